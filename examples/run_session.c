@@ -2,8 +2,10 @@
  *
  *   run_session MODEL.onnx [threads]
  *
- * Fills the inputs with 0.5 (integers with 1; dimensions that the model leaves free are 1), runs twice, the second time into memory
- * of its own where the outputs' dimensions are fixed, and prints each output's sum. Both runs must agree.
+ * Fills the inputs with 0.5 (integers with 1; dimensions that the model leaves free are 1), runs
+ * twice, the second time into memory of its own where the outputs' dimensions are fixed, and
+ * prints each output's sum. Both runs must agree.
+ *
  */
 #include <onnx_tile.h>
 
@@ -43,7 +45,9 @@ static void fill(void *data, const onnx_tile_tensor *t, size_t n)
     size_t size = element_bytes(t->type);
     float half = 0.5f;
     double dhalf = 0.5;
-    uint64_t one = t->type == ONNX_TILE_FLOAT16 ? 0x3800 : t->type == ONNX_TILE_BFLOAT16 ? 0x3f00 : 1;
+    uint64_t one = t->type == ONNX_TILE_FLOAT16    ? 0x3800
+                   : t->type == ONNX_TILE_BFLOAT16 ? 0x3f00
+                                                   : 1;
     for (size_t k = 0; k < n; k++) {
         const void *from = t->type == ONNX_TILE_FLOAT32   ? (void *)&half
                            : t->type == ONNX_TILE_FLOAT64 ? (void *)&dhalf
@@ -56,8 +60,10 @@ static double sum_of(const void *data, const onnx_tile_tensor *t)
 {
     size_t n = element_count(t);
     double sum = 0;
-    for (size_t k = 0; k < n && t->type == ONNX_TILE_FLOAT32; k++) sum += (double)((const float *)data)[k];
-    for (size_t k = 0; k < n && t->type == ONNX_TILE_INT64; k++) sum += (double)((const int64_t *)data)[k];
+    for (size_t k = 0; k < n && t->type == ONNX_TILE_FLOAT32; k++)
+        sum += (double)((const float *)data)[k];
+    for (size_t k = 0; k < n && t->type == ONNX_TILE_INT64; k++)
+        sum += (double)((const int64_t *)data)[k];
     return sum;
 }
 
@@ -74,7 +80,8 @@ static onnx_tile_status bind_inputs(onnx_tile_session *s, void **input)
         input[k] = calloc(n + 1, element_bytes(t.type));
         if (!input[k]) return ONNX_TILE_NOMEM;
         fill(input[k], &t, n);
-        st = onnx_tile_session_bind_input(s, k, input[k], t.dims, (uint32_t)(t.rank < 0 ? 0 : t.rank));
+        st = onnx_tile_session_bind_input(s, k, input[k], t.dims,
+                                          (uint32_t)(t.rank < 0 ? 0 : t.rank));
         if (st != ONNX_TILE_OK) return st;
     }
     return ONNX_TILE_OK;

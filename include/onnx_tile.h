@@ -1,4 +1,5 @@
-/* onnx-tile as a library: rewrite an ONNX model so that chains of operators run tile by tile, and run models (see "sessions").
+/* onnx-tile as a library: rewrite an ONNX model so that chains of operators run tile by tile,
+ * and run models (see "sessions").
  *
  *     onnx_tile *t;
  *     if (onnx_tile_create(&t) != ONNX_TILE_OK) return 1;
@@ -9,9 +10,11 @@
  *         fprintf(stderr, "%s\n", onnx_tile_error(t));
  *     onnx_tile_free(t);
  *
- * One handle carries options, one model and its results: set options, load, optimise (or inspect), save. The library never prints
- * and never exits. Handles share nothing: different threads may use different handles at the same time; one handle belongs to one
- * thread at a time.
+ * One handle carries options, one model and its results: set options, load, optimise (or
+ * inspect), save. The library never prints and never exits. Handles share nothing: different
+ * threads may use different handles at the same time; one handle belongs to one thread at a
+ * time.
+ *
  */
 #ifndef ONNX_TILE_H
 #define ONNX_TILE_H
@@ -46,29 +49,35 @@ typedef enum onnx_tile_goal { ONNX_TILE_GOAL_TIME = 0, ONNX_TILE_GOAL_MEMORY } o
 /* "0.1.0"; static. */
 const char *onnx_tile_version(void);
 
-/* A handle with the default options: target "host", goal time. Must be freed with onnx_tile_free. */
+/* A handle with the default options: target "host", goal time. Must be freed with onnx_tile_free.
+ */
 onnx_tile_status onnx_tile_create(onnx_tile **out) ONNX_TILE_MUST_USE;
 /* Accepts NULL. */
 void onnx_tile_free(onnx_tile *t);
-/* One line about the last call that failed on this handle, "" when none did. Owned by the handle, valid until the next call on
- * it. */
+/* One line about the last call that failed on this handle, "" when none did. Owned by the
+ * handle, valid until the next call on it. */
 const char *onnx_tile_error(const onnx_tile *t);
 
-/* Bytes of "512K", "16M", "1.5G", "362KB", "100", as the program's options take them; K is 1024. ONNX_TILE_USAGE: malformed or too large. */
+/* Bytes of "512K", "16M", "1.5G", "362KB", "100", as the program's options take them; K is 1024.
+ * ONNX_TILE_USAGE: malformed or too large. */
 onnx_tile_status onnx_tile_parse_size(const char *text, int64_t *bytes) ONNX_TILE_MUST_USE;
 
 /* ---- options; before optimise or inspect. Strings and arrays are copied. ---- */
 
 /* Name of a shipped target, "host", or a file that ends in .xml. Checked when planning. */
 onnx_tile_status onnx_tile_set_target(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;
-/* Who runs the model: "onnxruntime", "openvino", "loop" (runtimes that take Loop, and neither Scan nor sequences), "portable" (any
- * runtime), "engine" (this library's sessions, by operators of their own), "engine-device" (the same where devices run them) or "ort-engine"
- * (the engine in one operator, which ONNX Runtime runs with libonnxtile_ort.so). NULL: the target's own, which is "onnxruntime" for "host". A tiled model names it in its metadata, key
- * "onnx_tile.runtime" ("engine" for "ort-engine"). ONNX_TILE_USAGE: there is none of that name; when planning: the target's fast memory is
- * a scratchpad, which "engine" and "ort-engine" alone drive. */
+/* Who runs the model: "onnxruntime", "openvino", "loop" (runtimes that take Loop, and neither
+ * Scan nor sequences), "portable" (any runtime), "engine" (this library's sessions, by operators
+ * of their own), "engine-device" (the same where devices run them) or "ort-engine" (the engine
+ * in one operator, which ONNX Runtime runs with libonnxtile_ort.so). NULL: the target's own,
+ * which is "onnxruntime" for "host". A tiled model names it in its metadata, key
+ * "onnx_tile.runtime" ("engine" for "ort-engine"). ONNX_TILE_USAGE: there is none of that name;
+ * when planning: the target's fast memory is a scratchpad, which "engine" and "ort-engine" alone
+ * drive. */
 onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;
-/* After set_runtime "ort-engine": what becomes operators. "whole" (as it is unless this is called): all of the model, one operator. "parts":
- * what the engine has, in as few as the graph allows; ONNX Runtime runs the rest. "regions": tiled regions alone. ONNX_TILE_USAGE: no such
+/* After set_runtime "ort-engine": what becomes operators. "whole" (as it is unless this is
+ * called): all of the model, one operator. "parts": what the engine has, in as few as the graph
+ * allows; ONNX Runtime runs the rest. "regions": tiled regions alone. ONNX_TILE_USAGE: no such
  * word, or another runtime. */
 onnx_tile_status onnx_tile_set_ort_operators(onnx_tile *t, const char *which) ONNX_TILE_MUST_USE;
 /* Capacity of the fast memory in bytes; 0: the target's own. */
@@ -78,8 +87,9 @@ onnx_tile_status onnx_tile_set_threads(onnx_tile *t, uint32_t threads) ONNX_TILE
 onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal) ONNX_TILE_MUST_USE;
 /* Peak memory in bytes that must not be passed (ONNX_TILE_BUDGET otherwise); 0: none. */
 onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
-/* Bytes that no tensor may take which the tiled model makes, in the graph or in a body, whatever the goal (ONNX_TILE_BUDGET otherwise, and
- * for larger inputs, outputs and constants, which are not cut); 0: any. */
+/* Bytes that no tensor may take which the tiled model makes, in the graph or in a body, whatever
+ * the goal (ONNX_TILE_BUDGET otherwise, and for larger inputs, outputs and constants, which are
+ * not cut); 0: any. */
 onnx_tile_status onnx_tile_set_max_tensor(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
 /* Slowdown that goal memory may cost, in percent; default 10. */
 onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent) ONNX_TILE_MUST_USE;
@@ -89,25 +99,34 @@ onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE
 onnx_tile_status onnx_tile_set_bit_exact(onnx_tile *t, int exact) ONNX_TILE_MUST_USE;
 /* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
-/* Bind the dimensions of a model input, free ones and those that the model fixes. (With goal memory, free ones may stay free all the same where that
- * takes less: the results say "stays_free".) When planning, ONNX_TILE_USAGE: the model has no such
- * input, or a constant that only fits its old size, which onnx_tile_error names with its node. */
-onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
-/* The size of an input to plan for while its free dimensions stay free: one result for every size that the model takes. Not together with
- * what is for one size or written otherwise (onnx_tile_bind_shape, a budget, the largest tensor, the engine's operators, another runtime than
- * onnxruntime): ONNX_TILE_USAGE when planning. Where neither this nor onnx_tile_bind_shape is called, nor any of those, free dimensions stay free
- * as well, and the size to plan for is one that such inputs usually have. */
-onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
+/* Bind the dimensions of a model input, free ones and those that the model fixes. (With goal
+ * memory, free ones may stay free all the same where that takes less: the results say
+ * "stays_free".) When planning, ONNX_TILE_USAGE: the model has no such input, or a constant that
+ * only fits its old size, which onnx_tile_error names with its node. */
+onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
+                                      uint32_t rank) ONNX_TILE_MUST_USE;
+/* The size of an input to plan for while its free dimensions stay free: one result for every
+ * size that the model takes. Not together with what is for one size or written otherwise
+ * (onnx_tile_bind_shape, a budget, the largest tensor, the engine's operators, another runtime
+ * than onnxruntime): ONNX_TILE_USAGE when planning. Where neither this nor onnx_tile_bind_shape
+ * is called, nor any of those, free dimensions stay free as well, and the size to plan for is
+ * one that such inputs usually have. */
+onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims,
+                                        uint32_t rank) ONNX_TILE_MUST_USE;
 
 /* ---- one model ---- */
 
 /* Read a model; replaces the one the handle had, and its results. Options stay. */
 onnx_tile_status onnx_tile_load_file(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
-/* The same from memory; the bytes may be freed afterwards. dir: folder of external data, NULL refuses such data. */
-onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n, const char *dir) ONNX_TILE_MUST_USE;
-/* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it is: that is no failure. */
+/* The same from memory; the bytes may be freed afterwards. dir: folder of external data, NULL
+ * refuses such data. */
+onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n,
+                                       const char *dir) ONNX_TILE_MUST_USE;
+/* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it
+ * is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;
-/* Plan only: results without a changed model. Once per loaded model, in place of onnx_tile_optimise. */
+/* Plan only: results without a changed model. Once per loaded model, in place of
+ * onnx_tile_optimise. */
 onnx_tile_status onnx_tile_inspect(onnx_tile *t) ONNX_TILE_MUST_USE;
 /* Write the model: whole or not at all. */
 onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
@@ -117,9 +136,11 @@ void onnx_tile_free_bytes(void *bytes); /* accepts NULL */
 
 /* ---- results; after optimise or inspect ---- */
 
-/* The JSON object that `onnx-tile --json` prints. Owned by the handle, valid until the next load or onnx_tile_free. */
+/* The JSON object that `onnx-tile --json` prints. Owned by the handle, valid until the next load
+ * or onnx_tile_free. */
 onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json) ONNX_TILE_MUST_USE;
-/* Results as text, each as the program prints or writes it. The forms after ONNX_TILE_TEXT_JSON need onnx_tile_keep_report. */
+/* Results as text, each as the program prints or writes it. The forms after ONNX_TILE_TEXT_JSON
+ * need onnx_tile_keep_report. */
 typedef enum onnx_tile_text {
     ONNX_TILE_TEXT_TABLE = 0,    /* the table on the terminal */
     ONNX_TILE_TEXT_JSON,         /* `--json`: as onnx_tile_results_json */
@@ -129,11 +150,13 @@ typedef enum onnx_tile_text {
     ONNX_TILE_TEXT_XML,
     ONNX_TILE_TEXT_CSV
 } onnx_tile_text;
-/* *text ends in a 0 byte and must be freed with onnx_tile_free_bytes; NULL on failure. ONNX_TILE_USAGE: nothing was planned, the form does
- * not exist, or no report was kept. */
-onnx_tile_status onnx_tile_results_text(onnx_tile *t, onnx_tile_text form, char **text) ONNX_TILE_MUST_USE;
-/* The report that `onnx-tile --report` writes, in the form that the name ends in: .html, .xml, .json or .csv; whole or not at
- * all. ONNX_TILE_USAGE unless onnx_tile_keep_report was called before planning. */
+/* *text ends in a 0 byte and must be freed with onnx_tile_free_bytes; NULL on failure.
+ * ONNX_TILE_USAGE: nothing was planned, the form does not exist, or no report was kept. */
+onnx_tile_status onnx_tile_results_text(onnx_tile *t, onnx_tile_text form,
+                                        char **text) ONNX_TILE_MUST_USE;
+/* The report that `onnx-tile --report` writes, in the form that the name ends in: .html, .xml,
+ * .json or .csv; whole or not at all. ONNX_TILE_USAGE unless onnx_tile_keep_report was called
+ * before planning. */
 onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
 /* Regions that were tiled (or would be); 0 before optimise or inspect. */
 uint32_t onnx_tile_region_count(const onnx_tile *t);
@@ -145,14 +168,16 @@ uint32_t onnx_tile_region_count(const onnx_tile *t);
  *     const void *data;
  *     if (onnx_tile_session_create(&s) != ONNX_TILE_OK) return 1;
  *     if (onnx_tile_session_load_file(s, "tiled.onnx") != ONNX_TILE_OK ||
- *         onnx_tile_session_bind_input(s, 0, pixels, NULL, 0) != ONNX_TILE_OK || onnx_tile_session_run(s) != ONNX_TILE_OK ||
+ *         onnx_tile_session_bind_input(s, 0, pixels, NULL, 0) != ONNX_TILE_OK ||
+ *         onnx_tile_session_run(s) != ONNX_TILE_OK ||
  *         onnx_tile_session_result(s, 0, &y, &data) != ONNX_TILE_OK)
  *         fprintf(stderr, "%s\n", onnx_tile_session_error(s));
  *     onnx_tile_session_free(s);
  *
- * A session has one model. Arrays are the caller's memory, read and written in place; elements are little-endian, packed
- * densely, the last dimension fastest. Sessions share nothing: different threads may use different sessions at the same time;
- * one session belongs to one thread at a time. A library that was built without the native engine has these functions, and
+ * A session has one model. Arrays are the caller's memory, read and written in place; elements
+ * are little-endian, packed densely, the last dimension fastest. Sessions share nothing:
+ * different threads may use different sessions at the same time; one session belongs to one
+ * thread at a time. A library that was built without the native engine has these functions, and
  * loading fails with ONNX_TILE_USAGE. */
 
 typedef struct onnx_tile_session onnx_tile_session;
@@ -191,50 +216,65 @@ void onnx_tile_session_free(onnx_tile_session *s);
 /* As onnx_tile_error. */
 const char *onnx_tile_session_error(const onnx_tile_session *s);
 
-/* Before loading: threads that share the work (default 1), and dimensions of inputs, as onnx_tile_bind_shape. What has fixed
- * dimensions throughout runs in memory that was planned when loading; the rest takes memory while it runs. */
-onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads) ONNX_TILE_MUST_USE;
-/* Before loading: somebody else's threads, in place of ones of the session's own (which run NULL brings back). `run` calls task(job, k)
- * for k below n, each at most once, on any threads and in any order, and returns when all these calls have returned; tasks that it leaves
- * out are done by the thread that runs the session. n is at most what onnx_tile_session_set_threads said. `run` and `of` must stay as
- * long as the session; `run` is called in the threads that load and run it. */
+/* Before loading: threads that share the work (default 1), and dimensions of inputs, as
+ * onnx_tile_bind_shape. What has fixed dimensions throughout runs in memory that was planned
+ * when loading; the rest takes memory while it runs. */
+onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s,
+                                               uint32_t threads) ONNX_TILE_MUST_USE;
+/* Before loading: somebody else's threads, in place of ones of the session's own (which run NULL
+ * brings back). `run` calls task(job, k) for k below n, each at most once, on any threads and in
+ * any order, and returns when all these calls have returned; tasks that it leaves out are done
+ * by the thread that runs the session. n is at most what onnx_tile_session_set_threads said.
+ * `run` and `of` must stay as long as the session; `run` is called in the threads that load and
+ * run it. */
 typedef void onnx_tile_task(void *job, size_t k);
 typedef void onnx_tile_run_tasks(void *of, onnx_tile_task *task, size_t n, void *job);
-onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_run_tasks *run, void *of) ONNX_TILE_MUST_USE;
-onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input, const int64_t *dims,
+onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_run_tasks *run,
+                                                void *of) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input,
+                                              const int64_t *dims,
                                               uint32_t rank) ONNX_TILE_MUST_USE;
-/* Read a model, tiled or not, and make it ready to run; replaces the one the session had. ONNX_TILE_INPUT names node and
- * operator when the engine cannot run it. dir: as for onnx_tile_load_memory. */
-onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *path) ONNX_TILE_MUST_USE;
+/* Read a model, tiled or not, and make it ready to run; replaces the one the session had.
+ * ONNX_TILE_INPUT names node and operator when the engine cannot run it. dir: as for
+ * onnx_tile_load_memory. */
+onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s,
+                                             const char *path) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n,
                                                const char *dir) ONNX_TILE_MUST_USE;
 
-/* Inputs that have to be bound (initializers have not), and outputs, in the model's order; 0 before loading. */
+/* Inputs that have to be bound (initializers have not), and outputs, in the model's order; 0
+ * before loading. */
 uint32_t onnx_tile_session_input_count(const onnx_tile_session *s);
 uint32_t onnx_tile_session_output_count(const onnx_tile_session *s);
 /* What the model says of them, or what follows from it. */
-onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
-onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k,
+                                         onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k,
+                                          onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
 
-/* Memory for input k: read by each run until something else is bound or the session is freed. dims NULL: the model's own, which
- * must be fixed then. */
-onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data, const int64_t *dims,
+/* Memory for input k: read by each run until something else is bound or the session is freed.
+ * dims NULL: the model's own, which must be fixed then. */
+onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data,
+                                              const int64_t *dims,
                                               uint32_t rank) ONNX_TILE_MUST_USE;
-/* Memory for output k, whose dimensions must be fixed, of `bytes` bytes at least: written by each run. data NULL: the session's
- * own memory again. */
-onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data, size_t bytes) ONNX_TILE_MUST_USE;
+/* Memory for output k, whose dimensions must be fixed, of `bytes` bytes at least: written by
+ * each run. data NULL: the session's own memory again. */
+onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data,
+                                               size_t bytes) ONNX_TILE_MUST_USE;
 /* Every input must be bound. May be called again and again. */
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;
-/* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it, else in the session's, until the
- * next run. ONNX_TILE_USAGE for sequences and other outputs that are no tensors. */
+/* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it,
+ * else in the session's, until the next run. ONNX_TILE_USAGE for sequences and other outputs
+ * that are no tensors. */
 onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out,
                                           const void **data) ONNX_TILE_MUST_USE;
-/* Bytes that values took at the most at one time in all runs, without bound memory and constants, and how many of them were
- * planned when loading. 0 before loading. Both may be NULL. */
+/* Bytes that values took at the most at one time in all runs, without bound memory and
+ * constants, and how many of them were planned when loading. 0 before loading. Both may be NULL. */
 void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned);
-/* The last run as a JSON object: peak_bytes, planned_peak_bytes and weight_bytes, and nodes (of name, op, measured_seconds) in the order
- * in which they ran; then those of tiles' bodies, all tiles and threads together, whose time is part of their loop's. *json must be freed
- * with onnx_tile_free_bytes; NULL on failure. ONNX_TILE_USAGE: nothing has run. */
+/* The last run as a JSON object: peak_bytes, planned_peak_bytes and weight_bytes, and nodes (of
+ * name, op, measured_seconds) in the order in which they ran; then those of tiles' bodies, all
+ * tiles and threads together, whose time is part of their loop's. *json must be freed with
+ * onnx_tile_free_bytes; NULL on failure. ONNX_TILE_USAGE: nothing has run. */
 onnx_tile_status onnx_tile_session_profile(onnx_tile_session *s, char **json) ONNX_TILE_MUST_USE;
 
 #if defined(__GNUC__)

@@ -1,7 +1,9 @@
-/* libxml2 asks ICU for encodings that neither it nor the C library's iconv knows, and ICU's tables are 31 MB. In the wheel, libxml2
- * gets this in their place: no converter can be opened, and such a file is refused as one of an unknown encoding.
+/* libxml2 asks ICU for encodings that neither it nor the C library's iconv knows, and ICU's
+ * tables are 31 MB. In the wheel, libxml2 gets this in their place: no converter can be opened,
+ * and such a file is refused as one of an unknown encoding.
  *
  * ICU's names end in its version, which the build passes as -DICU=72.
+ *
  */
 #define JOIN(name, version)  name##_##version
 #define NAMED(name, version) JOIN(name, version)

@@ -1,18 +1,23 @@
 /* Stage process/: what the process of a runtime grows by while it runs a graph.
  *
- * Live bytes are what a model must hold; a process holds more: an allocator that asks for memory in ever larger regions and cuts it into
- * chunks, buffers that wait for another tensor of their shape, a block for the pattern of the second run while the first run's chunks
- * stay, layouts that exist twice, pieces of a loop until they are joined. The habits stand in the runtime's table (ot_runtime);
- * here they are played through, node by node, on the graph as it is: untiled, or with tiled regions written out.
+ * Live bytes are what a model must hold; a process holds more: an allocator that asks for memory
+ * in ever larger regions and cuts it into chunks, buffers that wait for another tensor of their
+ * shape, a block for the pattern of the second run while the first run's chunks stay, layouts
+ * that exist twice, pieces of a loop until they are joined. The habits stand in the runtime's
+ * table (ot_runtime); here they are played through, node by node, on the graph as it is:
+ * untiled, or with tiled regions written out.
  *
  *   simulate_plan.c   graph -> steps: merged nodes, changes of layout, buffers and who takes whose
- *   simulate.c        steps -> allocations and releases, loops iteration by iteration, some runs in a row
+ *   simulate.c        steps -> allocations and releases, loops iteration by iteration, some runs in
+ *                     a row
  *   memory_pattern.c   the block that later runs take for all tensors of a graph at once
  *   chunk_arena.c      the allocator, and which pages of it were touched
  *   loaded_model.c           constants that were packed, or copied into bodies, before all that
  *
- * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c (graph -> boxes), live_boxes.c (their places).
- * So do the engine's devices: device_steps.c (what runs as one), device_arena.c (what is there at once); nothing else grows.
+ * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c
+ * (graph -> boxes), live_boxes.c (their places). So do the engine's devices: device_steps.c
+ * (what runs as one), device_arena.c (what is there at once); nothing else grows.
+ *
  */
 #ifndef OT_PROCESS_H
 #define OT_PROCESS_H
@@ -23,27 +28,35 @@
 #define OT_FULLEST 6
 
 typedef struct ot_sim_figures {
-    int64_t growth;     /* bytes that the resident set grows by over a loaded session, in several runs */
-    int64_t loaded;     /* bytes that it holds before that: weights as they are and packed, kernels; 0: growth has them */
-    int64_t first_run;  /* of growth, by the first run */
-    int64_t pattern;    /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
+    /* bytes that the resident set grows by over a loaded session, in several runs */
+    int64_t growth;
+    /* bytes that it holds before that: weights as they are and packed, kernels; 0: growth has
+     * them */
+    int64_t loaded;
+    int64_t first_run; /* of growth, by the first run */
+    /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
+    int64_t pattern;
     uint32_t n_unknown; /* values whose size is not known: left out */
-    /* Nodes that made the largest tensors that waited for a reader when the process grew last, largest first, of the graph that they are
-     * in; OT_NONE: no more, or not known. */
+    /* Nodes that made the largest tensors that waited for a reader when the process grew last,
+     * largest first, of the graph that they are in; OT_NONE: no more, or not known. */
     ot_id waiting[OT_WAITING];
-    /* [n_fullest] where one block is placed before the run: nodes of the graph that made what is there when most bytes are, largest first */
+    /* [n_fullest] where one block is placed before the run: nodes of the graph that made what is
+     * there when most bytes are, largest first */
     ot_id fullest[OT_FULLEST];
     uint32_t n_fullest;
 } ot_sim_figures;
 
-/* Play g for runtime r. static_shape: the model's file states all extents; else they become known while it runs, and buffers are not planned to
- * follow each other. Requires ORDER, USES, SHAPES. Bodies written by the rewriter are played, subgraphs of the model itself count by
+/* Play g for runtime r. static_shape: the model's file states all extents; else they become
+ * known while it runs, and buffers are not planned to follow each other. Requires ORDER, USES,
+ * SHAPES. Bodies written by the rewriter are played, subgraphs of the model itself count by
  * their results. Fails: OT_E_NOMEM. Deterministic. */
-ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape, ot_sim_figures *out) OT_MUST_USE;
+ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                        ot_sim_figures *out) OT_MUST_USE;
 
-/* The same with changes of layout in another order, which the runtime takes from a hash table and another session takes otherwise: 0, as they come; 1, the
- * other way round; any other number, some order. What a process may take is the most of some of them. */
-ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_shape, uint32_t order,
-                               ot_sim_figures *out) OT_MUST_USE;
+/* The same with changes of layout in another order, which the runtime takes from a hash table
+ * and another session takes otherwise: 0, as they come; 1, the other way round; any other
+ * number, some order. What a process may take is the most of some of them. */
+ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                           uint32_t order, ot_sim_figures *out) OT_MUST_USE;
 
 #endif

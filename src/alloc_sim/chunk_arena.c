@@ -1,12 +1,18 @@
-/* Best fit with coalescing in regions that grow by powers of two, after ONNX Runtime's BFCArena (kNextPowerOfTwo).
+/* Best fit with coalescing in regions that grow by powers of two, after ONNX Runtime's BFCArena
+ * (kNextPowerOfTwo).
  *
- *   region 0   1 MB    |used|free  |used|
- *   region 1   256 MB  |used (200 MB)            |free           |     a chunk is cut where twice the size, or 128 MB, would be left
+ *   region 0  1 MB    |used|free  |used|
+ *   region 1  256 MB  |used (200 MB)     |free  |  a chunk is cut where twice the size, or 128 MB,
+ *                                                  would be left
  *
- * Sizes are multiples of 256 bytes. A request that no free chunk holds brings a region: of the size that is due, doubled until it
- * fits; each region makes the next one due at twice the size. Nothing goes back to the system. Memory that was never written is not
- * resident: pages count when a chunk over them is handed out. The arena's own list of which chunk every 256 bytes belong to is: a 32nd of
- * all regions, used or not.
+ * Sizes are multiples of 256 bytes. A request that no free chunk holds brings a region: of the
+ * size that is due, doubled until it fits; each region makes the next one due at twice the size.
+ * Nothing goes back to the system. Memory that was never written is not resident: pages count
+ * when a chunk over them is handed out. The arena's own list of which chunk every 256 bytes
+ * belong to is: a 32nd of all regions, used or not.
+ *
+ *
+ *
  */
 #include "chunk_arena.h"
 
@@ -16,12 +22,14 @@
 #define DEAD_BYTES  (INT64_C(128) << 20)
 #define PAGE        (INT64_C(1) << 14)
 #define PAGES_MOST  (INT64_C(1) << 16) /* of a region that are told apart */
-#define HANDLE      8                  /* bytes for each GRANULE of a region: the number of its chunk, set when the region comes */
+/* bytes for each GRANULE of a region: the number of its chunk, set when the region comes */
+#define HANDLE 8
 
 typedef struct chunk {
-    uint32_t region, before, after; /* neighbours in the region; OT_NONE. A chunk that is gone, merged into its neighbour, waits for
-                                       another use in a list linked by `after` */
-    uint32_t next, last;            /* of the free ones, in no order; OT_NONE */
+    /* neighbours in the region; OT_NONE. A chunk that is gone, merged into its neighbour, waits
+     * for another use in a list linked by `after` */
+    uint32_t region, before, after;
+    uint32_t next, last; /* of the free ones, in no order; OT_NONE */
     int64_t at, bytes;
     bool is_free;
 } chunk;
@@ -98,28 +106,36 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
     r.touched = ot_alloc(x->a, (size_t)(r.bytes / r.page));
     if (!r.touched || !OT_PUSH(x->a, x->regions, x->n_regions, x->cap_regions, r)) return OT_NONE;
     if (ot_dbg['P'])
-        fprintf(stderr, "  %10.2f MB  asked, a region of %.0f MB\n", (double)bytes / 1048576.0, (double)r.bytes / 1048576.0);
+        fprintf(stderr, "  %10.2f MB  asked, a region of %.0f MB\n", (double)bytes / 1048576.0,
+                (double)r.bytes / 1048576.0);
     if (!grown && x->due < MOST_DUE) x->due *= 2;
-    return new_chunk(x, (chunk){.region = (uint32_t)x->n_regions - 1, .before = OT_NONE, .after = OT_NONE, .bytes = r.bytes});
+    return new_chunk(x, (chunk){.region = (uint32_t)x->n_regions - 1,
+                                .before = OT_NONE,
+                                .after = OT_NONE,
+                                .bytes = r.bytes});
 }
 
-/* Of the chunks that hold `bytes` the smallest, of those the first in memory: the system maps later regions below earlier ones. */
+/* Of the chunks that hold `bytes` the smallest, of those the first in memory: the system maps
+ * later regions below earlier ones. */
 static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
 {
     uint32_t best = OT_NONE;
     for (uint32_t k = x->free; k != OT_NONE; k = x->chunks[k].next) {
         const chunk *c = &x->chunks[k];
         if (c->bytes < bytes) continue;
-        if (roomy && c->bytes < 2 * bytes && (c->before != OT_NONE || c->after != OT_NONE)) continue;
+        if (roomy && c->bytes < 2 * bytes && (c->before != OT_NONE || c->after != OT_NONE))
+            continue;
         const chunk *b = best == OT_NONE ? NULL : &x->chunks[best];
         if (!b || c->bytes < b->bytes ||
-            (c->bytes == b->bytes && (c->region > b->region || (c->region == b->region && c->at < b->at))))
+            (c->bytes == b->bytes &&
+             (c->region > b->region || (c->region == b->region && c->at < b->at))))
             best = k;
     }
     return best;
 }
 
-/* A chunk of 100 MB is some thousand pages, a plan is played with thousands of chunks, and most of them have been handed out before. */
+/* A chunk of 100 MB is some thousand pages, a plan is played with thousands of chunks, and most
+ * of them have been handed out before. */
 static void touch(region *r, int64_t at, int64_t bytes)
 {
     uint8_t *page = r->touched + at / r->page, *end = r->touched + (at + bytes - 1) / r->page + 1;
@@ -138,8 +154,11 @@ static uint32_t take(ot_chunk_arena *x, int64_t bytes, bool roomy)
     if (k == OT_NONE) return OT_NONE;
     const chunk c = x->chunks[k];
     if (c.bytes >= 2 * bytes || c.bytes - bytes >= DEAD_BYTES) {
-        uint32_t rest = new_chunk(
-            x, (chunk){.region = c.region, .before = k, .after = c.after, .at = c.at + bytes, .bytes = c.bytes - bytes});
+        uint32_t rest = new_chunk(x, (chunk){.region = c.region,
+                                             .before = k,
+                                             .after = c.after,
+                                             .at = c.at + bytes,
+                                             .bytes = c.bytes - bytes});
         if (rest == OT_NONE) return OT_NONE;
         if (c.after != OT_NONE) x->chunks[c.after].before = rest;
         x->chunks[k].after = rest;
@@ -178,6 +197,7 @@ int64_t ot_chunk_touched(const ot_chunk_arena *x)
 {
     int64_t sum = 0;
     for (size_t k = 0; k < x->n_regions; k++)
-        sum += x->regions[k].n_touched * x->regions[k].page + x->regions[k].bytes / GRANULE * HANDLE;
+        sum += x->regions[k].n_touched * x->regions[k].page +
+               x->regions[k].bytes / GRANULE * HANDLE;
     return sum;
 }

@@ -11,8 +11,8 @@ typedef struct ot_chunk_arena ot_chunk_arena;
 ot_chunk_arena *ot_chunk_arena_new(ot_arena *a); /* NULL when memory ran out */
 /* Takes `bytes` (> 0) and touches them all. Returns the chunk; OT_NONE when memory ran out. */
 uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes);
-/* The same in a region that has nothing else, or where as much again is free: where pieces of many sizes come and go, it is chance which
- * gaps they leave. */
+/* The same in a region that has nothing else, or where as much again is free: where pieces of
+ * many sizes come and go, it is chance which gaps they leave. */
 uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes);
 void ot_chunk_release(ot_chunk_arena *x, uint32_t chunk);
 /* Bytes of pages that were ever touched, and what the arena itself holds for its regions. */
@@ -32,7 +32,8 @@ typedef struct ot_pattern {
     int64_t height;
 } ot_pattern;
 
-bool ot_pattern_take(ot_pattern *p, ot_arena *a, uint32_t buffer, int64_t bytes) OT_MUST_USE; /* false: memory ran out */
+/* false: memory ran out */
+bool ot_pattern_take(ot_pattern *p, ot_arena *a, uint32_t buffer, int64_t bytes) OT_MUST_USE;
 void ot_pattern_release(ot_pattern *p, uint32_t buffer);
 
 #endif

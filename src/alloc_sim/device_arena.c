@@ -1,14 +1,17 @@
-/* The arena of activations on a device, by the rules by which sessions lay it out (engine/gpu/device_plan.c, device_streams.c):
+/* The arena of activations on a device, by the rules by which sessions lay it out
+ * (engine/gpu/device_plan.c, device_streams.c):
  *
- *   place   0     1     2      3                arena
- *   x       |=====|                             from the kernel that reads it first
- *   a       .     |=====|
- *   loop    .     .     |======|                a body's values, the same for every tile, are there while its While runs
- *   y       .     .     |======|======
+ *   place   0    1  2  3   arena
+ *   x       |====|         from the kernel that reads it first
+ *   a       .    |==|
+ *   loop    .    .  |==|   a body's values, the same for every tile, are there while its While runs
+ *   y       .    .  |==|==
  *
- * Views are part of what they look at, tiles that a body makes for a Deslice are part of the buffer. Inputs and results that loops alone
- * touch stay on the host where their tiles are small, and a tile has two places then, as long as the body runs. What is counted is the most
+ * Views are part of what they look at, tiles that a body makes for a Deslice are part of the
+ * buffer. Inputs and results that loops alone touch stay on the host where their tiles are
+ * small, and a tile has two places then, as long as the body runs. What is counted is the most
  * that is there at once: the packing search finds that or little more.
+ *
  */
 #include "device_arena.h"
 
@@ -54,7 +57,10 @@ static double size_of(const ot_graph *g, ot_id v)
     return ot_value_bytes(&g->values[v], &bytes) ? (double)bytes : 0;
 }
 
-static const ot_node *node_of(const walk *w, uint32_t place) { return &w->g->nodes[w->s.node[place]]; }
+static const ot_node *node_of(const walk *w, uint32_t place)
+{
+    return &w->g->nodes[w->s.node[place]];
+}
 
 static const ot_graph *body_of(const ot_node *n)
 {
@@ -66,14 +72,17 @@ static ot_status new_box(walk *w, ot_id v, uint32_t first, uint32_t last, int64_
 {
     const ot_id by = w->outer || w->s.maker[v] == OT_NONE ? OT_NONE : w->s.node[w->s.maker[v]];
     w->box[v] = (uint32_t)w->n;
-    return OT_PUSH(w->a, w->all, w->n, w->cap, ((ot_live_box){first, last, bytes, 0, by})) ? OT_OK : OT_E_NOMEM;
+    return OT_PUSH(w->a, w->all, w->n, w->cap, ((ot_live_box){first, last, bytes, 0, by}))
+               ? OT_OK
+               : OT_E_NOMEM;
 }
 
 /* An input is there from the first step that reads it. */
 static ot_status touch(walk *w, ot_id v, uint32_t step)
 {
     if (v == OT_NONE || w->host[v] || ot_is_fixed(w->g, v)) return OT_OK;
-    if (w->box[v] == OT_NONE && !w->outer && w->g->values[v].is_input) OT_TRY(new_box(w, v, step, step, bytes_of(w, v)));
+    if (w->box[v] == OT_NONE && !w->outer && w->g->values[v].is_input)
+        OT_TRY(new_box(w, v, step, step, bytes_of(w, v)));
     if (w->box[v] != OT_NONE && w->all[w->box[v]].last < step) w->all[w->box[v]].last = step;
     return OT_OK;
 }
@@ -87,7 +96,8 @@ static ot_id named_like(const ot_graph *g, const ot_id *list, uint32_t n, const 
     return OT_NONE;
 }
 
-/* Bytes of the windows that a body takes of the value of that name; infinite where it does anything else with it. */
+/* Bytes of the windows that a body takes of the value of that name; infinite where it does
+ * anything else with it. */
 static double windows_of(const ot_graph *body, const char *name)
 {
     double sum = 0;
@@ -95,7 +105,9 @@ static double windows_of(const ot_graph *body, const char *name)
         const ot_node *n = &body->nodes[body->order[k]];
         for (uint32_t j = 0; j < n->n_in + n->n_captured; j++) {
             const ot_id v = j < n->n_in ? n->in[j] : n->captured[j - n->n_in];
-            if (v == OT_NONE || !body->values[v].is_outer || strcmp(body->values[v].name, name) != 0) continue;
+            if (v == OT_NONE || !body->values[v].is_outer ||
+                strcmp(body->values[v].name, name) != 0)
+                continue;
             if (j > 0 || !ot_is_tile_op(n, "Slice")) return INFINITY;
             sum += size_of(body, n->out[0]);
         }
@@ -107,7 +119,8 @@ static bool input_stays(const walk *w, ot_id v)
 {
     const double whole = size_of(w->g, v);
     double tiles = 0, moved = 0;
-    if (ot_device_readers(&w->s, v) == 0 || w->g->values[v].is_output || ot_is_fixed(w->g, v)) return false;
+    if (ot_device_readers(&w->s, v) == 0 || w->g->values[v].is_output || ot_is_fixed(w->g, v))
+        return false;
     for (uint32_t k = w->s.first[v]; k < w->s.first[v + 1]; k++) {
         const ot_node *n = node_of(w, w->s.readers[k]);
         const ot_graph *body = body_of(n);
@@ -126,7 +139,8 @@ static double tiles_of(const ot_graph *body, uint32_t j)
 {
     ot_id v = body->inputs[j];
     double sum = 0;
-    for (uint32_t k = 0; k < body->n_order; k++) { /* in the order in which they follow each other */
+    /* in the order in which they follow each other */
+    for (uint32_t k = 0; k < body->n_order; k++) {
         const ot_node *n = &body->nodes[body->order[k]];
         if (!ot_is_tile_op(n, "Deslice") || n->in[1] != v) continue;
         sum += size_of(body, n->in[0]);
@@ -135,7 +149,8 @@ static double tiles_of(const ot_graph *body, uint32_t j)
     return sum;
 }
 
-/* The result v is what a chain of loops writes into memory that an Alloc made, which stays on the host. */
+/* The result v is what a chain of loops writes into memory that an Alloc made, which stays on
+ * the host. */
 static void find_result(walk *w, ot_id v)
 {
     const ot_id result = v;
@@ -163,14 +178,17 @@ static void find_streams(walk *w)
 {
     const ot_graph *g = w->g;
     if (!w->outer) {
-        for (uint32_t k = 0; k < g->n_inputs; k++) w->host[g->inputs[k]] = input_stays(w, g->inputs[k]);
+        for (uint32_t k = 0; k < g->n_inputs; k++)
+            w->host[g->inputs[k]] = input_stays(w, g->inputs[k]);
         for (uint32_t k = 0; k < g->n_outputs; k++) find_result(w, g->outputs[k]);
         return;
     }
-    for (uint32_t k = 1; k < g->n_inputs && k - 1 < w->loop->n_in; k++) w->host[g->inputs[k]] = w->outer->host[w->loop->in[k - 1]];
+    for (uint32_t k = 1; k < g->n_inputs && k - 1 < w->loop->n_in; k++)
+        w->host[g->inputs[k]] = w->outer->host[w->loop->in[k - 1]];
     for (ot_id v = 0; v < g->n_values; v++) {
         if (!g->values[v].is_outer) continue;
-        const ot_id of = named_like(w->outer->g, w->loop->captured, w->loop->n_captured, g->values[v].name);
+        const ot_id of = named_like(w->outer->g, w->loop->captured, w->loop->n_captured,
+                                    g->values[v].name);
         w->host[v] = of != OT_NONE && w->outer->host[of];
     }
 }
@@ -181,17 +199,21 @@ static bool is_buffer(const walk *w, ot_id v) { return w->outer && w->g->values[
 
 static bool is_window(const ot_node *n)
 {
-    return ot_op_is_view(n->op) || n->op == OT_OP_Slice || n->op == OT_OP_Split || n->op == OT_OP_Expand;
+    return ot_op_is_view(n->op) || n->op == OT_OP_Slice || n->op == OT_OP_Split ||
+           n->op == OT_OP_Expand;
 }
 
-/* Tiles that are made in their place: nobody else reads them, and the buffer was not written to before. */
+/* Tiles that are made in their place: nobody else reads them, and the buffer was not written to
+ * before. */
 static void find_placed(walk *w)
 {
     for (uint32_t k = 0; k < w->s.n; k++) {
         const ot_node *n = node_of(w, k);
         if (!ot_is_tile_op(n, "Deslice")) continue;
         const ot_id t = n->in[0], y = n->in[1];
-        if (ot_device_only_reader(&w->s, t) != k || ot_device_only_reader(&w->s, y) != k || w->s.maker[t] == OT_NONE) continue;
+        if (ot_device_only_reader(&w->s, t) != k || ot_device_only_reader(&w->s, y) != k ||
+            w->s.maker[t] == OT_NONE)
+            continue;
         const ot_node *by = node_of(w, w->s.maker[t]);
         w->placed[t] = is_buffer(w, y) && !w->host[y] && by->op != OT_OP_OPAQUE && !is_window(by);
     }
@@ -201,7 +223,8 @@ static void find_placed(walk *w)
 static ot_status move_out(walk *w, ot_id tile)
 {
     const uint32_t by = w->s.maker[tile], last = w->s.n ? w->s.n - 1 : 0;
-    const bool own = by != OT_NONE && w->box[tile] != OT_NONE && !is_window(node_of(w, by)) && node_of(w, by)->op != OT_OP_OPAQUE;
+    const bool own = by != OT_NONE && w->box[tile] != OT_NONE && !is_window(node_of(w, by)) &&
+                     node_of(w, by)->op != OT_OP_OPAQUE;
     if (!own) return new_box(w, tile, 0, last, 2 * bytes_of(w, tile));
     ot_live_box *b = &w->all[w->box[tile]];
     b->first = 0;
@@ -270,9 +293,13 @@ static ot_status make(walk *w, uint32_t place)
     OT_TRY(make_tiles(w, n, step, &done));
     for (uint32_t j = 0; j < n->n_out && !done; j++) {
         const ot_id v = n->out[j];
-        if (v == OT_NONE || w->placed[v] || w->host[v] || ot_is_fixed(w->g, v) || !ot_device_stores(&w->s, v, place)) continue;
-        const bool looks = is_window(n) && n->n_in > 0 && n->in[0] != OT_NONE && !ot_is_fixed(w->g, n->in[0]);
-        if (looks && (w->outer || !w->g->values[v].is_output || is_whole_part(w->g, v, n->in[0]))) /* else a copy leaves */
+        if (v == OT_NONE || w->placed[v] || w->host[v] || ot_is_fixed(w->g, v) ||
+            !ot_device_stores(&w->s, v, place))
+            continue;
+        const bool looks = is_window(n) && n->n_in > 0 && n->in[0] != OT_NONE &&
+                           !ot_is_fixed(w->g, n->in[0]);
+        if (looks && (w->outer || !w->g->values[v].is_output ||
+                      is_whole_part(w->g, v, n->in[0]))) /* else a copy leaves */
             w->box[v] = w->box[n->in[0]];
         else
             OT_TRY(new_box(w, v, step, step, bytes_of(w, v)));

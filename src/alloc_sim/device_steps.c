@@ -1,10 +1,13 @@
-/* A graph's nodes as kernels of a device, by the rules that its sessions follow (engine/gpu/device_groups.c): convolutions with what
- * follows them, products, pools and reductions with element-wise nodes behind them, chains.
+/* A graph's nodes as kernels of a device, by the rules that its sessions follow
+ * (engine/gpu/device_groups.c): convolutions with what follows them, products, pools and
+ * reductions with element-wise nodes behind them, chains.
  *
  *   place   0     1     2     3         at     2 2 2 3
  *           Conv  Relu  Add   MaxPool          a kernel runs where its last node stands
  *
- * The session asks its generator besides; what that refuses runs node by node, and takes more than is thought here.
+ * The session asks its generator besides; what that refuses runs node by node, and takes more
+ * than is thought here.
+ *
  */
 #include "device_steps.h"
 
@@ -58,7 +61,8 @@ static bool is_const(const void *of, ot_id v)
 static bool shape(const void *of, ot_id v, ot_group_shape *out)
 {
     const ot_value *x = &((const ot_device_steps *)of)->g->values[v];
-    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_GROUP_RANK) return false;
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_GROUP_RANK)
+        return false;
     *out = (ot_group_shape){x->dtype, (uint32_t)x->rank, x->dims};
     return true;
 }
@@ -78,8 +82,11 @@ static bool is_element(const ot_device_steps *s, uint32_t place)
 {
     const ot_node *n = node_at(s, place);
     ot_group_shape x;
-    if (!n || n->n_out == 0 || n->out[0] == OT_NONE || ot_op_is_view(n->op) || has_more_outputs(s, place)) return false;
-    return (ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization) && shape(s, n->out[0], &x);
+    if (!n || n->n_out == 0 || n->out[0] == OT_NONE || ot_op_is_view(n->op) ||
+        has_more_outputs(s, place))
+        return false;
+    return (ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization) &&
+           shape(s, n->out[0], &x);
 }
 
 /* Element-wise nodes may follow it in its kernel. */
@@ -104,15 +111,18 @@ static bool takes_posts(ot_op op)
     }
 }
 
-static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
+                      ot_group_role role)
 {
     const ot_device_steps *s = v->of;
     const ot_node *n = node_at(s, place);
     ot_group_shape x;
     (void)ctx;
     if (!n) return false;
-    if (role == OT_ROLE_CONVOLUTION) return (n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose) && shape(s, n->out[0], &x);
-    return is_element(s, place) && (role == OT_ROLE_ELEMENT || ot_group_same_dims(v, n->out[0], group->result));
+    if (role == OT_ROLE_CONVOLUTION)
+        return (n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose) && shape(s, n->out[0], &x);
+    return is_element(s, place) &&
+           (role == OT_ROLE_ELEMENT || ot_group_same_dims(v, n->out[0], group->result));
 }
 
 /* What follows a head element by element, each the only reader of the one before. */
@@ -120,7 +130,8 @@ static void extend(const ot_group_view *v, ot_group *x)
 {
     const ot_device_steps *s = v->of;
     while (x->n < OT_GROUP_PARTS) {
-        const uint32_t next = has_static_shape(s, x->result) ? OT_NONE : ot_device_only_reader(s, x->result);
+        const uint32_t next = has_static_shape(s, x->result) ? OT_NONE
+                                                             : ot_device_only_reader(s, x->result);
         if (next == OT_NONE || !is_element(s, next)) return;
         const ot_id made = s->g->nodes[s->node[next]].out[0];
         if (!ot_group_same_dims(v, made, x->result)) return;
@@ -141,8 +152,10 @@ static void keep(ot_device_steps *s, bool *taken, const ot_group *x)
 
 static ot_status find_groups(ot_device_steps *s, bool *taken, ot_arena *a)
 {
-    const ot_group_view view = {s,     s->g,   s->n,      node_at,  operands, readers,
-                                maker, origin, has_static_shape, is_const, shape,    has_more_outputs};
+    const ot_group_view view = {s,        s->g,     s->n,
+                                node_at,  operands, readers,
+                                maker,    origin,   has_static_shape,
+                                is_const, shape,    has_more_outputs};
     const ot_group_rules rules = {"device", supported, NULL};
     ot_group_list chains;
     for (uint32_t k = 0; k < s->n; k++) {
@@ -150,7 +163,8 @@ static ot_status find_groups(ot_device_steps *s, bool *taken, ot_arena *a)
         const ot_node *n = node_at(s, k);
         if (!n || !takes_posts(n->op) || n->n_out < 1 || n->out[0] == OT_NONE) continue;
         if (!ot_group_conv(&view, &rules, k, &x))
-            x = (ot_group){.n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
+            x = (ot_group){
+                .n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
         extend(&view, &x);
         keep(s, taken, &x);
     }
@@ -162,13 +176,17 @@ static ot_status find_groups(ot_device_steps *s, bool *taken, ot_arena *a)
 /* ---- the whole ---- */
 
 static uint32_t n_operands(const ot_node *n) { return n->n_in + n->n_captured; }
-static ot_id operand(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : n->captured[k - n->n_in]; }
+static ot_id operand(const ot_node *n, uint32_t k)
+{
+    return k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+}
 
 /* Readers in a table: counted, then filled in, each node once. */
 static bool list_readers(ot_device_steps *s, bool *outward, ot_arena *a)
 {
     const uint32_t n_values = s->g->n_values;
-    uint32_t *seen = OT_NEW_N(a, uint32_t, n_values + 1u), *fill = OT_NEW_N(a, uint32_t, n_values + 2u);
+    uint32_t *seen = OT_NEW_N(a, uint32_t, n_values + 1u),
+             *fill = OT_NEW_N(a, uint32_t, n_values + 2u);
     size_t total = 0;
     if (!seen || !fill) return false;
     for (int pass = 0; pass < 2; pass++) {
@@ -200,7 +218,8 @@ static void find_needed(const ot_graph *g, const ot_id *order, bool *wanted, boo
     for (uint32_t k = g->n_order; k-- > 0;) {
         const ot_node *n = &g->nodes[order[k]];
         if (n->is_static) continue;
-        for (uint32_t j = 0; j < n->n_out; j++) needed[order[k]] |= n->out[j] != OT_NONE && wanted[n->out[j]];
+        for (uint32_t j = 0; j < n->n_out; j++)
+            needed[order[k]] |= n->out[j] != OT_NONE && wanted[n->out[j]];
         for (uint32_t j = 0; j < n_operands(n) && needed[order[k]]; j++)
             if (operand(n, j) != OT_NONE) wanted[operand(n, j)] = true;
     }
@@ -214,9 +233,13 @@ ot_status ot_device_steps_find(const ot_graph *g, ot_arena *a, ot_device_steps *
     s->maker = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->first = OT_NEW_N(a, uint32_t, g->n_values + 2u);
     ot_id *order = OT_NEW_N(a, ot_id, g->n_order + 1u);
-    bool *taken = OT_NEW_N(a, bool, g->n_order + 1u), *outward = OT_NEW_N(a, bool, g->n_values + 1u);
-    bool *wanted = OT_NEW_N(a, bool, g->n_values + 1u), *needed = OT_NEW_N(a, bool, g->n_nodes + 1u);
-    if (!wanted || !needed || !order || !s->node || !s->at || !s->maker || !s->first || !taken || !outward) return OT_E_NOMEM;
+    bool *taken = OT_NEW_N(a, bool, g->n_order + 1u),
+         *outward = OT_NEW_N(a, bool, g->n_values + 1u);
+    bool *wanted = OT_NEW_N(a, bool, g->n_values + 1u),
+         *needed = OT_NEW_N(a, bool, g->n_nodes + 1u);
+    if (!wanted || !needed || !order || !s->node || !s->at || !s->maker || !s->first || !taken ||
+        !outward)
+        return OT_E_NOMEM;
     s->taken = taken;
     s->outward = outward;
     for (ot_id v = 0; v < g->n_values; v++) s->maker[v] = OT_NONE;

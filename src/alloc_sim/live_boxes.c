@@ -1,13 +1,17 @@
-/* Largest first, each at the lowest offset that nothing that lives beside it takes. (OpenVINO, MemorySolver.)
+/* Largest first, each at the lowest offset that nothing that lives beside it takes. (OpenVINO,
+ * MemorySolver.)
  *
  *   offset
  *     |  |___c___|                 c is the smallest: it goes above a and b
  *     |__|_a_||______b_____|
  *     +---------------------- step
  *
- * How good that is depends on the order of boxes of one size, and that follows from the way they are sorted: quicksort by the median of
- * three down to 16 boxes, then insertion, which leaves more than 16 equal boxes in an order of its own. A chain of 17 convolutions takes
- * two buffers, one of 18 takes three (measured: 218 MB where two take 146). So it is sorted here in the same way.
+ * How good that is depends on the order of boxes of one size, and that follows from the way they
+ * are sorted: quicksort by the median of three down to 16 boxes, then insertion, which leaves
+ * more than 16 equal boxes in an order of its own. A chain of 17 convolutions takes two buffers,
+ * one of 18 takes three (measured: 218 MB where two take 146). So it is sorted here in the same
+ * way.
+ *
  */
 #include "live_boxes.h"
 
@@ -71,7 +75,8 @@ static void sort(ot_live_box *x, size_t n, is_before f)
     for (size_t n_open = 1; n_open > 0;) {
         size_t lo = open[n_open - 1].lo, hi = open[n_open - 1].hi;
         n_open--;
-        /* A stack of parts that are full is left to the insertion, which sorts whatever it is given. */
+        /* A stack of parts that are full is left to the insertion, which sorts whatever it is
+         * given. */
         while (hi - lo > SHORT && n_open < sizeof open / sizeof *open) {
             median_to_front(x + lo, 1, (hi - lo) / 2, hi - lo - 1, f);
             size_t cut = lo + part(x + lo, hi - lo, f);
@@ -92,7 +97,9 @@ static int64_t lowest(const ot_live_box *boxes, size_t n, const ot_live_box *b)
         moved = false;
         for (size_t k = 0; k < n; k++) {
             const ot_live_box *o = &boxes[k];
-            if (o->first > b->last || b->first > o->last || at >= o->at + o->bytes || o->at >= at + b->bytes) continue;
+            if (o->first > b->last || b->first > o->last || at >= o->at + o->bytes ||
+                o->at >= at + b->bytes)
+                continue;
             at = o->at + o->bytes;
             moved = true;
         }
@@ -123,7 +130,8 @@ static void fill_live(const ot_live_box *boxes, size_t n, int64_t *live, uint32_
     for (uint32_t k = 1; k < n_steps; k++) live[k] += live[k - 1];
 }
 
-ot_status ot_boxes_live(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a, int64_t *most)
+ot_status ot_boxes_live(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a,
+                        int64_t *most)
 {
     int64_t *live = OT_NEW_N(a, int64_t, n_steps + 1u);
     *most = 0;
@@ -133,7 +141,8 @@ ot_status ot_boxes_live(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot
     return OT_OK;
 }
 
-static uint32_t list_makers(const ot_live_box *boxes, size_t n, uint32_t at, ot_id *makers, uint32_t most)
+static uint32_t list_makers(const ot_live_box *boxes, size_t n, uint32_t at, ot_id *makers,
+                            uint32_t most)
 {
     uint32_t found = 0;
     for (; found < most; found++) {
@@ -149,8 +158,8 @@ static uint32_t list_makers(const ot_live_box *boxes, size_t n, uint32_t at, ot_
     return found;
 }
 
-ot_status ot_boxes_fullest(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a, ot_id *makers, uint32_t most,
-                           uint32_t *found)
+ot_status ot_boxes_fullest(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a,
+                           ot_id *makers, uint32_t most, uint32_t *found)
 {
     int64_t *live = OT_NEW_N(a, int64_t, n_steps + 1u);
     uint32_t at = 0;

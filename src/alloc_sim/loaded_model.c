@@ -1,10 +1,18 @@
 /* What a session holds once a model is loaded, before it runs (ONNX Runtime on a CPU, measured).
  *
- *   top      w ----------------------------.           if nobody reads it as it is, w is gone after loading
- *   body     '--> Reshape --> w' --> Conv          w', packed for the kernel: once for each graph that has it ...
- *   tiles    w --> Conv BN,  w --> Conv BN         ... but once for each convolution where something is folded into its weights
+ *   top    w ----------------------------.      if nobody reads it as it is, w is gone after
+ *                                               loading
+ *   body   '--> Reshape --> w' --> Conv     w', packed for the kernel: once for each graph that has
+ *                                           it ...
+ *   tiles  w --> Conv BN,  w --> Conv BN    ... but once for each convolution where something is
+ *                                           folded into its weights
  *
- * Matrix products pack their weights once for each graph, too; if a body computes them so, w stays, once for all bodies. Other constants are there once in each graph that reads them. Nodes that run take memory for their kernels and tables, whatever they do.
+ * Matrix products pack their weights once for each graph, too; if a body computes them so, w
+ * stays, once for all bodies. Other constants are there once in each graph that reads them.
+ * Nodes that run take memory for their kernels and tables, whatever they do.
+ *
+ *
+ *
  */
 #include "simulate.h"
 
@@ -30,7 +38,8 @@ static int64_t bytes_of(const ot_value *v)
 static int64_t padded(const ot_value *v, int32_t axis, int64_t block)
 {
     const int64_t bytes = bytes_of(v), extent = axis < v->rank ? v->dims[axis] : 0;
-    return extent <= 0 || block <= 0 ? bytes : bytes / extent * (ot_ceil_div(extent, block) * block);
+    return extent <= 0 || block <= 0 ? bytes
+                                     : bytes / extent * (ot_ceil_div(extent, block) * block);
 }
 
 /* The weight of a matrix product stays as it is: a body makes a constant of what it captures. */
@@ -45,7 +54,8 @@ static ot_status keep_original(tally *x, const ot_graph *g, ot_id w)
     return ot_map_put(x->kept, name, w) ? OT_OK : OT_E_NOMEM;
 }
 
-static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bool is_body, bool *seen)
+static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bool is_body,
+                               bool *seen)
 {
     const ot_id w = n->in[1];
     const ot_value *v = &g->values[w];
@@ -58,7 +68,8 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
         return again || !is_body || v->is_outer ? OT_OK : keep_original(x, g, w);
     }
     if (n->op == OT_OP_Conv && ot_sim_is_blocked(g, x->r, n, &input)) {
-        if (!again || ot_sim_folded(g, (ot_id)(n - g->nodes)) != OT_NONE) x->packed += padded(v, 0, x->r->conv.block);
+        if (!again || ot_sim_folded(g, (ot_id)(n - g->nodes)) != OT_NONE)
+            x->packed += padded(v, 0, x->r->conv.block);
     } else if (!again) {
         x->plain += bytes_of(v);
     }
@@ -67,7 +78,9 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
 
 static bool has_weights(const ot_graph *g, const ot_node *n)
 {
-    if (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_MatMul && n->op != OT_OP_Gemm) return false;
+    if (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_MatMul &&
+        n->op != OT_OP_Gemm)
+        return false;
     return n->n_in >= 2 && n->in[1] != OT_NONE && n->n_out > 0 && ot_sim_is_constant(g, n->in[1]);
 }
 
@@ -88,12 +101,14 @@ static ot_status count_graph(tally *x, const ot_graph *g, bool is_body)
         if (has_weights(g, n)) OT_TRY(count_product(x, g, n, is_body, seen));
         for (uint32_t j = 0; j < n->n_in; j++) {
             const ot_id v = n->in[j];
-            if (v == OT_NONE || seen[v] || !ot_sim_is_constant(g, v) || g->values[v].is_outer) continue;
+            if (v == OT_NONE || seen[v] || !ot_sim_is_constant(g, v) || g->values[v].is_outer)
+                continue;
             seen[v] = true;
             x->plain += bytes_of(&g->values[v]);
         }
         for (uint32_t j = 0; j < n->n_attrs; j++)
-            if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g) OT_TRY(count_graph(x, n->attrs[j].g, true));
+            if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g)
+                OT_TRY(count_graph(x, n->attrs[j].g, true));
     }
     return OT_OK;
 }
@@ -105,7 +120,9 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, i
     OT_TRY(count_graph(&x, g, false));
     *bytes = SESSION + x.packed + x.plain + x.nodes;
     if (ot_dbg['P'])
-        fprintf(stderr, "> Loaded: %.2f MB of packed weights, %.2f MB of other constants, %.2f MB for nodes\n",
-                (double)x.packed / 1048576.0, (double)x.plain / 1048576.0, (double)x.nodes / 1048576.0);
+        fprintf(
+            stderr,
+            "> Loaded: %.2f MB of packed weights, %.2f MB of other constants, %.2f MB for nodes\n",
+            (double)x.packed / 1048576.0, (double)x.plain / 1048576.0, (double)x.nodes / 1048576.0);
     return OT_OK;
 }

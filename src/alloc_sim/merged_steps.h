@@ -16,9 +16,13 @@ typedef struct ot_merged_steps {
 } ot_merged_steps;
 
 /* Requires ORDER, SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_merged_steps_find(const ot_graph *g, const ot_runtime *r, ot_arena *a, ot_merged_steps *out) OT_MUST_USE;
+ot_status ot_merged_steps_find(const ot_graph *g, const ot_runtime *r, ot_arena *a,
+                               ot_merged_steps *out) OT_MUST_USE;
 
 /* Values that take no memory of their own as activations. */
-static inline bool ot_is_fixed(const ot_graph *g, ot_id v) { return g->values[v].init || g->values[v].is_const; }
+static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
+{
+    return g->values[v].init || g->values[v].is_const;
+}
 
 #endif

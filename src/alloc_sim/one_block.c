@@ -1,16 +1,24 @@
-/* One block for the values of a graph and of all its bodies, each at an offset of its own from the step that writes it to the last that
- * reads it (OpenVINO on a CPU, measured):
+/* One block for the values of a graph and of all its bodies, each at an offset of its own from
+ * the step that writes it to the last that reads it (OpenVINO on a CPU, measured):
  *
- *   step   0      1        2                                  9       10
- *   main   Conv   to plain Loop                               Loop    Concat      what a Loop reads and makes lives through all of it;
- *   body                   3 Slice  4 Conv ... 8 to plain                         its body's values share the block, in between
+ *   step  0     1        2                               9     10
+ *   main  Conv  to plain Loop                            Loop  Concat  what a Loop reads and makes
+ *                                                                      lives through all of it;
+ *   body                 3 Slice  4 Conv ... 8 to plain                its body's values share the
+ *                                                                      block, in between
  *
- * In memory of their own, as long as the model is loaded: graph inputs and outputs; what a body is given, which includes a copy of every
- * tensor that it reads from outside; what a body hands out for an iteration. Weights are there twice, as they are and as kernels read
- * them: once for each graph that has them, but once for each convolution where a BatchNormalization is folded into them. Kernels and
- * tables of each step that is written take memory, too (node_bytes, loop_bytes of the runtime's table).
+ * In memory of their own, as long as the model is loaded: graph inputs and outputs; what a body
+ * is given, which includes a copy of every tensor that it reads from outside; what a body hands
+ * out for an iteration. Weights are there twice, as they are and as kernels read them: once for
+ * each graph that has them, but once for each convolution where a BatchNormalization is folded
+ * into them. Kernels and tables of each step that is written take memory, too (node_bytes,
+ * loop_bytes of the runtime's table).
  *
- * Convolutions compute channels-last and element-wise steps hand that on; a value that is read both ways exists twice.
+ * Convolutions compute channels-last and element-wise steps hand that on; a value that is read
+ * both ways exists twice.
+ *
+ *
+ *
  */
 #include "one_block.h"
 
@@ -18,8 +26,9 @@
 #include "live_boxes.h"
 #include "merged_steps.h"
 
-#define HEAP_BYTES (INT64_C(32) << 20) /* what is freed of less than this stays with the process (malloc) */
-#define OWN        (INT64_C(3) << 19)  /* what the first run of a model of no size takes */
+/* what is freed of less than this stays with the process (malloc) */
+#define HEAP_BYTES (INT64_C(32) << 20)
+#define OWN        (INT64_C(3) << 19) /* what the first run of a model of no size takes */
 
 typedef struct place {
     int64_t bytes;
@@ -64,7 +73,9 @@ static int64_t bytes_of(tally *x, const ot_value *v)
 static ot_status new_box(tally *x, uint32_t first, int64_t bytes, ot_id maker, uint32_t *box)
 {
     *box = (uint32_t)x->n;
-    return OT_PUSH(x->a, x->boxes, x->n, x->cap, ((ot_live_box){first, first, bytes, 0, maker})) ? OT_OK : OT_E_NOMEM;
+    return OT_PUSH(x->a, x->boxes, x->n, x->cap, ((ot_live_box){first, first, bytes, 0, maker}))
+               ? OT_OK
+               : OT_E_NOMEM;
 }
 
 static void read_at(tally *x, uint32_t box, uint32_t step)
@@ -90,9 +101,11 @@ static bool step_is_last(const walk *w, ot_id leader)
     const ot_id product = w->steps.product[leader], v = first_read(w, leader);
     if (product != OT_NONE) {
         const ot_node *n = &w->g->nodes[product];
-        return is_convolution(n->op) && ot_runtime_makes_blocks(w->x->r, n) && w->g->values[n->in[0]].rank > 2;
+        return is_convolution(n->op) && ot_runtime_makes_blocks(w->x->r, n) &&
+               w->g->values[n->in[0]].rank > 2;
     }
-    return v != OT_NONE && w->places[v].is_last && ot_runtime_keeps_blocks(w->x->r, &w->g->nodes[leader]);
+    return v != OT_NONE && w->places[v].is_last &&
+           ot_runtime_keeps_blocks(w->x->r, &w->g->nodes[leader]);
 }
 
 /* The step `t` reads v in that layout. Changing it is a step before. */
@@ -102,7 +115,8 @@ static ot_status bring(walk *w, ot_id v, bool last, uint32_t *box)
     *box = p->box;
     if (p->is_last == last || w->g->values[v].rank < 3 || p->bytes == 0) return OT_OK;
     if (p->changed == OT_NONE) {
-        OT_TRY(new_box(w->x, w->x->now, p->bytes, w->is_body ? OT_NONE : w->g->values[v].producer, &p->changed));
+        OT_TRY(new_box(w->x, w->x->now, p->bytes, w->is_body ? OT_NONE : w->g->values[v].producer,
+                       &p->changed));
         read_at(w->x, p->box, w->x->now++);
     }
     *box = p->changed;
@@ -118,8 +132,10 @@ static void count_weights(walk *w, ot_id leader)
     const ot_id v = w->g->nodes[product].in[1];
     bool folded = false;
     if (v == OT_NONE || !ot_is_fixed(w->g, v)) return;
-    for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k]) folded |= w->g->nodes[k].op == OT_OP_BatchNormalization;
-    const int64_t copies = w->g->nodes[product].op == OT_OP_MatMul ? 3 : 2; /* transposed, and packed */
+    for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k])
+        folded |= w->g->nodes[k].op == OT_OP_BatchNormalization;
+    /* transposed, and packed */
+    const int64_t copies = w->g->nodes[product].op == OT_OP_MatMul ? 3 : 2;
     if (folded || !w->weighed[v]) w->x->own += copies * bytes_of(w->x, &w->g->values[v]);
     w->weighed[v] = true;
 }
@@ -127,7 +143,8 @@ static void count_weights(walk *w, ot_id leader)
 static void count_constants(walk *w)
 {
     for (ot_id v = 0; v < w->g->n_values; v++)
-        if (w->g->values[v].init && !w->weighed[v] && w->steps.n_readers[v] > 0) w->x->own += bytes_of(w->x, &w->g->values[v]);
+        if (w->g->values[v].init && !w->weighed[v] && w->steps.n_readers[v] > 0)
+            w->x->own += bytes_of(w->x, &w->g->values[v]);
 }
 
 /* ---- steps ---- */
@@ -135,7 +152,8 @@ static void count_constants(walk *w)
 static const ot_graph *body_of(const ot_node *n)
 {
     const ot_attr *a = ot_attr_find(n, "body");
-    return a && a->kind == OT_ATTR_GRAPH && (n->op == OT_OP_Loop || n->op == OT_OP_Scan) ? a->g : NULL;
+    return a && a->kind == OT_ATTR_GRAPH && (n->op == OT_OP_Loop || n->op == OT_OP_Scan) ? a->g
+                                                                                         : NULL;
 }
 
 static bool is_inside(const walk *w, ot_id v, ot_id leader)
@@ -172,20 +190,24 @@ static bool is_wanted(const walk *w, ot_id v, ot_id leader)
     return false;
 }
 
-/* The tensor that a convolution adds to its result, if its memory can take the result: nobody reads it later. */
+/* The tensor that a convolution adds to its result, if its memory can take the result: nobody
+ * reads it later. */
 static uint32_t added_to(const walk *w, ot_id leader, ot_id result)
 {
     const ot_id product = w->steps.product[leader];
     if (product == OT_NONE || !is_convolution(w->g->nodes[product].op)) return OT_NONE;
     for (ot_id k = w->steps.next[leader]; k != OT_NONE; k = w->steps.next[k]) {
         const ot_node *n = &w->g->nodes[k];
-        for (uint32_t j = 0; (n->op == OT_OP_Add || n->op == OT_OP_Sub || n->op == OT_OP_Sum) && j < n->n_in; j++) {
+        for (uint32_t j = 0;
+             (n->op == OT_OP_Add || n->op == OT_OP_Sub || n->op == OT_OP_Sum) && j < n->n_in; j++) {
             ot_id v = n->in[j];
-            if (v == OT_NONE || ot_is_fixed(w->g, v) || is_inside(w, v, leader) || w->places[v].bytes != w->places[result].bytes)
+            if (v == OT_NONE || ot_is_fixed(w->g, v) || is_inside(w, v, leader) ||
+                w->places[v].bytes != w->places[result].bytes)
                 continue;
             const place *p = &w->places[v];
             bool later = false;
-            for (uint32_t i = 0; i < w->steps.n_readers[v]; i++) later |= !w->ran[w->steps.leader[w->steps.readers[v][i]]];
+            for (uint32_t i = 0; i < w->steps.n_readers[v]; i++)
+                later |= !w->ran[w->steps.leader[w->steps.readers[v][i]]];
             if (!later) return p->is_last ? p->box : p->changed;
         }
     }
@@ -214,22 +236,25 @@ static ot_status make_result(walk *w, ot_id v, ot_id leader, bool last, uint32_t
     const ot_node *n = &w->g->nodes[leader];
     place *p = &w->places[v];
     *p = (place){bytes_of(w->x, &w->g->values[v]), OT_NONE, OT_NONE, last};
-    const bool view = (ot_op_is_view(n->op) || n->op == OT_OP_Identity) && n->n_in > 0 && n->in[0] != OT_NONE &&
-                      !ot_is_fixed(w->g, n->in[0]);
+    const bool view = (ot_op_is_view(n->op) || n->op == OT_OP_Identity) && n->n_in > 0 &&
+                      n->in[0] != OT_NONE && !ot_is_fixed(w->g, n->in[0]);
     if (view) {
         const place *of = &w->places[n->in[0]];
         p->box = of->is_last == last ? of->box : of->changed;
     } else {
         p->box = added_to(w, leader, v);
     }
-    const bool outside = view && w->places[n->in[0]].box == OT_NONE && w->places[n->in[0]].bytes > 0;
+    const bool outside = view && w->places[n->in[0]].box == OT_NONE &&
+                         w->places[n->in[0]].bytes > 0;
     if (p->box == OT_NONE && p->bytes > 0 && !outside)
-        OT_TRY(new_box(w->x, from, p->bytes, w->is_body ? OT_NONE : w->g->values[v].producer, &p->box));
+        OT_TRY(new_box(w->x, from, p->bytes, w->is_body ? OT_NONE : w->g->values[v].producer,
+                       &p->box));
     read_at(w->x, p->box, to);
     return w->g->values[v].is_output ? hand_out(w, v) : OT_OK;
 }
 
-/* A body with an extent that is not known before it runs: what it hands out is stacked in a buffer that stays, then copied. */
+/* A body with an extent that is not known before it runs: what it hands out is stacked in a
+ * buffer that stays, then copied. */
 static void count_stacks(walk *w, ot_id loop)
 {
     const ot_node *n = &w->g->nodes[loop];
@@ -237,7 +262,8 @@ static void count_stacks(walk *w, ot_id loop)
         if (n->out[k] != OT_NONE) w->x->own += bytes_of(w->x, &w->g->values[n->out[k]]);
 }
 
-/* Kernels and their tables: one for the step, one for each node of it that has constants besides the weights of a product. */
+/* Kernels and their tables: one for the step, one for each node of it that has constants besides
+ * the weights of a product. */
 static int64_t tables(const walk *w, ot_id leader)
 {
     int64_t n = 1;
@@ -273,7 +299,8 @@ static ot_status run_step(walk *w, ot_id leader)
     for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k])
         for (uint32_t j = 0; j < w->g->nodes[k].n_out; j++) {
             ot_id v = w->g->nodes[k].out[j];
-            if (v != OT_NONE && is_wanted(w, v, leader)) OT_TRY(make_result(w, v, leader, last, from, to));
+            if (v != OT_NONE && is_wanted(w, v, leader))
+                OT_TRY(make_result(w, v, leader, last, from, to));
         }
     return OT_OK;
 }
@@ -306,7 +333,8 @@ static ot_status walk_graph(tally *x, const ot_graph *g, bool is_body)
     return OT_OK;
 }
 
-ot_status ot_one_block_growth(const ot_graph *g, const ot_runtime *r, ot_arena *a, ot_sim_figures *out)
+ot_status ot_one_block_growth(const ot_graph *g, const ot_runtime *r, ot_arena *a,
+                              ot_sim_figures *out)
 {
     tally x = {.r = r, .a = a};
     OT_TRY(walk_graph(&x, g, false));

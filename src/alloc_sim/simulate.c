@@ -1,10 +1,15 @@
-/* Steps become allocations and releases: some runs of the graph in a row, in each the iterations of its loops.
+/* Steps become allocations and releases: some runs of the graph in a row, in each the iterations
+ * of its loops.
  *
- *   run 1       every buffer comes from the arena and goes back to it; what came and went makes the pattern
- *   run 2, ...  a block of the pattern's height, if everything that is fed is a tensor; results, pieces and scratch from the arena
+ *   run 1       every buffer comes from the arena and goes back to it; what came and went makes the
+ *               pattern
+ *   run 2, ...  a block of the pattern's height, if everything that is fed is a tensor; results,
+ *               pieces and scratch from the arena
  *
- * A loop's body is a graph with a pattern of its own, from its second iteration on. Scan writes its results where they belong; Loop keeps
- * the pieces and joins them at the end; a sequence holds a copy of each piece until it is joined.
+ * A loop's body is a graph with a pattern of its own, from its second iteration on. Scan writes
+ * its results where they belong; Loop keeps the pieces and joins them at the end; a sequence
+ * holds a copy of each piece until it is joined.
+ *
  */
 #include "chunk_arena.h"
 #include "simulate.h"
@@ -14,7 +19,8 @@
 #define RUNS       2
 #define MOST_TRIPS 512                /* of a loop that are played, each for as many of */
 #define MOST_STOOD (INT64_C(1) << 20) /* that there are at most */
-#define OWN        (INT64_C(3) << 19) /* code and tables that the first run touches; measured: 1.2 to 1.9 MB for models of no size */
+/* code and tables that the first run touches; measured: 1.2 to 1.9 MB for models of no size */
+#define OWN (INT64_C(3) << 19)
 
 /* A graph that runs again and again. */
 typedef struct frame {
@@ -40,10 +46,12 @@ typedef struct player {
     frame **frames;
     size_t n, cap, cap_frames, n_frames;
     uint32_t n_unknown;
-    int64_t each; /* iterations that one which is played stands for, in long loops: its pieces are so many times as large */
-    int64_t most; /* bytes that were touched up to now, */
+    /* iterations that one which is played stands for, in long loops: its pieces are so many
+     * times as large */
+    int64_t each;
+    int64_t most;            /* bytes that were touched up to now, */
     const ot_sim_step *last; /* since this step */
-    const frame *last_frame;  /* of this frame */
+    const frame *last_frame; /* of this frame */
 } player;
 
 /* One run of a frame. */
@@ -61,9 +69,10 @@ typedef struct run {
 typedef struct visit {
     pieces *const *fed; /* [n_fed] pieces of its inputs, NULL: a tensor */
     uint32_t n_fed;
-    bool elsewhere;     /* results are written into memory that is there already */
-    pieces *kept;       /* else they are added here; NULL: they are given back at once */
-    uint32_t *into;     /* [g->n_outputs] but for those that are to be handed on: chunks of these; NULL: none are */
+    bool elsewhere; /* results are written into memory that is there already */
+    pieces *kept;   /* else they are added here; NULL: they are given back at once */
+    /* [g->n_outputs] but for those that are to be handed on: chunks of these; NULL: none are */
+    uint32_t *into;
     const bool *handed; /* [g->n_outputs] which */
     pieces **made;      /* [g->n_outputs] pieces of its outputs, or NULL */
 } visit;
@@ -97,8 +106,9 @@ static void release_pieces(player *x, pieces *p)
     if (p) p->n = 0;
 }
 
-/* Weights of half precision that nodes of g read, in float32. ONNX Runtime converts those of the top graph when it loads; in a subgraph that is a
- * Cast of each, which no other node has to wait for: all of them run first. A detector of 65 MB in a branch: 150 MB in place of 58. */
+/* Weights of half precision that nodes of g read, in float32. ONNX Runtime converts those of the
+ * top graph when it loads; in a subgraph that is a Cast of each, which no other node has to wait
+ * for: all of them run first. A detector of 65 MB in a branch: 150 MB in place of 58. */
 static ot_status count_converted(player *x, const ot_graph *g, int64_t *bytes)
 {
     *bytes = 0;
@@ -107,10 +117,13 @@ static ot_status count_converted(player *x, const ot_graph *g, int64_t *bytes)
     if (!seen) return OT_E_NOMEM;
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
-        for (uint32_t j = 0; j < n->n_in && !n->is_static && n->op != OT_OP_Reshape; j++) { /* which moves nothing */
+        /* which moves nothing */
+        for (uint32_t j = 0; j < n->n_in && !n->is_static && n->op != OT_OP_Reshape; j++) {
             const ot_id v = n->in[j];
             int64_t of = 0;
-            if (v == OT_NONE || seen[v] || g->values[v].dtype != OT_F16 || !ot_sim_is_constant(g, v)) continue;
+            if (v == OT_NONE || seen[v] || g->values[v].dtype != OT_F16 ||
+                !ot_sim_is_constant(g, v))
+                continue;
             seen[v] = true;
             if (ot_sim_held_bytes(&g->values[v], &of)) *bytes += of;
         }
@@ -126,7 +139,8 @@ static ot_status frame_of(player *x, const ot_graph *g, frame **out)
             return OT_OK;
         }
     frame *f = OT_NEW(x->a, frame);
-    if (!f || !OT_PUSH(x->a, x->graphs, x->n, x->cap, g) || !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
+    if (!f || !OT_PUSH(x->a, x->graphs, x->n, x->cap, g) ||
+        !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
         return OT_E_NOMEM;
     OT_TRY(ot_sim_plan_make(g, x->r, x->static_shape, x->order, x->a, &f->plan));
     OT_TRY(count_converted(x, g, &f->converted));
@@ -140,7 +154,8 @@ static ot_status frame_of(player *x, const ot_graph *g, frame **out)
 static const ot_graph *body_of(const ot_node *n)
 {
     const ot_attr *a = ot_attr_find(n, "body");
-    return a && a->kind == OT_ATTR_GRAPH && (n->op == OT_OP_Loop || n->op == OT_OP_Scan) ? a->g : NULL;
+    return a && a->kind == OT_ATTR_GRAPH && (n->op == OT_OP_Loop || n->op == OT_OP_Scan) ? a->g
+                                                                                         : NULL;
 }
 
 static int64_t trips_of(const ot_graph *g, const ot_node *n)
@@ -154,7 +169,8 @@ static int64_t trips_of(const ot_graph *g, const ot_node *n)
         int64_t axis = axes && n_axes ? axes[0] : 0;
         if (axis < 0) axis += v->rank;
         if (v->rank > 0 && axis >= 0 && axis < v->rank) trips = v->dims[axis];
-    } else if (v->init && v->init->data && v->init->dtype == OT_I64 && v->init->bytes >= sizeof trips) {
+    } else if (v->init && v->init->data && v->init->dtype == OT_I64 &&
+               v->init->bytes >= sizeof trips) {
         memcpy(&trips, v->init->data, sizeof trips);
     } else if (v->known && v->known_n == 1) { /* counted by shape arithmetic: there may be none */
         return ot_max(0, ot_min(v->known[0], MOST_STOOD));
@@ -162,47 +178,63 @@ static int64_t trips_of(const ot_graph *g, const ot_node *n)
     return ot_max(1, ot_min(trips, MOST_STOOD));
 }
 
-/* Bytes of results that a Scan collects elsewhere first, since they are not cut along their first axis. */
+/* Bytes of results that a Scan collects elsewhere first, since they are not cut along their
+ * first axis. */
 static int64_t collected(const run *u, const ot_node *n)
 {
     size_t n_axes = 0;
     const int64_t *axes = ot_attr_ints(n, "scan_output_axes", &n_axes);
     int64_t sum = 0;
     for (uint32_t k = 0; axes && k < n_axes && k < n->n_out; k++)
-        if (axes[k] != 0 && n->out[k] != OT_NONE) sum += ot_max(0, u->f->plan.values[n->out[k]].bytes);
+        if (axes[k] != 0 && n->out[k] != OT_NONE)
+            sum += ot_max(0, u->f->plan.values[n->out[k]].bytes);
     return sum;
 }
 
-static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0; }
+static bool is(const ot_node *n, const char *op_type)
+{
+    return n && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0;
+}
 
 /* The graph states the extents of what step value v is. */
-static bool is_stated(const ot_graph *g, uint32_t v) { return ot_value_is_static(&g->values[v % g->n_values]); }
+static bool is_stated(const ot_graph *g, uint32_t v)
+{
+    return ot_value_is_static(&g->values[v % g->n_values]);
+}
 
 /* Buffer b, which was taken, becomes part of the pattern. */
 static ot_status record(run *u, uint32_t b)
 {
     if (!u->f->plan.tensors_only || u->f->has_pattern) return OT_OK;
-    return ot_pattern_take(&u->f->pattern, u->x->a, b, u->f->plan.buffers[b].bytes) ? OT_OK : OT_E_NOMEM;
+    return ot_pattern_take(&u->f->pattern, u->x->a, b, u->f->plan.buffers[b].bytes) ? OT_OK
+                                                                                    : OT_E_NOMEM;
 }
 
 static ot_status take_results(run *u, const ot_sim_step *s)
 {
-    const bool joined = s->node != OT_NONE && is(&u->f->plan.g->nodes[s->node], "ConcatFromSequence");
+    const bool joined = s->node != OT_NONE &&
+                        is(&u->f->plan.g->nodes[s->node], "ConcatFromSequence");
     for (uint32_t k = 0; k < s->n_writes; k++) {
         uint32_t b = u->f->plan.values[s->writes[k]].buffer;
         if (b == OT_NONE) continue;
         const ot_sim_buffer *x = &u->f->plan.buffers[b];
-        if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->kind == OT_BUFFER_HANDED || x->bytes == 0) continue;
-        if (x->kind == OT_BUFFER_RESULT && u->elsewhere && is_stated(u->f->plan.g, s->writes[k])) continue;
-        if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue; /* it lies where an earlier value lay */
+        if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->kind == OT_BUFFER_HANDED ||
+            x->bytes == 0)
+            continue;
+        if (x->kind == OT_BUFFER_RESULT && u->elsewhere && is_stated(u->f->plan.g, s->writes[k]))
+            continue;
+        /* it lies where an earlier value lay */
+        if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue;
         if (x->kind == OT_BUFFER_PLANNED && u->in_block) continue;
-        OT_TRY(joined ? take_joined(u->x, x->bytes, &u->chunk[b]) : take(u->x, x->bytes, &u->chunk[b]));
+        OT_TRY(joined ? take_joined(u->x, x->bytes, &u->chunk[b])
+                      : take(u->x, x->bytes, &u->chunk[b]));
         if (x->kind == OT_BUFFER_PLANNED) OT_TRY(record(u, b));
     }
     return OT_OK;
 }
 
-/* What a Loop carries besides sequences: tensors that the body hands from one iteration to the next. */
+/* What a Loop carries besides sequences: tensors that the body hands from one iteration to the
+ * next. */
 typedef struct carried {
     uint32_t *now, *next; /* [n_outputs of the body] chunks */
     bool *is;             /* [n_outputs of the body] */
@@ -216,7 +248,8 @@ static ot_status new_carried(run *u, const ot_node *n, const ot_graph *body, car
     if (!c->now || !c->next || !c->is) return OT_E_NOMEM;
     for (uint32_t k = 0; k < body->n_outputs; k++) {
         c->now[k] = c->next[k] = OT_NONE;
-        c->is[k] = n->op == OT_OP_Loop && k >= 1 && k + 1 < body->n_inputs && body->values[body->outputs[k]].is_tensor;
+        c->is[k] = n->op == OT_OP_Loop && k >= 1 && k + 1 < body->n_inputs &&
+                   body->values[body->outputs[k]].is_tensor;
     }
     return OT_OK;
 }
@@ -225,8 +258,9 @@ static ot_status new_carried(run *u, const ot_node *n, const ot_graph *body, car
 static ot_status hand_out(run *u, const ot_node *n, const ot_graph *body, carried *c)
 {
     for (uint32_t k = 1; k < body->n_outputs; k++) {
-        const uint32_t b = c->is[k] && k - 1 < n->n_out && n->out[k - 1] != OT_NONE ? u->f->plan.values[n->out[k - 1]].buffer
-                                                                                    : OT_NONE;
+        const uint32_t b = c->is[k] && k - 1 < n->n_out && n->out[k - 1] != OT_NONE
+                               ? u->f->plan.values[n->out[k - 1]].buffer
+                               : OT_NONE;
         if (b == OT_NONE || u->f->plan.buffers[b].kind != OT_BUFFER_HANDED || u->in_block) continue;
         OT_TRY(take(u->x, u->f->plan.buffers[b].bytes, &u->chunk[b]));
         if (u->chunk[b] != OT_NONE) OT_TRY(record(u, b));
@@ -242,7 +276,8 @@ static ot_status loop_step(run *u, const ot_sim_step *s, const ot_node *n, const
 {
     const ot_graph *g = u->f->plan.g;
     const bool scan = n->op == OT_OP_Scan;
-    const int64_t trips = trips_of(g, n), before = u->x->each, each = ot_max(1, ot_ceil_div(trips, MOST_TRIPS)),
+    const int64_t trips = trips_of(g, n), before = u->x->each,
+                  each = ot_max(1, ot_ceil_div(trips, MOST_TRIPS)),
                   played = ot_ceil_div(trips, each);
     pieces stack = {0}, **fed = OT_NEW_N(u->x->a, pieces *, body->n_inputs + 1u),
            **made = OT_NEW_N(u->x->a, pieces *, body->n_outputs + 1u);
@@ -258,18 +293,26 @@ static ot_status loop_step(run *u, const ot_sim_step *s, const ot_node *n, const
         if (n->in[k] != OT_NONE) fed[k] = u->held[n->in[k]];
     u->x->each = ot_min(before * each, MOST_STOOD);
     for (int64_t t = 0; t < played; t++) {
-        visit v = {
-            .fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made, .into = c.next, .handed = c.is};
-        for (uint32_t k = 0; k < body->n_outputs; k++) { /* what the iteration before the last was given goes */
+        visit v = {.fed = fed,
+                   .n_fed = body->n_inputs,
+                   .elsewhere = scan,
+                   .kept = &stack,
+                   .made = made,
+                   .into = c.next,
+                   .handed = c.is};
+        /* what the iteration before the last was given goes */
+        for (uint32_t k = 0; k < body->n_outputs; k++) {
             release(u->x, &c.now[k]);
             c.now[k] = c.next[k];
             c.next[k] = OT_NONE;
         }
         OT_TRY(play(u->x, body, &v));
-        for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++) fed[k] = made[k - 1];
+        for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++)
+            fed[k] = made[k - 1];
     }
     for (uint32_t k = 0; !scan && k < n->n_out; k++)
-        if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = trips > 0 ? made[k + 1] : fed[k + 2];
+        if (n->out[k] != OT_NONE && k + 1 < body->n_outputs)
+            u->held[n->out[k]] = trips > 0 ? made[k + 1] : fed[k + 2];
     u->x->each = before;
     OT_TRY(hand_out(u, n, body, &c));
     if (!scan) OT_TRY(take_results(u, s));
@@ -313,7 +356,9 @@ static ot_status sequence_step(run *u, const ot_node *n)
     }
     pieces *p = n->n_in == 0 || n->in[0] == OT_NONE ? NULL : u->held[n->in[0]];
     u->held[n->out[0]] = p;
-    if (!p || n->n_in < 2 || n->in[1] == OT_NONE || !ot_value_bytes(&u->f->plan.g->values[n->in[1]], &bytes)) return OT_OK;
+    if (!p || n->n_in < 2 || n->in[1] == OT_NONE ||
+        !ot_value_bytes(&u->f->plan.g->values[n->in[1]], &bytes))
+        return OT_OK;
     if (bytes == 0 || bytes > OT_SIM_MOST_BYTES / u->x->each) return OT_OK;
     OT_TRY(take(u->x, bytes * u->x->each, &chunk));
     return OT_PUSH(u->x->a, p->chunks, p->n, p->cap, chunk) ? OT_OK : OT_E_NOMEM;
@@ -323,7 +368,8 @@ static void drop(run *u, uint32_t b)
 {
     ot_buffer_kind kind = u->f->plan.buffers[b].kind;
     if (kind != OT_BUFFER_PLANNED && kind != OT_BUFFER_HANDED) return;
-    if (u->chunk[b] != OT_NONE && u->f->plan.tensors_only && !u->f->has_pattern) ot_pattern_release(&u->f->pattern, b);
+    if (u->chunk[b] != OT_NONE && u->f->plan.tensors_only && !u->f->has_pattern)
+        ot_pattern_release(&u->f->pattern, b);
     release(u->x, &u->chunk[b]);
 }
 
@@ -343,7 +389,8 @@ static void after_step(run *u, const ot_sim_step *s, const ot_node *n)
     for (uint32_t k = 0; k < s->n_reads; k++) {
         uint32_t v = s->reads[k], b = p->values[v].buffer;
         pieces *held = v < p->g->n_values ? u->held[v] : NULL;
-        if (held && (b == OT_NONE || u->left[b] == 1) && !hands_on(u, n, held)) release_pieces(u->x, held);
+        if (held && (b == OT_NONE || u->left[b] == 1) && !hands_on(u, n, held))
+            release_pieces(u->x, held);
         if (b != OT_NONE && --u->left[b] == 0) drop(u, b);
     }
     for (uint32_t k = 0; k < s->n_writes; k++) {
@@ -360,8 +407,8 @@ static void trace(const run *u, const ot_sim_step *s, int64_t before)
     if (after == before) return;
     const ot_node *n = s->node == OT_NONE ? NULL : &g->nodes[s->node];
     const ot_sim_value *y = s->n_writes ? &u->f->plan.values[s->writes[0]] : NULL;
-    fprintf(stderr, "  %10.2f MB  +%.2f  %s%s%s  (%.2f MB)\n", (double)after / 1048576.0, (double)(after - before) / 1048576.0,
-            n ? n->op_type : "layout of", n ? " " : " ",
+    fprintf(stderr, "  %10.2f MB  +%.2f  %s%s%s  (%.2f MB)\n", (double)after / 1048576.0,
+            (double)(after - before) / 1048576.0, n ? n->op_type : "layout of", n ? " " : " ",
             n   ? n->name
             : y ? g->values[s->writes[0] % g->n_values].name
                 : "",
@@ -400,7 +447,8 @@ static ot_status step(run *u, const ot_sim_step *s)
 static ot_status begin(run *u, player *x, frame *f, const visit *v)
 {
     const ot_sim_plan *p = &f->plan;
-    *u = (run){.x = x, .f = f, .elsewhere = v->elsewhere, .in_block = f->has_pattern && p->tensors_only};
+    *u = (run){
+        .x = x, .f = f, .elsewhere = v->elsewhere, .in_block = f->has_pattern && p->tensors_only};
     u->left = OT_NEW_N(x->a, uint32_t, p->n_buffers + 1);
     u->chunk = OT_NEW_N(x->a, uint32_t, p->n_buffers + 1);
     u->held = OT_NEW_N(x->a, pieces *, p->g->n_values + 1u);
@@ -409,7 +457,8 @@ static ot_status begin(run *u, player *x, frame *f, const visit *v)
         u->left[b] = p->buffers[b].uses;
         u->chunk[b] = OT_NONE;
     }
-    for (uint32_t k = 0; k < p->g->n_inputs && k < v->n_fed; k++) u->held[p->g->inputs[k]] = v->fed[k];
+    for (uint32_t k = 0; k < p->g->n_inputs && k < v->n_fed; k++)
+        u->held[p->g->inputs[k]] = v->fed[k];
     return OT_OK;
 }
 
@@ -419,7 +468,8 @@ static void hand_on(run *u, const visit *v)
     const ot_sim_plan *p = &u->f->plan;
     for (uint32_t k = 0; v->into && k < p->g->n_outputs; k++) {
         if (!v->handed[k]) continue;
-        uint32_t at = p->g->outputs[k], plain = at + p->g->n_values; /* what was made in blocks is handed out plain */
+        /* what was made in blocks is handed out plain */
+        uint32_t at = p->g->outputs[k], plain = at + p->g->n_values;
         uint32_t b = p->values[plain].is_result ? p->values[plain].buffer : p->values[at].buffer;
         if (b == OT_NONE) continue;
         v->into[k] = u->chunk[b];
@@ -434,13 +484,15 @@ static ot_status end(run *u, const visit *v)
     for (size_t b = 0; b < p->n_buffers; b++) {
         if (u->chunk[b] == OT_NONE) continue;
         if (p->buffers[b].kind == OT_BUFFER_RESULT && v->kept) {
-            if (!OT_PUSH(u->x->a, v->kept->chunks, v->kept->n, v->kept->cap, u->chunk[b])) return OT_E_NOMEM;
+            if (!OT_PUSH(u->x->a, v->kept->chunks, v->kept->n, v->kept->cap, u->chunk[b]))
+                return OT_E_NOMEM;
         } else {
             release(u->x, &u->chunk[b]);
         }
     }
     release_pieces(u->x, &u->late);
-    for (uint32_t k = 0; v->made && k < p->g->n_outputs; k++) v->made[k] = u->held[p->g->outputs[k]];
+    for (uint32_t k = 0; v->made && k < p->g->n_outputs; k++)
+        v->made[k] = u->held[p->g->outputs[k]];
     if (p->tensors_only) u->f->has_pattern = true;
     return OT_OK;
 }
@@ -478,7 +530,8 @@ static void put_waiting(ot_sim_figures *out, int64_t bytes[OT_WAITING], ot_id ma
     bytes[at] = size;
 }
 
-/* Who made the tensors that were there at the step with which the process grew last, made before it and read behind it. */
+/* Who made the tensors that were there at the step with which the process grew last, made before
+ * it and read behind it. */
 static ot_status list_waiting(const player *x, ot_sim_figures *out)
 {
     if (!x->last) return OT_OK;
@@ -515,11 +568,17 @@ static ot_status play_runs(player *x, const ot_graph *g, ot_sim_figures *out)
     return OT_OK;
 }
 
-ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_shape, uint32_t order, ot_sim_figures *out)
+ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                           uint32_t order, ot_sim_figures *out)
 {
     *out = (ot_sim_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
-    player x = {.r = r, .static_shape = static_shape, .order = order, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL, .each = 1};
+    player x = {.r = r,
+                .static_shape = static_shape,
+                .order = order,
+                .a = a,
+                .memory = a ? ot_chunk_arena_new(a) : NULL,
+                .each = 1};
     ot_status s = !x.memory         ? OT_E_NOMEM
                   : r->one_block    ? ot_one_block_growth(g, r, a, out)
                   : r->device_arena ? ot_device_arena_growth(g, a, out)
@@ -528,7 +587,8 @@ ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_s
     return s;
 }
 
-ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape, ot_sim_figures *out)
+ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                        ot_sim_figures *out)
 {
     return ot_sim_growth_in(g, r, static_shape, 0, out);
 }

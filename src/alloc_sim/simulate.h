@@ -4,15 +4,17 @@
 
 #include "alloc_sim.h"
 
-/* A larger value counts as one of unknown size: no memory holds it, and sums of padded ones stay within 64 bits. */
+/* A larger value counts as one of unknown size: no memory holds it, and sums of padded ones stay
+ * within 64 bits. */
 #define OT_SIM_MOST_BYTES (INT64_C(1) << 40)
 
 typedef enum ot_buffer_kind {
     OT_BUFFER_NONE = 0, /* not the run's: constants, inputs, what an outer graph holds */
     OT_BUFFER_PLANNED,  /* comes and goes with its readers */
     OT_BUFFER_RESULT,   /* of the graph: whoever runs it takes it */
-    OT_BUFFER_HANDED,   /* what a Loop carried in the end: comes from its body, goes with its readers */
-    OT_BUFFER_PIECES    /* a sequence: grows by a copy of what is inserted */
+    /* what a Loop carried in the end: comes from its body, goes with its readers */
+    OT_BUFFER_HANDED,
+    OT_BUFFER_PIECES /* a sequence: grows by a copy of what is inserted */
 } ot_buffer_kind;
 
 typedef struct ot_sim_buffer {
@@ -34,7 +36,8 @@ typedef struct ot_sim_step {
     uint32_t *reads; /* [n_reads] values, each once */
     uint32_t *writes;
     uint32_t n_reads, n_writes;
-    uint32_t over;                           /* bit k: the first result may lie where reads[k] lies, when that is read no more */
+    /* bit k: the first result may lie where reads[k] lies, when that is read no more */
+    uint32_t over;
     bool is_view;                            /* it is reads[0] under another name */
     bool is_conv, has_added, has_activation; /* a convolution, and what it took in */
     bool is_gone;                            /* runs later, as part of another step */
@@ -53,25 +56,29 @@ typedef struct ot_sim_plan {
     uint32_t n_unknown;
 } ot_sim_plan;
 
-/* Steps and buffers of g for runtime r, in arena a; order: as of ot_sim_growth_in. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
-ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape, uint32_t order, ot_arena *a,
-                            ot_sim_plan *out) OT_MUST_USE;
+/* Steps and buffers of g for runtime r, in arena a; order: as of ot_sim_growth_in. Requires
+ * ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
+ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                           uint32_t order, ot_arena *a, ot_sim_plan *out) OT_MUST_USE;
 
-/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels, is held in float32. false: not known, or
- * more than any memory has. */
+/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels,
+ * is held in float32. false: not known, or more than any memory has. */
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes);
 /* v is known before the run: what is computed from shapes, too. */
 bool ot_sim_is_constant(const ot_graph *g, ot_id v);
 
-/* Of a convolution, or what is folded into it: the next node that is folded into its weights (a BatchNormalization, a constant factor or
- * bias for each channel); OT_NONE. Requires USES. */
+/* Of a convolution, or what is folded into it: the next node that is folded into its weights (a
+ * BatchNormalization, a constant factor or bias for each channel); OT_NONE. Requires USES. */
 ot_id ot_sim_folded(const ot_graph *g, ot_id node);
 
-/* Does convolution n, which has two inputs or more, run on channel blocks, and (*input) does it want its input in them? */
+/* Does convolution n, which has two inputs or more, run on channel blocks, and (*input) does it
+ * want its input in them? */
 bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n, bool *input);
 
-/* Bytes that a session of runtime r holds once g is loaded. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
-ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, int64_t *bytes) OT_MUST_USE;
+/* Bytes that a session of runtime r holds once g is loaded. Requires ORDER, USES, SHAPES
+ * (bodies: ORDER). Fails: OT_E_NOMEM. */
+ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a,
+                          int64_t *bytes) OT_MUST_USE;
 
 /* Sorts p's steps as the runtime runs them, without those that are gone. Fails: OT_E_NOMEM. */
 ot_status ot_sim_order(ot_sim_plan *p, ot_arena *a) OT_MUST_USE;

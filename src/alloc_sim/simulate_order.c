@@ -1,9 +1,11 @@
-/* The order in which a runtime takes the steps: backwards in depth from what nobody reads, the latest made first. (ONNX Runtime's default
- * order: Graph::ReverseDFSFrom with nodes compared by index. What its passes make anew has larger indices than what the file says: fused
- * and blocked operators behind all others, changes of layout at blocked results behind those.)
+/* The order in which a runtime takes the steps: backwards in depth from what nobody reads, the
+ * latest made first. (ONNX Runtime's default order: Graph::ReverseDFSFrom with nodes compared by
+ * index. What its passes make anew has larger indices than what the file says: fused and blocked
+ * operators behind all others, changes of layout at blocked results behind those.)
  *
  *   file     a -> b -> d      c -> d        d reads b and c: c, the later one, is gone down first
  *   order    c a b d
+ *
  */
 #include "simulate.h"
 
@@ -37,7 +39,8 @@ static bool push_makers(sorter *x, uint32_t step)
         uint32_t by = x->maker[s->reads[k]];
         if (by == OT_NONE || x->seen[by]) continue;
         if (!push(x, by, false)) return false;
-        for (size_t j = x->n_stack - 1; j > first && x->p->steps[x->stack[j - 1].step].rank > x->p->steps[x->stack[j].step].rank;
+        for (size_t j = x->n_stack - 1; j > first && x->p->steps[x->stack[j - 1].step].rank >
+                                                         x->p->steps[x->stack[j].step].rank;
              j--) {
             visit_entry t = x->stack[j];
             x->stack[j] = x->stack[j - 1];

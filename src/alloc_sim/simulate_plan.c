@@ -1,16 +1,23 @@
-/* From a graph to the steps that a runtime takes, and the buffers that it plans for them before it runs.
+/* From a graph to the steps that a runtime takes, and the buffers that it plans for them before
+ * it runs.
  *
- *   graph    Conv -> BN -> Relu -> Resize -> Add                  a step for each group; a change of layout is a step of its own
- *   steps    [Conv BN Relu] -> (to plain) -> [Resize] -> [Add]
- *   layout   blocked           plain         plain
+ *   graph   Conv -> BN -> Relu -> Resize -> Add               a step for each group; a change of
+ *                                                             layout is a step of its own
+ *   steps   [Conv BN Relu] -> (to plain) -> [Resize] -> [Add]
+ *   layout  blocked           plain         plain
  *
- * Buffers, step by step: a result lies where an input of its shape dies, if the operator can; else where an earlier value of exactly its
- * shape lay, the last one that became free first (that memory waits until then); else in memory of its own. Results of the graph never
- * share. (ONNX Runtime, allocation_planner.)
+ * Buffers, step by step: a result lies where an input of its shape dies, if the operator can;
+ * else where an earlier value of exactly its shape lay, the last one that became free first
+ * (that memory waits until then); else in memory of its own. Results of the graph never share.
+ * (ONNX Runtime, allocation_planner.)
+ *
+ *
+ *
  */
 #include "simulate.h"
 
-#define RANK_LATER (UINT64_C(1) << 40) /* what passes of the runtime make has more rank than what the file says */
+/* what passes of the runtime make has more rank than what the file says */
+#define RANK_LATER (UINT64_C(1) << 40)
 
 typedef struct maker {
     const ot_graph *g;
@@ -33,7 +40,8 @@ typedef struct maker {
 
 static bool same_dims(const ot_value *x, const ot_value *y)
 {
-    return x->rank == y->rank && x->rank >= 0 && (x->rank == 0 || memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0);
+    return x->rank == y->rank && x->rank >= 0 &&
+           (x->rank == 0 || memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0);
 }
 
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes)
@@ -70,13 +78,15 @@ static bool is_per_channel(const ot_graph *g, ot_id v, const ot_value *map)
     return elems == 1 || (x->rank >= 3 && elems == map->dims[1] && x->dims[x->rank - 3] == elems);
 }
 
-/* n is folded into the weights of the convolution before it: a BatchNormalization, a constant factor or bias. */
+/* n is folded into the weights of the convolution before it: a BatchNormalization, a constant
+ * factor or bias. */
 static bool is_folded(const ot_graph *g, const ot_node *n)
 {
     if (!has_result(n)) return false;
     if (n->op == OT_OP_BatchNormalization) return true;
-    return (n->op == OT_OP_Mul || n->op == OT_OP_Add) && n->n_in == 2 && n->in[0] != OT_NONE && n->in[1] != OT_NONE &&
-           is_per_channel(g, n->in[1], &g->values[n->out[0]]) && same_dims(&g->values[n->in[0]], &g->values[n->out[0]]);
+    return (n->op == OT_OP_Mul || n->op == OT_OP_Add) && n->n_in == 2 && n->in[0] != OT_NONE &&
+           n->in[1] != OT_NONE && is_per_channel(g, n->in[1], &g->values[n->out[0]]) &&
+           same_dims(&g->values[n->in[0]], &g->values[n->out[0]]);
 }
 
 ot_id ot_sim_folded(const ot_graph *g, ot_id node)
@@ -98,13 +108,16 @@ static void fold_into_weights(maker *m, ot_id conv)
     }
 }
 
-/* A Transpose of the last two axes whose only reader is a matrix product: the product reads its input as it lies. */
+/* A Transpose of the last two axes whose only reader is a matrix product: the product reads its
+ * input as it lies. */
 static bool is_read_transposed(const ot_graph *g, const ot_node *n)
 {
     size_t rank = 0;
     const int64_t *perm = n->op == OT_OP_Transpose ? ot_attr_ints(n, "perm", &rank) : NULL;
     ot_id reader = perm && rank >= 2 ? only_reader(g, n) : OT_NONE;
-    if (reader == OT_NONE || g->nodes[reader].op != OT_OP_MatMul || g->values[n->out[0]].dtype != OT_F32) return false;
+    if (reader == OT_NONE || g->nodes[reader].op != OT_OP_MatMul ||
+        g->values[n->out[0]].dtype != OT_F32)
+        return false;
     for (size_t k = 0; k < rank; k++) {
         int64_t from = k + 2 < rank ? (int64_t)k : (int64_t)(k + 1 == rank ? rank - 2 : rank - 1);
         if (perm[k] != from) return false;
@@ -112,15 +125,19 @@ static bool is_read_transposed(const ot_graph *g, const ot_node *n)
     return true;
 }
 
-/* A factor beside a matrix product, which the product takes in: Mul, Div by a constant of one element. */
+/* A factor beside a matrix product, which the product takes in: Mul, Div by a constant of one
+ * element. */
 static bool is_taken_in(const maker *m, const ot_node *n)
 {
     int64_t elems = 0;
     if ((n->op != OT_OP_Mul && n->op != OT_OP_Div) || n->n_in != 2 || !has_result(n)) return false;
     if (m->g->values[n->out[0]].dtype != OT_F32) return false;
-    if (!ot_sim_is_constant(m->g, n->in[1]) || !ot_value_elems(&m->g->values[n->in[1]], &elems) || elems != 1) return false;
+    if (!ot_sim_is_constant(m->g, n->in[1]) || !ot_value_elems(&m->g->values[n->in[1]], &elems) ||
+        elems != 1)
+        return false;
     ot_id reader = only_reader(m->g, n), by = m->g->values[n->in[0]].producer;
-    bool behind = by != OT_NONE && m->g->nodes[by].op == OT_OP_MatMul && m->g->values[n->in[0]].n_uses == 1;
+    bool behind = by != OT_NONE && m->g->nodes[by].op == OT_OP_MatMul &&
+                  m->g->values[n->in[0]].n_uses == 1;
     return behind || (reader != OT_NONE && m->g->nodes[reader].op == OT_OP_MatMul);
 }
 
@@ -132,8 +149,8 @@ bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n,
     *input = false;
     if (!ot_runtime_makes_blocks(r, n) || block == 0 || !has_result(n)) return false;
     const ot_value *x = &g->values[n->in[0]], *w = &g->values[n->in[1]], *y = &g->values[n->out[0]];
-    if ((x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank != 4 || w->rank != 4 || y->rank != 4 ||
-        !ot_sim_is_constant(g, n->in[1]))
+    if ((x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank != 4 || w->rank != 4 ||
+        y->rank != 4 || !ot_sim_is_constant(g, n->in[1]))
         return false;
     int64_t in = x->dims[1], out = w->dims[0], group = ot_attr_int(n, "group", 1);
     *input = in >= block;
@@ -158,7 +175,8 @@ static void add_read(maker *m, ot_sim_step *s, uint32_t v, bool over)
 {
     for (uint32_t k = 0; k < s->n_reads; k++) {
         if (s->reads[k] != v) continue;
-        if (k < 32) s->over &= ~(1u << k); /* read twice: runtimes count readers, and overwrite for the only one */
+        /* read twice: runtimes count readers, and overwrite for the only one */
+        if (k < 32) s->over &= ~(1u << k);
         return;
     }
     if (over && s->n_reads < 32) s->over |= 1u << s->n_reads;
@@ -169,16 +187,17 @@ static void add_read(maker *m, ot_sim_step *s, uint32_t v, bool over)
 static ot_status new_step(maker *m, ot_id node, uint32_t reads, uint32_t writes, ot_sim_step **out)
 {
     ot_sim_step s = {.node = node,
-                      .rank = m->p->n,
-                      .reads = OT_NEW_N(m->a, uint32_t, reads + 1u),
-                      .writes = OT_NEW_N(m->a, uint32_t, writes + 1u)};
-    if (!s.reads || !s.writes || !OT_PUSH(m->a, m->p->steps, m->p->n, m->p->cap, s)) return OT_E_NOMEM;
+                     .rank = m->p->n,
+                     .reads = OT_NEW_N(m->a, uint32_t, reads + 1u),
+                     .writes = OT_NEW_N(m->a, uint32_t, writes + 1u)};
+    if (!s.reads || !s.writes || !OT_PUSH(m->a, m->p->steps, m->p->n, m->p->cap, s))
+        return OT_E_NOMEM;
     *out = &m->p->steps[m->p->n - 1];
     return OT_OK;
 }
 
-/* Rank of the k-th step among the changes to plain, which the runtime makes in the order of a hash table of addresses: 0, as they come; 1, the
- * other way round; else some order or other. */
+/* Rank of the k-th step among the changes to plain, which the runtime makes in the order of a
+ * hash table of addresses: 0, as they come; 1, the other way round; else some order or other. */
 static uint64_t turn_of(uint64_t k, uint32_t order)
 {
     uint64_t state = k * 64 + order;
@@ -195,7 +214,8 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
     if (y->is_blocked == blocked && y->bytes != 0) return OT_OK;
     ot_sim_step *s = NULL;
     OT_TRY(new_step(m, OT_NONE, 1, 1, &s));
-    *y = (ot_sim_value){.bytes = layout_bytes(m, v, blocked), .buffer = OT_NONE, .is_blocked = blocked};
+    *y = (ot_sim_value){
+        .bytes = layout_bytes(m, v, blocked), .buffer = OT_NONE, .is_blocked = blocked};
     s->rank = blocked ? RANK_LATER + s->rank : 2 * RANK_LATER + turn_of(s->rank, m->order);
     s->writes[s->n_writes++] = *out;
     add_read(m, s, v, false);
@@ -207,33 +227,41 @@ static bool resizes_blocked(const ot_graph *g, const ot_node *n)
 {
     if (n->op != OT_OP_Resize && n->op != OT_OP_Upsample) return false;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
-    if (!ot_value_is_static(x) || !ot_value_is_static(y) || x->rank != 4 || x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1])
+    if (!ot_value_is_static(x) || !ot_value_is_static(y) || x->rank != 4 ||
+        x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1])
         return false;
     for (int k = 2; k < 4; k++)
         if (x->dims[k] == 0 || y->dims[k] % x->dims[k] != 0) return false;
     const char *mode = ot_attr_str(n, "mode", "nearest");
-    const char *where = ot_attr_str(n, "coordinate_transformation_mode", n->op == OT_OP_Resize ? "half_pixel" : "asymmetric");
+    const char *where = ot_attr_str(n, "coordinate_transformation_mode",
+                                    n->op == OT_OP_Resize ? "half_pixel" : "asymmetric");
     if (strcmp(mode, "nearest") == 0)
         return strcmp(where, "asymmetric") == 0 &&
-               (n->op == OT_OP_Upsample || strcmp(ot_attr_str(n, "nearest_mode", "round_prefer_floor"), "floor") == 0);
+               (n->op == OT_OP_Upsample ||
+                strcmp(ot_attr_str(n, "nearest_mode", "round_prefer_floor"), "floor") == 0);
     return strcmp(mode, "linear") == 0 &&
-           (strcmp(where, "asymmetric") == 0 || strcmp(where, "align_corners") == 0 || strcmp(where, "half_pixel") == 0);
+           (strcmp(where, "asymmetric") == 0 || strcmp(where, "align_corners") == 0 ||
+            strcmp(where, "half_pixel") == 0);
 }
 
 /* All activations that the node at the tail reads are blocked, and it hands blocks on. */
 static bool stays_blocked(const maker *m, const ot_node *n)
 {
     uint32_t activations = 0;
-    if (!has_result(n) || m->g->values[n->out[0]].rank != 4 || m->g->values[n->out[0]].dtype != OT_F32) return false;
+    if (!has_result(n) || m->g->values[n->out[0]].rank != 4 ||
+        m->g->values[n->out[0]].dtype != OT_F32)
+        return false;
     if (!ot_runtime_keeps_blocks(m->r, n) && !resizes_blocked(m->g, n)) return false;
     if (n->op == OT_OP_Concat && ot_attr_int(n, "axis", 1) != 1) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         if (n->in[k] == OT_NONE || ot_sim_is_constant(m->g, n->in[k])) continue;
         if (!m->p->values[n->in[k]].is_blocked) return false;
-        if (n->op == OT_OP_Concat && m->g->values[n->in[k]].dims[1] % m->r->conv.block != 0) return false;
+        if (n->op == OT_OP_Concat && m->g->values[n->in[k]].dims[1] % m->r->conv.block != 0)
+            return false;
         activations++;
     }
-    if (n->op != OT_OP_BatchNormalization && n->op != OT_OP_Clip && n->op != OT_OP_Resize && n->op != OT_OP_Upsample)
+    if (n->op != OT_OP_BatchNormalization && n->op != OT_OP_Clip && n->op != OT_OP_Resize &&
+        n->op != OT_OP_Upsample)
         for (uint32_t k = 0; k < n->n_in; k++)
             if (n->in[k] != OT_NONE && ot_sim_is_constant(m->g, n->in[k])) return false;
     return activations > 0;
@@ -245,10 +273,13 @@ static int64_t scratch_of(const maker *m, const ot_node *n)
     if (n->op != OT_OP_ConvTranspose || m->r->conv.transposed != OT_TRANSPOSED_COLUMNS) return 0;
     const ot_value *x = &m->g->values[n->in[0]], *w = &m->g->values[n->in[1]];
     int64_t columns = 0, pixels = 1, kernel = 1;
-    if (!ot_value_is_static(x) || !ot_value_is_static(w) || x->rank < 3 || w->rank != x->rank) return 0;
+    if (!ot_value_is_static(x) || !ot_value_is_static(w) || x->rank < 3 || w->rank != x->rank)
+        return 0;
     for (int32_t k = 2; k < x->rank; k++)
-        if (!ot_mul_i64(pixels, x->dims[k], &pixels) || !ot_mul_i64(kernel, w->dims[k], &kernel)) return 0;
-    bool ok = ot_mul_i64(pixels, kernel, &columns) && ot_mul_i64(columns, w->dims[1], &columns) && ot_mul_i64(columns, 4, &columns);
+        if (!ot_mul_i64(pixels, x->dims[k], &pixels) || !ot_mul_i64(kernel, w->dims[k], &kernel))
+            return 0;
+    bool ok = ot_mul_i64(pixels, kernel, &columns) && ot_mul_i64(columns, w->dims[1], &columns) &&
+              ot_mul_i64(columns, 4, &columns);
     return ok && columns <= OT_SIM_MOST_BYTES ? columns : 0;
 }
 
@@ -257,8 +288,10 @@ static void set_result(maker *m, ot_sim_step *s, ot_id v, bool blocked)
     const ot_value *x = &m->g->values[v];
     const int64_t bytes = layout_bytes(m, v, blocked);
     if (x->is_tensor && bytes < 0) m->p->n_unknown++;
-    m->p->values[v] = (ot_sim_value){
-        .bytes = bytes, .buffer = OT_NONE, .is_blocked = blocked, .is_result = x->is_output && !blocked};
+    m->p->values[v] = (ot_sim_value){.bytes = bytes,
+                                     .buffer = OT_NONE,
+                                     .is_blocked = blocked,
+                                     .is_result = x->is_output && !blocked};
     s->writes[s->n_writes++] = v;
     m->by[v] = (uint32_t)m->p->n - 1;
 }
@@ -276,7 +309,9 @@ static ot_status hand_out_plain(maker *m, ot_id v)
 /* The convolution that makes v and can take in what alone reads it. */
 static ot_sim_step *open_convolution(const maker *m, ot_id v)
 {
-    if (v == OT_NONE || m->by[v] == OT_NONE || m->g->values[v].is_output || m->g->values[v].n_uses != 1) return NULL;
+    if (v == OT_NONE || m->by[v] == OT_NONE || m->g->values[v].is_output ||
+        m->g->values[v].n_uses != 1)
+        return NULL;
     ot_sim_step *s = &m->p->steps[m->by[v]];
     return s->is_conv && !s->has_activation && m->g->values[v].dtype == OT_F32 ? s : NULL;
 }
@@ -299,7 +334,8 @@ static ot_status continue_as(maker *m, ot_sim_step *from, const ot_node *n, uint
     return hand_out_plain(m, n->out[0]);
 }
 
-/* An activation, or the Add of a blocked tensor to a blocked result, runs inside the convolution before it. *done: it does. */
+/* An activation, or the Add of a blocked tensor to a blocked result, runs inside the convolution
+ * before it. *done: it does. */
 static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
 {
     *done = false;
@@ -309,7 +345,8 @@ static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
         *done = s != NULL;
         return s ? continue_as(m, s, n, OT_NONE) : OT_OK;
     }
-    if ((n->op != OT_OP_Add && n->op != OT_OP_Sum) || n->n_in != 2 || n->in[0] == n->in[1]) return OT_OK;
+    if ((n->op != OT_OP_Add && n->op != OT_OP_Sum) || n->n_in != 2 || n->in[0] == n->in[1])
+        return OT_OK;
     const ot_graph *g = m->g;
     if (!m->p->values[n->in[0]].is_blocked || !m->p->values[n->in[1]].is_blocked) return OT_OK;
     if (!same_dims(&g->values[n->in[0]], &g->values[n->in[1]])) return OT_OK;
@@ -339,20 +376,24 @@ static ot_status node_step(maker *m, ot_id id)
         OT_TRY(in_layout(m, n->in[k], makes ? k == 0 && input : blocked, &reads[k]));
         n_reads++;
     }
-    uint32_t *captured = OT_NEW_N(m->a, uint32_t, n->n_captured + 1u); /* bodies read plain tensors */
+    /* bodies read plain tensors */
+    uint32_t *captured = OT_NEW_N(m->a, uint32_t, n->n_captured + 1u);
     if (!captured) return OT_E_NOMEM;
     for (uint32_t k = 0; k < n->n_captured; k++)
         if (n->captured[k] != OT_NONE) OT_TRY(in_layout(m, n->captured[k], false, &captured[k]));
     ot_sim_step *s = NULL;
-    OT_TRY(new_step(m, m->head[id], n_reads + n->n_captured + 1, tail->n_out, &s)); /* one more: what an Add brings */
+    /* one more: what an Add brings */
+    OT_TRY(new_step(m, m->head[id], n_reads + n->n_captured + 1, tail->n_out, &s));
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (reads[k] != OT_NONE) add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k));
+        if (reads[k] != OT_NONE)
+            add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k));
     for (uint32_t k = 0; k < n->n_captured; k++)
         if (n->captured[k] != OT_NONE) add_read(m, s, captured[k], false);
     s->is_view = ot_op_is_view(n->op) || is_read_transposed(g, n) || is_taken_in(m, n);
     s->is_conv = n->op == OT_OP_Conv;
-    if (blocked && (s->is_conv || ot_op_access(n->op) == OT_ACC_POOL || ot_op_access(n->op) == OT_ACC_GLOBALPOOL ||
-                    n->op == OT_OP_Resize || n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
+    if (blocked && (s->is_conv || ot_op_access(n->op) == OT_ACC_POOL ||
+                    ot_op_access(n->op) == OT_ACC_GLOBALPOOL || n->op == OT_OP_Resize ||
+                    n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
         s->rank += RANK_LATER;
     s->scratch = scratch_of(m, n);
     for (uint32_t k = 0; k < tail->n_out; k++)
@@ -368,7 +409,8 @@ static ot_status new_buffer(maker *m, ot_buffer_kind kind, uint32_t v)
     ot_sim_buffer b = {kind, ot_max(x->bytes, 0), 0};
     x->buffer = (uint32_t)m->p->n_buffers;
     bool ok = OT_PUSH(m->a, m->p->buffers, m->p->n_buffers, m->p->cap_buffers, b) &&
-              OT_PUSH(m->a, m->first, m->n_first, m->cap_first, v) && OT_PUSH(m->a, m->left, m->n_left, m->cap_left, 0);
+              OT_PUSH(m->a, m->first, m->n_first, m->cap_first, v) &&
+              OT_PUSH(m->a, m->left, m->n_left, m->cap_left, 0);
     return ok ? OT_OK : OT_E_NOMEM;
 }
 
@@ -380,7 +422,9 @@ static bool same_shape(const maker *m, uint32_t v, uint32_t w)
     const ot_value *a = &m->g->values[v % n], *b = &m->g->values[w % n];
     if (!m->static_shape || x->bytes != y->bytes || a->rank != b->rank || a->rank < 0) return false;
     for (int32_t k = 0; k < a->rank; k++)
-        if (a->dims[k] < 0 || (a->dims[k] != b->dims[k] && (k != 1 || x->is_blocked == y->is_blocked))) return false;
+        if (a->dims[k] < 0 ||
+            (a->dims[k] != b->dims[k] && (k != 1 || x->is_blocked == y->is_blocked)))
+            return false;
     return true; /* equal bytes and other extents: equal channels when padded */
 }
 
@@ -397,7 +441,9 @@ static uint32_t taken_over(maker *m, const ot_sim_step *s, uint32_t v)
     if (s->is_view && s->n_reads) return m->p->values[s->reads[0]].buffer;
     for (uint32_t k = 0; k < s->n_reads && k < 32; k++) {
         uint32_t b = m->p->values[s->reads[k]].buffer;
-        if (!(s->over >> k & 1) || b == OT_NONE || m->p->buffers[b].kind != OT_BUFFER_PLANNED || m->left[b] != 1) continue;
+        if (!(s->over >> k & 1) || b == OT_NONE || m->p->buffers[b].kind != OT_BUFFER_PLANNED ||
+            m->left[b] != 1)
+            continue;
         if (same_shape(m, v, s->reads[k])) return b;
     }
     return OT_NONE;
@@ -466,12 +512,14 @@ static ot_status plan_buffers(maker *m)
             OT_TRY(give_back(m, b));
         }
         for (uint32_t k = 0; k < s->n_writes; k++)
-            if (m->p->values[s->writes[k]].uses == 0) OT_TRY(give_back(m, m->p->values[s->writes[k]].buffer));
+            if (m->p->values[s->writes[k]].uses == 0)
+                OT_TRY(give_back(m, m->p->values[s->writes[k]].buffer));
     }
     return OT_OK;
 }
 
-/* Bytes of windows that move with the iteration, whose extents nobody states but the Reshape behind them: the view says them. */
+/* Bytes of windows that move with the iteration, whose extents nobody states but the Reshape
+ * behind them: the view says them. */
 static void measure_viewed(maker *m)
 {
     for (size_t p = m->p->n; p-- > 0;) {
@@ -497,14 +545,17 @@ static void measure_unstated(maker *m)
         for (uint32_t j = 0; j < n->n_out && j < g->n_outputs; j++) {
             ot_sim_value *x = &m->p->values[g->outputs[j]];
             int64_t bytes;
-            if (x->bytes >= 0 || n->out[j] == OT_NONE || !ot_sim_held_bytes(&top->values[n->out[j]], &bytes)) continue;
+            if (x->bytes >= 0 || n->out[j] == OT_NONE ||
+                !ot_sim_held_bytes(&top->values[n->out[j]], &bytes))
+                continue;
             x->bytes = bytes;
             m->p->n_unknown--;
         }
     }
 }
 
-ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape, uint32_t order, ot_arena *a, ot_sim_plan *out)
+ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                           uint32_t order, ot_arena *a, ot_sim_plan *out)
 {
     maker m = {.g = g, .r = r, .static_shape = static_shape, .order = order, .a = a, .p = out};
     *out = (ot_sim_plan){.g = g, .tensors_only = true};
@@ -516,8 +567,10 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
     for (uint32_t v = 0; v < 2 * g->n_values; v++) out->values[v].buffer = OT_NONE;
     for (uint32_t v = 0; v < g->n_values; v++) m.by[v] = OT_NONE;
     for (ot_id k = 0; k < g->n_nodes; k++) m.head[k] = k;
-    for (uint32_t k = 0; k < g->n_inputs; k++) out->tensors_only &= g->values[g->inputs[k]].is_tensor;
-    for (uint32_t v = 0; v < g->n_values; v++) out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
+    for (uint32_t k = 0; k < g->n_inputs; k++)
+        out->tensors_only &= g->values[g->inputs[k]].is_tensor;
+    for (uint32_t v = 0; v < g->n_values; v++)
+        out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);
     for (uint32_t k = 0; k < g->n_order; k++) {

@@ -27,7 +27,8 @@ struct onnx_tile {
 };
 
 _Static_assert((int)ONNX_TILE_INPUT == (int)OT_E_INPUT && (int)ONNX_TILE_USAGE == (int)OT_E_USAGE &&
-                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET && (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
+                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET &&
+                   (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
                    (int)ONNX_TILE_NOMEM == (int)OT_E_NOMEM,
                "public status codes are the internal ones");
 
@@ -36,7 +37,10 @@ static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
 /* Begin a call: forget the last failure. */
 static void begin(onnx_tile *t) { memset(&t->diag, 0, sizeof t->diag); }
 
-static onnx_tile_status misuse(onnx_tile *t, const char *message) { return done(ot_fail(&t->diag, OT_E_USAGE, "%s", message)); }
+static onnx_tile_status misuse(onnx_tile *t, const char *message)
+{
+    return done(ot_fail(&t->diag, OT_E_USAGE, "%s", message));
+}
 
 const char *onnx_tile_version(void) { return OT_VERSION; }
 
@@ -53,7 +57,8 @@ onnx_tile_status onnx_tile_create(onnx_tile **out)
     }
     t->run.diag = &t->diag;
     t->run.options.target = "host";
-    t->run.options.plan = (ot_plan_options){.goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
+    t->run.options.plan = (ot_plan_options){
+        .goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
     *out = t;
     return ONNX_TILE_OK;
 }
@@ -101,8 +106,12 @@ onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name)
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
     bool within = name && strcmp(name, "ort-engine") == 0;
-    const ot_runtime *r = within ? &ot_runtime_engine : name ? ot_runtime_asked(name, names, sizeof names) : NULL;
-    if (name && !r) return done(ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names));
+    const ot_runtime *r = within ? &ot_runtime_engine
+                          : name ? ot_runtime_asked(name, names, sizeof names)
+                                 : NULL;
+    if (name && !r)
+        return done(
+            ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names));
     t->run.options.emit_engine = r && ot_runtime_in_classes(r);
     t->run.options.operators = within ? OT_OPERATORS_WHOLE : OT_OPERATORS_NONE;
     t->run.options.runtime = r ? r->name : NULL;
@@ -145,7 +154,8 @@ onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY) return misuse(t, "the goal is neither time nor memory");
+    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY)
+        return misuse(t, "the goal is neither time nor memory");
     t->run.options.plan.goal = goal == ONNX_TILE_GOAL_TIME ? OT_GOAL_TIME : OT_GOAL_MEMORY;
     return ONNX_TILE_OK;
 }
@@ -172,7 +182,8 @@ onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (!isfinite(percent) || percent < 0 || percent > 1000) return misuse(t, "the slowdown must be from 0 to 1000 percent");
+    if (!isfinite(percent) || percent < 0 || percent > 1000)
+        return misuse(t, "the slowdown must be from 0 to 1000 percent");
     t->run.options.plan.max_slowdown = percent / 100;
     return ONNX_TILE_OK;
 }
@@ -201,18 +212,23 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
     return ONNX_TILE_OK;
 }
 
-onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
+onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
+                                      uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    return done(ot_shape_list_put(&t->shapes, (ot_shape_binding){input, rank, dims, true, NULL}, t->options, &t->diag));
+    return done(ot_shape_list_put(&t->shapes, (ot_shape_binding){input, rank, dims, true, NULL},
+                                  t->options, &t->diag));
 }
 
-onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
+onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims,
+                                        uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    return done(ot_shape_list_put(&t->design, (ot_shape_binding){input, rank, dims, false, "--design"}, t->options, &t->diag));
+    return done(ot_shape_list_put(&t->design,
+                                  (ot_shape_binding){input, rank, dims, false, "--design"},
+                                  t->options, &t->diag));
 }
 
 /* ---- the model ---- */
@@ -249,7 +265,8 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (t->progress == PLANNED) return misuse(t, "this model has been planned: load it again to plan anew");
+    if (t->progress == PLANNED)
+        return misuse(t, "this model has been planned: load it again to plan anew");
     if (t->progress != LOADED) return misuse(t, "no model is loaded");
     t->run.options.shapes = t->shapes.all;
     t->run.options.n_shapes = t->shapes.n;
@@ -257,7 +274,8 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     t->run.options.n_design = t->design.n;
     t->run.options.keep_dynamic = t->design.n > 0;
     ot_status s = ot_run_tile(&t->run, plan_only);
-    if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE; /* the pass goes by the output's path: none yet */
+    /* the pass goes by the output's path: none yet */
+    if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE;
     t->progress = s == OT_OK ? PLANNED : FAILED;
     return done(s);
 }
@@ -311,10 +329,13 @@ static ot_status make_text(onnx_tile *t, onnx_tile_text form, char **text)
 {
     size_t n = 0;
     *text = NULL;
-    if (t->progress != PLANNED) return ot_fail(&t->diag, OT_E_USAGE, "no results: optimise or inspect first");
-    if (form < ONNX_TILE_TEXT_TABLE || form > ONNX_TILE_TEXT_CSV) return ot_fail(&t->diag, OT_E_USAGE, "results have no such form");
+    if (t->progress != PLANNED)
+        return ot_fail(&t->diag, OT_E_USAGE, "no results: optimise or inspect first");
+    if (form < ONNX_TILE_TEXT_TABLE || form > ONNX_TILE_TEXT_CSV)
+        return ot_fail(&t->diag, OT_E_USAGE, "results have no such form");
     if (form > ONNX_TILE_TEXT_JSON && !t->run.facts->complete)
-        return ot_fail(&t->diag, OT_E_USAGE, "no report was kept: call onnx_tile_keep_report before planning");
+        return ot_fail(&t->diag, OT_E_USAGE,
+                       "no report was kept: call onnx_tile_keep_report before planning");
     FILE *f = open_memstream(text, &n);
     ot_status s = f ? put_text(t->run.facts, form, f) : OT_E_NOMEM;
     if (f && fclose(f) != 0) s = OT_E_NOMEM;
@@ -336,7 +357,8 @@ onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json)
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
     if (!json) return misuse(t, "the results need a place");
-    ot_status s = t->json && t->progress == PLANNED ? OT_OK : make_text(t, ONNX_TILE_TEXT_JSON, &t->json);
+    ot_status s = t->json && t->progress == PLANNED ? OT_OK
+                                                    : make_text(t, ONNX_TILE_TEXT_JSON, &t->json);
     *json = t->json;
     return done(s);
 }
@@ -345,10 +367,15 @@ onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (!path || !ot_report_is_known(path)) return misuse(t, "a report's name ends in .html, .xml, .json or .csv");
+    if (!path || !ot_report_is_known(path))
+        return misuse(t, "a report's name ends in .html, .xml, .json or .csv");
     if (t->progress != PLANNED) return misuse(t, "no results: optimise or inspect first");
-    if (!t->run.facts->complete) return misuse(t, "no report was kept: call onnx_tile_keep_report before planning");
+    if (!t->run.facts->complete)
+        return misuse(t, "no report was kept: call onnx_tile_keep_report before planning");
     return done(ot_report_write(t->run.facts, path, &t->diag));
 }
 
-uint32_t onnx_tile_region_count(const onnx_tile *t) { return t && t->progress == PLANNED ? t->run.facts->n_regions : 0; }
+uint32_t onnx_tile_region_count(const onnx_tile *t)
+{
+    return t && t->progress == PLANNED ? t->run.facts->n_regions : 0;
+}

@@ -1,9 +1,11 @@
 /* The public C API, part two: sessions. A handle around one model and its ot_session.
  *
- *   create -> (threads, shapes)* -> load -> bind inputs (and outputs) -> run -> results -> bind, run ... -> free
+ *   create -> (threads, shapes)* -> load -> bind inputs (and outputs) -> run -> results -> bind,
+ *   run ... -> free
  *
- * Only open_model, run_model, close_model and the reading of figures know the engine: a library without it has the rest, and
- * never gets past loading.
+ * Only open_model, run_model, close_model and the reading of figures know the engine: a library
+ * without it has the rest, and never gets past loading.
+ *
  */
 #include "onnx_tile.h"
 
@@ -54,8 +56,10 @@ static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 
 static ot_status open_model(onnx_tile_session *s)
 {
-    ot_session_options o = {
-        .threads = s->threads, .executor = {s->run_tasks, s->run_tasks_of}, .shapes = s->shapes.all, .n_shapes = s->shapes.n};
+    ot_session_options o = {.threads = s->threads,
+                            .executor = {s->run_tasks, s->run_tasks_of},
+                            .shapes = s->shapes.all,
+                            .n_shapes = s->shapes.n};
     OT_TRY(ot_session_new(s->m, &o, &s->diag, &s->s));
     s->n_in = ot_session_inputs(s->s);
     s->n_out = ot_session_outputs(s->s);
@@ -64,7 +68,8 @@ static ot_status open_model(onnx_tile_session *s)
     s->in = OT_NEW_N(s->a, ot_nd, s->n_in + 1u);
     s->places = OT_NEW_N(s->a, ot_nd, s->n_out + 1u);
     s->out = OT_NEW_N(s->a, ot_nd, s->n_out + 1u);
-    if (!s->inputs || !s->outputs || !s->in || !s->places || !s->out) return ot_fail_nomem(&s->diag);
+    if (!s->inputs || !s->outputs || !s->in || !s->places || !s->out)
+        return ot_fail_nomem(&s->diag);
     for (uint32_t k = 0; k < s->n_in; k++) s->inputs[k] = ot_session_input(s->s, k);
     for (uint32_t k = 0; k < s->n_out; k++) s->outputs[k] = ot_session_output(s->s, k);
     return OT_OK;
@@ -100,7 +105,10 @@ static void put_profile(const onnx_tile_session *s, ot_json *j)
 
 #else
 
-static ot_status open_model(onnx_tile_session *s) { return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine"); }
+static ot_status open_model(onnx_tile_session *s)
+{
+    return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine");
+}
 
 static void close_model(onnx_tile_session *s) { (void)s; }
 
@@ -165,7 +173,10 @@ void onnx_tile_session_free(onnx_tile_session *s)
     free(s);
 }
 
-const char *onnx_tile_session_error(const onnx_tile_session *s) { return s ? s->diag.message : "no session"; }
+const char *onnx_tile_session_error(const onnx_tile_session *s)
+{
+    return s ? s->diag.message : "no session";
+}
 
 onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads)
 {
@@ -176,7 +187,8 @@ onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t th
     return ONNX_TILE_OK;
 }
 
-onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_run_tasks *run, void *of)
+onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_run_tasks *run,
+                                                void *of)
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
@@ -185,11 +197,13 @@ onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_
     return ONNX_TILE_OK;
 }
 
-onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input, const int64_t *dims, uint32_t rank)
+onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input,
+                                              const int64_t *dims, uint32_t rank)
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
-    return done(ot_shape_list_put(&s->shapes, (ot_shape_binding){input, rank, dims, true, NULL}, s->options, &s->diag));
+    return done(ot_shape_list_put(&s->shapes, (ot_shape_binding){input, rank, dims, true, NULL},
+                                  s->options, &s->diag));
 }
 
 /* ---- loading ---- */
@@ -216,7 +230,8 @@ onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *p
     return load(s, (ot_source){.path = copy});
 }
 
-onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n, const char *dir)
+onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n,
+                                               const char *dir)
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
@@ -232,7 +247,8 @@ uint32_t onnx_tile_session_output_count(const onnx_tile_session *s) { return s ?
 
 static void describe(const ot_value *v, onnx_tile_tensor *out)
 {
-    *out = (onnx_tile_tensor){.name = v->name, .type = (int32_t)v->dtype, .rank = v->is_tensor ? v->rank : -1};
+    *out = (onnx_tile_tensor){
+        .name = v->name, .type = (int32_t)v->dtype, .rank = v->is_tensor ? v->rank : -1};
     for (int32_t k = 0; k < out->rank; k++) out->dims[k] = v->dims[k];
 }
 
@@ -240,7 +256,8 @@ onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k, onnx_
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
-    if (k >= s->n_in || !out) return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
+    if (k >= s->n_in || !out)
+        return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
     describe(s->inputs[k], out);
     return ONNX_TILE_OK;
 }
@@ -249,46 +266,54 @@ onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k, onnx
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
-    if (k >= s->n_out || !out) return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
+    if (k >= s->n_out || !out)
+        return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     describe(s->outputs[k], out);
     return ONNX_TILE_OK;
 }
 
 /* ---- binding ---- */
 
-onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data, const int64_t *dims,
-                                              uint32_t rank)
+onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data,
+                                              const int64_t *dims, uint32_t rank)
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
     if (k >= s->n_in) return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
     const ot_value *v = s->inputs[k];
-    if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->dtype == OT_STRING || ot_dtype_bits(v->dtype) < 8)
+    if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->dtype == OT_STRING ||
+        ot_dtype_bits(v->dtype) < 8)
         return misuse(s, "the input is no tensor of a type that can be bound");
     if (!data) return misuse(s, "an input needs its memory");
-    if (!dims && !ot_value_is_static(v)) return misuse(s, "the input has free dimensions: give its dims");
+    if (!dims && !ot_value_is_static(v))
+        return misuse(s, "the input has free dimensions: give its dims");
     if (dims && rank > OT_RANK_MAX) return misuse(s, "an array has at most 16 dimensions");
     for (uint32_t j = 0; dims && j < rank; j++)
         if (dims[j] < 0) return misuse(s, "a dimension is negative");
     /* The engine only reads inputs. */
-    set_array(&s->in[k], v->dtype, dims ? rank : (uint32_t)v->rank, dims ? dims : v->dims, (void *)(uintptr_t)data);
+    set_array(&s->in[k], v->dtype, dims ? rank : (uint32_t)v->rank, dims ? dims : v->dims,
+              (void *)(uintptr_t)data);
     return ONNX_TILE_OK;
 }
 
-onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data, size_t bytes)
+onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data,
+                                               size_t bytes)
 {
     int64_t need;
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
-    if (k >= s->n_out) return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
+    if (k >= s->n_out)
+        return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     const ot_value *v = s->outputs[k];
     s->places[k] = (ot_nd){0};
     if (!data) return ONNX_TILE_OK;
-    if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 || !ot_value_bytes(v, &need))
+    if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 ||
+        !ot_value_bytes(v, &need))
         return misuse(s, "the output is no tensor of fixed dimensions: it cannot be bound");
     if (bytes < (size_t)need)
-        return done(
-            ot_fail(&s->diag, OT_E_USAGE, "output '%.200s' needs %lld bytes, but %zu are bound", v->name, (long long)need, bytes));
+        return done(ot_fail(&s->diag, OT_E_USAGE,
+                            "output '%.200s' needs %lld bytes, but %zu are bound", v->name,
+                            (long long)need, bytes));
     set_array(&s->places[k], v->dtype, (uint32_t)v->rank, v->dims, data);
     return ONNX_TILE_OK;
 }
@@ -301,23 +326,28 @@ onnx_tile_status onnx_tile_session_run(onnx_tile_session *s)
     begin(s);
     if (!s->a) return misuse(s, "no model is loaded");
     for (uint32_t k = 0; k < s->n_in; k++)
-        if (!s->in[k].data) return done(ot_fail(&s->diag, OT_E_USAGE, "input '%.200s' is not bound", s->inputs[k]->name));
+        if (!s->in[k].data)
+            return done(
+                ot_fail(&s->diag, OT_E_USAGE, "input '%.200s' is not bound", s->inputs[k]->name));
     ot_status st = run_model(s);
     s->has_run = st == OT_OK;
     return done(st);
 }
 
-onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out, const void **data)
+onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out,
+                                          const void **data)
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
     if (!out || !data) return misuse(s, "a result needs a place");
     *data = NULL;
-    if (k >= s->n_out) return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
+    if (k >= s->n_out)
+        return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     if (!s->has_run) return misuse(s, "no results: run first");
     const ot_nd *a = &s->out[k];
     if (!a->data || a->list) return misuse(s, "the output is no tensor");
-    *out = (onnx_tile_tensor){.name = s->outputs[k]->name, .type = (int32_t)a->dtype, .rank = (int32_t)a->rank};
+    *out = (onnx_tile_tensor){
+        .name = s->outputs[k]->name, .type = (int32_t)a->dtype, .rank = (int32_t)a->rank};
     for (uint32_t j = 0; j < a->rank; j++) out->dims[j] = a->dims[j];
     *data = a->data;
     return ONNX_TILE_OK;

@@ -10,8 +10,9 @@ typedef struct ot_shape_list {
     size_t n, cap;
 } ot_shape_list;
 
-/* Keep copies of b's name and dims in arena a; the last ones given of an input count. Fails: OT_E_USAGE (no name, no or too many
- * dimensions, one below 1), OT_E_NOMEM. */
-ot_status ot_shape_list_put(ot_shape_list *l, ot_shape_binding b, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Keep copies of b's name and dims in arena a; the last ones given of an input count. Fails:
+ * OT_E_USAGE (no name, no or too many dimensions, one below 1), OT_E_NOMEM. */
+ot_status ot_shape_list_put(ot_shape_list *l, ot_shape_binding b, ot_arena *a,
+                            ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -1,12 +1,16 @@
 /* --verify: run the original and the tiled model in the native engine on the same inputs, compare.
  *
- *   source file (or bytes kept) --import--> original --.  same arrays   .--> outputs --.
- *                                                      +----------------+              +--> compare one by one
- *   run->model --export--> bytes --import--> tiled  ---'                '--> outputs --'
+ *   source file (or bytes kept) --import--> original --.  same arrays  .--> outputs --.
+ *                                                      +---------------+              +--> compare one by one
+ *   run->model --export--> bytes --import--> tiled  ---'               '--> outputs --'
  *
- * What is compared is what would be written, read back: an error of the exporter counts, too. A model that does not fit into one
- * message (external data) goes through a file next to the output, which is removed again. For OT_VERIFY_ALL both graphs get
- * further outputs: values that have the same name in both.
+ * What is compared is what would be written, read back: an error of the exporter counts, too. A
+ * model that does not fit into one message (external data) goes through a file next to the
+ * output, which is removed again. For OT_VERIFY_ALL both graphs get further outputs: values that
+ * have the same name in both.
+ *
+ *
+ *
  */
 #include "verify_tiled.h"
 
@@ -53,11 +57,13 @@ static ot_status choose_temp(work *w)
     const char *output = w->run->output ? w->run->output : "-", *slash = strrchr(output, '/');
     bool special = strcmp(output, "-") == 0 || strncmp(output, "/dev/", 5) == 0;
     int n = special ? snprintf(w->temp, sizeof w->temp, "%s/onnx-tile-XXXXXX", ot_temp_folder())
-                    : snprintf(w->temp, sizeof w->temp, "%.*s.onnx-tile-XXXXXX", slash ? (int)(slash - output) + 1 : 0, output);
+                    : snprintf(w->temp, sizeof w->temp, "%.*s.onnx-tile-XXXXXX",
+                               slash ? (int)(slash - output) + 1 : 0, output);
     int fd = n > 0 && (size_t)n < sizeof w->temp ? mkstemp(w->temp) : -1;
     if (fd >= 0 && close(fd) == 0) return OT_OK;
     w->temp[0] = '\0';
-    return ot_fail(w->d, OT_E_SYSTEM, "cannot make a temporary file for --verify: %s", strerror(errno));
+    return ot_fail(w->d, OT_E_SYSTEM, "cannot make a temporary file for --verify: %s",
+                   strerror(errno));
 }
 
 static ot_status load_tiled(work *w)
@@ -89,7 +95,8 @@ static void remove_temp(const work *w)
 
 static bool is_inner(const ot_value *v)
 {
-    return v->producer != OT_NONE && !v->is_output && !v->init && !v->is_const && !v->removed && v->is_tensor && !v->is_outer;
+    return v->producer != OT_NONE && !v->is_output && !v->init && !v->is_const && !v->removed &&
+           v->is_tensor && !v->is_outer;
 }
 
 static ot_status add_outputs(ot_graph *g, const ot_id *values, uint32_t n, ot_diag *d)
@@ -108,7 +115,8 @@ static ot_status add_outputs(ot_graph *g, const ot_id *values, uint32_t n, ot_di
 static ot_status widen(work *w)
 {
     ot_graph *o = w->m[0]->graph, *t = w->m[1]->graph;
-    ot_id *of_original = OT_NEW_N(w->a, ot_id, o->n_values + 1u), *of_tiled = OT_NEW_N(w->a, ot_id, o->n_values + 1u);
+    ot_id *of_original = OT_NEW_N(w->a, ot_id, o->n_values + 1u),
+          *of_tiled = OT_NEW_N(w->a, ot_id, o->n_values + 1u);
     uint32_t n = 0;
     if (!of_original || !of_tiled) return ot_fail_nomem(w->d);
     for (ot_id v = 0; v < o->n_values; v++) {
@@ -135,8 +143,8 @@ static ot_status run_both(work *w)
         OT_TRY(ot_measured_run(&w->x[k], false, w->d));
     }
     if (w->x[0].n_outputs == w->x[1].n_outputs) return OT_OK;
-    return ot_fail(w->d, OT_E_SYSTEM, "--verify: the tiled model has %u outputs, the original %u", w->x[1].n_outputs,
-                   w->x[0].n_outputs);
+    return ot_fail(w->d, OT_E_SYSTEM, "--verify: the tiled model has %u outputs, the original %u",
+                   w->x[1].n_outputs, w->x[0].n_outputs);
 }
 
 static ot_status compare_all(const work *w, ot_verify_facts *out)
@@ -144,11 +152,13 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
     for (uint32_t k = 0; k < w->x[0].n_outputs; k++) {
         const char *name = ot_session_output(w->x[0].s, k)->name;
         const ot_nd *a = &w->x[0].out[k], *b = &w->x[1].out[k];
-        if (k >= w->n_own && a->dtype == OT_F16 && b->dtype == OT_F32) continue; /* computed in float32 now (transform/widen.c) */
+        /* computed in float32 now (transform/widen.c) */
+        if (k >= w->n_own && a->dtype == OT_F16 && b->dtype == OT_F32) continue;
         ot_difference x = ot_compare(a, b, w->half);
         if (!x.same)
             return ot_fail(w->d, OT_E_SYSTEM,
-                           "--verify: value '%.300s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference "
+                           "--verify: value '%.300s' of the tiled model is not the original's: %s "
+                           "(NMSE %.2e, largest difference "
                            "%.3e, %.2e of the largest value)",
                            name, x.why, x.nmse, x.max_abs, x.max_rel);
         out->n_values++;
@@ -158,7 +168,8 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
     return OT_OK;
 }
 
-static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out)
+static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mode,
+                        ot_verify_facts *out)
 {
     OT_TRY(load_original(w, bytes, n));
     w->half = ot_has_half(w->m[0]->graph);
@@ -169,7 +180,8 @@ static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mod
     return compare_all(w, out);
 }
 
-ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out)
+ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode,
+                          ot_verify_facts *out)
 {
     work w = {.run = run, .d = run->diag, .a = ot_arena_new()};
     *out = (ot_verify_facts){0};

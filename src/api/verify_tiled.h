@@ -16,13 +16,16 @@ typedef struct ot_verify_facts {
 } ot_verify_facts;
 
 #ifdef OT_ENGINE
-/* The state of a model before it is tiled, for ot_verify_tiled: *bytes is malloc'ed, the caller frees it. NULL when the model can
- * be read from its file again. Requires ot_run_load, and no more. */
+/* The state of a model before it is tiled, for ot_verify_tiled: *bytes is malloc'ed, the caller
+ * frees it. NULL when the model can be read from its file again. Requires ot_run_load, and no
+ * more. */
 ot_status ot_verify_keep(const ot_run *run, void **bytes, size_t *n) OT_MUST_USE;
-/* Compare what run->model was (`bytes`, or its file) with what it would be written as, which is read back for this. Requires
- * ot_run_tile; leaves the run as it is. Fails: OT_E_SYSTEM naming a value that differs and by how much; OT_E_INPUT naming node and
- * operator when the engine cannot run one of the two. */
-ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out) OT_MUST_USE;
+/* Compare what run->model was (`bytes`, or its file) with what it would be written as, which is
+ * read back for this. Requires ot_run_tile; leaves the run as it is. Fails: OT_E_SYSTEM naming a
+ * value that differs and by how much; OT_E_INPUT naming node and operator when the engine cannot
+ * run one of the two. */
+ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode,
+                          ot_verify_facts *out) OT_MUST_USE;
 #else
 static inline ot_status ot_verify_keep(const ot_run *run, void **bytes, size_t *n)
 {
@@ -30,7 +33,8 @@ static inline ot_status ot_verify_keep(const ot_run *run, void **bytes, size_t *
     *n = 0;
     return ot_fail(run->diag, OT_E_USAGE, "this build lacks the native engine");
 }
-static inline ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out)
+static inline ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n,
+                                        ot_verify_mode mode, ot_verify_facts *out)
 {
     (void)bytes;
     (void)n;

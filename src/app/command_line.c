@@ -22,7 +22,10 @@ static void add(words *w, const char *fmt, ...)
 /* Characters that no shell reads as anything but themselves. */
 static bool is_plain(const char *word)
 {
-    return *word && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%")] == '\0';
+    return *word &&
+           word[strspn(
+               word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%")] ==
+               '\0';
 }
 
 /* "word", or "'it'\''s'" where a shell would read it otherwise. */
@@ -48,7 +51,8 @@ static void add_shape(words *w, const ot_shape_binding *b)
     char dims[OT_RANK_MAX * 22] = "";
     size_t at = 0;
     for (uint32_t k = 0; k < b->rank && at < sizeof dims; k++) {
-        int n = snprintf(dims + at, sizeof dims - at, "%s%lld", k ? "," : "", (long long)b->dims[k]);
+        int n = snprintf(dims + at, sizeof dims - at, "%s%lld", k ? "," : "",
+                         (long long)b->dims[k]);
         at += n < 0 ? 0 : (size_t)n;
     }
     const char *both = ot_format(w->a, "%s=%s", b->input, dims);
@@ -62,8 +66,10 @@ static void add_shape(words *w, const ot_shape_binding *b)
 const char *ot_run_command_text(const ot_run *r, ot_arena *a)
 {
     const ot_run_options *o = &r->options;
-    const char *given = r->source.path && strcmp(r->source.path, "-") != 0 ? r->source.path : "model.onnx";
-    const char *model = ot_format(a, "%s%s", *given == '-' ? "./" : "", given); /* a name, and no option */
+    const char *given = r->source.path && strcmp(r->source.path, "-") != 0 ? r->source.path
+                                                                           : "model.onnx";
+    /* a name, and no option */
+    const char *model = ot_format(a, "%s%s", *given == '-' ? "./" : "", given);
     if (!model) return NULL;
     size_t n = strlen(model), stem = n > 5 && strcmp(model + n - 5, ".onnx") == 0 ? n - 5 : n;
     const char *out = ot_format(a, "%.*s-tiled.onnx", (int)(stem < 4096 ? stem : 4096), model);
@@ -73,9 +79,12 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     add(&w, " -o ");
     add_word(&w, out);
     if (strcmp(o->target, "host") != 0) add(&w, " --target "), add_word(&w, o->target);
-    if (o->emit_engine) add(&w, o->operators == OT_OPERATORS_NONE ? " --emit engine" : " --emit ort-engine");
-    if (o->runtime && !(o->emit_engine && strcmp(o->runtime, "engine") == 0)) add(&w, " --runtime %s", o->runtime);
-    if (o->operators > OT_OPERATORS_WHOLE) add(&w, " --ort-operators %s", ot_operators_name(o->operators));
+    if (o->emit_engine)
+        add(&w, o->operators == OT_OPERATORS_NONE ? " --emit engine" : " --emit ort-engine");
+    if (o->runtime && !(o->emit_engine && strcmp(o->runtime, "engine") == 0))
+        add(&w, " --runtime %s", o->runtime);
+    if (o->operators > OT_OPERATORS_WHOLE)
+        add(&w, " --ort-operators %s", ot_operators_name(o->operators));
     if (o->l2_bytes) add(&w, " --l2 %lld", (long long)o->l2_bytes);
     if (o->weight_bytes) add(&w, " --weight-memory %lld", (long long)o->weight_bytes);
     if (o->threads) add(&w, " --threads %u", o->threads);

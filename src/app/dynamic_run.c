@@ -1,9 +1,17 @@
-/* Runs in which free dimensions stay free: the size that is planned for, copies of the model at that size and others, and whether a model
- * whose size is given is better written for every size.
+/* Runs in which free dimensions stay free: the size that is planned for, copies of the model at
+ * that size and others, and whether a model whose size is given is better written for every
+ * size.
  *
- *   pristine --------> real one, sizes bound ---> plan ------------------> W bytes
- *      `--> copy ----> sizes free, planned at the one given ---> plan ---> F bytes     F is little more than W, or less: the real one is made as
- *                                                                                      it was, and the free plan is its own
+ *   pristine ------> real one, sizes bound ---> plan ----------------> W bytes
+ *      `--> copy --> sizes free, planned at the one given --> plan --> F bytes  F is little more
+ *      than W, or less: the real one is made as
+ *                                                                               it was, and
+ *                                                                               the free
+ *                                                                               plan is its
+ *                                                                               own
+ *
+ *
+ *
  */
 #include "dynamic_run.h"
 
@@ -14,11 +22,15 @@
 #include "transform/decompose/decompose.h"
 #include "select/select.h"
 
-#define LARGER          8    /* times as long as the design are the free dimensions of the copy that shows tiles */
-#define LEAST_HALVED    32   /* rows: fewer are not halved */
-#define SEQUENCES_SINCE 13   /* opset */
-#define WINS            0.88 /* of what the file takes in half precision, as of any untiled model (weigh/) */
-#define FREE_ABOUT      1.06 /* of a static_shape plan: such took 11 % more than predicted in the median of ten models, free ones 5 % */
+/* times as long as the design are the free dimensions of the copy that shows tiles */
+#define LARGER          8
+#define LEAST_HALVED    32 /* rows: fewer are not halved */
+#define SEQUENCES_SINCE 13 /* opset */
+/* of what the file takes in half precision, as of any untiled model (weigh/) */
+#define WINS 0.88
+/* of a static_shape plan: such took 11 % more than predicted in the median of ten models, free
+ * ones 5 % */
+#define FREE_ABOUT 1.06
 
 /* No input is left that has no size. */
 static ot_status check_design(const ot_graph *g)
@@ -27,7 +39,8 @@ static ot_status check_design(const ot_graph *g)
         const ot_value *v = &g->values[g->inputs[k]];
         if (!v->init && v->is_tensor && !ot_value_is_static(v))
             return ot_fail(g->model->diag, OT_E_USAGE,
-                           "--keep-dynamic: input '%.300s' has free dimensions: give the size to plan for, --design %.300s=D,D,...",
+                           "--keep-dynamic: input '%.300s' has free dimensions: give the size to "
+                           "plan for, --design %.300s=D,D,...",
                            v->name, v->name);
     }
     return OT_OK;
@@ -36,12 +49,14 @@ static ot_status check_design(const ot_graph *g)
 /* What holds for one size only, or is another way to write it; NULL: nothing. */
 static const char *one_size_option(const ot_run_options *o)
 {
-    return o->n_shapes                                            ? "--shape"
-           : o->emit_engine                                       ? "--emit engine"
-           : o->runtime && strcmp(o->runtime, "onnxruntime") != 0 ? "another --runtime than onnxruntime"
-           : o->plan.memory_budget && !o->n_ranges                ? "--memory-budget without --range"
-           : o->plan.max_tensor                                   ? "--max-tensor"
-           : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED && o->plan.force_form != OT_FORM_STREAM
+    return o->n_shapes      ? "--shape"
+           : o->emit_engine ? "--emit engine"
+           : o->runtime && strcmp(o->runtime, "onnxruntime") != 0
+               ? "another --runtime than onnxruntime"
+           : o->plan.memory_budget && !o->n_ranges ? "--memory-budget without --range"
+           : o->plan.max_tensor                    ? "--max-tensor"
+           : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED &&
+                   o->plan.force_form != OT_FORM_STREAM
                ? "another --form than loop-peeled and stream"
                : NULL;
 }
@@ -51,9 +66,12 @@ static ot_status check_dynamic(const ot_run *r)
     const char *other = one_size_option(&r->options);
     if (other)
         return ot_fail(r->diag, OT_E_USAGE,
-                       "--keep-dynamic does not go with %s, which is for one size: bind the dimensions with --shape instead",
+                       "--keep-dynamic does not go with %s, which is for one size: bind the "
+                       "dimensions with --shape instead",
                        other);
-    return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE, "--keep-dynamic: no dimension of the model's inputs is free") : OT_OK;
+    return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE,
+                                  "--keep-dynamic: no dimension of the model's inputs is free")
+                        : OT_OK;
 }
 
 /* A copy of the model at a size, where it takes that; *out NULL: it does not. */
@@ -71,8 +89,10 @@ static ot_status bind_copy(ot_run *r, const ot_shape_binding *bind, ot_model **o
     return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;
 }
 
-/* The extent of dimension d of an input at another size than the design's. *first: no free dimension but the batch was met yet. */
-static int64_t other_extent(const ot_run *r, ot_id v, uint32_t d, int64_t extent, bool larger, bool *first)
+/* The extent of dimension d of an input at another size than the design's. *first: no free
+ * dimension but the batch was met yet. */
+static int64_t other_extent(const ot_run *r, ot_id v, uint32_t d, int64_t extent, bool larger,
+                            bool *first)
 {
     if (!ot_axis_is_dynamic(r->planned->graph, v, (int32_t)d)) return extent;
     if (larger) return extent * LARGER;
@@ -81,8 +101,9 @@ static int64_t other_extent(const ot_run *r, ot_id v, uint32_t d, int64_t extent
     return rows ? extent / 2 : extent;
 }
 
-/* Copies at LARGER times the design size, where tiles are seen far from the ends of their axes, and, unless it is one size that counts, with half
- * as many rows (the first free dimension behind the batch), which plans must not be bad at either. A model need not take them. */
+/* Copies at LARGER times the design size, where tiles are seen far from the ends of their axes,
+ * and, unless it is one size that counts, with half as many rows (the first free dimension
+ * behind the batch), which plans must not be bad at either. A model need not take them. */
 static ot_status bind_others(ot_run *r)
 {
     const ot_run_options *o = &r->options;
@@ -95,7 +116,8 @@ static ot_status bind_others(ot_run *r)
             int64_t *dims = OT_NEW_N(a, int64_t, o->design[k].rank + 1u);
             bool first = true;
             if (!dims) return ot_fail_nomem(r->diag);
-            for (uint32_t d = 0; d < o->design[k].rank; d++) dims[d] = other_extent(r, v, d, o->design[k].dims[d], larger, &first);
+            for (uint32_t d = 0; d < o->design[k].rank; d++)
+                dims[d] = other_extent(r, v, d, o->design[k].dims[d], larger, &first);
             bind[k] = o->design[k];
             bind[k].dims = dims;
         }
@@ -108,7 +130,8 @@ static ot_status bind_others(ot_run *r)
 static ot_status check_ranges(ot_run *r)
 {
     ot_shape_binding *upper;
-    OT_TRY(ot_bounds_check(r->model->graph, r->options.ranges, r->options.n_ranges, r->model->arena, &upper));
+    OT_TRY(ot_bounds_check(r->model->graph, r->options.ranges, r->options.n_ranges, r->model->arena,
+                           &upper));
     if (r->options.n_design > 0) return OT_OK;
     r->options.design = upper;
     r->options.n_design = r->options.n_ranges;
@@ -190,26 +213,32 @@ ot_status ot_run_bind_design(ot_run *r)
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
-/* Where nobody says a word of sizes, free dimensions stay free, if a size can be found to plan for. */
+/* Where nobody says a word of sizes, free dimensions stay free, if a size can be found to plan for.
+ */
 ot_status ot_run_choose_design(ot_run *r)
 {
     const bool asked = r->options.keep_dynamic;
-    if (r->was_fixed || r->options.n_ranges > 0 || (!asked && (r->options.one_size || one_size_option(&r->options)))) return OT_OK;
+    if (r->was_fixed || r->options.n_ranges > 0 ||
+        (!asked && (r->options.one_size || one_size_option(&r->options))))
+        return OT_OK;
     r->guessed = false;
     OT_TRY(ot_run_guess_design(r));
     r->options.keep_dynamic |= r->guessed;
     return OT_OK;
 }
 
-/* The free run's model with its normalisations [n] taken apart, in a run of its own, and its plan where that is better; else *p NULL. */
-static ot_status weigh_apart(const ot_run *r, const ot_norm *norms, uint32_t n, ot_run *apart, ot_plan **p)
+/* The free run's model with its normalisations [n] taken apart, in a run of its own, and its
+ * plan where that is better; else *p NULL. */
+static ot_status weigh_apart(const ot_run *r, const ot_norm *norms, uint32_t n, ot_run *apart,
+                             ot_plan **p)
 {
     *apart = *r;
     apart->model = apart->planned = apart->large = apart->small = NULL;
     OT_TRY(ot_model_clone(r->model, &apart->model));
     OT_TRY(ot_decompose_these(apart->model->graph, norms, n));
     OT_TRY(bind_sizes(apart));
-    return ot_select_decomposed_dynamic(apart->planned->graph, &r->target, &r->options.plan, r->plan, p);
+    return ot_select_decomposed_dynamic(apart->planned->graph, &r->target, &r->options.plan,
+                                        r->plan, p);
 }
 
 static void swap_models(ot_model **a, ot_model **b)
@@ -219,8 +248,9 @@ static void swap_models(ot_model **a, ot_model **b)
     *b = was;
 }
 
-/* With free dimensions, r's plan is replaced where the model with its normalisations taken apart has a better one; model and copies are then taken
- * apart, too. Not for a range: their parts have no bound. */
+/* With free dimensions, r's plan is replaced where the model with its normalisations taken apart
+ * has a better one; model and copies are then taken apart, too. Not for a range: their parts
+ * have no bound. */
 ot_status ot_run_select_decomposed(ot_run *r)
 {
     ot_norm *norms;
@@ -228,7 +258,8 @@ ot_status ot_run_select_decomposed(ot_run *r)
     ot_run apart = {0};
     ot_plan *p = NULL;
     if (r->options.n_ranges > 0 || r->target.bit_exact) return OT_OK;
-    OT_TRY(ot_decompose_find_dynamic(r->planned->graph, r->model->graph, r->model->arena, &norms, &n));
+    OT_TRY(
+        ot_decompose_find_dynamic(r->planned->graph, r->model->graph, r->model->arena, &norms, &n));
     if (n == 0) return OT_OK;
     ot_status s = weigh_apart(r, norms, n, &apart, &p);
     if (s == OT_OK && p) s = ot_decompose_these(r->model->graph, norms, n);
@@ -257,8 +288,9 @@ static bool may_stay_free(const ot_run *r)
 {
     ot_run_options o = r->options;
     o.n_shapes = 0;
-    return r->options.n_shapes > 0 && o.plan.goal == OT_GOAL_MEMORY && !o.one_size && !o.plan.force && !o.plan.bit_exact &&
-           o.plan.force_form == OT_FORM_NONE && !o.plan.no_streams && !r->was_fixed && !one_size_option(&o);
+    return r->options.n_shapes > 0 && o.plan.goal == OT_GOAL_MEMORY && !o.one_size &&
+           !o.plan.force && !o.plan.bit_exact && o.plan.force_form == OT_FORM_NONE &&
+           !o.plan.no_streams && !r->was_fixed && !one_size_option(&o);
 }
 
 ot_status ot_run_keep_pristine(ot_run *r)
@@ -267,7 +299,8 @@ ot_status ot_run_keep_pristine(ot_run *r)
     return ot_model_clone(r->model, &r->pristine);
 }
 
-/* f: the run r with the size as its design, on a copy of the pristine model. aside: where it says what it cannot. */
+/* f: the run r with the size as its design, on a copy of the pristine model. aside: where it
+ * says what it cannot. */
 static ot_status start_free(const ot_run *r, ot_diag *aside, ot_run *f)
 {
     ot_shape_binding *design = OT_NEW_N(r->model->arena, ot_shape_binding, r->options.n_shapes);
@@ -339,11 +372,13 @@ ot_status ot_run_select_dynamic(ot_run *r)
 {
     ot_diag aside = {0};
     ot_run f = {0};
-    if (!r->pristine || r->model->resized || strcmp(r->target.runtime->name, "onnxruntime") != 0) return OT_OK;
+    if (!r->pristine || r->model->resized || strcmp(r->target.runtime->name, "onnxruntime") != 0)
+        return OT_OK;
     ot_status s = start_free(r, &aside, &f);
     if (s == OT_OK) s = plan_free(&f);
     const bool goes_on = s == OT_OK && is_better_free(r->plan, f.plan);
-    if (s != OT_OK && s != OT_E_NOMEM) s = OT_OK; /* not at every size, and the size is what was asked for */
+    /* not at every size, and the size is what was asked for */
+    if (s != OT_OK && s != OT_E_NOMEM) s = OT_OK;
     if (goes_on) s = go_on_free(r, &f);
     if (f.plan) ot_plan_free(f.plan);
     ot_model_free(f.large);

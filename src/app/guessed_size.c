@@ -4,9 +4,11 @@
  *   [N, 1, D, H, W]   1 x 1 x 128 x 128 x 128      three: a volume
  *   [N, 80, T], [N, T] of floats   1 x 80 x 4096    one: a line; of integers, tokens: 1024
  *
- * Where the model does not take them, or makes a tensor of them that nobody would wait for (latents of an image are no image), smaller ones are
- * tried, then one channel in place of three where a map's channels are free, too. What is written takes every size: a guess that is far off makes
- * tiles that are too small or too large, and nothing wrong.
+ * Where the model does not take them, or makes a tensor of them that nobody would wait for
+ * (latents of an image are no image), smaller ones are tried, then one channel in place of three
+ * where a map's channels are free, too. What is written takes every size: a guess that is far
+ * off makes tiles that are too small or too large, and nothing wrong.
+ *
  */
 #include "pipeline.h"
 
@@ -14,8 +16,9 @@
 
 static const struct {
     int64_t tokens, line, map, volume;
-} USUAL[] = {{1024, 4096, 1024, 128}, {512, 2048, 640, 96}, {256, 1024, 512, 64}, {128, 512, 256, 48},
-             {64, 256, 224, 32},      {32, 128, 128, 24},   {16, 64, 64, 16}};
+} USUAL[] = {{1024, 4096, 1024, 128}, {512, 2048, 640, 96}, {256, 1024, 512, 64},
+             {128, 512, 256, 48},     {64, 256, 224, 32},   {32, 128, 128, 24},
+             {16, 64, 64, 16}};
 static const int64_t CHANNELS[] = {3, 1};
 #define N_USUAL    (sizeof USUAL / sizeof *USUAL)
 #define LARGEST    ((int64_t)512 << 20) /* bytes of one tensor */
@@ -30,7 +33,8 @@ typedef struct guess {
 
 static bool is_free(const ot_value *v, uint32_t d) { return v->dims[d] == OT_DIM_UNKNOWN; }
 
-/* Whether all that is behind the batch is free, of a map or more: then the first of it are channels. */
+/* Whether all that is behind the batch is free, of a map or more: then the first of it are
+ * channels. */
 static bool has_free_channels(const ot_value *v)
 {
     for (uint32_t d = 1; d < (uint32_t)v->rank; d++)
@@ -50,7 +54,8 @@ static int64_t usual_extent(const guess *x, const ot_value *v, uint32_t d)
     return v->dtype == OT_I64 || v->dtype == OT_I32 ? USUAL[x->usual].tokens : USUAL[x->usual].line;
 }
 
-/* The name of a dimension; NULL: none, or one that says nothing, as the batch has it as well as others ("None"). */
+/* The name of a dimension; NULL: none, or one that says nothing, as the batch has it as well as
+ * others ("None"). */
 static const char *name_of(const ot_value *v, uint32_t d)
 {
     const char *name = ot_dim_name(v, d);
@@ -85,7 +90,8 @@ static bool is_asked(const ot_run *r, const ot_value *v)
 }
 
 /* The caller's bindings and a guess of the others. */
-static ot_status guess_all(const ot_run *r, guess *x, ot_arena *a, ot_shape_binding *bind, size_t *n)
+static ot_status guess_all(const ot_run *r, guess *x, ot_arena *a, ot_shape_binding *bind,
+                           size_t *n)
 {
     const ot_graph *g = r->model->graph;
     x->n_names = 0;
@@ -97,7 +103,8 @@ static ot_status guess_all(const ot_run *r, guess *x, ot_arena *a, ot_shape_bind
         int64_t *dims = OT_NEW_N(a, int64_t, (uint32_t)v->rank + 1u);
         if (!dims) return ot_fail_nomem(r->diag);
         for (uint32_t d = 0; d < (uint32_t)v->rank; d++) dims[d] = extent_of(x, v, d);
-        bind[(*n)++] = (ot_shape_binding){.input = v->name, .rank = (uint32_t)v->rank, .dims = dims, .option = "--design"};
+        bind[(*n)++] = (ot_shape_binding){
+            .input = v->name, .rank = (uint32_t)v->rank, .dims = dims, .option = "--design"};
     }
     return OT_OK;
 }
@@ -135,7 +142,8 @@ ot_status ot_run_guess_design(ot_run *r)
     const size_t n_dims = count_dims(r);
     guess x = {0};
     if (n_dims == 0) return OT_OK;
-    ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding, r->options.n_design + r->model->graph->n_inputs);
+    ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding,
+                                      r->options.n_design + r->model->graph->n_inputs);
     x.names = OT_NEW_N(a, const char *, n_dims);
     x.extents = OT_NEW_N(a, int64_t, n_dims);
     if (!bind || !x.names || !x.extents) return ot_fail_nomem(r->diag);

@@ -1,5 +1,7 @@
-/* Which nodes go into operators for ONNX Runtime with the engine as a library (onnx/export/export_parts.c). What goes there is what the engine
- * runs: said when the model is written, not where it is loaded.
+/* Which nodes go into operators for ONNX Runtime with the engine as a library
+ * (onnx/export/export_parts.c). What goes there is what the engine runs: said when the model is
+ * written, not where it is loaded.
+ *
  */
 #include "pipeline.h"
 
@@ -12,7 +14,8 @@ static bool can_cross(const ot_graph *g, ot_id id)
 {
     if (id == OT_NONE) return true;
     const ot_value *v = &g->values[id];
-    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->dtype != OT_STRING && ot_dtype_bits(v->dtype) >= 8;
+    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->dtype != OT_STRING &&
+           ot_dtype_bits(v->dtype) >= 8;
 }
 
 /* Nodes with graphs of their own stay with ONNX Runtime, whatever these hold. */
@@ -41,10 +44,14 @@ static ot_status try_body(void *ctx, const void *bytes, size_t n)
 #else
 static bool engine_has(const ot_model *m, const ot_node *n) { return (void)m, (void)n, false; }
 
-static ot_status try_body(void *ctx, const void *bytes, size_t n) { return (void)ctx, (void)bytes, (void)n, OT_OK; }
+static ot_status try_body(void *ctx, const void *bytes, size_t n)
+{
+    return (void)ctx, (void)bytes, (void)n, OT_OK;
+}
 #endif
 
-/* Nodes that go into operators: what regions became, and where `all` what the engine has besides. */
+/* Nodes that go into operators: what regions became, and where `all` what the engine has besides.
+ */
 static ot_status mark_nodes(ot_model *m, bool all)
 {
     static const char made[] = "tile/r";
@@ -54,7 +61,8 @@ static ot_status mark_nodes(ot_model *m, bool all)
     for (ot_id id = 0; id < g->n_nodes; id++) {
         const ot_node *n = &g->nodes[id];
         const bool tiled = n->source == OT_NONE && strncmp(n->name, made, sizeof made - 1) == 0;
-        in[id] = !n->dead && (tiled || strcmp(n->domain, OT_TILE_DOMAIN) == 0 || (all && engine_has(m, n)));
+        in[id] = !n->dead &&
+                 (tiled || strcmp(n->domain, OT_TILE_DOMAIN) == 0 || (all && engine_has(m, n)));
     }
     m->in_operator = in;
     return OT_OK;
@@ -73,5 +81,8 @@ ot_status ot_run_mark_operators(ot_run *r)
     if (s != OT_E_INPUT || which != OT_OPERATORS_WHOLE) return s;
     const ot_diag why = *r->diag;
     *r->diag = (ot_diag){0};
-    return ot_fail(r->diag, s, "%.800s; --ort-operators parts leaves to ONNX Runtime what the engine does not have", why.message);
+    return ot_fail(
+        r->diag, s,
+        "%.800s; --ort-operators parts leaves to ONNX Runtime what the engine does not have",
+        why.message);
 }

@@ -1,13 +1,16 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> plan --> weigh --> plan-check --> results --> rewrite --> limit --> export
+ *   import --> shapes --> plan --> weigh --> plan-check --> results --> rewrite --> limit -->
+ *   export
  *   `---load---'`-------------------------- tile ------------------------------'`--save--'
  *
- * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
+ * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them
+ * after plan-check.
  *
  * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R
  * W D G) print from inside the plan pass.
+ *
  */
 #include "dynamic_run.h"
 
@@ -47,22 +50,28 @@ static ot_status pass_import(ot_run *r)
     return r->source.path ? name_file(r->diag, r->source.path, s) : s;
 }
 
-/* With fixed inputs, model checkers infer a wrong number of bins for STFT and then find contradictions downstream. */
+/* With fixed inputs, model checkers infer a wrong number of bins for STFT and then find
+ * contradictions downstream. */
 static bool has_spectral_node(const ot_graph *g)
 {
     for (uint32_t k = 0; k < g->n_nodes; k++)
-        if (strcmp(g->nodes[k].op_type, "STFT") == 0 || strcmp(g->nodes[k].op_type, "DFT") == 0) return true;
+        if (strcmp(g->nodes[k].op_type, "STFT") == 0 || strcmp(g->nodes[k].op_type, "DFT") == 0)
+            return true;
     return false;
 }
 
 /* The graph that plans are made of. */
-static ot_graph *planned_graph(const ot_run *r) { return r->planned ? r->planned->graph : r->model->graph; }
+static ot_graph *planned_graph(const ot_run *r)
+{
+    return r->planned ? r->planned->graph : r->model->graph;
+}
 
 /* Whether the file states all extents of its inputs. */
 static bool has_fixed_inputs(const ot_graph *g)
 {
     for (uint32_t k = 0; k < g->n_inputs; k++)
-        if (!g->values[g->inputs[k]].init && !ot_value_is_static(&g->values[g->inputs[k]])) return false;
+        if (!g->values[g->inputs[k]].init && !ot_value_is_static(&g->values[g->inputs[k]]))
+            return false;
     return true;
 }
 
@@ -73,7 +82,8 @@ static ot_status pass_shapes(ot_run *r)
     if (r->options.keep_dynamic) return ot_run_bind_design(r);
     OT_TRY(ot_run_keep_pristine(r));
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
-    r->model->static_inputs = r->options.n_shapes > 0 && (r->model->resized || !has_spectral_node(r->model->graph));
+    r->model->static_inputs = r->options.n_shapes > 0 &&
+                              (r->model->resized || !has_spectral_node(r->model->graph));
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
@@ -82,51 +92,68 @@ static void use_calibration(ot_run *r)
 {
     char note[512];
     bool found = ot_target_use_calibration(&r->target, r->options.threads, note, sizeof note);
-    if (r->options.log && (found || strcmp(r->target.name, "host") == 0)) fprintf(r->options.log, "onnx-tile: host: %s\n", note);
+    if (r->options.log && (found || strcmp(r->target.name, "host") == 0))
+        fprintf(r->options.log, "onnx-tile: host: %s\n", note);
 }
 
-/* An input whose extents were bound may be free in the file: who runs the untiled model learns them late. */
-static bool has_static_shape(const ot_run *r) { return !r->planned && (r->options.n_shapes == 0 || r->was_fixed); }
+/* An input whose extents were bound may be free in the file: who runs the untiled model learns
+ * them late. */
+static bool has_static_shape(const ot_run *r)
+{
+    return !r->planned && (r->options.n_shapes == 0 || r->was_fixed);
+}
 
-/* Plans are weighed while they are made; not for free dimensions, where normalisations stay whole. */
-static bool has_budget(const ot_run *r) { return r->options.plan.memory_budget > 0 && !r->options.plan.force && !r->planned; }
+/* Plans are weighed while they are made; not for free dimensions, where normalisations stay whole.
+ */
+static bool has_budget(const ot_run *r)
+{
+    return r->options.plan.memory_budget > 0 && !r->options.plan.force && !r->planned;
+}
 
 /* The same over a range. */
-static bool has_range_budget(const ot_run *r) { return r->options.plan.memory_budget > 0 && r->planned; }
+static bool has_range_budget(const ot_run *r)
+{
+    return r->options.plan.memory_budget > 0 && r->planned;
+}
 
 static ot_bounds_case range_case(const ot_run *r)
 {
     const ot_run_options *o = &r->options;
     return (ot_bounds_case){.file = r->model,
-                           .planned = r->planned,
-                           .plan = r->plan,
-                           .target = &r->target,
-                           .ranges = o->ranges,
-                           .n = o->n_ranges,
-                           .budget = o->plan.memory_budget,
-                           .diag = r->diag};
+                            .planned = r->planned,
+                            .plan = r->plan,
+                            .target = &r->target,
+                            .ranges = o->ranges,
+                            .n = o->n_ranges,
+                            .budget = o->plan.memory_budget,
+                            .diag = r->diag};
 }
 
-/* A budget of live bytes, and a limit for tensors, speak of half precision as the file has it; who forces regions wants the file's operators. */
+/* A budget of live bytes, and a limit for tensors, speak of half precision as the file has it;
+ * who forces regions wants the file's operators. */
 static bool may_widen(const ot_run *r)
 {
     const ot_plan_options *p = &r->options.plan;
-    return r->target.runtime->widens && !p->bit_exact && !p->memory_budget && !p->max_tensor && !p->force &&
-           r->options.n_ranges == 0;
+    return r->target.runtime->widens && !p->bit_exact && !p->memory_budget && !p->max_tensor &&
+           !p->force && r->options.n_ranges == 0;
 }
 
-/* What is computed in half precision is planned, and written where something is tiled, in float32. */
+/* What is computed in half precision is planned, and written where something is tiled, in float32.
+ */
 static ot_status widen(ot_run *r)
 {
     if (!may_widen(r)) return OT_OK;
     if (r->planned) return ot_run_widen_dynamic(r);
     OT_TRY(ot_widen(r->model->graph, &r->narrow));
-    return r->narrow ? ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes) : OT_OK;
+    return r->narrow ? ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes)
+                     : OT_OK;
 }
 
 static ot_status make_plan(ot_run *r)
 {
-    if (has_budget(r)) return ot_select_budget(r->model->graph, &r->target, &r->options.plan, has_static_shape(r), &r->plan);
+    if (has_budget(r))
+        return ot_select_budget(r->model->graph, &r->target, &r->options.plan, has_static_shape(r),
+                                &r->plan);
     if (has_range_budget(r)) {
         const ot_bounds_case c = range_case(r);
         return ot_bounds_plan(&c, &r->options.plan, r->model->arena, &r->plan, &r->range);
@@ -156,7 +183,8 @@ static ot_status weigh(ot_run *r)
     if (has_budget(r) || has_range_budget(r)) return OT_OK;
     OT_TRY(ot_select_plan(planned_graph(r), &r->target, &r->options.plan, static_shape, &r->plan));
     if (r->planned) return ot_run_select_decomposed(r);
-    return ot_select_decomposed(r->model->graph, &r->target, &r->options.plan, static_shape, &r->plan);
+    return ot_select_decomposed(r->model->graph, &r->target, &r->options.plan, static_shape,
+                                &r->plan);
 }
 
 /* The model as it is in the file. */
@@ -198,8 +226,10 @@ static ot_status bound_range(ot_run *r)
 static ot_status pass_results(ot_run *r)
 {
     OT_TRY(bound_range(r));
-    if (r->plan->is_decomposed) r->plan->untiled = r->plan->whole; /* checked before: what the file takes is what people compare with */
-    OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan, r->source.path, r->output,
+    /* checked before: what the file takes is what people compare with */
+    if (r->plan->is_decomposed) r->plan->untiled = r->plan->whole;
+    OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan,
+                              r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
     if (r->planned) {
         r->facts->design_guessed = r->guessed;
@@ -222,26 +252,32 @@ static ot_status pass_rewrite(ot_run *r)
     r->model->runtime = r->target.runtime->name;
     if (r->plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->plan));
-        OT_TRY(r->planned ? ot_fold_dynamic(r->model->graph, r->planned->graph) : ot_fold_static(r->model->graph, r->plan));
-        OT_TRY(r->planned ? ot_transform_dynamic(r->model->graph, r->planned->graph, r->plan) : ot_transform_tiles(r->model->graph, r->plan));
+        OT_TRY(r->planned ? ot_fold_dynamic(r->model->graph, r->planned->graph)
+                          : ot_fold_static(r->model->graph, r->plan));
+        OT_TRY(r->planned ? ot_transform_dynamic(r->model->graph, r->planned->graph, r->plan)
+                          : ot_transform_tiles(r->model->graph, r->plan));
     } else {
         r->model->static_inputs = r->model->resized; /* nothing in it depends on the extents */
     }
     if (r->plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
-    if (r->plan->n_regions > 0 && r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
-    if (r->plan->defer_from > 0) OT_TRY(ot_defer_packing(r->model->graph, r->plan->defer_from, &packed));
+    if (r->plan->n_regions > 0 && r->target.runtime->own_biases)
+        OT_TRY(ot_own_biases(r->model->graph));
+    if (r->plan->defer_from > 0)
+        OT_TRY(ot_defer_packing(r->model->graph, r->plan->defer_from, &packed));
     return r->plan->in_branch ? ot_branch(r->model) : OT_OK;
 }
 
-/* The graph as it will be written, by its own shapes: what the planner promised of them is not asked. */
+/* The graph as it will be written, by its own shapes: what the planner promised of them is not
+ * asked. */
 static ot_status pass_limit(ot_run *r)
 {
     const int64_t most = r->options.plan.max_tensor;
     ot_largest x = ot_largest_tensor(r->model->graph);
     if (most == 0 || x.bytes <= most) return OT_OK;
-    return ot_fail(r->diag, OT_E_BUDGET,
-                   "max tensor cannot be kept: '%.300s' of the tiled model takes %lld bytes, %lld are allowed", x.value,
-                   (long long)x.bytes, (long long)most);
+    return ot_fail(
+        r->diag, OT_E_BUDGET,
+        "max tensor cannot be kept: '%.300s' of the tiled model takes %lld bytes, %lld are allowed",
+        x.value, (long long)x.bytes, (long long)most);
 }
 
 static ot_status pass_export(ot_run *r)
@@ -278,15 +314,18 @@ static uint32_t *region_table(const ot_run *r)
     uint32_t *of = malloc(((size_t)g->n_nodes + 1) * sizeof *of);
     for (uint32_t k = 0; of && k < g->n_nodes; k++) of[k] = OT_NONE;
     for (uint32_t k = 0; of && r->plan && k < r->plan->n_regions; k++)
-        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++) of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
+        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++)
+            of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
     return of;
 }
 
 static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1, PASSES[number].name, suffix);
-    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1,
+                     PASSES[number].name, suffix);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
     FILE *f = fopen(path, "we");
     if (!f) return ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     ot_status s;
@@ -301,20 +340,21 @@ static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
     return s == OT_OK ? OT_OK : ot_fail(r->diag, s, "cannot write '%s'", path);
 }
 
-/* What a kernel's file says of itself, and the options that plan it again as here: a cache's regions may take more than it
- * holds, and --l2 is not the named target's. */
+/* What a kernel's file says of itself, and the options that plan it again as here: a cache's
+ * regions may take more than it holds, and --l2 is not the named target's. */
 static void print_head(const ot_run *r, const ot_region *x, const ot_region_memory *m, FILE *f)
 {
     const char *target = r->options.target;
     size_t n = strlen(target);
     bool file = n > 4 && strcmp(target + n - 4, ".xml") == 0 && strcspn(target, "\r\n") == n;
-    fprintf(f, "# args: --capacity %lld%s%s\n", (long long)ot_max(m->height, r->target.fast_bytes), file ? " --target " : "",
-            file ? target : "");
-    fprintf(f, "# %u operators, %s; %lld bytes of l2, %lld live at once\n", x->n_nodes, ot_form_name(x->form), (long long)m->height,
-            (long long)m->lower_bound);
+    fprintf(f, "# args: --capacity %lld%s%s\n", (long long)ot_max(m->height, r->target.fast_bytes),
+            file ? " --target " : "", file ? target : "");
+    fprintf(f, "# %u operators, %s; %lld bytes of l2, %lld live at once\n", x->n_nodes,
+            ot_form_name(x->form), (long long)m->height, (long long)m->lower_bound);
     if (r->target.double_buffer)
         fprintf(f, "# placed in %lld bytes: %s, %u pairs across pipes\n", (long long)m->arena,
-                m->level == OT_LEVEL_NONE ? "nothing shares" : ot_mem_mode_name(m->mode), m->cross_pipe);
+                m->level == OT_LEVEL_NONE ? "nothing shares" : ot_mem_mode_name(m->mode),
+                m->cross_pipe);
 }
 
 /* D/region-<id>.tk: the kernel of a region with its planned buffers. */
@@ -324,10 +364,12 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
     ot_region_memory m;
     ot_kernel *k = NULL;
     int n = snprintf(path, sizeof path, "%s/region-%u.tk", r->options.dump_dir, x->id);
-    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
     OT_TRY(ot_region_plan_memory(planned_graph(r), x, &r->target, r->diag, &m, &k));
     FILE *f = fopen(path, "we");
-    ot_status s = f ? OT_OK : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    ot_status s = f ? OT_OK
+                    : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     if (f) {
         print_head(r, x, &m, f);
         s = ot_kernel_print(k, f);
@@ -339,7 +381,8 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
 }
 
 /* D/program-<id>.tk: the region as a kernel that runs; where there is none, why. */
-static ot_status print_program(const ot_run *r, const ot_region *x, const ot_region_program *p, FILE *f)
+static ot_status print_program(const ot_run *r, const ot_region *x, const ot_region_program *p,
+                               FILE *f)
 {
     const char *target = r->options.target;
     size_t n = strlen(target);
@@ -348,13 +391,14 @@ static ot_status print_program(const ot_run *r, const ot_region *x, const ot_reg
         fprintf(f, "# region %u has no program: %s\n", x->id, p->why);
         return OT_OK;
     }
-    fprintf(f, "# args: --fast-memory %lld%s%s\n", (long long)ot_max(p->memory.arena, r->target.fast_bytes),
-            file ? " --target " : "", file ? target : "");
+    fprintf(f, "# args: --fast-memory %lld%s%s\n",
+            (long long)ot_max(p->memory.arena, r->target.fast_bytes), file ? " --target " : "",
+            file ? target : "");
     for (uint32_t k = 0; k < p->n_params; k++) {
         const char *name = planned_graph(r)->values[p->params[k].value].name;
         if (name[strcspn(name, "\r\n")] == '\0')
-            fprintf(f, "# %s %s = %s\n", p->params[k].is_output ? "output" : "input", p->kernel->values[p->params[k].at].name,
-                    name);
+            fprintf(f, "# %s %s = %s\n", p->params[k].is_output ? "output" : "input",
+                    p->kernel->values[p->params[k].at].name, name);
     }
     return ot_kernel_print(p->kernel, f);
 }
@@ -364,18 +408,21 @@ static ot_status dump_program(const ot_run *r, const ot_region *x)
     char path[4096];
     ot_region_program p;
     int n = snprintf(path, sizeof path, "%s/program-%u.tk", r->options.dump_dir, x->id);
-    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(r->diag);
     ot_diag own = {0};
     ot_status s = ot_region_lower(planned_graph(r), x, &r->target, OT_LOWER_BLOCKS, a, &own, &p);
     if (s == OT_E_NOMEM) ot_fail(r->diag, s, "%s", own.message);
-    if (s == OT_E_INPUT || s == OT_E_BUDGET) { /* our bug, and no reason to leave the rest of the dump out */
+    /* our bug, and no reason to leave the rest of the dump out */
+    if (s == OT_E_INPUT || s == OT_E_BUDGET) {
         p.why = ot_format(a, "failed: %s", own.message);
         s = p.why ? OT_OK : ot_fail_nomem(r->diag);
     }
     FILE *f = s == OT_OK ? fopen(path, "we") : NULL;
-    if (s == OT_OK && !f) s = ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    if (s == OT_OK && !f)
+        s = ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     if (f) {
         s = print_program(r, x, &p, f);
         if (fclose(f) != 0) s = OT_E_SYSTEM;
@@ -406,7 +453,8 @@ static ot_status after_pass(ot_run *r, size_t k)
     }
     if (!r->options.dump_dir) return OT_OK;
     if (mkdir(r->options.dump_dir, 0777) != 0 && errno != EEXIST)
-        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir, strerror(errno));
+        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir,
+                       strerror(errno));
     OT_TRY(dump_file(r, k, ".ot"));
     OT_TRY(dump_file(r, k, ".dot"));
     return PASSES[k].run == pass_plan_check ? dump_kernels(r) : OT_OK;
@@ -425,7 +473,8 @@ static ot_status run_stage(ot_run *r, stage which)
         ot_progress_end(r->options.progress);
         OT_TRY(s);
         if (r->options.log)
-            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name, ot_format_seconds(end - start, took, sizeof took));
+            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name,
+                    ot_format_seconds(end - start, took, sizeof took));
     }
     return OT_OK;
 }

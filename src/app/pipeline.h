@@ -23,20 +23,25 @@ typedef struct ot_run_options {
     size_t n_shapes;
     const ot_shape_binding *design; /* [n_design] with keep_dynamic: the size that is planned for */
     size_t n_design;
-    const ot_size_range *
-        ranges; /* [n_ranges] with keep_dynamic: sizes that the bound and the budget are for; the upper corner is the design where there is none */
+    /* [n_ranges] with keep_dynamic: sizes that the bound and the budget are for; the upper
+     * corner is the design where there is none */
+    const ot_size_range *ranges;
     size_t n_ranges;
-    bool
-        keep_dynamic; /* free dimensions stay free in what is written; planned at the design size. Set where nothing is said of sizes */
+    /* free dimensions stay free in what is written; planned at the design size. Set where
+     * nothing is said of sizes */
+    bool keep_dynamic;
     bool one_size; /* ... but here: the model is looked at, or runs, at one size alone */
     ot_plan_options plan;
-    const char
-        *runtime;     /* who runs the model, by name (ot_target_set_runtime); NULL: the target's own, the engine with emit_engine */
-    bool emit_engine; /* write the engine's operators; runtime, where it is given, is one that takes them */
-    ot_operators operators; /* with emit_engine: what becomes operators, for ONNX Runtime with the engine as a library */
-    const char *dump_dir;   /* NULL: none */
-    FILE *log;              /* time of each pass, one line each; NULL: silent */
-    ot_progress *progress;  /* the running pass; NULL: none */
+    /* who runs the model, by name (ot_target_set_runtime); NULL: the target's own, the engine
+     * with emit_engine */
+    const char *runtime;
+    /* write the engine's operators; runtime, where it is given, is one that takes them */
+    bool emit_engine;
+    /* with emit_engine: what becomes operators, for ONNX Runtime with the engine as a library */
+    ot_operators operators;
+    const char *dump_dir;  /* NULL: none */
+    FILE *log;             /* time of each pass, one line each; NULL: silent */
+    ot_progress *progress; /* the running pass; NULL: none */
 } ot_run_options;
 
 typedef struct ot_run {
@@ -46,23 +51,32 @@ typedef struct ot_run {
     const char *output;
     ot_target target;
     ot_model *model; /* after load */
-    ot_model *
-        planned; /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts speak of; else NULL */
-    ot_model *large;             /* the same at a larger size; NULL: the model does not take it */
-    ot_model *small;             /* at a smaller size, likewise */
-    ot_model *apart;             /* with normalisations taken apart, which these are copies of; NULL: they are of `model` */
+    /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts
+     * speak of; else NULL */
+    ot_model *planned;
+    ot_model *large; /* the same at a larger size; NULL: the model does not take it */
+    ot_model *small; /* at a smaller size, likewise */
+    /* with normalisations taken apart, which these are copies of; NULL: they are of `model` */
+    ot_model *apart;
     const struct ot_norm *norms; /* [n_norms] that were; ids of the model before it */
     uint32_t n_norms;
-    ot_model *pristine; /* a size was given: the model before it was bound; NULL: nobody will ask for it */
-    ot_model *sized; /* free dimensions stay free although a size was given: what `planned` and its like are copies of; else NULL */
+    /* a size was given: the model before it was bound; NULL: nobody will ask for it */
+    ot_model *pristine;
+    /* free dimensions stay free although a size was given: what `planned` and its like are
+     * copies of; else NULL */
+    ot_model *sized;
     int64_t file_growth,
-        file_loaded;      /* with `narrow` and `planned`: what a process of the file, in half precision, takes; 0: not known */
-    ot_graph *narrow;     /* half precision was made float32: the graph before; else NULL. In the model's arena */
-    ot_plan *plan;        /* after tile */
-    ot_facts *facts;      /* after tile; complete with options.plan.detail */
+        /* with `narrow` and `planned`: what a process of the file, in half precision, takes; 0:
+         * not known */
+        file_loaded;
+    /* half precision was made float32: the graph before; else NULL. In the model's arena */
+    ot_graph *narrow;
+    ot_plan *plan;         /* after tile */
+    ot_facts *facts;       /* after tile; complete with options.plan.detail */
     ot_bounds_facts range; /* after tile, where ranges are given; in the model's arena */
-    bool was_fixed;       /* after tile: the file states all extents of its inputs */
-    bool guessed;         /* after tile: part of the design, or all of it, is a guess (guessed_size.c) */
+    bool was_fixed;        /* after tile: the file states all extents of its inputs */
+    /* after tile: part of the design, or all of it, is a guess (guessed_size.c) */
+    bool guessed;
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */
@@ -71,16 +85,17 @@ ot_status ot_run_load(ot_run *run) OT_MUST_USE;
 ot_status ot_run_tile(ot_run *run, bool plan_only) OT_MUST_USE;
 /* Write the model to run->output (.ot: text form). */
 ot_status ot_run_save(ot_run *run) OT_MUST_USE;
-/* mark_operators.c, a pass of ot_run_tile: which nodes are written as operators, as options.operators says. Fails: OT_E_INPUT where the engine does
- * not run what is in one. */
+/* mark_operators.c, a pass of ot_run_tile: which nodes are written as operators, as
+ * options.operators says. Fails: OT_E_INPUT where the engine does not run what is in one. */
 ot_status ot_run_mark_operators(ot_run *run) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
 
 /* ---- guessed_size.c ---- */
 
-/* Complete the run's design by extents that inputs of such ranks usually have and the model takes: run->guessed. Nothing changes where none are
- * found. In the model's arena. Requires load. Fails: OT_E_NOMEM. */
+/* Complete the run's design by extents that inputs of such ranks usually have and the model
+ * takes: run->guessed. Nothing changes where none are found. In the model's arena. Requires
+ * load. Fails: OT_E_NOMEM. */
 ot_status ot_run_guess_design(ot_run *run) OT_MUST_USE;
 
 /* ---- command_line.c ---- */

@@ -1,6 +1,8 @@
 /* .ot files: the graph's text form on disk, for golden tests and by hand.
  *
- * Writing follows the rule of every output of this program: whole or not at all (onnx/export/out_file.c).
+ * Writing follows the rule of every output of this program: whole or not at all
+ * (onnx/export/out_file.c).
+ *
  */
 #include "pipeline.h"
 
@@ -23,8 +25,8 @@ static ot_status read_all(const char *path, ot_diag *d, char **text, size_t *n)
     struct stat st;
     FILE *f = fopen(path, "re");
     if (!f) /* a wrong name is the caller's, the rest is the system's */
-        return ot_fail(d, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%s': %s", path,
-                       strerror(errno));
+        return ot_fail(d, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM,
+                       "cannot read '%s': %s", path, strerror(errno));
     if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > TEXT_MAX) {
         fclose(f);
         return ot_fail(d, OT_E_INPUT, "'%s': not a regular file of at most 1 GiB", path);

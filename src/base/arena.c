@@ -47,7 +47,10 @@ static ot_alloc_hook the_hook = libc_hook;
 
 void ot_set_alloc_hook(ot_alloc_hook hook) { the_hook = hook ? hook : libc_hook; }
 
-void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size) { return the_hook(ptr, old_size, new_size); }
+void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size)
+{
+    return the_hook(ptr, old_size, new_size);
+}
 
 ot_arena *ot_arena_new(void)
 {

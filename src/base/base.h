@@ -56,8 +56,8 @@ typedef struct ot_diag {
  * result are replaced by '?', long messages are cut. `d` may be NULL. */
 ot_status ot_fail(ot_diag *d, ot_status status, const char *fmt, ...) OT_PRINTF(3, 4);
 
-/* Length of the UTF-8 sequence at s (1..4) when it may be shown; 0 for control characters, marks that turn or break
- * the line, and what is no UTF-8. */
+/* Length of the UTF-8 sequence at s (1..4) when it may be shown; 0 for control characters, marks
+ * that turn or break the line, and what is no UTF-8. */
 size_t ot_utf8_printable(const char *s);
 
 /* Shorthand for "out of memory". */
@@ -65,8 +65,9 @@ ot_status ot_fail_nomem(ot_diag *d);
 
 /* For the static analyser only, which does not look into other files: a failure is not OT_OK. */
 #ifdef __clang_analyzer__
-#define ot_fail(d, status, ...) (ot_fail(d, status, __VA_ARGS__), (status) == OT_OK ? abort() : (void)0, (status))
-#define ot_fail_nomem(d)        (ot_fail_nomem(d), OT_E_NOMEM)
+#define ot_fail(d, status, ...) \
+    (ot_fail(d, status, __VA_ARGS__), (status) == OT_OK ? abort() : (void)0, (status))
+#define ot_fail_nomem(d) (ot_fail_nomem(d), OT_E_NOMEM)
 #endif
 
 /* ---- arena.c ---- */
@@ -151,17 +152,20 @@ uint32_t ot_map_get(const ot_map *m, const char *key);
 
 #define OT_NONE UINT32_MAX
 
-/* FNV-1a of bytes, as a mark of contents: begin with h = 0, go on with what came before. Not keyed: no table of strangers' names. */
+/* FNV-1a of bytes, as a mark of contents: begin with h = 0, go on with what came before. Not
+ * keyed: no table of strangers' names. */
 uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n);
 
 /* ---- clock.c, cpu.c, random.c, temp.c ---- */
 
 double ot_now(void); /* seconds of a clock that never goes back */
-/* Floats of a vector that fast code computes with on this machine: 16 with AVX-512, 8 with AVX2; 0: there is none. */
+/* Floats of a vector that fast code computes with on this machine: 16 with AVX-512, 8 with AVX2;
+ * 0: there is none. */
 uint32_t ot_cpu_lanes(void);
 /* Where temporary files go: $TMPDIR, else /tmp. The environment's, no slash at the end. */
 const char *ot_temp_folder(void);
-uint64_t ot_next_random(uint64_t *state); /* splitmix64: the next of a sequence that `state` begins */
+/* splitmix64: the next of a sequence that `state` begins */
+uint64_t ot_next_random(uint64_t *state);
 
 /* ---- nearest.c: what a mistyped word was to be ---- */
 
@@ -172,7 +176,8 @@ typedef struct ot_nearest {
     size_t best_length, edits;
 } ot_nearest;
 ot_nearest ot_nearest_to(const char *word, size_t n);
-/* One more name of n characters. Near is what two edits make the word (one, where it has three letters or fewer), or what begins with it. */
+/* One more name of n characters. Near is what two edits make the word (one, where it has three
+ * letters or fewer), or what begins with it. */
 void ot_nearest_try(ot_nearest *near, const char *name, size_t n);
 /* The names of a list, between characters of `separators`. */
 void ot_nearest_try_list(ot_nearest *near, const char *list, const char *separators);
@@ -191,7 +196,8 @@ typedef struct ot_progress {
     const char *stage; /* the rest is progress.c's: zero at first */
     double start, shown;
 } ot_progress;
-/* `stage` (static) is done to the fraction `done`. A stage begins when it is first named. Cheap to call often; p NULL: nothing. */
+/* `stage` (static) is done to the fraction `done`. A stage begins when it is first named. Cheap
+ * to call often; p NULL: nothing. */
 void ot_progress_at(ot_progress *p, const char *stage, double done);
 /* Wipe the line. */
 void ot_progress_end(ot_progress *p);

@@ -5,7 +5,8 @@
 #include <strings.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* oneDNN takes a limit of instruction sets from the environment; names as it knows them. Another name is no limit. */
+/* oneDNN takes a limit of instruction sets from the environment; names as it knows them. Another
+ * name is no limit. */
 static bool wide_is_forbidden(void)
 {
     static const char *const narrow[] = {"sse41", "avx", "avx2", "avx2_vnni", "avx2_vnni_2"};

@@ -11,7 +11,8 @@
 
 typedef struct slot {
     const char *key; /* borrowed; NULL = free */
-    uint32_t hash;   /* where it belongs, and what skips most comparisons; a table that grows asks no key again */
+    /* where it belongs, and what skips most comparisons; a table that grows asks no key again */
+    uint32_t hash;
     uint32_t value;
 } slot;
 
@@ -46,8 +47,9 @@ static void sip_round(uint64_t v[4])
 /* 32 bits are enough for a table of ids. */
 static uint32_t hash_of(const ot_map *m, const char *s)
 {
-    uint64_t v[4] = {m->key[0] ^ UINT64_C(0x736f6d6570736575), m->key[1] ^ UINT64_C(0x646f72616e646f6d),
-                     m->key[0] ^ UINT64_C(0x6c7967656e657261), m->key[1] ^ UINT64_C(0x7465646279746573)};
+    uint64_t v[4] = {
+        m->key[0] ^ UINT64_C(0x736f6d6570736575), m->key[1] ^ UINT64_C(0x646f72616e646f6d),
+        m->key[0] ^ UINT64_C(0x6c7967656e657261), m->key[1] ^ UINT64_C(0x7465646279746573)};
     size_t n = strlen(s), k = 0;
     for (; k + 8 <= n; k += 8) {
         uint64_t word;

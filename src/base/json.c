@@ -105,7 +105,10 @@ void ot_json_put_word(ot_json *j, const char *key, const char *word)
 
 void ot_json_put_null(ot_json *j, const char *key) { ot_json_put_word(j, key, "null"); }
 
-void ot_json_put_truth(ot_json *j, const char *key, bool v) { ot_json_put_word(j, key, v ? "true" : "false"); }
+void ot_json_put_truth(ot_json *j, const char *key, bool v)
+{
+    ot_json_put_word(j, key, v ? "true" : "false");
+}
 
 void ot_json_put_text(ot_json *j, const char *key, const char *text)
 {

@@ -1,4 +1,5 @@
-/* THE writer of JSON: --json of every command and the .json report. docs/json.md is the contract of what is written.
+/* THE writer of JSON: --json of every command and the .json report. docs/json.md is the contract
+ * of what is written.
  *
  *   ot_json j = {.f = stdout};
  *   ot_json_open(&j, NULL);                      {
@@ -8,8 +9,10 @@
  *   ot_json_put_int(&j, "id", 0);                     "id": 0}
  *   ot_json_close(&j); ...                           ]}
  *
- * Members of the outermost object, and items of lists in it, have a line each, so that output diffs. Keys are the program's own,
- * never a stranger's. Names inside values may be anything: what comes out is valid JSON.
+ * Members of the outermost object, and items of lists in it, have a line each, so that output
+ * diffs. Keys are the program's own, never a stranger's. Names inside values may be anything:
+ * what comes out is valid JSON.
+ *
  */
 #ifndef OT_BASE_JSON_H
 #define OT_BASE_JSON_H
@@ -24,7 +27,8 @@ typedef struct ot_json {
     bool is_list[OT_JSON_DEPTH], has_items[OT_JSON_DEPTH];
 } ot_json;
 
-/* An object or a list. key: its name in the object around it, '-' written as '_'; not looked at in lists and outermost. */
+/* An object or a list. key: its name in the object around it, '-' written as '_'; not looked at
+ * in lists and outermost. */
 void ot_json_open(ot_json *j, const char *key);
 void ot_json_list(ot_json *j, const char *key);
 void ot_json_close(ot_json *j); /* the last one ends the line */

@@ -3,7 +3,8 @@
 
 enum { LONGEST = 32, NEAR_EDITS = 2, SHORT_WORD = 3 };
 
-/* Insertions, deletions and changes that turn a[n] into b[m]; LONGEST: one of them is too long to tell. */
+/* Insertions, deletions and changes that turn a[n] into b[m]; LONGEST: one of them is too long
+ * to tell. */
 static size_t edits_between(const char *a, size_t n, const char *b, size_t m)
 {
     size_t row[LONGEST];
@@ -50,6 +51,7 @@ void ot_nearest_try_list(ot_nearest *near, const char *list, const char *separat
 const char *ot_nearest_hint(const ot_nearest *near, const char *before, char *buf, size_t size)
 {
     *buf = '\0';
-    if (near->best) snprintf(buf, size, "%sdid you mean '%.*s'?", before, (int)near->best_length, near->best);
+    if (near->best)
+        snprintf(buf, size, "%sdid you mean '%.*s'?", before, (int)near->best_length, near->best);
     return buf;
 }

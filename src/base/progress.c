@@ -2,7 +2,9 @@
  *
  *   onnx-tile: bench       [##########----------]  50 %, 2.0 s left
  *
- * The time that is left is what passed since the stage began, scaled: shown once it means something.
+ * The time that is left is what passed since the stage began, scaled: shown once it means
+ * something.
+ *
  */
 #include "base.h"
 
@@ -19,7 +21,8 @@ static void draw(ot_progress *p, double done, double now)
     fprintf(p->out, "\r\033[Konnx-tile: %-11s [%s] %3.0f %%", p->stage, bar, done * 100);
     double passed = now - p->start;
     if (done > 0.02 && passed > SETTLE_S)
-        fprintf(p->out, ", %s left", ot_format_seconds(passed * (1 - done) / done, left, sizeof left));
+        fprintf(p->out, ", %s left",
+                ot_format_seconds(passed * (1 - done) / done, left, sizeof left));
     fflush(p->out);
     p->shown = now;
 }

@@ -4,7 +4,8 @@
 
 ot_reader ot_reader_of(const char *path, const char *text, size_t n, ot_diag *d)
 {
-    return (ot_reader){.path = path, .text = text, .n = n, .line = 1, .d = d, .tok_line = 1, .tok_col = 1};
+    return (ot_reader){
+        .path = path, .text = text, .n = n, .line = 1, .d = d, .tok_line = 1, .tok_col = 1};
 }
 
 void ot_reader_skip(ot_reader *r, const char *comment)
@@ -50,7 +51,8 @@ ot_status ot_reader_expected(ot_reader *r, const char *what)
 {
     if (r->at >= r->n) return fail_here(r, "expected %s, found the end of the text", what);
     const bool cut = r->len > SHOWN_MAX;
-    return fail_here(r, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)r->len, r->text + r->at, cut ? "..." : "");
+    return fail_here(r, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)r->len,
+                     r->text + r->at, cut ? "..." : "");
 }
 
 bool ot_digits_value(const char *text, size_t n, int64_t *out)

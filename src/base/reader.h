@@ -1,9 +1,11 @@
-/* Reading a text of tokens: where the reader is, where the token at hand begins, and the first failure. What a token is, its lexer says.
+/* Reading a text of tokens: where the reader is, where the token at hand begins, and the first
+ * failure. What a token is, its lexer says.
  *
  *   alloc a: 16x64 f16 @ub        # comment
  *         ^at  ^next               line, line_start: of `next`; tok_line, tok_col: of `at`
  *
  * The text is any bytes from a stranger: every look is bounded by the length.
+ *
  */
 #ifndef OT_BASE_READER_H
 #define OT_BASE_READER_H
@@ -33,14 +35,18 @@ static inline int ot_peek(const ot_reader *r, size_t ahead)
 }
 static inline bool ot_is_digit(int c) { return c >= '0' && c <= '9'; }
 /* Of the first character of a name. */
-static inline bool ot_is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static inline bool ot_is_letter(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
-/* Skip blanks, ends of lines, and comments, which begin with these characters and end with their line (a NUL is no part of one). The
- * next token begins there. */
+/* Skip blanks, ends of lines, and comments, which begin with these characters and end with their
+ * line (a NUL is no part of one). The next token begins there. */
 void ot_reader_skip(ot_reader *r, const char *comment);
 /* OT_E_INPUT "path:line:col: ..."; the first failure stays. */
 ot_status ot_reader_vfail(ot_reader *r, uint32_t line, uint32_t col, const char *fmt, va_list args);
-/* "expected WHAT, found 'the token at hand'", long ones cut; behind the end: "found the end of the text". */
+/* "expected WHAT, found 'the token at hand'", long ones cut; behind the end: "found the end of
+ * the text". */
 ot_status ot_reader_expected(ot_reader *r, const char *what);
 /* Value of n decimal digits; false when it does not fit, or n is 0. */
 bool ot_digits_value(const char *text, size_t n, int64_t *out) OT_MUST_USE;

@@ -1,4 +1,5 @@
-/* What may be drawn on a stream: https://no-color.org, and TERM=dumb for terminals that only print. */
+/* What may be drawn on a stream: https://no-color.org, and TERM=dumb for terminals that only print.
+ */
 #include "base.h"
 
 #include <unistd.h>

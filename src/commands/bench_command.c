@@ -1,11 +1,16 @@
 /* bench: a model and its tiled form in the native engine, side by side.
  *
  *   load original --> feed --> load tiled, or load again and tile --> the same arrays
- *   warm up both --> original, tiled, original, tiled, ...      what disturbs the machine for a while disturbs both alike
+ *   warm up both --> original, tiled, original, tiled, ...      what disturbs the machine for a
+ *                                                               while disturbs both alike
  *   outputs of the last two runs are compared
  *
- * Regions are recognised in the times of nodes: in the original by their nodes' names, in the tiled model by "tile/r<id>/". The
- * engine also gives times of nodes inside of bodies; the nodes around these contain them.
+ * Regions are recognised in the times of nodes: in the original by their nodes' names, in the
+ * tiled model by "tile/r<id>/". The engine also gives times of nodes inside of bodies; the nodes
+ * around these contain them.
+ *
+ *
+ *
  */
 #include "bench_command.h"
 
@@ -61,7 +66,9 @@ static ot_status load_original(work *w)
 static ot_status load_tiled(work *w)
 {
     side *o = &w->side[ORIGINAL], *t = &w->side[TILED];
-    t->run = (ot_run){.diag = w->d, .options = w->r->tile, .source = {.path = w->r->tiled ? w->r->tiled : w->r->model}};
+    t->run = (ot_run){.diag = w->d,
+                      .options = w->r->tile,
+                      .source = {.path = w->r->tiled ? w->r->tiled : w->r->model}};
     t->run.options.threads = threads_of(w);
     t->run.options.shapes = o->feed.shapes;
     t->run.options.n_shapes = o->feed.n_shapes;
@@ -94,8 +101,8 @@ static ot_status open_sides(work *w)
         OT_TRY(ot_measured_open(&s->x, s->run.model, &s->feed, &o, w->a, w->d));
     }
     if (w->side[ORIGINAL].x.n_outputs == w->side[TILED].x.n_outputs) return OT_OK;
-    return ot_fail(w->d, OT_E_INPUT, "the tiled model has %u outputs, the original %u", w->side[TILED].x.n_outputs,
-                   w->side[ORIGINAL].x.n_outputs);
+    return ot_fail(w->d, OT_E_INPUT, "the tiled model has %u outputs, the original %u",
+                   w->side[TILED].x.n_outputs, w->side[ORIGINAL].x.n_outputs);
 }
 
 /* ---- regions in the times of nodes ---- */
@@ -138,7 +145,8 @@ static ot_status map_regions(work *w, int which)
     if (!nodes || !s->region_of) return ot_fail_nomem(w->d);
     for (uint32_t k = 0; k < r->n_regions; k++)
         for (uint32_t j = 0; j < r->regions[k].n_nodes; j++)
-            if (!ot_map_put(nodes, r->nodes[r->regions[k].nodes[j]].name, k)) return ot_fail_nomem(w->d);
+            if (!ot_map_put(nodes, r->nodes[r->regions[k].nodes[j]].name, k))
+                return ot_fail_nomem(w->d);
     for (uint32_t k = 0; k < s->n_times; k++) {
         uint32_t id = region_in_name(t[k].name);
         s->region_of[k] = OT_NONE;
@@ -157,8 +165,9 @@ static ot_status list_regions(work *w)
     w->facts.regions = ot_alloc_n(w->a, r->n_regions + 1u, sizeof *w->facts.regions);
     if (!w->facts.regions) return ot_fail_nomem(w->d);
     for (uint32_t k = 0; k < r->n_regions; k++)
-        w->facts.regions[k] = (ot_bench_region){.id = r->regions[k].id,
-                                                .predicted = {r->regions[k].time_untiled, r->regions[k].time_tiled}};
+        w->facts.regions[k] = (ot_bench_region){
+            .id = r->regions[k].id,
+            .predicted = {r->regions[k].time_untiled, r->regions[k].time_tiled}};
     OT_TRY(map_regions(w, ORIGINAL));
     return map_regions(w, TILED);
 }
@@ -206,7 +215,8 @@ static ot_status warm_up(work *w)
 {
     for (uint32_t k = 0; k < WARM_UPS; k++)
         for (int j = 0; j < SIDES; j++) {
-            ot_progress_at(w->r->tile.progress, "warm-up", (double)(k * SIDES + j) / (WARM_UPS * SIDES));
+            ot_progress_at(w->r->tile.progress, "warm-up",
+                           (double)(k * SIDES + j) / (WARM_UPS * SIDES));
             OT_TRY(run_side(w, j, false));
         }
     return OT_OK;
@@ -244,7 +254,8 @@ static ot_status compare_outputs(work *w)
     w->facts.same = true;
     for (uint32_t k = 0; k < o->x.n_outputs; k++) {
         ot_bench_output *x = &w->facts.outputs[k];
-        *x = (ot_bench_output){ot_session_output(o->x.s, k)->name, ot_compare(&o->x.out[k], &t->x.out[k], w->half)};
+        *x = (ot_bench_output){ot_session_output(o->x.s, k)->name,
+                               ot_compare(&o->x.out[k], &t->x.out[k], w->half)};
         w->facts.same = w->facts.same && x->difference.same;
     }
     return OT_OK;
@@ -264,7 +275,8 @@ static ot_status region_error(work *w)
     for (uint32_t k = 0; k < w->facts.n_regions; k++) {
         const ot_bench_region *x = &w->facts.regions[k];
         double e = x->predicted[TILED] - x->measured[TILED];
-        if (x->measured[TILED] > 0 && !w->facts.elsewhere) errors[n++] = (e < 0 ? -e : e) / x->measured[TILED];
+        if (x->measured[TILED] > 0 && !w->facts.elsewhere)
+            errors[n++] = (e < 0 ? -e : e) / x->measured[TILED];
     }
     if (n) qsort(errors, n, sizeof *errors, by_value);
     w->facts.region_error = n ? errors[n / 2] : -1;
@@ -310,7 +322,8 @@ static ot_status record_devices(work *w)
     OT_TRY(ot_model_device_record(w->on, SIDES, w->d));
     for (int k = 0; k < SIDES; k++) {
         OT_TRY(run_side(w, k, false));
-        OT_TRY(ot_model_device_facts(&w->on[k], w->side[k].x.s, w->facts.side[k].name, w->a, w->d, &devices[k]));
+        OT_TRY(ot_model_device_facts(&w->on[k], w->side[k].x.s, w->facts.side[k].name, w->a, w->d,
+                                     &devices[k]));
     }
     w->facts.devices = devices;
     w->facts.n_devices = SIDES;
@@ -355,7 +368,8 @@ static ot_status write_reports(work *w)
     }
     t->facts->kind = OT_FACTS_BENCH;
     OT_TRY(ot_facts_add_bench(t->facts, &w->facts, w->d));
-    for (size_t k = 0; k < w->r->n_reports; k++) OT_TRY(ot_report_write(t->facts, w->r->reports[k], w->d));
+    for (size_t k = 0; k < w->r->n_reports; k++)
+        OT_TRY(ot_report_write(t->facts, w->r->reports[k], w->d));
     return OT_OK;
 }
 
@@ -378,7 +392,8 @@ static ot_status check_same(const work *w)
         const ot_difference *x = &w->facts.outputs[k].difference;
         if (x->same) continue;
         return ot_fail(w->d, OT_E_SYSTEM,
-                       "output '%.200s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference %.3e)",
+                       "output '%.200s' of the tiled model is not the original's: %s (NMSE %.2e, "
+                       "largest difference %.3e)",
                        w->facts.outputs[k].name, x->why, x->nmse, x->max_abs);
     }
     return OT_OK;
@@ -387,7 +402,8 @@ static ot_status check_same(const work *w)
 static ot_status bench(work *w)
 {
     if (strcmp(w->r->model, "-") == 0 || (w->r->tiled && strcmp(w->r->tiled, "-") == 0))
-        return ot_fail(w->d, OT_E_USAGE, "bench reads its models from files, not from standard input");
+        return ot_fail(w->d, OT_E_USAGE,
+                       "bench reads its models from files, not from standard input");
     OT_TRY(load_original(w));
     OT_TRY(load_tiled(w));
     OT_TRY(open_sides(w));
@@ -399,7 +415,8 @@ static ot_status bench(work *w)
     OT_TRY(gather(w));
     if (w->facts.elsewhere && !w->r->quiet)
         fprintf(stderr,
-                "onnx-tile: note: target '%s' is not this machine: predictions and levels of memory are the target's, "
+                "onnx-tile: note: target '%s' is not this machine: predictions and levels of "
+                "memory are the target's, "
                 "times were measured here\n",
                 w->facts.target);
     if (w->on[0].dev && (w->r->trace || w->r->n_reports)) OT_TRY(record_devices(w));

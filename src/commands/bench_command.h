@@ -10,9 +10,10 @@
 #include "run_command.h"
 
 typedef struct ot_bench_request {
-    const char *model;          /* file; .ot is the text form */
-    const char *tiled;          /* its tiled form; NULL: tile it here */
-    ot_run_options tile;        /* how: target, l2_bytes, plan, log; threads and shapes are those below */
+    const char *model; /* file; .ot is the text form */
+    const char *tiled; /* its tiled form; NULL: tile it here */
+    /* how: target, l2_bytes, plan, log; threads and shapes are those below */
+    ot_run_options tile;
     const ot_run_input *inputs; /* as of ot_run_request, with shapes and seed */
     size_t n_inputs;
     const ot_shape_binding *shapes;
@@ -29,7 +30,8 @@ typedef struct ot_bench_request {
 } ot_bench_request;
 
 #ifdef OT_ENGINE
-/* Measure and say so on stdout. Fails like ot_run_command; OT_E_SYSTEM also when the outputs differ (after the table). */
+/* Measure and say so on stdout. Fails like ot_run_command; OT_E_SYSTEM also when the outputs
+ * differ (after the table). */
 ot_status ot_bench_command(const ot_bench_request *r, ot_diag *d) OT_MUST_USE;
 #else
 static inline ot_status ot_bench_command(const ot_bench_request *r, ot_diag *d)

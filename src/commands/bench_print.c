@@ -32,11 +32,14 @@ static char *format_count(double v, char *buf, size_t n)
 static void print_memory(const ot_bench_facts *b, FILE *f)
 {
     const ot_bench_side *o = &b->side[0], *t = &b->side[1];
-    row(f, "peak planned", (double)o->figures.planned_peak, (double)t->figures.planned_peak, ot_format_bytes);
+    row(f, "peak planned", (double)o->figures.planned_peak, (double)t->figures.planned_peak,
+        ot_format_bytes);
     row(f, "peak counted", (double)o->figures.peak, (double)t->figures.peak, ot_format_bytes);
-    row(f, "weights", (double)o->figures.weight_bytes, (double)t->figures.weight_bytes, ot_format_bytes);
+    row(f, "weights", (double)o->figures.weight_bytes, (double)t->figures.weight_bytes,
+        ot_format_bytes);
     row(f, "operands fast", o->bytes.fast, t->bytes.fast, ot_format_bytes);
-    if (o->bytes.mid + t->bytes.mid > 0) row(f, "operands mid", o->bytes.mid, t->bytes.mid, ot_format_bytes);
+    if (o->bytes.mid + t->bytes.mid > 0)
+        row(f, "operands mid", o->bytes.mid, t->bytes.mid, ot_format_bytes);
     row(f, "operands slow", o->bytes.slow, t->bytes.slow, ot_format_bytes);
     if (!b->counted) {
         fputs("cache counters   not permitted\n", f);
@@ -50,7 +53,8 @@ static void print_regions(const ot_bench_facts *b, FILE *f)
 {
     char c[4][CELL];
     if (!b->n_regions) return;
-    fputs("\nregion     original: predicted   measured    tiled: predicted   measured   error\n", f);
+    fputs("\nregion     original: predicted   measured    tiled: predicted   measured   error\n",
+          f);
     for (uint32_t k = 0; k < b->n_regions; k++) {
         const ot_bench_region *r = &b->regions[k];
         for (int j = 0; j < 2; j++) {
@@ -59,10 +63,12 @@ static void print_regions(const ot_bench_facts *b, FILE *f)
         }
         fprintf(f, "r%-6u %23s %10s %19s %10s", r->id, c[0], r->measured[0] > 0 ? c[1] : "-", c[2],
                 r->measured[1] > 0 ? c[3] : "-");
-        if (r->measured[1] > 0 && !b->elsewhere) fprintf(f, "   %+.0f %%", (r->predicted[1] / r->measured[1] - 1) * 100);
+        if (r->measured[1] > 0 && !b->elsewhere)
+            fprintf(f, "   %+.0f %%", (r->predicted[1] / r->measured[1] - 1) * 100);
         fputc('\n', f);
     }
-    if (b->region_error >= 0) fprintf(f, "median error of the tiled regions: %.0f %%\n", b->region_error * 100);
+    if (b->region_error >= 0)
+        fprintf(f, "median error of the tiled regions: %.0f %%\n", b->region_error * 100);
 }
 
 static void print_outputs(const ot_bench_facts *b, FILE *f)
@@ -70,16 +76,19 @@ static void print_outputs(const ot_bench_facts *b, FILE *f)
     fputc('\n', f);
     for (uint32_t k = 0; k < b->n_outputs; k++) {
         const ot_difference *x = &b->outputs[k].difference;
-        fprintf(f, "output %-10.60s %s: NMSE %.1e, largest difference %.1e (%.1e of the largest value)\n", b->outputs[k].name,
-                x->same ? "same" : x->why, x->nmse, x->max_abs, x->max_rel);
+        fprintf(
+            f,
+            "output %-10.60s %s: NMSE %.1e, largest difference %.1e (%.1e of the largest value)\n",
+            b->outputs[k].name, x->same ? "same" : x->why, x->nmse, x->max_abs, x->max_rel);
     }
 }
 
 void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
 {
     const ot_bench_side *o = &b->side[0], *t = &b->side[1];
-    fprintf(f, "%s%s%s: %u runs each in turn, %u thread%s\n\n", b->model, b->tiled ? " and " : ", tiled here",
-            b->tiled ? b->tiled : "", b->runs, b->threads, b->threads == 1 ? "" : "s");
+    fprintf(f, "%s%s%s: %u runs each in turn, %u thread%s\n\n", b->model,
+            b->tiled ? " and " : ", tiled here", b->tiled ? b->tiled : "", b->runs, b->threads,
+            b->threads == 1 ? "" : "s");
     fprintf(f, "%-16s %12s %12s\n", "", o->name, t->name);
     row(f, "time least", o->time.min, t->time.min, ot_format_seconds);
     row(f, "time median", o->time.p50, t->time.p50, ot_format_seconds);
@@ -104,7 +113,8 @@ static void put_time(ot_json *j, const char *seconds_key, const char *ms_key, do
     ot_json_put_number(j, seconds_key, seconds > 0 ? seconds : NAN);
 }
 
-static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s, const ot_bench_place *at)
+static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s,
+                     const ot_bench_place *at)
 {
     ot_json_open(j, s->name);
     put_time(j, "least_seconds", "ms_min", s->time.min);
@@ -180,7 +190,8 @@ void ot_bench_json(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
     ot_json_put_int(&j, "runs", b->runs);
     ot_json_put_int(&j, "resident_bytes", b->resident);
     for (int k = 0; k < 2; k++) put_side(&j, b, &b->side[k], &at[k]);
-    ot_json_put_number(&j, "time_ratio", b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0);
+    ot_json_put_number(&j, "time_ratio",
+                       b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0);
     put_regions(&j, b);
     put_outputs(&j, b);
     ot_json_close(&j);

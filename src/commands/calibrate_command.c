@@ -1,9 +1,14 @@
 /* calibrate: measure this machine or a device, write a target file.
  *
  *   built-in estimate of `host` --> capacities --> measured figures --> host-calibrated   --> -o FILE, or the cache
- *   device                      --> capacities --> measured figures --> opencl-calibrated --> -o FILE
+ *   device                      --> capacities --> measured figures --> opencl-calibrated --> -o
+ *                               FILE
  *
- * The file names the processor and the number of threads, or the device; nothing else of the machine.
+ * The file names the processor and the number of threads, or the device; nothing else of the
+ * machine.
+ *
+ *
+ *
  */
 #include "calibrate_command.h"
 
@@ -25,7 +30,8 @@ static ot_status make_folders(char *path, ot_diag *d)
         if (*p != '/') continue;
         *p = '\0';
         int failed = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
-        if (failed) ot_fail(d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", path, strerror(failed));
+        if (failed)
+            ot_fail(d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", path, strerror(failed));
         *p = '/';
         if (failed) return OT_E_SYSTEM;
     }
@@ -36,10 +42,14 @@ static ot_status choose_path(const ot_calibrate_request *r, char *path, size_t s
 {
     if (!r->output) {
         if (ot_target_cache_path(path, size)) return OT_OK;
-        return ot_fail(d, OT_E_USAGE, "there is no cache to write to (ONNX_TILE_CACHE=off, or no home folder): use -o");
+        return ot_fail(
+            d, OT_E_USAGE,
+            "there is no cache to write to (ONNX_TILE_CACHE=off, or no home folder): use -o");
     }
     int n = snprintf(path, size, "%s", r->output);
-    return n >= 0 && (size_t)n < size ? OT_OK : ot_fail(d, OT_E_USAGE, "the name of the output is too long");
+    return n >= 0 && (size_t)n < size
+               ? OT_OK
+               : ot_fail(d, OT_E_USAGE, "the name of the output is too long");
 }
 
 /* ---- the file ---- */
@@ -81,7 +91,8 @@ static void print_device(const ot_calibration *c, FILE *f)
     fprintf(f, "%s\n\n", c->target.description);
     print_rate(f, "upload", x->upload, "GB/s");
     print_rate(f, "download", x->download, "GB/s");
-    fprintf(f, "%-16s upload %s, download %s\n", "transfers begin", ot_format_seconds(x->upload_start, a, sizeof a),
+    fprintf(f, "%-16s upload %s, download %s\n", "transfers begin",
+            ot_format_seconds(x->upload_start, a, sizeof a),
             ot_format_seconds(x->download_start, b, sizeof b));
     fprintf(f, "%-16s %11s\n", "fast", ot_format_bytes((double)c->target.fast_bytes, a, sizeof a));
     print_rate(f, "", c->target.bw_fast, "GB/s");
@@ -94,7 +105,8 @@ static void print_figures(const ot_calibration *c, FILE *f)
     char a[32], b[32], e[32];
     (c->dev ? print_device : print_machine)(c, f);
     print_rate(f, "convolution", t->rate_conv, "G multiply-adds/s");
-    if (!c->dev) print_rate(f, "  winograd", t->rate_conv_winograd, "G multiply-adds/s of its products");
+    if (!c->dev)
+        print_rate(f, "  winograd", t->rate_conv_winograd, "G multiply-adds/s of its products");
     print_rate(f, "  pointwise", t->rate_conv_pointwise, "G multiply-adds/s");
     print_rate(f, "  depthwise", t->rate_conv_depthwise, "G multiply-adds/s");
     print_rate(f, "matrix product", t->rate_gemm, "G multiply-adds/s");
@@ -103,7 +115,8 @@ static void print_figures(const ot_calibration *c, FILE *f)
     print_rate(f, "reduction", t->rate_reduce, "G elements/s");
     print_rate(f, "pooling", t->rate_pool, "G elements/s");
     fprintf(f, "overheads        %s %s, tile %s, region %s\n", c->dev ? "launch" : "node",
-            ot_format_seconds(t->node_overhead, a, sizeof a), ot_format_seconds(t->loop_overhead, b, sizeof b),
+            ot_format_seconds(t->node_overhead, a, sizeof a),
+            ot_format_seconds(t->loop_overhead, b, sizeof b),
             ot_format_seconds(t->region_overhead, e, sizeof e));
 }
 
@@ -117,7 +130,8 @@ static ot_status describe(ot_calibration *c, uint32_t threads, ot_diag *d)
     c->threads = t->cores;
     ot_target_cpu(t->cpu, sizeof t->cpu);
     snprintf(t->name, sizeof t->name, "host-calibrated");
-    snprintf(t->description, sizeof t->description, "native engine on %s, %u thread%s", t->cpu, t->cores, t->cores == 1 ? "" : "s");
+    snprintf(t->description, sizeof t->description, "native engine on %s, %u thread%s", t->cpu,
+             t->cores, t->cores == 1 ? "" : "s");
     return OT_OK;
 }
 

@@ -1,17 +1,24 @@
-/* A script for bash that completes the words of the program: every command, every option, and what values its kind has.
+/* A script for bash that completes the words of the program: every command, every option, and
+ * what values its kind has.
  *
- * bash hands over COMP_WORDS, cut at "=", too: "--goal=mem" is three words. The word before the cursor that is no "=" says what comes.
+ * bash hands over COMP_WORDS, cut at "=", too: "--goal=mem" is three words. The word before the
+ * cursor that is no "=" says what comes.
+ *
  */
 #include "option_table.h"
 
 static void put_options(unsigned bit, FILE *f)
 {
     for (size_t k = 0; k < n_options; k++)
-        if (option_table[k].help && (option_table[k].commands & bit)) fprintf(f, " --%s", option_table[k].name);
+        if (option_table[k].help && (option_table[k].commands & bit))
+            fprintf(f, " --%s", option_table[k].name);
 }
 
 /* "cpu|opencl" is words, "F.html|.xml" and "INPUT=D" are not. */
-static bool lists_words(const option *o) { return o->value[strspn(o->value, "abcdefghijklmnopqrstuvwxyz-|")] == '\0'; }
+static bool lists_words(const option *o)
+{
+    return o->value[strspn(o->value, "abcdefghijklmnopqrstuvwxyz-|")] == '\0';
+}
 
 /* `name` of a list that has a name at the beginning of each line ("host   this machine"). */
 typedef ot_status list_writer(FILE *f);
@@ -61,25 +68,26 @@ static ot_status put_value(const option *o, FILE *f)
     return OT_OK;
 }
 
-static const char HEAD[] = "# Completion of onnx-tile for bash, which \"onnx-tile --completion bash\" prints.\n"
-                           "_onnx_tile_words()\n"
-                           "{\n"
-                           "    COMPREPLY+=($(compgen -W \"$1\" -- \"$cur\"))\n"
-                           "}\n"
-                           "\n"
-                           "# Files: all, those that end in .$1, or folders for /.\n"
-                           "_onnx_tile_files()\n"
-                           "{\n"
-                           "    local IFS=$'\\n'\n"
-                           "    compopt -o filenames 2>/dev/null\n"
-                           "    COMPREPLY+=($(compgen -d -- \"$cur\"))\n"
-                           "    [ \"${1-}\" = / ] || COMPREPLY+=($(compgen -f ${1:+-X} ${1:+\"!*.$1\"} -- \"$cur\"))\n"
-                           "}\n"
-                           "\n"
-                           "# What follows the option $1, and true; false: it takes no value.\n"
-                           "_onnx_tile_value()\n"
-                           "{\n"
-                           "    case $1 in\n";
+static const char HEAD[] =
+    "# Completion of onnx-tile for bash, which \"onnx-tile --completion bash\" prints.\n"
+    "_onnx_tile_words()\n"
+    "{\n"
+    "    COMPREPLY+=($(compgen -W \"$1\" -- \"$cur\"))\n"
+    "}\n"
+    "\n"
+    "# Files: all, those that end in .$1, or folders for /.\n"
+    "_onnx_tile_files()\n"
+    "{\n"
+    "    local IFS=$'\\n'\n"
+    "    compopt -o filenames 2>/dev/null\n"
+    "    COMPREPLY+=($(compgen -d -- \"$cur\"))\n"
+    "    [ \"${1-}\" = / ] || COMPREPLY+=($(compgen -f ${1:+-X} ${1:+\"!*.$1\"} -- \"$cur\"))\n"
+    "}\n"
+    "\n"
+    "# What follows the option $1, and true; false: it takes no value.\n"
+    "_onnx_tile_value()\n"
+    "{\n"
+    "    case $1 in\n";
 
 static const char TAIL[] =
     "_onnx_tile()\n"
@@ -91,7 +99,8 @@ static const char TAIL[] =
     "        at=$((at - 1))\n"
     "        # --input NAME=FILE\n"
     "        case ${COMP_WORDS[at]} in -*) ;; *) _onnx_tile_files; return ;; esac\n"
-    "        case ${COMP_WORDS[at]} in --help) _onnx_tile_topics; return ;; --verify) _onnx_tile_words all; return ;; esac\n"
+    "        case ${COMP_WORDS[at]} in --help) _onnx_tile_topics; return ;; --verify) "
+    "_onnx_tile_words all; return ;; esac\n"
     "    fi\n"
     "    _onnx_tile_value \"${COMP_WORDS[at]}\" && return\n"
     "    _onnx_tile_options \"${COMP_WORDS[1]}\"\n"
@@ -107,9 +116,9 @@ ot_status ot_options_completion(FILE *f)
     fputs(HEAD, f);
     for (size_t k = 0; k < n_options; k++)
         if (option_table[k].help && option_table[k].value) OT_TRY(put_value(&option_table[k], f));
-    fputs(
-        "    *) return 1 ;;\n    esac\n}\n\n# The options of the command $1, and all commands.\n_onnx_tile_options()\n{\n    commands=\"",
-        f);
+    fputs("    *) return 1 ;;\n    esac\n}\n\n# The options of the command $1, and all "
+          "commands.\n_onnx_tile_options()\n{\n    commands=\"",
+          f);
     for (size_t k = 1; k < n_commands; k++) fprintf(f, " %s", command_table[k].name);
     fputs("\"\n    case $1 in\n", f);
     for (size_t k = 1; k <= n_commands; k++) { /* the one without a name last: its pattern is * */

@@ -6,7 +6,9 @@
 
 static void print_table(const ot_device_list *l, FILE *f)
 {
-    if (l->n) fprintf(f, "%-10s %-44s %6s %10s %10s %10s  %s\n", "device", "name", "units", "memory", "one block", "shared", "");
+    if (l->n)
+        fprintf(f, "%-10s %-44s %6s %10s %10s %10s  %s\n", "device", "name", "units", "memory",
+                "one block", "shared", "");
     for (uint32_t k = 0; k < l->n; k++) {
         const ot_device_facts *x = &l->devices[k];
         char id[32], memory[32], block[32], shared[32];
@@ -14,8 +16,9 @@ static void print_table(const ot_device_list *l, FILE *f)
         fprintf(f, "%-10s %-44.44s %6u %10s %10s %10s  %s%s%s%s\n", id, x->name, x->units,
                 ot_format_bytes((double)x->memory_bytes, memory, sizeof memory),
                 ot_format_bytes((double)x->allocation_most, block, sizeof block),
-                ot_format_bytes((double)x->shared_bytes, shared, sizeof shared), x->is_cpu ? "cpu " : "",
-                x->unified ? "unified " : "", x->has_f16 ? "f16 " : "", x->has_f64 ? "f64" : "");
+                ot_format_bytes((double)x->shared_bytes, shared, sizeof shared),
+                x->is_cpu ? "cpu " : "", x->unified ? "unified " : "", x->has_f16 ? "f16 " : "",
+                x->has_f64 ? "f64" : "");
     }
     for (uint32_t k = 0; k < OT_DEV_APIS; k++)
         if (*l->missing[k]) fprintf(f, "%-10s %s\n", ot_dev_api_name((ot_dev_api)k), l->missing[k]);

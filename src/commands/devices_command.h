@@ -4,7 +4,8 @@
 
 #include "base/base.h"
 
-/* A table, or with json one object, on stdout; quiet: nothing. Fails with OT_E_NOMEM; no device at all is no failure. */
+/* A table, or with json one object, on stdout; quiet: nothing. Fails with OT_E_NOMEM; no device
+ * at all is no failure. */
 ot_status ot_devices_command(bool json, bool quiet, ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -27,7 +27,8 @@ static ot_status judge(const ot_gate_request *r, const ot_facts *now, ot_diag *d
 static ot_status gate_report(const ot_gate_request *r, ot_diag *d)
 {
     ot_facts *now = NULL;
-    if (r->n_reports) return ot_fail(d, OT_E_USAGE, "'%s' is a report already: --report is for models", r->model);
+    if (r->n_reports)
+        return ot_fail(d, OT_E_USAGE, "'%s' is a report already: --report is for models", r->model);
     ot_status s = ot_report_read(r->model, d, &now);
     if (s == OT_OK) s = judge(r, now, d);
     ot_facts_free(now);
@@ -40,7 +41,8 @@ ot_status ot_gate_command(const ot_gate_request *r, ot_diag *d)
     if (is_report(r->model)) return gate_report(r, d);
     ot_status s = ot_run_load(&run);
     if (s == OT_OK) s = ot_run_tile(&run, true);
-    for (size_t k = 0; k < r->n_reports && s == OT_OK; k++) s = ot_report_write(run.facts, r->reports[k], d);
+    for (size_t k = 0; k < r->n_reports && s == OT_OK; k++)
+        s = ot_report_write(run.facts, r->reports[k], d);
     if (s == OT_OK) s = judge(r, run.facts, d);
     ot_run_free(&run);
     return s;

@@ -11,7 +11,8 @@
 #include "report/compare/gate.h"
 
 typedef struct ot_gate_request {
-    const char *model;   /* file of a model, which is planned, or of a report (.xml), which is read */
+    /* file of a model, which is planned, or of a report (.xml), which is read */
+    const char *model;
     ot_run_options tile; /* how to plan; with plan.detail */
     ot_gate_limits limits;
     const char *baseline;       /* report; NULL: none */
@@ -20,8 +21,8 @@ typedef struct ot_gate_request {
     bool json, quiet;
 } ot_gate_request;
 
-/* Judge and say so on stdout. Fails: OT_E_BUDGET with the checks that did not pass (after the table), and like ot_run_tile, ot_report_read
- * and ot_gate_judge. */
+/* Judge and say so on stdout. Fails: OT_E_BUDGET with the checks that did not pass (after the
+ * table), and like ot_run_tile, ot_report_read and ot_gate_judge. */
 ot_status ot_gate_command(const ot_gate_request *r, ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -1,9 +1,11 @@
-/* --help: an overview of the commands, the options of one command, the options of one topic. Made from the tables, in lines of 80 columns. */
+/* --help: an overview of the commands, the options of one command, the options of one topic.
+ * Made from the tables, in lines of 80 columns. */
 #include "option_table.h"
 
 enum { COLUMNS = 80, HELP_AT = 27, USAGE_AT = 33 };
 
-/* The words of `text` from column `at` on, indented to it in every further line. The first line is there up to column `used`. */
+/* The words of `text` from column `at` on, indented to it in every further line. The first line
+ * is there up to column `used`. */
 static void put_wrapped(const char *text, int used, int at, FILE *f)
 {
     int column = used;
@@ -32,11 +34,13 @@ static void put_names(unsigned commands, char *buf, size_t size)
     for (size_t k = 0; k < n_commands; k++) {
         size_t used = strlen(buf);
         if (commands & 1u << command_table[k].command)
-            snprintf(buf + used, size - used, "%s%s", used ? ", " : "", command_word(&command_table[k]));
+            snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
+                     command_word(&command_table[k]));
     }
 }
 
-/* " (not a, b)" or " (of a, b)", whichever is shorter: where the commands of an option are not those of its topic. */
+/* " (not a, b)" or " (of a, b)", whichever is shorter: where the commands of an option are not
+ * those of its topic. */
 static void put_exceptions(unsigned commands, unsigned all, char *buf, size_t size)
 {
     char has[160], lacks[160];
@@ -52,11 +56,12 @@ static void put_exceptions(unsigned commands, unsigned all, char *buf, size_t si
 static void help_option(const option *o, unsigned all, FILE *f)
 {
     char text[512], exceptions[200];
-    int used = o->letter ? fprintf(f, "  -%c, --%s", o->letter, o->name) : fprintf(f, "  --%s", o->name);
+    int used = o->letter ? fprintf(f, "  -%c, --%s", o->letter, o->name)
+                         : fprintf(f, "  --%s", o->name);
     if (o->value) used += fprintf(f, " %s", o->value);
     put_exceptions(o->commands, all, exceptions, sizeof exceptions);
-    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, o->dflt ? " (default: " : "", o->dflt ? o->dflt : "", o->dflt ? ")" : "",
-             exceptions);
+    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, o->dflt ? " (default: " : "",
+             o->dflt ? o->dflt : "", o->dflt ? ")" : "", exceptions);
     put_wrapped(text, used, HELP_AT, f);
 }
 
@@ -65,16 +70,19 @@ static void help_topic(option_subject topic, FILE *f)
     char names[200];
     const option_topic *t = &topic_table[topic];
     put_names(t->commands, names, sizeof names);
-    fprintf(f, "%s: %s (%s)\n", t->name, t->heading, t->commands == EVERY ? "every command" : names);
+    fprintf(f, "%s: %s (%s)\n", t->name, t->heading,
+            t->commands == EVERY ? "every command" : names);
     for (size_t k = 0; k < n_options; k++)
-        if (option_table[k].help && option_table[k].topic == topic) help_option(&option_table[k], t->commands, f);
+        if (option_table[k].help && option_table[k].topic == topic)
+            help_option(&option_table[k], t->commands, f);
 }
 
 static void help_usage(const command_row *c, FILE *f)
 {
     char text[96];
     int used = fprintf(f, "  onnx-tile %s", c->usage);
-    snprintf(text, sizeof text, "%s%s%s", c->needs ? "(needs " : c->help, c->needs ? c->needs : "", c->needs ? ")" : "");
+    snprintf(text, sizeof text, "%s%s%s", c->needs ? "(needs " : c->help, c->needs ? c->needs : "",
+             c->needs ? ")" : "");
     put_wrapped(text, used, USAGE_AT, f);
 }
 

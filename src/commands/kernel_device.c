@@ -4,7 +4,10 @@
 #include "device/device.h"
 #include "onnx/export/out_file.h"
 
-bool ot_kernel_device_wanted(const ot_kernel_device *k) { return k->device && strcmp(k->device, "cpu") != 0; }
+bool ot_kernel_device_wanted(const ot_kernel_device *k)
+{
+    return k->device && strcmp(k->device, "cpu") != 0;
+}
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -29,7 +32,8 @@ static ot_status emit(work *w)
     ot_kg_options o = w->options;
     if (!w->want->source) return OT_OK;
     if (ends_in(w->want->source, ".cu")) {
-        o = (ot_kg_options){.language = OT_KG_CUDA, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
+        o = (ot_kg_options){
+            .language = OT_KG_CUDA, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
         if (o.items == 0) o.items = OT_KG_ITEMS_DEFAULT;
     }
     OT_TRY(ot_kernelgen(w->k, w->path, w->p, &o, w->d, &c));
@@ -41,27 +45,33 @@ static ot_status emit(work *w)
 static ot_status settle(work *w, ot_kd_facts *facts)
 {
     ot_kg_options *o = &w->options;
-    *o = (ot_kg_options){.language = OT_KG_OPENCL, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
+    *o = (ot_kg_options){
+        .language = OT_KG_OPENCL, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
     if (w->dev) {
         *facts = *ot_kd_about(w->dev);
         o->local_bytes = facts->local_bytes;
         if (o->items == 0) o->items = facts->is_cpu ? 1 : OT_KG_ITEMS_DEFAULT;
         if (o->items > facts->items_most)
-            return ot_fail(w->d, OT_E_USAGE, "'%s' has work-groups of at most %u items", facts->name, facts->items_most);
+            return ot_fail(w->d, OT_E_USAGE, "'%s' has work-groups of at most %u items",
+                           facts->name, facts->items_most);
     }
     if (o->items == 0) o->items = OT_KG_ITEMS_DEFAULT;
     return OT_OK;
 }
 
-static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot_kd_facts *facts, ot_kd_result **out)
+static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot_kd_facts *facts,
+                     ot_kd_result **out)
 {
     ot_kg_code *c = NULL;
     ot_dev_api api;
     uint32_t number;
     if (ot_kernel_device_wanted(w->want)) {
-        if (!ot_device_parse(w->want->device, &api, &number)) OT_BUG("a device that the options let pass");
+        if (!ot_device_parse(w->want->device, &api, &number))
+            OT_BUG("a device that the options let pass");
         if (api != OT_DEV_OPENCL)
-            return ot_fail(w->d, OT_E_USAGE, "kernels run on OpenCL devices: --device opencl, not '%.100s'", w->want->device);
+            return ot_fail(w->d, OT_E_USAGE,
+                           "kernels run on OpenCL devices: --device opencl, not '%.100s'",
+                           w->want->device);
         OT_TRY(ot_kd_open(number, w->d, &w->dev));
     }
     OT_TRY(settle(w, facts));
@@ -74,9 +84,9 @@ static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot
     return s;
 }
 
-ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                               const ot_krun_array *inputs, uint32_t n_inputs, ot_diag *d, ot_kd_facts *facts, uint32_t *items,
-                               ot_kd_result **out)
+ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path,
+                               const ot_mem_plan *p, const ot_krun_array *inputs, uint32_t n_inputs,
+                               ot_diag *d, ot_kd_facts *facts, uint32_t *items, ot_kd_result **out)
 {
     work w = {.want = want, .k = k, .path = path, .p = p, .d = d};
     *out = NULL;

@@ -1,7 +1,9 @@
 /* What run-kernel does with device programs: write them (--emit-source), run them (--device).
  *
  *   planned kernel --kernelgen--> OpenCL C, CUDA C --> F.cl, F.cu
- *                                     `--kerneldev--> what the kernel wrote, with how many items, how long
+ *                                     `--kerneldev--> what the kernel wrote, with how many items,
+ *                                     how long
+ *
  */
 #ifndef OT_KERNEL_DEVICE_H
 #define OT_KERNEL_DEVICE_H
@@ -17,11 +19,13 @@ typedef struct ot_kernel_device {
 
 /* Is the kernel to run on a device (and not in the interpreter)? */
 bool ot_kernel_device_wanted(const ot_kernel_device *k);
-/* Write the source if that is asked for, then run on the device if that is: *out is NULL where nothing ran, else the caller's, with
- * *facts about the device. For CUDA C, or without a device, the program is made for groups of OT_KG_ITEMS_DEFAULT items that have
- * OT_KG_LOCAL_DEFAULT bytes. Fails as ot_kernelgen, ot_kd_open and ot_kd_run do, or with OT_E_SYSTEM: the file. */
-ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                               const ot_krun_array *inputs, uint32_t n_inputs, ot_diag *d, ot_kd_facts *facts, uint32_t *items,
+/* Write the source if that is asked for, then run on the device if that is: *out is NULL where
+ * nothing ran, else the caller's, with *facts about the device. For CUDA C, or without a device,
+ * the program is made for groups of OT_KG_ITEMS_DEFAULT items that have OT_KG_LOCAL_DEFAULT
+ * bytes. Fails as ot_kernelgen, ot_kd_open and ot_kd_run do, or with OT_E_SYSTEM: the file. */
+ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path,
+                               const ot_mem_plan *p, const ot_krun_array *inputs, uint32_t n_inputs,
+                               ot_diag *d, ot_kd_facts *facts, uint32_t *items,
                                ot_kd_result **out) OT_MUST_USE;
 
 #endif

@@ -20,15 +20,18 @@ typedef struct reader {
 static ot_status cannot_read(const reader *r, int error)
 {
     bool wrong = error == ENOENT || error == ENOTDIR || error == EISDIR;
-    return ot_fail(r->d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", r->path, strerror(error));
+    return ot_fail(r->d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", r->path,
+                   strerror(error));
 }
 
 /* Everything that fd has. */
 static ot_status read_all(reader *r, int fd)
 {
     for (;;) {
-        if (r->n == INPUT_MAX) return ot_fail(r->d, OT_E_INPUT, "'%.300s' is larger than 1 GiB", r->path);
-        if (r->n + INPUT_CHUNK > r->cap && !ot_grow(r->a, (void **)&r->text, &r->cap, r->n + INPUT_CHUNK, 1))
+        if (r->n == INPUT_MAX)
+            return ot_fail(r->d, OT_E_INPUT, "'%.300s' is larger than 1 GiB", r->path);
+        if (r->n + INPUT_CHUNK > r->cap &&
+            !ot_grow(r->a, (void **)&r->text, &r->cap, r->n + INPUT_CHUNK, 1))
             return ot_fail_nomem(r->d);
         size_t room = r->cap - r->n < INPUT_MAX - r->n ? r->cap - r->n : INPUT_MAX - r->n;
         ssize_t got = read(fd, r->text + r->n, room);
@@ -58,14 +61,17 @@ bool ot_ends_with(const char *s, const char *end)
     return n > m && strcasecmp(s + n - m, end) == 0;
 }
 
-ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d, ot_target *t)
+ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
+                           ot_target *t)
 {
     ot_diag local = {0};
     if (asked) return ot_target_load(asked, 0, d, t);
     if (!k->target) return ot_target_load("host", 0, d, t);
     if (ot_ends_with(k->target, ".xml"))
-        return ot_fail(d, OT_E_INPUT, "%.300s: a kernel cannot name a target file: use --target", path);
+        return ot_fail(d, OT_E_INPUT, "%.300s: a kernel cannot name a target file: use --target",
+                       path);
     ot_status s = ot_target_load(k->target, 0, &local, t);
     if (s == OT_OK) return OT_OK;
-    return ot_fail(d, s == OT_E_NOMEM || s == OT_E_SYSTEM ? s : OT_E_INPUT, "%.300s: %s", path, local.message);
+    return ot_fail(d, s == OT_E_NOMEM || s == OT_E_SYSTEM ? s : OT_E_INPUT, "%.300s: %s", path,
+                   local.message);
 }

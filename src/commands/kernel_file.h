@@ -4,13 +4,15 @@
 
 #include "tk/planmem/planmem.h"
 
-/* Everything that a file ("-": stdin) holds, in the arena; at most 1 GiB. Fails: OT_E_INPUT (there is no such file, it is too large),
- * OT_E_SYSTEM, OT_E_NOMEM. */
-ot_status ot_read_text(const char *path, ot_arena *a, ot_diag *d, char **out, size_t *n) OT_MUST_USE;
+/* Everything that a file ("-": stdin) holds, in the arena; at most 1 GiB. Fails: OT_E_INPUT
+ * (there is no such file, it is too large), OT_E_SYSTEM, OT_E_NOMEM. */
+ot_status ot_read_text(const char *path, ot_arena *a, ot_diag *d, char **out,
+                       size_t *n) OT_MUST_USE;
 /* Does s end so, in large or small letters? */
 bool ot_ends_with(const char *s, const char *end);
-/* The target `asked` (NULL: the kernel's own, else this machine). Kernels come from strangers: they name shipped targets, not files. To
- * be freed with ot_target_free. */
-ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d, ot_target *t) OT_MUST_USE;
+/* The target `asked` (NULL: the kernel's own, else this machine). Kernels come from strangers:
+ * they name shipped targets, not files. To be freed with ot_target_free. */
+ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
+                           ot_target *t) OT_MUST_USE;
 
 #endif

@@ -14,8 +14,9 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 
-/* Hundreds of plans are written on copies of the model, one after the other: what one took serves the next, and no pages are given back and
- * cleared anew in between, which was a fifth of the time. Large blocks still go. */
+/* Hundreds of plans are written on copies of the model, one after the other: what one took
+ * serves the next, and no pages are given back and cleared anew in between, which was a fifth of
+ * the time. Large blocks still go. */
 static void keep_freed(void)
 {
     (void)mallopt(M_TRIM_THRESHOLD, 128 << 20);
@@ -117,7 +118,8 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
 /* Where progress is shown: on a terminal, unless other lines go there or none are wanted. */
 static ot_progress progress_of(const ot_options *o)
 {
-    return (ot_progress){.out = !o->quiet && !o->verbose && ot_terminal_draws(stderr) ? stderr : NULL};
+    return (ot_progress){.out = !o->quiet && !o->verbose && ot_terminal_draws(stderr) ? stderr
+                                                                                      : NULL};
 }
 
 static ot_status run_model(const ot_options *o, ot_diag *d)
@@ -245,21 +247,26 @@ static ot_status gate(const ot_options *o, ot_diag *d)
 }
 
 /* The result is what the original was, or nothing is written. */
-static ot_status verify_result(const ot_options *o, const ot_run *run, const void *original, size_t n)
+static ot_status verify_result(const ot_options *o, const ot_run *run, const void *original,
+                               size_t n)
 {
     ot_verify_facts f;
     OT_TRY(ot_verify_tiled(run, original, n, o->verify, &f));
     if (!o->quiet && !o->json)
         fprintf(table_stream(o),
-                "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the largest value)\n", f.n_values,
-                f.n_values == 1 ? "" : "s", f.nmse, f.max_rel);
+                "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the "
+                "largest value)\n",
+                f.n_values, f.n_values == 1 ? "" : "s", f.nmse, f.max_rel);
     return OT_OK;
 }
 
 static ot_status process(const ot_options *o, ot_diag *d)
 {
     ot_progress progress = progress_of(o);
-    ot_run run = {.diag = d, .options = tile_options(o, &progress), .source = {.path = o->model}, .output = o->output};
+    ot_run run = {.diag = d,
+                  .options = tile_options(o, &progress),
+                  .source = {.path = o->model},
+                  .output = o->output};
     bool inspect = o->command == OT_CMD_INSPECT || o->command == OT_CMD_EXPLAIN;
     void *original = NULL; /* for --verify */
     size_t n = 0;
@@ -295,9 +302,11 @@ int main(int argc, char **argv)
     if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
     ot_options_free(&o);
     if (s != OT_OK) {
-        if (!*d.message) ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
+        if (!*d.message)
+            ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
         bool colours = ot_terminal_colours(stderr);
-        fprintf(stderr, "onnx-tile: %serror:%s %s\n", colours ? "\033[1;31m" : "", colours ? "\033[0m" : "", d.message);
+        fprintf(stderr, "onnx-tile: %serror:%s %s\n", colours ? "\033[1;31m" : "",
+                colours ? "\033[0m" : "", d.message);
     }
     return exit_code(s);
 }

@@ -14,7 +14,8 @@ ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_
     const ot_device_options o = {.budget = budget};
     *out = (ot_model_device){0};
     if (!name || strcmp(name, "cpu") == 0) return OT_OK;
-    if (!ot_device_parse(name, &api, &number)) return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", name);
+    if (!ot_device_parse(name, &api, &number))
+        return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", name);
     if (ot_device_open(api, number, &o, &e, &out->dev) != OT_OK) return ot_device_tell(&e, d);
     out->place = ot_device_place(out->dev);
     return OT_OK;
@@ -26,7 +27,10 @@ void ot_model_device_close(ot_model_device *x)
     *x = (ot_model_device){0};
 }
 
-const ot_session_place *ot_model_device_place(const ot_model_device *x) { return x->dev ? &x->place : NULL; }
+const ot_session_place *ot_model_device_place(const ot_model_device *x)
+{
+    return x->dev ? &x->place : NULL;
+}
 
 /* What the buffers of the device took at the most, as the device counts them. */
 static int64_t measured(const ot_model_device *x) { return ot_device_use(x->dev).peak; }
@@ -36,35 +40,47 @@ static void print_layouts(const ot_device_layouts *v, const char *indent, FILE *
 {
     char a[32], b[32];
     if (v->n_analysed == 0) return;
-    fprintf(f, "%s         layouts: %u constants packed, %s, %s of it filled up; elements spread in %u of %u kernels\n", indent,
-            v->n_packed, ot_format_bytes((double)v->packed_bytes, a, sizeof a), ot_format_bytes((double)v->filled, b, sizeof b),
-            v->n_spread, v->n_analysed);
+    fprintf(f,
+            "%s         layouts: %u constants packed, %s, %s of it filled up; elements spread in "
+            "%u of %u kernels\n",
+            indent, v->n_packed, ot_format_bytes((double)v->packed_bytes, a, sizeof a),
+            ot_format_bytes((double)v->filled, b, sizeof b), v->n_spread, v->n_analysed);
     if (v->n_blocked)
-        fprintf(f, "%s         %u activations in blocks of %u channels, %s of them in all\n", indent, v->n_blocked, v->layout.block,
+        fprintf(f, "%s         %u activations in blocks of %u channels, %s of them in all\n",
+                indent, v->n_blocked, v->layout.block,
                 ot_format_bytes((double)v->blocked_bytes, a, sizeof a));
-    fprintf(f, "%s         transactions of %u bytes, of each of these once: %.3g predicted, %.3g without layouts (x%.2f)\n", indent,
-            v->layout.sector, v->transactions, v->transactions_plain, v->transactions / v->transactions_plain);
+    fprintf(f,
+            "%s         transactions of %u bytes, of each of these once: %.3g predicted, %.3g "
+            "without layouts (x%.2f)\n",
+            indent, v->layout.sector, v->transactions, v->transactions_plain,
+            v->transactions / v->transactions_plain);
 }
 
-void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent, FILE *f)
+void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent,
+                           FILE *f)
 {
     char a[32], b[32], c[32];
     ot_device_figures v;
     ot_device_figures_get(s, &v);
     const ot_device_facts *facts = ot_device_about(x->dev);
-    fprintf(f, "%sdevice   %s:%u %s\n", indent, ot_dev_api_name(facts->api), facts->number, facts->name);
-    fprintf(f, "%s         memory %s planned for activations, %s for weights; %s allocated\n", indent,
-            ot_format_bytes((double)v.arena_bytes, a, sizeof a), ot_format_bytes((double)v.weight_bytes, b, sizeof b),
+    fprintf(f, "%sdevice   %s:%u %s\n", indent, ot_dev_api_name(facts->api), facts->number,
+            facts->name);
+    fprintf(f, "%s         memory %s planned for activations, %s for weights; %s allocated\n",
+            indent, ot_format_bytes((double)v.arena_bytes, a, sizeof a),
+            ot_format_bytes((double)v.weight_bytes, b, sizeof b),
             ot_format_bytes((double)v.device_bytes, c, sizeof c));
-    fprintf(f, "%s         %u nodes on the device, %u on the host; %u functions, %s in %s; %u launches a run\n", indent, v.n_device,
-            v.n_host, v.n_programs, v.from_disk ? "read" : "compiled", ot_format_seconds(v.compile_seconds, a, sizeof a),
-            v.n_launches);
-    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent, ot_format_bytes((double)v.uploaded, a, sizeof a),
-            v.n_uploads, ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
+    fprintf(f,
+            "%s         %u nodes on the device, %u on the host; %u functions, %s in %s; %u "
+            "launches a run\n",
+            indent, v.n_device, v.n_host, v.n_programs, v.from_disk ? "read" : "compiled",
+            ot_format_seconds(v.compile_seconds, a, sizeof a), v.n_launches);
+    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent,
+            ot_format_bytes((double)v.uploaded, a, sizeof a), v.n_uploads,
+            ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
     print_layouts(&v.layouts, indent, f);
     for (uint32_t k = 0; k < v.n_fallbacks; k++)
-        fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n, v.fallbacks[k].op,
-                v.fallbacks[k].why, v.fallbacks[k].node);
+        fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n,
+                v.fallbacks[k].op, v.fallbacks[k].why, v.fallbacks[k].node);
 }
 
 static void put_layouts(const ot_device_layouts *v, ot_json *j)
@@ -130,7 +146,8 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
 
 /* ---- what it did ---- */
 
-/* By a device of its own, so that nothing of it is in the figures of x. What fails is not measured: the models may fill the device. */
+/* By a device of its own, so that nothing of it is in the figures of x. What fails is not
+ * measured: the models may fill the device. */
 static void measure_transfers(const ot_model_device *x, double peak[3])
 {
     const ot_device_facts *f = ot_device_about(x->dev);
@@ -158,7 +175,8 @@ ot_status ot_model_device_record(ot_model_device *x, uint32_t n, ot_diag *d)
     return OT_OK;
 }
 
-ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n, const char *path, ot_diag *d)
+ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n,
+                                const char *path, ot_diag *d)
 {
     ot_device *devices[2];
     char *text = NULL;
@@ -174,9 +192,13 @@ ot_status ot_model_device_trace(const ot_model_device *x, const char *const *nam
 
 /* ---- for reports ---- */
 
-static double rate_of(int64_t bytes, double seconds) { return seconds > 0 ? (double)bytes / seconds : OT_ABSENT; }
+static double rate_of(int64_t bytes, double seconds)
+{
+    return seconds > 0 ? (double)bytes / seconds : OT_ABSENT;
+}
 
-static ot_status list_transfers(const ot_device_profile *sum, const double peak[3], ot_arena *a, ot_diag *d, ot_bench_device *out)
+static ot_status list_transfers(const ot_device_profile *sum, const double peak[3], ot_arena *a,
+                                ot_diag *d, ot_bench_device *out)
 {
     ot_bench_transfer *list = OT_NEW_N(a, ot_bench_transfer, OT_DEV_WORK_KERNEL);
     if (!list) return ot_fail_nomem(d);
@@ -184,12 +206,13 @@ static ot_status list_transfers(const ot_device_profile *sum, const double peak[
         if (sum->work[k].n == 0) continue;
         const double rate = rate_of(sum->work[k].bytes, sum->work[k].seconds);
         const bool known = k <= OT_DEV_WORK_COPY && peak[k] > 0 && rate >= 0;
-        list[out->n_transfers++] = (ot_bench_transfer){.direction = ot_dev_work_name((ot_dev_work)k),
-                                                       .count = (int64_t)sum->work[k].n,
-                                                       .bytes = sum->work[k].bytes,
-                                                       .seconds = sum->work[k].seconds,
-                                                       .bandwidth = rate,
-                                                       .of_peak = known ? rate / peak[k] : OT_ABSENT};
+        list[out->n_transfers++] = (ot_bench_transfer){
+            .direction = ot_dev_work_name((ot_dev_work)k),
+            .count = (int64_t)sum->work[k].n,
+            .bytes = sum->work[k].bytes,
+            .seconds = sum->work[k].seconds,
+            .bandwidth = rate,
+            .of_peak = known ? rate / peak[k] : OT_ABSENT};
     }
     out->transfers = list;
     return OT_OK;
@@ -198,7 +221,8 @@ static ot_status list_transfers(const ot_device_profile *sum, const double peak[
 static int by_seconds(const void *a, const void *b)
 {
     const ot_bench_kernel *x = a, *y = b;
-    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds) : strcmp(x->name, y->name);
+    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds)
+                                    : strcmp(x->name, y->name);
 }
 
 static ot_status list_kernels(ot_device *dev, ot_arena *a, ot_diag *d, ot_bench_device *out)
@@ -208,8 +232,8 @@ static ot_status list_kernels(ot_device *dev, ot_arena *a, ot_diag *d, ot_bench_
     ot_bench_kernel *list = OT_NEW_N(a, ot_bench_kernel, n + 1u);
     bool ok = list != NULL;
     for (uint32_t k = 0; ok && k < n; k++) {
-        list[k] = (ot_bench_kernel){ot_strdup(a, sums[k].name), (int64_t)sums[k].n, sums[k].bytes, sums[k].seconds,
-                                    rate_of(sums[k].bytes, sums[k].seconds)};
+        list[k] = (ot_bench_kernel){ot_strdup(a, sums[k].name), (int64_t)sums[k].n, sums[k].bytes,
+                                    sums[k].seconds, rate_of(sums[k].bytes, sums[k].seconds)};
         ok = list[k].name != NULL;
     }
     free(sums);
@@ -220,56 +244,60 @@ static ot_status list_kernels(ot_device *dev, ot_arena *a, ot_diag *d, ot_bench_
     return OT_OK;
 }
 
-static ot_status list_fallbacks(const ot_device_figures *v, ot_arena *a, ot_diag *d, ot_bench_device *out)
+static ot_status list_fallbacks(const ot_device_figures *v, ot_arena *a, ot_diag *d,
+                                ot_bench_device *out)
 {
     ot_bench_fallback *list = OT_NEW_N(a, ot_bench_fallback, v->n_fallbacks + 1u);
     if (!list) return ot_fail_nomem(d);
     for (uint32_t k = 0; k < v->n_fallbacks; k++)
-        list[k] = (ot_bench_fallback){v->fallbacks[k].op, v->fallbacks[k].node, v->fallbacks[k].why, v->fallbacks[k].n};
+        list[k] = (ot_bench_fallback){v->fallbacks[k].op, v->fallbacks[k].node, v->fallbacks[k].why,
+                                      v->fallbacks[k].n};
     out->fallbacks = list;
     out->n_fallbacks = v->n_fallbacks;
     return OT_OK;
 }
 
-ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, const char *side, ot_arena *a, ot_diag *d,
-                                ot_bench_device *out)
+ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, const char *side,
+                                ot_arena *a, ot_diag *d, ot_bench_device *out)
 {
     ot_device_figures v;
     ot_device_figures_get(s, &v);
     const ot_device_facts *facts = ot_device_about(x->dev);
     const ot_device_profile sum = ot_device_profile_sum(x->dev);
     const bool analysed = v.layouts.n_analysed > 0;
-    *out = (ot_bench_device){.side = side,
-                             .api = ot_dev_api_name(facts->api),
-                             .name = facts->name,
-                             .number = facts->number,
-                             .planned = v.arena_bytes + v.weight_bytes,
-                             .arena = v.arena_bytes,
-                             .live = v.arena_live,
-                             .weights = v.weight_bytes,
-                             .peak = sum.usage.peak,
-                             .budget = sum.usage.budget,
-                             .n_made = (int64_t)sum.usage.n_allocated,
-                             .n_freed = (int64_t)sum.usage.n_freed,
-                             .bytes_made = (int64_t)sum.usage.bytes_allocated,
-                             .bytes_freed = (int64_t)sum.usage.bytes_freed,
-                             .fragmentation = v.arena_bytes > 0 ? 1 - (double)v.arena_live / (double)v.arena_bytes : OT_ABSENT,
-                             .allocate_seconds = sum.usage.allocate_seconds,
-                             .span = sum.span_seconds,
-                             .busy = sum.busy_seconds,
-                             .compile_seconds = v.compile_seconds,
-                             .n_device = v.n_device,
-                             .n_host = v.n_host,
-                             .n_launches = v.n_launches,
-                             .n_packed = v.layouts.n_packed,
-                             .n_blocked = v.layouts.n_blocked,
-                             .n_spread = v.layouts.n_spread,
-                             .packed_bytes = v.layouts.packed_bytes,
-                             .filled = v.layouts.filled,
-                             .blocked_bytes = v.layouts.blocked_bytes,
-                             .transactions = analysed ? v.layouts.transactions : OT_ABSENT,
-                             .transactions_plain = analysed ? v.layouts.transactions_plain : OT_ABSENT,
-                             .transactions_ideal = analysed ? v.layouts.transactions_ideal : OT_ABSENT};
+    *out = (ot_bench_device){
+        .side = side,
+        .api = ot_dev_api_name(facts->api),
+        .name = facts->name,
+        .number = facts->number,
+        .planned = v.arena_bytes + v.weight_bytes,
+        .arena = v.arena_bytes,
+        .live = v.arena_live,
+        .weights = v.weight_bytes,
+        .peak = sum.usage.peak,
+        .budget = sum.usage.budget,
+        .n_made = (int64_t)sum.usage.n_allocated,
+        .n_freed = (int64_t)sum.usage.n_freed,
+        .bytes_made = (int64_t)sum.usage.bytes_allocated,
+        .bytes_freed = (int64_t)sum.usage.bytes_freed,
+        .fragmentation = v.arena_bytes > 0 ? 1 - (double)v.arena_live / (double)v.arena_bytes
+                                           : OT_ABSENT,
+        .allocate_seconds = sum.usage.allocate_seconds,
+        .span = sum.span_seconds,
+        .busy = sum.busy_seconds,
+        .compile_seconds = v.compile_seconds,
+        .n_device = v.n_device,
+        .n_host = v.n_host,
+        .n_launches = v.n_launches,
+        .n_packed = v.layouts.n_packed,
+        .n_blocked = v.layouts.n_blocked,
+        .n_spread = v.layouts.n_spread,
+        .packed_bytes = v.layouts.packed_bytes,
+        .filled = v.layouts.filled,
+        .blocked_bytes = v.layouts.blocked_bytes,
+        .transactions = analysed ? v.layouts.transactions : OT_ABSENT,
+        .transactions_plain = analysed ? v.layouts.transactions_plain : OT_ABSENT,
+        .transactions_ideal = analysed ? v.layouts.transactions_ideal : OT_ABSENT};
     OT_TRY(list_transfers(&sum, x->peak, a, d, out));
     OT_TRY(list_kernels(x->dev, a, d, out));
     return list_fallbacks(&v, a, d, out);

@@ -10,26 +10,30 @@ typedef struct ot_model_device {
     ot_device *dev; /* NULL: the host */
     ot_session_place place;
     bool recorded;
-    double peak[3]; /* bytes per second that large uploads, downloads and copies reach; 0: not measured */
+    /* bytes per second that large uploads, downloads and copies reach; 0: not measured */
+    double peak[3];
 } ot_model_device;
 
-/* `name`: NULL or "cpu": none; else as ot_device_parse takes it. budget: bytes that buffers may take; 0: all. To be closed after the
- * sessions on it. OT_E_USAGE: there is no such device, in one line. */
-ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_model_device *out) OT_MUST_USE;
+/* `name`: NULL or "cpu": none; else as ot_device_parse takes it. budget: bytes that buffers may
+ * take; 0: all. To be closed after the sessions on it. OT_E_USAGE: there is no such device, in
+ * one line. */
+ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d,
+                               ot_model_device *out) OT_MUST_USE;
 void ot_model_device_close(ot_model_device *x);
 /* Of ot_session_options; NULL: the host. */
 const ot_session_place *ot_model_device_place(const ot_model_device *x);
 /* The session's figures on the device: lines, each opened by `indent`; a JSON object "device". */
-void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent, FILE *f);
+void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent,
+                           FILE *f);
 void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j);
-/* What the n devices, all the same one, do from now on is recorded: a trace for chrome://tracing, "profile" in the JSON, reports. Measures
- * what transfers reach before. */
+/* What the n devices, all the same one, do from now on is recorded: a trace for
+ * chrome://tracing, "profile" in the JSON, reports. Measures what transfers reach before. */
 ot_status ot_model_device_record(ot_model_device *x, uint32_t n, ot_diag *d) OT_MUST_USE;
 /* Of n places, 2 at the most, [n] names. */
-ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n, const char *path,
-                                ot_diag *d) OT_MUST_USE;
+ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n,
+                                const char *path, ot_diag *d) OT_MUST_USE;
 /* What was recorded, and the session's figures, for reports; in a. side: "original", "tiled". */
-ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, const char *side, ot_arena *a, ot_diag *d,
-                                ot_bench_device *out) OT_MUST_USE;
+ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, const char *side,
+                                ot_arena *a, ot_diag *d, ot_bench_device *out) OT_MUST_USE;
 
 #endif

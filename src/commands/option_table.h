@@ -1,5 +1,5 @@
-/* The commands and options of the program, as tables: the parser (options.c), --help (help.c) and the completion of shells (completion.c)
- * are made from them. */
+/* The commands and options of the program, as tables: the parser (options.c), --help (help.c)
+ * and the completion of shells (completion.c) are made from them. */
 #ifndef OT_COMMANDS_OPTION_TABLE_H
 #define OT_COMMANDS_OPTION_TABLE_H
 

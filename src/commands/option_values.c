@@ -10,12 +10,14 @@
 enum { HINT_MAX = 96 };
 
 /* With the word of `list` ("time|memory") that the value was to be. */
-static ot_status bad_choice(ot_diag *d, const option *o, const char *text, const char *list, const char *rule)
+static ot_status bad_choice(ot_diag *d, const option *o, const char *text, const char *list,
+                            const char *rule)
 {
     char hint[HINT_MAX];
     ot_nearest near = ot_nearest_to(text, strlen(text));
     ot_nearest_try_list(&near, list, "|, ");
-    return ot_fail(d, OT_E_USAGE, "--%s '%.80s': %s%s", o->name, text, rule, ot_nearest_hint(&near, "; ", hint, sizeof hint));
+    return ot_fail(d, OT_E_USAGE, "--%s '%.80s': %s%s", o->name, text, rule,
+                   ot_nearest_hint(&near, "; ", hint, sizeof hint));
 }
 
 static ot_status bad_value(ot_diag *d, const option *o, const char *text, const char *rule)
@@ -67,7 +69,8 @@ static ot_status parse_time(ot_diag *d, const option *o, const char *text, doubl
 
 static ot_status parse_mode(ot_diag *d, const option *o, const char *text, ot_mem_mode *out)
 {
-    static const ot_mem_mode modes[] = {OT_MEM_AUTO, OT_MEM_SEQUENTIAL, OT_MEM_REUSE, OT_MEM_SEARCH};
+    static const ot_mem_mode modes[] = {OT_MEM_AUTO, OT_MEM_SEQUENTIAL, OT_MEM_REUSE,
+                                        OT_MEM_SEARCH};
     for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
         if (strcmp(text, ot_mem_mode_name(modes[k])) != 0) continue;
         *out = modes[k];
@@ -88,7 +91,8 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
         char digits[24];
         size_t n = strcspn(p, ",");
         if (rank == OT_RANK_MAX) return bad_value(d, o, text, "has too many dimensions");
-        if (n == 0 || n >= sizeof digits) return bad_value(d, o, text, "has a dimension that is no number");
+        if (n == 0 || n >= sizeof digits)
+            return bad_value(d, o, text, "has a dimension that is no number");
         memcpy(digits, p, n);
         digits[n] = '\0';
         if (!option_count(digits, INT32_MAX, &dims[rank]) || dims[rank] < 1)
@@ -105,7 +109,8 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
     const bool design = o->kind == DESIGN;
     const ot_shape_binding *have = design ? out->design : out->shapes;
     for (size_t k = 0; k < (design ? out->n_design : out->n_shapes); k++)
-        if (strcmp(have[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
+        if (strcmp(have[k].input, b.input) == 0)
+            return bad_value(d, o, text, "binds an input twice");
     out->keep_dynamic |= design;
     if (design) { /* what the file fixes is not for it to choose */
         b.replace = false;
@@ -126,12 +131,15 @@ static bool read_extent(const char *p, size_t n, int64_t *out)
     return option_count(digits, INT32_MAX, out) && *out >= 1;
 }
 
-/* "256", "256:2160", "256:2160:32" of n characters; the largest becomes one that the steps reach. NULL, or what is wrong. */
+/* "256", "256:2160", "256:2160:32" of n characters; the largest becomes one that the steps
+ * reach. NULL, or what is wrong. */
 static const char *read_range(const char *p, size_t n, ot_size_var *out)
 {
-    const char *mid = memchr(p, ':', n), *rest = mid ? memchr(mid + 1, ':', n - (size_t)(mid + 1 - p)) : NULL;
+    const char *mid = memchr(p, ':', n),
+               *rest = mid ? memchr(mid + 1, ':', n - (size_t)(mid + 1 - p)) : NULL;
     const char *end = p + n, *hi_end = rest ? rest : end;
-    const char *what = "has a dimension that is not D, LO:HI or LO:HI:STEP, each from 1 to 2147483647";
+    const char *what =
+        "has a dimension that is not D, LO:HI or LO:HI:STEP, each from 1 to 2147483647";
     out->step = 1;
     if (!read_extent(p, (size_t)((mid ? mid : end) - p), &out->lo)) return what;
     out->hi = out->lo;
@@ -158,25 +166,30 @@ static ot_status parse_range(ot_diag *d, const option *o, const char *text, ot_o
         if (!*p) break;
     }
     ot_size_range r = {.input = ot_strndup(out->arena, text, (size_t)(eq - text)),
-                  .rank = rank,
-                  .dims = ot_memdup(out->arena, dims, rank * sizeof *dims)};
+                       .rank = rank,
+                       .dims = ot_memdup(out->arena, dims, rank * sizeof *dims)};
     if (!r.input || !r.dims) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_ranges; k++)
-        if (strcmp(out->ranges[k].input, r.input) == 0) return bad_value(d, o, text, "gives an input twice");
+        if (strcmp(out->ranges[k].input, r.input) == 0)
+            return bad_value(d, o, text, "gives an input twice");
     out->keep_dynamic = true;
-    return OT_PUSH(out->arena, out->ranges, out->n_ranges, out->cap_ranges, r) ? OT_OK : ot_fail_nomem(d);
+    return OT_PUSH(out->arena, out->ranges, out->n_ranges, out->cap_ranges, r) ? OT_OK
+                                                                               : ot_fail_nomem(d);
 }
 
 /* "NAME=FILE": the name ends at the last '='. */
 static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
     const char *eq = strrchr(text, '=');
-    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.pb");
+    if (!eq || eq == text || !eq[1])
+        return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.pb");
     ot_run_input in = {ot_strndup(out->arena, text, (size_t)(eq - text)), eq + 1};
     if (!in.name) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_inputs; k++)
-        if (strcmp(out->inputs[k].name, in.name) == 0) return bad_value(d, o, text, "gives an input twice");
-    return OT_PUSH(out->arena, out->inputs, out->n_inputs, out->cap_inputs, in) ? OT_OK : ot_fail_nomem(d);
+        if (strcmp(out->inputs[k].name, in.name) == 0)
+            return bad_value(d, o, text, "gives an input twice");
+    return OT_PUSH(out->arena, out->inputs, out->n_inputs, out->cap_inputs, in) ? OT_OK
+                                                                                : ot_fail_nomem(d);
 }
 
 /* "n=1000" */
@@ -189,8 +202,10 @@ static ot_status parse_extent(ot_diag *d, const option *o, const char *text, ot_
     b.name = ot_strndup(out->arena, text, (size_t)(eq - text));
     if (!b.name) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_sizes; k++)
-        if (strcmp(out->sizes[k].name, b.name) == 0) return bad_value(d, o, text, "gives a size twice");
-    return OT_PUSH(out->arena, out->sizes, out->n_sizes, out->cap_sizes, b) ? OT_OK : ot_fail_nomem(d);
+        if (strcmp(out->sizes[k].name, b.name) == 0)
+            return bad_value(d, o, text, "gives a size twice");
+    return OT_PUSH(out->arena, out->sizes, out->n_sizes, out->cap_sizes, b) ? OT_OK
+                                                                            : ot_fail_nomem(d);
 }
 
 static ot_status parse_letters(ot_diag *d, const option *o, const char *text)
@@ -207,15 +222,17 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
     static const struct {
         const char *name;
         ot_form form;
-    } forms[] = {{"scan", OT_FORM_SCAN},          {"unrolled", OT_FORM_UNROLLED}, {"loop-peeled", OT_FORM_PEELED},
-                 {"loop-window", OT_FORM_WINDOW}, {"loop", OT_FORM_LOOP},         {"prescan", OT_FORM_PRESCAN},
+    } forms[] = {{"scan", OT_FORM_SCAN},          {"unrolled", OT_FORM_UNROLLED},
+                 {"loop-peeled", OT_FORM_PEELED}, {"loop-window", OT_FORM_WINDOW},
+                 {"loop", OT_FORM_LOOP},          {"prescan", OT_FORM_PRESCAN},
                  {"stream", OT_FORM_STREAM}};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (strcmp(text, forms[k].name) != 0) continue;
         *out = forms[k].form;
         return OT_OK;
     }
-    return bad_choice(d, o, text, o->value, "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
+    return bad_choice(d, o, text, o->value,
+                      "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
 }
 
 static ot_status parse_operators(ot_diag *d, const option *o, const char *text, ot_operators *out)
@@ -250,10 +267,13 @@ static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_
 
 static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
-    if (!ot_report_is_known(text)) return bad_value(d, o, text, "must end in .html, .xml, .json or .csv");
+    if (!ot_report_is_known(text))
+        return bad_value(d, o, text, "must end in .html, .xml, .json or .csv");
     for (size_t k = 0; k < out->n_reports; k++)
         if (strcmp(out->reports[k], text) == 0) return bad_value(d, o, text, "is given twice");
-    return OT_PUSH(out->arena, out->reports, out->n_reports, out->cap_reports, text) ? OT_OK : ot_fail_nomem(d);
+    return OT_PUSH(out->arena, out->reports, out->n_reports, out->cap_reports, text)
+               ? OT_OK
+               : ot_fail_nomem(d);
 }
 
 static ot_status parse_device(ot_diag *d, const option *o, const char *text, const char **out)
@@ -262,7 +282,8 @@ static ot_status parse_device(ot_diag *d, const option *o, const char *text, con
     uint32_t number;
     bool here = strcmp(text, "cpu") == 0 || strcmp(text, "host") == 0;
     if (!here && !ot_device_parse(text, &api, &number))
-        return bad_choice(d, o, text, o->value, "must be host, cpu, opencl, vulkan or cuda, or one of them with :N");
+        return bad_choice(d, o, text, o->value,
+                          "must be host, cpu, opencl, vulkan or cuda, or one of them with :N");
     *out = here ? "cpu" : text;
     return OT_OK;
 }
@@ -300,11 +321,13 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         return OT_OK;
     case SIZE:
         if (!ot_parse_size(text, &n) || n < 1)
-            return bad_value(d, o, text, "must be a size like 512K, 16M, 1.5G or a number of bytes");
+            return bad_value(d, o, text,
+                             "must be a size like 512K, 16M, 1.5G or a number of bytes");
         *(int64_t *)at = n;
         return OT_OK;
     case COUNT:
-        if (!option_count(text, COUNT_MAX, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 4096");
+        if (!option_count(text, COUNT_MAX, &n) || n < 1)
+            return bad_value(d, o, text, "must be from 1 to 4096");
         *(uint32_t *)at = (uint32_t)n;
         return OT_OK;
     case PERCENT: return parse_percent(d, o, text, at);
@@ -335,7 +358,8 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case EXTENT: return parse_extent(d, o, text, out);
     case REPORT: return parse_report(d, o, text, out);
     case SEED:
-        if (!option_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
+        if (!option_count(text, INT64_MAX / 16, &n))
+            return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
         *(uint64_t *)at = (uint64_t)n;
         return OT_OK;
     case EMIT:
@@ -349,7 +373,8 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case DEVICE: return parse_device(d, o, text, at);
     case SOURCE: return parse_source(d, o, text, at);
     case ITEMS:
-        if (!option_count(text, 1024, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 1024");
+        if (!option_count(text, 1024, &n) || n < 1)
+            return bad_value(d, o, text, "must be from 1 to 1024");
         *(uint32_t *)at = (uint32_t)n;
         return OT_OK;
     }

@@ -51,7 +51,17 @@ typedef enum option_kind {
 } option_kind;
 
 /* What an option is about: see topic_table. */
-typedef enum option_subject { RESULTS, MACHINE, AIMS, LIMITS, SIZES, RUNNING, BUFFERS, ANSWERS, TOPIC_COUNT } option_subject;
+typedef enum option_subject {
+    RESULTS,
+    MACHINE,
+    AIMS,
+    LIMITS,
+    SIZES,
+    RUNNING,
+    BUFFERS,
+    ANSWERS,
+    TOPIC_COUNT
+} option_subject;
 
 typedef struct option {
     const char *name;
@@ -65,8 +75,8 @@ typedef struct option {
     const char *help; /* NULL: not listed (for tests) */
 } option;
 
-/* Reads `text` into the place of option o in *out; `text` is NULL exactly for options without a value. Fails: OT_E_USAGE, naming the
- * option, the value and the rule; OT_E_NOMEM. */
+/* Reads `text` into the place of option o in *out; `text` is NULL exactly for options without a
+ * value. Fails: OT_E_USAGE, naming the option, the value and the rule; OT_E_NOMEM. */
 ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *out) OT_MUST_USE;
 /* The option takes a value that is attached to it, or none. */
 bool option_value_may_lack(const option *o);

@@ -30,8 +30,10 @@ static ot_status fail_unknown(ot_diag *d, const char *arg)
     const char *name = arg + strspn(arg, "-");
     ot_nearest near = ot_nearest_to(name, strcspn(name, "="));
     for (size_t k = 0; k < n_options; k++)
-        if (option_table[k].help) ot_nearest_try(&near, option_table[k].name, strlen(option_table[k].name));
-    if (!near.best) return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
+        if (option_table[k].help)
+            ot_nearest_try(&near, option_table[k].name, strlen(option_table[k].name));
+    if (!near.best)
+        return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
     return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, near.best);
 }
 
@@ -50,7 +52,8 @@ static const option *find_option(const char *arg, const char **value)
     }
     size_t n = strcspn(arg + 2, "=");
     for (size_t k = 0; k < n_options; k++) {
-        if (strlen(option_table[k].name) != n || strncmp(option_table[k].name, arg + 2, n) != 0) continue;
+        if (strlen(option_table[k].name) != n || strncmp(option_table[k].name, arg + 2, n) != 0)
+            continue;
         if (arg[2 + n] == '=') *value = arg + 2 + n + 1;
         return &option_table[k];
     }
@@ -60,8 +63,8 @@ static const option *find_option(const char *arg, const char **value)
 static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 {
     const char *what = o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL ? "file"
-                       : o->command == OT_CMD_COMPARE                                      ? "report"
-                                                                                           : "model";
+                       : o->command == OT_CMD_COMPARE ? "report"
+                                                      : "model";
     if (o->command == OT_CMD_CALIBRATE || o->command == OT_CMD_DEVICES)
         return ot_fail(d, OT_E_USAGE, "%s takes no file: '%.80s'", command_name(o->command), arg);
     if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
@@ -69,8 +72,10 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
         o->second = arg;
         return OT_OK;
     }
-    if (o->second) return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
-    if (o->model) return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
+    if (o->second)
+        return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
+    if (o->model)
+        return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
     o->model = arg;
     return OT_OK;
 }
@@ -78,13 +83,17 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 /* An option of another command. */
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
-    if ((command == OT_CMD_INSPECT || command == OT_CMD_EXPLAIN || command == OT_CMD_GATE) && opt->letter == 'o')
+    if ((command == OT_CMD_INSPECT || command == OT_CMD_EXPLAIN || command == OT_CMD_GATE) &&
+        opt->letter == 'o')
         return ot_fail(d, OT_E_USAGE, "'%s' writes no model: leave out -o", command_name(command));
-    unsigned commands = opt->commands == KERNEL ? KERNEL : opt->commands & ~(unsigned)KERNEL; /* where to look for it first */
+    /* where to look for it first */
+    unsigned commands = opt->commands == KERNEL ? KERNEL : opt->commands & ~(unsigned)KERNEL;
     for (size_t k = 1; k < n_commands; k++)
         if (commands == 1u << command_table[k].command)
-            return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, command_table[k].name);
-    if (commands == RUNNERS) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
+            return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name,
+                           command_table[k].name);
+    if (commands == RUNNERS)
+        return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
     return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
 }
 
@@ -105,9 +114,11 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
         const option *opt = find_option(arg, &value);
         if (!opt) return fail_unknown(d, arg);
         if (!(opt->commands & 1u << o->command)) return fail_elsewhere(d, opt, o->command);
-        if (!opt->value && value && !option_value_may_lack(opt)) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
+        if (!opt->value && value && !option_value_may_lack(opt))
+            return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
         if (opt->value && !value) {
-            if (++k == argc) return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
+            if (++k == argc)
+                return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
             value = argv[k];
         }
         OT_TRY(option_set(d, opt, value, o));
@@ -119,14 +130,19 @@ static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0;
 
 static bool names_device(const ot_options *o) { return o->device && strcmp(o->device, "cpu") != 0; }
 
-/* --emit and --runtime say the same twice, or one of them says it; what bench tiles for a device is for the engine there. */
+/* --emit and --runtime say the same twice, or one of them says it; what bench tiles for a device
+ * is for the engine there. */
 static ot_status settle_runtime(ot_diag *d, ot_options *o)
 {
-    if (o->command == OT_CMD_BENCH && names_device(o) && o->emit_engine && !o->runtime) o->runtime = ot_runtime_engine_device.name;
+    if (o->command == OT_CMD_BENCH && names_device(o) && o->emit_engine && !o->runtime)
+        o->runtime = ot_runtime_engine_device.name;
     if (!o->runtime) return OT_OK;
     const bool engine = ot_runtime_in_classes(ot_runtime_named(o->runtime));
-    if (o->emit_given && (o->emit_engine != engine || (o->in_operator && strcmp(o->runtime, "engine") != 0)))
-        return ot_fail(d, OT_E_USAGE, "--runtime %s and --emit %s contradict each other: leave one out", o->runtime,
+    if (o->emit_given &&
+        (o->emit_engine != engine || (o->in_operator && strcmp(o->runtime, "engine") != 0)))
+        return ot_fail(d, OT_E_USAGE,
+                       "--runtime %s and --emit %s contradict each other: leave one out",
+                       o->runtime,
                        o->in_operator   ? "ort-engine"
                        : o->emit_engine ? "engine"
                                         : "onnx");
@@ -138,25 +154,34 @@ static ot_status settle_runtime(ot_diag *d, ot_options *o)
 static ot_status settle_operators(ot_diag *d, ot_options *o)
 {
     if (o->operators != OT_OPERATORS_NONE && !o->in_operator)
-        return ot_fail(d, OT_E_USAGE, "--ort-operators is for operators of ONNX Runtime: add --emit ort-engine");
+        return ot_fail(d, OT_E_USAGE,
+                       "--ort-operators is for operators of ONNX Runtime: add --emit ort-engine");
     if (o->in_operator && o->operators == OT_OPERATORS_NONE) o->operators = OT_OPERATORS_WHOLE;
     return OT_OK;
 }
 
-/* --verify runs the engine at one size. What else does not go with free dimensions the pipeline knows. */
+/* --verify runs the engine at one size. What else does not go with free dimensions the pipeline
+ * knows. */
 static ot_status check_dynamic(ot_diag *d, const ot_options *o)
 {
     if (!o->keep_dynamic || !o->verify) return OT_OK;
     return ot_fail(d, OT_E_USAGE,
-                   "--keep-dynamic does not go with --verify, which is for one size: bind the dimensions with --shape instead");
+                   "--keep-dynamic does not go with --verify, which is for one size: bind the "
+                   "dimensions with --shape instead");
 }
 
 static ot_status check_calibrate(ot_diag *d, const ot_options *o)
 {
     if (!names_device(o)) return OT_OK;
     if (!o->output)
-        return ot_fail(d, OT_E_USAGE, "the cache is for this machine: add -o T.xml for what is measured of --device %s", o->device);
-    return o->threads ? ot_fail(d, OT_E_USAGE, "--threads are of this machine: leave them out with --device %s", o->device) : OT_OK;
+        return ot_fail(
+            d, OT_E_USAGE,
+            "the cache is for this machine: add -o T.xml for what is measured of --device %s",
+            o->device);
+    return o->threads ? ot_fail(d, OT_E_USAGE,
+                                "--threads are of this machine: leave them out with --device %s",
+                                o->device)
+                      : OT_OK;
 }
 
 /* What is for the interpreter, what for devices. */
@@ -164,15 +189,22 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
 {
     bool device = names_device(o);
     if (o->device_memory > 0 && !device)
-        return ot_fail(d, OT_E_USAGE, "--device-memory is a device's: add --device opencl (here, --memory-budget plans for one)");
+        return ot_fail(d, OT_E_USAGE,
+                       "--device-memory is a device's: add --device opencl (here, --memory-budget "
+                       "plans for one)");
     if (o->command != OT_CMD_RUN_KERNEL) return OT_OK;
     if (o->trace && (device || o->source))
-        return ot_fail(d, OT_E_USAGE, "--trace is the interpreter's: leave out --device and --emit-source");
-    if (o->repeat > 0 && !device) return ot_fail(d, OT_E_USAGE, "--repeat times a device: add --device opencl");
+        return ot_fail(d, OT_E_USAGE,
+                       "--trace is the interpreter's: leave out --device and --emit-source");
+    if (o->repeat > 0 && !device)
+        return ot_fail(d, OT_E_USAGE, "--repeat times a device: add --device opencl");
     if (o->work_items > 0 && !device && !o->source)
-        return ot_fail(d, OT_E_USAGE, "--work-items is for devices: add --device opencl or --emit-source F.cl");
+        return ot_fail(d, OT_E_USAGE,
+                       "--work-items is for devices: add --device opencl or --emit-source F.cl");
     if (o->source && o->device && !device)
-        return ot_fail(d, OT_E_USAGE, "--emit-source writes a device's program, which --device cpu does not run: leave out one");
+        return ot_fail(d, OT_E_USAGE,
+                       "--emit-source writes a device's program, which --device cpu does not run: "
+                       "leave out one");
     return OT_OK;
 }
 
@@ -180,11 +212,15 @@ static ot_status check_gate(ot_diag *d, ot_options *o)
 {
     o->gate.peak = o->max_peak ? (double)o->max_peak : OT_ABSENT;
     o->gate.growth = o->max_growth ? (double)o->max_growth : OT_ABSENT;
-    if (!ot_gate_asks(&o->gate)) return ot_fail(d, OT_E_USAGE, "gate needs a limit: see 'onnx-tile --help=limits'");
+    if (!ot_gate_asks(&o->gate))
+        return ot_fail(d, OT_E_USAGE, "gate needs a limit: see 'onnx-tile --help=limits'");
     if (ot_gate_needs_baseline(&o->gate) && !o->baseline)
-        return ot_fail(d, OT_E_USAGE, "a limit on regressions needs a baseline: add --baseline F.xml");
+        return ot_fail(d, OT_E_USAGE,
+                       "a limit on regressions needs a baseline: add --baseline F.xml");
     if (!ot_gate_needs_baseline(&o->gate) && o->baseline)
-        return ot_fail(d, OT_E_USAGE, "--baseline is for --max-time-regression and --max-peak-regression: add one of them");
+        return ot_fail(
+            d, OT_E_USAGE,
+            "--baseline is for --max-time-regression and --max-peak-regression: add one of them");
     return OT_OK;
 }
 
@@ -197,23 +233,35 @@ static ot_status check_together(ot_diag *d, ot_options *o)
     if (!o->model && (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL))
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {
-        if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
-        return o->output || o->markdown ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html, or --markdown");
+        if (!o->model || !o->second)
+            return ot_fail(d, OT_E_USAGE,
+                           "compare needs two reports: compare A.xml B.xml -o OUT.html");
+        return o->output || o->markdown
+                   ? OT_OK
+                   : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html, or --markdown");
     }
     OT_TRY(check_device(d, o));
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_GATE) OT_TRY(check_gate(d, o));
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
-    if (o->json && is_stdout(o->output)) return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
-    if (o->json && is_stdout(o->svg)) return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
-    if (is_stdout(o->trace) && !o->quiet) return ot_fail(d, OT_E_USAGE, "--trace - and the results both want stdout: add -q");
-    if (is_stdout(o->trace) && o->json) return ot_fail(d, OT_E_USAGE, "--json and --trace - both want stdout");
+    if (o->json && is_stdout(o->output))
+        return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
+    if (o->json && is_stdout(o->svg))
+        return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
+    if (is_stdout(o->trace) && !o->quiet)
+        return ot_fail(d, OT_E_USAGE, "--trace - and the results both want stdout: add -q");
+    if (is_stdout(o->trace) && o->json)
+        return ot_fail(d, OT_E_USAGE, "--json and --trace - both want stdout");
     for (size_t k = 0; k < o->n_reports; k++)
-        if ((o->output && strcmp(o->reports[k], o->output) == 0) || (o->svg && strcmp(o->reports[k], o->svg) == 0))
-            return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'", o->reports[k]);
-    if (o->apply && !o->analyse) return ot_fail(d, OT_E_USAGE, "--apply is for what --analyse finds: add --analyse");
-    if (o->apply && !o->output) return ot_fail(d, OT_E_USAGE, "--apply writes the padded kernel: add -o OUT.tk");
+        if ((o->output && strcmp(o->reports[k], o->output) == 0) ||
+            (o->svg && strcmp(o->reports[k], o->svg) == 0))
+            return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'",
+                           o->reports[k]);
+    if (o->apply && !o->analyse)
+        return ot_fail(d, OT_E_USAGE, "--apply is for what --analyse finds: add --analyse");
+    if (o->apply && !o->output)
+        return ot_fail(d, OT_E_USAGE, "--apply writes the padded kernel: add -o OUT.tk");
     if (o->svg && o->output && strcmp(o->svg, o->output) == 0)
         return ot_fail(d, OT_E_USAGE, "-o and --svg both want '%.80s'", o->svg);
     return OT_OK;
@@ -239,7 +287,8 @@ static ot_status take_command(int argc, char **argv, ot_diag *d, ot_options *o, 
         if (o->command == OT_CMD_BENCH) o->emit_engine = true;
         if (o->command == OT_CMD_EXPLAIN) o->plan.goal = OT_GOAL_MEMORY;
         if (!command_table[k].needs) return OT_OK;
-        if (!asks_help(argc, argv)) return option_needs(d, command_table[k].name, command_table[k].needs);
+        if (!asks_help(argc, argv))
+            return option_needs(d, command_table[k].name, command_table[k].needs);
         o->help = true;
         return OT_OK;
     }
@@ -251,7 +300,8 @@ static const char *meant_command(const char *word)
 {
     ot_nearest near = ot_nearest_to(word, strlen(word));
     if (*word == '-' || strpbrk(word, "./") || access(word, F_OK) == 0) return NULL;
-    for (size_t k = 1; k < n_commands; k++) ot_nearest_try(&near, command_table[k].name, strlen(command_table[k].name));
+    for (size_t k = 1; k < n_commands; k++)
+        ot_nearest_try(&near, command_table[k].name, strlen(command_table[k].name));
     return near.best;
 }
 
@@ -281,6 +331,9 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
     return ot_fail(d, OT_E_USAGE, "unknown command '%.80s': did you mean '%s'?", argv[1], meant);
 }
 
-bool ot_options_ask(const ot_options *o) { return o->help || o->version || o->list_targets || o->list_runtimes || o->completion; }
+bool ot_options_ask(const ot_options *o)
+{
+    return o->help || o->version || o->list_targets || o->list_runtimes || o->completion;
+}
 
 void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }

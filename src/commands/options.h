@@ -1,4 +1,5 @@
-/* The command line: one declarative table (option_table.c) yields the parser, the help text, the completion of shells and the defaults. */
+/* The command line: one declarative table (option_table.c) yields the parser, the help text, the
+ * completion of shells and the defaults. */
 #ifndef OT_OPTIONS_H
 #define OT_OPTIONS_H
 
@@ -26,10 +27,13 @@ typedef enum ot_command {
 typedef struct ot_options {
     ot_arena *arena; /* owns the shapes and inputs; freed by ot_options_free */
     ot_command command;
-    const char *model;        /* file to read, "-" for stdin; NULL until given */
-    const char *second;       /* of bench: the tiled model, of compare: the later report; NULL: none */
-    const char *output;       /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
-    const char *target;       /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
+    const char *model; /* file to read, "-" for stdin; NULL until given */
+    /* of bench: the tiled model, of compare: the later report; NULL: none */
+    const char *second;
+    /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
+    const char *output;
+    /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
+    const char *target;
     int64_t l2_bytes;         /* 0: the target's own */
     int64_t weight_bytes;     /* likewise */
     uint32_t threads;         /* 0: the target's own */
@@ -58,11 +62,12 @@ typedef struct ot_options {
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
     bool stats;             /* of run-kernel */
-    const char *device;     /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
-    int64_t device_memory;  /* of run and bench: bytes; 0: all that the device has */
-    const char *source;     /* of run-kernel: device program to write; NULL: none */
-    uint32_t work_items;    /* of run-kernel; 0: the device's choice */
-    const char **reports;   /* [n_reports] files to write */
+    /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
+    const char *device;
+    int64_t device_memory; /* of run and bench: bytes; 0: all that the device has */
+    const char *source;    /* of run-kernel: device program to write; NULL: none */
+    uint32_t work_items;   /* of run-kernel; 0: the device's choice */
+    const char **reports;  /* [n_reports] files to write */
     size_t n_reports, cap_reports;
     ot_gate_limits gate; /* of gate; its sizes are in max_peak, max_growth */
     int64_t max_peak, max_growth;
@@ -72,8 +77,9 @@ typedef struct ot_options {
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;
     bool json, quiet, verbose;
-    bool help, version, list_targets, list_runtimes, completion; /* answer one of them and do nothing else */
-    const char *help_topic;                                      /* of --help=TOPIC; NULL: none */
+    /* answer one of them and do nothing else */
+    bool help, version, list_targets, list_runtimes, completion;
+    const char *help_topic; /* of --help=TOPIC; NULL: none */
 } ot_options;
 
 /* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE
@@ -83,7 +89,8 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *diag, ot_options *o) 
 void ot_options_free(ot_options *o);
 /* o asks for an answer (--help and the like), not for work. */
 bool ot_options_ask(const ot_options *o);
-/* What --help asks for: an overview, or the options of a command or topic, in lines of 80 columns. OT_E_USAGE: there is no such topic. */
+/* What --help asks for: an overview, or the options of a command or topic, in lines of 80
+ * columns. OT_E_USAGE: there is no such topic. */
 ot_status ot_options_help(const ot_options *o, FILE *f, ot_diag *diag) OT_MUST_USE;
 /* A script for bash that completes commands, options and their values; made from the same table. */
 ot_status ot_options_completion(FILE *f) OT_MUST_USE;

@@ -1,8 +1,10 @@
 /* plan-memory: read one file, plan its buffers, write it back with offsets, and a map of them.
  *
- *   read --> kernel or table? --> plan --> check --> render in memory --> both outputs are written, sealed, published
+ *   read --> kernel or table? --> plan --> check --> render in memory --> both outputs are written,
+ *   sealed, published
  *
- * Nothing is written before everything is known, and everything is on the disk before anything is visible. */
+ * Nothing is written before everything is known, and everything is on the disk before anything
+ * is visible. */
 #include "plan_memory.h"
 
 #include "onnx/export/out_file.h"
@@ -28,7 +30,9 @@ typedef struct work {
 static void log_time(const work *w, const char *what, double since)
 {
     char took[32];
-    if (w->run->log) fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(ot_now() - since, took, sizeof took));
+    if (w->run->log)
+        fprintf(w->run->log, "onnx-tile: %-10s %s\n", what,
+                ot_format_seconds(ot_now() - since, took, sizeof took));
 }
 
 /* ---- kernel or table ---- */
@@ -41,9 +45,11 @@ static const char *const WORDS[] = {"a kernel", "a table", "a kernel in MLIR"};
 static bool begins_as_kernel(const work *w)
 {
     size_t k = 0;
-    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r'))) k++;
+    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r')))
+        k++;
     if (k < w->n_input && w->input[k] == '#') return true;
-    return w->n_input - k > 6 && memcmp(w->input + k, "kernel", 6) == 0 && (w->input[k + 6] == ' ' || w->input[k + 6] == '\t');
+    return w->n_input - k > 6 && memcmp(w->input + k, "kernel", 6) == 0 &&
+           (w->input[k + 6] == ' ' || w->input[k + 6] == '\t');
 }
 
 /* MLIR begins with a module, a function or one of its comments. */
@@ -51,7 +57,8 @@ static bool begins_as_mlir(const work *w)
 {
     static const char *const first[] = {"module", "func.func", "//"};
     size_t k = 0;
-    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r'))) k++;
+    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r')))
+        k++;
     for (size_t j = 0; j < sizeof first / sizeof *first; j++) {
         size_t n = strlen(first[j]);
         if (w->n_input - k > n && memcmp(w->input + k, first[j], n) == 0) return true;
@@ -72,8 +79,9 @@ static ot_status check_output_name(const work *w, kind is)
     const char *output = w->run->output;
     for (int k = 0; output && k < 3; k++)
         if (k != (int)is && ot_ends_with(output, ENDINGS[k]))
-            return ot_fail(w->d, OT_E_USAGE, "'%.300s' holds %s, so '%.300s' would, too: name it %s", w->path, WORDS[is], output,
-                           ENDINGS[is]);
+            return ot_fail(w->d, OT_E_USAGE,
+                           "'%.300s' holds %s, so '%.300s' would, too: name it %s", w->path,
+                           WORDS[is], output, ENDINGS[is]);
     return OT_OK;
 }
 
@@ -89,7 +97,9 @@ static ot_status check_table_options(const work *w)
                        : run->plan.part != OT_MEM_BOTH         ? "mem-plan-mode"
                        : run->analyse                          ? "analyse"
                                                                : NULL;
-    return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name, w->path) : OT_OK;
+    return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name,
+                          w->path)
+                : OT_OK;
 }
 
 /* ---- rendering ---- */
@@ -145,13 +155,18 @@ static ot_status use_plots(work *w, const ot_map_plot *plots, uint32_t n, const 
 
 static ot_map_plot plot_of(const ot_scope_plan *p, const char *title, const char *time)
 {
-    return (ot_map_plot){.title = title, .time = time, .height = p->height, .lower_bound = p->lower_bound, .capacity = p->capacity};
+    return (ot_map_plot){.title = title,
+                         .time = time,
+                         .height = p->height,
+                         .lower_bound = p->lower_bound,
+                         .capacity = p->capacity};
 }
 
 /* ---- tables ---- */
 
 /* One box for each stretch between gaps. */
-static ot_map_box *table_boxes(const ot_pack_file *f, const int64_t *offsets, ot_arena *a, uint32_t *count)
+static ot_map_box *table_boxes(const ot_pack_file *f, const int64_t *offsets, ot_arena *a,
+                               uint32_t *count)
 {
     size_t n = 0;
     for (uint32_t k = 0; k < f->problem.n; k++) n += 1 + (size_t)f->problem.items[k].n_gaps;
@@ -189,8 +204,10 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
 {
     const ot_mem_options *m = &w->run->plan;
     ot_memory_results *r = w->r;
-    const ot_pack_options o = {
-        .capacity = m->capacity, .time_limit = m->time_limit, .threads = m->threads, .rules = OT_PACK_RULES_ALL};
+    const ot_pack_options o = {.capacity = m->capacity,
+                               .time_limit = m->time_limit,
+                               .threads = m->threads,
+                               .rules = OT_PACK_RULES_ALL};
     int64_t *offsets = OT_NEW_N(f->arena, int64_t, f->problem.n);
     double start = ot_now();
 
@@ -204,8 +221,10 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
     if (f->n_windows > 0) {
         const char **warning = OT_NEW(r->arena, const char *);
         if (warning)
-            *warning = ot_format(r->arena, "%u gap%s that keep%s a part of the buffer counted as none: lower plans may exist",
-                                 f->n_windows, f->n_windows == 1 ? "" : "s", f->n_windows == 1 ? "s" : "");
+            *warning = ot_format(
+                r->arena,
+                "%u gap%s that keep%s a part of the buffer counted as none: lower plans may exist",
+                f->n_windows, f->n_windows == 1 ? "" : "s", f->n_windows == 1 ? "s" : "");
         if (!warning || !*warning) return ot_fail_nomem(w->d);
         r->warnings = warning;
         r->n_warnings = 1;
@@ -232,14 +251,16 @@ static ot_status run_table(work *w)
 /* Colour of a buffer: transfers first, since they are what a plan must not disturb. */
 static uint32_t pipe_kind(uint32_t pipes)
 {
-    static const ot_pipe order[] = {OT_PIPE_DMA_IN, OT_PIPE_DMA_OUT, OT_PIPE_CUBE, OT_PIPE_VECTOR, OT_PIPE_SCALAR};
+    static const ot_pipe order[] = {OT_PIPE_DMA_IN, OT_PIPE_DMA_OUT, OT_PIPE_CUBE, OT_PIPE_VECTOR,
+                                    OT_PIPE_SCALAR};
     for (size_t k = 0; k < sizeof order / sizeof *order; k++)
         if (pipes & 1u << order[k]) return 1 + order[k];
     return 0;
 }
 
 /* Boxes of one scope: each slot of each buffer while it is alive. NULL when memory ran out. */
-static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scope scope, ot_arena *a, uint32_t *count)
+static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scope scope,
+                               ot_arena *a, uint32_t *count)
 {
     const ot_lifetimes *l = p->lifetimes;
     size_t n = 0;
@@ -255,8 +276,9 @@ static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scop
             const char *label = p->multi[b] > 1 ? ot_format(a, "%s[%u]", name, slot) : name;
             if (!label) return NULL;
             for (uint32_t j = 0; j < u->n_live; j++)
-                boxes[(*count)++] = (ot_map_box){label,   u->live[j].lower,   u->live[j].upper, p->offsets[b][slot],
-                                                 u->size, pipe_kind(u->pipes)};
+                boxes[(*count)++] = (ot_map_box){
+                    label,   u->live[j].lower,   u->live[j].upper, p->offsets[b][slot],
+                    u->size, pipe_kind(u->pipes)};
         }
     }
     return boxes;
@@ -290,7 +312,9 @@ static ot_status render_kernel(work *w, const ot_kernel *k, const ot_mem_plan *p
         plots[s].boxes = scope_boxes(k, p, p->scopes[s].scope, a, &plots[s].n);
         if (!plots[s].boxes) return ot_fail_nomem(w->d);
     }
-    return use_plots(w, plots, p->n_scopes, ot_format(a, "%s: kernel %s on %s", base_name(w->path), k->name, w->r->target));
+    return use_plots(
+        w, plots, p->n_scopes,
+        ot_format(a, "%s: kernel %s on %s", base_name(w->path), k->name, w->r->target));
 }
 
 /* Facts of the plan, copied out of it. */
@@ -420,8 +444,12 @@ static ot_status run_mlir(work *w)
     ot_target t;
     double start = ot_now();
 
-    if (w->run->analyse) return ot_fail(w->d, OT_E_USAGE, "--analyse is for kernels as text: '%.300s' is MLIR", w->path);
-    if (w->run->n_sizes > 0) return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR", w->path);
+    if (w->run->analyse)
+        return ot_fail(w->d, OT_E_USAGE, "--analyse is for kernels as text: '%.300s' is MLIR",
+                       w->path);
+    if (w->run->n_sizes > 0)
+        return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR",
+                       w->path);
     OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->plan.part, w->d, &m));
     log_time(w, "parse", start);
     ot_status s = ot_kernel_target(ot_mlir_kernel(m), w->path, w->run->target, w->d, &t);
@@ -456,7 +484,8 @@ static ot_status write_outputs(work *w)
         text[n] = k ? &w->map : &w->plan;
         s = ot_out_open(&outs[n++], paths[k], w->r->arena, w->d);
     }
-    for (size_t k = 0; k < n && s == OT_OK; k++) ot_sink_put(&outs[k].sink, text[k]->bytes, text[k]->n);
+    for (size_t k = 0; k < n && s == OT_OK; k++)
+        ot_sink_put(&outs[k].sink, text[k]->bytes, text[k]->n);
     if (s == OT_OK) s = publish(outs, n);
     for (size_t k = 0; k < n; k++) ot_out_close(&outs[k]);
     if (n > 0 && s == OT_OK) log_time(w, "write", start);
@@ -484,7 +513,8 @@ ot_status ot_plan_memory(const ot_memory_run *run, ot_diag *d, ot_memory_results
         ot_arena_free(a);
         return ot_fail_nomem(d);
     }
-    work w = {.run = run, .d = d, .path = strcmp(run->path, "-") == 0 ? "stdin" : run->path, .r = r};
+    work w = {
+        .run = run, .d = d, .path = strcmp(run->path, "-") == 0 ? "stdin" : run->path, .r = r};
     r->arena = a;
     r->asked = run->plan.mode;
     r->file = ot_strdup(a, w.path);

@@ -1,9 +1,12 @@
-/* The command plan-memory: one file of buffers in, the same file with offsets out, and what there is to say about it.
+/* The command plan-memory: one file of buffers in, the same file with offsets out, and what
+ * there is to say about it.
  *
  *   .tk  --kernel/--> ot_kernel    --bufplan/--> offsets, one plan a scope --> .tk with offsets
- *   .mlir --mlir/--> ot_kernel   --bufplan/--> offsets, one plan a scope --> .mlir with pointer_cast
+ *   .mlir --mlir/--> ot_kernel   --bufplan/--> offsets, one plan a scope --> .mlir with
+ *                                pointer_cast
  *   .csv --csv.c----> ot_pack_file --bufplan/--> offsets, one memory       --> .csv with offsets
  *                                          `---> ot_memory_results --> table, JSON;  map --> .svg
+ *
  */
 #ifndef OT_PLAN_MEMORY_H
 #define OT_PLAN_MEMORY_H
@@ -12,7 +15,8 @@
 #include "report/facts/memory_results.h"
 
 typedef struct ot_memory_run {
-    const char *path;           /* "-": stdin; its kind is told by the name's end, else by the first word */
+    /* "-": stdin; its kind is told by the name's end, else by the first word */
+    const char *path;
     const char *output;         /* "-": stdout; NULL: nothing is written */
     const char *svg;            /* same, for the map */
     const char *target;         /* for kernels; NULL: the kernel's own, else host */
@@ -25,9 +29,11 @@ typedef struct ot_memory_run {
     FILE *log;           /* time of each step, one line each; NULL: silent */
 } ot_memory_run;
 
-/* Read, plan, check, write. Outputs appear whole or not at all, both or none. Fails: OT_E_INPUT (the file: "path:line: rule"),
- * OT_E_USAGE (options that are not for this kind of file, unknown target), OT_E_BUDGET (it does not fit, or no fit was found, and
- * which: with the smallest set of buffers that is too much), OT_E_SYSTEM, OT_E_NOMEM. *out is freed with ot_memory_results_free. */
+/* Read, plan, check, write. Outputs appear whole or not at all, both or none. Fails: OT_E_INPUT
+ * (the file: "path:line: rule"), OT_E_USAGE (options that are not for this kind of file, unknown
+ * target), OT_E_BUDGET (it does not fit, or no fit was found, and which: with the smallest set
+ * of buffers that is too much), OT_E_SYSTEM, OT_E_NOMEM. *out is freed with
+ * ot_memory_results_free. */
 ot_status ot_plan_memory(const ot_memory_run *run, ot_diag *d, ot_memory_results **out) OT_MUST_USE;
 
 #endif

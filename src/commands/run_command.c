@@ -1,8 +1,10 @@
 /* run: read a model and its inputs, run it, write its outputs.
  *
- *   import --> feed: given arrays are read, the others made up --> session --> run, run, ... --> files --> figures
+ *   import --> feed: given arrays are read, the others made up --> session --> run, run, ... -->
+ *   files --> figures
  *
  * Output files are all on the disk before the first is visible.
+ *
  */
 #include "run_command.h"
 
@@ -66,8 +68,10 @@ static ot_status run_all(work *w)
     const ot_run_request *r = w->r;
     ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed};
     OT_TRY(ot_model_device_open(r->device, r->device_memory, w->d, &w->on));
-    ot_session_options o = {
-        .place = ot_model_device_place(&w->on), .threads = r->threads, .reference = r->reference, .releases = true};
+    ot_session_options o = {.place = ot_model_device_place(&w->on),
+                            .threads = r->threads,
+                            .reference = r->reference,
+                            .releases = true};
     OT_TRY(ot_feed_new(w->m->graph, &f, w->a, w->d, &w->feed));
     OT_TRY(ot_measured_open(&w->x, w->m, &w->feed, &o, w->a, w->d));
     uint32_t n = r->repeat ? r->repeat : 1;
@@ -130,7 +134,8 @@ static ot_status write_outputs(work *w)
     size_t n;
     if (!w->r->output_dir) return OT_OK;
     if (mkdir(w->r->output_dir, 0777) != 0 && errno != EEXIST)
-        return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir, strerror(errno));
+        return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir,
+                       strerror(errno));
     OT_TRY(list_files(w, &files, &n));
     ot_out *outs = OT_NEW_N(w->a, ot_out, n + 1);
     return outs ? write_files(w, files, n, outs) : ot_fail_nomem(w->d);
@@ -191,7 +196,8 @@ static void print_nodes(const work *w, FILE *f)
     uint32_t n;
     const ot_node_time *t = ot_session_times(w->x.s, &n);
     for (uint32_t k = 0; k < n; k++)
-        fprintf(f, "node     %-10s %s %s\n", ot_format_seconds(t[k].seconds, took, sizeof took), t[k].op, t[k].name);
+        fprintf(f, "node     %-10s %s %s\n", ot_format_seconds(t[k].seconds, took, sizeof took),
+                t[k].op, t[k].name);
 }
 
 static void print_outputs(const work *w, FILE *f)
@@ -204,7 +210,8 @@ static void print_outputs(const work *w, FILE *f)
             continue;
         }
         fprintf(f, "%s [", ot_dtype_name(o->dtype));
-        for (uint32_t j = 0; j < o->rank; j++) fprintf(f, "%s%lld", j ? "," : "", (long long)o->dims[j]);
+        for (uint32_t j = 0; j < o->rank; j++)
+            fprintf(f, "%s%lld", j ? "," : "", (long long)o->dims[j]);
         fputs("]\n", f);
     }
 }
@@ -214,15 +221,17 @@ static void print_table(const work *w, const ot_session_figures *x, FILE *f)
     char a[32], b[32], c[32], e[32];
     fprintf(f, "time     %s least, %s median", ot_format_seconds(w->time.min, a, sizeof a),
             ot_format_seconds(w->time.p50, b, sizeof b));
-    fprintf(f, ", %s p90, %s p99 of %u\n", ot_format_seconds(w->time.p90, c, sizeof c), ot_format_seconds(w->time.p99, e, sizeof e),
-            w->x.n_runs);
-    fprintf(f, "memory   %s of values at the most, %s of them planned", ot_format_bytes((double)x->peak, a, sizeof a),
+    fprintf(f, ", %s p90, %s p99 of %u\n", ot_format_seconds(w->time.p90, c, sizeof c),
+            ot_format_seconds(w->time.p99, e, sizeof e), w->x.n_runs);
+    fprintf(f, "memory   %s of values at the most, %s of them planned",
+            ot_format_bytes((double)x->peak, a, sizeof a),
             ot_format_bytes((double)x->planned_peak, b, sizeof b));
     fprintf(f, "; weights %s; process %s\n", ot_format_bytes((double)x->weight_bytes, c, sizeof c),
             ot_format_bytes((double)ot_resident_peak(), e, sizeof e));
     if (w->on.dev) ot_model_device_print(&w->on, w->x.s, "", f);
     if (w->r->verbose) {
-        fprintf(f, "nodes    %u run, %u computed before; %u values not as planned\n", x->n_nodes, x->n_folded, x->n_mispredicted);
+        fprintf(f, "nodes    %u run, %u computed before; %u values not as planned\n", x->n_nodes,
+                x->n_folded, x->n_mispredicted);
         print_nodes(w, f);
     }
     print_outputs(w, f);

@@ -12,11 +12,13 @@ typedef struct ot_run_request {
     const char *model;          /* file, "-" for stdin; .ot is the text form */
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
-    const ot_shape_binding *shapes; /* [n_shapes] for inputs that are not given; free dimensions are 1 else */
+    /* [n_shapes] for inputs that are not given; free dimensions are 1 else */
+    const ot_shape_binding *shapes;
     size_t n_shapes;
     uint64_t seed;
-    const char *output_dir;    /* NULL: results are not written */
-    const char *device;        /* "opencl", "vulkan:1" and the like; NULL or "cpu": the engine itself */
+    const char *output_dir; /* NULL: results are not written */
+    /* "opencl", "vulkan:1" and the like; NULL or "cpu": the engine itself */
+    const char *device;
     int64_t device_memory;     /* bytes that the model may take of it; 0: all */
     const char *trace;         /* file for a Chrome trace of one more run; NULL: none */
     uint32_t repeat;           /* 0: once */
@@ -27,8 +29,9 @@ typedef struct ot_run_request {
 } ot_run_request;
 
 #ifdef OT_ENGINE
-/* Run the model and say so on stdout. Results appear whole or not at all, all or none. Fails: OT_E_INPUT (the model, an input's
- * file, an operator that the engine does not have), OT_E_USAGE (an input that the model does not have), OT_E_SYSTEM, OT_E_NOMEM. */
+/* Run the model and say so on stdout. Results appear whole or not at all, all or none. Fails:
+ * OT_E_INPUT (the model, an input's file, an operator that the engine does not have), OT_E_USAGE
+ * (an input that the model does not have), OT_E_SYSTEM, OT_E_NOMEM. */
 ot_status ot_run_command(const ot_run_request *r, ot_diag *d) OT_MUST_USE;
 #else
 static inline ot_status ot_run_command(const ot_run_request *r, ot_diag *d)

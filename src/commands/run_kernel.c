@@ -19,10 +19,11 @@ typedef struct work {
     ot_mem_text m;
     ot_kernel *k;
     ot_mem_plan *plan;
-    ot_nd *read;                  /* [n_inputs] */
-    ot_krun_array *inputs;        /* [n_inputs] of the same memory */
-    ot_krun_result *x;            /* of the interpreter */
-    ot_kd_result *device;         /* of a device: one of the two, or neither where only the source was wanted */
+    ot_nd *read;           /* [n_inputs] */
+    ot_krun_array *inputs; /* [n_inputs] of the same memory */
+    ot_krun_result *x;     /* of the interpreter */
+    /* of a device: one of the two, or neither where only the source was wanted */
+    ot_kd_result *device;
     ot_kd_facts facts;            /* of the device, */
     uint32_t items;               /* and of its work-groups */
     const ot_krun_array *outputs; /* [n_outputs] of the one that ran */
@@ -74,8 +75,10 @@ static ot_status read_inputs(work *w)
         ot_krun_array *to = &w->inputs[k];
         OT_TRY(ot_npy_read(in->file, w->d, a));
         if (a->rank > OT_TK_RANK_MAX || !a->data)
-            return ot_fail(w->d, OT_E_INPUT, "'%.300s' has more than %d dimensions, or no numbers", in->file, OT_TK_RANK_MAX);
-        *to = (ot_krun_array){.name = in->name, .dtype = type_name(a->dtype), .rank = a->rank, .data = a->data};
+            return ot_fail(w->d, OT_E_INPUT, "'%.300s' has more than %d dimensions, or no numbers",
+                           in->file, OT_TK_RANK_MAX);
+        *to = (ot_krun_array){
+            .name = in->name, .dtype = type_name(a->dtype), .rank = a->rank, .data = a->data};
         const ot_tk_value *x = param_of(w, in->name);
         if (x && strcmp(x->dtype, "bf16") == 0 && a->dtype == OT_U16) to->dtype = "bf16";
         for (uint32_t d = 0; d < a->rank; d++) to->dims[d] = a->dims[d];
@@ -95,7 +98,8 @@ static ot_status find_sizes(work *w, ot_tk_binding **out, uint32_t *n)
         const ot_tk_value *x = param_of(w, w->inputs[i].name);
         for (uint32_t d = 0; x && d < x->rank && x->rank == w->inputs[i].rank; d++) {
             bool known = !x->sizes[d];
-            for (size_t j = 0; j < count && !known; j++) known = strcmp((*out)[j].name, x->sizes[d]) == 0;
+            for (size_t j = 0; j < count && !known; j++)
+                known = strcmp((*out)[j].name, x->sizes[d]) == 0;
             if (known) continue;
             ot_tk_binding b = {ot_strdup(w->a, x->sizes[d]), w->inputs[i].dims[d]};
             if (!b.name || !OT_PUSH(w->a, *out, count, cap, b)) return ot_fail_nomem(w->d);
@@ -112,7 +116,8 @@ static ot_status plan(work *w)
     ot_target t;
     OT_TRY(ot_kernel_target(w->k, w->path, w->r->target, w->d, &t));
     ot_status s = find_sizes(w, &sizes, &n_sizes);
-    w->m = (ot_mem_text){.path = w->path, .text = w->text, .n = w->n_text, .target = &t, .options = &w->r->plan};
+    w->m = (ot_mem_text){
+        .path = w->path, .text = w->text, .n = w->n_text, .target = &t, .options = &w->r->plan};
     w->m.given = sizes;
     w->m.n_given = n_sizes;
     ot_kernel_free(w->k);
@@ -130,8 +135,8 @@ static ot_status load(work *w)
 
 static ot_status run_on_device(work *w)
 {
-    OT_TRY(ot_kernel_device_run(&w->r->on, w->k, w->path, w->plan, w->inputs, (uint32_t)w->r->n_inputs, w->d, &w->facts, &w->items,
-                                &w->device));
+    OT_TRY(ot_kernel_device_run(&w->r->on, w->k, w->path, w->plan, w->inputs,
+                                (uint32_t)w->r->n_inputs, w->d, &w->facts, &w->items, &w->device));
     if (!w->device) return OT_OK;
     w->outputs = w->device->outputs;
     w->n_outputs = w->device->n_outputs;
@@ -151,7 +156,10 @@ static ot_status interpret(work *w)
 }
 
 /* A source alone is written without a run: nobody asked for results, unless a device is named. */
-static ot_status run(work *w) { return w->r->on.source || ot_kernel_device_wanted(&w->r->on) ? run_on_device(w) : interpret(w); }
+static ot_status run(work *w)
+{
+    return w->r->on.source || ot_kernel_device_wanted(&w->r->on) ? run_on_device(w) : interpret(w);
+}
 
 /* ---- writing ---- */
 
@@ -178,7 +186,8 @@ static ot_status write_outputs(const work *w)
     ot_status s = OT_OK;
     if (!w->r->output_dir || !w->outputs) return OT_OK;
     if (mkdir(w->r->output_dir, 0777) != 0 && errno != EEXIST)
-        return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir, strerror(errno));
+        return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir,
+                       strerror(errno));
     ot_out *outs = OT_NEW_N(w->a, ot_out, n + 1u);
     if (!outs) return ot_fail_nomem(w->d);
     for (; opened < n && s == OT_OK; opened++) {
@@ -213,17 +222,20 @@ static void print_outputs(const work *w)
     for (uint32_t k = 0; k < w->n_outputs; k++) {
         const ot_krun_array *o = &w->outputs[k];
         printf("output   %s: %s [", o->name, o->dtype);
-        for (uint32_t d = 0; d < o->rank; d++) printf("%s%lld", d ? "," : "", (long long)o->dims[d]);
+        for (uint32_t d = 0; d < o->rank; d++)
+            printf("%s%lld", d ? "," : "", (long long)o->dims[d]);
         fputs("]", stdout);
-        if (w->x && w->x->unwritten[k] > 0) printf(", %lld bytes of it never written: 0 there", (long long)w->x->unwritten[k]);
+        if (w->x && w->x->unwritten[k] > 0)
+            printf(", %lld bytes of it never written: 0 there", (long long)w->x->unwritten[k]);
         fputc('\n', stdout);
     }
 }
 
 static void print_device(const work *w)
 {
-    printf("device   %s: %lld work-group%s of %u items, %.6f s\n", w->facts.name, (long long)w->device->n_groups,
-           w->device->n_groups == 1 ? "" : "s", w->items, w->device->seconds);
+    printf("device   %s: %lld work-group%s of %u items, %.6f s\n", w->facts.name,
+           (long long)w->device->n_groups, w->device->n_groups == 1 ? "" : "s", w->items,
+           w->device->seconds);
 }
 
 static void print_stats(const work *w)
@@ -234,17 +246,19 @@ static void print_stats(const work *w)
     if (!x) return;
     printf("run      %lld statements\n", (long long)x->steps);
     for (uint32_t k = 0; k < x->n_scopes; k++)
-        printf("memory   %-10s peak %lld, freed %lld, still allocated %lld bytes; planned in %lld\n",
-               ot_scope_name(x->scopes[k].scope), (long long)x->scopes[k].peak, (long long)x->scopes[k].freed,
-               (long long)x->scopes[k].allocated, (long long)x->scopes[k].height);
+        printf(
+            "memory   %-10s peak %lld, freed %lld, still allocated %lld bytes; planned in %lld\n",
+            ot_scope_name(x->scopes[k].scope), (long long)x->scopes[k].peak,
+            (long long)x->scopes[k].freed, (long long)x->scopes[k].allocated,
+            (long long)x->scopes[k].height);
     for (int p = 0; p < OT_PIPE_COUNT; p++)
         if (x->pipes[p].operations > 0)
-            printf("pipe     %-10s %lld operations, %lld bytes\n", ot_pipe_name((ot_pipe)p), (long long)x->pipes[p].operations,
-                   (long long)x->pipes[p].bytes);
+            printf("pipe     %-10s %lld operations, %lld bytes\n", ot_pipe_name((ot_pipe)p),
+                   (long long)x->pipes[p].operations, (long long)x->pipes[p].bytes);
     for (uint32_t k = 0; k < x->n_leaks; k++) {
         const ot_tk_value *v = &w->k->values[x->leaks[k].value];
-        printf("leak     line %u: '%s' (%lld bytes of %s) is never freed\n", v->line, v->name, (long long)x->leaks[k].bytes,
-               ot_scope_name(v->scope));
+        printf("leak     line %u: '%s' (%lld bytes of %s) is never freed\n", v->line, v->name,
+               (long long)x->leaks[k].bytes, ot_scope_name(v->scope));
     }
 }
 
@@ -343,7 +357,8 @@ static ot_status all(work *w)
 
 ot_status ot_run_kernel(const ot_kernel_request *r, ot_diag *d)
 {
-    work w = {.r = r, .d = d, .a = ot_arena_new(), .path = strcmp(r->path, "-") == 0 ? "stdin" : r->path};
+    work w = {
+        .r = r, .d = d, .a = ot_arena_new(), .path = strcmp(r->path, "-") == 0 ? "stdin" : r->path};
     ot_status s = w.a ? all(&w) : ot_fail_nomem(d);
     ot_krun_free(w.x);
     ot_kd_free(w.device);

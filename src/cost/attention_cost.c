@@ -1,15 +1,19 @@
-/* Cost model, attention written out in nodes (fusion/attention_group.c): the engine runs it as one step.
+/* Cost model, attention written out in nodes (fusion/attention_group.c): the engine runs it as
+ * one step.
  *
  *   Q, K --> MatMul --> Mul, Div by a number --> Add (mask) --> Softmax --> MatMul <-- V
  *            head       [ values in between are never stored: bytes 0 ]      tail
  *
- * The head's position stands for the group, as with element-wise chains; it runs where the tail stands. No region may cut
- * through it, and all of it runs tiled or none: otherwise scores would be stored. Queries are taken 16 at a time, so a tile of 20
- * takes as long as one of 32; K and V are packed anew for each block of panels, and so in each tile.
+ * The head's position stands for the group, as with element-wise chains; it runs where the tail
+ * stands. No region may cut through it, and all of it runs tiled or none: otherwise scores would
+ * be stored. Queries are taken 16 at a time, so a tile of 20 takes as long as one of 32; K and V
+ * are packed anew for each block of panels, and so in each tile.
  *
- * Transposes of operands and of the result stay nodes of their own, between which regions may begin and end, but move nothing. Where a
- * region takes the attention without them they are copies after all: that is not counted (at most half a percent of the predicted
- * time of a ViT with 4096 tokens).
+ * Transposes of operands and of the result stay nodes of their own, between which regions may
+ * begin and end, but move nothing. Where a region takes the attention without them they are
+ * copies after all: that is not counted (at most half a percent of the predicted time of a ViT
+ * with 4096 tokens).
+ *
  */
 #include "cost.h"
 
@@ -21,7 +25,8 @@ static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes
 static void live_until(ot_seq *s, const ot_node *n, uint32_t end)
 {
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && s->act[n->in[k]]) s->last[n->in[k]] = s->last[n->in[k]] > end ? s->last[n->in[k]] : end;
+        if (n->in[k] != OT_NONE && s->act[n->in[k]])
+            s->last[n->in[k]] = s->last[n->in[k]] > end ? s->last[n->in[k]] : end;
 }
 
 void ot_cost_attention_merge(ot_seq *s, const ot_group *x)
@@ -48,7 +53,8 @@ void ot_cost_attention_merge(ot_seq *s, const ot_group *x)
     for (uint32_t b = head + 1; b <= tail; b++) s->inside[b] = true;
 }
 
-double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims, double compute)
+double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut,
+                         uint32_t n_dims, double compute)
 {
     const ot_node *n = node_at(s, p);
     const ot_value *y = &s->g->values[n->out[0]];
@@ -60,12 +66,14 @@ double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const 
         else
             others *= cut[d].made / cut[d].tiles;
     }
-    int64_t rows = ot_max(1, (int64_t)(queries + 0.5)), panels = ot_ceil_div(rows, OT_ATTENTION_PANEL);
+    int64_t rows = ot_max(1, (int64_t)(queries + 0.5)),
+            panels = ot_ceil_div(rows, OT_ATTENTION_PANEL);
     compute *= (double)(panels * OT_ATTENTION_PANEL) / (double)rows;
     if (ot_op_cost(n->op) != OT_COST_GEMM) return compute;
     const ot_node *last = node_at(s, s->tail[p]), *first = node_at(s, s->head[p]);
     const ot_value *q = &s->g->values[first->in[0]], *v = &s->g->values[last->in[1]];
     int64_t most = ot_attention_panels(q->dims[q->rank - 1], v->dims[v->rank - 1]);
     double blocks = tiles * (double)ot_ceil_div(panels, most);
-    return compute + blocks * others * (double)s->bytes[n->in[1]] * t->runtime->attention_pack / t->bw_slow;
+    return compute +
+           blocks * others * (double)s->bytes[n->in[1]] * t->runtime->attention_pack / t->bw_slow;
 }

@@ -1,10 +1,12 @@
-/* Cost model, what the target's runtime merges: the groups of the recogniser (fusion/fusion.h) as tables of a sequence.
+/* Cost model, what the target's runtime merges: the groups of the recogniser (fusion/fusion.h)
+ * as tables of a sequence.
  *
  *   group    [Conv BN Relu]  Add  [Mul Sigmoid]
  *   head      0    0  0      3     4   4             position of the group's first node
  *   fused     -    x  x      -     -   x
  *
  * A place of the recogniser is a position of the sequence; the runtime's rules say what is merged.
+ *
  */
 #include "cost.h"
 
@@ -118,14 +120,16 @@ static void merge(ot_seq *s, seq_view *x, const ot_group *group)
 }
 
 /* Chains, and what quantizers leave when everybody who reads their tensors is known. */
-static ot_status merge_chains(ot_seq *s, seq_view *x, const ot_group_view *v, const ot_group_rules *rules)
+static ot_status merge_chains(ot_seq *s, seq_view *x, const ot_group_view *v,
+                              const ot_group_rules *rules)
 {
     ot_group_list chains;
     bool *chained = OT_NEW_N(s->arena, bool, s->n + 1u);
     if (!chained) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_group_chains(v, rules, s->arena, s->g->model->diag, &chains));
     for (uint32_t k = 0; k < chains.n; k++)
-        for (uint32_t j = 0; j < chains.groups[k].n; j++) chained[chains.groups[k].parts[j].place] = true;
+        for (uint32_t j = 0; j < chains.groups[k].n; j++)
+            chained[chains.groups[k].parts[j].place] = true;
     for (uint32_t k = 0; k < chains.n; k++) merge(s, x, &chains.groups[k]);
     ot_cost_quantizers_fill(s, v, chained);
     return OT_OK;
@@ -143,8 +147,10 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
     }
     if (!rules) return OT_OK;
     if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
-    const ot_group_view v = {&x,    s->g,   s->n,      node_at,  operands, readers,
-                             maker, origin, has_static_shape, is_const, shape,    has_more_outputs};
+    const ot_group_view v = {&x,       s->g,     s->n,
+                             node_at,  operands, readers,
+                             maker,    origin,   has_static_shape,
+                             is_const, shape,    has_more_outputs};
     for (uint32_t p = 0; p < s->n; p++) {
         ot_bytes_group bytes;
         if (!ot_group_bytes(&v, rules, p, &bytes)) continue;
@@ -159,7 +165,8 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
         ot_attention_group attention;
         if (!ot_group_attention(&v, rules, p, &attention)) continue;
         ot_cost_attention_merge(s, &attention.group);
-        for (uint32_t k = 0; k < attention.group.n; k++) x.taken[attention.group.parts[k].place] = true;
+        for (uint32_t k = 0; k < attention.group.n; k++)
+            x.taken[attention.group.parts[k].place] = true;
     }
     for (uint32_t p = 0; p < s->n; p++) {
         ot_group group;

@@ -1,7 +1,10 @@
-/* From the totals of an interval to a choice: which output form would be cheapest, what it costs, what it holds.
+/* From the totals of an interval to a choice: which output form would be cheapest, what it
+ * costs, what it holds.
  *
- * Three tilings compete for every pair of tile counts: exact windows written out or peeled, a zero-copy Scan where windows do
- * not overlap, and one window size for all tiles, which computes more but never crops inside.
+ * Three tilings compete for every pair of tile counts: exact windows written out or peeled, a
+ * zero-copy Scan where windows do not overlap, and one window size for all tiles, which computes
+ * more but never crops inside.
+ *
  */
 #include "interval_figures.h"
 
@@ -28,18 +31,22 @@ static bool overlaps(const ot_trial *tr, const pair *p)
 }
 
 /* Forms this tiling can probably take; the rewriter has the last word. */
-static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, const ot_totals *w, double *time,
-                             double *traffic, int64_t *stitch)
+static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x,
+                             const ot_totals *w, double *time, double *traffic, int64_t *stitch)
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
-    bool scan_ok = tr->n_dims < 3 && tr->border.outermost && tr->s->g->model->opset >= 9 && !overlaps(tr, p);
+    bool scan_ok = tr->n_dims < 3 && tr->border.outermost && tr->s->g->model->opset >= 9 &&
+                   !overlaps(tr, p);
     if (tr->n_dims == 2) scan_ok = scan_ok && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
     double best_time = 0;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WHILE; f++) {
         if (!ot_runtime_takes(tr->t->runtime, f)) continue;
-        if (f == OT_FORM_STREAM || (f == OT_FORM_SCAN && !scan_ok)) continue; /* streams have a search of their own */
-        if (f == OT_FORM_UNROLLED && (x->tiles * tr->n_in > 1200 || !ot_runtime_writes_out(tr->t->runtime, x->tiles))) continue;
+        /* streams have a search of their own */
+        if (f == OT_FORM_STREAM || (f == OT_FORM_SCAN && !scan_ok)) continue;
+        if (f == OT_FORM_UNROLLED &&
+            (x->tiles * tr->n_in > 1200 || !ot_runtime_writes_out(tr->t->runtime, x->tiles)))
+            continue;
         double t, tr_bytes;
         int64_t st;
         if (f == OT_FORM_WINDOW && !w) continue;
@@ -47,7 +54,9 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
         ot_form_cost(tr->t, y, f, &t, &tr_bytes, &st);
         st += y->ws; /* all that the region holds */
         bool leaner = st < *stitch && t < best_time * 1.05;
-        if (best != OT_FORM_NONE && !(tr->o->goal == OT_GOAL_MEMORY ? leaner || t < best_time * 0.95 : t < best_time)) continue;
+        if (best != OT_FORM_NONE &&
+            !(tr->o->goal == OT_GOAL_MEMORY ? leaner || t < best_time * 0.95 : t < best_time))
+            continue;
         best = f;
         best_time = t;
         *time = t;
@@ -57,8 +66,8 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     return best;
 }
 
-/* The same tiling with one window size for all tiles, an approximation: the region's inputs say how much longer than whole nodes'
- * share the windows are. False when there is none. */
+/* The same tiling with one window size for all tiles, an approximation: the region's inputs say
+ * how much longer than whole nodes' share the windows are. False when there is none. */
 static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x, ot_totals *w)
 {
     double scale = 1;
@@ -85,8 +94,8 @@ static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x,
     return true;
 }
 
-/* Classes of alike tiles, about: tiles in the middle, and on either side those whose windows reach over the border at some
- * depth of the chain. */
+/* Classes of alike tiles, about: tiles in the middle, and on either side those whose windows
+ * reach over the border at some depth of the chain. */
 static double kinds_of(const ot_trial *tr, const pair *p)
 {
     double kinds = 1;
@@ -98,7 +107,8 @@ static double kinds_of(const ot_trial *tr, const pair *p)
             int8_t axis = ot_walk_axis(tr->w, v, d);
             if (axis < 0) continue;
             ot_win middle = x->value[v].at[x->n_at - 1].hull;
-            double need = (double)(middle.hi - middle.lo) * extent / (double)tr->s->g->values[v].dims[axis];
+            double need = (double)(middle.hi - middle.lo) * extent /
+                          (double)tr->s->g->values[v].dims[axis];
             reach = fmax(reach, (need - (double)x->tile) / 2);
         }
         kinds *= fmin(x->n, 1 + 2 * ceil(reach / (double)x->tile - 1e-9));
@@ -111,14 +121,16 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     const pair *p = &tr->pairs[k];
     if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
     for (uint32_t j = 0; j < tr->n_pending; j++)
-        if (tr->t->runtime->int8_groups && ot_value_is_dequantized(tr->s->g, tr->pending[j])) return false;
+        if (tr->t->runtime->int8_groups && ot_value_is_dequantized(tr->s->g, tr->pending[j]))
+            return false;
     const ot_seq *s = tr->s;
     ot_totals x;
     if (ot_runtime_in_classes(tr->t->runtime) && kinds_of(tr, p) > OT_CLASSES_MAX) return false;
     ot_trial_totals(tr, p, &x);
     const ot_value *sink = &s->g->values[tr->w->sink];
     bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
-    if (ot_target_hard_limit(tr->t) && x.ws > tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
+    /* a scratchpad is a hard limit */
+    if (ot_target_hard_limit(tr->t) && x.ws > tr->t->fast_bytes) return false;
     double time = 0, traffic = 0;
     int64_t stitch = 0;
     ot_totals w;
@@ -140,7 +152,8 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     c->n_in = tr->n_in;
     int64_t outside = tr->outside_live;
     for (uint32_t j = 0; j < tr->n_pending && outside > 0; j++)
-        if (s->act[tr->pending[j]] && s->def[tr->pending[j]] != OT_NONE) outside += s->held[tr->pending[j]];
+        if (s->act[tr->pending[j]] && s->def[tr->pending[j]] != OT_NONE)
+            outside += s->held[tr->pending[j]];
     c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch, outside);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
     c->tiles = (uint32_t)x.tiles;

@@ -1,24 +1,29 @@
-/* Trial tilings: while a walk goes down the sequence, keep for every tile count of every dim the windows of three tiles
- * (first, middle, last) and from them the totals of the interval seen so far. One visit costs a handful of window
- * computations; nothing is computed again when the interval grows.
+/* Trial tilings: while a walk goes down the sequence, keep for every tile count of every dim the
+ * windows of three tiles (first, middle, last) and from them the totals of the interval seen so
+ * far. One visit costs a handful of window computations; nothing is computed again when the
+ * interval grows.
  *
  *   dim 0: counts 2 4 8 ...   \
  *                              pairs (c0, c1): time, working set, traffic
  *   dim 1: counts 2 4 8 ...   /
  *
- * Tiles, nodes and values go through the accumulator that exact figures use (tile_totals.h); the three tiles weigh 1, n-2 and 1.
- * So both agree where the tiles in between are alike, but for
- *   - the working set: what the region reads from outside counts from the start of a tile, not from its first reader, since a node
- *     that makes it may still join; where a node wants more of a value than those behind it, of these only the place where most is
+ * Tiles, nodes and values go through the accumulator that exact figures use (tile_totals.h); the
+ * three tiles weigh 1, n-2 and 1. So both agree where the tiles in between are alike, but for
+ *   - the working set: what the region reads from outside counts from the start of a tile, not from
+ *   its first reader, since a node
+ *     that makes it may still join; where a node wants more of a value than those behind it, of
+ *     these only the place where most is
  *     live is weighed again;
  *   - form scan, which holds no windows of its inputs on a cache;
  *   - form window, whose equal windows are scaled from the whole nodes (interval_choice.c).
+ *
  */
 #include "interval_figures.h"
 
 #include "ops/quirks.h"
 
-static bool alloc_count(ot_arena *a, uint32_t n_values, uint32_t max_in, uint32_t max_out, dim_count *x)
+static bool alloc_count(ot_arena *a, uint32_t n_values, uint32_t max_in, uint32_t max_out,
+                        dim_count *x)
 {
     x->value = OT_NEW_N(a, value_cut, n_values + 1u);
     x->seen = OT_NEW_N(a, uint32_t, n_values + 1u);
@@ -48,10 +53,11 @@ ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_option
     tr->scratch = OT_NEW_N(a, ot_win, max_in + 1u);
     tr->later = OT_NEW_N(a, bool, max_in + 1u);
     tr->bytes = OT_NEW_N(a, double, (size_t)max_in + max_out + 1u);
-    tr->pending = OT_NEW_N(a, ot_id, n_values + 1u); /* each value once: they never grow in a walk */
+    /* each value once: they never grow in a walk */
+    tr->pending = OT_NEW_N(a, ot_id, n_values + 1u);
     tr->whole = OT_NEW_N(a, ot_id, n_values + 1u);
-    bool ok = tr->pairs && tr->is_pending && tr->pending_at && tr->whole_in && tr->scratch && tr->later && tr->bytes &&
-              tr->pending && tr->whole;
+    bool ok = tr->pairs && tr->is_pending && tr->pending_at && tr->whole_in && tr->scratch &&
+              tr->later && tr->bytes && tr->pending && tr->whole;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
         for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++)
             ok = ok && alloc_count(a, n_values, max_in, max_out, &tr->dim[d][c]);
@@ -72,7 +78,8 @@ static void fill_count(dim_count *x, int64_t extent, int64_t tile)
     x->weight[2] = x->n > 2 ? x->n - 2 : 0;
 }
 
-void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *axes, uint32_t n_dims)
+void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *axes,
+                    uint32_t n_dims)
 {
     for (uint32_t k = 0; k < tr->n_pending; k++) tr->is_pending[tr->pending[k]] = false;
     for (uint32_t k = 0; k < tr->n_whole; k++) tr->whole_in[tr->whole[k]] = 0;
@@ -96,7 +103,8 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
         int64_t tiles[OT_COUNTS_MAX];
         int64_t extent = sink->dims[axes[d]];
         uint32_t limit = n_dims == 1 ? OT_COUNTS_MAX : n_dims == 2 ? COUNTS_2D : COUNTS_3D;
-        if (n_dims == 3 && d == 0) { /* three dims are for what two cannot fit: one element of the outer axis */
+        /* three dims are for what two cannot fit: one element of the outer axis */
+        if (n_dims == 3 && d == 0) {
             tiles[0] = 1;
             tr->n_counts[d] = 1;
         } else if (tr->s->g->model->dynamic_dims) {
@@ -109,15 +117,18 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->n_pairs = 0;
     for (uint32_t i = 0; i < tr->n_counts[0]; i++)
         for (uint32_t j = 0; j < (n_dims > 1 ? tr->n_counts[1] : 1u); j++)
-            for (uint32_t k = 0; k < (n_dims > 2 ? tr->n_counts[2] : 1u); k++) tr->pairs[tr->n_pairs++] = (pair){.c = {i, j, k}};
+            for (uint32_t k = 0; k < (n_dims > 2 ? tr->n_counts[2] : 1u); k++)
+                tr->pairs[tr->n_pairs++] = (pair){.c = {i, j, k}};
 }
 
 /* Piece of value v (extent e on its cut axis) that tile k of count x owns. */
 static ot_win piece_of(const dim_count *x, int64_t sink_extent, int64_t e, uint32_t k)
 {
     int64_t b0 = ot_min(sink_extent, (int64_t)k * x->tile), b1 = ot_min(sink_extent, b0 + x->tile);
-    /* Same rule as ot_tile_windows_get; extents are small enough for the product (checked on import). */
-    ot_win w = {(int64_t)((__int128)b0 * e / sink_extent), (int64_t)((__int128)b1 * e / sink_extent)};
+    /* Same rule as ot_tile_windows_get; extents are small enough for the product (checked on
+     * import). */
+    ot_win w = {(int64_t)((__int128)b0 * e / sink_extent),
+                (int64_t)((__int128)b1 * e / sink_extent)};
     return w;
 }
 
@@ -142,8 +153,10 @@ static value_cut *touch(ot_trial *tr, dim_count *x, ot_id v)
     return &x->value[v];
 }
 
-/* Operand k of the node, which is cut or whose whole axis is read although others cut it, in a sample with windows t. */
-static void read_window(ot_trial *tr, dim_count *x, const ot_node *n, uint32_t d, uint32_t k, uint32_t sample, const ot_op_tile *t)
+/* Operand k of the node, which is cut or whose whole axis is read although others cut it, in a
+ * sample with windows t. */
+static void read_window(ot_trial *tr, dim_count *x, const ot_node *n, uint32_t d, uint32_t k,
+                        uint32_t sample, const ot_op_tile *t)
 {
     const ot_id v = n->in[k];
     int8_t axis = ot_walk_axis(tr->w, v, d);
@@ -152,7 +165,8 @@ static void read_window(ot_trial *tr, dim_count *x, const ot_node *n, uint32_t d
     bool whole = tr->whole_in[v] >> d & 1;
     ot_win win = whole ? (ot_win){0, tr->s->g->values[v].dims[axis]} : t->in[k];
     if (whole) c->crop += (double)ot_wanted_add(&c->at[sample], win) * x->weight[sample];
-    if (tr->w->in_axis[d][k] >= 0) c->crop += (double)ot_wanted_add(&c->at[sample], t->in[k]) * x->weight[sample];
+    if (tr->w->in_axis[d][k] >= 0)
+        c->crop += (double)ot_wanted_add(&c->at[sample], t->in[k]) * x->weight[sample];
 }
 
 /* Extents of v after its windows changed. */
@@ -163,24 +177,29 @@ static void measure(ot_trial *tr, dim_count *x, ot_id v, uint32_t d)
     c->e.sum = axis < 0 ? x->n : 0;
     c->e.max = axis < 0 ? 1 : 0;
     if (axis < 0) return;
-    for (uint32_t k = 0; k < x->n_at; k++) ot_extents_add(&c->e, c->at[k].hull.hi - c->at[k].hull.lo, x->weight[k]);
+    for (uint32_t k = 0; k < x->n_at; k++)
+        ot_extents_add(&c->e, c->at[k].hull.hi - c->at[k].hull.lo, x->weight[k]);
     c->e.crop = c->crop;
     ot_extents_finish(&c->e, tr->s->g->values[v].dims[axis]);
     if (ot_extents_overlap(&c->e)) x->overlap = true;
 }
 
-/* Windows of a sample of a node that reduces its input along d: every tile takes its share, and must have one. */
-static bool sum_window(const ot_trial *tr, const ot_node *n, uint32_t d, const dim_count *x, uint32_t sample, ot_op_tile *t)
+/* Windows of a sample of a node that reduces its input along d: every tile takes its share, and
+ * must have one. */
+static bool sum_window(const ot_trial *tr, const ot_node *n, uint32_t d, const dim_count *x,
+                       uint32_t sample, ot_op_tile *t)
 {
     int64_t extent = tr->s->g->values[n->in[0]].dims[tr->w->in_axis[d][0]];
-    t->made = piece_of(x, tr->s->g->values[tr->w->sink].dims[tr->w->sink_axis[d]], extent, x->at[sample]);
+    t->made = piece_of(x, tr->s->g->values[tr->w->sink].dims[tr->w->sink_axis[d]], extent,
+                       x->at[sample]);
     memset(t->in, 0, n->n_in * sizeof *t->in);
     t->in[0] = t->made;
     return t->made.lo < t->made.hi;
 }
 
 /* Windows of a sample of a node; t->made empty: nobody wants anything of it there. */
-static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const dim_count *x, uint32_t sample, ot_op_tile *t)
+static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const dim_count *x,
+                       uint32_t sample, ot_op_tile *t)
 {
     const ot_graph *g = tr->s->g;
     const ot_walk *w = tr->w;
@@ -191,9 +210,11 @@ static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const d
         if (x->seen[v] == tr->epoch) widen(&t->need, x->value[v].at[sample].hull);
         int8_t axis = ot_walk_axis(w, v, d);
         if (axis >= 0 && ot_walk_escapes(w, v))
-            widen(&t->need, piece_of(x, g->values[w->sink].dims[w->sink_axis[d]], g->values[v].dims[axis], x->at[sample]));
+            widen(&t->need, piece_of(x, g->values[w->sink].dims[w->sink_axis[d]],
+                                     g->values[v].dims[axis], x->at[sample]));
     }
-    return t->need.lo >= t->need.hi || ot_access_window(g, n, w->lead_out, (uint32_t)w->lead_axis[d], t, &why);
+    return t->need.lo >= t->need.hi ||
+           ot_access_window(g, n, w->lead_out, (uint32_t)w->lead_axis[d], t, &why);
 }
 
 /* Windows of one node for one count. */
@@ -203,7 +224,8 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     const int8_t *in_axis = w->in_axis[d];
     const bool sum = w->lead_axis[d] == OT_AX_SUM;
     const ot_graph *g = tr->s->g;
-    if (sum && (double)x->tile * (double)g->values[n->in[0]].dims[in_axis[0]] < (double)g->values[w->sink].dims[w->sink_axis[d]])
+    if (sum && (double)x->tile * (double)g->values[n->in[0]].dims[in_axis[0]] <
+                   (double)g->values[w->sink].dims[w->sink_axis[d]])
         return false;
     ot_node_cut_start(&x->node, n, w->lead_axis[d], in_axis, x->n);
     for (uint32_t k = 0; k < x->n_at; k++) {
@@ -223,7 +245,8 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     }
     ot_node_cut_finish(&x->node, g, n, w->lead_out, in_axis);
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || in_axis[i] >= 0)) measure(tr, x, n->in[i], d);
+        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || in_axis[i] >= 0))
+            measure(tr, x, n->in[i], d);
     for (uint32_t o = 0; o < n->n_out; o++) {
         if (n->out[o] == OT_NONE) continue;
         measure(tr, x, n->out[o], d);
@@ -244,7 +267,8 @@ static double pending_bytes(const ot_trial *tr, const pair *p)
     double sum = 0;
     for (uint32_t k = 0; k < tr->n_pending; k++) {
         double b = (double)tr->s->bytes[tr->pending[k]];
-        for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].value[tr->pending[k]].e.max;
+        for (uint32_t d = 0; d < tr->n_dims; d++)
+            b *= tr->dim[d][p->c[d]].value[tr->pending[k]].e.max;
         sum += b;
     }
     return sum;
@@ -260,21 +284,23 @@ static void add_node(ot_trial *tr, const ot_node_facts *f, pair *p, double after
     if (p->sums.ws > most) p->most_at = f->pos;
 }
 
-/* The node whole, for tiles that all have one window size. Windows need a unit that divides every cut axis, and operators
- * that treat a window as they treat the whole. */
+/* The node whole, for tiles that all have one window size. Windows need a unit that divides
+ * every cut axis, and operators that treat a window as they treat the whole. */
 static void add_whole(ot_trial *tr, const ot_node_facts *f)
 {
     const ot_seq *s = tr->s;
     const ot_node *n = f->node;
     ot_access_kind a = ot_op_access(n->op);
-    tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT && a != OT_ACC_GATHER && a != OT_ACC_ROWS;
+    tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT &&
+               a != OT_ACC_GATHER && a != OT_ACC_ROWS;
     if (!tr->w_ok) return;
     double before = 0;
     for (uint32_t k = 0; k < tr->n_pending; k++) before += (double)s->bytes[tr->pending[k]];
     for (uint32_t k = 0; k < n->n_out; k++)
         for (uint32_t d = 0; d < tr->n_dims && n->out[k] != OT_NONE; d++) {
             int8_t axis = ot_walk_axis(tr->w, n->out[k], d);
-            if (axis >= 0) tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[n->out[k]].dims[axis]);
+            if (axis >= 0)
+                tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[n->out[k]].dims[axis]);
         }
     ot_node_facts whole = *f;
     whole.whole_reads = 0;
@@ -324,11 +350,12 @@ static void note_whole(ot_trial *tr, const ot_node *n)
 static void note_held(const ot_trial *tr, const ot_node *n, dim_count *x)
 {
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && tr->is_pending[n->in[k]]) x->value[n->in[k]].held = x->value[n->in[k]].e.max;
+        if (n->in[k] != OT_NONE && tr->is_pending[n->in[k]])
+            x->value[n->in[k]].held = x->value[n->in[k]].e.max;
 }
 
-/* The node wants more of them than was known: where most was live, that has grown if the operand was live there. (Another place may
- * have grown beyond it; that is not known.) */
+/* The node wants more of them than was known: where most was live, that has grown if the operand
+ * was live there. (Another place may have grown beyond it; that is not known.) */
 static void grow_held(const ot_trial *tr, const ot_node *n, pair *p)
 {
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -354,7 +381,8 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     for (uint32_t d = 0; d < tr->n_dims; d++) in_axis[d] = tr->w->in_axis[d];
     for (uint32_t k = 0; k < n->n_in; k++)
         tr->later[k] = n->in[k] != OT_NONE && (tr->is_pending[n->in[k]] || tr->whole_in[n->in[k]]);
-    ot_node_facts f = ot_node_facts_of(tr->s, tr->t, pos, tr->w->lead_out, in_axis, tr->n_dims, tr->later, tr->bytes);
+    ot_node_facts f = ot_node_facts_of(tr->s, tr->t, pos, tr->w->lead_out, in_axis, tr->n_dims,
+                                       tr->later, tr->bytes);
     note_whole(tr, n);
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
@@ -377,7 +405,8 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         ot_id v = n->out[k];
         if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
         ot_totals_add_output(&tr->border, tr->s, tr->t, v, ot_walk_axis(tr->w, v, 0));
-        tr->split_quant = tr->split_quant || (tr->t->runtime->int8_groups && ot_cost_torn(tr->s, tr->t, n, v));
+        tr->split_quant = tr->split_quant ||
+                          (tr->t->runtime->int8_groups && ot_cost_torn(tr->s, tr->t, n, v));
     }
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
         pair *p = &tr->pairs[k];
@@ -421,7 +450,8 @@ void ot_trial_totals(const ot_trial *tr, const pair *p, ot_totals *x)
 bool ot_trial_visit(ot_trial *tr, int st)
 {
     uint32_t pos = tr->w->lo, tail = tr->s->tail[tr->w->lo];
-    if (tail != OT_NONE && tail <= tr->w->end && tr->w->state[tail] != st) return false; /* scores would be stored */
+    /* scores would be stored */
+    if (tail != OT_NONE && tail <= tr->w->end && tr->w->state[tail] != st) return false;
     const ot_node *n = &tr->s->g->nodes[tr->s->node[pos]];
     if (st == OT_ST_IN) return visit_in(tr, n, pos);
     tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];
@@ -429,7 +459,8 @@ bool ot_trial_visit(ot_trial *tr, int st)
     /* What the region needs and makes itself is not whole while this node runs. */
     int64_t live = tr->s->live[pos];
     for (uint32_t k = 0; k < tr->n_pending; k++)
-        if (tr->s->act[tr->pending[k]] && tr->s->def[tr->pending[k]] != OT_NONE) live -= tr->s->held[tr->pending[k]];
+        if (tr->s->act[tr->pending[k]] && tr->s->def[tr->pending[k]] != OT_NONE)
+            live -= tr->s->held[tr->pending[k]];
     tr->outside_live = ot_max(tr->outside_live, live);
     if (st == OT_ST_PRE) {
         for (uint32_t k = 0; k < n->n_out; k++)

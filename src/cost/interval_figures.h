@@ -1,4 +1,5 @@
-/* Inside of the trials: what interval_figures.c fills while the walk goes down and interval_choice.c turns into choices. */
+/* Inside of the trials: what interval_figures.c fills while the walk goes down and
+ * interval_choice.c turns into choices. */
 #ifndef OT_TRIAL_H
 #define OT_TRIAL_H
 
@@ -6,18 +7,23 @@
 
 enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
 
-/* A value along one dim in tiles of one size; valid when the walk stamped the value and `seen` matches. */
+/* A value along one dim in tiles of one size; valid when the walk stamped the value and `seen`
+ * matches. */
 typedef struct value_cut {
-    ot_wanted at[SAMPLES]; /* of the tiles looked at: what later readers want; once its node is visited, what is made */
-    double crop;  /* elements cut out of these windows for readers of less, all tiles; counts once the value's node joins */
+    /* of the tiles looked at: what later readers want; once its node is visited, what is made */
+    ot_wanted at[SAMPLES];
+    /* elements cut out of these windows for readers of less, all tiles; counts once the value's
+     * node joins */
+    double crop;
     double held;  /* scratch: e.max before the node visited last */
     ot_extents e; /* of these windows */
 } value_cut;
 
 typedef struct dim_count {
     int64_t tile;
-    uint32_t n;             /* tiles */
-    uint32_t n_at;          /* tiles looked at: first, last and, with more than two tiles, the middle one */
+    uint32_t n; /* tiles */
+    /* tiles looked at: first, last and, with more than two tiles, the middle one */
+    uint32_t n_at;
     uint32_t at[SAMPLES];   /* [n_at] their numbers */
     double weight[SAMPLES]; /* [n_at] tiles that each stands for */
     bool dead;
@@ -51,34 +57,40 @@ struct ot_trial {
     uint32_t n_pairs;
     ot_id *pending; /* [n_pending] cut values needed by the region and not made in it yet */
     uint32_t n_pending;
-    bool *is_pending;     /* [n_values] */
-    uint32_t *pending_at; /* [n_values] position of the last reader in the region, of pending ones */
-    ot_id *whole;         /* [n_whole] activations read whole along some dim */
+    bool *is_pending; /* [n_values] */
+    /* [n_values] position of the last reader in the region, of pending ones */
+    uint32_t *pending_at;
+    ot_id *whole; /* [n_whole] activations read whole along some dim */
     uint32_t n_whole;
-    uint8_t *whole_in;   /* [n_values] bit d: a node of the region reads all of the axis that dim d cuts */
+    /* [n_values] bit d: a node of the region reads all of the axis that dim d cuts */
+    uint8_t *whole_in;
     ot_totals border;    /* escaping outputs and weights; the same for all pairs */
     double outside_time; /* PRE and POST nodes */
     double outside_traffic;
     double pre_bytes;
-    int64_t outside_live;       /* most bytes live while a PRE or POST node runs, without what the region reads and makes */
+    /* most bytes live while a PRE or POST node runs, without what the region reads and makes */
+    int64_t outside_live;
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
-    /* For OT_FORM_WINDOW: whole nodes, what they pack (not in these sums), common unit of the cut axes. */
+    /* For OT_FORM_WINDOW: whole nodes, what they pack (not in these sums), common unit of the
+     * cut axes. */
     ot_node_sums w_sums;
     double w_pack;
     int64_t w_unit[OT_DIMS_MAX];
     bool w_ok;
-    bool split_quant; /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
-    ot_win *scratch;  /* [max n_in] */
-    bool *later;      /* [max n_in] */
-    double *bytes;    /* [max n_in + n_out] */
-    uint64_t work;    /* see ot_trial_work */
+    /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
+    bool split_quant;
+    ot_win *scratch; /* [max n_in] */
+    bool *later;     /* [max n_in] */
+    double *bytes;   /* [max n_in + n_out] */
+    uint64_t work;   /* see ot_trial_work */
 };
 
-/* Extents of v, which the nodes visited so far cut or read, in the tiles of the pair; e: [n_dims]. */
+/* Extents of v, which the nodes visited so far cut or read, in the tiles of the pair; e: [n_dims].
+ */
 void ot_trial_extents(const ot_trial *tr, const pair *p, ot_id v, ot_extents *e);
-/* Totals of the interval visited so far in the tiles of the pair, tiles in flight included. See interval_figures.c for what is
- * approximate in them. */
+/* Totals of the interval visited so far in the tiles of the pair, tiles in flight included. See
+ * interval_figures.c for what is approximate in them. */
 void ot_trial_totals(const ot_trial *tr, const pair *p, ot_totals *x);
 
 #endif

@@ -1,14 +1,17 @@
 /* Cost model, part one: what one node costs when it runs whole. Pure functions of graph and target.
  *
- * A node takes the longer of its compute time and its memory time, plus a fixed overhead. Memory time counts every operand
- * once, at the bandwidth of the smallest memory that the operand would still be found in. Nodes that the runtime merges
- * into one before them cost what plan/runtime/ says.
+ * A node takes the longer of its compute time and its memory time, plus a fixed overhead. Memory
+ * time counts every operand once, at the bandwidth of the smallest memory that the operand would
+ * still be found in. Nodes that the runtime merges into one before them cost what plan/runtime/
+ * says.
+ *
  */
 #include "cost.h"
 
 double ot_cost_bw(const ot_target *t, double footprint)
 {
-    /* In a shared cache a value is found again when what is made meanwhile, about as much, leaves it there. */
+    /* In a shared cache a value is found again when what is made meanwhile, about as much,
+     * leaves it there. */
     const double mid = (double)t->mid_bytes * (t->is_cache ? 0.5 : 1);
     if (footprint <= (double)t->fast_bytes) return t->bw_fast;
     if (footprint <= mid) return t->bw_mid;
@@ -25,8 +28,9 @@ double ot_cost_moved(const ot_seq *s, ot_id v, const ot_target *t)
 /* Nodes that are looked at for those that the engine merges with one before them. */
 #define GROUP_REACH 64
 
-/* The part of what is computed for a ConvTranspose that is not padding. By phases, it convolves once for each of the stride, or
- * for all at once, with more channels and kernels padded to one extent; then the phases are interleaved. */
+/* The part of what is computed for a ConvTranspose that is not padding. By phases, it convolves
+ * once for each of the stride, or for all at once, with more channels and kernels padded to one
+ * extent; then the phases are interleaved. */
 static double transposed_part(const ot_runtime *r, const ot_node *n, const ot_value *w)
 {
     if (r->conv.transposed != OT_TRANSPOSED_PHASES) return r->conv.transposed_part;
@@ -39,11 +43,13 @@ static double transposed_part(const ot_runtime *r, const ot_node *n, const ot_va
         phases *= s;
         taps *= (double)kernel / (double)(ot_ceil_div(kernel, s) * s);
     }
-    double apart = ot_runtime_block_fill(r, w->dims[1]), together = ot_runtime_block_fill(r, w->dims[1] * phases) * taps;
+    double apart = ot_runtime_block_fill(r, w->dims[1]),
+           together = ot_runtime_block_fill(r, w->dims[1] * phases) * taps;
     return r->conv.transposed_part * (apart > together ? apart : together);
 }
 
-/* Dense, pointwise and depthwise convolutions run at different rates; blocks of channels compute padding. */
+/* Dense, pointwise and depthwise convolutions run at different rates; blocks of channels compute
+ * padding. */
 static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
 {
     uint32_t wi = n->op == OT_OP_QLinearConv ? 3 : 1;
@@ -54,13 +60,15 @@ static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
     for (int32_t k = 2; k < w->rank; k++) kernel *= ot_max(1, w->dims[k]);
     int64_t group = ot_attr_int(n, "group", 1);
     int64_t per_group = w->dims[1];
-    if (group > 1 && per_group <= 4) return t->rate_conv_depthwise * ot_runtime_block_fill(t->runtime, w->dims[0]);
+    if (group > 1 && per_group <= 4)
+        return t->rate_conv_depthwise * ot_runtime_block_fill(t->runtime, w->dims[0]);
     double rate = kernel == 1 ? t->rate_conv_pointwise : t->rate_conv;
     if (n->op == OT_OP_ConvTranspose) return rate * transposed_part(t->runtime, n, w);
     return rate * ot_runtime_conv_part(t->runtime, w->dims[0], per_group, t->conv_few);
 }
 
-double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems)
+double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs,
+                       int64_t out_elems, int64_t in_elems)
 {
     double slow = ot_runtime_slowness(t->runtime, n);
     switch (ot_op_cost(n->op)) {
@@ -90,11 +98,13 @@ bool ot_cost_has_constant(const ot_seq *s, const ot_node *n)
     return false;
 }
 
-/* A merged node that takes time: in a chain each does, behind a convolution only what is no simple arithmetic. */
+/* A merged node that takes time: in a chain each does, behind a convolution only what is no
+ * simple arithmetic. */
 static bool computes(const ot_seq *s, uint32_t p)
 {
     ot_cost_kind kind = ot_op_cost(s->g->nodes[s->node[p]].op);
-    return kind == OT_COST_TRANS || (kind == OT_COST_ELEM && is_elementwise(&s->g->nodes[s->node[s->head[p]]]));
+    return kind == OT_COST_TRANS ||
+           (kind == OT_COST_ELEM && is_elementwise(&s->g->nodes[s->node[s->head[p]]]));
 }
 
 double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, double compute)
@@ -104,8 +114,8 @@ double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, dou
     return t->runtime->one_pass && s->fused[p] && counts ? compute : 0;
 }
 
-/* How much longer a ConvTranspose takes in tiles of few rows or columns: all phases of a stride are computed for less than a
- * stride (measured: 8 times as long in tiles of one row, stride 2). */
+/* How much longer a ConvTranspose takes in tiles of few rows or columns: all phases of a stride
+ * are computed for less than a stride (measured: 8 times as long in tiles of one row, stride 2). */
 static double thin_phases(const ot_seq *s, uint32_t p, const ot_share *cut, uint32_t n_dims)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];
@@ -115,19 +125,23 @@ static double thin_phases(const ot_seq *s, uint32_t p, const ot_share *cut, uint
     double longer = 1;
     for (uint32_t d = 0; strides && d < n_dims; d++) {
         if (cut[d].axis < 2 || (size_t)cut[d].axis - 2 >= count || cut[d].made <= 0) continue;
-        double extent = (double)y->dims[cut[d].axis] * cut[d].made / cut[d].tiles, part = (double)strides[cut[d].axis - 2] / extent;
+        double extent = (double)y->dims[cut[d].axis] * cut[d].made / cut[d].tiles,
+               part = (double)strides[cut[d].axis - 2] / extent;
         longer *= 1 + 2 * part * part;
     }
     return longer;
 }
 
-/* Numbers of 16 bits that the first node of a group reads and makes: widened and rounded on the way. */
+/* Numbers of 16 bits that the first node of a group reads and makes: widened and rounded on the
+ * way. */
 static double conversions(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];
     ot_cost_kind class = ot_op_cost(n->op);
     double count = 0;
-    if (t->runtime->half_part <= 0 || class == OT_COST_FREE || class == OT_COST_MOVE || (s->fused[p] && s->head[p] != p)) return 0;
+    if (t->runtime->half_part <= 0 || class == OT_COST_FREE || class == OT_COST_MOVE ||
+        (s->fused[p] && s->head[p] != p))
+        return 0;
     for (uint32_t k = 0; k <= n->n_in; k++) {
         ot_id v = k < n->n_in ? n->in[k] : n->n_out > 0 ? n->out[0] : OT_NONE;
         int64_t elems;
@@ -137,14 +151,17 @@ static double conversions(const ot_seq *s, uint32_t p, const ot_target *t)
     return count / (t->rate_elem * t->runtime->half_part);
 }
 
-double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute, const ot_share *cut, uint32_t n_dims)
+double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute,
+                           const ot_share *cut, uint32_t n_dims)
 {
     double quick = ot_cost_winograd(s, p, t, cut, n_dims), converts = conversions(s, p, t);
     for (uint32_t d = 0; d < n_dims; d++) converts *= cut[d].made;
     if (quick > 0) return quick + converts;
     for (uint32_t d = 0; d < n_dims; d++) compute *= cut[d].made;
-    if (s->on_bytes[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_CONV) compute /= t->runtime->conv.bytes_part;
-    bool phases = t->runtime->conv.transposed == OT_TRANSPOSED_PHASES && s->g->nodes[s->node[p]].op == OT_OP_ConvTranspose;
+    if (s->on_bytes[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_CONV)
+        compute /= t->runtime->conv.bytes_part;
+    bool phases = t->runtime->conv.transposed == OT_TRANSPOSED_PHASES &&
+                  s->g->nodes[s->node[p]].op == OT_OP_ConvTranspose;
     if (phases) compute *= thin_phases(s, p, cut, n_dims);
     compute += converts;
     return s->tail[p] == OT_NONE ? compute : ot_cost_attention(s, p, t, cut, n_dims, compute);
@@ -158,7 +175,8 @@ double ot_cost_both(const ot_seq *s, uint32_t p, const ot_target *t, double comp
 double ot_cost_pack(const ot_target *t, double bytes, double tiles)
 {
     if (t->runtime->packing == OT_PACK_NONE) return 0;
-    return bytes * tiles / (t->runtime->packing == OT_PACK_LEVEL ? ot_cost_bw(t, bytes) : t->bw_slow);
+    return bytes * tiles /
+           (t->runtime->packing == OT_PACK_LEVEL ? ot_cost_bw(t, bytes) : t->bw_slow);
 }
 
 /* A node of p's group before it reads v, too: it is still there. */
@@ -171,13 +189,15 @@ static bool read_before(const ot_seq *s, uint32_t p, const ot_value *v)
     return false;
 }
 
-/* A merged node of the engine: what it reads besides its group's values, and a result that is stored although the value
- * before it is stored, too. */
-static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, double compute, ot_node_cost *x)
+/* A merged node of the engine: what it reads besides its group's values, and a result that is
+ * stored although the value before it is stored, too. */
+static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, double compute,
+                              ot_node_cost *x)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    bool stored_before = false, opened = false; /* what it reads of its group is stored, or nowhere */
+    /* what it reads of its group is stored, or nowhere */
+    bool stored_before = false, opened = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE) continue;
@@ -204,7 +224,8 @@ static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, d
     x->compute = ot_cost_free_compute(s, p, t, ot_cost_compute_cut(s, p, t, compute, NULL, 0));
 }
 
-/* Convolutions make blocked tensors; what keeps blocks hands them on when all it reads is blocked. */
+/* Convolutions make blocked tensors; what keeps blocks hands them on when all it reads is blocked.
+ */
 bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     const ot_graph *g = s->g;
@@ -221,7 +242,8 @@ bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
 static bool reads_plain(const ot_seq *s, const ot_node *n, const ot_target *t)
 {
     const ot_value *x = &s->g->values[n->in[0]];
-    return n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] < t->runtime->blocks.least && ot_attr_int(n, "group", 1) != x->dims[1];
+    return n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] < t->runtime->blocks.least &&
+           ot_attr_int(n, "group", 1) != x->dims[1];
 }
 
 /* The reader takes v as it is blocked. */
@@ -239,9 +261,12 @@ double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t)
     if (how == OT_TRANSPOSED_PLAIN || n->op != OT_OP_ConvTranspose || n->n_in < 2) return 0;
     const ot_value *x = &g->values[n->in[0]];
     if (x->rank < 3 || x->dims[0] < 1 || x->dims[1] < 1) return 0;
-    if (how == OT_TRANSPOSED_PHASES) return n->n_out > 0 && n->out[0] != OT_NONE ? (double)s->bytes[n->out[0]] : 0;
-    double channels = (double)x->dims[1]; /* weights / channels: numbers per position; one sample at a time */
-    return (double)s->elems[n->in[1]] / channels * (double)s->bytes[n->in[0]] / channels / (double)x->dims[0];
+    if (how == OT_TRANSPOSED_PHASES)
+        return n->n_out > 0 && n->out[0] != OT_NONE ? (double)s->bytes[n->out[0]] : 0;
+    /* weights / channels: numbers per position; one sample at a time */
+    double channels = (double)x->dims[1];
+    return (double)s->elems[n->in[1]] / channels * (double)s->bytes[n->in[0]] / channels /
+           (double)x->dims[0];
 }
 
 /* The only reader is merged into the producer, which is then the one that writes. */
@@ -257,15 +282,18 @@ double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
     const ot_block_habits *b = &t->runtime->blocks;
     if (n->n_in < 1 || n->n_out < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE) return 0;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
-    if (n->op == OT_OP_ConvTranspose && t->runtime->conv.transposed == OT_TRANSPOSED_PHASES) return 2.0 * s->work[p];
-    if (n->op == OT_OP_ConvTranspose) return 2.0 * s->work[p] * (double)ot_max(1, x->rank > 0 ? x->dims[0] : 1);
+    if (n->op == OT_OP_ConvTranspose && t->runtime->conv.transposed == OT_TRANSPOSED_PHASES)
+        return 2.0 * s->work[p];
+    if (n->op == OT_OP_ConvTranspose)
+        return 2.0 * s->work[p] * (double)ot_max(1, x->rank > 0 ? x->dims[0] : 1);
     if (!b->has_blocks) return 0;
     double extra = 0;
     if (n->op == OT_OP_Conv && x->rank == 4 && !s->blocked[n->in[0]] && !reads_plain(s, n, t))
         extra = b->into * (double)s->bytes[n->in[0]];
     if (!s->blocked[n->out[0]] || next_is_fused(s, y)) return extra;
     bool plain = y->is_output;
-    for (uint32_t u = 0; u < y->n_uses; u++) plain = plain || !reads_blocked(s, &g->nodes[y->uses[u]], t);
+    for (uint32_t u = 0; u < y->n_uses; u++)
+        plain = plain || !reads_blocked(s, &g->nodes[y->uses[u]], t);
     return plain ? extra + b->out_of * (double)s->bytes[n->out[0]] : extra;
 }
 
@@ -305,8 +333,10 @@ static void free_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_c
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    /* What a merged node writes was counted as its producer's output, unless that seemed to stay in fast memory. */
-    if (n->n_out > 0 && n->out[0] != OT_NONE && g->values[n->out[0]].is_output && s->bytes[n->out[0]] <= t->fast_bytes)
+    /* What a merged node writes was counted as its producer's output, unless that seemed to stay
+     * in fast memory. */
+    if (n->n_out > 0 && n->out[0] != OT_NONE && g->values[n->out[0]].is_output &&
+        s->bytes[n->out[0]] <= t->fast_bytes)
         x->traffic = (double)s->bytes[n->out[0]];
     /* A merged residual Add still reads the other operand. */
     if (n->op == OT_OP_Add) {
@@ -342,7 +372,8 @@ static void whole_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_
     x->overhead = t->node_overhead;
 }
 
-/* Seconds that the nodes merged with the one at p compute, while its group's operands are read and written. */
+/* Seconds that the nodes merged with the one at p compute, while its group's operands are read
+ * and written. */
 static double merged_compute(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     double sum = 0;
@@ -365,12 +396,15 @@ static void node_cost(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_c
         return;
     }
     if (s->fused[p] && t->runtime->one_pass)
-        engine_fused_node(s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]), x);
+        engine_fused_node(
+            s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]),
+            x);
     else if (s->fused[p] || (ot_op_cost(n->op) == OT_COST_FREE && n->op != OT_OP_OPAQUE))
         free_node(s, p, t, x);
     else
         whole_node(s, p, t, x);
-    double extra = s->extra[p] / ot_cost_layout_bw(t, ot_cost_bw(t, s->extra[p] / 2)); /* layout changes do not overlap */
+    /* layout changes do not overlap */
+    double extra = s->extra[p] / ot_cost_layout_bw(t, ot_cost_bw(t, s->extra[p] / 2));
     double merged = s->fused[p] ? 0 : merged_compute(s, p, t);
     x->time = ot_cost_both(s, p, t, x->compute + merged, x->memory) - merged + extra + x->overhead;
     x->memory += extra;

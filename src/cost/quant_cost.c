@@ -1,10 +1,13 @@
-/* Cost model, quantized networks in the engine: what stands between two 8-bit tensors is one step (fusion/bytes_group.c).
+/* Cost model, quantized networks in the engine: what stands between two 8-bit tensors is one
+ * step (fusion/bytes_group.c).
  *
  *   xq --DequantizeLinear--> Conv, MatMul, MaxPool ... --QuantizeLinear--> yq
  *      `- costs nothing -'  `---- float32 values are never stored ----'
  *
- * The values inside have no bytes, and no region begins or ends between a DequantizeLinear and its readers, or inside a group: what is
- * stored between regions is the 8-bit tensor. Chains read and write 8-bit tensors in the same way.
+ * The values inside have no bytes, and no region begins or ends between a DequantizeLinear and
+ * its readers, or inside a group: what is stored between regions is the 8-bit tensor. Chains
+ * read and write 8-bit tensors in the same way.
+ *
  */
 #include "cost.h"
 
@@ -16,7 +19,8 @@ static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes
 static void keep_together(ot_seq *s, ot_id v)
 {
     s->bytes[v] = 0;
-    for (uint32_t b = s->def[v] + 1; s->last[v] != OT_NONE && b <= s->last[v] && b <= s->n; b++) s->inside[b] = true;
+    for (uint32_t b = s->def[v] + 1; s->last[v] != OT_NONE && b <= s->last[v] && b <= s->n; b++)
+        s->inside[b] = true;
 }
 
 void ot_cost_bytes_merge(ot_seq *s, const ot_bytes_group *x)
@@ -35,7 +39,8 @@ static bool reads_bytes(const ot_seq *s, uint32_t p, ot_id v, bool chained)
 {
     const ot_node *n = node_at(s, p);
     bool all = true;
-    for (uint32_t k = 0; k < n->n_in; k++) all = all && (n->in[k] != v || (s->on_bytes[p] && ot_bytes_reads(n, k)));
+    for (uint32_t k = 0; k < n->n_in; k++)
+        all = all && (n->in[k] != v || (s->on_bytes[p] && ot_bytes_reads(n, k)));
     return chained || all;
 }
 
@@ -63,21 +68,24 @@ void ot_cost_quantizers_fill(ot_seq *s, const ot_group_view *v, const bool *chai
             s->fused[p] = true;
         }
         uint32_t maker = s->def[n->in[0]];
-        if (n->op == OT_OP_QuantizeLinear && chained[p] && maker != OT_NONE && s->head[maker] == s->head[p] &&
-            ot_group_only_reader(v, n->in[0]) == p)
+        if (n->op == OT_OP_QuantizeLinear && chained[p] && maker != OT_NONE &&
+            s->head[maker] == s->head[p] && ot_group_only_reader(v, n->in[0]) == p)
             keep_together(s, n->in[0]);
     }
 }
 
-/* A boundary inside DequantizeLinear -> operator -> QuantizeLinear would leave float operators behind, with other results. */
+/* A boundary inside DequantizeLinear -> operator -> QuantizeLinear would leave float operators
+ * behind, with other results. */
 bool ot_cost_torn(const ot_seq *s, const ot_target *t, const ot_node *n, ot_id v)
 {
     const ot_value *x = &s->g->values[v];
     if (n->op == OT_OP_DequantizeLinear || ot_value_is_quantized(s->g, v)) return true;
     for (uint32_t k = 0; k < x->n_uses; k++) {
         const ot_node *u = &s->g->nodes[x->uses[k]];
-        /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
-        if (s->strict && !ot_target_hard_limit(t) && ot_quirk_hits(OT_QUIRK_PLAIN_AVERAGE, t->runtime->bit, u->op_type))
+        /* A pool outside would read a plain tensor instead of a blocked one and sum in another
+         * order. */
+        if (s->strict && !ot_target_hard_limit(t) &&
+            ot_quirk_hits(OT_QUIRK_PLAIN_AVERAGE, t->runtime->bit, u->op_type))
             return true;
     }
     return false;

@@ -1,8 +1,9 @@
-/* Exact figures of one built region: windows of every tile, through the accumulator (tile_totals.h), in the form that it will be
- * written in.
+/* Exact figures of one built region: windows of every tile, through the accumulator
+ * (tile_totals.h), in the form that it will be written in.
  *
- * The working set uses the largest window of every value: an upper bound that holds for every tile. A tile takes a window of a region
- * input right before its first reader.
+ * The working set uses the largest window of every value: an upper bound that holds for every
+ * tile. A tile takes a window of a region input right before its first reader.
+ *
  */
 #include "region_figures.h"
 
@@ -17,11 +18,13 @@ typedef struct figures {
     ot_extents *ext[OT_DIMS_MAX];  /* [n_values] per dim: of what a tile holds */
     ot_node_cut *cut[OT_DIMS_MAX]; /* [n_nodes] per dim */
     ot_wanted *wanted;             /* [n_values] in the tile at hand */
-    uint32_t *first, *last;        /* [n_values] first and last node of the region that reads the value; OT_NONE: none */
-    bool *later;                   /* [most operands] scratch */
-    double *bytes;                 /* [most operands and outputs] scratch */
-    const ot_stream *stream;       /* its steps, in form stream */
-    ot_extents *kept;              /* [n_values] form stream: along dims[0], of the rows that are carried from step to step */
+    /* [n_values] first and last node of the region that reads the value; OT_NONE: none */
+    uint32_t *first, *last;
+    bool *later;             /* [most operands] scratch */
+    double *bytes;           /* [most operands and outputs] scratch */
+    const ot_stream *stream; /* its steps, in form stream */
+    /* [n_values] form stream: along dims[0], of the rows that are carried from step to step */
+    ot_extents *kept;
 } figures;
 
 static bool fill_readers(figures *x, ot_arena *a)
@@ -41,7 +44,8 @@ static bool fill_readers(figures *x, ot_arena *a)
     return true;
 }
 
-static ot_status new_figures(const ot_seq *s, const ot_target *t, const ot_region *r, ot_arena *a, figures *x)
+static ot_status new_figures(const ot_seq *s, const ot_target *t, const ot_region *r, ot_arena *a,
+                             figures *x)
 {
     const ot_graph *g = s->g;
     size_t ins = 0, outs = 0, most = 0;
@@ -66,7 +70,8 @@ static ot_status new_figures(const ot_seq *s, const ot_target *t, const ot_regio
             const ot_rnode *rn = &r->nodes[i];
             const ot_node *n = &g->nodes[rn->node];
             x->cut[d][i] = (ot_node_cut){.read = read, .out = out};
-            ot_node_cut_start(&x->cut[d][i], n, rn->lead_axis[d], rn->in_axis[d], r->dims[d].n_tiles);
+            ot_node_cut_start(&x->cut[d][i], n, rn->lead_axis[d], rn->in_axis[d],
+                              r->dims[d].n_tiles);
             read += n->n_in;
             out += n->n_out;
         }
@@ -84,13 +89,16 @@ static void add_tile(figures *x, uint32_t d, const ot_tile_windows *w)
     for (uint32_t i = r->n_nodes; i-- > 0;) {
         const ot_rnode *rn = &r->nodes[i];
         const ot_node *n = &g->nodes[rn->node];
-        if (!w->ops[i].in || w->ops[i].need.lo >= w->ops[i].need.hi) continue; /* not cut, or not used in this tile */
+        /* not cut, or not used in this tile */
+        if (!w->ops[i].in || w->ops[i].need.lo >= w->ops[i].need.hi) continue;
         ot_node_cut_add(&x->cut[d][i], n, rn->in_axis[d], &w->ops[i], 1);
         for (uint32_t k = 0; k < n->n_in; k++) {
             uint32_t v = rn->in[k];
             if (v == OT_NONE || r->values[v].axis[d] < 0) continue;
             ot_win all = {0, g->values[n->in[k]].dims[r->values[v].axis[d]]};
-            if (!lines) x->ext[d][v].crop += (double)ot_wanted_add(&x->wanted[v], rn->in_axis[d][k] < 0 ? all : w->ops[i].in[k]);
+            if (!lines)
+                x->ext[d][v].crop += (double)ot_wanted_add(
+                    &x->wanted[v], rn->in_axis[d][k] < 0 ? all : w->ops[i].in[k]);
         }
     }
     for (uint32_t v = 0; v < r->n_values; v++) {
@@ -110,7 +118,8 @@ static bool add_tiles(figures *x, uint32_t d, ot_tile_windows *w)
     ot_clamp c;
     if (clamped && !ot_tile_clamp_plan(g, r, d, w, &c, &why)) return false;
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
-        bool ok = clamped ? ot_tile_clamp_fill(g, r, d, k, &c, w, &why) : ot_tile_windows_get(g, r, d, k, w, &why);
+        bool ok = clamped ? ot_tile_clamp_fill(g, r, d, k, &c, w, &why)
+                          : ot_tile_windows_get(g, r, d, k, w, &why);
         if (!ok) return false;
         add_tile(x, d, w);
     }
@@ -144,7 +153,8 @@ static bool sum_dim(figures *x, uint32_t d, ot_tile_windows *w)
         return false;
     for (uint32_t v = 0; v < r->n_values; v++) {
         int8_t axis = r->values[v].axis[d];
-        if (steps && axis >= 0) ot_extents_finish(&x->kept[v], g->values[r->values[v].value].dims[axis]);
+        if (steps && axis >= 0)
+            ot_extents_finish(&x->kept[v], g->values[r->values[v].value].dims[axis]);
         if (axis < 0)
             x->ext[d][v] = ot_extents_whole(r->dims[d].n_tiles);
         else
@@ -182,7 +192,8 @@ static int64_t largest_tensor(const figures *x)
     double most = 0;
     for (uint32_t v = 0; v < r->n_values; v++) {
         if (v < r->n_inputs && !is_cut(r, v)) continue;
-        double b = r->values[v].is_output ? (double)r->values[v].bytes : tile_bytes(x, v), gathered = (double)r->values[v].bytes;
+        double b = r->values[v].is_output ? (double)r->values[v].bytes : tile_bytes(x, v),
+               gathered = (double)r->values[v].bytes;
         for (uint32_t d = 0; d < r->n_dims; d++) gathered *= x->ext[d][v].sum;
         if (r->form == OT_FORM_PRESCAN && v < r->n_inputs) b = fmax(b, gathered);
         most = fmax(most, b);
@@ -190,14 +201,16 @@ static int64_t largest_tensor(const figures *x)
     return (int64_t)(most + 0.5);
 }
 
-/* A Scan reads slices of the outer tensors as they lie in a cached memory; a scratchpad needs them brought in. */
+/* A Scan reads slices of the outer tensors as they lie in a cached memory; a scratchpad needs
+ * them brought in. */
 static bool holds(const figures *x, uint32_t v)
 {
     if (v >= x->r->n_inputs) return true;
     return is_cut(x->r, v) && ot_runtime_brings_inputs(x->t->runtime, x->r->form);
 }
 
-/* Add node i, the nodes behind it are in. live: bytes live in the largest tile behind it, then before it. */
+/* Add node i, the nodes behind it are in. live: bytes live in the largest tile behind it, then
+ * before it. */
 static void add_node(figures *x, uint32_t i, ot_node_sums *sums, double *live)
 {
     const ot_region *r = x->r;
@@ -218,7 +231,8 @@ static void add_node(figures *x, uint32_t i, ot_node_sums *sums, double *live)
         for (uint32_t j = 0; j < k; j++) counted |= rn->in[j] == v;
         if (!counted) *live += tile_bytes(x, v);
     }
-    ot_node_facts f = ot_node_facts_of(x->s, x->t, x->s->pos[rn->node], rn->lead_out[0], in_axis, r->n_dims, x->later, x->bytes);
+    ot_node_facts f = ot_node_facts_of(x->s, x->t, x->s->pos[rn->node], rn->lead_out[0], in_axis,
+                                       r->n_dims, x->later, x->bytes);
     ot_sums_add_node(sums, x->s, x->t, &f, cut, r->n_dims, *live, after);
     for (uint32_t v = 0; v < r->n_inputs; v++)
         if (x->first[v] == i && holds(x, v)) *live -= tile_bytes(x, v);
@@ -231,7 +245,8 @@ static bool has_halo(const figures *x)
     for (uint32_t d = 0; d < r->n_dims; d++) {
         if (r->dims[d].extent % r->dims[d].tile != 0) return true;
         for (uint32_t i = 0; i < r->n_nodes; i++)
-            if (r->nodes[i].lead_axis[d] >= 0 && ot_extents_overlap(&x->cut[d][i].made)) return true;
+            if (r->nodes[i].lead_axis[d] >= 0 && ot_extents_overlap(&x->cut[d][i].made))
+                return true;
     }
     return false;
 }
@@ -249,8 +264,9 @@ static double carried_bytes(const figures *x)
 }
 
 /* stream: the region's steps, in that form; else NULL. */
-static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, const ot_region *r, const ot_stream *stream,
-                        ot_totals *tot, ot_node_sums *sums, bool *possible)
+static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
+                        const ot_region *r, const ot_stream *stream, ot_totals *tot,
+                        ot_node_sums *sums, bool *possible)
 {
     const ot_graph *g = s->g;
     ot_tile_windows w;
@@ -267,13 +283,15 @@ static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsign
     double live = tot->carried = carried_bytes(&x);
     for (uint32_t i = r->n_nodes; i-- > 0;) add_node(&x, i, sums, &live);
     for (uint32_t i = 0; i < r->n_nodes; i++)
-        tot->weights += (double)ot_cost_weights(s, s->pos[r->nodes[i].node], r->nodes[i].in_axis, r->n_dims);
+        tot->weights += (double)ot_cost_weights(s, s->pos[r->nodes[i].node], r->nodes[i].in_axis,
+                                                r->n_dims);
     for (uint32_t v = 0; v < r->n_values; v++) {
         const ot_rvalue *rv = &r->values[v];
         ot_extents e[OT_DIMS_MAX];
         for (uint32_t d = 0; d < r->n_dims; d++) e[d] = x.ext[d][v];
         if (v < r->n_inputs && is_cut(r, v)) ot_totals_add_input(tot, s, t, rv->value, rv->axis, e);
-        if (v >= r->n_inputs && rv->is_output) ot_totals_add_output(tot, s, t, rv->value, rv->axis[0]);
+        if (v >= r->n_inputs && rv->is_output)
+            ot_totals_add_output(tot, s, t, rv->value, rv->axis[0]);
     }
     const ot_dim *inner = &r->dims[r->n_dims - 1];
     const ot_rvalue *sink = &r->values[inner->sink];
@@ -286,8 +304,8 @@ static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsign
     return OT_OK;
 }
 
-ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, const ot_region *r, ot_totals *tot,
-                           ot_node_sums *sums, bool *possible)
+ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
+                           const ot_region *r, ot_totals *tot, ot_node_sums *sums, bool *possible)
 {
     *possible = false;
     *sums = (ot_node_sums){0};
@@ -303,20 +321,23 @@ ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, uns
     return st;
 }
 
-/* Bytes of region inputs that nodes of its own interval make before it runs: they wait beside what is live when the interval starts. */
+/* Bytes of region inputs that nodes of its own interval make before it runs: they wait beside
+ * what is live when the interval starts. */
 static int64_t made_before(const ot_seq *s, const ot_region *r)
 {
     int64_t bytes = 0;
     for (uint32_t v = 0; v < r->n_inputs; v++) {
         uint32_t def = s->def[r->values[v].value];
-        if (def != OT_NONE && def >= r->first && def <= r->last) bytes += s->held[r->values[v].value];
+        if (def != OT_NONE && def >= r->first && def <= r->last)
+            bytes += s->held[r->values[v].value];
     }
     return bytes;
 }
 
-/* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form cannot be made, or its tiles
- * do not fit a scratchpad. */
-ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, ot_region *r)
+/* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form
+ * cannot be made, or its tiles do not fit a scratchpad. */
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
+                          ot_region *r)
 {
     ot_totals tot;
     ot_node_sums sums;
@@ -333,7 +354,8 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     r->working_set = tot.ws;
     r->weights_stay = ot_weights_stay(t, &tot);
     r->overlap = ot_overlaps(t, &tot);
-    if (ot_target_hard_limit(t) && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */
+    /* the search estimates; a scratchpad is a hard limit */
+    if (ot_target_hard_limit(t) && tot.ws > t->fast_bytes) return OT_OK;
     ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &stitch);
     r->time_untiled = r->traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {

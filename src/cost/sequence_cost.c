@@ -1,8 +1,9 @@
-/* The figures of the untiled model: which nodes the runtime merges, which layouts it holds, how long each node takes, how many bytes
- * are live.
+/* The figures of the untiled model: which nodes the runtime merges, which layouts it holds, how
+ * long each node takes, how many bytes are live.
  *
- * Live bytes follow ONNX Runtime's habit: an element-wise node overwrites an input that dies there; graph inputs belong to
- * the caller and do not count.
+ * Live bytes follow ONNX Runtime's habit: an element-wise node overwrites an input that dies
+ * there; graph inputs belong to the caller and do not count.
+ *
  */
 #include "cost.h"
 
@@ -10,7 +11,9 @@
 static bool may_run_in_place(const ot_seq *s, const ot_node *n, const ot_target *t)
 {
     if (ot_runtime_in_place(t->runtime, n)) return true;
-    if (!t->inplace_depthwise || ot_op_access(n->op) != OT_ACC_CONV || n->n_in < 2 || n->in[1] == OT_NONE) return false;
+    if (!t->inplace_depthwise || ot_op_access(n->op) != OT_ACC_CONV || n->n_in < 2 ||
+        n->in[1] == OT_NONE)
+        return false;
     ot_id w = n->in[ot_op_row_of(n->op)->weights];
     const ot_value *v = w == OT_NONE ? NULL : &s->g->values[w];
     return v && v->rank >= 3 && v->dims[1] == 1 && ot_attr_int(n, "group", 1) > 1;
@@ -25,7 +28,8 @@ static int64_t in_place_bytes(const ot_seq *s, uint32_t p, const ot_target *t)
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || s->last[v] != p) continue;
-        bool fits = s->bytes[v] == s->bytes[n->out[0]] || (ot_op_access(n->op) == OT_ACC_CONV && k == 0);
+        bool fits = s->bytes[v] == s->bytes[n->out[0]] ||
+                    (ot_op_access(n->op) == OT_ACC_CONV && k == 0);
         if (fits) return ot_min(out, s->held[v]);
     }
     return 0;
@@ -43,8 +47,9 @@ static bool is_interior(const ot_seq *s, ot_id v)
     return true;
 }
 
-/* Bytes that values take while they live. Where graph outputs lie in the caller's memory they take none, and of a merged group
- * there is only what others read; until that is made, the group's first value stands for it. */
+/* Bytes that values take while they live. Where graph outputs lie in the caller's memory they
+ * take none, and of a merged group there is only what others read; until that is made, the
+ * group's first value stands for it. */
 static void fill_held(ot_seq *s, const ot_target *t, bool *stores)
 {
     const ot_graph *g = s->g;
@@ -56,12 +61,14 @@ static void fill_held(ot_seq *s, const ot_target *t, bool *stores)
         else if (s->def[v] != OT_NONE && !is_interior(s, v))
             stores[s->head[s->def[v]]] = true;
     }
-    for (uint32_t p = 0; p < s->n; p++) { /* a Transpose that is strides makes no array: there is what it reads, or what it makes */
+    /* a Transpose that is strides makes no array: there is what it reads, or what it makes */
+    for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = &g->nodes[s->node[p]];
         if (s->strided[p] != OT_NONE) s->held[s->strided[p] > p ? n->out[0] : n->in[0]] = 0;
     }
     for (ot_id v = 0; v < g->n_values; v++)
-        if (is_interior(s, v) && (s->head[s->def[v]] != s->def[v] || !stores[s->def[v]])) s->held[v] = 0;
+        if (is_interior(s, v) && (s->head[s->def[v]] != s->def[v] || !stores[s->def[v]]))
+            s->held[v] = 0;
 }
 
 static void fill_live(ot_seq *s, const ot_target *t)
@@ -70,7 +77,8 @@ static void fill_live(ot_seq *s, const ot_target *t)
     const ot_graph *g = s->g;
     memset(s->cut, 0, (s->n + 1) * sizeof *s->cut);
     for (ot_id v = 0; v < g->n_values; v++) {
-        if (!s->act[v] || s->def[v] == OT_NONE || s->last[v] == OT_NONE || s->last[v] <= s->def[v]) continue;
+        if (!s->act[v] || s->def[v] == OT_NONE || s->last[v] == OT_NONE || s->last[v] <= s->def[v])
+            continue;
         int64_t bytes = s->held[v];
         s->cut[s->def[v] + 1] += bytes;
         if (s->last[v] + 1 <= s->n) s->cut[s->last[v] + 1] -= bytes;
@@ -92,8 +100,8 @@ static void dump_cost(const ot_graph *g, const ot_node_cost *x)
 {
     const ot_node *n = &g->nodes[x->node];
     fprintf(stderr, "  %-40s %9.1f us: compute %9.1f, memory %9.1f, %7.1f M multiply-adds%s\n",
-            n->name[0] ? n->name : ot_op_name(n->op), x->time * 1e6, x->compute * 1e6, x->memory * 1e6, x->macs * 1e-6,
-            x->is_fused ? ", merged" : "");
+            n->name[0] ? n->name : ot_op_name(n->op), x->time * 1e6, x->compute * 1e6,
+            x->memory * 1e6, x->macs * 1e-6, x->is_fused ? ", merged" : "");
 }
 
 /* requires a built sequence. Fails: OT_E_NOMEM. */
@@ -113,12 +121,14 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
     }
     OT_TRY(ot_cost_groups_fill(s, t));
     ot_cost_winograd_fill(s, t);
-    for (ot_id v = 0; v < g->n_values; v++) s->hands_blocks[v] = ot_cost_blocked(s, v, t); /* asked of every tiling tried */
+    /* asked of every tiling tried */
+    for (ot_id v = 0; v < g->n_values; v++) s->hands_blocks[v] = ot_cost_blocked(s, v, t);
     for (uint32_t k = 0; k < s->n; k++) {
         s->macs[k] = ot_node_macs(g, &g->nodes[s->node[k]]);
         s->work[k] = ot_cost_work(s, k, t);
         s->extra[k] = ot_cost_extra(s, k, t);
-        if (s->work[k] == 0) s->work[k] = s->extra[k] * t->runtime->blocks.copies; /* in the other layout */
+        /* in the other layout */
+        if (s->work[k] == 0) s->work[k] = s->extra[k] * t->runtime->blocks.copies;
         ot_node_cost x;
         ot_cost_node(s, k, t, &x);
         if (ot_dbg['C']) dump_cost(g, &x);

@@ -1,8 +1,10 @@
-/* The accumulator of trial tilings and built regions: what tiles read, compute, make and hold, added up. */
+/* The accumulator of trial tilings and built regions: what tiles read, compute, make and hold,
+ * added up. */
 #include "tile_totals.h"
 
 static bool is_empty(ot_win a) { return a.lo >= a.hi; }
-void ot_node_cut_start(ot_node_cut *x, const ot_node *n, int8_t axis, const int8_t *in_axis, double tiles)
+void ot_node_cut_start(ot_node_cut *x, const ot_node *n, int8_t axis, const int8_t *in_axis,
+                       double tiles)
 {
     x->axis = axis;
     x->tiles = tiles;
@@ -12,21 +14,25 @@ void ot_node_cut_start(ot_node_cut *x, const ot_node *n, int8_t axis, const int8
 
 static bool is_node_cut(const ot_node_cut *x) { return x->axis >= 0 || x->axis == OT_AX_SUM; }
 
-void ot_node_cut_add(ot_node_cut *x, const ot_node *n, const int8_t *in_axis, const ot_op_tile *t, double weight)
+void ot_node_cut_add(ot_node_cut *x, const ot_node *n, const int8_t *in_axis, const ot_op_tile *t,
+                     double weight)
 {
     if (is_empty(t->made) || !is_node_cut(x)) return;
     ot_extents_add(&x->made, t->made.hi - t->made.lo, weight);
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (in_axis[k] >= 0 && !is_empty(t->in[k])) x->read[k] += (double)(t->in[k].hi - t->in[k].lo) * weight;
+        if (in_axis[k] >= 0 && !is_empty(t->in[k]))
+            x->read[k] += (double)(t->in[k].hi - t->in[k].lo) * weight;
 }
 
-void ot_node_cut_finish(ot_node_cut *x, const ot_graph *g, const ot_node *n, uint32_t lead, const int8_t *in_axis)
+void ot_node_cut_finish(ot_node_cut *x, const ot_graph *g, const ot_node *n, uint32_t lead,
+                        const int8_t *in_axis)
 {
     if (!is_node_cut(x)) return;
     const ot_value *v = x->axis == OT_AX_SUM ? &g->values[n->in[0]] : &g->values[n->out[lead]];
     ot_extents_finish(&x->made, v->dims[x->axis == OT_AX_SUM ? in_axis[0] : x->axis]);
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && in_axis[k] >= 0) x->read[k] /= (double)g->values[n->in[k]].dims[in_axis[k]];
+        if (n->in[k] != OT_NONE && in_axis[k] >= 0)
+            x->read[k] /= (double)g->values[n->in[k]].dims[in_axis[k]];
 }
 
 /* Operand k is cut in no dim. */
@@ -37,7 +43,8 @@ static bool is_whole(const int8_t *const *in_axis, uint32_t n_dims, uint32_t k)
     return true;
 }
 
-/* A merged node works on what its producer has at hand; others may write over an operand of the same size. */
+/* A merged node works on what its producer has at hand; others may write over an operand of the
+ * same size. */
 static bool runs_in_place(const ot_seq *s, const ot_target *t, uint32_t pos, const bool *later)
 {
     const ot_node *n = &s->g->nodes[s->node[pos]];
@@ -46,13 +53,15 @@ static bool runs_in_place(const ot_seq *s, const ot_target *t, uint32_t pos, con
     if (!ot_runtime_in_place(t->runtime, n)) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
-        if (v != OT_NONE && s->act[v] && !later[k] && s->bytes[v] == s->bytes[n->out[0]]) return true;
+        if (v != OT_NONE && s->act[v] && !later[k] && s->bytes[v] == s->bytes[n->out[0]])
+            return true;
     }
     return false;
 }
 
-ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos, uint32_t lead, const int8_t *const *in_axis,
-                               uint32_t n_dims, const bool *later, double *bytes)
+ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos, uint32_t lead,
+                               const int8_t *const *in_axis, uint32_t n_dims, const bool *later,
+                               double *bytes)
 {
     const ot_node *n = &s->g->nodes[s->node[pos]];
     bool free = s->fused[pos] || s->strided[pos] != OT_NONE || ot_op_cost(n->op) == OT_COST_FREE;
@@ -69,7 +78,8 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
-        bool used = v != OT_NONE && (s->g->values[v].n_uses > 0 || s->g->values[v].is_output || k == lead);
+        bool used = v != OT_NONE &&
+                    (s->g->values[v].n_uses > 0 || s->g->values[v].is_output || k == lead);
         bytes[n->n_in + k] = used ? (double)s->bytes[v] : 0;
         if (v != OT_NONE) out_elems += (double)s->elems[v];
     }
@@ -79,7 +89,8 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
 }
 
 /* Bytes cut out of output k for its readers: along the dim where that is most. */
-static double crop_bytes(const ot_seq *s, const ot_target *t, ot_id v, const ot_node_cut *const *cut, uint32_t n_dims, uint32_t k)
+static double crop_bytes(const ot_seq *s, const ot_target *t, ot_id v,
+                         const ot_node_cut *const *cut, uint32_t n_dims, uint32_t k)
 {
     double most = 0;
     for (uint32_t d = 0; d < n_dims; d++) {
@@ -91,8 +102,8 @@ static double crop_bytes(const ot_seq *s, const ot_target *t, ot_id v, const ot_
     return most > 0 ? most * (double)s->bytes[v] * ot_cost_crop(s, v, t) : 0;
 }
 
-void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, const ot_node_facts *f, const ot_node_cut *const *cut,
-                      uint32_t n_dims, double before, double after)
+void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, const ot_node_facts *f,
+                      const ot_node_cut *const *cut, uint32_t n_dims, double before, double after)
 {
     const ot_node *n = f->node;
     ot_share share[OT_DIMS_MAX];
@@ -123,24 +134,31 @@ void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, cons
         compute = ot_cost_free_compute(s, f->pos, t, compute);
         if (s->tail[f->pos] == OT_NONE) bytes = 0;
     }
-    const double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow}, extra = s->extra[f->pos] * factor + crop;
+    const double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow},
+                 extra = s->extra[f->pos] * factor + crop;
     const double pack = f->whole_reads > 0 ? ot_cost_pack(t, f->whole_reads, tiles) : 0;
     double *sum[3] = {&x->t_fast, &x->t_mid, &x->t_slow};
     for (int k = 0; k < 3; k++)
-        *sum[k] += ot_cost_both(s, f->pos, t, compute, bytes / bw[k]) + extra / ot_cost_layout_bw(t, bw[k]) + pack;
+        *sum[k] += ot_cost_both(s, f->pos, t, compute, bytes / bw[k]) +
+                   extra / ot_cost_layout_bw(t, bw[k]) + pack;
     x->transfers += ot_cost_transfers(s, f->pos, t);
     if (!f->is_free) x->nodes += tiles;
     x->macs += s->macs[f->pos] * factor;
 }
 
-void ot_totals_start(ot_totals *x, uint32_t n_dims) { *x = (ot_totals){.n_dims = n_dims, .tiles = 1, .outermost = true}; }
+void ot_totals_start(ot_totals *x, uint32_t n_dims)
+{
+    *x = (ot_totals){.n_dims = n_dims, .tiles = 1, .outermost = true};
+}
 
-void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_id v, const int8_t *axis, const ot_extents *e)
+void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_id v,
+                         const int8_t *axis, const ot_extents *e)
 {
     const ot_value *val = &s->g->values[v];
     double whole = (double)s->bytes[v], b = ot_tiles_bytes(s, v, e, x->n_dims);
     x->in_bytes += b;
-    if (!s->act[v] || whole > (double)t->fast_bytes) { /* nothing has left a constant in the fast memory */
+    /* nothing has left a constant in the fast memory */
+    if (!s->act[v] || whole > (double)t->fast_bytes) {
         x->in_slow += b;
         x->in_seconds += b / (s->act[v] ? ot_cost_bw(t, whole) : t->bw_slow);
     }
@@ -152,7 +170,8 @@ void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_i
         if (val->rank < 2 || axis[d] != val->rank - 1 || s->elems[v] <= 0) continue;
         double run = (double)val->dims[val->rank - 1] * e[d].max * whole / (double)s->elems[v];
         x->runs += run > 0 ? b / run : 0;
-        if (s->g->model->opset < OT_SLICE_HAS_INPUTS) x->gathered += b * (double)s->elems[v] / whole;
+        if (s->g->model->opset < OT_SLICE_HAS_INPUTS)
+            x->gathered += b * (double)s->elems[v] / whole;
     }
     if (s->hands_blocks[v]) {
         x->border_tile += t->runtime->blocks.border_into * b;
@@ -178,8 +197,8 @@ void ot_totals_add_output(ot_totals *x, const ot_seq *s, const ot_target *t, ot_
     for (int8_t k = 0; k < axis; k++) x->outermost = x->outermost && val->dims[k] == 1;
 }
 
-void ot_totals_finish(ot_totals *x, const ot_target *t, const ot_node_sums *sums, const ot_value *sink, int8_t innermost,
-                      int64_t tile)
+void ot_totals_finish(ot_totals *x, const ot_target *t, const ot_node_sums *sums,
+                      const ot_value *sink, int8_t innermost, int64_t tile)
 {
     x->t_fast = sums->t_fast;
     x->t_mid = sums->t_mid;

@@ -1,17 +1,26 @@
-/* Graph inputs and results on their way between host and device, for runtimes that keep them on the host (ot_runtime.moves_tiles) and
- * targets that say what a transfer takes.
+/* Graph inputs and results on their way between host and device, for runtimes that keep them on
+ * the host (ot_runtime.moves_tiles) and targets that say what a transfer takes.
  *
- *   whole       upload | kernels | download              who reads an input first, and who makes a result, pays for it: tiled or not
+ *   whole  upload | kernels | download  who reads an input first, and who makes a result, pays for
+ *          it: tiled or not
  *
- *   in tiles    up 0 | up 1 | up 2 |                     of inputs that one node reads, by windows, and of results that nobody reads:
- *                    | k 0 | k 1 | k 2 |                 the longest of the three rows hides the others, but for the first tile
- *                          | down 0 | down 1 | ...       on its way in and the last one on its way out
+ *   in tiles  up 0 | up 1 | up 2 |                of inputs that one node reads, by windows, and of
+ *                                                 results that nobody reads:
+ *                  | k 0 | k 1 | k 2 |            the longest of the three rows hides the others,
+ *                                                 but for the first tile
+ *                        | down 0 | down 1 | ...  on its way in and the last one on its way out
+ *
+ *
+ *
  */
 #include "cost.h"
 
 #include <math.h>
 
-static bool counts(const ot_target *t) { return t->runtime->moves_tiles && t->transfers.upload > 0; }
+static bool counts(const ot_target *t)
+{
+    return t->runtime->moves_tiles && t->transfers.upload > 0;
+}
 
 static double upload_seconds(const ot_target *t, double bytes, double times)
 {
@@ -59,7 +68,8 @@ double ot_cost_transfers(const ot_seq *s, uint32_t p, const ot_target *t)
     return seconds;
 }
 
-void ot_streams_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_id v, double windows, double largest)
+void ot_streams_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_id v,
+                          double windows, double largest)
 {
     const double whole = (double)s->bytes[v];
     if (!counts(t) || !is_on_host(s, v) || s->g->values[v].n_uses != 1) return;

@@ -1,15 +1,21 @@
-/* Cost model, the engine's 3x3 convolutions: which of them take Winograd's algorithm, and how long that takes.
+/* Cost model, the engine's 3x3 convolutions: which of them take Winograd's algorithm, and how
+ * long that takes.
  *
- *   Conv, stride 1 --> spec of a run --> ot_winograd_guess_for   pays?  cycles, bytes held     the engine's own functions
- *                                        ot_winograd_admits      is there room for its weights?
+ *   Conv, stride 1 --> spec of a run --> ot_winograd_guess_for  pays?  cycles, bytes held     the engine's own functions
+ *                                        ot_winograd_admits     is there room for its weights?
  *
  *   untiled    the whole map, all threads at it
- *   tiled      the mean tile, on one thread, times the number of tiles: blocks of m x m outputs that a tile fills in part are
+ *   tiled      the mean tile, on one thread, times the number of tiles: blocks of m x m outputs
+ *              that a tile fills in part are
  *              computed whole, and each strip reads the transformed weights again
  *
- * Room is given in the order of nodes, as in a session of the untiled model. A tiled convolution has the room of the untiled
- * one: what others leave over when tiles take smaller blocks is not counted on. A cycle multiplies two vectors;
- * rate_conv_winograd is multiply-adds per second of these products.
+ * Room is given in the order of nodes, as in a session of the untiled model. A tiled convolution
+ * has the room of the untiled one: what others leave over when tiles take smaller blocks is not
+ * counted on. A cycle multiplies two vectors; rate_conv_winograd is multiply-adds per second of
+ * these products.
+ *
+ *
+ *
  */
 #include "cost.h"
 
@@ -35,13 +41,19 @@ static bool all_are(const ot_node *n, const char *name, int64_t x)
     return true;
 }
 
-/* The convolution of `batch` maps to h x w outputs; whole: of the model, with the zeros around it. */
-static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t h, int64_t w, bool whole, ot_winograd_sizes *s)
+/* The convolution of `batch` maps to h x w outputs; whole: of the model, with the zeros around it.
+ */
+static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t h, int64_t w,
+                     bool whole, ot_winograd_sizes *s)
 {
-    if (n->op != OT_OP_Conv || n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE) return false;
+    if (n->op != OT_OP_Conv || n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE)
+        return false;
     const ot_value *x = &g->values[n->in[0]], *k = &g->values[n->in[1]];
-    if (!ot_dtype_is_real(x->dtype) || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 || k->dims[3] != 3) return false;
-    if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) || !all_are(n, "dilations", 1)) return false;
+    if (!ot_dtype_is_real(x->dtype) || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 ||
+        k->dims[3] != 3)
+        return false;
+    if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) || !all_are(n, "dilations", 1))
+        return false;
     *s = (ot_winograd_sizes){.batch = batch,
                              .in_channels = k->dims[1],
                              .out_channels = k->dims[0],
@@ -66,7 +78,8 @@ static const ot_node *next_part(const ot_seq *s, uint32_t p, ot_id v)
     return NULL;
 }
 
-/* What works on the result in the same pass is no more than a residual, then an activation that Winograd's code knows. */
+/* What works on the result in the same pass is no more than a residual, then an activation that
+ * Winograd's code knows. */
 static bool posts_fit(const ot_seq *s, uint32_t p)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];
@@ -99,12 +112,14 @@ double ot_cost_winograd_work(const ot_graph *g, const ot_node *n)
 }
 
 /* Seconds of a run; 0: it is a direct one. *growth: see ot_winograd_admits. */
-static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int64_t grown, int64_t *growth)
+static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int64_t grown,
+                         int64_t *growth)
 {
     int64_t block = block_of(t);
     ot_winograd_guess guess = ot_winograd_guess_for(spec, block);
     if (!guess.pays || !ot_winograd_admits(spec, guess.bytes, grown, growth)) return 0;
-    double rate = t->rate_conv_winograd > 0 ? t->rate_conv_winograd : t->rate_conv / t->runtime->conv.direct_part;
+    double rate = t->rate_conv_winograd > 0 ? t->rate_conv_winograd
+                                            : t->rate_conv / t->runtime->conv.direct_part;
     return guess.cycles * (double)spec->threads * 2 * (double)block / rate;
 }
 
@@ -116,9 +131,11 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
         const ot_node *n = &g->nodes[s->node[p]];
         ot_winograd_sizes spec;
         s->wino_room[p] = -1;
-        if (!t->runtime->conv.winograd || s->on_bytes[p] || n->n_out < 1 || n->out[0] == OT_NONE) continue;
+        if (!t->runtime->conv.winograd || s->on_bytes[p] || n->n_out < 1 || n->out[0] == OT_NONE)
+            continue;
         const ot_value *y = &g->values[n->out[0]];
-        if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec)) continue;
+        if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec))
+            continue;
         if (s->act[n->in[1]] || !posts_fit(s, p)) continue;
         spec.threads = t->cores > 1 ? t->cores : 1;
         s->wino_room[p] = seconds_of(t, &spec, grown, &growth) > 0 ? growth : 0;
@@ -126,7 +143,8 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
     }
 }
 
-double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims)
+double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut,
+                        uint32_t n_dims)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
@@ -134,14 +152,17 @@ double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const o
     int64_t growth = 0;
     if (s->wino_room[p] <= 0) return 0;
     const ot_value *y = &g->values[n->out[0]];
-    double e[4] = {(double)y->dims[0], (double)y->dims[1], (double)y->dims[2], (double)y->dims[3]}, tiles = 1;
+    double e[4] = {(double)y->dims[0], (double)y->dims[1], (double)y->dims[2], (double)y->dims[3]},
+           tiles = 1;
     for (uint32_t d = 0; d < n_dims; d++) {
         tiles *= cut[d].tiles;
         if (cut[d].axis >= 0 && cut[d].axis < 4) e[cut[d].axis] *= cut[d].made / cut[d].tiles;
     }
     bool whole = e[2] >= (double)y->dims[2] && e[3] >= (double)y->dims[3];
     if (e[1] < (double)y->dims[1]) return 0; /* tiles of maps have weights of their own */
-    if (!describe(g, n, ot_max(1, llround(e[0])), ot_max(1, llround(e[2])), ot_max(1, llround(e[3])), whole, &spec)) return 0;
+    if (!describe(g, n, ot_max(1, llround(e[0])), ot_max(1, llround(e[2])),
+                  ot_max(1, llround(e[3])), whole, &spec))
+        return 0;
     if (n_dims == 0) spec.threads = t->cores > 1 ? t->cores : 1;
     double seconds = tiles * seconds_of(t, &spec, 0, &growth);
     return growth <= s->wino_room[p] ? seconds : 0;

@@ -1,24 +1,31 @@
 /* Buffers: what is asked is checked and counted against the budget, then the driver's to make. */
 #include "driver.h"
 
-static ot_status check_options(const ot_device *dev, const ot_dev_buffer_options *o, const char *name, ot_device_error *e)
+static ot_status check_options(const ot_device *dev, const ot_dev_buffer_options *o,
+                               const char *name, ot_device_error *e)
 {
     char what[80];
     snprintf(what, sizeof what, "buffer '%s'", name);
-    if (o->bytes <= 0) return dev_fail(e, OT_DEV_INVALID_OBJECT, "%s: %lld bytes are none", what, (long long)o->bytes);
+    if (o->bytes <= 0)
+        return dev_fail(e, OT_DEV_INVALID_OBJECT, "%s: %lld bytes are none", what,
+                        (long long)o->bytes);
     if ((uint32_t)o->kind >= OT_DEV_MEM_KINDS || (o->access & ~(uint32_t)OT_DEV_ACCESS_ALL))
         return dev_fail(e, OT_DEV_INVALID_OBJECT, "%s: no such kind of memory or access", what);
     if (o->host && o->kind != OT_DEV_MEM_HOST)
-        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "%s: imported memory is the host's, not of kind %s", what,
+        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE,
+                        "%s: imported memory is the host's, not of kind %s", what,
                         ot_dev_memory_name(o->kind));
     if (o->kind == OT_DEV_MEM_UNIFIED && !dev->facts.unified)
-        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "%s: '%s' has no memory that host and device share", what, dev->facts.name);
+        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE,
+                        "%s: '%s' has no memory that host and device share", what, dev->facts.name);
     if (o->kind == OT_DEV_MEM_CONSTANT && o->bytes > dev->facts.constant_bytes)
-        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "%s: %lld bytes, but '%s' has %lld of constant memory", what, (long long)o->bytes,
-                        dev->facts.name, (long long)dev->facts.constant_bytes);
+        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE,
+                        "%s: %lld bytes, but '%s' has %lld of constant memory", what,
+                        (long long)o->bytes, dev->facts.name, (long long)dev->facts.constant_bytes);
     if (o->kind == OT_DEV_MEM_CONSTANT && (o->access & OT_DEV_KERNEL_WRITES))
         return dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "%s: no kernel can write constant memory", what);
-    if (o->bytes > dev->usage.budget - dev->usage.used || (dev->facts.allocation_most > 0 && o->bytes > dev->facts.allocation_most))
+    if (o->bytes > dev->usage.budget - dev->usage.used ||
+        (dev->facts.allocation_most > 0 && o->bytes > dev->facts.allocation_most))
         return dev_fail_full(dev, e, what, o->bytes);
     return OT_OK;
 }
@@ -26,7 +33,8 @@ static ot_status check_options(const ot_device *dev, const ot_dev_buffer_options
 static uint32_t access_of(const ot_dev_buffer_options *o)
 {
     if (o->access) return o->access;
-    return o->kind == OT_DEV_MEM_CONSTANT ? OT_DEV_ACCESS_ALL & ~(uint32_t)OT_DEV_KERNEL_WRITES : OT_DEV_ACCESS_ALL;
+    return o->kind == OT_DEV_MEM_CONSTANT ? OT_DEV_ACCESS_ALL & ~(uint32_t)OT_DEV_KERNEL_WRITES
+                                          : OT_DEV_ACCESS_ALL;
 }
 
 static void count_new(ot_device_usage *u, int64_t bytes, double seconds)
@@ -48,7 +56,8 @@ static void count_free(ot_device_usage *u, int64_t bytes, double seconds)
     u->bytes_freed += (uint64_t)bytes;
 }
 
-static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e, ot_dev_buffer *out)
+static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e,
+                             ot_dev_buffer *out)
 {
     const char *name = o->name ? o->name : "";
     OT_TRY(check_options(dev, o, name, e));
@@ -74,7 +83,8 @@ static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_
     return OT_OK;
 }
 
-ot_status ot_dev_buffer_new(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e, ot_dev_buffer *out)
+ot_status ot_dev_buffer_new(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e,
+                            ot_dev_buffer *out)
 {
     out->id = 0;
     dev_lock(dev);
@@ -90,7 +100,8 @@ ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer handle, ot_device_err
     dev_lock(dev);
     ot_status s = dev_slot_get(dev, DEV_BUFFER, handle.id, OT_DEV_INVALID_POINTER, e, &record);
     if (s == OT_OK && ((dev_buffer *)record)->n_maps > 0)
-        s = dev_fail(e, OT_DEV_INVALID_OBJECT, "buffer '%s' is still mapped", ((dev_buffer *)record)->name);
+        s = dev_fail(e, OT_DEV_INVALID_OBJECT, "buffer '%s' is still mapped",
+                     ((dev_buffer *)record)->name);
     if (s == OT_OK) {
         dev_buffer *b = record;
         double start = ot_now();

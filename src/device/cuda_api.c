@@ -10,7 +10,8 @@ bool cu_load(cuda_api *cu, char *why, size_t size)
         CUDA_FUNCTIONS(X)
 #undef X
     };
-    void *library = dlopen("libcuda.so.1", RTLD_NOW), **functions = (void **)cu; /* it stays open: the driver has threads */
+    /* it stays open: the driver has threads */
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), **functions = (void **)cu;
     _Static_assert(sizeof *cu == sizeof names, "a pointer for each name");
     snprintf(why, size, "no CUDA device: there is no libcuda.so.1 (it comes with NVIDIA's driver)");
     if (!library) return false;
@@ -42,8 +43,8 @@ ot_status cu_failed(ot_device *dev, ot_device_error *e, const char *what, cu_res
 /* ---- NVRTC ---- */
 
 typedef struct nvrtc_api {
-    int (*make)(void **program, const char *text, const char *name, int n_headers, const char *const *headers,
-                const char *const *names);
+    int (*make)(void **program, const char *text, const char *name, int n_headers,
+                const char *const *headers, const char *const *names);
     int (*compile)(void *program, int n_options, const char *const *options);
     int (*size)(void *program, size_t *n);
     int (*get)(void *program, char *text);
@@ -54,13 +55,18 @@ typedef struct nvrtc_api {
 
 static ot_status load_nvrtc(nvrtc_api *api, ot_device_error *e)
 {
-    static const char *const libraries[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
-    static const char *const names[] = {"nvrtcCreateProgram",     "nvrtcCompileProgram", "nvrtcGetPTXSize",    "nvrtcGetPTX",
-                                        "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",  "nvrtcDestroyProgram"};
+    static const char *const libraries[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
+                                            "libnvrtc.so"};
+    static const char *const names[] = {
+        "nvrtcCreateProgram",     "nvrtcCompileProgram", "nvrtcGetPTXSize",    "nvrtcGetPTX",
+        "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",  "nvrtcDestroyProgram"};
     void *library = NULL, **functions = (void **)api;
     _Static_assert(sizeof *api == sizeof names, "a pointer for each name");
-    for (size_t k = 0; k < sizeof libraries / sizeof *libraries && !library; k++) library = dlopen(libraries[k], RTLD_NOW);
-    if (!library) return dev_fail(e, OT_DEV_UNSUPPORTED, "CUDA C needs libnvrtc, which is not here; PTX does not");
+    for (size_t k = 0; k < sizeof libraries / sizeof *libraries && !library; k++)
+        library = dlopen(libraries[k], RTLD_NOW);
+    if (!library)
+        return dev_fail(e, OT_DEV_UNSUPPORTED,
+                        "CUDA C needs libnvrtc, which is not here; PTX does not");
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         functions[k] = dlsym(library, names[k]);
         if (!functions[k]) return dev_fail(e, OT_DEV_UNSUPPORTED, "libnvrtc lacks %s", names[k]);
@@ -68,17 +74,21 @@ static ot_status load_nvrtc(nvrtc_api *api, ot_device_error *e)
     return OT_OK;
 }
 
-static ot_status compile_failed(const nvrtc_api *api, void *program, const char *name, ot_device_error *e)
+static ot_status compile_failed(const nvrtc_api *api, void *program, const char *name,
+                                ot_device_error *e)
 {
     size_t n = 0;
     char *log = NULL;
-    if (api->log_size(program, &n) == 0 && n > 0 && (log = calloc(1, n + 1)) != NULL && api->log(program, log) != 0) *log = '\0';
+    if (api->log_size(program, &n) == 0 && n > 0 && (log = calloc(1, n + 1)) != NULL &&
+        api->log(program, log) != 0)
+        *log = '\0';
     ot_status s = dev_fail(e, OT_DEV_COMPILE, "program '%s': NVRTC: %s", name, log ? log : "");
     free(log);
     return s;
 }
 
-ot_status cu_compile(const cu_state *x, const char *name, const ot_dev_source *s, ot_device_error *e, char **text)
+ot_status cu_compile(const cu_state *x, const char *name, const ot_dev_source *s,
+                     ot_device_error *e, char **text)
 {
     nvrtc_api api;
     void *program = NULL;
@@ -94,7 +104,8 @@ ot_status cu_compile(const cu_state *x, const char *name, const ot_dev_source *s
         st = dev_fail(e, OT_DEV_FAILED, "program '%s': NVRTC takes it not", name);
     else if (api.compile(program, 1, options) != 0)
         st = compile_failed(&api, program, name, e);
-    else if (api.size(program, &n) != 0 || (*text = calloc(1, n + 1)) == NULL || api.get(program, *text) != 0)
+    else if (api.size(program, &n) != 0 || (*text = calloc(1, n + 1)) == NULL ||
+             api.get(program, *text) != 0)
         st = dev_fail_host_memory(e);
     if (program) api.drop(&program);
     free(source);

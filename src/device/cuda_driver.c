@@ -1,8 +1,10 @@
 /* CUDA under the layer of devices: devices, memory, maps, programs.
  *
- *   buffer   device memory; pinned memory for `host` (imported: registered), managed memory for `unified`: both are their own map
+ *   buffer   device memory; pinned memory for `host` (imported: registered), managed memory for
+ *            `unified`: both are their own map
  *   queue    a stream, and two events for each command that is not retired (cuda_queue.c)
  *   program  a module of PTX; CUDA C goes through NVRTC first
+ *
  */
 #include "cuda_api.h"
 
@@ -27,8 +29,9 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     cu->cuDriverGetVersion(&version);
     cu->cuDeviceTotalMem_v2(&bytes, device);
     if (cu->cuDeviceGetName(f->name, (int)sizeof f->name, device) != 0) *f->name = '\0';
-    snprintf(f->version, sizeof f->version, "CUDA %d.%d, compute capability %d.%d", version / 1000, version % 1000 / 10,
-             (int)ask_int(cu, device, CU_MAJOR), (int)ask_int(cu, device, CU_MINOR));
+    snprintf(f->version, sizeof f->version, "CUDA %d.%d, compute capability %d.%d", version / 1000,
+             version % 1000 / 10, (int)ask_int(cu, device, CU_MAJOR),
+             (int)ask_int(cu, device, CU_MINOR));
     f->has_f64 = f->has_i64 = f->has_shorts = f->has_bytes = true;
     f->groups_most = INT32_MAX;
     f->slices_most = OT_DEV_ARGS_MAX;
@@ -70,12 +73,13 @@ static ot_status open_device(ot_device *dev, uint32_t number, ot_device_error *e
     if (!x) return dev_fail_host_memory(e);
     if (!cu_load(&x->cu, why, sizeof why)) return dev_fail(e, OT_DEV_NOT_HERE, "%s", why);
     if (x->cu.cuDeviceGetCount(&n) != 0 || number >= (uint32_t)n)
-        return dev_fail(e, OT_DEV_NOT_HERE, "no CUDA device %u: there %s %d, from 0", number, n == 1 ? "is" : "are", n);
+        return dev_fail(e, OT_DEV_NOT_HERE, "no CUDA device %u: there %s %d, from 0", number,
+                        n == 1 ? "is" : "are", n);
     cu_result code = x->cu.cuDeviceGet(&x->device, (int)number);
     if (code != 0) return cu_failed(dev, e, "no device", code);
     ask(&x->cu, x->device, number, &dev->facts);
-    snprintf(x->architecture, sizeof x->architecture, "--gpu-architecture=compute_%d%d", (int)ask_int(&x->cu, x->device, CU_MAJOR),
-             (int)ask_int(&x->cu, x->device, CU_MINOR));
+    snprintf(x->architecture, sizeof x->architecture, "--gpu-architecture=compute_%d%d",
+             (int)ask_int(&x->cu, x->device, CU_MAJOR), (int)ask_int(&x->cu, x->device, CU_MINOR));
     code = x->cu.cuDevicePrimaryCtxRetain(&x->context, x->device);
     return code == 0 ? OT_OK : cu_failed(dev, e, "no context", code);
 }
@@ -123,7 +127,8 @@ static ot_status buffer_new(ot_device *dev, dev_buffer *b, ot_device_error *e)
     }
     free(m);
     snprintf(what, sizeof what, "buffer '%s'", b->name);
-    return code == CU_OUT_OF_MEMORY ? dev_fail_full(dev, e, what, b->bytes) : cu_failed(dev, e, what, code);
+    return code == CU_OUT_OF_MEMORY ? dev_fail_full(dev, e, what, b->bytes)
+                                    : cu_failed(dev, e, what, code);
 }
 
 static void buffer_free(ot_device *dev, dev_buffer *b)
@@ -155,7 +160,8 @@ static void unmap_buffer(ot_device *dev, dev_buffer *b)
 }
 
 /* Pinned and managed memory are always in step once commands are done. */
-static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e)
+static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes,
+                             bool to_device, ot_device_error *e)
 {
     (void)dev;
     (void)b;
@@ -183,7 +189,8 @@ static bool is_ptx(const ot_dev_source *s)
     return n > 8 && memcmp(text, ".version", 8) == 0;
 }
 
-static ot_status fill_program(ot_device *dev, const dev_program *d, cu_program *p, const ot_dev_source *s, ot_device_error *e)
+static ot_status fill_program(ot_device *dev, const dev_program *d, cu_program *p,
+                              const ot_dev_source *s, ot_device_error *e)
 {
     const cu_state *x = cu_state_of(dev);
     if (s->language == OT_DEV_BINARY || is_ptx(s)) {
@@ -195,10 +202,14 @@ static ot_status fill_program(ot_device *dev, const dev_program *d, cu_program *
     }
     cu_result code = x->cu.cuCtxSetCurrent(x->context);
     if (code == 0) code = x->cu.cuModuleLoadData(&p->module, p->text);
-    return code == 0 ? OT_OK : dev_fail(e, OT_DEV_COMPILE, "program '%s': the driver takes its PTX not: error %d", d->name, code);
+    return code == 0
+               ? OT_OK
+               : dev_fail(e, OT_DEV_COMPILE, "program '%s': the driver takes its PTX not: error %d",
+                          d->name, code);
 }
 
-static ot_status program_new(ot_device *dev, dev_program *d, const ot_dev_source *s, ot_device_error *e)
+static ot_status program_new(ot_device *dev, dev_program *d, const ot_dev_source *s,
+                             ot_device_error *e)
 {
     cu_program *p = calloc(1, sizeof *p);
     if (!p) return dev_fail_host_memory(e);
@@ -222,7 +233,8 @@ static void program_free(ot_device *dev, dev_program *d)
     free(p);
 }
 
-static ot_status program_binary(ot_device *dev, dev_program *d, ot_arena *a, ot_device_error *e, void **data, size_t *n)
+static ot_status program_binary(ot_device *dev, dev_program *d, ot_arena *a, ot_device_error *e,
+                                void **data, size_t *n)
 {
     const cu_program *p = d->api;
     (void)dev;

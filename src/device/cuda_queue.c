@@ -1,4 +1,5 @@
-/* Queues of CUDA: a stream; each command stands between two events, which are used again once it is retired. */
+/* Queues of CUDA: a stream; each command stands between two events, which are used again once it
+ * is retired. */
 #include "cuda_api.h"
 
 typedef struct cu_slot {
@@ -92,7 +93,8 @@ ot_status cu_wait(ot_device *dev, dev_queue *q, uint64_t serial, ot_device_error
     const cu_slot *x = slot_of(q, serial);
     cu_handle event = x ? x->end : NULL;
     dev_unlock(dev);
-    cu_result code = event ? cu->cuEventSynchronize(event) : 0; /* recorded again at worst, for a later command of the queue */
+    /* recorded again at worst, for a later command of the queue */
+    cu_result code = event ? cu->cuEventSynchronize(event) : 0;
     return code == 0 ? OT_OK : cu_failed(dev, e, "a command cannot be waited for", code);
 }
 
@@ -125,7 +127,10 @@ static ot_status get_slot(ot_device *dev, cu_queue_state *s, ot_device_error *e,
     return OT_OK;
 }
 
-static cu_ptr at(const dev_part *p) { return ((const cu_buffer *)p->buffer->api)->at + (cu_ptr)p->offset; }
+static cu_ptr at(const dev_part *p)
+{
+    return ((const cu_buffer *)p->buffer->api)->at + (cu_ptr)p->offset;
+}
 
 static ot_status launch(ot_device *dev, cu_handle stream, const dev_command *c, ot_device_error *e)
 {
@@ -138,7 +143,8 @@ static ot_status launch(ot_device *dev, cu_handle stream, const dev_command *c, 
     cu_handle function;
     cu_result code = cu->cuModuleGetFunction(&function, cu_module_of(c->program), l->entry);
     if (code == CU_NOT_FOUND)
-        return dev_fail(e, OT_DEV_INVALID_OBJECT, "program '%s' has no kernel '%s'", c->program->name, l->entry);
+        return dev_fail(e, OT_DEV_INVALID_OBJECT, "program '%s' has no kernel '%s'",
+                        c->program->name, l->entry);
     if (code != 0) return cu_failed(dev, e, "no kernel", code);
     for (uint32_t k = 0; k < l->n_args; k++) {
         if (c->parts[k].buffer) {
@@ -153,20 +159,29 @@ static ot_status launch(ot_device *dev, cu_handle stream, const dev_command *c, 
     }
     char what[120];
     snprintf(what, sizeof what, "kernel '%.80s' cannot be run", l->entry);
-    code = cu->cuLaunchKernel(function, l->groups[0], l->groups[1], l->groups[2], l->items[0], l->items[1], l->items[2],
-                              (unsigned)shared, stream, params, NULL);
+    code = cu->cuLaunchKernel(function, l->groups[0], l->groups[1], l->groups[2], l->items[0],
+                              l->items[1], l->items[2], (unsigned)shared, stream, params, NULL);
     return code == 0 ? OT_OK : cu_failed(dev, e, what, code);
 }
 
-static ot_status run_command(ot_device *dev, cu_handle stream, const dev_command *c, ot_device_error *e)
+static ot_status run_command(ot_device *dev, cu_handle stream, const dev_command *c,
+                             ot_device_error *e)
 {
     const cuda_api *cu = &cu_state_of(dev)->cu;
     cu_result code = 0;
     switch (c->verb) {
-    case DEV_UPLOAD: code = cu->cuMemcpyHtoDAsync_v2(at(&c->to), c->source, (size_t)c->to.bytes, stream); break;
-    case DEV_DOWNLOAD: code = cu->cuMemcpyDtoHAsync_v2(c->sink, at(&c->from), (size_t)c->from.bytes, stream); break;
-    case DEV_COPY: code = cu->cuMemcpyDtoDAsync_v2(at(&c->to), at(&c->from), (size_t)c->to.bytes, stream); break;
-    case DEV_FILL: code = cu->cuMemsetD32Async(at(&c->to), c->pattern, (size_t)c->to.bytes / 4, stream); break;
+    case DEV_UPLOAD:
+        code = cu->cuMemcpyHtoDAsync_v2(at(&c->to), c->source, (size_t)c->to.bytes, stream);
+        break;
+    case DEV_DOWNLOAD:
+        code = cu->cuMemcpyDtoHAsync_v2(c->sink, at(&c->from), (size_t)c->from.bytes, stream);
+        break;
+    case DEV_COPY:
+        code = cu->cuMemcpyDtoDAsync_v2(at(&c->to), at(&c->from), (size_t)c->to.bytes, stream);
+        break;
+    case DEV_FILL:
+        code = cu->cuMemsetD32Async(at(&c->to), c->pattern, (size_t)c->to.bytes / 4, stream);
+        break;
     default: return launch(dev, stream, c, e);
     }
     return code == 0 ? OT_OK : cu_failed(dev, e, "a transfer", code);

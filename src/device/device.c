@@ -15,12 +15,14 @@
 #define VULKAN NULL
 #endif
 
-const dev_driver *const dev_drivers[OT_DEV_APIS] = {[OT_DEV_OPENCL] = OPENCL, [OT_DEV_VULKAN] = VULKAN, [OT_DEV_CUDA] = &dev_cuda};
+const dev_driver *const dev_drivers[OT_DEV_APIS] = {
+    [OT_DEV_OPENCL] = OPENCL, [OT_DEV_VULKAN] = VULKAN, [OT_DEV_CUDA] = &dev_cuda};
 
 static const char *const API_NAMES[OT_DEV_APIS] = {"opencl", "vulkan", "cuda"};
 /* Why one is not in dev_drivers. */
-static const char *const NO_DRIVER[OT_DEV_APIS] = {"this program was built without OpenCL's headers (Debian: opencl-headers)",
-                                                   "this program was built without Vulkan's headers (Debian: libvulkan-dev)", ""};
+static const char *const NO_DRIVER[OT_DEV_APIS] = {
+    "this program was built without OpenCL's headers (Debian: opencl-headers)",
+    "this program was built without Vulkan's headers (Debian: libvulkan-dev)", ""};
 static const char *const MEMORY_NAMES[OT_DEV_MEM_KINDS] = {"device", "host", "unified", "constant"};
 
 const char *ot_dev_api_name(ot_dev_api api) { return API_NAMES[api]; }
@@ -69,12 +71,14 @@ static bool make_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t kind;
     if (pthread_mutexattr_init(&kind) != 0) return false;
-    bool ok = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE) == 0 && pthread_mutex_init(lock, &kind) == 0;
+    bool ok = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE) == 0 &&
+              pthread_mutex_init(lock, &kind) == 0;
     pthread_mutexattr_destroy(&kind);
     return ok;
 }
 
-ot_status dev_open_with(const dev_driver *driver, uint32_t number, const ot_device_options *o, ot_device_error *e, ot_device **out)
+ot_status dev_open_with(const dev_driver *driver, uint32_t number, const ot_device_options *o,
+                        ot_device_error *e, ot_device **out)
 {
     ot_device *dev = calloc(1, sizeof *dev);
     *out = NULL;
@@ -95,11 +99,13 @@ ot_status dev_open_with(const dev_driver *driver, uint32_t number, const ot_devi
     return OT_OK;
 }
 
-ot_status ot_device_open(ot_dev_api api, uint32_t number, const ot_device_options *o, ot_device_error *e, ot_device **out)
+ot_status ot_device_open(ot_dev_api api, uint32_t number, const ot_device_options *o,
+                         ot_device_error *e, ot_device **out)
 {
     *out = NULL;
     if ((uint32_t)api >= OT_DEV_APIS) return dev_fail(e, OT_DEV_NOT_HERE, "no such API");
-    if (!dev_drivers[api]) return dev_fail(e, OT_DEV_NOT_HERE, "no %s here: %s", API_NAMES[api], NO_DRIVER[api]);
+    if (!dev_drivers[api])
+        return dev_fail(e, OT_DEV_NOT_HERE, "no %s here: %s", API_NAMES[api], NO_DRIVER[api]);
     return dev_open_with(dev_drivers[api], number, o, e, out);
 }
 
@@ -145,7 +151,8 @@ uint32_t ot_device_leaks(ot_device *dev, FILE *f)
         const dev_buffer *b = dev->slots[DEV_BUFFER].records[k];
         if (!b) continue;
         n++;
-        if (f) fprintf(f, "buffer '%s' of %lld bytes was never freed\n", b->name, (long long)b->bytes);
+        if (f)
+            fprintf(f, "buffer '%s' of %lld bytes was never freed\n", b->name, (long long)b->bytes);
     }
     for (uint32_t k = 0; k < dev->slots[DEV_PROGRAM].n; k++) {
         const dev_program *p = dev->slots[DEV_PROGRAM].records[k];

@@ -1,14 +1,20 @@
-/* Stage device/: memory, transfers and kernels of a GPU or of what stands for one, the same for every API.
+/* Stage device/: memory, transfers and kernels of a GPU or of what stands for one, the same for
+ * every API.
  *
- *   libOpenCL, libvulkan, libcuda, found when the program runs --*_driver.c--> struct dev_driver (driver.h)
+ *   libOpenCL, libvulkan, libcuda, found when the program runs --*_driver.c--> struct dev_driver
+ *   (driver.h)
  *   handles, checks, budget, errors: device.c, buffers.c, commands.c --> the API's driver
  *
- *   buffer  bytes of one memory kind; a slice is a part of one, and what transfers, maps and kernels take
+ *   buffer  bytes of one memory kind; a slice is a part of one, and what transfers, maps and
+ *           kernels take
  *   queue   runs its commands in order; other queues run beside it
- *   event   the k-th command of a queue: a plain value, never freed, done once the queue has come that far
+ *   event   the k-th command of a queue: a plain value, never freed, done once the queue has come
+ *           that far
  *
- * Handles are numbers that the device looks up: one that was freed, is another device's or was never given is found and named, not followed.
- * A device may be used from several threads. Every function that fails says how in an ot_device_error (NULL: nobody wants to know).
+ * Handles are numbers that the device looks up: one that was freed, is another device's or was
+ * never given is found and named, not followed. A device may be used from several threads. Every
+ * function that fails says how in an ot_device_error (NULL: nobody wants to know).
+ *
  */
 #ifndef OT_DEVICE_H
 #define OT_DEVICE_H
@@ -36,14 +42,15 @@ typedef enum ot_device_fault {
 
 typedef struct ot_device_error {
     ot_device_fault fault;
-    int64_t requested, free, largest; /* bytes; largest: the largest block to be had at once. -1: unknown */
-    char message[512];                /* one line */
+    /* bytes; largest: the largest block to be had at once. -1: unknown */
+    int64_t requested, free, largest;
+    char message[512]; /* one line */
 } ot_device_error;
 
 /* "out-of-memory": the fault's name, of --json. */
 const char *ot_device_fault_name(ot_device_fault fault);
-/* The error as the diagnosis of a command; returns its status: OT_E_USAGE (not here, unsupported), OT_E_BUDGET (out of memory),
- * OT_E_NOMEM, OT_E_SYSTEM. */
+/* The error as the diagnosis of a command; returns its status: OT_E_USAGE (not here,
+ * unsupported), OT_E_BUDGET (out of memory), OT_E_NOMEM, OT_E_SYSTEM. */
 ot_status ot_device_tell(const ot_device_error *e, ot_diag *d);
 
 /* ---- devices ---- */
@@ -53,21 +60,23 @@ typedef struct ot_device_facts {
     uint32_t number; /* of its API, from 0 */
     char name[128], version[128];
     bool is_cpu, has_f64, has_f16;
-    bool has_i64, has_shorts, has_bytes; /* 64-bit integers; elements of two bytes, of one, in buffers */
-    bool maps_stay;                      /* a buffer may be used by commands while it is mapped */
-    bool unified;                        /* host and device share one memory: maps copy nothing */
-    int64_t memory_bytes;                /* of the device */
-    int64_t allocation_most;             /* bytes of one buffer */
-    int64_t shared_bytes;                /* of a work-group ("local" in OpenCL) */
-    int64_t constant_bytes;              /* of OT_DEV_MEM_CONSTANT; 0: none */
-    int64_t alignment;                   /* of a slice's offset that a kernel is given */
-    int64_t granule;                     /* of flushes and invalidations of maps */
-    int64_t cache_line;                  /* bytes; 0: unknown */
-    int64_t cache_bytes;                 /* of the cache before the device's memory; 0: unknown */
-    uint32_t units;                      /* compute units */
-    uint32_t
-        vector_floats;   /* float32 of a register that a work-item's vectors are kept in; 1: work-items are the lanes, or unknown */
-    uint32_t items_most; /* work-items of a work-group */
+    /* 64-bit integers; elements of two bytes, of one, in buffers */
+    bool has_i64, has_shorts, has_bytes;
+    bool maps_stay;          /* a buffer may be used by commands while it is mapped */
+    bool unified;            /* host and device share one memory: maps copy nothing */
+    int64_t memory_bytes;    /* of the device */
+    int64_t allocation_most; /* bytes of one buffer */
+    int64_t shared_bytes;    /* of a work-group ("local" in OpenCL) */
+    int64_t constant_bytes;  /* of OT_DEV_MEM_CONSTANT; 0: none */
+    int64_t alignment;       /* of a slice's offset that a kernel is given */
+    int64_t granule;         /* of flushes and invalidations of maps */
+    int64_t cache_line;      /* bytes; 0: unknown */
+    int64_t cache_bytes;     /* of the cache before the device's memory; 0: unknown */
+    uint32_t units;          /* compute units */
+    /* float32 of a register that a work-item's vectors are kept in; 1: work-items are the lanes,
+     * or unknown */
+    uint32_t vector_floats;
+    uint32_t items_most;  /* work-items of a work-group */
     uint32_t groups_most; /* work-groups along an axis */
     uint32_t slices_most; /* arguments of a kernel that are slices */
     int64_t steps_most;   /* iterations of all loops of a work-item; 0: as many as it takes */
@@ -81,7 +90,8 @@ typedef struct ot_device_list {
 
 /* "opencl", "vulkan", "cuda". */
 const char *ot_dev_api_name(ot_dev_api api);
-/* Every device of every API, and one line for each API without one. Fails only for want of memory. */
+/* Every device of every API, and one line for each API without one. Fails only for want of memory.
+ */
 ot_status ot_devices_list(ot_arena *a, ot_device_list **out) OT_MUST_USE;
 /* "opencl", "vulkan:1": false when it is none of these. */
 bool ot_device_parse(const char *text, ot_dev_api *api, uint32_t *number) OT_MUST_USE;
@@ -90,18 +100,21 @@ typedef struct ot_device ot_device;
 
 typedef struct ot_device_options {
     int64_t budget; /* bytes that buffers may take together; 0: the device's memory */
-    bool validate;  /* Vulkan: the Khronos validation layer, what it finds is counted in ot_device_findings */
+    /* Vulkan: the Khronos validation layer, what it finds is counted in ot_device_findings */
+    bool validate;
 } ot_device_options;
 
 /* OT_DEV_NOT_HERE names what is missing. o: NULL for defaults. *out is to be closed. */
-ot_status ot_device_open(ot_dev_api api, uint32_t number, const ot_device_options *o, ot_device_error *e,
-                         ot_device **out) OT_MUST_USE;
+ot_status ot_device_open(ot_dev_api api, uint32_t number, const ot_device_options *o,
+                         ot_device_error *e, ot_device **out) OT_MUST_USE;
 /* Waits for what runs, then frees everything, what was never freed included. Accepts NULL. */
 void ot_device_close(ot_device *dev);
 const ot_device_facts *ot_device_about(const ot_device *dev);
-/* Lines like "buffer 'weights' of 4096 bytes was never freed", to f unless NULL; returns how many. */
+/* Lines like "buffer 'weights' of 4096 bytes was never freed", to f unless NULL; returns how many.
+ */
 uint32_t ot_device_leaks(ot_device *dev, FILE *f);
-/* What the validation layer found, with its first line in *first (of the device; NULL: not wanted). */
+/* What the validation layer found, with its first line in *first (of the device; NULL: not wanted).
+ */
 uint32_t ot_device_findings(ot_device *dev, const char **first);
 
 /* ---- buffers ---- */
@@ -132,8 +145,9 @@ typedef struct ot_dev_buffer_options {
     int64_t bytes;    /* > 0 */
     ot_dev_memory kind;
     uint32_t access; /* of ot_dev_access; 0: all */
-    void *
-        host; /* memory of the host to import (kind OT_DEV_MEM_HOST): it stays the caller's, until the buffer is freed; NULL: none */
+    /* memory of the host to import (kind OT_DEV_MEM_HOST): it stays the caller's, until the
+     * buffer is freed; NULL: none */
+    void *host;
 } ot_dev_buffer_options;
 
 typedef struct ot_dev_slice {
@@ -141,8 +155,10 @@ typedef struct ot_dev_slice {
     int64_t offset, bytes;
 } ot_dev_slice;
 
-ot_status ot_dev_buffer_new(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e, ot_dev_buffer *out) OT_MUST_USE;
-/* Waits for commands that use it. OT_DEV_INVALID_POINTER: freed before, another device's, none at all; OT_DEV_INVALID_OBJECT: mapped. */
+ot_status ot_dev_buffer_new(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e,
+                            ot_dev_buffer *out) OT_MUST_USE;
+/* Waits for commands that use it. OT_DEV_INVALID_POINTER: freed before, another device's, none
+ * at all; OT_DEV_INVALID_OBJECT: mapped. */
 ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer b, ot_device_error *e);
 /* The whole of it; all zero for what is no buffer of this device. */
 ot_dev_slice ot_dev_whole(ot_device *dev, ot_dev_buffer b);
@@ -178,49 +194,61 @@ ot_status ot_dev_queue_new(ot_device *dev, ot_device_error *e, ot_dev_queue *out
 ot_status ot_dev_queue_free(ot_device *dev, ot_dev_queue q, ot_device_error *e);
 /* Hand over what was asked so far; returns before it is done. */
 ot_status ot_dev_flush(ot_device *dev, ot_dev_queue q, ot_device_error *e) OT_MUST_USE;
-/* Until everything in the queue is done, until one command is. Once a command failed on the device, all who wait for its queue are told
- * so: free the queue. */
+/* Until everything in the queue is done, until one command is. Once a command failed on the
+ * device, all who wait for its queue are told so: free the queue. */
 ot_status ot_dev_finish(ot_device *dev, ot_dev_queue q, ot_device_error *e) OT_MUST_USE;
 ot_status ot_dev_wait(ot_device *dev, ot_dev_event ev, ot_device_error *e) OT_MUST_USE;
-ot_status ot_dev_is_done(ot_device *dev, ot_dev_event ev, bool *done, ot_device_error *e) OT_MUST_USE;
-/* Seconds of the device's clock at which a command that is done began and ended; false: not done, or more than 1,000 commands ago. */
+ot_status ot_dev_is_done(ot_device *dev, ot_dev_event ev, bool *done,
+                         ot_device_error *e) OT_MUST_USE;
+/* Seconds of the device's clock at which a command that is done began and ended; false: not
+ * done, or more than 1,000 commands ago. */
 bool ot_dev_times(ot_device *dev, ot_dev_event ev, double *start, double *end);
 
 /* ---- transfers: each returns when it is queued; *done may be NULL, after may be NULL ---- */
 
-/* Memory of the host may be read as early as the call and written as late as the wait: nothing on the device orders two transfers
- * that meet there. */
+/* Memory of the host may be read as early as the call and written as late as the wait: nothing
+ * on the device orders two transfers that meet there. */
 
 /* from: [to.bytes], untouched until the event is done. */
-ot_status ot_dev_upload(ot_device *dev, ot_dev_queue q, ot_dev_slice to, const void *from, const ot_dev_after *after,
-                        ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
+ot_status ot_dev_upload(ot_device *dev, ot_dev_queue q, ot_dev_slice to, const void *from,
+                        const ot_dev_after *after, ot_device_error *e,
+                        ot_dev_event *done) OT_MUST_USE;
 /* to: [from.bytes], there when somebody has seen that the event is done. */
-ot_status ot_dev_download(ot_device *dev, ot_dev_queue q, void *to, ot_dev_slice from, const ot_dev_after *after,
-                          ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
+ot_status ot_dev_download(ot_device *dev, ot_dev_queue q, void *to, ot_dev_slice from,
+                          const ot_dev_after *after, ot_device_error *e,
+                          ot_dev_event *done) OT_MUST_USE;
 /* Equal bytes on both sides; parts of one buffer may not overlap. */
-ot_status ot_dev_copy(ot_device *dev, ot_dev_queue q, ot_dev_slice to, ot_dev_slice from, const ot_dev_after *after,
-                      ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
+ot_status ot_dev_copy(ot_device *dev, ot_dev_queue q, ot_dev_slice to, ot_dev_slice from,
+                      const ot_dev_after *after, ot_device_error *e,
+                      ot_dev_event *done) OT_MUST_USE;
 /* A 32-bit pattern over a slice whose offset and bytes are multiples of 4. */
-ot_status ot_dev_fill(ot_device *dev, ot_dev_queue q, ot_dev_slice to, uint32_t pattern, const ot_dev_after *after,
-                      ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
+ot_status ot_dev_fill(ot_device *dev, ot_dev_queue q, ot_dev_slice to, uint32_t pattern,
+                      const ot_dev_after *after, ot_device_error *e,
+                      ot_dev_event *done) OT_MUST_USE;
 
 /* ---- maps: maps.c ---- */
 
-/* A window of the host into a buffer of kind host or unified. The first map of a buffer maps all of it, and it stays so: later ones are
- * hits, whatever their range. What the host writes is the device's after a flush, or when the map is closed; what the device wrote is the
- * host's when a map is opened, or after an invalidation. Maps that overlap are closed in the reverse order. While one is open, OpenCL
- * lets no command use the buffer (facts.maps_stay false): it is refused. */
+/* A window of the host into a buffer of kind host or unified. The first map of a buffer maps all
+ * of it, and it stays so: later ones are hits, whatever their range. What the host writes is the
+ * device's after a flush, or when the map is closed; what the device wrote is the host's when a
+ * map is opened, or after an invalidation. Maps that overlap are closed in the reverse order.
+ * While one is open, OpenCL lets no command use the buffer (facts.maps_stay false): it is
+ * refused. */
 typedef struct ot_dev_map {
     uint64_t id;
 } ot_dev_map;
 
-/* access: OT_DEV_HOST_READS, OT_DEV_HOST_WRITES or both, as the buffer's allows. Waits for commands that use the buffer. */
-ot_status ot_dev_map_open(ot_device *dev, ot_dev_slice s, uint32_t access, ot_device_error *e, ot_dev_map *out,
-                          void **data) OT_MUST_USE;
+/* access: OT_DEV_HOST_READS, OT_DEV_HOST_WRITES or both, as the buffer's allows. Waits for
+ * commands that use the buffer. */
+ot_status ot_dev_map_open(ot_device *dev, ot_dev_slice s, uint32_t access, ot_device_error *e,
+                          ot_dev_map *out, void **data) OT_MUST_USE;
 /* A part of the map, from its begin; rounded out to the device's granule. */
-ot_status ot_dev_map_flush(ot_device *dev, ot_dev_map m, int64_t offset, int64_t bytes, ot_device_error *e) OT_MUST_USE;
-ot_status ot_dev_map_invalidate(ot_device *dev, ot_dev_map m, int64_t offset, int64_t bytes, ot_device_error *e) OT_MUST_USE;
-/* Flushes what was mapped for writing. OT_DEV_INVALID_OBJECT: closed before, or one that overlaps was opened later and is open. */
+ot_status ot_dev_map_flush(ot_device *dev, ot_dev_map m, int64_t offset, int64_t bytes,
+                           ot_device_error *e) OT_MUST_USE;
+ot_status ot_dev_map_invalidate(ot_device *dev, ot_dev_map m, int64_t offset, int64_t bytes,
+                                ot_device_error *e) OT_MUST_USE;
+/* Flushes what was mapped for writing. OT_DEV_INVALID_OBJECT: closed before, or one that
+ * overlaps was opened later and is open. */
 ot_status ot_dev_map_close(ot_device *dev, ot_dev_map m, ot_device_error *e);
 
 /* ---- programs and kernels ---- */
@@ -242,15 +270,19 @@ typedef struct ot_dev_source {
     const char *options; /* of the device's compiler; NULL: none */
 } ot_dev_source;
 
-ot_status ot_dev_program_new(ot_device *dev, const ot_dev_source *s, ot_device_error *e, ot_dev_program *out) OT_MUST_USE;
+ot_status ot_dev_program_new(ot_device *dev, const ot_dev_source *s, ot_device_error *e,
+                             ot_dev_program *out) OT_MUST_USE;
 ot_status ot_dev_program_free(ot_device *dev, ot_dev_program p, ot_device_error *e);
 /* What was compiled, to be kept on disk: *data is a's. */
-ot_status ot_dev_program_binary(ot_device *dev, ot_dev_program p, ot_arena *a, ot_device_error *e, void **data,
-                                size_t *n) OT_MUST_USE;
+ot_status ot_dev_program_binary(ot_device *dev, ot_dev_program p, ot_arena *a, ot_device_error *e,
+                                void **data, size_t *n) OT_MUST_USE;
 
 typedef enum ot_dev_arg_kind {
-    OT_DEV_ARG_SLICE, /* a buffer's part: offset a multiple of facts.alignment. Vulkan: the k-th slice is binding k of set 0 */
-    OT_DEV_ARG_VALUE, /* a number. Vulkan: push constants, one after the other, each aligned to its size */
+    /* a buffer's part: offset a multiple of facts.alignment. Vulkan: the k-th slice is binding k
+     * of set 0 */
+    OT_DEV_ARG_SLICE,
+    /* a number. Vulkan: push constants, one after the other, each aligned to its size */
+    OT_DEV_ARG_VALUE,
     OT_DEV_ARG_SHARED /* bytes of the work-group's memory. Vulkan: none, the text declares them */
 } ot_dev_arg_kind;
 
@@ -266,27 +298,42 @@ typedef struct ot_dev_arg {
 
 typedef struct ot_dev_launch {
     ot_dev_program program;
-    const char *entry;      /* of the program. Vulkan: in messages alone, the text's entry is main */
+    /* of the program. Vulkan: in messages alone, the text's entry is main */
+    const char *entry;
     const char *name;       /* in profiles, copied, cut at 47 bytes; NULL: the entry */
     const ot_dev_arg *args; /* [n_args] at most OT_DEV_ARGS_MAX */
     uint32_t n_args;
-    int64_t bytes;                /* in profiles: that it reads and writes; 0: those of its slices */
-    uint32_t groups[3], items[3]; /* work-groups, and work-items of each; 0 is 1. Vulkan: items are what the text says */
+    /* in profiles: that it reads and writes; 0: those of its slices */
+    int64_t bytes;
+    /* work-groups, and work-items of each; 0 is 1. Vulkan: items are what the text says */
+    uint32_t groups[3], items[3];
 } ot_dev_launch;
 
-ot_status ot_dev_run(ot_device *dev, ot_dev_queue q, const ot_dev_launch *l, const ot_dev_after *after, ot_device_error *e,
-                     ot_dev_event *done) OT_MUST_USE;
+ot_status ot_dev_run(ot_device *dev, ot_dev_queue q, const ot_dev_launch *l,
+                     const ot_dev_after *after, ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
 
 /* ---- arguments, briefly ---- */
 
-static inline ot_dev_arg ot_dev_reads(ot_dev_slice s) { return (ot_dev_arg){.kind = OT_DEV_ARG_SLICE, .slice = s}; }
+static inline ot_dev_arg ot_dev_reads(ot_dev_slice s)
+{
+    return (ot_dev_arg){.kind = OT_DEV_ARG_SLICE, .slice = s};
+}
 static inline ot_dev_arg ot_dev_writes(ot_dev_slice s)
 {
     return (ot_dev_arg){.kind = OT_DEV_ARG_SLICE, .slice = s, .written = true};
 }
-static inline ot_dev_arg ot_dev_shared(int64_t bytes) { return (ot_dev_arg){.kind = OT_DEV_ARG_SHARED, .value = (uint64_t)bytes}; }
-static inline ot_dev_arg ot_dev_i32(int32_t v) { return (ot_dev_arg){.kind = OT_DEV_ARG_VALUE, .bytes = 4, .value = (uint32_t)v}; }
-static inline ot_dev_arg ot_dev_i64(int64_t v) { return (ot_dev_arg){.kind = OT_DEV_ARG_VALUE, .bytes = 8, .value = (uint64_t)v}; }
+static inline ot_dev_arg ot_dev_shared(int64_t bytes)
+{
+    return (ot_dev_arg){.kind = OT_DEV_ARG_SHARED, .value = (uint64_t)bytes};
+}
+static inline ot_dev_arg ot_dev_i32(int32_t v)
+{
+    return (ot_dev_arg){.kind = OT_DEV_ARG_VALUE, .bytes = 4, .value = (uint32_t)v};
+}
+static inline ot_dev_arg ot_dev_i64(int64_t v)
+{
+    return (ot_dev_arg){.kind = OT_DEV_ARG_VALUE, .bytes = 8, .value = (uint64_t)v};
+}
 static inline ot_dev_arg ot_dev_f32(float v)
 {
     ot_dev_arg a = {.kind = OT_DEV_ARG_VALUE, .bytes = 4};

@@ -1,7 +1,9 @@
 /* What an API has to bring, and what the layer above keeps of its objects. Private to device/.
  *
- * The layer checks handles, access, ranges, alignment, budget; a driver is handed records that are right and says what its API answered.
- * All calls come under the device's lock, but `wait`, which may take long and takes the lock for what it looks up.
+ * The layer checks handles, access, ranges, alignment, budget; a driver is handed records that
+ * are right and says what its API answered. All calls come under the device's lock, but `wait`,
+ * which may take long and takes the lock for what it looks up.
+ *
  */
 #ifndef OT_DEVICE_DRIVER_H
 #define OT_DEVICE_DRIVER_H
@@ -29,8 +31,9 @@ typedef struct dev_buffer {
     void *host;                             /* imported memory; NULL: none */
     ot_dev_event last_use[DEV_QUEUES_MOST]; /* of each queue that used it; queue.id 0: none */
     uint32_t n_maps;                        /* that are open */
-    void *mapped;                           /* where all of it is mapped; NULL: nowhere. The driver may unmap it when n_maps is 0 */
-    void *api;                              /* the driver's */
+    /* where all of it is mapped; NULL: nowhere. The driver may unmap it when n_maps is 0 */
+    void *mapped;
+    void *api; /* the driver's */
 } dev_buffer;
 
 #define DEV_TIMES 1024 /* commands of a queue whose times are kept */
@@ -58,7 +61,14 @@ typedef struct dev_map {
     uint32_t access;
 } dev_map;
 
-typedef enum dev_verb { DEV_UPLOAD, DEV_DOWNLOAD, DEV_COPY, DEV_FILL, DEV_LAUNCH, DEV_VERBS } dev_verb;
+typedef enum dev_verb {
+    DEV_UPLOAD,
+    DEV_DOWNLOAD,
+    DEV_COPY,
+    DEV_FILL,
+    DEV_LAUNCH,
+    DEV_VERBS
+} dev_verb;
 
 typedef struct dev_part {
     dev_buffer *buffer;
@@ -74,7 +84,8 @@ typedef struct dev_command {
     uint32_t pattern;   /* FILL */
     const ot_dev_launch *launch;
     dev_program *program;
-    const dev_part *parts; /* [launch->n_args] of LAUNCH; buffer NULL where the argument is no slice */
+    /* [launch->n_args] of LAUNCH; buffer NULL where the argument is no slice */
+    const dev_part *parts;
     struct dev_wait {
         dev_queue *queue;
         uint64_t serial;
@@ -93,8 +104,10 @@ typedef struct dev_driver {
     /* Map all of the buffer: b->mapped. Nothing that uses it runs. */
     ot_status (*map)(ot_device *dev, dev_buffer *b, ot_device_error *e);
     void (*unmap)(ot_device *dev, dev_buffer *b);
-    /* Make the host's writes the device's, or the device's the host's; the range is a multiple of the granule or reaches the end. */
-    ot_status (*sync)(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e);
+    /* Make the host's writes the device's, or the device's the host's; the range is a multiple
+     * of the granule or reaches the end. */
+    ot_status (*sync)(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device,
+                      ot_device_error *e);
     ot_status (*queue_new)(ot_device *dev, dev_queue *q, ot_device_error *e);
     void (*queue_free)(ot_device *dev, dev_queue *q);
     /* Queue the command; it gets its serial by the layer. */
@@ -104,9 +117,11 @@ typedef struct dev_driver {
     ot_status (*poll)(ot_device *dev, dev_queue *q, ot_device_error *e);
     ot_status (*wait)(ot_device *dev, dev_queue *q, uint64_t serial,
                       ot_device_error *e); /* unlocked; flushes; poll comes after it */
-    ot_status (*program_new)(ot_device *dev, dev_program *p, const ot_dev_source *s, ot_device_error *e);
+    ot_status (*program_new)(ot_device *dev, dev_program *p, const ot_dev_source *s,
+                             ot_device_error *e);
     void (*program_free)(ot_device *dev, dev_program *p);
-    ot_status (*program_binary)(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n);
+    ot_status (*program_binary)(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e,
+                                void **data, size_t *n);
 } dev_driver;
 
 typedef struct dev_profile dev_profile; /* profile.c */
@@ -134,15 +149,16 @@ extern const dev_driver dev_opencl, dev_vulkan, dev_cuda;
 /* ---- device.c ---- */
 
 /* ot_device_open with a driver of one's own (tests). */
-ot_status dev_open_with(const dev_driver *driver, uint32_t number, const ot_device_options *o, ot_device_error *e,
-                        ot_device **out) OT_MUST_USE;
+ot_status dev_open_with(const dev_driver *driver, uint32_t number, const ot_device_options *o,
+                        ot_device_error *e, ot_device **out) OT_MUST_USE;
 
 /* ---- errors.c ---- */
 
 /* Fills *e (NULL: nothing) and returns its status. */
 ot_status dev_fail(ot_device_error *e, ot_device_fault fault, const char *fmt, ...) OT_PRINTF(3, 4);
 /* Out of memory: the figures and a line with them. what: "buffer 'x'". */
-ot_status dev_fail_full(const ot_device *dev, ot_device_error *e, const char *what, int64_t requested);
+ot_status dev_fail_full(const ot_device *dev, ot_device_error *e, const char *what,
+                        int64_t requested);
 ot_status dev_fail_host_memory(ot_device_error *e);
 
 /* ---- profile.c: records, when they are wanted ---- */
@@ -150,28 +166,34 @@ ot_status dev_fail_host_memory(ot_device_error *e);
 /* bytes: + made, - freed; seconds of the host. */
 void dev_profile_memory(ot_device *dev, const char *name, int64_t bytes, double start, double end);
 void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *c);
-void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start, double end);
+void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start,
+                        double end);
 void dev_profile_free(ot_device *dev);
 
 /* ---- memory_types.c ---- */
 
-/* flags: [n] properties of memory types; allowed: a bit for each. The first that has all of preferred, else the first that has all of
- * required; OT_NONE: none. */
-uint32_t dev_choose_memory(const uint32_t *flags, uint32_t n, uint32_t allowed, uint32_t required, uint32_t preferred);
+/* flags: [n] properties of memory types; allowed: a bit for each. The first that has all of
+ * preferred, else the first that has all of required; OT_NONE: none. */
+uint32_t dev_choose_memory(const uint32_t *flags, uint32_t n, uint32_t allowed, uint32_t required,
+                           uint32_t preferred);
 
 /* ---- slots.c ---- */
 
 /* A handle for the record, 0 when memory ran out. */
 uint64_t dev_slot_add(ot_device *dev, dev_kind kind, void *record);
-/* The record; else fails with what is wrong with the handle: `fault` is INVALID_POINTER or INVALID_OBJECT. */
-ot_status dev_slot_get(ot_device *dev, dev_kind kind, uint64_t id, ot_device_fault fault, ot_device_error *e, void **out);
+/* The record; else fails with what is wrong with the handle: `fault` is INVALID_POINTER or
+ * INVALID_OBJECT. */
+ot_status dev_slot_get(ot_device *dev, dev_kind kind, uint64_t id, ot_device_fault fault,
+                       ot_device_error *e, void **out);
 void dev_slot_drop(ot_device *dev, dev_kind kind, uint64_t id);
 void dev_slots_free(dev_slots *s);
 
 /* ---- commands.c ---- */
 
-/* The slice as a part of its buffer. Fails when the handle is wrong, the range is not inside, or the access is not allowed. */
-ot_status dev_part_of(ot_device *dev, ot_dev_slice s, uint32_t access, ot_device_error *e, dev_part *out);
+/* The slice as a part of its buffer. Fails when the handle is wrong, the range is not inside, or
+ * the access is not allowed. */
+ot_status dev_part_of(ot_device *dev, ot_dev_slice s, uint32_t access, ot_device_error *e,
+                      dev_part *out);
 /* Until the command is done, well or not. Not locked. */
 void dev_settle(ot_device *dev, ot_dev_event ev);
 /* Until what uses the buffer is done. Not locked. */

@@ -35,7 +35,10 @@ static ot_status status_of(ot_device_fault fault)
     }
 }
 
-ot_status ot_device_tell(const ot_device_error *e, ot_diag *d) { return ot_fail(d, status_of(e->fault), "%s", e->message); }
+ot_status ot_device_tell(const ot_device_error *e, ot_diag *d)
+{
+    return ot_fail(d, status_of(e->fault), "%s", e->message);
+}
 
 ot_status dev_fail(ot_device_error *e, ot_device_fault fault, const char *fmt, ...)
 {
@@ -50,13 +53,17 @@ ot_status dev_fail(ot_device_error *e, ot_device_fault fault, const char *fmt, .
     return status_of(fault);
 }
 
-ot_status dev_fail_full(const ot_device *dev, ot_device_error *e, const char *what, int64_t requested)
+ot_status dev_fail_full(const ot_device *dev, ot_device_error *e, const char *what,
+                        int64_t requested)
 {
     const ot_device_usage *u = &dev->usage;
     int64_t rest = ot_max(0, u->budget - u->used);
-    int64_t largest = dev->facts.allocation_most > 0 ? ot_min(rest, dev->facts.allocation_most) : rest;
-    ot_status s = dev_fail(e, OT_DEV_OUT_OF_MEMORY, "%s: out of device memory: %lld bytes requested, %lld free, %lld in one block",
-                           what, (long long)requested, (long long)rest, (long long)largest);
+    int64_t largest = dev->facts.allocation_most > 0 ? ot_min(rest, dev->facts.allocation_most)
+                                                     : rest;
+    ot_status s = dev_fail(
+        e, OT_DEV_OUT_OF_MEMORY,
+        "%s: out of device memory: %lld bytes requested, %lld free, %lld in one block", what,
+        (long long)requested, (long long)rest, (long long)largest);
     if (e) {
         e->requested = requested;
         e->free = rest;
@@ -65,4 +72,7 @@ ot_status dev_fail_full(const ot_device *dev, ot_device_error *e, const char *wh
     return s;
 }
 
-ot_status dev_fail_host_memory(ot_device_error *e) { return dev_fail(e, OT_DEV_HOST_MEMORY, "out of memory"); }
+ot_status dev_fail_host_memory(ot_device_error *e)
+{
+    return dev_fail(e, OT_DEV_HOST_MEMORY, "out of memory");
+}

@@ -1,4 +1,5 @@
-/* Heaps: dedicated and pooled. A dedicated slice is a chunk of one block that goes back to the device at once. */
+/* Heaps: dedicated and pooled. A dedicated slice is a chunk of one block that goes back to the
+ * device at once. */
 #include "heap.h"
 #include "driver.h"
 
@@ -14,8 +15,9 @@ typedef struct heap_chunk {
     ot_dev_buffer buffer;
     int64_t block_bytes;
     uint32_t n_blocks, n_live;
-    uint32_t *free_list; /* [n_blocks - n_live] the block that was given back last is the next to go */
-    heap_block *blocks;  /* [n_blocks] */
+    /* [n_blocks - n_live] the block that was given back last is the next to go */
+    uint32_t *free_list;
+    heap_block *blocks; /* [n_blocks] */
 } heap_chunk;
 
 struct ot_dev_heap {
@@ -27,7 +29,8 @@ struct ot_dev_heap {
     ot_dev_heap_stats stats;
 };
 
-ot_status ot_dev_heap_new(ot_device *dev, const ot_dev_heap_options *o, ot_device_error *e, ot_dev_heap **out)
+ot_status ot_dev_heap_new(ot_device *dev, const ot_dev_heap_options *o, ot_device_error *e,
+                          ot_dev_heap **out)
 {
     ot_dev_heap *h = calloc(1, sizeof *h);
     *out = h;
@@ -42,7 +45,8 @@ ot_status ot_dev_heap_new(ot_device *dev, const ot_dev_heap_options *o, ot_devic
 
 /* ---- chunks ---- */
 
-/* The least class that holds `bytes`: 4, 5, 6 or 7 times a power of two, and a multiple of the alignment. */
+/* The least class that holds `bytes`: 4, 5, 6 or 7 times a power of two, and a multiple of the
+ * alignment. */
 static int64_t class_of(const ot_dev_heap *h, int64_t bytes)
 {
     int64_t al = ot_max(ot_device_about(h->dev)->alignment, 1), step = SMALLEST_CLASS / 4;
@@ -73,8 +77,10 @@ int64_t ot_dev_trim(ot_dev_heap *h)
 static ot_status fail_cap(const ot_dev_heap *h, const char *name, int64_t bytes, ot_device_error *e)
 {
     int64_t rest = h->options.cap - h->stats.held;
-    ot_status s = dev_fail(e, OT_DEV_OUT_OF_MEMORY, "heap '%s': '%s' of %lld bytes does not fit: %lld of %lld bytes are held",
-                           h->name, name, (long long)bytes, (long long)h->stats.held, (long long)h->options.cap);
+    ot_status s = dev_fail(
+        e, OT_DEV_OUT_OF_MEMORY,
+        "heap '%s': '%s' of %lld bytes does not fit: %lld of %lld bytes are held", h->name, name,
+        (long long)bytes, (long long)h->stats.held, (long long)h->options.cap);
     if (e) {
         e->requested = bytes;
         e->free = e->largest = rest;
@@ -88,7 +94,8 @@ static bool prepare(heap_chunk *c)
     c->blocks = calloc(c->n_blocks, sizeof *c->blocks);
     c->free_list = malloc(c->n_blocks * sizeof *c->free_list);
     if (!c->blocks || !c->free_list) return false;
-    for (uint32_t k = 0; k < c->n_blocks; k++) c->free_list[k] = c->n_blocks - 1 - k; /* the first block goes first */
+    /* the first block goes first */
+    for (uint32_t k = 0; k < c->n_blocks; k++) c->free_list[k] = c->n_blocks - 1 - k;
     return true;
 }
 
@@ -111,12 +118,14 @@ static ot_status reserve(ot_dev_heap *h, const char *name, heap_chunk *c, ot_dev
                                .access = h->options.access};
     ot_device_error own = {0};
     ot_status s = ot_dev_buffer_new(h->dev, &o, &own, &c->buffer);
-    if (s != OT_OK && own.fault == OT_DEV_OUT_OF_MEMORY && ot_dev_trim(h) > 0) s = ot_dev_buffer_new(h->dev, &o, &own, &c->buffer);
+    if (s != OT_OK && own.fault == OT_DEV_OUT_OF_MEMORY && ot_dev_trim(h) > 0)
+        s = ot_dev_buffer_new(h->dev, &o, &own, &c->buffer);
     if (s != OT_OK && e) *e = own;
     return s;
 }
 
-static ot_status add_chunk(ot_dev_heap *h, const char *name, int64_t block, uint32_t n_blocks, ot_device_error *e)
+static ot_status add_chunk(ot_dev_heap *h, const char *name, int64_t block, uint32_t n_blocks,
+                           ot_device_error *e)
 {
     heap_chunk c = {.block_bytes = block, .n_blocks = n_blocks};
     ot_status s = prepare(&c) ? reserve(h, name, &c, e) : dev_fail_host_memory(e);
@@ -154,23 +163,29 @@ static heap_chunk *chunk_with_room(ot_dev_heap *h, int64_t block)
     heap_chunk *best = NULL;
     for (uint32_t k = 0; k < h->n; k++) {
         heap_chunk *c = &h->chunks[k];
-        if (c->block_bytes == block && c->n_live < c->n_blocks && (!best || c->n_live > best->n_live)) best = c;
+        if (c->block_bytes == block && c->n_live < c->n_blocks &&
+            (!best || c->n_live > best->n_live))
+            best = c;
     }
     return best;
 }
 
-ot_status ot_dev_take(ot_dev_heap *h, const char *name, int64_t bytes, ot_device_error *e, ot_dev_slice *out)
+ot_status ot_dev_take(ot_dev_heap *h, const char *name, int64_t bytes, ot_device_error *e,
+                      ot_dev_slice *out)
 {
     *out = (ot_dev_slice){{0}, 0, 0};
     if (!name) name = "";
-    if (bytes <= 0) return dev_fail(e, OT_DEV_INVALID_OBJECT, "heap '%s': '%s' of %lld bytes", h->name, name, (long long)bytes);
+    if (bytes <= 0)
+        return dev_fail(e, OT_DEV_INVALID_OBJECT, "heap '%s': '%s' of %lld bytes", h->name, name,
+                        (long long)bytes);
     if (bytes > INT64_MAX / 8) return dev_fail_full(h->dev, e, name, bytes);
     int64_t block = class_of(h, bytes);
     heap_chunk *c = h->options.strategy == OT_DEV_POOLED ? chunk_with_room(h, block) : NULL;
     if (c) {
         h->stats.n_reused++;
     } else {
-        int64_t n = h->options.strategy == OT_DEV_POOLED ? ot_max(1, h->options.chunk_bytes / block) : 1;
+        int64_t n = h->options.strategy == OT_DEV_POOLED ? ot_max(1, h->options.chunk_bytes / block)
+                                                         : 1;
         ot_device_error many = {0};
         ot_status s = add_chunk(h, name, block, (uint32_t)n, &many);
         if (s != OT_OK && n > 1 && many.fault == OT_DEV_OUT_OF_MEMORY)
@@ -184,19 +199,22 @@ ot_status ot_dev_take(ot_dev_heap *h, const char *name, int64_t bytes, ot_device
 }
 
 /* The chunk and block where the slice begins. */
-static ot_status find_block(const ot_dev_heap *h, ot_dev_slice s, ot_device_error *e, uint32_t *chunk, uint32_t *block)
+static ot_status find_block(const ot_dev_heap *h, ot_dev_slice s, ot_device_error *e,
+                            uint32_t *chunk, uint32_t *block)
 {
     for (uint32_t k = 0; k < h->n; k++) {
         const heap_chunk *c = &h->chunks[k];
         if (c->buffer.id != s.buffer.id) continue;
         if (s.offset < 0 || s.offset >= c->block_bytes * c->n_blocks || s.offset % c->block_bytes)
-            return dev_fail(e, OT_DEV_INVALID_POINTER, "heap '%s': no slice begins at %lld", h->name, (long long)s.offset);
+            return dev_fail(e, OT_DEV_INVALID_POINTER, "heap '%s': no slice begins at %lld",
+                            h->name, (long long)s.offset);
         *chunk = k;
         *block = (uint32_t)(s.offset / c->block_bytes);
         return OT_OK;
     }
     void *record;
-    OT_TRY(dev_slot_get(h->dev, DEV_BUFFER, s.buffer.id, OT_DEV_INVALID_POINTER, e, &record)); /* freed: the better message */
+    /* freed: the better message */
+    OT_TRY(dev_slot_get(h->dev, DEV_BUFFER, s.buffer.id, OT_DEV_INVALID_POINTER, e, &record));
     return dev_fail(e, OT_DEV_INVALID_POINTER, "heap '%s': the slice is not of this heap", h->name);
 }
 
@@ -206,7 +224,9 @@ ot_status ot_dev_give(ot_dev_heap *h, ot_dev_slice slice, ot_device_error *e)
     OT_TRY(find_block(h, slice, e, &k, &at));
     heap_chunk *c = &h->chunks[k];
     heap_block *b = &c->blocks[at];
-    if (b->requested == 0) return dev_fail(e, OT_DEV_INVALID_POINTER, "heap '%s': double free of '%s'", h->name, b->name);
+    if (b->requested == 0)
+        return dev_fail(e, OT_DEV_INVALID_POINTER, "heap '%s': double free of '%s'", h->name,
+                        b->name);
     h->stats.requested -= b->requested;
     h->stats.used -= c->block_bytes;
     h->stats.n_given++;
@@ -244,8 +264,8 @@ uint32_t ot_dev_heap_leaks(const ot_dev_heap *h, FILE *f)
     for (uint32_t k = 0; f && k < h->n; k++)
         for (uint32_t b = 0; b < h->chunks[k].n_blocks; b++)
             if (h->chunks[k].blocks[b].requested)
-                fprintf(f, "heap '%s': '%s' of %lld bytes was never given back\n", h->name, h->chunks[k].blocks[b].name,
-                        (long long)h->chunks[k].blocks[b].requested);
+                fprintf(f, "heap '%s': '%s' of %lld bytes was never given back\n", h->name,
+                        h->chunks[k].blocks[b].name, (long long)h->chunks[k].blocks[b].requested);
     return h->stats.n_live;
 }
 

@@ -1,11 +1,17 @@
-/* Where slices come from: three strategies behind one pair of calls, and arenas that the packer laid out.
+/* Where slices come from: three strategies behind one pair of calls, and arenas that the packer
+ * laid out.
  *
  *   dedicated      take -> a buffer of its own
- *   pooled         size classes, four to a power of two; a chunk is a buffer of equal blocks of one class; what is given back waits in
- *                  its chunk for the next of its class; empty chunks go back to the device when the cap or the device asks for it
- *   suballocated   ot_dev_arena: lifetimes known before, one buffer, offsets by src/pack at the device's alignment
+ *   pooled         size classes, four to a power of two; a chunk is a buffer of equal blocks of one
+ *                  class; what is given back waits in
+ *                  its chunk for the next of its class; empty chunks go back to the device when the
+ *                  cap or the device asks for it
+ *   suballocated   ot_dev_arena: lifetimes known before, one buffer, offsets by src/pack at the
+ *                  device's alignment
  *
- * Each names what is given twice, what is not its own, and what was never given back. A heap is for one thread.
+ * Each names what is given twice, what is not its own, and what was never given back. A heap is
+ * for one thread.
+ *
  */
 #ifndef OT_DEVICE_HEAP_H
 #define OT_DEVICE_HEAP_H
@@ -20,9 +26,11 @@ typedef struct ot_dev_heap_options {
     const char *name; /* of its buffers; NULL: "heap" */
     ot_dev_strategy strategy;
     ot_dev_memory kind;
-    uint32_t access;     /* of ot_dev_access; 0: all */
-    int64_t chunk_bytes; /* POOLED: of a chunk of small blocks; 0: 1 MiB. A block of more than half has a chunk for itself */
-    int64_t cap;         /* bytes of the device it may hold; 0: as many as there are */
+    uint32_t access; /* of ot_dev_access; 0: all */
+    /* POOLED: of a chunk of small blocks; 0: 1 MiB. A block of more than half has a chunk for
+     * itself */
+    int64_t chunk_bytes;
+    int64_t cap; /* bytes of the device it may hold; 0: as many as there are */
 } ot_dev_heap_options;
 
 typedef struct ot_dev_heap_stats {
@@ -36,20 +44,24 @@ typedef struct ot_dev_heap_stats {
     uint32_t n_live, n_chunks;
 } ot_dev_heap_stats;
 
-ot_status ot_dev_heap_new(ot_device *dev, const ot_dev_heap_options *o, ot_device_error *e, ot_dev_heap **out) OT_MUST_USE;
+ot_status ot_dev_heap_new(ot_device *dev, const ot_dev_heap_options *o, ot_device_error *e,
+                          ot_dev_heap **out) OT_MUST_USE;
 /* Gives everything back to the device, what is still taken included. Accepts NULL. */
 void ot_dev_heap_free(ot_dev_heap *h);
 
-/* A slice of `bytes` at a multiple of the device's alignment. name: for messages. OT_DEV_OUT_OF_MEMORY: also above the cap; free and
- * largest are the heap's then. */
-ot_status ot_dev_take(ot_dev_heap *h, const char *name, int64_t bytes, ot_device_error *e, ot_dev_slice *out) OT_MUST_USE;
-/* OT_DEV_INVALID_POINTER: given before ("double free", with its last name), another heap's, or not where a slice begins. */
+/* A slice of `bytes` at a multiple of the device's alignment. name: for messages.
+ * OT_DEV_OUT_OF_MEMORY: also above the cap; free and largest are the heap's then. */
+ot_status ot_dev_take(ot_dev_heap *h, const char *name, int64_t bytes, ot_device_error *e,
+                      ot_dev_slice *out) OT_MUST_USE;
+/* OT_DEV_INVALID_POINTER: given before ("double free", with its last name), another heap's, or
+ * not where a slice begins. */
 ot_status ot_dev_give(ot_dev_heap *h, ot_dev_slice s, ot_device_error *e);
 /* Empty chunks back to the device; returns bytes. */
 int64_t ot_dev_trim(ot_dev_heap *h);
 ot_dev_heap_stats ot_dev_heap_count(const ot_dev_heap *h);
 const char *ot_dev_heap_name(const ot_dev_heap *h);
-/* Lines like "heap 'x': 'conv1' of 400 bytes was never given back", to f unless NULL; returns how many. */
+/* Lines like "heap 'x': 'conv1' of 400 bytes was never given back", to f unless NULL; returns
+ * how many. */
 uint32_t ot_dev_heap_leaks(const ot_dev_heap *h, FILE *f);
 
 /* ---- arena_plan.c: slices whose lifetimes are known ---- */
@@ -62,14 +74,18 @@ typedef struct ot_dev_arena_item {
     int64_t lower, upper; /* lifetime in steps, half-open */
 } ot_dev_arena_item;
 
-/* Lay the items out and make the one buffer that they share. name, kind, access of o; its cap is what must do. OT_DEV_OUT_OF_MEMORY:
- * requested is the height that was found, largest what the device or the cap allows. */
-ot_status ot_dev_arena_new(ot_device *dev, const ot_dev_arena_item *items, uint32_t n, const ot_dev_heap_options *o,
-                           ot_device_error *e, ot_dev_arena **out) OT_MUST_USE;
+/* Lay the items out and make the one buffer that they share. name, kind, access of o; its cap is
+ * what must do. OT_DEV_OUT_OF_MEMORY: requested is the height that was found, largest what the
+ * device or the cap allows. */
+ot_status ot_dev_arena_new(ot_device *dev, const ot_dev_arena_item *items, uint32_t n,
+                           const ot_dev_heap_options *o, ot_device_error *e,
+                           ot_dev_arena **out) OT_MUST_USE;
 void ot_dev_arena_free(ot_dev_arena *x); /* accepts NULL */
 int64_t ot_dev_arena_bytes(const ot_dev_arena *x);
-/* Item k begins to live: its slice. OT_DEV_INVALID_OBJECT: it lives already, or lies where one lives (the plan, or its use, is wrong). */
-ot_status ot_dev_arena_take(ot_dev_arena *x, uint32_t k, ot_device_error *e, ot_dev_slice *out) OT_MUST_USE;
+/* Item k begins to live: its slice. OT_DEV_INVALID_OBJECT: it lives already, or lies where one
+ * lives (the plan, or its use, is wrong). */
+ot_status ot_dev_arena_take(ot_dev_arena *x, uint32_t k, ot_device_error *e,
+                            ot_dev_slice *out) OT_MUST_USE;
 /* OT_DEV_INVALID_POINTER: it does not live. */
 ot_status ot_dev_arena_give(ot_dev_arena *x, uint32_t k, ot_device_error *e);
 /* Items that live, named to f unless NULL. */

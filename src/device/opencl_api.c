@@ -1,4 +1,5 @@
-/* OpenCL's loader, opened when a kernel is to run on a device: the program itself needs no such library. */
+/* OpenCL's loader, opened when a kernel is to run on a device: the program itself needs no such
+ * library. */
 #if __has_include(<CL/cl.h>)
 
 #include "opencl_api.h"
@@ -13,13 +14,17 @@ ot_status opencl_load(ot_diag *d, opencl_api *out)
 #undef X
     };
     void *library = RTLD_DEFAULT, **functions = (void **)out;
-    _Static_assert(sizeof *out == sizeof names / sizeof *names * sizeof(void *), "a pointer for each name");
-    if (!dlsym(RTLD_DEFAULT, names[0])) library = dlopen("libOpenCL.so.1", RTLD_NOW); /* it stays open: drivers have threads */
+    _Static_assert(sizeof *out == sizeof names / sizeof *names * sizeof(void *),
+                   "a pointer for each name");
+    /* it stays open: drivers have threads */
+    if (!dlsym(RTLD_DEFAULT, names[0])) library = dlopen("libOpenCL.so.1", RTLD_NOW);
     if (!library && !dlsym(RTLD_DEFAULT, names[0]))
-        return ot_fail(d, OT_E_USAGE, "no OpenCL here: there is no libOpenCL.so.1 (Debian: ocl-icd-libopencl1)");
+        return ot_fail(d, OT_E_USAGE,
+                       "no OpenCL here: there is no libOpenCL.so.1 (Debian: ocl-icd-libopencl1)");
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         functions[k] = dlsym(library, names[k]);
-        if (!functions[k]) return ot_fail(d, OT_E_USAGE, "no OpenCL here: the library lacks %s", names[k]);
+        if (!functions[k])
+            return ot_fail(d, OT_E_USAGE, "no OpenCL here: the library lacks %s", names[k]);
     }
     return OT_OK;
 }

@@ -1,4 +1,5 @@
-/* The functions of OpenCL's loader, which is found when the program runs. For device/ and kerneldev/; only where there are headers. */
+/* The functions of OpenCL's loader, which is found when the program runs. For device/ and
+ * kerneldev/; only where there are headers. */
 #ifndef OT_OPENCL_API_H
 #define OT_OPENCL_API_H
 
@@ -48,8 +49,8 @@ typedef struct opencl_api {
 #undef X
 } opencl_api;
 
-/* Functions that are in the process already (a checker that was loaded before the program) go before the library's. OT_E_USAGE: there
- * is no library, or it lacks one of them. */
+/* Functions that are in the process already (a checker that was loaded before the program) go
+ * before the library's. OT_E_USAGE: there is no library, or it lacks one of them. */
 ot_status opencl_load(ot_diag *d, opencl_api *out) OT_MUST_USE;
 /* "CL_OUT_OF_RESOURCES", or a number. */
 const char *opencl_error(cl_int code, char buf[32]);

@@ -1,8 +1,12 @@
 /* OpenCL under the layer of devices.
  *
- *   buffer   a cl_mem, and a sub-buffer for each slice that a kernel was given (kept, there are few)
- *   queue    an in-order queue with profiling; the events of commands that are not retired stand in a row, oldest first
- *   program  a cl_program, and a cl_kernel for each entry that was launched; arguments are set under the device's lock
+ *   buffer   a cl_mem, and a sub-buffer for each slice that a kernel was given (kept, there are
+ *            few)
+ *   queue    an in-order queue with profiling; the events of commands that are not retired stand in
+ *            a row, oldest first
+ *   program  a cl_program, and a cl_kernel for each entry that was launched; arguments are set
+ *            under the device's lock
+ *
  */
 #if __has_include(<CL/cl.h>)
 
@@ -83,7 +87,9 @@ static uint32_t find_devices(const opencl_api *cl, cl_device_id ids[DEVICES_MAX]
     cl_uint n_platforms = 0, n = 0, total = 0;
     if (cl->clGetPlatformIDs(PLATFORMS_MAX, platforms, &n_platforms) != CL_SUCCESS) return 0;
     for (cl_uint p = 0; p < n_platforms && p < PLATFORMS_MAX && total < DEVICES_MAX; p++) {
-        if (cl->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, DEVICES_MAX - total, ids + total, &n) != CL_SUCCESS) continue;
+        if (cl->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, DEVICES_MAX - total, ids + total,
+                               &n) != CL_SUCCESS)
+            continue;
         total += n < DEVICES_MAX - total ? n : DEVICES_MAX - total;
     }
     return total;
@@ -92,7 +98,9 @@ static uint32_t find_devices(const opencl_api *cl, cl_device_id ids[DEVICES_MAX]
 static int64_t ask_long(const opencl_api *cl, cl_device_id id, cl_device_info what)
 {
     cl_ulong v = 0;
-    return cl->clGetDeviceInfo(id, what, sizeof v, &v, NULL) == CL_SUCCESS && v < INT64_MAX ? (int64_t)v : 0;
+    return cl->clGetDeviceInfo(id, what, sizeof v, &v, NULL) == CL_SUCCESS && v < INT64_MAX
+               ? (int64_t)v
+               : 0;
 }
 
 static uint32_t ask_int(const opencl_api *cl, cl_device_id id, cl_device_info what)
@@ -101,7 +109,8 @@ static uint32_t ask_int(const opencl_api *cl, cl_device_id id, cl_device_info wh
     return cl->clGetDeviceInfo(id, what, sizeof v, &v, NULL) == CL_SUCCESS ? v : 0;
 }
 
-static void ask_text(const opencl_api *cl, cl_device_id id, cl_device_info what, char *to, size_t size)
+static void ask_text(const opencl_api *cl, cl_device_id id, cl_device_info what, char *to,
+                     size_t size)
 {
     char text[16384] = ""; /* as long as lists of extensions are */
     if (cl->clGetDeviceInfo(id, what, sizeof text - 1, text, NULL) != CL_SUCCESS) *text = '\0';
@@ -169,9 +178,12 @@ static ot_status open_state(ot_device *dev, cl_state *x, uint32_t number, ot_dev
     cl_int code = CL_SUCCESS;
     if (opencl_load(&d, &x->cl) != OT_OK) return dev_fail(e, OT_DEV_NOT_HERE, "%.400s", d.message);
     uint32_t n = find_devices(&x->cl, ids);
-    if (n == 0) return dev_fail(e, OT_DEV_NOT_HERE, "no OpenCL device here (Debian: pocl-opencl-icd makes the CPU one)");
+    if (n == 0)
+        return dev_fail(e, OT_DEV_NOT_HERE,
+                        "no OpenCL device here (Debian: pocl-opencl-icd makes the CPU one)");
     if (number >= n)
-        return dev_fail(e, OT_DEV_NOT_HERE, "no OpenCL device %u: there %s %u, from 0", number, n == 1 ? "is" : "are", n);
+        return dev_fail(e, OT_DEV_NOT_HERE, "no OpenCL device %u: there %s %u, from 0", number,
+                        n == 1 ? "is" : "are", n);
     x->id = ids[number];
     ask(&x->cl, x->id, number, &dev->facts);
     x->context = x->cl.clCreateContext(NULL, 1, &x->id, NULL, NULL, &code);
@@ -200,12 +212,15 @@ static cl_mem_flags flags_of(const dev_buffer *b)
 {
     bool reads = b->access & OT_DEV_KERNEL_READS, writes = b->access & OT_DEV_KERNEL_WRITES;
     bool host_reads = b->access & OT_DEV_HOST_READS, host_writes = b->access & OT_DEV_HOST_WRITES;
-    cl_mem_flags f = reads == writes ? CL_MEM_READ_WRITE : reads ? CL_MEM_READ_ONLY : CL_MEM_WRITE_ONLY;
+    cl_mem_flags f = reads == writes ? CL_MEM_READ_WRITE
+                     : reads         ? CL_MEM_READ_ONLY
+                                     : CL_MEM_WRITE_ONLY;
     if (!host_reads && !host_writes) f |= CL_MEM_HOST_NO_ACCESS;
     if (host_reads && !host_writes) f |= CL_MEM_HOST_READ_ONLY;
     if (!host_reads && host_writes) f |= CL_MEM_HOST_WRITE_ONLY;
     if (b->host) return f | CL_MEM_USE_HOST_PTR;
-    return b->kind == OT_DEV_MEM_HOST || b->kind == OT_DEV_MEM_UNIFIED ? f | CL_MEM_ALLOC_HOST_PTR : f;
+    return b->kind == OT_DEV_MEM_HOST || b->kind == OT_DEV_MEM_UNIFIED ? f | CL_MEM_ALLOC_HOST_PTR
+                                                                       : f;
 }
 
 static ot_status buffer_new(ot_device *dev, dev_buffer *b, ot_device_error *e)
@@ -219,7 +234,8 @@ static ot_status buffer_new(ot_device *dev, dev_buffer *b, ot_device_error *e)
         char what[80];
         free(m);
         snprintf(what, sizeof what, "buffer '%s'", b->name);
-        bool full = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE;
+        bool full = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+                    code == CL_INVALID_BUFFER_SIZE;
         return full ? dev_fail_full(dev, e, what, b->bytes) : failed(dev, e, what, code);
     }
     b->api = m;
@@ -240,22 +256,26 @@ static ot_status map_buffer(ot_device *dev, dev_buffer *b, ot_device_error *e)
 {
     const cl_state *x = state_of(dev);
     cl_int code = CL_SUCCESS;
-    cl_map_flags flags = (b->access & OT_DEV_HOST_READS ? CL_MAP_READ : 0) | (b->access & OT_DEV_HOST_WRITES ? CL_MAP_WRITE : 0);
-    b->mapped = x->cl.clEnqueueMapBuffer(x->maps, ((cl_buffer *)b->api)->mem, CL_TRUE, flags, 0, (size_t)b->bytes, 0, NULL, NULL,
-                                         &code);
+    cl_map_flags flags = (b->access & OT_DEV_HOST_READS ? CL_MAP_READ : 0) |
+                         (b->access & OT_DEV_HOST_WRITES ? CL_MAP_WRITE : 0);
+    b->mapped = x->cl.clEnqueueMapBuffer(x->maps, ((cl_buffer *)b->api)->mem, CL_TRUE, flags, 0,
+                                         (size_t)b->bytes, 0, NULL, NULL, &code);
     return b->mapped ? OT_OK : failed(dev, e, "a buffer cannot be mapped", code);
 }
 
 static void unmap_buffer(ot_device *dev, dev_buffer *b)
 {
     const cl_state *x = state_of(dev);
-    if (x->cl.clEnqueueUnmapMemObject(x->maps, ((cl_buffer *)b->api)->mem, b->mapped, 0, NULL, NULL) == CL_SUCCESS)
+    if (x->cl.clEnqueueUnmapMemObject(x->maps, ((cl_buffer *)b->api)->mem, b->mapped, 0, NULL,
+                                      NULL) == CL_SUCCESS)
         x->cl.clFinish(x->maps);
     b->mapped = NULL;
 }
 
-/* A map is in step with the device when it begins and ends only; memory of ALLOC_HOST_PTR comes back to where it was. */
-static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e)
+/* A map is in step with the device when it begins and ends only; memory of ALLOC_HOST_PTR comes
+ * back to where it was. */
+static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes,
+                             bool to_device, ot_device_error *e)
 {
     void *before = b->mapped;
     (void)offset;
@@ -263,7 +283,9 @@ static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int6
     (void)to_device;
     unmap_buffer(dev, b);
     OT_TRY(map_buffer(dev, b, e));
-    return b->mapped == before ? OT_OK : dev_fail(e, OT_DEV_UNSUPPORTED, "buffer '%s': its map moved: close and open it", b->name);
+    return b->mapped == before ? OT_OK
+                               : dev_fail(e, OT_DEV_UNSUPPORTED,
+                                          "buffer '%s': its map moved: close and open it", b->name);
 }
 
 /* The buffer itself, or the sub-buffer of the part. */
@@ -344,7 +366,8 @@ static ot_status poll_queue(ot_device *dev, dev_queue *q, ot_device_error *e)
     size_t k = 0;
     for (; k < c->n; k++) {
         cl_int status = CL_QUEUED;
-        cl_int code = cl->clGetEventInfo(c->events[k], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+        cl_int code = cl->clGetEventInfo(c->events[k], CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                         sizeof status, &status, NULL);
         if (code != CL_SUCCESS) return failed(dev, e, "an event cannot be read", code);
         if (status > CL_COMPLETE) break;
         dev_retire(dev, q, c->first + k, seconds(cl, c->events[k], CL_PROFILING_COMMAND_START),
@@ -370,13 +393,15 @@ static ot_status wait_for(ot_device *dev, dev_queue *q, uint64_t serial, ot_devi
     if (!ev) return OT_OK;
     cl_int code = cl->clWaitForEvents(1, &ev); /* flushes */
     cl->clReleaseEvent(ev);
-    bool waited = code == CL_SUCCESS || code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; /* poll sees which failed */
+    /* poll sees which failed */
+    bool waited = code == CL_SUCCESS || code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
     return waited ? OT_OK : failed(dev, e, "an event cannot be waited for", code);
 }
 
 /* ---- commands ---- */
 
-static ot_status kernel_of(ot_device *dev, dev_program *p, const char *entry, ot_device_error *e, cl_kernel *out)
+static ot_status kernel_of(ot_device *dev, dev_program *p, const char *entry, ot_device_error *e,
+                           cl_kernel *out)
 {
     cl_program_state *s = p->api;
     cl_int code = CL_SUCCESS;
@@ -384,21 +409,24 @@ static ot_status kernel_of(ot_device *dev, dev_program *p, const char *entry, ot
         *out = s->entries[k].kernel;
         if (strcmp(s->entries[k].name, entry) == 0) return OT_OK;
     }
-    if (!grow((void **)&s->entries, s->n, &s->cap, sizeof *s->entries)) return dev_fail_host_memory(e);
+    if (!grow((void **)&s->entries, s->n, &s->cap, sizeof *s->entries))
+        return dev_fail_host_memory(e);
     char *name = strdup(entry);
     if (!name) return dev_fail_host_memory(e);
     *out = state_of(dev)->cl.clCreateKernel(s->program, entry, &code);
     if (!*out) {
         free(name);
         return code == CL_INVALID_KERNEL_NAME
-                   ? dev_fail(e, OT_DEV_INVALID_OBJECT, "program '%s' has no kernel '%s'", p->name, entry)
+                   ? dev_fail(e, OT_DEV_INVALID_OBJECT, "program '%s' has no kernel '%s'", p->name,
+                              entry)
                    : failed(dev, e, "no kernel", code);
     }
     s->entries[s->n++] = (cl_entry){name, *out};
     return OT_OK;
 }
 
-static ot_status set_args(ot_device *dev, const dev_command *c, cl_kernel kernel, ot_device_error *e)
+static ot_status set_args(ot_device *dev, const dev_command *c, cl_kernel kernel,
+                          ot_device_error *e)
 {
     const opencl_api *cl = &state_of(dev)->cl;
     for (uint32_t k = 0; k < c->launch->n_args; k++) {
@@ -420,8 +448,8 @@ static ot_status set_args(ot_device *dev, const dev_command *c, cl_kernel kernel
     return OT_OK;
 }
 
-static ot_status launch(ot_device *dev, cl_command_queue queue, const dev_command *c, const cl_event *waits, cl_event *ev,
-                        ot_device_error *e)
+static ot_status launch(ot_device *dev, cl_command_queue queue, const dev_command *c,
+                        const cl_event *waits, cl_event *ev, ot_device_error *e)
 {
     const ot_dev_launch *l = c->launch;
     cl_kernel kernel = NULL;
@@ -432,15 +460,15 @@ static ot_status launch(ot_device *dev, cl_command_queue queue, const dev_comman
         items[k] = l->items[k];
         all[k] = (size_t)l->groups[k] * l->items[k];
     }
-    cl_int code = state_of(dev)->cl.clEnqueueNDRangeKernel(queue, kernel, 3, NULL, all, items, c->n_waits,
-                                                           c->n_waits ? waits : NULL, ev);
+    cl_int code = state_of(dev)->cl.clEnqueueNDRangeKernel(
+        queue, kernel, 3, NULL, all, items, c->n_waits, c->n_waits ? waits : NULL, ev);
     char what[120];
     snprintf(what, sizeof what, "kernel '%.80s' cannot be run", l->entry);
     return code == CL_SUCCESS ? OT_OK : failed(dev, e, what, code);
 }
 
-static ot_status move(ot_device *dev, cl_command_queue queue, const dev_command *c, const cl_event *waits, cl_event *ev,
-                      ot_device_error *e)
+static ot_status move(ot_device *dev, cl_command_queue queue, const dev_command *c,
+                      const cl_event *waits, cl_event *ev, ot_device_error *e)
 {
     const opencl_api *cl = &state_of(dev)->cl;
     const dev_part *p = c->to.buffer ? &c->to : &c->from;
@@ -450,12 +478,18 @@ static ot_status move(ot_device *dev, cl_command_queue queue, const dev_command 
     const cl_event *w = n_waits ? waits : NULL;
     cl_int code = CL_SUCCESS;
     switch (c->verb) {
-    case DEV_UPLOAD: code = cl->clEnqueueWriteBuffer(queue, mem, CL_FALSE, at, n, c->source, n_waits, w, ev); break;
-    case DEV_DOWNLOAD: code = cl->clEnqueueReadBuffer(queue, mem, CL_FALSE, at, n, c->sink, n_waits, w, ev); break;
-    case DEV_FILL: code = cl->clEnqueueFillBuffer(queue, mem, &c->pattern, 4, at, n, n_waits, w, ev); break;
+    case DEV_UPLOAD:
+        code = cl->clEnqueueWriteBuffer(queue, mem, CL_FALSE, at, n, c->source, n_waits, w, ev);
+        break;
+    case DEV_DOWNLOAD:
+        code = cl->clEnqueueReadBuffer(queue, mem, CL_FALSE, at, n, c->sink, n_waits, w, ev);
+        break;
+    case DEV_FILL:
+        code = cl->clEnqueueFillBuffer(queue, mem, &c->pattern, 4, at, n, n_waits, w, ev);
+        break;
     default:
-        code = cl->clEnqueueCopyBuffer(queue, ((cl_buffer *)c->from.buffer->api)->mem, mem, (size_t)c->from.offset, at, n, n_waits,
-                                       w, ev);
+        code = cl->clEnqueueCopyBuffer(queue, ((cl_buffer *)c->from.buffer->api)->mem, mem,
+                                       (size_t)c->from.offset, at, n, n_waits, w, ev);
     }
     char what[100];
     snprintf(what, sizeof what, "a transfer of buffer '%s'", p->buffer->name);
@@ -466,12 +500,14 @@ static ot_status submit(ot_device *dev, dev_queue *q, const dev_command *c, ot_d
 {
     cl_queue_state *s = q->api;
     cl_event waits[DEV_QUEUES_MOST], ev = NULL;
-    if (!grow((void **)&s->events, s->n, &s->cap, sizeof *s->events)) return dev_fail_host_memory(e);
+    if (!grow((void **)&s->events, s->n, &s->cap, sizeof *s->events))
+        return dev_fail_host_memory(e);
     for (uint32_t k = 0; k < c->n_waits; k++) {
         waits[k] = event_of(c->waits[k].queue, c->waits[k].serial);
         OT_TRY(flush(dev, c->waits[k].queue, e)); /* else it might never come */
     }
-    OT_TRY(c->verb == DEV_LAUNCH ? launch(dev, s->queue, c, waits, &ev, e) : move(dev, s->queue, c, waits, &ev, e));
+    OT_TRY(c->verb == DEV_LAUNCH ? launch(dev, s->queue, c, waits, &ev, e)
+                                 : move(dev, s->queue, c, waits, &ev, e));
     s->events[s->n++] = ev;
     return OT_OK;
 }
@@ -479,35 +515,42 @@ static ot_status submit(ot_device *dev, dev_queue *q, const dev_command *c, ot_d
 /* ---- programs ---- */
 
 /* The compiler's words. */
-static ot_status build_failed(ot_device *dev, cl_program program, const char *name, cl_int code, ot_device_error *e)
+static ot_status build_failed(ot_device *dev, cl_program program, const char *name, cl_int code,
+                              ot_device_error *e)
 {
     const cl_state *x = state_of(dev);
     char *log = NULL, buf[32];
     size_t n = 0;
     x->cl.clGetProgramBuildInfo(program, x->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n);
-    if (n > 0 && (log = calloc(1, n + 1)) != NULL) x->cl.clGetProgramBuildInfo(program, x->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
-    ot_status s = dev_fail(e, OT_DEV_COMPILE, "program '%s': the device's compiler: %s: %s", name, opencl_error(code, buf),
-                           log ? log : "");
+    if (n > 0 && (log = calloc(1, n + 1)) != NULL)
+        x->cl.clGetProgramBuildInfo(program, x->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
+    ot_status s = dev_fail(e, OT_DEV_COMPILE, "program '%s': the device's compiler: %s: %s", name,
+                           opencl_error(code, buf), log ? log : "");
     free(log);
     return s;
 }
 
-static ot_status program_new(ot_device *dev, dev_program *p, const ot_dev_source *s, ot_device_error *e)
+static ot_status program_new(ot_device *dev, dev_program *p, const ot_dev_source *s,
+                             ot_device_error *e)
 {
     const cl_state *x = state_of(dev);
     cl_int code = CL_SUCCESS, made = CL_SUCCESS;
     cl_program_state *state = calloc(1, sizeof *state);
     if (!state) return dev_fail_host_memory(e);
     state->program = s->language == OT_DEV_BINARY
-                         ? x->cl.clCreateProgramWithBinary(x->context, 1, &x->id, &s->n, &(const unsigned char *){s->text}, &made,
+                         ? x->cl.clCreateProgramWithBinary(x->context, 1, &x->id, &s->n,
+                                                           &(const unsigned char *){s->text}, &made,
                                                            &code)
-                         : x->cl.clCreateProgramWithSource(x->context, 1, &(const char *){s->text}, &s->n, &code);
+                         : x->cl.clCreateProgramWithSource(x->context, 1, &(const char *){s->text},
+                                                           &s->n, &code);
     ot_status st = OT_OK;
     if (!state->program) {
-        st = code == CL_INVALID_BINARY ? dev_fail(e, OT_DEV_COMPILE, "program '%s': no binary of this device", p->name)
-                                       : failed(dev, e, "no program", code);
+        st = code == CL_INVALID_BINARY
+                 ? dev_fail(e, OT_DEV_COMPILE, "program '%s': no binary of this device", p->name)
+                 : failed(dev, e, "no program", code);
     } else {
-        code = x->cl.clBuildProgram(state->program, 1, &x->id, s->options ? s->options : "", NULL, NULL);
+        code = x->cl.clBuildProgram(state->program, 1, &x->id, s->options ? s->options : "", NULL,
+                                    NULL);
         if (code != CL_SUCCESS) {
             st = build_failed(dev, state->program, p->name, code, e);
             x->cl.clReleaseProgram(state->program);
@@ -533,12 +576,14 @@ static void program_free(ot_device *dev, dev_program *p)
     free(s);
 }
 
-static ot_status program_binary(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n)
+static ot_status program_binary(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e,
+                                void **data, size_t *n)
 {
     const opencl_api *cl = &state_of(dev)->cl;
     cl_program program = ((cl_program_state *)p->api)->program;
     cl_int code = cl->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *n, n, NULL);
-    if (code != CL_SUCCESS || *n == 0) return dev_fail(e, OT_DEV_UNSUPPORTED, "program '%s': the device gives no binary", p->name);
+    if (code != CL_SUCCESS || *n == 0)
+        return dev_fail(e, OT_DEV_UNSUPPORTED, "program '%s': the device gives no binary", p->name);
     *data = ot_alloc(a, *n);
     if (!*data) return dev_fail_host_memory(e);
     code = cl->clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof *data, data, NULL);

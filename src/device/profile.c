@@ -19,10 +19,12 @@ typedef struct profile_record {
 struct dev_profile {
     profile_record *records;   /* [n] */
     size_t n, cap, first_open; /* all before first_open are done */
-    double shift;              /* of the device's clock to the host's: the least with which nothing ran before it was asked */
+    /* of the device's clock to the host's: the least with which nothing ran before it was asked */
+    double shift;
 };
 
-static const char *const WORK_NAMES[OT_DEV_WORKS] = {"upload", "download", "copy", "fill", "kernel"};
+static const char *const WORK_NAMES[OT_DEV_WORKS] = {"upload", "download", "copy", "fill",
+                                                     "kernel"};
 
 const char *ot_dev_work_name(ot_dev_work w) { return WORK_NAMES[w]; }
 
@@ -75,7 +77,8 @@ void dev_profile_memory(ot_device *dev, const char *name, int64_t bytes, double 
 
 void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *c)
 {
-    static const ot_dev_work works[DEV_VERBS] = {OT_DEV_WORK_UPLOAD, OT_DEV_WORK_DOWNLOAD, OT_DEV_WORK_COPY, OT_DEV_WORK_FILL,
+    static const ot_dev_work works[DEV_VERBS] = {OT_DEV_WORK_UPLOAD, OT_DEV_WORK_DOWNLOAD,
+                                                 OT_DEV_WORK_COPY, OT_DEV_WORK_FILL,
                                                  OT_DEV_WORK_KERNEL};
     const dev_part *p = c->to.buffer ? &c->to : &c->from;
     const ot_dev_launch *l = c->launch;
@@ -86,10 +89,12 @@ void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *
     r->queue_id = q->id;
     r->serial = c->serial;
     r->bytes = l ? l->bytes : p->bytes;
-    for (uint32_t k = 0; l && l->bytes == 0 && k < l->n_args; k++) r->bytes += c->parts[k].buffer ? c->parts[k].bytes : 0;
+    for (uint32_t k = 0; l && l->bytes == 0 && k < l->n_args; k++)
+        r->bytes += c->parts[k].buffer ? c->parts[k].bytes : 0;
 }
 
-void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start, double end)
+void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start,
+                        double end)
 {
     dev_profile *p = dev->profile;
     if (!p) return;
@@ -101,7 +106,9 @@ void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, dou
         if (r->asked - start > p->shift) p->shift = r->asked - start;
         break;
     }
-    while (p->first_open < p->n && (p->records[p->first_open].is_memory || p->records[p->first_open].end >= 0)) p->first_open++;
+    while (p->first_open < p->n &&
+           (p->records[p->first_open].is_memory || p->records[p->first_open].end >= 0))
+        p->first_open++;
 }
 
 static bool is_done(const profile_record *r) { return r->is_memory || r->end >= 0; }
@@ -110,7 +117,8 @@ static bool is_done(const profile_record *r) { return r->is_memory || r->end >= 
 
 static int by_start(const void *a, const void *b)
 {
-    double x = (*(const profile_record *const *)a)->start, y = (*(const profile_record *const *)b)->start;
+    double x = (*(const profile_record *const *)a)->start,
+           y = (*(const profile_record *const *)b)->start;
     return (x > y) - (x < y);
 }
 
@@ -146,7 +154,9 @@ ot_device_profile ot_device_profile_sum(ot_device *dev)
         out.work[r->work].n++;
         out.work[r->work].bytes += r->bytes;
         out.work[r->work].seconds += r->end - r->start;
-        if (r->end > r->start) out.work[r->work].fastest = fmax(out.work[r->work].fastest, (double)r->bytes / (r->end - r->start));
+        if (r->end > r->start)
+            out.work[r->work].fastest = fmax(out.work[r->work].fastest,
+                                             (double)r->bytes / (r->end - r->start));
     }
     if (p) sum_time(p, &out);
     dev_unlock(dev);
@@ -154,7 +164,8 @@ ot_device_profile ot_device_profile_sum(ot_device *dev)
 }
 
 /* The sum of that name, a new one behind the others where there is none. NULL: no memory. */
-static ot_device_kernel_sum *sum_of(ot_device_kernel_sum **sums, uint32_t *n, size_t *cap, const char *name)
+static ot_device_kernel_sum *sum_of(ot_device_kernel_sum **sums, uint32_t *n, size_t *cap,
+                                    const char *name)
 {
     for (uint32_t k = 0; k < *n; k++)
         if (strcmp((*sums)[k].name, name) == 0) return &(*sums)[k];
@@ -193,8 +204,8 @@ ot_device_kernel_sum *ot_device_profile_kernels(ot_device *dev, uint32_t *n)
 
 /* ---- the measured peak ---- */
 
-static ot_status time_one(ot_device *dev, ot_dev_queue q, int what, ot_dev_slice a, ot_dev_slice b, void *host, ot_device_error *e,
-                          double *seconds)
+static ot_status time_one(ot_device *dev, ot_dev_queue q, int what, ot_dev_slice a, ot_dev_slice b,
+                          void *host, ot_device_error *e, double *seconds)
 {
     ot_dev_event done;
     double start = ot_now();
@@ -215,12 +226,17 @@ ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e, double
     ot_dev_queue q = {0};
     void *host = calloc(1, (size_t)bytes);
     ot_status s = host ? ot_dev_queue_new(dev, e, &q) : dev_fail_host_memory(e);
-    if (s == OT_OK) s = ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "bandwidth", .bytes = bytes}, e, &a);
-    if (s == OT_OK) s = ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "bandwidth", .bytes = bytes}, e, &b);
+    if (s == OT_OK)
+        s = ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "bandwidth", .bytes = bytes}, e,
+                              &a);
+    if (s == OT_OK)
+        s = ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "bandwidth", .bytes = bytes}, e,
+                              &b);
     for (int what = 0; what < 3; what++) {
         double seconds = 0;
         for (int k = 0; k < 5 && s == OT_OK; k++)
-            s = time_one(dev, q, what, ot_dev_whole(dev, a), ot_dev_whole(dev, b), host, e, &seconds);
+            s = time_one(dev, q, what, ot_dev_whole(dev, a), ot_dev_whole(dev, b), host, e,
+                         &seconds);
         out[what] = seconds > 0 ? (double)bytes / seconds : 0;
     }
     if (q.id) ot_dev_queue_free(dev, q, NULL);
@@ -299,7 +315,8 @@ static void put_kernels(ot_device *dev, ot_json *j)
     free(sums);
 }
 
-void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps, const double *peak, ot_json *j)
+void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps,
+                            const double *peak, ot_json *j)
 {
     ot_device_profile sum = ot_device_profile_sum(dev);
     put_memory(&sum, j);
@@ -314,36 +331,43 @@ void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uin
 
 /* ---- the trace ---- */
 
-static void trace_one(const profile_record *r, uint32_t process, double shift, double origin, FILE *f)
+static void trace_one(const profile_record *r, uint32_t process, double shift, double origin,
+                      FILE *f)
 {
     double start = (r->is_memory ? r->start : r->start + shift) - origin;
     if (r->is_memory) {
-        fprintf(f, ",\n{\"name\": \"device memory\", \"ph\": \"C\", \"pid\": %u, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
+        fprintf(f,
+                ",\n{\"name\": \"device memory\", \"ph\": \"C\", \"pid\": %u, \"ts\": %.3f, "
+                "\"args\": {\"bytes\": %lld}}",
                 process, start * 1e6, (long long)r->used);
         return;
     }
     fputs(",\n{\"name\": ", f);
     ot_json_string(r->name, f);
     fprintf(f,
-            ", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"bytes\": %lld}}",
-            WORK_NAMES[r->work], process, r->queue, start * 1e6, (r->end - r->start) * 1e6, (long long)r->bytes);
+            ", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": %u, \"ts\": %.3f, \"dur\": "
+            "%.3f, \"args\": {\"bytes\": %lld}}",
+            WORK_NAMES[r->work], process, r->queue, start * 1e6, (r->end - r->start) * 1e6,
+            (long long)r->bytes);
 }
 
 static void trace_device(ot_device *dev, const char *name, uint32_t process, FILE *f)
 {
-    fprintf(f, "%s\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %u, \"args\": {\"name\": ", process > 1 ? "," : "",
-            process);
+    fprintf(f, "%s\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %u, \"args\": {\"name\": ",
+            process > 1 ? "," : "", process);
     ot_json_string(name, f);
     fputs("}}", f);
     dev_lock(dev);
     const dev_profile *p = dev->profile;
-    double origin = p && p->n ? p->records[0].asked : 0, shift = p && p->shift > -1e299 ? p->shift : 0;
+    double origin = p && p->n ? p->records[0].asked : 0,
+           shift = p && p->shift > -1e299 ? p->shift : 0;
     for (size_t k = 0; p && k < p->n; k++)
         if (is_done(&p->records[k])) trace_one(&p->records[k], process, shift, origin, f);
     dev_unlock(dev);
 }
 
-void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n, FILE *f)
+void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n,
+                             FILE *f)
 {
     fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", f);
     for (uint32_t k = 0; k < n; k++) trace_device(devices[k], names[k], k + 1, f);

@@ -2,7 +2,9 @@
  *
  *   buffers.c, commands.c --records--> profile.c --> sums, JSON, a Chrome trace with counters
  *
- * Times of commands are the device's; in the trace they are moved so that nothing ran before it was asked.
+ * Times of commands are the device's; in the trace they are moved so that nothing ran before it
+ * was asked.
+ *
  */
 #ifndef OT_DEVICE_PROFILE_H
 #define OT_DEVICE_PROFILE_H
@@ -24,7 +26,9 @@ typedef struct ot_device_profile {
     ot_device_usage usage; /* counts, bytes and time since the device was opened */
     struct {
         uint64_t n;
-        int64_t bytes;  /* moved; kernels: read and written, where who launched them said so, else of their slices */
+        /* moved; kernels: read and written, where who launched them said so, else of their
+         * slices */
+        int64_t bytes;
         double seconds; /* of the device, each command by itself */
         double fastest; /* bytes per second of one command, at the most */
     } work[OT_DEV_WORKS];
@@ -47,19 +51,24 @@ typedef struct ot_device_kernel_sum {
     double seconds;
 } ot_device_kernel_sum;
 
-/* Kernels that are done, by name, in the order of their first launches: [*n], to be freed. NULL, *n 0: there are none, or memory ran
- * out (then they are left out, as records are). */
+/* Kernels that are done, by name, in the order of their first launches: [*n], to be freed. NULL,
+ * *n 0: there are none, or memory ran out (then they are left out, as records are). */
 ot_device_kernel_sum *ot_device_profile_kernels(ot_device *dev, uint32_t *n);
 /* "upload", "download", "copy", "fill", "kernel". */
 const char *ot_dev_work_name(ot_dev_work w);
 
-/* Bytes per second of a transfer of 16 MiB (or a quarter of what is free), the best of five, by direction: upload, download, copy. */
-ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e, double out[3]) OT_MUST_USE;
+/* Bytes per second of a transfer of 16 MiB (or a quarter of what is free), the best of five, by
+ * direction: upload, download, copy. */
+ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e,
+                                      double out[3]) OT_MUST_USE;
 
-/* Members of the object that is open in j: memory, heaps [n_heaps], transfers, kernels by name. peak: [3] of ot_device_measure_bandwidth,
- * NULL: not measured. */
-void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps, const double *peak, ot_json *j);
-/* A trace for chrome://tracing of n devices, each a process of that name: a row for each queue, memory in use as a counter. */
-void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n, FILE *f);
+/* Members of the object that is open in j: memory, heaps [n_heaps], transfers, kernels by name.
+ * peak: [3] of ot_device_measure_bandwidth, NULL: not measured. */
+void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps,
+                            const double *peak, ot_json *j);
+/* A trace for chrome://tracing of n devices, each a process of that name: a row for each queue,
+ * memory in use as a counter. */
+void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n,
+                             FILE *f);
 
 #endif

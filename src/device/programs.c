@@ -1,7 +1,8 @@
 /* Programs: records of what the driver compiled. */
 #include "driver.h"
 
-static ot_status make_program(ot_device *dev, const ot_dev_source *s, ot_device_error *e, ot_dev_program *out)
+static ot_status make_program(ot_device *dev, const ot_dev_source *s, ot_device_error *e,
+                              ot_dev_program *out)
 {
     dev_program *p = calloc(1, sizeof *p);
     if (!p) return dev_fail_host_memory(e);
@@ -17,7 +18,8 @@ static ot_status make_program(ot_device *dev, const ot_dev_source *s, ot_device_
     return OT_OK;
 }
 
-ot_status ot_dev_program_new(ot_device *dev, const ot_dev_source *s, ot_device_error *e, ot_dev_program *out)
+ot_status ot_dev_program_new(ot_device *dev, const ot_dev_source *s, ot_device_error *e,
+                             ot_dev_program *out)
 {
     out->id = 0;
     dev_lock(dev);
@@ -55,7 +57,8 @@ ot_status ot_dev_program_free(ot_device *dev, ot_dev_program handle, ot_device_e
     return s;
 }
 
-ot_status ot_dev_program_binary(ot_device *dev, ot_dev_program handle, ot_arena *a, ot_device_error *e, void **data, size_t *n)
+ot_status ot_dev_program_binary(ot_device *dev, ot_dev_program handle, ot_arena *a,
+                                ot_device_error *e, void **data, size_t *n)
 {
     void *record;
     *data = NULL;

@@ -6,7 +6,13 @@
 #define PENDING_MOST  256
 #define WAITS_MOST    16 /* events of one transfer */
 
-typedef enum move_state { MOVE_PENDING, MOVE_FLYING, MOVE_DONE, MOVE_FAILED, MOVE_CANCELLED } move_state;
+typedef enum move_state {
+    MOVE_PENDING,
+    MOVE_FLYING,
+    MOVE_DONE,
+    MOVE_FAILED,
+    MOVE_CANCELLED
+} move_state;
 
 typedef struct move { /* a request */
     ot_dev_request r;
@@ -30,7 +36,8 @@ struct ot_dev_mover {
     ot_dev_mover_stats stats;
 };
 
-ot_status ot_dev_mover_new(ot_device *dev, const ot_dev_mover_options *o, ot_device_error *e, ot_dev_mover **out)
+ot_status ot_dev_mover_new(ot_device *dev, const ot_dev_mover_options *o, ot_device_error *e,
+                           ot_dev_mover **out)
 {
     ot_dev_mover *m = calloc(1, sizeof *m);
     *out = NULL;
@@ -55,24 +62,28 @@ ot_dev_mover_stats ot_dev_mover_count(const ot_dev_mover *m) { return m->stats; 
 
 static bool slices_meet(const ot_dev_slice *a, const ot_dev_slice *b)
 {
-    return a->buffer.id == b->buffer.id && a->buffer.id && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->buffer.id == b->buffer.id && a->buffer.id && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
 }
 
 static bool bytes_meet(const void *a, int64_t n, const void *b, int64_t m)
 {
-    return a && b && (uintptr_t)a < (uintptr_t)b + (uintptr_t)m && (uintptr_t)b < (uintptr_t)a + (uintptr_t)n;
+    return a && b && (uintptr_t)a < (uintptr_t)b + (uintptr_t)m &&
+           (uintptr_t)b < (uintptr_t)a + (uintptr_t)n;
 }
 
 static bool meet_on_host(const ot_dev_request *a, const ot_dev_request *b)
 {
     return bytes_meet(a->sink, a->from.bytes, b->sink, b->from.bytes) ||
-           bytes_meet(a->sink, a->from.bytes, b->source, b->to.bytes) || bytes_meet(a->source, a->to.bytes, b->sink, b->from.bytes);
+           bytes_meet(a->sink, a->from.bytes, b->source, b->to.bytes) ||
+           bytes_meet(a->source, a->to.bytes, b->sink, b->from.bytes);
 }
 
 /* Must stay in their order: one writes what the other reads or writes. */
 static bool meet(const ot_dev_request *a, const ot_dev_request *b)
 {
-    return slices_meet(&a->to, &b->to) || slices_meet(&a->to, &b->from) || slices_meet(&a->from, &b->to) || meet_on_host(a, b);
+    return slices_meet(&a->to, &b->to) || slices_meet(&a->to, &b->from) ||
+           slices_meet(&a->from, &b->to) || meet_on_host(a, b);
 }
 
 /* ---- what is done ---- */
@@ -84,7 +95,8 @@ static void settle(move *x, move_state state)
     x->ring = NULL;
 }
 
-/* Until the transfer is done; all requests that went with it are settled, in order: where their host memory overlaps the later one counts. */
+/* Until the transfer is done; all requests that went with it are settled, in order: where their
+ * host memory overlaps the later one counts. */
 static void land(ot_dev_mover *m, ot_dev_event event)
 {
     ot_device_error e = {0};
@@ -92,7 +104,8 @@ static void land(ot_dev_mover *m, ot_dev_event event)
     if (s != OT_OK && m->first_error.fault == OT_DEV_FINE) m->first_error = e;
     for (uint32_t k = 0; k < m->n; k++) {
         move *x = &m->moves[k];
-        if (x->state == MOVE_FLYING && x->event.queue.id == event.queue.id && x->event.serial == event.serial)
+        if (x->state == MOVE_FLYING && x->event.queue.id == event.queue.id &&
+            x->event.serial == event.serial)
             settle(x, s == OT_OK ? MOVE_DONE : MOVE_FAILED);
     }
 }
@@ -104,7 +117,8 @@ static void land_all(ot_dev_mover *m)
     m->staged = 0;
 }
 
-/* A transfer may read the host's memory when it is queued, and write it when somebody waits: what flies and meets it there lands first. */
+/* A transfer may read the host's memory when it is queued, and write it when somebody waits:
+ * what flies and meets it there lands first. */
 static void land_on_host(ot_dev_mover *m, const ot_dev_request *r)
 {
     for (uint32_t k = 0; k < m->n; k++) {
@@ -143,22 +157,28 @@ static ot_status check_request(ot_dev_mover *m, const ot_dev_request *r, ot_devi
     ot_status s = OT_OK;
     dev_lock(m->dev);
     if (r->direction != OT_DEV_TO_HOST)
-        s = dev_part_of(m->dev, r->to, r->direction == OT_DEV_TO_DEVICE ? OT_DEV_HOST_WRITES : 0, e, &p);
+        s = dev_part_of(m->dev, r->to, r->direction == OT_DEV_TO_DEVICE ? OT_DEV_HOST_WRITES : 0, e,
+                        &p);
     if (s == OT_OK && r->direction != OT_DEV_TO_DEVICE)
-        s = dev_part_of(m->dev, r->from, r->direction == OT_DEV_TO_HOST ? OT_DEV_HOST_READS : 0, e, &p);
+        s = dev_part_of(m->dev, r->from, r->direction == OT_DEV_TO_HOST ? OT_DEV_HOST_READS : 0, e,
+                        &p);
     dev_unlock(m->dev);
     OT_TRY(s);
-    if ((r->direction == OT_DEV_TO_DEVICE && !r->source) || (r->direction == OT_DEV_TO_HOST && !r->sink))
+    if ((r->direction == OT_DEV_TO_DEVICE && !r->source) ||
+        (r->direction == OT_DEV_TO_HOST && !r->sink))
         return dev_fail(e, OT_DEV_INVALID_POINTER, "a transfer without memory of the host");
-    if (r->direction == OT_DEV_ON_DEVICE && (r->to.bytes != r->from.bytes || slices_meet(&r->to, &r->from)))
-        return dev_fail(e, OT_DEV_INVALID_POINTER, "a copy of %lld bytes to %lld, or onto itself", (long long)r->from.bytes,
-                        (long long)r->to.bytes);
+    if (r->direction == OT_DEV_ON_DEVICE &&
+        (r->to.bytes != r->from.bytes || slices_meet(&r->to, &r->from)))
+        return dev_fail(e, OT_DEV_INVALID_POINTER, "a copy of %lld bytes to %lld, or onto itself",
+                        (long long)r->from.bytes, (long long)r->to.bytes);
     if (r->after && r->after->n > WAITS_MOST)
-        return dev_fail(e, OT_DEV_UNSUPPORTED, "a transfer waits for %d events at the most", WAITS_MOST);
+        return dev_fail(e, OT_DEV_UNSUPPORTED, "a transfer waits for %d events at the most",
+                        WAITS_MOST);
     return OT_OK;
 }
 
-ot_status ot_dev_request_put(ot_dev_mover *m, const ot_dev_request *r, ot_device_error *e, ot_dev_ticket *out)
+ot_status ot_dev_request_put(ot_dev_mover *m, const ot_dev_request *r, ot_device_error *e,
+                             ot_dev_ticket *out)
 {
     *out = 0;
     OT_TRY(check_request(m, r, e));
@@ -176,10 +196,12 @@ ot_status ot_dev_request_put(ot_dev_mover *m, const ot_dev_request *r, ot_device
     if (r->direction == OT_DEV_TO_HOST) x->r.to = (ot_dev_slice){{0}, 0, 0}, x->r.source = NULL;
     if (r->direction == OT_DEV_ON_DEVICE) x->r.source = x->r.sink = NULL;
     x->r.after = NULL;
-    for (uint32_t k = 0; r->after && k < r->after->n; k++) x->waits[x->n_waits++] = r->after->events[k];
+    for (uint32_t k = 0; r->after && k < r->after->n; k++)
+        x->waits[x->n_waits++] = r->after->events[k];
     *out = m->first + m->n++;
     m->stats.n_requests++;
-    m->stats.bytes_asked += (uint64_t)(r->direction == OT_DEV_TO_HOST ? r->from.bytes : r->to.bytes);
+    m->stats.bytes_asked += (uint64_t)(r->direction == OT_DEV_TO_HOST ? r->from.bytes
+                                                                      : r->to.bytes);
     uint32_t pending = 0;
     for (uint32_t k = 0; k < m->n; k++) pending += m->moves[k].state == MOVE_PENDING;
     return pending < PENDING_MOST ? OT_OK : ot_dev_mover_issue(m, e);
@@ -187,7 +209,8 @@ ot_status ot_dev_request_put(ot_dev_mover *m, const ot_dev_request *r, ot_device
 
 /* ---- order and groups ---- */
 
-/* Pending moves by priority, older first, none before an older one that it meets. order: [n]; returns how many. */
+/* Pending moves by priority, older first, none before an older one that it meets. order: [n];
+ * returns how many. */
 static uint32_t sort_moves(const ot_dev_mover *m, uint32_t *order, bool *placed)
 {
     uint32_t n = 0;
@@ -199,7 +222,8 @@ static uint32_t sort_moves(const ot_dev_mover *m, uint32_t *order, bool *placed)
             if (best != OT_NONE && m->moves[k].r.priority <= m->moves[best].r.priority) continue;
             bool is_free = true;
             for (uint32_t i = 0; i < k && is_free; i++)
-                is_free = placed[i] || m->moves[i].state != MOVE_PENDING || !meet(&m->moves[i].r, &m->moves[k].r);
+                is_free = placed[i] || m->moves[i].state != MOVE_PENDING ||
+                          !meet(&m->moves[i].r, &m->moves[k].r);
             if (is_free) best = k;
         }
         if (best == OT_NONE) return n;
@@ -209,19 +233,26 @@ static uint32_t sort_moves(const ot_dev_mover *m, uint32_t *order, bool *placed)
 }
 
 /* The device's side of a request that moves to or from the host. */
-static const ot_dev_slice *side(const ot_dev_request *r) { return r->direction == OT_DEV_TO_HOST ? &r->from : &r->to; }
+static const ot_dev_slice *side(const ot_dev_request *r)
+{
+    return r->direction == OT_DEV_TO_HOST ? &r->from : &r->to;
+}
 
 /* Would the request and the hull of a group be one range? Then *hull grows. */
-static bool joins(const ot_dev_request *head, const ot_dev_request *r, ot_dev_slice *hull, ot_dev_slice *from)
+static bool joins(const ot_dev_request *head, const ot_dev_request *r, ot_dev_slice *hull,
+                  ot_dev_slice *from)
 {
     const ot_dev_slice *s = side(r);
     if (head->direction != r->direction || s->buffer.id != hull->buffer.id) return false;
     if (s->offset > hull->offset + hull->bytes || hull->offset > s->offset + s->bytes) return false;
-    int64_t begin = ot_min(hull->offset, s->offset), end = ot_max(hull->offset + hull->bytes, s->offset + s->bytes);
+    int64_t begin = ot_min(hull->offset, s->offset),
+            end = ot_max(hull->offset + hull->bytes, s->offset + s->bytes);
     if (head->direction == OT_DEV_ON_DEVICE) { /* both sides grow alike, and stay apart */
         ot_dev_slice more = {from->buffer, from->offset + begin - hull->offset, end - begin},
                      to = {hull->buffer, begin, end - begin};
-        if (r->from.buffer.id != from->buffer.id || r->from.offset - s->offset != from->offset - hull->offset) return false;
+        if (r->from.buffer.id != from->buffer.id ||
+            r->from.offset - s->offset != from->offset - hull->offset)
+            return false;
         if (slices_meet(&more, &to)) return false;
         *from = more;
     }
@@ -230,8 +261,10 @@ static bool joins(const ot_dev_request *head, const ot_dev_request *r, ot_dev_sl
     return true;
 }
 
-/* The group that begins with order[at]: members are marked, and come in order. May order[j] go there, past those between? */
-static bool may_pass(const ot_dev_mover *m, const uint32_t *order, const bool *grouped, uint32_t at, uint32_t j)
+/* The group that begins with order[at]: members are marked, and come in order. May order[j] go
+ * there, past those between? */
+static bool may_pass(const ot_dev_mover *m, const uint32_t *order, const bool *grouped, uint32_t at,
+                     uint32_t j)
 {
     for (uint32_t i = at + 1; i < j; i++)
         if (!grouped[i] && meet(&m->moves[order[i]].r, &m->moves[order[j]].r)) return false;
@@ -239,8 +272,8 @@ static bool may_pass(const ot_dev_mover *m, const uint32_t *order, const bool *g
 }
 
 /* members: [n] out, places in order; returns how many. */
-static uint32_t gather(const ot_dev_mover *m, const uint32_t *order, uint32_t n, bool *grouped, uint32_t at, uint32_t *members,
-                       ot_dev_slice *hull, ot_dev_slice *from)
+static uint32_t gather(const ot_dev_mover *m, const uint32_t *order, uint32_t n, bool *grouped,
+                       uint32_t at, uint32_t *members, ot_dev_slice *hull, ot_dev_slice *from)
 {
     const ot_dev_request *head = &m->moves[order[at]].r;
     uint32_t count = 1;
@@ -253,8 +286,11 @@ static uint32_t gather(const ot_dev_mover *m, const uint32_t *order, uint32_t n,
         for (uint32_t j = at + 1; j < n; j++) {
             const move *x = &m->moves[order[j]];
             ot_dev_slice wider = *hull, wider_from = *from;
-            if (grouped[j] || !joins(head, &x->r, &wider, &wider_from) || !may_pass(m, order, grouped, at, j)) continue;
-            if (head->direction != OT_DEV_ON_DEVICE && wider.bytes > m->options.staging_bytes / 2) continue;
+            if (grouped[j] || !joins(head, &x->r, &wider, &wider_from) ||
+                !may_pass(m, order, grouped, at, j))
+                continue;
+            if (head->direction != OT_DEV_ON_DEVICE && wider.bytes > m->options.staging_bytes / 2)
+                continue;
             grouped[j] = more = true;
             *hull = wider;
             *from = wider_from;
@@ -285,8 +321,8 @@ static uint8_t *stage(ot_dev_mover *m, int64_t bytes)
 }
 
 /* Events that the group waits for: its own, and the last transfers under way that it meets. */
-static ot_status add_waits(ot_dev_mover *m, const uint32_t *members, uint32_t n, ot_dev_event *waits, uint32_t *n_waits,
-                           ot_device_error *e)
+static ot_status add_waits(ot_dev_mover *m, const uint32_t *members, uint32_t n,
+                           ot_dev_event *waits, uint32_t *n_waits, ot_device_error *e)
 {
     *n_waits = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -297,7 +333,9 @@ static ot_status add_waits(ot_dev_mover *m, const uint32_t *members, uint32_t n,
             ot_dev_event ev = o ? o->event : x->waits[i - m->n];
             uint32_t w = 0;
             while (w < *n_waits && waits[w].queue.id != ev.queue.id) w++;
-            if (w == DEV_QUEUES_MOST) return dev_fail(e, OT_DEV_INVALID_OBJECT, "events of more queues than there can be");
+            if (w == DEV_QUEUES_MOST)
+                return dev_fail(e, OT_DEV_INVALID_OBJECT,
+                                "events of more queues than there can be");
             if (w == *n_waits) waits[(*n_waits)++] = ev;
             if (ev.serial > waits[w].serial) waits[w] = ev;
         }
@@ -305,8 +343,8 @@ static ot_status add_waits(ot_dev_mover *m, const uint32_t *members, uint32_t n,
     return OT_OK;
 }
 
-static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, ot_dev_slice hull, ot_dev_slice from,
-                              ot_device_error *e)
+static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, ot_dev_slice hull,
+                              ot_dev_slice from, ot_device_error *e)
 {
     ot_dev_event waits[DEV_QUEUES_MOST], event;
     uint32_t n_waits;
@@ -322,15 +360,20 @@ static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, ot
         memcpy(ring + (r->to.offset - hull.offset), r->source, (size_t)r->to.bytes);
     }
     switch (direction) {
-    case OT_DEV_TO_DEVICE: OT_TRY(ot_dev_upload(m->dev, m->up, hull, ring ? ring : head->source, &after, e, &event)); break;
-    case OT_DEV_TO_HOST: OT_TRY(ot_dev_download(m->dev, m->down, ring ? ring : head->sink, hull, &after, e, &event)); break;
+    case OT_DEV_TO_DEVICE:
+        OT_TRY(ot_dev_upload(m->dev, m->up, hull, ring ? ring : head->source, &after, e, &event));
+        break;
+    case OT_DEV_TO_HOST:
+        OT_TRY(ot_dev_download(m->dev, m->down, ring ? ring : head->sink, hull, &after, e, &event));
+        break;
     default: OT_TRY(ot_dev_copy(m->dev, m->up, hull, from, &after, e, &event));
     }
     for (uint32_t k = 0; k < n; k++) {
         move *x = &m->moves[members[k]];
         x->state = MOVE_FLYING;
         x->event = event;
-        x->ring = ring && direction == OT_DEV_TO_HOST ? ring + (x->r.from.offset - hull.offset) : NULL;
+        x->ring = ring && direction == OT_DEV_TO_HOST ? ring + (x->r.from.offset - hull.offset)
+                                                      : NULL;
     }
     m->stats.n_transfers++;
     m->stats.n_merged += n - 1;
@@ -350,7 +393,8 @@ uint32_t ot_dev_mover_cancel(ot_dev_mover *m)
     return n;
 }
 
-static ot_status issue_groups(ot_dev_mover *m, uint32_t *order, uint32_t *members, bool *grouped, ot_device_error *e)
+static ot_status issue_groups(ot_dev_mover *m, uint32_t *order, uint32_t *members, bool *grouped,
+                              ot_device_error *e)
 {
     uint32_t n = sort_moves(m, order, grouped);
     memset(grouped, 0, m->n * sizeof *grouped);
@@ -374,7 +418,8 @@ ot_status ot_dev_mover_issue(ot_dev_mover *m, ot_device_error *e)
     if (m->n == 0) return OT_OK;
     uint32_t *order = malloc(m->n * sizeof *order), *members = malloc(m->n * sizeof *members);
     bool *grouped = malloc(m->n * sizeof *grouped);
-    ot_status s = order && members && grouped ? issue_groups(m, order, members, grouped, &own) : dev_fail_host_memory(&own);
+    ot_status s = order && members && grouped ? issue_groups(m, order, members, grouped, &own)
+                                              : dev_fail_host_memory(&own);
     free(order);
     free(members);
     free(grouped);
@@ -389,17 +434,21 @@ ot_status ot_dev_mover_issue(ot_dev_mover *m, ot_device_error *e)
 static ot_status find(ot_dev_mover *m, ot_dev_ticket t, ot_device_error *e, move **out)
 {
     *out = NULL;
-    if (t == 0 || t >= m->first + m->n) return dev_fail(e, OT_DEV_INVALID_OBJECT, "a ticket that was never given");
+    if (t == 0 || t >= m->first + m->n)
+        return dev_fail(e, OT_DEV_INVALID_OBJECT, "a ticket that was never given");
     if (t >= m->first) *out = &m->moves[t - m->first];
     return OT_OK;
 }
 
 static ot_status tell(const ot_dev_mover *m, const move *x, ot_device_error *e)
 {
-    const char *why = m->first_error.fault == OT_DEV_FINE ? "it was cancelled" : m->first_error.message;
+    const char *why = m->first_error.fault == OT_DEV_FINE ? "it was cancelled"
+                                                          : m->first_error.message;
     if (!x || x->state == MOVE_DONE || x->state == MOVE_FLYING) return OT_OK;
-    if (x->state == MOVE_CANCELLED) return dev_fail(e, OT_DEV_CANCELLED, "a transfer never ran: %.400s", why);
-    ot_device_fault fault = m->first_error.fault == OT_DEV_FINE ? OT_DEV_FAILED : m->first_error.fault;
+    if (x->state == MOVE_CANCELLED)
+        return dev_fail(e, OT_DEV_CANCELLED, "a transfer never ran: %.400s", why);
+    ot_device_fault fault = m->first_error.fault == OT_DEV_FINE ? OT_DEV_FAILED
+                                                                : m->first_error.fault;
     return dev_fail(e, fault, "a transfer failed: %.400s", why);
 }
 
@@ -415,7 +464,8 @@ ot_status ot_dev_ticket_wait(ot_dev_mover *m, ot_dev_ticket t, ot_device_error *
     return tell(m, x, e);
 }
 
-ot_status ot_dev_ticket_event(ot_dev_mover *m, ot_dev_ticket t, ot_device_error *e, ot_dev_event *out)
+ot_status ot_dev_ticket_event(ot_dev_mover *m, ot_dev_ticket t, ot_device_error *e,
+                              ot_dev_event *out)
 {
     move *x;
     *out = (ot_dev_event){{0}, 0};

@@ -8,9 +8,13 @@
 ot_status vk_load(vulkan_api *vk, ot_device_error *e)
 {
     void *library = dlopen("libvulkan.so.1", RTLD_NOW); /* it stays open: drivers have threads */
-    if (!library) return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: there is no libvulkan.so.1 (Debian: libvulkan1)");
+    if (!library)
+        return dev_fail(e, OT_DEV_NOT_HERE,
+                        "no Vulkan here: there is no libvulkan.so.1 (Debian: libvulkan1)");
     *(void **)&vk->vkGetInstanceProcAddr = dlsym(library, "vkGetInstanceProcAddr");
-    if (!vk->vkGetInstanceProcAddr) return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: the library lacks vkGetInstanceProcAddr");
+    if (!vk->vkGetInstanceProcAddr)
+        return dev_fail(e, OT_DEV_NOT_HERE,
+                        "no Vulkan here: the library lacks vkGetInstanceProcAddr");
 #define X(name)                                                    \
     vk->name = (PFN_##name)vk->vkGetInstanceProcAddr(NULL, #name); \
     if (!vk->name) return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: the library lacks " #name);

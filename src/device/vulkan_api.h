@@ -1,4 +1,5 @@
-/* Vulkan's loader and shaderc, which are found when the program runs, and what the files of this driver share. Private to device/. */
+/* Vulkan's loader and shaderc, which are found when the program runs, and what the files of this
+ * driver share. Private to device/. */
 #ifndef OT_VULKAN_API_H
 #define OT_VULKAN_API_H
 
@@ -109,8 +110,9 @@ bool vk_load_device(vulkan_api *vk, VkDevice device);
 ot_status vk_failed(ot_device *dev, ot_device_error *e, const char *what, VkResult code);
 
 /* Memory of a buffer: the type that has all of preferred, else all of required. */
-ot_status vk_memory_new(ot_device *dev, const char *name, int64_t bytes, VkMemoryPropertyFlags required,
-                        VkMemoryPropertyFlags preferred, ot_device_error *e, vk_memory *out);
+ot_status vk_memory_new(ot_device *dev, const char *name, int64_t bytes,
+                        VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
+                        ot_device_error *e, vk_memory *out);
 void vk_memory_free(ot_device *dev, vk_memory *m);
 
 /* vulkan_queue.c, vulkan_program.c: the rest of the table. */
@@ -120,21 +122,26 @@ ot_status vk_submit(ot_device *dev, dev_queue *q, const dev_command *c, ot_devic
 ot_status vk_flush(ot_device *dev, dev_queue *q, ot_device_error *e);
 ot_status vk_poll(ot_device *dev, dev_queue *q, ot_device_error *e);
 ot_status vk_wait(ot_device *dev, dev_queue *q, uint64_t serial, ot_device_error *e);
-ot_status vk_program_new(ot_device *dev, dev_program *p, const ot_dev_source *s, ot_device_error *e);
+ot_status vk_program_new(ot_device *dev, dev_program *p, const ot_dev_source *s,
+                         ot_device_error *e);
 void vk_program_free(ot_device *dev, dev_program *p);
-ot_status vk_program_binary(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n);
+ot_status vk_program_binary(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e,
+                            void **data, size_t *n);
 
-/* vulkan_shader.c: SPIR-V of a text; *words is the caller's, to be freed. OT_DEV_COMPILE, OT_DEV_UNSUPPORTED: there is no compiler. */
-ot_status vk_compile(const char *name, const ot_dev_source *s, ot_device_error *e, uint32_t **words, size_t *n);
+/* vulkan_shader.c: SPIR-V of a text; *words is the caller's, to be freed. OT_DEV_COMPILE,
+ * OT_DEV_UNSUPPORTED: there is no compiler. */
+ot_status vk_compile(const char *name, const ot_dev_source *s, ot_device_error *e, uint32_t **words,
+                     size_t *n);
 
-/* The pipeline for launches with so many slices and bytes of push constants, made when it is first asked for. */
+/* The pipeline for launches with so many slices and bytes of push constants, made when it is
+ * first asked for. */
 typedef struct vk_pipeline {
     uint32_t n_slices, push_bytes;
     VkDescriptorSetLayout set;
     VkPipelineLayout layout;
     VkPipeline pipeline;
 } vk_pipeline;
-ot_status vk_pipeline_of(ot_device *dev, dev_program *p, uint32_t n_slices, uint32_t push_bytes, ot_device_error *e,
-                         vk_pipeline *out);
+ot_status vk_pipeline_of(ot_device *dev, dev_program *p, uint32_t n_slices, uint32_t push_bytes,
+                         ot_device_error *e, vk_pipeline *out);
 
 #endif

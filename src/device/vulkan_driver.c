@@ -1,8 +1,10 @@
 /* Vulkan under the layer of devices: instances, devices, memory, maps.
  *
  *   buffer   a VkBuffer with memory of its own, of the type that the kind asks for
- *   queue    a timeline semaphore whose value is the serial of the last command that is done (vulkan_queue.c)
+ *   queue    a timeline semaphore whose value is the serial of the last command that is done
+ *            (vulkan_queue.c)
  *   program  SPIR-V, and a pipeline for each signature that was launched (vulkan_program.c)
+ *
  */
 #if __has_include(<vulkan/vulkan.h>)
 
@@ -15,13 +17,16 @@
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL note_finding(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                    VkDebugUtilsMessageTypeFlagsEXT type,
-                                                   const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
+                                                   const VkDebugUtilsMessengerCallbackDataEXT *data,
+                                                   void *user)
 {
     ot_device *dev = user;
     (void)severity;
     (void)type;
     dev_lock(dev);
-    if (dev->n_findings++ == 0) snprintf(dev->first_finding, sizeof dev->first_finding, "%s", data->pMessage ? data->pMessage : "");
+    if (dev->n_findings++ == 0)
+        snprintf(dev->first_finding, sizeof dev->first_finding, "%s",
+                 data->pMessage ? data->pMessage : "");
     dev_unlock(dev);
     return VK_FALSE;
 }
@@ -38,16 +43,19 @@ static bool has_validation(const vulkan_api *vk)
 }
 
 /* watch: the device that counts what the validation layer finds; NULL: no such layer. */
-static ot_status make_instance(vulkan_api *vk, ot_device *watch, ot_device_error *e, VkInstance *out)
+static ot_status make_instance(vulkan_api *vk, ot_device *watch, ot_device_error *e,
+                               VkInstance *out)
 {
     const char *layer = VALIDATION, *extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
     uint32_t n = watch ? 1 : 0, version = 0;
     OT_TRY(vk_load(vk, e));
     if (vk->vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_2)
         return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: the library is older than 1.2");
-    if (watch && !has_validation(vk)) return dev_fail(e, OT_DEV_NOT_HERE, "no %s here (Debian: vulkan-validationlayers)", layer);
-    VkApplicationInfo application = {
-        .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .pApplicationName = "onnx-tile", .apiVersion = VK_API_VERSION_1_2};
+    if (watch && !has_validation(vk))
+        return dev_fail(e, OT_DEV_NOT_HERE, "no %s here (Debian: vulkan-validationlayers)", layer);
+    VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                     .pApplicationName = "onnx-tile",
+                                     .apiVersion = VK_API_VERSION_1_2};
     VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                  .pApplicationInfo = &application,
                                  .enabledLayerCount = n,
@@ -55,12 +63,15 @@ static ot_status make_instance(vulkan_api *vk, ot_device *watch, ot_device_error
                                  .enabledExtensionCount = n,
                                  .ppEnabledExtensionNames = &extension};
     VkResult code = vk->vkCreateInstance(&info, NULL, out);
-    if (code != VK_SUCCESS) return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: no instance: error %d", (int)code);
-    return vk_load_instance(vk, *out) ? OT_OK : dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: the library lacks functions");
+    if (code != VK_SUCCESS)
+        return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: no instance: error %d", (int)code);
+    return vk_load_instance(vk, *out)
+               ? OT_OK
+               : dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan here: the library lacks functions");
 }
 
-/* One instance stays as long as the process: drivers are not loaded again for every device, and leave nothing behind that a checker
- * of leaks could not find any more. Never destroyed. */
+/* One instance stays as long as the process: drivers are not loaded again for every device, and
+ * leave nothing behind that a checker of leaks could not find any more. Never destroyed. */
 static void keep_drivers(void)
 {
     static vulkan_api vk;
@@ -71,12 +82,15 @@ static void keep_drivers(void)
 
 static void watch_findings(ot_device *dev, vk_state *x)
 {
-    PFN_vkCreateDebugUtilsMessengerEXT make = (PFN_vkCreateDebugUtilsMessengerEXT)x->vk.vkGetInstanceProcAddr(
-        x->instance, "vkCreateDebugUtilsMessengerEXT");
+    PFN_vkCreateDebugUtilsMessengerEXT make =
+        (PFN_vkCreateDebugUtilsMessengerEXT)x->vk.vkGetInstanceProcAddr(
+            x->instance, "vkCreateDebugUtilsMessengerEXT");
     VkDebugUtilsMessengerCreateInfoEXT info = {
         .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT,
-        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT,
+        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT |
+                           VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT,
+        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+                       VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT,
         .pfnUserCallback = note_finding,
         .pUserData = dev};
     if (make) make(x->instance, &info, NULL, &x->messenger);
@@ -107,10 +121,14 @@ static uint32_t find_devices(const vulkan_api *vk, VkInstance instance, VkPhysic
     for (uint32_t k = 0; k < n; k++) {
         bool ticks;
         VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-        VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-        VkPhysicalDeviceFeatures2 f = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f12};
+        VkPhysicalDeviceVulkan12Features f12 = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+        VkPhysicalDeviceFeatures2 f = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                       .pNext = &f12};
         vk->vkGetPhysicalDeviceProperties2(all[k], &p);
-        if (p.properties.apiVersion < VK_API_VERSION_1_2 || find_family(vk, all[k], &ticks) == OT_NONE) continue;
+        if (p.properties.apiVersion < VK_API_VERSION_1_2 ||
+            find_family(vk, all[k], &ticks) == OT_NONE)
+            continue;
         vk->vkGetPhysicalDeviceFeatures2(all[k], &f);
         if (f12.timelineSemaphore) out[good++] = all[k];
     }
@@ -119,30 +137,40 @@ static uint32_t find_devices(const vulkan_api *vk, VkInstance instance, VkPhysic
 
 static void ask_memory(const vulkan_api *vk, VkPhysicalDevice physical, ot_device_facts *f)
 {
-    const VkMemoryPropertyFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+    const VkMemoryPropertyFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT |
+                                       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
     VkPhysicalDeviceMemoryProperties m;
     vk->vkGetPhysicalDeviceMemoryProperties(physical, &m);
     for (uint32_t k = 0; k < m.memoryHeapCount; k++)
-        if (m.memoryHeaps[k].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) f->memory_bytes += (int64_t)m.memoryHeaps[k].size;
-    for (uint32_t k = 0; k < m.memoryTypeCount; k++) f->unified = f->unified || (m.memoryTypes[k].propertyFlags & both) == both;
+        if (m.memoryHeaps[k].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+            f->memory_bytes += (int64_t)m.memoryHeaps[k].size;
+    for (uint32_t k = 0; k < m.memoryTypeCount; k++)
+        f->unified = f->unified || (m.memoryTypes[k].propertyFlags & both) == both;
 }
 
-static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number, ot_device_facts *f)
+static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number,
+                ot_device_facts *f)
 {
-    VkPhysicalDeviceMaintenance3Properties m3 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
-    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &m3};
-    VkPhysicalDeviceVulkan11Features f11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
-    VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &f11};
-    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f12};
+    VkPhysicalDeviceMaintenance3Properties m3 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                     .pNext = &m3};
+    VkPhysicalDeviceVulkan11Features f11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+    VkPhysicalDeviceVulkan12Features f12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &f11};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &f12};
     vk->vkGetPhysicalDeviceProperties2(physical, &p);
     vk->vkGetPhysicalDeviceFeatures2(physical, &features);
     const VkPhysicalDeviceLimits *l = &p.properties.limits;
-    uint64_t most = ot_min((int64_t)(m3.maxMemoryAllocationSize & INT64_MAX), l->maxStorageBufferRange);
+    uint64_t most = ot_min((int64_t)(m3.maxMemoryAllocationSize & INT64_MAX),
+                           l->maxStorageBufferRange);
     uint32_t v = p.properties.apiVersion;
     *f = (ot_device_facts){.api = OT_DEV_VULKAN, .number = number};
     snprintf(f->name, sizeof f->name, "%.127s", p.properties.deviceName);
-    snprintf(f->version, sizeof f->version, "Vulkan %u.%u.%u", VK_API_VERSION_MAJOR(v), VK_API_VERSION_MINOR(v),
-             VK_API_VERSION_PATCH(v));
+    snprintf(f->version, sizeof f->version, "Vulkan %u.%u.%u", VK_API_VERSION_MAJOR(v),
+             VK_API_VERSION_MINOR(v), VK_API_VERSION_PATCH(v));
     ask_memory(vk, physical, f);
     f->is_cpu = p.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     f->has_f64 = features.features.shaderFloat64;
@@ -159,14 +187,17 @@ static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number
     f->vector_floats = 1;
     f->items_most = l->maxComputeWorkGroupInvocations;
     f->groups_most = l->maxComputeWorkGroupCount[0];
-    /* Mesa's llvmpipe ends the loops of a shader after so many iterations, without a word (measured: products of depth 65000, 70000) */
+    /* Mesa's llvmpipe ends the loops of a shader after so many iterations, without a word
+     * (measured: products of depth 65000, 70000) */
     if (strncmp(f->name, "llvmpipe", 8) == 0) f->steps_most = 65535;
     f->slices_most = (uint32_t)ot_min(l->maxPerStageDescriptorStorageBuffers, OT_DEV_ARGS_MAX);
 }
 
-static const char NO_DEVICE[] = "no Vulkan device here (Debian: mesa-vulkan-drivers has one for the CPU)";
+static const char NO_DEVICE[] =
+    "no Vulkan device here (Debian: mesa-vulkan-drivers has one for the CPU)";
 
-static ot_status add_devices(const vulkan_api *vk, VkInstance instance, ot_arena *a, ot_device_list *l)
+static ot_status add_devices(const vulkan_api *vk, VkInstance instance, ot_arena *a,
+                             ot_device_list *l)
 {
     VkPhysicalDevice found[DEVICES_MAX];
     uint32_t n = find_devices(vk, instance, found);
@@ -203,18 +234,23 @@ static ot_status make_device(ot_device *dev, vk_state *x, ot_device_error *e)
                                      .queueFamilyIndex = x->family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
-    VkPhysicalDeviceVulkan11Features f11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
-                                            .storageBuffer16BitAccess = dev->facts.has_shorts};
-    VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-                                            .pNext = &f11,
-                                            .timelineSemaphore = VK_TRUE,
-                                            .shaderFloat16 = dev->facts.has_f16,
-                                            .storageBuffer8BitAccess = dev->facts.has_bytes};
-    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                          .pNext = &f12,
-                                          .features = {.shaderFloat64 = dev->facts.has_f64, .shaderInt64 = dev->facts.has_i64}};
-    VkDeviceCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &features, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue};
+    VkPhysicalDeviceVulkan11Features f11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+        .storageBuffer16BitAccess = dev->facts.has_shorts};
+    VkPhysicalDeviceVulkan12Features f12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = &f11,
+        .timelineSemaphore = VK_TRUE,
+        .shaderFloat16 = dev->facts.has_f16,
+        .storageBuffer8BitAccess = dev->facts.has_bytes};
+    VkPhysicalDeviceFeatures2 features = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+        .pNext = &f12,
+        .features = {.shaderFloat64 = dev->facts.has_f64, .shaderInt64 = dev->facts.has_i64}};
+    VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                               .pNext = &features,
+                               .queueCreateInfoCount = 1,
+                               .pQueueCreateInfos = &queue};
     VkResult code = x->vk.vkCreateDevice(x->physical, &info, NULL, &x->device);
     if (code != VK_SUCCESS) return vk_failed(dev, e, "no device", code);
     if (!vk_load_device(&x->vk, x->device))
@@ -236,7 +272,8 @@ static ot_status open_state(ot_device *dev, vk_state *x, uint32_t number, ot_dev
     uint32_t n = find_devices(&x->vk, x->instance, found);
     if (n == 0) return dev_fail(e, OT_DEV_NOT_HERE, "%s", NO_DEVICE);
     if (number >= n)
-        return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan device %u: there %s %u, from 0", number, n == 1 ? "is" : "are", n);
+        return dev_fail(e, OT_DEV_NOT_HERE, "no Vulkan device %u: there %s %u, from 0", number,
+                        n == 1 ? "is" : "are", n);
     x->physical = found[number];
     ask(&x->vk, x->physical, number, &dev->facts);
     x->vk.vkGetPhysicalDeviceMemoryProperties(x->physical, &x->memory);
@@ -255,8 +292,9 @@ static void close_device(ot_device *dev)
     if (!x) return;
     if (x->device && x->vk.vkDestroyDevice) x->vk.vkDestroyDevice(x->device, NULL);
     if (x->messenger) {
-        PFN_vkDestroyDebugUtilsMessengerEXT end = (PFN_vkDestroyDebugUtilsMessengerEXT)x->vk.vkGetInstanceProcAddr(
-            x->instance, "vkDestroyDebugUtilsMessengerEXT");
+        PFN_vkDestroyDebugUtilsMessengerEXT end =
+            (PFN_vkDestroyDebugUtilsMessengerEXT)x->vk.vkGetInstanceProcAddr(
+                x->instance, "vkDestroyDebugUtilsMessengerEXT");
         if (end) end(x->instance, x->messenger, NULL);
     }
     if (x->instance && x->vk.vkDestroyInstance) x->vk.vkDestroyInstance(x->instance, NULL);
@@ -265,13 +303,15 @@ static void close_device(ot_device *dev)
 
 /* ---- memory ---- */
 
-ot_status vk_memory_new(ot_device *dev, const char *name, int64_t bytes, VkMemoryPropertyFlags required,
-                        VkMemoryPropertyFlags preferred, ot_device_error *e, vk_memory *out)
+ot_status vk_memory_new(ot_device *dev, const char *name, int64_t bytes,
+                        VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
+                        ot_device_error *e, vk_memory *out)
 {
     vk_state *x = vk_state_of(dev);
     VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                .size = (VkDeviceSize)bytes,
-                               .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                               .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                        VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                         VK_BUFFER_USAGE_TRANSFER_DST_BIT};
     uint32_t flags[VK_MAX_MEMORY_TYPES];
     char what[80];
@@ -282,16 +322,21 @@ ot_status vk_memory_new(ot_device *dev, const char *name, int64_t bytes, VkMemor
     if (code != VK_SUCCESS) return vk_failed(dev, e, what, code);
     VkMemoryRequirements need;
     x->vk.vkGetBufferMemoryRequirements(x->device, out->buffer, &need);
-    for (uint32_t k = 0; k < x->memory.memoryTypeCount; k++) flags[k] = x->memory.memoryTypes[k].propertyFlags;
-    uint32_t type = dev_choose_memory(flags, x->memory.memoryTypeCount, need.memoryTypeBits, required, preferred);
+    for (uint32_t k = 0; k < x->memory.memoryTypeCount; k++)
+        flags[k] = x->memory.memoryTypes[k].propertyFlags;
+    uint32_t type = dev_choose_memory(flags, x->memory.memoryTypeCount, need.memoryTypeBits,
+                                      required, preferred);
     ot_status s = OT_OK;
     if (type == OT_NONE) {
-        s = dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "%s: '%s' has no memory type with properties %#x", what, dev->facts.name, required);
+        s = dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "%s: '%s' has no memory type with properties %#x",
+                     what, dev->facts.name, required);
     } else {
-        VkMemoryAllocateInfo get = {
-            .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = need.size, .memoryTypeIndex = type};
+        VkMemoryAllocateInfo get = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                    .allocationSize = need.size,
+                                    .memoryTypeIndex = type};
         code = x->vk.vkAllocateMemory(x->device, &get, NULL, &out->memory);
-        if (code == VK_SUCCESS) code = x->vk.vkBindBufferMemory(x->device, out->buffer, out->memory, 0);
+        if (code == VK_SUCCESS)
+            code = x->vk.vkBindBufferMemory(x->device, out->buffer, out->memory, 0);
         if (code == VK_ERROR_OUT_OF_DEVICE_MEMORY)
             s = dev_fail_full(dev, e, what, bytes);
         else if (code != VK_SUCCESS)
@@ -311,13 +356,19 @@ void vk_memory_free(ot_device *dev, vk_memory *m)
 
 static ot_status buffer_new(ot_device *dev, dev_buffer *b, ot_device_error *e)
 {
-    const VkMemoryPropertyFlags device = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+    const VkMemoryPropertyFlags device = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+                                host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
                                 cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-    if (b->host) return dev_fail(e, OT_DEV_NO_MEMORY_TYPE, "buffer '%s': Vulkan imports no memory of the host here", b->name);
+    if (b->host)
+        return dev_fail(e, OT_DEV_NO_MEMORY_TYPE,
+                        "buffer '%s': Vulkan imports no memory of the host here", b->name);
     vk_memory *m = calloc(1, sizeof *m);
     if (!m) return dev_fail_host_memory(e);
-    VkMemoryPropertyFlags required = b->kind == OT_DEV_MEM_HOST ? host : b->kind == OT_DEV_MEM_UNIFIED ? device | host : 0;
-    VkMemoryPropertyFlags preferred = b->kind == OT_DEV_MEM_HOST ? host | cached : required | device;
+    VkMemoryPropertyFlags required = b->kind == OT_DEV_MEM_HOST      ? host
+                                     : b->kind == OT_DEV_MEM_UNIFIED ? device | host
+                                                                     : 0;
+    VkMemoryPropertyFlags preferred = b->kind == OT_DEV_MEM_HOST ? host | cached
+                                                                 : required | device;
     ot_status s = vk_memory_new(dev, b->name, b->bytes, required, preferred, e, m);
     if (s == OT_OK)
         b->api = m;
@@ -339,10 +390,12 @@ static VkMappedMemoryRange range_of(const dev_buffer *b, int64_t offset, int64_t
     return (VkMappedMemoryRange){.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
                                  .memory = ((const vk_memory *)b->api)->memory,
                                  .offset = (VkDeviceSize)offset,
-                                 .size = offset + bytes == b->bytes ? VK_WHOLE_SIZE : (VkDeviceSize)bytes};
+                                 .size = offset + bytes == b->bytes ? VK_WHOLE_SIZE
+                                                                    : (VkDeviceSize)bytes};
 }
 
-static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e)
+static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes,
+                             bool to_device, ot_device_error *e)
 {
     vk_state *x = vk_state_of(dev);
     VkMappedMemoryRange r = range_of(b, offset, bytes);
@@ -354,7 +407,8 @@ static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int6
 static ot_status map_buffer(ot_device *dev, dev_buffer *b, ot_device_error *e)
 {
     vk_state *x = vk_state_of(dev);
-    VkResult code = x->vk.vkMapMemory(x->device, ((vk_memory *)b->api)->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped);
+    VkResult code = x->vk.vkMapMemory(x->device, ((vk_memory *)b->api)->memory, 0, VK_WHOLE_SIZE, 0,
+                                      &b->mapped);
     if (code != VK_SUCCESS) return vk_failed(dev, e, "a buffer cannot be mapped", code);
     return sync_buffer(dev, b, 0, b->bytes, false, e);
 }

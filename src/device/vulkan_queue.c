@@ -1,8 +1,12 @@
-/* Queues of Vulkan: a command is a command buffer of its own, which waits for the one before it and signals its serial.
+/* Queues of Vulkan: a command is a command buffer of its own, which waits for the one before it
+ * and signals its serial.
  *
- *   slot  command buffer, timestamps, descriptors, staging: of one command, used again once that is done
+ *   slot  command buffer, timestamps, descriptors, staging: of one command, used again once that is
+ *         done
  *
- * Bytes to and from the host go through staging memory of the slot: filled when the command is queued, read when it is retired.
+ * Bytes to and from the host go through staging memory of the slot: filled when the command is
+ * queued, read when it is retired.
+ *
  */
 #if __has_include(<vulkan/vulkan.h>)
 
@@ -49,9 +53,11 @@ static ot_status fill_slot(ot_device *dev, vk_slot *s, ot_device_error *e)
                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                        .commandBufferCount = 1};
     if (code == VK_SUCCESS) code = x->vk.vkAllocateCommandBuffers(x->device, &one, &s->commands);
-    VkQueryPoolCreateInfo times = {
-        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, .queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = 2};
-    if (code == VK_SUCCESS && x->timestamp > 0) code = x->vk.vkCreateQueryPool(x->device, &times, NULL, &s->times);
+    VkQueryPoolCreateInfo times = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                   .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                   .queryCount = 2};
+    if (code == VK_SUCCESS && x->timestamp > 0)
+        code = x->vk.vkCreateQueryPool(x->device, &times, NULL, &s->times);
     return code == VK_SUCCESS ? OT_OK : vk_failed(dev, e, "no command buffer", code);
 }
 
@@ -83,16 +89,19 @@ static ot_status get_slot(ot_device *dev, vk_queue_state *q, ot_device_error *e,
 /* Staging of the slot for so many bytes, mapped only while it is copied. */
 static ot_status get_staging(ot_device *dev, vk_slot *s, int64_t bytes, ot_device_error *e)
 {
-    const VkMemoryPropertyFlags need = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const VkMemoryPropertyFlags need = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (s->staging_bytes >= bytes) return OT_OK;
     if (s->staging_bytes) vk_memory_free(dev, &s->staging);
     s->staging_bytes = 0;
-    OT_TRY(vk_memory_new(dev, "staging", bytes, need, need | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, e, &s->staging));
+    OT_TRY(vk_memory_new(dev, "staging", bytes, need, need | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, e,
+                         &s->staging));
     s->staging_bytes = bytes;
     return OT_OK;
 }
 
-static ot_status copy_staging(ot_device *dev, vk_slot *s, void *sink, const void *source, int64_t bytes, ot_device_error *e)
+static ot_status copy_staging(ot_device *dev, vk_slot *s, void *sink, const void *source,
+                              int64_t bytes, ot_device_error *e)
 {
     vk_state *x = vk_state_of(dev);
     void *at;
@@ -110,7 +119,8 @@ ot_status vk_queue_new(ot_device *dev, dev_queue *q, ot_device_error *e)
     vk_state *x = vk_state_of(dev);
     VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                           .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-    VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &timeline};
+    VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+                                  .pNext = &timeline};
     vk_queue_state *s = calloc(1, sizeof *s);
     if (!s) return dev_fail_host_memory(e);
     VkResult code = x->vk.vkCreateSemaphore(x->device, &info, NULL, &s->done);
@@ -147,8 +157,9 @@ static void retire(ot_device *dev, dev_queue *q, vk_slot *s)
     uint64_t ticks[2] = {0};
     double start = s->asked, end = ot_now();
     bool ok = !s->sink || copy_staging(dev, s, s->sink, NULL, s->sink_bytes, NULL) == OT_OK;
-    if (s->times && x->vk.vkGetQueryPoolResults(x->device, s->times, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
-                                                VK_QUERY_RESULT_64_BIT) == VK_SUCCESS) {
+    if (s->times &&
+        x->vk.vkGetQueryPoolResults(x->device, s->times, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
+                                    VK_QUERY_RESULT_64_BIT) == VK_SUCCESS) {
         start = (double)ticks[0] * x->timestamp;
         end = (double)ticks[1] * x->timestamp;
     }
@@ -203,15 +214,18 @@ static uint32_t push_values(const ot_dev_launch *l, uint8_t data[OT_DEV_ARGS_MAX
     return n;
 }
 
-static ot_status bind_slices(ot_device *dev, vk_slot *s, const dev_command *c, const vk_pipeline *p, VkDescriptorSet *set,
-                             ot_device_error *e)
+static ot_status bind_slices(ot_device *dev, vk_slot *s, const dev_command *c, const vk_pipeline *p,
+                             VkDescriptorSet *set, ot_device_error *e)
 {
     vk_state *x = vk_state_of(dev);
     VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, OT_DEV_ARGS_MAX};
-    VkDescriptorPoolCreateInfo pool = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 1, .pPoolSizes = &size};
-    VkResult code = s->descriptors ? x->vk.vkResetDescriptorPool(x->device, s->descriptors, 0)
-                                   : x->vk.vkCreateDescriptorPool(x->device, &pool, NULL, &s->descriptors);
+    VkDescriptorPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                       .maxSets = 1,
+                                       .poolSizeCount = 1,
+                                       .pPoolSizes = &size};
+    VkResult code = s->descriptors
+                        ? x->vk.vkResetDescriptorPool(x->device, s->descriptors, 0)
+                        : x->vk.vkCreateDescriptorPool(x->device, &pool, NULL, &s->descriptors);
     VkDescriptorSetAllocateInfo one = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                        .descriptorPool = s->descriptors,
                                        .descriptorSetCount = 1,
@@ -224,7 +238,8 @@ static ot_status bind_slices(ot_device *dev, vk_slot *s, const dev_command *c, c
     for (uint32_t k = 0; k < c->launch->n_args; k++) {
         const dev_part *part = &c->parts[k];
         if (!part->buffer) continue;
-        infos[n] = (VkDescriptorBufferInfo){buffer_of(part), (VkDeviceSize)part->offset, (VkDeviceSize)part->bytes};
+        infos[n] = (VkDescriptorBufferInfo){buffer_of(part), (VkDeviceSize)part->offset,
+                                            (VkDeviceSize)part->bytes};
         writes[n] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                            .dstSet = *set,
                                            .dstBinding = n,
@@ -249,13 +264,19 @@ static ot_status record_launch(ot_device *dev, vk_slot *s, const dev_command *c,
         n_slices += c->parts[k].buffer != NULL;
         if (l->args[k].kind == OT_DEV_ARG_SHARED)
             return dev_fail(e, OT_DEV_UNSUPPORTED,
-                            "kernel '%s': Vulkan's shared memory stands in the text, argument %u cannot give it", l->entry, k);
+                            "kernel '%s': Vulkan's shared memory stands in the text, argument %u "
+                            "cannot give it",
+                            l->entry, k);
     }
     OT_TRY(vk_pipeline_of(dev, c->program, n_slices, n_push, e, &p));
     if (n_slices) OT_TRY(bind_slices(dev, s, c, &p, &set, e));
     x->vk.vkCmdBindPipeline(s->commands, VK_PIPELINE_BIND_POINT_COMPUTE, p.pipeline);
-    if (n_slices) x->vk.vkCmdBindDescriptorSets(s->commands, VK_PIPELINE_BIND_POINT_COMPUTE, p.layout, 0, 1, &set, 0, NULL);
-    if (n_push) x->vk.vkCmdPushConstants(s->commands, p.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, n_push, values);
+    if (n_slices)
+        x->vk.vkCmdBindDescriptorSets(s->commands, VK_PIPELINE_BIND_POINT_COMPUTE, p.layout, 0, 1,
+                                      &set, 0, NULL);
+    if (n_push)
+        x->vk.vkCmdPushConstants(s->commands, p.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, n_push,
+                                 values);
     x->vk.vkCmdDispatch(s->commands, l->groups[0], l->groups[1], l->groups[2]);
     return OT_OK;
 }
@@ -277,11 +298,13 @@ static ot_status record(ot_device *dev, vk_slot *s, const dev_command *c, ot_dev
         x->vk.vkCmdCopyBuffer(s->commands, buffer_of(&c->from), s->staging.buffer, 1, &copy);
         return OT_OK;
     case DEV_COPY:
-        copy = (VkBufferCopy){(VkDeviceSize)c->from.offset, (VkDeviceSize)c->to.offset, (VkDeviceSize)c->to.bytes};
+        copy = (VkBufferCopy){(VkDeviceSize)c->from.offset, (VkDeviceSize)c->to.offset,
+                              (VkDeviceSize)c->to.bytes};
         x->vk.vkCmdCopyBuffer(s->commands, buffer_of(&c->from), buffer_of(&c->to), 1, &copy);
         return OT_OK;
     case DEV_FILL:
-        x->vk.vkCmdFillBuffer(s->commands, buffer_of(&c->to), (VkDeviceSize)c->to.offset, (VkDeviceSize)c->to.bytes, c->pattern);
+        x->vk.vkCmdFillBuffer(s->commands, buffer_of(&c->to), (VkDeviceSize)c->to.offset,
+                              (VkDeviceSize)c->to.bytes, c->pattern);
         return OT_OK;
     default: return record_launch(dev, s, c, e);
     }
@@ -299,13 +322,16 @@ static ot_status record_all(ot_device *dev, vk_slot *s, const dev_command *c, ot
     VkResult code = x->vk.vkBeginCommandBuffer(s->commands, &begin); /* resets it */
     if (code != VK_SUCCESS) return vk_failed(dev, e, "a command cannot be recorded", code);
     if (s->times) x->vk.vkCmdResetQueryPool(s->commands, s->times, 0, 2);
-    if (s->times) x->vk.vkCmdWriteTimestamp(s->commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, s->times, 0);
+    if (s->times)
+        x->vk.vkCmdWriteTimestamp(s->commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, s->times, 0);
     ot_status st = record(dev, s, c, e);
-    x->vk.vkCmdPipelineBarrier(s->commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &visible, 0, NULL,
-                               0, NULL);
-    if (s->times) x->vk.vkCmdWriteTimestamp(s->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, s->times, 1);
+    x->vk.vkCmdPipelineBarrier(s->commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &visible, 0, NULL, 0, NULL);
+    if (s->times)
+        x->vk.vkCmdWriteTimestamp(s->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, s->times, 1);
     code = x->vk.vkEndCommandBuffer(s->commands);
-    if (st == OT_OK && code != VK_SUCCESS) st = vk_failed(dev, e, "a command cannot be recorded", code);
+    if (st == OT_OK && code != VK_SUCCESS)
+        st = vk_failed(dev, e, "a command cannot be recorded", code);
     return st;
 }
 
@@ -329,11 +355,12 @@ ot_status vk_submit(ot_device *dev, dev_queue *q, const dev_command *c, ot_devic
         values[n++] = c->serial - 1;
     }
     for (uint32_t k = 0; k < n; k++) stages[k] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-    VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-                                              .waitSemaphoreValueCount = n,
-                                              .pWaitSemaphoreValues = values,
-                                              .signalSemaphoreValueCount = 1,
-                                              .pSignalSemaphoreValues = &c->serial};
+    VkTimelineSemaphoreSubmitInfo timeline = {
+        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+        .waitSemaphoreValueCount = n,
+        .pWaitSemaphoreValues = values,
+        .signalSemaphoreValueCount = 1,
+        .pSignalSemaphoreValues = &c->serial};
     VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                          .pNext = &timeline,
                          .waitSemaphoreCount = n,

@@ -1,13 +1,16 @@
 /* Attention written out in nodes.
  *
  *   Q --(Transpose)--+
- *                    MatMul --> Mul, Div by a number --> Add (mask) --> Softmax --> MatMul --(Transpose)--> Y
+ *                    MatMul --> Mul, Div by a number --> Add (mask) --> Softmax --> MatMul
+ *                    --(Transpose)--> Y
  *   K --(Transpose)--+                                                             /
  *   V --(Transpose)----------------------------------------------------------------
  *   READS            PRODUCT    FACTOR                   MASK           SOFTMAX     MIX      WRITES
  *
- * The walk begins at Softmax, goes down to the second product and up to the first one. Each value between has one reader. Transposes
- * that nobody else needs are no copies but other strides of the operands.
+ * The walk begins at Softmax, goes down to the second product and up to the first one. Each
+ * value between has one reader. Transposes that nobody else needs are no copies but other
+ * strides of the operands.
+ *
  */
 #include "fusion.h"
 
@@ -45,11 +48,13 @@ static ot_group_shape shape_of(const search *s, ot_id value)
 
 static uint32_t rank_of(const search *s, ot_id value) { return shape_of(s, value).rank; }
 
-/* The node of that operator that makes `value`, an array of real numbers that only the node at `reader` reads; OT_NONE. */
+/* The node of that operator that makes `value`, an array of real numbers that only the node at
+ * `reader` reads; OT_NONE. */
 static uint32_t made_by(const search *s, ot_id value, ot_op op, uint32_t reader)
 {
     uint32_t place = value == OT_NONE ? OT_NONE : s->v->maker(s->v->of, value);
-    if (place == OT_NONE || !is_real(s, value) || ot_group_only_reader(s->v, value) != reader) return OT_NONE;
+    if (place == OT_NONE || !is_real(s, value) || ot_group_only_reader(s->v, value) != reader)
+        return OT_NONE;
     const ot_node *n = s->v->node(s->v->of, place);
     return n && n->op == op ? place : OT_NONE;
 }
@@ -70,7 +75,8 @@ uint32_t ot_group_factor(const ot_group_view *v, uint32_t place)
         ot_group_shape s;
         int64_t count;
         if (k == 0 && v->node(v->of, place)->op == OT_OP_Div) break;
-        if (ot_group_is_real(v, in[k], &s) && v->is_const(v->of, in[k]) && ot_product(s.dims, s.rank, &count) && count == 1)
+        if (ot_group_is_real(v, in[k], &s) && v->is_const(v->of, in[k]) &&
+            ot_product(s.dims, s.rank, &count) && count == 1)
             return k;
     }
     return OT_NONE;
@@ -110,7 +116,8 @@ static bool find_scores(search *s, ot_id value, uint32_t softmax)
     for (uint32_t side = 0; in && side < 2; side++) {
         s->x->group.n = n;
         s->x->mask = in[1 - side];
-        if (is_real(s, s->x->mask) && take(s, add, OT_ROLE_MASK) && find_product(s, in[side], add) && s->x->mask != s->x->scores)
+        if (is_real(s, s->x->mask) && take(s, add, OT_ROLE_MASK) &&
+            find_product(s, in[side], add) && s->x->mask != s->x->scores)
             return true;
     }
     return false;
@@ -118,7 +125,8 @@ static bool find_scores(search *s, ot_id value, uint32_t softmax)
 
 /* ---- shapes ---- */
 
-/* Axes of an operand that is broadcast to those of `to`; the first `repeat_from` may be repeated. false: it does not fit. */
+/* Axes of an operand that is broadcast to those of `to`; the first `repeat_from` may be
+ * repeated. false: it does not fit. */
 static bool align(const search *s, ot_id value, ot_id to, uint32_t repeat_from, ot_group_axes *o)
 {
     ot_group_shape own = shape_of(s, value), whole = shape_of(s, to);
@@ -132,19 +140,22 @@ static bool align(const search *s, ot_id value, ot_id to, uint32_t repeat_from, 
     return true;
 }
 
-/* Two products that fit together: [queries, size] x [size, keys], [queries, keys] x [keys, v_size]. */
+/* Two products that fit together: [queries, size] x [size, keys], [queries, keys] x [keys, v_size].
+ */
 static bool products_fit(const search *s)
 {
     const ot_attention_group *x = s->x;
-    ot_group_shape q = shape_of(s, x->q), k = shape_of(s, x->k), v = shape_of(s, x->v), y = shape_of(s, x->y),
-                   scores = shape_of(s, x->scores);
+    ot_group_shape q = shape_of(s, x->q), k = shape_of(s, x->k), v = shape_of(s, x->v),
+                   y = shape_of(s, x->y), scores = shape_of(s, x->scores);
     uint32_t rank = scores.rank;
-    if (rank < RANK_LEAST || q.rank < RANK_LEAST || k.rank < RANK_LEAST || v.rank < RANK_LEAST || y.rank != rank) return false;
+    if (rank < RANK_LEAST || q.rank < RANK_LEAST || k.rank < RANK_LEAST || v.rank < RANK_LEAST ||
+        y.rank != rank)
+        return false;
     for (uint32_t d = 0; d + 1 < rank; d++)
         if (scores.dims[d] != y.dims[d]) return false;
     int64_t keys = scores.dims[rank - 1];
-    return v.dims[v.rank - 2] == keys && k.dims[k.rank - 1] == keys && k.dims[k.rank - 2] == q.dims[q.rank - 1] &&
-           v.dims[v.rank - 1] == y.dims[rank - 1];
+    return v.dims[v.rank - 2] == keys && k.dims[k.rank - 1] == keys &&
+           k.dims[k.rank - 2] == q.dims[q.rank - 1] && v.dims[v.rank - 1] == y.dims[rank - 1];
 }
 
 /* Axes of all operands, before Transposes are looked at. */
@@ -152,7 +163,8 @@ static bool align_all(const search *s)
 {
     ot_attention_group *x = s->x;
     uint32_t rank = rank_of(s, x->scores);
-    if (!align(s, x->q, x->scores, rank - 1, &x->of_q) || !align(s, x->k, x->scores, rank - 2, &x->of_k) ||
+    if (!align(s, x->q, x->scores, rank - 1, &x->of_q) ||
+        !align(s, x->k, x->scores, rank - 2, &x->of_k) ||
         !align(s, x->v, x->y, rank - 2, &x->of_v) || !align(s, x->y, x->y, 0, &x->of_y))
         return false;
     uint32_t swap = x->of_k.axis[rank - 1]; /* the product reads K' */
@@ -169,8 +181,8 @@ bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm)
     const ot_node *node = v->node(v->of, place);
     const int64_t *a = ot_attr_ints(node, "perm", &n);
     ot_group_shape x, y;
-    if (!ot_group_is_real(v, ot_group_operand(v, place, 0), &x) || !ot_group_is_real(v, node->out[0], &y) || x.rank != y.rank ||
-        (a && n != y.rank))
+    if (!ot_group_is_real(v, ot_group_operand(v, place, 0), &x) ||
+        !ot_group_is_real(v, node->out[0], &y) || x.rank != y.rank || (a && n != y.rank))
         return false;
     for (uint32_t k = 0; k < y.rank; k++) {
         if (a && (a[k] < 0 || a[k] >= y.rank)) return false;
@@ -181,10 +193,12 @@ bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm)
 }
 
 /* A Transpose of an operand that only the node at `reader` reads. */
-static void take_transpose(search *s, ot_id *value, ot_group_axes *o, uint32_t rank, uint32_t reader)
+static void take_transpose(search *s, ot_id *value, ot_group_axes *o, uint32_t rank,
+                           uint32_t reader)
 {
     uint32_t perm[OT_GROUP_RANK], place = made_by(s, *value, OT_OP_Transpose, reader);
-    if (place == OT_NONE || !ot_group_perm(s->v, place, perm) || !take(s, place, OT_ROLE_READS)) return;
+    if (place == OT_NONE || !ot_group_perm(s->v, place, perm) || !take(s, place, OT_ROLE_READS))
+        return;
     for (uint32_t k = 0; k < rank; k++)
         if (o->axis[k] != OT_NONE) o->axis[k] = perm[o->axis[k]];
     *value = ot_group_operand(s->v, place, 0);
@@ -195,7 +209,9 @@ static void give_transpose(search *s, uint32_t rank)
 {
     uint32_t perm[OT_GROUP_RANK], place = ot_group_only_reader(s->v, s->x->y);
     const ot_node *n = place == OT_NONE ? NULL : s->v->node(s->v->of, place);
-    if (!n || n->op != OT_OP_Transpose || !ot_group_perm(s->v, place, perm) || !take(s, place, OT_ROLE_WRITES)) return;
+    if (!n || n->op != OT_OP_Transpose || !ot_group_perm(s->v, place, perm) ||
+        !take(s, place, OT_ROLE_WRITES))
+        return;
     for (uint32_t k = 0; k < rank; k++) s->x->of_y.axis[perm[k]] = k;
     s->x->y = n->out[0];
 }
@@ -208,31 +224,45 @@ static bool find_mix(search *s, uint32_t softmax, uint32_t *mix)
     const ot_node *n = s->v->node(s->v->of, softmax);
     uint32_t n_in;
     const ot_id *in = s->v->operands(s->v->of, softmax, &n_in), *last;
-    if (!n || n->op != OT_OP_Softmax || n_in != 1 || n->n_out < 1 || !is_real(s, in[0]) || !is_real(s, n->out[0])) return false;
+    if (!n || n->op != OT_OP_Softmax || n_in != 1 || n->n_out < 1 || !is_real(s, in[0]) ||
+        !is_real(s, n->out[0]))
+        return false;
     uint32_t rank = rank_of(s, in[0]);
     int64_t axis = ot_attr_int(n, "axis", n->version < 13 ? 1 : -1);
     *mix = ot_group_only_reader(s->v, n->out[0]);
-    if (rank < RANK_LEAST || (axis != -1 && axis != (int64_t)rank - 1) || *mix == OT_NONE) return false;
+    if (rank < RANK_LEAST || (axis != -1 && axis != (int64_t)rank - 1) || *mix == OT_NONE)
+        return false;
     const ot_node *m = s->v->node(s->v->of, *mix);
-    if (!m || m->op != OT_OP_MatMul || m->n_out < 1 || !(last = two_operands(s, *mix))) return false;
-    if (last[0] != n->out[0] || last[1] == n->out[0] || !is_real(s, last[1]) || !is_real(s, m->out[0])) return false;
+    if (!m || m->op != OT_OP_MatMul || m->n_out < 1 || !(last = two_operands(s, *mix)))
+        return false;
+    if (last[0] != n->out[0] || last[1] == n->out[0] || !is_real(s, last[1]) ||
+        !is_real(s, m->out[0]))
+        return false;
     s->x->weights = n->out[0];
     s->x->v = last[1];
     s->x->y = m->out[0];
     return true;
 }
 
-bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax, ot_attention_group *out)
+bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax,
+                        ot_attention_group *out)
 {
     search s = {v, r, out, OT_F32};
     ot_group_shape scores;
     uint32_t mix;
-    if (v->node(v->of, softmax) && ot_group_is_real(v, ot_group_operand(v, softmax, 0), &scores)) s.type = scores.dtype;
-    *out = (ot_attention_group){.group = {.kind = OT_GROUP_ATTENTION, .result = OT_NONE, .residual = OT_NONE}, .mask = OT_NONE};
-    if (!find_mix(&s, softmax, &mix) || !take(&s, mix, OT_ROLE_MIX) || !take(&s, softmax, OT_ROLE_SOFTMAX)) return false;
+    if (v->node(v->of, softmax) && ot_group_is_real(v, ot_group_operand(v, softmax, 0), &scores))
+        s.type = scores.dtype;
+    *out = (ot_attention_group){
+        .group = {.kind = OT_GROUP_ATTENTION, .result = OT_NONE, .residual = OT_NONE},
+        .mask = OT_NONE};
+    if (!find_mix(&s, softmax, &mix) || !take(&s, mix, OT_ROLE_MIX) ||
+        !take(&s, softmax, OT_ROLE_SOFTMAX))
+        return false;
     ot_id scored = ot_group_operand(v, softmax, 0);
     if (!find_scores(&s, scored, softmax)) return false;
-    if (!ot_group_same_dims(v, out->scores, scored) || !ot_group_same_dims(v, out->scores, out->weights)) return false;
+    if (!ot_group_same_dims(v, out->scores, scored) ||
+        !ot_group_same_dims(v, out->scores, out->weights))
+        return false;
     if (!products_fit(&s) || !align_all(&s)) return false;
     uint32_t rank = rank_of(&s, out->scores), first = out->group.parts[out->group.n - 1].place;
     if (out->v != out->q && out->v != out->k) take_transpose(&s, &out->v, &out->of_v, rank, mix);

@@ -1,16 +1,20 @@
 /* What runs on 8-bit tensors: an operator between quantizers, and operators of integers.
  *
  *   xq --DequantizeLinear--.
- *   wq --DequantizeLinear--+--> Conv, MatMul, Gemm --> AFFINE, ACTIVATION (limits) --> QuantizeLinear --> yq
- *   xq --DequantizeLinear-----> Transpose, Slice, Concat, MaxPool, AveragePool ... --> QuantizeLinear --> yq
+ *   wq --DequantizeLinear--+--> Conv, MatMul, Gemm --> AFFINE, ACTIVATION (limits) -->
+ *   QuantizeLinear --> yq
+ *   xq --DequantizeLinear-----> Transpose, Slice, Concat, MaxPool, AveragePool ... -->
+ *   QuantizeLinear --> yq
  *                               ON_BYTES                                               QUANTIZE
  *
  *   ConvInteger, MatMulInteger --> Cast --> Mul --> Add of a constant                  --> float32
  *   ON_BYTES                       RESCALE (and the Mul of two scales), AFFINE
  *
- *   QLinearConv, QLinearMatMul, QLinearConcat, pools of com.microsoft                  groups of one
+ *   QLinearConv, QLinearMatMul, QLinearConcat, pools of com.microsoft                 groups of one
  *
- * DequantizeLinear is in no group: whoever reads its result reads the bytes instead, and when all do, it is not run.
+ * DequantizeLinear is in no group: whoever reads its result reads the bytes instead, and when
+ * all do, it is not run.
+ *
  */
 #include "chain_rule.h"
 #include "fusion.h"
@@ -23,14 +27,18 @@ typedef struct search {
     ot_bytes_group *x;
 } search;
 
-static const ot_node *node_at(const search *s, uint32_t place) { return place == OT_NONE ? NULL : s->v->node(s->v->of, place); }
+static const ot_node *node_at(const search *s, uint32_t place)
+{
+    return place == OT_NONE ? NULL : s->v->node(s->v->of, place);
+}
 
 static bool take(search *s, uint32_t place, ot_group_role role)
 {
     ot_group *x = &s->x->group;
     if (!s->r->supported(s->r->ctx, s->v, x, place, role)) return false;
     x->parts[x->n++] = (ot_group_part){place, role};
-    if (role != OT_ROLE_RESCALE || node_at(s, place)->out[0] != s->x->factor) x->result = node_at(s, place)->out[0];
+    if (role != OT_ROLE_RESCALE || node_at(s, place)->out[0] != s->x->factor)
+        x->result = node_at(s, place)->out[0];
     return true;
 }
 
@@ -48,12 +56,14 @@ bool ot_group_dequantized(const ot_group_view *v, ot_id value, ot_group_origin *
 
 bool ot_bytes_is_named(const ot_node *n, const char *op_type)
 {
-    return n->op == OT_OP_OPAQUE && strcmp(n->domain, "com.microsoft") == 0 && strcmp(n->op_type, op_type) == 0;
+    return n->op == OT_OP_OPAQUE && strcmp(n->domain, "com.microsoft") == 0 &&
+           strcmp(n->op_type, op_type) == 0;
 }
 
 bool ot_bytes_is_view(ot_op op)
 {
-    return op == OT_OP_Reshape || op == OT_OP_Flatten || op == OT_OP_Squeeze || op == OT_OP_Unsqueeze || op == OT_OP_Identity;
+    return op == OT_OP_Reshape || op == OT_OP_Flatten || op == OT_OP_Squeeze ||
+           op == OT_OP_Unsqueeze || op == OT_OP_Identity;
 }
 
 static bool moves(const ot_node *n)
@@ -70,7 +80,8 @@ static bool moves(const ot_node *n)
     case OT_OP_Resize:
     case OT_OP_Upsample:
         return strcmp(ot_attr_str(n, "mode", "nearest"), "nearest") == 0 &&
-               strcmp(ot_attr_str(n, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") != 0;
+               strcmp(ot_attr_str(n, "coordinate_transformation_mode", "half_pixel"),
+                      "tf_crop_and_resize") != 0;
     default: return ot_bytes_is_view(n->op);
     }
 }
@@ -98,7 +109,9 @@ static bool kind_of(const ot_node *n, ot_bytes_kind *kind, uint32_t *dequantized
     case OT_OP_Concat: *kind = OT_BYTES_CONCAT; break;
     default: *kind = OT_BYTES_MOVE; break;
     }
-    *dequantized = *kind == OT_BYTES_CONCAT ? n->n_in : *kind == OT_BYTES_CONV || *kind == OT_BYTES_PRODUCT ? 2 : 1;
+    *dequantized = *kind == OT_BYTES_CONCAT                              ? n->n_in
+                   : *kind == OT_BYTES_CONV || *kind == OT_BYTES_PRODUCT ? 2
+                                                                         : 1;
     return *kind != OT_BYTES_MOVE || moves(n);
 }
 
@@ -119,7 +132,10 @@ static const ot_node *follower(const search *s, ot_op op, uint32_t *place)
     return n && n->op == op && n->n_out > 0 && n->out[0] != OT_NONE ? n : NULL;
 }
 
-static bool reads_first(const search *s, uint32_t place) { return ot_group_operand(s->v, place, 0) == s->x->group.result; }
+static bool reads_first(const search *s, uint32_t place)
+{
+    return ot_group_operand(s->v, place, 0) == s->x->group.result;
+}
 
 /* Float32 results of one shape: what the node at `place` reads and makes. */
 static bool keeps_floats(const search *s, uint32_t place)
@@ -134,8 +150,9 @@ static bool take_quantize(search *s)
     uint32_t place;
     ot_group_shape y;
     const ot_node *n = follower(s, OT_OP_QuantizeLinear, &place);
-    if (!n || !reads_first(s, place) || !ot_group_shape_of(s->v, n->out[0], &y) || !ot_group_is_byte(y.dtype) ||
-        !ot_group_same_dims(s->v, s->x->group.result, n->out[0]) || !take(s, place, OT_ROLE_QUANTIZE))
+    if (!n || !reads_first(s, place) || !ot_group_shape_of(s->v, n->out[0], &y) ||
+        !ot_group_is_byte(y.dtype) || !ot_group_same_dims(s->v, s->x->group.result, n->out[0]) ||
+        !take(s, place, OT_ROLE_QUANTIZE))
         return false;
     s->x->y = (ot_group_origin){s->v->g, n, place};
     return true;
@@ -150,7 +167,9 @@ static void take_limits(search *s, uint32_t most, bool clips)
         if (take_quantize(s)) return;
         const ot_node *n = follower(s, OT_OP_Relu, &place);
         if (!n && clips) n = follower(s, OT_OP_Clip, &place);
-        if (!n || k == most || !reads_first(s, place) || !keeps_floats(s, place) || !take(s, place, OT_ROLE_ACTIVATION)) break;
+        if (!n || k == most || !reads_first(s, place) || !keeps_floats(s, place) ||
+            !take(s, place, OT_ROLE_ACTIVATION))
+            break;
     }
     *s->x = before;
 }
@@ -168,7 +187,9 @@ static bool take_rescale(search *s)
 {
     const ot_bytes_group before = *s->x;
     uint32_t cast, mul, scales;
-    if (!follower(s, OT_OP_Cast, &cast) || !keeps_floats(s, cast) || !take(s, cast, OT_ROLE_RESCALE)) return false;
+    if (!follower(s, OT_OP_Cast, &cast) || !keeps_floats(s, cast) ||
+        !take(s, cast, OT_ROLE_RESCALE))
+        return false;
     if (follower(s, OT_OP_Mul, &mul) && keeps_floats(s, mul)) {
         s->x->factor = other_operand(s, mul);
         if (s->x->factor != OT_NONE && take(s, mul, OT_ROLE_RESCALE)) {
@@ -191,7 +212,8 @@ static void take_bias(search *s)
     ot_group_shape b;
     if (!follower(s, OT_OP_Add, &add) || !keeps_floats(s, add)) return;
     ot_id bias = other_operand(s, add), before = s->x->bias;
-    if (bias == OT_NONE || !ot_group_is_f32(s->v, bias, &b) || !s->v->is_const(s->v->of, bias)) return;
+    if (bias == OT_NONE || !ot_group_is_f32(s->v, bias, &b) || !s->v->is_const(s->v->of, bias))
+        return;
     s->x->bias = bias;
     if (!take(s, add, OT_ROLE_AFFINE)) s->x->bias = before;
 }
@@ -217,7 +239,8 @@ static void follow(search *s, const ot_node *n)
     if (op == OT_OP_ConvInteger || op == OT_OP_MatMulInteger) {
         if (!take_rescale(s)) return;
         take_bias(s);
-        if (op == OT_OP_MatMulInteger && s->v->is_const(s->v->of, s->x->factor)) take_limits(s, 1, false);
+        if (op == OT_OP_MatMulInteger && s->v->is_const(s->v->of, s->x->factor))
+            take_limits(s, 1, false);
     } else if (op == OT_OP_Conv) {
         take_limits(s, LIMITS_MAX, true);
     } else if (op == OT_OP_MatMul || op == OT_OP_Gemm) {
@@ -228,16 +251,20 @@ static void follow(search *s, const ot_node *n)
     }
 }
 
-bool ot_group_bytes(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_bytes_group *out)
+bool ot_group_bytes(const ot_group_view *v, const ot_group_rules *r, uint32_t place,
+                    ot_bytes_group *out)
 {
     search s = {v, r, out};
     uint32_t dequantized;
     ot_group_shape y;
     const ot_node *n = v->node(v->of, place);
     *out = (ot_bytes_group){
-        .group = {.kind = OT_GROUP_BYTES, .result = OT_NONE, .residual = OT_NONE}, .factor = OT_NONE, .bias = OT_NONE};
-    if (!n || n->n_in < 1 || n->n_out < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE || n->n_captured > 0 ||
-        !kind_of(n, &out->kind, &dequantized) || v->has_more_outputs(v->of, place))
+        .group = {.kind = OT_GROUP_BYTES, .result = OT_NONE, .residual = OT_NONE},
+        .factor = OT_NONE,
+        .bias = OT_NONE};
+    if (!n || n->n_in < 1 || n->n_out < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE ||
+        n->n_captured > 0 || !kind_of(n, &out->kind, &dequantized) ||
+        v->has_more_outputs(v->of, place))
         return false;
     if (!dequantizes(&s, n, dequantized) || !ot_group_shape_of(v, n->out[0], &y)) return false;
     if (dequantized > 0 && !ot_group_is_f32(v, n->out[0], &y)) return false;
@@ -250,7 +277,8 @@ bool ot_group_chain_dequantizes(const ot_group_view *v, uint32_t place)
 {
     const ot_node *n = v->node(v->of, place);
     ot_group_shape x, y;
-    return n && n->op == OT_OP_DequantizeLinear && n->n_out > 0 && ot_group_is_f32(v, n->out[0], &y) &&
-           ot_group_shape_of(v, ot_group_operand(v, place, 0), &x) && ot_group_same_dims(v, n->in[0], n->out[0]) &&
-           ot_chain_takes(v->g, n);
+    return n && n->op == OT_OP_DequantizeLinear && n->n_out > 0 &&
+           ot_group_is_f32(v, n->out[0], &y) &&
+           ot_group_shape_of(v, ot_group_operand(v, place, 0), &x) &&
+           ot_group_same_dims(v, n->in[0], n->out[0]) && ot_chain_takes(v->g, n);
 }

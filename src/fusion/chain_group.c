@@ -1,11 +1,14 @@
 /* Groups of element-wise nodes that become one pass over memory.
  *
- *   a = x + b        a group grows node by node; all it makes has one shape. It stands where its last node stood, so
- *   s = sigmoid(a)   a node may only join if nobody outside reads anything of the group before that place:
+ *   a = x + b        a group grows node by node; all it makes has one shape. It stands where its
+ *                    last node stood, so
+ *   s = sigmoid(a)   a node may only join if nobody outside reads anything of the group before that
+ *                    place:
  *   y = a * s
  *   z = Conv(s)      fine (reads s after y)           a Conv(a) between s and y would end the group
  *
  * A node that reads several groups joins them to one.
+ *
  */
 #include "fusion.h"
 
@@ -42,11 +45,13 @@ static bool read_early(const search *s, ot_id x, const uint32_t *list, uint32_t 
 }
 
 /* Nothing of that group is read early. */
-static bool may_wait(const search *s, uint32_t group, const uint32_t *list, uint32_t n, uint32_t place)
+static bool may_wait(const search *s, uint32_t group, const uint32_t *list, uint32_t n,
+                     uint32_t place)
 {
     const ot_group *x = &s->groups[group];
     for (uint32_t k = 0; k < x->n; k++)
-        if (read_early(s, s->v->node(s->v->of, x->parts[k].place)->out[0], list, n, place)) return false;
+        if (read_early(s, s->v->node(s->v->of, x->parts[k].place)->out[0], list, n, place))
+            return false;
     return true;
 }
 
@@ -100,7 +105,8 @@ static void join(search *s, uint32_t place, const uint32_t *list, uint32_t n)
     s->of_place[place] = g;
 }
 
-ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d, ot_group_list *out)
+ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d,
+                          ot_group_list *out)
 {
     ot_group none = {.kind = OT_GROUP_CHAIN, .result = OT_NONE, .residual = OT_NONE};
     search s = {.v = v};

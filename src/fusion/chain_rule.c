@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Operators, the types they are taken with, and how many operands they must have; 0: takes_rest knows. */
+/* Operators, the types they are taken with, and how many operands they must have; 0: takes_rest
+ * knows. */
 static const struct {
     ot_op op;
     bool floats, masks;
@@ -78,12 +79,13 @@ static uint32_t row_of(ot_op op, bool masks)
     return OT_NONE;
 }
 
-/* Operators of com.microsoft on quantized tensors: their operands are followed by scale and zero point, the last of them by those
- * of the result. */
+/* Operators of com.microsoft on quantized tensors: their operands are followed by scale and zero
+ * point, the last of them by those of the result. */
 static const struct {
     const char *name;
     uint32_t tensors;
-} quantized_ops[] = {{"QLinearAdd", 2}, {"QLinearMul", 2}, {"QLinearSigmoid", 1}, {"QLinearLeakyRelu", 1}};
+} quantized_ops[] = {
+    {"QLinearAdd", 2}, {"QLinearMul", 2}, {"QLinearSigmoid", 1}, {"QLinearLeakyRelu", 1}};
 
 uint32_t ot_chain_quantized_op(const ot_node *n, uint32_t *tensors)
 {
@@ -119,7 +121,8 @@ bool ot_chain_known(const ot_graph *g, ot_id id, float *out)
     const ot_value *v = &g->values[id];
     const ot_tensor *t = v->init;
     int64_t n;
-    if (v->overridable || v->is_input || (!ot_dtype_is_real(v->dtype) && v->dtype != OT_BOOL)) return false;
+    if (v->overridable || v->is_input || (!ot_dtype_is_real(v->dtype) && v->dtype != OT_BOOL))
+        return false;
     if (t && t->data && t->dtype == v->dtype && ot_product(t->dims, t->rank, &n) && n == 1) {
         if (ot_dtype_is_half(t->dtype))
             *out = half_number(t->dtype, t->data);
@@ -166,7 +169,9 @@ static bool takes_batch_norm(const ot_graph *g, const ot_node *n)
 {
     if (n->n_in != 5 || g->values[n->in[0]].rank < 2) return false;
     for (uint32_t k = 1; k < 5; k++)
-        if (!value_of(g, n, k) || !value_of(g, n, k)->is_tensor || !ot_dtype_is_real(value_of(g, n, k)->dtype)) return false;
+        if (!value_of(g, n, k) || !value_of(g, n, k)->is_tensor ||
+            !ot_dtype_is_real(value_of(g, n, k)->dtype))
+            return false;
     for (uint32_t k = 1; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) return false;
     if (n->version >= 14 && ot_attr_int(n, "training_mode", 0)) return false;
@@ -175,7 +180,8 @@ static bool takes_batch_norm(const ot_graph *g, const ot_node *n)
 
 ot_dtype ot_chain_cast_to(const ot_graph *g, const ot_node *n)
 {
-    if (n->op == OT_OP_CastLike) return value_of(g, n, 1) ? value_of(g, n, 1)->dtype : OT_DT_UNKNOWN;
+    if (n->op == OT_OP_CastLike)
+        return value_of(g, n, 1) ? value_of(g, n, 1)->dtype : OT_DT_UNKNOWN;
     int64_t t = ot_attr_int(n, "to", 0);
     return t == OT_BOOL || t == OT_F32 || t == OT_F16 || t == OT_BF16 ? (ot_dtype)t : OT_DT_UNKNOWN;
 }
@@ -219,18 +225,23 @@ static bool takes_rest(const ot_graph *g, const ot_node *n, ot_dtype t)
     }
 }
 
-bool ot_chain_scale(const ot_graph *g, const ot_node *n, uint32_t k, ot_dtype t, float *scale, float *zero)
+bool ot_chain_scale(const ot_graph *g, const ot_node *n, uint32_t k, ot_dtype t, float *scale,
+                    float *zero)
 {
     int64_t count;
-    if ((t != OT_U8 && t != OT_I8) || !has_type(g, n, k, OT_F32) || !ot_chain_known(g, n->in[k], scale)) return false;
+    if ((t != OT_U8 && t != OT_I8) || !has_type(g, n, k, OT_F32) ||
+        !ot_chain_known(g, n->in[k], scale))
+        return false;
     if (g->values[n->in[k]].rank > 1 || !(*scale > 0) || *scale > 3e38f) return false;
     *zero = 0;
     const ot_value *z = value_of(g, n, k + 1);
     if (!z) return true;
-    if (!z->init || z->overridable || z->is_input || z->dtype != t || !z->init->data || z->init->dtype != t || z->rank > 1)
+    if (!z->init || z->overridable || z->is_input || z->dtype != t || !z->init->data ||
+        z->init->dtype != t || z->rank > 1)
         return false;
     if (!ot_product(z->init->dims, z->init->rank, &count) || count != 1) return false;
-    *zero = t == OT_U8 ? (float)*(const uint8_t *)z->init->data : (float)*(const int8_t *)z->init->data;
+    *zero = t == OT_U8 ? (float)*(const uint8_t *)z->init->data
+                       : (float)*(const int8_t *)z->init->data;
     return true;
 }
 
@@ -243,7 +254,8 @@ static bool takes_quantized(const ot_graph *g, const ot_node *n)
     if (n->n_in < 3 * tensors + 1 || n->n_out != 1) return false;
     for (uint32_t k = 0; k <= tensors; k++) {
         if (k < tensors && !has_type(g, n, 3 * k, t)) return false;
-        if (!ot_chain_scale(g, n, k < tensors ? 3 * k + 1 : 3 * tensors, t, &scale, &zero)) return false;
+        if (!ot_chain_scale(g, n, k < tensors ? 3 * k + 1 : 3 * tensors, t, &scale, &zero))
+            return false;
     }
     return true;
 }
@@ -253,9 +265,12 @@ static bool quantizer(const ot_graph *g, const ot_node *n, ot_dtype t, float *sc
 {
     int64_t asked = ot_attr_int(n, "output_dtype", 0), precision = ot_attr_int(n, "precision", 0);
     ot_dtype made = n->op == OT_OP_QuantizeLinear ? t : OT_F32;
-    if (ot_attr_int(n, "block_size", 0) > 0 || !ot_chain_scale(g, n, 1, t, scale, zero)) return false;
-    if ((asked != 0 && asked != (int64_t)made) || (precision != 0 && precision != OT_F32)) return false;
-    return value_of(g, n, 2) || t == OT_U8 || n->op == OT_OP_DequantizeLinear || asked == (int64_t)t;
+    if (ot_attr_int(n, "block_size", 0) > 0 || !ot_chain_scale(g, n, 1, t, scale, zero))
+        return false;
+    if ((asked != 0 && asked != (int64_t)made) || (precision != 0 && precision != OT_F32))
+        return false;
+    return value_of(g, n, 2) || t == OT_U8 || n->op == OT_OP_DequantizeLinear ||
+           asked == (int64_t)t;
 }
 
 static ot_dtype quantized_type(const ot_graph *g, const ot_node *n)
@@ -266,9 +281,12 @@ static ot_dtype quantized_type(const ot_graph *g, const ot_node *n)
 bool ot_chain_quantizer(const ot_graph *g, const ot_node *n, ot_dtype *t, float *scale, float *zero)
 {
     if (n->op != OT_OP_DequantizeLinear && n->op != OT_OP_QuantizeLinear) return false;
-    if (n->n_out != 1 || n->out[0] == OT_NONE || !value_of(g, n, 0) || !value_of(g, n, 0)->is_tensor) return false;
+    if (n->n_out != 1 || n->out[0] == OT_NONE || !value_of(g, n, 0) ||
+        !value_of(g, n, 0)->is_tensor)
+        return false;
     *t = quantized_type(g, n);
-    bool floats = n->op == OT_OP_DequantizeLinear ? g->values[n->out[0]].dtype == OT_F32 : has_type(g, n, 0, OT_F32);
+    bool floats = n->op == OT_OP_DequantizeLinear ? g->values[n->out[0]].dtype == OT_F32
+                                                  : has_type(g, n, 0, OT_F32);
     return floats && quantizer(g, n, *t, scale, zero);
 }
 
@@ -278,9 +296,11 @@ bool ot_chain_takes(const ot_graph *g, const ot_node *n)
     ot_dtype t;
     if (n->n_in == 0 || n->n_out == 0 || n->out[0] == OT_NONE || n->n_captured) return false;
     if (n->op == OT_OP_OPAQUE) return takes_quantized(g, n);
-    if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return ot_chain_quantizer(g, n, &t, &scale, &zero);
+    if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear)
+        return ot_chain_quantizer(g, n, &t, &scale, &zero);
     const ot_value *first = value_of(g, n, n->op == OT_OP_Where ? 1 : 0);
-    if (!first || !first->is_tensor || (!ot_dtype_is_real(first->dtype) && first->dtype != OT_BOOL)) return false;
+    if (!first || !first->is_tensor || (!ot_dtype_is_real(first->dtype) && first->dtype != OT_BOOL))
+        return false;
     if (row_of(n->op, first->dtype == OT_BOOL) == OT_NONE) return false;
     return takes_rest(g, n, first->dtype);
 }

@@ -3,11 +3,13 @@
  *   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations
  *   y        NORM, AFFINE                                RESIDUAL, ACTIVATION
  *
- *        .--> Sigmoid --.                                each value between has one reader; x * sigmoid(x) has two, the
- *   y --+     GATE       Mul                             GATE and the GATED
+ *        .--> Sigmoid --.            each value between has one reader; x * sigmoid(x) has two, the
+ *   y --+     GATE       Mul         GATE and the GATED
  *        `--------------'GATED
  *
- * The walk begins at the convolution and goes from each result to the node that reads it, as long as the rules take that.
+ * The walk begins at the convolution and goes from each result to the node that reads it, as
+ * long as the rules take that.
+ *
  */
 #include "fusion.h"
 
@@ -15,8 +17,8 @@
 
 static bool is_activation(ot_op op)
 {
-    return op == OT_OP_Relu || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid || op == OT_OP_Elu || op == OT_OP_HardSwish ||
-           op == OT_OP_Clip || op == OT_OP_Tanh || op == OT_OP_HardSigmoid;
+    return op == OT_OP_Relu || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid || op == OT_OP_Elu ||
+           op == OT_OP_HardSwish || op == OT_OP_Clip || op == OT_OP_Tanh || op == OT_OP_HardSigmoid;
 }
 
 /* What the node at `place` is to y, which it reads; false: nothing that joins a convolution. */
@@ -41,7 +43,8 @@ static bool role_of(const ot_group_view *v, uint32_t place, ot_id y, ot_group_ro
         return other != OT_NONE;
     }
     *role = OT_ROLE_AFFINE;
-    return constant && (n->op == OT_OP_Mul || n->op == OT_OP_Add || n->op == OT_OP_Sub || n->op == OT_OP_Div);
+    return constant &&
+           (n->op == OT_OP_Mul || n->op == OT_OP_Add || n->op == OT_OP_Sub || n->op == OT_OP_Div);
 }
 
 /* y is read by a Sigmoid (HardSigmoid) and by the Mul of y with what that makes, only. */
@@ -53,9 +56,13 @@ static bool is_gated(const ot_group_view *v, ot_id y, uint32_t *gate, uint32_t *
     *gate = places[0];
     *mul = places[1];
     const ot_node *g = v->node(v->of, *gate), *m = v->node(v->of, *mul);
-    if (!g || !m || (g->op != OT_OP_Sigmoid && g->op != OT_OP_HardSigmoid) || m->op != OT_OP_Mul || g->n_out < 1) return false;
+    if (!g || !m || (g->op != OT_OP_Sigmoid && g->op != OT_OP_HardSigmoid) || m->op != OT_OP_Mul ||
+        g->n_out < 1)
+        return false;
     const ot_id *in = v->operands(v->of, *mul, &n_in);
-    if (n_in != 2 || g->out[0] == OT_NONE || ot_group_only_reader(v, g->out[0]) != *mul || m->out[0] == OT_NONE) return false;
+    if (n_in != 2 || g->out[0] == OT_NONE || ot_group_only_reader(v, g->out[0]) != *mul ||
+        m->out[0] == OT_NONE)
+        return false;
     return (in[0] == y && in[1] == g->out[0]) || (in[1] == y && in[0] == g->out[0]);
 }
 
@@ -84,7 +91,8 @@ static bool extend(const ot_group_view *v, const ot_group_rules *r, ot_group *x)
     }
     next = ot_group_only_reader(v, x->result);
     if (next == OT_NONE || !v->node(v->of, next) || v->node(v->of, next)->n_out < 1) return false;
-    if (!role_of(v, next, x->result, &role) || !r->supported(r->ctx, v, x, next, role)) return false;
+    if (!role_of(v, next, x->result, &role) || !r->supported(r->ctx, v, x, next, role))
+        return false;
     take(x, v, next, role);
     return true;
 }
@@ -93,7 +101,8 @@ bool ot_group_conv(const ot_group_view *v, const ot_group_rules *r, uint32_t pla
 {
     const ot_node *n = v->node(v->of, place);
     *out = (ot_group){.kind = OT_GROUP_CONV, .result = OT_NONE, .residual = OT_NONE};
-    if (!n || (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_QLinearConv) || n->n_in < 2 || n->n_out < 1)
+    if (!n || (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_QLinearConv) ||
+        n->n_in < 2 || n->n_out < 1)
         return false;
     if (!r->supported(r->ctx, v, out, place, OT_ROLE_CONVOLUTION)) return false;
     take(out, v, place, OT_ROLE_CONVOLUTION);

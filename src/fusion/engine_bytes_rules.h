@@ -4,8 +4,10 @@
 
 #include "fusion.h"
 
-#define OT_BYTES_SUMS 33025 /* most products of two bytes that a sum of int32 holds: times 255 * 255 below 2^31 */
+/* most products of two bytes that a sum of int32 holds: times 255 * 255 below 2^31 */
+#define OT_BYTES_SUMS 33025
 
-bool ot_engine_takes_bytes(const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+bool ot_engine_takes_bytes(const ot_group_view *v, const ot_group *group, uint32_t place,
+                           ot_group_role role);
 
 #endif

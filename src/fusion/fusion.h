@@ -1,17 +1,24 @@
-/* What runs as one kernel: the one place that finds groups of nodes in a graph. The engine's lowering makes steps of them, the cost
- * model counts with them, so what is planned for is what runs.
+/* What runs as one kernel: the one place that finds groups of nodes in a graph. The engine's
+ * lowering makes steps of them, the cost model counts with them, so what is planned for is what
+ * runs.
  *
- *   convolution   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations, x * Sigmoid(x)
- *   attention     MatMul --> factors, mask --> Softmax --> MatMul, Transposes of operands and result
+ *   convolution   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor,
+ *                 activations, x * Sigmoid(x)
+ *   attention     MatMul --> factors, mask --> Softmax --> MatMul, Transposes of operands and
+ *                 result
  *   product       MatMul --> a factor
  *   chain         element-wise nodes whose results have one shape, in one pass over memory
- *   bytes         DequantizeLinear --> an operator, what follows --> QuantizeLinear, and integer operators: on 8-bit tensors
+ *   bytes         DequantizeLinear --> an operator, what follows --> QuantizeLinear, and integer
+ *                 operators: on 8-bit tensors
  *
- *   view    a graph as its owner sees it: which nodes are there to be merged, who reads what, what is constant, which shapes are
+ *   view    a graph as its owner sees it: which nodes are there to be merged, who reads what, what
+ *           is constant, which shapes are
  *           known. The cost model shows a sequence of nodes, the engine the units of a program.
  *   rules   what a runtime merges: supported() is asked before a node joins a group.
  *
- * A place is a number of a node in the order of the view. Searches take time linear in nodes and operands.
+ * A place is a number of a node in the order of the view. Searches take time linear in nodes and
+ * operands.
+ *
  */
 #ifndef OT_GROUPS_GROUPS_H
 #define OT_GROUPS_GROUPS_H
@@ -61,19 +68,23 @@ typedef enum ot_group_role {
     OT_ROLE_AFFINE,          /* Add, Sub, Mul, Div of a constant */
     OT_ROLE_RESIDUAL,        /* Add, Sum of another value */
     OT_ROLE_ACTIVATION,
-    OT_ROLE_GATE,     /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
-    OT_ROLE_GATED,    /* Mul of the two; comes right behind its GATE, and is asked for together with that */
-    OT_ROLE_SOFTMAX,  /* of an attention; its shape is that of the scores */
-    OT_ROLE_MIX,      /* MatMul of what Softmax makes with V */
-    OT_ROLE_MASK,     /* Add of a tensor to the scores */
-    OT_ROLE_FACTOR,   /* Mul, Div of the scores by a constant of one element: operand ot_group_factor */
-    OT_ROLE_PRODUCT,  /* MatMul of Q and K' */
-    OT_ROLE_READS,    /* Transpose of Q, K' or V: other strides */
-    OT_ROLE_WRITES,   /* Transpose of the result */
-    OT_ROLE_ELEMENT,  /* of a chain */
-    OT_ROLE_ON_BYTES, /* reads 8-bit tensors, or what DequantizeLinear makes of them: the first of its group */
-    OT_ROLE_RESCALE,  /* Cast and Mul of an integer product; Mul of the scales that it is multiplied with */
-    OT_ROLE_QUANTIZE  /* QuantizeLinear of the result */
+    OT_ROLE_GATE, /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
+    /* Mul of the two; comes right behind its GATE, and is asked for together with that */
+    OT_ROLE_GATED,
+    OT_ROLE_SOFTMAX, /* of an attention; its shape is that of the scores */
+    OT_ROLE_MIX,     /* MatMul of what Softmax makes with V */
+    OT_ROLE_MASK,    /* Add of a tensor to the scores */
+    /* Mul, Div of the scores by a constant of one element: operand ot_group_factor */
+    OT_ROLE_FACTOR,
+    OT_ROLE_PRODUCT, /* MatMul of Q and K' */
+    OT_ROLE_READS,   /* Transpose of Q, K' or V: other strides */
+    OT_ROLE_WRITES,  /* Transpose of the result */
+    OT_ROLE_ELEMENT, /* of a chain */
+    /* reads 8-bit tensors, or what DequantizeLinear makes of them: the first of its group */
+    OT_ROLE_ON_BYTES,
+    /* Cast and Mul of an integer product; Mul of the scales that it is multiplied with */
+    OT_ROLE_RESCALE,
+    OT_ROLE_QUANTIZE /* QuantizeLinear of the result */
 } ot_group_role;
 
 typedef enum ot_group_kind {
@@ -90,57 +101,71 @@ typedef struct ot_group_part {
 } ot_group_part;
 
 #define OT_GROUP_PARTS 48 /* most nodes of a group */
-#define OT_GROUP_POSTS 4  /* most that the engine computes on the result of a convolution while that is in registers */
+/* most that the engine computes on the result of a convolution while that is in registers */
+#define OT_GROUP_POSTS 4
 
 typedef struct ot_group {
     ot_group_kind kind;
     uint32_t n;
-    ot_group_part parts[OT_GROUP_PARTS]; /* [n] a convolution's in the order in which they compute, a chain's by place, an
-                                            attention's as they are found: MIX, SOFTMAX, then up to PRODUCT, then Transposes */
-    ot_id result;                        /* what is made at last; of a chain OT_NONE: it may make several values */
-    ot_id residual;                      /* of a convolution: what is added; OT_NONE */
+    /* [n] a convolution's in the order in which they compute, a chain's by place, an attention's
+     * as they are found: MIX, SOFTMAX, then up to PRODUCT, then Transposes */
+    ot_group_part parts[OT_GROUP_PARTS];
+    /* what is made at last; of a chain OT_NONE: it may make several values */
+    ot_id result;
+    ot_id residual; /* of a convolution: what is added; OT_NONE */
 } ot_group;
 
 typedef struct ot_group_rules {
     const char *name; /* of who merges so */
-    /* May the node at `place` join `group` in that role? Asked in the order in which parts join; `true` means that it does. */
-    bool (*supported)(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+    /* May the node at `place` join `group` in that role? Asked in the order in which parts join;
+     * `true` means that it does. */
+    bool (*supported)(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
+                      ot_group_role role);
     void *ctx;
 } ot_group_rules;
 
 /* ---- conv_group.c ---- */
 
 /* The group of the convolution at `place`; false: there is none, or the rules do not take it. */
-bool ot_group_conv(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_group *out) OT_MUST_USE;
+bool ot_group_conv(const ot_group_view *v, const ot_group_rules *r, uint32_t place,
+                   ot_group *out) OT_MUST_USE;
 
 /* ---- attention_group.c ---- */
 
 #define OT_GROUP_RANK 8 /* most axes of a value that a group looks at */
 
-/* Where the axes of an operand are: batch axes, row, column, as the scores (V: the result) count them. */
+/* Where the axes of an operand are: batch axes, row, column, as the scores (V: the result) count
+ * them. */
 typedef struct ot_group_axes {
     uint32_t axis[OT_GROUP_RANK]; /* of the array; OT_NONE: repeated */
 } ot_group_axes;
 
 typedef struct ot_attention_group {
     ot_group group;
-    ot_id q, k, v, mask, y; /* what is read and made, before and behind Transposes; mask: OT_NONE without one */
-    ot_id scores, weights;  /* what the first product and Softmax make: [..., queries, keys] */
-    ot_group_axes of_q, of_k, of_v, of_mask, of_y; /* of_k: rows are keys, although the product reads K' */
+    /* what is read and made, before and behind Transposes; mask: OT_NONE without one */
+    ot_id q, k, v, mask, y;
+    ot_id scores, weights; /* what the first product and Softmax make: [..., queries, keys] */
+    /* of_k: rows are keys, although the product reads K' */
+    ot_group_axes of_q, of_k, of_v, of_mask, of_y;
 } ot_attention_group;
 
-/* The attention around the Softmax at `softmax`; false: there is none, or the rules do not take it. Rules may be asked about parts
- * that are given up again: either side of a MASK may be the scores. */
-bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax, ot_attention_group *out) OT_MUST_USE;
-/* Which operand of the Mul or Div at `place` is its factor, a constant of one element; OT_NONE: it has none. */
+/* The attention around the Softmax at `softmax`; false: there is none, or the rules do not take
+ * it. Rules may be asked about parts that are given up again: either side of a MASK may be the
+ * scores. */
+bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax,
+                        ot_attention_group *out) OT_MUST_USE;
+/* Which operand of the Mul or Div at `place` is its factor, a constant of one element; OT_NONE:
+ * it has none. */
 uint32_t ot_group_factor(const ot_group_view *v, uint32_t place);
-/* Axis of the operand that axis k of the result of the Transpose at `place` is: perm[k]. Real numbers only. */
+/* Axis of the operand that axis k of the result of the Transpose at `place` is: perm[k]. Real
+ * numbers only. */
 bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm);
 
 /* ---- product_group.c ---- */
 
 /* The product at `place` and its factor; false: there is none, or the rules do not take it. */
-bool ot_group_product(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_group *out) OT_MUST_USE;
+bool ot_group_product(const ot_group_view *v, const ot_group_rules *r, uint32_t place,
+                      ot_group *out) OT_MUST_USE;
 
 /* ---- bytes_group.c ---- */
 
@@ -154,17 +179,21 @@ typedef enum ot_bytes_kind {
 } ot_bytes_kind;
 
 typedef struct ot_bytes_group {
-    ot_group group; /* ON_BYTES, then what follows in order; the RESCALE of scales behind the one that it is for */
+    /* ON_BYTES, then what follows in order; the RESCALE of scales behind the one that it is for */
+    ot_group group;
     ot_bytes_kind kind;
-    ot_group_origin x, w; /* DequantizeLinear of the first two operands; n NULL: they are bytes, or there is none */
-    ot_id factor;         /* an integer product is multiplied with; OT_NONE */
-    ot_id bias;           /* an AFFINE adds; OT_NONE */
-    ot_group_origin y;    /* QuantizeLinear; n NULL: there is none */
+    /* DequantizeLinear of the first two operands; n NULL: they are bytes, or there is none */
+    ot_group_origin x, w;
+    ot_id factor;      /* an integer product is multiplied with; OT_NONE */
+    ot_id bias;        /* an AFFINE adds; OT_NONE */
+    ot_group_origin y; /* QuantizeLinear; n NULL: there is none */
 } ot_bytes_group;
 
-/* The group of the operator at `place`; false: there is none, or the rules do not take it. Rules may be asked about parts that are given
- * up again: limits are part of a group only where a QuantizeLinear follows them. */
-bool ot_group_bytes(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_bytes_group *out) OT_MUST_USE;
+/* The group of the operator at `place`; false: there is none, or the rules do not take it. Rules
+ * may be asked about parts that are given up again: limits are part of a group only where a
+ * QuantizeLinear follows them. */
+bool ot_group_bytes(const ot_group_view *v, const ot_group_rules *r, uint32_t place,
+                    ot_bytes_group *out) OT_MUST_USE;
 /* Who dequantizes v; false: nobody does. */
 bool ot_group_dequantized(const ot_group_view *v, ot_id value, ot_group_origin *o);
 /* The operator of a group of bytes reads operand k without its DequantizeLinear. */
@@ -183,9 +212,10 @@ typedef struct ot_group_list {
     uint32_t n;
 } ot_group_list;
 
-/* All chains of a view, in arena a; single nodes are chains, too. Each stands where its last node stood: nobody outside reads what
- * it makes before. Fails: OT_E_NOMEM. */
-ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d, ot_group_list *out) OT_MUST_USE;
+/* All chains of a view, in arena a; single nodes are chains, too. Each stands where its last
+ * node stood: nobody outside reads what it makes before. Fails: OT_E_NOMEM. */
+ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d,
+                          ot_group_list *out) OT_MUST_USE;
 
 /* ---- engine_rules.c, device_rules.c, onnxruntime_rules.c ---- */
 
@@ -198,12 +228,13 @@ extern const ot_group_rules ot_onnxruntime_rules;
 /* An activation that ONNX Runtime computes within the convolution before it. */
 bool ot_onnxruntime_fuses_activation(ot_op op);
 /* The engine's answer, for rules that ask more than that. ctx: not looked at. */
-bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
+                      ot_group_role role);
 
 /* ---- quantized_values.c ---- */
 
-/* A float32 value beside a quantizer: DequantizeLinear makes it, or nothing but QuantizeLinear reads it. Runtimes that run what is
- * between the two on integers hold it with their width. */
+/* A float32 value beside a quantizer: DequantizeLinear makes it, or nothing but QuantizeLinear
+ * reads it. Runtimes that run what is between the two on integers hold it with their width. */
 bool ot_value_beside_quantizer(const ot_graph *g, ot_id v);
 /* A DequantizeLinear makes v. */
 bool ot_value_is_dequantized(const ot_graph *g, ot_id v);
@@ -224,7 +255,8 @@ ot_id ot_group_operand(const ot_group_view *v, uint32_t place, uint32_t k);
 /* Type and dims of a value where they are known. */
 bool ot_group_shape_of(const ot_group_view *v, ot_id value, ot_group_shape *s);
 /* The same of operand k of a node that is not part of anything yet; is it a constant? */
-bool ot_group_origin_shape(const ot_group_view *v, const ot_group_origin *o, uint32_t k, ot_group_shape *s);
+bool ot_group_origin_shape(const ot_group_view *v, const ot_group_origin *o, uint32_t k,
+                           ot_group_shape *s);
 bool ot_group_origin_const(const ot_group_view *v, const ot_group_origin *o, uint32_t k);
 /* Number of elements; 0 where they are too many to count. */
 int64_t ot_group_count(const ot_group_shape *s);

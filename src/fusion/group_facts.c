@@ -5,7 +5,8 @@ bool ot_group_is_real(const ot_group_view *v, ot_id value, ot_group_shape *s)
 {
     int64_t n;
     if (value == OT_NONE || !v->shape(v->of, value, s)) return false;
-    return ot_dtype_is_real(s->dtype) && s->rank <= 8 && ot_product(s->dims, s->rank, &n) && n > 0 && n < INT64_MAX / 64;
+    return ot_dtype_is_real(s->dtype) && s->rank <= 8 && ot_product(s->dims, s->rank, &n) &&
+           n > 0 && n < INT64_MAX / 64;
 }
 
 bool ot_group_is_f32(const ot_group_view *v, ot_id value, ot_group_shape *s)
@@ -16,7 +17,8 @@ bool ot_group_is_f32(const ot_group_view *v, ot_id value, ot_group_shape *s)
 bool ot_group_same_dims(const ot_group_view *v, ot_id a, ot_id b)
 {
     ot_group_shape x, y;
-    if (a == OT_NONE || b == OT_NONE || !v->shape(v->of, a, &x) || !v->shape(v->of, b, &y)) return false;
+    if (a == OT_NONE || b == OT_NONE || !v->shape(v->of, a, &x) || !v->shape(v->of, b, &y))
+        return false;
     for (uint32_t k = 0; x.rank == y.rank && k < x.rank; k++)
         if (x.dims[k] != y.dims[k]) return false;
     return x.rank == y.rank;
@@ -41,7 +43,8 @@ bool ot_group_shape_of(const ot_group_view *v, ot_id value, ot_group_shape *s)
     return value != OT_NONE && v->shape(v->of, value, s);
 }
 
-bool ot_group_origin_shape(const ot_group_view *v, const ot_group_origin *o, uint32_t k, ot_group_shape *s)
+bool ot_group_origin_shape(const ot_group_view *v, const ot_group_origin *o, uint32_t k,
+                           ot_group_shape *s)
 {
     ot_id value = k < o->n->n_in ? o->n->in[k] : OT_NONE;
     if (value == OT_NONE || o->g == v->g) return ot_group_shape_of(v, value, s);

@@ -1,8 +1,9 @@
-/* What ONNX Runtime merges into a convolution: BatchNormalization, a unary activation, or the Add of a tensor of the same size, when
- * nobody else reads the result before. An Add follows the convolution or its BatchNormalization; what follows an activation runs on its
- * own.
+/* What ONNX Runtime merges into a convolution: BatchNormalization, a unary activation, or the
+ * Add of a tensor of the same size, when nobody else reads the result before. An Add follows the
+ * convolution or its BatchNormalization; what follows an activation runs on its own.
  *
  *   Conv --> BatchNormalization --> Relu                   Conv --> Add(x) --> Relu
+ *
  */
 #include "fusion.h"
 
@@ -18,13 +19,17 @@ static int64_t size_of(const ot_group_view *v, ot_id value)
 
 bool ot_onnxruntime_fuses_activation(ot_op op)
 {
-    return op == OT_OP_Relu || op == OT_OP_Clip || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid || op == OT_OP_Tanh ||
-           op == OT_OP_HardSigmoid || op == OT_OP_HardSwish;
+    return op == OT_OP_Relu || op == OT_OP_Clip || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid ||
+           op == OT_OP_Tanh || op == OT_OP_HardSigmoid || op == OT_OP_HardSwish;
 }
 
-static bool is_unary(ot_op op) { return op == OT_OP_BatchNormalization || ot_onnxruntime_fuses_activation(op); }
+static bool is_unary(ot_op op)
+{
+    return op == OT_OP_BatchNormalization || ot_onnxruntime_fuses_activation(op);
+}
 
-static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place,
+                   ot_group_role role)
 {
     (void)ctx;
     ot_op op = v->node(v->of, place)->op;

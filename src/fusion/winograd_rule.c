@@ -1,4 +1,5 @@
-/* The rule of Winograd's algorithm; its constants were measured with the engine's code. See winograd_rule.h. */
+/* The rule of Winograd's algorithm; its constants were measured with the engine's code. See
+ * winograd_rule.h. */
 #include "winograd_rule.h"
 
 #include <math.h>
@@ -9,16 +10,21 @@
 #define U_NEAR  ((int64_t)3 << 20) /* held by a cache that a few cores share, or by a core's own */
 #define U_FAR   ((int64_t)8 << 20)
 
-/* Transformed weights are 1.8 to 7.1 times the model's (m = 2 to 6: (m + 2)^2 in place of 9), and stay for as long as the session: what is
- * gained in time is paid for with memory. Two limits keep that small beside the activations, which tiling is about:
+/* Transformed weights are 1.8 to 7.1 times the model's (m = 2 to 6: (m + 2)^2 in place of 9),
+ * and stay for as long as the session: what is gained in time is paid for with memory. Two
+ * limits keep that small beside the activations, which tiling is about:
  *
- * HELD_EACH   a layer's transformed weights. They are read whole for every strip of tiles; beyond a shared cache's share of some MiB
- *             (U_FAR) that costs what the multiplications save, the more so as layers so wide have small maps, and few strips.
+ * HELD_EACH   a layer's transformed weights. They are read whole for every strip of tiles; beyond a
+ *             shared cache's share of some MiB
+ *             (U_FAR) that costs what the multiplications save, the more so as layers so wide have
+ *             small maps, and few strips.
  *             12 MiB: 220 x 220 channels with m = 6, 440 x 440 with m = 2.
- * GROWTH_ALL  what transforming adds to a session's memory, over all its layers: transformed less plain weights. 22 MiB: two layers at
+ * GROWTH_ALL  what transforming adds to a session's memory, over all its layers: transformed less
+ *             plain weights. 22 MiB: two layers at
  *             the first limit, or the whole backbone of a small network.
  *
- * Layers ask in the order of the graph: those in front, on large maps, gain most and have the smallest weights. */
+ * Layers ask in the order of the graph: those in front, on large maps, gain most and have the
+ * smallest weights. */
 #define HELD_EACH  ((int64_t)12 << 20)
 #define GROWTH_ALL ((int64_t)22 << 20)
 
@@ -29,59 +35,81 @@ int64_t ot_winograd_tiles(const ot_winograd_sizes *s, int64_t m)
     return s->batch * ot_ceil_div(s->out_h, m) * ot_ceil_div(s->out_w, m);
 }
 
-/* V of a strip should stay in the cache of a core, next to a group's M; U, read once a strip, asks for the more tiles the farther
- * away it lies. */
+/* V of a strip should stay in the cache of a core, next to a group's M; U, read once a strip,
+ * asks for the more tiles the farther away it lies. */
 static void choose_strip(const ot_winograd_sizes *s, int64_t b, ot_winograd_way *way)
 {
     int64_t positions = (way->m + 2) * (way->m + 2), tiles = ot_winograd_tiles(s, way->m);
     int64_t v_tile = positions * ot_ceil_div(s->in_channels, b) * b * (int64_t)sizeof(float);
     int64_t k_blocks = ot_ceil_div(s->out_channels, b),
             u_bytes = positions * s->in_channels * k_blocks * b * (int64_t)sizeof(float);
-    int64_t least = u_bytes > U_FAR ? 48 : u_bytes > U_NEAR ? 24 : 12, threads = ot_max(s->threads, 1);
+    int64_t least = u_bytes > U_FAR    ? 48
+                    : u_bytes > U_NEAR ? 24
+                                       : 12,
+            threads = ot_max(s->threads, 1);
     int64_t want = ot_min(ot_max(V_BYTES / v_tile / ROWS * ROWS, least), 48);
     way->group = ot_min(want * v_tile <= 2 * V_BYTES ? 2 : 4, k_blocks);
-    int64_t groups = ot_ceil_div(k_blocks, way->group), strips = ot_max((tiles + want / 2) / want, 1);
+    int64_t groups = ot_ceil_div(k_blocks, way->group),
+            strips = ot_max((tiles + want / 2) / want, 1);
     if (threads > 1 && strips < 2 * threads) {
-        /* Too few strips to go around evenly: shorter ones, unless that means to read a large U more often. */
+        /* Too few strips to go around evenly: shorter ones, unless that means to read a large U
+         * more often. */
         way->shared = u_bytes > U_NEAR && groups >= threads;
-        if (!way->shared) strips = ot_max(ot_min(ot_ceil_div(strips, threads) * threads, ot_ceil_div(tiles, ROWS)), 1);
+        if (!way->shared)
+            strips = ot_max(
+                ot_min(ot_ceil_div(strips, threads) * threads, ot_ceil_div(tiles, ROWS)), 1);
     }
-    way->strip = ot_max(strips > 1 ? ot_ceil_div(ot_ceil_div(tiles, strips), ROWS) * ROWS : tiles, 1);
+    way->strip = ot_max(strips > 1 ? ot_ceil_div(ot_ceil_div(tiles, strips), ROWS) * ROWS : tiles,
+                        1);
 }
 
-/* Cycles of a core to transform a tile in one block of channels, as measured; columns of the input are shared. */
+/* Cycles of a core to transform a tile in one block of channels, as measured; columns of the
+ * input are shared. */
 static const double input_cycles[] = {50, 115, 240}, output_cycles[] = {45, 110, 190};
 
-/* Cycles to read `bytes` of weights: from a core's own cache nothing, from a shared one, from memory. */
+/* Cycles to read `bytes` of weights: from a core's own cache nothing, from a shared one, from
+ * memory. */
 static double weight_cycles(double bytes, double threads)
 {
-    return bytes <= U_OWN ? 0 : bytes <= U_NEAR ? bytes / 16 / threads : bytes / 7.5 / fmin(threads, 2);
+    return bytes <= U_OWN    ? 0
+           : bytes <= U_NEAR ? bytes / 16 / threads
+                             : bytes / 7.5 / fmin(threads, 2);
 }
 
-/* Two vectors are multiplied in a cycle, given four tiles at once; a product of `channels` steps takes as long as two more. */
+/* Two vectors are multiplied in a cycle, given four tiles at once; a product of `channels` steps
+ * takes as long as two more. */
 static double winograd_cycles(const ot_winograd_sizes *s, int64_t b, const ot_winograd_way *way)
 {
     int64_t positions = (way->m + 2) * (way->m + 2), tiles = ot_winograd_tiles(s, way->m);
-    double k_blocks = (double)ot_ceil_div(s->out_channels, b), c_blocks = (double)ot_ceil_div(s->in_channels, b);
+    double k_blocks = (double)ot_ceil_div(s->out_channels, b),
+           c_blocks = (double)ot_ceil_div(s->in_channels, b);
     double rows = (double)way->strip / (double)ot_ceil_div(way->strip, ROWS); /* tiles at once */
-    double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) / (0.92 * fmin(rows / 4, 1));
-    double tile = product + c_blocks * input_cycles[way->m / 2 - 1] + k_blocks * output_cycles[way->m / 2 - 1];
-    double u_bytes = (double)positions * (double)s->in_channels * k_blocks * (double)b * sizeof(float);
+    double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) /
+                     (0.92 * fmin(rows / 4, 1));
+    double tile = product + c_blocks * input_cycles[way->m / 2 - 1] +
+                  k_blocks * output_cycles[way->m / 2 - 1];
+    double u_bytes = (double)positions * (double)s->in_channels * k_blocks * (double)b *
+                     sizeof(float);
     int64_t threads = ot_max(s->threads, 1), strips = ot_ceil_div(tiles, way->strip);
-    int64_t parts = way->shared ? ot_ceil_div(ot_ceil_div(s->out_channels, b), way->group) : ot_max(strips, 1);
-    double share = (double)ot_ceil_div(parts, threads) / (double)parts; /* of the thread with the most */
+    int64_t parts = way->shared ? ot_ceil_div(ot_ceil_div(s->out_channels, b), way->group)
+                                : ot_max(strips, 1);
+    /* of the thread with the most */
+    double share = (double)ot_ceil_div(parts, threads) / (double)parts;
     return (double)tiles * tile * share + (double)strips * weight_cycles(u_bytes, (double)threads);
 }
 
-/* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves out rows of zeros. */
+/* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves
+ * out rows of zeros. */
 static double direct_cycles(const ot_winograd_sizes *s, int64_t block)
 {
     double b = (double)block, threads = fmax(s->threads, 1);
     double pairs = (double)s->in_channels * ceil((double)s->out_channels / b);
     int64_t rows = 0; /* of the output, each as often as rows of the input reach it */
-    for (int64_t t = 0; t < 3; t++) rows += ot_max(ot_min(s->out_h, s->in_h + s->pad_top - t) - ot_max(s->pad_top - t, 0), 0);
+    for (int64_t t = 0; t < 3; t++)
+        rows += ot_max(ot_min(s->out_h, s->in_h + s->pad_top - t) - ot_max(s->pad_top - t, 0), 0);
     double outputs = (double)s->batch * (double)rows * (double)s->out_w;
-    return outputs * pairs * 3 / 2 / 0.85 / threads + weight_cycles(pairs * 9 * b * sizeof(float), threads);
+    return outputs * pairs * 3 / 2 / 0.85 / threads +
+           weight_cycles(pairs * 9 * b * sizeof(float), threads);
 }
 
 ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, double *cycles)
@@ -107,14 +135,19 @@ bool ot_winograd_sizes_fit(const ot_winograd_sizes *s)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         if (sizes[k] < 1 || sizes[k] > INT32_MAX) return false;
     int64_t n;
-    return s->batch >= 0 && s->pad_top >= 0 && s->pad_top < INT32_MAX && s->pad_left >= 0 && s->pad_left < INT32_MAX &&
+    return s->batch >= 0 && s->pad_top >= 0 && s->pad_top < INT32_MAX && s->pad_left >= 0 &&
+           s->pad_left < INT32_MAX &&
            ot_product((const int64_t[]){s->batch, s->out_h, s->out_w}, 3, &n) &&
-           ot_product((const int64_t[]){64 * sizeof(float), s->in_channels + 16, s->out_channels + 16}, 3, &n) && n < INT64_MAX / 2;
+           ot_product(
+               (const int64_t[]){64 * sizeof(float), s->in_channels + 16, s->out_channels + 16}, 3,
+               &n) &&
+           n < INT64_MAX / 2;
 }
 
 int64_t ot_winograd_bytes(const ot_winograd_sizes *s, int64_t m, int64_t block)
 {
-    return (m + 2) * (m + 2) * s->in_channels * ot_ceil_div(s->out_channels, block) * block * (int64_t)sizeof(float);
+    return (m + 2) * (m + 2) * s->in_channels * ot_ceil_div(s->out_channels, block) * block *
+           (int64_t)sizeof(float);
 }
 
 ot_winograd_guess ot_winograd_guess_for(const ot_winograd_sizes *s, int64_t block)

@@ -9,7 +9,10 @@ static const char *const SCOPE_NAMES[OT_SCOPE_COUNT] = {
 #undef X
 };
 
-const char *ot_scope_name(ot_scope s) { return (unsigned)s < OT_SCOPE_COUNT ? SCOPE_NAMES[s] : "?"; }
+const char *ot_scope_name(ot_scope s)
+{
+    return (unsigned)s < OT_SCOPE_COUNT ? SCOPE_NAMES[s] : "?";
+}
 
 /* Longer names of tile languages, read but never written. */
 static const struct {

@@ -1,10 +1,15 @@
-/* A model that is run again and again: its session, memory for its outputs, and how long each run took.
+/* A model that is run again and again: its session, memory for its outputs, and how long each
+ * run took.
  *
- *   outputs of known shape  --> places, allocated once; the engine writes there     (the caller's memory: no part of the arena)
+ *   outputs of known shape  --> places, allocated once; the engine writes there  (the caller's
+ *                           memory: no part of the arena)
  *   other outputs           --> the session's memory, until the next run
  *
- * Shape inference may be wrong about an output (a file states another shape than its nodes make): then the first run fails for
- * want of a fitting place, and all runs go on without places.
+ * Shape inference may be wrong about an output (a file states another shape than its nodes
+ * make): then the first run fails for want of a fitting place, and all runs go on without
+ * places.
+ *
+ *
  */
 #include "measure.h"
 
@@ -16,13 +21,16 @@ static ot_status make_places(ot_measured *x, ot_diag *d)
 {
     for (uint32_t k = 0; k < x->n_outputs; k++) {
         const ot_value *v = ot_session_output(x->s, k);
-        if (!v->is_tensor || v->is_sequence || !ot_value_is_static(v) || ot_dtype_bytes(v->dtype) == 0) continue;
+        if (!v->is_tensor || v->is_sequence || !ot_value_is_static(v) ||
+            ot_dtype_bytes(v->dtype) == 0)
+            continue;
         OT_TRY(ot_nd_new(&x->places[k], v->dtype, (uint32_t)v->rank, v->dims, d));
     }
     return OT_OK;
 }
 
-ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f, const ot_session_options *base, ot_arena *a, ot_diag *d)
+ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f,
+                           const ot_session_options *base, ot_arena *a, ot_diag *d)
 {
     const ot_graph *g = m->graph;
     ot_session_options o = *base;
@@ -111,7 +119,8 @@ static double quantile(const double *sorted, uint32_t n, uint32_t percent)
 ot_spread ot_spread_of(double *seconds, uint32_t n)
 {
     qsort(seconds, n, sizeof *seconds, by_value);
-    return (ot_spread){seconds[0], quantile(seconds, n, 50), quantile(seconds, n, 90), quantile(seconds, n, 99)};
+    return (ot_spread){seconds[0], quantile(seconds, n, 50), quantile(seconds, n, 90),
+                       quantile(seconds, n, 99)};
 }
 
 int64_t ot_resident_peak(void)

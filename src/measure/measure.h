@@ -1,8 +1,13 @@
-/* What run, bench, verify and calibrate share: arrays for a model's inputs and outputs, timed runs, comparisons, counts.
+/* What run, bench, verify and calibrate share: arrays for a model's inputs and outputs, timed
+ * runs, comparisons, counts.
  *
  *   model --ot_feed_new--> feed: an array for each input  --.
- *   files, random numbers -----'                            +--> ot_measured: session + places for outputs --> seconds, figures
+ *   files, random numbers -----'                            +--> ot_measured: session + places for
+ *                                                           outputs --> seconds, figures
  *   other model --ot_feed_adopt--> the same arrays ---------'
+ *
+ *
+ *
  */
 #ifndef OT_MEASURE_H
 #define OT_MEASURE_H
@@ -21,26 +26,33 @@ typedef struct ot_run_input {
 typedef struct ot_feed_request {
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
-    const ot_shape_binding *shapes; /* [n_shapes] of inputs that are not given; free dimensions are 1 else */
+    /* [n_shapes] of inputs that are not given; free dimensions are 1 else */
+    const ot_shape_binding *shapes;
     size_t n_shapes;
-    uint64_t seed; /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */
+    /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */
+    uint64_t seed;
 } ot_feed_request;
 
 typedef struct ot_feed {
-    ot_nd *arrays; /* [n] of each graph input, a reference each; no data: an initializer that stays as it is */
+    /* [n] of each graph input, a reference each; no data: an initializer that stays as it is */
+    ot_nd *arrays;
     uint32_t n;
     ot_shape_binding *shapes; /* [n_shapes] of all arrays, and those asked for */
     size_t n_shapes;
-    ot_override *overrides; /* [n_overrides] initializers given other contents; the arrays are those above */
+    /* [n_overrides] initializers given other contents; the arrays are those above */
+    ot_override *overrides;
     size_t n_overrides;
 } ot_feed;
 
-/* Read and make up the arrays for g. Tables live in `a`. *out is to be released in any case. Fails: OT_E_USAGE (no such input),
- * OT_E_INPUT (a file that does not suit, an input for which nothing can be made up), OT_E_NOMEM. */
-ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d, ot_feed *out) OT_MUST_USE;
-/* The same arrays for graph g, found by the inputs' names in `from`, for which `f` was made. OT_E_INPUT: g has another input. */
-ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a, ot_diag *d,
-                        ot_feed *out) OT_MUST_USE;
+/* Read and make up the arrays for g. Tables live in `a`. *out is to be released in any case.
+ * Fails: OT_E_USAGE (no such input), OT_E_INPUT (a file that does not suit, an input for which
+ * nothing can be made up), OT_E_NOMEM. */
+ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d,
+                      ot_feed *out) OT_MUST_USE;
+/* The same arrays for graph g, found by the inputs' names in `from`, for which `f` was made.
+ * OT_E_INPUT: g has another input. */
+ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a,
+                        ot_diag *d, ot_feed *out) OT_MUST_USE;
 /* Drop the arrays that no override needs: after the last run. */
 void ot_feed_release_inputs(ot_feed *f);
 void ot_feed_release(ot_feed *f);
@@ -50,9 +62,10 @@ void ot_feed_release(ot_feed *f);
 typedef struct ot_measured {
     const ot_model *m;
     ot_session *s;
-    ot_nd *in;     /* [session inputs] borrowed from the feed */
-    ot_nd *out;    /* [n_outputs] of the last run: in `places`, else the session's */
-    ot_nd *places; /* [n_outputs] memory for outputs of known shape: no data where it is not known */
+    ot_nd *in;  /* [session inputs] borrowed from the feed */
+    ot_nd *out; /* [n_outputs] of the last run: in `places`, else the session's */
+    /* [n_outputs] memory for outputs of known shape: no data where it is not known */
+    ot_nd *places;
     uint32_t n_outputs;
     double *seconds; /* [n_runs] of ot_session_run alone */
     uint32_t n_runs;
@@ -60,10 +73,10 @@ typedef struct ot_measured {
     ot_arena *a;
 } ot_measured;
 
-/* A session of m (threads, reference, poison of *base) for the feed's arrays. *x is to be closed in any case. m and feed stay
- * as they are until then. */
-ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f, const ot_session_options *base, ot_arena *a,
-                           ot_diag *d) OT_MUST_USE;
+/* A session of m (threads, reference, poison of *base) for the feed's arrays. *x is to be closed
+ * in any case. m and feed stay as they are until then. */
+ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f,
+                           const ot_session_options *base, ot_arena *a, ot_diag *d) OT_MUST_USE;
 /* Run once; `keep` adds the time to `seconds`. */
 ot_status ot_measured_run(ot_measured *x, bool keep, ot_diag *d) OT_MUST_USE;
 void ot_measured_close(ot_measured *x);
@@ -79,7 +92,8 @@ int64_t ot_resident_peak(void);
 /* ---- measure_trace.c: what ran when, as a file ---- */
 
 #define OT_TRACE_EVENTS 100000 /* room for each thread's */
-/* Write the file, whole or not at all; "-" is stdout. Scratch from `a`. Fails: OT_E_SYSTEM, OT_E_NOMEM. */
+/* Write the file, whole or not at all; "-" is stdout. Scratch from `a`. Fails: OT_E_SYSTEM,
+ * OT_E_NOMEM. */
 ot_status ot_trace_save(const ot_trace *t, const char *path, ot_diag *d) OT_MUST_USE;
 
 /* ---- measure_compare.c: are two results the same? ---- */
@@ -94,22 +108,27 @@ typedef struct ot_difference {
 
 #define OT_SAME_NMSE 1e-8
 #define OT_SAME_REL  1e-3
-/* Both dense (or sequences of dense arrays). NaN equals NaN. Half precision is allowed its own rounding, and so is every float where `half`:
- * the model that makes a has such numbers inside (ot_has_half). */
+/* Both dense (or sequences of dense arrays). NaN equals NaN. Half precision is allowed its own
+ * rounding, and so is every float where `half`: the model that makes a has such numbers inside
+ * (ot_has_half). */
 ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half);
 /* Values or constants of g are real numbers of 16 bits, as far as the file says. */
 bool ot_has_half(const ot_graph *g);
 
-/* ---- measure_bytes.c: bytes that nodes read and write, by the level their operands fit into ---- */
+/* ---- measure_bytes.c: bytes that nodes read and write, by the level their operands fit into ----
+ */
 
 typedef struct ot_level_bytes {
     double fast, mid, slow; /* bytes of a run; constants included */
-    uint32_t n_unsized;     /* operands of unknown size and loops of unknown length: not counted, counted once */
+    /* operands of unknown size and loops of unknown length: not counted, counted once */
+    uint32_t n_unsized;
 } ot_level_bytes;
 
-/* By the operands' sizes against t's fast_bytes and mid_bytes. Requires inferred shapes (a session on m has them). Tables live in
- * `a`; bodies that are still in the file's form are imported into the model's arena. OT_E_NOMEM is the only failure. */
-ot_status ot_count_bytes(ot_model *m, const ot_target *t, ot_arena *a, ot_level_bytes *out) OT_MUST_USE;
+/* By the operands' sizes against t's fast_bytes and mid_bytes. Requires inferred shapes (a
+ * session on m has them). Tables live in `a`; bodies that are still in the file's form are
+ * imported into the model's arena. OT_E_NOMEM is the only failure. */
+ot_status ot_count_bytes(ot_model *m, const ot_target *t, ot_arena *a,
+                         ot_level_bytes *out) OT_MUST_USE;
 
 /* ---- measure_perf.c: the processor's own counters ---- */
 

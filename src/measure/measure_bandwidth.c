@@ -1,11 +1,15 @@
 /* Bandwidth of a memory level: arrays that fill a part of it, read and written again and again.
  *
- *   thread 0   x | . . . . |  -->  y | . . . . |        y[i] = x[i] * a + b, both arrays of a thread together `bytes` long
- *   thread 1   x | . . . . |  -->  y | . . . . |
+ *   thread 0  x | . . . . |  -->  y | . . . . |  y[i] = x[i] * a + b, both arrays of a thread
+ *             together `bytes` long
+ *   thread 1  x | . . . . |  -->  y | . . . . |
  *
- * Every byte read and every byte written counts once, as the cost model counts them: what a write fetches first is the level's
- * own affair. Memory is touched by the thread that uses it. Long arrays are timed in pieces, and of each piece the best of all
- * sweeps counts: others only take away, and seldom at the same place twice.
+ * Every byte read and every byte written counts once, as the cost model counts them: what a
+ * write fetches first is the level's own affair. Memory is touched by the thread that uses it.
+ * Long arrays are timed in pieces, and of each piece the best of all sweeps counts: others only
+ * take away, and seldom at the same place twice.
+ *
+ *
  */
 #include "calibrate.h"
 
@@ -36,7 +40,8 @@ static void sweep(stream *w, bool first)
     int64_t piece = w->n / w->n_pieces, times = ot_max(1, PIECE_BYTES / (piece * 8));
     for (int64_t k = 0; k < w->n_pieces; k++) {
         double start = ot_now();
-        for (int64_t j = 0; j < times; j++) scale_and_shift(w->x + k * piece, w->y + k * piece, piece, 0.5f, (float)j);
+        for (int64_t j = 0; j < times; j++)
+            scale_and_shift(w->x + k * piece, w->y + k * piece, piece, 0.5f, (float)j);
         double took = (ot_now() - start) / (double)times;
         if (first || took < w->best[k]) w->best[k] = took;
     }

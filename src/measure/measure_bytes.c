@@ -1,17 +1,23 @@
 /* Bytes that nodes read and write, by the memory level that their operands fit into.
  *
- *   value              120 KiB     3 MiB      40 MiB
- *   fast 512 KiB       fast        mid        slow          level by size: where data of that size lies between two nodes
+ *   value         120 KiB  3 MiB  40 MiB
+ *   fast 512 KiB  fast     mid    slow   level by size: where data of that size lies between two
+ *                                        nodes
  *   mid   32 MiB
  *
- * Inside the body of a loop a value is small, unless it is a window of a large one or a piece of it:
+ * Inside the body of a loop a value is small, unless it is a window of a large one or a piece of
+ * it:
  *
  *   x (40 MiB) --Slice--> window --conv--> t --relu--> piece --Deslice--> y (40 MiB)
  *     slow                 slow            fast          slow                slow
  *
- * The engine's Slice and Deslice move nothing themselves (views in, pieces written in place): their bytes are those of the
- * nodes at either end. Bodies count as often as they run. What one kernel does for several nodes is counted as if each ran
- * alone: the figures compare an original with its tiled form, they do not measure; measure_perf.c does.
+ * The engine's Slice and Deslice move nothing themselves (views in, pieces written in place):
+ * their bytes are those of the nodes at either end. Bodies count as often as they run. What one
+ * kernel does for several nodes is counted as if each ran alone: the figures compare an original
+ * with its tiled form, they do not measure; measure_perf.c does.
+ *
+ *
+ *
  */
 #include "measure.h"
 
@@ -59,14 +65,16 @@ static level outer_level(const walk *w, const char *name, level otherwise)
     return otherwise;
 }
 
-/* Windows lie where their source does, pieces where they go. Nodes are in order, so sources come first. */
+/* Windows lie where their source does, pieces where they go. Nodes are in order, so sources come
+ * first. */
 static void set_levels(counter *c, walk *w)
 {
     ot_graph *g = w->g;
     for (ot_id v = 0; v < g->n_values; v++) {
         level own = level_of_size(c, &g->values[v]);
         if (w->level[v] < LEVELS) continue; /* an input: set by whoever runs the graph */
-        w->level[v] = (uint8_t)(g->values[v].is_outer ? outer_level(w, g->values[v].name, own) : own);
+        w->level[v] = (uint8_t)(g->values[v].is_outer ? outer_level(w, g->values[v].name, own)
+                                                      : own);
     }
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
@@ -100,7 +108,9 @@ static bool moves_nothing(const ot_node *n)
     case OT_OP_Shape:
     case OT_OP_Size:
     case OT_OP_Constant: return true;
-    default: return n->is_static || ot_is_tile_op(n, "Alloc") || ot_is_tile_op(n, "Slice") || ot_is_tile_op(n, "Deslice");
+    default:
+        return n->is_static || ot_is_tile_op(n, "Alloc") || ot_is_tile_op(n, "Slice") ||
+               ot_is_tile_op(n, "Deslice");
     }
 }
 
@@ -113,7 +123,9 @@ static void count_operands(counter *c, const walk *w, const ot_node *n)
     if (moves_nothing(n)) return;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE)
-            add(c, w, n->in[k], k == 0 && reads_a_part(n) && n->out[0] != OT_NONE ? &values[n->out[0]] : &values[n->in[k]]);
+            add(c, w, n->in[k],
+                k == 0 && reads_a_part(n) && n->out[0] != OT_NONE ? &values[n->out[0]]
+                                                                  : &values[n->in[k]]);
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) add(c, w, n->out[k], &values[n->out[k]]);
 }
@@ -138,7 +150,9 @@ static ot_status body_of(counter *c, const walk *w, const ot_attr *a, ot_graph *
 /* Dimension of the last scan input along which a Scan steps; 0: not known. */
 static double scan_length(const walk *w, const ot_node *n)
 {
-    const ot_value *v = n->n_in > 0 && n->in[n->n_in - 1] != OT_NONE ? &w->g->values[n->in[n->n_in - 1]] : NULL;
+    const ot_value *v = n->n_in > 0 && n->in[n->n_in - 1] != OT_NONE
+                            ? &w->g->values[n->in[n->n_in - 1]]
+                            : NULL;
     size_t k = 0;
     const int64_t *axes = ot_attr_ints(n, "scan_input_axes", &k);
     int64_t axis = axes && k > 0 ? axes[k - 1] : 0;
@@ -157,21 +171,24 @@ static double trips_of(const walk *w, const ot_node *n)
     return v->known && v->known_n == 1 && v->known[0] > 0 ? (double)v->known[0] : 0;
 }
 
-/* Inputs of the body lie where what they are bound to lies. The first `skip` are counters and conditions; `from`: the node's
- * input that the next one is bound to. */
+/* Inputs of the body lie where what they are bound to lies. The first `skip` are counters and
+ * conditions; `from`: the node's input that the next one is bound to. */
 static void bind_levels(const walk *w, const ot_node *n, uint32_t skip, uint32_t from, walk *body)
 {
     const ot_graph *g = body->g;
     memset(body->level, LEVELS, g->n_values);
     for (uint32_t k = skip; k < g->n_inputs && from + k - skip < n->n_in; k++)
-        if (n->in[from + k - skip] != OT_NONE) body->level[g->inputs[k]] = w->level[n->in[from + k - skip]];
+        if (n->in[from + k - skip] != OT_NONE)
+            body->level[g->inputs[k]] = w->level[n->in[from + k - skip]];
 }
 
 static ot_status count_body(counter *c, const walk *w, const ot_node *n, ot_graph *g)
 {
     double trips = trips_of(w, n);
-    uint32_t own = n->op == OT_OP_Loop ? 2 : ot_is_tile_op(n, "While") ? 1 : 0; /* the iteration number, the condition */
-    walk body = {.outer = w, .g = g, .times = w->times * (trips > 0 ? trips : 1), .depth = w->depth + 1};
+    /* the iteration number, the condition */
+    uint32_t own = n->op == OT_OP_Loop ? 2 : ot_is_tile_op(n, "While") ? 1 : 0;
+    walk body = {
+        .outer = w, .g = g, .times = w->times * (trips > 0 ? trips : 1), .depth = w->depth + 1};
     if (trips <= 0) c->n_unsized++;
     if (body.depth > DEPTH_MAX) return OT_OK;
     body.level = OT_NEW_N(c->a, uint8_t, g->n_values + 1u);
@@ -219,7 +236,8 @@ static ot_status count_graph(counter *c, walk *w)
 {
     OT_TRY(ot_assure(w->g, OT_P_ORDER));
     set_levels(c, w);
-    for (uint32_t k = 0; k < w->g->n_order; k++) OT_TRY(count_node(c, w, &w->g->nodes[w->g->order[k]]));
+    for (uint32_t k = 0; k < w->g->n_order; k++)
+        OT_TRY(count_node(c, w, &w->g->nodes[w->g->order[k]]));
     return OT_OK;
 }
 

@@ -1,10 +1,13 @@
 /* Are two results the same?
  *
  *   integers, booleans   every element equal
- *   floats               NMSE = sum (a-b)^2 / sum a^2, and max |a-b| against max |a|, both below a tolerance
+ *   floats               NMSE = sum (a-b)^2 / sum a^2, and max |a-b| against max |a|, both below a
+ *                        tolerance
  *
- * Not-a-number equals not-a-number and infinities equal themselves; where only one side is not finite, the results differ by
- * an infinite amount. float16 and bfloat16 hold 11 and 8 bits: another order of summing rounds to a neighbour.
+ * Not-a-number equals not-a-number and infinities equal themselves; where only one side is not
+ * finite, the results differ by an infinite amount. float16 and bfloat16 hold 11 and 8 bits:
+ * another order of summing rounds to a neighbour.
+ *
  */
 #include "measure.h"
 
@@ -19,7 +22,8 @@ typedef struct sums {
     int64_t n_unequal;
 } sums;
 
-/* Differences between values that are all but zero mean nothing: magnitudes count as 1e-6 at least. */
+/* Differences between values that are all but zero mean nothing: magnitudes count as 1e-6 at least.
+ */
 static inline void add_pair(sums *s, double x, double y)
 {
     if (isnan(x) && isnan(y)) return;
@@ -44,7 +48,10 @@ static void add_arrays(sums *s, const ot_nd *a, const ot_nd *b, int64_t n)
     for (int64_t k = 0; k < n; k++) add_pair(s, ot_nd_double(a, k), ot_nd_double(b, k));
 }
 
-static bool is_float(ot_dtype t) { return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16; }
+static bool is_float(ot_dtype t)
+{
+    return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16;
+}
 
 static const char *kind_difference(const ot_nd *a, const ot_nd *b)
 {
@@ -73,7 +80,9 @@ static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b, bool half)
     r.max_abs = s.max_error;
     r.max_rel = s.max_error / fmax(s.max_value, 1e-6);
     r.same = s.n_unequal == 0;
-    if (is_float(a->dtype)) r.same = r.nmse <= (half ? HALF_NMSE : OT_SAME_NMSE) && r.max_rel <= (half ? HALF_REL : OT_SAME_REL);
+    if (is_float(a->dtype))
+        r.same = r.nmse <= (half ? HALF_NMSE : OT_SAME_NMSE) &&
+                 r.max_rel <= (half ? HALF_REL : OT_SAME_REL);
     if (!r.same) r.why = "the contents differ";
     return r;
 }
@@ -82,7 +91,8 @@ ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half)
 {
     if (!a->list || !b->list) return compare_tensors(a, b, half);
     ot_difference worst = {.same = true};
-    if (a->list->n != b->list->n) return (ot_difference){.why = "the sequences have different lengths"};
+    if (a->list->n != b->list->n)
+        return (ot_difference){.why = "the sequences have different lengths"};
     for (size_t k = 0; k < a->list->n; k++) {
         ot_difference x = compare_tensors(&a->list->items[k], &b->list->items[k], half);
         if (worst.same && !x.same) {

@@ -1,17 +1,23 @@
 /* Everything that calibrate measures of a device, by its own kernels and its own clock.
  *
- *   level   what                                                         from
- *   fast    the cache before the device's memory: bytes, bw_fast         copies from one array to another and back
- *   slow    the device's memory: bw_slow
- *   host    transfers both ways: per byte, and for the least of them
+ *   level  what                                                     from
+ *   fast   the cache before the device's memory: bytes, bw_fast     copies from one array to
+ *                                                                   another and back
+ *   slow   the device's memory: bw_slow
+ *   host   transfers both ways: per byte, and for the least of them
  *
- *   bandwidth   .----.                 arrays of so many bytes together; the API's cache, if it tells, bounds the search
+ *   bandwidth   .----.                 arrays of so many bytes together; the API's cache, if it
+ *                                      tells, bounds the search
  *              /      `.  <-- the mean of the best and of bw_slow: fast_bytes
  *             /         `-----
  *        launches cost
  *
- * A node is a launch, a tile and a region are those of sessions on the device (measure_overheads.c); rates are those of its kernels alone
- * (measure_rates.c). A small working set is slow on a GPU for want of work; that is in no figure of targets.
+ * A node is a launch, a tile and a region are those of sessions on the device
+ * (measure_overheads.c); rates are those of its kernels alone (measure_rates.c). A small working
+ * set is slow on a GPU for want of work; that is in no figure of targets.
+ *
+ *
+ *
  */
 #include "calibrate.h"
 
@@ -30,7 +36,8 @@
 /* ---- memories ---- */
 
 /* Bytes per second, read and written, of copies between two arrays of `bytes` together. */
-static ot_status bandwidth(const ot_calibration *c, const char *level, int64_t bytes, double *out, ot_diag *d)
+static ot_status bandwidth(const ot_calibration *c, const char *level, int64_t bytes, double *out,
+                           ot_diag *d)
 {
     char *text = NULL, rate[32], size[32];
     size_t n = 0;
@@ -46,7 +53,8 @@ static ot_status bandwidth(const ot_calibration *c, const char *level, int64_t b
     if (s != OT_OK) return s;
     *out = (double)(2 * rows * columns * 4) * COPIES / took;
     if (c->log)
-        fprintf(c->log, "onnx-tile: %-5s %10s  %s/s\n", level, ot_format_bytes((double)bytes, size, sizeof size),
+        fprintf(c->log, "onnx-tile: %-5s %10s  %s/s\n", level,
+                ot_format_bytes((double)bytes, size, sizeof size),
                 ot_format_bytes(*out, rate, sizeof rate));
     return OT_OK;
 }
@@ -64,7 +72,8 @@ static ot_status measure_levels(ot_calibration *c, ot_diag *d)
 {
     ot_target *t = &c->target;
     const int64_t told = ot_device_about(c->dev)->cache_bytes;
-    const int64_t most = bounded(c, told > 0 ? ot_min(ot_max(told, CACHE_LEAST), CACHE_MOST) : CACHE_MOST / 2);
+    const int64_t most = bounded(c, told > 0 ? ot_min(ot_max(told, CACHE_LEAST), CACHE_MOST)
+                                             : CACHE_MOST / 2);
     double found[16] = {0}, best = 0;
     int n = 0;
     OT_TRY(bandwidth(c, "slow", bounded(c, ot_min(8 * most, SLOW_MOST)), &t->bw_slow, d));
@@ -84,7 +93,8 @@ static ot_status measure_levels(ot_calibration *c, ot_diag *d)
 
 /* ---- transfers ---- */
 
-static ot_status start_cost(ot_device *dev, ot_dev_queue q, ot_dev_slice s, bool up, ot_device_error *e, double *seconds)
+static ot_status start_cost(ot_device *dev, ot_dev_queue q, ot_dev_slice s, bool up,
+                            ot_device_error *e, double *seconds)
 {
     uint32_t word = 0;
     ot_dev_event done;
@@ -108,8 +118,12 @@ static ot_status measure_starts(ot_calibration *c, ot_device_error *e)
     ot_dev_queue q = {0};
     ot_status s = ot_dev_queue_new(c->dev, e, &q);
     if (s == OT_OK) s = ot_dev_buffer_new(c->dev, &four, e, &b);
-    if (s == OT_OK) s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), true, e, &c->target.transfers.upload_start);
-    if (s == OT_OK) s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), false, e, &c->target.transfers.download_start);
+    if (s == OT_OK)
+        s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), true, e,
+                       &c->target.transfers.upload_start);
+    if (s == OT_OK)
+        s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), false, e,
+                       &c->target.transfers.download_start);
     if (q.id) ot_dev_queue_free(c->dev, q, NULL);
     if (b.id) ot_dev_buffer_free(c->dev, b, NULL);
     return s;

@@ -1,11 +1,13 @@
-/* Arrays for the inputs of a model: read from files, made up, or those of another model with the same inputs.
+/* Arrays for the inputs of a model: read from files, made up, or those of another model with the
+ * same inputs.
  *
- *   graph inputs   x            y             w (initializer, overridable)
- *   --input        F.npy        -             G.npy
- *   arrays         as read      random        as read            shapes: x, y, w as their arrays have them
- *                                             overrides: w
+ *   graph inputs   x           y       w (initializer, overridable)
+ *   --input        F.npy       -       G.npy
+ *   arrays         as read     random  as read            shapes: x, y, w as their arrays have them
+ *                                      overrides: w
  *
  * The shapes of the arrays bind the model's free dimensions, so that memory can be planned.
+ *
  */
 #include "measure.h"
 
@@ -44,9 +46,13 @@ static ot_status find_input(const work *w, const char *name, uint32_t *out)
         if (strcmp(v->name, name) != 0) continue;
         *out = k;
         if (!v->init || v->overridable) return OT_OK;
-        return ot_fail(w->d, OT_E_USAGE, "--input %.200s: this is an initializer, which cannot be given before IR version 4", name);
+        return ot_fail(
+            w->d, OT_E_USAGE,
+            "--input %.200s: this is an initializer, which cannot be given before IR version 4",
+            name);
     }
-    return ot_fail(w->d, OT_E_USAGE, "--input %.200s: the model has no input of that name; it has %s", name,
+    return ot_fail(w->d, OT_E_USAGE,
+                   "--input %.200s: the model has no input of that name; it has %s", name,
                    *input_names(w->g, names, sizeof names) ? names : "none");
 }
 
@@ -63,12 +69,15 @@ static ot_status check_given(const work *w, const ot_value *v, const ot_nd *a, c
 {
     char takes[400], has[400];
     bool fits = v->rank < 0 || v->rank == (int32_t)a->rank;
-    if (!v->is_tensor) return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is no tensor: it cannot be given", v->name);
+    if (!v->is_tensor)
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is no tensor: it cannot be given",
+                       v->name);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != a->dtype)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name, ot_dtype_name(v->dtype), file,
-                       ot_dtype_name(a->dtype));
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name,
+                       ot_dtype_name(v->dtype), file, ot_dtype_name(a->dtype));
     const ot_shape_binding *asked = shape_of(w->r, v->name);
-    bool replace = asked && asked->replace && asked->rank == a->rank && (uint32_t)v->rank == a->rank;
+    bool replace = asked && asked->replace && asked->rank == a->rank &&
+                   (uint32_t)v->rank == a->rank;
     int64_t dims[OT_RANK_MAX];
     for (int32_t k = 0; k < v->rank; k++) {
         dims[k] = v->dims[k] != OT_DIM_UNKNOWN && replace ? asked->dims[k] : v->dims[k];
@@ -119,20 +128,25 @@ static void fill_random(ot_nd *a, uint64_t state)
     }
 }
 
-/* Dims of an input that is not given: --shape, else what the model states, 1 where it states nothing. */
+/* Dims of an input that is not given: --shape, else what the model states, 1 where it states
+ * nothing. */
 static ot_status choose_dims(const work *w, const ot_value *v, int64_t *dims, uint32_t *rank)
 {
     const ot_shape_binding *b = shape_of(w->r, v->name);
     if (!v->is_tensor || ot_dtype_bytes(v->dtype) == 0 || ot_dtype_bytes(v->dtype) > 8)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, for which nothing can be made up: give it with --input", v->name,
-                       v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
+        return ot_fail(
+            w->d, OT_E_INPUT,
+            "input '%.200s' is %s, for which nothing can be made up: give it with --input", v->name,
+            v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
     if (b) {
         *rank = b->rank;
         memcpy(dims, b->dims, b->rank * sizeof *dims);
         return OT_OK;
     }
     if (v->rank < 0)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has no known rank: give it with --input, or --shape", v->name);
+        return ot_fail(w->d, OT_E_INPUT,
+                       "input '%.200s' has no known rank: give it with --input, or --shape",
+                       v->name);
     *rank = (uint32_t)v->rank;
     for (int32_t k = 0; k < v->rank; k++) dims[k] = v->dims[k] == OT_DIM_UNKNOWN ? 1 : v->dims[k];
     return OT_OK;
@@ -154,7 +168,8 @@ static ot_status make_up(const work *w)
 
 /* ---- feeds ---- */
 
-static ot_status new_tables(ot_feed *f, const ot_graph *g, size_t n_shapes, size_t n_overrides, ot_arena *a, ot_diag *d)
+static ot_status new_tables(ot_feed *f, const ot_graph *g, size_t n_shapes, size_t n_overrides,
+                            ot_arena *a, ot_diag *d)
 {
     *f = (ot_feed){.arrays = OT_NEW_N(a, ot_nd, g->n_inputs + 1u),
                    .shapes = OT_NEW_N(a, ot_shape_binding, g->n_inputs + n_shapes + 1),
@@ -164,7 +179,8 @@ static ot_status new_tables(ot_feed *f, const ot_graph *g, size_t n_shapes, size
     return OT_OK;
 }
 
-/* Every array binds its input's dimensions, and replaces them where r (maybe NULL) asks for that. */
+/* Every array binds its input's dimensions, and replaces them where r (maybe NULL) asks for that.
+ */
 static void bind_arrays(const ot_graph *g, const ot_feed_request *r, ot_feed *f)
 {
     for (uint32_t k = 0; k < g->n_inputs; k++) {
@@ -172,18 +188,21 @@ static void bind_arrays(const ot_graph *g, const ot_feed_request *r, ot_feed *f)
         const ot_nd *a = &f->arrays[k];
         const ot_shape_binding *asked = r ? shape_of(r, v->name) : NULL;
         if (!v->init && a->data)
-            f->shapes[f->n_shapes++] = (ot_shape_binding){v->name, a->rank, a->dims, asked && asked->replace, NULL};
+            f->shapes[f->n_shapes++] = (ot_shape_binding){v->name, a->rank, a->dims,
+                                                          asked && asked->replace, NULL};
     }
 }
 
-ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d, ot_feed *out)
+ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d,
+                      ot_feed *out)
 {
     work w = {g, r, d, out};
     OT_TRY(new_tables(out, g, r->n_shapes, r->n_inputs, a, d));
     OT_TRY(read_given(&w));
     OT_TRY(make_up(&w));
     bind_arrays(g, r, out);
-    /* A shape that repeats an array's does no harm; one of no input, or another one, is refused with the rest. */
+    /* A shape that repeats an array's does no harm; one of no input, or another one, is refused
+     * with the rest. */
     for (size_t k = 0; k < r->n_shapes; k++) out->shapes[out->n_shapes++] = r->shapes[k];
     return OT_OK;
 }
@@ -193,11 +212,13 @@ static ot_status check_adopted(const ot_value *v, const ot_nd *a, ot_diag *d)
     char takes[400], has[400];
     bool fits = v->dtype == OT_DT_UNKNOWN || v->dtype == a->dtype;
     fits = fits && (v->rank < 0 || v->rank == (int32_t)a->rank);
-    for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == a->dims[k];
+    for (int32_t k = 0; k < v->rank && fits; k++)
+        fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == a->dims[k];
     if (fits) return OT_OK;
-    return ot_fail(d, OT_E_INPUT, "input '%.200s' of the tiled model is %s %s, but the original's array %s %s", v->name,
-                   ot_dtype_name(v->dtype), ot_dims_text(v->rank, v->dims, takes, sizeof takes), ot_dtype_name(a->dtype),
-                   ot_dims_text((int32_t)a->rank, a->dims, has, sizeof has));
+    return ot_fail(
+        d, OT_E_INPUT, "input '%.200s' of the tiled model is %s %s, but the original's array %s %s",
+        v->name, ot_dtype_name(v->dtype), ot_dims_text(v->rank, v->dims, takes, sizeof takes),
+        ot_dtype_name(a->dtype), ot_dims_text((int32_t)a->rank, a->dims, has, sizeof has));
 }
 
 static const ot_nd *array_of(const ot_graph *from, const ot_feed *f, const char *name)
@@ -207,7 +228,8 @@ static const ot_nd *array_of(const ot_graph *from, const ot_feed *f, const char 
     return NULL;
 }
 
-ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a, ot_diag *d, ot_feed *out)
+ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a,
+                        ot_diag *d, ot_feed *out)
 {
     OT_TRY(new_tables(out, g, 0, f->n_overrides, a, d));
     for (uint32_t k = 0; k < g->n_inputs; k++) {
@@ -217,8 +239,10 @@ ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *
             OT_TRY(check_adopted(v, array, d));
             ot_nd_share(&out->arrays[k], array);
         } else if (!v->init)
-            return ot_fail(d, OT_E_INPUT, "input '%.200s' of the tiled model is none of the original's", v->name);
-        if (v->init && out->arrays[k].data) out->overrides[out->n_overrides++] = (ot_override){v->name, out->arrays[k]};
+            return ot_fail(d, OT_E_INPUT,
+                           "input '%.200s' of the tiled model is none of the original's", v->name);
+        if (v->init && out->arrays[k].data)
+            out->overrides[out->n_overrides++] = (ot_override){v->name, out->arrays[k]};
     }
     bind_arrays(g, NULL, out);
     return OT_OK;
@@ -229,7 +253,8 @@ void ot_feed_release_inputs(ot_feed *f)
     for (uint32_t k = 0; f->arrays && k < f->n; k++) {
         bool needed = false;
         for (size_t j = 0; j < f->n_overrides; j++)
-            needed = needed || (f->arrays[k].data && f->overrides[j].array.data == f->arrays[k].data);
+            needed = needed ||
+                     (f->arrays[k].data && f->overrides[j].array.data == f->arrays[k].data);
         if (!needed) ot_nd_release(&f->arrays[k]);
     }
 }

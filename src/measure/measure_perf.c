@@ -2,8 +2,10 @@
  *
  *   open --> [start  run  stop] [start  run  stop] ... --> references, misses of the runs together
  *
- * Counters are inherited by threads that start after they were opened: open before the first parallel loop. Whether a process
- * may count its own events is the system's choice (perf_event_paranoid, containers).
+ * Counters are inherited by threads that start after they were opened: open before the first
+ * parallel loop. Whether a process may count its own events is the system's choice
+ * (perf_event_paranoid, containers).
+ *
  */
 #include "measure.h"
 
@@ -14,8 +16,12 @@
 
 static int open_counter(uint64_t what)
 {
-    struct perf_event_attr attr = {
-        .type = PERF_TYPE_HARDWARE, .size = sizeof attr, .config = what, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1};
+    struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,
+                                   .size = sizeof attr,
+                                   .config = what,
+                                   .inherit = 1,
+                                   .exclude_kernel = 1,
+                                   .exclude_hv = 1};
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
@@ -27,7 +33,8 @@ static double value_of(int fd)
 
 bool ot_cache_open(ot_cache_counts *c)
 {
-    *c = (ot_cache_counts){.references_fd = open_counter(PERF_COUNT_HW_CACHE_REFERENCES), .misses_fd = -1};
+    *c = (ot_cache_counts){.references_fd = open_counter(PERF_COUNT_HW_CACHE_REFERENCES),
+                           .misses_fd = -1};
     if (c->references_fd >= 0) c->misses_fd = open_counter(PERF_COUNT_HW_CACHE_MISSES);
     if (c->misses_fd >= 0) return true;
     ot_cache_close(c);

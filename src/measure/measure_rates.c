@@ -1,16 +1,21 @@
 /* Rates by class of operator: small models through the engine's own sessions.
  *
- *   class          models (operands of half the fast memory, so that memory is not what is measured)
- *   conv           chains of 3x3 convolutions, 16 to 96 channels (weights of more are larger than the fast memory), dilated:
+ *   class          models (operands of half the fast memory, so that memory is not what is
+ *                  measured)
+ *   conv           chains of 3x3 convolutions, 16 to 96 channels (weights of more are larger than
+ *                  the fast memory), dilated:
  *                  these are direct ones
  *   winograd       the same without: what Winograd's algorithm computes
  *   depthwise, pointwise, gemm, element-wise, transcendental, reduction, pooling likewise
  *
- * Each thread runs a session of one thread on a model of its own, as the tiles of a region run: the rate of all is the sum. From
- * the least time of a node the cost model (cost/node_cost.c) is solved for the rate: what it will predict for such a node is then
- * what was measured. A class has the geometric mean of its models.
+ * Each thread runs a session of one thread on a model of its own, as the tiles of a region run:
+ * the rate of all is the sum. From the least time of a node the cost model (cost/node_cost.c) is
+ * solved for the rate: what it will predict for such a node is then what was measured. A class
+ * has the geometric mean of its models.
  *
- * On a device one session runs each model, and the time is that of its kernels by the device's clock: launches and transfers are apart.
+ * On a device one session runs each model, and the time is that of its kernels by the device's
+ * clock: launches and transfers are apart.
+ *
  */
 #include "calibrate.h"
 
@@ -32,7 +37,8 @@ typedef enum shape { CONV, WINOGRAD, DEPTHWISE, POINTWISE, MATMUL, UNARY, BINARY
 typedef struct probe {
     size_t rate; /* place of the class's rate in ot_target */
     shape shape;
-    const char *op; /* operator and attributes of UNARY, BINARY, NORM: "Softmax {axis=3}" is written as two texts */
+    /* operator and attributes of UNARY, BINARY, NORM: "Softmax {axis=3}" is written as two texts */
+    const char *op;
     const char *attrs;
     int64_t size; /* channels; of MATMUL rows and columns of the weights */
 } probe;
@@ -82,14 +88,18 @@ static int64_t image_side(int64_t channels, int64_t fast_bytes)
 
 static void write_convolutions(FILE *f, const probe *p, int64_t side)
 {
-    int64_t c = p->size, kernel = p->shape == POINTWISE ? 1 : 3, group = p->shape == DEPTHWISE ? c : 1;
+    int64_t c = p->size, kernel = p->shape == POINTWISE ? 1 : 3,
+            group = p->shape == DEPTHWISE ? c : 1;
     long long dilation = p->shape == CONV ? 2 : 1, pad = kernel / 2 * dilation;
-    fprintf(f, "input %%v0 : float32[1,%lld,%lld,%lld]\n", (long long)c, (long long)side, (long long)side);
+    fprintf(f, "input %%v0 : float32[1,%lld,%lld,%lld]\n", (long long)c, (long long)side,
+            (long long)side);
     for (int k = 0; k < CHAIN; k++) {
-        fprintf(f, "init %%w%d : float32[%lld,%lld,%lld,%lld] = random %d * 0.05\n", k, (long long)c, (long long)(c / group),
-                (long long)kernel, (long long)kernel, k + 1);
-        fprintf(f, "%%v%d = Conv(%%v%d, %%w%d) {pads=[%lld, %lld, %lld, %lld], dilations=[%lld, %lld], group=%lld}\n", k + 1, k, k,
-                pad, pad, pad, pad, dilation, dilation, (long long)group);
+        fprintf(f, "init %%w%d : float32[%lld,%lld,%lld,%lld] = random %d * 0.05\n", k,
+                (long long)c, (long long)(c / group), (long long)kernel, (long long)kernel, k + 1);
+        fprintf(f,
+                "%%v%d = Conv(%%v%d, %%w%d) {pads=[%lld, %lld, %lld, %lld], dilations=[%lld, "
+                "%lld], group=%lld}\n",
+                k + 1, k, k, pad, pad, pad, pad, dilation, dilation, (long long)group);
     }
     fprintf(f, "output %%v%d\n", CHAIN);
 }
@@ -99,8 +109,9 @@ static void write_products(FILE *f, const probe *p, int64_t fast_bytes)
     int64_t n = p->size, rows = ot_max(16, fast_bytes / (16 * n) / 16 * 16);
     fprintf(f, "input %%v0 : float32[%lld,%lld]\n", (long long)rows, (long long)n);
     for (int k = 0; k < CHAIN; k++)
-        fprintf(f, "init %%w%d : float32[%lld,%lld] = random %d * 0.05\n%%v%d = MatMul(%%v%d, %%w%d)\n", k, (long long)n,
-                (long long)n, k + 1, k + 1, k, k);
+        fprintf(
+            f, "init %%w%d : float32[%lld,%lld] = random %d * 0.05\n%%v%d = MatMul(%%v%d, %%w%d)\n",
+            k, (long long)n, (long long)n, k + 1, k + 1, k, k);
     fprintf(f, "output %%v%d\n", CHAIN);
 }
 
@@ -109,7 +120,9 @@ static void write_single(FILE *f, const probe *p, int64_t side)
     long long c = p->size, s = side;
     fprintf(f, "input %%x : float32[1,%lld,%lld,%lld]\n", c, s, s);
     if (p->shape == BINARY) fprintf(f, "input %%z : float32[1,%lld,%lld,%lld]\n", c, s, s);
-    if (p->shape == NORM) fprintf(f, "init %%a : float32[%lld] = fill 1.0\ninit %%b : float32[%lld] = fill 0.5\n", c, c);
+    if (p->shape == NORM)
+        fprintf(f, "init %%a : float32[%lld] = fill 1.0\ninit %%b : float32[%lld] = fill 0.5\n", c,
+                c);
     fprintf(f, "%%y = %s(%%x%s) %s\noutput %%y\n", p->op,
             p->shape == BINARY ? ", %z"
             : p->shape == NORM ? ", %a, %b"
@@ -135,14 +148,15 @@ static void write_probe(FILE *f, const probe *p, int64_t fast_bytes)
 
 /* One thread's model. */
 typedef struct runner {
-    const char *text;    /* of the graph's inside */
-    uint32_t threads;    /* of the session */
-    ot_device *dev;      /* where it runs; NULL: here */
-    bool kernels;        /* the time is that of the device's kernels */
-    double seconds;      /* to go on for */
-    double best;         /* least seconds of a run */
-    double units, bytes; /* of a run: what the cost model divides by the rate, and by the bandwidth */
-    uint32_t n_nodes;    /* that the engine runs */
+    const char *text; /* of the graph's inside */
+    uint32_t threads; /* of the session */
+    ot_device *dev;   /* where it runs; NULL: here */
+    bool kernels;     /* the time is that of the device's kernels */
+    double seconds;   /* to go on for */
+    double best;      /* least seconds of a run */
+    /* of a run: what the cost model divides by the rate, and by the bandwidth */
+    double units, bytes;
+    uint32_t n_nodes; /* that the engine runs */
     ot_diag d;
     ot_status status;
 } runner;
@@ -185,7 +199,8 @@ static void count_work(const ot_graph *g, runner *r)
         if (ot_value_bytes(&g->values[n->out[0]], &v)) r->bytes += (double)v;
         if (ot_value_elems(&g->values[n->out[0]], &v)) out += v;
         double winograd = ot_cost_winograd_work(g, n);
-        r->units += winograd > 0 ? winograd : ot_cost_compute(g, n, &unit, ot_node_macs(g, n), out, in);
+        r->units += winograd > 0 ? winograd
+                                 : ot_cost_compute(g, n, &unit, ot_node_macs(g, n), out, in);
     }
 }
 
@@ -193,10 +208,13 @@ static void count_work(const ot_graph *g, runner *r)
 static ot_status run_timed(runner *r, ot_measured *x)
 {
     ot_device_error e;
-    if (r->kernels && ot_device_profile_start(r->dev, &e) != OT_OK) return ot_device_tell(&e, &r->d);
+    if (r->kernels && ot_device_profile_start(r->dev, &e) != OT_OK)
+        return ot_device_tell(&e, &r->d);
     OT_TRY(ot_measured_run(x, true, &r->d));
-    double took = r->kernels ? ot_device_profile_sum(r->dev).work[OT_DEV_WORK_KERNEL].seconds : x->seconds[x->n_runs - 1];
-    if (took <= 0) return ot_fail(&r->d, OT_E_SYSTEM, "the device does not say how long kernels take");
+    double took = r->kernels ? ot_device_profile_sum(r->dev).work[OT_DEV_WORK_KERNEL].seconds
+                             : x->seconds[x->n_runs - 1];
+    if (took <= 0)
+        return ot_fail(&r->d, OT_E_SYSTEM, "the device does not say how long kernels take");
     if (r->best == 0 || took < r->best) r->best = took;
     return OT_OK;
 }
@@ -239,9 +257,11 @@ static void run_probe(void *of, ot_gate *g)
 static ot_status run_team(runner like, uint32_t n, runner *runners, ot_diag *d)
 {
     for (uint32_t k = 0; k < n; k++) runners[k] = like;
-    if (!ot_team_run(n, run_probe, runners, sizeof *runners)) return ot_fail(d, OT_E_SYSTEM, "cannot start %u threads", n);
+    if (!ot_team_run(n, run_probe, runners, sizeof *runners))
+        return ot_fail(d, OT_E_SYSTEM, "cannot start %u threads", n);
     for (uint32_t k = 0; k < n; k++)
-        if (runners[k].status != OT_OK) return ot_fail(d, runners[k].status, "%s", runners[k].d.message);
+        if (runners[k].status != OT_OK)
+            return ot_fail(d, runners[k].status, "%s", runners[k].d.message);
     return OT_OK;
 }
 
@@ -253,7 +273,8 @@ static double compute_part(double took, double memory)
     const double part = 0.35; /* of the shorter that caches do not hide; ot_cost_overlap */
     double c = took - part * memory;
     if (c < memory) c = (took - memory) / part;
-    return fmax(c, took * 0.2); /* as fast as memory, or faster than its measurement: the rate is not what limits */
+    /* as fast as memory, or faster than its measurement: the rate is not what limits */
+    return fmax(c, took * 0.2);
 }
 
 static double rate_of(const ot_calibration *c, const runner *r)
@@ -263,7 +284,8 @@ static double rate_of(const ot_calibration *c, const runner *r)
     return r->units / compute_part(took, r->bytes / (c->target.bw_fast / c->threads));
 }
 
-static ot_status measure_probe(ot_calibration *c, const probe *p, runner *runners, double *rate, ot_diag *d)
+static ot_status measure_probe(ot_calibration *c, const probe *p, runner *runners, double *rate,
+                               ot_diag *d)
 {
     char *text = NULL;
     size_t n = 0;
@@ -271,7 +293,8 @@ static ot_status measure_probe(ot_calibration *c, const probe *p, runner *runner
     if (!f) return ot_fail_nomem(d);
     write_probe(f, p, c->target.fast_bytes);
     ot_status s = fclose(f) == 0 ? OT_OK : ot_fail_nomem(d);
-    const runner like = {.text = text, .threads = 1, .dev = c->dev, .kernels = c->dev, .seconds = PROBE_SECONDS};
+    const runner like = {
+        .text = text, .threads = 1, .dev = c->dev, .kernels = c->dev, .seconds = PROBE_SECONDS};
     if (s == OT_OK) s = run_team(like, c->threads, runners, d);
     free(text);
     *rate = 0;
@@ -280,7 +303,10 @@ static ot_status measure_probe(ot_calibration *c, const probe *p, runner *runner
 }
 
 /* Devices' kernels have no Winograd. */
-static bool is_measured(const ot_calibration *c, const probe *p) { return !c->dev || p->shape != WINOGRAD; }
+static bool is_measured(const ot_calibration *c, const probe *p)
+{
+    return !c->dev || p->shape != WINOGRAD;
+}
 
 static void set_rates(ot_calibration *c, const double *best)
 {
@@ -305,13 +331,15 @@ static ot_status measure_classes(ot_calibration *c, runner *runners, ot_diag *d)
         for (size_t k = 0; k < N_PROBES; k++) {
             double rate = 0;
             if (!is_measured(c, &PROBES[k])) continue;
-            ot_progress_at(c->progress, "rates", ((double)round * N_PROBES + (double)k) / (ROUNDS * N_PROBES));
+            ot_progress_at(c->progress, "rates",
+                           ((double)round * N_PROBES + (double)k) / (ROUNDS * N_PROBES));
             OT_TRY(measure_probe(c, &PROBES[k], runners, &rate, d));
             best[k] = fmax(best[k], rate);
         }
     for (size_t k = 0; c->log && k < N_PROBES; k++)
         if (is_measured(c, &PROBES[k]))
-            fprintf(c->log, "onnx-tile: %-22s %4lld  %.3g /s\n", PROBES[k].op, (long long)PROBES[k].size, best[k]);
+            fprintf(c->log, "onnx-tile: %-22s %4lld  %.3g /s\n", PROBES[k].op,
+                    (long long)PROBES[k].size, best[k]);
     set_rates(c, best);
     return OT_OK;
 }
@@ -325,19 +353,23 @@ ot_status ot_measure_rates(ot_calibration *c, ot_diag *d)
     return s;
 }
 
-ot_status ot_measure_graph(const ot_calibration *c, const char *graph, uint32_t threads, double *seconds, ot_diag *d)
+ot_status ot_measure_graph(const ot_calibration *c, const char *graph, uint32_t threads,
+                           double *seconds, ot_diag *d)
 {
     runner r;
-    const runner like = {.text = graph, .threads = threads, .dev = c->dev, .seconds = PROBE_SECONDS};
+    const runner like = {
+        .text = graph, .threads = threads, .dev = c->dev, .seconds = PROBE_SECONDS};
     OT_TRY(run_team(like, 1, &r, d));
     *seconds = r.best;
     return OT_OK;
 }
 
-ot_status ot_measure_kernels(const ot_calibration *c, const char *graph, double *seconds, ot_diag *d)
+ot_status ot_measure_kernels(const ot_calibration *c, const char *graph, double *seconds,
+                             ot_diag *d)
 {
     runner r;
-    const runner like = {.text = graph, .threads = 1, .dev = c->dev, .kernels = true, .seconds = PROBE_SECONDS};
+    const runner like = {
+        .text = graph, .threads = 1, .dev = c->dev, .kernels = true, .seconds = PROBE_SECONDS};
     OT_TRY(run_team(like, 1, &r, d));
     *seconds = r.best;
     return OT_OK;

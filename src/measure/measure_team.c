@@ -4,7 +4,9 @@
  *   thread 1   prepare --------.    |---- measure        nobody measures while another prepares
  *   thread 2   prepare -.           '---- measure
  *
- * A thread that cannot be started must not keep the others waiting: the gate is opened for good then.
+ * A thread that cannot be started must not keep the others waiting: the gate is opened for good
+ * then.
+ *
  */
 #include "measure_team.h"
 
@@ -31,14 +33,17 @@ static void *start(void *of)
     return NULL;
 }
 
-bool ot_team_run(uint32_t n, void (*work)(void *member, ot_gate *g), void *members, size_t member_size)
+bool ot_team_run(uint32_t n, void (*work)(void *member, ot_gate *g), void *members,
+                 size_t member_size)
 {
     ot_gate gate = {.n = n};
     member *team = calloc(n, sizeof *team);
     uint32_t started = 1;
     if (!team) return false;
-    for (uint32_t k = 0; k < n; k++) team[k] = (member){.work = work, .of = (char *)members + k * member_size, .gate = &gate};
-    while (started < n && pthread_create(&team[started].thread, NULL, start, &team[started]) == 0) started++;
+    for (uint32_t k = 0; k < n; k++)
+        team[k] = (member){.work = work, .of = (char *)members + k * member_size, .gate = &gate};
+    while (started < n && pthread_create(&team[started].thread, NULL, start, &team[started]) == 0)
+        started++;
     if (started < n) atomic_fetch_add(&gate.arrived, n);
     start(&team[0]);
     for (uint32_t k = 1; k < started; k++) pthread_join(team[k].thread, NULL);

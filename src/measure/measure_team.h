@@ -1,4 +1,5 @@
-/* Threads that do the same thing at the same time, each on its own data (private to the measuring files). */
+/* Threads that do the same thing at the same time, each on its own data (private to the
+ * measuring files). */
 #ifndef OT_ENGINE_MEASURE_TEAM_H
 #define OT_ENGINE_MEASURE_TEAM_H
 
@@ -14,9 +15,10 @@ typedef struct ot_gate {
 
 void ot_gate_pass(ot_gate *g);
 
-/* work(member k of `members`, gate) in n threads, member 0 in the caller's; each passes the gate once when it is ready. They
- * have no pool: kernels that they call are on their own. false: not all could be started, and
- * what was measured means nothing. */
-bool ot_team_run(uint32_t n, void (*work)(void *member, ot_gate *g), void *members, size_t member_size) OT_MUST_USE;
+/* work(member k of `members`, gate) in n threads, member 0 in the caller's; each passes the gate
+ * once when it is ready. They have no pool: kernels that they call are on their own. false: not
+ * all could be started, and what was measured means nothing. */
+bool ot_team_run(uint32_t n, void (*work)(void *member, ot_gate *g), void *members,
+                 size_t member_size) OT_MUST_USE;
 
 #endif

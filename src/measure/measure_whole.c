@@ -1,11 +1,16 @@
 /* Whole networks against their prediction: what single operators do not show.
  *
  *   rates of single operators --> plan of a small network --> time predicted
- *                                 the network, run        --> time measured      rates = rates x predicted / measured
+ *                                 the network, run        --> time measured  rates = rates x
+ *                                                                            predicted / measured
  *
- * Alone, an operator runs at its best: its operands lie in one layout, its shape suits it. In a network layouts change, maps are
- * narrow and operators come in all shapes. The networks here are what convolutional networks are made of (a stem and
- * dense blocks, inverted residual blocks, residual bottlenecks); the geometric mean of their errors corrects all rates.
+ * Alone, an operator runs at its best: its operands lie in one layout, its shape suits it. In a
+ * network layouts change, maps are narrow and operators come in all shapes. The networks here
+ * are what convolutional networks are made of (a stem and dense blocks, inverted residual
+ * blocks, residual bottlenecks); the geometric mean of their errors corrects all rates.
+ *
+ *
+ *
  */
 #include "calibrate.h"
 #include "select/search/plan_search.h"
@@ -23,9 +28,11 @@ typedef struct network {
 static int conv(network *n, int from, int in, int out, int kernel, int stride, int group, bool relu)
 {
     int to = ++n->value, w = ++n->weight, pad = kernel / 2;
-    fprintf(n->f, "init %%w%d : float32[%d,%d,%d,%d] = random %d * 0.05\n", w, out, in / group, kernel, kernel, w);
-    fprintf(n->f, "%%v%d = Conv(%%v%d, %%w%d) {pads=[%d, %d, %d, %d], strides=[%d, %d], group=%d}\n", to, from, w, pad, pad, pad,
-            pad, stride, stride, group);
+    fprintf(n->f, "init %%w%d : float32[%d,%d,%d,%d] = random %d * 0.05\n", w, out, in / group,
+            kernel, kernel, w);
+    fprintf(n->f,
+            "%%v%d = Conv(%%v%d, %%w%d) {pads=[%d, %d, %d, %d], strides=[%d, %d], group=%d}\n", to,
+            from, w, pad, pad, pad, pad, stride, stride, group);
     if (!relu) return to;
     fprintf(n->f, "%%v%d = Relu(%%v%d)\n", to + 1, to);
     return ++n->value;
@@ -37,14 +44,18 @@ static int add(network *n, int a, int b)
     return ++n->value;
 }
 
-static void begin(network *n, int channels, int side) { fprintf(n->f, "input %%v0 : float32[1,%d,%d,%d]\n", channels, side, side); }
+static void begin(network *n, int channels, int side)
+{
+    fprintf(n->f, "input %%v0 : float32[1,%d,%d,%d]\n", channels, side, side);
+}
 
 static void dense_blocks(network *n)
 {
     begin(n, 3, 384);
     int v = conv(n, 0, 3, 24, 3, 1, 1, true);
     v = conv(n, v, 24, 24, 3, 1, 1, true);
-    fprintf(n->f, "%%v%d = MaxPool(%%v%d) {kernel_shape=[2, 2], strides=[2, 2]}\n", n->value + 1, v);
+    fprintf(n->f, "%%v%d = MaxPool(%%v%d) {kernel_shape=[2, 2], strides=[2, 2]}\n", n->value + 1,
+            v);
     v = conv(n, ++n->value, 24, 48, 3, 1, 1, true);
     v = conv(n, v, 48, 48, 3, 1, 1, true);
     (void)conv(n, v, 48, 12, 3, 1, 1, false);
@@ -110,7 +121,9 @@ static ot_status error_of(ot_calibration *c, void (*write)(network *), double *e
     free(text);
     if (s != OT_OK) return s;
     *error = predicted > 0 && measured > 0 ? measured / predicted : 1;
-    if (c->log) fprintf(c->log, "onnx-tile: network  predicted %.3g ms, measured %.3g ms\n", predicted * 1e3, measured * 1e3);
+    if (c->log)
+        fprintf(c->log, "onnx-tile: network  predicted %.3g ms, measured %.3g ms\n",
+                predicted * 1e3, measured * 1e3);
     return OT_OK;
 }
 

@@ -124,7 +124,8 @@ static bool shapes_known(const ot_graph *g, const ot_node *n)
     return true;
 }
 
-static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_why *why)
+static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index,
+                                 uint32_t axis, ot_why *why)
 {
     if (n->op == OT_OP_OPAQUE) {
         *why = OT_WHY_UNKNOWN_TO_TOOL;
@@ -151,8 +152,8 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
     return ops;
 }
 
-bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                    ot_why *why)
+bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                    int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     ot_why local;
     if (!why) why = &local;
@@ -167,15 +168,18 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
     return ot_acc_refuse(why, OT_WHY_NO_INPUT_VARIES);
 }
 
-bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      ot_op_tile *t, ot_why *why)
 {
     ot_why local;
     if (!why) why = &local;
     *why = OT_WHY_NO_WINDOW;
-    const ot_access_ops *ops = ot_access_table(ot_op_access(n->op)); /* ot_access_axis went through the gates */
+    /* ot_access_axis went through the gates */
+    const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
     if (!ops) return false;
     int64_t extent = ot_acc_out(g, n, out_index)->dims[axis];
-    if (t->need.lo < 0 || t->need.lo >= t->need.hi || t->need.hi > extent) return ot_acc_refuse(why, OT_WHY_WINDOW_OUTSIDE);
+    if (t->need.lo < 0 || t->need.lo >= t->need.hi || t->need.hi > extent)
+        return ot_acc_refuse(why, OT_WHY_WINDOW_OUTSIDE);
     t->made = t->need;
     t->pad_lo = t->pad_hi = t->extra = 0;
     if (!ops->window(g, n, out_index, axis, t, why)) return false;

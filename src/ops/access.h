@@ -27,18 +27,21 @@
 #include "ops.h"
 
 typedef struct ot_access_ops {
-    bool (*axis)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                 ot_why *why);
-    bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why);
-    ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                       ot_adapted *out);
+    bool (*axis)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                 int8_t *in_axis, int8_t *out_axis, ot_why *why);
+    bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                   ot_op_tile *t, ot_why *why);
+    ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                       uint32_t n_axes, ot_arena *arena, ot_adapted *out);
 } ot_access_ops;
 
 /* One table per access kind; the file that defines it has its name (access_conv.c ...). */
-extern const ot_access_ops ot_access_pointwise, ot_access_conv, ot_access_convt, ot_access_pool, ot_access_globalpool,
-    ot_access_norm, ot_access_softmax, ot_access_reduce, ot_access_matmul, ot_access_gemm, ot_access_quant, ot_access_transpose,
-    ot_access_reshape, ot_access_expand, ot_access_concat, ot_access_split, ot_access_slice, ot_access_pad, ot_access_resize,
-    ot_access_block, ot_access_gather, ot_access_rows, ot_access_tile, ot_access_cumsum, ot_access_einsum, ot_access_attention;
+extern const ot_access_ops ot_access_pointwise, ot_access_conv, ot_access_convt, ot_access_pool,
+    ot_access_globalpool, ot_access_norm, ot_access_softmax, ot_access_reduce, ot_access_matmul,
+    ot_access_gemm, ot_access_quant, ot_access_transpose, ot_access_reshape, ot_access_expand,
+    ot_access_concat, ot_access_split, ot_access_slice, ot_access_pad, ot_access_resize,
+    ot_access_block, ot_access_gather, ot_access_rows, ot_access_tile, ot_access_cumsum,
+    ot_access_einsum, ot_access_attention;
 
 /* The table of a kind, or NULL for kinds that are never sliced. */
 const ot_access_ops *ot_access_table(ot_access_kind kind);
@@ -61,23 +64,27 @@ int32_t ot_acc_norm_axis(int64_t axis, int32_t rank);
 /* The cut of output axis `axis` among axes[], or NULL. */
 const ot_op_tile *ot_acc_cut(const ot_tile_axis *axes, uint32_t n_axes, uint32_t axis);
 
-/* What ConvTranspose crops at the end of `axis` (>= 2), and its output_padding; what a Pad adds behind `axis`. Of nodes that can be cut
- * there. */
-void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop, int64_t *padding);
+/* What ConvTranspose crops at the end of `axis` (>= 2), and its output_padding; what a Pad adds
+ * behind `axis`. Of nodes that can be cut there. */
+void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop,
+                  int64_t *padding);
 int64_t ot_pad_end(const ot_graph *g, const ot_node *n, uint32_t axis);
-/* Rows that a Slice cuts off at the end of `axis`, 0 where it does not slice that. any_extent: false where they, or the first row, depend on the
- * extent. *crop is set in any case. */
-bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_extent, int64_t *crop);
+/* Rows that a Slice cuts off at the end of `axis`, 0 where it does not slice that. any_extent:
+ * false where they, or the first row, depend on the extent. *crop is set in any case. */
+bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_extent,
+                  int64_t *crop);
 
 /* The pool reads a Pad that ONNX Runtime may merge into it with other results (access_pad.c). */
 bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);
 
 /* Replace or append one attribute of the adapted node. */
-ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v, size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v,
+                            size_t n) OT_MUST_USE;
 /* Leave an attribute out (no effect when absent). */
 ot_status ot_adapt_drop_attr(ot_arena *arena, ot_adapted *out, const char *name) OT_MUST_USE;
 /* Replace operand `input` by a 1-D constant of n elements, or omit it. */
-ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v,
+                           size_t n) OT_MUST_USE;
 ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input) OT_MUST_USE;
 
 #endif

@@ -18,8 +18,8 @@ static int64_t block_of(const ot_graph *g, const ot_node *n)
     return b;
 }
 
-static bool block_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       ot_why *why)
+static bool block_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
@@ -29,7 +29,8 @@ static bool block_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool block_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool block_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     int64_t b = block_of(g, n);

@@ -18,7 +18,8 @@ static uint32_t weights_of(const ot_node *n) { return ot_op_row_of(n->op)->weigh
 
 static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *why)
 {
-    if (!ot_spatial_read(g, n, weights_of(n), sp, why) || !ot_spatial_read_pads(n, sp, why)) return false;
+    if (!ot_spatial_read(g, n, weights_of(n), sp, why) || !ot_spatial_read_pads(n, sp, why))
+        return false;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
         if (a->out != ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s) + 1)
@@ -27,20 +28,22 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *wh
     return true;
 }
 
-static bool conv_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      ot_why *why)
+static bool conv_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     ot_spatial sp;
     if (axis == 1) return ot_acc_refuse(why, OT_WHY_CONV_CHANNELS);
-    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, OT_WHY_BATCH_DIFFERS);
+    if (axis == 0 && !ot_spatial_same_extent(g, n, 0))
+        return ot_acc_refuse(why, OT_WHY_BATCH_DIFFERS);
     if (axis >= 2 && !read(g, n, &sp, why)) return false;
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     ot_spatial sp;
@@ -49,8 +52,8 @@ static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return read(g, n, &sp, why) && ot_spatial_window(&sp.ax[axis - 2], t, why);
 }
 
-static ot_status conv_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                            ot_adapted *out)
+static ot_status conv_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     ot_spatial sp;

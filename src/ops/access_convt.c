@@ -23,13 +23,14 @@ typedef struct convt {
     int64_t op[OT_SPATIAL_MAX];
 } convt;
 
-/* Crops given through output_shape or auto_pad: total = natural extent - wanted extent, shared by
- * both ends. A few rows more than the kernel paints are nothing but bias at the end, as output_padding
- * is: the runtimes take a negative total for 0. */
+/* Crops given through output_shape or auto_pad: total = natural extent - wanted extent, shared
+ * by both ends. A few rows more than the kernel paints are nothing but bias at the end, as
+ * output_padding is: the runtimes take a negative total for 0. */
 static bool resolve_total(const ot_node *n, ot_spatial_axis *a, int64_t *op, ot_why *why)
 {
     int64_t total = (a->in - 1) * a->s + *op + ot_spatial_dk(a) - a->out;
-    if (total < 0 && *op - total >= ot_max(a->s, a->d)) return ot_acc_refuse(why, OT_WHY_CONVT_SHAPE);
+    if (total < 0 && *op - total >= ot_max(a->s, a->d))
+        return ot_acc_refuse(why, OT_WHY_CONVT_SHAPE);
     if (total < 0) {
         *op -= total;
         total = 0;
@@ -53,7 +54,8 @@ static bool read(const ot_graph *g, const ot_node *n, convt *c, ot_why *why)
     for (uint32_t i = 0; i < c->sp.n; i++) {
         ot_spatial_axis *a = &c->sp.ax[i];
         c->op[i] = n_op ? op[i] : 0;
-        if (c->op[i] < 0 || c->op[i] >= ot_max(a->s, a->d)) return ot_acc_refuse(why, OT_WHY_CONVT_PADDING_RANGE);
+        if (c->op[i] < 0 || c->op[i] >= ot_max(a->s, a->d))
+            return ot_acc_refuse(why, OT_WHY_CONVT_PADDING_RANGE);
         if ((n_shape != 0 || same) && !resolve_total(n, a, &c->op[i], why)) return false;
         if (a->out != (a->in - 1) * a->s + c->op[i] + ot_spatial_dk(a) - a->pb - a->pe)
             return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
@@ -61,21 +63,24 @@ static bool read(const ot_graph *g, const ot_node *n, convt *c, ot_why *why)
     return true;
 }
 
-static bool convt_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       ot_why *why)
+static bool convt_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     convt c;
     if (axis == 1) return ot_acc_refuse(why, OT_WHY_CONV_CHANNELS);
-    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, OT_WHY_BATCH_DIFFERS);
+    if (axis == 0 && !ot_spatial_same_extent(g, n, 0))
+        return ot_acc_refuse(why, OT_WHY_BATCH_DIFFERS);
     if (axis >= 2 && !read(g, n, &c, why)) return false;
-    if (axis >= 2 && ot_spatial_dk(&c.sp.ax[axis - 2]) < c.sp.ax[axis - 2].s) return ot_acc_refuse(why, OT_WHY_CONVT_GAPS);
+    if (axis >= 2 && ot_spatial_dk(&c.sp.ax[axis - 2]) < c.sp.ax[axis - 2].s)
+        return ot_acc_refuse(why, OT_WHY_CONVT_GAPS);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     convt c;
@@ -100,7 +105,8 @@ static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop, int64_t *padding)
+void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop,
+                  int64_t *padding)
 {
     convt c;
     ot_why why = OT_WHY_NONE;
@@ -110,13 +116,14 @@ void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *c
     *padding = c.op[axis - 2];
 }
 
-static ot_status convt_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                             ot_adapted *out)
+static ot_status convt_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                             uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     convt c;
     if (!ot_spatial_is_cut(axes, n_axes)) return OT_OK;
-    if (!read(g, n, &c, &why)) OT_BUG("a tile was made of a transposed convolution that refuses to be cut");
+    if (!read(g, n, &c, &why))
+        OT_BUG("a tile was made of a transposed convolution that refuses to be cut");
     int64_t op[OT_SPATIAL_MAX], any = 0;
     for (uint32_t i = 0; i < c.sp.n; i++) {
         const ot_op_tile *t = ot_acc_cut(axes, n_axes, 2 + i);

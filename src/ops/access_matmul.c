@@ -1,13 +1,15 @@
-/* Slice relation of matrix products, Einsum and Attention: rows follow the left operand, columns the
- * right one, batch axes both; the contracted axis is needed whole.
+/* Slice relation of matrix products, Einsum and Attention: rows follow the left operand, columns
+ * the right one, batch axes both; the contracted axis is needed whole.
  *
  *   A [b.., M, K] x B [b.., K, N] -> Y [b.., M, N]
  *       rows:    Y[.., m0:m1, :]  needs A[.., m0:m1, :]  and B whole
  *       columns: Y[.., :, n0:n1]  needs A whole          and B[.., :, n0:n1]
  *       batch:   both, unless one repeats itself there (extent 1 or axis absent)
  *
- * A 1-D operand lacks its row (or column) axis, and so does Y. Quantisation parameters given per row or
- * per column are cut with them. No attribute depends on an extent: the node of a tile is a plain clone.
+ * A 1-D operand lacks its row (or column) axis, and so does Y. Quantisation parameters given per
+ * row or per column are cut with them. No attribute depends on an extent: the node of a tile is
+ * a plain clone.
+ *
  */
 #include "access_same.h"
 
@@ -19,12 +21,14 @@ typedef struct mm_shape {
     int32_t row, col; /* axes of out, or -1 when the operand is 1-D */
 } mm_shape;
 
-static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_shape *s, ot_why *why)
+static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_shape *s,
+                    ot_why *why)
 {
     s->a = ot_acc_in(g, n, 0);
     s->b = ot_acc_in(g, n, ot_op_row_of(n->op)->weights);
     s->out = ot_acc_out(g, n, out_index);
-    if (!s->a || !s->b || s->a->rank < 1 || s->b->rank < 1) return ot_acc_refuse(why, OT_WHY_MATMUL_OPERAND);
+    if (!s->a || !s->b || s->a->rank < 1 || s->b->rank < 1)
+        return ot_acc_refuse(why, OT_WHY_MATMUL_OPERAND);
     bool has_row = s->a->rank > 1, has_col = s->b->rank > 1;
     s->n_batch = s->out->rank - has_row - has_col;
     s->row = has_row ? s->n_batch : -1;
@@ -41,8 +45,8 @@ static int32_t mm_batch(const ot_value *v, const mm_shape *s, uint32_t axis)
     return ot_acc_broadcast(v, s->out, s->n_batch - own, axis);
 }
 
-/* Axis of a scale or zero point: one number is used whole; [E] lies along out axis `along`; otherwise it has the
- * rank of the matrix operand, with extent 1 on the contracted axis. */
+/* Axis of a scale or zero point: one number is used whole; [E] lies along out axis `along`;
+ * otherwise it has the rank of the matrix operand, with extent 1 on the contracted axis. */
 static int32_t mm_param(const ot_value *p, const mm_shape *s, int32_t along, uint32_t axis)
 {
     bool single = true;
@@ -74,8 +78,8 @@ static int32_t mm_role(const ot_node *n, uint32_t k, const mm_shape *s)
     }
 }
 
-static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     mm_shape s = {0};
     (void)out_axis;
@@ -101,7 +105,8 @@ static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ot_acc_refuse(why, OT_WHY_MATMUL_NO_OPERAND);
 }
 
-static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(matmul_axis, g, n, out_index, axis, t, why);
 }
@@ -110,26 +115,31 @@ const ot_access_ops ot_access_matmul = {matmul_axis, matmul_window, NULL};
 
 /* ---- Gemm: Y = alpha * A' * B' + beta * C ---- */
 
-static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      ot_why *why)
+static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *a = ot_acc_in(g, n, 0), *b = ot_acc_in(g, n, 1), *c = ot_acc_in(g, n, 2);
     const ot_value *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2) return ot_acc_refuse(why, OT_WHY_GEMM_NO_MATRIX);
+    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2)
+        return ot_acc_refuse(why, OT_WHY_GEMM_NO_MATRIX);
     if (axis == 0) {
         int32_t ax = ot_attr_int(n, "transA", 0) != 0 ? 1 : 0;
-        if (!ot_acc_set(in_axis, 0, a->dims[ax] == out->dims[0] ? ax : OT_AX_BAD, why)) return false;
+        if (!ot_acc_set(in_axis, 0, a->dims[ax] == out->dims[0] ? ax : OT_AX_BAD, why))
+            return false;
     } else {
         int32_t ax = ot_attr_int(n, "transB", 0) != 0 ? 0 : 1;
-        if (!ot_acc_set(in_axis, 1, b->dims[ax] == out->dims[1] ? ax : OT_AX_BAD, why)) return false;
+        if (!ot_acc_set(in_axis, 1, b->dims[ax] == out->dims[1] ? ax : OT_AX_BAD, why))
+            return false;
     }
     if (!c) return true;
-    return ot_acc_set(in_axis, 2, c->rank > 2 ? OT_AX_BAD : ot_acc_broadcast_last(c, out, axis), why);
+    return ot_acc_set(in_axis, 2, c->rank > 2 ? OT_AX_BAD : ot_acc_broadcast_last(c, out, axis),
+                      why);
 }
 
-static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(gemm_axis, g, n, out_index, axis, t, why);
 }
@@ -146,7 +156,10 @@ typedef struct es_term {
 
 static bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-static const char *find_label(const es_term *t, char c) { return t->n ? memchr(t->label, c, t->n) : NULL; }
+static const char *find_label(const es_term *t, char c)
+{
+    return t->n ? memchr(t->label, c, t->n) : NULL;
+}
 
 /* No "->": the labels that occur once, in the order of the alphabet. */
 static bool implicit_output(const es_term *in, uint32_t n_in, es_term *out)
@@ -184,12 +197,13 @@ static bool parse_equation(const char *eq, uint32_t n_in, es_term *in, es_term *
             return ot_acc_refuse(why, OT_WHY_EINSUM_MALFORMED);
         }
     }
-    if (k + 1 != n_in || (!arrow && !implicit_output(in, n_in, out))) return ot_acc_refuse(why, OT_WHY_EINSUM_OPERANDS);
+    if (k + 1 != n_in || (!arrow && !implicit_output(in, n_in, out)))
+        return ot_acc_refuse(why, OT_WHY_EINSUM_OPERANDS);
     return true;
 }
 
-static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     const char *eq = ot_attr_str(n, "equation", NULL);
@@ -215,7 +229,8 @@ static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return any ? true : ot_acc_refuse(why, OT_WHY_EINSUM_NO_OPERAND);
 }
 
-static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(einsum_axis, g, n, out_index, axis, t, why);
 }
@@ -227,8 +242,10 @@ const ot_access_ops ot_access_einsum = {einsum_axis, einsum_window, NULL};
  *   4-D: Q [B,h,q,d]  K [B,k,kv,d]  V [B,k,kv,v]  -> Y [B,h,q,v]      mask broadcasts to [B,h,q,kv]
  *   3-D: Q [B,q,h*d]  K [B,kv,k*d]  V [B,kv,k*v]  -> Y [B,q,h*v]
  *
- * Free: the batch, the rows of Q (when not causal: the causal offset depends on the row number), and in
- * 4-D the heads when Q and K have as many (each then attends alone). Row m of Y needs all keys and values.
+ * Free: the batch, the rows of Q (when not causal: the causal offset depends on the row number),
+ * and in 4-D the heads when Q and K have as many (each then attends alone). Row m of Y needs all
+ * keys and values.
+ *
  */
 enum { ATT_Q, ATT_K, ATT_V, ATT_MASK, ATT_PAST_K, ATT_PAST_V, ATT_NONPAD };
 
@@ -241,8 +258,8 @@ static att_axis att_classify(int32_t rank, uint32_t axis)
     return axis == (rank == 4 ? 2u : 1u) ? ATT_ROWS : ATT_OTHER;
 }
 
-/* The mask's axis under batch, heads or rows of [B,h,q,kv]. A leading axis of a 3-D mask is read as heads by
- * the standard, as batch by others: only extent 1 is safe. */
+/* The mask's axis under batch, heads or rows of [B,h,q,kv]. A leading axis of a 3-D mask is read
+ * as heads by the standard, as batch by others: only extent 1 is safe. */
 static int32_t att_mask(const ot_value *m, att_axis what, int64_t extent)
 {
     if (m->rank < 2 || m->rank > 4) return OT_AX_BAD;
@@ -260,14 +277,15 @@ static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out,
         if (!v || v->rank != out->rank) return ot_acc_refuse(why, OT_WHY_ATTENTION_OPERAND);
     }
     if (out->rank != 3 && out->rank != 4) return ot_acc_refuse(why, OT_WHY_ATTENTION_RANK);
-    if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V)) return ot_acc_refuse(why, OT_WHY_ATTENTION_CACHE);
+    if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V))
+        return ot_acc_refuse(why, OT_WHY_ATTENTION_CACHE);
     for (uint32_t k = 1; k < n->n_out; k++)
         if (ot_acc_out(g, n, k)) return ot_acc_refuse(why, OT_WHY_ATTENTION_OUTPUTS);
     return true;
 }
 
-static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
-                           int8_t *out_axis, ot_why *why)
+static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index), *mask = ot_acc_in(g, n, ATT_MASK);
     (void)out_axis;
@@ -275,22 +293,26 @@ static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     att_axis what = att_classify(out->rank, axis);
     int64_t extent = out->dims[axis];
     if (what == ATT_OTHER) return ot_acc_refuse(why, OT_WHY_ATTENTION_WIDTH);
-    if (what == ATT_ROWS && ot_attr_int(n, "is_causal", 0) != 0) return ot_acc_refuse(why, OT_WHY_ATTENTION_CAUSAL);
+    if (what == ATT_ROWS && ot_attr_int(n, "is_causal", 0) != 0)
+        return ot_acc_refuse(why, OT_WHY_ATTENTION_CAUSAL);
     for (uint32_t k = ATT_Q; k <= (what == ATT_ROWS ? ATT_Q : ATT_V); k++) {
         if (ot_acc_in(g, n, k)->dims[axis] != extent)
-            return ot_acc_refuse(why, what == ATT_HEADS ? OT_WHY_ATTENTION_GROUPS : OT_WHY_ATTENTION_DISAGREE);
+            return ot_acc_refuse(why, what == ATT_HEADS ? OT_WHY_ATTENTION_GROUPS
+                                                        : OT_WHY_ATTENTION_DISAGREE);
         in_axis[k] = (int8_t)axis;
     }
     if (mask && !ot_acc_set(in_axis, ATT_MASK, att_mask(mask, what, extent), why)) return false;
     const ot_value *nonpad = ot_acc_in(g, n, ATT_NONPAD);
     if (nonpad && what == ATT_BATCH) {
-        if (nonpad->rank != 1 || nonpad->dims[0] != extent) return ot_acc_refuse(why, OT_WHY_ATTENTION_LENGTHS);
+        if (nonpad->rank != 1 || nonpad->dims[0] != extent)
+            return ot_acc_refuse(why, OT_WHY_ATTENTION_LENGTHS);
         in_axis[ATT_NONPAD] = 0;
     }
     return true;
 }
 
-static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                             ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(attention_axis, g, n, out_index, axis, t, why);
 }

@@ -21,8 +21,10 @@ typedef struct pad_info {
     pad_mode mode;
     uint32_t rank;
     int64_t pb[OT_RANK_MAX], pe[OT_RANK_MAX], in[OT_RANK_MAX]; /* [rank] */
-    uint32_t n_listed;                                         /* axes that the pads vector speaks of */
-    uint32_t listed[OT_RANK_MAX];                              /* [n_listed] in the vector's order */
+    /* axes that the pads vector speaks of */
+    uint32_t n_listed;
+    /* [n_listed] in the vector's order */
+    uint32_t listed[OT_RANK_MAX];
 } pad_info;
 
 static bool read_mode(const ot_node *n, pad_mode *mode)
@@ -64,7 +66,8 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, ot_why *why)
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     int64_t vec[2 * OT_RANK_MAX] = {0};
     *p = (pad_info){0};
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_PAD_RANK);
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
+        return ot_acc_refuse(why, OT_WHY_PAD_RANK);
     if (n->version < 2) return ot_acc_refuse(why, OT_WHY_PAD_VERSION);
     if (!read_mode(n, &p->mode)) return ot_acc_refuse(why, OT_WHY_PAD_MODE);
     p->rank = (uint32_t)x->rank;
@@ -85,18 +88,21 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, ot_why *why)
     }
     for (uint32_t d = 0; d < p->rank; d++) {
         p->in[d] = x->dims[d];
-        bool sane = p->pb[d] > -PAD_LIMIT && p->pb[d] < PAD_LIMIT && p->pe[d] > -PAD_LIMIT && p->pe[d] < PAD_LIMIT &&
-                    x->dims[d] < PAD_LIMIT;
-        if (!sane || y->dims[d] != x->dims[d] + p->pb[d] + p->pe[d]) return ot_acc_refuse(why, OT_WHY_PAD_EXTENT);
+        bool sane = p->pb[d] > -PAD_LIMIT && p->pb[d] < PAD_LIMIT && p->pe[d] > -PAD_LIMIT &&
+                    p->pe[d] < PAD_LIMIT && x->dims[d] < PAD_LIMIT;
+        if (!sane || y->dims[d] != x->dims[d] + p->pb[d] + p->pe[d])
+            return ot_acc_refuse(why, OT_WHY_PAD_EXTENT);
     }
     return true;
 }
 
 /* ---- Pad before a pool ----
  *
- * ONNX Runtime merges Pad by zeros into the pool that follows, when that pool has explicit pads. For MaxPool this changes
- * results below zero (padding there is minus infinity), and pads that become as large as the kernel are refused on loading.
- * Whether it merges depends on what is next to what; so where it matters, both nodes stay as they are.
+ * ONNX Runtime merges Pad by zeros into the pool that follows, when that pool has explicit pads.
+ * For MaxPool this changes results below zero (padding there is minus infinity), and pads that
+ * become as large as the kernel are refused on loading. Whether it merges depends on what is
+ * next to what; so where it matters, both nodes stay as they are.
+ *
  */
 
 /* Nothing in v is below zero. */
@@ -133,10 +139,12 @@ static bool pads_stay_small(const ot_graph *g, const ot_node *pad, const ot_node
     ot_why why;
     pad_info p;
     ot_spatial sp;
-    if (!read(g, pad, &p, &why) || !ot_spatial_read(g, pool, OT_NONE, &sp, &why) || !ot_spatial_read_pads(pool, &sp, &why))
+    if (!read(g, pad, &p, &why) || !ot_spatial_read(g, pool, OT_NONE, &sp, &why) ||
+        !ot_spatial_read_pads(pool, &sp, &why))
         return false;
     for (uint32_t i = 0; i < sp.n; i++)
-        if (p.pb[2 + i] + sp.ax[i].pb >= sp.ax[i].k || p.pe[2 + i] + sp.ax[i].pe >= sp.ax[i].k) return false;
+        if (p.pb[2 + i] + sp.ax[i].pb >= sp.ax[i].k || p.pe[2 + i] + sp.ax[i].pe >= sp.ax[i].k)
+            return false;
     return true;
 }
 
@@ -145,7 +153,8 @@ bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool)
     const ot_value *x = ot_acc_in(g, pool, 0);
     const ot_node *pad = x && x->producer != OT_NONE ? &g->nodes[x->producer] : NULL;
     bool max = pool->op == OT_OP_MaxPool;
-    if (!max && (pool->op != OT_OP_AveragePool || ot_attr_int(pool, "count_include_pad", 0) == 0)) return false;
+    if (!max && (pool->op != OT_OP_AveragePool || ot_attr_int(pool, "count_include_pad", 0) == 0))
+        return false;
     if (!pad || pad->op != OT_OP_Pad || !pads_by_zeros(g, pad)) return false;
     return (max && !never_negative(g, pad->in[0])) || !pads_stay_small(g, pad, pool);
 }
@@ -158,8 +167,8 @@ static bool feeds_clash(const ot_graph *g, const ot_node *n)
     return false;
 }
 
-static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                     ot_why *why)
+static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                     int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
@@ -172,8 +181,10 @@ static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, ui
     if (pb != 0 || pe != 0) {
         if (p.mode == PAD_WRAP) return ot_acc_refuse(why, OT_WHY_PAD_WRAP);
         if (crops && p.mode != PAD_CONSTANT) return ot_acc_refuse(why, OT_WHY_PAD_NEGATIVE_BORDER);
-        if (p.mode == PAD_REFLECT && (pb >= e || pe >= e)) return ot_acc_refuse(why, OT_WHY_PAD_REFLECT);
-        if (e + ot_min(pb, 0) + ot_min(pe, 0) < 1) return ot_acc_refuse(why, OT_WHY_PAD_NOTHING_LEFT);
+        if (p.mode == PAD_REFLECT && (pb >= e || pe >= e))
+            return ot_acc_refuse(why, OT_WHY_PAD_REFLECT);
+        if (e + ot_min(pb, 0) + ot_min(pe, 0) < 1)
+            return ot_acc_refuse(why, OT_WHY_PAD_NOTHING_LEFT);
     }
     in_axis[0] = (int8_t)axis;
     return true;
@@ -191,7 +202,8 @@ static void reflect_window(int64_t e, int64_t pb, ot_op_tile *t)
     if (x1 <= e) t->made.hi = hi + pb;
 }
 
-static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     pad_info p;
@@ -216,8 +228,8 @@ int64_t ot_pad_end(const ot_graph *g, const ot_node *n, uint32_t axis)
     return read(g, n, &p, &why) ? p.pe[axis] : 0;
 }
 
-static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                           ot_adapted *out)
+static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                           uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     pad_info p;

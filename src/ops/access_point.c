@@ -1,16 +1,18 @@
 /* Slice relation of element-wise operators, normalisations and softmax.
  *
- * All three share one shape: an output axis that is no part of a reduction is cut, and every operand that
- * varies along it is cut in the same place. They differ in which axes are free:
+ * All three share one shape: an output axis that is no part of a reduction is cut, and every
+ * operand that varies along it is cut in the same place. They differ in which axes are free:
  *
- *   Add, Where, PRelu...     every axis; operands broadcast as in numpy (or by `axis`, before opset 7)
- *   BatchNormalization       every axis; scale, bias, mean, var follow the channel axis
- *   InstanceNormalization    batch and channel       GroupNormalization     batch
- *   LayerNorm, RMSNorm       axes before `axis`      LpNormalization        all but `axis`
- *   MeanVarianceNorm         axes not in `axes`      LRN                    all but the channel axis
- *   Softmax family           opset >= 13: all but `axis`; before: axes before `axis` (it flattens)
+ *   Add, Where, PRelu...    every axis; operands broadcast as in numpy (or by `axis`, before opset
+ *                           7)
+ *   BatchNormalization      every axis; scale, bias, mean, var follow the channel axis
+ *   InstanceNormalization   batch and channel       GroupNormalization     batch
+ *   LayerNorm, RMSNorm      axes before `axis`      LpNormalization        all but `axis`
+ *   MeanVarianceNorm        axes not in `axes`      LRN                    all but the channel axis
+ *   Softmax family          opset >= 13: all but `axis`; before: axes before `axis` (it flattens)
  *
  * No attribute of these operators depends on an extent, so the node of a tile is a plain clone.
+ *
  */
 #include "access_same.h"
 #include "quirks.h"
@@ -39,7 +41,8 @@ bool ot_acc_set(int8_t *in_axis, uint32_t k, int32_t ax, ot_why *why)
 
 bool ot_acc_regular(const ot_graph *g, const ot_node *n, ot_why *why)
 {
-    if (n->n_in > OT_ACC_ARITY || n->n_out > OT_ACC_ARITY) return ot_acc_refuse(why, OT_WHY_TOO_MANY_OPERANDS);
+    if (n->n_in > OT_ACC_ARITY || n->n_out > OT_ACC_ARITY)
+        return ot_acc_refuse(why, OT_WHY_TOO_MANY_OPERANDS);
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
         for (int32_t i = 0; v && i < v->rank; i++)
@@ -48,8 +51,8 @@ bool ot_acc_regular(const ot_graph *g, const ot_node *n, ot_why *why)
     return true;
 }
 
-bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
-                        ot_why *why)
+bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
+                        uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     int8_t in_axis[OT_ACC_ARITY], out_axis[OT_ACC_ARITY];
     if (!ot_acc_regular(g, n, why)) return false;
@@ -90,7 +93,8 @@ static bool is_parameter(const ot_node *n, uint32_t k)
 }
 
 /* Which axis of operand k follows the output's `axis`. */
-static int32_t point_follow(const ot_graph *g, const ot_node *n, uint32_t k, const ot_value *out, uint32_t axis)
+static int32_t point_follow(const ot_graph *g, const ot_node *n, uint32_t k, const ot_value *out,
+                            uint32_t axis)
 {
     const ot_value *in = ot_acc_in(g, n, k);
     if (!in || is_parameter(n, k)) return OT_AX_WHOLE;
@@ -109,16 +113,18 @@ static int32_t point_follow(const ot_graph *g, const ot_node *n, uint32_t k, con
     return ot_acc_broadcast_last(in, out, axis);
 }
 
-static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       ot_why *why)
+static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     if (n->op == OT_OP_Dropout && ot_acc_in(g, n, 2)) {
         int64_t training = 1;
-        if (ot_acc_ints(g, n, 2, &training, 1) != 1 || training != 0) return ot_acc_refuse(why, OT_WHY_DROPOUT_TRAINING);
+        if (ot_acc_ints(g, n, 2, &training, 1) != 1 || training != 0)
+            return ot_acc_refuse(why, OT_WHY_DROPOUT_TRAINING);
     }
     bool experimental = n->op == OT_OP_Affine || n->op == OT_OP_ImageScaler;
-    if (experimental && ot_quirk_concerns(OT_QUIRK_EXPERIMENTAL, OT_BY_ALL)) return ot_acc_refuse(why, OT_WHY_EXPERIMENTAL);
+    if (experimental && ot_quirk_concerns(OT_QUIRK_EXPERIMENTAL, OT_BY_ALL))
+        return ot_acc_refuse(why, OT_WHY_EXPERIMENTAL);
     if (n->op == OT_OP_ImageScaler && axis == 1) return ot_acc_refuse(why, OT_WHY_SCALER_CHANNELS);
     bool any = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -128,13 +134,15 @@ static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     if (!any) return ot_acc_refuse(why, OT_WHY_NO_OPERAND_VARIES);
     for (uint32_t k = 0; k < n->n_out; k++) {
         const ot_value *o = ot_acc_out(g, n, k); /* Dropout's mask has the shape of its data */
-        if (o && o->rank == out->rank && o->dims[axis] == out->dims[axis]) out_axis[k] = (int8_t)axis;
+        if (o && o->rank == out->rank && o->dims[axis] == out->dims[axis])
+            out_axis[k] = (int8_t)axis;
     }
     return true;
 }
 
 /* Sum, Max, Mean... take any number of operands: no buffer, operand by operand. */
-static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     (void)why;
@@ -172,28 +180,32 @@ static bool batch_norm_trains(const ot_graph *g, const ot_node *n)
     return n->version > 0 && n->version < 7 && ot_attr_int(n, "is_test", 0) == 0;
 }
 
-static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, ot_why *why)
+static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis,
+                            int8_t *in_axis, ot_why *why)
 {
     if (batch_norm_trains(g, n)) return ot_acc_refuse(why, OT_WHY_BATCH_NORM_TRAINING);
     if (ot_attr_int(n, "spatial", 1) == 0) return ot_acc_refuse(why, OT_WHY_BATCH_NORM_SPATIAL);
-    if (!per_channel(g, n, x->rank > 1 ? x->dims[1] : 1)) return ot_acc_refuse(why, OT_WHY_BATCH_NORM_STATISTICS);
+    if (!per_channel(g, n, x->rank > 1 ? x->dims[1] : 1))
+        return ot_acc_refuse(why, OT_WHY_BATCH_NORM_STATISTICS);
     in_axis[0] = (int8_t)axis;
     if (axis == 1) follow_channels(g, n, in_axis);
     return true;
 }
 
-static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, ot_why *why)
+static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x,
+                               uint32_t axis, int8_t *in_axis, ot_why *why)
 {
     if (axis > 1) return ot_acc_refuse(why, OT_WHY_INSTANCE_NORM);
-    if (x->rank < 2 || !per_channel(g, n, x->dims[1])) return ot_acc_refuse(why, OT_WHY_INSTANCE_NORM_SCALE);
+    if (x->rank < 2 || !per_channel(g, n, x->dims[1]))
+        return ot_acc_refuse(why, OT_WHY_INSTANCE_NORM_SCALE);
     in_axis[0] = (int8_t)axis;
     if (axis == 1) follow_channels(g, n, in_axis);
     return true;
 }
 
 /* LayerNormalization and RMSNormalization; Mean and InvStdDev keep the rank of X. */
-static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
-                            int8_t *out_axis, ot_why *why)
+static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis,
+                            int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     int32_t first = ot_acc_norm_axis(ot_attr_int(n, "axis", -1), x->rank);
     if (first < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
@@ -212,7 +224,8 @@ static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value 
     return true;
 }
 
-static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, ot_why *why)
+static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
+                     ot_why *why)
 {
     static const int64_t usual[] = {0, 2, 3};
     if (n->version < 9) return ot_acc_refuse(why, OT_WHY_MVN_OPSET);
@@ -223,13 +236,15 @@ static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t 
         n_axes = 3;
     }
     for (size_t i = 0; i < n_axes; i++)
-        if (ot_acc_norm_axis(axes[i], x->rank) == (int32_t)axis) return ot_acc_refuse(why, OT_WHY_MVN);
+        if (ot_acc_norm_axis(axes[i], x->rank) == (int32_t)axis)
+            return ot_acc_refuse(why, OT_WHY_MVN);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
 /* LRN (channel axis) and LpNormalization (`axis`): one operand, one axis needed whole. */
-static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t *in_axis, ot_why *why, ot_why reason)
+static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t *in_axis,
+                        ot_why *why, ot_why reason)
 {
     int32_t w = ot_acc_norm_axis(whole, x->rank);
     if (w < 0) return ot_acc_refuse(why, OT_WHY_NORM_AXIS_RANGE);
@@ -238,12 +253,13 @@ static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t 
     return true;
 }
 
-static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      ot_why *why)
+static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
+        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     switch (n->op) {
     case OT_OP_BatchNormalization: return batch_norm_axis(g, n, x, axis, in_axis, why);
     case OT_OP_InstanceNormalization: return instance_norm_axis(g, n, x, axis, in_axis, why);
@@ -253,14 +269,16 @@ static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
         if (axis != 0) return ot_acc_refuse(why, OT_WHY_GROUP_NORM);
         in_axis[0] = 0;
         return true;
-    case OT_OP_LpNormalization: return all_but_one(x, axis, ot_attr_int(n, "axis", -1), in_axis, why, OT_WHY_LP_NORM);
+    case OT_OP_LpNormalization:
+        return all_but_one(x, axis, ot_attr_int(n, "axis", -1), in_axis, why, OT_WHY_LP_NORM);
     case OT_OP_LRN: return all_but_one(x, axis, 1, in_axis, why, OT_WHY_LRN);
     case OT_OP_MeanVarianceNormalization: return mvn_axis(n, x, axis, in_axis, why);
     default: return false;
     }
 }
 
-static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(norm_axis, g, n, out_index, axis, t, why);
 }
@@ -269,13 +287,14 @@ const ot_access_ops ot_access_norm = {norm_axis, norm_window, NULL};
 
 /* ---- Softmax, LogSoftmax, Hardmax ---- */
 
-static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                         ot_why *why)
+static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
+        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     bool flattens = n->version < 13; /* coerces to 2-D: [dims before axis] x [axis and after] */
     int64_t attr = ot_attr_int(n, "axis", flattens ? 1 : -1);
     int32_t whole = ot_acc_norm_axis(attr, x->rank);
@@ -287,7 +306,8 @@ static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(softmax_axis, g, n, out_index, axis, t, why);
 }

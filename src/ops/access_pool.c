@@ -16,7 +16,10 @@
 #include "quirks.h"
 
 /* Does the last window stick out beyond the end padding? */
-static bool overflows(const ot_spatial_axis *a) { return (a->out - 1) * a->s + ot_spatial_dk(a) > a->in + a->pb + a->pe; }
+static bool overflows(const ot_spatial_axis *a)
+{
+    return (a->out - 1) * a->s + ot_spatial_dk(a) > a->in + a->pb + a->pe;
+}
 
 /* SAME padding of a dilated or very small kernel: runtimes disagree on it, so a resolved form would
  * change results. */
@@ -32,12 +35,16 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *wh
     bool ceil_mode = ot_attr_int(n, "ceil_mode", 0) != 0;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
-        if (ot_quirk_concerns(OT_QUIRK_SAME_POOL, OT_BY_ALL) && same_is_unclear(n, a)) return ot_acc_refuse(why, OT_WHY_POOL_SAME);
+        if (ot_quirk_concerns(OT_QUIRK_SAME_POOL, OT_BY_ALL) && same_is_unclear(n, a))
+            return ot_acc_refuse(why, OT_WHY_POOL_SAME);
         int64_t slack = a->in + a->pb + a->pe - ot_spatial_dk(a);
         int64_t down = ot_floor_div(slack, a->s) + 1, up = ot_ceil_div(slack, a->s) + 1;
-        if (a->out != down && !(ceil_mode && a->out == up)) return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
-        if ((a->out - 1) * a->s >= a->in + a->pb) return ot_acc_refuse(why, OT_WHY_POOL_LAST_WINDOW);
-        if (a->pb >= ot_spatial_dk(a) || a->pe >= ot_spatial_dk(a)) return ot_acc_refuse(why, OT_WHY_POOL_PADS);
+        if (a->out != down && !(ceil_mode && a->out == up))
+            return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
+        if ((a->out - 1) * a->s >= a->in + a->pb)
+            return ot_acc_refuse(why, OT_WHY_POOL_LAST_WINDOW);
+        if (a->pb >= ot_spatial_dk(a) || a->pe >= ot_spatial_dk(a))
+            return ot_acc_refuse(why, OT_WHY_POOL_PADS);
     }
     return true;
 }
@@ -47,7 +54,8 @@ bool ot_pool_is_odd(const ot_graph *g, const ot_node *n)
     ot_spatial sp;
     ot_why why;
     if (ot_op_access(n->op) != OT_ACC_POOL || ot_attr_int(n, "ceil_mode", 0) == 0) return false;
-    if (!ot_spatial_read(g, n, OT_NONE, &sp, &why) || !ot_spatial_read_pads(n, &sp, &why)) return false;
+    if (!ot_spatial_read(g, n, OT_NONE, &sp, &why) || !ot_spatial_read_pads(n, &sp, &why))
+        return false;
     for (uint32_t i = 0; i < sp.n; i++) {
         const ot_spatial_axis *a = &sp.ax[i];
         if (ot_ceil_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s) + 1 != a->out) return true;
@@ -63,21 +71,23 @@ static bool indices_used(const ot_graph *g, const ot_node *n)
     return v->is_output || !(g->props & OT_P_USES) || v->n_uses > 0;
 }
 
-static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      ot_why *why)
+static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_axis;
     ot_spatial sp;
     if (out_index != 0 || indices_used(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_INDICES);
     if (ot_quirk_concerns(OT_QUIRK_POOL_TAKES_PAD, OT_BY_ALL) && ot_acc_pad_clash(g, n))
         return ot_acc_refuse(why, OT_WHY_POOL_AFTER_PAD);
-    if (axis < 2 && !ot_spatial_same_extent(g, n, axis)) return ot_acc_refuse(why, OT_WHY_CHANNELS_DIFFER);
+    if (axis < 2 && !ot_spatial_same_extent(g, n, axis))
+        return ot_acc_refuse(why, OT_WHY_CHANNELS_DIFFER);
     if (axis >= 2 && !read(g, n, &sp, why)) return false;
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     ot_spatial sp;
@@ -89,7 +99,8 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     /* The sticking-out window alone would be a kernel larger than its padded input: make its
      * neighbour, too. */
     ot_win need = t->need;
-    t->need.lo = ot_max(0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
+    t->need.lo = ot_max(
+        0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
     bool ok = ot_spatial_window(a, t, why);
     t->need = need;
     t->pad_hi = a->pe;
@@ -97,8 +108,8 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ok;
 }
 
-static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                            ot_adapted *out)
+static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     ot_spatial sp;
@@ -106,7 +117,8 @@ static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_a
     if (!read(g, n, &sp, &why)) OT_BUG("a tile was made of a pool that refuses to be cut");
     OT_TRY(ot_spatial_set_pads(&sp, axes, n_axes, arena, out));
     if (ot_attr_int(n, "ceil_mode", 0) == 0) return OT_OK;
-    if (g->model->dynamic_dims) return OT_OK; /* where windows divide evenly it has no effect, and other axes may have any extent */
+    /* where windows divide evenly it has no effect, and other axes may have any extent */
+    if (g->model->dynamic_dims) return OT_OK;
     /* ceil_mode stays where some axis still has its sticking-out window, and goes elsewhere. */
     bool wanted = false;
     for (uint32_t i = 0; i < sp.n; i++) {
@@ -120,19 +132,21 @@ const ot_access_ops ot_access_pool = {pool_axis, pool_window, pool_adapt};
 
 /* ---- global pools: batch and channels only ---- */
 
-static bool global_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool global_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
-    if (!x || x->rank != y->rank || x->rank < 3) return ot_acc_refuse(why, OT_WHY_GLOBAL_POOL_NO_AXIS);
+    if (!x || x->rank != y->rank || x->rank < 3)
+        return ot_acc_refuse(why, OT_WHY_GLOBAL_POOL_NO_AXIS);
     if (axis >= 2) return ot_acc_refuse(why, OT_WHY_GLOBAL_POOL_EXTENT);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     (void)g;
     (void)n;

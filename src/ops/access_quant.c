@@ -1,8 +1,12 @@
 /* Slice relation of QuantizeLinear and DequantizeLinear.
  *
- *   per tensor   scale is one number                    every axis free, scale whole
- *   per axis     scale [E] along attribute `axis`       cutting that axis cuts scale and zero point too
- *   blocked      scale of the rank of x (block_size)    refused
+ *   per tensor  scale is one number                  every axis free, scale whole
+ *   per axis    scale [E] along attribute `axis`     cutting that axis cuts scale and zero point
+ *                                                    too
+ *   blocked     scale of the rank of x (block_size)  refused
+ *
+ *
+ *
  */
 #include "access_same.h"
 
@@ -14,26 +18,29 @@ static bool is_single(const ot_value *v)
     return true;
 }
 
-static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       ot_why *why)
+static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
+        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     if (ot_attr_int(n, "block_size", 0) != 0) return ot_acc_refuse(why, OT_WHY_QUANT_BLOCKS);
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 1; k < n->n_in; k++) {
         const ot_value *p = ot_acc_in(g, n, k);
         if (!p || (p->rank <= 1 && is_single(p))) continue;
         int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", 1), x->rank);
-        if (p->rank != 1 || along < 0 || p->dims[0] != x->dims[along]) return ot_acc_refuse(why, OT_WHY_QUANT_SCALE);
+        if (p->rank != 1 || along < 0 || p->dims[0] != x->dims[along])
+            return ot_acc_refuse(why, OT_WHY_QUANT_SCALE);
         if (along == (int32_t)axis) in_axis[k] = 0;
     }
     return true;
 }
 
-static bool quant_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool quant_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(quant_axis, g, n, out_index, axis, t, why);
 }

@@ -1,17 +1,21 @@
-/* Slice relation of reductions and cumulative sums: the axes that are summed over are needed whole, all
- * others are cut alike. With keepdims = 0 the output has lost the reduced axes, so the numbers shift:
+/* Slice relation of reductions and cumulative sums: the axes that are summed over are needed
+ * whole, all others are cut alike. With keepdims = 0 the output has lost the reduced axes, so
+ * the numbers shift:
  *
  *   x [N, C, H, W]   axes {1, 3}    keepdims 1: out [N,1,H,1]  out axis 2 -> x axis 2
  *                                   keepdims 0: out [N, H]     out axis 1 -> x axis 2
  *
- * ArgMax and ArgMin give positions along the reduced axis, which no cut moves. The axes come from an
- * attribute or (ReduceSum since opset 13, the others since 18) from operand 1, which must be constant.
+ * ArgMax and ArgMin give positions along the reduced axis, which no cut moves. The axes come
+ * from an attribute or (ReduceSum since opset 13, the others since 18) from operand 1, which
+ * must be constant.
+ *
  */
 #include "access_same.h"
 
 static bool is_arg(ot_op op) { return op == OT_OP_ArgMax || op == OT_OP_ArgMin; }
 
-bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, ot_why *why)
+bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced,
+                         ot_why *why)
 {
     int64_t from_input[OT_RANK_MAX];
     const int64_t *axes = NULL;
@@ -55,8 +59,8 @@ static int32_t input_axis(const bool *reduced, int32_t rank, bool keepdims, uint
     return -1;
 }
 
-static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     bool reduced[OT_RANK_MAX];
@@ -72,7 +76,8 @@ static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(reduce_axis, g, n, out_index, axis, t, why);
 }
@@ -81,14 +86,15 @@ const ot_access_ops ot_access_reduce = {reduce_axis, reduce_window, NULL};
 
 /* ---- CumSum ---- */
 
-static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     int64_t along;
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
+        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     if (ot_acc_ints(g, n, 1, &along, 1) != 1) return ot_acc_refuse(why, OT_WHY_CUMSUM_AXIS_RUNTIME);
     int32_t whole = ot_acc_norm_axis(along, x->rank);
     if (whole < 0) return ot_acc_refuse(why, OT_WHY_CUMSUM_AXIS_RANGE);
@@ -97,7 +103,8 @@ static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(cumsum_axis, g, n, out_index, axis, t, why);
 }

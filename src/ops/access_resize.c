@@ -43,9 +43,11 @@ static int find(const char *s, const char *const *names, int n)
 static bool read_modes(const ot_node *n, ot_resize *r, ot_why *why)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const maps[] = {"half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
-                                       "tf_half_pixel_for_nn", "align_corners",        "tf_crop_and_resize"};
-    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const maps[] = {
+        "half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
+        "tf_half_pixel_for_nn", "align_corners",        "tf_crop_and_resize"};
+    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                         "ceil"};
     r->legacy = n->op == OT_OP_Upsample || n->version < 11;
     int mode = find(ot_attr_str(n, "mode", "nearest"), modes, 3);
     int map = RS_ASYMMETRIC, round = RS_FLOOR;
@@ -90,7 +92,8 @@ bool ot_resize_read(const ot_graph *g, const ot_node *n, ot_resize *r, ot_why *w
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     *r = (ot_resize){0};
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_RESIZE_RANK);
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
+        return ot_acc_refuse(why, OT_WHY_RESIZE_RANK);
     if (!read_modes(n, r, why)) return false;
     if (!read_entries(n, x->rank, r)) return ot_acc_refuse(why, OT_WHY_RESIZE_AXES);
     int64_t count = -1;
@@ -105,7 +108,8 @@ bool ot_resize_read(const ot_graph *g, const ot_node *n, ot_resize *r, ot_why *w
         r->operand = r->legacy ? 1 : 2;
         r->by_sizes = !r->legacy && !present(g, n, 2) && present(g, n, 3);
         if (r->by_sizes) r->operand = 3;
-        count = r->by_sizes ? ot_acc_ints(g, n, 3, r->sizes, OT_RANK_MAX) : ot_acc_floats(g, n, r->operand, r->scales, OT_RANK_MAX);
+        count = r->by_sizes ? ot_acc_ints(g, n, 3, r->sizes, OT_RANK_MAX)
+                            : ot_acc_floats(g, n, r->operand, r->scales, OT_RANK_MAX);
     }
     if (count < 0) return ot_acc_refuse(why, OT_WHY_RESIZE_RUNTIME);
     if (count != r->n_entries) return ot_acc_refuse(why, OT_WHY_RESIZE_COUNT);
@@ -126,11 +130,17 @@ static bool rational(float scale, int64_t *p, int64_t *q)
 }
 
 /* Scale of one axis as p/q; the extents must agree with it. */
-static bool read_axis(const ot_graph *g, const ot_node *n, const ot_resize *r, uint32_t axis, rs_axis *a, ot_why *why)
+static bool read_axis(const ot_graph *g, const ot_node *n, const ot_resize *r, uint32_t axis,
+                      rs_axis *a, ot_why *why)
 {
-    *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis], .out = ot_acc_out(g, n, 0)->dims[axis], .p = 1, .q = 1, .scale = 1};
+    *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis],
+                   .out = ot_acc_out(g, n, 0)->dims[axis],
+                   .p = 1,
+                   .q = 1,
+                   .scale = 1};
     ot_why odd = OT_WHY_RESIZE_EXTENT;
-    if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24)) return ot_acc_refuse(why, OT_WHY_RESIZE_LENGTH);
+    if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24))
+        return ot_acc_refuse(why, OT_WHY_RESIZE_LENGTH);
     int8_t e = r->entry[axis];
     if (e >= 0 && r->by_sizes) {
         int64_t d = ot_gcd(a->in, a->out);
@@ -142,12 +152,14 @@ static bool read_axis(const ot_graph *g, const ot_node *n, const ot_resize *r, u
     } else if (e >= 0) {
         a->scale = r->scales[e];
         if (!rational(a->scale, &a->p, &a->q)) return ot_acc_refuse(why, OT_WHY_RESIZE_SCALE);
-        if ((int64_t)(a->scale * (float)a->in) != a->out || a->in * a->p / a->q != a->out) return ot_acc_refuse(why, odd);
+        if ((int64_t)(a->scale * (float)a->in) != a->out || a->in * a->p / a->q != a->out)
+            return ot_acc_refuse(why, odd);
     } else if (a->in != a->out) {
         return ot_acc_refuse(why, odd);
     }
     a->dyadic = power_of_two(a->p) && power_of_two(a->q);
-    bool shifted = r->map == RS_TF_HALF && !(r->round == RS_PREFER_FLOOR || r->round == RS_FLOOR) && e >= 0;
+    bool shifted = r->map == RS_TF_HALF && !(r->round == RS_PREFER_FLOOR || r->round == RS_FLOOR) &&
+                   e >= 0;
     a->identity = a->p == a->q && a->in == a->out && !shifted && r->map != RS_CROP;
     return true;
 }
@@ -193,7 +205,8 @@ int64_t ot_resize_round(rs_round round, float f, float slack)
     return 0;
 }
 
-/* As `nearest`, in single precision, as runtimes compute it; their sum for half_pixel_symmetric is a double where they allow for slack. */
+/* As `nearest`, in single precision, as runtimes compute it; their sum for half_pixel_symmetric
+ * is a double where they allow for slack. */
 static int64_t nearest_float(const ot_resize *r, const rs_axis *a, int64_t x, float slack)
 {
     float o = (float)x, f;
@@ -209,8 +222,8 @@ static int64_t nearest_float(const ot_resize *r, const rs_axis *a, int64_t x, fl
     return ot_resize_round(r->round, f, slack);
 }
 
-/* half_pixel_symmetric adds in / 2 * (1 - out / (in * scale)). Is that 0, as it is without rounding, for the whole and for every tile of
- * whole periods? */
+/* half_pixel_symmetric adds in / 2 * (1 - out / (in * scale)). Is that 0, as it is without
+ * rounding, for the whole and for every tile of whole periods? */
 static bool is_centred(const rs_axis *a)
 {
     for (int64_t in = a->q; in <= a->in; in += a->q)
@@ -225,7 +238,8 @@ static bool nearest_is_exact(const ot_resize *r, const rs_axis *a)
     for (int64_t x = 0; x < a->out; x++) {
         int64_t want = ot_min(ot_max(nearest(r, a, x), 0), a->in - 1);
         for (int k = 0; k < 2; k++)
-            if (ot_min(ot_max(nearest_float(r, a, x, k ? RS_TIE_SLACK : 0), 0), a->in - 1) != want) return false;
+            if (ot_min(ot_max(nearest_float(r, a, x, k ? RS_TIE_SLACK : 0), 0), a->in - 1) != want)
+                return false;
     }
     return true;
 }
@@ -243,15 +257,17 @@ static ot_why obstacle(const ot_graph *g, const ot_node *n, const ot_resize *r, 
     if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q) return OT_WHY_RESIZE_SYMMETRIC;
     if (r->map == RS_PYTORCH && a->out == 1) return OT_WHY_RESIZE_PYTORCH_ONE;
     if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p) return OT_WHY_RESIZE_BELOW;
-    if (ot_quirk_concerns(OT_QUIRK_RESIZE_EXTENT, OT_BY_ALL) && a->in == a->out && a->p != a->q) return OT_WHY_RESIZE_SAME_EXTENT;
+    if (ot_quirk_concerns(OT_QUIRK_RESIZE_EXTENT, OT_BY_ALL) && a->in == a->out && a->p != a->q)
+        return OT_WHY_RESIZE_SAME_EXTENT;
     if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return OT_WHY_RESIZE_TF;
     if (r->mode == RS_NEAREST && !nearest_is_exact(r, a)) return OT_WHY_RESIZE_NEIGHBOURS;
-    if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float)) return OT_WHY_RESIZE_ROUNDING;
+    if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float))
+        return OT_WHY_RESIZE_ROUNDING;
     return OT_WHY_NONE;
 }
 
-static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
@@ -259,7 +275,8 @@ static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     rs_axis a;
     if (!ot_resize_read(g, n, &r, why)) return false;
     if (r.map == RS_CROP) return ot_acc_refuse(why, OT_WHY_RESIZE_CROP);
-    if (r.aspect && r.by_sizes && r.entry[axis] >= 0) return ot_acc_refuse(why, OT_WHY_RESIZE_ASPECT);
+    if (r.aspect && r.by_sizes && r.entry[axis] >= 0)
+        return ot_acc_refuse(why, OT_WHY_RESIZE_ASPECT);
     if (!read_axis(g, n, &r, axis, &a, why)) return false;
     ot_why reason = a.identity ? OT_WHY_NONE : obstacle(g, n, &r, &a);
     if (reason) return ot_acc_refuse(why, reason);
@@ -270,7 +287,8 @@ static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
 /* Input rows that outputs [o0, o1) touch, not clamped. */
 static ot_win taps(const ot_resize *r, const rs_axis *a, ot_win need)
 {
-    if (r->mode == RS_NEAREST) return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
+    if (r->mode == RS_NEAREST)
+        return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
     int64_t reach = r->mode == RS_CUBIC ? 1 : 0, den = 2 * a->p;
     return (ot_win){ot_floor_div(numerator(r, a, need.lo), den) - reach,
                     ot_floor_div(numerator(r, a, need.hi - 1), den) + 2 + reach};
@@ -295,7 +313,8 @@ static bool is_special(const ot_resize *r, const rs_axis *a, const ot_op_tile *t
     return (r->map == RS_PYTORCH && made == 1) || (a->p != a->q && rows == made);
 }
 
-static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     ot_resize r;
@@ -318,16 +337,18 @@ static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
     }
     if (is_special(&r, &a, t)) return ot_acc_refuse(why, OT_WHY_RESIZE_SPECIAL);
     int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
-    if (!r.by_sizes && (int64_t)(a.scale * (float)rows) != made) return ot_acc_refuse(why, OT_WHY_RESIZE_WINDOW);
+    if (!r.by_sizes && (int64_t)(a.scale * (float)rows) != made)
+        return ot_acc_refuse(why, OT_WHY_RESIZE_WINDOW);
     return true;
 }
 
-static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                              ot_adapted *out)
+static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                              uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     ot_resize r;
-    if (!ot_resize_read(g, n, &r, &why)) OT_BUG("a tile was made of a Resize that refuses to be cut");
+    if (!ot_resize_read(g, n, &r, &why))
+        OT_BUG("a tile was made of a Resize that refuses to be cut");
     if (!r.by_sizes) return OT_OK; /* the same scales give the tile's extent */
     for (uint32_t i = 0; i < n_axes; i++) {
         int8_t e = r.entry[axes[i].axis];

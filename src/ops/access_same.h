@@ -12,14 +12,15 @@
 
 #include "access.h"
 
-/* Most inputs and outputs of operators of fixed arity; nodes with more are malformed and refused. */
+/* Most inputs and outputs of operators of fixed arity; nodes with more are malformed and refused.
+ */
 #define OT_ACC_ARITY 16
 
 /* Returned by ot_acc_broadcast when the extents do not broadcast. */
 #define OT_AX_BAD (-2)
 
-/* The axis of `in` that follows axis `axis` of `out`, when axis 0 of `in` lies under axis `shift` of
- * `out`: an axis >= 0, OT_AX_WHOLE (absent or repeated) or OT_AX_BAD. */
+/* The axis of `in` that follows axis `axis` of `out`, when axis 0 of `in` lies under axis
+ * `shift` of `out`: an axis >= 0, OT_AX_WHOLE (absent or repeated) or OT_AX_BAD. */
 int32_t ot_acc_broadcast(const ot_value *in, const ot_value *out, int32_t shift, uint32_t axis);
 
 /* The same for numpy's alignment at the last axis. */
@@ -28,19 +29,21 @@ int32_t ot_acc_broadcast_last(const ot_value *in, const ot_value *out, uint32_t 
 /* Store the answer for operand k; false (with a reason) when `ax` is OT_AX_BAD. */
 bool ot_acc_set(int8_t *in_axis, uint32_t k, int32_t ax, ot_why *why);
 
-/* False, with a reason, when n has more operands or outputs than OT_ACC_ARITY, or an empty operand. */
+/* False, with a reason, when n has more operands or outputs than OT_ACC_ARITY, or an empty operand.
+ */
 bool ot_acc_regular(const ot_graph *g, const ot_node *n, ot_why *why);
 
-typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
-                               int8_t *out_axis, ot_why *why);
+typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out_index,
+                               uint32_t axis, int8_t *in_axis, int8_t *out_axis, ot_why *why);
 
 /* Window function of such an operator: in[k] = need wherever `fn` says that operand k follows.
  * Only for kinds whose axis function checks ot_acc_regular. */
-bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
-                        ot_why *why);
+bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
+                        uint32_t axis, ot_op_tile *t, ot_why *why);
 
-/* Mark the axes that a reduction of access_reduce.c reduces, of an input of that rank, in reduced[] ([OT_RANK_MAX]). False (with
- * a reason) when they are not known or wrong. */
-bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, ot_why *why);
+/* Mark the axes that a reduction of access_reduce.c reduces, of an input of that rank, in
+ * reduced[] ([OT_RANK_MAX]). False (with a reason) when they are not known or wrong. */
+bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced,
+                         ot_why *why);
 
 #endif

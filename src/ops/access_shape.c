@@ -27,8 +27,8 @@ static int32_t source_axis(const ot_node *n, int32_t rank, uint32_t axis)
     return ot_acc_norm_axis(perm[axis], rank);
 }
 
-static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
-                           int8_t *out_axis, ot_why *why)
+static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
@@ -39,7 +39,8 @@ static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     return true;
 }
 
-static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                             ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(transpose_axis, g, n, out_index, axis, t, why);
 }
@@ -48,8 +49,8 @@ const ot_access_ops ot_access_transpose = {transpose_axis, transpose_window, NUL
 
 /* ---- Split ---- */
 
-static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       ot_why *why)
+static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     if (!in || in->rank != out->rank) return ot_acc_refuse(why, OT_WHY_RANKS_DIFFER);
@@ -65,7 +66,8 @@ static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool split_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool split_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, ot_why *why)
 {
     (void)g, (void)n, (void)out_index, (void)axis, (void)why;
     t->in[0] = t->made = t->need; /* any number of outputs, one operand that is cut */
@@ -81,8 +83,8 @@ static int32_t concat_along(const ot_node *n, int32_t rank)
     return ot_acc_norm_axis(ot_attr_int(n, "axis", 1), rank); /* 1 was the default before opset 4 */
 }
 
-static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     int32_t along = concat_along(n, out->rank);
@@ -93,15 +95,18 @@ static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
         const ot_value *in = ot_acc_in(g, n, k);
         if (!in || in->rank != out->rank) return ot_acc_refuse(why, OT_WHY_CONCAT_OPERAND);
         if (in->dims[along] < 1) return ot_acc_refuse(why, OT_WHY_EMPTY_OPERAND);
-        if (along != (int32_t)axis && in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_CONCAT_DIFFER);
-        if (!ot_add_i64(total, in->dims[along], &total)) return ot_acc_refuse(why, OT_WHY_CONCAT_OVERFLOW);
+        if (along != (int32_t)axis && in->dims[axis] != out->dims[axis])
+            return ot_acc_refuse(why, OT_WHY_CONCAT_DIFFER);
+        if (!ot_add_i64(total, in->dims[along], &total))
+            return ot_acc_refuse(why, OT_WHY_CONCAT_OVERFLOW);
         in_axis[k] = (int8_t)axis;
     }
     if (total != out->dims[along]) return ot_acc_refuse(why, OT_WHY_CONCAT_SUM);
     return true;
 }
 
-static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     bool joins = concat_along(n, ot_acc_out(g, n, out_index)->rank) == (int32_t)axis;
     int64_t at = 0; /* where piece k begins in the output */
@@ -120,8 +125,8 @@ static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
     return true;
 }
 
-static ot_status concat_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                              ot_adapted *out)
+static ot_status concat_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                              uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     int32_t along = concat_along(n, ot_acc_out(g, n, axes[0].out_index)->rank);
     const ot_op_tile *t = along < 0 ? NULL : ot_acc_cut(axes, n_axes, (uint32_t)along);
@@ -145,14 +150,16 @@ const ot_access_ops ot_access_concat = {concat_axis, concat_window, concat_adapt
 
 /* ---- Gather: out = data[:axis] + indices + data[axis+1:] ---- */
 
-static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        ot_why *why)
+static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *data = ot_acc_in(g, n, 0), *idx = ot_acc_in(g, n, 1), *out = ot_acc_out(g, n, out_index);
+    const ot_value *data = ot_acc_in(g, n, 0), *idx = ot_acc_in(g, n, 1),
+                   *out = ot_acc_out(g, n, out_index);
     int32_t a = (int32_t)axis;
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!data || !idx || data->rank < 1 || out->rank != data->rank - 1 + idx->rank) return ot_acc_refuse(why, OT_WHY_GATHER_RANKS);
+    if (!data || !idx || data->rank < 1 || out->rank != data->rank - 1 + idx->rank)
+        return ot_acc_refuse(why, OT_WHY_GATHER_RANKS);
     int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), data->rank);
     if (along < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
     bool by_index = a >= along && a < along + idx->rank;
@@ -163,7 +170,8 @@ static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(gather_axis, g, n, out_index, axis, t, why);
 }
@@ -172,8 +180,8 @@ const ot_access_ops ot_access_gather = {gather_axis, gather_window, NULL};
 
 /* ---- Tile ---- */
 
-static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      ot_why *why)
+static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
@@ -185,7 +193,8 @@ static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     return true;
 }
 
-static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(tile_axis, g, n, out_index, axis, t, why);
 }

@@ -16,15 +16,19 @@
 #define CROP_MOST        (1LL << 40) /* rows: more than any axis has */
 
 typedef struct slice_info {
-    uint32_t n;                                                       /* listed axes */
-    int64_t axis[OT_RANK_MAX];                                        /* [n] 0..rank-1 */
-    int64_t start[OT_RANK_MAX], stop[OT_RANK_MAX], step[OT_RANK_MAX]; /* [n], start and stop clamped */
-    bool bounds_known;                                                /* start, stop and step are filled */
-    int8_t listed[OT_RANK_MAX];                                       /* axis -> index into the lists, or -1 */
+    uint32_t n;                /* listed axes */
+    int64_t axis[OT_RANK_MAX]; /* [n] 0..rank-1 */
+    /* [n], start and stop clamped */
+    int64_t start[OT_RANK_MAX], stop[OT_RANK_MAX], step[OT_RANK_MAX];
+    /* start, stop and step are filled */
+    bool bounds_known;
+    /* axis -> index into the lists, or -1 */
+    int8_t listed[OT_RANK_MAX];
 } slice_info;
 
 /* Vector from an operand (opset 10 on) or an attribute; -1 when absent or not constant. */
-static int64_t vector(const ot_graph *g, const ot_node *n, const char *attr, uint32_t operand, int64_t *out)
+static int64_t vector(const ot_graph *g, const ot_node *n, const char *attr, uint32_t operand,
+                      int64_t *out)
 {
     if (n->version >= 10) return ot_acc_ints(g, n, operand, out, OT_RANK_MAX);
     size_t count = 0;
@@ -47,8 +51,10 @@ static bool resolve(int64_t extent, int64_t *start, int64_t *stop, int64_t step)
     return true;
 }
 
-/* Crop (opsets 1 to 9): rows and columns of a picture, between borders (left, top, right, bottom). */
-static bool read_crop(const ot_node *n, const ot_value *x, const ot_value *y, slice_info *s, ot_why *why)
+/* Crop (opsets 1 to 9): rows and columns of a picture, between borders (left, top, right, bottom).
+ */
+static bool read_crop(const ot_node *n, const ot_value *x, const ot_value *y, slice_info *s,
+                      ot_why *why)
 {
     size_t count = 0;
     const int64_t *border = ot_attr_ints(n, "border", &count);
@@ -73,11 +79,13 @@ static bool read(const ot_graph *g, const ot_node *n, slice_info *s, ot_why *why
     *s = (slice_info){0};
     memset(s->listed, -1, sizeof s->listed);
     if (x && y && x->rank == y->rank && n->op == OT_OP_Crop) return read_crop(n, x, y, s, why);
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_SLICE_RANK);
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
+        return ot_acc_refuse(why, OT_WHY_SLICE_RANK);
     bool has_axes = n->version >= 10 ? ot_acc_in(g, n, 3) != NULL : ot_attr_find(n, "axes") != NULL;
     bool has_steps = n->version >= 10 && ot_acc_in(g, n, 4);
     int64_t n_axes = vector(g, n, "axes", 3, s->axis);
-    int64_t n_start = vector(g, n, "starts", 1, s->start), n_stop = vector(g, n, "ends", 2, s->stop);
+    int64_t n_start = vector(g, n, "starts", 1, s->start),
+            n_stop = vector(g, n, "ends", 2, s->stop);
     int64_t n_step = has_steps ? ot_acc_ints(g, n, 4, s->step, OT_RANK_MAX) : n_start;
     if (has_axes && n_axes < 0) return ot_acc_refuse(why, OT_WHY_SLICE_AXES_RUNTIME);
     if (!has_axes && n_start < 0) return ot_acc_refuse(why, OT_WHY_SLICE_BOUNDS_RUNTIME);
@@ -97,18 +105,20 @@ static bool read(const ot_graph *g, const ot_node *n, slice_info *s, ot_why *why
 }
 
 /* Is the listed axis i cuttable, and does it have the extent that its bounds give? */
-static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i, ot_why *why)
+static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i,
+                       ot_why *why)
 {
     if (!s->bounds_known) return ot_acc_refuse(why, OT_WHY_SLICE_BOUNDS_RUNTIME);
     if (s->step[i] < 0) return ot_acc_refuse(why, OT_WHY_SLICE_BACKWARDS);
     int64_t span = s->stop[i] - s->start[i];
     int64_t count = span > 0 ? (span - 1) / s->step[i] + 1 : 0;
-    if (count != ot_acc_out(g, n, 0)->dims[s->axis[i]]) return ot_acc_refuse(why, OT_WHY_SLICE_EXTENT);
+    if (count != ot_acc_out(g, n, 0)->dims[s->axis[i]])
+        return ot_acc_refuse(why, OT_WHY_SLICE_EXTENT);
     return true;
 }
 
-static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       ot_why *why)
+static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
@@ -119,7 +129,8 @@ static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
+static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     slice_info s;
@@ -135,7 +146,8 @@ static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index
 }
 
 /* Would the adapted Slice copy its input as it is? */
-static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s, const ot_tile_axis *axes, uint32_t n_axes)
+static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s,
+                    const ot_tile_axis *axes, uint32_t n_axes)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     for (int32_t d = 0; d < x->rank; d++) {
@@ -148,9 +160,10 @@ static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s, co
     return true;
 }
 
-/* Every runtime has the Slice of its opset; Crop is experimental, and graphs inside others are checked for such. */
-static ot_status crop_adapt(const ot_graph *g, slice_info *s, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                            ot_adapted *out)
+/* Every runtime has the Slice of its opset; Crop is experimental, and graphs inside others are
+ * checked for such. */
+static ot_status crop_adapt(const ot_graph *g, slice_info *s, const ot_tile_axis *axes,
+                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     for (uint32_t i = 0; i < 2; i++) {
         const ot_op_tile *t = ot_acc_cut(axes, n_axes, 2 + i);
@@ -171,7 +184,8 @@ static ot_status crop_adapt(const ot_graph *g, slice_info *s, const ot_tile_axis
 }
 
 /* Operands of a Slice, all four together: they must share one integer type. */
-static ot_status set_lists(ot_arena *arena, ot_adapted *out, const int64_t *starts, const int64_t *ends, const slice_info *s)
+static ot_status set_lists(ot_arena *arena, ot_adapted *out, const int64_t *starts,
+                           const int64_t *ends, const slice_info *s)
 {
     OT_TRY(ot_adapt_set_i64(arena, out, 1, starts, s->n));
     OT_TRY(ot_adapt_set_i64(arena, out, 2, ends, s->n));
@@ -179,14 +193,18 @@ static ot_status set_lists(ot_arena *arena, ot_adapted *out, const int64_t *star
     return ot_adapt_set_i64(arena, out, 4, s->step, s->n);
 }
 
-/* Bounds as the node has them, negative ones from the end; false where it has none that are known, or no lists of operands. */
-static bool raw_bounds(const ot_graph *g, const ot_node *n, const slice_info *s, int64_t *starts, int64_t *ends)
+/* Bounds as the node has them, negative ones from the end; false where it has none that are
+ * known, or no lists of operands. */
+static bool raw_bounds(const ot_graph *g, const ot_node *n, const slice_info *s, int64_t *starts,
+                       int64_t *ends)
 {
     return n->op == OT_OP_Slice && n->version >= SLICE_HAS_INPUTS && s->bounds_known &&
-           ot_acc_ints(g, n, 1, starts, OT_RANK_MAX) == s->n && ot_acc_ints(g, n, 2, ends, OT_RANK_MAX) == s->n;
+           ot_acc_ints(g, n, 1, starts, OT_RANK_MAX) == s->n &&
+           ot_acc_ints(g, n, 2, ends, OT_RANK_MAX) == s->n;
 }
 
-bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_extent, int64_t *crop)
+bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_extent,
+                  int64_t *crop)
 {
     int64_t starts[OT_RANK_MAX], ends[OT_RANK_MAX];
     slice_info s;
@@ -202,13 +220,16 @@ bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_e
     return starts[i] >= 0 && (ends[i] < 0 || ends[i] >= TO_END_LEAST);
 }
 
-/* Where extents are free: tiles begin at their first element, the last one ends where the node does. */
-static ot_status free_adapt(const ot_graph *g, const ot_node *n, slice_info *s, const ot_tile_axis *axes, uint32_t n_axes,
-                            ot_arena *arena, ot_adapted *out)
+/* Where extents are free: tiles begin at their first element, the last one ends where the node
+ * does. */
+static ot_status free_adapt(const ot_graph *g, const ot_node *n, slice_info *s,
+                            const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                            ot_adapted *out)
 {
     int64_t starts[OT_RANK_MAX], ends[OT_RANK_MAX];
     uint32_t cut = 0, copied = 0;
-    if (!raw_bounds(g, n, s, starts, ends)) return OT_OK; /* then only axes that the node does not list are cut */
+    /* then only axes that the node does not list are cut */
+    if (!raw_bounds(g, n, s, starts, ends)) return OT_OK;
     for (uint32_t i = 0; i < s->n; i++) {
         const ot_op_tile *t = ot_acc_cut(axes, n_axes, (uint32_t)s->axis[i]);
         if (!t) continue;
@@ -226,8 +247,8 @@ static ot_status free_adapt(const ot_graph *g, const ot_node *n, slice_info *s, 
     return set_lists(arena, out, starts, ends, s);
 }
 
-static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                             ot_adapted *out)
+static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                             uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     slice_info s;

@@ -19,16 +19,20 @@ static bool read_ints(const ot_node *node, const char *name, uint32_t n, const i
     return !*ints || count == n;
 }
 
-bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, ot_why *why)
+bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp,
+                     ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     const ot_value *w = weights == OT_NONE ? NULL : ot_acc_in(g, n, weights);
-    if (!x || !y || x->rank < 3 || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_NO_SPATIAL_AXIS);
+    if (!x || !y || x->rank < 3 || x->rank != y->rank)
+        return ot_acc_refuse(why, OT_WHY_NO_SPATIAL_AXIS);
     if (x->rank > 2 + OT_SPATIAL_MAX) return ot_acc_refuse(why, OT_WHY_MANY_SPATIAL_AXES);
-    if (weights != OT_NONE && (!w || w->rank != x->rank)) return ot_acc_refuse(why, OT_WHY_WEIGHTS_RANK);
+    if (weights != OT_NONE && (!w || w->rank != x->rank))
+        return ot_acc_refuse(why, OT_WHY_WEIGHTS_RANK);
     sp->n = (uint32_t)x->rank - 2;
     const int64_t *kernel, *strides, *dilations;
-    bool ok = read_ints(n, "kernel_shape", sp->n, &kernel) && read_ints(n, "strides", sp->n, &strides) &&
+    bool ok = read_ints(n, "kernel_shape", sp->n, &kernel) &&
+              read_ints(n, "strides", sp->n, &strides) &&
               read_ints(n, "dilations", sp->n, &dilations);
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];
@@ -40,7 +44,8 @@ bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_s
                                                : 0,
                                    .s = strides ? strides[i] : 1,
                                    .d = dilations ? dilations[i] : 1};
-        if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) || !in_range(a->s, 1) || !in_range(a->d, 1))
+        if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) ||
+            !in_range(a->s, 1) || !in_range(a->d, 1))
             return ot_acc_refuse(why, OT_WHY_KERNEL_RANGE);
     }
     return true;
@@ -65,14 +70,16 @@ bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, ot_why *why)
     if (!explicit_pads && !same_upper && !same_lower && strcmp(mode, "VALID") != 0)
         return ot_acc_refuse(why, OT_WHY_AUTO_PAD_UNKNOWN);
     const int64_t *pads = NULL;
-    if (explicit_pads && !read_ints(n, "pads", 2 * sp->n, &pads)) return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_COUNT);
+    if (explicit_pads && !read_ints(n, "pads", 2 * sp->n, &pads))
+        return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_COUNT);
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];
         if (same_upper || same_lower) same_pads(a, same_lower);
         if (!explicit_pads) continue;
         a->pb = pads ? pads[i] : 0;
         a->pe = pads ? pads[sp->n + i] : 0;
-        if (!in_range(a->pb, 0) || !in_range(a->pe, 0)) return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_RANGE);
+        if (!in_range(a->pb, 0) || !in_range(a->pe, 0))
+            return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_RANGE);
     }
     return true;
 }
@@ -106,7 +113,8 @@ bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, ot_why *why)
     return true;
 }
 
-ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes,
+                              ot_arena *arena, ot_adapted *out)
 {
     int64_t pads[2 * OT_SPATIAL_MAX];
     for (uint32_t i = 0; i < sp->n; i++) {

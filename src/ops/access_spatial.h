@@ -24,7 +24,8 @@ static inline int64_t ot_spatial_dk(const ot_spatial_axis *x) { return (x->k - 1
 /* Kernel (from attribute kernel_shape, else from the spatial dims of operand `weights`; OT_NONE:
  * the attribute is required), strides, dilations, extents of operand 0 and output 0. Pads are left
  * 0. false with *why when the node is malformed or outside our range. */
-bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, ot_why *why);
+bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp,
+                     ot_why *why);
 
 /* Pads of a Conv or pool: explicit, or resolved from auto_pad. */
 bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, ot_why *why);
@@ -39,7 +40,7 @@ bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, ot_why *why);
 
 /* Explicit pads for all spatial axes: the tile's on cut axes, the resolved original ones elsewhere;
  * auto_pad goes. */
-ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                              ot_adapted *out) OT_MUST_USE;
+ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes,
+                              ot_arena *arena, ot_adapted *out) OT_MUST_USE;
 
 #endif

@@ -1,21 +1,25 @@
 /* Reductions that can be combined from parts of their input.
  *
- * The slice relation says that a reduction needs the axes it reduces whole. Where tiles may write partial results, it does not:
- * every tile reduces its own piece, and one more reduction over the pieces, in the order of the tiles, gives the result.
+ * The slice relation says that a reduction needs the axes it reduces whole. Where tiles may
+ * write partial results, it does not: every tile reduces its own piece, and one more reduction
+ * over the pieces, in the order of the tiles, gives the result.
  *
  *   x [1,C,H,W]   |--piece 0--|--piece 1--|--piece 2--|        ReduceMax over H, W
  *                       |           |           |
  *   parts [3,1,C,1,1]   m0          m1          m2  ------->   max over the parts: [1,C,1,1]
  *
- * A root of a sum of squares is that of the parts' roots. A mean is the mean of the parts when all pieces are equally long; else each part is weighted with its number of elements. A variance
- * takes the means of the parts as well, since these differ from the mean of all.
+ * A root of a sum of squares is that of the parts' roots. A mean is the mean of the parts when
+ * all pieces are equally long; else each part is weighted with its number of elements. A
+ * variance takes the means of the parts as well, since these differ from the mean of all.
+ *
  */
 #include "access_same.h"
 #include "dynamic_dims.h"
 
 #define ADDED_AT_ONCE 4096 /* numbers: fewer are as good in one sum */
 
-/* Types in which parts can be weighted, and roots of them taken: of integers, fractions would be lost. */
+/* Types in which parts can be weighted, and roots of them taken: of integers, fractions would be
+ * lost. */
 static bool has_weights(ot_dtype t) { return t == OT_F32 || t == OT_F64; }
 
 static ot_sum_kind kind_of(const ot_node *n, ot_dtype t)
@@ -42,7 +46,8 @@ static bool all_positive(const ot_value *x)
     return true;
 }
 
-/* With free dimensions: tiles may make parts of n, whatever the size. Behind sequences nobody infers shapes, so what has free axes has no bound. */
+/* With free dimensions: tiles may make parts of n, whatever the size. Behind sequences nobody
+ * infers shapes, so what has free axes has no bound. */
 static bool holds_anyhow(const ot_graph *g, const ot_node *n)
 {
     const ot_dynamic_dims *t = g->model->dynamic_dims;
@@ -64,12 +69,15 @@ ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_R
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     ot_why why = OT_WHY_NONE;
-    if (!x || !y || n->n_captured > 0 || n->n_out != 1 || !ot_acc_regular(g, n, &why)) return OT_SUM_NONE;
-    if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || !all_positive(x) || !holds_anyhow(g, n))
+    if (!x || !y || n->n_captured > 0 || n->n_out != 1 || !ot_acc_regular(g, n, &why))
+        return OT_SUM_NONE;
+    if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || !all_positive(x) ||
+        !holds_anyhow(g, n))
         return OT_SUM_NONE;
     ot_sum_kind kind = kind_of(n, x->dtype);
     if (kind == OT_SUM_NONE || (x->dtype != y->dtype && kind != OT_SUM_MOMENTS)) return OT_SUM_NONE;
-    if (ot_op_access(n->op) == OT_ACC_REDUCE) return ot_acc_reduced_axes(g, n, x->rank, reduced, &why) ? kind : OT_SUM_NONE;
+    if (ot_op_access(n->op) == OT_ACC_REDUCE)
+        return ot_acc_reduced_axes(g, n, x->rank, reduced, &why) ? kind : OT_SUM_NONE;
     if (x->rank < 3) return OT_SUM_NONE;
     for (int32_t a = 0; a < x->rank; a++) reduced[a] = a >= 2;
     return kind;

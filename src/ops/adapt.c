@@ -7,13 +7,14 @@
 #include "access.h"
 
 /* Are all windows of this cut the whole axes, so that nothing can have changed? */
-static ot_status cut_is_full(const ot_graph *g, const ot_node *n, const ot_tile_axis *x, const ot_access_ops *ops, ot_arena *arena,
-                             bool *full)
+static ot_status cut_is_full(const ot_graph *g, const ot_node *n, const ot_tile_axis *x,
+                             const ot_access_ops *ops, ot_arena *arena, bool *full)
 {
     ot_why why = OT_WHY_NONE;
     *full = false;
     const ot_value *out = ot_acc_out(g, n, x->out_index);
-    if (!out || (int64_t)x->axis >= out->rank) OT_BUG("a tile is cut along an axis that does not exist");
+    if (!out || (int64_t)x->axis >= out->rank)
+        OT_BUG("a tile is cut along an axis that does not exist");
     if (x->tile->made.lo != 0 || x->tile->made.hi != out->dims[x->axis]) return OT_OK;
     int8_t *in_axis = OT_NEW_N(arena, int8_t, (size_t)n->n_in + n->n_out);
     if (!in_axis) return OT_E_NOMEM;
@@ -28,8 +29,8 @@ static ot_status cut_is_full(const ot_graph *g, const ot_node *n, const ot_tile_
     return OT_OK;
 }
 
-ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                        ot_adapted *out)
+ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                        uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     *out = (ot_adapted){.kind = OT_ADAPT_CLONE, .attrs = n->attrs, .n_attrs = n->n_attrs};
     out->drop = OT_NEW_N(arena, bool, n->n_in);
@@ -37,7 +38,8 @@ ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis 
     const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
     if (!ops || !ops->adapt || n_axes == 0) return OT_OK;
     bool all_full = true;
-    for (uint32_t i = 0; i < n_axes && all_full; i++) OT_TRY(cut_is_full(g, n, &axes[i], ops, arena, &all_full));
+    for (uint32_t i = 0; i < n_axes && all_full; i++)
+        OT_TRY(cut_is_full(g, n, &axes[i], ops, arena, &all_full));
     return all_full ? OT_OK : ops->adapt(g, n, axes, n_axes, arena, out);
 }
 
@@ -60,7 +62,8 @@ static ot_status set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr)
     return OT_OK;
 }
 
-ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v, size_t n)
+ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v,
+                            size_t n)
 {
     return set_attr(arena, out, ot_mk_ints(arena, name, v, n));
 }
@@ -97,7 +100,8 @@ ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input)
     return set_operand(arena, out, (ot_operand){.input = input, .omit = true});
 }
 
-ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n)
+ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v,
+                           size_t n)
 {
     ot_tensor *t = OT_NEW(arena, ot_tensor);
     int64_t *dims = OT_NEW_N(arena, int64_t, 1);

@@ -12,9 +12,13 @@ typedef struct filling {
     uint32_t *n_source;
 } filling;
 
-static bool is_known(const ot_value *v) { return v->known || v->known_floats || (v->init && !v->overridable); }
+static bool is_known(const ot_value *v)
+{
+    return v->known || v->known_floats || (v->init && !v->overridable);
+}
 
-/* Known at every size, in a way that bodies take as a constant: nobody needs what it is computed of. */
+/* Known at every size, in a way that bodies take as a constant: nobody needs what it is computed
+ * of. */
 static bool is_known_anyway(const ot_value *v)
 {
     const bool integer = v->dtype == OT_I64 || v->dtype == OT_I32 || v->dtype == OT_BOOL;
@@ -40,7 +44,8 @@ static bool add(filling *f, ot_id **list, uint32_t *n, size_t *cap, ot_id v)
     return OT_PUSH(f->a, *list, *n, *cap, v) != 0;
 }
 
-/* What operand v of a static node stands for: an activation itself, or what its own contents are computed of. */
+/* What operand v of a static node stands for: an activation itself, or what its own contents are
+ * computed of. */
 static bool add_operand(filling *f, ot_id **list, uint32_t *n, size_t *cap, ot_id v)
 {
     const ot_value *x = &f->g->values[v];
@@ -92,7 +97,8 @@ static void fill_foldable(filling *f)
 {
     for (uint32_t k = f->g->n_order; k-- > 0;) {
         const ot_id n = f->g->order[k];
-        f->foldable[n] = ot_static_foldable(f->file, &f->file->nodes[n]) || only_for_folded(f, &f->g->nodes[n]);
+        f->foldable[n] = ot_static_foldable(f->file, &f->file->nodes[n]) ||
+                         only_for_folded(f, &f->g->nodes[n]);
     }
 }
 
@@ -114,14 +120,14 @@ ot_status ot_dynamic_dims_set(const ot_graph *file, ot_graph *planned, const ot_
     if (!fill_sources(&f)) return ot_fail_nomem(planned->model->diag);
     fill_foldable(&f);
     *t = (ot_dynamic_dims){.large = large,
-                        .n_values = planned->n_values,
-                        .n_nodes = planned->n_nodes,
-                        .axes = f.axes,
-                        .varies = f.varies,
-                        .unranked = f.unranked,
-                        .foldable = f.foldable,
-                        .source = f.source,
-                        .n_source = f.n_source};
+                           .n_values = planned->n_values,
+                           .n_nodes = planned->n_nodes,
+                           .axes = f.axes,
+                           .varies = f.varies,
+                           .unranked = f.unranked,
+                           .foldable = f.foldable,
+                           .source = f.source,
+                           .n_source = f.n_source};
     planned->model->dynamic_dims = t;
     if (large) large->model->dynamic_dims = t;
     return OT_OK;
@@ -129,7 +135,8 @@ ot_status ot_dynamic_dims_set(const ot_graph *file, ot_graph *planned, const ot_
 
 void ot_dynamic_dims_small(ot_graph *planned, const ot_graph *small)
 {
-    ot_dynamic_dims *t = (ot_dynamic_dims *)planned->model->dynamic_dims; /* ours: ot_dynamic_dims_set made it */
+    /* ours: ot_dynamic_dims_set made it */
+    ot_dynamic_dims *t = (ot_dynamic_dims *)planned->model->dynamic_dims;
     if (t) t->small = small;
 }
 
@@ -142,7 +149,8 @@ void ot_dynamic_dims_bounded(ot_graph *planned)
 bool ot_axis_is_dynamic(const ot_graph *g, ot_id v, int32_t axis)
 {
     const ot_dynamic_dims *t = g->model->dynamic_dims;
-    return t && v != OT_NONE && v < t->n_values && axis >= 0 && axis < OT_RANK_MAX && (t->axes[v] >> axis & 1u) != 0;
+    return t && v != OT_NONE && v < t->n_values && axis >= 0 && axis < OT_RANK_MAX &&
+           (t->axes[v] >> axis & 1u) != 0;
 }
 
 bool ot_value_varies(const ot_graph *g, ot_id v)

@@ -14,19 +14,23 @@
  * between two operators. A Cast rounds, whoever runs it; a result of arithmetic that 16 bits cannot
  * hold counts as unknown.
  *
- * known_arith.c computes, known_move.c copies, known_tensor.c rounds and writes down; this file holds
- * storage and the helpers of the first two.
+ * known_arith.c computes, known_move.c copies, known_tensor.c rounds and writes down; this file
+ * holds storage and the helpers of the first two.
+ *
  */
 #include "onnx/import/model_io.h"
 #include "shape.h"
 
-#define BUDGET \
-    (4 << 20) /* elements evaluated in one run; when spent, only vectors as short as shapes are \
-                 followed */
+/* elements evaluated in one run; when spent, only vectors as short as shapes are \ followed */
+#define BUDGET       (4 << 20)
 #define SHAPE_LENGTH 32
-#define NARROW_MAX   64 /* most elements of an int8...uint32 constant worth following: these are mostly weights */
+/* most elements of an int8...uint32 constant worth following: these are mostly weights */
+#define NARROW_MAX 64
 
-bool ot_known_is_float(ot_dtype t) { return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16; }
+bool ot_known_is_float(ot_dtype t)
+{
+    return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16;
+}
 
 bool ot_known_is_int(ot_dtype t)
 {
@@ -106,7 +110,8 @@ uint32_t ot_known_broadcast(const ot_value *out, const ot_value *in, uint32_t e)
 {
     int64_t at[OT_RANK_MAX], from[OT_RANK_MAX];
     ot_known_unravel(out, e, at);
-    for (int32_t a = 0; a < in->rank; a++) from[a] = in->dims[a] == 1 ? 0 : at[out->rank - in->rank + a];
+    for (int32_t a = 0; a < in->rank; a++)
+        from[a] = in->dims[a] == 1 ? 0 : at[out->rank - in->rank + a];
     return ot_known_ravel(in, from);
 }
 
@@ -152,21 +157,25 @@ static bool of_constant(ot_infer *c, ot_known *k)
 {
     for (uint32_t a = 0; a < c->n->n_attrs; a++) {
         const ot_attr *at = &c->n->attrs[a];
-        if (strcmp(at->name, "value") == 0 && at->kind == OT_ATTR_TENSOR && at->t != NULL) return ot_known_of_tensor(c, at->t, k);
+        if (strcmp(at->name, "value") == 0 && at->kind == OT_ATTR_TENSOR && at->t != NULL)
+            return ot_known_of_tensor(c, at->t, k);
         if (strcmp(at->name, "value_int") == 0 && at->kind == OT_ATTR_INT) {
             int64_t *i = ot_memdup(c->keep, &at->i, sizeof at->i);
             if (i != NULL) *k = (ot_known){.n = 1, .valid = true, .i = i};
             return i != NULL;
         }
-        if (strcmp(at->name, "value_ints") == 0 && at->kind == OT_ATTR_INTS && at->n <= OT_KNOWN_MAX) {
+        if (strcmp(at->name, "value_ints") == 0 && at->kind == OT_ATTR_INTS &&
+            at->n <= OT_KNOWN_MAX) {
             int64_t *i = OT_NEW_N(c->keep, int64_t, at->n);
             if (i == NULL) return false;
             if (at->n > 0) memcpy(i, at->ints, at->n * sizeof *i);
             *k = (ot_known){.n = (uint32_t)at->n, .valid = true, .i = i};
             return true;
         }
-        if (strcmp(at->name, "value_float") == 0 && at->kind == OT_ATTR_FLOAT) return widen(c, &at->f, 1, k);
-        if (strcmp(at->name, "value_floats") == 0 && at->kind == OT_ATTR_FLOATS && at->n <= OT_KNOWN_FLOAT_MAX)
+        if (strcmp(at->name, "value_float") == 0 && at->kind == OT_ATTR_FLOAT)
+            return widen(c, &at->f, 1, k);
+        if (strcmp(at->name, "value_floats") == 0 && at->kind == OT_ATTR_FLOATS &&
+            at->n <= OT_KNOWN_FLOAT_MAX)
             return widen(c, at->floats, (uint32_t)at->n, k);
     }
     return true;
@@ -188,10 +197,12 @@ static ot_status evaluate(ot_infer *c, uint32_t k, const ot_value *v, ot_known *
 {
     int64_t n;
     ot_known_buf b;
-    if (!ot_value_elems(v, &n) || limit_of(v->dtype) == 0 || n > (int64_t)limit_of(v->dtype)) return OT_OK;
+    if (!ot_value_elems(v, &n) || limit_of(v->dtype) == 0 || n > (int64_t)limit_of(v->dtype))
+        return OT_OK;
     if (n > SHAPE_LENGTH && c->spent + n > BUDGET) return OT_OK;
     c->spent += n;
-    if (!alloc_buf(c, (uint32_t)n, ot_known_is_float(v->dtype), &b)) return ot_fail_nomem(c->g->model->diag);
+    if (!alloc_buf(c, (uint32_t)n, ot_known_is_float(v->dtype), &b))
+        return ot_fail_nomem(c->g->model->diag);
     if (!ot_known_move(c, k, v, &b) && !ot_known_arith(c, k, v, &b)) return OT_OK;
     bool holes = false;
     for (uint32_t e = 0; e < b.n; e++) holes = holes || !b.ok[e];
@@ -204,7 +215,8 @@ static ot_status evaluate(ot_infer *c, uint32_t k, const ot_value *v, ot_known *
 /* Operators that need no contents of their first input. */
 static bool starts_chain(ot_op op)
 {
-    return op == OT_OP_Shape || op == OT_OP_Size || op == OT_OP_ConstantOfShape || op == OT_OP_Concat;
+    return op == OT_OP_Shape || op == OT_OP_Size || op == OT_OP_ConstantOfShape ||
+           op == OT_OP_Concat;
 }
 
 /* Contents without holes outlive the run, with the value. */
@@ -223,8 +235,10 @@ static ot_status publish(ot_infer *c, ot_value *v, const ot_known *known)
 ot_status ot_known_propagate(ot_infer *c)
 {
     const ot_node *n = c->n;
-    if (n->n_out > OT_KNOWN_MAX) return OT_OK; /* a Split whose parts would take quadratic time to place */
-    if (n->op != OT_OP_Constant && !starts_chain(n->op) && ot_shape_known(c, 0) == NULL) return OT_OK;
+    /* a Split whose parts would take quadratic time to place */
+    if (n->n_out > OT_KNOWN_MAX) return OT_OK;
+    if (n->op != OT_OP_Constant && !starts_chain(n->op) && ot_shape_known(c, 0) == NULL)
+        return OT_OK;
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (n->out[k] == OT_NONE) continue;
         ot_value *v = &c->g->values[n->out[k]];

@@ -82,7 +82,8 @@ static bool float_binary(ot_op op, double a, double b, double *r)
 }
 
 /* Element e of b = b op (element s of k); for the first operand: = element s. */
-static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s)
+static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, const ot_known *k,
+                 uint32_t s)
 {
     int64_t i = 0;
     double f = 0;
@@ -133,7 +134,8 @@ static bool compare(ot_infer *c, const ot_value *v, ot_known_buf *b)
         uint32_t s = ot_known_broadcast(v, x, e), t = ot_known_broadcast(v, y, e);
         int64_t r = 0;
         if (!ot_known_has(p, s) || !ot_known_has(q, t)) continue;
-        bool done = p->i != NULL ? int_binary(c->n, p->i[s], q->i[t], &r) : float_compare(c->n->op, p->f[s], q->f[t], &r);
+        bool done = p->i != NULL ? int_binary(c->n, p->i[s], q->i[t], &r)
+                                 : float_compare(c->n->op, p->f[s], q->f[t], &r);
         if (!done) return false;
         ot_known_set_int(b, OT_BOOL, e, r);
     }
@@ -147,7 +149,8 @@ static bool choose(ot_infer *c, const ot_value *v, ot_known_buf *b)
     for (uint32_t p = 0; p < 3; p++) {
         k[p] = ot_shape_known(c, p);
         x[p] = ot_shape_in(c, p);
-        if (!ot_value_is_static(x[p]) || (p == 0 && (k[p] == NULL || k[p]->i == NULL))) return false;
+        if (!ot_value_is_static(x[p]) || (p == 0 && (k[p] == NULL || k[p]->i == NULL)))
+            return false;
     }
     for (uint32_t e = 0; e < b->n; e++) {
         uint32_t s = ot_known_broadcast(v, x[0], e);
@@ -228,7 +231,8 @@ static bool cast(ot_infer *c, const ot_value *v, ot_known_buf *b)
 
 /* Bound `side` (1: least, 2: greatest) of Clip: an operand of one element, or before opset 11 an
  * attribute. *has: there is one. false: not known. */
-static bool clip_bound(const ot_infer *c, uint32_t side, bool floats, bool *has, int64_t *i, double *f)
+static bool clip_bound(const ot_infer *c, uint32_t side, bool floats, bool *has, int64_t *i,
+                       double *f)
 {
     const ot_known *k = ot_shape_known(c, side);
     const ot_attr *attr = ot_attr_find(c->n, side == 1 ? "min" : "max");
@@ -253,7 +257,9 @@ static bool clip(ot_infer *c, const ot_value *v, ot_known_buf *b)
     int64_t least = 0, most = 0;
     double lower = 0, upper = 0;
     if (k == NULL || (k->f != NULL) != floats || k->n != b->n) return false;
-    if (!clip_bound(c, 1, floats, &low, &least, &lower) || !clip_bound(c, 2, floats, &high, &most, &upper)) return false;
+    if (!clip_bound(c, 1, floats, &low, &least, &lower) ||
+        !clip_bound(c, 2, floats, &high, &most, &upper))
+        return false;
     for (uint32_t e = 0; e < b->n; e++) {
         if (!ot_known_has(k, e)) continue;
         if (floats) {
@@ -292,8 +298,10 @@ static bool reduce(ot_infer *c, const ot_value *v, ot_known_buf *b)
         bool ok = b->ok[0] && ot_known_has(k, s);
         b->ok[0] = false;
         if (!ok) break;
-        if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i)) ot_known_set_int(b, v->dtype, 0, i);
-        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f)) ot_known_set_result(b, v->dtype, 0, f);
+        if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i))
+            ot_known_set_int(b, v->dtype, 0, i);
+        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f))
+            ot_known_set_result(b, v->dtype, 0, f);
     }
     return true;
 }

@@ -44,7 +44,9 @@ static bool fill(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
     const ot_attr *value = ot_attr_find(c->n, "value");
     ot_known one = {.valid = false};
-    if (value != NULL && value->t != NULL && (!ot_known_of_tensor(c, value->t, &one) || !one.valid || one.n < 1)) return false;
+    if (value != NULL && value->t != NULL &&
+        (!ot_known_of_tensor(c, value->t, &one) || !one.valid || one.n < 1))
+        return false;
     for (uint32_t e = 0; e < b->n; e++) {
         if (one.valid)
             ot_known_copy(b, e, &one, 0);
@@ -75,7 +77,8 @@ static bool transpose(ot_infer *c, const ot_value *v, ot_known_buf *b)
     for (uint32_t e = 0; e < b->n; e++) {
         int64_t at[OT_RANK_MAX], from[OT_RANK_MAX];
         ot_known_unravel(v, e, at);
-        for (int32_t a = 0; a < v->rank; a++) from[perm == NULL ? v->rank - 1 - a : perm[a]] = at[a];
+        for (int32_t a = 0; a < v->rank; a++)
+            from[perm == NULL ? v->rank - 1 - a : perm[a]] = at[a];
         ot_known_copy(b, e, k, ot_known_ravel(x, from));
     }
     return true;
@@ -138,7 +141,8 @@ static bool gather(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
     const ot_known *k, *idx;
     const ot_value *x, *i;
-    if (!operand(c, 0, &k, &x) || !operand(c, 1, &idx, &i) || idx->i == NULL || x->rank < 1) return false;
+    if (!operand(c, 0, &k, &x) || !operand(c, 1, &idx, &i) || idx->i == NULL || x->rank < 1)
+        return false;
     int32_t axis = axis_of(c->n, x->rank, 0);
     for (uint32_t e = 0; e < b->n; e++) {
         int64_t at[OT_RANK_MAX], from[OT_RANK_MAX];
@@ -148,7 +152,8 @@ static bool gather(ot_infer *c, const ot_value *v, ot_known_buf *b)
         int64_t pick = idx->i[s];
         if (pick < 0) pick += x->dims[axis];
         if (pick < 0 || pick >= x->dims[axis]) continue; /* fails at run time */
-        for (int32_t a = 0; a < x->rank; a++) from[a] = a < axis ? at[a] : a == axis ? pick : at[a - 1 + i->rank];
+        for (int32_t a = 0; a < x->rank; a++)
+            from[a] = a < axis ? at[a] : a == axis ? pick : at[a - 1 + i->rank];
         ot_known_copy(b, e, k, ot_known_ravel(x, from));
     }
     return true;
@@ -167,17 +172,22 @@ static bool slice(ot_infer *c, const ot_value *v, ot_known_buf *b)
     size_t n = 0, ne = 0, na = 0, ns = 0;
     const int64_t *starts = slice_list(c, "starts", 1, &n), *ends = slice_list(c, "ends", 2, &ne);
     const int64_t *axes = slice_list(c, "axes", 3, &na), *steps = slice_list(c, "steps", 4, &ns);
-    if (!operand(c, 0, &k, &x) || x->rank != v->rank || starts == NULL || ends == NULL || n != ne) return false;
-    if (c->n->version >= 10 && ((axes == NULL && ot_shape_in(c, 3) != NULL) || (steps == NULL && ot_shape_in(c, 4) != NULL)))
+    if (!operand(c, 0, &k, &x) || x->rank != v->rank || starts == NULL || ends == NULL || n != ne)
         return false;
-    if ((axes != NULL && na != n) || (steps != NULL && ns != n) || n > (size_t)x->rank) return false;
+    if (c->n->version >= 10 && ((axes == NULL && ot_shape_in(c, 3) != NULL) ||
+                                (steps == NULL && ot_shape_in(c, 4) != NULL)))
+        return false;
+    if ((axes != NULL && na != n) || (steps != NULL && ns != n) || n > (size_t)x->rank)
+        return false;
     int64_t first[OT_RANK_MAX] = {0}, step[OT_RANK_MAX];
     for (int32_t a = 0; a < x->rank; a++) step[a] = 1;
     for (size_t e = 0; e < n; e++) {
         int64_t a = axes == NULL ? (int64_t)e : axes[e] < 0 ? axes[e] + x->rank : axes[e];
         if (a < 0 || a >= x->rank) return false;
         step[a] = steps == NULL ? 1 : steps[e];
-        if (step[a] == 0 || ot_shape_slice_range(x->dims[a], starts[e], ends[e], step[a], &first[a]) != v->dims[a]) return false;
+        if (step[a] == 0 ||
+            ot_shape_slice_range(x->dims[a], starts[e], ends[e], step[a], &first[a]) != v->dims[a])
+            return false;
     }
     for (uint32_t e = 0; e < b->n; e++) {
         int64_t at[OT_RANK_MAX];
@@ -208,13 +218,15 @@ static bool tile(ot_infer *c, const ot_value *v, ot_known_buf *b)
 static bool range(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
     const ot_known *start = ot_shape_known(c, 0), *delta = ot_shape_known(c, 2);
-    if (start == NULL || delta == NULL || start->n != 1 || delta->n != 1 || start->ok != NULL || delta->ok != NULL) return false;
+    if (start == NULL || delta == NULL || start->n != 1 || delta->n != 1 || start->ok != NULL ||
+        delta->ok != NULL)
+        return false;
     for (uint32_t e = 0; e < b->n; e++) {
         int64_t step;
         if (b->f != NULL && start->f != NULL && delta->f != NULL)
             ot_known_set_float(b, v->dtype, e, start->f[0] + (double)e * delta->f[0]);
-        else if (b->i != NULL && start->i != NULL && delta->i != NULL && ot_mul_i64(delta->i[0], e, &step) &&
-                 ot_add_i64(start->i[0], step, &step))
+        else if (b->i != NULL && start->i != NULL && delta->i != NULL &&
+                 ot_mul_i64(delta->i[0], e, &step) && ot_add_i64(start->i[0], step, &step))
             ot_known_set_int(b, v->dtype, e, step);
     }
     return true;
@@ -226,11 +238,13 @@ static bool scatter_nd(ot_infer *c, ot_known_buf *b)
 {
     const ot_known *k, *idx, *up;
     const ot_value *x, *i, *u;
-    if (strcmp(ot_attr_str(c->n, "reduction", "none"), "none") != 0 || !copy_all(c, b)) return false;
+    if (strcmp(ot_attr_str(c->n, "reduction", "none"), "none") != 0 || !copy_all(c, b))
+        return false;
     if (!operand(c, 0, &k, &x) || !operand(c, 1, &idx, &i) || !operand(c, 2, &up, &u)) return false;
     if (i->rank < 1 || idx->i == NULL || idx->ok != NULL) return false;
     int64_t q = i->dims[i->rank - 1], rows = 0, inner;
-    if (q < 1 || q > x->rank || !ot_product(x->dims + q, (size_t)(x->rank - q), &inner)) return false;
+    if (q < 1 || q > x->rank || !ot_product(x->dims + q, (size_t)(x->rank - q), &inner))
+        return false;
     rows = idx->n / q;
     if (rows * inner != up->n) return false;
     for (int64_t r = 0; r < rows; r++) {
@@ -241,7 +255,8 @@ static bool scatter_nd(ot_infer *c, ot_known_buf *b)
             if (p < 0 || p >= x->dims[a]) return false;
             place = place * x->dims[a] + p;
         }
-        for (int64_t e = 0; e < inner; e++) ot_known_copy(b, (uint32_t)(place * inner + e), up, (uint32_t)(r * inner + e));
+        for (int64_t e = 0; e < inner; e++)
+            ot_known_copy(b, (uint32_t)(place * inner + e), up, (uint32_t)(r * inner + e));
     }
     return true;
 }

@@ -29,7 +29,8 @@ static uint16_t half_bits(double v)
     if (isinf(v)) return (uint16_t)(sign | 0x7c00u);
     if (a < 0x1p-14) return (uint16_t)(sign | (uint16_t)(a * 0x1p24));
     int exponent = ilogb(a);
-    return (uint16_t)(sign | (uint16_t)(exponent + 15) << 10 | (uint16_t)((scalbn(a, -exponent) - 1) * 1024));
+    return (uint16_t)(sign | (uint16_t)(exponent + 15) << 10 |
+                      (uint16_t)((scalbn(a, -exponent) - 1) * 1024));
 }
 
 static void put_float(unsigned char *to, ot_dtype t, double v)
@@ -75,6 +76,10 @@ const ot_tensor *ot_known_tensor(ot_arena *arena, const ot_value *v)
         else
             put_int(data + k * size, v->dtype, v->known[k]);
     }
-    *t = (ot_tensor){.dtype = v->dtype, .rank = (uint32_t)v->rank, .dims = dims, .data = data, .bytes = v->known_n * size};
+    *t = (ot_tensor){.dtype = v->dtype,
+                     .rank = (uint32_t)v->rank,
+                     .dims = dims,
+                     .data = data,
+                     .bytes = v->known_n * size};
     return t;
 }

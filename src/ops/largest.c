@@ -1,5 +1,6 @@
-/* The largest tensor that a graph makes, bodies of the rewriter included: what --max-tensor is held against once the graph is written. It
- * knows nothing of plans.
+/* The largest tensor that a graph makes, bodies of the rewriter included: what --max-tensor is
+ * held against once the graph is written. It knows nothing of plans.
+ *
  */
 #include "ops.h"
 
@@ -9,8 +10,12 @@ static void look(const ot_graph *g, bool body, uint32_t depth, ot_largest *out)
         const ot_value *v = &g->values[id];
         bool handed = body && v->is_input; /* a slice, or what an iteration hands to the next */
         int64_t bytes;
-        if (!v->is_tensor || v->is_outer || v->removed || v->init || (v->producer == OT_NONE && !handed)) continue;
-        if (v->producer != OT_NONE && (g->nodes[v->producer].dead || g->nodes[v->producer].op == OT_OP_Constant)) continue;
+        if (!v->is_tensor || v->is_outer || v->removed || v->init ||
+            (v->producer == OT_NONE && !handed))
+            continue;
+        if (v->producer != OT_NONE &&
+            (g->nodes[v->producer].dead || g->nodes[v->producer].op == OT_OP_Constant))
+            continue;
         if (!ot_value_bytes(v, &bytes)) {
             if (v->dtype != OT_STRING) out->n_unknown++;
         } else if (bytes > out->bytes) {

@@ -51,7 +51,8 @@ static double gemm_macs(const ot_graph *g, const ot_node *n)
 
 /* Labels of one operand term, "..." standing for the dims they do not name. Returns the extent
  * product of labels (and ellipsis dims) not seen before. */
-static double term_macs(const char *s, const char *end, const ot_value *v, bool *seen, bool *seen_dots)
+static double term_macs(const char *s, const char *end, const ot_value *v, bool *seen,
+                        bool *seen_dots)
 {
     int32_t named = 0, at = 0;
     double product = 1;

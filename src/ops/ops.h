@@ -2,18 +2,23 @@
  *
  * SLICE RELATION. For an operator node and one axis of one of its outputs, the relation answers two
  * questions:
- *   1. ot_access_axis: when the output is cut along that axis, which axis of each input is cut along with it,
+ *   1. ot_access_axis: when the output is cut along that axis, which axis of each input is cut
+ *   along with it,
  *      and which inputs are needed whole? If cutting is not possible: why?
- *   2. ot_access_window: for a window [lo,hi) of that output axis, which window of each input is needed,
- *      which window is really produced (may be larger: alignment), and which border (pads) remains inside?
+ *   2. ot_access_window: for a window [lo,hi) of that output axis, which window of each input is
+ *   needed,
+ *      which window is really produced (may be larger: alignment), and which border (pads) remains
+ *      inside?
  * Axes are independent: a tile in two dimensions asks twice.
  *
  *   out axis   0....[lo     hi)....E_out          Conv k=3 s=1 p=1, E=8, out [0,4):
  *                   \       /                       in [-1,5) clamped to [0,5), pad_lo 1, pad_hi 0
  *   in axis    0..[lo'       hi')..E_in
  *
- * ot_tile_adapt then says how to write the node that computes such a tile: changed attributes and
- * replaced constant operands. The analysis is pure: no I/O, no globals, no allocation but in `arena`.
+ * ot_tile_adapt then says how to write the node that computes such a tile: changed attributes
+ * and replaced constant operands. The analysis is pure: no I/O, no globals, no allocation but in
+ * `arena`.
+ *
  */
 #ifndef OT_ANALYSE_H
 #define OT_ANALYSE_H
@@ -31,29 +36,34 @@ typedef struct ot_shape_binding {
     const char *option;  /* that gave it, static; NULL: --shape */
 } ot_shape_binding;
 
-/* Infer dtype and shape of every value of the graph, propagate known integer contents (Shape, Gather, Concat,
- * Slice, Cast, arithmetic... on small int64/int32/bool tensors; also Constant, ConstantOfShape, Range), and set value.is_const and
- * node.is_static. Bindings give free dimensions of graph inputs (fails with OT_E_USAGE on an unknown
- * input or a contradiction with a fixed dimension). Those that may replace fixed extents make the model one for another size: nothing
- * that the file states of values which depend on them is believed, and a node with a constant that only fits the old size is
- * OT_E_USAGE; model.resized is set then. Shapes stated in the file are used where inference knows
- * nothing, and win ties of unknown dims; a contradiction between a stated shape and the inferred one is OT_E_INPUT only
- * when both are fully static and differ in rank or dims of an operator we infer exactly (naming node, value and rule).
- * Malformed operators (kernel rank disagrees, negative stride, axis out of range...) are OT_E_INPUT. Linear time.
- * Symbolic equal dims (dim_param) are ignored. Establishes OT_P_SHAPES. */
+/* Infer dtype and shape of every value of the graph, propagate known integer contents (Shape,
+ * Gather, Concat, Slice, Cast, arithmetic... on small int64/int32/bool tensors; also Constant,
+ * ConstantOfShape, Range), and set value.is_const and node.is_static. Bindings give free
+ * dimensions of graph inputs (fails with OT_E_USAGE on an unknown input or a contradiction with
+ * a fixed dimension). Those that may replace fixed extents make the model one for another size:
+ * nothing that the file states of values which depend on them is believed, and a node with a
+ * constant that only fits the old size is OT_E_USAGE; model.resized is set then. Shapes stated
+ * in the file are used where inference knows nothing, and win ties of unknown dims; a
+ * contradiction between a stated shape and the inferred one is OT_E_INPUT only when both are
+ * fully static and differ in rank or dims of an operator we infer exactly (naming node, value
+ * and rule). Malformed operators (kernel rank disagrees, negative stride, axis out of range...)
+ * are OT_E_INPUT. Linear time. Symbolic equal dims (dim_param) are ignored. Establishes
+ * OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
 
 /* ---- tile_ops.c: the engine's operators Alloc, While, Slice, Deslice ---- */
 
 /* Whether n is operator op_type of that domain. */
 bool ot_is_tile_op(const ot_node *n, const char *op_type);
-/* The engine's operators in g are as docs/engine-form.md says: operands, attributes, bodies, lengths of tables, every window
- * inside its tensor, types and shapes, no element of a buffer written twice. Requires SHAPES; changes nothing. bodies: [g n_nodes]
- * of Whiles as graphs with shapes, or NULL, as the whole list may be: those are read from the model. OT_E_INPUT names node, value
- * and rule. */
+/* The engine's operators in g are as docs/engine-form.md says: operands, attributes, bodies,
+ * lengths of tables, every window inside its tensor, types and shapes, no element of a buffer
+ * written twice. Requires SHAPES; changes nothing. bodies: [g n_nodes] of Whiles as graphs with
+ * shapes, or NULL, as the whole list may be: those are read from the model. OT_E_INPUT names
+ * node, value and rule. */
 ot_status ot_check_tile_ops(ot_graph *g, ot_graph *const *bodies) OT_MUST_USE;
-/* In the body of a While: windows of the buffers that it is given, as it finds them, stand before the first Deslice that writes where they were.
- * Establishes ORDER, USES. Fails: OT_E_NOMEM, OT_E_INPUT (a cycle). */
+/* In the body of a While: windows of the buffers that it is given, as it finds them, stand
+ * before the first Deslice that writes where they were. Establishes ORDER, USES. Fails:
+ * OT_E_NOMEM, OT_E_INPUT (a cycle). */
 ot_status ot_tile_reads_first(ot_graph *body) OT_MUST_USE;
 /* That order ([n_order]). a: for what it needs. Requires ORDER, USES. Fails: OT_E_NOMEM. */
 ot_status ot_tile_reads_order(const ot_graph *body, ot_arena *a, ot_id *order) OT_MUST_USE;
@@ -68,30 +78,37 @@ typedef struct ot_win {
 
 /* One axis of one node in one tile. */
 typedef struct ot_op_tile {
-    ot_win need;            /* in: window of the output axis that is wanted; non-empty, inside [0,extent) */
-    ot_win made;            /* out: window that the adapted node produces; contains `need` */
-    ot_win *in;             /* out: [n_in] window of each cut input axis, inside [0,extent of that axis); entries of WHOLE
-                        inputs are untouched; empty when the tile does not need that input at all (Concat, Pad) */
-    int64_t pad_lo, pad_hi; /* out: border the adapted node pads itself (Conv, pools, Pad, ConvTranspose crops) */
-    int64_t extra;          /* out: operator specific (ConvTranspose output_padding, ceil_mode flag of pools...) */
+    /* in: window of the output axis that is wanted; non-empty, inside [0,extent) */
+    ot_win need;
+    ot_win made; /* out: window that the adapted node produces; contains `need` */
+    /* out: [n_in] window of each cut input axis, inside [0,extent of that axis); entries of
+     * WHOLE inputs are untouched; empty when the tile does not need that input at all (Concat,
+     * Pad) */
+    ot_win *in;
+    /* out: border the adapted node pads itself (Conv, pools, Pad, ConvTranspose crops) */
+    int64_t pad_lo, pad_hi;
+    /* out: operator specific (ConvTranspose output_padding, ceil_mode flag of pools...) */
+    int64_t extra;
 } ot_op_tile;
 
-/* Which input axes follow `axis` of output `out_index`. in_axis: [n->n_in], filled with an axis >= 0 or OT_AX_WHOLE
- * (also for omitted inputs); out_axis: [n->n_out], the axis of each output that is cut along with it (same tile windows), or
- * OT_AX_WHOLE when that output cannot be (then the node is usable only if that output has no reader).
- * At least one input is >= 0 on success. Returns false when the axis cannot be cut and sets *why to a reason that a
- * person understands (OT_WHY_SOFTMAX). Requires shapes; values of unknown shape: false. Never fails otherwise. */
-bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                    ot_why *why);
+/* Which input axes follow `axis` of output `out_index`. in_axis: [n->n_in], filled with an axis
+ * >= 0 or OT_AX_WHOLE (also for omitted inputs); out_axis: [n->n_out], the axis of each output
+ * that is cut along with it (same tile windows), or OT_AX_WHOLE when that output cannot be (then
+ * the node is usable only if that output has no reader). At least one input is >= 0 on success.
+ * Returns false when the axis cannot be cut and sets *why to a reason that a person understands
+ * (OT_WHY_SOFTMAX). Requires shapes; values of unknown shape: false. Never fails otherwise. */
+bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                    int8_t *in_axis, int8_t *out_axis, ot_why *why);
 
-/* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but older shape inference counts
- * it. Requires shapes. */
+/* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but
+ * older shape inference counts it. Requires shapes. */
 bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
 
-/* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must point to [n_in]
- * entries. Returns false when this very window cannot be made (rare: alignment rules); *why says so. Constant time
- * per input. */
-bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why);
+/* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must
+ * point to [n_in] entries. Returns false when this very window cannot be made (rare: alignment
+ * rules); *why says so. Constant time per input. */
+bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      ot_op_tile *t, ot_why *why);
 
 /* ---- access_sum.c: reductions in parts ---- */
 
@@ -106,16 +123,18 @@ typedef enum ot_sum_kind {
     OT_SUM_MOMENTS /* mean and variance: docs/exactness.md */
 } ot_sum_kind;
 
-/* How n (a reduction or global pool of operand 0) is combined from parts along the axes that it reduces, which are marked in
- * `reduced`; OT_SUM_NONE: it is not. Requires shapes. */
+/* How n (a reduction or global pool of operand 0) is combined from parts along the axes that it
+ * reduces, which are marked in `reduced`; OT_SUM_NONE: it is not. Requires shapes. */
 ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_RANK_MAX]);
-/* Moments of x over axes [n] are of more numbers than runtimes add up one after another without loss (transform/decompose/moments.c). */
+/* Moments of x over axes [n] are of more numbers than runtimes add up one after another without
+ * loss (transform/decompose/moments.c). */
 bool ot_moments_are_many(const ot_value *x, const int64_t *axes, size_t n);
 
 /* ---- cancel.c ---- */
 
-/* Whether what n sums up (a sum or a mean) is subtracted from another sum soon after, as in E[x^2] - E[x]^2: then the order in which it
- * adds shows in the result, and it is not reduced in parts. Requires USES and SHAPES. */
+/* Whether what n sums up (a sum or a mean) is subtracted from another sum soon after, as in
+ * E[x^2] - E[x]^2: then the order in which it adds shows in the result, and it is not reduced in
+ * parts. Requires USES and SHAPES. */
 bool ot_sum_cancels(const ot_graph *g, const ot_node *n);
 
 /* ---- adapt.c, adapt_*.c: the node that computes a tile ---- */
@@ -128,48 +147,55 @@ typedef struct ot_tile_axis {
 
 /* What replaces a constant operand of the node. */
 typedef struct ot_operand {
-    uint32_t input;          /* operand number (may be >= the node's n_in: then it is appended, gaps omitted) */
+    /* operand number (may be >= the node's n_in: then it is appended, gaps omitted) */
+    uint32_t input;
     bool omit;               /* leave the operand out ("" in ONNX) */
     const ot_tensor *tensor; /* new constant contents */
 } ot_operand;
 
 typedef enum ot_adapt_kind {
-    OT_ADAPT_CLONE,  /* same operator, with attrs and operands below */
+    OT_ADAPT_CLONE, /* same operator, with attrs and operands below */
     OT_ADAPT_FORWARD /* the tile of input `forward` is the result as it is (Concat of one piece, Pad of nothing...);
                            no node is needed */
 } ot_adapt_kind;
 
 typedef struct ot_adapted {
     ot_adapt_kind kind;
-    uint32_t forward;     /* operand number for OT_ADAPT_FORWARD */
-    const char *op_type;  /* another operator of domain "", at the model's opset; NULL: the node's own */
+    uint32_t forward; /* operand number for OT_ADAPT_FORWARD */
+    /* another operator of domain "", at the model's opset; NULL: the node's own */
+    const char *op_type;
     const ot_attr *attrs; /* [n_attrs] complete attribute list of the new node */
     uint32_t n_attrs;
-    const ot_operand *operands; /* [n_operands] changes to operands; others stay (with tiles where cut) */
+    /* [n_operands] changes to operands; others stay (with tiles where cut) */
+    const ot_operand *operands;
     uint32_t n_operands;
-    bool *drop; /* [n_in] operands to leave out entirely, shifting the rest (Concat pieces with an empty window) */
+    /* [n_in] operands to leave out entirely, shifting the rest (Concat pieces with an empty
+     * window) */
+    bool *drop;
 } ot_adapted;
 
-/* How to write node n for a tile cut along axes[0..n_axes). Data is allocated in `arena`. The shapes of the adapted node's
- * inputs are: extents in[k].hi-in[k].lo on cut axes, the original extents elsewhere; its outputs: made.hi-made.lo on cut
- * axes, the original elsewhere. Attributes that do not change are shared with the original node. With n_axes > 0 and every window full
- * this returns a plain clone. OT_E_NOMEM is the only failure. */
-ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
-                        ot_adapted *out) OT_MUST_USE;
+/* How to write node n for a tile cut along axes[0..n_axes). Data is allocated in `arena`. The
+ * shapes of the adapted node's inputs are: extents in[k].hi-in[k].lo on cut axes, the original
+ * extents elsewhere; its outputs: made.hi-made.lo on cut axes, the original elsewhere.
+ * Attributes that do not change are shared with the original node. With n_axes > 0 and every
+ * window full this returns a plain clone. OT_E_NOMEM is the only failure. */
+ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                        uint32_t n_axes, ot_arena *arena, ot_adapted *out) OT_MUST_USE;
 
-/* Multiply-accumulates of the whole node (Conv, ConvTranspose, MatMul, Gemm, Attention: exact; others: elements touched);
- * 0 when shapes are unknown. */
+/* Multiply-accumulates of the whole node (Conv, ConvTranspose, MatMul, Gemm, Attention: exact;
+ * others: elements touched); 0 when shapes are unknown. */
 double ot_node_macs(const ot_graph *g, const ot_node *n);
 
 /* ---- known_tensor.c ---- */
 
-/* The known contents of v (integers of 64 or 32 bits, bool, known_floats) as a tensor of its type and shape, in the
- * arena. NULL: no memory. */
+/* The known contents of v (integers of 64 or 32 bits, bool, known_floats) as a tensor of its
+ * type and shape, in the arena. NULL: no memory. */
 const ot_tensor *ot_known_tensor(ot_arena *arena, const ot_value *v);
 
 /* ---- largest.c ---- */
 
-/* Tensors that nodes make, those in bodies of the rewriter (or .ot text) included; not inputs, constants, sequences. */
+/* Tensors that nodes make, those in bodies of the rewriter (or .ot text) included; not inputs,
+ * constants, sequences. */
 typedef struct ot_largest {
     int64_t bytes;      /* of the largest; 0: there is none */
     const char *value;  /* its name, the graph's; NULL: there is none */
@@ -180,7 +206,8 @@ ot_largest ot_largest_tensor(const ot_graph *g);
 
 /* ---- static_nodes.c ---- */
 
-/* Whether rewriting can replace the static node by a constant: then its reading a value does not keep that alive. */
+/* Whether rewriting can replace the static node by a constant: then its reading a value does not
+ * keep that alive. */
 bool ot_static_foldable(const ot_graph *g, const ot_node *n);
 
 #endif

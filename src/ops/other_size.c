@@ -1,7 +1,9 @@
-/* The model for another size: two walks, and what every node is asked in the second. See other_size.h.
+/* The model for another size: two walks, and what every node is asked in the second. See
+ * other_size.h.
  *
- * A node whose shape rule fails at the new size gets a reason that names what did not move: the constant, the input that kept its
- * size, or the node above it that makes a fixed extent.
+ * A node whose shape rule fails at the new size gets a reason that names what did not move: the
+ * constant, the input that kept its size, or the node above it that makes a fixed extent.
+ *
  */
 #include "other_size.h"
 
@@ -16,7 +18,8 @@ ot_status(ot_size_refuse)(ot_infer *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return ot_fail(c->g->model->diag, OT_E_USAGE, "--shape: %.400s: %s", ot_shape_node_text(c, node, sizeof node), text);
+    return ot_fail(c->g->model->diag, OT_E_USAGE, "--shape: %.400s: %s",
+                   ot_shape_node_text(c, node, sizeof node), text);
 }
 
 bool ot_size_moved(const ot_infer *c, ot_id id, int32_t a)
@@ -57,7 +60,8 @@ ot_size_list ot_size_list_of(const ot_infer *c, const char *attr, uint32_t k)
     ot_size_list l = {.what = "attribute", .name = attr};
     size_t n = 0;
     const int64_t *ints = attr == NULL ? NULL : ot_attr_ints(c->n, attr, &n);
-    if (ints != NULL && n <= OT_KNOWN_MAX) return (ot_size_list){true, (uint32_t)n, ints, ints, NULL, attr, "attribute"};
+    if (ints != NULL && n <= OT_KNOWN_MAX)
+        return (ot_size_list){true, (uint32_t)n, ints, ints, NULL, attr, "attribute"};
     if (k >= c->n->n_in || c->n->in[k] == OT_NONE) return l;
     const ot_value *v = &c->g->values[c->n->in[k]];
     const ot_known *known = ot_shape_known(c, k);
@@ -78,7 +82,8 @@ bool ot_size_item(const ot_size_list *l, uint32_t e, int64_t *out)
     return true;
 }
 
-/* An element whose old value is not known counts as fixed: nothing shows that it follows the size. */
+/* An element whose old value is not known counts as fixed: nothing shows that it follows the size.
+ */
 bool ot_size_fixed(const ot_size_list *l, uint32_t e)
 {
     int64_t now;
@@ -123,28 +128,32 @@ static bool blame_value(const ot_infer *c, ot_id id, char *text, size_t size)
     for (uint32_t steps = 0; steps <= g->n_nodes; steps++) {
         const ot_value *v = &g->values[id];
         if (v->is_const || v->init != NULL) {
-            snprintf(text, size, "the constant '%.200s' of shape %s has the old size baked in", v->name,
-                     dims_text(v, dims, sizeof dims));
+            snprintf(text, size, "the constant '%.200s' of shape %s has the old size baked in",
+                     v->name, dims_text(v, dims, sizeof dims));
             return true;
         }
         if (v->producer == OT_NONE) {
-            snprintf(text, size, "input '%.200s' keeps its size %s: give it a --shape, too", v->name,
-                     dims_text(v, dims, sizeof dims));
+            snprintf(text, size, "input '%.200s' keeps its size %s: give it a --shape, too",
+                     v->name, dims_text(v, dims, sizeof dims));
             return v->is_input;
         }
         const ot_node *n = &g->nodes[v->producer];
         ot_id shape = shape_operand(n), up = OT_NONE;
         if (shape != OT_NONE && (g->values[shape].is_const || !c->other->depends[shape])) {
-            snprintf(text, size, "node '%.200s' (%s) makes %s, which '%.200s' has baked in", n->name, n->op_type,
-                     dims_text(v, dims, sizeof dims), g->values[shape].name);
+            snprintf(text, size, "node '%.200s' (%s) makes %s, which '%.200s' has baked in",
+                     n->name, n->op_type, dims_text(v, dims, sizeof dims), g->values[shape].name);
             return true;
         }
         for (uint32_t k = 0; k < n->n_in && up == OT_NONE; k++) {
             ot_id in = n->in[k];
-            if (in != OT_NONE && g->values[in].rank >= 1 && !ot_size_any_moved(c, in) && !g->values[in].is_const) up = in;
+            if (in != OT_NONE && g->values[in].rank >= 1 && !ot_size_any_moved(c, in) &&
+                !g->values[in].is_const)
+                up = in;
         }
         for (uint32_t k = 0; k < n->n_in && up == OT_NONE; k++)
-            if (n->in[k] != OT_NONE && g->values[n->in[k]].rank >= 1 && !ot_size_any_moved(c, n->in[k])) up = n->in[k];
+            if (n->in[k] != OT_NONE && g->values[n->in[k]].rank >= 1 &&
+                !ot_size_any_moved(c, n->in[k]))
+                up = n->in[k];
         if (up == OT_NONE || up == id) return false;
         id = up;
     }
@@ -196,13 +205,16 @@ static ot_status forget_outputs(ot_infer *c)
 
 ot_status ot_size_check(ot_infer *c, ot_status by_rule)
 {
-    bool has_rule = c->n->op == OT_OP_OPAQUE ? ot_shape_extra_rule(c->n) != NULL : ot_shape_rule_of(c->n->op) != NULL;
+    bool has_rule = c->n->op == OT_OP_OPAQUE ? ot_shape_extra_rule(c->n) != NULL
+                                             : ot_shape_rule_of(c->n->op) != NULL;
     for (uint32_t k = 0; k < c->n->n_attrs; k++)
         if (c->n->attrs[k].kind == OT_ATTR_GRAPH) has_rule = false;
     if (!has_rule)
         return ot_size_refuse(c, c->n->op != OT_OP_OPAQUE || c->n->n_captured > 0
-                                     ? "it has a body, which is not looked into: whether that takes another size is not known"
-                                     : "the operator is not known to this tool: whether it takes another size is not known");
+                                     ? "it has a body, which is not looked into: whether that "
+                                       "takes another size is not known"
+                                     : "the operator is not known to this tool: whether it takes "
+                                       "another size is not known");
     OT_TRY(ot_size_rule(c));
     if (by_rule != OT_OK) return refuse_by_rule(c);
     c->other->rule[0] = '\0';
@@ -260,14 +272,19 @@ static ot_status check_output(ot_infer *c, ot_id id)
 {
     const ot_value *v = &c->g->values[id];
     const ot_was *was = &c->other->was[id];
-    if (!v->is_tensor) return ot_size_refuse(c, "'%.200s' is no tensor: what it holds at the new size is not known", v->name);
+    if (!v->is_tensor)
+        return ot_size_refuse(
+            c, "'%.200s' is no tensor: what it holds at the new size is not known", v->name);
     if (fully_known(was->rank, was->dims) && !fully_known(v->rank, v->dims))
-        return ot_size_refuse(c, "the shape of '%.200s' does not follow from the new size", v->name);
+        return ot_size_refuse(c, "the shape of '%.200s' does not follow from the new size",
+                              v->name);
     if (was->rank >= 0 && v->rank >= 0 && v->rank != was->rank)
-        return ot_size_refuse(c, "'%.200s' has rank %d at the new size, %d at the old", v->name, v->rank, was->rank);
+        return ot_size_refuse(c, "'%.200s' has rank %d at the new size, %d at the old", v->name,
+                              v->rank, was->rank);
     for (int32_t a = 0; a < v->rank && a < was->rank; a++) {
         if (v->dims[a] == 0 && was->dims[a] > 0)
-            return ot_size_refuse(c, "nothing is left of axis %d of '%.200s' at the new size", a, v->name);
+            return ot_size_refuse(c, "nothing is left of axis %d of '%.200s' at the new size", a,
+                                  v->name);
         if (ot_size_moved(c, id, a)) add_gone(c->other, was->dims[a]);
     }
     return OT_OK;
@@ -294,7 +311,9 @@ bool ot_size_is_other(const ot_graph *g, const ot_shape_binding *bind, size_t n_
         ot_id id = ot_value_find(g, b->input);
         if (!b->replace || id == OT_NONE) continue;
         const ot_value *v = &g->values[id];
-        if (!v->is_input || v->init != NULL || !v->is_tensor || v->rank < 0 || (uint32_t)v->rank != b->rank) continue;
+        if (!v->is_input || v->init != NULL || !v->is_tensor || v->rank < 0 ||
+            (uint32_t)v->rank != b->rank)
+            continue;
         for (uint32_t a = 0; a < b->rank; a++)
             if (v->dims[a] >= 0 && v->dims[a] != b->dims[a]) return true;
     }
@@ -302,7 +321,8 @@ bool ot_size_is_other(const ot_graph *g, const ot_shape_binding *bind, size_t n_
 }
 
 /* What the file fixes, and bindings where it does not. */
-static ot_status old_bindings(const ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_arena *a, ot_shape_binding **out)
+static ot_status old_bindings(const ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                              ot_arena *a, ot_shape_binding **out)
 {
     ot_shape_binding *old = OT_NEW_N(a, ot_shape_binding, n_bind + 1);
     *out = old;
@@ -310,7 +330,8 @@ static ot_status old_bindings(const ot_graph *g, const ot_shape_binding *bind, s
     for (size_t k = 0; k < n_bind; k++) {
         old[k] = bind[k];
         ot_id id = ot_value_find(g, bind[k].input);
-        if (id == OT_NONE || g->values[id].rank != (int32_t)bind[k].rank) continue; /* refused by the walk */
+        /* refused by the walk */
+        if (id == OT_NONE || g->values[id].rank != (int32_t)bind[k].rank) continue;
         int64_t *dims = ot_memdup(a, bind[k].dims, bind[k].rank * sizeof *dims);
         if (dims == NULL) return ot_fail_nomem(g->model->diag);
         for (uint32_t x = 0; x < bind[k].rank; x++)
@@ -325,11 +346,15 @@ static ot_status remember(const ot_graph *g, ot_arena *a, ot_other_size *o)
     o->was = OT_NEW_N(a, ot_was, g->n_values + 1u);
     o->depends = OT_NEW_N(a, bool, g->n_values + 1u);
     o->index = OT_NEW_N(a, bool, g->n_values + 1u);
-    if (o->was == NULL || o->depends == NULL || o->index == NULL) return ot_fail_nomem(g->model->diag);
+    if (o->was == NULL || o->depends == NULL || o->index == NULL)
+        return ot_fail_nomem(g->model->diag);
     for (ot_id id = 0; id < g->n_values; id++) {
         const ot_value *v = &g->values[id];
         ot_was *w = &o->was[id];
-        *w = (ot_was){.rank = v->rank, .known = v->known, .known_floats = v->known_floats, .known_n = v->known_n};
+        *w = (ot_was){.rank = v->rank,
+                      .known = v->known,
+                      .known_floats = v->known_floats,
+                      .known_n = v->known_n};
         if (v->rank > 0) w->dims = ot_memdup(a, v->dims, (size_t)v->rank * sizeof *v->dims);
         if (v->rank > 0 && w->dims == NULL) return ot_fail_nomem(g->model->diag);
     }
@@ -337,7 +362,8 @@ static ot_status remember(const ot_graph *g, ot_arena *a, ot_other_size *o)
 }
 
 /* Inputs whose extents move are where it begins. */
-static void mark_inputs(const ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *o)
+static void mark_inputs(const ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                        ot_other_size *o)
 {
     for (size_t k = 0; k < n_bind; k++) {
         ot_id id = ot_value_find(g, bind[k].input);
@@ -360,8 +386,10 @@ static ot_status check_twice(const ot_graph *g, const ot_shape_binding *bind, si
             if (strcmp(a->input, b->input) != 0) continue;
             for (uint32_t x = 0; x < b->rank; x++)
                 if (a->rank != b->rank || a->dims[x] != b->dims[x])
-                    return ot_fail(g->model->diag, OT_E_USAGE, "--shape %s: dim %u is %lld, but %lld as well", b->input, x,
-                                   (long long)b->dims[x], (long long)(x < a->rank ? a->dims[x] : 0));
+                    return ot_fail(g->model->diag, OT_E_USAGE,
+                                   "--shape %s: dim %u is %lld, but %lld as well", b->input, x,
+                                   (long long)b->dims[x],
+                                   (long long)(x < a->rank ? a->dims[x] : 0));
         }
     return OT_OK;
 }

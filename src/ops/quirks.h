@@ -1,7 +1,10 @@
-/* Quirks of runtimes and checkers that tilings must not touch: one table, quirks.def, tagged by whom it concerns.
+/* Quirks of runtimes and checkers that tilings must not touch: one table, quirks.def, tagged by
+ * whom it concerns.
  *
- * Who asks says for whom a model is made: a runtime's bit, or OT_BY_ALL where the answer is kept for whoever runs it later. The slice
- * relation is asked before a runtime is known, so it answers for all.
+ * Who asks says for whom a model is made: a runtime's bit, or OT_BY_ALL where the answer is kept
+ * for whoever runs it later. The slice relation is asked before a runtime is known, so it
+ * answers for all.
+ *
  */
 #ifndef OT_ANALYSE_QUIRKS_H
 #define OT_ANALYSE_QUIRKS_H

@@ -27,7 +27,8 @@ const char *ot_reason_text(ot_arena *a, ot_reason r)
 {
     const char *sentence = ot_reason_sentence(r.why), *number = strstr(sentence, "{ms}");
     if (!number) return sentence;
-    return ot_format(a, "%.*s%.3f ms%s", (int)(number - sentence), sentence, 1e3 * r.seconds, number + strlen("{ms}"));
+    return ot_format(a, "%.*s%.3f ms%s", (int)(number - sentence), sentence, 1e3 * r.seconds,
+                     number + strlen("{ms}"));
 }
 
 ot_why ot_reason_find(const char *name)

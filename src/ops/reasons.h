@@ -1,6 +1,10 @@
 /* Why something is not tiled: ids in place of sentences, which are in reasons.def and nowhere else.
  *
- *   OT_WHY_SOFTMAX --name--> "softmax" (reports, JSON)  --sentence--> "Softmax needs its whole axis"  --lift--> what helps
+ *   OT_WHY_SOFTMAX --name--> "softmax" (reports, JSON)  --sentence--> "Softmax needs its whole
+ *                                                       axis"  --lift--> what helps
+ *
+ *
+ *
  */
 #ifndef OT_REASONS_H
 #define OT_REASONS_H
@@ -20,7 +24,8 @@ typedef struct ot_reason {
     double seconds; /* of rows with {ms}; else 0 */
 } ot_reason;
 
-/* All static, "" for OT_WHY_NONE. The name is what scripts see: "softmax". The sentence is as in the table: a {ms} is left. */
+/* All static, "" for OT_WHY_NONE. The name is what scripts see: "softmax". The sentence is as in
+ * the table: a {ms} is left. */
 const char *ot_reason_name(ot_why why);
 const char *ot_reason_sentence(ot_why why);
 /* What would lift it; "" when nothing would. forced: every legal tiling is taken already. */

@@ -1,8 +1,12 @@
-/* Resize with align_corners as interpolation by constants: which rows its first resized axis takes, with which weights.
+/* Resize with align_corners as interpolation by constants: which rows its first resized axis
+ * takes, with which weights.
  *
- *   f(o) = o * (in - 1) / (out - 1)          in single precision, as runtimes compute it: the same rows and weights as theirs
+ *   f(o) = o * (in - 1) / (out - 1)          in single precision, as runtimes compute it: the same
+ *                                            rows and weights as theirs
  *
- * ONNX Runtime reckons with extents, opset 19's reference with in * scale, which may be no whole number: only where these are the same.
+ * ONNX Runtime reckons with extents, opset 19's reference with in * scale, which may be no whole
+ * number: only where these are the same.
+ *
  */
 #include <math.h>
 
@@ -19,12 +23,17 @@ bool ot_corners_read(const ot_graph *g, const ot_node *n, ot_corners *out)
     if (n->op != OT_OP_Resize || n->n_in < 1 || n->n_out != 1) return false;
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     if (!x || !y || !x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y)) return false;
-    if (!ot_resize_read(g, n, &r, &why) || r.legacy || r.map != RS_CORNERS || r.antialias || r.aspect) return false;
+    if (!ot_resize_read(g, n, &r, &why) || r.legacy || r.map != RS_CORNERS || r.antialias ||
+        r.aspect)
+        return false;
     for (int32_t a = x->rank; a-- > 0;) {
         const int64_t in = x->dims[a], len = y->dims[a];
         const int8_t e = r.entry[a];
         if (in < 1 || len < 1 || in > LENGTH_MAX || len > LENGTH_MAX) return false;
-        if (e < 0 ? in != len : r.by_sizes ? r.sizes[e] != len : r.scales[e] * (float)in != (float)len) return false;
+        if (e < 0        ? in != len
+            : r.by_sizes ? r.sizes[e] != len
+                         : r.scales[e] * (float)in != (float)len)
+            return false;
         if (in == len) continue;
         out->others |= out->axis != OT_NONE;
         out->axis = (uint32_t)a;
@@ -42,7 +51,8 @@ bool ot_corners_read(const ot_graph *g, const ot_node *n, ot_corners *out)
     out->n_taps = r.mode == RS_NEAREST ? 1 : r.mode == RS_LINEAR ? 2 : 4;
     out->before = r.mode == RS_CUBIC ? 1 : 0;
     out->behind = r.mode == RS_CUBIC ? 2 : 1;
-    if ((double)out->in * (double)out->out >= (1 << 24)) { /* rounding may take a coordinate over the next row */
+    /* rounding may take a coordinate over the next row */
+    if ((double)out->in * (double)out->out >= (1 << 24)) {
         out->before++;
         out->behind++;
     }
@@ -82,7 +92,8 @@ static void cubic_taps(const ot_corners *c, float f, int64_t row[4], float weigh
     for (int k = 0; k < 4 && c->exclude; k++) weight[k] /= sum;
 }
 
-bool ot_corners_taps(const ot_corners *c, int64_t o, int64_t row[OT_CORNER_TAPS], float weight[OT_CORNER_TAPS])
+bool ot_corners_taps(const ot_corners *c, int64_t o, int64_t row[OT_CORNER_TAPS],
+                     float weight[OT_CORNER_TAPS])
 {
     const float f = coordinate(c, o);
     weight[0] = 1;

@@ -16,8 +16,10 @@
  * elsewhere the outputs become unknown (then stated), since the file's word is no proof of an
  * error.
  *
- * Where a binding replaces extents that the file fixes, the walk is done twice (other_size.c): with the file's own, and with
- * the new ones, when every node that depends on them is examined for constants that only fit the old.
+ * Where a binding replaces extents that the file fixes, the walk is done twice (other_size.c):
+ * with the file's own, and with the new ones, when every node that depends on them is examined
+ * for constants that only fit the old.
+ *
  */
 #include "onnx/import/model_io.h"
 #include "other_size.h"
@@ -25,7 +27,8 @@
 
 #define BODY_DEPTH_MAX 64
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other, uint32_t depth);
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                             ot_other_size *other, uint32_t depth);
 
 /* "[1,3,?]" into buf; returns buf. */
 static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
@@ -37,7 +40,8 @@ static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
     size_t at = (size_t)snprintf(buf, n, "[");
     for (int32_t k = 0; k < rank && at < n; k++) {
         const char *comma = k == 0 ? "" : ",";
-        int w = d[k] < 0 ? snprintf(buf + at, n - at, "%s?", comma) : snprintf(buf + at, n - at, "%s%lld", comma, (long long)d[k]);
+        int w = d[k] < 0 ? snprintf(buf + at, n - at, "%s?", comma)
+                         : snprintf(buf + at, n - at, "%s%lld", comma, (long long)d[k]);
         at += w < 0 ? 0 : (size_t)w;
     }
     if (at < n) snprintf(buf + at, n - at, "]");
@@ -46,28 +50,32 @@ static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
 
 /* ---- graph inputs and initializers ---- */
 
-/* One --shape binding onto its graph input; `replace`: also onto fixed extents. Fails: OT_E_USAGE, OT_E_NOMEM. */
+/* One --shape binding onto its graph input; `replace`: also onto fixed extents. Fails:
+ * OT_E_USAGE, OT_E_NOMEM. */
 static ot_status bind_input(ot_graph *g, const ot_shape_binding *b, bool replace)
 {
     ot_diag *diag = g->model->diag;
     const char *option = b->option ? b->option : "--shape";
     ot_id id = ot_value_find(g, b->input);
     if (id == OT_NONE || !g->values[id].is_input || g->values[id].init != NULL)
-        return ot_fail(diag, OT_E_USAGE, "%s %s: the model has no input of that name%s", option, b->input,
-                       id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
+        return ot_fail(
+            diag, OT_E_USAGE, "%s %s: the model has no input of that name%s", option, b->input,
+            id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
     const ot_value *v = &g->values[id];
-    if (!v->is_tensor) return ot_fail(diag, OT_E_USAGE, "%s %s: the input is not a tensor", option, b->input);
+    if (!v->is_tensor)
+        return ot_fail(diag, OT_E_USAGE, "%s %s: the input is not a tensor", option, b->input);
     char have[320];
     print_dims(v->rank, v->dims, have, sizeof have);
     if (b->rank > OT_RANK_MAX || (v->rank >= 0 && (uint32_t)v->rank != b->rank))
-        return ot_fail(diag, OT_E_USAGE, "%s %s: %u dims given, the input has shape %s", option, b->input, b->rank, have);
+        return ot_fail(diag, OT_E_USAGE, "%s %s: %u dims given, the input has shape %s", option,
+                       b->input, b->rank, have);
     for (uint32_t k = 0; k < b->rank; k++) {
         if (b->dims[k] < 0 || b->dims[k] > OT_SHAPE_DIM_MAX)
-            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, which is no extent", option, b->input, k,
-                           (long long)b->dims[k]);
+            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, which is no extent", option,
+                           b->input, k, (long long)b->dims[k]);
         if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k] && !replace)
-            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, but the input has shape %s", option, b->input, k,
-                           (long long)b->dims[k], have);
+            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, but the input has shape %s",
+                           option, b->input, k, (long long)b->dims[k], have);
     }
     return ot_value_set_shape(g, id, (int32_t)b->rank, b->dims);
 }
@@ -77,7 +85,8 @@ static ot_status clean_stated(ot_graph *g, ot_value *v)
 {
     for (int32_t k = 0; k < v->rank; k++) {
         if (v->dims[k] > OT_SHAPE_DIM_MAX && (v->is_input || v->init != NULL))
-            return ot_fail(g->model->diag, OT_E_INPUT, "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
+            return ot_fail(g->model->diag, OT_E_INPUT,
+                           "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
                            (long long)v->dims[k]);
         if (v->dims[k] < 0 || v->dims[k] > OT_SHAPE_DIM_MAX) v->dims[k] = OT_DIM_UNKNOWN;
     }
@@ -98,7 +107,8 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
         v->known_floats = def->known_floats;
         v->known_n = def->known_n;
         if (def->known != NULL || def->known_floats != NULL)
-            c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known, .f = def->known_floats};
+            c->known[id] = (ot_known){
+                .n = def->known_n, .valid = true, .i = def->known, .f = def->known_floats};
         else if (def->init && !def->overridable && !ot_known_of_tensor(c, def->init, &c->known[id]))
             return ot_fail_nomem(c->g->model->diag);
         return ot_value_set_shape(c->g, id, def->rank, def->dims);
@@ -120,7 +130,8 @@ static ot_status start_values(ot_infer *c)
         if (v->is_outer) OT_TRY(copy_outer(c, id));
         if (v->init == NULL || v->producer != OT_NONE) continue;
         v->dtype = v->init->dtype;
-        if (v->init->rank <= OT_RANK_MAX) OT_TRY(ot_value_set_shape(g, id, (int32_t)v->init->rank, v->init->dims));
+        if (v->init->rank <= OT_RANK_MAX)
+            OT_TRY(ot_value_set_shape(g, id, (int32_t)v->init->rank, v->init->dims));
         OT_TRY(clean_stated(g, v));
         if (v->overridable) continue;
         v->is_const = true;
@@ -140,7 +151,8 @@ static ot_status start_values(ot_infer *c)
 static ot_status check_arity(ot_infer *c, const ot_op_row *row)
 {
     const ot_node *n = c->n;
-    if (n->n_in < row->min_in) return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
+    if (n->n_in < row->min_in)
+        return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
     if (row->max_in != OT_OP_MANY && n->n_in > row->max_in)
         return ot_shape_fail(c, "has %u inputs, takes at most %u", n->n_in, row->max_in);
     if (row->max_out != OT_OP_MANY && n->n_out > row->max_out)
@@ -166,7 +178,8 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
     if (o->dtype == OT_DT_UNKNOWN) o->dtype = v->dtype;
     for (int32_t a = 0; a < o->rank; a++) {
         if (o->d[a] > OT_SHAPE_DIM_MAX && c->exact)
-            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name, (long long)o->d[a]);
+            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name,
+                                 (long long)o->d[a]);
         if (o->d[a] < 0 || o->d[a] > OT_SHAPE_DIM_MAX) o->d[a] = OT_DIM_UNKNOWN;
     }
     bool inexact = !c->exact;
@@ -184,10 +197,12 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
             same = same && o->d[a] == v->dims[a];
         }
     }
-    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) && fully_known(v->rank, v->dims)) {
+    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) &&
+        fully_known(v->rank, v->dims)) {
         char made[320], said[320];
         return ot_shape_fail(c, "output '%s' has shape %s, but the file states %s", v->name,
-                             print_dims(o->rank, o->d, made, sizeof made), print_dims(v->rank, v->dims, said, sizeof said));
+                             print_dims(o->rank, o->d, made, sizeof made),
+                             print_dims(v->rank, v->dims, said, sizeof said));
     }
     c->inexact[id] = inexact;
     v->dtype = o->dtype;
@@ -196,7 +211,8 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
 
 static void clear_outputs(ot_infer *c)
 {
-    for (uint32_t k = 0; k < c->n->n_out; k++) c->out[k] = (ot_shp){.dtype = OT_DT_UNKNOWN, .rank = -1};
+    for (uint32_t k = 0; k < c->n->n_out; k++)
+        c->out[k] = (ot_shp){.dtype = OT_DT_UNKNOWN, .rank = -1};
 }
 
 /* Depends on constants only, and gives the same result every time. */
@@ -206,7 +222,9 @@ static bool is_deterministic_const(const ot_infer *c)
     if (ot_shape_rule_of(n->op) == NULL) return false;
     if (n->n_captured != 0) return false;
     int64_t training = 0;
-    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL && (!ot_shape_int(c, 2, &training) || training != 0)) return false;
+    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL &&
+        (!ot_shape_int(c, 2, &training) || training != 0))
+        return false;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !c->g->values[n->in[k]].is_const) return false;
     for (uint32_t k = 0; k < n->n_attrs; k++)
@@ -227,10 +245,13 @@ static void set_static(ot_infer *c, ot_node *n)
     n->is_static = all;
 }
 
-/* A Loop of no iterations, as shape arithmetic says: its body need not even be possible at this size. */
+/* A Loop of no iterations, as shape arithmetic says: its body need not even be possible at this
+ * size. */
 static bool never_runs(const ot_graph *g, const ot_node *n)
 {
-    const ot_value *trips = n->op == OT_OP_Loop && n->n_in > 0 && n->in[0] != OT_NONE ? &g->values[n->in[0]] : NULL;
+    const ot_value *trips = n->op == OT_OP_Loop && n->n_in > 0 && n->in[0] != OT_NONE
+                                ? &g->values[n->in[0]]
+                                : NULL;
     return trips && trips->known && trips->known_n == 1 && trips->known[0] <= 0;
 }
 
@@ -248,7 +269,8 @@ static ot_status fill_extents(ot_graph *g, ot_id to, const ot_value *from)
     return any ? ot_value_set_shape(g, to, v->rank, dims) : OT_OK;
 }
 
-/* What a Loop carries: its body gets what it is handed at first, and hands on what the body makes. */
+/* What a Loop carries: its body gets what it is handed at first, and hands on what the body makes.
+ */
 static ot_status bind_carried(ot_graph *g, const ot_node *n, ot_graph *body)
 {
     for (uint32_t k = 2; k < n->n_in && k < body->n_inputs; k++)
@@ -262,7 +284,8 @@ static ot_status take_carried(ot_graph *g, const ot_node *n)
     if (n->op != OT_OP_Loop || !a || a->kind != OT_ATTR_GRAPH || !a->g) return OT_OK;
     for (uint32_t k = 0; k + 2 < n->n_in && k < n->n_out && k + 1 < a->g->n_outputs; k++) {
         if (n->out[k] == OT_NONE || n->in[k + 2] == OT_NONE) continue;
-        const ot_value *last = never_runs(g, n) ? &g->values[n->in[k + 2]] : &a->g->values[a->g->outputs[k + 1]];
+        const ot_value *last = never_runs(g, n) ? &g->values[n->in[k + 2]]
+                                                : &a->g->values[a->g->outputs[k + 1]];
         OT_TRY(fill_extents(g, n->out[k], last));
     }
     return OT_OK;
@@ -273,7 +296,8 @@ static ot_status infer_bodies(ot_graph *g, const ot_node *n, uint32_t depth)
 {
     if (never_runs(g, n)) return OT_OK;
     for (uint32_t k = 0; k < n->n_attrs; k++) {
-        if (n->attrs[k].kind != OT_ATTR_GRAPH || n->attrs[k].g == NULL || depth >= BODY_DEPTH_MAX) continue;
+        if (n->attrs[k].kind != OT_ATTR_GRAPH || n->attrs[k].g == NULL || depth >= BODY_DEPTH_MAX)
+            continue;
         if (n->op == OT_OP_Loop) OT_TRY(bind_carried(g, n, n->attrs[k].g));
         OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
     }
@@ -310,7 +334,8 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
     OT_TRY(take_carried(c->g, n));
-    if (known && s == OT_OK) OT_TRY(ot_known_propagate(c)); /* it relies on what the rule has checked */
+    /* it relies on what the rule has checked */
+    if (known && s == OT_OK) OT_TRY(ot_known_propagate(c));
     if (resized) OT_TRY(ot_size_check_outputs(c));
     set_static(c, n);
     return OT_OK;
@@ -318,22 +343,29 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
 
 /* ---- the graph ---- */
 
-static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
+static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind,
+                            uint32_t depth)
 {
     ot_graph *g = c->g;
     c->known = OT_NEW_N(c->scratch, ot_known, g->n_values);
     c->inexact = OT_NEW_N(c->scratch, bool, g->n_values);
     if (c->known == NULL || c->inexact == NULL) return ot_fail_nomem(g->model->diag);
-    for (size_t k = 0; k < n_bind; k++) OT_TRY(bind_input(g, &bind[k], c->other != NULL && bind[k].replace));
+    for (size_t k = 0; k < n_bind; k++)
+        OT_TRY(bind_input(g, &bind[k], c->other != NULL && bind[k].replace));
     OT_TRY(start_values(c));
     for (uint32_t k = 0; k < g->n_order; k++) OT_TRY(infer_node(c, &g->nodes[g->order[k]], depth));
     return OT_OK;
 }
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other, uint32_t depth)
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                             ot_other_size *other, uint32_t depth)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER));
-    ot_infer c = {.g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0, .other = other};
+    ot_infer c = {.g = g,
+                  .keep = g->model->arena,
+                  .scratch = ot_arena_new(),
+                  .bound = n_bind > 0,
+                  .other = other};
     if (c.scratch == NULL) return ot_fail_nomem(g->model->diag);
     ot_status s = infer_with(&c, bind, n_bind, depth);
     ot_arena_free(c.scratch);
@@ -341,7 +373,8 @@ static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n
     return s;
 }
 
-ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other)
+ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                         ot_other_size *other)
 {
     return infer_graph(g, bind, n_bind, other, 0);
 }
@@ -349,5 +382,6 @@ ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bin
 /* requires ORDER (re-established when missing). keeps ORDER, USES. gives SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind)
 {
-    return ot_size_is_other(g, bind, n_bind) ? ot_size_infer(g, bind, n_bind) : infer_graph(g, bind, n_bind, NULL, 0);
+    return ot_size_is_other(g, bind, n_bind) ? ot_size_infer(g, bind, n_bind)
+                                             : infer_graph(g, bind, n_bind, NULL, 0);
 }

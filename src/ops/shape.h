@@ -14,9 +14,11 @@
 
 #include "ops.h"
 
-#define OT_SHAPE_DIM_MAX   ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
-#define OT_SHAPE_ATTR_MAX  ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */
-#define OT_KNOWN_FLOAT_MAX 256                /* most elements of a float value whose contents we track */
+/* larger extents are refused: products of two stay far from overflow */
+#define OT_SHAPE_DIM_MAX  ((int64_t)1 << 48)
+#define OT_SHAPE_ATTR_MAX ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */
+/* most elements of a float value whose contents we track */
+#define OT_KNOWN_FLOAT_MAX 256
 
 /* An inferred shape: dims beyond rank are meaningless; OT_DIM_UNKNOWN where not known. */
 typedef struct ot_shp {
@@ -38,16 +40,19 @@ typedef struct ot_known {
 /* State of one run of shape inference over one graph. */
 typedef struct ot_infer {
     ot_graph *g;
-    ot_arena *scratch;           /* freed at the end of the run */
-    ot_arena *keep;              /* the model's arena: `known` arrays that outlive the run */
-    ot_known *known;             /* [n_values] */
-    bool *inexact;               /* [n_values] some part of the shape comes from what the file states */
-    bool bound;                  /* the caller gave bindings: stated shapes may be for other sizes */
-    int64_t spent;               /* elements evaluated so far by known.c */
-    struct ot_other_size *other; /* other_size.h: inputs have other extents than the file says; NULL: they have not */
-    const ot_node *n;            /* node being inferred */
-    bool exact;                  /* no input of n is inexact: a violated rule is an error */
-    ot_shp *out;                 /* [cap_out] results, first n->n_out valid */
+    ot_arena *scratch; /* freed at the end of the run */
+    ot_arena *keep;    /* the model's arena: `known` arrays that outlive the run */
+    ot_known *known;   /* [n_values] */
+    /* [n_values] some part of the shape comes from what the file states */
+    bool *inexact;
+    /* the caller gave bindings: stated shapes may be for other sizes */
+    bool bound;
+    int64_t spent; /* elements evaluated so far by known.c */
+    /* other_size.h: inputs have other extents than the file says; NULL: they have not */
+    struct ot_other_size *other;
+    const ot_node *n; /* node being inferred */
+    bool exact;       /* no input of n is inexact: a violated rule is an error */
+    ot_shp *out;      /* [cap_out] results, first n->n_out valid */
     uint32_t cap_out;
 } ot_infer;
 
@@ -85,13 +90,15 @@ void ot_shape_set_type(ot_infer *c, uint32_t k, ot_dtype t);
 /* Output k has the shape of v (maybe NULL) and type t. */
 void ot_shape_set_like(ot_infer *c, uint32_t k, ot_dtype t, const ot_value *v);
 /* axis in [-rank, rank) to [0, rank); fails naming the attribute or input `what`. */
-ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank, uint32_t *out) OT_MUST_USE;
+ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank,
+                        uint32_t *out) OT_MUST_USE;
 /* Same for a list: mask[k] = named. Duplicates fail. */
 ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank,
                         bool mask[OT_RANK_MAX]) OT_MUST_USE;
 /* Axes given as attribute (older versions) or as input k (newer). *given: any present; *axes NULL
  * with *given: contents unknown (then *n is their count, or SIZE_MAX when even that is unknown). */
-void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given, const int64_t **axes, size_t *n);
+void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given,
+                      const int64_t **axes, size_t *n);
 /* Numpy broadcast of b into a (both of known rank). false when they do not fit. */
 bool ot_shape_broadcast(ot_shp *a, int32_t rank, const int64_t *d);
 /* Merge two claims about one dim: the known one; false on contradiction. */
@@ -103,8 +110,10 @@ int64_t ot_shape_slice_range(int64_t dim, int64_t start, int64_t end, int64_t st
 
 /* ---- shape.c ---- */
 
-/* Shape inference of a top graph; other: see ot_infer. Bindings replace what inputs say where that is not NULL. */
-ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, struct ot_other_size *other) OT_MUST_USE;
+/* Shape inference of a top graph; other: see ot_infer. Bindings replace what inputs say where
+ * that is not NULL. */
+ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                         struct ot_other_size *other) OT_MUST_USE;
 
 /* ---- rules by file ---- */
 
@@ -201,15 +210,18 @@ typedef struct ot_known_buf {
 
 /* Element e of k is known. */
 static inline bool ot_known_has(const ot_known *k, uint32_t e) { return k->ok == NULL || k->ok[e]; }
-bool ot_known_is_float(ot_dtype t);        /* a float type whose contents we track */
-bool ot_known_is_int(ot_dtype t);          /* an integer type whose contents we track (bool included) */
+bool ot_known_is_float(ot_dtype t); /* a float type whose contents we track */
+/* an integer type whose contents we track (bool included) */
+bool ot_known_is_int(ot_dtype t);
 bool ot_known_fits(ot_dtype t, int64_t v); /* v fits the integer type t */
 /* Set element e when the value fits type t (else it stays unknown). */
 void ot_known_set_int(ot_known_buf *b, ot_dtype t, uint32_t e, int64_t v);
 void ot_known_set_float(ot_known_buf *b, ot_dtype t, uint32_t e, double v);
-/* Same for what arithmetic made: of 16 bits only results that need no rounding (runtimes differ). */
+/* Same for what arithmetic made: of 16 bits only results that need no rounding (runtimes differ).
+ */
 void ot_known_set_result(ot_known_buf *b, ot_dtype t, uint32_t e, double v);
-/* v as type t holds it: rounded to nearest even; infinite beyond its range. t: ot_known_is_float. */
+/* v as type t holds it: rounded to nearest even; infinite beyond its range. t: ot_known_is_float.
+ */
 double ot_known_round(ot_dtype t, double v);
 /* Copy element s of k to element e of b, both integers or both floats. */
 void ot_known_copy(ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s);

@@ -46,7 +46,8 @@ static ot_status random_of(ot_infer *c)
 {
     size_t n = 0;
     const int64_t *d = ot_attr_ints(c->n, "shape", &n);
-    if (d != NULL && n <= OT_RANK_MAX) ot_shape_set(c, 0, type_attr(c, "dtype", OT_F32), (int32_t)n, d);
+    if (d != NULL && n <= OT_RANK_MAX)
+        ot_shape_set(c, 0, type_attr(c, "dtype", OT_F32), (int32_t)n, d);
     return OT_OK;
 }
 
@@ -88,7 +89,8 @@ static ot_status stft(ot_infer *c)
     int64_t d[4] = {dim_at(x, 0), OT_DIM_UNKNOWN, OT_DIM_UNKNOWN, 2};
     if (size > 0 && size <= OT_SHAPE_DIM_MAX) {
         d[2] = half ? size / 2 + 1 : size;
-        if (ot_shape_int(c, 1, &step) && step > 0 && length >= size) d[1] = (length - size) / step + 1;
+        if (ot_shape_int(c, 1, &step) && step > 0 && length >= size)
+            d[1] = (length - size) / step + 1;
     }
     ot_shape_set(c, 0, ot_shape_dtype(c, 0), 4, d);
     return OT_OK;
@@ -98,14 +100,18 @@ static ot_status dft(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0);
     int64_t axis = c->n->version >= 20 ? -2 : ot_attr_int(c->n, "axis", 1), size;
-    if (c->n->version >= 20 && ot_shape_in(c, 2) != NULL && !ot_shape_int(c, 2, &axis)) axis = INT64_MAX;
+    if (c->n->version >= 20 && ot_shape_in(c, 2) != NULL && !ot_shape_int(c, 2, &axis))
+        axis = INT64_MAX;
     if (x == NULL || x->rank < 2) return OT_OK;
     if (axis < 0) axis += x->rank;
     int64_t d[OT_RANK_MAX];
-    for (int32_t a = 0; a < x->rank; a++) d[a] = axis < 0 || axis >= x->rank ? OT_DIM_UNKNOWN : x->dims[a];
+    for (int32_t a = 0; a < x->rank; a++)
+        d[a] = axis < 0 || axis >= x->rank ? OT_DIM_UNKNOWN : x->dims[a];
     if (axis >= 0 && axis < x->rank) {
-        bool half = ot_attr_int(c->n, "onesided", 0) != 0, back = ot_attr_int(c->n, "inverse", 0) != 0;
-        if (ot_shape_in(c, 1) != NULL) d[axis] = ot_shape_int(c, 1, &size) && size > 0 ? size : OT_DIM_UNKNOWN;
+        bool half = ot_attr_int(c->n, "onesided", 0) != 0,
+             back = ot_attr_int(c->n, "inverse", 0) != 0;
+        if (ot_shape_in(c, 1) != NULL)
+            d[axis] = ot_shape_int(c, 1, &size) && size > 0 ? size : OT_DIM_UNKNOWN;
         if (half && back)
             d[axis] = OT_DIM_UNKNOWN;
         else if (half && d[axis] >= 0)
@@ -132,7 +138,8 @@ static ot_status broadcast_two(ot_infer *c, uint32_t a, uint32_t b)
 {
     const ot_value *x = ot_shape_ranked(c, a), *y = ot_shape_ranked(c, b);
     ot_shp o = {.dtype = ot_shape_dtype(c, a), .rank = 0};
-    if (x == NULL || y == NULL || !ot_shape_broadcast(&o, x->rank, x->dims) || !ot_shape_broadcast(&o, y->rank, y->dims))
+    if (x == NULL || y == NULL || !ot_shape_broadcast(&o, x->rank, x->dims) ||
+        !ot_shape_broadcast(&o, y->rank, y->dims))
         return OT_OK;
     ot_shape_set(c, 0, o.dtype, o.rank, o.d);
     return OT_OK;
@@ -146,7 +153,8 @@ static ot_status qlinear_global_pool(ot_infer *c)
     bool last = ot_attr_int(c->n, "channels_last", 0) != 0;
     int64_t d[OT_RANK_MAX];
     if (x == NULL || x->rank < 3) return OT_OK;
-    for (int32_t a = 0; a < x->rank; a++) d[a] = a == 0 || a == (last ? x->rank - 1 : 1) ? x->dims[a] : 1;
+    for (int32_t a = 0; a < x->rank; a++)
+        d[a] = a == 0 || a == (last ? x->rank - 1 : 1) ? x->dims[a] : 1;
     ot_shape_set(c, 0, x->dtype, x->rank, d);
     return OT_OK;
 }
@@ -180,9 +188,12 @@ static ot_status fused_matmul(ot_infer *c)
 {
     const ot_value *a = ot_shape_ranked(c, 0), *b = ot_shape_ranked(c, 1);
     if (a == NULL || b == NULL || a->rank < 2 || b->rank < 2) return OT_OK;
-    if (ot_attr_int(c->n, "transBatchA", 0) != 0 || ot_attr_int(c->n, "transBatchB", 0) != 0) return OT_OK;
+    if (ot_attr_int(c->n, "transBatchA", 0) != 0 || ot_attr_int(c->n, "transBatchB", 0) != 0)
+        return OT_OK;
     ot_shp o = {.dtype = a->dtype, .rank = 0};
-    if (!ot_shape_broadcast(&o, a->rank - 2, a->dims) || !ot_shape_broadcast(&o, b->rank - 2, b->dims)) return OT_OK;
+    if (!ot_shape_broadcast(&o, a->rank - 2, a->dims) ||
+        !ot_shape_broadcast(&o, b->rank - 2, b->dims))
+        return OT_OK;
     o.d[o.rank++] = dim_at(a, ot_attr_int(c->n, "transA", 0) != 0 ? -1 : -2);
     o.d[o.rank++] = dim_at(b, ot_attr_int(c->n, "transB", 0) != 0 ? -2 : -1);
     ot_shape_set(c, 0, o.dtype, o.rank, o.d);
@@ -203,9 +214,14 @@ static ot_status qgemm(ot_infer *c)
 {
     const ot_value *a = ot_shape_ranked(c, 0), *b = ot_shape_ranked(c, 3);
     if (a == NULL || b == NULL || a->rank != 2 || b->rank != 2) return OT_OK;
-    int64_t d[2] = {a->dims[ot_attr_int(c->n, "transA", 0) != 0 ? 1 : 0], b->dims[ot_attr_int(c->n, "transB", 0) != 0 ? 0 : 1]};
+    int64_t d[2] = {a->dims[ot_attr_int(c->n, "transA", 0) != 0 ? 1 : 0],
+                    b->dims[ot_attr_int(c->n, "transB", 0) != 0 ? 0 : 1]};
     bool floats = ot_shape_in(c, 7) == NULL;
-    ot_shape_set(c, 0, floats ? OT_F32 : ot_shape_in(c, 8) != NULL ? ot_shape_dtype(c, 8) : OT_U8, 2, d);
+    ot_shape_set(c, 0,
+                 floats                      ? OT_F32
+                 : ot_shape_in(c, 8) != NULL ? ot_shape_dtype(c, 8)
+                                             : OT_U8,
+                 2, d);
     return OT_OK;
 }
 
@@ -224,12 +240,16 @@ static ot_status matmul_nbits(ot_infer *c)
  * weight. */
 static ot_status packed_attention(ot_infer *c)
 {
-    const ot_value *x = ot_shape_ranked(c, 0), *w = ot_shape_ranked(c, 1), *bias = ot_shape_ranked(c, 2);
+    const ot_value *x = ot_shape_ranked(c, 0), *w = ot_shape_ranked(c, 1),
+                   *bias = ot_shape_ranked(c, 2);
     size_t n = 0;
     const int64_t *sizes = ot_attr_ints(c->n, "qkv_hidden_sizes", &n);
     if (x == NULL || x->rank != 3) return OT_OK;
     int64_t all = bias != NULL ? dim_at(bias, 0) : dim_at(w, 1);
-    int64_t d[3] = {x->dims[0], x->dims[1], sizes != NULL && n == 3 ? sizes[2] : all >= 0 ? all / 3 : OT_DIM_UNKNOWN};
+    int64_t d[3] = {x->dims[0], x->dims[1],
+                    sizes != NULL && n == 3 ? sizes[2]
+                    : all >= 0              ? all / 3
+                                            : OT_DIM_UNKNOWN};
     ot_shape_set(c, 0, x->dtype, 3, d);
     return OT_OK;
 }
@@ -320,6 +340,7 @@ static const struct {
 ot_shape_rule ot_shape_extra_rule(const ot_node *n)
 {
     for (size_t k = 0; k < sizeof extras / sizeof extras[0]; k++)
-        if (strcmp(n->op_type, extras[k].op_type) == 0 && strcmp(n->domain, extras[k].domain) == 0) return extras[k].rule;
+        if (strcmp(n->op_type, extras[k].op_type) == 0 && strcmp(n->domain, extras[k].domain) == 0)
+            return extras[k].rule;
     return NULL;
 }

@@ -42,13 +42,16 @@ static bool item(const list *l, int64_t e, int64_t *out)
 }
 
 /* Axes of a list of n entries: named by `axes`, else 0..n-1. *known false: not determined. */
-static ot_status entry_axes(ot_infer *c, const list *axes, int64_t n, int32_t rank, uint32_t at[OT_RANK_MAX], bool *known)
+static ot_status entry_axes(ot_infer *c, const list *axes, int64_t n, int32_t rank,
+                            uint32_t at[OT_RANK_MAX], bool *known)
 {
     bool seen[OT_RANK_MAX] = {false};
     *known = false;
-    if (n > rank) return ot_shape_fail(c, "names %lld axes, the input has rank %d", (long long)n, rank);
+    if (n > rank)
+        return ot_shape_fail(c, "names %lld axes, the input has rank %d", (long long)n, rank);
     if (axes->given && axes->n >= 0 && axes->n != n)
-        return ot_shape_fail(c, "axes has %lld values, expected %lld", (long long)axes->n, (long long)n);
+        return ot_shape_fail(c, "axes has %lld values, expected %lld", (long long)axes->n,
+                             (long long)n);
     for (int64_t e = 0; e < n; e++) {
         int64_t a = e;
         if (axes->given && !item(axes, e, &a)) return OT_OK;
@@ -86,22 +89,26 @@ ot_status ot_shape_slice(ot_infer *c)
     if (x == NULL) return OT_OK;
     bool inputs = c->n->version >= 10;
     if (inputs && c->n->n_in < 3) return ot_shape_fail(c, "needs inputs starts and ends");
-    list starts = read_list(c, inputs ? NULL : "starts", 1), ends = read_list(c, inputs ? NULL : "ends", 2);
+    list starts = read_list(c, inputs ? NULL : "starts", 1),
+         ends = read_list(c, inputs ? NULL : "ends", 2);
     list axes = read_list(c, inputs ? NULL : "axes", 3), steps = read_list(c, NULL, 4);
     if (!starts.given || !ends.given) return ot_shape_fail(c, "starts or ends is missing");
     int64_t n = starts.n >= 0 ? starts.n : ends.n, d[OT_RANK_MAX];
     uint32_t at[OT_RANK_MAX];
     bool known = false;
     if (starts.n >= 0 && ends.n >= 0 && starts.n != ends.n)
-        return ot_shape_fail(c, "starts has %lld values, ends %lld", (long long)starts.n, (long long)ends.n);
+        return ot_shape_fail(c, "starts has %lld values, ends %lld", (long long)starts.n,
+                             (long long)ends.n);
     if (steps.given && steps.n >= 0 && n >= 0 && steps.n != n)
-        return ot_shape_fail(c, "starts has %lld values, steps %lld", (long long)n, (long long)steps.n);
+        return ot_shape_fail(c, "starts has %lld values, steps %lld", (long long)n,
+                             (long long)steps.n);
     if (n < 0 && axes.n >= 0) n = axes.n;
     if (n >= 0) OT_TRY(entry_axes(c, &axes, n, x->rank, at, &known));
     for (int32_t a = 0; a < x->rank; a++) d[a] = known ? x->dims[a] : OT_DIM_UNKNOWN;
     for (int64_t e = 0; known && e < n; e++) {
         int64_t s, t, step = 1, first, *dim = &d[at[e]], have = x->dims[at[e]];
-        bool ok = item(&starts, e, &s) && item(&ends, e, &t) && (!steps.given || item(&steps, e, &step));
+        bool ok = item(&starts, e, &s) && item(&ends, e, &t) &&
+                  (!steps.given || item(&steps, e, &step));
         if (ok && step == 0) return ot_shape_fail(c, "steps[%lld] is 0", (long long)e);
         *dim = ok && have >= 0 ? ot_shape_slice_range(have, s, t, step, &first) : OT_DIM_UNKNOWN;
     }
@@ -111,25 +118,31 @@ ot_status ot_shape_slice(ot_infer *c)
 
 /* ---- Pad ---- */
 
-/* Crop of opsets 1 to 9: border (left, top, right, bottom) is cut off a picture; scale (height, width) instead of right and bottom. */
+/* Crop of opsets 1 to 9: border (left, top, right, bottom) is cut off a picture; scale (height,
+ * width) instead of right and bottom. */
 ot_status ot_shape_crop(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0);
     size_t n = 0, n_scale = 0;
-    const int64_t *b = ot_attr_ints(c->n, "border", &n), *scale = ot_attr_ints(c->n, "scale", &n_scale);
+    const int64_t *b = ot_attr_ints(c->n, "border", &n),
+                  *scale = ot_attr_ints(c->n, "scale", &n_scale);
     ot_shape_set_type(c, 0, ot_shape_dtype(c, 0));
-    if (b == NULL || n != 4) return ot_shape_fail(c, "attribute border has %zu values, expected 4", n);
+    if (b == NULL || n != 4)
+        return ot_shape_fail(c, "attribute border has %zu values, expected 4", n);
     if (x == NULL) return OT_OK;
     if (x->rank != 4) return ot_shape_fail(c, "the input has rank %d, expected 4", x->rank);
     int64_t d[4] = {x->dims[0], x->dims[1], OT_DIM_UNKNOWN, OT_DIM_UNKNOWN};
     for (int k = 0; k < 2; k++) {
         int64_t lo = b[1 - k], hi = b[3 - k], in = x->dims[2 + k];
         bool sized = scale != NULL && n_scale == 2;
-        if (lo < 0 || hi < 0 || lo > OT_SHAPE_DIM_MAX || hi > OT_SHAPE_DIM_MAX) return ot_shape_fail(c, "border is out of range");
-        if (sized && (scale[k] < 1 || scale[k] > OT_SHAPE_DIM_MAX)) return ot_shape_fail(c, "scale is out of range");
+        if (lo < 0 || hi < 0 || lo > OT_SHAPE_DIM_MAX || hi > OT_SHAPE_DIM_MAX)
+            return ot_shape_fail(c, "border is out of range");
+        if (sized && (scale[k] < 1 || scale[k] > OT_SHAPE_DIM_MAX))
+            return ot_shape_fail(c, "scale is out of range");
         if (in < 0) continue;
         d[2 + k] = sized ? scale[k] : in - lo - hi;
-        if (d[2 + k] < 1 || lo + d[2 + k] > in) return ot_shape_fail(c, "border leaves nothing of axis %d", 2 + k);
+        if (d[2 + k] < 1 || lo + d[2 + k] > in)
+            return ot_shape_fail(c, "border leaves nothing of axis %d", 2 + k);
     }
     ot_shape_set(c, 0, x->dtype, 4, d);
     return OT_OK;
@@ -148,21 +161,25 @@ ot_status ot_shape_pad(ot_infer *c)
     bool known = false;
     if (n >= 0) OT_TRY(entry_axes(c, &axes, n, x->rank, at, &known));
     if (n >= 0 && pads.n >= 0 && pads.n != 2 * n)
-        return ot_shape_fail(c, "pads has %lld values, needs two for each of %lld axes", (long long)pads.n, (long long)n);
+        return ot_shape_fail(c, "pads has %lld values, needs two for each of %lld axes",
+                             (long long)pads.n, (long long)n);
     for (int32_t a = 0; a < x->rank; a++) d[a] = known ? x->dims[a] : OT_DIM_UNKNOWN;
     for (int64_t e = 0; known && e < n; e++) {
         int64_t lo, hi, *dim = &d[at[e]], have = *dim;
         *dim = OT_DIM_UNKNOWN;
         if (!item(&pads, e, &lo) || !item(&pads, n + e, &hi)) continue;
-        if (lo > OT_SHAPE_DIM_MAX || lo < -OT_SHAPE_DIM_MAX || hi > OT_SHAPE_DIM_MAX || hi < -OT_SHAPE_DIM_MAX)
-            return ot_shape_fail(c, "pads (%lld, %lld) of axis %u are out of range", (long long)lo, (long long)hi, at[e]);
+        if (lo > OT_SHAPE_DIM_MAX || lo < -OT_SHAPE_DIM_MAX || hi > OT_SHAPE_DIM_MAX ||
+            hi < -OT_SHAPE_DIM_MAX)
+            return ot_shape_fail(c, "pads (%lld, %lld) of axis %u are out of range", (long long)lo,
+                                 (long long)hi, at[e]);
         if (have < 0) {
             if (lo == 0 && hi == 0) *dim = have;
             continue;
         }
         *dim = have + lo + hi;
         if (*dim < 0)
-            return ot_shape_fail(c, "pads (%lld, %lld) leave a negative extent on axis %u", (long long)lo, (long long)hi, at[e]);
+            return ot_shape_fail(c, "pads (%lld, %lld) leave a negative extent on axis %u",
+                                 (long long)lo, (long long)hi, at[e]);
     }
     ot_shape_set(c, 0, x->dtype, x->rank, d);
     return OT_OK;
@@ -179,7 +196,8 @@ ot_status ot_shape_gather(ot_infer *c)
     OT_TRY(ot_shape_axis(c, "axis", ot_attr_int(c->n, "axis", 0), x->rank, &axis));
     if (i == NULL) return OT_OK;
     int32_t rank = x->rank - 1 + i->rank, at = 0;
-    if (rank > OT_RANK_MAX) return ot_shape_fail(c, "the result has rank %d, more than %d", rank, OT_RANK_MAX);
+    if (rank > OT_RANK_MAX)
+        return ot_shape_fail(c, "the result has rank %d, more than %d", rank, OT_RANK_MAX);
     int64_t d[OT_RANK_MAX];
     for (uint32_t a = 0; a < axis; a++) d[at++] = x->dims[a];
     for (int32_t a = 0; a < i->rank; a++) d[at++] = i->dims[a];
@@ -191,13 +209,15 @@ ot_status ot_shape_gather(ot_infer *c)
 /* As many rows of x as there are indices. */
 ot_status ot_shape_gather_rows(ot_infer *c)
 {
-    const ot_value *x = ot_shape_ranked(c, 0), *rows = ot_shape_ranked(c, 1), *i = ot_shape_ranked(c, 2);
+    const ot_value *x = ot_shape_ranked(c, 0), *rows = ot_shape_ranked(c, 1),
+                   *i = ot_shape_ranked(c, 2);
     uint32_t axis;
     int64_t d[OT_RANK_MAX];
     ot_shape_set_type(c, 0, ot_shape_dtype(c, 0));
     if (x == NULL || i == NULL) return OT_OK;
     OT_TRY(ot_shape_axis(c, "axis", ot_attr_int(c->n, "axis", 0), x->rank, &axis));
-    if (i->rank != 1 || (rows && rows->rank != 1)) return ot_shape_fail(c, "numbers of rows and indices must be lists");
+    if (i->rank != 1 || (rows && rows->rank != 1))
+        return ot_shape_fail(c, "numbers of rows and indices must be lists");
     memcpy(d, x->dims, (size_t)x->rank * sizeof *d);
     d[axis] = i->dims[0];
     ot_shape_set(c, 0, x->dtype, x->rank, d);
@@ -218,15 +238,20 @@ ot_status ot_shape_gather_nd(ot_infer *c)
     const ot_value *x = ot_shape_ranked(c, 0), *i = ot_shape_ranked(c, 1);
     ot_shape_set_type(c, 0, ot_shape_dtype(c, 0));
     if (x == NULL || i == NULL) return OT_OK;
-    if (x->rank < 1 || i->rank < 1) return ot_shape_fail(c, "data and indices must have rank 1 or more");
-    int64_t batch = ot_attr_int(c->n, "batch_dims", 0), tuple = i->dims[i->rank - 1], d[OT_RANK_MAX];
+    if (x->rank < 1 || i->rank < 1)
+        return ot_shape_fail(c, "data and indices must have rank 1 or more");
+    int64_t batch = ot_attr_int(c->n, "batch_dims", 0), tuple = i->dims[i->rank - 1],
+            d[OT_RANK_MAX];
     if (batch < 0 || batch >= x->rank || batch >= i->rank)
-        return ot_shape_fail(c, "batch_dims is %lld, ranks are %d and %d", (long long)batch, x->rank, i->rank);
+        return ot_shape_fail(c, "batch_dims is %lld, ranks are %d and %d", (long long)batch,
+                             x->rank, i->rank);
     if (tuple < 0) return OT_OK;
     if (tuple < 1 || tuple > x->rank - batch)
-        return ot_shape_fail(c, "index tuples have %lld values, data has rank %d", (long long)tuple, x->rank);
+        return ot_shape_fail(c, "index tuples have %lld values, data has rank %d", (long long)tuple,
+                             x->rank);
     int32_t from = (int32_t)(batch + tuple), rank = i->rank - 1 + x->rank - from;
-    if (rank > OT_RANK_MAX) return ot_shape_fail(c, "the result has rank %d, more than %d", rank, OT_RANK_MAX);
+    if (rank > OT_RANK_MAX)
+        return ot_shape_fail(c, "the result has rank %d, more than %d", rank, OT_RANK_MAX);
     for (int32_t a = 0; a < i->rank - 1; a++) d[a] = i->dims[a];
     for (int32_t a = from; a < x->rank; a++) d[i->rank - 1 + a - from] = x->dims[a];
     ot_shape_set(c, 0, x->dtype, rank, d);
@@ -244,10 +269,12 @@ ot_status ot_shape_one_hot(ot_infer *c)
     OT_TRY(ot_shape_axis(c, "axis", ot_attr_int(c->n, "axis", -1), i->rank + 1, &axis));
     int64_t depth = OT_DIM_UNKNOWN, d[OT_RANK_MAX];
     const ot_known *k = ot_shape_known(c, 1);
-    if (!ot_shape_int(c, 1, &depth) && k != NULL && k->f != NULL && k->n == 1 && k->ok == NULL && k->f[0] >= 0 && k->f[0] < 1e9)
+    if (!ot_shape_int(c, 1, &depth) && k != NULL && k->f != NULL && k->n == 1 && k->ok == NULL &&
+        k->f[0] >= 0 && k->f[0] < 1e9)
         depth = (int64_t)k->f[0];
     if (depth < OT_DIM_UNKNOWN) return ot_shape_fail(c, "depth is %lld", (long long)depth);
-    for (int32_t a = 0, from = 0; a <= i->rank; a++) d[a] = (uint32_t)a == axis ? depth : i->dims[from++];
+    for (int32_t a = 0, from = 0; a <= i->rank; a++)
+        d[a] = (uint32_t)a == axis ? depth : i->dims[from++];
     ot_shape_set(c, 0, type, i->rank + 1, d);
     return OT_OK;
 }
@@ -270,7 +297,8 @@ ot_status ot_shape_top_k(ot_infer *c)
         return ot_shape_fail(c, "k is %lld", (long long)k);
     if (k < 0) k = OT_DIM_UNKNOWN;
     if (x->dims[axis] >= 0 && k > x->dims[axis])
-        return ot_shape_fail(c, "k is %lld, the axis has extent %lld", (long long)k, (long long)x->dims[axis]);
+        return ot_shape_fail(c, "k is %lld, the axis has extent %lld", (long long)k,
+                             (long long)x->dims[axis]);
     for (int32_t a = 0; a < x->rank; a++) d[a] = (uint32_t)a == axis ? k : x->dims[a];
     ot_shape_set(c, 0, x->dtype, x->rank, d);
     ot_shape_set(c, 1, OT_I64, x->rank, d);

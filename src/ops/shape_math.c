@@ -32,18 +32,22 @@ static uint32_t broadcast_inputs(const ot_infer *c)
 static ot_status pointwise(ot_infer *c, ot_dtype type)
 {
     ot_shape_set_type(c, 0, type);
-    uint32_t n = c->n->version > 0 && c->n->version < 7 ? 1 : broadcast_inputs(c); /* before 7: like the first */
+    /* before 7: like the first */
+    uint32_t n = c->n->version > 0 && c->n->version < 7 ? 1 : broadcast_inputs(c);
     ot_shp o = {.dtype = type, .rank = 0};
     for (uint32_t k = 0; k < n; k++) {
         const ot_value *x = ot_shape_ranked(c, k);
         if (x == NULL) return OT_OK;
         if (!ot_shape_broadcast(&o, x->rank, x->dims))
-            return ot_shape_fail(c, "input %u ('%s') does not broadcast with the inputs before it", k, x->name);
+            return ot_shape_fail(c, "input %u ('%s') does not broadcast with the inputs before it",
+                                 k, x->name);
     }
     const ot_value *x = ot_shape_ranked(c, 0);
-    if (c->n->op == OT_OP_PRelu && x != NULL && o.rank > x->rank) return ot_shape_fail(c, "slope has a larger rank than the input");
+    if (c->n->op == OT_OP_PRelu && x != NULL && o.rank > x->rank)
+        return ot_shape_fail(c, "slope has a larger rank than the input");
     for (int32_t a = 0; c->n->op == OT_OP_PRelu && x != NULL && a < o.rank; a++)
-        if (x->dims[a] >= 0 && o.d[a] != x->dims[a]) return ot_shape_fail(c, "slope does not broadcast to the input");
+        if (x->dims[a] >= 0 && o.d[a] != x->dims[a])
+            return ot_shape_fail(c, "slope does not broadcast to the input");
     ot_shape_set(c, 0, type, o.rank, o.d);
     return OT_OK;
 }
@@ -67,7 +71,9 @@ ot_status ot_shape_alike(ot_infer *c)
         }
         bool same = x->rank == o.rank;
         for (int32_t a = 0; same && a < o.rank; a++) same = ot_shape_merge(&o.d[a], x->dims[a]);
-        if (!same) return ot_shape_fail(c, "input %u ('%s') has another shape than '%s'", k, x->name, first->name);
+        if (!same)
+            return ot_shape_fail(c, "input %u ('%s') has another shape than '%s'", k, x->name,
+                                 first->name);
     }
     ot_shape_set(c, 0, o.dtype, o.rank, o.d);
     return OT_OK;
@@ -104,7 +110,8 @@ static ot_status check_vector(ot_infer *c, uint32_t k, int64_t channels)
     const ot_value *v = ot_shape_ranked(c, k);
     if (v == NULL || channels < 0) return OT_OK;
     if (v->rank != 1 || (v->dims[0] >= 0 && v->dims[0] != channels))
-        return ot_shape_fail(c, "input %u ('%s') must have shape [%lld]", k, v->name, (long long)channels);
+        return ot_shape_fail(c, "input %u ('%s') must have shape [%lld]", k, v->name,
+                             (long long)channels);
     return OT_OK;
 }
 
@@ -133,7 +140,8 @@ ot_status ot_shape_instance_norm(ot_infer *c)
     }
     int64_t groups = ot_attr_int(c->n, "num_groups", 0);
     if (groups < 1 || (x->dims[1] >= 0 && x->dims[1] % groups != 0))
-        return ot_shape_fail(c, "num_groups %lld does not divide %lld channels", (long long)groups, (long long)x->dims[1]);
+        return ot_shape_fail(c, "num_groups %lld does not divide %lld channels", (long long)groups,
+                             (long long)x->dims[1]);
     return OT_OK;
 }
 
@@ -160,7 +168,8 @@ ot_status ot_shape_softmax(ot_infer *c)
     uint32_t axis;
     ot_shape_set_like(c, 0, ot_shape_dtype(c, 0), x);
     if (x == NULL || x->rank == 0) return OT_OK;
-    return ot_shape_axis(c, "axis", ot_attr_int(c->n, "axis", c->n->version < 13 ? 1 : -1), x->rank, &axis);
+    return ot_shape_axis(c, "axis", ot_attr_int(c->n, "axis", c->n->version < 13 ? 1 : -1), x->rank,
+                         &axis);
 }
 
 /* ---- reductions ---- */
@@ -223,9 +232,11 @@ ot_status ot_shape_moments(ot_infer *c)
     if (x == NULL) return OT_OK;
     if (!given || axes == NULL) return ot_shape_fail(c, "attribute axes is missing");
     OT_TRY(ot_shape_axes(c, "axes", axes, n, x->rank, mask));
-    if (n == 0 || n > (size_t)x->rank) return ot_shape_fail(c, "axes are not the last ones, in order");
+    if (n == 0 || n > (size_t)x->rank)
+        return ot_shape_fail(c, "axes are not the last ones, in order");
     for (size_t k = 0; k < n; k++)
-        if (axes[k] != x->rank - (int64_t)n + (int64_t)k) return ot_shape_fail(c, "axes are not the last ones, in order");
+        if (axes[k] != x->rank - (int64_t)n + (int64_t)k)
+            return ot_shape_fail(c, "axes are not the last ones, in order");
     for (int32_t a = 0; a < x->rank; a++) dims[a] = mask[a] ? 1 : x->dims[a];
     dims[x->rank - 1] = 2;
     ot_shape_set(c, 0, OT_F64, x->rank, dims);
@@ -270,7 +281,8 @@ ot_status ot_shape_det(ot_infer *c)
     if (x == NULL) return OT_OK;
     if (x->rank < 2) return ot_shape_fail(c, "input has rank %d, needs 2 or more", x->rank);
     int64_t m = x->dims[x->rank - 2];
-    if (!ot_shape_merge(&m, x->dims[x->rank - 1])) return ot_shape_fail(c, "the matrices are not square");
+    if (!ot_shape_merge(&m, x->dims[x->rank - 1]))
+        return ot_shape_fail(c, "the matrices are not square");
     ot_shape_set(c, 0, x->dtype, x->rank - 2, x->dims);
     return OT_OK;
 }
@@ -288,8 +300,9 @@ ot_status ot_shape_matmul(ot_infer *c)
     if (a->rank == 0 || b->rank == 0) return ot_shape_fail(c, "an operand is a scalar");
     int64_t k = a->dims[a->rank - 1], other = b->rank == 1 ? b->dims[0] : b->dims[b->rank - 2];
     if (!ot_shape_merge(&k, other))
-        return ot_shape_fail(c, "rows of the left operand have %lld elements, columns of the right have %lld", (long long)k,
-                             (long long)other);
+        return ot_shape_fail(
+            c, "rows of the left operand have %lld elements, columns of the right have %lld",
+            (long long)k, (long long)other);
     ot_shp o = {.dtype = type, .rank = a->rank > 2 ? a->rank - 2 : 0};
     for (int32_t d = 0; d < o.rank; d++) o.d[d] = a->dims[d];
     if (!ot_shape_broadcast(&o, b->rank > 2 ? b->rank - 2 : 0, b->dims))
@@ -302,11 +315,13 @@ ot_status ot_shape_matmul(ot_infer *c)
 
 ot_status ot_shape_gemm(ot_infer *c)
 {
-    const ot_value *a = ot_shape_ranked(c, 0), *b = ot_shape_ranked(c, 1), *bias = ot_shape_ranked(c, 2);
+    const ot_value *a = ot_shape_ranked(c, 0), *b = ot_shape_ranked(c, 1),
+                   *bias = ot_shape_ranked(c, 2);
     bool ta = ot_attr_int(c->n, "transA", 0) != 0, tb = ot_attr_int(c->n, "transB", 0) != 0;
     int64_t d[2] = {OT_DIM_UNKNOWN, OT_DIM_UNKNOWN}, k = OT_DIM_UNKNOWN;
     if ((a != NULL && a->rank != 2) || (b != NULL && b->rank != 2))
-        return ot_shape_fail(c, "operand %s has rank %d, must have 2", a != NULL && a->rank != 2 ? "A" : "B",
+        return ot_shape_fail(c, "operand %s has rank %d, must have 2",
+                             a != NULL && a->rank != 2 ? "A" : "B",
                              a != NULL && a->rank != 2 ? a->rank : b->rank);
     if (a != NULL) {
         d[0] = a->dims[ta ? 1 : 0];
@@ -315,7 +330,8 @@ ot_status ot_shape_gemm(ot_infer *c)
     if (b != NULL) {
         d[1] = b->dims[tb ? 0 : 1];
         if (!ot_shape_merge(&k, b->dims[tb ? 1 : 0]))
-            return ot_shape_fail(c, "A has inner extent %lld, B has %lld", (long long)k, (long long)b->dims[tb ? 1 : 0]);
+            return ot_shape_fail(c, "A has inner extent %lld, B has %lld", (long long)k,
+                                 (long long)b->dims[tb ? 1 : 0]);
     }
     if (bias != NULL && c->n->version >= 7) {
         ot_shp o = {.rank = 2, .d = {d[0], d[1]}};

@@ -9,7 +9,10 @@
 #include <math.h>
 
 /* Element e of k as an extent: OT_DIM_UNKNOWN when not known. */
-static int64_t dim_of(const ot_known *k, uint32_t e) { return ot_known_has(k, e) ? k->i[e] : OT_DIM_UNKNOWN; }
+static int64_t dim_of(const ot_known *k, uint32_t e)
+{
+    return ot_known_has(k, e) ? k->i[e] : OT_DIM_UNKNOWN;
+}
 
 /* Length of the 1-D shape operand k, or -1. */
 static int64_t operand_length(const ot_infer *c, uint32_t k)
@@ -31,7 +34,8 @@ static bool product_but(const int64_t *d, int32_t rank, int32_t skip, int64_t *o
 
 /* Output dims of a Reshape to `t` (holes in `hole`): resolves 0 and the single -1 (or the single
  * hole). */
-static ot_status resolve_reshape(ot_infer *c, const ot_value *x, const int64_t *t, const bool *hole, int32_t rank, int64_t *d)
+static ot_status resolve_reshape(ot_infer *c, const ot_value *x, const int64_t *t, const bool *hole,
+                                 int32_t rank, int64_t *d)
 {
     bool allow_zero = ot_attr_int(c->n, "allowzero", 0) != 0;
     int32_t auto_at = -1, holes = 0, hole_at = -1;
@@ -42,14 +46,17 @@ static ot_status resolve_reshape(ot_infer *c, const ot_value *x, const int64_t *
             hole_at = k;
             continue;
         }
-        if (t[k] < -1) return ot_shape_fail(c, "dim %d of the new shape is %lld", k, (long long)t[k]);
-        if (t[k] == -1 && auto_at >= 0) return ot_shape_fail(c, "the new shape has more than one -1");
+        if (t[k] < -1)
+            return ot_shape_fail(c, "dim %d of the new shape is %lld", k, (long long)t[k]);
+        if (t[k] == -1 && auto_at >= 0)
+            return ot_shape_fail(c, "the new shape has more than one -1");
         if (t[k] == -1)
             auto_at = k;
         else if (t[k] != 0 || allow_zero)
             d[k] = t[k];
         else if (x != NULL && k >= x->rank)
-            return ot_shape_fail(c, "dim %d of the new shape is 0 (copy), but the input has rank %d", k, x->rank);
+            return ot_shape_fail(
+                c, "dim %d of the new shape is 0 (copy), but the input has rank %d", k, x->rank);
         else if (x != NULL)
             d[k] = x->dims[k];
     }
@@ -57,14 +64,17 @@ static ot_status resolve_reshape(ot_infer *c, const ot_value *x, const int64_t *
     if (x == NULL || !product_but(x->dims, x->rank, -1, &total)) return OT_OK;
     int32_t open = auto_at >= 0 ? auto_at : hole_at;
     if (open >= 0) {
-        if (holes > (auto_at < 0 ? 1 : 0) || !product_but(d, rank, open, &rest) || (rest == 0 && hole_at >= 0)) return OT_OK;
+        if (holes > (auto_at < 0 ? 1 : 0) || !product_but(d, rank, open, &rest) ||
+            (rest == 0 && hole_at >= 0))
+            return OT_OK;
         if (rest == 0 ? total != 0 : total % rest != 0)
             return ot_shape_fail(c, "%lld elements do not fit the new shape", (long long)total);
         d[open] = rest == 0 ? 0 : total / rest;
         return OT_OK;
     }
     if (product_but(d, rank, -1, &rest) && rest != total)
-        return ot_shape_fail(c, "the input has %lld elements, the new shape %lld", (long long)total, (long long)rest);
+        return ot_shape_fail(c, "the input has %lld elements, the new shape %lld", (long long)total,
+                             (long long)rest);
     return OT_OK;
 }
 
@@ -84,7 +94,8 @@ ot_status ot_shape_reshape(ot_infer *c)
         if (length < 0) return OT_OK;
         n = (size_t)length;
     }
-    if (n > OT_RANK_MAX) return ot_shape_fail(c, "the new shape has %zu dims, more than %d", n, OT_RANK_MAX);
+    if (n > OT_RANK_MAX)
+        return ot_shape_fail(c, "the new shape has %zu dims, more than %d", n, OT_RANK_MAX);
     for (uint32_t k = 0; k < n; k++) {
         hole[k] = attr == NULL && (known == NULL || known->i == NULL || !ot_known_has(known, k));
         if (!hole[k]) t[k] = attr != NULL ? attr[k] : known->i[k];
@@ -101,7 +112,8 @@ ot_status ot_shape_flatten(ot_infer *c)
     int64_t axis = ot_attr_int(c->n, "axis", 1);
     if (x != NULL) {
         if (axis < -x->rank || axis > x->rank)
-            return ot_shape_fail(c, "axis %lld is not in [%d, %d]", (long long)axis, -x->rank, x->rank);
+            return ot_shape_fail(c, "axis %lld is not in [%d, %d]", (long long)axis, -x->rank,
+                                 x->rank);
         int32_t a = (int32_t)(axis < 0 ? axis + x->rank : axis);
         if (!product_but(x->dims, a, -1, &d[0])) d[0] = OT_DIM_UNKNOWN;
         if (!product_but(x->dims + a, x->rank - a, -1, &d[1])) d[1] = OT_DIM_UNKNOWN;
@@ -132,7 +144,8 @@ ot_status ot_shape_squeeze(ot_infer *c)
         if (!given && x->dims[k] < 0) return OT_OK; /* may or may not be 1 */
         if (!given) mask[k] = x->dims[k] == 1;
         if (mask[k] && x->dims[k] >= 0 && x->dims[k] != 1)
-            return ot_shape_fail(c, "axis %d has extent %lld, only 1 can be squeezed", k, (long long)x->dims[k]);
+            return ot_shape_fail(c, "axis %d has extent %lld, only 1 can be squeezed", k,
+                                 (long long)x->dims[k]);
         if (!mask[k]) d[rank++] = x->dims[k];
     }
     ot_shape_set(c, 0, x->dtype, rank, d);
@@ -150,7 +163,8 @@ ot_status ot_shape_unsqueeze(ot_infer *c)
     if (!given) return ot_shape_fail(c, "axes are missing");
     if (x == NULL || n > OT_RANK_MAX) return OT_OK;
     int32_t rank = x->rank + (int32_t)n;
-    if (rank > OT_RANK_MAX) return ot_shape_fail(c, "the result has rank %d, more than %d", rank, OT_RANK_MAX);
+    if (rank > OT_RANK_MAX)
+        return ot_shape_fail(c, "the result has rank %d, more than %d", rank, OT_RANK_MAX);
     if (axes == NULL) {
         ot_shape_set(c, 0, x->dtype, rank, NULL);
         return OT_OK;
@@ -173,11 +187,13 @@ ot_status ot_shape_transpose(ot_infer *c)
     const int64_t *perm = ot_attr_ints(c->n, "perm", &n);
     bool seen[OT_RANK_MAX] = {false};
     int64_t d[OT_RANK_MAX];
-    if (perm != NULL && n != (size_t)x->rank) return ot_shape_fail(c, "perm has %zu values, the input has rank %d", n, x->rank);
+    if (perm != NULL && n != (size_t)x->rank)
+        return ot_shape_fail(c, "perm has %zu values, the input has rank %d", n, x->rank);
     for (int32_t k = 0; k < x->rank; k++) {
         int64_t from = perm == NULL ? x->rank - 1 - k : perm[k];
         if (from < 0 || from >= x->rank || seen[from])
-            return ot_shape_fail(c, "perm[%d] is %lld: perm must name each axis of rank %d once", k, (long long)from, x->rank);
+            return ot_shape_fail(c, "perm[%d] is %lld: perm must name each axis of rank %d once", k,
+                                 (long long)from, x->rank);
         seen[from] = true;
         d[k] = x->dims[from];
     }
@@ -188,12 +204,13 @@ ot_status ot_shape_transpose(ot_infer *c)
 /* Join x (input k) to o along `axis`. */
 static ot_status concat_one(ot_infer *c, const ot_value *x, uint32_t k, uint32_t axis, ot_shp *o)
 {
-    if (x->rank != o->rank) return ot_shape_fail(c, "input %u has rank %d, others have rank %d", k, x->rank, o->rank);
+    if (x->rank != o->rank)
+        return ot_shape_fail(c, "input %u has rank %d, others have rank %d", k, x->rank, o->rank);
     for (int32_t a = 0; a < o->rank; a++) {
         if ((uint32_t)a != axis) {
             if (!ot_shape_merge(&o->d[a], x->dims[a]))
-                return ot_shape_fail(c, "input %u has extent %lld on axis %d, others have %lld", k, (long long)x->dims[a], a,
-                                     (long long)o->d[a]);
+                return ot_shape_fail(c, "input %u has extent %lld on axis %d, others have %lld", k,
+                                     (long long)x->dims[a], a, (long long)o->d[a]);
         } else if (x->dims[a] < 0 || o->d[a] < 0) {
             o->d[a] = OT_DIM_UNKNOWN;
         } else if (!ot_add_i64(o->d[a], x->dims[a], &o->d[a])) {
@@ -240,11 +257,14 @@ static int64_t equal_part(int64_t total, int64_t n, int64_t k)
 static ot_status check_parts(ot_infer *c, const int64_t *sizes, size_t n, int64_t total)
 {
     int64_t sum = 0;
-    if (n != c->n->n_out) return ot_shape_fail(c, "split has %zu values, the node has %u outputs", n, c->n->n_out);
+    if (n != c->n->n_out)
+        return ot_shape_fail(c, "split has %zu values, the node has %u outputs", n, c->n->n_out);
     for (size_t k = 0; k < n; k++)
-        if (sizes[k] < 0 || !ot_add_i64(sum, sizes[k], &sum)) return ot_shape_fail(c, "split[%zu] is %lld", k, (long long)sizes[k]);
+        if (sizes[k] < 0 || !ot_add_i64(sum, sizes[k], &sum))
+            return ot_shape_fail(c, "split[%zu] is %lld", k, (long long)sizes[k]);
     if (total >= 0 && sum != total)
-        return ot_shape_fail(c, "split adds up to %lld, the axis has extent %lld", (long long)sum, (long long)total);
+        return ot_shape_fail(c, "split adds up to %lld, the axis has extent %lld", (long long)sum,
+                             (long long)total);
     return OT_OK;
 }
 
@@ -262,9 +282,12 @@ ot_status ot_shape_split(ot_infer *c)
     int64_t wanted = ot_attr_int(c->n, "num_outputs", parts);
     ot_shape_axes_of(c, "split", 1, &given, &sizes, &n);
     if (sizes != NULL) OT_TRY(check_parts(c, sizes, n, total));
-    if (wanted != parts) return ot_shape_fail(c, "num_outputs is %lld, the node has %u outputs", (long long)wanted, parts);
+    if (wanted != parts)
+        return ot_shape_fail(c, "num_outputs is %lld, the node has %u outputs", (long long)wanted,
+                             parts);
     if (!given && c->n->version < 18 && total >= 0 && total % parts != 0)
-        return ot_shape_fail(c, "extent %lld does not split into %u equal parts", (long long)total, parts);
+        return ot_shape_fail(c, "extent %lld does not split into %u equal parts", (long long)total,
+                             parts);
     for (int32_t a = 0; a < x->rank; a++) d[a] = x->dims[a];
     for (uint32_t k = 0; k < parts; k++) {
         d[axis] = sizes != NULL ? sizes[k] : given ? OT_DIM_UNKNOWN : equal_part(total, parts, k);
@@ -282,7 +305,8 @@ ot_status ot_shape_expand(ot_infer *c)
     int64_t length = operand_length(c, 1), d[OT_RANK_MAX];
     ot_shape_set_type(c, 0, ot_shape_dtype(c, 0));
     if (x == NULL || length < 0) return OT_OK;
-    if (length > OT_RANK_MAX) return ot_shape_fail(c, "the new shape has %lld dims", (long long)length);
+    if (length > OT_RANK_MAX)
+        return ot_shape_fail(c, "the new shape has %lld dims", (long long)length);
     for (uint32_t k = 0; k < length; k++) {
         d[k] = t == NULL || t->i == NULL ? OT_DIM_UNKNOWN : dim_of(t, k);
         if (t != NULL && t->i != NULL && ot_known_has(t, k) && d[k] < 0)
@@ -290,7 +314,8 @@ ot_status ot_shape_expand(ot_infer *c)
     }
     ot_shp o = {.dtype = x->dtype, .rank = x->rank};
     for (int32_t a = 0; a < x->rank; a++) o.d[a] = x->dims[a];
-    if (!ot_shape_broadcast(&o, (int32_t)length, d)) return ot_shape_fail(c, "the input does not broadcast to the new shape");
+    if (!ot_shape_broadcast(&o, (int32_t)length, d))
+        return ot_shape_fail(c, "the input does not broadcast to the new shape");
     ot_shape_set(c, 0, o.dtype, o.rank, o.d);
     return OT_OK;
 }
@@ -303,13 +328,15 @@ ot_status ot_shape_tile(ot_infer *c)
     if (x == NULL) return OT_OK;
     int64_t length = operand_length(c, 1), d[OT_RANK_MAX];
     if (c->n->version >= 6 && length >= 0 && length != x->rank)
-        return ot_shape_fail(c, "repeats has %lld values, the input has rank %d", (long long)length, x->rank);
+        return ot_shape_fail(c, "repeats has %lld values, the input has rank %d", (long long)length,
+                             x->rank);
     bool usable = c->n->version >= 6 && t != NULL && t->i != NULL && length == x->rank;
     for (int32_t k = 0; k < x->rank; k++) {
         d[k] = OT_DIM_UNKNOWN;
         if (!usable || !ot_known_has(t, (uint32_t)k)) continue;
         if (t->i[k] < 0) return ot_shape_fail(c, "repeats[%d] is %lld", k, (long long)t->i[k]);
-        if (x->dims[k] >= 0 && !ot_mul_i64(x->dims[k], t->i[k], &d[k])) return ot_shape_fail(c, "the output size overflows");
+        if (x->dims[k] >= 0 && !ot_mul_i64(x->dims[k], t->i[k], &d[k]))
+            return ot_shape_fail(c, "the output size overflows");
     }
     ot_shape_set(c, 0, x->dtype, x->rank, d);
     return OT_OK;
@@ -349,12 +376,14 @@ ot_status ot_shape_constant(ot_infer *c)
         ot_dtype type;
         bool list;
     } forms[] = {
-        {"value_int", OT_I64, false},   {"value_ints", OT_I64, true},       {"value_float", OT_F32, false},
-        {"value_floats", OT_F32, true}, {"value_string", OT_STRING, false}, {"value_strings", OT_STRING, true},
+        {"value_int", OT_I64, false},       {"value_ints", OT_I64, true},
+        {"value_float", OT_F32, false},     {"value_floats", OT_F32, true},
+        {"value_string", OT_STRING, false}, {"value_strings", OT_STRING, true},
     };
     const ot_attr *value = ot_attr_find(c->n, "value");
     if (value != NULL && value->kind == OT_ATTR_TENSOR && value->t != NULL) {
-        if (value->t->rank <= OT_RANK_MAX) ot_shape_set(c, 0, value->t->dtype, (int32_t)value->t->rank, value->t->dims);
+        if (value->t->rank <= OT_RANK_MAX)
+            ot_shape_set(c, 0, value->t->dtype, (int32_t)value->t->rank, value->t->dims);
         return OT_OK;
     }
     for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
@@ -391,14 +420,17 @@ ot_status ot_shape_range(ot_infer *c)
     if (ot_shape_int(c, 0, &start) && ot_shape_int(c, 1, &limit) && ot_shape_int(c, 2, &delta)) {
         int64_t span;
         if (delta == 0) return ot_shape_fail(c, "delta is 0");
-        if (ot_add_i64(limit, start == INT64_MIN ? INT64_MAX : -start, &span) && delta != INT64_MIN) {
-            int64_t room = delta > 0 ? span : -ot_max(span, -INT64_MAX), step = delta > 0 ? delta : -delta;
+        if (ot_add_i64(limit, start == INT64_MIN ? INT64_MAX : -start, &span) &&
+            delta != INT64_MIN) {
+            int64_t room = delta > 0 ? span : -ot_max(span, -INT64_MAX),
+                    step = delta > 0 ? delta : -delta;
             d[0] = room <= 0 ? 0 : (room - 1) / step + 1;
         }
     } else {
         const ot_known *k[3] = {ot_shape_known(c, 0), ot_shape_known(c, 1), ot_shape_known(c, 2)};
         bool floats = true;
-        for (int i = 0; i < 3; i++) floats = floats && k[i] != NULL && k[i]->f != NULL && k[i]->n == 1 && k[i]->ok == NULL;
+        for (int i = 0; i < 3; i++)
+            floats = floats && k[i] != NULL && k[i]->f != NULL && k[i]->n == 1 && k[i]->ok == NULL;
         if (floats && k[2]->f[0] != 0) {
             double count = ceil((k[1]->f[0] - k[0]->f[0]) / k[2]->f[0]);
             if (count < 1)
@@ -416,7 +448,8 @@ ot_status ot_shape_eye_like(ot_infer *c)
     const ot_value *x = ot_shape_ranked(c, 0);
     int64_t to = ot_attr_int(c->n, "dtype", 0);
     ot_dtype type = to > 0 && to <= OT_I2 ? (ot_dtype)to : ot_shape_dtype(c, 0);
-    if (x != NULL && x->rank != 2) return ot_shape_fail(c, "input has rank %d, must have 2", x->rank);
+    if (x != NULL && x->rank != 2)
+        return ot_shape_fail(c, "input has rank %d, must have 2", x->rank);
     ot_shape_set(c, 0, type, 2, x == NULL ? NULL : x->dims);
     return OT_OK;
 }

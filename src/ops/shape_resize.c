@@ -45,10 +45,11 @@ static int64_t scaled(int64_t in, double scale)
     return out >= 0 && out < (float)OT_SHAPE_DIM_MAX ? (int64_t)out : OT_DIM_UNKNOWN;
 }
 
-static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, size_t n, const double *scales, const float *attr,
-                           const bool *ok, int64_t *d)
+static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, size_t n,
+                           const double *scales, const float *attr, const bool *ok, int64_t *d)
 {
-    if ((int64_t)n != t->n) return ot_shape_fail(c, "scales has %zu values, expected %lld", n, (long long)t->n);
+    if ((int64_t)n != t->n)
+        return ot_shape_fail(c, "scales has %zu values, expected %lld", n, (long long)t->n);
     for (size_t e = 0; e < n; e++) {
         uint32_t a = t->at[e];
         double s = attr != NULL ? (double)attr[e] : scales != NULL ? scales[e] : 0;
@@ -65,7 +66,8 @@ static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, siz
 
 /* sizes with keep_aspect_ratio_policy: one common scale. Needs everything known. With negative axes
  * ONNX Runtime leaves the input's size as it is, against the standard: unknown then. */
-static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes, bool not_larger, int64_t *d)
+static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes, bool not_larger,
+                      int64_t *d)
 {
     float scale = 0;
     bool all = sizes->ok == NULL && t->n > 0 && !t->negative;
@@ -83,20 +85,26 @@ static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes
     }
 }
 
-static ot_status by_sizes(ot_infer *c, const ot_value *x, const targets *t, const ot_known *sizes, int64_t *d)
+static ot_status by_sizes(ot_infer *c, const ot_value *x, const targets *t, const ot_known *sizes,
+                          int64_t *d)
 {
     const char *policy = ot_attr_str(c->n, "keep_aspect_ratio_policy", "stretch");
-    if ((int64_t)sizes->n != t->n) return ot_shape_fail(c, "sizes has %u values, expected %lld", sizes->n, (long long)t->n);
+    if ((int64_t)sizes->n != t->n)
+        return ot_shape_fail(c, "sizes has %u values, expected %lld", sizes->n, (long long)t->n);
     for (uint32_t e = 0; e < sizes->n; e++)
-        if (ot_known_has(sizes, e) && sizes->i[e] < 0) return ot_shape_fail(c, "sizes[%u] is %lld", e, (long long)sizes->i[e]);
+        if (ot_known_has(sizes, e) && sizes->i[e] < 0)
+            return ot_shape_fail(c, "sizes[%u] is %lld", e, (long long)sizes->i[e]);
     if (c->n->version >= 18 && strcmp(policy, "stretch") != 0) {
         bool not_larger = strcmp(policy, "not_larger") == 0;
         if (!not_larger && strcmp(policy, "not_smaller") != 0)
-            return ot_shape_fail(c, "keep_aspect_ratio_policy '%s' is not one of stretch, not_larger, not_smaller", policy);
+            return ot_shape_fail(
+                c, "keep_aspect_ratio_policy '%s' is not one of stretch, not_larger, not_smaller",
+                policy);
         by_policy(x, t, sizes, not_larger, d);
         return OT_OK;
     }
-    for (uint32_t e = 0; e < sizes->n; e++) d[t->at[e]] = ot_known_has(sizes, e) ? sizes->i[e] : OT_DIM_UNKNOWN;
+    for (uint32_t e = 0; e < sizes->n; e++)
+        d[t->at[e]] = ot_known_has(sizes, e) ? sizes->i[e] : OT_DIM_UNKNOWN;
     return OT_OK;
 }
 
@@ -118,7 +126,8 @@ ot_status ot_shape_resize(ot_infer *c)
     for (int32_t a = 0; a < x->rank; a++) d[a] = x->dims[a];
     bool done = false;
     if (c->n->op == OT_OP_Upsample && c->n->version < 9) {
-        if (attr == NULL || attr->kind != OT_ATTR_FLOATS) return ot_shape_fail(c, "attribute scales is missing");
+        if (attr == NULL || attr->kind != OT_ATTR_FLOATS)
+            return ot_shape_fail(c, "attribute scales is missing");
         OT_TRY(by_scales(c, x, &t, attr->n, NULL, attr->floats, NULL, d));
         done = true;
     } else if (present(sizes)) {

@@ -13,7 +13,10 @@ static const ot_shape_rule rules[OT_OP_COUNT] = {
 #undef OP
 };
 
-ot_shape_rule ot_shape_rule_of(ot_op op) { return op > OT_OP_OPAQUE && op < OT_OP_COUNT ? rules[op] : NULL; }
+ot_shape_rule ot_shape_rule_of(ot_op op)
+{
+    return op > OT_OP_OPAQUE && op < OT_OP_COUNT ? rules[op] : NULL;
+}
 
 char *ot_shape_node_text(const ot_infer *c, char *buf, size_t size)
 {
@@ -40,8 +43,10 @@ ot_status(ot_shape_fail)(ot_infer *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (ot_size_note(c, text) || !c->exact) return OT_E_INPUT; /* told with what was made for the old size */
-    return ot_fail(c->g->model->diag, OT_E_INPUT, "%s: %s", ot_shape_node_text(c, node, sizeof node), text);
+    /* told with what was made for the old size */
+    if (ot_size_note(c, text) || !c->exact) return OT_E_INPUT;
+    return ot_fail(c->g->model->diag, OT_E_INPUT, "%s: %s",
+                   ot_shape_node_text(c, node, sizeof node), text);
 }
 
 const ot_value *ot_shape_in(const ot_infer *c, uint32_t k)
@@ -107,12 +112,14 @@ void ot_shape_set_like(ot_infer *c, uint32_t k, ot_dtype t, const ot_value *v)
 
 ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank, uint32_t *out)
 {
-    if (axis < -rank || axis >= rank) return ot_shape_fail(c, "%s %lld is not in [%d, %d)", what, (long long)axis, -rank, rank);
+    if (axis < -rank || axis >= rank)
+        return ot_shape_fail(c, "%s %lld is not in [%d, %d)", what, (long long)axis, -rank, rank);
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
     return OT_OK;
 }
 
-ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank, bool mask[OT_RANK_MAX])
+ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank,
+                        bool mask[OT_RANK_MAX])
 {
     memset(mask, 0, OT_RANK_MAX * sizeof(bool));
     for (size_t k = 0; k < n; k++) {
@@ -124,7 +131,8 @@ ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size
     return OT_OK;
 }
 
-void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given, const int64_t **axes, size_t *n)
+void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given,
+                      const int64_t **axes, size_t *n)
 {
     *axes = ot_attr_ints(c->n, attr, n);
     *given = *axes != NULL;

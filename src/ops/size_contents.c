@@ -1,6 +1,9 @@
-/* Contents of shape arithmetic as terms: Shape(x) -> Gather -> Mul -> Concat -> what Reshape, Resize and Expand read.
+/* Contents of shape arithmetic as terms: Shape(x) -> Gather -> Mul -> Concat -> what Reshape,
+ * Resize and Expand read.
  *
- * Values of rank 0 and 1 with few elements, integers, and floats that are whole numbers (exporters compute sizes of Resize in floats).
+ * Values of rank 0 and 1 with few elements, integers, and floats that are whole numbers
+ * (exporters compute sizes of Resize in floats).
+ *
  */
 #include "access.h"
 #include "shape.h"
@@ -76,7 +79,8 @@ static void size_of(ot_sizing *x, const ot_node *n)
     const ot_term *d = ot_sizing_dims(x, n, 0);
     if (!d) return;
     ot_term product = ot_term_const(x->t->terms, 1), *t = begin(x, n, 1);
-    for (int32_t k = 0; k < x->g->values[n->in[0]].rank; k++) product = ot_term_mul(x->t->terms, product, d[k]);
+    for (int32_t k = 0; k < x->g->values[n->in[0]].rank; k++)
+        product = ot_term_mul(x->t->terms, product, d[k]);
     if (t) t[0] = product;
 }
 
@@ -85,11 +89,14 @@ static ot_term exact(const ot_sizing *x, const ot_node *n, ot_term t)
 {
     const ot_dtype type = x->g->values[n->out[0]].dtype;
     const int64_t most = type == OT_F32 ? INT64_C(1) << 24 : type == OT_I32 ? INT32_MAX : INT64_MAX;
-    if (t == OT_NONE || ot_term_most(x->t->terms, t) > most || ot_term_least(x->t->terms, t) < -most) return OT_NONE;
+    if (t == OT_NONE || ot_term_most(x->t->terms, t) > most ||
+        ot_term_least(x->t->terms, t) < -most)
+        return OT_NONE;
     return t;
 }
 
-/* The same elements in another shape or type. A float becomes an integer by being cut off, and is whole here. */
+/* The same elements in another shape or type. A float becomes an integer by being cut off, and
+ * is whole here. */
 static void copy(ot_sizing *x, const ot_node *n)
 {
     uint32_t count;
@@ -101,7 +108,8 @@ static void copy(ot_sizing *x, const ot_node *n)
 static void gather(ot_sizing *x, const ot_node *n)
 {
     uint32_t count, n_index;
-    const ot_term *from = ot_sizing_content(x, n, 0, &count), *index = ot_sizing_content(x, n, 1, &n_index);
+    const ot_term *from = ot_sizing_content(x, n, 0, &count),
+                  *index = ot_sizing_content(x, n, 1, &n_index);
     if (!from || !index || x->g->values[n->in[0]].rank != 1) return;
     ot_term *t = begin(x, n, n_index);
     for (uint32_t k = 0; t && k < n_index; k++) {
@@ -127,8 +135,10 @@ static void concat(ot_sizing *x, const ot_node *n)
     }
 }
 
-/* One number of the list that operand k is, or attribute `attr` of old versions; dflt where it is left out. */
-static bool number(const ot_sizing *x, const ot_node *n, const char *attr, uint32_t k, int64_t dflt, int64_t *out)
+/* One number of the list that operand k is, or attribute `attr` of old versions; dflt where it
+ * is left out. */
+static bool number(const ot_sizing *x, const ot_node *n, const char *attr, uint32_t k, int64_t dflt,
+                   int64_t *out)
 {
     size_t have = 0;
     int64_t v[2];
@@ -148,8 +158,10 @@ static void slice(ot_sizing *x, const ot_node *n)
     const bool inputs = n->version >= 10;
     const ot_term *from = ot_sizing_content(x, n, 0, &count);
     if (!from || x->g->values[n->in[0]].rank != 1) return;
-    if (!number(x, n, inputs ? NULL : "starts", 1, 0, &start) || !number(x, n, inputs ? NULL : "ends", 2, 0, &end) ||
-        !number(x, n, inputs ? NULL : "axes", 3, 0, &axis) || !number(x, n, NULL, 4, 1, &step) || step == 0)
+    if (!number(x, n, inputs ? NULL : "starts", 1, 0, &start) ||
+        !number(x, n, inputs ? NULL : "ends", 2, 0, &end) ||
+        !number(x, n, inputs ? NULL : "axes", 3, 0, &axis) || !number(x, n, NULL, 4, 1, &step) ||
+        step == 0)
         return;
     const int64_t len = ot_shape_slice_range(count, start, end, step, &first);
     ot_term *t = begin(x, n, (uint32_t)len);
@@ -163,7 +175,8 @@ static ot_term combine(ot_size_terms *s, const ot_node *n, bool floats, ot_term 
     case OT_OP_Add: return ot_term_add(s, a, b);
     case OT_OP_Sub: return ot_term_sub(s, a, b);
     case OT_OP_Mul: return ot_term_mul(s, a, b);
-    case OT_OP_Div: return floats && !(ot_term_is_const(s, b, &v) && v == 1) ? OT_NONE : ot_term_div(s, a, b);
+    case OT_OP_Div:
+        return floats && !(ot_term_is_const(s, b, &v) && v == 1) ? OT_NONE : ot_term_div(s, a, b);
     case OT_OP_Max: return ot_term_max(s, a, b);
     case OT_OP_Min: return ot_term_min(s, a, b);
     default: return OT_NONE;

@@ -2,10 +2,12 @@
  *
  *   pools, convolutions   (in + pads - kernel extent) / stride + 1
  *   element-wise          max of the operands' extents: those that differ are 1
- *   Reshape               0: as before; -1: all elements over those of the other extents, equal terms struck out first
+ *   Reshape               0: as before; -1: all elements over those of the other extents, equal
+ *                         terms struck out first
  *
- * Sizes that the model refuses do not count: terms hold wherever it runs. What has no rule here has no term, unless the file's own shape
- * inference knows the extent for every size.
+ * Sizes that the model refuses do not count: terms hold wherever it runs. What has no rule here
+ * has no term, unless the file's own shape inference knows the extent for every size.
+ *
  */
 #include "access.h"
 #include "shape.h"
@@ -22,7 +24,10 @@ const ot_term *ot_sizing_dims(const ot_sizing *x, const ot_node *n, uint32_t k)
     return k < n->n_in && n->in[k] != OT_NONE ? x->t->dims[n->in[k]] : NULL;
 }
 
-static int32_t rank_of(const ot_sizing *x, const ot_node *n, uint32_t k) { return x->g->values[n->in[k]].rank; }
+static int32_t rank_of(const ot_sizing *x, const ot_node *n, uint32_t k)
+{
+    return x->g->values[n->in[k]].rank;
+}
 
 /* Attribute of integers; element k of it, or dflt. */
 static int64_t item(const ot_node *n, const char *name, size_t k, int64_t dflt)
@@ -34,7 +39,10 @@ static int64_t item(const ot_node *n, const char *name, size_t k, int64_t dflt)
 
 /* ---- windows ---- */
 
-static bool is_same(const ot_node *n) { return strncmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME", 4) == 0; }
+static bool is_same(const ot_node *n)
+{
+    return strncmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME", 4) == 0;
+}
 
 static int64_t pads_of(const ot_node *n, size_t k, size_t axes, bool end)
 {
@@ -43,20 +51,27 @@ static int64_t pads_of(const ot_node *n, size_t k, size_t axes, bool end)
 }
 
 /* One axis of a convolution or pool; kernel: its extent with dilation. */
-static ot_term window(ot_sizing *x, const ot_node *n, ot_term in, size_t k, size_t axes, int64_t kernel, bool ceil_mode)
+static ot_term window(ot_sizing *x, const ot_node *n, ot_term in, size_t k, size_t axes,
+                      int64_t kernel, bool ceil_mode)
 {
-    const int64_t stride = item(n, "strides", k, 1), lo = pads_of(n, k, axes, false), hi = pads_of(n, k, axes, true);
+    const int64_t stride = item(n, "strides", k, 1), lo = pads_of(n, k, axes, false),
+                  hi = pads_of(n, k, axes, true);
     if (stride < 1 || in == OT_NONE) return OT_NONE;
     const ot_term s = number(x, stride);
     if (is_same(n)) return ot_term_div(all(x), ot_term_add(all(x), in, number(x, stride - 1)), s);
     /* Sizes smaller than the kernel are the model's to refuse. */
-    const ot_term room = ot_term_max(all(x), ot_term_add(all(x), in, number(x, lo + hi - kernel)), number(x, 0));
+    const ot_term room = ot_term_max(all(x), ot_term_add(all(x), in, number(x, lo + hi - kernel)),
+                                     number(x, 0));
     const ot_term out = ot_term_add(
-        all(x), ot_term_div(all(x), ceil_mode ? ot_term_add(all(x), room, number(x, stride - 1)) : room, s), number(x, 1));
+        all(x),
+        ot_term_div(all(x), ceil_mode ? ot_term_add(all(x), room, number(x, stride - 1)) : room, s),
+        number(x, 1));
     if (!ceil_mode) return out;
     /* Less a window that would begin behind the data: no more windows than begin in it. */
-    return ot_term_min(all(x), out,
-                       ot_term_add(all(x), ot_term_div(all(x), ot_term_add(all(x), in, number(x, lo - 1)), s), number(x, 1)));
+    return ot_term_min(
+        all(x), out,
+        ot_term_add(all(x), ot_term_div(all(x), ot_term_add(all(x), in, number(x, lo - 1)), s),
+                    number(x, 1)));
 }
 
 static void convolution(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
@@ -70,7 +85,8 @@ static void convolution(ot_sizing *x, const ot_node *n, ot_term *out, int32_t ra
         int64_t size;
         if (!ot_term_is_const(all(x), w[k], &size)) continue;
         const size_t axis = (size_t)k - 2;
-        out[k] = window(x, n, in[k], axis, (size_t)rank - 2, (size - 1) * item(n, "dilations", axis, 1) + 1, false);
+        out[k] = window(x, n, in[k], axis, (size_t)rank - 2,
+                        (size - 1) * item(n, "dilations", axis, 1) + 1, false);
     }
 }
 
@@ -84,7 +100,8 @@ static void pool(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
         const size_t axis = (size_t)k - 2;
         const int64_t dilation = item(n, "dilations", axis, 1);
         if (is_same(n) && dilation != 1) continue;
-        out[k] = window(x, n, in[k], axis, (size_t)rank - 2, (item(n, "kernel_shape", axis, 1) - 1) * dilation + 1, ceil_mode);
+        out[k] = window(x, n, in[k], axis, (size_t)rank - 2,
+                        (item(n, "kernel_shape", axis, 1) - 1) * dilation + 1, ceil_mode);
     }
 }
 
@@ -102,8 +119,9 @@ static void transposed(ot_sizing *x, const ot_node *n, ot_term *out, int32_t ran
         int64_t size;
         if (have >= axes) out[k] = number(x, fixed[have - axes + axis]);
         if (have > 0 || !ot_term_is_const(all(x), w[k], &size)) continue;
-        const int64_t more = (size - 1) * item(n, "dilations", axis, 1) + 1 + item(n, "output_padding", axis, 0) -
-                             pads_of(n, axis, axes, false) - pads_of(n, axis, axes, true) - stride;
+        const int64_t more = (size - 1) * item(n, "dilations", axis, 1) + 1 +
+                             item(n, "output_padding", axis, 0) - pads_of(n, axis, axes, false) -
+                             pads_of(n, axis, axes, true) - stride;
         const ot_term upscaled = ot_term_mul(all(x), in[k], number(x, stride));
         out[k] = ot_term_add(all(x), upscaled, number(x, more));
         if (is_same(n)) out[k] = ot_term_min(all(x), out[k], upscaled);
@@ -124,8 +142,11 @@ static void blocks(ot_sizing *x, const ot_node *n, ot_term *out)
     const int64_t b = ot_attr_int(n, "blocksize", 1);
     if (!in || rank_of(x, n, 0) != 4 || b < 1 || b > 4096) return;
     out[0] = in[0];
-    out[1] = up ? ot_term_div(all(x), in[1], number(x, b * b)) : ot_term_mul(all(x), in[1], number(x, b * b));
-    for (int k = 2; k < 4; k++) out[k] = up ? ot_term_mul(all(x), in[k], number(x, b)) : ot_term_div(all(x), in[k], number(x, b));
+    out[1] = up ? ot_term_div(all(x), in[1], number(x, b * b))
+                : ot_term_mul(all(x), in[1], number(x, b * b));
+    for (int k = 2; k < 4; k++)
+        out[k] = up ? ot_term_mul(all(x), in[k], number(x, b))
+                    : ot_term_div(all(x), in[k], number(x, b));
 }
 
 /* ---- element-wise, products ---- */
@@ -192,7 +213,8 @@ static void gemm(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 static void reduce(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0);
-    const bool arg = n->op == OT_OP_ArgMax || n->op == OT_OP_ArgMin, keep = ot_attr_int(n, "keepdims", 1) != 0;
+    const bool arg = n->op == OT_OP_ArgMax || n->op == OT_OP_ArgMin,
+               keep = ot_attr_int(n, "keepdims", 1) != 0;
     const int32_t from = in ? rank_of(x, n, 0) : 0;
     int64_t list[OT_RANK_MAX];
     bool gone[OT_RANK_MAX] = {false};
@@ -235,8 +257,10 @@ static void transpose(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank
     }
 }
 
-/* All elements of x over the product of the extents known of out: equal terms are struck out on both sides. */
-static ot_term rest_of(ot_sizing *x, terms in, int32_t from, const ot_term *out, int32_t rank, int32_t open)
+/* All elements of x over the product of the extents known of out: equal terms are struck out on
+ * both sides. */
+static ot_term rest_of(ot_sizing *x, terms in, int32_t from, const ot_term *out, int32_t rank,
+                       int32_t open)
 {
     bool used[OT_RANK_MAX] = {false};
     ot_term above = number(x, 1), below = number(x, 1);
@@ -267,7 +291,8 @@ static void reshape(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
         int64_t v;
         out[k] = attr ? number(x, attr[k]) : shape[k];
         if (!ot_term_is_const(all(x), out[k], &v)) {
-            if (out[k] != OT_NONE && ot_term_least(all(x), out[k]) < 1) out[k] = OT_NONE; /* it might be a 0 or -1 */
+            /* it might be a 0 or -1 */
+            if (out[k] != OT_NONE && ot_term_least(all(x), out[k]) < 1) out[k] = OT_NONE;
             if (out[k] == OT_NONE && open < 0) open = k;
             continue;
         }
@@ -284,7 +309,8 @@ static void flatten(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const int64_t axis = ot_attr_int(n, "axis", 1);
     const int32_t from = rank_of(x, n, 0), at = (int32_t)(axis < 0 ? axis + from : axis);
     out[0] = out[1] = number(x, 1);
-    for (int32_t k = 0; k < from; k++) out[k < at ? 0 : 1] = ot_term_mul(all(x), out[k < at ? 0 : 1], in[k]);
+    for (int32_t k = 0; k < from; k++)
+        out[k < at ? 0 : 1] = ot_term_mul(all(x), out[k < at ? 0 : 1], in[k]);
 }
 
 /* Axes of Squeeze and Unsqueeze; false: not known. */
@@ -316,7 +342,8 @@ static void squeeze(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     const int32_t from = rank_of(x, n, 0);
     for (int32_t k = 0, to = 0; less && k < from && to < rank; k++)
         if (!mask[k]) out[to++] = in[k];
-    for (int32_t k = 0, at = 0; !less && k < rank; k++) out[k] = mask[k] ? number(x, 1) : at < from ? in[at++] : OT_NONE;
+    for (int32_t k = 0, at = 0; !less && k < rank; k++)
+        out[k] = mask[k] ? number(x, 1) : at < from ? in[at++] : OT_NONE;
 }
 
 static void concat(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
@@ -354,35 +381,44 @@ static void split(ot_sizing *x, const ot_node *n, uint32_t at, ot_term *out, int
     else if (n->version >= 18 && at + 1 == n->n_out) /* what is left: no more than a part */
         out[axis] = OT_NONE;
     else
-        out[axis] = n->version < 18
-                        ? ot_term_div(all(x), in[axis], number(x, n->n_out))
-                        : ot_term_div(all(x), ot_term_add(all(x), in[axis], number(x, (int64_t)n->n_out - 1)), number(x, n->n_out));
+        out[axis] = n->version < 18 ? ot_term_div(all(x), in[axis], number(x, n->n_out))
+                                    : ot_term_div(all(x),
+                                                  ot_term_add(all(x), in[axis],
+                                                              number(x, (int64_t)n->n_out - 1)),
+                                                  number(x, n->n_out));
 }
 
-/* One bound of a Slice on an axis of extent d: written from the end where it is negative; at most d. */
+/* One bound of a Slice on an axis of extent d: written from the end where it is negative; at
+ * most d. */
 static ot_term slice_bound(ot_sizing *x, ot_term v, ot_term d)
 {
     if (v == OT_NONE || d == OT_NONE) return OT_NONE;
-    if (ot_term_most(all(x), v) < 0) return ot_term_max(all(x), ot_term_add(all(x), d, v), number(x, 0));
+    if (ot_term_most(all(x), v) < 0)
+        return ot_term_max(all(x), ot_term_add(all(x), d, v), number(x, 0));
     return ot_term_least(all(x), v) >= 0 ? ot_term_min(all(x), v, d) : OT_NONE;
 }
 
 /* A list of Slice: attribute of old versions, else operand k. */
-static bool slice_list(ot_sizing *x, const ot_node *n, const char *attr, uint32_t k, ot_term *out, uint32_t *count)
+static bool slice_list(ot_sizing *x, const ot_node *n, const char *attr, uint32_t k, ot_term *out,
+                       uint32_t *count)
 {
     size_t have = 0;
     const int64_t *v = n->version < 10 && attr ? ot_attr_ints(n, attr, &have) : NULL;
     *count = 0;
     if (v && have <= OT_RANK_MAX) {
         for (size_t j = 0; j < have; j++) /* "to the end" is more than any extent */
-            out[j] = number(x, v[j] > INT32_MAX ? INT32_MAX : v[j] < -INT32_MAX ? -INT32_MAX : v[j]);
+            out[j] = number(x, v[j] > INT32_MAX    ? INT32_MAX
+                               : v[j] < -INT32_MAX ? -INT32_MAX
+                                                   : v[j]);
         *count = (uint32_t)have;
         return true;
     }
     int64_t list[OT_RANK_MAX];
     const int64_t n_list = n->version >= 10 ? ot_acc_ints(x->g, n, k, list, OT_RANK_MAX) : -1;
     for (int64_t j = 0; j < n_list; j++)
-        out[j] = number(x, list[j] > INT32_MAX ? INT32_MAX : list[j] < -INT32_MAX ? -INT32_MAX : list[j]);
+        out[j] = number(x, list[j] > INT32_MAX    ? INT32_MAX
+                           : list[j] < -INT32_MAX ? -INT32_MAX
+                                                  : list[j]);
     *count = n_list > 0 ? (uint32_t)n_list : 0;
     if (n_list >= 0) return true;
     const terms t = n->version >= 10 ? ot_sizing_content(x, n, k, count) : NULL;
@@ -397,8 +433,11 @@ static void slice(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     ot_term start[OT_RANK_MAX], end[OT_RANK_MAX], axis[OT_RANK_MAX], step[OT_RANK_MAX];
     uint32_t ns, ne, na = 0, nt = 0;
     if (!in || rank_of(x, n, 0) != rank) return;
-    if (!slice_list(x, n, "starts", 1, start, &ns) || !slice_list(x, n, "ends", 2, end, &ne) || ns != ne) return;
-    const bool axes = n->version < 10 ? ot_attr_find(n, "axes") != NULL : n->n_in > 3 && n->in[3] != OT_NONE;
+    if (!slice_list(x, n, "starts", 1, start, &ns) || !slice_list(x, n, "ends", 2, end, &ne) ||
+        ns != ne)
+        return;
+    const bool axes = n->version < 10 ? ot_attr_find(n, "axes") != NULL
+                                      : n->n_in > 3 && n->in[3] != OT_NONE;
     const bool steps = n->version >= 10 && n->n_in > 4 && n->in[4] != OT_NONE;
     if (axes && (!slice_list(x, n, "axes", 3, axis, &na) || na != ns)) return;
     if (steps && (!slice_list(x, n, NULL, 4, step, &nt) || nt != ns)) return;
@@ -415,12 +454,15 @@ static void slice(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
         if (steps && !ot_term_is_const(all(x), step[k], &by)) continue;
         if (by < 1) continue;
         const ot_term len = ot_term_max(
-            all(x), ot_term_sub(all(x), slice_bound(x, end[k], in[at]), slice_bound(x, start[k], in[at])), number(x, 0));
+            all(x),
+            ot_term_sub(all(x), slice_bound(x, end[k], in[at]), slice_bound(x, start[k], in[at])),
+            number(x, 0));
         out[at] = ot_term_div(all(x), ot_term_add(all(x), len, number(x, by - 1)), number(x, by));
     }
 }
 
-/* Crop of old opsets: border (left, top, right, bottom), or scale (height, width) instead of right and bottom. */
+/* Crop of old opsets: border (left, top, right, bottom), or scale (height, width) instead of
+ * right and bottom. */
 static void crop(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0);
@@ -429,7 +471,9 @@ static void crop(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     for (size_t k = 0; k < 2; k++) {
         const int64_t size = item(n, "scale", k, -1);
         const ot_term less = number(x, -item(n, "border", 1 - k, 0) - item(n, "border", 3 - k, 0));
-        out[2 + k] = size >= 0 ? number(x, size) : ot_term_max(all(x), ot_term_add(all(x), in[2 + k], less), number(x, 0));
+        out[2 + k] = size >= 0
+                         ? number(x, size)
+                         : ot_term_max(all(x), ot_term_add(all(x), in[2 + k], less), number(x, 0));
     }
 }
 
@@ -444,7 +488,8 @@ static void pad(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     if (!in || rank_of(x, n, 0) != rank || (!attr && !pads) || count != 2 * (uint32_t)rank) return;
     if (n->n_in > 3 && n->in[3] != OT_NONE) return;
     for (int32_t k = 0; k < rank; k++) {
-        const ot_term lo = attr ? number(x, attr[k]) : pads[k], hi = attr ? number(x, attr[k + rank]) : pads[k + rank];
+        const ot_term lo = attr ? number(x, attr[k]) : pads[k],
+                      hi = attr ? number(x, attr[k + rank]) : pads[k + rank];
         out[k] = ot_term_add(all(x), ot_term_add(all(x), in[k], lo), hi);
     }
 }
@@ -453,9 +498,11 @@ static void gather(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
 {
     const terms in = ot_sizing_dims(x, n, 0), index = ot_sizing_dims(x, n, 1);
     if (!in || !index) return;
-    const int32_t from = rank_of(x, n, 0), more = rank_of(x, n, 1), axis = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), from);
+    const int32_t from = rank_of(x, n, 0), more = rank_of(x, n, 1),
+                  axis = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), from);
     if (axis < 0 || rank != from - 1 + more) return;
-    for (int32_t k = 0; k < rank; k++) out[k] = k < axis ? in[k] : k < axis + more ? index[k - axis] : in[k - more + 1];
+    for (int32_t k = 0; k < rank; k++)
+        out[k] = k < axis ? in[k] : k < axis + more ? index[k - axis] : in[k - more + 1];
 }
 
 static void resize(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
@@ -467,11 +514,14 @@ static void resize(ot_sizing *x, const ot_node *n, ot_term *out, int32_t rank)
     uint32_t count = 0;
     size_t n_axes = 0;
     const int64_t *axes = n->version >= 18 ? ot_attr_ints(n, "axes", &n_axes) : NULL;
-    if (!in || rank_of(x, n, 0) != rank || strcmp(ot_attr_str(n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0) return;
+    if (!in || rank_of(x, n, 0) != rank ||
+        strcmp(ot_attr_str(n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
+        return;
     const terms sizes = two ? ot_sizing_content(x, n, 3, &count) : NULL;
     const bool by_sizes = two && n->n_in > 3 && n->in[3] != OT_NONE && count > 0;
     int64_t have = count;
-    if (!by_sizes && n->op == OT_OP_Upsample && attr && attr->kind == OT_ATTR_FLOATS && attr->n <= OT_RANK_MAX) {
+    if (!by_sizes && n->op == OT_OP_Upsample && attr && attr->kind == OT_ATTR_FLOATS &&
+        attr->n <= OT_RANK_MAX) {
         memcpy(scales, attr->floats, attr->n * sizeof *scales);
         have = (int64_t)attr->n;
     } else if (!by_sizes) {
@@ -490,7 +540,8 @@ static void by_contents(ot_sizing *x, const ot_node *n, ot_term *out, int32_t ra
 {
     uint32_t count = 0;
     const uint32_t at = n->op == OT_OP_ConstantOfShape ? 0 : 1;
-    const terms in = at ? ot_sizing_dims(x, n, 0) : NULL, shape = ot_sizing_content(x, n, at, &count);
+    const terms in = at ? ot_sizing_dims(x, n, 0) : NULL,
+                shape = ot_sizing_content(x, n, at, &count);
     if (!shape || (at && !in)) return;
     if (n->op == OT_OP_Expand) {
         if (rank_of(x, n, 0) > rank || count > (uint32_t)rank) return;
@@ -556,7 +607,8 @@ static bool start_value(ot_sizing *x, ot_id id, const ot_term *given)
     if (v->rank < 0) return true;
     ot_term *d = OT_NEW_N(x->a, ot_term, (size_t)v->rank + 1u);
     if (!d) return false;
-    for (int32_t k = 0; k < v->rank; k++) d[k] = given ? given[k] : v->dims[k] >= 0 ? number(x, v->dims[k]) : OT_NONE;
+    for (int32_t k = 0; k < v->rank; k++)
+        d[k] = given ? given[k] : v->dims[k] >= 0 ? number(x, v->dims[k]) : OT_NONE;
     x->t->dims[id] = d;
     return true;
 }
@@ -578,7 +630,8 @@ static bool fill_node(ot_sizing *x, const ot_node *n)
 }
 
 /* requires ORDER, SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_size_table_fill(const ot_graph *g, ot_size_terms *list, ot_term *const *inputs, ot_arena *a, ot_size_table *out)
+ot_status ot_size_table_fill(const ot_graph *g, ot_size_terms *list, ot_term *const *inputs,
+                             ot_arena *a, ot_size_table *out)
 {
     ot_sizing x = {.g = g, .a = a, .t = out};
     *out = (ot_size_table){.terms = list,

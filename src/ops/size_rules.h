@@ -17,7 +17,8 @@ typedef struct ot_sizing {
 const ot_term *ot_sizing_dims(const ot_sizing *x, const ot_node *n, uint32_t k);
 /* Terms of the contents of operand k, *count of them; NULL: omitted, or not known. */
 const ot_term *ot_sizing_content(const ot_sizing *x, const ot_node *n, uint32_t k, uint32_t *count);
-/* Contents of the first result of n, as far as it is arithmetic on shapes, once its dims are set. */
+/* Contents of the first result of n, as far as it is arithmetic on shapes, once its dims are set.
+ */
 void ot_sizing_fill_content(ot_sizing *x, const ot_node *n);
 
 #endif

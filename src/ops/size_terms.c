@@ -5,9 +5,20 @@
 
 #define MOST (INT64_C(1) << 50)
 
-typedef enum term_kind { T_CONST, T_VAR, T_ADD, T_SUB, T_MUL, T_DIV, T_MAX, T_MIN, T_SCALE } term_kind;
+typedef enum term_kind {
+    T_CONST,
+    T_VAR,
+    T_ADD,
+    T_SUB,
+    T_MUL,
+    T_DIV,
+    T_MAX,
+    T_MIN,
+    T_SCALE
+} term_kind;
 
-enum { RISES = 1, FALLS = 2 }; /* where a free dimension is larger, it may be larger, may be smaller */
+/* where a free dimension is larger, it may be larger, may be smaller */
+enum { RISES = 1, FALLS = 2 };
 
 typedef struct term {
     term_kind kind;
@@ -51,7 +62,8 @@ bool ot_size_failed(const ot_size_terms *s) { return s->failed; }
 
 static bool same(const term *x, const term *y)
 {
-    return x->kind == y->kind && x->a == y->a && x->b == y->b && x->v == y->v && memcmp(&x->by, &y->by, sizeof x->by) == 0;
+    return x->kind == y->kind && x->a == y->a && x->b == y->b && x->v == y->v &&
+           memcmp(&x->by, &y->by, sizeof x->by) == 0;
 }
 
 /* The term x, made when it is new. Numbers beyond MOST: none. */
@@ -76,16 +88,22 @@ static ot_term intern(ot_size_terms *s, term x)
 
 ot_term ot_term_const(ot_size_terms *s, int64_t v)
 {
-    return intern(s, (term){.kind = T_CONST, .a = OT_NONE, .b = OT_NONE, .v = v, .least = v, .most = v});
+    return intern(
+        s, (term){.kind = T_CONST, .a = OT_NONE, .b = OT_NONE, .v = v, .least = v, .most = v});
 }
 
 ot_term ot_term_var(ot_size_terms *s, uint32_t k)
 {
     const ot_size_var *x = &s->vars[k];
     if (x->lo == x->hi) return ot_term_const(s, x->lo);
-    return intern(
-        s,
-        (term){.kind = T_VAR, .a = OT_NONE, .b = OT_NONE, .v = k, .ways = RISES, .vars = 1u << k, .least = x->lo, .most = x->hi});
+    return intern(s, (term){.kind = T_VAR,
+                            .a = OT_NONE,
+                            .b = OT_NONE,
+                            .v = k,
+                            .ways = RISES,
+                            .vars = 1u << k,
+                            .least = x->lo,
+                            .most = x->hi});
 }
 
 bool ot_term_is_const(const ot_size_terms *s, ot_term t, int64_t *v)
@@ -106,7 +124,10 @@ static bool both_const(const ot_size_terms *s, ot_term a, ot_term b)
     return s->all[a].kind == T_CONST && s->all[b].kind == T_CONST;
 }
 
-static unsigned turned(unsigned ways) { return (ways & RISES ? FALLS : 0u) | (ways & FALLS ? RISES : 0u); }
+static unsigned turned(unsigned ways)
+{
+    return (ways & RISES ? FALLS : 0u) | (ways & FALLS ? RISES : 0u);
+}
 
 /* Two operands whose order does not matter in one order: constants behind. */
 static void order(const ot_size_terms *s, ot_term *a, ot_term *b)
@@ -150,7 +171,8 @@ ot_term ot_term_sub(ot_size_terms *s, ot_term a, ot_term b)
     const term x = s->all[a], y = s->all[b];
     if (x.kind == T_ADD && x.a == b) return x.b; /* (b + p) - b */
     if (x.kind == T_ADD && x.b == b) return x.a;
-    if (y.kind == T_ADD && y.a == a && ot_term_is_const(s, y.b, &v)) return ot_term_const(s, -v); /* a - (a + v) */
+    /* a - (a + v) */
+    if (y.kind == T_ADD && y.a == a && ot_term_is_const(s, y.b, &v)) return ot_term_const(s, -v);
     if (x.kind == T_ADD && y.kind == T_ADD && x.a == y.a) return ot_term_sub(s, x.b, y.b);
     term t = of(s, T_SUB, a, b);
     t.ways = x.ways | turned(y.ways);
@@ -166,7 +188,8 @@ ot_term ot_term_mul(ot_size_terms *s, ot_term a, ot_term b)
     const term x = s->all[a], y = s->all[b];
     if (is(s, b, 0)) return b;
     if (is(s, b, 1)) return a;
-    const int64_t ends[4][2] = {{x.least, y.least}, {x.least, y.most}, {x.most, y.least}, {x.most, y.most}};
+    const int64_t ends[4][2] = {
+        {x.least, y.least}, {x.least, y.most}, {x.most, y.least}, {x.most, y.most}};
     term t = of(s, T_MUL, a, b);
     for (int k = 0; k < 4; k++) {
         int64_t v;
@@ -225,7 +248,8 @@ ot_term ot_term_scale(ot_size_terms *s, ot_term a, float by)
     const term x = s->all[a];
     if (x.least < 0 || (double)x.most * (double)by > (double)MOST) return OT_NONE;
     if (x.kind == T_CONST) return ot_term_const(s, scaled(x.v, by));
-    if (by == floorf(by) && x.most * (int64_t)by < (1 << 24)) return ot_term_mul(s, a, ot_term_const(s, (int64_t)by));
+    if (by == floorf(by) && x.most * (int64_t)by < (1 << 24))
+        return ot_term_mul(s, a, ot_term_const(s, (int64_t)by));
     if (1 / by == floorf(1 / by) && x.most < (1 << 24) && frexpf(by, &(int){0}) == 0.5f)
         return ot_term_div(s, a, ot_term_const(s, (int64_t)(1 / by)));
     term t = {.kind = T_SCALE, .a = a, .b = OT_NONE, .by = by, .vars = x.vars, .ways = x.ways};
@@ -238,9 +262,15 @@ int64_t ot_term_least(const ot_size_terms *s, ot_term t) { return s->all[t].leas
 
 int64_t ot_term_most(const ot_size_terms *s, ot_term t) { return s->all[t].most; }
 
-bool ot_term_falls(const ot_size_terms *s, ot_term t) { return t == OT_NONE || (s->all[t].ways & FALLS) != 0; }
+bool ot_term_falls(const ot_size_terms *s, ot_term t)
+{
+    return t == OT_NONE || (s->all[t].ways & FALLS) != 0;
+}
 
-uint32_t ot_term_vars(const ot_size_terms *s, ot_term t) { return t == OT_NONE ? 0 : s->all[t].vars; }
+uint32_t ot_term_vars(const ot_size_terms *s, ot_term t)
+{
+    return t == OT_NONE ? 0 : s->all[t].vars;
+}
 
 /* One term, whose operands have theirs. */
 static int64_t value_of(const term *x, const int64_t *have, const int64_t *at)

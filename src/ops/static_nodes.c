@@ -11,7 +11,8 @@ bool ot_static_foldable(const ot_graph *g, const ot_node *n)
         if (v == OT_NONE) continue;
         const ot_value *x = &g->values[v];
         bool integer = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL;
-        if (!(x->known_floats || (x->known && integer)) || x->is_output || x->rank < 0 || o >= 8) return false;
+        if (!(x->known_floats || (x->known && integer)) || x->is_output || x->rank < 0 || o >= 8)
+            return false;
     }
     return true;
 }

@@ -1,22 +1,31 @@
 /* Whether places that tiles are written to are disjoint.
  *
- *   y    0   4   8  12  16      A place is an interval along each axis. Two places meet when they do along every axis, and along one
- *      0 +---+---+---+---+      axis they do when one of them holds the other's first element. So the question is, axis by axis:
- *        | a | b | c | d |      which of these intervals hold which of those points?
+ *   y    0   4   8  12  16  A place is an interval along each axis. Two places meet when they do
+ *                           along every axis, and along one
+ *      0 +---+---+---+---+  axis they do when one of them holds the other's first element. So
+ *                           the question is, axis by axis:
+ *        | a | b | c | d |  which of these intervals hold which of those points?
  *      8 +---+---+---+---+
- *        | e | f | g | h |      The axis is halved again and again. What holds a whole piece holds every point in it: these go on to
- *     16 +---+---+---+---+      the next axis, and after the last one they have met. What holds a part of the piece goes on to the
- *                               halves. An interval is whole in at most two pieces of each length.
+ *        | e | f | g | h |  The axis is halved again and again. What holds a whole piece holds
+ *                           every point in it: these go on to
+ *     16 +---+---+---+---+  the next axis, and after the last one they have met. What holds a
+ *                           part of the piece goes on to the
+ *                           halves. An interval is whole in at most two pieces of each length.
  *
- * (Zomorodian and Edelsbrunner, "Fast software for box intersections", with halves of the extent in place of medians: the depth is
- * bounded by the extent, whatever the places are.) The first pair that meets ends it.
+ * (Zomorodian and Edelsbrunner, "Fast software for box intersections", with halves of the extent
+ * in place of medians: the depth is bounded by the extent, whatever the places are.) The first
+ * pair that meets ends it.
+ *
+ *
+ *
  */
 #include "tile_places.h"
 
 #include <string.h>
 
-#define FEW      8                  /* with so few on one side, every pair is looked at */
-#define WORK_MAX ((int64_t)1 << 29) /* steps, some seconds: a grid of 2^20 tiles along two axes takes an eighth of them */
+#define FEW 8 /* with so few on one side, every pair is looked at */
+/* steps, some seconds: a grid of 2^20 tiles along two axes takes an eighth of them */
+#define WORK_MAX ((int64_t)1 << 29)
 
 typedef struct compare {
     const ot_place_table **tables; /* [n_tables] */
@@ -24,8 +33,9 @@ typedef struct compare {
     uint32_t *of;                  /* [n] table of each place */
     uint32_t n_axes;               /* that any of them cuts */
     int64_t extent[OT_RANK_MAX];   /* [n_axes] */
-    int64_t *columns;              /* [n_tables * n_axes] of a table's rows; OT_NO_COLUMN: it takes the axis whole */
-    int64_t *sizes;                /* [n_tables * n_axes] */
+    /* [n_tables * n_axes] of a table's rows; OT_NO_COLUMN: it takes the axis whole */
+    int64_t *columns;
+    int64_t *sizes; /* [n_tables * n_axes] */
     int64_t work;
     ot_places found;
     uint32_t pair[2];
@@ -42,7 +52,8 @@ static interval along(const compare *c, uint32_t place, uint32_t axis)
     uint32_t t = c->of[place];
     int64_t column = c->columns[t * c->n_axes + axis];
     if (column == OT_NO_COLUMN) return (interval){0, c->extent[axis]};
-    int64_t lo = c->tables[t]->starts[(int64_t)(place - c->first[t]) * c->tables[t]->n_axes + column];
+    int64_t lo =
+        c->tables[t]->starts[(int64_t)(place - c->first[t]) * c->tables[t]->n_axes + column];
     return (interval){lo, lo + c->sizes[t * c->n_axes + axis]};
 }
 
@@ -68,8 +79,10 @@ static bool any_pair(compare *c, const uint32_t *a, uint32_t n_a, const uint32_t
     return false;
 }
 
-/* Those of list [n] that hold all of [lo, hi) along the axis (`whole`), or any of it, come first; their number. */
-static uint32_t bring_forward(const compare *c, uint32_t *list, uint32_t n, uint32_t axis, int64_t lo, int64_t hi, bool whole)
+/* Those of list [n] that hold all of [lo, hi) along the axis (`whole`), or any of it, come
+ * first; their number. */
+static uint32_t bring_forward(const compare *c, uint32_t *list, uint32_t n, uint32_t axis,
+                              int64_t lo, int64_t hi, bool whole)
 {
     uint32_t front = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -83,7 +96,8 @@ static uint32_t bring_forward(const compare *c, uint32_t *list, uint32_t n, uint
 }
 
 /* Those of list [n] that begin before `mid` come first; their number. */
-static uint32_t bring_earlier(const compare *c, uint32_t *list, uint32_t n, uint32_t axis, int64_t mid)
+static uint32_t bring_earlier(const compare *c, uint32_t *list, uint32_t n, uint32_t axis,
+                              int64_t mid)
 {
     uint32_t front = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -95,10 +109,11 @@ static uint32_t bring_earlier(const compare *c, uint32_t *list, uint32_t n, uint
     return front;
 }
 
-/* Does one of `wide` hold the first element of one of `points` along `axis`, both having met along those after it? All points begin
- * in [lo, hi), and all of `wide` reach into it. Reorders both lists. true: there is an answer, in c->found. */
-static bool search(compare *c, uint32_t *wide, uint32_t n_wide, uint32_t *points, uint32_t n_points, uint32_t axis, int64_t lo,
-                   int64_t hi)
+/* Does one of `wide` hold the first element of one of `points` along `axis`, both having met
+ * along those after it? All points begin in [lo, hi), and all of `wide` reach into it. Reorders
+ * both lists. true: there is an answer, in c->found. */
+static bool search(compare *c, uint32_t *wide, uint32_t n_wide, uint32_t *points, uint32_t n_points,
+                   uint32_t axis, int64_t lo, int64_t hi)
 {
     if (n_wide == 0 || n_points == 0) return false;
     bool few = n_wide <= FEW || n_points <= FEW;
@@ -124,8 +139,10 @@ static bool search(compare *c, uint32_t *wide, uint32_t n_wide, uint32_t *points
     return search(c, wide, n, points + early, n_points - early, axis, mid, hi);
 }
 
-/* Axes that some table cuts, those along which there are the most tiles last: they are the first to tell places apart. */
-static uint32_t list_axes(const ot_place_table *tables, int32_t rank, const int64_t *dims, int32_t *axes)
+/* Axes that some table cuts, those along which there are the most tiles last: they are the first
+ * to tell places apart. */
+static uint32_t list_axes(const ot_place_table *tables, int32_t rank, const int64_t *dims,
+                          int32_t *axes)
 {
     int64_t tiles[OT_RANK_MAX];
     uint32_t n = 0;
@@ -147,7 +164,8 @@ static uint32_t list_axes(const ot_place_table *tables, int32_t rank, const int6
 }
 
 /* false: no memory. */
-static bool open_tables(compare *c, ot_arena *a, const ot_place_table *tables, uint32_t n_tables, uint32_t n, const int32_t *axes)
+static bool open_tables(compare *c, ot_arena *a, const ot_place_table *tables, uint32_t n_tables,
+                        uint32_t n, const int32_t *axes)
 {
     uint32_t place = 0, k = 0;
     c->tables = OT_NEW_N(a, const ot_place_table *, n_tables);
@@ -171,8 +189,8 @@ static bool open_tables(compare *c, ot_arena *a, const ot_place_table *tables, u
     return true;
 }
 
-static ot_status compare_all(compare *c, ot_arena *a, const ot_place_table *tables, uint32_t n_tables, uint32_t n,
-                             const int32_t *axes)
+static ot_status compare_all(compare *c, ot_arena *a, const ot_place_table *tables,
+                             uint32_t n_tables, uint32_t n, const int32_t *axes)
 {
     uint32_t *wide = OT_NEW_N(a, uint32_t, n), *points = OT_NEW_N(a, uint32_t, n);
     if (!wide || !points || !open_tables(c, a, tables, n_tables, n, axes)) return OT_E_NOMEM;
@@ -181,7 +199,8 @@ static ot_status compare_all(compare *c, ot_arena *a, const ot_place_table *tabl
     return OT_OK;
 }
 
-ot_status ot_places_compare(const ot_place_table *tables, int32_t rank, const int64_t *dims, ot_places *out, ot_place pair[2])
+ot_status ot_places_compare(const ot_place_table *tables, int32_t rank, const int64_t *dims,
+                            ot_places *out, ot_place pair[2])
 {
     compare c = {.found = OT_PLACES_APART};
     int32_t axes[OT_RANK_MAX];
@@ -196,7 +215,8 @@ ot_status ot_places_compare(const ot_place_table *tables, int32_t rank, const in
     c.n_axes = list_axes(tables, rank, dims, axes);
     for (uint32_t k = 0; k < c.n_axes; k++) c.extent[k] = dims[axes[k]];
     ot_arena *a = ot_arena_new();
-    ot_status st = a ? compare_all(&c, a, tables, (uint32_t)n_tables, (uint32_t)n, axes) : OT_E_NOMEM;
+    ot_status st = a ? compare_all(&c, a, tables, (uint32_t)n_tables, (uint32_t)n, axes)
+                     : OT_E_NOMEM;
     *out = c.found;
     for (uint32_t k = 0; st == OT_OK && k < 2 && c.found == OT_PLACES_MEET; k++) {
         uint32_t t = c.of[c.pair[k]];

@@ -26,9 +26,10 @@ typedef struct ot_place {
     int64_t row;
 } ot_place;
 
-/* Do any two of the places in `tables` (a list), in a buffer of these dims [rank], have an element in common? pair: two that do.
- * Exact; time is n log^k n for n places that are cut along k axes. Fails: OT_E_NOMEM. */
-ot_status ot_places_compare(const ot_place_table *tables, int32_t rank, const int64_t *dims, ot_places *out,
-                            ot_place pair[2]) OT_MUST_USE;
+/* Do any two of the places in `tables` (a list), in a buffer of these dims [rank], have an
+ * element in common? pair: two that do. Exact; time is n log^k n for n places that are cut along
+ * k axes. Fails: OT_E_NOMEM. */
+ot_status ot_places_compare(const ot_place_table *tables, int32_t rank, const int64_t *dims,
+                            ot_places *out, ot_place pair[2]) OT_MUST_USE;
 
 #endif

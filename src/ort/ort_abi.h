@@ -1,11 +1,16 @@
-/* What ONNX Runtime and a library of custom operators see of each other: declared here, since neither Debian nor the wheels on PyPI have
- * its headers. Only what is used; numbers and fields are those of its C interface, which grows at the end and never changes.
+/* What ONNX Runtime and a library of custom operators see of each other: declared here, since
+ * neither Debian nor the wheels on PyPI have its headers. Only what is used; numbers and fields
+ * are those of its C interface, which grows at the end and never changes.
  *
- *   RegisterCustomOps(options, base)        base->get_api(version): a table of functions, NULL when that version is newer than the runtime
- *     api[CREATE_DOMAIN], api[ADD_OP]       the table by index: position of the function in `struct OrtApi` of onnxruntime_c_api.h
- *     op -> create, compute, destroy        `struct OrtCustomOp`: fields as of version 16, which newer runtimes read no further
+ *   RegisterCustomOps(options, base)        base->get_api(version): a table of functions, NULL when
+ *                                           that version is newer than the runtime
+ *     api[CREATE_DOMAIN], api[ADD_OP]       the table by index: position of the function in `struct
+ *                                           OrtApi` of onnxruntime_c_api.h
+ *     op -> create, compute, destroy        `struct OrtCustomOp`: fields as of version 16, which
+ *                                           newer runtimes read no further
  *
  * Private to src/ort.
+ *
  */
 #ifndef OT_ORT_ABI_H
 #define OT_ORT_ABI_H
@@ -70,7 +75,8 @@ typedef struct ort_base {
     const char *(*version)(void);
 } ort_base;
 
-/* Signatures of the functions above, in their order. Statuses: NULL is success; others are the caller's to hand on or to release. */
+/* Signatures of the functions above, in their order. Statuses: NULL is success; others are the
+ * caller's to hand on or to release. */
 typedef ort_status *(*ort_create_status)(int code, const char *message);
 typedef ort_status *(*ort_create_domain)(const char *name, ort_domain **out);
 typedef ort_status *(*ort_domain_add)(ort_domain *d, const ort_op *op);
@@ -85,8 +91,10 @@ typedef ort_status *(*ort_attribute_string)(const ort_info *i, const char *name,
                                             size_t *size); /* out NULL: the size, with a 0 byte */
 typedef ort_status *(*ort_count)(const ort_context *c, size_t *out);
 typedef ort_status *(*ort_input)(const ort_context *c, size_t k, const ort_value **out);
-typedef ort_status *(*ort_output)(ort_context *c, size_t k, const int64_t *dims, size_t rank, ort_value **out);
-typedef ort_status *(*ort_parallel_for)(const ort_context *c, void (*task)(void *job, size_t k), size_t n, size_t batches,
+typedef ort_status *(*ort_output)(ort_context *c, size_t k, const int64_t *dims, size_t rank,
+                                  ort_value **out);
+typedef ort_status *(*ort_parallel_for)(const ort_context *c, void (*task)(void *job, size_t k),
+                                        size_t n, size_t batches,
                                         void *job); /* batches 0: as many as there are threads */
 typedef void (*ort_release_status)(ort_status *s);
 typedef void (*ort_release_shape)(ort_shape *s);
@@ -94,7 +102,8 @@ typedef void (*ort_release_domain)(ort_domain *d);
 typedef ort_status *(*ort_option_exists)(const ort_options *o, const char *key, int *out);
 typedef ort_status *(*ort_option)(const ort_options *o, const char *key, char *out, size_t *size);
 
-/* `struct OrtCustomOp`: one operator. Those with a version of their own (V2) are what ORT_VERSION_NEEDED asks for. */
+/* `struct OrtCustomOp`: one operator. Those with a version of their own (V2) are what
+ * ORT_VERSION_NEEDED asks for. */
 struct ort_op {
     uint32_t version;
     void *(*create_v1)(const ort_op *op, const ort_api *api, const ort_info *info);
@@ -113,7 +122,8 @@ struct ort_op {
     int (*inputs_alike)(const ort_op *op);
     int (*least_outputs)(const ort_op *op);
     int (*outputs_alike)(const ort_op *op);
-    ort_status *(*create)(const ort_op *op, const ort_api *api, const ort_info *info, void **kernel);
+    ort_status *(*create)(const ort_op *op, const ort_api *api, const ort_info *info,
+                          void **kernel);
     ort_status *(*compute)(void *kernel, ort_context *c);
 };
 

@@ -1,10 +1,15 @@
-/* The native engine as an operator of ONNX Runtime: a library for SessionOptions.register_custom_ops_library (docs/onnxruntime-operators.md).
+/* The native engine as an operator of ONNX Runtime: a library for
+ * SessionOptions.register_custom_ops_library (docs/onnxruntime-operators.md).
  *
- *     y0, y1 = "onnx_tile"::Engine(x0, x1, ...) {model="an ONNX file: standard ONNX or the engine's form", threads=0}
+ *     y0, y1 = "onnx_tile"::Engine(x0, x1, ...) {model="an ONNX file: standard ONNX or the engine's
+ *     form", threads=0}
  *
- * Knows the engine by include/onnx_tile.h only. A node has a session of its own, which is made with the runtime's session. Inputs are read
- * where they lie; outputs of fixed dimensions are computed in the runtime's memory, others are copied there. The work is shared out to the
- * runtime's threads, unless somebody says a number. Runs of one node come one after the other, whoever calls.
+ * Knows the engine by include/onnx_tile.h only. A node has a session of its own, which is made
+ * with the runtime's session. Inputs are read where they lie; outputs of fixed dimensions are
+ * computed in the runtime's memory, others are copied there. The work is shared out to the
+ * runtime's threads, unless somebody says a number. Runs of one node come one after the other,
+ * whoever calls.
+ *
  */
 #include "onnx_tile.h"
 #include "ort_abi.h"
@@ -54,14 +59,16 @@ static ort_status *failure(const ort_api *api, const char *what, const char *why
         ort_status *status_ = (expr); \
         if (status_) return status_;  \
     } while (0)
-#define TRY_TILE(k, expr)                                                                                      \
-    do {                                                                                                       \
-        if ((expr) != ONNX_TILE_OK) return failure((k)->api, "Engine", onnx_tile_session_error((k)->session)); \
+#define TRY_TILE(k, expr)                                                              \
+    do {                                                                               \
+        if ((expr) != ONNX_TILE_OK)                                                    \
+            return failure((k)->api, "Engine", onnx_tile_session_error((k)->session)); \
     } while (0)
 
 /* ---- making one ---- */
 
-/* Threads that a session or a node asks for: the session's entry, else the node's attribute. 0: neither says. */
+/* Threads that a session or a node asks for: the session's entry, else the node's attribute. 0:
+ * neither says. */
 static uint32_t threads_said(const setting *s, const ort_api *api, const ort_info *info)
 {
     int64_t asked = 0;
@@ -77,8 +84,8 @@ static uint32_t threads_of_machine(void)
     return there < 1 ? 1 : there > THREADS_LIMIT ? THREADS_LIMIT : (uint32_t)there;
 }
 
-/* onnx_tile_run_tasks on the runtime's threads of this run; what it does not do, weights that are packed when the session is made among it,
- * the engine does in the calling thread. */
+/* onnx_tile_run_tasks on the runtime's threads of this run; what it does not do, weights that
+ * are packed when the session is made among it, the engine does in the calling thread. */
 static void run_on_runtime(void *of, onnx_tile_task *task, size_t n, void *job)
 {
     const kernel *k = of;
@@ -87,7 +94,8 @@ static void run_on_runtime(void *of, onnx_tile_task *task, size_t n, void *job)
     if (st) CALL(k->api, ORT_RELEASE_STATUS, ort_release_status)(st);
 }
 
-/* The runtime does not tell how many threads it has: those of the machine are the most that take part. */
+/* The runtime does not tell how many threads it has: those of the machine are the most that take
+ * part. */
 static ort_status *set_threads(kernel *k, const setting *s, const ort_info *info)
 {
     uint32_t said = threads_said(s, k->api, info);
@@ -122,7 +130,8 @@ static void destroy(void *object)
 
 static ort_status *fill_kernel(kernel *k, const setting *s, const ort_info *info)
 {
-    if (onnx_tile_session_create(&k->session) != ONNX_TILE_OK) return failure(k->api, "out of memory", NULL);
+    if (onnx_tile_session_create(&k->session) != ONNX_TILE_OK)
+        return failure(k->api, "out of memory", NULL);
     TRY_ORT(set_threads(k, s, info));
     return load_body(k, info);
 }
@@ -147,7 +156,8 @@ static ort_status *create(const ort_op *op, const ort_api *api, const ort_info *
 /* ---- running one ---- */
 
 /* Dimensions and type of an input against what the session takes. */
-static ort_status *bind_shaped(kernel *k, uint32_t at, const ort_value *value, const ort_shape *shape)
+static ort_status *bind_shaped(kernel *k, uint32_t at, const ort_value *value,
+                               const ort_shape *shape)
 {
     static const char nothing[1]; /* of an array without elements */
     onnx_tile_tensor want;
@@ -158,12 +168,16 @@ static ort_status *bind_shaped(kernel *k, uint32_t at, const ort_value *value, c
     TRY_TILE(k, onnx_tile_session_input(k->session, at, &want));
     TRY_ORT(CALL(k->api, ORT_SHAPE_TYPE, ort_shape_type)(shape, &type));
     TRY_ORT(CALL(k->api, ORT_SHAPE_RANK, ort_shape_rank)(shape, &rank));
-    if (type != want.type) return failure(k->api, "an input has another type than in the body", want.name);
-    if (rank > ONNX_TILE_RANK_MAX) return failure(k->api, "an input has more than 16 dimensions", want.name);
+    if (type != want.type)
+        return failure(k->api, "an input has another type than in the body", want.name);
+    if (rank > ONNX_TILE_RANK_MAX)
+        return failure(k->api, "an input has more than 16 dimensions", want.name);
     TRY_ORT(CALL(k->api, ORT_SHAPE_DIMS, ort_shape_dims)(shape, dims, rank));
-    /* Only read: the runtime has no function that gives a pointer to constant data for every version. */
+    /* Only read: the runtime has no function that gives a pointer to constant data for every
+     * version. */
     TRY_ORT(CALL(k->api, ORT_TENSOR_DATA, ort_tensor_data)((ort_value *)(uintptr_t)value, &data));
-    TRY_TILE(k, onnx_tile_session_bind_input(k->session, at, data ? data : nothing, dims, (uint32_t)rank));
+    TRY_TILE(k, onnx_tile_session_bind_input(k->session, at, data ? data : nothing, dims,
+                                             (uint32_t)rank));
     return NULL;
 }
 
@@ -206,7 +220,8 @@ static int64_t bytes_of(const onnx_tile_tensor *t)
 }
 
 /* The runtime's memory for an output. */
-static ort_status *place_of(const kernel *k, ort_context *c, uint32_t at, const onnx_tile_tensor *t, void **data)
+static ort_status *place_of(const kernel *k, ort_context *c, uint32_t at, const onnx_tile_tensor *t,
+                            void **data)
 {
     ort_value *value;
     TRY_ORT(CALL(k->api, ORT_OUTPUT, ort_output)(c, at, t->dims, (size_t)t->rank, &value));
@@ -245,7 +260,8 @@ static ort_status *run_locked(kernel *k, ort_context *c)
     size_t n_in, n_out;
     TRY_ORT(CALL(k->api, ORT_INPUT_COUNT, ort_count)(c, &n_in));
     TRY_ORT(CALL(k->api, ORT_OUTPUT_COUNT, ort_count)(c, &n_out));
-    if (n_in != onnx_tile_session_input_count(k->session) || n_out != onnx_tile_session_output_count(k->session))
+    if (n_in != onnx_tile_session_input_count(k->session) ||
+        n_out != onnx_tile_session_output_count(k->session))
         return failure(k->api, "the node has not as many inputs and outputs as its body", NULL);
     for (uint32_t j = 0; j < n_in; j++) TRY_ORT(bind_input(k, c, j));
     for (uint32_t j = 0; j < n_out; j++) TRY_ORT(bind_output(k, c, j));
@@ -272,9 +288,13 @@ static const char *op_provider(const ort_op *op) { return (void)op, NULL; }
 static size_t one(const ort_op *op) { return (void)op, 1; }
 static int any_type(const ort_op *op, size_t k) { return (void)op, (void)k, ORT_TYPE_ANY; }
 static int variadic(const ort_op *op, size_t k) { return (void)op, (void)k, ORT_VARIADIC; }
-/* The first one apart: runtimes before 1.18 give the output of an operator with one input and one output of any type the input's type. */
+/* The first one apart: runtimes before 1.18 give the output of an operator with one input and
+ * one output of any type the input's type. */
 static size_t two(const ort_op *op) { return (void)op, 2; }
-static int first_apart(const ort_op *op, size_t k) { return (void)op, k == 0 ? ORT_OPTIONAL : ORT_VARIADIC; }
+static int first_apart(const ort_op *op, size_t k)
+{
+    return (void)op, k == 0 ? ORT_OPTIONAL : ORT_VARIADIC;
+}
 static int plain_memory(const ort_op *op, size_t k) { return (void)op, (void)k, ORT_MEMORY_PLAIN; }
 /* Beside the first input. */
 static int none_needed(const ort_op *op) { return (void)op, 0; }
@@ -320,7 +340,8 @@ static ort_status *threads_asked(const ort_api *api, const ort_options *o, uint3
     return NULL;
 }
 
-static ort_status *make_setting(const ort_api *api, uint32_t threads, ort_parallel_for parallel, setting **out)
+static ort_status *make_setting(const ort_api *api, uint32_t threads, ort_parallel_for parallel,
+                                setting **out)
 {
     setting *s = calloc(1, sizeof *s);
     if (!s) return failure(api, "out of memory", NULL);
@@ -337,13 +358,15 @@ static ort_status *make_setting(const ort_api *api, uint32_t threads, ort_parall
 }
 
 /* The domain for these threads: sessions of all time share it. */
-static ort_status *setting_for(const ort_api *api, uint32_t threads, ort_parallel_for parallel, setting **out)
+static ort_status *setting_for(const ort_api *api, uint32_t threads, ort_parallel_for parallel,
+                               setting **out)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static setting *all;
     ort_status *st = NULL;
     pthread_mutex_lock(&lock);
-    for (*out = all; *out && ((*out)->threads != threads || (*out)->parallel != parallel);) *out = (*out)->next;
+    for (*out = all; *out && ((*out)->threads != threads || (*out)->parallel != parallel);)
+        *out = (*out)->next;
     if (!*out) {
         st = make_setting(api, threads, parallel, out);
         if (!st) {
@@ -356,7 +379,8 @@ static ort_status *setting_for(const ort_api *api, uint32_t threads, ort_paralle
 }
 
 /* What ONNX Runtime calls by this name when the library is registered. */
-__attribute__((visibility("default"))) ort_status *RegisterCustomOps(ort_options *options, const ort_base *base);
+__attribute__((visibility("default"))) ort_status *RegisterCustomOps(ort_options *options,
+                                                                     const ort_base *base);
 
 ort_status *RegisterCustomOps(ort_options *options, const ort_base *base)
 {
@@ -373,10 +397,12 @@ ort_status *RegisterCustomOps(ort_options *options, const ort_base *base)
     const ort_api *api = minor >= ORT_VERSION_NEEDED ? base->get_api(ORT_VERSION_NEEDED) : NULL;
     const ort_api *newer = minor >= ORT_VERSION_THREADS ? base->get_api(ORT_VERSION_THREADS) : NULL;
     if (!api) {
-        snprintf(line, sizeof line, "ONNX Runtime %.40s is too old: 1.%d or newer is needed", version, ORT_VERSION_NEEDED);
+        snprintf(line, sizeof line, "ONNX Runtime %.40s is too old: 1.%d or newer is needed",
+                 version, ORT_VERSION_NEEDED);
         return failure(first, line, NULL);
     }
     TRY_ORT(threads_asked(api, options, &threads));
-    TRY_ORT(setting_for(api, threads, newer ? CALL(newer, ORT_PARALLEL_FOR, ort_parallel_for) : NULL, &s));
+    TRY_ORT(setting_for(api, threads,
+                        newer ? CALL(newer, ORT_PARALLEL_FOR, ort_parallel_for) : NULL, &s));
     return CALL(api, ORT_OPTIONS_ADD, ort_options_add)(options, s->domain);
 }

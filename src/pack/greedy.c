@@ -1,14 +1,20 @@
 /* Greedy packing: one item after the other, none moved again.
  *
- *   offset ^  +--+ +-----+         Items with a fixed offset lie where they must, then the others follow in order. The placed items
- *          |  |c | |  d? |         that are alive together with one leave holes; it takes its hint when that is free, else a hole
+ *   offset ^  +--+ +-----+         Items with a fixed offset lie where they must, then the others
+ *                                  follow in order. The placed items
+ *          |  |c | |  d? |         that are alive together with one leave holes; it takes its hint
+ *                                  when that is free, else a hole
  *          |  +--+-+-----+-+       that is large enough, else the place above them all.
  *          |  |  a  | |  b |
  *          +--+-----+-+----+-> time
  *
- * Without an order this is the "greedy by size" of the literature (Pisarchyk and Lee 2020; TensorFlow Lite): the largest first, each
- * into the smallest hole that takes it. With an order every item takes the lowest hole: then each packing that cannot sink has an
- * order which yields it (its own, by offsets), and searching orders searches packings.
+ * Without an order this is the "greedy by size" of the literature (Pisarchyk and Lee 2020;
+ * TensorFlow Lite): the largest first, each into the smallest hole that takes it. With an order
+ * every item takes the lowest hole: then each packing that cannot sink has an order which yields
+ * it (its own, by offsets), and searching orders searches packings.
+ *
+ *
+ *
  */
 #include "improve.h"
 
@@ -31,7 +37,8 @@ static const uint32_t *order_by_size(const ot_pack_problem *p, ot_arena *a)
     sized *s = OT_NEW_N(a, sized, p->n + 1u);
     uint32_t *order = OT_NEW_N(a, uint32_t, p->n + 1u);
     if (!s || !order) return NULL;
-    for (uint32_t k = 0; k < p->n; k++) s[k] = (sized){p->items[k].size, p->items[k].upper - p->items[k].lower, k};
+    for (uint32_t k = 0; k < p->n; k++)
+        s[k] = (sized){p->items[k].size, p->items[k].upper - p->items[k].lower, k};
     if (p->n > 1) qsort(s, p->n, sizeof *s, compare_sized);
     for (uint32_t k = 0; k < p->n; k++) order[k] = s[k].item;
     return order;
@@ -70,13 +77,15 @@ static ot_status run(const ot_pack_problem *p, const uint32_t *order, ot_arena *
     return OT_OK;
 }
 
-ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets, int64_t *height)
+ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets,
+                         int64_t *height)
 {
     if (too_large(p)) return OT_E_INPUT;
     ot_arena *a = ot_arena_new();
     ot_status st = a ? run(p, order, a, offsets) : OT_E_NOMEM;
     ot_arena_free(a);
     *height = 0;
-    for (uint32_t k = 0; k < p->n && st == OT_OK; k++) *height = ot_max(*height, offsets[k] + p->items[k].size);
+    for (uint32_t k = 0; k < p->n && st == OT_OK; k++)
+        *height = ot_max(*height, offsets[k] + p->items[k].size);
     return st;
 }

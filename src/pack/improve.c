@@ -1,14 +1,18 @@
-/* Heuristics that get lower than plain greedy: a first packing from each of a dozen orders, then rounds of three ways to learn from what
- * is still too high (improve_keys.c: squeak, climb; improve_eject.c), each with twice the steps of the round before. They complement
- * each other: squeaking mends many places of a large problem at a time, climbing is for small tight ones, ejecting for what is left
- * over in a few places.
+/* Heuristics that get lower than plain greedy: a first packing from each of a dozen orders, then
+ * rounds of three ways to learn from what is still too high (improve_keys.c: squeak, climb;
+ * improve_eject.c), each with twice the steps of the round before. They complement each other:
+ * squeaking mends many places of a large problem at a time, climbing is for small tight ones,
+ * ejecting for what is left over in a few places.
  *
- * A step is about one item placed, so a limit in steps bounds the time; nothing but steps decides what happens, so results repeat.
+ * A step is about one item placed, so a limit in steps bounds the time; nothing but steps
+ * decides what happens, so results repeat.
+ *
  */
 #include "improve.h"
 
-#define FIRST_RUNS      16   /* packings per way in the first round */
-#define CLIMB_ITEMS_MAX 4000 /* larger problems have too many places for one random change at a time */
+#define FIRST_RUNS 16 /* packings per way in the first round */
+/* larger problems have too many places for one random change at a time */
+#define CLIMB_ITEMS_MAX 4000
 
 void pack_offer(pack_improver *s, const int64_t *offsets, int64_t height)
 {
@@ -23,7 +27,10 @@ void pack_count(pack_improver *s, int64_t steps)
     if (!pack_spend(s->budget, steps)) s->spent = true;
 }
 
-double pack_random_unit(pack_improver *s) { return (double)(ot_next_random(&s->random) >> 11) * 0x1p-53; }
+double pack_random_unit(pack_improver *s)
+{
+    return (double)(ot_next_random(&s->random) >> 11) * 0x1p-53;
+}
 
 /* The problem without hints: they may lie anywhere, and it is height that counts here. */
 static ot_status copy_problem(pack_improver *s, const ot_pack_problem *from, ot_pack_problem *to)
@@ -39,7 +46,8 @@ static ot_status copy_problem(pack_improver *s, const ot_pack_problem *from, ot_
     return OT_OK;
 }
 
-/* Height of the start, where items without a size are put down: they must not be what is highest. Fixed items bound the goal. */
+/* Height of the start, where items without a size are put down: they must not be what is
+ * highest. Fixed items bound the goal. */
 static int64_t start_height(pack_improver *s)
 {
     int64_t height = 0;
@@ -73,9 +81,15 @@ static ot_status run(pack_improver *s, const ot_pack_problem *p)
     return OT_OK;
 }
 
-ot_status pack_improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, pack_budget *b, int64_t *offsets, int64_t *height)
+ot_status pack_improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, pack_budget *b,
+                       int64_t *offsets, int64_t *height)
 {
-    pack_improver s = {.arena = ot_arena_new(), .goal = goal, .budget = b, .random = seed, .best = offsets, .height = *height};
+    pack_improver s = {.arena = ot_arena_new(),
+                       .goal = goal,
+                       .budget = b,
+                       .random = seed,
+                       .best = offsets,
+                       .height = *height};
     if (!s.arena) return OT_E_NOMEM;
     ot_status st = run(&s, p);
     ot_arena_free(s.arena);

@@ -1,18 +1,21 @@
-/* Inside the heuristics: what lies where (improve_map.c), where an item can lie (improve_place.c), and the ways to get lower: packings by
- * priorities (improve_skyline.c, improve_keys.c) and by throwing out what is in the way (improve_eject.c). greedy.c uses the map. */
+/* Inside the heuristics: what lies where (improve_map.c), where an item can lie
+ * (improve_place.c), and the ways to get lower: packings by priorities (improve_skyline.c,
+ * improve_keys.c) and by throwing out what is in the way (improve_eject.c). greedy.c uses the
+ * map. */
 #ifndef OT_IMPROVE_H
 #define OT_IMPROVE_H
 
 #include "pack_internal.h"
 
-/* Lifetime in moments, gaps included. Moments number the different starts of lifetimes: two lifetimes overlap exactly when their
- * moments do. */
+/* Lifetime in moments, gaps included. Moments number the different starts of lifetimes: two
+ * lifetimes overlap exactly when their moments do. */
 typedef struct pack_life {
     uint32_t first, last; /* half-open */
 } pack_life;
 
 /* life: [p->n]. *n_moments: at least 1. */
-ot_status pack_lives(const ot_pack_problem *p, ot_arena *a, pack_life *life, uint32_t *n_moments) OT_MUST_USE;
+ot_status pack_lives(const ot_pack_problem *p, ot_arena *a, pack_life *life,
+                     uint32_t *n_moments) OT_MUST_USE;
 
 /* ---- improve_map.c: the placed items, by time and offset ---- */
 
@@ -45,11 +48,12 @@ ot_status pack_map_new(const ot_pack_problem *p, ot_arena *a, pack_map *out) OT_
 void pack_map_clear(pack_map *m);
 bool pack_map_put(pack_map *m, uint32_t item, int64_t offset) OT_MUST_USE; /* false: no memory */
 void pack_map_take(pack_map *m, uint32_t item);
-/* The placed items that are alive together with `item`, ascending by lower, into m->near. Returns their number. */
+/* The placed items that are alive together with `item`, ascending by lower, into m->near.
+ * Returns their number. */
 uint32_t pack_map_near(pack_map *m, uint32_t item);
 typedef enum pack_fit {
     PACK_FIRST_FIT, /* lowest place that is free */
-    PACK_BEST_FIT   /* smallest gap that is large enough, the lowest of equals; else on top of all */
+    PACK_BEST_FIT /* smallest gap that is large enough, the lowest of equals; else on top of all */
 } pack_fit;
 /* Where the item can lie among those placed (itself not counted). */
 int64_t pack_map_place(pack_map *m, uint32_t item, pack_fit fit);
@@ -58,9 +62,10 @@ int64_t pack_map_place(pack_map *m, uint32_t item, pack_fit fit);
 
 /* Ascending by lower; spare: room for n. */
 void pack_blocks_sort(pack_block *b, uint32_t n, pack_block *spare);
-/* A place for x, whose lifetime is `life`: its hint when that is free. b: [n] ascending by lower; those that do not overlap it count
- * not. */
-int64_t pack_blocks_place(const pack_block *b, size_t n, pack_life life, const ot_pack_item *x, pack_fit fit);
+/* A place for x, whose lifetime is `life`: its hint when that is free. b: [n] ascending by
+ * lower; those that do not overlap it count not. */
+int64_t pack_blocks_place(const pack_block *b, size_t n, pack_life life, const ot_pack_item *x,
+                          pack_fit fit);
 
 static inline int64_t pack_align_up(int64_t x, int64_t align)
 {
@@ -95,9 +100,11 @@ typedef struct pack_keys pack_keys;
 ot_status pack_keys_new(pack_improver *s, pack_keys **out) OT_MUST_USE;
 /* One packing of each order that it knows, then ranked by height. */
 ot_status pack_keys_orders(pack_keys *k) OT_MUST_USE;
-/* From the rank-th best order (any number): items that end too high come earlier next time. About that many steps. */
+/* From the rank-th best order (any number): items that end too high come earlier next time.
+ * About that many steps. */
 ot_status pack_keys_squeak(pack_keys *k, uint32_t rank, int64_t steps) OT_MUST_USE;
-/* From the rank-th best order: small changes where it is too high, kept when that does not make it worse. */
+/* From the rank-th best order: small changes where it is too high, kept when that does not make
+ * it worse. */
 ot_status pack_keys_climb(pack_keys *k, uint32_t rank, int64_t steps) OT_MUST_USE;
 
 /* improve_eject.c: from the best packing; what is too high goes where it throws out least. */

@@ -1,14 +1,23 @@
-/* Getting lower by throwing out: guided ejection search (Nagata and Braysy 2009, there for vehicle routes), on packings.
+/* Getting lower by throwing out: guided ejection search (Nagata and Braysy 2009, there for
+ * vehicle routes), on packings.
  *
- *   limit   - - - - - - - -          Everything that ends above a limit below the present height is taken out and waits. Then, one by
- *           | a |  | b  |            one: put the last that came to where it is free; if nowhere, to where the items in its way are
- *           |     v?    |    -->     the easiest ones to place elsewhere; these are taken out and wait. When nobody waits, the packing
- *           | c  |  | d |            is lower than before.
+ *   limit  - - - - - - - -       Everything that ends above a limit below the present height is
+ *                                taken out and waits. Then, one by
+ *          | a |  | b  |         one: put the last that came to where it is free; if nowhere, to
+ *                                where the items in its way are
+ *          |     v?    |    -->  the easiest ones to place elsewhere; these are taken out and wait.
+ *                                When nobody waits, the packing
+ *          | c  |  | d |         is lower than before.
  *
- * How hard an item is to place is learnt: each time that no place was free for it counts. So hard items push easy ones around and end
- * where they block least. A few random items nearby move within their free space each time, else it would go round in circles.
+ * How hard an item is to place is learnt: each time that no place was free for it counts. So
+ * hard items push easy ones around and end where they block least. A few random items nearby
+ * move within their free space each time, else it would go round in circles.
  *
- * Each step costs as much as the item has neighbours: for problems with thousands alive at a time priorities (improve_keys.c) do better.
+ * Each step costs as much as the item has neighbours: for problems with thousands alive at a
+ * time priorities (improve_keys.c) do better.
+ *
+ *
+ *
  */
 #include "improve.h"
 
@@ -27,25 +36,34 @@ typedef struct ejector {
     uint32_t *nearby;  /* [n] scratch */
 } ejector;
 
-static int64_t cost(const ejector *e, uint32_t item) { return e->p->items[item].fixed >= 0 ? FIXED : e->failures[item]; }
+static int64_t cost(const ejector *e, uint32_t item)
+{
+    return e->p->items[item].fixed >= 0 ? FIXED : e->failures[item];
+}
 
-/* The offset below the limit at which the items in the way are easiest to place; -1: fixed ones are everywhere. blocks: neighbours.
- * Moving up from one candidate to the next, blocks enter when the item's top reaches them and leave when its bottom passes them. */
-static int64_t cheapest_place(ejector *e, const pack_block *blocks, uint32_t n, const ot_pack_item *x)
+/* The offset below the limit at which the items in the way are easiest to place; -1: fixed ones
+ * are everywhere. blocks: neighbours. Moving up from one candidate to the next, blocks enter
+ * when the item's top reaches them and leave when its bottom passes them. */
+static int64_t cheapest_place(ejector *e, const pack_block *blocks, uint32_t n,
+                              const ot_pack_item *x)
 {
     int64_t best = -1, least = FIXED, now = 0, last = -1;
     uint32_t entered = 0, left = 0, equal = 0;
-    for (uint32_t k = 0; k < n; k++) e->ends[k] = (pack_block){.lower = blocks[k].upper, .item = blocks[k].item};
+    for (uint32_t k = 0; k < n; k++)
+        e->ends[k] = (pack_block){.lower = blocks[k].upper, .item = blocks[k].item};
     pack_blocks_sort(e->ends, n, e->m->spare);
     for (uint32_t c = 0; c <= n; c++) {
         int64_t at = c > 0 ? pack_align_up(e->ends[c - 1].lower, x->alignment) : 0;
         if (at == last) continue;
         if (at > e->limit - x->size) break;
         last = at;
-        for (; entered < n && blocks[entered].lower < at + x->size; entered++) now += cost(e, blocks[entered].item);
+        for (; entered < n && blocks[entered].lower < at + x->size; entered++)
+            now += cost(e, blocks[entered].item);
         for (; left < n && e->ends[left].lower <= at; left++) now -= cost(e, e->ends[left].item);
         equal = now < least ? 1 : equal + (now == least);
-        if (now > least || now >= FIXED || (equal > 1 && ot_next_random(&e->s->random) % equal != 0)) continue;
+        if (now > least || now >= FIXED ||
+            (equal > 1 && ot_next_random(&e->s->random) % equal != 0))
+            continue;
         least = now;
         best = at;
     }
@@ -59,7 +77,8 @@ static void eject(ejector *e, const pack_block *blocks, uint32_t n, int64_t at, 
     for (uint32_t k = 0; k < n; k++) {
         if (blocks[k].lower >= at + size || blocks[k].upper <= at) continue;
         pack_map_take(e->m, blocks[k].item);
-        uint32_t other = first + (uint32_t)(ot_next_random(&e->s->random) % (e->n_waiting - first + 1));
+        uint32_t other = first +
+                         (uint32_t)(ot_next_random(&e->s->random) % (e->n_waiting - first + 1));
         e->waiting[e->n_waiting++] = e->waiting[other];
         e->waiting[other] = blocks[k].item;
     }
@@ -120,7 +139,8 @@ static void lower_limit(ejector *e)
     e->limit = e->s->height - ot_max(1, (e->s->height - e->s->goal) / 10);
     e->n_waiting = 0;
     for (uint32_t k = 0; k < e->p->n; k++) {
-        if (e->p->items[k].fixed >= 0 || e->m->offset[k] + e->p->items[k].size <= e->limit) continue;
+        if (e->p->items[k].fixed >= 0 || e->m->offset[k] + e->p->items[k].size <= e->limit)
+            continue;
         pack_map_take(e->m, k);
         e->waiting[e->n_waiting++] = k;
     }
@@ -129,7 +149,8 @@ static void lower_limit(ejector *e)
 static void offer(ejector *e)
 {
     int64_t height = 0;
-    for (uint32_t k = 0; k < e->p->n; k++) height = ot_max(height, e->m->offset[k] + e->p->items[k].size);
+    for (uint32_t k = 0; k < e->p->n; k++)
+        height = ot_max(height, e->m->offset[k] + e->p->items[k].size);
     pack_offer(e->s, e->m->offset, height);
 }
 
@@ -152,7 +173,8 @@ ot_status pack_eject(pack_improver *s, int64_t steps)
     }
     while (st == OT_OK && !stuck && !pack_done(s) && s->budget->steps < end) {
         if (e.n_waiting == 0) lower_limit(&e);
-        while (st == OT_OK && e.n_waiting > 0 && !stuck && !s->spent && s->budget->steps < end) st = place_next(&e, &stuck);
+        while (st == OT_OK && e.n_waiting > 0 && !stuck && !s->spent && s->budget->steps < end)
+            st = place_next(&e, &stuck);
         if (st == OT_OK && e.n_waiting == 0 && !stuck) offer(&e);
     }
     ot_arena_free(a);

@@ -1,16 +1,24 @@
-/* Keys for skyline packings: orders that are good for many problems, then what the problem itself teaches.
+/* Keys for skyline packings: orders that are good for many problems, then what the problem
+ * itself teaches.
  *
- *   orders   long lifetimes first, sizes, areas, and items from where most bytes are alive first: the places that decide the height
+ *   orders   long lifetimes first, sizes, areas, and items from where most bytes are alive first:
+ *            the places that decide the height
  *            must be packed without a loss, others have room.
- *   squeak   the wheel that squeaks gets the grease (Joslin and Clements 1999): items that end above the goal get larger keys, and
- *            the next packing takes them earlier. Where nothing is too high nothing changes, so many places are mended at a time.
- *   climb    where it is too high, keys of some items that are alive there change at random; the change stays unless the packing
+ *   squeak   the wheel that squeaks gets the grease (Joslin and Clements 1999): items that end
+ *            above the goal get larger keys, and
+ *            the next packing takes them earlier. Where nothing is too high nothing changes, so
+ *            many places are mended at a time.
+ *   climb    where it is too high, keys of some items that are alive there change at random; the
+ *            change stays unless the packing
  *            got worse. For small and tight problems.
  *
- * What gets worse and better is the excess over the goal, summed over the items; high powers, so that the highest counts most.
+ * What gets worse and better is the excess over the goal, summed over the items; high powers, so
+ * that the highest counts most.
  *
- * Skyline packings know neither gaps nor fixed items. In such problems they only give an order: items by ascending offset, each at its
- * lowest place. That never makes a packing higher that was valid.
+ * Skyline packings know neither gaps nor fixed items. In such problems they only give an order:
+ * items by ascending offset, each at its lowest place. That never makes a packing higher that
+ * was valid.
+ *
  */
 #include "improve_skyline.h"
 
@@ -21,22 +29,25 @@
 
 /* key = contention^a * length^b * size^c */
 static const struct order {
-    uint32_t contention; /* exponent; contention: most bytes alive during the lifetime, 1 at the peak */
+    /* exponent; contention: most bytes alive during the lifetime, 1 at the peak */
+    uint32_t contention;
     double length, size; /* exponents: 0, 0.25, 0.5 or 1 */
     bool time;           /* length in time; else in sections */
 } ORDERS[] = {
-    {0, 1, 0, false},   {0, 1, 1, false},   {0, 0, 1, false},  {0, 1, 0, true},   {0, 1, 0.5, false}, {16, 0.25, 0, false},
-    {128, 1, 0, false}, {600, 1, 0, false}, {600, 1, 0, true}, {128, 1, 0, true}, {2, 1, 0, false},   {4, 1, 0.5, false},
+    {0, 1, 0, false},   {0, 1, 1, false},     {0, 0, 1, false},   {0, 1, 0, true},
+    {0, 1, 0.5, false}, {16, 0.25, 0, false}, {128, 1, 0, false}, {600, 1, 0, false},
+    {600, 1, 0, true},  {128, 1, 0, true},    {2, 1, 0, false},   {4, 1, 0.5, false},
 };
 #define N_ORDERS (sizeof ORDERS / sizeof *ORDERS)
 
 struct pack_keys {
     pack_improver *s;
     pack_skyline sky;
-    bool settles;                       /* skyline packings give an order only */
-    double *contention;                 /* [n] */
-    double *base, *weight, *kept, *key; /* [n] key = base * weight; kept: weights before the last change */
-    uint32_t *sorted;                   /* [n] scratch */
+    bool settles;       /* skyline packings give an order only */
+    double *contention; /* [n] */
+    /* [n] key = base * weight; kept: weights before the last change */
+    double *base, *weight, *kept, *key;
+    uint32_t *sorted; /* [n] scratch */
     struct ranked {
         int64_t height;
         uint32_t order;
@@ -91,9 +102,10 @@ static void set_order(pack_keys *k, const struct order *o)
     for (uint32_t j = 0; j < y->n; j++) {
         uint32_t i = y->item[j];
         const ot_pack_item *x = &y->p->items[i];
-        double length = o->time ? (double)x->upper - (double)x->lower : (double)(y->life[j].last - y->life[j].first);
-        k->base[i] = fmax(KEY_MIN, whole_power(k->contention[i], o->contention) * power(length, o->length) *
-                                       power((double)x->size, o->size));
+        double length = o->time ? (double)x->upper - (double)x->lower
+                                : (double)(y->life[j].last - y->life[j].first);
+        k->base[i] = fmax(KEY_MIN, whole_power(k->contention[i], o->contention) *
+                                       power(length, o->length) * power((double)x->size, o->size));
         k->weight[i] = k->kept[i] = 1;
     }
 }
@@ -110,7 +122,8 @@ ot_status pack_keys_new(pack_improver *s, pack_keys **out)
     k->kept = OT_NEW_N(s->arena, double, n);
     k->key = OT_NEW_N(s->arena, double, n);
     k->sorted = OT_NEW_N(s->arena, uint32_t, n);
-    if (!k->contention || !k->base || !k->weight || !k->kept || !k->key || !k->sorted) return OT_E_NOMEM;
+    if (!k->contention || !k->base || !k->weight || !k->kept || !k->key || !k->sorted)
+        return OT_E_NOMEM;
     OT_TRY(pack_skyline_new(s->p, s->arena, &k->sky));
     k->settles = s->map.gaps;
     for (uint32_t j = 0; j < s->p->n; j++) k->settles |= s->p->items[j].fixed >= 0;
@@ -220,14 +233,16 @@ ot_status pack_keys_squeak(pack_keys *k, uint32_t rank, int64_t steps)
     return OT_OK;
 }
 
-/* Sum of the eighth powers of the excess; *highest: one of the items above the goal, by chance and excess. */
+/* Sum of the eighth powers of the excess; *highest: one of the items above the goal, by chance
+ * and excess. */
 static double excess(pack_keys *k, uint32_t *highest)
 {
     pack_improver *s = k->s;
     double sum = 0, powers = 0;
     for (uint32_t j = 0; j < k->sky.n; j++) {
         uint32_t i = k->sky.item[j];
-        double over = (double)(s->offsets[i] + s->p->items[i].size - s->goal) / fmax(1, (double)s->goal);
+        double over = (double)(s->offsets[i] + s->p->items[i].size - s->goal) /
+                      fmax(1, (double)s->goal);
         if (over <= 0) continue;
         sum += over;
         powers += whole_power(over, 8);
@@ -245,7 +260,8 @@ static void disturb(pack_keys *k, uint32_t around)
         const ot_pack_item *y = &s->p->items[i];
         if (y->lower >= x->upper || x->lower >= y->upper || pack_random_unit(s) >= 0.05) continue;
         double factor = 1 + 1.5 * pack_random_unit(s);
-        k->weight[i] = fmin(WEIGHT_MAX, ot_next_random(&s->random) & 1 ? k->weight[i] * factor : k->weight[i] / factor);
+        k->weight[i] = fmin(WEIGHT_MAX, ot_next_random(&s->random) & 1 ? k->weight[i] * factor
+                                                                       : k->weight[i] / factor);
     }
     k->weight[around] = fmin(WEIGHT_MAX, k->weight[around] * (1 + pack_random_unit(s)));
 }

@@ -1,14 +1,22 @@
 /* The placed items, found by time and in the order of their offsets.
  *
- *   time --->  0         1         2         3     moments * stride
- *              |----- window 0 ----|
- *                        |----- window 1 ----|     Windows overlap by half, so a lifetime no longer than a stride lies inside one:
- *                                  |--- 2 ...      then that window has all that it can meet, already sorted by offset.
- *        short       [=====]                       in windows 0 and 1; neighbours: those of window 0 that overlap it
- *        long    [=======================]         in windows 0, 1, 2; neighbours: gathered from 0, 2 and sorted
+ *   time --->  0        1         2         3  moments * stride
+ *              |---- window 0 ----|
+ *                       |----- window 1 ----|  Windows overlap by half, so a lifetime no longer
+ *                                              than a stride lies inside one:
+ *                                 |--- 2 ...   then that window has all that it can meet, already
+ *                                              sorted by offset.
+ *        short      [=====]                    in windows 0 and 1; neighbours: those of window 0
+ *                                              that overlap it
+ *        long    [======================]      in windows 0, 1, 2; neighbours: gathered from 0, 2
+ *                                              and sorted
  *
- * The stride is the mean number of living items, that is the mean lifetime counted in starts: windows are a few times as full as one
- * moment, and items are in three of them on the average. Dense problems have one window, which is a plain sorted list.
+ * The stride is the mean number of living items, that is the mean lifetime counted in starts:
+ * windows are a few times as full as one moment, and items are in three of them on the average.
+ * Dense problems have one window, which is a plain sorted list.
+ *
+ *
+ *
  */
 #include "improve.h"
 
@@ -46,7 +54,8 @@ ot_status pack_lives(const ot_pack_problem *p, ot_arena *a, pack_life *life, uin
     for (uint32_t k = 0; k < p->n; k++)
         if (n == 0 || starts[n - 1] != starts[k]) starts[n++] = starts[k];
     for (uint32_t k = 0; k < p->n; k++)
-        life[k] = (pack_life){count_below(starts, n, p->items[k].lower), count_below(starts, n, p->items[k].upper)};
+        life[k] = (pack_life){count_below(starts, n, p->items[k].lower),
+                              count_below(starts, n, p->items[k].upper)};
     *n_moments = n ? n : 1;
     return OT_OK;
 }
@@ -89,7 +98,10 @@ static uint32_t first_window(const pack_map *m, uint32_t item)
     return w > 0 ? w - 1 : 0;
 }
 
-static uint32_t last_window(const pack_map *m, uint32_t item) { return (m->life[item].last - 1) / m->stride; }
+static uint32_t last_window(const pack_map *m, uint32_t item)
+{
+    return (m->life[item].last - 1) / m->stride;
+}
 
 /* How many blocks lie lower; among equal ones those of smaller items. */
 static size_t rank_in(const pack_window *w, int64_t lower, uint32_t item)
@@ -165,16 +177,22 @@ static uint32_t gather(pack_map *m, pack_life me, uint32_t from, uint32_t to)
 }
 
 /* Does one window hold all that the item can meet? */
-static bool is_short(const pack_map *m, uint32_t item) { return last_window(m, item) <= m->life[item].first / m->stride + 1; }
+static bool is_short(const pack_map *m, uint32_t item)
+{
+    return last_window(m, item) <= m->life[item].first / m->stride + 1;
+}
 
 uint32_t pack_map_near(pack_map *m, uint32_t item)
 {
     pack_life me = m->life[item];
     uint32_t from = me.first / m->stride, kept = 0;
-    uint32_t n = is_short(m, item) ? filter(m, &m->windows[from], me, 0) : gather(m, me, from, last_window(m, item));
+    uint32_t n = is_short(m, item) ? filter(m, &m->windows[from], me, 0)
+                                   : gather(m, me, from, last_window(m, item));
     if (!m->gaps && m->offset[item] < 0) return n;
     for (uint32_t k = 0; k < n; k++) {
-        if (m->near[k].item == item || (m->gaps && !ot_pack_meet(&m->p->items[item], &m->p->items[m->near[k].item]))) continue;
+        if (m->near[k].item == item ||
+            (m->gaps && !ot_pack_meet(&m->p->items[item], &m->p->items[m->near[k].item])))
+            continue;
         m->near[kept++] = m->near[k];
     }
     return kept;

@@ -1,8 +1,12 @@
 /* One item among the blocks of bytes that its neighbours take.
  *
- *   bytes  |####      ######   ##              |      first fit: the first hole that is large enough
- *           blocks may overlap: they are               best fit: the smallest such hole, else above everything
+ *   bytes  |####      ######   ##              |     first fit: the first hole that is large enough
+ *           blocks may overlap: they are              best fit: the smallest such hole, else above
+ *                                                     everything
  *           alive with the item, not with each other
+ *
+ *
+ *
  */
 #include "improve.h"
 
@@ -36,7 +40,8 @@ void pack_blocks_sort(pack_block *b, uint32_t n, pack_block *spare)
             count[d] = sum;
             sum += c;
         }
-        for (uint32_t k = 0; k < n; k++) to[count[((uint64_t)from[k].lower >> shift) & 255]++] = from[k];
+        for (uint32_t k = 0; k < n; k++)
+            to[count[((uint64_t)from[k].lower >> shift) & 255]++] = from[k];
         pack_block *swap = from;
         from = to;
         to = swap;
@@ -45,7 +50,10 @@ void pack_blocks_sort(pack_block *b, uint32_t n, pack_block *spare)
     if (from != b) memcpy(b, from, n * sizeof *b);
 }
 
-static bool overlap(const pack_block *b, pack_life life) { return (b->life.first < life.last) & (life.first < b->life.last); }
+static bool overlap(const pack_block *b, pack_life life)
+{
+    return (b->life.first < life.last) & (life.first < b->life.last);
+}
 
 static bool is_free(const pack_block *b, size_t n, pack_life life, int64_t offset, int64_t size)
 {
@@ -54,10 +62,12 @@ static bool is_free(const pack_block *b, size_t n, pack_life life, int64_t offse
     return true;
 }
 
-int64_t pack_blocks_place(const pack_block *b, size_t n, pack_life life, const ot_pack_item *x, pack_fit fit)
+int64_t pack_blocks_place(const pack_block *b, size_t n, pack_life life, const ot_pack_item *x,
+                          pack_fit fit)
 {
     int64_t top = 0, best = -1, best_gap = INT64_MAX;
-    if (x->hint >= 0 && x->hint % x->alignment == 0 && is_free(b, n, life, x->hint, x->size)) return x->hint;
+    if (x->hint >= 0 && x->hint % x->alignment == 0 && is_free(b, n, life, x->hint, x->size))
+        return x->hint;
     for (size_t k = 0; k < n; k++) { /* only what can be foreseen is a branch */
         bool meets = overlap(&b[k], life);
         int64_t upper = meets ? b[k].upper : 0;

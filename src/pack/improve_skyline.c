@@ -1,24 +1,35 @@
 /* Packings built bottom up: always fill the lowest valley.
  *
- *   offset ^           +---+
- *          |  +-----+  |   |       The floor over time is a list of segments. The lowest one is a valley: both neighbours are higher.
- *          |  |     |  |   |       Of the items that lie inside it with their whole lifetime, the one of the largest key goes onto the
- *          |  |     +--+   |       floor and cuts the segment in up to three. When none is left that fits inside, what is above the
- *          +--+-----^--+---+->     valley can only begin at the lower neighbour: the floor rises to it and the two become one.
+ *   offset ^        +--+
+ *          |  +--+  |  |    The floor over time is a list of segments. The lowest one is a valley:
+ *                           both neighbours are higher.
+ *          |  |  |  |  |    Of the items that lie inside it with their whole lifetime, the one of
+ *                           the largest key goes onto the
+ *          |  |  +--+  |    floor and cuts the segment in up to three. When none is left that fits
+ *                           inside, what is above the
+ *          +--+--^--+--+->  valley can only begin at the lower neighbour: the floor rises to
+ *                           it and the two become one.
  *
- * Every item rests on the floor or on others, nothing is searched for holes, and a run takes O(n log n) steps: hundreds of runs per
- * second for hundreds of items, some for tens of thousands. The keys decide how good it gets (improve_keys.c).
+ * Every item rests on the floor or on others, nothing is searched for holes, and a run takes O(n
+ * log n) steps: hundreds of runs per second for hundreds of items, some for tens of thousands.
+ * The keys decide how good it gets (improve_keys.c).
  *
- * "Lies inside [l, r) and has the largest key" is a range query over points (first, last). They are kept in a tree that halves them by
- * first and last in turn, eight per leaf, with the largest key that is left in each node.
+ * "Lies inside [l, r) and has the largest key" is a range query over points (first, last). They
+ * are kept in a tree that halves them by first and last in turn, eight per leaf, with the
+ * largest key that is left in each node.
+ *
+ *
+ *
  */
 #include "improve_skyline.h"
 
 #define LEAF 8 /* items */
 
-/* ---- sections: moments after which some lifetime ends before the next begins; two items overlap exactly when they share one ---- */
+/* ---- sections: moments after which some lifetime ends before the next begins; two items
+ * overlap exactly when they share one ---- */
 
-static ot_status number_sections(pack_skyline *s, const pack_life *life, uint32_t n_moments, ot_arena *a)
+static ot_status number_sections(pack_skyline *s, const pack_life *life, uint32_t n_moments,
+                                 ot_arena *a)
 {
     uint32_t *before = OT_NEW_N(a, uint32_t, n_moments + 1u); /* sections before a moment */
     if (!before) return OT_E_NOMEM;
@@ -53,7 +64,10 @@ static int by_last(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-static uint32_t leaf_begin(const pack_skyline *s, uint32_t leaf) { return (uint32_t)((uint64_t)s->n * leaf / s->n_leaves); }
+static uint32_t leaf_begin(const pack_skyline *s, uint32_t leaf)
+{
+    return (uint32_t)((uint64_t)s->n * leaf / s->n_leaves);
+}
 
 /* Order the items below each node; depth is logarithmic. leaves: [from, to) */
 static void halve(const pack_skyline *s, point *points, uint32_t from, uint32_t to, bool by_end)
@@ -80,9 +94,10 @@ static void bound_nodes(pack_skyline *s)
     }
     for (uint32_t k = s->n_leaves; --k >= 1;) {
         const pack_tree_node *a = &s->nodes[2 * k], *b = &s->nodes[2 * k + 1];
-        s->nodes[k] = (pack_tree_node){
-            a->first_min < b->first_min ? a->first_min : b->first_min, a->first_max > b->first_max ? a->first_max : b->first_max,
-            a->last_min < b->last_min ? a->last_min : b->last_min, a->last_max > b->last_max ? a->last_max : b->last_max, -1};
+        s->nodes[k] = (pack_tree_node){a->first_min < b->first_min ? a->first_min : b->first_min,
+                                       a->first_max > b->first_max ? a->first_max : b->first_max,
+                                       a->last_min < b->last_min ? a->last_min : b->last_min,
+                                       a->last_max > b->last_max ? a->last_max : b->last_max, -1};
     }
 }
 
@@ -128,7 +143,8 @@ ot_status pack_skyline_new(const ot_pack_problem *p, ot_arena *a, pack_skyline *
 static void sum_leaf(pack_skyline *s, uint32_t leaf)
 {
     float key = -1;
-    for (uint32_t j = leaf_begin(s, leaf); j < leaf_begin(s, leaf + 1); j++) key = s->key[j] > key ? s->key[j] : key;
+    for (uint32_t j = leaf_begin(s, leaf); j < leaf_begin(s, leaf + 1); j++)
+        key = s->key[j] > key ? s->key[j] : key;
     s->nodes[s->n_leaves + leaf].key = key;
 }
 
@@ -150,17 +166,21 @@ typedef struct best {
     float key;
 } best;
 
-static void search_leaf(const pack_skyline *s, uint32_t leaf, uint32_t first, uint32_t last, best *out)
+static void search_leaf(const pack_skyline *s, uint32_t leaf, uint32_t first, uint32_t last,
+                        best *out)
 {
     for (uint32_t j = leaf_begin(s, leaf); j < leaf_begin(s, leaf + 1); j++)
-        if (s->key[j] > out->key && s->life[j].first >= first && s->life[j].last <= last) *out = (best){j, leaf, s->key[j]};
+        if (s->key[j] > out->key && s->life[j].first >= first && s->life[j].last <= last)
+            *out = (best){j, leaf, s->key[j]};
 }
 
 /* The largest key below node k among the items inside [first, last). */
 static void search(const pack_skyline *s, uint32_t k, uint32_t first, uint32_t last, best *out)
 {
     const pack_tree_node *node = &s->nodes[k];
-    if (node->key <= out->key || node->first_max < first || node->last_min > last || node->first_min >= last) return;
+    if (node->key <= out->key || node->first_max < first || node->last_min > last ||
+        node->first_min >= last)
+        return;
     if (k >= s->n_leaves) {
         search_leaf(s, k - s->n_leaves, first, last, out);
         return;
@@ -188,7 +208,8 @@ static bool is_lower(const pack_skyline *s, uint32_t a, uint32_t b)
 static void heap_add(pack_skyline *s, uint32_t segment)
 {
     uint32_t k = s->n_heap++;
-    for (; k > 0 && is_lower(s, segment, s->heap[(k - 1) / 2]); k = (k - 1) / 2) s->heap[k] = s->heap[(k - 1) / 2];
+    for (; k > 0 && is_lower(s, segment, s->heap[(k - 1) / 2]); k = (k - 1) / 2)
+        s->heap[k] = s->heap[(k - 1) / 2];
     s->heap[k] = segment;
 }
 
@@ -238,7 +259,10 @@ static void join(pack_skyline *s, uint32_t k, uint32_t neighbour)
     link_up(s, k, x->right);
 }
 
-static int64_t floor_of(const pack_skyline *s, uint32_t k) { return k != OT_NONE ? s->segments[k].floor : INT64_MAX; }
+static int64_t floor_of(const pack_skyline *s, uint32_t k)
+{
+    return k != OT_NONE ? s->segments[k].floor : INT64_MAX;
+}
 
 static void join_equal(pack_skyline *s, uint32_t k)
 {
@@ -256,7 +280,8 @@ static void rise(pack_skyline *s, uint32_t k)
     heap_sink(s, 0, k);
 }
 
-static uint32_t add_segment(pack_skyline *s, uint32_t left, uint32_t first, uint32_t last, int64_t floor)
+static uint32_t add_segment(pack_skyline *s, uint32_t left, uint32_t first, uint32_t last,
+                            int64_t floor)
 {
     uint32_t k = s->n_segments++;
     s->segments[k] = (pack_segment){first, last, floor, OT_NONE, OT_NONE, false};
@@ -264,13 +289,16 @@ static uint32_t add_segment(pack_skyline *s, uint32_t left, uint32_t first, uint
     return k;
 }
 
-/* An item of this lifetime and top rests on segment k: up to two parts of the floor remain beside it. */
+/* An item of this lifetime and top rests on segment k: up to two parts of the floor remain
+ * beside it. */
 static void cut(pack_skyline *s, uint32_t k, pack_life life, int64_t top)
 {
     pack_segment x = s->segments[k];
-    uint32_t before = x.first < life.first ? add_segment(s, x.left, x.first, life.first, x.floor) : OT_NONE;
+    uint32_t before = x.first < life.first ? add_segment(s, x.left, x.first, life.first, x.floor)
+                                           : OT_NONE;
     uint32_t roof = add_segment(s, before != OT_NONE ? before : x.left, life.first, life.last, top);
-    uint32_t after = life.last < x.last ? add_segment(s, roof, life.last, x.last, x.floor) : OT_NONE;
+    uint32_t after = life.last < x.last ? add_segment(s, roof, life.last, x.last, x.floor)
+                                        : OT_NONE;
     link_up(s, after != OT_NONE ? after : roof, x.right);
     s->segments[k].gone = true;
     join_equal(s, roof);

@@ -34,8 +34,9 @@ typedef struct pack_skyline {
 } pack_skyline;
 
 ot_status pack_skyline_new(const ot_pack_problem *p, ot_arena *a, pack_skyline *out) OT_MUST_USE;
-/* Pack: into the lowest valley goes the item of the largest key among those that lie inside it. key: [p->n] positive; offsets: [p->n]
- * written for items that take part. Returns the height. Gaps and fixed items are not considered. */
+/* Pack: into the lowest valley goes the item of the largest key among those that lie inside it.
+ * key: [p->n] positive; offsets: [p->n] written for items that take part. Returns the height.
+ * Gaps and fixed items are not considered. */
 int64_t pack_skyline_run(pack_skyline *s, const double *key, int64_t *offsets);
 
 #endif

@@ -5,11 +5,14 @@
  *   improve       many greedy packings of better orders
  *   search        exact: either a packing of the wanted height, or the proof that there is none
  *
- * Minimising asks the search for ever lower heights: first for the lower bound, then between what was refused and the best packing.
- * Refused is not impossible: a round gives each question some steps, and the next round asks again with twice as many.
+ * Minimising asks the search for ever lower heights: first for the lower bound, then between
+ * what was refused and the best packing. Refused is not impossible: a round gives each question
+ * some steps, and the next round asks again with twice as many.
  *
- * Each question goes to several workers, who differ in their orders only. The answer is that of the lowest-numbered worker who has
- * one, and only the steps up to it count, so threads change the time and never the result (unless the clock ends the search).
+ * Each question goes to several workers, who differ in their orders only. The answer is that of
+ * the lowest-numbered worker who has one, and only the steps up to it count, so threads change
+ * the time and never the result (unless the clock ends the search).
+ *
  */
 #include "pack_reduce.h"
 
@@ -18,9 +21,11 @@
 #define SEARCH_ITEMS_MAX 4000   /* above, one step of the exact search is too dear */
 #define DEFAULT_STEPS    200000 /* up to 300 items; fewer when a step looks at more of them */
 #define DEFAULT_WORK     60000000
-#define FIRST_STEPS      9600 /* of one worker in the first round: a period of the search's restarts */
-#define IMPROVE_STEPS    40   /* for improve before the search starts, which is the better one where it can be used */
-#define WORKERS          4    /* per question; independent of the threads */
+/* of one worker in the first round: a period of the search's restarts */
+#define FIRST_STEPS 9600
+/* for improve before the search starts, which is the better one where it can be used */
+#define IMPROVE_STEPS 40
+#define WORKERS       4 /* per question; independent of the threads */
 
 bool pack_spend(pack_budget *b, int64_t n)
 {
@@ -28,7 +33,8 @@ bool pack_spend(pack_budget *b, int64_t n)
     b->steps += n;
     if (b->step_limit && b->steps >= b->step_limit) return false;
     if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed)) return false;
-    if (b->deadline > 0 && before / 128 != b->steps / 128 && ot_now() > b->deadline) b->timed_out = true;
+    if (b->deadline > 0 && before / 128 != b->steps / 128 && ot_now() > b->deadline)
+        b->timed_out = true;
     return !b->timed_out;
 }
 
@@ -70,7 +76,8 @@ typedef struct question {
 static void ask(worker *w)
 {
     const question *q = w->q;
-    w->status = pack_search(q->s->p, w->capacity, q->first_order + w->number, q->s->o->rules, &w->budget, w->offsets, &w->answer);
+    w->status = pack_search(q->s->p, w->capacity, q->first_order + w->number, q->s->o->rules,
+                            &w->budget, w->offsets, &w->answer);
 }
 
 static bool settles(const worker *w) { return w->status != OT_OK || w->answer != PACK_LIMIT; }
@@ -92,13 +99,17 @@ static void run_workers(question *q, uint32_t threads)
 {
     pthread_t ids[WORKERS];
     uint32_t started = 0;
-    while (started + 1 < threads && started + 1 < q->n && pthread_create(&ids[started], NULL, work, q) == 0) started++;
+    while (started + 1 < threads && started + 1 < q->n &&
+           pthread_create(&ids[started], NULL, work, q) == 0)
+        started++;
     work(q);
     for (uint32_t k = 0; k < started; k++) pthread_join(ids[k], NULL);
 }
 
-/* Is there a packing of at most `capacity`? When one is found it becomes the best. `steps`: for each worker. */
-static ot_status ask_all(packer *s, int64_t capacity, uint32_t round, int64_t steps, ot_arena *a, pack_answer *answer)
+/* Is there a packing of at most `capacity`? When one is found it becomes the best. `steps`: for
+ * each worker. */
+static ot_status ask_all(packer *s, int64_t capacity, uint32_t round, int64_t steps, ot_arena *a,
+                         pack_answer *answer)
 {
     question *q = OT_NEW(a, question);
     *answer = PACK_LIMIT;
@@ -142,14 +153,18 @@ static bool exhausted(packer *s)
     return s->timed_out || s->steps_left <= 0;
 }
 
-static int64_t default_steps(uint32_t n) { return ot_min(DEFAULT_STEPS, DEFAULT_WORK / ot_max(n, 1)); }
+static int64_t default_steps(uint32_t n)
+{
+    return ot_min(DEFAULT_STEPS, DEFAULT_WORK / ot_max(n, 1));
+}
 
 /* A step of the heuristics places one item, a step of the search looks at all of them. */
 static ot_status improve(packer *s, int64_t goal, uint64_t seed, int64_t steps)
 {
     if (s->height <= goal) return OT_OK;
     int64_t n = s->p->n, allowed = ot_max(1, ot_min(steps, s->steps_left));
-    pack_budget b = {.step_limit = allowed > INT64_MAX / n ? INT64_MAX : allowed * n, .deadline = s->deadline};
+    pack_budget b = {.step_limit = allowed > INT64_MAX / n ? INT64_MAX : allowed * n,
+                     .deadline = s->deadline};
     ot_status st = pack_improve(s->p, goal, seed, &b, s->best, &s->height);
     s->steps += b.steps / n;
     s->steps_left -= s->steps_left == INT64_MAX ? 0 : ot_max(1, b.steps / n);
@@ -157,12 +172,15 @@ static ot_status improve(packer *s, int64_t goal, uint64_t seed, int64_t steps)
     return st;
 }
 
-/* Ask for `capacity` and, where there is slack, now and then for less: tight problems have fewer wrong turns. */
+/* Ask for `capacity` and, where there is slack, now and then for less: tight problems have fewer
+ * wrong turns. */
 static ot_status fit(packer *s, int64_t capacity)
 {
-    for (uint32_t round = 0; s->height > capacity && s->bound <= capacity && !exhausted(s); round++) {
+    for (uint32_t round = 0; s->height > capacity && s->bound <= capacity && !exhausted(s);
+         round++) {
         int64_t steps = FIRST_STEPS << (round < 20 ? round : 20);
-        int64_t wanted = round % 2 ? s->bound + (capacity - s->bound) / s->unit / 2 * s->unit : capacity;
+        int64_t wanted = round % 2 ? s->bound + (capacity - s->bound) / s->unit / 2 * s->unit
+                                   : capacity;
         ot_arena *a = ot_arena_new();
         pack_answer answer;
         ot_status st = a ? ask_all(s, wanted, round, steps, a, &answer) : OT_E_NOMEM;
@@ -202,7 +220,8 @@ static ot_status minimise(packer *s, int64_t goal)
 /* Only heuristics: until the goal, the steps or the time are reached. */
 static ot_status improve_on(packer *s, int64_t goal)
 {
-    for (uint64_t seed = 1; s->height > goal && !exhausted(s); seed++) OT_TRY(improve(s, goal, seed, INT64_MAX));
+    for (uint64_t seed = 1; s->height > goal && !exhausted(s); seed++)
+        OT_TRY(improve(s, goal, seed, INT64_MAX));
     return OT_OK;
 }
 
@@ -232,7 +251,8 @@ static int compare_parts(const void *pa, const void *pb)
 }
 
 /* Parts with the highest bound first: the others need not get lower than what that takes. */
-static ot_status solve_parts(const ot_pack_problem *p, packer *s, ot_arena *a, int64_t *offsets, ot_pack_result *r)
+static ot_status solve_parts(const ot_pack_problem *p, packer *s, ot_arena *a, int64_t *offsets,
+                             ot_pack_result *r)
 {
     pack_parts parts;
     OT_TRY(pack_split(p, a, &parts));
@@ -268,11 +288,13 @@ static void place_empty(const ot_pack_problem *p, int64_t *offsets, int64_t *hei
 {
     for (uint32_t k = 0; k < p->n; k++) {
         offsets[k] = ot_max(p->items[k].fixed, 0);
-        if (!pack_takes_part(&p->items[k])) *height = ot_max(*height, offsets[k] + p->items[k].size);
+        if (!pack_takes_part(&p->items[k]))
+            *height = ot_max(*height, offsets[k] + p->items[k].size);
     }
 }
 
-ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_pack_result *r)
+ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets,
+                  ot_pack_result *r)
 {
     double start = ot_now();
     *r = (ot_pack_result){0};

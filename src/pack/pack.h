@@ -21,7 +21,8 @@ typedef struct ot_pack_item {
     int64_t alignment;    /* >= 1 (no power of two needed) */
     int64_t fixed;        /* offset that is given; -1: free */
     int64_t hint;         /* preferred offset, tried first; -1: none */
-    const ot_span *gaps;  /* [n_gaps] disjoint, ascending, inside the lifetime: the buffer holds nothing then */
+    /* [n_gaps] disjoint, ascending, inside the lifetime: the buffer holds nothing then */
+    const ot_span *gaps;
     uint32_t n_gaps;
 } ot_pack_item;
 
@@ -30,17 +31,22 @@ typedef struct ot_pack_problem {
     uint32_t n;
 } ot_pack_problem;
 
-/* Rules of the search; tests switch them off one by one (answers must not change, only the effort). */
+/* Rules of the search; tests switch them off one by one (answers must not change, only the effort).
+ */
 typedef enum ot_pack_rule {
-    OT_PACK_SECTIONS = 1,  /* a section whose floor plus the sizes still to come passes the capacity is a dead end */
-    OT_PACK_RAISE = 2,     /* floors rise to the lowest place that any item still to come can take */
+    /* a section whose floor plus the sizes still to come passes the capacity is a dead end */
+    OT_PACK_SECTIONS = 1,
+    /* floors rise to the lowest place that any item still to come can take */
+    OT_PACK_RAISE = 2,
     OT_PACK_DOMINANCE = 4, /* height given up reaches to the next level at which an item can rest */
     OT_PACK_DECOMPOSE = 8, /* parts that no item to come connects are searched apart */
-    OT_PACK_DYNAMIC = 16,  /* next section: fewest options per failure seen there; off: lowest floor, leftmost */
+    /* next section: fewest options per failure seen there; off: lowest floor, leftmost */
+    OT_PACK_DYNAMIC = 16,
     OT_PACK_SYMMETRY = 32, /* equal items in one order only */
     OT_PACK_MEMO = 64,     /* states that failed are remembered */
     OT_PACK_RULES_ALL = 127,
-    OT_PACK_COLLIDE = 128 /* not a rule: hashes of remembered states take four values only, for tests */
+    OT_PACK_COLLIDE =
+        128 /* not a rule: hashes of remembered states take four values only, for tests */
 } ot_pack_rule;
 
 typedef struct ot_pack_options {
@@ -61,36 +67,45 @@ typedef struct ot_pack_result {
     double seconds;
 } ot_pack_result;
 
-/* Place all items. offsets: [n] out; when !found they hold the best packing (height > capacity). Deterministic unless timed_out.
- * Fails: OT_E_INPUT when an item breaks the rules above, its number named; OT_E_NOMEM. */
-ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_pack_result *r) OT_MUST_USE;
+/* Place all items. offsets: [n] out; when !found they hold the best packing (height > capacity).
+ * Deterministic unless timed_out. Fails: OT_E_INPUT when an item breaks the rules above, its
+ * number named; OT_E_NOMEM. */
+ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets,
+                  ot_pack_result *r) OT_MUST_USE;
 
-/* *bound: largest sum of sizes alive at one time (gaps excluded), at least the largest fixed end; -1 on overflow. Fails: OT_E_NOMEM. */
+/* *bound: largest sum of sizes alive at one time (gaps excluded), at least the largest fixed
+ * end; -1 on overflow. Fails: OT_E_NOMEM. */
 ot_status ot_pack_find_bound(const ot_pack_problem *p, int64_t *bound) OT_MUST_USE;
 /* The same; -1 also when memory runs out. */
 int64_t ot_pack_lower_bound(const ot_pack_problem *p);
 /* Do the lifetimes, less their gaps, meet? */
 bool ot_pack_meet(const ot_pack_item *a, const ot_pack_item *b);
 
-/* Best-fit: items in the given order (NULL: by size, then lifetime; the "greedy by size" of the literature), each at the lowest
- * offset that is free for its whole lifetime. offsets: [n]. O(n * neighbours). */
-ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets, int64_t *height) OT_MUST_USE;
+/* Best-fit: items in the given order (NULL: by size, then lifetime; the "greedy by size" of the
+ * literature), each at the lowest offset that is free for its whole lifetime. offsets: [n]. O(n
+ * * neighbours). */
+ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets,
+                         int64_t *height) OT_MUST_USE;
 
-/* The validator: O(n^2), shares no code with the planners. capacity 0: not checked. Fails with OT_E_INPUT and a reason of its own
- * for each rule: negative offset, alignment, fixed offset moved, above capacity, overlap (both items named). names: [n] or NULL. */
-ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity, const char *const *names,
-                        ot_diag *d) OT_MUST_USE;
+/* The validator: O(n^2), shares no code with the planners. capacity 0: not checked. Fails with
+ * OT_E_INPUT and a reason of its own for each rule: negative offset, alignment, fixed offset
+ * moved, above capacity, overlap (both items named). names: [n] or NULL. */
+ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity,
+                        const char *const *names, ot_diag *d) OT_MUST_USE;
 
-/* ---- pack_csv.c: id,lower,upper,size[,alignment][,gaps][,hint][,offset] as minimalloc reads it ---- */
+/* ---- pack_csv.c: id,lower,upper,size[,alignment][,gaps][,hint][,offset] as minimalloc reads it
+ * ---- */
 
 typedef struct ot_pack_file {
     ot_arena *arena; /* owns everything, itself included */
     ot_pack_problem problem;
     const char **names; /* [n] */
     void *table;        /* the cells as read, for writing back */
-    uint32_t n_windows; /* gaps that keep a part of the buffer: planned as if it kept all, so a proof is none */
+    /* gaps that keep a part of the buffer: planned as if it kept all, so a proof is none */
+    uint32_t n_windows;
 } ot_pack_file;
-ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d, ot_pack_file **out) OT_MUST_USE;
+ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d,
+                           ot_pack_file **out) OT_MUST_USE;
 /* The columns as read, `offset` filled in or added. */
 ot_status ot_pack_write_csv(const ot_pack_file *f, const int64_t *offsets, FILE *out) OT_MUST_USE;
 void ot_pack_file_free(ot_pack_file *f); /* accepts NULL */

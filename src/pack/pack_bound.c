@@ -1,12 +1,18 @@
 /* The height below which no packing exists, by looking at single moments.
  *
- *   bytes ^      +--+
- *         |  +---+  +--+        At every moment the live items lie side by side, so their sizes add up; the tallest moment is a
- *         |  |         +--+     lower bound. Only starts have to be looked at: nothing grows anywhere else.
- *         +--+------------+-->
+ *   bytes ^     +--+
+ *         |  +--+  +--+       At every moment the live items lie side by side, so their sizes add
+ *                             up; the tallest moment is a
+ *         |  |        +--+    lower bound. Only starts have to be looked at: nothing grows anywhere
+ *                             else.
+ *         +--+-----------+-->
  *
- * Alignment. When all alignments are multiples of g, so are all offsets, and every item but the topmost takes a multiple of g. Which
- * one is topmost is not known: the most that any live item saves there is taken off again.
+ * Alignment. When all alignments are multiples of g, so are all offsets, and every item but the
+ * topmost takes a multiple of g. Which one is topmost is not known: the most that any live item
+ * saves there is taken off again.
+ *
+ *
+ *
  */
 #include "pack.h"
 
@@ -24,7 +30,8 @@ static int compare_changes(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* Starts and ends of all live stretches. Returns their number; out: room for 2 * (n_gaps + 1) of each item. */
+/* Starts and ends of all live stretches. Returns their number; out: room for 2 * (n_gaps + 1) of
+ * each item. */
 static size_t list_changes(const ot_pack_problem *p, change *out)
 {
     size_t n = 0;

@@ -1,21 +1,23 @@
 /* Packing problems as CSV, the format of minimalloc, and plans written back into it.
  *
- *   id,lower,upper,size,alignment,gaps,hint,offset       columns in any order, the last four optional
- *   b1,0,9,4096,64,3-5 7-8,0,                             alive in [0,9) but for [3,5) and [7,8)
- *   "b,2",2,9,100,,,,512                                  fixed at 512
+ *   id,lower,upper,size,alignment,gaps,hint,offset     columns in any order, the last four optional
+ *   b1,0,9,4096,64,3-5 7-8,0,                           alive in [0,9) but for [3,5) and [7,8)
+ *   "b,2",2,9,100,,,,512                                fixed at 512
  *
  *   column     also called            cell
  *   id         buffer, buffer_id      any text, once
  *   lower      begin, start           first time
  *   upper      end (last, inclusive)  time after the last; the ends of gaps follow it
  *   alignment                         1 when empty
- *   gaps                              LOWER-UPPER, several separated by spaces; LOWER-UPPER@A:B keeps bytes A..B
+ *   gaps                              LOWER-UPPER, several separated by spaces; LOWER-UPPER@A:B
+ *                                     keeps bytes A..B
  *   hint                              offset to try first; empty or -1: none
  *   offset                            where it must lie; empty or -1: to be planned
  *
- * The reader keeps each line as it was, so that writing repeats it byte for byte and only the offset is new. Files come from
- * strangers: every rule that the planners rely on is checked here and told with its line, and no sum of sizes that they can
- * form overflows.
+ * The reader keeps each line as it was, so that writing repeats it byte for byte and only the
+ * offset is new. Files come from strangers: every rule that the planners rely on is checked here
+ * and told with its line, and no sum of sizes that they can form overflows.
+ *
  */
 #include "pack.h"
 
@@ -32,9 +34,18 @@ static const struct {
     column kind;
     bool inclusive; /* an upper end that is the last moment, not the one after it */
 } COLUMNS[] = {
-    {"id", ID, false},         {"buffer", ID, false},   {"buffer_id", ID, false},        {"lower", LOWER, false},
-    {"begin", LOWER, false},   {"start", LOWER, false}, {"upper", UPPER, false},         {"end", UPPER, true},
-    {"size", SIZE, false},     {"gaps", GAPS, false},   {"alignment", ALIGNMENT, false}, {"hint", HINT, false},
+    {"id", ID, false},
+    {"buffer", ID, false},
+    {"buffer_id", ID, false},
+    {"lower", LOWER, false},
+    {"begin", LOWER, false},
+    {"start", LOWER, false},
+    {"upper", UPPER, false},
+    {"end", UPPER, true},
+    {"size", SIZE, false},
+    {"gaps", GAPS, false},
+    {"alignment", ALIGNMENT, false},
+    {"hint", HINT, false},
     {"offset", OFFSET, false},
 };
 #define N_NAMES (sizeof COLUMNS / sizeof *COLUMNS)
@@ -103,13 +114,15 @@ static bool next_line(reader *r, row *out, bool *crlf)
     return false;
 }
 
-/* Take the cell at *p (not past `end`) and step over the comma behind it. *more: another cell follows. */
+/* Take the cell at *p (not past `end`) and step over the comma behind it. *more: another cell
+ * follows. */
 static ot_status next_cell(const reader *r, const char **p, const char *end, cell *out, bool *more)
 {
     const char *at = *p, *stop;
     while (at < end && is_blank(*at)) at++;
     if (at < end && *at == '"') {
-        for (stop = at + 1; stop < end && (*stop != '"' || (stop + 1 < end && stop[1] == '"')); stop++)
+        for (stop = at + 1; stop < end && (*stop != '"' || (stop + 1 < end && stop[1] == '"'));
+             stop++)
             if (*stop == '"') stop++;
         if (stop >= end) return fail(r, "a quoted cell does not end on its line");
         *out = (cell){at, (size_t)(++stop - at)};
@@ -121,7 +134,8 @@ static ot_status next_cell(const reader *r, const char **p, const char *end, cel
         const char *last = stop;
         while (last > at && is_blank(last[-1])) last--;
         *out = (cell){at, (size_t)(last - at)};
-        if (memchr(at, '"', out->n)) return fail(r, "a quote inside a cell that does not begin with one");
+        if (memchr(at, '"', out->n))
+            return fail(r, "a quote inside a cell that does not begin with one");
     }
     *more = stop < end;
     *p = *more ? stop + 1 : end;
@@ -158,12 +172,15 @@ static bool parse_digits(const char *text, size_t n, int64_t *out)
     return true;
 }
 
-/* A number of at least `least`; times stay one below the largest, so that an inclusive end can be made exclusive. */
-static ot_status parse_number(const reader *r, const char *what, const char *text, int64_t least, int64_t *out)
+/* A number of at least `least`; times stay one below the largest, so that an inclusive end can
+ * be made exclusive. */
+static ot_status parse_number(const reader *r, const char *what, const char *text, int64_t least,
+                              int64_t *out)
 {
     size_t n = strlen(text);
     if (n == 0) return fail(r, "%s is empty", what);
-    if (*text == '-' && parse_digits(text + 1, n - 1, out)) return fail(r, "%s '%.40s' must not be negative", what, text);
+    if (*text == '-' && parse_digits(text + 1, n - 1, out))
+        return fail(r, "%s '%.40s' must not be negative", what, text);
     if (!parse_digits(text, n, out)) return fail(r, "%s '%.40s' is not a whole number", what, text);
     if (*out < 0 || *out == INT64_MAX) return fail(r, "%s '%.40s' is too large", what, text);
     if (*out < least) return fail(r, "%s must be at least %lld", what, (long long)least);
@@ -183,7 +200,8 @@ static ot_status parse_optional(const reader *r, const char *what, const char *t
 /* "3-5", "3-5@0:16"; *window: it keeps a part of the buffer. */
 static ot_status parse_gap(reader *r, const char *word, size_t n, ot_span *out, bool *window)
 {
-    const char *at = memchr(word, '@', n), *colon = at ? memchr(at, ':', n - (size_t)(at - word)) : NULL;
+    const char *at = memchr(word, '@', n),
+               *colon = at ? memchr(at, ':', n - (size_t)(at - word)) : NULL;
     size_t times = at ? (size_t)(at - word) : n;
     const char *dash = memchr(word, '-', times);
     int64_t from = 0, to = 0;
@@ -192,13 +210,16 @@ static ot_status parse_gap(reader *r, const char *word, size_t n, ot_span *out, 
     if (!dash || !parse_digits(word, (size_t)(dash - word), &out->lower) ||
         !parse_digits(dash + 1, times - (size_t)(dash + 1 - word), &out->upper))
         return fail(r, "gap '%.*s' is not LOWER-UPPER", (int)ot_min((int64_t)n, 60), word);
-    if (at && (!colon || !parse_digits(at + 1, (size_t)(colon - at - 1), &from) ||
-               !parse_digits(colon + 1, n - (size_t)(colon + 1 - word), &to) || from < 0 || to < from))
-        return fail(r, "gap '%.*s': what it keeps is not @FROM:TO", (int)ot_min((int64_t)n, 60), word);
+    if (at &&
+        (!colon || !parse_digits(at + 1, (size_t)(colon - at - 1), &from) ||
+         !parse_digits(colon + 1, n - (size_t)(colon + 1 - word), &to) || from < 0 || to < from))
+        return fail(r, "gap '%.*s': what it keeps is not @FROM:TO", (int)ot_min((int64_t)n, 60),
+                    word);
     if (out->lower < 0 || out->upper < 0 || out->upper == INT64_MAX)
         return fail(r, "gap '%.*s': a time is too large", (int)ot_min((int64_t)n, 60), word);
     out->upper += r->inclusive;
-    if (out->lower >= out->upper) return fail(r, "gap '%.*s' is empty", (int)ot_min((int64_t)n, 60), word);
+    if (out->lower >= out->upper)
+        return fail(r, "gap '%.*s' is empty", (int)ot_min((int64_t)n, 60), word);
     return OT_OK;
 }
 
@@ -208,7 +229,8 @@ static int by_lower(const void *a, const void *b)
     return x->lower < y->lower ? -1 : x->lower > y->lower;
 }
 
-/* All gaps of one cell, ascending. Those that keep a part are left out: the whole buffer then counts as kept. */
+/* All gaps of one cell, ascending. Those that keep a part are left out: the whole buffer then
+ * counts as kept. */
 static ot_status parse_gaps(reader *r, const char *text, ot_pack_item *item)
 {
     ot_span *gaps = NULL;
@@ -227,7 +249,8 @@ static ot_status parse_gaps(reader *r, const char *text, ot_pack_item *item)
     }
     if (n > 1) qsort(gaps, n, sizeof *gaps, by_lower);
     for (size_t k = 1; k < n; k++)
-        if (gaps[k].lower < gaps[k - 1].upper) return fail(r, "two gaps overlap at time %lld", (long long)gaps[k].lower);
+        if (gaps[k].lower < gaps[k - 1].upper)
+            return fail(r, "two gaps overlap at time %lld", (long long)gaps[k].lower);
     item->gaps = gaps;
     item->n_gaps = (uint32_t)n;
     return OT_OK;
@@ -248,14 +271,16 @@ static column column_kind(reader *r, const char *name)
 /* Every column that is needed is there, none twice. */
 static ot_status check_header(const reader *r)
 {
-    static const char *const names[] = {"id", "lower", "upper", "size", "alignment", "gaps", "hint", "offset"};
+    static const char *const names[] = {"id",        "lower", "upper", "size",
+                                        "alignment", "gaps",  "hint",  "offset"};
     size_t count[KEPT + 1] = {0};
 
     for (size_t k = 0; k < r->n_columns; k++) count[r->kinds[k]]++;
     for (size_t k = 0; k < KEPT; k++) {
         if (count[k] > 1) return fail(r, "two columns mean '%s'", names[k]);
         if (k <= SIZE && count[k] == 0)
-            return fail(r, "the header has no column '%s'; it must name id, lower, upper and size", names[k]);
+            return fail(r, "the header has no column '%s'; it must name id, lower, upper and size",
+                        names[k]);
     }
     return OT_OK;
 }
@@ -274,7 +299,8 @@ static ot_status read_header(reader *r, table *t)
         cell c = {0};
         OT_TRY(next_cell(r, &p, end, &c, &more));
         char *name = cell_text(r, &c);
-        if (!name || !OT_PUSH(r->a, r->kinds, r->n_columns, cap, column_kind(r, name))) return ot_fail_nomem(r->d);
+        if (!name || !OT_PUSH(r->a, r->kinds, r->n_columns, cap, column_kind(r, name)))
+            return ot_fail_nomem(r->d);
         if (r->kinds[r->n_columns - 1] == OFFSET) t->has_offset = true;
     }
     return check_header(r);
@@ -292,7 +318,8 @@ static ot_status read_id(reader *r, const char *text, const char **out)
     return OT_OK;
 }
 
-static ot_status read_cell(reader *r, column kind, const char *text, ot_pack_item *item, const char **name)
+static ot_status read_cell(reader *r, column kind, const char *text, ot_pack_item *item,
+                           const char **name)
 {
     switch (kind) {
     case ID: return read_id(r, text, name);
@@ -314,14 +341,18 @@ static ot_status check_item(reader *r, ot_pack_item *item)
     int64_t end = 0;
     item->upper += r->inclusive;
     if (item->lower >= item->upper)
-        return fail(r, "the lifetime is empty: upper must be larger than lower%s", r->inclusive ? " (end: not smaller)" : "");
-    if (item->n_gaps > 0 && (item->gaps[0].lower < item->lower || item->gaps[item->n_gaps - 1].upper > item->upper))
+        return fail(r, "the lifetime is empty: upper must be larger than lower%s",
+                    r->inclusive ? " (end: not smaller)" : "");
+    if (item->n_gaps > 0 &&
+        (item->gaps[0].lower < item->lower || item->gaps[item->n_gaps - 1].upper > item->upper))
         return fail(r, "a gap reaches beyond the lifetime");
     if (item->fixed >= 0 && item->fixed % item->alignment != 0)
-        return fail(r, "offset %lld is not a multiple of the alignment %lld", (long long)item->fixed, (long long)item->alignment);
+        return fail(r, "offset %lld is not a multiple of the alignment %lld",
+                    (long long)item->fixed, (long long)item->alignment);
     if (item->fixed >= 0 && (!ot_add_i64(item->fixed, item->size, &end) || end > SUM_MAX))
         return fail(r, "offset and size add up to more than 2^61");
-    if (!ot_add_i64(r->sum, item->size, &r->sum) || !ot_add_i64(r->sum, item->alignment - 1, &r->sum) || r->sum > SUM_MAX)
+    if (!ot_add_i64(r->sum, item->size, &r->sum) ||
+        !ot_add_i64(r->sum, item->alignment - 1, &r->sum) || r->sum > SUM_MAX)
         return fail(r, "sizes and alignments up to here add up to more than 2^61");
     return OT_OK;
 }
@@ -336,7 +367,8 @@ static ot_status read_row(reader *r, row *line, ot_pack_item *item, const char *
     for (; more; k++) {
         cell c = {0};
         OT_TRY(next_cell(r, &p, end, &c, &more));
-        if (k >= r->n_columns) return fail(r, "more cells than the %zu columns of the header", r->n_columns);
+        if (k >= r->n_columns)
+            return fail(r, "more cells than the %zu columns of the header", r->n_columns);
         if (r->kinds[k] == KEPT) continue;
         char *text = cell_text(r, &c);
         if (!text) return ot_fail_nomem(r->d);
@@ -361,7 +393,8 @@ static ot_status read_rows(reader *r, table *t, ot_pack_file *f)
         const char *name = NULL;
         if (n == ROWS_MAX) return fail(r, "too many rows");
         OT_TRY(read_row(r, &line, &item, &name));
-        if (!OT_PUSH(r->a, items, n, cap, item) || !OT_PUSH(r->a, t->rows, n_rows, cap_rows, line) ||
+        if (!OT_PUSH(r->a, items, n, cap, item) ||
+            !OT_PUSH(r->a, t->rows, n_rows, cap_rows, line) ||
             !OT_PUSH(r->a, f->names, n_names, cap_names, name))
             return ot_fail_nomem(r->d);
     }
@@ -395,7 +428,8 @@ static ot_status read_all(reader *r, const char *text, size_t n, ot_pack_file *f
     return OT_OK;
 }
 
-ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d, ot_pack_file **out)
+ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d,
+                           ot_pack_file **out)
 {
     ot_arena *a = ot_arena_new();
     ot_pack_file *f = a ? OT_NEW(a, ot_pack_file) : NULL;

@@ -1,8 +1,13 @@
-/* What happens to a packing problem before any search: rules checked, empty items set aside, independent parts found.
+/* What happens to a packing problem before any search: rules checked, empty items set aside,
+ * independent parts found.
  *
- *   time --->    aaaa        dd          Items whose lifetimes are not connected share nothing: {a b c} and {d e} are packed
- *                  bbbb  |  eeee         apart, each from offset 0, and the height is that of the taller one.
- *                cccccc  |
+ *   time -->  aaaa        dd   Items whose lifetimes are not connected share nothing: {a b c} and
+ *                              {d e} are packed
+ *               bbbb  |  eeee  apart, each from offset 0, and the height is that of the taller one.
+ *             cccccc  |
+ *
+ *
+ *
  */
 #include "pack_reduce.h"
 
@@ -12,8 +17,12 @@ static ot_status check_gaps(const ot_pack_item *x, uint32_t k, ot_diag *d)
 {
     int64_t from = x->lower;
     for (uint32_t g = 0; g < x->n_gaps; g++) {
-        if (x->gaps[g].lower < from || x->gaps[g].upper <= x->gaps[g].lower || x->gaps[g].upper > x->upper)
-            return ot_fail(d, OT_E_INPUT, "buffer %u: gap %u: gaps must be ascending, disjoint and inside the lifetime", k, g);
+        if (x->gaps[g].lower < from || x->gaps[g].upper <= x->gaps[g].lower ||
+            x->gaps[g].upper > x->upper)
+            return ot_fail(
+                d, OT_E_INPUT,
+                "buffer %u: gap %u: gaps must be ascending, disjoint and inside the lifetime", k,
+                g);
         from = x->gaps[g].upper;
     }
     return OT_OK;
@@ -24,22 +33,28 @@ ot_status pack_validate(const ot_pack_problem *p, ot_diag *d)
     int64_t sum = 0;
     for (uint32_t k = 0; k < p->n; k++) {
         const ot_pack_item *x = &p->items[k];
-        if (x->lower >= x->upper) return ot_fail(d, OT_E_INPUT, "buffer %u: its lifetime is empty", k);
+        if (x->lower >= x->upper)
+            return ot_fail(d, OT_E_INPUT, "buffer %u: its lifetime is empty", k);
         if (x->size < 0) return ot_fail(d, OT_E_INPUT, "buffer %u: its size is negative", k);
-        if (x->alignment < 1) return ot_fail(d, OT_E_INPUT, "buffer %u: its alignment is below 1", k);
-        if (x->fixed < -1 || x->hint < -1) return ot_fail(d, OT_E_INPUT, "buffer %u: a given offset is negative", k);
-        if (x->fixed > 0 && x->fixed % x->alignment) return ot_fail(d, OT_E_INPUT, "buffer %u: its fixed offset is not aligned", k);
+        if (x->alignment < 1)
+            return ot_fail(d, OT_E_INPUT, "buffer %u: its alignment is below 1", k);
+        if (x->fixed < -1 || x->hint < -1)
+            return ot_fail(d, OT_E_INPUT, "buffer %u: a given offset is negative", k);
+        if (x->fixed > 0 && x->fixed % x->alignment)
+            return ot_fail(d, OT_E_INPUT, "buffer %u: its fixed offset is not aligned", k);
         if (x->fixed > OFFSET_MAX || x->hint > OFFSET_MAX || !ot_add_i64(sum, x->size, &sum) ||
             !ot_add_i64(sum, x->alignment, &sum) || sum > OFFSET_MAX)
-            return ot_fail(d, OT_E_INPUT, "buffer %u: sizes, alignments and offsets together are too large", k);
+            return ot_fail(d, OT_E_INPUT,
+                           "buffer %u: sizes, alignments and offsets together are too large", k);
         OT_TRY(check_gaps(x, k, d));
     }
     for (uint32_t k = 0; k < p->n; k++) /* fixed offsets that meet make every packing wrong */
         for (uint32_t j = 0; p->items[k].fixed >= 0 && p->items[k].size > 0 && j < k; j++) {
             const ot_pack_item *x = &p->items[k], *y = &p->items[j];
-            if (y->fixed >= 0 && y->size > 0 && x->fixed < y->fixed + y->size && y->fixed < x->fixed + x->size &&
-                ot_pack_meet(x, y))
-                return ot_fail(d, OT_E_INPUT, "buffers %u and %u: their fixed offsets overlap", j, k);
+            if (y->fixed >= 0 && y->size > 0 && x->fixed < y->fixed + y->size &&
+                y->fixed < x->fixed + x->size && ot_pack_meet(x, y))
+                return ot_fail(d, OT_E_INPUT, "buffers %u and %u: their fixed offsets overlap", j,
+                               k);
         }
     return OT_OK;
 }

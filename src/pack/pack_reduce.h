@@ -10,7 +10,8 @@ ot_status pack_validate(const ot_pack_problem *p, ot_diag *d) OT_MUST_USE;
 /* false: it has no size, or its gaps fill its lifetime; then it may lie anywhere. */
 bool pack_takes_part(const ot_pack_item *x);
 
-/* Parts of a problem whose lifetimes are not connected; items that do not take part are in none. Part k has items[begin[k]..begin[k + 1]). */
+/* Parts of a problem whose lifetimes are not connected; items that do not take part are in none.
+ * Part k has items[begin[k]..begin[k + 1]). */
 typedef struct pack_parts {
     ot_pack_item *items;
     uint32_t *source; /* index in the problem */

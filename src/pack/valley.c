@@ -1,35 +1,44 @@
 /* Exact search for a packing of at most a given height.
  *
- * Bottom up over a skyline: floor[t] per section of time, everything below it is taken or given up. A node raises floors as far as
- * they must rise and checks bounds (valley_choose.c), splits what is to come into parts that share no section, and branches at one
- * section of a valley: which item rests there on the floor, or none.
+ * Bottom up over a skyline: floor[t] per section of time, everything below it is taken or given
+ * up. A node raises floors as far as they must rise and checks bounds (valley_choose.c), splits
+ * what is to come into parts that share no section, and branches at one section of a valley:
+ * which item rests there on the floor, or none.
  *
- *   solve(list)  bound -> seen to fail before? -> choose place -> for each candidate: put, split(list), take back
- *   split(list)  one solve per connected part; all must succeed, and the first failure is the failure of the whole
+ *   solve(list)  bound -> seen to fail before? -> choose place -> for each candidate: put,
+ *                split(list), take back
+ *   split(list)  one solve per connected part; all must succeed, and the first failure is the
+ *                failure of the whole
  *
- * The section is the one with the fewest options divided by the failures seen there (as dom/wdeg in constraint solving), and the
- * search restarts with other orders of the candidates: failures teach it where the problem is hard. The time to a packing has a heavy
- * tail, so restarts are short (Luby's sequence), and what was learnt is forgotten now and then, for early failures lead astray.
- * Failed states are remembered across restarts (valley_memo.c): the same items to come over the same floors fail again, whatever lies
- * below. A restart that ends by itself has tried everything: then there is no packing.
+ * The section is the one with the fewest options divided by the failures seen there (as dom/wdeg
+ * in constraint solving), and the search restarts with other orders of the candidates: failures
+ * teach it where the problem is hard. The time to a packing has a heavy tail, so restarts are
+ * short (Luby's sequence), and what was learnt is forgotten now and then, for early failures
+ * lead astray. Failed states are remembered across restarts (valley_memo.c): the same items to
+ * come over the same floors fail again, whatever lies below. A restart that ends by itself has
+ * tried everything: then there is no packing.
  *
- * Sources of the ideas: minimalloc (ASPLOS 2023; sections, canonical order, decomposition), Boussemart et al. 2004 (dom/wdeg),
- * Luby, Sinclair, Zuckerman 1993 (restarts).
+ * Sources of the ideas: minimalloc (ASPLOS 2023; sections, canonical order, decomposition),
+ * Boussemart et al. 2004 (dom/wdeg), Luby, Sinclair, Zuckerman 1993 (restarts).
+ *
  */
 #include "valley.h"
 
 #define RESTART_STEPS 300 /* times Luby's sequence */
-#define FORGET_AFTER  15  /* restarts (whole periods of the sequence), then the failures seen count no more */
+/* restarts (whole periods of the sequence), then the failures seen count no more */
+#define FORGET_AFTER 15
 
 static bool solve(valley *s, const uint32_t *list, uint32_t n);
 
 /* ---- the search ---- */
 
-/* Room for n ids until the pool is cut back to its old height. Pointers into it stay valid when it grows: the arena keeps the old
- * block, and lists are not changed once they are written. NULL: no memory. */
+/* Room for n ids until the pool is cut back to its old height. Pointers into it stay valid when
+ * it grows: the arena keeps the old block, and lists are not changed once they are written.
+ * NULL: no memory. */
 static uint32_t *pool_take(valley *s, uint32_t n)
 {
-    if (s->n_pool + n > s->cap_pool && !ot_grow(s->arena, (void **)&s->pool, &s->cap_pool, s->n_pool + n, sizeof *s->pool)) {
+    if (s->n_pool + n > s->cap_pool &&
+        !ot_grow(s->arena, (void **)&s->pool, &s->cap_pool, s->n_pool + n, sizeof *s->pool)) {
         s->nomem = s->cut = true;
         return NULL;
     }
@@ -95,8 +104,8 @@ static bool branch(valley *s, const uint32_t *list, uint32_t n, valley_place pla
     return false;
 }
 
-/* Place all items of the list (none is placed, ascending by first section). false: it cannot be, or the restart is over. What was
- * placed and raised since the call is taken back by the caller. */
+/* Place all items of the list (none is placed, ascending by first section). false: it cannot be,
+ * or the restart is over. What was placed and raised since the call is taken back by the caller. */
 static bool solve(valley *s, const uint32_t *list, uint32_t n)
 {
     uint32_t lo = s->items[list[0]].first, hi = lo;
@@ -150,15 +159,17 @@ static bool run(valley *s, uint32_t *all, uint32_t order, uint32_t restart)
     return split(s, all, n);
 }
 
-ot_status pack_search(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, pack_budget *b, int64_t *offsets,
-                      pack_answer *answer)
+ot_status pack_search(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules,
+                      pack_budget *b, int64_t *offsets, pack_answer *answer)
 {
     valley *s;
     *answer = PACK_LIMIT;
     OT_TRY(valley_new(p, capacity, rules, &s));
     uint32_t *all = OT_NEW_N(s->arena, uint32_t, s->n + 1u);
     for (uint32_t k = 0; k < s->n; k++)
-        if (s->items[k].n_sections == 0 && ot_max(s->items[k].fixed, 0) > capacity - s->items[k].size) *answer = PACK_NONE;
+        if (s->items[k].n_sections == 0 &&
+            ot_max(s->items[k].fixed, 0) > capacity - s->items[k].size)
+            *answer = PACK_NONE;
     s->budget = b;
     s->nomem = !all;
     for (uint32_t restart = 0; !s->nomem && *answer == PACK_LIMIT; restart++) {

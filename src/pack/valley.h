@@ -1,5 +1,6 @@
-/* Inside the valley search: state shared by valley.c (the search), valley_state.c (set-up, placing, undoing), valley_choose.c
- * (bounds and the choice of the place to branch on) and valley_memo.c (failed states). */
+/* Inside the valley search: state shared by valley.c (the search), valley_state.c (set-up,
+ * placing, undoing), valley_choose.c (bounds and the choice of the place to branch on) and
+ * valley_memo.c (failed states). */
 #ifndef OT_VALLEY_H
 #define OT_VALLEY_H
 
@@ -8,8 +9,9 @@
 #define VALLEY_NO_LEVEL INT64_MAX
 
 typedef struct valley_item {
-    uint32_t first, last;     /* hull of its sections, half-open */
-    const uint32_t *sections; /* [n_sections] ascending; first..last-1 unless the lifetime has gaps */
+    uint32_t first, last; /* hull of its sections, half-open */
+    /* [n_sections] ascending; first..last-1 unless the lifetime has gaps */
+    const uint32_t *sections;
     uint32_t n_sections;
     bool gappy;
     int64_t size, align, fixed, hint;
@@ -44,8 +46,10 @@ typedef struct valley {
     int64_t *rest;   /* sizes of the items still to come */
     uint32_t *count; /* how many they are */
     uint64_t *rest_hash;
-    uint32_t *level_end;           /* scratch of valley_bound: end of the sections with the same floor */
-    int64_t *highs, *lows;         /* ... tables over ranges of 2^k sections, [levels][n_sections + 1] */
+    /* scratch of valley_bound: end of the sections with the same floor */
+    uint32_t *level_end;
+    /* ... tables over ranges of 2^k sections, [levels][n_sections + 1] */
+    int64_t *highs, *lows;
     uint32_t *options;             /* scratch of valley_choose: items that can rest on the floor */
     int64_t *top_left, *top_right; /* ... least top of the items that end or begin here */
     int64_t *right;                /* ... least top of the items that begin to the right */
@@ -76,24 +80,36 @@ typedef struct valley_place {
 } valley_place;
 
 /* valley_state.c */
-ot_status valley_new(const ot_pack_problem *p, int64_t capacity, uint32_t rules, valley **out) OT_MUST_USE; /* nomem: OT_E_NOMEM */
-void valley_reset(valley *s);                               /* nothing placed; memo and weights stay */
+/* nomem: OT_E_NOMEM */
+ot_status valley_new(const ot_pack_problem *p, int64_t capacity, uint32_t rules,
+                     valley **out) OT_MUST_USE;
+/* nothing placed; memo and weights stay */
+void valley_reset(valley *s);
 bool valley_raise(valley *s, uint32_t section, int64_t to); /* false when memory ran out */
 bool valley_put(valley *s, uint32_t item, int64_t offset);
 void valley_undo_to(valley *s, size_t n_trail, uint32_t n_stack);
 uint64_t valley_mix(uint64_t x);
 
-/* valley_memo.c; list: as below. The state is the items of the list and the floors of the sections that they cover; hash: of it. */
-bool valley_memo_make(valley *s);                                     /* false when memory ran out */
+/* valley_memo.c; list: as below. The state is the items of the list and the floors of the
+ * sections that they cover; hash: of it. */
+/* false when memory ran out */
+bool valley_memo_make(valley *s);
 uint64_t valley_memo_hash(const valley *s, uint32_t lo, uint32_t hi); /* never 0 */
 /* Was this very state added? Equal hashes are not enough. */
-bool valley_memo_has(const valley *s, uint64_t hash, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi);
+bool valley_memo_has(const valley *s, uint64_t hash, const uint32_t *list, uint32_t n, uint32_t lo,
+                     uint32_t hi);
 /* Keep the state if there is room; when memory runs out, s->nomem and s->cut are set. */
-void valley_memo_add(valley *s, uint64_t hash, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi);
+void valley_memo_add(valley *s, uint64_t hash, const uint32_t *list, uint32_t n, uint32_t lo,
+                     uint32_t hi);
 
 /* valley_choose.c; list: the items to come of one component, in order, sections [lo, hi) */
-bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi); /* false: nothing fits above here */
-bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi, valley_place *out); /* false: dead end */
-uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section, uint32_t *out);     /* best first */
+/* false: nothing fits above here */
+bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi);
+/* false: dead end */
+bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi,
+                   valley_place *out);
+/* best first */
+uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section,
+                           uint32_t *out);
 
 #endif

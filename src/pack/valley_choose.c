@@ -1,11 +1,18 @@
 /* Bounds of the valley search and the choice of the place to branch on.
  *
- *   offset ^        +----+
- *          |  +--+  |    |        A valley: neighbouring sections with one floor, higher walls on both sides. An item that covers a
- *          |  |  |  |    +---     section u of it and could rest on its floor lies inside the valley with its whole lifetime, so
- *          |  |  |__|    |        putting it there leaves no hole. Either one of these items rests at u on the floor, or nothing
- *          |  |     u    |        does and the next item at u starts at some higher level: these are all the cases there are,
- *          +------------------>   and no packing is met twice.
+ *   offset ^        +--+
+ *          |  +--+  |  |      A valley: neighbouring sections with one floor, higher walls on both
+ *                             sides. An item that covers a
+ *          |  |  |  |  +--    section u of it and could rest on its floor lies inside the valley
+ *                             with its whole lifetime, so
+ *          |  |  |__|  |      putting it there leaves no hole. Either one of these items rests at u
+ *                             on the floor, or nothing
+ *          |  |     u  |      does and the next item at u starts at some higher level: these are
+ *                             all the cases there are,
+ *          +--------------->  and no packing is met twice.
+ *
+ *
+ *
  */
 #include "valley.h"
 
@@ -19,21 +26,28 @@ static int64_t align_up(int64_t x, int64_t align)
 
 /* ---- ranges ----
  *
- * Lifetimes are ranges of sections, so nothing here walks them one section at a time: floors go into a sparse table (maximum of every
- * 2^k sections) that answers for any range with two look-ups; "lower all sections of a range to x" is written into the two halves of
- * such a table and pushed down to single sections at the end. Lifetimes with gaps, which are rare, are walked.
+ * Lifetimes are ranges of sections, so nothing here walks them one section at a time: floors go
+ * into a sparse table (maximum of every 2^k sections) that answers for any range with two
+ * look-ups; "lower all sections of a range to x" is written into the two halves of such a table
+ * and pushed down to single sections at the end. Lifetimes with gaps, which are rare, are
+ * walked.
+ *
  */
 
 static uint32_t log2_of(uint32_t n) /* n >= 1 */ { return 31u - (uint32_t)__builtin_clz(n); }
 
-static int64_t *row(int64_t *table, const valley *s, uint32_t k) { return table + (size_t)k * (s->n_sections + 1u); }
+static int64_t *row(int64_t *table, const valley *s, uint32_t k)
+{
+    return table + (size_t)k * (s->n_sections + 1u);
+}
 
 static void build_highs(valley *s, uint32_t lo, uint32_t hi)
 {
     memcpy(s->highs + lo, s->floor + lo, (hi - lo) * sizeof *s->floor);
     for (uint32_t k = 1, half = 1; 2 * half <= hi - lo; k++, half *= 2) {
         int64_t *up = row(s->highs, s, k), *down = row(s->highs, s, k - 1);
-        for (uint32_t t = lo; t + 2 * half <= hi; t++) up[t] = down[t] > down[t + half] ? down[t] : down[t + half];
+        for (uint32_t t = lo; t + 2 * half <= hi; t++)
+            up[t] = down[t] > down[t + half] ? down[t] : down[t + half];
     }
 }
 
@@ -72,14 +86,17 @@ static void push_lows(valley *s, uint32_t lo, uint32_t hi)
         int64_t *up = row(s->lows, s, k), *down = row(s->lows, s, k - 1);
         uint32_t half = 1u << (k - 1);
         for (uint32_t t = lo; t + 2 * half <= hi; t++) down[t] = up[t] < down[t] ? up[t] : down[t];
-        for (uint32_t t = lo; t + 2 * half <= hi; t++) down[t + half] = up[t] < down[t + half] ? up[t] : down[t + half];
+        for (uint32_t t = lo; t + 2 * half <= hi; t++)
+            down[t + half] = up[t] < down[t + half] ? up[t] : down[t + half];
     }
 }
 
 /* level_end[t]: first section after t whose floor differs. */
 static void find_levels(valley *s, uint32_t lo, uint32_t hi)
 {
-    for (uint32_t t = hi; t-- > lo;) s->level_end[t] = t + 1 < hi && s->floor[t] == s->floor[t + 1] ? s->level_end[t + 1] : t + 1;
+    for (uint32_t t = hi; t-- > lo;)
+        s->level_end[t] = t + 1 < hi && s->floor[t] == s->floor[t + 1] ? s->level_end[t + 1]
+                                                                       : t + 1;
 }
 
 /* ---- bounds ---- */
@@ -96,7 +113,8 @@ static int64_t highest_gappy(const valley *s, const valley_item *it, bool *flat)
     return high;
 }
 
-/* Lowest place of the item and whether its sections have one floor. false: it fits nowhere any more. */
+/* Lowest place of the item and whether its sections have one floor. false: it fits nowhere any
+ * more. */
 static bool bound_item(valley *s, uint32_t item)
 {
     const valley_item *it = &s->items[item];
@@ -104,7 +122,8 @@ static bool bound_item(valley *s, uint32_t item)
     int64_t high = it->gappy ? highest_gappy(s, it, &flat) : highest(s, it->first, it->last);
     if (it->fixed >= 0) {
         s->low[item] = it->fixed;
-        s->flat[item] = flat && high == it->fixed; /* it rests on nothing: the floor must have come up to it */
+        /* it rests on nothing: the floor must have come up to it */
+        s->flat[item] = flat && high == it->fixed;
         return high <= it->fixed && it->fixed <= s->capacity - it->size;
     }
     s->flat[item] = flat;
@@ -118,7 +137,8 @@ static bool fail_at(valley *s, uint32_t section)
     return false;
 }
 
-/* Raise floors to the lowest place of any item to come, until nothing changes; check that what is to come still fits above. */
+/* Raise floors to the lowest place of any item to come, until nothing changes; check that what
+ * is to come still fits above. */
 bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
 {
     for (bool changed = true; changed;) {
@@ -137,7 +157,8 @@ bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint
                 if (!valley_raise(s, t, s->lows[t])) return false;
                 changed = true;
             }
-            if ((s->rules & OT_PACK_SECTIONS) && s->floor[t] > s->capacity - s->rest[t]) return fail_at(s, t);
+            if ((s->rules & OT_PACK_SECTIONS) && s->floor[t] > s->capacity - s->rest[t])
+                return fail_at(s, t);
         }
     }
     return true;
@@ -145,8 +166,8 @@ bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint
 
 /* ---- the place to branch on ---- */
 
-/* Per section: how many items can rest on its floor (options), the lowest place of the others (lows), tops that limit the next
- * level. */
+/* Per section: how many items can rest on its floor (options), the lowest place of the others
+ * (lows), tops that limit the next level. */
 static void survey(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
 {
     for (uint32_t t = lo; t <= hi; t++) {
@@ -211,13 +232,15 @@ static void weigh(valley *s, uint32_t u, int64_t level, best_place *best, valley
         best->dead = true;
         s->weight[u]++;
     }
-    if (best->found && (score > best->score || (score == best->score && slack >= best->slack))) return;
+    if (best->found && (score > best->score || (score == best->score && slack >= best->slack)))
+        return;
     *best = (best_place){score, slack, true, best->dead};
     *out = (valley_place){u, waste ? level : VALLEY_NO_LEVEL};
 }
 
-/* Sections [l, r) with one floor. Items that reach in from outside have tops above the floor too. A section where an item could sit
- * on the floor but hangs over a lower one (with gaps only) has to wait. */
+/* Sections [l, r) with one floor. Items that reach in from outside have tops above the floor
+ * too. A section where an item could sit on the floor but hangs over a lower one (with gaps
+ * only) has to wait. */
 static void weigh_valley(valley *s, uint32_t l, uint32_t r, best_place *best, valley_place *out)
 {
     int64_t left = LEVEL_MAX;
@@ -226,11 +249,13 @@ static void weigh_valley(valley *s, uint32_t l, uint32_t r, best_place *best, va
     for (uint32_t u = r - 1; u-- > l;) right[u] = ot_min(right[u + 1], s->top_right[u + 1]);
     for (uint32_t u = l; u < r; u++) {
         if (u > l) left = ot_min(left, s->top_left[u]);
-        if (s->lows[u] > s->floor[u]) weigh(s, u, next_level(s, u, ot_min(left, right[u])), best, out);
+        if (s->lows[u] > s->floor[u])
+            weigh(s, u, next_level(s, u, ot_min(left, right[u])), best, out);
     }
 }
 
-bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi, valley_place *out)
+bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi,
+                   valley_place *out)
 {
     best_place best = {0};
     survey(s, list, n, lo, hi);
@@ -262,8 +287,8 @@ static double candidate_key(valley *s, uint32_t item)
     case 1: key = length * size; break;
     case 2: key = size * (double)(s->n_sections + 1) + length; break;
     default: { /* against a wall first */
-        bool wall = it->first == 0 || s->floor[it->first - 1] != s->floor[it->first] || it->last == s->n_sections ||
-                    s->floor[it->last] != s->floor[it->last - 1];
+        bool wall = it->first == 0 || s->floor[it->first - 1] != s->floor[it->first] ||
+                    it->last == s->n_sections || s->floor[it->last] != s->floor[it->last - 1];
         key = (length * (double)s->capacity + size) * (wall ? 4 : 1);
     }
     }
@@ -273,7 +298,8 @@ static double candidate_key(valley *s, uint32_t item)
 }
 
 /* Items of the list that can rest on the floor of `section`. out: room for n. */
-uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section, uint32_t *out)
+uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section,
+                           uint32_t *out)
 {
     uint32_t found = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -282,7 +308,8 @@ uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t
         if (it->last <= section || !s->flat[list[k]]) continue;
         if ((s->rules & OT_PACK_SYMMETRY) && it->twin != OT_NONE && !s->placed[it->twin]) continue;
         bool covers = !it->gappy;
-        for (uint32_t j = 0; j < it->n_sections && !covers; j++) covers = it->sections[j] == section;
+        for (uint32_t j = 0; j < it->n_sections && !covers; j++)
+            covers = it->sections[j] == section;
         if (!covers) continue;
         s->key[list[k]] = candidate_key(s, list[k]);
         uint32_t at = found++;

@@ -1,15 +1,22 @@
-/* Failed states of the valley search. What a proof rests on is the state itself: a hash finds the place of a state in the table, and
- * what is stored there is compared byte for byte, so that two states with one hash are two states.
+/* Failed states of the valley search. What a proof rests on is the state itself: a hash finds
+ * the place of a state in the table, and what is stored there is compared byte for byte, so that
+ * two states with one hash are two states.
  *
- *   tags   [mask + 1]  hash of the state at this place; 0: free       a state is looked for at 8 places from its hash on
+ *   tags   [mask + 1]  hash of the state at this place; 0: free       a state is looked for at 8
+ *                                                                     places from its hash on
  *   at     [mask + 1]  where its bytes lie, in units of 8 bytes
  *   blocks             | room, used | bytes ... | room, used | bytes ... |      taken as they are needed, BLOCKS_MAX at most
  *
- * The bytes of a state are the items to come (the first id, then a bit an id up to the last) and the floors of the sections that these
- * items cover (in runs: length, change from the run before). Everything that a failure follows from is in there: the items tell the
- * sections, what lies below the floors does not matter. Numbers have 7 bits a byte, the low ones first.
+ * The bytes of a state are the items to come (the first id, then a bit an id up to the last) and
+ * the floors of the sections that these items cover (in runs: length, change from the run
+ * before). Everything that a failure follows from is in there: the items tell the sections, what
+ * lies below the floors does not matter. Numbers have 7 bits a byte, the low ones first.
  *
- * When the blocks are full, or a state does not fit into one, it is not kept: then the search may do work again, nothing else.
+ * When the blocks are full, or a state does not fit into one, it is not kept: then the search
+ * may do work again, nothing else.
+ *
+ *
+ *
  */
 #include "valley.h"
 
@@ -44,7 +51,8 @@ bool valley_memo_make(valley *s)
     m->mask = places - 1;
     m->tags = OT_NEW_N(s->arena, uint64_t, places);
     m->at = OT_NEW_N(s->arena, uint32_t, places);
-    m->bytes = OT_NEW_N(s->arena, unsigned char, 2 * NUMBER_MAX + s->n / 8 + 1 + 2 * NUMBER_MAX * s->n_sections);
+    m->bytes = OT_NEW_N(s->arena, unsigned char,
+                        2 * NUMBER_MAX + s->n / 8 + 1 + 2 * NUMBER_MAX * s->n_sections);
     s->memo = m;
     return m->tags && m->at && m->bytes;
 }
@@ -72,7 +80,8 @@ static unsigned char *put_items(unsigned char *p, const uint32_t *list, uint32_t
     uint32_t first = list[0], bits = list[n - 1] - first + 1;
     p = put_number(put_number(p, first), bits);
     memset(p, 0, bits / 8 + 1);
-    for (uint32_t k = 0; k < n; k++) p[(list[k] - first) / 8] |= (unsigned char)(1u << (list[k] - first) % 8);
+    for (uint32_t k = 0; k < n; k++)
+        p[(list[k] - first) / 8] |= (unsigned char)(1u << (list[k] - first) % 8);
     return p + bits / 8 + 1;
 }
 
@@ -96,7 +105,8 @@ static unsigned char *put_floors(unsigned char *p, const valley *s, uint32_t lo,
 }
 
 /* Bytes of the state, written to m->bytes. list: the items to come, ascending; n >= 1. */
-static size_t write_state(const valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
+static size_t write_state(const valley *s, const uint32_t *list, uint32_t n, uint32_t lo,
+                          uint32_t hi)
 {
     unsigned char *p = put_floors(put_items(s->memo->bytes, list, n), s, lo, hi);
     return (size_t)(p - s->memo->bytes);
@@ -118,7 +128,8 @@ static bool holds(const valley_memo *m, size_t place, size_t n)
     return h.used == n && memcmp(e + sizeof h, m->bytes, n) == 0;
 }
 
-bool valley_memo_has(const valley *s, uint64_t h, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
+bool valley_memo_has(const valley *s, uint64_t h, const uint32_t *list, uint32_t n, uint32_t lo,
+                     uint32_t hi)
 {
     const valley_memo *m = s->memo;
     size_t bytes = 0;
@@ -132,7 +143,8 @@ bool valley_memo_has(const valley *s, uint64_t h, const uint32_t *list, uint32_t
     return false;
 }
 
-/* New room for n bytes behind a head, at a place of the table. false: there is none, or memory ran out (s->nomem). */
+/* New room for n bytes behind a head, at a place of the table. false: there is none, or memory
+ * ran out (s->nomem). */
 static bool take_room(valley *s, size_t place, size_t n)
 {
     valley_memo *m = s->memo;
@@ -162,7 +174,8 @@ static bool has_room(const valley_memo *m, size_t place, size_t n)
     return h.room >= n;
 }
 
-void valley_memo_add(valley *s, uint64_t h, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
+void valley_memo_add(valley *s, uint64_t h, const uint32_t *list, uint32_t n, uint32_t lo,
+                     uint32_t hi)
 {
     valley_memo *m = s->memo;
     size_t bytes = write_state(s, list, n, lo, hi), place = h & m->mask;

@@ -1,7 +1,8 @@
 /* State of the valley search: time cut into sections, items placed and taken back.
  *
- * Sections. Only the moments matter at which the set of live items is largest: between two of them the set is contained in one of
- * theirs. So a section begins at the start of a lifetime and is kept when some lifetime ends before the next start:
+ * Sections. Only the moments matter at which the set of live items is largest: between two of
+ * them the set is contained in one of theirs. So a section begins at the start of a lifetime and
+ * is kept when some lifetime ends before the next start:
  *
  *        a a a a a
  *          b b         c c c
@@ -9,6 +10,7 @@
  *      ----|---^-|-----^-------   kept: {a b}, {a d}, {d c}
  *
  * Two items are alive together exactly when they share a section; at most n sections remain.
+ *
  */
 #include "valley.h"
 
@@ -29,7 +31,8 @@ static int compare_i64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Live stretches of an item: its lifetime less its gaps. Returns their number; out: [n_gaps + 1]. */
+/* Live stretches of an item: its lifetime less its gaps. Returns their number; out: [n_gaps + 1].
+ */
 static uint32_t stretches(const ot_pack_item *x, ot_span *out)
 {
     uint32_t n = 0;
@@ -78,13 +81,15 @@ static uint32_t find_moments(const ot_span *spans, uint32_t n, ot_arena *a, int6
     uint32_t n_starts = unique(starts, n), n_ends = unique(ends, n);
     for (uint32_t k = 0; k < n_starts; k++) {
         uint32_t e = at_least(ends, n_ends, starts[k] + 1);
-        if (e < n_ends && (k + 1 == n_starts || ends[e] <= starts[k + 1])) starts[kept++] = starts[k];
+        if (e < n_ends && (k + 1 == n_starts || ends[e] <= starts[k + 1]))
+            starts[kept++] = starts[k];
     }
     *out = starts;
     return kept;
 }
 
-static bool set_sections(valley *s, valley_item *it, const ot_span *spans, uint32_t n, const int64_t *moments)
+static bool set_sections(valley *s, valley_item *it, const ot_span *spans, uint32_t n,
+                         const int64_t *moments)
 {
     uint32_t total = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -92,8 +97,8 @@ static bool set_sections(valley *s, valley_item *it, const ot_span *spans, uint3
         if (pass && !list) return false;
         total = 0;
         for (uint32_t k = 0; k < n; k++)
-            for (uint32_t t = at_least(moments, s->n_sections, spans[k].lower); t < s->n_sections && moments[t] < spans[k].upper;
-                 t++, total++)
+            for (uint32_t t = at_least(moments, s->n_sections, spans[k].lower);
+                 t < s->n_sections && moments[t] < spans[k].upper; t++, total++)
                 if (list) list[total] = t;
         if (list) it->sections = list;
     }
@@ -108,11 +113,13 @@ static bool set_sections(valley *s, valley_item *it, const ot_span *spans, uint3
 
 static bool alike(const valley_item *a, const valley_item *b)
 {
-    return a->size == b->size && a->align == b->align && a->fixed < 0 && b->fixed < 0 && a->hint == b->hint &&
-           a->n_sections == b->n_sections && memcmp(a->sections, b->sections, a->n_sections * sizeof *a->sections) == 0;
+    return a->size == b->size && a->align == b->align && a->fixed < 0 && b->fixed < 0 &&
+           a->hint == b->hint && a->n_sections == b->n_sections &&
+           memcmp(a->sections, b->sections, a->n_sections * sizeof *a->sections) == 0;
 }
 
-/* Items ascending by first section, then the longer one, then the larger, then as given: equal items become neighbours. */
+/* Items ascending by first section, then the longer one, then the larger, then as given: equal
+ * items become neighbours. */
 static int compare_items(const void *pa, const void *pb)
 {
     const valley_item *a = pa, *b = pb;
@@ -137,7 +144,8 @@ static bool make_items(valley *s, const ot_pack_problem *p)
         const ot_pack_item *x = &p->items[k];
         valley_item *it = &s->items[k];
         uint32_t n = x->size > 0 ? stretches(x, spans + n_spans) : 0;
-        *it = (valley_item){.size = x->size, .align = x->alignment, .fixed = x->fixed, .hint = x->hint, .hash = k};
+        *it = (valley_item){
+            .size = x->size, .align = x->alignment, .fixed = x->fixed, .hint = x->hint, .hash = k};
         if (!set_sections(s, it, spans + n_spans, n, moments)) return false;
         n_spans += n;
         s->gaps |= it->gappy;
@@ -177,8 +185,9 @@ static bool make_arrays(valley *s)
     s->top_right = OT_NEW_N(a, int64_t, t + 1u);
     s->weight = OT_NEW_N(a, uint32_t, t);
     s->stack = OT_NEW_N(a, uint32_t, n);
-    return s->placed && s->offset && s->low && s->flat && s->key && s->floor && s->rest && s->count && s->rest_hash &&
-           s->level_end && s->highs && s->lows && s->right && s->options && s->top_left && s->top_right && s->weight && s->stack &&
+    return s->placed && s->offset && s->low && s->flat && s->key && s->floor && s->rest &&
+           s->count && s->rest_hash && s->level_end && s->highs && s->lows && s->right &&
+           s->options && s->top_left && s->top_right && s->weight && s->stack &&
            valley_memo_make(s);
 }
 

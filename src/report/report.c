@@ -1,6 +1,8 @@
 /* A report goes to the form that its file's name asks for, and appears whole or not at all.
  *
- *   facts --> writer of .html, .xml, .json, .csv --> memory --> temporary file beside it --> renamed
+ *   facts --> writer of .html, .xml, .json, .csv --> memory --> temporary file beside it -->
+ *   renamed
+ *
  */
 #include "report/facts/facts_table.h"
 
@@ -15,7 +17,10 @@ static report_writer writer_of(const char *path)
     static const struct {
         const char *end;
         report_writer write;
-    } forms[] = {{".html", ot_report_html}, {".xml", ot_report_xml}, {".json", ot_report_json}, {".csv", ot_report_csv}};
+    } forms[] = {{".html", ot_report_html},
+                 {".xml", ot_report_xml},
+                 {".json", ot_report_json},
+                 {".csv", ot_report_csv}};
     size_t n = strlen(path);
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         size_t m = strlen(forms[k].end);
@@ -31,11 +36,14 @@ ot_status ot_report_write(const ot_facts *f, const char *path, ot_diag *d)
     report_writer write = writer_of(path);
     char *text = NULL;
     size_t n = 0;
-    if (!write) return ot_fail(d, OT_E_USAGE, "'%s': a report's name ends in .html, .xml, .json or .csv", path);
+    if (!write)
+        return ot_fail(d, OT_E_USAGE, "'%s': a report's name ends in .html, .xml, .json or .csv",
+                       path);
 
     ot_arena *a = ot_arena_new();
     FILE *memory = a ? open_memstream(&text, &n) : NULL;
-    ot_status st = memory ? write(f, memory) : OT_E_NOMEM; /* nothing can fail in memory but memory */
+    /* nothing can fail in memory but memory */
+    ot_status st = memory ? write(f, memory) : OT_E_NOMEM;
     if (memory && fclose(memory) != 0) st = OT_E_NOMEM;
     st = st == OT_OK ? ot_out_write(path, text, n, d) : ot_fail_nomem(d);
     free(text);

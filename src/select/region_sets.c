@@ -1,29 +1,38 @@
-/* Sets of regions, of whichever plan they are: from the best plans on, one region comes in the place of those that it overlaps, or one goes,
- * as long as the process then takes less.
+/* Sets of regions, of whichever plan they are: from the best plans on, one region comes in the
+ * place of those that it overlaps, or one goes, as long as the process then takes less.
  *
- *   plan 1   [ a ][   b   ]     [ c ]          a, b, c  ->  a, d, c  (d is of plan 2, and overlaps b)  ->  a, d
- *   plan 2        [   d  ]   [  e  ]
+ *   plan 1  [ a ][  b   ]     [ c ]  a, b, c  ->  a, d, c  (d is of plan 2, and overlaps b)  ->  a,
+ *                                                          d
+ *   plan 2       [  d  ]   [  e  ]
  *
- * What the user allows of time holds for each set. Work is counted in nodes that are written and played; the same set comes up again in
- * each round, and is weighed once.
+ * What the user allows of time holds for each set. Work is counted in nodes that are written and
+ * played; the same set comes up again in each round, and is weighed once.
+ *
+ *
+ *
  */
 #include "candidates.h"
 
-#define ABOUT        0.02  /* what differs by less is taken to be equal */
-#define LESS         0.01  /* a region that comes in must save that much, or time */
-#define MORE         0.05  /* may be taken on the way: each step that is written takes some memory */
-#define STEPS_SAVE   0.05  /* what slower steps that come in must save: U-Net's are predicted at x0.98, measured at x1.07 */
-#define SLOWER_SAVES 300   /* of the untiled model's growth: what smaller tiles must save that take longer */
+#define ABOUT 0.02 /* what differs by less is taken to be equal */
+#define LESS  0.01 /* a region that comes in must save that much, or time */
+/* may be taken on the way: each step that is written takes some memory */
+#define MORE 0.05
+/* what slower steps that come in must save: U-Net's are predicted at x0.98, measured at x1.07 */
+#define STEPS_SAVE 0.05
+/* of the untiled model's growth: what smaller tiles must save that take longer */
+#define SLOWER_SAVES 300
 #define STARTS       2     /* plans from which sets are looked for */
 #define ROUNDS       4     /* through all regions */
 #define MOST_WORK    40000 /* nodes that are written and played: half a second */
 
 static bool same_region(const ot_region *a, const ot_region *b)
 {
-    if (a->first != b->first || a->last != b->last || a->form != b->form || a->n_dims != b->n_dims || a->n_nodes != b->n_nodes)
+    if (a->first != b->first || a->last != b->last || a->form != b->form ||
+        a->n_dims != b->n_dims || a->n_nodes != b->n_nodes)
         return false;
     for (uint32_t d = 0; d < a->n_dims; d++)
-        if (a->dims[d].tile != b->dims[d].tile || a->values[a->dims[d].sink].axis[d] != b->values[b->dims[d].sink].axis[d])
+        if (a->dims[d].tile != b->dims[d].tile ||
+            a->values[a->dims[d].sink].axis[d] != b->values[b->dims[d].sink].axis[d])
             return false;
     return true;
 }
@@ -34,9 +43,12 @@ static ot_status add_region(ot_candidates *x, const ot_region *r)
     for (size_t j = 0; j < x->n_pool; j++)
         if (same_region(r, &x->pool[j])) return OT_OK;
     if (ot_dbg['P'])
-        fprintf(stderr, "> Region: steps %u to %u, form %s, %u tiles of %lld: %.3f ms\n", r->first, r->last, ot_form_name(r->form),
-                r->dims[0].n_tiles, (long long)r->dims[0].tile, r->benefit * 1e3);
-    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+        fprintf(stderr, "> Region: steps %u to %u, form %s, %u tiles of %lld: %.3f ms\n", r->first,
+                r->last, ot_form_name(r->form), r->dims[0].n_tiles, (long long)r->dims[0].tile,
+                r->benefit * 1e3);
+    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
 ot_status ot_candidates_add(ot_candidates *x, const ot_plan *p, int64_t bytes)
@@ -50,7 +62,9 @@ ot_status ot_candidates_add(ot_candidates *x, const ot_plan *p, int64_t bytes)
         OT_TRY(add_region(x, &p->regions[k]));
     }
     for (uint32_t k = 0; k < p->n_spare; k++) OT_TRY(add_region(x, &p->spare[k]));
-    return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, set) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, set)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
 ot_status ot_candidates_offer(ot_candidates *x, ot_plan *p)
@@ -66,13 +80,15 @@ ot_status ot_candidates_offer(ot_candidates *x, ot_plan *p)
 /* Both are one region of the same nodes in the same form: they differ by the size of its tiles. */
 static bool only_tiles_differ(const ot_region_set *a, const ot_region_set *b)
 {
-    return a->n == 1 && b->n == 1 && a->all[0].first == b->all[0].first && a->all[0].last == b->all[0].last &&
-           a->all[0].form == b->all[0].form;
+    return a->n == 1 && b->n == 1 && a->all[0].first == b->all[0].first &&
+           a->all[0].last == b->all[0].last && a->all[0].form == b->all[0].form;
 }
 
-/* a is to be preferred to b. Smaller tiles that take longer must save something of what the untiled model takes: steps of two rows in place
- * of four took a super-resolution network from 26 to 24 MB of 852, and 35 % longer. */
-static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_region_set *b, double about)
+/* a is to be preferred to b. Smaller tiles that take longer must save something of what the
+ * untiled model takes: steps of two rows in place of four took a super-resolution network from
+ * 26 to 24 MB of 852, and 35 % longer. */
+static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_region_set *b,
+                  double about)
 {
     if (only_tiles_differ(a, b) && a->gain != b->gain) {
         const int64_t least = x->whole.growth_bytes / SLOWER_SAVES;
@@ -150,13 +166,15 @@ static uint64_t key_of(const ot_candidates *x, const ot_region_set *set)
     return key;
 }
 
-/* Nodes of tiles that are written out one after another, less what plays as fast as nodes of loops. */
+/* Nodes of tiles that are written out one after another, less what plays as fast as nodes of loops.
+ */
 static uint64_t unrolled(const ot_region_set *set)
 {
     uint64_t n = 0;
     for (uint32_t k = 0; k < set->n; k++) {
         uint64_t tiles = set->all[k].form == OT_FORM_UNROLLED ? set->all[k].n_nodes : 0;
-        for (uint32_t d = 0; d < set->all[k].n_dims && tiles; d++) tiles *= (uint64_t)set->all[k].dims[d].n_tiles;
+        for (uint32_t d = 0; d < set->all[k].n_dims && tiles; d++)
+            tiles *= (uint64_t)set->all[k].dims[d].n_tiles;
         n += tiles;
     }
     return n / 2;
@@ -172,10 +190,13 @@ static ot_status weigh(ot_candidates *x, const ot_plan *first, ot_region_set *se
     }
     OT_TRY(ot_candidates_score(x, first, set->all, set->n, &set->bytes));
     x->work += unrolled(set);
-    return OT_PUSH(x->arena, t->all, t->n, t->cap, ((weighed){key, set->bytes})) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    return OT_PUSH(x->arena, t->all, t->n, t->cap, ((weighed){key, set->bytes}))
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
-bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot_region_set *from, const ot_region_set *to)
+bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot_region_set *from,
+                            const ot_region_set *to)
 {
     const bool slower_steps = r->form == OT_FORM_STREAM && from->n > 0 && to->gain < from->gain;
     if (slower_steps && (double)to->bytes >= (double)from->bytes * (1 - STEPS_SAVE)) return false;
@@ -183,8 +204,8 @@ bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot
 }
 
 /* One round through all regions; *better: the set has changed. spare: room for another set. */
-static ot_status round_of(ot_candidates *x, const ot_plan *first, uint64_t most, ot_region_set *set, ot_region_set *spare, tried *t,
-                          bool *better)
+static ot_status round_of(ot_candidates *x, const ot_plan *first, uint64_t most, ot_region_set *set,
+                          ot_region_set *spare, tried *t, bool *better)
 {
     for (uint32_t k = set->n; k-- > 0 && x->work < most;) {
         take_out(set, k, spare);
@@ -204,7 +225,8 @@ static ot_status round_of(ot_candidates *x, const ot_plan *first, uint64_t most,
     return OT_OK;
 }
 
-static ot_status climb(ot_candidates *x, const ot_plan *first, uint64_t most, ot_region_set *set, tried *t)
+static ot_status climb(ot_candidates *x, const ot_plan *first, uint64_t most, ot_region_set *set,
+                       tried *t)
 {
     ot_region_set spare = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1)}, own = *set;
     own.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1);
@@ -216,8 +238,9 @@ static ot_status climb(ot_candidates *x, const ot_plan *first, uint64_t most, ot
         if (!better) break;
     }
     if (ot_dbg['P'])
-        fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n", (double)set->bytes / 1048576.0,
-                (double)own.bytes / 1048576.0, own.n, (unsigned long long)x->work);
+        fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n",
+                (double)set->bytes / 1048576.0, (double)own.bytes / 1048576.0, own.n,
+                (unsigned long long)x->work);
     *set = own;
     return OT_OK;
 }
@@ -231,7 +254,8 @@ ot_status ot_candidates_search(ot_candidates *x, const ot_plan *first, ot_region
     for (uint64_t start = 0; start < STARTS; start++) {
         size_t best = x->n_sets;
         for (size_t k = 0; k < x->n_sets; k++)
-            if (!done[k] && (best == x->n_sets || beats(x, &x->sets[k], &x->sets[best], ABOUT))) best = k;
+            if (!done[k] && (best == x->n_sets || beats(x, &x->sets[k], &x->sets[best], ABOUT)))
+                best = k;
         if (best == x->n_sets) break;
         for (size_t k = 0; k < x->n_sets; k++)
             done[k] |= x->sets[k].bytes == x->sets[best].bytes && x->sets[k].n == x->sets[best].n;
@@ -259,9 +283,10 @@ static bool makes_any(const ot_region *r, const ot_id *nodes, uint32_t n)
     return false;
 }
 
-/* The step where the block is fullest as `now` plays is another than as `before`: none of the values is there in both, nor in pieces, which
- * nodes make that a region has written. */
-static bool is_elsewhere(const ot_candidates *x, const ot_sim_figures *before, const ot_sim_figures *now)
+/* The step where the block is fullest as `now` plays is another than as `before`: none of the
+ * values is there in both, nor in pieces, which nodes make that a region has written. */
+static bool is_elsewhere(const ot_candidates *x, const ot_sim_figures *before,
+                         const ot_sim_figures *now)
 {
     for (uint32_t i = 0; i < now->n_fullest; i++) {
         if (now->fullest[i] >= x->g->n_nodes) return false;
@@ -271,10 +296,11 @@ static bool is_elsewhere(const ot_candidates *x, const ot_sim_figures *before, c
     return true;
 }
 
-/* The block may be as full at several steps, so that no region lowers it alone: one comes in that empties the step where it is fullest now,
- * even if the block stays as large, and the next step is looked at then. */
-static ot_status leave_step(ot_candidates *x, const ot_plan *first, const ot_sim_figures *full, const ot_region_set *from,
-                            ot_region_set *best, ot_region_set *spare)
+/* The block may be as full at several steps, so that no region lowers it alone: one comes in
+ * that empties the step where it is fullest now, even if the block stays as large, and the next
+ * step is looked at then. */
+static ot_status leave_step(ot_candidates *x, const ot_plan *first, const ot_sim_figures *full,
+                            const ot_region_set *from, ot_region_set *best, ot_region_set *spare)
 {
     best->n = 0;
     for (size_t k = 0; k < x->n_pool; k++) {
@@ -284,16 +310,19 @@ static ot_status leave_step(ot_candidates *x, const ot_plan *first, const ot_sim
         OT_TRY(ot_candidates_simulate(x, first, spare->all, spare->n, &f));
         spare->bytes = ot_score_bytes(f.growth, f.loaded, &x->whole);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
-        if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue; /* with as many regions: there and back again */
+        /* with as many regions: there and back again */
+        if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue;
         if ((double)spare->bytes > (double)from->bytes * (1 + MORE)) continue;
         if (best->n == 0 || beats(x, spare, best, LESS)) swap(best, spare);
     }
     return OT_OK;
 }
 
-ot_status ot_candidates_leave(ot_candidates *x, const ot_plan *first, const ot_sim_figures *full, ot_region_set *at, bool *left)
+ot_status ot_candidates_leave(ot_candidates *x, const ot_plan *first, const ot_sim_figures *full,
+                              ot_region_set *at, bool *left)
 {
-    ot_region_set best = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1)}, spare = best;
+    ot_region_set best = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1)},
+                  spare = best;
     spare.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1);
     *left = false;
     if (!best.all || !spare.all) return ot_fail_nomem(x->g->model->diag);
@@ -301,8 +330,11 @@ ot_status ot_candidates_leave(ot_candidates *x, const ot_plan *first, const ot_s
     if (best.n == 0) return OT_OK;
     *left = true;
     *at = best;
-    if (ot_dbg['P']) fprintf(stderr, "> Left: %.2f MB, %u regions\n", (double)at->bytes / 1048576.0, at->n);
-    return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, *at) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Left: %.2f MB, %u regions\n", (double)at->bytes / 1048576.0, at->n);
+    return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, *at)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
 static bool owns(const ot_plan *p, const ot_region *r)
@@ -332,7 +364,8 @@ static void give_away(ot_candidates *x, size_t k)
     x->n_plans--;
 }
 
-ot_status ot_candidates_plan(ot_candidates *x, ot_plan *first, const ot_region_set *won, ot_plan **out)
+ot_status ot_candidates_plan(ot_candidates *x, ot_plan *first, const ot_region_set *won,
+                             ot_plan **out)
 {
     uint32_t n = 0;
     ot_plan **lenders = OT_NEW_N(x->arena, ot_plan *, x->n_plans + 1);
@@ -359,5 +392,6 @@ ot_status ot_candidates_plan(ot_candidates *x, ot_plan *first, const ot_region_s
         for (uint32_t k = 0; k < n; k++) ot_plan_free(lenders[k]);
         return ot_fail_nomem(x->g->model->diag);
     }
-    return ot_plan_take(x->g, x->t, x->o, won->all, won->n, idle, n_idle, OT_WHY_GROWTH, lenders, n, out);
+    return ot_plan_take(x->g, x->t, x->o, won->all, won->n, idle, n_idle, OT_WHY_GROWTH, lenders, n,
+                        out);
 }

@@ -1,10 +1,15 @@
-/* Candidates: the plan as made, plans that pay for memory everywhere, the same goal with one form preferred; then sets of their regions,
- * of whichever plan they are (region_sets.c); all of them, and the untiled graph, as a branch in which the runtime keeps no block for
- * tensors (transform/branch.c), where that is possible.
+/* Candidates: the plan as made, plans that pay for memory everywhere, the same goal with one
+ * form preferred; then sets of their regions, of whichever plan they are (region_sets.c); all of
+ * them, and the untiled graph, as a branch in which the runtime keeps no block for tensors
+ * (transform/branch.c), where that is possible.
  *
- *   planner -- copy -- rewrite [-- branch] -- play --> bytes            the least wins; within 2 %, the faster one
+ *   planner -- copy -- rewrite [-- branch] -- play --> bytes  the least wins; within 2 %, the
+ *                                                             faster one
  *
  * The model as it is stays unless a candidate takes an eighth less.
+ *
+ *
+ *
  */
 #include "candidates.h"
 
@@ -13,22 +18,34 @@
 #include "tiling/forms.h"
 #include "transform/transform.h"
 
-#define WINS       0.88 /* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth in bad cases */
+/* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth
+ * in bad cases */
+#define WINS       0.88
 #define WINS_BLOCK 0.95 /* where one block is placed before the run: predicted within 5 % */
-#define WINS_NORM \
-    0.80 /* there, with normalisations over maps: untiled models were predicted 20 % too high, tiled ones 5 % too low */
-#define WINS_HALF   0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
-#define WINS_BYTES  0.65 /* 8-bit integers: what ONNX Runtime merges of them is predicted 57 % off in the median, and both ways */
-#define BRANCH      0.95 /* of what the same plan takes without the branch */
-#define PIECES      0.95 /* of what the same plan takes when all values are joined */
-#define VIEWS       1.05 /* of what the same plan takes without views, in the order that is thought likely */
-#define LATE_LEAST  (2 << 20) /* bytes that packing weights late must save */
-#define LOADED_FREE 8         /* that part of the gain may be held as copies of weights from loading on */
+/* there, with normalisations over maps: untiled models were predicted 20 % too high, tiled ones
+ * 5 % too low */
+#define WINS_NORM 0.80
+/* half precision: casts at the borders of bodies, of which a third more was measured than is
+ * predicted */
+#define WINS_HALF 0.70
+/* 8-bit integers: what ONNX Runtime merges of them is predicted 57 % off in the median, and both
+ * ways */
+#define WINS_BYTES 0.65
+#define BRANCH     0.95 /* of what the same plan takes without the branch */
+#define PIECES     0.95 /* of what the same plan takes when all values are joined */
+/* of what the same plan takes without views, in the order that is thought likely */
+#define VIEWS      1.05
+#define LATE_LEAST (2 << 20) /* bytes that packing weights late must save */
+/* that part of the gain may be held as copies of weights from loading on */
+#define LOADED_FREE 8
 #define FULL_ROUNDS 4
 #define LEAVES      6 /* steps of a block that are emptied one after the other */
-#define ORDERS      3 /* of changes of layout, the worst of which counts where dimensions are free: there are no views that settle it */
-#define HALVINGS    4   /* of what bytes weigh in a plan to begin with */
-#define MOST_NODES  600 /* that run, of a graph for which other plans are made; larger ones are judged as planned */
+/* of changes of layout, the worst of which counts where dimensions are free: there are no views
+ * that settle it */
+#define ORDERS   3
+#define HALVINGS 4 /* of what bytes weigh in a plan to begin with */
+/* that run, of a graph for which other plans are made; larger ones are judged as planned */
+#define MOST_NODES 600
 
 static bool takes_sequences(const ot_candidates *x)
 {
@@ -37,9 +54,13 @@ static bool takes_sequences(const ot_candidates *x)
 }
 
 /* Memory patterns are escaped by a branch that reads a sequence. */
-static bool takes_branch(const ot_candidates *x) { return takes_sequences(x) && ot_branch_fits(x->g); }
+static bool takes_branch(const ot_candidates *x)
+{
+    return takes_sequences(x) && ot_branch_fits(x->g);
+}
 
-ot_status ot_candidates_write(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
+ot_status ot_candidates_write(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t n,
+                              ot_model **copy)
 {
     ot_plan some = *p;
     some.regions = regions;
@@ -50,16 +71,20 @@ ot_status ot_candidates_write(ot_candidates *x, const ot_plan *p, ot_region *reg
     OT_TRY(ot_model_clone(x->g->model, copy));
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
     if (s == OT_OK && (n > 0 || (*copy)->n_decomposed > 0 || (*copy)->n_rematerialised > 0))
-        s = ot_transform_tiles((*copy)->graph, &some); /* normalisations become whole again, and values are made once */
+        s = ot_transform_tiles(
+            (*copy)->graph,
+            &some); /* normalisations become whole again, and values are made once */
     if (s == OT_OK && x->folds_norms) s = ot_fold_norms((*copy)->graph, false);
-    if (s == OT_OK && x->defer_from > 0) s = ot_defer_packing((*copy)->graph, x->defer_from, &x->deferred_bytes);
+    if (s == OT_OK && x->defer_from > 0)
+        s = ot_defer_packing((*copy)->graph, x->defer_from, &x->deferred_bytes);
     if (s == OT_OK && x->branch) s = ot_branch(*copy);
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
     if (s != OT_OK) ot_model_free(*copy);
     return s;
 }
 
-ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool static_shape, ot_sim_figures *f)
+ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool static_shape,
+                               ot_sim_figures *f)
 {
     OT_TRY(ot_sim_growth(g, x->t->runtime, static_shape, f));
     for (uint32_t k = 1; k < ORDERS && x->g->model->dynamic_dims; k++) {
@@ -70,14 +95,17 @@ ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool s
     return OT_OK;
 }
 
-ot_status ot_candidates_simulate(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_sim_figures *f)
+ot_status ot_candidates_simulate(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t n,
+                                 ot_sim_figures *f)
 {
     ot_model *copy;
     ot_status s = ot_candidates_write(x, p, regions, n, &copy);
     if (s == OT_OK) {
         x->work += x->g->n_nodes + n;
-        s = ot_candidates_growth(x, copy->graph, x->static_shape || (n > 0 && !x->g->model->dynamic_dims), f);
-        if (x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor) f->growth = INT64_MAX;
+        s = ot_candidates_growth(x, copy->graph,
+                                 x->static_shape || (n > 0 && !x->g->model->dynamic_dims), f);
+        if (x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor)
+            f->growth = INT64_MAX;
         ot_model_free(copy);
     }
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
@@ -89,7 +117,8 @@ int64_t ot_score_bytes(int64_t growth, int64_t loaded, const ot_figures *untiled
     return growth + ot_max(0, more - ot_max(0, gain) / LOADED_FREE);
 }
 
-ot_status ot_candidates_score(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *bytes)
+ot_status ot_candidates_score(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t n,
+                              int64_t *bytes)
 {
     ot_sim_figures f = {0};
     OT_TRY(ot_candidates_simulate(x, p, regions, n, &f));
@@ -124,7 +153,8 @@ static ot_status make_plan(ot_candidates *x, const ot_plan_options *o, ot_plan *
     return s;
 }
 
-/* The same. Where bytes weigh so much that nothing which saves them keeps within the time allowed, they weigh less and less. */
+/* The same. Where bytes weigh so much that nothing which saves them keeps within the time
+ * allowed, they weigh less and less. */
 static ot_status plan_in_reach(ot_candidates *x, const ot_plan_options *o, ot_plan **p)
 {
     ot_plan_options less = *o;
@@ -152,8 +182,10 @@ static ot_status try_options(ot_candidates *x, const ot_plan_options *o, int64_t
     const double time = p->tiled.time_s;
     OT_TRY(enter(x, p, bytes));
     if (ot_dbg['P'])
-        fprintf(stderr, "> Candidate: level %lld, price %g, form %s: %u regions, %.2f MB, %.3f ms\n", (long long)o->level, o->price,
-                ot_form_name(o->force_form), n, (double)*bytes / 1048576.0, time * 1e3);
+        fprintf(stderr,
+                "> Candidate: level %lld, price %g, form %s: %u regions, %.2f MB, %.3f ms\n",
+                (long long)o->level, o->price, ot_form_name(o->force_form), n,
+                (double)*bytes / 1048576.0, time * 1e3);
     return OT_OK;
 }
 
@@ -165,12 +197,15 @@ static ot_status try_form(ot_candidates *x, const ot_plan_options *like, ot_form
     return ot_runtime_takes(x->t->runtime, form) ? try_options(x, &o, &bytes) : OT_OK;
 }
 
-/* Plans that pay for bytes above a level wherever they are, not at the peak alone: what the planner holds for the peak need not be where
- * the process grows. *best: the options of the best so far. */
-static ot_status try_levels(ot_candidates *x, const ot_plan *first, int64_t least, ot_plan_options *best)
+/* Plans that pay for bytes above a level wherever they are, not at the peak alone: what the
+ * planner holds for the peak need not be where the process grows. *best: the options of the best
+ * so far. */
+static ot_status try_levels(ot_candidates *x, const ot_plan *first, int64_t least,
+                            ot_plan_options *best)
 {
     static const struct {
-        double level, price; /* of the untiled model's peak and time: of that, what all nodes pay at the peak */
+        /* of the untiled model's peak and time: of that, what all nodes pay at the peak */
+        double level, price;
     } TRIES[] = {{0.6, 8}, {0.4, 8}, {0.2, 8}, {0, 8}, {0.3, 1}};
     const int64_t peak = first->untiled.peak_bytes;
     for (size_t k = 0; k < sizeof TRIES / sizeof *TRIES && peak > 0; k++) {
@@ -179,22 +214,26 @@ static ot_status try_levels(ot_candidates *x, const ot_plan *first, int64_t leas
         o.level = (int64_t)(TRIES[k].level * (double)peak);
         o.price = TRIES[k].price * first->untiled.time_s / ((double)peak * x->g->n_nodes);
         OT_TRY(try_options(x, &o, &bytes));
-        if (bytes >= least || x->sets[x->n_sets - 1].n == 0) continue; /* no region: forms are nothing to it */
+        /* no region: forms are nothing to it */
+        if (bytes >= least || x->sets[x->n_sets - 1].n == 0) continue;
         least = bytes;
         *best = o;
     }
     return OT_OK;
 }
 
-/* Regions around what made the tensors that wait for a reader when the process grows last, nothing being tiled: live bytes may be as many
- * elsewhere, and then the planner does not care. ONNX Runtime computes the up-sampled picture that a super-resolution network adds at its end before
- * all else, and holds it: a region of the last three nodes took that from 51 to 31 MB, and from the live bytes nothing. */
+/* Regions around what made the tensors that wait for a reader when the process grows last,
+ * nothing being tiled: live bytes may be as many elsewhere, and then the planner does not care.
+ * ONNX Runtime computes the up-sampled picture that a super-resolution network adds at its end
+ * before all else, and holds it: a region of the last three nodes took that from 51 to 31 MB,
+ * and from the live bytes nothing. */
 static ot_status try_waiting(ot_candidates *x, const ot_plan *first)
 {
     ot_sim_figures f;
     ot_plan_options o = *x->o;
     OT_TRY(ot_candidates_simulate(x, first, NULL, 0, &f));
-    for (uint32_t k = 0; k < OT_WAITING && f.waiting[k] != OT_NONE && f.waiting[k] < x->g->n_nodes; k++) {
+    for (uint32_t k = 0; k < OT_WAITING && f.waiting[k] != OT_NONE && f.waiting[k] < x->g->n_nodes;
+         k++) {
         int64_t bytes;
         o.near = f.waiting[k] + 1;
         if (ot_dbg['P']) fprintf(stderr, "> Waiting: %s\n", x->g->nodes[f.waiting[k]].name);
@@ -204,7 +243,8 @@ static ot_status try_waiting(ot_candidates *x, const ot_plan *first)
     return OT_OK;
 }
 
-/* Regions around the nodes that fill the block at its fullest step, but for those that were looked at. *any: there were others. */
+/* Regions around the nodes that fill the block at its fullest step, but for those that were
+ * looked at. *any: there were others. */
 static ot_status try_near(ot_candidates *x, const ot_sim_figures *f, bool *tried, bool *any)
 {
     *any = false;
@@ -222,7 +262,8 @@ static ot_status try_near(ot_candidates *x, const ot_sim_figures *f, bool *tried
 }
 
 /* Several steps may be as full: one after the other is emptied, and what that comes to competes. */
-static ot_status try_leaving(ot_candidates *x, const ot_plan *first, bool *tried, ot_region_set *won)
+static ot_status try_leaving(ot_candidates *x, const ot_plan *first, bool *tried,
+                             ot_region_set *won)
 {
     ot_region_set at = *won;
     bool left = true, any;
@@ -235,8 +276,8 @@ static ot_status try_leaving(ot_candidates *x, const ot_plan *first, bool *tried
     return at.bytes < won->bytes ? ot_candidates_search(x, first, won) : OT_OK;
 }
 
-/* Where one block holds all values: regions around what fills it when it is fullest, with the regions of the best set so far written out;
- * what fills it then, and so on. */
+/* Where one block holds all values: regions around what fills it when it is fullest, with the
+ * regions of the best set so far written out; what fills it then, and so on. */
 static ot_status try_fullest(ot_candidates *x, const ot_plan *first, ot_region_set *won)
 {
     bool *tried = OT_NEW_N(x->arena, bool, x->g->n_nodes + 1u), any;
@@ -251,15 +292,19 @@ static ot_status try_fullest(ot_candidates *x, const ot_plan *first, ot_region_s
     return try_leaving(x, first, tried, won);
 }
 
-/* Plans like the best one in which one form is preferred. In a branch, what peeled loops join is taken late (transform/branch.c), which
- * no plan foresees: regions of the goal's own plan may have that form, too. */
+/* Plans like the best one in which one form is preferred. In a branch, what peeled loops join is
+ * taken late (transform/branch.c), which no plan foresees: regions of the goal's own plan may
+ * have that form, too. */
 static ot_status try_forms(ot_candidates *x, const ot_plan_options *best)
 {
-    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_PRESCAN};
+    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN,
+                                    OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) OT_TRY(try_form(x, best, FORMS[k]));
     if (best->price == 0) return OT_OK;
-    if (!takes_sequences(x)) /* of the goal's own plan, too: patterns hold what the price of bytes does not see */
-        for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) OT_TRY(try_form(x, x->o, FORMS[k]));
+    if (!takes_sequences(
+            x)) /* of the goal's own plan, too: patterns hold what the price of bytes does not see */
+        for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++)
+            OT_TRY(try_form(x, x->o, FORMS[k]));
     return x->branch ? try_form(x, x->o, OT_FORM_PEELED) : OT_OK;
 }
 
@@ -289,7 +334,8 @@ static bool normalises(const ot_graph *g)
     return any;
 }
 
-/* In half precision; a Cast at the border of what is computed in float32 (transform/widen.c) does not. */
+/* In half precision; a Cast at the border of what is computed in float32 (transform/widen.c)
+ * does not. */
 static bool computes_half(const ot_graph *g, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_out && !n->is_static && n->op != OT_OP_Cast; k++)
@@ -304,13 +350,16 @@ static double least_win(const ot_candidates *x)
     for (uint32_t k = 0; k < g->n_order; k++)
         if (computes_half(g, &g->nodes[g->order[k]])) return WINS_HALF;
     for (uint32_t k = 0; k < g->n_order; k++)
-        if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear || g->nodes[g->order[k]].op == OT_OP_QLinearConv) return WINS_BYTES;
+        if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear ||
+            g->nodes[g->order[k]].op == OT_OP_QLinearConv)
+            return WINS_BYTES;
     if (!ot_runtime_places_all(x->t->runtime)) return WINS;
     return normalises(g) ? WINS_NORM : WINS_BLOCK;
 }
 
-/* Large values may stay in pieces between regions (transform/unjoined_tiles.c): the largest alone, or those half, a quarter as large. Pieces that
- * are not joined are copied once more for each window that they are part of: fewer of them, where that saves as much. */
+/* Large values may stay in pieces between regions (transform/unjoined_tiles.c): the largest
+ * alone, or those half, a quarter as large. Pieces that are not joined are copied once more for
+ * each window that they are part of: fewer of them, where that saves as much. */
 static ot_status try_pieces(ot_candidates *x, const ot_plan *first, ot_region_set *won)
 {
     const int64_t largest = ot_largest_tensor(x->g).bytes;
@@ -325,15 +374,15 @@ static ot_status try_pieces(ot_candidates *x, const ot_plan *first, ot_region_se
         from = x->unjoined_from;
     }
     if (ot_dbg['P'])
-        fprintf(stderr, "> Pieces from %lld: %.2f MB -> %.2f MB\n", (long long)from, (double)won->bytes / 1048576.0,
-                (double)least / 1048576.0);
+        fprintf(stderr, "> Pieces from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+                (double)won->bytes / 1048576.0, (double)least / 1048576.0);
     x->unjoined_from = from;
     won->bytes = least;
     return OT_OK;
 }
 
-/* Views of what the regions read in blocks (transform/plain_views.c), unless the order that they make is the worse one. Without, a session
- * takes an order by chance. */
+/* Views of what the regions read in blocks (transform/plain_views.c), unless the order that they
+ * make is the worse one. Without, a session takes an order by chance. */
 static ot_status try_views(ot_candidates *x, const ot_plan *first, ot_region_set *won)
 {
     int64_t bytes;
@@ -341,7 +390,9 @@ static ot_status try_views(ot_candidates *x, const ot_plan *first, ot_region_set
     x->views = true;
     OT_TRY(ot_candidates_score(x, first, won->all, won->n, &bytes));
     x->views = (double)bytes <= VIEWS * (double)won->bytes;
-    if (ot_dbg['P']) fprintf(stderr, "> Views: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0, (double)bytes / 1048576.0);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Views: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0,
+                (double)bytes / 1048576.0);
     if (x->views) won->bytes = bytes;
     return OT_OK;
 }
@@ -351,8 +402,9 @@ static double deferred_seconds(const ot_candidates *x)
     return x->defer_from > 0 ? (double)x->deferred_bytes * x->t->runtime->deferred_seconds : 0;
 }
 
-/* Weights that are packed when they are used (transform/deferred_packing.c), all but small ones: the more of them, the more time that takes. They
- * are tried with the regions that won, and where no region did. */
+/* Weights that are packed when they are used (transform/deferred_packing.c), all but small ones:
+ * the more of them, the more time that takes. They are tried with the regions that won, and
+ * where no region did. */
 static ot_status try_late(ot_candidates *x, const ot_plan *first, ot_region_set *won)
 {
     static const int64_t FROM[] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
@@ -368,14 +420,15 @@ static ot_status try_late(ot_candidates *x, const ot_plan *first, ot_region_set 
         from = x->defer_from;
     }
     if (ot_dbg['P'])
-        fprintf(stderr, "> Late weights from %lld: %.2f MB -> %.2f MB\n", (long long)from, (double)won->bytes / 1048576.0,
-                (double)least / 1048576.0);
+        fprintf(stderr, "> Late weights from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+                (double)won->bytes / 1048576.0, (double)least / 1048576.0);
     x->defer_from = from;
     won->bytes = least;
     return OT_OK;
 }
 
-/* The winner's figures, with or without the branch, are compared with those of the graph that is only a branch. */
+/* The winner's figures, with or without the branch, are compared with those of the graph that is
+ * only a branch. */
 static ot_status judge(ot_candidates *x, const ot_plan *first, ot_region_set *won, bool *in_branch)
 {
     const int64_t untiled = x->whole.growth_bytes;
@@ -397,14 +450,16 @@ static ot_status judge(ot_candidates *x, const ot_plan *first, ot_region_set *wo
         *in_branch = may_branch && none < untiled;
     }
     if ((double)won->bytes <= part * (double)untiled) return OT_OK;
-    if (x->o->max_tensor && ot_largest_tensor(x->g).bytes > x->o->max_tensor) return OT_OK; /* it has to be */
+    /* it has to be */
+    if (x->o->max_tensor && ot_largest_tensor(x->g).bytes > x->o->max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};
     *in_branch = false;
     x->defer_from = 0;
     return OT_OK;
 }
 
-/* Nodes that run: exporters write a constant or a shape's arithmetic for every second one, which costs a plan nothing. */
+/* Nodes that run: exporters write a constant or a shape's arithmetic for every second one, which
+ * costs a plan nothing. */
 static uint32_t count_running(const ot_graph *g)
 {
     uint32_t n = 0;
@@ -434,7 +489,8 @@ static ot_status improve(ot_candidates *x, ot_plan **p)
     OT_TRY(ot_candidates_search(x, first, &won));
     OT_TRY(ot_candidates_at_design(x, first, &won));
     OT_TRY(ot_candidates_vary(x, first, &won));
-    if (ot_runtime_places_all(x->t->runtime) && count_running(x->g) <= MOST_NODES) OT_TRY(try_fullest(x, first, &won));
+    if (ot_runtime_places_all(x->t->runtime) && count_running(x->g) <= MOST_NODES)
+        OT_TRY(try_fullest(x, first, &won));
     OT_TRY(try_pieces(x, first, &won));
     OT_TRY(try_views(x, first, &won));
     OT_TRY(try_late(x, first, &won));
@@ -464,12 +520,14 @@ static ot_status contest(const ot_candidates *like, const ot_sim_figures *untile
 static bool is_for_time(const ot_candidates *x, const ot_plan *p, const ot_sim_figures *untiled)
 {
     const ot_plan_options *o = x->o;
-    return o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->max_tensor == 0 && !o->force && o->force_form == OT_FORM_NONE &&
-           p->n_regions > 0 && untiled->n_unknown == 0 && !x->g->model->dynamic_dims;
+    return o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->max_tensor == 0 && !o->force &&
+           o->force_form == OT_FORM_NONE && p->n_regions > 0 && untiled->n_unknown == 0 &&
+           !x->g->model->dynamic_dims;
 }
 
 /* Regions that save little time and add memory leave *p (select_time.c). */
-static ot_status keep_worthy(ot_candidates *x, ot_plan **p, const ot_sim_figures *untiled, ot_sim_figures *f)
+static ot_status keep_worthy(ot_candidates *x, ot_plan **p, const ot_sim_figures *untiled,
+                             ot_sim_figures *f)
 {
     x->arena = ot_arena_new();
     if (!x->arena) return ot_fail_nomem(x->g->model->diag);
@@ -477,13 +535,15 @@ static ot_status keep_worthy(ot_candidates *x, ot_plan **p, const ot_sim_figures
     x->untiled_s = (*p)->untiled.time_s;
     ot_status s = ot_time_is_worth(x, f, p);
     *f = *untiled;
-    if (s == OT_OK && (*p)->n_regions > 0) s = ot_candidates_simulate(x, *p, (*p)->regions, (*p)->n_regions, f);
+    if (s == OT_OK && (*p)->n_regions > 0)
+        s = ot_candidates_simulate(x, *p, (*p)->regions, (*p)->n_regions, f);
     ot_arena_free(x->arena);
     x->arena = NULL;
     return s;
 }
 
-/* What the process takes with *p as it is written, which is the last that is played (-d P shows it). */
+/* What the process takes with *p as it is written, which is the last that is played (-d P shows
+ * it). */
 static ot_status finish(ot_candidates *x, ot_plan **plan, const ot_sim_figures *untiled)
 {
     ot_sim_figures f = *untiled;
@@ -493,7 +553,8 @@ static ot_status finish(ot_candidates *x, ot_plan **plan, const ot_sim_figures *
     x->views = p->viewed != NULL;
     x->folds_norms = p->folds_norms;
     x->defer_from = p->defer_from;
-    if (ot_plan_changes(p) || ot_dbg['P']) OT_TRY(ot_candidates_simulate(x, p, p->regions, p->n_regions, &f));
+    if (ot_plan_changes(p) || ot_dbg['P'])
+        OT_TRY(ot_candidates_simulate(x, p, p->regions, p->n_regions, &f));
     if (is_for_time(x, p, untiled) && f.growth > untiled->growth) {
         OT_TRY(keep_worthy(x, plan, untiled, &f));
         p = *plan;
@@ -509,22 +570,26 @@ static ot_status finish(ot_candidates *x, ot_plan **plan, const ot_sim_figures *
     return ot_limit_fill(x, p);
 }
 
-ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool static_shape, ot_plan **p)
+ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                         bool static_shape, ot_plan **p)
 {
     return ot_select_plan_with(g, t, o, static_shape, NULL, 0, p);
 }
 
-ot_status ot_select_plan_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool static_shape, const ot_plan_options *starts,
-                        size_t n, ot_plan **p)
+ot_status ot_select_plan_with(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                              bool static_shape, const ot_plan_options *starts, size_t n,
+                              ot_plan **p)
 {
-    ot_candidates x = {.g = g, .t = t, .o = o, .static_shape = static_shape, .starts = starts, .n_starts = n};
+    ot_candidates x = {
+        .g = g, .t = t, .o = o, .static_shape = static_shape, .starts = starts, .n_starts = n};
     ot_sim_figures whole;
     if (g->n_nodes == 0) return OT_OK;
     if (o->max_tensor) OT_TRY(ot_limit_keep(&x, p));
     if (!ot_runtime_simulates(t->runtime)) return ot_limit_fill(&x, *p);
     ot_status s = ot_sim_growth(g, t->runtime, static_shape, &whole);
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
-    if (o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force && o->force_form == OT_FORM_NONE)
+    if (o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force &&
+        o->force_form == OT_FORM_NONE)
         OT_TRY(contest(&x, &whole, p));
     return finish(&x, p, &whole);
 }

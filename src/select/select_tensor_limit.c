@@ -1,5 +1,6 @@
-/* The limit on single tensors (max_tensor), looked at on the graph as it is written: the planner reckons with tiles and outputs, and not with
- * what a form makes besides.
+/* The limit on single tensors (max_tensor), looked at on the graph as it is written: the planner
+ * reckons with tiles and outputs, and not with what a form makes besides.
+ *
  */
 #include "candidates.h"
 
@@ -19,7 +20,8 @@ static ot_status measure_largest(ot_candidates *x, const ot_plan *p, int64_t *by
 
 ot_status ot_limit_keep(ot_candidates *x, ot_plan **p)
 {
-    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_WINDOW};
+    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN,
+                                    OT_FORM_WINDOW};
     ot_diag *told = x->g->model->diag;
     int64_t bytes, least;
     OT_TRY(measure_largest(x, *p, &bytes));
@@ -43,7 +45,8 @@ ot_status ot_limit_keep(ot_candidates *x, ot_plan **p)
     }
     if (bytes <= x->o->max_tensor) return OT_OK;
     return ot_fail(told, OT_E_BUDGET,
-                   "max tensor cannot be kept: no form of the tiles makes tensors of less than %lld bytes, %lld are allowed",
+                   "max tensor cannot be kept: no form of the tiles makes tensors of less than "
+                   "%lld bytes, %lld are allowed",
                    (long long)least, (long long)x->o->max_tensor);
 }
 

@@ -1,11 +1,16 @@
 /* Goal time: what a plan saves in seconds must be worth what it adds to the process.
  *
- *   regions          all of the plan, as long as      growth x seconds  <=  those of the untiled model
+ *   regions          all of the plan, as long as      growth x seconds  <=  those of the untiled
+ *                                                                           model
  *     | thin out     else the region goes without which the process grows least, and so on
  *   regions that pay, or none: the model stays as it was
  *
- * Tiles are there to take less memory; where they take more (a result in pieces next to its copy, weights packed twice), a plan that is
- * predicted to save two hundredths of the time is no gain to anybody.
+ * Tiles are there to take less memory; where they take more (a result in pieces next to its
+ * copy, weights packed twice), a plan that is predicted to save two hundredths of the time is no
+ * gain to anybody.
+ *
+ *
+ *
  */
 #include "candidates.h"
 
@@ -17,8 +22,10 @@ static bool is_worth(const ot_candidates *x, double seconds, const ot_sim_figure
     return (double)f->growth * seconds <= ABOUT * (double)x->whole.growth_bytes * x->untiled_s;
 }
 
-/* Regions [*n] without the one without which the process grows least. *left: plays that may still be done. */
-static ot_status leave_one(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t *n, uint32_t *left, ot_sim_figures *f)
+/* Regions [*n] without the one without which the process grows least. *left: plays that may
+ * still be done. */
+static ot_status leave_one(ot_candidates *x, const ot_plan *p, ot_region *regions, uint32_t *n,
+                           uint32_t *left, ot_sim_figures *f)
 {
     ot_region *without = OT_NEW_N(x->arena, ot_region, *n);
     uint32_t worst = 0;
@@ -58,7 +65,10 @@ ot_status ot_time_is_worth(ot_candidates *x, const ot_sim_figures *grown, ot_pla
         for (uint32_t k = 0; k < n; k++) seconds -= regions[k].benefit;
         pays = n > 0 && seconds < x->untiled_s && is_worth(x, seconds, &f);
     }
-    if (ot_dbg['P']) fprintf(stderr, "> Goal time: %u of %u regions are worth what they add\n", n, first->n_regions);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Goal time: %u of %u regions are worth what they add\n", n,
+                first->n_regions);
     ot_plan *lender = *p;
-    return ot_plan_take(x->g, x->t, x->o, regions, n, idle, first->n_regions, OT_WHY_GROWTH, &lender, 1, p);
+    return ot_plan_take(x->g, x->t, x->o, regions, n, idle, first->n_regions, OT_WHY_GROWTH,
+                        &lender, 1, p);
 }

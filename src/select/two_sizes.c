@@ -1,10 +1,12 @@
 /* What a plan for free dimensions takes at a smaller size than its design's.
  *
- *   design       whole values ==================   a tile =====      tiles may be large: the peak is elsewhere
- *   half of it   whole values =========            a tile =====      and is in them here
+ *   design       whole values ===============  a tile ==  tiles may be large: the peak is elsewhere
+ *   half of it   whole values =========        a tile ==  and is in them here
  *
- * The rows of a tile are the same at every size. So a plan is weighed by both sizes: by what it takes of the untiled model's growth there and
- * there, in the mean. The regions are written as they are for every size: such as are too short there for a first and a last tile run untiled.
+ * The rows of a tile are the same at every size. So a plan is weighed by both sizes: by what it
+ * takes of the untiled model's growth there and there, in the mean. The regions are written as
+ * they are for every size: such as are too short there for a first and a last tile run untiled.
+ *
  */
 #include "candidates.h"
 
@@ -14,15 +16,17 @@
 #include "tiling/forms.h"
 #include "transform/transform.h"
 
-/* Extents of tiles that are tried beside those of the set that won: parts of WHOLE. The search has powers of two and three times such, and the time
- * that the user allows is rarely used up by these. */
+/* Extents of tiles that are tried beside those of the set that won: parts of WHOLE. The search
+ * has powers of two and three times such, and the time that the user allows is rarely used up by
+ * these. */
 static const int PARTS[] = {4, 5, 6, 7, 10, 12};
 #define N_PARTS (sizeof PARTS / sizeof *PARTS)
 #define WHOLE   8
 #define ROWS    8
 
 /* The regions with the extents that they have in `small`; such as run untiled there stay whole. */
-static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out, uint32_t *kept)
+static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out,
+                        uint32_t *kept)
 {
     *kept = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -40,9 +44,10 @@ static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_
     return OT_OK;
 }
 
-/* Growth of the process with the regions at the small size; *known false: they cannot be written there. */
-static ot_status play(const ot_candidates *x, const ot_graph *small, const ot_plan *p, const ot_region *regions, uint32_t n,
-                      ot_sim_figures *f, bool *known)
+/* Growth of the process with the regions at the small size; *known false: they cannot be written
+ * there. */
+static ot_status play(const ot_candidates *x, const ot_graph *small, const ot_plan *p,
+                      const ot_region *regions, uint32_t n, ot_sim_figures *f, bool *known)
 {
     ot_model *copy = NULL;
     ot_diag aside = {0};
@@ -67,27 +72,33 @@ static ot_status play(const ot_candidates *x, const ot_graph *small, const ot_pl
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : OT_OK;
 }
 
-ot_status ot_candidates_both(ot_candidates *x, const ot_plan *p, const ot_region *regions, uint32_t n, int64_t *bytes)
+ot_status ot_candidates_both(ot_candidates *x, const ot_plan *p, const ot_region *regions,
+                             uint32_t n, int64_t *bytes)
 {
     const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
     ot_sim_figures whole = {0}, f = {0};
     bool known;
     if (x->at_design || !small || *bytes == INT64_MAX || x->whole.growth_bytes <= 0) return OT_OK;
     if (x->small_growth == 0) {
-        if (ot_sim_growth(small, x->t->runtime, x->static_shape, &whole) != OT_OK) return ot_fail_nomem(x->g->model->diag);
+        if (ot_sim_growth(small, x->t->runtime, x->static_shape, &whole) != OT_OK)
+            return ot_fail_nomem(x->g->model->diag);
         x->small_growth = whole.n_unknown == 0 && whole.growth > 0 ? whole.growth : -1;
     }
     if (x->small_growth < 0) return OT_OK;
     OT_TRY(play(x, small, p, regions, n, &f, &known));
     if (!known) return OT_OK;
-    const double there = (double)f.growth / (double)x->small_growth, here = (double)x->whole.growth_bytes;
-    if (ot_dbg['P']) fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
+    const double there = (double)f.growth / (double)x->small_growth,
+                 here = (double)x->whole.growth_bytes;
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
     *bytes = (int64_t)(((double)*bytes + there * here) / 2);
     return OT_OK;
 }
 
-/* *best: of all sets the one that weighs least at the design size, where that is less than what *won weighs there; else it has no regions. */
-static ot_status best_at_design(ot_candidates *x, const ot_plan *first, const ot_region_set *won, ot_region_set *best)
+/* *best: of all sets the one that weighs least at the design size, where that is less than what
+ * *won weighs there; else it has no regions. */
+static ot_status best_at_design(ot_candidates *x, const ot_plan *first, const ot_region_set *won,
+                                ot_region_set *best)
 {
     int64_t least;
     best->n = 0;
@@ -113,21 +124,23 @@ ot_status ot_candidates_at_design(ot_candidates *x, const ot_plan *first, ot_reg
     if (best.n == 0) return OT_OK;
     OT_TRY(ot_candidates_score(x, first, best.all, best.n, &best.bytes));
     if (ot_dbg['P'])
-        fprintf(stderr, "> Best at the design size: %.2f MB at both, %u regions\n", (double)best.bytes / 1048576.0, best.n);
+        fprintf(stderr, "> Best at the design size: %.2f MB at both, %u regions\n",
+                (double)best.bytes / 1048576.0, best.n);
     if (best.bytes < won->bytes) *won = best;
     return OT_OK;
 }
 
 /* ---- tiles of other extents ---- */
 
-/* Regions like those of the set ([set->n * N_PARTS] in out), in tiles a part as long: of whole multiples of ROWS. Steps of streams come in all
- * lengths anyway. Returns how many. */
+/* Regions like those of the set ([set->n * N_PARTS] in out), in tiles a part as long: of whole
+ * multiples of ROWS. Steps of streams come in all lengths anyway. Returns how many. */
 static uint32_t vary(const ot_region_set *set, ot_region *out)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < set->n; k++) {
         const int64_t tile = set->all[k].dims[0].tile;
-        for (uint32_t i = 0; i < N_PARTS && set->all[k].form != OT_FORM_STREAM && set->all[k].n_dims == 1; i++) {
+        for (uint32_t i = 0;
+             i < N_PARTS && set->all[k].form != OT_FORM_STREAM && set->all[k].n_dims == 1; i++) {
             const int64_t other = tile * PARTS[i] / WHOLE / ROWS * ROWS;
             if (other < ROWS || other == tile) continue;
             out[n] = set->all[k];
@@ -140,7 +153,8 @@ static uint32_t vary(const ot_region_set *set, ot_region *out)
 ot_status ot_candidates_vary(ot_candidates *x, const ot_plan *first, ot_region_set *won)
 {
     ot_plan *p;
-    if (!x->g->model->dynamic_dims || !x->g->model->dynamic_dims->small || won->n == 0) return OT_OK;
+    if (!x->g->model->dynamic_dims || !x->g->model->dynamic_dims->small || won->n == 0)
+        return OT_OK;
     ot_region *like = OT_NEW_N(x->arena, ot_region, won->n * N_PARTS);
     if (!like) return ot_fail_nomem(x->g->model->diag);
     const uint32_t n = vary(won, like);

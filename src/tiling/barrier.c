@@ -25,11 +25,13 @@ static ot_why shape_reason(const ot_seq *s, const ot_node *n)
     return OT_WHY_NONE;
 }
 
-/* *why: the reason the widest axis gives, the axis a person would have cut; OT_WHY_NONE: some axis can be cut. */
+/* *why: the reason the widest axis gives, the axis a person would have cut; OT_WHY_NONE: some
+ * axis can be cut. */
 static ot_status axes_reason(const ot_seq *s, const ot_node *n, ot_why *why)
 {
     const ot_graph *g = s->g;
-    int8_t *in_axis = OT_NEW_N(s->arena, int8_t, n->n_in + 1u), *out_axis = OT_NEW_N(s->arena, int8_t, n->n_out + 1u);
+    int8_t *in_axis = OT_NEW_N(s->arena, int8_t, n->n_in + 1u),
+           *out_axis = OT_NEW_N(s->arena, int8_t, n->n_out + 1u);
     if (!in_axis || !out_axis) return ot_fail_nomem(g->model->diag);
     int64_t widest = 0;
     bool cut = false, any = false;

@@ -1,21 +1,26 @@
 /* Tiles of a region at every size, from its tiles at one. See dynamic_tiles.h.
  *
- * The size that is looked at has inner tiles that look alike; whatever of them moves by the same step from tile to tile does so everywhere,
- * since no window of an operator that ot_access_axis let in depends on an extent before it reaches the end of the axis. What reaches it is
- * the last tile: it begins where an inner one would, and every reader of a value reads to its end. Nor does it matter to that whether rows are
- * computed again or were handed on.
+ * The size that is looked at has inner tiles that look alike; whatever of them moves by the same
+ * step from tile to tile does so everywhere, since no window of an operator that ot_access_axis
+ * let in depends on an extent before it reaches the end of the axis. What reaches it is the last
+ * tile: it begins where an inner one would, and every reader of a value reads to its end. Nor
+ * does it matter to that whether rows are computed again or were handed on.
+ *
  */
 #include "dynamic_tiles.h"
 
 #include "ops/dynamic_dims.h"
 #include "stream.h"
 
-#define FIRST_MAX                4  /* tiles at the beginning with bodies of their own */
-#define INNER                    3  /* tiles that are seen to be alike; two where an axis has no more */
-#define STEPS                    48 /* steps of a stream within which they must become alike */
-#define AHEAD                    64 /* rows of the sink that are looked at behind a tile, at least, where operators crop */
+#define FIRST_MAX 4 /* tiles at the beginning with bodies of their own */
+/* tiles that are seen to be alike; two where an axis has no more */
+#define INNER 3
+#define STEPS 48 /* steps of a stream within which they must become alike */
+/* rows of the sink that are looked at behind a tile, at least, where operators crop */
+#define AHEAD                    64
 #define IDENTITY_TAKES_SEQUENCES 14 /* opset */
-#define ROWS_MIN                 2 /* rows of the last tile wherever two values meet: one row would broadcast where the model fails */
+/* rows of the last tile wherever two values meet: one row would broadcast where the model fails */
+#define ROWS_MIN 2
 
 static bool is_cut(const ot_region *r, uint32_t v) { return r->values[v].axis[0] != OT_AX_WHOLE; }
 
@@ -26,11 +31,13 @@ static int64_t extent_of(const ot_graph *g, const ot_region *r, uint32_t v)
 
 /* Tiles of a region as they are looked at. */
 typedef struct looking {
-    ot_form_tiles t;          /* of the region below, in the graph that shows most */
-    ot_region r;              /* with the extents of that graph */
-    ot_tile_windows *x;       /* [n] the first tiles; of a stream, a first step, those that are alike, and one to the end */
-    uint32_t n, first, alike; /* first: the first inner one, with alike - 1 behind it that look the same */
-    int64_t lead;             /* where the first inner one begins on the sink's axis */
+    ot_form_tiles t; /* of the region below, in the graph that shows most */
+    ot_region r;     /* with the extents of that graph */
+    /* [n] the first tiles; of a stream, a first step, those that are alike, and one to the end */
+    ot_tile_windows *x;
+    /* first: the first inner one, with alike - 1 behind it that look the same */
+    uint32_t n, first, alike;
+    int64_t lead; /* where the first inner one begins on the sink's axis */
 } looking;
 
 static bool streams(const looking *l) { return l->r.form == OT_FORM_STREAM; }
@@ -50,7 +57,8 @@ static void look_at(const ot_form_tiles *t, looking *l)
     l->n = l->r.dims[0].n_tiles < FIRST_MAX + INNER ? l->r.dims[0].n_tiles : FIRST_MAX + INNER;
 }
 
-/* Windows of the first tiles, and where those begin that are alike: the earliest INNER, else two. l->alike 0 with *why: none are. */
+/* Windows of the first tiles, and where those begin that are alike: the earliest INNER, else
+ * two. l->alike 0 with *why: none are. */
 static ot_status find_inner(looking *l, ot_why *why)
 {
     ot_arena *scratch = ot_arena_new();
@@ -62,7 +70,8 @@ static ot_status find_inner(looking *l, ot_why *why)
         bool same = false;
         s = ot_tile_windows_new(l->t.g, &l->r, l->t.arena, &l->x[k]);
         if (s == OT_OK && !ot_tile_windows_get(l->t.g, &l->r, 0, k, &l->x[k], why)) break;
-        if (s == OT_OK && k > 0) s = ot_tiles_alike(&l->t, 0, &l->x[k - 1], &l->x[k], scratch, &same);
+        if (s == OT_OK && k > 0)
+            s = ot_tiles_alike(&l->t, 0, &l->x[k - 1], &l->x[k], scratch, &same);
         *why = OT_WHY_NONE_ALIKE;
         alike = same ? alike + 1 : 0;
         if (alike == 0 || alike + 1 <= l->alike) continue;
@@ -75,7 +84,8 @@ static ot_status find_inner(looking *l, ot_why *why)
 }
 
 /* Steps [from, from + n) of x look the same, one by one. */
-static ot_status steps_alike(const looking *l, const ot_tile_windows *x, uint32_t from, uint32_t n, bool *same)
+static ot_status steps_alike(const looking *l, const ot_tile_windows *x, uint32_t from, uint32_t n,
+                             bool *same)
 {
     ot_arena *scratch = ot_arena_new();
     ot_status s = scratch ? OT_OK : ot_fail_nomem(l->t.g->model->diag);
@@ -86,7 +96,8 @@ static ot_status steps_alike(const looking *l, const ot_tile_windows *x, uint32_
     return s;
 }
 
-/* Boundaries from, from + tile, ... on the sink's axis that lie inside of it, at most `most`, and its end; returns how many in all. */
+/* Boundaries from, from + tile, ... on the sink's axis that lie inside of it, at most `most`,
+ * and its end; returns how many in all. */
 static uint32_t ends_from(const looking *l, int64_t from, uint32_t most, int64_t *ends)
 {
     const ot_dim *d = &l->r.dims[0];
@@ -96,7 +107,8 @@ static uint32_t ends_from(const looking *l, int64_t from, uint32_t most, int64_t
     return n;
 }
 
-/* How many steps at the beginning are one: the first behind that are alike. *lead 0: none are, *why. */
+/* How many steps at the beginning are one: the first behind that are alike. *lead 0: none are,
+ * *why. */
 static ot_status find_lead(const looking *l, int64_t *lead, ot_why *why)
 {
     const ot_dim *d = &l->r.dims[0];
@@ -106,7 +118,8 @@ static ot_status find_lead(const looking *l, int64_t *lead, ot_why *why)
     ot_tile_windows *x;
     bool legal = false, same = false;
     *lead = 0;
-    ot_status s = scratch ? ot_stream_at(l->t.g, &l->r, scratch, ends, n, &x, &legal, why) : ot_fail_nomem(l->t.g->model->diag);
+    ot_status s = scratch ? ot_stream_at(l->t.g, &l->r, scratch, ends, n, &x, &legal, why)
+                          : ot_fail_nomem(l->t.g->model->diag);
     if (s == OT_OK && legal) *why = OT_WHY_NONE_ALIKE;
     for (uint32_t k = 1; s == OT_OK && legal && !same && k + INNER < n; k++) {
         s = steps_alike(l, x, k, INNER, &same);
@@ -148,9 +161,10 @@ static ot_status find_steady(looking *l, ot_why *why)
     return OT_OK;
 }
 
-/* Windows of what begins where the first inner tile does and ends at `hi` of the sink's axis; *legal false: it cannot be cut there. a: a
- * stream's windows live there. */
-static ot_status part_to(const looking *l, int64_t hi, ot_arena *a, ot_tile_windows *w, bool *legal, ot_why *why)
+/* Windows of what begins where the first inner tile does and ends at `hi` of the sink's axis;
+ * *legal false: it cannot be cut there. a: a stream's windows live there. */
+static ot_status part_to(const looking *l, int64_t hi, ot_arena *a, ot_tile_windows *w, bool *legal,
+                         ot_why *why)
 {
     const int64_t ends[] = {l->lead, hi, l->r.dims[0].extent};
     ot_tile_windows *x;
@@ -178,7 +192,8 @@ static bool fill_steps(const looking *l, int64_t *step)
     return any;
 }
 
-/* Tiles in front of the inner ones end before those do: nothing of them depends on where the axis ends. */
+/* Tiles in front of the inner ones end before those do: nothing of them depends on where the
+ * axis ends. */
 static bool first_fit(const looking *l)
 {
     for (uint32_t k = 0; k < l->first; k++)
@@ -188,7 +203,8 @@ static bool first_fit(const looking *l)
 }
 
 /* The node reads its operands where the inner tile does, seen from where they begin. */
-static bool reads_alike(const ot_form_tiles *t, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
+static bool reads_alike(const ot_form_tiles *t, uint32_t i, const ot_tile_windows *a,
+                        const ot_tile_windows *b)
 {
     const ot_rnode *rn = &t->r->nodes[i];
     const ot_op_tile *x = &a->ops[i], *y = &b->ops[i];
@@ -198,7 +214,8 @@ static bool reads_alike(const ot_form_tiles *t, uint32_t i, const ot_tile_window
     for (uint32_t j = 0; j < t->g->nodes[rn->node].n_in; j++) {
         const uint32_t v = rn->in[j];
         if (rn->in_axis[0][j] == OT_AX_WHOLE) continue;
-        if (v == OT_NONE || t->r->values[v].axis[0] != rn->in_axis[0][j]) return false; /* read along another axis, too */
+        /* read along another axis, too */
+        if (v == OT_NONE || t->r->values[v].axis[0] != rn->in_axis[0][j]) return false;
         if (ot_win_empty(x->in[j]) || ot_win_empty(y->in[j])) return false;
         if (x->in[j].lo - a->made[v].lo != y->in[j].lo - b->made[v].lo) return false;
     }
@@ -212,12 +229,16 @@ static bool fill_last(const looking *l, ot_dynamic_tiles *out, ot_why *why)
     const ot_region *r = &l->r;
     const ot_dim *dim = &r->dims[0];
     const ot_tile_windows *b = out->inner;
-    const uint32_t at = streams(l) ? l->alike
-                                   : l->alike - 1; /* inner ones before it; tiles: one less, so that rows are left in any case */
+    const uint32_t at =
+        streams(l)
+            ? l->alike
+            : l->alike -
+                  1; /* inner ones before it; tiles: one less, so that rows are left in any case */
     ot_tile_windows *w = &out->last;
     if (streams(l)) {
         *w = l->x[l->first + l->alike];
-    } else if (!ot_tile_windows_part(t->g, r, 0, l->lead + (int64_t)at * dim->tile, dim->extent, w, why)) {
+    } else if (!ot_tile_windows_part(t->g, r, 0, l->lead + (int64_t)at * dim->tile, dim->extent, w,
+                                     why)) {
         return false;
     }
     *why = OT_WHY_FREE_BORDER;
@@ -229,13 +250,16 @@ static bool fill_last(const looking *l, ot_dynamic_tiles *out, ot_why *why)
         if (w->made[v].lo != lo) return false;
         if (w->kept && ot_win_len(w->kept[v]) != ot_win_len(b->kept[v])) return false;
         if (ot_win_empty(w->piece[v]) != ot_win_empty(b->piece[v])) return false;
-        if (w->piece[v].lo - w->made[v].lo != b->piece[v].lo - b->made[v].lo && !ot_win_empty(w->piece[v])) return false;
+        if (w->piece[v].lo - w->made[v].lo != b->piece[v].lo - b->made[v].lo &&
+            !ot_win_empty(w->piece[v]))
+            return false;
         w->made[v].hi = t->g->values[r->values[v].value].dims[r->values[v].axis[0]];
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         if (!reads_alike(t, i, b, w)) return false;
         if (ot_win_empty(w->ops[i].need) || r->nodes[i].lead_axis[0] < 0) continue;
-        const ot_end_border end = ot_access_end(t->g, &t->g->nodes[r->nodes[i].node], (uint32_t)r->nodes[i].lead_axis[0]);
+        const ot_end_border end = ot_access_end(t->g, &t->g->nodes[r->nodes[i].node],
+                                                (uint32_t)r->nodes[i].lead_axis[0]);
         w->ops[i].pad_hi = end.pad_hi;
         w->ops[i].extra = end.extra;
     }
@@ -251,7 +275,8 @@ static bool keeps_rows(const ot_form_tiles *t, const ot_tile_windows *b)
         if (ot_op_access(t->g->nodes[rn->node].op) == OT_ACC_SLICE) return false;
         for (uint32_t j = 0; j < t->g->nodes[rn->node].n_in; j++) {
             if (rn->in_axis[0][j] == OT_AX_WHOLE) continue;
-            if (b->ops[i].in[j].lo != b->ops[i].made.lo || b->ops[i].in[j].hi != b->ops[i].made.hi) return false;
+            if (b->ops[i].in[j].lo != b->ops[i].made.lo || b->ops[i].in[j].hi != b->ops[i].made.hi)
+                return false;
         }
     }
     return true;
@@ -281,8 +306,9 @@ static bool has_rows(const ot_form_tiles *t, const ot_tile_windows *w, bool same
     return true;
 }
 
-/* Where operators crop so much that rows of their input make no row of theirs, an inner tile ends inside its inputs and yet not inside all
- * that is made of them: then there must be more of the inputs behind it, by so many rows for each of these operators. */
+/* Where operators crop so much that rows of their input make no row of theirs, an inner tile
+ * ends inside its inputs and yet not inside all that is made of them: then there must be more of
+ * the inputs behind it, by so many rows for each of these operators. */
 static int64_t rows_ahead(const looking *l, uint32_t i)
 {
     const ot_rnode *rn = &l->r.nodes[i];
@@ -290,9 +316,11 @@ static int64_t rows_ahead(const looking *l, uint32_t i)
     return ot_access_end(l->t.g, &l->t.g->nodes[rn->node], (uint32_t)rn->lead_axis[0]).ahead;
 }
 
-/* Extents at which all is there that a part made of rows of the sink up to `hi` reads, and that is made of it; base: its windows. Where operators
- * crop, so many more that rows_ahead is met. *found false: there is not so much to look at. Raises need [n_inputs]. */
-static ot_status look_behind(const looking *l, int64_t hi, const ot_tile_windows *base, ot_arena *a, int64_t *need, bool *found)
+/* Extents at which all is there that a part made of rows of the sink up to `hi` reads, and that
+ * is made of it; base: its windows. Where operators crop, so many more that rows_ahead is met.
+ * *found false: there is not so much to look at. Raises need [n_inputs]. */
+static ot_status look_behind(const looking *l, int64_t hi, const ot_tile_windows *base, ot_arena *a,
+                             int64_t *need, bool *found)
 {
     ot_tile_windows w = *base;
     ot_why why;
@@ -300,12 +328,15 @@ static ot_status look_behind(const looking *l, int64_t hi, const ot_tile_windows
     for (uint32_t i = 0; i < l->r.n_nodes; i++) cropping += rows_ahead(l, i) > 0;
     *found = cropping == 0;
     if (cropping > 0) OT_TRY(ot_tile_windows_new(l->t.g, &l->r, a, &w));
-    for (int64_t more = 1; !*found && more <= ot_max(2 * l->r.dims[0].tile, AHEAD) && hi + more < l->r.dims[0].extent; more++) {
+    for (int64_t more = 1;
+         !*found && more <= ot_max(2 * l->r.dims[0].tile, AHEAD) && hi + more < l->r.dims[0].extent;
+         more++) {
         bool enough;
         OT_TRY(part_to(l, hi + more, a, &w, &enough, &why));
         for (uint32_t i = 0; i < l->r.n_nodes && enough; i++) {
             const int64_t rows = rows_ahead(l, i);
-            enough = rows == 0 || w.ops[i].in[0].hi >= base->ops[i].in[0].hi + (rows + 1) * cropping;
+            enough = rows == 0 ||
+                     w.ops[i].in[0].hi >= base->ops[i].in[0].hi + (rows + 1) * cropping;
         }
         *found = enough;
     }
@@ -314,8 +345,10 @@ static ot_status look_behind(const looking *l, int64_t hi, const ot_tile_windows
     return OT_OK;
 }
 
-/* The shortest last tile behind no inner one: *rows of the sink with windows w. *found false: there is none. */
-static ot_status shortest(const looking *l, bool same, ot_arena *a, int64_t *rows, ot_tile_windows *w, bool *found)
+/* The shortest last tile behind no inner one: *rows of the sink with windows w. *found false:
+ * there is none. */
+static ot_status shortest(const looking *l, bool same, ot_arena *a, int64_t *rows,
+                          ot_tile_windows *w, bool *found)
 {
     const ot_dim *d = &l->r.dims[0];
     ot_why why;
@@ -330,11 +363,13 @@ static ot_status shortest(const looking *l, bool same, ot_arena *a, int64_t *row
     return OT_OK;
 }
 
-/* Extents at which there are no inner tiles: the tiles at the beginning fit, and so does the shortest last tile. a: scratch. */
+/* Extents at which there are no inner tiles: the tiles at the beginning fit, and so does the
+ * shortest last tile. a: scratch. */
 static ot_status fill_least(const looking *l, ot_dynamic_tiles *out, ot_arena *a, bool *found)
 {
     const ot_region *r = &l->r;
-    int64_t *inner = OT_NEW_N(a, int64_t, r->n_inputs + 1u), *last = OT_NEW_N(a, int64_t, r->n_inputs + 1u), rows;
+    int64_t *inner = OT_NEW_N(a, int64_t, r->n_inputs + 1u),
+            *last = OT_NEW_N(a, int64_t, r->n_inputs + 1u), rows;
     ot_tile_windows w;
     if (!inner || !last) return ot_fail_nomem(l->t.g->model->diag);
     OT_TRY(shortest(l, out->same, a, &rows, &w, found));
@@ -358,14 +393,15 @@ static bool fits_design(const ot_form_tiles *t, const ot_dynamic_tiles *f)
     return true;
 }
 
-/* Loops of tiles at the beginning can hand on the pieces of every output: where one of them adds none, the sequence goes through an Identity, which
- * takes sequences from opset 14 on. */
+/* Loops of tiles at the beginning can hand on the pieces of every output: where one of them adds
+ * none, the sequence goes through an Identity, which takes sequences from opset 14 on. */
 static bool hands_on_all(const looking *l)
 {
     if (l->t.g->model->opset >= IDENTITY_TAKES_SEQUENCES) return true;
     for (uint32_t k = 0; k < l->first; k++)
         for (uint32_t v = l->r.n_inputs; v < l->r.n_values; v++)
-            if (l->r.values[v].is_output && is_cut(&l->r, v) && ot_win_empty(l->x[k].piece[v])) return false;
+            if (l->r.values[v].is_output && is_cut(&l->r, v) && ot_win_empty(l->x[k].piece[v]))
+                return false;
     return true;
 }
 
@@ -391,7 +427,8 @@ static ot_status describe(const looking *l, ot_dynamic_tiles *out, bool *legal, 
     return s;
 }
 
-ot_status ot_dynamic_tiles_plan(const ot_form_tiles *t, ot_dynamic_tiles *out, bool *legal, ot_why *why)
+ot_status ot_dynamic_tiles_plan(const ot_form_tiles *t, ot_dynamic_tiles *out, bool *legal,
+                                ot_why *why)
 {
     looking l = {0};
     *out = (ot_dynamic_tiles){0};

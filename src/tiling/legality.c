@@ -7,10 +7,12 @@
  *   conv 3x3 pad 1, 6 tiles     pads  1,0 | 0,0  0,0  0,0  0,0 | 0,1
  *                               runs   A  |         B          |  C
  *
- * Clamped windows (plan.h) make all tiles but a smaller last one alike, wherever they lie. The engine's form does not care
- * where a tile lies: there, tiles are sorted into classes, and each class is a run.
+ * Clamped windows (plan.h) make all tiles but a smaller last one alike, wherever they lie. The
+ * engine's form does not care where a tile lies: there, tiles are sorted into classes, and each
+ * class is a run.
  *
  *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
+ *
  */
 #include "dynamic_tiles.h"
 #include "reassemble_types.h"
@@ -47,7 +49,8 @@ static bool is_position_free(const ot_node *n)
 static bool same_tensor(const ot_tensor *a, const ot_tensor *b)
 {
     if (a == b) return true;
-    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes) return false;
+    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes)
+        return false;
     for (uint32_t k = 0; k < a->rank; k++)
         if (a->dims[k] != b->dims[k]) return false;
     return a->data && b->data && !memcmp(a->data, b->data, a->bytes);
@@ -69,13 +72,15 @@ static bool same_attr(const ot_attr *a, const ot_attr *b)
 
 static bool same_adapted(const ot_adapted *a, const ot_adapted *b, uint32_t n_in)
 {
-    if (a->kind != b->kind || a->n_attrs != b->n_attrs || a->n_operands != b->n_operands) return false;
+    if (a->kind != b->kind || a->n_attrs != b->n_attrs || a->n_operands != b->n_operands)
+        return false;
     if (a->kind == OT_ADAPT_FORWARD) return a->forward == b->forward;
     for (uint32_t k = 0; k < a->n_attrs; k++)
         if (!same_attr(&a->attrs[k], &b->attrs[k])) return false;
     for (uint32_t k = 0; k < a->n_operands; k++) {
         const ot_operand *x = &a->operands[k], *y = &b->operands[k];
-        if (x->input != y->input || x->omit != y->omit || !same_tensor(x->tensor, y->tensor)) return false;
+        if (x->input != y->input || x->omit != y->omit || !same_tensor(x->tensor, y->tensor))
+            return false;
     }
     for (uint32_t k = 0; k < n_in; k++)
         if ((a->drop && a->drop[k]) != (b->drop && b->drop[k])) return false;
@@ -83,8 +88,8 @@ static bool same_adapted(const ot_adapted *a, const ot_adapted *b, uint32_t n_in
 }
 
 /* Whether node i is written the same way in both tiles. */
-static ot_status same_form(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b,
-                           ot_arena *scratch, bool *same)
+static ot_status same_form(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_tile_windows *a,
+                           const ot_tile_windows *b, ot_arena *scratch, bool *same)
 {
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_node *n = &w->g->nodes[rn->node];
@@ -109,7 +114,8 @@ static bool alike_value(const ot_tile_windows *a, const ot_tile_windows *b, uint
 }
 
 /* The node reads its inputs at the same places of what is there, with the same border. */
-static bool alike_node(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
+static bool alike_node(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_tile_windows *a,
+                       const ot_tile_windows *b)
 {
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_op_tile *x = &a->ops[i], *y = &b->ops[i];
@@ -123,13 +129,16 @@ static bool alike_node(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_
         if (ot_win_len(x->in[j]) != ot_win_len(y->in[j])) return false;
         if (ot_win_empty(x->in[j]) || v == OT_NONE) continue;
         bool follows = w->r->values[v].axis[d] == rn->in_axis[d][j];
-        if (x->in[j].lo - (follows ? a->made[v].lo : 0) != y->in[j].lo - (follows ? b->made[v].lo : 0)) return false;
+        if (x->in[j].lo - (follows ? a->made[v].lo : 0) !=
+            y->in[j].lo - (follows ? b->made[v].lo : 0))
+            return false;
     }
     return true;
 }
 
 /* moving: the pieces may lie at different places inside the made windows. */
-static bool alike_windows(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving)
+static bool alike_windows(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
+                          const ot_tile_windows *b, bool moving)
 {
     const ot_region *r = w->r;
     for (uint32_t v = 0; v < r->n_values; v++)
@@ -139,8 +148,8 @@ static bool alike_windows(const ot_form_tiles *w, uint32_t d, const ot_tile_wind
     return true;
 }
 
-static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving,
-                       ot_arena *scratch, bool *same)
+static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
+                       const ot_tile_windows *b, bool moving, ot_arena *scratch, bool *same)
 {
     const ot_region *r = w->r;
     *same = false;
@@ -154,19 +163,21 @@ static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows
     return OT_OK;
 }
 
-bool ot_windows_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b)
+bool ot_windows_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
+                      const ot_tile_windows *b)
 {
     return alike_windows(w, d, a, b, false);
 }
 
-ot_status ot_tiles_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, ot_arena *scratch,
-                         bool *same)
+ot_status ot_tiles_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
+                         const ot_tile_windows *b, ot_arena *scratch, bool *same)
 {
     return alike(w, d, a, b, false, scratch, same);
 }
 
 /* The longest run of tiles that look like its first one (the earliest of the longest). */
-static ot_status longest_run(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win, bool moving, ot_tile_run *best)
+static ot_status longest_run(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win,
+                             bool moving, ot_tile_run *best)
 {
     ot_arena *scratch = ot_arena_new();
     ot_status st = scratch ? OT_OK : ot_fail_nomem(w->g->model->diag);
@@ -202,8 +213,10 @@ static ot_status set_runs(ot_form_tiles *w, uint32_t d, ot_tile_run loop)
     return OT_OK;
 }
 
-/* Class of each tile: the first class whose first tile looks like it. n_classes stops above OT_CLASSES_MAX. */
-static ot_status classify(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win, uint32_t *class_of, uint32_t *n_classes)
+/* Class of each tile: the first class whose first tile looks like it. n_classes stops above
+ * OT_CLASSES_MAX. */
+static ot_status classify(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win,
+                          uint32_t *class_of, uint32_t *n_classes)
 {
     ot_arena *scratch = ot_arena_new();
     ot_status st = scratch ? OT_OK : ot_fail_nomem(w->g->model->diag);
@@ -270,7 +283,8 @@ static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, ot_why *why)
     ot_clamp c;
     OT_TRY(new_windows(w, d, &x->loop));
     *ok = ot_tile_clamp_plan(w->g, w->r, d, &x->loop[0], &c, why);
-    for (uint32_t k = 0; *ok && k < w->r->dims[d].n_tiles; k++) *ok = ot_tile_clamp_fill(w->g, w->r, d, k, &c, &x->loop[k], why);
+    for (uint32_t k = 0; *ok && k < w->r->dims[d].n_tiles; k++)
+        *ok = ot_tile_clamp_fill(w->g, w->r, d, k, &c, &x->loop[k], why);
     return OT_OK;
 }
 
@@ -281,8 +295,10 @@ static bool has_whole_bytes(const ot_form_tiles *w)
     for (uint32_t v = 0; v < r->n_values; v++) {
         uint32_t bits = ot_dtype_bits(w->g->values[r->values[v].value].dtype);
         bool cut = false;
-        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0 || ot_is_part(r, v, d);
-        if (cut && (v < r->n_inputs || r->values[v].is_output) && (bits == 0 || bits % 8 != 0)) return false;
+        for (uint32_t d = 0; d < r->n_dims; d++)
+            cut |= r->values[v].axis[d] >= 0 || ot_is_part(r, v, d);
+        if (cut && (v < r->n_inputs || r->values[v].is_output) && (bits == 0 || bits % 8 != 0))
+            return false;
     }
     return true;
 }
@@ -294,8 +310,9 @@ static bool is_part(const ot_region *r, uint32_t v)
     return false;
 }
 
-/* Whether form f can put the parts of reductions together: windows of equal length hold elements that other tiles own, and what a
- * Scan hands over in place is the value itself. In standard ONNX, parts lie one behind the other: nothing of them is cut besides. */
+/* Whether form f can put the parts of reductions together: windows of equal length hold elements
+ * that other tiles own, and what a Scan hands over in place is the value itself. In standard
+ * ONNX, parts lie one behind the other: nothing of them is cut besides. */
 static bool parts_fit(const ot_form_tiles *w, ot_form f, ot_why *why)
 {
     const ot_region *r = w->r;
@@ -304,7 +321,9 @@ static bool parts_fit(const ot_form_tiles *w, ot_form f, ot_why *why)
         bool cut = false;
         for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0;
         *why = OT_WHY_PARTS_FORM;
-        if (part && f != OT_FORM_WHILE && f != OT_FORM_PEELED && f != OT_FORM_LOOP && f != OT_FORM_UNROLLED) return false;
+        if (part && f != OT_FORM_WHILE && f != OT_FORM_PEELED && f != OT_FORM_LOOP &&
+            f != OT_FORM_UNROLLED)
+            return false;
         *why = OT_WHY_PARTS_CUT;
         if (part && cut && f != OT_FORM_WHILE) return false;
     }
@@ -371,7 +390,8 @@ bool ot_sequence_fits(const ot_graph *g, const ot_region *r)
 {
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
         if (r->values[v].is_output && !is_part(r, v) &&
-            !ot_reassemble_takes(OT_REASSEMBLE_SEQUENCE, g->values[r->values[v].value].dtype, g->model->opset))
+            !ot_reassemble_takes(OT_REASSEMBLE_SEQUENCE, g->values[r->values[v].value].dtype,
+                                 g->model->opset))
             return false;
     return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET;
 }
@@ -403,9 +423,11 @@ static ot_status prepare_stream(ot_form_tiles *w, bool *legal, ot_why *why)
     if (w->r->in_classes ? !all_whole_bytes(w) : !ot_sequence_fits(w->g, w->r)) return OT_OK;
     OT_TRY(ot_stream_steps(w->g, w->r, w->arena, &s, legal, why));
     if (!*legal) return OT_OK;
-    *x = (ot_dim_runs){.n = s.n, .exact = s.steps, .loop = s.steps, .runs = s.runs, .n_runs = s.n_runs};
+    *x = (ot_dim_runs){
+        .n = s.n, .exact = s.steps, .loop = s.steps, .runs = s.runs, .n_runs = s.n_runs};
     if (w->r->in_classes) *why = OT_WHY_TILE_KINDS;
-    *legal = w->r->in_classes ? s.n_runs <= OT_CLASSES_MAX : ot_reassemble_legal(w, OT_FORM_STREAM, true, why);
+    *legal = w->r->in_classes ? s.n_runs <= OT_CLASSES_MAX
+                              : ot_reassemble_legal(w, OT_FORM_STREAM, true, why);
     return *legal && w->g->model->dynamic_dims ? free_legal(w, OT_FORM_STREAM, legal, why) : OT_OK;
 }
 
@@ -415,7 +437,8 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
     if (!is_sound(w, why) || !parts_fit(w, f, why)) return OT_OK;
-    if (w->g->model->dynamic_dims && ((f != OT_FORM_PEELED && f != OT_FORM_STREAM) || !ot_sequence_fits(w->g, r))) {
+    if (w->g->model->dynamic_dims &&
+        ((f != OT_FORM_PEELED && f != OT_FORM_STREAM) || !ot_sequence_fits(w->g, r))) {
         *why = OT_WHY_FREE_FORM;
         return OT_OK;
     }
@@ -449,7 +472,8 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
 }
 
 /* Whether all that the prepared form needs is there. */
-static ot_status can_run(const ot_form_tiles *w, ot_form f, unsigned cannot, bool *legal, ot_why *why)
+static ot_status can_run(const ot_form_tiles *w, ot_form f, unsigned cannot, bool *legal,
+                         ot_why *why)
 {
     unsigned needs;
     OT_TRY(ot_form_needs(w, f, &needs));
@@ -458,7 +482,8 @@ static ot_status can_run(const ot_form_tiles *w, ot_form f, unsigned cannot, boo
     return OT_OK;
 }
 
-ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot, bool *legal, ot_why *why)
+ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot,
+                        bool *legal, ot_why *why)
 {
     *legal = false;
     *why = OT_WHY_NO_FORM;
@@ -469,7 +494,8 @@ ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsign
     ot_form_tiles w = {.g = g, .r = f == OT_FORM_STREAM ? &flat : r, .arena = a};
     ot_status st = ot_form_prepare(&w, f, legal, why);
     /* asked of the graph as it was planned: later, other regions' readers have changed */
-    if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE && !(f == OT_FORM_STREAM && r->in_classes))
+    if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE &&
+        !(f == OT_FORM_STREAM && r->in_classes))
         *legal = ot_captures_safe(g, r, why);
     if (st == OT_OK && *legal && cannot) st = can_run(&w, f, cannot, legal, why);
     ot_arena_free(a);

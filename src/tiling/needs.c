@@ -1,16 +1,21 @@
 /* What a form asks of who runs it.
  *
- *   form              one dimension, opset 13 on     else
- *   unrolled          -                              -
- *   scan              Scan; captures what it does not cut
- *   loop-peeled       Loop, sequences                as window, for every run of tiles (single ones in one dimension, too)
- *   loop-window       Scan; captures inputs whose windows overlap; stacks at the cut axis, where that is not the outermost in memory
- *   loop              Loop
- *   prescan           Scan
- *   stream            Loop, sequences                not written
- *   while             the engine's operators: nothing that is asked here
+ *   form         one dimension, opset 13 on     else
+ *   unrolled     -                              -
+ *   scan         Scan; captures what it does not cut
+ *   loop-peeled  Loop, sequences                as window, for every run of tiles (single ones in
+ *                                               one dimension, too)
+ *   loop-window  Scan; captures inputs whose windows overlap; stacks at the cut axis, where
+ *                that is not the outermost in memory
+ *   loop         Loop
+ *   prescan      Scan
+ *   stream       Loop, sequences                not written
+ *   while        the engine's operators: nothing that is asked here
  *
  * Where there is no Scan yet (opset 8), all of these are Loops.
+ *
+ *
+ *
  */
 #include "forms.h"
 
@@ -50,7 +55,8 @@ static bool stacks_elsewhere(const ot_form_tiles *t)
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
             uint32_t n;
-            if (!r->values[v].is_output || ot_is_part(r, v, d)) continue; /* parts are stacked in front */
+            /* parts are stacked in front */
+            if (!r->values[v].is_output || ot_is_part(r, v, d)) continue;
             ot_piece_dims(t->g, r, win, v, dims);
             if (!ot_reassemble_layout(t->g, r, count, v, dims, perm, split, &n, whole)) return true;
         }
@@ -65,7 +71,8 @@ static bool has_group_norm(const ot_form_tiles *t)
     return false;
 }
 
-/* Some tile pads an AveragePool that counts padding more behind than in front: the last tile does, where the whole map is padded evenly. */
+/* Some tile pads an AveragePool that counts padding more behind than in front: the last tile
+ * does, where the whole map is padded evenly. */
 static bool has_uneven_pool(const ot_form_tiles *t)
 {
     const ot_region *r = t->r;
@@ -90,7 +97,8 @@ bool ot_is_long_sum(const ot_graph *g, const ot_node *n)
     int64_t elems;
     if (n->op != OT_OP_InstanceNormalization || n->n_in == 0 || n->in[0] == OT_NONE) return false;
     const ot_value *x = &g->values[n->in[0]];
-    if (x->rank <= 2 || !ot_value_is_static(x) || !ot_value_elems(x, &elems) || elems == 0) return false;
+    if (x->rank <= 2 || !ot_value_is_static(x) || !ot_value_elems(x, &elems) || elems == 0)
+        return false;
     return elems / x->dims[0] / x->dims[1] >= LONG_SUM;
 }
 
@@ -120,7 +128,8 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
 {
     const ot_graph *g = t->g;
     bool captured = f == OT_FORM_PEELED, has_scan = g->model->opset >= OT_SCAN_SINCE;
-    *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_uneven_pool(t) ? OT_NEEDS_UNEVEN_POOL : 0;
+    *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_uneven_pool(t) ? OT_NEEDS_UNEVEN_POOL
+                                                                           : 0;
     if (f != OT_FORM_WHILE && f != OT_FORM_NONE && has_long_sum(t)) *needs |= OT_NEEDS_LONG_SUM;
     if (f == OT_FORM_UNROLLED || f == OT_FORM_WHILE || f == OT_FORM_NONE) return OT_OK;
     if (f == OT_FORM_STREAM || (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r))) {
@@ -131,7 +140,8 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
         *needs |= OT_NEEDS_SCAN;
         if (f != OT_FORM_PRESCAN && !captured) OT_TRY(captures(t, &captured));
         if (captured) *needs |= OT_NEEDS_SCAN_CAPTURE | (loop_needs(g) & OT_NEEDS_MOVING_GATHER);
-        if ((f == OT_FORM_WINDOW || f == OT_FORM_PEELED) && stacks_elsewhere(t)) *needs |= OT_NEEDS_SCAN_AXES;
+        if ((f == OT_FORM_WINDOW || f == OT_FORM_PEELED) && stacks_elsewhere(t))
+            *needs |= OT_NEEDS_SCAN_AXES;
     }
     if (has_group_norm(t)) *needs |= OT_NEEDS_GROUP_NORM;
     return OT_OK;
@@ -139,9 +149,10 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
 
 ot_why ot_needs_refusal(unsigned lacking)
 {
-    static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,    OT_WHY_RUNS_NO_SCAN,
-                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES,   OT_WHY_RUNS_NO_MOVING_GATHER,
-                                  OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_UNEVEN_POOL, OT_WHY_RUNS_NO_LONG_SUM};
+    static const ot_why whys[] = {
+        OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,    OT_WHY_RUNS_NO_SCAN,
+        OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES,   OT_WHY_RUNS_NO_MOVING_GATHER,
+        OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_UNEVEN_POOL, OT_WHY_RUNS_NO_LONG_SUM};
     for (uint32_t k = 0; k < sizeof whys / sizeof *whys; k++)
         if ((lacking >> k & 1u) != 0) return whys[k];
     return OT_WHY_NONE;

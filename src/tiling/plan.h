@@ -1,4 +1,5 @@
-/* A plan: which regions a graph is cut into, how they are tiled, and what that is worth; and the options that it is made with. select/search makes plans. */
+/* A plan: which regions a graph is cut into, how they are tiled, and what that is worth; and the
+ * options that it is made with. select/search makes plans. */
 #ifndef OT_PLAN_H
 #define OT_PLAN_H
 
@@ -22,11 +23,15 @@ typedef struct ot_figures {
     double traffic_bytes;
     double macs;
     int64_t largest_bytes; /* of the largest tensor that is made (stage weigh/) */
-    int64_t growth_bytes;  /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
-    int64_t loaded_bytes;  /* that it holds before that, with the model loaded; 0: not predicted, or part of growth_bytes */
+    /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
+    int64_t growth_bytes;
+    /* that it holds before that, with the model loaded; 0: not predicted, or part of
+     * growth_bytes */
+    int64_t loaded_bytes;
 } ot_figures;
 
-/* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
+/* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they
+ * overlap, and overhead. */
 typedef struct ot_node_cost {
     ot_id node;
     double compute, memory, overhead, time;
@@ -55,9 +60,11 @@ typedef struct ot_plan_detail {
 
 /* What a graph computes twice when a plan is made for it (stage split/). */
 typedef struct ot_remat {
-    uint32_t again[OT_REMAT_MAX]; /* [n_again] splits: what these normalise (ot_rematerialise_norms) */
+    /* [n_again] splits: what these normalise (ot_rematerialise_norms) */
+    uint32_t again[OT_REMAT_MAX];
     uint32_t n_again;
-    ot_id skips[OT_REMAT_MAX]; /* [n_skips] values: for readers that come late (ot_rematerialise_skips) */
+    /* [n_skips] values: for readers that come late (ot_rematerialise_skips) */
+    ot_id skips[OT_REMAT_MAX];
     uint32_t n_skips;
 } ot_remat;
 
@@ -65,30 +72,40 @@ typedef struct ot_plan {
     ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
     ot_region *regions; /* [n_regions] in topological order, disjoint */
     uint32_t n_regions;
-    ot_region *spare; /* [n_spare] others that were built, if asked for: what else a set of regions may have */
+    /* [n_spare] others that were built, if asked for: what else a set of regions may have */
+    ot_region *spare;
     uint32_t n_spare;
     ot_barrier *barriers; /* [n_barriers] */
     uint32_t n_barriers;
-    ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
+    /* [n_refused] groups that could have been tiled and were not, with the reason */
+    ot_refusal *refused;
     uint32_t n_refused;
-    const ot_runtime *viewed; /* regions read this runtime's blocked values through views (stage weigh/); NULL: as they are */
-    bool outer_weights,       /* bodies read weights by name (the runtime's) */
-        looped_borders,       /* border tiles of form loop have bodies of their own (the runtime's) */
-        slices_apart,         /* Slices of one axis name another one, too (the runtime's) */
-        in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
-    int64_t
-        unjoined_from; /* values of so many bytes or more stay in pieces between regions, where that is possible (stage weigh/); 0: none */
-    bool folds_norms;    /* BatchNormalizations become part of convolutions in what is written (stage weigh/) */
-    int64_t defer_from;   /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
+    /* regions read this runtime's blocked values through views (stage weigh/); NULL: as they are */
+    const ot_runtime *viewed;
+    bool outer_weights, /* bodies read weights by name (the runtime's) */
+        /* border tiles of form loop have bodies of their own (the runtime's) */
+        looped_borders, slices_apart, /* Slices of one axis name another one, too (the runtime's) */
+        /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block
+         * for its tensors (stage weigh/) */
+        in_branch;
+    /* values of so many bytes or more stay in pieces between regions, where that is possible
+     * (stage weigh/); 0: none */
+    int64_t unjoined_from;
+    /* BatchNormalizations become part of convolutions in what is written (stage weigh/) */
+    bool folds_norms;
+    /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
+    int64_t defer_from;
     double deferred_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
-    bool is_decomposed;            /* made for the model as stage split/ has changed it, its normalisations taken apart, */
-    bool whole_softmax;       /* but Softmaxes are as they were */
-    ot_remat remat;           /* and this is computed twice in it */
-    ot_figures whole;         /* which took this before, untiled */
-    double compulsory_bytes;  /* graph inputs + outputs + weights once */
-    ot_plan_detail *detail;   /* NULL unless asked for */
-    struct ot_plan **lenders; /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
+    /* made for the model as stage split/ has changed it, its normalisations taken apart, */
+    bool is_decomposed;
+    bool whole_softmax;      /* but Softmaxes are as they were */
+    ot_remat remat;          /* and this is computed twice in it */
+    ot_figures whole;        /* which took this before, untiled */
+    double compulsory_bytes; /* graph inputs + outputs + weights once */
+    ot_plan_detail *detail;  /* NULL unless asked for */
+    /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
+    struct ot_plan **lenders;
     uint32_t n_lenders;
 } ot_plan;
 
@@ -97,7 +114,8 @@ typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 typedef struct ot_plan_options {
     ot_goal goal;
     int64_t memory_budget; /* bytes; 0 none */
-    int64_t max_tensor;    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
+    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
+    int64_t max_tensor;
     double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
     bool bit_exact;        /* no reductions in parts in standard ONNX (the target's bit_exact) */
     bool force;            /* tile every legal region */
@@ -105,24 +123,32 @@ typedef struct ot_plan_options {
     bool detail;           /* fill the plan's detail, for reports */
     bool spare;            /* keep what was built and not chosen */
     uint32_t first_region; /* number of the first region */
-    int64_t
-        level; /* goal memory: bytes that a node may be live among for nothing; with price. With byte_seconds: least bytes of what weighs;
-                              above 0, what nodes take beside their results weighs, too */
-    double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
-                              alone; 0: the least peak is looked for */
-    uint32_t
-        near; /* 1 + the node around which regions are looked for; with spare, one for each interval that holds it. 0: anywhere */
-    double
-        byte_seconds; /* what a byte of a value that is kept between steps weighs in the search, in seconds: a process has such values
-                            in two layouts and in pieces. Regions stay that do not lower the peak. 0: nothing */
-    ot_form
-        force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without `force`: regions that stream
-                              are looked for by themselves, where they lower the peak */
-    uint32_t stream_rows; /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
-    bool no_streams;      /* no region streams: tiles with halos alone, for comparisons */
+    /* goal memory: bytes that a node may be live among for nothing; with price. With
+     * byte_seconds: least bytes of what weighs; above 0, what nodes take beside their results
+     * weighs, too */
+    int64_t level;
+    /* seconds for each byte above that and node: what the plan pays for memory all over the
+     * graph, not at its peak alone; 0: the least peak is looked for */
+    double price;
+    /* 1 + the node around which regions are looked for; with spare, one for each interval that
+     * holds it. 0: anywhere */
+    uint32_t near;
+    /* what a byte of a value that is kept between steps weighs in the search, in seconds: a
+     * process has such values in two layouts and in pieces. Regions stay that do not lower the
+     * peak. 0: nothing */
+    double byte_seconds;
+    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without
+     * `force`: regions that stream are looked for by themselves, where they lower the peak */
+    ot_form force_form;
+    /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
+    uint32_t stream_rows;
+    bool no_streams; /* no region streams: tiles with halos alone, for comparisons */
 } ot_plan_options;
 
 void ot_plan_free(ot_plan *p);
 /* The model is written otherwise than it was read. */
-static inline bool ot_plan_changes(const ot_plan *p) { return p->n_regions > 0 || p->in_branch || p->defer_from > 0; }
+static inline bool ot_plan_changes(const ot_plan *p)
+{
+    return p->n_regions > 0 || p->in_branch || p->defer_from > 0;
+}
 #endif

@@ -1,5 +1,6 @@
-/* Element types of the operators that a form writes; see reassemble_types.h. From the standard's type constraints (opsets 7 to 25), less what ONNX Runtime
- * (1.31) has no kernel for although it runs the type otherwise: its Reshape takes float8 numbers from opset 21 on, where the standard
+/* Element types of the operators that a form writes; see reassemble_types.h. From the standard's
+ * type constraints (opsets 7 to 25), less what ONNX Runtime (1.31) has no kernel for although it
+ * runs the type otherwise: its Reshape takes float8 numbers from opset 21 on, where the standard
  * says 19, and no 4-bit integers and no scales. tests/oracle/reassemble_types.py tries them all. */
 #include "reassemble_types.h"
 
@@ -18,7 +19,8 @@ static const struct {
     [OT_REASSEMBLE_RESHAPE] = {{1, 13, 21, NEVER, 23, NEVER, 25}, OT_WHY_TYPE_RESHAPE},
     [OT_REASSEMBLE_TRANSPOSE] = {{1, 13, 21, 21, 23, 24, 25}, OT_WHY_TYPE_TRANSPOSE},
     [OT_REASSEMBLE_LOOP] = {{1, 16, 19, 21, 23, 24, 25}, OT_WHY_TYPE_LOOP},
-    [OT_REASSEMBLE_SEQUENCE] = {{1, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER}, OT_WHY_TYPE_SEQUENCE},
+    [OT_REASSEMBLE_SEQUENCE] = {{1, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER},
+                                OT_WHY_TYPE_SEQUENCE},
 };
 
 static type_age age_of(ot_dtype t)
@@ -46,7 +48,8 @@ bool ot_reassemble_takes(ot_reassemble s, ot_dtype type, int64_t opset)
     return age != UNKNOWN && opset >= ROWS[s].since[age];
 }
 
-/* Some reader in a tile wants less of v than the tile holds, or the piece is less: it is cut out. */
+/* Some reader in a tile wants less of v than the tile holds, or the piece is less: it is cut out.
+ */
 static bool is_cropped(const ot_form_tiles *w, uint32_t v)
 {
     const ot_region *r = w->r;
@@ -58,7 +61,8 @@ static bool is_cropped(const ot_form_tiles *w, uint32_t v)
             if (!ot_win_empty(piece) && (piece.lo != made.lo || piece.hi != made.hi)) return true;
             for (uint32_t i = 0; i < r->n_nodes; i++) {
                 const ot_rnode *rn = &r->nodes[i];
-                for (uint32_t j = 0; x->ops[i].in && rn->in_axis[d] && j < w->g->nodes[rn->node].n_in; j++) {
+                for (uint32_t j = 0;
+                     x->ops[i].in && rn->in_axis[d] && j < w->g->nodes[rn->node].n_in; j++) {
                     ot_win in = x->ops[i].in[j];
                     if (rn->in[j] != v || rn->in_axis[d][j] < 0 || ot_win_empty(in)) continue;
                     if (in.lo != made.lo || in.hi != made.hi) return true;
@@ -73,7 +77,8 @@ static bool is_cropped(const ot_form_tiles *w, uint32_t v)
 static bool is_scanned(const ot_form_tiles *w, uint32_t v)
 {
     uint32_t first[OT_DIMS_MAX] = {0}, count[OT_DIMS_MAX];
-    for (uint32_t d = 0; d < OT_DIMS_MAX; d++) count[d] = d < w->r->n_dims ? w->r->dims[d].n_tiles : 1;
+    for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
+        count[d] = d < w->r->n_dims ? w->r->dims[d].n_tiles : 1;
     return ot_scan_sliced(w, first, count, v);
 }
 
@@ -81,24 +86,30 @@ static bool is_scanned(const ot_form_tiles *w, uint32_t v)
 static unsigned passes(const ot_form_tiles *w, ot_form f, bool sequence, uint32_t v)
 {
     const ot_rvalue *x = &w->r->values[v];
-    const unsigned stacked = 1u << OT_REASSEMBLE_LOOP | 1u << OT_REASSEMBLE_RESHAPE | 1u << OT_REASSEMBLE_TRANSPOSE;
+    const unsigned stacked = 1u << OT_REASSEMBLE_LOOP | 1u << OT_REASSEMBLE_RESHAPE |
+                             1u << OT_REASSEMBLE_TRANSPOSE;
     unsigned set = 0;
     bool cut = false;
     for (uint32_t d = 0; d < w->r->n_dims; d++) cut = cut || x->axis[d] >= 0;
     if (!cut) return 0;
     /* Every loop that is a Scan takes an input so, where its tiles are whole slices. */
-    bool scanned = f != OT_FORM_UNROLLED && f != OT_FORM_LOOP && !sequence && v < w->r->n_inputs && is_scanned(w, v);
+    bool scanned = f != OT_FORM_UNROLLED && f != OT_FORM_LOOP && !sequence && v < w->r->n_inputs &&
+                   is_scanned(w, v);
     if (scanned)
         set |= 1u << OT_REASSEMBLE_LOOP | 1u << OT_REASSEMBLE_RESHAPE;
     else if (v < w->r->n_inputs || is_cropped(w, v))
         set |= 1u << OT_REASSEMBLE_SLICE;
     if (v < w->r->n_inputs && f == OT_FORM_PRESCAN) set |= stacked;
-    if (v >= w->r->n_inputs && f == OT_FORM_STREAM) set |= 1u << OT_REASSEMBLE_SLICE | 1u << OT_REASSEMBLE_CONCAT | 1u << OT_REASSEMBLE_LOOP;
+    if (v >= w->r->n_inputs && f == OT_FORM_STREAM)
+        set |= 1u << OT_REASSEMBLE_SLICE | 1u << OT_REASSEMBLE_CONCAT | 1u << OT_REASSEMBLE_LOOP;
     if (v < w->r->n_inputs || !x->is_output) return set;
     if (f == OT_FORM_UNROLLED) return set | 1u << OT_REASSEMBLE_CONCAT;
     if (f == OT_FORM_SCAN) return set | 1u << OT_REASSEMBLE_LOOP | 1u << OT_REASSEMBLE_RESHAPE;
     if (sequence) return set | 1u << OT_REASSEMBLE_SEQUENCE;
-    return set | stacked | (f == OT_FORM_PEELED || f == OT_FORM_LOOP || f == OT_FORM_PRESCAN ? 1u << OT_REASSEMBLE_CONCAT : 0);
+    return set | stacked |
+           (f == OT_FORM_PEELED || f == OT_FORM_LOOP || f == OT_FORM_PRESCAN
+                ? 1u << OT_REASSEMBLE_CONCAT
+                : 0);
 }
 
 ot_why ot_reassemble_refusal(const ot_graph *g, const ot_region *r)
@@ -108,7 +119,8 @@ ot_why ot_reassemble_refusal(const ot_graph *g, const ot_region *r)
         ot_reassemble s = v < r->n_inputs ? OT_REASSEMBLE_SLICE : OT_REASSEMBLE_CONCAT;
         bool cut = false;
         for (uint32_t d = 0; d < r->n_dims; d++) cut = cut || x->axis[d] >= 0;
-        if (cut && (v < r->n_inputs || x->is_output) && !ot_reassemble_takes(s, g->values[x->value].dtype, g->model->opset))
+        if (cut && (v < r->n_inputs || x->is_output) &&
+            !ot_reassemble_takes(s, g->values[x->value].dtype, g->model->opset))
             return ROWS[s].refusal;
     }
     return OT_WHY_NONE;
@@ -121,7 +133,8 @@ bool ot_reassemble_legal(const ot_form_tiles *w, ot_form f, bool sequence, ot_wh
         if (age_of(type) == OLD) continue;
         unsigned set = passes(w, f, sequence, v);
         for (int s = 0; s < OT_REASSEMBLE_COUNT; s++)
-            if ((set >> s & 1u) != 0 && !ot_reassemble_takes((ot_reassemble)s, type, w->g->model->opset)) {
+            if ((set >> s & 1u) != 0 &&
+                !ot_reassemble_takes((ot_reassemble)s, type, w->g->model->opset)) {
                 *why = ROWS[s].refusal;
                 return false;
             }

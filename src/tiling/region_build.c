@@ -1,7 +1,9 @@
-/* From a chosen interval to an ot_region: which nodes join, which values they share, which axis of each is cut.
+/* From a chosen interval to an ot_region: which nodes join, which values they share, which axis
+ * of each is cut.
  *
- * The backward walk is repeated once and its answers are kept. Values are numbered inputs first (in the order the region
- * reads them), then produced values in node order.
+ * The backward walk is repeated once and its answers are kept. Values are numbered inputs first
+ * (in the order the region reads them), then produced values in node order.
+ *
  */
 #include "walk.h"
 
@@ -28,7 +30,8 @@ static ot_status keep_maps(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_a
 }
 
 /* Number the value, adding an entry when it is new. */
-static uint32_t number(const ot_seq *s, const ot_walk *w, ot_region *r, uint32_t *index, ot_id v, uint32_t node)
+static uint32_t number(const ot_seq *s, const ot_walk *w, ot_region *r, uint32_t *index, ot_id v,
+                       uint32_t node)
 {
     if (index[v] != OT_NONE) return index[v];
     ot_rvalue *x = &r->values[r->n_values];
@@ -49,8 +52,8 @@ static bool is_cut(const ot_walk *w, ot_id v, uint32_t n_dims)
     return false;
 }
 
-static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *c, ot_arena *a, const kept *k, uint32_t *index,
-                            ot_region *r)
+static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *c, ot_arena *a,
+                            const kept *k, uint32_t *index, ot_region *r)
 {
     const ot_graph *g = s->g;
     for (uint32_t p = c->first; p <= c->end; p++) { /* inputs */
@@ -59,7 +62,8 @@ static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *
         for (uint32_t i = 0; i < n->n_in; i++) {
             ot_id v = n->in[i];
             if (v == OT_NONE) continue;
-            bool made = s->def[v] != OT_NONE && s->def[v] >= c->first && s->def[v] <= c->end && w->state[s->def[v]] == OT_ST_IN;
+            bool made = s->def[v] != OT_NONE && s->def[v] >= c->first && s->def[v] <= c->end &&
+                        w->state[s->def[v]] == OT_ST_IN;
             if (made || (!s->act[v] && !is_cut(w, v, c->n_dims))) continue;
             number(s, w, r, index, v, OT_NONE);
         }
@@ -69,7 +73,8 @@ static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *
         if (w->state[p] != OT_ST_IN) continue;
         const ot_node *n = &g->nodes[s->node[p]];
         ot_rnode *x = &r->nodes[r->n_nodes];
-        uint32_t *in = OT_NEW_N(a, uint32_t, n->n_in + 1u), *out = OT_NEW_N(a, uint32_t, n->n_out + 1u);
+        uint32_t *in = OT_NEW_N(a, uint32_t, n->n_in + 1u),
+                 *out = OT_NEW_N(a, uint32_t, n->n_out + 1u);
         if (!in || !out) return ot_fail_nomem(g->model->diag);
         x->node = s->node[p];
         x->in = in;
@@ -87,7 +92,9 @@ static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *
         for (uint32_t o = 0; o < n->n_out; o++) {
             ot_id v = n->out[o];
             bool used = v != OT_NONE && (g->values[v].n_uses > 0 || g->values[v].is_output);
-            out[o] = used || (v != OT_NONE && o == x->lead_out[0]) ? number(s, w, r, index, v, r->n_nodes) : OT_NONE;
+            out[o] = used || (v != OT_NONE && o == x->lead_out[0])
+                         ? number(s, w, r, index, v, r->n_nodes)
+                         : OT_NONE;
             if (out[o] != OT_NONE) r->values[out[o]].is_output = ot_walk_escapes(w, v);
         }
         r->n_nodes++;
@@ -96,7 +103,8 @@ static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *
 }
 
 /* Fails: OT_E_NOMEM. */
-ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_arena *a, ot_region *out)
+ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_arena *a,
+                          ot_region *out)
 {
     const ot_graph *g = s->g;
     uint32_t span = c->end - c->first + 1, ends = 0;
@@ -121,6 +129,7 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
         out->dims[d].n_tiles = (uint32_t)ot_ceil_div(out->dims[d].extent, c->tile[d]);
         out->dims[d].sink = w->number[w->sink];
     }
-    for (uint32_t v = 0; v < out->n_values; v++) w->number[out->values[v].value] = OT_NONE; /* a region's share, not the graph's */
+    /* a region's share, not the graph's */
+    for (uint32_t v = 0; v < out->n_values; v++) w->number[out->values[v].value] = OT_NONE;
     return OT_OK;
 }

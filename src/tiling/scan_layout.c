@@ -1,34 +1,42 @@
-/* When stacked tiles are the value itself in memory: a tensor that is cut along its outermost axis is read and written in place.
+/* When stacked tiles are the value itself in memory: a tensor that is cut along its outermost
+ * axis is read and written in place.
  *
  *     x [8, C, H, W]  = Reshape =>  [4, 2, C, H, W]  = Scan =>  body input [2, C, H, W], 4 times
  *     x [1, H, W, C]  = Reshape =>  [H/8, 1, 8, W, C]           (axes of extent 1 do not count)
  *
- * In general the tiles of a block, counted row by row, form the leading axes of the stacked tensor; it is the same in memory as
- * the value itself when sorting those counts in front of the axes that they cut moves no entry greater than 1 past another.
+ * In general the tiles of a block, counted row by row, form the leading axes of the stacked
+ * tensor; it is the same in memory as the value itself when sorting those counts in front of the
+ * axes that they cut moves no entry greater than 1 past another.
+ *
  */
 #include "forms.h"
 
-static void dims_of(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win, uint32_t v, bool piece, int64_t *dims)
+static void dims_of(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win,
+                    uint32_t v, bool piece, int64_t *dims)
 {
     const ot_rvalue *rv = &r->values[v];
     const ot_value *x = &g->values[rv->value];
     if (x->rank > 0) memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
     for (uint32_t d = 0; d < r->n_dims; d++)
-        if (rv->axis[d] != OT_AX_WHOLE) dims[rv->axis[d]] = ot_win_len(piece ? win[d]->piece[v] : win[d]->made[v]);
+        if (rv->axis[d] != OT_AX_WHOLE)
+            dims[rv->axis[d]] = ot_win_len(piece ? win[d]->piece[v] : win[d]->made[v]);
 }
 
-void ot_made_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
+void ot_made_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win,
+                  uint32_t v, int64_t *dims)
 {
     dims_of(g, r, win, v, false, dims);
 }
 
-void ot_piece_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
+void ot_piece_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win,
+                   uint32_t v, int64_t *dims)
 {
     dims_of(g, r, win, v, true, dims);
 }
 
-bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t *count, uint32_t v, const int64_t *tile, int64_t *perm,
-                      int64_t *split, uint32_t *n, int64_t *whole)
+bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t *count, uint32_t v,
+                          const int64_t *tile, int64_t *perm, int64_t *split, uint32_t *n,
+                          int64_t *whole)
 {
     const ot_rvalue *rv = &r->values[v];
     uint32_t rank = (uint32_t)g->values[rv->value].rank, counts = 0, at = 0;
@@ -57,7 +65,8 @@ bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t 
     return at == *n; /* false: the value is not cut in every dimension of the block */
 }
 
-bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count, uint32_t v)
+bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count,
+                    uint32_t v)
 {
     const ot_rvalue *rv = &t->r->values[v];
     const ot_tile_windows *win[OT_DIMS_MAX];
@@ -70,7 +79,8 @@ bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_
             if (count[d] > 1) return false;
             continue;
         }
-        int64_t extent = t->g->values[rv->value].dims[rv->axis[d]], len = ot_win_len(win[d]->made[v]);
+        int64_t extent = t->g->values[rv->value].dims[rv->axis[d]],
+                len = ot_win_len(win[d]->made[v]);
         if (len * count[d] != extent) return false;
         for (uint32_t k = 0; k < count[d]; k++)
             if (all[first[d] + k].made[v].lo != (int64_t)k * len) return false;

@@ -16,11 +16,13 @@ static void fill_ranges(ot_seq *s)
         if (!ot_value_bytes(x, &s->bytes[v])) s->bytes[v] = 0;
         if (!ot_value_elems(x, &s->elems[v])) s->elems[v] = 0;
         bool made = x->producer != OT_NONE && s->pos[x->producer] != OT_NONE;
-        s->act[v] = made || (x->producer == OT_NONE && !x->is_const && (!x->init || x->overridable));
+        s->act[v] = made ||
+                    (x->producer == OT_NONE && !x->is_const && (!x->init || x->overridable));
         if (made) s->def[v] = s->pos[x->producer];
         for (uint32_t u = 0; u < x->n_uses; u++) {
             uint32_t p = s->pos[x->uses[u]];
-            if (p == OT_NONE && !ot_static_foldable(g, &g->nodes[x->uses[u]])) p = s->n; /* kept alive, like an output */
+            /* kept alive, like an output */
+            if (p == OT_NONE && !ot_static_foldable(g, &g->nodes[x->uses[u]])) p = s->n;
             if (p != OT_NONE && (s->last[v] == OT_NONE || p > s->last[v])) s->last[v] = p;
         }
         if (x->is_output) s->last[v] = s->n;
@@ -34,8 +36,9 @@ static bool from_sigmoid(const ot_graph *g, ot_id v)
         const ot_node *n = &g->nodes[g->values[v].producer];
         if (n->op == OT_OP_Sigmoid) return true;
         ot_access_kind a = ot_op_access(n->op);
-        bool moves = a == OT_ACC_RESHAPE || a == OT_ACC_TRANSPOSE || a == OT_ACC_CONCAT || a == OT_ACC_SLICE ||
-                     a == OT_ACC_GATHER || a == OT_ACC_ROWS || n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
+        bool moves = a == OT_ACC_RESHAPE || a == OT_ACC_TRANSPOSE || a == OT_ACC_CONCAT ||
+                     a == OT_ACC_SLICE || a == OT_ACC_GATHER || a == OT_ACC_ROWS ||
+                     n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
         if (!moves || n->n_in == 0) return false;
         v = n->in[0];
     }
@@ -72,9 +75,10 @@ static bool alloc_tables(ot_seq *s)
     s->work = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
-    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->cancels &&
-           s->fused && s->head && s->tail && s->strided && s->on_bytes && s->inside && s->wino_room && s->time && s->traffic &&
-           s->macs && s->extra && s->blocked && s->hands_blocks && s->work && s->live && s->cut;
+    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last &&
+           s->odd && s->cancels && s->fused && s->head && s->tail && s->strided && s->on_bytes &&
+           s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra &&
+           s->blocked && s->hands_blocks && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */
@@ -83,19 +87,22 @@ static void mark_readers_odd(ot_seq *s)
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &s->g->nodes[s->node[k]];
         for (uint32_t i = 0; i < n->n_in && !s->odd[k]; i++)
-            s->odd[k] = n->in[i] != OT_NONE && s->def[n->in[i]] != OT_NONE && s->odd[s->def[n->in[i]]];
+            s->odd[k] = n->in[i] != OT_NONE && s->def[n->in[i]] != OT_NONE &&
+                        s->odd[s->def[n->in[i]]];
     }
 }
 
-/* Nodes on whose shapes runtimes and checkers disagree, with everything before and after them: new shapes written there
- * would be refused somewhere. Spectral nodes, and ceil_mode pools at an unclear border. */
+/* Nodes on whose shapes runtimes and checkers disagree, with everything before and after them:
+ * new shapes written there would be refused somewhere. Spectral nodes, and ceil_mode pools at an
+ * unclear border. */
 static void mark_odd(ot_seq *s)
 {
     const ot_graph *g = s->g;
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &g->nodes[s->node[k]];
         s->odd[k] = ot_quirk_hits(OT_QUIRK_SPECTRAL_SHAPE, OT_BY_ALL, n->op_type) ||
-                    (ot_quirk_concerns(OT_QUIRK_CEIL_POOL_SHAPE, OT_BY_ALL) && ot_pool_is_odd(g, n));
+                    (ot_quirk_concerns(OT_QUIRK_CEIL_POOL_SHAPE, OT_BY_ALL) &&
+                     ot_pool_is_odd(g, n));
     }
     mark_readers_odd(s);
     for (uint32_t k = s->n; k-- > 0;) {
@@ -122,14 +129,17 @@ ot_status ot_seq_build(ot_graph *g, ot_arena *a, ot_seq *out)
     }
     fill_ranges(out);
     mark_odd(out);
-    for (uint32_t k = 0; k < out->n; k++) out->cancels[k] = ot_sum_cancels(g, &g->nodes[out->node[k]]);
+    for (uint32_t k = 0; k < out->n; k++)
+        out->cancels[k] = ot_sum_cancels(g, &g->nodes[out->node[k]]);
     for (uint32_t k = 0; k < g->n_outputs; k++) out->strict |= from_sigmoid(g, g->outputs[k]);
     return OT_OK;
 }
 
 uint32_t ot_seq_attention_end(const ot_seq *s, uint32_t p)
 {
-    uint32_t head = s->strided[p] != OT_NONE ? s->strided[p] : s->tail[p] != OT_NONE ? s->head[p] : OT_NONE;
+    uint32_t head = s->strided[p] != OT_NONE ? s->strided[p]
+                    : s->tail[p] != OT_NONE  ? s->head[p]
+                                             : OT_NONE;
     if (head == OT_NONE) return OT_NONE;
     const ot_value *made = &s->g->values[s->g->nodes[s->node[s->tail[head]]].out[0]];
     for (uint32_t u = 0; u < made->n_uses; u++) {
@@ -142,5 +152,6 @@ uint32_t ot_seq_attention_end(const ot_seq *s, uint32_t p)
 ot_sum_kind ot_seq_sum(const ot_seq *s, const ot_node *n, bool reduced[OT_RANK_MAX])
 {
     uint32_t at = s->pos[n - s->g->nodes];
-    return !s->sums || at == OT_NONE || s->cancels[at] ? OT_SUM_NONE : ot_access_sum(s->g, n, reduced);
+    return !s->sums || at == OT_NONE || s->cancels[at] ? OT_SUM_NONE
+                                                       : ot_access_sum(s->g, n, reduced);
 }

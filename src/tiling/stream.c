@@ -1,14 +1,20 @@
 /* Which rows each step of a streaming region makes and keeps, from the slice relations alone.
  *
- * Steps are taken in order. A step is told how many rows of each output must be there at its end; walking the nodes backwards, each node
- * makes the rows that its readers lack and nothing ahead of that:
+ * Steps are taken in order. A step is told how many rows of each output must be there at its
+ * end; walking the nodes backwards, each node makes the rows that its readers lack and nothing
+ * ahead of that:
  *
  *   make(v, t)  = [ready(v, t-1), most that a reader of v wants in step t)       as late as possible: values lag behind their inputs
  *   kept(v, t)  = [least that a reader of v wants in step t or later, ready(v, t-1))
  *
- * The steps of the rows at the border are not like the others. The longest run of steps that are alike is the steady part; what comes
- * before it becomes one step, and so does what comes behind. With line buffers, they stay steps of their own, and the rows that the first
- * one would have to make at once are made in steps before it: what is ready then is what is ready in the steady part, moved back.
+ * The steps of the rows at the border are not like the others. The longest run of steps that are
+ * alike is the steady part; what comes before it becomes one step, and so does what comes
+ * behind. With line buffers, they stay steps of their own, and the rows that the first one would
+ * have to make at once are made in steps before it: what is ready then is what is ready in the
+ * steady part, moved back.
+ *
+ *
+ *
  */
 #include "stream.h"
 
@@ -22,7 +28,8 @@ typedef struct stepper {
     ot_arena *a;
     int64_t *ready; /* [n_values] rows made so far */
     int64_t *due;   /* [n_values] rows that must be there when the step at hand ends */
-    int64_t *ahead; /* [n_values] rows that are to be there by then although nobody asks; NULL: none */
+    /* [n_values] rows that are to be there by then although nobody asks; NULL: none */
+    int64_t *ahead;
 } stepper;
 
 static ot_status nomem(const stepper *x) { return ot_fail_nomem(x->g->model->diag); }
@@ -33,7 +40,8 @@ static int64_t extent_of(const stepper *x, uint32_t v)
     return x->g->values[rv->value].dims[rv->axis[0]];
 }
 
-/* Made anew wherever somebody wants it, never kept: a runtime merges it with its readers, and rows put together would stand between. */
+/* Made anew wherever somebody wants it, never kept: a runtime merges it with its readers, and
+ * rows put together would stand between. */
 static bool is_made_again(const stepper *x, uint32_t i)
 {
     const ot_rnode *rn = &x->r->nodes[i];
@@ -65,7 +73,8 @@ static bool can_stream(const stepper *x, ot_why *why)
         if (rn->lead_axis[0] < 0) return false;
         for (uint32_t j = 0; j < x->g->nodes[rn->node].n_in; j++) {
             uint32_t v = rn->in[j];
-            if (v != OT_NONE && v >= r->n_inputs && rn->in_axis[0][j] != r->values[v].axis[0]) return false;
+            if (v != OT_NONE && v >= r->n_inputs && rn->in_axis[0][j] != r->values[v].axis[0])
+                return false;
         }
     }
     return true;
@@ -93,17 +102,20 @@ static void note_reads(stepper *x, uint32_t i, const ot_op_tile *t, ot_tile_wind
     }
 }
 
-/* Asked for all that it makes, node i makes just that. Steps that were moved back may cut a resampling elsewhere than its tiles may be cut. */
+/* Asked for all that it makes, node i makes just that. Steps that were moved back may cut a
+ * resampling elsewhere than its tiles may be cut. */
 static bool makes_just(const stepper *x, uint32_t i, ot_op_tile *t)
 {
     const ot_rnode *rn = &x->r->nodes[i];
     const ot_win made = t->need = t->made;
     ot_why why;
-    return ot_access_window(x->g, &x->g->nodes[rn->node], rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, &why) &&
+    return ot_access_window(x->g, &x->g->nodes[rn->node], rn->lead_out[0],
+                            (uint32_t)rn->lead_axis[0], t, &why) &&
            t->made.lo == made.lo && t->made.hi == made.hi;
 }
 
-/* The same, where it makes more than it was asked for; t stays as it is. An operator with very many operands has none that are resampled. */
+/* The same, where it makes more than it was asked for; t stays as it is. An operator with very
+ * many operands has none that are resampled. */
 static bool makes_no_more(const stepper *x, uint32_t i, const ot_op_tile *t)
 {
     ot_win in[OPERANDS];
@@ -114,7 +126,8 @@ static bool makes_no_more(const stepper *x, uint32_t i, const ot_op_tile *t)
     return makes_just(x, i, &again);
 }
 
-/* The rows that node i makes in this step, and what it reads for that. in: storage of its windows. */
+/* The rows that node i makes in this step, and what it reads for that. in: storage of its windows.
+ */
 static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot_why *why)
 {
     const ot_rnode *rn = &x->r->nodes[i];
@@ -133,9 +146,11 @@ static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot
         t->made = t->need;
         return true;
     }
-    if (!ot_access_window(x->g, n, rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, why)) return false;
+    if (!ot_access_window(x->g, n, rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, why))
+        return false;
     *why = OT_WHY_STREAM_ROWS;
-    if (!again && t->made.lo < before) return false; /* rows that are there already would be made once more */
+    /* rows that are there already would be made once more */
+    if (!again && t->made.lo < before) return false;
     if (is_fine(x->r) ? !makes_just(x, i, t) : !makes_no_more(x, i, t)) return false;
     for (uint32_t o = 0; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) x->ready[rn->out[o]] = again ? 0 : t->made.hi;
@@ -143,7 +158,8 @@ static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot
     return true;
 }
 
-/* Fill w for the step that ends at this boundary of the sink: all but where `made` and `kept` begin. */
+/* Fill w for the step that ends at this boundary of the sink: all but where `made` and `kept`
+ * begin. */
 static bool take_step(stepper *x, int64_t boundary, ot_tile_windows *w, ot_why *why)
 {
     const ot_region *r = x->r;
@@ -188,7 +204,8 @@ static ot_status new_steps(stepper *x, uint32_t n, ot_tile_windows **out)
     return OT_OK;
 }
 
-/* What step w has of input v when rows that were brought stay: least: of what it and those behind it want; ready: rows brought before. */
+/* What step w has of input v when rows that were brought stay: least: of what it and those
+ * behind it want; ready: rows brought before. */
 static void keep_input(ot_tile_windows *w, uint32_t v, int64_t least, int64_t ready)
 {
     const ot_win need = w->need[v];
@@ -220,7 +237,8 @@ static void keep_inputs(const stepper *x, ot_tile_windows *steps, uint32_t n, in
 static ot_status find_kept(stepper *x, ot_tile_windows *steps, uint32_t n)
 {
     const ot_region *r = x->r;
-    int64_t *least = OT_NEW_N(x->a, int64_t, r->n_values + 1u), *before = OT_NEW_N(x->a, int64_t, n + 1u);
+    int64_t *least = OT_NEW_N(x->a, int64_t, r->n_values + 1u),
+            *before = OT_NEW_N(x->a, int64_t, n + 1u);
     if (!least || !before) return nomem(x);
     if (r->rolling) keep_inputs(x, steps, n, before);
     for (uint32_t v = 0; v < r->n_values; v++) least[v] = INT64_MAX;
@@ -245,10 +263,12 @@ typedef struct pace {
     uint32_t before;       /* with so many before the first tile of the sink */
 } pace;
 
-static ot_status find_pace(const stepper *x, const ot_tile_windows *steps, ot_tile_run run, ot_arena *a, pace *p)
+static ot_status find_pace(const stepper *x, const ot_tile_windows *steps, ot_tile_run run,
+                           ot_arena *a, pace *p)
 {
     const ot_region *r = x->r;
-    *p = (pace){OT_NEW_N(a, int64_t, r->n_values + 1u), OT_NEW_N(a, int64_t, r->n_values + 1u), run.first, 0};
+    *p = (pace){OT_NEW_N(a, int64_t, r->n_values + 1u), OT_NEW_N(a, int64_t, r->n_values + 1u),
+                run.first, 0};
     if (!p->ready || !p->rows) return nomem(x);
     int64_t most = run.first + 1;
     for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
@@ -265,12 +285,13 @@ static ot_status find_pace(const stepper *x, const ot_tile_windows *steps, ot_ti
 /* Rows that are there at the end of step k, which is not behind the first steady one. */
 static void look_ahead(stepper *x, const pace *p, uint32_t k)
 {
-    for (uint32_t v = 0; v < x->r->n_values; v++) x->ahead[v] = ot_max(0, p->ready[v] - (int64_t)(p->at - k) * p->rows[v]);
+    for (uint32_t v = 0; v < x->r->n_values; v++)
+        x->ahead[v] = ot_max(0, p->ready[v] - (int64_t)(p->at - k) * p->rows[v]);
 }
 
 /* Steps that end at ends [n] of the sink. p: NULL, or what the first of them make. */
-static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const pace *p, ot_tile_windows **steps, bool *legal,
-                            ot_why *why)
+static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const pace *p,
+                            ot_tile_windows **steps, bool *legal, ot_why *why)
 {
     int64_t *ahead = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->ready = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
@@ -286,8 +307,8 @@ static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const p
     return *legal ? find_kept(x, *steps, n) : OT_OK;
 }
 
-ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const int64_t *ends, uint32_t n, ot_tile_windows **steps,
-                       bool *legal, ot_why *why)
+ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const int64_t *ends,
+                       uint32_t n, ot_tile_windows **steps, bool *legal, ot_why *why)
 {
     stepper x = {.g = g, .r = r, .a = a};
     *legal = can_stream(&x, why);
@@ -295,7 +316,8 @@ ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const
 }
 
 /* The longest run of steps that are alike, the earliest of these. */
-static ot_status steady_run(const stepper *x, const ot_tile_windows *steps, uint32_t n, ot_tile_run *best)
+static ot_status steady_run(const stepper *x, const ot_tile_windows *steps, uint32_t n,
+                            ot_tile_run *best)
 {
     const ot_form_tiles t = {.g = x->g, .r = x->r, .arena = x->a};
     *best = (ot_tile_run){0, 1};
@@ -331,11 +353,13 @@ static bool hand_over(const stepper *x, ot_stream *s, ot_tile_run run, ot_why *w
     return true;
 }
 
-/* Ends of the steps when the first `run.first` tiles become one step, and those behind the run another; returns how many. */
+/* Ends of the steps when the first `run.first` tiles become one step, and those behind the run
+ * another; returns how many. */
 static uint32_t ends_of(const ot_dim *d, ot_tile_run run, int64_t *ends)
 {
     uint32_t n = 0;
-    for (uint32_t k = run.first ? run.first : 1; k < run.first + run.count; k++) ends[n++] = k * d->tile;
+    for (uint32_t k = run.first ? run.first : 1; k < run.first + run.count; k++)
+        ends[n++] = k * d->tile;
     if (run.first + run.count < d->n_tiles) ends[n++] = (run.first + run.count) * d->tile;
     ends[n++] = d->extent;
     return n;
@@ -347,21 +371,25 @@ static ot_status set_runs(stepper *x, ot_stream *s, bool *legal, ot_why *why)
     ot_tile_run run;
     OT_TRY(steady_run(x, s->steps, s->n, &run));
     *why = OT_WHY_NONE_ALIKE;
-    *legal = run.count >= 2 && (is_fine(x->r) || (run.first <= 1 && s->n - run.first - run.count <= 1));
+    *legal = run.count >= 2 &&
+             (is_fine(x->r) || (run.first <= 1 && s->n - run.first - run.count <= 1));
     if (!*legal) return OT_OK;
     s->runs = OT_NEW_N(x->a, ot_tile_run, s->n - run.count + 1u);
     if (!s->runs) return nomem(x);
-    for (uint32_t k = 0; k < s->n; k += s->runs[s->n_runs++].count) s->runs[s->n_runs] = k == run.first ? run : (ot_tile_run){k, 1};
+    for (uint32_t k = 0; k < s->n; k += s->runs[s->n_runs++].count)
+        s->runs[s->n_runs] = k == run.first ? run : (ot_tile_run){k, 1};
     *legal = hand_over(x, s, run, why);
     return OT_OK;
 }
 
 /* Where the steady part lies when every tile is a step, and its pace. a: of the pace. */
-static ot_status find_steady(stepper *x, int64_t *ends, ot_arena *a, ot_tile_run *run, pace *p, bool *legal, ot_why *why)
+static ot_status find_steady(stepper *x, int64_t *ends, ot_arena *a, ot_tile_run *run, pace *p,
+                             bool *legal, ot_why *why)
 {
     const ot_dim *d = &x->r->dims[0];
     ot_tile_windows *steps = NULL;
-    for (uint32_t k = 0; k < d->n_tiles; k++) ends[k] = ot_min((int64_t)(k + 1) * d->tile, d->extent);
+    for (uint32_t k = 0; k < d->n_tiles; k++)
+        ends[k] = ot_min((int64_t)(k + 1) * d->tile, d->extent);
     OT_TRY(take_steps(x, ends, d->n_tiles, NULL, &steps, legal, why));
     if (!*legal) return OT_OK;
     OT_TRY(steady_run(x, steps, d->n_tiles, run));
@@ -377,15 +405,18 @@ static ot_status roll(stepper *x, const pace *p, ot_stream *s, bool *legal, ot_w
     int64_t *ends = OT_NEW_N(x->a, int64_t, d->n_tiles + p->before + 1u);
     if (!ends) return nomem(x);
     *why = OT_WHY_MANY_NODES;
-    *legal = ((uint64_t)d->n_tiles + p->before) * ((uint64_t)x->r->n_nodes + x->r->n_values) <= ENTRIES_MAX;
+    *legal = ((uint64_t)d->n_tiles + p->before) * ((uint64_t)x->r->n_nodes + x->r->n_values) <=
+             ENTRIES_MAX;
     if (!*legal) return OT_OK;
     for (uint32_t k = 0; k < p->before; k++) ends[s->n++] = 0;
-    for (uint32_t k = 0; k < d->n_tiles; k++) ends[s->n++] = ot_min((int64_t)(k + 1) * d->tile, d->extent);
+    for (uint32_t k = 0; k < d->n_tiles; k++)
+        ends[s->n++] = ot_min((int64_t)(k + 1) * d->tile, d->extent);
     OT_TRY(take_steps(x, ends, s->n, p, &s->steps, legal, why));
     return *legal ? set_runs(x, s, legal, why) : OT_OK;
 }
 
-ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out, bool *legal, ot_why *why)
+ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out,
+                          bool *legal, ot_why *why)
 {
     stepper x = {.g = g, .r = r, .a = a};
     ot_tile_run run;

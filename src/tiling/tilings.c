@@ -1,5 +1,6 @@
-/* Which tile extents to try on an axis, and which axes together. Counts grow geometrically; near each, an extent that divides the axis is preferred,
- * because equal tiles allow the zero-copy form and need no peeled tail. */
+/* Which tile extents to try on an axis, and which axes together. Counts grow geometrically; near
+ * each, an extent that divides the axis is preferred, because equal tiles allow the zero-copy
+ * form and need no peeled tail. */
 #include "walk.h"
 
 #define MANY_NODES 1500 /* beyond, one axis at a time */
@@ -20,9 +21,13 @@ static int64_t nearest_divisor(int64_t extent, int64_t want)
 static int64_t balanced(int64_t extent, int64_t n) { return ot_ceil_div(extent, n); }
 
 /* The multiple of unit that is next to want. */
-static int64_t nearest_multiple(int64_t want, int64_t unit) { return ot_max(unit, (want + unit / 2) / unit * unit); }
+static int64_t nearest_multiple(int64_t want, int64_t unit)
+{
+    return ot_max(unit, (want + unit / 2) / unit * unit);
+}
 
-/* Tiles that are alike begin at multiples of the strides in their region, and those are powers of two as a rule. */
+/* Tiles that are alike begin at multiples of the strides in their region, and those are powers
+ * of two as a rule. */
 static int64_t power_below(int64_t x)
 {
     int64_t p = 1;
@@ -36,11 +41,13 @@ uint32_t ot_candidate_dynamic_tiles(int64_t extent, uint32_t max_counts, int64_t
     uint32_t n = 0;
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         const int64_t want = ot_ceil_div(extent, counts[k]);
-        const int64_t fine = nearest_multiple(want, power_below(want / 5)), coarse = nearest_multiple(want, power_below(want));
+        const int64_t fine = nearest_multiple(want, power_below(want / 5)),
+                      coarse = nearest_multiple(want, power_below(want));
         const int64_t both[2] = {ot_max(fine, coarse), ot_min(fine, coarse)};
         for (int i = 0; i < 2 && n < max_counts; i++) {
             const bool wanted = both[i] == fine || (want >= 24 && want <= 100);
-            if (wanted && ot_ceil_div(extent, both[i]) >= 2 && (n == 0 || both[i] < tiles[n - 1])) tiles[n++] = both[i];
+            if (wanted && ot_ceil_div(extent, both[i]) >= 2 && (n == 0 || both[i] < tiles[n - 1]))
+                tiles[n++] = both[i];
         }
     }
     return n;
@@ -59,7 +66,8 @@ uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, in
         if (n > 0 && tiles[n - 1] == t) continue;
         tiles[n++] = t;
     }
-    if (extent >= 2 && extent <= 64 && n < max_counts && (n == 0 || tiles[n - 1] != 1)) tiles[n++] = 1;
+    if (extent >= 2 && extent <= 64 && n < max_counts && (n == 0 || tiles[n - 1] != 1))
+        tiles[n++] = 1;
     return n;
 }
 
@@ -70,13 +78,16 @@ static uint32_t output_axes(const ot_seq *s, ot_walk *w, const ot_node *n, uint3
     ot_why why;
     uint32_t n_ok = 0;
     for (int32_t a = 0; a < x->rank; a++)
-        if (x->dims[a] >= 2 && ot_access_axis(s->g, n, out, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why))
+        if (x->dims[a] >= 2 &&
+            ot_access_axis(s->g, n, out, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why))
             ok[n_ok++] = (int8_t)a;
     return n_ok;
 }
 
-/* The same on what a reduction in parts reduces: the axes that it reduces, and those that it hands on. */
-static uint32_t reduced_axes(const ot_seq *s, ot_walk *w, const ot_node *n, const bool *reduced, int8_t *ok)
+/* The same on what a reduction in parts reduces: the axes that it reduces, and those that it
+ * hands on. */
+static uint32_t reduced_axes(const ot_seq *s, ot_walk *w, const ot_node *n, const bool *reduced,
+                             int8_t *ok)
 {
     const ot_value *x = &s->g->values[n->in[0]], *y = &s->g->values[n->out[0]];
     ot_why why;
@@ -84,14 +95,17 @@ static uint32_t reduced_axes(const ot_seq *s, ot_walk *w, const ot_node *n, cons
     for (int32_t a = 0; a < x->rank; a++) {
         bool follows = reduced[a];
         for (int32_t o = 0; o < y->rank && !follows; o++)
-            follows = ot_access_axis(s->g, n, 0, (uint32_t)o, w->in_axis[0], w->out_axis[0], &why) && w->in_axis[0][0] == a;
+            follows = ot_access_axis(s->g, n, 0, (uint32_t)o, w->in_axis[0], w->out_axis[0],
+                                     &why) &&
+                      w->in_axis[0][0] == a;
         if (x->dims[a] >= 2 && follows) ok[n_ok++] = (int8_t)a;
     }
     return n_ok;
 }
 
 /* Take out the sets without a reduced axis: those cut the node's output. */
-static uint32_t keep_reducing(const bool *reduced, int8_t (*sets)[OT_DIMS_MAX], uint32_t *dims, uint32_t n)
+static uint32_t keep_reducing(const bool *reduced, int8_t (*sets)[OT_DIMS_MAX], uint32_t *dims,
+                              uint32_t n)
 {
     uint32_t kept = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -104,7 +118,8 @@ static uint32_t keep_reducing(const bool *reduced, int8_t (*sets)[OT_DIMS_MAX], 
     return kept;
 }
 
-uint32_t ot_candidate_axes(const ot_seq *s, ot_walk *w, uint32_t end, uint32_t out, int8_t (*sets)[OT_DIMS_MAX], uint32_t *dims)
+uint32_t ot_candidate_axes(const ot_seq *s, ot_walk *w, uint32_t end, uint32_t out,
+                           int8_t (*sets)[OT_DIMS_MAX], uint32_t *dims)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[end]];
@@ -117,7 +132,8 @@ uint32_t ot_candidate_axes(const ot_seq *s, ot_walk *w, uint32_t end, uint32_t o
         sets[n_sets][0] = ok[k];
         dims[n_sets++] = 1;
     }
-    if (s->n > MANY_NODES || g->model->dynamic_dims) return out == OT_SUM_SINK ? keep_reducing(reduced, sets, dims, n_sets) : n_sets;
+    if (s->n > MANY_NODES || g->model->dynamic_dims)
+        return out == OT_SUM_SINK ? keep_reducing(reduced, sets, dims, n_sets) : n_sets;
     /* Three dims: batch, H and W of images. */
     if (n_ok >= 3 && n_sets < OT_AXIS_SETS_MAX && ok[0] == 0 && ok[n_ok - 1] == ok[n_ok - 2] + 1) {
         sets[n_sets][0] = ok[0];

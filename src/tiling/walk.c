@@ -1,14 +1,17 @@
-/* Grow a region backwards from a sink: walk down the sequence and say of each node whether it joins (IN), must run before
- * the region because somebody needs its result whole (PRE), or runs after it (POST).
+/* Grow a region backwards from a sink: walk down the sequence and say of each node whether it
+ * joins (IN), must run before the region because somebody needs its result whole (PRE), or runs
+ * after it (POST).
  *
  *   position   3: MatMul(q,k)   IN, rows of q follow the sink's rows; k is needed whole
  *              2: Transpose k   PRE (its output is needed whole)
  *              1: Squeeze q     IN
  *              0: Split         PRE (one of its outputs is needed whole)
  *
- * No path leads from an IN node through a PRE or POST node back to an IN node, so the IN nodes are convex:
- * values that PRE nodes read are marked whole, hence their producers become PRE; a node becomes POST only when nobody in
- * the region reads it. Each step takes time linear in the node's operands.
+ * No path leads from an IN node through a PRE or POST node back to an IN node, so the IN nodes
+ * are convex: values that PRE nodes read are marked whole, hence their producers become PRE; a
+ * node becomes POST only when nobody in the region reads it. Each step takes time linear in the
+ * node's operands.
+ *
  */
 #include "walk.h"
 
@@ -50,7 +53,8 @@ static void touch(ot_walk *w, ot_id v)
     w->whole[v] = w->outside[v] = 0;
 }
 
-void ot_walk_start(ot_walk *w, uint32_t end, uint32_t out_index, const int8_t *axes, uint32_t n_dims)
+void ot_walk_start(ot_walk *w, uint32_t end, uint32_t out_index, const int8_t *axes,
+                   uint32_t n_dims)
 {
     w->epoch++;
     w->end = end;
@@ -70,7 +74,8 @@ static bool cut_anywhere(const ot_walk *w, ot_id v)
     return false;
 }
 
-/* Nobody in the region cuts an output of n yet: is there an output axis that goes with the axes its inputs already have? */
+/* Nobody in the region cuts an output of n yet: is there an output axis that goes with the axes
+ * its inputs already have? */
 static bool attach_forward(ot_walk *w, const ot_node *n, int8_t *axes)
 {
     const ot_graph *g = w->s->g;
@@ -80,7 +85,9 @@ static bool attach_forward(ot_walk *w, const ot_node *n, int8_t *axes)
         axes[d] = OT_AX_UNSET;
         for (int32_t a = 0; a < out->rank && axes[d] == OT_AX_UNSET; a++) {
             ot_why why;
-            if (out->dims[a] < 2 || !ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why)) continue;
+            if (out->dims[a] < 2 ||
+                !ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why))
+                continue;
             bool linked = false, clash = false;
             for (uint32_t k = 0; k < n->n_in; k++) {
                 ot_id v = n->in[k];
@@ -102,8 +109,8 @@ static bool keeps_rounding(const ot_node *n, int8_t axis)
     return axis != 1 || !ot_quirk_hits(OT_QUIRK_CHANNEL_AVERAGE, OT_BY_ALL, n->op_type);
 }
 
-/* Nobody in the region reads what n reduces its input to, and the region cuts that input: then every tile reduces its piece,
- * along at least one of the dims. */
+/* Nobody in the region reads what n reduces its input to, and the region cuts that input: then
+ * every tile reduces its piece, along at least one of the dims. */
 static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
 {
     const ot_graph *g = w->s->g;
@@ -123,7 +130,8 @@ static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
         }
         for (int32_t a = 0; a < out->rank && axes[d] == OT_AX_UNSET; a++) {
             ot_why why;
-            if (!ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why)) continue;
+            if (!ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why))
+                continue;
             if (w->in_axis[d][0] == have && keeps_rounding(n, (int8_t)a)) axes[d] = (int8_t)a;
         }
         if (axes[d] == OT_AX_UNSET) return false;
@@ -131,14 +139,16 @@ static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
     return any;
 }
 
-/* Ask the slice relation in every dim for lead output `o`; false when the node cannot be cut as the region wants it. */
+/* Ask the slice relation in every dim for lead output `o`; false when the node cannot be cut as
+ * the region wants it. */
 static bool maps_fit(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axes)
 {
     const ot_graph *g = w->s->g;
     ot_why why;
     for (uint32_t d = 0; d < w->n_dims; d++) {
         if (axes[d] < 0 || !keeps_rounding(n, axes[d])) return false;
-        if (!ot_access_axis(g, n, o, (uint32_t)axes[d], w->in_axis[d], w->out_axis[d], &why)) return false;
+        if (!ot_access_axis(g, n, o, (uint32_t)axes[d], w->in_axis[d], w->out_axis[d], &why))
+            return false;
         for (uint32_t k = 0; k < n->n_out; k++) {
             ot_id v = n->out[k];
             if (v == OT_NONE || k == o) continue;
@@ -154,14 +164,16 @@ static bool maps_fit(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axe
             if (have >= 0 && want >= 0 && have != want) return false;
             /* The same value twice with different axes (x * transpose-like uses). */
             for (uint32_t j = 0; j < k; j++)
-                if (n->in[j] == v && w->in_axis[d][j] >= 0 && want >= 0 && w->in_axis[d][j] != want) return false;
+                if (n->in[j] == v && w->in_axis[d][j] >= 0 && want >= 0 && w->in_axis[d][j] != want)
+                    return false;
         }
     }
     return true;
 }
 
-/* With free dimensions, what static nodes compute is computed at run time: activations whose shapes it needs are needed whole before
- * whoever reads it (mark whole), or until then (mark outside). */
+/* With free dimensions, what static nodes compute is computed at run time: activations whose
+ * shapes it needs are needed whole before whoever reads it (mark whole), or until then (mark
+ * outside). */
 static void note_sources(ot_walk *w, ot_id v, bool whole)
 {
     const ot_dynamic_dims *t = w->s->g->model->dynamic_dims;
@@ -176,8 +188,9 @@ static void note_sources(ot_walk *w, ot_id v, bool whole)
     }
 }
 
-/* In two dims an input may be cut in one and needed whole in the other: then it comes from outside, or from a node that
- * would be recomputed for every tile of that other dim. We keep such inputs outside: mark them whole. */
+/* In two dims an input may be cut in one and needed whole in the other: then it comes from
+ * outside, or from a node that would be recomputed for every tile of that other dim. We keep
+ * such inputs outside: mark them whole. */
 static void join(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axes)
 {
     w->lead_out = o;
@@ -244,7 +257,8 @@ static int classify(ot_walk *w, const ot_node *n)
     int8_t axes[OT_DIMS_MAX];
     if (lead == OT_NONE) {
         bool known = n->n_captured == 0 && n->op != OT_OP_OPAQUE && !w->s->odd[w->lo];
-        if (known && ((attach_forward(w, n, axes) && maps_fit(w, n, 0, axes)) || attach_sum(w, n, axes))) {
+        if (known &&
+            ((attach_forward(w, n, axes) && maps_fit(w, n, 0, axes)) || attach_sum(w, n, axes))) {
             join(w, n, 0, axes);
             w->n_pre_run = 0;
             return OT_ST_IN;
@@ -252,7 +266,9 @@ static int classify(ot_walk *w, const ot_node *n)
         return leave_after(w, n);
     }
     for (uint32_t d = 0; d < w->n_dims; d++) axes[d] = ot_walk_axis(w, n->out[lead], d);
-    if (n->op == OT_OP_OPAQUE || n->n_captured > 0 || w->s->odd[w->lo] || !maps_fit(w, n, lead, axes)) return leave_before(w, n);
+    if (n->op == OT_OP_OPAQUE || n->n_captured > 0 || w->s->odd[w->lo] ||
+        !maps_fit(w, n, lead, axes))
+        return leave_before(w, n);
     join(w, n, lead, axes);
     w->n_pre_run = 0;
     return OT_ST_IN;

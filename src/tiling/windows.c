@@ -33,7 +33,8 @@ static int64_t cut_extent(const ot_graph *g, const ot_region *r, uint32_t d, uin
     return g->values[r->values[v].value].dims[r->values[v].axis[d]];
 }
 
-ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a, ot_tile_windows *w)
+ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a,
+                              ot_tile_windows *w)
 {
     size_t n_in = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) n_in += g->nodes[r->nodes[i].node].n_in;
@@ -44,14 +45,18 @@ ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a
      * can be filled for one dimension after the other. */
     w->ops = OT_NEW_N(a, ot_op_tile, (size_t)r->n_nodes + 1);
     ot_win *in = OT_NEW_N(a, ot_win, n_in);
-    if (!w->need || !w->made || !w->piece || !w->ops || !in) return ot_fail_nomem(g->model ? g->model->diag : NULL);
+    if (!w->need || !w->made || !w->piece || !w->ops || !in)
+        return ot_fail_nomem(g->model ? g->model->diag : NULL);
     w->ops[r->n_nodes].in = in;
     w->kept = NULL;
     return OT_OK;
 }
 
 /* floor(b * extent / of): where boundary b of the sink axis lies on another output's axis. */
-static int64_t scale_boundary(int64_t b, int64_t extent, int64_t of) { return (int64_t)((__int128)b * extent / of); }
+static int64_t scale_boundary(int64_t b, int64_t extent, int64_t of)
+{
+    return (int64_t)((__int128)b * extent / of);
+}
 
 /* What tile k has of the sink axis. */
 static ot_win share_of(const ot_dim *dim, uint32_t k)
@@ -63,11 +68,13 @@ static ot_win share_of(const ot_dim *dim, uint32_t k)
 /* What is made of another axis with that share of the sink axis. */
 static ot_win piece_of(const ot_dim *dim, ot_win share, int64_t extent)
 {
-    return (ot_win){scale_boundary(share.lo, extent, dim->extent), scale_boundary(share.hi, extent, dim->extent)};
+    return (ot_win){scale_boundary(share.lo, extent, dim->extent),
+                    scale_boundary(share.hi, extent, dim->extent)};
 }
 
 /* A reader wants `win` of `axis` of region value v; axis OT_AX_WHOLE: all of it. */
-static void want(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t v, int8_t axis, ot_win win, ot_tile_windows *w)
+static void want(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t v, int8_t axis,
+                 ot_win win, ot_tile_windows *w)
 {
     if (r->values[v].axis[d] == OT_AX_WHOLE)
         w->need[v] = (ot_win){0, 1}; /* a mark, cleared before we return */
@@ -78,18 +85,21 @@ static void want(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t v, 
 }
 
 /* The node is not cut in this dimension: when used at all it reads everything. */
-static void whole_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, ot_tile_windows *w)
+static void whole_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i,
+                       ot_tile_windows *w)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
     bool used = false;
-    for (uint32_t o = 0; o < n->n_out; o++) used |= rn->out[o] != OT_NONE && !is_empty(w->need[rn->out[o]]);
+    for (uint32_t o = 0; o < n->n_out; o++)
+        used |= rn->out[o] != OT_NONE && !is_empty(w->need[rn->out[o]]);
     w->ops[i].need = (ot_win){0, used};
     for (uint32_t j = 0; used && j < n->n_in; j++)
         if (rn->in[j] != OT_NONE) want(g, r, d, rn->in[j], OT_AX_WHOLE, (ot_win){0, 0}, w);
 }
 
-static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, ot_tile_windows *w, ot_win *in, ot_why *why)
+static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i,
+                     ot_tile_windows *w, ot_win *in, ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
@@ -107,7 +117,8 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
     if (is_empty(t->need)) return true; /* nobody wants it in this tile */
     if (!ot_access_window(g, n, rn->lead_out[d], (uint32_t)rn->lead_axis[d], t, why)) return false;
     for (uint32_t o = 0; o < n->n_out; o++)
-        if (rn->out[o] != OT_NONE && r->values[rn->out[o]].axis[d] != OT_AX_WHOLE) w->made[rn->out[o]] = t->made;
+        if (rn->out[o] != OT_NONE && r->values[rn->out[o]].axis[d] != OT_AX_WHOLE)
+            w->made[rn->out[o]] = t->made;
     for (uint32_t j = 0; j < n->n_in; j++) {
         int8_t axis = rn->in_axis[d][j];
         if (rn->in[j] == OT_NONE) continue;
@@ -117,9 +128,10 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
     return true;
 }
 
-/* The node reduces what it reads along this dimension: the tile's share of that, so that every element counts once. */
-static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, ot_win tile, uint32_t i, ot_tile_windows *w, ot_win *in,
-                     ot_why *why)
+/* The node reduces what it reads along this dimension: the tile's share of that, so that every
+ * element counts once. */
+static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, ot_win tile, uint32_t i,
+                     ot_tile_windows *w, ot_win *in, ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
@@ -136,14 +148,15 @@ static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, ot_win t
     return true;
 }
 
-bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why)
+bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k,
+                         ot_tile_windows *w, ot_why *why)
 {
     const ot_win share = share_of(&r->dims[d], k);
     return ot_tile_windows_part(g, r, d, share.lo, share.hi, w, why);
 }
 
-bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int64_t lo, int64_t hi, ot_tile_windows *w,
-                          ot_why *why)
+bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int64_t lo, int64_t hi,
+                          ot_tile_windows *w, ot_why *why)
 {
     ot_win *in = w->ops[r->n_nodes].in;
     size_t n_in = 0;
@@ -154,7 +167,8 @@ bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int
         if (rv->axis[d] == OT_AX_WHOLE)
             w->need[v] = (ot_win){0, 1};
         else
-            w->need[v] = w->piece[v] = piece_of(&r->dims[d], (ot_win){lo, hi}, cut_extent(g, r, d, v));
+            w->need[v] = w->piece[v] = piece_of(&r->dims[d], (ot_win){lo, hi},
+                                                cut_extent(g, r, d, v));
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) n_in += g->nodes[r->nodes[i].node].n_in;
     memset(in, 0, n_in * sizeof *in);
@@ -177,7 +191,8 @@ bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int
     return true;
 }
 
-double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w)
+double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i,
+                     const ot_tile_windows *w)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
@@ -218,22 +233,24 @@ static bool maps_to_itself(const probe *p, const int8_t *in_axis, int64_t extent
         if (!ask(p, (ot_win){at[i], at[i] + 1}, &t, &why) || t.pad_lo || t.pad_hi) return false;
         if (t.made.lo != at[i] || t.made.hi != at[i] + 1) return false;
         for (uint32_t j = 0; j < p->n->n_in; j++)
-            if (in_axis[j] != OT_AX_WHOLE && (t.in[j].lo != at[i] || t.in[j].hi != at[i] + 1)) return false;
+            if (in_axis[j] != OT_AX_WHOLE && (t.in[j].lo != at[i] || t.in[j].hi != at[i] + 1))
+                return false;
     }
     return true;
 }
 
 #define PROBES_MAX 64 /* positions compared inside one unit */
 
-/* Padding in the middle of the axis means that one element needs everything. (A transposed convolution's "pads" are crops
- * of what its inputs paint, and are never zero.) */
+/* Padding in the middle of the axis means that one element needs everything. (A transposed
+ * convolution's "pads" are crops of what its inputs paint, and are never zero.) */
 static bool is_inside(const probe *p, const ot_op_tile *t)
 {
     return ot_op_access(p->n->op) == OT_ACC_CONVT || (!t->pad_lo && !t->pad_hi);
 }
 
 /* In the middle of the axis, moving the output by one unit moves every input by exactly one. */
-static bool moves_by_units(const probe *p, const ot_region *r, uint32_t d, const ot_rnode *rn, int64_t units, int64_t per_out)
+static bool moves_by_units(const probe *p, const ot_region *r, uint32_t d, const ot_rnode *rn,
+                           int64_t units, int64_t per_out)
 {
     ot_why why;
     for (int64_t x = 0; x < ot_min(per_out, PROBES_MAX); x++) {
@@ -251,7 +268,8 @@ static bool moves_by_units(const probe *p, const ot_region *r, uint32_t d, const
         for (uint32_t j = 0; j < p->n->n_in; j++) {
             if (rn->in_axis[d][j] == OT_AX_WHOLE || rn->in[j] == OT_NONE) continue;
             int64_t per_in = cut_extent(p->g, r, d, rn->in[j]) / units;
-            if (t.in[j].lo != first[j].lo + per_in || t.in[j].hi != first[j].hi + per_in) return false;
+            if (t.in[j].lo != first[j].lo + per_in || t.in[j].hi != first[j].hi + per_in)
+                return false;
         }
     }
     return true;
@@ -265,8 +283,8 @@ static int64_t spatial(const ot_node *n, const char *name, uint32_t axis)
 }
 
 /* Output extent of a convolution or pool along `axis` with the border of `full`; -1: unknown. */
-static int64_t extent_from(const ot_graph *g, const ot_node *n, uint32_t axis, const ot_op_tile *full, int64_t in, int64_t in_full,
-                           int64_t out_full)
+static int64_t extent_from(const ot_graph *g, const ot_node *n, uint32_t axis,
+                           const ot_op_tile *full, int64_t in, int64_t in_full, int64_t out_full)
 {
     uint32_t weight = ot_op_row_of(n->op)->weights;
     size_t count = 0;
@@ -287,8 +305,10 @@ static int64_t extent_from(const ot_graph *g, const ot_node *n, uint32_t axis, c
     return (out - 1) * stride >= in + full->pad_lo ? out - 1 : out;
 }
 
-/* Whether node i computes equal windows with its own border: `window` units in, `window` units out. */
-static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_clamp *c, ot_win *in, ot_why *why)
+/* Whether node i computes equal windows with its own border: `window` units in, `window` units out.
+ */
+static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i,
+                        const ot_clamp *c, ot_win *in, ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
@@ -300,14 +320,17 @@ static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint3
             *why = OT_WHY_CUT_AND_WHOLE;
             return false;
         }
-    bool alike = true; /* a Slice of the first rows maps elements to themselves, too, but its units are shorter than its input's */
+    /* a Slice of the first rows maps elements to themselves, too, but its units are shorter than
+     * its input's */
+    bool alike = true;
     for (uint32_t j = 0; j < n->n_in; j++)
-        if (rn->in[j] != OT_NONE && rn->in_axis[d][j] != OT_AX_WHOLE) alike &= cut_extent(g, r, d, rn->in[j]) == extent;
+        if (rn->in[j] != OT_NONE && rn->in_axis[d][j] != OT_AX_WHOLE)
+            alike &= cut_extent(g, r, d, rn->in[j]) == extent;
     if (alike && maps_to_itself(&p, rn->in_axis[d], extent)) return true;
     *why = OT_WHY_UNEQUAL_WINDOWS;
     ot_access_kind kind = ot_op_access(n->op);
-    if (kind != OT_ACC_CONV && kind != OT_ACC_CONVT && kind != OT_ACC_POOL && kind != OT_ACC_RESIZE && kind != OT_ACC_BLOCK &&
-        kind != OT_ACC_RESHAPE)
+    if (kind != OT_ACC_CONV && kind != OT_ACC_CONVT && kind != OT_ACC_POOL &&
+        kind != OT_ACC_RESIZE && kind != OT_ACC_BLOCK && kind != OT_ACC_RESHAPE)
         return false;
     if (!moves_by_units(&p, r, d, rn, c->units, per_out)) return false;
     if (kind != OT_ACC_CONV && kind != OT_ACC_CONVT && kind != OT_ACC_POOL) return true;
@@ -315,11 +338,13 @@ static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint3
     if (axis < 2 || rn->in[0] == OT_NONE || !ask(&p, (ot_win){0, extent}, &full, why)) return false;
     int64_t in_full = cut_extent(g, r, d, rn->in[0]), per_in = in_full / c->units;
     return extent_from(g, n, axis, &full, in_full, in_full, extent) == extent &&
-           extent_from(g, n, axis, &full, per_in * c->window, in_full, extent) == per_out * c->window;
+           extent_from(g, n, axis, &full, per_in * c->window, in_full, extent) ==
+               per_out * c->window;
 }
 
 /* Smallest range of units that contains the exact windows in w. */
-static ot_win units_needed(const ot_graph *g, const ot_region *r, uint32_t d, int64_t units, const ot_tile_windows *w)
+static ot_win units_needed(const ot_graph *g, const ot_region *r, uint32_t d, int64_t units,
+                           const ot_tile_windows *w)
 {
     ot_win u = {0, 0};
     for (uint32_t v = 0; v < r->n_values; v++) {
@@ -330,11 +355,13 @@ static ot_win units_needed(const ot_graph *g, const ot_region *r, uint32_t d, in
     return u;
 }
 
-bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ot_clamp *c, ot_why *why)
+bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w,
+                        ot_clamp *c, ot_why *why)
 {
     *c = (ot_clamp){0, 0};
     for (uint32_t v = 0; v < r->n_values; v++)
-        if (r->values[v].axis[d] != OT_AX_WHOLE) c->units = ot_gcd(cut_extent(g, r, d, v), c->units);
+        if (r->values[v].axis[d] != OT_AX_WHOLE)
+            c->units = ot_gcd(cut_extent(g, r, d, v), c->units);
     if (c->units < 4) {
         *why = OT_WHY_NO_COMMON_UNIT;
         return false;
@@ -354,12 +381,14 @@ bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_ti
         return false;
     }
     for (uint32_t i = 0; i < r->n_nodes; i++)
-        if (r->nodes[i].lead_axis[d] != OT_AX_WHOLE && !keeps_units(g, r, d, i, c, w->ops[r->n_nodes].in, why)) return false;
+        if (r->nodes[i].lead_axis[d] != OT_AX_WHOLE &&
+            !keeps_units(g, r, d, i, c, w->ops[r->n_nodes].in, why))
+            return false;
     return true;
 }
 
-bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w,
-                        ot_why *why)
+bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k,
+                        const ot_clamp *c, ot_tile_windows *w, ot_why *why)
 {
     if (!ot_tile_windows_get(g, r, d, k, w, why)) return false;
     int64_t start = units_needed(g, r, d, c->units, w).lo;
@@ -377,15 +406,18 @@ bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint3
         uint32_t lead = rn->out[rn->lead_out[d]];
         /* The border of the whole axis becomes the border of every window. */
         t->need = (ot_win){0, cut_extent(g, r, d, lead)};
-        if (!ot_access_window(g, n, rn->lead_out[d], (uint32_t)rn->lead_axis[d], t, why)) return false;
+        if (!ot_access_window(g, n, rn->lead_out[d], (uint32_t)rn->lead_axis[d], t, why))
+            return false;
         t->need = t->made = w->made[lead];
         for (uint32_t j = 0; j < n->n_in; j++)
-            if (rn->in_axis[d][j] != OT_AX_WHOLE && rn->in[j] != OT_NONE) t->in[j] = w->made[rn->in[j]];
+            if (rn->in_axis[d][j] != OT_AX_WHOLE && rn->in[j] != OT_NONE)
+                t->in[j] = w->made[rn->in[j]];
     }
     return true;
 }
 
-bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why)
+bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k,
+                             ot_tile_windows *w, ot_why *why)
 {
     ot_clamp c;
     return ot_tile_clamp_plan(g, r, d, w, &c, why) && ot_tile_clamp_fill(g, r, d, k, &c, w, why);

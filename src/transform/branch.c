@@ -5,13 +5,17 @@
  *              |                                |        y <-- If { branch, empty } <--'
  *     branch   '--> (all nodes of the graph) --> y       SequenceLength(sequence): nobody reads it
  *
- * A runtime that records a pattern of a graph's allocations, and later takes one block for all of them beside what the first run took
- * (docs/allocator-simulation.md), does so for graphs whose inputs are tensors. The branch reads a sequence, so it has no pattern: its tensors
- * come from the arena and go back to it in every run. The condition is computed from the sequence, which nobody folds away.
+ * A runtime that records a pattern of a graph's allocations, and later takes one block for all
+ * of them beside what the first run took (docs/allocator-simulation.md), does so for graphs
+ * whose inputs are tensors. The branch reads a sequence, so it has no pattern: its tensors come
+ * from the arena and go back to it in every run. The condition is computed from the sequence,
+ * which nobody folds away.
  *
- * The graph itself becomes the branch's body: its nodes, values and small initializers stay what they are. Its inputs and its weights are
- * captured by name: of a body's initializers the runtime keeps the file's bytes besides its own, of the top graph's it does not (ResNet-50:
- * 217 MB loaded, 111 this way).
+ * The graph itself becomes the branch's body: its nodes, values and small initializers stay what
+ * they are. Its inputs and its weights are captured by name: of a body's initializers the
+ * runtime keeps the file's bytes besides its own, of the top graph's it does not (ResNet-50: 217
+ * MB loaded, 111 this way).
+ *
  */
 #include "transform_internal.h"
 
@@ -23,12 +27,15 @@ static ot_status nomem(const ot_model *m) { return ot_fail_nomem(m->diag); }
 /* An element type of which a tensor without contents can be written. */
 static bool has_empty_tensor(const ot_value *v)
 {
-    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->dtype != OT_STRING && ot_dtype_bits(v->dtype) >= 8 && v->rank >= 0;
+    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->dtype != OT_STRING &&
+           ot_dtype_bits(v->dtype) >= 8 && v->rank >= 0;
 }
 
 bool ot_branch_fits(const ot_graph *g)
 {
-    if (g->parent || g->model->opset < SINCE || g->model->ir_version < IR_SINCE || g->n_outputs == 0) return false;
+    if (g->parent || g->model->opset < SINCE || g->model->ir_version < IR_SINCE ||
+        g->n_outputs == 0)
+        return false;
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         const ot_value *v = &g->values[g->outputs[k]];
         if (v->producer == OT_NONE || v->init || !has_empty_tensor(v)) return false;
@@ -50,7 +57,8 @@ static ot_status same_value(ot_graph *top, const ot_value *v, ot_id *out)
     return OT_OK;
 }
 
-/* The graph's inputs become those of the top graph; in the branch they are values of the enclosing graph, where something reads them. */
+/* The graph's inputs become those of the top graph; in the branch they are values of the
+ * enclosing graph, where something reads them. */
 static ot_status move_inputs(ot_graph *g, ot_graph *top)
 {
     top->inputs = OT_NEW_N(top->model->arena, ot_id, g->n_inputs + 1u);
@@ -73,12 +81,14 @@ static ot_status move_inputs(ot_graph *g, ot_graph *top)
     return OT_OK;
 }
 
-/* v, which is captured now, as a constant of g for its nodes: a Reshape to what it is, computed when the model is loaded. */
+/* v, which is captured now, as a constant of g for its nodes: a Reshape to what it is, computed
+ * when the model is loaded. */
 static ot_status keep_constant(ot_graph *g, ot_id v)
 {
     const ot_value x = g->values[v];
     const int64_t rank = x.rank;
-    const char *name = ot_fresh_name(g->model, "tile/branch/weight"), *label = ot_fresh_name(g->model, "tile/branch/shape");
+    const char *name = ot_fresh_name(g->model, "tile/branch/weight"),
+               *label = ot_fresh_name(g->model, "tile/branch/shape");
     ot_id out = name ? ot_value_new(g, name, x.dtype, x.rank, x.dims) : OT_NONE;
     ot_id in[2] = {v, label ? ot_const_i64(g, label, x.dims, 1, &rank) : OT_NONE};
     if (out == OT_NONE || in[1] == OT_NONE) return nomem(g->model);
@@ -89,26 +99,32 @@ static ot_status keep_constant(ot_graph *g, ot_id v)
     return OT_OK;
 }
 
-/* A matrix product packs a captured weight as well, one level down (not in a loop of the branch), and then no other copy stays. */
+/* A matrix product packs a captured weight as well, one level down (not in a loop of the
+ * branch), and then no other copy stays. */
 static bool packs_captured(const ot_graph *g, const ot_node *n, uint32_t k)
 {
-    return k == 1 && (n->op == OT_OP_MatMul || n->op == OT_OP_Gemm) && g->values[n->in[k]].rank == 2;
+    return k == 1 && (n->op == OT_OP_MatMul || n->op == OT_OP_Gemm) &&
+           g->values[n->in[k]].rank == 2;
 }
 
 /* Weights stay initializers of the top graph. */
 static ot_status move_weights(ot_graph *g, ot_graph *top)
 {
-    bool *kept = OT_NEW_N(g->model->arena, bool,
-                          g->n_values + 1u); /* a node of g reads it that asks for a constant of its own graph */
+    bool *kept = OT_NEW_N(
+        g->model->arena, bool,
+        g->n_values + 1u); /* a node of g reads it that asks for a constant of its own graph */
     if (!kept) return nomem(top->model);
     for (uint32_t k = 0; k < g->n_nodes; k++)
         for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)
-            if (g->nodes[k].in[j] != OT_NONE) kept[g->nodes[k].in[j]] |= !packs_captured(g, &g->nodes[k], j);
+            if (g->nodes[k].in[j] != OT_NONE)
+                kept[g->nodes[k].in[j]] |= !packs_captured(g, &g->nodes[k], j);
     const uint32_t n_values = g->n_values;
     for (uint32_t k = 0; k < n_values; k++) {
         ot_value *v = &g->values[k];
         ot_id at;
-        if (!v->init || v->removed || v->is_output || v->n_uses == 0 || v->init->bytes < OT_OUTER_WEIGHT) continue;
+        if (!v->init || v->removed || v->is_output || v->n_uses == 0 ||
+            v->init->bytes < OT_OUTER_WEIGHT)
+            continue;
         OT_TRY(same_value(top, v, &at));
         top->values[at].init = v->init;
         v->init = NULL;
@@ -126,11 +142,13 @@ static ot_status new_value(ot_graph *g, const char *base, ot_dtype type, int32_t
     return *out == OT_NONE ? nomem(g->model) : OT_OK;
 }
 
-static ot_status new_node(ot_graph *g, const char *op, const char *base, ot_id in, ot_id out, const ot_attr *attrs,
-                          uint32_t n_attrs)
+static ot_status new_node(ot_graph *g, const char *op, const char *base, ot_id in, ot_id out,
+                          const ot_attr *attrs, uint32_t n_attrs)
 {
     const char *name = ot_fresh_name(g->model, base);
-    if (!name || ot_node_new(g, op, "", name, &in, in != OT_NONE, &out, 1, attrs, n_attrs) == OT_NONE) return nomem(g->model);
+    if (!name ||
+        ot_node_new(g, op, "", name, &in, in != OT_NONE, &out, 1, attrs, n_attrs) == OT_NONE)
+        return nomem(g->model);
     return OT_OK;
 }
 
@@ -208,13 +226,15 @@ static ot_status write_if(ot_graph *top, ot_graph *g, ot_id condition, ot_graph 
         top->values[top->outputs[k]].is_output = true;
         top->n_outputs++;
     }
-    if (ot_node_new(top, "If", "", name, &condition, 1, top->outputs, top->n_outputs, branches, 2) == OT_NONE)
+    if (ot_node_new(top, "If", "", name, &condition, 1, top->outputs, top->n_outputs, branches,
+                    2) == OT_NONE)
         return nomem(top->model);
     return OT_OK;
 }
 
-/* Results whose extents the branch states are taken before it runs, and in later runs at places that its tensors could have had. What is
- * joined from a sequence need not state them: it is taken when it is made (super-resolution x4: 45 MB, 39 this way). */
+/* Results whose extents the branch states are taken before it runs, and in later runs at places
+ * that its tensors could have had. What is joined from a sequence need not state them: it is
+ * taken when it is made (super-resolution x4: 45 MB, 39 this way). */
 static ot_status state_no_extents(ot_graph *g)
 {
     int64_t none[OT_RANK_MAX];

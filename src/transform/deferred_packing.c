@@ -1,12 +1,18 @@
-/* Weights that are packed when they are used. A runtime that packs weights when a model is loaded, and keeps them as they are as well, holds
- * all of them twice. What it cannot compute before the model runs it packs when the kernel runs, in memory that other values take before and
- * after. So the weights go through a Gather, whose index is zero and is computed from an input:
+/* Weights that are packed when they are used. A runtime that packs weights when a model is
+ * loaded, and keeps them as they are as well, holds all of them twice. What it cannot compute
+ * before the model runs it packs when the kernel runs, in memory that other values take before
+ * and after. So the weights go through a Gather, whose index is zero and is computed from an
+ * input:
  *
  *     x --> Reshape [-1] --> Gather (0) --> Less (., itself) --> Cast --> zero          false even if x is not a number
  *     W --> Reshape [1, ...] --------------------> Gather (., zero) --> W, late --> Conv
  *
- * The Gather's extents are known, so that its result has a place like any other value's (a Slice from zero on has none: 23 MB more for
- * ResNet-50, 1024 x 1024). It stands right before the first convolution that reads it.
+ * The Gather's extents are known, so that its result has a place like any other value's (a Slice
+ * from zero on has none: 23 MB more for ResNet-50, 1024 x 1024). It stands right before the
+ * first convolution that reads it.
+ *
+ *
+ *
  */
 #include "transform.h"
 
@@ -26,12 +32,14 @@ static bool is_weight(const late *x, ot_id v)
 {
     const ot_value *w = &x->g->values[v];
     int64_t bytes;
-    if (!w->init || w->overridable || w->is_output || w->producer != OT_NONE || w->dtype != OT_F32 || w->rank < 2 ||
-        w->n_uses == 0 || !ot_value_bytes(w, &bytes) || bytes < x->from)
+    if (!w->init || w->overridable || w->is_output || w->producer != OT_NONE ||
+        w->dtype != OT_F32 || w->rank < 2 || w->n_uses == 0 || !ot_value_bytes(w, &bytes) ||
+        bytes < x->from)
         return false;
     for (uint32_t k = 0; k < w->n_uses; k++) {
         const ot_node *n = &x->g->nodes[w->uses[k]];
-        if (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_Gemm) return false;
+        if (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_Gemm)
+            return false;
         for (uint32_t j = 0; j < n->n_in; j++)
             if ((n->in[j] == v) != (j == 1)) return false;
     }
@@ -45,21 +53,26 @@ static ot_id find_input(const ot_graph *g)
         const ot_value *v = &g->values[g->inputs[k]];
         int64_t bytes;
         const bool number = v->dtype == OT_F32 || v->dtype == OT_I32 || v->dtype == OT_I64;
-        if (!v->init && v->is_tensor && number && ot_value_bytes(v, &bytes) && bytes > 0) return g->inputs[k];
+        if (!v->init && v->is_tensor && number && ot_value_bytes(v, &bytes) && bytes > 0)
+            return g->inputs[k];
     }
     return OT_NONE;
 }
 
-static ot_status add_node(ot_graph *g, const char *op, const char *base, const ot_id *in, uint32_t n_in, const ot_attr *attr,
-                          ot_dtype type, int32_t rank, const int64_t *dims, ot_id *out)
+static ot_status add_node(ot_graph *g, const char *op, const char *base, const ot_id *in,
+                          uint32_t n_in, const ot_attr *attr, ot_dtype type, int32_t rank,
+                          const int64_t *dims, ot_id *out)
 {
     const char *name = ot_fresh_name(g->model, base);
     *out = name ? ot_value_new(g, name, type, rank, dims) : OT_NONE;
-    if (*out == OT_NONE || ot_node_new(g, op, "", name, in, n_in, out, 1, attr, attr != NULL) == OT_NONE) return nomem(g);
+    if (*out == OT_NONE ||
+        ot_node_new(g, op, "", name, in, n_in, out, 1, attr, attr != NULL) == OT_NONE)
+        return nomem(g);
     return OT_OK;
 }
 
-static ot_status add_constant(ot_graph *g, const char *base, const int64_t *data, int64_t n, ot_id *out)
+static ot_status add_constant(ot_graph *g, const char *base, const int64_t *data, int64_t n,
+                              ot_id *out)
 {
     const char *name = ot_fresh_name(g->model, base);
     *out = name ? ot_const_i64(g, name, data, n >= 0, &n) : OT_NONE;
@@ -126,7 +139,8 @@ static ot_status set_order(const late *x)
     for (uint32_t k = 0; k < n_order; k++) {
         const ot_node *node = &g->nodes[g->order[k]];
         if (g->order[k] >= x->n_nodes) continue;
-        const ot_id by = node->n_in > 1 && node->in[1] != OT_NONE ? g->values[node->in[1]].producer : OT_NONE;
+        const ot_id by = node->n_in > 1 && node->in[1] != OT_NONE ? g->values[node->in[1]].producer
+                                                                  : OT_NONE;
         if (by != OT_NONE && by >= x->n_nodes && !placed[by]) {
             placed[by] = true;
             order[n++] = by - 1; /* its Reshape was made right before */

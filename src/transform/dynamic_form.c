@@ -2,17 +2,22 @@
  *
  *     Shape(x) --Gather--> extent --Sub, Div--> n, start        outside the loops, integers
  *
- *     SequenceEmpty --> Loop(untiled) --> Loop(first) --> Loop(inner) --> Loop(last) --> ConcatFromSequence --> y
- *         trips           0 | 1            1 | 0            n | 0           1 | 0         where x is long | short enough
+ *     SequenceEmpty --> Loop(untiled) --> Loop(first) --> Loop(inner) --> Loop(last) -->
+ *     ConcatFromSequence --> y
+ *         trips           0 | 1            1 | 0            n | 0           1 | 0        where x is long | short enough
  *
- * Steps of a stream are the same picture; rows go from Loop to Loop as in stream_form.c, and where the region runs untiled nobody reads what they
- * are handed.
+ * Steps of a stream are the same picture; rows go from Loop to Loop as in stream_form.c, and
+ * where the region runs untiled nobody reads what they are handed.
  *
- * Inner tiles cut their windows at lo + iteration * step, the last one takes all from `start` on. Where some input is too short for a first
- * and a last tile, the region's own operators run on all of it: a loop of one step, with constants read from outside.
+ * Inner tiles cut their windows at lo + iteration * step, the last one takes all from `start`
+ * on. Where some input is too short for a first and a last tile, the region's own operators run
+ * on all of it: a loop of one step, with constants read from outside.
  *
- * Nodes are written to the file's graph, whose free extents are unknown; windows are those of the graph at the design size, which has the
- * same nodes and values by number.
+ * Nodes are written to the file's graph, whose free extents are unknown; windows are those of
+ * the graph at the design size, which has the same nodes and values by number.
+ *
+ *
+ *
  */
 #include "transform_internal.h"
 
@@ -22,17 +27,20 @@
 /* Scalars of the region's graph that its loops run by. */
 typedef struct free_counts {
     ot_id untiled, tiled, inner; /* trips of the loops */
-    ot_id *start;                /* [n_values] first row of a cut input in the last tile, [1]; OT_NONE */
+    /* [n_values] first row of a cut input in the last tile, [1]; OT_NONE */
+    ot_id *start;
 } free_counts;
 
 typedef struct writing {
     rw_region *w;
     ot_dynamic_tiles f;
     free_counts n;
-    ot_id *seq;  /* [n_values] pieces, or parts, of an output */
-    ot_id *own;  /* [n_values] rows that each part of it stands for; OT_NONE: parts have no weight */
-    bool steps;  /* of a stream */
-    ot_id *rows; /* [n_values] rows that the step before handed on, in the region's graph; OT_NONE */
+    ot_id *seq; /* [n_values] pieces, or parts, of an output */
+    /* [n_values] rows that each part of it stands for; OT_NONE: parts have no weight */
+    ot_id *own;
+    bool steps; /* of a stream */
+    /* [n_values] rows that the step before handed on, in the region's graph; OT_NONE */
+    ot_id *rows;
 } writing;
 
 typedef enum tile_kind { TILE_FIRST, TILE_INNER, TILE_LAST } tile_kind;
@@ -44,7 +52,8 @@ typedef struct tile_loop {
     const ot_tile_windows *win; /* of its first tile */
     rw_loop l;
     rw_chain c;
-    uint32_t *outs, n; /* region outputs; n_out of them, then again those whose parts have a weight */
+    /* region outputs; n_out of them, then again those whose parts have a weight */
+    uint32_t *outs, n;
     uint32_t n_out;
     ot_id *before;             /* [n] their sequences in the body */
     uint32_t *carried, n_rows; /* region values whose rows are handed on */
@@ -53,13 +62,14 @@ typedef struct tile_loop {
 /* ---- counting ---- */
 
 /* An operator on scalars of integers (or a [1]); in the region's graph or a body. */
-static ot_status arithmetic(rw_region *w, rw_target *t, const char *op, const char *name, ot_id a, ot_id b, ot_dtype type,
-                            int32_t rank, ot_id *out)
+static ot_status arithmetic(rw_region *w, rw_target *t, const char *op, const char *name, ot_id a,
+                            ot_id b, ot_dtype type, int32_t rank, ot_id *out)
 {
     const int64_t one[1] = {1};
     const ot_id in[2] = {a, b};
     *out = OT_NONE;
-    return rw_op(w, t, op, t->is_body ? t->label : "count", name, in, b == OT_NONE ? 1 : 2, NULL, 0, type, rank, one, out);
+    return rw_op(w, t, op, t->is_body ? t->label : "count", name, in, b == OT_NONE ? 1 : 2, NULL, 0,
+                 type, rank, one, out);
 }
 
 static ot_status number(rw_region *w, rw_target *t, int64_t value, bool scalar, ot_id *out)
@@ -130,7 +140,8 @@ static ot_status count(writing *x)
     }
     if (tiles == OT_NONE) OT_BUG("a region without an input that is cut");
     x->n.untiled = OT_NONE;
-    OT_TRY(rw_op(w, &w->top, "Cast", "count", "untiled", &low, 1, &to, 1, OT_I64, 0, NULL, &x->n.untiled));
+    OT_TRY(rw_op(w, &w->top, "Cast", "count", "untiled", &low, 1, &to, 1, OT_I64, 0, NULL,
+                 &x->n.untiled));
     OT_TRY(number(w, &w->top, 1, true, &one));
     OT_TRY(arithmetic(w, &w->top, "Sub", "tiled", one, x->n.untiled, OT_I64, 0, &x->n.tiled));
     OT_TRY(arithmetic(w, &w->top, "Mul", "inner", tiles, x->n.tiled, OT_I64, 0, &x->n.inner));
@@ -148,7 +159,8 @@ static ot_status count(writing *x)
 /* ---- bodies ---- */
 
 /* Rows [start, start + len), or all from start on where len is OT_TO_END; start: [1]. */
-static ot_status slice(rw_loop *l, ot_id src, uint32_t axis, ot_id start, int64_t len, const char *name, ot_id *out)
+static ot_status slice(rw_loop *l, ot_id src, uint32_t axis, ot_id start, int64_t len,
+                       const char *name, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
@@ -174,7 +186,8 @@ static ot_status slice(rw_loop *l, ot_id src, uint32_t axis, ot_id start, int64_
 }
 
 /* What a tile reads of region input v. */
-static ot_status bring(writing *x, rw_loop *l, const ot_tile_windows *win, tile_kind kind, uint32_t v, ot_id *out)
+static ot_status bring(writing *x, rw_loop *l, const ot_tile_windows *win, tile_kind kind,
+                       uint32_t v, ot_id *out)
 {
     rw_region *w = x->w;
     const ot_rvalue *rv = &w->r->values[v];
@@ -199,7 +212,8 @@ static ot_status bring(writing *x, rw_loop *l, const ot_tile_windows *win, tile_
     return slice(l, src, axis, start, ot_win_len(win->made[v]), name, out);
 }
 
-/* Rows of region value v: as many, or unknown where the region may run untiled and hands on none. */
+/* Rows of region value v: as many, or unknown where the region may run untiled and hands on none.
+ */
 static void dims_of_rows(const rw_region *w, uint32_t v, int64_t rows, int64_t *dims)
 {
     const ot_value *x = &w->g->values[w->r->values[v].value];
@@ -207,7 +221,8 @@ static void dims_of_rows(const rw_region *w, uint32_t v, int64_t rows, int64_t *
     dims[w->r->values[v].axis[0]] = rows;
 }
 
-/* What goes into the Loop in place of value k of those whose rows it hands on, and what comes out. */
+/* What goes into the Loop in place of value k of those whose rows it hands on, and what comes out.
+ */
 static ot_status row_operand(tile_loop *t, uint32_t k, ot_id *in, ot_id *made)
 {
     writing *x = t->x;
@@ -215,7 +230,8 @@ static ot_status row_operand(tile_loop *t, uint32_t k, ot_id *in, ot_id *made)
     const uint32_t v = t->carried[k];
     const ot_value of = w->g->values[w->r->values[v].value];
     int64_t dims[OT_RANK_MAX];
-    dims_of_rows(w, v, ot_value_is_static(&of) ? ot_win_len(x->f.inner->kept[v]) : OT_DIM_UNKNOWN, dims);
+    dims_of_rows(w, v, ot_value_is_static(&of) ? ot_win_len(x->f.inner->kept[v]) : OT_DIM_UNKNOWN,
+                 dims);
     *in = x->rows[v];
     if (t->kind == TILE_FIRST) OT_TRY(rw_no_rows(w, v, in));
     OT_TRY(rw_value(w, &w->top, "rows", of.name, of.dtype, of.rank, dims, made));
@@ -230,7 +246,8 @@ static ot_dtype type_of(const tile_loop *t, uint32_t k)
     return k < t->n_out ? w->g->values[w->r->values[t->outs[k]].value].dtype : OT_F64;
 }
 
-/* The loop's node: rows and sequences in and out; results: rows [n_rows], then the sequences of the outputs [n]. */
+/* The loop's node: rows and sequences in and out; results: rows [n_rows], then the sequences of
+ * the outputs [n]. */
 static ot_status close_loop(tile_loop *t, ot_id trips, const ot_id *results)
 {
     writing *x = t->x;
@@ -268,7 +285,8 @@ static ot_status carry_one(tile_loop *t, uint32_t v)
 {
     rw_region *w = t->x->w;
     t->outs[t->n] = v;
-    OT_TRY(rw_loop_input(&t->l, w->g->values[w->r->values[v].value].name, type_of(t, t->n), &t->before[t->n]));
+    OT_TRY(rw_loop_input(&t->l, w->g->values[w->r->values[v].value].name, type_of(t, t->n),
+                         &t->before[t->n]));
     rw_make_sequence(t->l.body.g, t->before[t->n]);
     t->n++;
     return OT_OK;
@@ -281,7 +299,8 @@ static ot_status carry(tile_loop *t)
     t->outs = OT_NEW_N(w->arena, uint32_t, 2u * w->r->n_values + 1u);
     t->before = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
     if (!t->outs || !t->before) return rw_nomem(w);
-    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) t->n_out += w->r->values[v].is_output;
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
+        t->n_out += w->r->values[v].is_output;
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
         if (w->r->values[v].is_output) OT_TRY(carry_one(t, v));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
@@ -292,7 +311,8 @@ static ot_status carry(tile_loop *t)
 static ot_status insert(rw_loop *l, const char *name, ot_id before, ot_id piece, ot_id *out)
 {
     const ot_id in[2] = {before, piece};
-    return rw_sequence_op(l->w, &l->body, "SequenceInsert", name, in, 2, NULL, 0, l->body.g->values[piece].dtype, out);
+    return rw_sequence_op(l->w, &l->body, "SequenceInsert", name, in, 2, NULL, 0,
+                          l->body.g->values[piece].dtype, out);
 }
 
 /* A body input for rows of v; the first step's is not read. */
@@ -346,7 +366,8 @@ static ot_status add_piece(tile_loop *t, uint32_t k, ot_id *out)
     const uint32_t v = t->outs[k];
     const ot_value y = w->g->values[w->r->values[v].value];
     const int64_t lo = t->win->piece[v].lo - t->win->made[v].lo;
-    const rw_cut cut = {(uint32_t)w->r->values[v].axis[0], lo, t->c.to_end ? OT_TO_END : lo + ot_win_len(t->win->piece[v])};
+    const rw_cut cut = {(uint32_t)w->r->values[v].axis[0], lo,
+                        t->c.to_end ? OT_TO_END : lo + ot_win_len(t->win->piece[v])};
     ot_id piece = t->c.val[v];
     if (k >= t->n_out) {
         OT_TRY(rw_free_part_rows(&t->c, t->win, v, &piece));
@@ -357,12 +378,14 @@ static ot_status add_piece(tile_loop *t, uint32_t k, ot_id *out)
         return insert(&t->l, y.name, t->before[k], piece, out);
     }
     if (!rw_has_piece(&t->c, v)) { /* a first tile may have none of an output */
-        OT_TRY(arithmetic(w, &t->l.body, "Identity", y.name, t->before[k], OT_NONE, OT_I64, 0, out));
+        OT_TRY(
+            arithmetic(w, &t->l.body, "Identity", y.name, t->before[k], OT_NONE, OT_I64, 0, out));
         t->l.body.g->values[*out].dtype = y.dtype;
         rw_make_sequence(t->l.body.g, *out);
         return OT_OK;
     }
-    if (!t->x->steps) OT_TRY(rw_crop(w, &t->l.body, t->c.val[v], &cut, 1, y.name, &piece)); /* steps make no row twice */
+    /* steps make no row twice */
+    if (!t->x->steps) OT_TRY(rw_crop(w, &t->l.body, t->c.val[v], &cut, 1, y.name, &piece));
     return insert(&t->l, y.name, t->before[k], piece, out);
 }
 
@@ -404,7 +427,8 @@ static ot_status copy_node(rw_loop *l, uint32_t i, ot_id *val)
     rw_region *w = l->w;
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_node n = w->g->nodes[rn->node];
-    ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in + 1u), *out = OT_NEW_N(w->arena, ot_id, n.n_out + 1u);
+    ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in + 1u),
+          *out = OT_NEW_N(w->arena, ot_id, n.n_out + 1u);
     if (!in || !out) return rw_nomem(w);
     for (uint32_t j = 0; j < n.n_in; j++) {
         in[j] = OT_NONE;
@@ -424,7 +448,8 @@ static ot_status copy_node(rw_loop *l, uint32_t i, ot_id *val)
     }
     const char *name = rw_name(w, "untiled", n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
-    const ot_id id = ot_node_new(l->body.g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs, n.n_attrs);
+    const ot_id id = ot_node_new(l->body.g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out,
+                                 n.attrs, n.n_attrs);
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
@@ -433,13 +458,16 @@ static ot_status write_untiled(writing *x)
 {
     rw_region *w = x->w;
     const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
-    ot_id *val = OT_NEW_N(w->arena, ot_id, w->r->n_values), *results = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
+    ot_id *val = OT_NEW_N(w->arena, ot_id, w->r->n_values),
+          *results = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
     tile_loop t = {.x = x};
     if (!val || !results) return rw_nomem(w);
     OT_TRY(rw_loop_open(&t.l, w, &block, true));
     OT_TRY(carry(&t));
-    for (uint32_t v = 0; v < w->r->n_inputs; v++) OT_TRY(rw_capture(w, &t.l.body, w->r->values[v].value, &val[v]));
-    /* But for known shapes, which need not be computed of what the region makes. Before IR 4, bodies read no initializers from outside. */
+    for (uint32_t v = 0; v < w->r->n_inputs; v++)
+        OT_TRY(rw_capture(w, &t.l.body, w->r->values[v].value, &val[v]));
+    /* But for known shapes, which need not be computed of what the region makes. Before IR 4,
+     * bodies read no initializers from outside. */
     w->capture = w->g->model->ir_version >= 4;
     for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&t.l, i, val));
     w->capture = false;
@@ -449,7 +477,8 @@ static ot_status write_untiled(writing *x)
             OT_TRY(rw_free_part_all(w, &t.l.body, &piece));
         else if (rw_is_part(w, t.outs[k]))
             OT_TRY(rw_free_part(w, &t.l.body, t.outs[k], piece, &piece));
-        OT_TRY(insert(&t.l, w->g->values[w->r->values[t.outs[k]].value].name, t.before[k], piece, &results[k]));
+        OT_TRY(insert(&t.l, w->g->values[w->r->values[t.outs[k]].value].name, t.before[k], piece,
+                      &results[k]));
     }
     return close_loop(&t, x->n.untiled, results);
 }
@@ -464,9 +493,11 @@ static ot_status start_sequences(writing *x)
         if (!w->r->values[v].is_output || !rw_is_part(w, v)) continue;
         const ot_value y = w->g->values[w->r->values[v].value];
         const ot_attr type = ot_mk_int("dtype", y.dtype), rows = ot_mk_int("dtype", OT_F64);
-        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &type, 1, y.dtype, &x->seq[v]));
+        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &type, 1, y.dtype,
+                              &x->seq[v]));
         if (rw_part_is_weighed(w, v))
-            OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &rows, 1, OT_F64, &x->own[v]));
+            OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &rows, 1, OT_F64,
+                                  &x->own[v]));
     }
     return OT_OK;
 }
@@ -499,7 +530,9 @@ static ot_status finish_sequences(writing *x)
 /* requires a region that ot_dynamic_tiles_plan finds legal. Fails: OT_E_NOMEM. */
 ot_status rw_free(rw_region *w)
 {
-    writing x = {.w = w, .seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u), .steps = w->r->form == OT_FORM_STREAM};
+    writing x = {.w = w,
+                 .seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u),
+                 .steps = w->r->form == OT_FORM_STREAM};
     bool legal;
     ot_why why;
     x.rows = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
@@ -508,13 +541,15 @@ ot_status rw_free(rw_region *w)
     for (uint32_t v = 0; v < w->r->n_values; v++) x.rows[v] = OT_NONE;
     OT_TRY(ot_dynamic_tiles_plan(w->tiles, &x.f, &legal, &why));
     if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
-    ot_form_tiles tiles = *w->tiles; /* operators are written by the extents that their windows are of */
+    /* operators are written by the extents that their windows are of */
+    ot_form_tiles tiles = *w->tiles;
     tiles.g = x.f.g;
     w->tiles = &tiles;
     OT_TRY(count(&x));
     OT_TRY(start_sequences(&x));
     OT_TRY(write_untiled(&x));
-    for (uint32_t k = 0; k < x.f.n_first; k++) OT_TRY(write_tiles(&x, &x.f.first[k], TILE_FIRST, x.n.tiled));
+    for (uint32_t k = 0; k < x.f.n_first; k++)
+        OT_TRY(write_tiles(&x, &x.f.first[k], TILE_FIRST, x.n.tiled));
     OT_TRY(write_tiles(&x, x.f.inner, TILE_INNER, x.n.inner));
     OT_TRY(write_tiles(&x, &x.f.last, TILE_LAST, x.n.tiled));
     return finish_sequences(&x);

@@ -1,12 +1,17 @@
-/* Reductions in parts where extents are free: how much of all a part stands for is known when the model runs.
+/* Reductions in parts where extents are free: how much of all a part stands for is known when
+ * the model runs.
  *
- *     bodies   x --ReduceMean--> m_t --Unsqueeze--> [1, shape of y] --SequenceInsert--> parts
- *              rows of x that the tile owns, [1] --SequenceInsert--> rows                       constants; of the last tile computed
- *     behind   rows --ConcatFromSequence--> [tiles] --Div by their sum--> shares
- *              parts --ConcatFromSequence--> [tiles, shape of y] --Mul shares, ReduceSum--> y
+ *     bodies  x --ReduceMean--> m_t --Unsqueeze--> [1, shape of y] --SequenceInsert--> parts
+ *             rows of x that the tile owns, [1] --SequenceInsert--> rows                     constants; of the last tile computed
+ *     behind  rows --ConcatFromSequence--> [tiles] --Div by their sum--> shares
+ *             parts --ConcatFromSequence--> [tiles, shape of y] --Mul shares, ReduceSum--> y
  *
- * What is beside the cut axis is as much in every tile, so rows are all that weighs. A region that runs untiled hands out one part, which is y: its
- * share is 1, and it comes out as it went in. Sums, largest and smallest need no weights. The formulas are those of parts.c.
+ * What is beside the cut axis is as much in every tile, so rows are all that weighs. A region
+ * that runs untiled hands out one part, which is y: its share is 1, and it comes out as it went
+ * in. Sums, largest and smallest need no weights. The formulas are those of parts.c.
+ *
+ *
+ *
  */
 #include "transform_internal.h"
 
@@ -25,7 +30,10 @@ static ot_status number(rw_region *w, rw_target *t, double value, ot_id *out)
 }
 
 /* Region value v is reduced by this node. */
-static const ot_rnode *reducer(const rw_region *w, uint32_t v) { return &w->r->nodes[w->r->values[v].node]; }
+static const ot_rnode *reducer(const rw_region *w, uint32_t v)
+{
+    return &w->r->nodes[w->r->values[v].node];
+}
 
 ot_status rw_free_part(rw_region *w, rw_target *t, uint32_t v, ot_id x, ot_id *piece)
 {
@@ -36,11 +44,14 @@ ot_status rw_free_part(rw_region *w, rw_target *t, uint32_t v, ot_id x, ot_id *p
     if (y.rank > 0) memcpy(dims + 1, y.dims, (size_t)y.rank * sizeof *dims);
     OT_TRY(rw_const_i64(w, t, "front", &front, 1, false, &in[1]));
     *piece = OT_NONE;
-    return rw_op(w, t, "Unsqueeze", "part", w->g->values[w->r->values[v].value].name, in, 2, NULL, 0, y.dtype, y.rank + 1, dims,
-                 piece);
+    return rw_op(w, t, "Unsqueeze", "part", w->g->values[w->r->values[v].value].name, in, 2, NULL,
+                 0, y.dtype, y.rank + 1, dims, piece);
 }
 
-ot_status rw_free_part_all(rw_region *w, rw_target *t, ot_id *rows) { return number(w, t, 1, rows); }
+ot_status rw_free_part_all(rw_region *w, rw_target *t, ot_id *rows)
+{
+    return number(w, t, 1, rows);
+}
 
 ot_status rw_free_part_rows(rw_chain *c, const ot_tile_windows *win, uint32_t v, ot_id *rows)
 {
@@ -56,30 +67,36 @@ ot_status rw_free_part_rows(rw_chain *c, const ot_tile_windows *win, uint32_t v,
     const int64_t rank = of.rank;
     OT_TRY(rw_op(w, c->t, "Shape", c->t->label, of.name, &x, 1, NULL, 0, OT_I64, 1, &rank, &in[0]));
     OT_TRY(rw_const_i64(w, c->t, "axis", &axis, 1, false, &in[1]));
-    OT_TRY(rw_op(w, c->t, "Gather", c->t->label, of.name, in, 2, &first, 1, OT_I64, 1, one, &extent));
+    OT_TRY(
+        rw_op(w, c->t, "Gather", c->t->label, of.name, in, 2, &first, 1, OT_I64, 1, one, &extent));
     if (before > 0) {
         in[0] = extent;
         extent = OT_NONE;
         OT_TRY(rw_const_i64(w, c->t, "before", &before, 1, false, &in[1]));
-        OT_TRY(rw_op(w, c->t, "Sub", c->t->label, of.name, in, 2, NULL, 0, OT_I64, 1, one, &extent));
+        OT_TRY(
+            rw_op(w, c->t, "Sub", c->t->label, of.name, in, 2, NULL, 0, OT_I64, 1, one, &extent));
     }
     *rows = OT_NONE;
     return rw_op(w, c->t, "Cast", c->t->label, of.name, &extent, 1, &to, 1, OT_F64, 1, one, rows);
 }
 
-/* All that a sequence holds, along a first axis of as many entries as there were tiles (an [1], computed), of that type and dims. */
-static ot_status joined(rw_region *w, const char *name, ot_id sequence, ot_id tiles, ot_dtype type, int32_t rank,
-                        const int64_t *dims, ot_id *out)
+/* All that a sequence holds, along a first axis of as many entries as there were tiles (an [1],
+ * computed), of that type and dims. */
+static ot_status joined(rw_region *w, const char *name, ot_id sequence, ot_id tiles, ot_dtype type,
+                        int32_t rank, const int64_t *dims, ot_id *out)
 {
     const ot_attr axis = ot_mk_int("axis", 0);
     const int64_t n = rank;
     int64_t rest[OT_RANK_MAX];
     ot_id in[2] = {tiles, OT_NONE}, loose = OT_NONE, shape = OT_NONE;
-    OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "combine", name, &sequence, 1, &axis, 1, type, rank, dims, &loose));
+    OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "combine", name, &sequence, 1, &axis, 1, type,
+                 rank, dims, &loose));
     if (rank > 1) {
-        for (int32_t k = 1; k < rank; k++) rest[k - 1] = dims[k] < 0 ? 0 : dims[k]; /* 0: as it is */
+        /* 0: as it is */
+        for (int32_t k = 1; k < rank; k++) rest[k - 1] = dims[k] < 0 ? 0 : dims[k];
         OT_TRY(rw_const_i64(w, &w->top, "rest", rest, (size_t)rank - 1, false, &in[1]));
-        OT_TRY(rw_op(w, &w->top, "Concat", "combine", name, in, 2, &axis, 1, OT_I64, 1, &n, &shape));
+        OT_TRY(
+            rw_op(w, &w->top, "Concat", "combine", name, in, 2, &axis, 1, OT_I64, 1, &n, &shape));
         in[1] = shape;
     } else {
         in[1] = tiles;
@@ -90,8 +107,10 @@ static ot_status joined(rw_region *w, const char *name, ot_id sequence, ot_id ti
     return rw_op(w, &w->top, "Reshape", "combine", name, in, 2, NULL, 0, type, rank, dims, out);
 }
 
-/* What each tile has of all rows, as something that parts of that type and rank are multiplied with. */
-static ot_status shares_of(rw_region *w, const char *name, ot_id rows, ot_id tiles, ot_dtype type, int32_t rank, ot_id *out)
+/* What each tile has of all rows, as something that parts of that type and rank are multiplied
+ * with. */
+static ot_status shares_of(rw_region *w, const char *name, ot_id rows, ot_id tiles, ot_dtype type,
+                           int32_t rank, ot_id *out)
 {
     const ot_attr keep = ot_mk_int("keepdims", 1), to = ot_mk_int("to", type);
     const int64_t any[1] = {OT_DIM_UNKNOWN}, one[1] = {1}, front = 0;

@@ -1,21 +1,24 @@
 /* Making nodes: names, values, constants, crops, Reshape, Concat.
  *
- * Every node written by this stage passes through rw_op (or tile_nodes.c's clone), so that names, types
- * and static shapes are always there. Constants and crops are remembered per target graph by their
- * contents: tiles that need the same shape vector or the same window share it.
+ * Every node written by this stage passes through rw_op (or tile_nodes.c's clone), so that
+ * names, types and static shapes are always there. Constants and crops are remembered per target
+ * graph by their contents: tiles that need the same shape vector or the same window share it.
  *
  *   names   tile/r3/slice/x_t0     region 3, window of x for tile 0
  *           tile/r3/t0/conv1       operator conv1 of tile 0
  *           tile/r3/body/conv1     the same in a loop body
  *           tile/r3/deslice/y      joins the pieces of y
+ *
  */
 #include <stdarg.h>
 
 #include "transform_internal.h"
 
-#define KEY_DATA_MAX         256         /* bytes of a constant that is shared by contents */
-#define CUT_CONST_MAX        (64u << 10) /* bytes of a constant's window that is copied, not sliced at run time */
-#define CONSTANT_OF_ANY_TYPE 9           /* opset from which Constant holds more than floating point */
+#define KEY_DATA_MAX 256 /* bytes of a constant that is shared by contents */
+/* bytes of a constant's window that is copied, not sliced at run time */
+#define CUT_CONST_MAX (64u << 10)
+/* opset from which Constant holds more than floating point */
+#define CONSTANT_OF_ANY_TYPE 9
 
 ot_status rw_nomem(const rw_region *w) { return ot_fail_nomem(w->g->model->diag); }
 
@@ -33,8 +36,9 @@ ot_status rw_target_init(rw_region *w, rw_target *t, ot_graph *g, const char *la
 
 const char *rw_name(rw_region *w, const char *role, const char *name)
 {
-    const char *base = role && name ? ot_format(w->arena, "tile/r%u/%s/%s", w->r->id, role, name)
-                                    : ot_format(w->arena, "tile/r%u/%s", w->r->id, role ? role : name);
+    const char *base = role && name
+                           ? ot_format(w->arena, "tile/r%u/%s/%s", w->r->id, role, name)
+                           : ot_format(w->arena, "tile/r%u/%s", w->r->id, role ? role : name);
     return base ? ot_fresh_name(w->g->model, base) : NULL;
 }
 
@@ -43,8 +47,8 @@ const char *rw_labelled(rw_region *w, const rw_target *t, const char *value)
     return t->label ? ot_format(w->arena, "%s_%s", value, t->label) : value;
 }
 
-ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name, ot_dtype dtype, int32_t rank,
-                   const int64_t *dims, ot_id *out)
+ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name, ot_dtype dtype,
+                   int32_t rank, const int64_t *dims, ot_id *out)
 {
     const char *fresh = rw_name(w, role, name);
     if (!fresh) return rw_nomem(w);
@@ -52,8 +56,9 @@ ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *nam
     return *out == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
-ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name, const ot_id *in, uint32_t n_in,
-                const ot_attr *attrs, uint32_t n_attrs, ot_dtype dtype, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name,
+                const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
+                ot_dtype dtype, int32_t rank, const int64_t *dims, ot_id *out)
 {
     const char *node = rw_name(w, role, name);
     if (!node) return rw_nomem(w);
@@ -68,7 +73,8 @@ ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *rol
 
 /* ---- constants ---- */
 
-/* *out: a string that is equal for equal constants; NULL when the constant is too large to compare. false: no memory. */
+/* *out: a string that is equal for equal constants; NULL when the constant is too large to
+ * compare. false: no memory. */
 static bool contents_key(rw_region *w, const ot_tensor *x, char **out)
 {
     static const char hex[] = "0123456789abcdef";
@@ -78,7 +84,8 @@ static bool contents_key(rw_region *w, const ot_tensor *x, char **out)
     char *key = *out = ot_alloc(w->arena, room);
     if (!key) return false;
     at = (size_t)snprintf(key, room, "%d", (int)x->dtype);
-    for (uint32_t k = 0; k < x->rank; k++) at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)x->dims[k]);
+    for (uint32_t k = 0; k < x->rank; k++)
+        at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)x->dims[k]);
     key[at++] = ':';
     for (size_t k = 0; k < x->bytes; k++) {
         unsigned char b = ((const unsigned char *)x->data)[k];
@@ -117,17 +124,19 @@ static bool integer_at(const ot_tensor *x, size_t k, double *out)
     }
 }
 
-/* Before IR 4, an initializer would have to be a graph input, so new constants are written as Constant nodes; and before
- * opset 9, those hold floating point only. */
+/* Before IR 4, an initializer would have to be a graph input, so new constants are written as
+ * Constant nodes; and before opset 9, those hold floating point only. */
 static bool must_cast(const rw_region *w, const ot_tensor *x)
 {
     double one;
     bool integer = integer_at(x, 0, &one);
-    return w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE && integer && x->data;
+    return w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE && integer &&
+           x->data;
 }
 
 /* The integers of x as float64 in a Constant, cast back. Shapes and windows are far below 2^53. */
-static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, const char *name, const ot_tensor *x, ot_id *out)
+static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, const char *name,
+                               const ot_tensor *x, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     size_t size = ot_dtype_bits(x->dtype) / 8, n = x->bytes / size;
@@ -135,13 +144,17 @@ static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, con
     double *data = ot_alloc_n(a, n + 1, sizeof *data);
     if (!y || !data) return rw_nomem(w);
     for (size_t k = 0; k < n; k++)
-        if (!integer_at(x, k, &data[k])) OT_BUG("a constant that is no integer goes through a Cast");
-    *y = (ot_tensor){.dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data};
+        if (!integer_at(x, k, &data[k]))
+            OT_BUG("a constant that is no integer goes through a Cast");
+    *y = (ot_tensor){
+        .dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data};
     ot_attr value = ot_mk_tensor("value", y), to = ot_mk_int("to", x->dtype);
     ot_id plain = OT_NONE;
-    OT_TRY(rw_op(w, t, "Constant", role, name, NULL, 0, &value, 1, OT_F64, (int32_t)x->rank, x->dims, &plain));
+    OT_TRY(rw_op(w, t, "Constant", role, name, NULL, 0, &value, 1, OT_F64, (int32_t)x->rank,
+                 x->dims, &plain));
     *out = OT_NONE;
-    return rw_op(w, t, "Cast", role, name, &plain, 1, &to, 1, x->dtype, (int32_t)x->rank, x->dims, out);
+    return rw_op(w, t, "Cast", role, name, &plain, 1, &to, 1, x->dtype, (int32_t)x->rank, x->dims,
+                 out);
 }
 
 ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor *x, ot_id *out)
@@ -165,7 +178,8 @@ ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor
     return key && !ot_map_put(t->consts, key, *out) ? rw_nomem(w) : OT_OK;
 }
 
-ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n, bool scalar, ot_id *out)
+ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n,
+                       bool scalar, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     ot_tensor *x = OT_NEW(a, ot_tensor);
@@ -190,17 +204,20 @@ ot_status rw_const_true(rw_region *w, rw_target *t, ot_id *out)
 /* ---- crops ---- */
 
 /* Copy a window of one axis of a densely packed tensor. */
-static void copy_window(const ot_tensor *x, size_t size, const rw_cut *cut, const void *from, void *to)
+static void copy_window(const ot_tensor *x, size_t size, const rw_cut *cut, const void *from,
+                        void *to)
 {
     size_t outer = 1, inner = size, extent = (size_t)x->dims[cut->axis];
     for (uint32_t k = 0; k < cut->axis; k++) outer *= (size_t)x->dims[k];
     for (uint32_t k = cut->axis + 1; k < x->rank; k++) inner *= (size_t)x->dims[k];
     size_t part = (size_t)(cut->hi - cut->lo) * inner;
     for (size_t o = 0; o < outer; o++)
-        memcpy((char *)to + o * part, (const char *)from + (o * extent + (size_t)cut->lo) * inner, part);
+        memcpy((char *)to + o * part, (const char *)from + (o * extent + (size_t)cut->lo) * inner,
+               part);
 }
 
-/* The windows of constant x as a new constant, one axis after the other; NULL when memory ran out. */
+/* The windows of constant x as a new constant, one axis after the other; NULL when memory ran out.
+ */
 static const ot_tensor *cut_tensor(rw_region *w, const ot_tensor *x, const rw_cut *cuts, uint32_t n)
 {
     ot_arena *a = w->g->model->arena;
@@ -214,7 +231,11 @@ static const ot_tensor *cut_tensor(rw_region *w, const ot_tensor *x, const rw_cu
         void *data = ot_alloc(a, (size_t)elems * size + 1);
         if (!data) return NULL;
         copy_window(x, size, &cuts[k], x->data, data);
-        *y = (ot_tensor){.dtype = x->dtype, .rank = x->rank, .dims = dims, .data = data, .bytes = (size_t)elems * size};
+        *y = (ot_tensor){.dtype = x->dtype,
+                         .rank = x->rank,
+                         .dims = dims,
+                         .data = data,
+                         .bytes = (size_t)elems * size};
         x = y;
     }
     return x;
@@ -223,13 +244,17 @@ static const ot_tensor *cut_tensor(rw_region *w, const ot_tensor *x, const rw_cu
 /* Constants small enough to be cut here and now. */
 static bool can_cut_tensor(const ot_value *v)
 {
-    return v->init && !v->overridable && v->init->data && v->init->bytes <= CUT_CONST_MAX && ot_dtype_bits(v->init->dtype) >= 8;
+    return v->init && !v->overridable && v->init->data && v->init->bytes <= CUT_CONST_MAX &&
+           ot_dtype_bits(v->init->dtype) >= 8;
 }
 
-/* The cuts of a Slice, and of a neighbouring axis, kept whole, where one is to be named besides; [*n] ordered by axis. */
-static void name_axes(const rw_region *w, const rw_target *t, const ot_value *src, rw_cut *cuts, uint32_t *n)
+/* The cuts of a Slice, and of a neighbouring axis, kept whole, where one is to be named besides;
+ * [*n] ordered by axis. */
+static void name_axes(const rw_region *w, const rw_target *t, const ot_value *src, rw_cut *cuts,
+                      uint32_t *n)
 {
-    if (!w->slices_apart || t->is_body || *n != 1 || src->rank < 2 || !ot_value_is_static(src)) return;
+    if (!w->slices_apart || t->is_body || *n != 1 || src->rank < 2 || !ot_value_is_static(src))
+        return;
     const bool last = cuts[0].axis + 1 == (uint32_t)src->rank;
     const uint32_t axis = last ? cuts[0].axis - 1 : cuts[0].axis + 1;
     if (last) cuts[1] = cuts[0];
@@ -238,7 +263,8 @@ static void name_axes(const rw_region *w, const rw_target *t, const ot_value *sr
 }
 
 /* cuts: room for OT_RANK_MAX. */
-static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint32_t n, const char *name, ot_id *out)
+static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint32_t n,
+                       const char *name, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     const ot_value v = t->g->values[src];
@@ -255,7 +281,8 @@ static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint
     if (!label) return rw_nomem(w);
     *out = OT_NONE;
     if (w->g->model->opset < OT_SLICE_HAS_INPUTS) {
-        ot_attr at[3] = {ot_mk_ints(a, "axes", axes, n), ot_mk_ints(a, "starts", lo, n), ot_mk_ints(a, "ends", hi, n)};
+        ot_attr at[3] = {ot_mk_ints(a, "axes", axes, n), ot_mk_ints(a, "starts", lo, n),
+                         ot_mk_ints(a, "ends", hi, n)};
         for (int k = 0; k < 3; k++)
             if (at[k].kind != OT_ATTR_INTS) return rw_nomem(w);
         return rw_op(w, t, "Slice", "slice", label, &src, 1, at, 3, v.dtype, v.rank, dims, out);
@@ -267,14 +294,16 @@ static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint
     return rw_op(w, t, "Slice", "slice", label, in, 4, NULL, 0, v.dtype, v.rank, dims, out);
 }
 
-ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n, const char *name, ot_id *out)
+ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n,
+                  const char *name, ot_id *out)
 {
     const ot_value *v = &t->g->values[src];
     rw_cut real[OT_RANK_MAX];
     uint32_t m = 0;
     char key[32 + OT_RANK_MAX * 64];
     for (uint32_t k = 0; k < n; k++) {
-        if (cuts[k].lo == 0 && (cuts[k].hi == OT_TO_END || cuts[k].hi == v->dims[cuts[k].axis])) continue;
+        if (cuts[k].lo == 0 && (cuts[k].hi == OT_TO_END || cuts[k].hi == v->dims[cuts[k].axis]))
+            continue;
         uint32_t at = m++; /* keep them ordered by axis */
         for (; at > 0 && real[at - 1].axis > cuts[k].axis; at--) real[at] = real[at - 1];
         real[at] = cuts[k];
@@ -283,8 +312,8 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
     if (m == 0) return OT_OK;
     size_t len = (size_t)snprintf(key, sizeof key, "%u", src);
     for (uint32_t k = 0; k < m; k++)
-        len += (size_t)snprintf(key + len, sizeof key - len, ";%u:%lld,%lld", real[k].axis, (long long)real[k].lo,
-                                (long long)real[k].hi);
+        len += (size_t)snprintf(key + len, sizeof key - len, ";%u:%lld,%lld", real[k].axis,
+                                (long long)real[k].lo, (long long)real[k].hi);
     if ((*out = ot_map_get(t->crops, key)) != OT_NONE) return OT_OK;
     bool to_end = false;
     for (uint32_t k = 0; k < m; k++) to_end |= real[k].hi == OT_TO_END;
@@ -301,8 +330,8 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
 
 /* ---- Reshape, Concat ---- */
 
-ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in, int32_t rank, const int64_t *dims,
-                     ot_id *out)
+ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in,
+                     int32_t rank, const int64_t *dims, ot_id *out)
 {
     const ot_value v = t->g->values[in];
     ot_id ops[2] = {in, OT_NONE};
@@ -316,7 +345,8 @@ ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *n
     return rw_op(w, t, "Reshape", role, name, ops, 2, NULL, 0, v.dtype, rank, dims, out);
 }
 
-ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n, uint32_t axis, ot_id *out)
+ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n,
+                    uint32_t axis, ot_id *out)
 {
     const ot_value v = t->g->values[in[0]];
     int64_t dims[OT_RANK_MAX], sum = 0;

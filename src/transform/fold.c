@@ -2,15 +2,17 @@
  *
  *   x (made inside a region) --> Shape --> Gather --> Concat --> Reshape
  *
- * Shape reads x, but its contents are known. Without folding, x would have to be a whole tensor again just to be asked for
- * its shape. Every static node that reads a value made in a region is replaced by a constant.
+ * Shape reads x, but its contents are known. Without folding, x would have to be a whole tensor
+ * again just to be asked for its shape. Every static node that reads a value made in a region is
+ * replaced by a constant.
+ *
  */
 #include "transform.h"
 
 #include "ops/dynamic_dims.h"
 
-/* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:
- * the contents as float64, and a Cast. */
+/* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9
+ * holds floating point only: the contents as float64, and a Cast. */
 static bool must_cast(const ot_graph *g) { return g->model->ir_version < 4 && g->model->opset < 9; }
 
 static ot_status cast_known(ot_graph *g, ot_id v)
@@ -21,8 +23,13 @@ static ot_status cast_known(ot_graph *g, ot_id v)
     double *data = ot_alloc_n(a, x.known_n + 1u, sizeof *data);
     const char *base = ot_format(a, "tile/const/%s", x.name);
     if (!t || !data || !base) return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < x.known_n; k++) data[k] = x.known ? (double)x.known[k] : x.known_floats[k];
-    *t = (ot_tensor){.dtype = OT_F64, .rank = (uint32_t)x.rank, .dims = x.dims, .data = data, .bytes = x.known_n * sizeof *data};
+    for (uint32_t k = 0; k < x.known_n; k++)
+        data[k] = x.known ? (double)x.known[k] : x.known_floats[k];
+    *t = (ot_tensor){.dtype = OT_F64,
+                     .rank = (uint32_t)x.rank,
+                     .dims = x.dims,
+                     .data = data,
+                     .bytes = x.known_n * sizeof *data};
     const char *plain = ot_fresh_name(g->model, base), *constant = ot_fresh_name(g->model, base),
                *cast = ot_fresh_name(g->model, base);
     if (!plain || !constant || !cast) return ot_fail_nomem(g->model->diag);
@@ -30,7 +37,8 @@ static ot_status cast_known(ot_graph *g, ot_id v)
     ot_id from = ot_value_new(g, plain, OT_F64, x.rank, x.dims);
     if (from == OT_NONE) return ot_fail_nomem(g->model->diag);
     ot_id made = ot_node_new(g, "Constant", "", constant, NULL, 0, &from, 1, &value, 1);
-    ot_id end = made == OT_NONE ? OT_NONE : ot_node_new(g, "Cast", "", cast, &from, 1, &v, 1, &to, 1);
+    ot_id end = made == OT_NONE ? OT_NONE
+                                : ot_node_new(g, "Cast", "", cast, &from, 1, &v, 1, &to, 1);
     if (end == OT_NONE) return ot_fail_nomem(g->model->diag);
     g->values[from].is_const = g->values[v].is_const = true;
     g->nodes[made].is_static = g->nodes[end].is_static = true;
@@ -61,12 +69,14 @@ static origin *origins_of(const ot_graph *g, const ot_plan *p)
     origin *from = ot_alloc_n(p->arena, g->n_values + 1u, sizeof *from);
     for (uint32_t k = 0; from && k < p->n_regions; k++)
         for (uint32_t v = p->regions[k].n_inputs; v < p->regions[k].n_values; v++)
-            from[p->regions[k].values[v].value] = p->regions[k].values[v].is_output ? OUTPUT : INSIDE;
+            from[p->regions[k].values[v].value] = p->regions[k].values[v].is_output ? OUTPUT
+                                                                                    : INSIDE;
     return from;
 }
 
-/* requires ORDER, SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM, OT_E_INPUT when a reader cannot be
- * folded (the planner then should have made the value an output). */
+/* requires ORDER, SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM,
+ * OT_E_INPUT when a reader cannot be folded (the planner then should have made the value an
+ * output). */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
 {
     origin *from = origins_of(g, p);
@@ -77,9 +87,12 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
         if (!n->is_static || n->dead) continue;
         for (uint32_t i = 0; i < n->n_in; i++)
             if (n->in[i] != OT_NONE) reads[from[n->in[i]]] = true;
-        const bool needs = reads[INSIDE] || reads[COMPUTED] || (reads[OUTPUT] && g->model->dynamic_dims);
+        const bool needs = reads[INSIDE] || reads[COMPUTED] ||
+                           (reads[OUTPUT] && g->model->dynamic_dims);
         if (!ot_static_foldable(g, n)) {
-            if (reads[INSIDE]) return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
+            if (reads[INSIDE])
+                return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded",
+                               n->name, n->op_type);
             for (uint32_t o = 0; o < n->n_out && (needs || reads[OUTPUT]); o++)
                 if (n->out[o] != OT_NONE) from[n->out[o]] = COMPUTED;
             continue;
@@ -95,7 +108,8 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
     return OT_OK;
 }
 
-/* requires SHAPES, ORDER and USES of both. keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+/* requires SHAPES, ORDER and USES of both. keeps SHAPES, establishes ORDER and USES. Fails:
+ * OT_E_NOMEM. */
 ot_status ot_fold_dynamic(ot_graph *g, const ot_graph *planned)
 {
     const ot_dynamic_dims *t = planned->model->dynamic_dims;
@@ -104,7 +118,8 @@ ot_status ot_fold_dynamic(ot_graph *g, const ot_graph *planned)
         const ot_node n = g->nodes[id];
         bool constant = true;
         if (id >= t->n_nodes || !t->foldable[id] || !planned->nodes[id].is_static) continue;
-        for (uint32_t o = 0; o < n.n_out; o++) constant &= n.out[o] == OT_NONE || g->values[n.out[o]].is_const;
+        for (uint32_t o = 0; o < n.n_out; o++)
+            constant &= n.out[o] == OT_NONE || g->values[n.out[o]].is_const;
         if (constant) continue; /* computed when the model is loaded */
         const bool known = ot_static_foldable(g, &n);
         ot_node_remove(g, id);

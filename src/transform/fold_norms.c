@@ -1,9 +1,15 @@
-/* BatchNormalizations become part of the convolution whose result they alone read. Runtimes do so themselves when they load a model, but
- * for each convolution that is written: tiles that are written out would have folded weights of their own each, and weights that are made
- * while the model runs none at all. Here, tiles share them.
+/* BatchNormalizations become part of the convolution whose result they alone read. Runtimes do
+ * so themselves when they load a model, but for each convolution that is written: tiles that are
+ * written out would have folded weights of their own each, and weights that are made while the
+ * model runs none at all. Here, tiles share them.
  *
- *     t0/conv (x, W) --> t0/bn (., s, b, m, v)                 t0/conv (x, W', b')        W' = W s / sqrt(v + epsilon)
- *     t1/conv (x, W) --> t1/bn (., s, b, m, v)      -->        t1/conv (x, W', b')        b' = b - m s / sqrt(v + epsilon)
+ *     t0/conv (x, W) --> t0/bn (., s, b, m, v)       t0/conv (x, W', b')  W' = W s / sqrt(v +
+ *                                                                         epsilon)
+ *     t1/conv (x, W) --> t1/bn (., s, b, m, v)  -->  t1/conv (x, W', b')  b' = b - m s / sqrt(v +
+ *                                                                         epsilon)
+ *
+ *
+ *
  */
 #include "transform.h"
 
@@ -11,7 +17,8 @@
 
 #include <math.h>
 
-#define N_OPERANDS 6 /* weights, bias of the convolution; scale, shift, mean, variance of the normalisation */
+/* weights, bias of the convolution; scale, shift, mean, variance of the normalisation */
+#define N_OPERANDS 6
 
 /* What was folded, and into what. */
 typedef struct folded {
@@ -32,14 +39,17 @@ typedef struct folding {
 static bool is_weight(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
-    return x->init && !x->overridable && x->producer == OT_NONE && x->dtype == OT_F32 && x->init->dtype == OT_F32 &&
-           ot_value_is_static(x);
+    return x->init && !x->overridable && x->producer == OT_NONE && x->dtype == OT_F32 &&
+           x->init->dtype == OT_F32 && ot_value_is_static(x);
 }
 
-/* The convolution that makes what n normalises, and that n can become part of; OT_NONE. from: what they read. */
+/* The convolution that makes what n normalises, and that n can become part of; OT_NONE. from:
+ * what they read. */
 static ot_id convolution_of(const ot_graph *g, const ot_node *n, ot_id from[N_OPERANDS])
 {
-    if (n->dead || n->op != OT_OP_BatchNormalization || n->n_in < 5 || ot_attr_int(n, "training_mode", 0)) return OT_NONE;
+    if (n->dead || n->op != OT_OP_BatchNormalization || n->n_in < 5 ||
+        ot_attr_int(n, "training_mode", 0))
+        return OT_NONE;
     for (uint32_t k = 1; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) return OT_NONE;
     const ot_value *v = n->in[0] == OT_NONE ? NULL : &g->values[n->in[0]];
@@ -77,36 +87,46 @@ static ot_status compute(const folding *f, const folded *x, float *weights, floa
         if (x->from[k] != OT_NONE && !(from[k] = read(f, x->from[k]))) return OT_OK;
     for (size_t c = 0; c < n; c++) {
         const double factor = from[2][c] / sqrt((double)from[5][c] + (double)x->epsilon);
-        for (size_t k = 0; k < each; k++) weights[c * each + k] = (float)(from[0][c * each + k] * factor);
-        bias[c] = (float)(((from[1] ? (double)from[1][c] : 0) - (double)from[4][c]) * factor + (double)from[3][c]);
+        for (size_t k = 0; k < each; k++)
+            weights[c * each + k] = (float)(from[0][c * each + k] * factor);
+        bias[c] = (float)(((from[1] ? (double)from[1][c] : 0) - (double)from[4][c]) * factor +
+                          (double)from[3][c]);
     }
     *ok = true;
     return OT_OK;
 }
 
 /* A constant of the graph with these contents; data NULL: nobody will read them. */
-static ot_status new_constant(const folding *f, ot_id like, const char *role, int32_t rank, const float *data, ot_id *out)
+static ot_status new_constant(const folding *f, ot_id like, const char *role, int32_t rank,
+                              const float *data, ot_id *out)
 {
     ot_model *m = f->g->model;
     const ot_value x = f->g->values[like];
-    const char *base = ot_format(m->arena, "tile/%s/%s", role, x.name), *name = base ? ot_fresh_name(m, base) : NULL;
+    const char *base = ot_format(m->arena, "tile/%s/%s", role, x.name),
+               *name = base ? ot_fresh_name(m, base) : NULL;
     ot_tensor *t = OT_NEW(m->arena, ot_tensor);
     *out = name && t ? ot_value_new(f->g, name, OT_F32, rank, x.dims) : OT_NONE;
     if (*out == OT_NONE) return ot_fail_nomem(m->diag);
     int64_t bytes = 0;
-    if (!ot_value_bytes(&f->g->values[*out], &bytes)) return ot_fail(m->diag, OT_E_INPUT, "'%.300s' is too large", x.name);
-    *t = (ot_tensor){
-        .dtype = OT_F32, .rank = (uint32_t)rank, .dims = f->g->values[*out].dims, .data = data, .bytes = (size_t)bytes};
+    if (!ot_value_bytes(&f->g->values[*out], &bytes))
+        return ot_fail(m->diag, OT_E_INPUT, "'%.300s' is too large", x.name);
+    *t = (ot_tensor){.dtype = OT_F32,
+                     .rank = (uint32_t)rank,
+                     .dims = f->g->values[*out].dims,
+                     .data = data,
+                     .bytes = (size_t)bytes};
     f->g->values[*out].init = t;
     f->g->values[*out].is_const = true;
     return OT_OK;
 }
 
-/* x's weights and bias, as they were made for another convolution with the same constants, or new ones. *ok false: there are none. */
+/* x's weights and bias, as they were made for another convolution with the same constants, or
+ * new ones. *ok false: there are none. */
 static ot_status fold_constants(folding *f, folded *x, bool *ok)
 {
     for (size_t k = 0; k < f->n; k++) {
-        if (memcmp(f->all[k].from, x->from, sizeof x->from) != 0 || f->all[k].epsilon != x->epsilon) continue;
+        if (memcmp(f->all[k].from, x->from, sizeof x->from) != 0 || f->all[k].epsilon != x->epsilon)
+            continue;
         *x = f->all[k];
         *ok = x->weights != OT_NONE;
         return OT_OK;
@@ -115,13 +135,15 @@ static ot_status fold_constants(folding *f, folded *x, bool *ok)
     float *weights = NULL, *bias = NULL;
     *ok = true;
     if (f->contents) {
-        weights = ot_alloc_n(own, f->g->values[x->from[0]].init->bytes / sizeof *weights + 1, sizeof *weights);
+        weights = ot_alloc_n(own, f->g->values[x->from[0]].init->bytes / sizeof *weights + 1,
+                             sizeof *weights);
         bias = ot_alloc_n(own, (size_t)f->g->values[x->from[0]].dims[0] + 1, sizeof *bias);
         if (!weights || !bias) return ot_fail_nomem(f->g->model->diag);
         OT_TRY(compute(f, x, weights, bias, ok));
     }
     if (*ok) {
-        OT_TRY(new_constant(f, x->from[0], "folded", f->g->values[x->from[0]].rank, weights, &x->weights));
+        OT_TRY(new_constant(f, x->from[0], "folded", f->g->values[x->from[0]].rank, weights,
+                            &x->weights));
         OT_TRY(new_constant(f, x->from[0], "folded/bias", 1, bias, &x->bias));
     }
     return OT_PUSH(f->a, f->all, f->n, f->cap, *x) ? OT_OK : ot_fail_nomem(f->g->model->diag);

@@ -1,13 +1,16 @@
 /* A block of alike tiles as one loop.
  *
- *     top     x, table --> Scan { body } --> [T, tile...] --Reshape [--Transpose--Reshape]--> piece of y
+ *     top     x, table --> Scan { body } --> [T, tile...] --Reshape [--Transpose--Reshape]--> piece
+ *             of y
  *     body    row --> Slice(x) --> conv --> relu --> crop --> result
  *
  * The carrier is Scan where there is one, because runtimes let its body write into the stacked
- * result directly; Loop (trip count, condition, rows by Gather, scan outputs) is for older opsets and form loop. Results are
- * stacked along a new first axis; when the cut axis is outermost in memory a Reshape alone restores
- * the value. Otherwise a Scan stacks at the cut axis, which leaves a Reshape; with several counted
- * dimensions, or in a Loop, a Transpose brings the counts next to the axes that they cut.
+ * result directly; Loop (trip count, condition, rows by Gather, scan outputs) is for older
+ * opsets and form loop. Results are stacked along a new first axis; when the cut axis is
+ * outermost in memory a Reshape alone restores the value. Otherwise a Scan stacks at the cut
+ * axis, which leaves a Reshape; with several counted dimensions, or in a Loop, a Transpose
+ * brings the counts next to the axes that they cut.
+ *
  */
 #include "transform_internal.h"
 
@@ -19,13 +22,17 @@ ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out
 {
     OT_TRY(rw_value(l->w, &l->body, "body", name, dtype, 0, NULL, out));
     l->body.g->values[*out].is_input = true;
-    return OT_PUSH(l->w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK : rw_nomem(l->w);
+    return OT_PUSH(l->w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK
+                                                                             : rw_nomem(l->w);
 }
 
 ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequence)
 {
-    *l = (rw_loop){
-        .w = w, .b = b, .scan = !sequence && rw_use_scan(w), .inside = sequence || w->r->form == OT_FORM_PEELED, .iter = OT_NONE};
+    *l = (rw_loop){.w = w,
+                   .b = b,
+                   .scan = !sequence && rw_use_scan(w),
+                   .inside = sequence || w->r->form == OT_FORM_PEELED,
+                   .iter = OT_NONE};
     const char *name = rw_name(w, "body", NULL);
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     l->tables = ot_map_new(w->arena);
@@ -35,18 +42,21 @@ ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequenc
     ot_id state;
     OT_TRY(rw_loop_input(l, "iteration", OT_I64, &l->iter));
     OT_TRY(rw_loop_input(l, "go_on", OT_BOOL, &state));
-    return w->g->model->opset < LOOP_STATELESS ? rw_loop_input(l, "carried", OT_I64, &state) : OT_OK;
+    return w->g->model->opset < LOOP_STATELESS ? rw_loop_input(l, "carried", OT_I64, &state)
+                                               : OT_OK;
 }
 
-/* A value that a body may hand out: made by a node of the body and handed out once. In form loop by an Identity: OpenCV's dnn module
- * stacks what a convolution made in blocks of channels as it lies, and takes it for plain (tests/runtimes/opencv_loop_blocks.py). */
+/* A value that a body may hand out: made by a node of the body and handed out once. In form loop
+ * by an Identity: OpenCV's dnn module stacks what a convolution made in blocks of channels as it
+ * lies, and takes it for plain (tests/runtimes/opencv_loop_blocks.py). */
 ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
 {
     const ot_value x = l->body.g->values[*v];
     ot_id out = OT_NONE;
     bool plain = l->w->r->form == OT_FORM_LOOP && !l->scan && x.rank > 0;
     if (x.producer == OT_NONE || x.is_output || plain)
-        OT_TRY(rw_op(l->w, &l->body, "Identity", "body", name, v, 1, NULL, 0, x.dtype, x.rank, x.dims, &out));
+        OT_TRY(rw_op(l->w, &l->body, "Identity", "body", name, v, 1, NULL, 0, x.dtype, x.rank,
+                     x.dims, &out));
     else
         out = *v;
     l->body.g->values[out].is_output = true;
@@ -68,23 +78,28 @@ static ot_status finish_body(rw_loop *l, ot_id *outs, uint32_t n)
     return OT_OK;
 }
 
-ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *outs, const ot_id *made, uint32_t n)
+ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *outs,
+                        const ot_id *made, uint32_t n)
 {
     rw_region *w = l->w;
     OT_TRY(finish_body(l, outs, n + 1));
     const ot_attr body = ot_mk_graph("body", l->body.g);
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
-    return ot_node_new(w->g, "Loop", "", name, in, n_carried + 2, made, n, &body, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+    return ot_node_new(w->g, "Loop", "", name, in, n_carried + 2, made, n, &body, 1) == OT_NONE
+               ? rw_nomem(w)
+               : OT_OK;
 }
 
-/* Finish the body and make the node; results: [n] body values, stacked: [n] values of the top graph, at:
- * [n] where a Scan puts the count among their axes. */
-static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stacked, const int64_t *at, uint32_t n)
+/* Finish the body and make the node; results: [n] body values, stacked: [n] values of the top
+ * graph, at: [n] where a Scan puts the count among their axes. */
+static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stacked,
+                            const int64_t *at, uint32_t n)
 {
     rw_region *w = l->w;
     ot_arena *a = w->g->model->arena;
-    uint32_t own = l->scan ? 0 : l->n_inputs - 1, carried = own > 1; /* go_on, and what a Loop must carry */
+    /* go_on, and what a Loop must carry */
+    uint32_t own = l->scan ? 0 : l->n_inputs - 1, carried = own > 1;
     ot_id *outs = OT_NEW_N(a, ot_id, own + n), *made = OT_NEW_N(w->arena, ot_id, carried + n);
     if (!outs || !made) return rw_nomem(w);
     for (uint32_t k = 0; k < own; k++) {
@@ -109,15 +124,18 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     memcpy(made + carried, stacked, n * sizeof *stacked);
     const char *name = rw_name(w, l->scan ? "scan" : "while", NULL);
     if (!name) return rw_nomem(w);
-    ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs, n_attrs)
-                       : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 2, made, carried + n, attrs, 1);
+    ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs,
+                                     n_attrs)
+                       : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 2, made,
+                                     carried + n, attrs, 1);
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
 /* ---- stitching ---- */
 
-/* Output v is stacked in place: its first axis is cut to extent 1, so the stack of [rest] is the value itself. Only worth
- * a Reshape in the body where the one behind the loop would copy: at a graph output. Not of a Loop: some concatenate its results. */
+/* Output v is stacked in place: its first axis is cut to extent 1, so the stack of [rest] is the
+ * value itself. Only worth a Reshape in the body where the one behind the loop would copy: at a
+ * graph output. Not of a Loop: some concatenate its results. */
 static bool stacks_itself(const rw_loop *l, uint32_t v, const int64_t *tile, bool final)
 {
     const ot_rvalue *rv = &l->w->r->values[v];
@@ -128,13 +146,18 @@ static bool stacks_itself(const rw_loop *l, uint32_t v, const int64_t *tile, boo
             counts++;
             dim = d;
         }
-    return l->scan && final && x->is_output && x->rank > 1 && counts == 1 && rv->axis[dim] == 0 && tile[0] == 1;
+    return l->scan && final && x->is_output && x->rank > 1 && counts == 1 && rv->axis[dim] == 0 &&
+           tile[0] == 1;
 }
 
 /* Results are stacked along a new first axis, whatever that costs. */
-static bool keeps_to_first(const rw_loop *l) { return !l->scan || l->w->r->form == OT_FORM_PRESCAN; }
+static bool keeps_to_first(const rw_loop *l)
+{
+    return !l->scan || l->w->r->form == OT_FORM_PRESCAN;
+}
 
-/* Where a Scan had best put the count: at the cut axis, which saves a Transpose; first when that is as good. */
+/* Where a Scan had best put the count: at the cut axis, which saves a Transpose; first when that
+ * is as good. */
 static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
 {
     int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], axis = 0;
@@ -144,27 +167,33 @@ static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
             counts++;
             axis = l->w->r->values[v].axis[d];
         }
-    if (keeps_to_first(l) || counts != 1 || ot_reassemble_layout(l->w->g, l->w->r, l->b->count, v, tile, perm, split, &n, whole))
+    if (keeps_to_first(l) || counts != 1 ||
+        ot_reassemble_layout(l->w->g, l->w->r, l->b->count, v, tile, perm, split, &n, whole))
         return 0;
     return axis;
 }
 
 /* Turn the stack of tiles into the block's piece of v. */
-static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t stack_at, ot_id stacked, ot_id *out)
+static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t stack_at,
+                        ot_id stacked, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value x = w->g->values[w->r->values[v].value];
     int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], moved[OT_RANK_MAX];
     uint32_t n;
     ot_id src = stacked, turned = OT_NONE, parts = OT_NONE;
-    if (!ot_reassemble_layout(w->g, w->r, l->b->count, v, tile, perm, split, &n, whole) && stack_at == 0) {
-        /* Always there behind a Loop: who concatenates results along their first axis, instead of stacking them, gets the same. */
-        if (keeps_to_first(l)) OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, (int32_t)n, split, &parts));
+    if (!ot_reassemble_layout(w->g, w->r, l->b->count, v, tile, perm, split, &n, whole) &&
+        stack_at == 0) {
+        /* Always there behind a Loop: who concatenates results along their first axis, instead
+         * of stacking them, gets the same. */
+        if (keeps_to_first(l))
+            OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, (int32_t)n, split, &parts));
         OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
         for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
         ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
         if (at.kind != OT_ATTR_INTS) return rw_nomem(w);
-        OT_TRY(rw_op(w, &w->top, "Transpose", "deslice", x.name, &parts, 1, &at, 1, x.dtype, (int32_t)n, moved, &turned));
+        OT_TRY(rw_op(w, &w->top, "Transpose", "deslice", x.name, &parts, 1, &at, 1, x.dtype,
+                     (int32_t)n, moved, &turned));
         src = turned;
     }
     return rw_reshape(w, &w->top, "deslice", x.name, src, x.rank, whole, out);
@@ -191,7 +220,8 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
 }
 
 /* What the loop makes for output v: the body's result and the stacked value in the top graph. */
-static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot_id *result, ot_id *stacked, int64_t *at)
+static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot_id *result,
+                             ot_id *stacked, int64_t *at)
 {
     rw_region *w = l->w;
     const ot_id id = w->r->values[v].value;
@@ -227,7 +257,8 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     rw_chain c;
     const ot_tile_windows *win[OT_DIMS_MAX];
     uint32_t n = 0;
-    ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values), *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values),
+          *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
     int64_t *at = OT_NEW_N(w->arena, int64_t, w->r->n_values);
     if (!results || !stacked || !at) return rw_nomem(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++)

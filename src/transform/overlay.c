@@ -1,8 +1,13 @@
-/* What a graph viewer shows beside the nodes of a tiled region: metadata_props of every node of the top graph that belongs to it.
+/* What a graph viewer shows beside the nodes of a tiled region: metadata_props of every node of
+ * the top graph that belongs to it.
  *
- *   node tile/r3/loop   onnx_tile.region 3   onnx_tile.tiles "H 8 x W 4"   onnx_tile.form loop-peeled   onnx_tile.predicted_ms 1.23 ...
+ *   node tile/r3/loop  onnx_tile.region 3  onnx_tile.tiles "H 8 x W 4"  onnx_tile.form loop-peeled
+ *                      onnx_tile.predicted_ms 1.23 ...
  *
- * Here the texts are made, one list a region; the exporter attaches them by the region's number in the node's name.
+ * Here the texts are made, one list a region; the exporter attaches them by the region's number
+ * in the node's name.
+ *
+ *
  */
 #include "transform.h"
 
@@ -13,7 +18,8 @@ static char *tiles_text(ot_arena *a, const ot_graph *g, const ot_region *r)
     char *text = ot_strdup(a, "");
     for (uint32_t d = 0; text && d < r->n_dims; d++) {
         const ot_rvalue *sink = &r->values[r->dims[d].sink];
-        text = ot_format(a, "%s%s%s %u", text, d ? " x " : "", ot_axis_name(g->values[sink->value].rank, sink->axis[d]),
+        text = ot_format(a, "%s%s%s %u", text, d ? " x " : "",
+                         ot_axis_name(g->values[sink->value].rank, sink->axis[d]),
                          r->dims[d].n_tiles);
     }
     return text;

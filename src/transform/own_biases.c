@@ -1,16 +1,19 @@
-/* Constants for each operator that is merged. Tiles that are written out share them; a runtime that merges a bias, a slope or a factor into
- * what makes the other operand only where nobody else reads it would leave an operator behind every convolution but one, in a layout of
- * its own if need be. So every later reader gets a constant of its own, with the same contents: some bytes a channel.
+/* Constants for each operator that is merged. Tiles that are written out share them; a runtime
+ * that merges a bias, a slope or a factor into what makes the other operand only where nobody
+ * else reads it would leave an operator behind every convolution but one, in a layout of its own
+ * if need be. So every later reader gets a constant of its own, with the same contents: some
+ * bytes a channel.
  *
- *     t0/conv (x, W, b) --> t0/prelu (., s)                      t0/conv (x, W, b) --> t0/prelu (., s)
- *     t1/conv (x, W, b) --> t1/prelu (., s)         -->          t1/conv (x, W, b_1) --> t1/prelu (., s_1)
+ *     t0/conv (x, W, b) --> t0/prelu (., s)               t0/conv (x, W, b) --> t0/prelu (., s)
+ *     t1/conv (x, W, b) --> t1/prelu (., s)         -->   t1/conv (x, W, b_1) --> t1/prelu (., s_1)
+ *
  */
 #include "transform.h"
 
 #define MOST_BYTES (64 << 10) /* of a constant that is repeated: 16384 channels */
 
-/* Operand j of the node is a constant that it is merged with, and that may be repeated: the bias of a convolution, any of an element-wise
- * operator. */
+/* Operand j of the node is a constant that it is merged with, and that may be repeated: the bias
+ * of a convolution, any of an element-wise operator. */
 static bool is_own(const ot_graph *g, const ot_node *n, uint32_t j)
 {
     int64_t bytes;
@@ -19,8 +22,8 @@ static bool is_own(const ot_graph *g, const ot_node *n, uint32_t j)
     if (convolves ? j != 2 : ot_op_access(n->op) != OT_ACC_POINTWISE || n->op == OT_OP_Clip)
         return false; /* limits are attributes */
     const ot_value *x = &g->values[n->in[j]];
-    return x->init && !x->overridable && !x->is_output && x->producer == OT_NONE && ot_value_bytes(x, &bytes) &&
-           bytes <= MOST_BYTES;
+    return x->init && !x->overridable && !x->is_output && x->producer == OT_NONE &&
+           ot_value_bytes(x, &bytes) && bytes <= MOST_BYTES;
 }
 
 static ot_status repeat(ot_graph *g, ot_id v, ot_id *out)

@@ -1,21 +1,28 @@
-/* Reductions in parts: how tiles write what none of them has the whole of, and how it is put together.
+/* Reductions in parts: how tiles write what none of them has the whole of, and how it is put
+ * together.
  *
- *     standard ONNX: the body hands its part out, parts are stacked, loop after loop, [tiles, shape of y], and combined behind the loops
+ *     standard ONNX: the body hands its part out, parts are stacked, loop after loop, [tiles, shape
+ *     of y], and combined behind the loops
  *
  * In the engine's form:
  *
  *     y0 = Alloc()                    [tiles of dim 0, ..., shape of y]: a slot per tile
- *     y1 = While(y0) { ... GlobalMaxPool(piece of the map) --Reshape--> [1, shape of y] --Deslice at the tile's slot--> }
+ *     y1 = While(y0) { ... GlobalMaxPool(piece of the map) --Reshape--> [1, shape of y] --Deslice
+ *     at the tile's slot--> }
  *     y  = ReduceMax(y1)              over the slots, in the order of the tiles
  *
- * Every tile has a slot of its own, so tiles may run in any order and at once, and the result does not depend on it: the one
- * reduction behind the loop always adds in the same order. A dimension that cuts an axis which the reduction hands on (the batch)
- * has no slots; there, y is written piece by piece as any output.
+ * Every tile has a slot of its own, so tiles may run in any order and at once, and the result
+ * does not depend on it: the one reduction behind the loop always adds in the same order. A
+ * dimension that cuts an axis which the reduction hands on (the batch) has no slots; there, y is
+ * written piece by piece as any output.
  *
- * A mean over pieces of unequal length is the sum of the pieces' means, each times its number of elements, by the number of all.
- * Mean and variance of n_t elements in each of the tiles, and of all N = sum n_t (Chan, Golub, LeVeque), in float64:
+ * A mean over pieces of unequal length is the sum of the pieces' means, each times its number of
+ * elements, by the number of all. Mean and variance of n_t elements in each of the tiles, and of
+ * all N = sum n_t (Chan, Golub, LeVeque), in float64:
  *
- *     mean = sum n_t / N * mean_t          variance = sum n_t / N * (variance_t + (mean_t - mean)^2)
+ *     mean = sum n_t / N * mean_t          variance = sum n_t / N * (variance_t + (mean_t -
+ *                                          mean)^2)
+ *
  */
 #include "transform_internal.h"
 
@@ -57,7 +64,10 @@ static ot_sum_kind kind_of(const rw_region *w, uint32_t v)
     return ot_access_sum(g, &g->nodes[w->r->nodes[reducer(w, v)].node], reduced);
 }
 
-bool rw_part_is_weighed(const rw_region *w, uint32_t v) { return kind_of(w, v) == OT_SUM_MEAN || kind_of(w, v) == OT_SUM_MOMENTS; }
+bool rw_part_is_weighed(const rw_region *w, uint32_t v)
+{
+    return kind_of(w, v) == OT_SUM_MEAN || kind_of(w, v) == OT_SUM_MOMENTS;
+}
 
 /* Every tile reduces as many elements as any other. */
 static bool is_even(const rw_region *w, uint32_t v)
@@ -99,8 +109,8 @@ static double elements(const rw_region *w, const ot_tile_windows *const *win, ui
 }
 
 /* x times or divided by (op Mul or Div) a count; *out as in rw_op. */
-static ot_status by_count(rw_region *w, rw_target *t, const char *op, const char *role, const char *name, ot_id x, double count,
-                          ot_id *out)
+static ot_status by_count(rw_region *w, rw_target *t, const char *op, const char *role,
+                          const char *name, ot_id x, double count, ot_id *out)
 {
     const ot_value v = t->g->values[x];
     ot_id in[2] = {x, OT_NONE};
@@ -108,7 +118,8 @@ static ot_status by_count(rw_region *w, rw_target *t, const char *op, const char
     return rw_op(w, t, op, role, name, in, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
 }
 
-ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v, uint32_t n_slots, ot_id *part)
+ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v,
+                  uint32_t n_slots, ot_id *part)
 {
     int64_t dims[OT_RANK_MAX];
     if (!rw_is_part(w, v)) return OT_OK;
@@ -134,7 +145,8 @@ typedef struct combination {
     rw_region *w;
     const char *name; /* of the value */
     uint32_t n_slots; /* leading axes of the parts */
-    ot_id weights;    /* share of each part in all elements, to be multiplied with; OT_NONE: all are equal */
+    /* share of each part in all elements, to be multiplied with; OT_NONE: all are equal */
+    ot_id weights;
 } combination;
 
 /* op of x over the slots; *out as in rw_op. */
@@ -142,7 +154,8 @@ static ot_status over_slots(const combination *c, const char *op, ot_id x, bool 
 {
     rw_region *w = c->w;
     const ot_value v = w->g->values[x];
-    const int64_t axes[OT_DIMS_MAX] = {0, 1, 2}, since = strcmp(op, "ReduceSum") == 0 ? SUM_HAS_AXES_INPUT : REDUCE_HAS_AXES_INPUT;
+    const int64_t axes[OT_DIMS_MAX] = {0, 1, 2},
+                  since = strcmp(op, "ReduceSum") == 0 ? SUM_HAS_AXES_INPUT : REDUCE_HAS_AXES_INPUT;
     int64_t dims[OT_RANK_MAX];
     ot_id in[2] = {x, OT_NONE};
     ot_attr attrs[2] = {ot_mk_int("keepdims", keep)};
@@ -165,7 +178,8 @@ static ot_status binary(const combination *c, const char *op, ot_id a, ot_id b, 
     const ot_value v = c->w->g->values[a];
     const ot_id in[2] = {a, b};
     *out = OT_NONE;
-    return rw_op(c->w, &c->w->top, op, "combine", c->name, in, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
+    return rw_op(c->w, &c->w->top, op, "combine", c->name, in, 2, NULL, 0, v.dtype, v.rank, v.dims,
+                 out);
 }
 
 /* The mean of x over the slots, each by its share. */
@@ -190,7 +204,8 @@ static ot_status pick(const combination *c, ot_id x, int64_t k, ot_id *out)
     dims[v.rank - 1] = 1;
     OT_TRY(rw_const_i64(w, &w->top, k ? "second" : "first", &k, 1, false, &in[1]));
     *out = OT_NONE;
-    return rw_op(w, &w->top, "Gather", "combine", c->name, in, 2, &axis, 1, v.dtype, v.rank, dims, out);
+    return rw_op(w, &w->top, "Gather", "combine", c->name, in, 2, &axis, 1, v.dtype, v.rank, dims,
+                 out);
 }
 
 /* Shares [n_tiles] as a constant that broadcasts with parts of that rank. */
@@ -207,21 +222,29 @@ static ot_status weights_of(combination *c, const double *n, const int64_t *slot
     if (!share) return rw_nomem(c->w);
     for (int64_t k = 0; k < tiles; k++) sum += n[k];
     for (int64_t k = 0; k < tiles; k++) share[k] = n[k] / sum;
-    *x = (ot_tensor){.dtype = OT_F64, .rank = (uint32_t)rank, .dims = dims, .data = share, .bytes = (size_t)tiles * sizeof *share};
+    *x = (ot_tensor){.dtype = OT_F64,
+                     .rank = (uint32_t)rank,
+                     .dims = dims,
+                     .data = share,
+                     .bytes = (size_t)tiles * sizeof *share};
     return rw_const(c->w, &c->w->top, "shares", x, &c->weights);
 }
 
-/* x without its slots, of which there is one element: as dims, which may be free (then the opset has sequences). */
-static ot_status without_slots(const combination *c, ot_id x, int32_t rank, const int64_t *dims, ot_id *out)
+/* x without its slots, of which there is one element: as dims, which may be free (then the opset
+ * has sequences). */
+static ot_status without_slots(const combination *c, ot_id x, int32_t rank, const int64_t *dims,
+                               ot_id *out)
 {
     rw_region *w = c->w;
     const ot_value v = w->g->values[x];
     const int64_t axes[OT_DIMS_MAX] = {0, 1, 2};
     ot_id in[2] = {x, OT_NONE};
     *out = OT_NONE;
-    if (ot_value_is_static(&v)) return rw_reshape(w, &w->top, "combine", c->name, x, rank, dims, out);
+    if (ot_value_is_static(&v))
+        return rw_reshape(w, &w->top, "combine", c->name, x, rank, dims, out);
     OT_TRY(rw_const_i64(w, &w->top, "slots", axes, c->n_slots, false, &in[1]));
-    return rw_op(w, &w->top, "Squeeze", "combine", c->name, in, 2, NULL, 0, v.dtype, rank, dims, out);
+    return rw_op(w, &w->top, "Squeeze", "combine", c->name, in, 2, NULL, 0, v.dtype, rank, dims,
+                 out);
 }
 
 /* y [..., 2] from parts [slots..., ..., 2]: means, then variances. */
@@ -278,7 +301,10 @@ ot_status rw_combine_by(rw_region *w, uint32_t v, ot_id parts, ot_id shares)
     return over_slots(&c, "ReduceSum", part, false, &out);
 }
 
-double rw_part_elements(const rw_region *w, const ot_tile_windows *const *win, uint32_t v) { return elements(w, win, v); }
+double rw_part_elements(const rw_region *w, const ot_tile_windows *const *win, uint32_t v)
+{
+    return elements(w, win, v);
+}
 
 /* Elements of the parts of v from tile i of block b, which is a loop or written out. */
 static double block_elements(const rw_region *w, const rw_block *b, uint32_t i, uint32_t v)
@@ -301,11 +327,13 @@ ot_status rw_combine_blocks(rw_region *w, uint32_t v, const rw_block *blocks, ui
     for (uint32_t k = 0; k < n; k++) {
         if (blocks[k].out[v] == OT_NONE) continue;
         stack[stacks++] = blocks[k].out[v];
-        for (uint32_t i = 0; i < blocks[k].n_tiles; i++) count[tiles++] = block_elements(w, &blocks[k], i, v);
+        for (uint32_t i = 0; i < blocks[k].n_tiles; i++)
+            count[tiles++] = block_elements(w, &blocks[k], i, v);
     }
     if (stacks == 1)
         all = stack[0];
     else
-        OT_TRY(rw_concat(w, &w->top, w->g->values[w->r->values[v].value].name, stack, stacks, 0, &all));
+        OT_TRY(rw_concat(w, &w->top, w->g->values[w->r->values[v].value].name, stack, stacks, 0,
+                         &all));
     return rw_combine(w, v, all, 1, count);
 }

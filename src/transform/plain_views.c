@@ -1,14 +1,18 @@
-/* A view of each blocked value that regions, or other readers of plain tensors, read. ONNX Runtime computes convolutions in a blocked
- * layout, and what others read is changed back by a node of its own; all of these it makes at the end, in the order of a hash table of
- * addresses. Nodes run backwards in depth, the latest made first, so where a change runs is chance: a skip connection's right behind its
- * convolution, or not before the region that reads it, when all of them are there twice. A Reshape to the same extents stands between: it
- * moves nothing, and its place is the file's.
+/* A view of each blocked value that regions, or other readers of plain tensors, read. ONNX
+ * Runtime computes convolutions in a blocked layout, and what others read is changed back by a
+ * node of its own; all of these it makes at the end, in the order of a hash table of addresses.
+ * Nodes run backwards in depth, the latest made first, so where a change runs is chance: a skip
+ * connection's right behind its convolution, or not before the region that reads it, when all of
+ * them are there twice. A Reshape to the same extents stands between: it moves nothing, and its
+ * place is the file's.
  *
  *     conv --> v --> pool           conv --> v/blocks --> pool
  *              '---> region                    '--> Reshape --> v --> region
  *
- * The order of the file visits deep operands first, so what was made early comes last before a region, which ONNX Runtime runs first: as
- * soon as it is there. U-Net of 1024 x 1024: 189 to 317 MB from session to session without, 196 in each with it.
+ * The order of the file visits deep operands first, so what was made early comes last before a
+ * region, which ONNX Runtime runs first: as soon as it is there. U-Net of 1024 x 1024: 189 to
+ * 317 MB from session to session without, 196 in each with it.
+ *
  */
 #include "machine/runtime/runtime.h"
 #include "transform_internal.h"
@@ -24,10 +28,12 @@ static bool makes_blocked(const views *x, const ot_node *n)
 {
     const ot_graph *g = x->g;
     if (n->n_in < 1 || n->in[0] == OT_NONE || g->values[n->in[0]].rank != 4) return false;
-    if (ot_runtime_makes_blocks(x->r, n)) return n->n_in > 1 && n->in[1] != OT_NONE && g->values[n->in[1]].is_const;
+    if (ot_runtime_makes_blocks(x->r, n))
+        return n->n_in > 1 && n->in[1] != OT_NONE && g->values[n->in[1]].is_const;
     if (!ot_runtime_keeps_blocks(x->r, n)) return false;
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && !g->values[n->in[k]].is_const && !x->blocked[n->in[k]]) return false;
+        if (n->in[k] != OT_NONE && !g->values[n->in[k]].is_const && !x->blocked[n->in[k]])
+            return false;
     return true;
 }
 
@@ -38,14 +44,16 @@ static bool is_tile(const ot_node *n) { return n->source == OT_NONE; }
 static bool takes_blocked(const views *x, const ot_node *n)
 {
     if (is_tile(n)) return false;
-    return ot_runtime_makes_blocks(x->r, n) || (n->n_out > 0 && n->out[0] != OT_NONE && x->blocked[n->out[0]]);
+    return ot_runtime_makes_blocks(x->r, n) ||
+           (n->n_out > 0 && n->out[0] != OT_NONE && x->blocked[n->out[0]]);
 }
 
 /* v is blocked where it is made, and somebody reads it plain. */
 static bool wants_view(const views *x, ot_id v)
 {
     const ot_value *y = &x->g->values[v];
-    if (!x->blocked[v] || y->is_output || y->dtype != OT_F32 || !ot_value_is_static(y)) return false;
+    if (!x->blocked[v] || y->is_output || y->dtype != OT_F32 || !ot_value_is_static(y))
+        return false;
     if (y->producer == OT_NONE || is_tile(&x->g->nodes[y->producer])) return false;
     for (uint32_t k = 0; k < y->n_uses; k++)
         if (!takes_blocked(x, &x->g->nodes[y->uses[k]])) return true;
@@ -66,7 +74,8 @@ static ot_status make_view(const views *x, ot_id v)
     ot_model *m = g->model;
     const ot_value y = g->values[v];
     const int64_t rank = y.rank;
-    const char *base = ot_format(m->arena, "tile/view/%s", y.name), *from = ot_format(m->arena, "tile/view/%s/blocks", y.name),
+    const char *base = ot_format(m->arena, "tile/view/%s", y.name),
+               *from = ot_format(m->arena, "tile/view/%s/blocks", y.name),
                *shape = ot_format(m->arena, "tile/view/%s/shape", y.name);
     base = base ? ot_fresh_name(m, base) : NULL;
     from = from ? ot_fresh_name(m, from) : NULL;
@@ -82,8 +91,10 @@ static ot_status make_view(const views *x, ot_id v)
     g->values[raw].out_index = y.out_index;
     for (uint32_t k = 0; k < y.n_uses; k++)
         if (takes_blocked(x, &g->nodes[y.uses[k]])) read_instead(&g->nodes[y.uses[k]], v, raw);
-    return ot_node_new(g, "Reshape", "", base, (const ot_id[]){raw, dims}, 2, &v, 1, NULL, 0) == OT_NONE ? ot_fail_nomem(m->diag)
-                                                                                                         : OT_OK;
+    return ot_node_new(g, "Reshape", "", base, (const ot_id[]){raw, dims}, 2, &v, 1, NULL, 0) ==
+                   OT_NONE
+               ? ot_fail_nomem(m->diag)
+               : OT_OK;
 }
 
 ot_status rw_plain_views(ot_graph *g, const ot_runtime *r)

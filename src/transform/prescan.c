@@ -1,12 +1,16 @@
 /* Windows of all tiles, gathered ahead of a Scan that captures nothing.
  *
- *     x [N, C, H, W] --Gather(axis 2, positions [T, len])--> [N, C, T, len, W] --Transpose--> [T, N, C, len, W] --> Scan
+ *     x [N, C, H, W] --Gather(axis 2, positions [T, len])--> [N, C, T, len, W] --Transpose--> [T,
+ *     N, C, len, W] --> Scan
  *
- *     positions    0 1 2 3          windows overlap: they take more room than the value, all at once;
- *                  2 3 4 5          no body reads anything by name, and no start moves with the iteration
+ *     positions    0 1 2 3        windows overlap: they take more room than the value, all at once;
+ *                  2 3 4 5        no body reads anything by name, and no start moves with the
+ *                                 iteration
  *                  4 5 6 7
  *
- * In several dimensions there is a Gather for each, and the Transpose brings all counts to the front, where a Reshape makes one of them.
+ * In several dimensions there is a Gather for each, and the Transpose brings all counts to the
+ * front, where a Reshape makes one of them.
+ *
  */
 #include "transform_internal.h"
 
@@ -14,7 +18,8 @@
 typedef struct gathering {
     rw_loop *l;
     uint32_t v;
-    uint32_t dims[OT_DIMS_MAX]; /* [n] along which its windows move, by ascending axis of the value */
+    /* [n] along which its windows move, by ascending axis of the value */
+    uint32_t dims[OT_DIMS_MAX];
     uint32_t n;
 } gathering;
 
@@ -24,7 +29,8 @@ static const ot_tile_windows *windows_of(const rw_loop *l, uint32_t d)
     return &(l->b->count[d] > 1 ? x->loop : x->exact)[l->b->first[d]];
 }
 
-/* Sort the dimensions of the value into those along which windows move and the crops that all tiles share. */
+/* Sort the dimensions of the value into those along which windows move and the crops that all
+ * tiles share. */
 static uint32_t find_moving(gathering *m, rw_cut *still)
 {
     const rw_loop *l = m->l;
@@ -34,9 +40,11 @@ static uint32_t find_moving(gathering *m, rw_cut *still)
         const ot_tile_windows *win = windows_of(l, d);
         bool moves = false;
         if (axis[d] == OT_AX_WHOLE) continue;
-        for (uint32_t k = 1; k < l->b->count[d]; k++) moves |= win[k].made[m->v].lo != win[0].made[m->v].lo;
+        for (uint32_t k = 1; k < l->b->count[d]; k++)
+            moves |= win[k].made[m->v].lo != win[0].made[m->v].lo;
         if (!moves) {
-            still[n_still++] = (rw_cut){(uint32_t)axis[d], win[0].made[m->v].lo, win[0].made[m->v].hi};
+            still[n_still++] = (rw_cut){(uint32_t)axis[d], win[0].made[m->v].lo,
+                                        win[0].made[m->v].hi};
             continue;
         }
         uint32_t at = m->n++;
@@ -65,13 +73,14 @@ static ot_status gather(gathering *m, uint32_t d, uint32_t axis, ot_id *value)
     dims[axis] = count;
     dims[axis + 1] = len;
     memcpy(dims + axis + 2, x.dims + axis + 1, ((size_t)x.rank - axis - 1) * sizeof *dims);
-    OT_TRY(rw_op(w, &w->top, "Gather", "slice", w->g->values[w->r->values[m->v].value].name, in, 2, &at, 1, x.dtype, x.rank + 1,
-                 dims, &out));
+    OT_TRY(rw_op(w, &w->top, "Gather", "slice", w->g->values[w->r->values[m->v].value].name, in, 2,
+                 &at, 1, x.dtype, x.rank + 1, dims, &out));
     *value = out;
     return OT_OK;
 }
 
-/* Counts to the front, in the order of the region's dimensions. at: [n] their places, as m->dims. */
+/* Counts to the front, in the order of the region's dimensions. at: [n] their places, as m->dims.
+ */
 static ot_status counts_first(gathering *m, const uint32_t *at, ot_id *value)
 {
     rw_region *w = m->l->w;
@@ -97,8 +106,8 @@ static ot_status counts_first(gathering *m, const uint32_t *at, ot_id *value)
     if (!moved) return OT_OK; /* a Reshape does it */
     ot_attr to = ot_mk_ints(w->g->model->arena, "perm", perm, n);
     if (to.kind != OT_ATTR_INTS) return rw_nomem(w);
-    OT_TRY(rw_op(w, &w->top, "Transpose", "slice", w->g->values[w->r->values[m->v].value].name, value, 1, &to, 1, x.dtype, x.rank,
-                 dims, &out));
+    OT_TRY(rw_op(w, &w->top, "Transpose", "slice", w->g->values[w->r->values[m->v].value].name,
+                 value, 1, &to, 1, x.dtype, x.rank, dims, &out));
     *value = out;
     return OT_OK;
 }
@@ -118,11 +127,12 @@ static ot_status repeat(gathering *m, const int64_t *dims, ot_id *value)
         rw_tile_at(m->l->b, i, k);
         for (uint32_t d = 0; d < w->r->n_dims; d++)
             for (uint32_t j = 0; j < m->n; j++)
-                if (m->dims[j] == d) which[i] = which[i] * m->l->b->count[d] + (k[d] - m->l->b->first[d]);
+                if (m->dims[j] == d)
+                    which[i] = which[i] * m->l->b->count[d] + (k[d] - m->l->b->first[d]);
     }
     OT_TRY(rw_const_i64(w, &w->top, "windows", which, n_tiles, false, &in[1]));
-    OT_TRY(rw_op(w, &w->top, "Gather", "slice", w->g->values[w->r->values[m->v].value].name, in, 2, &at, 1, x.dtype, x.rank, dims,
-                 &out));
+    OT_TRY(rw_op(w, &w->top, "Gather", "slice", w->g->values[w->r->values[m->v].value].name, in, 2,
+                 &at, 1, x.dtype, x.rank, dims, &out));
     *value = out;
     return OT_OK;
 }

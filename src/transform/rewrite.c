@@ -11,8 +11,10 @@
 #include "transform_internal.h"
 #include "transform/decompose/decompose.h"
 
-#define INLINE_TILES_MAX 4  /* blocks beside the main one with at most so many tiles are written out */
-#define BORDER_NODES_MAX 64 /* forms loop and prescan: so many operators of border tiles are written out in any case */
+/* blocks beside the main one with at most so many tiles are written out */
+#define INLINE_TILES_MAX 4
+/* forms loop and prescan: so many operators of border tiles are written out in any case */
+#define BORDER_NODES_MAX 64
 
 /* Block number k of the grid of runs (row-major). */
 static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
@@ -42,7 +44,8 @@ static bool is_unread(const ot_region *r)
 }
 
 /* Bytes of value v of the region in the tile with these windows; `kept`: of its piece alone. */
-static double tile_bytes(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, bool kept)
+static double tile_bytes(const rw_region *w, const ot_tile_windows *const *win, uint32_t v,
+                         bool kept)
 {
     const ot_value *x = &w->tiles->g->values[w->r->values[v].value];
     int64_t dims[OT_RANK_MAX], elems;
@@ -50,12 +53,14 @@ static double tile_bytes(const rw_region *w, const ot_tile_windows *const *win, 
         ot_piece_dims(w->tiles->g, w->r, win, v, dims);
     else
         ot_made_dims(w->tiles->g, w->r, win, v, dims);
-    return ot_product(dims, (size_t)x->rank, &elems) ? (double)elems * ot_dtype_bits(x->dtype) / 8 : 0;
+    return ot_product(dims, (size_t)x->rank, &elems) ? (double)elems * ot_dtype_bits(x->dtype) / 8
+                                                     : 0;
 }
 
-/* Whether tiles of block b hold less in a body of their own. ONNX Runtime lets a buffer wait for another of its shape, and border tiles of
- * one region are alike: written out, all that they make lives at once (20 convolutions: 194 MB, 21 in a body). A body holds constants once
- * more, and its pieces are copied. */
+/* Whether tiles of block b hold less in a body of their own. ONNX Runtime lets a buffer wait for
+ * another of its shape, and border tiles of one region are alike: written out, all that they
+ * make lives at once (20 convolutions: 194 MB, 21 in a body). A body holds constants once more,
+ * and its pieces are copied. */
 static bool body_pays(const rw_region *w, const rw_block *b)
 {
     const ot_tile_windows *win[OT_DIMS_MAX];
@@ -76,13 +81,15 @@ static bool body_pays(const rw_region *w, const rw_block *b)
     return made - 2 * largest > constants + kept;
 }
 
-/* Whether block b becomes a loop. tiles: of the region, of which `largest` lie in the main block. */
+/* Whether block b becomes a loop. tiles: of the region, of which `largest` lie in the main block.
+ */
 static bool is_looped(const rw_region *w, const rw_block *b, uint64_t tiles, uint32_t largest)
 {
     if (b->n_tiles > 1 && b->n_tiles == largest) return true;
     if (w->r->form == OT_FORM_LOOP && w->looped_borders && body_pays(w, b)) return true;
-    /* Every body that captures a value may hold a copy of it, but along a border that is a strip; tiles that lie in the outer graph
-     * are what its memory cannot reuse (measured, 4 x 4 tiles of six convolutions: 146 MB written out, 57 MB in loops). */
+    /* Every body that captures a value may hold a copy of it, but along a border that is a
+     * strip; tiles that lie in the outer graph are what its memory cannot reuse (measured, 4 x 4
+     * tiles of six convolutions: 146 MB written out, 57 MB in loops). */
     if (w->r->form == OT_FORM_LOOP || w->r->form == OT_FORM_PRESCAN)
         return b->n_tiles > 1 && (tiles - largest) * w->r->n_nodes > BORDER_NODES_MAX;
     /* Peeled border tiles get a body of their own too: no tile lives in the outer graph. */
@@ -96,7 +103,8 @@ static ot_status write_region(rw_region *w)
     uint32_t n = 1, largest = 0;
     if (is_unread(w->r)) return OT_OK;
     if (w->tiles->g != w->g) return rw_free(w);
-    if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r)) return rw_sequence(w);
+    if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r))
+        return rw_sequence(w);
     if (w->r->form == OT_FORM_STREAM && !w->r->in_classes) return rw_stream(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->tiles->dims[d].n_runs;
     rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
@@ -118,8 +126,8 @@ static ot_status write_region(rw_region *w)
     return rw_join(w, blocks);
 }
 
-static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_region *r, const ot_plan *p, bool force_loop,
-                                rw_pieces **kept)
+static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_region *r,
+                                const ot_plan *p, bool force_loop, rw_pieces **kept)
 {
     bool legal;
     ot_why why = OT_WHY_NONE;
@@ -128,16 +136,20 @@ static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_r
     const ot_region flat = ot_stream_written(r);
     if (r->form == OT_FORM_STREAM) r = &flat;
     ot_form_tiles tiles = {.g = planned, .r = r, .arena = a};
-    rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop, .kept = kept, .tiles = &tiles};
-    w.outer_weights = p->outer_weights && g->model->ir_version >= 4; /* before, an initializer had to be an input */
+    rw_region w = {
+        .g = g, .r = r, .arena = a, .force_loop = force_loop, .kept = kept, .tiles = &tiles};
+    /* before, an initializer had to be an input */
+    w.outer_weights = p->outer_weights && g->model->ir_version >= 4;
     w.looped_borders = p->looped_borders;
     w.slices_apart = p->slices_apart;
     ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
     if (st == OT_OK && !legal)
-        st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id,
+        st = ot_fail(g->model->diag, OT_E_INPUT,
+                     "region %u cannot be written in its planned form: %s", r->id,
                      ot_reason_sentence(why));
     if (st == OT_OK) {
-        /* First, so that region outputs can get a new producer. What dead nodes say stays readable. */
+        /* First, so that region outputs can get a new producer. What dead nodes say stays readable.
+         */
         for (uint32_t i = 0; i < r->n_nodes; i++) ot_node_remove(g, r->nodes[i].node);
         st = rw_target_init(&w, &w.top, g, NULL);
     }
@@ -157,10 +169,12 @@ typedef struct sweep {
 
 static bool lost_readers(const sweep *s, ot_id v)
 {
-    return v != OT_NONE && v < s->n_before && s->had_reader[v] && s->readers[v] == 0 && !s->g->values[v].is_output;
+    return v != OT_NONE && v < s->n_before && s->had_reader[v] && s->readers[v] == 0 &&
+           !s->g->values[v].is_output;
 }
 
-/* Nothing reads any output, and somebody did before. (What was dead in the file is the user's business.) */
+/* Nothing reads any output, and somebody did before. (What was dead in the file is the user's
+ * business.) */
 static bool is_orphan(const sweep *s, const ot_node *n)
 {
     bool lost = false;
@@ -196,7 +210,8 @@ static void remove_orphans(const sweep *s)
     }
     for (ot_id v = 0; v < s->n_before; v++) {
         ot_value *x = &g->values[v];
-        if (x->init && x->producer == OT_NONE && !x->is_input && lost_readers(s, v)) x->removed = true;
+        if (x->init && x->producer == OT_NONE && !x->is_input && lost_readers(s, v))
+            x->removed = true;
     }
 }
 
@@ -216,7 +231,8 @@ static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_bef
 static bool in_engine_form(const ot_plan *p)
 {
     bool any = false;
-    for (uint32_t k = 0; k < p->n_regions; k++) any |= p->regions[k].form == OT_FORM_WHILE || p->regions[k].in_classes;
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        any |= p->regions[k].form == OT_FORM_WHILE || p->regions[k].in_classes;
     return any;
 }
 
@@ -238,14 +254,18 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     bool *had_reader = a ? OT_NEW_N(a, bool, n_before) : NULL;
     ot_status st = had_reader ? OT_OK : ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
-    for (uint32_t k = 0; st == OT_OK && k < g->model->n_decomposed; k++) note_reads(g, &g->model->decomposed[k], had_reader);
+    for (uint32_t k = 0; st == OT_OK && k < g->model->n_decomposed; k++)
+        note_reads(g, &g->model->decomposed[k], had_reader);
     rw_pieces **kept = NULL;
-    if (st == OT_OK && !force_loop && planned == g && !g->model->dynamic_dims) st = rw_pieces_choose(g, p, a, &kept);
+    if (st == OT_OK && !force_loop && planned == g && !g->model->dynamic_dims)
+        st = rw_pieces_choose(g, p, a, &kept);
     for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
-        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, planned, &p->regions[k], p, force_loop, kept);
+        if (p->regions[k].form != OT_FORM_NONE)
+            st = rewrite_region(g, planned, &p->regions[k], p, force_loop, kept);
     if (st == OT_OK) st = ot_recompose(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
-    if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->dynamic_dims) st = rw_plain_views(g, p->viewed);
+    if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->dynamic_dims)
+        st = rw_plain_views(g, p->viewed);
     ot_arena_free(a);
     return st;
 }
@@ -255,4 +275,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
 ot_status ot_transform_tiles(ot_graph *g, const ot_plan *p) { return rw_rewrite(g, g, p, false); }
 
 /* as ot_transform_tiles; requires SHAPES of `planned`. */
-ot_status ot_transform_dynamic(ot_graph *g, const ot_graph *planned, const ot_plan *p) { return rw_rewrite(g, planned, p, false); }
+ot_status ot_transform_dynamic(ot_graph *g, const ot_graph *planned, const ot_plan *p)
+{
+    return rw_rewrite(g, planned, p, false);
+}

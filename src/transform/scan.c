@@ -11,7 +11,10 @@
  */
 #include "transform_internal.h"
 
-bool rw_use_scan(const rw_region *w) { return w->g->model->opset >= OT_SCAN_SINCE && !w->force_loop && w->r->form != OT_FORM_LOOP; }
+bool rw_use_scan(const rw_region *w)
+{
+    return w->g->model->opset >= OT_SCAN_SINCE && !w->force_loop && w->r->form != OT_FORM_LOOP;
+}
 
 ot_status rw_scanned(rw_loop *l, const ot_value *x, const int64_t *dims, ot_id stacked, ot_id *out)
 {
@@ -33,7 +36,8 @@ ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out)
     int64_t dims[OT_RANK_MAX];
     ot_id stacked = OT_NONE;
     for (uint32_t d = 0; d < w->r->n_dims; d++)
-        win[d] = &(l->b->count[d] > 1 ? w->tiles->dims[d].loop : w->tiles->dims[d].exact)[l->b->first[d]];
+        win[d] = &(l->b->count[d] > 1 ? w->tiles->dims[d].loop
+                                      : w->tiles->dims[d].exact)[l->b->first[d]];
     dims[0] = l->b->n_tiles;
     ot_made_dims(w->g, w->r, win, v, dims + 1);
     OT_TRY(rw_reshape(w, &w->top, "slice", x.name, id, x.rank + 1, dims, &stacked));

@@ -1,12 +1,15 @@
 /* Tiles cut in one dimension, collected in a sequence.
  *
- *     SequenceEmpty --> Loop(first) --> Loop(interior) --> Loop(last) --> ConcatFromSequence [--> Reshape] --> y
+ *     SequenceEmpty --> Loop(first) --> Loop(interior) --> Loop(last) --> ConcatFromSequence [-->
+ *     Reshape] --> y
  *                        body: Slice(x), operators, SequenceInsert
  *
- * Each run of alike tiles is a Loop of its own, the single border tiles too, so no tile lives in the outer graph. Runtimes
- * that plan memory per graph (ONNX Runtime records a pattern for every frame of plain tensors) then reserve nothing for
- * tiles: the peak is the pieces, the result and one tile, about half of what scan outputs and a Transpose take. Pieces may
- * have any extent along the cut axis.
+ * Each run of alike tiles is a Loop of its own, the single border tiles too, so no tile lives in
+ * the outer graph. Runtimes that plan memory per graph (ONNX Runtime records a pattern for every
+ * frame of plain tensors) then reserve nothing for tiles: the peak is the pieces, the result and
+ * one tile, about half of what scan outputs and a Transpose take. Pieces may have any extent
+ * along the cut axis.
+ *
  */
 #include "transform_internal.h"
 
@@ -18,8 +21,9 @@ void rw_make_sequence(ot_graph *g, ot_id v)
     g->values[v].dims = NULL;
 }
 
-ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char *name, const ot_id *in, uint32_t n_in,
-                         const ot_attr *attrs, uint32_t n_attrs, ot_dtype dtype, ot_id *out)
+ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char *name,
+                         const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
+                         ot_dtype dtype, ot_id *out)
 {
     *out = OT_NONE;
     OT_TRY(rw_op(w, t, op, "deslice", name, in, n_in, attrs, n_attrs, dtype, 0, NULL, out));
@@ -34,7 +38,8 @@ ot_status rw_sequences_start(rw_region *w, ot_id *seq)
         if (!w->r->values[v].is_output || rw_is_part(w, v)) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
         ot_attr type = ot_mk_int("dtype", x.dtype);
-        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", x.name, NULL, 0, &type, 1, x.dtype, &seq[v]));
+        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", x.name, NULL, 0, &type, 1, x.dtype,
+                              &seq[v]));
     }
     return OT_OK;
 }
@@ -48,7 +53,8 @@ typedef struct handed {
     ot_id *results; /* [n + n_parts] what the body makes */
 } handed;
 
-/* Hand the carried values to the Loop node and make it; seq: sequences before the loop, then behind it. Stacks of parts go to b->out. */
+/* Hand the carried values to the Loop node and make it; seq: sequences before the loop, then
+ * behind it. Stacks of parts go to b->out. */
 static ot_status close_loop(rw_loop *l, const rw_block *b, const handed *h, ot_id *seq)
 {
     const uint32_t n = h->n, all = h->n + h->n_parts;
@@ -93,7 +99,8 @@ static ot_status hand_out(rw_loop *l, const rw_chain *c, handed *h)
         const ot_value x = w->g->values[w->r->values[h->carried[k]].value];
         ot_id in[2] = {h->before[k], OT_NONE};
         OT_TRY(rw_window_piece(l, h->carried[k], c->val[h->carried[k]], &in[1]));
-        OT_TRY(rw_sequence_op(w, &l->body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype, &h->results[k]));
+        OT_TRY(rw_sequence_op(w, &l->body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype,
+                              &h->results[k]));
     }
     for (uint32_t k = 0; k < h->n_parts; k++) {
         ot_id *part = &h->results[h->n + k];
@@ -142,10 +149,14 @@ ot_status rw_sequences_join(rw_region *w, const ot_id *seq)
         const ot_value x = w->g->values[out];
         ot_id joined = x.is_output ? out : OT_NONE;
         ot_attr axis = ot_mk_int("axis", w->r->values[v].axis[0]);
-        if (!x.is_output) OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, x.rank, x.dims, &joined));
-        OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "deslice", x.name, &seq[v], 1, &axis, 1, x.dtype, x.rank, x.dims, &joined));
-        /* States the shape, which nobody can infer behind a sequence: what follows stays static, and a wrong join is an error. */
-        if (joined != out) OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, joined, x.rank, x.dims, &out));
+        if (!x.is_output)
+            OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, x.rank, x.dims, &joined));
+        OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "deslice", x.name, &seq[v], 1, &axis, 1,
+                     x.dtype, x.rank, x.dims, &joined));
+        /* States the shape, which nobody can infer behind a sequence: what follows stays static,
+         * and a wrong join is an error. */
+        if (joined != out)
+            OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, joined, x.rank, x.dims, &out));
     }
     return OT_OK;
 }
@@ -160,13 +171,15 @@ ot_status rw_sequence(rw_region *w)
     OT_TRY(rw_sequences_start(w, seq));
     for (uint32_t k = 0; k < n; k++) {
         const ot_tile_run run = w->tiles->dims[0].runs[k];
-        blocks[k] = (rw_block){.first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
+        blocks[k] = (rw_block){
+            .first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
         blocks[k].out = OT_NEW_N(w->arena, ot_id, w->r->n_values);
         if (!blocks[k].out) return rw_nomem(w);
         for (uint32_t v = 0; v < w->r->n_values; v++) blocks[k].out[v] = OT_NONE;
         OT_TRY(write_run(w, &blocks[k], seq));
     }
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
-        if (w->r->values[v].is_output && rw_is_part(w, v)) OT_TRY(rw_combine_blocks(w, v, blocks, n));
+        if (w->r->values[v].is_output && rw_is_part(w, v))
+            OT_TRY(rw_combine_blocks(w, v, blocks, n));
     return rw_sequences_join(w, seq);
 }

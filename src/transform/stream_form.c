@@ -1,27 +1,37 @@
 /* A streaming region (tiling/stream.h) as Loops.
  *
- *     top    SequenceEmpty --> Loop {prologue} --+--seq---> Loop {steady} --+--seq---> Loop {epilogue} --seq--> ConcatFromSequence
+ *     top    SequenceEmpty --> Loop {prologue} --+--seq---> Loop {steady} --+--seq---> Loop
+ *            {epilogue} --seq--> ConcatFromSequence
  *                                                +--rows-->   | carried |   +--rows--> (captured)
  *     body   x --Slice--> conv --fresh--+--> SequenceInsert
  *            rows carried in ----Concat-+--> next conv
  *                                     `--Slice--> rows carried on
  *
- * Rows are put together for the readers that want some of both kinds, cut out of one kind for the others; what is carried on is cut in
- * the same way. The prologue makes the rows that are carried first: its Loop of one iteration carries an empty tensor in, which nobody
- * reads, and the rows out, so that they go from hand to hand and are never copied or stacked. A step that runs once reads what is carried
- * to it by name.
+ * Rows are put together for the readers that want some of both kinds, cut out of one kind for
+ * the others; what is carried on is cut in the same way. The prologue makes the rows that are
+ * carried first: its Loop of one iteration carries an empty tensor in, which nobody reads, and
+ * the rows out, so that they go from hand to hand and are never copied or stacked. A step that
+ * runs once reads what is carried to it by name.
+ *
  */
 #include "transform_internal.h"
 
 /* ---- rows in a step ---- */
 
-static uint32_t cut_axis(const rw_region *w, uint32_t v) { return (uint32_t)w->r->values[v].axis[0]; }
+static uint32_t cut_axis(const rw_region *w, uint32_t v)
+{
+    return (uint32_t)w->r->values[v].axis[0];
+}
 
 /* What the step made of v; empty: nothing. */
-static ot_win fresh_of(const rw_chain *c, uint32_t v) { return c->win[0]->ops[c->w->r->values[v].node].made; }
+static ot_win fresh_of(const rw_chain *c, uint32_t v)
+{
+    return c->win[0]->ops[c->w->r->values[v].node].made;
+}
 
 /* Rows [lo, hi) of x, which holds v's rows from `base` on. */
-static ot_status cut_rows(rw_chain *c, uint32_t v, ot_id x, int64_t base, int64_t lo, int64_t hi, ot_id *out)
+static ot_status cut_rows(rw_chain *c, uint32_t v, ot_id x, int64_t base, int64_t lo, int64_t hi,
+                          ot_id *out)
 {
     const rw_cut cut = {cut_axis(c->w, v), lo - base, hi == OT_TO_END ? OT_TO_END : hi - base};
     if (x == OT_NONE) OT_BUG("a step reads rows that are not there");
@@ -34,8 +44,10 @@ ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id 
     const char *name = c->w->g->values[c->w->r->values[v].value].name;
     char key[80];
     ot_id parts[2];
-    if (!ot_win_empty(fresh) && lo >= fresh.lo) return cut_rows(c, v, c->val[v], fresh.lo, lo, hi, out);
-    if (hi <= kept.hi || ot_win_empty(fresh)) return cut_rows(c, v, c->kept[v], kept.lo, lo, ot_min(hi, kept.hi), out);
+    if (!ot_win_empty(fresh) && lo >= fresh.lo)
+        return cut_rows(c, v, c->val[v], fresh.lo, lo, hi, out);
+    if (hi <= kept.hi || ot_win_empty(fresh))
+        return cut_rows(c, v, c->kept[v], kept.lo, lo, ot_min(hi, kept.hi), out);
     snprintf(key, sizeof key, "rows %u;%lld,%lld", v, (long long)lo, (long long)hi);
     if ((*out = ot_map_get(c->t->crops, key)) != OT_NONE) return OT_OK;
     OT_TRY(cut_rows(c, v, c->kept[v], kept.lo, lo, kept.hi, &parts[0]));
@@ -51,7 +63,8 @@ ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id 
 typedef struct run_writer {
     rw_region *w;
     const ot_tile_windows *win; /* of its first step */
-    const ot_win *handed;       /* [n_values] rows that it hands on after that step, as the same kind of windows; NULL: none */
+    /* [n_values] rows that it hands on after that step, as the same kind of windows; NULL: none */
+    const ot_win *handed;
     bool once;
     ot_id *state; /* [n_values] rows that are carried, in the region's graph; OT_NONE */
     ot_id *seq;   /* [n_values] sequences likewise */
@@ -62,7 +75,10 @@ typedef struct run_writer {
     ot_id *before;              /* [n_pieces] their sequences in the body */
 } run_writer;
 
-static bool is_carried(const run_writer *x, uint32_t v) { return x->handed && !ot_win_empty(x->handed[v]); }
+static bool is_carried(const run_writer *x, uint32_t v)
+{
+    return x->handed && !ot_win_empty(x->handed[v]);
+}
 
 static void dims_of_rows(const rw_region *w, uint32_t v, int64_t rows, int64_t *dims)
 {
@@ -93,7 +109,9 @@ static ot_status open_run(run_writer *x)
         const int64_t rows = ot_win_len(x->win->kept[v]);
         if (is_carried(x, v)) x->rows[x->n_rows++] = v;
         if (x->once && rows > 0) OT_TRY(rw_capture(w, &x->l.body, x->state[v], &x->c.kept[v]));
-        if (is_carried(x, v)) OT_TRY(carried_input(x, v, x->once ? OT_DIM_UNKNOWN : rows, x->once ? &unread : &x->c.kept[v]));
+        if (is_carried(x, v))
+            OT_TRY(carried_input(x, v, x->once ? OT_DIM_UNKNOWN : rows,
+                                 x->once ? &unread : &x->c.kept[v]));
     }
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (!rw_has_piece(&x->c, v)) continue;
@@ -113,8 +131,10 @@ ot_status rw_no_rows(rw_region *w, uint32_t v, ot_id *out)
     int64_t *dims = OT_NEW_N(a, int64_t, (size_t)of.rank);
     if (!t || !dims) return rw_nomem(w);
     dims_of_rows(w, v, 0, dims);
-    for (int32_t k = 0; k < of.rank; k++) dims[k] = ot_max(dims[k], 0); /* nobody reads it: any extent will do */
-    *t = (ot_tensor){.dtype = of.dtype, .rank = (uint32_t)of.rank, .dims = dims, .data = ot_alloc(a, 1)};
+    /* nobody reads it: any extent will do */
+    for (int32_t k = 0; k < of.rank; k++) dims[k] = ot_max(dims[k], 0);
+    *t = (ot_tensor){
+        .dtype = of.dtype, .rank = (uint32_t)of.rank, .dims = dims, .data = ot_alloc(a, 1)};
     return t->data ? rw_const(w, &w->top, "no_rows", t, out) : rw_nomem(w);
 }
 
@@ -132,7 +152,8 @@ static ot_status body_results(run_writer *x, ot_id *outs)
         const uint32_t v = x->pieces[k];
         const ot_value of = w->g->values[w->r->values[v].value];
         const ot_id in[2] = {x->before[k], x->c.val[v]};
-        OT_TRY(rw_sequence_op(w, &x->l.body, "SequenceInsert", of.name, in, 2, NULL, 0, of.dtype, &outs[n]));
+        OT_TRY(rw_sequence_op(w, &x->l.body, "SequenceInsert", of.name, in, 2, NULL, 0, of.dtype,
+                              &outs[n]));
         x->l.body.g->values[outs[n++]].is_output = true;
     }
     return OT_OK;
@@ -164,9 +185,11 @@ static ot_status loop_operands(run_writer *x, ot_id *in, ot_id *made)
     return OT_OK;
 }
 
-/* Rows that are handed on stand at the end of the body, those that are made last first. ONNX Runtime goes down from results that nobody
- * reads, the last of the file first: so it cuts out the rows of a layer before it goes on to the next one. In any other order the layers'
- * values wait for their cut (measured: 20 convolutions, steps of 8 rows, 26 MB so, 52 MB otherwise). Requires ORDER, keeps it. */
+/* Rows that are handed on stand at the end of the body, those that are made last first. ONNX
+ * Runtime goes down from results that nobody reads, the last of the file first: so it cuts out
+ * the rows of a layer before it goes on to the next one. In any other order the layers' values
+ * wait for their cut (measured: 20 convolutions, steps of 8 rows, 26 MB so, 52 MB otherwise).
+ * Requires ORDER, keeps it. */
 ot_status rw_stream_order(rw_loop *l, const ot_id *rows, uint32_t n_rows)
 {
     ot_graph *body = l->body.g;
@@ -176,7 +199,8 @@ ot_status rw_stream_order(rw_loop *l, const ot_id *rows, uint32_t n_rows)
     if (!order || !is_last) return rw_nomem(l->w);
     for (uint32_t k = 0; k < n_rows; k++) {
         const ot_value *v = &body->values[rows[k]];
-        if (v->producer != OT_NONE && v->n_uses == 0) is_last[v->producer] = true; /* a leaf: any place behind the rest will do */
+        /* a leaf: any place behind the rest will do */
+        if (v->producer != OT_NONE && v->n_uses == 0) is_last[v->producer] = true;
     }
     for (uint32_t k = 0; k < body->n_order; k++)
         if (!is_last[body->order[k]]) order[n++] = body->order[k];
@@ -193,7 +217,8 @@ static ot_status close_run(run_writer *x)
     ot_arena *a = w->g->model->arena;
     const uint32_t n = x->n_rows + x->n_pieces;
     const int64_t trips = l->b->n_tiles;
-    ot_id *outs = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u), *made = OT_NEW_N(w->arena, ot_id, n + 1u);
+    ot_id *outs = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u),
+          *made = OT_NEW_N(w->arena, ot_id, n + 1u);
     if (!outs || !in || !made) return rw_nomem(w);
     outs[0] = l->inputs[1];
     OT_TRY(rw_loop_own(l, "continue", &outs[0]));
@@ -205,7 +230,8 @@ static ot_status close_run(run_writer *x)
     return rw_stream_order(l, outs + 1, x->n_rows);
 }
 
-/* The windows of rows that a run hands on, seen from its first step: what the next step keeps, moved by as much as the run walks. */
+/* The windows of rows that a run hands on, seen from its first step: what the next step keeps,
+ * moved by as much as the run walks. */
 static ot_status handed_rows(rw_region *w, uint32_t k, const ot_win **out)
 {
     const ot_dim_runs *x = &w->tiles->dims[0];
@@ -222,7 +248,8 @@ static ot_status handed_rows(rw_region *w, uint32_t k, const ot_win **out)
 static ot_status write_run(rw_region *w, uint32_t k, ot_id *state, ot_id *seq)
 {
     const ot_tile_run run = w->tiles->dims[0].runs[k];
-    const rw_block b = {.first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
+    const rw_block b = {
+        .first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
     const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].exact[run.first]};
     const uint32_t n = w->r->n_values + 1u;
     run_writer x = {.w = w, .win = win[0], .once = run.count == 1, .state = state, .seq = seq};

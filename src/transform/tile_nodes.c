@@ -22,9 +22,13 @@ static ot_status adapt(rw_chain *c, uint32_t i)
     ot_tile_axis axes[OT_DIMS_MAX];
     uint32_t n_axes = 0;
     for (uint32_t d = 0; d < r->n_dims; d++)
-        if (rn->lead_axis[d] >= 0) axes[n_axes++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &c->win[d]->ops[i]};
+        if (rn->lead_axis[d] >= 0)
+            axes[n_axes++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d],
+                                            &c->win[d]->ops[i]};
     /* What it makes ends up in the graph, so it lives as long as the model. */
-    if (ot_tile_adapt(c->w->tiles->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) != OT_OK) return rw_nomem(c->w);
+    if (ot_tile_adapt(c->w->tiles->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) !=
+        OT_OK)
+        return rw_nomem(c->w);
     return OT_OK;
 }
 
@@ -38,7 +42,8 @@ static bool reads(const rw_chain *c, uint32_t i, uint32_t j)
     for (uint32_t k = 0; k < a->n_operands; k++)
         if (a->operands[k].input == j) return false;
     for (uint32_t d = 0; d < c->w->r->n_dims; d++)
-        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE && ot_win_empty(c->win[d]->ops[i].in[j]))
+        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE &&
+            ot_win_empty(c->win[d]->ops[i].in[j]))
             return false;
     return true;
 }
@@ -47,7 +52,8 @@ bool rw_has_piece(const rw_chain *c, uint32_t v)
 {
     const ot_rvalue *rv = &c->w->r->values[v];
     bool any = rv->is_output;
-    for (uint32_t d = 0; d < c->w->r->n_dims; d++) any = any && (rv->axis[d] == OT_AX_WHOLE || !ot_win_empty(c->win[d]->piece[v]));
+    for (uint32_t d = 0; d < c->w->r->n_dims; d++)
+        any = any && (rv->axis[d] == OT_AX_WHOLE || !ot_win_empty(c->win[d]->piece[v]));
     return any;
 }
 
@@ -77,8 +83,10 @@ ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_w
     for (uint32_t i = r->n_nodes; i-- > 0;) {
         const ot_rnode *rn = &r->nodes[i];
         const ot_node *n = &w->g->nodes[rn->node];
-        for (uint32_t o = 0; o < n->n_out; o++) c->used[i] |= rn->out[o] != OT_NONE && c->needed[rn->out[o]];
-        if (r->form == OT_FORM_STREAM) c->used[i] = !ot_win_empty(c->win[0]->ops[i].need); /* what is needed may be there already */
+        for (uint32_t o = 0; o < n->n_out; o++)
+            c->used[i] |= rn->out[o] != OT_NONE && c->needed[rn->out[o]];
+        /* what is needed may be there already */
+        if (r->form == OT_FORM_STREAM) c->used[i] = !ot_win_empty(c->win[0]->ops[i].need);
         if (!c->used[i]) continue;
         OT_TRY(adapt(c, i));
         for (uint32_t j = 0; j < n->n_in; j++)
@@ -105,7 +113,8 @@ static ot_status operand_tile(rw_chain *c, uint32_t i, uint32_t j, uint32_t v, o
     }
     if (c->kept && v >= w->r->n_inputs) {
         const int64_t base = c->win[0]->made[v].lo;
-        return rw_stream_rows(c, v, cuts[0].lo + base, c->to_end ? OT_TO_END : cuts[0].hi + base, out);
+        return rw_stream_rows(c, v, cuts[0].lo + base, c->to_end ? OT_TO_END : cuts[0].hi + base,
+                              out);
     }
     if (c->val[v] == OT_NONE) OT_BUG("a tile reads a value that was not made");
     return rw_crop(c->w, c->t, c->val[v], cuts, n, w->g->values[w->r->values[v].value].name, out);
@@ -140,7 +149,8 @@ static ot_status collect_operands(rw_chain *c, uint32_t i, ot_id **list, uint32_
         ot_id *to = &in[(*count)++];
         *to = OT_NONE;
         if (changed && !changed->omit) {
-            const char *name = j < n.n_in && n.in[j] != OT_NONE ? c->w->g->values[n.in[j]].name : "operand";
+            const char *name = j < n.n_in && n.in[j] != OT_NONE ? c->w->g->values[n.in[j]].name
+                                                                : "operand";
             OT_TRY(rw_const(c->w, c->t, name, changed->tensor, to));
         } else if (!changed && j < n.n_in) {
             OT_TRY(original_operand(c, i, j, to));
@@ -157,12 +167,14 @@ static void output_dims(const rw_chain *c, uint32_t i, uint32_t o, int64_t *dims
     const ot_region *r = c->w->r;
     const uint32_t v = r->nodes[i].out[o];
     ot_made_dims(c->w->g, r, c->win, v, dims);
-    if (c->kept) dims[r->values[v].axis[0]] = ot_win_len(c->win[0]->ops[i].made); /* behind the rows that are there */
+    /* behind the rows that are there */
+    if (c->kept) dims[r->values[v].axis[0]] = ot_win_len(c->win[0]->ops[i].made);
     for (uint32_t d = 0; c->to_end && d < r->n_dims; d++)
         if (r->values[v].axis[d] >= 0) dims[r->values[v].axis[d]] = OT_DIM_UNKNOWN;
 }
 
-/* Output o of node i, which the region does not use. Most operators may leave it out; Split counts its outputs. */
+/* Output o of node i, which the region does not use. Most operators may leave it out; Split
+ * counts its outputs. */
 static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
 {
     const rw_region *w = c->w;
@@ -208,12 +220,15 @@ static ot_status relative_index(rw_chain *c, const char *name, ot_id rows, ot_id
         for (int64_t k = 0; k < all.dims[0]; k++) moved[k] = ids[k] - numbers[0];
         return rw_const_i64(w, c->t, "index", moved, (size_t)all.dims[0], false, out);
     }
-    const char *of_first = ot_format(w->arena, "%s/first", name), *of_index = ot_format(w->arena, "%s/index", name);
+    const char *of_first = ot_format(w->arena, "%s/first", name),
+               *of_index = ot_format(w->arena, "%s/index", name);
     if (!of_first || !of_index) return rw_nomem(w);
     OT_TRY(rw_const_i64(w, c->t, "first", &zero, 1, false, &at));
-    OT_TRY(rw_op(w, c->t, "Gather", c->t->label, of_first, (ot_id[]){rows, at}, 2, &axis, 1, OT_I64, 1, &one, &first));
+    OT_TRY(rw_op(w, c->t, "Gather", c->t->label, of_first, (ot_id[]){rows, at}, 2, &axis, 1, OT_I64,
+                 1, &one, &first));
     *out = OT_NONE;
-    return rw_op(w, c->t, "Sub", c->t->label, of_index, (ot_id[]){index, first}, 2, NULL, 0, OT_I64, 1, all.dims, out);
+    return rw_op(w, c->t, "Sub", c->t->label, of_index, (ot_id[]){index, first}, 2, NULL, 0, OT_I64,
+                 1, all.dims, out);
 }
 
 /* GatherRows of a tile, in standard ONNX. */
@@ -227,7 +242,8 @@ static ot_status emit_gather_rows(rw_chain *c, uint32_t i)
     int64_t dims[OT_RANK_MAX];
     ot_id in[2];
     bool cut = false;
-    for (uint32_t d = 0; d < w->r->n_dims; d++) cut |= rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][1] != OT_AX_WHOLE;
+    for (uint32_t d = 0; d < w->r->n_dims; d++)
+        cut |= rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][1] != OT_AX_WHOLE;
     OT_TRY(original_operand(c, i, 0, &in[0]));
     OT_TRY(original_operand(c, i, 2, &in[1]));
     if (cut) {
@@ -238,7 +254,8 @@ static ot_status emit_gather_rows(rw_chain *c, uint32_t i)
     output_dims(c, i, 0, dims);
     ot_id *out = &c->val[rn->out[0]];
     *out = OT_NONE;
-    return rw_op(w, c->t, "Gather", c->t->label, y.name, in, 2, &axis, 1, y.dtype, y.rank, dims, out);
+    return rw_op(w, c->t, "Gather", c->t->label, y.name, in, 2, &axis, 1, y.dtype, y.rank, dims,
+                 out);
 }
 
 static ot_status emit_node(rw_chain *c, uint32_t i)
@@ -252,7 +269,8 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
     if (!out) return rw_nomem(w);
     if (n.op == OT_OP_Moments && w->r->form != OT_FORM_WHILE) return emit_moments(c, i);
     if (n.op == OT_OP_GatherRows) return emit_gather_rows(c, i);
-    if (a->kind == OT_ADAPT_FORWARD) return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
+    if (a->kind == OT_ADAPT_FORWARD)
+        return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
     OT_TRY(collect_operands(c, i, &in, &n_in));
     for (uint32_t o = 0; o < n_out; o++) {
         int64_t dims[OT_RANK_MAX];
@@ -269,7 +287,8 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
     const char *name = rw_name(w, c->t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
     const char *type = a->op_type ? a->op_type : n.op_type;
-    ot_id id = ot_node_new(c->t->g, type, n.domain, name, in, n_in, out, n_out, a->attrs, a->n_attrs);
+    ot_id id = ot_node_new(c->t->g, type, n.domain, name, in, n_in, out, n_out, a->attrs,
+                           a->n_attrs);
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 

@@ -4,46 +4,60 @@
 
 #include "tiling/plan.h"
 
-/* Replace static nodes that read values made inside a region by constants (fold.c). Call before ot_transform_tiles. */
+/* Replace static nodes that read values made inside a region by constants (fold.c). Call before
+ * ot_transform_tiles. */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* With free dimensions: shape arithmetic of g, the file's graph, whose results are the same at every size becomes constants, and what was
- * read for it alone goes: else regions could depend on shapes of what they make. In place of ot_fold_static; planned: as of ot_transform_dynamic. */
+/* With free dimensions: shape arithmetic of g, the file's graph, whose results are the same at
+ * every size becomes constants, and what was read for it alone goes: else regions could depend
+ * on shapes of what they make. In place of ot_fold_static; planned: as of ot_transform_dynamic. */
 ot_status ot_fold_dynamic(ot_graph *g, const ot_graph *planned) OT_MUST_USE;
-/* Notes for graph viewers about the regions' nodes: g->model->notes. Call before ot_transform_tiles, which dissolves what they tell of. */
+/* Notes for graph viewers about the regions' nodes: g->model->notes. Call before
+ * ot_transform_tiles, which dissolves what they tell of. */
 ot_status ot_overlay(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* Replace every planned region in the graph by its tiled form. Breaks ORDER, USES (re-established before return), keeps SHAPES for
- * new values. */
+/* Replace every planned region in the graph by its tiled form. Breaks ORDER, USES
+ * (re-established before return), keeps SHAPES for new values. */
 ot_status ot_transform_tiles(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* Replace every region of a plan with free dimensions in g, the file's graph. planned: its copy at the design size, with the table of
- * ops/dynamic_dims.h, whose regions these are; it must live until the model is written. */
+/* Replace every region of a plan with free dimensions in g, the file's graph. planned: its copy
+ * at the design size, with the table of ops/dynamic_dims.h, whose regions these are; it must
+ * live until the model is written. */
 ot_status ot_transform_dynamic(ot_graph *g, const ot_graph *planned, const ot_plan *p) OT_MUST_USE;
-/* Give every convolution that ot_transform_tiles made a bias that no other reads, every element-wise operator constants that no other reads (64 KiB at
- * most, not limits of Clip), for runtimes that ask for it (own_biases). Call after ot_transform_tiles; ORDER and USES hold as before. Fails: OT_E_NOMEM. */
+/* Give every convolution that ot_transform_tiles made a bias that no other reads, every
+ * element-wise operator constants that no other reads (64 KiB at most, not limits of Clip), for
+ * runtimes that ask for it (own_biases). Call after ot_transform_tiles; ORDER and USES hold as
+ * before. Fails: OT_E_NOMEM. */
 ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
-/* Make BatchNormalizations part of the convolutions whose result they alone read; convolutions that read the same constants share the folded
- * ones. contents: compute these; else the graph is good for playing alone, not for writing. Call after ot_transform_tiles. Requires and keeps SHAPES,
- * establishes ORDER and USES. Fails: OT_E_NOMEM. */
+/* Make BatchNormalizations part of the convolutions whose result they alone read; convolutions
+ * that read the same constants share the folded ones. contents: compute these; else the graph is
+ * good for playing alone, not for writing. Call after ot_transform_tiles. Requires and keeps
+ * SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_fold_norms(ot_graph *g, bool contents) OT_MUST_USE;
-/* Weights of float32 of `from` bytes or more that only convolutions and Gemms of g read, which is the top graph, become values that are made
- * right before their first reader, and that no runtime can compute before the model runs (deferred_packing.c). *packed: their bytes, once for
- * each reader; 0: there are none, or the model is of an opset before 9 or has no input of numbers. Call last: nodes stand where they are to run. Requires
- * and keeps ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
+/* Weights of float32 of `from` bytes or more that only convolutions and Gemms of g read, which
+ * is the top graph, become values that are made right before their first reader, and that no
+ * runtime can compute before the model runs (deferred_packing.c). *packed: their bytes, once for
+ * each reader; 0: there are none, or the model is of an opset before 9 or has no input of
+ * numbers. Call last: nodes stand where they are to run. Requires and keeps ORDER, USES, SHAPES.
+ * Fails: OT_E_NOMEM. */
 ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_USE;
-/* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast every operand anyway. Inputs and results keep
- * their types. *before: what g was, for ot_widen_undo, in the model's arena; NULL: nothing was to gain, or an operator stands in the way,
- * and g is as it was. Requires SHAPES, which are to be inferred anew; makes ORDER and USES. Fails: OT_E_NOMEM. */
+/* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast
+ * every operand anyway. Inputs and results keep their types. *before: what g was, for
+ * ot_widen_undo, in the model's arena; NULL: nothing was to gain, or an operator stands in the
+ * way, and g is as it was. Requires SHAPES, which are to be inferred anew; makes ORDER and USES.
+ * Fails: OT_E_NOMEM. */
 ot_status ot_widen(ot_graph *g, ot_graph **before) OT_MUST_USE;
-/* Casts from float32 to float32, which exporters leave around what they keep so, are taken out of a graph that was widened. Makes ORDER and USES; keeps
- * SHAPES. Fails: OT_E_NOMEM. */
+/* Casts from float32 to float32, which exporters leave around what they keep so, are taken out
+ * of a graph that was widened. Makes ORDER and USES; keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_widen_drop_casts(ot_graph *g) OT_MUST_USE;
-/* g becomes what it was; nothing else may have changed it since. Makes ORDER and USES. Fails: OT_E_NOMEM. */
+/* g becomes what it was; nothing else may have changed it since. Makes ORDER and USES. Fails:
+ * OT_E_NOMEM. */
 ot_status ot_widen_undo(ot_graph *g, const ot_graph *before) OT_MUST_USE;
 
-/* Whether the graph can be written as a branch: sequences exist, and every output is made by a node and has a type and a rank. */
+/* Whether the graph can be written as a branch: sequences exist, and every output is made by a
+ * node and has a type and a rank. */
 bool ot_branch_fits(const ot_graph *g);
-/* Make m's graph the body of a branch that is always taken, in a new top graph: the runtime then records no pattern of its allocations
- * (branch.c). Call last, for a graph that fits. Requires USES, SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+/* Make m's graph the body of a branch that is always taken, in a new top graph: the runtime then
+ * records no pattern of its allocations (branch.c). Call last, for a graph that fits. Requires
+ * USES, SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_branch(ot_model *m) OT_MUST_USE;
 
 #endif

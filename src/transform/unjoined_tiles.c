@@ -1,18 +1,25 @@
 /* Values that stay in pieces between two regions.
  *
- *     joined   Loop --pieces--> ConcatFromSequence --> y         Loop { Slice(y) ... }      pieces and y at once, y in one stretch
- *     kept     Loop --pieces-------------------------------->    Loop { SequenceAt, ... }
+ *     joined  Loop --pieces--> ConcatFromSequence --> y     Loop { Slice(y) ... }    pieces and y at once, y in one stretch
+ *     kept    Loop --pieces------------------------------>  Loop { SequenceAt, ... }
  *
- *     pieces   |  0  |  1  |  2  |  3  |     a window of the region behind takes those that it touches, 1 to 3 here, cuts off
- *     window            |=========|          what it does not want of the outer ones, and joins the rest
+ *     pieces  |  0  |  1  |  2  |  3  |  a window of the region behind takes those that it touches,
+ *             1 to 3 here, cuts off
+ *     window           |=========|       what it does not want of the outer ones, and joins the
+ *                                        rest
  *
- * The whole value never exists: an allocator that takes memory in large regions finds room for pieces where it finds none for the value.
- * A piece is copied when it is taken, which replaces the copy that joins all. Shapes stay static: in every iteration of a Loop the pieces
- * that it takes have the same extents, or the value is joined.
+ * The whole value never exists: an allocator that takes memory in large regions finds room for
+ * pieces where it finds none for the value. A piece is copied when it is taken, which replaces
+ * the copy that joins all. Shapes stay static: in every iteration of a Loop the pieces that it
+ * takes have the same extents, or the value is joined.
+ *
+ *
+ *
  */
 #include "transform_internal.h"
 
-#define MOST_TAKEN 4 /* elements of pieces that are taken for each element of the window along the axis */
+/* elements of pieces that are taken for each element of the window along the axis */
+#define MOST_TAKEN 4
 
 struct rw_pieces {
     ot_id sequence; /* of the region's graph, with all pieces; OT_NONE: not written yet */
@@ -39,12 +46,16 @@ static int64_t piece_at(const rw_pieces *x, int64_t e)
     return k;
 }
 
-static const ot_win *window_of(const ot_dim_runs *d, uint32_t k, uint32_t v) { return &d->exact[k].made[v]; }
+static const ot_win *window_of(const ot_dim_runs *d, uint32_t k, uint32_t v)
+{
+    return &d->exact[k].made[v];
+}
 
-/* The pieces that the tiles [first, first + count) take for region value v: *n each, from at[i] on. false: their extents differ from tile
- * to tile, or they are much more than a window that many tiles have. */
-static bool find_taken(const rw_pieces *x, const ot_dim_runs *d, uint32_t first, uint32_t count, uint32_t v, int64_t *at,
-                       uint32_t *n)
+/* The pieces that the tiles [first, first + count) take for region value v: *n each, from at[i]
+ * on. false: their extents differ from tile to tile, or they are much more than a window that
+ * many tiles have. */
+static bool find_taken(const rw_pieces *x, const ot_dim_runs *d, uint32_t first, uint32_t count,
+                       uint32_t v, int64_t *at, uint32_t *n)
 {
     int64_t most = 0, taken = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -83,7 +94,8 @@ static ot_status find_regions(chooser *x)
     return OT_OK;
 }
 
-/* The pieces that region k makes of its value v, as its tiles make them; *out NULL: memory ran out. */
+/* The pieces that region k makes of its value v, as its tiles make them; *out NULL: memory ran out.
+ */
 static void cut_pieces(const chooser *x, uint32_t k, uint32_t v, rw_pieces **out)
 {
     const ot_dim_runs *d = &x->tiles[k].dims[0];
@@ -102,8 +114,10 @@ static void cut_pieces(const chooser *x, uint32_t k, uint32_t v, rw_pieces **out
     }
 }
 
-/* All tiles of region k can take their windows of graph value v, which is cut along `axis`, from pieces. */
-static ot_status takes_pieces(const chooser *x, uint32_t k, ot_id v, int8_t axis, const rw_pieces *from, bool *takes)
+/* All tiles of region k can take their windows of graph value v, which is cut along `axis`, from
+ * pieces. */
+static ot_status takes_pieces(const chooser *x, uint32_t k, ot_id v, int8_t axis,
+                              const rw_pieces *from, bool *takes)
 {
     const ot_region *r = &x->p->regions[k];
     const ot_dim_runs *d = &x->tiles[k].dims[0];
@@ -132,7 +146,8 @@ static ot_status choose(const chooser *x, uint32_t k, uint32_t v, rw_pieces **ou
     bool takes = of->n_uses > 0;
     rw_pieces *made;
     *out = NULL;
-    if (!rv->is_output || of->is_output || rv->bytes < x->p->unjoined_from || rv->axis[0] < 0) return OT_OK;
+    if (!rv->is_output || of->is_output || rv->bytes < x->p->unjoined_from || rv->axis[0] < 0)
+        return OT_OK;
     for (uint32_t u = 0; u < of->n_uses; u++) {
         const uint32_t by = x->region[of->uses[u]];
         if (by == OT_NONE || !x->walks[by]) return OT_OK;
@@ -163,7 +178,10 @@ ot_status rw_pieces_choose(const ot_graph *g, const ot_plan *p, ot_arena *a, rw_
 
 /* ---- writing ---- */
 
-static rw_pieces *pieces_of(const rw_region *w, uint32_t v) { return w->kept ? w->kept[w->r->values[v].value] : NULL; }
+static rw_pieces *pieces_of(const rw_region *w, uint32_t v)
+{
+    return w->kept ? w->kept[w->r->values[v].value] : NULL;
+}
 
 bool rw_pieces_keep(const rw_region *w, uint32_t v, ot_id sequence)
 {
@@ -172,7 +190,10 @@ bool rw_pieces_keep(const rw_region *w, uint32_t v, ot_id sequence)
     return x != NULL;
 }
 
-bool rw_in_pieces(const rw_region *w, uint32_t v) { return v < w->r->n_inputs && pieces_of(w, v) != NULL; }
+bool rw_in_pieces(const rw_region *w, uint32_t v)
+{
+    return v < w->r->n_inputs && pieces_of(w, v) != NULL;
+}
 
 static bool all_equal(const int64_t *a, uint32_t n)
 {
@@ -217,10 +238,12 @@ static ot_status take_piece(const taking *x, uint32_t j, ot_id *out)
     memcpy(dims, x->of.dims, (size_t)x->of.rank * sizeof *dims);
     dims[x->axis] = extent_of(x->from, x->at[0] + j);
     *out = OT_NONE;
-    return rw_op(x->l->w, &x->l->body, "SequenceAt", "slice", x->of.name, in, 2, NULL, 0, x->of.dtype, x->of.rank, dims, out);
+    return rw_op(x->l->w, &x->l->body, "SequenceAt", "slice", x->of.name, in, 2, NULL, 0,
+                 x->of.dtype, x->of.rank, dims, out);
 }
 
-/* The window lies at the same place of what is taken in every iteration: what is not wanted is cut off before the rest is joined. */
+/* The window lies at the same place of what is taken in every iteration: what is not wanted is
+ * cut off before the rest is joined. */
 static ot_status join_cut(const taking *x, int64_t lo, int64_t hi, ot_id *out)
 {
     rw_loop *l = x->l;
@@ -259,13 +282,17 @@ ot_status rw_pieces_window(rw_loop *l, uint32_t v, ot_id *out)
     const rw_block *b = l->b;
     const ot_dim_runs *d = &w->tiles->dims[0];
     const int64_t len = ot_win_len(*window_of(d, b->first[0], v));
-    taking x = {
-        .l = l, .from = pieces_of(w, v), .of = w->g->values[w->r->values[v].value], .axis = (uint32_t)w->r->values[v].axis[0]};
+    taking x = {.l = l,
+                .from = pieces_of(w, v),
+                .of = w->g->values[w->r->values[v].value],
+                .axis = (uint32_t)w->r->values[v].axis[0]};
     int64_t *lo = OT_NEW_N(w->arena, int64_t, b->n_tiles + 1u);
     x.at = OT_NEW_N(w->arena, int64_t, b->n_tiles + 1u);
     if (!lo || !x.at) return rw_nomem(w);
-    if (!find_taken(x.from, d, b->first[0], b->n_tiles, v, x.at, &x.n)) OT_BUG("pieces of a value that cannot be taken so");
-    for (uint32_t i = 0; i < b->n_tiles; i++) lo[i] = window_of(d, b->first[0] + i, v)->lo - x.from->starts[x.at[i]];
+    if (!find_taken(x.from, d, b->first[0], b->n_tiles, v, x.at, &x.n))
+        OT_BUG("pieces of a value that cannot be taken so");
+    for (uint32_t i = 0; i < b->n_tiles; i++)
+        lo[i] = window_of(d, b->first[0] + i, v)->lo - x.from->starts[x.at[i]];
     OT_TRY(rw_capture(w, &l->body, x.from->sequence, &x.sequence));
     rw_make_sequence(l->body.g, x.sequence);
     if (all_equal(lo, b->n_tiles)) return join_cut(&x, lo[0], lo[0] + len, out);

@@ -10,9 +10,11 @@
  */
 #include "transform_internal.h"
 
-/* Join a grid of pieces of output v, counts n[d..] in row-major order. OT_NONE marks empty pieces. *out: the value to
- * produce, or OT_NONE for a new one (which stays OT_NONE when all pieces are empty). */
-static ot_status join(rw_region *w, uint32_t v, const uint32_t *n, uint32_t d, const ot_id *ids, ot_id *out)
+/* Join a grid of pieces of output v, counts n[d..] in row-major order. OT_NONE marks empty
+ * pieces. *out: the value to produce, or OT_NONE for a new one (which stays OT_NONE when all
+ * pieces are empty). */
+static ot_status join(rw_region *w, uint32_t v, const uint32_t *n, uint32_t d, const ot_id *ids,
+                      ot_id *out)
 {
     const ot_rvalue *rv = &w->r->values[v];
     uint32_t stride = 1, m = 0;
@@ -33,7 +35,8 @@ static ot_status join(rw_region *w, uint32_t v, const uint32_t *n, uint32_t d, c
         *out = m ? parts[0] : OT_NONE;
         return OT_OK;
     }
-    return rw_concat(w, &w->top, w->g->values[rv->value].name, parts, m, (uint32_t)rv->axis[d], out);
+    return rw_concat(w, &w->top, w->g->values[rv->value].name, parts, m, (uint32_t)rv->axis[d],
+                     out);
 }
 
 /* The windows of the region inputs that this tile needs. */
@@ -47,7 +50,8 @@ static ot_status cut_inputs(rw_chain *c)
         if (!c->needed[v]) continue;
         for (uint32_t d = 0; d < w->r->n_dims; d++)
             if (rv->axis[d] != OT_AX_WHOLE)
-                cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], c->win[d]->made[v].lo, c->win[d]->made[v].hi};
+                cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], c->win[d]->made[v].lo,
+                                     c->win[d]->made[v].hi};
         OT_TRY(rw_crop(w, c->t, rv->value, cuts, n, w->g->values[rv->value].name, &c->val[v]));
     }
     return OT_OK;
@@ -76,7 +80,8 @@ static const char *tile_label(const rw_region *w, const uint32_t *k)
 {
     char text[16 * OT_DIMS_MAX] = "t";
     size_t at = 1;
-    for (uint32_t d = 0; d < w->r->n_dims; d++) at += (size_t)snprintf(text + at, sizeof text - at, d ? "_%u" : "%u", k[d]);
+    for (uint32_t d = 0; d < w->r->n_dims; d++)
+        at += (size_t)snprintf(text + at, sizeof text - at, d ? "_%u" : "%u", k[d]);
     return ot_strdup(w->arena, text);
 }
 
@@ -115,7 +120,8 @@ ot_status rw_unroll(rw_region *w, rw_block *b)
         if (rw_is_part(w, v)) {
             b->out[v] = b->n_tiles == 1 ? ids[0] : OT_NONE;
             if (b->n_tiles > 1)
-                OT_TRY(rw_concat(w, &w->top, w->g->values[w->r->values[v].value].name, ids, b->n_tiles, 0, &b->out[v]));
+                OT_TRY(rw_concat(w, &w->top, w->g->values[w->r->values[v].value].name, ids,
+                                 b->n_tiles, 0, &b->out[v]));
             continue;
         }
         OT_TRY(join(w, v, b->count, 0, ids, &b->out[v]));

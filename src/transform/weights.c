@@ -1,16 +1,18 @@
 /* Bringing what a body reads into the body.
  *
- * Some runtimes prepack and fuse weights only when they are constants of the graph that uses them: a weight
- * captured from the enclosing graph costs a convolution its fast kernels. So initializers are moved
- * into the body (the tensor itself is shared until the model is written), and nodes that only make
- * constants (Constant, DequantizeLinear of a weight...) are copied along with what they read. ONNX Runtime holds
- * the initializers of a body once more as the bytes of the file, at each level (ResNet-50 in a Loop: 221 MB loaded, 109 with its
- * weights in the top graph, 108 untiled). There, large ones are captured, and a Reshape to what they are, which is computed when
- * the model is loaded, makes constants of the body of them.
- * Activations, and initializers that the caller may override, are captured by name.
+ * Some runtimes prepack and fuse weights only when they are constants of the graph that uses
+ * them: a weight captured from the enclosing graph costs a convolution its fast kernels. So
+ * initializers are moved into the body (the tensor itself is shared until the model is written),
+ * and nodes that only make constants (Constant, DequantizeLinear of a weight...) are copied
+ * along with what they read. ONNX Runtime holds the initializers of a body once more as the
+ * bytes of the file, at each level (ResNet-50 in a Loop: 221 MB loaded, 109 with its weights in
+ * the top graph, 108 untiled). There, large ones are captured, and a Reshape to what they are,
+ * which is computed when the model is loaded, makes constants of the body of them. Activations,
+ * and initializers that the caller may override, are captured by name.
  *
  *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.
  *            x -------------------Conv      =>              x (captured) ----------Conv
+ *
  */
 #include "transform_internal.h"
 
@@ -29,7 +31,10 @@ ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out)
 }
 
 /* Where value v of the enclosing graph is found in the body; OT_NONE: nowhere yet. */
-static ot_id found_at(const rw_region *w, const rw_target *t, ot_id v) { return ot_map_get(t->from_outer, w->g->values[v].name); }
+static ot_id found_at(const rw_region *w, const rw_target *t, ot_id v)
+{
+    return ot_map_get(t->from_outer, w->g->values[v].name);
+}
 
 static ot_status note_found(rw_region *w, rw_target *t, ot_id v, ot_id at)
 {
@@ -41,7 +46,8 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     const ot_node n = w->g->nodes[id];
     ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in), *out = OT_NEW_N(w->arena, ot_id, n.n_out);
     if (!in || !out) return rw_nomem(w);
-    for (uint32_t k = 0; k < n.n_in; k++) in[k] = n.in[k] == OT_NONE ? OT_NONE : found_at(w, t, n.in[k]);
+    for (uint32_t k = 0; k < n.n_in; k++)
+        in[k] = n.in[k] == OT_NONE ? OT_NONE : found_at(w, t, n.in[k]);
     for (uint32_t k = 0; k < n.n_out; k++) {
         if ((out[k] = n.out[k]) == OT_NONE) continue;
         const ot_value v = w->g->values[n.out[k]];
@@ -52,7 +58,8 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     }
     const char *name = rw_name(w, t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
-    ot_id copy = ot_node_new(t->g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs, n.n_attrs);
+    ot_id copy = ot_node_new(t->g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs,
+                             n.n_attrs);
     if (copy == OT_NONE) return rw_nomem(w);
     t->g->nodes[copy].version = n.version;
     t->g->nodes[copy].is_static = true;
@@ -93,7 +100,8 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
     return note_found(w, t, v, out);
 }
 
-/* Read by name, but for small results of shape arithmetic: those are known here, and the nodes that make them can go. */
+/* Read by name, but for small results of shape arithmetic: those are known here, and the nodes
+ * that make them can go. */
 static ot_status use_captured(rw_region *w, rw_target *t, ot_id v, ot_id *out)
 {
     const ot_value x = w->g->values[v];
@@ -123,7 +131,8 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
         if (node == OT_NONE) continue;
         const ot_node *p = &w->g->nodes[node];
         for (uint32_t k = 0; k < p->n_in; k++)
-            if (p->in[k] != OT_NONE && found_at(w, t, p->in[k]) == OT_NONE && !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
+            if (p->in[k] != OT_NONE && found_at(w, t, p->in[k]) == OT_NONE &&
+                !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
                 return rw_nomem(w);
         if (n == before) OT_TRY(copy_node(w, t, node));
     }

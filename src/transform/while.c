@@ -1,24 +1,35 @@
-/* The engine's own form: domain onnx_tile, version 1 (docs/engine-form.md). Pieces are written in place, nothing is joined.
+/* The engine's own form: domain onnx_tile, version 1 (docs/engine-form.md). Pieces are written
+ * in place, nothing is joined.
  *
- *     y0 = Alloc()                          one per output of the region
- *     y1 = While(y0) { class 0 }            one per class of alike tiles, chained through the buffers that it writes
- *     y  = While(y1) { class 1 }            the last one that writes an output makes the region's own value
+ *     y0 = Alloc()                  one per output of the region
+ *     y1 = While(y0) { class 0 }    one per class of alike tiles, chained through the
+ *                                   buffers that it writes
+ *     y  = While(y1) { class 1 }    the last one that writes an output makes the region's own value
  *
- *     body   x (captured) --Slice by starts[i]--> window --conv--relu--[crop]--> piece --Deslice by starts[i]--> y
+ *     body   x (captured) --Slice by starts[i]--> window --conv--relu--[crop]--> piece --Deslice by
+ *            starts[i]--> y
  *
- * Tiles are grouped by runs.c: windows are exact, so a class has pads and attributes of its own, and a class of one tile is a
- * While that runs once. Tables of starts are attributes, a row per tile of the class. Constants stay where they are, captured
- * by name: the engine packs them once for all classes.
+ * Tiles are grouped by runs.c: windows are exact, so a class has pads and attributes of its own,
+ * and a class of one tile is a While that runs once. Tables of starts are attributes, a row per
+ * tile of the class. Constants stay where they are, captured by name: the engine packs them once
+ * for all classes.
  *
  * What is reduced over a cut axis has a slot per tile (while_parts.c).
  *
- * A region that streams (tiling/stream.h) hands rows of values on in buffers that its Whiles carry, for those of each value one:
+ * A region that streams (tiling/stream.h) hands rows of values on in buffers that its Whiles
+ * carry, for those of each value one:
  *
- *     rows0 = Alloc()    y1, rows1 = While(y0, rows0) { step 0 }    y2, rows2 = While(y1, rows1) { steps that are alike }   ...
+ *     rows0 = Alloc()    y1, rows1 = While(y0, rows0) { step 0 }    y2, rows2 = While(y1, rows1) {
+ *                                                                   steps that are alike }  ...
  *     body    rows (carried) --Slice--> what was kept --+-- readers, together with what is new
- *                                                       `-- Deslice: what stays of it, in front; new rows behind it
+ *                                                       `-- Deslice: what stays of it, in front;
+ *                                                       new rows behind it
  *
- * A body's inputs are the iteration number and the buffers; its outputs are the buffers after the last Deslice.
+ * A body's inputs are the iteration number and the buffers; its outputs are the buffers after
+ * the last Deslice.
+ *
+ *
+ *
  */
 #include "transform_internal.h"
 
@@ -28,8 +39,10 @@
 typedef struct flow {
     ot_id *buffer;  /* [n_values] current value of each output in the region's graph */
     uint32_t *last; /* [n_values] last block that writes the output */
-    ot_id *rows;    /* [n_values] form stream: likewise the buffer of the rows that are handed on; OT_NONE: none are */
-    int64_t *most;  /* [n_values] rows that it holds */
+    /* [n_values] form stream: likewise the buffer of the rows that are handed on; OT_NONE: none
+     * are */
+    ot_id *rows;
+    int64_t *most; /* [n_values] rows that it holds */
 } flow;
 
 /* A class being written. */
@@ -38,22 +51,27 @@ typedef struct tile_class {
     const rw_block *b;
     rw_target body;
     ot_id iteration;
-    const ot_tile_windows *win[OT_DIMS_MAX]; /* of the first tile: all others have the same extents */
-    const ot_win *handed;                    /* [n_values] form stream: rows that it hands on; NULL: it is the last step */
-    ot_id *rows;                             /* [n_values] likewise: the buffer of them in the body, or OT_NONE */
-    ot_id *kept;                             /* [n_values] likewise: rows that it was handed, or OT_NONE */
+    /* of the first tile: all others have the same extents */
+    const ot_tile_windows *win[OT_DIMS_MAX];
+    /* [n_values] form stream: rows that it hands on; NULL: it is the last step */
+    const ot_win *handed;
+    /* [n_values] likewise: the buffer of them in the body, or OT_NONE */
+    ot_id *rows;
+    /* [n_values] likewise: rows that it was handed, or OT_NONE */
+    ot_id *kept;
 } tile_class;
 
 /* A node of the engine's domain with one output; *out as in rw_op. */
-static ot_status engine_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name, const ot_id *in,
-                           uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, const ot_value *like, const int64_t *dims,
-                           ot_id *out)
+static ot_status engine_op(rw_region *w, rw_target *t, const char *op_type, const char *role,
+                           const char *name, const ot_id *in, uint32_t n_in, const ot_attr *attrs,
+                           uint32_t n_attrs, const ot_value *like, const int64_t *dims, ot_id *out)
 {
     const char *node = rw_name(w, role, name);
     const char *value = ot_format(w->arena, "%s/out", name);
     if (!node || !value) return rw_nomem(w);
     for (uint32_t k = 0; k < n_attrs; k++)
-        if (attrs[k].kind == OT_ATTR_OPAQUE) return rw_nomem(w); /* a builder that ran out of memory */
+        if (attrs[k].kind == OT_ATTR_OPAQUE)
+            return rw_nomem(w); /* a builder that ran out of memory */
     if (*out == OT_NONE) OT_TRY(rw_value(w, t, role, value, like->dtype, like->rank, dims, out));
     ot_id id = ot_node_new(t->g, op_type, OT_TILE_DOMAIN, node, in, n_in, out, 1, attrs, n_attrs);
     if (id == OT_NONE) return rw_nomem(w);
@@ -63,7 +81,8 @@ static ot_status engine_op(rw_region *w, rw_target *t, const char *op_type, cons
 
 /* ---- tables of starts ---- */
 
-/* Where region value v is cut in this class: what all its tiles share, and a start per tile and axis. */
+/* Where region value v is cut in this class: what all its tiles share, and a start per tile and
+ * axis. */
 typedef struct places {
     int64_t axes[OT_DIMS_MAX], sizes[OT_DIMS_MAX];
     uint32_t dims[OT_DIMS_MAX]; /* of the tile space */
@@ -71,13 +90,15 @@ typedef struct places {
     int64_t *starts; /* [n_tiles * n] */
 } places;
 
-/* Axes that are taken whole are left out, but for one where `any`. piece: the tile's share of an output, else the window held. */
+/* Axes that are taken whole are left out, but for one where `any`. piece: the tile's share of an
+ * output, else the window held. */
 static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool any, places *p)
 {
     const rw_region *w = c->w;
     const ot_rvalue *rv = &w->r->values[v];
     *p = (places){0};
-    uint32_t slot[OT_DIMS_MAX], n_slots = piece ? rw_part_dims(w, v, slot) : 0; /* axes in front of the value's own */
+    /* axes in front of the value's own */
+    uint32_t slot[OT_DIMS_MAX], n_slots = piece ? rw_part_dims(w, v, slot) : 0;
     for (uint32_t s = 0; s < n_slots; s++) {
         p->axes[s] = s;
         p->sizes[s] = 1;
@@ -144,7 +165,8 @@ static ot_status crop_piece(tile_class *c, uint32_t v, ot_id made, ot_id *out)
     uint32_t n = 0;
     for (uint32_t d = 0; d < c->w->r->n_dims; d++) {
         ot_win piece = c->win[d]->piece[v], held = c->win[d]->made[v];
-        if (rv->axis[d] != OT_AX_WHOLE) cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], piece.lo - held.lo, piece.hi - held.lo};
+        if (rv->axis[d] != OT_AX_WHOLE)
+            cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], piece.lo - held.lo, piece.hi - held.lo};
     }
     return rw_crop(c->w, &c->body, made, cuts, n, c->w->g->values[rv->value].name, out);
 }
@@ -166,7 +188,8 @@ static ot_status deslice_output(tile_class *c, uint32_t v, ot_id made, ot_id buf
     OT_TRY(find_places(c, v, true, true, &p));
     const char *name = rw_labelled(w, &c->body, x.name);
     if (!name) return rw_nomem(w);
-    ot_attr attrs[2] = {ot_mk_ints(a, "axes", p.axes, p.n), ot_mk_ints(a, "starts", p.starts, (size_t)c->b->n_tiles * p.n)};
+    ot_attr attrs[2] = {ot_mk_ints(a, "axes", p.axes, p.n),
+                        ot_mk_ints(a, "starts", p.starts, (size_t)c->b->n_tiles * p.n)};
     *out = OT_NONE;
     return engine_op(w, &c->body, "Deslice", "deslice", name, in, 3, attrs, 2, &x, x.dims, out);
 }
@@ -208,7 +231,10 @@ static ot_value rows_type(const rw_region *w, const flow *f, uint32_t v, int64_t
 }
 
 static int64_t rows_kept(const tile_class *c, uint32_t v) { return ot_win_len(c->win[0]->kept[v]); }
-static ot_win rows_handed(const tile_class *c, uint32_t v) { return c->handed ? c->handed[v] : (ot_win){0, 0}; }
+static ot_win rows_handed(const tile_class *c, uint32_t v)
+{
+    return c->handed ? c->handed[v] : (ot_win){0, 0};
+}
 
 /* The class takes v's rows, or hands some on. */
 static bool hands_rows(const tile_class *c, const flow *f, uint32_t v)
@@ -222,7 +248,8 @@ static ot_attr same_start(const tile_class *c, int64_t start)
     const size_t n = c->b->n_tiles;
     int64_t *starts = OT_NEW_N(c->w->arena, int64_t, n);
     for (size_t k = 0; starts && k < n; k++) starts[k] = start;
-    return starts ? ot_mk_ints(c->w->g->model->arena, "starts", starts, n) : (ot_attr){.kind = OT_ATTR_OPAQUE};
+    return starts ? ot_mk_ints(c->w->g->model->arena, "starts", starts, n)
+                  : (ot_attr){.kind = OT_ATTR_OPAQUE};
 }
 
 /* Buffers of rows as inputs of the body, and what was kept in them. */
@@ -238,20 +265,24 @@ static ot_status take_rows(tile_class *c, const flow *f, rw_chain *chain)
         int64_t dims[OT_RANK_MAX], axis = w->r->values[v].axis[0], rows = rows_kept(c, v);
         if (!hands_rows(c, f, v)) continue;
         const ot_value x = rows_type(w, f, v, dims);
-        const char *name = ot_format(w->arena, "rows/%s", x.name), *slice = rw_labelled(w, &c->body, x.name);
+        const char *name = ot_format(w->arena, "rows/%s", x.name),
+                   *slice = rw_labelled(w, &c->body, x.name);
         if (!name || !slice) return rw_nomem(w);
         OT_TRY(body_input(c, name, &x, &c->rows[v]));
         if (rows == 0) continue;
-        ot_attr attrs[3] = {ot_mk_ints(a, "axes", &axis, 1), ot_mk_ints(a, "sizes", &rows, 1), same_start(c, 0)};
+        ot_attr attrs[3] = {ot_mk_ints(a, "axes", &axis, 1), ot_mk_ints(a, "sizes", &rows, 1),
+                            same_start(c, 0)};
         const ot_id in[2] = {c->rows[v], c->iteration};
         dims[axis] = rows;
-        OT_TRY(engine_op(w, &c->body, "Slice", "slice", slice, in, 2, attrs, 3, &x, dims, &c->kept[v]));
+        OT_TRY(engine_op(w, &c->body, "Slice", "slice", slice, in, 2, attrs, 3, &x, dims,
+                         &c->kept[v]));
     }
     return OT_OK;
 }
 
 /* Rows `part` of v go to the buffer at place `at`. */
-static ot_status put_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_t v, ot_win part, int64_t at, ot_id *buffer)
+static ot_status put_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_t v, ot_win part,
+                          int64_t at, ot_id *buffer)
 {
     rw_region *w = c->w;
     ot_arena *a = w->g->model->arena;
@@ -267,20 +298,22 @@ static ot_status put_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_
     return engine_op(w, &c->body, "Deslice", "deslice", name, in, 3, attrs, 3, &x, x.dims, buffer);
 }
 
-/* What the next step keeps of v lies in front of its buffer: rows that were there before, then new ones. What nobody wants any more is
- * left as it was. */
+/* What the next step keeps of v lies in front of its buffer: rows that were there before, then
+ * new ones. What nobody wants any more is left as it was. */
 static ot_status leave_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_t v, ot_id *out)
 {
     const ot_win kept = c->win[0]->kept[v], handed = rows_handed(c, v);
-    const int64_t split = ot_max(handed.lo, ot_min(handed.hi, kept.hi)); /* new rows from there on */
+    /* new rows from there on */
+    const int64_t split = ot_max(handed.lo, ot_min(handed.hi, kept.hi));
     *out = c->rows[v];
     if (ot_win_empty(handed)) return put_rows(c, f, chain, v, kept, 0, out);
     OT_TRY(put_rows(c, f, chain, v, (ot_win){handed.lo, split}, 0, out));
     return put_rows(c, f, chain, v, (ot_win){split, handed.hi}, split - handed.lo, out);
 }
 
-/* The tile's operators, between the slices of what they read and the places of what they make. outs: [*n] body values, the
- * outputs with a piece in order; the body's inputs likewise, after the iteration. */
+/* The tile's operators, between the slices of what they read and the places of what they make.
+ * outs: [*n] body values, the outputs with a piece in order; the body's inputs likewise, after
+ * the iteration. */
 static ot_status fill_class(tile_class *c, const flow *f, ot_id *inputs, ot_id *outs, uint32_t *n)
 {
     rw_region *w = c->w;
@@ -333,11 +366,13 @@ static bool writes(const rw_region *w, const rw_block *b, uint32_t v)
     const ot_rvalue *rv = &w->r->values[v];
     bool any = rv->is_output;
     for (uint32_t d = 0; any && d < w->r->n_dims; d++)
-        any = rv->axis[d] == OT_AX_WHOLE || !ot_win_empty(w->tiles->dims[d].exact[b->first[d]].piece[v]);
+        any = rv->axis[d] == OT_AX_WHOLE ||
+              !ot_win_empty(w->tiles->dims[d].exact[b->first[d]].piece[v]);
     return any;
 }
 
-static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, uint32_t number, flow *f)
+static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, uint32_t number,
+                             flow *f)
 {
     tile_class c;
     const size_t room = 2u * w->r->n_values + 1u; /* outputs and rows */
@@ -355,7 +390,8 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         const ot_value x = rw_buffer_type(w, v, dims);
         from[k] = f->buffer[v];
         to[k] = w->r->values[v].value;
-        if (f->last[v] != block || rw_is_part(w, v)) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        if (f->last[v] != block || rw_is_part(w, v))
+            OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
         f->buffer[v] = to[k++];
     }
     const uint32_t n_outputs = k;
@@ -368,10 +404,12 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         f->rows[v] = to[k++];
     }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
-    ot_attr attrs[3] = {ot_mk_int("count", b->n_tiles), ot_mk_graph("body", c.body.g), ot_mk_int("carried", n - n_outputs)};
+    ot_attr attrs[3] = {ot_mk_int("count", b->n_tiles), ot_mk_graph("body", c.body.g),
+                        ot_mk_int("carried", n - n_outputs)};
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
-    ot_id id = ot_node_new(w->g, "While", OT_TILE_DOMAIN, name, from, n, to, n, attrs, n > n_outputs ? 3 : 2);
+    ot_id id = ot_node_new(w->g, "While", OT_TILE_DOMAIN, name, from, n, to, n, attrs,
+                           n > n_outputs ? 3 : 2);
     if (id == OT_NONE) return rw_nomem(w);
     w->g->nodes[id].version = DOMAIN_VERSION;
     return OT_OK;
@@ -381,7 +419,8 @@ static ot_status alloc_output(rw_region *w, uint32_t v, ot_id *out)
 {
     int64_t dims[OT_RANK_MAX];
     const ot_value x = rw_buffer_type(w, v, dims);
-    ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", x.dims, (size_t)x.rank), ot_mk_int("dtype", x.dtype)};
+    ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", x.dims, (size_t)x.rank),
+                        ot_mk_int("dtype", x.dtype)};
     *out = OT_NONE;
     return engine_op(w, &w->top, "Alloc", "alloc", x.name, NULL, 0, attrs, 2, &x, x.dims, out);
 }
@@ -426,20 +465,24 @@ static ot_status alloc_rows(rw_region *w, flow *f)
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         int64_t dims[OT_RANK_MAX];
         f->rows[v] = OT_NONE;
-        for (uint32_t k = 0; v >= w->r->n_inputs && k < x->n; k++) f->most[v] = ot_max(f->most[v], ot_win_len(x->exact[k].kept[v]));
+        for (uint32_t k = 0; v >= w->r->n_inputs && k < x->n; k++)
+            f->most[v] = ot_max(f->most[v], ot_win_len(x->exact[k].kept[v]));
         if (f->most[v] == 0) continue;
         const ot_value y = rows_type(w, f, v, dims);
-        ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", y.dims, (size_t)y.rank), ot_mk_int("dtype", y.dtype)};
+        ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", y.dims, (size_t)y.rank),
+                            ot_mk_int("dtype", y.dtype)};
         const char *name = ot_format(w->arena, "rows/%s", y.name);
         if (!name) return rw_nomem(w);
-        OT_TRY(engine_op(w, &w->top, "Alloc", "alloc", name, NULL, 0, attrs, 2, &y, y.dims, &f->rows[v]));
+        OT_TRY(engine_op(w, &w->top, "Alloc", "alloc", name, NULL, 0, attrs, 2, &y, y.dims,
+                         &f->rows[v]));
     }
     return OT_OK;
 }
 
 ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
 {
-    flow f = {.buffer = OT_NEW_N(w->arena, ot_id, w->r->n_values), .last = OT_NEW_N(w->arena, uint32_t, w->r->n_values)};
+    flow f = {.buffer = OT_NEW_N(w->arena, ot_id, w->r->n_values),
+              .last = OT_NEW_N(w->arena, uint32_t, w->r->n_values)};
     uint32_t number = 0;
     if (!f.buffer || !f.last) return rw_nomem(w);
     w->capture = true;
@@ -452,8 +495,10 @@ ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
     if (w->r->form == OT_FORM_STREAM) OT_TRY(alloc_rows(w, &f));
     for (uint32_t k = 0; k < n; k++) {
         bool any = w->r->form == OT_FORM_STREAM;
-        for (uint32_t v = w->r->n_inputs; v < w->r->n_values && !any; v++) any = writes(w, &blocks[k], v);
-        if (any) OT_TRY(write_class(w, &blocks[k], k, number++, &f)); /* else other tiles cover everything */
+        for (uint32_t v = w->r->n_inputs; v < w->r->n_values && !any; v++)
+            any = writes(w, &blocks[k], v);
+        /* else other tiles cover everything */
+        if (any) OT_TRY(write_class(w, &blocks[k], k, number++, &f));
     }
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (w->r->values[v].is_output && rw_is_part(w, v)) OT_TRY(combine(w, v, f.buffer[v]));

@@ -1,26 +1,35 @@
-/* Half precision in float32, for runtimes that compute so. On a CPU ONNX Runtime has few kernels for half precision: it casts what every other
- * operator reads and makes, writes Relu, HardSwish and the like as functions of what it has, and inside a branch or a loop it casts the
- * weights anew in each run, so that no convolution there is packed or blocked. The same graph in float32 has none of that:
+/* Half precision in float32, for runtimes that compute so. On a CPU ONNX Runtime has few kernels
+ * for half precision: it casts what every other operator reads and makes, writes Relu, HardSwish
+ * and the like as functions of what it has, and inside a branch or a loop it casts the weights
+ * anew in each run, so that no convolution there is packed or blocked. The same graph in float32
+ * has none of that:
  *
  *     x --> Conv(W) --> Relu --> y            x --> Cast --> Conv(W) --> Relu --> Cast --> y
  *     all in half precision                   half   |       float32       |      half
  *
- * Inputs and results keep their types. What is computed is nearer to exact arithmetic, since nothing is rounded on the way. The runtime holds
- * weights in float32 whatever the file says; the file's part of them becomes twice as large.
+ * Inputs and results keep their types. What is computed is nearer to exact arithmetic, since
+ * nothing is rounded on the way. The runtime holds weights in float32 whatever the file says;
+ * the file's part of them becomes twice as large.
+ *
  */
 #include "transform.h"
 
 #include "onnx/import/model_io.h"
 
-#define MOST_WEIGHTS (INT64_C(512) << 20) /* bytes of half precision: the file is to stay below the 2 GiB of a message */
+/* bytes of half precision: the file is to stay below the 2 GiB of a message */
+#define MOST_WEIGHTS (INT64_C(512) << 20)
 
-static bool is_half(const ot_graph *g, ot_id v) { return v != OT_NONE && g->values[v].dtype == OT_F16; }
+static bool is_half(const ot_graph *g, ot_id v)
+{
+    return v != OT_NONE && g->values[v].dtype == OT_F16;
+}
 
 /* No run changes it. */
 static bool is_constant(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
-    return (x->init && !x->overridable) || x->is_const || (x->producer != OT_NONE && g->nodes[x->producer].is_static);
+    return (x->init && !x->overridable) || x->is_const ||
+           (x->producer != OT_NONE && g->nodes[x->producer].is_static);
 }
 
 static bool takes_part(const ot_node *n) { return !n->dead && !n->is_static; }
@@ -42,11 +51,14 @@ static bool follows_operands(const ot_graph *g, const ot_node *n)
     if (n->op == OT_OP_OPAQUE || n->n_captured > 0) return false;
     for (uint32_t k = 0; k < n->n_attrs; k++) {
         const ot_attr *a = &n->attrs[k];
-        if (a->kind == OT_ATTR_OPAQUE || a->kind == OT_ATTR_GRAPH || a->kind == OT_ATTR_TENSOR) return false;
+        if (a->kind == OT_ATTR_OPAQUE || a->kind == OT_ATTR_GRAPH || a->kind == OT_ATTR_TENSOR)
+            return false;
         if (strcmp(a->name, "dtype") == 0 || strcmp(a->name, "output_dtype") == 0) return false;
     }
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && (!g->values[n->in[k]].is_tensor || g->values[n->in[k]].overridable)) return false;
+        if (n->in[k] != OT_NONE &&
+            (!g->values[n->in[k]].is_tensor || g->values[n->in[k]].overridable))
+            return false;
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE && !g->values[n->out[k]].is_tensor) return false;
     return true;
@@ -60,7 +72,8 @@ static bool gains(const ot_graph *g)
         const ot_node *n = &g->nodes[k];
         if (!takes_part(n) || !touches_half(g, n)) continue;
         if (!follows_operands(g, n)) return false;
-        has_product |= n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose || n->op == OT_OP_MatMul || n->op == OT_OP_Gemm;
+        has_product |= n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose ||
+                       n->op == OT_OP_MatMul || n->op == OT_OP_Gemm;
     }
     return has_product;
 }
@@ -81,7 +94,8 @@ static ot_id new_value(ot_graph *g, ot_id of)
 static const ot_tensor *contents(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
-    if (x->init || x->producer == OT_NONE || g->nodes[x->producer].op != OT_OP_Constant) return x->init;
+    if (x->init || x->producer == OT_NONE || g->nodes[x->producer].op != OT_OP_Constant)
+        return x->init;
     const ot_attr *a = ot_attr_find(&g->nodes[x->producer], "value");
     return a && a->kind == OT_ATTR_TENSOR ? a->t : NULL;
 }
@@ -115,7 +129,8 @@ static ot_status cast(ot_graph *g, ot_id from, ot_id to)
     return OT_OK;
 }
 
-/* The node makes float32; a result of the graph keeps its type, in a Cast. wide: [values of the file] what takes their place. */
+/* The node makes float32; a result of the graph keeps its type, in a Cast. wide: [values of the
+ * file] what takes their place. */
 static ot_status widen_results(ot_graph *g, ot_id id, ot_id *wide)
 {
     for (uint32_t k = 0; k < g->nodes[id].n_out; k++) {
@@ -185,7 +200,9 @@ ot_status ot_widen_drop_casts(ot_graph *g)
     for (uint32_t i = 0; i < g->n_order; i++) {
         const ot_id id = g->order[i];
         const ot_node *n = &g->nodes[id];
-        if (n->op != OT_OP_Cast || n->is_static || ot_attr_int(n, "to", 0) != OT_F32 || n->n_in != 1 || n->n_out != 1) continue;
+        if (n->op != OT_OP_Cast || n->is_static || ot_attr_int(n, "to", 0) != OT_F32 ||
+            n->n_in != 1 || n->n_out != 1)
+            continue;
         const ot_id from = n->in[0], to = n->out[0];
         if (g->values[from].dtype != OT_F32 || !is_read_plainly(g, to)) continue;
         for (uint32_t k = 0; k < g->values[to].n_uses; k++) {
@@ -218,7 +235,8 @@ static ot_graph *keep(const ot_graph *g)
     for (ot_id k = 0; ok && k < x->n_nodes; k++) {
         ot_node *n = &x->nodes[k];
         if (n->n_in > 0) ok = (n->in = ot_memdup(a, n->in, n->n_in * sizeof *n->in)) != NULL;
-        if (ok && n->n_out > 0) ok = (n->out = ot_memdup(a, n->out, n->n_out * sizeof *n->out)) != NULL;
+        if (ok && n->n_out > 0)
+            ok = (n->out = ot_memdup(a, n->out, n->n_out * sizeof *n->out)) != NULL;
     }
     x->cap_nodes = x->n_nodes;
     x->cap_values = x->n_values;

@@ -1,21 +1,24 @@
 /* Windows that move with the iteration.
  *
- * Where a tile is read depends on the iteration: a table with one row per tile holds the starts, the
- * carrier hands the body its row (a Scan input, or Gather by the iteration number), and a Slice with
- * constant length cuts the tile out of the captured tensor. The Reshape behind it only states the
- * shape, which no runtime could know otherwise, so that everything in the body is static.
+ * Where a tile is read depends on the iteration: a table with one row per tile holds the starts,
+ * the carrier hands the body its row (a Scan input, or Gather by the iteration number), and a
+ * Slice with constant length cuts the tile out of the captured tensor. The Reshape behind it
+ * only states the shape, which no runtime could know otherwise, so that everything in the body
+ * is static.
  *
  *     table [T, n] --row--> [n] --starts--> Slice(x) --Reshape--> tile of static shape
  *
  * Before opset 10, Slice cannot take starts as an input; there the rows are index lists for Gather.
  * With clamped windows the valid piece moves inside the result as well, and is cut the same way.
+ *
  */
 #include "transform_internal.h"
 
 void rw_tile_at(const rw_block *b, uint32_t i, uint32_t k[OT_DIMS_MAX])
 {
     for (uint32_t d = OT_DIMS_MAX; d-- > 0;) {
-        uint32_t count = b->count[d] ? b->count[d] : 1; /* dimensions that the region does not have */
+        /* dimensions that the region does not have */
+        uint32_t count = b->count[d] ? b->count[d] : 1;
         k[d] = b->first[d] + i % count;
         i /= count;
     }
@@ -28,11 +31,13 @@ static char *table_key(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint
     char *key = ot_alloc(w->arena, room);
     if (!key) return NULL;
     at = (size_t)snprintf(key, room, "%u", n);
-    for (size_t k = 0; k < numbers; k++) at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)rows[k]);
+    for (size_t k = 0; k < numbers; k++)
+        at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)rows[k]);
     return key;
 }
 
-ot_status rw_const_rows(rw_region *w, rw_target *t, const char *name, const int64_t *rows, uint32_t n_rows, uint32_t n, ot_id *out)
+ot_status rw_const_rows(rw_region *w, rw_target *t, const char *name, const int64_t *rows,
+                        uint32_t n_rows, uint32_t n, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     ot_tensor *x = OT_NEW(a, ot_tensor);
@@ -71,8 +76,8 @@ ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n
 }
 
 /* One axis at opset < 10: Gather the indices start, start+1, ... */
-static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64_t *lo, uint32_t step, int64_t len,
-                               const char *name, ot_id *out)
+static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64_t *lo,
+                               uint32_t step, int64_t len, const char *name, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
@@ -91,8 +96,8 @@ static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64
     return rw_op(w, &l->body, "Gather", "slice", name, in, 2, &at, 1, v.dtype, v.rank, dims, out);
 }
 
-ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo, const int64_t *len,
-                         const char *name, ot_id *out)
+ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo,
+                         const int64_t *len, const char *name, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
@@ -100,7 +105,8 @@ ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n
     size_t numbers = (size_t)l->b->n_tiles * n;
     *out = src;
     if (w->g->model->opset < OT_SLICE_HAS_INPUTS) {
-        for (uint32_t a = 0; a < n; a++) OT_TRY(gather_window(l, *out, axes[a], lo + a, n, len[a], name, out));
+        for (uint32_t a = 0; a < n; a++)
+            OT_TRY(gather_window(l, *out, axes[a], lo + a, n, len[a], name, out));
         return OT_OK;
     }
     int64_t *hi = OT_NEW_N(w->arena, int64_t, numbers);
@@ -122,7 +128,8 @@ ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n
     return rw_reshape(w, &l->body, "body", name, cut, v.rank, dims, out);
 }
 
-/* A window per dimension of every tile of the block: starts and lengths, sorted into those that stay and those that move. */
+/* A window per dimension of every tile of the block: starts and lengths, sorted into those that
+ * stay and those that move. */
 typedef struct motion {
     rw_cut still[OT_DIMS_MAX];
     uint32_t n_still;
@@ -132,7 +139,8 @@ typedef struct motion {
     int64_t *lo; /* [n_tiles * n_moving] */
 } motion;
 
-/* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is cut. */
+/* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is
+ * cut. */
 static int64_t start_of(const rw_loop *l, uint32_t d, uint32_t k, uint32_t v, bool piece)
 {
     const ot_dim_runs *x = &l->w->tiles->dims[d];
@@ -155,15 +163,17 @@ static bool moves(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
     return false;
 }
 
-/* together: where one window moves, all do, though some to the same place: one Slice cuts them all. Cut on its own in the body, a window
- * that stays would be taken out of all that the others move over, in every iteration. */
+/* together: where one window moves, all do, though some to the same place: one Slice cuts them
+ * all. Cut on its own in the body, a window that stays would be taken out of all that the others
+ * move over, in every iteration. */
 static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool together, motion *m)
 {
     const ot_rvalue *rv = &l->w->r->values[v];
     uint32_t dims[OT_DIMS_MAX] = {0};
     bool any = false;
     *m = (motion){0};
-    for (uint32_t d = 0; d < l->w->r->n_dims; d++) any |= rv->axis[d] != OT_AX_WHOLE && moves(l, d, v, piece);
+    for (uint32_t d = 0; d < l->w->r->n_dims; d++)
+        any |= rv->axis[d] != OT_AX_WHOLE && moves(l, d, v, piece);
     for (uint32_t d = 0; d < l->w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
         int64_t lo = start_of(l, d, l->b->first[d], v, piece), len = length_of(l, d, v, piece);
@@ -180,7 +190,8 @@ static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool toge
     for (uint32_t i = 0; i < l->b->n_tiles; i++) {
         uint32_t k[OT_DIMS_MAX];
         rw_tile_at(l->b, i, k);
-        for (uint32_t a = 0; a < m->n_moving; a++) m->lo[(size_t)i * m->n_moving + a] = start_of(l, dims[a], k[dims[a]], v, piece);
+        for (uint32_t a = 0; a < m->n_moving; a++)
+            m->lo[(size_t)i * m->n_moving + a] = start_of(l, dims[a], k[dims[a]], v, piece);
     }
     return OT_OK;
 }

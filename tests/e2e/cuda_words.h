@@ -1,4 +1,5 @@
-/* Words of CUDA C for a compiler of C++ that does not know them: enough to check the syntax and the types of generated programs. */
+/* Words of CUDA C for a compiler of C++ that does not know them: enough to check the syntax and
+ * the types of generated programs. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* Preloaded: the N-th allocation that the program itself asks for fails (N from OOM_AT), or that and all later ones (OOM_ALL=1).
- * Counted are calls that come from the program's own code: a library's are let through, since some (libxml2, GLPK, oneDNN, the
- * loader) take a failure for something else or end the process. OOM_COUNT names a file for the number of calls. */
+/* Preloaded: the N-th allocation that the program itself asks for fails (N from OOM_AT), or that
+ * and all later ones (OOM_ALL=1). Counted are calls that come from the program's own code: a
+ * library's are let through, since some (libxml2, GLPK, oneDNN, the loader) take a failure for
+ * something else or end the process. OOM_COUNT names a file for the number of calls. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stddef.h>
@@ -50,6 +51,15 @@ static int fails(void *caller)
     return at >= 0 && (all ? k >= at : k == at);
 }
 
-void *malloc(size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(count, size); }
-void *realloc(void *p, size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, size); }
+void *malloc(size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(count, size);
+}
+void *realloc(void *p, size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, size);
+}

@@ -1,7 +1,10 @@
-/* Mutate models and run each through fuzz_model.c, without libFuzzer: fuzz_driver SECONDS SEED FILE...
+/* Mutate models and run each through fuzz_model.c, without libFuzzer: fuzz_driver SECONDS SEED
+ * FILE...
  *
- * Every file is run as it is first; then copies with a few random changes until the time is over. The input under way lies in
- * fuzz-current.bin in the working folder, and stays there when the process dies. A single input has 20 seconds (SIGALRM).
+ * Every file is run as it is first; then copies with a few random changes until the time is
+ * over. The input under way lies in fuzz-current.bin in the working folder, and stays there when
+ * the process dies. A single input has 20 seconds (SIGALRM).
+ *
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -142,7 +145,8 @@ int main(int argc, char **argv)
         const input *from = &files[random_below(n_files)];
         memcpy(work.data, from->data, from->n);
         work.n = from->n;
-        for (uint32_t k = 1 + random_below(6); k-- > 0;) mutate(&work, &files[random_below(n_files)]);
+        for (uint32_t k = 1 + random_below(6); k-- > 0;)
+            mutate(&work, &files[random_below(n_files)]);
         run(work.data, work.n);
         runs++;
     }

@@ -1,9 +1,11 @@
-/* What keeps one input of a fuzzer that runs models short: memory and steps are counted by the allocation hook, arithmetic is
- * estimated before anything runs. Past a bound, allocations fail, and what runs ends with OT_E_NOMEM: the same for the same bytes.
+/* What keeps one input of a fuzzer that runs models short: memory and steps are counted by the
+ * allocation hook, arithmetic is estimated before anything runs. Past a bound, allocations fail,
+ * and what runs ends with OT_E_NOMEM: the same for the same bytes.
  *
  *   ALIVE_MAX   bytes alive at one time      an array, a constant that is folded
  *   TAKEN_MAX   allocations in all           a loop takes some in each iteration
  *   MACS_MAX    of one run, bodies once      what one kernel does between two allocations
+ *
  */
 #ifndef FUZZ_BOUNDS_H
 #define FUZZ_BOUNDS_H
@@ -20,7 +22,8 @@ static _Atomic int64_t fuzz_alive, fuzz_taken;
 
 static inline void *fuzz_bounded_hook(void *ptr, size_t old_size, size_t new_size)
 {
-    if (new_size > ALIVE_MAX || (new_size && atomic_fetch_add(&fuzz_taken, 1) >= TAKEN_MAX)) return NULL;
+    if (new_size > ALIVE_MAX || (new_size && atomic_fetch_add(&fuzz_taken, 1) >= TAKEN_MAX))
+        return NULL;
     int64_t more = (int64_t)new_size - (int64_t)(ptr ? old_size : 0);
     if (new_size && atomic_load(&fuzz_alive) + more > ALIVE_MAX) return NULL;
     void *got = NULL;
@@ -40,7 +43,8 @@ static inline void fuzz_begin(void)
     ot_set_alloc_hook(fuzz_bounded_hook);
 }
 
-/* A failure has one line that says so, and is the input's or the bounds' fault; anything else is our bug. */
+/* A failure has one line that says so, and is the input's or the bounds' fault; anything else is
+ * our bug. */
 static inline void fuzz_expect_line(ot_status s, const char *message)
 {
     if (s == OT_OK || s == OT_E_NOMEM) return;
@@ -55,7 +59,9 @@ static inline bool fuzz_is_small(const ot_graph *g)
     int64_t bytes = 0, some;
     for (uint32_t k = 0; k < g->n_nodes; k++) macs += ot_node_macs(g, &g->nodes[k]);
     for (uint32_t k = 0; k < g->n_values; k++)
-        if (g->values[k].is_tensor && ot_value_is_static(&g->values[k]) && ot_value_bytes(&g->values[k], &some)) bytes += some / 64;
+        if (g->values[k].is_tensor && ot_value_is_static(&g->values[k]) &&
+            ot_value_bytes(&g->values[k], &some))
+            bytes += some / 64;
     return macs <= MACS_MAX && bytes <= ALIVE_MAX;
 }
 

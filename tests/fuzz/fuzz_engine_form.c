@@ -1,10 +1,13 @@
-/* One input as a model in the engine's own form (domain onnx_tile: Alloc, While, Slice, Deslice; docs/engine-form.md).
+/* One input as a model in the engine's own form (domain onnx_tile: Alloc, While, Slice, Deslice;
+ * docs/engine-form.md).
  *
  *   bytes --import, shapes, rules of the form--> verify
  *         --export--> bytes --import, export--> the same bytes
  *         --session, poisoned--> run, run: the same results
  *
- * Bytes that begin with "model " are the text form. LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`).
+ * Bytes that begin with "model " are the text form. LLVMFuzzerTestOneInput is libFuzzer's entry
+ * (`make fuzz`).
+ *
  */
 #include "engine/core/engine.h"
 #include "fuzz_bounds.h"
@@ -16,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static ot_status load(const uint8_t *data, size_t size, ot_diag *d, ot_model **m)
 {
-    if (size >= 6 && memcmp(data, "model ", 6) == 0) return ot_text_parse((const char *)data, size, d, m);
+    if (size >= 6 && memcmp(data, "model ", 6) == 0)
+        return ot_text_parse((const char *)data, size, d, m);
     return ot_import_memory(data, size, NULL, d, m);
 }
 
@@ -27,7 +31,8 @@ static bool has_form(const ot_graph *g)
     return false;
 }
 
-/* The bytes that the model is written as; NULL: it cannot be (no memory, contents in other files). The caller frees them. */
+/* The bytes that the model is written as; NULL: it cannot be (no memory, contents in other
+ * files). The caller frees them. */
 static void *written(const ot_model *m, size_t *n)
 {
     void *bytes = NULL;
@@ -53,7 +58,8 @@ static void round_trip(const ot_model *m)
         OT_BUG("the form is not what it was when it was written");
     }
     if (s == OT_OK) other = written(again, &n2);
-    if (other && (n != n2 || memcmp(bytes, other, n) != 0)) OT_BUG("a model changes when it is read and written");
+    if (other && (n != n2 || memcmp(bytes, other, n) != 0))
+        OT_BUG("a model changes when it is read and written");
     ot_model_free(again);
     free(bytes);
     free(other);
@@ -73,8 +79,12 @@ static bool make_inputs(const ot_session *s, arrays *x)
         const ot_value *v = ot_session_input(s, k);
         ot_diag d = {0};
         int64_t n;
-        if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 || v->dtype == OT_STRING) return false;
-        if (!ot_value_bytes(v, &n) || ot_nd_new(&x->in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK) return false;
+        if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 ||
+            v->dtype == OT_STRING)
+            return false;
+        if (!ot_value_bytes(v, &n) ||
+            ot_nd_new(&x->in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK)
+            return false;
         fuzz_fill(x->in[k].data, v->dtype, n * 8 / ot_dtype_bits(v->dtype));
     }
     return true;
@@ -92,7 +102,8 @@ static void look_at(const ot_session *s, arrays *x, bool second)
 {
     for (uint32_t k = 0; k < ot_session_outputs(s); k++) {
         size_t n = (size_t)bytes_of(&x->out[k]);
-        if (second && x->first[k] && memcmp(x->first[k], x->out[k].data, n) != 0) OT_BUG("two runs give two results");
+        if (second && x->first[k] && memcmp(x->first[k], x->out[k].data, n) != 0)
+            OT_BUG("two runs give two results");
         if (second || n == 0) continue;
         x->first[k] = malloc(n);
         if (x->first[k]) memcpy(x->first[k], x->out[k].data, n);

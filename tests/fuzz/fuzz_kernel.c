@@ -1,8 +1,11 @@
-/* One text through the kernel language: whatever parses must print, and its print must parse to the same print.
+/* One text through the kernel language: whatever parses must print, and its print must parse to
+ * the same print.
  *
  *   text --parse--> kernel --print--> text1 --parse--> kernel --print--> text2 == text1
  *
- * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What does not parse must say so in one line with its place.
+ * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What does not parse must say so in
+ * one line with its place.
+ *
  */
 #include "tk/language/kernel.h"
 
@@ -12,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void expect_place(const ot_diag *d)
 {
     unsigned line, col;
-    if (sscanf(d->message, "k.tk:%u:%u: ", &line, &col) != 2 || line < 1 || col < 1) OT_BUG("a failure without its place");
+    if (sscanf(d->message, "k.tk:%u:%u: ", &line, &col) != 2 || line < 1 || col < 1)
+        OT_BUG("a failure without its place");
     if (strchr(d->message, '\n')) OT_BUG("a failure in more than one line");
 }
 
@@ -20,7 +24,8 @@ static char *print(const ot_kernel *k, size_t *n)
 {
     char *text = NULL;
     FILE *f = open_memstream(&text, n);
-    if (!f || ot_kernel_print(k, f) != OT_OK || fclose(f) != 0) OT_BUG("a kernel cannot be printed");
+    if (!f || ot_kernel_print(k, f) != OT_OK || fclose(f) != 0)
+        OT_BUG("a kernel cannot be printed");
     return text;
 }
 

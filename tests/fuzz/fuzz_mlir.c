@@ -1,8 +1,12 @@
-/* One text through the reader of MLIR: what it reads can be planned or does not fit, and the planned text is read again with the same places.
+/* One text through the reader of MLIR: what it reads can be planned or does not fit, and the
+ * planned text is read again with the same places.
  *
- *   text --parse--> kernel --plan--> offsets --write--> text1 --parse, plan, write--> text2 == text1
+ *   text --parse--> kernel --plan--> offsets --write--> text1 --parse, plan, write--> text2 ==
+ *   text1
  *
- * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What is refused must say so in one line with its place.
+ * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What is refused must say so in one
+ * line with its place.
+ *
  */
 #include "tk/mlir/mlir.h"
 
@@ -14,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void expect_place(const ot_diag *d)
 {
     unsigned line, col;
-    if (sscanf(d->message, "k.mlir:%u:%u: ", &line, &col) != 2 || line < 1 || col < 1) OT_BUG("a failure without its place");
+    if (sscanf(d->message, "k.mlir:%u:%u: ", &line, &col) != 2 || line < 1 || col < 1)
+        OT_BUG("a failure without its place");
     if (strchr(d->message, '\n')) OT_BUG("a failure in more than one line");
 }
 
@@ -34,9 +39,11 @@ static char *planned(const char *text, size_t size, const ot_target *t, size_t *
     if (s == OT_OK && ot_mlir_kernel(m)->n_values <= BUFFERS_MAX) {
         s = ot_mem_plan_kernel(ot_mlir_kernel(m), "k.mlir", t, &o, &d, &p);
         if (s == OT_OK) s = ot_mlir_check_plan(m, p, &d);
-        if (s != OT_OK && s != OT_E_INPUT && s != OT_E_BUDGET && s != OT_E_NOMEM) OT_BUG("planning fails in another way");
+        if (s != OT_OK && s != OT_E_INPUT && s != OT_E_BUDGET && s != OT_E_NOMEM)
+            OT_BUG("planning fails in another way");
         FILE *f = s == OT_OK ? open_memstream(&out, n) : NULL;
-        if (f && (ot_mlir_write(m, p, f) != OT_OK || fclose(f) != 0)) OT_BUG("a plan cannot be written");
+        if (f && (ot_mlir_write(m, p, f) != OT_OK || fclose(f) != 0))
+            OT_BUG("a plan cannot be written");
     }
     ot_mem_plan_free(p);
     ot_mlir_free(m);
@@ -48,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static ot_target t;
     size_t n, n2;
     ot_diag d = {0};
-    if (t.scopes[OT_SCOPE_UB].bytes == 0 && ot_target_load("ascend-a2", 0, &d, &t) != OT_OK) OT_BUG("no target");
+    if (t.scopes[OT_SCOPE_UB].bytes == 0 && ot_target_load("ascend-a2", 0, &d, &t) != OT_OK)
+        OT_BUG("no target");
     char *text = planned((const char *)data, size, &t, &n);
     if (!text) return 0;
     char *text2 = planned(text, n, &t, &n2);

@@ -1,11 +1,15 @@
-/* One input through the whole path, in memory: import, shapes, plan, rewrite, verify, export, and in again.
+/* One input through the whole path, in memory: import, shapes, plan, rewrite, verify, export,
+ * and in again.
  *
- *   bytes --import--> graph --shapes, plan, plan check, rewrite, verify--> graph --export--> bytes --import--> must work
+ *   bytes --import--> graph --shapes, plan, plan check, rewrite, verify--> graph --export--> bytes
+ *   --import--> must work
  *                                       `--facts--> reports in all four forms
  *
- * Bytes that begin with "model " are the text form. The contents choose the options, so that one file always does the same.
- * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c calls it without libFuzzer (`make asan`, `make ubsan`).
- * Whatever is wrong with an input must end in a status and one line; what passes must verify and be readable again.
+ * Bytes that begin with "model " are the text form. The contents choose the options, so that one
+ * file always does the same. LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c
+ * calls it without libFuzzer (`make asan`, `make ubsan`). Whatever is wrong with an input must
+ * end in a status and one line; what passes must verify and be readable again.
+ *
  */
 #include "ops/ops.h"
 #include "report/facts/facts.h"
@@ -26,7 +30,8 @@ static uint32_t hash(const uint8_t *data, size_t size)
 
 static ot_status load(const uint8_t *data, size_t size, ot_diag *d, ot_model **m)
 {
-    if (size >= 6 && memcmp(data, "model ", 6) == 0) return ot_text_parse((const char *)data, size, d, m);
+    if (size >= 6 && memcmp(data, "model ", 6) == 0)
+        return ot_text_parse((const char *)data, size, d, m);
     return ot_import_memory(data, size, NULL, d, m);
 }
 
@@ -38,9 +43,11 @@ static void expect_line(ot_status s, const ot_diag *d)
 }
 
 /* A report of the plan in one of the forms, to nowhere. */
-static ot_status report(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, uint32_t h)
+static ot_status report(const ot_graph *g, const ot_plan *p, const ot_target *t,
+                        const ot_plan_options *o, uint32_t h)
 {
-    static ot_status (*const writers[])(const ot_facts *, FILE *) = {ot_report_html, ot_report_xml, ot_report_json, ot_report_csv};
+    static ot_status (*const writers[])(const ot_facts *, FILE *) = {ot_report_html, ot_report_xml,
+                                                                     ot_report_json, ot_report_csv};
     ot_facts *f = NULL;
     ot_status s = ot_facts_from_plan(g, p, t, o, "fuzz", NULL, OT_FACTS_INSPECT, &f);
     FILE *nowhere = s == OT_OK ? fopen("/dev/null", "we") : NULL;
@@ -62,7 +69,9 @@ static ot_status infer(ot_model *m, uint32_t h)
     int64_t dims[OT_RANK_MAX];
     if (!v || v->rank < 1 || (h >> 17) % 4 != 0) return ot_infer_shapes(m->graph, NULL, 0);
     for (int32_t k = 0; k < v->rank; k++)
-        if (!ot_mul_i64(v->dims[k] > 0 ? v->dims[k] : 4, k == 1 ? 1 : factors[(h >> (19 + k % 8)) & 3], &dims[k])) dims[k] = 1;
+        if (!ot_mul_i64(v->dims[k] > 0 ? v->dims[k] : 4,
+                        k == 1 ? 1 : factors[(h >> (19 + k % 8)) & 3], &dims[k]))
+            dims[k] = 1;
     const ot_shape_binding b = {v->name, (uint32_t)v->rank, dims, true, NULL};
     return ot_infer_shapes(m->graph, &b, 1);
 }
@@ -84,11 +93,13 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
     t.fast_bytes = 1024 << ((h >> 10) & 7);
     ot_status s = ot_plan_graph(m->graph, &t, &o, &p);
-    if (s == OT_OK && ot_plan_check(m->graph, p, &t, &o, d) != OT_OK) OT_BUG("the plan check refuses the plan");
+    if (s == OT_OK && ot_plan_check(m->graph, p, &t, &o, d) != OT_OK)
+        OT_BUG("the plan check refuses the plan");
     if (s == OT_OK && o.detail) s = report(m->graph, p, &t, &o, h);
     if (s == OT_OK && p->n_regions > 0) s = ot_overlay(m->graph, p);
     if (s == OT_OK && p->n_regions > 0) s = ot_fold_static(m->graph, p);
-    if (s == OT_OK && p->n_regions > 0 && (s = ot_transform_tiles(m->graph, p)) == OT_E_INPUT) OT_BUG("a plan cannot be written");
+    if (s == OT_OK && p->n_regions > 0 && (s = ot_transform_tiles(m->graph, p)) == OT_E_INPUT)
+        OT_BUG("a plan cannot be written");
     if (s == OT_OK && ot_verify(m->graph) != OT_OK) OT_BUG("the result does not verify");
     ot_plan_free(p);
     return s;
@@ -130,11 +141,13 @@ static bool has_text(const ot_model *m)
 {
     const ot_graph *g = m->graph;
     bool ok = m->ir_version >= 0 && m->ir_version <= VERSION_MAX && m->opset <= VERSION_MAX;
-    for (uint32_t k = 0; k < g->n_values; k++) ok &= !g->values[k].init || g->values[k].init->dtype != OT_DT_UNKNOWN;
+    for (uint32_t k = 0; k < g->n_values; k++)
+        ok &= !g->values[k].init || g->values[k].init->dtype != OT_DT_UNKNOWN;
     for (uint32_t k = 0; k < g->n_nodes; k++) {
         const ot_node *n = &g->nodes[k];
         ok &= n->version >= 0 && n->version <= VERSION_MAX;
-        for (uint32_t a = 0; a < n->n_attrs; a++) ok &= n->attrs[a].kind != OT_ATTR_TENSOR || n->attrs[a].t->dtype != OT_DT_UNKNOWN;
+        for (uint32_t a = 0; a < n->n_attrs; a++)
+            ok &= n->attrs[a].kind != OT_ATTR_TENSOR || n->attrs[a].t->dtype != OT_DT_UNKNOWN;
     }
     return ok;
 }

@@ -1,11 +1,21 @@
-/* One input as options of sizes and a model: the options are parsed, the model is planned for every size, written, and bounded over the range.
+/* One input as options of sizes and a model: the options are parsed, the model is planned for
+ * every size, written, and bounded over the range.
  *
- *   "--range=x=1,3,16:64,16:64:8\n--design=x=1,3,32,32\n" model    --options--> ranges, design --tile--> plan, bound, model for every size
- *                                                                              `--random sizes of the range--> live bytes <= proved bound
+ *   "--range=x=1,3,16:64,16:64:8\n--design=x=1,3,32,32\n" model  --options--> ranges, design
+ *                                                                --tile--> plan, bound, model for
+ *                                                                every size
+ *                                                                            `--random sizes of
+ *                                                                            the range--> live
+ *                                                                            bytes <= proved
+ *                                                                            bound
  *
- * Lines that begin with "--" are words of the command line, of those in WORDS; what follows is a model, as bytes or text. LLVMFuzzerTestOneInput is
- * libFuzzer's entry (`make fuzz`). Whatever is wrong must end in a status and one line; what passes must verify and be readable again; a bound
- * that is called proved must hold.
+ * Lines that begin with "--" are words of the command line, of those in WORDS; what follows is a
+ * model, as bytes or text. LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). Whatever
+ * is wrong must end in a status and one line; what passes must verify and be readable again; a
+ * bound that is called proved must hold.
+ *
+ *
+ *
  */
 #include "ops/ops.h"
 #include "app/pipeline.h"
@@ -19,8 +29,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const WORDS[] = {
-    "--range=", "--design=", "--memory-budget=", "--goal=", "--keep-dynamic", "--force", "--form=", "--bit-exact"};
+static const char *const WORDS[] = {"--range=", "--design=",      "--memory-budget=",
+                                    "--goal=",  "--keep-dynamic", "--force",
+                                    "--form=",  "--bit-exact"};
 #define N_WORDS (sizeof WORDS / sizeof *WORDS)
 
 static bool is_word(const char *line)
@@ -30,8 +41,10 @@ static bool is_word(const char *line)
     return false;
 }
 
-/* Lines of options at the beginning into argv behind what is there; returns the bytes that they take. */
-static size_t read_lines(const uint8_t *data, size_t size, char lines[][LINE_BYTES], char **argv, int *argc)
+/* Lines of options at the beginning into argv behind what is there; returns the bytes that they
+ * take. */
+static size_t read_lines(const uint8_t *data, size_t size, char lines[][LINE_BYTES], char **argv,
+                         int *argc)
 {
     size_t at = 0;
     for (int k = 0; k < LINES_MAX && at + 2 < size && data[at] == '-' && data[at + 1] == '-'; k++) {
@@ -55,7 +68,8 @@ static void expect_line(ot_status s, const ot_diag *d)
 
 static ot_status load(const uint8_t *data, size_t size, ot_diag *d, ot_model **m)
 {
-    if (size >= 6 && memcmp(data, "model ", 6) == 0) return ot_text_parse((const char *)data, size, d, m);
+    if (size >= 6 && memcmp(data, "model ", 6) == 0)
+        return ot_text_parse((const char *)data, size, d, m);
     return ot_import_memory(data, size, NULL, d, m);
 }
 
@@ -71,8 +85,10 @@ static bool are_small(const ot_options *o)
     return true;
 }
 
-/* The model at size number k of the ranges takes no more than what is proved of it, where it takes that size. */
-static void hold_against(const ot_model *file, const ot_run_options *o, const ot_bounds_side *bound, uint32_t k)
+/* The model at size number k of the ranges takes no more than what is proved of it, where it
+ * takes that size. */
+static void hold_against(const ot_model *file, const ot_run_options *o, const ot_bounds_side *bound,
+                         uint32_t k)
 {
     ot_shape_binding bind[LINES_MAX];
     int64_t dims[LINES_MAX][OT_RANK_MAX];
@@ -86,13 +102,15 @@ static void hold_against(const ot_model *file, const ot_run_options *o, const ot
             const ot_size_var *x = &o->ranges[j].dims[r];
             dims[j][r] = x->lo + (x->hi - x->lo) / x->step * k / (SIZES - 1) * x->step;
         }
-        bind[j] = (ot_shape_binding){o->ranges[j].input, o->ranges[j].rank, dims[j], false, "--range"};
+        bind[j] = (ot_shape_binding){o->ranges[j].input, o->ranges[j].rank, dims[j], false,
+                                     "--range"};
     }
     ot_status s = ot_infer_shapes(m->graph, bind, o->n_ranges);
     if (s == OT_OK) s = ot_assure(m->graph, OT_P_ORDER | OT_P_USES);
     if (s == OT_OK) s = ot_live_bytes_of(m->graph, &live);
     if (s == OT_OK && !live.unknown && live.peak > bound->live_bytes) {
-        fprintf(stderr, "%lld bytes are live, %lld at most were proved\n", (long long)live.peak, (long long)bound->live_bytes);
+        fprintf(stderr, "%lld bytes are live, %lld at most were proved\n", (long long)live.peak,
+                (long long)bound->live_bytes);
         OT_BUG("a proved bound does not hold");
     }
     ot_model_free(m);
@@ -136,7 +154,8 @@ static void tile(ot_model *m, const ot_options *o, ot_diag *d)
     expect_line(s, d);
     if (s == OT_OK && ot_verify(run.model->graph) != OT_OK) OT_BUG("the result does not verify");
     for (uint32_t k = 0; s == OT_OK && k < SIZES && o->n_ranges > 0; k++)
-        if (run.range.untiled.verdict == OT_BOUNDS_PROVED) hold_against(file, &run.options, &run.range.untiled, k);
+        if (run.range.untiled.verdict == OT_BOUNDS_PROVED)
+            hold_against(file, &run.options, &run.range.untiled, k);
     if (s == OT_OK) read_again(run.model, d);
     ot_model_free(file);
     ot_run_free(&run);

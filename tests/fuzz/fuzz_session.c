@@ -2,8 +2,10 @@
  *
  *   bytes --import--> is it small? --load_memory--> bind inputs --run, run--> read all results
  *
- * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). Whatever is wrong with an input must end in a status and one line, in
- * bounded memory and time (fuzz_bounds.h); results must be memory that can be read.
+ * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). Whatever is wrong with an input
+ * must end in a status and one line, in bounded memory and time (fuzz_bounds.h); results must be
+ * memory that can be read.
+ *
  */
 #include "onnx_tile.h"
 

@@ -2,8 +2,10 @@
  *
  *   compare_groups MODEL...
  *
- * Prints a line for each group that differs and one for each model; exit 1 when some differ. Models that cannot be read, or that the
- * engine does not run, are skipped: other tests speak of them.
+ * Prints a line for each group that differs and one for each model; exit 1 when some differ.
+ * Models that cannot be read, or that the engine does not run, are skipped: other tests speak of
+ * them.
+ *
  */
 #include "merged.h"
 
@@ -33,8 +35,8 @@ static uint32_t compare(const char *path)
     ot_seq seq;
     uint32_t differ = 0;
     if (!a || load(path, &d, &m) != OT_OK || load(path, &d, &twin) != OT_OK ||
-        ot_session_new(twin, &(ot_session_options){0}, &d, &s) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
-        ot_target_load("host", 1, &d, &t) != OT_OK) {
+        ot_session_new(twin, &(ot_session_options){0}, &d, &s) != OT_OK ||
+        ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_target_load("host", 1, &d, &t) != OT_OK) {
         printf("%s: skipped: %s\n", path, d.message);
     } else {
         ot_target_set_engine(&t);

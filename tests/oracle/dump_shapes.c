@@ -43,11 +43,12 @@ static void print_value(const ot_value *v, bool with_known)
         else
             printf("%s%lld", k > 0 ? "," : "", (long long)v->dims[k]);
     }
-    printf("\t.%s%s%s%s", v->is_const ? "c" : "", v->known != NULL ? "k" : "", v->producer == OT_NONE ? "i" : "",
-           v->is_tensor ? "" : "n");
+    printf("\t.%s%s%s%s", v->is_const ? "c" : "", v->known != NULL ? "k" : "",
+           v->producer == OT_NONE ? "i" : "", v->is_tensor ? "" : "n");
     if (with_known && v->known != NULL) {
         printf("\t=");
-        for (uint32_t k = 0; k < v->known_n; k++) printf("%s%lld", k > 0 ? "," : "", (long long)v->known[k]);
+        for (uint32_t k = 0; k < v->known_n; k++)
+            printf("%s%lld", k > 0 ? "," : "", (long long)v->known[k]);
     }
     printf("\n");
 }
@@ -80,7 +81,8 @@ int main(int argc, char **argv)
     ot_status s = ot_import_file(path, &diag, &m);
     if (s == OT_OK) s = ot_infer_shapes(m->graph, bind, n_bind);
     if (s != OT_OK) fprintf(stderr, "%s\n", diag.message);
-    for (uint32_t k = 0; s == OT_OK && k < m->graph->n_values; k++) print_value(&m->graph->values[k], with_known);
+    for (uint32_t k = 0; s == OT_OK && k < m->graph->n_values; k++)
+        print_value(&m->graph->values[k], with_known);
     ot_model_free(m);
     ot_arena_free(arena);
     return (int)s;

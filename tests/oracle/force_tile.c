@@ -1,8 +1,11 @@
-/* force_tile MODEL OUT FORM AXES TILES [VALUE] [--loop]: tile what ends at VALUE (default: the first graph output) in one
- * given form, whether it pays or not. AXES and TILES are numbers or comma lists ("2" "4", "2,3" "4,3"). Used by forms.py,
- * which compares MODEL and OUT in a runtime.
+/* force_tile MODEL OUT FORM AXES TILES [VALUE] [--loop]: tile what ends at VALUE (default: the
+ * first graph output) in one given form, whether it pays or not. AXES and TILES are numbers or
+ * comma lists ("2" "4", "2,3" "4,3"). Used by forms.py, which compares MODEL and OUT in a
+ * runtime.
  *
- * Exit: 0 written (prints "nodes N"), 5 the form is not legal for that region (the reason is printed), 1 anything else.
+ * Exit: 0 written (prints "nodes N"), 5 the form is not legal for that region (the reason is
+ * printed), 1 anything else.
+ *
  */
 #include "transform/transform_internal.h"
 #include "hand_plan.h"
@@ -23,7 +26,8 @@ static uint32_t numbers(const char *text, long rank, uint32_t *out)
 
 static ot_form form_of(const char *name)
 {
-    static const char *const names[] = {"none", "scan", "unrolled", "peeled", "window", "loop", "prescan"};
+    static const char *const names[] = {"none",   "scan", "unrolled", "peeled",
+                                        "window", "loop", "prescan"};
     for (int f = OT_FORM_SCAN; f <= OT_FORM_PRESCAN; f++)
         if (!strcmp(name, names[f])) return (ot_form)f;
     return OT_FORM_NONE;
@@ -39,7 +43,8 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
     ot_id sink = value ? ot_value_find(g, value) : g->outputs[0];
     if (sink == OT_NONE) return fprintf(stderr, "no value '%s'\n", value), 1;
     uint32_t n = numbers(argv[4], g->values[sink].rank, axes);
-    if (n == 0 || numbers(argv[5], 0, tiles) != n) return fprintf(stderr, "AXES and TILES do not match\n"), 1;
+    if (n == 0 || numbers(argv[5], 0, tiles) != n)
+        return fprintf(stderr, "AXES and TILES do not match\n"), 1;
     ot_form form = form_of(argv[3]);
     if (!hand_plan(g, sink, n, axes, tiles, form, a, &r, &why)) {
         printf("cannot be cut: %s\n", ot_reason_sentence(why));
@@ -62,10 +67,12 @@ int main(int argc, char **argv)
     ot_model *m = NULL;
     bool force_loop = argc > 6 && !strcmp(argv[argc - 1], "--loop");
     argc -= force_loop;
-    if (argc < 6 || argc > 7) return fprintf(stderr, "force_tile MODEL OUT FORM AXES TILES [VALUE] [--loop]\n"), 1;
+    if (argc < 6 || argc > 7)
+        return fprintf(stderr, "force_tile MODEL OUT FORM AXES TILES [VALUE] [--loop]\n"), 1;
     ot_arena *a = ot_arena_new();
     int rc = 1;
-    if (a && ot_import_file(argv[1], &diag, &m) == OT_OK) rc = tile(m, argv, argc > 6 ? argv[6] : NULL, force_loop, a);
+    if (a && ot_import_file(argv[1], &diag, &m) == OT_OK)
+        rc = tile(m, argv, argc > 6 ? argv[6] : NULL, force_loop, a);
     if (rc == 1) fprintf(stderr, "force_tile: %s\n", diag.message);
     ot_model_free(m);
     ot_arena_free(a);

@@ -1,14 +1,18 @@
-/* force_pieces MODEL OUT VALUE AXIS FORM TILES FORM TILES: two regions, what makes VALUE and what makes the first graph output of it, each
- * with its form (peeled, stream) and as many tiles along the axis. What goes from the first to the second stays in pieces where that is
- * possible (src/transform/unjoined_tiles.c). Used by tests/e2e/unjoined_tiles.sh, which compares MODEL and OUT.
+/* force_pieces MODEL OUT VALUE AXIS FORM TILES FORM TILES: two regions, what makes VALUE and
+ * what makes the first graph output of it, each with its form (peeled, stream) and as many tiles
+ * along the axis. What goes from the first to the second stays in pieces where that is possible
+ * (src/transform/unjoined_tiles.c). Used by tests/e2e/unjoined_tiles.sh, which compares MODEL
+ * and OUT.
  *
  * Exit: 0 written, 5 a region has no such form (the reason is printed), 1 anything else.
+ *
  */
 #include "transform/transform_internal.h"
 #include "hand_plan.h"
 #include "onnx/import/model_io.h"
 
-static int plan_region(ot_graph *g, ot_id from, ot_id sink, uint32_t axis, char **how, ot_arena *a, ot_region *r)
+static int plan_region(ot_graph *g, ot_id from, ot_id sink, uint32_t axis, char **how, ot_arena *a,
+                       ot_region *r)
 {
     const ot_form form = strcmp(how[0], "stream") == 0 ? OT_FORM_STREAM : OT_FORM_PEELED;
     const uint32_t tiles = (uint32_t)strtoul(how[1], NULL, 10);
@@ -40,7 +44,8 @@ int main(int argc, char **argv)
 {
     ot_diag diag = {0};
     ot_model *m = NULL;
-    if (argc != 9) return fprintf(stderr, "force_pieces MODEL OUT VALUE AXIS FORM TILES FORM TILES\n"), 1;
+    if (argc != 9)
+        return fprintf(stderr, "force_pieces MODEL OUT VALUE AXIS FORM TILES FORM TILES\n"), 1;
     ot_arena *a = ot_arena_new();
     int rc = 1;
     if (a && ot_import_file(argv[1], &diag, &m) == OT_OK) rc = tile(m, argv, a);

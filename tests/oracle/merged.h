@@ -6,14 +6,19 @@
 #include "fusion/fusion.h"
 #include "cost/cost.h"
 
-/* The group that the planner has a position in: its head; of a Transpose that it takes for strides, that of the attention. */
-static uint32_t merged_group(const ot_seq *s, uint32_t p) { return s->strided[p] != OT_NONE ? s->strided[p] : s->head[p]; }
+/* The group that the planner has a position in: its head; of a Transpose that it takes for
+ * strides, that of the attention. */
+static uint32_t merged_group(const ot_seq *s, uint32_t p)
+{
+    return s->strided[p] != OT_NONE ? s->strided[p] : s->head[p];
+}
 
-/* The planner's group of a node; OT_NONE: the sequence has no such node. Graphs may be two copies of one model, so nodes are known by
- * the name of what they make. */
+/* The planner's group of a node; OT_NONE: the sequence has no such node. Graphs may be two
+ * copies of one model, so nodes are known by the name of what they make. */
 static uint32_t merged_head(const ot_seq *s, const ot_node *n, const ot_graph *g)
 {
-    ot_id v = n->n_out > 0 && n->out[0] != OT_NONE ? ot_value_find(s->g, g->values[n->out[0]].name) : OT_NONE;
+    ot_id v = n->n_out > 0 && n->out[0] != OT_NONE ? ot_value_find(s->g, g->values[n->out[0]].name)
+                                                   : OT_NONE;
     return v == OT_NONE || s->def[v] == OT_NONE ? OT_NONE : merged_group(s, s->def[v]);
 }
 
@@ -60,7 +65,8 @@ static bool merged_runs(const ot_prog *p, const char *value)
     for (uint32_t k = 0; k < p->n_steps; k++) {
         const ot_node *n = p->steps[k].node;
         for (uint32_t j = 0; j < n->n_out; j++)
-            if (n->out[j] != OT_NONE && strcmp(p->g->values[n->out[j]].name, value) == 0) return true;
+            if (n->out[j] != OT_NONE && strcmp(p->g->values[n->out[j]].name, value) == 0)
+                return true;
     }
     return false;
 }
@@ -94,15 +100,18 @@ static uint32_t merged_planner(const ot_prog *p, const ot_seq *s, FILE *out)
         if (n->op == OT_OP_DequantizeLinear) found = s->fused[q] != merged_runs(p, name);
         if (n->op != OT_OP_DequantizeLinear && merged_group(s, q) != q) continue;
         for (uint32_t k = 0; k < p->n_merged && !found; k++)
-            for (uint32_t j = 0; j < p->merged[k].n && !found; j++) found = merged_head(s, p->merged[k].nodes[j], p->g) == q;
+            for (uint32_t j = 0; j < p->merged[k].n && !found; j++)
+                found = merged_head(s, p->merged[k].nodes[j], p->g) == q;
         if (found) continue;
         differ++;
-        if (out) fprintf(out, "planner: %u nodes from %s:%s\n", merged_size(s, q), n->op_type, name);
+        if (out)
+            fprintf(out, "planner: %u nodes from %s:%s\n", merged_size(s, q), n->op_type, name);
     }
     return differ;
 }
 
-/* Groups that differ, to `out` (NULL: not said): of all kinds, and DequantizeLinear that one runs and the other does not. */
+/* Groups that differ, to `out` (NULL: not said): of all kinds, and DequantizeLinear that one
+ * runs and the other does not. */
 static uint32_t merged_differences(const ot_session *session, const ot_seq *s, FILE *out)
 {
     uint32_t same = 0, differ = merged_engine(session->top, s, out, &same);

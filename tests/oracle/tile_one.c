@@ -41,7 +41,8 @@ static void print_tensor(const ot_tensor *t)
     printf("{\"dtype\":%d,\"dims\":", (int)t->dtype);
     print_ints(t->dims, t->rank);
     printf(",\"hex\":\"");
-    for (size_t i = 0; t->data && i < t->bytes; i++) printf("%02x", ((const unsigned char *)t->data)[i]);
+    for (size_t i = 0; t->data && i < t->bytes; i++)
+        printf("%02x", ((const unsigned char *)t->data)[i]);
     printf("\"}");
 }
 
@@ -68,30 +69,35 @@ static void print_attr(const ot_attr *a)
     putchar('}');
 }
 
-static void print_cut(const ot_node *n, const ot_tile_axis *x, const int8_t *in_axis, const int8_t *out_axis)
+static void print_cut(const ot_node *n, const ot_tile_axis *x, const int8_t *in_axis,
+                      const int8_t *out_axis)
 {
     const ot_op_tile *t = x->tile;
-    printf("{\"axis\":%u,\"need\":[%" PRId64 ",%" PRId64 "],\"made\":[%" PRId64 ",%" PRId64 "]", x->axis, t->need.lo, t->need.hi,
-           t->made.lo, t->made.hi);
-    printf(",\"pad_lo\":%" PRId64 ",\"pad_hi\":%" PRId64 ",\"extra\":%" PRId64 ",\"in_axis\":[", t->pad_lo, t->pad_hi, t->extra);
+    printf("{\"axis\":%u,\"need\":[%" PRId64 ",%" PRId64 "],\"made\":[%" PRId64 ",%" PRId64 "]",
+           x->axis, t->need.lo, t->need.hi, t->made.lo, t->made.hi);
+    printf(",\"pad_lo\":%" PRId64 ",\"pad_hi\":%" PRId64 ",\"extra\":%" PRId64 ",\"in_axis\":[",
+           t->pad_lo, t->pad_hi, t->extra);
     for (uint32_t i = 0; i < n->n_in; i++) printf("%s%d", i ? "," : "", in_axis[i]);
     printf("],\"out_axis\":[");
     for (uint32_t i = 0; i < n->n_out; i++) printf("%s%d", i ? "," : "", out_axis[i]);
     printf("],\"in\":[");
-    for (uint32_t i = 0; i < n->n_in; i++) printf("%s[%" PRId64 ",%" PRId64 "]", i ? "," : "", t->in[i].lo, t->in[i].hi);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        printf("%s[%" PRId64 ",%" PRId64 "]", i ? "," : "", t->in[i].lo, t->in[i].hi);
     printf("]}");
 }
 
 static void print_adapted(const ot_node *n, const ot_adapted *a)
 {
-    printf("],\"kind\":\"%s\",\"forward\":%u,\"attrs\":[", a->kind == OT_ADAPT_FORWARD ? "forward" : "clone", a->forward);
+    printf("],\"kind\":\"%s\",\"forward\":%u,\"attrs\":[",
+           a->kind == OT_ADAPT_FORWARD ? "forward" : "clone", a->forward);
     for (uint32_t i = 0; i < a->n_attrs; i++) {
         if (i) putchar(',');
         print_attr(&a->attrs[i]);
     }
     printf("],\"operands\":[");
     for (uint32_t i = 0; i < a->n_operands; i++) {
-        printf("%s{\"input\":%u,\"omit\":%s", i ? "," : "", a->operands[i].input, a->operands[i].omit ? "true" : "false");
+        printf("%s{\"input\":%u,\"omit\":%s", i ? "," : "", a->operands[i].input,
+               a->operands[i].omit ? "true" : "false");
         if (a->operands[i].tensor) {
             printf(",\"tensor\":");
             print_tensor(a->operands[i].tensor);
@@ -99,7 +105,8 @@ static void print_adapted(const ot_node *n, const ot_adapted *a)
         putchar('}');
     }
     printf("],\"drop\":[");
-    for (uint32_t i = 0; i < n->n_in; i++) printf("%s%s", i ? "," : "", a->drop && a->drop[i] ? "true" : "false");
+    for (uint32_t i = 0; i < n->n_in; i++)
+        printf("%s%s", i ? "," : "", a->drop && a->drop[i] ? "true" : "false");
     printf("]}\n");
 }
 
@@ -112,7 +119,8 @@ static bool refused(unsigned axis, const char *why)
 }
 
 /* One request: parse, ask, print. false when the request itself is malformed or memory ran out. */
-static bool answer(const ot_graph *g, const ot_node *n, uint32_t out_index, const char *request, ot_arena *arena)
+static bool answer(const ot_graph *g, const ot_node *n, uint32_t out_index, const char *request,
+                   ot_arena *arena)
 {
     ot_tile_axis cut[8] = {0};
     int8_t *in_axis[8], *out_axis[8];
@@ -133,7 +141,8 @@ static bool answer(const ot_graph *g, const ot_node *n, uint32_t out_index, cons
         ot_why why = OT_WHY_NONE;
         if (!ot_access_axis(g, n, out_index, axis, in_axis[n_cut], out_axis[n_cut], &why))
             return refused(axis, ot_reason_sentence(why));
-        if (!ot_access_window(g, n, out_index, axis, t, &why)) return refused(axis, ot_reason_sentence(why));
+        if (!ot_access_window(g, n, out_index, axis, t, &why))
+            return refused(axis, ot_reason_sentence(why));
         cut[n_cut] = (ot_tile_axis){out_index, axis, t};
     }
     ot_adapted a;
@@ -163,7 +172,8 @@ int main(int argc, char **argv)
     }
     if (ot_import_file(argv[1], &diag, &m) != OT_OK) return fail(&diag);
     if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK) return fail(&diag);
-    uint32_t node = (uint32_t)strtoul(argv[2], NULL, 10), out_index = (uint32_t)strtoul(argv[3], NULL, 10);
+    uint32_t node = (uint32_t)strtoul(argv[2], NULL, 10),
+             out_index = (uint32_t)strtoul(argv[3], NULL, 10);
     int rc = node < m->graph->n_nodes ? 0 : 2;
     ot_arena *arena = ot_arena_new();
     for (int i = 4; rc == 0 && i < argc; i++) {

@@ -1,12 +1,15 @@
 /* One node, tile by tile, against the slow operators of access_eval.h.
  *
- *   new_case -> IN / INTS / attr_* -> check        (or: build, ask, fill_window for single questions)
+ *   new_case -> IN / INTS / attr_* -> check      (or: build, ask, fill_window for single questions)
  *
  * check() asks every axis of output 0; where it can be cut,
- *   containment: the adapted node, run on the slices of its inputs, gives exactly the made window of the full result;
- *   tightness:   changing the first or last slab of a cut input's window changes the made window, and changing
+ *   containment: the adapted node, run on the slices of its inputs, gives exactly the made window
+ *   of the full result;
+ *   tightness:   changing the first or last slab of a cut input's window changes the made window,
+ *                and changing
  *                the slab just outside does not;
  * and random windows on several axes at once give the same. Included by one test program.
+ *
  */
 #ifndef ACCESS_CHECK_H
 #define ACCESS_CHECK_H
@@ -76,7 +79,9 @@ static arr *operand(kase *c, int32_t rank, const int64_t *d)
     return a;
 }
 
-#define IN(c, ...) operand((c), (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+#define IN(c, ...)                                                              \
+    operand((c), (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+            (int64_t[]){__VA_ARGS__})
 
 static inline void scalar_in(kase *c) { operand(c, 0, NULL); }
 
@@ -89,9 +94,14 @@ static void ints_in(kase *c, int64_t n, const int64_t *v)
     c->constant[c->n_in - 1] = true;
 }
 
-#define INTS(c, ...) ints_in((c), (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+#define INTS(c, ...)                                                            \
+    ints_in((c), (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+            (int64_t[]){__VA_ARGS__})
 
-static void attr_i(kase *c, const char *name, int64_t v) { c->attrs[c->n_attrs++] = ot_mk_int(name, v); }
+static void attr_i(kase *c, const char *name, int64_t v)
+{
+    c->attrs[c->n_attrs++] = ot_mk_int(name, v);
+}
 
 static void attr_ints(kase *c, const char *name, const int64_t *v, size_t n)
 {
@@ -112,12 +122,14 @@ static void build(kase *c)
         const arr *a = &c->in[k];
         in[k] = OT_NONE;
         if (!a->present) continue;
-        in[k] = c->constant[k] ? ot_const_i64(g, name, a->v, a->rank, a->d) : ot_value_new(g, name, OT_F32, a->rank, a->d);
+        in[k] = c->constant[k] ? ot_const_i64(g, name, a->v, a->rank, a->d)
+                               : ot_value_new(g, name, OT_F32, a->rank, a->d);
         assert_int_not_equal(in[k], OT_NONE);
     }
     for (uint32_t k = 0; k < c->n_out; k++) {
         assert_true(c->full[k].present);
-        out[k] = ot_value_new(g, ot_format(c->model->arena, "out%u", k), OT_F32, c->full[k].rank, c->full[k].d);
+        out[k] = ot_value_new(g, ot_format(c->model->arena, "out%u", k), OT_F32, c->full[k].rank,
+                              c->full[k].d);
     }
     c->node = ot_node_new(g, c->type, "", "n", in, c->n_in, out, c->n_out, c->attrs, c->n_attrs);
     assert_int_not_equal(c->node, OT_NONE);
@@ -157,7 +169,8 @@ static void fill_window(const kase *c, cut *x, int64_t lo, int64_t hi)
     ot_why why = OT_WHY_NONE;
     x->tile = (ot_op_tile){.need = {lo, hi}, .in = x->in};
     if (!ot_access_window(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why))
-        fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi, ot_reason_sentence(why));
+        fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi,
+                 ot_reason_sentence(why));
     assert_true(x->tile.made.lo <= lo && x->tile.made.hi >= hi);
     for (uint32_t k = 0; k < c->n_in; k++) {
         if (x->in_axis[k] < 0) continue;
@@ -188,13 +201,16 @@ static void expect_same(const kase *c, const arr *got, const arr *want, uint32_t
     if (got->rank != want->rank) fail_msg("%s axis %u: tile of rank %d", c->type, axis, got->rank);
     for (int32_t i = 0; i < want->rank; i++)
         if (got->d[i] != want->d[i])
-            fail_msg("%s axis %u: tile extent %d of axis %d, wanted %d", c->type, axis, (int)got->d[i], i, (int)want->d[i]);
+            fail_msg("%s axis %u: tile extent %d of axis %d, wanted %d", c->type, axis,
+                     (int)got->d[i], i, (int)want->d[i]);
     for (int64_t f = 0; f < arr_size(want); f++)
-        if (got->v[f] != want->v[f]) fail_msg("%s axis %u: element %d differs", c->type, axis, (int)f);
+        if (got->v[f] != want->v[f])
+            fail_msg("%s axis %u: element %d differs", c->type, axis, (int)f);
 }
 
 /* Operand list of the adapted node, from the slices and the changes. Returns their number. */
-static uint32_t tile_operands(const kase *c, const cut *x, uint32_t n, const ot_adapted *ad, arr *in)
+static uint32_t tile_operands(const kase *c, const cut *x, uint32_t n, const ot_adapted *ad,
+                              arr *in)
 {
     uint32_t n_in = c->n_in;
     memcpy(in, c->in, sizeof c->in);
@@ -219,11 +235,13 @@ static void run_tile(const kase *c, const cut *x, uint32_t n)
 {
     ot_tile_axis axes[ARR_RANK];
     ot_adapted ad;
-    arr *in = calloc(IN_MAX, sizeof *in), *out = calloc(OUT_MAX, sizeof *out), *want = calloc(1, sizeof *want);
+    arr *in = calloc(IN_MAX, sizeof *in), *out = calloc(OUT_MAX, sizeof *out),
+        *want = calloc(1, sizeof *want);
     for (uint32_t j = 0; j < n; j++) axes[j] = (ot_tile_axis){0, x[j].axis, &x[j].tile};
     assert_int_equal(ot_tile_adapt(c->model->graph, node_of(c), axes, n, c->arena, &ad), OT_OK);
     for (uint32_t k = 0; k < c->n_in; k++)
-        for (uint32_t j = 0; j < n; j++) /* an empty window can only be an operand that is left out */
+        for (uint32_t j = 0; j < n;
+             j++) /* an empty window can only be an operand that is left out */
             if (x[j].in_axis[k] >= 0 && x[j].in[k].lo == x[j].in[k].hi) assert_true(ad.drop[k]);
     uint32_t n_in = tile_operands(c, x, n, &ad, in);
     if (ad.kind == OT_ADAPT_FORWARD) {
@@ -273,7 +291,8 @@ static void check_tight(const kase *c, const cut *x)
         if (x->in_axis[k] < 0 || c->constant[k] || x->in[k].lo == x->in[k].hi) continue;
         ot_win w = x->in[k];
         if (!slab_matters(c, x, k, w.lo) || !slab_matters(c, x, k, w.hi - 1))
-            fail_msg("%s axis %u operand %u: window [%d,%d) is larger than needed", c->type, x->axis, k, (int)w.lo, (int)w.hi);
+            fail_msg("%s axis %u operand %u: window [%d,%d) is larger than needed", c->type,
+                     x->axis, k, (int)w.lo, (int)w.hi);
         if (w.lo > 0) assert_false(slab_matters(c, x, k, w.lo - 1));
         if (w.hi < c->in[k].d[x->in_axis[k]]) assert_false(slab_matters(c, x, k, w.hi));
     }

@@ -1,9 +1,10 @@
 /* Slow, obvious operators on small integer tensors: the oracle of test_access_point.c.
  *
- * Each operator is written from its definition, index by index, and shares nothing with src/ops. Numbers are
- * integers and every operator is replaced by one that has the same *reads* and is exact: Softmax becomes
- * "x plus the sum over its axis", BatchNormalization "x * scale + bias + mean + var", and so on. Two
- * results are equal only when each element has read the same inputs.
+ * Each operator is written from its definition, index by index, and shares nothing with src/ops.
+ * Numbers are integers and every operator is replaced by one that has the same *reads* and is
+ * exact: Softmax becomes "x plus the sum over its axis", BatchNormalization "x * scale + bias +
+ * mean + var", and so on. Two results are equal only when each element has read the same inputs.
+ *
  */
 #ifndef ACCESS_EVAL_H
 #define ACCESS_EVAL_H
@@ -181,7 +182,8 @@ static void sum_over(const arr *x, const bool *over, arr *out)
 
 static void ev_norm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    bool over[ARR_RANK], channel = is(op, "BatchNormalization") || is(op, "InstanceNormalization") || is(op, "GroupNormalization");
+    bool over[ARR_RANK], channel = is(op, "BatchNormalization") ||
+                                   is(op, "InstanceNormalization") || is(op, "GroupNormalization");
     int64_t ix[ARR_RANK] = {0};
     ev_summed(op, in, n_in, over);
     sum_over(&in[0], over, &out[1]);
@@ -191,7 +193,8 @@ static void ev_norm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
         int64_t y = 1000 * in[0].v[f] + at_broadcast(&out[1], in[0].rank, ix);
         for (uint32_t k = 1; k < n_in; k++) {
             if (!in[k].present) continue;
-            if (channel && in[k].d[0] != in[0].d[1]) abort(); /* one number per channel of the tile */
+            /* one number per channel of the tile */
+            if (channel && in[k].d[0] != in[0].d[1]) abort();
             y += (k + 1) * (channel ? in[k].v[ix[1]] : at_broadcast(&in[k], in[0].rank, ix));
         }
         out[0].v[f] = y;
@@ -242,17 +245,20 @@ static void ev_quant(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 
 /* ---- products ---- */
 
-/* numpy.matmul; scales and zero points (QLinearMatMul, MatMulInteger) are added per row or column. */
+/* numpy.matmul; scales and zero points (QLinearMatMul, MatMulInteger) are added per row or column.
+ */
 static void ev_matmul(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     bool ql = is(op, "QLinearMatMul");
     const arr *a = &in[0], *b = &in[ql ? 3 : 1];
-    int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0, nb = ra > rb ? ra : rb;
+    int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0,
+            nb = ra > rb ? ra : rb;
     bool a1 = a->rank == 1, b1 = b->rank == 1;
     int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0}, ia[ARR_RANK] = {0}, ib[ARR_RANK] = {0};
     int32_t r = nb;
     for (int32_t i = 0; i < nb; i++) {
-        int64_t da = i - (nb - ra) >= 0 ? a->d[i - (nb - ra)] : 1, db = i - (nb - rb) >= 0 ? b->d[i - (nb - rb)] : 1;
+        int64_t da = i - (nb - ra) >= 0 ? a->d[i - (nb - ra)] : 1,
+                db = i - (nb - rb) >= 0 ? b->d[i - (nb - rb)] : 1;
         if (da != db && da != 1 && db != 1) abort();
         d[i] = da > db ? da : db;
     }
@@ -293,9 +299,12 @@ static void ev_gemm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
     for (int64_t m = 0; m < d[0]; m++)
         for (int64_t c = 0; c < d[1]; c++) {
             int64_t ix[2] = {m, c}, *y = &out[0].v[m * d[1] + c];
-            for (int64_t k = 0; k < K; k++) *y += in[0].v[ta ? k * d[0] + m : m * K + k] * in[1].v[tb ? c * K + k : k * d[1] + c];
+            for (int64_t k = 0; k < K; k++)
+                *y += in[0].v[ta ? k * d[0] + m : m * K + k] *
+                      in[1].v[tb ? c * K + k : k * d[1] + c];
             if (n_in > 2 && in[2].present) {
-                for (int32_t i = 0; i < in[2].rank; i++) /* the tile's C must broadcast to the tile */
+                for (int32_t i = 0; i < in[2].rank;
+                     i++) /* the tile's C must broadcast to the tile */
                     if (in[2].d[i] != 1 && in[2].d[i] != d[2 - in[2].rank + i]) abort();
                 *y += 1000 * at_broadcast(&in[2], 2, ix);
             }
@@ -361,7 +370,8 @@ static void ev_attention(const arr *in, uint32_t n_in, arr *out)
         for (int64_t j = 0; j < kk->d[2]; j++) {
             int64_t s = 0, full[4] = {ix[0], ix[1], ix[2], j};
             for (int64_t c = 0; c < q->d[3]; c++)
-                s += q->v[flatten(q, (int64_t[4]){ix[0], ix[1], ix[2], c})] * kk->v[flatten(kk, (int64_t[4]){ix[0], h, j, c})];
+                s += q->v[flatten(q, (int64_t[4]){ix[0], ix[1], ix[2], c})] *
+                     kk->v[flatten(kk, (int64_t[4]){ix[0], h, j, c})];
             if (n_in > 3 && in[3].present) s += at_broadcast(&in[3], 4, full);
             out[0].v[f] += s * v->v[flatten(v, (int64_t[4]){ix[0], h, j, ix[3]})];
         }
@@ -405,7 +415,8 @@ static void ev_reshape(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
     } else if (is(op, "Squeeze")) {
         for (int32_t i = 0; i < x->rank; i++) {
             bool gone = n_in < 2 && x->d[i] == 1;
-            for (int64_t j = 0; n_in > 1 && j < in[1].d[0]; j++) gone = gone || wrap(in[1].v[j], x->rank) == i;
+            for (int64_t j = 0; n_in > 1 && j < in[1].d[0]; j++)
+                gone = gone || wrap(in[1].v[j], x->rank) == i;
             if (!gone) d[r++] = x->d[i];
         }
     } else { /* Unsqueeze */

@@ -1,4 +1,5 @@
-/* Where there is no libcuda, one that computes on the host (stub_cuda.c), and an NVRTC that goes with it. */
+/* Where there is no libcuda, one that computes on the host (stub_cuda.c), and an NVRTC that goes
+ * with it. */
 #ifndef TEST_CUDA_RIG_H
 #define TEST_CUDA_RIG_H
 
@@ -16,7 +17,8 @@ static inline bool cuda_load_as(const char *folder, const char *name)
 {
     char command[512], path[96];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    snprintf(command, sizeof command, "cc -w -shared -fPIC -Wl,-soname,%s -o %s %.*sstub_cuda.c 2>/dev/null", name, path,
+    snprintf(command, sizeof command,
+             "cc -w -shared -fPIC -Wl,-soname,%s -o %s %.*sstub_cuda.c 2>/dev/null", name, path,
              (int)(strrchr(__FILE__, '/') - __FILE__ + 1), __FILE__);
     bool ok = system(command) == 0 && dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     unlink(path);

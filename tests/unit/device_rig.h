@@ -22,11 +22,12 @@ static inline ot_device *open_rig(ot_dev_api api, const ot_device_options *o)
     return NULL;
 }
 
-#define FINE(call)                                                                                            \
-    do {                                                                                                      \
-        ot_device_error fine_ = {0};                                                                          \
-        ot_device_error *e = &fine_;                                                                          \
-        if ((call) != OT_OK) fail_msg("%s: %s: %s", #call, ot_device_fault_name(fine_.fault), fine_.message); \
+#define FINE(call)                                                                           \
+    do {                                                                                     \
+        ot_device_error fine_ = {0};                                                         \
+        ot_device_error *e = &fine_;                                                         \
+        if ((call) != OT_OK)                                                                 \
+            fail_msg("%s: %s: %s", #call, ot_device_fault_name(fine_.fault), fine_.message); \
     } while (0)
 
 /* The same under Vulkan's validation layer, where there is one. */
@@ -34,7 +35,9 @@ static inline ot_device *open_validated(ot_dev_api api)
 {
     ot_device_error e;
     ot_device *dev = NULL;
-    if (api == OT_DEV_VULKAN && ot_device_open(api, 0, &(ot_device_options){.validate = true}, &e, &dev) == OT_OK) return dev;
+    if (api == OT_DEV_VULKAN &&
+        ot_device_open(api, 0, &(ot_device_options){.validate = true}, &e, &dev) == OT_OK)
+        return dev;
     return open_rig(api, NULL);
 }
 
@@ -55,13 +58,18 @@ static inline void close_validated(ot_device *dev)
             fail_msg("%s: %s: %s", #call, ot_device_fault_name(fault_.fault), fault_.message); \
     } while (0)
 
-static inline ot_dev_buffer make_buffer(ot_device *dev, const char *name, int64_t bytes, ot_dev_memory kind)
+static inline ot_dev_buffer make_buffer(ot_device *dev, const char *name, int64_t bytes,
+                                        ot_dev_memory kind)
 {
     ot_dev_buffer b;
-    FINE(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = name, .bytes = bytes, .kind = kind}, e, &b));
+    FINE(ot_dev_buffer_new(
+        dev, &(ot_dev_buffer_options){.name = name, .bytes = bytes, .kind = kind}, e, &b));
     return b;
 }
 
-static inline ot_dev_slice part(ot_dev_buffer b, int64_t offset, int64_t bytes) { return (ot_dev_slice){b, offset, bytes}; }
+static inline ot_dev_slice part(ot_dev_buffer b, int64_t offset, int64_t bytes)
+{
+    return (ot_dev_slice){b, offset, bytes};
+}
 
 #endif

@@ -28,7 +28,8 @@ static inline ot_model *text_model(const char *graph, ot_diag *d)
     return m;
 }
 
-/* The session of a graph in text form; poisoned, so that what is read too late or never written shows. */
+/* The session of a graph in text form; poisoned, so that what is read too late or never written
+ * shows. */
 static inline void open_with(bench *b, const char *graph, ot_session_options o)
 {
     *b = (bench){0};
@@ -56,7 +57,8 @@ static inline ot_nd over(ot_dtype t, void *data, uint32_t rank, const int64_t *d
     ot_nd_set_dense(&a, t, rank, dims);
     return a;
 }
-#define F32S(data, ...) over(OT_F32, data, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+#define F32S(data, ...) \
+    over(OT_F32, data, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
 static inline void run_ok(bench *b, const ot_nd *in, ot_nd *out)
 {
@@ -76,6 +78,8 @@ static inline void check_floats(const ot_nd *a, const float *want, size_t n)
             fail_msg("element %zu: %g, not %g", k, (double)got, (double)want[k]);
     }
 }
-#define CHECK_FLOATS(a, ...) check_floats(a, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
+#define CHECK_FLOATS(a, ...)                      \
+    check_floats(a, (const float[]){__VA_ARGS__}, \
+                 sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 #endif

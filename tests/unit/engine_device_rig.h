@@ -1,4 +1,5 @@
-/* A device for sessions: the first of `api`, with caches of the test's own; Vulkan's under the validation layer, where there is one. */
+/* A device for sessions: the first of `api`, with caches of the test's own; Vulkan's under the
+ * validation layer, where there is one. */
 #ifndef TEST_ENGINE_DEVICE_RIG_H
 #define TEST_ENGINE_DEVICE_RIG_H
 
@@ -21,13 +22,15 @@ static inline int open_device(void **state)
     (void)state;
     first_seed = one ? (unsigned)atoi(one) : 1;
     print_message("%s, seed %u\n", ot_dev_api_name(api), first_seed);
-    strcpy(cache_dir, "/tmp/onnx-tile-device-XXXXXX"); /* nothing from an earlier run, of ours or of the driver */
+    /* nothing from an earlier run, of ours or of the driver */
+    strcpy(cache_dir, "/tmp/onnx-tile-device-XXXXXX");
     if (!mkdtemp(cache_dir)) return -1;
     setenv("XDG_CACHE_HOME", cache_dir, 1);
     setenv("POCL_CACHE_DIR", cache_dir, 1);
     dev = open_validated(api);
     if (!dev) return 0;
-    print_message("%s\n", dev->options.validate ? "under the validation layer" : "no validation layer");
+    print_message("%s\n",
+                  dev->options.validate ? "under the validation layer" : "no validation layer");
     place = ot_device_place(dev);
     return 0;
 }
@@ -53,7 +56,8 @@ static inline int close_device(void **state)
         }                   \
     } while (0)
 
-/* The tests on the first device of each API, of OT_DEVICE alone where that is set; returns how many failed. */
+/* The tests on the first device of each API, of OT_DEVICE alone where that is set; returns how
+ * many failed. */
 #define RUN_ON_EVERY_DEVICE(tests) run_on_every_device(tests, sizeof(tests) / sizeof *(tests))
 static inline int run_on_every_device(const struct CMUnitTest *tests, size_t n)
 {
@@ -61,7 +65,8 @@ static inline int run_on_every_device(const struct CMUnitTest *tests, size_t n)
     int failed = 0;
     for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
         if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
-            failed += _cmocka_run_group_tests(ot_dev_api_name(api), tests, n, open_device, close_device);
+            failed += _cmocka_run_group_tests(ot_dev_api_name(api), tests, n, open_device,
+                                              close_device);
     return failed;
 }
 
@@ -70,7 +75,8 @@ static inline double error_of(const ot_nd *want, const ot_nd *got)
 {
     int64_t n = 0;
     double off = 0, all = 1e-30;
-    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return INFINITY;
+    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n))
+        return INFINITY;
     for (int64_t k = 0; k < n; k++) {
         double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
         off += (a - b) * (a - b);

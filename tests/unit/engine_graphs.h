@@ -44,7 +44,10 @@ static inline int graph_random(graph *g, int below)
     return (int)((g->state >> 33) % (uint64_t)below);
 }
 
-static inline int graph_between(graph *g, int lo, int hi) { return lo + graph_random(g, hi - lo + 1); }
+static inline int graph_between(graph *g, int lo, int hi)
+{
+    return lo + graph_random(g, hi - lo + 1);
+}
 
 static inline void OT_PRINTF(2, 3) graph_put(graph *g, const char *fmt, ...)
 {
@@ -85,7 +88,8 @@ static inline bool graph_same(const graph_value *a, const graph_value *b, bool c
 static inline int graph_weights(graph *g, const char *dims, int64_t fan)
 {
     int w = graph_name(g);
-    graph_put(g, "init %%w%d : float32[%s] = random %d * %.4f\n", w, dims, graph_random(g, 1000000) + 1, 1.5 / sqrt((double)fan));
+    graph_put(g, "init %%w%d : float32[%s] = random %d * %.4f\n", w, dims,
+              graph_random(g, 1000000) + 1, 1.5 / sqrt((double)fan));
     return w;
 }
 
@@ -113,8 +117,9 @@ typedef struct graph_window {
 /* Kernel, stride, dilation and pads along one axis; out < 1: they do not fit. */
 static inline graph_window graph_axis(graph *g, int64_t extent)
 {
-    graph_window a = {
-        .k = graph_between(g, 1, 4), .s = graph_random(g, 4) ? 1 : graph_between(g, 2, 3), .d = graph_random(g, 6) ? 1 : 2};
+    graph_window a = {.k = graph_between(g, 1, 4),
+                      .s = graph_random(g, 4) ? 1 : graph_between(g, 2, 3),
+                      .d = graph_random(g, 6) ? 1 : 2};
     if (graph_random(g, 3)) {
         a.k = 3;
         a.lo = a.hi = a.d;
@@ -128,7 +133,8 @@ static inline graph_window graph_axis(graph *g, int64_t extent)
 }
 
 /* Conv with `out` maps (0: any), the shape of x when `same`. depthwise: one group a channel. */
-static inline int graph_conv(graph *g, const graph_value *from, int64_t out, bool same, bool depthwise)
+static inline int graph_conv(graph *g, const graph_value *from, int64_t out, bool same,
+                             bool depthwise)
 {
     const graph_value x = *from;
     graph_window h = graph_axis(g, x.d[2]), w = graph_axis(g, x.d[3]);
@@ -143,7 +149,8 @@ static inline int graph_conv(graph *g, const graph_value *from, int64_t out, boo
     if (depthwise) group = c;
     for (int64_t d = 5; d > 1 && group == 1; d--)
         if (c % d == 0 && out % d == 0 && graph_random(g, 3) == 0) group = d;
-    snprintf(dims, sizeof dims, "%lld,%lld,%d,%d", (long long)out, (long long)(c / group), h.k, w.k);
+    snprintf(dims, sizeof dims, "%lld,%lld,%d,%d", (long long)out, (long long)(c / group), h.k,
+             w.k);
     int weights = graph_weights(g, dims, c / group * h.k * w.k), y = graph_name(g), bias = -1;
     if (graph_random(g, 2)) {
         snprintf(dims, sizeof dims, "%lld", (long long)out);
@@ -152,8 +159,8 @@ static inline int graph_conv(graph *g, const graph_value *from, int64_t out, boo
     } else {
         graph_put(g, "%%v%d = Conv(%%v%d, %%w%d)", y, x.name, weights);
     }
-    graph_put(g, " {group=%lld, strides=[%d, %d], dilations=[%d, %d], pads=[%d, %d, %d, %d]}\n", (long long)group, h.s, w.s, h.d,
-              w.d, h.lo, w.lo, h.hi, w.hi);
+    graph_put(g, " {group=%lld, strides=[%d, %d], dilations=[%d, %d], pads=[%d, %d, %d, %d]}\n",
+              (long long)group, h.s, w.s, h.d, w.d, h.lo, w.lo, h.hi, w.hi);
     return graph_add(g, y, x.d[0], out, h.out, w.out);
 }
 
@@ -173,13 +180,15 @@ static inline void graph_deconv(graph *g, const graph_value *from)
         if (extent[a] < 1 || extent[a] > 60) return;
     }
     int64_t group = c % 2 == 0 && out % 2 == 0 && graph_random(g, 3) == 0 ? 2 : 1;
-    snprintf(dims, sizeof dims, "%lld,%lld,%d,%d", (long long)c, (long long)(out / group), k[0], k[1]);
+    snprintf(dims, sizeof dims, "%lld,%lld,%d,%d", (long long)c, (long long)(out / group), k[0],
+             k[1]);
     if (group > 1) g->plain = false;
     int weights = graph_weights(g, dims, c * k[0] * k[1] / (s[0] * s[1]) + 1), y = graph_name(g);
     graph_put(g,
               "%%v%d = ConvTranspose(%%v%d, %%w%d) {group=%lld, strides=[%d, %d], pads=[%d, %d, "
               "%d, %d], output_padding=[%d, %d]}\n",
-              y, x.name, weights, (long long)group, s[0], s[1], lo[0], lo[1], hi[0], hi[1], more[0], more[1]);
+              y, x.name, weights, (long long)group, s[0], s[1], lo[0], lo[1], hi[0], hi[1], more[0],
+              more[1]);
     graph_add(g, y, x.d[0], out, extent[0], extent[1]);
 }
 
@@ -188,11 +197,13 @@ static inline void graph_pool(graph *g, const graph_value *from)
     const graph_value x = *from;
     graph_window h = graph_axis(g, x.d[2]), w = graph_axis(g, x.d[3]);
     bool average = graph_random(g, 2);
-    if (h.out < 1 || w.out < 1 || h.lo >= h.k || h.hi >= h.k || w.lo >= w.k || w.hi >= w.k || ((h.d > 1 || w.d > 1) && average))
+    if (h.out < 1 || w.out < 1 || h.lo >= h.k || h.hi >= h.k || w.lo >= w.k || w.hi >= w.k ||
+        ((h.d > 1 || w.d > 1) && average))
         return;
     int y = graph_name(g);
-    graph_put(g, "%%v%d = %s(%%v%d) {kernel_shape=[%d, %d], strides=[%d, %d], pads=[%d, %d, %d, %d]", y,
-              average ? "AveragePool" : "MaxPool", x.name, h.k, w.k, h.s, w.s, h.lo, w.lo, h.hi, w.hi);
+    graph_put(
+        g, "%%v%d = %s(%%v%d) {kernel_shape=[%d, %d], strides=[%d, %d], pads=[%d, %d, %d, %d]", y,
+        average ? "AveragePool" : "MaxPool", x.name, h.k, w.k, h.s, w.s, h.lo, w.lo, h.hi, w.hi);
     if (average)
         graph_put(g, ", count_include_pad=%d}\n", graph_random(g, 2));
     else
@@ -208,18 +219,28 @@ static inline void graph_norm(graph *g, const graph_value *from)
     const graph_value x = *from;
     char dims[40];
     snprintf(dims, sizeof dims, "%lld", (long long)x.d[1]);
-    int scale = graph_weights(g, dims, 2), shift = graph_weights(g, dims, 9), mean = graph_weights(g, dims, 9), var = graph_name(g);
+    int scale = graph_weights(g, dims, 2), shift = graph_weights(g, dims, 9),
+        mean = graph_weights(g, dims, 9), var = graph_name(g);
     int y = graph_name(g);
-    graph_put(g, "init %%w%d : float32[%s] = fill %.2f\n", var, dims, 0.3 + 0.1 * graph_random(g, 9));
-    graph_put(g, "%%v%d = BatchNormalization(%%v%d, %%w%d, %%w%d, %%w%d, %%w%d)\n", y, x.name, scale, shift, mean, var);
+    graph_put(g, "init %%w%d : float32[%s] = fill %.2f\n", var, dims,
+              0.3 + 0.1 * graph_random(g, 9));
+    graph_put(g, "%%v%d = BatchNormalization(%%v%d, %%w%d, %%w%d, %%w%d, %%w%d)\n", y, x.name,
+              scale, shift, mean, var);
     graph_add(g, y, x.d[0], x.d[1], x.d[2], x.d[3]);
 }
 
 static inline void graph_activation(graph *g, const graph_value *from)
 {
-    static const char *const ops[][2] = {
-        {"Relu", ""},      {"LeakyRelu", " {alpha=0.2}"}, {"Sigmoid", ""}, {"Tanh", ""}, {"Elu", " {alpha=0.7}"},
-        {"HardSwish", ""}, {"HardSigmoid", ""},           {"Abs", ""},     {"Neg", ""},  {"Softplus", ""}};
+    static const char *const ops[][2] = {{"Relu", ""},
+                                         {"LeakyRelu", " {alpha=0.2}"},
+                                         {"Sigmoid", ""},
+                                         {"Tanh", ""},
+                                         {"Elu", " {alpha=0.7}"},
+                                         {"HardSwish", ""},
+                                         {"HardSigmoid", ""},
+                                         {"Abs", ""},
+                                         {"Neg", ""},
+                                         {"Softplus", ""}};
     const graph_value x = *from;
     int k = graph_random(g, 13);
     if (k < 10) {
@@ -234,8 +255,8 @@ static inline void graph_activation(graph *g, const graph_value *from)
         y = z;
     } else {
         const char *gate = k == 11 ? "Sigmoid" : "HardSigmoid";
-        graph_put(g, "%%v%d = %s(%%v%d)%s\n%%v%d = Mul(%%v%d, %%v%d)\n", a, gate, x.name, k == 12 ? " {alpha=0.16666667}" : "", y,
-                  x.name, a);
+        graph_put(g, "%%v%d = %s(%%v%d)%s\n%%v%d = Mul(%%v%d, %%v%d)\n", a, gate, x.name,
+                  k == 12 ? " {alpha=0.16666667}" : "", y, x.name, a);
     }
     graph_add(g, y, x.d[0], x.d[1], x.d[2], x.d[3]);
 }
@@ -270,7 +291,8 @@ static inline bool graph_sum(graph *g, const graph_value *from)
         if (graph_random(g, 2))
             graph_put(g, "%%v%d = Add(%%v%d, %%v%d)\n", y, x.name, other);
         else
-            graph_put(g, "%%v%d = %s(%%v%d, %%v%d)\n", y, graph_random(g, 3) ? "Add" : "Mul", other, x.name);
+            graph_put(g, "%%v%d = %s(%%v%d, %%v%d)\n", y, graph_random(g, 3) ? "Add" : "Mul", other,
+                      x.name);
         graph_add(g, y, x.d[0], x.d[1], x.d[2], x.d[3]);
         return true;
     }
@@ -335,7 +357,8 @@ static inline void graph_slice(graph *g, const graph_value *from)
         n = 2;
     }
     for (int k = 0; k < n; k++) {
-        int64_t all = x.d[axes[k]], at = graph_random(g, (int)(all + 1) / 2), end = all - graph_random(g, (int)(all - at));
+        int64_t all = x.d[axes[k]], at = graph_random(g, (int)(all + 1) / 2),
+                end = all - graph_random(g, (int)(all - at));
         if (axes[k] == 1 && graph_random(g, 2)) at = at / 8 * 8;
         if (axes[k] == 3 && graph_random(g, 4) == 0) steps[k] = 2;
         starts[k] = graph_random(g, 2) ? at : at - all;
@@ -354,15 +377,17 @@ static inline void graph_slice(graph *g, const graph_value *from)
 
 static inline void graph_resize(graph *g, const graph_value *from)
 {
-    static const char *const modes[] = {"mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"",
-                                        "mode=\"linear\", coordinate_transformation_mode=\"half_pixel\"",
-                                        "mode=\"linear\", coordinate_transformation_mode=\"align_corners\"", "mode=\"nearest\""};
+    static const char *const modes[] = {
+        "mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"",
+        "mode=\"linear\", coordinate_transformation_mode=\"half_pixel\"",
+        "mode=\"linear\", coordinate_transformation_mode=\"align_corners\"", "mode=\"nearest\""};
     const graph_value x = *from;
     int y = graph_name(g);
     if (x.d[2] > 30 || x.d[3] > 30) return;
     int64_t sizes[4] = {x.d[0], x.d[1], x.d[2] * 2, x.d[3] * 2};
     graph_ints(g, "s", y, 4, sizes);
-    graph_put(g, "%%v%d = Resize(%%v%d, _, _, %%s%d) {%s}\n", y, x.name, y, modes[graph_random(g, 4)]);
+    graph_put(g, "%%v%d = Resize(%%v%d, _, _, %%s%d) {%s}\n", y, x.name, y,
+              modes[graph_random(g, 4)]);
     graph_add(g, y, x.d[0], x.d[1], sizes[2], sizes[3]);
     g->plain = false;
 }
@@ -373,7 +398,8 @@ static inline void graph_resize(graph *g, const graph_value *from)
 static inline void graph_attention(graph *g, const graph_value *from)
 {
     const graph_value x = *from;
-    int y = graph_name(g), t = graph_name(g), s = graph_name(g), m = graph_name(g), p = graph_name(g), q = graph_name(g);
+    int y = graph_name(g), t = graph_name(g), s = graph_name(g), m = graph_name(g),
+        p = graph_name(g), q = graph_name(g);
     int64_t half = x.d[3] / 2;
     if (half < 1) return;
     graph_ints(g, "s", y, 1, (int64_t[]){0});
@@ -385,7 +411,8 @@ static inline void graph_attention(graph *g, const graph_value *from)
     graph_put(g, "%%k%d = Slice(%%v%d, %%e%d, %%f%d, %%a%d)\n", q, x.name, y, y, y);
     graph_put(g, "%%v%d = Transpose(%%k%d) {perm=[0, 1, 3, 2]}\n", t, q);
     graph_put(g, "%%v%d = MatMul(%%v%d, %%v%d)\n", s, q, t);
-    graph_put(g, graph_random(g, 2) ? "%%v%d = Mul(%%v%d, %%w%d)\n" : "%%v%d = Div(%%v%d, %%w%d)\n", m, s, y);
+    graph_put(g, graph_random(g, 2) ? "%%v%d = Mul(%%v%d, %%w%d)\n" : "%%v%d = Div(%%v%d, %%w%d)\n",
+              m, s, y);
     graph_put(g, "%%v%d = Softmax(%%v%d) {axis=-1}\n", p, m);
     graph_put(g, "%%v%d = MatMul(%%v%d, %%v%d)\n", y, p, q);
     graph_add(g, y, x.d[0], x.d[1], x.d[2], half);
@@ -402,8 +429,8 @@ static inline void graph_gate(graph *g, const graph_value *from)
     char dims[60];
     snprintf(dims, sizeof dims, "%lld,%lld,1,1", (long long)x.d[1], (long long)x.d[1]);
     int w = graph_weights(g, dims, x.d[1]), c = graph_name(g);
-    graph_put(g, "%%v%d = Conv(%%v%d, %%w%d)\n%%v%d = %s(%%v%d)\n", c, m.name, w, s, graph_random(g, 2) ? "Sigmoid" : "HardSigmoid",
-              c);
+    graph_put(g, "%%v%d = Conv(%%v%d, %%w%d)\n%%v%d = %s(%%v%d)\n", c, m.name, w, s,
+              graph_random(g, 2) ? "Sigmoid" : "HardSigmoid", c);
     graph_put(g, "%%v%d = Mul(%%v%d, %%v%d)\n", y, x.name, s);
     graph_add(g, y, x.d[0], x.d[1], x.d[2], x.d[3]);
     g->plain = false;
@@ -414,7 +441,8 @@ static inline void graph_branch(graph *g, const graph_value *from)
 {
     const graph_value x = *from;
     char dims[100], kernel[60];
-    snprintf(dims, sizeof dims, "%lld,%lld,%lld,%lld", (long long)x.d[0], (long long)x.d[1], (long long)x.d[2], (long long)x.d[3]);
+    snprintf(dims, sizeof dims, "%lld,%lld,%lld,%lld", (long long)x.d[0], (long long)x.d[1],
+             (long long)x.d[2], (long long)x.d[3]);
     snprintf(kernel, sizeof kernel, "%lld,1,3,3", (long long)x.d[1]);
     int w = graph_weights(g, kernel, 9), y = graph_name(g);
     graph_put(g,
@@ -487,11 +515,12 @@ static inline void graph_make(graph *g, uint64_t seed, bool wide)
     g->plain = true;
     g->wide = wide;
     (void)graph_random(g, 2);
-    int64_t c = graph_channels(g), h = wide ? graph_between(g, 24, 40) : graph_between(g, 5, 17), w = graph_between(g, 5, 17);
+    int64_t c = graph_channels(g), h = wide ? graph_between(g, 24, 40) : graph_between(g, 5, 17),
+            w = graph_between(g, 5, 17);
     int64_t n = graph_random(g, 3) ? 1 : 2;
     int steps = graph_between(g, 2, 9);
-    graph_put(g, "input %%cond : bool[]\ninput %%v0 : float32[%lld,%lld,%lld,%lld]\n", (long long)n, (long long)c, (long long)h,
-              (long long)w);
+    graph_put(g, "input %%cond : bool[]\ninput %%v0 : float32[%lld,%lld,%lld,%lld]\n", (long long)n,
+              (long long)c, (long long)h, (long long)w);
     graph_add(g, graph_name(g), n, c, h, w);
     for (int k = 0; k < steps || g->n < 2; k++) graph_grow(g);
     g->v[g->n - 1].is_output = true;
@@ -534,7 +563,8 @@ static inline void graph_input(const graph *g, float *x, uint64_t seed)
     }
 }
 
-static inline ot_status graph_execute(graph_run *r, const graph *g, float *x, bool cond, bool places)
+static inline ot_status graph_execute(graph_run *r, const graph *g, float *x, bool cond,
+                                      bool places)
 {
     ot_nd in[2] = {over(OT_BOOL, &cond, 0, NULL), over(OT_F32, x, 4, g->v[0].d)};
     uint32_t n = ot_session_outputs(r->s);
@@ -564,15 +594,18 @@ static inline void graph_close(graph_run *r)
     ot_model_free(r->m);
 }
 
-/* Network `seed` and what the reference kernels make of it. Returns its input; free it, close ref. */
+/* Network `seed` and what the reference kernels make of it. Returns its input; free it, close ref.
+ */
 static inline float *graph_reference(graph *g, unsigned seed, bool wide, bool cond, graph_run *ref)
 {
     *ref = (graph_run){.m = NULL};
     graph_make(g, seed, wide);
-    float *x = malloc((size_t)(g->v[0].d[0] * g->v[0].d[1] * g->v[0].d[2] * g->v[0].d[3]) * sizeof *x);
+    float *x = malloc((size_t)(g->v[0].d[0] * g->v[0].d[1] * g->v[0].d[2] * g->v[0].d[3]) *
+                      sizeof *x);
     assert_non_null(x);
     graph_input(g, x, seed);
-    if (graph_open(ref, text_model(g->text, &ref->d), (ot_session_options){.reference = true}) != OT_OK ||
+    if (graph_open(ref, text_model(g->text, &ref->d), (ot_session_options){.reference = true}) !=
+            OT_OK ||
         graph_execute(ref, g, x, cond, false) != OT_OK)
         fail_msg("seed %u: reference: %s\n%s", seed, ref->d.message, g->text);
     return x;
@@ -583,9 +616,11 @@ static inline double graph_error(const ot_nd *want, const ot_nd *got)
 {
     int64_t n = 0;
     double off = 0, all = 1e-30;
-    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return INFINITY;
+    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n))
+        return INFINITY;
     for (int64_t k = 0; k < n; k++) {
-        double a = (double)((const float *)want->data)[k], b = (double)((const float *)got->data)[k];
+        double a = (double)((const float *)want->data)[k],
+               b = (double)((const float *)got->data)[k];
         off += (a - b) * (a - b);
         all += a * a;
     }

@@ -1,4 +1,5 @@
-/* A model's results in layouts that the test asks for, against the engine's reference kernels on the host. */
+/* A model's results in layouts that the test asks for, against the engine's reference kernels on
+ * the host. */
 #ifndef TEST_ENGINE_LAID_RIG_H
 #define TEST_ENGINE_LAID_RIG_H
 
@@ -26,8 +27,11 @@ static inline void want_of(laid_want *w, const char *text, uint64_t seed)
     open_with(&w->b, text, (ot_session_options){.reference = true});
     if (w->b.status != OT_OK) fail_msg("%s\n%s", w->b.d.message, text);
     const ot_value *v = ot_session_input(w->b.s, 0);
-    if (ot_nd_new(&w->in, v->dtype, (uint32_t)v->rank, v->dims, &w->b.d) != OT_OK || !ot_nd_elems(&w->in, &n)) fail_msg("memory");
-    for (int64_t k = 0; k < n; k++) ((float *)w->in.data)[k] = (float)(ot_next_random(&seed) % 4001) / 1000 - 2;
+    if (ot_nd_new(&w->in, v->dtype, (uint32_t)v->rank, v->dims, &w->b.d) != OT_OK ||
+        !ot_nd_elems(&w->in, &n))
+        fail_msg("memory");
+    for (int64_t k = 0; k < n; k++)
+        ((float *)w->in.data)[k] = (float)(ot_next_random(&seed) % 4001) / 1000 - 2;
     run_ok(&w->b, &w->in, w->out);
 }
 
@@ -51,8 +55,8 @@ static inline void same_laid(const laid_want *w, ot_dg_layout layout, ot_device_
         for (uint32_t k = 0; k < w->b.m->graph->n_outputs; k++) {
             const double e = error_of(&w->out[k], &out[k]);
             if (!(e <= ERROR_MOST))
-                fail_msg("result %u, packs %d, spreads %d, block %u: error %.2e\n%s", k, (int)layout.packs, (int)layout.spreads,
-                         layout.block, e, w->text);
+                fail_msg("result %u, packs %d, spreads %d, block %u: error %.2e\n%s", k,
+                         (int)layout.packs, (int)layout.spreads, layout.block, e, w->text);
         }
     }
     ot_device_figures_get(got.s, f);

@@ -1,8 +1,10 @@
-/* A device that is none, for tests: commands wait until somebody asks, maps are out of step until they are synced, and any call of any
- * driver can be made to fail.
+/* A device that is none, for tests: commands wait until somebody asks, maps are out of step
+ * until they are synced, and any call of any driver can be made to fail.
  *
- *   fake_driver          memory of the host; a queue runs one command at each look, or as many as are waited for
+ *   fake_driver          memory of the host; a queue runs one command at each look, or as many as
+ *                        are waited for
  *   faulty(&driver)      the same driver, whose call number fault_at fails with a fault of choice
+ *
  */
 #ifndef TEST_FAKE_DRIVER_H
 #define TEST_FAKE_DRIVER_H
@@ -94,12 +96,14 @@ static inline void fake_unmap(ot_device *dev, dev_buffer *b)
     b->mapped = NULL;
 }
 
-static inline ot_status fake_sync(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e)
+static inline ot_status fake_sync(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes,
+                                  bool to_device, ot_device_error *e)
 {
     fake_buffer *f = b->api;
     (void)dev;
     (void)e;
-    assert_true(offset % fake_granule == 0 && (bytes % fake_granule == 0 || offset + bytes == b->bytes));
+    assert_true(offset % fake_granule == 0 &&
+                (bytes % fake_granule == 0 || offset + bytes == b->bytes));
     if (to_device)
         memcpy(f->store + offset, f->shadow + offset, (size_t)bytes);
     else
@@ -126,7 +130,8 @@ static inline void fake_queue_free(ot_device *dev, dev_queue *q)
     free(f);
 }
 
-static inline ot_status fake_submit(ot_device *dev, dev_queue *q, const dev_command *c, ot_device_error *e)
+static inline ot_status fake_submit(ot_device *dev, dev_queue *q, const dev_command *c,
+                                    ot_device_error *e)
 {
     fake_queue *f = q->api;
     (void)dev;
@@ -138,7 +143,8 @@ static inline ot_status fake_submit(ot_device *dev, dev_queue *q, const dev_comm
         assert_true(f->commands && f->parts);
     }
     if (c->launch) memcpy(f->parts[f->n], c->parts, c->launch->n_args * sizeof *c->parts);
-    for (uint32_t k = c->launch ? c->launch->n_args : 0; k < OT_DEV_ARGS_MAX; k++) f->parts[f->n][k].buffer = NULL;
+    for (uint32_t k = c->launch ? c->launch->n_args : 0; k < OT_DEV_ARGS_MAX; k++)
+        f->parts[f->n][k].buffer = NULL;
     f->commands[f->n++] = *c;
     return OT_OK;
 }
@@ -151,7 +157,10 @@ static inline ot_status fake_flush(ot_device *dev, dev_queue *q, ot_device_error
     return OT_OK;
 }
 
-static inline uint8_t *fake_at(const dev_part *p) { return ((fake_buffer *)p->buffer->api)->store + p->offset; }
+static inline uint8_t *fake_at(const dev_part *p)
+{
+    return ((fake_buffer *)p->buffer->api)->store + p->offset;
+}
 
 static inline void fake_run_first(ot_device *dev, dev_queue *q)
 {
@@ -164,16 +173,19 @@ static inline void fake_run_first(ot_device *dev, dev_queue *q)
     case DEV_DOWNLOAD: memcpy(c.sink, fake_at(&c.from), (size_t)c.from.bytes); break;
     case DEV_COPY: memmove(fake_at(&c.to), fake_at(&c.from), (size_t)c.to.bytes); break;
     case DEV_FILL:
-        for (int64_t k = 0; k < c.to.bytes; k++) fake_at(&c.to)[k] = (uint8_t)(c.pattern >> (k % 4 * 8));
+        for (int64_t k = 0; k < c.to.bytes; k++)
+            fake_at(&c.to)[k] = (uint8_t)(c.pattern >> (k % 4 * 8));
         break;
     default: /* a kernel adds one to every byte of its slices */
         for (uint32_t k = 0; k < OT_DEV_ARGS_MAX; k++)
-            for (int64_t i = 0; f->parts[0][k].buffer && i < f->parts[0][k].bytes; i++) fake_at(&f->parts[0][k])[i]++;
+            for (int64_t i = 0; f->parts[0][k].buffer && i < f->parts[0][k].bytes; i++)
+                fake_at(&f->parts[0][k])[i]++;
     }
     if (fake_runs < 4096) {
         const dev_part *p = c.to.buffer ? &c.to : &c.from;
         fake_order[fake_runs] = c.verb;
-        fake_ranges[fake_runs] = (ot_dev_slice){{p->buffer ? p->buffer->id : 0}, p->offset, p->bytes};
+        fake_ranges[fake_runs] = (ot_dev_slice){
+            {p->buffer ? p->buffer->id : 0}, p->offset, p->bytes};
     }
     fake_runs++;
     fake_clock += 1e-3;
@@ -199,7 +211,8 @@ static inline ot_status fake_wait(ot_device *dev, dev_queue *q, uint64_t serial,
     return OT_OK;
 }
 
-static inline ot_status fake_program_new(ot_device *dev, dev_program *p, const ot_dev_source *s, ot_device_error *e)
+static inline ot_status fake_program_new(ot_device *dev, dev_program *p, const ot_dev_source *s,
+                                         ot_device_error *e)
 {
     (void)dev;
     (void)p;
@@ -214,7 +227,8 @@ static inline void fake_program_free(ot_device *dev, dev_program *p)
     (void)p;
 }
 
-static inline ot_status fake_binary(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n)
+static inline ot_status fake_binary(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e,
+                                    void **data, size_t *n)
 {
     (void)dev;
     (void)p;
@@ -264,12 +278,16 @@ static inline ot_status fault_here(ot_device *dev, ot_device_error *e)
 FAULTY(open, (ot_device * dev, uint32_t number, ot_device_error *e), (dev, number, e))
 FAULTY(buffer_new, (ot_device * dev, dev_buffer *b, ot_device_error *e), (dev, b, e))
 FAULTY(map, (ot_device * dev, dev_buffer *b, ot_device_error *e), (dev, b, e))
-FAULTY(sync, (ot_device * dev, dev_buffer *b, int64_t o, int64_t n, bool to, ot_device_error *e), (dev, b, o, n, to, e))
+FAULTY(sync, (ot_device * dev, dev_buffer *b, int64_t o, int64_t n, bool to, ot_device_error *e),
+       (dev, b, o, n, to, e))
 FAULTY(queue_new, (ot_device * dev, dev_queue *q, ot_device_error *e), (dev, q, e))
-FAULTY(submit, (ot_device * dev, dev_queue *q, const dev_command *c, ot_device_error *e), (dev, q, c, e))
+FAULTY(submit, (ot_device * dev, dev_queue *q, const dev_command *c, ot_device_error *e),
+       (dev, q, c, e))
 FAULTY(flush, (ot_device * dev, dev_queue *q, ot_device_error *e), (dev, q, e))
-FAULTY(program_new, (ot_device * dev, dev_program *p, const ot_dev_source *s, ot_device_error *e), (dev, p, s, e))
-FAULTY(program_binary, (ot_device * dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n),
+FAULTY(program_new, (ot_device * dev, dev_program *p, const ot_dev_source *s, ot_device_error *e),
+       (dev, p, s, e))
+FAULTY(program_binary,
+       (ot_device * dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n),
        (dev, p, a, e, data, n))
 
 static inline dev_driver faulty(const dev_driver *base)

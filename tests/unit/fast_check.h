@@ -1,7 +1,9 @@
-/* For tests of fast kernels: one node on arrays of the test, run by the kernel of a table; random arrays; comparison with doubles.
+/* For tests of fast kernels: one node on arrays of the test, run by the kernel of a table;
+ * random arrays; comparison with doubles.
  *
- * Sessions are made of reference kernels, and the kernel under test is put into the step: so it is this kernel that runs, whatever
- * the engine would choose.
+ * Sessions are made of reference kernels, and the kernel under test is put into the step: so it
+ * is this kernel that runs, whatever the engine would choose.
+ *
  */
 #ifndef TEST_FAST_CHECK_H
 #define TEST_FAST_CHECK_H
@@ -41,7 +43,8 @@ static inline ot_nd fast_array(ot_dtype t, uint32_t rank, const int64_t *dims)
     }
     return a;
 }
-#define FAST_ARRAY(t, ...) fast_array(t, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+#define FAST_ARRAY(t, ...) \
+    fast_array(t, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
 static inline int64_t fast_count(const ot_nd *a)
 {
@@ -66,24 +69,31 @@ static inline ot_kernel_fn fast_kernel(const ot_node *n)
 }
 
 /* Inputs are %a, %b...; r->in and n_in, n_out are set. `run` NULL: the kernel of the table. */
-static inline ot_status fast_try(fast_run *r, int opset, const char *node, uint32_t threads, ot_kernel_fn run)
+static inline ot_status fast_try(fast_run *r, int opset, const char *node, uint32_t threads,
+                                 ot_kernel_fn run)
 {
     char text[4000], dims[200];
-    size_t at = (size_t)snprintf(text, sizeof text, "model ir 8 opset %d\ngraph main {\n", opset), w;
+    size_t at = (size_t)snprintf(text, sizeof text, "model ir 8 opset %d\ngraph main {\n", opset),
+           w;
     w = (size_t)snprintf(r->what, sizeof r->what, "%s, opset %d, %u threads", node, opset, threads);
     for (uint32_t k = 0; k < r->n_in; k++) {
-        at += (size_t)snprintf(text + at, sizeof text - at, "input %%%c : %s\n", 'a' + (int)k, ot_dtype_name(r->in[k].dtype));
+        at += (size_t)snprintf(text + at, sizeof text - at, "input %%%c : %s\n", 'a' + (int)k,
+                               ot_dtype_name(r->in[k].dtype));
         w += (size_t)snprintf(r->what + w, sizeof r->what - w, ", %s",
                               ot_dims_text(r->in[k].rank, r->in[k].dims, dims, sizeof dims));
     }
-    for (uint32_t k = 0; k < r->n_out; k++) at += (size_t)snprintf(text + at, sizeof text - at, "%s%%y%u", k ? ", " : "", k);
+    for (uint32_t k = 0; k < r->n_out; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%%y%u", k ? ", " : "", k);
     at += (size_t)snprintf(text + at, sizeof text - at, " = %s\n", node);
-    for (uint32_t k = 0; k < r->n_out; k++) at += (size_t)snprintf(text + at, sizeof text - at, "output %%y%u\n", k);
+    for (uint32_t k = 0; k < r->n_out; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "output %%y%u\n", k);
     snprintf(text + at, sizeof text - at, "}\n");
     r->b = (bench){0};
-    if (ot_text_parse(text, strlen(text), &r->b.d, &r->b.m) != OT_OK) fail_msg("%s: %s", text, r->b.d.message);
+    if (ot_text_parse(text, strlen(text), &r->b.d, &r->b.m) != OT_OK)
+        fail_msg("%s: %s", text, r->b.d.message);
     ot_session_options o = {.reference = true, .poison = true, .threads = threads};
-    if (ot_session_new(r->b.m, &o, &r->b.d, &r->b.s) != OT_OK) fail_msg("%s: %s", r->what, r->b.d.message);
+    if (ot_session_new(r->b.m, &o, &r->b.d, &r->b.s) != OT_OK)
+        fail_msg("%s: %s", r->what, r->b.d.message);
     ot_step *step = &r->b.s->top->steps[0];
     step->run = run ? run : fast_kernel(step->node);
     memset(r->out, 0, sizeof r->out);
@@ -92,7 +102,8 @@ static inline ot_status fast_try(fast_run *r, int opset, const char *node, uint3
 
 static inline void fast_right(fast_run *r, int opset, const char *node, uint32_t threads)
 {
-    if (fast_try(r, opset, node, threads, NULL) != OT_OK) fail_msg("%s: %s", r->what, r->b.d.message);
+    if (fast_try(r, opset, node, threads, NULL) != OT_OK)
+        fail_msg("%s: %s", r->what, r->b.d.message);
 }
 
 /* Everything but the inputs' memory. */
@@ -111,13 +122,14 @@ static inline double fast_element(const ot_nd *a, int64_t i)
 }
 
 /* Output k has this shape and these numbers: within `rel` of themselves and `abs` besides. */
-static inline void fast_same(const fast_run *r, uint32_t k, uint32_t rank, const int64_t *dims, const double *want, double rel,
-                             double abs)
+static inline void fast_same(const fast_run *r, uint32_t k, uint32_t rank, const int64_t *dims,
+                             const double *want, double rel, double abs)
 {
     const ot_nd *got = &r->out[k];
     char a[200], b[200];
     if (got->rank != rank || (rank && memcmp(got->dims, dims, rank * sizeof *dims) != 0))
-        fail_msg("%s: output %u is %s, not %s", r->what, k, ot_dims_text(got->rank, got->dims, a, sizeof a),
+        fail_msg("%s: output %u is %s, not %s", r->what, k,
+                 ot_dims_text(got->rank, got->dims, a, sizeof a),
                  ot_dims_text(rank, dims, b, sizeof b));
     for (int64_t i = 0; i < fast_count(got); i++) {
         double g = fast_element(got, i), w = want[i];

@@ -1,4 +1,5 @@
-/* Models of the tests of import and export: read from messages encoded by hand, and written again. */
+/* Models of the tests of import and export: read from messages encoded by hand, and written again.
+ */
 #ifndef OT_IMPORT_CHECK_H
 #define OT_IMPORT_CHECK_H
 
@@ -28,6 +29,9 @@ static inline wire exported(const ot_model *m)
     return out;
 }
 
-static inline wire f32_info(unsigned field, const char *name) { return w_msg(field, x_value_info(name, 1, DIMS(1, 2))); }
+static inline wire f32_info(unsigned field, const char *name)
+{
+    return w_msg(field, x_value_info(name, 1, DIMS(1, 2)));
+}
 
 #endif

@@ -110,7 +110,8 @@ static const char *const sound =
     "%y : float32[2,2] = Add(%x, %w) {a=1, b=2} \"add\"\n"
     "%z : float32[2,2] = Loop(_, _, %y) {body=graph b {\n"
     "  input %bi : int64[] input %bc : bool[] input %bx : float32[2,2] outer %w : float32[2]\n"
-    "  %bo : float32[2,2] = Mul(%bx, %w) \"mul\"\n %bk : bool[] = Identity(%bc) output %bk output %bo }} \"loop\"\n"
+    "  %bo : float32[2,2] = Mul(%bx, %w) \"mul\"\n %bk : bool[] = Identity(%bc) output %bk output "
+    "%bo }} \"loop\"\n"
     "%u : float32[2,2] = Relu(%z) \"relu\"\n output %u }";
 
 static inline ot_graph *body_of(ot_graph *g) { return g->nodes[node_named(g, "loop")].attrs[0].g; }

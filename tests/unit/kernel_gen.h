@@ -1,6 +1,6 @@
-/* Random kernels as text: nested loops and branches, carried values (swapped, yielded twice, unused), views, writes of parts,
- * multi-buffers, several memories. Every one parses; a few ask for a multi-buffer that keeps a value, which the lifetimes
- * refuse. Same seed, same text. */
+/* Random kernels as text: nested loops and branches, carried values (swapped, yielded twice,
+ * unused), views, writes of parts, multi-buffers, several memories. Every one parses; a few ask
+ * for a multi-buffer that keeps a value, which the lifetimes refuse. Same seed, same text. */
 #ifndef KERNEL_GEN_H
 #define KERNEL_GEN_H
 
@@ -31,7 +31,8 @@ typedef struct kg {
     int64_t limits[8];      /* their variables are below */
     uint32_t n_vars;
     int budget, depth;
-    bool parts;   /* with writes of parts, views of parts, reads of what is not written, loops that never run */
+    /* with writes of parts, views of parts, reads of what is not written, loops that never run */
+    bool parts;
     bool multi;   /* with multi-buffers */
     uint32_t pad; /* buffers that nothing touches before each other one: those are far apart then */
     uint32_t n_pads;
@@ -57,7 +58,10 @@ static void kg_put(kg *g, const char *fmt, ...)
 
 static void kg_indent(kg *g) { kg_put(g, "%*s", 2 * g->depth + 2, ""); }
 
-static int64_t kg_elements(const kg_value *v) { return v->rank == 1 ? v->dims[0] : v->dims[0] * v->dims[1]; }
+static int64_t kg_elements(const kg_value *v)
+{
+    return v->rank == 1 ? v->dims[0] : v->dims[0] * v->dims[1];
+}
 
 static void kg_type(kg *g, const kg_value *v)
 {
@@ -69,8 +73,8 @@ static void kg_type(kg *g, const kg_value *v)
 
 static bool kg_same(const kg_value *a, const kg_value *b)
 {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 && strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->scope, b->scope) == 0;
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 &&
+           strcmp(a->dtype, b->dtype) == 0 && strcmp(a->scope, b->scope) == 0;
 }
 
 /* A visible value, of the type of `like` unless NULL; OT_NONE: none. */
@@ -108,9 +112,12 @@ static uint32_t kg_new(kg *g, const kg_value *type)
 static uint32_t kg_alloc(kg *g, const kg_value *like)
 {
     static const kg_value types[] = {
-        {.dims = {8}, .rank = 1, .dtype = "f32", .width = 4},    {.dims = {8}, .rank = 1, .dtype = "f32", .width = 4},
-        {.dims = {2, 4}, .rank = 2, .dtype = "f32", .width = 4}, {.dims = {4, 8}, .rank = 2, .dtype = "i8", .width = 1},
-        {.dims = {16}, .rank = 1, .dtype = "f16", .width = 2},   {.dims = {8}, .rank = 1, .dtype = "i32", .width = 4},
+        {.dims = {8}, .rank = 1, .dtype = "f32", .width = 4},
+        {.dims = {8}, .rank = 1, .dtype = "f32", .width = 4},
+        {.dims = {2, 4}, .rank = 2, .dtype = "f32", .width = 4},
+        {.dims = {4, 8}, .rank = 2, .dtype = "i8", .width = 1},
+        {.dims = {16}, .rank = 1, .dtype = "f16", .width = 2},
+        {.dims = {8}, .rank = 1, .dtype = "i32", .width = 4},
         {.dims = {3, 5}, .rank = 2, .dtype = "u8", .width = 1},
     };
     static const char *const scopes[] = {"ub", "ub", "ub", "ub", "l1", "gm"};
@@ -141,7 +148,8 @@ static void kg_load(kg *g, uint32_t to)
 static void kg_store(kg *g, uint32_t from)
 {
     kg_indent(g);
-    kg_put(g, "store y[0:%d] <- %s\n", (int)(1 + kg_rnd(g, (uint64_t)kg_elements(&g->v[from]))), g->v[from].name);
+    kg_put(g, "store y[0:%d] <- %s\n", (int)(1 + kg_rnd(g, (uint64_t)kg_elements(&g->v[from]))),
+           g->v[from].name);
 }
 
 /* A window of a buffer in gm is written. */
@@ -149,7 +157,8 @@ static void kg_store_part(kg *g, uint32_t to, uint32_t from)
 {
     const kg_value *t = &g->v[to], *f = &g->v[from];
     if (strcmp(t->scope, "gm") != 0 || t->rank != 1) return;
-    int64_t lo = (int64_t)kg_rnd(g, (uint64_t)t->dims[0]), n = 1 + (int64_t)kg_rnd(g, (uint64_t)(t->dims[0] - lo));
+    int64_t lo = (int64_t)kg_rnd(g, (uint64_t)t->dims[0]),
+            n = 1 + (int64_t)kg_rnd(g, (uint64_t)(t->dims[0] - lo));
     if (!g->parts) lo = 0, n = t->dims[0];
     if (n > kg_elements(f)) return;
     kg_indent(g);
@@ -166,9 +175,10 @@ static void kg_copy(kg *g, uint32_t to, uint32_t from)
 
 static void kg_compute(kg *g, uint32_t to, uint32_t first)
 {
-    static const char *const ops[] = {"vector.relu",      "vector.add",    "vector.mul",  "vector.sub", "vector.exp",
-                                      "vector.cast",      "vector.where",  "cube.mmad",   "vector.add", "vector.prelu",
-                                      "vector.transpose", "vector.reduce", "cube.matmul", "scalar.set", "vector.split"};
+    static const char *const ops[] = {
+        "vector.relu",      "vector.add",    "vector.mul",  "vector.sub", "vector.exp",
+        "vector.cast",      "vector.where",  "cube.mmad",   "vector.add", "vector.prelu",
+        "vector.transpose", "vector.reduce", "cube.matmul", "scalar.set", "vector.split"};
     uint32_t n_in = 1 + (uint32_t)kg_rnd(g, 3);
     uint32_t second = kg_pick(g, NULL);
     bool two = second != to && kg_rnd(g, 10) == 0;
@@ -176,7 +186,8 @@ static void kg_compute(kg *g, uint32_t to, uint32_t first)
     kg_put(g, "%s%s%s = %s(", g->v[to].name, two ? ", " : "", two ? g->v[second].name : "",
            ops[kg_rnd(g, sizeof ops / sizeof *ops)]);
     for (uint32_t i = 0; i < n_in; i++) {
-        uint32_t in = i == 0 && first != OT_NONE ? first : kg_pick(g, kg_rnd(g, 3) ? &g->v[to] : NULL);
+        uint32_t in = i == 0 && first != OT_NONE ? first
+                                                 : kg_pick(g, kg_rnd(g, 3) ? &g->v[to] : NULL);
         kg_put(g, "%s%s", i ? ", " : "", g->v[in].name);
     }
     kg_put(g, ")\n");
@@ -188,7 +199,8 @@ static void kg_view(kg *g, uint32_t base)
     uint32_t root = type.root;
     bool part = g->parts && kg_rnd(g, 2) == 0;
     if (part) {
-        int64_t rows = type.dims[0], lo = (int64_t)kg_rnd(g, (uint64_t)rows), n = 1 + (int64_t)kg_rnd(g, (uint64_t)(rows - lo));
+        int64_t rows = type.dims[0], lo = (int64_t)kg_rnd(g, (uint64_t)rows),
+                n = 1 + (int64_t)kg_rnd(g, (uint64_t)(rows - lo));
         uint32_t var = g->n_vars ? (uint32_t)kg_rnd(g, g->n_vars) : 0;
         bool moves = g->n_vars && g->limits[var] <= rows && kg_rnd(g, 2);
         if (moves) n = 1;
@@ -312,7 +324,8 @@ static void kg_loop(kg *g, int statements)
     g->loop = ++g->n_loops;
     for (uint32_t j = 0; j < n; j++) {
         uint32_t id = kg_new(g, &types[j]);
-        kg_put(g, "%s%s = %s%s", j ? ", " : " carry (", g->v[id].name, inits[j], j + 1 == n ? ")" : "");
+        kg_put(g, "%s%s = %s%s", j ? ", " : " carry (", g->v[id].name, inits[j],
+               j + 1 == n ? ")" : "");
     }
     kg_put(g, " {\n");
     g->depth++;
@@ -400,7 +413,8 @@ static void kg_block(kg *g, int statements)
 }
 
 /* A kernel of about `size` statements into text[cap]. */
-static size_t kg_kernel(uint64_t seed, int size, bool parts, bool multi, uint32_t pad, char *text, size_t cap)
+static size_t kg_kernel(uint64_t seed, int size, bool parts, bool multi, uint32_t pad, char *text,
+                        size_t cap)
 {
     kg g = {.random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u,
             .text = text,

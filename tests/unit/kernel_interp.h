@@ -1,14 +1,18 @@
 /* Runs a planned kernel twice at once, statement by statement:
  *
- *   ideal   every alloc, carried value and result has a storage of its own, without end; copies are by value
+ *   ideal   every alloc, carried value and result has a storage of its own, without end; copies are
+ *           by value
  *   real    one array of bytes for each memory; a value is where the plan has put it
  *
- * A byte is a tag. Every write makes new ones, in both; every read compares them. What the ideal machine has never written may be
- * anything. The real machine is as hostile as the contract allows: an operation writes its output before it reads those inputs
- * that it must not overwrite; a buffer is filled with poison when the run comes to a statement at which it is not alive; several
- * values are carried over without any memory but the plan's.
+ * A byte is a tag. Every write makes new ones, in both; every read compares them. What the ideal
+ * machine has never written may be anything. The real machine is as hostile as the contract
+ * allows: an operation writes its output before it reads those inputs that it must not
+ * overwrite; a buffer is filled with poison when the run comes to a statement at which it is not
+ * alive; several values are carried over without any memory but the plan's.
  *
- * It also notes at which statements each buffer really held something: between a write and a later read of it.
+ * It also notes at which statements each buffer really held something: between a write and a
+ * later read of it.
+ *
  */
 #ifndef KERNEL_INTERP_H
 #define KERNEL_INTERP_H
@@ -45,9 +49,10 @@ typedef struct ki {
     int64_t height[OT_SCOPE_COUNT];
     uint32_t *touched; /* [n_touched] buffers that are alive at all */
     uint32_t n_touched;
-    bool *was_live;        /* [n_buffers] at the statement before */
-    int64_t *trips, *turn; /* [k->n_stmts] of loops under way: iterations to do, the current one; -1: not under way */
-    bool *used;            /* [k->n_values] results that are read */
+    bool *was_live; /* [n_buffers] at the statement before */
+    /* [k->n_stmts] of loops under way: iterations to do, the current one; -1: not under way */
+    int64_t *trips, *turn;
+    bool *used; /* [k->n_values] results that are read */
     ki_step *steps;
     uint32_t n_steps;
     bool *held;      /* [n_buffers * n_stmts] or NULL */
@@ -66,8 +71,8 @@ static void ki_fail(ki *m, uint32_t v, const char *what)
 {
     if (m->error[0]) return;
     uint32_t stmt = m->steps[m->n_steps - 1].stmt;
-    snprintf(m->error, sizeof m->error, "line %u (statement %u, step %u): '%s' %s", m->k->stmts[stmt].line, stmt, m->n_steps,
-             m->k->values[v].name, what);
+    snprintf(m->error, sizeof m->error, "line %u (statement %u, step %u): '%s' %s",
+             m->k->stmts[stmt].line, stmt, m->n_steps, m->k->values[v].name, what);
 }
 
 static uint32_t ki_root(const ki *m, uint32_t v)
@@ -76,7 +81,10 @@ static uint32_t ki_root(const ki *m, uint32_t v)
     return v;
 }
 
-static bool ki_is_param(const ki *m, uint32_t v) { return m->k->values[ki_root(m, v)].kind == OT_TK_PARAM; }
+static bool ki_is_param(const ki *m, uint32_t v)
+{
+    return m->k->values[ki_root(m, v)].kind == OT_TK_PARAM;
+}
 
 /* ---- bytes of values ---- */
 
@@ -93,8 +101,10 @@ static int64_t ki_eval(const ki *m, const ot_tk_affine *a)
     return x;
 }
 
-/* Bytes of a window of a tensor, row by row, as far as they are inside; each is given as bytes[byte of the tensor]. */
-static uint32_t ki_window(const ki *m, const ot_tk_value *tensor, const ot_tk_range *r, const uint32_t *bytes, uint32_t *out)
+/* Bytes of a window of a tensor, row by row, as far as they are inside; each is given as
+ * bytes[byte of the tensor]. */
+static uint32_t ki_window(const ki *m, const ot_tk_value *tensor, const ot_tk_range *r,
+                          const uint32_t *bytes, uint32_t *out)
 {
     int64_t width = ot_tk_dtype_bits(tensor->dtype) / 8, n = tensor->bytes / width;
     uint32_t found = 0;
@@ -150,7 +160,8 @@ static void ki_hold(ki *m, uint32_t root, uint32_t from)
     for (uint32_t s = from; s < m->n_steps; s++) {
         held[m->steps[s].stmt] = true;
         if (s == from || m->steps[s].back == OT_NONE) continue;
-        for (uint32_t i = m->steps[s].back; i <= m->k->stmts[m->steps[s].back].mate; i++) held[i] = true;
+        for (uint32_t i = m->steps[s].back; i <= m->k->stmts[m->steps[s].back].mate; i++)
+            held[i] = true;
     }
 }
 
@@ -158,14 +169,18 @@ static void ki_hold(ki *m, uint32_t root, uint32_t from)
 static void ki_compare(ki *m, uint32_t v, uint32_t root, uint32_t byte, uint64_t want)
 {
     uint64_t got = ki_real(m, root)[byte];
-    if (want && got != want) ki_fail(m, v, got & KI_POISON ? "is read when it is not alive" : "was overwritten before it is read");
+    if (want && got != want)
+        ki_fail(m, v,
+                got & KI_POISON ? "is read when it is not alive"
+                                : "was overwritten before it is read");
 }
 
 static void ki_note_read(ki *m, uint32_t root, const uint32_t *bytes, uint32_t n)
 {
     uint32_t from = m->n_steps - 1;
     for (uint32_t i = 0; i < n; i++) {
-        if (m->ideal[root][bytes[i]] && m->since[root][bytes[i]] < from) from = m->since[root][bytes[i]];
+        if (m->ideal[root][bytes[i]] && m->since[root][bytes[i]] < from)
+            from = m->since[root][bytes[i]];
     }
     ki_hold(m, root, from);
 }
@@ -183,7 +198,8 @@ typedef struct ki_operand {
     uint32_t bytes[KI_BYTES_MAX];
     uint64_t want[KI_BYTES_MAX]; /* inputs: tags on the ideal machine */
     bool streamed;               /* an input that is read byte by byte, each before the output's */
-    bool early;                  /* an input in the storage that the statement itself names as output */
+    /* an input in the storage that the statement itself names as output */
+    bool early;
 } ki_operand;
 
 static void ki_read_all(ki *m, const ki_operand *x)
@@ -201,7 +217,9 @@ static void ki_load_operand(ki *m, ki_operand *x, uint32_t v)
 
 static bool ki_streams(const ki *m, const ot_tk_stmt *s, uint32_t in)
 {
-    if (s->op != OT_TK_COMPUTE || s->n_out != 1 || !ot_in_place_rule(s->name, in, m->lay->restricted)) return false;
+    if (s->op != OT_TK_COMPUTE || s->n_out != 1 ||
+        !ot_in_place_rule(s->name, in, m->lay->restricted))
+        return false;
     const ot_tk_value *a = &m->k->values[s->in[in]], *o = &m->k->values[s->out[0]];
     return a->bytes == o->bytes && ot_tk_dtype_bits(a->dtype) == ot_tk_dtype_bits(o->dtype);
 }
@@ -224,7 +242,9 @@ static void ki_written(const ki *m, const ot_tk_stmt *s, uint32_t j, ki_operand 
     int64_t moved = 1;
     const ot_tk_value *in = &m->k->values[s->in[0]];
     for (uint32_t d = 0; d < in->rank; d++)
-        moved *= s->op == OT_TK_LOAD && s->ranges ? s->ranges[d].hi.constant - s->ranges[d].lo.constant : in->dims[d];
+        moved *= s->op == OT_TK_LOAD && s->ranges
+                     ? s->ranges[d].hi.constant - s->ranges[d].lo.constant
+                     : in->dims[d];
     if (moved * width < x->n) x->n = (uint32_t)(moved * width);
 }
 
@@ -249,7 +269,8 @@ static void ki_execute(ki *m, const ot_tk_stmt *s)
     for (uint32_t o = 0; o < n_out; o++) {
         for (uint32_t i = 0; i < out[o].n; i++) {
             for (uint32_t j = 0; j < n_in; j++) {
-                if (in[j].streamed) ki_compare(m, in[j].v, in[j].root, in[j].bytes[i], in[j].want[i]);
+                if (in[j].streamed)
+                    ki_compare(m, in[j].v, in[j].root, in[j].bytes[i], in[j].want[i]);
             }
             ki_write_byte(m, out[o].root, out[o].bytes[i]);
         }
@@ -280,11 +301,14 @@ static bool ki_may_move(const ki *m, const ki_move *moves, uint32_t n, uint32_t 
 {
     uint64_t *to = ki_real(m, moves[i].to);
     const ki_operand *from = &moves[i].from;
-    bool first_bytes = from->n > 0 && from->bytes[0] == 0 && from->bytes[from->n - 1] == from->n - 1;
-    if (first_bytes && !moves[i].parked && to == ki_real(m, from->root)) return true; /* nothing moves */
+    bool first_bytes = from->n > 0 && from->bytes[0] == 0 &&
+                       from->bytes[from->n - 1] == from->n - 1;
+    /* nothing moves */
+    if (first_bytes && !moves[i].parked && to == ki_real(m, from->root)) return true;
     for (uint32_t j = 0; j < n; j++) {
         if (j == i || moves[j].done || moves[j].parked || !moves[j].defined) continue;
-        if (ki_overlap(m, to, moves[i].to, ki_real(m, moves[j].from.root), moves[j].from.root)) return false;
+        if (ki_overlap(m, to, moves[i].to, ki_real(m, moves[j].from.root), moves[j].from.root))
+            return false;
     }
     return true;
 }
@@ -293,7 +317,8 @@ static void ki_move_one(ki *m, ki_move *x)
 {
     uint64_t *to = ki_real(m, x->to), value[KI_BYTES_MAX];
     if (!x->parked) ki_read_all(m, &x->from);
-    for (uint32_t i = 0; i < x->from.n; i++) value[i] = x->parked ? x->parked[i] : ki_real(m, x->from.root)[x->from.bytes[i]];
+    for (uint32_t i = 0; i < x->from.n; i++)
+        value[i] = x->parked ? x->parked[i] : ki_real(m, x->from.root)[x->from.bytes[i]];
     memcpy(to, value, x->from.n * sizeof *to);
     x->done = true;
 }
@@ -307,7 +332,8 @@ static bool ki_park(ki *m, ki_move *x)
             if (l->buffers[b].values[i] != x->to || l->buffer_of[x->to] == b) continue;
             ki_read_all(m, &x->from);
             x->parked = m->memory[l->buffers[b].scope] + ki_address(m, b);
-            for (uint32_t j = 0; j < x->from.n; j++) x->parked[j] = ki_real(m, x->from.root)[x->from.bytes[j]];
+            for (uint32_t j = 0; j < x->from.n; j++)
+                x->parked[j] = ki_real(m, x->from.root)[x->from.bytes[j]];
             ki_hold(m, x->to, m->n_steps - 1);
             return true;
         }
@@ -337,9 +363,11 @@ static void ki_move_all(ki *m, const uint32_t *to, const uint32_t *from, uint32_
             left--;
         }
         bool parked = false;
-        for (uint32_t j = 0; j < n && left == before && !parked; j++) parked = ki_park(m, &moves[j]);
+        for (uint32_t j = 0; j < n && left == before && !parked; j++)
+            parked = ki_park(m, &moves[j]);
         if (left == before && !parked) {
-            ki_fail(m, moves[0].to, "and others cannot be carried over: each is in the way of another");
+            ki_fail(m, moves[0].to,
+                    "and others cannot be carried over: each is in the way of another");
             return;
         }
     }
@@ -419,7 +447,8 @@ static uint32_t ki_enter(ki *m, uint32_t i)
 static uint32_t ki_repeat(ki *m, uint32_t i, uint32_t *back)
 {
     uint32_t loop = m->k->stmts[i].mate;
-    for (uint32_t j = 0; j < m->k->stmts[loop].n_out; j++) ki_hold(m, m->k->stmts[loop].carried[j], m->n_steps - 1);
+    for (uint32_t j = 0; j < m->k->stmts[loop].n_out; j++)
+        ki_hold(m, m->k->stmts[loop].carried[j], m->n_steps - 1);
     ki_read_condition(m, &m->k->stmts[loop]);
     if (++m->turn[loop] < m->trips[loop]) {
         *back = loop;
@@ -437,7 +466,9 @@ static uint32_t ki_stmt(ki *m, uint32_t i, uint32_t *back)
     ki_arrive(m, i, *back);
     *back = OT_NONE;
     switch (s->op) {
-    case OT_TK_ALLOC: memset(m->ideal[s->out[0]], 0, (size_t)m->k->values[s->out[0]].bytes * sizeof(uint64_t)); return i + 1;
+    case OT_TK_ALLOC:
+        memset(m->ideal[s->out[0]], 0, (size_t)m->k->values[s->out[0]].bytes * sizeof(uint64_t));
+        return i + 1;
     case OT_TK_FREE:
     case OT_TK_WAIT: /* one thing after the other here: nothing to wait for */
     case OT_TK_ARRIVE:
@@ -483,7 +514,11 @@ static void ki_find_used(ki *m)
 static void ki_run(ki *m, const ot_kernel *k, const ki_layout *lay, uint64_t random, bool *held)
 {
     const ot_lifetimes *l = lay->lifetimes;
-    *m = (ki){.k = k, .lay = lay, .arena = ot_arena_new(), .random = random * 0x9E3779B97F4A7C15u + 1, .held = held};
+    *m = (ki){.k = k,
+              .lay = lay,
+              .arena = ot_arena_new(),
+              .random = random * 0x9E3779B97F4A7C15u + 1,
+              .held = held};
     if (k->n_values > KI_VALUES_MAX) abort();
     m->was_live = OT_NEW_N(m->arena, bool, l->n_buffers + 1);
     m->trips = OT_NEW_N(m->arena, int64_t, k->n_stmts + 1);
@@ -498,7 +533,8 @@ static void ki_run(ki *m, const ot_kernel *k, const ki_layout *lay, uint64_t ran
     }
     uint64_t *ideal = OT_NEW_N(m->arena, uint64_t, bytes);
     uint32_t *since = OT_NEW_N(m->arena, uint32_t, bytes);
-    for (uint32_t v = 0; v < k->n_values; ideal += k->values[v].bytes, since += k->values[v++].bytes) {
+    for (uint32_t v = 0; v < k->n_values;
+         ideal += k->values[v].bytes, since += k->values[v++].bytes) {
         m->ideal[v] = ideal;
         m->since[v] = since;
     }
@@ -516,7 +552,8 @@ static void ki_run(ki *m, const ot_kernel *k, const ki_layout *lay, uint64_t ran
     }
     ki_find_used(m);
     uint32_t back = OT_NONE;
-    for (uint32_t i = 0; i < k->n_stmts && m->n_steps < KI_STEPS_MAX && !m->error[0];) i = ki_stmt(m, i, &back);
+    for (uint32_t i = 0; i < k->n_stmts && m->n_steps < KI_STEPS_MAX && !m->error[0];)
+        i = ki_stmt(m, i, &back);
     ot_arena_free(m->arena);
 }
 

@@ -1,5 +1,6 @@
-/* Lifetimes of small kernels, as text: one line for each buffer, the names of its allocs and the lines of the kernel's body
- * (from 1) at which it is alive. What holds for all kernels is in test_kernel_run.c. */
+/* Lifetimes of small kernels, as text: one line for each buffer, the names of its allocs and the
+ * lines of the kernel's body (from 1) at which it is alive. What holds for all kernels is in
+ * test_kernel_run.c. */
 #ifndef TEST_LIFETIMES_CHECK_H
 #define TEST_LIFETIMES_CHECK_H
 
@@ -15,8 +16,8 @@
 #define HEAD       "kernel k {\nparam x: 64 i8 @gm\nparam y: 64 i8 @gm\n"
 #define HEAD_LINES 3
 
-static const ot_lifetime_options PLAIN = {0}, RESTRICTED = {.restrict_in_place = true}, APART = {.no_in_place = true},
-                                 HOLD = {.hold_multi = true};
+static const ot_lifetime_options PLAIN = {0}, RESTRICTED = {.restrict_in_place = true},
+                                 APART = {.no_in_place = true}, HOLD = {.hold_multi = true};
 
 static inline ot_target target(void)
 {
@@ -32,7 +33,8 @@ static inline ot_kernel *parse(const char *body)
     ot_kernel *k = NULL;
     int n = snprintf(text, sizeof text, HEAD "%s}\n", body);
     assert_true(n > 0 && (size_t)n < sizeof text);
-    if (ot_kernel_parse("k.tk", text, (size_t)n, &d, &k) != OT_OK) fail_msg("%s\n%s", d.message, text);
+    if (ot_kernel_parse("k.tk", text, (size_t)n, &d, &k) != OT_OK)
+        fail_msg("%s\n%s", d.message, text);
     return k;
 }
 
@@ -55,17 +57,20 @@ static inline void put(char *out, size_t cap, const char *fmt, ...)
     va_end(args);
 }
 
-/* "a+b x2 @0 2-5 7-7\n" for each buffer (of 2 slots, fixed at offset 0), "N copies\n", "warning ...\n". */
+/* "a+b x2 @0 2-5 7-7\n" for each buffer (of 2 slots, fixed at offset 0), "N copies\n", "warning
+ * ...\n". */
 static inline void describe(const ot_kernel *k, const ot_lifetimes *l, char *out, size_t cap)
 {
     out[0] = 0;
     for (uint32_t b = 0; b < l->n_buffers; b++) {
         const ot_buffer *x = &l->buffers[b];
-        for (uint32_t v = 0; v < x->n_values; v++) put(out, cap, "%s%s", v ? "+" : "", k->values[x->values[v]].name);
+        for (uint32_t v = 0; v < x->n_values; v++)
+            put(out, cap, "%s%s", v ? "+" : "", k->values[x->values[v]].name);
         if (x->multi > 1) put(out, cap, " x%u", x->multi);
         if (x->fixed[0] >= 0) put(out, cap, " @%d", (int)x->fixed[0]);
         for (uint32_t i = 0; i < x->n_live; i++) {
-            put(out, cap, " %u-%u", k->stmts[x->live[i].lower].line - HEAD_LINES, k->stmts[x->live[i].upper - 1].line - HEAD_LINES);
+            put(out, cap, " %u-%u", k->stmts[x->live[i].lower].line - HEAD_LINES,
+                k->stmts[x->live[i].upper - 1].line - HEAD_LINES);
         }
         put(out, cap, "\n");
     }

@@ -1,4 +1,5 @@
-/* Kernels that are planned, and what is asked of their plans. In-place merges are off where a scenario counts on separate buffers. */
+/* Kernels that are planned, and what is asked of their plans. In-place merges are off where a
+ * scenario counts on separate buffers. */
 #ifndef TEST_PLANMEM_CHECK_H
 #define TEST_PLANMEM_CHECK_H
 
@@ -19,8 +20,9 @@ static inline ot_target small_target(void)
     memset(&t, 0, sizeof t);
     snprintf(t.name, sizeof t.name, "ascend-a2");
     const int64_t bytes[OT_SCOPE_COUNT] = {
-        [OT_SCOPE_UB] = UB_BYTES, [OT_SCOPE_L1] = 524288, [OT_SCOPE_L0A] = 65536, [OT_SCOPE_L0B] = 65536,
-        [OT_SCOPE_L0C] = 131072,  [OT_SCOPE_BT] = 1024,   [OT_SCOPE_FP] = 2048,   [OT_SCOPE_L2] = 1048576};
+        [OT_SCOPE_UB] = UB_BYTES, [OT_SCOPE_L1] = 524288,  [OT_SCOPE_L0A] = 65536,
+        [OT_SCOPE_L0B] = 65536,   [OT_SCOPE_L0C] = 131072, [OT_SCOPE_BT] = 1024,
+        [OT_SCOPE_FP] = 2048,     [OT_SCOPE_L2] = 1048576};
     const int64_t alignment[OT_SCOPE_COUNT] = {32, 32, 512, 512, 512, 64, 64, 64, 128, 256};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) {
         t.scopes[s].bytes = bytes[s];
@@ -33,13 +35,17 @@ static inline ot_kernel *parse(const char *text)
 {
     ot_kernel *k = NULL;
     ot_diag d = {0};
-    if (ot_kernel_parse("k.tk", text, strlen(text), &d, &k) != OT_OK) fail_msg("%s\n%s", d.message, text);
+    if (ot_kernel_parse("k.tk", text, strlen(text), &d, &k) != OT_OK)
+        fail_msg("%s\n%s", d.message, text);
     return k;
 }
 
 static inline ot_mem_options options(ot_mem_mode mode, int64_t capacity)
 {
-    return (ot_mem_options){.mode = mode, .capacity = capacity, .step_limit = 200000, .lifetimes = {.no_in_place = true}};
+    return (ot_mem_options){.mode = mode,
+                            .capacity = capacity,
+                            .step_limit = 200000,
+                            .lifetimes = {.no_in_place = true}};
 }
 
 typedef struct planned {
@@ -52,7 +58,8 @@ static inline planned plan_with(const char *text, const ot_mem_options *o)
     ot_target t = small_target();
     ot_diag d = {0};
     planned r = {parse(text), NULL};
-    if (ot_mem_plan_kernel(r.k, "k.tk", &t, o, &d, &r.p) != OT_OK) fail_msg("%s\n%s", d.message, text);
+    if (ot_mem_plan_kernel(r.k, "k.tk", &t, o, &d, &r.p) != OT_OK)
+        fail_msg("%s\n%s", d.message, text);
     assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_OK);
     return r;
 }
@@ -64,7 +71,8 @@ static inline planned plan(const char *text, ot_mem_mode mode, int64_t capacity)
 }
 
 /* The kernel must not be planned; its message. */
-static inline ot_status refuse(const char *text, const char *path, const ot_mem_options *o, ot_diag *d)
+static inline ot_status refuse(const char *text, const char *path, const ot_mem_options *o,
+                               ot_diag *d)
 {
     ot_target t = small_target();
     ot_kernel *k = parse(text);
@@ -90,7 +98,10 @@ static inline uint32_t find(planned r, const char *name)
     return 0;
 }
 
-static inline int64_t at(planned r, const char *name, uint32_t slot) { return r.p->offsets[find(r, name)][slot]; }
+static inline int64_t at(planned r, const char *name, uint32_t slot)
+{
+    return r.p->offsets[find(r, name)][slot];
+}
 
 static inline const ot_scope_plan *scope(planned r, ot_scope s)
 {
@@ -100,6 +111,9 @@ static inline const ot_scope_plan *scope(planned r, ot_scope s)
     return NULL;
 }
 
-static inline bool contains(const char *text, const char *part) { return strstr(text, part) != NULL; }
+static inline bool contains(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
 
 #endif

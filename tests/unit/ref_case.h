@@ -1,9 +1,12 @@
 /* For tests of reference kernels: one node, its inputs and what it should make, all in text.
  *
- *   RIGHT(13, "MatMul(%a, %b)", WANT("float32[1] = [11]"), "float32[2] = [1, 2]", "float32[2] = [3, 4]");
+ *   RIGHT(13, "MatMul(%a, %b)", WANT("float32[1] = [11]"), "float32[2] = [1, 2]", "float32[2] = [3,
+ *   4]");
  *   WRONG(13, "MatMul(%a, %b)", "columns meet", "float32[2] = [1, 2]", "float32[3] = [3, 4, 5]");
  *
- * Inputs are %a, %b, %c... The model says nothing about their shapes, so that it is the kernel that meets them.
+ * Inputs are %a, %b, %c... The model says nothing about their shapes, so that it is the kernel
+ * that meets them.
+ *
  */
 #ifndef TEST_REF_CASE_H
 #define TEST_REF_CASE_H
@@ -39,12 +42,15 @@ static inline void case_contents(ref_case *c, const char *const *wants, const ch
     ot_diag d = {0};
     size_t at = (size_t)snprintf(text, sizeof text, "model ir 8 opset 13\ngraph main {\n");
     for (c->n_in = 0; inputs[c->n_in]; c->n_in++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "init %%i%u : %s\n", c->n_in, inputs[c->n_in]);
+        at += (size_t)snprintf(text + at, sizeof text - at, "init %%i%u : %s\n", c->n_in,
+                               inputs[c->n_in]);
     for (c->n_out = 0; wants[c->n_out]; c->n_out++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "init %%w%u : %s\n", c->n_out, wants[c->n_out]);
+        at += (size_t)snprintf(text + at, sizeof text - at, "init %%w%u : %s\n", c->n_out,
+                               wants[c->n_out]);
     snprintf(text + at, sizeof text - at, "}\n");
     assert_true(c->n_in <= CASE_INPUTS && c->n_out <= CASE_OUTPUTS);
-    if (ot_text_parse(text, strlen(text), &d, &c->contents) != OT_OK) fail_msg("%s: %s", text, d.message);
+    if (ot_text_parse(text, strlen(text), &d, &c->contents) != OT_OK)
+        fail_msg("%s: %s", text, d.message);
     for (uint32_t k = 0; k < c->n_in; k++) c->in[k] = case_array(c->contents, 'i', k);
     for (uint32_t k = 0; k < c->n_out; k++) c->want[k] = case_array(c->contents, 'w', k);
 }
@@ -55,12 +61,16 @@ static inline ot_status case_run(ref_case *c, int opset, const char *node, uint3
     char text[4000];
     size_t at = (size_t)snprintf(text, sizeof text, "model ir 8 opset %d\ngraph main {\n", opset);
     for (uint32_t k = 0; k < c->n_in; k++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "input %%%c : %s\n", 'a' + (int)k, ot_dtype_name(c->in[k].dtype));
-    for (uint32_t k = 0; k < n_out; k++) at += (size_t)snprintf(text + at, sizeof text - at, "%s%%y%u", k ? ", " : "", k);
+        at += (size_t)snprintf(text + at, sizeof text - at, "input %%%c : %s\n", 'a' + (int)k,
+                               ot_dtype_name(c->in[k].dtype));
+    for (uint32_t k = 0; k < n_out; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%%y%u", k ? ", " : "", k);
     at += (size_t)snprintf(text + at, sizeof text - at, " = %s\n", node);
-    for (uint32_t k = 0; k < n_out; k++) at += (size_t)snprintf(text + at, sizeof text - at, "output %%y%u\n", k);
+    for (uint32_t k = 0; k < n_out; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "output %%y%u\n", k);
     snprintf(text + at, sizeof text - at, "}\n");
-    if (ot_text_parse(text, strlen(text), &c->run.d, &c->run.m) != OT_OK) fail_msg("%s: %s", text, c->run.d.message);
+    if (ot_text_parse(text, strlen(text), &c->run.d, &c->run.m) != OT_OK)
+        fail_msg("%s: %s", text, c->run.d.message);
     ot_session_options o = {.reference = true, .poison = true};
     ot_status s = ot_session_new(c->run.m, &o, &c->run.d, &c->run.s);
     return s == OT_OK ? ot_session_run(c->run.s, c->in, c->out, &c->run.d) : s;
@@ -90,7 +100,8 @@ static inline void case_close(ref_case *c)
     ot_model_free(c->contents);
 }
 
-static inline void check_right(int opset, const char *node, const char *const *wants, const char *const *inputs)
+static inline void check_right(int opset, const char *node, const char *const *wants,
+                               const char *const *inputs)
 {
     ref_case c = {0};
     case_contents(&c, wants, inputs);
@@ -99,7 +110,8 @@ static inline void check_right(int opset, const char *node, const char *const *w
     case_close(&c);
 }
 
-static inline void check_wrong(int opset, const char *node, const char *why, const char *const *inputs)
+static inline void check_wrong(int opset, const char *node, const char *why,
+                               const char *const *inputs)
 {
     ref_case c = {0};
     case_contents(&c, (const char *const[]){NULL}, inputs);
@@ -109,8 +121,10 @@ static inline void check_wrong(int opset, const char *node, const char *why, con
     case_close(&c);
 }
 
-#define WANT(...)                      ((const char *const[]){__VA_ARGS__, NULL})
-#define RIGHT(opset, node, wants, ...) check_right(opset, node, wants, (const char *const[]){__VA_ARGS__, NULL})
-#define WRONG(opset, node, why, ...)   check_wrong(opset, node, why, (const char *const[]){__VA_ARGS__, NULL})
+#define WANT(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define RIGHT(opset, node, wants, ...) \
+    check_right(opset, node, wants, (const char *const[]){__VA_ARGS__, NULL})
+#define WRONG(opset, node, why, ...) \
+    check_wrong(opset, node, why, (const char *const[]){__VA_ARGS__, NULL})
 
 #endif

@@ -1,7 +1,9 @@
 /* For tests of reference kernels: a graph in text form, and what its outputs should be.
  *
- * Outputs come in pairs, what a node made and an initializer with what it should have made. `input init` instead of `init` makes an
- * operand that is no constant: nothing is computed before the run.
+ * Outputs come in pairs, what a node made and an initializer with what it should have made.
+ * `input init` instead of `init` makes an operand that is no constant: nothing is computed
+ * before the run.
+ *
  */
 #ifndef TEST_REF_CHECK_H
 #define TEST_REF_CHECK_H
@@ -18,7 +20,8 @@ static inline ot_status ref_run(bench *b, int opset, const char *graph, ot_nd *o
     *b = (bench){0};
     int n = snprintf(text, sizeof text, "model ir 8 opset %d\ngraph main {\n%s\n}\n", opset, graph);
     assert_in_range(n, 1, sizeof text - 1);
-    if (ot_text_parse(text, strlen(text), &b->d, &b->m) != OT_OK) fail_msg("%s: %s", graph, b->d.message);
+    if (ot_text_parse(text, strlen(text), &b->d, &b->m) != OT_OK)
+        fail_msg("%s: %s", graph, b->d.message);
     ot_session_options o = {.reference = true, .poison = true};
     ot_status s = ot_session_new(b->m, &o, &b->d, &b->s);
     if (s != OT_OK) return s;
@@ -30,14 +33,17 @@ static inline ot_status ref_run(bench *b, int opset, const char *graph, ot_nd *o
 static inline void ref_same(const char *graph, const ot_nd *got, const ot_nd *want)
 {
     int64_t n;
-    if (got->dtype != want->dtype) fail_msg("%s: %s, not %s", graph, ot_dtype_name(got->dtype), ot_dtype_name(want->dtype));
-    if (!ot_nd_same_shape(got, want->dtype, want->rank, want->dims)) fail_msg("%s: wrong shape", graph);
+    if (got->dtype != want->dtype)
+        fail_msg("%s: %s, not %s", graph, ot_dtype_name(got->dtype), ot_dtype_name(want->dtype));
+    if (!ot_nd_same_shape(got, want->dtype, want->rank, want->dims))
+        fail_msg("%s: wrong shape", graph);
     assert_true(ot_nd_elems(got, &n));
     for (int64_t k = 0; k < n; k++) {
         double g = ot_nd_double(got, k), w = ot_nd_double(want, k);
         if (isnan(w) ? !isnan(g) : !(g == w || fabs(g - w) <= 1e-6 * fabs(w)))
             fail_msg("%s: element %d is %.9g, not %.9g", graph, (int)k, g, w);
-        if (ot_nd_int(got, k) != ot_nd_int(want, k)) fail_msg("%s: element %d of an integer type differs", graph, (int)k);
+        if (ot_nd_int(got, k) != ot_nd_int(want, k))
+            fail_msg("%s: element %d of an integer type differs", graph, (int)k);
     }
 }
 
@@ -68,8 +74,8 @@ static inline void ref_refused(int opset, const char *graph, const char *why)
     close_bench(&b);
 }
 
-/* The body with every initializer seen through a sequence, about whose elements no analysis knows anything: the kernels' own checks
- * are the first. One declaration a line. */
+/* The body with every initializer seen through a sequence, about whose elements no analysis
+ * knows anything: the kernels' own checks are the first. One declaration a line. */
 static inline void ref_hide(const char *body, char *to, size_t size)
 {
     size_t at = (size_t)snprintf(to, size, "init %%ref_zero : int64[] = [0]\n");
@@ -80,16 +86,19 @@ static inline void ref_hide(const char *body, char *to, size_t size)
         if (sscanf(line, " input init %%%39[A-Za-z0-9_]%n", name, &skip) == 1 ||
             sscanf(line, " init %%%39[A-Za-z0-9_]%n", name, &skip) == 1)
             at += (size_t)snprintf(to + at, size - at,
-                                   "%%%s_l : opaque = SequenceConstruct@11(%%%s_0)\n%%%s = SequenceAt@11(%%%s_l, %%ref_zero)\n"
+                                   "%%%s_l : opaque = SequenceConstruct@11(%%%s_0)\n%%%s = "
+                                   "SequenceAt@11(%%%s_l, %%ref_zero)\n"
                                    "init %%%s_0%.*s\n",
-                                   name, name, name, name, name, (int)(end - line) - skip, line + skip);
+                                   name, name, name, name, name, (int)(end - line) - skip,
+                                   line + skip);
         else
             at += (size_t)snprintf(to + at, size - at, "%.*s\n", (int)(end - line), line);
         assert_true(at < size);
     }
 }
 
-/* The body makes %y, which is `want` (type and contents), also when nothing is known before it runs. */
+/* The body makes %y, which is `want` (type and contents), also when nothing is known before it
+ * runs. */
 static inline void ref_makes(int opset, const char *body, const char *want)
 {
     char text[16000], hidden[8000];

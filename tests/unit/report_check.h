@@ -81,7 +81,8 @@ static inline int make_folder(void **state)
 static inline int remove_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"back.xml", "r.xml", "r.json", "r.csv", "a.xml", "b.xml", "bad.xml", "page.html", "x.html"};
+    static const char *const names[] = {"back.xml", "r.xml",   "r.json",    "r.csv", "a.xml",
+                                        "b.xml",    "bad.xml", "page.html", "x.html"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) unlink(in_folder(names[k]));
     return rmdir(folder); /* fails when something was left behind */
 }

@@ -1,12 +1,16 @@
-/* Facts made by hand for the tests of the report's writers: every kind of member is filled, and names are what a hostile model
- * would choose.
+/* Facts made by hand for the tests of the report's writers: every kind of member is filled, and
+ * names are what a hostile model would choose.
  *
- *   in --> 0 Conv --> 1 Relu --> 2 Conv --> 3 MaxPool --> 4 GlobalAveragePool --> 5 Softmax --> 6 MatMul --> 7 Add --> out
+ *   in --> 0 Conv --> 1 Relu --> 2 Conv --> 3 MaxPool --> 4 GlobalAveragePool --> 5 Softmax --> 6
+ *   MatMul --> 7 Add --> out
  *          |------------- region 0, H x W -----------|    barrier                  refused      |- region 3, a0 -|
- *                                                                                                (variant 0 only)
+ * (variant 0 only)
  *
- * Variant 1 is the same model after a change: another target, other times, region 0 cut along H only, region 3 no more.
- * Everything lives in the facts' arena: ot_facts_free.
+ * Variant 1 is the same model after a change: another target, other times, region 0 cut along H
+ * only, region 3 no more. Everything lives in the facts' arena: ot_facts_free.
+ *
+ *
+ *
  */
 #ifndef OT_REPORT_SAMPLE_H
 #define OT_REPORT_SAMPLE_H
@@ -16,21 +20,26 @@
 #define SAMPLE_NODES 8
 
 static const char *const SAMPLE_NAMES[SAMPLE_NODES] = {
-    "</script><script>alert(1)</script>",     "\"><img src=x onerror=alert(1)>",
-    "ctl\x01\x1b[31m\ttab\nline\rreturn\x7f", "bad\xff\xc3 \xed\xa0\x80 \xef\xbf\xbf end",
-    "=HYPERLINK(\"http://evil/\",\"x\")",     "]]>--><!-- &amp; &#0; </svg></style><style>*{display:none}",
-    "+cmd|' /C calc'!A0, \"quoted\"",         "caf\xc3\xa9 \xe2\x80\xae \xf0\x9f\x90\x99 javascript:alert(1)",
+    "</script><script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "ctl\x01\x1b[31m\ttab\nline\rreturn\x7f",
+    "bad\xff\xc3 \xed\xa0\x80 \xef\xbf\xbf end",
+    "=HYPERLINK(\"http://evil/\",\"x\")",
+    "]]>--><!-- &amp; &#0; </svg></style><style>*{display:none}",
+    "+cmd|' /C calc'!A0, \"quoted\"",
+    "caf\xc3\xa9 \xe2\x80\xae \xf0\x9f\x90\x99 javascript:alert(1)",
 };
 
 #define SAMPLE_COPY(a, items) ot_memdup((a), (items), sizeof(items))
 #define SAMPLE_COUNT(items)   ((uint32_t)(sizeof(items) / sizeof *(items)))
 /* f->member and f->n_member. */
-#define SAMPLE_SET(f, member, items) ((f)->member = SAMPLE_COPY((f)->arena, items), (f)->n_##member = SAMPLE_COUNT(items))
+#define SAMPLE_SET(f, member, items) \
+    ((f)->member = SAMPLE_COPY((f)->arena, items), (f)->n_##member = SAMPLE_COUNT(items))
 
 static void sample_nodes(ot_facts *f, double scale)
 {
-    static const char *const ops[SAMPLE_NODES] = {"Conv",    "Relu",   "Conv", "MaxPool", "GlobalAveragePool",
-                                                  "Softmax", "MatMul", "Add"};
+    static const char *const ops[SAMPLE_NODES] = {
+        "Conv", "Relu", "Conv", "MaxPool", "GlobalAveragePool", "Softmax", "MatMul", "Add"};
     ot_fact_node nodes[SAMPLE_NODES];
     for (uint32_t k = 0; k < SAMPLE_NODES; k++) {
         double x = k + 1;
@@ -72,7 +81,8 @@ static void sample_edges(ot_facts *f)
     SAMPLE_SET(f, edges, edges);
 }
 
-/* Candidates of region 0: all pairs of 1, 2, 4 tiles along H and W but 1 x 1; in variant 1 along H only. */
+/* Candidates of region 0: all pairs of 1, 2, 4 tiles along H and W but 1 x 1; in variant 1 along
+ * H only. */
 static void sample_candidates(ot_facts *f, ot_fact_region *r)
 {
     static const uint32_t counts[3] = {1, 2, 4};
@@ -82,19 +92,20 @@ static void sample_candidates(ot_facts *f, ot_fact_region *r)
         uint32_t h = counts[k / 3], w = counts[k % 3];
         bool chosen = n == 0;
         if (r->n_dims == 1 && w > 1) continue;
-        list[n++] = (ot_fact_candidate){.n_dims = r->n_dims,
-                                        .axes = {"H", "W"},
-                                        .tiles = {h, w},
-                                        .tile = {56 / h, 56 / w},
-                                        .form = k % 2 ? "scan" : "unrolled",
-                                        .time = chosen ? r->time_tiled : r->time_tiled * (1 + 0.1 * (8 - k)),
-                                        .traffic = r->traffic * (1 + 0.05 * k),
-                                        .working_set = 4194304 / (int64_t)(h * w),
-                                        .fits = h * w >= 4,
-                                        .chosen = chosen,
-                                        .on_front = k >= 7,
-                                        .reason = chosen ? "least time of all that fit"
-                                                         : "slower than the chosen one </title><script>alert(2)</script>"};
+        list[n++] = (ot_fact_candidate){
+            .n_dims = r->n_dims,
+            .axes = {"H", "W"},
+            .tiles = {h, w},
+            .tile = {56 / h, 56 / w},
+            .form = k % 2 ? "scan" : "unrolled",
+            .time = chosen ? r->time_tiled : r->time_tiled * (1 + 0.1 * (8 - k)),
+            .traffic = r->traffic * (1 + 0.05 * k),
+            .working_set = 4194304 / (int64_t)(h * w),
+            .fits = h * w >= 4,
+            .chosen = chosen,
+            .on_front = k >= 7,
+            .reason = chosen ? "least time of all that fit"
+                             : "slower than the chosen one </title><script>alert(2)</script>"};
     }
     r->candidates = SAMPLE_COPY(f->arena, list);
     r->n_candidates = n;
@@ -178,8 +189,9 @@ static void sample_regions(ot_facts *f, int variant, double scale)
                                      .level = OT_LEVEL_2,
                                      .n_buffers = 2,
                                      .proved = true}};
-    const ot_fact_block blocks[] = {{"conv <1>", "conv", "cube", "1x64x14x14", "1x64x7x14", 576, 288, 4, 200704, 512, 1.5e-6},
-                                    {"relu", "relu", "vector", "1x64x14x14", "1x64x14x14", 0, 0, 1, 100352, 0, 1e-6}};
+    const ot_fact_block blocks[] = {
+        {"conv <1>", "conv", "cube", "1x64x14x14", "1x64x7x14", 576, 288, 4, 200704, 512, 1.5e-6},
+        {"relu", "relu", "vector", "1x64x14x14", "1x64x14x14", 0, 0, 1, 100352, 0, 1e-6}};
     regions[0].scopes = SAMPLE_COPY(f->arena, scopes);
     regions[0].n_scopes = 2;
     regions[0].blocks = SAMPLE_COPY(f->arena, blocks);
@@ -196,18 +208,20 @@ static void sample_figures(ot_facts *f, double scale)
     ot_fact_card cards[] = {
         {"peak-memory", "Peak memory", "bytes", 9633792, 4816896, 3211264, 0.5,
          "planned; the bound is the most bytes alive at once"},
-        {"bytes-moved", "Bytes moved", "bytes", 40140812.5, 15253507.75, 12845056, 15253507.75 / 40140812.5,
-         "predicted <b>not bold</b>"},
-        {"time", "Time", "seconds", 3.6e-3 * scale, 3.15e-3 * scale, OT_ABSENT, 3.15 / 3.6, "predicted for the target"},
-        {"macs", "Multiply-accumulates", "macs", 3699376128, 3757179136, 3699376128, 3757179136 / 3699376128.0,
-         "halos are computed twice"},
+        {"bytes-moved", "Bytes moved", "bytes", 40140812.5, 15253507.75, 12845056,
+         15253507.75 / 40140812.5, "predicted <b>not bold</b>"},
+        {"time", "Time", "seconds", 3.6e-3 * scale, 3.15e-3 * scale, OT_ABSENT, 3.15 / 3.6,
+         "predicted for the target"},
+        {"macs", "Multiply-accumulates", "macs", 3699376128, 3757179136, 3699376128,
+         3757179136 / 3699376128.0, "halos are computed twice"},
         {"zero", "Nothing before", "bytes", 0, 0, OT_ABSENT, OT_ABSENT, ""},
     };
     ot_fact_roof roofs[] = {{"slow", "slow memory", 1e11 / scale, OT_ABSENT},
                             {"fast", "fast memory", 1.6e12, OT_ABSENT},
                             {"conv", "convolution", OT_ABSENT, 2.5e12}};
-    ot_fact_point points[] = {{"region 0, untiled", 0, false, 924844032, 16056325, 1e-3, 57.6, 924844032e3, 0.37},
-                              {"region 0, tiled", 0, true, 982646784, 3211264, 6.5e-4, 306, 1.51e12, 0.6047}};
+    ot_fact_point points[] = {
+        {"region 0, untiled", 0, false, 924844032, 16056325, 1e-3, 57.6, 924844032e3, 0.37},
+        {"region 0, tiled", 0, true, 982646784, 3211264, 6.5e-4, 306, 1.51e12, 0.6047}};
     SAMPLE_SET(f, cards, cards);
     SAMPLE_SET(f, roofs, roofs);
     SAMPLE_SET(f, points, points);
@@ -215,11 +229,12 @@ static void sample_figures(ot_facts *f, double scale)
 
 static void sample_entries(ot_facts *f, int variant, double scale)
 {
-    ot_fact_entry target[] = {{"name", "name", f->target, OT_ABSENT, ""},
-                              {"cores", "cores", "", variant ? 4 : 8, "count"},
-                              {"slow-bandwidth", "slow memory, bandwidth", "", 1e11 / scale, "bytes/s"},
-                              {"rate-conv", "rate of convolutions", "", 2.5e12, "ops/s"},
-                              {"overhead-node", "overhead of a node", "", 2e-6, "seconds"}};
+    ot_fact_entry target[] = {
+        {"name", "name", f->target, OT_ABSENT, ""},
+        {"cores", "cores", "", variant ? 4 : 8, "count"},
+        {"slow-bandwidth", "slow memory, bandwidth", "", 1e11 / scale, "bytes/s"},
+        {"rate-conv", "rate of convolutions", "", 2.5e12, "ops/s"},
+        {"overhead-node", "overhead of a node", "", 2e-6, "seconds"}};
     ot_fact_entry environment[] = {{"tool", "onnx-tile", f->version, OT_ABSENT, ""},
                                    {"cpu", "processor", "<Some> & \"CPU\"", OT_ABSENT, ""},
                                    {"threads", "threads", "", 2, "count"}};
@@ -247,7 +262,8 @@ static void sample_entries(ot_facts *f, int variant, double scale)
                                             .level = OT_LEVEL_NONE,
                                             .n_buffers = 2,
                                             .timed_out = true}};
-    static const char *const warnings[] = {"3:1: buffer <b>dead</b> \x02 is never read", "second ]]> warning"};
+    static const char *const warnings[] = {"3:1: buffer <b>dead</b> \x02 is never read",
+                                           "second ]]> warning"};
     SAMPLE_SET(f, target_entries, target);
     SAMPLE_SET(f, environment, environment);
     SAMPLE_SET(f, memory_entries, memory);
@@ -260,14 +276,19 @@ static void sample_entries(ot_facts *f, int variant, double scale)
 static void sample_peak(ot_facts *f, int variant)
 {
     static const ot_fact_entry peak[] = {
-        {"peak-node", "At", "Conv <b>\x02\"quoted\"", OT_ABSENT, ""}, {"peak-step", "Step", NULL, 4, "count"},
-        {"peak-bytes", "Bytes", NULL, 802816 * 3, "bytes"},           {"process-bytes", "Process", NULL, 9e6, "bytes"},
-        {"tiled-peak-bytes", "Tiled", NULL, 802816, "bytes"},         {"time-seconds", "Time", NULL, 0.25, "seconds"}};
-    static const ot_fact_alive alive[] = {{"</td><script>x</script>", "1x64x56x56", 802816, 0.5, 2, 3, true},
-                                          {"bad\xff", "1x64x56x56", 401408, 0.25, 1, OT_NONE, false},
-                                          {"(scratch of the operator)", "", 0, 0, 2, 2, false}};
-    static const ot_fact_obstacle obstacles[] = {{"x", 802816, 4, "global-pool", "it reads & pools <all>", "nothing \"today\""},
-                                                 {"y", 1024, OT_NONE, "", "an output of the model has to exist", ""}};
+        {"peak-node", "At", "Conv <b>\x02\"quoted\"", OT_ABSENT, ""},
+        {"peak-step", "Step", NULL, 4, "count"},
+        {"peak-bytes", "Bytes", NULL, 802816 * 3, "bytes"},
+        {"process-bytes", "Process", NULL, 9e6, "bytes"},
+        {"tiled-peak-bytes", "Tiled", NULL, 802816, "bytes"},
+        {"time-seconds", "Time", NULL, 0.25, "seconds"}};
+    static const ot_fact_alive alive[] = {
+        {"</td><script>x</script>", "1x64x56x56", 802816, 0.5, 2, 3, true},
+        {"bad\xff", "1x64x56x56", 401408, 0.25, 1, OT_NONE, false},
+        {"(scratch of the operator)", "", 0, 0, 2, 2, false}};
+    static const ot_fact_obstacle obstacles[] = {
+        {"x", 802816, 4, "global-pool", "it reads & pools <all>", "nothing \"today\""},
+        {"y", 1024, OT_NONE, "", "an output of the model has to exist", ""}};
     SAMPLE_SET(f, peak, peak);
     SAMPLE_SET(f, alive, alive);
     SAMPLE_SET(f, obstacles, obstacles);
@@ -284,7 +305,8 @@ static void sample_maps(ot_facts *f)
                                                   {"working set of region 0", 1, 2, 0, 262144, 2},
                                                   {"onmouseover=alert(1) '\"", 2, 6, 0, 802816, 0}};
     for (uint32_t k = 0; k < SAMPLE_NODES; k++)
-        before[k] = (ot_fact_box){SAMPLE_NAMES[k], k, k + 2, k % 2 ? 4816896 : 0, 401408 * (k + 1), k == 7};
+        before[k] = (ot_fact_box){SAMPLE_NAMES[k],  k,     k + 2, k % 2 ? 4816896 : 0,
+                                  401408 * (k + 1), k == 7};
     ot_fact_map maps[2] = {{.id = "before",
                             .title = "Before",
                             .time_label = "nodes",
@@ -308,7 +330,8 @@ static void sample_maps(ot_facts *f)
     SAMPLE_SET(f, maps, maps);
 }
 
-/* Of the original model and of the tiled one; names as a hostile driver, and a hostile model, would have them. */
+/* Of the original model and of the tiled one; names as a hostile driver, and a hostile model,
+ * would have them. */
 static void sample_devices(ot_facts *f, ot_bench_facts *b)
 {
     static const ot_bench_transfer transfers[] = {{"upload", 2, 602112, 1.5e-4, 4e9, 0.8},
@@ -316,7 +339,8 @@ static void sample_devices(ot_facts *f, ot_bench_facts *b)
     static const ot_bench_kernel kernels[2][2] = {
         {{"Conv, Relu", 3, 5218304, 2.5e-3, 2.0873216e9}, {"Softmax", 1, 8000, 2e-5, 4e8}},
         {{"Conv, Relu", 48, 5918304, 2.6e-3, 2.27627077e9}, {"copy", 16, 65536, 4e-5, 1.6384e9}}};
-    static const ot_bench_fallback fallbacks[] = {{"<b>Op</b>", "]]><script>alert(9)</script>", "has no \"kernel\" & more", 2}};
+    static const ot_bench_fallback fallbacks[] = {
+        {"<b>Op</b>", "]]><script>alert(9)</script>", "has no \"kernel\" & more", 2}};
     ot_bench_device devices[2];
     for (int k = 0; k < 2; k++)
         devices[k] = (ot_bench_device){.side = k ? "tiled" : "original",
@@ -362,7 +386,8 @@ static void sample_devices(ot_facts *f, ot_bench_facts *b)
 
 static void sample_bench(ot_facts *f, double scale)
 {
-    static ot_bench_region regions[] = {{0, {1e-3, 6.5e-4}, {1.1e-3, 7e-4}}, {3, {1.5e-3, 1.6e-3}, {0, 0}}};
+    static ot_bench_region regions[] = {{0, {1e-3, 6.5e-4}, {1.1e-3, 7e-4}},
+                                        {3, {1.5e-3, 1.6e-3}, {0, 0}}};
     static ot_bench_output outputs[] = {{"out <1>", {1e-14, 2.5e-7, 1e-7, true, NULL}},
                                         {"out 2", {0.5, 1, 1, false, "shapes differ"}}};
     ot_bench_facts b = {.model = f->model,
@@ -391,7 +416,8 @@ static void sample_bench(ot_facts *f, double scale)
     f->region_error = b.region_error;
 }
 
-/* Of `bench`, everything filled. NULL when memory ran out (some members may be missing then, too: tests do not run out). */
+/* Of `bench`, everything filled. NULL when memory ran out (some members may be missing then,
+ * too: tests do not run out). */
 static inline ot_facts *report_sample(int variant)
 {
     double scale = variant ? 0.5 : 1;
@@ -417,9 +443,11 @@ static inline ot_facts *report_sample(int variant)
     sample_bench(f, scale);
 
     static const uint32_t refused[] = {5};
-    ot_fact_barrier barriers[] = {
-        {4, "whole-input", "reads all of its input <script>alert(3)</script>", "a rule for its \"axes\" & more"}};
-    ot_fact_refusal refusals[] = {{refused, 1, "not-faster", "tiles would cost more than they save: ]]>", ""}};
+    ot_fact_barrier barriers[] = {{4, "whole-input",
+                                   "reads all of its input <script>alert(3)</script>",
+                                   "a rule for its \"axes\" & more"}};
+    ot_fact_refusal refusals[] = {
+        {refused, 1, "not-faster", "tiles would cost more than they save: ]]>", ""}};
     SAMPLE_SET(f, barriers, barriers);
     SAMPLE_SET(f, refusals, refusals);
     return f;

@@ -36,7 +36,8 @@ static inline bool form_legal(const ot_graph *g, const ot_region *r, ot_form f, 
     return legal;
 }
 
-static inline ot_id add_value(ot_graph *g, const char *name, int64_t n, int64_t c, int64_t h, int64_t w)
+static inline ot_id add_value(ot_graph *g, const char *name, int64_t n, int64_t c, int64_t h,
+                              int64_t w)
 {
     const int64_t dims[4] = {n, c, h, w};
     ot_id v = ot_value_new(g, name, OT_F32, 4, dims);
@@ -56,9 +57,12 @@ static inline void add_conv(rig *x, const step *l, uint32_t i, ot_id in, ot_id o
 {
     ot_arena *a = x->m->arena;
     const int64_t k[2] = {l->k, 1}, s[2] = {l->s, 1}, p[4] = {l->p, 0, l->p, 0};
-    ot_attr at[3] = {ot_mk_ints(a, "kernel_shape", k, 2), ot_mk_ints(a, "strides", s, 2), ot_mk_ints(a, "pads", p, 4)};
+    ot_attr at[3] = {ot_mk_ints(a, "kernel_shape", k, 2), ot_mk_ints(a, "strides", s, 2),
+                     ot_mk_ints(a, "pads", p, 4)};
     ot_id ops[2] = {in, add_weight(x->m->graph, a, ot_format(a, "w%u", i), l->k)};
-    assert_int_not_equal(ot_node_new(x->m->graph, "Conv", "", ot_format(a, "conv%u", i), ops, 2, &out, 1, at, 3), OT_NONE);
+    assert_int_not_equal(
+        ot_node_new(x->m->graph, "Conv", "", ot_format(a, "conv%u", i), ops, 2, &out, 1, at, 3),
+        OT_NONE);
 }
 
 static inline void set_io(ot_graph *g, ot_id in, ot_id out)
@@ -84,9 +88,11 @@ static inline void build(rig *x, int32_t opset, int64_t extent, const step *link
     ot_id in = add_value(g, "x", 1, 2, extent, 3), first = in;
     x->extents[0] = extent;
     for (uint32_t i = 0; i < n; i++) {
-        extent = links[i].kind == 'c' ? (extent + 2 * links[i].p - links[i].k) / links[i].s + 1 : extent;
+        extent = links[i].kind == 'c' ? (extent + 2 * links[i].p - links[i].k) / links[i].s + 1
+                                      : extent;
         x->extents[i + 1] = extent;
-        ot_id out = add_value(g, i + 1 == n ? "y" : ot_format(x->m->arena, "v%u", i), 1, 2, extent, 3);
+        ot_id out = add_value(g, i + 1 == n ? "y" : ot_format(x->m->arena, "v%u", i), 1, 2, extent,
+                              3);
         if (links[i].kind == 'c')
             add_conv(x, &links[i], i, in, out);
         else
@@ -107,7 +113,8 @@ static inline void plan(rig *x, uint32_t n_dims, uint32_t t0, uint32_t t1, ot_fo
 {
     const uint32_t axes[2] = {2, 3}, tiles[2] = {t0, t1};
     ot_why why;
-    uint32_t n = hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why);
+    uint32_t n = hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a,
+                           &x->r, &why);
     assert_int_equal(n, x->n_links);
 }
 
@@ -116,11 +123,13 @@ static const step SAME[] = {{'c', 3, 1, 1}, {'r', 0, 0, 0}, {'c', 3, 1, 1}};
 static inline uint32_t count(const ot_graph *g, const char *op)
 {
     uint32_t n = 0;
-    for (ot_id i = 0; i < g->n_nodes; i++) n += !g->nodes[i].dead && !strcmp(g->nodes[i].op_type, op);
+    for (ot_id i = 0; i < g->n_nodes; i++)
+        n += !g->nodes[i].dead && !strcmp(g->nodes[i].op_type, op);
     return n;
 }
 
-/* Rewrite the planned region; the graph must verify, its interface must be as before, all names must say tile/r7/. */
+/* Rewrite the planned region; the graph must verify, its interface must be as before, all names
+ * must say tile/r7/. */
 static inline void rewrite(rig *x, bool force_loop)
 {
     ot_graph *g = x->m->graph;

@@ -17,7 +17,8 @@ static inline ot_model *read_model(const char *text, ot_diag *d)
     ot_model *m = NULL;
     *d = (ot_diag){0};
     if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
-    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
+    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
+        ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
         fail_msg("%s\n%s", d->message, text);
     return m;
 }

@@ -1,10 +1,12 @@
-/* A libcuda.so.1 and a libnvrtc.so.13 that compute on the host, for tests where there is no GPU: everything runs in the call. One GiB of
- * memory, at most 10 MB at once.
+/* A libcuda.so.1 and a libnvrtc.so.13 that compute on the host, for tests where there is no GPU:
+ * everything runs in the call. One GiB of memory, at most 10 MB at once.
  *
  *   PTX                  has kernel "incr"(bytes, n): adds one to each of n bytes
- *   CUDA C --"NVRTC"-->  ".version", the text --c++, with what CUDA C has beyond C++ (HOST)--> a library of functions
+ *   CUDA C --"NVRTC"-->  ".version", the text --c++, with what CUDA C has beyond C++ (HOST)--> a
+ *                        library of functions
  *
  * Kernels of CUDA C have pointers and longs for arguments, and no shared memory.
+ *
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,7 +38,10 @@ int cuDriverGetVersion(int *v) { return *v = 12040, 0; }
 int cuDeviceGetCount(int *n) { return *n = 1, 0; }
 int cuDeviceGet(int *d, int k) { return *d = k, 0; }
 int cuDeviceGetName(char *s, int n, int d) { return snprintf(s, (size_t)n, "stub"), 0; }
-int cuDeviceGetAttribute(int *v, int a, int d) { return *v = a == 1 ? 1024 : a == 8 ? 49152 : a == 75 ? 9 : a == 83 || a == 89, 0; }
+int cuDeviceGetAttribute(int *v, int a, int d)
+{
+    return *v = a == 1 ? 1024 : a == 8 ? 49152 : a == 75 ? 9 : a == 83 || a == 89, 0;
+}
 int cuDeviceTotalMem_v2(size_t *n, int d) { return *n = 1 << 30, 0; }
 int cuDevicePrimaryCtxRetain(void **c, int d) { return *c = &used, 0; }
 
@@ -66,10 +71,19 @@ int cuStreamDestroy_v2(void *s) { return free(s), 0; }
 int cuEventCreate(void **e, unsigned f) { return *e = calloc(1, sizeof(double)), 0; }
 int cuEventDestroy_v2(void *e) { return free(e), 0; }
 int cuEventRecord(void *e, void *s) { return *(double *)e = now += 0.25, 0; }
-int cuEventElapsedTime(float *ms, void *a, void *b) { return *ms = (float)(*(double *)b - *(double *)a), 0; }
+int cuEventElapsedTime(float *ms, void *a, void *b)
+{
+    return *ms = (float)(*(double *)b - *(double *)a), 0;
+}
 
-int cuMemcpyHtoDAsync_v2(ptr to, const void *from, size_t n, void *s) { return memcpy((void *)(uintptr_t)to, from, n), 0; }
-int cuMemcpyDtoHAsync_v2(void *to, ptr from, size_t n, void *s) { return memcpy(to, (void *)(uintptr_t)from, n), 0; }
+int cuMemcpyHtoDAsync_v2(ptr to, const void *from, size_t n, void *s)
+{
+    return memcpy((void *)(uintptr_t)to, from, n), 0;
+}
+int cuMemcpyDtoHAsync_v2(void *to, ptr from, size_t n, void *s)
+{
+    return memcpy(to, (void *)(uintptr_t)from, n), 0;
+}
 int cuMemcpyDtoDAsync_v2(ptr to, ptr from, size_t n, void *s)
 {
     return memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, n), 0;
@@ -90,12 +104,17 @@ static const char HOST[] =
     "extern \"C\" { struct { unsigned x, y, z; } blockIdx, blockDim, threadIdx; }\n"
     "template <class t> static t min(t a, t b) { return a < b ? a : b; }\n"
     "template <class t> static t max(t a, t b) { return a > b ? a : b; }\n"
-    "template <class to, class from> static to as(from x) { to y; __builtin_memcpy(&y, &x, 4); return y; }\n"
-    "static float of_bits(unsigned short h) { _Float16 y; __builtin_memcpy(&y, &h, 2); return (float)y; }\n"
-    "static unsigned short to_bits(float f) { _Float16 x = (_Float16)f; unsigned short h; __builtin_memcpy(&h, &x, 2); return h; }\n"
-    "#define __int_as_float as<float, int>\n#define __uint_as_float as<float, unsigned>\n#define __float_as_uint as<unsigned, float>\n";
+    "template <class to, class from> static to as(from x) { to y; __builtin_memcpy(&y, &x, 4); "
+    "return y; }\n"
+    "static float of_bits(unsigned short h) { _Float16 y; __builtin_memcpy(&y, &h, 2); return "
+    "(float)y; }\n"
+    "static unsigned short to_bits(float f) { _Float16 x = (_Float16)f; unsigned short h; "
+    "__builtin_memcpy(&h, &x, 2); return h; }\n"
+    "#define __int_as_float as<float, int>\n#define __uint_as_float as<float, unsigned>\n#define "
+    "__float_as_uint as<unsigned, float>\n";
 
-int nvrtcCreateProgram(void **p, const char *text, const char *name, int n, const char *const *headers, const char *const *names)
+int nvrtcCreateProgram(void **p, const char *text, const char *name, int n,
+                       const char *const *headers, const char *const *names)
 {
     return asprintf((char **)p, "%s\n%s", PTX, text) < 0;
 }
@@ -126,13 +145,14 @@ static void *build(const char *text)
     if (!mkdtemp(folder)) return NULL;
     snprintf(source, sizeof source, "%s/k.cc", folder);
     snprintf(library, sizeof library, "%s/k.so", folder);
-    snprintf(
-        command, sizeof command,
-        "sed -i 's/asm(\"cvt.f32.*/f = of_bits(h);/; s/asm(\"cvt.rn.*/h = to_bits(f);/' %s && c++ -w -O1 -shared -fPIC -o %s %s",
-        source, library, source);
+    snprintf(command, sizeof command,
+             "sed -i 's/asm(\"cvt.f32.*/f = of_bits(h);/; s/asm(\"cvt.rn.*/h = to_bits(f);/' %s && "
+             "c++ -w -O1 -shared -fPIC -o %s %s",
+             source, library, source);
     FILE *f = fopen(source, "w");
     if (f) fprintf(f, "%s%s", HOST, text);
-    void *l = f && fclose(f) == 0 && system(command) == 0 ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *l = f && fclose(f) == 0 && system(command) == 0 ? dlopen(library, RTLD_NOW | RTLD_LOCAL)
+                                                          : NULL;
     unlink(source);
     unlink(library);
     rmdir(folder);
@@ -172,24 +192,28 @@ int cuModuleGetFunction(void **f, void *of, const char *name)
     found = (function){0};
     *f = &found;
     if (!m->library) return strcmp(name, "incr") == 0 ? 0 : 500;
-    found = (function){dlsym(m->library, name), count_args(m->text, name), dlsym(m->library, "blockIdx"),
-                       dlsym(m->library, "blockDim"), dlsym(m->library, "threadIdx")};
+    found = (function){dlsym(m->library, name), count_args(m->text, name),
+                       dlsym(m->library, "blockIdx"), dlsym(m->library, "blockDim"),
+                       dlsym(m->library, "threadIdx")};
     return found.run ? 0 : 500;
 }
 
-#define TEN(a, k) a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9]
-#define ALL(a)    TEN(a, 0), TEN(a, 10), TEN(a, 20), TEN(a, 30), TEN(a, 40)
+#define TEN(a, k) \
+    a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9]
+#define ALL(a) TEN(a, 0), TEN(a, 10), TEN(a, 20), TEN(a, 30), TEN(a, 40)
 
-/* Registers and the stack hold as many arguments as the kernel takes, and more that it does not look at. */
+/* Registers and the stack hold as many arguments as the kernel takes, and more that it does not
+ * look at. */
 static void run_all(const function *f, index3 grid, index3 block, const uint64_t a[50])
 {
     *f->size = block;
     for (f->block->x = 0; f->block->x < grid.x; f->block->x++)
-        for (f->thread->x = 0; f->thread->x < block.x; f->thread->x++) ((void (*)(uint64_t, ...))f->run)(ALL(a));
+        for (f->thread->x = 0; f->thread->x < block.x; f->thread->x++)
+            ((void (*)(uint64_t, ...))f->run)(ALL(a));
 }
 
-int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s,
-                   void **params, void **extra)
+int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *s, void **params, void **extra)
 {
     const function *f = of;
     uint8_t *bytes = (uint8_t *)(uintptr_t) * (ptr *)params[0];
@@ -201,4 +225,7 @@ int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     run_all(f, (index3){gx, gy, gz}, (index3){bx, by, bz}, a);
     return 0;
 }
-int cuGetErrorName(int code, const char **name) { return *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR", 0; }
+int cuGetErrorName(int code, const char **name)
+{
+    return *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR", 0;
+}

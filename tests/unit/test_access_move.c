@@ -1,4 +1,5 @@
-/* Slice relation of the operators that move elements, as test_access_point.c has it of those that compute. */
+/* Slice relation of the operators that move elements, as test_access_point.c has it of those
+ * that compute. */
 #include "access_check.h"
 
 /* ---- movement ---- */
@@ -43,7 +44,8 @@ static int32_t random_shape(const int64_t *f, int32_t n, int64_t *d)
     return rank;
 }
 
-/* The axis can be cut exactly when as many elements precede its slabs as precede those of an input axis. */
+/* The axis can be cut exactly when as many elements precede its slabs as precede those of an
+ * input axis. */
 static bool reshape_leads(const arr *x, const arr *y, int32_t a, int32_t *in_axis)
 {
     for (int32_t i = 0; i < x->rank; i++) {
@@ -55,7 +57,8 @@ static bool reshape_leads(const arr *x, const arr *y, int32_t a, int32_t *in_axi
 }
 
 /* The smallest window around [lo,hi) that begins and ends on slabs of both sides, by trying all. */
-static ot_win smallest_made(const arr *x, const arr *y, int32_t a, int32_t i, int64_t lo, int64_t hi)
+static ot_win smallest_made(const arr *x, const arr *y, int32_t a, int32_t i, int64_t lo,
+                            int64_t hi)
 {
     int64_t ry = product(y->d, a + 1, y->rank), rx = product(x->d, i + 1, x->rank);
     while (lo * ry % rx) lo--;
@@ -193,8 +196,9 @@ static void test_gather_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transpose_random), cmocka_unit_test(test_reshape_random), cmocka_unit_test(test_reshape_kin),
-        cmocka_unit_test(test_expand_tile),      cmocka_unit_test(test_concat_split),   cmocka_unit_test(test_gather_random),
+        cmocka_unit_test(test_transpose_random), cmocka_unit_test(test_reshape_random),
+        cmocka_unit_test(test_reshape_kin),      cmocka_unit_test(test_expand_tile),
+        cmocka_unit_test(test_concat_split),     cmocka_unit_test(test_gather_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
-/* Slice relation of the operators without windows: element-wise, normalisation, softmax, reductions, products,
- * quantisation; of movement: test_access_move.c. Cases say which axes must be cut ('1') and which refused ('0'); access_check.h
- * runs tiles of each and compares them with the whole; access_eval.h holds the slow operators.
+/* Slice relation of the operators without windows: element-wise, normalisation, softmax,
+ * reductions, products, quantisation; of movement: test_access_move.c. Cases say which axes must
+ * be cut ('1') and which refused ('0'); access_check.h runs tiles of each and compares them with
+ * the whole; access_eval.h holds the slow operators.
+ *
  */
 #include "access_check.h"
 
@@ -295,7 +297,8 @@ static void test_gemm(void **state)
         int shape = i / 4;
         operand(c, 2, ta ? (int64_t[]){3, 4} : (int64_t[]){4, 3});
         operand(c, 2, tb ? (int64_t[]){5, 3} : (int64_t[]){3, 5});
-        if (shape < 6) operand(c, c_rank[shape], c_rank[shape] == 1 ? &c_dims[shape][1] : c_dims[shape]);
+        if (shape < 6)
+            operand(c, c_rank[shape], c_rank[shape] == 1 ? &c_dims[shape][1] : c_dims[shape]);
         attr_i(c, "transA", ta), attr_i(c, "transB", tb);
         check(c, "11");
     }
@@ -344,7 +347,8 @@ static void test_attention(void **state)
     (void)state;
     seed(13);
     for (int mask = 0; mask < 5; mask++) {
-        static const int64_t dims[5][4] = {{3, 5}, {1, 3, 5}, {2, 1, 3, 5}, {1, 4, 3, 5}, {2, 4, 1, 5}};
+        static const int64_t dims[5][4] = {
+            {3, 5}, {1, 3, 5}, {2, 1, 3, 5}, {1, 4, 3, 5}, {2, 4, 1, 5}};
         static const int32_t rank[5] = {2, 3, 4, 4, 4};
         kase *c = new_case("Attention", 23);
         IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3);
@@ -359,7 +363,8 @@ static void test_attention(void **state)
     attr_i(c, "is_causal", 1);
     check(c, "1100");
     c = new_case("Attention", 23); /* a cache */
-    IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3), omitted(c), IN(c, 2, 4, 1, 2), IN(c, 2, 4, 1, 3);
+    IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3), omitted(c), IN(c, 2, 4, 1, 2),
+        IN(c, 2, 4, 1, 3);
     check(c, "0000");
 }
 
@@ -395,7 +400,8 @@ static void test_shapes_that_disagree(void **state)
 {
     (void)state;
     seed(21);
-    static const char *const types[] = {"Add", "Transpose", "MatMul", "BatchNormalization", "Reshape", "Concat", "Softmax"};
+    static const char *const types[] = {"Add",     "Transpose", "MatMul", "BatchNormalization",
+                                        "Reshape", "Concat",    "Softmax"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         kase *c = new_case(types[i], 13);
         IN(c, 4, 4);
@@ -421,8 +427,10 @@ static void test_shapes_that_disagree(void **state)
 
 static ot_attr random_attr(ot_arena *a)
 {
-    static const char *const names[] = {"axis", "keepdims", "broadcast", "transA", "spatial", "is_causal", "block_size"};
-    static const char *const eqs[] = {"ij,jk->ik", "a", "->", ",,", "ij->ji", "i.", "abcdefghijklmnopqrstuvwxyz", ""};
+    static const char *const names[] = {"axis",    "keepdims",  "broadcast", "transA",
+                                        "spatial", "is_causal", "block_size"};
+    static const char *const eqs[] = {
+        "ij,jk->ik", "a", "->", ",,", "ij->ji", "i.", "abcdefghijklmnopqrstuvwxyz", ""};
     int64_t v[5];
     for (int i = 0; i < 5; i++) v[i] = rnd(9) - 4;
     if (rnd(4) == 0) return ot_mk_str("equation", eqs[rnd(8)]);
@@ -464,7 +472,8 @@ static void random_node(ot_model *m)
     ot_id in[IN_MAX], out[OUT_MAX];
     ot_attr attrs[3];
     int64_t d[ARR_RANK] = {0};
-    uint32_t n_in = (uint32_t)rnd(IN_MAX), n_out = 1 + (uint32_t)rnd(OUT_MAX), n_attrs = (uint32_t)rnd(4);
+    uint32_t n_in = (uint32_t)rnd(IN_MAX), n_out = 1 + (uint32_t)rnd(OUT_MAX),
+             n_attrs = (uint32_t)rnd(4);
     ot_op type = OT_OP_Add;
     do type = (ot_op)(1 + rnd(OT_OP_COUNT - 1));
     while (!ours(type));
@@ -491,10 +500,12 @@ static void random_node(ot_model *m)
             if (o >= n_out || !ot_access_axis(g, n, o, a, in_axis, out_axis, &why)) continue;
             ot_op_tile t = {.in = win};
             random_window(g->values[out[o]].dims[a], &t.need.lo, &t.need.hi);
-            for (uint32_t k = 0; k < n_in; k++) assert_true(in_axis[k] < 0 || in_axis[k] < g->values[in[k]].rank);
+            for (uint32_t k = 0; k < n_in; k++)
+                assert_true(in_axis[k] < 0 || in_axis[k] < g->values[in[k]].rank);
             if (!ot_access_window(g, n, o, a, &t, &why)) continue;
             for (uint32_t k = 0; k < n_in; k++)
-                if (in_axis[k] >= 0) assert_true(win[k].lo >= 0 && win[k].hi <= g->values[in[k]].dims[in_axis[k]]);
+                if (in_axis[k] >= 0)
+                    assert_true(win[k].lo >= 0 && win[k].hi <= g->values[in[k]].dims[in_axis[k]]);
             ot_tile_axis one = {o, a, &t};
             assert_int_equal(ot_tile_adapt(g, n, &one, 1, m->arena, &ad), OT_OK);
         }

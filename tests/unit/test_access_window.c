@@ -20,7 +20,8 @@
 #define LEN 256
 
 typedef enum kind { CONV, MAXPOOL, AVGPOOL, CONVT, PAD, SLICE, RESIZE, N_KINDS } kind;
-static const char *const kind_names[] = {"Conv", "MaxPool", "AveragePool", "ConvTranspose", "Pad", "Slice", "Resize"};
+static const char *const kind_names[] = {"Conv", "MaxPool", "AveragePool", "ConvTranspose",
+                                         "Pad",  "Slice",   "Resize"};
 
 /* One operator on one axis. */
 typedef struct op1 {
@@ -68,7 +69,10 @@ static int64_t out_extent(const op1 *a, int64_t e)
 }
 
 /* Coordinate of output o of a Resize, times 2p. */
-static int64_t coordinate(const op1 *a, int64_t o) { return a->map == 1 ? 2 * o * a->q : (2 * o + 1) * a->q - a->p; }
+static int64_t coordinate(const op1 *a, int64_t o)
+{
+    return a->map == 1 ? 2 * o * a->q : (2 * o + 1) * a->q - a->p;
+}
 
 static int64_t clamp(int64_t v, int64_t e) { return v < 0 ? 0 : v >= e ? e - 1 : v; }
 
@@ -186,8 +190,10 @@ static double run_one(const op1 *a, const double *x, int64_t e, int64_t o)
 
 static op1 random_op(kind kd, int64_t *e)
 {
-    static const int64_t ratios[][2] = {{2, 1}, {3, 1}, {4, 1}, {3, 2}, {1, 2}, {5, 4}, {2, 3}, {7, 5}, {1, 1}};
-    op1 a = {.kind = kd, .k = rnd(1, 5), .s = rnd(1, 4), .d = rnd(0, 2) ? 1 : rnd(1, 3), .p = 1, .q = 1};
+    static const int64_t ratios[][2] = {{2, 1}, {3, 1}, {4, 1}, {3, 2}, {1, 2},
+                                        {5, 4}, {2, 3}, {7, 5}, {1, 1}};
+    op1 a = {
+        .kind = kd, .k = rnd(1, 5), .s = rnd(1, 4), .d = rnd(0, 2) ? 1 : rnd(1, 3), .p = 1, .q = 1};
     *e = rnd(1, 40);
     for (int i = 0; i < 8; i++) a.w[i] = (double)rnd(-9, 9);
     int64_t dk = (a.k - 1) * a.d + 1;
@@ -201,12 +207,14 @@ static op1 random_op(kind kd, int64_t *e)
         a.mode = rnd(0, 2);
         int64_t most = a.mode == 2 ? *e - 1 : 9;
         a.pb = rnd(0, most), a.pe = rnd(0, most);
-        if (a.mode == 0 && rnd(0, 3) == 0) a.pb = -rnd(0, *e / 2), a.pe = rnd(0, 1) ? a.pe : -rnd(0, *e / 3);
+        if (a.mode == 0 && rnd(0, 3) == 0)
+            a.pb = -rnd(0, *e / 2), a.pe = rnd(0, 1) ? a.pe : -rnd(0, *e / 3);
     }
     if (kd == SLICE) a.pb = rnd(0, *e - 1), a.pe = rnd(a.pb, *e);
     if (kd == RESIZE) {
         const int64_t *r = ratios[rnd(0, 8)];
-        a.p = r[0], a.q = r[1], a.mode = rnd(0, 2), a.map = rnd(0, 2), a.round = rnd(0, 3), a.by_sizes = rnd(0, 1);
+        a.p = r[0], a.q = r[1], a.mode = rnd(0, 2), a.map = rnd(0, 2), a.round = rnd(0, 3),
+        a.by_sizes = rnd(0, 1);
         if (a.by_sizes) *e = (*e + a.q - 1) / a.q * a.q;
     }
     return a;
@@ -219,9 +227,11 @@ static ot_attr ints1(ot_arena *m, const char *name, int64_t a, int64_t b, size_t
 
 static uint32_t attrs_of(const op1 *a, ot_arena *m, ot_attr *out)
 {
-    static const char *const pads[] = {"constant", "edge", "reflect"}, *const modes[] = {"nearest", "linear", "cubic"},
+    static const char *const pads[] = {"constant", "edge", "reflect"},
+                             *const modes[] = {"nearest", "linear", "cubic"},
                              *const maps[] = {"half_pixel", "asymmetric", "pytorch_half_pixel"},
-                             *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+                             *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                                "ceil"};
     uint32_t n = 0;
     if (a->kind <= CONVT) {
         out[n++] = ints1(m, "kernel_shape", a->k, 0, 1);
@@ -303,14 +313,16 @@ static op1 adapted_op(const op1 *a, const ot_adapted *ad, int64_t n)
 {
     op1 b = *a;
     if (a->kind <= CONVT) {
-        const ot_attr *pads = find(ad, "pads"), *ceil_mode = find(ad, "ceil_mode"), *op = find(ad, "output_padding");
+        const ot_attr *pads = find(ad, "pads"), *ceil_mode = find(ad, "ceil_mode"),
+                      *op = find(ad, "output_padding");
         assert_non_null(pads);
         assert_null(find(ad, "auto_pad"));
         assert_int_equal(pads->n, 2);
         b.pb = pads->ints[0], b.pe = pads->ints[1];
         b.ceil = ceil_mode ? ceil_mode->i : 0;
         b.out_pad = op ? op->ints[0] : 0;
-        assert_true(b.pb >= 0 && b.pe >= 0 && b.out_pad >= 0 && (b.out_pad == 0 || b.out_pad < b.s));
+        assert_true(b.pb >= 0 && b.pe >= 0 && b.out_pad >= 0 &&
+                    (b.out_pad == 0 || b.out_pad < b.s));
         if (a->kind == MAXPOOL || a->kind == AVGPOOL) assert_true(b.pb < b.k && b.pe < b.k);
     }
     const int64_t *v = operand(ad, 1);
@@ -335,7 +347,8 @@ static bool has_gaps(const op1 *a)
 static void check_window(const op1 *a, int64_t e, int64_t out, const ot_op_tile *t)
 {
     int64_t lo = e, hi = 0;
-    assert_true(t->made.lo >= 0 && t->made.lo <= t->need.lo && t->need.hi <= t->made.hi && t->made.hi <= out);
+    assert_true(t->made.lo >= 0 && t->made.lo <= t->need.lo && t->need.hi <= t->made.hi &&
+                t->made.hi <= out);
     assert_true(t->in[0].lo >= 0 && t->in[0].lo < t->in[0].hi && t->in[0].hi <= e);
     for (int64_t i = 0; i < e; i++) {
         bool wanted = false, made = false;
@@ -352,13 +365,15 @@ static void check_window(const op1 *a, int64_t e, int64_t out, const ot_op_tile 
         assert_int_equal(t->in[0].lo, lo);
         assert_int_equal(t->in[0].hi, hi);
     }
-    if (a->kind == RESIZE || a->kind == PAD) { /* alignment and reflection widen it, but not without bound */
+    /* alignment and reflection widen it, but not without bound */
+    if (a->kind == RESIZE || a->kind == PAD) {
         int64_t slack = a->kind == RESIZE ? 2 * a->q + 4 : 1;
         if (lo < hi) assert_true(t->in[0].hi - t->in[0].lo <= hi - lo + slack);
     }
 }
 
-static void check_numbers(const op1 *a, const double *x, const double *y, const ot_op_tile *t, const ot_adapted *ad)
+static void check_numbers(const op1 *a, const double *x, const double *y, const ot_op_tile *t,
+                          const ot_adapted *ad)
 {
     int64_t n = t->in[0].hi - t->in[0].lo, m = t->made.hi - t->made.lo;
     if (ad->kind == OT_ADAPT_FORWARD) {
@@ -374,8 +389,9 @@ static void check_numbers(const op1 *a, const double *x, const double *y, const 
             print_error("%s k %ld s %ld d %ld pads %ld %ld ceil %ld op %ld mode %ld map %ld round "
                         "%ld p/q %ld/%ld: need %ld:%ld "
                         "made %ld:%ld in %ld:%ld, output %ld is %g instead of %g\n",
-                        kind_names[a->kind], a->k, a->s, a->d, a->pb, a->pe, a->ceil, a->out_pad, a->mode, a->map, a->round, a->p,
-                        a->q, t->need.lo, t->need.hi, t->made.lo, t->made.hi, t->in[0].lo, t->in[0].hi, o, got, y[o]);
+                        kind_names[a->kind], a->k, a->s, a->d, a->pb, a->pe, a->ceil, a->out_pad,
+                        a->mode, a->map, a->round, a->p, a->q, t->need.lo, t->need.hi, t->made.lo,
+                        t->made.hi, t->in[0].lo, t->in[0].hi, o, got, y[o]);
             fail_msg("a tile differs");
         }
     }
@@ -476,7 +492,8 @@ static void test_resize(void **state)
 /* ---- answers that must be refusals ---- */
 
 /* Axis 2 of op(x [1,1,e], w [1,1,3]) -> y [1,1,out] under one ints attribute. */
-static bool accepts(const char *op, int64_t e, int64_t out, const char *attr, const int64_t *v, size_t n, ot_why *why)
+static bool accepts(const char *op, int64_t e, int64_t out, const char *attr, const int64_t *v,
+                    size_t n, ot_why *why)
 {
     ot_diag diag = {0};
     ot_model *m = new_model(&diag, 21);
@@ -500,20 +517,25 @@ static void test_hostile_attributes(void **state)
     (void)state;
     static const int64_t bad[] = {0, -1, INT64_MAX, INT64_MIN, (int64_t)1 << 40};
     static const char *const ops[] = {"Conv", "MaxPool", "AveragePool", "LpPool", "ConvTranspose"};
-    static const char *const attrs[] = {"strides", "dilations", "pads", "kernel_shape", "output_padding"};
+    static const char *const attrs[] = {"strides", "dilations", "pads", "kernel_shape",
+                                        "output_padding"};
     ot_why why = OT_WHY_NONE;
     for (size_t o = 0; o < 5; o++)
         for (size_t k = 0; k < 5; k++)
             for (size_t b = 0; b < 5; b++) {
                 int64_t v[2] = {bad[b], bad[b]};
                 bool ok = accepts(ops[o], 10, o == 4 ? 12 : 8, attrs[k], v, k == 2 ? 2 : 1, &why);
-                bool harmless = bad[b] == 0 && (k == 2 || k == 4); /* pads and output_padding may be 0 */
-                bool unread = k == 3 || (k == 4 && o != 4);        /* given twice; not an attribute of this operator */
+                /* pads and output_padding may be 0 */
+                bool harmless = bad[b] == 0 && (k == 2 || k == 4);
+                /* given twice; not an attribute of this operator */
+                bool unread = k == 3 || (k == 4 && o != 4);
                 if (!harmless && !unread) assert_false(ok);
             }
     assert_true(accepts("Conv", 10, 8, "strides", (int64_t[]){1}, 1, &why));
-    assert_false(accepts("Conv", 10, 9, "strides", (int64_t[]){1}, 1, &why));    /* extent does not fit */
-    assert_false(accepts("Conv", 10, 8, "strides", (int64_t[]){1, 1}, 2, &why)); /* too many entries */
+    /* extent does not fit */
+    assert_false(accepts("Conv", 10, 9, "strides", (int64_t[]){1}, 1, &why));
+    /* too many entries */
+    assert_false(accepts("Conv", 10, 8, "strides", (int64_t[]){1, 1}, 2, &why));
 }
 
 static void test_gates(void **state)
@@ -526,7 +548,8 @@ static void test_gates(void **state)
     ot_attr k = ot_mk_ints(m->arena, "kernel_shape", (int64_t[]){2, 2}, 2);
     ot_id x = ot_value_new(g, "x", OT_F32, 4, d4), u = ot_value_new(g, "u", OT_F32, -1, NULL);
     ot_id y = ot_value_new(g, "y", OT_F32, 4, half), z = ot_value_new(g, "z", OT_I64, 4, half);
-    ot_id outs[2] = {y, z}, o1 = ot_value_new(g, "o1", OT_F32, 4, d4), o2 = ot_value_new(g, "o2", OT_F32, 4, d4);
+    ot_id outs[2] = {y, z}, o1 = ot_value_new(g, "o1", OT_F32, 4, d4),
+          o2 = ot_value_new(g, "o2", OT_F32, 4, d4);
     ot_attr attrs[2] = {k, ot_mk_ints(m->arena, "strides", (int64_t[]){2, 2}, 2)};
     ot_id pool = ot_node_new(g, "MaxPool", "", "p", &x, 1, outs, 2, attrs, 2);
     ot_id shy = ot_node_new(g, "Relu", "", "r", &u, 1, &o1, 1, NULL, 0);
@@ -550,13 +573,16 @@ static void test_gates(void **state)
 }
 
 /* Is axis 2 of a nearest Resize of x [1,1,in] to `out` cut? */
-static bool cuts_nearest(const char *map, const char *rounding, int64_t in, int64_t out, ot_why *why)
+static bool cuts_nearest(const char *map, const char *rounding, int64_t in, int64_t out,
+                         ot_why *why)
 {
     ot_diag diag = {0};
     ot_model *m = new_model(&diag, 21);
     int64_t three = 3, sizes[3] = {1, 1, out};
-    ot_attr attrs[2] = {ot_mk_str("coordinate_transformation_mode", map), ot_mk_str("nearest_mode", rounding)};
-    ot_id x = ot_value_new(m->graph, "x", OT_F32, 3, (int64_t[]){1, 1, in}), y = ot_value_new(m->graph, "y", OT_F32, 3, sizes);
+    ot_attr attrs[2] = {ot_mk_str("coordinate_transformation_mode", map),
+                        ot_mk_str("nearest_mode", rounding)};
+    ot_id x = ot_value_new(m->graph, "x", OT_F32, 3, (int64_t[]){1, 1, in}),
+          y = ot_value_new(m->graph, "y", OT_F32, 3, sizes);
     ot_id operands[4] = {x, OT_NONE, OT_NONE, ot_const_i64(m->graph, "n", sizes, 1, &three)};
     ot_id id = ot_node_new(m->graph, "Resize", "", "n", operands, 4, &y, 1, attrs, 2);
     int8_t in_axis[4], out_axis[1];
@@ -566,13 +592,15 @@ static bool cuts_nearest(const char *map, const char *rounding, int64_t in, int6
     return ok;
 }
 
-/* Where rounding decides which neighbour a coordinate has, a tile may have another than the whole. */
+/* Where rounding decides which neighbour a coordinate has, a tile may have another than the whole.
+ */
 static void test_resize_neighbours(void **state)
 {
     (void)state;
     ot_why why;
     assert_true(cuts_nearest("half_pixel", "floor", 27, 63, &why));
-    /* 7 / 3 is no float: the whole is moved by 27 / 2 * (1 - 63 / (27 * 7 / 3)), which is less than 0, and a tile of 3 is not */
+    /* 7 / 3 is no float: the whole is moved by 27 / 2 * (1 - 63 / (27 * 7 / 3)), which is less
+     * than 0, and a tile of 3 is not */
     assert_false(cuts_nearest("half_pixel_symmetric", "floor", 27, 63, &why));
     assert_int_equal(why, OT_WHY_RESIZE_NEIGHBOURS);
     assert_true(cuts_nearest("half_pixel_symmetric", "floor", 28, 56, &why));
@@ -582,7 +610,8 @@ static void test_resize_neighbours(void **state)
     assert_true(cuts_nearest("half_pixel", "round_prefer_ceil", 20, 60, &why));
 }
 
-static double macs_of(const char *op, const int64_t *xd, int32_t xr, const int64_t *wd, int32_t wr, const int64_t *yd, int32_t yr)
+static double macs_of(const char *op, const int64_t *xd, int32_t xr, const int64_t *wd, int32_t wr,
+                      const int64_t *yd, int32_t yr)
 {
     ot_diag diag = {0};
     ot_model *m = new_model(&diag, 21);
@@ -599,7 +628,8 @@ static double macs_of(const char *op, const int64_t *xd, int32_t xr, const int64
 static void test_macs(void **state)
 {
     (void)state;
-    int64_t x[] = {1, 8, 10, 10}, w[] = {4, 8, 3, 3}, y[] = {1, 4, 8, 8}, wt[] = {8, 4, 3, 3}, yt[] = {1, 4, 12, 12};
+    int64_t x[] = {1, 8, 10, 10}, w[] = {4, 8, 3, 3}, y[] = {1, 4, 8, 8}, wt[] = {8, 4, 3, 3},
+            yt[] = {1, 4, 12, 12};
     int64_t a[] = {5, 6, 7}, b[] = {5, 7, 9}, c[] = {5, 6, 9};
     assert_true(macs_of("Conv", x, 4, w, 4, y, 4) == 4 * 64 * 8 * 9);
     assert_true(macs_of("ConvTranspose", x, 4, wt, 4, yt, 4) == 8 * 100 * 4 * 9);

@@ -42,10 +42,17 @@ static void put_bytes(bytes *b, unsigned number, const void *p, size_t n)
     b->n += n;
 }
 
-static void put_text(bytes *b, unsigned number, const char *s) { put_bytes(b, number, s, strlen(s)); }
-static void put_message(bytes *b, unsigned number, const bytes *m) { put_bytes(b, number, m->at, m->n); }
+static void put_text(bytes *b, unsigned number, const char *s)
+{
+    put_bytes(b, number, s, strlen(s));
+}
+static void put_message(bytes *b, unsigned number, const bytes *m)
+{
+    put_bytes(b, number, m->at, m->n);
+}
 
-/* ValueInfoProto: float [1, 8, 256, 256]; rows: name of the third dimension, which is then free, or NULL */
+/* ValueInfoProto: float [1, 8, 256, 256]; rows: name of the third dimension, which is then free,
+ * or NULL */
 static bytes value_info(const char *name, const char *rows)
 {
     static const uint64_t dims[] = {1, 8, 256, 256};
@@ -80,7 +87,8 @@ static bytes node(const char *op, const char *in, const char *out)
 static bytes chain_of(const char *rows)
 {
     bytes model = {0}, graph = {0}, opset = {0};
-    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x", rows), y = value_info("y", rows);
+    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x", rows),
+          y = value_info("y", rows);
     put_message(&graph, 1, &a);
     put_message(&graph, 1, &b);
     put_text(&graph, 2, "chain");
@@ -109,7 +117,8 @@ static void whole_path_in_memory(void **state)
     assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_l2(t, 65536), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_force(t, 1), ONNX_TILE_OK);
-    if (onnx_tile_load_memory(t, m.at, m.n, NULL) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    if (onnx_tile_load_memory(t, m.at, m.n, NULL) != ONNX_TILE_OK)
+        fail_msg("%s", onnx_tile_error(t));
     memset(&m, 0xA8, sizeof m); /* the handle must not read the caller's bytes any more */
     if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
     assert_int_equal(onnx_tile_region_count(t), 1);
@@ -166,11 +175,14 @@ static void calls_out_of_order(void **state)
     onnx_tile_free(NULL);
 }
 
-/* Each form of the results says what the program says; what needs a report is refused without one. */
+/* Each form of the results says what the program says; what needs a report is refused without one.
+ */
 static void results_in_each_form(void **state)
 {
     (void)state;
-    static const char *const says[] = {"peak memory", "\"regions\": [", "Untiled", "\"alive\": [", "<!DOCTYPE html>", "<?xml", ","};
+    static const char *const says[] = {
+        "peak memory",     "\"regions\": [", "Untiled", "\"alive\": [",
+        "<!DOCTYPE html>", "<?xml",          ","};
     onnx_tile *t;
     char *text;
     bytes m = chain_model();
@@ -185,10 +197,13 @@ static void results_in_each_form(void **state)
         assert_null(text);
         assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
         for (int form = ONNX_TILE_TEXT_TABLE; form <= ONNX_TILE_TEXT_CSV; form++) {
-            onnx_tile_status want = form > ONNX_TILE_TEXT_JSON && !kept ? ONNX_TILE_USAGE : ONNX_TILE_OK;
+            onnx_tile_status want = form > ONNX_TILE_TEXT_JSON && !kept ? ONNX_TILE_USAGE
+                                                                        : ONNX_TILE_OK;
             assert_int_equal(onnx_tile_results_text(t, (onnx_tile_text)form, &text), want);
-            if (want == ONNX_TILE_OK && !strstr(text, says[form])) fail_msg("form %d: %.400s", form, text);
-            if (want != ONNX_TILE_OK) assert_non_null(strstr(onnx_tile_error(t), "onnx_tile_keep_report"));
+            if (want == ONNX_TILE_OK && !strstr(text, says[form]))
+                fail_msg("form %d: %.400s", form, text);
+            if (want != ONNX_TILE_OK)
+                assert_non_null(strstr(onnx_tile_error(t), "onnx_tile_keep_report"));
             onnx_tile_free_bytes(text);
         }
         assert_int_equal(onnx_tile_results_text(t, (onnx_tile_text)7, &text), ONNX_TILE_USAGE);
@@ -267,7 +282,8 @@ static void another_size_and_a_limit(void **state)
     assert_int_equal(onnx_tile_bind_shape(t, "x", large, 4), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_BUDGET);
-    assert_non_null(strstr(onnx_tile_error(t), "input 'x' takes 536870912 bytes, 1048576 are allowed"));
+    assert_non_null(
+        strstr(onnx_tile_error(t), "input 'x' takes 536870912 bytes, 1048576 are allowed"));
     onnx_tile_free(t);
 }
 
@@ -307,7 +323,8 @@ static void bad_models(void **state)
     assert_int_equal(onnx_tile_load_memory(t, NULL, 5, NULL), ONNX_TILE_USAGE);
     for (size_t cut = 0; cut < m.n; cut += 7) {
         onnx_tile_status s = onnx_tile_load_memory(t, m.at, cut, NULL);
-        assert_true(s == ONNX_TILE_INPUT || s == ONNX_TILE_OK); /* a cut between two fields may leave a model */
+        /* a cut between two fields may leave a model */
+        assert_true(s == ONNX_TILE_INPUT || s == ONNX_TILE_OK);
         if (s == ONNX_TILE_INPUT) assert_true(strlen(onnx_tile_error(t)) > 0);
     }
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
@@ -322,9 +339,12 @@ static void *work(void *arg)
     for (int k = 0; k < 20; k++) {
         const char *json;
         ok = ok && onnx_tile_create(&t) == ONNX_TILE_OK;
-        ok = ok && onnx_tile_set_goal(t, k % 2 ? ONNX_TILE_GOAL_TIME : ONNX_TILE_GOAL_MEMORY) == ONNX_TILE_OK;
-        ok = ok && onnx_tile_set_l2(t, 65536) == ONNX_TILE_OK && onnx_tile_load_memory(t, m.at, m.n, NULL) == ONNX_TILE_OK;
-        ok = ok && onnx_tile_optimise(t) == ONNX_TILE_OK && onnx_tile_results_json(t, &json) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_set_goal(t, k % 2 ? ONNX_TILE_GOAL_TIME : ONNX_TILE_GOAL_MEMORY) ==
+                       ONNX_TILE_OK;
+        ok = ok && onnx_tile_set_l2(t, 65536) == ONNX_TILE_OK &&
+             onnx_tile_load_memory(t, m.at, m.n, NULL) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_optimise(t) == ONNX_TILE_OK &&
+             onnx_tile_results_json(t, &json) == ONNX_TILE_OK;
         onnx_tile_free(t);
     }
     *(bool *)arg = ok;
@@ -336,7 +356,8 @@ static void handles_in_threads(void **state)
     (void)state;
     pthread_t threads[4];
     bool ok[4] = {false};
-    for (size_t k = 0; k < 4; k++) assert_int_equal(pthread_create(&threads[k], NULL, work, &ok[k]), 0);
+    for (size_t k = 0; k < 4; k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, work, &ok[k]), 0);
     for (size_t k = 0; k < 4; k++) {
         assert_int_equal(pthread_join(threads[k], NULL), 0);
         assert_true(ok[k]);

@@ -1,4 +1,5 @@
-/* The public sessions: loading, asking, binding, running, misuse, and two of them in two threads. */
+/* The public sessions: loading, asking, binding, running, misuse, and two of them in two threads.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -182,8 +183,10 @@ static void *run_job(void *of)
         for (int run = 0; run < 20; run++) {
             for (int k = 0; k < 300; k++) x[k] = j->start + (float)(k + run);
             j->failures += onnx_tile_session_bind_input(s, 0, x, dims, 2) != ONNX_TILE_OK ||
-                           onnx_tile_session_run(s) != ONNX_TILE_OK || onnx_tile_session_result(s, 0, &t, &data) != ONNX_TILE_OK;
-            for (int k = 0; k < 300 && j->failures == 0; k++) j->failures += ((const float *)data)[k] != x[k] * 2 + 1;
+                           onnx_tile_session_run(s) != ONNX_TILE_OK ||
+                           onnx_tile_session_result(s, 0, &t, &data) != ONNX_TILE_OK;
+            for (int k = 0; k < 300 && j->failures == 0; k++)
+                j->failures += ((const float *)data)[k] != x[k] * 2 + 1;
         }
     }
     onnx_tile_session_free(s);
@@ -288,7 +291,8 @@ static void misuse(void **state)
     assert_string_equal(onnx_tile_session_error(s), "input 'x' is not bound");
     assert_int_equal(onnx_tile_session_bind_input(s, 0, &x, NULL, 0), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_bind_input(s, 1, &x, NULL, 0), ONNX_TILE_USAGE);
-    assert_int_equal(onnx_tile_session_bind_output(s, 0, &x, 4), ONNX_TILE_USAGE); /* its rows are free */
+    /* its rows are free */
+    assert_int_equal(onnx_tile_session_bind_output(s, 0, &x, 4), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_result(s, 0, &t, &data), ONNX_TILE_USAGE);
     assert_string_equal(onnx_tile_session_error(s), "no results: run first");
 #endif

@@ -178,7 +178,8 @@ static void test_checked_against_128_bits(void **state)
     (void)state;
     for (int i = 0; i < N_EDGES; i++) {
         for (int j = 0; j < N_EDGES; j++) {
-            __extension__ __int128 sum = (__int128)edges[i] + edges[j], product = (__int128)edges[i] * edges[j];
+            __extension__ __int128 sum = (__int128)edges[i] + edges[j],
+                                   product = (__int128)edges[i] * edges[j];
             int64_t out;
             bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
             assert_int_equal(ot_add_i64(edges[i], edges[j], &out), fits);

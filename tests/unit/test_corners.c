@@ -1,5 +1,7 @@
-/* Resize with align_corners taken apart (src/transform/decompose/corners.c): rows and weights against whole-number arithmetic, windows against the rows that
- * brute force finds, what no region touches becomes what it was. Values in runtimes: tests/e2e/corners.sh.
+/* Resize with align_corners taken apart (src/transform/decompose/corners.c): rows and weights
+ * against whole-number arithmetic, windows against the rows that brute force finds, what no
+ * region touches becomes what it was. Values in runtimes: tests/e2e/corners.sh.
+ *
  */
 #include "ir_check.h"
 #include "seeded.h"
@@ -17,7 +19,8 @@ static ot_model *resized(int64_t in, int64_t out, const char *mode, bool split)
     char text[600];
     uint32_t n;
     snprintf(text, sizeof text,
-             "model ir 8 opset 13\ngraph g {\n input %%x : float32[1,2,%lld,5]\n init %%s : int64[4] = [1, 2, %lld, 9]\n"
+             "model ir 8 opset 13\ngraph g {\n input %%x : float32[1,2,%lld,5]\n init %%s : "
+             "int64[4] = [1, 2, %lld, 9]\n"
              " %%y = Resize(%%x, _, _, %%s) {" CORNERS ", %s}\n output %%y\n}\n",
              (long long)in, (long long)out, mode);
     ot_model *m = parse(text);
@@ -34,7 +37,9 @@ static ot_corners corners_of(const ot_model *m)
 {
     ot_corners c;
     for (ot_id k = 0; k < m->graph->n_nodes; k++)
-        if (m->graph->nodes[k].op == OT_OP_Resize && ot_corners_read(m->graph, &m->graph->nodes[k], &c)) return c;
+        if (m->graph->nodes[k].op == OT_OP_Resize &&
+            ot_corners_read(m->graph, &m->graph->nodes[k], &c))
+            return c;
     fail_msg("no Resize is found");
     return c;
 }
@@ -44,7 +49,10 @@ static void extents(int64_t *in, int64_t *out)
 {
     do {
         *in = below(6) == 0 ? 1 : 1 + below(300);
-        *out = below(6) == 0 ? 1 : below(3) == 0 ? 2 * *in : below(3) == 0 ? 8 * (*in - 1) + 1 : 1 + below(600);
+        *out = below(6) == 0   ? 1
+               : below(3) == 0 ? 2 * *in
+               : below(3) == 0 ? 8 * (*in - 1) + 1
+                               : 1 + below(600);
     } while (*in == *out);
 }
 
@@ -61,10 +69,13 @@ static void taps_are_exact(void **state)
         assert_int_equal(c.axis, 2);
         assert_int_equal(c.n_taps, 2);
         for (int64_t o = 0; o < out; o++) {
-            const int64_t last = out == 1 ? 1 : out - 1, low = o * (in - 1) / last, rest = o * (in - 1) % last;
+            const int64_t last = out == 1 ? 1 : out - 1, low = o * (in - 1) / last,
+                          rest = o * (in - 1) % last;
             assert_true(ot_corners_taps(&c, o, row, w));
-            if (row[0] != low || row[1] != (low + 1 < in ? low + 1 : low)) fail_msg("%ld -> %ld, row %ld", in, out, o);
-            if (fabs((double)w[1] - (double)rest / (double)last) > 1e-7 * (double)in || w[0] != 1 - w[1])
+            if (row[0] != low || row[1] != (low + 1 < in ? low + 1 : low))
+                fail_msg("%ld -> %ld, row %ld", in, out, o);
+            if (fabs((double)w[1] - (double)rest / (double)last) > 1e-7 * (double)in ||
+                w[0] != 1 - w[1])
                 fail_msg("%ld -> %ld, row %ld: weight %g", in, out, o, (double)w[1]);
         }
         ot_model_free(m);
@@ -99,7 +110,8 @@ static void neighbours_are_exact(void **state)
             if (!ot_corners_taps(&c, o, row, w)) continue; /* not taken apart */
             const int64_t want = neighbour(mode, o * (in - 1), out == 1 ? 1 : out - 1);
             if (row[0] != want || w[0] != 1)
-                fail_msg("%s: %ld -> %ld, row %ld: %ld, not %ld", MODES[mode], in, out, o, row[0], want);
+                fail_msg("%s: %ld -> %ld, row %ld: %ld, not %ld", MODES[mode], in, out, o, row[0],
+                         want);
         }
         ot_model_free(m);
     }
@@ -114,9 +126,10 @@ static void cubic_keeps_parabolas(void **state)
         float w[OT_CORNER_TAPS];
         extents(&in, &out);
         const bool exclude = below(2);
-        ot_model *m = resized(
-            in, out, exclude ? "mode=\"cubic\", cubic_coeff_a=-0.5, exclude_outside=1" : "mode=\"cubic\", cubic_coeff_a=-0.5",
-            false);
+        ot_model *m = resized(in, out,
+                              exclude ? "mode=\"cubic\", cubic_coeff_a=-0.5, exclude_outside=1"
+                                      : "mode=\"cubic\", cubic_coeff_a=-0.5",
+                              false);
         const ot_corners c = corners_of(m);
         assert_int_equal(c.n_taps, 4);
         for (int64_t o = 0; o < out; o++) {
@@ -129,7 +142,8 @@ static void cubic_keeps_parabolas(void **state)
                 value += (double)w[k] * ((double)row[k] - at) * ((double)row[k] - at);
             }
             assert_true(fabs(sum - 1) < 1e-4);
-            if (at >= 1 && at < (double)in - 2 && fabs(value) > 1e-3) fail_msg("%ld -> %ld, row %ld: off by %g", in, out, o, value);
+            if (at >= 1 && at < (double)in - 2 && fabs(value) > 1e-3)
+                fail_msg("%ld -> %ld, row %ld: off by %g", in, out, o, value);
         }
         ot_model_free(m);
     }
@@ -151,7 +165,8 @@ static void brute_force(const ot_corners *c, int64_t a, int64_t b, int64_t *lo, 
     }
 }
 
-/* A tile's window has all rows that it takes and no more than a few besides, and is as long as that of every tile of its length. */
+/* A tile's window has all rows that it takes and no more than a few besides, and is as long as
+ * that of every tile of its length. */
 static void windows_hold_what_tiles_take(void **state)
 {
     (void)state;
@@ -182,12 +197,14 @@ static void windows_hold_what_tiles_take(void **state)
                 int64_t lo, hi;
                 assert_true(ot_access_window(g, n, 0, 2, &t, &why));
                 brute_force(&c, a, a + tile, &lo, &hi);
-                if (windows[0].lo > lo || windows[0].hi < hi || windows[0].lo < 0 || windows[0].hi > in)
-                    fail_msg("%ld -> %ld, tile %ld .. %ld: window %ld .. %ld, takes %ld .. %ld", in, out, a, a + tile,
-                             windows[0].lo, windows[0].hi, lo, hi);
+                if (windows[0].lo > lo || windows[0].hi < hi || windows[0].lo < 0 ||
+                    windows[0].hi > in)
+                    fail_msg("%ld -> %ld, tile %ld .. %ld: window %ld .. %ld, takes %ld .. %ld", in,
+                             out, a, a + tile, windows[0].lo, windows[0].hi, lo, hi);
                 if (windows[0].hi - windows[0].lo > hi - lo + (c.n_taps == 2 ? 3 : 6))
                     fail_msg("%ld -> %ld: too long a window", in, out);
-                if (length >= 0 && windows[0].hi - windows[0].lo != length) fail_msg("%ld -> %ld: windows of two lengths", in, out);
+                if (length >= 0 && windows[0].hi - windows[0].lo != length)
+                    fail_msg("%ld -> %ld: windows of two lengths", in, out);
                 length = windows[0].hi - windows[0].lo;
                 assert_memory_equal(&windows[1], &windows[0], sizeof *windows);
                 assert_memory_equal(&windows[2], &t.need, sizeof *windows);
@@ -211,14 +228,16 @@ static void untouched_is_as_it_was(void **state)
     assert_int_equal(ot_recompose(m->graph, false), OT_OK);
     assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     assert_int_equal(ot_verify(m->graph), OT_OK);
-    for (ot_id k = 0; k < m->graph->n_nodes; k++) assert_true(m->graph->nodes[k].dead || m->graph->nodes[k].op == OT_OP_Resize);
+    for (ot_id k = 0; k < m->graph->n_nodes; k++)
+        assert_true(m->graph->nodes[k].dead || m->graph->nodes[k].op == OT_OP_Resize);
     assert_non_null(strstr(before, "Resize"));
     free(before);
     free(apart);
     ot_model_free(m);
 }
 
-/* Where a region has taken the Resize of the columns, what is left of the rows is of the standard. */
+/* Where a region has taken the Resize of the columns, what is left of the rows is of the standard.
+ */
 static void the_rest_is_standard(void **state)
 {
     (void)state;
@@ -228,7 +247,8 @@ static void the_rest_is_standard(void **state)
         const ot_node n = g->nodes[k];
         if (n.dead || n.op != OT_OP_Resize) continue;
         ot_node_remove(g, k);
-        assert_true(ot_node_new(g, "Resize", "", "another", n.in, n.n_in, n.out, 1, n.attrs, n.n_attrs) != OT_NONE);
+        assert_true(ot_node_new(g, "Resize", "", "another", n.in, n.n_in, n.out, 1, n.attrs,
+                                n.n_attrs) != OT_NONE);
         break;
     }
     assert_int_equal(ot_recompose(g, false), OT_OK);
@@ -251,21 +271,32 @@ static void others_stay(void **state)
         const char *inputs, *node;
         bool found;
     } CASES[] = {
-        {"init %s : float32[4] = [1, 1, 2, 2]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}", true},
-        {"init %s : float32[4] = [1, 1, 2, 1]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}", true},
-        {"init %s : float32[4] = [1, 1, 1.9, 2]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}", false}, /* 32.3 rows */
-        {"init %s : float32[4] = [1, 1, 1, 2]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}", false},   /* columns alone */
+        {"init %s : float32[4] = [1, 1, 2, 2]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}",
+         true},
+        {"init %s : float32[4] = [1, 1, 2, 1]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}",
+         true},
+        /* 32.3 rows */
+        {"init %s : float32[4] = [1, 1, 1.9, 2]",
+         "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}", false},
+        /* columns alone */
+        {"init %s : float32[4] = [1, 1, 1, 2]", "Resize(%x, _, %s) {mode=\"linear\", " CORNERS "}",
+         false},
         {"init %s : float32[4] = [1, 1, 2, 2]", "Resize(%x, _, %s) {mode=\"linear\"}", false},
-        {"init %s : float32[2] = [2, 2]", "Resize(%x, _, %s) {mode=\"linear\", axes=[2, 3], " CORNERS "}", true},
-        {"init %s : float32[2] = [0.5, 0.5]", "Resize(%x, _, %s) {mode=\"linear\", antialias=1, axes=[2, 3], " CORNERS "}", false},
+        {"init %s : float32[2] = [2, 2]",
+         "Resize(%x, _, %s) {mode=\"linear\", axes=[2, 3], " CORNERS "}", true},
+        {"init %s : float32[2] = [0.5, 0.5]",
+         "Resize(%x, _, %s) {mode=\"linear\", antialias=1, axes=[2, 3], " CORNERS "}", false},
         {"init %s : int64[4] = [1, 2, 30, 40]",
-         "Resize(%x, _, _, %s) {mode=\"linear\", keep_aspect_ratio_policy=\"not_larger\", " CORNERS "}", false},
+         "Resize(%x, _, _, %s) {mode=\"linear\", keep_aspect_ratio_policy=\"not_larger\", " CORNERS
+         "}",
+         false},
     };
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
         char text[600];
         uint32_t n;
         snprintf(text, sizeof text,
-                 "model ir 8 opset 18\ngraph g {\n input %%x : float32[1,2,17,12]\n %s\n %%y = %s\n output %%y\n}\n",
+                 "model ir 8 opset 18\ngraph g {\n input %%x : float32[1,2,17,12]\n %s\n %%y = "
+                 "%s\n output %%y\n}\n",
                  CASES[k].inputs, CASES[k].node);
         ot_model *m = parse(text);
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
@@ -276,7 +307,8 @@ static void others_stay(void **state)
     }
 }
 
-/* Files may hold the operator, too: tables that are not the rewriter's are not cut, nor taken for its own. */
+/* Files may hold the operator, too: tables that are not the rewriter's are not cut, nor taken
+ * for its own. */
 static void strange_tables_stay(void **state)
 {
     (void)state;
@@ -289,17 +321,18 @@ static void strange_tables_stay(void **state)
                  {"[0, 1, 2]", "[0, 0, 1, 1, 3]", false}};
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
         char text[600];
-        snprintf(
-            text, sizeof text,
-            "model ir 8 opset 13\ngraph g {\n input %%x : float32[2,3,4]\n init %%r : int64[3] = %s\n init %%i : int64[5] = %s\n"
-            " %%y = \"onnx_tile\"::GatherRows(%%x, %%r, %%i) {axis=1}\n output %%y\n}\n",
-            CASES[k].rows, CASES[k].index);
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 13\ngraph g {\n input %%x : float32[2,3,4]\n init %%r : "
+                 "int64[3] = %s\n init %%i : int64[5] = %s\n"
+                 " %%y = \"onnx_tile\"::GatherRows(%%x, %%r, %%i) {axis=1}\n output %%y\n}\n",
+                 CASES[k].rows, CASES[k].index);
         ot_model *m = parse(text);
         ot_graph *g = m->graph;
         int8_t in_axis[3], out_axis[1];
         ot_why why;
         assert_int_equal(ot_infer_shapes(g, NULL, 0), OT_OK);
-        assert_int_equal(ot_access_axis(g, &g->nodes[0], 0, 1, in_axis, out_axis, &why), CASES[k].cut);
+        assert_int_equal(ot_access_axis(g, &g->nodes[0], 0, 1, in_axis, out_axis, &why),
+                         CASES[k].cut);
         assert_true(ot_access_axis(g, &g->nodes[0], 0, 2, in_axis, out_axis, &why));
         assert_int_equal(ot_recompose(g, false), OT_OK);
         assert_int_equal(g->nodes[0].dead, CASES[k].cut);

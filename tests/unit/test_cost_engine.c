@@ -1,5 +1,7 @@
-/* What the planner believes of the engine, against the engine itself and against sums by hand: which convolutions take Winograd's
- * algorithm, attention as one step, what joins a convolution, transposed convolutions.
+/* What the planner believes of the engine, against the engine itself and against sums by hand:
+ * which convolutions take Winograd's algorithm, attention as one step, what joins a convolution,
+ * transposed convolutions.
+ *
  */
 #include "engine_check.h"
 
@@ -72,7 +74,10 @@ static uint32_t at(const planned *p, const char *name)
     return 0;
 }
 
-static ot_id out_of(const planned *p, const char *name) { return p->m->graph->nodes[p->s.node[at(p, name)]].out[0]; }
+static ot_id out_of(const planned *p, const char *name)
+{
+    return p->m->graph->nodes[p->s.node[at(p, name)]].out[0];
+}
 
 /* ---- Winograd ---- */
 
@@ -96,11 +101,13 @@ static void check_agreement(const char *graph, uint32_t taken)
     close_plan(&p);
 }
 
-/* oneDNN reads its limit once: each is looked at in a process of its own, before anything else asks. */
+/* oneDNN reads its limit once: each is looked at in a process of its own, before anything else
+ * asks. */
 static void vectors_are_the_same(void **state)
 {
     (void)state;
-    static const char *const limits[] = {"", "SSE41", "avx2", "AVX2_VNNI", "AVX512_CORE", "ALL", "something"};
+    static const char *const limits[] = {"",    "SSE41",    "avx2", "AVX2_VNNI", "AVX512_CORE",
+                                         "ALL", "something"};
     for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
         pid_t child = fork();
         if (child == 0) {
@@ -109,7 +116,9 @@ static void vectors_are_the_same(void **state)
         }
         int said = 1;
         assert_true(child > 0 && waitpid(child, &said, 0) == child);
-        if (said != 0) fail_msg("with the limit '%s' the engine's vectors are others than the planner's", limits[k]);
+        if (said != 0)
+            fail_msg("with the limit '%s' the engine's vectors are others than the planner's",
+                     limits[k]);
     }
 }
 
@@ -131,15 +140,18 @@ static void planner_and_engine_choose_the_same(void **state)
     check_agreement("input %x : float32[1,3,60,60]\ninit %w : float32[32,3,3,3] = random 1\n"
                     "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y",
                     0);
-    check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* two activations in one pass */
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Relu(%y)\n%u = Sigmoid(%z)\noutput %u",
-                    0);
-    check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* Silu */
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Sigmoid(%y)\n%u = Mul(%y, %z)\noutput %u",
-                    0);
-    check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* residual and activation */
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Add(%y, %x)\n%u = Relu(%z)\noutput %u",
-                    1);
+    check_agreement(
+        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* two activations in one pass */
+        "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Relu(%y)\n%u = Sigmoid(%z)\noutput %u",
+        0);
+    check_agreement(
+        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* Silu */
+        "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Sigmoid(%y)\n%u = Mul(%y, %z)\noutput %u",
+        0);
+    check_agreement(
+        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* residual and activation */
+        "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Add(%y, %x)\n%u = Relu(%z)\noutput %u",
+        1);
 }
 
 /* Layers that are wanted after the room is used up are direct ones, in both. */
@@ -150,8 +162,9 @@ static void room_ends_in_order(void **state)
     int n = snprintf(graph, sizeof graph, "input %%v0 : float32[1,128,48,48]\n");
     for (int k = 0; k < 9; k++)
         n += snprintf(graph + n, sizeof graph - (size_t)n,
-                      "init %%w%d : float32[128,128,3,3] = random %d\n%%v%d = Conv(%%v%d, %%w%d) {pads=[1,1,1,1]}\n", k, k + 1,
-                      k + 1, k, k);
+                      "init %%w%d : float32[128,128,3,3] = random %d\n%%v%d = Conv(%%v%d, %%w%d) "
+                      "{pads=[1,1,1,1]}\n",
+                      k, k + 1, k + 1, k, k);
     snprintf(graph + n, sizeof graph - (size_t)n, "output %%v9\n");
     int64_t one = (64 - 9) * 128 * 128 * 4, all = 22 << 20; /* F(6x6, 3x3) holds 64 numbers for 9 */
     check_agreement(graph, (uint32_t)(all / one));
@@ -173,8 +186,11 @@ static void blocks_filled_in_part_cost_whole_ones(void **state)
               "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y",
               engine_target("elsewhere"));
     double whole = ot_cost_winograd(&p.s, 0, &p.t, NULL, 0), macs = 9.0 * 64 * 64 * 192 * 192;
-    assert_true(whole > 0 && whole < macs / p.t.rate_conv / 1.8 && whole > macs / p.t.rate_conv / 5); /* 5.06 times less */
-    double even = seconds_in_tiles(&p, 24, 8, 192), odd = seconds_in_tiles(&p, 25, 8, 192), more = seconds_in_tiles(&p, 30, 8, 192);
+    /* 5.06 times less */
+    assert_true(whole > 0 && whole < macs / p.t.rate_conv / 1.8 &&
+                whole > macs / p.t.rate_conv / 5);
+    double even = seconds_in_tiles(&p, 24, 8, 192), odd = seconds_in_tiles(&p, 25, 8, 192),
+           more = seconds_in_tiles(&p, 30, 8, 192);
     assert_true(even > whole * 0.95 && even < whole * 1.3);
     assert_true(odd > even * 1.04);  /* a fifth row of blocks, or smaller ones */
     assert_true(more > odd * 0.999); /* up to a multiple of the block rows are free, or nearly */
@@ -189,29 +205,37 @@ static void blocks_filled_in_part_cost_whole_ones(void **state)
 
 #define OPERANDS "input %k : float32[2,32,256]\ninput %v : float32[2,256,32]\n"
 #define HEADS    "input %q : float32[2,256,32]\n" OPERANDS "init %f : float32[] = fill 0.125\n"
-#define PLAIN    "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n"
+#define PLAIN                                                                                      \
+    "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) " \
+    "\"mix\"\n"
 
 static void scores_are_never_stored(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p,
-              HEADS "%q1 = Relu(%q) \"relu\"\n%s = MatMul(%q1, %k) \"scores\"\n%t = Mul(%s, %f) \"scale\"\n"
-                    "%p = Softmax(%t) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n%z = Relu(%y) \"last\"\noutput %z",
-              engine_target("elsewhere"));
+    open_plan(
+        &p,
+        HEADS
+        "%q1 = Relu(%q) \"relu\"\n%s = MatMul(%q1, %k) \"scores\"\n%t = Mul(%s, %f) \"scale\"\n"
+        "%p = Softmax(%t) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n%z = Relu(%y) "
+        "\"last\"\noutput %z",
+        engine_target("elsewhere"));
     const int64_t rows = 2 * 256 * 32 * 4;
     uint32_t first = at(&p, "scores"), last = at(&p, "mix");
     assert_int_equal(p.s.bytes[out_of(&p, "scores")], 0);
     assert_int_equal(p.s.bytes[out_of(&p, "scale")], 0);
     assert_int_equal(p.s.bytes[out_of(&p, "softmax")], 0);
     assert_int_equal(p.s.bytes[out_of(&p, "mix")], rows);
-    assert_int_equal(p.s.peak, 2 * rows); /* Relu's result and that of the attention; 0.5 MB of scores are not there */
+    /* Relu's result and that of the attention; 0.5 MB of scores are not there */
+    assert_int_equal(p.s.peak, 2 * rows);
     for (uint32_t k = first; k <= last; k++) {
         assert_int_equal(p.s.tail[k], last);
         assert_int_equal(p.s.head[k], first);
     }
-    assert_true(p.s.inside[first + 1] && p.s.inside[last] && !p.s.inside[first] && !p.s.inside[last + 1]);
-    double products = 2.0 * 2 * 256 * 256 * 32 / p.t.rate_gemm, exponentials = 2.0 * 256 * 256 / p.t.rate_trans;
+    assert_true(p.s.inside[first + 1] && p.s.inside[last] && !p.s.inside[first] &&
+                !p.s.inside[last + 1]);
+    double products = 2.0 * 2 * 256 * 256 * 32 / p.t.rate_gemm,
+           exponentials = 2.0 * 256 * 256 / p.t.rate_trans;
     double took = p.s.time[last + 1] - p.s.time[first];
     assert_true(took > products + exponentials && took < 1.5 * (products + exponentials));
     close_plan(&p);
@@ -220,10 +244,14 @@ static void scores_are_never_stored(void **state)
 static void other_groups_store_scores(void **state)
 {
     (void)state;
-    const char *graphs[] = {HEADS PLAIN "output %y\noutput %s",                                             /* read outside */
-                            HEADS "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=1} \"softmax\"\n" /* another axis */
-                                  "%y = MatMul(%p, %v) \"mix\"\noutput %y",
-                            "input %q : float32[2,4,32]\n" OPERANDS PLAIN "output %y"}; /* few queries */
+    /* read outside */
+    const char *graphs[] = {
+        HEADS PLAIN "output %y\noutput %s",
+        HEADS
+        "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=1} \"softmax\"\n" /* another axis */
+        "%y = MatMul(%p, %v) \"mix\"\noutput %y",
+        /* few queries */
+        "input %q : float32[2,4,32]\n" OPERANDS PLAIN "output %y"};
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
         planned p;
         open_plan(&p, graphs[k], engine_target("elsewhere"));
@@ -255,8 +283,10 @@ static void queries_go_by_sixteen(void **state)
     double b = ot_cost_compute_cut(&p.s, soft, &p.t, c, &of_32, 1);
     assert_true(fabs(a / 12 - b / 8) < 1e-12); /* a tile of 20 takes as long as one of 32 */
     assert_true(fabs(b - c) < 1e-12);
-    double small = ot_cost_compute_cut(&p.s, mix, &p.t, c, &of_32, 1), large = ot_cost_compute_cut(&p.s, mix, &p.t, c, &of_128, 1);
-    assert_true(large > c && fabs((small - c) / (large - c) - 4) < 1e-9); /* four times as many tiles */
+    double small = ot_cost_compute_cut(&p.s, mix, &p.t, c, &of_32, 1),
+           large = ot_cost_compute_cut(&p.s, mix, &p.t, c, &of_128, 1);
+    /* four times as many tiles */
+    assert_true(large > c && fabs((small - c) / (large - c) - 4) < 1e-9);
     close_plan(&p);
 }
 
@@ -270,7 +300,8 @@ static void plans_keep_attention_whole(void **state)
         ot_plan_options o = {.goal = goal == 1 ? OT_GOAL_MEMORY : OT_GOAL_TIME, .force = goal == 2};
         o.max_slowdown = 0.1;
         open_plan(&p,
-                  "input %x : float32[2,256,32]\n" OPERANDS "init %w : float32[32,64] = random 3\n%q = Relu(%x) \"relu\"\n" PLAIN
+                  "input %x : float32[2,256,32]\n" OPERANDS
+                  "init %w : float32[32,64] = random 3\n%q = Relu(%x) \"relu\"\n" PLAIN
                   "%z = MatMul(%y, %w) \"next\"\n%u = Relu(%z) \"end\"\noutput %u",
                   engine_target("elsewhere"));
         p.t.fast_bytes = 48 << 10;
@@ -298,14 +329,16 @@ static void some_operators_join_a_convolution(void **state)
     const struct {
         const char *text;
         bool joins;
-    } cases[] = {{"Relu(%y)", true},  {"Sigmoid(%y)", true},    {"Elu(%y)", true},     {"Mul(%y, %f)", true},
-                 {"Tanh(%y)", false}, {"PRelu(%y, %f)", false}, {"Mul(%y, %x)", false}};
+    } cases[] = {{"Relu(%y)", true},    {"Sigmoid(%y)", true}, {"Elu(%y)", true},
+                 {"Mul(%y, %f)", true}, {"Tanh(%y)", false},   {"PRelu(%y, %f)", false},
+                 {"Mul(%y, %x)", false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char graph[1024];
         planned p;
         snprintf(graph, sizeof graph,
                  "input %%x : float32[1,16,32,32]\ninit %%w : float32[16,16,3,3] = random 1\n"
-                 "init %%f : float32[16,1,1] = fill 0.5\n%%y = Conv(%%x, %%w) {pads=[1,1,1,1]} \"conv\"\n%%z = %s \"after\"\n"
+                 "init %%f : float32[16,1,1] = fill 0.5\n%%y = Conv(%%x, %%w) {pads=[1,1,1,1]} "
+                 "\"conv\"\n%%z = %s \"after\"\n"
                  "%%u = Relu(%%z) \"end\"\noutput %%u",
                  cases[k].text);
         open_plan(&p, graph, engine_target("elsewhere"));
@@ -321,14 +354,17 @@ static void chains_read_once(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p,
-              "input %x : float32[1,8,1024,1024]\n%s = Sigmoid(%x) \"gate\"\n%y = Mul(%x, %s) \"mul\"\n"
-              "%z = Add(%y, %x) \"add\"\noutput %z",
-              engine_target("elsewhere"));
+    open_plan(
+        &p,
+        "input %x : float32[1,8,1024,1024]\n%s = Sigmoid(%x) \"gate\"\n%y = Mul(%x, %s) \"mul\"\n"
+        "%z = Add(%y, %x) \"add\"\noutput %z",
+        engine_target("elsewhere"));
     assert_true(p.s.traffic[p.s.n] == 2.0 * 8 * 1024 * 1024 * 4);
     /* and while it computes */
-    double bytes = p.s.traffic[p.s.n], n = 8.0 * 1024 * 1024, computes = n / p.t.rate_trans + 2 * n / p.t.rate_elem;
-    assert_true(computes > bytes / p.t.bw_slow && p.s.time[p.s.n] < computes + 0.4 * bytes / p.t.bw_slow);
+    double bytes = p.s.traffic[p.s.n], n = 8.0 * 1024 * 1024,
+           computes = n / p.t.rate_trans + 2 * n / p.t.rate_elem;
+    assert_true(computes > bytes / p.t.bw_slow &&
+                p.s.time[p.s.n] < computes + 0.4 * bytes / p.t.bw_slow);
     close_plan(&p);
 }
 
@@ -345,7 +381,8 @@ static void transposed_convolutions(void **state)
     ot_node_cost c;
     ot_cost_node(&p.s, 0, &p.t, &c);
     double macs = 32.0 * 40 * 40 * 16 * 16;
-    assert_true(c.macs == macs && c.compute >= macs / p.t.rate_conv && c.compute < 1.5 * macs / p.t.rate_conv);
+    assert_true(c.macs == macs && c.compute >= macs / p.t.rate_conv &&
+                c.compute < 1.5 * macs / p.t.rate_conv);
     ot_share thin = {2, 1, 80}, thick = {2, 1, 4}; /* tiles of 1 row, of 20 */
     assert_true(ot_cost_compute_cut(&p.s, 0, &p.t, c.compute, &thin, 1) > 5 * c.compute);
     assert_true(ot_cost_compute_cut(&p.s, 0, &p.t, c.compute, &thick, 1) < 1.1 * c.compute);

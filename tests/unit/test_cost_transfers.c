@@ -1,7 +1,12 @@
-/* What graph inputs and results cost between host and device: untiled and tiled times against sums by hand, and what the planner makes of
- * it.
+/* What graph inputs and results cost between host and device: untiled and tiled times against
+ * sums by hand, and what the planner makes of it.
  *
- *   kernels take K, an input U whole, a result D        untiled: U + K + D     n tiles: the longest of the three, and 1 / n of the others
+ *   kernels take K, an input U whole, a result D  untiled: U + K + D  n tiles: the longest of the
+ *                                                                     three, and 1 / n of the
+ *                                                                     others
+ *
+ *
+ *
  */
 #include "shaped_model.h"
 
@@ -18,12 +23,14 @@
 #define FINISH 2e-5
 
 /* Element by element: no halos, and windows of all tiles are all of the input. */
-static const char CHAIN[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[4096,1024]\n  %a = Sigmoid(%x)\n"
-                            "  %b = Softmax(%a) {axis=1}\n  %y = Tanh(%b)\n  output %y\n}\n";
+static const char CHAIN[] =
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[4096,1024]\n  %a = Sigmoid(%x)\n"
+    "  %b = Softmax(%a) {axis=1}\n  %y = Tanh(%b)\n  output %y\n}\n";
 /* x has two readers, and the result one. */
 static const char SHARED[] =
     "model ir 8 opset 17\ngraph g {\n  input %x : float32[4096,1024]\n  %a = Sigmoid(%x)\n"
-    "  %b = Softmax(%a) {axis=1}\n  %y = Add(%b, %x)\n  %t = ReduceMean(%y) {axes=[0, 1]}\n  output %y\n  output %t\n}\n";
+    "  %b = Softmax(%a) {axis=1}\n  %y = Add(%b, %x)\n  %t = ReduceMean(%y) {axes=[0, 1]}\n  "
+    "output %y\n  output %t\n}\n";
 
 typedef struct planned {
     ot_diag d;
@@ -63,7 +70,8 @@ static void open_plan(planned *x, const char *text, ot_target t, bool force)
     *x = (planned){.t = t, .o = {.force = force, .tie_break = true}};
     x->m = read_model(text, &x->d);
     if (ot_plan_graph(x->m->graph, &x->t, &x->o, &x->p) != OT_OK) fail_msg("%s", x->d.message);
-    if (ot_plan_check(x->m->graph, x->p, &x->t, &x->o, &x->d) != OT_OK) fail_msg("%s", x->d.message);
+    if (ot_plan_check(x->m->graph, x->p, &x->t, &x->o, &x->d) != OT_OK)
+        fail_msg("%s", x->d.message);
 }
 
 static void close_plan(planned *x)
@@ -122,7 +130,8 @@ static void tiles_move_beside_kernels(void **state)
         open_plan(&x, CHAIN, device(true, slow ? 5e8 : 1e11), true);
         assert_int_equal(x.p->n_regions, 1);
         const ot_region *r = &x.p->regions[0];
-        const double n = tiles_of(r), kernels = kernels_alone(&x, r), up = BYTES / UP + n * START, down = BYTES / DOWN + n * FINISH;
+        const double n = tiles_of(r), kernels = kernels_alone(&x, r), up = BYTES / UP + n * START,
+                     down = BYTES / DOWN + n * FINISH;
         const double longest = fmax(kernels, fmax(up, down));
         assert_true(n >= 4 && slow == (longest == kernels));
         check(r->time_tiled, longest + (up + kernels + down - longest) / n);
@@ -141,7 +150,8 @@ static void others_move_whole(void **state)
     double whole = BYTES / UP + START;
     for (uint32_t k = 0; k < r->n_nodes; k++) {
         const ot_node *n = &x.m->graph->nodes[r->nodes[k].node];
-        if (x.m->graph->values[n->out[0]].is_output) whole += n->op == OT_OP_Add ? BYTES / DOWN + FINISH : 4 / DOWN + FINISH;
+        if (x.m->graph->values[n->out[0]].is_output)
+            whole += n->op == OT_OP_Add ? BYTES / DOWN + FINISH : 4 / DOWN + FINISH;
     }
     check(r->time_tiled, kernels_alone(&x, r) + whole);
     close_plan(&x);
@@ -152,8 +162,8 @@ static void transfers_are_a_reason_to_tile(void **state)
 {
     (void)state;
     planned with, without, elsewhere, plain;
-    static const char one[] =
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[4096,1024]\n  %a = Sigmoid(%x)\n  %y = Tanh(%a)\n  output %y\n}\n";
+    static const char one[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[4096,1024]\n  "
+                              "%a = Sigmoid(%x)\n  %y = Tanh(%a)\n  output %y\n}\n";
     ot_target engine = device(true, 1e11), engine_alone = device(false, 1e11);
     engine.runtime = engine_alone.runtime = &ot_runtime_engine;
     open_plan(&without, one, device(false, 1e11), false);

@@ -1,4 +1,5 @@
-/* CUDA: on a GPU where there is one, else on a library that computes on the host (stub_cuda.c), which shows what the driver calls. */
+/* CUDA: on a GPU where there is one, else on a library that computes on the host (stub_cuda.c),
+ * which shows what the driver calls. */
 #include "cuda_rig.h"
 #include "device_rig.h"
 
@@ -18,9 +19,12 @@ static void transfers_and_maps(void **state)
     for (int k = 0; k < 1000; k++) in[k] = (uint8_t)(k * 7);
     ot_dev_queue q2;
     FINE(ot_dev_queue_new(dev, e, &q2));
-    ot_dev_buffer a = make_buffer(dev, "a", 1000, OT_DEV_MEM_DEVICE), b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST), imported;
-    FINE(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "own", .bytes = 256, .kind = OT_DEV_MEM_HOST, .host = own}, e,
-                           &imported));
+    ot_dev_buffer a = make_buffer(dev, "a", 1000, OT_DEV_MEM_DEVICE),
+                  b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST), imported;
+    FINE(ot_dev_buffer_new(
+        dev,
+        &(ot_dev_buffer_options){.name = "own", .bytes = 256, .kind = OT_DEV_MEM_HOST, .host = own},
+        e, &imported));
     ot_dev_event up, done;
     ot_dev_map m;
     void *data;
@@ -52,12 +56,16 @@ static void programs_and_faults(void **state)
         ot_device_close(dev);
         skip(); /* the stub's kernel */
     }
-    FINE(ot_dev_program_new(dev, &(ot_dev_source){"p", OT_DEV_NATIVE, PTX, sizeof PTX - 1, NULL}, e, &p));
-    FAULT(OT_DEV_COMPILE, "takes its PTX not",
-          ot_dev_program_new(dev, &(ot_dev_source){"x", OT_DEV_BINARY, "nothing", 7, NULL}, e, &bad));
-    ot_dev_buffer b = make_buffer(dev, "b", 512, OT_DEV_MEM_DEVICE), u = make_buffer(dev, "u", 512, OT_DEV_MEM_UNIFIED);
+    FINE(ot_dev_program_new(dev, &(ot_dev_source){"p", OT_DEV_NATIVE, PTX, sizeof PTX - 1, NULL}, e,
+                            &p));
+    FAULT(
+        OT_DEV_COMPILE, "takes its PTX not",
+        ot_dev_program_new(dev, &(ot_dev_source){"x", OT_DEV_BINARY, "nothing", 7, NULL}, e, &bad));
+    ot_dev_buffer b = make_buffer(dev, "b", 512, OT_DEV_MEM_DEVICE),
+                  u = make_buffer(dev, "u", 512, OT_DEV_MEM_UNIFIED);
     ot_dev_arg args[] = {ot_dev_writes(part(b, 256, 64)), ot_dev_i32(64), ot_dev_shared(100)};
-    ot_dev_launch l = {.program = p, .entry = "incr", .args = args, .n_args = 3, .groups = {2}, .items = {32}};
+    ot_dev_launch l = {
+        .program = p, .entry = "incr", .args = args, .n_args = 3, .groups = {2}, .items = {32}};
     FINE(ot_dev_fill(dev, q, ot_dev_whole(dev, b), 0, NULL, e, NULL));
     FINE(ot_dev_run(dev, q, &l, NULL, e, NULL));
     FINE(ot_dev_download(dev, q, out, part(b, 256, 64), NULL, e, NULL));
@@ -67,8 +75,12 @@ static void programs_and_faults(void **state)
     FAULT(OT_DEV_INVALID_OBJECT, "has no kernel 'nothing'", ot_dev_run(dev, q, &l, NULL, e, NULL));
     ot_device_error full = {0};
     ot_dev_buffer big;
-    assert_int_equal(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "big", .bytes = 10000001}, &full, &big), OT_E_BUDGET);
-    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 10000001 && full.free == (1 << 30) - 1024);
+    assert_int_equal(ot_dev_buffer_new(dev,
+                                       &(ot_dev_buffer_options){.name = "big", .bytes = 10000001},
+                                       &full, &big),
+                     OT_E_BUDGET);
+    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 10000001 &&
+                full.free == (1 << 30) - 1024);
     l.entry = "incr";
     args[2] = ot_dev_shared(4000);
     FAULT(OT_DEV_LOST, "CUDA_ERROR_ILLEGAL_ADDRESS", ot_dev_run(dev, q, &l, NULL, e, NULL));
@@ -78,7 +90,8 @@ static void programs_and_faults(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(transfers_and_maps), cmocka_unit_test(programs_and_faults)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(transfers_and_maps),
+                                       cmocka_unit_test(programs_and_faults)};
     cuda_load_stub();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every call of a driver made to fail, one after the other: the fault comes through as it is, nothing is left behind (the sanitizer
- * looks), and a second attempt on the same device works. */
+/* Every call of a driver made to fail, one after the other: the fault comes through as it is,
+ * nothing is left behind (the sanitizer looks), and a second attempt on the same device works. */
 #include "fake_driver.h"
 #include "device/heap.h"
 
@@ -23,10 +23,14 @@ static ot_status use(session *s, const char *program, ot_device_error *e)
     void *data;
     size_t n;
     OT_TRY(ot_dev_queue_new(s->dev, e, &q));
-    OT_TRY(ot_dev_program_new(s->dev, &(ot_dev_source){"p", OT_DEV_NATIVE, program, strlen(program), NULL}, e, &p));
+    OT_TRY(ot_dev_program_new(
+        s->dev, &(ot_dev_source){"p", OT_DEV_NATIVE, program, strlen(program), NULL}, e, &p));
     OT_TRY(ot_dev_program_binary(s->dev, p, s->mem, e, &data, &n));
-    OT_TRY(ot_dev_heap_new(s->dev, &(ot_dev_heap_options){.strategy = OT_DEV_POOLED, .kind = OT_DEV_MEM_HOST, .chunk_bytes = 1}, e,
-                           &s->heap));
+    OT_TRY(ot_dev_heap_new(s->dev,
+                           &(ot_dev_heap_options){.strategy = OT_DEV_POOLED,
+                                                  .kind = OT_DEV_MEM_HOST,
+                                                  .chunk_bytes = 1},
+                           e, &s->heap));
     OT_TRY(ot_dev_arena_new(s->dev, items, 2, &(ot_dev_heap_options){0}, e, &s->arena));
     OT_TRY(ot_dev_arena_take(s->arena, 0, e, &a));
     OT_TRY(ot_dev_arena_take(s->arena, 1, e, &b));
@@ -40,8 +44,10 @@ static ot_status use(session *s, const char *program, ot_device_error *e)
     host.bytes = 300;
     OT_TRY(ot_dev_copy(s->dev, q, b, host, NULL, e, NULL));
     ot_dev_arg args[] = {ot_dev_writes(b)};
-    OT_TRY(ot_dev_run(s->dev, q, &(ot_dev_launch){.program = p, .entry = "f", .args = args, .n_args = 1, .groups = {300}}, NULL, e,
-                      NULL));
+    OT_TRY(ot_dev_run(
+        s->dev, q,
+        &(ot_dev_launch){.program = p, .entry = "f", .args = args, .n_args = 1, .groups = {300}},
+        NULL, e, NULL));
     OT_TRY(ot_dev_download(s->dev, q, out, b, NULL, e, &done));
     OT_TRY(ot_dev_flush(s->dev, q, e));
     OT_TRY(ot_dev_wait(s->dev, done, e));
@@ -62,7 +68,8 @@ static ot_status attempt(session *s, const char *program, ot_device_error *e)
 }
 
 /* The faults of one kind at every call; returns how many calls there are. */
-static int64_t walk(const dev_driver *driver, const char *program, ot_device_fault kind, int64_t most)
+static int64_t walk(const dev_driver *driver, const char *program, ot_device_fault kind,
+                    int64_t most)
 {
     fault_kind = kind;
     for (fault_at = 0; fault_at < most; fault_at++) {
@@ -74,8 +81,10 @@ static int64_t walk(const dev_driver *driver, const char *program, ot_device_fau
         int64_t calls = fault_calls;
         fault_calls = 1 << 20; /* no fault any more */
         if (calls > fault_at && (st == OT_OK || e.fault != kind))
-            fail_msg("call %d: %d, %s: %s", (int)fault_at, (int)st, ot_device_fault_name(e.fault), e.message);
-        if (s.dev && attempt(&s, program, &e) != OT_OK) fail_msg("second attempt after call %d: %s", (int)fault_at, e.message);
+            fail_msg("call %d: %d, %s: %s", (int)fault_at, (int)st, ot_device_fault_name(e.fault),
+                     e.message);
+        if (s.dev && attempt(&s, program, &e) != OT_OK)
+            fail_msg("second attempt after call %d: %s", (int)fault_at, e.message);
         ot_device_close(s.dev);
         if (calls <= fault_at) return calls;
     }
@@ -100,7 +109,8 @@ static void every_call_of_opencl_fails_once(void **state)
     if (!dev) skip();
     ot_device_close(dev);
     dev_driver d = faulty(dev_drivers[OT_DEV_OPENCL]);
-    int64_t calls = walk(&d, "kernel void f(global uchar *x) { x[get_global_id(0)]++; }", OT_DEV_OUT_OF_MEMORY, 1000);
+    int64_t calls = walk(&d, "kernel void f(global uchar *x) { x[get_global_id(0)]++; }",
+                         OT_DEV_OUT_OF_MEMORY, 1000);
     assert_in_range(calls, 12, 100);
 }
 
@@ -111,12 +121,14 @@ static void every_call_of_vulkan_fails_once(void **state)
     ot_dev_program p;
     if (!dev) skip();
     static const char empty[] = "#version 450\nvoid main() {}";
-    ot_status compiler = ot_dev_program_new(dev, &(ot_dev_source){"empty", OT_DEV_NATIVE, empty, sizeof empty - 1, NULL}, NULL, &p);
+    ot_status compiler = ot_dev_program_new(
+        dev, &(ot_dev_source){"empty", OT_DEV_NATIVE, empty, sizeof empty - 1, NULL}, NULL, &p);
     ot_device_close(dev);
     if (compiler != OT_OK) skip();
     dev_driver d = faulty(dev_drivers[OT_DEV_VULKAN]);
-    const char *text = "#version 450\nlayout(set = 0, binding = 0) buffer X { uint x[]; };\n"
-                       "void main() { if (gl_WorkGroupID.x < 75) x[gl_WorkGroupID.x] += 0x01010101u; }";
+    const char *text =
+        "#version 450\nlayout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+        "void main() { if (gl_WorkGroupID.x < 75) x[gl_WorkGroupID.x] += 0x01010101u; }";
     int64_t calls = walk(&d, text, OT_DEV_OUT_OF_MEMORY, 1000);
     assert_in_range(calls, 12, 100);
 }

@@ -1,4 +1,5 @@
-/* Heaps, arenas and maps: what each refuses, and random allocate/free/map sequences against a model. Seed: SEED. */
+/* Heaps, arenas and maps: what each refuses, and random allocate/free/map sequences against a
+ * model. Seed: SEED. */
 #include "fake_driver.h"
 #include "device/heap.h"
 #include "seeded.h"
@@ -14,11 +15,14 @@ static void a_pool_reuses_and_trims(void **state)
 {
     (void)state;
     ot_device *dev = open_fake(0);
-    ot_dev_heap *h = open_heap(dev, &(ot_dev_heap_options){.name = "p", .strategy = OT_DEV_POOLED, .chunk_bytes = 4096});
+    ot_dev_heap *h = open_heap(
+        dev, &(ot_dev_heap_options){.name = "p", .strategy = OT_DEV_POOLED, .chunk_bytes = 4096});
     ot_dev_slice s[8], big;
-    for (int k = 0; k < 8; k++) FINE(ot_dev_take(h, "x", 500, e, &s[k])); /* of class 512: one chunk */
+    /* of class 512: one chunk */
+    for (int k = 0; k < 8; k++) FINE(ot_dev_take(h, "x", 500, e, &s[k]));
     ot_dev_heap_stats c = ot_dev_heap_count(h);
-    assert_true(c.requested == 4000 && c.used == 4096 && c.held == 4096 && c.n_chunks == 1 && c.n_reused == 7);
+    assert_true(c.requested == 4000 && c.used == 4096 && c.held == 4096 && c.n_chunks == 1 &&
+                c.n_reused == 7);
     FINE(ot_dev_give(h, s[3], e));
     FINE(ot_dev_give(h, s[5], e));
     c = ot_dev_heap_count(h);
@@ -57,8 +61,9 @@ static void a_cap_holds_and_empties_what_waits(void **state)
 {
     (void)state;
     ot_device *dev = open_fake(0);
-    ot_dev_heap *h = open_heap(dev,
-                               &(ot_dev_heap_options){.name = "capped", .strategy = OT_DEV_POOLED, .chunk_bytes = 1, .cap = 8192});
+    ot_dev_heap *h = open_heap(
+        dev, &(ot_dev_heap_options){
+                 .name = "capped", .strategy = OT_DEV_POOLED, .chunk_bytes = 1, .cap = 8192});
     ot_dev_slice a, b, c;
     FINE(ot_dev_take(h, "a", 4096, e, &a));
     FINE(ot_dev_take(h, "b", 3072, e, &b));
@@ -91,9 +96,11 @@ static void wrong_frees_are_named(void **state)
     FINE(ot_dev_take(h, "weights", 600, e, &a));
     FINE(ot_dev_take(h, "bias", 40, e, &b));
     FINE(ot_dev_take(one, "alone", 100, e, &c));
-    FAULT(OT_DEV_INVALID_POINTER, "no slice begins at 7", ot_dev_give(h, part(a.buffer, a.offset + 7, 1), e));
+    FAULT(OT_DEV_INVALID_POINTER, "no slice begins at 7",
+          ot_dev_give(h, part(a.buffer, a.offset + 7, 1), e));
     FAULT(OT_DEV_INVALID_POINTER, "is not of this heap", ot_dev_give(h, c, e));
-    FAULT(OT_DEV_INVALID_POINTER, "was never given", ot_dev_give(h, part((ot_dev_buffer){a.buffer.id + 1000}, 0, 1), e));
+    FAULT(OT_DEV_INVALID_POINTER, "was never given",
+          ot_dev_give(h, part((ot_dev_buffer){a.buffer.id + 1000}, 0, 1), e));
     FINE(ot_dev_give(h, a, e));
     FAULT(OT_DEV_INVALID_POINTER, "double free of 'weights'", ot_dev_give(h, a, e));
     FINE(ot_dev_give(one, c, e));
@@ -118,8 +125,11 @@ static void an_arena_is_as_high_as_its_plan(void **state)
     ot_dev_arena *x;
     ot_dev_slice a, b, c;
     ot_device_error full = {0};
-    assert_int_equal(ot_dev_arena_new(dev, items, 3, &(ot_dev_heap_options){.cap = 1000}, &full, &x), OT_E_BUDGET);
-    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 1512 && full.largest == 1000);
+    assert_int_equal(
+        ot_dev_arena_new(dev, items, 3, &(ot_dev_heap_options){.cap = 1000}, &full, &x),
+        OT_E_BUDGET);
+    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 1512 &&
+                full.largest == 1000);
     FINE(ot_dev_arena_new(dev, items, 3, &(ot_dev_heap_options){.name = "act"}, e, &x));
     assert_int_equal(ot_dev_arena_bytes(x), 1512); /* 500 up to 512, then 1000 */
     assert_int_equal(ot_device_use(dev).used, 1512);
@@ -147,7 +157,8 @@ static void maps_nest_and_are_in_step(void **state)
     const uint32_t both = OT_DEV_HOST_READS | OT_DEV_HOST_WRITES;
     void *data;
     FINE(ot_dev_queue_new(dev, e, &q));
-    ot_dev_buffer b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST), d = make_buffer(dev, "d", 64, OT_DEV_MEM_DEVICE);
+    ot_dev_buffer b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST),
+                  d = make_buffer(dev, "d", 64, OT_DEV_MEM_DEVICE);
     FAULT(OT_DEV_NO_MEMORY_TYPE, "kind device, which cannot be mapped",
           ot_dev_map_open(dev, ot_dev_whole(dev, d), both, e, &m, &data));
     FINE(ot_dev_map_open(dev, part(b, 100, 800), both, e, &m, &data));
@@ -170,7 +181,8 @@ static void maps_nest_and_are_in_step(void **state)
     assert_int_equal(p[348], 7);
     FINE(ot_dev_map_invalidate(dev, m, 348, 4, e));
     assert_int_equal(p[348], 1);
-    FAULT(OT_DEV_INVALID_OBJECT, "a map of 10 bytes from 200, opened later, is still open", ot_dev_map_close(dev, m, e));
+    FAULT(OT_DEV_INVALID_OBJECT, "a map of 10 bytes from 200, opened later, is still open",
+          ot_dev_map_close(dev, m, e));
     FAULT(OT_DEV_INVALID_OBJECT, "is still mapped", ot_dev_buffer_free(dev, b, e));
     FINE(ot_dev_map_close(dev, m2, e));
     FINE(ot_dev_map_close(dev, m, e)); /* m3 overlaps nothing */
@@ -241,13 +253,15 @@ static void take_one(model *m)
     ot_device_error err = {0};
     ot_status s = ot_dev_take(m->h, "x", x.bytes, &err, &x.s);
     if (s != OT_OK) {
-        assert_true(s == OT_E_BUDGET && err.fault == OT_DEV_OUT_OF_MEMORY && err.requested >= x.bytes);
+        assert_true(s == OT_E_BUDGET && err.fault == OT_DEV_OUT_OF_MEMORY &&
+                    err.requested >= x.bytes);
         return;
     }
     assert_true(x.s.bytes == x.bytes && x.s.offset % ot_device_about(m->dev)->alignment == 0);
     for (uint32_t k = 0; k < m->n; k++) {
         const ot_dev_slice *o = &m->live[k].s;
-        assert_true(o->buffer.id != x.s.buffer.id || o->offset + o->bytes <= x.s.offset || x.s.offset + x.bytes <= o->offset);
+        assert_true(o->buffer.id != x.s.buffer.id || o->offset + o->bytes <= x.s.offset ||
+                    x.s.offset + x.bytes <= o->offset);
     }
     put(m, &x);
     m->live[m->n++] = x;
@@ -272,10 +286,11 @@ static void run_sequence(ot_device *dev, int steps)
     model m = {.dev = dev, .host = draw(2)};
     bool pooled = draw(3) > 0;
     FINE(ot_dev_queue_new(dev, e, &m.q));
-    m.h = open_heap(dev, &(ot_dev_heap_options){.strategy = pooled ? OT_DEV_POOLED : OT_DEV_DEDICATED,
-                                                .kind = m.host ? OT_DEV_MEM_HOST : OT_DEV_MEM_DEVICE,
-                                                .chunk_bytes = 1 + below(8192),
-                                                .cap = draw(2) ? 2000 + below(20000) : 0});
+    m.h = open_heap(dev,
+                    &(ot_dev_heap_options){.strategy = pooled ? OT_DEV_POOLED : OT_DEV_DEDICATED,
+                                           .kind = m.host ? OT_DEV_MEM_HOST : OT_DEV_MEM_DEVICE,
+                                           .chunk_bytes = 1 + below(8192),
+                                           .cap = draw(2) ? 2000 + below(20000) : 0});
     for (int k = 0; k < steps; k++) {
         uint32_t what = draw(10);
         if (what < 5 && m.n < LIVE_MOST)
@@ -287,8 +302,10 @@ static void run_sequence(ot_device *dev, int steps)
         else if (draw(4) == 0)
             ot_dev_trim(m.h);
         ot_dev_heap_stats c = ot_dev_heap_count(m.h);
-        assert_true(c.n_live == m.n && c.requested == m.requested && c.n_taken == m.n_taken && c.n_given == m.n_given);
-        assert_true(c.requested <= c.used && c.used <= c.held && c.held <= c.peak_held && c.largest_free <= c.held - c.used);
+        assert_true(c.n_live == m.n && c.requested == m.requested && c.n_taken == m.n_taken &&
+                    c.n_given == m.n_given);
+        assert_true(c.requested <= c.used && c.used <= c.held && c.held <= c.peak_held &&
+                    c.largest_free <= c.held - c.used);
         assert_int_equal(ot_device_use(dev).used, c.held);
     }
     for (uint32_t k = 0; k < m.n; k++) check(&m, &m.live[k]);

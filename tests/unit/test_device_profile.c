@@ -42,29 +42,35 @@ static void sums_and_texts_agree(void **state)
     ot_dev_program p;
     FINE(ot_device_profile_start(dev, e));
     FINE(ot_dev_queue_new(dev, e, &q));
-    FINE(ot_dev_heap_new(dev, &(ot_dev_heap_options){.name = "pool", .strategy = OT_DEV_POOLED, .chunk_bytes = 1024}, e, &h));
+    FINE(ot_dev_heap_new(
+        dev, &(ot_dev_heap_options){.name = "pool", .strategy = OT_DEV_POOLED, .chunk_bytes = 1024},
+        e, &h));
     FINE(ot_dev_take(h, "x", 100, e, &s));
     FINE(ot_dev_program_new(dev, &(ot_dev_source){.name = "p"}, e, &p));
     for (int k = 0; k < 3; k++) FINE(ot_dev_upload(dev, q, s, bytes, NULL, e, NULL));
     ot_dev_arg args[] = {ot_dev_writes(s)};
     for (int k = 0; k < 2; k++)
-        FINE(ot_dev_run(dev, q, &(ot_dev_launch){.program = p, .entry = "conv", .args = args, .n_args = 1}, NULL, e, NULL));
+        FINE(ot_dev_run(dev, q,
+                        &(ot_dev_launch){.program = p, .entry = "conv", .args = args, .n_args = 1},
+                        NULL, e, NULL));
     ot_device_profile none = ot_device_profile_sum(dev);
     assert_int_equal(none.work[OT_DEV_WORK_UPLOAD].n, 0); /* nothing ran yet */
     FINE(ot_dev_finish(dev, q, e));
     ot_device_profile sum = ot_device_profile_sum(dev);
     assert_true(sum.work[OT_DEV_WORK_UPLOAD].n == 3 && sum.work[OT_DEV_WORK_UPLOAD].bytes == 300);
     assert_true(sum.work[OT_DEV_WORK_KERNEL].n == 2 && sum.work[OT_DEV_WORK_KERNEL].bytes == 200);
-    assert_true(sum.work[OT_DEV_WORK_UPLOAD].fastest > 99e3 && sum.work[OT_DEV_WORK_UPLOAD].fastest < 101e3);
-    assert_true(sum.busy_seconds > 4.99e-3 && sum.busy_seconds < 5.01e-3 && sum.span_seconds >= sum.busy_seconds - 1e-9);
+    assert_true(sum.work[OT_DEV_WORK_UPLOAD].fastest > 99e3 &&
+                sum.work[OT_DEV_WORK_UPLOAD].fastest < 101e3);
+    assert_true(sum.busy_seconds > 4.99e-3 && sum.busy_seconds < 5.01e-3 &&
+                sum.span_seconds >= sum.busy_seconds - 1e-9);
     assert_true(sum.usage.peak == 1024 && sum.usage.n_allocated == 1);
     char *json = text_of(dev, h, false), *trace = text_of(dev, h, true);
-    says(
-        json,
-        "\"direction\": \"upload\", \"count\": 3, \"bytes\": 300, \"seconds\": 0.003, \"bandwidth\": 100000, \"of_peak_ratio\": 0.5");
+    says(json, "\"direction\": \"upload\", \"count\": 3, \"bytes\": 300, \"seconds\": 0.003, "
+               "\"bandwidth\": 100000, \"of_peak_ratio\": 0.5");
     says(json, "\"name\": \"conv\", \"count\": 2, \"bytes\": 200, \"seconds\": 0.002");
     says(json, "\"peak_bytes\": 1024");
-    says(json, "\"name\": \"pool\", \"requested_bytes\": 100, \"used_bytes\": 256, \"held_bytes\": 1024");
+    says(json,
+         "\"name\": \"pool\", \"requested_bytes\": 100, \"used_bytes\": 256, \"held_bytes\": 1024");
     assert_int_equal(count(json, "\"conv\""), 1);
     assert_int_equal(count(trace, "\"ph\": \"X\""), 5);
     assert_int_equal(count(trace, "\"ph\": \"C\""), 1);
@@ -86,7 +92,8 @@ static void opencl_is_measured(void **state)
     ot_device_profile sum = ot_device_profile_sum(dev);
     for (int k = 0; k < 3; k++) {
         assert_true(rate[k] > 1e6);
-        assert_true(sum.work[k].n == 5 && sum.work[k].bytes == 5ll << 24 && sum.work[k].seconds > 0);
+        assert_true(sum.work[k].n == 5 && sum.work[k].bytes == 5ll << 24 &&
+                    sum.work[k].seconds > 0);
     }
     assert_int_equal(sum.usage.used, 0);
     assert_int_equal(sum.usage.peak, 2 << 24);
@@ -95,6 +102,7 @@ static void opencl_is_measured(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_and_texts_agree), cmocka_unit_test(opencl_is_measured)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_and_texts_agree),
+                                       cmocka_unit_test(opencl_is_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

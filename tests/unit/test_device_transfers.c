@@ -1,4 +1,5 @@
-/* Movers: random requests give what they would one after the other; merging, priorities, cancelling. Seed: SEED. */
+/* Movers: random requests give what they would one after the other; merging, priorities,
+ * cancelling. Seed: SEED. */
 #include "fake_driver.h"
 #include "device/transfers.h"
 #include "seeded.h"
@@ -17,8 +18,9 @@ static ot_dev_ticket put(ot_dev_mover *m, ot_dev_request r)
     return t;
 }
 
-#define UP(slice, data)   ((ot_dev_request){.to = slice, .source = data})
-#define DOWN(slice, data) ((ot_dev_request){.direction = OT_DEV_TO_HOST, .from = slice, .sink = data})
+#define UP(slice, data) ((ot_dev_request){.to = slice, .source = data})
+#define DOWN(slice, data) \
+    ((ot_dev_request){.direction = OT_DEV_TO_HOST, .from = slice, .sink = data})
 
 static void neighbours_become_one(void **state)
 {
@@ -32,7 +34,8 @@ static void neighbours_become_one(void **state)
     put(m, UP(part(b, 60, 8), in)); /* over two of them, later */
     FINE(ot_dev_mover_finish(m, e));
     ot_dev_mover_stats s = ot_dev_mover_count(m);
-    assert_true(s.n_requests == 5 && s.n_transfers == 1 && s.n_merged == 4 && s.bytes_moved == 256 && s.bytes_asked == 264);
+    assert_true(s.n_requests == 5 && s.n_transfers == 1 && s.n_merged == 4 &&
+                s.bytes_moved == 256 && s.bytes_asked == 264);
     put(m, DOWN(part(b, 0, 100), out));
     put(m, DOWN(part(b, 100, 156), out + 100));
     FINE(ot_dev_mover_finish(m, e));
@@ -54,8 +57,8 @@ static void priorities_go_first_but_pass_nothing_they_meet(void **state)
     ot_device *dev = open_fake(0);
     ot_dev_mover *m = open_mover(dev, NULL);
     ot_dev_buffer b = make_buffer(dev, "b", 1024, OT_DEV_MEM_DEVICE);
-    ot_dev_request low = UP(part(b, 0, 64), in), normal = UP(part(b, 128, 64), in), high = UP(part(b, 256, 64), in),
-                   behind = UP(part(b, 32, 8), in + 1);
+    ot_dev_request low = UP(part(b, 0, 64), in), normal = UP(part(b, 128, 64), in),
+                   high = UP(part(b, 256, 64), in), behind = UP(part(b, 32, 8), in + 1);
     low.priority = OT_DEV_LOW;
     high.priority = behind.priority = OT_DEV_HIGH;
     fake_runs = 0;
@@ -119,15 +122,21 @@ static void run_batch(ot_device *dev, ot_dev_mover *m, ot_dev_buffer *b)
     }
     memcpy(host, twin_host, HOST);
     for (int k = 0; k < n; k++) {
-        int to = below(BUFFERS), from = below(BUFFERS), bytes = 1 + below(60), at = below(BYTES - 60), at2 = below(BYTES - 60);
+        int to = below(BUFFERS), from = below(BUFFERS), bytes = 1 + below(60),
+            at = below(BYTES - 60), at2 = below(BYTES - 60);
         int h = below(HOST - 60), what = below(3);
         if (draw(2)) at = at / 30 * 30, bytes = 30; /* neighbours are likely */
         ot_dev_slice a = part(b[to], at, bytes), c = part(b[from], at2, bytes);
-        ot_dev_request r = {.direction = (ot_dev_direction)what, .priority = (ot_dev_priority)(below(3) - 1)};
-        if (what == OT_DEV_ON_DEVICE && to == from) what = OT_DEV_TO_HOST, r.direction = OT_DEV_TO_HOST;
-        if (what == OT_DEV_TO_DEVICE) r.to = a, r.source = host + h, memcpy(twin[to] + at, twin_host + h, (size_t)bytes);
-        if (what == OT_DEV_TO_HOST) r.from = a, r.sink = host + h, memcpy(twin_host + h, twin[to] + at, (size_t)bytes);
-        if (what == OT_DEV_ON_DEVICE) r.to = a, r.from = c, memcpy(twin[to] + at, twin[from] + at2, (size_t)bytes);
+        ot_dev_request r = {.direction = (ot_dev_direction)what,
+                            .priority = (ot_dev_priority)(below(3) - 1)};
+        if (what == OT_DEV_ON_DEVICE && to == from)
+            what = OT_DEV_TO_HOST, r.direction = OT_DEV_TO_HOST;
+        if (what == OT_DEV_TO_DEVICE)
+            r.to = a, r.source = host + h, memcpy(twin[to] + at, twin_host + h, (size_t)bytes);
+        if (what == OT_DEV_TO_HOST)
+            r.from = a, r.sink = host + h, memcpy(twin_host + h, twin[to] + at, (size_t)bytes);
+        if (what == OT_DEV_ON_DEVICE)
+            r.to = a, r.from = c, memcpy(twin[to] + at, twin[from] + at2, (size_t)bytes);
         tickets[k] = put(m, r);
         if (draw(10) == 0) FINE(ot_dev_mover_issue(m, e));
         if (draw(20) == 0) FINE(ot_dev_ticket_wait(m, tickets[draw((uint32_t)k + 1)], e));
@@ -148,7 +157,8 @@ static void run_batches(ot_device *dev, int n)
     ot_dev_buffer b[BUFFERS];
     for (int k = 0; k < BUFFERS; k++) b[k] = make_buffer(dev, "b", BYTES, OT_DEV_MEM_DEVICE);
     for (int k = 0; k < n; k++) {
-        ot_dev_mover *m = open_mover(dev, &(ot_dev_mover_options){.staging_bytes = 100 + below(3000)});
+        ot_dev_mover *m = open_mover(dev,
+                                     &(ot_dev_mover_options){.staging_bytes = 100 + below(3000)});
         run_batch(dev, m, b);
         merged += ot_dev_mover_count(m).n_merged;
         ot_dev_mover_free(m);
@@ -187,9 +197,12 @@ static void random_requests_on_vulkan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(neighbours_become_one),         cmocka_unit_test(priorities_go_first_but_pass_nothing_they_meet),
-        cmocka_unit_test(what_fails_cancels_what_waits), cmocka_unit_test(random_requests_equal_their_order),
-        cmocka_unit_test(random_requests_on_opencl),     cmocka_unit_test(random_requests_on_vulkan),
+        cmocka_unit_test(neighbours_become_one),
+        cmocka_unit_test(priorities_go_first_but_pass_nothing_they_meet),
+        cmocka_unit_test(what_fails_cancels_what_waits),
+        cmocka_unit_test(random_requests_equal_their_order),
+        cmocka_unit_test(random_requests_on_opencl),
+        cmocka_unit_test(random_requests_on_vulkan),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -1,4 +1,5 @@
-/* Vulkan under the validation layer: transfers, kernels of GLSL, queues that wait for each other, maps; and which memory type. */
+/* Vulkan under the validation layer: transfers, kernels of GLSL, queues that wait for each
+ * other, maps; and which memory type. */
 #include "device_rig.h"
 
 #include <pthread.h>
@@ -29,7 +30,9 @@ static ot_dev_program build(ot_device *dev)
 {
     ot_dev_program p = {0};
     ot_device_error err = {0};
-    if (ot_dev_program_new(dev, &(ot_dev_source){"add", OT_DEV_NATIVE, ADD, sizeof ADD - 1, NULL}, &err, &p) == OT_OK) return p;
+    if (ot_dev_program_new(dev, &(ot_dev_source){"add", OT_DEV_NATIVE, ADD, sizeof ADD - 1, NULL},
+                           &err, &p) == OT_OK)
+        return p;
     if (err.fault != OT_DEV_UNSUPPORTED) fail_msg("%s", err.message);
     print_message("skipped: %s\n", err.message);
     ot_device_close(dev);
@@ -47,20 +50,25 @@ static void kernels_compute(void **state)
     FINE(ot_dev_queue_new(dev, e, &q2));
     int64_t al = ot_device_about(dev)->alignment, each = (N * 4 + al - 1) / al * al;
     ot_dev_buffer arena = make_buffer(dev, "arena", 3 * each, OT_DEV_MEM_DEVICE);
-    ot_dev_slice sa = part(arena, 0, N * 4), sb = part(arena, each, N * 4), sc = part(arena, 2 * each, N * 4);
+    ot_dev_slice sa = part(arena, 0, N * 4), sb = part(arena, each, N * 4),
+                 sc = part(arena, 2 * each, N * 4);
     for (int k = 0; k < N; k++) a[k] = (float)k, b[k] = (float)(k * k);
     ot_arena *mem = ot_arena_new();
     void *binary;
     size_t n;
     FINE(ot_dev_program_binary(dev, p, mem, e, &binary, &n));
-    FINE(ot_dev_program_new(dev, &(ot_dev_source){"binary", OT_DEV_BINARY, binary, n, NULL}, e, &again));
+    FINE(ot_dev_program_new(dev, &(ot_dev_source){"binary", OT_DEV_BINARY, binary, n, NULL}, e,
+                            &again));
     FAULT(OT_DEV_COMPILE, "no SPIR-V",
-          ot_dev_program_new(dev, &(ot_dev_source){"none", OT_DEV_BINARY, a, 40, NULL}, e, &(ot_dev_program){0}));
+          ot_dev_program_new(dev, &(ot_dev_source){"none", OT_DEV_BINARY, a, 40, NULL}, e,
+                             &(ot_dev_program){0}));
     ot_dev_event up, added, done;
     FINE(ot_dev_upload(dev, q2, sa, a, NULL, e, NULL));
     FINE(ot_dev_upload(dev, q2, sb, b, NULL, e, &up));
-    ot_dev_arg args[] = {ot_dev_reads(sa), ot_dev_reads(sb), ot_dev_writes(sc), ot_dev_i32(N), ot_dev_f32(0.5f)};
-    ot_dev_launch l = {.program = p, .entry = "add", .args = args, .n_args = 5, .groups = {(N + 15) / 16}};
+    ot_dev_arg args[] = {ot_dev_reads(sa), ot_dev_reads(sb), ot_dev_writes(sc), ot_dev_i32(N),
+                         ot_dev_f32(0.5f)};
+    ot_dev_launch l = {
+        .program = p, .entry = "add", .args = args, .n_args = 5, .groups = {(N + 15) / 16}};
     FINE(ot_dev_run(dev, q, &l, &(ot_dev_after){&up, 1}, e, NULL));
     l.program = again;
     args[0] = ot_dev_reads(sc); /* c = (c + b) / 2 */
@@ -71,10 +79,12 @@ static void kernels_compute(void **state)
     double start, end;
     assert_true(ot_dev_times(dev, added, &start, &end) && end >= start);
     args[4] = ot_dev_shared(16);
-    FAULT(OT_DEV_UNSUPPORTED, "shared memory stands in the text", ot_dev_run(dev, q, &l, NULL, e, NULL));
+    FAULT(OT_DEV_UNSUPPORTED, "shared memory stands in the text",
+          ot_dev_run(dev, q, &l, NULL, e, NULL));
     static const char wrong[] = "#version 450\nvoid main() { nothing(); }";
     ot_dev_source source = {"wrong", OT_DEV_NATIVE, wrong, sizeof wrong - 1, NULL};
-    FAULT(OT_DEV_COMPILE, "program 'wrong': the compiler:", ot_dev_program_new(dev, &source, e, &again));
+    FAULT(OT_DEV_COMPILE,
+          "program 'wrong': the compiler:", ot_dev_program_new(dev, &source, e, &again));
     ot_arena_free(mem);
     close_validated(dev);
 }
@@ -84,12 +94,14 @@ static void transfers_and_maps_move_bytes(void **state)
     uint8_t in[1000], out[1000] = {0};
     OPEN;
     for (int k = 0; k < 1000; k++) in[k] = (uint8_t)(k * 7);
-    ot_dev_buffer a = make_buffer(dev, "a", 1000, OT_DEV_MEM_DEVICE), b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST);
+    ot_dev_buffer a = make_buffer(dev, "a", 1000, OT_DEV_MEM_DEVICE),
+                  b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST);
     ot_dev_event done;
     ot_dev_map m, inner;
     void *data;
     FINE(ot_dev_upload(dev, q, ot_dev_whole(dev, a), in, NULL, e, NULL));
-    FINE(ot_dev_map_open(dev, ot_dev_whole(dev, b), OT_DEV_HOST_WRITES | OT_DEV_HOST_READS, e, &m, &data));
+    FINE(ot_dev_map_open(dev, ot_dev_whole(dev, b), OT_DEV_HOST_WRITES | OT_DEV_HOST_READS, e, &m,
+                         &data));
     memset(data, 9, 1000);
     FINE(ot_dev_map_flush(dev, m, 10, 500, e));
     FINE(ot_dev_map_open(dev, part(b, 30, 100), OT_DEV_HOST_READS, e, &inner, &data));
@@ -101,20 +113,26 @@ static void transfers_and_maps_move_bytes(void **state)
     FINE(ot_dev_fill(dev, q, part(b, 200, 8), 0x01010101, NULL, e, NULL));
     FINE(ot_dev_download(dev, q, out, ot_dev_whole(dev, b), NULL, e, &done));
     FINE(ot_dev_wait(dev, done, e));
-    for (int k = 0; k < 1000; k++) assert_int_equal(out[k], k >= 100 && k < 150 ? in[k - 97] : k >= 200 && k < 208 ? 1 : 9);
-    FAULT(OT_DEV_NO_MEMORY_TYPE, "imports no memory",
-          ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.bytes = 8, .kind = OT_DEV_MEM_HOST, .host = in}, e, &a));
-    FAULT(OT_DEV_NOT_HERE, "no Vulkan device 999", ot_device_open(OT_DEV_VULKAN, 999, NULL, e, &(ot_device *){0}));
+    for (int k = 0; k < 1000; k++)
+        assert_int_equal(out[k], k >= 100 && k < 150 ? in[k - 97] : k >= 200 && k < 208 ? 1 : 9);
+    FAULT(
+        OT_DEV_NO_MEMORY_TYPE, "imports no memory",
+        ot_dev_buffer_new(
+            dev, &(ot_dev_buffer_options){.bytes = 8, .kind = OT_DEV_MEM_HOST, .host = in}, e, &a));
+    FAULT(OT_DEV_NOT_HERE, "no Vulkan device 999",
+          ot_device_open(OT_DEV_VULKAN, 999, NULL, e, &(ot_device *){0}));
     close_validated(dev);
 }
 
 static void memory_types_fall_back(void **state)
 {
     (void)state;
-    const uint32_t flags[] = {0, 1, 2 | 4, 2 | 4 | 8, 1 | 2 | 4}; /* 1 device, 2 host, 4 coherent, 8 cached */
+    /* 1 device, 2 host, 4 coherent, 8 cached */
+    const uint32_t flags[] = {0, 1, 2 | 4, 2 | 4 | 8, 1 | 2 | 4};
     assert_int_equal(dev_choose_memory(flags, 5, 31, 0, 1), 1);
     assert_int_equal(dev_choose_memory(flags, 5, 31, 2, 2 | 8), 3);
-    assert_int_equal(dev_choose_memory(flags, 5, 31 & ~8u, 2, 2 | 8), 2); /* without what is preferred */
+    /* without what is preferred */
+    assert_int_equal(dev_choose_memory(flags, 5, 31 & ~8u, 2, 2 | 8), 2);
     assert_int_equal(dev_choose_memory(flags, 5, 31, 1 | 2, 1 | 2), 4);
     assert_int_equal(dev_choose_memory(flags, 5, 15, 1 | 2, 1 | 2), OT_NONE);
     assert_int_equal(dev_choose_memory(flags, 5, 0, 0, 0), OT_NONE);
@@ -122,7 +140,8 @@ static void memory_types_fall_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_types_fall_back), cmocka_unit_test(kernels_compute),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_types_fall_back),
+                                       cmocka_unit_test(kernels_compute),
                                        cmocka_unit_test(transfers_and_maps_move_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Which cuts hold at every size (src/ops/dynamic_cut.c), and tiles of free axes against brute force (src/tiling/dynamic_tiles.c): the tiles that the
- * formulas of docs/dynamic-shapes.md give for a size are held against the windows that a region has at that size. What ONNX Runtime makes
- * of it is tests/property/dynamic_sizes.py. */
+/* Which cuts hold at every size (src/ops/dynamic_cut.c), and tiles of free axes against brute
+ * force (src/tiling/dynamic_tiles.c): the tiles that the formulas of docs/dynamic-shapes.md give
+ * for a size are held against the windows that a region has at that size. What ONNX Runtime
+ * makes of it is tests/property/dynamic_sizes.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,11 +37,12 @@ static sized model_of(const char *inits, const char *body, int64_t n, int64_t h,
     static char text[8192];
     sized s = {0};
     diag = (ot_diag){0};
-    snprintf(
-        text, sizeof text,
-        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[?,8,?,?]\n  init %%w : float32[8,8,3,3] = random 3\n%s%s  output %%y\n}\n",
-        inits, body);
-    if (ot_text_parse(text, strlen(text), &diag, &s.file) != OT_OK) fail_msg("%s\n%s", diag.message, text);
+    snprintf(text, sizeof text,
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[?,8,?,?]\n  init %%w : "
+             "float32[8,8,3,3] = random 3\n%s%s  output %%y\n}\n",
+             inits, body);
+    if (ot_text_parse(text, strlen(text), &diag, &s.file) != OT_OK)
+        fail_msg("%s\n%s", diag.message, text);
     if (ot_infer_shapes(s.file->graph, NULL, 0) != OT_OK) fail_msg("%s", diag.message);
     assert_int_equal(ot_assure(s.file->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     at_size(s.file, n, h, w, &s.planned);
@@ -62,8 +64,10 @@ static void asks(const char *inits, const char *body, uint32_t axis, ot_why want
     const ot_value *y = &g->values[ot_value_find(g, "y")];
     int8_t in[8], out[8];
     ot_why why = OT_WHY_NONE;
-    if (!ot_access_axis(g, &g->nodes[y->producer], 0, axis, in, out, &why) ? why != want : want != OT_WHY_NONE)
-        fail_msg("axis %u: '%s', not '%s': %s", axis, ot_reason_name(why), ot_reason_name(want), body);
+    if (!ot_access_axis(g, &g->nodes[y->producer], 0, axis, in, out, &why) ? why != want
+                                                                           : want != OT_WHY_NONE)
+        fail_msg("axis %u: '%s', not '%s': %s", axis, ot_reason_name(why), ot_reason_name(want),
+                 body);
     drop(&s);
 }
 
@@ -72,22 +76,30 @@ static void cuts(void **state)
     (void)state;
     asks("", "  %y = Conv(%x, %w) {pads=[1,1,1,1], strides=[2,2]}\n", 2, OT_WHY_NONE);
     asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\"}\n", 2, OT_WHY_NONE);
-    asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 2, OT_WHY_FREE_AUTO_PAD);
+    asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 2,
+         OT_WHY_FREE_AUTO_PAD);
     asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 0, OT_WHY_NONE);
     asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], pads=[1,1,1,1]}\n", 2, OT_WHY_NONE);
-    asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], output_shape=[64,48]}\n", 2, OT_WHY_FREE_FIXED);
+    asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], output_shape=[64,48]}\n", 2,
+         OT_WHY_FREE_FIXED);
     asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], pads=[2,2,2,2]}\n", 2, OT_WHY_NONE);
     asks("", "  %y = Concat(%x, %x) {axis=1}\n", 2, OT_WHY_NONE);
     asks("", "  %y = Concat(%x, %x) {axis=2}\n", 2, OT_WHY_FREE_FIXED);
-    asks("  init %s : float32[4] = [1, 1, 2, 2]\n", "  %y = Resize(%x, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_NONE);
-    asks("  init %s : float32[4] = [1, 1, 1.5, 1.5]\n", "  %y = Resize(%x, _, %s) {mode=\"linear\"}\n", 2, OT_WHY_FREE_SCALE);
-    asks("  init %s : int64[4] = [2, 8, 64, 48]\n", "  %y = Resize(%x, _, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_FREE_FIXED);
+    asks("  init %s : float32[4] = [1, 1, 2, 2]\n", "  %y = Resize(%x, _, %s) {mode=\"nearest\"}\n",
+         2, OT_WHY_NONE);
+    asks("  init %s : float32[4] = [1, 1, 1.5, 1.5]\n",
+         "  %y = Resize(%x, _, %s) {mode=\"linear\"}\n", 2, OT_WHY_FREE_SCALE);
+    asks("  init %s : int64[4] = [2, 8, 64, 48]\n",
+         "  %y = Resize(%x, _, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_FREE_FIXED);
     asks("  init %s : int64[4] = [0, 0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_NONE);
-    asks("  init %s : int64[4] = [2, 8, 32, 24]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
-    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED); /* rows of a free length */
+    asks("  init %s : int64[4] = [2, 8, 32, 24]\n", "  %y = Reshape(%x, %s)\n", 2,
+         OT_WHY_FREE_FIXED);
+    /* rows of a free length */
+    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
     asks("", "  %s = Shape(%x)\n  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
     asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s)\n", 2, OT_WHY_NONE);
-    asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s) {mode=\"reflect\"}\n", 2, OT_WHY_FREE_BORDER);
+    asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s) {mode=\"reflect\"}\n", 2,
+         OT_WHY_FREE_BORDER);
     asks("", "  %y = Softmax(%x) {axis=1}\n", 2, OT_WHY_NONE);
     /* Slices: from both ends, to the end; not to a row that is counted from the other end. */
 #define SLICE(from, to, step)                                        \
@@ -96,16 +108,20 @@ static void cuts(void **state)
     const char *slice = "  %y = Slice(%x, %b, %e, %a, %s)\n";
     asks(SLICE("2, 1", "-2, -3", "1, 1"), slice, 2, OT_WHY_NONE);
     asks(SLICE("1, 0", "9223372036854775807, 2147483647", "2, 2"), slice, 2, OT_WHY_NONE);
-    asks(SLICE("1, 0", "9223372036854775807, 10", "2, 2"), slice, 2, OT_WHY_NONE); /* columns are another matter */
+    /* columns are another matter */
+    asks(SLICE("1, 0", "9223372036854775807, 10", "2, 2"), slice, 2, OT_WHY_NONE);
     asks(SLICE("1, 0", "9223372036854775807, 10", "2, 2"), slice, 3, OT_WHY_FREE_FIXED);
     asks(SLICE("-9, 0", "-1, -1", "1, 1"), slice, 2, OT_WHY_FREE_FIXED);
-    /* Where the extent is fixed, all that is fixed is the same at every size: here, rows that a transposed convolution makes. */
+    /* Where the extent is fixed, all that is fixed is the same at every size: here, rows that a
+     * transposed convolution makes. */
     const char *fixed = "  %a = ConvTranspose(%x, %w) {strides=[2,2], output_shape=[64,48]}\n";
     static char body[512];
-    snprintf(body, sizeof body, "%s  %%y = ConvTranspose(%%a, %%w) {strides=[2,2], output_shape=[129,97]}\n", fixed);
+    snprintf(body, sizeof body,
+             "%s  %%y = ConvTranspose(%%a, %%w) {strides=[2,2], output_shape=[129,97]}\n", fixed);
     asks("", body, 2, OT_WHY_NONE);
     snprintf(body, sizeof body, "%s  %%y = Slice(%%a, %%b, %%e, %%k, %%s)\n", fixed);
-    asks("  init %b : int64[1] = [-60]\n  init %e : int64[1] = [62]\n  init %k : int64[1] = [2]\n  init %s : int64[1] = [1]\n",
+    asks("  init %b : int64[1] = [-60]\n  init %e : int64[1] = [62]\n  init %k : int64[1] = [2]\n  "
+         "init %s : int64[1] = [1]\n",
          body, 2, OT_WHY_NONE);
 }
 
@@ -121,9 +137,13 @@ static void broadcasting(void **state)
         ot_why why = OT_WHY_NONE;
         assert_int_equal(ot_infer_shapes(s.planned->graph, both, 2), OT_OK);
         assert_int_equal(ot_dynamic_dims_set(s.file->graph, s.planned->graph, NULL), OT_OK);
-        assert_int_equal(ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 0, in, out, &why), n != 1);
+        assert_int_equal(
+            ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 0, in, out, &why),
+            n != 1);
         assert_int_equal(why == OT_WHY_FREE_BROADCAST, n == 1);
-        assert_true(ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 2, in, out, &why)); /* fixed at 1 there */
+        /* fixed at 1 there */
+        assert_true(
+            ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 2, in, out, &why));
         drop(&s);
     }
 }
@@ -135,7 +155,12 @@ static ot_region region_of(ot_graph *g, ot_seq *s, int64_t tile, ot_arena *a)
     ot_region r;
     assert_int_equal(ot_seq_build(g, a, s), OT_OK);
     assert_int_equal(ot_walk_new(s, &w), OT_OK);
-    const ot_choice c = {.first = 0, .end = s->n - 1, .n_dims = 1, .axes = {2}, .tile = {tile}, .form = OT_FORM_PEELED};
+    const ot_choice c = {.first = 0,
+                         .end = s->n - 1,
+                         .n_dims = 1,
+                         .axes = {2},
+                         .tile = {tile},
+                         .form = OT_FORM_PEELED};
     assert_int_equal(ot_region_build(s, &w, &c, a, &r), OT_OK);
     r.form = OT_FORM_PEELED;
     assert_int_equal(r.n_nodes, s->n);
@@ -154,8 +179,10 @@ static int64_t inner_ones(const ot_region *planned, const ot_dynamic_tiles *f, i
     return n;
 }
 
-/* Tiles by the formulas at extent h, against the windows that the same pieces have there. Returns how many inner ones there are. */
-static int64_t plays(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f, int64_t tile, int64_t h)
+/* Tiles by the formulas at extent h, against the windows that the same pieces have there.
+ * Returns how many inner ones there are. */
+static int64_t plays(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f,
+                     int64_t tile, int64_t h)
 {
     ot_arena *a = ot_arena_new();
     ot_model *m = NULL;
@@ -172,7 +199,8 @@ static int64_t plays(ot_model *file, const ot_region *planned, const ot_dynamic_
         for (uint32_t k = 0; k <= last; k++) {
             const int64_t lo = k * tile, hi = k == last ? r.dims[0].extent : lo + tile;
             const ot_tile_windows *is = k < f->n_first ? &f->first[k] : f->inner;
-            if (!ot_tile_windows_part(g, &r, 0, lo, hi, &w, &why)) fail_msg("tile %u of %u at %lld", k, last, (long long)h);
+            if (!ot_tile_windows_part(g, &r, 0, lo, hi, &w, &why))
+                fail_msg("tile %u of %u at %lld", k, last, (long long)h);
             for (uint32_t v = 0; v < r.n_values; v++) {
                 const int64_t moved = k < f->n_first ? 0 : (int64_t)(k - f->n_first) * f->step[v];
                 assert_int_equal(w.made[v].lo, is->made[v].lo + moved);
@@ -185,8 +213,10 @@ static int64_t plays(ot_model *file, const ot_region *planned, const ot_dynamic_
     return n;
 }
 
-/* Steps of a stream likewise: what each makes and takes over at that extent, all steps taken one by one. */
-static int64_t plays_steps(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f, int64_t tile, int64_t h)
+/* Steps of a stream likewise: what each makes and takes over at that extent, all steps taken one
+ * by one. */
+static int64_t plays_steps(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f,
+                           int64_t tile, int64_t h)
 {
     ot_arena *a = ot_arena_new();
     ot_model *m = NULL;
@@ -210,11 +240,14 @@ static int64_t plays_steps(ot_model *file, const ot_region *planned, const ot_dy
                 const ot_tile_windows *is = k == 0 ? &f->first[0] : f->inner;
                 const int64_t moved = k == 0 ? 0 : (k - 1) * f->step[v];
                 if (k <= n) assert_int_equal(w[k].made[v].hi, is->made[v].hi + moved);
-                if (v < r.n_inputs && k <= n) assert_int_equal(w[k].made[v].lo, is->made[v].lo + moved);
+                if (v < r.n_inputs && k <= n)
+                    assert_int_equal(w[k].made[v].lo, is->made[v].lo + moved);
                 if (v < r.n_inputs || k == 0) continue;
-                assert_int_equal(w[k].kept[v].hi, is->kept[v].hi + moved); /* rows that are there when the step begins */
+                /* rows that are there when the step begins */
+                assert_int_equal(w[k].kept[v].hi, is->kept[v].hi + moved);
                 assert_in_range(w[k].kept[v].lo, is->kept[v].lo + moved, is->kept[v].hi + moved);
-                assert_true(w[k].made[v].hi > w[k].kept[v].hi); /* each step, the last one, too, makes some of every value */
+                /* each step, the last one, too, makes some of every value */
+                assert_true(w[k].made[v].hi > w[k].kept[v].hi);
             }
     }
     ot_model_free(m);
@@ -230,31 +263,42 @@ static void tiles(void **state)
         int64_t tile, from; /* rows a tile; fewest that are tried */
     } cases[] = {
         {"",
-         "  %a = ConvTranspose(%x, %w) {strides=[2,2], pads=[2,2,2,2]}\n  %y = ConvTranspose(%a, %w) {strides=[2,2], pads=[2,2,2,2]}\n",
+         "  %a = ConvTranspose(%x, %w) {strides=[2,2], pads=[2,2,2,2]}\n  %y = ConvTranspose(%a, "
+         "%w) {strides=[2,2], pads=[2,2,2,2]}\n",
          16, 4},
         {"", "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Conv(%a, %w) {pads=[1,1,1,1]}\n", 6, 4},
         {"",
-         "  %a = Conv(%x, %w) {pads=[2,0,1,0], strides=[2,1]}\n  %y = MaxPool(%a) {kernel_shape=[3,3], strides=[2,1], pads=[1,1,1,1]}\n",
+         "  %a = Conv(%x, %w) {pads=[2,0,1,0], strides=[2,1]}\n  %y = MaxPool(%a) "
+         "{kernel_shape=[3,3], strides=[2,1], pads=[1,1,1,1]}\n",
          3, 4},
         {"",
-         "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Add(%a, %x)\n  %y = AveragePool(%b) {kernel_shape=[2,2], strides=[2,2], ceil_mode=1}\n",
+         "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Add(%a, %x)\n  %y = AveragePool(%b) "
+         "{kernel_shape=[2,2], strides=[2,2], ceil_mode=1}\n",
          4, 4},
         {"",
-         "  %a = MaxPool(%x) {kernel_shape=[2,2], strides=[2,2]}\n  %b = ConvTranspose(%a, %w) {strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]}\n"
+         "  %a = MaxPool(%x) {kernel_shape=[2,2], strides=[2,2]}\n  %b = ConvTranspose(%a, %w) "
+         "{strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]}\n"
          "  %y = Conv(%b, %w) {pads=[1,1,1,1]}\n",
          8, 4},
         {"  init %s : float32[4] = [1, 1, 2, 2]\n",
-         "  %a = Conv(%x, %w) {pads=[3,1,3,1], dilations=[3,1]}\n  %y = Resize(%a, _, %s) {mode=\"linear\"}\n", 16, 4},
+         "  %a = Conv(%x, %w) {pads=[3,1,3,1], dilations=[3,1]}\n  %y = Resize(%a, _, %s) "
+         "{mode=\"linear\"}\n",
+         16, 4},
         {"  init %s : float32[4] = [1, 1, 2, 2]\n",
          "  %a = Conv(%x, %w) {pads=[3,1,3,1], dilations=[3,1]}\n"
-         "  %b = Resize(%a, _, %s) {mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"}\n"
+         "  %b = Resize(%a, _, %s) {mode=\"nearest\", "
+         "coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"}\n"
          "  %y = Conv(%b, %w) {pads=[1,1,1,1]}\n",
          4, 4},
-        {"  init %b : int64[1] = [2]\n  init %e : int64[1] = [-2]\n  init %k : int64[1] = [2]\n", /* a residual block without padding */
-         "  %c = Slice(%x, %b, %e, %k)\n  %d = Conv(%x, %w) {pads=[0,1,0,1]}\n  %f = Conv(%d, %w) {pads=[0,1,0,1]}\n  %y = Add(%c, %f)\n",
+        /* a residual block without padding */
+        {"  init %b : int64[1] = [2]\n  init %e : int64[1] = [-2]\n  init %k : int64[1] = [2]\n",
+         "  %c = Slice(%x, %b, %e, %k)\n  %d = Conv(%x, %w) {pads=[0,1,0,1]}\n  %f = Conv(%d, %w) "
+         "{pads=[0,1,0,1]}\n  %y = Add(%c, %f)\n",
          8, 6},
-        {"  init %b : int64[1] = [1]\n  init %e : int64[1] = [-3]\n  init %k : int64[1] = [2]\n  init %s : int64[1] = [2]\n",
-         "  %c = Slice(%x, %b, %e, %k, %s)\n  %d = ConvTranspose(%c, %w) {strides=[2,2], pads=[0,1,0,1]}\n  %f = Slice(%d, %b, %e, %k)\n"
+        {"  init %b : int64[1] = [1]\n  init %e : int64[1] = [-3]\n  init %k : int64[1] = [2]\n  "
+         "init %s : int64[1] = [2]\n",
+         "  %c = Slice(%x, %b, %e, %k, %s)\n  %d = ConvTranspose(%c, %w) {strides=[2,2], "
+         "pads=[0,1,0,1]}\n  %f = Slice(%d, %b, %e, %k)\n"
          "  %y = Conv(%f, %w) {pads=[1,1,1,1]}\n",
          8, 10},
     };
@@ -271,7 +315,8 @@ static void tiles(void **state)
         ot_why why = OT_WHY_NONE;
         int64_t most = 0, untiled = 0;
         assert_int_equal(ot_dynamic_tiles_plan(&t, &f, &legal, &why), OT_OK);
-        const bool again = steps && strstr(cases[c / 2].body, "linear"); /* interpolation makes rows that are there already */
+        /* interpolation makes rows that are there already */
+        const bool again = steps && strstr(cases[c / 2].body, "linear");
         if (!legal && !again) fail_msg("case %zu: %s", c, ot_reason_sentence(why));
         for (int64_t h = cases[c / 2].from; legal && h < 150; h++) {
             const int64_t n = (steps ? plays_steps : plays)(s.file, &r, &f, cases[c / 2].tile, h);
@@ -279,7 +324,8 @@ static void tiles(void **state)
             most = ot_max(most, n);
         }
         if (legal && (most <= 2 || untiled == 0 || untiled >= 60))
-            fail_msg("case %zu: %lld inner ones at the most, %lld sizes untiled", c, (long long)most, (long long)untiled);
+            fail_msg("case %zu: %lld inner ones at the most, %lld sizes untiled", c,
+                     (long long)most, (long long)untiled);
         drop(&s);
         ot_arena_free(a);
     }
@@ -287,6 +333,7 @@ static void tiles(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cuts), cmocka_unit_test(broadcasting), cmocka_unit_test(tiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cuts), cmocka_unit_test(broadcasting),
+                                       cmocka_unit_test(tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,15 +140,21 @@ static void unknown_operators(void **state)
 {
     (void)state;
     bench b;
-    open_with(&b, "  input %x : float32[2]\n  %y = Frobnicate(%x) \"f\"\n  output %y", (ot_session_options){0});
+    open_with(&b, "  input %x : float32[2]\n  %y = Frobnicate(%x) \"f\"\n  output %y",
+              (ot_session_options){0});
     assert_int_equal(b.status, OT_E_INPUT);
-    assert_string_equal(b.d.message, "node 'f' (Frobnicate): the engine does not have this operator");
+    assert_string_equal(b.d.message,
+                        "node 'f' (Frobnicate): the engine does not have this operator");
     close_bench(&b);
-    open_with(&b, "  input %x : float32[2]\n  %y = \"some.where\"::Abs@1(%x) \"f\"\n  output %y", (ot_session_options){0});
+    open_with(&b, "  input %x : float32[2]\n  %y = \"some.where\"::Abs@1(%x) \"f\"\n  output %y",
+              (ot_session_options){0});
     assert_int_equal(b.status, OT_E_INPUT);
-    assert_string_equal(b.d.message, "node 'f' (Abs): the engine does not have this operator (domain 'some.where')");
+    assert_string_equal(
+        b.d.message,
+        "node 'f' (Abs): the engine does not have this operator (domain 'some.where')");
     close_bench(&b);
-    open_text(&b, "  input %x : float32[2]\n  %z = Frobnicate(%x) \"f\"\n  %y = Relu(%x)\n  output %y");
+    open_text(&b,
+              "  input %x : float32[2]\n  %z = Frobnicate(%x) \"f\"\n  %y = Relu(%x)\n  output %y");
     assert_int_equal(b.s->top->n_steps, 1);
     close_bench(&b);
 }
@@ -161,7 +167,8 @@ static void constants_are_folded(void **state)
     bench b;
     ot_nd in = F32S(x, 2), out = {0};
     ot_session_figures f;
-    open_text(&b, "  input %x : float32[2]\n  init %w : float32[2] = [-3, 4]\n  %a = Abs(%w)\n  %b = Neg(%a)\n  %y = "
+    open_text(&b, "  input %x : float32[2]\n  init %w : float32[2] = [-3, 4]\n  %a = Abs(%w)\n  %b "
+                  "= Neg(%a)\n  %y = "
                   "Add(%x, %b)\n  output %y");
     assert_int_equal(b.s->top->n_steps, 1);
     run_ok(&b, &in, &out);
@@ -176,7 +183,8 @@ static void constants_are_folded(void **state)
 static void initializers_are_overridden(void **state)
 {
     (void)state;
-    static const char text[] = "  input %x : float32[2]\n  input init %w : float32[2] = [10, 20]\n  %y = Add(%x, %w)\n  output %y";
+    static const char text[] = "  input %x : float32[2]\n  input init %w : float32[2] = [10, 20]\n "
+                               " %y = Add(%x, %w)\n  output %y";
     float x[] = {1, 2}, other[] = {5, 6};
     ot_override o = {"w", F32S(other, 2)};
     bench b;
@@ -206,7 +214,9 @@ static void constants_without_contents(void **state)
     float x[] = {1, 2};
     bench b;
     ot_nd in = F32S(x, 2), out = {0};
-    open_text(&b, "  input %x : float32[2]\n  init %w : float32[2]\n  %y = Add(%x, %w) \"add\"\n  output %y");
+    open_text(
+        &b,
+        "  input %x : float32[2]\n  init %w : float32[2]\n  %y = Add(%x, %w) \"add\"\n  output %y");
     assert_int_equal(ot_session_run(b.s, &in, &out, &b.d), OT_E_INPUT);
     assert_non_null(strstr(b.d.message, "node 'add' (Add): input 1 is float32"));
     close_bench(&b);
@@ -222,9 +232,12 @@ static void reshapes_take_no_memory(void **state)
     bench b;
     ot_nd in = F32S(x, 2, 3), out = {0};
     ot_session_figures f;
-    open_text(&b, "  input %x : float32[2,3]\n  init %s : int64[3] = [1, 6, 1]\n  init %ax : int64[1] = [0]\n"
-                  "  %a = Neg(%x)\n  %b = Reshape(%a, %s)\n  %c = Squeeze(%b, %ax)\n  %d = Identity(%c)\n  %e, %m = Dropout(%d)\n"
-                  "  %f = Flatten(%e)\n  %y = Abs(%f)\n  output %y");
+    open_text(
+        &b,
+        "  input %x : float32[2,3]\n  init %s : int64[3] = [1, 6, 1]\n  init %ax : int64[1] = [0]\n"
+        "  %a = Neg(%x)\n  %b = Reshape(%a, %s)\n  %c = Squeeze(%b, %ax)\n  %d = Identity(%c)\n  "
+        "%e, %m = Dropout(%d)\n"
+        "  %f = Flatten(%e)\n  %y = Abs(%f)\n  output %y");
     run_ok(&b, &in, &out);
     CHECK_FLOATS(&out, 1, 2, 3, 4, 5, 6);
     ot_session_figures_get(b.s, &f);
@@ -233,16 +246,20 @@ static void reshapes_take_no_memory(void **state)
     close_bench(&b);
 }
 
-/* Views of inputs and constants cost nothing; as results they are copies, so that the caller's memory is not handed back. */
+/* Views of inputs and constants cost nothing; as results they are copies, so that the caller's
+ * memory is not handed back. */
 static void views_of_what_is_not_ours(void **state)
 {
     (void)state;
     float x[] = {1, -2, 3, -4};
     bench b;
     ot_nd in = F32S(x, 4), out[3] = {{0}};
-    open_text(&b, "  input %x : float32[4]\n  init %s : int64[2] = [2, 2]\n  init %w : float32[4] = [1, 2, 3, 4]\n"
-                  "  %a = Reshape(%x, %s)\n  %b = Reshape(%w, %s)\n  %c = Add(%a, %b)\n  %y = Identity(%c)\n"
-                  "  output %y\n  output %a\n  output %b");
+    open_text(
+        &b,
+        "  input %x : float32[4]\n  init %s : int64[2] = [2, 2]\n  init %w : float32[4] = [1, 2, "
+        "3, 4]\n"
+        "  %a = Reshape(%x, %s)\n  %b = Reshape(%w, %s)\n  %c = Add(%a, %b)\n  %y = Identity(%c)\n"
+        "  output %y\n  output %a\n  output %b");
     run_ok(&b, &in, out);
     CHECK_FLOATS(&out[0], 2, 0, 6, 0);
     CHECK_FLOATS(&out[1], 1, -2, 3, -4);
@@ -260,7 +277,8 @@ static void wrong_predictions_are_found(void **state)
     bench b;
     ot_nd in = F32S(x, 4), out = {0};
     ot_session_figures f;
-    open_text(&b, "  input %x : float32[4]\n  %n : int64[1,3] = NonZero(%x)\n  %m : int64[1,3] = Neg(%n)\n  %y = Abs(%m)\n  "
+    open_text(&b, "  input %x : float32[4]\n  %n : int64[1,3] = NonZero(%x)\n  %m : int64[1,3] = "
+                  "Neg(%n)\n  %y = Abs(%m)\n  "
                   "output %y");
     run_ok(&b, &in, &out);
     assert_int_equal(out.dims[1], 2);
@@ -280,25 +298,31 @@ static uint32_t next_random(uint32_t *state)
     return *state;
 }
 
-/* Element-wise operators and reshapes over values of 12 elements, some of them outputs. dim: of the input. */
+/* Element-wise operators and reshapes over values of 12 elements, some of them outputs. dim: of
+ * the input. */
 static void random_graph(uint32_t seed, const char *dim, char *text, size_t size)
 {
     static const char *const unary[] = {"Relu", "Neg", "Abs", "Identity", "Sigmoid", "Flatten"};
     static const char *const binary[] = {"Add", "Sub", "Max"};
     uint32_t r = seed * 2654435761u + 1, n = 5 + next_random(&r) % 40;
-    size_t at = (size_t)snprintf(text, size, "  input %%v0 : float32[%s,4]\n  init %%s : int64[2] = [3, 4]\n", dim);
+    size_t at = (size_t)snprintf(
+        text, size, "  input %%v0 : float32[%s,4]\n  init %%s : int64[2] = [3, 4]\n", dim);
     for (uint32_t k = 1; k <= n; k++) {
-        uint32_t near = k < 6 ? k : 6, a = k - 1 - next_random(&r) % near, b = k - 1 - next_random(&r) % near;
+        uint32_t near = k < 6 ? k : 6, a = k - 1 - next_random(&r) % near,
+                 b = k - 1 - next_random(&r) % near;
         uint32_t what = next_random(&r) % 10;
         if (what < 4)
-            at += (size_t)snprintf(text + at, size - at, "  %%v%u = %s(%%v%u)\n", k, unary[next_random(&r) % 6], a);
+            at += (size_t)snprintf(text + at, size - at, "  %%v%u = %s(%%v%u)\n", k,
+                                   unary[next_random(&r) % 6], a);
         else if (what < 6)
             at += (size_t)snprintf(text + at, size - at, "  %%v%u = Reshape(%%v%u, %%s)\n", k, a);
         else
             at += (size_t)snprintf(text + at, size - at,
-                                   "  %%r%u = Reshape(%%v%u, %%s)\n  %%q%u = Reshape(%%v%u, %%s)\n  %%v%u = %s(%%r%u, %%q%u)\n", k,
-                                   a, k, b, k, binary[next_random(&r) % 3], k, k);
-        if (next_random(&r) % 8 == 0 || k == n) at += (size_t)snprintf(text + at, size - at, "  output %%v%u\n", k);
+                                   "  %%r%u = Reshape(%%v%u, %%s)\n  %%q%u = Reshape(%%v%u, %%s)\n "
+                                   " %%v%u = %s(%%r%u, %%q%u)\n",
+                                   k, a, k, b, k, binary[next_random(&r) % 3], k, k);
+        if (next_random(&r) % 8 == 0 || k == n)
+            at += (size_t)snprintf(text + at, size - at, "  output %%v%u\n", k);
     }
 }
 
@@ -330,11 +354,13 @@ static void random_graphs(void **state)
         run_ok(&planned, &in, a);
         run_ok(&heap, &in, b);
         for (uint32_t k = 0; k < n; k++) {
-            if (!ot_nd_same_shape(&a[k], OT_F32, b[k].rank, b[k].dims) || !near(a[k].data, b[k].data, 12))
+            if (!ot_nd_same_shape(&a[k], OT_F32, b[k].rank, b[k].dims) ||
+                !near(a[k].data, b[k].data, 12))
                 fail_msg("seed %u: output %u differs", seed, k);
         }
         ot_session_figures_get(planned.s, &f);
-        if (f.n_mispredicted != 0) fail_msg("seed %u: %u values not as planned", seed, f.n_mispredicted);
+        if (f.n_mispredicted != 0)
+            fail_msg("seed %u: %u values not as planned", seed, f.n_mispredicted);
         close_bench(&planned);
         close_bench(&heap);
     }
@@ -348,7 +374,8 @@ static void *many_runs(void *arg)
     float x[] = {1, 2, 3, -1, 4, -4};
     for (int k = 0; k < 50; k++) {
         ot_nd in = F32S(x, 2, 3), out = {0};
-        if (ot_session_run(b->s, &in, &out, &b->d) != OT_OK || ((float *)out.data)[2] != -1.75f) return arg;
+        if (ot_session_run(b->s, &in, &out, &b->d) != OT_OK || ((float *)out.data)[2] != -1.75f)
+            return arg;
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* Attention as one step against sums in double: shapes, broadcasts, Transposes of operands and result, factors, masks, and what
- * Softmax says of infinities; what must not be fused; tiles. */
+/* Attention as one step against sums in double: shapes, broadcasts, Transposes of operands and
+ * result, factors, masks, and what Softmax says of infinities; what must not be fused; tiles. */
 #include "fast_check.h"
 #include "tiled_graph.h"
 
@@ -10,17 +10,19 @@
 /* Batch [b, h]; which of the operands repeat, and how they lie. */
 typedef struct shape {
     int64_t b, h, queries, keys, size, v_size;
-    bool q_lies, k_lies, v_lies, y_lies; /* the array is [b, position, h, size], and a Transpose is in the graph */
-    bool k_whole, v_whole;               /* one head for all */
-    int scale;                           /* none, Mul, Div, Mul from the left */
-    int mask;                            /* dims 1: bits of [b, h, queries, keys]; 16: none */
-    double error;                        /* that scores in float32 cause; 0: 2e-5 */
+    /* the array is [b, position, h, size], and a Transpose is in the graph */
+    bool q_lies, k_lies, v_lies, y_lies;
+    bool k_whole, v_whole; /* one head for all */
+    int scale;             /* none, Mul, Div, Mul from the left */
+    int mask;              /* dims 1: bits of [b, h, queries, keys]; 16: none */
+    double error;          /* that scores in float32 cause; 0: 2e-5 */
 } shape;
 
 /* Element (b, h, position, column) of an array that lies so. */
 static int64_t at(bool lies, int64_t heads, int64_t length, int64_t size, const int64_t *p)
 {
-    int64_t row = lies ? (p[0] * length + p[2]) * heads + p[1] : (p[0] * heads + p[1]) * length + p[2];
+    int64_t row = lies ? (p[0] * length + p[2]) * heads + p[1]
+                       : (p[0] * heads + p[1]) * length + p[2];
     return row * size + p[3];
 }
 
@@ -41,9 +43,11 @@ static void attend(const shape *s, const ot_nd *in, float scale, const int64_t *
     for (int64_t j = 0; j < s->keys; j++) {
         w[j] = 0;
         for (int64_t d = 0; d < s->size; d++) {
-            int64_t pq[4] = {p[0], p[1], p[2], d}, pk[4] = {p[0], s->k_whole ? 0 : p[1], j, d}, pd[4] = {pk[0], pk[1], d, j};
+            int64_t pq[4] = {p[0], p[1], p[2], d}, pk[4] = {p[0], s->k_whole ? 0 : p[1], j, d},
+                    pd[4] = {pk[0], pk[1], d, j};
             /* without a Transpose K is [b, h, size, keys] */
-            int64_t ak = s->k_lies ? at(true, kh, s->keys, s->size, pk) : at(false, kh, s->size, s->keys, pd);
+            int64_t ak = s->k_lies ? at(true, kh, s->keys, s->size, pk)
+                                   : at(false, kh, s->size, s->keys, pd);
             w[j] += (double)q[at(s->q_lies, s->h, s->queries, s->size, pq)] * (double)k[ak];
         }
         w[j] = w[j] * (double)scale + mask_at(s, mask, p[0], p[1], p[2], j);
@@ -62,7 +66,8 @@ static void attend(const shape *s, const ot_nd *in, float scale, const int64_t *
 
 static ot_nd make(bool lies, int64_t b, int64_t heads, int64_t length, int64_t size)
 {
-    return lies ? FAST_ARRAY(OT_F32, b, length, heads, size) : FAST_ARRAY(OT_F32, b, heads, length, size);
+    return lies ? FAST_ARRAY(OT_F32, b, length, heads, size)
+                : FAST_ARRAY(OT_F32, b, heads, length, size);
 }
 
 static void make_inputs(const shape *s, ot_nd *in)
@@ -72,7 +77,8 @@ static void make_inputs(const shape *s, ot_nd *in)
         if (s->mask & 1 << d || s->mask == 16) dims[d] = 1;
     in[0] = make(s->q_lies, s->b, s->h, s->queries, s->size);
     int64_t kh = s->k_whole ? 1 : s->h;
-    in[1] = s->k_lies ? make(true, s->b, kh, s->keys, s->size) : make(false, s->b, kh, s->size, s->keys);
+    in[1] = s->k_lies ? make(true, s->b, kh, s->keys, s->size)
+                      : make(false, s->b, kh, s->size, s->keys);
     in[2] = make(s->v_lies, s->b, s->v_whole ? 1 : s->h, s->keys, s->v_size);
     in[3] = fast_array(OT_F32, 4, dims);
 }
@@ -82,31 +88,41 @@ static void write_graph(const shape *s, const ot_nd *in, const char *reads, char
 {
     char dims[4][100];
     for (int k = 0; k < 4; k++) ot_dims_text(in[k].rank, in[k].dims, dims[k], sizeof dims[k]);
-    static const char *const scaled[] = {"%m = Identity(%s)", "%m = Mul(%s, %n)", "%m = Div(%s, %n)", "%m = Mul(%n, %s)"};
+    static const char *const scaled[] = {"%m = Identity(%s)", "%m = Mul(%s, %n)",
+                                         "%m = Div(%s, %n)", "%m = Mul(%n, %s)"};
     snprintf(text, cap,
-             "input %%a : float32%s\ninput %%b : float32%s\ninput %%c : float32%s\ninput %%d : float32%s\n"
-             "init %%n : float32[] = [%s]\n%s\n%s\n%s\n%%s = MatMul(%%q, %%k)\n%s\n%s\n%%w = Softmax(%%%s) {axis=%d}\n%%x = "
+             "input %%a : float32%s\ninput %%b : float32%s\ninput %%c : float32%s\ninput %%d : "
+             "float32%s\n"
+             "init %%n : float32[] = [%s]\n%s\n%s\n%s\n%%s = MatMul(%%q, %%k)\n%s\n%s\n%%w = "
+             "Softmax(%%%s) {axis=%d}\n%%x = "
              "MatMul(%%w, %%v)\n%s\n%s\noutput %%y\n%s",
              dims[0], dims[1], dims[2], dims[3], s->scale == 2 ? "4" : "0.25",
-             s->q_lies ? "%q = Transpose(%a) {perm=[0,2,1,3]}" : "", s->k_lies ? "%k = Transpose(%b) {perm=[0,2,3,1]}" : "",
-             s->v_lies ? "%v = Transpose(%c) {perm=[0,2,1,3]}" : "", s->scale ? scaled[s->scale] : "",
+             s->q_lies ? "%q = Transpose(%a) {perm=[0,2,1,3]}" : "",
+             s->k_lies ? "%k = Transpose(%b) {perm=[0,2,3,1]}" : "",
+             s->v_lies ? "%v = Transpose(%c) {perm=[0,2,1,3]}" : "",
+             s->scale ? scaled[s->scale] : "",
              s->mask == 16 ? ""
              : s->scale    ? "%o = Add(%m, %d)"
                            : "%o = Add(%d, %s)",
              s->mask != 16 ? "o"
              : s->scale    ? "m"
                            : "s",
-             s->mask % 2 ? 3 : -1, s->y_lies ? "%y = Transpose(%x) {perm=[0,2,1,3]}" : "%y = Identity(%x)", reads ? reads : "",
-             reads ? "output %z\n" : "");
+             s->mask % 2 ? 3 : -1,
+             s->y_lies ? "%y = Transpose(%x) {perm=[0,2,1,3]}" : "%y = Identity(%x)",
+             reads ? reads : "", reads ? "output %z\n" : "");
     /* names of inputs where no Transpose stands between */
-    const char *lies[] = {s->q_lies ? NULL : "%q", s->k_lies ? NULL : "%k", s->v_lies ? NULL : "%v"};
+    const char *lies[] = {s->q_lies ? NULL : "%q", s->k_lies ? NULL : "%k",
+                          s->v_lies ? NULL : "%v"};
     for (int k = 0; k < 3; k++)
-        for (char *found = lies[k] ? strstr(text, lies[k]) : NULL; found; found = strstr(found, lies[k]))
+        for (char *found = lies[k] ? strstr(text, lies[k]) : NULL; found;
+             found = strstr(found, lies[k]))
             found[1] = (char)('a' + k);
 }
 
-/* Results of `threads` threads: right, and *first's bytes when it is set. Returns the number of steps. */
-static uint32_t run_one(const shape *s, const ot_nd *in, const char *text, uint32_t threads, float **first, const char *what)
+/* Results of `threads` threads: right, and *first's bytes when it is set. Returns the number of
+ * steps. */
+static uint32_t run_one(const shape *s, const ot_nd *in, const char *text, uint32_t threads,
+                        float **first, const char *what)
 {
     bench b;
     ot_nd out[2] = {{0}};
@@ -123,10 +139,12 @@ static uint32_t run_one(const shape *s, const ot_nd *in, const char *text, uint3
         int64_t p[4] = {i / s->queries / s->h, i / s->queries % s->h, i % s->queries, 0};
         attend(s, in, scale, p, y);
         for (; p[3] < s->v_size; p[3]++) {
-            double have = (double)got[at(s->y_lies, s->h, s->queries, s->v_size, p)], want = y[p[3]];
-            if (!(fabs(have - want) <= (s->error > 0 ? s->error : 2e-5) || (isnan(have) && isnan(want))))
-                fail_msg("%s, %u threads: query %d, column %d is %.9g, not %.9g\n%s", what, threads, (int)i, (int)p[3], have, want,
-                         text);
+            double have = (double)got[at(s->y_lies, s->h, s->queries, s->v_size, p)],
+                   want = y[p[3]];
+            if (!(fabs(have - want) <= (s->error > 0 ? s->error : 2e-5) ||
+                  (isnan(have) && isnan(want))))
+                fail_msg("%s, %u threads: query %d, column %d is %.9g, not %.9g\n%s", what, threads,
+                         (int)i, (int)p[3], have, want, text);
         }
     }
     test_free(y);
@@ -210,7 +228,14 @@ static void masked_keys(void **state)
 {
     (void)state;
     for (int from = 0; from < 2; from++) {
-        shape s = {.b = 1, .h = 2, .queries = 20, .keys = 700, .size = 8, .v_size = 8, .scale = 1, .mask = 3};
+        shape s = {.b = 1,
+                   .h = 2,
+                   .queries = 20,
+                   .keys = 700,
+                   .size = 8,
+                   .v_size = 8,
+                   .scale = 1,
+                   .mask = 3};
         ot_nd in[4];
         make_inputs(&s, in);
         float *mask = in[3].data;
@@ -227,7 +252,14 @@ static void infinite_scores(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) {
-        shape s = {.b = 1, .h = 1, .queries = 18, .keys = 300, .size = 4, .v_size = 6, .scale = 0, .mask = 3};
+        shape s = {.b = 1,
+                   .h = 1,
+                   .queries = 18,
+                   .keys = 300,
+                   .size = 4,
+                   .v_size = 6,
+                   .scale = 0,
+                   .mask = 3};
         ot_nd in[4];
         make_inputs(&s, in);
         ((float *)in[3].data)[5 * s.keys + 280] = k ? INFINITY : NAN;
@@ -241,10 +273,19 @@ static void large_scores(void **state)
 {
     (void)state;
     for (int sign = -1; sign <= 1; sign += 2) {
-        shape s = {.b = 1, .h = 1, .queries = 33, .keys = 600, .size = 4, .v_size = 6, .scale = 3, .mask = 7, .error = 2e-3};
+        shape s = {.b = 1,
+                   .h = 1,
+                   .queries = 33,
+                   .keys = 600,
+                   .size = 4,
+                   .v_size = 6,
+                   .scale = 3,
+                   .mask = 7,
+                   .error = 2e-3};
         ot_nd in[4];
         make_inputs(&s, in);
-        for (int64_t j = 0; j < s.keys; j++) ((float *)in[3].data)[j] = (float)sign * 1024.0f * (float)(1 + j % 7);
+        for (int64_t j = 0; j < s.keys; j++)
+            ((float *)in[3].data)[j] = (float)sign * 1024.0f * (float)(1 + j % 7);
         check(&s, in, NULL, true, "large");
     }
 }
@@ -254,14 +295,24 @@ static void large_scores(void **state)
 static void inner_values_read_elsewhere(void **state)
 {
     (void)state;
-    static const char *const reads[] = {"%z = Relu(%s)", "%z = Relu(%w)", "%z = Relu(%m)", "%z = Relu(%o)"};
+    static const char *const reads[] = {"%z = Relu(%s)", "%z = Relu(%w)", "%z = Relu(%m)",
+                                        "%z = Relu(%o)"};
     for (size_t k = 0; k < 4; k++) {
-        shape s = {.b = 1, .h = 2, .queries = 20, .keys = 30, .size = 8, .v_size = 5, .k_lies = true, .scale = 1, .mask = 7};
+        shape s = {.b = 1,
+                   .h = 2,
+                   .queries = 20,
+                   .keys = 30,
+                   .size = 8,
+                   .v_size = 5,
+                   .k_lies = true,
+                   .scale = 1,
+                   .mask = 7};
         ot_nd in[4];
         make_inputs(&s, in);
         check(&s, in, reads[k], false, reads[k]);
     }
-    shape few = {.b = 1, .h = 2, .queries = 1, .keys = 30, .size = 8, .v_size = 5, .scale = 1, .mask = 16};
+    shape few = {
+        .b = 1, .h = 2, .queries = 1, .keys = 30, .size = 8, .v_size = 5, .scale = 1, .mask = 16};
     ot_nd in[4];
     make_inputs(&few, in);
     check(&few, in, NULL, false, "one query");
@@ -271,9 +322,12 @@ static void inner_values_read_elsewhere(void **state)
 static void other_axis(void **state)
 {
     (void)state;
-    static const char text[] = "input %a : float32[2,20,8]\ninput %b : float32[2,8,20]\ninput %c : float32[2,20,4]\n"
-                               "%s = MatMul(%a, %b)\n%w = Softmax(%s) {axis=1}\n%y = MatMul(%w, %c)\noutput %y\n";
-    ot_nd in[3] = {FAST_ARRAY(OT_F32, 2, 20, 8), FAST_ARRAY(OT_F32, 2, 8, 20), FAST_ARRAY(OT_F32, 2, 20, 4)}, out[2] = {{0}};
+    static const char text[] =
+        "input %a : float32[2,20,8]\ninput %b : float32[2,8,20]\ninput %c : float32[2,20,4]\n"
+        "%s = MatMul(%a, %b)\n%w = Softmax(%s) {axis=1}\n%y = MatMul(%w, %c)\noutput %y\n";
+    ot_nd in[3] = {FAST_ARRAY(OT_F32, 2, 20, 8), FAST_ARRAY(OT_F32, 2, 8, 20),
+                   FAST_ARRAY(OT_F32, 2, 20, 4)},
+          out[2] = {{0}};
     bench b[2];
     for (int k = 0; k < 2; k++) {
         open_with(&b[k], text, (ot_session_options){.reference = k, .threads = 1});
@@ -282,7 +336,8 @@ static void other_axis(void **state)
     }
     assert_true(b[0].s->top->n_steps >= 3);
     for (int64_t i = 0; i < 160; i++)
-        assert_true(fabs((double)((float *)out[0].data)[i] - (double)((float *)out[1].data)[i]) < 1e-5);
+        assert_true(fabs((double)((float *)out[0].data)[i] - (double)((float *)out[1].data)[i]) <
+                    1e-5);
     for (int k = 0; k < 2; k++) close_bench(&b[k]);
     for (int k = 0; k < 3; k++) test_free(in[k].data);
 }
@@ -303,7 +358,14 @@ static void tiled(void **state)
 {
     (void)state;
     static char text[4000];
-    shape s = {.b = 1, .h = 3, .queries = 250, .keys = 260, .size = 16, .v_size = 12, .scale = 1, .mask = 7};
+    shape s = {.b = 1,
+               .h = 3,
+               .queries = 250,
+               .keys = 260,
+               .size = 16,
+               .v_size = 12,
+               .scale = 1,
+               .mask = 7};
     ot_nd in[4];
     float *first = NULL;
     make_inputs(&s, in);
@@ -338,9 +400,11 @@ static void scratch_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes),   cmocka_unit_test(many_queries), cmocka_unit_test(masked_keys),
-        cmocka_unit_test(infinite_scores), cmocka_unit_test(large_scores), cmocka_unit_test(inner_values_read_elsewhere),
-        cmocka_unit_test(other_axis),      cmocka_unit_test(tiled),        cmocka_unit_test(scratch_sizes),
+        cmocka_unit_test(random_shapes), cmocka_unit_test(many_queries),
+        cmocka_unit_test(masked_keys),   cmocka_unit_test(infinite_scores),
+        cmocka_unit_test(large_scores),  cmocka_unit_test(inner_values_read_elsewhere),
+        cmocka_unit_test(other_axis),    cmocka_unit_test(tiled),
+        cmocka_unit_test(scratch_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

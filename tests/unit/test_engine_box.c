@@ -1,5 +1,6 @@
-/* Copies between boxes and changes of layout, against loops over indices: random boxes of random sizes, permutations, strides
- * and directions, inside memory whose other bytes must stay as they were. */
+/* Copies between boxes and changes of layout, against loops over indices: random boxes of random
+ * sizes, permutations, strides and directions, inside memory whose other bytes must stay as they
+ * were. */
 #include "engine_check.h"
 #include "pool_check.h"
 
@@ -30,7 +31,8 @@ typedef struct layout {
     int64_t strides[OT_BOX_RANK], first, elems; /* elems: of the memory around it */
 } layout;
 
-/* The dims in a random order in memory, with gaps and backwards at times. `repeat`: some strides are 0. */
+/* The dims in a random order in memory, with gaps and backwards at times. `repeat`: some strides
+ * are 0. */
 static layout random_layout(uint32_t rank, const int64_t *dims, bool repeat)
 {
     layout l = {0};
@@ -74,8 +76,8 @@ static void next_index(uint32_t rank, const int64_t *dims, int64_t *pos)
     }
 }
 
-static void naive_copy(size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *ds, const char *src,
-                       const int64_t *ss)
+static void naive_copy(size_t size, uint32_t rank, const int64_t *dims, char *dst,
+                       const int64_t *ds, const char *src, const int64_t *ss)
 {
     int64_t pos[OT_BOX_RANK] = {0}, n = 1;
     for (uint32_t k = 0; k < rank; k++) n *= dims[k];
@@ -115,7 +117,8 @@ static void try_box(uint32_t rank, const int64_t *dims, size_t size, bool fill, 
         ot_box_copy(size, rank, dims, got + at, to.strides, src + after, from.strides, threads);
     if (memcmp(got, want, n_to) != 0) {
         for (uint32_t k = 0; k < rank; k++)
-            printf("dim %lld: to %lld from %lld\n", (long long)dims[k], (long long)to.strides[k], (long long)from.strides[k]);
+            printf("dim %lld: to %lld from %lld\n", (long long)dims[k], (long long)to.strides[k],
+                   (long long)from.strides[k]);
         fail_msg("elements of %zu bytes, %u threads: wrong", size, threads);
     }
     free(src);
@@ -163,7 +166,8 @@ static void nothing_to_copy(void **state)
 static int64_t element(const ot_nd *a, const int64_t *pos)
 {
     int64_t at = 0, b = a->chan_block;
-    for (uint32_t k = 0; k < a->rank; k++) at += (k == 1 && b > 1 ? pos[k] / b : pos[k]) * a->strides[k];
+    for (uint32_t k = 0; k < a->rank; k++)
+        at += (k == 1 && b > 1 ? pos[k] / b : pos[k]) * a->strides[k];
     return b > 1 ? at + pos[1] % b : at;
 }
 
@@ -175,7 +179,8 @@ static ot_nd random_array(uint32_t rank, const int64_t *dims, uint32_t block, in
     for (uint32_t k = rank; k-- > 0;) {
         a.dims[k] = dims[k];
         a.strides[k] = step;
-        step *= (k == 1 && block > 1 ? ot_ceil_div(dims[k], block) : dims[k]) + (below(3) ? 0 : below(4));
+        step *= (k == 1 && block > 1 ? ot_ceil_div(dims[k], block) : dims[k]) +
+                (below(3) ? 0 : below(4));
     }
     *elems = step + 4;
     float *data = malloc((size_t)*elems * sizeof *data);
@@ -187,7 +192,8 @@ static ot_nd random_array(uint32_t rank, const int64_t *dims, uint32_t block, in
 
 static void naive_relayout(const ot_nd *to, const ot_nd *from)
 {
-    int64_t pos[OT_RANK_MAX] = {0}, dims[OT_RANK_MAX], n = 1, b = to->chan_block; /* dims with the channels that pad */
+    /* dims with the channels that pad */
+    int64_t pos[OT_RANK_MAX] = {0}, dims[OT_RANK_MAX], n = 1, b = to->chan_block;
     memcpy(dims, to->dims, sizeof dims);
     if (b > 1) dims[1] = ot_ceil_div(dims[1], b) * b;
     for (uint32_t k = 0; k < to->rank; k++) n *= dims[k];
@@ -198,18 +204,20 @@ static void naive_relayout(const ot_nd *to, const ot_nd *from)
     }
 }
 
-static void try_relayout(uint32_t rank, const int64_t *dims, uint32_t to_block, uint32_t from_block, uint32_t threads)
+static void try_relayout(uint32_t rank, const int64_t *dims, uint32_t to_block, uint32_t from_block,
+                         uint32_t threads)
 {
     int64_t n_to, n_from;
-    ot_nd to = random_array(rank, dims, to_block, &n_to), from = random_array(rank, dims, from_block, &n_from), want = to;
+    ot_nd to = random_array(rank, dims, to_block, &n_to),
+          from = random_array(rank, dims, from_block, &n_from), want = to;
     want.data = malloc((size_t)n_to * sizeof(float));
     assert_non_null(want.data);
     memcpy(want.data, to.data, (size_t)n_to * sizeof(float));
     naive_relayout(&want, &from);
     ot_box_relayout(&to, &from, threads);
     if (memcmp(to.data, want.data, (size_t)n_to * sizeof(float)) != 0)
-        fail_msg("[%lld,%lld,...], block %u to %u, %u threads: wrong", (long long)dims[0], (long long)dims[1], from_block, to_block,
-                 threads);
+        fail_msg("[%lld,%lld,...], block %u to %u, %u threads: wrong", (long long)dims[0],
+                 (long long)dims[1], from_block, to_block, threads);
     free(to.data);
     free(from.data);
     free(want.data);
@@ -241,8 +249,11 @@ static void block_of_the_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes),     cmocka_unit_test(large_boxes),          cmocka_unit_test(nothing_to_copy),
-        cmocka_unit_test(relayouts), cmocka_unit_test(block_of_the_machine),
+        cmocka_unit_test(boxes),
+        cmocka_unit_test(large_boxes),
+        cmocka_unit_test(nothing_to_copy),
+        cmocka_unit_test(relayouts),
+        cmocka_unit_test(block_of_the_machine),
     };
     return cmocka_run_group_tests(tests, start, pool_end);
 }

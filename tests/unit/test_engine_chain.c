@@ -1,5 +1,5 @@
-/* Chains of element-wise operators: every operator against the C library in double; random expressions are in
- * test_engine_chain_random.c. */
+/* Chains of element-wise operators: every operator against the C library in double; random
+ * expressions are in test_engine_chain_random.c. */
 #include "seeded.h"
 
 #include "engine/cpu/chain/chain.h"
@@ -19,16 +19,19 @@ typedef struct made {
     ot_diag d;
 } made;
 
-/* Nodes over %x, %y, %z (float), %p, %q (bool) make %out, or %mask. Values whose name begins with m are bool. */
+/* Nodes over %x, %y, %z (float), %p, %q (bool) make %out, or %mask. Values whose name begins
+ * with m are bool. */
 static ot_status chain_of(made *k, int opset, const char *nodes, const char *output)
 {
     char text[6000];
     *k = (made){0};
     snprintf(text, sizeof text,
-             "model ir 8 opset %d\ngraph main {\ninput %%x : float32[2,3]\ninput %%y : float32[2,3]\ninput %%z : float32[2,3]\n"
+             "model ir 8 opset %d\ngraph main {\ninput %%x : float32[2,3]\ninput %%y : "
+             "float32[2,3]\ninput %%z : float32[2,3]\n"
              "input %%p : bool[2,3]\ninput %%q : bool[2,3]\n%s\noutput %%%s\n}\n",
              opset, nodes, output);
-    if (ot_text_parse(text, strlen(text), &k->d, &k->m) != OT_OK) fail_msg("%s: %s", nodes, k->d.message);
+    if (ot_text_parse(text, strlen(text), &k->d, &k->m) != OT_OK)
+        fail_msg("%s: %s", nodes, k->d.message);
     ot_graph *g = k->m->graph;
     const ot_node *list[64];
     for (uint32_t i = 0; i < g->n_values; i++) {
@@ -54,7 +57,8 @@ static void drop(made *k)
 }
 
 /* Dense arrays of n elements by the names of the inputs. */
-static void run_dense(const made *k, int64_t n, void *x, void *y, void *z, void *p, void *q, void *out)
+static void run_dense(const made *k, int64_t n, void *x, void *y, void *z, void *p, void *q,
+                      void *out)
 {
     const ot_id *ids;
     uint32_t n_in = ot_chain_inputs(k->c, &ids);
@@ -71,11 +75,12 @@ static void run_dense(const made *k, int64_t n, void *x, void *y, void *z, void 
 
 #define POINTS 40000
 
-static const float special[] = {0.0f,   -0.0f,   1,      -1,        0.5f,      -0.5f,  1.5f,    2.5f,     -2.5f,   2,
-                                -2,     3,       -3,     6,         -6,        20,     -20,     87,       -87,     87.4f,
-                                -87.4f, 88.5f,   -88.5f, 88.72283f, 88.7229f,  89,     -89,     -91,      -104,    150,
-                                -150,   1e4f,    -1e4f,  123456.0f, 1e10f,     -1e10f, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN,
-                                1e-40f, -1e-40f, 1e-45f, INFINITY,  -INFINITY, NAN};
+static const float special[] = {
+    0.0f,   -0.0f,   1,      -1,        0.5f,      -0.5f,  1.5f,    2.5f,     -2.5f,   2,
+    -2,     3,       -3,     6,         -6,        20,     -20,     87,       -87,     87.4f,
+    -87.4f, 88.5f,   -88.5f, 88.72283f, 88.7229f,  89,     -89,     -91,      -104,    150,
+    -150,   1e4f,    -1e4f,  123456.0f, 1e10f,     -1e10f, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN,
+    1e-40f, -1e-40f, 1e-45f, INFINITY,  -INFINITY, NAN};
 #define SPECIALS (sizeof special / sizeof *special)
 
 static float any_float(void)
@@ -88,19 +93,22 @@ static float any_float(void)
     return isnan(f) ? NAN : f; /* never a signalling one */
 }
 
-static void same(const char *what, float x, float y, float got, double want, double tolerance, double slack)
+static void same(const char *what, float x, float y, float got, double want, double tolerance,
+                 double slack)
 {
     float as_float = (float)want;
     bool fine;
     if (isnan(want))
         fine = isnan(got);
     else if (isinf(as_float) || isinf(got))
-        fine = got == as_float || (fabs(want) > 0.9999999 * (double)FLT_MAX && fabsf(got) > 3.4e38f && (got > 0) == (want > 0));
+        fine = got == as_float || (fabs(want) > 0.9999999 * (double)FLT_MAX &&
+                                   fabsf(got) > 3.4e38f && (got > 0) == (want > 0));
     else if (fabs(want) < 1.2e-38)
         fine = fabs((double)got) < 1.2e-38 && (got == 0 || want == 0 || (got > 0) == (want > 0));
     else
         fine = fabs((double)got - want) <= tolerance * fabs(want) + slack;
-    if (!fine) fail_msg("%s of %.9g, %.9g: %.9g, not %.9g", what, (double)x, (double)y, (double)got, want);
+    if (!fine)
+        fail_msg("%s of %.9g, %.9g: %.9g, not %.9g", what, (double)x, (double)y, (double)got, want);
 }
 
 typedef double (*function)(double x, double y);
@@ -116,7 +124,8 @@ static void check_function(int opset, const char *nodes, function f, double tole
         y[i] = i < (int64_t)(SPECIALS * SPECIALS) ? special[(size_t)i / SPECIALS] : any_float();
     }
     run_dense(&k, POINTS, x, y, z, NULL, NULL, out);
-    for (int64_t i = 0; i < POINTS; i++) same(nodes, x[i], y[i], out[i], f((double)x[i], (double)y[i]), tolerance, slack);
+    for (int64_t i = 0; i < POINTS; i++)
+        same(nodes, x[i], y[i], out[i], f((double)x[i], (double)y[i]), tolerance, slack);
     drop(&k);
 }
 
@@ -128,7 +137,10 @@ static void check_function(int opset, const char *nodes, function f, double tole
     }
 static double positive(double x) { return x > 0 ? x : 0; }
 static double down(double x) { return x < 0 ? expm1(x) : x; }
-static double hard(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1) + 0 * (x - x != 0 && x == x ? 0 : x); }
+static double hard(double x, double a, double b)
+{
+    return fmin(fmax(a * x + b, 0), 1) + 0 * (x - x != 0 && x == x ? 0 : x);
+}
 static double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 /* tails as in mathematics, not as double can subtract them */
 static double gelu(double x) { return 0.5 * x * erfc(-x / M_SQRT2); }
@@ -158,7 +170,8 @@ FUNCTION(f_celu, x > 0 ? x : 0.75 * expm1(x / 0.75))
 FUNCTION(f_clip, clamp(x, -0.5, 6))
 FUNCTION(f_sigmoid, 1 / (1 + exp(-x)))
 FUNCTION(f_hard_sigmoid, isnan(x) ? x : hard(x, 0.25, 0.5))
-FUNCTION(f_hard_swish, isnan(x) || x == -INFINITY ? NAN : x * fmin(fmax(x * (double)(1.0f / 6) + 0.5, 0), 1))
+FUNCTION(f_hard_swish,
+         isnan(x) || x == -INFINITY ? NAN : x * fmin(fmax(x * (double)(1.0f / 6) + 0.5, 0), 1))
 FUNCTION(f_tanh, tanh(x))
 FUNCTION(f_erf, erf(x))
 FUNCTION(f_gelu, x == -INFINITY ? NAN : gelu(x))
@@ -212,7 +225,8 @@ static void test_functions(void **state)
         {"%out = Elu(%x) {alpha = 1.5}", f_elu, 4e-7},
         {"%out = Selu(%x)", f_selu, 4e-7},
         {"%out = Celu(%x) {alpha = 0.75}", f_celu, 4e-7},
-        {"init %lo : float32[] = [-0.5]\ninit %hi : float32[1] = [6.0]\n%out = Clip(%x, %lo, %hi)", f_clip, 0},
+        {"init %lo : float32[] = [-0.5]\ninit %hi : float32[1] = [6.0]\n%out = Clip(%x, %lo, %hi)",
+         f_clip, 0},
         {"%out = Sigmoid(%x)", f_sigmoid, 4e-7},
         {"%out = Tanh(%x)", f_tanh, 4e-7},
         {"%out = Erf(%x)", f_erf, 4e-7},
@@ -249,17 +263,23 @@ static void test_functions(void **state)
         {"init %minus : float32[] = [-1.0]\n%out = Pow(%x, %minus)", f_reciprocal, 1e-7},
         {"init %eight : float32[] = [8.0]\n%out = Div(%x, %eight)", f_eighth, 1e-7},
         {"%s = Sigmoid(%x)\n%out = Mul(%s, %x)", f_silu, 4e-7},
-        {"init %half : float32[] = [0.5]\n%t = Mul(%half, %x)\n%s = Sigmoid(%t)\n%out = Mul(%x, %s)", f_swish, 4e-7},
-        {"init %r : float32[] = [1.41421354]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Div(%x, %r)\n"
+        {"init %half : float32[] = [0.5]\n%t = Mul(%half, %x)\n%s = Sigmoid(%t)\n%out = Mul(%x, "
+         "%s)",
+         f_swish, 4e-7},
+        {"init %r : float32[] = [1.41421354]\ninit %one : float32[] = [1.0]\ninit %half : "
+         "float32[] = [0.5]\n%t = Div(%x, %r)\n"
          "%e = Erf(%t)\n%n = Add(%e, %one)\n%w = Mul(%x, %n)\n%out = Mul(%w, %half)",
          f_gelu, 4.5e-7},
-        {"init %r : float32[] = [0.70710677]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Mul(%r, %x)\n"
+        {"init %r : float32[] = [0.70710677]\ninit %one : float32[] = [1.0]\ninit %half : "
+         "float32[] = [0.5]\n%t = Mul(%r, %x)\n"
          "%e = Erf(%t)\n%n = Add(%one, %e)\n%w = Mul(%half, %n)\n%out = Mul(%w, %x)",
          f_gelu, 4.5e-7},
-        {"%m = IsNaN(%x)\ninit %zero : float32[] = [0.0]\n%out = Where(%m, %zero, %x)", f_nan_to_0, 0},
+        {"%m = IsNaN(%x)\ninit %zero : float32[] = [0.0]\n%out = Where(%m, %zero, %x)", f_nan_to_0,
+         0},
     };
     (void)state;
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) check_function(20, all[k].nodes, all[k].f, all[k].tolerance, 0);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        check_function(20, all[k].nodes, all[k].f, all[k].tolerance, 0);
     check_function(20, "%out = HardSigmoid(%x) {alpha = 0.25}", f_hard_sigmoid, 1e-7, 1e-7);
     check_function(20, "%out = HardSwish(%x)", f_hard_swish, 2e-7, 6e-7);
     check_function(10, "%out = Clip(%x) {min = -0.5, max = 6.0}", f_clip, 0, 0);
@@ -274,7 +294,8 @@ static void test_mean(void **state)
     (void)state;
     assert_int_equal(chain_of(&k, 20, "%out = Mean(%x, %y)", "out"), OT_OK);
     run_dense(&k, 3, x, y, NULL, NULL, NULL, out);
-    for (int i = 0; i < 3; i++) same("Mean", x[i], y[i], out[i], f_half_sum((double)x[i], (double)y[i]), 1e-7, 0);
+    for (int i = 0; i < 3; i++)
+        same("Mean", x[i], y[i], out[i], f_half_sum((double)x[i], (double)y[i]), 1e-7, 0);
     drop(&k);
 }
 
@@ -286,11 +307,14 @@ static void test_swiglu(void **state)
     (void)state;
     assert_int_equal(chain_of(&k, 28, "%out = SwiGLU(%x, %y)", "out"), OT_OK);
     run_dense(&k, 6, x, y, NULL, NULL, NULL, out);
-    for (int i = 0; i < 6; i++) same("SwiGLU", x[i], y[i], out[i], f_swiglu((double)x[i], (double)y[i]), 5e-7, 0);
+    for (int i = 0; i < 6; i++)
+        same("SwiGLU", x[i], y[i], out[i], f_swiglu((double)x[i], (double)y[i]), 5e-7, 0);
     drop(&k);
     assert_int_equal(chain_of(&k, 28, "%out = SwiGLU(%x, %y) {alpha = 0.5}", "out"), OT_OK);
     run_dense(&k, 6, x, y, NULL, NULL, NULL, out);
-    for (int i = 0; i < 6; i++) same("SwiGLU", x[i], y[i], out[i], f_swish((double)x[i], (double)y[i]) * (double)y[i], 5e-7, 0);
+    for (int i = 0; i < 6; i++)
+        same("SwiGLU", x[i], y[i], out[i], f_swish((double)x[i], (double)y[i]) * (double)y[i], 5e-7,
+             0);
     drop(&k);
 }
 
@@ -360,11 +384,13 @@ static void test_masks(void **state)
     }
     for (size_t t = 0; t < sizeof all / sizeof *all; t++) {
         made k;
-        if (chain_of(&k, 20, all[t].nodes, "m") != OT_OK) fail_msg("%s: %s", all[t].nodes, k.d.message);
+        if (chain_of(&k, 20, all[t].nodes, "m") != OT_OK)
+            fail_msg("%s: %s", all[t].nodes, k.d.message);
         run_dense(&k, N, x, y, NULL, p, q, out);
         for (int i = 0; i < N; i++)
             if (out[i] != all[t].f(x[i], y[i], p[i] != 0, q[i] != 0))
-                fail_msg("%s of %g, %g, %d, %d: %d", all[t].nodes, (double)x[i], (double)y[i], p[i], q[i], out[i]);
+                fail_msg("%s of %g, %g, %d, %d: %d", all[t].nodes, (double)x[i], (double)y[i], p[i],
+                         q[i], out[i]);
         drop(&k);
     }
 }
@@ -373,18 +399,19 @@ static void test_masks(void **state)
 
 static void test_taken(void **state)
 {
-    static const char *const refused[] = {"%out = MatMul(%x, %y)",
-                                          "%out = Tan(%x)",
-                                          "%out = Mod(%x, %y)",
-                                          "%out = Celu(%x) {alpha = -1.0}",
-                                          "%m = Cast(%x) {to = 7}",
-                                          "%out = Gelu(%x) {approximate = \"other\"}",
-                                          "%out, %m = Dropout(%x)",
-                                          "init %i : int64[] = [1]\n%out = Pow(%x, %i)",
-                                          "%out = Dropout(%x, _, %p)",
-                                          "%out = Add(%p, %q)",
-                                          "%m = Not(%x)",
-                                          "%out = BatchNormalization(%x, %y, %y, %y, %y) {training_mode = 1}"};
+    static const char *const refused[] = {
+        "%out = MatMul(%x, %y)",
+        "%out = Tan(%x)",
+        "%out = Mod(%x, %y)",
+        "%out = Celu(%x) {alpha = -1.0}",
+        "%m = Cast(%x) {to = 7}",
+        "%out = Gelu(%x) {approximate = \"other\"}",
+        "%out, %m = Dropout(%x)",
+        "init %i : int64[] = [1]\n%out = Pow(%x, %i)",
+        "%out = Dropout(%x, _, %p)",
+        "%out = Add(%p, %q)",
+        "%m = Not(%x)",
+        "%out = BatchNormalization(%x, %y, %y, %y, %y) {training_mode = 1}"};
     made k;
     (void)state;
     for (size_t t = 0; t < sizeof refused / sizeof *refused; t++) {
@@ -406,7 +433,8 @@ static void test_fused(void **state)
     static const char *const pairs[][2] = {
         {"%s = Sigmoid(%x)\n%out = Mul(%x, %s)", "%s = Sigmoid(%x)\n%out = Mul(%y, %s)"},
         {"%t = Mul(%x, %y)\n%out = Add(%z, %t)", "%t = Mul(%x, %y)\n%out = Max(%z, %t)"},
-        {"init %a : float32[] = [2.0]\n%b = Exp(%a)\n%out = Add(%x, %b)", "%b = Exp(%y)\n%out = Add(%x, %b)"},
+        {"init %a : float32[] = [2.0]\n%b = Exp(%a)\n%out = Add(%x, %b)",
+         "%b = Exp(%y)\n%out = Add(%x, %b)"},
         {"%dead = Exp(%x)\n%out = Neg(%x)", "%e = Exp(%x)\n%out = Neg(%e)"}};
     (void)state;
     for (size_t t = 0; t < sizeof pairs / sizeof *pairs; t++) {
@@ -427,7 +455,8 @@ static void test_too_much(void **state)
     (void)state;
     for (int i = 1; i < 60; i++) {
         size_t at = strlen(nodes);
-        snprintf(nodes + at, sizeof nodes - at, "%%v%d = BatchNormalization(%%v%d, %%y, %%y, %%y, %%y)\n", i, i - 1);
+        snprintf(nodes + at, sizeof nodes - at,
+                 "%%v%d = BatchNormalization(%%v%d, %%y, %%y, %%y, %%y)\n", i, i - 1);
     }
     assert_int_equal(chain_of(&k, 20, nodes, "v59"), OT_E_INPUT);
     assert_non_null(strstr(k.d.message, "instructions and operands"));
@@ -445,12 +474,13 @@ static void test_batch_norm(void **state)
     (void)state;
     for (int i = 0; i < N * C * HW; i++) x[i] = (float)draw(1000) / 100;
     for (int c = 0; c < 4 * C; c++) parameter[c / C][c % C] = (float)(draw(100) + 1) / 50;
-    assert_int_equal(chain_of(&k, 20,
-                              "init %s : float32[3] = [1.0, 1.0, 1.0]\ninit %b : float32[3] = [1.0, 1.0, 1.0]\n"
-                              "init %m_ : float32[3] = [1.0, 1.0, 1.0]\ninit %v : float32[3] = [1.0, 1.0, 1.0]\n"
-                              "%n = BatchNormalization(%x, %s, %b, %m_, %v) {epsilon = 0.001}\n%out = Relu(%n)",
-                              "out"),
-                     OT_OK);
+    assert_int_equal(
+        chain_of(&k, 20,
+                 "init %s : float32[3] = [1.0, 1.0, 1.0]\ninit %b : float32[3] = [1.0, 1.0, 1.0]\n"
+                 "init %m_ : float32[3] = [1.0, 1.0, 1.0]\ninit %v : float32[3] = [1.0, 1.0, 1.0]\n"
+                 "%n = BatchNormalization(%x, %s, %b, %m_, %v) {epsilon = 0.001}\n%out = Relu(%n)",
+                 "out"),
+        OT_OK);
     const ot_id *ids;
     uint32_t n_in = ot_chain_inputs(k.c, &ids);
     assert_int_equal(n_in, 5);
@@ -460,9 +490,16 @@ static void test_batch_norm(void **state)
         for (uint32_t i = 0; i < n_in; i++) {
             char name = *k.m->graph->values[ids[i]].name;
             assert_int_equal(ot_chain_is_channel(k.c, i), name != 'x');
-            in[i] = (ot_chain_array){.data = name == 'x' ? x : parameter[name == 's' ? 0 : name == 'b' ? 1 : name == 'm' ? 2 : 3]};
-            int64_t block = name == 'x' ? (blocked ? HW * B : B * HW) : B, pixel = name == 'x' ? (blocked ? B : 1) : 0;
-            memcpy(in[i].strides, (int64_t[]){name == 'x' ? C * HW : 0, block, pixel, name == 'x' && !blocked ? HW : 1, 0},
+            in[i] = (ot_chain_array){.data = name == 'x' ? x
+                                                         : parameter[name == 's'   ? 0
+                                                                     : name == 'b' ? 1
+                                                                     : name == 'm' ? 2
+                                                                                   : 3]};
+            int64_t block = name == 'x' ? (blocked ? HW * B : B * HW) : B,
+                    pixel = name == 'x' ? (blocked ? B : 1) : 0;
+            memcpy(in[i].strides,
+                   (int64_t[]){name == 'x' ? C * HW : 0, block, pixel,
+                               name == 'x' && !blocked ? HW : 1, 0},
                    5 * sizeof(int64_t));
             if (name == 'x') memcpy(to.strides, in[i].strides, sizeof to.strides);
         }
@@ -471,9 +508,12 @@ static void test_batch_norm(void **state)
         for (int i = 0; i < N * C * HW; i++) {
             int c = blocked ? i / (HW * B) % (C / B) * B + i % B : i / HW % C;
             double deviation = sqrt((double)parameter[3][c] + (double)0.001f);
-            double y = ((double)x[i] - (double)parameter[2][c]) / deviation * (double)parameter[0][c] + (double)parameter[1][c];
+            double y = ((double)x[i] - (double)parameter[2][c]) / deviation *
+                           (double)parameter[0][c] +
+                       (double)parameter[1][c];
             y = y < 0 ? 0 : y;
-            if (fabs(y - (double)out[i]) > 1e-4) fail_msg("channel %d: %g, not %g", c, (double)out[i], y);
+            if (fabs(y - (double)out[i]) > 1e-4)
+                fail_msg("channel %d: %g, not %g", c, (double)out[i], y);
         }
     }
     drop(&k);
@@ -496,7 +536,8 @@ static void test_large(void **state)
     ot_chain_run(k.c, 2, (int64_t[]){ROWS, COLS}, &in, &to, 3);
     assert_true(out[-1] == 77 && out[ROWS * COLS] == 77);
     for (int i = 0; i < ROWS * COLS; i++)
-        if (out[i] != -fabsf(x[i % COLS])) fail_msg("element %d: %g, not %g", i, (double)out[i], (double)-fabsf(x[i % COLS]));
+        if (out[i] != -fabsf(x[i % COLS]))
+            fail_msg("element %d: %g, not %g", i, (double)out[i], (double)-fabsf(x[i % COLS]));
     free(memory);
     drop(&k);
 }
@@ -506,8 +547,10 @@ static int begin(void **state) { return start(state) | pool_start(state); }
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_mean),       cmocka_unit_test(test_swiglu),
-        cmocka_unit_test(test_masks),     cmocka_unit_test(test_taken),      cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_too_much),  cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_large)};
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_swiglu),    cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_taken),     cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_too_much),  cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, begin, pool_end);
 }

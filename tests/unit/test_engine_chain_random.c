@@ -1,7 +1,10 @@
-/* Chains of element-wise operators: random expressions over arrays of random strides against a naive interpreter.
+/* Chains of element-wise operators: random expressions over arrays of random strides against a
+ * naive interpreter.
  *
- * They compute with small integers only, so that every order of operations is exact and results are compared bit for bit. Arrays lie in
- * larger ones, broadcast, run backwards, or are the memory of an input; what lies between their elements must stay as it was.
+ * They compute with small integers only, so that every order of operations is exact and results
+ * are compared bit for bit. Arrays lie in larger ones, broadcast, run backwards, or are the
+ * memory of an input; what lies between their elements must stay as it was.
+ *
  */
 #include "seeded.h"
 
@@ -44,15 +47,18 @@ static bool make_term(term *t, uint32_t n)
         ot_op op;
         uint32_t n_in;
         const char *types; /* result, operands */
-    } kinds[] = {{OT_OP_Add, 2, "fff"},     {OT_OP_Sub, 2, "fff"},    {OT_OP_Mul, 2, "fff"},     {OT_OP_Mul, 2, "fff"},
-                 {OT_OP_Max, 2, "fff"},     {OT_OP_Add, 2, "fff"},    {OT_OP_Min, 2, "fff"},     {OT_OP_PRelu, 2, "fff"},
-                 {OT_OP_Neg, 1, "ff"},      {OT_OP_Abs, 1, "ff"},     {OT_OP_Relu, 1, "ff"},     {OT_OP_Sign, 1, "ff"},
-                 {OT_OP_Where, 3, "fmff"},  {OT_OP_Where, 3, "mmmm"}, {OT_OP_Greater, 2, "mff"}, {OT_OP_LessOrEqual, 2, "mff"},
-                 {OT_OP_Equal, 2, "mff"},   {OT_OP_And, 2, "mmm"},    {OT_OP_Xor, 2, "mmm"},     {OT_OP_Not, 1, "mm"},
-                 {OT_OP_Identity, 1, "ff"}, {OT_OP_Cast, 1, "fm"}};
+    } kinds[] = {{OT_OP_Add, 2, "fff"},         {OT_OP_Sub, 2, "fff"},    {OT_OP_Mul, 2, "fff"},
+                 {OT_OP_Mul, 2, "fff"},         {OT_OP_Max, 2, "fff"},    {OT_OP_Add, 2, "fff"},
+                 {OT_OP_Min, 2, "fff"},         {OT_OP_PRelu, 2, "fff"},  {OT_OP_Neg, 1, "ff"},
+                 {OT_OP_Abs, 1, "ff"},          {OT_OP_Relu, 1, "ff"},    {OT_OP_Sign, 1, "ff"},
+                 {OT_OP_Where, 3, "fmff"},      {OT_OP_Where, 3, "mmmm"}, {OT_OP_Greater, 2, "mff"},
+                 {OT_OP_LessOrEqual, 2, "mff"}, {OT_OP_Equal, 2, "mff"},  {OT_OP_And, 2, "mmm"},
+                 {OT_OP_Xor, 2, "mmm"},         {OT_OP_Not, 1, "mm"},     {OT_OP_Identity, 1, "ff"},
+                 {OT_OP_Cast, 1, "fm"}};
     uint32_t k = draw(sizeof kinds / sizeof *kinds);
     double a, b;
-    *(t + n) = (term){.op = kinds[k].op, .n_in = kinds[k].n_in, .is_mask = kinds[k].types[0] == 'm'};
+    *(t +
+      n) = (term){.op = kinds[k].op, .n_in = kinds[k].n_in, .is_mask = kinds[k].types[0] == 'm'};
     for (uint32_t i = 0; i < kinds[k].n_in; i++) {
         t[n].in[i] = pick(t, n, kinds[k].types[i + 1] == 'm');
         if (t[n].in[i] == OT_NONE) return false;
@@ -100,7 +106,8 @@ typedef struct lay {
     uint8_t *memory, *before; /* [bytes] as it is, as it was before the run */
 } lay;
 
-/* Random strides: dense in a random order of dims, with gaps, backwards, and (inputs) constant along some dims. */
+/* Random strides: dense in a random order of dims, with gaps, backwards, and (inputs) constant
+ * along some dims. */
 static void lay_out(lay *l, bool is_mask, uint32_t rank, const int64_t *dims, bool is_input)
 {
     uint32_t order[OT_CHAIN_RANK];
@@ -166,15 +173,20 @@ typedef struct expression {
 
 static void draw_expression(expression *e)
 {
-    *e = (expression){.n_in = 1 + draw(INPUTS_MOST), .has_constant = draw(3) == 0, .constant = (float)draw(7) - 3};
+    *e = (expression){.n_in = 1 + draw(INPUTS_MOST),
+                      .has_constant = draw(3) == 0,
+                      .constant = (float)draw(7) - 3};
     if (e->has_constant && e->n_in < 2) e->n_in = 2;
-    for (uint32_t k = 0; k < e->n_in; k++) e->t[k] = (term){.is_mask = k > 1 && draw(4) == 0, .most = 4};
+    for (uint32_t k = 0; k < e->n_in; k++)
+        e->t[k] = (term){.is_mask = k > 1 && draw(4) == 0, .most = 4};
     e->n = e->n_in;
     uint32_t want = e->n + 1 + draw(NODES_MOST);
-    for (int tries = 0; e->n < want && e->n < VALUES_MOST && (tries < 200 || e->n == e->n_in); tries++)
+    for (int tries = 0; e->n < want && e->n < VALUES_MOST && (tries < 200 || e->n == e->n_in);
+         tries++)
         if (make_term(e->t, e->n)) e->n++;
     e->n_out = 1 + draw(3);
-    for (uint32_t k = 0; k < e->n_out; k++) e->outputs[k] = k == 0 ? e->n - 1 : e->n_in + draw(e->n - e->n_in);
+    for (uint32_t k = 0; k < e->n_out; k++)
+        e->outputs[k] = k == 0 ? e->n - 1 : e->n_in + draw(e->n - e->n_in);
     static const int64_t extents[] = {1, 2, 3, 5, 8, 16, 40, 129, 700, 2100};
     int64_t room = 6000;
     e->rank = draw(6);
@@ -184,7 +196,8 @@ static void draw_expression(expression *e)
         room /= e->dims[k];
     }
     if (draw(40) == 0 && e->rank) e->dims[draw(e->rank)] = 0;
-    for (uint32_t k = 0; k < e->n_in; k++) lay_out(&e->in[k], e->t[k].is_mask, e->rank, e->dims, true);
+    for (uint32_t k = 0; k < e->n_in; k++)
+        lay_out(&e->in[k], e->t[k].is_mask, e->rank, e->dims, true);
 }
 
 static bool moves_everywhere(const lay *l, const expression *e)
@@ -201,7 +214,9 @@ static void place_results(expression *e)
         e->shares[k] = -1;
         lay_out(&e->out[k], e->t[e->outputs[k]].is_mask, e->rank, e->dims, false);
         for (uint32_t i = e->has_constant; i < e->n_in && draw(2); i++) {
-            if (used[i] || e->t[i].is_mask != e->t[e->outputs[k]].is_mask || !moves_everywhere(&e->in[i], e)) continue;
+            if (used[i] || e->t[i].is_mask != e->t[e->outputs[k]].is_mask ||
+                !moves_everywhere(&e->in[i], e))
+                continue;
             used[i] = true;
             e->shares[k] = (int)i;
             break;
@@ -229,7 +244,9 @@ static const ot_chain *compile(expression *e, ot_model *m, ot_arena *a)
         ot_id in[3];
         for (uint32_t i = 0; i < t->n_in; i++) in[i] = e->t[t->in[i]].id;
         ot_attr to = ot_mk_int("to", OT_F32);
-        assert_int_not_equal(ot_node_new(g, ot_op_name(t->op), "", "", in, t->n_in, &t->id, 1, &to, t->op == OT_OP_Cast), OT_NONE);
+        assert_int_not_equal(ot_node_new(g, ot_op_name(t->op), "", "", in, t->n_in, &t->id, 1, &to,
+                                         t->op == OT_OP_Cast),
+                             OT_NONE);
     }
     for (uint32_t k = 0; k < g->n_nodes; k++) {
         nodes[n_nodes++] = &g->nodes[k];
@@ -238,7 +255,8 @@ static const ot_chain *compile(expression *e, ot_model *m, ot_arena *a)
     for (uint32_t k = 0; k < e->n_out; k++) outputs[k] = e->t[e->outputs[k]].id;
     const ot_chain *c;
     ot_diag d = {0};
-    if (ot_chain_new(a, &(ot_chain_spec){g, nodes, n_nodes, outputs, e->n_out}, &d, &c) != OT_OK) fail_msg("%s", d.message);
+    if (ot_chain_new(a, &(ot_chain_spec){g, nodes, n_nodes, outputs, e->n_out}, &d, &c) != OT_OK)
+        fail_msg("%s", d.message);
     return c;
 }
 
@@ -287,8 +305,9 @@ static void check_results(expression *e, uint64_t from)
     for (uint32_t k = 0; k < e->n_out; k++) {
         for (int64_t i = 0; i < (int64_t)(to[k]->bytes / (to[k]->is_mask ? 1 : 4)); i++)
             if (read_at(to[k], to[k]->memory, i) != read_at(to[k], want[k], i))
-                fail_msg("seed %llu: output %u: place %lld is %g, not %g", (unsigned long long)from, k, (long long)i,
-                         read_at(to[k], to[k]->memory, i), read_at(to[k], want[k], i));
+                fail_msg("seed %llu: output %u: place %lld is %g, not %g", (unsigned long long)from,
+                         k, (long long)i, read_at(to[k], to[k]->memory, i),
+                         read_at(to[k], want[k], i));
         free(want[k]);
     }
 }
@@ -312,7 +331,8 @@ static void run_expression(uint32_t threads)
         assert_true(i < e.n_in);
         in[k] = array_of(&e.in[i]);
     }
-    for (uint32_t k = 0; k < e.n_out; k++) out[k] = array_of(e.shares[k] < 0 ? &e.out[k] : &e.in[e.shares[k]]);
+    for (uint32_t k = 0; k < e.n_out; k++)
+        out[k] = array_of(e.shares[k] < 0 ? &e.out[k] : &e.in[e.shares[k]]);
     ot_chain_run(c, e.rank, e.dims, in, out, threads);
     check_results(&e, from);
     for (uint32_t k = 0; k < e.n_in; k++) free(e.in[k].memory), free(e.in[k].before);

@@ -1,4 +1,5 @@
-/* Convolutions and pools that threads share out: the parts that they are cut into make the same bits as the whole, and cover it. */
+/* Convolutions and pools that threads share out: the parts that they are cut into make the same
+ * bits as the whole, and cover it. */
 #include "engine_graphs.h"
 #include "seeded.h"
 
@@ -17,7 +18,8 @@ static void form(ot_nd *a, bool blocked, uint32_t block, const int64_t *dims)
 static lw_conv random_conv(int64_t *x_dims, int64_t *y_dims)
 {
     static const int channels[] = {1, 3, 8, 16, 20, 48, 64};
-    lw_conv k = {.group = 1, .maps = channels[below(7)], .channels = channels[below(7)], .win = {.n = 2}};
+    lw_conv k = {
+        .group = 1, .maps = channels[below(7)], .channels = channels[below(7)], .win = {.n = 2}};
     if (!below(3)) { /* depthwise */
         k.group = k.maps;
         k.channels = 1;
@@ -36,7 +38,9 @@ static lw_conv random_conv(int64_t *x_dims, int64_t *y_dims)
         w->in[a] = (w->kernel[a] - 1) * w->dilation[a] + 1 + below(30);
         w->lo[a] = below((int)w->kernel[a]);
         w->hi[a] = below((int)w->kernel[a]);
-        w->out[a] = (w->in[a] + w->lo[a] + w->hi[a] - (w->kernel[a] - 1) * w->dilation[a] - 1) / w->stride[a] + 1;
+        w->out[a] = (w->in[a] + w->lo[a] + w->hi[a] - (w->kernel[a] - 1) * w->dilation[a] - 1) /
+                        w->stride[a] +
+                    1;
         x_dims[a + 2] = w->in[a];
         y_dims[a + 2] = w->out[a];
     }
@@ -54,10 +58,13 @@ static void check_parts(const lw_conv *k, const lw_conv_part *parts, uint32_t n,
         uint32_t found = 0;
         for (uint32_t j = 0; j < n; j++) {
             const lw_conv_part *p = &parts[j];
-            if (!within(p->image, p->images, image) || !within(p->map, p->maps, map) || !within(p->row, p->rows, row)) continue;
+            if (!within(p->image, p->images, image) || !within(p->map, p->maps, map) ||
+                !within(p->row, p->rows, row))
+                continue;
             int64_t group = map / (k->maps / k->group);
             found++;
-            assert_true(p->channel <= group * k->channels && p->channel + p->channels >= (group + 1) * k->channels);
+            assert_true(p->channel <= group * k->channels &&
+                        p->channel + p->channels >= (group + 1) * k->channels);
             for (int64_t t = 0; t < w->kernel[0]; t++) {
                 int64_t at = row * w->stride[0] - w->lo[0] + t * w->dilation[0];
                 int64_t local = (row - p->row) * w->stride[0] - p->lo + t * w->dilation[0];
@@ -120,7 +127,8 @@ static void same_bits(const char *text, int64_t n_in, const int64_t *dims)
         for (int again = 0; again < 2; again++) {
             got = (ot_nd){0};
             run_ok(&many, &in, &got);
-            if (memcmp(got.data, want.data, (size_t)n * sizeof(float))) fail_msg("%u threads: other bits\n%s", threads[k], text);
+            if (memcmp(got.data, want.data, (size_t)n * sizeof(float)))
+                fail_msg("%u threads: other bits\n%s", threads[k], text);
         }
         close_bench(&many);
     }
@@ -133,48 +141,58 @@ static void same_bits(const char *text, int64_t n_in, const int64_t *dims)
 static void convolutions(void **state)
 {
     (void)state;
-    static const int channels[] = {3, 8, 16, 24, 40, 64}, maps[] = {1, 16, 24, 40, 48, 64, 96}, sides[] = {15, 28, 56};
+    static const int channels[] = {3, 8, 16, 24, 40, 64}, maps[] = {1, 16, 24, 40, 48, 64, 96},
+                     sides[] = {15, 28, 56};
     static const char *const posts[] = {"%y = Relu(%t)", "%y = Identity(%t)", "%y = HardSwish(%t)"};
     for (int again = 0; again < 60; again++) {
         char text[1000], last[100];
-        int kind = below(4), c = channels[below(6)], m = maps[below(7)], group = 1, side = sides[below(3)],
-            kernel = 1 + 2 * below(3);
-        int stride = kernel == 3 ? 2 : 1 + below(2), dilation = 1 + below(2), pad = below(kernel), n = below(3) ? 1 : 2 + below(4);
+        int kind = below(4), c = channels[below(6)], m = maps[below(7)], group = 1,
+            side = sides[below(3)], kernel = 1 + 2 * below(3);
+        int stride = kernel == 3 ? 2 : 1 + below(2), dilation = 1 + below(2), pad = below(kernel),
+            n = below(3) ? 1 : 2 + below(4);
         if (kind == 0) c = m = group = 8 * (1 + below(16));
         if (kind == 1) c = m = 16 * (group = 1 + below(4));
         int out = (side + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
         if ((double)n * m * c / group * kernel * kernel * out * out > 4e7) continue;
         bool residual = below(3) == 0;
-        snprintf(last, sizeof last, residual ? "%%s = Add(%%t, %%r)\n%%y = Relu(%%s)" : "%s", posts[below(3)]);
-        snprintf(
-            text, sizeof text,
-            "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * 0.2\ninit %%b : float32[%d] = random 8\n"
-            "init %%r : float32[%d,%d,%d,%d] = random 9\n"
-            "%%t = Conv(%%x, %%w, %%b) {strides=[%d, %d], pads=[%d, %d, %d, %d], dilations=[%d, %d], group=%d}\n%s\noutput %%y",
-            n, c, side, side, m, c / group, kernel, kernel, m, residual ? n : 1, residual ? m : 1, residual ? out : 1,
-            residual ? out : 1, stride, stride, pad, pad, pad, pad, dilation, dilation, group, last);
+        snprintf(last, sizeof last, residual ? "%%s = Add(%%t, %%r)\n%%y = Relu(%%s)" : "%s",
+                 posts[below(3)]);
+        snprintf(text, sizeof text,
+                 "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * "
+                 "0.2\ninit %%b : float32[%d] = random 8\n"
+                 "init %%r : float32[%d,%d,%d,%d] = random 9\n"
+                 "%%t = Conv(%%x, %%w, %%b) {strides=[%d, %d], pads=[%d, %d, %d, %d], "
+                 "dilations=[%d, %d], group=%d}\n%s\noutput %%y",
+                 n, c, side, side, m, c / group, kernel, kernel, m, residual ? n : 1,
+                 residual ? m : 1, residual ? out : 1, residual ? out : 1, stride, stride, pad, pad,
+                 pad, pad, dilation, dilation, group, last);
         same_bits(text, (int64_t)n * c * side * side, (int64_t[]){n, c, side, side});
     }
 }
 
-/* A convolution whose parts have no kernel is one part again, of all images: of 3 images, two threads would read a fourth. */
+/* A convolution whose parts have no kernel is one part again, of all images: of 3 images, two
+ * threads would read a fourth. */
 static void all_images_in_one(void **state)
 {
     (void)state;
-    same_bits("input %x : float32[3,16,56,56]\ninit %w : float32[40,16,1,1] = random 7 * 0.2\ninit %b : float32[40] = random 8\n"
+    same_bits("input %x : float32[3,16,56,56]\ninit %w : float32[40,16,1,1] = random 7 * 0.2\ninit "
+              "%b : float32[40] = random 8\n"
               "init %r : float32[3,40,28,28] = random 9\n%t = Conv(%x, %w, %b) {strides=[2, 2]}\n"
               "%s = Add(%t, %r)\n%y = Relu(%s)\noutput %y",
               (int64_t)3 * 16 * 56 * 56, (int64_t[]){3, 16, 56, 56});
 }
 
-/* Pads that oneDNN's kernels for AVX2 have no place for: a matrix product, which adds up the edges of a part in another order. */
+/* Pads that oneDNN's kernels for AVX2 have no place for: a matrix product, which adds up the
+ * edges of a part in another order. */
 static void products_of_windows(void **state)
 {
     (void)state;
-    same_bits("input %x : float32[1,16,15,15]\ninit %w : float32[272,16,5,5] = random 7 * 0.2\ninit %b : float32[272] = random 8\n"
+    same_bits("input %x : float32[1,16,15,15]\ninit %w : float32[272,16,5,5] = random 7 * "
+              "0.2\ninit %b : float32[272] = random 8\n"
               "%y = Conv(%x, %w, %b) {pads=[4, 4, 4, 4]}\noutput %y",
               (int64_t)16 * 15 * 15, (int64_t[]){1, 16, 15, 15});
-    same_bits("input %x : float32[5,16,15,15]\ninit %w : float32[48,16,5,5] = random 7 * 0.2\ninit %b : float32[48] = random 8\n"
+    same_bits("input %x : float32[5,16,15,15]\ninit %w : float32[48,16,5,5] = random 7 * 0.2\ninit "
+              "%b : float32[48] = random 8\n"
               "%y = Conv(%x, %w, %b) {pads=[4, 4, 4, 4]}\noutput %y",
               (int64_t)5 * 16 * 15 * 15, (int64_t[]){5, 16, 15, 15});
 }
@@ -182,14 +200,16 @@ static void products_of_windows(void **state)
 static void pools(void **state)
 {
     (void)state;
-    static const char *const ops[] = {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};
+    static const char *const ops[] = {"MaxPool", "AveragePool", "GlobalAveragePool",
+                                      "GlobalMaxPool"};
     for (int again = 0; again < 24; again++) {
         char text[1000], attrs[100] = "";
         int n = 1 + below(3), c = 1 + below(70), side = 70 + below(40), kernel = 2 + below(3);
         if (again % 4 < 2)
-            snprintf(attrs, sizeof attrs, " {kernel_shape=[%d, %d], strides=[2, 2], pads=[1, 1, 1, 1]}", kernel, kernel);
-        snprintf(text, sizeof text, "input %%x : float32[%d,%d,%d,%d]\n%%y = %s(%%x)%s\noutput %%y", n, c, side, side,
-                 ops[again % 4], attrs);
+            snprintf(attrs, sizeof attrs,
+                     " {kernel_shape=[%d, %d], strides=[2, 2], pads=[1, 1, 1, 1]}", kernel, kernel);
+        snprintf(text, sizeof text, "input %%x : float32[%d,%d,%d,%d]\n%%y = %s(%%x)%s\noutput %%y",
+                 n, c, side, side, ops[again % 4], attrs);
         same_bits(text, (int64_t)n * c * side * side, (int64_t[]){n, c, side, side});
     }
 }
@@ -199,10 +219,12 @@ static void transposed(void **state)
     (void)state;
     for (int again = 0; again < 12; again++) {
         char text[1000];
-        int n = 1 + below(2), c = 8 * (1 + below(6)), m = 1 + below(40), side = 10 + below(30), kernel = 2 + below(3);
+        int n = 1 + below(2), c = 8 * (1 + below(6)), m = 1 + below(40), side = 10 + below(30),
+            kernel = 2 + below(3);
         snprintf(
             text, sizeof text,
-            "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * 0.2\ninit %%b : float32[%d] = random 8\n"
+            "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * "
+            "0.2\ninit %%b : float32[%d] = random 8\n"
             "%%y = ConvTranspose(%%x, %%w, %%b) {strides=[2, 2], pads=[1, 0, 0, 1]}\noutput %%y",
             n, c, side, side, c, m, kernel, kernel, m);
         same_bits(text, (int64_t)n * c * side * side, (int64_t[]){n, c, side, side});
@@ -211,8 +233,11 @@ static void transposed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_cover_convolutions), cmocka_unit_test(convolutions), cmocka_unit_test(all_images_in_one),
-        cmocka_unit_test(products_of_windows),      cmocka_unit_test(pools),        cmocka_unit_test(transposed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_cover_convolutions),
+                                       cmocka_unit_test(convolutions),
+                                       cmocka_unit_test(all_images_in_one),
+                                       cmocka_unit_test(products_of_windows),
+                                       cmocka_unit_test(pools),
+                                       cmocka_unit_test(transposed)};
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -1,9 +1,11 @@
-/* Sessions on an OpenCL device, on a Vulkan device (under the validation layer, where there is one) and on a CUDA device (a stub that computes
- * on the host, where there is none) against the engine's reference
- * kernels: every operator class on random shapes, random graphs untiled and tiled, nodes that run on the host in between, the memory that is
- * planned. Skipped where there is no device.
+/* Sessions on an OpenCL device, on a Vulkan device (under the validation layer, where there is
+ * one) and on a CUDA device (a stub that computes on the host, where there is none) against the
+ * engine's reference kernels: every operator class on random shapes, random graphs untiled and
+ * tiled, nodes that run on the host in between, the memory that is planned. Skipped where there
+ * is no device.
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs. OT_DEVICE=vulkan: on that alone.
+ *
  */
 #include "cuda_rig.h"
 #include "engine_graphs.h"
@@ -17,7 +19,8 @@
 
 /* ---- operators ---- */
 
-/* On x [2, 8, H, W], small [2, 8, H, W] whose values are from 0.1 to 0.9, row [8, 1, 1], a [3, M, K], b [K, N], integers i [M, N]. */
+/* On x [2, 8, H, W], small [2, 8, H, W] whose values are from 0.1 to 0.9, row [8, 1, 1], a [3,
+ * M, K], b [K, N], integers i [M, N]. */
 static const char *const OPERATORS[] = {
     "Conv(%x, %w3) {pads=[1, 1, 1, 1]}",
     "Conv(%x, %w3, %bias) {pads=[0, 2, 1, 0], strides=[2, 1]}",
@@ -31,7 +34,8 @@ static const char *const OPERATORS[] = {
     "MaxPool(%x) {kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]}",
     "MaxPool(%x) {kernel_shape=[2, 2], dilations=[2, 1], ceil_mode=1, strides=[2, 2]}",
     "AveragePool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}",
-    "AveragePool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1, ceil_mode=1, strides=[2, 2]}",
+    "AveragePool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1, ceil_mode=1, "
+    "strides=[2, 2]}",
     "GlobalAveragePool(%x)",
     "GlobalMaxPool(%x)",
     "MatMul(%a, %b)",
@@ -54,7 +58,8 @@ static const char *const OPERATORS[] = {
     "LRN(%x) {size=3, alpha=0.5, beta=0.6, bias=1.5}",
     "LRN(%x) {size=4, alpha=0.2}",
     "\"onnx_tile\"::Moments@1(%x) {axes=[2, 3]}",
-    "\"onnx_tile\"::NormFactors@1(%moments, %bias8, %var, %bias8, %bias8) {groups=4, epsilon=0.01, dtype=1}",
+    "\"onnx_tile\"::NormFactors@1(%moments, %bias8, %var, %bias8, %bias8) {groups=4, epsilon=0.01, "
+    "dtype=1}",
     "\"onnx_tile\"::NormFactors@1(%moments) {groups=8, epsilon=0.01, centred=1, dtype=1}",
     "Resize(%x, _, %scales) {mode=\"nearest\"}",
     "Resize(%x, _, %scales) {mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}",
@@ -125,28 +130,37 @@ static const char *const OPERATORS[] = {
 /* SpaceToDepth needs even sizes; H and W are. */
 static void declare(char *text, size_t size, int h, int w, int m, int k, int n)
 {
-    snprintf(
-        text, size,
-        "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : float32[8,1,1]\ninput %%tall : float32[2,8,7,1]\n"
-        "input %%a : float32[3,%d,%d]\ninput %%b : float32[%d,%d]\ninput %%c : float32[%d,%d]\ninput %%d : float32[%d]\n"
-        "input %%i : int32[%d,%d]\n"
-        "init %%w3 : float32[12,8,3,3] = random 1 * 0.2\ninit %%w1 : float32[12,8,1,1] = random 2\ninit %%wd : float32[8,1,3,3] = random 3\n"
-        "init %%wg : float32[12,4,3,2] = random 4\ninit %%wt : float32[8,12,3,4] = random 5\ninit %%bias : float32[12] = random 6\n"
-        "init %%bias8 : float32[8] = random 7\ninit %%var : float32[8] = fill 0.7\ninit %%scale_w : float32[%d] = random 8\n"
-        "init %%axes : int64[2] = [1, 3]\ninit %%ones : int64[2] = [1, 2]\ninit %%tens : int64[2] = [7, 1000]\n"
-        "init %%zeros : int64[2] = [1, -1000]\ninit %%minus : int64[2] = [-2, -1]\ninit %%scales : float32[4] = [1, 1, 1.7, 0.6]\n"
-        "init %%target : int64[4] = [2, 8, %d, %d]\ninit %%repeats : int64[4] = [1, 2, 1, 3]\n"
-        "init %%pads : int64[8] = [0, 1, 2, 1, 0, 0, 1, 3]\ninit %%half : float32[] = [0.5]\ninit %%minus_one : float32[] = [-1]\n"
-        "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit %%five : int32[] = [5]\ninit %%fifth : float32[1] = [5]\n",
-        h, w, h, w, m, k, k, n, n + 3, k, n + 3, m, n, w, h, w);
+    snprintf(text, size,
+             "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : "
+             "float32[8,1,1]\ninput %%tall : float32[2,8,7,1]\n"
+             "input %%a : float32[3,%d,%d]\ninput %%b : float32[%d,%d]\ninput %%c : "
+             "float32[%d,%d]\ninput %%d : float32[%d]\n"
+             "input %%i : int32[%d,%d]\n"
+             "init %%w3 : float32[12,8,3,3] = random 1 * 0.2\ninit %%w1 : float32[12,8,1,1] = "
+             "random 2\ninit %%wd : float32[8,1,3,3] = random 3\n"
+             "init %%wg : float32[12,4,3,2] = random 4\ninit %%wt : float32[8,12,3,4] = random "
+             "5\ninit %%bias : float32[12] = random 6\n"
+             "init %%bias8 : float32[8] = random 7\ninit %%var : float32[8] = fill 0.7\ninit "
+             "%%scale_w : float32[%d] = random 8\n"
+             "init %%axes : int64[2] = [1, 3]\ninit %%ones : int64[2] = [1, 2]\ninit %%tens : "
+             "int64[2] = [7, 1000]\n"
+             "init %%zeros : int64[2] = [1, -1000]\ninit %%minus : int64[2] = [-2, -1]\ninit "
+             "%%scales : float32[4] = [1, 1, 1.7, 0.6]\n"
+             "init %%target : int64[4] = [2, 8, %d, %d]\ninit %%repeats : int64[4] = [1, 2, 1, 3]\n"
+             "init %%pads : int64[8] = [0, 1, 2, 1, 0, 0, 1, 3]\ninit %%half : float32[] = "
+             "[0.5]\ninit %%minus_one : float32[] = [-1]\n"
+             "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit "
+             "%%five : int32[] = [5]\ninit %%fifth : float32[1] = [5]\n",
+             h, w, h, w, m, k, k, n, n + 3, k, n + 3, m, n, w, h, w);
 }
 
 static void put_node(char *text, size_t size, size_t number, const char *node)
 {
     size_t at = strlen(text);
     bool of_eight = strstr(node, "InstanceNorm") || strstr(node, "BatchNorm");
-    at += (size_t)snprintf(text + at, size - at, strstr(node, "NormFactors") ? "%%y%zu, %%summand%zu = " : "%%y%zu = ", number,
-                           number);
+    at += (size_t)snprintf(
+        text + at, size - at,
+        strstr(node, "NormFactors") ? "%%y%zu, %%summand%zu = " : "%%y%zu = ", number, number);
     for (const char *c = node; *c && at + 8 < size; c++) {
         text[at++] = *c;
         if (of_eight && strncmp(c, "bias", 4) == 0 && c[-1] == '%') {
@@ -164,7 +178,8 @@ static void fill_inputs(const ot_session *s, ot_nd *in, unsigned seed)
         const ot_value *v = ot_session_input(s, k);
         ot_diag d = {0};
         int64_t n;
-        if (ot_nd_new(&in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK || !ot_nd_elems(&in[k], &n))
+        if (ot_nd_new(&in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK ||
+            !ot_nd_elems(&in[k], &n))
             fail_msg("%s", d.message);
         bool small = strcmp(v->name, "small") == 0;
         for (int64_t j = 0; j < n; j++) {
@@ -180,12 +195,13 @@ static void operators_are_the_references(void **state)
     NEEDS_DEVICE(state);
     static char text[24000];
     unsigned seed = first_seed;
-    int h = 6 + 2 * (int)(seed * 7 % 5), w = 6 + 2 * (int)(seed * 5 % 6), m = 1 + (int)(seed % 9), k = 3 + (int)(seed % 5),
-        n = 4 + (int)(seed * 3 % 9);
+    int h = 6 + 2 * (int)(seed * 7 % 5), w = 6 + 2 * (int)(seed * 5 % 6), m = 1 + (int)(seed % 9),
+        k = 3 + (int)(seed % 5), n = 4 + (int)(seed * 3 % 9);
     declare(text, sizeof text, h, w, m, k, n);
     size_t at = strlen(text);
     snprintf(text + at, sizeof text - at,
-             "%%above = Greater(%%x, %%small)\n%%moments = \"onnx_tile\"::Moments@1(%%small) {axes=[2, 3]}\n");
+             "%%above = Greater(%%x, %%small)\n%%moments = \"onnx_tile\"::Moments@1(%%small) "
+             "{axes=[2, 3]}\n");
     for (size_t j = 0; j < N_OPERATORS; j++) put_node(text, sizeof text, j, OPERATORS[j]);
     bench want, got;
     ot_nd in[16] = {{0}}, out[2][N_OPERATORS] = {{{0}}};
@@ -202,7 +218,8 @@ static void operators_are_the_references(void **state)
         if (!(e <= ERROR_MOST)) fail_msg("seed %u: %s: error %.2e", seed, OPERATORS[j], e);
     }
     ot_device_figures_get(got.s, &f);
-    for (uint32_t j = 0; j < f.n_fallbacks; j++) print_message("on the host: %s: %s\n", f.fallbacks[j].op, f.fallbacks[j].why);
+    for (uint32_t j = 0; j < f.n_fallbacks; j++)
+        print_message("on the host: %s: %s\n", f.fallbacks[j].op, f.fallbacks[j].why);
     assert_int_equal(f.n_host, 0);
     for (uint32_t j = 0; j < 16; j++) ot_nd_release(&in[j]);
     close_bench(&got);
@@ -212,18 +229,22 @@ static void operators_are_the_references(void **state)
 /* ---- random graphs ---- */
 
 /* l2 0: untiled. Returns the number of regions. */
-static uint32_t check_graph(const graph *g, float *x, const graph_run *ref, int64_t l2, unsigned seed)
+static uint32_t check_graph(const graph *g, float *x, const graph_run *ref, int64_t l2,
+                            unsigned seed)
 {
     graph_run r = {.m = NULL};
     ot_model *m = text_model(g->text, &r.d);
     uint32_t regions = l2 ? tile_graph(m, l2) : 0;
-    if (graph_open(&r, m, (ot_session_options){.place = &place}) != OT_OK) fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
+    if (graph_open(&r, m, (ot_session_options){.place = &place}) != OT_OK)
+        fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
     for (int again = 0; again < 2; again++) {
-        if (graph_execute(&r, g, x, true, again) != OT_OK) fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
+        if (graph_execute(&r, g, x, true, again) != OT_OK)
+            fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
         for (int k = 0; k < g->outputs; k++) {
             double e = graph_error(&ref->out[k], &r.out[k]);
             if (!(e <= GRAPH_NMSE))
-                fail_msg("seed %u, cache %lld: output %d has error %.2e\n%s", seed, (long long)l2, k, e, g->text);
+                fail_msg("seed %u, cache %lld: output %d has error %.2e\n%s", seed, (long long)l2,
+                         k, e, g->text);
         }
         graph_drop_outputs(&r);
     }
@@ -256,8 +277,10 @@ static void names_in_a_group_differ(void **state)
     float x[3] = {3, -1, 0.5F};
     ot_nd in = F32S(x, 1, 3, 1, 1), out = {0};
     open_with(&b,
-              "input %x : float32[1,3,1,1]\n%c = Conv(%x, %w) {group=3}\ninit %w : float32[3,1,1,1] = fill 2\n"
-              "%y = Clip(%c, %lo, %hi)\ninit %lo : float32[] = [-1]\ninit %hi : float32[] = [5]\noutput %y\n",
+              "input %x : float32[1,3,1,1]\n%c = Conv(%x, %w) {group=3}\ninit %w : "
+              "float32[3,1,1,1] = fill 2\n"
+              "%y = Clip(%c, %lo, %hi)\ninit %lo : float32[] = [-1]\ninit %hi : float32[] = "
+              "[5]\noutput %y\n",
               (ot_session_options){.place = &place});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
     run_ok(&b, &in, &out);
@@ -274,7 +297,8 @@ static void planned_is_what_is_allocated(void **state)
     ot_device_figures f;
     int64_t before = ot_device_use(dev).used;
     open_with(&b,
-              "input %x : float32[1,4,32,32]\n%a = Softmax(%x)\n%b = Softmax(%a)\n%c = Softmax(%b)\n%d = Reshape(%c, %s)\n"
+              "input %x : float32[1,4,32,32]\n%a = Softmax(%x)\n%b = Softmax(%a)\n%c = "
+              "Softmax(%b)\n%d = Reshape(%c, %s)\n"
               "init %s : int64[2] = [4, 1024]\n%y = Softmax(%d)\noutput %y\n",
               (ot_session_options){.place = &place});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
@@ -286,7 +310,8 @@ static void planned_is_what_is_allocated(void **state)
     assert_int_equal(ot_device_use(dev).used, before);
 }
 
-/* NonZero makes what nobody knows the size of; TopK has no kernel: both run on the host, between kernels. */
+/* NonZero makes what nobody knows the size of; TopK has no kernel: both run on the host, between
+ * kernels. */
 static void the_host_takes_the_rest(void **state)
 {
     NEEDS_DEVICE(state);
@@ -294,11 +319,11 @@ static void the_host_takes_the_rest(void **state)
     ot_device_figures f;
     float x[6] = {3, -1, 2, 5, 0, -4};
     ot_nd in = F32S(x, 2, 3), out[2] = {{0}};
-    open_with(
-        &b,
-        "input %x : float32[2,3]\n%a = Relu(%x)\n%t : float32[2,2], %i : int64[2,2] = TopK(%a, %k)\ninit %k : int64[1] = [2]\n"
-        "%y = Neg(%t)\n%z = NonZero(%a)\noutput %y\noutput %z\n",
-        (ot_session_options){.place = &place});
+    open_with(&b,
+              "input %x : float32[2,3]\n%a = Relu(%x)\n%t : float32[2,2], %i : int64[2,2] = "
+              "TopK(%a, %k)\ninit %k : int64[1] = [2]\n"
+              "%y = Neg(%t)\n%z = NonZero(%a)\noutput %y\noutput %z\n",
+              (ot_session_options){.place = &place});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
     for (int again = 0; again < 2; again++) {
         run_ok(&b, &in, out);
@@ -314,18 +339,20 @@ static void the_host_takes_the_rest(void **state)
     close_bench(&b);
 }
 
-/* A window of an input, and what is the input under another name, for a node on the host that comes first. */
+/* A window of an input, and what is the input under another name, for a node on the host that
+ * comes first. */
 static void the_host_reads_views_of_inputs(void **state)
 {
     NEEDS_DEVICE(state);
     bench b;
     float x[6] = {3, -1, 2, 5, 0, -4};
     ot_nd in = F32S(x, 2, 3), out[2] = {{0}};
-    open_with(
-        &b,
-        "input %x : float32[2,3]\n%r = Reshape(%x, %s)\ninit %s : int64[1] = [6]\n%t, _ = TopK(%r, %k)\ninit %k : int64[1] = [2]\n"
-        "init %one : int64[1] = [1]\n%c = Slice(%x, %one, %k, %one)\n%u, _ = TopK(%c, %one)\noutput %t\noutput %u\n",
-        (ot_session_options){.place = &place});
+    open_with(&b,
+              "input %x : float32[2,3]\n%r = Reshape(%x, %s)\ninit %s : int64[1] = [6]\n%t, _ = "
+              "TopK(%r, %k)\ninit %k : int64[1] = [2]\n"
+              "init %one : int64[1] = [1]\n%c = Slice(%x, %one, %k, %one)\n%u, _ = TopK(%c, "
+              "%one)\noutput %t\noutput %u\n",
+              (ot_session_options){.place = &place});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
     run_ok(&b, &in, out);
     CHECK_FLOATS(&out[0], 5, 3);
@@ -333,7 +360,8 @@ static void the_host_reads_views_of_inputs(void **state)
     close_bench(&b);
 }
 
-/* A node without a kernel in the body of a loop: windows go to the host and results come back, tile by tile. */
+/* A node without a kernel in the body of a loop: windows go to the host and results come back,
+ * tile by tile. */
 static void the_host_takes_part_in_tiles(void **state)
 {
     NEEDS_DEVICE(state);
@@ -341,20 +369,26 @@ static void the_host_takes_part_in_tiles(void **state)
     static float x[ROWS * COLS], want[ROWS * COLS];
     bench b;
     char starts[ROWS * 4 + 8] = "";
-    for (int k = 0; k < ROWS; k++) snprintf(starts + strlen(starts), sizeof starts - strlen(starts), "%s%d", k ? "," : "", k);
+    for (int k = 0; k < ROWS; k++)
+        snprintf(starts + strlen(starts), sizeof starts - strlen(starts), "%s%d", k ? "," : "", k);
     char text[4000];
-    snprintf(
-        text, sizeof text,
-        "input %%x : float32[%d,%d]\ninit %%k : int64[1] = [%d]\n%%y0 = \"onnx_tile\"::Alloc@1() {shape=[%d,%d], dtype=1}\n"
-        "%%y = \"onnx_tile\"::While@1(%%y0) {count=%d, body=graph body {\n  input %%i : int64[]\n  input %%buffer : float32[%d,%d]\n"
-        "  outer %%x : float32[%d,%d]\n  outer %%k : int64[1]\n"
-        "  %%s : float32[1,%d] = \"onnx_tile\"::Slice@1(%%x, %%i) {axes=[0], sizes=[1], starts=[%s]}\n"
-        "  %%a : float32[1,%d] = Neg(%%s)\n  %%t : float32[1,%d], _ = TopK(%%a, %%k)\n"
-        "  %%next : float32[%d,%d] = \"onnx_tile\"::Deslice@1(%%t, %%buffer, %%i) {axes=[0], starts=[%s]}\n  output %%next\n}}\noutput %%y\n",
-        ROWS, COLS, COLS, ROWS, COLS, ROWS, ROWS, COLS, ROWS, COLS, COLS, starts, COLS, COLS, ROWS, COLS, starts);
+    snprintf(text, sizeof text,
+             "input %%x : float32[%d,%d]\ninit %%k : int64[1] = [%d]\n%%y0 = "
+             "\"onnx_tile\"::Alloc@1() {shape=[%d,%d], dtype=1}\n"
+             "%%y = \"onnx_tile\"::While@1(%%y0) {count=%d, body=graph body {\n  input %%i : "
+             "int64[]\n  input %%buffer : float32[%d,%d]\n"
+             "  outer %%x : float32[%d,%d]\n  outer %%k : int64[1]\n"
+             "  %%s : float32[1,%d] = \"onnx_tile\"::Slice@1(%%x, %%i) {axes=[0], sizes=[1], "
+             "starts=[%s]}\n"
+             "  %%a : float32[1,%d] = Neg(%%s)\n  %%t : float32[1,%d], _ = TopK(%%a, %%k)\n"
+             "  %%next : float32[%d,%d] = \"onnx_tile\"::Deslice@1(%%t, %%buffer, %%i) {axes=[0], "
+             "starts=[%s]}\n  output %%next\n}}\noutput %%y\n",
+             ROWS, COLS, COLS, ROWS, COLS, ROWS, ROWS, COLS, ROWS, COLS, COLS, starts, COLS, COLS,
+             ROWS, COLS, starts);
     for (int k = 0; k < ROWS * COLS; k++) x[k] = (float)k;
     for (int r = 0; r < ROWS; r++)
-        for (int c = 0; c < COLS; c++) want[r * COLS + c] = -x[r * COLS + c]; /* the largest first */
+        for (int c = 0; c < COLS; c++)
+            want[r * COLS + c] = -x[r * COLS + c]; /* the largest first */
     ot_nd in = F32S(x, ROWS, COLS), out = {0};
     open_with(&b, text, (ot_session_options){.place = &place});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
@@ -366,9 +400,12 @@ static void the_host_takes_part_in_tiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_are_the_references), cmocka_unit_test(random_networks),
-        cmocka_unit_test(names_in_a_group_differ),      cmocka_unit_test(planned_is_what_is_allocated),
-        cmocka_unit_test(the_host_takes_the_rest),      cmocka_unit_test(the_host_reads_views_of_inputs),
+        cmocka_unit_test(operators_are_the_references),
+        cmocka_unit_test(random_networks),
+        cmocka_unit_test(names_in_a_group_differ),
+        cmocka_unit_test(planned_is_what_is_allocated),
+        cmocka_unit_test(the_host_takes_the_rest),
+        cmocka_unit_test(the_host_reads_views_of_inputs),
         cmocka_unit_test(the_host_takes_part_in_tiles),
     };
     cuda_load_stub();

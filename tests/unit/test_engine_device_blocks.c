@@ -1,7 +1,9 @@
-/* Activations in blocks of channels: which values lie so, by hand and in random networks, whose results are those of the engine's reference
- * kernels, on OpenCL, Vulkan and CUDA (a stub that computes on the host, where there is none).
+/* Activations in blocks of channels: which values lie so, by hand and in random networks, whose
+ * results are those of the engine's reference kernels, on OpenCL, Vulkan and CUDA (a stub that
+ * computes on the host, where there is none).
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many. OT_DEVICE=vulkan: on that alone.
+ *
  */
 #include "cuda_rig.h"
 #include "engine_laid_rig.h"
@@ -10,15 +12,18 @@ static const ot_dg_layout BLOCKED = {.together = 1, .sector = 64, .block = 8};
 
 /* ---- by hand ---- */
 
-/* So many values of a network lie in blocks, of so many bytes; its results are right in any case. */
+/* So many values of a network lie in blocks, of so many bytes; its results are right in any case.
+ */
 static void check_blocked(const char *text, uint32_t values, int64_t bytes)
 {
     laid_want want;
     ot_device_figures f;
     want_of(&want, text, 3);
     same_laid(&want, BLOCKED, &f);
-    if (f.layouts.n_blocked != values || f.layouts.blocked_bytes < bytes || f.layouts.blocked_bytes >= bytes + 128 * (values + 1))
-        fail_msg("%u values of %lld bytes in blocks\n%s", f.layouts.n_blocked, (long long)f.layouts.blocked_bytes, text);
+    if (f.layouts.n_blocked != values || f.layouts.blocked_bytes < bytes ||
+        f.layouts.blocked_bytes >= bytes + 128 * (values + 1))
+        fail_msg("%u values of %lld bytes in blocks\n%s", f.layouts.n_blocked,
+                 (long long)f.layouts.blocked_bytes, text);
     if (values) assert_true(f.layouts.transactions < f.layouts.transactions_plain);
     want_done(&want);
 }
@@ -34,26 +39,35 @@ static void chains_lie_in_blocks(void **state)
     /* between convolutions, not at the ends */
     check_blocked(INPUT FIRST SECOND "%y = Conv(%a, %v)\noutput %y\n", 1, MAP);
     /* what both parts of a residual add */
-    check_blocked(INPUT FIRST SECOND "%b = Conv(%a, %v) {pads=[1, 1, 1, 1]}\n%c = Add(%a, %b)\n%y = Conv(%c, %v)\noutput %y\n", 2,
-                  2 * MAP);
+    check_blocked(
+        INPUT FIRST SECOND
+        "%b = Conv(%a, %v) {pads=[1, 1, 1, 1]}\n%c = Add(%a, %b)\n%y = Conv(%c, %v)\noutput %y\n",
+        2, 2 * MAP);
     /* depthwise, eight products at once; pools and what makes pictures larger hand blocks on */
-    check_blocked(INPUT FIRST SECOND "init %d : float32[16,1,3,3] = random 3\n%b = Conv(%a, %d) {group=16, pads=[1, 1, 1, 1]}\n"
-                                     "%y = Conv(%b, %v)\noutput %y\n",
-                  2, 2 * MAP);
-    check_blocked(INPUT FIRST SECOND "%m = MaxPool(%a) {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}\n%y = Conv(%m, %v)\noutput %y\n", 2,
-                  2 * MAP);
+    check_blocked(
+        INPUT FIRST SECOND
+        "init %d : float32[16,1,3,3] = random 3\n%b = Conv(%a, %d) {group=16, pads=[1, 1, 1, 1]}\n"
+        "%y = Conv(%b, %v)\noutput %y\n",
+        2, 2 * MAP);
+    check_blocked(
+        INPUT FIRST SECOND
+        "%m = MaxPool(%a) {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}\n%y = Conv(%m, %v)\noutput %y\n",
+        2, 2 * MAP);
     /* a Concat of whole blocks */
-    check_blocked(INPUT FIRST "init %v : float32[8,32,1,1] = random 2\n%b = Sigmoid(%a)\n%t = Concat(%a, %b) {axis=1}\n"
-                              "%y = Conv(%t, %v)\noutput %y\n",
-                  3, 4 * MAP);
+    check_blocked(
+        INPUT FIRST
+        "init %v : float32[8,32,1,1] = random 2\n%b = Sigmoid(%a)\n%t = Concat(%a, %b) {axis=1}\n"
+        "%y = Conv(%t, %v)\noutput %y\n",
+        3, 4 * MAP);
     /* batches, rows of one pixel, a volume */
-    check_blocked("input %x : float32[2,8,4,1]\ninit %w : float32[8,8,3,1] = random 1\n%a = Conv(%x, %w) {pads=[1, 0, 1, 0]}\n"
+    check_blocked("input %x : float32[2,8,4,1]\ninit %w : float32[8,8,3,1] = random 1\n%a = "
+                  "Conv(%x, %w) {pads=[1, 0, 1, 0]}\n"
                   "%y = Conv(%a, %w)\noutput %y\n",
                   1, 2 * 8 * 4 * 4);
-    check_blocked(
-        "input %x : float32[1,2,4,5,6]\ninit %w : float32[8,2,3,3,3] = random 1\n"
-        "init %v : float32[3,8,3,3,3] = random 2\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1, 1, 1]}\n%y = Conv(%a, %v)\noutput %y\n",
-        1, 8 * 4 * 5 * 6 * 4);
+    check_blocked("input %x : float32[1,2,4,5,6]\ninit %w : float32[8,2,3,3,3] = random 1\n"
+                  "init %v : float32[3,8,3,3,3] = random 2\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1, "
+                  "1, 1]}\n%y = Conv(%a, %v)\noutput %y\n",
+                  1, 8 * 4 * 5 * 6 * 4);
 }
 
 static void others_see_the_models_order(void **state)
@@ -61,21 +75,31 @@ static void others_see_the_models_order(void **state)
     NEEDS_DEVICE(state);
     /* what the graph hands out, what is no whole block, what nobody is faster with */
     check_blocked(INPUT FIRST SECOND "%y = Conv(%a, %v)\noutput %y\noutput %a\n", 0, 0);
-    check_blocked(INPUT "init %w : float32[12,3,3,3] = random 1\n%a = Conv(%x, %w)\ninit %v : float32[8,12,1,1] = random 2\n"
+    check_blocked(INPUT "init %w : float32[12,3,3,3] = random 1\n%a = Conv(%x, %w)\ninit %v : "
+                        "float32[8,12,1,1] = random 2\n"
                         "%y = Conv(%a, %v)\noutput %y\n",
                   0, 0);
-    check_blocked(INPUT FIRST "%m = MaxPool(%a) {kernel_shape=[2, 2]}\n%y = Tanh(%m)\noutput %y\n", 0, 0);
-    /* a Reshape, a group of four channels, the host, a loop */
-    check_blocked(INPUT FIRST SECOND "init %s : int64[4] = [1, 16, 13, 9]\n%r = Reshape(%a, %s)\n%y = Conv(%a, %v)\n"
-                                     "%z = Conv(%r, %v)\noutput %y\noutput %z\n",
+    check_blocked(INPUT FIRST "%m = MaxPool(%a) {kernel_shape=[2, 2]}\n%y = Tanh(%m)\noutput %y\n",
                   0, 0);
-    check_blocked(INPUT FIRST "init %v : float32[16,4,1,1] = random 2\n%y = Conv(%a, %v) {group=4}\noutput %y\n", 0, 0);
-    check_blocked(INPUT FIRST SECOND "init %k : int64[1] = [3]\n%t, _ = TopK(%a, %k)\n%y = Conv(%a, %v)\noutput %y\noutput %t\n", 0,
-                  0);
+    /* a Reshape, a group of four channels, the host, a loop */
+    check_blocked(INPUT FIRST SECOND
+                  "init %s : int64[4] = [1, 16, 13, 9]\n%r = Reshape(%a, %s)\n%y = Conv(%a, %v)\n"
+                  "%z = Conv(%r, %v)\noutput %y\noutput %z\n",
+                  0, 0);
+    check_blocked(
+        INPUT FIRST
+        "init %v : float32[16,4,1,1] = random 2\n%y = Conv(%a, %v) {group=4}\noutput %y\n",
+        0, 0);
+    check_blocked(
+        INPUT FIRST SECOND
+        "init %k : int64[1] = [3]\n%t, _ = TopK(%a, %k)\n%y = Conv(%a, %v)\noutput %y\noutput %t\n",
+        0, 0);
     /* what the host makes; behind it, blocks again */
-    check_blocked(INPUT FIRST SECOND "init %k : int64[1] = [9]\n%t, _ = TopK(%a, %k)\n%b = Conv(%t, %v)\n%y = Conv(%b, %v)\n"
-                                     "output %y\n",
-                  1, 16 * 7 * 7 * 4);
+    check_blocked(
+        INPUT FIRST SECOND
+        "init %k : int64[1] = [9]\n%t, _ = TopK(%a, %k)\n%b = Conv(%t, %v)\n%y = Conv(%b, %v)\n"
+        "output %y\n",
+        1, 16 * 7 * 7 * 4);
 }
 
 /* ---- random networks ---- */
@@ -112,14 +136,19 @@ static void put_conv(network *x)
 {
     static const int maps[] = {8, 16, 24, 16, 8, 12, 3, 5};
     const bool depthwise = pick(x->state, 0, 3) == 0;
-    const int out = depthwise ? x->c : maps[pick(x->state, 0, 7)], k = x->h < 3 || x->w < 3 ? 1 : pick(x->state, 0, 1) ? 3 : 1;
-    const int stride = x->h > 8 && x->w > 8 ? pick(x->state, 1, 2) : 1, pad = k == 3 ? pick(x->state, 0, 1) : 0;
+    const int out = depthwise ? x->c : maps[pick(x->state, 0, 7)], k = x->h < 3 || x->w < 3   ? 1
+                                                                       : pick(x->state, 0, 1) ? 3
+                                                                                              : 1;
+    const int stride = x->h > 8 && x->w > 8 ? pick(x->state, 1, 2) : 1,
+              pad = k == 3 ? pick(x->state, 0, 1) : 0;
     const bool bias = pick(x->state, 0, 1);
-    put(x, "init %%w%d : float32[%d,%d,%d,%d] = random %d * 0.3\n", x->inits, out, depthwise ? 1 : x->c, k, k, x->inits + 1);
+    put(x, "init %%w%d : float32[%d,%d,%d,%d] = random %d * 0.3\n", x->inits, out,
+        depthwise ? 1 : x->c, k, k, x->inits + 1);
     put(x, "init %%b%d : float32[%d] = random %d\n", x->inits, out, x->inits + 100);
     put(x, "%%v%d = Conv(%%v%d, %%w%d", x->values + 1, x->values, x->inits);
     if (bias) put(x, ", %%b%d", x->inits);
-    put(x, ") {group=%d, strides=[%d, %d], pads=[%d, %d, %d, %d]}\n", depthwise ? x->c : 1, stride, stride, pad, pad, pad, pad);
+    put(x, ") {group=%d, strides=[%d, %d], pads=[%d, %d, %d, %d]}\n", depthwise ? x->c : 1, stride,
+        stride, pad, pad, pad, pad);
     x->inits++;
     named(x, out, (x->h + 2 * pad - k) / stride + 1, (x->w + 2 * pad - k) / stride + 1);
 }
@@ -133,11 +162,13 @@ static void put_between(network *x)
         named(x, x->c, x->h, x->w);
         return;
     case 1:
-        put(x, "%%v%d = Add(%%v%d, %%v%d)\n", next, last, x->alike[pick(x->state, 0, x->n_alike - 1)]);
+        put(x, "%%v%d = Add(%%v%d, %%v%d)\n", next, last,
+            x->alike[pick(x->state, 0, x->n_alike - 1)]);
         named(x, x->c, x->h, x->w);
         return;
     case 2: /* a factor of each channel, or of each column */
-        put(x, "init %%w%d : float32[%s%d] = random %d\n", x->inits, pick(x->state, 0, 1) ? "1," : "", x->w, x->inits + 1);
+        put(x, "init %%w%d : float32[%s%d] = random %d\n", x->inits,
+            pick(x->state, 0, 1) ? "1," : "", x->w, x->inits + 1);
         put(x, "%%v%d = Mul(%%v%d, %%w%d)\n", next, last, x->inits++);
         named(x, x->c, x->h, x->w);
         return;
@@ -148,13 +179,14 @@ static void put_between(network *x)
         return;
     case 4:
         if (x->h < 3 || x->w < 3) return;
-        put(x, "%%v%d = %sPool(%%v%d) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]}\n", next,
-            pick(x->state, 0, 1) ? "Max" : "Average", last);
+        put(x, "%%v%d = %sPool(%%v%d) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]}\n",
+            next, pick(x->state, 0, 1) ? "Max" : "Average", last);
         named(x, x->c, (x->h - 1) / 2 + 1, (x->w - 1) / 2 + 1);
         return;
     case 5:
         if (x->c > 40) return;
-        put(x, "%%v%d = Concat(%%v%d, %%v%d) {axis=1}\n", next, last, x->alike[pick(x->state, 0, x->n_alike - 1)]);
+        put(x, "%%v%d = Concat(%%v%d, %%v%d) {axis=1}\n", next, last,
+            x->alike[pick(x->state, 0, x->n_alike - 1)]);
         named(x, 2 * x->c, x->h, x->w);
         return;
     case 6:
@@ -170,8 +202,9 @@ static void put_between(network *x)
         named(x, x->c / 2, x->h, x->w);
         return;
     default: /* weighed by what its channels are in the mean */
-        put(x, "%%g%d = GlobalAveragePool(%%v%d)\n%%s%d = Sigmoid(%%g%d)\n%%v%d = Mul(%%v%d, %%s%d)\n", last, last, last, last,
-            next, last, last);
+        put(x,
+            "%%g%d = GlobalAveragePool(%%v%d)\n%%s%d = Sigmoid(%%g%d)\n%%v%d = Mul(%%v%d, %%s%d)\n",
+            last, last, last, last, next, last, last);
         named(x, x->c, x->h, x->w);
     }
 }
@@ -190,7 +223,8 @@ static void put_network(network *x)
         put_conv(x);
     }
     if (pick(x->state, 0, 1))
-        put(x, "init %%shape : int64[2] = [%d, -1]\n%%y = Reshape(%%v%d, %%shape)\noutput %%y\n", x->n, x->values);
+        put(x, "init %%shape : int64[2] = [%d, -1]\n%%y = Reshape(%%v%d, %%shape)\noutput %%y\n",
+            x->n, x->values);
     else
         put(x, "output %%v%d\n", x->values);
     if (pick(x->state, 0, 2) == 0) put(x, "output %%v%d\n", pick(x->state, 1, x->values - 1));

@@ -1,7 +1,11 @@
-/* Layouts that suit a device: which ones are taken, what accesses cost by hand, packing against its definition, and random convolutions
- * and products in every layout against the engine's reference kernels, on OpenCL, Vulkan and CUDA (a stub that computes on the host, where there is none).
+/* Layouts that suit a device: which ones are taken, what accesses cost by hand, packing against
+ * its definition, and random convolutions and products in every layout against the engine's
+ * reference kernels, on OpenCL, Vulkan and CUDA (a stub that computes on the host, where there
+ * is none).
  *
- * OT_SEED=7: that seed; OT_SEEDS=50: so many of each, in each layout. OT_DEVICE=vulkan: on that alone.
+ * OT_SEED=7: that seed; OT_SEEDS=50: so many of each, in each layout. OT_DEVICE=vulkan: on that
+ * alone.
+ *
  */
 #include "cuda_rig.h"
 #include "engine_laid_rig.h"
@@ -14,7 +18,8 @@ static void layouts_of_devices(void **state)
 {
     (void)state;
     const ot_device_facts pocl = {.is_cpu = true, .cache_line = 64, .vector_floats = 8};
-    const ot_device_facts llvmpipe = {.is_cpu = true, .vector_floats = 1}, gpu = {.cache_line = 128, .vector_floats = 1};
+    const ot_device_facts llvmpipe = {.is_cpu = true, .vector_floats = 1},
+                          gpu = {.cache_line = 128, .vector_floats = 1};
     ot_dg_layout l = ot_device_layout(&pocl);
     assert_int_equal(l.together, 1);
     assert_int_equal(l.sector, 64);
@@ -66,7 +71,8 @@ static void packing(void **state)
                              .depth_steps = {1, TAPS}};
     int16_t from[GROUPS * MAPS][CHANNELS][TAPS], to[GROUPS * BLOCKS][TAPS][CHANNELS][BLOCK];
     int64_t n;
-    for (int k = 0; k < GROUPS * MAPS * CHANNELS * TAPS; k++) ((int16_t *)from)[k] = (int16_t)(k + 1);
+    for (int k = 0; k < GROUPS * MAPS * CHANNELS * TAPS; k++)
+        ((int16_t *)from)[k] = (int16_t)(k + 1);
     assert_true(ot_dg_packed_elems(&p, &n));
     assert_int_equal(n, sizeof to / sizeof(int16_t));
     ot_dg_pack(&p, sizeof(int16_t), from, to);
@@ -74,28 +80,34 @@ static void packing(void **state)
         for (int m = 0; m < BLOCKS * BLOCK; m++)
             for (int c = 0; c < CHANNELS; c++)
                 for (int t = 0; t < TAPS; t++)
-                    assert_int_equal(to[g * BLOCKS + m / BLOCK][t][c][m % BLOCK], m < MAPS ? from[g * MAPS + m][c][t] : 0);
+                    assert_int_equal(to[g * BLOCKS + m / BLOCK][t][c][m % BLOCK],
+                                     m < MAPS ? from[g * MAPS + m][c][t] : 0);
 }
 
 /* ---- results ---- */
 
-/* A convolution of random channels, groups, windows, strides, dilations and pads, with or without a bias and what follows. */
+/* A convolution of random channels, groups, windows, strides, dilations and pads, with or
+ * without a bias and what follows. */
 static void put_convolution(char *text, size_t size, uint64_t *state)
 {
     const int group = pick(state, 0, 2) ? 1 : pick(state, 2, 5), depthwise = pick(state, 0, 5) == 0;
-    const int in = depthwise ? 1 : pick(state, 1, 9), maps = depthwise ? 1 : pick(state, 1, 19), groups = depthwise ? 11 : group;
-    const int kh = pick(state, 1, 3), kw = pick(state, 0, 3) ? pick(state, 1, 4) : kh, dh = pick(state, 1, 2),
-              dw = pick(state, 1, 2);
+    const int in = depthwise ? 1 : pick(state, 1, 9), maps = depthwise ? 1 : pick(state, 1, 19),
+              groups = depthwise ? 11 : group;
+    const int kh = pick(state, 1, 3), kw = pick(state, 0, 3) ? pick(state, 1, 4) : kh,
+              dh = pick(state, 1, 2), dw = pick(state, 1, 2);
     const int h = (kh - 1) * dh + 1 + pick(state, 0, 6), w = (kw - 1) * dw + 1 + pick(state, 0, 40);
     const bool bias = pick(state, 0, 1), tail = pick(state, 0, 1);
-    int n = snprintf(text, size,
-                     "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 1\n"
-                     "init %%b : float32[%d] = random 2\n%%c = Conv(%%x, %%w%s) {group=%d, dilations=[%d, %d], strides=[%d, %d], "
-                     "pads=[%d, %d, %d, %d]}\n",
-                     pick(state, 1, 2), in * groups, h, w, maps * groups, in, kh, kw, maps * groups, bias ? ", %b" : "", groups, dh,
-                     dw, pick(state, 1, 2), pick(state, 1, 3), pick(state, 0, 1), pick(state, 0, 2), pick(state, 0, 2),
-                     pick(state, 0, 1));
-    snprintf(text + n, size - (size_t)n, tail ? "%%r = Relu(%%c)\n%%y = Add(%%r, %%c)\noutput %%y\n" : "output %%c\n");
+    int n = snprintf(
+        text, size,
+        "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 1\n"
+        "init %%b : float32[%d] = random 2\n%%c = Conv(%%x, %%w%s) {group=%d, dilations=[%d, %d], "
+        "strides=[%d, %d], "
+        "pads=[%d, %d, %d, %d]}\n",
+        pick(state, 1, 2), in * groups, h, w, maps * groups, in, kh, kw, maps * groups,
+        bias ? ", %b" : "", groups, dh, dw, pick(state, 1, 2), pick(state, 1, 3), pick(state, 0, 1),
+        pick(state, 0, 2), pick(state, 0, 2), pick(state, 0, 1));
+    snprintf(text + n, size - (size_t)n,
+             tail ? "%%r = Relu(%%c)\n%%y = Add(%%r, %%c)\noutput %%y\n" : "output %%c\n");
 }
 
 /* A product of random extents with constant columns: MatMul, or Gemm with any transposes. */
@@ -105,11 +117,13 @@ static void put_product(char *text, size_t size, uint64_t *state)
     const bool ta = pick(state, 0, 1), tb = pick(state, 0, 2) > 0;
     if (pick(state, 0, 3) == 0)
         snprintf(text, size,
-                 "input %%x : float32[2,%d,%d]\ninit %%w : float32[%d,%d] = random 1\n%%y = MatMul(%%x, %%w)\noutput %%y\n", m, k,
-                 k, n);
+                 "input %%x : float32[2,%d,%d]\ninit %%w : float32[%d,%d] = random 1\n%%y = "
+                 "MatMul(%%x, %%w)\noutput %%y\n",
+                 m, k, k, n);
     else
         snprintf(text, size,
-                 "input %%x : float32[%d,%d]\ninit %%w : float32[%d,%d] = random 1\ninit %%b : float32[%d] = random 2\n"
+                 "input %%x : float32[%d,%d]\ninit %%w : float32[%d,%d] = random 1\ninit %%b : "
+                 "float32[%d] = random 2\n"
                  "%%c = Gemm(%%x, %%w, %%b) {transA=%d, transB=%d}\n%%y = Relu(%%c)\noutput %%y\n",
                  ta ? k : m, ta ? m : k, tb ? n : k, tb ? k : n, n, ta, tb);
 }
@@ -159,7 +173,8 @@ static void random_products(void **state)
     }
 }
 
-/* Gemm with transB: columns lie apart until they are packed, on either kind of device. Those without are as they are. */
+/* Gemm with transB: columns lie apart until they are packed, on either kind of device. Those
+ * without are as they are. */
 static void columns_are_packed(void **state)
 {
     NEEDS_DEVICE(state);
@@ -171,7 +186,8 @@ static void columns_are_packed(void **state)
         bench b;
         ot_device_figures f;
         open_with(&b,
-                  "input %x : float32[16,64]\ninit %w : float32[96,64] = random 1\ninit %v : float32[96,32] = random 2\n"
+                  "input %x : float32[16,64]\ninit %w : float32[96,64] = random 1\ninit %v : "
+                  "float32[96,32] = random 2\n"
                   "%a = Gemm(%x, %w) {transB=1}\n%y = MatMul(%a, %v)\noutput %y\n",
                   (ot_session_options){.place = &place_of});
         if (b.status != OT_OK) fail_msg("%s", b.d.message);
@@ -186,7 +202,8 @@ static void columns_are_packed(void **state)
 
 /* ---- memory ---- */
 
-/* Two convolutions share weights: they are packed once, and lie on the device packed alone. Three maps are filled up to four. */
+/* Two convolutions share weights: they are packed once, and lie on the device packed alone.
+ * Three maps are filled up to four. */
 static void packed_weights_are_planned(void **state)
 {
     NEEDS_DEVICE(state);
@@ -195,7 +212,8 @@ static void packed_weights_are_planned(void **state)
     bench b;
     ot_device_figures f;
     open_with(&b,
-              "input %x : float32[1,32,8,8]\ninit %w : float32[32,32,1,1] = random 1\ninit %v : float32[3,32,1,1] = random 2\n"
+              "input %x : float32[1,32,8,8]\ninit %w : float32[32,32,1,1] = random 1\ninit %v : "
+              "float32[3,32,1,1] = random 2\n"
               "%a = Conv(%x, %w)\n%c = Conv(%a, %w)\n%y = Conv(%c, %v)\noutput %y\n",
               (ot_session_options){.place = &packed});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
@@ -205,19 +223,23 @@ static void packed_weights_are_planned(void **state)
     assert_int_equal(f.layouts.filled, 32 * 4);
     assert_int_equal(f.layouts.n_analysed, 3);
     assert_true(f.layouts.transactions < f.layouts.transactions_plain);
-    assert_true(f.weight_bytes < f.layouts.packed_bytes + 1024); /* and numbers: not the plain ones, too */
+    /* and numbers: not the plain ones, too */
+    assert_true(f.weight_bytes < f.layouts.packed_bytes + 1024);
     assert_int_equal(f.device_bytes, f.arena_bytes + f.weight_bytes);
     close_bench(&b);
 }
 
-/* On a GPU's layout neighbouring work-items read neighbours: an eighth of the transactions for rows. */
+/* On a GPU's layout neighbouring work-items read neighbours: an eighth of the transactions for
+ * rows. */
 static void lanes_are_spread_where_it_pays(void **state)
 {
     NEEDS_DEVICE(state);
-    static const char net[] = "input %x : float32[1,16,8,256]\ninit %w : float32[16,16,3,3] = random 1\n"
-                              "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\noutput %y\n";
+    static const char net[] =
+        "input %x : float32[1,16,8,256]\ninit %w : float32[16,16,3,3] = random 1\n"
+        "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\noutput %y\n";
     const ot_device_facts gpu = {.cache_line = 128};
-    const ot_device_laid as_gpu = {dev, ot_device_layout(&gpu)}, as_cpu = {dev, {.together = 1, .sector = 64}};
+    const ot_device_laid as_gpu = {dev, ot_device_layout(&gpu)},
+                         as_cpu = {dev, {.together = 1, .sector = 64}};
     const ot_device_laid *const laid[2] = {&as_gpu, &as_cpu};
     for (int k = 0; k < 2; k++) {
         const ot_session_place place_of = ot_device_place_laid(laid[k]);
@@ -227,7 +249,8 @@ static void lanes_are_spread_where_it_pays(void **state)
         if (b.status != OT_OK) fail_msg("%s", b.d.message);
         ot_device_figures_get(b.s, &f);
         assert_int_equal(f.layouts.n_spread, k == 0);
-        assert_int_equal(f.layouts.n_packed, k == 1); /* a subgroup reads the same weight: one transaction, packed or not */
+        /* a subgroup reads the same weight: one transaction, packed or not */
+        assert_int_equal(f.layouts.n_packed, k == 1);
         assert_true(f.layouts.transactions < f.layouts.transactions_plain * (k == 0 ? 0.2 : 0.25));
         assert_true(f.layouts.transactions >= f.layouts.transactions_ideal);
         close_bench(&b);

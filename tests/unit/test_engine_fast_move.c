@@ -1,5 +1,6 @@
-/* Fast kernels of data movement, resampling and integers against the reference kernels: nodes with random attributes on random
- * arrays, the same session run once with either kernel, by one thread and by three. */
+/* Fast kernels of data movement, resampling and integers against the reference kernels: nodes
+ * with random attributes on random arrays, the same session run once with either kernel, by one
+ * thread and by three. */
 #include "engine_check.h"
 #include "pool_check.h"
 
@@ -54,7 +55,8 @@ static ot_nd *add_input(node_case *t, ot_dtype type, uint32_t rank, const int64_
     assert_non_null(a->data);
     for (int64_t k = 0; k < n * (int64_t)ot_dtype_bytes(type); k++)
         ((uint8_t *)a->data)[k] = (uint8_t)below(type == OT_BOOL ? 2 : 256);
-    for (int64_t k = 0; k < n && type == OT_F32; k++) ((float *)a->data)[k] = (float)between(-100000, 100000) / 1024;
+    for (int64_t k = 0; k < n && type == OT_F32; k++)
+        ((float *)a->data)[k] = (float)between(-100000, 100000) / 1024;
     return a;
 }
 
@@ -73,17 +75,20 @@ static void case_text(const node_case *t, char *text, size_t size)
         char dims[200];
         if (t->omitted[k]) continue;
         const ot_nd *a = &t->in[k];
-        n += snprintf(text + n, size - (size_t)n, "input %%x%u : %s%s\n", k, ot_dtype_name(a->dtype),
-                      ot_dims_text(a->rank, a->dims, dims, sizeof dims));
+        n += snprintf(text + n, size - (size_t)n, "input %%x%u : %s%s\n", k,
+                      ot_dtype_name(a->dtype), ot_dims_text(a->rank, a->dims, dims, sizeof dims));
     }
-    for (uint32_t k = 0; k < t->n_out; k++) n += snprintf(text + n, size - (size_t)n, "%s%%y%u", k ? ", " : "", k);
+    for (uint32_t k = 0; k < t->n_out; k++)
+        n += snprintf(text + n, size - (size_t)n, "%s%%y%u", k ? ", " : "", k);
     n += snprintf(text + n, size - (size_t)n, " = %s(", ot_op_name(t->op));
     for (uint32_t k = 0; k < t->n_in; k++) {
         n += snprintf(text + n, size - (size_t)n, "%s", k ? ", " : "");
-        n += t->omitted[k] ? snprintf(text + n, size - (size_t)n, "_") : snprintf(text + n, size - (size_t)n, "%%x%u", k);
+        n += t->omitted[k] ? snprintf(text + n, size - (size_t)n, "_")
+                           : snprintf(text + n, size - (size_t)n, "%%x%u", k);
     }
     n += snprintf(text + n, size - (size_t)n, ") {%s}\n", t->attrs);
-    for (uint32_t k = 0; k < t->n_out; k++) n += snprintf(text + n, size - (size_t)n, "output %%y%u\n", k);
+    for (uint32_t k = 0; k < t->n_out; k++)
+        n += snprintf(text + n, size - (size_t)n, "output %%y%u\n", k);
     n += snprintf(text + n, size - (size_t)n, "}\n");
     assert_in_range(n, 1, size - 1);
 }
@@ -99,10 +104,12 @@ static ot_kernel_fn fast_kernel(ot_op op)
 static void same_arrays(const char *text, const ot_nd *got, const ot_nd *want, double tolerance)
 {
     int64_t n;
-    if (!ot_nd_same_shape(got, want->dtype, want->rank, want->dims)) fail_msg("%s: type or shape differ", text);
+    if (!ot_nd_same_shape(got, want->dtype, want->rank, want->dims))
+        fail_msg("%s: type or shape differ", text);
     assert_true(ot_nd_elems(want, &n));
     if (tolerance == 0) {
-        if (memcmp(got->data, want->data, (size_t)n * ot_dtype_bytes(want->dtype)) != 0) fail_msg("%s: contents differ", text);
+        if (memcmp(got->data, want->data, (size_t)n * ot_dtype_bytes(want->dtype)) != 0)
+            fail_msg("%s: contents differ", text);
         return;
     }
     for (int64_t k = 0; k < n; k++) {
@@ -120,7 +127,8 @@ static void check_case(node_case *t, uint32_t threads)
     ot_nd want[4] = {0}, out[4] = {0}, in[INPUTS_MAX];
     uint32_t n_in = 0;
     case_text(t, text, sizeof text);
-    if (ot_text_parse(text, strlen(text), &b.d, &b.m) != OT_OK) fail_msg("%s: %s", text, b.d.message);
+    if (ot_text_parse(text, strlen(text), &b.d, &b.m) != OT_OK)
+        fail_msg("%s: %s", text, b.d.message);
     ot_session_options o = {.reference = true, .poison = true, .threads = threads};
     if (ot_session_new(b.m, &o, &b.d, &b.s) != OT_OK) { /* refused before any kernel sees it */
         n_refused++;
@@ -131,7 +139,8 @@ static void check_case(node_case *t, uint32_t threads)
     for (uint32_t k = 0; k < t->n_in; k++)
         if (!t->omitted[k]) in[n_in++] = t->in[k];
     ot_status expected = ot_session_run(b.s, in, out, &b.d);
-    for (uint32_t k = 0; k < t->n_out && expected == OT_OK; k++) assert_int_equal(ot_nd_copy(&want[k], &out[k], NULL, NULL), OT_OK);
+    for (uint32_t k = 0; k < t->n_out && expected == OT_OK; k++)
+        assert_int_equal(ot_nd_copy(&want[k], &out[k], NULL, NULL), OT_OK);
     char line[OT_DIAG_MAX];
     memcpy(line, b.d.message, sizeof line);
     b.d = (ot_diag){0};
@@ -139,9 +148,11 @@ static void check_case(node_case *t, uint32_t threads)
     b.s->top->steps[0].run = fast_kernel(t->op);
     memset(out, 0, sizeof out);
     ot_status got = ot_session_run(b.s, in, out, &b.d);
-    if (got != expected) fail_msg("%s: status %d, not %d: %s", text, (int)got, (int)expected, b.d.message);
+    if (got != expected)
+        fail_msg("%s: status %d, not %d: %s", text, (int)got, (int)expected, b.d.message);
     if (got != OT_OK) assert_string_equal(b.d.message, line);
-    for (uint32_t k = 0; k < t->n_out && got == OT_OK; k++) same_arrays(text, &out[k], &want[k], t->tolerance);
+    for (uint32_t k = 0; k < t->n_out && got == OT_OK; k++)
+        same_arrays(text, &out[k], &want[k], t->tolerance);
     for (uint32_t k = 0; k < t->n_out; k++) ot_nd_release(&want[k]);
     close_bench(&b);
 }
@@ -157,7 +168,8 @@ static void check_both(node_case *t)
 
 static ot_dtype any_type(void)
 {
-    static const ot_dtype types[] = {OT_F32, OT_F32, OT_U8, OT_F16, OT_I64, OT_BOOL, OT_I32, OT_F64};
+    static const ot_dtype types[] = {OT_F32, OT_F32,  OT_U8,  OT_F16,
+                                     OT_I64, OT_BOOL, OT_I32, OT_F64};
     return types[below(8)];
 }
 
@@ -174,7 +186,10 @@ static uint32_t any_dims(uint32_t least, uint32_t most, int64_t *dims)
     return rank;
 }
 
-static node_case new_case(ot_op op, int opset) { return (node_case){.op = op, .opset = opset, .n_out = 1}; }
+static node_case new_case(ot_op op, int opset)
+{
+    return (node_case){.op = op, .opset = opset, .n_out = 1};
+}
 
 #define ROUNDS 60
 
@@ -193,7 +208,8 @@ static void transposes(void **state)
         }
         if (rank > 0 && below(4)) {
             char list[100];
-            snprintf(t.attrs, sizeof t.attrs, "perm=%s", ot_dims_text(rank, perm, list, sizeof list));
+            snprintf(t.attrs, sizeof t.attrs, "perm=%s",
+                     ot_dims_text(rank, perm, list, sizeof list));
         }
         check_both(&t);
     }
@@ -209,8 +225,12 @@ static void slices(void **state)
         add_input(&t, any_type(), rank, dims);
         for (uint32_t k = 0; k < rank; k++) {
             if (below(3) == 0) continue;
-            starts[n] = below(8) ? between(-dims[k] - 2, dims[k] + 2) : between(0, 1) ? INT64_MAX : INT64_MIN;
-            ends[n] = below(4) ? between(-dims[k] - 2, dims[k] + 2) : between(0, 1) ? INT64_MAX : INT64_MIN;
+            starts[n] = below(8)        ? between(-dims[k] - 2, dims[k] + 2)
+                        : between(0, 1) ? INT64_MAX
+                                        : INT64_MIN;
+            ends[n] = below(4)        ? between(-dims[k] - 2, dims[k] + 2)
+                      : between(0, 1) ? INT64_MAX
+                                      : INT64_MIN;
             steps[n] = below(3) ? 1 : between(-3, 3);
             if (steps[n] == 0 && below(4)) steps[n] = 2;
             axes[n++] = below(2) ? k : (int64_t)k - (int64_t)rank;
@@ -296,7 +316,8 @@ static void depth_and_space(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
-        int64_t b = between(1, 4), dims[4] = {between(1, 3), between(1, 9), between(1, 20), between(1, 40)};
+        int64_t b = between(1, 4),
+                dims[4] = {between(1, 3), between(1, 9), between(1, 20), between(1, 40)};
         node_case t = new_case(below(2) ? OT_OP_DepthToSpace : OT_OP_SpaceToDepth, 13);
         if (t.op == OT_OP_DepthToSpace)
             dims[1] *= b * b;
@@ -304,7 +325,8 @@ static void depth_and_space(void **state)
             dims[2] *= b, dims[3] *= b;
         if (!below(20)) dims[1 + below(3)]++;
         add_input(&t, any_type(), 4, dims);
-        snprintf(t.attrs, sizeof t.attrs, "blocksize=%d%s", (int)b, t.op == OT_OP_DepthToSpace && below(2) ? ", mode=\"CRD\"" : "");
+        snprintf(t.attrs, sizeof t.attrs, "blocksize=%d%s", (int)b,
+                 t.op == OT_OP_DepthToSpace && below(2) ? ", mode=\"CRD\"" : "");
         check_both(&t);
     }
 }
@@ -319,7 +341,8 @@ static void pads(void **state)
         ot_dtype type = any_type();
         uint32_t rank = any_dims(1, 5, dims);
         add_input(&t, type, rank, dims);
-        for (uint32_t k = 0; k < 2 * rank; k++) list[k] = below(3) ? below(4) : between(-2, below(6) ? 3 : 50);
+        for (uint32_t k = 0; k < 2 * rank; k++)
+            list[k] = below(3) ? below(4) : between(-2, below(6) ? 3 : 50);
         add_list(&t, 2 * rank, list);
         if (below(2)) add_input(&t, type, 0, NULL);
         snprintf(t.attrs, sizeof t.attrs, "mode=\"%s\"", modes[below(4)]);
@@ -355,7 +378,8 @@ static void gathers(void **state)
             add_index(&t, n, at, dims[axis]);
         } else {
             int64_t size = dims[axis];
-            for (uint32_t k = 0; k < rank; k++) dims[k] = k == axis ? between(0, 20) : between(ot_min(1, dims[k]), dims[k]);
+            for (uint32_t k = 0; k < rank; k++)
+                dims[k] = k == axis ? between(0, 20) : between(ot_min(1, dims[k]), dims[k]);
             add_index(&t, rank, dims, size);
         }
         check_both(&t);
@@ -368,7 +392,8 @@ static void gathers_nd(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         int64_t dims[4], at[6], least = INT64_MAX;
         node_case t = new_case(OT_OP_GatherND, 13);
-        uint32_t rank = any_dims(1, 4, dims), batch = (uint32_t)below(rank), n = batch + (uint32_t)below(2);
+        uint32_t rank = any_dims(1, 4, dims), batch = (uint32_t)below(rank),
+                 n = batch + (uint32_t)below(2);
         for (uint32_t k = 0; k < n; k++) at[k] = k < batch ? dims[k] : between(1, 9);
         at[n] = between(1, rank - batch);
         for (uint32_t k = batch; k < batch + at[n]; k++) least = ot_min(least, dims[k]);
@@ -392,7 +417,8 @@ static void casts(void **state)
         ot_nd *a = add_input(&t, types[below(8)], rank, dims);
         int64_t n;
         assert_true(ot_nd_elems(a, &n));
-        for (int64_t k = 0; k < n && a->dtype == OT_F32; k++) { /* huge, subnormal, halfway, infinite, no number */
+        /* huge, subnormal, halfway, infinite, no number */
+        for (int64_t k = 0; k < n && a->dtype == OT_F32; k++) {
             uint32_t bits = (uint32_t)below(INT64_C(1) << 31) << 1 | (uint32_t)below(2);
             if (below(2)) bits = (bits & 0x8001ffffu) | (uint32_t)between(100, 145) << 23;
             if (!below(4)) bits &= 0xfffff000u;
@@ -428,7 +454,9 @@ static void integers(void **state)
         int64_t elems, a_elems;
         assert_true(ot_nd_elems(b, &elems));
         assert_true(ot_nd_elems(&t.in[0], &a_elems));
-        if (elems <= a_elems && below(2)) memcpy(b->data, t.in[0].data, (size_t)elems * ot_dtype_bytes(type)); /* some are equal */
+        /* some are equal */
+        if (elems <= a_elems && below(2))
+            memcpy(b->data, t.in[0].data, (size_t)elems * ot_dtype_bytes(type));
         check_both(&t);
     }
 }
@@ -454,23 +482,34 @@ static void wheres(void **state)
 
 static const char *one_of(const char *const *names, int64_t n) { return names[below(n)]; }
 
-/* Attributes of a Resize of all modes; roi, scales and sizes for the last two axes, at times for others. */
+/* Attributes of a Resize of all modes; roi, scales and sizes for the last two axes, at times for
+ * others. */
 static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
 {
-    static const char *const modes[] = {"nearest", "linear", "cubic"}, *const policies[] = {"stretch", "not_larger", "not_smaller"};
-    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                             "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const modes[] = {"nearest", "linear", "cubic"}, *const policies[] = {
+                                                                           "stretch", "not_larger",
+                                                                           "not_smaller"};
+    static const char *const transforms[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil"};
     static const double usual[] = {2, 2, 3, 4, 0.5, 1, 1.5, 2.7, 0.3};
-    const char *mode = t->in[0].dtype == OT_F32 ? one_of(modes, 3) : "nearest", *transform = one_of(transforms, 7);
+    const char *mode = t->in[0].dtype == OT_F32 ? one_of(modes, 3) : "nearest",
+               *transform = one_of(transforms, 7);
     bool by_sizes = !below(3), antialias = !below(6);
     int n = snprintf(t->attrs, sizeof t->attrs,
-                     "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", extrapolation_value=7.5", mode,
-                     transform, one_of(roundings, 4));
-    if (antialias && strcmp(mode, "nearest") != 0) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", antialias=1");
-    if (!below(4)) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", exclude_outside=1, cubic_coeff_a=-0.5");
+                     "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", "
+                     "extrapolation_value=7.5",
+                     mode, transform, one_of(roundings, 4));
+    if (antialias && strcmp(mode, "nearest") != 0)
+        n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", antialias=1");
+    if (!below(4))
+        n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n,
+                      ", exclude_outside=1, cubic_coeff_a=-0.5");
     if (by_sizes)
-        (void)snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", keep_aspect_ratio_policy=\"%s\"", one_of(policies, 3));
+        (void)snprintf(t->attrs + n, sizeof t->attrs - (size_t)n,
+                       ", keep_aspect_ratio_policy=\"%s\"", one_of(policies, 3));
     int64_t sizes[5], n_roi = 2 * rank, n_scales = rank;
     float scales[5], roi[10];
     for (uint32_t k = 0; k < rank; k++) {
@@ -499,7 +538,9 @@ static void resizes(void **state)
         int64_t dims[5];
         node_case t = new_case(OT_OP_Resize, below(2) ? 18 : 19);
         uint32_t rank = any_dims(1, 5, dims);
-        t.tolerance = add_input(&t, below(4) ? OT_F32 : any_type(), rank, dims)->dtype == OT_F32 ? 1e-6 : 0;
+        t.tolerance = add_input(&t, below(4) ? OT_F32 : any_type(), rank, dims)->dtype == OT_F32
+                          ? 1e-6
+                          : 0;
         random_resize(&t, rank, dims);
         check_both(&t);
     }
@@ -542,7 +583,8 @@ static void blocked_resizes(void **state)
         ot_model *m = NULL;
         if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s: %s", text, d.message);
         for (uint32_t k = 0; k < t.n_in; k++) in[k] = t.omitted[k] ? NULL : &t.in[k];
-        assert_int_equal(ot_resize_new(a, &m->graph->nodes[0], OT_F32, 4, dims, in, t.n_in, &r), OT_OK);
+        assert_int_equal(ot_resize_new(a, &m->graph->nodes[0], OT_F32, 4, dims, in, t.n_in, &r),
+                         OT_OK);
         if (r && ot_resize_blocked_ok(r, OT_F32)) {
             ot_nd x = t.in[0], y, got, bx = x, by;
             int64_t out[4];
@@ -554,8 +596,8 @@ static void blocked_resizes(void **state)
             bx.chan_block = by.chan_block = block;
             bx.data = malloc((size_t)(dims[0] * blocks * dims[2] * wide_x * block) * sizeof(float));
             by.data = malloc((size_t)(dims[0] * blocks * out[2] * wide_y * block) * sizeof(float));
-            void *scratch = malloc(
-                (size_t)ot_max(ot_resize_scratch(r, OT_F32, block, threads), ot_resize_scratch(r, OT_F32, 0, 1)));
+            void *scratch = malloc((size_t)ot_max(ot_resize_scratch(r, OT_F32, block, threads),
+                                                  ot_resize_scratch(r, OT_F32, 0, 1)));
             assert_true(bx.data && by.data && scratch);
             bx.strides[3] = by.strides[3] = block;
             bx.strides[2] = wide_x * block;
@@ -590,11 +632,21 @@ static int finish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transposes), cmocka_unit_test(slices),          cmocka_unit_test(splits),
-        cmocka_unit_test(concats),    cmocka_unit_test(expansions),      cmocka_unit_test(tiles),
-        cmocka_unit_test(pads),       cmocka_unit_test(depth_and_space), cmocka_unit_test(gathers),
-        cmocka_unit_test(gathers_nd), cmocka_unit_test(resizes),         cmocka_unit_test(old_resizes),
-        cmocka_unit_test(casts),      cmocka_unit_test(integers),        cmocka_unit_test(blocked_resizes),
+        cmocka_unit_test(transposes),
+        cmocka_unit_test(slices),
+        cmocka_unit_test(splits),
+        cmocka_unit_test(concats),
+        cmocka_unit_test(expansions),
+        cmocka_unit_test(tiles),
+        cmocka_unit_test(pads),
+        cmocka_unit_test(depth_and_space),
+        cmocka_unit_test(gathers),
+        cmocka_unit_test(gathers_nd),
+        cmocka_unit_test(resizes),
+        cmocka_unit_test(old_resizes),
+        cmocka_unit_test(casts),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(blocked_resizes),
         cmocka_unit_test(wheres),
     };
     return cmocka_run_group_tests(tests, start, finish);

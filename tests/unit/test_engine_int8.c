@@ -1,4 +1,5 @@
-/* 8-bit products and quantization against sums by definition and against the references, bit by bit. */
+/* 8-bit products and quantization against sums by definition and against the references, bit by
+ * bit. */
 #include "fast_check.h"
 #include "groups_check.h"
 
@@ -11,10 +12,13 @@ static ot_nd bytes_of(ot_dtype t, uint32_t rank, const int64_t *dims)
     ot_nd a = over(t, test_malloc((size_t)n + 8), rank, dims);
     bool extreme = fast_random(4) == 0;
     uint32_t least = t == OT_I8 ? 128 : 0;
-    for (int64_t i = 0; i < n; i++) ((uint8_t *)a.data)[i] = (uint8_t)(extreme ? least + 255 * fast_random(2) : fast_random(256));
+    for (int64_t i = 0; i < n; i++)
+        ((uint8_t *)a.data)[i] = (uint8_t)(extreme ? least + 255 * fast_random(2)
+                                                   : fast_random(256));
     return a;
 }
-#define BYTES(t, ...) bytes_of(t, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+#define BYTES(t, ...) \
+    bytes_of(t, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
 static ot_dtype byte_type(void) { return fast_random(2) ? OT_I8 : OT_U8; }
 
@@ -39,9 +43,11 @@ typedef struct operands {
 
 static int64_t sum_of(const operands *o, int64_t i, int64_t j)
 {
-    int64_t sum = 0, za = o->p.a_zero, zb = o->p.job.b_zeros ? o->p.job.b_zeros[j] : o->p.job.b_zero;
+    int64_t sum = 0, za = o->p.a_zero,
+            zb = o->p.job.b_zeros ? o->p.job.b_zeros[j] : o->p.job.b_zero;
     for (int64_t p = 0; p < o->k; p++)
-        sum += (ot_nd_int(&o->a, i * o->k + p) - za) * (ot_nd_int(&o->b, o->transposed ? j * o->k + p : p * o->n + j) - zb);
+        sum += (ot_nd_int(&o->a, i * o->k + p) - za) *
+               (ot_nd_int(&o->b, o->transposed ? j * o->k + p : p * o->n + j) - zb);
     return sum + (o->p.job.out.bias ? o->p.job.out.bias[j] : 0);
 }
 
@@ -49,7 +55,8 @@ static void check_sum(const operands *o, int64_t i, int64_t j, const char *to)
 {
     const ot_i8_out *out = &o->p.job.out;
     int64_t sum = sum_of(o, i, j);
-    float factor = out->scale * (out->scales ? out->scales[j] : 1) * (out->row_scales ? out->row_scales[i] : 1);
+    float factor = out->scale * (out->scales ? out->scales[j] : 1) *
+                   (out->row_scales ? out->row_scales[i] : 1);
     double got = 0, want = 0, near = 0;
     if (out->type == OT_I32) {
         got = ((const int32_t *)(const void *)to)[i * o->n + j];
@@ -60,26 +67,36 @@ static void check_sum(const operands *o, int64_t i, int64_t j, const char *to)
         near = 1e-6 * (fabs((double)sum * (double)factor) + 2);
     } else {
         bool is_signed = out->type == OT_I8;
-        double least = out->most ? out->least : is_signed ? -128 : 0, most = out->most ? out->most : is_signed ? 127 : 255;
+        double least = out->most   ? out->least
+                       : is_signed ? -128
+                                   : 0,
+               most = out->most   ? out->most
+                      : is_signed ? 127
+                                  : 255;
         got = is_signed ? ((const int8_t *)to)[i * o->n + j] : ((const uint8_t *)to)[i * o->n + j];
-        double q = (double)sum * (double)factor + (out->shift ? (double)out->shift[j] : 0), half = fabs(q - floor(q) - 0.5);
-        want = fmax(least, fmin(most, rint(out->shift ? q : (double)((float)sum * factor)) + out->zero));
+        double q = (double)sum * (double)factor + (out->shift ? (double)out->shift[j] : 0),
+               half = fabs(q - floor(q) - 0.5);
+        want = fmax(least,
+                    fmin(most, rint(out->shift ? q : (double)((float)sum * factor)) + out->zero));
         near = out->shift && half < 1e-3 ? 1 : 0; /* the float sum may lie on the other side */
     }
     if (!(fabs(got - want) <= near))
-        fail_msg("m %d n %d k %d: (%d, %d) is %.9g, not %.9g", (int)o->m, (int)o->n, (int)o->k, (int)i, (int)j, got, want);
+        fail_msg("m %d n %d k %d: (%d, %d) is %.9g, not %.9g", (int)o->m, (int)o->n, (int)o->k,
+                 (int)i, (int)j, got, want);
 }
 
 /* Widened by hand, multiplied in two parts of panels. */
 static void multiply_operands(operands *o, char *to)
 {
-    int64_t step = ot_i8_row_step(o->k) + 2 * fast_random(3), panels = (o->n + 15) / 16, cut = fast_random((uint32_t)panels + 1);
+    int64_t step = ot_i8_row_step(o->k) + 2 * fast_random(3), panels = (o->n + 15) / 16,
+            cut = fast_random((uint32_t)panels + 1);
     int16_t *rows = test_malloc((size_t)(o->m * step) * 2 + 64);
     uint8_t *packed = ot_i8_packed(o->b.data, o->k, o->n, o->transposed);
     assert_non_null(packed);
     memset(rows, 0x55, (size_t)(o->m * step) * 2);
     for (int64_t i = 0; i < o->m; i++) {
-        ot_i8_widen(rows + i * step, (const char *)o->a.data + i * o->k, o->a.dtype == OT_I8, o->k, o->p.a_zero);
+        ot_i8_widen(rows + i * step, (const char *)o->a.data + i * o->k, o->a.dtype == OT_I8, o->k,
+                    o->p.a_zero);
         if (o->k % 2) rows[i * step + o->k] = 0;
     }
     ot_i8_job j = o->p.job;
@@ -103,7 +120,8 @@ static void product_of(int64_t m, int64_t n, int64_t k)
     o.shift = FAST_ARRAY(OT_F32, n);
     o.scales = scales_of(1, &n);
     o.row_scales = scales_of(1, &m);
-    for (int64_t j = 0; j < n; j++) ((int32_t *)o.zeros.data)[j] = (int32_t)fast_random(256) - (o.b.dtype == OT_I8 ? 128 : 0);
+    for (int64_t j = 0; j < n; j++)
+        ((int32_t *)o.zeros.data)[j] = (int32_t)fast_random(256) - (o.b.dtype == OT_I8 ? 128 : 0);
     o.p.a_zero = (int32_t)fast_random(256) - (o.a.dtype == OT_I8 ? 128 : 0);
     ot_i8_job *j = &o.p.job;
     j->b_signed = o.b.dtype == OT_I8;
@@ -114,7 +132,8 @@ static void product_of(int64_t m, int64_t n, int64_t k)
     if (fast_random(2)) j->out.scales = o.scales.data;
     if (fast_random(2)) j->out.row_scales = o.row_scales.data;
     if (fast_random(2)) j->out.shift = o.shift.data;
-    if (j->out.type != OT_I32 && j->out.type != OT_F32) j->out.zero = (int32_t)fast_random(200) - (j->out.type == OT_I8 ? 100 : 0);
+    if (j->out.type != OT_I32 && j->out.type != OT_F32)
+        j->out.zero = (int32_t)fast_random(200) - (j->out.type == OT_I8 ? 100 : 0);
     if (fast_random(3) == 0) j->out.least = j->out.zero, j->out.most = j->out.zero + 20;
     char *to = test_malloc((size_t)(m * n) * 4 + 8);
     multiply_operands(&o, to);
@@ -128,7 +147,8 @@ static void product_of(int64_t m, int64_t n, int64_t k)
 static void products(void **state)
 {
     (void)state;
-    for (int round = 0; round < 120; round++) product_of(1 + fast_random(30), 1 + fast_random(50), 1 + fast_random(60));
+    for (int round = 0; round < 120; round++)
+        product_of(1 + fast_random(30), 1 + fast_random(50), 1 + fast_random(60));
     product_of(101, 33, 1025);
     product_of(200, 17, 64);
     product_of(2, 5, OT_I8_K_MAX);
@@ -140,7 +160,8 @@ static void products(void **state)
 /* ---- kernels against references ---- */
 
 /* Runs the node with the fast kernel and with the reference; all outputs must be the same bytes. */
-static void same_as_reference(fast_run *r, const char *node, uint32_t threads, ot_kernel_fn reference)
+static void same_as_reference(fast_run *r, const char *node, uint32_t threads,
+                              ot_kernel_fn reference)
 {
     fast_right(r, 21, node, threads);
     fast_run s = {.n_in = r->n_in, .n_out = r->n_out};
@@ -180,11 +201,13 @@ static void matmul_integer(void **state)
     (void)state;
     for (int round = 0; round < 120; round++) {
         fast_run r = {.n_in = 2 + fast_random(3), .n_out = 1};
-        int64_t m = 1 + fast_random(round % 9 ? 20 : 200), n = 1 + fast_random(70), k = 1 + fast_random(40);
+        int64_t m = 1 + fast_random(round % 9 ? 20 : 200), n = 1 + fast_random(70),
+                k = 1 + fast_random(40);
         random_matrices(&r.in[0], &r.in[1], m, n, k);
         if (r.n_in > 2) r.in[2] = BYTES(r.in[0].dtype, fast_random(3) ? 1 : m);
         if (r.n_in > 3) r.in[3] = BYTES(r.in[1].dtype, fast_random(2) ? 1 : n);
-        const char *nodes[] = {"MatMulInteger(%a, %b)", "MatMulInteger(%a, %b, %c)", "MatMulInteger(%a, %b, %c, %d)"};
+        const char *nodes[] = {"MatMulInteger(%a, %b)", "MatMulInteger(%a, %b, %c)",
+                               "MatMulInteger(%a, %b, %c, %d)"};
         same_as_reference(&r, nodes[r.n_in - 2], round % 2 ? 3 : 1, ot_ref_matmul_integer);
     }
     fast_run vectors = {.n_in = 2, .n_out = 1, .in = {BYTES(OT_U8, 33), BYTES(OT_I8, 33)}};
@@ -198,7 +221,8 @@ static void qlinear_matmul(void **state)
     (void)state;
     for (int round = 0; round < 100; round++) {
         fast_run r = {.n_in = 8, .n_out = 1};
-        int64_t m = 1 + fast_random(round % 9 ? 20 : 200), n = 1 + fast_random(70), k = 1 + fast_random(40), one = 1;
+        int64_t m = 1 + fast_random(round % 9 ? 20 : 200), n = 1 + fast_random(70),
+                k = 1 + fast_random(40), one = 1;
         int64_t lines = fast_random(2) ? 1 : n;
         random_matrices(&r.in[0], &r.in[3], m, n, k);
         r.in[1] = scales_of(fast_random(2), &one);
@@ -208,12 +232,15 @@ static void qlinear_matmul(void **state)
         r.in[6] = scales_of(0, NULL);
         ((float *)r.in[6].data)[0] *= (float)k;
         r.in[7] = BYTES(byte_type(), 1);
-        same_as_reference(&r, "QLinearMatMul(%a, %b, %c, %d, %e, %f, %g, %h)", round % 2 ? 3 : 1, ot_ref_qlinear_matmul);
+        same_as_reference(&r, "QLinearMatMul(%a, %b, %c, %d, %e, %f, %g, %h)", round % 2 ? 3 : 1,
+                          ot_ref_qlinear_matmul);
     }
 }
 
-/* An array of rank 1 to 4 with sizes along `axis` that matter; scale and zero point of one number or of one for each slice. */
-static void random_lanes(fast_run *r, ot_dtype x, ot_dtype zero, char *node, size_t size, const char *op)
+/* An array of rank 1 to 4 with sizes along `axis` that matter; scale and zero point of one
+ * number or of one for each slice. */
+static void random_lanes(fast_run *r, ot_dtype x, ot_dtype zero, char *node, size_t size,
+                         const char *op)
 {
     int64_t dims[4], one = 1;
     uint32_t rank = 1 + fast_random(4), axis = fast_random(rank);
@@ -225,7 +252,8 @@ static void random_lanes(fast_run *r, ot_dtype x, ot_dtype zero, char *node, siz
     r->in[2] = bytes_of(zero, r->in[1].rank, r->in[1].dims);
     r->n_in = 2 + fast_random(2);
     r->n_out = 1;
-    snprintf(node, size, "%s(%%a, %%b%s) {axis=%d}", op, r->n_in == 3 ? ", %c" : "", (int)axis - (fast_random(2) ? (int)rank : 0));
+    snprintf(node, size, "%s(%%a, %%b%s) {axis=%d}", op, r->n_in == 3 ? ", %c" : "",
+             (int)axis - (fast_random(2) ? (int)rank : 0));
 }
 
 /* As bytes_of, for 16 bits: dims are those of a. */
@@ -245,11 +273,13 @@ static void quantize(void **state)
     for (int round = 0; round < 160; round++) {
         fast_run r = {0};
         ot_dtype t = types[round % 4];
-        random_lanes(&r, round % 10 == 9 ? OT_I32 : OT_F32, OT_U8, node, sizeof node, "QuantizeLinear");
+        random_lanes(&r, round % 10 == 9 ? OT_I32 : OT_F32, OT_U8, node, sizeof node,
+                     "QuantizeLinear");
         if (t == OT_U16 || t == OT_I16) widen_to_shorts(&r.in[2], t);
         r.in[2].dtype = t;
         float *x = r.in[0].data;
-        for (int64_t i = 0; r.in[0].dtype == OT_F32 && i < fast_count(&r.in[0]); i++) { /* halves, far away, not a number */
+        /* halves, far away, not a number */
+        for (int64_t i = 0; r.in[0].dtype == OT_F32 && i < fast_count(&r.in[0]); i++) {
             const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, -1e-40f, 0.5f};
             if (fast_random(20) == 0)
                 x[i] = odd[fast_random(6)];
@@ -268,7 +298,8 @@ static void dequantize(void **state)
     for (int round = 0; round < 120; round++) {
         fast_run r = {0};
         ot_dtype t = types[round % 5];
-        random_lanes(&r, t == OT_I32 ? OT_I32 : OT_U8, OT_U8, node, sizeof node, "DequantizeLinear");
+        random_lanes(&r, t == OT_I32 ? OT_I32 : OT_U8, OT_U8, node, sizeof node,
+                     "DequantizeLinear");
         if (t == OT_U16 || t == OT_I16) widen_to_shorts(&r.in[0], t), widen_to_shorts(&r.in[2], t);
         if (t == OT_I32) {
             ot_nd zero = fast_array(OT_I32, r.in[2].rank, r.in[2].dims);
@@ -286,10 +317,13 @@ static void dynamic(void **state)
     for (int round = 0; round < 60; round++) {
         fast_run r = {.n_in = 1, .n_out = 3};
         r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(30), 1 + fast_random(round % 5 ? 50 : 5000));
-        float *x = r.in[0].data, shift = (float)fast_random(9) - 4, odd[] = {NAN, INFINITY, -INFINITY, 1e30f};
-        for (int64_t i = 0; i < fast_count(&r.in[0]); i++) x[i] = round % 20 == 19 ? 0 : x[i] + shift;
+        float *x = r.in[0].data, shift = (float)fast_random(9) - 4,
+              odd[] = {NAN, INFINITY, -INFINITY, 1e30f};
+        for (int64_t i = 0; i < fast_count(&r.in[0]); i++)
+            x[i] = round % 20 == 19 ? 0 : x[i] + shift;
         if (round % 6 == 5) x[0] = odd[round / 6 % 4];
-        same_as_reference(&r, "DynamicQuantizeLinear(%a)", round % 2 ? 3 : 1, ot_ref_dynamic_quantize_linear);
+        same_as_reference(&r, "DynamicQuantizeLinear(%a)", round % 2 ? 3 : 1,
+                          ot_ref_dynamic_quantize_linear);
     }
 }
 
@@ -300,7 +334,8 @@ static void to_float(void **state)
     (void)state;
     for (int round = 0; round < 40; round++) {
         fast_run r = {.n_in = 7, .n_out = 1};
-        int64_t m = 1 + fast_random(40), n = 1 + fast_random(40), k = 1 + fast_random(40), one = 1, lines = round % 2 ? 1 : n;
+        int64_t m = 1 + fast_random(40), n = 1 + fast_random(40), k = 1 + fast_random(40), one = 1,
+                lines = round % 2 ? 1 : n;
         r.in[0] = BYTES(byte_type(), m, k);
         r.in[1] = BYTES(byte_type(), k, n);
         r.in[2] = scales_of(1, &one);
@@ -308,7 +343,8 @@ static void to_float(void **state)
         r.in[4] = BYTES(r.in[0].dtype, 1);
         r.in[5] = BYTES(r.in[1].dtype, lines);
         r.in[6] = FAST_ARRAY(OT_F32, n);
-        fast_right(&r, 17, "\"com.microsoft\"::MatMulIntegerToFloat@1(%a, %b, %c, %d, %e, %f, %g)", 1 + (uint32_t)round % 3);
+        fast_right(&r, 17, "\"com.microsoft\"::MatMulIntegerToFloat@1(%a, %b, %c, %d, %e, %f, %g)",
+                   1 + (uint32_t)round % 3);
         double *want = test_malloc((size_t)(m * n) * sizeof *want), size = 1;
         for (int64_t i = 0; i < m * n; i++) {
             int64_t j = i % n, at = lines == 1 ? 0 : j, sum = 0;
@@ -330,17 +366,21 @@ static void dynamic_matmul(void **state)
 {
     (void)state;
     for (int round = 0; round < 30; round++) {
-        fast_run r = {.n_in = 5, .n_out = 1}, q = {.n_in = 1, .n_out = 3}, f = {.n_in = 7, .n_out = 1};
-        int64_t m = 1 + fast_random(40), n = 1 + fast_random(40), k = 1 + fast_random(40), one = 1, lines = round % 2 ? 1 : n;
+        fast_run r = {.n_in = 5, .n_out = 1}, q = {.n_in = 1, .n_out = 3},
+                 f = {.n_in = 7, .n_out = 1};
+        int64_t m = 1 + fast_random(40), n = 1 + fast_random(40), k = 1 + fast_random(40), one = 1,
+                lines = round % 2 ? 1 : n;
         r.in[0] = q.in[0] = FAST_ARRAY(OT_F32, m, k);
         r.in[1] = f.in[1] = BYTES(byte_type(), k, n);
         r.in[2] = f.in[3] = round % 2 ? scales_of(fast_random(2), &one) : scales_of(1, &lines);
         r.in[3] = f.in[5] = bytes_of(r.in[1].dtype, r.in[2].rank, r.in[2].dims);
         r.in[4] = f.in[6] = FAST_ARRAY(OT_F32, n);
-        fast_right(&r, 17, "\"com.microsoft\"::DynamicQuantizeMatMul@1(%a, %b, %c, %d, %e)", 1 + (uint32_t)round % 3);
+        fast_right(&r, 17, "\"com.microsoft\"::DynamicQuantizeMatMul@1(%a, %b, %c, %d, %e)",
+                   1 + (uint32_t)round % 3);
         fast_right(&q, 17, "DynamicQuantizeLinear(%a)", 1);
         f.in[0] = q.out[0], f.in[2] = q.out[1], f.in[4] = q.out[2];
-        fast_right(&f, 17, "\"com.microsoft\"::MatMulIntegerToFloat@1(%a, %b, %c, %d, %e, %f, %g)", 1);
+        fast_right(&f, 17, "\"com.microsoft\"::MatMulIntegerToFloat@1(%a, %b, %c, %d, %e, %f, %g)",
+                   1);
         assert_memory_equal(r.out[0].data, f.out[0].data, (size_t)(m * n) * 4);
         fast_end(&f);
         fast_end(&q);
@@ -354,7 +394,8 @@ static void qgemm(void **state)
     for (int round = 0; round < 60; round++) {
         fast_run r = {.n_in = round % 3 ? 9 : 7, .n_out = 1};
         bool ta = fast_random(2), tb = fast_random(2);
-        int64_t m = 1 + fast_random(30), n = 1 + fast_random(40), k = 1 + fast_random(40), one = 1, lines = round % 2 ? 1 : n;
+        int64_t m = 1 + fast_random(30), n = 1 + fast_random(40), k = 1 + fast_random(40), one = 1,
+                lines = round % 2 ? 1 : n;
         char node[300];
         r.in[0] = BYTES(byte_type(), ta ? k : m, ta ? m : k);
         r.in[1] = scales_of(0, NULL);
@@ -366,21 +407,25 @@ static void qgemm(void **state)
         r.in[7] = scales_of(1, &one);
         r.in[8] = BYTES(byte_type(), 1);
         snprintf(node, sizeof node,
-                 "\"com.microsoft\"::QGemm@1(%%a, %%b, %%c, %%d, %%e, %%f, %%g%s) {transA=%d, transB=%d, alpha=0.5}",
+                 "\"com.microsoft\"::QGemm@1(%%a, %%b, %%c, %%d, %%e, %%f, %%g%s) {transA=%d, "
+                 "transB=%d, alpha=0.5}",
                  r.n_in == 9 ? ", %h, %i" : "", ta, tb);
         fast_right(&r, 17, node, 1 + (uint32_t)round % 3);
         double *want = test_malloc((size_t)(m * n) * sizeof *want), size = 1;
         for (int64_t i = 0; i < m * n; i++) {
             int64_t j = i % n, at = lines == 1 ? 0 : j, sum = ot_nd_int(&r.in[6], j);
             for (int64_t p = 0; p < k; p++)
-                sum += (ot_nd_int(&r.in[0], ta ? p * m + i / n : i / n * k + p) - ot_nd_int(&r.in[2], 0)) *
+                sum += (ot_nd_int(&r.in[0], ta ? p * m + i / n : i / n * k + p) -
+                        ot_nd_int(&r.in[2], 0)) *
                        (ot_nd_int(&r.in[3], tb ? j * k + p : p * n + j) - ot_nd_int(&r.in[5], at));
             float over = r.n_in == 9 ? ((float *)r.in[7].data)[0] : 1;
             float by = 0.5f * ((float *)r.in[1].data)[0] * ((float *)r.in[4].data)[at] / over;
             want[i] = (double)sum * (double)by;
             size = fmax(size, fabs(want[i]));
             double lo = r.in[8].dtype == OT_I8 ? -128 : 0;
-            if (r.n_in == 9) want[i] = fmin(lo + 255, fmax(lo, rint((double)((float)sum * by)) + ot_nd_double(&r.in[8], 0)));
+            if (r.n_in == 9)
+                want[i] = fmin(lo + 255, fmax(lo, rint((double)((float)sum * by)) +
+                                                      ot_nd_double(&r.in[8], 0)));
         }
         fast_same(&r, 0, 2, (int64_t[]){m, n}, want, 1e-6, r.n_in == 9 ? 0 : 1e-6 * size);
         test_free(want);
@@ -398,7 +443,9 @@ static void constant_operand(void **state)
     bench b;
     char text[8000];
     int8_t w[DEPTH * WIDTH];
-    size_t at = (size_t)snprintf(text, sizeof text, "input %%a : uint8[?,%d]\ninit %%b : int8[%d,%d] = [", DEPTH, DEPTH, WIDTH);
+    size_t at = (size_t)snprintf(text, sizeof text,
+                                 "input %%a : uint8[?,%d]\ninit %%b : int8[%d,%d] = [", DEPTH,
+                                 DEPTH, WIDTH);
     for (int i = 0; i < DEPTH * WIDTH; i++) {
         w[i] = (int8_t)((int)fast_random(256) - 128);
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%d", i ? ", " : "", w[i]);
@@ -410,7 +457,8 @@ static void constant_operand(void **state)
         run_ok(&b, &a, &y);
         for (int64_t i = 0; i < m * WIDTH; i++) {
             int64_t sum = 0;
-            for (int64_t p = 0; p < DEPTH; p++) sum += ot_nd_int(&a, i / WIDTH * DEPTH + p) * w[p * WIDTH + i % WIDTH];
+            for (int64_t p = 0; p < DEPTH; p++)
+                sum += ot_nd_int(&a, i / WIDTH * DEPTH + p) * w[p * WIDTH + i % WIDTH];
             assert_int_equal(ot_nd_int(&y, i), sum);
         }
         test_free(a.data);
@@ -423,23 +471,28 @@ static void constant_operand(void **state)
 enum { ROWS = 7, K = 18, N = 21 };
 
 /* "init %name : type[dims] = [n numbers of [least, least + below)]" */
-static size_t put_ints(char *to, size_t size, const char *name, const char *type, const char *dims, int n, int least,
-                       uint32_t below)
+static size_t put_ints(char *to, size_t size, const char *name, const char *type, const char *dims,
+                       int n, int least, uint32_t below)
 {
     size_t at = (size_t)snprintf(to, size, "init %%%s : %s[%s] = [", name, type, dims);
-    for (int i = 0; i < n; i++) at += (size_t)snprintf(to + at, size - at, "%s%d", i ? ", " : "", least + (int)fast_random(below));
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(to + at, size - at, "%s%d", i ? ", " : "",
+                               least + (int)fast_random(below));
     return at + (size_t)snprintf(to + at, size - at, "]\n");
 }
 
-static size_t put_floats(char *to, size_t size, const char *name, const char *dims, int n, float least, float by)
+static size_t put_floats(char *to, size_t size, const char *name, const char *dims, int n,
+                         float least, float by)
 {
     size_t at = (size_t)snprintf(to, size, "init %%%s : float32[%s] = [", name, dims);
     for (int i = 0; i < n; i++)
-        at += (size_t)snprintf(to + at, size - at, "%s%.9g", i ? ", " : "", (double)(least + by * (float)(1 + fast_random(1000))));
+        at += (size_t)snprintf(to + at, size - at, "%s%.9g", i ? ", " : "",
+                               (double)(least + by * (float)(1 + fast_random(1000))));
     return at + (size_t)snprintf(to + at, size - at, "]\n");
 }
 
-/* Weights w [K, N] or [N, K], scale ws, zero point wz (one, or one a column), bias; scale and zero point of a, and of y. */
+/* Weights w [K, N] or [N, K], scale ws, zero point wz (one, or one a column), bias; scale and
+ * zero point of a, and of y. */
 static size_t put_constants(char *to, size_t size, bool by_column, bool transposed)
 {
     char lines[20], dims[20];
@@ -463,11 +516,14 @@ static void same_fused(const char *text, uint32_t steps, double near)
         bench slow, fast;
         open_with(&slow, text, (ot_session_options){.reference = true});
         open_with(&fast, text, (ot_session_options){.threads = threads});
-        if (slow.status != OT_OK || fast.status != OT_OK) fail_msg("%s%s", slow.d.message, fast.d.message);
-        if (fast.s->top->n_steps != steps) fail_msg("%u steps, not %u: %s", fast.s->top->n_steps, steps, strstr(text, "%y"));
+        if (slow.status != OT_OK || fast.status != OT_OK)
+            fail_msg("%s%s", slow.d.message, fast.d.message);
+        if (fast.s->top->n_steps != steps)
+            fail_msg("%u steps, not %u: %s", fast.s->top->n_steps, steps, strstr(text, "%y"));
         ot_nd a = FAST_ARRAY(OT_F32, 2, ROWS, K), want = {0}, got = {0};
         const ot_value *x = ot_session_input(slow.s, 0);
-        if (x->rank == 2) a.rank = 2, a.dims[0] = ROWS, a.dims[1] = K, a.strides[0] = K, a.strides[1] = 1;
+        if (x->rank == 2)
+            a.rank = 2, a.dims[0] = ROWS, a.dims[1] = K, a.strides[0] = K, a.strides[1] = 1;
         run_ok(&slow, &a, &want);
         run_ok(&fast, &a, &got);
         got = (ot_nd){0};
@@ -475,8 +531,8 @@ static void same_fused(const char *text, uint32_t steps, double near)
         assert_true(ot_nd_same_shape(&got, want.dtype, want.rank, want.dims));
         for (int64_t i = 0; i < fast_count(&want); i++)
             if (!(fabs(ot_nd_double(&got, i) - ot_nd_double(&want, i)) <= near))
-                fail_msg("element %d is %.9g, not %.9g: %s", (int)i, ot_nd_double(&got, i), ot_nd_double(&want, i),
-                         strstr(text, "%y"));
+                fail_msg("element %d is %.9g, not %.9g: %s", (int)i, ot_nd_double(&got, i),
+                         ot_nd_double(&want, i), strstr(text, "%y"));
         test_free(a.data);
         close_bench(&slow);
         close_bench(&fast);
@@ -490,10 +546,12 @@ static void fused_dynamic(void **state)
     for (int round = 0; round < 4; round++) {
         size_t at = (size_t)snprintf(text, sizeof text, "input %%x : float32[2,%d,%d]\n", ROWS, K);
         at += put_constants(text + at, sizeof text - at, round % 2, false);
-        snprintf(text + at, sizeof text - at,
-                 "%%q, %%s, %%z = DynamicQuantizeLinear(%%x)\n%%f = Mul(%s)\n%%i = MatMulInteger(%%q, %%w, %%z, %%wz)\n"
-                 "%%c = Cast(%%i) {to=1}\n%%m = Mul(%%c, %%f)\n%%y = Add(%%bias, %%m)\noutput %%y\n",
-                 round < 2 ? "%s, %ws" : "%ws, %s");
+        snprintf(
+            text + at, sizeof text - at,
+            "%%q, %%s, %%z = DynamicQuantizeLinear(%%x)\n%%f = Mul(%s)\n%%i = MatMulInteger(%%q, "
+            "%%w, %%z, %%wz)\n"
+            "%%c = Cast(%%i) {to=1}\n%%m = Mul(%%c, %%f)\n%%y = Add(%%bias, %%m)\noutput %%y\n",
+            round < 2 ? "%s, %ws" : "%ws, %s");
         same_fused(text, 2, 2e-5);
     }
 }
@@ -510,9 +568,12 @@ static void fused_static(void **state)
     } cases[] = {
         {"%y = MatMul(%a, %b)\n", false, 2, 1e-4},
         {"%m = MatMul(%a, %b)\n%y = Add(%m, %bias)\n", false, 2, 1e-4},
-        {"%m = MatMul(%a, %b)\n%n = Add(%m, %bias)\n%y = QuantizeLinear(%n, %ys, %yz)\n", false, 2, 1},
+        {"%m = MatMul(%a, %b)\n%n = Add(%m, %bias)\n%y = QuantizeLinear(%n, %ys, %yz)\n", false, 2,
+         1},
         {"%m = MatMul(%a, %b)\n%n = Relu(%m)\n%y = QuantizeLinear(%n, %ys, %yz)\n", false, 2, 1},
-        {"%m = Gemm(%a, %b, %bias) {alpha=1.5, beta=0.5, transB=1}\n%y = QuantizeLinear(%m, %ys, %yz)\n", true, 2, 1},
+        {"%m = Gemm(%a, %b, %bias) {alpha=1.5, beta=0.5, transB=1}\n%y = QuantizeLinear(%m, %ys, "
+         "%yz)\n",
+         true, 2, 1},
         {"%m = MatMul(%a, %b)\n%n = Neg(%a)\n%y = Concat(%n, %m) {axis=-1}\n", false, 4, 1e-4},
     };
     for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
@@ -533,7 +594,8 @@ static void fused_others(void **state)
     (void)state;
     char text[16000];
     const char *nodes[] = {
-        ("%t = Transpose(%q) {perm=[0, 2, 1]}\n%b = DequantizeLinear(%t, %as, %az)\n%m = MatMul(%a, %b)\n"
+        ("%t = Transpose(%q) {perm=[0, 2, 1]}\n%b = DequantizeLinear(%t, %as, %az)\n%m = "
+         "MatMul(%a, %b)\n"
          "%y = QuantizeLinear(%m, %ys, %yz)\n"),
         "%y = QLinearMatMul(%q, %as, %az, %w, %ws, %wz, %ys, %yz)\n",
         "%y = MatMulInteger(%q, %w, %az, %wz)\n",
@@ -542,7 +604,8 @@ static void fused_others(void **state)
     for (int k = 0; k < 3; k++) {
         size_t at = (size_t)snprintf(text, sizeof text, "input %%x : float32[2,%d,%d]\n", ROWS, K);
         at += put_constants(text + at, sizeof text - at, k > 0, false);
-        snprintf(text + at, sizeof text - at, "%%q = QuantizeLinear(%%x, %%as, %%az)\n%s%soutput %%y\n",
+        snprintf(text + at, sizeof text - at,
+                 "%%q = QuantizeLinear(%%x, %%as, %%az)\n%s%soutput %%y\n",
                  k == 0 ? "%a = DequantizeLinear(%q, %as, %az)\n" : "", nodes[k]);
         same_fused(text, steps[k], k == 0 ? 1 : 0);
     }
@@ -555,8 +618,12 @@ static void refused(void **state)
     fast_run r = {.n_in = 2, .n_out = 1, .in = {BYTES(OT_U8, 3, 4), BYTES(OT_I8, 5, 2)}};
     assert_int_equal(fast_try(&r, 17, "MatMulInteger(%a, %b)", 1, NULL), OT_E_INPUT);
     fast_close(&r);
-    fast_run s = {.n_in = 3, .n_out = 1, .in = {FAST_ARRAY(OT_F32, 3, 4), BYTES(OT_I8, 4, 2), FAST_ARRAY(OT_F32, 3)}};
-    assert_int_equal(fast_try(&s, 17, "\"com.microsoft\"::DynamicQuantizeMatMul@1(%a, %b, %c)", 1, NULL), OT_E_INPUT);
+    fast_run s = {.n_in = 3,
+                  .n_out = 1,
+                  .in = {FAST_ARRAY(OT_F32, 3, 4), BYTES(OT_I8, 4, 2), FAST_ARRAY(OT_F32, 3)}};
+    assert_int_equal(
+        fast_try(&s, 17, "\"com.microsoft\"::DynamicQuantizeMatMul@1(%a, %b, %c)", 1, NULL),
+        OT_E_INPUT);
     fast_close(&s);
 }
 
@@ -566,11 +633,13 @@ int main(void)
     if (seed) fast_state = strtoull(seed, NULL, 10);
     printf("seed %llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),         cmocka_unit_test(matmul_integer), cmocka_unit_test(qlinear_matmul),
-        cmocka_unit_test(quantize),         cmocka_unit_test(dequantize),     cmocka_unit_test(dynamic),
-        cmocka_unit_test(to_float),         cmocka_unit_test(dynamic_matmul), cmocka_unit_test(qgemm),
-        cmocka_unit_test(constant_operand), cmocka_unit_test(fused_dynamic),  cmocka_unit_test(fused_static),
-        cmocka_unit_test(fused_others),     cmocka_unit_test(refused),
+        cmocka_unit_test(products),       cmocka_unit_test(matmul_integer),
+        cmocka_unit_test(qlinear_matmul), cmocka_unit_test(quantize),
+        cmocka_unit_test(dequantize),     cmocka_unit_test(dynamic),
+        cmocka_unit_test(to_float),       cmocka_unit_test(dynamic_matmul),
+        cmocka_unit_test(qgemm),          cmocka_unit_test(constant_operand),
+        cmocka_unit_test(fused_dynamic),  cmocka_unit_test(fused_static),
+        cmocka_unit_test(fused_others),   cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

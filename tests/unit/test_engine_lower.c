@@ -4,11 +4,13 @@
 
 /* ---- random graphs ---- */
 
-static void check_outputs(const graph *g, const graph_run *want, const graph_run *got, const char *what, unsigned seed)
+static void check_outputs(const graph *g, const graph_run *want, const graph_run *got,
+                          const char *what, unsigned seed)
 {
     for (int k = 0; k < g->outputs; k++) {
         double e = graph_error(&want->out[k], &got->out[k]);
-        if (!(e <= GRAPH_NMSE)) fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
+        if (!(e <= GRAPH_NMSE))
+            fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
     }
 }
 
@@ -17,9 +19,11 @@ static void check_peak(const graph *g, const graph_run *r, unsigned seed)
 {
     ot_session_figures f;
     ot_session_figures_get(r->s, &f);
-    if (f.n_mispredicted) fail_msg("seed %u: %u values are not as planned\n%s", seed, f.n_mispredicted, g->text);
+    if (f.n_mispredicted)
+        fail_msg("seed %u: %u values are not as planned\n%s", seed, f.n_mispredicted, g->text);
     if (g->plain && f.peak != f.planned_peak)
-        fail_msg("seed %u: peak %lld, planned %lld\n%s", seed, (long long)f.peak, (long long)f.planned_peak, g->text);
+        fail_msg("seed %u: peak %lld, planned %lld\n%s", seed, (long long)f.peak,
+                 (long long)f.planned_peak, g->text);
 }
 
 static void check_seed(unsigned seed)
@@ -60,7 +64,8 @@ static void random_networks(void **state)
 
 /* ---- transposed convolutions ---- */
 
-/* Which of them have primitives depends on channels, pads and the instruction set: those that have none run all the same. */
+/* Which of them have primitives depends on channels, pads and the instruction set: those that
+ * have none run all the same. */
 static void transposed_convolutions_of_all_kinds(void **state)
 {
     (void)state;
@@ -68,22 +73,27 @@ static void transposed_convolutions_of_all_kinds(void **state)
     static const struct {
         int kernel[2], stride[2], pads[4];
     } windows[] = {
-        {{5, 3}, {1, 1}, {2, 1, 0, 0}}, {{2, 2}, {2, 2}, {0, 0, 0, 0}}, {{4, 4}, {2, 2}, {1, 1, 1, 1}},
-        {{3, 1}, {1, 2}, {0, 0, 2, 0}}, {{7, 9}, {1, 1}, {0, 0, 0, 0}}, {{9, 2}, {3, 1}, {8, 0, 0, 1}},
+        {{5, 3}, {1, 1}, {2, 1, 0, 0}}, {{2, 2}, {2, 2}, {0, 0, 0, 0}},
+        {{4, 4}, {2, 2}, {1, 1, 1, 1}}, {{3, 1}, {1, 2}, {0, 0, 2, 0}},
+        {{7, 9}, {1, 1}, {0, 0, 0, 0}}, {{9, 2}, {3, 1}, {8, 0, 0, 1}},
     };
     static float x[19 * 15 * 8];
-    for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)(k * 2654435761u >> 16 & 1023) / 512.0f - 1;
+    for (size_t k = 0; k < sizeof x / sizeof *x; k++)
+        x[k] = (float)(k * 2654435761u >> 16 & 1023) / 512.0f - 1;
     for (size_t at = 0; at < 6 * 4 * 6; at++) {
         int c = channels[at % 6], m = maps[at / 6 % 4];
-        const int *kernel = windows[at / 24].kernel, *stride = windows[at / 24].stride, *p = windows[at / 24].pads;
+        const int *kernel = windows[at / 24].kernel, *stride = windows[at / 24].stride,
+                  *p = windows[at / 24].pads;
         char text[1000];
         bench ref, fast;
         ot_nd in = F32S(x, 1, c, 15, 8), want = {0}, got = {0};
-        snprintf(
-            text, sizeof text,
-            "input %%x : float32[1,%d,15,8]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * 0.2\ninit %%b : float32[%d] = random 8\n"
-            "%%t = ConvTranspose(%%x, %%w, %%b) {strides=[%d, %d], pads=[%d, %d, %d, %d]}\n%%y = %s(%%t)\noutput %%y",
-            c, c, m, kernel[0], kernel[1], m, stride[0], stride[1], p[0], p[1], p[2], p[3], at % 2 ? "Relu" : "HardSwish");
+        snprintf(text, sizeof text,
+                 "input %%x : float32[1,%d,15,8]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * "
+                 "0.2\ninit %%b : float32[%d] = random 8\n"
+                 "%%t = ConvTranspose(%%x, %%w, %%b) {strides=[%d, %d], pads=[%d, %d, %d, "
+                 "%d]}\n%%y = %s(%%t)\noutput %%y",
+                 c, c, m, kernel[0], kernel[1], m, stride[0], stride[1], p[0], p[1], p[2], p[3],
+                 at % 2 ? "Relu" : "HardSwish");
         open_with(&ref, text, (ot_session_options){.reference = true});
         open_text(&fast, text);
         assert_int_equal(ref.status, OT_OK);
@@ -102,17 +112,19 @@ static void concats_of_blocks_and_plain_values(void **state)
     (void)state;
     static const int channels[] = {1, 5, 8, 16, 19, 48};
     static float x[48 * 7 * 9];
-    for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)(k * 2654435761u >> 16 & 1023) / 512.0f - 1;
+    for (size_t k = 0; k < sizeof x / sizeof *x; k++)
+        x[k] = (float)(k * 2654435761u >> 16 & 1023) / 512.0f - 1;
     for (int at = 0; at < 6 * 4 * 2; at++) {
         const int c = channels[at % 6], axis = at / 6 % 4, both = axis == 1 ? 2 * c : c;
         char text[1000];
         bench ref, fast;
         ot_nd in = F32S(x, 1, c, 7, 9), want = {0}, got = {0};
-        snprintf(
-            text, sizeof text,
-            "input %%x : float32[1,%d,7,9]\ninit %%w : float32[%d,%d,3,3] = random 7 * 0.2\ninit %%v : float32[%d,%d,3,3] = random 8 * 0.2\n"
-            "%%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n%%b = Concat(%s) {axis=%d}\n%%y = Conv(%%b, %%v) {pads=[1,1,1,1]}\noutput %%y",
-            c, c, c, c, both, at < 24 ? "%a, %x" : "%x, %a", axis);
+        snprintf(text, sizeof text,
+                 "input %%x : float32[1,%d,7,9]\ninit %%w : float32[%d,%d,3,3] = random 7 * "
+                 "0.2\ninit %%v : float32[%d,%d,3,3] = random 8 * 0.2\n"
+                 "%%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n%%b = Concat(%s) {axis=%d}\n%%y = "
+                 "Conv(%%b, %%v) {pads=[1,1,1,1]}\noutput %%y",
+                 c, c, c, c, both, at < 24 ? "%a, %x" : "%x, %a", axis);
         open_with(&ref, text, (ot_session_options){.reference = true});
         open_text(&fast, text);
         assert_int_equal(ref.status, OT_OK);
@@ -136,7 +148,8 @@ static void check_refused(const char *text, ot_nd *in, const char *says)
         ot_status st = b.status == OT_OK ? ot_session_run(b.s, in, out, &b.d) : b.status;
         if (!reference) {
             assert_int_equal(st, OT_E_INPUT);
-            if (!strstr(b.d.message, says) || strchr(b.d.message, '\n')) fail_msg("%s", b.d.message);
+            if (!strstr(b.d.message, says) || strchr(b.d.message, '\n'))
+                fail_msg("%s", b.d.message);
         }
         close_bench(&b);
     }
@@ -146,12 +159,13 @@ static void check_refused(const char *text, ot_nd *in, const char *says)
 static void bodies_that_state_other_shapes(void **state)
 {
     (void)state;
-    static const char carried[] = "  input %x : float32[?,?]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
-                                  "b {\n"
-                                  "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
-                                  "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,4] = Abs(%d)\n    %again : "
-                                  "bool[] = Identity(%go)\n"
-                                  "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
+    static const char carried[] =
+        "  input %x : float32[?,?]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
+        "b {\n"
+        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
+        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,4] = Abs(%d)\n    %again : "
+        "bool[] = Identity(%go)\n"
+        "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     ot_nd wide = F32S(x, 1, 8), right = F32S(x, 1, 4), out = {0}, narrow = F32S(x, 1, 1);
     check_refused(carried, &wide,
@@ -166,12 +180,13 @@ static void bodies_that_state_other_shapes(void **state)
     out = (ot_nd){0};
     run_ok(&b, &right, &out); /* a run that failed does no harm to the next */
     close_bench(&b);
-    static const char grows[] = "  input %x : float32[1,4]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
-                                "b {\n"
-                                "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
-                                "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,?] = Concat(%d, %d) "
-                                "{axis=1}\n    %again : bool[] = Identity(%go)\n"
-                                "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
+    static const char grows[] =
+        "  input %x : float32[1,4]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
+        "b {\n"
+        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
+        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,?] = Concat(%d, %d) "
+        "{axis=1}\n    %again : bool[] = Identity(%go)\n"
+        "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
     check_refused(grows, &right, "is given float32 [1,8]");
 }
 
@@ -179,17 +194,18 @@ static void bodies_that_state_other_shapes(void **state)
 static void outer_values_of_other_shapes(void **state)
 {
     (void)state;
-    static const char nested[] = "  input %x : float32[?,?]\n  input %p : bool[]\n  init %n : int64[] = [1]\n  %y = "
-                                 "Loop(%n, _, %x) {body=graph b {\n"
-                                 "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n    outer %p "
-                                 ": bool[]\n"
-                                 "    %e : float32[1,?] = If(%p) {then_branch=graph t {\n      outer %a : float32[1,4]\n"
-                                 "      %c = Sigmoid(%a)\n      %d : float32[1,4] = Mul(%c, %a)\n      output %d\n    }, "
-                                 "else_branch=graph f {\n"
-                                 "      outer %a : float32[1,4]\n      %g : float32[1,4] = Neg(%a)\n      output %g\n    "
-                                 "}}\n"
-                                 "    %again : bool[] = Identity(%go)\n    output %again\n    output %e\n  }} \"loop\"\n  "
-                                 "output %y";
+    static const char nested[] =
+        "  input %x : float32[?,?]\n  input %p : bool[]\n  init %n : int64[] = [1]\n  %y = "
+        "Loop(%n, _, %x) {body=graph b {\n"
+        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n    outer %p "
+        ": bool[]\n"
+        "    %e : float32[1,?] = If(%p) {then_branch=graph t {\n      outer %a : float32[1,4]\n"
+        "      %c = Sigmoid(%a)\n      %d : float32[1,4] = Mul(%c, %a)\n      output %d\n    }, "
+        "else_branch=graph f {\n"
+        "      outer %a : float32[1,4]\n      %g : float32[1,4] = Neg(%a)\n      output %g\n    "
+        "}}\n"
+        "    %again : bool[] = Identity(%go)\n    output %again\n    output %e\n  }} \"loop\"\n  "
+        "output %y";
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bool yes = true;
     ot_nd in[2] = {F32S(x, 1, 2), over(OT_BOOL, &yes, 0, NULL)};
@@ -200,8 +216,9 @@ static void outer_values_of_other_shapes(void **state)
 static void nodes_that_make_other_shapes(void **state)
 {
     (void)state;
-    static const char text[] = "  input %x : float32[4]\n  %n = NonZero(%x)\n  %m : float32[1,4] = Cast(%n) {to=1}\n"
-                               "  %c = Sigmoid(%m)\n  %y = Mul(%c, %m)\n  output %y";
+    static const char text[] =
+        "  input %x : float32[4]\n  %n = NonZero(%x)\n  %m : float32[1,4] = Cast(%n) {to=1}\n"
+        "  %c = Sigmoid(%m)\n  %y = Mul(%c, %m)\n  output %y";
     float x[] = {0, 5, 0, 7};
     ot_nd in = F32S(x, 4);
     check_refused(text, &in, "which the model's shapes contradict: float32 [1,4]");
@@ -234,17 +251,20 @@ static void windows_of_values_on_the_heap(void **state)
     const ot_prog *top = b.s->top;
     for (uint32_t k = 0; k < top->n_steps; k++) {
         const ot_step *step = &top->steps[k];
-        if (step->plan && step->is_view) assert_true(top->at[step->in_ids[0]]->last >= step->out_slots[0]->last);
+        if (step->plan && step->is_view)
+            assert_true(top->at[step->in_ids[0]]->last >= step->out_slots[0]->last);
     }
     close_bench(&b);
 }
 
-/* Two activations of one kind behind a convolution, with other numbers each: oneDNN would apply both with the same. */
+/* Two activations of one kind behind a convolution, with other numbers each: oneDNN would apply
+ * both with the same. */
 static void activations_of_one_kind(void **state)
 {
     (void)state;
-    static const char *const CASES[] = {"%a = LeakyRelu(%c) {alpha=0.1}\n%y = Relu(%a)", "%a = Elu(%c) {alpha=0.3}\n%y = Elu(%a)",
-                                        "%a = LeakyRelu(%c) {alpha=0.1}\n%y = LeakyRelu(%a) {alpha=0.5}"};
+    static const char *const CASES[] = {
+        "%a = LeakyRelu(%c) {alpha=0.1}\n%y = Relu(%a)", "%a = Elu(%c) {alpha=0.3}\n%y = Elu(%a)",
+        "%a = LeakyRelu(%c) {alpha=0.1}\n%y = LeakyRelu(%a) {alpha=0.5}"};
     static float data[8 * 20 * 16];
     for (int k = 0; k < 8 * 20 * 16; k++) data[k] = (float)(k * 7919 % 2001) / 1000 - 1;
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
@@ -252,7 +272,8 @@ static void activations_of_one_kind(void **state)
         bench b[2];
         ot_nd in = F32S(data, 1, 8, 20, 16), out[2] = {{0}};
         snprintf(text, sizeof text, "%s%s\noutput %%y\n",
-                 "input %x : float32[1,8,20,16]\ninit %w : float32[8,8,3,3] = random 1 * 0.1\n%c = Conv(%x, %w) {pads=[1,1,1,1]}\n",
+                 "input %x : float32[1,8,20,16]\ninit %w : float32[8,8,3,3] = random 1 * 0.1\n%c = "
+                 "Conv(%x, %w) {pads=[1,1,1,1]}\n",
                  CASES[k]);
         for (int j = 0; j < 2; j++) {
             open_with(&b[j], text, (ot_session_options){.reference = j == 1});
@@ -260,8 +281,10 @@ static void activations_of_one_kind(void **state)
             run_ok(&b[j], &in, &out[j]);
         }
         for (int i = 0; i < 8 * 20 * 16; i++) {
-            const float got = ((const float *)out[0].data)[i], want = ((const float *)out[1].data)[i];
-            if (!(got - want < 1e-5f && want - got < 1e-5f)) fail_msg("case %zu: %g, not %g", k, (double)got, (double)want);
+            const float got = ((const float *)out[0].data)[i],
+                        want = ((const float *)out[1].data)[i];
+            if (!(got - want < 1e-5f && want - got < 1e-5f))
+                fail_msg("case %zu: %g, not %g", k, (double)got, (double)want);
         }
         for (int j = 0; j < 2; j++) close_bench(&b[j]);
     }

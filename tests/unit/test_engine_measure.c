@@ -1,4 +1,5 @@
-/* What measuring rests on: quantiles, comparisons, counted bytes, traces, and that --verify finds what differs. */
+/* What measuring rests on: quantiles, comparisons, counted bytes, traces, and that --verify
+ * finds what differs. */
 #include "engine_check.h"
 
 #include "commands/bench_command.h"
@@ -21,7 +22,8 @@ static void quantiles_are_times_of_runs(void **state)
     s = ot_spread_of(ten, 10);
     assert_true(s.min == 1 && s.p50 == 5 && s.p90 == 9 && s.p99 == 10);
     double many[200];
-    for (int k = 0; k < 200; k++) many[k] = (k * 77) % 200; /* 77 and 200 have no common factor: 0..199 */
+    /* 77 and 200 have no common factor: 0..199 */
+    for (int k = 0; k < 200; k++) many[k] = (k * 77) % 200;
     s = ot_spread_of(many, 200);
     assert_true(s.min == 0 && s.p50 == 99 && s.p90 == 179 && s.p99 == 197);
 }
@@ -31,7 +33,8 @@ static void quantiles_are_times_of_runs(void **state)
 static void differences(void **state)
 {
     (void)state;
-    float a[] = {1, -2, NAN, INFINITY}, b[] = {1, -2, NAN, INFINITY}, c[] = {1, -2, 0, INFINITY}, d[] = {1, -2.01f, NAN, INFINITY};
+    float a[] = {1, -2, NAN, INFINITY}, b[] = {1, -2, NAN, INFINITY}, c[] = {1, -2, 0, INFINITY},
+          d[] = {1, -2.01f, NAN, INFINITY};
     ot_nd x = F32S(a, 4), y = F32S(b, 4), z = F32S(c, 4), w = F32S(d, 4), flat = F32S(a, 2, 2);
     ot_difference r = ot_compare(&x, &y, false);
     assert_true(r.same && r.max_abs == 0 && r.nmse == 0);
@@ -39,7 +42,8 @@ static void differences(void **state)
     assert_true(!r.same && isinf(r.max_abs));
     assert_string_equal(r.why, "the contents differ");
     r = ot_compare(&x, &w, false);
-    assert_true(!r.same && fabs(r.max_abs - 0.01) < 1e-6 && fabs(r.max_rel - 0.005) < 1e-6 && fabs(r.nmse - 1e-4 / 5) < 1e-8);
+    assert_true(!r.same && fabs(r.max_abs - 0.01) < 1e-6 && fabs(r.max_rel - 0.005) < 1e-6 &&
+                fabs(r.nmse - 1e-4 / 5) < 1e-8);
     r = ot_compare(&x, &flat, false);
     assert_true(!r.same);
     assert_string_equal(r.why, "the ranks differ");
@@ -102,16 +106,19 @@ static void bytes_by_level(void **state)
 static void bytes_of_tiles(void **state)
 {
     (void)state;
-    const char *graph = "input %x : float32[4,32]\n"
-                        "%buffer : float32[4,32] = \"onnx_tile\"::Alloc@1() {shape=[4, 32], dtype=1}\n"
-                        "%y : float32[4,32] = \"onnx_tile\"::While@1(%buffer) {count=4, body=graph b {\n"
-                        "input %i : int64[]\ninput %in : float32[4,32]\nouter %x : float32[4,32]\n"
-                        "%window : float32[1,32] = \"onnx_tile\"::Slice@1(%x, %i) {axes=[0], sizes=[1], starts=[0, 1, 2, 3]}\n"
-                        "%t : float32[1,32] = Relu(%window)\n"
-                        "%piece : float32[1,32] = Exp(%t)\n"
-                        "%out : float32[4,32] = \"onnx_tile\"::Deslice@1(%piece, %in, %i) {axes=[0], starts=[0, 1, 2, 3]}\n"
-                        "output %out\n}}\n"
-                        "output %y\n";
+    const char *graph =
+        "input %x : float32[4,32]\n"
+        "%buffer : float32[4,32] = \"onnx_tile\"::Alloc@1() {shape=[4, 32], dtype=1}\n"
+        "%y : float32[4,32] = \"onnx_tile\"::While@1(%buffer) {count=4, body=graph b {\n"
+        "input %i : int64[]\ninput %in : float32[4,32]\nouter %x : float32[4,32]\n"
+        "%window : float32[1,32] = \"onnx_tile\"::Slice@1(%x, %i) {axes=[0], sizes=[1], starts=[0, "
+        "1, 2, 3]}\n"
+        "%t : float32[1,32] = Relu(%window)\n"
+        "%piece : float32[1,32] = Exp(%t)\n"
+        "%out : float32[4,32] = \"onnx_tile\"::Deslice@1(%piece, %in, %i) {axes=[0], starts=[0, 1, "
+        "2, 3]}\n"
+        "output %out\n}}\n"
+        "output %y\n";
     ot_level_bytes x = bytes_of(graph, 128, 0);
     assert_true(x.slow == 4 * (128 + 128)); /* in and out, once over */
     assert_true(x.fast == 4 * (128 + 128)); /* t written and read */
@@ -121,16 +128,18 @@ static void bytes_of_tiles(void **state)
 static void bytes_of_loops(void **state)
 {
     (void)state;
-    const char *scan = "input %x : float32[4,32]\n"
-                       "%y : float32[4,32] = Scan(%x) {num_scan_inputs=1, body=graph b {\n"
-                       "input %row : float32[32]\n%r : float32[32] = Relu(%row)\noutput %r\n}}\noutput %y\n";
+    const char *scan =
+        "input %x : float32[4,32]\n"
+        "%y : float32[4,32] = Scan(%x) {num_scan_inputs=1, body=graph b {\n"
+        "input %row : float32[32]\n%r : float32[32] = Relu(%row)\noutput %r\n}}\noutput %y\n";
     ot_level_bytes x = bytes_of(scan, 128, 0);
     assert_true(x.slow == 4 * 128 && x.fast == 4 * 128);
-    const char *branches =
-        "input %c : bool[]\ninput %x : float32[32]\n"
-        "%y : float32[32] = If(%c) {then_branch=graph t {\nouter %x : float32[32]\n%a : float32[32] = Relu(%x)\noutput %a\n},\n"
-        "else_branch=graph e {\nouter %x : float32[32]\n%b : float32[32] = Relu(%x)\n%d : float32[32] = Exp(%b)\noutput %d\n}}\n"
-        "output %y\n";
+    const char *branches = "input %c : bool[]\ninput %x : float32[32]\n"
+                           "%y : float32[32] = If(%c) {then_branch=graph t {\nouter %x : "
+                           "float32[32]\n%a : float32[32] = Relu(%x)\noutput %a\n},\n"
+                           "else_branch=graph e {\nouter %x : float32[32]\n%b : float32[32] = "
+                           "Relu(%x)\n%d : float32[32] = Exp(%b)\noutput %d\n}}\n"
+                           "output %y\n";
     x = bytes_of(branches, 1024, 0);
     assert_true(x.fast == 4 * 128); /* the longer branch */
 }
@@ -157,10 +166,13 @@ static void traces_are_bounded(void **state)
     int events = 0;
     for (const char *p = text; (p = strstr(p, "\"ph\": \"X\"")); p++) events++;
     assert_int_equal(events, 4);
-    assert_non_null(strstr(text, "\"name\": \"no\\\"de\", \"cat\": \"Relu\", \"pid\": 0, \"tid\": 0, \"ts\": 250000.000, \"dur\": "
+    assert_non_null(strstr(text, "\"name\": \"no\\\"de\", \"cat\": \"Relu\", \"pid\": 0, \"tid\": "
+                                 "0, \"ts\": 250000.000, \"dur\": "
                                  "500000.000, \"args\": {\"op\": \"Relu\"}}"));
-    assert_non_null(strstr(text, "\"name\": \"While\", \"cat\": \"While\", \"pid\": 1, \"tid\": 1, \"ts\": 0.000, \"dur\": "
-                                 "250000.000, \"args\": {\"op\": \"While\", \"tile\": 7}}"));
+    assert_non_null(strstr(
+        text,
+        "\"name\": \"While\", \"cat\": \"While\", \"pid\": 1, \"tid\": 1, \"ts\": 0.000, \"dur\": "
+        "250000.000, \"args\": {\"op\": \"While\", \"tile\": 7}}"));
     assert_non_null(strstr(text, "\"dropped\": 2"));
     assert_null(strstr(text, "nobody"));
     free(text);
@@ -170,7 +182,8 @@ static void traces_are_bounded(void **state)
 /* ---- verify ---- */
 
 /* A run over a model in memory, tiled; what it was "before" is the model of another text. */
-static ot_status verify_against(const char *text, const char *before, ot_verify_mode mode, ot_verify_facts *facts, ot_diag *d)
+static ot_status verify_against(const char *text, const char *before, ot_verify_mode mode,
+                                ot_verify_facts *facts, ot_diag *d)
 {
     void *bytes, *other;
     size_t n, m;
@@ -182,7 +195,10 @@ static ot_status verify_against(const char *text, const char *before, ot_verify_
     ot_model_free(b);
     ot_run run = {.diag = d,
                   .source = {.bytes = bytes, .n = n},
-                  .options = {.target = "mcu-512k", .l2_bytes = 2048, .threads = 1, .plan = {.force = true, .max_slowdown = 0.1}}};
+                  .options = {.target = "mcu-512k",
+                              .l2_bytes = 2048,
+                              .threads = 1,
+                              .plan = {.force = true, .max_slowdown = 0.1}}};
     assert_int_equal(ot_run_load(&run), OT_OK);
     assert_int_equal(ot_run_tile(&run, false), OT_OK);
     assert_true(run.facts->n_regions > 0);
@@ -209,16 +225,19 @@ static void what_differs_is_found(void **state)
     (void)state;
     ot_verify_facts f;
     ot_diag d = {0};
-    if (verify_against(NET("1"), NET("1"), OT_VERIFY_OUTPUTS, &f, &d) != OT_OK) fail_msg("%s", d.message);
+    if (verify_against(NET("1"), NET("1"), OT_VERIFY_OUTPUTS, &f, &d) != OT_OK)
+        fail_msg("%s", d.message);
     assert_int_equal(f.n_values, 1);
     /* Only inside: the output forgets the factor. */
     assert_int_equal(verify_against(NET("1"), NET("2"), OT_VERIFY_OUTPUTS, &f, &d), OT_OK);
-    const char *split =
-        "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
-        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Relu(%b)\n%m = GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
-    const char *other =
-        "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
-        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Abs(%b)\n%m = GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
+    const char *split = "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a "
+                        "= Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
+                        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Relu(%b)\n%m = "
+                        "GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
+    const char *other = "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a "
+                        "= Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
+                        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Abs(%b)\n%m = "
+                        "GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
     assert_int_equal(verify_against(split, other, OT_VERIFY_OUTPUTS, &f, &d), OT_OK);
     assert_int_equal(verify_against(split, other, OT_VERIFY_ALL, &f, &d), OT_E_SYSTEM);
     assert_non_null(strstr(d.message, "--verify: value '"));

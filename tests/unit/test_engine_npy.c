@@ -1,4 +1,5 @@
-/* Arrays: 16-bit floats, shapes, copies, sequences; files in NumPy's format, and what is wrong with some. */
+/* Arrays: 16-bit floats, shapes, copies, sequences; files in NumPy's format, and what is wrong
+ * with some. */
 #include "engine_check.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ static void halves_round_to_even(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x7bff; h++) {
-        float lo = ot_f16_to_f32((uint16_t)h), hi = ot_f16_to_f32((uint16_t)(h + 1)), mid = lo + (hi - lo) / 2;
+        float lo = ot_f16_to_f32((uint16_t)h), hi = ot_f16_to_f32((uint16_t)(h + 1)),
+              mid = lo + (hi - lo) / 2;
         assert_int_equal(ot_f32_to_f16(mid), h + (h & 1));
         assert_int_equal(ot_f32_to_f16(nextafterf(mid, 0)), h);
         assert_int_equal(ot_f32_to_f16(nextafterf(mid, INFINITY)), h + 1);
@@ -67,7 +69,8 @@ static void halves_round_to_even(void **state)
     assert_int_equal(ot_f32_to_f16(65519.996f), 0x7bff);
     assert_int_equal(ot_f32_to_f16(65520.0f), 0x7c00);
     for (uint32_t h = 0; h < 0x7f7f; h++) {
-        float lo = ot_bf16_to_f32((uint16_t)h), hi = ot_bf16_to_f32((uint16_t)(h + 1)), mid = lo + (hi - lo) / 2;
+        float lo = ot_bf16_to_f32((uint16_t)h), hi = ot_bf16_to_f32((uint16_t)(h + 1)),
+              mid = lo + (hi - lo) / 2;
         assert_int_equal(ot_f32_to_bf16(mid), h + (h & 1));
         assert_int_equal(ot_f32_to_bf16(nextafterf(mid, INFINITY)), h + 1);
     }
@@ -158,7 +161,8 @@ static void files_are_read_back(void **state)
             int64_t n, size = (int64_t)ot_dtype_bytes(types[t]);
             assert_int_equal(ot_nd_new(&a, types[t], rank, dims[3 - rank], &d), OT_OK);
             assert_true(ot_nd_elems(&a, &n));
-            for (int64_t k = 0; k < n * size; k++) ((uint8_t *)a.data)[k] = (uint8_t)(types[t] == OT_BOOL ? k & 1 : k * 37 + 1);
+            for (int64_t k = 0; k < n * size; k++)
+                ((uint8_t *)a.data)[k] = (uint8_t)(types[t] == OT_BOOL ? k & 1 : k * 37 + 1);
             assert_int_equal(ot_npy_write(at("a.npy"), &a, &d), OT_OK);
             assert_int_equal(ot_npy_read(at("a.npy"), &d, &b), OT_OK);
             assert_true(ot_nd_same_shape(&b, types[t], rank, a.dims));
@@ -185,9 +189,10 @@ static void headers_of_all_kinds(void **state)
 {
     (void)state;
     static const float data[] = {0, 1, 2, 3, 4, 5};
-    static const char *const good[] = {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }          \n",
-                                       "{\"shape\": (2,3,), \"descr\":\"f4\", \"fortran_order\":False}",
-                                       " { 'fortran_order' : False , 'shape' : ( 2L , 3L ) , 'descr' : '=f4' } "};
+    static const char *const good[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }          \n",
+        "{\"shape\": (2,3,), \"descr\":\"f4\", \"fortran_order\":False}",
+        " { 'fortran_order' : False , 'shape' : ( 2L , 3L ) , 'descr' : '=f4' } "};
     for (size_t k = 0; k < sizeof good / sizeof *good; k++)
         for (int version = 1; version <= 3; version++) {
             ot_diag d = {0};
@@ -276,8 +281,9 @@ static void tensor_files(void **state)
     ot_nd_release(&a);
     put_file("a.pb", t.data, t.n - 1);
     assert_int_equal(ot_npy_read(at("a.pb"), &d, &a), OT_E_INPUT);
-    const wire bad[] = {x_tensor("t", OT_F32, DIMS(4), data, sizeof data), x_tensor("t", OT_STRING, DIMS(0), "", 0),
-                        x_external("t", OT_F32, DIMS(3), PAIRS("location", "x")), W_NONE, w_str(1, "")};
+    const wire bad[] = {
+        x_tensor("t", OT_F32, DIMS(4), data, sizeof data), x_tensor("t", OT_STRING, DIMS(0), "", 0),
+        x_external("t", OT_F32, DIMS(3), PAIRS("location", "x")), W_NONE, w_str(1, "")};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         d = (ot_diag){0};
         put_file("a.pb", bad[k].data, bad[k].n);

@@ -25,24 +25,25 @@ static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
 
 /* Every kind of fused step: windows, all kinds of convolution, pools, chains, joins, products, a
  * body. */
-static const char network[] = "input %x : float32[1,16,12,12]\ninit %w1 : float32[16,16,3,3] = random 1 * 0.1\ninit %s : "
-                              "float32[16] = random 2\n"
-                              "init %v : float32[16] = fill 0.7\ninit %wd : float32[16,1,3,3] = random 3 * 0.3\ninit %wt : "
-                              "float32[16,3,4,4] = random 4 * 0.2\n"
-                              "init %we : float32[16,16,1,1] = random 5 * 0.2\ninit %at : int64[1] = [2]\ninit %to : "
-                              "int64[1] = [10]\ninit %ax : int64[1] = [3]\n"
-                              "init %f : float32[] = [0.25]\n"
-                              "%a = Conv(%x, %w1) {pads=[1, 1, 1, 1]}\n%b = BatchNormalization(%a, %s, %s, %s, %v)\n%c = "
-                              "Add(%b, %x)\n%d = Relu(%c)\n"
-                              "%e = Conv(%d, %wd) {group=16, pads=[1, 1, 1, 1]}\n%g = Sigmoid(%e)\n%h = Mul(%e, %g)\n%i = "
-                              "Slice(%h, %at, %to, %ax)\n"
-                              "%j = Slice(%d, %at, %to, %ax)\n%k = Concat(%i, %j) {axis=1}\n%m = MaxPool(%k) "
-                              "{kernel_shape=[3, 3], pads=[1, 1, 1, 1]}\n"
-                              "%n = GlobalAveragePool(%h)\n%o = Conv(%n, %we)\n%p = HardSigmoid(%o)\n%q = Mul(%h, %p)\n"
-                              "%t = ConvTranspose(%q, %wt) {strides=[2, 2], pads=[1, 1, 1, 1]}\n%tr = Transpose(%i) "
-                              "{perm=[0, 1, 3, 2]}\n"
-                              "%u = MatMul(%i, %tr)\n%z = Mul(%u, %f)\n%sm = Softmax(%z) {axis=-1}\n%big = Tanh(%t)\n"
-                              "output %m\noutput %sm\noutput %big\n";
+static const char network[] =
+    "input %x : float32[1,16,12,12]\ninit %w1 : float32[16,16,3,3] = random 1 * 0.1\ninit %s : "
+    "float32[16] = random 2\n"
+    "init %v : float32[16] = fill 0.7\ninit %wd : float32[16,1,3,3] = random 3 * 0.3\ninit %wt : "
+    "float32[16,3,4,4] = random 4 * 0.2\n"
+    "init %we : float32[16,16,1,1] = random 5 * 0.2\ninit %at : int64[1] = [2]\ninit %to : "
+    "int64[1] = [10]\ninit %ax : int64[1] = [3]\n"
+    "init %f : float32[] = [0.25]\n"
+    "%a = Conv(%x, %w1) {pads=[1, 1, 1, 1]}\n%b = BatchNormalization(%a, %s, %s, %s, %v)\n%c = "
+    "Add(%b, %x)\n%d = Relu(%c)\n"
+    "%e = Conv(%d, %wd) {group=16, pads=[1, 1, 1, 1]}\n%g = Sigmoid(%e)\n%h = Mul(%e, %g)\n%i = "
+    "Slice(%h, %at, %to, %ax)\n"
+    "%j = Slice(%d, %at, %to, %ax)\n%k = Concat(%i, %j) {axis=1}\n%m = MaxPool(%k) "
+    "{kernel_shape=[3, 3], pads=[1, 1, 1, 1]}\n"
+    "%n = GlobalAveragePool(%h)\n%o = Conv(%n, %we)\n%p = HardSigmoid(%o)\n%q = Mul(%h, %p)\n"
+    "%t = ConvTranspose(%q, %wt) {strides=[2, 2], pads=[1, 1, 1, 1]}\n%tr = Transpose(%i) "
+    "{perm=[0, 1, 3, 2]}\n"
+    "%u = MatMul(%i, %tr)\n%z = Mul(%u, %f)\n%sm = Softmax(%z) {axis=-1}\n%big = Tanh(%t)\n"
+    "output %m\noutput %sm\noutput %big\n";
 
 /* A region of the engine's form, its tiles run by two workers. */
 static const char tiled[] = "input %x : float32[1,16,12,12]\ninit %w : float32[16,16,3,3] = random "
@@ -60,13 +61,14 @@ static const char tiled[] = "input %x : float32[1,16,12,12]\ninit %w : float32[1
                             "%z = Sigmoid(%y)\noutput %z\n";
 
 /* A Loop whose body has fused steps of its own. */
-static const char loop[] = "input %x : float32[1,16,12,12]\ninit %n : int64[] = [3]\ninit %w : float32[16,16,3,3] = "
-                           "random 1 * 0.1\n"
-                           "%y = Loop(%n, _, %x) {body=graph b {\n  input %i : int64[]\n  input %go : bool[]\n  input %a "
-                           ": float32[1,16,12,12]\n"
-                           "  outer %w : float32[16,16,3,3]\n  %c = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n  %d = Sigmoid(%c)\n"
-                           "  %e : float32[1,16,12,12] = Mul(%d, %a)\n  %again : bool[] = Identity(%go)\n  output "
-                           "%again\n  output %e\n}}\noutput %y\n";
+static const char loop[] =
+    "input %x : float32[1,16,12,12]\ninit %n : int64[] = [3]\ninit %w : float32[16,16,3,3] = "
+    "random 1 * 0.1\n"
+    "%y = Loop(%n, _, %x) {body=graph b {\n  input %i : int64[]\n  input %go : bool[]\n  input %a "
+    ": float32[1,16,12,12]\n"
+    "  outer %w : float32[16,16,3,3]\n  %c = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n  %d = Sigmoid(%c)\n"
+    "  %e : float32[1,16,12,12] = Mul(%d, %a)\n  %again : bool[] = Identity(%go)\n  output "
+    "%again\n  output %e\n}}\noutput %y\n";
 
 #define X_ELEMS (16 * 12 * 12)
 
@@ -130,7 +132,8 @@ static long walk(const char *graph, uint32_t threads)
         live = 0;
         ot_status st = everything(&t, &d);
         bool short_of = atomic_load(&allowed) < 0;
-        if (live != 0) fail_msg("%ld bytes are not given back when allocation %ld fails", (long)live, k);
+        if (live != 0)
+            fail_msg("%ld bytes are not given back when allocation %ld fails", (long)live, k);
         if (st == OT_OK && fabs(t.sum - want) > 1e-4 * (1 + fabs(want)))
             fail_msg("allocation %ld fails, and the results change", k);
         if (st == OT_OK && !short_of) break;
@@ -163,6 +166,7 @@ static void bodies(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fused_steps), cmocka_unit_test(tiles), cmocka_unit_test(bodies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fused_steps), cmocka_unit_test(tiles),
+                                       cmocka_unit_test(bodies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* The operator library against a made-up ONNX Runtime: what it asks of the table of functions, what it does with the answers. The real ones
- * are tested with the Python package (tests/python/test_ort.py). */
+/* The operator library against a made-up ONNX Runtime: what it asks of the table of functions,
+ * what it does with the answers. The real ones are tested with the Python package
+ * (tests/python/test_ort.py). */
 #include "engine_graphs.h"
 #include "onnx/import/model_io.h"
 
@@ -99,8 +100,12 @@ static ort_status *fake_string(const ort_info *i, const char *name, char *out, s
 }
 static ort_status *fake_inputs(const ort_context *c, size_t *n) { return *n = c->n_in, NULL; }
 static ort_status *fake_outputs(const ort_context *c, size_t *n) { return *n = c->n_out, NULL; }
-static ort_status *fake_input(const ort_context *c, size_t k, const ort_value **out) { return *out = &c->in[k], NULL; }
-static ort_status *fake_output(ort_context *c, size_t k, const int64_t *dims, size_t rank, ort_value **out)
+static ort_status *fake_input(const ort_context *c, size_t k, const ort_value **out)
+{
+    return *out = &c->in[k], NULL;
+}
+static ort_status *fake_output(ort_context *c, size_t k, const int64_t *dims, size_t rank,
+                               ort_value **out)
 {
     c->out[k].shape.rank = rank;
     memcpy(c->out[k].shape.dims, dims, rank * sizeof *dims);
@@ -121,11 +126,15 @@ static void fake_release_shape(ort_shape *s)
 }
 static ort_status *fake_type(const ort_shape *s, int *out) { return *out = s->type, NULL; }
 static ort_status *fake_rank(const ort_shape *s, size_t *out) { return *out = s->rank, NULL; }
-static ort_status *fake_dims(const ort_shape *s, int64_t *dims, size_t n) { return memcpy(dims, s->dims, n * sizeof *dims), NULL; }
+static ort_status *fake_dims(const ort_shape *s, int64_t *dims, size_t n)
+{
+    return memcpy(dims, s->dims, n * sizeof *dims), NULL;
+}
 
 /* The runtime's threads: one. */
 static uint32_t shared_out;
-static ort_status *fake_parallel(const ort_context *c, void (*task)(void *job, size_t k), size_t n, size_t batches, void *job)
+static ort_status *fake_parallel(const ort_context *c, void (*task)(void *job, size_t k), size_t n,
+                                 size_t batches, void *job)
 {
     (void)c;
     (void)batches;
@@ -192,7 +201,8 @@ static void versions(void **state)
         assert_int_equal(o.n_domains, 1);
     }
     version_text = "1.15.1";
-    says(RegisterCustomOps(&(ort_options){0}, &base), "onnx_tile: ONNX Runtime 1.15.1 is too old: 1.16 or newer is needed");
+    says(RegisterCustomOps(&(ort_options){0}, &base),
+         "onnx_tile: ONNX Runtime 1.15.1 is too old: 1.16 or newer is needed");
     version_text = "1.31.1";
 }
 
@@ -207,7 +217,8 @@ static void threads_of_a_session(void **state)
     assert_null(RegisterCustomOps(&o, &base)); /* shares it */
     assert_null(registered);
     o.threads = "0";
-    says(RegisterCustomOps(&o, &base), "onnx_tile: session config entry 'onnx_tile.threads' is from 1 to 4096, not: 0");
+    says(RegisterCustomOps(&o, &base),
+         "onnx_tile: session config entry 'onnx_tile.threads' is from 1 to 4096, not: 0");
     const setting none = {.op = OPERATOR};
     assert_int_equal(threads_said(&none, &table, &(ort_info){.threads = 2}), 2);
     assert_int_equal(threads_said(&none, &table, &(ort_info){0}), 0);
@@ -244,15 +255,18 @@ static void *make_kernel(const char *text)
 static void fixed_and_free_outputs(void **state)
 {
     (void)state;
-    void *k = make_kernel("input %x : float32[?,2]\ninput %z : float32[3]\n%y = Neg(%x)\n%w = Abs(%z)\noutput %y\noutput %w");
+    void *k = make_kernel("input %x : float32[?,2]\ninput %z : float32[3]\n%y = Neg(%x)\n%w = "
+                          "Abs(%z)\noutput %y\noutput %w");
     for (int64_t rows = 1; rows < 4; rows++) {
         ort_context c = {.n_in = 2, .n_out = 2};
-        c.in[0] = (ort_value){.shape = {.type = 1, .rank = 2, .dims = {rows, 2}}, .data = {1, 2, 3, 4, 5, 6}};
+        c.in[0] = (ort_value){.shape = {.type = 1, .rank = 2, .dims = {rows, 2}},
+                              .data = {1, 2, 3, 4, 5, 6}};
         c.in[1] = (ort_value){.shape = {.type = 1, .rank = 1, .dims = {3}}, .data = {-1, 0, -2}};
         assert_null(OPERATOR.compute(k, &c));
         assert_int_equal(c.out[0].shape.rank, 2);
         assert_int_equal(c.out[0].shape.dims[0], rows);
-        for (int64_t j = 0; j < 2 * rows; j++) assert_float_equal(c.out[0].data[j], -(float)(j + 1), 0);
+        for (int64_t j = 0; j < 2 * rows; j++)
+            assert_float_equal(c.out[0].data[j], -(float)(j + 1), 0);
         assert_float_equal(c.out[1].data[2], 2, 0);
     }
     OPERATOR.destroy(k);
@@ -302,7 +316,8 @@ static void what_does_not_fit(void **state)
     assert_non_null(st);
     fake_release_status(st);
     c.n_in = 2;
-    says(OPERATOR.compute(k, &c), "onnx_tile: the node has not as many inputs and outputs as its body");
+    says(OPERATOR.compute(k, &c),
+         "onnx_tile: the node has not as many inputs and outputs as its body");
     OPERATOR.destroy(k);
     const setting s = {.op = OPERATOR};
     st = s.op.create(&s.op, &table, &(ort_info){.model = "no model", .n = 8, .threads = 1}, &k);
@@ -315,8 +330,9 @@ static void what_does_not_fit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(versions), cmocka_unit_test(threads_of_a_session),
-                                       cmocka_unit_test(fixed_and_free_outputs), cmocka_unit_test(works_on_the_runtimes_threads),
-                                       cmocka_unit_test(what_does_not_fit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(versions), cmocka_unit_test(threads_of_a_session),
+        cmocka_unit_test(fixed_and_free_outputs), cmocka_unit_test(works_on_the_runtimes_threads),
+        cmocka_unit_test(what_does_not_fit)};
     return cmocka_run_group_tests(tests, start_runtime, NULL);
 }

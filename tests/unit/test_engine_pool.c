@@ -1,4 +1,5 @@
-/* The pool of threads: every chunk once, whoever takes it; workers that are never scheduled; pools that come and go. */
+/* The pool of threads: every chunk once, whoever takes it; workers that are never scheduled;
+ * pools that come and go. */
 #include "seeded.h"
 
 #include "engine/core/pool.h"
@@ -47,10 +48,13 @@ static void check_tally(const tally *t)
 {
     assert_int_equal(t->wrong, 0);
     for (int64_t k = 0; k < t->n; k++)
-        if (t->taken[k] != 1) fail_msg("%d times item %d of %d, %u threads", t->taken[k], (int)k, (int)t->n, t->threads);
+        if (t->taken[k] != 1)
+            fail_msg("%d times item %d of %d, %u threads", t->taken[k], (int)k, (int)t->n,
+                     t->threads);
 }
 
-/* With work for one thread only, the items are done outside of any chunk: nothing is said of ot_pool_inside then. */
+/* With work for one thread only, the items are done outside of any chunk: nothing is said of
+ * ot_pool_inside then. */
 static void count_alone(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     tally *t = job;

@@ -1,4 +1,5 @@
-/* Fast matrix products against sums in double: shapes, broadcasts, transposes, strides, constants, threads. */
+/* Fast matrix products against sums in double: shapes, broadcasts, transposes, strides,
+ * constants, threads. */
 #include "fast_check.h"
 
 #include "engine/cpu/product/fast_product.h"
@@ -8,13 +9,16 @@
 static void panels_of(int64_t m, int64_t n, int64_t k, bool transposed, bool add, float alpha)
 {
     int64_t lda = k + 3, ldb = (transposed ? k : n) + 5, ldc = n + 2;
-    float *a = test_malloc((size_t)(m * lda + 1) * 4), *b = test_malloc((size_t)((k + n) * (ldb + n + k) + 1) * 4),
-          *c = test_malloc((size_t)(m * ldc) * 4 + 4), *old = test_malloc((size_t)(m * ldc) * 4 + 4),
+    float *a = test_malloc((size_t)(m * lda + 1) * 4),
+          *b = test_malloc((size_t)((k + n) * (ldb + n + k) + 1) * 4),
+          *c = test_malloc((size_t)(m * ldc) * 4 + 4),
+          *old = test_malloc((size_t)(m * ldc) * 4 + 4),
           *panels = test_malloc((size_t)ot_panels_size(k, n) * 4 + 4);
     for (int64_t i = 0; i < m * lda; i++) a[i] = fast_number();
     for (int64_t i = 0; i < (transposed ? n : k) * ldb; i++) b[i] = fast_number();
     for (int64_t i = 0; i < m * ldc; i++) old[i] = c[i] = fast_number();
-    int64_t row = transposed ? 1 : ldb, column = transposed ? ldb : 1, all = (n + OT_PANEL - 1) / OT_PANEL;
+    int64_t row = transposed ? 1 : ldb, column = transposed ? ldb : 1,
+            all = (n + OT_PANEL - 1) / OT_PANEL;
     ot_panels_pack(panels, b, k, n, row, column, 0, all / 2);
     ot_panels_pack(panels, b, k, n, row, column, all / 2, all);
     ot_panels_job j = {m, n, k, lda, ldc, a, panels, c, alpha, add};
@@ -24,12 +28,15 @@ static void panels_of(int64_t m, int64_t n, int64_t k, bool transposed, bool add
         double want = (double)old[i], size = 1;
         if (i % ldc < n) {
             double sum = 0;
-            for (int64_t p = 0; p < k; p++) sum += (double)a[i / ldc * lda + p] * (double)b[p * row + i % ldc * column];
-            for (int64_t p = 0; p < k; p++) size += fabs((double)a[i / ldc * lda + p] * (double)b[p * row + i % ldc * column]);
+            for (int64_t p = 0; p < k; p++)
+                sum += (double)a[i / ldc * lda + p] * (double)b[p * row + i % ldc * column];
+            for (int64_t p = 0; p < k; p++)
+                size += fabs((double)a[i / ldc * lda + p] * (double)b[p * row + i % ldc * column]);
             want = (double)alpha * sum + (add ? want : 0);
         }
         if (!(fabs((double)c[i] - want) <= 1e-6 * size))
-            fail_msg("m %d n %d k %d: element %d is %.9g, not %.9g", (int)m, (int)n, (int)k, (int)i, (double)c[i], want);
+            fail_msg("m %d n %d k %d: element %d is %.9g, not %.9g", (int)m, (int)n, (int)k, (int)i,
+                     (double)c[i], want);
     }
     test_free(a);
     test_free(b);
@@ -42,8 +49,8 @@ static void panels(void **state)
 {
     (void)state;
     for (int round = 0; round < 60; round++)
-        panels_of(1 + fast_random(30), 1 + fast_random(70), 1 + fast_random(60), fast_random(2), fast_random(2),
-                  fast_random(2) ? 1.0f : -0.75f);
+        panels_of(1 + fast_random(30), 1 + fast_random(70), 1 + fast_random(60), fast_random(2),
+                  fast_random(2), fast_random(2) ? 1.0f : -0.75f);
     panels_of(130, 40, 700, false, false, 1);
     panels_of(101, 33, 650, true, true, 2);
     assert_int_equal(ot_panels_size(10, 17), 320);
@@ -52,7 +59,8 @@ static void panels(void **state)
 
 /* ---- MatMul ---- */
 
-/* Index in an operand of rank `rank` (of which the last `own` dims are set aside) for position pos of the batch. */
+/* Index in an operand of rank `rank` (of which the last `own` dims are set aside) for position
+ * pos of the batch. */
 static int64_t batch_base(const ot_nd *a, uint32_t own, uint32_t batch_rank, const int64_t *pos)
 {
     int64_t at = 0;
@@ -64,14 +72,16 @@ static int64_t batch_base(const ot_nd *a, uint32_t own, uint32_t batch_rank, con
 }
 
 /* alpha * a * b by definition, for operands of any rank and strides. */
-static double *product_of(const ot_nd *a, const ot_nd *b, double alpha, uint32_t *rank, int64_t *dims, double *size)
+static double *product_of(const ot_nd *a, const ot_nd *b, double alpha, uint32_t *rank,
+                          int64_t *dims, double *size)
 {
-    uint32_t own_a = a->rank > 1 ? 2 : 1, own_b = b->rank > 1 ? 2 : 1, ra = a->rank - own_a, rb = b->rank - own_b,
-             r = ra > rb ? ra : rb;
-    int64_t k = a->dims[a->rank - 1], m = own_a == 2 ? a->dims[a->rank - 2] : 1, n = own_b == 2 ? b->dims[b->rank - 1] : 1,
-            count = 1;
+    uint32_t own_a = a->rank > 1 ? 2 : 1, own_b = b->rank > 1 ? 2 : 1, ra = a->rank - own_a,
+             rb = b->rank - own_b, r = ra > rb ? ra : rb;
+    int64_t k = a->dims[a->rank - 1], m = own_a == 2 ? a->dims[a->rank - 2] : 1,
+            n = own_b == 2 ? b->dims[b->rank - 1] : 1, count = 1;
     for (uint32_t d = 0; d < r; d++) {
-        int64_t da = d + ra >= r ? a->dims[d + ra - r] : 1, db = d + rb >= r ? b->dims[d + rb - r] : 1;
+        int64_t da = d + ra >= r ? a->dims[d + ra - r] : 1,
+                db = d + rb >= r ? b->dims[d + rb - r] : 1;
         dims[d] = da == 1 ? db : da;
         count *= dims[d];
     }
@@ -80,7 +90,8 @@ static double *product_of(const ot_nd *a, const ot_nd *b, double alpha, uint32_t
     if (own_b == 2) dims[(*rank)++] = n;
     double *y = test_malloc((size_t)(count * m * n) * sizeof *y + 8);
     int64_t a_row = own_a == 2 ? a->strides[a->rank - 2] : 0, a_column = a->strides[a->rank - 1];
-    int64_t b_row = b->strides[own_b == 2 ? b->rank - 2 : 0], b_column = own_b == 2 ? b->strides[b->rank - 1] : 0;
+    int64_t b_row = b->strides[own_b == 2 ? b->rank - 2 : 0],
+            b_column = own_b == 2 ? b->strides[b->rank - 1] : 0;
     *size = 1;
     for (int64_t i = 0; i < count * m * n; i++) {
         int64_t pos[OT_RANK_MAX], rest = i / (m * n);
@@ -89,7 +100,8 @@ static double *product_of(const ot_nd *a, const ot_nd *b, double alpha, uint32_t
         const float *z = (const float *)b->data + batch_base(b, own_b, r, pos) + i % n * b_column;
         double sum = 0, sizes = 0;
         for (int64_t p = 0; p < k; p++) sum += (double)x[p * a_column] * (double)z[p * b_row];
-        for (int64_t p = 0; p < k; p++) sizes += fabs((double)x[p * a_column] * (double)z[p * b_row]);
+        for (int64_t p = 0; p < k; p++)
+            sizes += fabs((double)x[p * a_column] * (double)z[p * b_row]);
         y[i] = alpha * sum;
         *size = fmax(*size, sizes);
     }
@@ -130,7 +142,8 @@ static void matmul(void **state)
     (void)state;
     for (int round = 0; round < 80; round++) {
         fast_run r = {0};
-        int64_t m = fast_random(3) ? 1 + fast_random(40) : 1, n = fast_random(3) ? 1 + fast_random(40) : 1, k = 1 + fast_random(50);
+        int64_t m = fast_random(3) ? 1 + fast_random(40) : 1,
+                n = fast_random(3) ? 1 + fast_random(40) : 1, k = 1 + fast_random(50);
         random_operands(&r, fast_random(4), fast_random(4), m, n, k);
         fast_right(&r, 13, "MatMul(%a, %b)", fast_random(2) ? 3 : 1);
         check_product(&r, &r.in[0], &r.in[1], 1);
@@ -144,9 +157,11 @@ static void matmul_of_vectors(void **state)
     const struct {
         uint32_t ra, rb;
         int64_t a[3], b[3];
-    } cases[] = {{1, 1, {700}, {700}},   {1, 2, {30}, {30, 50}},      {2, 1, {50, 1200}, {1200}},   {1, 3, {7}, {4, 7, 9}},
-                 {3, 1, {3, 5, 7}, {7}}, {2, 2, {1, 600}, {600, 90}}, {3, 2, {9, 1, 31}, {31, 17}}, {3, 3, {2, 1, 9}, {2, 9, 1}},
-                 {2, 2, {0, 3}, {3, 4}}, {2, 2, {3, 0}, {0, 4}},      {3, 2, {2, 3, 4}, {4, 0}}};
+    } cases[] = {
+        {1, 1, {700}, {700}},         {1, 2, {30}, {30, 50}},       {2, 1, {50, 1200}, {1200}},
+        {1, 3, {7}, {4, 7, 9}},       {3, 1, {3, 5, 7}, {7}},       {2, 2, {1, 600}, {600, 90}},
+        {3, 2, {9, 1, 31}, {31, 17}}, {3, 3, {2, 1, 9}, {2, 9, 1}}, {2, 2, {0, 3}, {3, 4}},
+        {2, 2, {3, 0}, {0, 4}},       {3, 2, {2, 3, 4}, {4, 0}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fast_run r = {.n_in = 2, .n_out = 1};
         r.in[0] = fast_array(OT_F32, cases[i].ra, cases[i].a);
@@ -161,7 +176,8 @@ static void matmul_of_vectors(void **state)
 static void matmul_shared(void **state)
 {
     (void)state;
-    const int64_t sizes[][3] = {{300, 40, 90}, {20, 500, 90}, {1, 700, 300}, {700, 1, 300}, {200, 200, 50}};
+    const int64_t sizes[][3] = {
+        {300, 40, 90}, {20, 500, 90}, {1, 700, 300}, {700, 1, 300}, {200, 200, 50}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         fast_run r = {0};
         random_operands(&r, 0, 0, sizes[i][0], sizes[i][1], sizes[i][2]);
@@ -208,7 +224,8 @@ static void matmul_of_strided(void **state)
     (void)state;
     for (int round = 0; round < 60; round++) {
         fast_run r = {.n_in = 2, .n_out = 1};
-        int64_t m = 3 + fast_random(20), n = 3 + fast_random(20), k = 3 + fast_random(20), batch = 1 + fast_random(4);
+        int64_t m = 3 + fast_random(20), n = 3 + fast_random(20), k = 3 + fast_random(20),
+                batch = 1 + fast_random(4);
         r.in[0] = FAST_ARRAY(OT_F32, batch, 4, m, k);
         seen[0] = window_of(&r.in[0], fast_random(2));
         k = seen[0].dims[3];
@@ -224,7 +241,8 @@ static void matmul_of_strided(void **state)
             seen[1].strides[0] = 1;
             seen[1].strides[1] = columns + 2;
         }
-        if (fast_try(&r, 13, "MatMul(%a, %b)", round % 2 ? 3 : 1, matmul_of_seen) != OT_OK) fail_msg("%s", r.b.d.message);
+        if (fast_try(&r, 13, "MatMul(%a, %b)", round % 2 ? 3 : 1, matmul_of_seen) != OT_OK)
+            fail_msg("%s", r.b.d.message);
         check_product(&r, &seen[0], &seen[1], 1);
         fast_close(&r);
     }
@@ -250,11 +268,14 @@ static void fused_matmul(void **state)
     for (int round = 0; round < 24; round++) {
         fast_run r = {.n_in = 2, .n_out = 1};
         bool ta = fast_random(2), tb = fast_random(2);
-        int64_t m = 1 + fast_random(30), n = 1 + fast_random(30), k = 1 + fast_random(30), batch = 1 + fast_random(3);
+        int64_t m = 1 + fast_random(30), n = 1 + fast_random(30), k = 1 + fast_random(30),
+                batch = 1 + fast_random(3);
         char node[200];
         r.in[0] = FAST_ARRAY(OT_F32, batch, ta ? k : m, ta ? m : k);
         r.in[1] = FAST_ARRAY(OT_F32, 1, tb ? n : k, tb ? k : n);
-        snprintf(node, sizeof node, "\"com.microsoft\"::FusedMatMul@1(%%a, %%b) {transA=%d, transB=%d, alpha=0.5}", ta, tb);
+        snprintf(node, sizeof node,
+                 "\"com.microsoft\"::FusedMatMul@1(%%a, %%b) {transA=%d, transB=%d, alpha=0.5}", ta,
+                 tb);
         fast_right(&r, 17, node, 1);
         ot_nd a = exchanged_view(&r.in[0], ta), b = exchanged_view(&r.in[1], tb);
         check_product(&r, &a, &b, 0.5);
@@ -276,16 +297,18 @@ static void gemm(void **state)
         r.in[0] = FAST_ARRAY(OT_F32, ta ? k : m, ta ? m : k);
         r.in[1] = FAST_ARRAY(OT_F32, tb ? n : k, tb ? k : n);
         r.in[2] = fast_array(OT_F32, bias_rank, bias + 2 - bias_rank);
-        snprintf(node, sizeof node, "Gemm(%%a, %%b%s) {transA=%d, transB=%d, alpha=1.5, beta=-0.5}", r.n_in == 3 ? ", %c" : "", ta,
-                 tb);
+        snprintf(node, sizeof node, "Gemm(%%a, %%b%s) {transA=%d, transB=%d, alpha=1.5, beta=-0.5}",
+                 r.n_in == 3 ? ", %c" : "", ta, tb);
         fast_right(&r, 13, node, round % 3 ? 1 : 3);
         ot_nd a = exchanged_view(&r.in[0], ta), b = exchanged_view(&r.in[1], tb);
         uint32_t rank;
         int64_t dims[OT_RANK_MAX];
         double size, *want = product_of(&a, &b, 1.5, &rank, dims, &size);
         for (int64_t i = 0; r.n_in == 3 && i < m * n; i++) {
-            int64_t columns = bias_rank ? bias[1] : 1, row = bias_rank < 2 || bias[0] == 1 ? 0 : i / n;
-            want[i] += -0.5 * (double)((float *)r.in[2].data)[row * columns + (columns == 1 ? 0 : i % n)];
+            int64_t columns = bias_rank ? bias[1] : 1,
+                    row = bias_rank < 2 || bias[0] == 1 ? 0 : i / n;
+            want[i] += -0.5 *
+                       (double)((float *)r.in[2].data)[row * columns + (columns == 1 ? 0 : i % n)];
         }
         fast_same(&r, 0, 2, dims, want, 1e-6, 1e-6 * size);
         test_free(want);
@@ -302,7 +325,8 @@ static void constant_operand(void **state)
     char text[15000];
     enum { M = 13, K = 20, N = 37 };
     float a[M * K], b[K * N];
-    size_t at = (size_t)snprintf(text, sizeof text, "input %%a : float32[%d,%d]\ninit %%b : float32[%d,%d] = [", M, K, K, N);
+    size_t at = (size_t)snprintf(
+        text, sizeof text, "input %%a : float32[%d,%d]\ninit %%b : float32[%d,%d] = [", M, K, K, N);
     for (int i = 0; i < K * N; i++) {
         b[i] = (float)(int)fast_random(65) / 16.0f - 2.0f;
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%.9g", i ? ", " : "", (double)b[i]);
@@ -318,11 +342,13 @@ static void constant_operand(void **state)
         for (int i = 0; i < M * K; i++) a[i] = fast_number();
         for (int i = 0; i < M * N; i++) {
             want[i] = 0;
-            for (int p = 0; p < K; p++) want[i] += (double)a[i / N * K + p] * (double)b[p * N + i % N];
+            for (int p = 0; p < K; p++)
+                want[i] += (double)a[i / N * K + p] * (double)b[p * N + i % N];
         }
         run_ok(&bn, &in, &out);
         for (int i = 0; i < M * N; i++)
-            if (!(fabs((double)((float *)out.data)[i] - want[i]) <= 1e-5)) fail_msg("element %d of round %d", i, round);
+            if (!(fabs((double)((float *)out.data)[i] - want[i]) <= 1e-5))
+                fail_msg("element %d of round %d", i, round);
     }
     if (ot_panels_pay()) assert_non_null(bn.s->top->steps[0].state.data);
     close_bench(&bn);
@@ -330,9 +356,10 @@ static void constant_operand(void **state)
 
 /* ---- attention ---- */
 
-/* y[i] = sum over j of softmax(scale * q[i] . k[j] + bias[j]) * v[j]. Elements are `step` apart per position. */
-static void attend_one(const double *q, const double *k, const double *v, int64_t total, int64_t step, int64_t size, double scale,
-                       const double *bias, double *y)
+/* y[i] = sum over j of softmax(scale * q[i] . k[j] + bias[j]) * v[j]. Elements are `step` apart
+ * per position. */
+static void attend_one(const double *q, const double *k, const double *v, int64_t total,
+                       int64_t step, int64_t size, double scale, const double *bias, double *y)
 {
     double row[200], most = -INFINITY, sum = 0;
     for (int64_t j = 0; j < total; j++) {
@@ -350,19 +377,24 @@ static void attention(void **state)
 {
     (void)state;
     for (int round = 0; round < 24; round++) {
-        int64_t batch = 1 + fast_random(2), kv = 1 + fast_random(2), heads = kv * (1 + fast_random(2)),
-                length = 1 + fast_random(150), total = 1 + fast_random(150), size = 1 + fast_random(20);
+        int64_t batch = 1 + fast_random(2), kv = 1 + fast_random(2),
+                heads = kv * (1 + fast_random(2)), length = 1 + fast_random(150),
+                total = 1 + fast_random(150), size = 1 + fast_random(20);
         int mask = round % 3; /* none, float for all heads, bool for each sample */
         bool causal = round % 4 == 3, flat = round % 2;
         char node[200];
         fast_run r = {.n_in = mask ? 4 : 3, .n_out = 1};
-        r.in[0] = flat ? FAST_ARRAY(OT_F32, batch, length, heads * size) : FAST_ARRAY(OT_F32, batch, heads, length, size);
+        r.in[0] = flat ? FAST_ARRAY(OT_F32, batch, length, heads * size)
+                       : FAST_ARRAY(OT_F32, batch, heads, length, size);
         for (int i = 1; i < 3; i++)
-            r.in[i] = flat ? FAST_ARRAY(OT_F32, batch, total, kv * size) : FAST_ARRAY(OT_F32, batch, kv, total, size);
-        r.in[3] = mask == 1 ? FAST_ARRAY(OT_F32, length, total) : FAST_ARRAY(OT_I64, batch, 1, 1, total);
+            r.in[i] = flat ? FAST_ARRAY(OT_F32, batch, total, kv * size)
+                           : FAST_ARRAY(OT_F32, batch, kv, total, size);
+        r.in[3] = mask == 1 ? FAST_ARRAY(OT_F32, length, total)
+                            : FAST_ARRAY(OT_I64, batch, 1, 1, total);
         if (mask == 2) {
             r.in[3].dtype = OT_BOOL;
-            for (int64_t i = 0; i < batch * total; i++) ((uint8_t *)r.in[3].data)[i] = fast_random(3) != 0;
+            for (int64_t i = 0; i < batch * total; i++)
+                ((uint8_t *)r.in[3].data)[i] = fast_random(3) != 0;
         }
         if (mask == 1) /* a query that sees nothing */
             for (int64_t j = 0; j < total; j++) ((float *)r.in[3].data)[j] = -INFINITY;
@@ -372,18 +404,22 @@ static void attention(void **state)
                       : "Attention(%%a, %%b, %%c%s) {is_causal=%d}",
                  mask ? ", %d" : "", causal, (int)heads, (int)kv);
         fast_right(&r, 23, node, round % 5 ? 1 : 3);
-        double *q = fast_doubles(&r.in[0]), *k = fast_doubles(&r.in[1]), *v = fast_doubles(&r.in[2]), *y = fast_doubles(&r.in[0]);
+        double *q = fast_doubles(&r.in[0]), *k = fast_doubles(&r.in[1]),
+               *v = fast_doubles(&r.in[2]), *y = fast_doubles(&r.in[0]);
         for (int64_t o = 0; o < batch * heads * length; o++) {
-            int64_t i = o % length, h = o / length % heads, b = o / length / heads, g = h / (heads / kv);
+            int64_t i = o % length, h = o / length % heads, b = o / length / heads,
+                    g = h / (heads / kv);
             double bias[200];
             for (int64_t j = 0; j < total; j++) {
                 bias[j] = mask == 1 ? (double)((float *)r.in[3].data)[i * total + j] : 0;
                 if (mask == 2 && !((uint8_t *)r.in[3].data)[b * total + j]) bias[j] = -INFINITY;
                 if (causal && j > i) bias[j] = -INFINITY;
             }
-            int64_t at = flat ? ((b * length + i) * heads + h) * size : o * size, step = flat ? kv * size : size;
+            int64_t at = flat ? ((b * length + i) * heads + h) * size : o * size,
+                    step = flat ? kv * size : size;
             int64_t from = flat ? (b * total * kv + g) * size : (b * kv + g) * total * size;
-            attend_one(q + at, k + from, v + from, total, step, size, 1 / sqrt((double)size), bias, y + at);
+            attend_one(q + at, k + from, v + from, total, step, size, 1 / sqrt((double)size), bias,
+                       y + at);
         }
         fast_same(&r, 0, r.in[0].rank, r.in[0].dims, y, 1e-5, 5e-6);
         test_free(q);
@@ -399,8 +435,9 @@ static void projected_attention(void **state)
 {
     (void)state;
     for (int round = 0; round < 16; round++) {
-        int64_t batch = 1 + fast_random(2), heads = 1 + fast_random(3), length = 1 + fast_random(80), size = 1 + fast_random(9),
-                inner = 7, width = heads * size;
+        int64_t batch = 1 + fast_random(2), heads = 1 + fast_random(3),
+                length = 1 + fast_random(80), size = 1 + fast_random(9), inner = 7,
+                width = heads * size;
         int mask = round % 4; /* none, keys of each sample, which keys, which pairs */
         bool causal = round % 3 == 2;
         char node[200];
@@ -415,26 +452,32 @@ static void projected_attention(void **state)
         for (int64_t i = 0; i < fast_count(&r.in[3]); i++)
             m[i] = mask == 1 ? 1 + (int32_t)fast_random((uint32_t)length) : (int32_t)fast_random(2);
         snprintf(node, sizeof node,
-                 "\"com.microsoft\"::Attention@1(%%a, %%b, %%c%s) {num_heads=%d, unidirectional=%d, mask_filter_value=-5.0}",
+                 "\"com.microsoft\"::Attention@1(%%a, %%b, %%c%s) {num_heads=%d, "
+                 "unidirectional=%d, mask_filter_value=-5.0}",
                  mask ? ", %d" : "", (int)heads, causal);
         fast_right(&r, 17, node, round % 5 ? 1 : 3);
-        double *x = fast_doubles(&r.in[0]), *w = fast_doubles(&r.in[1]), *add = fast_doubles(&r.in[2]);
+        double *x = fast_doubles(&r.in[0]), *w = fast_doubles(&r.in[1]),
+               *add = fast_doubles(&r.in[2]);
         double *all = test_malloc((size_t)(batch * length * 3 * width) * sizeof *all),
                *y = test_malloc((size_t)(batch * length * width) * sizeof *y);
         for (int64_t i = 0; i < batch * length * 3 * width; i++) {
             all[i] = add[i % (3 * width)];
-            for (int64_t p = 0; p < inner; p++) all[i] += x[i / (3 * width) * inner + p] * w[p * 3 * width + i % (3 * width)];
+            for (int64_t p = 0; p < inner; p++)
+                all[i] += x[i / (3 * width) * inner + p] * w[p * 3 * width + i % (3 * width)];
         }
         for (int64_t o = 0; o < batch * length * heads; o++) {
             int64_t h = o % heads, i = o / heads % length, b = o / heads / length;
             const double *base = all + b * length * 3 * width + h * size;
             double bias[200];
             for (int64_t j = 0; j < length; j++) {
-                bool sees = mask == 0 || (mask == 1 ? j < m[b] : m[mask == 2 ? b * length + j : (b * length + i) * length + j] > 0);
+                bool sees =
+                    mask == 0 ||
+                    (mask == 1 ? j < m[b]
+                               : m[mask == 2 ? b * length + j : (b * length + i) * length + j] > 0);
                 bias[j] = causal && j > i ? -INFINITY : sees ? 0 : -5;
             }
-            attend_one(base + i * 3 * width, base + width, base + 2 * width, length, 3 * width, size, 1 / sqrt((double)size), bias,
-                       y + o * size);
+            attend_one(base + i * 3 * width, base + width, base + 2 * width, length, 3 * width,
+                       size, 1 / sqrt((double)size), bias, y + o * size);
         }
         int64_t dims[3] = {batch, length, width};
         fast_same(&r, 0, 3, dims, y, 1e-4, 2e-5);
@@ -456,7 +499,8 @@ static void other_types(void **state)
     fast_right(&r, 13, "MatMul(%a, %b)", 1);
     const int32_t *a = r.in[0].data, *b = r.in[1].data;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(((int32_t *)r.out[0].data)[i], a[3 * i] * b[0] + a[3 * i + 1] * b[1] + a[3 * i + 2] * b[2]);
+        assert_int_equal(((int32_t *)r.out[0].data)[i],
+                         a[3 * i] * b[0] + a[3 * i + 1] * b[1] + a[3 * i + 2] * b[2]);
     fast_close(&r);
     r.in[0] = FAST_ARRAY(OT_F32, 2, 3);
     r.in[1] = FAST_ARRAY(OT_F32, 4, 1);

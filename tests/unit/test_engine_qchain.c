@@ -1,18 +1,22 @@
-/* What stands between quantized tensors, other than convolutions and products: element-wise groups, data movement, pools. Against
- * the reference kernels, node by node; and that it is one step on bytes, without float32 arrays.
+/* What stands between quantized tensors, other than convolutions and products: element-wise
+ * groups, data movement, pools. Against the reference kernels, node by node; and that it is one
+ * step on bytes, without float32 arrays.
  *
- * Scales are powers of two where results must be equal whatever the order of roundings; with others, and with what is
- * computed by polynomials or from sums, a result may be the neighbour of the right one.
+ * Scales are powers of two where results must be equal whatever the order of roundings; with
+ * others, and with what is computed by polynomials or from sums, a result may be the neighbour
+ * of the right one.
+ *
  */
 #include "groups_check.h"
 
 #include <stdlib.h>
 
 typedef struct form {
-    const char *nodes; /* from %a, %b (dequantized x and y), %g (gate [N,C,1,1]) and u: quantizing by %us, %uz */
-    uint32_t steps;    /* that it becomes; gates and inputs are given */
-    bool exact;        /* whatever the scales */
-    bool smooth;       /* never */
+    /* from %a, %b (dequantized x and y), %g (gate [N,C,1,1]) and u: quantizing by %us, %uz */
+    const char *nodes;
+    uint32_t steps; /* that it becomes; gates and inputs are given */
+    bool exact;     /* whatever the scales */
+    bool smooth;    /* never */
 } form;
 
 /* Scale of %us is that of %a: results may move. %ys is another one. */
@@ -23,8 +27,9 @@ static const form forms[] = {
     {"%m = Mul(%a, %g)\n%s = Sub(%m, %b)\n%q = QuantizeLinear(%s, %ys, %yz)\n", 1, false, false},
     {"%s = HardSwish(%a)\n%q = QuantizeLinear(%s, %ys, %yz)\n", 1, false, true},
     {"%q = QuantizeLinear(%a, %ys, %yz)\n", 1, true, false},
-    {"%s = Add(%a, %b)\n%q = QuantizeLinear(%s, %ys, %yz)\n%f = DequantizeLinear(%q, %ys, %yz)\n%t = Neg(%f)\noutput %t\n", 2, true,
-     false},
+    {"%s = Add(%a, %b)\n%q = QuantizeLinear(%s, %ys, %yz)\n%f = DequantizeLinear(%q, %ys, %yz)\n%t "
+     "= Neg(%f)\noutput %t\n",
+     2, true, false},
     {"%s = Add(%a, %b)\noutput %s\n%q = QuantizeLinear(%s, %ys, %yz)\n", 1, true, false},
     {"%s = Add(%a, %b)\n%q = QuantizeLinear(%s, %ys, %yz)\noutput %a\n", 2, true, false},
     {"%s = Transpose(%a) {perm=[0, 2, 3, 1]}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1, true, false},
@@ -33,34 +38,48 @@ static const form forms[] = {
     {"init %st : int64[2] = [1, 0]\ninit %en : int64[2] = [99, 1]\ninit %ax : int64[2] = [2, 3]\n"
      "%s = Slice(%a, %st, %en, %ax)\n%q = QuantizeLinear(%s, %us, %uz)\n",
      1, true, false},
-    {"init %sc : float32[4] = [1, 1, 2, 3]\n%s = Resize(%a, _, %sc) {mode=\"nearest\"}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1,
-     true, false},
+    {"init %sc : float32[4] = [1, 1, 2, 3]\n%s = Resize(%a, _, %sc) {mode=\"nearest\"}\n%q = "
+     "QuantizeLinear(%s, %us, %uz)\n",
+     1, true, false},
     {"%s = Concat(%a, %b) {axis=1}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1, true, false},
     {"%s = Concat(%b, %a, %b) {axis=-1}\n%q = QuantizeLinear(%s, %ys, %yz)\n", 1, true, false},
-    {"%s = MaxPool(%a) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1, true,
-     false},
-    {"%s = MaxPool(%a) {kernel_shape=[2, 2], strides=[1, 2], dilations=[2, 1]}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1, true,
-     false},
-    {"%s = MaxPool(%a) {kernel_shape=[3, 3], strides=[3, 3], ceil_mode=1}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1, true, false},
+    {"%s = MaxPool(%a) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]}\n%q = "
+     "QuantizeLinear(%s, %us, %uz)\n",
+     1, true, false},
+    {"%s = MaxPool(%a) {kernel_shape=[2, 2], strides=[1, 2], dilations=[2, 1]}\n%q = "
+     "QuantizeLinear(%s, %us, %uz)\n",
+     1, true, false},
+    {"%s = MaxPool(%a) {kernel_shape=[3, 3], strides=[3, 3], ceil_mode=1}\n%q = QuantizeLinear(%s, "
+     "%us, %uz)\n",
+     1, true, false},
     {"%s = GlobalMaxPool(%a)\n%q = QuantizeLinear(%s, %us, %uz)\n", 1, true, false},
     {"%s = GlobalAveragePool(%a)\n%q = QuantizeLinear(%s, %ys, %yz)\n", 1, false, true},
-    {"%s = AveragePool(%a) {kernel_shape=[3, 2], strides=[1, 2], pads=[1, 1, 1, 0]}\n%q = QuantizeLinear(%s, %ys, %yz)\n", 1, false,
-     true},
-    {"%s = AveragePool(%a) {kernel_shape=[2, 3], pads=[0, 1, 1, 1], count_include_pad=1}\n%q = QuantizeLinear(%s, %us, %uz)\n", 1,
-     false, true},
+    {"%s = AveragePool(%a) {kernel_shape=[3, 2], strides=[1, 2], pads=[1, 1, 1, 0]}\n%q = "
+     "QuantizeLinear(%s, %ys, %yz)\n",
+     1, false, true},
+    {"%s = AveragePool(%a) {kernel_shape=[2, 3], pads=[0, 1, 1, 1], count_include_pad=1}\n%q = "
+     "QuantizeLinear(%s, %us, %uz)\n",
+     1, false, true},
     {"%q = GlobalAveragePool(%a)\n", 1, false, true},
-    {"%q = \"com.microsoft\"::QLinearAdd@1(%x, %us, %uz, %y, %vs, %vz, %ys, %yz)\n", 1, true, false},
-    {"%q = \"com.microsoft\"::QLinearMul@1(%x, %us, %uz, %w, %vs, %vz, %ys, %yz)\n", 1, false, false},
+    {"%q = \"com.microsoft\"::QLinearAdd@1(%x, %us, %uz, %y, %vs, %vz, %ys, %yz)\n", 1, true,
+     false},
+    {"%q = \"com.microsoft\"::QLinearMul@1(%x, %us, %uz, %w, %vs, %vz, %ys, %yz)\n", 1, false,
+     false},
     {"%q = \"com.microsoft\"::QLinearSigmoid@1(%x, %us, %uz, %ys, %yz)\n", 1, false, true},
-    {"%q = \"com.microsoft\"::QLinearLeakyRelu@1(%x, %us, %uz, %ys, %yz) {alpha=0.25}\n", 1, false, false},
-    {"%m = \"com.microsoft\"::QLinearMul@1(%x, %us, %uz, %y, %vs, %vz, %ys, %yz)\n%q = \"com.microsoft\"::QLinearAdd@1(%m, %ys, "
+    {"%q = \"com.microsoft\"::QLinearLeakyRelu@1(%x, %us, %uz, %ys, %yz) {alpha=0.25}\n", 1, false,
+     false},
+    {"%m = \"com.microsoft\"::QLinearMul@1(%x, %us, %uz, %y, %vs, %vz, %ys, %yz)\n%q = "
+     "\"com.microsoft\"::QLinearAdd@1(%m, %ys, "
      "%yz, %x, %us, %uz, %vs, %vz)\n",
      1, false, false},
-    {"%q = \"com.microsoft\"::QLinearGlobalAveragePool@1(%x, %us, %uz, %ys, %yz)\n", 1, false, true},
-    {"%q = \"com.microsoft\"::QLinearAveragePool@1(%x, %us, %uz, %ys, %yz) {kernel_shape=[3, 2], strides=[1, 2], pads=[1, 1, 1, "
+    {"%q = \"com.microsoft\"::QLinearGlobalAveragePool@1(%x, %us, %uz, %ys, %yz)\n", 1, false,
+     true},
+    {"%q = \"com.microsoft\"::QLinearAveragePool@1(%x, %us, %uz, %ys, %yz) {kernel_shape=[3, 2], "
+     "strides=[1, 2], pads=[1, 1, 1, "
      "0]}\n",
      1, false, true},
-    {"%q = \"com.microsoft\"::QLinearConcat@1(%ys, %yz, %x, %us, %uz, %y, %ys, %yz) {axis=2}\n", 1, true, false},
+    {"%q = \"com.microsoft\"::QLinearConcat@1(%ys, %yz, %x, %us, %uz, %y, %ys, %yz) {axis=2}\n", 1,
+     true, false},
 };
 
 typedef struct made {
@@ -92,7 +111,8 @@ static void put_quantizer(made *g, const char *name, bool exact)
     double scale = 1.0 / (16 << below(g, 3));
     if (!exact) scale *= 1 + below(g, 1000) / 1000.0;
     put(g, "init %%%ss : float32[] = [%.9g]\n", name, scale);
-    put(g, "init %%%sz : %s[] = [%d]\n", name, g->is_signed ? "int8" : "uint8", below(g, 256) - (g->is_signed ? 128 : 0));
+    put(g, "init %%%sz : %s[] = [%d]\n", name, g->is_signed ? "int8" : "uint8",
+        below(g, 256) - (g->is_signed ? 128 : 0));
 }
 
 static void make_graph(made *g, unsigned seed, const form *f, bool exact)
@@ -100,15 +120,17 @@ static void make_graph(made *g, unsigned seed, const form *f, bool exact)
     *g = (made){.state = seed * 7777777u + 3u, .dims = {1, 1, 1, 1}};
     const char *type = below(g, 2) ? "int8" : "uint8";
     g->is_signed = type[0] == 'i';
-    for (int k = 0; k < 4; k++) g->dims[k] = 1 + below(g, k == 0 ? 2 : k == 1 ? 9 : below(g, 4) ? 9 : 60) + (k > 1 ? 3 : 0);
+    for (int k = 0; k < 4; k++)
+        g->dims[k] = 1 + below(g, k == 0 ? 2 : k == 1 ? 9 : below(g, 4) ? 9 : 60) + (k > 1 ? 3 : 0);
     const char *names[] = {"x", "y", "w"};
     for (int k = 0; k < 3; k++)
-        put(g, "input %%%s : %s[%d,%d,%d,%d]\n", names[k], type, (int)g->dims[0], (int)g->dims[1], k == 2 ? 1 : (int)g->dims[2],
-            k == 2 ? 1 : (int)g->dims[3]);
+        put(g, "input %%%s : %s[%d,%d,%d,%d]\n", names[k], type, (int)g->dims[0], (int)g->dims[1],
+            k == 2 ? 1 : (int)g->dims[2], k == 2 ? 1 : (int)g->dims[3]);
     put_quantizer(g, "u", exact);
     put_quantizer(g, "v", exact);
     put_quantizer(g, "y", exact);
-    put(g, "%%a = DequantizeLinear(%%x, %%us, %%uz)\n%%b = DequantizeLinear(%%y, %%vs, %%vz)\n%%g = DequantizeLinear(%%w, %%vs, "
+    put(g, "%%a = DequantizeLinear(%%x, %%us, %%uz)\n%%b = DequantizeLinear(%%y, %%vs, %%vz)\n%%g "
+           "= DequantizeLinear(%%w, %%vs, "
            "%%vz)\n");
     put(g, "%soutput %%q\n", f->nodes);
 }
@@ -121,7 +143,8 @@ static void compare(const made *g, unsigned seed, const ot_nd *want, const ot_nd
     for (int64_t k = 0; k < n; k++) {
         double a = ot_nd_double(want, k), b = ot_nd_double(got, k), e = a < b ? b - a : a - b;
         double most = want->dtype == OT_F32 ? 1e-5 * (1 + (a < 0 ? -a : a)) : equal ? 0 : 1;
-        if (e > most) fail_msg("seed %u: element %lld is %g, not %g\n%s", seed, (long long)k, b, a, g->text);
+        if (e > most)
+            fail_msg("seed %u: element %lld is %g, not %g\n%s", seed, (long long)k, b, a, g->text);
         off += e > 0;
     }
     if (want->dtype != OT_F32 && off > 2 + n / 20)
@@ -150,7 +173,8 @@ static void check(unsigned seed, const form *f)
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
         open_with(&fast, g.text, (ot_session_options){.threads = threads});
         if (fast.status != OT_OK) fail_msg("seed %u: %s\n%s", seed, fast.d.message, g.text);
-        if (fast.s->top->n_steps != f->steps) fail_msg("%u steps, not %u:\n%s", fast.s->top->n_steps, f->steps, g.text);
+        if (fast.s->top->n_steps != f->steps)
+            fail_msg("%u steps, not %u:\n%s", fast.s->top->n_steps, f->steps, g.text);
         run_ok(&fast, in, got);
         for (uint32_t k = 0; k < fast.m->graph->n_outputs; k++) {
             compare(&g, seed, &want[k], &got[k], f->exact || (exact && !f->smooth));

@@ -1,7 +1,10 @@
-/* Quantized convolutions as units and as steps of tiles, against the reference kernels on random shapes.
+/* Quantized convolutions as units and as steps of tiles, against the reference kernels on random
+ * shapes.
  *
- * Scales are powers of two and sums small, so that float32 arithmetic is exact whatever its order: results must be equal. With
- * other scales a result may be the neighbour of the right one where that lies in the middle between two integers.
+ * Scales are powers of two and sums small, so that float32 arithmetic is exact whatever its
+ * order: results must be equal. With other scales a result may be the neighbour of the right one
+ * where that lies in the middle between two integers.
+ *
  */
 #include "groups_check.h"
 
@@ -35,7 +38,8 @@ static void OT_PRINTF(2, 3) put(made *g, const char *fmt, ...)
 }
 
 /* An initializer of n random integers. */
-static void integers(made *g, const char *name, const char *type, const char *dims, int64_t n, int lo, int hi)
+static void integers(made *g, const char *name, const char *type, const char *dims, int64_t n,
+                     int lo, int hi)
 {
     put(g, "init %%%s : %s[%s] = [", name, type, dims);
     for (int64_t k = 0; k < n; k++) put(g, "%s%d", k ? "," : "", between(g, lo, hi));
@@ -65,10 +69,20 @@ typedef struct shape {
 
 static shape make_shape(made *g)
 {
-    shape s = {.spatial = below(g, 5) ? 2 : 1, .group = 1, .per = between(g, 1, 9), .maps = between(g, 1, 14)};
+    shape s = {.spatial = below(g, 5) ? 2 : 1,
+               .group = 1,
+               .per = between(g, 1, 9),
+               .maps = between(g, 1, 14)};
     int kind = below(g, 3);
-    if (kind == 1) s = (shape){.spatial = s.spatial, .group = between(g, 2, 7), .per = 1, .maps = between(g, 1, 2)}; /* depthwise */
-    if (kind == 2) s = (shape){.spatial = s.spatial, .group = between(g, 2, 3), .per = between(g, 2, 4), .maps = between(g, 1, 4)};
+    /* depthwise */
+    if (kind == 1)
+        s = (shape){
+            .spatial = s.spatial, .group = between(g, 2, 7), .per = 1, .maps = between(g, 1, 2)};
+    if (kind == 2)
+        s = (shape){.spatial = s.spatial,
+                    .group = between(g, 2, 3),
+                    .per = between(g, 2, 4),
+                    .maps = between(g, 1, 4)};
     for (int a = 0; a < s.spatial; a++) {
         bool plain = below(g, 3) == 0;
         s.kernel[a] = plain ? 1 : between(g, 1, 5);
@@ -101,24 +115,29 @@ static void put_input(made *g, const shape *s, int batch)
     g->x_dims[0] = batch;
     g->x_dims[1] = s->group * s->per;
     for (int a = 0; a < s->spatial; a++) g->x_dims[a + 2] = s->size[a];
-    put(g, "input %%x : %s[%lld,%lld", g->x_signed ? "int8" : "uint8", (long long)g->x_dims[0], (long long)g->x_dims[1]);
+    put(g, "input %%x : %s[%lld,%lld", g->x_signed ? "int8" : "uint8", (long long)g->x_dims[0],
+        (long long)g->x_dims[1]);
     for (int a = 0; a < s->spatial; a++) put(g, ",%d", s->size[a]);
     put(g, "]\n");
 }
 
-/* Weights, their zero points and scales; bias b. Returns whether weights have a number for each map. */
+/* Weights, their zero points and scales; bias b. Returns whether weights have a number for each
+ * map. */
 static bool put_weights(made *g, const shape *s, bool w_signed, bool exact)
 {
     int64_t maps = (int64_t)s->group * s->maps, n = maps * s->per;
     char dims[60], one[30];
     snprintf(dims, sizeof dims, "%lld,%d,%d", (long long)maps, s->per, s->kernel[0]);
-    if (s->spatial == 2) snprintf(dims, sizeof dims, "%lld,%d,%d,%d", (long long)maps, s->per, s->kernel[0], s->kernel[1]);
+    if (s->spatial == 2)
+        snprintf(dims, sizeof dims, "%lld,%d,%d,%d", (long long)maps, s->per, s->kernel[0],
+                 s->kernel[1]);
     for (int a = 0; a < s->spatial; a++) n *= s->kernel[a];
     int low = w_signed ? -128 : 0;
     bool per_map = below(g, 2);
     snprintf(one, sizeof one, "%lld", (long long)maps);
     integers(g, "w", w_signed ? "int8" : "uint8", dims, n, low, low + 255);
-    integers(g, "wz", w_signed ? "int8" : "uint8", per_map ? one : "", per_map ? maps : 1, low + 100, low + 155);
+    integers(g, "wz", w_signed ? "int8" : "uint8", per_map ? one : "", per_map ? maps : 1,
+             low + 100, low + 155);
     scales(g, "ws", per_map ? maps : 0, -12, exact);
     integers(g, "b", "int32", one, maps, -40000, 40000);
     return per_map;
@@ -146,21 +165,28 @@ static void make_graph(made *g, unsigned seed, bool exact)
         return;
     }
     if (form == 1) {
-        put(g, "%%y = QLinearConv(%%x, %%xs, %%xz, %%w, %%ws, %%wz, %%ys, %%yz%s) ", biased ? ", %b" : "");
+        put(g, "%%y = QLinearConv(%%x, %%xs, %%xz, %%w, %%ws, %%wz, %%ys, %%yz%s) ",
+            biased ? ", %b" : "");
         put_attributes(g, &s);
         put(g, "output %%y\n");
         return;
     }
-    put(g, "%%xf = DequantizeLinear(%%x, %%xs, %%xz)\n%%wf = DequantizeLinear(%%w, %%ws, %%wz) {axis=%d}\n", per_map ? 0 : 1);
+    put(g,
+        "%%xf = DequantizeLinear(%%x, %%xs, %%xz)\n%%wf = DequantizeLinear(%%w, %%ws, %%wz) "
+        "{axis=%d}\n",
+        per_map ? 0 : 1);
     if (biased) put(g, "%%bs = Mul(%%xs, %%ws)\n%%bf = DequantizeLinear(%%b, %%bs) {axis=0}\n");
     if (biased == 2)
-        put(g, "%%half : float32[] = Identity(%%xs)\n%%bb = Add(%%bf, %%half)\n"); /* no multiple of the products' unit */
+        put(g,
+            "%%half : float32[] = Identity(%%xs)\n%%bb = Add(%%bf, %%half)\n"); /* no multiple of the products' unit */
     put(g, "%%c = Conv(%%xf, %%wf%s) ", biased == 2 ? ", %bb" : biased ? ", %bf" : "");
     put_attributes(g, &s);
     const char *last = "c";
     if (act == 1) put(g, "%%a = Relu(%%c)\n"), last = "a";
     if (act == 2)
-        put(g, "init %%lo : float32[] = [-0.5]\ninit %%hi : float32[] = [1.5]\n%%a = Clip(%%c, %%lo, %%hi)\n"), last = "a";
+        put(g, "init %%lo : float32[] = [-0.5]\ninit %%hi : float32[] = [1.5]\n%%a = Clip(%%c, "
+               "%%lo, %%hi)\n"),
+            last = "a";
     if (form == 2) {
         put(g, "output %%%s\n", last); /* float32 */
         return;
@@ -186,7 +212,8 @@ static void compare(const made *g, unsigned seed, const ot_nd *want, const ot_nd
     for (int64_t k = 0; k < n; k++) {
         double a = ot_nd_double(want, k), b = ot_nd_double(got, k), e = a < b ? b - a : a - b;
         double most = exact ? 0 : want->dtype == OT_F32 ? 1e-5 * (1 + (a < 0 ? -a : a)) : 1;
-        if (e > most) fail_msg("seed %u: element %lld is %g, not %g\n%s", seed, (long long)k, b, a, g->text);
+        if (e > most)
+            fail_msg("seed %u: element %lld is %g, not %g\n%s", seed, (long long)k, b, a, g->text);
         off += e > 0;
     }
     if (want->dtype != OT_F32 && off > 1 + n / 50)
@@ -202,7 +229,8 @@ static void check_seed(unsigned seed)
     int64_t n = g.x_dims[0] * g.x_dims[1] * g.x_dims[2] * (g.rank == 4 ? g.x_dims[3] : 1);
     assert_true(n <= (int64_t)sizeof x);
     for (int64_t k = 0; k < n; k++) x[k] = (uint8_t)below(&g, 256);
-    ot_nd in = over(g.x_signed ? OT_I8 : OT_U8, x, g.rank, g.x_dims), want[2] = {{0}}, got[2] = {{0}};
+    ot_nd in = over(g.x_signed ? OT_I8 : OT_U8, x, g.rank, g.x_dims), want[2] = {{0}},
+          got[2] = {{0}};
     bench ref, fast;
     assert_same_groups(g.text);
     open_with(&ref, g.text, (ot_session_options){.reference = true});
@@ -239,10 +267,13 @@ static void groups_are_one_step(void **state)
     (void)state;
     static const char text[] =
         "input %x : uint8[1,1,32,32]\ninit %z : uint8[] = [128]\ninit %s : float32[] = [0.125]\n"
-        "init %w : int8[2,1,3,3] = [1,2,3,4,5,6,7,8,9,-1,-2,-3,-4,-5,-6,-7,-8,-9]\ninit %wz : int8[] = [0]\n"
+        "init %w : int8[2,1,3,3] = [1,2,3,4,5,6,7,8,9,-1,-2,-3,-4,-5,-6,-7,-8,-9]\ninit %wz : "
+        "int8[] = [0]\n"
         "%xf = DequantizeLinear(%x, %s, %z)\n%wf = DequantizeLinear(%w, %s, %wz)\n"
-        "%c = Conv(%xf, %wf) {kernel_shape=[3,3], pads=[1,1,1,1]}\n%r = Relu(%c)\n%m = QuantizeLinear(%r, %s, %z)\n"
-        "%mf = DequantizeLinear(%m, %s, %z)\ninit %v : int8[1,2,1,1] = [3,-5]\n%vf = DequantizeLinear(%v, %s, %wz)\n"
+        "%c = Conv(%xf, %wf) {kernel_shape=[3,3], pads=[1,1,1,1]}\n%r = Relu(%c)\n%m = "
+        "QuantizeLinear(%r, %s, %z)\n"
+        "%mf = DequantizeLinear(%m, %s, %z)\ninit %v : int8[1,2,1,1] = [3,-5]\n%vf = "
+        "DequantizeLinear(%v, %s, %wz)\n"
         "%d = Conv(%mf, %vf)\n%y = QuantizeLinear(%d, %s, %z)\noutput %y";
     uint8_t x[1024];
     const int64_t dims[4] = {1, 1, 32, 32};
@@ -271,22 +302,28 @@ static void dynamic(void **state)
         bool depthwise = round & 1;
         g = (made){.state = (uint64_t)round * 999983u + 7u};
         put(&g, "input %%x : float32[2,6,11,13]\n%%q, %%s, %%z = DynamicQuantizeLinear(%%x)\n");
-        integers(&g, "w", "int8", depthwise ? "6,1,3,3" : "9,6,3,3", depthwise ? 54 : 486, -128, 127);
+        integers(&g, "w", "int8", depthwise ? "6,1,3,3" : "9,6,3,3", depthwise ? 54 : 486, -128,
+                 127);
         put(&g, "init %%ws : float32[] = [0.0123]\n");
         integers(&g, "wz", "int8", "", 1, -3, 3);
         put(&g, "init %%b : float32[%d,1,1] = [", depthwise ? 6 : 9);
         for (int k = 0; k < (depthwise ? 6 : 9); k++) put(&g, "%s%d", k ? "," : "", k - 3);
-        put(&g, "]\n%%f = Mul(%s)\n%%i = ConvInteger(%%q, %%w, %%z, %%wz) {group=%d, pads=[1,0,2,1], strides=[%d,1]}\n",
+        put(&g,
+            "]\n%%f = Mul(%s)\n%%i = ConvInteger(%%q, %%w, %%z, %%wz) {group=%d, pads=[1,0,2,1], "
+            "strides=[%d,1]}\n",
             round & 2 ? "%s, %ws" : "%ws, %s", depthwise ? 6 : 1, 1 + (round & 1));
         put(&g, "%%c = Cast(%%i) {to=1}\n%%m = Mul(%%c, %%f)\n%soutput %%y\n", ends[round >> 2]);
-        for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)below(&g, 2000) / 500.0f - 1.5f;
+        for (size_t k = 0; k < sizeof x / sizeof *x; k++)
+            x[k] = (float)below(&g, 2000) / 500.0f - 1.5f;
         ot_nd in = F32S(x, 2, 6, 11, 13), want = {0}, got = {0};
         bench ref, fast;
         assert_same_groups(g.text);
         open_with(&ref, g.text, (ot_session_options){.reference = true});
         open_with(&fast, g.text, (ot_session_options){.threads = 2});
-        if (ref.status != OT_OK || fast.status != OT_OK) fail_msg("%s%s\n%s", ref.d.message, fast.d.message, g.text);
-        if (fast.s->top->n_steps != (round >> 2 ? 3u : 4u)) fail_msg("%u steps:\n%s", fast.s->top->n_steps, g.text);
+        if (ref.status != OT_OK || fast.status != OT_OK)
+            fail_msg("%s%s\n%s", ref.d.message, fast.d.message, g.text);
+        if (fast.s->top->n_steps != (round >> 2 ? 3u : 4u))
+            fail_msg("%u steps:\n%s", fast.s->top->n_steps, g.text);
         run_ok(&ref, &in, &want);
         run_ok(&fast, &in, &got);
         compare(&g, (unsigned)round, &want, &got, false);
@@ -299,7 +336,8 @@ static void dynamic(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_convolutions), cmocka_unit_test(groups_are_one_step),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_convolutions),
+                                       cmocka_unit_test(groups_are_one_step),
                                        cmocka_unit_test(dynamic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Fast kernels of rows and lanes against loops in double: random shapes, axes, threads, special values. */
+/* Fast kernels of rows and lanes against loops in double: random shapes, axes, threads, special
+ * values. */
 #include "fast_check.h"
 
 /* ---- functions of one number ---- */
@@ -22,7 +23,8 @@ static void exponentials(void **state)
     }
     if (worst > 2) fail_msg("off by %g ulp", worst);
     assert_true(ot_rows_exp(0) == 1 && ot_rows_exp_negative(0) == 1);
-    assert_true(isinf(ot_rows_exp(89)) && isinf(ot_rows_exp(INFINITY)) && ot_rows_exp(-INFINITY) == 0 && ot_rows_exp(-200) == 0);
+    assert_true(isinf(ot_rows_exp(89)) && isinf(ot_rows_exp(INFINITY)) &&
+                ot_rows_exp(-INFINITY) == 0 && ot_rows_exp(-200) == 0);
     assert_true(ot_rows_exp_negative(-INFINITY) == 0 && ot_rows_exp_negative(-88) == 0);
     assert_true(isnan(ot_rows_exp(NAN)) && isnan(ot_rows_exp_negative(NAN)));
     assert_true(fabs((double)ot_rows_exp(-95) - exp(-95)) < 2e-45);
@@ -37,10 +39,13 @@ static void gelus(void **state)
                soft = v / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (v + 0.044715 * v * v * v)));
         if (fabs((double)ot_rows_gelu(x) - want) > 4e-6 * fabs(want))
             fail_msg("gelu %.9g: %.9g, not %.9g", v, (double)ot_rows_gelu(x), want);
-        if (fabs((double)ot_rows_gelu_tanh(x) - soft) > 2e-6 * fabs(soft) + 2e-7) fail_msg("tanh gelu %.9g", v);
+        if (fabs((double)ot_rows_gelu_tanh(x) - soft) > 2e-6 * fabs(soft) + 2e-7)
+            fail_msg("tanh gelu %.9g", v);
     }
-    assert_true(ot_rows_gelu(50) == 50 && ot_rows_gelu(-50) == 0 && ot_rows_gelu(0) == 0 && isinf(ot_rows_gelu(INFINITY)));
-    assert_true(isnan(ot_rows_gelu(NAN)) && isnan(ot_rows_gelu_tanh(NAN)) && ot_rows_gelu_tanh(-1e4f) == 0);
+    assert_true(ot_rows_gelu(50) == 50 && ot_rows_gelu(-50) == 0 && ot_rows_gelu(0) == 0 &&
+                isinf(ot_rows_gelu(INFINITY)));
+    assert_true(isnan(ot_rows_gelu(NAN)) && isnan(ot_rows_gelu_tanh(NAN)) &&
+                ot_rows_gelu_tanh(-1e4f) == 0);
 }
 
 /* ---- rows with strides ---- */
@@ -49,9 +54,11 @@ static void strided_rows(void **state)
 {
     (void)state;
     for (int round = 0; round < 40; round++) {
-        int64_t rows = 1 + fast_random(5), n = 1 + fast_random(round % 4 ? 40 : 1500), stride = n + fast_random(9);
+        int64_t rows = 1 + fast_random(5), n = 1 + fast_random(round % 4 ? 40 : 1500),
+                stride = n + fast_random(9);
         ot_nd a = FAST_ARRAY(OT_F32, rows, stride), b = FAST_ARRAY(OT_F32, rows, stride);
-        float *x = a.data, *y = round % 2 ? x : b.data, *old = test_malloc((size_t)(rows * stride) * 4), mean[5], inverse[5];
+        float *x = a.data, *y = round % 2 ? x : b.data,
+              *old = test_malloc((size_t)(rows * stride) * 4), mean[5], inverse[5];
         double *from = fast_doubles(&a);
         memcpy(old, y, (size_t)(rows * stride) * 4);
         bool layer = round % 3 == 0;
@@ -62,14 +69,21 @@ static void strided_rows(void **state)
             ot_rows_softmax(y, x, rows, n, stride, stride);
         for (int64_t r = 0; r < rows; r++) {
             double sum = 0, m = 0, var = 0;
-            for (int64_t i = 0; i < n; i++) sum += exp(from[r * stride + i]), m += from[r * stride + i] / (double)n;
-            for (int64_t i = 0; i < n; i++) var += (from[r * stride + i] - m) * (from[r * stride + i] - m) / (double)n;
+            for (int64_t i = 0; i < n; i++)
+                sum += exp(from[r * stride + i]), m += from[r * stride + i] / (double)n;
+            for (int64_t i = 0; i < n; i++)
+                var += (from[r * stride + i] - m) * (from[r * stride + i] - m) / (double)n;
             for (int64_t i = 0; i < stride; i++) {
                 int64_t at = r * stride + i;
-                double want = i >= n ? (double)old[at] : layer ? (from[at] - m) / sqrt(var + 1e-3) : exp(from[at]) / sum;
-                if (!(fabs((double)y[at] - want) <= 2e-6 * fabs(want) + 1e-6)) fail_msg("n %d, element %d", (int)n, (int)at);
+                double want = i >= n  ? (double)old[at]
+                              : layer ? (from[at] - m) / sqrt(var + 1e-3)
+                                      : exp(from[at]) / sum;
+                if (!(fabs((double)y[at] - want) <= 2e-6 * fabs(want) + 1e-6))
+                    fail_msg("n %d, element %d", (int)n, (int)at);
             }
-            if (layer) assert_true(fabs((double)mean[r] - m) < 1e-6 && fabs((double)inverse[r] * sqrt(var + 1e-3) - 1) < 1e-5);
+            if (layer)
+                assert_true(fabs((double)mean[r] - m) < 1e-6 &&
+                            fabs((double)inverse[r] * sqrt(var + 1e-3) - 1) < 1e-5);
         }
         test_free(from);
         test_free(old);
@@ -139,18 +153,19 @@ static void lanes(void **state)
         const char *op, *more;
         int opset;
         lane_function f;
-    } cases[] = {{"Softmax", "", 13, lane_softmax},         {"LogSoftmax", "", 13, lane_log_softmax},
-                 {"Hardmax", "", 13, lane_hardmax},         {"Softmax", "", 11, lane_softmax},
-                 {"LogSoftmax", "", 11, lane_log_softmax},  {"Hardmax", "", 11, lane_hardmax},
-                 {"LpNormalization", ", p=1", 13, lane_l1}, {"LpNormalization", ", p=2", 13, lane_l2}};
+    } cases[] = {
+        {"Softmax", "", 13, lane_softmax},         {"LogSoftmax", "", 13, lane_log_softmax},
+        {"Hardmax", "", 13, lane_hardmax},         {"Softmax", "", 11, lane_softmax},
+        {"LogSoftmax", "", 11, lane_log_softmax},  {"Hardmax", "", 11, lane_hardmax},
+        {"LpNormalization", ", p=1", 13, lane_l1}, {"LpNormalization", ", p=2", 13, lane_l2}};
     for (int round = 0; round < 200; round++) {
         size_t i = (size_t)round % (sizeof cases / sizeof *cases);
         uint32_t rank = 1 + fast_random(4), axis = fast_random(rank);
         bool flat = cases[i].opset < 13;
         char node[200];
         fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 1, .n_out = 1};
-        snprintf(node, sizeof node, "%s(%%a) {axis=%d%s}", cases[i].op, fast_random(2) ? (int)axis : (int)axis - (int)rank,
-                 cases[i].more);
+        snprintf(node, sizeof node, "%s(%%a) {axis=%d%s}", cases[i].op,
+                 fast_random(2) ? (int)axis : (int)axis - (int)rank, cases[i].more);
         fast_right(&r, cases[i].opset, node, fast_random(2) ? 3 : 1);
         double *want = on_lanes(&r.in[0], axis, flat ? rank : axis + 1, cases[i].f);
         fast_same(&r, 0, rank, r.in[0].dims, want, 3e-6, 2e-7);
@@ -201,14 +216,16 @@ static void cumulative_sums(void **state)
         fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 2, .n_out = 1};
         r.in[1] = fast_array(OT_I32, 0, NULL);
         *(int32_t *)r.in[1].data = at;
-        snprintf(node, sizeof node, "CumSum(%%a, %%b) {exclusive=%d, reverse=%d}", exclusive, reverse);
+        snprintf(node, sizeof node, "CumSum(%%a, %%b) {exclusive=%d, reverse=%d}", exclusive,
+                 reverse);
         fast_right(&r, 14, node, fast_random(2) ? 3 : 1);
         double *v = fast_doubles(&r.in[0]), *want = fast_doubles(&r.in[0]);
         int64_t inner = r.in[0].strides[axis], n = r.in[0].dims[axis];
         for (int64_t i = 0; i < fast_count(&r.in[0]); i++) {
             want[i] = 0;
             for (int64_t k = 0, here = i / inner % n; k < n; k++)
-                if (reverse ? k > here - !exclusive : k < here + !exclusive) want[i] += v[i + (k - here) * inner];
+                if (reverse ? k > here - !exclusive : k < here + !exclusive)
+                    want[i] += v[i + (k - here) * inner];
         }
         fast_same(&r, 0, rank, r.in[0].dims, want, 1e-6, 1e-6);
         test_free(v);
@@ -225,16 +242,20 @@ static void layer_norms(void **state)
     for (int round = 0; round < 40; round++) {
         uint32_t rank = 1 + fast_random(4), axis = fast_random(rank), n_scale;
         bool rms = round % 4 == 3, with_shift = !rms && fast_random(2);
-        fast_run r = {.in = {lanes_array(rank, rank - 1)}, .n_in = with_shift ? 3 : 2, .n_out = rms ? 1 : 3};
+        fast_run r = {
+            .in = {lanes_array(rank, rank - 1)}, .n_in = with_shift ? 3 : 2, .n_out = rms ? 1 : 3};
         int64_t n = 1, rows, *dims = r.in[0].dims, stat_dims[4];
         char node[200];
         for (uint32_t d = axis; d < rank; d++) n *= dims[d];
         n_scale = rank - axis;
-        for (int64_t i = 0; round % 5 == 0 && i < fast_count(&r.in[0]); i++) ((float *)r.in[0].data)[i] += 1000; /* far from zero */
+        /* far from zero */
+        for (int64_t i = 0; round % 5 == 0 && i < fast_count(&r.in[0]); i++)
+            ((float *)r.in[0].data)[i] += 1000;
         r.in[1] = fast_array(OT_F32, n_scale, dims + axis);
         if (with_shift) r.in[2] = fast_array(OT_F32, n_scale, dims + axis);
-        snprintf(node, sizeof node, "%s(%%a, %%b%s) {axis=%d, epsilon=0.01}", rms ? "RMSNormalization" : "LayerNormalization",
-                 with_shift ? ", %c" : "", (int)axis - (fast_random(2) ? (int)rank : 0));
+        snprintf(node, sizeof node, "%s(%%a, %%b%s) {axis=%d, epsilon=0.01}",
+                 rms ? "RMSNormalization" : "LayerNormalization", with_shift ? ", %c" : "",
+                 (int)axis - (fast_random(2) ? (int)rank : 0));
         fast_right(&r, rms ? 23 : 17, node, fast_random(2) ? 3 : 1);
         double *x = fast_doubles(&r.in[0]), *mean, *inverse;
         rows = fast_count(&r.in[0]) / n;
@@ -243,10 +264,12 @@ static void layer_norms(void **state)
         for (int64_t o = 0; o < rows; o++) {
             double var = 0;
             for (int64_t i = 0; !rms && i < n; i++) mean[o] += x[o * n + i] / (double)n;
-            for (int64_t i = 0; i < n; i++) var += (x[o * n + i] - mean[o]) * (x[o * n + i] - mean[o]) / (double)n;
+            for (int64_t i = 0; i < n; i++)
+                var += (x[o * n + i] - mean[o]) * (x[o * n + i] - mean[o]) / (double)n;
             inverse[o] = 1 / sqrt(var + 0.01);
             for (int64_t i = 0; i < n; i++)
-                x[o * n + i] = (x[o * n + i] - mean[o]) * inverse[o] * (double)((float *)r.in[1].data)[i] +
+                x[o * n + i] = (x[o * n + i] - mean[o]) * inverse[o] *
+                                   (double)((float *)r.in[1].data)[i] +
                                (with_shift ? (double)((float *)r.in[2].data)[i] : 0);
         }
         fast_same(&r, 0, rank, dims, x, 1e-5, 2e-6);
@@ -260,7 +283,8 @@ static void layer_norms(void **state)
     }
 }
 
-/* The kernel of a node of com.microsoft, which has no reference, in the place of a node with as many inputs and outputs. */
+/* The kernel of a node of com.microsoft, which has no reference, in the place of a node with as
+ * many inputs and outputs. */
 static const char *named_type;
 static ot_kernel_fn named_kernel;
 
@@ -300,20 +324,24 @@ static void skip_layer_norm(void **state)
         const char *stand_in = r.n_in == 3   ? "Attention(%a, %b, %c) {epsilon=0.001}"
                                : r.n_in == 4 ? "Attention(%a, %b, %c, %d) {epsilon=0.001}"
                                              : "Attention(%a, %b, %c, %d, %e) {epsilon=0.001}";
-        if (fast_try(&r, 23, stand_in, round % 5 ? 1 : 3, run_named) != OT_OK) fail_msg("%s", r.b.d.message);
+        if (fast_try(&r, 23, stand_in, round % 5 ? 1 : 3, run_named) != OT_OK)
+            fail_msg("%s", r.b.d.message);
         const float *skip = r.in[1].data, *gamma = r.in[2].data, *beta = rms ? NULL : r.in[3].data;
         const float *bias = with_bias ? r.in[rms ? 3 : 4].data : NULL;
         double *sum = fast_doubles(&r.in[0]), *y = fast_doubles(&r.in[0]), mean[64], inverse[64];
         int64_t skips = fast_count(&r.in[1]), rows = batch * seq, stats[3] = {batch, seq, 1};
-        for (int64_t i = 0; i < rows * n; i++) sum[i] += (double)skip[i % skips] + (bias ? (double)bias[i % n] : 0);
+        for (int64_t i = 0; i < rows * n; i++)
+            sum[i] += (double)skip[i % skips] + (bias ? (double)bias[i % n] : 0);
         for (int64_t o = 0; o < rows; o++) {
             double var = 0;
             mean[o] = 0;
             for (int64_t i = 0; !rms && i < n; i++) mean[o] += sum[o * n + i] / (double)n;
-            for (int64_t i = 0; i < n; i++) var += (sum[o * n + i] - mean[o]) * (sum[o * n + i] - mean[o]) / (double)n;
+            for (int64_t i = 0; i < n; i++)
+                var += (sum[o * n + i] - mean[o]) * (sum[o * n + i] - mean[o]) / (double)n;
             inverse[o] = 1 / sqrt(var + 0.001);
             for (int64_t i = 0; i < n; i++)
-                y[o * n + i] = (sum[o * n + i] - mean[o]) * inverse[o] * (double)gamma[i] + (beta ? (double)beta[i] : 0);
+                y[o * n + i] = (sum[o * n + i] - mean[o]) * inverse[o] * (double)gamma[i] +
+                               (beta ? (double)beta[i] : 0);
         }
         fast_same(&r, 0, 3, r.in[0].dims, y, 1e-5, 2e-5);
         fast_same(&r, 1, 3, stats, mean, 1e-5, 1e-6);
@@ -336,7 +364,8 @@ static void gelu_kernels(void **state)
         r.in[1] = FAST_ARRAY(OT_F32, n);
         named_type = types[round % 4];
         named_kernel = find_named(named_type);
-        if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3, run_named) != OT_OK)
+        if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3,
+                     run_named) != OT_OK)
             fail_msg("%s", r.b.d.message);
         double *v = fast_doubles(&r.in[0]);
         for (int64_t i = 0; i < rows * n; i++) {
@@ -357,8 +386,10 @@ static void channel_norms(void **state)
     (void)state;
     for (int round = 0; round < 30; round++) {
         bool instance = round % 3 == 0, by_group = round % 3 == 1; /* scales of version 18 */
-        int64_t groups = 1 + fast_random(4), group = instance ? 1 : 1 + fast_random(4), channels = groups * group;
-        int64_t batch = 1 + fast_random(3), h = 1 + fast_random(12), w = 1 + fast_random(round % 4 ? 9 : 90);
+        int64_t groups = 1 + fast_random(4), group = instance ? 1 : 1 + fast_random(4),
+                channels = groups * group;
+        int64_t batch = 1 + fast_random(3), h = 1 + fast_random(12),
+                w = 1 + fast_random(round % 4 ? 9 : 90);
         char node[200];
         fast_run r = {.n_in = 3, .n_out = 1};
         r.in[0] = FAST_ARRAY(OT_F32, batch, channels, h, w);
@@ -367,7 +398,9 @@ static void channel_norms(void **state)
         if (instance)
             snprintf(node, sizeof node, "InstanceNormalization(%%a, %%b, %%c) {epsilon=0.01}");
         else
-            snprintf(node, sizeof node, "GroupNormalization(%%a, %%b, %%c) {epsilon=0.01, num_groups=%d}", (int)groups);
+            snprintf(node, sizeof node,
+                     "GroupNormalization(%%a, %%b, %%c) {epsilon=0.01, num_groups=%d}",
+                     (int)groups);
         fast_right(&r, by_group ? 18 : 21, node, fast_random(2) ? 3 : 1);
         double *x = fast_doubles(&r.in[0]);
         int64_t len = group * h * w;
@@ -377,7 +410,8 @@ static void channel_norms(void **state)
             for (int64_t i = 0; i < len; i++) var += (v[i] - mean) * (v[i] - mean) / (double)len;
             for (int64_t i = 0; i < len; i++) {
                 int64_t ch = p % groups * group + i / (h * w), of = by_group ? ch / group : ch;
-                v[i] = (v[i] - mean) / sqrt(var + 0.01) * (double)((float *)r.in[1].data)[of] + (double)((float *)r.in[2].data)[of];
+                v[i] = (v[i] - mean) / sqrt(var + 0.01) * (double)((float *)r.in[1].data)[of] +
+                       (double)((float *)r.in[2].data)[of];
             }
         }
         fast_same(&r, 0, 4, r.in[0].dims, x, 1e-5, 1e-5);
@@ -391,8 +425,8 @@ static void moments(void **state)
 {
     (void)state;
     for (int round = 0; round < 20; round++) {
-        const int64_t channels = 1 + fast_random(5), h = 1 + fast_random(20), w = 1 + fast_random(round % 4 ? 40 : 400),
-                      len = h * w;
+        const int64_t channels = 1 + fast_random(5), h = 1 + fast_random(20),
+                      w = 1 + fast_random(round % 4 ? 40 : 400), len = h * w;
         const int64_t dims[4] = {2, channels, 1, 2};
         const float center = round % 2 ? 1000.0f : 0.0f;
         fast_run r = {.n_in = 1, .n_out = 1};
@@ -414,12 +448,18 @@ static void moments(void **state)
 static void mean_variance(void **state)
 {
     (void)state;
-    const char *axes[] = {"", " {axes=[1]}", " {axes=[0, 2, 3]}", " {axes=[-1]}", " {axes=[1, 3]}", " {axes=[0, 1, 2, 3]}"};
+    const char *axes[] = {"",
+                          " {axes=[1]}",
+                          " {axes=[0, 2, 3]}",
+                          " {axes=[-1]}",
+                          " {axes=[1, 3]}",
+                          " {axes=[0, 1, 2, 3]}"};
     const unsigned masks[] = {13, 2, 13, 8, 10, 15}; /* bit d: axis d */
     for (int round = 0; round < 24; round++) {
         fast_run r = {.n_in = 1, .n_out = 1};
         char node[100];
-        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(4), 1 + fast_random(4), 2 + fast_random(7), 2 + fast_random(40));
+        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(4), 1 + fast_random(4), 2 + fast_random(7),
+                             2 + fast_random(40));
         snprintf(node, sizeof node, "MeanVarianceNormalization(%%a)%s", axes[round % 6]);
         fast_right(&r, 13, node, fast_random(2) ? 3 : 1);
         double *x = fast_doubles(&r.in[0]), *want = fast_doubles(&r.in[0]);
@@ -429,10 +469,12 @@ static void mean_variance(void **state)
             for (int64_t j = 0; j < n; j++) {
                 bool same = true;
                 for (uint32_t k = 0; k < 4; k++)
-                    same = same && (masks[round % 6] >> k & 1 || i / r.in[0].strides[k] % d[k] == j / r.in[0].strides[k] % d[k]);
+                    same = same && (masks[round % 6] >> k & 1 ||
+                                    i / r.in[0].strides[k] % d[k] == j / r.in[0].strides[k] % d[k]);
                 if (same) sum += x[j], squares += x[j] * x[j], count++;
             }
-            want[i] = (x[i] - sum / count) / (sqrt(fmax(0, squares / count - sum / count * sum / count)) + 1e-9);
+            want[i] = (x[i] - sum / count) /
+                      (sqrt(fmax(0, squares / count - sum / count * sum / count)) + 1e-9);
             if (count == 1) want[i] = 0;
         }
         fast_same(&r, 0, 4, d, want, 1e-5, 1e-5);
@@ -451,15 +493,18 @@ static void local_response(void **state)
         double beta = betas[round % 3];
         char node[200];
         fast_run r = {.n_in = 1, .n_out = 1};
-        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(3), channels, 1 + fast_random(9), 1 + fast_random(40));
+        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(3), channels, 1 + fast_random(9),
+                             1 + fast_random(40));
         inner = r.in[0].strides[1];
-        snprintf(node, sizeof node, "LRN(%%a) {size=%d, alpha=0.5, beta=%g, bias=2.0}", (int)size, beta);
+        snprintf(node, sizeof node, "LRN(%%a) {size=%d, alpha=0.5, beta=%g, bias=2.0}", (int)size,
+                 beta);
         fast_right(&r, 13, node, fast_random(2) ? 3 : 1);
         double *x = fast_doubles(&r.in[0]), *want = fast_doubles(&r.in[0]);
         for (int64_t i = 0; i < fast_count(&r.in[0]); i++) {
             double sum = 0;
             for (int64_t k = 0, ch = i / inner % channels; k < channels; k++)
-                if (k >= ch - (size - 1) / 2 && k <= ch + size / 2) sum += x[i + (k - ch) * inner] * x[i + (k - ch) * inner];
+                if (k >= ch - (size - 1) / 2 && k <= ch + size / 2)
+                    sum += x[i + (k - ch) * inner] * x[i + (k - ch) * inner];
             want[i] = x[i] / pow(2 + 0.5 / (double)size * sum, beta);
         }
         fast_same(&r, 0, 4, r.in[0].dims, want, 2e-6, 1e-7);

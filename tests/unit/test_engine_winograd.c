@@ -1,8 +1,10 @@
-/* Winograd convolutions against sums in double precision: every size of tile, every instruction set that the machine has, strips of
- * many lengths, threads together and apart, strides with gaps, pads, edges.
+/* Winograd convolutions against sums in double precision: every size of tile, every instruction
+ * set that the machine has, strips of many lengths, threads together and apart, strides with
+ * gaps, pads, edges.
  *
  *   array with gaps:  | row 0: w * b floats | gap | row 1 ... | gap | next block ... | guard |
  *                                             ^ holds JUNK, and must still when the run is over
+ *
  */
 #include "engine_check.h"
 #include "pool_check.h"
@@ -27,9 +29,15 @@ static uint64_t next_random(void)
     return state_of_random;
 }
 
-static int64_t pick(int64_t from, int64_t to) { return from + (int64_t)(next_random() % (uint64_t)(to - from + 1)); }
+static int64_t pick(int64_t from, int64_t to)
+{
+    return from + (int64_t)(next_random() % (uint64_t)(to - from + 1));
+}
 
-static float number(void) { return (float)((double)(next_random() >> 11) / 4503599627370496.0 - 1); }
+static float number(void)
+{
+    return (float)((double)(next_random() >> 11) / 4503599627370496.0 - 1);
+}
 
 /* ---- arrays ---- */
 
@@ -61,7 +69,8 @@ static blocked blocked_new(int64_t n, int64_t c, int64_t h, int64_t w, int64_t b
 /* Element of a channel, of one that only pads the last block, too. */
 static float *at(const blocked *a, int64_t n, int64_t c, int64_t y, int64_t x)
 {
-    return a->data + n * a->strides[0] + c / a->b * a->strides[1] + y * a->strides[2] + x * a->b + c % a->b;
+    return a->data + n * a->strides[0] + c / a->b * a->strides[1] + y * a->strides[2] + x * a->b +
+           c % a->b;
 }
 
 static int64_t channels_held(const blocked *a) { return (a->c + a->b - 1) / a->b * a->b; }
@@ -86,22 +95,27 @@ static double act(const ot_winograd_spec *s, double y)
     }
 }
 
-static double convolved(const ot_winograd_spec *s, const blocked *src, int64_t n, int64_t k, int64_t y, int64_t x)
+static double convolved(const ot_winograd_spec *s, const blocked *src, int64_t n, int64_t k,
+                        int64_t y, int64_t x)
 {
     double sum = 0, scale = s->scale ? (double)s->scale[k] : 1;
     for (int64_t c = 0; c < s->sizes.in_channels; c++)
         for (int64_t t = 0; t < 9; t++) {
             int64_t row = y + t / 3 - s->sizes.pad_top, col = x + t % 3 - s->sizes.pad_left;
             if (row < 0 || row >= s->sizes.in_h || col < 0 || col >= s->sizes.in_w) continue;
-            sum += (double)s->weights[(k * s->sizes.in_channels + c) * 9 + t] * scale * (double)*at(src, n, c, row, col);
+            sum += (double)s->weights[(k * s->sizes.in_channels + c) * 9 + t] * scale *
+                   (double)*at(src, n, c, row, col);
         }
     return sum + (s->bias ? (double)s->bias[k] : 0);
 }
 
-/* Every element of dst. Errors are relative to sums over a whole tile: an output at a border shares its neighbours' errors. */
-static void check(const ot_winograd_spec *s, const char *label, const blocked *src, const blocked *dst, const float *residual)
+/* Every element of dst. Errors are relative to sums over a whole tile: an output at a border
+ * shares its neighbours' errors. */
+static void check(const ot_winograd_spec *s, const char *label, const blocked *src,
+                  const blocked *dst, const float *residual)
 {
-    double allowed = 6e-5 * (1 + sqrt((double)s->sizes.in_channels)); /* mistakes are of the size of one term */
+    /* mistakes are of the size of one term */
+    double allowed = 6e-5 * (1 + sqrt((double)s->sizes.in_channels));
     for (int64_t n = 0; n < s->sizes.batch; n++)
         for (int64_t k = 0; k < channels_held(dst); k++)
             for (int64_t y = 0; y < s->sizes.out_h; y++)
@@ -113,12 +127,13 @@ static void check(const ot_winograd_spec *s, const char *label, const blocked *s
                         want = act(s, want + (residual ? (double)residual[got - dst->data] : 0));
                     }
                     if (!(fabs((double)*got - want) <= (k < s->sizes.out_channels ? allowed : 0)))
-                        fail_msg("%s: image %d channel %d row %d column %d is %.9g, not %.9g", label, (int)n, (int)k, (int)y,
-                                 (int)x, (double)*got, want);
+                        fail_msg("%s: image %d channel %d row %d column %d is %.9g, not %.9g",
+                                 label, (int)n, (int)k, (int)y, (int)x, (double)*got, want);
                     *got = JUNK;
                 }
     for (int64_t k = 0; k < dst->floats + GUARD; k++)
-        if (dst->data[k] != JUNK) fail_msg("%s: element %d lies outside and was written", label, (int)k);
+        if (dst->data[k] != JUNK)
+            fail_msg("%s: element %d lies outside and was written", label, (int)k);
 }
 
 /* ---- one convolution ---- */
@@ -141,8 +156,10 @@ static float *some(int64_t n)
 static void open_task(task *t, int64_t b, bool scale, bool bias, bool gaps)
 {
     ot_winograd_spec *s = &t->s;
-    t->src = blocked_new(s->sizes.batch, s->sizes.in_channels, s->sizes.in_h, s->sizes.in_w, b, gaps);
-    t->dst = blocked_new(s->sizes.batch, s->sizes.out_channels, s->sizes.out_h, s->sizes.out_w, b, gaps);
+    t->src = blocked_new(s->sizes.batch, s->sizes.in_channels, s->sizes.in_h, s->sizes.in_w, b,
+                         gaps);
+    t->dst = blocked_new(s->sizes.batch, s->sizes.out_channels, s->sizes.out_h, s->sizes.out_w, b,
+                         gaps);
     fill(&t->src);
     s->weights = t->weights = some(s->sizes.in_channels * s->sizes.out_channels * 9);
     s->scale = t->scale = scale ? some(s->sizes.out_channels) : NULL;
@@ -175,7 +192,8 @@ static void run_task(task *t, const ot_wino_choice *way)
     assert_int_equal(bytes % 64, 0);
     float *scratch = floats_new(floats);
     for (int64_t k = 0; k < floats; k++) scratch[k] = NAN;
-    ot_winograd_run(w, t->src.data, t->src.strides, t->dst.data, t->dst.strides, t->residual, scratch);
+    ot_winograd_run(w, t->src.data, t->src.strides, t->dst.data, t->dst.strides, t->residual,
+                    scratch);
     for (int64_t k = floats; k < floats + GUARD; k++)
         if (scratch[k] != JUNK) fail_msg("%s: more scratch is written than reported", t->label);
     check(&t->s, t->label, &t->src, &t->dst, t->residual);
@@ -187,8 +205,9 @@ static void random_spec(ot_winograd_spec *s)
 {
     static const float slopes[] = {0.1f, 0.0f, 1.5f, -0.5f};
     bool small = pick(0, 3) > 0;
-    *s = (ot_winograd_spec){
-        .sizes.batch = pick(1, 3), .sizes.in_channels = pick(1, small ? 20 : 70), .sizes.out_channels = pick(1, small ? 20 : 70)};
+    *s = (ot_winograd_spec){.sizes.batch = pick(1, 3),
+                            .sizes.in_channels = pick(1, small ? 20 : 70),
+                            .sizes.out_channels = pick(1, small ? 20 : 70)};
     s->sizes.pad_top = pick(0, 2);
     s->sizes.pad_left = pick(0, 2);
     s->sizes.in_h = pick(1, 14);
@@ -221,11 +240,13 @@ static void name_task(task *t, uint64_t seed, const ot_wino_choice *way)
 {
     const ot_winograd_spec *s = &t->s;
     snprintf(t->label, sizeof t->label,
-             "seed %llu, %s, m %d strip %d group %d shared %d: %dx%dx%dx%d to %dx%dx%d pads %d %d act %d residual %d threads %u",
-             (unsigned long long)seed, way->code->name, (int)way->m, (int)way->strip, (int)way->group, way->shared,
-             (int)s->sizes.batch, (int)s->sizes.in_channels, (int)s->sizes.in_h, (int)s->sizes.in_w, (int)s->sizes.out_channels,
-             (int)s->sizes.out_h, (int)s->sizes.out_w, (int)s->sizes.pad_top, (int)s->sizes.pad_left, (int)s->act, s->residual,
-             s->sizes.threads);
+             "seed %llu, %s, m %d strip %d group %d shared %d: %dx%dx%dx%d to %dx%dx%d pads %d %d "
+             "act %d residual %d threads %u",
+             (unsigned long long)seed, way->code->name, (int)way->m, (int)way->strip,
+             (int)way->group, way->shared, (int)s->sizes.batch, (int)s->sizes.in_channels,
+             (int)s->sizes.in_h, (int)s->sizes.in_w, (int)s->sizes.out_channels,
+             (int)s->sizes.out_h, (int)s->sizes.out_w, (int)s->sizes.pad_top,
+             (int)s->sizes.pad_left, (int)s->act, s->residual, s->sizes.threads);
 }
 
 static void all_ways_are_right(void **state)
@@ -239,7 +260,10 @@ static void all_ways_are_right(void **state)
         state_of_random = seed * 0x9E3779B97F4A7C15u | 1;
         for (int k = 0; k < 10; k++) (void)next_random();
         random_spec(&t.s);
-        ot_wino_choice way = {.code = list[pick(0, n_codes - 1)], .m = 2 * pick(1, 3), .strip = pick(1, 40), .shared = pick(0, 1)};
+        ot_wino_choice way = {.code = list[pick(0, n_codes - 1)],
+                              .m = 2 * pick(1, 3),
+                              .strip = pick(1, 40),
+                              .shared = pick(0, 1)};
         way.group = pick(1, 5);
         open_task(&t, way.code->block, pick(0, 1), pick(0, 1), pick(0, 1));
         name_task(&t, seed, &way);
@@ -252,9 +276,10 @@ static void all_ways_are_right(void **state)
 static void choices_are_right(void **state)
 {
     (void)state;
-    static const int64_t shapes[][5] = {/* batch, C, K, H, W */
-                                        {1, 64, 64, 12, 40}, {1, 16, 16, 30, 34}, {2, 96, 160, 7, 7}, {1, 3, 32, 20, 20},
-                                        {1, 64, 1, 16, 16},  {1, 1, 1, 1, 1},     {1, 40, 24, 2, 90}, {1, 320, 288, 6, 9}};
+    static const int64_t shapes[][5] = {
+        /* batch, C, K, H, W */
+        {1, 64, 64, 12, 40}, {1, 16, 16, 30, 34}, {2, 96, 160, 7, 7}, {1, 3, 32, 20, 20},
+        {1, 64, 1, 16, 16},  {1, 1, 1, 1, 1},     {1, 40, 24, 2, 90}, {1, 320, 288, 6, 9}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (uint32_t threads = 1; threads <= 3; threads += 2) {
             const int64_t *p = shapes[k];
@@ -290,7 +315,8 @@ static void run_some(void *job, int64_t first, int64_t end, uint32_t worker)
     two_runs *r = job;
     (void)worker;
     for (int64_t k = first; k < end; k++)
-        ot_winograd_run(r->w, r->t->src.data, r->t->src.strides, r->dst[k].data, r->dst[k].strides, NULL, r->scratch[k]);
+        ot_winograd_run(r->w, r->t->src.data, r->t->src.strides, r->dst[k].data, r->dst[k].strides,
+                        NULL, r->scratch[k]);
 }
 
 /* In work that is shared out a run takes no threads of its own, and several may go on at once. */
@@ -330,7 +356,8 @@ static void runs_inside_shared_work(void **state)
 
 /* ---- accuracy ---- */
 
-/* Squared error over squared size of the outputs, over `layers` convolutions in a row; each keeps the size of its input. */
+/* Squared error over squared size of the outputs, over `layers` convolutions in a row; each
+ * keeps the size of its input. */
 static double chain_error(int64_t m, int layers)
 {
     enum { C = 32, H = 20, W = 26 };
@@ -351,7 +378,8 @@ static double chain_error(int64_t m, int layers)
     ot_wino_choice way = ot_wino_choose(&t.s);
     way.m = m;
     for (int64_t c = 0; c < C; c++)
-        for (int64_t i = 0; i < H * W; i++) exact[0][c][i / W][i % W] = (double)*at(&t.src, 0, c, i / W, i % W);
+        for (int64_t i = 0; i < H * W; i++)
+            exact[0][c][i / W][i % W] = (double)*at(&t.src, 0, c, i / W, i % W);
     for (int l = 0; l < layers; l++) {
         ot_diag d = {0};
         ot_winograd *w = NULL;
@@ -366,7 +394,8 @@ static double chain_error(int64_t m, int layers)
                 double sum = (double)t.bias[k];
                 for (int64_t j = 0; j < C * 9; j++) {
                     int64_t y = i / W + j % 9 / 3 - 1, x = i % W + j % 3 - 1;
-                    if (y >= 0 && y < H && x >= 0 && x < W) sum += (double)t.weights[k * C * 9 + j] * exact[l % 2][j / 9][y][x];
+                    if (y >= 0 && y < H && x >= 0 && x < W)
+                        sum += (double)t.weights[k * C * 9 + j] * exact[l % 2][j / 9][y][x];
                 }
                 exact[1 - l % 2][k][i / W][i % W] = fmax(sum, 0);
             }
@@ -377,7 +406,8 @@ static double chain_error(int64_t m, int layers)
     double error = 0, size = 0;
     for (int64_t c = 0; c < C; c++)
         for (int64_t i = 0; i < H * W; i++) {
-            double want = exact[layers % 2][c][i / W][i % W], off = (double)*at(last, 0, c, i / W, i % W) - want;
+            double want = exact[layers % 2][c][i / W][i % W],
+                   off = (double)*at(last, 0, c, i / W, i % W) - want;
             error += off * off;
             size += want * want;
         }
@@ -391,13 +421,15 @@ static void errors_stay_small(void **state)
     static const double one[] = {2e-13, 2e-12, 4e-11}, many[] = {4e-12, 4e-11, 4e-10};
     for (int64_t m = 2; m <= 6; m += 2) {
         double e1 = chain_error(m, 1), e18 = chain_error(m, 18);
-        print_message("F(%d, 3): squared relative error %.2g after 1 layer, %.2g after 18\n", (int)m, e1, e18);
+        print_message("F(%d, 3): squared relative error %.2g after 1 layer, %.2g after 18\n",
+                      (int)m, e1, e18);
         assert_true(e1 < one[m / 2 - 1]);
         assert_true(e18 < many[m / 2 - 1]);
     }
 }
 
-/* What is no number stays none: at the outputs that it reaches directly, at others of these tiles perhaps. */
+/* What is no number stays none: at the outputs that it reaches directly, at others of these
+ * tiles perhaps. */
 static void no_numbers_stay(void **state)
 {
     (void)state;
@@ -490,7 +522,8 @@ static void judgement_is_sound(void **state)
     s.sizes.in_channels = 1;
     assert_false(ot_winograd_pays(&s));
     s.sizes.in_channels = 64;
-    s.sizes.in_h = s.sizes.out_h = 1; /* two rows of three are zeros, which a direct convolution leaves out */
+    /* two rows of three are zeros, which a direct convolution leaves out */
+    s.sizes.in_h = s.sizes.out_h = 1;
     assert_false(ot_winograd_pays(&s));
     s.sizes.threads = UINT32_MAX;
     (void)ot_winograd_pays(&s);
@@ -536,9 +569,10 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ways_are_right), cmocka_unit_test(choices_are_right),  cmocka_unit_test(runs_inside_shared_work),
-        cmocka_unit_test(errors_stay_small),  cmocka_unit_test(no_numbers_stay),    cmocka_unit_test(impossible_sizes_are_refused),
-        cmocka_unit_test(judgement_is_sound), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(all_ways_are_right),      cmocka_unit_test(choices_are_right),
+        cmocka_unit_test(runs_inside_shared_work), cmocka_unit_test(errors_stay_small),
+        cmocka_unit_test(no_numbers_stay),         cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(judgement_is_sound),      cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, pool_start, pool_end);
 }

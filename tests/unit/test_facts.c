@@ -1,8 +1,13 @@
-/* The facts of planned models against the graph and the plan, and against definitions spelled out here without their code.
+/* The facts of planned models against the graph and the plan, and against definitions spelled
+ * out here without their code.
  *
- *   random graphs --planned, forced on both goals, small memory--> facts --> depth, edges, what exists in tiles, the Pareto front,
- *                                                                           memory maps, cards, roofline, candidates
- *   small graphs with one thing in them --> parts that are summed, unknown shapes, what would lift a barrier
+ *   random graphs --planned, forced on both goals, small memory--> facts --> depth, edges, what
+ *   exists in tiles, the Pareto front,
+ *                                                                           memory maps, cards,
+ *                                                                           roofline, candidates
+ *   small graphs with one thing in them --> parts that are summed, unknown shapes, what would lift
+ *   a barrier
+ *
  */
 #include "cost/cost.h"
 
@@ -22,9 +27,11 @@ static uint32_t next_random(uint32_t n) { return (uint32_t)(ot_next_random(&rng)
 static void random_text(char *buf, size_t size, uint32_t n)
 {
     uint32_t h = 32u << next_random(3), c = 4u << next_random(3);
-    int len = snprintf(buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
+    int len = snprintf(
+        buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
     for (uint32_t k = 0; k < n; k++)
-        len += snprintf(buf + len, size - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
+        len += snprintf(buf + len, size - (size_t)len,
+                        "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
     for (uint32_t k = 0; k < n; k++) {
         static const char *const plain[] = {"Relu", "Sigmoid", "Neg"};
         uint32_t kind = next_random(7);
@@ -32,14 +39,18 @@ static void random_text(char *buf, size_t size, uint32_t n)
         if (kind < 2)
             len += snprintf(buf + len, size - (size_t)len, "%s(%%v%u)\n", plain[next_random(3)], k);
         else if (kind < 4)
-            len += snprintf(buf + len, size - (size_t)len, "Add(%%v%u, %%v%u)\n", k, next_random(k + 1));
+            len += snprintf(buf + len, size - (size_t)len, "Add(%%v%u, %%v%u)\n", k,
+                            next_random(k + 1));
         else if (kind == 4 && next_random(3) == 0)
-            len += snprintf(buf + len, size - (size_t)len, "LpNormalization(%%v%u) {axis=%u}\n", k, 1 + next_random(3));
+            len += snprintf(buf + len, size - (size_t)len, "LpNormalization(%%v%u) {axis=%u}\n", k,
+                            1 + next_random(3));
         else
-            len += snprintf(buf + len, size - (size_t)len, "Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k, k);
+            len += snprintf(buf + len, size - (size_t)len, "Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n",
+                            k, k);
     }
     len += snprintf(buf + len, size - (size_t)len, "  output %%v%u\n", n);
-    if (n > 3 && next_random(2)) len += snprintf(buf + len, size - (size_t)len, "  output %%v%u\n", n / 2);
+    if (n > 3 && next_random(2))
+        len += snprintf(buf + len, size - (size_t)len, "  output %%v%u\n", n / 2);
     snprintf(buf + len, size - (size_t)len, "}\n");
 }
 
@@ -84,10 +95,13 @@ static void plan_text(const char *text, ot_plan_options o, bool engine, planned 
     *x = (planned){.t = small_target(), .o = o};
     x->o.detail = true;
     if (engine) ot_target_set_engine(&x->t);
-    if (ot_text_parse(text, strlen(text), &d, &x->m) != OT_OK) fail_msg("%s in\n%s", d.message, text);
+    if (ot_text_parse(text, strlen(text), &d, &x->m) != OT_OK)
+        fail_msg("%s in\n%s", d.message, text);
     assert_int_equal(ot_infer_shapes(x->m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_plan_graph(x->m->graph, &x->t, &x->o, &x->p), OT_OK);
-    assert_int_equal(ot_facts_from_plan(x->m->graph, x->p, &x->t, &x->o, "m.onnx", NULL, OT_FACTS_INSPECT, &x->f), OT_OK);
+    assert_int_equal(ot_facts_from_plan(x->m->graph, x->p, &x->t, &x->o, "m.onnx", NULL,
+                                        OT_FACTS_INSPECT, &x->f),
+                     OT_OK);
 }
 
 static void drop(planned *x)
@@ -134,7 +148,9 @@ static uint32_t depth_of(const planned *x, ot_id node)
 static bool has_edge(const ot_facts *f, uint32_t from, uint32_t to, const char *value)
 {
     for (uint32_t k = 0; k < f->n_edges; k++)
-        if (f->edges[k].from == from && f->edges[k].to == to && strcmp(f->edges[k].value, value) == 0) return true;
+        if (f->edges[k].from == from && f->edges[k].to == to &&
+            strcmp(f->edges[k].value, value) == 0)
+            return true;
     return false;
 }
 
@@ -177,7 +193,8 @@ static void check_graph(const planned *x)
         }
     }
     for (uint32_t k = 0; k < g->n_outputs; k++, expected++)
-        assert_true(has_edge(f, fact_of(x, g->values[g->outputs[k]].producer), OT_NONE, g->values[g->outputs[k]].name));
+        assert_true(has_edge(f, fact_of(x, g->values[g->outputs[k]].producer), OT_NONE,
+                             g->values[g->outputs[k]].name));
     assert_int_equal(f->n_edges, expected);
     for (uint32_t k = 0; k < f->n_edges; k++) {
         int64_t elems;
@@ -195,7 +212,9 @@ static bool dominated(const ot_fact_region *r, uint32_t k)
     const ot_fact_candidate *c = &r->candidates[k];
     for (uint32_t j = 0; j < r->n_candidates; j++) {
         const ot_fact_candidate *b = &r->candidates[j];
-        if (b->time <= c->time && b->traffic <= c->traffic && (b->time < c->time || b->traffic < c->traffic)) return true;
+        if (b->time <= c->time && b->traffic <= c->traffic &&
+            (b->time < c->time || b->traffic < c->traffic))
+            return true;
     }
     return false;
 }
@@ -206,7 +225,8 @@ static void check_candidates(const planned *x, const ot_fact_region *r)
     assert_true(r->n_candidates > 0 && first->chosen);
     assert_int_equal(first->n_dims, r->n_dims);
     assert_string_equal(first->form, r->form);
-    assert_true(first->time == r->time_tiled && first->traffic == r->traffic && first->working_set == r->working_set);
+    assert_true(first->time == r->time_tiled && first->traffic == r->traffic &&
+                first->working_set == r->working_set);
     for (uint32_t d = 0; d < r->n_dims; d++) {
         assert_string_equal(first->axes[d], r->axes[d]);
         assert_int_equal(first->tiles[d], r->tiles[d]);
@@ -224,7 +244,8 @@ static void check_candidates(const planned *x, const ot_fact_region *r)
         for (uint32_t j = 0; j < k; j++) { /* none twice */
             const ot_fact_candidate *b = &r->candidates[j];
             bool same = b->n_dims == c->n_dims;
-            for (uint32_t d = 0; d < c->n_dims && same; d++) same = strcmp(b->axes[d], c->axes[d]) == 0 && b->tile[d] == c->tile[d];
+            for (uint32_t d = 0; d < c->n_dims && same; d++)
+                same = strcmp(b->axes[d], c->axes[d]) == 0 && b->tile[d] == c->tile[d];
             if (same && j == 0) fail_msg("the chosen tiling is there twice");
         }
     }
@@ -247,14 +268,17 @@ static void check_regions(const planned *x)
             assert_int_equal(node_called(x, f->nodes[r->nodes[j]].name), p->nodes[j].node);
             assert_true(j == 0 || r->nodes[j] > r->nodes[j - 1]);
         }
-        for (uint32_t d = 0; d < r->n_dims; d++) assert_int_equal(r->tiles[d], (r->extent[d] + r->tile[d] - 1) / r->tile[d]);
-        assert_true(r->time_tiled == p->time_tiled && r->time_untiled == p->time_untiled && r->traffic == p->traffic);
+        for (uint32_t d = 0; d < r->n_dims; d++)
+            assert_int_equal(r->tiles[d], (r->extent[d] + r->tile[d] - 1) / r->tile[d]);
+        assert_true(r->time_tiled == p->time_tiled && r->time_untiled == p->time_untiled &&
+                    r->traffic == p->traffic);
         assert_true(fabs(r->fill - (double)p->working_set / (double)x->t.fast_bytes) < 1e-12);
         check_candidates(x, r);
     }
     assert_int_equal(inside, members);
     assert_int_equal(f->n_barriers, x->p->n_barriers);
-    for (uint32_t k = 0; k < f->n_barriers; k++) assert_int_equal(f->nodes[f->barriers[k].node].barrier, k);
+    for (uint32_t k = 0; k < f->n_barriers; k++)
+        assert_int_equal(f->nodes[f->barriers[k].node].barrier, k);
 }
 
 /* ---- maps, cards, roofline ---- */
@@ -294,7 +318,8 @@ static void check_places(const ot_fact_region *r, const ot_fact_map *m)
         for (uint32_t s = 0; s < r->places[k].n; s++) {
             bool drawn = false;
             for (uint32_t b = 0; b < m->n_boxes; b++)
-                drawn |= m->boxes[b].offset == r->places[k].offsets[s] && m->boxes[b].size >= r->places[k].bytes;
+                drawn |= m->boxes[b].offset == r->places[k].offsets[s] &&
+                         m->boxes[b].size >= r->places[k].bytes;
             if (!drawn) fail_msg("%s: slot %u of %s is not in the map", id, s, r->places[k].name);
         }
 }
@@ -337,7 +362,9 @@ static void facts_tell_what_was_planned(void **state)
         planned x;
         rng = seed;
         random_text(text, sizeof text, 3 + next_random(12));
-        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY, .max_slowdown = 0.2, .force = next_random(2)};
+        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY,
+                             .max_slowdown = 0.2,
+                             .force = next_random(2)};
         bool engine = next_random(2);
         print_message("seed %llu\n", (unsigned long long)seed);
         plan_text(text, o, engine, &x);
@@ -359,8 +386,10 @@ static void reductions_at_the_end_are_named(void **state)
     (void)state;
     planned x;
     rng = 1;
-    plan_text("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,256,256]\n  init %w : float32[8,8,3,3] = random 1\n"
-              "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %y = GlobalAveragePool(%b)\n  output %y\n}\n",
+    plan_text("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,256,256]\n  init %w : "
+              "float32[8,8,3,3] = random 1\n"
+              "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %y = "
+              "GlobalAveragePool(%b)\n  output %y\n}\n",
               (ot_plan_options){.force = true}, true, &x);
     assert_int_equal(x.f->n_regions, 1);
     assert_int_equal(x.f->regions[0].n_sums, 1);
@@ -374,12 +403,14 @@ static void unknown_shapes_are_absent(void **state)
     (void)state;
     planned x;
     rng = 1;
-    plan_text("model ir 8 opset 17\ngraph g {\n  input %x : float32[?,8]\n  %a = Relu(%x)\n  %y = Neg(%a)\n  output %y\n}\n",
+    plan_text("model ir 8 opset 17\ngraph g {\n  input %x : float32[?,8]\n  %a = Relu(%x)\n  %y = "
+              "Neg(%a)\n  output %y\n}\n",
               (ot_plan_options){0}, false, &x);
     assert_string_equal(x.f->nodes[0].shape, "?x8");
     for (uint32_t k = 0; k < x.f->n_edges; k++) assert_true(x.f->edges[k].bytes == OT_ABSENT);
     assert_int_equal(x.f->maps[0].n_boxes, 0);
-    for (uint32_t k = 0; k < x.f->n_barriers; k++) assert_non_null(strstr(x.f->barriers[k].lift, "--shape"));
+    for (uint32_t k = 0; k < x.f->n_barriers; k++)
+        assert_non_null(strstr(x.f->barriers[k].lift, "--shape"));
     drop(&x);
 }
 

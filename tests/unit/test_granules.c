@@ -1,4 +1,5 @@
-/* Tiles of whole granules: what is counted against every granule that every tile touches, and what the search makes of it. */
+/* Tiles of whole granules: what is counted against every granule that every tile touches, and
+ * what the search makes of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@ static ot_model *chain_of(int64_t rows, int64_t columns)
     char text[400];
     ot_model *m = NULL;
     snprintf(text, sizeof text,
-             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,4,%lld,%lld]\n  %%a = Sigmoid(%%x)\n"
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,4,%lld,%lld]\n  %%a = "
+             "Sigmoid(%%x)\n"
              "  %%b = Tanh(%%a)\n  %%y = Neg(%%b)\n  output %%y\n}\n",
              (long long)rows, (long long)columns);
     if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s", d.message);
@@ -46,18 +48,21 @@ static int64_t columns_of(const ot_region *r, int64_t columns)
     return columns;
 }
 
-/* Tensors of four axes that are read once and written once, element by element: every granule of every row of every tile. */
+/* Tensors of four axes that are read once and written once, element by element: every granule of
+ * every row of every tile. */
 static double count_by_hand(const ot_region *r, const int64_t *dims, int64_t granule)
 {
     int64_t tile[4] = {dims[0], dims[1], dims[2], dims[3]}, at[4];
     double bytes = 0;
-    for (uint32_t d = 0; d < r->n_dims; d++) tile[r->values[r->dims[d].sink].axis[d]] = r->dims[d].tile;
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        tile[r->values[r->dims[d].sink].axis[d]] = r->dims[d].tile;
     for (at[0] = 0; at[0] < dims[0]; at[0]++)
         for (at[1] = 0; at[1] < dims[1]; at[1]++)
             for (at[2] = 0; at[2] < dims[2]; at[2]++)
                 for (at[3] = 0; at[3] < dims[3]; at[3] += tile[3]) {
                     const int64_t row = ((at[0] * dims[1] + at[1]) * dims[2] + at[2]) * dims[3];
-                    const int64_t lo = 4 * (row + at[3]), hi = 4 * (row + ot_min(at[3] + tile[3], dims[3]));
+                    const int64_t lo = 4 * (row + at[3]),
+                                  hi = 4 * (row + ot_min(at[3] + tile[3], dims[3]));
                     bytes += (double)((hi - 1) / granule - lo / granule + 1) * (double)granule;
                 }
     return 2 * bytes;
@@ -76,14 +81,16 @@ static void granules_are_those_of_every_tile(void **state)
         double moved;
         assert_non_null(a);
         assert_int_equal(ot_granules_moved(m->graph, r, t.granule, a, &moved), OT_OK);
-        if (columns_of(r, COLUMNS) < COLUMNS) assert_true(moved == count_by_hand(r, dims, t.granule));
+        if (columns_of(r, COLUMNS) < COLUMNS)
+            assert_true(moved == count_by_hand(r, dims, t.granule));
         ot_arena_free(a);
         ot_plan_free(p);
     }
     ot_model_free(m);
 }
 
-/* 404 columns are a sixteenth of them; 448 are 7 granules, fit, and are moved in fewer transfers. */
+/* 404 columns are a sixteenth of them; 448 are 7 granules, fit, and are moved in fewer transfers.
+ */
 static void tiles_become_whole_granules_on_a_scratchpad(void **state)
 {
     (void)state;

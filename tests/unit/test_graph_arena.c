@@ -1,7 +1,8 @@
 /* The activations of a whole model in one arena, counted apart. */
 #include "region_rig.h"
 
-/* Most bytes alive at one node, from the graph alone: inputs until their last reader, outputs to the end. */
+/* Most bytes alive at one node, from the graph alone: inputs until their last reader, outputs to
+ * the end. */
 static int64_t graph_live(const ot_graph *g, int64_t *sum)
 {
     int64_t most = 0;
@@ -43,8 +44,8 @@ static void arena_counts_every_activation(void **state)
         assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
         int64_t live = graph_live(x.m->graph, &sum);
         if (f.lower_bound != live || f.naive != sum)
-            fail_msg("seed %llu: %lld and %lld, not %lld and %lld", (unsigned long long)seed, (long long)f.lower_bound,
-                     (long long)f.naive, (long long)live, (long long)sum);
+            fail_msg("seed %llu: %lld and %lld, not %lld and %lld", (unsigned long long)seed,
+                     (long long)f.lower_bound, (long long)f.naive, (long long)live, (long long)sum);
         assert_int_equal(unknown, 0);
         assert_in_range(f.planned, f.lower_bound, f.greedy);
         assert_in_range(f.in_place, 1, f.planned);
@@ -59,8 +60,11 @@ static void arena_in_place_and_unknown(void **state)
     rig x;
     ot_arena_figures f;
     uint32_t unknown;
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[64]\n  init %s : int64[2] = [8, 8]\n"
-                   "  %a = Relu(%x)\n  %b = Sigmoid(%a)\n  %c = Reshape(%b, %s)\n  %y = Relu(%c)\n  output %y\n}\n");
+    open_model(
+        &x,
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[64]\n  init %s : int64[2] = [8, 8]\n"
+        "  %a = Relu(%x)\n  %b = Sigmoid(%a)\n  %c = Reshape(%b, %s)\n  %y = Relu(%c)\n  output "
+        "%y\n}\n");
     assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
     assert_int_equal(f.naive, 5 * 256);
     assert_int_equal(f.lower_bound, 2 * 256);
@@ -69,13 +73,16 @@ static void arena_in_place_and_unknown(void **state)
     assert_true(f.proved);
     done(&x);
     /* a value that is read later, and one that the caller wants, are not overwritten */
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[64]\n"
-                   "  %a = Relu(%x)\n  %y = Sigmoid(%a)\n  %z = Add(%x, %y)\n  output %y\n  output %z\n}\n");
+    open_model(
+        &x,
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[64]\n"
+        "  %a = Relu(%x)\n  %y = Sigmoid(%a)\n  %z = Add(%x, %y)\n  output %y\n  output %z\n}\n");
     assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
     assert_int_equal(f.naive, 4 * 256);
     assert_int_equal(f.in_place, 2 * 256);
     done(&x);
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[?,64]\n  %a = Relu(%x)\n  output %a\n}\n");
+    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[?,64]\n  %a = Relu(%x)\n  "
+                   "output %a\n}\n");
     assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
     assert_int_equal(unknown, 2);
     assert_int_equal(f.planned, 0);

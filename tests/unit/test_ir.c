@@ -1,6 +1,7 @@
 /* The graph itself: edits, order and uses, operator facts, the verifier, drawings.
  *
- * Oracles are written here the plain way (quadratic uses, position checks) and share no code with src/onnx/graph/. */
+ * Oracles are written here the plain way (quadratic uses, position checks) and share no code
+ * with src/onnx/graph/. */
 #include "ir_check.h"
 
 /* Order, uses and producers against definitions. */
@@ -62,7 +63,8 @@ static void test_edit(void **state)
     g->outputs = &z;
     g->n_outputs = 1;
     int64_t pads[2] = {1, -1};
-    ot_attr at[3] = {ot_mk_ints(m->arena, "pads", pads, 2), ot_mk_float("alpha", 0.5f), ot_mk_str("mode", "edge")};
+    ot_attr at[3] = {ot_mk_ints(m->arena, "pads", pads, 2), ot_mk_float("alpha", 0.5f),
+                     ot_mk_str("mode", "edge")};
     pads[0] = 7; /* copied too */
     ot_id in1[1] = {x}, in2[2] = {y, OT_NONE};
     ot_id a = ot_node_new(g, "Relu", "", "a", in1, 1, &y, 1, at, 3);
@@ -140,25 +142,31 @@ static void test_fresh_names(void **state)
 static void test_order_branches(void **state)
 {
     (void)state;
-    /* the long branch first, whichever comes first in the file; constants right before their reader */
-    expect_order("input %x init %w:float32[1] output %o"
-                 "%s=Conv(%x,%w) \"skip\"\n %a=Relu(%x) \"c1\"\n %b=Relu(%a) \"c2\"\n %k=Constant() \"k\"\n"
-                 "%m=Add(%s,%b) \"add\"\n %o=Mul(%k,%m) \"mul\"\n",
-                 "c1 c2 skip add k mul");
+    /* the long branch first, whichever comes first in the file; constants right before their reader
+     */
+    expect_order(
+        "input %x init %w:float32[1] output %o"
+        "%s=Conv(%x,%w) \"skip\"\n %a=Relu(%x) \"c1\"\n %b=Relu(%a) \"c2\"\n %k=Constant() \"k\"\n"
+        "%m=Add(%s,%b) \"add\"\n %o=Mul(%k,%m) \"mul\"\n",
+        "c1 c2 skip add k mul");
     /* a file in any order; ties by file order */
-    expect_order("input %x output %o %o=Concat(%q2,%p2) \"cat\"\n %q2=Relu(%q) \"q2\"\n %p2=Relu(%p) \"p2\"\n"
+    expect_order("input %x output %o %o=Concat(%q2,%p2) \"cat\"\n %q2=Relu(%q) \"q2\"\n "
+                 "%p2=Relu(%p) \"p2\"\n"
                  "%p=Relu(%x) \"p\"\n %q=Relu(%x) \"q\"\n",
                  "q q2 p p2 cat");
     /* an early exit comes before the rest of the trunk; dead branches last and kept */
-    expect_order("input %x output %deep output %exit\n %a=Relu(%x) \"a\"\n %b=Relu(%a) \"b\"\n %deep=Relu(%b) \"deep\"\n"
+    expect_order("input %x output %deep output %exit\n %a=Relu(%x) \"a\"\n %b=Relu(%a) \"b\"\n "
+                 "%deep=Relu(%b) \"deep\"\n"
                  "%exit=Exp(%a) \"exit\"\n %d1=Relu(%x) \"d1\"\n %d2=Relu(%d1) \"d2\"\n",
                  "a exit b deep d1 d2");
     /* a chain of constants belongs to its reader as well */
-    expect_order("input %x output %o\n %c=Constant() \"c\"\n %d=Cast(%c) \"d\"\n %a=Relu(%x) \"a\"\n %b=Relu(%a) \"b\"\n"
+    expect_order("input %x output %o\n %c=Constant() \"c\"\n %d=Cast(%c) \"d\"\n %a=Relu(%x) "
+                 "\"a\"\n %b=Relu(%a) \"b\"\n"
                  "%o=Add(%d,%b) \"o\"\n",
                  "a b c d o");
     /* captured values are inputs */
-    expect_order("input %x output %o\n %i=If(%x) {e=opaque} captures(%t) \"if\"\n %o=Relu(%i) \"o\"\n %t=Exp(%x) \"t\"\n",
+    expect_order("input %x output %o\n %i=If(%x) {e=opaque} captures(%t) \"if\"\n %o=Relu(%i) "
+                 "\"o\"\n %t=Exp(%x) \"t\"\n",
                  "t if o");
 }
 
@@ -183,7 +191,8 @@ static char *random_graph(uint32_t seed, int n)
         int id = perm[k];
         uint32_t reads = rng_next(&s) % 4;
         fprintf(f, "%%v%d = Sum(", id);
-        for (uint32_t j = 0; j < reads; j++) fprintf(f, "%s%%v%u", j ? "," : "", rng_next(&s) % (uint32_t)id);
+        for (uint32_t j = 0; j < reads; j++)
+            fprintf(f, "%s%%v%u", j ? "," : "", rng_next(&s) % (uint32_t)id);
         fprintf(f, ") \"n%d\"\n", id);
     }
     for (int k = 0; k < 3; k++) fprintf(f, "output %%v%u ", rng_next(&s) % (uint32_t)(n + 1));
@@ -231,7 +240,8 @@ static void test_order_deep(void **state)
         ot_id at = x;
         for (uint32_t k = 0; k < n + (uint32_t)c; k++) {
             ot_id next = ot_value_new(g, ot_format(m->arena, "v%d_%u", c, k), OT_F32, -1, NULL);
-            assert_int_not_equal(ot_node_new(g, "Relu", "", "", &at, 1, &next, 1, NULL, 0), OT_NONE);
+            assert_int_not_equal(ot_node_new(g, "Relu", "", "", &at, 1, &next, 1, NULL, 0),
+                                 OT_NONE);
             at = next;
         }
         ends[c] = at;
@@ -243,7 +253,8 @@ static void test_order_deep(void **state)
     g->n_outputs = 1;
     assert_int_equal(ot_topo_sort(g), OT_OK);
     assert_int_equal(g->n_order, 2 * n + 2);
-    for (uint32_t k = 0; k < n + 1; k++) assert_int_equal(g->order[k], n + k); /* the longer chain */
+    /* the longer chain */
+    for (uint32_t k = 0; k < n + 1; k++) assert_int_equal(g->order[k], n + k);
     for (uint32_t k = 0; k < n; k++) assert_int_equal(g->order[n + 1 + k], k);
     assert_int_equal(g->order[2 * n + 1], last);
     assert_int_equal(ot_verify(g), OT_OK);
@@ -254,7 +265,8 @@ static void test_cycle(void **state)
 {
     (void)state;
     /* c and d are on the cycle; b is before it, e behind it */
-    const char *text = "model ir 8 opset 17 graph g { input %x output %e\n %b=Relu(%x) \"nb\"\n %c=Add(%b,%d) \"nc\"\n"
+    const char *text = "model ir 8 opset 17 graph g { input %x output %e\n %b=Relu(%x) \"nb\"\n "
+                       "%c=Add(%b,%d) \"nc\"\n"
                        "%d=Relu(%c) \"nd\"\n %e=Relu(%d) \"ne\"\n }";
     ot_diag d = {0};
     ot_model *m = NULL;
@@ -269,7 +281,8 @@ static void test_undefined(void **state)
     (void)state;
     ot_diag d = {0};
     ot_model *m = ot_model_new(&d);
-    ot_id v[2] = {ot_value_new(m->graph, "ghost", OT_F32, -1, NULL), ot_value_new(m->graph, "y", OT_F32, -1, NULL)};
+    ot_id v[2] = {ot_value_new(m->graph, "ghost", OT_F32, -1, NULL),
+                  ot_value_new(m->graph, "y", OT_F32, -1, NULL)};
     assert_int_not_equal(ot_node_new(m->graph, "Relu", "", "r", v, 1, v + 1, 1, NULL, 0), OT_NONE);
     assert_int_equal(ot_topo_sort(m->graph), OT_E_INPUT);
     assert_non_null(strstr(d.message, "'r' (Relu)"));
@@ -289,7 +302,8 @@ static void test_opinfo(void **state)
     assert_int_equal(ot_op_find("Con"), OT_OP_OPAQUE);
     assert_int_equal(ot_op_find(""), OT_OP_OPAQUE);
     assert_int_equal(ot_op_find("(opaque)"), OT_OP_OPAQUE);
-    for (int k = 1; k < OT_OP_COUNT; k++) assert_int_equal(ot_op_find(ot_op_name((ot_op)k)), k); /* no name twice */
+    /* no name twice */
+    for (int k = 1; k < OT_OP_COUNT; k++) assert_int_equal(ot_op_find(ot_op_name((ot_op)k)), k);
     assert_int_equal(ot_op_access(OT_OP_Softmax), OT_ACC_SOFTMAX);
     assert_int_equal(ot_op_cost(OT_OP_Exp), OT_COST_TRANS);
     assert_int_equal(ot_op_access(OT_OP_OPAQUE), OT_ACC_BARRIER);
@@ -301,7 +315,8 @@ static void test_opinfo(void **state)
     assert_string_equal(ot_dtype_name(OT_BF16), "bfloat16");
     assert_int_equal(ot_dtype_parse("uint8"), OT_U8);
     assert_int_equal(ot_dtype_parse("float"), OT_DT_UNKNOWN);
-    for (int t = 1; t <= OT_I2; t++) assert_int_equal(ot_dtype_parse(ot_dtype_name((ot_dtype)t)), t);
+    for (int t = 1; t <= OT_I2; t++)
+        assert_int_equal(ot_dtype_parse(ot_dtype_name((ot_dtype)t)), t);
 }
 
 static void test_sizes(void **state)
@@ -380,7 +395,10 @@ static void br_uses_order(ot_graph *g)
     u[1] = t;
 }
 static void br_attr_twice(ot_graph *g) { nof(g, "add")->attrs[1].name = "a"; }
-static void br_attr_value(ot_graph *g) { nof(g, "add")->attrs[1].kind = OT_ATTR_INTS, nof(g, "add")->attrs[1].n = 3; }
+static void br_attr_value(ot_graph *g)
+{
+    nof(g, "add")->attrs[1].kind = OT_ATTR_INTS, nof(g, "add")->attrs[1].n = 3;
+}
 static void br_op(ot_graph *g) { nof(g, "add")->op = OT_OP_Mul; }
 static void br_op_domain(ot_graph *g) { nof(g, "add")->domain = "other"; }
 static void br_removed(ot_graph *g) { vof(g, "w")->removed = true; }
@@ -452,7 +470,8 @@ static void test_verify(void **state)
         else
             br_nothing(m->graph);
         ot_status st = ot_verify(m->graph);
-        if (k == 0 ? st != OT_OK : st != OT_E_INPUT) fail_msg("case %zu: status %d, '%s'", k, (int)st, d.message);
+        if (k == 0 ? st != OT_OK : st != OT_E_INPUT)
+            fail_msg("case %zu: status %d, '%s'", k, (int)st, d.message);
         if (k && !d.message[0]) fail_msg("case %zu has no message", k);
         ot_model_free(m);
     }
@@ -480,7 +499,8 @@ static void test_replace_in_body(void **state)
     free(round_trip(g));
     ot_model_free(m);
 
-    m = parse("model ir 8 opset 17 graph g { input %x output %o %o=If(%x) {e=opaque} captures(%x) \"if\" }");
+    m = parse("model ir 8 opset 17 graph g { input %x output %o %o=If(%x) {e=opaque} captures(%x) "
+              "\"if\" }");
     ot_diag d = {0};
     m->diag = &d;
     ot_id y = ot_const_f32(m->graph, "y", two, 1, &dim);
@@ -494,8 +514,10 @@ static void test_replace_in_body(void **state)
 static void test_dot(void **state)
 {
     (void)state;
-    ot_model *m = parse("model ir 8 opset 17 graph \"a\\\"b\" { input %x : float32[2,?] init %w : float32[1] output %z\n"
-                        "%y : float32[2,3] = Add(%x, %w) \"n\\\"1\\n\"\n %z = NonZero(%y) \"two\"\n %k = TopK(%y) \"three\"\n }");
+    ot_model *m = parse("model ir 8 opset 17 graph \"a\\\"b\" { input %x : float32[2,?] init %w : "
+                        "float32[1] output %z\n"
+                        "%y : float32[2,3] = Add(%x, %w) \"n\\\"1\\n\"\n %z = NonZero(%y) "
+                        "\"two\"\n %k = TopK(%y) \"three\"\n }");
     uint32_t region[3] = {4, OT_NONE, OT_NONE};
     char *text = NULL;
     size_t n = 0;
@@ -503,7 +525,8 @@ static void test_dot(void **state)
     assert_int_equal(ot_dot_print(m->graph, region, f), OT_OK);
     fclose(f);
     assert_non_null(strstr(text, "digraph \"a\\\"b\""));
-    assert_non_null(strstr(text, "n0 [label=\"Add\\nn\\\"1?\\n1 constant\\nregion 4\", fillcolor="));
+    assert_non_null(
+        strstr(text, "n0 [label=\"Add\\nn\\\"1?\\n1 constant\\nregion 4\", fillcolor="));
     assert_non_null(strstr(text, "n0 -> n1 [label=\"2x3\"]"));
     assert_non_null(strstr(text, "v0 -> n0 [label=\"2x?\"]"));
     assert_non_null(strstr(text, "n2 [label=\"TopK\\nthree\", color="));
@@ -512,12 +535,14 @@ static void test_dot(void **state)
     ot_model_free(m);
 }
 
-/* What is done to a model after a clone of it was taken is undone: shapes, readers, nodes that went and came, names. */
+/* What is done to a model after a clone of it was taken is undone: shapes, readers, nodes that
+ * went and came, names. */
 static void test_restore(void **state)
 {
     (void)state;
-    ot_model *clone, *m = parse("model ir 8 opset 17 graph g { input %x : float32[?,3]\n init %w : float32[3]\n"
-                                "%y = Add(%x, %w)\n %z = Relu(%y)\n output %z\n }");
+    ot_model *clone,
+        *m = parse("model ir 8 opset 17 graph g { input %x : float32[?,3]\n init %w : float32[3]\n"
+                   "%y = Add(%x, %w)\n %z = Relu(%y)\n output %z\n }");
     ot_graph *g = m->graph;
     char *before = print(g);
     const int32_t opset = m->opset;

@@ -6,37 +6,41 @@
 static void test_text_print(void **state)
 {
     (void)state;
-    ot_model *m = parse("# comment\nmodel ir 8 opset 17 graph \"my graph\" {\n"
-                        "input %x : float32[1,?] input %\"odd \\\"n\\xc2\\xb7\\n\" : ? input %s : opaque\n"
-                        "input init %p : float32[1] = [0.1]\n"
-                        "init %w : float32[2,2] = [1, -0.0, inf, nan] init %big : int64[4,5] = fill -3\n"
-                        "init %e : float32[0,7] init %sp : opaque init %str : string[3]\n"
-                        "%a/b : float32[], _ = Dropout(%x, _) {f=1e-7, i=-9223372036854775808, s=\"q\\x00\\\"\", l=[], fl=[1, 2.5],"
-                        " fe=floats[], st=[\"u\", \"\"], se=strings[], t=tensor uint8[2] = [0, 255], o=opaque} \"name\"\n"
-                        "%q = \"com.microsoft\"::Gelu@1(%a/b)\n"
-                        "%\"r s\" = Relu@6(%q)\n"
-                        "output %\"r s\" output %a/b }");
+    ot_model *m = parse(
+        "# comment\nmodel ir 8 opset 17 graph \"my graph\" {\n"
+        "input %x : float32[1,?] input %\"odd \\\"n\\xc2\\xb7\\n\" : ? input %s : opaque\n"
+        "input init %p : float32[1] = [0.1]\n"
+        "init %w : float32[2,2] = [1, -0.0, inf, nan] init %big : int64[4,5] = fill -3\n"
+        "init %e : float32[0,7] init %sp : opaque init %str : string[3]\n"
+        "%a/b : float32[], _ = Dropout(%x, _) {f=1e-7, i=-9223372036854775808, s=\"q\\x00\\\"\", "
+        "l=[], fl=[1, 2.5],"
+        " fe=floats[], st=[\"u\", \"\"], se=strings[], t=tensor uint8[2] = [0, 255], o=opaque} "
+        "\"name\"\n"
+        "%q = \"com.microsoft\"::Gelu@1(%a/b)\n"
+        "%\"r s\" = Relu@6(%q)\n"
+        "output %\"r s\" output %a/b }");
     char *got = round_trip(m->graph);
-    assert_string_equal(got,
-                        "model ir 8 opset 17\n"
-                        "graph \"my graph\" {\n"
-                        "  input %x : float32[1,?]\n"
-                        "  input %\"odd \\\"n\\xc2\\xb7\\n\"\n"
-                        "  input %s : opaque\n"
-                        "  input init %p : float32[1] = [0.100000001]\n"
-                        "  init %w : float32[2,2] = [1.0, -0.0, inf, nan]\n"
-                        "  init %big : int64[4,5] = fill -3\n"
-                        "  init %e : float32[0,7] = []\n"
-                        "  init %sp : opaque\n"
-                        "  init %str : string[3]\n"
-                        "  %a/b : float32[], _ = Dropout(%x, _) {f=1.00000001e-07, i=-9223372036854775808, s=\"q\\x00\\\"\","
-                        " l=[], fl=[1.0, 2.5], fe=floats[], st=[\"u\", \"\"], se=strings[], t=tensor uint8[2] = [0, 255], o=opaque}"
-                        " \"name\"\n"
-                        "  %q = \"com.microsoft\"::Gelu@1(%a/b)\n"
-                        "  %\"r s\" = Relu@6(%q)\n"
-                        "  output %\"r s\"\n"
-                        "  output %a/b\n"
-                        "}\n");
+    assert_string_equal(got, "model ir 8 opset 17\n"
+                             "graph \"my graph\" {\n"
+                             "  input %x : float32[1,?]\n"
+                             "  input %\"odd \\\"n\\xc2\\xb7\\n\"\n"
+                             "  input %s : opaque\n"
+                             "  input init %p : float32[1] = [0.100000001]\n"
+                             "  init %w : float32[2,2] = [1.0, -0.0, inf, nan]\n"
+                             "  init %big : int64[4,5] = fill -3\n"
+                             "  init %e : float32[0,7] = []\n"
+                             "  init %sp : opaque\n"
+                             "  init %str : string[3]\n"
+                             "  %a/b : float32[], _ = Dropout(%x, _) {f=1.00000001e-07, "
+                             "i=-9223372036854775808, s=\"q\\x00\\\"\","
+                             " l=[], fl=[1.0, 2.5], fe=floats[], st=[\"u\", \"\"], se=strings[], "
+                             "t=tensor uint8[2] = [0, 255], o=opaque}"
+                             " \"name\"\n"
+                             "  %q = \"com.microsoft\"::Gelu@1(%a/b)\n"
+                             "  %\"r s\" = Relu@6(%q)\n"
+                             "  output %\"r s\"\n"
+                             "  output %a/b\n"
+                             "}\n");
     const ot_graph *g = m->graph;
     assert_true(g->values[val(g, "p")].overridable);
     assert_false(g->values[val(g, "s")].is_tensor);
@@ -58,10 +62,13 @@ static void test_text_bodies(void **state)
     assert_int_equal(g->values[val(g, "w")].n_uses, 2);
     free(round_trip(g));
     ot_model_free(m);
-    /* two levels: the middle body passes the value on; forward references to what comes later in the file */
-    m = parse("model ir 8 opset 17 graph g { input %x : float32[1] output %o\n"
-              "%o = If(%x) {b=graph { outer %late %p : float32[1] = If(%late) {b=graph in { outer %late\n"
-              "%q : float32[1] = Relu(%late) output %q }} output %p }} \"if\"\n %late = Relu(%x) \"late\"\n }");
+    /* two levels: the middle body passes the value on; forward references to what comes later in
+     * the file */
+    m = parse(
+        "model ir 8 opset 17 graph g { input %x : float32[1] output %o\n"
+        "%o = If(%x) {b=graph { outer %late %p : float32[1] = If(%late) {b=graph in { outer %late\n"
+        "%q : float32[1] = Relu(%late) output %q }} output %p }} \"if\"\n %late = Relu(%x) "
+        "\"late\"\n }");
     char *order = order_of(m->graph);
     assert_string_equal(order, "late if");
     free(order);
@@ -77,7 +84,8 @@ static uint16_t nearest_half(double x)
     least = fabs(least);
     for (uint32_t code = 0; code < 0x7c00; code++) {
         int exp = (int)(code >> 10);
-        double y = exp ? (1 + (code & 1023) / 1024.0) * pow(2, exp - 15) : (code & 1023) / 1024.0 * pow(2, -14);
+        double y = exp ? (1 + (code & 1023) / 1024.0) * pow(2, exp - 15)
+                       : (code & 1023) / 1024.0 * pow(2, -14);
         double off = fabs(fabs(x) - y);
         if (off < least || (off == least && code % 2 == 0 && best % 2 == 1)) {
             least = off;
@@ -108,7 +116,8 @@ static void test_text_half(void **state)
     for (uint32_t code = 0; code < 65536; code++) {
         char name[16];
         snprintf(name, sizeof name, "h%u", code / 16 * 16);
-        uint16_t got = ((const uint16_t *)back->graph->values[val(back->graph, name)].init->data)[code % 16];
+        uint16_t got =
+            ((const uint16_t *)back->graph->values[val(back->graph, name)].init->data)[code % 16];
         bool nan = (code & 0x7c00) == 0x7c00 && (code & 0x3ff);
         if (nan)
             assert_true((got & 0x7c00) == 0x7c00 && (got & 0x3ff));
@@ -118,13 +127,16 @@ static void test_text_half(void **state)
     ot_model_free(back);
     ot_model_free(m);
     free(text);
-    static const double samples[] = {1e-8,   2.98e-8, 5.97e-8, 6.1e-5, 0.1, 1.0009765625, 1.00048828125,
-                                     1.0005, 2049,    65519.9, 65520,  1e9, -0.333};
+    static const double samples[] = {1e-8,         2.98e-8,       5.97e-8, 6.1e-5, 0.1,
+                                     1.0009765625, 1.00048828125, 1.0005,  2049,   65519.9,
+                                     65520,        1e9,           -0.333};
     for (size_t k = 0; k < sizeof samples / sizeof *samples; k++) {
         char buf[128];
-        snprintf(buf, sizeof buf, "model ir 8 opset 17 graph g { init %%h : float16[] = [%.17g] }", samples[k]);
+        snprintf(buf, sizeof buf, "model ir 8 opset 17 graph g { init %%h : float16[] = [%.17g] }",
+                 samples[k]);
         m = parse(buf);
-        assert_int_equal(*(const uint16_t *)m->graph->values[0].init->data, nearest_half(samples[k]));
+        assert_int_equal(*(const uint16_t *)m->graph->values[0].init->data,
+                         nearest_half(samples[k]));
         ot_model_free(m);
     }
 }
@@ -133,11 +145,15 @@ static void test_text_contents(void **state)
 {
     (void)state;
     ot_model *m = parse(
-        "model ir 8 opset 17 graph g { init %r : float32[4] = random 0 init %i : int8[3] = random 0\n"
-        "init %s : float32[2] = random 0 * 0.5 init %j : int32[2] = random 0 init %b : float32[1] = data \"AACAPw==\"\n"
+        "model ir 8 opset 17 graph g { init %r : float32[4] = random 0 init %i : int8[3] = random "
+        "0\n"
+        "init %s : float32[2] = random 0 * 0.5 init %j : int32[2] = random 0 init %b : float32[1] "
+        "= data \"AACAPw==\"\n"
         "init %big : float32[20] = random 1 init %u : uint64[1] = [18446744073709551615]\n"
-        "init %m : int64[1] = [-9223372036854775808] init %c : complex64[2] = bits 0x5 init %bf : bfloat16[2] = [1.5, -3]\n"
-        "init %d : float64[1] = [0.1] init %x : float32[4] = [-3.40282347e+38, -3.41e38, 1.40129846e-45,"
+        "init %m : int64[1] = [-9223372036854775808] init %c : complex64[2] = bits 0x5 init %bf : "
+        "bfloat16[2] = [1.5, -3]\n"
+        "init %d : float64[1] = [0.1] init %x : float32[4] = [-3.40282347e+38, -3.41e38, "
+        "1.40129846e-45,"
         " 0.49999997] init %f8 : float8_e4m3fn[1] = [200] }");
     const ot_graph *g = m->graph;
     /* splitmix64 from seed 0 begins e220a8397b1dcdaf 6e789e6aa1b965f4 (published test vector) */
@@ -154,8 +170,10 @@ static void test_text_contents(void **state)
     assert_true(*(const uint64_t *)g->values[val(g, "u")].init->data == UINT64_MAX);
     assert_true(*(const double *)g->values[val(g, "d")].init->data == 0.1);
     assert_int_equal(*(const uint16_t *)g->values[val(g, "bf")].init->data, 0x3fc0);
-    const float *x = g->values[val(g, "x")].init->data; /* nine digits of the largest float are a little above it */
-    assert_true(x[0] == -3.40282347e+38f && x[1] == -INFINITY && x[2] == 0x1p-149f && x[3] == 0x1.fffffep-2f);
+    /* nine digits of the largest float are a little above it */
+    const float *x = g->values[val(g, "x")].init->data;
+    assert_true(x[0] == -3.40282347e+38f && x[1] == -INFINITY && x[2] == 0x1p-149f &&
+                x[3] == 0x1.fffffep-2f);
     assert_null(g->values[val(g, "c")].init->data);
     /* the hash of a large tensor: FNV-1a, computed here */
     uint64_t h = 0xcbf29ce484222325u;
@@ -174,30 +192,44 @@ static void test_text_errors(void **state)
     (void)state;
     parse_fails("", "1:1: expected 'model");
     parse_fails("model ir 8 opset 17 graph g {", "1:30: expected a declaration");
-    parse_fails("model ir 8 opset 17 graph g {\n input %x input %x }", "2:17: value 'x' is already defined in line 2");
+    parse_fails("model ir 8 opset 17 graph g {\n input %x input %x }",
+                "2:17: value 'x' is already defined in line 2");
     parse_fails("model ir 8 opset 17 graph g {\n\n output %y }", "3:9: value 'y' is not defined");
-    parse_fails("model ir 8 opset 17 graph g { %y = Relu(%y2) }", "1:41: value 'y2' is not defined");
-    parse_fails("model ir 8 opset 17 graph g { input %x : float31 }", "unknown element type 'float31'");
+    parse_fails("model ir 8 opset 17 graph g { %y = Relu(%y2) }",
+                "1:41: value 'y2' is not defined");
+    parse_fails("model ir 8 opset 17 graph g { input %x : float31 }",
+                "unknown element type 'float31'");
     parse_fails("model ir 8 opset 17 graph g { input %x : float32[-1] }", "negative dimension");
-    parse_fails("model ir 8 opset 17 graph g { input %x : float32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1] }", "16 dimensions");
+    parse_fails(
+        "model ir 8 opset 17 graph g { input %x : float32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1] }",
+        "16 dimensions");
     parse_fails("model ir 8 opset 17 graph g { init %x : float32[2] = [1] }", "needs 2 elements");
     parse_fails("model ir 8 opset 17 graph g { init %x : float32[1] = [1, 2] }", "more than the 1");
     parse_fails("model ir 8 opset 17 graph g { init %x : uint8[1] = [256] }", "does not fit uint8");
     parse_fails("model ir 8 opset 17 graph g { init %x : int8[1] = [-129] }", "does not fit int8");
     parse_fails("model ir 8 opset 17 graph g { init %x : bool[1] = [2] }", "does not fit bool");
     parse_fails("model ir 8 opset 17 graph g { init %x : float32[?] = [2] }", "fixed dimensions");
-    parse_fails("model ir 8 opset 17 graph g { init %x : float32[4000000000,4000000000] }", "too large");
-    parse_fails("model ir 8 opset 17 graph g { init %x : float32[1000000000] = fill 0 }", "more than 1073741824 bytes");
+    parse_fails("model ir 8 opset 17 graph g { init %x : float32[4000000000,4000000000] }",
+                "too large");
+    parse_fails("model ir 8 opset 17 graph g { init %x : float32[1000000000] = fill 0 }",
+                "more than 1073741824 bytes");
     parse_fails("model ir 8 opset 17 graph g { init %x : string[1] = [1] }", "cannot be written");
-    parse_fails("model ir 8 opset 17 graph g { input %x output %y %y = Relu(%x) {a=1, a=2} }", "attribute 'a' is given twice");
+    parse_fails("model ir 8 opset 17 graph g { input %x output %y %y = Relu(%x) {a=1, a=2} }",
+                "attribute 'a' is given twice");
     parse_fails("model ir 8 opset 17 graph g { outer %x }", "'outer' belongs into a body");
-    parse_fails("model ir 8 opset 17 graph g { input %x output %y %y = If(%x) {b=graph { output %x }} }", "declared with 'outer'");
-    parse_fails("model ir 8 opset 17 graph g { input %x output %y %y = If(%x) {b=graph { init %x : float32[] output %x }} }",
+    parse_fails(
+        "model ir 8 opset 17 graph g { input %x output %y %y = If(%x) {b=graph { output %x }} }",
+        "declared with 'outer'");
+    parse_fails("model ir 8 opset 17 graph g { input %x output %y %y = If(%x) {b=graph { init %x : "
+                "float32[] output %x }} }",
                 "hides a value");
     parse_fails("model ir 8 opset 17 graph g { } x", "end of the text");
-    parse_fails("model ir 8 opset 17 graph g { %x = Relu() {a=99999999999999999999} }", "too large number");
-    parse_fails("model ir 8 opset 17 graph g { %x = Relu() {a=9223372036854775808} }", "does not fit 64 bits");
-    parse_fails("model ir 8 opset 17 graph g { %x = Relu() {a=[1, \"s\"]} }", "a string in a list of numbers");
+    parse_fails("model ir 8 opset 17 graph g { %x = Relu() {a=99999999999999999999} }",
+                "too large number");
+    parse_fails("model ir 8 opset 17 graph g { %x = Relu() {a=9223372036854775808} }",
+                "does not fit 64 bits");
+    parse_fails("model ir 8 opset 17 graph g { %x = Relu() {a=[1, \"s\"]} }",
+                "a string in a list of numbers");
     parse_fails("model ir 8 opset 17 graph g { %\"\" = Relu() }", "cannot be empty");
     parse_fails("model ir 8 opset 17 graph g { %\"a\n\" = Relu() }", "closing quote");
     char deep[4096] = "model ir 8 opset 17 ";
@@ -205,7 +237,8 @@ static void test_text_errors(void **state)
     parse_fails(deep, "nested deeper than 32");
 }
 
-/* Cut the text at every byte, then change bytes: an error or a model, never anything else (run under ASan, too). */
+/* Cut the text at every byte, then change bytes: an error or a model, never anything else (run
+ * under ASan, too). */
 static void test_text_garbage(void **state)
 {
     (void)state;
@@ -217,7 +250,8 @@ static void test_text_garbage(void **state)
         assert_non_null(copy);
         memcpy(copy, sound, len); /* exact size: reading behind the end is seen by ASan */
         static const char spice[] = "%\"{}()[]=,:_?@#x0-.\\\xff";
-        for (int j = 0; k >= n && j < 1 + (int)(k % 3); j++) copy[rng_next(&s) % n] = spice[rng_next(&s) % (sizeof spice)];
+        for (int j = 0; k >= n && j < 1 + (int)(k % 3); j++)
+            copy[rng_next(&s) % n] = spice[rng_next(&s) % (sizeof spice)];
         ot_diag d = {0};
         ot_model *m = NULL;
         ot_status st = ot_text_parse(copy, len, &d, &m);
@@ -232,7 +266,8 @@ static void test_text_garbage(void **state)
     }
 }
 
-/* Let every allocation fail in turn: OT_E_NOMEM, no crash, no leak (under ASan), until it succeeds. */
+/* Let every allocation fail in turn: OT_E_NOMEM, no crash, no leak (under ASan), until it succeeds.
+ */
 static int allocations_left;
 
 static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
@@ -269,8 +304,9 @@ static void test_text_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_print),     cmocka_unit_test(test_text_bodies), cmocka_unit_test(test_text_half),
-        cmocka_unit_test(test_text_contents),  cmocka_unit_test(test_text_errors), cmocka_unit_test(test_text_garbage),
+        cmocka_unit_test(test_text_print),     cmocka_unit_test(test_text_bodies),
+        cmocka_unit_test(test_text_half),      cmocka_unit_test(test_text_contents),
+        cmocka_unit_test(test_text_errors),    cmocka_unit_test(test_text_garbage),
         cmocka_unit_test(test_text_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

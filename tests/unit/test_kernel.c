@@ -1,7 +1,9 @@
 /* The kernel language as text: reading and printing.
  *
- * Texts go round: what parses prints, and the print parses to the same print. Each rule has a text that breaks it and nothing
- * else, with the place that the message must name. Damaged texts may do anything but crash.
+ * Texts go round: what parses prints, and the print parses to the same print. Each rule has a
+ * text that breaks it and nothing else, with the place that the message must name. Damaged texts
+ * may do anything but crash.
+ *
  */
 #include "kernel_check.h"
 
@@ -17,7 +19,8 @@ static void prints(const char *text, const char *canonical)
 }
 
 /* "k.tk:" place ": " ... fragment ... */
-static void expect_message(const char *message, const char *place, const char *fragment, const char *text)
+static void expect_message(const char *message, const char *place, const char *fragment,
+                           const char *text)
 {
     char start[64];
     snprintf(start, sizeof start, "k.tk:%s: ", place);
@@ -51,10 +54,14 @@ static void test_round_trip(void **state)
 static void test_other_spellings(void **state)
 {
     (void)state;
-    /* one line, CRLF, byte order mark, comments, no blanks where none are needed, leading zeros, default values */
-    prints("\xef\xbb\xbfkernel kernel{param x:04x8 f32@gm alloc a:4x8 f32@ub multi=1 load a<-x for i in 0..4 step 1{}}",
-           "kernel kernel {\n  param x: 4x8 f32 @gm\n  alloc a: 4x8 f32 @ub\n  load a <- x\n  for i in 0..4 {\n  }\n}\n");
-    prints("# comment \xff\r\nkernel k # {\r\n{\r\n\talloc a: 4 f32 @ub#}\r\n}#", "kernel k {\n  alloc a: 4 f32 @ub\n}\n");
+    /* one line, CRLF, byte order mark, comments, no blanks where none are needed, leading zeros,
+     * default values */
+    prints("\xef\xbb\xbfkernel kernel{param x:04x8 f32@gm alloc a:4x8 f32@ub multi=1 load a<-x for "
+           "i in 0..4 step 1{}}",
+           "kernel kernel {\n  param x: 4x8 f32 @gm\n  alloc a: 4x8 f32 @ub\n  load a <- x\n  for "
+           "i in 0..4 {\n  }\n}\n");
+    prints("# comment \xff\r\nkernel k # {\r\n{\r\n\talloc a: 4 f32 @ub#}\r\n}#",
+           "kernel k {\n  alloc a: 4 f32 @ub\n}\n");
 }
 
 static void test_sums(void **state)
@@ -67,12 +74,14 @@ static void test_sums(void **state)
         {"i-i+3-3:1", "0:1"},
         {"-j:-1*j+1", "-j:-j+1"},
         {"-1:1", "-1:1"},
-        {"4611686018427387904+i:i+4611686018427387905", "i+4611686018427387904:i+4611686018427387905"},
+        {"4611686018427387904+i:i+4611686018427387905",
+         "i+4611686018427387904:i+4611686018427387905"},
         {"0*i+7:007+1", "7:8"},
     };
     for (size_t t = 0; t < sizeof sums / sizeof *sums; t++) {
         char text[400], want[400];
-        const char *form = "kernel k {\n  param x: 9 u8 @gm\n  alloc a: 8 u8 @ub\n  for i in 0..4 {\n    for j in 0..4 {\n"
+        const char *form = "kernel k {\n  param x: 9 u8 @gm\n  alloc a: 8 u8 @ub\n  for i in 0..4 "
+                           "{\n    for j in 0..4 {\n"
                            "      load a <- x[%s]\n    }\n  }\n}\n";
         snprintf(text, sizeof text, form, sums[t].range);
         snprintf(want, sizeof want, form, sums[t].printed);
@@ -118,30 +127,41 @@ static void test_fields(void **state)
     assert_int_equal(v[A].align, 96);
     assert_true(v[A].multi == 2 && v[A].n_offsets == 2 && v[A].offsets[1] == 96);
     assert_int_equal(v[A].scope, OT_SCOPE_L1);
-    assert_true(v[R].kind == OT_TK_RESULT && v[ACC].kind == OT_TK_CARRIED && v[Q].kind == OT_TK_RESULT);
+    assert_true(v[R].kind == OT_TK_RESULT && v[ACC].kind == OT_TK_CARRIED &&
+                v[Q].kind == OT_TK_RESULT);
     assert_true(v[R].stmt == 2 && v[ACC].stmt == 2 && v[Q].stmt == 6);
     assert_true(v[R].line == 5 && v[R].col == 3 && v[ACC].col == 35);
-    assert_true(v[Q].rank == 2 && v[Q].dims[1] == 8 && v[Q].bytes == 128 && v[Q].scope == OT_SCOPE_UB && v[Q].multi == 1);
-    assert_true(v[S].kind == OT_TK_SUBVIEW && v[S].base == T && v[S].dims[0] == 2 && v[S].bytes == 64 && v[S].ranges);
+    assert_true(v[Q].rank == 2 && v[Q].dims[1] == 8 && v[Q].bytes == 128 &&
+                v[Q].scope == OT_SCOPE_UB && v[Q].multi == 1);
+    assert_true(v[S].kind == OT_TK_SUBVIEW && v[S].base == T && v[S].dims[0] == 2 &&
+                v[S].bytes == 64 && v[S].ranges);
     assert_true(v[V].kind == OT_TK_ALIAS && v[V].base == S && v[V].bytes == 32);
     assert_int_equal(ot_tk_root(k, V, &partial), T);
     assert_true(partial);
     assert_int_equal(ot_tk_root(k, T, &partial), T);
     assert_false(partial);
     /* statements */
-    assert_true(s[0].op == OT_TK_ALLOC && s[0].parent == OT_NONE && s[0].mate == OT_NONE && s[0].out[0] == A && s[0].col == 3);
-    assert_true(s[2].op == OT_TK_FOR && s[2].lo == 2 && s[2].hi == 9 && s[2].step == 3 && s[2].mate == 5 && s[2].n_out == 1);
-    assert_true(s[2].out[0] == R && s[2].carried[0] == ACC && s[2].n_in == 1 && s[2].in[0] == T && !s[2].has_condition);
-    assert_true(s[3].op == OT_TK_LOAD && s[3].parent == 2 && s[3].n_ranges == 2 && s[3].ranges[1].lo.terms[0].coef == 1);
+    assert_true(s[0].op == OT_TK_ALLOC && s[0].parent == OT_NONE && s[0].mate == OT_NONE &&
+                s[0].out[0] == A && s[0].col == 3);
+    assert_true(s[2].op == OT_TK_FOR && s[2].lo == 2 && s[2].hi == 9 && s[2].step == 3 &&
+                s[2].mate == 5 && s[2].n_out == 1);
+    assert_true(s[2].out[0] == R && s[2].carried[0] == ACC && s[2].n_in == 1 && s[2].in[0] == T &&
+                !s[2].has_condition);
+    assert_true(s[3].op == OT_TK_LOAD && s[3].parent == 2 && s[3].n_ranges == 2 &&
+                s[3].ranges[1].lo.terms[0].coef == 1);
     assert_true(s[3].pipe == OT_PIPE_DMA_IN && s[3].line == 6 && s[3].col == 5);
     assert_true(s[4].op == OT_TK_YIELD && s[4].mate == 2 && s[4].parent == 2 && s[4].in[0] == T);
     assert_true(s[5].op == OT_TK_END && s[5].mate == 2 && s[5].parent == OT_NONE);
-    assert_true(s[6].op == OT_TK_IF && s[6].mate == 9 && s[6].has_condition && s[6].n_in == 1 && s[6].in[0] == R);
-    assert_true(s[7].op == OT_TK_COPY && s[7].pipe == OT_PIPE_CUBE && s[7].explicit_pipe && s[7].parent == 6);
-    assert_true(s[9].op == OT_TK_ELSE && s[9].mate == 11 && s[9].parent == 6 && s[9].line == 12 && s[9].col == 5);
+    assert_true(s[6].op == OT_TK_IF && s[6].mate == 9 && s[6].has_condition && s[6].n_in == 1 &&
+                s[6].in[0] == R);
+    assert_true(s[7].op == OT_TK_COPY && s[7].pipe == OT_PIPE_CUBE && s[7].explicit_pipe &&
+                s[7].parent == 6);
+    assert_true(s[9].op == OT_TK_ELSE && s[9].mate == 11 && s[9].parent == 6 && s[9].line == 12 &&
+                s[9].col == 5);
     assert_true(s[10].op == OT_TK_YIELD && s[10].mate == 6 && s[10].parent == 6);
     assert_true(s[11].op == OT_TK_END && s[11].mate == 6 && s[11].parent == OT_NONE);
-    assert_true(s[12].op == OT_TK_WHILE && !s[12].has_condition && s[12].n_in == 0 && s[12].mate == 13);
+    assert_true(s[12].op == OT_TK_WHILE && !s[12].has_condition && s[12].n_in == 0 &&
+                s[12].mate == 13);
     assert_true(s[14].op == OT_TK_VIEW && s[14].out[0] == S && s[14].n_in == 0);
     ot_kernel_free(k);
 }
@@ -174,17 +194,23 @@ static void test_copy_pipes(void **state)
         const char *from, *to;
         ot_pipe pipe;
     } copies[] = {
-        {"gm", "ub", OT_PIPE_DMA_IN},   {"gm", "l1", OT_PIPE_DMA_IN},   {"ub", "gm", OT_PIPE_DMA_OUT},
-        {"l1", "gm", OT_PIPE_DMA_OUT},  {"ub", "ub", OT_PIPE_VECTOR},   {"l2", "l2", OT_PIPE_VECTOR},
-        {"l1", "l0a", OT_PIPE_DMA_IN},  {"l1", "l0b", OT_PIPE_DMA_IN},  {"l1", "bt", OT_PIPE_DMA_IN},
-        {"l0c", "gm", OT_PIPE_DMA_OUT}, {"l0c", "ub", OT_PIPE_DMA_OUT}, {"l0c", "l1", OT_PIPE_DMA_OUT},
-        {"ub", "l1", OT_PIPE_DMA_IN},   {"gm", "gm", OT_PIPE_DMA_IN},   {"l0c", "l0c", OT_PIPE_DMA_OUT},
+        {"gm", "ub", OT_PIPE_DMA_IN},    {"gm", "l1", OT_PIPE_DMA_IN},
+        {"ub", "gm", OT_PIPE_DMA_OUT},   {"l1", "gm", OT_PIPE_DMA_OUT},
+        {"ub", "ub", OT_PIPE_VECTOR},    {"l2", "l2", OT_PIPE_VECTOR},
+        {"l1", "l0a", OT_PIPE_DMA_IN},   {"l1", "l0b", OT_PIPE_DMA_IN},
+        {"l1", "bt", OT_PIPE_DMA_IN},    {"l0c", "gm", OT_PIPE_DMA_OUT},
+        {"l0c", "ub", OT_PIPE_DMA_OUT},  {"l0c", "l1", OT_PIPE_DMA_OUT},
+        {"ub", "l1", OT_PIPE_DMA_IN},    {"gm", "gm", OT_PIPE_DMA_IN},
+        {"l0c", "l0c", OT_PIPE_DMA_OUT},
     };
     for (size_t t = 0; t < sizeof copies / sizeof *copies; t++) {
         char text[200];
-        snprintf(text, sizeof text, "kernel k { alloc a: 4 f32 @%s alloc b: 4 f32 @%s copy b <- a }", copies[t].from, copies[t].to);
+        snprintf(text, sizeof text,
+                 "kernel k { alloc a: 4 f32 @%s alloc b: 4 f32 @%s copy b <- a }", copies[t].from,
+                 copies[t].to);
         ot_kernel *k = parse(text);
-        if (k->stmts[2].pipe != copies[t].pipe) fail_msg("%s: pipe %s", text, ot_pipe_name(k->stmts[2].pipe));
+        if (k->stmts[2].pipe != copies[t].pipe)
+            fail_msg("%s: pipe %s", text, ot_pipe_name(k->stmts[2].pipe));
         ot_kernel_free(k);
     }
 }
@@ -217,7 +243,8 @@ static void test_bad_syntax(void **state)
         {"kernel k { a <", "1:14", "unexpected character '<'"},
         {"kernel k { a .", "1:14", "unexpected character '.'"},
     };
-    for (size_t t = 0; t < sizeof bad / sizeof *bad; t++) parse_fails(bad[t].text, bad[t].place, bad[t].part);
+    for (size_t t = 0; t < sizeof bad / sizeof *bad; t++)
+        parse_fails(bad[t].text, bad[t].place, bad[t].part);
 }
 
 #define BEFORE                 \
@@ -257,24 +284,28 @@ static void test_bad_statements(void **state)
         {"alloc d: 4 float @ub", "7:12", "expected an element type such as f32, found 'float'"},
         {"alloc d: 4 f32 ub", "7:16", "expected '@', found 'ub'"},
         {"alloc d: 4 f32 @UB", "7:17",
-         "expected a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto), found 'UB'"},
+         "expected a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto), "
+         "found 'UB'"},
         {"alloc d: 1x2x3x4x5x6x7x8x9 f32 @ub", "7:10", "more than 8 dimensions"},
         {"alloc d: 2x9223372036854775808 f32 @ub", "7:10", "dimension 2 does not fit"},
         {"alloc d: 9223372036854775808 f32 @ub", "7:10", "the number does not fit 64 bits"},
-        {"alloc d: 4 f32 @ub multi=2 align=4", "7:28", "'align' again, or out of order: align, multi, offset"},
+        {"alloc d: 4 f32 @ub multi=2 align=4", "7:28",
+         "'align' again, or out of order: align, multi, offset"},
         {"alloc d: 4 f32 @ub multi=2 multi=2", "7:28", "'multi' again"},
         {"alloc d: 4 f32 @ub align=0", "7:26", "align is at least 1"},
         {"alloc d: 4 f32 @ub multi=0", "7:26", "multi is at least 1"},
         {"alloc d: 4 f32 @ub align=-1", "7:26", "expected an integer, found '-'"},
         {"alloc d: 4 f32 @ub offset=0,", "8:1", "expected an integer, found '}'"},
-        {"alloc d: 4 f32 @ub offset=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "7:66", "more than 16 offsets"},
+        {"alloc d: 4 f32 @ub offset=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "7:66",
+         "more than 16 offsets"},
         {"workspace d: 4 f32 @gm", "7:20", "expected a statement, found '@'"},
         {"alias v = zz: 4 f32", "7:11", "'zz' is not defined before this line"},
         {"alias v = a", "8:1", "expected ':', found '}'"},
         {"alias v a: 4 f32", "7:9", "expected '=', found 'a'"},
         {"subview v = a", "8:1", "expected '[', found '}'"},
         {"subview v = a[0:4]", "7:1", "1 ranges for 'a', which has 2 dimensions"},
-        {"subview v = a[0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1]", "7:55", "more than 8 ranges"},
+        {"subview v = a[0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1]", "7:55",
+         "more than 8 ranges"},
         {"load a x", "7:8", "expected '<-', found 'x'"},
         {"load a <- zz", "7:11", "'zz' is not defined before this line"},
         {"load a <- for", "7:11", "expected the name of a buffer or param, found 'for'"},
@@ -282,26 +313,32 @@ static void test_bad_statements(void **state)
         {"load a <- x[0:4 0:8]", "7:17", "expected ']', found '0'"},
         {"load a <- x[0-4, 0:8]", "7:16", "expected ':', found ','"},
         {"load a <- x[i:i+4, 0:8]", "7:13", "'i' is no variable of a loop around this"},
-        {"for i in 0..4 { } load a <- x[i:i+4, 0:8]", "7:31", "'i' is no variable of a loop around this"},
+        {"for i in 0..4 { } load a <- x[i:i+4, 0:8]", "7:31",
+         "'i' is no variable of a loop around this"},
         {"load a <- x[2*3:4, 0:8]", "7:15", "expected an integer or a loop variable, found '3'"},
         {"load a <- x[--1:4, 0:8]", "7:14", "expected an integer or a loop variable, found '-'"},
         {"load a <- x[9223372036854775807+1:4, 0:8]", "7:33", "the sum does not fit 64 bits"},
         {"load a <- x[-1-9223372036854775807:4, 0:8]", "7:16", "the sum does not fit 64 bits"},
-        {"for i in 0..4 { load a <- x[9223372036854775807*i+i:4, 0:8] }", "7:51", "too many loop variables, or too large"},
-        {"for i in 0..4 { for j in 0..4 { for k in 0..4 { for l in 0..4 { for m in 0..4 {\nload a <- x[i+j+k+l+m:4, 0:8] } } } } }",
+        {"for i in 0..4 { load a <- x[9223372036854775807*i+i:4, 0:8] }", "7:51",
+         "too many loop variables, or too large"},
+        {"for i in 0..4 { for j in 0..4 { for k in 0..4 { for l in 0..4 { for m in 0..4 {\nload a "
+         "<- x[i+j+k+l+m:4, 0:8] } } } } }",
          "8:21", "too many loop variables"},
-        {"copy.dma a <- b", "7:1", "expected copy.PIPE (vector cube scalar dma_in dma_out), found 'copy.dma'"},
+        {"copy.dma a <- b", "7:1",
+         "expected copy.PIPE (vector cube scalar dma_in dma_out), found 'copy.dma'"},
         {"copy. a <- b", "7:1", "expected copy.PIPE"},
         {"free zz", "7:6", "'zz' is not defined before this line"},
         {"a = vector(b)", "7:5",
-         "expected for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out), found 'vector'"},
+         "expected for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out), "
+         "found 'vector'"},
         {"a = gpu.exp(b)", "7:5", "expected for, while, if or PIPE.OPERATION"},
         {"a = vector.(b)", "7:5", "expected an operation after the pipe, found 'vector.'"},
         {"a = vector.4(b)", "7:5", "expected an operation after the pipe"},
         {"a, = vector.exp(b)", "7:4", "expected a statement, found '='"},
         {"a = vector.exp(b,)", "7:18", "expected the name of a buffer or param, found ')'"},
         {"a = vector.exp b", "7:16", "expected '(', found 'b'"},
-        {"a, zz = vector.exp(b)", "7:4", "'zz' is not defined before this line (operations write buffers that exist)"},
+        {"a, zz = vector.exp(b)", "7:4",
+         "'zz' is not defined before this line (operations write buffers that exist)"},
         {"a vector.exp(b)", "7:3", "expected '=', found 'vector.exp'"},
         {"4 = vector.exp(b)", "7:1", "expected a statement, found '4'"},
         {"for 4 in 0..4 {}", "7:5", "expected a loop variable, found '4'"},
@@ -335,16 +372,20 @@ static void test_bad_values(void **state)
     const bad_text bad[] = {
         {"alloc a: 4 f32 @ub", "7:7", "'a' is defined already, in line 4"},
         {"alias x = a: 4 f32", "7:7", "'x' is defined already, in line 2"},
-        {"a = for i in 0..4 carry (q = b) { yield (b) }", "7:1", "'a' is defined already, in line 4"},
+        {"a = for i in 0..4 carry (q = b) { yield (b) }", "7:1",
+         "'a' is defined already, in line 4"},
         {"q = for i in 0..4 carry (a = b) { yield (b) }", "7:26", "'a' is defined already"},
-        {"for i in 0..4 { alloc d: 4 f32 @ub }\nalloc d: 4 f32 @ub", "8:7", "'d' is defined already, in line 7"},
+        {"for i in 0..4 { alloc d: 4 f32 @ub }\nalloc d: 4 f32 @ub", "8:7",
+         "'d' is defined already, in line 7"},
         {"alloc d: 4x0 f32 @ub", "7:7", "dimension 1 of 'd' is 0: at least 1"},
         {"alloc d: 4294967296x4294967296 f32 @ub", "7:7", "the size of 'd' does not fit 64 bits"},
-        {"alloc d: 1152921504606846976 u8 @ub", "7:7", "the size of 'd' does not fit 64 bits"}, /* 2^60, times 16 slots */
+        /* 2^60, times 16 slots */
+        {"alloc d: 1152921504606846976 u8 @ub", "7:7", "the size of 'd' does not fit 64 bits"},
         {"alloc d: 4 f32 @ub multi=17", "7:7", "'d' has multi=17: 1 to 16"},
         {"alloc d: 4 f32 @ub multi=4294967298", "7:7", "'d' has multi=4294967295"},
         {"alloc d: 4 f32 @ub multi=3 offset=0,16", "7:7", "'d' has 2 offsets for 3 slots"},
-        {"alloc d: 4 f32 @ub offset=9223372036854775800", "7:7", "an offset that is negative or too large"},
+        {"alloc d: 4 f32 @ub offset=9223372036854775800", "7:7",
+         "an offset that is negative or too large"},
         {"alias v = a: 33 f32", "7:1", "the alias 'v' (132 bytes) is larger than 'a' (128 bytes)"},
         {"subview v = a[0:5, 0:8]", "7:1", "range 0 of 'v' leaves 'a', which has 4 there"},
         {"subview v = a[0:4, 1:9]", "7:1", "range 1 of 'v' leaves 'a', which has 8 there"},
@@ -352,14 +393,19 @@ static void test_bad_values(void **state)
         {"for i in 0..4 { subview v = a[i:i+5, 0:8] }", "7:17", "range 0 of 'v' leaves 'a'"},
         {"subview v = a[2:2, 0:8]", "7:1", "range 0 has the extent 0: at least 1"},
         {"subview v = a[3:2, 0:8]", "7:1", "range 0 has the extent -1"},
-        {"for i in 0..4 { subview v = a[0:i, 0:8] }", "7:17", "range 0 has no constant extent (hi - lo)"},
-        {"for i in 0..4 { for j in 0..4 { subview v = a[i:j+1, 0:8] } }", "7:33", "range 0 has no constant extent"},
+        {"for i in 0..4 { subview v = a[0:i, 0:8] }", "7:17",
+         "range 0 has no constant extent (hi - lo)"},
+        {"for i in 0..4 { for j in 0..4 { subview v = a[i:j+1, 0:8] } }", "7:33",
+         "range 0 has no constant extent"},
         {"for i in 0..4 { subview v = a[i:2*i+1, 0:8] }", "7:17", "range 0 has no constant extent"},
-        {"load a <- x[-9223372036854775807:9223372036854775807, 0:8]", "7:1", "range 0 has no constant extent"},
-        {"for i in 0..4611686018427387904 { load a <- x[2*i:2*i+1, 0:8] }", "7:35", "does not fit 64 bits in every iteration"},
+        {"load a <- x[-9223372036854775807:9223372036854775807, 0:8]", "7:1",
+         "range 0 has no constant extent"},
+        {"for i in 0..4611686018427387904 { load a <- x[2*i:2*i+1, 0:8] }", "7:35",
+         "does not fit 64 bits in every iteration"},
     };
     ALL_FAIL(bad);
-    parse_fails("kernel k {\n param x: 4 f32 @ub\n}", "2:8", "the param 'x' is in ub: params are in gm");
+    parse_fails("kernel k {\n param x: 4 f32 @ub\n}", "2:8",
+                "the param 'x' is in ub: params are in gm");
 }
 
 static void test_bad_flow(void **state)
@@ -381,55 +427,77 @@ static void test_bad_flow(void **state)
         {"load a <- x[0:4, 8:8]", "7:1", "range 1 has the extent 0"},
         {"load a <- x[0:4611686018427387904, 0:4611686018427387904]", "7:1",
          "the window's number of elements does not fit 64 bits"},
-        {"subview v = a[0:1, 0:8]\ncopy v <- c", "8:1", "32 elements of 'c' are moved, but 'v' has 8"},
-        {"subview v = a[0:1, 0:8]\nload v <- x", "8:1", "32 elements of 'x' are moved, but 'v' has 8"},
+        {"subview v = a[0:1, 0:8]\ncopy v <- c", "8:1",
+         "32 elements of 'c' are moved, but 'v' has 8"},
+        {"subview v = a[0:1, 0:8]\nload v <- x", "8:1",
+         "32 elements of 'x' are moved, but 'v' has 8"},
         /* free */
         {"free a\nb = vector.exp(a)", "8:1", "'a' is used after it was freed in line 7"},
         {"free a\na = vector.exp(b)", "8:1", "'a' is used after it was freed in line 7"},
         {"free a\nfree a", "8:1", "'a' is freed twice: before in line 7"},
         {"alias v = a: 8 f32\nfree v\nfree a", "9:1", "'a' is freed twice: before in line 8"},
-        {"alias v = a: 8 f32\nfree a\ncopy b <- v", "9:1", "'v' is used after it was freed in line 8"},
+        {"alias v = a: 8 f32\nfree a\ncopy b <- v", "9:1",
+         "'v' is used after it was freed in line 8"},
         {"free a\nalias v = a: 8 f32", "8:1", "'a' is used after it was freed in line 7"},
         {"free x", "7:1", "the param 'x' cannot be freed"},
-        {"for i in 0..4 {\nfree a\n}", "8:1", "'a' was allocated outside this loop: every iteration would free it"},
+        {"for i in 0..4 {\nfree a\n}", "8:1",
+         "'a' was allocated outside this loop: every iteration would free it"},
         {"for i in 0..4 {\nif (?) {\nfree a\n} }", "9:1", "'a' was allocated outside this loop"},
-        {"r = for i in 0..4 carry (q = a) {\nfree q\nyield (b)\n}", "8:1", "'q' leads to no allocated buffer"},
-        {"r = for i in 0..4 carry (q = a) { yield (b) }\nfree r", "8:1", "'r' leads to no allocated buffer"},
+        {"r = for i in 0..4 carry (q = a) {\nfree q\nyield (b)\n}", "8:1",
+         "'q' leads to no allocated buffer"},
+        {"r = for i in 0..4 carry (q = a) { yield (b) }\nfree r", "8:1",
+         "'r' leads to no allocated buffer"},
         {"if (?) { free a }\nb = vector.exp(a)", "8:1", "'a' is used after it was freed in line 7"},
-        {"if (?) { free a } else { }\nb = vector.exp(a)", "8:1", "'a' is used after it was freed in line 7"},
-        {"if (?) { } else { free a }\nb = vector.exp(a)", "8:1", "'a' is used after it was freed in line 7"},
-        {"if (?) { if (?) { free a } else { } } else { }\nfree a", "8:1", "'a' is freed twice: before in line 7"},
+        {"if (?) { free a } else { }\nb = vector.exp(a)", "8:1",
+         "'a' is used after it was freed in line 7"},
+        {"if (?) { } else { free a }\nb = vector.exp(a)", "8:1",
+         "'a' is used after it was freed in line 7"},
+        {"if (?) { if (?) { free a } else { } } else { }\nfree a", "8:1",
+         "'a' is freed twice: before in line 7"},
         {"r = for i in 0..4 carry (q = a) { alloc n: 4x8 f32 @ub\nfree n\nyield (n) }", "9:1",
          "'n' is used after it was freed in line 8"},
         /* blocks */
-        {"for i in 0..4 { alloc d: 4 f32 @ub }\nfree d", "8:1", "'d' is used outside the block that defines it"},
-        {"if (?) { alloc d: 4 f32 @ub } else {\nfree d }", "8:1", "'d' is used outside the block that defines it"},
-        {"r = for i in 0..4 carry (q = a) { yield (b) }\nb = vector.exp(q)", "8:1", "'q' is used outside the block"},
+        {"for i in 0..4 { alloc d: 4 f32 @ub }\nfree d", "8:1",
+         "'d' is used outside the block that defines it"},
+        {"if (?) { alloc d: 4 f32 @ub } else {\nfree d }", "8:1",
+         "'d' is used outside the block that defines it"},
+        {"r = for i in 0..4 carry (q = a) { yield (b) }\nb = vector.exp(q)", "8:1",
+         "'q' is used outside the block"},
         {"r = for i in 0..4 carry (q = a) {\nb = vector.exp(r)\nyield (b) }", "8:1",
          "'r' is used before the end of the block that makes it"},
-        {"r = if (?) {\nyield (r) } else { yield (a) }", "8:1", "'r' is used before the end of the block that makes it"},
-        {"for i in 0..4 {\nfor i in 0..4 { } }", "8:1", "'i' is the variable of the loop in line 7 already"},
+        {"r = if (?) {\nyield (r) } else { yield (a) }", "8:1",
+         "'r' is used before the end of the block that makes it"},
+        {"for i in 0..4 {\nfor i in 0..4 { } }", "8:1",
+         "'i' is the variable of the loop in line 7 already"},
         {"for i in 4..2 { }", "7:1", "loop bounds are 0 <= lo <= hi <= 2^62"},
         {"for i in 0..4611686018427387905 { }", "7:1", "loop bounds are 0 <= lo <= hi <= 2^62"},
         {"for i in 0..4 step 0 { }", "7:1", "a loop's step is 1 to 2^62"},
         {"while (x) { }", "7:1", "the param 'x' cannot be a condition"},
         {"r = while (?) carry (q = x) { yield (q) }", "7:1", "the param 'x' cannot be carried"},
         {"r = while (?) carry (q = a) {\nyield (x) }", "8:1", "the param 'x' cannot be yielded"},
-        {"r = while (?) carry (q = a) { }", "7:31", "the block of line 7 ends without yield, but makes 'r'"},
-        {"r = if (?) { } else { yield (a) }", "7:16", "the block of line 7 ends without yield, but makes 'r'"},
+        {"r = while (?) carry (q = a) { }", "7:31",
+         "the block of line 7 ends without yield, but makes 'r'"},
+        {"r = if (?) { } else { yield (a) }", "7:16",
+         "the block of line 7 ends without yield, but makes 'r'"},
         {"r = if (?) { yield (a) } else { }", "7:33", "the block of line 7 ends without yield"},
         {"r = if (?) {\nyield (a)\n}", "9:1", "the 'if' of line 7 makes 'r' and has no else"},
         {"yield (a)", "7:1", "yield in a block without results"},
         {"for i in 0..4 { yield (a) }", "7:17", "yield in a block without results"},
-        {"r = while (?) carry (q = a) { if (?) {\nyield (a) } }", "8:1", "yield in a block without results"},
-        {"r = while (?) carry (q = a) { yield (a)\nb = vector.exp(a) }", "8:1", "a statement after yield"},
+        {"r = while (?) carry (q = a) { if (?) {\nyield (a) } }", "8:1",
+         "yield in a block without results"},
+        {"r = while (?) carry (q = a) { yield (a)\nb = vector.exp(a) }", "8:1",
+         "a statement after yield"},
         {"r = while (?) carry (q = a) { yield (a)\nyield (a) }", "8:1", "a statement after yield"},
         {"r = while (?) carry (q = a) {\nyield () }", "8:1", "0 values yielded, 1 wanted"},
         {"r = while (?) carry (q = a) {\nyield (a, b) }", "8:1", "2 values yielded, 1 wanted"},
-        {"r = while (?) carry (q = a) {\nyield (c) }", "8:1", "'c' is 32 i8 @l1, but 'r' is 4x8 f32 @ub"},
-        {"alias v = a: 8x4 f32\nr = if (?) { yield (a) } else {\nyield (v) }", "9:1", "'v' is 8x4 f32 @ub, but 'r' is 4x8 f32 @ub"},
-        {"alias v = a: 4x8 i32\nr = if (?) { yield (v) } else {\nyield (a) }", "9:1", "'a' is 4x8 f32 @ub, but 'r' is 4x8 i32 @ub"},
-        {"alloc z: 4x8 f32 @l2\nr = if (?) { yield (z) } else {\nyield (a) }", "9:1", "'a' is 4x8 f32 @ub, but 'r' is 4x8 f32 @l2"},
+        {"r = while (?) carry (q = a) {\nyield (c) }", "8:1",
+         "'c' is 32 i8 @l1, but 'r' is 4x8 f32 @ub"},
+        {"alias v = a: 8x4 f32\nr = if (?) { yield (a) } else {\nyield (v) }", "9:1",
+         "'v' is 8x4 f32 @ub, but 'r' is 4x8 f32 @ub"},
+        {"alias v = a: 4x8 i32\nr = if (?) { yield (v) } else {\nyield (a) }", "9:1",
+         "'a' is 4x8 f32 @ub, but 'r' is 4x8 i32 @ub"},
+        {"alloc z: 4x8 f32 @l2\nr = if (?) { yield (z) } else {\nyield (a) }", "9:1",
+         "'a' is 4x8 f32 @ub, but 'r' is 4x8 f32 @l2"},
     };
     ALL_FAIL(bad);
 }
@@ -448,11 +516,13 @@ static void test_good_flow(void **state)
         "alias v = x: 32 f32 b = vector.exp(v) alias z = y: 32 f32 store z[0:32] <- b",
         "a = vector.copy(a) a = vector.for.each(a) copy.vector c <- a",
         "r = for i in 0..4 carry (q = a) { q = vector.exp(q) yield (q) } r = vector.exp(r)",
-        "r, s = for i in 0..4 carry (q = a, p = b) { yield (p, q) } alias v = r: 8 f32 subview w = s[1:2, 0:8]",
+        "r, s = for i in 0..4 carry (q = a, p = b) { yield (p, q) } alias v = r: 8 f32 subview w = "
+        "s[1:2, 0:8]",
         "for i in 0..? { for j in 0..4 { load a <- x[j-i:2+j-i, i:i+8] } }",
         "a, b = vector.split(a, b) if (a) { } while (b) { }",
         "subview v = a[3:4, 7:8] subview w = v[0:1, 0:1] alias u = w: 4 u8",
-        "for i in 0..4 { subview v = a[i-9:i-8, 0:8] }", /* where it lies depends on i: not known here */
+        /* where it lies depends on i: not known here */
+        "for i in 0..4 { subview v = a[i-9:i-8, 0:8] }",
     };
     for (size_t t = 0; t < sizeof good / sizeof *good; t++) {
         char text[2000];
@@ -474,7 +544,8 @@ static void repeat_parses(const char *head, const char *piece, size_t n, const c
     free(text);
 }
 
-static void repeat_fails(const char *head, const char *piece, size_t n, const char *tail, const char *place, const char *part)
+static void repeat_fails(const char *head, const char *piece, size_t n, const char *tail,
+                         const char *place, const char *part)
 {
     char *text = repeat(head, piece, n, tail);
     parse_fails(text, place, part);
@@ -490,11 +561,14 @@ static void test_limits(void **state)
     free(ends);
     repeat_fails("kernel k {\n", "if (?) {\n", 65, "", "66:1", "blocks nest more than 64 deep");
     repeat_parses("kernel k { alloc ", "n", 255, ": 4 f32 @ub }");
-    repeat_fails("kernel k {\nalloc ", "n", 256, ": 4 f32 @ub }", "2:7", "a name has at most 255 bytes, not 256");
+    repeat_fails("kernel k {\nalloc ", "n", 256, ": 4 f32 @ub }", "2:7",
+                 "a name has at most 255 bytes, not 256");
     repeat_parses("kernel k target \"", "t", 255, "\" { }");
-    repeat_fails("kernel k target \"", "t", 256, "\" { }", "1:17", "a string has at most 255 bytes, not 256");
+    repeat_fails("kernel k target \"", "t", 256, "\" { }", "1:17",
+                 "a string has at most 255 bytes, not 256");
     repeat_parses("kernel k { alloc v0: 4 f32 @ub\n", "alias v^ = v%: 4 f32\n", 64, "}");
-    repeat_fails("kernel k { alloc v0: 4 f32 @ub\n", "alias v^ = v%: 4 f32\n", 65, "}", "66:1", "views of views more than 64 deep");
+    repeat_fails("kernel k { alloc v0: 4 f32 @ub\n", "alias v^ = v%: 4 f32\n", 65, "}", "66:1",
+                 "views of views more than 64 deep");
     /* lists are of any length */
     repeat_parses("kernel k { alloc a: 4 f32 @ub a = vector.concat(a", ", a", 20000, ") }");
 }
@@ -502,9 +576,10 @@ static void test_limits(void **state)
 static void test_many_statements(void **state)
 {
     (void)state;
-    repeat_parses("kernel k { param x: 4 f32 @gm\n", "alloc a%: 4 f32 @ub\nload a% <- x\na% = vector.exp(a%)\nfree a%\n", 25000,
-                  "}");
-    repeat_fails("kernel k { alloc a: 4 f32 @ub\n", "a=vector.f()\n", 1u << 20, "}", "1048577:1", "more than 1048576 statements");
+    repeat_parses("kernel k { param x: 4 f32 @gm\n",
+                  "alloc a%: 4 f32 @ub\nload a% <- x\na% = vector.exp(a%)\nfree a%\n", 25000, "}");
+    repeat_fails("kernel k { alloc a: 4 f32 @ub\n", "a=vector.f()\n", 1u << 20, "}", "1048577:1",
+                 "more than 1048576 statements");
     char *names = repeat("kernel k {\nparam p0:1 u8@gm\n", "param p^:1 u8@gm\n", 1u << 20, "}");
     parse_fails(names, "1048578:7", "more than 1048576 values");
     free(names);
@@ -558,7 +633,8 @@ static void test_truncations(void **state)
     (void)state;
     for (size_t n = 0; n < sizeof EVERYTHING; n++) survives(EVERYTHING, n);
     ot_kernel *k = NULL;
-    for (size_t n = 0; n < sizeof EVERYTHING - 2; n++) /* without its last '}' no text is a kernel */
+    for (size_t n = 0; n < sizeof EVERYTHING - 2;
+         n++) /* without its last '}' no text is a kernel */
         assert_int_equal(ot_kernel_parse("k.tk", EVERYTHING, n, NULL, &k), OT_E_INPUT);
 }
 
@@ -610,12 +686,23 @@ int main(void)
 {
     seed_from_environment();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_fields),          cmocka_unit_test(test_names),           cmocka_unit_test(test_copy_pipes),
-        cmocka_unit_test(test_bad_syntax),      cmocka_unit_test(test_bad_statements),  cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_bad_flow),        cmocka_unit_test(test_good_flow),       cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_many_statements), cmocka_unit_test(test_bytes),           cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_mutations),       cmocka_unit_test(test_line_mutations),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_other_spellings),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_copy_pipes),
+        cmocka_unit_test(test_bad_syntax),
+        cmocka_unit_test(test_bad_statements),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_bad_flow),
+        cmocka_unit_test(test_good_flow),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_many_statements),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_line_mutations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

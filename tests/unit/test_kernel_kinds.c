@@ -1,5 +1,5 @@
-/* What tile languages declare besides plain buffers: texts that are read and printed, sizes that are solved, memories that are chosen, pools
- * that are packed, addresses that are checked. */
+/* What tile languages declare besides plain buffers: texts that are read and printed, sizes that
+ * are solved, memories that are chosen, pools that are packed, addresses that are checked. */
 #include "kernel_check.h"
 
 #include "tk/planmem/planmem.h"
@@ -66,7 +66,8 @@ static void other_spellings(void **state)
         {"descriptor a: u64 utcmma", "descriptor a: u64 tcgen05"},
         {"alloc a: [2, 3] f32 @ub", "alloc a: 2x3 f32 @ub"},
         {"block { alloc a: 4 f32 @ub }", "alloc a: 4 f32 @ub\n  free a"},
-        {"alloc var: 4 f32 @ub\n  var = vector.fill()", "alloc var: 4 f32 @ub\n  var = vector.fill()"},
+        {"alloc var: 4 f32 @ub\n  var = vector.fill()",
+         "alloc var: 4 f32 @ub\n  var = vector.fill()"},
         {"alloc pool: 4 f32 @ub\n  alloc size: 4 f32 @ub\n  pool, size = vector.f()",
          "alloc pool: 4 f32 @ub\n  alloc size: 4 f32 @ub\n  pool, size = vector.f()"},
         {"alloc stream: 4 f32 @ub\n  load stream <- x\n  stream = vector.relu(stream)",
@@ -100,9 +101,12 @@ static void damage_is_answered(void **state)
             char *from = text + below((uint32_t)len), *to = text + below((uint32_t)len);
             uint32_t what = below(4), m = 1 + below(12);
             if (what == 0) *from = KINDS[below((uint32_t)n)];
-            if (what == 1 && (cut = strchr(from, '\n')) && (to = strchr(cut + 1, '\n'))) memmove(cut, to, strlen(to) + 1);
-            if (what == 2 && (size_t)(from - text) + m < len && (size_t)(to - text) + m < len) memmove(to, from, m);
-            if (what == 3 && (size_t)(from - text) + m < len) memmove(from, from + m, strlen(from + m) + 1);
+            if (what == 1 && (cut = strchr(from, '\n')) && (to = strchr(cut + 1, '\n')))
+                memmove(cut, to, strlen(to) + 1);
+            if (what == 2 && (size_t)(from - text) + m < len && (size_t)(to - text) + m < len)
+                memmove(to, from, m);
+            if (what == 3 && (size_t)(from - text) + m < len)
+                memmove(from, from + m, strlen(from + m) + 1);
         }
         ot_status s = ot_kernel_parse("k.tk", text, strlen(text), &d, &k);
         if (s == OT_OK) {
@@ -125,20 +129,27 @@ static ot_target target_of(int64_t ub)
     return t;
 }
 
-static ot_status plan_text(const char *text, int64_t ub, const ot_tk_binding *given, uint32_t n, ot_arena *a, ot_diag *d,
-                           ot_mem_text *m, ot_kernel **k, ot_mem_plan **p)
+static ot_status plan_text(const char *text, int64_t ub, const ot_tk_binding *given, uint32_t n,
+                           ot_arena *a, ot_diag *d, ot_mem_text *m, ot_kernel **k, ot_mem_plan **p)
 {
     static ot_target t;
     static ot_mem_options o;
     t = target_of(ub);
     o = (ot_mem_options){.threads = 1};
-    *m = (ot_mem_text){.path = "k.tk", .text = text, .n = strlen(text), .given = given, .n_given = n, .target = &t, .options = &o};
+    *m = (ot_mem_text){.path = "k.tk",
+                       .text = text,
+                       .n = strlen(text),
+                       .given = given,
+                       .n_given = n,
+                       .target = &t,
+                       .options = &o};
     return ot_mem_plan_text(m, a, d, k, p);
 }
 
-static const char TILED[] =
-    "kernel k {\n  size n <= 1000\n  size t = auto multiple=8 <= 512\n  param x: [n, 32] f32 @gm\n  param y: [n, 32] f32 @gm\n"
-    "  for i in 0..n step t {\n    alloc a: [t, 32] f32 @ub multi=2\n    load a <- x[i:i+t, 0:32]\n    store y[i:i+t, 0:32] <- a\n  }\n}\n";
+static const char TILED[] = "kernel k {\n  size n <= 1000\n  size t = auto multiple=8 <= 512\n  "
+                            "param x: [n, 32] f32 @gm\n  param y: [n, 32] f32 @gm\n"
+                            "  for i in 0..n step t {\n    alloc a: [t, 32] f32 @ub multi=2\n    "
+                            "load a <- x[i:i+t, 0:32]\n    store y[i:i+t, 0:32] <- a\n  }\n}\n";
 
 /* The largest multiple that fits, found by trying all. */
 static void sizes_are_solved(void **state)
@@ -180,7 +191,8 @@ static void sizes_are_given(void **state)
     const ot_tk_binding wrong[] = {{"q", 100}};
     assert_int_equal(plan_text(TILED, 100000, wrong, 1, a, &d, &m, &k, &p), OT_E_USAGE);
     d = (ot_diag){0};
-    assert_int_equal(plan_text(TILED, 1000, NULL, 0, a, &d, &m, &k, &p), OT_E_BUDGET); /* not even 8 rows */
+    /* not even 8 rows */
+    assert_int_equal(plan_text(TILED, 1000, NULL, 0, a, &d, &m, &k, &p), OT_E_BUDGET);
     ot_arena_free(a);
 }
 
@@ -188,10 +200,11 @@ static void sizes_are_given(void **state)
 static void memories_are_chosen(void **state)
 {
     (void)state;
-    const char *text =
-        "kernel k {\n  param x: 64x64 f32 @gm\n  alloc one: 1 f32 @auto\n  alloc twice: 64x64 f32 @auto\n  alloc once: 64x64 f32 @auto\n"
-        "  alloc large: 256x64 f32 @auto\n  one = vector.fill()\n  load twice <- x\n  twice = vector.add(twice, one)\n  store large[0:64, 0:64] <- twice\n"
-        "  load once <- x\n  copy large <- once\n}\n";
+    const char *text = "kernel k {\n  param x: 64x64 f32 @gm\n  alloc one: 1 f32 @auto\n  alloc "
+                       "twice: 64x64 f32 @auto\n  alloc once: 64x64 f32 @auto\n"
+                       "  alloc large: 256x64 f32 @auto\n  one = vector.fill()\n  load twice <- "
+                       "x\n  twice = vector.add(twice, one)\n  store large[0:64, 0:64] <- twice\n"
+                       "  load once <- x\n  copy large <- once\n}\n";
     ot_arena *a = ot_arena_new();
     ot_kernel *k;
     ot_mem_plan *p;
@@ -201,7 +214,8 @@ static void memories_are_chosen(void **state)
     const ot_scope want[] = {OT_SCOPE_GM, OT_SCOPE_VAR, OT_SCOPE_UB, OT_SCOPE_GM, OT_SCOPE_GM};
     for (uint32_t v = 0; v < 5; v++) assert_int_equal(k->values[v].scope, want[v]);
     assert_int_equal(m.n_notes, 4);
-    assert_non_null(strstr(m.notes[2], "'once' (16384 bytes, touched by 2 statements) is in gm: used once"));
+    assert_non_null(
+        strstr(m.notes[2], "'once' (16384 bytes, touched by 2 statements) is in gm: used once"));
     ot_mem_plan_free(p);
     ot_kernel_free(k);
     ot_arena_free(a);
@@ -216,11 +230,14 @@ static void pools_are_packed(void **state)
         char text[4000];
         int n = 0, members = 2 + (int)below(6);
         n += snprintf(text + n, sizeof text - (size_t)n,
-                      "kernel k {\n  pool P max=64K block=1K @ub\n  param x: 64x64 f32 @gm\n  param y: 64x64 f32 @gm\n");
+                      "kernel k {\n  pool P max=64K block=1K @ub\n  param x: 64x64 f32 @gm\n  "
+                      "param y: 64x64 f32 @gm\n");
         for (int i = 0; i < members; i++)
-            n += snprintf(text + n, sizeof text - (size_t)n, "  alloc a%d: %dx64 f32 %s\n  load a%d <- x[0:%d, 0:64]\n", i,
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "  alloc a%d: %dx64 f32 %s\n  load a%d <- x[0:%d, 0:64]\n", i,
                           1 + (int)below(20), below(4) ? "from P" : "@ub", i, 1);
-        for (int i = 0; i < members; i++) n += snprintf(text + n, sizeof text - (size_t)n, "  store y[0:1, 0:64] <- a%d\n", i);
+        for (int i = 0; i < members; i++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "  store y[0:1, 0:64] <- a%d\n", i);
         snprintf(text + n, sizeof text - (size_t)n, "}\n");
         ot_arena *a = ot_arena_new();
         ot_kernel *k;
@@ -238,8 +255,10 @@ static void pools_are_packed(void **state)
         }
         for (uint32_t i = 0; i < l->n_buffers; i++) {
             int64_t at = p->offsets[i][0];
-            if (l->buffers[i].pool && (at - low) % 1024 != 0) fail_msg("not on a block's edge\n%s", text);
-            if (!l->buffers[i].pool && at < high && low < at + l->buffers[i].size) fail_msg("inside the pool\n%s", text);
+            if (l->buffers[i].pool && (at - low) % 1024 != 0)
+                fail_msg("not on a block's edge\n%s", text);
+            if (!l->buffers[i].pool && at < high && low < at + l->buffers[i].size)
+                fail_msg("inside the pool\n%s", text);
         }
         assert_true(high == 0 || high <= low + 65536);
         ot_mem_plan_free(p);
@@ -251,8 +270,9 @@ static void pools_are_packed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_and_prints), cmocka_unit_test(damage_is_answered), cmocka_unit_test(other_spellings),
-        cmocka_unit_test(sizes_are_solved), cmocka_unit_test(sizes_are_given),    cmocka_unit_test(memories_are_chosen),
+        cmocka_unit_test(reads_and_prints), cmocka_unit_test(damage_is_answered),
+        cmocka_unit_test(other_spellings),  cmocka_unit_test(sizes_are_solved),
+        cmocka_unit_test(sizes_are_given),  cmocka_unit_test(memories_are_chosen),
         cmocka_unit_test(pools_are_packed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* Lifetimes and memory plans of random kernels, run with real offsets (kernel_interp.h): no value is overwritten while it is
- * still to be read, whatever the trip counts and branches, and a buffer is alive exactly where it holds something. */
+/* Lifetimes and memory plans of random kernels, run with real offsets (kernel_interp.h): no
+ * value is overwritten while it is still to be read, whatever the trip counts and branches, and
+ * a buffer is alive exactly where it holds something. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,8 +31,9 @@ static ot_kernel *parse(const char *text, size_t n)
     return k;
 }
 
-/* Kernel number `seed`; multi-buffers only where they may be. apart: no two buffers are close to each other in the order of
- * definitions, so that no set of neighbours has more than one of them. */
+/* Kernel number `seed`; multi-buffers only where they may be. apart: no two buffers are close to
+ * each other in the order of definitions, so that no set of neighbours has more than one of
+ * them. */
 static ot_kernel *random_kernel(uint64_t seed, int size, bool parts, bool apart, char *text)
 {
     ot_target t = target(1 << 20);
@@ -43,7 +45,8 @@ static ot_kernel *random_kernel(uint64_t seed, int size, bool parts, bool apart,
         ot_status s = ot_lifetimes_find(k, "k.tk", &t, &(ot_lifetime_options){0}, &d, &l);
         ot_lifetimes_free(l);
         if (s == OT_OK) return k;
-        if (!multi || !strstr(d.message, "multi=")) fail_msg("seed %u: %s\n%s", (unsigned)seed, d.message, text);
+        if (!multi || !strstr(d.message, "multi="))
+            fail_msg("seed %u: %s\n%s", (unsigned)seed, d.message, text);
         ot_kernel_free(k);
     }
 }
@@ -59,13 +62,15 @@ static bool meet(const ot_buffer *a, const ot_buffer *b)
 {
     for (uint32_t i = 0; i < a->n_live; i++) {
         for (uint32_t j = 0; j < b->n_live; j++) {
-            if (a->live[i].lower < b->live[j].upper && b->live[j].lower < a->live[i].upper) return true;
+            if (a->live[i].lower < b->live[j].upper && b->live[j].lower < a->live[i].upper)
+                return true;
         }
     }
     return false;
 }
 
-/* Lowest offset >= at for slot s of buffer b, beside all placed slots that it must not share with. */
+/* Lowest offset >= at for slot s of buffer b, beside all placed slots that it must not share with.
+ */
 static int64_t lowest(const layout *x, uint32_t b, uint32_t s, bool apart)
 {
     const ot_buffer *me = &x->lay.lifetimes->buffers[b];
@@ -74,7 +79,9 @@ static int64_t lowest(const layout *x, uint32_t b, uint32_t s, bool apart)
         moved = false;
         for (uint32_t o = 0; o <= b; o++) {
             const ot_buffer *other = &x->lay.lifetimes->buffers[o];
-            if (other->scope != me->scope || !other->n_live || !(o == b || apart || meet(me, other))) continue;
+            if (other->scope != me->scope || !other->n_live ||
+                !(o == b || apart || meet(me, other)))
+                continue;
             for (uint32_t k = 0; k < (o == b ? s : other->multi); k++) {
                 int64_t lo = x->lay.offsets[o][k];
                 if (at >= lo + other->size || lo >= at + me->size) continue;
@@ -96,7 +103,8 @@ static layout lay_out(const ot_lifetimes *l, bool apart)
     x.lay.multi = multi;
     for (uint32_t b = 0; b < l->n_buffers; b++) {
         multi[b] = l->buffers[b].multi;
-        for (uint32_t s = 0; s < multi[b] && l->buffers[b].n_live; s++) x.lay.offsets[b][s] = lowest(&x, b, s, apart);
+        for (uint32_t s = 0; s < multi[b] && l->buffers[b].n_live; s++)
+            x.lay.offsets[b][s] = lowest(&x, b, s, apart);
     }
     return x;
 }
@@ -110,20 +118,24 @@ static ot_lifetimes *find(const ot_kernel *k, const ot_lifetime_options *o)
     return l;
 }
 
-static void run_all(const ot_kernel *k, const ki_layout *lay, int runs, const char *what, uint64_t seed, const char *text)
+static void run_all(const ot_kernel *k, const ki_layout *lay, int runs, const char *what,
+                    uint64_t seed, const char *text)
 {
     static ki m;
     for (int r = 0; r < runs; r++) {
         ki_run(&m, k, lay, seed * 64 + (uint64_t)r, NULL);
-        if (m.error[0]) fail_msg("seed %u, run %d, %s: %s\n%s", (unsigned)seed, r, what, m.error, text);
+        if (m.error[0])
+            fail_msg("seed %u, run %d, %s: %s\n%s", (unsigned)seed, r, what, m.error, text);
     }
 }
 
 /* ---- lifetimes ---- */
 
-static const ot_lifetime_options OPTIONS[] = {{0}, {.restrict_in_place = true}, {.no_in_place = true}, {.hold_multi = true}};
+static const ot_lifetime_options OPTIONS[] = {
+    {0}, {.restrict_in_place = true}, {.no_in_place = true}, {.hold_multi = true}};
 
-/* Every buffer in memory of its own, filled with poison where it is said to be dead; then first fit. */
+/* Every buffer in memory of its own, filled with poison where it is said to be dead; then first
+ * fit. */
 static void lifetimes_hold(void **state)
 {
     (void)state;
@@ -152,20 +164,23 @@ static void lifetimes_hold(void **state)
     free(text);
 }
 
-/* Statements at which the buffer is not alive, though it holds something, or the other way round; -1: none. */
+/* Statements at which the buffer is not alive, though it holds something, or the other way
+ * round; -1: none. */
 static int64_t difference(const ot_kernel *k, const ot_lifetimes *l, uint32_t b, const bool *held)
 {
     for (uint32_t i = 0; i < k->n_stmts; i++) {
         const ot_tk_stmt *s = &k->stmts[i];
-        /* On the way to a carried value: which of both storages has it between the two, the plan does not say. */
-        bool moment = (s->op == OT_TK_YIELD || s->op == OT_TK_END) && k->stmts[s->mate].op != OT_TK_IF && k->stmts[s->mate].n_out;
+        /* On the way to a carried value: which of both storages has it between the two, the plan
+         * does not say. */
+        bool moment = (s->op == OT_TK_YIELD || s->op == OT_TK_END) &&
+                      k->stmts[s->mate].op != OT_TK_IF && k->stmts[s->mate].n_out;
         if (ki_live_at(&l->buffers[b], i) != held[(size_t)b * k->n_stmts + i] && !moment) return i;
     }
     return -1;
 }
 
-/* A buffer is alive where it holds something in one of many runs, and nowhere else. Without writes of parts, which count as if
- * the rest was still needed. */
+/* A buffer is alive where it holds something in one of many runs, and nowhere else. Without
+ * writes of parts, which count as if the rest was still needed. */
 static void lifetimes_are_exact(void **state)
 {
     (void)state;
@@ -188,8 +203,9 @@ static void lifetimes_are_exact(void **state)
             uint32_t v = l->buffers[b].values[0];
             int64_t i = l->buffer_of[v] == b ? difference(k, l, b, held) : -1;
             if (i >= 0)
-                fail_msg("seed %u: '%s' at line %u (statement %d): held %d, alive %d\n%s", (unsigned)seed, k->values[v].name,
-                         k->stmts[i].line, (int)i, held[(size_t)b * k->n_stmts + (size_t)i],
+                fail_msg("seed %u: '%s' at line %u (statement %d): held %d, alive %d\n%s",
+                         (unsigned)seed, k->values[v].name, k->stmts[i].line, (int)i,
+                         held[(size_t)b * k->n_stmts + (size_t)i],
                          ki_live_at(&l->buffers[b], (uint32_t)i), text);
             spans += l->buffers[b].n_live;
         }
@@ -204,24 +220,27 @@ static void lifetimes_are_exact(void **state)
 
 /* ---- plans ---- */
 
-static void run_plan(const ot_kernel *k, const ot_mem_plan *p, uint64_t seed, const char *what, const char *text)
+static void run_plan(const ot_kernel *k, const ot_mem_plan *p, uint64_t seed, const char *what,
+                     const char *text)
 {
     ki_layout lay = {p->lifetimes, p->offsets, p->multi, false};
     run_all(k, &lay, 4, what, seed, text);
 }
 
 /* Plan and run; the largest height of a scope with a capacity, or -1 when there is no plan. */
-static int64_t plan_and_run(const ot_kernel *k, ot_mem_mode mode, int64_t capacity, uint64_t seed, const char *text,
-                            uint32_t *levels)
+static int64_t plan_and_run(const ot_kernel *k, ot_mem_mode mode, int64_t capacity, uint64_t seed,
+                            const char *text, uint32_t *levels)
 {
     ot_target t = target(1 << 20);
-    ot_mem_options o = {.mode = mode, .capacity = capacity, .step_limit = 3000, .workspace_reuse = seed % 2};
+    ot_mem_options o = {
+        .mode = mode, .capacity = capacity, .step_limit = 3000, .workspace_reuse = seed % 2};
     ot_diag d = {0};
     ot_mem_plan *p;
     ot_status s = ot_mem_plan_kernel(k, "k.tk", &t, &o, &d, &p);
     if (s != OT_OK) {
         if (s != OT_E_BUDGET || mode == OT_MEM_SEQUENTIAL || mode == OT_MEM_SEARCH)
-            fail_msg("seed %u, %s: %s\n%s", (unsigned)seed, ot_mem_mode_name(mode), d.message, text);
+            fail_msg("seed %u, %s: %s\n%s", (unsigned)seed, ot_mem_mode_name(mode), d.message,
+                     text);
         return -1;
     }
     run_plan(k, p, seed, ot_mem_mode_name(mode), text);
@@ -254,13 +273,14 @@ static void plans_hold(void **state)
         }
         ot_kernel_free(k);
     }
-    print_message("%u of %u tight plans; by level: %u, %u, %u, %u\n", tight, (unsigned)(6 * (last - first + 1)), levels[0],
-                  levels[1], levels[2], levels[3]);
+    print_message("%u of %u tight plans; by level: %u, %u, %u, %u\n", tight,
+                  (unsigned)(6 * (last - first + 1)), levels[0], levels[1], levels[2], levels[3]);
     assert_true(tight > 4 * (last - first) && levels[0] && levels[1] && levels[2] && levels[3]);
     free(text);
 }
 
-/* A planned kernel, printed and read again, has the same plan: what shares has one offset, and is found to share again. */
+/* A planned kernel, printed and read again, has the same plan: what shares has one offset, and
+ * is found to share again. */
 static void plans_replay(void **state)
 {
     (void)state;
@@ -288,10 +308,13 @@ static void plans_replay(void **state)
         assert_int_equal(copy->n_values, k->n_values);
         for (uint32_t v = 0; v < k->n_values; v++) {
             uint32_t b = p->lifetimes->buffer_of[v];
-            if (b == OT_NONE || (k->values[v].kind != OT_TK_BUFFER && p->lifetimes->buffers[b].n_live == 0)) continue;
+            if (b == OT_NONE ||
+                (k->values[v].kind != OT_TK_BUFFER && p->lifetimes->buffers[b].n_live == 0))
+                continue;
             assert_int_equal(again->offsets[again->lifetimes->buffer_of[v]][0], p->offsets[b][0]);
             values++;
-            places += k->values[v].kind == OT_TK_CARRIED && k->values[v].n_offsets + k->values[v].n_waits > 0;
+            places += k->values[v].kind == OT_TK_CARRIED &&
+                      k->values[v].n_offsets + k->values[v].n_waits > 0;
         }
         ot_mem_plan_free(p);
         ot_mem_plan_free(again);
@@ -323,7 +346,9 @@ static bool overlay(layout *x, uint64_t seed)
     for (uint32_t i = 0; i < l->n_buffers; i++) {
         uint32_t a = (uint32_t)((i + seed) % l->n_buffers);
         for (uint32_t b = 0; b < l->n_buffers; b++) {
-            if (a == b || l->buffers[a].scope != l->buffers[b].scope || !meet(&l->buffers[a], &l->buffers[b])) continue;
+            if (a == b || l->buffers[a].scope != l->buffers[b].scope ||
+                !meet(&l->buffers[a], &l->buffers[b]))
+                continue;
             x->lay.offsets[b][0] = x->lay.offsets[a][0];
             return true;
         }
@@ -345,7 +370,8 @@ static bool shorten(ot_lifetimes *l, uint64_t seed)
     return false;
 }
 
-/* The machine finds plans and lifetimes that are wrong. Not all: what moves together may be read by no run. */
+/* The machine finds plans and lifetimes that are wrong. Not all: what moves together may be read
+ * by no run. */
 static void mistakes_are_caught(void **state)
 {
     (void)state;
@@ -365,7 +391,8 @@ static void mistakes_are_caught(void **state)
         }
         ot_kernel_free(k);
     }
-    print_message("caught: %u of %u overlaps, %u of %u short lifetimes\n", found[0], done[0], found[1], done[1]);
+    print_message("caught: %u of %u overlaps, %u of %u short lifetimes\n", found[0], done[0],
+                  found[1], done[1]);
     assert_true(done[0] > 300 && done[1] > 300);
     assert_true(found[0] * 10 > done[0] * 7 && found[1] * 10 > done[1] * 7);
     free(text);
@@ -374,8 +401,9 @@ static void mistakes_are_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lifetimes_hold), cmocka_unit_test(lifetimes_are_exact), cmocka_unit_test(plans_hold),
-        cmocka_unit_test(plans_replay),   cmocka_unit_test(mistakes_are_caught),
+        cmocka_unit_test(lifetimes_hold),      cmocka_unit_test(lifetimes_are_exact),
+        cmocka_unit_test(plans_hold),          cmocka_unit_test(plans_replay),
+        cmocka_unit_test(mistakes_are_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* Kernels in memory: the verifier, the builder, memory that runs out.
  *
- * Rules that no text can break are broken in a kernel that was read before; random damage must be answered, and what is accepted
- * must be printable and readable.
+ * Rules that no text can break are broken in a kernel that was read before; random damage must
+ * be answered, and what is accepted must be printable and readable.
+ *
  */
 #include "kernel_check.h"
 
@@ -76,7 +77,8 @@ static void test_bad_kernel_values(void **state)
     BREAKS(VALUE("x")->kind, (ot_tk_kind)77, "'x' is used before its definition");
     BREAKS(VALUE("y")->kind, OT_TK_BUFFER, "'y' is used before its definition");
     BREAKS(VALUE("v")->base, OT_NONE, "a value that does not exist");
-    BREAKS(VALUE("v")->base, (uint32_t)(VALUE("v") - k->values), "'v' is used before its definition");
+    BREAKS(VALUE("v")->base, (uint32_t)(VALUE("v") - k->values),
+           "'v' is used before its definition");
     BREAKS(VALUE("v")->kind, OT_TK_BUFFER, "'v' is no view");
     BREAKS(VALUE("v")->scope, OT_SCOPE_L1, "the view 'v' is not in the memory of 'a'");
     BREAKS(VALUE("s")->ranges, NULL, "the subview 's' has not the rank and element type of 'a'");
@@ -124,20 +126,24 @@ static void test_bad_kernel_stmts(void **state)
     BREAKS(STMT(ELSE, 0)->mate, 0, "an end that its block does not know");
     BREAKS(STMT(YIELD, 0)->mate, 0, "a yield that its block does not know");
     BREAKS(STMT(YIELD, 0)->in, far, "a value that does not exist");
-    BREAKS(STMT(IF, 0)->op, OT_TK_WHILE, "a block whose inits, carried values and results do not pair");
-    BREAKS(STMT(FOR, 1)->carried, NULL, "a block whose inits, carried values and results do not pair");
+    BREAKS(STMT(IF, 0)->op, OT_TK_WHILE,
+           "a block whose inits, carried values and results do not pair");
+    BREAKS(STMT(FOR, 1)->carried, NULL,
+           "a block whose inits, carried values and results do not pair");
     BREAKS(STMT(FOR, 1)->carried, far, "a carried value that does not exist");
     BREAKS(STMT(FOR, 1)->in, far, "a value that does not exist");
     BREAKS(STMT(FOR, 1)->out, far, "a result that does not exist");
     BREAKS(STMT(FOR, 1)->n_in, 0, "a block whose inits, carried values and results do not pair");
-    BREAKS(STMT(WHILE, 0)->has_condition, false, "a block whose inits, carried values and results do not pair");
+    BREAKS(STMT(WHILE, 0)->has_condition, false,
+           "a block whose inits, carried values and results do not pair");
     BREAKS(STMT(WHILE, 0)->op, OT_TK_FOR, "'' is no name of a loop variable");
     BREAKS(STMT(FOR, 0)->var, "for", "'for' is no name of a loop variable");
     BREAKS(STMT(FOR, 0)->lo, -1, "loop bounds are");
     BREAKS(STMT(FOR, 0)->hi, -2, "loop bounds are");
     BREAKS(STMT(FOR, 0)->step, -1, "a loop's step is");
     BREAKS(STMT(FOR, 0)->n_ranges, 1, "ranges that are not there");
-    BREAKS(k->stmts, k->stmts + k->n_stmts - 1, "an end without its block"); /* reads one statement and then fails */
+    /* reads one statement and then fails */
+    BREAKS(k->stmts, k->stmts + k->n_stmts - 1, "an end without its block");
 }
 
 static void test_bad_kernel_ranges(void **state)
@@ -162,7 +168,8 @@ static void test_bad_kernel_ranges(void **state)
     BREAKS_RANGE(r[2].lo.terms[1] = r[2].lo.terms[0]; r[2].lo.n, 2, "'i' twice in one expression");
 }
 
-/* Random fields of a good kernel become random numbers: the verifier answers, and what it accepts can be printed and read. */
+/* Random fields of a good kernel become random numbers: the verifier answers, and what it
+ * accepts can be printed and read. */
 static void test_random_damage(void **state)
 {
     (void)state;
@@ -173,7 +180,8 @@ static void test_random_damage(void **state)
         for (uint32_t n = 1 + below(2); n > 0; n--) {
             ot_tk_stmt *s = &k->stmts[below(k->n_stmts)];
             ot_tk_value *v = &k->values[below(k->n_values)];
-            uint32_t any = below(4) ? below(k->n_values + 1) : OT_NONE, place = below(4) ? below(k->n_stmts + 1) : OT_NONE;
+            uint32_t any = below(4) ? below(k->n_values + 1) : OT_NONE,
+                     place = below(4) ? below(k->n_stmts + 1) : OT_NONE;
             int64_t number = below(3) ? (int64_t)below(70) - 3 : INT64_MAX - below(3);
             switch (below(22)) {
             case 0: s->op = (ot_tk_op)below(OT_TK_END + 2); break;
@@ -272,8 +280,10 @@ static ot_kernel *build(void)
     window[1].lo.terms[3].coef = window[1].hi.terms[3].coef = 2;
     ot_kb_load(b, t, x, window, 2);
     uint32_t v = ot_kb_alias(b, "v", t, "f32", (int64_t[]){4, 4}, 2);
-    uint32_t s = ot_kb_subview(b, "s", v, (ot_tk_range[]){range(0, 1, NULL, 0), range(0, 4, NULL, 0)});
-    uint32_t y = ot_kb_param(b, "y", "f32", (int64_t[]){1, 64}, 2); /* late, printed with the others */
+    uint32_t s = ot_kb_subview(b, "s", v,
+                               (ot_tk_range[]){range(0, 1, NULL, 0), range(0, 4, NULL, 0)});
+    /* late, printed with the others */
+    uint32_t y = ot_kb_param(b, "y", "f32", (int64_t[]){1, 64}, 2);
     ot_kb_compute(b, OT_PIPE_CUBE, "conv", (uint32_t[]){t, w}, 2, (uint32_t[]){x, s}, 2);
     ot_kb_copy(b, t, s);
     ot_kb_store(b, y, NULL, 0, t);
@@ -298,12 +308,15 @@ static void test_builder(void **state)
     assert_int_equal(read->n_stmts, k->n_stmts);
     for (uint32_t s = 0; s < k->n_stmts; s++) {
         const ot_tk_stmt *a = &k->stmts[s], *b = &read->stmts[s];
-        assert_true(a->op == b->op && a->line == b->line && a->col == b->col && a->mate == b->mate && a->parent == b->parent);
-        assert_true(a->pipe == b->pipe && a->n_ranges == b->n_ranges && a->n_in == b->n_in && a->n_out == b->n_out);
+        assert_true(a->op == b->op && a->line == b->line && a->col == b->col &&
+                    a->mate == b->mate && a->parent == b->parent);
+        assert_true(a->pipe == b->pipe && a->n_ranges == b->n_ranges && a->n_in == b->n_in &&
+                    a->n_out == b->n_out);
     }
     for (uint32_t v = 0; v < k->n_values; v++) {
         const ot_tk_value *a = &k->values[v], *b = value_of(read, a->name);
-        assert_true(a->line == b->line && a->col == b->col && a->bytes == b->bytes && a->scope == b->scope && a->stmt == b->stmt);
+        assert_true(a->line == b->line && a->col == b->col && a->bytes == b->bytes &&
+                    a->scope == b->scope && a->stmt == b->stmt);
     }
     ot_kernel_free(read);
     ot_kernel_free(k);
@@ -440,8 +453,9 @@ int main(void)
 {
     seed_from_environment();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_kernel_values), cmocka_unit_test(test_bad_kernel_stmts), cmocka_unit_test(test_bad_kernel_ranges),
-        cmocka_unit_test(test_random_damage),     cmocka_unit_test(test_builder),          cmocka_unit_test(test_builder_blocks),
+        cmocka_unit_test(test_bad_kernel_values), cmocka_unit_test(test_bad_kernel_stmts),
+        cmocka_unit_test(test_bad_kernel_ranges), cmocka_unit_test(test_random_damage),
+        cmocka_unit_test(test_builder),           cmocka_unit_test(test_builder_blocks),
         cmocka_unit_test(test_builder_nonsense),  cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

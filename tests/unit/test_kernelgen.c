@@ -1,5 +1,6 @@
-/* The generator of device programs: what it refuses, line by line; which loops it spreads; a generation that runs out of memory at every
- * allocation. That the programs are right is for tests/e2e/kernel_device.sh, which runs them. */
+/* The generator of device programs: what it refuses, line by line; which loops it spreads; a
+ * generation that runs out of memory at every allocation. That the programs are right is for
+ * tests/e2e/kernel_device.sh, which runs them. */
 #include "kernel_check.h"
 
 #include "tk/codegen/codegen.h"
@@ -15,8 +16,10 @@ static ot_target roomy(void)
     return t;
 }
 
-/* The program of a text, planned with plenty of memory; frugal: allocations that the generator gets. */
-static ot_status generate(const char *text, uint32_t items, ot_kg_language language, long frugal, ot_diag *d, ot_kg_code **out)
+/* The program of a text, planned with plenty of memory; frugal: allocations that the generator
+ * gets. */
+static ot_status generate(const char *text, uint32_t items, ot_kg_language language, long frugal,
+                          ot_diag *d, ot_kg_code **out)
 {
     ot_kernel *k = parse(text);
     ot_target t = roomy();
@@ -35,30 +38,40 @@ static ot_status generate(const char *text, uint32_t items, ot_kg_language langu
     return s;
 }
 
-#define HEAD "kernel k {\n  param x: 8x8 f32 @gm\n  param y: 8x8 f32 @gm\nalloc a: 8x8 f32 @ub\nload a <- x\n"
+#define HEAD                                                                                       \
+    "kernel k {\n  param x: 8x8 f32 @gm\n  param y: 8x8 f32 @gm\nalloc a: 8x8 f32 @ub\nload a <- " \
+    "x\n"
 
 /* ---- what it refuses ---- */
 
 static const struct {
     const char *body, *message;
 } REFUSED[] = {
-    {"a = vector.frobnicate(a)\n", "k.tk:6:1: no device knows the operation 'frobnicate' [operation]"},
+    {"a = vector.frobnicate(a)\n",
+     "k.tk:6:1: no device knows the operation 'frobnicate' [operation]"},
     {"a = vector.add(a)\n", "k.tk:6:1: add takes 2 operands, not 1 [operands]"},
-    {"alloc b: 8x4 f32 @ub\nb = vector.relu(a)\n", "k.tk:7:1: relu makes 8x8, but 'b' is 8x4 [shape]"},
+    {"alloc b: 8x4 f32 @ub\nb = vector.relu(a)\n",
+     "k.tk:7:1: relu makes 8x8, but 'b' is 8x4 [shape]"},
     {"alloc b: 3x8 f32 @ub\nload b <- x[0:3, 0:8]\nalloc c: 8x8 f32 @ub\nc = vector.add(a, b)\n",
      "do not fit each other: 8 and 3 elements along an axis [broadcast]"},
     {"alloc b: 8x1 f32 @ub\nb = vector.reduce_sum(a, axis=2)\n", "axis is from -2 to 1 [axis]"},
-    {"a = cube.matmul(a, a)\n", "k.tk:6:1: 'a' and 'a' share bytes, and matmul reads one while it writes the other [overlap]"},
-    {"if (?) {\n}\n", "k.tk:6:1: '?' cannot be run: nobody knows which way to go [unknown-condition]"},
+    {"a = cube.matmul(a, a)\n",
+     "k.tk:6:1: 'a' and 'a' share bytes, and matmul reads one while it writes the other [overlap]"},
+    {"if (?) {\n}\n",
+     "k.tk:6:1: '?' cannot be run: nobody knows which way to go [unknown-condition]"},
     {"for i in 0..? {\n}\n", "k.tk:6:1: '?' cannot be run: nobody knows how often [unknown-trips]"},
     {"for i in 0..6 {\nsubview s = a[2*i:2*i+2, 0:8]\nstore y[0:2, 0:8] <- s\n}\n",
      "the subview 's' leaves 'a' in some iteration: [0:12] of 8 in axis 0 [subview-bounds]"},
-    {"alloc b: 8x8 f4e2m1 @ub\nb = vector.fill()\n", "'b' is of a type that no device computes in [run-type]"},
-    {"alloc b: 4x8x8 f32 @ub\nb = vector.concat(a, a)\n", "concat makes 16x8, but 'b' is 4x8x8 [shape]"},
-    {"alloc b: 8x8 f32 @ub\nb = vector.transpose(a, perm=[0, 0])\n", "perm names each of the 2 axes once [setting]"},
+    {"alloc b: 8x8 f4e2m1 @ub\nb = vector.fill()\n",
+     "'b' is of a type that no device computes in [run-type]"},
+    {"alloc b: 4x8x8 f32 @ub\nb = vector.concat(a, a)\n",
+     "concat makes 16x8, but 'b' is 4x8x8 [shape]"},
+    {"alloc b: 8x8 f32 @ub\nb = vector.transpose(a, perm=[0, 0])\n",
+     "perm names each of the 2 axes once [setting]"},
     {"alloc b: 9x8 f32 @ub\nalloc c: 8x8 f32 @ub\nb = vector.fill()\nc = cube.matmul(a, b)\n",
      "matmul sums over 8 columns and 9 rows [shape]"},
-    {"subview s = a[0:8, 1:4]\nalias t = s: 12x2 f32\nsubview u = t[0:12, 0:1]\nalias w = u: 12 f32\nw = vector.relu(w)\n",
+    {"subview s = a[0:8, 1:4]\nalias t = s: 12x2 f32\nsubview u = t[0:12, 0:1]\nalias w = u: 12 "
+     "f32\nw = vector.relu(w)\n",
      "'w' renames what has gaps in a way that no strides describe [device-view]"},
     {"alias b = a: 256 i8\nsubview s = b[1:201]\nalias w = s: 50 f32\nw = vector.relu(w)\n",
      "'w' does not lie at a multiple of its elements' 4 bytes [device-align]"},
@@ -85,17 +98,27 @@ static const struct {
     const char *body;
     int64_t groups;
 } SPREAD[] = {
-    {"parallel for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore y[2*i:2*i+2, 0:8] <- b\n}\n", 4},
-    {"for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore y[2*i:2*i+2, 0:8] <- b\n}\n", 1},
-    /* something comes after it, or before it what only one may do */
-    {"parallel for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore y[2*i:2*i+2, 0:8] <- b\n}\nload a <- y\n",
+    {"parallel for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore "
+     "y[2*i:2*i+2, 0:8] <- b\n}\n",
+     4},
+    {"for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore y[2*i:2*i+2, 0:8] "
+     "<- b\n}\n",
      1},
-    {"store y <- a\nparallel for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore y[2*i:2*i+2, 0:8] <- b\n}\n",
+    /* something comes after it, or before it what only one may do */
+    {"parallel for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, 0:8]\nstore "
+     "y[2*i:2*i+2, 0:8] <- b\n}\nload a <- y\n",
+     1},
+    {"store y <- a\nparallel for i in 0..4 {\nalloc b: 2x8 f32 @ub\nload b <- x[2*i:2*i+2, "
+     "0:8]\nstore y[2*i:2*i+2, 0:8] <- b\n}\n",
      1},
     /* what an iteration writes is another's as well */
-    {"parallel for i in 0..4 {\nsubview s = a[2*i:2*i+2, 0:8]\ns = vector.relu(s)\nstore y[2*i:2*i+2, 0:8] <- s\n}\n", 1},
-    {"parallel for i in 0..2 {\nalloc b: 2x8 f32 @ub\nb = vector.fill()\nstore y[2*i:2*i+2, 0:8] <- b\n}\n"
-     "parallel for j in 2..4 {\nalloc c: 2x8 f32 @ub\nc = vector.fill()\nstore y[2*j:2*j+2, 0:8] <- c\n}\n",
+    {"parallel for i in 0..4 {\nsubview s = a[2*i:2*i+2, 0:8]\ns = vector.relu(s)\nstore "
+     "y[2*i:2*i+2, 0:8] <- s\n}\n",
+     1},
+    {"parallel for i in 0..2 {\nalloc b: 2x8 f32 @ub\nb = vector.fill()\nstore y[2*i:2*i+2, 0:8] "
+     "<- b\n}\n"
+     "parallel for j in 2..4 {\nalloc c: 2x8 f32 @ub\nc = vector.fill()\nstore y[2*j:2*j+2, 0:8] "
+     "<- c\n}\n",
      1},
 };
 
@@ -107,9 +130,11 @@ static void spreads(void **state)
         ot_diag d = {0};
         ot_kg_code *c;
         snprintf(text, sizeof text, HEAD "%s}\n", SPREAD[i].body);
-        if (generate(text, 8, OT_KG_OPENCL, -1, &d, &c) != OT_OK) fail_msg("%s\nin:\n%s", d.message, text);
+        if (generate(text, 8, OT_KG_OPENCL, -1, &d, &c) != OT_OK)
+            fail_msg("%s\nin:\n%s", d.message, text);
         if (c->n_groups != SPREAD[i].groups)
-            fail_msg("%lld groups, not %lld in\n%s", (long long)c->n_groups, (long long)SPREAD[i].groups, text);
+            fail_msg("%lld groups, not %lld in\n%s", (long long)c->n_groups,
+                     (long long)SPREAD[i].groups, text);
         ot_kg_free(c);
     }
 }
@@ -123,7 +148,8 @@ static size_t barriers(const char *body)
     ot_kg_code *c;
     size_t n = 0;
     snprintf(text, sizeof text, HEAD "%s}\n", body);
-    if (generate(text, 8, OT_KG_CUDA, -1, &d, &c) != OT_OK) fail_msg("%s\nin:\n%s", d.message, text);
+    if (generate(text, 8, OT_KG_CUDA, -1, &d, &c) != OT_OK)
+        fail_msg("%s\nin:\n%s", d.message, text);
     for (const char *at = c->text; (at = strstr(at, "BARRIER();")) != NULL; at++) n++;
     ot_kg_free(c);
     return n;
@@ -136,10 +162,14 @@ static void orders(void **state)
     assert_int_equal(barriers("a = vector.relu(a)\na = vector.neg(a)\nstore y <- a\n"), 0);
     /* rows that others wrote; then a column that others make */
     assert_int_equal(barriers("alloc s: 8x1 f32 @ub\ns = vector.reduce_sum(a)\nstore y <- a\n"), 1);
-    assert_int_equal(barriers("alloc s: 8x1 f32 @ub\ns = vector.reduce_sum(a)\na = vector.sub(a, s)\nstore y <- a\n"), 2);
+    assert_int_equal(
+        barriers(
+            "alloc s: 8x1 f32 @ub\ns = vector.reduce_sum(a)\na = vector.sub(a, s)\nstore y <- a\n"),
+        2);
     assert_int_equal(barriers("alloc b: 8x8 f32 @ub\nb = vector.transpose(a)\nstore y <- b\n"), 1);
     /* a load over what others still read */
-    assert_int_equal(barriers("alloc s: 8x1 f32 @ub\ns = vector.reduce_sum(a)\nload a <- x\nstore y <- a\n"), 2);
+    assert_int_equal(
+        barriers("alloc s: 8x1 f32 @ub\ns = vector.reduce_sum(a)\nload a <- x\nstore y <- a\n"), 2);
     /* the end of a loop's body, and its head */
     assert_int_equal(barriers("for i in 0..2 {\na = vector.relu(a)\n}\nstore y <- a\n"), 2);
 }
@@ -150,10 +180,13 @@ static void orders(void **state)
 static void names(void **state)
 {
     (void)state;
-    static const char text[] = "kernel float {\nparam t: 8x8 f32 @gm\nparam item/e: 8x8 f32 @gm\nalloc restrict: 8x8 f32 @ub\n"
-                               "for go in 0..2 {\nload restrict <- t[go:go+8, 0:8]\nstore item/e <- restrict\n}\n}\n";
-    static const char *const wanted[] = {"void tile_float(", "u8 *restrict t_0", "u8 *restrict item_e_1",
-                                         "for (int t1 = 0; t1 < 2;", "const int go_1 = t1;"};
+    static const char text[] =
+        "kernel float {\nparam t: 8x8 f32 @gm\nparam item/e: 8x8 f32 @gm\nalloc restrict: 8x8 f32 "
+        "@ub\n"
+        "for go in 0..2 {\nload restrict <- t[go:go+8, 0:8]\nstore item/e <- restrict\n}\n}\n";
+    static const char *const wanted[] = {"void tile_float(", "u8 *restrict t_0",
+                                         "u8 *restrict item_e_1", "for (int t1 = 0; t1 < 2;",
+                                         "const int go_1 = t1;"};
     ot_diag d = {0};
     ot_kg_code *c;
     if (generate(text, 8, OT_KG_OPENCL, -1, &d, &c) != OT_OK) fail_msg("%s", d.message);
@@ -168,8 +201,10 @@ static void runs_out(void **state)
 {
     (void)state;
     static const char text[] = HEAD
-        "alloc b: 8x8 f16 @ub multi=1\nb = vector.exp(a)\nfor i in 0..4 {\nalloc c: 2x8 i8 @ub multi=2\n"
-        "load c <- x[2*i-1:2*i+1, 0:8] stream=s\nwait s\nstore y[2*i:2*i+2, 0:8] <- c\n}\nalloc m: 8x8 f32 @ub\nm = cube.matmul(b, b)\nstore y <- m\n}\n";
+        "alloc b: 8x8 f16 @ub multi=1\nb = vector.exp(a)\nfor i in 0..4 {\nalloc c: 2x8 i8 @ub "
+        "multi=2\n"
+        "load c <- x[2*i-1:2*i+1, 0:8] stream=s\nwait s\nstore y[2*i:2*i+2, 0:8] <- c\n}\nalloc m: "
+        "8x8 f32 @ub\nm = cube.matmul(b, b)\nstore y <- m\n}\n";
     ot_kg_code *c;
     ot_status s = OT_E_NOMEM;
     long n = 0;
@@ -186,7 +221,8 @@ static void runs_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(refuses), cmocka_unit_test(spreads), cmocka_unit_test(orders),
-                                       cmocka_unit_test(names), cmocka_unit_test(runs_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(refuses), cmocka_unit_test(spreads),
+                                       cmocka_unit_test(orders), cmocka_unit_test(names),
+                                       cmocka_unit_test(runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

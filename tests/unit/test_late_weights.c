@@ -1,5 +1,5 @@
-/* Weights that are packed when they are used, and BatchNormalizations that are folded before: what is written, in which order, and when it is
- * chosen. */
+/* Weights that are packed when they are used, and BatchNormalizations that are folded before:
+ * what is written, in which order, and when it is chosen. */
 #include "machine/target/target.h"
 #include "transform/transform.h"
 #include "select/select.h"
@@ -24,20 +24,24 @@ static uint32_t count(const ot_graph *g, ot_op op)
 
 static const float *contents(const ot_graph *g, ot_id v) { return g->values[v].init->data; }
 
-#define NORM \
-    "  init %s : float32[2] = [2, 4]\n  init %o : float32[2] = [1, -1]\n  init %m : float32[2] = [0.5, 3]\n  init %v : float32[2] = [4, 0.25]\n"
+#define NORM                                                                                       \
+    "  init %s : float32[2] = [2, 4]\n  init %o : float32[2] = [1, -1]\n  init %m : float32[2] = " \
+    "[0.5, 3]\n  init %v : float32[2] = [4, 0.25]\n"
 
-/* Two convolutions with the same weights and normalisation get the same folded ones, a third with another epsilon its own. */
+/* Two convolutions with the same weights and normalisation get the same folded ones, a third
+ * with another epsilon its own. */
 static void normalisations_are_folded_once(void **state)
 {
     (void)state;
     ot_diag d;
     ot_model *m = read_model(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,1,4,4]\n  init %w : float32[2,1,1,1] = [3, 5]\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,1,4,4]\n  init %w : "
+        "float32[2,1,1,1] = [3, 5]\n"
         "  init %b : float32[2] = [10, 20]\n" NORM "  %a = Conv(%x, %w, %b)\n"
         "  %ya = BatchNormalization(%a, %s, %o, %m, %v) {epsilon=0.0}\n  %c = Conv(%x, %w, %b)\n"
         "  %yc = BatchNormalization(%c, %s, %o, %m, %v) {epsilon=0.0}\n  %e = Conv(%x, %w)\n"
-        "  %ye = BatchNormalization(%e, %s, %o, %m, %v) {epsilon=0.75}\n  output %ya\n  output %yc\n  output %ye\n}\n",
+        "  %ye = BatchNormalization(%e, %s, %o, %m, %v) {epsilon=0.75}\n  output %ya\n  output "
+        "%yc\n  output %ye\n}\n",
         &d);
     ot_graph *g = m->graph;
     assert_int_equal(ot_fold_norms(g, true), OT_OK);
@@ -47,19 +51,23 @@ static void normalisations_are_folded_once(void **state)
     assert_int_equal(a->in[1], c->in[1]);
     assert_int_equal(a->in[2], c->in[2]);
     assert_int_not_equal(a->in[1], e->in[1]);
-    const float weights[2] = {3 * 2 / 2.f, 5 * 4 / 0.5f}, bias[2] = {(10 - 0.5f) * 1 + 1, (20 - 3) * 8.f - 1};
+    const float weights[2] = {3 * 2 / 2.f, 5 * 4 / 0.5f},
+                bias[2] = {(10 - 0.5f) * 1 + 1, (20 - 3) * 8.f - 1};
     for (int k = 0; k < 2; k++) {
         assert_float_equal(contents(g, a->in[1])[k], weights[k], 1e-6);
         assert_float_equal(contents(g, a->in[2])[k], bias[k], 1e-5);
         const double factor = (k ? 4 : 2) / sqrt((k ? 0.25 : 4) + 0.75);
         assert_float_equal(contents(g, e->in[1])[k], (float)((k ? 5 : 3) * factor), 1e-5);
-        assert_float_equal(contents(g, e->in[2])[k], (float)((k ? -3 : -0.5) * factor + (k ? -1 : 1)), 1e-5);
+        assert_float_equal(contents(g, e->in[2])[k],
+                           (float)((k ? -3 : -0.5) * factor + (k ? -1 : 1)), 1e-5);
     }
-    assert_true(g->values[ot_value_find(g, "w")].removed && g->values[ot_value_find(g, "v")].removed);
+    assert_true(g->values[ot_value_find(g, "w")].removed &&
+                g->values[ot_value_find(g, "v")].removed);
     ot_model_free(m);
 }
 
-/* What others read of the convolution stays, and so does a normalisation whose factors are computed. */
+/* What others read of the convolution stays, and so does a normalisation whose factors are
+ * computed. */
 static void some_normalisations_stay(void **state)
 {
     (void)state;
@@ -71,10 +79,10 @@ static void some_normalisations_stay(void **state)
     for (size_t k = 0; k < sizeof rest / sizeof *rest; k++) {
         char text[1024];
         ot_diag d;
-        snprintf(
-            text, sizeof text,
-            "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,1,4,4]\n  init %%w : float32[2,1,1,1] = [3, 5]\n%s  %%a = Conv(%%x, %%w)\n%s",
-            NORM, rest[k]);
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,1,4,4]\n  init %%w : "
+                 "float32[2,1,1,1] = [3, 5]\n%s  %%a = Conv(%%x, %%w)\n%s",
+                 NORM, rest[k]);
         ot_model *m = read_model(text, &d);
         assert_int_equal(ot_fold_norms(m->graph, true), OT_OK);
         assert_int_equal(count(m->graph, OT_OP_BatchNormalization), 1);
@@ -83,10 +91,13 @@ static void some_normalisations_stay(void **state)
     }
 }
 
-#define CONVS                                                                                                                            \
-    "  init %small : float32[4,4,1,1] = random 1\n  init %w : float32[8,4,3,3] = random 2\n  init %also : float32[4,8,3,3] = random 3\n" \
-    "  %a = Conv(%x, %small)\n  %b = Conv(%a, %w) {pads=[1,1,1,1]}\n  %c = Conv(%b, %also) {pads=[1,1,1,1]}\n"                           \
-    "  %e = Conv(%c, %w) {pads=[1,1,1,1]}\n  %r = ReduceSum(%also)\n  %y = Add(%e, %r)\n  output %y\n}\n"
+#define CONVS                                                                                      \
+    "  init %small : float32[4,4,1,1] = random 1\n  init %w : float32[8,4,3,3] = random 2\n  "     \
+    "init %also : float32[4,8,3,3] = random 3\n"                                                   \
+    "  %a = Conv(%x, %small)\n  %b = Conv(%a, %w) {pads=[1,1,1,1]}\n  %c = Conv(%b, %also) "       \
+    "{pads=[1,1,1,1]}\n"                                                                           \
+    "  %e = Conv(%c, %w) {pads=[1,1,1,1]}\n  %r = ReduceSum(%also)\n  %y = Add(%e, %r)\n  output " \
+    "%y\n}\n"
 
 /* Large weights of convolutions alone, each once, before the first node that reads it. */
 static void large_weights_come_late(void **state)
@@ -94,7 +105,8 @@ static void large_weights_come_late(void **state)
     (void)state;
     ot_diag d;
     int64_t packed;
-    ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n" CONVS, &d);
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n" CONVS, &d);
     ot_graph *g = m->graph;
     assert_int_equal(ot_defer_packing(g, 1000, &packed), OT_OK);
     assert_int_equal(packed, 2 * 8 * 4 * 9 * 4); /* two readers */
@@ -118,9 +130,11 @@ static void models_without_late_weights(void **state)
     static const struct {
         const char *head;
         int64_t from;
-    } cases[] = {{"model ir 8 opset 8\ngraph g {\n  input %x : float32[1,4,8,8]\n", 1000},
-                 {"model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n", 100000},
-                 {"model ir 8 opset 17\ngraph g {\n  input %z : bool[1,4,8,8]\n  %x = Cast(%z) {to=1}\n", 1000}};
+    } cases[] = {
+        {"model ir 8 opset 8\ngraph g {\n  input %x : float32[1,4,8,8]\n", 1000},
+        {"model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n", 100000},
+        {"model ir 8 opset 17\ngraph g {\n  input %z : bool[1,4,8,8]\n  %x = Cast(%z) {to=1}\n",
+         1000}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char text[2048];
         ot_diag d;
@@ -143,16 +157,20 @@ static ot_plan *plan_for(int size, const char *runtime, ot_goal goal)
     ot_target t;
     ot_plan *p = NULL;
     const ot_plan_options o = {.goal = goal, .max_slowdown = 0.1, .tie_break = true};
-    int n = snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,256,%d,%d]\n", size, size);
+    int n = snprintf(text, sizeof text,
+                     "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,256,%d,%d]\n", size,
+                     size);
     for (int k = 0; k < 8; k++)
         n += snprintf(text + n, sizeof text - (size_t)n,
-                      "  init %%w%d : float32[256,256,3,3] = random %d\n  %%v%d = Conv(%%v%d, %%w%d) {pads=[1,1,1,1]}\n", k, k + 1,
-                      k + 1, k, k);
+                      "  init %%w%d : float32[256,256,3,3] = random %d\n  %%v%d = Conv(%%v%d, "
+                      "%%w%d) {pads=[1,1,1,1]}\n",
+                      k, k + 1, k + 1, k, k);
     snprintf(text + n, sizeof text - (size_t)n, "  output %%v8\n}\n");
     ot_model *m = read_model(text, &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_target_set_runtime(&t, runtime, &d), OT_OK);
-    if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK ||
+    if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK ||
+        ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK ||
         ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
         fail_msg("%s", d.message);
     ot_model_free(m);
@@ -175,11 +193,13 @@ static void late_weights_are_chosen_where_they_pay(void **state)
                  {32, "loop", OT_GOAL_MEMORY, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ot_plan *p = plan_for(cases[k].size, cases[k].runtime, cases[k].goal);
-        if ((p->defer_from > 0) != cases[k].late) fail_msg("case %zu: from %lld", k, (long long)p->defer_from);
+        if ((p->defer_from > 0) != cases[k].late)
+            fail_msg("case %zu: from %lld", k, (long long)p->defer_from);
         assert_true(p->tiled.time_s <= 1.1 * p->untiled.time_s);
         if (cases[k].late) {
             assert_true(p->deferred_seconds > 0);
-            assert_true(p->tiled.growth_bytes < p->untiled.growth_bytes - (12 << 20)); /* 18 MB less two weights */
+            /* 18 MB less two weights */
+            assert_true(p->tiled.growth_bytes < p->untiled.growth_bytes - (12 << 20));
         } else {
             assert_true(p->deferred_seconds == 0);
         }
@@ -189,8 +209,10 @@ static void late_weights_are_chosen_where_they_pay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(normalisations_are_folded_once), cmocka_unit_test(some_normalisations_stay),
-                                       cmocka_unit_test(large_weights_come_late), cmocka_unit_test(models_without_late_weights),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(normalisations_are_folded_once),
+                                       cmocka_unit_test(some_normalisations_stay),
+                                       cmocka_unit_test(large_weights_come_late),
+                                       cmocka_unit_test(models_without_late_weights),
                                        cmocka_unit_test(late_weights_are_chosen_where_they_pay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

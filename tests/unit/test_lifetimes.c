@@ -51,7 +51,8 @@ static void dead_writes_stay(void **state)
 static void both_operands_of_a_statement_meet(void **state)
 {
     (void)state;
-    ot_kernel *k = parse("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nload a <- x[0:8]\nb = vector.reduce(a)\nstore y[0:8] <- b\n");
+    ot_kernel *k = parse("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nload a <- x[0:8]\nb = "
+                         "vector.reduce(a)\nstore y[0:8] <- b\n");
     ot_lifetimes *l = find(k, &PLAIN);
     assert_int_equal(l->n_buffers, 2);
     assert_int_equal(l->buffers[0].live[0].upper, 4);
@@ -200,10 +201,15 @@ static void loops_that_surely_run(void **state)
     /* the loop overwrites a whatever happens, if it runs */
     static const struct {
         const char *bounds, *want;
-    } cases[] = {{"0..8", "a 2-2 4-6\n"}, {"0..?", "a 2-6\n"}, {"3..3", "a 2-6\n"}, {"7..8 step 3", "a 2-2 4-6\n"}};
+    } cases[] = {{"0..8", "a 2-2 4-6\n"},
+                 {"0..?", "a 2-6\n"},
+                 {"3..3", "a 2-6\n"},
+                 {"7..8 step 3", "a 2-2 4-6\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
-        snprintf(text, sizeof text, "alloc a: 8 f32 @ub\nload a <- x[0:8]\nfor i in %s {\nload a <- x[0:8]\n}\nstore y[0:8] <- a\n",
+        snprintf(text, sizeof text,
+                 "alloc a: 8 f32 @ub\nload a <- x[0:8]\nfor i in %s {\nload a <- x[0:8]\n}\nstore "
+                 "y[0:8] <- a\n",
                  cases[i].bounds);
         check(text, cases[i].want);
     }
@@ -214,10 +220,15 @@ static void loops_that_run_once(void **state)
     (void)state;
     static const struct {
         const char *bounds, *want;
-    } cases[] = {{"0..1", "a 2-4\n"}, {"0..8 step 8", "a 2-4\n"}, {"0..8 step 7", "a 2-5\n"}, {"0..?", "a 2-5\n"}};
+    } cases[] = {{"0..1", "a 2-4\n"},
+                 {"0..8 step 8", "a 2-4\n"},
+                 {"0..8 step 7", "a 2-5\n"},
+                 {"0..?", "a 2-5\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
-        snprintf(text, sizeof text, "alloc a: 8 f32 @ub\nload a <- x[0:8]\nfor i in %s {\nstore y[0:8] <- a\n}\n", cases[i].bounds);
+        snprintf(text, sizeof text,
+                 "alloc a: 8 f32 @ub\nload a <- x[0:8]\nfor i in %s {\nstore y[0:8] <- a\n}\n",
+                 cases[i].bounds);
         check(text, cases[i].want);
     }
 }
@@ -254,7 +265,8 @@ static void nested_loops(void **state)
           "a 3-8\nb 6-7\nc 10-11\n");
 }
 
-/* Variables are looked at 64 at a time: what lies between is the same for those that others are far from. */
+/* Variables are looked at 64 at a time: what lies between is the same for those that others are
+ * far from. */
 static void far_apart(void **state)
 {
     (void)state;
@@ -302,23 +314,31 @@ static void parts_do_not_end_a_life(void **state)
         const char *write;
         bool part;
     } cases[] = {
-        {"subview s = a[0:4, 0:7]\nload s <- x[0:28]\n", true}, {"subview s = a[0:4, 0:8]\nload s <- x[0:32]\n", false},
-        {"alias s = a: 31 f32\nload s <- x[0:31]\n", true},     {"alias s = a: 64 f16\nload s <- x[0:64]\n", false},
-        {"alias s = a: 32 f32\nload s <- x[0:31]\n", true},     {"alias s = a: 32 f32\nload s <- x[-1:31]\n", false},
-        {"store a[0:4, 1:8] <- b\nstore y[0:8] <- b\n", true},  {"store a[0:4, 0:8] <- b\nstore y[0:8] <- b\n", false},
-        {"alias s = a: 31 f32\ncopy a <- s\n", true},           {"alias s = b: 32 f32\ncopy a <- s\n", false},
-        {"subview s = a[0:2, 0:8]\ns = vector.add(b)\n", true}, {"alias s = a: 4x8 i32\ns = vector.add(b)\n", false},
+        {"subview s = a[0:4, 0:7]\nload s <- x[0:28]\n", true},
+        {"subview s = a[0:4, 0:8]\nload s <- x[0:32]\n", false},
+        {"alias s = a: 31 f32\nload s <- x[0:31]\n", true},
+        {"alias s = a: 64 f16\nload s <- x[0:64]\n", false},
+        {"alias s = a: 32 f32\nload s <- x[0:31]\n", true},
+        {"alias s = a: 32 f32\nload s <- x[-1:31]\n", false},
+        {"store a[0:4, 1:8] <- b\nstore y[0:8] <- b\n", true},
+        {"store a[0:4, 0:8] <- b\nstore y[0:8] <- b\n", false},
+        {"alias s = a: 31 f32\ncopy a <- s\n", true},
+        {"alias s = b: 32 f32\ncopy a <- s\n", false},
+        {"subview s = a[0:2, 0:8]\ns = vector.add(b)\n", true},
+        {"alias s = a: 4x8 i32\ns = vector.add(b)\n", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
         snprintf(text, sizeof text,
-                 "alloc b: 4x8 f32 @gm\nalloc a: 4x8 f32 @gm\nload a <- x[0:32]\nload b <- x[0:32]\n%sstore y[0:32] <- a\n",
+                 "alloc b: 4x8 f32 @gm\nalloc a: 4x8 f32 @gm\nload a <- x[0:32]\nload b <- "
+                 "x[0:32]\n%sstore y[0:32] <- a\n",
                  cases[i].write);
         ot_kernel *k = parse(text);
         ot_lifetimes *l = find(k, &APART);
         const ot_buffer *a = &l->buffers[0];
         assert_string_equal(k->values[a->values[0]].name, "a");
-        if (a->n_live != (cases[i].part ? 1 : 2)) fail_msg("%s: %u spans", cases[i].write, a->n_live);
+        if (a->n_live != (cases[i].part ? 1 : 2))
+            fail_msg("%s: %u spans", cases[i].write, a->n_live);
         ot_lifetimes_free(l);
         ot_kernel_free(k);
     }
@@ -328,8 +348,12 @@ static void small_elements(void **state)
 {
     (void)state;
     /* 7 of 8 elements of 4 bits take as many bytes */
-    check("alloc a: 8 i4 @ub\nload a <- x[0:8]\nsubview s = a[0:7]\nload s <- x[0:7]\nstore y[0:8] <- a\n", "a 2-5\n");
-    check("alloc a: 8 i4 @ub\nload a <- x[0:8]\nsubview s = a[0:8]\nload s <- x[0:8]\nstore y[0:8] <- a\n", "a 2-2 4-5\n");
+    check("alloc a: 8 i4 @ub\nload a <- x[0:8]\nsubview s = a[0:7]\nload s <- x[0:7]\nstore y[0:8] "
+          "<- a\n",
+          "a 2-5\n");
+    check("alloc a: 8 i4 @ub\nload a <- x[0:8]\nsubview s = a[0:8]\nload s <- x[0:8]\nstore y[0:8] "
+          "<- a\n",
+          "a 2-2 4-5\n");
 }
 
 /* ---- carried values ---- */
@@ -348,7 +372,8 @@ static void carried_values_share(void **state)
                        "}\n"
                        "store y[0:8] <- r\n";
     check(body, "a+n 2-10\nt 6-7\n");
-    check_with(body, &APART, "a 2-10\nt 6-7\nn 7-8\n1 copies\n"); /* n is written while acc is read */
+    /* n is written while acc is read */
+    check_with(body, &APART, "a 2-10\nt 6-7\nn 7-8\n1 copies\n");
 }
 
 static void yielded_too_early(void **state)

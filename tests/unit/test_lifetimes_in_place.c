@@ -25,7 +25,8 @@ static void multi_buffers(void **state)
                 "store y[0:8] <- a\n"
                 "load a <- x[0:8]\n"
                 "}\n",
-                "k.tk:4:7: 'a' has multi=2, but keeps a value from one iteration of the loop at line 5 to the next (a buffer "
+                "k.tk:4:7: 'a' has multi=2, but keeps a value from one iteration of the loop at "
+                "line 5 to the next (a buffer "
                 "that is written by parts is to be allocated inside the loop)");
     check("for i in 0..8 {\n" /* by parts, inside */
           "alloc a: 2x8 f32 @ub multi=2\n"
@@ -134,7 +135,8 @@ static void check_in_place(const char *allocs, const char *op, const char *after
         if (strcmp(k->values[v].name, "b") == 0) b = l->buffer_of[v];
     }
     assert_true(a != OT_NONE && b != OT_NONE);
-    if ((a == b) != want || l->n_in_place != want) fail_msg("%s%s: %u merged", text, op, l->n_in_place);
+    if ((a == b) != want || l->n_in_place != want)
+        fail_msg("%s%s: %u merged", text, op, l->n_in_place);
     ot_lifetimes_free(l);
     ot_kernel_free(k);
 }
@@ -153,31 +155,46 @@ static void in_place_conditions(void **state)
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @l1\n", "b = vector.relu(a)", "", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f16 @ub\n", "b = vector.cast(a)", "", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 i32 @ub\n", "b = vector.cast(a)", "", true);
-    check_in_place("alloc a: 8 f32 @ub\nalloc b: 16 i16 @ub\n", "b = vector.add(a, x)", "", false); /* broadcast, as many bytes */
+    /* broadcast, as many bytes */
+    check_in_place("alloc a: 8 f32 @ub\nalloc b: 16 i16 @ub\n", "b = vector.add(a, x)", "", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 2x8 f32 @ub\n", "b = vector.add(a, x)", "", false);
-    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub\n", "b = vector.relu(a)", "", false);
-    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=2\n", "b = vector.relu(a)", "", true);
-    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub offset=0\n", "b = vector.relu(a)", "", true);
-    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub offset=32\n", "b = vector.relu(a)", "", false);
-    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\n", "b = vector.relu(a)", "", true);
-    check_in_place("alloc a: 8 f32 @ub offset=32\nalloc b: 8 f32 @ub align=64\n", "b = vector.relu(a)", "", false);
-    const char *with_c = "alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\nalloc c: 8 f32 @ub offset=%d\n";
-    for (int offset = 0; offset <= 32; offset += 16) { /* c is given a's place when a is dead, but b is alive */
+    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub\n", "b = vector.relu(a)", "",
+                   false);
+    check_in_place("alloc a: 8 f32 @ub multi=2\nalloc b: 8 f32 @ub multi=2\n", "b = vector.relu(a)",
+                   "", true);
+    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub offset=0\n",
+                   "b = vector.relu(a)", "", true);
+    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub offset=32\n",
+                   "b = vector.relu(a)", "", false);
+    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\n", "b = vector.relu(a)", "",
+                   true);
+    check_in_place("alloc a: 8 f32 @ub offset=32\nalloc b: 8 f32 @ub align=64\n",
+                   "b = vector.relu(a)", "", false);
+    const char *with_c =
+        "alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\nalloc c: 8 f32 @ub offset=%d\n";
+    /* c is given a's place when a is dead, but b is alive */
+    for (int offset = 0; offset <= 32; offset += 16) {
         char allocs[256];
         snprintf(allocs, sizeof allocs, with_c, offset);
-        check_in_place(allocs, "b = vector.relu(a)", "load c <- x[0:8]\nstore y[0:8] <- c\n", offset == 32);
+        check_in_place(allocs, "b = vector.relu(a)", "load c <- x[0:8]\nstore y[0:8] <- c\n",
+                       offset == 32);
     }
-    const char *use_c = "load c <- x[0:4]\nstore y[0:4] <- c\n"; /* c ends where a begins; or is in another memory */
-    check_in_place(
-        "alloc a: 8 f32 @ub offset=64\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @ub offset=48\nalloc e: 64 f32 @ub offset=512\n",
-        "b = vector.relu(a)", use_c, true);
-    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @l1 offset=0\n", "b = vector.relu(a)", use_c,
-                   true);
+    /* c ends where a begins; or is in another memory */
+    const char *use_c = "load c <- x[0:4]\nstore y[0:4] <- c\n";
+    check_in_place("alloc a: 8 f32 @ub offset=64\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @ub "
+                   "offset=48\nalloc e: 64 f32 @ub offset=512\n",
+                   "b = vector.relu(a)", use_c, true);
+    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @l1 offset=0\n",
+                   "b = vector.relu(a)", use_c, true);
     check_in_place(ab, "b, a = vector.relu(a)", "", false);
-    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nalloc c: 8 f32 @ub\n", "b, c = vector.relu(a)", "", false);
-    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = a[0:8]\n", "b = vector.relu(s)", "", true);
-    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = a[0:4]\n", "b = vector.add(a, s)", "", false);
-    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = b[0:4]\n", "s = vector.relu(a)", "", false);
+    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nalloc c: 8 f32 @ub\n",
+                   "b, c = vector.relu(a)", "", false);
+    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = a[0:8]\n",
+                   "b = vector.relu(s)", "", true);
+    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = a[0:4]\n",
+                   "b = vector.add(a, s)", "", false);
+    check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = b[0:4]\n",
+                   "s = vector.relu(a)", "", false);
 }
 
 static void in_place_and_loops(void **state)
@@ -206,7 +223,8 @@ static void in_place_and_loops(void **state)
 static void nothing_to_lose(void **state)
 {
     (void)state;
-    /* a part of a is read before it is written, but when b is written the first time, there is nothing in a */
+    /* a part of a is read before it is written, but when b is written the first time, there is
+     * nothing in a */
     check("alloc a: 8 f32 @ub\n"
           "alloc b: 8 f32 @ub\n"
           "load b <- x[0:8]\n"
@@ -246,18 +264,30 @@ static void in_place_table(void **state)
         const char *op;
         uint32_t general, restricted; /* bit sets of inputs */
     } cases[] = {
-        {"relu", 1, 1},       {"add", 3, 3},       {"sub", 3, 3},       {"exp", 1, 1},      {"cast", 1, 0},
-        {"where", 6, 0},      {"select", 6, 0},    {"clip", 1, 0},      {"mmad", 4, 4},     {"batchnormalization", 1, 0},
-        {"prelu", 1, 0},      {"softmax", 1, 0},   {"reshape", 1, 1},   {"identity", 1, 1}, {"equal", 3, 0},
-        {"sigmoid", 1, 0},    {"pow", 3, 0},       {"min", 3, 3},       {"gelu", 1, 0},     {"hardswish", 1, 0},
-        {"reduce_max", 0, 0}, {"transpose", 0, 0}, {"gather", 0, 0},    {"conv", 0, 0},     {"maxpool", 0, 0},
-        {"matmul", 0, 0},     {"concat", 0, 0},    {"broadcast", 0, 0}, {"expand", 0, 0},   {"layernormalization", 0, 0},
-        {"nosuchop", 0, 0},   {"", 0, 0},          {"Relu", 0, 0},
+        {"relu", 1, 1},       {"add", 3, 3},
+        {"sub", 3, 3},        {"exp", 1, 1},
+        {"cast", 1, 0},       {"where", 6, 0},
+        {"select", 6, 0},     {"clip", 1, 0},
+        {"mmad", 4, 4},       {"batchnormalization", 1, 0},
+        {"prelu", 1, 0},      {"softmax", 1, 0},
+        {"reshape", 1, 1},    {"identity", 1, 1},
+        {"equal", 3, 0},      {"sigmoid", 1, 0},
+        {"pow", 3, 0},        {"min", 3, 3},
+        {"gelu", 1, 0},       {"hardswish", 1, 0},
+        {"reduce_max", 0, 0}, {"transpose", 0, 0},
+        {"gather", 0, 0},     {"conv", 0, 0},
+        {"maxpool", 0, 0},    {"matmul", 0, 0},
+        {"concat", 0, 0},     {"broadcast", 0, 0},
+        {"expand", 0, 0},     {"layernormalization", 0, 0},
+        {"nosuchop", 0, 0},   {"", 0, 0},
+        {"Relu", 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (uint32_t in = 0; in < 40; in++) {
-            bool general = in < 32 && cases[i].general >> in & 1, restricted = in < 32 && cases[i].restricted >> in & 1;
-            if (ot_in_place_rule(cases[i].op, in, false) != general || ot_in_place_rule(cases[i].op, in, true) != restricted)
+            bool general = in < 32 && cases[i].general >> in & 1,
+                 restricted = in < 32 && cases[i].restricted >> in & 1;
+            if (ot_in_place_rule(cases[i].op, in, false) != general ||
+                ot_in_place_rule(cases[i].op, in, true) != restricted)
                 fail_msg("%s, input %u", cases[i].op, in);
         }
     }
@@ -268,15 +298,16 @@ static void in_place_table(void **state)
 static void alignments(void **state)
 {
     (void)state;
-    ot_kernel *k = parse(
-        "alloc a: 8 f32 @ub align=48\nalloc b: 8 f32 @ub align=5\nload a <- x[0:8]\nb = vector.relu(a)\nstore y[0:8] <- b\n");
+    ot_kernel *k = parse("alloc a: 8 f32 @ub align=48\nalloc b: 8 f32 @ub align=5\nload a <- "
+                         "x[0:8]\nb = vector.relu(a)\nstore y[0:8] <- b\n");
     ot_lifetimes *l = find(k, &PLAIN);
     assert_int_equal(l->n_buffers, 1);
     assert_int_equal(l->buffers[0].align, 480); /* of 32, 48 and 5 */
     assert_int_equal(l->buffers[0].size, 32);
     ot_lifetimes_free(l);
     ot_kernel_free(k);
-    check_fails("alloc a: 8 f32 @ub align=4611686018427387903\nload a <- x[0:8]\n", "k.tk:4:7: the alignment of 'a' is too large");
+    check_fails("alloc a: 8 f32 @ub align=4611686018427387903\nload a <- x[0:8]\n",
+                "k.tk:4:7: the alignment of 'a' is too large");
 }
 
 static void pipes(void **state)
@@ -291,9 +322,11 @@ static void pipes(void **state)
                          "a = vector.reduce(b)\n"
                          "store y[0:8] <- a\n");
     ot_lifetimes *l = find(k, &PLAIN);
-    assert_int_equal(l->buffers[0].pipes, 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_CUBE | 1u << OT_PIPE_VECTOR | 1u << OT_PIPE_DMA_OUT);
+    assert_int_equal(l->buffers[0].pipes, 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_CUBE |
+                                              1u << OT_PIPE_VECTOR | 1u << OT_PIPE_DMA_OUT);
     assert_true(l->buffers[0].dma);
-    assert_int_equal(l->buffers[1].pipes, 1u << OT_PIPE_CUBE | 1u << OT_PIPE_SCALAR | 1u << OT_PIPE_VECTOR);
+    assert_int_equal(l->buffers[1].pipes,
+                     1u << OT_PIPE_CUBE | 1u << OT_PIPE_SCALAR | 1u << OT_PIPE_VECTOR);
     assert_false(l->buffers[1].dma);
     ot_lifetimes_free(l);
     ot_kernel_free(k);
@@ -358,8 +391,9 @@ static void memory_runs_out(void **state)
     size_t n = 0;
     for (int i = 0; i < 600; i++)
         n += (size_t)sprintf(body + n,
-                             "alloc a%d: 8 f32 @ub\nload a%d <- x[0:8]\nr%d = while (?) carry (c%d = a%d) {\nyield (a%d)\n}\n", i,
-                             i, i, i, i, i > 7 ? i - 7 : 0);
+                             "alloc a%d: 8 f32 @ub\nload a%d <- x[0:8]\nr%d = while (?) carry (c%d "
+                             "= a%d) {\nyield (a%d)\n}\n",
+                             i, i, i, i, i, i > 7 ? i - 7 : 0);
     char *text = malloc(n + 200);
     n = (size_t)sprintf(text, HEAD "%s}\n", body);
     ot_diag d = {0};

@@ -1,4 +1,5 @@
-/* What a session holds once a model is loaded: constants packed for each graph or convolution, kept in branches, and what of it counts. */
+/* What a session holds once a model is loaded: constants packed for each graph or convolution,
+ * kept in branches, and what of it counts. */
 #include "shaped_model.h"
 #include "alloc_sim/alloc_sim.h"
 #include "transform/transform.h"
@@ -32,8 +33,9 @@ static int64_t loaded_text(const char *text)
 
 #define HEAD   "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,256,8,8]\n"
 #define WEIGHT "  init %w : float32[256,256,4,4] = random 1\n" /* 4 MB */
-#define SCALES                                                                                                        \
-    "  init %s : float32[256] = random 2\n  init %b : float32[256] = random 3\n  init %m : float32[256] = random 4\n" \
+#define SCALES                                                                               \
+    "  init %s : float32[256] = random 2\n  init %b : float32[256] = random 3\n  init %m : " \
+    "float32[256] = random 4\n"                                                              \
     "  init %v : float32[256] = random 5\n"
 
 /* Convolutions of one graph share what is packed, but not where something is folded into it. */
@@ -42,11 +44,13 @@ static void weights_are_packed_once_unless_folded(void **state)
     (void)state;
     const int64_t none = loaded_text(HEAD "  %y = Relu(%x)\n  output %y\n}\n");
     const int64_t once = loaded_text(HEAD WEIGHT "  %a = Conv(%x, %w)\n  output %a\n}\n");
-    const int64_t shared = loaded_text(HEAD WEIGHT
-                                       "  %a = Conv(%x, %w)\n  %b = Conv(%x, %w)\n  %y = Add(%a, %b)\n  output %y\n}\n");
-    const int64_t folded = loaded_text(HEAD WEIGHT SCALES
-                                       "  %a = Conv(%x, %w)\n  %c = BatchNormalization(%a, %s, %b, %m, %v)\n  %d = Conv(%x, %w)\n"
-                                       "  %e = BatchNormalization(%d, %s, %b, %m, %v)\n  %y = Add(%c, %e)\n  output %y\n}\n");
+    const int64_t shared = loaded_text(
+        HEAD WEIGHT
+        "  %a = Conv(%x, %w)\n  %b = Conv(%x, %w)\n  %y = Add(%a, %b)\n  output %y\n}\n");
+    const int64_t folded = loaded_text(
+        HEAD WEIGHT SCALES
+        "  %a = Conv(%x, %w)\n  %c = BatchNormalization(%a, %s, %b, %m, %v)\n  %d = Conv(%x, %w)\n"
+        "  %e = BatchNormalization(%d, %s, %b, %m, %v)\n  %y = Add(%c, %e)\n  output %y\n}\n");
     assert_in_range(none, 8 * MB, 10 * MB);
     assert_in_range(once - none, 4 * MB, 4 * MB + 64 * KB);
     assert_in_range(shared - none, 4 * MB, 4 * MB + 128 * KB);
@@ -57,20 +61,24 @@ static void weights_are_packed_once_unless_folded(void **state)
 static void packed_weights_are_padded(void **state)
 {
     (void)state;
-    const int64_t three = loaded_text(HEAD "  init %w : float32[3,256,8,8] = random 1\n  %a = Conv(%x, %w)\n  output %a\n}\n");
-    const int64_t sixteen = loaded_text(HEAD "  init %w : float32[16,256,8,8] = random 1\n  %a = Conv(%x, %w)\n  output %a\n}\n");
+    const int64_t three = loaded_text(
+        HEAD "  init %w : float32[3,256,8,8] = random 1\n  %a = Conv(%x, %w)\n  output %a\n}\n");
+    const int64_t sixteen = loaded_text(
+        HEAD "  init %w : float32[16,256,8,8] = random 1\n  %a = Conv(%x, %w)\n  output %a\n}\n");
     assert_int_equal(three, sixteen);
 }
 
-/* In a branch, weights of convolutions and of matrix products are there once: the latter are captured as they are. */
+/* In a branch, weights of convolutions and of matrix products are there once: the latter are
+ * captured as they are. */
 static void branches_hold_weights_once(void **state)
 {
     (void)state;
-    static const char *const products[] = {HEAD WEIGHT "  %y = Conv(%x, %w)\n  output %y\n}\n",
-                                           "model ir 8 opset 17\ngraph g {\n  input %x : float32[4,1024]\n"
-                                           "  init %w : float32[1024,1024] = random 1\n  %y = Gemm(%x, %w)\n  output %y\n}\n",
-                                           "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,1024]\n"
-                                           "  init %w : float32[1024,1024] = random 1\n  %y = MatMul(%x, %w)\n  output %y\n}\n"};
+    static const char *const products[] = {
+        HEAD WEIGHT "  %y = Conv(%x, %w)\n  output %y\n}\n",
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[4,1024]\n"
+        "  init %w : float32[1024,1024] = random 1\n  %y = Gemm(%x, %w)\n  output %y\n}\n",
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,1024]\n"
+        "  init %w : float32[1024,1024] = random 1\n  %y = MatMul(%x, %w)\n  output %y\n}\n"};
     for (size_t k = 0; k < sizeof products / sizeof *products; k++) {
         ot_diag d;
         ot_model *m = read_model(products[k], &d);
@@ -83,17 +91,19 @@ static void branches_hold_weights_once(void **state)
     }
 }
 
-/* A branch states no extents of what it joins from a sequence, and is played so: the joined tensor is taken behind the pieces, where a
- * stated one is there from the start, in the first large region. */
+/* A branch states no extents of what it joins from a sequence, and is played so: the joined
+ * tensor is taken behind the pieces, where a stated one is there from the start, in the first
+ * large region. */
 static void joined_results_are_taken_late(void **state)
 {
     (void)state;
     ot_diag d;
     ot_sim_figures f;
-    ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  %a = Exp(%x)\n"
-                             "  %s : opaque = SequenceConstruct(%a, %a)\n"
-                             "  %y : float32[1,32,512,512] = ConcatFromSequence(%s) {axis=1}\n  output %y\n}\n",
-                             &d);
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  %a = Exp(%x)\n"
+        "  %s : opaque = SequenceConstruct(%a, %a)\n"
+        "  %y : float32[1,32,512,512] = ConcatFromSequence(%s) {axis=1}\n  output %y\n}\n",
+        &d);
     assert_int_equal(ot_branch(m), OT_OK);
     assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     const ot_value *top = &m->graph->values[m->graph->outputs[0]];

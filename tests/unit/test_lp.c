@@ -1,4 +1,5 @@
-/* The solver of small integer programs: what it answers, that it leaves its caller's GLPK alone, and what it does without memory. */
+/* The solver of small integer programs: what it answers, that it leaves its caller's GLPK alone,
+ * and what it does without memory. */
 #include "select/search/lp.h"
 
 #include <setjmp.h>
@@ -90,7 +91,8 @@ static void test_leaves_the_callers_problems(void **state)
     glp_free_env();
 }
 
-/* Whichever allocation fails, GLPK's or ours: the answer is the right one, or that memory ran out. */
+/* Whichever allocation fails, GLPK's or ours: the answer is the right one, or that memory ran out.
+ */
 static void test_every_allocation_may_fail(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Memory maps: well-formed whatever the names are, the same bytes twice, small for any number of boxes, and what they show. */
+/* Memory maps: well-formed whatever the names are, the same bytes twice, small for any number of
+ * boxes, and what they show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,8 @@ static char *draw(const ot_map_plot *plots, uint32_t n, const char *title, size_
 
 static xmlDoc *parse(const char *text, size_t size)
 {
-    xmlDoc *doc = xmlReadMemory(text, (int)size, "map.svg", NULL, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_HUGE);
+    xmlDoc *doc = xmlReadMemory(text, (int)size, "map.svg", NULL,
+                                XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_HUGE);
     if (!doc) fail_msg("not well-formed: %.300s", text);
     return doc;
 }
@@ -45,11 +47,13 @@ static bool has_class(xmlNode *e, const char *class)
 /* Walk the tree: only elements that the writer knows, and how many of which. */
 static void count(xmlNode *e, counts *c)
 {
-    static const char *const known[] = {"svg", "title", "style", "defs", "pattern", "rect", "path", "g", "text"};
+    static const char *const known[] = {"svg",  "title", "style", "defs", "pattern",
+                                        "rect", "path",  "g",     "text"};
     for (; e; e = e->next) {
         if (e->type != XML_ELEMENT_NODE) continue;
         bool ok = false;
-        for (size_t k = 0; k < sizeof known / sizeof *known; k++) ok |= strcmp((const char *)e->name, known[k]) == 0;
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+            ok |= strcmp((const char *)e->name, known[k]) == 0;
         if (!ok) fail_msg("element <%s>", (const char *)e->name);
         bool rect = strcmp((const char *)e->name, "rect") == 0;
         if (rect && e->parent && strcmp((const char *)e->parent->name, "g") == 0) c->boxes++;
@@ -77,13 +81,22 @@ static counts check(const ot_map_plot *plots, uint32_t n, const char *title)
 }
 
 /* The example of minimalloc's documentation. */
-static const ot_map_box FIVE[] = {
-    {"b1", 0, 3, 8, 4, 0}, {"b2", 3, 9, 8, 4, 0}, {"b3", 0, 9, 4, 4, 0}, {"b4", 9, 21, 4, 4, 0}, {"b5", 0, 21, 0, 4, 0}};
+static const ot_map_box FIVE[] = {{"b1", 0, 3, 8, 4, 0},
+                                  {"b2", 3, 9, 8, 4, 0},
+                                  {"b3", 0, 9, 4, 4, 0},
+                                  {"b4", 9, 21, 4, 4, 0},
+                                  {"b5", 0, 21, 0, 4, 0}};
 
 static void five_boxes(void **state)
 {
     (void)state;
-    ot_map_plot p = {.title = "all", .time = "step", .boxes = FIVE, .n = 5, .height = 12, .lower_bound = 12, .capacity = 12};
+    ot_map_plot p = {.title = "all",
+                     .time = "step",
+                     .boxes = FIVE,
+                     .n = 5,
+                     .height = 12,
+                     .lower_bound = 12,
+                     .capacity = 12};
     counts c = check(&p, 1, "five");
     assert_int_equal(c.boxes, 5);
     assert_int_equal(c.tooltips, 5);
@@ -119,7 +132,8 @@ static void nothing_to_draw(void **state)
 static void far_capacity(void **state)
 {
     (void)state;
-    ot_map_plot p = {.title = "", .boxes = FIVE, .n = 5, .height = 12, .lower_bound = 12, .capacity = 1 << 20};
+    ot_map_plot p = {
+        .title = "", .boxes = FIVE, .n = 5, .height = 12, .lower_bound = 12, .capacity = 1 << 20};
     assert_int_equal(check(&p, 1, "").lines, 0);
     size_t n = 0;
     char *text = draw(&p, 1, "", &n);
@@ -135,8 +149,18 @@ static void pipes_and_maps(void **state)
     (void)state;
     ot_map_box boxes[6];
     for (uint32_t k = 0; k < 6; k++) boxes[k] = (ot_map_box){"buffer", k, k + 1, 64 * k, 64, k};
-    ot_map_plot p[2] = {{.title = "ub", .time = "statement", .boxes = boxes, .n = 6, .height = 384, .lower_bound = 64},
-                        {.title = "l1", .time = "statement", .boxes = FIVE, .n = 5, .height = 12, .lower_bound = 12}};
+    ot_map_plot p[2] = {{.title = "ub",
+                         .time = "statement",
+                         .boxes = boxes,
+                         .n = 6,
+                         .height = 384,
+                         .lower_bound = 64},
+                        {.title = "l1",
+                         .time = "statement",
+                         .boxes = FIVE,
+                         .n = 5,
+                         .height = 12,
+                         .lower_bound = 12}};
     counts c = check(p, 2, "kernel");
     assert_int_equal(c.boxes, 11);
     size_t n = 0;
@@ -154,7 +178,8 @@ static void pipes_and_maps(void **state)
 static void given_times(void **state)
 {
     (void)state;
-    ot_map_plot p = {.title = "", .from = -40, .to = 60, .boxes = FIVE, .n = 5, .height = 12, .lower_bound = 12};
+    ot_map_plot p = {
+        .title = "", .from = -40, .to = 60, .boxes = FIVE, .n = 5, .height = 12, .lower_bound = 12};
     size_t n = 0;
     char *text = draw(&p, 1, "", &n);
     assert_non_null(strstr(text, ">-40</text>"));
@@ -186,7 +211,12 @@ static void hostile_names(void **state)
     enum { N = sizeof names / sizeof *names };
     ot_map_box boxes[N];
     for (int k = 0; k < N; k++) boxes[k] = (ot_map_box){names[k], 0, 10, 100 * k, 100, (uint32_t)k};
-    ot_map_plot p = {.title = names[0], .time = names[6], .boxes = boxes, .n = N, .height = 100 * N, .lower_bound = 1};
+    ot_map_plot p = {.title = names[0],
+                     .time = names[6],
+                     .boxes = boxes,
+                     .n = N,
+                     .height = 100 * N,
+                     .lower_bound = 1};
     counts c = check(&p, 1, names[5]);
     assert_int_equal(c.boxes, N);
     size_t n = 0;
@@ -207,7 +237,8 @@ static void long_names(void **state)
     memset(name, 'x', 2000);
     name[2000] = '\0';
     ot_map_box b = {name, 0, 10, 0, 100, 0};
-    ot_map_plot p = {.title = name, .time = name, .boxes = &b, .n = 1, .height = 100, .lower_bound = 100};
+    ot_map_plot p = {
+        .title = name, .time = name, .boxes = &b, .n = 1, .height = 100, .lower_bound = 100};
     assert_int_equal(check(&p, 1, name).names, 0);
     size_t n = 0;
     char *text = draw(&p, 1, name, &n);
@@ -223,7 +254,12 @@ static void extreme_numbers(void **state)
     static const ot_map_box boxes[] = {{"huge", INT64_MIN, INT64_MAX, INT64_MAX - 1, INT64_MAX, 9},
                                        {"none", 5, 6, 0, 0, 0},
                                        {"late", INT64_MAX - 1, INT64_MAX, 0, 1, 1}};
-    ot_map_plot p = {.title = "", .boxes = boxes, .n = 3, .height = INT64_MAX, .lower_bound = 0, .capacity = INT64_MAX};
+    ot_map_plot p = {.title = "",
+                     .boxes = boxes,
+                     .n = 3,
+                     .height = INT64_MAX,
+                     .lower_bound = 0,
+                     .capacity = INT64_MAX};
     assert_int_equal(check(&p, 1, "").boxes, 3);
     p.boxes = &boxes[2];
     p.n = 1;
@@ -242,7 +278,8 @@ static ot_map_box *many_boxes(uint32_t n, char (*names)[64])
     for (uint32_t k = 0; k < n; k++) {
         x = x * 1664525u + 1013904223u;
         int64_t lower = x % 1000000000u, upper = lower + 1 + (x >> 12);
-        snprintf(names[k], sizeof names[k], "model/block_%u/conv2d & <bias> add:0/output tensor %u", k % 97, k);
+        snprintf(names[k], sizeof names[k], "model/block_%u/conv2d & <bias> add:0/output tensor %u",
+                 k % 97, k);
         b[k] = (ot_map_box){names[k], lower, upper, (int64_t)k * 12345, 1 + x % 100000, k % 7};
     }
     return b;
@@ -255,7 +292,12 @@ static void twenty_thousand(void **state)
     char(*names)[64] = malloc(N * sizeof *names);
     assert_non_null(names);
     ot_map_box *b = many_boxes(N, names);
-    ot_map_plot p = {.title = "many", .boxes = b, .n = N, .height = N * 12345LL, .lower_bound = 1, .capacity = N * 12345LL};
+    ot_map_plot p = {.title = "many",
+                     .boxes = b,
+                     .n = N,
+                     .height = N * 12345LL,
+                     .lower_bound = 1,
+                     .capacity = N * 12345LL};
     counts c = check(&p, 1, "many");
     assert_int_equal(c.boxes, N);
     assert_int_equal(c.tooltips, N);
@@ -270,7 +312,8 @@ static void more_than_can_be_shown(void **state)
     char(*names)[64] = malloc(N * sizeof *names);
     assert_non_null(names);
     ot_map_box *b = many_boxes(N, names);
-    ot_map_plot p[2] = {{.title = "many", .boxes = b, .n = N, .height = N * 12345LL, .lower_bound = 1}};
+    ot_map_plot p[2] = {
+        {.title = "many", .boxes = b, .n = N, .height = N * 12345LL, .lower_bound = 1}};
     p[1] = p[0];
     counts c = check(p, 2, "many");
     assert_int_equal(c.tooltips, 10000);

@@ -1,5 +1,5 @@
-/* Kernels in MLIR: what is refused, with line and column; types and strides; what is planned is read again with the same places; texts that are
- * cut off or damaged anywhere. */
+/* Kernels in MLIR: what is refused, with line and column; types and strides; what is planned is
+ * read again with the same places; texts that are cut off or damaged anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ static void plan(const ot_mlir *m, ot_mem_plan **p)
     ot_target t;
     ot_mem_options o = {.threads = 1};
     assert_true(ot_target_load("ascend-a2", 0, &d, &t) == OT_OK);
-    if (ot_mem_plan_kernel(ot_mlir_kernel(m), "k.mlir", &t, &o, &d, p) != OT_OK) fail_msg("%s", d.message);
+    if (ot_mem_plan_kernel(ot_mlir_kernel(m), "k.mlir", &t, &o, &d, p) != OT_OK)
+        fail_msg("%s", d.message);
     ot_target_free(&t);
 }
 
@@ -53,48 +54,64 @@ static const struct {
      "k.mlir:2:25: memref.alloc without #hivm.address_space<...>: in which memory?"},
     {"func.func @k() {\n  %a = memref.alloc() : " GM "\n  return\n}",
      "k.mlir:2:25: memref.alloc in gm: global memory is memref_ext.alloc_workspace"},
-    {"func.func @k() {\n  %a = memref.alloc() : memref<?xf16, #hivm.address_space<ub>>\n  return\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : memref<?xf16, #hivm.address_space<ub>>\n  "
+     "return\n}",
      "k.mlir:2:25: a memref of unknown size cannot be planned"},
-    {"func.func @k() {\n  %a = memref.alloc() : memref<0xf16, #hivm.address_space<ub>>\n  return\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : memref<0xf16, #hivm.address_space<ub>>\n  "
+     "return\n}",
      "k.mlir:2:25: dimension 0 has no elements"},
-    {"func.func @k() {\n  %a = memref.alloc() : memref<4xindex, #hivm.address_space<ub>>\n  return\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : memref<4xindex, #hivm.address_space<ub>>\n  "
+     "return\n}",
      "k.mlir:2:25: elements of a type that has no size here"},
-    {"func.func @k() {\n  %a = memref.alloc() : memref<4xf16, #hivm.address_space<nowhere>>\n  return\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : memref<4xf16, #hivm.address_space<nowhere>>\n  "
+     "return\n}",
      "k.mlir:2:59: expected an address space (gm, ub, cbuf, ca, cb, cc, bt, fp), found 'nowhere'"},
-    {"func.func @k() {\n  %a = memref.alloc() : memref<99999999999999999999xf16, #hivm.address_space<ub>>\n  return\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : memref<99999999999999999999xf16, "
+     "#hivm.address_space<ub>>\n  return\n}",
      "k.mlir:2:32: a dimension does not fit 64 bits"},
-    {"func.func @k() {\n  %a = memref.alloc() : memref<9000000000x9000000000xf16, #hivm.address_space<ub>>\n  return\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : memref<9000000000x9000000000xf16, "
+     "#hivm.address_space<ub>>\n  return\n}",
      "k.mlir:2:8: the size of 'a' does not fit 64 bits"},
-    {"func.func @k() {\n  %a = memref.alloc() : " UB "\n  annotation.mark %a {hivm.multi_buffer = 2 : i32} : " UB
+    {"func.func @k() {\n  %a = memref.alloc() : " UB
+     "\n  annotation.mark %a {hivm.multi_buffer = 2 : i32} : " UB
      "\n  annotation.mark %a {hivm.multi_buffer = 4 : i32} : " UB "\n  return\n}",
      "k.mlir:4:43: '%a' has a mark already: 2 buffers, not 4"},
-    {"func.func @k() {\n  linalg.fill ins(%a : f16)\n  return\n}", "k.mlir:2:3: 'linalg.fill' is not in the subset that is read"},
+    {"func.func @k() {\n  linalg.fill ins(%a : f16)\n  return\n}",
+     "k.mlir:2:3: 'linalg.fill' is not in the subset that is read"},
     {"func.func @k() {\n  \"hivm.hir.vadd\"() : () -> ()\n}",
      "k.mlir:2:3: an operation in its generic form is not in the subset that is read"},
-    {"func.func @k() {\n  hivm.hir.frobnicate\n}", "k.mlir:2:3: 'hivm.hir.frobnicate' is not in the subset that is read"},
-    {"func.func @k() {\n  hivm.hir.vadd ins(%a : " UB ") outs(%a : " UB ")\n}", "k.mlir:2:21: '%a' is not defined here"},
+    {"func.func @k() {\n  hivm.hir.frobnicate\n}",
+     "k.mlir:2:3: 'hivm.hir.frobnicate' is not in the subset that is read"},
+    {"func.func @k() {\n  hivm.hir.vadd ins(%a : " UB ") outs(%a : " UB ")\n}",
+     "k.mlir:2:21: '%a' is not defined here"},
     {"func.func @k(%a: i32, %a: i32) {\n}", "k.mlir:1:23: '%a' is defined already"},
-    {"func.func @k(%t: tensor<4xf32>) {\n  %a = memref.alloc() : " UB "\n  hivm.hir.load ins(%t : tensor<4xf32>) outs(%a : " UB
-     ")\n}",
+    {"func.func @k(%t: tensor<4xf32>) {\n  %a = memref.alloc() : " UB
+     "\n  hivm.hir.load ins(%t : tensor<4xf32>) outs(%a : " UB ")\n}",
      "k.mlir:3:26: an operand that is neither memref nor scalar"},
-    {"func.func @k() {\n  %c = arith.constant 0 : index\n  scf.for %i = %c to %c step %c {\n    scf.yield %c : index\n  }\n}",
+    {"func.func @k() {\n  %c = arith.constant 0 : index\n  scf.for %i = %c to %c step %c {\n    "
+     "scf.yield %c : index\n  }\n}",
      "k.mlir:4:5: 1 values yielded, 0 wanted"},
     {"func.func @k(%c: index, %x: " GM ") {\n  %a = memref.alloc() : " UB "\n"
-     "  %r = scf.for %i = %c to %c step %c iter_args(%v = %a) -> (" UB ") {\n    scf.yield %x : " GM "\n  }\n}",
+     "  %r = scf.for %i = %c to %c step %c iter_args(%v = %a) -> (" UB ") {\n    scf.yield %x : " GM
+     "\n  }\n}",
      "k.mlir:4:15: '%x' is not planned, but what it becomes is"},
-    {"func.func @k(%c: i1) {\n  %a = memref.alloc() : " UB "\n  %b = memref.alloc() : " UB "\n  scf.while (%v = %a) : (" UB
-     ") -> (" UB ") {\n"
-     "    scf.condition(%c) %b : " UB "\n  } do {\n  ^bb0(%w: " UB "):\n    scf.yield %w : " UB "\n  }\n}",
+    {"func.func @k(%c: i1) {\n  %a = memref.alloc() : " UB "\n  %b = memref.alloc() : " UB
+     "\n  scf.while (%v = %a) : (" UB ") -> (" UB ") {\n"
+     "    scf.condition(%c) %b : " UB "\n  } do {\n  ^bb0(%w: " UB "):\n    scf.yield %w : " UB
+     "\n  }\n}",
      "k.mlir:5:23: '%b' is none of the loop's arguments: only they are passed on here"},
-    {"func.func @k() {\n  %a = memref.alloc() : " UB "\n  annotation.mark %a {hivm.multi_buffer = 99 : i32} : " UB "\n}",
+    {"func.func @k() {\n  %a = memref.alloc() : " UB
+     "\n  annotation.mark %a {hivm.multi_buffer = 99 : i32} : " UB "\n}",
      "k.mlir:3:43: 1 to 16 buffers are allowed"},
     {"func.func @k(%c: i64) {\n  %a = hivm.hir.pointer_cast(%c) : " UB "\n}",
      "k.mlir:2:30: the address '%c' is no constant from 0"},
-    {"func.func @k(%w: memref<?xi8>, %c: index) {\n  %a = memref_ext.alloc_workspace() from %w offset = [%c] : from memref<?xi8> to " GM
-     "\n}",
+    {"func.func @k(%w: memref<?xi8>, %c: index) {\n  %a = memref_ext.alloc_workspace() from %w "
+     "offset = [%c] : from memref<?xi8> to " GM "\n}",
      "k.mlir:2:45: the workspace has its offset already"},
-    {"func.func @k() {\n  %a, %b = memref.alloc() : " UB "\n}", "k.mlir:2:3: 2 names for 1 results"},
-    {"func.func @k() {\n^bb1:\n  return\n}", "k.mlir:2:1: blocks with labels are not in the subset that is read"},
+    {"func.func @k() {\n  %a, %b = memref.alloc() : " UB "\n}",
+     "k.mlir:2:3: 2 names for 1 results"},
+    {"func.func @k() {\n^bb1:\n  return\n}",
+     "k.mlir:2:1: blocks with labels are not in the subset that is read"},
     {"func.func @k() {\n  %s = \"unfinished\n}", "k.mlir:2:8: the string has no end"},
     {"func.func @k() {\n  return \001\n}", "k.mlir:2:10: byte 0x01 has no meaning here"},
     {"module attributes {a = [(} {\n}", "k.mlir:1:26: expected the end of a bracket, found '}'"},
@@ -158,7 +175,8 @@ static void sizes(void **state)
         {"memref<4x8xbf16, #hivm.address_space<cbuf>>", 64, OT_SCOPE_L1},
         {"memref<20xi1, #hivm.address_space<ub>>", 3, OT_SCOPE_UB},
         {"memref<4x8xf32, strided<[8, 1]>, #hivm.address_space<cc>>", 128, OT_SCOPE_L0C},
-        {"memref<4x8xf32, strided<[16, 1], offset: 4>, #hivm.address_space<ub>>", 4 * (3 * 16 + 8), OT_SCOPE_UB},
+        {"memref<4x8xf32, strided<[16, 1], offset: 4>, #hivm.address_space<ub>>", 4 * (3 * 16 + 8),
+         OT_SCOPE_UB},
         {"memref<1024xf16, strided<[2]>, #hivm.address_space<ub>>", 2 * 2047, OT_SCOPE_UB},
         {"memref<16x16xf16,\n  #hivm.address_space<ca>>", 512, OT_SCOPE_L0A},
     };
@@ -166,11 +184,14 @@ static void sizes(void **state)
         char text[400];
         ot_diag d;
         ot_mlir *m;
-        snprintf(text, sizeof text, "func.func @k() {\n  %%0 = memref.alloc() : %s // %s\n  return loc(\"a.py\":1:2)\n}",
-                 types[k].type, "{ not ' read");
+        snprintf(
+            text, sizeof text,
+            "func.func @k() {\n  %%0 = memref.alloc() : %s // %s\n  return loc(\"a.py\":1:2)\n}",
+            types[k].type, "{ not ' read");
         if (read_text(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s", d.message);
         const ot_tk_value *v = &ot_mlir_kernel(m)->values[0];
-        assert_true(v->bytes == types[k].bytes && v->scope == types[k].scope && strcmp(v->name, "_0") == 0);
+        assert_true(v->bytes == types[k].bytes && v->scope == types[k].scope &&
+                    strcmp(v->name, "_0") == 0);
         ot_mlir_free(m);
     }
 }
@@ -185,20 +206,24 @@ static const char WHOLE[] =
     "    %f = arith.constant -1.5e+3 : f32\n"
     "    %acc = memref.alloc() : " UB "\n"
     "    hivm.hir.vbrc ins(%f : f32) outs(%acc : " UB ") broadcast_dims = [0, 1]\n"
-    "    %r:2 = scf.for %i = %c0 to %c9 step %c2 iter_args(%a = %acc, %n = %c0) -> (" UB ", index) {\n"
+    "    %r:2 = scf.for %i = %c0 to %c9 step %c2 iter_args(%a = %acc, %n = %c0) -> (" UB
+    ", index) {\n"
     "      %t = memref.alloc() : " UB "\n"
     "      annotation.mark %t {hivm.multi_buffer = 2 : i32} : " UB "\n"
     "      %j = affine.apply #map(%i)[%n]\n"
     "      %p = memref.subview %t[%j, 0] [4, 16] [1, 1] : " UB
     " to memref<4x16xf16, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>\n"
-    "      hivm.hir.load ins(%x : " GM ") outs(%t : " UB ") left_padding_num = %c0 : index init_out_buffer = false\n"
-    "      hivm.hir.vmuls ins(%p, %f : memref<4x16xf16, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>, f32) outs(%p : memref<4x16xf16, "
+    "      hivm.hir.load ins(%x : " GM ") outs(%t : " UB
+    ") left_padding_num = %c0 : index init_out_buffer = false\n"
+    "      hivm.hir.vmuls ins(%p, %f : memref<4x16xf16, strided<[16, 1], offset: ?>, "
+    "#hivm.address_space<ub>>, f32) outs(%p : memref<4x16xf16, "
     "strided<[16, 1], offset: ?>, #hivm.address_space<ub>>)\n"
     "      %s = memref.load %t[%i, %c0] : " UB "\n"
     "      memref.store %s, %t[%c0, %c0] : " UB "\n"
     "      %u = memref.alloc() : " UB "\n"
     "      %tmp = memref.alloc() : " UB "\n"
-    "      hivm.hir.vreduce <sum> ins(%t : " UB ") outs(%u : " UB ") temp_buffer(%tmp : " UB ") reduce_dims = [0]\n"
+    "      hivm.hir.vreduce <sum> ins(%t : " UB ") outs(%u : " UB ") temp_buffer(%tmp : " UB
+    ") reduce_dims = [0]\n"
     "      hivm.hir.vadd ins(%a, %u : " UB ", " UB ") outs(%a : " UB ")\n"
     "      %m = arith.addi %n, %c2 : index\n"
     "      %cmp = arith.cmpi slt, %m, %c9 : index\n"
@@ -223,7 +248,8 @@ static void round_trip(void **state)
     bool counted = false;
     if (read_text(WHOLE, strlen(WHOLE), &d, &m) != OT_OK) fail_msg("%s", d.message);
     const ot_kernel *k = ot_mlir_kernel(m);
-    for (uint32_t i = 0; i < k->n_stmts; i++) counted = counted || (k->stmts[i].op == OT_TK_FOR && k->stmts[i].hi == 5);
+    for (uint32_t i = 0; i < k->n_stmts; i++)
+        counted = counted || (k->stmts[i].op == OT_TK_FOR && k->stmts[i].hi == 5);
     assert_true(counted);
     plan(m, &p);
     assert_true(ot_mlir_check_plan(m, p, &d) == OT_OK);
@@ -233,7 +259,8 @@ static void round_trip(void **state)
     plan(again, &q);
     assert_true(p->lifetimes->n_buffers == q->lifetimes->n_buffers);
     for (uint32_t b = 0; b < p->lifetimes->n_buffers; b++)
-        assert_true(p->multi[b] == q->multi[b] && memcmp(p->offsets[b], q->offsets[b], p->multi[b] * sizeof(int64_t)) == 0);
+        assert_true(p->multi[b] == q->multi[b] &&
+                    memcmp(p->offsets[b], q->offsets[b], p->multi[b] * sizeof(int64_t)) == 0);
     char *text2 = written(again, q, &n2);
     assert_true(n == n2 && memcmp(text, text2, n) == 0);
     free(text);
@@ -249,20 +276,22 @@ static void same_names(void **state)
 {
     (void)state;
     static const char text[] = "func.func @for(%c: i1, %x: " GM ") {\n"
-                               "  scf.if %c {\n    %for = memref.alloc() : " UB "\n    hivm.hir.load ins(%x : " GM
-                               ") outs(%for : " UB ")\n"
-                               "  } else {\n    %for = memref.alloc() : " UB "\n    hivm.hir.load ins(%x : " GM ") outs(%for : " UB
-                               ")\n  }\n"
+                               "  scf.if %c {\n    %for = memref.alloc() : " UB
+                               "\n    hivm.hir.load ins(%x : " GM ") outs(%for : " UB ")\n"
+                               "  } else {\n    %for = memref.alloc() : " UB
+                               "\n    hivm.hir.load ins(%x : " GM ") outs(%for : " UB ")\n  }\n"
                                "  %for = memref.alloc() : " UB "\n  return\n}\n";
     ot_diag d;
     ot_mlir *m;
     if (read_text(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s", d.message);
     const ot_kernel *k = ot_mlir_kernel(m);
-    assert_true(k->n_values == 3 && strcmp(k->values[0].name, "_for") == 0 && strcmp(k->values[1].name, "_for$1") == 0);
+    assert_true(k->n_values == 3 && strcmp(k->values[0].name, "_for") == 0 &&
+                strcmp(k->values[1].name, "_for$1") == 0);
     ot_mlir_free(m);
 }
 
-/* Cut off, or with one byte changed, anywhere: one line with its place, or a text that can be planned. */
+/* Cut off, or with one byte changed, anywhere: one line with its place, or a text that can be
+ * planned. */
 static void damaged(void **state)
 {
     (void)state;
@@ -283,24 +312,28 @@ static void damaged(void **state)
             continue;
         }
         unsigned line, col;
-        assert_true(s == OT_E_INPUT && sscanf(d.message, "k.mlir:%u:%u: ", &line, &col) == 2 && !strchr(d.message, '\n'));
+        assert_true(s == OT_E_INPUT && sscanf(d.message, "k.mlir:%u:%u: ", &line, &col) == 2 &&
+                    !strchr(d.message, '\n'));
     }
 }
 
 static void loc_form(void **state)
 {
     (void)state;
-    ot_diag d = {.message = "a b/k.mlir:2:3: ub overflow, requires 8 bits"}, other = {.message = "elsewhere: x"};
+    ot_diag d = {.message = "a b/k.mlir:2:3: ub overflow, requires 8 bits"},
+            other = {.message = "elsewhere: x"};
     ot_mlir_loc("a b/k.mlir", &d);
     ot_mlir_loc("a b/k.mlir", &other);
-    assert_true(strcmp(d.message, "loc(\"a b/k.mlir\":2:3): error: ub overflow, requires 8 bits") == 0);
+    assert_true(strcmp(d.message, "loc(\"a b/k.mlir\":2:3): error: ub overflow, requires 8 bits") ==
+                0);
     assert_true(strcmp(other.message, "elsewhere: x") == 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(refuses),    cmocka_unit_test(refuses_copies), cmocka_unit_test(sizes),
-                                       cmocka_unit_test(round_trip), cmocka_unit_test(same_names),     cmocka_unit_test(damaged),
-                                       cmocka_unit_test(loc_form)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses),    cmocka_unit_test(refuses_copies), cmocka_unit_test(sizes),
+        cmocka_unit_test(round_trip), cmocka_unit_test(same_names),     cmocka_unit_test(damaged),
+        cmocka_unit_test(loc_form)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

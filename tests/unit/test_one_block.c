@@ -1,5 +1,5 @@
-/* What OpenVINO's process grows by: one block for all values. Expected sizes are those that were measured (MB), of graphs as small as they
- * can be. Random cases print their seed. */
+/* What OpenVINO's process grows by: one block for all values. Expected sizes are those that were
+ * measured (MB), of graphs as small as they can be. Random cases print their seed. */
 #include "ops/shape.h"
 #include "alloc_sim/live_boxes.h"
 #include "alloc_sim/alloc_sim.h"
@@ -26,13 +26,17 @@ static int64_t chain_height(uint32_t n)
     return ot_boxes_place(b, m) / 32;
 }
 
-/* The order of equal boxes is that of the runtime's sort: up to 16 in all keep theirs, which takes two buffers; beyond, often three. */
+/* The order of equal boxes is that of the runtime's sort: up to 16 in all keep theirs, which
+ * takes two buffers; beyond, often three. */
 static void long_chains_take_a_third_buffer(void **state)
 {
     (void)state;
-    static const uint32_t two[] = {2, 15, 17, 20, 21, 28, 43, 59}, three[] = {18, 19, 22, 26, 40, 58};
-    for (size_t k = 0; k < sizeof two / sizeof *two; k++) assert_int_equal(chain_height(two[k]), 2 * 72 + 2);
-    for (size_t k = 0; k < sizeof three / sizeof *three; k++) assert_int_equal(chain_height(three[k]), 3 * 72 + 2);
+    static const uint32_t two[] = {2, 15, 17, 20, 21, 28, 43, 59},
+                          three[] = {18, 19, 22, 26, 40, 58};
+    for (size_t k = 0; k < sizeof two / sizeof *two; k++)
+        assert_int_equal(chain_height(two[k]), 2 * 72 + 2);
+    for (size_t k = 0; k < sizeof three / sizeof *three; k++)
+        assert_int_equal(chain_height(three[k]), 3 * 72 + 2);
 }
 
 static uint64_t rng;
@@ -50,7 +54,8 @@ static void boxes_do_not_overlap(void **state)
         size_t n = below(120);
         for (size_t k = 0; k < n; k++) {
             uint32_t first = below(60);
-            b[k] = (ot_live_box){first, first + below(8), 32 * (int64_t)below(seed % 2 ? 4 : 4000), 0, OT_NONE};
+            b[k] = (ot_live_box){first, first + below(8), 32 * (int64_t)below(seed % 2 ? 4 : 4000),
+                                 0, OT_NONE};
             sum += b[k].bytes;
         }
         int64_t top = ot_boxes_place(b, n);
@@ -58,11 +63,13 @@ static void boxes_do_not_overlap(void **state)
             after += b[k].bytes;
             height = ot_max(height, b[k].at + b[k].bytes);
             for (size_t j = 0; j < k; j++)
-                if (b[j].first <= b[k].last && b[k].first <= b[j].last && b[j].at < b[k].at + b[k].bytes &&
-                    b[k].at < b[j].at + b[j].bytes)
-                    fail_msg("seed %llu: boxes %zu and %zu overlap", (unsigned long long)seed, j, k);
+                if (b[j].first <= b[k].last && b[k].first <= b[j].last &&
+                    b[j].at < b[k].at + b[k].bytes && b[k].at < b[j].at + b[j].bytes)
+                    fail_msg("seed %llu: boxes %zu and %zu overlap", (unsigned long long)seed, j,
+                             k);
         }
-        if (sum != after || top != height) fail_msg("seed %llu: height %lld", (unsigned long long)seed, (long long)top);
+        if (sum != after || top != height)
+            fail_msg("seed %llu: height %lld", (unsigned long long)seed, (long long)top);
     }
 }
 
@@ -73,7 +80,8 @@ static ot_sim_figures played(const char *text)
     ot_diag d = {0};
     ot_model *m = NULL;
     ot_sim_figures f;
-    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
+    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK ||
+        ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
         ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
         fail_msg("%s\n%s", d.message, text);
     assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_openvino, true, &f), OT_OK);
@@ -85,7 +93,8 @@ static ot_sim_figures played(const char *text)
 static void assert_measured(const char *name, double mb, const char *text)
 {
     const double grown = (double)played(text).growth / (double)MB;
-    if (grown < 0.97 * mb || grown > 1.03 * mb) fail_msg("%s: %.1f MB, measured %.1f", name, grown, mb);
+    if (grown < 0.97 * mb || grown > 1.03 * mb)
+        fail_msg("%s: %.1f MB, measured %.1f", name, grown, mb);
 }
 
 #define HEAD             "model ir 8 opset 17\ngraph g {\n"
@@ -96,7 +105,8 @@ static void assert_measured(const char *name, double mb, const char *text)
         W("w", out, "32") "  %a = Conv(%x, %v)" PADS "  %b = Relu(%a)\n  %c = Conv(%b, %w)" PADS \
                           "  %y = Relu(%c)\n  output %y\n}\n"
 
-/* Plain inputs are copied into channels-last ones and results back; results are there twice; what is freed of 32 MB and more goes back. */
+/* Plain inputs are copied into channels-last ones and results back; results are there twice;
+ * what is freed of 32 MB and more goes back. */
 static void two_convolutions_as_measured(void **state)
 {
     (void)state;
@@ -107,9 +117,9 @@ static void two_convolutions_as_measured(void **state)
     assert_measured("32 to 32", 129.3, CHAIN("32", "32", "512"));
     assert_measured("1024", 177.5, CHAIN("3", "3", "1024"));
     assert_measured("a reduction", 258.4,
-                    HEAD
-                    "  input %x : float32[1,32,1024,1024]\n" W("w", "32", "32") "  %a = Conv(%x, %w)" PADS
-                                                                                "  %y = GlobalAveragePool(%a)\n  output %y\n}\n");
+                    HEAD "  input %x : float32[1,32,1024,1024]\n" W(
+                        "w", "32", "32") "  %a = Conv(%x, %w)" PADS
+                                         "  %y = GlobalAveragePool(%a)\n  output %y\n}\n");
 }
 
 /* A chain of element-wise operators stores nothing in between, a gate included. */
@@ -117,8 +127,10 @@ static void chains_store_nothing(void **state)
 {
     (void)state;
     assert_measured("gates", 258.4,
-                    HEAD "  input %x : float32[1,32,1024,1024]\n  init %s : float32[1,32,1,1] = random 1\n  %a = Add(%x, %s)\n"
-                         "  %b = Sigmoid(%a)\n  %c = Mul(%a, %b)\n  %d = Add(%c, %s)\n  %e = Sigmoid(%d)\n  %y = Mul(%d, %e)\n"
+                    HEAD "  input %x : float32[1,32,1024,1024]\n  init %s : float32[1,32,1,1] = "
+                         "random 1\n  %a = Add(%x, %s)\n"
+                         "  %b = Sigmoid(%a)\n  %c = Mul(%a, %b)\n  %d = Add(%c, %s)\n  %e = "
+                         "Sigmoid(%d)\n  %y = Mul(%d, %e)\n"
                          "  output %y\n}\n");
 }
 
@@ -126,41 +138,49 @@ static void chains_store_nothing(void **state)
 static void sums_are_in_place(void **state)
 {
     (void)state;
-#define BLOCK(to)                                                                                                        \
-    HEAD "  input %x : float32[4,64,256,256]\n" W("w", "64", "64") "  %a = Conv(%x, %w)" PADS "  %b = Conv(%a, %w)" PADS \
-                                                                   "  %c = Conv(%b, %w)" PADS "  %d = Add(%c, " to       \
-                                                                   ")\n  %y = GlobalAveragePool(%d)\n  output %y\n}\n"
+#define BLOCK(to)                                                              \
+    HEAD "  input %x : float32[4,64,256,256]\n" W(                             \
+        "w", "64", "64") "  %a = Conv(%x, %w)" PADS "  %b = Conv(%a, %w)" PADS \
+                         "  %c = Conv(%b, %w)" PADS "  %d = Add(%c, " to       \
+                         ")\n  %y = GlobalAveragePool(%d)\n  output %y\n}\n"
     assert_int_equal(played(BLOCK("%a")).pattern / MB, 128); /* a and b, then c in the place of a */
     assert_int_equal(played(BLOCK("%b")).pattern / MB, 192); /* b, c, d */
 #undef BLOCK
 }
 
-/* Weights are there twice, however many convolutions read them; where a normalisation is folded into them, each has its own. */
+/* Weights are there twice, however many convolutions read them; where a normalisation is folded
+ * into them, each has its own. */
 static void folded_weights_are_not_shared(void **state)
 {
     (void)state;
-#define TWO(norm)                               \
-    HEAD "  input %x : float32[1,512,8,8]\n" W( \
-        "w", "512", "512") "  init %s : float32[512] = random 1\n  %a = Conv(%x, %w)" PADS norm "  output %y\n}\n"
-    const int64_t shared = played(TWO("  %b = Conv(%a, %w)" PADS "  %y = Conv(%b, %w)" PADS)).growth;
-    const int64_t folded = played(TWO("  %n = BatchNormalization(%a, %s, %s, %s, %s)\n  %b = Conv(%n, %w)" PADS
-                                      "  %m = BatchNormalization(%b, %s, %s, %s, %s)\n  %y = Conv(%m, %w)" PADS))
-                               .growth;
+#define TWO(norm)                                                                               \
+    HEAD "  input %x : float32[1,512,8,8]\n" W(                                                 \
+        "w", "512", "512") "  init %s : float32[512] = random 1\n  %a = Conv(%x, %w)" PADS norm \
+                           "  output %y\n}\n"
+    const int64_t shared =
+        played(TWO("  %b = Conv(%a, %w)" PADS "  %y = Conv(%b, %w)" PADS)).growth;
+    const int64_t folded =
+        played(TWO("  %n = BatchNormalization(%a, %s, %s, %s, %s)\n  %b = Conv(%n, %w)" PADS
+                   "  %m = BatchNormalization(%b, %s, %s, %s, %s)\n  %y = Conv(%m, %w)" PADS))
+            .growth;
     assert_in_range(shared, 18 * MB, 21 * MB);
     assert_in_range(folded, shared + 18 * MB, shared + 38 * MB);
 #undef TWO
 }
 
-/* A body holds a copy of what it reads from outside, and its values share the block of the graph around it. */
+/* A body holds a copy of what it reads from outside, and its values share the block of the graph
+ * around it. */
 static void bodies_copy_what_they_read(void **state)
 {
     (void)state;
     ot_sim_figures f = played(
-        HEAD "  input %x : float32[1,16,512,512]\n  init %n : int64[] = [4]\n  init %on : bool[] = [1]\n"
-             "  %a = Softmax(%x) {axis=1}\n  %s : float32[4,1,16,1,1] = Loop(%n, %on) {body=graph b {\n"
-             "    input %i : int64[]\n    input %c : bool[]\n    outer %a : float32[1,16,512,512]\n    %d : bool[] = Identity(%c)\n"
-             "    %m : float32[1,16,1,1] = GlobalMaxPool(%a)\n    output %d\n    output %m\n  }}\n"
-             "  %y = ReduceMax(%s) {axes=[0]}\n  output %y\n}\n");
+        HEAD
+        "  input %x : float32[1,16,512,512]\n  init %n : int64[] = [4]\n  init %on : bool[] = [1]\n"
+        "  %a = Softmax(%x) {axis=1}\n  %s : float32[4,1,16,1,1] = Loop(%n, %on) {body=graph b {\n"
+        "    input %i : int64[]\n    input %c : bool[]\n    outer %a : float32[1,16,512,512]\n    "
+        "%d : bool[] = Identity(%c)\n"
+        "    %m : float32[1,16,1,1] = GlobalMaxPool(%a)\n    output %d\n    output %m\n  }}\n"
+        "  %y = ReduceMax(%s) {axes=[0]}\n  output %y\n}\n");
     assert_int_equal(f.n_unknown, 0);
     assert_in_range(f.growth, 3 * 16 * MB, 3 * 16 * MB + 5 * MB); /* x; a; a once more */
 }
@@ -170,12 +190,15 @@ static ot_live_box made_by(ot_id maker, uint32_t first, uint32_t last, int64_t b
     return (ot_live_box){first, last, bytes, 0, maker};
 }
 
-/* Of the boxes at the step where most bytes are, the makers: largest first, each once, no more than asked for, none of a body. */
+/* Of the boxes at the step where most bytes are, the makers: largest first, each once, no more
+ * than asked for, none of a body. */
 static void the_fullest_step_is_named(void **state)
 {
     (void)state;
-    const ot_live_box b[] = {made_by(7, 0, 1, 900), made_by(1, 1, 4, 320), made_by(2, 3, 5, 640),       made_by(2, 3, 3, 64),
-                             made_by(3, 3, 4, 96),  made_by(4, 4, 4, 32),  made_by(OT_NONE, 3, 3, 480), made_by(5, 5, 6, 700)};
+    const ot_live_box b[] = {made_by(7, 0, 1, 900),       made_by(1, 1, 4, 320),
+                             made_by(2, 3, 5, 640),       made_by(2, 3, 3, 64),
+                             made_by(3, 3, 4, 96),        made_by(4, 4, 4, 32),
+                             made_by(OT_NONE, 3, 3, 480), made_by(5, 5, 6, 700)};
     ot_id makers[3];
     uint32_t n;
     ot_arena *a = ot_arena_new();
@@ -199,7 +222,8 @@ static int64_t weighed(const char *text)
     ot_model *m = NULL;
     ot_target t;
     ot_plan *p = NULL;
-    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
+    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK ||
+        ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
         ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
         fail_msg("%s", d.message);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
@@ -213,7 +237,8 @@ static int64_t weighed(const char *text)
     return part;
 }
 
-/* A small U-Net is full at several levels: a region at one of them leaves the next, around which regions are looked for then. */
+/* A small U-Net is full at several levels: a region at one of them leaves the next, around which
+ * regions are looked for then. */
 static void regions_are_found_where_the_block_is_full(void **state)
 {
     (void)state;
@@ -253,10 +278,11 @@ static void regions_are_found_where_the_block_is_full(void **state)
 static void normalisations_must_gain_more(void **state)
 {
     (void)state;
-#define BESIDE(norm)                                                                                   \
-    HEAD "  input %x : float32[1,16,512,512]\n  init %s : float32[16] = random 1\n" W("v", "32", "16") \
-        W("w", "16", "32") "  %a = Conv(%x, %v)" PADS "  %y = Conv(%a, %w)" PADS                       \
-                           "  %g = MaxPool(%y) {kernel_shape=[8,8], strides=[8,8]}\n  %z = " norm      \
+#define BESIDE(norm)                                                                              \
+    HEAD "  input %x : float32[1,16,512,512]\n  init %s : float32[16] = random 1\n" W("v", "32",  \
+                                                                                      "16")       \
+        W("w", "16", "32") "  %a = Conv(%x, %v)" PADS "  %y = Conv(%a, %w)" PADS                  \
+                           "  %g = MaxPool(%y) {kernel_shape=[8,8], strides=[8,8]}\n  %z = " norm \
                            "\n  output %y\n  output %z\n}\n"
     assert_in_range(weighed(BESIDE("Relu(%g)")), 81, 90);
     assert_int_equal(weighed(BESIDE("InstanceNormalization(%g, %s, %s)")), 100);
@@ -267,12 +293,14 @@ static void normalisations_must_gain_more(void **state)
 static void odd_graphs_are_played(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(HEAD "  input %x : float32[1,4,8,8]\n  %y = Relu(%x)\n  output %x\n  output %y\n}\n");
+    ot_sim_figures f = played(
+        HEAD "  input %x : float32[1,4,8,8]\n  %y = Relu(%x)\n  output %x\n  output %y\n}\n");
     assert_int_equal(f.n_unknown, 0);
-    f = played(HEAD "  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n");
-    assert_int_equal(f.n_unknown, 2);
     f = played(HEAD
-               "  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n  %y = Softmax(%a) {axis=1}\n  output %y\n}\n");
+               "  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n");
+    assert_int_equal(f.n_unknown, 2);
+    f = played(HEAD "  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n  %y = "
+                    "Softmax(%a) {axis=1}\n  output %y\n}\n");
     assert_true(f.n_unknown > 0);
 }
 

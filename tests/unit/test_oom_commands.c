@@ -1,12 +1,16 @@
-/* Running out of memory at every possible place of a command: inspect with every report, optimise to the engine's form,
- * plan-memory of kernels and tables, run. Each through the function that the program calls.
+/* Running out of memory at every possible place of a command: inspect with every report,
+ * optimise to the engine's form, plan-memory of kernels and tables, run. Each through the
+ * function that the program calls.
  *
- *   product: ot_alloc, ot_format, malloc, open_memstream, ... --linker's --wrap--> __wrap_...: the k-th fails, else __real_...
+ *   product: ot_alloc, ot_format, malloc, open_memstream, ... --linker's --wrap--> __wrap_...: the
+ *   k-th fails, else __real_...
  *
- * A hook sees only the blocks that arenas take, a few dozen in a run; wrapped are all calls between the product's files, thousands.
- * The k-th fails alone, or with all after it, for k = 0, 1, 2, ...: the status is OT_E_NOMEM, the diagnostic one line, arenas are
- * given back (the sanitizers see the rest), and no file is left but whole ones. What libxml2, GLPK and oneDNN take for themselves
- * is out of reach.
+ * A hook sees only the blocks that arenas take, a few dozen in a run; wrapped are all calls
+ * between the product's files, thousands. The k-th fails alone, or with all after it, for k = 0,
+ * 1, 2, ...: the status is OT_E_NOMEM, the diagnostic one line, arenas are given back (the
+ * sanitizers see the rest), and no file is left but whole ones. What libxml2, GLPK and oneDNN
+ * take for themselves is out of reach.
+ *
  */
 #include "app/pipeline.h"
 #include "commands/plan_memory.h"
@@ -108,7 +112,8 @@ static bool is_input(const char *name) { return strncmp(name, "in", 2) == 0; }
 
 static int not_inputs(const struct dirent *e) { return e->d_name[0] != '.' || e->d_name[1] == 'o'; }
 
-/* Every file that a command wrote: names and bytes, in the C library's memory. With `remove` they are gone afterwards. */
+/* Every file that a command wrote: names and bytes, in the C library's memory. With `remove`
+ * they are gone afterwards. */
 static char *take_outputs(size_t *n)
 {
     struct dirent **list;
@@ -155,7 +160,10 @@ typedef struct walk {
     bool (*same)(const char *want, const char *got, size_t n);
 } walk;
 
-static bool equal_bytes(const char *want, const char *got, size_t n) { return memcmp(want, got, n) == 0; }
+static bool equal_bytes(const char *want, const char *got, size_t n)
+{
+    return memcmp(want, got, n) == 0;
+}
 
 /* True when the run did not run out of memory. */
 static bool step(const walk *w, long k, const char *want, size_t n_want)
@@ -169,18 +177,25 @@ static bool step(const walk *w, long k, const char *want, size_t n_want)
     ot_status s = w->run(w->with, &d);
     failing = -1;
     char *got = take_outputs(&n);
-    if (live != 0) fail_msg("%s: %ld bytes are not given back when allocation %ld fails", w->name, (long)live, k);
-    if (strstr(got, ".tmp\n")) fail_msg("%s: a temporary file is left when allocation %ld fails", w->name, k);
-    if (strchr(d.message, '\n')) fail_msg("%s, allocation %ld: more than a line: %s", w->name, k, d.message);
-    if (s == OT_OK && taken && !w->may_do_without) fail_msg("%s: allocation %ld fails, and nobody says so", w->name, k);
-    if (s == OT_OK && (n != n_want || !w->same(want, got, n))) fail_msg("%s: other results when allocation %ld fails", w->name, k);
+    if (live != 0)
+        fail_msg("%s: %ld bytes are not given back when allocation %ld fails", w->name, (long)live,
+                 k);
+    if (strstr(got, ".tmp\n"))
+        fail_msg("%s: a temporary file is left when allocation %ld fails", w->name, k);
+    if (strchr(d.message, '\n'))
+        fail_msg("%s, allocation %ld: more than a line: %s", w->name, k, d.message);
+    if (s == OT_OK && taken && !w->may_do_without)
+        fail_msg("%s: allocation %ld fails, and nobody says so", w->name, k);
+    if (s == OT_OK && (n != n_want || !w->same(want, got, n)))
+        fail_msg("%s: other results when allocation %ld fails", w->name, k);
     if (s != OT_OK && (s != OT_E_NOMEM || (d.status != OT_OK && d.status != OT_E_NOMEM)))
         fail_msg("%s: allocation %ld fails: status %d, %s", w->name, k, s, d.message);
     free(got);
     return !taken;
 }
 
-/* A walk of more allocations fails every so many of them only, unless ONNX_TILE_OOM_ALL is set (a minute). */
+/* A walk of more allocations fails every so many of them only, unless ONNX_TILE_OOM_ALL is set
+ * (a minute). */
 #define RUNS 300
 
 static void walk_all(const walk *w)
@@ -189,13 +204,16 @@ static void walk_all(const walk *w)
     size_t n;
     counted = 0;
     if (w->run(w->with, &d) != OT_OK) fail_msg("%s: %s", w->name, d.message);
-    long total = counted, stride = getenv("ONNX_TILE_OOM_ALL") || w->dense || total < 2 * RUNS ? 1 : total / RUNS | 1;
+    long total = counted, stride = getenv("ONNX_TILE_OOM_ALL") || w->dense || total < 2 * RUNS
+                                       ? 1
+                                       : total / RUNS | 1;
     char *want = take_outputs(&n);
     assert_true(n > 0 && total > 20);
     ot_set_alloc_hook(counting_hook);
     for (int a = 0; a < 2; a++) {
         alone = a != 0;
-        long k = a && stride > 1 ? stride / 2 : 0; /* the second pass between the places of the first */
+        /* the second pass between the places of the first */
+        long k = a && stride > 1 ? stride / 2 : 0;
         while (!step(w, k, want, n)) k += stride;
     }
     ot_set_alloc_hook(NULL);
@@ -206,23 +224,29 @@ static void walk_all(const walk *w)
 /* ---- commands ---- */
 
 static const char network[] =
-    "model ir 8 opset 17\ngraph g {\n  input %x : float32[2,8,32,32]\n  init %w : float32[8,8,3,3] = random 1 * 0.1\n"
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[2,8,32,32]\n  init %w : float32[8,8,3,3] "
+    "= random 1 * 0.1\n"
     "  init %v : float32[8,8,3,3] = random 2 * 0.1\n  init %to : int64[4] = [2, 8, 16, 64]\n"
-    "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n  %d = Add(%c, %x)\n"
-    "  %s = Shape(%b)\n  %z = Reshape(%d, %s)\n  %e = Softmax(%z) {axis=1}\n  %p = GlobalAveragePool(%e)\n"
+    "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n "
+    " %d = Add(%c, %x)\n"
+    "  %s = Shape(%b)\n  %z = Reshape(%d, %s)\n  %e = Softmax(%z) {axis=1}\n  %p = "
+    "GlobalAveragePool(%e)\n"
     "  %n = NonZero(%p)\n  %y = Relu(%d)\n  output %y\n  output %p\n  output %n\n}\n";
 
 /* Few nodes and few tilings: a plan of it is made hundreds of times. */
-static const char small[] =
-    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,16,16]\n  init %w : float32[4,4,3,3] = random 1 * 0.1\n"
-    "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %s = Shape(%a)\n  %y = Reshape(%b, %s)\n  %n = NonZero(%x)\n"
-    "  output %y\n  output %n\n}\n";
+static const char small[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,16,16]\n  "
+                            "init %w : float32[4,4,3,3] = random 1 * 0.1\n"
+                            "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %s = "
+                            "Shape(%a)\n  %y = Reshape(%b, %s)\n  %n = NonZero(%x)\n"
+                            "  output %y\n  output %n\n}\n";
 
-static const char to_run[] =
-    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,32,32]\n  init %w : float32[8,8,3,3] = random 1 * 0.1\n"
-    "  init %v : float32[8,8,3,3] = random 2 * 0.1\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
-    "  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n  %d = Add(%c, %x)\n  %e = Softmax(%d) {axis=1}\n  %y = Transpose(%e) {perm=[0,2,3,1]}\n"
-    "  output %y\n}\n";
+static const char to_run[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,32,32]\n  "
+                             "init %w : float32[8,8,3,3] = random 1 * 0.1\n"
+                             "  init %v : float32[8,8,3,3] = random 2 * 0.1\n  %a = Conv(%x, %w) "
+                             "{pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
+                             "  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n  %d = Add(%c, %x)\n  %e = "
+                             "Softmax(%d) {axis=1}\n  %y = Transpose(%e) {perm=[0,2,3,1]}\n"
+                             "  output %y\n}\n";
 
 typedef struct tiling {
     const char *model;
@@ -238,7 +262,8 @@ static ot_status write_all(const ot_run *run, ot_diag *d)
     FILE *f = fopen("/dev/null", "w");
     assert_non_null(f);
     ot_status s = OT_OK;
-    for (size_t k = 0; k < 4 && s == OT_OK; k++) s = ot_report_write(run->facts, in_folder(reports[k]), d);
+    for (size_t k = 0; k < 4 && s == OT_OK; k++)
+        s = ot_report_write(run->facts, in_folder(reports[k]), d);
     if (s == OT_OK) s = ot_results_json(run->facts, f);
     if (s == OT_OK) s = ot_results_print(run->facts, true, f);
     if (s == OT_OK) s = ot_results_print(run->facts, false, f);
@@ -246,15 +271,16 @@ static ot_status write_all(const ot_run *run, ot_diag *d)
     return s;
 }
 
-/* The results alone of a plan that was made before: every allocation of them, which at the end of `tile` would take long. */
+/* The results alone of a plan that was made before: every allocation of them, which at the end
+ * of `tile` would take long. */
 static ot_status report(const void *with, ot_diag *d)
 {
     const ot_run *planned = with;
     ot_run run = *planned;
     ot_diag *before = run.model->diag;
     run.model->diag = d;
-    ot_status s = ot_facts_from_plan(run.model->graph, run.plan, &run.target, &run.options.plan, "in.ot", NULL, OT_FACTS_INSPECT,
-                                     &run.facts);
+    ot_status s = ot_facts_from_plan(run.model->graph, run.plan, &run.target, &run.options.plan,
+                                     "in.ot", NULL, OT_FACTS_INSPECT, &run.facts);
     if (s == OT_OK) s = write_all(&run, d);
     ot_facts_free(run.facts);
     run.model->diag = before;
@@ -264,13 +290,14 @@ static ot_status report(const void *with, ot_diag *d)
 static ot_status tile(const void *with, ot_diag *d)
 {
     const tiling *t = with;
-    ot_run run = {.diag = d,
-                  .source = {.path = in_folder(t->model)},
-                  .output = t->output ? in_folder(t->output) : NULL,
-                  .options = {.target = "cpu-generic",
-                              .l2_bytes = 1 << 12,
-                              .emit_engine = t->emit_engine,
-                              .plan = {.goal = t->goal, .max_slowdown = 0.1, .force = true, .detail = true}}};
+    ot_run run = {
+        .diag = d,
+        .source = {.path = in_folder(t->model)},
+        .output = t->output ? in_folder(t->output) : NULL,
+        .options = {.target = "cpu-generic",
+                    .l2_bytes = 1 << 12,
+                    .emit_engine = t->emit_engine,
+                    .plan = {.goal = t->goal, .max_slowdown = 0.1, .force = true, .detail = true}}};
     ot_status s = ot_run_load(&run);
     if (s == OT_OK) s = ot_run_tile(&run, !t->output);
     if (s == OT_OK) s = write_all(&run, d);
@@ -286,7 +313,8 @@ static void inspect_and_optimise(void **state)
                                    {"in_small.ot", NULL, OT_GOAL_MEMORY, false},
                                    {"in_small.ot", "out.onnx", OT_GOAL_TIME, false},
                                    {"in_small.ot", "out.ot", OT_GOAL_TIME, true}};
-    static const char *const names[] = {"inspect", "inspect, goal memory", "optimise", "optimise --emit engine"};
+    static const char *const names[] = {"inspect", "inspect, goal memory", "optimise",
+                                        "optimise --emit engine"};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         walk_all(&(walk){.name = names[k], .run = tile, .with = &kinds[k], .same = equal_bytes});
 }
@@ -300,13 +328,19 @@ static void reports_of_a_plan(void **state)
                       .source = {.path = in_folder("in.ot")},
                       .options = {.target = "cpu-generic",
                                   .l2_bytes = 1 << 15,
-                                  .plan = {.goal = goal ? OT_GOAL_MEMORY : OT_GOAL_TIME, .max_slowdown = 0.1, .detail = true}}};
+                                  .plan = {.goal = goal ? OT_GOAL_MEMORY : OT_GOAL_TIME,
+                                           .max_slowdown = 0.1,
+                                           .detail = true}}};
         run.options.plan.force = !goal; /* with refusals, and without */
-        if (ot_run_load(&run) != OT_OK || ot_run_tile(&run, true) != OT_OK) fail_msg("%s", d.message);
+        if (ot_run_load(&run) != OT_OK || ot_run_tile(&run, true) != OT_OK)
+            fail_msg("%s", d.message);
         ot_facts_free(run.facts);
         run.facts = NULL;
-        walk_all(&(walk){
-            .name = goal ? "reports, goal memory" : "reports", .run = report, .with = &run, .dense = true, .same = equal_bytes});
+        walk_all(&(walk){.name = goal ? "reports, goal memory" : "reports",
+                         .run = report,
+                         .with = &run,
+                         .dense = true,
+                         .same = equal_bytes});
         ot_run_free(&run);
     }
 }
@@ -345,43 +379,61 @@ static ot_status pack(const void *with, ot_diag *d)
 }
 
 static const char kernel[] =
-    "kernel k target \"ascend-a2\" {\n  param x: 8x1024 i8 @gm\n  param y: 8x1024 i8 @gm\n  param z: 8x1024 i8 @gm\n"
+    "kernel k target \"ascend-a2\" {\n  param x: 8x1024 i8 @gm\n  param y: 8x1024 i8 @gm\n  param "
+    "z: 8x1024 i8 @gm\n"
     "  alloc acc: 64 f32 @ub\n  acc = vector.fill()\n  sum = for i in 0..8 carry (c = acc) {\n"
-    "    alloc A: 1024 i8 @ub multi=2\n    alloc B: 512 i8 @ub\n    alloc C: 1024 i8 @ub\n    alloc D: 1024 i8 @ub multi=2\n"
+    "    alloc A: 1024 i8 @ub multi=2\n    alloc B: 512 i8 @ub\n    alloc C: 1024 i8 @ub\n    "
+    "alloc D: 1024 i8 @ub multi=2\n"
     "    alloc next: 64 f32 @ub\n    alloc dead: 64 f32 @ub\n"
-    "    load A <- x[i:i+1, 0:1024]\n    store y[i:i+1, 0:1024] <- A\n    B = vector.fill()\n    B = vector.relu(B)\n"
-    "    C = vector.fill()\n    C = vector.relu(C)\n    load D <- z[i:i+1, 0:1024]\n    store z[i:i+1, 0:1024] <- D\n"
-    "    next = vector.add(c, c)\n    dead = vector.fill()\n    yield (next)\n  }\n  sum = vector.exp(sum)\n}\n";
+    "    load A <- x[i:i+1, 0:1024]\n    store y[i:i+1, 0:1024] <- A\n    B = vector.fill()\n    B "
+    "= vector.relu(B)\n"
+    "    C = vector.fill()\n    C = vector.relu(C)\n    load D <- z[i:i+1, 0:1024]\n    store "
+    "z[i:i+1, 0:1024] <- D\n"
+    "    next = vector.add(c, c)\n    dead = vector.fill()\n    yield (next)\n  }\n  sum = "
+    "vector.exp(sum)\n}\n";
 
 static const char turned[] =
-    "kernel k target \"h200\" {\n  param x: 64x64 f32 @gm\n  param y: 64x64 f32 @gm\n  for i in 0..2 {\n"
-    "    alloc a: 32x32 f32 @shared multi=2\n    alloc b: 32x32 f32 @shared\n    load a <- x[1:33, 32*i:32*i+32]\n"
+    "kernel k target \"h200\" {\n  param x: 64x64 f32 @gm\n  param y: 64x64 f32 @gm\n  for i in "
+    "0..2 {\n"
+    "    alloc a: 32x32 f32 @shared multi=2\n    alloc b: 32x32 f32 @shared\n    load a <- x[1:33, "
+    "32*i:32*i+32]\n"
     "    b = vector.transpose(a)\n    store y[0:32, 32*i:32*i+32] <- b\n  }\n}\n";
 
 #define UB "memref<1024xi8, #hivm.address_space<ub>>"
 #define GM "memref<1024xi8, #hivm.address_space<gm>>"
 static const char mlir[] =
-    "func.func @k(%x: " GM ", %y: " GM ") {\n  %c0 = arith.constant 0 : index\n  %c8 = arith.constant 8 : index\n"
-    "  %c1 = arith.constant 1 : index\n  %s = memref.alloc() : " UB "\n  hivm.hir.load ins(%x : " GM ") outs(%s : " UB ")\n"
-    "  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %s) -> (" UB ") {\n    %t = memref.alloc() : " UB "\n"
-    "    annotation.mark %t {hivm.multi_buffer = 2 : i32} : " UB "\n    hivm.hir.load ins(%x : " GM ") outs(%t : " UB ")\n"
-    "    hivm.hir.vadd ins(%a, %t : " UB ", " UB ") outs(%a : " UB ")\n    scf.yield %a : " UB "\n  }\n"
+    "func.func @k(%x: " GM ", %y: " GM
+    ") {\n  %c0 = arith.constant 0 : index\n  %c8 = arith.constant 8 : index\n"
+    "  %c1 = arith.constant 1 : index\n  %s = memref.alloc() : " UB "\n  hivm.hir.load ins(%x : " GM
+    ") outs(%s : " UB ")\n"
+    "  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %s) -> (" UB
+    ") {\n    %t = memref.alloc() : " UB "\n"
+    "    annotation.mark %t {hivm.multi_buffer = 2 : i32} : " UB "\n    hivm.hir.load ins(%x : " GM
+    ") outs(%t : " UB ")\n"
+    "    hivm.hir.vadd ins(%a, %t : " UB ", " UB ") outs(%a : " UB ")\n    scf.yield %a : " UB
+    "\n  }\n"
     "  hivm.hir.store ins(%r : " UB ") outs(%y : " GM ")\n  return\n}\n";
 
-static const char table[] = "id,lower,upper,size,gaps\nb1,0,3,4,\nb2,3,9,4,\nb3,0,9,4,4-6\nb4,9,21,4,\nb5,0,21,4,\nb6,2,7,9,\n";
+static const char table[] = "id,lower,upper,size,gaps\nb1,0,3,4,\nb2,3,9,4,\nb3,0,9,4,4-6\nb4,9,21,"
+                            "4,\nb5,0,21,4,\nb6,2,7,9,\n";
 
 static void plan_memory(void **state)
 {
     (void)state;
-    static const packing cases[] = {
-        {"in.tk", "out.tk", OT_MEM_AUTO, 3584, false},    {"in.tk", "out.tk", OT_MEM_SEQUENTIAL, 0, false},
-        {"in.tk", "out.tk", OT_MEM_REUSE, 3584, false},   {"in.tk", "out.tk", OT_MEM_SEARCH, 0, false},
-        {"in_turned.tk", "out.tk", OT_MEM_AUTO, 0, true}, {"in.mlir", "out.mlir", OT_MEM_AUTO, 0, false},
-        {"in.csv", "out.csv", OT_MEM_AUTO, 24, false},    {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0, false},
-        {"in.csv", "out.csv", OT_MEM_REUSE, 0, false},    {"in.csv", "out.csv", OT_MEM_SEARCH, 0, false}};
+    static const packing cases[] = {{"in.tk", "out.tk", OT_MEM_AUTO, 3584, false},
+                                    {"in.tk", "out.tk", OT_MEM_SEQUENTIAL, 0, false},
+                                    {"in.tk", "out.tk", OT_MEM_REUSE, 3584, false},
+                                    {"in.tk", "out.tk", OT_MEM_SEARCH, 0, false},
+                                    {"in_turned.tk", "out.tk", OT_MEM_AUTO, 0, true},
+                                    {"in.mlir", "out.mlir", OT_MEM_AUTO, 0, false},
+                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24, false},
+                                    {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0, false},
+                                    {"in.csv", "out.csv", OT_MEM_REUSE, 0, false},
+                                    {"in.csv", "out.csv", OT_MEM_SEARCH, 0, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char name[64];
-        snprintf(name, sizeof name, "plan-memory %s, mode %s", cases[k].input, ot_mem_mode_name(cases[k].mode));
+        snprintf(name, sizeof name, "plan-memory %s, mode %s", cases[k].input,
+                 ot_mem_mode_name(cases[k].mode));
         walk_all(&(walk){.name = name, .run = pack, .with = &cases[k], .same = equal_bytes});
     }
 }
@@ -403,8 +455,13 @@ static bool nearly(const char *want, const char *got, size_t n)
 
 static ot_status run(const void *with, ot_diag *d)
 {
-    ot_run_request r = {
-        .model = in_folder(with), .output_dir = folder, .trace = "/dev/null", .seed = 1, .repeat = 2, .threads = 1, .quiet = true};
+    ot_run_request r = {.model = in_folder(with),
+                        .output_dir = folder,
+                        .trace = "/dev/null",
+                        .seed = 1,
+                        .repeat = 2,
+                        .threads = 1,
+                        .quiet = true};
     return ot_run_command(&r, d);
 }
 
@@ -412,11 +469,17 @@ static void run_models(void **state)
 {
     (void)state;
     ot_diag d = {0};
-    if (tile(&(tiling){"in_run.ot", "in_tiled.onnx", OT_GOAL_TIME, true}, &d) != OT_OK) fail_msg("%s", d.message);
+    if (tile(&(tiling){"in_run.ot", "in_tiled.onnx", OT_GOAL_TIME, true}, &d) != OT_OK)
+        fail_msg("%s", d.message);
     size_t n;
     free(take_outputs(&n)); /* the reports of that */
-    walk_all(&(walk){.name = "run", .run = run, .with = "in_run.ot", .may_do_without = true, .same = nearly});
-    walk_all(&(walk){.name = "run, tiled", .run = run, .with = "in_tiled.onnx", .may_do_without = true, .same = nearly});
+    walk_all(&(walk){
+        .name = "run", .run = run, .with = "in_run.ot", .may_do_without = true, .same = nearly});
+    walk_all(&(walk){.name = "run, tiled",
+                     .run = run,
+                     .with = "in_tiled.onnx",
+                     .may_do_without = true,
+                     .same = nearly});
 }
 #endif
 

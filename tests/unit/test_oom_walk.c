@@ -1,8 +1,10 @@
-/* Running out of memory at every possible place: import, change and export of a model; planning and rewriting it.
+/* Running out of memory at every possible place: import, change and export of a model; planning
+ * and rewriting it.
  *
- * The hook lets k allocations succeed and fails all later ones, or the next one only, for k = 0, 1, 2, ... until everything
- * succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all memory back, and leave no file behind; no run may end with another
- * plan.
+ * The hook lets k allocations succeed and fails all later ones, or the next one only, for k = 0,
+ * 1, 2, ... until everything succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all
+ * memory back, and leave no file behind; no run may end with another plan.
+ *
  */
 #include "onnx/import/model_io.h"
 #include "onnx_tile.h"
@@ -36,25 +38,29 @@ static wire rich_model(void)
         char in[32], out[32];
         snprintf(in, sizeof in, k ? "v%d w" : "x w", k - 1);
         snprintf(out, sizeof out, "v%d", k);
-        wire attrs = W(x_attr_int("q", k), w_msg(5, W(w_str(1, "s"), w_str(4, "text"), w_int(20, 3))),
+        wire attrs = W(x_attr_int("q", k),
+                       w_msg(5, W(w_str(1, "s"), w_str(4, "text"), w_int(20, 3))),
                        w_msg(5, W(w_str(1, "l"), w_str(9, "a"), w_str(9, "b"), w_int(20, 8))));
         nodes = w_cat(nodes, w_msg(1, x_node("Add", in, out, out, attrs)));
     }
-    wire inner = W(w_msg(1, x_node("Abs", "v3", "t", "", W_NONE)), w_str(2, "b"), w_msg(12, w_str(1, "t")));
-    wire g = W(nodes, w_msg(1, x_node("If", "x", "y", "if", x_attr_graph("then_branch", inner))), w_str(2, "g"),
-               w_msg(5, x_tensor("w", 1, DIMS(100, 100), raw, sizeof raw)),
+    wire inner = W(w_msg(1, x_node("Abs", "v3", "t", "", W_NONE)), w_str(2, "b"),
+                   w_msg(12, w_str(1, "t")));
+    wire g = W(nodes, w_msg(1, x_node("If", "x", "y", "if", x_attr_graph("then_branch", inner))),
+               w_str(2, "g"), w_msg(5, x_tensor("w", 1, DIMS(100, 100), raw, sizeof raw)),
                w_msg(5, W(w_int(1, 2), w_int(2, 3), w_bytes(5, "\1\2", 2), w_str(8, "narrow"))),
-               w_msg(11, x_value_info("x", 1, DIMS(1, -1))), w_msg(12, x_value_info("y", 1, DIMS(1, 2))),
+               w_msg(11, x_value_info("x", 1, DIMS(1, -1))),
+               w_msg(12, x_value_info("y", 1, DIMS(1, 2))),
                w_msg(13, x_value_info("v7", 1, DIMS(1, 2))));
-    wire f = w_msg(25,
-                   W(w_str(1, "f"), w_str(4, "a"), w_str(5, "b"), w_msg(7, x_node("Abs", "a", "b", "", W_NONE)), w_str(10, "d")));
+    wire f = w_msg(25, W(w_str(1, "f"), w_str(4, "a"), w_str(5, "b"),
+                         w_msg(7, x_node("Abs", "a", "b", "", W_NONE)), w_str(10, "d")));
     return w_cat(x_model(8, 13, g), f);
 }
 
 static ot_status change(ot_model *m)
 {
     ot_graph *g = m->graph;
-    if (ot_const_i64(g, "k", (int64_t[]){1, 2}, 1, (int64_t[]){2}) == OT_NONE) return ot_fail_nomem(m->diag);
+    if (ot_const_i64(g, "k", (int64_t[]){1, 2}, 1, (int64_t[]){2}) == OT_NONE)
+        return ot_fail_nomem(m->diag);
     OT_TRY(ot_replace_uses(g, ot_value_find(g, "v5"), ot_value_find(g, "v4")));
     return ot_topo_sort(g);
 }
@@ -87,7 +93,8 @@ static void test_every_allocation_may_fail(void **state)
         ot_status st = everything(file, path, &d);
         if (live != 0) fail_msg("%ld bytes are not given back when allocation %ld fails", live, k);
         if (st == OT_OK) break;
-        if (st != OT_E_NOMEM || d.status != OT_E_NOMEM) fail_msg("allocation %ld fails: status %d, %s", k, st, d.message);
+        if (st != OT_E_NOMEM || d.status != OT_E_NOMEM)
+            fail_msg("allocation %ld fails: status %d, %s", k, st, d.message);
         if (access(path, F_OK) == 0) fail_msg("a file is left behind when allocation %ld fails", k);
     }
     ot_set_alloc_hook(NULL);
@@ -99,13 +106,16 @@ static void test_every_allocation_may_fail(void **state)
 /* ---- planning ---- */
 
 static const char network[] =
-    "model ir 8 opset 17\ngraph g {\n  input %x : float32[2,8,64,64]\n  init %w : float32[8,8,3,3] = random 1\n"
-    "  init %v : float32[8,8,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[2,8,64,64]\n  init %w : float32[8,8,3,3] "
+    "= random 1\n"
+    "  init %v : float32[8,8,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = "
+    "Relu(%a)\n"
     "  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n  %d = Add(%c, %x)\n  %e = Softmax(%d) {axis=1}\n"
     "  %p = GlobalAveragePool(%e)\n  %y = Relu(%d)\n  output %y\n  output %p\n}\n";
 
 /* *json: what the tool says of its plan; in memory of the C library. */
-static onnx_tile_status plan(const void *bytes, size_t n, onnx_tile_goal goal, char **json, char *error)
+static onnx_tile_status plan(const void *bytes, size_t n, onnx_tile_goal goal, char **json,
+                             char *error)
 {
     onnx_tile *t = NULL;
     const char *text = NULL;
@@ -142,8 +152,10 @@ static void walk_plan(const void *bytes, size_t n, onnx_tile_goal goal, bool alo
         live = 0;
         onnx_tile_status st = plan(bytes, n, goal, &got, error);
         if (live != 0) fail_msg("%ld bytes are not given back when allocation %ld fails", live, k);
-        if (st == ONNX_TILE_OK && strcmp(want, got) != 0) fail_msg("another plan when allocation %ld fails:\n%s", k, got);
-        if (st != ONNX_TILE_OK && st != ONNX_TILE_NOMEM) fail_msg("allocation %ld fails: status %d, %s", k, st, error);
+        if (st == ONNX_TILE_OK && strcmp(want, got) != 0)
+            fail_msg("another plan when allocation %ld fails:\n%s", k, got);
+        if (st != ONNX_TILE_OK && st != ONNX_TILE_NOMEM)
+            fail_msg("allocation %ld fails: status %d, %s", k, st, error);
         if (strchr(error, '\n')) fail_msg("allocation %ld: more than a line: %s", k, error);
         free(got);
         if (st == ONNX_TILE_OK && allowed >= 0) break;
@@ -175,6 +187,7 @@ static void test_a_plan_or_none(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail), cmocka_unit_test(test_a_plan_or_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail),
+                                       cmocka_unit_test(test_a_plan_or_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

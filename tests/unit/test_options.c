@@ -25,7 +25,8 @@ static parsed parse(const char *first, ...)
     parsed p = {0};
 
     va_start(ap, first);
-    for (const char *w = first; w && argc < WORDS_MAX; w = va_arg(ap, const char *)) argv[argc++] = (char *)(uintptr_t)w;
+    for (const char *w = first; w && argc < WORDS_MAX; w = va_arg(ap, const char *))
+        argv[argc++] = (char *)(uintptr_t)w;
     va_end(ap);
     p.s = ot_options_parse(argc, argv, &p.d, &p.o);
     return p;
@@ -53,8 +54,9 @@ static void defaults(void **state)
 static void every_option(void **state)
 {
     (void)state;
-    parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget", "2G", "--max-slowdown=25%",
-                     "--force", "--no-tie-break", "--form", "loop-window", "--", "-odd.onnx", NULL);
+    parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget",
+                     "2G", "--max-slowdown=25%", "--force", "--no-tie-break", "--form",
+                     "loop-window", "--", "-odd.onnx", NULL);
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_INSPECT);
     assert_int_equal(p.o.l2_bytes, 1572864);
@@ -89,7 +91,8 @@ static void shapes_split_at_the_last_equals_sign(void **state)
 static void reports_are_many(void **state)
 {
     (void)state;
-    parsed p = parse("m", "-oX", "--report", "a.html", "--report=b.xml", "--report=c.json", "--report=d.csv", NULL);
+    parsed p = parse("m", "-oX", "--report", "a.html", "--report=b.xml", "--report=c.json",
+                     "--report=d.csv", NULL);
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.n_reports, 4);
     assert_string_equal(p.o.reports[0], "a.html");
@@ -160,8 +163,10 @@ static void hints_need_a_near_name(void **state)
     (void)state;
     static const struct {
         const char *word, *hint;
-    } cases[] = {
-        {"--threds", "'--threads'"}, {"--gaol=time", "'--goal'"}, {"--memory", "'--memory-budget'"}, {"--xyzzy", "--help"}};
+    } cases[] = {{"--threds", "'--threads'"},
+                 {"--gaol=time", "'--goal'"},
+                 {"--memory", "'--memory-budget'"},
+                 {"--xyzzy", "--help"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         parsed p = parse("m", cases[k].word, NULL);
         assert_int_equal(p.s, OT_E_USAGE);
@@ -170,7 +175,8 @@ static void hints_need_a_near_name(void **state)
     }
 }
 
-/* Two edits are near, one where the word is short; of two the nearer; what begins with the word is as near as one edit. */
+/* Two edits are near, one where the word is short; of two the nearer; what begins with the word
+ * is as near as one edit. */
 static void nearest_names(void **state)
 {
     (void)state;
@@ -189,10 +195,12 @@ static void nearest_names(void **state)
         ot_nearest near = ot_nearest_to(cases[k].word, strlen(cases[k].word));
         ot_nearest_try_list(&near, cases[k].names, "|");
         if (!cases[k].want) {
-            if (near.best) fail_msg("%s: near %.*s", cases[k].word, (int)near.best_length, near.best);
+            if (near.best)
+                fail_msg("%s: near %.*s", cases[k].word, (int)near.best_length, near.best);
             continue;
         }
-        if (!near.best || near.best_length != strlen(cases[k].want) || strncmp(near.best, cases[k].want, near.best_length) != 0)
+        if (!near.best || near.best_length != strlen(cases[k].want) ||
+            strncmp(near.best, cases[k].want, near.best_length) != 0)
             fail_msg("%s: not near %s", cases[k].word, cases[k].want);
     }
 }
@@ -221,10 +229,12 @@ static void plan_memory_options(void **state)
     assert_int_equal(p.o.memory.mode, OT_MEM_AUTO);
     assert_int_equal(p.o.memory.capacity, 0);
     assert_true(p.o.memory.time_limit == 0);
-    assert_false(p.o.memory.workspace_reuse || p.o.memory.lifetimes.no_in_place || p.o.memory.lifetimes.restrict_in_place);
+    assert_false(p.o.memory.workspace_reuse || p.o.memory.lifetimes.no_in_place ||
+                 p.o.memory.lifetimes.restrict_in_place);
     ot_options_free(&p.o);
-    p = parse("plan-memory", "-", "-o", "-", "--capacity", "1.5K", "--time-limit=2.5", "--mode", "reuse", "--svg", "m.svg",
-              "--target=h200", "--threads", "2", "--restrict-inplace", NULL);
+    p = parse("plan-memory", "-", "-o", "-", "--capacity", "1.5K", "--time-limit=2.5", "--mode",
+              "reuse", "--svg", "m.svg", "--target=h200", "--threads", "2", "--restrict-inplace",
+              NULL);
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.memory.capacity, 1536);
     assert_true(p.o.memory.time_limit == 2.5);
@@ -245,23 +255,28 @@ static void plan_memory_options(void **state)
 static void options_belong_to_commands(void **state)
 {
     (void)state;
-    static const char *const memory[] = {"--capacity=1K", "--mode=search",      "--time-limit=1",   "--svg=x",
-                                         "--no-inplace",  "--restrict-inplace", "--workspace-reuse"};
-    static const char *const models[] = {"--l2=1K",          "--shape=x=1",    "--goal=time",  "--memory-budget=1K",
-                                         "--max-slowdown=1", "--force",        "--dump-dir=x", "--verify",
-                                         "--emit=onnx",      "--no-tie-break", "--form=scan"};
+    static const char *const memory[] = {"--capacity=1K",    "--mode=search", "--time-limit=1",
+                                         "--svg=x",          "--no-inplace",  "--restrict-inplace",
+                                         "--workspace-reuse"};
+    static const char *const models[] = {
+        "--l2=1K",          "--shape=x=1",    "--goal=time",  "--memory-budget=1K",
+        "--max-slowdown=1", "--force",        "--dump-dir=x", "--verify",
+        "--emit=onnx",      "--no-tie-break", "--form=scan"};
     for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) {
         for (int inspect = 0; inspect < 2; inspect++) {
-            parsed p = inspect ? parse("inspect", "m.onnx", memory[k], NULL) : parse("m.onnx", "-o", "x", memory[k], NULL);
+            parsed p = inspect ? parse("inspect", "m.onnx", memory[k], NULL)
+                               : parse("m.onnx", "-o", "x", memory[k], NULL);
             assert_int_equal(p.s, OT_E_USAGE);
-            if (!strstr(p.d.message, "is for 'onnx-tile plan-memory' only")) fail_msg("%s: %s", memory[k], p.d.message);
+            if (!strstr(p.d.message, "is for 'onnx-tile plan-memory' only"))
+                fail_msg("%s: %s", memory[k], p.d.message);
             ot_options_free(&p.o);
         }
     }
     for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
         parsed p = parse("plan-memory", "k.tk", models[k], NULL);
         assert_int_equal(p.s, OT_E_USAGE);
-        if (!strstr(p.d.message, "is not for 'plan-memory'")) fail_msg("%s: %s", models[k], p.d.message);
+        if (!strstr(p.d.message, "is not for 'plan-memory'"))
+            fail_msg("%s: %s", models[k], p.d.message);
         ot_options_free(&p.o);
     }
 }
@@ -269,8 +284,9 @@ static void options_belong_to_commands(void **state)
 static void run_options(void **state)
 {
     (void)state;
-    parsed p = parse("run", "m.onnx", "--input", "a=b=dir/f.npy", "--input=x:0=g.pb", "--seed", "7", "--repeat=3", "--output-dir",
-                     "d", "--reference", "--shape", "y=2,3", "--threads=2", "--json", "-q", NULL);
+    parsed p = parse("run", "m.onnx", "--input", "a=b=dir/f.npy", "--input=x:0=g.pb", "--seed", "7",
+                     "--repeat=3", "--output-dir", "d", "--reference", "--shape", "y=2,3",
+                     "--threads=2", "--json", "-q", NULL);
 #ifdef OT_ENGINE
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_RUN);
@@ -293,7 +309,8 @@ static void run_options(void **state)
     assert_int_equal(p.o.n_inputs, 0);
     assert_false(p.o.reference);
     ot_options_free(&p.o);
-    static const char *const refused[] = {"--goal=time", "--output=x", "--target=h200", "--capacity=1K", "--dump-dir=d", "-dT"};
+    static const char *const refused[] = {"--goal=time",   "--output=x",   "--target=h200",
+                                          "--capacity=1K", "--dump-dir=d", "-dT"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         p = parse("run", "m.onnx", refused[k], NULL);
         assert_int_equal(p.s, OT_E_USAGE);
@@ -317,8 +334,8 @@ static void run_options(void **state)
 static void bench_and_calibrate_options(void **state)
 {
     (void)state;
-    parsed p = parse("bench", "a.onnx", "b.onnx", "--repeat=9", "--trace", "t.json", "--l2=1M", "--goal=memory", "--input=x=f.npy",
-                     "--json", NULL);
+    parsed p = parse("bench", "a.onnx", "b.onnx", "--repeat=9", "--trace", "t.json", "--l2=1M",
+                     "--goal=memory", "--input=x=f.npy", "--json", NULL);
 #ifdef OT_ENGINE
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_BENCH);

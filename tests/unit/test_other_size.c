@@ -1,5 +1,5 @@
-/* Fixed extents of inputs replaced: what is inferred anew, and constants that only fit the old size. The cases with ONNX Runtime
- * beside them are tests/oracle/other_size.py. */
+/* Fixed extents of inputs replaced: what is inferred anew, and constants that only fit the old
+ * size. The cases with ONNX Runtime beside them are tests/oracle/other_size.py. */
 #include "ops/ops.h"
 
 #include <setjmp.h>
@@ -16,10 +16,13 @@ static ot_model *model_of(const char *inits, const char *body)
     ot_model *m = NULL;
     diag = (ot_diag){0};
     snprintf(text, sizeof text,
-             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,8,32,32]\n  init %%w : float32[8,8,3,3] = random 3\n%s"
-             "  %%h : float32[1,8,32,32] = Conv(%%x, %%w) {pads=[1,1,1,1]} \"conv\"\n%s  output %%y\n}\n",
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,8,32,32]\n  init %%w : "
+             "float32[8,8,3,3] = random 3\n%s"
+             "  %%h : float32[1,8,32,32] = Conv(%%x, %%w) {pads=[1,1,1,1]} \"conv\"\n%s  output "
+             "%%y\n}\n",
              inits, body);
-    if (ot_text_parse(text, strlen(text), &diag, &m) != OT_OK) fail_msg("%s\n%s", diag.message, text);
+    if (ot_text_parse(text, strlen(text), &diag, &m) != OT_OK)
+        fail_msg("%s\n%s", diag.message, text);
     return m;
 }
 
@@ -30,7 +33,8 @@ static ot_status resize(ot_model *m, int64_t n, int64_t h, int64_t w)
     return ot_infer_shapes(m->graph, &b, 1);
 }
 
-static void takes(const char *inits, const char *body, int64_t n, int64_t h, int64_t w, int32_t rank, const int64_t *want)
+static void takes(const char *inits, const char *body, int64_t n, int64_t h, int64_t w,
+                  int32_t rank, const int64_t *want)
 {
     ot_model *m = model_of(inits, body);
     if (resize(m, n, h, w) != OT_OK) fail_msg("%s\n%s", diag.message, body);
@@ -41,12 +45,14 @@ static void takes(const char *inits, const char *body, int64_t n, int64_t h, int
     ot_model_free(m);
 }
 
-static void refuses(const char *inits, const char *body, int64_t n, int64_t h, int64_t w, const char *says)
+static void refuses(const char *inits, const char *body, int64_t n, int64_t h, int64_t w,
+                    const char *says)
 {
     ot_model *m = model_of(inits, body);
     ot_status s = resize(m, n, h, w);
     if (s != OT_E_USAGE) fail_msg("status %d, not a refusal: %s", s, body);
-    if (!strstr(diag.message, says) || !strstr(diag.message, "--shape: node")) fail_msg("'%s' is not in: %s", says, diag.message);
+    if (!strstr(diag.message, says) || !strstr(diag.message, "--shape: node"))
+        fail_msg("'%s' is not in: %s", says, diag.message);
     ot_model_free(m);
 }
 #define DIMS(...) \
@@ -86,11 +92,16 @@ static void reshapes(void **state)
     takes("  init %s : int64[2] = [-1, 1024]\n", to, 2, 32, 32, DIMS(16, 1024));
     refuses("  init %s : int64[3] = [1, 8, 1024]\n", to, 1, 64, 64,
             "'s' has the old size baked in: it makes 1024 of 32 x 32, which is 64 x 64 now");
-    refuses("  init %s : int64[3] = [-1, 8, 1024]\n", to, 1, 64, 64, "guilty");  /* fits: a batch of 4 */
-    refuses("  init %s : int64[3] = [1, -1, 1024]\n", to, 1, 64, 64, "guilty");  /* fits: 32 channels */
-    refuses("  init %s : int64[4] = [1, 8, 32, -1]\n", to, 1, 64, 64, "guilty"); /* fits: rows of 128 */
-    refuses("  init %s : int64[4] = [1, 8, 32, 32]\n", to, 1, 64, 16, "guilty"); /* fits: rows and columns exchanged */
-    refuses("  init %s : int64[2] = [8, -1]\n", to, 2, 32, 32, "guilty");        /* fits: pictures into pixels */
+    /* fits: a batch of 4 */
+    refuses("  init %s : int64[3] = [-1, 8, 1024]\n", to, 1, 64, 64, "guilty");
+    /* fits: 32 channels */
+    refuses("  init %s : int64[3] = [1, -1, 1024]\n", to, 1, 64, 64, "guilty");
+    /* fits: rows of 128 */
+    refuses("  init %s : int64[4] = [1, 8, 32, -1]\n", to, 1, 64, 64, "guilty");
+    /* fits: rows and columns exchanged */
+    refuses("  init %s : int64[4] = [1, 8, 32, 32]\n", to, 1, 64, 16, "guilty");
+    /* fits: pictures into pixels */
+    refuses("  init %s : int64[2] = [8, -1]\n", to, 2, 32, 32, "guilty");
     refuses("  init %s : int64[6] = [1, 8, 4, 8, 4, 8]\n", to, 1, 64, 64, "guilty");
 }
 
@@ -98,7 +109,8 @@ static void slices(void **state)
 {
     (void)state;
     const char *cut = "  %y = Slice(%h, %a, %b, %c) \"guilty\"\n";
-#define BOUNDS(a, b) "  init %a : int64[1] = [" a "]\n  init %b : int64[1] = [" b "]\n  init %c : int64[1] = [2]\n"
+#define BOUNDS(a, b) \
+    "  init %a : int64[1] = [" a "]\n  init %b : int64[1] = [" b "]\n  init %c : int64[1] = [2]\n"
     takes(BOUNDS("2", "-2"), cut, 1, 64, 32, DIMS(1, 8, 60, 32));
     takes(BOUNDS("1", "9223372036854775807"), cut, 1, 64, 32, DIMS(1, 8, 63, 32));
     takes(BOUNDS("0", "1"), cut, 1, 64, 32, DIMS(1, 8, 1, 32));
@@ -113,28 +125,38 @@ static void slices(void **state)
 static void operands(void **state)
 {
     (void)state;
-    takes("  init %p : float32[8,1,1] = random 1\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 64, 64, DIMS(1, 8, 64, 64));
+    takes("  init %p : float32[8,1,1] = random 1\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 64, 64,
+          DIMS(1, 8, 64, 64));
     refuses("  init %p : float32[32,32] = random 1\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 64, 64,
             "constant 'p' has the old size");
-    refuses("  init %p : float32[32,32] = random 1\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 1, 1, "constant 'p' has the old size");
-    refuses("  init %p : float32[32,7] = random 1\n", "  %y = MatMul(%h, %p) \"guilty\"\n", 1, 64, 64, "'p' of shape [32,7]");
-    refuses("  input %p : float32[1,8,32,32]\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 64, 64, "input 'p' keeps its size");
-    refuses("  init %k : float32[] = fill 32.0\n", "  %g = GlobalAveragePool(%h)\n  %y = Mul(%g, %k) \"guilty\"\n", 1, 64, 64,
+    refuses("  init %p : float32[32,32] = random 1\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 1, 1,
+            "constant 'p' has the old size");
+    refuses("  init %p : float32[32,7] = random 1\n", "  %y = MatMul(%h, %p) \"guilty\"\n", 1, 64,
+            64, "'p' of shape [32,7]");
+    refuses("  input %p : float32[1,8,32,32]\n", "  %y = Add(%h, %p) \"guilty\"\n", 1, 64, 64,
+            "input 'p' keeps its size");
+    refuses("  init %k : float32[] = fill 32.0\n",
+            "  %g = GlobalAveragePool(%h)\n  %y = Mul(%g, %k) \"guilty\"\n", 1, 64, 64,
             "'k' may be");
 }
 
 static void windows(void **state)
 {
     (void)state;
-    takes("", "  %y = AveragePool(%h) {kernel_shape=[2,2], strides=[2,2]}\n", 1, 64, 64, DIMS(1, 8, 32, 32));
-    refuses("", "  %y = AveragePool(%h) {kernel_shape=[32,32]} \"guilty\"\n", 1, 64, 64, "kernel_shape has the old size");
-    refuses("", "  %y = AveragePool(%h) {kernel_shape=[16,16], strides=[16,16]} \"guilty\"\n", 1, 64, 64,
+    takes("", "  %y = AveragePool(%h) {kernel_shape=[2,2], strides=[2,2]}\n", 1, 64, 64,
+          DIMS(1, 8, 32, 32));
+    refuses("", "  %y = AveragePool(%h) {kernel_shape=[32,32]} \"guilty\"\n", 1, 64, 64,
             "kernel_shape has the old size");
-    takes("  init %k : float32[4] = [1,1,2,2]\n", "  %y = Resize(%h, _, %k)\n", 1, 64, 64, DIMS(1, 8, 128, 128));
-    refuses("  init %k : float32[4] = [1,1,1.03125,1.03125]\n", "  %y = Resize(%h, _, %k) \"guilty\"\n", 1, 64, 64,
-            "no plain factor");
-    refuses("  init %k : int64[4] = [1,8,64,64]\n", "  %y = Resize(%h, _, _, %k) \"guilty\"\n", 1, 64, 64, "64 for axis 2");
-    refuses("  init %k : int64[4] = [1,8,32,32]\n", "  %g = GlobalAveragePool(%h)\n  %y = Expand(%g, %k) \"guilty\"\n", 1, 64, 64,
+    refuses("", "  %y = AveragePool(%h) {kernel_shape=[16,16], strides=[16,16]} \"guilty\"\n", 1,
+            64, 64, "kernel_shape has the old size");
+    takes("  init %k : float32[4] = [1,1,2,2]\n", "  %y = Resize(%h, _, %k)\n", 1, 64, 64,
+          DIMS(1, 8, 128, 128));
+    refuses("  init %k : float32[4] = [1,1,1.03125,1.03125]\n",
+            "  %y = Resize(%h, _, %k) \"guilty\"\n", 1, 64, 64, "no plain factor");
+    refuses("  init %k : int64[4] = [1,8,64,64]\n", "  %y = Resize(%h, _, _, %k) \"guilty\"\n", 1,
+            64, 64, "64 for axis 2");
+    refuses("  init %k : int64[4] = [1,8,32,32]\n",
+            "  %g = GlobalAveragePool(%h)\n  %y = Expand(%g, %k) \"guilty\"\n", 1, 64, 64,
             "guilty");
 }
 
@@ -142,9 +164,11 @@ static void windows(void **state)
 static void not_understood(void **state)
 {
     (void)state;
-    refuses("", "  %y : float32[1,8,32,32] = \"acme\"::Mystery@1(%h) \"guilty\"\n", 1, 64, 64, "not known to this tool");
-    takes("  init %p : float32[8,1,1] = random 1\n", "  %q : float32[8,1,1] = \"acme\"::Mystery@1(%p)\n  %y = Add(%h, %q)\n", 1, 64,
-          64, DIMS(1, 8, 64, 64));
+    refuses("", "  %y : float32[1,8,32,32] = \"acme\"::Mystery@1(%h) \"guilty\"\n", 1, 64, 64,
+            "not known to this tool");
+    takes("  init %p : float32[8,1,1] = random 1\n",
+          "  %q : float32[8,1,1] = \"acme\"::Mystery@1(%p)\n  %y = Add(%h, %q)\n", 1, 64, 64,
+          DIMS(1, 8, 64, 64));
 }
 
 /* Extremes of sizes neither overflow nor loop. */
@@ -155,7 +179,8 @@ static void extremes(void **state)
     ot_status s = resize(m, INT64_C(1) << 40, INT64_C(1) << 40, INT64_C(1) << 40);
     assert_true(s == OT_OK || s == OT_E_USAGE);
     ot_model_free(m);
-    refuses("  init %s : int64[3] = [1, 8, 1024]\n", "  %y = Reshape(%h, %s) \"guilty\"\n", 1, INT64_C(1) << 47, 1, "guilty");
+    refuses("  init %s : int64[3] = [1, 8, 1024]\n", "  %y = Reshape(%h, %s) \"guilty\"\n", 1,
+            INT64_C(1) << 47, 1, "guilty");
 }
 
 static long left;
@@ -176,7 +201,8 @@ static void short_of_memory(void **state)
     for (int refused = 0; refused < 2; refused++) {
         ot_status s = OT_E_NOMEM;
         for (long allowed = 0; s == OT_E_NOMEM && allowed < 2000; allowed++) {
-            ot_model *m = model_of(refused ? "  init %s : int64[3] = [1, 8, 1024]\n" : "  init %s : int64[3] = [1, 8, -1]\n",
+            ot_model *m = model_of(refused ? "  init %s : int64[3] = [1, 8, 1024]\n"
+                                           : "  init %s : int64[3] = [1, 8, -1]\n",
                                    "  %y = Reshape(%h, %s) \"guilty\"\n");
             left = allowed;
             ot_set_alloc_hook(failing);
@@ -191,9 +217,11 @@ static void short_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inferred_anew),  cmocka_unit_test(not_without_leave), cmocka_unit_test(reshapes),
-        cmocka_unit_test(slices),         cmocka_unit_test(operands),          cmocka_unit_test(windows),
-        cmocka_unit_test(not_understood), cmocka_unit_test(extremes),          cmocka_unit_test(short_of_memory),
+        cmocka_unit_test(inferred_anew),   cmocka_unit_test(not_without_leave),
+        cmocka_unit_test(reshapes),        cmocka_unit_test(slices),
+        cmocka_unit_test(operands),        cmocka_unit_test(windows),
+        cmocka_unit_test(not_understood),  cmocka_unit_test(extremes),
+        cmocka_unit_test(short_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

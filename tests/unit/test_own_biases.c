@@ -1,4 +1,5 @@
-/* Constants that tiles share, repeated for those that are written out: biases, slopes, factors; no weights, no limits, nothing large. */
+/* Constants that tiles share, repeated for those that are written out: biases, slopes, factors;
+ * no weights, no limits, nothing large. */
 #include "ops/shape.h"
 #include "onnx/graph/ir.h"
 #include "transform/transform.h"
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-/* Node `name` of the text below; the first of each kind is the file's, the second and third as if the rewriter had made them. */
+/* Node `name` of the text below; the first of each kind is the file's, the second and third as
+ * if the rewriter had made them. */
 static ot_node *node(ot_graph *g, const char *name)
 {
     for (ot_id k = 0; k < g->n_nodes; k++)
@@ -23,13 +25,15 @@ static ot_model *model_of(const char *text)
 {
     ot_diag d = {0};
     ot_model *m = NULL;
-    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
+    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK ||
+        ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
         ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
         fail_msg("%s\n%s", d.message, text);
     return m;
 }
 
-/* Operand j of nodes name0, name1, name2: does each of the latter two have one of its own, with the same contents? */
+/* Operand j of nodes name0, name1, name2: does each of the latter two have one of its own, with
+ * the same contents? */
 static void assert_own(ot_graph *g, const char *name, uint32_t j, bool own)
 {
     char names[3][16];
@@ -48,14 +52,18 @@ static void made_nodes_get_their_own(void **state)
 {
     (void)state;
     char text[4096] =
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init %w : float32[4,4,1,1] = random 1\n"
-        "  init %b : float32[4] = random 1\n  init %s : float32[4,1,1] = random 1\n  init %f : float32[4,1,1] = random 1\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init %w : "
+        "float32[4,4,1,1] = random 1\n"
+        "  init %b : float32[4] = random 1\n  init %s : float32[4,1,1] = random 1\n  init %f : "
+        "float32[4,1,1] = random 1\n"
         "  init %lo : float32[] = [0]\n  init %large : float32[512,4,8,8] = random 1\n";
     for (int k = 0; k < 3; k++) {
         char part[512];
         snprintf(part, sizeof part,
-                 "  %%conv%d = Conv(%%x, %%w, %%b)\n  %%prelu%d = PRelu(%%conv%d, %%s)\n  %%mul%d = Mul(%%f, %%prelu%d)\n"
-                 "  %%clip%d = Clip(%%mul%d, %%lo)\n  %%add%d = Add(%%clip%d, %%large)\n  output %%add%d\n",
+                 "  %%conv%d = Conv(%%x, %%w, %%b)\n  %%prelu%d = PRelu(%%conv%d, %%s)\n  %%mul%d "
+                 "= Mul(%%f, %%prelu%d)\n"
+                 "  %%clip%d = Clip(%%mul%d, %%lo)\n  %%add%d = Add(%%clip%d, %%large)\n  output "
+                 "%%add%d\n",
                  k, k, k, k, k, k, k, k, k, k);
         strcat(text, part);
     }
@@ -82,7 +90,8 @@ static void made_nodes_get_their_own(void **state)
 static void the_files_nodes_share(void **state)
 {
     (void)state;
-    ot_model *m = model_of("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init %s : float32[4,1,1] = random 1\n"
+    ot_model *m = model_of("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init "
+                           "%s : float32[4,1,1] = random 1\n"
                            "  %a = PRelu(%x, %s)\n  %y = PRelu(%a, %s)\n  output %y\n}\n");
     const uint32_t n = m->graph->n_values;
     for (ot_id k = 0; k < m->graph->n_nodes; k++) m->graph->nodes[k].source = k;
@@ -93,6 +102,7 @@ static void the_files_nodes_share(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(made_nodes_get_their_own), cmocka_unit_test(the_files_nodes_share)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(made_nodes_get_their_own),
+                                       cmocka_unit_test(the_files_nodes_share)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

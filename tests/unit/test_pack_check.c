@@ -1,4 +1,5 @@
-/* The validator of packings: each rule broken alone, with its own reason, and packings that look wrong but are right. */
+/* The validator of packings: each rule broken alone, with its own reason, and packings that look
+ * wrong but are right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
     }
 
 /* Reason that the packing of n items is refused; "" when it is accepted. */
-static const char *reason(const ot_pack_item *items, uint32_t n, const int64_t *offsets, int64_t capacity, const char *const *names)
+static const char *reason(const ot_pack_item *items, uint32_t n, const int64_t *offsets,
+                          int64_t capacity, const char *const *names)
 {
     static ot_diag d;
     ot_pack_problem p = {items, n};
@@ -25,8 +27,9 @@ static const char *reason(const ot_pack_item *items, uint32_t n, const int64_t *
     return d.message;
 }
 
-#define REASON(offsets, capacity) reason(items, sizeof items / sizeof *items, offsets, capacity, NULL)
-#define AT(...)                   ((const int64_t[]){__VA_ARGS__})
+#define REASON(offsets, capacity) \
+    reason(items, sizeof items / sizeof *items, offsets, capacity, NULL)
+#define AT(...) ((const int64_t[]){__VA_ARGS__})
 
 static void accepts_what_is_right(void **state)
 {
@@ -43,7 +46,8 @@ static void negative_offset(void **state)
     (void)state;
     ot_pack_item items[] = {ITEM(0, 4, 10), ITEM(4, 5, 1)};
     assert_string_equal(REASON(AT(0, -1), 0), "buffer 1: its offset -1 is negative");
-    assert_string_equal(REASON(AT(INT64_MIN, 0), 0), "buffer 0: its offset -9223372036854775808 is negative");
+    assert_string_equal(REASON(AT(INT64_MIN, 0), 0),
+                        "buffer 0: its offset -9223372036854775808 is negative");
 }
 
 static void alignment(void **state)
@@ -51,7 +55,8 @@ static void alignment(void **state)
     (void)state;
     ot_pack_item items[] = {ITEM(0, 4, 10), ITEM(0, 4, 10)};
     items[1].alignment = 12;
-    assert_string_equal(REASON(AT(0, 10), 0), "buffer 1: its offset 10 is not a multiple of its alignment 12");
+    assert_string_equal(REASON(AT(0, 10), 0),
+                        "buffer 1: its offset 10 is not a multiple of its alignment 12");
     assert_string_equal(REASON(AT(0, 12), 0), "");
     assert_string_equal(REASON(AT(24, 12), 0), "");
 }
@@ -80,7 +85,8 @@ static void overflow(void **state)
 {
     (void)state;
     ot_pack_item items[] = {ITEM(0, 4, 10)};
-    assert_string_equal(REASON(AT(INT64_MAX - 9), 0), "buffer 0: its end overflows (offset 9223372036854775798, size 10)");
+    assert_string_equal(REASON(AT(INT64_MAX - 9), 0),
+                        "buffer 0: its end overflows (offset 9223372036854775798, size 10)");
     assert_string_equal(REASON(AT(INT64_MAX - 10), 0), "");
 }
 
@@ -88,11 +94,14 @@ static void overlap(void **state)
 {
     (void)state;
     ot_pack_item items[] = {ITEM(0, 4, 10), ITEM(3, 8, 10), ITEM(8, 9, 10)};
-    assert_string_equal(REASON(AT(0, 9, 9), 0), "buffers 0 [0, 10) and 1 [9, 19) overlap at time 3");
-    assert_string_equal(REASON(AT(19, 10, 0), 0), "buffers 0 [19, 29) and 1 [10, 20) overlap at time 3");
+    assert_string_equal(REASON(AT(0, 9, 9), 0),
+                        "buffers 0 [0, 10) and 1 [9, 19) overlap at time 3");
+    assert_string_equal(REASON(AT(19, 10, 0), 0),
+                        "buffers 0 [19, 29) and 1 [10, 20) overlap at time 3");
     assert_string_equal(REASON(AT(0, 10, 0), 0), "");
     const char *const names[] = {"a", "b%s", "c"};
-    assert_string_equal(reason(items, 3, AT(0, 0, 0), 0, names), "buffers a [0, 10) and b%s [0, 10) overlap at time 3");
+    assert_string_equal(reason(items, 3, AT(0, 0, 0), 0, names),
+                        "buffers a [0, 10) and b%s [0, 10) overlap at time 3");
     items[1].lower = 4; /* they touch in time only */
     assert_string_equal(REASON(AT(0, 9, 9), 0), "");
 }
@@ -101,7 +110,8 @@ static void one_inside_the_other(void **state)
 {
     (void)state;
     ot_pack_item items[] = {ITEM(0, 10, 100), ITEM(4, 5, 1)};
-    assert_string_equal(REASON(AT(0, 50), 0), "buffers 0 [0, 100) and 1 [50, 51) overlap at time 4");
+    assert_string_equal(REASON(AT(0, 50), 0),
+                        "buffers 0 [0, 100) and 1 [50, 51) overlap at time 4");
     assert_string_equal(REASON(AT(0, 100), 0), "");
 }
 
@@ -110,7 +120,8 @@ static void empty_items_hold_nothing(void **state)
     (void)state;
     ot_pack_item items[] = {ITEM(0, 10, 100), ITEM(4, 5, 0), ITEM(4, 5, 0)};
     assert_string_equal(REASON(AT(0, 50, 50), 0), "");
-    assert_string_equal(REASON(AT(0, 101, 0), 100), "buffer 1: its end 101 is above the capacity 100");
+    assert_string_equal(REASON(AT(0, 101, 0), 100),
+                        "buffer 1: its end 101 is above the capacity 100");
 }
 
 /* Where one has a gap the other may lie. */
@@ -146,7 +157,8 @@ static void first_rule_counts(void **state)
     items[1].fixed = 8;
     assert_string_equal(REASON(AT(0, -2), 5), "buffer 0: its end 10 is above the capacity 5");
     assert_string_equal(REASON(AT(0, -2), 15), "buffer 1: its offset -2 is negative");
-    assert_string_equal(REASON(AT(0, 6), 15), "buffer 1: its offset 6 is not a multiple of its alignment 4");
+    assert_string_equal(REASON(AT(0, 6), 15),
+                        "buffer 1: its offset 6 is not a multiple of its alignment 4");
     assert_string_equal(REASON(AT(0, 4), 13), "buffer 1: it is at 4 but fixed at 8");
     assert_string_equal(REASON(AT(0, 8), 15), "buffer 1: its end 18 is above the capacity 15");
     assert_string_equal(REASON(AT(0, 8), 18), "buffers 0 [0, 10) and 1 [8, 18) overlap at time 0");

@@ -1,4 +1,5 @@
-/* Packing problems as CSV: every way of writing one, one line for every broken one, and rows that come back as they were. */
+/* Packing problems as CSV: every way of writing one, one line for every broken one, and rows
+ * that come back as they were. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,8 @@ static void check_written(const char *in, const int64_t *offsets, const char *wa
     ot_pack_file_free(f);
 }
 
-static void check_item(const ot_pack_item *i, int64_t lower, int64_t upper, int64_t size, int64_t alignment)
+static void check_item(const ot_pack_item *i, int64_t lower, int64_t upper, int64_t size,
+                       int64_t alignment)
 {
     assert_int_equal(i->lower, lower);
     assert_int_equal(i->upper, upper);
@@ -90,7 +92,8 @@ static void any_order_and_every_column(void **state)
 static void old_names(void **state)
 {
     (void)state;
-    static const char *const headers[] = {"id,begin,end,size,gaps", "buffer,start,end,size,gaps", "buffer_id,lower,end,size,gaps"};
+    static const char *const headers[] = {"id,begin,end,size,gaps", "buffer,start,end,size,gaps",
+                                          "buffer_id,lower,end,size,gaps"};
     for (size_t k = 0; k < sizeof headers / sizeof *headers; k++) {
         char text[128];
         snprintf(text, sizeof text, "%s\nx,0,8,4,2-3\ny,5,5,1,\n", headers[k]);
@@ -106,7 +109,8 @@ static void old_names(void **state)
     ot_pack_file_free(f);
 }
 
-/* Gaps that keep a part are no gaps for us: the buffer counts as whole, and the reader says how many there were. */
+/* Gaps that keep a part are no gaps for us: the buffer counts as whole, and the reader says how
+ * many there were. */
 static void windows_count_as_kept(void **state)
 {
     (void)state;
@@ -137,11 +141,14 @@ static void rows_come_back_as_they_were(void **state)
 {
     (void)state;
     static const int64_t offsets[] = {8, 0};
-    check_written("id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n", offsets, "id,lower,upper,size,offset\nb1,0,3,4,8\nb2,3,9,4,0\n");
-    check_written("id,lower,upper,size\nb1,0,3,4\n\nb2,3,9,4", offsets, "id,lower,upper,size,offset\nb1,0,3,4,8\nb2,3,9,4,0\n");
+    check_written("id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n", offsets,
+                  "id,lower,upper,size,offset\nb1,0,3,4,8\nb2,3,9,4,0\n");
+    check_written("id,lower,upper,size\nb1,0,3,4\n\nb2,3,9,4", offsets,
+                  "id,lower,upper,size,offset\nb1,0,3,4,8\nb2,3,9,4,0\n");
     /* spaces, quotes, unknown columns and line ends stay */
-    check_written("id, begin, end, size, note\r\n\"b,1\", 0, 3, 4, \"x,\"\"y\"\r\nb2,3,9,4,\r\n", offsets,
-                  "id, begin, end, size, note,offset\r\n\"b,1\", 0, 3, 4, \"x,\"\"y\",8\r\nb2,3,9,4,,0\r\n");
+    check_written(
+        "id, begin, end, size, note\r\n\"b,1\", 0, 3, 4, \"x,\"\"y\"\r\nb2,3,9,4,\r\n", offsets,
+        "id, begin, end, size, note,offset\r\n\"b,1\", 0, 3, 4, \"x,\"\"y\",8\r\nb2,3,9,4,,0\r\n");
     /* an offset column is filled where it stands, whatever was in it */
     check_written("offset,id,lower,upper,size\n,b1,0,3,4\n -1 ,b2,3,9,4\n", offsets,
                   "offset,id,lower,upper,size\n8,b1,0,3,4\n 0 ,b2,3,9,4\n");
@@ -193,17 +200,23 @@ static void errors_name_line_and_rule(void **state)
         {"id,lower,upper,size\na,0,1,0x2\n", "p.csv:2: size '0x2' is not a whole number"},
         {"id,lower,upper,size\na,-4,1,2\n", "p.csv:2: lower '-4' must not be negative"},
         {"id,lower,upper,size\na,0,1,-2\n", "p.csv:2: size '-2' must not be negative"},
-        {"id,lower,upper,size\na,0,1,99999999999999999999\n", "p.csv:2: size '99999999999999999999' is too large"},
-        {"id,lower,upper,size\na,0,9223372036854775807,1\n", "p.csv:2: upper '9223372036854775807' is too large"},
+        {"id,lower,upper,size\na,0,1,99999999999999999999\n",
+         "p.csv:2: size '99999999999999999999' is too large"},
+        {"id,lower,upper,size\na,0,9223372036854775807,1\n",
+         "p.csv:2: upper '9223372036854775807' is too large"},
         {"id,lower,upper,size\na,3,3,1\n", "p.csv:2: the lifetime is empty"},
         {"id,start,end,size\na,3,2,1\n", "p.csv:2: the lifetime is empty"},
-        {"id,lower,upper,size\na,0,1,2000000000000000000\nb,0,1,2000000000000000000\n", "p.csv:3: sizes and alignments up to here"},
+        {"id,lower,upper,size\na,0,1,2000000000000000000\nb,0,1,2000000000000000000\n",
+         "p.csv:3: sizes and alignments up to here"},
         {"id,lower,upper,size,alignment\na,0,1,4,0\n", "p.csv:2: alignment must be at least 1"},
-        {"id,lower,upper,size,alignment\na,0,1,4,5000000000000000000\n", "p.csv:2: sizes and alignments up to here"},
+        {"id,lower,upper,size,alignment\na,0,1,4,5000000000000000000\n",
+         "p.csv:2: sizes and alignments up to here"},
         {"id,lower,upper,size,hint\na,0,1,4,-2\n", "p.csv:2: hint '-2' must not be negative"},
         {"id,lower,upper,size,offset\na,0,1,4,-2\n", "p.csv:2: offset '-2' must not be negative"},
-        {"id,lower,upper,size,offset\na,0,1,4,2305843009213693952\n", "p.csv:2: offset and size add up"},
-        {"id,lower,upper,size,alignment,offset\na,0,1,4,8,12\n", "p.csv:2: offset 12 is not a multiple of the alignment 8"},
+        {"id,lower,upper,size,offset\na,0,1,4,2305843009213693952\n",
+         "p.csv:2: offset and size add up"},
+        {"id,lower,upper,size,alignment,offset\na,0,1,4,8,12\n",
+         "p.csv:2: offset 12 is not a multiple of the alignment 8"},
         {"id,lower,upper,size,gaps\na,0,9,4,3\n", "p.csv:2: gap '3' is not LOWER-UPPER"},
         {"id,lower,upper,size,gaps\na,0,9,4,3-\n", "p.csv:2: gap '3-' is not LOWER-UPPER"},
         {"id,lower,upper,size,gaps\na,0,9,4,-3-4\n", "p.csv:2: gap '-3-4' is not LOWER-UPPER"},
@@ -212,7 +225,8 @@ static void errors_name_line_and_rule(void **state)
         {"id,lower,upper,size,gaps\na,0,9,4,1-4 3-5\n", "p.csv:2: two gaps overlap at time 3"},
         {"id,lower,upper,size,gaps\na,2,9,4,1-4\n", "p.csv:2: a gap reaches beyond the lifetime"},
         {"id,lower,upper,size,gaps\na,2,9,4,8-10\n", "p.csv:2: a gap reaches beyond the lifetime"},
-        {"id,lower,upper,size,gaps\na,0,9,4,1-2@\n", "p.csv:2: gap '1-2@': what it keeps is not @FROM:TO"},
+        {"id,lower,upper,size,gaps\na,0,9,4,1-2@\n",
+         "p.csv:2: gap '1-2@': what it keeps is not @FROM:TO"},
         {"id,lower,upper,size,gaps\na,0,9,4,1-2@4:3\n", "what it keeps is not @FROM:TO"},
         {"id,lower,upper,size\n\"a,0,1,2\n", "p.csv:2: a quoted cell does not end on its line"},
         {"id,lower,upper,size\n\"a\"\"\n", "p.csv:2: a quoted cell does not end on its line"},
@@ -222,7 +236,8 @@ static void errors_name_line_and_rule(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ot_diag d = {0};
         ot_pack_file *f = NULL;
-        assert_int_equal(ot_pack_read_csv("p.csv", cases[k].text, strlen(cases[k].text), &d, &f), OT_E_INPUT);
+        assert_int_equal(ot_pack_read_csv("p.csv", cases[k].text, strlen(cases[k].text), &d, &f),
+                         OT_E_INPUT);
         assert_null(f);
         if (!strstr(d.message, cases[k].says)) fail_msg("'%s': %s", cases[k].text, d.message);
     }
@@ -265,11 +280,13 @@ static void many_rows(void **state)
     ot_pack_file_free(p);
 }
 
-/* Random changes of a good file: read or refused with a line, never worse; what is read keeps the promises of the header. */
+/* Random changes of a good file: read or refused with a line, never worse; what is read keeps
+ * the promises of the header. */
 static void mutations(void **state)
 {
     (void)state;
-    static const char good[] = "id,lower,end,size,alignment,gaps,hint,offset\n\"a\",0,3,4,2,1-2,,\nb,3,9,4,1,4-5 6-7@0:2,8,16\n";
+    static const char good[] = "id,lower,end,size,alignment,gaps,hint,offset\n\"a\",0,3,4,2,1-2,,"
+                               "\nb,3,9,4,1,4-5 6-7@0:2,8,16\n";
     static const char bytes[] = ",\"\n\r -@:0129aZ\xff";
     const uint32_t seed = 20240817;
     uint32_t x = seed, accepted = 0;
@@ -284,13 +301,15 @@ static void mutations(void **state)
         ot_pack_file *f = NULL;
         ot_status s = ot_pack_read_csv("p.csv", text, sizeof good - 1, &d, &f);
         if (s != OT_OK) {
-            if (s != OT_E_INPUT || strncmp(d.message, "p.csv:", 6) != 0) fail_msg("seed %u round %d: %s", seed, round, d.message);
+            if (s != OT_E_INPUT || strncmp(d.message, "p.csv:", 6) != 0)
+                fail_msg("seed %u round %d: %s", seed, round, d.message);
             continue;
         }
         accepted++;
         for (uint32_t k = 0; k < f->problem.n; k++) {
             const ot_pack_item *i = &f->problem.items[k];
-            if (!(i->lower >= 0 && i->lower < i->upper && i->size >= 0 && i->alignment >= 1 && i->fixed >= -1 && i->hint >= -1))
+            if (!(i->lower >= 0 && i->lower < i->upper && i->size >= 0 && i->alignment >= 1 &&
+                  i->fixed >= -1 && i->hint >= -1))
                 fail_msg("seed %u round %d: item %u", seed, round, k);
         }
         ot_pack_file_free(f);

@@ -1,4 +1,5 @@
-/* Greedy packing, the lower bound and the heuristics: exact offsets of small problems, naive twins on random ones. */
+/* Greedy packing, the lower bound and the heuristics: exact offsets of small problems, naive
+ * twins on random ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,13 +24,16 @@
 
 /* ---- exact offsets ---- */
 
-static void check_greedy(const ot_pack_item *items, uint32_t n, const uint32_t *order, const int64_t *want)
+static void check_greedy(const ot_pack_item *items, uint32_t n, const uint32_t *order,
+                         const int64_t *want)
 {
     int64_t offsets[16], height, most = 0;
     ot_pack_problem p = {items, n};
     assert_int_equal(ot_pack_greedy(&p, order, offsets, &height), OT_OK);
     for (uint32_t k = 0; k < n; k++) {
-        if (offsets[k] != want[k]) fail_msg("item %u at %lld, expected %lld", k, (long long)offsets[k], (long long)want[k]);
+        if (offsets[k] != want[k])
+            fail_msg("item %u at %lld, expected %lld", k, (long long)offsets[k],
+                     (long long)want[k]);
         most = ot_max(most, offsets[k] + items[k].size);
     }
     assert_int_equal(height, most);
@@ -41,7 +45,8 @@ static void check_greedy(const ot_pack_item *items, uint32_t n, const uint32_t *
 static void given_order_takes_the_lowest_hole(void **state)
 {
     (void)state;
-    ot_pack_item items[] = {ITEM(0, 2, 10), ITEM(0, 4, 10), ITEM(0, 2, 10), ITEM(2, 4, 4), ITEM(2, 4, 5), ITEM(0, 9, 1)};
+    ot_pack_item items[] = {ITEM(0, 2, 10), ITEM(0, 4, 10), ITEM(0, 2, 10),
+                            ITEM(2, 4, 4),  ITEM(2, 4, 5),  ITEM(0, 9, 1)};
     GREEDY(ORDER(0, 1, 2, 3, 4, 5), 0, 10, 20, 0, 4, 30);
     GREEDY(ORDER(5, 4, 3, 2, 1, 0), 21, 11, 1, 6, 1, 0);
 }
@@ -171,18 +176,22 @@ static void add_gaps(random_problem *r, uint32_t k, uint64_t *s)
     }
 }
 
-/* Lifetimes of all lengths, so that some stay within a window of the map and some do not; few different times, so that many agree. */
+/* Lifetimes of all lengths, so that some stay within a window of the map and some do not; few
+ * different times, so that many agree. */
 static void make_random(random_problem *r, uint64_t seed, uint32_t n, unsigned features)
 {
     static int64_t offsets[N_MAX];
     int64_t height;
     uint64_t s = seed * 0x9e3779b97f4a7c15u + 1;
-    int64_t times = 1 + below(&s, 3 * n), longest = 1 + below(&s, times), largest = 1 + below(&s, 200);
+    int64_t times = 1 + below(&s, 3 * n), longest = 1 + below(&s, times),
+            largest = 1 + below(&s, 200);
     memset(r, 0, sizeof *r);
     r->p = (ot_pack_problem){r->items, n};
     for (uint32_t k = 0; k < n; k++) {
-        int64_t lower = below(&s, times) - 5, length = 1 + below(&s, below(&s, 8) ? longest / 8 + 1 : longest);
-        r->items[k] = (ot_pack_item){lower, lower + length, 1 + below(&s, largest), 1, -1, -1, NULL, 0};
+        int64_t lower = below(&s, times) - 5,
+                length = 1 + below(&s, below(&s, 8) ? longest / 8 + 1 : longest);
+        r->items[k] = (ot_pack_item){lower, lower + length, 1 + below(&s, largest), 1, -1, -1, NULL,
+                                     0};
         if ((features & EMPTY) && !below(&s, 8)) r->items[k].size = 0;
         if ((features & ALIGNED) && !below(&s, 2)) r->items[k].alignment = 1 + below(&s, 40);
         if ((features & GAPS) && !below(&s, 3)) add_gaps(r, k, &s);
@@ -193,7 +202,9 @@ static void make_random(random_problem *r, uint64_t seed, uint32_t n, unsigned f
             if (!below(&s, 10)) r->items[k].fixed = offsets[k];
     }
     for (uint32_t k = 0; k < n && (features & HINTS); k++)
-        if (!below(&s, 4)) r->items[k].hint = below(&s, 10 * largest) / r->items[k].alignment * r->items[k].alignment;
+        if (!below(&s, 4))
+            r->items[k].hint = below(&s, 10 * largest) / r->items[k].alignment *
+                               r->items[k].alignment;
 }
 
 static bool alive(const ot_pack_item *x, int64_t t)
@@ -216,7 +227,8 @@ static bool meets[N_MAX][N_MAX]; /* of the problem at hand */
 static void find_meets(const ot_pack_problem *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
-        for (uint32_t j = 0; j <= i; j++) meets[i][j] = meets[j][i] = meet_naive(&p->items[i], &p->items[j]);
+        for (uint32_t j = 0; j <= i; j++)
+            meets[i][j] = meets[j][i] = meet_naive(&p->items[i], &p->items[j]);
 }
 
 /* Is [at, at + size) of item k free of those placed (offset >= 0)? */
@@ -225,8 +237,8 @@ static bool free_naive(const ot_pack_problem *p, const int64_t *offsets, uint32_
     const ot_pack_item *x = &p->items[k];
     for (uint32_t j = 0; j < p->n; j++) {
         const ot_pack_item *y = &p->items[j];
-        if (j != k && offsets[j] >= 0 && x->size > 0 && y->size > 0 && at < offsets[j] + y->size && offsets[j] < at + x->size &&
-            meets[k][j])
+        if (j != k && offsets[j] >= 0 && x->size > 0 && y->size > 0 && at < offsets[j] + y->size &&
+            offsets[j] < at + x->size && meets[k][j])
             return false;
     }
     return true;
@@ -234,12 +246,15 @@ static bool free_naive(const ot_pack_problem *p, const int64_t *offsets, uint32_
 
 static int64_t up(int64_t x, int64_t align) { return (x + align - 1) / align * align; }
 
-/* The free offsets above 0 and above each end; best fit by what is left over up to the next block. */
-static int64_t place_naive(const ot_pack_problem *p, const int64_t *offsets, uint32_t k, bool best_fit)
+/* The free offsets above 0 and above each end; best fit by what is left over up to the next block.
+ */
+static int64_t place_naive(const ot_pack_problem *p, const int64_t *offsets, uint32_t k,
+                           bool best_fit)
 {
     const ot_pack_item *x = &p->items[k];
     int64_t at = INT64_MAX, left = INT64_MAX;
-    if (x->hint >= 0 && x->hint % x->alignment == 0 && free_naive(p, offsets, k, x->hint)) return x->hint;
+    if (x->hint >= 0 && x->hint % x->alignment == 0 && free_naive(p, offsets, k, x->hint))
+        return x->hint;
     for (uint32_t j = 0; j <= p->n; j++) {
         int64_t c = 0, room = INT64_MAX;
         if (j < p->n) {
@@ -248,7 +263,8 @@ static int64_t place_naive(const ot_pack_problem *p, const int64_t *offsets, uin
         }
         if (!free_naive(p, offsets, k, c)) continue;
         for (uint32_t i = 0; i < p->n && best_fit && x->size > 0; i++)
-            if (offsets[i] >= c && p->items[i].size > 0 && meets[k][i]) room = ot_min(room, offsets[i] - c);
+            if (offsets[i] >= c && p->items[i].size > 0 && meets[k][i])
+                room = ot_min(room, offsets[i] - c);
         if (!best_fit || x->size == 0) room = 0;
         if (room < left || (room == left && c < at)) {
             at = c;
@@ -258,11 +274,13 @@ static int64_t place_naive(const ot_pack_problem *p, const int64_t *offsets, uin
     return at;
 }
 
-static void greedy_naive(const ot_pack_problem *p, const uint32_t *order, bool best_fit, int64_t *offsets)
+static void greedy_naive(const ot_pack_problem *p, const uint32_t *order, bool best_fit,
+                         int64_t *offsets)
 {
     for (uint32_t k = 0; k < p->n; k++) offsets[k] = p->items[k].fixed;
     for (uint32_t k = 0; k < p->n; k++)
-        if (p->items[order[k]].fixed < 0) offsets[order[k]] = place_naive(p, offsets, order[k], best_fit);
+        if (p->items[order[k]].fixed < 0)
+            offsets[order[k]] = place_naive(p, offsets, order[k], best_fit);
 }
 
 /* Numbers 0..n-1 by size, then length, by selection. */
@@ -273,7 +291,9 @@ static void order_naive(const ot_pack_problem *p, uint32_t *order)
         for (uint32_t j = k + 1; j < p->n; j++) {
             const ot_pack_item *x = &p->items[order[k]], *y = &p->items[order[j]];
             int64_t lx = x->upper - x->lower, ly = y->upper - y->lower;
-            if (y->size < x->size || (y->size == x->size && (ly < lx || (ly == lx && order[j] > order[k])))) continue;
+            if (y->size < x->size ||
+                (y->size == x->size && (ly < lx || (ly == lx && order[j] > order[k]))))
+                continue;
             uint32_t swap = order[k];
             order[k] = order[j];
             order[j] = swap;
@@ -309,11 +329,13 @@ static void greedy_equals_its_naive_twin(void **state)
             else
                 shuffle(order, n, seed);
             greedy_naive(&problem.p, order, by_size, want);
-            assert_int_equal(ot_pack_greedy(&problem.p, by_size ? NULL : order, got, &height), OT_OK);
+            assert_int_equal(ot_pack_greedy(&problem.p, by_size ? NULL : order, got, &height),
+                             OT_OK);
             for (uint32_t k = 0; k < n; k++)
                 if (got[k] != want[k])
-                    fail_msg("seed %llu, by size %d: item %u at %lld, expected %lld", (unsigned long long)seed, by_size, k,
-                             (long long)got[k], (long long)want[k]);
+                    fail_msg("seed %llu, by size %d: item %u at %lld, expected %lld",
+                             (unsigned long long)seed, by_size, k, (long long)got[k],
+                             (long long)want[k]);
         }
     }
 }
@@ -329,7 +351,8 @@ static void meet_equals_its_naive_twin(void **state)
         for (uint32_t i = 0; i < 40; i++)
             for (uint32_t j = 0; j < 40; j++) {
                 const ot_pack_item *x = &problem.items[i], *y = &problem.items[j];
-                if (ot_pack_meet(x, y) != meet_naive(x, y)) fail_msg("seed %llu: items %u and %u", (unsigned long long)seed, i, j);
+                if (ot_pack_meet(x, y) != meet_naive(x, y))
+                    fail_msg("seed %llu: items %u and %u", (unsigned long long)seed, i, j);
                 met += i != j && ot_pack_meet(x, y) && (x->n_gaps || y->n_gaps);
             }
     }
@@ -366,7 +389,9 @@ static void bound_equals_its_naive_twin(void **state)
         if (seed % 3 == 0) /* a common factor of all alignments */
             for (uint32_t k = 0; k < n; k++) problem.items[k].alignment *= 8;
         int64_t got = ot_pack_lower_bound(&problem.p), want = bound_naive(&problem.p, -10, 400);
-        if (got != want) fail_msg("seed %llu: %lld, expected %lld", (unsigned long long)seed, (long long)got, (long long)want);
+        if (got != want)
+            fail_msg("seed %llu: %lld, expected %lld", (unsigned long long)seed, (long long)got,
+                     (long long)want);
     }
 }
 
@@ -386,8 +411,10 @@ static void bound_of_aligned_items(void **state)
 
 /* ---- skyline ---- */
 
-/* Lowest floor over time, the leftmost; the item of the largest key inside the valley; else the floor rises to a wall. */
-static int64_t skyline_naive(const ot_pack_problem *p, const double *key, int64_t from, int64_t to, int64_t *offsets)
+/* Lowest floor over time, the leftmost; the item of the largest key inside the valley; else the
+ * floor rises to a wall. */
+static int64_t skyline_naive(const ot_pack_problem *p, const double *key, int64_t from, int64_t to,
+                             int64_t *offsets)
 {
     static int64_t floor[1000];
     int64_t n = to - from, height = 0;
@@ -429,18 +456,20 @@ static void skyline_equals_its_naive_twin(void **state)
         ot_arena *a = ot_arena_new();
         pack_skyline sky;
         make_random(&problem, seed, n, seed % 2 ? ALIGNED : PLAIN);
-        for (uint32_t k = 0; k < n; k++) { /* every moment counts, so that sections are moments: nothing is left out at the ends */
+        /* every moment counts, so that sections are moments: nothing is left out at the ends */
+        for (uint32_t k = 0; k < n; k++) {
             problem.items[k].lower = ot_max(0, problem.items[k].lower) % 300;
             problem.items[k].upper = problem.items[k].lower + 1 + below(&s, 30);
         }
         for (uint32_t k = 0; k < n; k++) key[k] = 1 + (double)((k * 7919u) % 4001u);
         assert_int_equal(pack_skyline_new(&problem.p, a, &sky), OT_OK);
         for (int again = 0; again < 2; again++) {
-            int64_t height = pack_skyline_run(&sky, key, got), height_naive = skyline_naive(&problem.p, key, 0, 331, want);
+            int64_t height = pack_skyline_run(&sky, key, got),
+                    height_naive = skyline_naive(&problem.p, key, 0, 331, want);
             for (uint32_t k = 0; k < n; k++)
                 if (got[k] != want[k])
-                    fail_msg("seed %llu: item %u at %lld, expected %lld", (unsigned long long)seed, k, (long long)got[k],
-                             (long long)want[k]);
+                    fail_msg("seed %llu: item %u at %lld, expected %lld", (unsigned long long)seed,
+                             k, (long long)got[k], (long long)want[k]);
             CHECK(seed, height == height_naive);
         }
         ot_arena_free(a);
@@ -454,7 +483,8 @@ typedef struct outcome {
 } outcome;
 
 /* From plain greedy; what comes out is checked. */
-static void improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, int64_t step_limit, outcome *out)
+static void improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, int64_t step_limit,
+                    outcome *out)
 {
     ot_diag d = {0};
     pack_budget b = {.step_limit = step_limit};
@@ -594,7 +624,8 @@ static void improve_of_a_large_problem(void **state)
     ot_pack_item *items = calloc(n, sizeof *items);
     ot_diag d = {0};
     for (uint32_t k = 0; k < n; k++) {
-        int64_t lower = below(&s, 4 * n), length = 1 + (below(&s, 50) ? below(&s, 200) : below(&s, 4 * n));
+        int64_t lower = below(&s, 4 * n),
+                length = 1 + (below(&s, 50) ? below(&s, 200) : below(&s, 4 * n));
         items[k] = (ot_pack_item)ITEM(lower, lower + length, 64 * (1 + below(&s, 500)));
     }
     ot_pack_problem p = {items, n};

@@ -1,6 +1,8 @@
-/* The packer against brute force: least heights of small instances with gaps, alignments and fixed offsets, under every subset of the
- * search rules; larger ones whose least height is known by construction; proofs, limits, threads, memory running out. Every packing
- * is checked here, by code of its own.
+/* The packer against brute force: least heights of small instances with gaps, alignments and
+ * fixed offsets, under every subset of the search rules; larger ones whose least height is known
+ * by construction; proofs, limits, threads, memory running out. Every packing is checked here,
+ * by code of its own.
+ *
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +22,10 @@ enum { SMALL = 7, GAPS = 2, LARGE = 400 };
 
 static uint64_t random_state;
 
-static uint32_t pick(uint32_t n) /* 0 .. n - 1 */ { return (uint32_t)(ot_next_random(&random_state) >> 16) % n; }
+static uint32_t pick(uint32_t n) /* 0 .. n - 1 */
+{
+    return (uint32_t)(ot_next_random(&random_state) >> 16) % n;
+}
 
 typedef struct instance {
     ot_pack_item items[LARGE];
@@ -30,7 +35,8 @@ typedef struct instance {
 
 static ot_pack_item item(int64_t lower, int64_t upper, int64_t size)
 {
-    return (ot_pack_item){.lower = lower, .upper = upper, .size = size, .alignment = 1, .fixed = -1, .hint = -1};
+    return (ot_pack_item){
+        .lower = lower, .upper = upper, .size = size, .alignment = 1, .fixed = -1, .hint = -1};
 }
 
 static bool alive(const ot_pack_item *x, int64_t t)
@@ -43,7 +49,8 @@ static bool alive(const ot_pack_item *x, int64_t t)
 
 static bool meet(const ot_pack_item *x, const ot_pack_item *y)
 {
-    int64_t from = x->lower < y->lower ? x->lower : y->lower, to = x->upper > y->upper ? x->upper : y->upper;
+    int64_t from = x->lower < y->lower ? x->lower : y->lower,
+            to = x->upper > y->upper ? x->upper : y->upper;
     for (int64_t t = from; t < to; t++)
         if (alive(x, t) && alive(y, t)) return true;
     return false;
@@ -51,7 +58,8 @@ static bool meet(const ot_pack_item *x, const ot_pack_item *y)
 
 static bool apart(const ot_pack_item *x, int64_t at, const ot_pack_item *y, int64_t other)
 {
-    return at + x->size <= other || other + y->size <= at || x->size == 0 || y->size == 0 || !meet(x, y);
+    return at + x->size <= other || other + y->size <= at || x->size == 0 || y->size == 0 ||
+           !meet(x, y);
 }
 
 /* What makes instances hard in different ways; kinds are bits. */
@@ -90,25 +98,29 @@ static void small_instance(instance *in, uint32_t n, uint32_t kind)
         if (!(kind & WITH_FIXED) || pick(3)) continue;
         in->items[k].fixed = pick(5) * in->items[k].alignment;
         for (uint32_t j = 0; j < k; j++)
-            if (in->items[j].fixed >= 0 && !apart(&in->items[k], in->items[k].fixed, &in->items[j], in->items[j].fixed))
+            if (in->items[j].fixed >= 0 &&
+                !apart(&in->items[k], in->items[k].fixed, &in->items[j], in->items[j].fixed))
                 in->items[k].fixed = -1;
     }
 }
 
 /* ---- brute force ---- */
 
-static int64_t lowest_place(const ot_pack_problem *p, const int64_t *offsets, const bool *placed, uint32_t k)
+static int64_t lowest_place(const ot_pack_problem *p, const int64_t *offsets, const bool *placed,
+                            uint32_t k)
 {
     const ot_pack_item *x = &p->items[k];
     if (x->fixed >= 0) return x->fixed;
     for (int64_t at = 0;; at += x->alignment) {
         bool free = true;
-        for (uint32_t j = 0; j < p->n && free; j++) free = !placed[j] || apart(x, at, &p->items[j], offsets[j]);
+        for (uint32_t j = 0; j < p->n && free; j++)
+            free = !placed[j] || apart(x, at, &p->items[j], offsets[j]);
         if (free) return at;
     }
 }
 
-static void try_orders(const ot_pack_problem *p, int64_t *offsets, bool *placed, uint32_t left, int64_t height, int64_t *best)
+static void try_orders(const ot_pack_problem *p, int64_t *offsets, bool *placed, uint32_t left,
+                       int64_t height, int64_t *best)
 {
     if (height >= *best) return;
     if (left == 0) *best = height;
@@ -122,7 +134,8 @@ static void try_orders(const ot_pack_problem *p, int64_t *offsets, bool *placed,
     }
 }
 
-/* Some order of the items, each at the lowest free place, gives a least height: that of a lowest packing, by offsets. */
+/* Some order of the items, each at the lowest free place, gives a least height: that of a lowest
+ * packing, by offsets. */
 static int64_t least_height(const ot_pack_problem *p)
 {
     int64_t offsets[SMALL], height = 0, best = INT64_MAX;
@@ -134,7 +147,8 @@ static int64_t least_height(const ot_pack_problem *p)
             left++;
         else {
             offsets[k] = p->items[k].fixed;
-            height = height > offsets[k] + p->items[k].size ? height : offsets[k] + p->items[k].size;
+            height = height > offsets[k] + p->items[k].size ? height
+                                                            : offsets[k] + p->items[k].size;
         }
     }
     try_orders(p, offsets, placed, left, height, &best);
@@ -151,14 +165,15 @@ static int64_t check_packing(const ot_pack_problem *p, const int64_t *offsets)
         assert_true(offsets[k] >= 0);
         assert_int_equal(offsets[k] % x->alignment, 0);
         if (x->fixed >= 0) assert_int_equal(offsets[k], x->fixed);
-        for (uint32_t j = 0; j < k; j++) assert_true(apart(x, offsets[k], &p->items[j], offsets[j]));
+        for (uint32_t j = 0; j < k; j++)
+            assert_true(apart(x, offsets[k], &p->items[j], offsets[j]));
         height = height > offsets[k] + x->size ? height : offsets[k] + x->size;
     }
     return height;
 }
 
-static pack_answer search_with(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, int64_t steps,
-                               int64_t *offsets)
+static pack_answer search_with(const ot_pack_problem *p, int64_t capacity, uint32_t order,
+                               uint32_t rules, int64_t steps, int64_t *offsets)
 {
     pack_budget b = {.step_limit = steps};
     pack_answer answer;
@@ -189,8 +204,12 @@ static void optimum_of_small_instances(void **state)
     for (uint32_t k = 0; k < 1500; k++) {
         small_instance(&in, 2 + pick(SMALL - 1), k % 32);
         int64_t best = least_height(&in.p);
-        if (best > 0) assert_int_equal(search_with(&in.p, best, k % 5, OT_PACK_RULES_ALL, 0, offsets), PACK_FOUND);
-        if (best > 1) assert_int_equal(search_with(&in.p, best - 1, k % 5, OT_PACK_RULES_ALL, 0, offsets), PACK_NONE);
+        if (best > 0)
+            assert_int_equal(search_with(&in.p, best, k % 5, OT_PACK_RULES_ALL, 0, offsets),
+                             PACK_FOUND);
+        if (best > 1)
+            assert_int_equal(search_with(&in.p, best - 1, k % 5, OT_PACK_RULES_ALL, 0, offsets),
+                             PACK_NONE);
         ot_pack_result r = pack(&in.p, &(ot_pack_options){.rules = OT_PACK_RULES_ALL}, offsets);
         assert_int_equal(r.height, best);
         assert_true(r.found);
@@ -229,7 +248,9 @@ static void capacities_around_the_optimum(void **state)
         small_instance(&in, SMALL, k % 32);
         int64_t best = least_height(&in.p);
         for (int64_t capacity = best > 3 ? best - 3 : 1; capacity <= best + 2; capacity++) {
-            ot_pack_result r = pack(&in.p, &(ot_pack_options){.capacity = capacity, .rules = OT_PACK_RULES_ALL}, offsets);
+            ot_pack_result r = pack(
+                &in.p, &(ot_pack_options){.capacity = capacity, .rules = OT_PACK_RULES_ALL},
+                offsets);
             assert_int_equal(r.found, capacity >= best);
             if (!r.found) assert_true(r.proved);
             if (r.found) assert_true(r.height <= capacity);
@@ -260,7 +281,8 @@ static void cut_rectangle(instance *in, uint32_t n, int64_t width, int64_t heigh
     }
 }
 
-/* Remembered states are compared, not only their hashes: where these collide, answers and proofs are the same. */
+/* Remembered states are compared, not only their hashes: where these collide, answers and proofs
+ * are the same. */
 static void hashes_prove_nothing(void **state)
 {
     (void)state;
@@ -272,14 +294,19 @@ static void hashes_prove_nothing(void **state)
         int64_t best = least_height(&in.p);
         uint32_t rules = (OT_PACK_RULES_ALL & ~(1u << k % 7)) | OT_PACK_MEMO |
                          OT_PACK_COLLIDE; /* fewer rules: too many states to compare */
-        if (best > 0) assert_int_equal(search_with(&in.p, best, k % 5, rules, 0, offsets), PACK_FOUND);
-        if (best > 1) assert_int_equal(search_with(&in.p, best - 1, k % 5, rules, 0, offsets), PACK_NONE);
-        ot_pack_result r = pack(&in.p, &(ot_pack_options){.rules = OT_PACK_RULES_ALL | OT_PACK_COLLIDE}, offsets);
+        if (best > 0)
+            assert_int_equal(search_with(&in.p, best, k % 5, rules, 0, offsets), PACK_FOUND);
+        if (best > 1)
+            assert_int_equal(search_with(&in.p, best - 1, k % 5, rules, 0, offsets), PACK_NONE);
+        ot_pack_result r = pack(
+            &in.p, &(ot_pack_options){.rules = OT_PACK_RULES_ALL | OT_PACK_COLLIDE}, offsets);
         assert_true(r.height == best && r.proved);
     }
     for (uint32_t k = 0; k < 4; k++) {
         cut_rectangle(&in, 10 + k, 40, 200);
-        assert_int_equal(search_with(&in.p, 200, k, OT_PACK_RULES_ALL | OT_PACK_COLLIDE, 0, offsets), PACK_FOUND);
+        assert_int_equal(
+            search_with(&in.p, 200, k, OT_PACK_RULES_ALL | OT_PACK_COLLIDE, 0, offsets),
+            PACK_FOUND);
     }
 }
 
@@ -299,7 +326,8 @@ static void cut_rectangles_fit_again(void **state)
     }
 }
 
-/* Three items of size 2 in a ring of lifetimes: two alive at any time, but no packing below 6. Copies one after the other. */
+/* Three items of size 2 in a ring of lifetimes: two alive at any time, but no packing below 6.
+ * Copies one after the other. */
 static void proofs_above_the_bound(void **state)
 {
     (void)state;
@@ -328,7 +356,10 @@ static void threads_change_nothing(void **state)
     random_state = SEED + 4;
     for (uint32_t k = 0; k < 6; k++) {
         cut_rectangle(&in, 150 + 20 * k, 100, 1000);
-        ot_pack_options o = {.capacity = k % 2 ? 1000 : 0, .step_limit = 20000, .rules = OT_PACK_RULES_ALL, .threads = 1};
+        ot_pack_options o = {.capacity = k % 2 ? 1000 : 0,
+                             .step_limit = 20000,
+                             .rules = OT_PACK_RULES_ALL,
+                             .threads = 1};
         ot_pack_result a = pack(&in.p, &o, one);
         o.threads = 2 + k % 3;
         ot_pack_result b = pack(&in.p, &o, two);
@@ -357,7 +388,8 @@ static void limits_end_the_search(void **state)
     b = (pack_budget){.stop = &stop};
     assert_int_equal(pack_search(&in.p, 4000, 0, OT_PACK_RULES_ALL, &b, offsets, &answer), OT_OK);
     assert_int_equal(answer, PACK_LIMIT);
-    ot_pack_result r = pack(&in.p, &(ot_pack_options){.time_limit = 1e-6, .rules = OT_PACK_RULES_ALL}, offsets);
+    ot_pack_result r = pack(
+        &in.p, &(ot_pack_options){.time_limit = 1e-6, .rules = OT_PACK_RULES_ALL}, offsets);
     assert_true(r.found && (r.timed_out || r.proved));
 }
 
@@ -401,7 +433,8 @@ static void large_numbers(void **state)
 {
     (void)state;
     int64_t giga = (int64_t)1 << 58;
-    ot_pack_item items[] = {item(0, 4, giga + 1), item(0, 2, giga - 1), item(2, 4, giga), item(1, 3, 3)};
+    ot_pack_item items[] = {item(0, 4, giga + 1), item(0, 2, giga - 1), item(2, 4, giga),
+                            item(1, 3, 3)};
     ot_pack_problem p = {items, 4};
     int64_t offsets[4];
     items[3].fixed = giga + 1;
@@ -435,7 +468,9 @@ static void broken_items_are_named(void **state)
         ot_pack_result r;
         int64_t offsets[2];
         if (k == 7) items[0].fixed = 0;
-        assert_int_equal(ot_pack(&p, &(ot_pack_options){.rules = OT_PACK_RULES_ALL}, &d, offsets, &r), OT_E_INPUT);
+        assert_int_equal(
+            ot_pack(&p, &(ot_pack_options){.rules = OT_PACK_RULES_ALL}, &d, offsets, &r),
+            OT_E_INPUT);
         assert_non_null(strstr(d.message, k == 7 ? "0 and 1" : "1"));
     }
 }

@@ -1,6 +1,9 @@
-/* Reductions in parts: which operators have them, and that a region which ends in one is planned, checked and refused as it must.
+/* Reductions in parts: which operators have them, and that a region which ends in one is
+ * planned, checked and refused as it must.
  *
- * The numbers that come out are compared elsewhere (tests/e2e/emit_engine.sh, against an evaluator of its own).
+ * The numbers that come out are compared elsewhere (tests/e2e/emit_engine.sh, against an
+ * evaluator of its own).
+ *
  */
 #include "select/search/plan_search.h"
 #include "tiling/forms.h"
@@ -42,12 +45,14 @@ static void expect_kind(const char *node, ot_sum_kind kind, unsigned axes)
     char text[512];
     bool reduced[OT_RANK_MAX] = {false};
     snprintf(text, sizeof text,
-             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[2,3,8,6]\n  init %%a : int64[2] = [-1, 1]\n"
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[2,3,8,6]\n  init %%a : "
+             "int64[2] = [-1, 1]\n"
              "  %%y = %s\n  output %%y\n}\n",
              node);
     ot_model *m = model_of(text);
     assert_int_equal(ot_access_sum(m->graph, &m->graph->nodes[0], reduced), kind);
-    for (unsigned a = 0; a < 4 && kind != OT_SUM_NONE; a++) assert_int_equal(reduced[a], (axes >> a) & 1);
+    for (unsigned a = 0; a < 4 && kind != OT_SUM_NONE; a++)
+        assert_int_equal(reduced[a], (axes >> a) & 1);
     ot_model_free(m);
 }
 
@@ -68,9 +73,10 @@ static void kinds(void **state)
     expect_kind("Relu(%x)", OT_SUM_NONE, 0);
 }
 
-static const char *const pool_text =
-    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,45,32]\n  init %w : float32[8,4,3,3] = random 1\n"
-    "  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n  %r = Relu(%c)\n  %y = GlobalAveragePool(%r)\n  output %y\n}\n";
+static const char *const pool_text = "model ir 8 opset 17\ngraph g {\n  input %x : "
+                                     "float32[1,4,45,32]\n  init %w : float32[8,4,3,3] = random 1\n"
+                                     "  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n  %r = Relu(%c)\n  %y "
+                                     "= GlobalAveragePool(%r)\n  output %y\n}\n";
 
 /* The region of the pool and what is before it; its node that reduces in parts is *sum. */
 static ot_region *pool_region(ot_model *m, const ot_target *t, ot_plan **p, ot_rnode **sum)
@@ -144,8 +150,8 @@ static void planted_errors(void **state)
     ot_model_free(m);
 }
 
-/* For standard ONNX the tiles hand out parts, too; unless sums have to be made in the runtime's own order: then the pool ends the
- * region before it, and what lifts that is said. */
+/* For standard ONNX the tiles hand out parts, too; unless sums have to be made in the runtime's
+ * own order: then the pool ends the region before it, and what lifts that is said. */
 static void plain_forms(void **state)
 {
     (void)state;
@@ -160,39 +166,45 @@ static void plain_forms(void **state)
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     bool parts = false;
     for (uint32_t k = 0; k < p->n_regions; k++)
-        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) parts |= p->regions[k].nodes[i].lead_axis[0] == OT_AX_SUM;
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
+            parts |= p->regions[k].nodes[i].lead_axis[0] == OT_AX_SUM;
     assert_true(parts);
     if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     ot_plan_free(p);
     t.bit_exact = true;
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     for (uint32_t k = 0; k < p->n_barriers; k++)
-        said |= p->barriers[k].reason.why == OT_WHY_POOL_ENDS_ENGINE || p->barriers[k].reason.why == OT_WHY_WHOLE_ENDS_ENGINE;
+        said |= p->barriers[k].reason.why == OT_WHY_POOL_ENDS_ENGINE ||
+                p->barriers[k].reason.why == OT_WHY_WHOLE_ENDS_ENGINE;
     for (uint32_t k = 0; k < p->n_regions; k++) {
         const ot_region *r = &p->regions[k];
         for (uint32_t i = 0; i < r->n_nodes; i++)
-            for (uint32_t a = 0; a < r->n_dims; a++) assert_int_not_equal(r->nodes[i].lead_axis[a], OT_AX_SUM);
+            for (uint32_t a = 0; a < r->n_dims; a++)
+                assert_int_not_equal(r->nodes[i].lead_axis[a], OT_AX_SUM);
     }
     assert_true(said);
     ot_plan_free(p);
     ot_model_free(m);
 }
 
-/* A sum that another sum is subtracted from is made whole: rounding would show (E[x^2] - E[x]^2). x - mean is no such case. */
+/* A sum that another sum is subtracted from is made whole: rounding would show (E[x^2] -
+ * E[x]^2). x - mean is no such case. */
 static int in_parts;
 
 static void expect_cancels(const char *nodes, bool expected)
 {
     char text[1024];
-    snprintf(
-        text, sizeof text,
-        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,4,45,32]\n  init %%n : float32[1] = [0.5]\n"
-        "  init %%w : float32[4,4,3,3] = random 1\n  %%c = Conv(%%x, %%w) {pads=[1,1,1,1]}\n  %%r = Relu(%%c)\n%s  output %%y\n}\n",
-        nodes);
+    snprintf(text, sizeof text,
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,4,45,32]\n  init %%n : "
+             "float32[1] = [0.5]\n"
+             "  init %%w : float32[4,4,3,3] = random 1\n  %%c = Conv(%%x, %%w) {pads=[1,1,1,1]}\n  "
+             "%%r = Relu(%%c)\n%s  output %%y\n}\n",
+             nodes);
     ot_model *m = model_of(text);
     bool cancels = false, parts = false;
     assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES | OT_P_SHAPES), OT_OK);
-    for (uint32_t k = 0; k < m->graph->n_nodes; k++) cancels |= ot_sum_cancels(m->graph, &m->graph->nodes[k]);
+    for (uint32_t k = 0; k < m->graph->n_nodes; k++)
+        cancels |= ot_sum_cancels(m->graph, &m->graph->nodes[k]);
     assert_int_equal(cancels, expected);
     ot_target t;
     ot_diag d = {0};
@@ -203,31 +215,39 @@ static void expect_cancels(const char *nodes, bool expected)
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     for (uint32_t k = 0; k < p->n_regions; k++)
         for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
-            for (uint32_t a = 0; a < p->regions[k].n_dims; a++) parts |= p->regions[k].nodes[i].lead_axis[a] == OT_AX_SUM;
+            for (uint32_t a = 0; a < p->regions[k].n_dims; a++)
+                parts |= p->regions[k].nodes[i].lead_axis[a] == OT_AX_SUM;
     if (expected) assert_false(parts);
     in_parts += parts;
     ot_plan_free(p);
     ot_model_free(m);
 }
 
-#define MEAN_OF_SQUARES "  %s = Mul(%r, %r)\n  %q = ReduceMean(%s) {axes=[2, 3]}\n  %m = ReduceMean(%r) {axes=[2, 3]}\n"
+#define MEAN_OF_SQUARES                                                                         \
+    "  %s = Mul(%r, %r)\n  %q = ReduceMean(%s) {axes=[2, 3]}\n  %m = ReduceMean(%r) {axes=[2, " \
+    "3]}\n"
 
 static void cancelling_sums(void **state)
 {
     (void)state;
     expect_cancels(MEAN_OF_SQUARES "  %h = Mul(%m, %m)\n  %y = Sub(%q, %h)\n", true);
-    expect_cancels(MEAN_OF_SQUARES "  %h = Mul(%m, %m)\n  %g = Neg(%h)\n  %i = Mul(%q, %n)\n  %y = Add(%i, %g)\n", true);
+    expect_cancels(MEAN_OF_SQUARES
+                   "  %h = Mul(%m, %m)\n  %g = Neg(%h)\n  %i = Mul(%q, %n)\n  %y = Add(%i, %g)\n",
+                   true);
     expect_cancels(MEAN_OF_SQUARES "  %y = Add(%q, %m)\n", false);
     expect_cancels("  %m = ReduceMean(%r) {axes=[2, 3]}\n  %y = Sub(%r, %m)\n", false);
-    expect_cancels("  %m = ReduceMax(%r) {axes=[2, 3]}\n  %s = ReduceMin(%r) {axes=[2, 3]}\n  %y = Sub(%m, %s)\n", false);
+    expect_cancels("  %m = ReduceMax(%r) {axes=[2, 3]}\n  %s = ReduceMin(%r) {axes=[2, 3]}\n  %y = "
+                   "Sub(%m, %s)\n",
+                   false);
     assert_true(in_parts > 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cancelling_sums), cmocka_unit_test(kinds),       cmocka_unit_test(shares_cover),
-        cmocka_unit_test(planted_errors),  cmocka_unit_test(plain_forms),
+        cmocka_unit_test(cancelling_sums), cmocka_unit_test(kinds),
+        cmocka_unit_test(shares_cover),    cmocka_unit_test(planted_errors),
+        cmocka_unit_test(plain_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* The planner against exhaustive search, and the plan checker against planted errors.
  *
- * Exhaustive search: the cost of every interval in every tiling is taken from the trial code (which has its own oracle in
- * ot_region_exact), but all compositions of the sequence into intervals are enumerated here, without dynamic programming.
+ * Exhaustive search: the cost of every interval in every tiling is taken from the trial code
+ * (which has its own oracle in ot_region_exact), but all compositions of the sequence into
+ * intervals are enumerated here, without dynamic programming.
+ *
  */
 #include "select/search/search.h"
 
@@ -19,19 +21,27 @@ static uint32_t next_random(uint32_t n) { return (uint32_t)(ot_next_random(&rng)
 static char *random_text(char *buf, size_t size, uint32_t n)
 {
     uint32_t h = 64u << next_random(3), c = 4u << next_random(4);
-    int len = snprintf(buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
+    int len = snprintf(
+        buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
     for (uint32_t k = 0; k < n; k++)
-        len += snprintf(buf + len, size - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
+        len += snprintf(buf + len, size - (size_t)len,
+                        "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
     for (uint32_t k = 0; k < n; k++) {
         switch (next_random(4)) {
-        case 0: len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k); break;
+        case 0:
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k);
+            break;
         case 1:
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, next_random(k + 1));
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1,
+                            k, next_random(k + 1));
             break;
         case 2:
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Softmax(%%v%u) {axis=%u}\n", k + 1, k, 1 + next_random(3));
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Softmax(%%v%u) {axis=%u}\n",
+                            k + 1, k, 1 + next_random(3));
             break;
-        default: len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
+        default:
+            len += snprintf(buf + len, size - (size_t)len,
+                            "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
         }
     }
     snprintf(buf + len, size - (size_t)len, "  output %%v%u\n}\n", n);
@@ -67,7 +77,8 @@ typedef struct table {
     double t[12][12]; /* [first][end] least time of a tiled interval */
 } table;
 
-static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_options *o, table *tab)
+static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_options *o,
+                       table *tab)
 {
     for (uint32_t a = 0; a < 12; a++)
         for (uint32_t b = 0; b < 12; b++) tab->t[a][b] = 1e300;
@@ -75,12 +86,15 @@ static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_
         const ot_value *x = &s->g->values[s->g->nodes[s->node[end]].out[0]];
         int8_t sets[8][OT_DIMS_MAX];
         uint32_t dims[8], n_sets = 0;
-        /* The axis sets that the planner promises to try: every cuttable axis, and neighbours among them. */
+        /* The axis sets that the planner promises to try: every cuttable axis, and neighbours
+         * among them. */
         int8_t ok[8], n_ok = 0;
         for (int8_t a = 0; a < x->rank; a++) {
             ot_why why;
             const ot_node *n = &s->g->nodes[s->node[end]];
-            if (x->dims[a] > 1 && ot_access_axis(s->g, n, 0, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why)) ok[n_ok++] = a;
+            if (x->dims[a] > 1 &&
+                ot_access_axis(s->g, n, 0, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why))
+                ok[n_ok++] = a;
         }
         for (int8_t a = 0; a < n_ok; a++)
             for (int8_t b = a; b < n_ok && b <= a + 1; b++) {
@@ -98,7 +112,8 @@ static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_
                 for (uint32_t p = 0; p < ot_trial_pairs(tr); p++) {
                     ot_choice c;
                     if (!ot_trial_choice(tr, p, &c)) continue;
-                    if (c.time < tab->t[w->lo][end] && c.time < s->time[end + 1] - s->time[w->lo]) tab->t[w->lo][end] = c.time;
+                    if (c.time < tab->t[w->lo][end] && c.time < s->time[end + 1] - s->time[w->lo])
+                        tab->t[w->lo][end] = c.time;
                 }
             }
         }
@@ -146,14 +161,15 @@ static void dp_equals_exhaustive(void **state)
         fill_table(&s, &w, tr, &o, &tab);
         double best = enumerate(&s, &tab, 0);
         if (path.time > best * (1 + 1e-6) || path.time < best * (1 - 1e-6))
-            fail_msg("seed %llu: dynamic programming %.9g s, exhaustive %.9g s\n%s", (unsigned long long)seed, path.time, best,
-                     text);
+            fail_msg("seed %llu: dynamic programming %.9g s, exhaustive %.9g s\n%s",
+                     (unsigned long long)seed, path.time, best, text);
         if (best < s.time[s.n] * 0.999) tiled++;
         ot_arena_free(a);
         ot_model_free(m);
     }
     if (tiled < 20)
-        fail_msg("tiling wins in only %u of 60 graphs", tiled); /* the test means something only when tiling wins often */
+        fail_msg("tiling wins in only %u of 60 graphs",
+                 tiled); /* the test means something only when tiling wins often */
 }
 
 static void plans_check_out(void **state)
@@ -224,14 +240,16 @@ static void budget_is_hard(void **state)
     ot_model_free(m);
 }
 
-/* Exporters write Shape(Slice(...)) where all sizes are known: the Slice computes nothing that anybody reads. */
+/* Exporters write Shape(Slice(...)) where all sizes are known: the Slice computes nothing that
+ * anybody reads. */
 static void unread_results_are_not_tiled(void **state)
 {
     (void)state;
 #define DEAD "  %d = Slice(%b, %s, %e, %a)\n  %h = Shape(%d)\n"
 #define REST "  %q = Slice(%r, %s, %e, %a)\n  %k = Expand(%q, %h)\n  output %k\n}\n"
     static const char *const graphs[] = {
-        "  %b = ScatterND(%x, %i, %u)\n" DEAD "  %t = ScatterND(%b, %i, %u)\n  %r = Relu(%t)\n" REST,
+        "  %b = ScatterND(%x, %i, %u)\n" DEAD
+        "  %t = ScatterND(%b, %i, %u)\n  %r = Relu(%t)\n" REST,
         "  %b = Sigmoid(%x)\n" DEAD "  %r = Relu(%b)\n" REST,
     };
 #undef DEAD
@@ -242,8 +260,10 @@ static void unread_results_are_not_tiled(void **state)
         ot_model *m = NULL;
         ot_plan *p;
         snprintf(text, sizeof text,
-                 "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,64,64]\n  init %%s : int64[1] = [0]\n"
-                 "  init %%e : int64[1] = [8]\n  init %%a : int64[1] = [1]\n  init %%i : int64[1,1] = [0]\n"
+                 "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,64,64]\n  init %%s : "
+                 "int64[1] = [0]\n"
+                 "  init %%e : int64[1] = [8]\n  init %%a : int64[1] = [1]\n  init %%i : "
+                 "int64[1,1] = [0]\n"
                  "  init %%u : float32[1,16,64,64] = random 2\n%s",
                  graphs[k]);
         ot_target t;
@@ -259,7 +279,8 @@ static void unread_results_are_not_tiled(void **state)
     }
 }
 
-/* Seconds of the region of two convolutions cut in eight along the axis, as a loop; *numbers: elements of its input's windows. */
+/* Seconds of the region of two convolutions cut in eight along the axis, as a loop; *numbers:
+ * elements of its input's windows. */
 static double seconds_of(uint32_t opset, int8_t axis, double *numbers)
 {
     char text[512];
@@ -273,8 +294,10 @@ static double seconds_of(uint32_t opset, int8_t axis, double *numbers)
     ot_tile_windows win;
     ot_why why;
     snprintf(text, sizeof text,
-             "model ir 8 opset %u\ngraph g {\n  input %%x : float32[1,8,64,64]\n  init %%w : float32[8,8,3,3] = random 1\n"
-             "  %%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n  %%y = Conv(%%a, %%w) {pads=[1,1,1,1]}\n  output %%y\n}\n",
+             "model ir 8 opset %u\ngraph g {\n  input %%x : float32[1,8,64,64]\n  init %%w : "
+             "float32[8,8,3,3] = random 1\n"
+             "  %%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n  %%y = Conv(%%a, %%w) {pads=[1,1,1,1]}\n  "
+             "output %%y\n}\n",
              opset);
     assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
@@ -283,7 +306,8 @@ static double seconds_of(uint32_t opset, int8_t axis, double *numbers)
     assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
     assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
     assert_int_equal(ot_walk_new(&s, &w), OT_OK);
-    const ot_choice c = {.first = 0, .end = 1, .n_dims = 1, .axes = {axis}, .tile = {8}, .form = OT_FORM_LOOP};
+    const ot_choice c = {
+        .first = 0, .end = 1, .n_dims = 1, .axes = {axis}, .tile = {8}, .form = OT_FORM_LOOP};
     assert_int_equal(ot_region_build(&s, &w, &c, a, &r), OT_OK);
     r.form = OT_FORM_LOOP;
     assert_int_equal(ot_region_exact(&s, &t, a, 0, &r), OT_OK);
@@ -298,12 +322,14 @@ static double seconds_of(uint32_t opset, int8_t axis, double *numbers)
     return r.time_tiled;
 }
 
-/* Before opset 10 a Slice has no operands: bodies gather their windows, along the last axis number by number. */
+/* Before opset 10 a Slice has no operands: bodies gather their windows, along the last axis
+ * number by number. */
 static void gathered_windows_have_a_price(void **state)
 {
     (void)state;
     double numbers;
-    assert_true(fabs(seconds_of(9, 2, &numbers) - seconds_of(13, 2, &numbers)) < 1e-12); /* rows are copied as a Slice does */
+    /* rows are copied as a Slice does */
+    assert_true(fabs(seconds_of(9, 2, &numbers) - seconds_of(13, 2, &numbers)) < 1e-12);
     const double more = seconds_of(9, 3, &numbers) - seconds_of(13, 3, &numbers);
     assert_true(fabs(more - numbers * ot_runtime_onnxruntime.gather_seconds) < 1e-9);
     assert_true(more > 0.1e-3);

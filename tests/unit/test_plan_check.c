@@ -9,18 +9,24 @@
 #include <cmocka.h>
 
 /* Two regions, between them a node that no tile gets past. */
-static const char *const text = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,64,64]\n"
-                                "  init %w : float32[4,4,3,3] = random 1\n  init %s : float32[4,64,64] = random 2\n"
-                                "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n"
-                                "  %d = LayerNormalization(%c, %s) {axis=1}\n"
-                                "  %e = Conv(%d, %w) {pads=[1,1,1,1]}\n  %f = Relu(%e)\n  %y = Conv(%f, %w) {pads=[1,1,1,1]}\n"
-                                "  output %y\n}\n";
+static const char *const text =
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,64,64]\n"
+    "  init %w : float32[4,4,3,3] = random 1\n  init %s : float32[4,64,64] = random 2\n"
+    "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n"
+    "  %d = LayerNormalization(%c, %s) {axis=1}\n"
+    "  %e = Conv(%d, %w) {pads=[1,1,1,1]}\n  %f = Relu(%e)\n  %y = Conv(%f, %w) {pads=[1,1,1,1]}\n"
+    "  output %y\n}\n";
 
 /* A cache in which the regions of a forced plan lose time. */
 static ot_target cache(void)
 {
-    ot_target t = {
-        .fast_bytes = 1 << 15, .granule = 64, .cores = 1, .is_cache = true, .bw_fast = 100e9, .bw_mid = 20e9, .bw_slow = 2e9};
+    ot_target t = {.fast_bytes = 1 << 15,
+                   .granule = 64,
+                   .cores = 1,
+                   .is_cache = true,
+                   .bw_fast = 100e9,
+                   .bw_mid = 20e9,
+                   .bw_slow = 2e9};
     t.rate_conv = t.rate_conv_depthwise = t.rate_conv_pointwise = t.rate_gemm = 4e9;
     t.rate_elem = t.rate_trans = t.rate_reduce = t.rate_pool = 5e9;
     t.node_overhead = t.loop_overhead = t.region_overhead = 1e-4;
@@ -63,7 +69,8 @@ static void hold_more(rig *x, int64_t more)
     }
 }
 
-/* The region's kernel plans well, of a region that is not what it should be: the planner of buffers finds nothing wrong. */
+/* The region's kernel plans well, of a region that is not what it should be: the planner of
+ * buffers finds nothing wrong. */
 static void plan_again(rig *x)
 {
     ot_diag d = {0};
@@ -123,13 +130,17 @@ PLANT(all_traffic, x->p->tiled.traffic_bytes += 1)
 PLANT(all_macs, x->p->tiled.macs += 1)
 PLANT(all_peak, x->p->tiled.peak_bytes--)
 /* limits */
-PLANT(slow, x->o = (ot_plan_options){.goal = OT_GOAL_MEMORY, .max_slowdown = 0.9 * (x->p->tiled.time_s / x->p->untiled.time_s - 1)})
+PLANT(slow, x->o = (ot_plan_options){
+                .goal = OT_GOAL_MEMORY,
+                .max_slowdown = 0.9 * (x->p->tiled.time_s / x->p->untiled.time_s - 1)})
 PLANT(budget, x->o.memory_budget = x->p->tiled.peak_bytes - 1)
 PLANT(loses, x->o.force = false)
 /* within the limits */
 PLANT(nothing, x->o.memory_budget = 0)
 PLANT(at_budget, x->o.memory_budget = x->p->tiled.peak_bytes)
-PLANT(at_slowdown, x->o = (ot_plan_options){.goal = OT_GOAL_MEMORY, .max_slowdown = x->p->tiled.time_s / x->p->untiled.time_s - 1})
+PLANT(at_slowdown,
+      x->o = (ot_plan_options){.goal = OT_GOAL_MEMORY,
+                               .max_slowdown = x->p->tiled.time_s / x->p->untiled.time_s - 1})
 
 static const struct {
     void (*plant)(rig *x);
@@ -204,22 +215,29 @@ static void every_rule_has_its_reason(void **state)
         assert_true(x.r->benefit < 0 && x.p->tiled.peak_bytes > 0);
         CASES[k].plant(&x);
         ot_status st = ot_plan_check(m->graph, x.p, &x.t, &x.o, &d);
-        if (st != (CASES[k].reason ? OT_E_INPUT : OT_OK) || (CASES[k].reason && !strstr(d.message, CASES[k].reason)))
-            fail_msg("case %zu (%s): status %d, %s", k, CASES[k].reason ? CASES[k].reason : "nothing wrong", (int)st, d.message);
+        if (st != (CASES[k].reason ? OT_E_INPUT : OT_OK) ||
+            (CASES[k].reason && !strstr(d.message, CASES[k].reason)))
+            fail_msg("case %zu (%s): status %d, %s", k,
+                     CASES[k].reason ? CASES[k].reason : "nothing wrong", (int)st, d.message);
         ot_plan_free(x.p);
         ot_model_free(m);
     }
 }
 
-/* A step that runs several nodes needs what they read until it ends: the sweep knows, and finds no fault. */
+/* A step that runs several nodes needs what they read until it ends: the sweep knows, and finds
+ * no fault. */
 static void attention_is_one_step(void **state)
 {
     (void)state;
     static const char *const attention =
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,32]\n  init %wq : float32[32,32] = random 1\n"
-        "  init %wk : float32[32,32] = random 2\n  init %wv : float32[32,32] = random 3\n  init %c : float32[1] = random 4\n"
-        "  %q = MatMul(%x, %wq)\n  %k = MatMul(%x, %wk)\n  %v = MatMul(%x, %wv)\n  %t = Transpose(%k) {perm=[0,2,1]}\n"
-        "  %s = MatMul(%q, %t)\n  %d = Div(%s, %c)\n  %p = Softmax(%d) {axis=-1}\n  %a = MatMul(%p, %v)\n  %y = Relu(%a)\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,32]\n  init %wq : "
+        "float32[32,32] = random 1\n"
+        "  init %wk : float32[32,32] = random 2\n  init %wv : float32[32,32] = random 3\n  init %c "
+        ": float32[1] = random 4\n"
+        "  %q = MatMul(%x, %wq)\n  %k = MatMul(%x, %wk)\n  %v = MatMul(%x, %wv)\n  %t = "
+        "Transpose(%k) {perm=[0,2,1]}\n"
+        "  %s = MatMul(%q, %t)\n  %d = Div(%s, %c)\n  %p = Softmax(%d) {axis=-1}\n  %a = "
+        "MatMul(%p, %v)\n  %y = Relu(%a)\n"
         "  output %y\n}\n";
     for (int force = 0; force < 2; force++) {
         ot_diag d = {0};
@@ -233,7 +251,8 @@ static void attention_is_one_step(void **state)
         assert_int_equal(ot_text_parse(attention, strlen(attention), &d, &m), OT_OK);
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("force %d: %s", force, d.message);
+        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+            fail_msg("force %d: %s", force, d.message);
         ot_plan_free(p);
         ot_model_free(m);
     }
@@ -244,15 +263,18 @@ static void cut_constants_count_once(void **state)
 {
     (void)state;
     static const char *const sums =
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,64,64]\n  init %c : float32[1,4,64,64] = random 1\n"
-        "  init %w : float32[4,4,1,1] = random 2\n  %a = Add(%x, %c)\n  %y = Conv(%a, %w)\n  output %y\n}\n";
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,64,64]\n  init %c : "
+        "float32[1,4,64,64] = random 1\n"
+        "  init %w : float32[4,4,1,1] = random 2\n  %a = Add(%x, %c)\n  %y = Conv(%a, %w)\n  "
+        "output %y\n}\n";
     ot_diag d = {0};
     ot_model *m = NULL;
     ot_plan *p = NULL;
     ot_target t = cache();
     ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
     const double whole = 4 * 64 * 64 * 4, weights = 4 * 4 * 4;
-    t.runtime = ot_runtime_of(false, true); /* a scratchpad: windows come in, pieces go out, nothing else moves */
+    /* a scratchpad: windows come in, pieces go out, nothing else moves */
+    t.runtime = ot_runtime_of(false, true);
     t.is_cache = false;
     assert_int_equal(ot_text_parse(sums, strlen(sums), &d, &m), OT_OK);
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
@@ -261,18 +283,22 @@ static void cut_constants_count_once(void **state)
     assert_int_equal(p->n_regions, 1);
     assert_int_equal(p->regions[0].n_nodes, 2);
     assert_int_equal(p->regions[0].weight_bytes, weights);
-    double moved = p->regions[0].traffic; /* x, c and y, weights once or in every tile, granules of cut rows */
-    if (moved < 3 * whole + weights || moved > 3.5 * whole) fail_msg("%.0f bytes of %.0f", moved, 3 * whole + weights);
+    /* x, c and y, weights once or in every tile, granules of cut rows */
+    double moved = p->regions[0].traffic;
+    if (moved < 3 * whole + weights || moved > 3.5 * whole)
+        fail_msg("%.0f bytes of %.0f", moved, 3 * whole + weights);
     ot_plan_free(p);
     ot_model_free(m);
 }
 
-/* Windows of elements that are no whole bytes have no address: the engine's form is not for them. */
+/* Windows of elements that are no whole bytes have no address: the engine's form is not for them.
+ */
 static void packed_elements_are_not_cut(void **state)
 {
     (void)state;
-    static const char *const casts = "model ir 10 opset 21\ngraph g {\n  input %x : float32[8,64,64]\n  %a = Relu(%x)\n"
-                                     "  %b = Cast(%a) {to=TYPE}\n  output %b\n}\n";
+    static const char *const casts =
+        "model ir 10 opset 21\ngraph g {\n  input %x : float32[8,64,64]\n  %a = Relu(%x)\n"
+        "  %b = Cast(%a) {to=TYPE}\n  output %b\n}\n";
     static const char *const types[] = {"22", "21", "3"}; /* int4, uint4, int8 */
     for (uint32_t k = 0; k < 3; k++) {
         ot_diag d = {0};
@@ -299,7 +325,8 @@ static void packed_elements_are_not_cut(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason), cmocka_unit_test(attention_is_one_step),
-                                       cmocka_unit_test(cut_constants_count_once), cmocka_unit_test(packed_elements_are_not_cut)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_has_its_reason), cmocka_unit_test(attention_is_one_step),
+        cmocka_unit_test(cut_constants_count_once), cmocka_unit_test(packed_elements_are_not_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

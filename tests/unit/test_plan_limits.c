@@ -1,4 +1,5 @@
-/* What the user allows is kept by every step of the planner: the slowdown, the budget, and what a plan gains. */
+/* What the user allows is kept by every step of the planner: the slowdown, the budget, and what
+ * a plan gains. */
 #include "select/search/search.h"
 
 #include <setjmp.h>
@@ -10,23 +11,29 @@ static uint64_t rng;
 
 static uint32_t next_random(uint32_t n) { return (uint32_t)(ot_next_random(&rng) % n); }
 
-/* A chain of convolutions, activations, pools and sums with what was made before: an image network in small. */
+/* A chain of convolutions, activations, pools and sums with what was made before: an image
+ * network in small. */
 static ot_model *random_model(uint64_t seed, uint32_t n, ot_diag *d)
 {
     static char text[16384];
     rng = seed;
     ot_model *m = NULL;
     uint32_t h = 64u << next_random(2), c = 4u << next_random(3);
-    int len = snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
+    int len = snprintf(text, sizeof text,
+                       "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h,
+                       h);
     for (uint32_t k = 0; k < n; k++)
-        len += snprintf(text + len, sizeof text - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
+        len += snprintf(text + len, sizeof text - (size_t)len,
+                        "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
     for (uint32_t k = 0, pooled = 0; k < n; k++) {
         uint32_t what = k == 0 ? 5 : next_random(6);
         const char *form = "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n";
         if (what == 0) form = "  %%v%u = Relu(%%v%u)\n";
         if (what == 1 && k > 0 && pooled != k) form = "  %%v%u = Add(%%v%u, %%v%u)\n";
-        if (what == 2 && pooled + 3 < k) form = "  %%v%u = MaxPool(%%v%u) {kernel_shape=[2,2], strides=[2,2]}\n", pooled = k + 1;
-        len += snprintf(text + len, sizeof text - (size_t)len, form, k + 1, k, what == 1 && pooled != k ? k - 1 : k);
+        if (what == 2 && pooled + 3 < k)
+            form = "  %%v%u = MaxPool(%%v%u) {kernel_shape=[2,2], strides=[2,2]}\n", pooled = k + 1;
+        len += snprintf(text + len, sizeof text - (size_t)len, form, k + 1, k,
+                        what == 1 && pooled != k ? k - 1 : k);
     }
     snprintf(text + len, sizeof text - (size_t)len, "  output %%v%u\n}\n", n);
     if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
@@ -57,7 +64,8 @@ static ot_target small_target(bool is_cache)
                        .region_overhead = 1e-6};
 }
 
-/* Exact figures of the whole plan, not what the search estimated, are within the limit; and memory is still saved. */
+/* Exact figures of the whole plan, not what the search estimated, are within the limit; and
+ * memory is still saved. */
 static void slowdown_is_kept(void **state)
 {
     (void)state;
@@ -67,17 +75,20 @@ static void slowdown_is_kept(void **state)
         ot_diag d = {0};
         ot_model *m = random_model(seed, 4 + (uint32_t)(seed % 14), &d);
         ot_target t = small_target(seed % 4 != 0);
-        ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = allowed[seed % 3], .tie_break = true};
+        ot_plan_options o = {
+            .goal = OT_GOAL_MEMORY, .max_slowdown = allowed[seed % 3], .tie_break = true};
         ot_plan *p;
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
         double untiled = p->untiled.time_s, tiled = p->tiled.time_s;
         if (tiled > untiled * (1 + o.max_slowdown) * (1 + 1e-9))
-            fail_msg("seed %llu: %.6f times as long, %.2f allowed", (unsigned long long)seed, tiled / untiled, 1 + o.max_slowdown);
+            fail_msg("seed %llu: %.6f times as long, %.2f allowed", (unsigned long long)seed,
+                     tiled / untiled, 1 + o.max_slowdown);
         leaner += p->tiled.peak_bytes < p->untiled.peak_bytes;
         ot_plan_free(p);
         ot_model_free(m);
     }
-    if (leaner < 30) fail_msg("only %u of 120 plans save memory", leaner); /* the test means something only when many do */
+    /* the test means something only when many do */
+    if (leaner < 30) fail_msg("only %u of 120 plans save memory", leaner);
 }
 
 /* A plan that keeps the budget and the slowdown, or no plan. */
@@ -92,7 +103,8 @@ static void both_limits_are_kept(void **state)
         ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.02, .tie_break = true};
         ot_plan *p;
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-        o.memory_budget = p->tiled.peak_bytes + (seed % 2 ? 0 : (p->untiled.peak_bytes - p->tiled.peak_bytes) / 2);
+        o.memory_budget = p->tiled.peak_bytes +
+                          (seed % 2 ? 0 : (p->untiled.peak_bytes - p->tiled.peak_bytes) / 2);
         ot_plan_free(p);
         ot_status st = ot_plan_graph(m->graph, &t, &o, &p);
         if (st == OT_OK) {
@@ -109,7 +121,8 @@ static void both_limits_are_kept(void **state)
     if (met < 50) fail_msg("%u budgets met that a plan is known for, %u missed", met, missed);
 }
 
-/* Ties are broken for less memory, not for what the plan was made for: nearly all of the gain stays. */
+/* Ties are broken for less memory, not for what the plan was made for: nearly all of the gain
+ * stays. */
 static void ties_keep_the_gain(void **state)
 {
     (void)state;
@@ -133,7 +146,9 @@ static void ties_keep_the_gain(void **state)
         double gain = s.time[s.n] - path.time;
         assert_int_equal(ot_tie_break(&s, &t, &o, &path), OT_OK);
         double left = s.time[s.n] - path.time;
-        if (left < gain * 0.94) fail_msg("seed %llu: of %.9f ms, %.9f are left", (unsigned long long)seed, gain * 1e3, left * 1e3);
+        if (left < gain * 0.94)
+            fail_msg("seed %llu: of %.9f ms, %.9f are left", (unsigned long long)seed, gain * 1e3,
+                     left * 1e3);
         gaining += gain > 0;
         ot_arena_free(a);
         ot_model_free(m);
@@ -141,7 +156,8 @@ static void ties_keep_the_gain(void **state)
     if (gaining < 30) fail_msg("only %u of 120 plans gain time", gaining);
 }
 
-/* Long chains, in which no tile ever grows too large to follow: the search counts its work and ends. */
+/* Long chains, in which no tile ever grows too large to follow: the search counts its work and
+ * ends. */
 static void work_is_bounded(void **state)
 {
     (void)state;
@@ -152,9 +168,11 @@ static void work_is_bounded(void **state)
     ot_model *m = NULL;
     ot_target t = small_target(true);
     ot_plan_options o = {.goal = OT_GOAL_TIME};
-    int len = snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,8,256,256]\n");
+    int len = snprintf(text, sizeof text,
+                       "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,8,256,256]\n");
     for (uint32_t k = 0; k < N; k++)
-        len += snprintf(text + len, sizeof text - (size_t)len, "  %%v%u = %s(%%v%u)\n", k + 1, ops[k % 4], k);
+        len += snprintf(text + len, sizeof text - (size_t)len, "  %%v%u = %s(%%v%u)\n", k + 1,
+                        ops[k % 4], k);
     snprintf(text + len, sizeof text - (size_t)len, "  output %%v%u\n}\n", N);
     assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
@@ -170,7 +188,8 @@ static void work_is_bounded(void **state)
     assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, &path), OT_OK);
     assert_true(ot_trial_work(tr) < 8100000); /* 27 million without a limit */
     assert_true(path.time < s.time[s.n] * 0.7);
-    uint32_t last = 0; /* the limit is spread evenly: the end of the chain is tiled as its beginning is */
+    /* the limit is spread evenly: the end of the chain is tiled as its beginning is */
+    uint32_t last = 0;
     for (uint32_t k = 0; k < path.n; k++)
         if (path.steps[k].n_dims > 0) last = path.steps[k].end;
     assert_true(last > N - 10);
@@ -178,7 +197,8 @@ static void work_is_bounded(void **state)
     ot_model_free(m);
 }
 
-/* A limit on tensors is kept by what the graph says of every value, for both goals; a value that cannot be cut is named. */
+/* A limit on tensors is kept by what the graph says of every value, for both goals; a value that
+ * cannot be cut is named. */
 static void tensors_are_small(void **state)
 {
     (void)state;
@@ -191,22 +211,28 @@ static void tensors_are_small(void **state)
         int64_t least = 0;
         for (ot_id v = 0; v < g->n_values; v++) {
             int64_t b;
-            if ((g->values[v].is_input || g->values[v].is_output || g->values[v].init) && ot_value_bytes(&g->values[v], &b))
+            if ((g->values[v].is_input || g->values[v].is_output || g->values[v].init) &&
+                ot_value_bytes(&g->values[v], &b))
                 least = ot_max(least, b);
         }
-        ot_plan_options o = {.goal = seed % 2 ? OT_GOAL_TIME : OT_GOAL_MEMORY, .max_slowdown = 0.1, .max_tensor = least};
+        ot_plan_options o = {.goal = seed % 2 ? OT_GOAL_TIME : OT_GOAL_MEMORY,
+                             .max_slowdown = 0.1,
+                             .max_tensor = least};
         ot_status st = ot_plan_graph(g, &t, &o, &p);
         if (st == OT_OK) {
-            if (ot_plan_check(g, p, &t, &o, &d) != OT_OK) fail_msg("seed %u: %s", (unsigned)seed, d.message);
+            if (ot_plan_check(g, p, &t, &o, &d) != OT_OK)
+                fail_msg("seed %u: %s", (unsigned)seed, d.message);
         } else {
             assert_int_equal(st, OT_E_BUDGET);
-            if (!strstr(d.message, "max tensor cannot be kept: 'v")) fail_msg("seed %u: %s", (unsigned)seed, d.message);
+            if (!strstr(d.message, "max tensor cannot be kept: 'v"))
+                fail_msg("seed %u: %s", (unsigned)seed, d.message);
         }
         ot_plan_free(p);
         d = (ot_diag){0};
         o.max_tensor = 1000;
         assert_int_equal(ot_plan_graph(g, &t, &o, &p), OT_E_BUDGET);
-        assert_non_null(strstr(d.message, "1000 are allowed: inputs, outputs and constants are not cut"));
+        assert_non_null(
+            strstr(d.message, "1000 are allowed: inputs, outputs and constants are not cut"));
         ot_model_free(m);
     }
 }
@@ -215,15 +241,17 @@ static void tensors_are_small(void **state)
 static void whole_tensors_are_seen(void **state)
 {
     (void)state;
-    static const char text[] =
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,2,64,64]\n  init %w : float32[16,2,3,3] = random 1\n"
-        "  init %v : float32[2,16,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
-        "  %y = Conv(%b, %v) {pads=[1,1,1,1]}\n  output %y\n}\n";
+    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,2,64,64]\n  "
+                               "init %w : float32[16,2,3,3] = random 1\n"
+                               "  init %v : float32[2,16,3,3] = random 2\n  %a = Conv(%x, %w) "
+                               "{pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
+                               "  %y = Conv(%b, %v) {pads=[1,1,1,1]}\n  output %y\n}\n";
     ot_diag d = {0};
     ot_model *m = NULL;
     ot_plan *p = NULL;
     ot_target t = small_target(true);
-    ot_plan_options o = {.goal = OT_GOAL_TIME}, limited = {.goal = OT_GOAL_TIME, .max_tensor = 65536};
+    ot_plan_options o = {.goal = OT_GOAL_TIME},
+                    limited = {.goal = OT_GOAL_TIME, .max_tensor = 65536};
     assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &limited, &p), OT_OK);
@@ -249,8 +277,10 @@ static void form_within_budget(void **state)
     (void)state;
     ot_plan_options o = {.goal = OT_GOAL_MEMORY, .memory_budget = 100};
     ot_region forms[] = {form(5, 200), form(8, 100), form(8.2, 90), form(20, 50), form(-1, 10)};
-    assert_int_equal(ot_best_form(&o, forms, 5, 100), 2);  /* not the slowest, and not the one that is too large */
-    assert_int_equal(ot_best_form(&o, forms, 5, -1.9), 1); /* 8.2 would lose more than there is to lose */
+    /* not the slowest, and not the one that is too large */
+    assert_int_equal(ot_best_form(&o, forms, 5, 100), 2);
+    /* 8.2 would lose more than there is to lose */
+    assert_int_equal(ot_best_form(&o, forms, 5, -1.9), 1);
     o.memory_budget = 60;
     assert_int_equal(ot_best_form(&o, forms, 5, 100), 3);
     o.memory_budget = 40; /* nothing keeps it: as if there were none */
@@ -261,8 +291,9 @@ static void form_within_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slowdown_is_kept),       cmocka_unit_test(both_limits_are_kept), cmocka_unit_test(ties_keep_the_gain),
-        cmocka_unit_test(work_is_bounded),        cmocka_unit_test(form_within_budget),   cmocka_unit_test(tensors_are_small),
+        cmocka_unit_test(slowdown_is_kept),       cmocka_unit_test(both_limits_are_kept),
+        cmocka_unit_test(ties_keep_the_gain),     cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(form_within_budget),     cmocka_unit_test(tensors_are_small),
         cmocka_unit_test(whole_tensors_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,22 +1,27 @@
-/* PlanMemory, by the scenarios of its description: sequential when all fits, reuse within a pipe (level 2), upgrade to a double
- * buffer (level 1), any disjoint lifetimes (level 0), rollback, restart, overflow; alignments, fixed offsets, workspace. */
+/* PlanMemory, by the scenarios of its description: sequential when all fits, reuse within a pipe
+ * (level 2), upgrade to a double buffer (level 1), any disjoint lifetimes (level 0), rollback,
+ * restart, overflow; alignments, fixed offsets, workspace. */
 #include "planmem_check.h"
 
 /* ---- scenarios of the description ---- */
 
-/* The loop of the description: A and D double-buffered and touched by DMA, B and C of the vector pipe. */
-#define LOOP_ABCD(c_type, body)                                                                                             \
-    "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"                                          \
-    "  alloc a: 32 f32 @ub multi=2\n  alloc b: 32 f32 @ub\n  alloc c: " c_type " @ub\n  alloc d: 32 f32 @ub multi=2\n" body \
-    "  store y[32*i:32*i+32] <- d\n }\n}\n"
+/* The loop of the description: A and D double-buffered and touched by DMA, B and C of the vector
+ * pipe. */
+#define LOOP_ABCD(c_type, body)                                                    \
+    "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n" \
+    "  alloc a: 32 f32 @ub multi=2\n  alloc b: 32 f32 @ub\n  alloc c: " c_type     \
+    " @ub\n  alloc d: 32 f32 @ub multi=2\n" body "  store y[32*i:32*i+32] <- d\n }\n}\n"
 #define LOAD_A "  load a <- x[32*i:32*i+32]\n"
 #define LOAD_D "  load d <- x[32*i:32*i+32]\n"
 /* b is done before c begins, a before d is stored: 768 bytes if nothing shares */
-#define SAME_PIPE                                                                                             \
-    LOOP_ABCD("32 f32", LOAD_A LOAD_D "  b = vector.op2(a)\n  d = vector.op3(a, b, d)\n  c = vector.op4(d)\n" \
-                                      "  d = vector.op5(c, a, d)\n")
+#define SAME_PIPE                                                                     \
+    LOOP_ABCD("32 f32", LOAD_A LOAD_D                                                 \
+              "  b = vector.op2(a)\n  d = vector.op3(a, b, d)\n  c = vector.op4(d)\n" \
+              "  d = vector.op5(c, a, d)\n")
 /* a is done before c begins; b, c and d live together */
-#define UPGRADE(c_type) LOOP_ABCD(c_type, LOAD_A LOAD_D "  b = vector.op2(a)\n  c = vector.op3(b)\n  d = vector.op4(d, b, c)\n")
+#define UPGRADE(c_type)             \
+    LOOP_ABCD(c_type, LOAD_A LOAD_D \
+              "  b = vector.op2(a)\n  c = vector.op3(b)\n  d = vector.op4(d, b, c)\n")
 
 static void sequential_when_all_fits(void **state)
 {
@@ -73,10 +78,12 @@ static void level_1_upgrades_to_a_double_buffer(void **state)
 static void level_1_upgrades_an_earlier_buffer(void **state)
 {
     (void)state;
-    const char *text = "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"
-                       "  alloc c: 32 f32 @ub\n  alloc d: 32 f32 @ub\n  alloc a: 32 f32 @ub multi=2\n"
-                       "  c = vector.op1()\n  d = vector.op2(c)\n  load a <- x[32*i:32*i+32]\n  d = vector.op3(a, d)\n"
-                       "  store y[32*i:32*i+32] <- d\n }\n}\n";
+    const char *text =
+        "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"
+        "  alloc c: 32 f32 @ub\n  alloc d: 32 f32 @ub\n  alloc a: 32 f32 @ub multi=2\n"
+        "  c = vector.op1()\n  d = vector.op2(c)\n  load a <- x[32*i:32*i+32]\n  d = vector.op3(a, "
+        "d)\n"
+        "  store y[32*i:32*i+32] <- d\n }\n}\n";
     planned r = plan(text, OT_MEM_REUSE, 384);
     const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
     assert_int_equal(s->level, OT_LEVEL_1);
@@ -102,10 +109,12 @@ static void level_0_shares_any_disjoint_lifetimes(void **state)
 }
 
 /* r first takes the low end of p's place, then u has none: r must go to q's. */
-#define ROLLBACK                                                                                                           \
-    "kernel k {\n param src: 8 f32 @gm\n param dst: 8 f32 @gm\n"                                                           \
-    " alloc s: 8 f32 @ub\n alloc p: 16 f32 @ub\n alloc x: 8 f32 @ub\n alloc q: 8 f32 @ub\n alloc r: 8 f32 @ub\n"           \
-    " alloc u: 16 f32 @ub\n load s <- src\n p = vector.f(s)\n x = vector.f(s)\n q = vector.f(s)\n x = vector.g(p, q, x)\n" \
+#define ROLLBACK                                                                                   \
+    "kernel k {\n param src: 8 f32 @gm\n param dst: 8 f32 @gm\n"                                   \
+    " alloc s: 8 f32 @ub\n alloc p: 16 f32 @ub\n alloc x: 8 f32 @ub\n alloc q: 8 f32 @ub\n alloc " \
+    "r: 8 f32 @ub\n"                                                                               \
+    " alloc u: 16 f32 @ub\n load s <- src\n p = vector.f(s)\n x = vector.f(s)\n q = "              \
+    "vector.f(s)\n x = vector.g(p, q, x)\n"                                                        \
     " r = vector.f(s)\n u = vector.f(s)\n x = vector.g(r, u, x)\n store dst <- x\n}\n"
 
 static void rollback_undoes_a_choice(void **state)
@@ -122,13 +131,16 @@ static void rollback_undoes_a_choice(void **state)
     done(r);
 }
 
-/* By first write a (4 units) takes 0 to 4 and b (2) 4 to 6, c (3) goes over a, and d (2) finds 1 unit twice, whatever is undone.
- * By area b is first, c and a lie over each other above it, and d has room. */
+/* By first write a (4 units) takes 0 to 4 and b (2) 4 to 6, c (3) goes over a, and d (2) finds 1
+ * unit twice, whatever is undone. By area b is first, c and a lie over each other above it, and
+ * d has room. */
 static void restart_takes_another_order(void **state)
 {
     (void)state;
-    planned r = plan("kernel k {\n alloc a: 32 f32 @ub\n alloc b: 16 f32 @ub\n alloc c: 24 f32 @ub\n alloc d: 16 f32 @ub\n"
-                     " a = vector.f()\n b = vector.f(a)\n c = vector.f(b)\n d = vector.f(b)\n d = vector.f(c, d)\n"
+    planned r = plan("kernel k {\n alloc a: 32 f32 @ub\n alloc b: 16 f32 @ub\n alloc c: 24 f32 "
+                     "@ub\n alloc d: 16 f32 @ub\n"
+                     " a = vector.f()\n b = vector.f(a)\n c = vector.f(b)\n d = vector.f(b)\n d = "
+                     "vector.f(c, d)\n"
                      " d = vector.f(b, d)\n}\n",
                      OT_MEM_REUSE, 224);
     const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
@@ -144,8 +156,9 @@ static void restart_takes_another_order(void **state)
 
 /* ---- overflow ---- */
 
-#define REASON                                                                                                             \
-    "(possible reason: tiling basic block is too large or block number is more than what user expect due to multi-buffer " \
+#define REASON                                                                                  \
+    "(possible reason: tiling basic block is too large or block number is more than what user " \
+    "expect due to multi-buffer "                                                               \
     "feature is enabled and some ops need extra local buffer.)"
 
 static void overflow_has_the_message_of_the_description(void **state)
@@ -166,9 +179,10 @@ static void overflow_has_the_message_of_the_description(void **state)
         ot_mem_options o = options(modes[m], 0);
         ot_diag d = {0};
         assert_int_equal(refuse(text, "/tmp/tmp0h121237/kernel.tk", &o, &d), OT_E_BUDGET);
-        assert_string_equal(
-            d.message, "/tmp/tmp0h121237/kernel.tk:2:3: ub overflow, requires 3219456 bits while 1572864 bits available! " REASON
-                       " smallest explaining set: a (134144 B), b (134144 B) at line 6");
+        assert_string_equal(d.message,
+                            "/tmp/tmp0h121237/kernel.tk:2:3: ub overflow, requires 3219456 bits "
+                            "while 1572864 bits available! " REASON
+                            " smallest explaining set: a (134144 B), b (134144 B) at line 6");
     }
 }
 
@@ -177,12 +191,15 @@ static void overflow_counts_every_slot(void **state)
     (void)state;
     ot_mem_options o = options(OT_MEM_REUSE, 700);
     ot_diag d = {0};
-    assert_int_equal(refuse(LOOP_ABCD("96 f32", LOAD_A LOAD_D "  c = vector.op2(a)\n  b = vector.op3(c)\n  d = vector.op4(d, b)\n"),
-                            "k.tk", &o, &d),
-                     OT_E_BUDGET);
+    assert_int_equal(
+        refuse(LOOP_ABCD("96 f32", LOAD_A LOAD_D
+                         "  c = vector.op2(a)\n  b = vector.op3(c)\n  d = vector.op4(d, b)\n"),
+               "k.tk", &o, &d),
+        OT_E_BUDGET);
     /* load of d to op2: a, d, c, of which c and either of the others are not enough */
-    assert_string_equal(d.message, "k.tk:7:3: ub overflow, requires 7168 bits while 5600 bits available! " REASON
-                                   " smallest explaining set: c (384 B), a x2 (256 B), d x2 (256 B) at line 11");
+    assert_string_equal(
+        d.message, "k.tk:7:3: ub overflow, requires 7168 bits while 5600 bits available! " REASON
+                   " smallest explaining set: c (384 B), a x2 (256 B), d x2 (256 B) at line 11");
 }
 
 static void overflow_in_sequential_mode(void **state)
@@ -192,7 +209,8 @@ static void overflow_in_sequential_mode(void **state)
     ot_diag d = {0};
     assert_int_equal(refuse(SAME_PIPE, "k.tk", &o, &d), OT_E_BUDGET);
     assert_true(contains(d.message, "ub overflow, requires 6144 bits while 5120 bits available! "));
-    assert_true(contains(d.message, "set: a x2 (256 B), d x2 (256 B), b (128 B), c (128 B), sharing nothing"));
+    assert_true(contains(d.message,
+                         "set: a x2 (256 B), d x2 (256 B), b (128 B), c (128 B), sharing nothing"));
 }
 
 static void overflow_of_fixed_offsets(void **state)
@@ -200,29 +218,37 @@ static void overflow_of_fixed_offsets(void **state)
     (void)state;
     ot_mem_options o = options(OT_MEM_AUTO, 0);
     ot_diag d = {0};
-    assert_int_equal(refuse("kernel k {\n alloc a: 8 f32 @ub offset=196608\n alloc b: 8 f32 @ub\n a = vector.f()\n"
-                            " b = vector.f(a)\n a = vector.f(b)\n b = vector.f(a)\n}\n",
-                            "k.tk", &o, &d),
-                     OT_E_BUDGET);
-    assert_true(contains(d.message, "k.tk:2:2: ub overflow, requires 1573120 bits while 1572864 bits available! "));
+    assert_int_equal(
+        refuse(
+            "kernel k {\n alloc a: 8 f32 @ub offset=196608\n alloc b: 8 f32 @ub\n a = vector.f()\n"
+            " b = vector.f(a)\n a = vector.f(b)\n b = vector.f(a)\n}\n",
+            "k.tk", &o, &d),
+        OT_E_BUDGET);
+    assert_true(contains(
+        d.message, "k.tk:2:2: ub overflow, requires 1573120 bits while 1572864 bits available! "));
     assert_true(contains(d.message, "set: a (32 B) at the given offset"));
 }
 
-/* Around a fixed buffer in the middle there is room for b, and for c and d, but not for all: 32 bytes above and below it. */
+/* Around a fixed buffer in the middle there is room for b, and for c and d, but not for all: 32
+ * bytes above and below it. */
 static void overflow_of_places(void **state)
 {
     (void)state;
-    const char *text =
-        "kernel k {\n alloc f: 8 f32 @ub offset=64\n alloc b: 24 f32 @ub\n alloc z: 8 f32 @ub\n f = vector.f()\n"
-        " z = vector.f(f)\n f = vector.f(z)\n b = vector.f(f)\n f = vector.f(b, f)\n b = vector.f(f)\n z = vector.f(b)\n"
-        " z = vector.f(z)\n}\n";
+    const char *text = "kernel k {\n alloc f: 8 f32 @ub offset=64\n alloc b: 24 f32 @ub\n alloc z: "
+                       "8 f32 @ub\n f = vector.f()\n"
+                       " z = vector.f(f)\n f = vector.f(z)\n b = vector.f(f)\n f = vector.f(b, "
+                       "f)\n b = vector.f(f)\n z = vector.f(b)\n"
+                       " z = vector.f(z)\n}\n";
     for (int m = OT_MEM_REUSE; m <= OT_MEM_SEARCH; m++) {
         ot_mem_options o = options((ot_mem_mode)m, 160);
         ot_diag d = {0};
         assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_BUDGET);
-        assert_true(contains(d.message, "k.tk:3:2: ub overflow, requires 1536 bits while 1280 bits available! "));
-        assert_true(contains(d.message, m == OT_MEM_REUSE ? "set: b (96 B), f (32 B), no plan found for them"
-                                                          : "set: b (96 B), f (32 B), which cannot be placed together"));
+        assert_true(contains(
+            d.message, "k.tk:3:2: ub overflow, requires 1536 bits while 1280 bits available! "));
+        assert_true(
+            contains(d.message, m == OT_MEM_REUSE
+                                    ? "set: b (96 B), f (32 B), no plan found for them"
+                                    : "set: b (96 B), f (32 B), which cannot be placed together"));
     }
 }
 
@@ -231,12 +257,15 @@ static void overflow_set_is_irreducible(void **state)
 {
     (void)state;
     char text[8192];
-    size_t n = (size_t)snprintf(
-        text, sizeof text, "kernel k {\n alloc f: 8 f32 @ub offset=64\n f = vector.f()\n alloc t0: 8 f32 @ub\n t0 = vector.f(f)\n");
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "kernel k {\n alloc f: 8 f32 @ub offset=64\n f = vector.f()\n "
+                                "alloc t0: 8 f32 @ub\n t0 = vector.f(f)\n");
     for (int i = 1; i < 60; i++) {
-        n += (size_t)snprintf(text + n, sizeof text - n, " alloc t%d: 8 f32 @ub\n t%d = vector.f(t%d, f)\n", i, i, i - 1);
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              " alloc t%d: 8 f32 @ub\n t%d = vector.f(t%d, f)\n", i, i, i - 1);
         if (i == 30)
-            n += (size_t)snprintf(text + n, sizeof text - n, " alloc b: 24 f32 @ub\n b = vector.f(f)\n f = vector.f(b, f)\n");
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  " alloc b: 24 f32 @ub\n b = vector.f(f)\n f = vector.f(b, f)\n");
     }
     snprintf(text + n, sizeof text - n, " f = vector.f(f)\n}\n");
     for (int m = OT_MEM_REUSE; m <= OT_MEM_SEARCH; m++) {
@@ -252,10 +281,14 @@ static void overflow_list_is_cut(void **state)
     (void)state;
     char text[16384], path[900];
     size_t n = (size_t)snprintf(text, sizeof text, "kernel k {\n");
-    for (int i = 0; i < 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " alloc buffer_number_%d: 8 f32 @ub\n", i);
-    for (int i = 0; i < 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " buffer_number_%d = vector.f()\n", i);
     for (int i = 0; i < 100; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, " buffer_number_0 = vector.f(buffer_number_%d, buffer_number_0)\n", i);
+        n += (size_t)snprintf(text + n, sizeof text - n, " alloc buffer_number_%d: 8 f32 @ub\n", i);
+    for (int i = 0; i < 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " buffer_number_%d = vector.f()\n", i);
+    for (int i = 0; i < 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              " buffer_number_0 = vector.f(buffer_number_%d, buffer_number_0)\n",
+                              i);
     snprintf(text + n, sizeof text - n, "}\n");
     ot_mem_options o = options(OT_MEM_AUTO, 3168);
     ot_diag d = {0};
@@ -284,12 +317,14 @@ static void overflow_list_is_cut(void **state)
 static void unknown_memory_of_the_target(void **state)
 {
     (void)state;
-    const char *text = "kernel k {\n alloc a: 8 f32 @ub\n alloc s: 8 f32 @shared\n a = vector.f()\n s = vector.f(a)\n"
+    const char *text = "kernel k {\n alloc a: 8 f32 @ub\n alloc s: 8 f32 @shared\n a = "
+                       "vector.f()\n s = vector.f(a)\n"
                        " a = vector.f(s)\n a = vector.f(a)\n}\n";
     ot_mem_options o = options(OT_MEM_AUTO, 0);
     ot_diag d = {0};
     assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_INPUT);
-    assert_string_equal(d.message, "k.tk:3:8: buffer 's' in shared: target 'ascend-a2' has no such memory");
+    assert_string_equal(d.message,
+                        "k.tk:3:8: buffer 's' in shared: target 'ascend-a2' has no such memory");
     done(plan(text, OT_MEM_AUTO, 64)); /* a limit of its own replaces the target's */
 }
 
@@ -307,8 +342,10 @@ static void every_scope_has_its_alignment(void **state)
         char text[512];
         const char *name = ot_scope_name(rules[i].scope);
         snprintf(text, sizeof text,
-                 "kernel k {\n alloc a: 10 u8 @%s multi=3\n alloc b: 10 u8 @%s\n for i in 0..9 {\n  a = vector.f()\n"
-                 "  b = vector.f(a)\n  a = vector.f(a, b)\n  b = vector.f(a, b)\n  b = vector.f(b)\n }\n}\n",
+                 "kernel k {\n alloc a: 10 u8 @%s multi=3\n alloc b: 10 u8 @%s\n for i in 0..9 {\n "
+                 " a = vector.f()\n"
+                 "  b = vector.f(a)\n  a = vector.f(a, b)\n  b = vector.f(a, b)\n  b = "
+                 "vector.f(b)\n }\n}\n",
                  name, name);
         for (int mode = OT_MEM_SEQUENTIAL; mode <= OT_MEM_SEARCH; mode++) {
             planned r = plan(text, (ot_mem_mode)mode, 0);
@@ -319,7 +356,8 @@ static void every_scope_has_its_alignment(void **state)
             assert_true(s->proved);
             for (uint32_t k = 0; k < 3; k++) {
                 assert_int_equal(at(r, "a", k) % rules[i].alignment, 0);
-                assert_true(at(r, "a", k) != at(r, "a", (k + 1) % 3) && at(r, "a", k) != at(r, "b", 0));
+                assert_true(at(r, "a", k) != at(r, "a", (k + 1) % 3) &&
+                            at(r, "a", k) != at(r, "b", 0));
             }
             assert_int_equal(at(r, "a", 3), -1);
             done(r);
@@ -328,8 +366,9 @@ static void every_scope_has_its_alignment(void **state)
 }
 
 /* Two workspaces that are never alive together. */
-#define WORKSPACE                                                                                                                \
-    "kernel k {\n param x: 64 f32 @gm\n param y: 64 f32 @gm\n workspace w: 64 f32\n workspace v: 64 f32\n alloc u: 64 f32 @ub\n" \
+#define WORKSPACE                                                                                  \
+    "kernel k {\n param x: 64 f32 @gm\n param y: 64 f32 @gm\n workspace w: 64 f32\n workspace v: " \
+    "64 f32\n alloc u: 64 f32 @ub\n"                                                               \
     " load u <- x\n store w <- u\n load u <- w\n store v <- u\n load u <- v\n store y <- u\n}\n"
 
 static void workspace_shares_only_on_demand(void **state)
@@ -347,7 +386,9 @@ static void workspace_shares_only_on_demand(void **state)
             assert_int_equal(s->sum, 512);
             assert_int_equal(s->height, shares ? 256 : 512);
             assert_int_equal(s->level, shares ? OT_LEVEL_1 : OT_LEVEL_NONE);
-            assert_int_equal(s->mode, !shares ? OT_MEM_SEQUENTIAL : mode == OT_MEM_REUSE ? OT_MEM_REUSE : OT_MEM_SEARCH);
+            assert_int_equal(s->mode, !shares                ? OT_MEM_SEQUENTIAL
+                                      : mode == OT_MEM_REUSE ? OT_MEM_REUSE
+                                                             : OT_MEM_SEARCH);
             assert_int_equal(at(r, "v", 0), shares ? 0 : 256);
             done(r);
         }
@@ -356,9 +397,12 @@ static void workspace_shares_only_on_demand(void **state)
 static void fixed_offsets_stay(void **state)
 {
     (void)state;
-    const char *text = "kernel k {\n alloc a: 8 f32 @ub\n alloc f: 16 f32 @ub offset=32\n alloc b: 16 f32 @ub\n"
-                       " alloc g: 8 f32 @ub multi=2 offset=160,128\n for i in 0..2 {\n  a = vector.f()\n  f = vector.f(a)\n"
-                       "  b = vector.f(a, f)\n  g = vector.f(a, b, f)\n  a = vector.f(a, b, f, g)\n  a = vector.f(a)\n }\n}\n";
+    const char *text =
+        "kernel k {\n alloc a: 8 f32 @ub\n alloc f: 16 f32 @ub offset=32\n alloc b: 16 f32 @ub\n"
+        " alloc g: 8 f32 @ub multi=2 offset=160,128\n for i in 0..2 {\n  a = vector.f()\n  f = "
+        "vector.f(a)\n"
+        "  b = vector.f(a, f)\n  g = vector.f(a, b, f)\n  a = vector.f(a, b, f, g)\n  a = "
+        "vector.f(a)\n }\n}\n";
     for (int mode = OT_MEM_AUTO; mode <= OT_MEM_SEARCH; mode++) {
         planned r = plan(text, (ot_mem_mode)mode, 0);
         assert_int_equal(at(r, "f", 0), 32);
@@ -380,17 +424,20 @@ static void bad_fixed_offsets_are_named(void **state)
     } cases[] = {
         {"offset=40", "", "k.tk:2:8: buffer 'a' in ub: the given offset is not aligned"},
         {"offset=64", "offset=64",
-         "k.tk:3:8: buffer 'b' in ub: at the given offset it overlaps 'a', which is alive at the same time"},
-        {"multi=2 offset=64,64", "", "k.tk:2:8: buffer 'a' in ub: two of its slots overlap at the given offsets"},
-        {"offset=4611686018427387904", "", "k.tk:2:8: buffer 'a' in ub: sizes are too large to plan"},
+         "k.tk:3:8: buffer 'b' in ub: at the given offset it overlaps 'a', which is alive at the "
+         "same time"},
+        {"multi=2 offset=64,64", "",
+         "k.tk:2:8: buffer 'a' in ub: two of its slots overlap at the given offsets"},
+        {"offset=4611686018427387904", "",
+         "k.tk:2:8: buffer 'a' in ub: sizes are too large to plan"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
-        snprintf(
-            text, sizeof text,
-            "kernel k {\n alloc a: 8 f32 @ub %s\n alloc b: 8 f32 @ub %s\n for i in 0..2 {\n  a = vector.f()\n  b = vector.f(a)\n"
-            "  a = vector.f(a, b)\n  a = vector.f(a)\n }\n}\n",
-            cases[i].a, cases[i].b);
+        snprintf(text, sizeof text,
+                 "kernel k {\n alloc a: 8 f32 @ub %s\n alloc b: 8 f32 @ub %s\n for i in 0..2 {\n  "
+                 "a = vector.f()\n  b = vector.f(a)\n"
+                 "  a = vector.f(a, b)\n  a = vector.f(a)\n }\n}\n",
+                 cases[i].a, cases[i].b);
         ot_mem_options o = options(OT_MEM_AUTO, 0);
         ot_diag d = {0};
         assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_INPUT);
@@ -405,7 +452,8 @@ static void plans_replay(void **state)
     const struct {
         const char *text;
         int64_t capacity;
-    } cases[] = {{SAME_PIPE, 640}, {UPGRADE("32 f32"), 640}, {UPGRADE("64 f32"), 640}, {ROLLBACK, 160}};
+    } cases[] = {
+        {SAME_PIPE, 640}, {UPGRADE("32 f32"), 640}, {UPGRADE("64 f32"), 640}, {ROLLBACK, 160}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         planned r = plan(cases[i].text, OT_MEM_AUTO, cases[i].capacity);
         ot_mem_plan_apply(r.p, r.k);
@@ -420,7 +468,8 @@ static void plans_replay(void **state)
             assert_int_equal(again.p->multi[b], r.p->multi[b]);
             assert_memory_equal(again.p->offsets[b], r.p->offsets[b], sizeof *r.p->offsets);
         }
-        assert_int_equal(scope(again, OT_SCOPE_UB)->n_cross_pipe, scope(r, OT_SCOPE_UB)->n_cross_pipe);
+        assert_int_equal(scope(again, OT_SCOPE_UB)->n_cross_pipe,
+                         scope(r, OT_SCOPE_UB)->n_cross_pipe);
         done(again);
         done(r);
         free(text);
@@ -446,7 +495,8 @@ static void check_finds_every_fault(void **state)
         assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_OK);                     \
     } while (0)
     int64_t was = r.p->offsets[a][0];
-    FAULT(r.p->offsets[a][0] = r.p->offsets[a][1], "overlaps another slot of the buffer", r.p->offsets[a][0] = was);
+    FAULT(r.p->offsets[a][0] = r.p->offsets[a][1], "overlaps another slot of the buffer",
+          r.p->offsets[a][0] = was);
     FAULT(r.p->offsets[a][0] += 16, "not aligned", r.p->offsets[a][0] = was);
     FAULT(r.p->offsets[a][0] = -32, "no offset", r.p->offsets[a][0] = was);
     FAULT(r.p->offsets[a][0] = 640, "above the height", r.p->offsets[a][0] = was);
@@ -455,7 +505,8 @@ static void check_finds_every_fault(void **state)
     FAULT(s->capacity = 600, "above the capacity", s->capacity = 640);
     FAULT(s->scope = OT_SCOPE_L1, "its scope is not planned", s->scope = OT_SCOPE_UB);
     was = r.p->offsets[b][0];
-    FAULT(r.p->offsets[b][0] = r.p->offsets[c][0], "overlap while both are alive", r.p->offsets[b][0] = was);
+    FAULT(r.p->offsets[b][0] = r.p->offsets[c][0], "overlap while both are alive",
+          r.p->offsets[b][0] = was);
     ot_buffer *buffers = (ot_buffer *)r.p->lifetimes->buffers;
     FAULT(buffers[b].fixed[0] = was + 32, "fixed offset moved", buffers[b].fixed[0] = -1);
     done(r);
@@ -467,7 +518,8 @@ static void modes_have_names(void **state)
 {
     (void)state;
     static const char *const names[] = {"auto", "sequential", "reuse", "search"};
-    for (int m = OT_MEM_AUTO; m <= OT_MEM_SEARCH; m++) assert_string_equal(ot_mem_mode_name((ot_mem_mode)m), names[m]);
+    for (int m = OT_MEM_AUTO; m <= OT_MEM_SEARCH; m++)
+        assert_string_equal(ot_mem_mode_name((ot_mem_mode)m), names[m]);
 }
 
 static long allowed, held;
@@ -488,7 +540,11 @@ static void memory_may_run_out_anywhere(void **state)
     static const struct {
         ot_mem_mode mode;
         int64_t capacity;
-    } cases[] = {{OT_MEM_AUTO, 640}, {OT_MEM_SEARCH, 640}, {OT_MEM_REUSE, 500}, {OT_MEM_AUTO, 500}, {OT_MEM_SEQUENTIAL, 500}};
+    } cases[] = {{OT_MEM_AUTO, 640},
+                 {OT_MEM_SEARCH, 640},
+                 {OT_MEM_REUSE, 500},
+                 {OT_MEM_AUTO, 500},
+                 {OT_MEM_SEQUENTIAL, 500}};
     ot_set_alloc_hook(failing_hook);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         allowed = 1 << 30;

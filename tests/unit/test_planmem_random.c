@@ -26,14 +26,16 @@ static int64_t bytes_alive(const problem *p, int64_t position)
     int64_t sum = 0;
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t s = 0; s < p->b[i].n_live; s++)
-            if (p->live[i][s].lower <= position && position < p->live[i][s].upper) sum += p->b[i].size * p->b[i].multi;
+            if (p->live[i][s].lower <= position && position < p->live[i][s].upper)
+                sum += p->b[i].size * p->b[i].multi;
     return sum;
 }
 
 static void random_problem(problem *p, uint64_t seed)
 {
-    static const uint32_t pipes[] = {1u << OT_PIPE_VECTOR, 1u << OT_PIPE_VECTOR, 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_VECTOR,
-                                     1u << OT_PIPE_DMA_OUT | 1u << OT_PIPE_VECTOR, 1u << OT_PIPE_CUBE};
+    static const uint32_t pipes[] = {
+        1u << OT_PIPE_VECTOR, 1u << OT_PIPE_VECTOR, 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_VECTOR,
+        1u << OT_PIPE_DMA_OUT | 1u << OT_PIPE_VECTOR, 1u << OT_PIPE_CUBE};
     memset(p, 0, sizeof *p);
     for (uint32_t i = 0; i < 512; i++) p->stmts[i].parent = OT_NONE;
     for (uint32_t i = 101; i < 400; i++) p->stmts[i].parent = i > 200 && i < 300 ? 200 : 100;
@@ -64,8 +66,10 @@ static void random_problem(problem *p, uint64_t seed)
     for (int64_t t = 0; t < 512; t++) p->peak = ot_max(p->peak, bytes_alive(p, t));
 }
 
-/* Fill the memory statement by statement; a byte that two live slots claim is a fault. Independent of spans as intervals. */
-static bool two_owners(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi, int64_t height)
+/* Fill the memory statement by statement; a byte that two live slots claim is a fault.
+ * Independent of spans as intervals. */
+static bool two_owners(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi,
+                       int64_t height)
 {
     int16_t *owner = malloc((size_t)(height + 1) * sizeof *owner);
     bool bad = false;
@@ -86,7 +90,8 @@ static bool two_owners(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], co
 }
 
 /* Level rules, written down again: of pairs that share, with the slot counts of the plan. */
-static bool breaks_level(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi, ot_reuse_level level)
+static bool breaks_level(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX],
+                         const uint32_t *multi, ot_reuse_level level)
 {
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t j = 0; j < p->n; j++)
@@ -94,12 +99,17 @@ static bool breaks_level(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], 
                 for (uint32_t y = 0; y < multi[j]; y++) {
                     const ot_buffer *a = &p->b[i], *b = &p->b[j];
                     if (i == j || !a->n_live || !b->n_live) continue;
-                    if (offsets[i][x] >= offsets[j][y] + b->size || offsets[j][y] >= offsets[i][x] + a->size) continue;
-                    bool same = a->pipes == b->pipes && !a->dma && !b->dma; /* all non-DMA kinds here have one pipe */
+                    if (offsets[i][x] >= offsets[j][y] + b->size ||
+                        offsets[j][y] >= offsets[i][x] + a->size)
+                        continue;
+                    /* all non-DMA kinds here have one pipe */
+                    bool same = a->pipes == b->pipes && !a->dma && !b->dma;
                     if (same || level == OT_LEVEL_0) continue;
                     if (level >= OT_LEVEL_2) return true;
-                    bool inside = multi[i] > 1 && a->loop != OT_NONE && (b->loop == a->loop || (a->loop == 100 && b->loop == 200));
-                    if (inside && (b->loop != a->loop || multi[i] != multi[j] || x != y)) return true;
+                    bool inside = multi[i] > 1 && a->loop != OT_NONE &&
+                                  (b->loop == a->loop || (a->loop == 100 && b->loop == 200));
+                    if (inside && (b->loop != a->loop || multi[i] != multi[j] || x != y))
+                        return true;
                 }
     return false;
 }
@@ -118,8 +128,9 @@ static void planmem(const problem *p, int64_t capacity, outcome *o)
     ot_arena *a = ot_arena_new();
     ot_diag d = {0};
     memset(o, 0, sizeof *o);
-    assert_int_equal(
-        ot_planmem(p->list, p->n, &p->k, capacity, a, &d, o->offsets, o->multi, o->level, &o->stats, &o->fits, &o->needed), OT_OK);
+    assert_int_equal(ot_planmem(p->list, p->n, &p->k, capacity, a, &d, o->offsets, o->multi,
+                                o->level, &o->stats, &o->fits, &o->needed),
+                     OT_OK);
     ot_arena_free(a);
 }
 
@@ -130,10 +141,12 @@ static void check_outcome(const problem *p, int64_t capacity, const outcome *o, 
     for (uint32_t i = 0; i < p->n; i++) {
         const ot_buffer *b = &p->b[i];
         upgraded += o->multi[i] > b->multi;
-        if (o->multi[i] > b->multi && b->multi > 1) fail_msg("seed %llu: a multi-buffer upgraded", (unsigned long long)seed);
+        if (o->multi[i] > b->multi && b->multi > 1)
+            fail_msg("seed %llu: a multi-buffer upgraded", (unsigned long long)seed);
         for (uint32_t k = 0; k < o->multi[i] && b->n_live; k++) {
             height = ot_max(height, o->offsets[i][k] + b->size);
-            if (o->offsets[i][k] % b->align) fail_msg("seed %llu: alignment", (unsigned long long)seed);
+            if (o->offsets[i][k] % b->align)
+                fail_msg("seed %llu: alignment", (unsigned long long)seed);
         }
         if (b->n_live && b->fixed[0] >= 0 && o->offsets[i][0] != b->fixed[0])
             fail_msg("seed %llu: moved", (unsigned long long)seed);
@@ -177,10 +190,12 @@ static void random_plans_are_valid(void **state)
         rolled += o.stats.rollbacks > 0;
         upgraded += o.stats.n_upgraded;
     }
-    print_message("%u of %u fit, levels 2..0: %u %u %u, %u with rollback, %u with restart, %u upgrades\n", fit, tries, levels[2],
-                  levels[1], levels[0], rolled, restarted, upgraded);
+    print_message(
+        "%u of %u fit, levels 2..0: %u %u %u, %u with rollback, %u with restart, %u upgrades\n",
+        fit, tries, levels[2], levels[1], levels[0], rolled, restarted, upgraded);
     assert_true(fit > tries * 7 / 10);
-    assert_true(levels[2] > 0 && levels[1] > 0 && levels[0] > 0 && rolled > 0 && restarted > 0 && upgraded > 0);
+    assert_true(levels[2] > 0 && levels[1] > 0 && levels[0] > 0 && rolled > 0 && restarted > 0 &&
+                upgraded > 0);
 }
 
 /* Few buffers, few places: an attempt that made a plan twice would use up its 200 rollbacks. */
@@ -220,12 +235,17 @@ static void failed_plans_are_never_made_twice(void **state)
 
 /* ---- random kernels, all modes ---- */
 
-/* Loads, vector operations and stores in and around a loop; every operation reads what was written before it. */
+/* Loads, vector operations and stores in and around a loop; every operation reads what was
+ * written before it. */
 static void random_kernel(char *text, size_t room, uint64_t seed)
 {
-    size_t n = (size_t)snprintf(text, room, "kernel k {\n param x: 4096 f32 @gm\n param y: 4096 f32 @gm\n workspace w: 64 f32\n");
+    size_t n = (size_t)snprintf(
+        text, room,
+        "kernel k {\n param x: 4096 f32 @gm\n param y: 4096 f32 @gm\n workspace w: 64 f32\n");
     uint32_t ops = 4 + rnd(&seed, 16), made = 1, size = 0;
-    n += (size_t)snprintf(text + n, room - n, " alloc t0: 64 f32 @ub\n load t0 <- x[0:64]\n store w <- t0\n for i in 0..8 {\n");
+    n += (size_t)snprintf(
+        text + n, room - n,
+        " alloc t0: 64 f32 @ub\n load t0 <- x[0:64]\n store w <- t0\n for i in 0..8 {\n");
     for (uint32_t i = 0; i < ops; i++, made++) {
         size = 8 + 8 * rnd(&seed, 12);
         uint32_t a = rnd(&seed, 4) ? made - 1 : rnd(&seed, made), b = rnd(&seed, made);
@@ -237,8 +257,10 @@ static void random_kernel(char *text, size_t room, uint64_t seed)
         else
             n += (size_t)snprintf(text + n, room - n, "  t%u = vector.mix(t%u, t%u)\n", made, a, b);
     }
-    snprintf(text + n, room - n, "  store y[0:%u] <- t%u\n }\n alloc v: 64 f32 @ub\n load v <- w\n store y[0:64] <- v\n}\n", size,
-             made - 1);
+    snprintf(
+        text + n, room - n,
+        "  store y[0:%u] <- t%u\n }\n alloc v: 64 f32 @ub\n load v <- w\n store y[0:64] <- v\n}\n",
+        size, made - 1);
 }
 
 /* As two_owners, for one scope of a plan. */
@@ -251,7 +273,8 @@ static bool kernel_two_owners(planned r, const ot_scope_plan *s)
         for (uint32_t i = 0; i < r.p->lifetimes->n_buffers; i++) {
             const ot_buffer *b = &r.p->lifetimes->buffers[i];
             bool alive = false;
-            for (uint32_t q = 0; q < b->n_live; q++) alive |= b->live[q].lower <= t && t < b->live[q].upper;
+            for (uint32_t q = 0; q < b->n_live; q++)
+                alive |= b->live[q].lower <= t && t < b->live[q].upper;
             for (uint32_t k = 0; alive && b->scope == s->scope && k < r.p->multi[i]; k++)
                 for (int64_t x = r.p->offsets[i][k]; x < r.p->offsets[i][k] + b->size; x++) {
                     bad |= x < 0 || x >= s->height || owner[x] != -1;
@@ -274,7 +297,8 @@ static void random_kernels_in_all_modes(void **state)
         ot_mem_options o = options(OT_MEM_SEARCH, 1 << 20);
         o.lifetimes.no_in_place = seed % 2 == 0;
         planned best = plan_with(text, &o);
-        int64_t least = scope(best, OT_SCOPE_UB)->height, bound = scope(best, OT_SCOPE_UB)->lower_bound;
+        int64_t least = scope(best, OT_SCOPE_UB)->height,
+                bound = scope(best, OT_SCOPE_UB)->lower_bound;
         bool proved = scope(best, OT_SCOPE_UB)->proved;
         done(best);
         assert_true(least >= bound);
@@ -289,7 +313,8 @@ static void random_kernels_in_all_modes(void **state)
                 ot_status s = ot_mem_plan_kernel(r.k, "k.tk", &t, &o, &d, &r.p);
                 if (s == OT_OK) {
                     const ot_scope_plan *ub = scope(r, OT_SCOPE_UB);
-                    assert_true(ub->height <= o.capacity && ub->lower_bound >= bound && ub->height >= bound);
+                    assert_true(ub->height <= o.capacity && ub->lower_bound >= bound &&
+                                ub->height >= bound);
                     assert_true(ub->mode != OT_MEM_SEQUENTIAL || ub->height == ub->sum);
                     assert_true(c > 0 || !proved);
                     for (uint32_t q = 0; q < r.p->n_scopes; q++)
@@ -301,17 +326,20 @@ static void random_kernels_in_all_modes(void **state)
                     const char *p = strstr(d.message, "requires ");
                     assert_int_equal(s, OT_E_BUDGET);
                     assert_non_null(p);
-                    assert_int_equal(sscanf(p, "requires %lld bits while %lld bits", &requires, &available), 2);
-                    assert_true(available == o.capacity * 8 && requires > available && requires >= bound * 8);
+                    assert_int_equal(
+                        sscanf(p, "requires %lld bits while %lld bits", &requires, &available), 2);
+                    assert_true(available == o.capacity * 8 && requires > available &&
+                                requires >= bound * 8);
                     assert_true(c == 0 || mode == OT_MEM_SEQUENTIAL || mode == OT_MEM_REUSE);
                     refused++;
                 }
                 done(r);
             }
     }
-    print_message("sequential %u, reuse %u, search %u, refused %u\n", planned_by[OT_MEM_SEQUENTIAL], planned_by[OT_MEM_REUSE],
-                  planned_by[OT_MEM_SEARCH], refused);
-    assert_true(planned_by[OT_MEM_SEQUENTIAL] && planned_by[OT_MEM_REUSE] && planned_by[OT_MEM_SEARCH] && refused);
+    print_message("sequential %u, reuse %u, search %u, refused %u\n", planned_by[OT_MEM_SEQUENTIAL],
+                  planned_by[OT_MEM_REUSE], planned_by[OT_MEM_SEARCH], refused);
+    assert_true(planned_by[OT_MEM_SEQUENTIAL] && planned_by[OT_MEM_REUSE] &&
+                planned_by[OT_MEM_SEARCH] && refused);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* What a process grows by: the arena of chunks, patterns, steps of a graph and their buffers; plans that are weighed by it.
- * Random cases print their seed. */
+/* What a process grows by: the arena of chunks, patterns, steps of a graph and their buffers;
+ * plans that are weighed by it. Random cases print their seed. */
 #include "alloc_sim/chunk_arena.h"
 #include "alloc_sim/simulate.h"
 #include "alloc_sim/alloc_sim.h"
@@ -28,8 +28,10 @@ static void regions_grow_by_powers_of_two(void **state)
     ot_arena *a = ot_arena_new();
     ot_chunk_arena *x = ot_chunk_arena_new(a);
     uint32_t p = ot_chunk_take(x, 72 * MB), q = ot_chunk_take(x, 72 * MB);
-    assert_int_equal(ot_chunk_touched(x),
-                     144 * MB + 8 * MB);    /* two regions of 128 MB, handed out whole, and a 32nd of them for lists */
+    assert_int_equal(
+        ot_chunk_touched(x),
+        144 * MB +
+            8 * MB); /* two regions of 128 MB, handed out whole, and a 32nd of them for lists */
     uint32_t r = ot_chunk_take(x, 40 * MB); /* a third one, of 256 MB */
     assert_int_equal(ot_chunk_touched(x), 184 * MB + 16 * MB);
     ot_chunk_release(x, p);
@@ -43,7 +45,8 @@ static void regions_grow_by_powers_of_two(void **state)
     ot_arena_free(a);
 }
 
-/* Random requests: chunks that are held never overlap more memory than was touched, and what came back is used again. */
+/* Random requests: chunks that are held never overlap more memory than was touched, and what
+ * came back is used again. */
 static void chunks_are_used_again(void **state)
 {
     (void)state;
@@ -71,8 +74,9 @@ static void chunks_are_used_again(void **state)
         }
         int64_t touched = ot_chunk_touched(x);
         if (touched < most || touched > asked + 400 * 16384)
-            fail_msg("seed %llu: touched %lld, at most %lld at once, %lld in all", (unsigned long long)seed, (long long)touched,
-                     (long long)most, (long long)asked);
+            fail_msg("seed %llu: touched %lld, at most %lld at once, %lld in all",
+                     (unsigned long long)seed, (long long)touched, (long long)most,
+                     (long long)asked);
         ot_arena_free(a);
     }
 }
@@ -99,11 +103,14 @@ static void patterns_hold_what_lives_together(void **state)
             }
             most = ot_max(most, live);
             for (size_t j = 0; j + 1 < p.n; j++)
-                if (p.live[j].hi > p.live[j + 1].lo) fail_msg("seed %llu: blocks overlap", (unsigned long long)seed);
-            if (p.n && p.live[p.n - 1].hi > p.height) fail_msg("seed %llu: a block above the height", (unsigned long long)seed);
+                if (p.live[j].hi > p.live[j + 1].lo)
+                    fail_msg("seed %llu: blocks overlap", (unsigned long long)seed);
+            if (p.n && p.live[p.n - 1].hi > p.height)
+                fail_msg("seed %llu: a block above the height", (unsigned long long)seed);
         }
         if (p.height < most)
-            fail_msg("seed %llu: height %lld below %lld", (unsigned long long)seed, (long long)p.height, (long long)most);
+            fail_msg("seed %llu: height %lld below %lld", (unsigned long long)seed,
+                     (long long)p.height, (long long)most);
         ot_arena_free(a);
     }
 }
@@ -122,14 +129,16 @@ static ot_sim_figures played(const char *text, bool static_shape)
 
 #define OWN (3 * MB / 2) /* what a model of no size makes a process grow by */
 
-/* 16 channels of 512 x 512 are 16 MB: two of them live at once, in regions of their own; then a block of 32 MB for later runs. */
+/* 16 channels of 512 x 512 are 16 MB: two of them live at once, in regions of their own; then a
+ * block of 32 MB for later runs. */
 static void later_runs_take_a_block(void **state)
 {
     (void)state;
     ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
         "  %a = Exp(%x)\n  %b = MaxPool(%a) {kernel_shape=[3,3],pads=[1,1,1,1]}\n"
-        "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1,2,3]}\n  output %y\n}\n",
+        "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) "
+        "{axes=[1,2,3]}\n  output %y\n}\n",
         true);
     assert_int_equal(f.pattern, 32 * MB);
     assert_in_range(f.first_run, 33 * MB + OWN, 34 * MB + OWN);
@@ -137,13 +146,15 @@ static void later_runs_take_a_block(void **state)
     assert_int_equal(f.n_unknown, 0);
 }
 
-/* An element-wise operator takes the place of what dies there, but only where the file states all extents. */
+/* An element-wise operator takes the place of what dies there, but only where the file states
+ * all extents. */
 static void free_extents_are_not_planned(void **state)
 {
     (void)state;
-    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
-                               "  %a = MaxPool(%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %b = Exp(%a)\n"
-                               "  %y = ReduceMax(%b) {axes=[1,2,3]}\n  output %y\n}\n";
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
+        "  %a = MaxPool(%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %b = Exp(%a)\n"
+        "  %y = ReduceMax(%b) {axes=[1,2,3]}\n  output %y\n}\n";
     assert_int_equal(played(text, true).pattern, 16 * MB);
     assert_int_equal(played(text, false).pattern, 32 * MB);
 }
@@ -152,9 +163,10 @@ static void free_extents_are_not_planned(void **state)
 static void squares_take_memory(void **state)
 {
     (void)state;
-    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,512,512]\n"
-                               "  %%a = MaxPool(%%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %%b = Mul(%%a, %%%s)\n"
-                               "  %%y = ReduceMax(%%b) {axes=[1,2,3]}\n  output %%y\n}\n";
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,512,512]\n"
+        "  %%a = MaxPool(%%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %%b = Mul(%%a, %%%s)\n"
+        "  %%y = ReduceMax(%%b) {axes=[1,2,3]}\n  output %%y\n}\n";
     char once[512], twice[512];
     snprintf(once, sizeof once, text, "x");
     snprintf(twice, sizeof twice, text, "a");
@@ -162,12 +174,14 @@ static void squares_take_memory(void **state)
     assert_int_equal(played(twice, true).pattern, 32 * MB);
 }
 
-/* A convolution computes in blocks of 16 channels: 3 of them take the memory of 16, and the plain result besides. */
+/* A convolution computes in blocks of 16 channels: 3 of them take the memory of 16, and the
+ * plain result besides. */
 static void blocks_are_padded(void **state)
 {
     (void)state;
     ot_sim_figures f = played(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,512,512]\n  init %w : float32[3,3,3,3] = random 1\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,512,512]\n  init %w : "
+        "float32[3,3,3,3] = random 1\n"
         "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Softmax(%a) {axis=3}\n  output %y\n}\n",
         true);
     assert_in_range(f.pattern, 19 * MB, 19 * MB + 4096);
@@ -178,10 +192,13 @@ static ot_sim_figures looped(int64_t trips)
     char text[1024];
     snprintf(
         text, sizeof text,
-        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,1024,64]\n  init %%n : int64[] = [%lld]\n  init %%yes : bool[] = [1]\n"
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,1024,64]\n  init %%n : int64[] = "
+        "[%lld]\n  init %%yes : bool[] = [1]\n"
         "  %%none : opaque = SequenceEmpty()\n"
-        "  %%all : opaque = Loop(%%n, %%yes, %%none) {body=graph step {\n    input %%i : int64[]\n    input %%go : bool[]\n"
-        "    input %%s : opaque\n    outer %%x : float32[1,1024,64]\n    %%on : bool[] = Identity(%%go)\n"
+        "  %%all : opaque = Loop(%%n, %%yes, %%none) {body=graph step {\n    input %%i : int64[]\n "
+        "   input %%go : bool[]\n"
+        "    input %%s : opaque\n    outer %%x : float32[1,1024,64]\n    %%on : bool[] = "
+        "Identity(%%go)\n"
         "    %%e : float32[1,1024,64] = Exp(%%x)\n    %%more : opaque = SequenceInsert(%%s, %%e)\n"
         "    output %%on\n    output %%more\n  }}\n"
         "  %%y : float32[%lld,1024,64] = ConcatFromSequence(%%all) {axis=0}\n  output %%y\n}\n",
@@ -189,7 +206,8 @@ static ot_sim_figures looped(int64_t trips)
     return played(text, true);
 }
 
-/* Long loops are played in part: their pieces are held all the same, 256 KiB of each iteration, and joined. */
+/* Long loops are played in part: their pieces are held all the same, 256 KiB of each iteration,
+ * and joined. */
 static void long_loops_hold_all_pieces(void **state)
 {
     (void)state;
@@ -197,14 +215,18 @@ static void long_loops_hold_all_pieces(void **state)
     assert_in_range(looped(1600).growth, 800 * MB, 860 * MB);
 }
 
-/* What a Loop hands out in the end is part of its graph's pattern: later runs have it in the block, for as long as they last. */
+/* What a Loop hands out in the end is part of its graph's pattern: later runs have it in the
+ * block, for as long as they last. */
 static void carried_results_are_in_the_block(void **state)
 {
     (void)state;
     ot_sim_figures f = played(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %n : int64[] = [3]\n  init %yes : bool[] = [1]\n"
-        "  %all : float32[1,16,512,512] = Loop(%n, %yes, %x) {body=graph step {\n    input %i : int64[]\n    input %go : bool[]\n"
-        "    input %s : float32[1,16,512,512]\n    %on : bool[] = Identity(%go)\n    %e : float32[1,16,512,512] = Exp(%s)\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %n : int64[] = "
+        "[3]\n  init %yes : bool[] = [1]\n"
+        "  %all : float32[1,16,512,512] = Loop(%n, %yes, %x) {body=graph step {\n    input %i : "
+        "int64[]\n    input %go : bool[]\n"
+        "    input %s : float32[1,16,512,512]\n    %on : bool[] = Identity(%go)\n    %e : "
+        "float32[1,16,512,512] = Exp(%s)\n"
         "    output %on\n    output %e\n  }}\n"
         "  %y = ReduceMax(%all) {axes=[1,2,3]}\n  output %y\n}\n",
         true);
@@ -212,32 +234,43 @@ static void carried_results_are_in_the_block(void **state)
     assert_true(f.growth > f.first_run + 15 * MB);
 }
 
-/* A Resize whose sizes are computed from a shape stays in blocks: 3 channels of 512 x 512 in 16, then as they are asked for. */
+/* A Resize whose sizes are computed from a shape stays in blocks: 3 channels of 512 x 512 in 16,
+ * then as they are asked for. */
 static void computed_sizes_are_known(void **state)
 {
     (void)state;
     ot_sim_figures f = played(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,128,128]\n  init %w : float32[3,3,3,3] = random 1\n"
-        "  init %k : int64[4] = [1,1,4,4]\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %h = Shape(%a)\n  %s = Mul(%h, %k)\n"
-        "  %b = Resize(%a, _, _, %s) {mode=\"linear\", coordinate_transformation_mode=\"half_pixel\"}\n  %y = Softmax(%b) {axis=3}\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,128,128]\n  init %w : "
+        "float32[3,3,3,3] = random 1\n"
+        "  init %k : int64[4] = [1,1,4,4]\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %h = "
+        "Shape(%a)\n  %s = Mul(%h, %k)\n"
+        "  %b = Resize(%a, _, _, %s) {mode=\"linear\", "
+        "coordinate_transformation_mode=\"half_pixel\"}\n  %y = Softmax(%b) {axis=3}\n"
         "  output %y\n}\n",
         true);
     assert_in_range(f.pattern, 19 * MB, 21 * MB);
 }
 
-/* A window that moves with the iteration has the extents that the Reshape behind it states: 8 MiB beside those of the result. */
+/* A window that moves with the iteration has the extents that the Reshape behind it states: 8
+ * MiB beside those of the result. */
 static void moving_windows_take_memory(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[8,1024,2048]\n  init %n : int64[] = [8]\n  init %yes : bool[] = [1]\n"
-        "  init %one : int64[1] = [1]\n  init %first : int64[1] = [0]\n  init %extents : int64[3] = [1,1024,2048]\n"
-        "  %y : float32[8,1,1,1] = Loop(%n, %yes) {body=graph step {\n    input %i : int64[]\n    input %go : bool[]\n"
-        "    outer %x : float32[8,1024,2048]\n    outer %one : int64[1]\n    outer %first : int64[1]\n    outer %extents : int64[3]\n"
-        "    %on : bool[] = Identity(%go)\n    %from = Reshape(%i, %one)\n    %to = Add(%from, %one)\n"
-        "    %s = Slice(%x, %from, %to, %first)\n    %v = Reshape(%s, %extents)\n    %e = Softmax(%v) {axis=2}\n"
-        "    %r : float32[1,1,1] = ReduceMax(%e)\n    output %on\n    output %r\n  }}\n  output %y\n}\n",
-        true);
+    ot_sim_figures f = played("model ir 8 opset 17\ngraph g {\n  input %x : float32[8,1024,2048]\n "
+                              " init %n : int64[] = [8]\n  init %yes : bool[] = [1]\n"
+                              "  init %one : int64[1] = [1]\n  init %first : int64[1] = [0]\n  "
+                              "init %extents : int64[3] = [1,1024,2048]\n"
+                              "  %y : float32[8,1,1,1] = Loop(%n, %yes) {body=graph step {\n    "
+                              "input %i : int64[]\n    input %go : bool[]\n"
+                              "    outer %x : float32[8,1024,2048]\n    outer %one : int64[1]\n    "
+                              "outer %first : int64[1]\n    outer %extents : int64[3]\n"
+                              "    %on : bool[] = Identity(%go)\n    %from = Reshape(%i, %one)\n   "
+                              " %to = Add(%from, %one)\n"
+                              "    %s = Slice(%x, %from, %to, %first)\n    %v = Reshape(%s, "
+                              "%extents)\n    %e = Softmax(%v) {axis=2}\n"
+                              "    %r : float32[1,1,1] = ReduceMax(%e)\n    output %on\n    output "
+                              "%r\n  }}\n  output %y\n}\n",
+                              true);
     assert_int_equal(f.n_unknown, 0);
     assert_in_range(f.first_run, 16 * MB + OWN, 18 * MB + OWN);
 }
@@ -255,55 +288,68 @@ static size_t steps_of(const char *text)
     return n;
 }
 
-/* HardSwish runs within a convolution, and what multiplies or adds a constant for each channel is part of its weights: no steps. */
+/* HardSwish runs within a convolution, and what multiplies or adds a constant for each channel
+ * is part of its weights: no steps. */
 static void convolutions_take_in(void **state)
 {
     (void)state;
-    static const char *const behind[] = {"  %b = Relu(%a)\n", "  %b = HardSwish(%a)\n", "  %b = Mul(%a, %s)\n",
-                                         "  %b = Add(%a, %s)\n", "  %b = Exp(%a)\n"};
+    static const char *const behind[] = {"  %b = Relu(%a)\n", "  %b = HardSwish(%a)\n",
+                                         "  %b = Mul(%a, %s)\n", "  %b = Add(%a, %s)\n",
+                                         "  %b = Exp(%a)\n"};
     size_t alone = 0;
     for (size_t k = 0; k < sizeof behind / sizeof *behind; k++) {
         char text[1024];
-        snprintf(text, sizeof text,
-                 "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,64,64]\n  init %%w : float32[16,16,3,3] = random 1\n"
-                 "  init %%s : float32[16,1,1] = random 2\n  %%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n%s"
-                 "  %%c = Conv(%%b, %%w) {pads=[1,1,1,1]}\n  %%y = GlobalMaxPool(%%c)\n  output %%y\n}\n",
-                 behind[k]);
+        snprintf(
+            text, sizeof text,
+            "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,64,64]\n  init %%w : "
+            "float32[16,16,3,3] = random 1\n"
+            "  init %%s : float32[16,1,1] = random 2\n  %%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n%s"
+            "  %%c = Conv(%%b, %%w) {pads=[1,1,1,1]}\n  %%y = GlobalMaxPool(%%c)\n  output "
+            "%%y\n}\n",
+            behind[k]);
         size_t n = steps_of(text);
         if (k == 0) alone = n;
-        if ((n == alone) != (k < 4)) fail_msg("%s%zu steps, %zu with an activation", behind[k], n, alone);
+        if ((n == alone) != (k < 4))
+            fail_msg("%s%zu steps, %zu with an activation", behind[k], n, alone);
     }
 }
 
-/* What strangers write: results that nobody wants, sequences of nothing, values larger than any memory. */
+/* What strangers write: results that nobody wants, sequences of nothing, values larger than any
+ * memory. */
 static void odd_graphs_are_played(void **state)
 {
     (void)state;
-#define HEAD "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init %w : float32[4,4,3,3] = random 1\n"
+#define HEAD                                                                                       \
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init %w : float32[4,4,3,3] " \
+    "= random 1\n"
     static const char *const odd[] = {
         HEAD "  %y = Relu(%x)\n  _ = Conv(%x, %w)\n  output %y\n}\n",
         HEAD "  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n  _ = Relu(%c)\n  output %x\n}\n",
-        HEAD "  init %s : float32[4] = random 2\n  %c = Conv(%x, %w)\n  _ = BatchNormalization(%c, %s, %s, %s, %s)\n"
+        HEAD "  init %s : float32[4] = random 2\n  %c = Conv(%x, %w)\n  _ = BatchNormalization(%c, "
+             "%s, %s, %s, %s)\n"
              "  output %x\n}\n",
     };
 #undef HEAD
-    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) assert_int_equal(played(odd[k], true).n_unknown, 0);
-    ot_sim_figures f = played(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n"
-        "  %y = Softmax(%a) {axis=1}\n  output %y\n}\n",
-        true);
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
+        assert_int_equal(played(odd[k], true).n_unknown, 0);
+    ot_sim_figures f = played("model ir 8 opset 17\ngraph g {\n  input %x : "
+                              "float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n"
+                              "  %y = Softmax(%a) {axis=1}\n  output %y\n}\n",
+                              true);
     assert_int_equal(f.n_unknown, 2);
     assert_int_equal(f.growth, OWN);
 }
 
-/* As a branch that reads a sequence the same graph has no block, and later runs take what the first one took. */
+/* As a branch that reads a sequence the same graph has no block, and later runs take what the
+ * first one took. */
 static void branches_have_no_block(void **state)
 {
     (void)state;
     static const char text[] =
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
         "  %a = Exp(%x)\n  %b = MaxPool(%a) {kernel_shape=[3,3],pads=[1,1,1,1]}\n"
-        "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1]}\n  output %y\n}\n";
+        "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1]}\n "
+        " output %y\n}\n";
     for (int static_shape = 0; static_shape < 2; static_shape++) {
         ot_diag d;
         ot_model *m = read_model(text, &d);
@@ -313,21 +359,25 @@ static void branches_have_no_block(void **state)
         assert_int_equal(m->graph->n_inputs, 1);
         assert_string_equal(m->graph->values[m->graph->inputs[0]].name, "x");
         assert_string_equal(m->graph->values[m->graph->outputs[0]].name, "y");
-        assert_false(ot_branch_fits(m->graph->nodes[m->graph->n_nodes - 1].attrs[0].g)); /* a body */
+        /* a body */
+        assert_false(ot_branch_fits(m->graph->nodes[m->graph->n_nodes - 1].attrs[0].g));
         assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, static_shape, &f), OT_OK);
-        assert_in_range(f.growth, 33 * MB + OWN, 36 * MB + OWN); /* the static_shape one takes its result ahead */
+        /* the static_shape one takes its result ahead */
+        assert_in_range(f.growth, 33 * MB + OWN, 36 * MB + OWN);
         assert_int_equal(f.growth, f.first_run);
         ot_model_free(m);
     }
 }
 
-/* Weights of half precision that a branch reads are all converted before anything runs: 9 MB here, which the graph itself has from loading. */
+/* Weights of half precision that a branch reads are all converted before anything runs: 9 MB
+ * here, which the graph itself has from loading. */
 static void branches_convert_weights(void **state)
 {
     (void)state;
-    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %x : float16[1,256,16,16]\n"
-                               "  init %w : float16[1024,256,3,3] = random 1\n  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n"
-                               "  %y = Relu(%c)\n  output %y\n}\n";
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float16[1,256,16,16]\n"
+        "  init %w : float16[1024,256,3,3] = random 1\n  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n"
+        "  %y = Relu(%c)\n  output %y\n}\n";
     ot_diag d;
     ot_sim_figures f;
     ot_model *m = read_model(text, &d);
@@ -346,14 +396,17 @@ enum { TEXT = 8192 };
 static void random_text(char *buf, uint32_t n)
 {
     uint32_t c = 8u << next_random(3), h = 64u << next_random(3);
-    size_t len = (size_t)snprintf(buf, TEXT, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
+    size_t len = (size_t)snprintf(
+        buf, TEXT, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
 #define PUT(...) len += (size_t)snprintf(buf + len, TEXT - len, __VA_ARGS__)
     PUT("  init %%w : float32[%u,%u,3,3] = random 1\n", c, c);
     for (uint32_t k = 0; k < n; k++) {
         switch (next_random(5)) {
         case 0: PUT("  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, next_random(k + 1)); break;
         case 1: PUT("  %%v%u = Relu(%%v%u)\n", k + 1, k); break;
-        case 2: PUT("  %%v%u = MaxPool(%%v%u) {kernel_shape=[3,3],pads=[1,1,1,1]}\n", k + 1, k); break;
+        case 2:
+            PUT("  %%v%u = MaxPool(%%v%u) {kernel_shape=[3,3],pads=[1,1,1,1]}\n", k + 1, k);
+            break;
         default: PUT("  %%v%u = Conv(%%v%u, %%w) {pads=[1,1,1,1]}\n", k + 1, k); break;
         }
     }
@@ -361,7 +414,8 @@ static void random_text(char *buf, uint32_t n)
 #undef PUT
 }
 
-/* Goal memory never ends above the untiled model; what is left out is listed with its reason; the plan passes the checker. */
+/* Goal memory never ends above the untiled model; what is left out is listed with its reason;
+ * the plan passes the checker. */
 static void weighed_plans_are_never_worse(void **state)
 {
     (void)state;
@@ -371,7 +425,9 @@ static void weighed_plans_are_never_worse(void **state)
         ot_diag d;
         ot_target t;
         ot_plan *p = NULL;
-        const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1 * (double)(seed % 3), .tie_break = seed % 2 == 0};
+        const ot_plan_options o = {.goal = OT_GOAL_MEMORY,
+                                   .max_slowdown = 0.1 * (double)(seed % 3),
+                                   .tie_break = seed % 2 == 0};
         rng = seed;
         random_text(text, 2 + next_random(9));
         ot_model *m = read_model(text, &d);
@@ -383,10 +439,12 @@ static void weighed_plans_are_never_worse(void **state)
         assert_int_equal(m->graph->n_nodes, before); /* plans are tried on copies */
         assert_true(p->untiled.growth_bytes > 0);
         bool won = (double)p->tiled.growth_bytes <= 0.88 * (double)p->untiled.growth_bytes;
-        bool same = p->n_regions == 0 && !p->in_branch && p->tiled.growth_bytes == p->untiled.growth_bytes;
+        bool same = p->n_regions == 0 && !p->in_branch &&
+                    p->tiled.growth_bytes == p->untiled.growth_bytes;
         if (!won && !same)
-            fail_msg("seed %llu: %u regions, growth %lld of %lld\n%s", (unsigned long long)seed, p->n_regions,
-                     (long long)p->tiled.growth_bytes, (long long)p->untiled.growth_bytes, text);
+            fail_msg("seed %llu: %u regions, growth %lld of %lld\n%s", (unsigned long long)seed,
+                     p->n_regions, (long long)p->tiled.growth_bytes,
+                     (long long)p->untiled.growth_bytes, text);
         if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         tiled += won;
@@ -397,8 +455,8 @@ static void weighed_plans_are_never_worse(void **state)
     assert_true(tiled > 0 && untiled > 0); /* both happen */
 }
 
-/* The same for OpenVINO, where regions that save time but no memory are taken out: what is left keeps to a slowdown that is hardly any, or
- * none. */
+/* The same for OpenVINO, where regions that save time but no memory are taken out: what is left
+ * keeps to a slowdown that is hardly any, or none. */
 static void plans_keep_to_little_slowdown(void **state)
 {
     (void)state;
@@ -407,13 +465,16 @@ static void plans_keep_to_little_slowdown(void **state)
         ot_diag d;
         ot_target t;
         ot_plan *p = NULL;
-        const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.01 * (double)(seed % 3), .tie_break = seed % 2 == 0};
+        const ot_plan_options o = {.goal = OT_GOAL_MEMORY,
+                                   .max_slowdown = 0.01 * (double)(seed % 3),
+                                   .tie_break = seed % 2 == 0};
         rng = seed;
         random_text(text, 4 + next_random(20));
         ot_model *m = read_model(text, &d);
         assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
         assert_int_equal(ot_target_set_runtime(&t, "openvino", &d), OT_OK);
-        if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
+        if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK ||
+            ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
@@ -423,8 +484,9 @@ static void plans_keep_to_little_slowdown(void **state)
     }
 }
 
-/* A plan for one form that tiles nothing is no win of that form: what the first plan tiled is left out because the process would not
- * grow by less, not because that one form cannot express it. */
+/* A plan for one form that tiles nothing is no win of that form: what the first plan tiled is
+ * left out because the process would not grow by less, not because that one form cannot express
+ * it. */
 static void idle_plans_say_why(void **state)
 {
     (void)state;
@@ -433,12 +495,15 @@ static void idle_plans_say_why(void **state)
     ot_plan *p = NULL;
     uint32_t idle = 0;
     const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .tie_break = true};
-    ot_model *m = read_model(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,60,64]\n  init %s : float32[64,1,1] = random 1\n"
-        "  init %w : float32[64,64,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = PRelu(%a, %s)\n"
-        "  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n  %d = PRelu(%c, %s)\n  %e = Conv(%d, %w) {pads=[1,1,1,1]}\n"
-        "  %f = PRelu(%e, %s)\n  %g = Conv(%f, %w) {pads=[1,1,1,1]}\n  %y = PRelu(%g, %s)\n  output %y\n}\n",
-        &d);
+    ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,60,64]\n  "
+                             "init %s : float32[64,1,1] = random 1\n"
+                             "  init %w : float32[64,64,3,3] = random 2\n  %a = Conv(%x, %w) "
+                             "{pads=[1,1,1,1]}\n  %b = PRelu(%a, %s)\n"
+                             "  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n  %d = PRelu(%c, %s)\n  %e = "
+                             "Conv(%d, %w) {pads=[1,1,1,1]}\n"
+                             "  %f = PRelu(%e, %s)\n  %g = Conv(%f, %w) {pads=[1,1,1,1]}\n  %y = "
+                             "PRelu(%g, %s)\n  output %y\n}\n",
+                             &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     assert_true(p->n_regions > 0);
@@ -457,12 +522,14 @@ static bool is_tiled(const ot_graph *g, const ot_plan *p, const char *made)
 {
     for (uint32_t k = 0; k < p->n_regions; k++)
         for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
-            if (strcmp(g->values[g->nodes[p->regions[k].nodes[i].node].out[0]].name, made) == 0) return true;
+            if (strcmp(g->values[g->nodes[p->regions[k].nodes[i].node].out[0]].name, made) == 0)
+                return true;
     return false;
 }
 
-/* With a price for bytes, convolutions that are not where the model's peak is are tiled, too; the plan keeps what is allowed of time. Sets
- * of several plans' regions pass the checker, and are no worse than the plan that they began with. */
+/* With a price for bytes, convolutions that are not where the model's peak is are tiled, too;
+ * the plan keeps what is allowed of time. Sets of several plans' regions pass the checker, and
+ * are no worse than the plan that they began with. */
 static void bytes_have_a_price(void **state)
 {
     (void)state;
@@ -471,11 +538,15 @@ static void bytes_have_a_price(void **state)
     ot_plan *plain = NULL, *paid = NULL;
     ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .tie_break = true};
     ot_model *m = read_model(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %w : float32[40,16,3,3] = random 1\n"
-        "  init %u : float32[40,40,3,3] = random 2\n  init %z : float32[4,40,3,3] = random 3\n  %a = Softmax(%x) {axis=1}\n"
-        "  %b = LpNormalization(%a) {axis=2}\n  %c = LpNormalization(%b) {axis=3}\n  %d = LpNormalization(%c) {axis=2}\n"
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %w : "
+        "float32[40,16,3,3] = random 1\n"
+        "  init %u : float32[40,40,3,3] = random 2\n  init %z : float32[4,40,3,3] = random 3\n  %a "
+        "= Softmax(%x) {axis=1}\n"
+        "  %b = LpNormalization(%a) {axis=2}\n  %c = LpNormalization(%b) {axis=3}\n  %d = "
+        "LpNormalization(%c) {axis=2}\n"
         "  %e = Sum(%a, %b, %c, %d)\n  %p = MaxPool(%e) {kernel_shape=[2,2],strides=[2,2]}\n"
-        "  %f = Conv(%p, %w) {pads=[1,1,1,1]}\n  %g = Conv(%f, %u) {pads=[1,1,1,1]}\n  %h = Conv(%g, %u) {pads=[1,1,1,1]}\n"
+        "  %f = Conv(%p, %w) {pads=[1,1,1,1]}\n  %g = Conv(%f, %u) {pads=[1,1,1,1]}\n  %h = "
+        "Conv(%g, %u) {pads=[1,1,1,1]}\n"
         "  %i = Conv(%h, %z) {pads=[1,1,1,1]}\n  %y = ReduceMax(%i) {axes=[1]}\n  output %y\n}\n",
         &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
@@ -506,9 +577,12 @@ static void branches_are_weighed(void **state)
         bool force;
         const char *runtime;
         bool branch;
-    } cases[] = {{17, OT_GOAL_MEMORY, false, "onnxruntime", true},  {11, OT_GOAL_MEMORY, false, "onnxruntime", true},
-                 {10, OT_GOAL_MEMORY, false, "onnxruntime", false}, {17, OT_GOAL_TIME, false, "onnxruntime", false},
-                 {17, OT_GOAL_MEMORY, true, "onnxruntime", false},  {17, OT_GOAL_MEMORY, false, "portable", false}};
+    } cases[] = {{17, OT_GOAL_MEMORY, false, "onnxruntime", true},
+                 {11, OT_GOAL_MEMORY, false, "onnxruntime", true},
+                 {10, OT_GOAL_MEMORY, false, "onnxruntime", false},
+                 {17, OT_GOAL_TIME, false, "onnxruntime", false},
+                 {17, OT_GOAL_MEMORY, true, "onnxruntime", false},
+                 {17, OT_GOAL_MEMORY, false, "portable", false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ot_diag d;
         ot_target t;
@@ -516,16 +590,20 @@ static void branches_are_weighed(void **state)
         char text[512];
         const ot_plan_options o = {.goal = cases[k].goal, .force = cases[k].force};
         snprintf(text, sizeof text,
-                 "model ir 8 opset %d\ngraph g {\n  input %%x : float32[1,16,512,512]\n  %%a = Softmax(%%x) {axis=1}\n"
-                 "  %%b = Softmax(%%a) {axis=2}\n  %%c = Softmax(%%b) {axis=3}\n  %%y = GlobalMaxPool(%%c)\n  output %%y\n}\n",
+                 "model ir 8 opset %d\ngraph g {\n  input %%x : float32[1,16,512,512]\n  %%a = "
+                 "Softmax(%%x) {axis=1}\n"
+                 "  %%b = Softmax(%%a) {axis=2}\n  %%c = Softmax(%%b) {axis=3}\n  %%y = "
+                 "GlobalMaxPool(%%c)\n  output %%y\n}\n",
                  cases[k].opset);
         ot_model *m = read_model(text, &d);
         assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
         assert_int_equal(ot_target_set_runtime(&t, cases[k].runtime, &d), OT_OK);
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
         assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
-        if (p->in_branch != cases[k].branch) fail_msg("case %zu: %s", k, p->in_branch ? "a branch" : "no branch");
-        if (cases[k].branch) assert_in_range(p->tiled.growth_bytes, 1, p->untiled.growth_bytes * 6 / 10);
+        if (p->in_branch != cases[k].branch)
+            fail_msg("case %zu: %s", k, p->in_branch ? "a branch" : "no branch");
+        if (cases[k].branch)
+            assert_in_range(p->tiled.growth_bytes, 1, p->untiled.growth_bytes * 6 / 10);
         ot_plan_free(p);
         ot_model_free(m);
     }
@@ -539,8 +617,9 @@ static void unknown_sizes_have_no_figure(void **state)
     ot_target t;
     ot_plan *p = NULL;
     const ot_plan_options o = {.goal = OT_GOAL_MEMORY};
-    ot_model *m = read_model(
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n", &d);
+    ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,?,8]\n  %a "
+                             "= Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n",
+                             &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);

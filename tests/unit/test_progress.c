@@ -79,7 +79,8 @@ static void test_silent(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bar), cmocka_unit_test(test_few_drawings),
-                                       cmocka_unit_test(test_stages), cmocka_unit_test(test_silent)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bar), cmocka_unit_test(test_few_drawings),
+        cmocka_unit_test(test_stages), cmocka_unit_test(test_silent)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

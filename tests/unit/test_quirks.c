@@ -16,7 +16,8 @@ static void rows_are_whole(void **state)
         const ot_quirk_row *r = ot_quirk_of((ot_quirk)q);
         assert_true(*r->name && *r->ops && *r->seen && r->why < OT_WHYS);
         assert_true(r->by != 0 && (r->by & ~OT_BY_ALL) == 0);
-        assert_true(ot_quirk_concerns((ot_quirk)q, OT_BY_ALL)); /* what is kept for whoever runs it, keeps to every row */
+        /* what is kept for whoever runs it, keeps to every row */
+        assert_true(ot_quirk_concerns((ot_quirk)q, OT_BY_ALL));
         assert_false(ot_quirk_concerns((ot_quirk)q, 0));
         assert_false(ot_quirk_hits((ot_quirk)q, OT_BY_ALL, ""));
     }
@@ -34,7 +35,8 @@ static void names_are_whole_words(void **state)
     assert_false(ot_quirk_hits(OT_QUIRK_CHANNEL_AVERAGE, OT_BY_ALL, "MaxPool"));
 }
 
-/* A type that an operator takes at one opset it takes at every later one; the oldest fifteen are taken by all. */
+/* A type that an operator takes at one opset it takes at every later one; the oldest fifteen are
+ * taken by all. */
 static void types_come_and_stay(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The table of reasons: ids unique and as they always were, sentences and what lifts them, and no sentence outside of the table. */
+/* The table of reasons: ids unique and as they always were, sentences and what lifts them, and
+ * no sentence outside of the table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,8 @@ static void names_are_ids(void **state)
     for (ot_why w = OT_WHY_NONE + 1; w < OT_WHYS; w++) {
         const char *name = ot_reason_name(w), *id = ids[w];
         assert_int_equal(strlen(name), strlen(id));
-        for (size_t k = 0; id[k]; k++) assert_int_equal(name[k], id[k] == '_' ? '-' : tolower((unsigned char)id[k]));
+        for (size_t k = 0; id[k]; k++)
+            assert_int_equal(name[k], id[k] == '_' ? '-' : tolower((unsigned char)id[k]));
         assert_int_equal(ot_reason_find(name), w); /* and no other row has it */
     }
 }
@@ -43,9 +45,11 @@ static void sentences_are_unique(void **state)
 static void names_stay(void **state)
 {
     (void)state;
-    static const char *const known[] = {"softmax",    "global-pool", "whole-input", "unknown-operator",
-                                        "not-faster", "loses",       "input-shape", "kept-control-flow"};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) assert_int_not_equal(ot_reason_find(known[k]), OT_WHY_NONE);
+    static const char *const known[] = {"softmax",          "global-pool",      "whole-input",
+                                        "unknown-operator", "not-faster",       "loses",
+                                        "input-shape",      "kept-control-flow"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        assert_int_not_equal(ot_reason_find(known[k]), OT_WHY_NONE);
     assert_int_equal(ot_reason_find("no such reason"), OT_WHY_NONE);
 }
 
@@ -55,13 +59,17 @@ static void numbers_are_put_in(void **state)
     ot_arena *a = ot_arena_new();
     assert_non_null(a);
     assert_string_equal(ot_reason_text(a, (ot_reason){OT_WHY_LOSES, 0.0012345}),
-                        "predicted to lose 1.234 ms: windows, stitching and recomputation cost more than the traffic saved");
-    assert_string_equal(ot_reason_text(a, (ot_reason){OT_WHY_SOFTMAX, 3}), "Softmax needs its whole axis");
-    for (ot_why w = OT_WHY_NONE; w < OT_WHYS; w++) assert_null(strchr(ot_reason_text(a, (ot_reason){w, 1}), '{'));
+                        "predicted to lose 1.234 ms: windows, stitching and recomputation cost "
+                        "more than the traffic saved");
+    assert_string_equal(ot_reason_text(a, (ot_reason){OT_WHY_SOFTMAX, 3}),
+                        "Softmax needs its whole axis");
+    for (ot_why w = OT_WHY_NONE; w < OT_WHYS; w++)
+        assert_null(strchr(ot_reason_text(a, (ot_reason){w, 1}), '{'));
     ot_arena_free(a);
 }
 
-/* --force lifts nothing when it is given already, and no lift but those that name it depends on it. */
+/* --force lifts nothing when it is given already, and no lift but those that name it depends on it.
+ */
 static void lifts_know_force(void **state)
 {
     (void)state;
@@ -75,8 +83,9 @@ static void lifts_know_force(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_ids),      cmocka_unit_test(sentences_are_unique), cmocka_unit_test(names_stay),
-        cmocka_unit_test(numbers_are_put_in), cmocka_unit_test(lifts_know_force),
+        cmocka_unit_test(names_are_ids),    cmocka_unit_test(sentences_are_unique),
+        cmocka_unit_test(names_stay),       cmocka_unit_test(numbers_are_put_in),
+        cmocka_unit_test(lifts_know_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

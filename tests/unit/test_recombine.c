@@ -68,7 +68,8 @@ static bool figures(const rig *x, uint32_t set, double *time, int64_t *peak)
     return true;
 }
 
-/* Least peak within the allowed time, then least time; for goal time, least time within the budget, or at the least peak. */
+/* Least peak within the allowed time, then least time; for goal time, least time within the
+ * budget, or at the least peak. */
 static void best_of_all(const rig *x, const ot_plan_options *o, double *time, int64_t *peak)
 {
     const double allowed = ot_time_allowed(&x->s, o) * (1 + 1e-12);
@@ -93,8 +94,12 @@ static void equals_exhaustive(void **state)
         ot_arena *a = ot_arena_new();
         static rig x;
         make(&x, a, &random);
-        ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.05 * (double)(next(&random) % 8), .first_region = 7};
-        if (round % 3 == 0) o = (ot_plan_options){.goal = OT_GOAL_TIME, .memory_budget = 20 + (int64_t)(next(&random) % 80)};
+        ot_plan_options o = {.goal = OT_GOAL_MEMORY,
+                             .max_slowdown = 0.05 * (double)(next(&random) % 8),
+                             .first_region = 7};
+        if (round % 3 == 0)
+            o = (ot_plan_options){.goal = OT_GOAL_TIME,
+                                  .memory_budget = 20 + (int64_t)(next(&random) % 80)};
         uint32_t n = 0, set = 0;
         double want_time, time;
         int64_t want_peak, peak;
@@ -108,13 +113,14 @@ static void equals_exhaustive(void **state)
         assert_true(figures(&x, set, &time, &peak));
         best_of_all(&x, &o, &want_time, &want_peak);
         if (peak > want_peak || time > want_time + 1e-9 || time < want_time - 1e-9)
-            fail_msg("round %u: %g s and %lld bytes, %g and %lld are possible", round, time, (long long)peak, want_time,
-                     (long long)want_peak);
+            fail_msg("round %u: %g s and %lld bytes, %g and %lld are possible", round, time,
+                     (long long)peak, want_time, (long long)want_peak);
         ot_arena_free(a);
     }
 }
 
-/* An untiled node of a region's interval runs beside what is there, without the values that tiles keep to themselves. */
+/* An untiled node of a region's interval runs beside what is there, without the values that
+ * tiles keep to themselves. */
 static void interval_counts_what_runs_in_it(void **state)
 {
     (void)state;
@@ -124,11 +130,26 @@ static void interval_counts_what_runs_in_it(void **state)
     int64_t live[3] = {50, 90, 50}, held[1] = {40};
     ot_rnode nodes[2] = {{.node = 0}, {.node = 2}};
     ot_rvalue values[1] = {{.value = 0, .node = 0}};
-    ot_region r = {.nodes = nodes, .n_nodes = 2, .values = values, .n_values = 1, .last = 2, .peak = 10, .benefit = -1}, out[1];
-    ot_seq s = {.arena = a, .n = 3, .pos = pos, .def = def, .last = last, .time = time, .live = live, .held = held};
+    ot_region r = {.nodes = nodes,
+                   .n_nodes = 2,
+                   .values = values,
+                   .n_values = 1,
+                   .last = 2,
+                   .peak = 10,
+                   .benefit = -1},
+              out[1];
+    ot_seq s = {.arena = a,
+                .n = 3,
+                .pos = pos,
+                .def = def,
+                .last = last,
+                .time = time,
+                .live = live,
+                .held = held};
     ot_region_pool pool = {&r, 1, 1};
     ot_plan_options o = {.goal = OT_GOAL_TIME, .memory_budget = 50};
-    assert_int_equal(ot_recombine(&s, &o, &pool, out, &n), OT_OK); /* 90 - 40 bytes while node 1 runs */
+    /* 90 - 40 bytes while node 1 runs */
+    assert_int_equal(ot_recombine(&s, &o, &pool, out, &n), OT_OK);
     assert_int_equal(n, 1);
     held[0] = 39;
     o.memory_budget = 0;
@@ -144,6 +165,7 @@ static void interval_counts_what_runs_in_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_exhaustive), cmocka_unit_test(interval_counts_what_runs_in_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_exhaustive),
+                                       cmocka_unit_test(interval_counts_what_runs_in_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

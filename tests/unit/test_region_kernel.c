@@ -1,7 +1,9 @@
 /* Regions as kernels, and their planned memory.
  *
- * Buffers and windows of hand-made regions are compared with numbers worked out on paper. Liveness has an oracle of its own
- * here: one pass over the statements, no sets, no merging. It is compared with what the planner says of the same kernel.
+ * Buffers and windows of hand-made regions are compared with numbers worked out on paper.
+ * Liveness has an oracle of its own here: one pass over the statements, no sets, no merging. It
+ * is compared with what the planner says of the same kernel.
+ *
  */
 #include "region_rig.h"
 
@@ -18,9 +20,13 @@ static void has_dims(const rig *x, const char *name, uint32_t rank, const int64_
     const ot_tk_value *v = named(x, name);
     assert_int_equal(v->rank, rank);
     for (uint32_t k = 0; k < rank; k++)
-        if (v->dims[k] != dims[k]) fail_msg("%s: axis %u is %lld, not %lld", name, k, (long long)v->dims[k], (long long)dims[k]);
+        if (v->dims[k] != dims[k])
+            fail_msg("%s: axis %u is %lld, not %lld", name, k, (long long)v->dims[k],
+                     (long long)dims[k]);
 }
-#define HAS_DIMS(x, name, ...) has_dims(x, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
+#define HAS_DIMS(x, name, ...)                                            \
+    has_dims(x, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+             (const int64_t[]){__VA_ARGS__})
 
 /* The n-th statement of a kind that writes (or, a store, reads) `name`; NULL: there is none. */
 static const ot_tk_stmt *stmt_of(const rig *x, ot_tk_op op, const char *name)
@@ -56,8 +62,9 @@ static void is_range(const ot_tk_range *r, int64_t coef, int64_t constant, int64
 
 /* ---- liveness, counted apart ---- */
 
-/* First and last statement that touches buffer v, itself or by a view; a buffer written before a loop and used in it lives to
- * its end. hold: a buffer of several slots lives as long as its loop. */
+/* First and last statement that touches buffer v, itself or by a view; a buffer written before a
+ * loop and used in it lives to its end. hold: a buffer of several slots lives as long as its
+ * loop. */
 static void life(const ot_kernel *k, uint32_t v, bool hold, uint32_t *from, uint32_t *to)
 {
     uint32_t loop = OT_NONE;
@@ -75,7 +82,8 @@ static void life(const ot_kernel *k, uint32_t v, bool hold, uint32_t *from, uint
     }
     for (uint32_t s = 0; *from != OT_NONE && s < k->n_stmts; s++) {
         if (k->stmts[s].op != OT_TK_FOR) continue;
-        if (*from<s && * to> s && *to < k->stmts[s].mate) *to = k->stmts[s].mate; /* around the loop */
+        /* around the loop */
+        if (*from<s && * to> s && *to < k->stmts[s].mate) *to = k->stmts[s].mate;
         if (*from > s && *to < k->stmts[s].mate) loop = s;
     }
     if (!hold || k->values[v].multi == 1 || loop == OT_NONE) return;
@@ -92,7 +100,8 @@ static int64_t most_live(const ot_kernel *k, bool hold)
             uint32_t from, to;
             if (k->values[v].kind != OT_TK_BUFFER) continue;
             life(k, v, hold, &from, &to);
-            if (from != OT_NONE && from <= s && s <= to) sum += k->values[v].bytes * k->values[v].multi;
+            if (from != OT_NONE && from <= s && s <= to)
+                sum += k->values[v].bytes * k->values[v].multi;
         }
         most = ot_max(most, sum);
     }
@@ -109,7 +118,8 @@ static int64_t planner_bound(rig *x, const ot_kernel *k, bool hold)
                         .lifetimes = {.no_in_place = true, .hold_multi = hold}};
     ot_mem_plan *p = NULL;
     int64_t bound = 0;
-    if (ot_mem_plan_kernel(k, "test", &x->t, &o, &x->diag, &p) != OT_OK) fail_msg("%s", x->diag.message);
+    if (ot_mem_plan_kernel(k, "test", &x->t, &o, &x->diag, &p) != OT_OK)
+        fail_msg("%s", x->diag.message);
     for (uint32_t s = 0; s < p->n_scopes; s++)
         if (p->scopes[s].scope == OT_SCOPE_L2) bound = p->scopes[s].lower_bound;
     ot_mem_plan_free(p);
@@ -118,13 +128,14 @@ static int64_t planner_bound(rig *x, const ot_kernel *k, bool hold)
 
 static void bounds_agree(rig *x)
 {
-    for (int hold = 0; hold < 2; hold++) assert_int_equal(most_live(x->k, hold), planner_bound(x, x->k, hold));
+    for (int hold = 0; hold < 2; hold++)
+        assert_int_equal(most_live(x->k, hold), planner_bound(x, x->k, hold));
 }
 
 /* ---- hand-made regions ---- */
 
-/* Two convolutions in steps of 4 of 64 rows, columns in two strips of 8 with their halo: two rows stay of what each of them reads, and
- * what is new is a step's. */
+/* Two convolutions in steps of 4 of 64 rows, columns in two strips of 8 with their halo: two
+ * rows stay of what each of them reads, and what is new is a step's. */
 static void line_buffers_hold_what_is_kept(void **state)
 {
     (void)state;
@@ -146,10 +157,12 @@ static void line_buffers_hold_what_is_kept(void **state)
         const ot_tk_stmt *p = &x.k->stmts[s];
         if (p->op == OT_TK_FOR) inner = p, outer = outer ? outer : p;
     }
-    assert_true(outer && inner && clear && outer < clear && clear < inner); /* a strip begins with no rows */
+    /* a strip begins with no rows */
+    assert_true(outer && inner && clear && outer < clear && clear < inner);
     assert_int_equal(outer->hi, 2);
     assert_int_equal(inner->hi, 16);
-    is_range(&stmt_of(&x, OT_TK_LOAD, "x_tile")->ranges[2], 4, 2, 4); /* two rows ahead of what is made */
+    /* two rows ahead of what is made */
+    is_range(&stmt_of(&x, OT_TK_LOAD, "x_tile")->ranges[2], 4, 2, 4);
     is_range(&stmt_of(&x, OT_TK_STORE, "y_tile")->ranges[2], 4, 0, 4);
     bounds_agree(&x);
     /* all rows; a and b, one over the other, and then b and y; weights */
@@ -183,7 +196,8 @@ static void chain_has_its_buffers(void **state)
     assert_int_equal(named(&x, "y_tile")->multi, 2);
     assert_int_equal(named(&x, "x")->kind, OT_TK_PARAM);
     assert_int_equal(named(&x, "a_tile")->scope, OT_SCOPE_L2);
-    const ot_tk_stmt *load = stmt_of(&x, OT_TK_LOAD, "x_tile"), *store = stmt_of(&x, OT_TK_STORE, "y_tile");
+    const ot_tk_stmt *load = stmt_of(&x, OT_TK_LOAD, "x_tile"),
+                     *store = stmt_of(&x, OT_TK_STORE, "y_tile");
     const ot_tk_stmt *w = stmt_of(&x, OT_TK_LOAD, "w1_l2"), *loop = NULL;
     for (uint32_t s = 0; s < x.k->n_stmts; s++)
         if (x.k->stmts[s].op == OT_TK_FOR) loop = &x.k->stmts[s];
@@ -198,7 +212,8 @@ static void chain_has_its_buffers(void **state)
     assert_string_equal(stmt_of(&x, OT_TK_COMPUTE, "a_tile")->name, "conv");
     assert_int_equal(stmt_of(&x, OT_TK_COMPUTE, "b_tile")->pipe, OT_PIPE_VECTOR);
     bounds_agree(&x);
-    /* both slots of x and y, which DMA may use at any time, a tile of 18 rows (Relu in place), the weights */
+    /* both slots of x and y, which DMA may use at any time, a tile of 18 rows (Relu in place),
+     * the weights */
     ot_region_memory m;
     assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, NULL), OT_OK);
     int64_t row = 4 * 16 * 4, weights = 2 * 4 * 4 * 9 * 4;
@@ -265,11 +280,13 @@ static void tiles_in_flight_share_with_what_works_in_them(void **state)
     (void)state;
     rig x;
     ot_region_memory m;
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[64,100]\n  %a = Relu(%x)\n  %b = Sigmoid(%a)\n"
+    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[64,100]\n  %a = "
+                   "Relu(%x)\n  %b = Sigmoid(%a)\n"
                    "  %y = Tanh(%b)\n  output %y\n}\n");
     cut(&x, 1, 0, 4, 0, 0, OT_FORM_UNROLLED);
     assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, NULL), OT_OK);
-    assert_int_equal(m.height, 2 * 16 * 400); /* load, three operators, store: two slots for all of it */
+    /* load, three operators, store: two slots for all of it */
+    assert_int_equal(m.height, 2 * 16 * 400);
     x.r.overlap = false;
     assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, NULL), OT_OK);
     assert_int_equal(m.height, 16 * 400);
@@ -310,7 +327,8 @@ static void whole_inputs_stay_where_they_are(void **state)
 {
     (void)state;
     rig x;
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %q : float32[2,32,8]\n  input %k : float32[2,8,64]\n"
+    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %q : float32[2,32,8]\n  input %k : "
+                   "float32[2,8,64]\n"
                    "  %s = MatMul(%q, %k)\n  %y = Softmax(%s) {axis=-1}\n  output %y\n}\n");
     cut(&x, 1, 1, 4, 0, 0, OT_FORM_UNROLLED);
     lower(&x);
@@ -326,14 +344,17 @@ static void reshapes_are_names(void **state)
 {
     (void)state;
     rig x;
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[8,4,4]\n  init %axes : int64[1] = [1]\n"
-                   "  %a = Relu(%x)\n  %b = Unsqueeze(%a, %axes)\n  %y = Sigmoid(%b)\n  output %y\n}\n");
+    open_model(
+        &x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[8,4,4]\n  init %axes : int64[1] "
+            "= [1]\n"
+            "  %a = Relu(%x)\n  %b = Unsqueeze(%a, %axes)\n  %y = Sigmoid(%b)\n  output %y\n}\n");
     cut(&x, 1, 0, 2, 0, 0, OT_FORM_UNROLLED);
     lower(&x);
     HAS_DIMS(&x, "b_tile", 4, 1, 4, 4);
     assert_int_equal(named(&x, "b_tile")->kind, OT_TK_ALIAS);
     assert_int_equal(count(&x, OT_TK_COMPUTE), 2);
-    for (uint32_t v = 0; v < x.k->n_values; v++) assert_string_not_equal(x.k->values[v].name, "axes");
+    for (uint32_t v = 0; v < x.k->n_values; v++)
+        assert_string_not_equal(x.k->values[v].name, "axes");
     done(&x);
 }
 
@@ -349,7 +370,8 @@ static void work_memory_counts_while_its_operator_runs(void **state)
     lower(&x);
     const ot_tk_stmt *pack = NULL, *conv = stmt_of(&x, OT_TK_COMPUTE, "y_tile");
     for (uint32_t s = 0; s < x.k->n_stmts; s++)
-        if (x.k->stmts[s].op == OT_TK_COMPUTE && strcmp(x.k->stmts[s].name, "pack") == 0) pack = &x.k->stmts[s];
+        if (x.k->stmts[s].op == OT_TK_COMPUTE && strcmp(x.k->stmts[s].name, "pack") == 0)
+            pack = &x.k->stmts[s];
     assert_non_null(pack);
     const ot_tk_value *work = &x.k->values[pack->out[0]];
     assert_int_equal(work->bytes, 16000);
@@ -378,14 +400,17 @@ static void kernel_survives_its_text(void **state)
     assert_int_equal(ot_kernel_print(k, f), OT_OK);
     fclose(f);
     assert_non_null(strstr(text, "offset="));
-    if (ot_kernel_parse("region.tk", text, n, &x.diag, &again) != OT_OK) fail_msg("%s\n%s", x.diag.message, text);
+    if (ot_kernel_parse("region.tk", text, n, &x.diag, &again) != OT_OK)
+        fail_msg("%s\n%s", x.diag.message, text);
     f = open_memstream(&twice, &n2);
     assert_int_equal(ot_kernel_print(again, f), OT_OK);
     fclose(f);
     assert_string_equal(text, twice);
     for (uint32_t v = 0; v < again->n_values; v++)
         if (again->values[v].n_offsets)
-            assert_in_range(again->values[v].offsets[again->values[v].multi - 1] + again->values[v].bytes, 1, m.height);
+            assert_in_range(again->values[v].offsets[again->values[v].multi - 1] +
+                                again->values[v].bytes,
+                            1, m.height);
     free(text);
     free(twice);
     ot_kernel_free(k);
@@ -396,8 +421,20 @@ static void kernel_survives_its_text(void **state)
 static void names_are_legal_and_unique(void **state)
 {
     (void)state;
-    static const char *const asked[] = {
-        "/layer.0/conv:0", "layer.0/conv_0", "42", "for", "for.x", "", "\xff\x01", "a b", "a_b", "a__b", "loads", "é", "a:-b", "_"};
+    static const char *const asked[] = {"/layer.0/conv:0",
+                                        "layer.0/conv_0",
+                                        "42",
+                                        "for",
+                                        "for.x",
+                                        "",
+                                        "\xff\x01",
+                                        "a b",
+                                        "a_b",
+                                        "a__b",
+                                        "loads",
+                                        "é",
+                                        "a:-b",
+                                        "_"};
     static const char *const want[] = {"layer.0/conv_0",
                                        "layer.0/conv_0_2",
                                        "v42",
@@ -415,7 +452,8 @@ static void names_are_legal_and_unique(void **state)
     ot_arena *a = ot_arena_new();
     ot_region_names n;
     assert_true(ot_region_names_init(&n, a));
-    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) assert_string_equal(ot_region_name(&n, asked[k], ""), want[k]);
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
+        assert_string_equal(ot_region_name(&n, asked[k], ""), want[k]);
     assert_string_equal(ot_region_name(&n, "a_b", ""), "a_b_4");
     assert_string_equal(ot_region_name(&n, "a", "_b"), "a_b_5");
     char longest[400];
@@ -453,10 +491,11 @@ static void random_regions_are_counted_right(void **state)
             lower(&x);
             int64_t most = most_live(x.k, true), bound = planner_bound(&x, x.k, true);
             if (most != bound)
-                fail_msg("seed %llu region %u: %lld live, the planner says %lld", (unsigned long long)seed, k, (long long)most,
-                         (long long)bound);
+                fail_msg("seed %llu region %u: %lld live, the planner says %lld",
+                         (unsigned long long)seed, k, (long long)most, (long long)bound);
             assert_in_range(x.r.working_set_bound, 1, most);
-            assert_in_range(x.r.working_set, x.r.working_set_bound, x.t.is_cache ? INT64_MAX : x.t.fast_bytes);
+            assert_in_range(x.r.working_set, x.r.working_set_bound,
+                            x.t.is_cache ? INT64_MAX : x.t.fast_bytes);
             lower_in_place += x.r.working_set_bound < most;
             p->regions[k].working_set++; /* a planted error is found */
             ot_diag planted = {0};

@@ -1,4 +1,5 @@
-/* Where the buffers of a region are put: pipes share memory only when they must, and what that stalls. */
+/* Where the buffers of a region are put: pipes share memory only when they must, and what that
+ * stalls. */
 #include "region_rig.h"
 
 /* Do two buffers of the kernel lie over each other? */
@@ -9,15 +10,18 @@ static bool any_share(const ot_kernel *k)
             for (uint32_t i = 0; i < k->values[v].n_offsets; i++)
                 for (uint32_t j = 0; j < k->values[u].n_offsets; j++) {
                     const ot_tk_value *a = &k->values[v], *b = &k->values[u];
-                    bool in_place = a->offsets[i] == b->offsets[j] && a->bytes == b->bytes && a->multi == b->multi;
-                    if (!in_place && a->offsets[i] < b->offsets[j] + b->bytes && b->offsets[j] < a->offsets[i] + a->bytes)
+                    bool in_place = a->offsets[i] == b->offsets[j] && a->bytes == b->bytes &&
+                                    a->multi == b->multi;
+                    if (!in_place && a->offsets[i] < b->offsets[j] + b->bytes &&
+                        b->offsets[j] < a->offsets[i] + a->bytes)
                         return true;
                 }
     return false;
 }
 
-/* With DMA: nothing shares where all fits side by side, less and less is apart in smaller memories, down to the least that the search
- * finds; without DMA the places are as low as it gets. */
+/* With DMA: nothing shares where all fits side by side, less and less is apart in smaller
+ * memories, down to the least that the search finds; without DMA the places are as low as it
+ * gets. */
 static void pipes_share_when_they_must(void **state)
 {
     (void)state;
@@ -29,7 +33,8 @@ static void pipes_share_when_they_must(void **state)
     x.r.overlap = false;
     ot_region_memory least;
     assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &least, NULL), OT_OK);
-    for (int64_t room = 2 * least.height; room >= least.height; room -= ot_max(64, least.height / 40)) {
+    for (int64_t room = 2 * least.height; room >= least.height;
+         room -= ot_max(64, least.height / 40)) {
         ot_region_memory m;
         ot_kernel *k = NULL;
         x.t.fast_bytes = room;
@@ -40,7 +45,8 @@ static void pipes_share_when_they_must(void **state)
         assert_true(m.stall == 0); /* its transfers wait for the operators anyway */
         bool share = any_share(k);
         assert_true(share || m.level == OT_LEVEL_NONE);
-        if (m.level == OT_LEVEL_NONE) assert_true(!share && m.cross_pipe == 0 && m.mode == OT_MEM_SEQUENTIAL);
+        if (m.level == OT_LEVEL_NONE)
+            assert_true(!share && m.cross_pipe == 0 && m.mode == OT_MEM_SEQUENTIAL);
         apart += !share;
         shared += share;
         ot_kernel_free(k);
@@ -54,21 +60,27 @@ static void pipes_share_when_they_must(void **state)
     done(&x);
 }
 
-/* Load, two operations, store, a second each; what the second makes lies over the load's first slot, or apart.
+/* Load, two operations, store, a second each; what the second makes lies over the load's first
+ * slot, or apart.
  *
- *             0  1  2  3  4  5  6  7  8  9
- *   load      0  1  .  .  .  .  2              of tile 2 waits until the result of tile 1 has left the place; apart: at 2
- *   b            0     1           2
- *   c               0     1           2        c waits for the store of the tile before: one slot
- *   store              0     1           2
+ *          0  1  2  3  4  5  6  7  8  9
+ *   load   0  1  .  .  .  .  2          of tile 2 waits until the result of tile 1 has left the
+ *                                       place; apart: at 2
+ *   b         0     1           2
+ *   c            0     1           2    c waits for the store of the tile before: one slot
+ *   store           0     1           2
+ *
+ *
+ *
  */
 static void sharing_stalls_the_pipes(void **state)
 {
     (void)state;
-    static const char *const format = "kernel k { param x: 3x64 f32 @gm\nparam y: 3x64 f32 @gm\nfor t in 0..%d {\n"
-                                      "alloc a: 1x64 f32 @l2 multi=2 offset=0,256\nload a <- x[t:t+1, 0:64]\n"
-                                      "alloc b: 1x64 f32 @l2 offset=512\nb = vector.exp(a)\n"
-                                      "alloc c: 1x64 f32 @l2 offset=%d\nc = vector.softmax(b)\nstore y[t:t+1, 0:64] <- c\n}\n}\n";
+    static const char *const format =
+        "kernel k { param x: 3x64 f32 @gm\nparam y: 3x64 f32 @gm\nfor t in 0..%d {\n"
+        "alloc a: 1x64 f32 @l2 multi=2 offset=0,256\nload a <- x[t:t+1, 0:64]\n"
+        "alloc b: 1x64 f32 @l2 offset=512\nb = vector.exp(a)\n"
+        "alloc c: 1x64 f32 @l2 offset=%d\nc = vector.softmax(b)\nstore y[t:t+1, 0:64] <- c\n}\n}\n";
     static const struct {
         int tiles, offset;
         double stall;

@@ -1,7 +1,9 @@
 /* The machine side of reports: XML by its schema, read back, JSON, CSV, files that appear whole.
  *
- * XML is judged by libxml2's validator with reports/benefit.xsd from the tree, JSON by a small parser of its own here (which also
- * counts what it sees), CSV by one that follows RFC 4180 to the letter.
+ * XML is judged by libxml2's validator with reports/benefit.xsd from the tree, JSON by a small
+ * parser of its own here (which also counts what it sees), CSV by one that follows RFC 4180 to
+ * the letter.
+ *
  */
 #include "report_check.h"
 
@@ -43,7 +45,8 @@ static void numbers_are_short_and_exact(void **state)
     static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8"};
     bool found = false;
     for (size_t k = 0; k < 3 && !found; k++) found = setlocale(LC_NUMERIC, commas[k]) != NULL;
-    assert_string_equal(ot_fact_number(0.5, buffer), "0.5"); /* with a comma where the system has such a locale */
+    /* with a comma where the system has such a locale */
+    assert_string_equal(ot_fact_number(0.5, buffer), "0.5");
     setlocale(LC_NUMERIC, "C");
 }
 
@@ -67,7 +70,8 @@ static void texts_become_what_xml_can_hold(void **state)
                  {"\xf0\x9f\x90", BAD BAD BAD},
                  {"\xe0\x80\xaf", BAD BAD BAD}};
     ot_arena *a = ot_arena_new();
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) assert_string_equal(ot_fact_clean(a, cases[k].text), cases[k].clean);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_string_equal(ot_fact_clean(a, cases[k].text), cases[k].clean);
     ot_arena_free(a);
 }
 
@@ -137,7 +141,8 @@ static double number_at(xmlXPathContext *x, const char *path)
     return v;
 }
 
-static void expect_at(xmlXPathContext *x, double want, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void expect_at(xmlXPathContext *x, double want, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void expect_at(xmlXPathContext *x, double want, const char *format, ...)
 {
     char path[256];
@@ -146,7 +151,8 @@ static void expect_at(xmlXPathContext *x, double want, const char *format, ...)
     vsnprintf(path, sizeof path, format, list);
     va_end(list);
     double got = number_at(x, path);
-    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-8 * fabs(want))) fail_msg("%s is %.17g, not %.17g", path, got, want);
+    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-8 * fabs(want)))
+        fail_msg("%s is %.17g, not %.17g", path, got, want);
 }
 
 /* Values of the struct, found by XPath: what the tables of the writer do not decide. */
@@ -161,16 +167,20 @@ static void xml_says_what_the_facts_are(void **state)
         const ot_fact_node *n = &f->nodes[k];
         expect_at(x, n->traffic, "/report/nodes/node[@id=%u]/@traffic-bytes", k);
         expect_at(x, n->time, "/report/nodes/node[@id=%u]/@time-seconds", k);
-        expect_at(x, n->region == OT_NONE ? (double)NAN : f->regions[n->region].id, "/report/nodes/node[@id=%u]/@region", k);
+        expect_at(x, n->region == OT_NONE ? (double)NAN : f->regions[n->region].id,
+                  "/report/nodes/node[@id=%u]/@region", k);
     }
     for (uint32_t k = 0; k < f->n_regions; k++) {
         const ot_fact_region *r = &f->regions[k];
         expect_at(x, r->benefit, "/report/regions/region[@id=%u]/@benefit-seconds", r->id);
-        expect_at(x, r->error < 0 ? (double)NAN : r->error, "/report/regions/region[@id=%u]/@error", r->id);
+        expect_at(x, r->error < 0 ? (double)NAN : r->error, "/report/regions/region[@id=%u]/@error",
+                  r->id);
         expect_at(x, r->n_nodes, "count(/report/regions/region[@id=%u]/members/member)", r->id);
-        expect_at(x, r->n_candidates, "count(/report/regions/region[@id=%u]/candidates/candidate)", r->id);
+        expect_at(x, r->n_candidates, "count(/report/regions/region[@id=%u]/candidates/candidate)",
+                  r->id);
         for (uint32_t d = 0; d < r->n_dims; d++)
-            expect_at(x, (double)r->extent[d], "/report/regions/region[@id=%u]/dims/dim[%u]/@extent", r->id, d + 1);
+            expect_at(x, (double)r->extent[d],
+                      "/report/regions/region[@id=%u]/dims/dim[%u]/@extent", r->id, d + 1);
     }
     expect_at(x, NAN, "/report/edges/edge[1]/@from");
     expect_at(x, NAN, "/report/edges/edge[7]/@bytes");
@@ -181,7 +191,8 @@ static void xml_says_what_the_facts_are(void **state)
     expect_at(x, 7, "/report/edges/edge[9]/@from");
     expect_at(x, 7000000, "/report/bench/devices/device[@side='tiled']/@peak-bytes");
     expect_at(x, 0.225, "/report/bench/devices/device[2]/@fragmentation");
-    expect_at(x, 0.8, "/report/bench/devices/device[1]/transfers/transfer[@direction='upload']/@of-peak");
+    expect_at(x, 0.8,
+              "/report/bench/devices/device[1]/transfers/transfer[@direction='upload']/@of-peak");
     expect_at(x, NAN, "/report/bench/devices/device[1]/transfers/transfer[2]/@of-peak");
     expect_at(x, 48, "/report/bench/devices/device[2]/kernels/kernel[@name='Conv, Relu']/@count");
     expect_at(x, 2, "/report/bench/devices/device[2]/fallbacks/fallback/@nodes");
@@ -212,7 +223,8 @@ static void xml_is_read_as_it_was_written(void **state)
 {
     (void)state;
     for (int k = 0; k < 6; k++) {
-        ot_facts *f = k < 2 ? report_sample(k) : report_sample_empty((ot_fact_kind)(k - 2)), *back = NULL;
+        ot_facts *f = k < 2 ? report_sample(k) : report_sample_empty((ot_fact_kind)(k - 2)),
+                 *back = NULL;
         const char *path = in_folder("back.xml");
         ot_diag d = {0};
         char *first = written(f, ot_report_xml);
@@ -251,8 +263,8 @@ static void devices_are_copied(void **state)
     assert_string_equal(a, b);
     free(a);
     free(b);
-    assert_non_null(
-        strstr(got, "<card id=\"device-memory\" title=\"Device memory\" unit=\"bytes\" before=\"12000000\" after=\"7000000\""));
+    assert_non_null(strstr(got, "<card id=\"device-memory\" title=\"Device memory\" unit=\"bytes\" "
+                                "before=\"12000000\" after=\"7000000\""));
     assert_null(strstr(got, "peak-memory"));
     free(want);
     free(got);
@@ -364,7 +376,9 @@ static void json_is_well_formed(void **state)
         assert_int_equal(*j.at, 0);
         assert_true(j.n_strings > 5);
         if (k == 0) {
-            assert_non_null(strstr(text, "\"name\": \"ctl\\u0001\\u001b[31m\\u0009tab\\u000aline\\u000dreturn\\u007f\""));
+            assert_non_null(strstr(
+                text,
+                "\"name\": \"ctl\\u0001\\u001b[31m\\u0009tab\\u000aline\\u000dreturn\\u007f\""));
             assert_non_null(strstr(text, "\"members\": [0, 1, 2, 3]"));
             assert_non_null(strstr(text, "\"benefit_seconds\": -0.0001"));
         }
@@ -383,7 +397,8 @@ static void json_and_xml_hold_the_same(void **state)
     xmlXPathContext *x = xmlXPathNewContext(doc);
     double attributes = number_at(x, "count(//@*)"), members = number_at(x, "count(//member)");
     uint32_t pairs = 0; /* keys whose value is no object and no list, and bare numbers */
-    for (const char *s = text; (s = strstr(s, "\": ")) != NULL; s += 3) pairs += s[3] != '{' && s[3] != '[';
+    for (const char *s = text; (s = strstr(s, "\": ")) != NULL; s += 3)
+        pairs += s[3] != '{' && s[3] != '[';
     assert_int_equal(pairs + (uint32_t)members, (uint32_t)attributes);
     xmlXPathFreeContext(x);
     xmlFreeDoc(doc);
@@ -423,7 +438,9 @@ static void csv_has_a_row_a_region(void **state)
     (void)state;
     ot_facts *f = report_sample(0);
     char *text = written(f, ot_report_csv), cell[512], heads[64][64];
-    const char *at = text, *want_heads = "nodes,operators,first,last,axes,tiles,tile,extent,id,form,working_set_bytes,";
+    const char *at = text,
+               *want_heads =
+                   "nodes,operators,first,last,axes,tiles,tile,extent,id,form,working_set_bytes,";
     uint32_t columns = 0, rows = 0;
     char end;
     assert_memory_equal(text, want_heads, strlen(want_heads));
@@ -436,10 +453,13 @@ static void csv_has_a_row_a_region(void **state)
         do {
             end = csv_cell(&at, cell);
             assert_true(column < columns);
-            if (rows == 1 && strcmp(heads[column], "first") == 0) assert_string_equal(cell, "'+cmd|' /C calc'!A0, \"quoted\"");
-            if (rows == 0 && strcmp(heads[column], "first") == 0) assert_string_equal(cell, SAMPLE_NAMES[0]);
+            if (rows == 1 && strcmp(heads[column], "first") == 0)
+                assert_string_equal(cell, "'+cmd|' /C calc'!A0, \"quoted\"");
+            if (rows == 0 && strcmp(heads[column], "first") == 0)
+                assert_string_equal(cell, SAMPLE_NAMES[0]);
             if (rows == 0 && strcmp(heads[column], "tile") == 0) assert_string_equal(cell, "14 14");
-            if (rows == 1 && strcmp(heads[column], "benefit_seconds") == 0) assert_string_equal(cell, "-0.0001");
+            if (rows == 1 && strcmp(heads[column], "benefit_seconds") == 0)
+                assert_string_equal(cell, "-0.0001");
             if (rows == 1 && strcmp(heads[column], "error") == 0) assert_string_equal(cell, "");
             column++;
         } while (end == ',');
@@ -572,7 +592,9 @@ static void memory_may_run_out(void **state)
         blocks_left = k;
         st = ot_report_read(in_folder("a.xml"), &d, &back);
         if (st == OT_OK) st = ot_report_write(back, in_folder("r.xml"), &d);
-        if (st == OT_OK) st = ot_compare_reports(in_folder("a.xml"), in_folder("r.xml"), in_folder("page.html"), &d);
+        if (st == OT_OK)
+            st = ot_compare_reports(in_folder("a.xml"), in_folder("r.xml"), in_folder("page.html"),
+                                    &d);
         ot_facts_free(back);
         ot_set_alloc_hook(NULL);
         if (st != OT_OK) assert_int_equal(st, OT_E_NOMEM);
@@ -585,14 +607,22 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_short_and_exact),   cmocka_unit_test(texts_become_what_xml_can_hold),
-        cmocka_unit_test(xml_keeps_the_schema),          cmocka_unit_test(xml_of_a_table_names_no_scope),
-        cmocka_unit_test(xml_says_what_the_facts_are),   cmocka_unit_test(numbers_that_are_none_are_left_out),
-        cmocka_unit_test(xml_is_read_as_it_was_written), cmocka_unit_test(devices_are_copied),
-        cmocka_unit_test(json_is_well_formed),           cmocka_unit_test(json_and_xml_hold_the_same),
-        cmocka_unit_test(csv_has_a_row_a_region),        cmocka_unit_test(csv_guards_against_formulas),
-        cmocka_unit_test(bytes_are_the_same_each_time),  cmocka_unit_test(form_follows_the_name),
-        cmocka_unit_test(failures_leave_nothing_behind), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(numbers_are_short_and_exact),
+        cmocka_unit_test(texts_become_what_xml_can_hold),
+        cmocka_unit_test(xml_keeps_the_schema),
+        cmocka_unit_test(xml_of_a_table_names_no_scope),
+        cmocka_unit_test(xml_says_what_the_facts_are),
+        cmocka_unit_test(numbers_that_are_none_are_left_out),
+        cmocka_unit_test(xml_is_read_as_it_was_written),
+        cmocka_unit_test(devices_are_copied),
+        cmocka_unit_test(json_is_well_formed),
+        cmocka_unit_test(json_and_xml_hold_the_same),
+        cmocka_unit_test(csv_has_a_row_a_region),
+        cmocka_unit_test(csv_guards_against_formulas),
+        cmocka_unit_test(bytes_are_the_same_each_time),
+        cmocka_unit_test(form_follows_the_name),
+        cmocka_unit_test(failures_leave_nothing_behind),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

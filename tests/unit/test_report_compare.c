@@ -1,4 +1,5 @@
-/* The comparison of two reports: what it finds, and what it refuses to read. Pages are parsed strictly and read by XPath. */
+/* The comparison of two reports: what it finds, and what it refuses to read. Pages are parsed
+ * strictly and read by XPath. */
 #include "report_check.h"
 
 #include <libxml/parser.h>
@@ -13,7 +14,8 @@ static void put_sample(const char *path, int variant)
     ot_facts_free(f);
 }
 
-/* Strictly parsed; texts of all elements that XPath finds, one behind the other; malloc'ed by libxml2. */
+/* Strictly parsed; texts of all elements that XPath finds, one behind the other; malloc'ed by
+ * libxml2. */
 static char *page_text(const char *path, const char *xpath)
 {
     xmlDoc *doc = xmlReadFile(path, NULL, XML_PARSE_NONET);
@@ -58,9 +60,11 @@ static void comparison_says_what_changed(void **state)
     expect_text(page, "//h:section[@id='nodes']//h:details[2]//h:td[1]", SAMPLE_NAMES[0]);
     expect_text(page, "//h:section[@id='target']//h:tr", "ch<i>p \"A&B\"");
     expect_text(page, "//h:section[@id='bench']//h:tbody/h:tr[1]", "least time");
-    expect_text(page, "//h:section[@id='bench']//h:tbody/h:tr[h:td[1]='device memory']", "11.4 MiB");
+    expect_text(page, "//h:section[@id='bench']//h:tbody/h:tr[h:td[1]='device memory']",
+                "11.4 MiB");
 
-    char *markup = page_text(page, "//h:img | //h:b[not(parent::h:p)] | //h:script[contains(., 'alert')] | //@style | //@onerror");
+    char *markup = page_text(page, "//h:img | //h:b[not(parent::h:p)] | //h:script[contains(., "
+                                   "'alert')] | //@style | //@onerror");
     assert_string_equal(markup, "");
     xmlFree(markup);
     char *once = get_file(page);
@@ -79,7 +83,8 @@ static void comparison_of_the_same_finds_nothing(void **state)
     put_sample(a, 0);
     assert_int_equal(ot_compare_reports(a, a, page, &d), OT_OK);
     expect_text(page, "//h:p[@class='summary']", "the same tiling.");
-    char *changed = page_text(page, "//h:section[@id='nodes'] | //h:span[@class='less' or @class='more']");
+    char *changed = page_text(
+        page, "//h:section[@id='nodes'] | //h:span[@class='less' or @class='more']");
     assert_string_equal(changed, "");
     xmlFree(changed);
     expect_text(page, "//h:section[@id='target']", "No difference.");
@@ -102,7 +107,9 @@ static void regions_pair_by_their_nodes(void **state)
     ot_diag d = {0};
     assert_int_equal(ot_report_write(f, in_folder("a.xml"), &d), OT_OK);
     assert_int_equal(ot_report_write(g, in_folder("b.xml"), &d), OT_OK);
-    if (ot_compare_reports(in_folder("a.xml"), in_folder("b.xml"), in_folder("page.html"), &d) != OT_OK) fail_msg("%s", d.message);
+    if (ot_compare_reports(in_folder("a.xml"), in_folder("b.xml"), in_folder("page.html"), &d) !=
+        OT_OK)
+        fail_msg("%s", d.message);
     const char *page = in_folder("page.html");
     expect_text(page, "//h:section[@id='regions']//h:tbody/h:tr[1]/h:td[2]", "r9");
     expect_text(page, "//h:section[@id='regions']//h:tbody/h:tr[1]/h:td[4]", "3 in both");
@@ -115,11 +122,13 @@ static void regions_pair_by_their_nodes(void **state)
 
 static void expect_refusal(const char *text, const char *want)
 {
-    const char *good = in_folder("a.xml"), *bad = in_folder("bad.xml"), *page = in_folder("none.html");
+    const char *good = in_folder("a.xml"), *bad = in_folder("bad.xml"),
+               *page = in_folder("none.html");
     ot_diag d = {0};
     put_file(bad, text);
     assert_int_equal(ot_compare_reports(good, bad, page, &d), OT_E_INPUT);
-    if (!strstr(d.message, want) || !strstr(d.message, "bad.xml")) fail_msg("'%s' does not say '%s'", d.message, want);
+    if (!strstr(d.message, want) || !strstr(d.message, "bad.xml"))
+        fail_msg("'%s' does not say '%s'", d.message, want);
     assert_null(strchr(d.message, '\n'));
     assert_int_not_equal(access(page, F_OK), 0);
 }
@@ -148,10 +157,13 @@ static void strange_files_are_refused(void **state)
         {"<node id=\"1\"", "<node id=\"0\"", "node-id"},
         {"<member node=\"0\"/>", "<member node=\"8\"/>", "region-member"},
         {"to=\"1\"", "to=\"99\"", "edge-to"},
-        {"<dims>", "<dims><dim axis=\"a\" tiles=\"1\" tile=\"1\"/><dim axis=\"b\" tiles=\"1\" tile=\"1\"/>", "axes"},
+        {"<dims>",
+         "<dims><dim axis=\"a\" tiles=\"1\" tile=\"1\"/><dim axis=\"b\" tiles=\"1\" tile=\"1\"/>",
+         "axes"},
         {"<barrier id=\"0\"", "<barrier id=\"0\" onclick=\"x\"", "onclick"},
         {"<report ", "<!DOCTYPE report [<!ENTITY x \"y\">]><report ", "document type"},
-        {"<report ", "<!DOCTYPE report SYSTEM \"http://127.0.0.1:1/x.dtd\"><report ", "document type"},
+        {"<report ", "<!DOCTYPE report SYSTEM \"http://127.0.0.1:1/x.dtd\"><report ",
+         "document type"},
     };
     for (size_t k = 0; k < sizeof edits / sizeof *edits; k++) {
         char *bad = replaced(good, edits[k].from, edits[k].to);
@@ -161,7 +173,8 @@ static void strange_files_are_refused(void **state)
     expect_refusal("", "not well-formed");
     expect_refusal("<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "svg");
     expect_refusal("{\"version\": 1}", "not well-formed");
-    expect_refusal("<!DOCTYPE a [<!ENTITY b \"bbbbbbbb\"><!ENTITY c \"&b;&b;&b;&b;\">]><a>&c;</a>", "document type");
+    expect_refusal("<!DOCTYPE a [<!ENTITY b \"bbbbbbbb\"><!ENTITY c \"&b;&b;&b;&b;\">]><a>&c;</a>",
+                   "document type");
     free(good);
 }
 
@@ -172,7 +185,8 @@ static void nodes_are_numbered_in_order(void **state)
     put_sample(in_folder("a.xml"), 0);
     char *good = get_file(in_folder("a.xml"));
     char *x = replaced(good, "<node id=\"6\"", "<node id=\"X\"");
-    char *y = replaced(x, "<node id=\"7\"", "<node id=\"6\""), *z = replaced(y, "<node id=\"X\"", "<node id=\"7\"");
+    char *y = replaced(x, "<node id=\"7\"", "<node id=\"6\""),
+         *z = replaced(y, "<node id=\"X\"", "<node id=\"7\"");
     expect_refusal(z, "numbered");
     free(good);
     free(x);
@@ -204,22 +218,31 @@ static void comparison_needs_two_of_a_kind(void **state)
     put_sample(in_folder("a.xml"), 0);
     assert_int_equal(ot_report_write(f, in_folder("b.xml"), &d), OT_OK);
     ot_facts_free(f);
-    assert_int_equal(ot_compare_reports(in_folder("a.xml"), in_folder("b.xml"), in_folder("x.html"), &d), OT_E_INPUT);
+    assert_int_equal(
+        ot_compare_reports(in_folder("a.xml"), in_folder("b.xml"), in_folder("x.html"), &d),
+        OT_E_INPUT);
     assert_non_null(strstr(d.message, "report of bench"));
     d = (ot_diag){0};
-    assert_int_equal(ot_compare_reports(in_folder("nothing.xml"), in_folder("b.xml"), in_folder("x.html"), &d), OT_E_SYSTEM);
+    assert_int_equal(
+        ot_compare_reports(in_folder("nothing.xml"), in_folder("b.xml"), in_folder("x.html"), &d),
+        OT_E_SYSTEM);
     assert_non_null(strstr(d.message, "nothing.xml"));
     d = (ot_diag){0};
-    assert_int_equal(ot_compare_reports(in_folder("b.xml"), in_folder("b.xml"), in_folder("x.html"), &d), OT_OK);
-    assert_int_equal(ot_compare_reports(in_folder("b.xml"), in_folder("b.xml"), "/dev/full", &d), OT_E_SYSTEM);
+    assert_int_equal(
+        ot_compare_reports(in_folder("b.xml"), in_folder("b.xml"), in_folder("x.html"), &d), OT_OK);
+    assert_int_equal(ot_compare_reports(in_folder("b.xml"), in_folder("b.xml"), "/dev/full", &d),
+                     OT_E_SYSTEM);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comparison_says_what_changed),   cmocka_unit_test(comparison_of_the_same_finds_nothing),
-        cmocka_unit_test(regions_pair_by_their_nodes),    cmocka_unit_test(strange_files_are_refused),
-        cmocka_unit_test(nodes_are_numbered_in_order),    cmocka_unit_test(cut_files_are_refused),
+        cmocka_unit_test(comparison_says_what_changed),
+        cmocka_unit_test(comparison_of_the_same_finds_nothing),
+        cmocka_unit_test(regions_pair_by_their_nodes),
+        cmocka_unit_test(strange_files_are_refused),
+        cmocka_unit_test(nodes_are_numbered_in_order),
+        cmocka_unit_test(cut_files_are_refused),
         cmocka_unit_test(comparison_needs_two_of_a_kind),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

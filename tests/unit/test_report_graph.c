@@ -1,5 +1,6 @@
-/* The report's graph and memory maps: layouts keep their promises on random graphs, every node is drawn once, pages stay small and
- * well-formed, and the maps tell what an obvious simulation of the model tells. Random tests print their seed. */
+/* The report's graph and memory maps: layouts keep their promises on random graphs, every node
+ * is drawn once, pages stay small and well-formed, and the maps tell what an obvious simulation
+ * of the model tells. Random tests print their seed. */
 #include "report/html/html.h"
 #include "report/html/html_layout.h"
 #include "report_sample.h"
@@ -28,14 +29,19 @@ static drawing lay_out(uint64_t seed, uint32_t n, uint32_t reads, uint32_t near)
     drawing d = {.a = ot_arena_new()};
     uint64_t state = seed;
     assert_non_null(d.a);
-    d.l = (layout){.n = n, .gap_x = 18, .gap_y = 26, .row_max = 1 + below(&state, 9), .max_width = below(&state, 2) ? 900 : 0};
+    d.l = (layout){.n = n,
+                   .gap_x = 18,
+                   .gap_y = 26,
+                   .row_max = 1 + below(&state, 9),
+                   .max_width = below(&state, 2) ? 900 : 0};
     d.l.boxes = OT_NEW_N(d.a, layout_box, n + 1u);
     d.l.edges = OT_NEW_N(d.a, layout_edge, (size_t)n * reads + 1);
     for (uint32_t k = 0; k < n; k++) {
         d.l.boxes[k] = (layout_box){.w = 40 + below(&state, 100), .h = 20 + below(&state, 30)};
         for (uint32_t j = 0; k && j < reads; j++)
             if (below(&state, 4))
-                d.l.edges[d.l.n_edges++] = (layout_edge){.from = k - 1 - below(&state, k < near ? k : near), .to = k};
+                d.l.edges[d.l.n_edges++] = (layout_edge){
+                    .from = k - 1 - below(&state, k < near ? k : near), .to = k};
     }
     assert_int_equal(layout_run(&d.l, d.a), OT_OK);
     return d;
@@ -48,7 +54,8 @@ static void check_boxes(const layout *l)
         assert_true(a->x >= 0 && a->y >= 0 && a->x + a->w <= l->width && a->y + a->h <= l->height);
         for (uint32_t j = 0; j < i; j++) {
             const layout_box *b = &l->boxes[j];
-            if (a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h && b->y < a->y + a->h)
+            if (a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h &&
+                b->y < a->y + a->h)
                 fail_msg("boxes %u and %u lie upon each other", j, i);
         }
     }
@@ -149,26 +156,30 @@ static ot_facts *facts_of(uint64_t seed, uint32_t n, uint32_t reads, uint32_t ne
     f->regions = OT_NEW_N(a, ot_fact_region, n + 1u);
     f->barriers = OT_NEW_N(a, ot_fact_barrier, n + 1u);
     for (uint32_t k = 0; k < n; k++) {
-        f->nodes[k] = (ot_fact_node){.name = ot_format(a, "/model/decoder/layers.%u/self_attn/k_proj/n<%u>", k / 40, k),
-                                     .op = "MatMul",
-                                     .shape = "1x128x4096",
-                                     .region = OT_NONE,
-                                     .barrier = OT_NONE,
-                                     .refusal = OT_NONE,
-                                     .out_bytes = 1000.0 * k,
-                                     .time = 1e-5,
-                                     .measured = OT_ABSENT,
-                                     .bound = (ot_bound)(k % 3)};
+        f->nodes[k] = (ot_fact_node){
+            .name = ot_format(a, "/model/decoder/layers.%u/self_attn/k_proj/n<%u>", k / 40, k),
+            .op = "MatMul",
+            .shape = "1x128x4096",
+            .region = OT_NONE,
+            .barrier = OT_NONE,
+            .refusal = OT_NONE,
+            .out_bytes = 1000.0 * k,
+            .time = 1e-5,
+            .measured = OT_ABSENT,
+            .bound = (ot_bound)(k % 3)};
         if (below(&state, 50) == 0) {
             f->nodes[k].barrier = f->n_barriers;
             f->barriers[f->n_barriers++] = (ot_fact_barrier){k, "", "reads <all> of it", ""};
         }
         for (uint32_t j = 0; j < reads; j++) {
-            uint32_t from = k && below(&state, 10) ? k - 1 - below(&state, k < near ? k : near) : OT_NONE;
-            f->edges[f->n_edges++] = (ot_fact_edge){from, k, "a&b", 1000.0 * below(&state, 100000), false};
+            uint32_t from = k && below(&state, 10) ? k - 1 - below(&state, k < near ? k : near)
+                                                   : OT_NONE;
+            f->edges[f->n_edges++] = (ot_fact_edge){from, k, "a&b", 1000.0 * below(&state, 100000),
+                                                    false};
         }
     }
-    for (uint32_t k = 0; k + 12 < n; k += 12 + below(&state, 30)) { /* intervals of the order are convex */
+    /* intervals of the order are convex */
+    for (uint32_t k = 0; k + 12 < n; k += 12 + below(&state, 30)) {
         uint32_t count = 1 + below(&state, 12), *ids = OT_NEW_N(a, uint32_t, count);
         for (uint32_t j = 0; j < count; j++) {
             ids[j] = k + j;
@@ -200,8 +211,8 @@ static xmlDocPtr page_of(const ot_facts *f, void (*section)(html *), xmlBufferPt
     assert_false(h.failed);
     assert_int_equal(h.depth, 0);
     xmlFreeTextWriter(h.w);
-    xmlDocPtr doc = xmlReadMemory((const char *)xmlBufferContent(b), xmlBufferLength(b), NULL, "UTF-8",
-                                  XML_PARSE_NONET | XML_PARSE_HUGE);
+    xmlDocPtr doc = xmlReadMemory((const char *)xmlBufferContent(b), xmlBufferLength(b), NULL,
+                                  "UTF-8", XML_PARSE_NONET | XML_PARSE_HUGE);
     if (!doc) fail_msg("not well-formed");
     *text = b;
     return doc;
@@ -212,7 +223,8 @@ static uint32_t count_with(const xmlNode *node, const char *attribute, ot_map *s
 {
     uint32_t n = 0;
     for (; node; node = node->next) {
-        xmlChar *value = node->type == XML_ELEMENT_NODE ? xmlGetProp(node, BAD_CAST attribute) : NULL;
+        xmlChar *value = node->type == XML_ELEMENT_NODE ? xmlGetProp(node, BAD_CAST attribute)
+                                                        : NULL;
         if (value) {
             const char *name = ot_strdup(a, (const char *)value);
             assert_int_equal(ot_map_get(seen, name), OT_NONE);
@@ -232,7 +244,8 @@ static void check_page(ot_facts *f, size_t most)
     ot_arena *a = ot_arena_new();
     ot_map *names = ot_map_new(a), *ids = ot_map_new(a);
     assert_int_equal(count_with(xmlDocGetRootElement(doc), "data-name", names, a), f->n_nodes);
-    for (uint32_t k = 0; k < f->n_nodes; k++) assert_int_equal(ot_map_get(names, f->nodes[k].name), 1);
+    for (uint32_t k = 0; k < f->n_nodes; k++)
+        assert_int_equal(ot_map_get(names, f->nodes[k].name), 1);
     count_with(xmlDocGetRootElement(doc), "id", ids, a); /* no id twice */
     for (uint32_t r = 0; r < f->n_regions; r++)
         assert_int_equal(ot_map_get(ids, ot_format(a, "graph-region-%u", f->regions[r].id)), 1);
@@ -249,7 +262,9 @@ static void test_pages(void **unused)
     for (uint64_t seed = 1; seed <= 12; seed++) {
         uint64_t state = seed;
         print_message("seed %llu\n", (unsigned long long)seed);
-        check_page(facts_of(seed, 1 + below(&state, 300), 1 + below(&state, 3), 1 + below(&state, 30)), 3000000);
+        check_page(
+            facts_of(seed, 1 + below(&state, 300), 1 + below(&state, 3), 1 + below(&state, 30)),
+            3000000);
     }
     check_page(facts_of(1, 1, 1, 1), 20000);
     check_page(facts_of(2, 4000, 1, 1), 3000000);
@@ -320,7 +335,8 @@ static void make_model(model *x, uint64_t *state, uint32_t n)
         int64_t dims[1] = {1 + below(state, 1000)};
         ot_id in[2] = {last[below(state, 8)], last[below(state, 8)]};
         ot_id out = ot_value_new(g, ot_format(a, "v%u", k), OT_F32, 1, dims);
-        assert_int_not_equal(ot_node_new(g, "Add", "", ot_format(a, "n%u", k), in, 2, &out, 1, NULL, 0), OT_NONE);
+        assert_int_not_equal(
+            ot_node_new(g, "Add", "", ot_format(a, "n%u", k), in, 2, &out, 1, NULL, 0), OT_NONE);
         last[below(state, 8)] = out;
         g->values[out].is_output = below(state, 20) == 0;
     }
@@ -343,13 +359,17 @@ static void make_plan(model *x, uint64_t *state)
         for (uint32_t j = 0; j < count; j++) x->step[g->order[k + j]] = x->n_steps;
         if (count > 1) {
             ot_region *r = &x->plan.regions[x->plan.n_regions];
-            *r = (ot_region){.id = x->plan.n_regions++, .n_nodes = count, .n_values = count, .working_set = 1 + below(state, 5000)};
+            *r = (ot_region){.id = x->plan.n_regions++,
+                             .n_nodes = count,
+                             .n_values = count,
+                             .working_set = 1 + below(state, 5000)};
             r->nodes = OT_NEW_N(a, ot_rnode, count);
             r->values = OT_NEW_N(a, ot_rvalue, count);
             for (uint32_t j = 0; j < count; j++) {
                 ot_id node = g->order[k + j], v = g->nodes[node].out[0];
                 bool leaves = g->values[v].is_output;
-                for (uint32_t u = 0; u < g->values[v].n_uses; u++) leaves = leaves || x->step[g->values[v].uses[u]] != x->n_steps;
+                for (uint32_t u = 0; u < g->values[v].n_uses; u++)
+                    leaves = leaves || x->step[g->values[v].uses[u]] != x->n_steps;
                 r->nodes[j].node = node;
                 r->values[j] = (ot_rvalue){.value = v, .node = j, .is_output = leaves};
                 x->inside[v] = !leaves;
@@ -373,12 +393,14 @@ static int64_t bytes_at(const model *x, bool tiled, int64_t step)
         dead = born;
         for (uint32_t u = 0; u < value->n_uses; u++)
             for (uint32_t k = 0; k < g->n_order; k++)
-                if (g->order[k] == value->uses[u]) dead = ot_max(dead, tiled ? x->step[value->uses[u]] : k + 1);
+                if (g->order[k] == value->uses[u])
+                    dead = ot_max(dead, tiled ? x->step[value->uses[u]] : k + 1);
         if (value->is_output) dead = INT64_MAX;
         if (born <= step && step <= dead) sum += value->dims[0] * 4;
     }
     for (uint32_t r = 0; tiled && r < x->plan.n_regions; r++)
-        if (x->step[x->plan.regions[r].nodes[0].node] == step) sum += x->plan.regions[r].working_set;
+        if (x->step[x->plan.regions[r].nodes[0].node] == step)
+            sum += x->plan.regions[r].working_set;
     return sum;
 }
 
@@ -392,7 +414,12 @@ static void check_map(const model *x, const ot_fact_map *m, bool tiled)
     assert_int_equal(m->steps, (tiled ? x->n_steps : x->m->graph->n_order) + 2);
     for (uint32_t k = 0; k < m->n_boxes; k++) {
         const ot_fact_box *b = &m->boxes[k];
-        items[k] = (ot_pack_item){.lower = b->lower, .upper = b->upper, .size = b->size, .alignment = 64, .fixed = -1, .hint = -1};
+        items[k] = (ot_pack_item){.lower = b->lower,
+                                  .upper = b->upper,
+                                  .size = b->size,
+                                  .alignment = 64,
+                                  .fixed = -1,
+                                  .hint = -1};
         offsets[k] = b->offset;
         names[k] = b->name;
         assert_true(b->offset + b->size <= m->height);
@@ -400,7 +427,8 @@ static void check_map(const model *x, const ot_fact_map *m, bool tiled)
         assert_int_equal(v == OT_NONE, b->kind == 2);
         if (v == OT_NONE) continue;
         assert_false(tiled && x->inside[v]);
-        assert_int_equal(b->kind, x->m->graph->values[v].is_input || x->m->graph->values[v].is_output);
+        assert_int_equal(b->kind,
+                         x->m->graph->values[v].is_input || x->m->graph->values[v].is_output);
     }
     ot_pack_problem p = {items, m->n_boxes};
     if (ot_pack_check(&p, offsets, m->height, names, &d) != OT_OK) fail_msg("%s", d.message);
@@ -440,8 +468,9 @@ static void test_maps(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout_random), cmocka_unit_test(test_layout_small), cmocka_unit_test(test_layout_chain),
-        cmocka_unit_test(test_layout_work),   cmocka_unit_test(test_pages),        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_layout_random), cmocka_unit_test(test_layout_small),
+        cmocka_unit_test(test_layout_chain),  cmocka_unit_test(test_layout_work),
+        cmocka_unit_test(test_pages),         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
-/* The HTML report, read back: by a strict XML parser, as the polyglot that it is, and as bytes where HTML's rules differ.
+/* The HTML report, read back: by a strict XML parser, as the polyglot that it is, and as bytes
+ * where HTML's rules differ.
  *
- * Facts are those of report_sample.h, whose names try to become markup; the numbers of the page are looked up in the XML report of
- * the same facts. */
+ * Facts are those of report_sample.h, whose names try to become markup; the numbers of the page
+ * are looked up in the XML report of the same facts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,9 +67,15 @@ static void walk(xmlNode *n, visitor visit, void *context)
     }
 }
 
-static void walk_page(const page *p, visitor visit, void *context) { walk(xmlDocGetRootElement(p->doc), visit, context); }
+static void walk_page(const page *p, visitor visit, void *context)
+{
+    walk(xmlDocGetRootElement(p->doc), visit, context);
+}
 
-static bool is_tag(const xmlNode *n, const char *tag) { return strcmp((const char *)n->name, tag) == 0; }
+static bool is_tag(const xmlNode *n, const char *tag)
+{
+    return strcmp((const char *)n->name, tag) == 0;
+}
 
 static bool is_one_of(const char *text, const char *const *list)
 {
@@ -93,14 +100,20 @@ static void add_word(words *w, const xmlChar *text)
     w->list[w->n++] = strdup((const char *)text);
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static void sort_words(words *w)
 {
     if (w->n) qsort(w->list, w->n, sizeof *w->list, by_text);
 }
 
-static bool has_word(const words *w, const char *text) { return w->n && bsearch(&text, w->list, w->n, sizeof *w->list, by_text); }
+static bool has_word(const words *w, const char *text)
+{
+    return w->n && bsearch(&text, w->list, w->n, sizeof *w->list, by_text);
+}
 
 static void free_words(words *w)
 {
@@ -111,20 +124,24 @@ static void free_words(words *w)
 /* ---- what elements and attributes there are ---- */
 
 static const char *const KNOWN_TAGS[] = {
-    "html",    "head",    "meta",    "title",    "style",  "script",     "body",   "header",   "nav",     "main", "footer",
-    "section", "div",     "p",       "span",     "a",      "b",          "small",  "h1",       "h2",      "h3",   "h4",
-    "ul",      "li",      "dl",      "dt",       "dd",     "table",      "thead",  "tbody",    "tr",      "th",   "td",
-    "caption", "details", "summary", "data",     "form",   "label",      "input",  "output",   "kbd",     "code", "svg",
-    "g",       "defs",    "pattern", "rect",     "path",   "line",       "circle", "polyline", "polygon", "text", "tspan",
-    "use",     "symbol",  "marker",  "clipPath", "figure", "figcaption", NULL};
+    "html",   "head",    "meta",     "title",    "style",      "script", "body",    "header",
+    "nav",    "main",    "footer",   "section",  "div",        "p",      "span",    "a",
+    "b",      "small",   "h1",       "h2",       "h3",         "h4",     "ul",      "li",
+    "dl",     "dt",      "dd",       "table",    "thead",      "tbody",  "tr",      "th",
+    "td",     "caption", "details",  "summary",  "data",       "form",   "label",   "input",
+    "output", "kbd",     "code",     "svg",      "g",          "defs",   "pattern", "rect",
+    "path",   "line",    "circle",   "polyline", "polygon",    "text",   "tspan",   "use",
+    "symbol", "marker",  "clipPath", "figure",   "figcaption", NULL};
 
 /* HTML puts an svg and what is in it into SVG's namespace by itself, XML must be told. */
 static void check_namespace(const xmlNode *n)
 {
     bool drawn = false;
-    for (const xmlNode *p = n; p && p->type == XML_ELEMENT_NODE; p = p->parent) drawn |= is_tag(p, "svg");
+    for (const xmlNode *p = n; p && p->type == XML_ELEMENT_NODE; p = p->parent)
+        drawn |= is_tag(p, "svg");
     assert_non_null(n->ns);
-    assert_string_equal((const char *)n->ns->href, drawn ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml");
+    assert_string_equal((const char *)n->ns->href,
+                        drawn ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml");
 }
 
 typedef struct census {
@@ -135,14 +152,16 @@ typedef struct census {
 static void count_element(xmlNode *n, void *context)
 {
     census *c = context;
-    if (!is_one_of((const char *)n->name, KNOWN_TAGS)) fail_msg("unknown element <%s>", (const char *)n->name);
+    if (!is_one_of((const char *)n->name, KNOWN_TAGS))
+        fail_msg("unknown element <%s>", (const char *)n->name);
     check_namespace(n);
     c->scripts += is_tag(n, "script");
     c->styles += is_tag(n, "style");
     for (xmlAttr *a = n->properties; a; a = a->next) {
         const char *name = (const char *)a->name;
         xmlChar *value = xmlNodeListGetString(n->doc, a->children, 1);
-        if (strncmp(name, "on", 2) == 0 || strcmp(name, "style") == 0 || strcmp(name, "src") == 0 || strcmp(name, "action") == 0)
+        if (strncmp(name, "on", 2) == 0 || strcmp(name, "style") == 0 || strcmp(name, "src") == 0 ||
+            strcmp(name, "action") == 0)
             fail_msg("attribute %s of <%s>", name, (const char *)n->name);
         if (strcmp(name, "href") == 0) {
             assert_non_null(value);
@@ -162,19 +181,22 @@ static void check_elements(const page *p)
     assert_int_equal(c.styles, 1);
     sort_words(&c.ids);
     for (size_t k = 1; k < c.ids.n; k++)
-        if (strcmp(c.ids.list[k], c.ids.list[k - 1]) == 0) fail_msg("two elements have the id %s", c.ids.list[k]);
+        if (strcmp(c.ids.list[k], c.ids.list[k - 1]) == 0)
+            fail_msg("two elements have the id %s", c.ids.list[k]);
     for (size_t k = 0; k < c.links.n; k++)
-        if (!has_word(&c.ids, c.links.list[k])) fail_msg("a link leads to #%s, which is not there", c.links.list[k]);
+        if (!has_word(&c.ids, c.links.list[k]))
+            fail_msg("a link leads to #%s, which is not there", c.links.list[k]);
     free_words(&c.ids);
     free_words(&c.links);
 }
 
-/* HTML reads <div/> as an open <div>: only void elements and those of SVG may end so. Comments and character data sections mean
- * something else there, too. */
+/* HTML reads <div/> as an open <div>: only void elements and those of SVG may end so. Comments
+ * and character data sections mean something else there, too. */
 static void check_bytes(const page *p)
 {
-    static const char *const may_end[] = {"meta",   "input",    "br",      "hr",  "col",  "rect",    "path", "line",
-                                          "circle", "polyline", "polygon", "use", "stop", "ellipse", NULL};
+    static const char *const may_end[] = {"meta",    "input", "br",   "hr",      "col",
+                                          "rect",    "path",  "line", "circle",  "polyline",
+                                          "polygon", "use",   "stop", "ellipse", NULL};
     assert_int_equal(strncmp(p->text, "<!DOCTYPE html>\n<html ", 22), 0);
     assert_null(strstr(p->text, "<!--"));
     assert_null(strstr(p->text, "<![CDATA["));
@@ -232,7 +254,8 @@ static void check_number(xmlNode *n, void *context)
     if (!is_tag(n, "data")) return;
     xmlChar *value = xmlGetProp(n, BAD_CAST "value");
     assert_non_null(value);
-    if (!has_word(&g->known, (const char *)value)) fail_msg("the page has %s, the XML report does not", (const char *)value);
+    if (!has_word(&g->known, (const char *)value))
+        fail_msg("the page has %s, the XML report does not", (const char *)value);
     xmlFree(value);
     g->n++;
 }
@@ -291,7 +314,9 @@ static void test_names_are_shown_as_they_are(void **state)
     assert_true(has_word(&names, SAMPLE_NAMES[0]));
     assert_true(has_word(&names, SAMPLE_NAMES[1]));
     assert_true(has_word(&names, SAMPLE_NAMES[5]));
-    assert_true(has_word(&names, "ctl\xef\xbf\xbd\xef\xbf\xbd[31m\xef\xbf\xbdtab\xef\xbf\xbdline\xef\xbf\xbdreturn\xef\xbf\xbd"));
+    assert_true(has_word(&names,
+                         "ctl\xef\xbf\xbd\xef\xbf\xbd["
+                         "31m\xef\xbf\xbdtab\xef\xbf\xbdline\xef\xbf\xbdreturn\xef\xbf\xbd"));
     free_words(&names);
     close_page(&p);
     ot_facts_free(f);
@@ -308,7 +333,8 @@ static void find_device(xmlNode *n, void *context)
     xmlFree(id);
 }
 
-/* Both models in one table of kernels, a name once; a fallback with its reason; nothing of it on the host. */
+/* Both models in one table of kernels, a name once; a fallback with its reason; nothing of it on
+ * the host. */
 static void test_the_device_has_a_section(void **state)
 {
     (void)state;
@@ -333,7 +359,8 @@ static void test_the_device_has_a_section(void **state)
         walk_page(&p, find_device, &sections);
         assert_int_equal(sections.n, on_host ? 0 : 1);
         for (uint32_t k = 0; said[k] && !on_host; k++)
-            if (!strstr(sections.list[0], said[k])) fail_msg("no '%s' in %s", said[k], sections.list[0]);
+            if (!strstr(sections.list[0], said[k]))
+                fail_msg("no '%s' in %s", said[k], sections.list[0]);
         free_words(&sections);
         close_page(&p);
         ot_facts_free(f);
@@ -377,7 +404,8 @@ static void test_full_disk_is_told(void **state)
     ot_facts_free(f);
 }
 
-/* 4,000 nodes in 400 regions of 60 candidates, and a barrier with a reason of its own at every other node. */
+/* 4,000 nodes in 400 regions of 60 candidates, and a barrier with a reason of its own at every
+ * other node. */
 static ot_facts *make_large(void)
 {
     enum { NODES = 4000, REGIONS = 400, PART = NODES / REGIONS, CANDIDATES = 60 };
@@ -390,7 +418,9 @@ static ot_facts *make_large(void)
     uint32_t *index = OT_NEW_N(f->arena, uint32_t, NODES);
     char name[200];
     for (uint32_t k = 0; k < NODES; k++) {
-        snprintf(name, sizeof name, "/transformer/encoder/layers.%u/self_attention/query_key_value/MatMul_%u", k / 40, k);
+        snprintf(name, sizeof name,
+                 "/transformer/encoder/layers.%u/self_attention/query_key_value/MatMul_%u", k / 40,
+                 k);
         f->nodes[k] = (ot_fact_node){.name = ot_strdup(f->arena, name),
                                      .op = k % 3 ? "MatMul" : "Add",
                                      .shape = "1x4096x768",
@@ -403,14 +433,18 @@ static ot_facts *make_large(void)
                                      .measured = OT_ABSENT};
         f->edges[k] = (ot_fact_edge){k ? k - 1 : OT_NONE, k, f->nodes[k].name, 1e6, false};
         index[k] = k;
-        snprintf(name, sizeof name, "the tensor that node %u makes has a shape that depends on the values of another tensor", k);
+        snprintf(name, sizeof name,
+                 "the tensor that node %u makes has a shape that depends on the values of another "
+                 "tensor",
+                 k);
         if (k % 2 == 0)
             f->barriers[k / 2] = (ot_fact_barrier){k, "input-shape", ot_strdup(f->arena, name),
                                                    "a fixed shape at the graph's input"};
     }
     for (uint32_t k = 0; k < REGIONS; k++) {
         ot_fact_candidate *list = OT_NEW_N(f->arena, ot_fact_candidate, CANDIDATES);
-        for (uint32_t j = 0; j < CANDIDATES; j++) list[j] = model.candidates[j % model.n_candidates];
+        for (uint32_t j = 0; j < CANDIDATES; j++)
+            list[j] = model.candidates[j % model.n_candidates];
         f->regions[k] = model;
         f->regions[k].id = k;
         f->regions[k].nodes = index + k * PART;
@@ -473,10 +507,12 @@ static void test_numbers_as_people_like_them(void **state)
     };
     char shown[64];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        assert_string_equal(html_format(cases[k].x, cases[k].unit, shown, sizeof shown), cases[k].shown);
+        assert_string_equal(html_format(cases[k].x, cases[k].unit, shown, sizeof shown),
+                            cases[k].shown);
 }
 
-/* The policy allows style and script by these; a browser that computes another hash shows a bare page. */
+/* The policy allows style and script by these; a browser that computes another hash shows a bare
+ * page. */
 static void test_hashes_look_like_hashes(void **state)
 {
     (void)state;
@@ -490,10 +526,14 @@ static void test_hashes_look_like_hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_names_stay_texts),      cmocka_unit_test(test_names_are_shown_as_they_are),
-        cmocka_unit_test(test_every_kind_without_facts),      cmocka_unit_test(test_the_device_has_a_section),
-        cmocka_unit_test(test_same_facts_same_bytes),         cmocka_unit_test(test_full_disk_is_told),
-        cmocka_unit_test(test_large_models_have_small_pages), cmocka_unit_test(test_numbers_as_people_like_them),
+        cmocka_unit_test(test_hostile_names_stay_texts),
+        cmocka_unit_test(test_names_are_shown_as_they_are),
+        cmocka_unit_test(test_every_kind_without_facts),
+        cmocka_unit_test(test_the_device_has_a_section),
+        cmocka_unit_test(test_same_facts_same_bytes),
+        cmocka_unit_test(test_full_disk_is_told),
+        cmocka_unit_test(test_large_models_have_small_pages),
+        cmocka_unit_test(test_numbers_as_people_like_them),
         cmocka_unit_test(test_hashes_look_like_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,8 @@
 
 #include "report/facts/facts.h"
 
-static char *written(const ot_facts *r, ot_status (*write)(const ot_facts *, bool, FILE *), bool all)
+static char *written(const ot_facts *r, ot_status (*write)(const ot_facts *, bool, FILE *),
+                     bool all)
 {
     char *text = NULL;
     size_t n = 0;
@@ -98,16 +99,21 @@ static void json_is_exact(void **state)
         "\"axes\": [\"H\", \"W\"], \"tiles\": [4, 2]",
         "\"dims\": [{\"axis\": \"H\", \"tiles\": 4, \"tile\": 0, \"extent\": 0}, {\"axis\": \"W\"",
         "\"mac_ratio\": 0, \"untiled_traffic_bytes\": 0, \"traffic_bytes\": 0}",
-        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"largest_tensor_bytes\": 0, \"traffic_bytes\": 8192, \"time_seconds\": 1, \"macs\": 0}",
+        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"largest_tensor_bytes\": 0, "
+        "\"traffic_bytes\": 8192, \"time_seconds\": 1, \"macs\": 0}",
         "\"speedup\": 2,",
-        "\"working_set_lower_bound_bytes\": 1000, \"time_untiled_s\": 0.5, \"time_tiled_s\": 0.25, \"benefit_s\": 0.25,",
-        "\"working_set_bytes\": 1024, \"working_set_bound_bytes\": 1000, \"capacity_bytes\": 2048, \"weight_bytes\": 77, "
+        "\"working_set_lower_bound_bytes\": 1000, \"time_untiled_s\": 0.5, \"time_tiled_s\": 0.25, "
+        "\"benefit_s\": 0.25,",
+        "\"working_set_bytes\": 1024, \"working_set_bound_bytes\": 1000, \"capacity_bytes\": 2048, "
+        "\"weight_bytes\": 77, "
         "\"weights_stay\": true, \"untiled_seconds\": 0.5",
         "\"arena\": {\"naive_bytes\": 5120, \"lower_bound_bytes\": 3000, \"planned_bytes\": 3072, "
-        "\"greedy_by_size_bytes\": 4096, \"in_place_bytes\": 2048, \"buffers\": 9, \"unsized\": 2, \"proved\": true},",
+        "\"greedy_by_size_bytes\": 4096, \"in_place_bytes\": 2048, \"buffers\": 9, \"unsized\": 2, "
+        "\"proved\": true},",
         "\"benefit_s\": 0.5,",
         "\"target\": {\"name\": \"chip\", \"l2_bytes\": 2048, \"fast_bytes\": 2048}",
-        "{\"node\": \"b\", \"op\": \"Foo\", \"reason_id\": \"unknown-operator\", \"reason\": \"unknown\"}",
+        "{\"node\": \"b\", \"op\": \"Foo\", \"reason_id\": \"unknown-operator\", \"reason\": "
+        "\"unknown\"}",
         "\"refused\": []"};
     for (size_t k = 0; k < sizeof want / sizeof *want; k++)
         if (!strstr(text, want[k])) fail_msg("no %s in\n%s", want[k], text);
@@ -150,10 +156,12 @@ static void caches_are_told_in_words(void **state)
     ot_facts r = sample(&region, barriers);
     region.working_set = 186 << 20;
     region.weights = 18 << 20;
-    region.residence = "186 MiB stream through the 2.0 KiB cache: 18 MiB of weights, 168 MiB of a tile's values";
+    region.residence =
+        "186 MiB stream through the 2.0 KiB cache: 18 MiB of weights, 168 MiB of a tile's values";
     char *text = written(&r, ot_results_print, false);
     assert_non_null(strstr(text, " MiB streams  "));
-    assert_non_null(strstr(text, "\n  r7: 186 MiB stream through the 2.0 KiB cache: 18 MiB of weights"));
+    assert_non_null(
+        strstr(text, "\n  r7: 186 MiB stream through the 2.0 KiB cache: 18 MiB of weights"));
     assert_null(strstr(text, "%"));
     free(text);
     region.working_set = 1024;

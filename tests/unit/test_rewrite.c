@@ -1,9 +1,11 @@
 /* Windows of tiles (src/tiling/windows.c) and the tiled forms (src/transform/).
  *
- * Windows are compared with brute force: for every output element of a chain of 1-D dependencies, the
- * set of input elements it reaches is marked one by one from the operators' definitions. The forms are
- * checked for structure here (verified graph, what was written, what was removed, same text twice);
- * that they compute the same numbers is tests/oracle/forms.py's job, which runs them.
+ * Windows are compared with brute force: for every output element of a chain of 1-D
+ * dependencies, the set of input elements it reaches is marked one by one from the operators'
+ * definitions. The forms are checked for structure here (verified graph, what was written, what
+ * was removed, same text twice); that they compute the same numbers is tests/oracle/forms.py's
+ * job, which runs them.
+ *
  */
 #include "rewrite_rig.h"
 #include "stingy.h"
@@ -29,7 +31,8 @@ static void reach(const rig *x, uint32_t level, int64_t o, bool hit[8][256])
     }
 }
 
-/* Level of region value v: 0 the input, then the links' outputs (the plan numbers values in that order). */
+/* Level of region value v: 0 the input, then the links' outputs (the plan numbers values in that
+ * order). */
 static void check_tile(const rig *x, uint32_t k, const ot_tile_windows *w, bool exact)
 {
     bool hit[8][256] = {{false}};
@@ -85,7 +88,8 @@ static void test_clamped_windows(void **state)
         plan(&x, 1, tiles, 0, OT_FORM_WINDOW);
         assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
         for (uint32_t k = 0; k < x.r.dims[0].n_tiles; k++) {
-            if (!ot_tile_windows_clamped(x.m->graph, &x.r, 0, k, &w, &why)) fail_msg("%s", ot_reason_sentence(why));
+            if (!ot_tile_windows_clamped(x.m->graph, &x.r, 0, k, &w, &why))
+                fail_msg("%s", ot_reason_sentence(why));
             check_tile(&x, k, &w, false);
             for (uint32_t v = 0; v <= x.n_links; v++) {
                 if (k == 0) len[v] = w.made[v].hi - w.made[v].lo;
@@ -94,7 +98,8 @@ static void test_clamped_windows(void **state)
             for (uint32_t i = 0; i < x.n_links; i++) /* the operators keep their own border */
                 assert_int_equal(w.ops[i].pad_lo, x.links[i].kind == 'c' ? x.links[i].p : 0);
         }
-        assert_int_equal(len[0], 2 * len[x.n_links]); /* stride 2: equal windows stay in proportion */
+        /* stride 2: equal windows stay in proportion */
+        assert_int_equal(len[0], 2 * len[x.n_links]);
         done(&x);
     }
 }
@@ -146,14 +151,16 @@ static void test_unrolled(void **state)
     const ot_graph *g = x.m->graph;
     assert_int_equal(count(g, "Conv"), 8);
     assert_int_equal(count(g, "Relu"), 4);
-    assert_int_equal(count(g, "Slice"), 4); /* the inputs; every piece is exactly what the last conv makes */
+    /* the inputs; every piece is exactly what the last conv makes */
+    assert_int_equal(count(g, "Slice"), 4);
     assert_int_equal(count(g, "Concat"), 1);
     assert_false(g->values[ot_value_find(g, "w0")].removed); /* shared by all tiles */
     done(&x);
 }
 
-/* Three runs of alike tiles (first, interior, last), each in a body of its own: the border tiles with their own pads,
- * interior tiles without. From opset 13 on they hand a sequence along, before that each is a Scan and Concat joins them. */
+/* Three runs of alike tiles (first, interior, last), each in a body of its own: the border tiles
+ * with their own pads, interior tiles without. From opset 13 on they hand a sequence along,
+ * before that each is a Scan and Concat joins them. */
 static void check_peeled(int32_t opset, const char *op)
 {
     rig x;
@@ -169,7 +176,8 @@ static void check_peeled(int32_t opset, const char *op)
     assert_int_equal(count(g, "SequenceEmpty"), sequence);
     assert_int_equal(count(g, "ConcatFromSequence"), sequence);
     assert_int_equal(count(body, "SequenceInsert"), sequence);
-    assert_int_equal(count(body_number(g, op, 0), "Conv") + count(body_number(g, op, 2), "Conv"), 4);
+    assert_int_equal(count(body_number(g, op, 0), "Conv") + count(body_number(g, op, 2), "Conv"),
+                     4);
     assert_non_null(body);
     assert_int_equal(count(body, "Conv"), 2);
     for (ot_id i = 0; i < body->n_nodes; i++) {
@@ -193,8 +201,9 @@ static void test_peeled(void **state)
     check_peeled(17, "Loop");
 }
 
-/* Tiles in two dimensions: a body that moves along one of them takes its window out of the outer tensor at once, by one Slice of both axes;
- * cut one after the other, the axis that stays would be copied over the whole of the other one in every iteration. */
+/* Tiles in two dimensions: a body that moves along one of them takes its window out of the outer
+ * tensor at once, by one Slice of both axes; cut one after the other, the axis that stays would
+ * be copied over the whole of the other one in every iteration. */
 static void test_peeled_in_two(void **state)
 {
     (void)state;
@@ -238,7 +247,8 @@ static void test_window(void **state)
     assert_int_equal(count(body, "Conv"), 2);
     assert_true(g->values[ot_value_find(g, "w0")].removed);
     for (ot_id v = 0; v < body->n_values; v++)
-        if (body->values[v].producer != OT_NONE && body->nodes[body->values[v].producer].op != OT_OP_Slice)
+        if (body->values[v].producer != OT_NONE &&
+            body->nodes[body->values[v].producer].op != OT_OP_Slice)
             assert_true(ot_value_is_static(&body->values[v]));
     done(&x);
 }
@@ -268,7 +278,8 @@ static void test_old_opset(void **state)
     done(&x);
 }
 
-/* x [1,2,24,3] has its H inside C in memory: not in place. With one channel axis of extent 1 it is. */
+/* x [1,2,24,3] has its H inside C in memory: not in place. With one channel axis of extent 1 it is.
+ */
 static void test_scan(void **state)
 {
     (void)state;
@@ -279,7 +290,9 @@ static void test_scan(void **state)
     assert_false(form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "outermost"));
     const uint32_t axis = 1, tiles = 2;
-    assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
+    assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN,
+                               x.a, &x.r, &why),
+                     2);
     rewrite(&x, false);
     const ot_graph *g = x.m->graph, *body = body_of(g, "Scan");
     assert_int_equal(count(g, "Slice") + count(g, "Transpose") + count(g, "Concat"), 0);
@@ -287,7 +300,9 @@ static void test_scan(void **state)
     assert_int_equal(count(body, "Relu"), 2);
     done(&x);
     build(&x, 8, 24, PLAIN, 2);
-    assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
+    assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN,
+                               x.a, &x.r, &why),
+                     2);
     assert_false(form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "opset 9"));
     done(&x);
@@ -307,7 +322,8 @@ static void test_refusals(void **state)
     assert_false(form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "alike"));
     ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
-    assert_int_equal(ot_transform_tiles(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
+    /* and the rewriter says the same */
+    assert_int_equal(ot_transform_tiles(x.m->graph, &p), OT_E_INPUT);
     assert_non_null(strstr(x.diag.message, "alike"));
     assert_int_equal(count(x.m->graph, "Conv"), 2); /* nothing was touched */
     done(&x);
@@ -355,7 +371,9 @@ static void test_out_of_memory(void **state)
         rig x;
         ot_why why;
         build(&x, 13, 24, SAME, 3);
-        plan(&x, 2, 6, 3, (const ot_form[]){OT_FORM_PEELED, OT_FORM_WINDOW, OT_FORM_WHILE, OT_FORM_LOOP, OT_FORM_PRESCAN}[n % 5]);
+        plan(&x, 2, 6, 3,
+             (const ot_form[]){OT_FORM_PEELED, OT_FORM_WINDOW, OT_FORM_WHILE, OT_FORM_LOOP,
+                               OT_FORM_PRESCAN}[n % 5]);
         ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
         ot_set_alloc_hook(stingy);
         allowed = n;
@@ -375,10 +393,18 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_windows), cmocka_unit_test(test_clamped_windows), cmocka_unit_test(test_clamped_refusals),
-        cmocka_unit_test(test_unrolled),      cmocka_unit_test(test_peeled),          cmocka_unit_test(test_peeled_in_two),
-        cmocka_unit_test(test_window),        cmocka_unit_test(test_old_opset),       cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_exact_windows),
+        cmocka_unit_test(test_clamped_windows),
+        cmocka_unit_test(test_clamped_refusals),
+        cmocka_unit_test(test_unrolled),
+        cmocka_unit_test(test_peeled),
+        cmocka_unit_test(test_peeled_in_two),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_old_opset),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
-/* The engine's form (Alloc, While, Slice, Deslice) as the rewriter writes it: classes of tiles, the places that they write, and the rules
- * of the form, broken one by one. */
+/* The engine's form (Alloc, While, Slice, Deslice) as the rewriter writes it: classes of tiles,
+ * the places that they write, and the rules of the form, broken one by one. */
 #include "rewrite_rig.h"
 
 static ot_node *tile_node(const ot_graph *g, const char *op, uint32_t skip)
 {
     for (ot_id i = 0; i < g->n_nodes; i++)
-        if (!g->nodes[i].dead && ot_is_tile_op(&g->nodes[i], op) && skip-- == 0) return &g->nodes[i];
+        if (!g->nodes[i].dead && ot_is_tile_op(&g->nodes[i], op) && skip-- == 0)
+            return &g->nodes[i];
     return NULL;
 }
 
@@ -16,7 +17,8 @@ static const int64_t *ints_of(const ot_node *n, const char *name, size_t *count)
     return x;
 }
 
-/* Count every place [h][w] of the output that the class's Deslice writes; returns its iterations. */
+/* Count every place [h][w] of the output that the class's Deslice writes; returns its iterations.
+ */
 static int64_t count_places(const ot_node *loop, int hits[64][8])
 {
     const ot_graph *body = ot_attr_find(loop, "body")->g;
@@ -37,7 +39,8 @@ static int64_t count_places(const ot_node *loop, int hits[64][8])
     return times;
 }
 
-/* Classes first, interior, last, chained through one buffer; together they write every place once. */
+/* Classes first, interior, last, chained through one buffer; together they write every place once.
+ */
 static void check_while(uint32_t n_dims, uint32_t n_w, uint32_t n_tiles)
 {
     rig x;
@@ -52,13 +55,15 @@ static void check_while(uint32_t n_dims, uint32_t n_w, uint32_t n_tiles)
     assert_int_equal(count(g, "Conv") + count(g, "Concat") + count(g, "Reshape"), 0);
     assert_int_equal(ot_check_tile_ops(x.m->graph, NULL), OT_OK);
     for (uint32_t k = 0; k < 3; k++) {
-        const ot_node *loop = tile_node(g, "While", k), *before = k ? tile_node(g, "While", k - 1) : tile_node(g, "Alloc", 0);
+        const ot_node *loop = tile_node(g, "While", k),
+                      *before = k ? tile_node(g, "While", k - 1) : tile_node(g, "Alloc", 0);
         const ot_graph *body = ot_attr_find(loop, "body")->g;
         assert_int_equal(loop->in[0], before->out[0]);
         assert_int_equal(loop->version, 1);
         tiles += count_places(loop, hits);
         assert_int_equal(count(body, "Conv"), 2);
-        for (ot_id v = 0; v < body->n_values; v++) assert_true(ot_value_is_static(&body->values[v]));
+        for (ot_id v = 0; v < body->n_values; v++)
+            assert_true(ot_value_is_static(&body->values[v]));
     }
     assert_int_equal(tiles, n_tiles);
     for (int h = 0; h < 24; h++)
@@ -99,7 +104,10 @@ static void spoil(const ot_node *n, const char *name, size_t k, int64_t v)
     assert_true(k < count);
 }
 
-static ot_attr *attr_of(ot_node *n, const char *name) { return (ot_attr *)(uintptr_t)ot_attr_find(n, name); }
+static ot_attr *attr_of(ot_node *n, const char *name)
+{
+    return (ot_attr *)(uintptr_t)ot_attr_find(n, name);
+}
 
 /* Break rule `which` of the form; NULL: there is no such rule. */
 static const char *break_rule(ot_graph *g, uint32_t which)
@@ -128,7 +136,8 @@ static const char *break_rule(ot_graph *g, uint32_t which)
     }
 }
 
-/* The form's rules are looked at again, after one of them was broken; rule: what is said of number k; NULL: nothing was. */
+/* The form's rules are looked at again, after one of them was broken; rule: what is said of
+ * number k; NULL: nothing was. */
 static void check_broken(rig *x, uint32_t k, const char *rule)
 {
     ot_graph *g = x->m->graph;
@@ -138,7 +147,8 @@ static void check_broken(rig *x, uint32_t k, const char *rule)
         if (body && body->g) body->g->props &= ~(unsigned)OT_P_USES;
     }
     assert_int_equal(ot_check_tile_ops(g, NULL), rule ? OT_E_INPUT : OT_OK);
-    if (rule && !strstr(x->diag.message, rule)) fail_msg("rule %u: '%s' does not say '%s'", k, x->diag.message, rule);
+    if (rule && !strstr(x->diag.message, rule))
+        fail_msg("rule %u: '%s' does not say '%s'", k, x->diag.message, rule);
 }
 
 static void test_while_malformed(void **state)
@@ -156,7 +166,8 @@ static void test_while_malformed(void **state)
     }
 }
 
-/* Break rule `which` of buffers that are carried; the last While runs once, the one before it takes the steps that are alike. */
+/* Break rule `which` of buffers that are carried; the last While runs once, the one before it
+ * takes the steps that are alike. */
 static const char *break_carried(ot_graph *g, uint32_t which)
 {
     uint32_t last = 0;
@@ -165,11 +176,13 @@ static const char *break_carried(ot_graph *g, uint32_t which)
     ot_graph *body = attr_of(loop, "body")->g;
     ot_node *put = NULL;
     for (uint32_t k = 0; tile_node(body, "Deslice", k); k++)
-        if (ot_attr_find(tile_node(body, "Deslice", k), "again")) put = tile_node(body, "Deslice", k);
+        if (ot_attr_find(tile_node(body, "Deslice", k), "again"))
+            put = tile_node(body, "Deslice", k);
     switch (which) {
     case 0: attr_of(loop, "carried")->i = -1; return "'carried' counts more";
     case 1: attr_of(loop, "carried")->i = loop->n_in + 1; return "'carried' counts more";
-    case 2: attr_of(loop, "carried")->i = 0; return "through Deslice alone"; /* somebody takes windows of it */
+    /* somebody takes windows of it */
+    case 2: attr_of(loop, "carried")->i = 0; return "through Deslice alone";
     case 3: attr_of(put, "again")->i = 0; return "'again' belongs";
     case 4: attr_of(tile_node(g, "While", last), "carried")->i = 0; return "";
     default: return NULL;
@@ -194,7 +207,8 @@ static void test_while_stream(void **state)
             steps += (uint32_t)ot_attr_int(loop, "count", 0);
             assert_true(ot_attr_int(loop, "carried", 0) >= 1);
         }
-        assert_true(steps == 6 || steps == 7); /* a tile each, and one in front where the lag is more than a tile */
+        /* a tile each, and one in front where the lag is more than a tile */
+        assert_true(steps == 6 || steps == 7);
         rule = break_carried(g, k);
         check_broken(&x, k, rule);
         done(&x);

@@ -1,4 +1,5 @@
-/* Runtimes: every table is sane, every form that one accepts has a price, and what was measured on CPUs stays there. */
+/* Runtimes: every table is sane, every form that one accepts has a price, and what was measured
+ * on CPUs stays there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,18 +32,24 @@ static void fields_are_sane(void **state)
         assert_ptr_equal(ot_runtime_named(r->name), r); /* names are unique */
         assert_true(*r->title && r->bit != 0 && (r->bit & ~OT_BY_ALL) == 0);
         assert_true(r->forms != 0 && (r->forms & 1u << OT_FORM_NONE) == 0);
-        assert_true(r->overlap >= 0 && r->overlap <= 1 && r->weights_seen >= 0 && r->weights_seen <= 1);
-        assert_true(r->recompute >= 1 && r->recompute_forced >= r->recompute && r->doubt >= 1 && r->short_rows >= 1);
+        assert_true(r->overlap >= 0 && r->overlap <= 1 && r->weights_seen >= 0 &&
+                    r->weights_seen <= 1);
+        assert_true(r->recompute >= 1 && r->recompute_forced >= r->recompute && r->doubt >= 1 &&
+                    r->short_rows >= 1);
         assert_true(r->about >= 0 && r->about < 0.5);
-        assert_true(r->conv.transposed_part > 0 && r->conv.transposed_part <= 1 && r->conv.bytes_part > 0 &&
-                    r->conv.bytes_part <= 1);
+        assert_true(r->conv.transposed_part > 0 && r->conv.transposed_part <= 1 &&
+                    r->conv.bytes_part > 0 && r->conv.bytes_part <= 1);
         assert_true(!r->conv.winograd || (r->conv.block > 0 && r->conv.direct_part > 0));
-        assert_true(!r->blocks.has_blocks || (r->blocks.border_into > 0 && r->blocks.border_out_of > 0 && r->blocks.copies >= 0));
+        assert_true(
+            !r->blocks.has_blocks ||
+            (r->blocks.border_into > 0 && r->blocks.border_out_of > 0 && r->blocks.copies >= 0));
         assert_true(r->node_bytes >= 0);
-        assert_true(!r->blocks.has_blocks || (r->blocks.n_makes > 0 && r->blocks.into > 0 && r->blocks.out_of > 0));
+        assert_true(!r->blocks.has_blocks ||
+                    (r->blocks.n_makes > 0 && r->blocks.into > 0 && r->blocks.out_of > 0));
         assert_true(r->blocks.crop > 0 && r->blocks.crop_blocked >= r->blocks.crop);
         for (uint32_t j = 0; j < r->n_slow; j++) assert_true(r->slow[j].factor > 0);
-        for (uint32_t j = 1; j < r->conv.n_few; j++) assert_true(r->conv.few[j].below > r->conv.few[j - 1].below);
+        for (uint32_t j = 1; j < r->conv.n_few; j++)
+            assert_true(r->conv.few[j].below > r->conv.few[j - 1].below);
         /* What reads a whole number of blocks of many channels loses nothing. */
         assert_true(ot_runtime_conv_part(r, 64, 64, 0) == 1);
     }
@@ -56,7 +63,8 @@ static void targets_have_runtimes(void **state)
         const char *target;
         const ot_runtime *r, *emitting;
     } rows[] = {
-        {"host", ot_runtime_with_lanes(&ot_runtime_onnxruntime, ot_cpu_lanes()), &ot_runtime_engine},
+        {"host", ot_runtime_with_lanes(&ot_runtime_onnxruntime, ot_cpu_lanes()),
+         &ot_runtime_engine},
         {"cpu-generic", &ot_runtime_onnxruntime, &ot_runtime_engine},
         {"h200", &ot_runtime_gpu, &ot_runtime_engine_device},
         {"ascend-a2", &ot_runtime_gpu, &ot_runtime_engine_device},
@@ -102,7 +110,8 @@ static void runtimes_are_asked_for(void **state)
         ot_target host = preset("cpu-generic"), npu = preset("ethos-u55");
         assert_int_equal(ot_target_set_runtime(&host, asked[k], &d), OT_OK);
         assert_string_equal(host.runtime->name, asked[k]);
-        assert_true(ot_runtime_drives(host.runtime, true) && !ot_runtime_drives(host.runtime, false));
+        assert_true(ot_runtime_drives(host.runtime, true) &&
+                    !ot_runtime_drives(host.runtime, false));
         d = (ot_diag){0};
         assert_int_equal(ot_target_set_runtime(&npu, asked[k], &d), OT_E_USAGE);
         assert_non_null(strstr(d.message, "scratchpad"));
@@ -131,7 +140,8 @@ static void written_tiles_are_bounded(void **state)
     (void)state;
     assert_true(ot_runtime_writes_out(&ot_runtime_onnxruntime, 1e6));
     assert_true(ot_runtime_writes_out(&ot_runtime_portable, ot_runtime_portable.written_most));
-    assert_false(ot_runtime_writes_out(&ot_runtime_portable, ot_runtime_portable.written_most + 1.0));
+    assert_false(
+        ot_runtime_writes_out(&ot_runtime_portable, ot_runtime_portable.written_most + 1.0));
 }
 
 /* ---- forms ---- */
@@ -219,16 +229,21 @@ static double compute_of(const figured *x, uint32_t p)
     return c.compute;
 }
 
-#define PRELU "input %x : float32[1,32,64,64]\ninit %a : float32[32,1,1] = random 1\n%y = PRelu(%x, %a)\noutput %y"
-#define CONVS                                                                                                       \
-    "input %x : float32[1,32,64,64]\ninit %w : float32[20,32,3,3] = random 1\n%y = Conv(%x, %w) {pads=[1,1,1,1]}\n" \
-    "init %v : float32[20,12,2,2] = random 2\n%z = ConvTranspose(%y, %v) {strides=[2,2]}\noutput %z"
+#define PRELU                                                                               \
+    "input %x : float32[1,32,64,64]\ninit %a : float32[32,1,1] = random 1\n%y = PRelu(%x, " \
+    "%a)\noutput %y"
+#define CONVS                                                                                      \
+    "input %x : float32[1,32,64,64]\ninit %w : float32[20,32,3,3] = random 1\n%y = Conv(%x, %w) "  \
+    "{pads=[1,1,1,1]}\n"                                                                           \
+    "init %v : float32[20,12,2,2] = random 2\n%z = ConvTranspose(%y, %v) {strides=[2,2]}\noutput " \
+    "%z"
 
 /* Element-wise at the rate of its class, but where ONNX Runtime on a CPU was measured. */
 static void prelu_is_elementwise(void **state)
 {
     (void)state;
-    static const char *const names[] = {"h200", "ascend-a2", "ascend-a2-16m", "ethos-u55", "mcu-512k", "tlf-16m"};
+    static const char *const names[] = {"h200",      "ascend-a2", "ascend-a2-16m",
+                                        "ethos-u55", "mcu-512k",  "tlf-16m"};
     figured x;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         figures(&x, PRELU, names[k]);
@@ -244,7 +259,8 @@ static void prelu_is_elementwise(void **state)
 static void conv_keeps_its_layout(void **state)
 {
     (void)state;
-    static const char *const names[] = {"h200", "ascend-a2", "ascend-a2-16m", "ethos-u55", "mcu-512k", "tlf-16m"};
+    static const char *const names[] = {"h200",      "ascend-a2", "ascend-a2-16m",
+                                        "ethos-u55", "mcu-512k",  "tlf-16m"};
     figured x;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         figures(&x, CONVS, names[k]);
@@ -252,12 +268,14 @@ static void conv_keeps_its_layout(void **state)
             assert_true(x.s.extra[p] == 0 && x.s.work[p] == 0);
             assert_true(compute_of(&x, p) == x.s.macs[p] / x.t.rate_conv);
         }
-        for (ot_id v = 0; v < x.m->graph->n_values; v++) assert_false(x.s.blocked[v] || ot_cost_blocked(&x.s, v, &x.t));
+        for (ot_id v = 0; v < x.m->graph->n_values; v++)
+            assert_false(x.s.blocked[v] || ot_cost_blocked(&x.s, v, &x.t));
         assert_true(ot_cost_pack(&x.t, 1e6, 4) == 0);
         close_figures(&x);
     }
     figures(&x, CONVS, "cpu-generic");
-    assert_true(x.s.extra[0] > 0 && x.s.work[1] > 0 && compute_of(&x, 0) > x.s.macs[0] / x.t.rate_conv);
+    assert_true(x.s.extra[0] > 0 && x.s.work[1] > 0 &&
+                compute_of(&x, 0) > x.s.macs[0] / x.t.rate_conv);
     close_figures(&x);
 }
 

@@ -1,4 +1,5 @@
-/* Goal time: regions that add more to the process than they save in time leave the plan (src/select/select_time.c). */
+/* Goal time: regions that add more to the process than they save in time leave the plan
+ * (src/select/select_time.c). */
 #include "ir_check.h"
 
 #include "ops/ops.h"
@@ -6,11 +7,14 @@
 #include "alloc_sim/alloc_sim.h"
 #include "select/candidates.h"
 
-/* Three convolutions of which tiles save maps; an activation whose result in pieces lies next to its copy: not less without tiles. */
+/* Three convolutions of which tiles save maps; an activation whose result in pieces lies next to
+ * its copy: not less without tiles. */
 static const char TEXT[] =
-    "model ir 8 opset 17\ngraph g {\n input %x : float32[1,16,256,128]\n input %z : float32[1,32,512,128]\n init %w : float32[16,16,3,3] = random 1\n"
+    "model ir 8 opset 17\ngraph g {\n input %x : float32[1,16,256,128]\n input %z : "
+    "float32[1,32,512,128]\n init %w : float32[16,16,3,3] = random 1\n"
     " %a = Conv(%x, %w) {pads=[1,1,1,1]}\n %b = Conv(%a, %w) {pads=[1,1,1,1]}\n"
-    " %c = Conv(%b, %w) {pads=[1,1,1,1]}\n %y = ReduceMax(%c) {axes=[1]}\n %v = Exp(%z)\n output %y\n output %v\n}\n";
+    " %c = Conv(%b, %w) {pads=[1,1,1,1]}\n %y = ReduceMax(%c) {axes=[1]}\n %v = Exp(%z)\n output "
+    "%y\n output %v\n}\n";
 
 typedef struct rig {
     ot_model *m;
@@ -20,7 +24,7 @@ typedef struct rig {
     ot_plan *plan;
     ot_candidates x;
     ot_sim_figures all; /* of all regions */
-    int64_t without[2];     /* growth without region k */
+    int64_t without[2]; /* growth without region k */
 } rig;
 
 static int64_t growth_of(rig *r, ot_region *regions, uint32_t n)
@@ -39,7 +43,12 @@ static void build(rig *r)
     assert_int_equal(ot_target_load("cpu-generic", 1, &r->diag, &r->target), OT_OK);
     assert_int_equal(ot_plan_graph(r->m->graph, &r->target, &r->o, &r->plan), OT_OK);
     assert_int_equal(r->plan->n_regions, 2);
-    r->x = (ot_candidates){.g = r->m->graph, .t = &r->target, .o = &r->o, .static_shape = true, .untiled_s = 1, .arena = ot_arena_new()};
+    r->x = (ot_candidates){.g = r->m->graph,
+                           .t = &r->target,
+                           .o = &r->o,
+                           .static_shape = true,
+                           .untiled_s = 1,
+                           .arena = ot_arena_new()};
     r->plan->tiled.time_s = 0.9;
     for (uint32_t k = 0; k < 2; k++) {
         r->plan->regions[k].benefit = 0.05;
@@ -68,7 +77,8 @@ static void test_worth_it(void **state)
     rig r;
     ot_id left;
     build(&r);
-    assert_int_equal(stay(&r, r.all.growth * 9 / 10, &left), 2); /* as much more memory as less time */
+    /* as much more memory as less time */
+    assert_int_equal(stay(&r, r.all.growth * 9 / 10, &left), 2);
 }
 
 static void test_the_worst_leaves(void **state)
@@ -84,7 +94,8 @@ static void test_the_worst_leaves(void **state)
     r.plan->regions[worst].benefit = -0.3;
     r.plan->regions[other].benefit = 0.1;
     assert_true(least <= r.all.growth);
-    assert_int_equal(stay(&r, least * 95 / 100, &left), 1); /* a twentieth more memory in a tenth less time */
+    /* a twentieth more memory in a tenth less time */
+    assert_int_equal(stay(&r, least * 95 / 100, &left), 1);
     assert_int_equal(left, first);
 }
 

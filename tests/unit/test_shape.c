@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
-#define U         OT_DIM_UNKNOWN
-#define DIMS(...) (const int64_t[]){__VA_ARGS__}, (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define U OT_DIM_UNKNOWN
+#define DIMS(...)                   \
+    (const int64_t[]){__VA_ARGS__}, \
+        (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static ot_diag diag;
 
@@ -61,7 +63,8 @@ static ot_id scalar(ot_model *m, const char *name, int64_t x)
     return v;
 }
 
-static ot_id floats(ot_model *m, const char *name, const float *d, int32_t rank, const int64_t *dims)
+static ot_id floats(ot_model *m, const char *name, const float *d, int32_t rank,
+                    const int64_t *dims)
 {
     ot_id v = ot_const_f32(m->graph, name, d, rank, dims);
     assert_int_not_equal(v, OT_NONE);
@@ -69,24 +72,30 @@ static ot_id floats(ot_model *m, const char *name, const float *d, int32_t rank,
 }
 
 /* A node with up to four inputs and one output named `out`; its value is returned. */
-static ot_id op(ot_model *m, const char *type, const char *out, const ot_id *in, uint32_t n_in, const ot_attr *a, uint32_t n_a)
+static ot_id op(ot_model *m, const char *type, const char *out, const ot_id *in, uint32_t n_in,
+                const ot_attr *a, uint32_t n_a)
 {
     ot_id v = value(m, out);
-    assert_int_not_equal(ot_node_new(m->graph, type, "", "the_node", in, n_in, &v, 1, a, n_a), OT_NONE);
+    assert_int_not_equal(ot_node_new(m->graph, type, "", "the_node", in, n_in, &v, 1, a, n_a),
+                         OT_NONE);
     return v;
 }
-#define OP(m, type, out, ...) \
-    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), NULL, 0)
-#define OPA(m, type, out, attrs, ...)                                                                     \
-    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), attrs, \
-       sizeof(attrs) / sizeof((attrs)[0]))
+#define OP(m, type, out, ...)                                                                      \
+    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), \
+       NULL, 0)
+#define OPA(m, type, out, attrs, ...)                                                              \
+    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), \
+       attrs, sizeof(attrs) / sizeof((attrs)[0]))
 
 static void assert_shape(const ot_model *m, ot_id id, const int64_t *d, int32_t rank)
 {
     const ot_value *v = &m->graph->values[id];
-    if (v->rank != rank) fail_msg("%s has rank %d, expected %d (%s)", v->name, v->rank, rank, diag.message);
+    if (v->rank != rank)
+        fail_msg("%s has rank %d, expected %d (%s)", v->name, v->rank, rank, diag.message);
     for (int32_t k = 0; k < rank; k++)
-        if (v->dims[k] != d[k]) fail_msg("%s dim %d is %lld, expected %lld", v->name, k, (long long)v->dims[k], (long long)d[k]);
+        if (v->dims[k] != d[k])
+            fail_msg("%s dim %d is %lld, expected %lld", v->name, k, (long long)v->dims[k],
+                     (long long)d[k]);
 }
 
 static void infer(ot_model *m)
@@ -97,7 +106,8 @@ static void infer(ot_model *m)
 static void assert_refused(ot_model *m, const char *says)
 {
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_E_INPUT);
-    if (strstr(diag.message, says) == NULL || strstr(diag.message, "the_node") == NULL) fail_msg("message: %s", diag.message);
+    if (strstr(diag.message, says) == NULL || strstr(diag.message, "the_node") == NULL)
+        fail_msg("message: %s", diag.message);
     ot_model_free(m);
 }
 
@@ -129,11 +139,16 @@ static void refuse_binding(ot_shape_binding b, const char *says)
 static void test_binding_refused(void **state)
 {
     (void)state;
-    refuse_binding((ot_shape_binding){"z", 1, (const int64_t[]){2}, false, NULL}, "no input of that name");
-    refuse_binding((ot_shape_binding){"y", 1, (const int64_t[]){2}, false, NULL}, "no input of that name");
-    refuse_binding((ot_shape_binding){"x", 3, (const int64_t[]){1, 3, 8}, false, NULL}, "[?,3,?,?]");
-    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){1, 4, 8, 8}, false, NULL}, "dim 1 is 4");
-    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){-5, 3, 8, 8}, false, NULL}, "no extent");
+    refuse_binding((ot_shape_binding){"z", 1, (const int64_t[]){2}, false, NULL},
+                   "no input of that name");
+    refuse_binding((ot_shape_binding){"y", 1, (const int64_t[]){2}, false, NULL},
+                   "no input of that name");
+    refuse_binding((ot_shape_binding){"x", 3, (const int64_t[]){1, 3, 8}, false, NULL},
+                   "[?,3,?,?]");
+    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){1, 4, 8, 8}, false, NULL},
+                   "dim 1 is 4");
+    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){-5, 3, 8, 8}, false, NULL},
+                   "no extent");
 }
 
 /* ---- what the file states ---- */
@@ -142,7 +157,8 @@ static void test_stated_fills_unknown(void **state)
 {
     (void)state;
     ot_model *m = fresh(17);
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x), z = OP(m, "Relu", "z", y);
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x),
+          z = OP(m, "Relu", "z", y);
     assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){5, 7}), OT_OK);
     m->graph->values[y].dtype = OT_F16;
     infer(m);
@@ -178,14 +194,16 @@ static void test_no_error_on_hearsay(void **state)
 {
     (void)state;
     ot_model *m = fresh(17);
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x), z = OP(m, "Add", "z", x, y);
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x),
+          z = OP(m, "Add", "z", x, y);
     assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){3, 9}), OT_OK);
     infer(m);
     assert_int_equal(m->graph->values[z].rank, -1);
     ot_model_free(m);
 }
 
-/* A rule that fails for what the file alone says is no error, but nothing is computed by what it has not checked. */
+/* A rule that fails for what the file alone says is no error, but nothing is computed by what it
+ * has not checked. */
 static void test_unchecked_axis(void **state)
 {
     (void)state;
@@ -193,7 +211,8 @@ static void test_unchecked_axis(void **state)
     for (size_t k = 0; k < sizeof AXES / sizeof *AXES; k++) {
         ot_model *m = fresh(17);
         ot_attr at[] = {ot_mk_int("axis", AXES[k])};
-        ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), s = OP(m, "Shape", "s", x), y = OP(m, "MadeUp", "y", x);
+        ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), s = OP(m, "Shape", "s", x),
+              y = OP(m, "MadeUp", "y", x);
         m->graph->values[y].dtype = OT_I64;
         assert_int_equal(ot_value_set_shape(m->graph, y, 1, (const int64_t[]){1}), OT_OK);
         ot_id z = OPA(m, "Concat", "z", at, s, y);
@@ -207,12 +226,14 @@ static void test_unchecked_axis(void **state)
 
 /* ---- windows ---- */
 
-static void pool_case(int64_t in, int64_t k, int64_t s, int64_t lo, int64_t hi, int64_t ceil_mode, int64_t want)
+static void pool_case(int64_t in, int64_t k, int64_t s, int64_t lo, int64_t hi, int64_t ceil_mode,
+                      int64_t want)
 {
     ot_model *m = fresh(19);
     ot_arena *a = m->arena;
     ot_attr at[] = {ot_mk_ints(a, "kernel_shape", &k, 1), ot_mk_ints(a, "strides", &s, 1),
-                    ot_mk_ints(a, "pads", (int64_t[]){lo, hi}, 2), ot_mk_int("ceil_mode", ceil_mode)};
+                    ot_mk_ints(a, "pads", (int64_t[]){lo, hi}, 2),
+                    ot_mk_int("ceil_mode", ceil_mode)};
     ot_id x = input(m, "x", OT_F32, DIMS(1, 2, in)), y = OPA(m, "MaxPool", "y", at, x);
     infer(m);
     assert_shape(m, y, DIMS(1, 2, want));
@@ -229,7 +250,8 @@ static void test_pool_ceil(void **state)
     pool_case(112, 3, 2, 0, 0, 1, 56);
 }
 
-static ot_id conv_model(ot_model *m, const int64_t *w, int32_t w_rank, const ot_attr *at, uint32_t n)
+static ot_id conv_model(ot_model *m, const int64_t *w, int32_t w_rank, const ot_attr *at,
+                        uint32_t n)
 {
     ot_id x = input(m, "x", OT_F32, DIMS(1, 4, 9, 11)), wv = input(m, "w", OT_F32, w, w_rank);
     return op(m, "Conv", "y", (ot_id[]){x, wv}, 2, at, n);
@@ -239,7 +261,8 @@ static void test_conv(void **state)
 {
     (void)state;
     ot_model *m = fresh(11);
-    ot_attr at[] = {ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2), ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 2, 1}, 4),
+    ot_attr at[] = {ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2),
+                    ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 2, 1}, 4),
                     ot_mk_ints(m->arena, "dilations", (int64_t[]){2, 1}, 2)};
     ot_id y = conv_model(m, DIMS(6, 4, 3, 2), at, 3);
     infer(m);
@@ -247,7 +270,8 @@ static void test_conv(void **state)
     ot_model_free(m);
 
     m = fresh(11);
-    ot_attr same[] = {ot_mk_str("auto_pad", "SAME_LOWER"), ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2)};
+    ot_attr same[] = {ot_mk_str("auto_pad", "SAME_LOWER"),
+                      ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2)};
     y = conv_model(m, DIMS(6, 4, 3, 2), same, 2);
     infer(m);
     assert_shape(m, y, DIMS(1, 6, 5, 4));
@@ -290,7 +314,8 @@ static void test_conv_transpose(void **state)
     ot_model *m = fresh(11);
     ot_attr at[] = {ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2),
                     ot_mk_ints(m->arena, "output_padding", (int64_t[]){1, 0}, 2),
-                    ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 0, 1}, 4), ot_mk_int("group", 2)};
+                    ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 0, 1}, 4),
+                    ot_mk_int("group", 2)};
     ot_id x = input(m, "x", OT_F32, DIMS(1, 4, 5, 6)), w = input(m, "w", OT_F32, DIMS(4, 3, 3, 3));
     ot_id y = OPA(m, "ConvTranspose", "y", at, x, w);
     infer(m);
@@ -306,7 +331,8 @@ static void test_partial_chain(void **state)
     (void)state;
     ot_model *m = fresh(13);
     ot_id x = input(m, "x", OT_F32, DIMS(U, 8, 4));
-    ot_id shape = OP(m, "Shape", "s", x), batch = OP(m, "Gather", "b", shape, ints(m, "i", (int64_t[]){0}, 1));
+    ot_id shape = OP(m, "Shape", "s", x),
+          batch = OP(m, "Gather", "b", shape, ints(m, "i", (int64_t[]){0}, 1));
     ot_id chan = OP(m, "Gather", "c", shape, ints(m, "j", (int64_t[]){1}, 1));
     ot_id twice = OP(m, "Mul", "twice", chan, ints(m, "two", (int64_t[]){2}, 1));
     ot_attr axis[] = {ot_mk_int("axis", 0)};
@@ -326,11 +352,14 @@ static void test_float_chain(void **state)
     (void)state;
     ot_model *m = fresh(13);
     ot_id x = input(m, "x", OT_F32, DIMS(1, 2, 5, 7)), shape = OP(m, "Shape", "s", x);
-    ot_attr to_f[] = {ot_mk_int("to", OT_F32)}, to_i[] = {ot_mk_int("to", OT_I64)}, axis[] = {ot_mk_int("axis", 0)};
-    ot_id hw = OP(m, "Slice", "hw", shape, ints(m, "two", (int64_t[]){2}, 1), ints(m, "end", (int64_t[]){INT64_MAX}, 1));
+    ot_attr to_f[] = {ot_mk_int("to", OT_F32)}, to_i[] = {ot_mk_int("to", OT_I64)},
+            axis[] = {ot_mk_int("axis", 0)};
+    ot_id hw = OP(m, "Slice", "hw", shape, ints(m, "two", (int64_t[]){2}, 1),
+                  ints(m, "end", (int64_t[]){INT64_MAX}, 1));
     ot_id f = OPA(m, "Cast", "f", to_f, hw);
     ot_id scale = floats(m, "scale", (float[]){1.5f}, 0, NULL);
-    ot_id sized = OPA(m, "Cast", "sized", to_i, OP(m, "Floor", "fl", OP(m, "Mul", "mul", f, scale)));
+    ot_id sized = OPA(m, "Cast", "sized", to_i,
+                      OP(m, "Floor", "fl", OP(m, "Mul", "mul", f, scale)));
     ot_id sizes = OPA(m, "Concat", "sizes", axis, ints(m, "nc", (int64_t[]){1, 2}, 2), sized);
     ot_id y = OP(m, "Resize", "y", x, OT_NONE, OT_NONE, sizes);
     infer(m);
@@ -338,7 +367,8 @@ static void test_float_chain(void **state)
     ot_model_free(m);
 }
 
-/* A constant of 16-bit floats, cast to float32: what exporters of half-precision models write for the scales of a Resize. */
+/* A constant of 16-bit floats, cast to float32: what exporters of half-precision models write
+ * for the scales of a Resize. */
 static ot_id cast_halves(ot_model *m, ot_dtype type, const uint16_t *bits, int32_t n)
 {
     int64_t *dims = OT_NEW_N(m->arena, int64_t, 1);
@@ -346,7 +376,8 @@ static ot_id cast_halves(ot_model *m, ot_dtype type, const uint16_t *bits, int32
     ot_attr to[] = {ot_mk_int("to", OT_F32)}, contents[] = {ot_mk_tensor("value", t)};
     dims[0] = n;
     *t = (ot_tensor){.dtype = type, .rank = 1, .dims = dims, .data = bits, .bytes = (size_t)n * 2};
-    ot_id made = value(m, "halves"), node = ot_node_new(m->graph, "Constant", "", "halves", NULL, 0, &made, 1, contents, 1);
+    ot_id made = value(m, "halves"),
+          node = ot_node_new(m->graph, "Constant", "", "halves", NULL, 0, &made, 1, contents, 1);
     assert_int_not_equal(node, OT_NONE);
     return OPA(m, "Cast", "scales", to, made);
 }
@@ -354,16 +385,20 @@ static ot_id cast_halves(ot_model *m, ot_dtype type, const uint16_t *bits, int32
 static void test_half_precision(void **state)
 {
     (void)state;
-    static const uint16_t halves[] = {0x3c00, 0x3c00, 0x4000, 0x3e00}, brains[] = {0x3f80, 0x3f80, 0x4000, 0x3fc0}; /* 1 1 2 1.5 */
+    /* 1 1 2 1.5 */
+    static const uint16_t halves[] = {0x3c00, 0x3c00, 0x4000, 0x3e00},
+                          brains[] = {0x3f80, 0x3f80, 0x4000, 0x3fc0};
     for (int k = 0; k < 2; k++) {
         ot_model *m = fresh(13);
         ot_id x = input(m, "x", OT_F32, DIMS(1, 2, 8, 8));
-        ot_id y = OP(m, "Resize", "y", x, OT_NONE, cast_halves(m, k == 0 ? OT_F16 : OT_BF16, k == 0 ? halves : brains, 4));
+        ot_id y = OP(m, "Resize", "y", x, OT_NONE,
+                     cast_halves(m, k == 0 ? OT_F16 : OT_BF16, k == 0 ? halves : brains, 4));
         infer(m);
         assert_shape(m, y, DIMS(1, 2, 16, 12));
         int8_t in[3], out[1];
         ot_why why;
-        assert_true(ot_access_axis(m->graph, &m->graph->nodes[m->graph->values[y].producer], 0, 2, in, out, &why));
+        assert_true(ot_access_axis(m->graph, &m->graph->nodes[m->graph->values[y].producer], 0, 2,
+                                   in, out, &why));
         ot_model_free(m);
     }
 }
@@ -372,7 +407,8 @@ static void test_half_precision(void **state)
 static ot_id quotient(ot_model *m, ot_dtype type, int64_t n, int64_t d)
 {
     ot_attr to_f[] = {ot_mk_int("to", type)};
-    ot_id a = OPA(m, "Cast", "a", to_f, scalar(m, "n", n)), b = OPA(m, "Cast", "b", to_f, scalar(m, "d", d));
+    ot_id a = OPA(m, "Cast", "a", to_f, scalar(m, "n", n)),
+          b = OPA(m, "Cast", "b", to_f, scalar(m, "d", d));
     return OP(m, "Div", "q", a, b);
 }
 
@@ -395,7 +431,8 @@ static void quotient_case(ot_dtype type, int64_t n, int64_t d, bool known, doubl
     ot_model_free(m);
 }
 
-/* A Cast rounds; a quotient that 16 bits do not hold is computed with and without rounding, so it counts as unknown. */
+/* A Cast rounds; a quotient that 16 bits do not hold is computed with and without rounding, so
+ * it counts as unknown. */
 static void test_half_rounding(void **state)
 {
     (void)state;
@@ -418,12 +455,14 @@ static void test_float_clip(void **state)
     (void)state;
     for (int32_t opset = 10; opset <= 11; opset++) {
         ot_model *m = fresh(opset);
-        ot_attr to_f[] = {ot_mk_int("to", OT_F32)}, at[] = {ot_mk_float("min", 2), ot_mk_float("max", 5)};
+        ot_attr to_f[] = {ot_mk_int("to", OT_F32)},
+                at[] = {ot_mk_float("min", 2), ot_mk_float("max", 5)};
         ot_id x = OPA(m, "Cast", "x", to_f, ints(m, "i", (int64_t[]){1, 3, 9}, 3)), y;
         if (opset < 11)
             y = OPA(m, "Clip", "y", at, x);
         else
-            y = OP(m, "Clip", "y", x, floats(m, "lo", (float[]){2}, 0, NULL), floats(m, "hi", (float[]){5}, 0, NULL));
+            y = OP(m, "Clip", "y", x, floats(m, "lo", (float[]){2}, 0, NULL),
+                   floats(m, "hi", (float[]){5}, 0, NULL));
         infer(m);
         const double *f = m->graph->values[y].known_floats;
         assert_non_null(f);
@@ -438,8 +477,10 @@ static void arith_case(const char *type, int64_t a, int64_t b, bool known, int64
     ot_id r = OP(m, type, "r", scalar(m, "a", a), scalar(m, "b", b));
     infer(m);
     const ot_value *v = &m->graph->values[r];
-    if ((v->known != NULL) != known) fail_msg("%s %lld %lld: known %d", type, (long long)a, (long long)b, v->known != NULL);
-    if (known && v->known[0] != want) fail_msg("%s %lld %lld = %lld", type, (long long)a, (long long)b, (long long)v->known[0]);
+    if ((v->known != NULL) != known)
+        fail_msg("%s %lld %lld: known %d", type, (long long)a, (long long)b, v->known != NULL);
+    if (known && v->known[0] != want)
+        fail_msg("%s %lld %lld = %lld", type, (long long)a, (long long)b, (long long)v->known[0]);
     assert_true(v->is_const);
     ot_model_free(m);
 }
@@ -467,8 +508,8 @@ static void slice_case(int64_t dim, int64_t s, int64_t e, int64_t step, int64_t 
     ot_model *m = fresh(13);
     int64_t data[16];
     for (int k = 0; k < 16; k++) data[k] = k * 10;
-    ot_id r = OP(m, "Slice", "r", ints(m, "x", data, (int32_t)dim), ints(m, "s", &s, 1), ints(m, "e", &e, 1),
-                 ints(m, "a", (int64_t[]){-1}, 1), ints(m, "p", &step, 1));
+    ot_id r = OP(m, "Slice", "r", ints(m, "x", data, (int32_t)dim), ints(m, "s", &s, 1),
+                 ints(m, "e", &e, 1), ints(m, "a", (int64_t[]){-1}, 1), ints(m, "p", &step, 1));
     infer(m);
     assert_shape(m, r, DIMS(want));
     const ot_value *v = &m->graph->values[r];
@@ -489,11 +530,13 @@ static void test_slice(void **state)
     slice_case(8, 7, 0, INT64_MIN, 1, 7);
 }
 
-static void reshape_case(int32_t opset, const int64_t *t, int32_t n, int64_t allowzero, const int64_t *want, int32_t rank)
+static void reshape_case(int32_t opset, const int64_t *t, int32_t n, int64_t allowzero,
+                         const int64_t *want, int32_t rank)
 {
     ot_model *m = fresh(opset);
     ot_attr at[] = {ot_mk_int("allowzero", allowzero)};
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 3, 4)), y = OPA(m, "Reshape", "y", at, x, ints(m, "t", t, n));
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 3, 4)),
+          y = OPA(m, "Reshape", "y", at, x, ints(m, "t", t, n));
     if (rank < 0) {
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_E_INPUT);
     } else {
@@ -523,7 +566,8 @@ static void test_axes_by_version(void **state)
     for (int newer = 0; newer < 2; newer++) {
         ot_model *m = fresh(newer ? 18 : 11);
         int64_t ax[2] = {-1, 1};
-        ot_attr axes = ot_mk_ints(m->arena, "axes", ax, 2), keep = ot_mk_int("keepdims", 0), at[] = {keep, axes};
+        ot_attr axes = ot_mk_ints(m->arena, "axes", ax, 2), keep = ot_mk_int("keepdims", 0),
+                at[] = {keep, axes};
         ot_id x = input(m, "x", OT_F32, DIMS(2, 3, 4)), in[2] = {x, ints(m, "ax", ax, 2)};
         ot_id sum = op(m, "ReduceSum", "sum", in, newer ? 2 : 1, at, newer ? 1 : 2);
         ot_id mean = op(m, "ReduceMean", "mean", in, newer ? 2 : 1, at, newer ? 1 : 2);
@@ -541,10 +585,12 @@ static void test_resize_policy(void **state)
     (void)state;
     for (int larger = 0; larger < 2; larger++) {
         ot_model *m = fresh(19);
-        ot_attr at[] = {ot_mk_ints(m->arena, "axes", (int64_t[]){2, 3}, 2),
-                        ot_mk_str("keep_aspect_ratio_policy", larger ? "not_smaller" : "not_larger")};
+        ot_attr at[] = {
+            ot_mk_ints(m->arena, "axes", (int64_t[]){2, 3}, 2),
+            ot_mk_str("keep_aspect_ratio_policy", larger ? "not_smaller" : "not_larger")};
         ot_id x = input(m, "x", OT_F32, DIMS(1, 1, 5, 7));
-        ot_id y = OPA(m, "Resize", "y", at, x, OT_NONE, OT_NONE, ints(m, "s", (int64_t[]){9, 16}, 2));
+        ot_id y = OPA(m, "Resize", "y", at, x, OT_NONE, OT_NONE,
+                      ints(m, "s", (int64_t[]){9, 16}, 2));
         infer(m);
         if (larger)
             assert_shape(m, y, DIMS(1, 1, 11, 16));
@@ -560,16 +606,19 @@ static void test_const_flags(void **state)
 {
     (void)state;
     ot_model *m = fresh(13);
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 2)), w = floats(m, "w", (float[]){1, 2, 3, 4}, 2, (int64_t[]){2, 2});
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 2)),
+          w = floats(m, "w", (float[]){1, 2, 3, 4}, 2, (int64_t[]){2, 2});
     ot_id o = floats(m, "o", (float[]){1, 2, 3, 4}, 2, (int64_t[]){2, 2});
     m->graph->values[o].is_input = m->graph->values[o].overridable = true;
-    ot_id wt = OP(m, "Transpose", "wt", w), ot = OP(m, "Transpose", "ot", o), y = OP(m, "MatMul", "y", x, wt);
+    ot_id wt = OP(m, "Transpose", "wt", w), ot = OP(m, "Transpose", "ot", o),
+          y = OP(m, "MatMul", "y", x, wt);
     ot_id shape = OP(m, "Shape", "s", x), random = op(m, "RandomNormalLike", "r", &w, 1, NULL, 0);
     infer(m);
     const ot_graph *g = m->graph;
     assert_true(g->values[w].is_const && g->values[wt].is_const);
     assert_true(g->nodes[g->values[wt].producer].is_static);
-    assert_false(g->values[o].is_const || g->values[ot].is_const || g->values[y].is_const || g->values[random].is_const);
+    assert_false(g->values[o].is_const || g->values[ot].is_const || g->values[y].is_const ||
+                 g->values[random].is_const);
     assert_false(g->nodes[g->values[y].producer].is_static);
     assert_true(!g->values[shape].is_const && g->nodes[g->values[shape].producer].is_static);
     assert_shape(m, random, DIMS(2, 2));
@@ -601,7 +650,8 @@ static void test_hostile(void **state)
 
     m = fresh(13);
     x = input(m, "x", OT_F32, DIMS(1));
-    OP(m, "Unsqueeze", "y", x, ints(m, "a", (int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 16));
+    OP(m, "Unsqueeze", "y", x,
+       ints(m, "a", (int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 16));
     assert_refused(m, "rank 17");
 
     m = fresh(13);
@@ -625,12 +675,14 @@ static void test_alike(void **state)
 {
     (void)state;
     ot_model *m = fresh(28);
-    ot_id y = OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, OT_DIM_UNKNOWN)), input(m, "b", OT_F32, DIMS(OT_DIM_UNKNOWN, 3)));
+    ot_id y = OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, OT_DIM_UNKNOWN)),
+                 input(m, "b", OT_F32, DIMS(OT_DIM_UNKNOWN, 3)));
     infer(m);
     assert_shape(m, y, DIMS(2, 3));
     ot_model_free(m);
     m = fresh(28);
-    OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, 3)), input(m, "b", OT_F32, DIMS(1, 3))); /* it does not broadcast */
+    /* it does not broadcast */
+    OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, 3)), input(m, "b", OT_F32, DIMS(1, 3)));
     assert_refused(m, "another shape");
 }
 

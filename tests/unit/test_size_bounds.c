@@ -1,5 +1,6 @@
-/* Bounds over ranges of sizes (src/select/bounds) against brute force: random networks, tiled, every size of a small range looked at by itself; terms
- * of extents (src/ops/size_terms.c) against shape inference. What processes take is scripts/bounds_truth.py. */
+/* Bounds over ranges of sizes (src/select/bounds) against brute force: random networks, tiled,
+ * every size of a small range looked at by itself; terms of extents (src/ops/size_terms.c)
+ * against shape inference. What processes take is scripts/bounds_truth.py. */
 #include "seeded.h"
 #include "stingy.h"
 
@@ -34,36 +35,48 @@ static ot_model *bound_copy(const ranged *r, const int64_t *dims, ot_status want
     return NULL;
 }
 
-static const ot_plan_options TILES = {.goal = OT_GOAL_MEMORY, .max_slowdown = 1000, .force = true, .tie_break = true},
-                             STREAMS = {
-                                 .goal = OT_GOAL_MEMORY, .max_slowdown = 1000, .force_form = OT_FORM_STREAM, .tie_break = true};
+static const ot_plan_options TILES = {.goal = OT_GOAL_MEMORY,
+                                      .max_slowdown = 1000,
+                                      .force = true,
+                                      .tie_break = true},
+                             STREAMS = {.goal = OT_GOAL_MEMORY,
+                                        .max_slowdown = 1000,
+                                        .force_form = OT_FORM_STREAM,
+                                        .tie_break = true};
 
-static bool ranged_new(ranged *r, const char *body, const ot_size_var dims[4], int64_t l2, const ot_plan_options *options)
+static bool ranged_new(ranged *r, const char *body, const ot_size_var dims[4], int64_t l2,
+                       const ot_plan_options *options)
 {
     static char text[16384];
     *r = (ranged){0};
     diag = (ot_diag){0};
     memcpy(r->dims, dims, sizeof r->dims);
     r->range = (ot_size_range){"x", 4, r->dims};
-    snprintf(
-        text, sizeof text,
-        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[%s,8,?,?]\n  init %%w : float32[8,8,3,3] = random 3\n"
-        "  init %%u : float32[8,8,2,2] = random 4\n  init %%z : float32[8,8,4,4] = random 4\n  init %%c : float32[8,16,1,1] = random 5\n"
-        "  init %%s : float32[4] = [1, 1, 2, 2]\n%s}\n",
-        dims[0].hi == 1 ? "1" : "?", body);
-    if (ot_text_parse(text, strlen(text), &diag, &r->file) != OT_OK) fail_msg("%s\n%s", diag.message, text);
+    snprintf(text, sizeof text,
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[%s,8,?,?]\n  init %%w : "
+             "float32[8,8,3,3] = random 3\n"
+             "  init %%u : float32[8,8,2,2] = random 4\n  init %%z : float32[8,8,4,4] = random 4\n "
+             " init %%c : float32[8,16,1,1] = random 5\n"
+             "  init %%s : float32[4] = [1, 1, 2, 2]\n%s}\n",
+             dims[0].hi == 1 ? "1" : "?", body);
+    if (ot_text_parse(text, strlen(text), &diag, &r->file) != OT_OK)
+        fail_msg("%s\n%s", diag.message, text);
     if (ot_infer_shapes(r->file->graph, NULL, 0) != OT_OK) fail_msg("%s", diag.message);
     assert_int_equal(ot_assure(r->file->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     const int64_t upper[] = {dims[0].hi, dims[1].hi, dims[2].hi, dims[3].hi};
-    const int64_t large[] = {dims[0].hi == 1 ? 1 : 8 * dims[0].hi, dims[1].hi, 8 * dims[2].hi, 8 * dims[3].hi};
+    const int64_t large[] = {dims[0].hi == 1 ? 1 : 8 * dims[0].hi, dims[1].hi, 8 * dims[2].hi,
+                             8 * dims[3].hi};
     r->planned = bound_copy(r, upper, OT_E_INPUT);
     if (!r->planned) return false;
     r->large = bound_copy(r, large, OT_E_INPUT);
-    assert_int_equal(ot_dynamic_dims_set(r->file->graph, r->planned->graph, r->large ? r->large->graph : NULL), OT_OK);
+    assert_int_equal(
+        ot_dynamic_dims_set(r->file->graph, r->planned->graph, r->large ? r->large->graph : NULL),
+        OT_OK);
     ot_dynamic_dims_bounded(r->planned->graph);
     assert_int_equal(ot_target_load("cpu-generic", 1, &diag, &r->target), OT_OK);
     ot_target_set_l2(&r->target, l2);
-    if (ot_plan_graph(r->planned->graph, &r->target, options, &r->plan) != OT_OK) fail_msg("%s", diag.message);
+    if (ot_plan_graph(r->planned->graph, &r->target, options, &r->plan) != OT_OK)
+        fail_msg("%s", diag.message);
     return true;
 }
 
@@ -76,17 +89,18 @@ static void ranged_free(ranged *r)
     ot_model_free(r->file);
 }
 
-static ot_bounds_facts bound_of(const ranged *r, const ot_size_var dims[4], int64_t budget, ot_arena *a)
+static ot_bounds_facts bound_of(const ranged *r, const ot_size_var dims[4], int64_t budget,
+                                ot_arena *a)
 {
     const ot_size_range range = {"x", 4, dims};
     const ot_bounds_case c = {.file = r->file,
-                             .planned = r->planned,
-                             .plan = r->plan,
-                             .target = &r->target,
-                             .ranges = &range,
-                             .n = 1,
-                             .budget = budget,
-                             .diag = &diag};
+                              .planned = r->planned,
+                              .plan = r->plan,
+                              .target = &r->target,
+                              .ranges = &range,
+                              .n = 1,
+                              .budget = budget,
+                              .diag = &diag};
     ot_bounds_facts f;
     if (ot_bounds_compute(&c, a, &f) != OT_OK) fail_msg("%s", diag.message);
     return f;
@@ -99,10 +113,12 @@ typedef struct worst {
     uint32_t sizes, refused;
 } worst;
 
-/* What the model holds at one size, by itself; the untiled model as the planner of arenas sees it. */
+/* What the model holds at one size, by itself; the untiled model as the planner of arenas sees it.
+ */
 static void look(const ranged *r, const int64_t *at, worst *w)
 {
-    const ot_size_var dims[4] = {{at[0], at[0], 1}, {at[1], at[1], 1}, {at[2], at[2], 1}, {at[3], at[3], 1}};
+    const ot_size_var dims[4] = {
+        {at[0], at[0], 1}, {at[1], at[1], 1}, {at[2], at[2], 1}, {at[3], at[3], 1}};
     ot_model *m = bound_copy(r, at, OT_E_INPUT);
     if (!m) {
         w->refused++;
@@ -119,7 +135,9 @@ static void look(const ranged *r, const int64_t *at, worst *w)
         ot_model_free(m);
         return;
     }
-    assert_in_range(figures.lower_bound, f.untiled.live_bytes, f.untiled.live_bytes + 64 * figures.n_buffers); /* it aligns them */
+    /* it aligns them */
+    assert_in_range(figures.lower_bound, f.untiled.live_bytes,
+                    f.untiled.live_bytes + 64 * figures.n_buffers);
     w->untiled = ot_max(w->untiled, f.untiled.live_bytes);
     w->tiled = ot_max(w->tiled, f.tiled.live_bytes);
     w->sizes++;
@@ -166,21 +184,25 @@ static void grow(char *out, size_t size)
         char node[256];
         level[n] = level[n - 1];
         if (op == 12) { /* weighed by what it reduces to, which tiles do in parts */
-            snprintf(node, sizeof node, "GlobalAveragePool(%%%s)\n  %%v%d = Mul(%%%s, %%k%d)", from, n, from, n);
+            snprintf(node, sizeof node, "GlobalAveragePool(%%%s)\n  %%v%d = Mul(%%%s, %%k%d)", from,
+                     n, from, n);
         } else if (op >= 10) { /* with an earlier value of its level */
             int other = below(n);
             if (level[other] != level[n - 1]) other = n - 1;
             if (op == 10)
                 snprintf(node, sizeof node, "Add(%%%s, %%%s)", from, name[other]);
             else
-                snprintf(node, sizeof node, "Concat(%%%s, %%%s) {axis=1}\n  %%v%d = Conv(%%k%d, %%c)", from, name[other], n, n);
+                snprintf(node, sizeof node,
+                         "Concat(%%%s, %%%s) {axis=1}\n  %%v%d = Conv(%%k%d, %%c)", from,
+                         name[other], n, n);
         } else {
             if (level[n - 1] + LEVEL[op] < -1) continue;
             if (LEVEL[op] == 1 && level[n - 1] % 10 > 1) continue;
             snprintf(node, sizeof node, OPS[op], from);
             level[n] += LEVEL[op];
         }
-        at += snprintf(out + at, size - (size_t)at, "  %%%s%d = %s\n", op > 10 ? "k" : "v", n, node);
+        at += snprintf(out + at, size - (size_t)at, "  %%%s%d = %s\n", op > 10 ? "k" : "v", n,
+                       node);
         snprintf(name[n], sizeof name[n], "v%d", n);
         n++;
     }
@@ -198,8 +220,10 @@ static void brute_force(void **state)
         ranged r;
         grow(body, sizeof body);
         const int64_t lo = 12 + below(30);
-        const ot_size_var dims[4] = {
-            {1, 1 + below(2), 1}, {8, 8, 1}, {lo, lo + 30 + below(20), 1}, {8, 8 + 4 * below(3), 1 + below(4)}};
+        const ot_size_var dims[4] = {{1, 1 + below(2), 1},
+                                     {8, 8, 1},
+                                     {lo, lo + 30 + below(20), 1},
+                                     {8, 8 + 4 * below(3), 1 + below(4)}};
         ot_size_var box[4];
         memcpy(box, dims, sizeof box);
         box[3].hi -= (box[3].hi - box[3].lo) % box[3].step;
@@ -211,11 +235,13 @@ static void brute_force(void **state)
         const ot_bounds_facts f = bound_of(&r, r.dims, 0, a);
         const worst w = look_at_all(&r);
         regions += r.plan->n_regions;
-        for (uint32_t i = 0; i < r.plan->n_regions; i++) streams += r.plan->regions[i].form == OT_FORM_STREAM;
+        for (uint32_t i = 0; i < r.plan->n_regions; i++)
+            streams += r.plan->regions[i].form == OT_FORM_STREAM;
         refused += w.refused > 0;
         if (f.untiled.verdict != OT_BOUNDS_PROVED || f.tiled.verdict != OT_BOUNDS_PROVED) {
             const char *why = f.tiled.why ? f.tiled.why : f.untiled.why;
-            if (!strstr(why, "is not known")) fail_msg("%s\n%s", why, body); /* pools that are larger than what they read */
+            /* pools that are larger than what they read */
+            if (!strstr(why, "is not known")) fail_msg("%s\n%s", why, body);
             if (w.refused == 0) fail_msg("%s\n%s", why, body);
             ot_arena_free(a);
             ranged_free(&r);
@@ -224,25 +250,29 @@ static void brute_force(void **state)
         proved++;
         elsewhere += strcmp(f.tiled.live_at, f.untiled.live_at) != 0;
         if (f.untiled.live_bytes != w.untiled || f.tiled.live_bytes != w.tiled)
-            fail_msg("untiled %lld, not %lld; tiled %lld, not %lld at %s\n%s", (long long)f.untiled.live_bytes,
-                     (long long)w.untiled, (long long)f.tiled.live_bytes, (long long)w.tiled, f.tiled.live_at, body);
+            fail_msg("untiled %lld, not %lld; tiled %lld, not %lld at %s\n%s",
+                     (long long)f.untiled.live_bytes, (long long)w.untiled,
+                     (long long)f.tiled.live_bytes, (long long)w.tiled, f.tiled.live_at, body);
         const ot_bounds_facts tight = bound_of(&r, r.dims, w.tiled - 1, a);
         assert_int_equal(tight.tiled.verdict, OT_BOUNDS_EXCEEDS);
         ot_arena_free(a);
         ranged_free(&r);
     }
-    print_message("%u proved, %u regions, %u hand rows on, %u with sizes that are refused, %u largest elsewhere than untiled\n",
+    print_message("%u proved, %u regions, %u hand rows on, %u with sizes that are refused, %u "
+                  "largest elsewhere than untiled\n",
                   proved, regions, streams, refused, elsewhere);
     assert_true(proved > 5 && regions > 5 && streams > 0);
 }
 
-/* What a region holds is most where its last tile is longest, which need not be at the largest size: the upper corner alone is no bound. */
+/* What a region holds is most where its last tile is longest, which need not be at the largest
+ * size: the upper corner alone is no bound. */
 static void longest_last_tile(void **state)
 {
     (void)state;
-    static const char body[] = "  %v1 = Conv(%x, %w) {pads=[2,2,2,2], dilations=[2,2]}\n  %v2 = Relu(%v1)\n"
-                               "  %v3 = MaxPool(%v2) {kernel_shape=[2,2], strides=[2,2]}\n"
-                               "  %v4 = Conv(%v3, %w) {pads=[1,1,1,1], strides=[2,2]}\n  %y = Relu(%v4)\n  output %y\n";
+    static const char body[] =
+        "  %v1 = Conv(%x, %w) {pads=[2,2,2,2], dilations=[2,2]}\n  %v2 = Relu(%v1)\n"
+        "  %v3 = MaxPool(%v2) {kernel_shape=[2,2], strides=[2,2]}\n"
+        "  %v4 = Conv(%v3, %w) {pads=[1,1,1,1], strides=[2,2]}\n  %y = Relu(%v4)\n  output %y\n";
     uint32_t found = 0;
     for (int k = 0; k < 80 && found == 0; k++) {
         const int64_t h = 48 + 3 * (k / 4);
@@ -274,7 +304,8 @@ static void is_unknown(const char *body, const char *word)
     ot_arena *a = ot_arena_new();
     assert_true(ranged_new(&r, body, dims, 4096, &TILES));
     const ot_bounds_facts f = bound_of(&r, r.dims, 0, a);
-    if (f.untiled.verdict != OT_BOUNDS_UNKNOWN || f.tiled.verdict != OT_BOUNDS_UNKNOWN) fail_msg("proved: %s", body);
+    if (f.untiled.verdict != OT_BOUNDS_UNKNOWN || f.tiled.verdict != OT_BOUNDS_UNKNOWN)
+        fail_msg("proved: %s", body);
     if (!strstr(f.untiled.why, word)) fail_msg("'%s' does not say '%s'", f.untiled.why, word);
     ot_arena_free(a);
     ranged_free(&r);
@@ -285,12 +316,13 @@ static void unknown(void **state)
     (void)state;
     /* Largest where the input is smallest: the upper corner says nothing. */
     is_unknown(
-        "  init %i : int64[1] = [2]\n  init %m : int64[1] = [4096]\n  %d = Shape(%x)\n  %h = Gather(%d, %i)\n  %r = Sub(%m, %h)\n"
+        "  init %i : int64[1] = [2]\n  init %m : int64[1] = [4096]\n  %d = Shape(%x)\n  %h = "
+        "Gather(%d, %i)\n  %r = Sub(%m, %h)\n"
         "  %v = ConstantOfShape(%r)\n  %t = ReduceSum(%v)\n  %y = Add(%x, %t)\n  output %y\n",
         "may be smaller where the input is larger");
-    is_unknown(
-        "  %p = Relu(%x)\n  %v = NonZero(%p)\n  %f = Cast(%v) {to=1}\n  %t = ReduceSum(%f)\n  %y = Add(%x, %t)\n  output %y\n",
-        "NonZero");
+    is_unknown("  %p = Relu(%x)\n  %v = NonZero(%p)\n  %f = Cast(%v) {to=1}\n  %t = "
+               "ReduceSum(%f)\n  %y = Add(%x, %t)\n  output %y\n",
+               "NonZero");
 }
 
 /* ---- terms ---- */
@@ -303,21 +335,31 @@ static void terms(void **state)
         "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n",
         "  %y = MaxPool(%x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1}\n",
         "  %y = ConvTranspose(%x, %u) {strides=[3,2], output_padding=[1,0]}\n",
-        "  init %a : int64[1] = [2]\n  init %b : int64[1] = [9]\n  init %q : int64[1] = [2]\n  init %p : int64[1] = [3]\n  %y = Slice(%x, %a, %b, %q, %p)\n",
-        "  init %a : int64[1] = [-5]\n  init %b : int64[1] = [9223372036854775807]\n  init %q : int64[1] = [2]\n  %y = Slice(%x, %a, %b, %q)\n",
+        "  init %a : int64[1] = [2]\n  init %b : int64[1] = [9]\n  init %q : int64[1] = [2]\n  "
+        "init %p : int64[1] = [3]\n  %y = Slice(%x, %a, %b, %q, %p)\n",
+        "  init %a : int64[1] = [-5]\n  init %b : int64[1] = [9223372036854775807]\n  init %q : "
+        "int64[1] = [2]\n  %y = Slice(%x, %a, %b, %q)\n",
         "  init %p : int64[8] = [0,0,1,2,0,0,-1,3]\n  %y = Pad(%x, %p)\n",
         "  init %p : int64[3] = [0,-1,4]\n  %y = Reshape(%x, %p)\n",
-        "  init %i : int64[1] = [0]\n  init %p : int64[2] = [64,-1]\n  %d = Shape(%x)\n  %b = Gather(%d, %i)\n  %t = Concat(%b, %p) {axis=0}\n  %y = Reshape(%x, %t)\n",
-        "  init %i : int64[2] = [2,3]\n  init %two : int64[1] = [2]\n  init %j : int64[2] = [0,1]\n  %d = Shape(%x)\n  %b = Gather(%d, %i)\n  %e = Gather(%d, %j)\n"
-        "  %m = Mul(%b, %two)\n  %t = Concat(%e, %m) {axis=0}\n  %y = Resize(%x, _, _, %t) {mode=\"nearest\"}\n",
+        "  init %i : int64[1] = [0]\n  init %p : int64[2] = [64,-1]\n  %d = Shape(%x)\n  %b = "
+        "Gather(%d, %i)\n  %t = Concat(%b, %p) {axis=0}\n  %y = Reshape(%x, %t)\n",
+        "  init %i : int64[2] = [2,3]\n  init %two : int64[1] = [2]\n  init %j : int64[2] = "
+        "[0,1]\n  %d = Shape(%x)\n  %b = Gather(%d, %i)\n  %e = Gather(%d, %j)\n"
+        "  %m = Mul(%b, %two)\n  %t = Concat(%e, %m) {axis=0}\n  %y = Resize(%x, _, _, %t) "
+        "{mode=\"nearest\"}\n",
         "  %f = Flatten(%x) {axis=2}\n  %y = Transpose(%f)\n",
-        "  %a = Transpose(%x) {perm=[0,1,3,2]}\n  %b = MatMul(%a, %x)\n  %y = ReduceMean(%b) {axes=[2], keepdims=0}\n",
+        "  %a = Transpose(%x) {perm=[0,1,3,2]}\n  %b = MatMul(%a, %x)\n  %y = ReduceMean(%b) "
+        "{axes=[2], keepdims=0}\n",
         "  init %k : float32[4] = [1, 1, 1.5, 0.7]\n  %y = Resize(%x, _, %k) {mode=\"nearest\"}\n",
         "  %y = DepthToSpace(%x) {blocksize=2}\n",
-        "  %a, %b = Split(%x) {axis=1}\n  %c0 = Concat(%a, %x) {axis=1}\n  %y = Concat(%c0, %c0) {axis=2}\n",
-        "  init %i : int64[1] = [2]\n  init %p : int64[1] = [31]\n  init %q : int64[1] = [32]\n  init %l : int64[5] = [0,0,0,0,0]\n  init %m : int64[2] = [0,0]\n"
-        "  %d = Shape(%x)\n  %h = Gather(%d, %i)\n  %a = Add(%h, %p)\n  %b = Div(%a, %q)\n  %t = Mul(%b, %q)\n  %n = Sub(%t, %h)\n  %k = Concat(%l, %m) {axis=0}\n"
-        "  init %z1 : int64[6] = [0,0,0,0,0,0]\n  init %z2 : int64[1] = [0]\n  %g = Concat(%z1, %n, %z2) {axis=0}\n  %y = Pad(%x, %g)\n",
+        "  %a, %b = Split(%x) {axis=1}\n  %c0 = Concat(%a, %x) {axis=1}\n  %y = Concat(%c0, %c0) "
+        "{axis=2}\n",
+        "  init %i : int64[1] = [2]\n  init %p : int64[1] = [31]\n  init %q : int64[1] = [32]\n  "
+        "init %l : int64[5] = [0,0,0,0,0]\n  init %m : int64[2] = [0,0]\n"
+        "  %d = Shape(%x)\n  %h = Gather(%d, %i)\n  %a = Add(%h, %p)\n  %b = Div(%a, %q)\n  %t = "
+        "Mul(%b, %q)\n  %n = Sub(%t, %h)\n  %k = Concat(%l, %m) {axis=0}\n"
+        "  init %z1 : int64[6] = [0,0,0,0,0,0]\n  init %z2 : int64[1] = [0]\n  %g = Concat(%z1, "
+        "%n, %z2) {axis=0}\n  %y = Pad(%x, %g)\n",
     };
     for (size_t k = 0; k < sizeof BODIES / sizeof *BODIES; k++) {
         static const ot_size_var dims[4] = {{1, 3, 1}, {8, 8, 1}, {12, 40, 1}, {12, 20, 4}};
@@ -329,7 +371,9 @@ static void terms(void **state)
         const ot_graph *g = r.file->graph;
         const ot_size_var vars[3] = {dims[0], dims[2], dims[3]};
         ot_size_terms *t = ot_size_terms_new(a, vars, 3);
-        ot_term x[4] = {ot_term_var(t, 0), ot_term_const(t, 8), ot_term_var(t, 1), ot_term_var(t, 2)}, **inputs;
+        ot_term x[4] = {ot_term_var(t, 0), ot_term_const(t, 8), ot_term_var(t, 1),
+                        ot_term_var(t, 2)},
+                **inputs;
         inputs = OT_NEW_N(a, ot_term *, g->n_inputs);
         inputs[0] = x;
         ot_size_table table;
@@ -347,11 +391,13 @@ static void terms(void **state)
                     const ot_value *v = &m->graph->values[y];
                     assert_true(table.dims[y] && v->rank == g->values[y].rank);
                     for (int32_t d = 0; d < v->rank; d++) {
-                        if (table.dims[y][d] == OT_NONE) fail_msg("no term for axis %d: %s", d, body);
+                        if (table.dims[y][d] == OT_NONE)
+                            fail_msg("no term for axis %d: %s", d, body);
                         if (values[table.dims[y][d]] != v->dims[d])
-                            fail_msg("axis %d is %lld, not %lld: %s", d, (long long)v->dims[d], (long long)values[table.dims[y][d]],
-                                     body);
-                        if (ot_term_falls(t, table.dims[y][d])) fail_msg("axis %d falls: %s", d, body);
+                            fail_msg("axis %d is %lld, not %lld: %s", d, (long long)v->dims[d],
+                                     (long long)values[table.dims[y][d]], body);
+                        if (ot_term_falls(t, table.dims[y][d]))
+                            fail_msg("axis %d falls: %s", d, body);
                         assert_true(v->dims[d] <= ot_term_most(t, table.dims[y][d]));
                         assert_true(v->dims[d] >= ot_term_least(t, table.dims[y][d]));
                     }
@@ -370,9 +416,9 @@ static void terms(void **state)
 static void live_bytes(void **state)
 {
     (void)state;
-    static const char text[] =
-        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,4,4]\n  %a = Relu(%x)\n  %b = Relu(%a)\n  %c = Add(%a, %b)\n"
-        "  %y = Relu(%c)\n  output %y\n}\n";
+    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,4,4]\n  "
+                               "%a = Relu(%x)\n  %b = Relu(%a)\n  %c = Add(%a, %b)\n"
+                               "  %y = Relu(%c)\n  output %y\n}\n";
     ot_model *m = NULL;
     ot_live_bytes live;
     assert_int_equal(ot_text_parse(text, strlen(text), &diag, &m), OT_OK);
@@ -389,12 +435,19 @@ static void no_memory(void **state)
     (void)state;
     static const ot_size_var dims[4] = {{1, 1, 1}, {8, 8, 1}, {40, 64, 1}, {16, 16, 1}};
     ranged r;
-    assert_true(ranged_new(&r, "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Conv(%a, %w) {pads=[1,1,1,1]}\n  output %y\n", dims,
-                           2048, &TILES));
+    assert_true(ranged_new(
+        &r,
+        "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Conv(%a, %w) {pads=[1,1,1,1]}\n  output %y\n",
+        dims, 2048, &TILES));
     assert_true(r.plan->n_regions > 0);
     ot_arena *a = ot_arena_new();
-    const ot_bounds_case c = {
-        .file = r.file, .planned = r.planned, .plan = r.plan, .target = &r.target, .ranges = &r.range, .n = 1, .diag = &diag};
+    const ot_bounds_case c = {.file = r.file,
+                              .planned = r.planned,
+                              .plan = r.plan,
+                              .target = &r.target,
+                              .ranges = &r.range,
+                              .n = 1,
+                              .diag = &diag};
     ot_set_alloc_hook(stingy);
     for (long n = 0;; n += 1 + n / 8) {
         ot_bounds_facts f;
@@ -413,8 +466,11 @@ static void no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(terms),   cmocka_unit_test(brute_force), cmocka_unit_test(longest_last_tile),
-        cmocka_unit_test(unknown), cmocka_unit_test(live_bytes),  cmocka_unit_test(no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(terms),
+                                       cmocka_unit_test(brute_force),
+                                       cmocka_unit_test(longest_last_tile),
+                                       cmocka_unit_test(unknown),
+                                       cmocka_unit_test(live_bytes),
+                                       cmocka_unit_test(no_memory)};
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -1,17 +1,25 @@
-/* Values that late readers compute once more (src/transform/decompose/rematerialise_skips.c): which are found, who reads the copy, that a copy of which no region
- * has taken a part is taken back. Numbers and memory in runtimes: tests/e2e/skips.sh.
+/* Values that late readers compute once more (src/transform/decompose/rematerialise_skips.c):
+ * which are found, who reads the copy, that a copy of which no region has taken a part is taken
+ * back. Numbers and memory in runtimes: tests/e2e/skips.sh.
+ *
  */
 #include "ir_check.h"
 
 #include "transform/decompose/decompose.h"
 
 #define CONV(y, x, w) " %" y " = Conv(%" x ", %" w ") {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
-#define HEAD                                                                                                   \
-    "model ir 8 opset 18\ngraph g {\n input %x : float32[1,2,16,12]\n init %v : float32[8,2,3,3] = random 1\n" \
-    " init %w : float32[8,8,3,3] = random 2\n init %u : float32[4,16,3,3] = random 3\n"                        \
+#define HEAD                                                                                       \
+    "model ir 8 opset 18\ngraph g {\n input %x : float32[1,2,16,12]\n init %v : float32[8,2,3,3] " \
+    "= random 1\n"                                                                                 \
+    " init %w : float32[8,8,3,3] = random 2\n init %u : float32[4,16,3,3] = random 3\n"            \
     " init %few : float32[1,8,3,3] = random 4\n"
-#define ENCODER " %c = Conv(%x, %v) {kernel_shape=[3,3], pads=[1,1,1,1]}\n %r = Relu(%c)\n" CONV("d", "r", "w") " %s = Relu(%d)\n"
-#define MIDDLE  CONV("e", "s", "w") " %f = Relu(%e)\n" CONV("g", "f", "w") " %h = Relu(%g)\n" CONV("i", "h", "w") " %j = Relu(%i)\n"
+#define ENCODER                                                                       \
+    " %c = Conv(%x, %v) {kernel_shape=[3,3], pads=[1,1,1,1]}\n %r = Relu(%c)\n" CONV( \
+        "d", "r", "w") " %s = Relu(%d)\n"
+#define MIDDLE                                                                             \
+    CONV("e", "s", "w")                                                                    \
+    " %f = Relu(%e)\n" CONV("g", "f", "w") " %h = Relu(%g)\n" CONV("i", "h", "w") " %j = " \
+                                                                                  "Relu(%i)\n"
 #define DECODER " %k = Concat(%j, %s) {axis=1}\n" CONV("y", "k", "u") " output %y\n}\n"
 
 #define CHANNEL (16 * 12 * 4) /* bytes */
@@ -32,12 +40,14 @@ static void found_as_expected(void **state)
         const char *name; /* of the largest; NULL: there is none */
         int64_t channels; /* that it takes beyond what it is made of */
     } CASES[] = {
-        {HEAD ENCODER MIDDLE DECODER, "s", 8},                       /* of the caller's image */
-        {HEAD ENCODER " %j = Sigmoid(%s)\n" DECODER, NULL, 0},       /* it waits for a step */
-        {HEAD ENCODER CONV("t", "s", "few") MIDDLE DECODER, "s", 8}, /* read twice soon, once late */
-        {HEAD ENCODER MIDDLE " output %s\n" DECODER, NULL, 0},       /* it is there anyhow */
-        {HEAD ENCODER MIDDLE CONV("o", "j", "w") " %q = Relu(%o)\n" CONV("l", "q", "w") CONV("m", "l", "w")
-             CONV("n", "m", "w") " %k = Concat(%n, %j) {axis=1}\n" CONV("y", "k", "u") " output %y\n}\n",
+        {HEAD ENCODER MIDDLE DECODER, "s", 8},                 /* of the caller's image */
+        {HEAD ENCODER " %j = Sigmoid(%s)\n" DECODER, NULL, 0}, /* it waits for a step */
+        /* read twice soon, once late */
+        {HEAD ENCODER CONV("t", "s", "few") MIDDLE DECODER, "s", 8},
+        {HEAD ENCODER MIDDLE " output %s\n" DECODER, NULL, 0}, /* it is there anyhow */
+        {HEAD ENCODER MIDDLE CONV("o", "j", "w") " %q = Relu(%o)\n" CONV("l", "q", "w")
+             CONV("m", "l", "w") CONV("n", "m", "w") " %k = Concat(%n, %j) {axis=1}\n" CONV(
+                 "y", "k", "u") " output %y\n}\n",
          NULL, 0}, /* made of as many numbers */
     };
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
@@ -58,7 +68,8 @@ static void found_as_expected(void **state)
     }
 }
 
-/* The late reader has the copy, the early one does not; clones get the same; what no region touches becomes what it was. */
+/* The late reader has the copy, the early one does not; clones get the same; what no region
+ * touches becomes what it was. */
 static void repeated_and_taken_back(void **state)
 {
     (void)state;
@@ -98,6 +109,7 @@ static void repeated_and_taken_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(found_as_expected), cmocka_unit_test(repeated_and_taken_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(found_as_expected),
+                                       cmocka_unit_test(repeated_and_taken_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,17 @@
 /* Steps of streaming regions (src/tiling/stream.c) against brute force, on random graphs.
  *
- * A graph of convolutions, pools, sums and up-sampling is grown as text. For every row of every value the rows that it reads are listed from
- * the operators' definitions; then the steps are played row by row:
+ * A graph of convolutions, pools, sums and up-sampling is grown as text. For every row of every
+ * value the rows that it reads are listed from the operators' definitions; then the steps are
+ * played row by row:
  *
- *   sound     a row is computed where every row that it reads is at hand; what is kept was at hand before; nothing is computed twice
- *   lean      a row is computed when somebody wants it in that step, and kept because somebody wants it then or later
+ *   sound     a row is computed where every row that it reads is at hand; what is kept was at hand
+ *             before; nothing is computed twice
+ *   lean      a row is computed when somebody wants it in that step, and kept because somebody
+ *             wants it then or later
  *
- * Line buffers: sound likewise; rows of the input are brought once each; no step makes more of a value than a steady one.
+ * Line buffers: sound likewise; rows of the input are brought once each; no step makes more of a
+ * value than a steady one.
+ *
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +29,8 @@
 #define ROWS_MAX 200
 #define FIRST    UINT64_C(20261122)
 
-/* A node along the cut axis: kernel, stride, dilation, pad before; of two operands the second is read like the first. up: factor. */
+/* A node along the cut axis: kernel, stride, dilation, pad before; of two operands the second is
+ * read like the first. up: factor. */
 typedef struct op {
     int64_t k, s, d, p, up;
     uint32_t in[2], n_in; /* values: 0 is the input, 1 + i what node i makes */
@@ -53,7 +59,8 @@ static void reads_of(const net *x, const op *o, int64_t y, int64_t *lo, int64_t 
 static bool grow_node(net *x)
 {
     op *o = &x->ops[x->n];
-    const uint32_t from = (uint32_t)(draw(x, 3) ? x->n : draw(x, x->n + 1)), kind = (uint32_t)draw(x, 5);
+    const uint32_t from = (uint32_t)(draw(x, 3) ? x->n : draw(x, x->n + 1)),
+                   kind = (uint32_t)draw(x, 5);
     *o = (op){.k = 1, .s = 1, .d = 1, .in = {from}, .n_in = 1};
     if (kind < 3) {
         o->k = (int64_t)draw(x, 4) + 1;
@@ -91,24 +98,29 @@ static bool is_read(const net *x, uint32_t v)
 static ot_model *build(const net *x, ot_diag *d)
 {
     char text[8192];
-    size_t n = (size_t)snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,2,%lld,3]\n",
-                                (long long)x->rows[0]);
+    size_t n = (size_t)snprintf(
+        text, sizeof text, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,2,%lld,3]\n",
+        (long long)x->rows[0]);
     for (uint32_t i = 0; i < x->n; i++) {
         const op *o = &x->ops[i];
         if (o->up)
-            n += (size_t)snprintf(text + n, sizeof text - n,
-                                  "  init %%s%u : float32[4] = [1, 1, 2, 1]\n  %%v%u = Resize(%%v%u, _, %%s%u) {mode=\"nearest\", "
-                                  "coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"}\n",
-                                  i, i + 1, o->in[0], i);
+            n += (size_t)snprintf(
+                text + n, sizeof text - n,
+                "  init %%s%u : float32[4] = [1, 1, 2, 1]\n  %%v%u = Resize(%%v%u, _, %%s%u) "
+                "{mode=\"nearest\", "
+                "coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"}\n",
+                i, i + 1, o->in[0], i);
         else if (o->n_in == 2)
-            n += (size_t)snprintf(text + n, sizeof text - n, "  %%v%u = Add(%%v%u, %%v%u)\n", i + 1, o->in[0], o->in[1]);
+            n += (size_t)snprintf(text + n, sizeof text - n, "  %%v%u = Add(%%v%u, %%v%u)\n", i + 1,
+                                  o->in[0], o->in[1]);
         else
             n += (size_t)snprintf(
                 text + n, sizeof text - n,
-                "  init %%w%u : float32[2,2,%lld,1] = random %u\n  %%v%u = Conv(%%v%u, %%w%u) {kernel_shape=[%lld, 1], "
+                "  init %%w%u : float32[2,2,%lld,1] = random %u\n  %%v%u = Conv(%%v%u, %%w%u) "
+                "{kernel_shape=[%lld, 1], "
                 "strides=[%lld, 1], dilations=[%lld, 1], pads=[%lld, 0, %lld, 0]}\n",
-                i, (long long)o->k, i + 1, i + 1, o->in[0], i, (long long)o->k, (long long)o->s, (long long)o->d, (long long)o->p,
-                (long long)o->p);
+                i, (long long)o->k, i + 1, i + 1, o->in[0], i, (long long)o->k, (long long)o->s,
+                (long long)o->d, (long long)o->p, (long long)o->p);
     }
     for (uint32_t v = 1; v <= x->n; v++)
         if (!is_read(x, v)) n += (size_t)snprintf(text + n, sizeof text - n, "  output %%v%u\n", v);
@@ -137,11 +149,15 @@ static uint32_t number_of(const ot_graph *g, const ot_region *r, uint32_t v)
     return (uint32_t)strtoul(g->values[r->values[v].value].name + 1, NULL, 10);
 }
 
-static bool inside(ot_win a, int64_t lo, int64_t hi) { return lo >= hi || (a.lo <= lo && a.hi >= hi); }
+static bool inside(ot_win a, int64_t lo, int64_t hi)
+{
+    return lo >= hi || (a.lo <= lo && a.hi >= hi);
+}
 
-/* Whether a reader of value v computes, in steps [from, to), a row that reads row y of it; of the last run's steps all that are handed on. */
-static bool is_wanted(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s, uint32_t v, int64_t y, uint32_t from,
-                      uint32_t to)
+/* Whether a reader of value v computes, in steps [from, to), a row that reads row y of it; of
+ * the last run's steps all that are handed on. */
+static bool is_wanted(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s,
+                      uint32_t v, int64_t y, uint32_t from, uint32_t to)
 {
     for (uint32_t t = from; t < to; t++)
         for (uint32_t i = 0; i < r->n_nodes; i++) {
@@ -168,7 +184,9 @@ static void check_sound(const net *x, const ot_graph *g, const ot_region *r, con
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             const ot_win fresh = w->ops[r->values[v].node].made, kept = w->kept[v];
             const uint32_t n = number_of(g, r, v);
-            if (kept.lo < kept.hi) assert_true(t > 0 && inside(s->steps[t - 1].made[v], kept.lo, kept.hi) && kept.hi == ready[n]);
+            if (kept.lo < kept.hi)
+                assert_true(t > 0 && inside(s->steps[t - 1].made[v], kept.lo, kept.hi) &&
+                            kept.hi == ready[n]);
             if (fresh.lo < fresh.hi) {
                 assert_int_equal(fresh.lo, ready[n]);
                 ready[n] = fresh.hi;
@@ -181,43 +199,52 @@ static void check_sound(const net *x, const ot_graph *g, const ot_region *r, con
             for (int64_t y = w->ops[i].made.lo; y < w->ops[i].made.hi; y++) {
                 int64_t lo, hi;
                 reads_of(x, o, y, &lo, &hi);
-                for (uint32_t k = 0; k < o->n_in; k++) assert_true(inside(*at_hand[o->in[k]], lo, hi));
+                for (uint32_t k = 0; k < o->n_in; k++)
+                    assert_true(inside(*at_hand[o->in[k]], lo, hi));
             }
         }
     }
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
-        if (r->values[v].is_output) assert_int_equal(ready[number_of(g, r, v)], x->rows[number_of(g, r, v)]);
+        if (r->values[v].is_output)
+            assert_int_equal(ready[number_of(g, r, v)], x->rows[number_of(g, r, v)]);
 }
 
 static void check_lean(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s)
 {
-    const uint32_t last = s->runs[s->n_runs - 1].first; /* what the run before hands on to it is as much as it takes itself */
+    /* what the run before hands on to it is as much as it takes itself */
+    const uint32_t last = s->runs[s->n_runs - 1].first;
     for (uint32_t t = 0; t < s->n; t++)
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             const ot_tile_windows *w = &s->steps[t];
             const ot_win fresh = w->ops[r->values[v].node].made, kept = w->kept[v];
             const uint32_t n = number_of(g, r, v);
-            if (kept.lo < kept.hi && t < last) assert_true(is_wanted(x, g, r, s, n, kept.lo, t, s->n));
+            if (kept.lo < kept.hi && t < last)
+                assert_true(is_wanted(x, g, r, s, n, kept.lo, t, s->n));
             if (fresh.lo >= fresh.hi || r->values[v].is_output) continue;
             /* up-sampling makes whole pairs of rows: the last one may be early */
             if (!is_wanted(x, g, r, s, n, fresh.hi - 1, t, t + 1))
-                assert_true(x->ops[n - 1].up > 1 && is_wanted(x, g, r, s, n, fresh.hi - 2, t, t + 1));
+                assert_true(x->ops[n - 1].up > 1 &&
+                            is_wanted(x, g, r, s, n, fresh.hi - 2, t, t + 1));
         }
 }
 
-/* Rows of the input are brought in order, each once, and are there while somebody reads them; none is kept that nobody reads. */
+/* Rows of the input are brought in order, each once, and are there while somebody reads them;
+ * none is kept that nobody reads. */
 static void check_input(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s)
 {
     int64_t ready = 0;
     for (uint32_t t = 0; t < s->n; t++) {
-        const ot_win made = s->steps[t].made[0], kept = s->steps[t].kept[0], fresh = ot_stream_new(&s->steps[t], 0);
+        const ot_win made = s->steps[t].made[0], kept = s->steps[t].kept[0],
+                     fresh = ot_stream_new(&s->steps[t], 0);
         if (kept.lo < kept.hi) {
-            assert_true(t > 0 && inside(s->steps[t - 1].made[0], kept.lo, kept.hi) && kept.lo == made.lo && kept.hi == ready);
+            assert_true(t > 0 && inside(s->steps[t - 1].made[0], kept.lo, kept.hi) &&
+                        kept.lo == made.lo && kept.hi == ready);
             assert_true(is_wanted(x, g, r, s, 0, kept.lo, t, s->n));
         }
         if (fresh.lo >= fresh.hi) continue;
         assert_true(fresh.lo >= ready);
-        for (int64_t y = ready; y < fresh.lo; y++) assert_false(is_wanted(x, g, r, s, 0, y, t, s->n));
+        for (int64_t y = ready; y < fresh.lo; y++)
+            assert_false(is_wanted(x, g, r, s, 0, y, t, s->n));
         ready = fresh.hi;
     }
 }
@@ -226,11 +253,13 @@ static void check_input(const net *x, const ot_graph *g, const ot_region *r, con
 static bool is_even(const net *x, const ot_region *r, const ot_graph *g)
 {
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
-        if (r->values[v].is_output && x->rows[number_of(g, r, v)] % r->dims[0].extent != 0) return false;
+        if (r->values[v].is_output && x->rows[number_of(g, r, v)] % r->dims[0].extent != 0)
+            return false;
     return true;
 }
 
-/* The most of each value that a step makes is what the steady ones make; up-sampling makes whole blocks. */
+/* The most of each value that a step makes is what the steady ones make; up-sampling makes whole
+ * blocks. */
 static bool is_level(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s)
 {
     const ot_tile_windows *steady = NULL;
@@ -240,7 +269,9 @@ static bool is_level(const net *x, const ot_graph *g, const ot_region *r, const 
     for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
         const int64_t block = x->ops[number_of(g, r, v) - 1].up > 1 ? 2 : 1;
         for (uint32_t t = 0; t < s->n; t++)
-            if (ot_win_len(ot_stream_new(&s->steps[t], v)) > ot_win_len(ot_stream_new(steady, v)) + block - 1) return false;
+            if (ot_win_len(ot_stream_new(&s->steps[t], v)) >
+                ot_win_len(ot_stream_new(steady, v)) + block - 1)
+                return false;
     }
     return true;
 }

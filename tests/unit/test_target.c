@@ -31,8 +31,9 @@ static void presets_are_sane(void **state)
         assert_true(t.bw_fast >= t.bw_mid && t.bw_mid >= t.bw_slow && t.bw_slow > 0);
         assert_true(t.mid_bytes == 0 || t.mid_bytes > t.fast_bytes);
         assert_true(t.mid_bytes != 0 || t.bw_mid == t.bw_slow);
-        const double rates[] = {t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
-                                t.rate_elem, t.rate_trans,          t.rate_reduce,         t.rate_pool};
+        const double rates[] = {
+            t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
+            t.rate_elem, t.rate_trans,          t.rate_reduce,         t.rate_pool};
         for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) assert_true(rates[j] > 0);
         assert_true(t.rate_conv_depthwise <= t.rate_conv && t.rate_trans <= t.rate_elem);
         assert_true(t.node_overhead >= 0 && t.loop_overhead >= 0 && t.region_overhead >= 0);
@@ -64,7 +65,8 @@ static void xml_round_trip(void **state)
         assert_ptr_equal(u.runtime, t.runtime);
         assert_int_equal(u.inplace_depthwise, t.inplace_depthwise);
         assert_true(u.bw_slow == t.bw_slow && u.bw_mid == t.bw_mid && u.bw_fast == t.bw_fast);
-        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv && u.loop_overhead == t.loop_overhead);
+        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv &&
+                    u.loop_overhead == t.loop_overhead);
         for (int s = 0; s < OT_SCOPE_COUNT; s++) {
             assert_int_equal(u.scopes[s].bytes, t.scopes[s].bytes);
             assert_int_equal(u.scopes[s].alignment, t.scopes[s].alignment);
@@ -73,9 +75,12 @@ static void xml_round_trip(void **state)
 }
 
 static const char WITH_TRANSFERS[] =
-    "<target name=\"gpu\" cores=\"16\">\n  <fast bytes=\"1048576\" bandwidth=\"1e12\" granule=\"64\" cache=\"true\" double-buffer=\"false\"/>\n"
-    "  <slow bandwidth=\"2e11\"/>\n  <rates conv=\"1e12\" conv-depthwise=\"2e11\" conv-pointwise=\"1e12\" gemm=\"1e12\" elementwise=\"5e10\" "
-    "transcendental=\"1e10\" reduction=\"5e10\" pooling=\"5e10\"/>\n  <overheads node=\"5e-6\" loop=\"1e-6\" region=\"5e-6\"/>\n  %s\n</target>\n";
+    "<target name=\"gpu\" cores=\"16\">\n  <fast bytes=\"1048576\" bandwidth=\"1e12\" "
+    "granule=\"64\" cache=\"true\" double-buffer=\"false\"/>\n"
+    "  <slow bandwidth=\"2e11\"/>\n  <rates conv=\"1e12\" conv-depthwise=\"2e11\" "
+    "conv-pointwise=\"1e12\" gemm=\"1e12\" elementwise=\"5e10\" "
+    "transcendental=\"1e10\" reduction=\"5e10\" pooling=\"5e10\"/>\n  <overheads node=\"5e-6\" "
+    "loop=\"1e-6\" region=\"5e-6\"/>\n  %s\n</target>\n";
 
 static ot_status load_text(const char *transfers, ot_target *t, ot_diag *d)
 {
@@ -96,11 +101,13 @@ static void transfers_of_devices(void **state)
     static const char *const wrong[] = {
         "<transfers upload=\"1e10\" upload-seconds=\"0\" download=\"1e10\"/>",
         "<transfers upload=\"0\" upload-seconds=\"0\" download=\"1e10\" download-seconds=\"0\"/>",
-        "<transfers upload=\"1e10\" upload-seconds=\"2\" download=\"1e10\" download-seconds=\"0\"/>"};
+        "<transfers upload=\"1e10\" upload-seconds=\"2\" download=\"1e10\" "
+        "download-seconds=\"0\"/>"};
     ot_target t, again;
     ot_diag d = {0};
-    if (load_text("<transfers upload=\"1.5e10\" upload-seconds=\"8e-06\" download=\"1.25e10\" download-seconds=\"9.5e-06\"/>", &t,
-                  &d) != OT_OK)
+    if (load_text("<transfers upload=\"1.5e10\" upload-seconds=\"8e-06\" download=\"1.25e10\" "
+                  "download-seconds=\"9.5e-06\"/>",
+                  &t, &d) != OT_OK)
         fail_msg("%s", d.message);
     assert_true(t.transfers.upload == 1.5e10 && t.transfers.download == 1.25e10);
     assert_true(t.transfers.upload_start == 8e-6 && t.transfers.download_start == 9.5e-6);
@@ -129,8 +136,8 @@ static void check_scope(const char *target, ot_scope s, int64_t bytes, int64_t a
 {
     ot_target t = load(target, 0);
     if (t.scopes[s].bytes != bytes || t.scopes[s].alignment != alignment)
-        fail_msg("%s, %s: %lld bytes, alignment %lld", target, ot_scope_name(s), (long long)t.scopes[s].bytes,
-                 (long long)t.scopes[s].alignment);
+        fail_msg("%s, %s: %lld bytes, alignment %lld", target, ot_scope_name(s),
+                 (long long)t.scopes[s].bytes, (long long)t.scopes[s].alignment);
 }
 
 /* The unified buffer is the one of the overflow message: 1572864 bits. */
@@ -225,13 +232,18 @@ static void unknown_names_list_the_known(void **state)
 /* ---- <runtime>: measured factors ---- */
 
 /* Files in the order of what the table below changes in GOOD. */
-#define GOOD                                                                                                               \
-    "<target name='here' cores='1'><fast bytes='65536' bandwidth='1e11' granule='64' cache='true' double-buffer='false'/>" \
-    "<slow bandwidth='1e10'/><rates conv='1e10' conv-depthwise='1e9' conv-pointwise='1e10' gemm='1e10' elementwise='1e9' " \
-    "transcendental='1e8' reduction='1e9' pooling='1e9'/><overheads node='1e-6' loop='1e-6' region='0'/>%s</target>"
-#define FACTORS_GOOD                                                                                                 \
-    "<runtime name='onnxruntime' overlap='0.25' run-seconds='5e-8' crop-blocked='4.5'><slow op='PRelu' factor='3'/>" \
-    "<slow op='Resize' mode='linear' factor='7'/><few below='8' part='0.5'/><few below='32' part='0.875'/></runtime>"
+#define GOOD                                                                                  \
+    "<target name='here' cores='1'><fast bytes='65536' bandwidth='1e11' granule='64' "        \
+    "cache='true' double-buffer='false'/>"                                                    \
+    "<slow bandwidth='1e10'/><rates conv='1e10' conv-depthwise='1e9' conv-pointwise='1e10' "  \
+    "gemm='1e10' elementwise='1e9' "                                                          \
+    "transcendental='1e8' reduction='1e9' pooling='1e9'/><overheads node='1e-6' loop='1e-6' " \
+    "region='0'/>%s</target>"
+#define FACTORS_GOOD                                                                          \
+    "<runtime name='onnxruntime' overlap='0.25' run-seconds='5e-8' crop-blocked='4.5'><slow " \
+    "op='PRelu' factor='3'/>"                                                                 \
+    "<slow op='Resize' mode='linear' factor='7'/><few below='8' part='0.5'/><few below='32' " \
+    "part='0.875'/></runtime>"
 
 static ot_status read_text(const char *factors, ot_diag *d, ot_target *t)
 {
@@ -257,9 +269,11 @@ static void check_factors(const ot_target *t)
     assert_true(r->blocks.into == ot_runtime_onnxruntime.blocks.into); /* not given */
     assert_true(ot_runtime_slowness(r, &prelu) == 3);
     assert_true(ot_runtime_slowness(r, &erf) == ot_runtime_slowness(&ot_runtime_onnxruntime, &erf));
-    assert_true(ot_runtime_conv_part(r, 16, 4, 0) == 0.5 && ot_runtime_conv_part(r, 16, 31, 0) == 0.875);
+    assert_true(ot_runtime_conv_part(r, 16, 4, 0) == 0.5 &&
+                ot_runtime_conv_part(r, 16, 31, 0) == 0.875);
     assert_true(ot_runtime_conv_part(r, 16, 32, 0) == 1);
-    assert_true(ot_runtime_conv_part(r, 16, 4, 1.5) == 0.75 && ot_runtime_conv_part(r, 16, 31, 1.5) == 1);
+    assert_true(ot_runtime_conv_part(r, 16, 4, 1.5) == 0.75 &&
+                ot_runtime_conv_part(r, 16, 31, 1.5) == 1);
     assert_int_equal(r->forms, ot_runtime_onnxruntime.forms);
 }
 
@@ -303,27 +317,39 @@ static void broken_factors(void **state)
         const char *text, *says;
     } bad[] = {
         {"<runtime/>", "<runtime>: attribute 'name' is missing"},
-        {"<runtime name='nobody'/>", "<runtime name=\"nobody\">: must be a runtime of --list-runtimes"},
+        {"<runtime name='nobody'/>",
+         "<runtime name=\"nobody\">: must be a runtime of --list-runtimes"},
         {"<runtime name='engine'/>", "and not the engine"},
         {"<runtime name='gpu'/>", "must be a runtime of --list-runtimes"},
         {"<runtime name='onnxruntime' speed='1'/>", "<runtime>: no attribute 'speed' here"},
-        {"<runtime name='onnxruntime' overlap='1.5'/>", "<runtime overlap=\"1.5\">: must be a number from 0 to 1"},
+        {"<runtime name='onnxruntime' overlap='1.5'/>",
+         "<runtime overlap=\"1.5\">: must be a number from 0 to 1"},
         {"<runtime name='onnxruntime' overlap=''/>", "must be a number from 0 to 1"},
         {"<runtime name='onnxruntime' doubt='nan'/>", "must be a number from 1 to 10"},
         {"<runtime name='onnxruntime'>words</runtime>", "<runtime>: text is not allowed here"},
         {"<runtime name='onnxruntime'><fast/></runtime>", "<runtime>: <fast> is not allowed here"},
-        {"<runtime name='onnxruntime'><slow op='Nope' factor='2'/></runtime>", "<slow op=\"Nope\">: must be an operator"},
-        {"<runtime name='onnxruntime'><slow op='Erf'/></runtime>", "<slow>: attribute 'factor' is missing"},
-        {"<runtime name='onnxruntime'><slow op='Erf' factor='0'/></runtime>", "must be a number from 0.001 to 100000"},
-        {"<runtime name='onnxruntime'><slow op='Erf' factor='2' x='1'/></runtime>", "<slow>: no attribute 'x' here"},
-        {"<runtime name='onnxruntime'><slow op='Erf' factor='2'><a/></slow></runtime>", "<slow> must be empty"},
-        {"<runtime name='onnxruntime'><slow op='Resize' mode='a very long mode of it' factor='2'/></runtime>", "is too long"},
-        {"<runtime name='onnxruntime'><few below='8' part='1'/><slow op='Erf' factor='2'/></runtime>",
+        {"<runtime name='onnxruntime'><slow op='Nope' factor='2'/></runtime>",
+         "<slow op=\"Nope\">: must be an operator"},
+        {"<runtime name='onnxruntime'><slow op='Erf'/></runtime>",
+         "<slow>: attribute 'factor' is missing"},
+        {"<runtime name='onnxruntime'><slow op='Erf' factor='0'/></runtime>",
+         "must be a number from 0.001 to 100000"},
+        {"<runtime name='onnxruntime'><slow op='Erf' factor='2' x='1'/></runtime>",
+         "<slow>: no attribute 'x' here"},
+        {"<runtime name='onnxruntime'><slow op='Erf' factor='2'><a/></slow></runtime>",
+         "<slow> must be empty"},
+        {"<runtime name='onnxruntime'><slow op='Resize' mode='a very long mode of it' "
+         "factor='2'/></runtime>",
+         "is too long"},
+        {"<runtime name='onnxruntime'><few below='8' part='1'/><slow op='Erf' "
+         "factor='2'/></runtime>",
          "<slow> is not allowed here"},
         {"<runtime name='onnxruntime'><few below='8' part='1'/><few below='8' part='1'/></runtime>",
          "above that of the row before"},
-        {"<runtime name='onnxruntime'><few below='8.5' part='1'/></runtime>", "must be a whole number"},
-        {"<runtime name='onnxruntime'/><runtime name='onnxruntime'/>", "<runtime> is not allowed here"},
+        {"<runtime name='onnxruntime'><few below='8.5' part='1'/></runtime>",
+         "must be a whole number"},
+        {"<runtime name='onnxruntime'/><runtime name='onnxruntime'/>",
+         "<runtime> is not allowed here"},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         ot_target t;
@@ -334,7 +360,8 @@ static void broken_factors(void **state)
     }
 }
 
-/* A good file cut off anywhere, or with bytes changed: read or refused in one line, never anything else. */
+/* A good file cut off anywhere, or with bytes changed: read or refused in one line, never
+ * anything else. */
 static void mutated_files(void **state)
 {
     (void)state;
@@ -357,7 +384,8 @@ static void mutated_files(void **state)
         ot_diag d = {0};
         ot_status s = ot_target_load(path, 0, &d, &t);
         unlink(path);
-        if (s != OT_OK && (s != OT_E_INPUT || !*d.message)) fail_msg("change %d: status %d", k, (int)s);
+        if (s != OT_OK && (s != OT_E_INPUT || !*d.message))
+            fail_msg("change %d: status %d", k, (int)s);
         ot_target_free(&t);
     }
 }

@@ -1,4 +1,5 @@
-/* Whether places are disjoint: random sets against every pair, and how much work large ones take. */
+/* Whether places are disjoint: random sets against every pair, and how much work large ones take.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ static int64_t below(int64_t n)
     return (int64_t)((seed >> 33) % (uint64_t)n);
 }
 
-static ot_places compare(const ot_place_table *t, int32_t rank, const int64_t *dims, ot_place pair[2])
+static ot_places compare(const ot_place_table *t, int32_t rank, const int64_t *dims,
+                         ot_place pair[2])
 {
     ot_places answer;
     assert_int_equal(ot_places_compare(t, rank, dims, &answer, pair), OT_OK);
@@ -34,7 +36,8 @@ static int64_t start_of(const ot_place_table *t, int64_t row, int64_t axis)
     return 0;
 }
 
-static bool overlap(const ot_place_table *a, int64_t i, const ot_place_table *b, int64_t j, int32_t rank)
+static bool overlap(const ot_place_table *a, int64_t i, const ot_place_table *b, int64_t j,
+                    int32_t rank)
 {
     for (int32_t axis = 0; axis < rank; axis++) {
         int64_t x = start_of(a, i, axis), y = start_of(b, j, axis);
@@ -46,7 +49,8 @@ static bool overlap(const ot_place_table *a, int64_t i, const ot_place_table *b,
 #define TABLES 3
 #define ROWS   60
 
-/* Tables of random sizes and axes; those that would overlap are left out for as long as `apart` says so. */
+/* Tables of random sizes and axes; those that would overlap are left out for as long as `apart`
+ * says so. */
 static void random_sets(void **state)
 {
     (void)state;
@@ -63,14 +67,21 @@ static void random_sets(void **state)
             uint32_t n = 0;
             for (int32_t a = rank - 1; a >= 0; a--)
                 if (n == 0 || below(4) > 0) axes[k][n++] = a;
-            for (uint32_t j = 0; j < n; j++) sizes[k][axes[k][j]] = 1 + below(ot_min(dims[axes[k][j]], 5));
-            t[k] = (ot_place_table){
-                .axes = axes[k], .starts = starts[k], .sizes = sizes[k], .n_axes = n, .next = k + 1 < TABLES ? &t[k + 1] : NULL};
+            for (uint32_t j = 0; j < n; j++)
+                sizes[k][axes[k][j]] = 1 + below(ot_min(dims[axes[k][j]], 5));
+            t[k] = (ot_place_table){.axes = axes[k],
+                                    .starts = starts[k],
+                                    .sizes = sizes[k],
+                                    .n_axes = n,
+                                    .next = k + 1 < TABLES ? &t[k + 1] : NULL};
             for (int tries = 0; tries < ROWS; tries++) {
                 bool hits = false;
-                for (uint32_t j = 0; j < n; j++) starts[k][t[k].rows * n + j] = below(dims[axes[k][j]] - sizes[k][axes[k][j]] + 1);
+                for (uint32_t j = 0; j < n; j++)
+                    starts[k][t[k].rows * n + j] = below(dims[axes[k][j]] - sizes[k][axes[k][j]] +
+                                                         1);
                 for (int q = 0; q <= k; q++)
-                    for (int64_t row = 0; row < t[q].rows; row++) hits = hits || overlap(&t[k], t[k].rows, &t[q], row, rank);
+                    for (int64_t row = 0; row < t[q].rows; row++)
+                        hits = hits || overlap(&t[k], t[k].rows, &t[q], row, rank);
                 if (hits && keep) continue;
                 pairs = pairs || hits;
                 t[k].rows++;
@@ -79,7 +90,8 @@ static void random_sets(void **state)
         ot_place pair[2];
         ot_places answer = compare(t, rank, dims, pair);
         assert_int_equal(answer, pairs ? OT_PLACES_MEET : OT_PLACES_APART);
-        if (pairs) assert_true(overlap(pair[0].table, pair[0].row, pair[1].table, pair[1].row, rank));
+        if (pairs)
+            assert_true(overlap(pair[0].table, pair[0].row, pair[1].table, pair[1].row, rank));
         if (pairs) assert_true(pair[0].table != pair[1].table || pair[0].row != pair[1].row);
         meets += pairs;
         apart += !pairs;
@@ -88,10 +100,12 @@ static void random_sets(void **state)
     assert_true(meets > 500 && apart > 500);
 }
 
-/* A grid of n0 x n1 x n2 tiles in any order; `moved` tiles are moved by one element along axis 1. */
+/* A grid of n0 x n1 x n2 tiles in any order; `moved` tiles are moved by one element along axis 1.
+ */
 static ot_places grid(int64_t n0, int64_t n1, int64_t n2, int64_t size, bool moved)
 {
-    int64_t dims[3] = {n0 * size, n1 * size + 1, n2 * size}, sizes[3] = {size, size, size}, axes[3] = {0, 1, 2}, n = n0 * n1 * n2;
+    int64_t dims[3] = {n0 * size, n1 * size + 1, n2 * size}, sizes[3] = {size, size, size},
+            axes[3] = {0, 1, 2}, n = n0 * n1 * n2;
     int64_t *starts = malloc((size_t)(n * 3) * sizeof *starts), stride = 7919;
     assert_non_null(starts);
     while (n % stride == 0) stride++;
@@ -124,7 +138,8 @@ static void large_grids(void **state)
     assert_true(seconds < 20);
 }
 
-/* All in one place along 15 axes, apart along none: there is an answer, or there is none, but soon. */
+/* All in one place along 15 axes, apart along none: there is an answer, or there is none, but soon.
+ */
 static void many_axes(void **state)
 {
     (void)state;
@@ -143,7 +158,8 @@ static void many_axes(void **state)
     assert_int_equal(compare(&t, AXES, dims, pair), OT_PLACES_MEET);
     sizes[AXES - 1] = 1; /* apart along the last axis alone */
     for (int64_t k = 0; k < N; k++)
-        for (int a = 0; a < AXES; a++) starts[k * AXES + a] = a + 1 < AXES ? (k * 7919 + a * 31) % N : k;
+        for (int a = 0; a < AXES; a++)
+            starts[k * AXES + a] = a + 1 < AXES ? (k * 7919 + a * 31) % N : k;
     assert_int_equal(compare(&t, AXES, dims, pair), OT_PLACES_APART);
 }
 

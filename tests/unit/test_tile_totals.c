@@ -1,8 +1,15 @@
-/* The estimate of three tiles, the figures of all tiles, and a sum over the grid of tiles that is made here, over random regions.
+/* The estimate of three tiles, the figures of all tiles, and a sum over the grid of tiles that
+ * is made here, over random regions.
  *
- *   three tiles  interval_figures.c  first, middle and last tile of every dim, while a walk goes down
- *   all tiles    region_figures.c    every tile of every dim, of the region built from the same interval
- *   grid         below               every tile of the grid, one after the other, with loops and nothing shared but the windows
+ *   three tiles  interval_figures.c  first, middle and last tile of every dim, while a walk goes
+ *                down
+ *   all tiles    region_figures.c    every tile of every dim, of the region built from the same
+ *                                    interval
+ *   grid         below               every tile of the grid, one after the other, with loops and
+ *                                    nothing shared but the windows
+ *
+ *
+ *
  */
 #include "cost/interval_figures.h"
 #include "cost/region_figures.h"
@@ -24,9 +31,12 @@ static void random_text(char *buf, uint32_t n)
 {
     static const uint32_t sizes[] = {64, 48, 96, 60, 37, 128};
     uint32_t h[NODES_MAX + 1] = {sizes[next_random(6)]}, c = 4u << next_random(3);
-    size_t len = (size_t)snprintf(buf, TEXT, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h[0], h[0]);
+    size_t len = (size_t)snprintf(
+        buf, TEXT, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h[0],
+        h[0]);
 #define PUT(...) len += (size_t)snprintf(buf + len, TEXT - len, __VA_ARGS__)
-    PUT("  init %%w : float32[%u,%u,3,3] = random 1\n  init %%u : float32[%u,%u,2,2] = random 2\n", c, c, c, c);
+    PUT("  init %%w : float32[%u,%u,3,3] = random 1\n  init %%u : float32[%u,%u,2,2] = random 2\n",
+        c, c, c, c);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t skip = next_random(k + 1), kind = next_random(10);
         h[k + 1] = h[k];
@@ -98,8 +108,9 @@ typedef struct sample {
 
 static void differ(const sample *x, const char *what, double a, double b)
 {
-    fail_msg("seed %llu, region [%u,%u], tiles %u x %u: %s is %.12g and %.12g\n%s", (unsigned long long)x->seed, x->r.first,
-             x->r.last, x->r.dims[0].n_tiles, x->r.n_dims > 1 ? x->r.dims[1].n_tiles : 1, what, a, b, x->text);
+    fail_msg("seed %llu, region [%u,%u], tiles %u x %u: %s is %.12g and %.12g\n%s",
+             (unsigned long long)x->seed, x->r.first, x->r.last, x->r.dims[0].n_tiles,
+             x->r.n_dims > 1 ? x->r.dims[1].n_tiles : 1, what, a, b, x->text);
 }
 
 static void windows_of_all_tiles(sample *x)
@@ -117,7 +128,8 @@ static void windows_of_all_tiles(sample *x)
 
 static int64_t length(ot_win w) { return w.hi - w.lo; }
 
-/* The tiles between the first and the last have windows of the same lengths, and leave the same parts out. */
+/* The tiles between the first and the last have windows of the same lengths, and leave the same
+ * parts out. */
 static bool are_alike(const sample *x, uint32_t d)
 {
     const ot_region *r = &x->r;
@@ -129,14 +141,16 @@ static bool are_alike(const sample *x, uint32_t d)
             for (uint32_t j = 0; a->ops[i].in && j < x->s.g->nodes[r->nodes[i].node].n_in; j++) {
                 uint32_t v = r->nodes[i].in[j];
                 if (length(a->ops[i].in[j]) != length(b->ops[i].in[j])) return false;
-                if (v != OT_NONE && a->ops[i].in[j].lo - a->made[v].lo != b->ops[i].in[j].lo - b->made[v].lo) return false;
+                if (v != OT_NONE &&
+                    a->ops[i].in[j].lo - a->made[v].lo != b->ops[i].in[j].lo - b->made[v].lo)
+                    return false;
             }
     }
     return true;
 }
 
-/* Bytes that the working sets may differ by. above: values from outside that the first node does not read; below: values with several
- * readers. */
+/* Bytes that the working sets may differ by. above: values from outside that the first node does
+ * not read; below: values with several readers. */
 static void ws_slack(const sample *x, double *above, double *below)
 {
     const ot_region *r = &x->r;
@@ -150,8 +164,10 @@ static void ws_slack(const sample *x, double *above, double *below)
         for (uint32_t d = 0; d < r->n_dims; d++) {
             int64_t most = 0;
             if (r->values[v].axis[d] < 0) continue;
-            for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) most = ot_max(most, length(x->win[d][k].made[v]));
-            b *= (double)most / (double)x->s.g->values[r->values[v].value].dims[r->values[v].axis[d]];
+            for (uint32_t k = 0; k < r->dims[d].n_tiles; k++)
+                most = ot_max(most, length(x->win[d][k].made[v]));
+            b *= (double)most /
+                 (double)x->s.g->values[r->values[v].value].dims[r->values[v].axis[d]];
         }
         if (v < r->n_inputs && first > 0) *above += b;
         if (readers > 1) *below += b;
@@ -200,17 +216,20 @@ static double compare_estimate(const sample *x, bool alike)
         if (strcmp(rows[k].what, "halo") != 0) widest = fmax(widest, g);
     }
     ws_slack(x, &above, &below);
-    if (alike && (x->sums3.ws > x->sums.ws + above || x->sums3.ws < x->sums.ws - below)) differ(x, "ws", x->sums3.ws, x->sums.ws);
+    if (alike && (x->sums3.ws > x->sums.ws + above || x->sums3.ws < x->sums.ws - below))
+        differ(x, "ws", x->sums3.ws, x->sums.ws);
     return widest;
 }
 
 /* ---- the grid ---- */
 
-/* Elements of the axis of v that tile k of dim d holds (or reads: win), and of the whole axis; 1 of 1 where it is not cut. */
+/* Elements of the axis of v that tile k of dim d holds (or reads: win), and of the whole axis; 1
+ * of 1 where it is not cut. */
 static double part_of(const sample *x, uint32_t v, uint32_t d, ot_win win)
 {
     int8_t axis = x->r.values[v].axis[d];
-    return axis < 0 ? 1 : (double)length(win) / (double)x->s.g->values[x->r.values[v].value].dims[axis];
+    return axis < 0 ? 1
+                    : (double)length(win) / (double)x->s.g->values[x->r.values[v].value].dims[axis];
 }
 
 static double made_bytes(const sample *x, const uint32_t *tile, uint32_t v)
@@ -225,7 +244,8 @@ static double read_bytes(const sample *x, const uint32_t *tile, uint32_t i, uint
     uint32_t v = x->r.nodes[i].in[j];
     double b = (double)x->r.values[v].bytes;
     for (uint32_t d = 0; d < x->r.n_dims; d++)
-        if (x->r.nodes[i].in_axis[d][j] >= 0) b *= part_of(x, v, d, x->win[d][tile[d]].ops[i].in[j]);
+        if (x->r.nodes[i].in_axis[d][j] >= 0)
+            b *= part_of(x, v, d, x->win[d][tile[d]].ops[i].in[j]);
     return b;
 }
 
@@ -262,12 +282,15 @@ static double run_tile(const sample *x, const uint32_t *tile)
             for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0;
             for (uint32_t c = 0; c < r->n_nodes; c++)
                 for (uint32_t j = 0; j < x->s.g->nodes[r->nodes[c].node].n_in; j++)
-                    if (r->nodes[c].in[j] == v) from = from < c ? from : c, to = to == OT_NONE || to < c ? c : to;
+                    if (r->nodes[c].in[j] == v)
+                        from = from < c ? from : c, to = to == OT_NONE || to < c ? c : to;
             if (cut && from <= i && i <= to) live += made_bytes(x, tile, v);
         }
         const ot_node *n = &x->s.g->nodes[r->nodes[i].node];
-        bool over = ot_op_access(n->op) == OT_ACC_POINTWISE || ot_op_access(n->op) == OT_ACC_SOFTMAX;
-        if (over) live -= made_bytes(x, tile, r->nodes[i].out[0]); /* perhaps it overwrites an operand */
+        bool over = ot_op_access(n->op) == OT_ACC_POINTWISE ||
+                    ot_op_access(n->op) == OT_ACC_SOFTMAX;
+        /* perhaps it overwrites an operand */
+        if (over) live -= made_bytes(x, tile, r->nodes[i].out[0]);
         most = fmax(most, live);
     }
     return most;
@@ -284,7 +307,8 @@ static void compare_grid(const sample *x)
     for (tile[0] = 0; tile[0] < r->dims[0].n_tiles; tile[0]++)
         for (tile[1] = 0; tile[1] < n1; tile[1]++) {
             for (uint32_t v = 0; v < r->n_inputs; v++) {
-                bool cut = r->values[v].axis[0] >= 0 || (r->n_dims > 1 && r->values[v].axis[1] >= 0);
+                bool cut = r->values[v].axis[0] >= 0 ||
+                           (r->n_dims > 1 && r->values[v].axis[1] >= 0);
                 if (cut) in += made_bytes(x, tile, v);
             }
             most = fmax(most, run_tile(x, tile));
@@ -300,7 +324,8 @@ static void compare_grid(const sample *x)
             for (tile[1] = 0; tile[1] < n1; tile[1]++) {
                 double share = 1;
                 for (uint32_t d = 0; d < r->n_dims; d++) {
-                    share *= part_of(x, r->nodes[i].out[0], d, x->win[d][tile[d]].made[r->nodes[i].out[0]]);
+                    share *= part_of(x, r->nodes[i].out[0], d,
+                                     x->win[d][tile[d]].made[r->nodes[i].out[0]]);
                     crop[d] += cropped_bytes(x, tile, i, d);
                 }
                 work += share;
@@ -310,7 +335,8 @@ static void compare_grid(const sample *x)
                     if (v == OT_NONE) continue;
                     double b = read_bytes(x, tile, i, j);
                     bytes += b;
-                    if (n->op == OT_OP_MatMul && t->runtime->packing == OT_PACK_SLOW && b >= (double)r->values[v].bytes)
+                    if (n->op == OT_OP_MatMul && t->runtime->packing == OT_PACK_SLOW &&
+                        b >= (double)r->values[v].bytes)
                         pack += b / t->bw_slow;
                 }
                 nodes++;
@@ -341,7 +367,10 @@ typedef struct tally {
 static void compare(sample *x, uint32_t k, tally *y)
 {
     const pair *p = &x->tr->pairs[k];
-    ot_choice c = {.first = x->down.lo, .end = x->down.end, .n_dims = x->tr->n_dims, .out_index = x->tr->out_index};
+    ot_choice c = {.first = x->down.lo,
+                   .end = x->down.end,
+                   .n_dims = x->tr->n_dims,
+                   .out_index = x->tr->out_index};
     bool possible, alike = true;
     memcpy(c.axes, x->tr->axes, sizeof c.axes);
     for (uint32_t d = 0; d < c.n_dims; d++) c.tile[d] = x->tr->dim[d][p->c[d]].tile;
@@ -351,7 +380,8 @@ static void compare(sample *x, uint32_t k, tally *y)
     for (uint32_t d = 0; d < c.n_dims; d++) alike = alike && are_alike(x, d);
     ot_trial_totals(x->tr, p, &x->three);
     x->sums3 = p->sums;
-    assert_int_equal(ot_region_totals(&x->s, &x->t, x->a, 0, &x->r, &x->all, &x->sums, &possible), OT_OK);
+    assert_int_equal(ot_region_totals(&x->s, &x->t, x->a, 0, &x->r, &x->all, &x->sums, &possible),
+                     OT_OK);
     assert_true(possible);
     double widest = compare_estimate(x, alike);
     compare_grid(x);
@@ -402,8 +432,9 @@ static void sample_graph(uint64_t seed, tally *y)
     ot_model_free(m);
 }
 
-/* Tiles that are not alike: halos that reach over a border in more tiles than the first and the last; tiles that strides and axes that
- * do not divide make of two lengths in turn. The one in the middle stands for all: it was off by a third at most. */
+/* Tiles that are not alike: halos that reach over a border in more tiles than the first and the
+ * last; tiles that strides and axes that do not divide make of two lengths in turn. The one in
+ * the middle stands for all: it was off by a third at most. */
 #define BOUND 0.35
 
 static void three_tiles_all_tiles_and_grid(void **state)
@@ -411,8 +442,9 @@ static void three_tiles_all_tiles_and_grid(void **state)
     (void)state;
     tally y = {0};
     for (uint64_t seed = 1; seed <= 150; seed++) sample_graph(seed, &y);
-    print_message("seeds 1 to 150: %u regions, %u of alike tiles, %u with the same working set, gap else at most %.3f\n", y.regions,
-                  y.alike, y.held, y.widest);
+    print_message("seeds 1 to 150: %u regions, %u of alike tiles, %u with the same working set, "
+                  "gap else at most %.3f\n",
+                  y.regions, y.alike, y.held, y.widest);
     assert_true(y.regions > 1000 && y.alike > y.regions / 4 && y.held > y.regions / 2);
     assert_true(y.widest <= BOUND);
 }

@@ -1,5 +1,5 @@
-/* Plans for free dimensions are weighed at two sizes (src/select/two_sizes.c); what is best at the design size alone competes, too, and so do tiles of
- * other lengths. */
+/* Plans for free dimensions are weighed at two sizes (src/select/two_sizes.c); what is best at
+ * the design size alone competes, too, and so do tiles of other lengths. */
 #include "ir_check.h"
 
 #include "ops/ops.h"
@@ -11,7 +11,8 @@
 #include <math.h>
 
 static const char TEXT[] =
-    "model ir 8 opset 17\ngraph g {\n input %x : float32[1,16,?,128]\n init %w : float32[16,16,3,3] = random 1\n"
+    "model ir 8 opset 17\ngraph g {\n input %x : float32[1,16,?,128]\n init %w : "
+    "float32[16,16,3,3] = random 1\n"
     " %a = Conv(%x, %w) {pads=[1,1,1,1]}\n %b = Conv(%a, %w) {pads=[1,1,1,1]}\n"
     " %c = Conv(%b, %w) {pads=[1,1,1,1]}\n %y = ReduceMax(%c) {axes=[1]}\n output %y\n}\n";
 
@@ -39,7 +40,8 @@ static ot_model *at_rows(rig *r, int64_t rows)
 static void build(rig *r)
 {
     ot_sim_figures whole;
-    *r = (rig){.file = parse(TEXT), .o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 10, .force = true}};
+    *r = (rig){.file = parse(TEXT),
+               .o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 10, .force = true}};
     assert_int_equal(ot_infer_shapes(r->file->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_assure(r->file->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     r->planned = at_rows(r, 512);
@@ -50,8 +52,11 @@ static void build(rig *r)
     assert_int_equal(ot_plan_graph(r->planned->graph, &r->target, &r->o, &r->plan), OT_OK);
     assert_true(r->plan->n_regions > 0);
     assert_int_equal(ot_sim_growth(r->planned->graph, r->target.runtime, false, &whole), OT_OK);
-    r->x = (ot_candidates){
-        .g = r->planned->graph, .t = &r->target, .o = &r->o, .untiled_s = r->plan->untiled.time_s, .arena = ot_arena_new()};
+    r->x = (ot_candidates){.g = r->planned->graph,
+                           .t = &r->target,
+                           .o = &r->o,
+                           .untiled_s = r->plan->untiled.time_s,
+                           .arena = ot_arena_new()};
     r->x.whole = (ot_figures){.growth_bytes = whole.growth, .loaded_bytes = whole.loaded};
     assert_int_equal(ot_candidates_add(&r->x, r->plan, INT64_MAX), OT_OK);
 }
@@ -73,22 +78,27 @@ static void test_weighed_at_both_sizes(void **state)
     rig r;
     int64_t both, design;
     build(&r);
-    assert_int_equal(ot_candidates_score(&r.x, r.plan, r.plan->regions, r.plan->n_regions, &both), OT_OK);
+    assert_int_equal(ot_candidates_score(&r.x, r.plan, r.plan->regions, r.plan->n_regions, &both),
+                     OT_OK);
     r.x.at_design = true;
-    assert_int_equal(ot_candidates_score(&r.x, r.plan, r.plan->regions, r.plan->n_regions, &design), OT_OK);
+    assert_int_equal(ot_candidates_score(&r.x, r.plan, r.plan->regions, r.plan->n_regions, &design),
+                     OT_OK);
     assert_true(design < r.x.whole.growth_bytes);
     assert_true(both > design); /* tiles of as many rows are a larger part there */
     done(&r);
 }
 
-/* The set that is best at the design size comes in where it weighs less at both sizes, and nowhere else. */
+/* The set that is best at the design size comes in where it weighs less at both sizes, and
+ * nowhere else. */
 static void test_best_at_the_design_size(void **state)
 {
     (void)state;
     rig r;
     int64_t both;
     build(&r);
-    ot_region_set none = {.all = OT_NEW_N(r.x.arena, ot_region, r.x.n_pool + 1), .bytes = r.x.whole.growth_bytes}, won = none;
+    ot_region_set none = {.all = OT_NEW_N(r.x.arena, ot_region, r.x.n_pool + 1),
+                          .bytes = r.x.whole.growth_bytes},
+                  won = none;
     assert_int_equal(ot_candidates_at_design(&r.x, r.plan, &won), OT_OK);
     assert_true(won.n > 0 && won.bytes < none.bytes);
     assert_false(r.x.at_design);
@@ -112,33 +122,38 @@ static ot_plan *in_tiles(rig *r, ot_graph *g, int64_t rows)
     return p;
 }
 
-/* A region built like one of a plan has that one's figures; at another size that size's extents; none where two tiles are more than all rows. */
+/* A region built like one of a plan has that one's figures; at another size that size's extents;
+ * none where two tiles are more than all rows. */
 static void test_like_another_region(void **state)
 {
     (void)state;
     rig r;
     build(&r);
     const ot_region *of = &r.plan->regions[0];
-    ot_plan *same = in_tiles(&r, r.planned->graph, of->dims[0].tile), *long_ones = in_tiles(&r, r.planned->graph, 257);
+    ot_plan *same = in_tiles(&r, r.planned->graph, of->dims[0].tile),
+            *long_ones = in_tiles(&r, r.planned->graph, 257);
     r.small->dynamic_dims = r.planned->dynamic_dims;
     ot_plan *small = in_tiles(&r, r.small->graph, of->dims[0].tile);
     assert_int_equal(long_ones->n_spare, 0);
     assert_int_equal(same->n_spare, 1);
     assert_int_equal(small->n_spare, 1);
     const ot_region *got = &same->spare[0];
-    assert_true(got->time_tiled == of->time_tiled && got->benefit == of->benefit && got->mac_ratio == of->mac_ratio);
+    assert_true(got->time_tiled == of->time_tiled && got->benefit == of->benefit &&
+                got->mac_ratio == of->mac_ratio);
     assert_int_equal(got->working_set, of->working_set);
     assert_int_equal(got->peak, of->peak);
     assert_int_equal(got->dims[0].n_tiles, of->dims[0].n_tiles);
     assert_int_equal(small->spare[0].dims[0].extent, 256);
-    assert_int_equal(small->spare[0].dims[0].n_tiles, (256 + of->dims[0].tile - 1) / of->dims[0].tile);
+    assert_int_equal(small->spare[0].dims[0].n_tiles,
+                     (256 + of->dims[0].tile - 1) / of->dims[0].tile);
     ot_plan_free(same);
     ot_plan_free(long_ones);
     ot_plan_free(small);
     done(&r);
 }
 
-/* A set of one region in tiles of many rows becomes one of shorter tiles, which weighs less and keeps within the time allowed. */
+/* A set of one region in tiles of many rows becomes one of shorter tiles, which weighs less and
+ * keeps within the time allowed. */
 static void test_other_tiles(void **state)
 {
     (void)state;

@@ -1,7 +1,9 @@
-/* Values that stay in pieces between two regions (src/transform/unjoined_tiles.c): which do, how they are read, what a process saves by it.
- * Numbers in ONNX Runtime and the engine: tests/e2e/unjoined_tiles.sh.
+/* Values that stay in pieces between two regions (src/transform/unjoined_tiles.c): which do, how
+ * they are read, what a process saves by it. Numbers in ONNX Runtime and the engine:
+ * tests/e2e/unjoined_tiles.sh.
  *
  *     x --conv--> m --conv--> y         regions: what makes m, what makes y of it
+ *
  */
 #include "ir_check.h"
 
@@ -12,9 +14,10 @@
 #include "transform/transform_internal.h"
 #include "stingy.h"
 
-#define WEIGHTS " init %w : float32[16,16,3,3] = random 1\n init %p : float32[16,16,1,1] = random 2\n"
-#define FIRST   " %m = Conv(%x, %w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
-#define SECOND  " %y = Conv(%m, %w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
+#define WEIGHTS \
+    " init %w : float32[16,16,3,3] = random 1\n init %p : float32[16,16,1,1] = random 2\n"
+#define FIRST  " %m = Conv(%x, %w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
+#define SECOND " %y = Conv(%m, %w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
 
 typedef struct rig {
     ot_model *m;
@@ -29,15 +32,18 @@ static void build(rig *x, const char *body, uint32_t first, uint32_t second)
     char text[2048];
     const uint32_t axis = 2;
     ot_why why;
-    snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n input %%x : float32[1,16,512,64]\n%s%s output %%y\n}\n", WEIGHTS,
-             body);
+    snprintf(
+        text, sizeof text,
+        "model ir 8 opset 17\ngraph g {\n input %%x : float32[1,16,512,64]\n%s%s output %%y\n}\n",
+        WEIGHTS, body);
     *x = (rig){.m = parse(text), .a = ot_arena_new()};
     ot_graph *g = x->m->graph;
     assert_int_equal(ot_infer_shapes(g, NULL, 0), OT_OK);
     assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
     const ot_id m = ot_value_find(g, "m"), y = ot_value_find(g, "y");
     assert_true(hand_plan(g, m, 1, &axis, &first, OT_FORM_PEELED, x->a, &x->r[0], &why) > 0);
-    assert_true(hand_plan_from(g, m, y, 1, &axis, &second, OT_FORM_PEELED, x->a, &x->r[1], &why) > 0);
+    assert_true(hand_plan_from(g, m, y, 1, &axis, &second, OT_FORM_PEELED, x->a, &x->r[1], &why) >
+                0);
     x->r[1].id = 1;
     x->p = (ot_plan){.arena = x->a, .regions = x->r, .n_regions = 2, .unjoined_from = 1};
 }
@@ -97,11 +103,16 @@ static void others_are_joined(void **state)
         {FIRST SECOND, 16, 16, 16 * 512 * 64 * 4 + 1, false}, /* too small */
         {FIRST SECOND, 16, 16, 0, false},                     /* not asked for */
         {FIRST SECOND, 32, 8, 1, true},                       /* tiles of 16 rows, windows of 66 */
-        {FIRST SECOND, 16, 24, 1, true},                      /* windows of 24 lie anywhere in pieces of 32 */
-        {FIRST SECOND, 3, 64, 1, false},                      /* much of a piece for little of a window; the last one is shorter */
-        {FIRST " %z = Relu(%m)\n output %z\n" SECOND, 16, 16, 1, false},                    /* another reader */
-        {FIRST " output %m\n" SECOND, 16, 16, 1, false},                                    /* handed out */
-        {FIRST " %q = Conv(%m, %p)\n %s = Relu(%q)\n %y = Add(%s, %m)\n", 16, 16, 1, true}, /* two readers in the region */
+        /* windows of 24 lie anywhere in pieces of 32 */
+        {FIRST SECOND, 16, 24, 1, true},
+        /* much of a piece for little of a window; the last one is shorter */
+        {FIRST SECOND, 3, 64, 1, false},
+        /* another reader */
+        {FIRST " %z = Relu(%m)\n output %z\n" SECOND, 16, 16, 1, false},
+        /* handed out */
+        {FIRST " output %m\n" SECOND, 16, 16, 1, false},
+        /* two readers in the region */
+        {FIRST " %q = Conv(%m, %p)\n %s = Relu(%q)\n %y = Add(%s, %m)\n", 16, 16, 1, true},
     };
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
         rig x;
@@ -109,7 +120,8 @@ static void others_are_joined(void **state)
         x.p.unjoined_from = CASES[k].from;
         rewrite(&x);
         if ((count(x.m->graph, "SequenceAt") > 0) != CASES[k].kept) fail_msg("case %zu", k);
-        if (count(x.m->graph, "ConcatFromSequence") != (CASES[k].kept ? 1 : 2)) fail_msg("case %zu: joined", k);
+        if (count(x.m->graph, "ConcatFromSequence") != (CASES[k].kept ? 1 : 2))
+            fail_msg("case %zu: joined", k);
         done(&x);
     }
 }
@@ -130,12 +142,14 @@ static int64_t growth(int64_t from, uint32_t tiles)
     return f.growth;
 }
 
-/* m and y take 2 MB each. Joined, m is there as pieces, too, then as a whole beside y's pieces; its pieces go when y's last tile is made. */
+/* m and y take 2 MB each. Joined, m is there as pieces, too, then as a whole beside y's pieces;
+ * its pieces go when y's last tile is made. */
 static void a_process_saves_them(void **state)
 {
     (void)state;
     const int64_t joined = growth(0, 16), kept = growth(1, 16);
-    if (kept >= joined - (INT64_C(1) << 20)) fail_msg("%lld joined, %lld in pieces", (long long)joined, (long long)kept);
+    if (kept >= joined - (INT64_C(1) << 20))
+        fail_msg("%lld joined, %lld in pieces", (long long)joined, (long long)kept);
 }
 
 /* Let 0, 1, 2... blocks through: either the memory error comes back, or all is well. */

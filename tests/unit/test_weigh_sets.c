@@ -1,4 +1,5 @@
-/* Which of two sets of regions a contest takes: by what they weigh, and by what they save of time. */
+/* Which of two sets of regions a contest takes: by what they weigh, and by what they save of time.
+ */
 #include "select/candidates.h"
 
 #include "base/base.h"
@@ -16,10 +17,12 @@ typedef struct one {
 
 static one of(ot_form form, uint32_t last, int64_t bytes, double gain)
 {
-    return (one){.r = {.form = form, .last = last, .benefit = gain}, .set = {.n = 1, .bytes = bytes, .gain = gain}};
+    return (one){.r = {.form = form, .last = last, .benefit = gain},
+                 .set = {.n = 1, .bytes = bytes, .gain = gain}};
 }
 
-/* a is chosen, whichever of them came first. No region can come out in the time that is allowed, none can come in. */
+/* a is chosen, whichever of them came first. No region can come out in the time that is allowed,
+ * none can come in. */
 static bool is_chosen(one a, one b)
 {
     const ot_plan_options o = {.max_slowdown = -1};
@@ -29,8 +32,13 @@ static bool is_chosen(one a, one b)
     for (int order = 0; order < 2; order++) {
         ot_arena *arena = ot_arena_new();
         ot_region_set sets[2] = {order ? b.set : a.set, order ? a.set : b.set}, won = {0};
-        ot_candidates x = {
-            .o = &o, .untiled_s = 100, .whole.growth_bytes = 1000, .arena = arena, .sets = sets, .n_sets = 2, .cap_sets = 2};
+        ot_candidates x = {.o = &o,
+                           .untiled_s = 100,
+                           .whole.growth_bytes = 1000,
+                           .arena = arena,
+                           .sets = sets,
+                           .n_sets = 2,
+                           .cap_sets = 2};
         assert_non_null(arena);
         assert_int_equal(ot_candidates_search(&x, NULL, &won), OT_OK);
         chosen = chosen && won.bytes == a.set.bytes;
@@ -62,7 +70,8 @@ static void test_slower_steps_save_a_twentieth(void **state)
     assert_true(comes_in(tiles, of(OT_FORM_STREAM, 7, 94, 1)));
     assert_true(comes_in(tiles, of(OT_FORM_STREAM, 7, 96, 9))); /* no slower */
     assert_true(comes_in(tiles, of(OT_FORM_LOOP, 7, 96, 1)));   /* tiles */
-    assert_true(comes_in(none, of(OT_FORM_STREAM, 7, 96, -1))); /* the untiled model's time does not count */
+    /* the untiled model's time does not count */
+    assert_true(comes_in(none, of(OT_FORM_STREAM, 7, 96, -1)));
 }
 
 int main(void)

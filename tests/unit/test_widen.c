@@ -1,4 +1,5 @@
-/* Half precision written in float32 (transform/widen.c): types, what is left alone, and the way back. */
+/* Half precision written in float32 (transform/widen.c): types, what is left alone, and the way
+ * back. */
 #include "ops/shape.h"
 #include "onnx/import/model_io.h"
 #include "onnx/graph/ir.h"
@@ -16,7 +17,8 @@ static ot_model *model_of(const char *text)
 {
     ot_diag d = {0};
     ot_model *m = NULL;
-    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
+    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK ||
+        ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
         ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
         fail_msg("%s\n%s", d.message, text);
     return m;
@@ -63,9 +65,10 @@ static uint32_t count_casts(const ot_graph *g)
 static void casts_with_nothing_to_do_go(void **state)
 {
     (void)state;
-    ot_model *m = model_of(HEAD INPUT WEIGHT CONV
-                           "  %f = Cast(%c) {to=1}\n  %r = Relu(%f)\n  %h = Cast(%r) {to=10}\n  %i = Cast(%h) {to=1}\n"
-                           "  %a = Add(%i, %f)\n  %z = Add(%h, %c)\n  output %a\n  output %z\n}\n");
+    ot_model *m = model_of(
+        HEAD INPUT WEIGHT CONV
+        "  %f = Cast(%c) {to=1}\n  %r = Relu(%f)\n  %h = Cast(%r) {to=10}\n  %i = Cast(%h) {to=1}\n"
+        "  %a = Add(%i, %f)\n  %z = Add(%h, %c)\n  output %a\n  output %z\n}\n");
     ot_graph *g = m->graph, *before;
     char *was = text_of(g);
     assert_int_equal(ot_widen(g, &before), OT_OK);
@@ -89,8 +92,9 @@ static void all_between_the_casts_is_float32(void **state)
 {
     (void)state;
     /* y is a result, and others read it; h was cast to half precision on purpose */
-    ot_model *m = model_of(HEAD INPUT WEIGHT CONV "  %y = Relu(%c)\n  %f = Cast(%y) {to=1}\n  %h = Cast(%f) {to=10}\n"
-                                                  "  %z = Add(%h, %y)\n  output %y\n  output %z\n}\n");
+    ot_model *m = model_of(HEAD INPUT WEIGHT CONV
+                           "  %y = Relu(%c)\n  %f = Cast(%y) {to=1}\n  %h = Cast(%f) {to=10}\n"
+                           "  %z = Add(%h, %y)\n  output %y\n  output %z\n}\n");
     ot_graph *g = m->graph, *before = NULL;
     char *was = text_of(g);
     assert_int_equal(ot_widen(g, &before), OT_OK);
@@ -126,8 +130,9 @@ static void all_between_the_casts_is_float32(void **state)
 static void constants_keep_their_numbers(void **state)
 {
     (void)state;
-    ot_model *m = model_of(HEAD INPUT WEIGHT "  init %b : float16[4] = [1, -0.5, 65504, 0.0009765625]\n"
-                                             "  %c = Conv(%x, %w, %b) {pads=[1, 1, 1, 1]}\n  output %c\n}\n");
+    ot_model *m = model_of(HEAD INPUT WEIGHT
+                           "  init %b : float16[4] = [1, -0.5, 65504, 0.0009765625]\n"
+                           "  %c = Conv(%x, %w, %b) {pads=[1, 1, 1, 1]}\n  output %c\n}\n");
     ot_graph *g = m->graph, *before = NULL;
     float got[4];
     size_t n = 0;
@@ -159,16 +164,18 @@ static void some_graphs_stay(void **state)
 {
     (void)state;
     left_alone(HEAD INPUT "  %y = Relu(%x)\n  output %y\n}\n"); /* no product */
-    left_alone(HEAD
-               "  input %x : float32[1,4,8,8]\n  init %w : float32[4,4,1,1] = random 1\n  %c = Conv(%x, %w)\n  output %c\n}\n");
+    left_alone(HEAD "  input %x : float32[1,4,8,8]\n  init %w : float32[4,4,1,1] = random 1\n  %c "
+                    "= Conv(%x, %w)\n  output %c\n}\n");
     left_alone(HEAD INPUT WEIGHT CONV "  %y = Unknown(%c)\n  output %y\n}\n");
-    left_alone(HEAD INPUT WEIGHT CONV "  %e = RandomNormalLike(%c) {dtype=10}\n  %y = Add(%c, %e)\n  output %y\n}\n");
+    left_alone(HEAD INPUT WEIGHT CONV
+               "  %e = RandomNormalLike(%c) {dtype=10}\n  %y = Add(%c, %e)\n  output %y\n}\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(casts_with_nothing_to_do_go),
                                        cmocka_unit_test(all_between_the_casts_is_float32),
-                                       cmocka_unit_test(constants_keep_their_numbers), cmocka_unit_test(some_graphs_stay)};
+                                       cmocka_unit_test(constants_keep_their_numbers),
+                                       cmocka_unit_test(some_graphs_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

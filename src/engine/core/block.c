@@ -3,8 +3,10 @@
  *   | slack | ot_block | pad to 64 | bytes ... |
  *                                   ^ ot_block_data
  *
- * Views share a block; the last reference frees it. Kernels share out their loops, not their arrays, but tiles that run at once
- * may view the same outer value, and they share the heap: both counts are atomic.
+ * Views share a block; the last reference frees it. Kernels share out their loops, not their
+ * arrays, but tiles that run at once may view the same outer value, and they share the heap:
+ * both counts are atomic.
+ *
  */
 #include "session.h"
 
@@ -12,7 +14,8 @@
 
 #define HEAD ((sizeof(ot_block) + OT_ARENA_ALIGN - 1) / OT_ARENA_ALIGN * OT_ARENA_ALIGN)
 
-/* The allocator returns 16-byte aligned memory; the block lies where its data is aligned, and remembers how far that is. */
+/* The allocator returns 16-byte aligned memory; the block lies where its data is aligned, and
+ * remembers how far that is. */
 typedef struct placed {
     ot_block b;
     void *start;
@@ -22,7 +25,8 @@ _Static_assert(sizeof(placed) <= HEAD, "the head holds its start, too");
 
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 
-/* Fewer, larger pages where the system has them: a tenth of the time of networks on large images. A refusal costs nothing. */
+/* Fewer, larger pages where the system has them: a tenth of the time of networks on large
+ * images. A refusal costs nothing. */
 static void ask_for_huge_pages(const char *start, size_t total)
 {
     uintptr_t first = ((uintptr_t)start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE,

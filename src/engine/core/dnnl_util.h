@@ -1,7 +1,9 @@
-/* oneDNN (C API) for the engine: one dnnl engine a session, a stream for each thread of a program, and what makes its descriptors.
+/* oneDNN (C API) for the engine: one dnnl engine a session, a stream for each thread of a
+ * program, and what makes its descriptors.
  *
- * oneDNN shares its loops out by OpenMP. Here it never does: sessions set its threads to one while they are made and run, and share
- * out parts of the work by their own pool (pool.h).
+ * oneDNN shares its loops out by OpenMP. Here it never does: sessions set its threads to one
+ * while they are made and run, and share out parts of the work by their own pool (pool.h).
+ *
  */
 #ifndef OT_ENGINE_DNNL_UTIL_H
 #define OT_ENGINE_DNNL_UTIL_H
@@ -17,7 +19,8 @@ dnnl_stream_t ot_dnnl_stream(ot_prog *p);
 const dnnl_stream_t *ot_dnnl_streams(ot_prog *p, uint32_t n);
 /* A thread of a pool is about to call oneDNN: it takes no other threads. */
 void ot_dnnl_alone(void);
-/* Descriptor of a float32 array as it lies: dense plain, blocked without holes, or NULL layout "any". false: it has none. */
+/* Descriptor of a float32 array as it lies: dense plain, blocked without holes, or NULL layout
+ * "any". false: it has none. */
 bool ot_dnnl_md(dnnl_memory_desc_t *md, const ot_nd *a);
 /* The same dims in whatever layout the primitive likes. */
 bool ot_dnnl_md_any(dnnl_memory_desc_t *md, const ot_nd *a);
@@ -34,7 +37,8 @@ typedef struct ot_dnnl_op {
 } ot_dnnl_op;
 
 /* Add an argument of that form; `data` may be set later. */
-bool ot_dnnl_arg(ot_dnnl_op *op, dnnl_engine_t e, int arg, const dnnl_memory_desc_t *md, void *data);
+bool ot_dnnl_arg(ot_dnnl_op *op, dnnl_engine_t e, int arg, const dnnl_memory_desc_t *md,
+                 void *data);
 void ot_dnnl_set(ot_dnnl_op *op, uint32_t k, void *data); /* of the k-th argument that was added */
 bool ot_dnnl_run(const ot_dnnl_op *op);
 void ot_dnnl_op_free(ot_dnnl_op *op);

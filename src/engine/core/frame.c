@@ -1,9 +1,11 @@
 /* Running a program: one kernel call a step.
  *
- *   operands ready? --> kernel --> outputs ours? --> scratch freed --> values nobody reads any more released
+ *   operands ready? --> kernel --> outputs ours? --> scratch freed --> values nobody reads any more
+ *   released
  *
- * Kernels may put arrays of their own into outputs; what no block owns (a further reference to an input that lies in the arena)
- * is copied, since it may outlive its owner.
+ * Kernels may put arrays of their own into outputs; what no block owns (a further reference to
+ * an input that lies in the arena) is copied, since it may outlive its owner.
+ *
  */
 #include "session.h"
 
@@ -22,8 +24,10 @@ static ot_status check_inputs(ot_call *c, const ot_step *step)
 {
     for (uint32_t k = 0; k < c->n_in; k++) {
         const ot_nd *a = c->in[k];
-        if (!a || a->data || (step->takes_lists && (a->list || a->dtype == OT_DT_UNKNOWN))) continue;
-        return ot_call_fail(c, "input %u is %s, which this operator of the engine does not take", k, kind_of(a));
+        if (!a || a->data || (step->takes_lists && (a->list || a->dtype == OT_DT_UNKNOWN)))
+            continue;
+        return ot_call_fail(c, "input %u is %s, which this operator of the engine does not take", k,
+                            kind_of(a));
     }
     return OT_OK;
 }
@@ -72,7 +76,8 @@ void ot_frame_release(ot_frame *f)
 static ot_status find_work(ot_call *c, const ot_step *step)
 {
     if (step->work == 0) return OT_OK;
-    c->work = step->work_at >= 0 ? c->frame->prog->base + step->work_at : ot_call_scratch(c, (size_t)step->work);
+    c->work = step->work_at >= 0 ? c->frame->prog->base + step->work_at
+                                 : ot_call_scratch(c, (size_t)step->work);
     return c->work ? OT_OK : OT_E_NOMEM;
 }
 
@@ -81,9 +86,13 @@ static ot_status check_exact(ot_call *c, const ot_step *step, uint32_t k)
 {
     const ot_slot *slot = step->out_slots[k];
     char made[400], wanted[400];
-    if (!slot->is_exact || ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims)) return OT_OK;
-    return ot_call_fail(c, "output %u is %s %s, which the model's shapes contradict: %s %s", k, ot_dtype_name(slot->nd.dtype),
-                        ot_dims_text(slot->nd.rank, slot->nd.dims, made, sizeof made), ot_dtype_name(slot->fore.dtype),
+    if (!slot->is_exact ||
+        ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims))
+        return OT_OK;
+    return ot_call_fail(c, "output %u is %s %s, which the model's shapes contradict: %s %s", k,
+                        ot_dtype_name(slot->nd.dtype),
+                        ot_dims_text(slot->nd.rank, slot->nd.dims, made, sizeof made),
+                        ot_dtype_name(slot->fore.dtype),
                         ot_dims_text(slot->fore.rank, slot->fore.dims, wanted, sizeof wanted));
 }
 
@@ -122,7 +131,8 @@ ot_status ot_step_run(ot_prog *p, ot_step *step)
 static void poison_dead(const ot_prog *p, uint32_t k)
 {
     for (uint32_t j = 0; p->base && j < p->n_items; j++)
-        if (p->items[j].upper == (int64_t)k + 1) memset(p->base + p->offsets[j], OT_POISON, (size_t)p->items[j].size);
+        if (p->items[j].upper == (int64_t)k + 1)
+            memset(p->base + p->offsets[j], OT_POISON, (size_t)p->items[j].size);
 }
 
 void ot_prog_clear(ot_prog *p)
@@ -137,7 +147,8 @@ static void record(const ot_prog *p, ot_node_time *times, uint32_t k, double sta
 {
     double end = ot_now();
     times[k].seconds += end - start;
-    if (p->s->trace) ot_trace_add(p->s->trace, p->worker, times[k].name, times[k].op, p->tile, start, end);
+    if (p->s->trace)
+        ot_trace_add(p->s->trace, p->worker, times[k].name, times[k].op, p->tile, start, end);
 }
 
 ot_status ot_prog_run(ot_prog *p, ot_node_time *times)

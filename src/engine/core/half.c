@@ -1,10 +1,12 @@
 /* See half.h.
  *
- *   AVX-512, AVX2   float16 by the processor's own conversions (every processor with AVX2 has them), 16 or 8 at a time
+ *   AVX-512, AVX2   float16 by the processor's own conversions (every processor with AVX2 has
+ *                   them), 16 or 8 at a time
  *   else            in integers: loops that the compiler makes vector code of
  *
- * What is left over at the end of a row goes through a buffer of one vector, so that each element is converted by the same
- * instructions wherever it lies.
+ * What is left over at the end of a row goes through a buffer of one vector, so that each
+ * element is converted by the same instructions wherever it lies.
+ *
  */
 #include "half.h"
 
@@ -82,48 +84,56 @@ __attribute__((target("avx512f"))) static void widen_512(float *to, const uint16
     int64_t i = 0;
     uint16_t rest[16] = {0};
     for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(from + i))));
+        _mm512_storeu_ps(
+            to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(from + i))));
     if (i == n) return;
     memcpy(rest, from + i, (size_t)(n - i) * sizeof *from);
     _mm512_mask_storeu_ps(to + i, (__mmask16)((1u << (n - i)) - 1),
                           _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)rest)));
 }
 
-__attribute__((target("avx512f"))) static void narrow_512(uint16_t *to, const float *from, int64_t n)
+__attribute__((target("avx512f"))) static void narrow_512(uint16_t *to, const float *from,
+                                                          int64_t n)
 {
     int64_t i = 0;
     uint16_t rest[16];
     for (; i + 16 <= n; i += 16)
-        _mm256_storeu_si256((__m256i *)(void *)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
     if (i == n) return;
     __m512 v = _mm512_maskz_loadu_ps((__mmask16)((1u << (n - i)) - 1), from + i);
     _mm256_storeu_si256((__m256i *)(void *)rest, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
     memcpy(to + i, rest, (size_t)(n - i) * sizeof *to);
 }
 
-__attribute__((target("avx2,f16c"))) static void widen_256(float *to, const uint16_t *from, int64_t n)
+__attribute__((target("avx2,f16c"))) static void widen_256(float *to, const uint16_t *from,
+                                                           int64_t n)
 {
     int64_t i = 0;
     uint16_t rest[8] = {0};
     float wide[8];
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+        _mm256_storeu_ps(
+            to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
     if (i == n) return;
     memcpy(rest, from + i, (size_t)(n - i) * sizeof *from);
     _mm256_storeu_ps(wide, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)rest)));
     memcpy(to + i, wide, (size_t)(n - i) * sizeof *to);
 }
 
-__attribute__((target("avx2,f16c"))) static void narrow_256(uint16_t *to, const float *from, int64_t n)
+__attribute__((target("avx2,f16c"))) static void narrow_256(uint16_t *to, const float *from,
+                                                            int64_t n)
 {
     int64_t i = 0;
     uint16_t rest[8];
     float wide[8] = {0};
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)(void *)(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
     if (i == n) return;
     memcpy(wide, from + i, (size_t)(n - i) * sizeof *from);
-    _mm_storeu_si128((__m128i *)(void *)rest, _mm256_cvtps_ph(_mm256_loadu_ps(wide), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((__m128i *)(void *)rest,
+                     _mm256_cvtps_ph(_mm256_loadu_ps(wide), _MM_FROUND_TO_NEAREST_INT));
     memcpy(to + i, rest, (size_t)(n - i) * sizeof *to);
 }
 
@@ -199,8 +209,8 @@ static void line_at(const lines *l, int64_t i, int64_t *a, int64_t *b)
     }
 }
 
-void ot_half_widen_box(ot_dtype t, uint32_t rank, const int64_t *dims, float *to, const int64_t *to_strides, const uint16_t *from,
-                       const int64_t *from_strides)
+void ot_half_widen_box(ot_dtype t, uint32_t rank, const int64_t *dims, float *to,
+                       const int64_t *to_strides, const uint16_t *from, const int64_t *from_strides)
 {
     const lines l = lines_of(rank, dims, to_strides, from_strides);
     for (int64_t i = 0, a, b; i < l.count; i++) {
@@ -209,8 +219,8 @@ void ot_half_widen_box(ot_dtype t, uint32_t rank, const int64_t *dims, float *to
     }
 }
 
-void ot_half_narrow_box(ot_dtype t, uint32_t rank, const int64_t *dims, uint16_t *to, const int64_t *to_strides, const float *from,
-                        const int64_t *from_strides)
+void ot_half_narrow_box(ot_dtype t, uint32_t rank, const int64_t *dims, uint16_t *to,
+                        const int64_t *to_strides, const float *from, const int64_t *from_strides)
 {
     const lines l = lines_of(rank, dims, to_strides, from_strides);
     for (int64_t i = 0, a, b; i < l.count; i++) {

@@ -1,10 +1,17 @@
 /* What a kernel asks the engine for while it runs: memory, views, scratch, failures, subgraphs.
  *
- *   ot_call_output(k)   ARENA   dims as planned: its place in the arena; else from the heap, and counted
- *                       VIEW    planned as a view, but the kernel computes it: from the heap, and counted
- *                       CALLER  a graph output for which the caller gave memory: there; other dims are an error
+ *   ot_call_output(k)   ARENA   dims as planned: its place in the arena; else from the heap, and
+ *                               counted
+ *                       VIEW    planned as a view, but the kernel computes it: from the heap, and
+ *                               counted
+ *                       CALLER  a graph output for which the caller gave memory: there; other dims
+ *                               are an error
  *                       HEAP    a block of its own
- *   ot_call_view(k, i)  the bytes of input i, when they live at least as long as output k; else a copy
+ *   ot_call_view(k, i)  the bytes of input i, when they live at least as long as output k; else a
+ *                       copy
+ *
+ *
+ *
  */
 #include "session.h"
 
@@ -26,7 +33,8 @@ ot_status ot_call_fail(ot_call *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    return ot_fail(c->diag, OT_E_INPUT, "%s: %s", ot_node_label(c->node, label, sizeof label), what);
+    return ot_fail(c->diag, OT_E_INPUT, "%s: %s", ot_node_label(c->node, label, sizeof label),
+                   what);
 }
 
 ot_status ot_call_need(ot_call *c, uint32_t min_in)
@@ -43,21 +51,30 @@ static ot_status check_dims(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, c
 {
     int64_t bytes;
     char text[400];
-    if (rank > OT_RANK_MAX) return ot_call_fail(c, "output %u has %u dimensions (at most %d are supported)", k, rank, OT_RANK_MAX);
+    if (rank > OT_RANK_MAX)
+        return ot_call_fail(c, "output %u has %u dimensions (at most %d are supported)", k, rank,
+                            OT_RANK_MAX);
     for (uint32_t a = 0; a < rank; a++)
-        if (dims[a] < 0) return ot_call_fail(c, "output %u: dimension %u is negative (%lld)", k, a, (long long)dims[a]);
-    if (ot_dtype_bytes(t) == 0) return ot_call_fail(c, "output %u: elements of type %s are not supported", k, ot_dtype_name(t));
+        if (dims[a] < 0)
+            return ot_call_fail(c, "output %u: dimension %u is negative (%lld)", k, a,
+                                (long long)dims[a]);
+    if (ot_dtype_bytes(t) == 0)
+        return ot_call_fail(c, "output %u: elements of type %s are not supported", k,
+                            ot_dtype_name(t));
     if (!ot_nd_bytes(t, rank, dims, &bytes) || bytes > INT64_MAX / 4)
-        return ot_call_fail(c, "output %u of shape %s is larger than any memory", k, ot_dims_text(rank, dims, text, sizeof text));
+        return ot_call_fail(c, "output %u of shape %s is larger than any memory", k,
+                            ot_dims_text(rank, dims, text, sizeof text));
     return OT_OK;
 }
 
-static ot_status check_caller(ot_call *c, uint32_t k, const ot_slot *slot, ot_dtype t, uint32_t rank, const int64_t *dims)
+static ot_status check_caller(ot_call *c, uint32_t k, const ot_slot *slot, ot_dtype t,
+                              uint32_t rank, const int64_t *dims)
 {
     char made[400], given[400];
     if (ot_nd_same_shape(&slot->want, t, rank, dims)) return OT_OK;
-    return ot_call_fail(c, "output %u is %s %s, but the memory given for it is for %s %s", k, ot_dtype_name(t),
-                        ot_dims_text(rank, dims, made, sizeof made), ot_dtype_name(slot->want.dtype),
+    return ot_call_fail(c, "output %u is %s %s, but the memory given for it is for %s %s", k,
+                        ot_dtype_name(t), ot_dims_text(rank, dims, made, sizeof made),
+                        ot_dtype_name(slot->want.dtype),
                         ot_dims_text(slot->want.rank, slot->want.dims, given, sizeof given));
 }
 
@@ -68,7 +85,8 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
     ot_slot *slot = k < c->n_out ? step->out_slots[k] : NULL;
     if (!slot) return OT_OK;
     OT_TRY(check_dims(c, k, t, rank, dims));
-    if (slot->handed && ot_nd_same_shape(&slot->nd, t, rank, dims)) return OT_OK; /* a fast kernel that left it to the reference */
+    /* a fast kernel that left it to the reference */
+    if (slot->handed && ot_nd_same_shape(&slot->nd, t, rank, dims)) return OT_OK;
     bool planned = slot->place == OT_PLACE_ARENA || slot->place == OT_PLACE_VIEW;
     ot_nd_release(&slot->nd);
     ot_nd_set_dense(&slot->nd, t, rank, dims);
@@ -78,7 +96,8 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
         OT_TRY(check_caller(c, k, slot, t, rank, dims));
         slot->nd.data = slot->want.data;
     } else {
-        if (planned) __atomic_fetch_add(&s->figures.n_mispredicted, 1, __ATOMIC_RELAXED); /* tiles run at once */
+        /* tiles run at once */
+        if (planned) __atomic_fetch_add(&s->figures.n_mispredicted, 1, __ATOMIC_RELAXED);
         ot_status st = ot_nd_allocate(&slot->nd, &s->heap, c->diag);
         if (st != OT_OK) {
             slot->nd = (ot_nd){0};
@@ -86,7 +105,8 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
         }
     }
     int64_t bytes;
-    if (s->poison && ot_nd_bytes(t, rank, dims, &bytes) && bytes) memset(slot->nd.data, OT_POISON, (size_t)bytes);
+    if (s->poison && ot_nd_bytes(t, rank, dims, &bytes) && bytes)
+        memset(slot->nd.data, OT_POISON, (size_t)bytes);
     slot->handed = true;
     return OT_OK;
 }
@@ -109,7 +129,8 @@ ot_status ot_call_place(ot_call *c, uint32_t k)
         OT_TRY(check_caller(c, k, slot, slot->fore.dtype, slot->fore.rank, slot->fore.dims));
         slot->nd.data = slot->want.data;
     } else {
-        if (!ot_nd_span(&slot->fore, &bytes)) OT_BUG("lowering foresaw an array of impossible size");
+        if (!ot_nd_span(&slot->fore, &bytes))
+            OT_BUG("lowering foresaw an array of impossible size");
         slot->nd.block = ot_block_new(&p->s->heap, (size_t)bytes);
         if (!slot->nd.block) {
             slot->nd = (ot_nd){0};
@@ -117,7 +138,8 @@ ot_status ot_call_place(ot_call *c, uint32_t k)
         }
         slot->nd.data = ot_block_data(slot->nd.block);
     }
-    if (p->s->poison && ot_nd_span(&slot->fore, &bytes) && bytes) memset(slot->nd.data, OT_POISON, (size_t)bytes);
+    if (p->s->poison && ot_nd_span(&slot->fore, &bytes) && bytes)
+        memset(slot->nd.data, OT_POISON, (size_t)bytes);
     return OT_OK;
 }
 
@@ -170,7 +192,8 @@ void *ot_call_scratch(ot_call *c, size_t bytes)
     ot_frame *f = c->frame;
     if (f->n_scratch == f->cap_scratch) {
         size_t cap = f->cap_scratch ? f->cap_scratch * 2 : 8;
-        ot_block **list = ot_hook_alloc(f->scratch, f->cap_scratch * sizeof(ot_block *), cap * sizeof(ot_block *));
+        ot_block **list = ot_hook_alloc(f->scratch, f->cap_scratch * sizeof(ot_block *),
+                                        cap * sizeof(ot_block *));
         if (!list) return NULL;
         f->scratch = list;
         f->cap_scratch = cap;
@@ -206,7 +229,8 @@ static ot_status take_result(ot_prog *body, ot_id v, ot_nd *out)
     return OT_OK;
 }
 
-/* A scalar where the body states one dimension of 1, or the other way round: runtimes let counters and conditions of loops be both. */
+/* A scalar where the body states one dimension of 1, or the other way round: runtimes let
+ * counters and conditions of loops be both. */
 static void as_stated(ot_nd *a, const ot_value *v)
 {
     static const int64_t one = 1;
@@ -220,9 +244,13 @@ static ot_status check_given(ot_call *c, const ot_prog *body, uint32_t k)
 {
     const ot_slot *slot = &body->slots[body->g->inputs[k]];
     char given[400], stated[400];
-    if (!slot->is_exact || ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims)) return OT_OK;
-    return ot_call_fail(c, "its body states that input %u is %s %s, but it is given %s %s", k, ot_dtype_name(slot->fore.dtype),
-                        ot_dims_text(slot->fore.rank, slot->fore.dims, stated, sizeof stated), ot_dtype_name(slot->nd.dtype),
+    if (!slot->is_exact ||
+        ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims))
+        return OT_OK;
+    return ot_call_fail(c, "its body states that input %u is %s %s, but it is given %s %s", k,
+                        ot_dtype_name(slot->fore.dtype),
+                        ot_dims_text(slot->fore.rank, slot->fore.dims, stated, sizeof stated),
+                        ot_dtype_name(slot->nd.dtype),
                         ot_dims_text(slot->nd.rank, slot->nd.dims, given, sizeof given));
 }
 
@@ -240,14 +268,16 @@ static ot_status bind(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_
     return OT_OK;
 }
 
-static ot_status run_body(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_t n_in, ot_nd *out, uint32_t n_out)
+static ot_status run_body(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_t n_in,
+                          ot_nd *out, uint32_t n_out)
 {
     const ot_graph *g = body->g;
     uint32_t done = 0;
     body->d = c->diag; /* a worker's, when a tile runs this */
     ot_status st = bind(c, body, in, n_in);
     if (st == OT_OK) st = ot_prog_run(body, NULL);
-    for (; st == OT_OK && done < n_out; done++) st = take_result(body, g->outputs[done], &out[done]);
+    for (; st == OT_OK && done < n_out; done++)
+        st = take_result(body, g->outputs[done], &out[done]);
     ot_prog_clear(body);
     if (st == OT_OK) return OT_OK;
     for (uint32_t k = 0; k + 1 < done; k++) ot_nd_release(&out[k]);
@@ -255,15 +285,16 @@ static ot_status run_body(ot_call *c, ot_prog *body, const ot_nd *const *in, uin
     return st;
 }
 
-ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, ot_nd *out, uint32_t n_out)
+ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, ot_nd *out,
+                       uint32_t n_out)
 {
     const ot_body *b = find_body(c, attr);
     for (uint32_t k = 0; k < n_out; k++) out[k] = (ot_nd){0};
     if (!b) return ot_call_fail(c, "it has no subgraph '%s'", attr);
     const ot_graph *g = b->prog->g;
     if (g->n_inputs != n_in || g->n_outputs != n_out)
-        return ot_call_fail(c, "its subgraph '%s' has %u inputs and %u outputs, not %u and %u", attr, g->n_inputs, g->n_outputs,
-                            n_in, n_out);
+        return ot_call_fail(c, "its subgraph '%s' has %u inputs and %u outputs, not %u and %u",
+                            attr, g->n_inputs, g->n_outputs, n_in, n_out);
     const ot_nd **list = ot_call_scratch(c, (n_in + 1u) * sizeof *list);
     if (!list) return ot_fail_nomem(c->diag);
     for (uint32_t k = 0; k < n_in; k++) list[k] = &in[k];

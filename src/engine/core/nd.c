@@ -1,9 +1,10 @@
 /* Arrays: shapes, references, copies, sequences, single elements.
  *
- *   ot_nd  dims [2,3]  data --> | 0 1 2 3 4 5 |  <-- data  dims [6]  ot_nd     two arrays, one block
+ *   ot_nd  dims [2,3]  data --> | 0 1 2 3 4 5 |  <-- data  dims [6]  ot_nd    two arrays, one block
  *          block ------------->   refs 2         <-------- block
  *
  * An array of no elements has a block, too: `data` is NULL only for what is no tensor in memory.
+ *
  */
 #include "session.h"
 
@@ -38,7 +39,8 @@ void ot_nd_set_dense(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims)
     for (uint32_t k = rank; k-- > 0;) {
         a->dims[k] = dims[k];
         a->strides[k] = step;
-        if (dims[k] > 0 && !ot_mul_i64(step, dims[k], &step)) step = 0; /* no memory of that size will ever be given */
+        /* no memory of that size will ever be given */
+        if (dims[k] > 0 && !ot_mul_i64(step, dims[k], &step)) step = 0;
     }
 }
 
@@ -67,7 +69,8 @@ bool ot_nd_span(const ot_nd *a, int64_t *out)
 bool ot_nd_bytes(ot_dtype t, uint32_t rank, const int64_t *dims, int64_t *out)
 {
     int64_t n, size = (int64_t)ot_dtype_bytes(t);
-    return size > 0 && rank <= OT_RANK_MAX && ot_product(dims, rank, &n) && ot_mul_i64(n, size, out);
+    return size > 0 && rank <= OT_RANK_MAX && ot_product(dims, rank, &n) &&
+           ot_mul_i64(n, size, out);
 }
 
 bool ot_nd_same_shape(const ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims)
@@ -101,7 +104,8 @@ ot_status ot_nd_allocate(ot_nd *a, ot_heap *heap, ot_diag *d)
 {
     int64_t bytes;
     if (!ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
-        return ot_fail(d, OT_E_INPUT, "an array of type %s is too large or of no type that is held", ot_dtype_name(a->dtype));
+        return ot_fail(d, OT_E_INPUT, "an array of type %s is too large or of no type that is held",
+                       ot_dtype_name(a->dtype));
     ot_block *b = ot_block_new(heap, (size_t)bytes);
     if (!b) return ot_fail_nomem(d);
     a->block = b;
@@ -114,7 +118,8 @@ ot_status ot_nd_new(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, ot
 {
     *a = (ot_nd){0};
     if (rank > OT_RANK_MAX)
-        return ot_fail(d, OT_E_INPUT, "an array of %u dimensions (at most %d are supported)", rank, OT_RANK_MAX);
+        return ot_fail(d, OT_E_INPUT, "an array of %u dimensions (at most %d are supported)", rank,
+                       OT_RANK_MAX);
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 0) return ot_fail(d, OT_E_INPUT, "an array of negative size");
     ot_nd_set_dense(a, t, rank, dims);
@@ -134,7 +139,8 @@ void ot_nd_release(ot_nd *a)
 {
     ot_block_unref(a->block);
     if (a->list && --a->list->refs == 0) {
-        for (size_t k = 0; k < a->list->n; k++) ot_nd_release(&a->list->items[k]); /* sequences hold tensors: no deeper */
+        /* sequences hold tensors: no deeper */
+        for (size_t k = 0; k < a->list->n; k++) ot_nd_release(&a->list->items[k]);
         (void)!ot_hook_alloc(a->list->items, a->list->cap * sizeof *a->list->items, 0);
         (void)!ot_hook_alloc(a->list, sizeof *a->list, 0);
     }
@@ -214,7 +220,10 @@ ot_status ot_nd_copy(ot_nd *to, const ot_nd *from, ot_heap *heap, ot_diag *d)
 
 /* ---- elements ---- */
 
-static const void *at(const ot_nd *a, int64_t i, size_t size) { return (const char *)a->data + (size_t)i * size; }
+static const void *at(const ot_nd *a, int64_t i, size_t size)
+{
+    return (const char *)a->data + (size_t)i * size;
+}
 
 int64_t ot_nd_int(const ot_nd *a, int64_t i)
 {
@@ -262,7 +271,8 @@ static float from_bits(uint32_t u)
 
 float ot_f16_to_f32(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu, fraction = h & 0x3ffu;
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu,
+             fraction = h & 0x3ffu;
     if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
     if (exponent > 0) return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
     return copysignf((float)fraction * 0x1p-24f, from_bits(sign)); /* subnormal or zero */

@@ -1,10 +1,13 @@
 /* Arrays in files: NumPy's .npy, and a TensorProto (.pb) through the importer.
  *
- *   \x93NUMPY  major minor  header length  {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }  elements
+ *   \x93NUMPY  major minor  header length  {'descr': '<f4', 'fortran_order': False, 'shape': (1,
+ *              3), }  elements
  *      6         1     1      2 (or 4)         a Python dictionary, these three keys in any order
  *
- * Elements are little-endian; Fortran order (first index fastest) is turned into C order. bfloat16 has no name of its own in
- * the format: NumPy's extension types write it as two plain bytes, and so do we.
+ * Elements are little-endian; Fortran order (first index fastest) is turned into C order.
+ * bfloat16 has no name of its own in the format: NumPy's extension types write it as two plain
+ * bytes, and so do we.
+ *
  */
 #include "session.h"
 
@@ -92,7 +95,10 @@ static bool take_entry(header *h)
 {
     char key[32];
     if (!take_quoted(h, key, sizeof key) || !take(h, ":")) return false;
-    unsigned bit = strcmp(key, "descr") == 0 ? 1 : strcmp(key, "fortran_order") == 0 ? 2 : strcmp(key, "shape") == 0 ? 4 : 0;
+    unsigned bit = strcmp(key, "descr") == 0           ? 1
+                   : strcmp(key, "fortran_order") == 0 ? 2
+                   : strcmp(key, "shape") == 0         ? 4
+                                                       : 0;
     if (bit == 0 || (h->seen & bit)) return false;
     h->seen |= bit;
     if (bit == 1) {
@@ -117,15 +123,20 @@ static bool parse_header(header *h)
 
 /* ---- reading ---- */
 
-static ot_status bad(ot_diag *d, const char *path, const char *rule) { return ot_fail(d, OT_E_INPUT, "'%.300s': %s", path, rule); }
+static ot_status bad(ot_diag *d, const char *path, const char *rule)
+{
+    return ot_fail(d, OT_E_INPUT, "'%.300s': %s", path, rule);
+}
 
 /* The header's text into buf [HEADER_MAX + 1]. */
 static ot_status read_header(FILE *f, const char *path, ot_diag *d, char *buf)
 {
     unsigned char head[12];
-    if (fread(head, 1, 10, f) != 10 || memcmp(head, "\x93NUMPY", 6) != 0) return bad(d, path, "no .npy file");
+    if (fread(head, 1, 10, f) != 10 || memcmp(head, "\x93NUMPY", 6) != 0)
+        return bad(d, path, "no .npy file");
     uint32_t n = head[8] | (uint32_t)head[9] << 8;
-    if (head[6] < 1 || head[6] > 3) return bad(d, path, "an .npy file of a version that is not supported");
+    if (head[6] < 1 || head[6] > 3)
+        return bad(d, path, "an .npy file of a version that is not supported");
     if (head[6] > 1) {
         if (fread(head + 10, 1, 2, f) != 2) return bad(d, path, "its header is cut off");
         n |= (uint32_t)head[10] << 16 | (uint32_t)head[11] << 24;
@@ -160,16 +171,20 @@ static ot_status check_length(FILE *f, const char *path, int64_t bytes, ot_diag 
     long at = ftell(f);
     if (at < 0 || fseek(f, 0, SEEK_END) != 0) return OT_OK; /* a pipe */
     long end = ftell(f);
-    if (end < 0 || fseek(f, at, SEEK_SET) != 0) return ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
-    return end - at < bytes ? bad(d, path, "it holds fewer elements than its shape asks for") : OT_OK;
+    if (end < 0 || fseek(f, at, SEEK_SET) != 0)
+        return ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
+    return end - at < bytes ? bad(d, path, "it holds fewer elements than its shape asks for")
+                            : OT_OK;
 }
 
 static ot_status read_elements(FILE *f, const char *path, const header *h, ot_diag *d, ot_nd *out)
 {
     int64_t bytes;
     if (h->dtype == OT_DT_UNKNOWN)
-        return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type '%s' are not supported", path, h->descr);
-    if (!ot_nd_bytes(h->dtype, h->rank, h->dims, &bytes)) return bad(d, path, "its shape asks for more bytes than can be counted");
+        return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type '%s' are not supported", path,
+                       h->descr);
+    if (!ot_nd_bytes(h->dtype, h->rank, h->dims, &bytes))
+        return bad(d, path, "its shape asks for more bytes than can be counted");
     OT_TRY(check_length(f, path, bytes, d));
     OT_TRY(ot_nd_new(out, h->dtype, h->rank, h->dims, d));
     ot_status s = OT_OK;
@@ -211,8 +226,11 @@ ot_status ot_npy_read(const char *path, ot_diag *d, ot_nd *out)
     *out = (ot_nd){0};
     if (n > 3 && strcmp(path + n - 3, ".pb") == 0) return read_pb(path, d, out);
     FILE *f = fopen(path, "re");
-    bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG || errno == ELOOP;
-    if (!f) return ot_fail(d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
+    bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG ||
+                 errno == ELOOP;
+    if (!f)
+        return ot_fail(d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", path,
+                       strerror(errno));
     ot_status s = read_npy(f, path, d, out);
     (void)fclose(f); /* read only */
     return s;
@@ -228,9 +246,10 @@ static size_t make_header(const ot_nd *a, char *buf, size_t size)
     while (type < N_TYPES && TYPES[type].dtype != a->dtype) type++;
     if (type == N_TYPES) return 0;
     for (uint32_t k = 0; k < a->rank; k++)
-        at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld%s", k ? ", " : "", (long long)a->dims[k],
-                               a->rank == 1 ? "," : "");
-    size_t n = 10 + (size_t)snprintf(buf + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+        at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld%s", k ? ", " : "",
+                               (long long)a->dims[k], a->rank == 1 ? "," : "");
+    size_t n = 10 + (size_t)snprintf(buf + 10, size - 10,
+                                     "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
                                      TYPES[type].descr, shape);
     while ((n + 1) % 64 != 0) buf[n++] = ' ';
     buf[n++] = '\n';
@@ -246,7 +265,8 @@ ot_status ot_npy_put(ot_sink *sink, const ot_nd *a, const char *what, ot_diag *d
     int64_t bytes;
     size_t n = a->data && ot_nd_is_dense(a) ? make_header(a, buf, sizeof buf) : 0;
     if (n == 0 || !ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
-        return ot_fail(d, OT_E_INPUT, "%.300s: an array of type %s cannot be written as .npy", what, ot_dtype_name(a->dtype));
+        return ot_fail(d, OT_E_INPUT, "%.300s: an array of type %s cannot be written as .npy", what,
+                       ot_dtype_name(a->dtype));
     ot_sink_put(sink, buf, n);
     ot_sink_put(sink, a->data, (size_t)bytes);
     return sink->status;

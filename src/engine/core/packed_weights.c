@@ -1,4 +1,5 @@
-/* Packed weights by what they were made of: a list of the session, newest first, searched when programs are made. */
+/* Packed weights by what they were made of: a list of the session, newest first, searched when
+ * programs are made. */
 #include "packed_weights.h"
 
 #include "session.h"
@@ -10,13 +11,14 @@ void *ot_packed_find(const ot_session *s, const void *source, uint64_t form)
     return NULL;
 }
 
-ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *))
+ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data,
+                         void (*release)(void *))
 {
     return ot_packed_later(s, source, form, data, release, NULL, NULL);
 }
 
-ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *),
-                          ot_packed_fill fill, const void *how)
+ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data,
+                          void (*release)(void *), ot_packed_fill fill, const void *how)
 {
     ot_packed *k = OT_NEW(s->a, ot_packed);
     if (!k) {

@@ -1,22 +1,25 @@
 /* A pool of threads: chunks are taken from one counter, see pool.h.
  *
- *   open     threads that may take part << 32 | chunks that nobody has begun      taking one: count down
- *   undone   chunks that are not finished                                         0: the caller goes on
+ *   open    threads that may take part << 32 | chunks that nobody has begun  taking one: count down
+ *   undone  chunks that are not finished                                     0: the caller goes on
  *
- * A worker that was descheduled with an old value of `open` in its hands may find the next work under it: taking a chunk by
- * compare-and-swap makes it a chunk of the work that is there then, whose description is read afterwards and stays as long as one of its
- * chunks is undone.
+ * A worker that was descheduled with an old value of `open` in its hands may find the next work
+ * under it: taking a chunk by compare-and-swap makes it a chunk of the work that is there then,
+ * whose description is read afterwards and stays as long as one of its chunks is undone.
  *
- * Waiting: look some microseconds, then sleep on a condition. Who finds that a look took longer than it can has been descheduled: other
- * processes want the cores, and for a while nobody looks for long.
+ * Waiting: look some microseconds, then sleep on a condition. Who finds that a look took longer
+ * than it can has been descheduled: other processes want the cores, and for a while nobody looks
+ * for long.
+ *
  */
 #include "pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define CHUNKS_EACH 4      /* chunks that each thread gets, if all are equally fast */
-#define LOOK_WORKER 200e-6 /* seconds that a worker looks for work: longer than steps between that are not shared out */
+#define CHUNKS_EACH 4 /* chunks that each thread gets, if all are equally fast */
+/* seconds that a worker looks for work: longer than steps between that are not shared out */
+#define LOOK_WORKER 200e-6
 #define LOOK_CALLER 50e-6  /* that the caller looks for the end of chunks that others are at */
 #define LOOK_BUSY   5e-6   /* that anybody looks on a busy machine */
 #define GAP         300e-6 /* between two looks: this thread did not run */
@@ -47,7 +50,7 @@ struct ot_pool {
     unsigned forks;            /* when workers were started, or the executor was set */
     uint32_t threads, started; /* the caller included; workers that run */
     bool tried;                /* to start them */
-    ot_simulation executor;      /* run NULL: workers of its own */
+    ot_simulation executor;    /* run NULL: workers of its own */
     member workers[];          /* [threads - 1] */
 };
 
@@ -100,14 +103,19 @@ static bool look(ot_pool *p, double seconds, ready_fn *ready, const void *of)
 
 /* ---- chunks ---- */
 
-static int64_t range_start(const ot_pool *p, int64_t chunk) { return p->n / p->chunks * chunk + ot_min(chunk, p->n % p->chunks); }
+static int64_t range_start(const ot_pool *p, int64_t chunk)
+{
+    return p->n / p->chunks * chunk + ot_min(chunk, p->n % p->chunks);
+}
 
 /* Take chunks until there are none. */
 static void work(ot_pool *p, uint32_t id)
 {
     uint64_t open = atomic_load_explicit(&p->open, memory_order_acquire);
     while ((uint32_t)open != 0 && id < open >> 32) {
-        if (!atomic_compare_exchange_weak_explicit(&p->open, &open, open - 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        if (!atomic_compare_exchange_weak_explicit(&p->open, &open, open - 1, memory_order_acq_rel,
+                                                   memory_order_acquire))
+            continue;
         int64_t chunk = p->chunks - (int64_t)(uint32_t)open;
         p->fn(p->job, range_start(p, chunk), range_start(p, chunk + 1), id);
         if (atomic_fetch_sub(&p->undone, 1) == 1 && id != 0 && atomic_load(&p->caller_asleep)) {
@@ -156,7 +164,8 @@ static void signal_member(member *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* A worker that holds its lock is about to sleep, or waking: it may miss this work, but nobody waits for it here. */
+/* A worker that holds its lock is about to sleep, or waking: it may miss this work, but nobody
+ * waits for it here. */
 static void wake(member *m)
 {
     if (atomic_load(&m->asleep) && pthread_mutex_trylock(&m->lock) == 0) signal_member(m);
@@ -203,7 +212,8 @@ ot_status ot_pool_new(uint32_t threads, ot_pool **out)
     memset(p, 0, bytes);
     p->threads = threads;
     (void)pthread_once(&forks_counted, count_forks);
-    if (pthread_mutex_init(&p->lock, NULL) == 0 && pthread_cond_init(&p->done, NULL) == 0) return OT_OK;
+    if (pthread_mutex_init(&p->lock, NULL) == 0 && pthread_cond_init(&p->done, NULL) == 0)
+        return OT_OK;
     (void)!ot_hook_alloc(p, bytes, 0);
     *out = NULL;
     return OT_E_NOMEM;
@@ -260,7 +270,8 @@ static void wait_for_others(ot_pool *p)
 }
 
 /* chunks: at least 2 */
-static void share(ot_pool *p, uint32_t threads, int64_t n, int64_t chunks, ot_pool_fn *fn, void *job)
+static void share(ot_pool *p, uint32_t threads, int64_t n, int64_t chunks, ot_pool_fn *fn,
+                  void *job)
 {
     p->fn = fn;
     p->job = job;
@@ -268,8 +279,10 @@ static void share(ot_pool *p, uint32_t threads, int64_t n, int64_t chunks, ot_po
     p->chunks = chunks;
     atomic_store(&p->undone, chunks);
     atomic_store(&p->open, (uint64_t)threads << 32 | (uint64_t)chunks);
-    if (p->executor.run) p->executor.run(p->executor.of, participate, (size_t)ot_min(threads, chunks), p);
-    for (uint32_t k = 0; k < p->started && k + 1 < threads && k + 1 < chunks; k++) wake(&p->workers[k]);
+    if (p->executor.run)
+        p->executor.run(p->executor.of, participate, (size_t)ot_min(threads, chunks), p);
+    for (uint32_t k = 0; k < p->started && k + 1 < threads && k + 1 < chunks; k++)
+        wake(&p->workers[k]);
     here.inside = true;
     work(p, 0);
     here.inside = false;
@@ -281,7 +294,8 @@ static void run(uint32_t threads, int64_t n, int64_t chunks, ot_pool_fn *fn, voi
     ot_pool *p = here.pool;
     if (n <= 0) return;
     if (p && !here.inside && threads > 1 && chunks > 1 && !p->tried) start_workers(p);
-    if (!p || here.inside || threads <= 1 || chunks <= 1 || (p->started == 0 && !p->executor.run) || is_orphan(p)) {
+    if (!p || here.inside || threads <= 1 || chunks <= 1 || (p->started == 0 && !p->executor.run) ||
+        is_orphan(p)) {
         fn(job, 0, n, 0);
         return;
     }
@@ -293,4 +307,7 @@ void ot_pool_share(uint32_t threads, int64_t n, int64_t least, ot_pool_fn *fn, v
     run(threads, n, ot_min((int64_t)threads * CHUNKS_EACH, n / ot_max(least, 1)), fn, job);
 }
 
-void ot_pool_share_each(uint32_t threads, int64_t n, ot_pool_fn *fn, void *job) { run(threads, n, n, fn, job); }
+void ot_pool_share_each(uint32_t threads, int64_t n, ot_pool_fn *fn, void *job)
+{
+    run(threads, n, n, fn, job);
+}

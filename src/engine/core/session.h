@@ -1,12 +1,17 @@
 /* Private to the engine's core: how a session holds its graphs, and how a frame runs one.
  *
- *   session --- prog (top graph) --- step (node) --- prog (a subgraph of the node, or the function it calls) --- ...
+ *   session --- prog (top graph) --- step (node) --- prog (a subgraph of the node, or the function
+ *   it calls) --- ...
  *                |                    |
- *                |                    kernel, addresses of inputs and outputs, what dies after it, bodies
- *                slots, one a value: arrays; their memory is planned (top graph only) or from the heap
+ *                |                    kernel, addresses of inputs and outputs, what dies after it,
+ *                                     bodies
+ *                slots, one a value: arrays; their memory is planned (top graph only) or from the
+ *                heap
  *
- * Graphs nest strictly and a body never runs inside itself, so each graph needs one frame only: slots and addresses are
- * fixed when the session is made, and a step's operands are found without looking anything up.
+ * Graphs nest strictly and a body never runs inside itself, so each graph needs one frame only:
+ * slots and addresses are fixed when the session is made, and a step's operands are found
+ * without looking anything up.
+ *
  */
 #ifndef OT_ENGINE_SESSION_H
 #define OT_ENGINE_SESSION_H
@@ -20,9 +25,10 @@
 
 #define OT_ARENA_ALIGN     64
 #define OT_POISON          0xA8
-#define OT_FRAME_DEPTH_MAX 64         /* subgraphs and functions inside one another */
-#define OT_STEPS_MAX       (1u << 20) /* of a session: functions that call functions grow without measure */
-#define OT_CALLS_MAX       (1u << 14) /* of functions */
+#define OT_FRAME_DEPTH_MAX 64 /* subgraphs and functions inside one another */
+/* of a session: functions that call functions grow without measure */
+#define OT_STEPS_MAX (1u << 20)
+#define OT_CALLS_MAX (1u << 14) /* of functions */
 
 /* ---- block.c: reference-counted memory ---- */
 
@@ -48,9 +54,11 @@ void ot_block_unref(ot_block *b); /* accepts NULL */
 
 /* nd.c: dense memory for `a` whose dtype and dims are set. */
 ot_status ot_nd_allocate(ot_nd *a, ot_heap *heap, ot_diag *d) OT_MUST_USE;
-/* Bytes of a dense array of these dims; false when they cannot be counted or the type is none that is held. */
+/* Bytes of a dense array of these dims; false when they cannot be counted or the type is none
+ * that is held. */
 bool ot_nd_bytes(ot_dtype t, uint32_t rank, const int64_t *dims, int64_t *out) OT_MUST_USE;
-/* Bytes from the first element to the last of an array that is dense, or blocked without holes: channels that pad included. */
+/* Bytes from the first element to the last of an array that is dense, or blocked without holes:
+ * channels that pad included. */
 bool ot_nd_span(const ot_nd *a, int64_t *out) OT_MUST_USE;
 bool ot_nd_same_shape(const ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims);
 /* *to becomes an array of its own memory with the contents of `from`, which is dense or a list. */
@@ -73,8 +81,9 @@ typedef struct ot_body {
 typedef enum ot_place {
     OT_PLACE_HEAP = 0, /* from the heap, freed after the last use */
     OT_PLACE_ARENA,    /* planned: at `offset` */
-    OT_PLACE_VIEW,     /* planned: the memory of an input of the step (`under`), whatever that is, lives as long */
-    OT_PLACE_CALLER    /* a graph output for which the caller gave memory: `caller` */
+    /* planned: the memory of an input of the step (`under`), whatever that is, lives as long */
+    OT_PLACE_VIEW,
+    OT_PLACE_CALLER /* a graph output for which the caller gave memory: `caller` */
 } ot_place;
 
 /* A value of a program, or one that lowering added. */
@@ -82,14 +91,16 @@ typedef struct ot_slot ot_slot;
 struct ot_slot {
     ot_nd nd;
     ot_place place;
-    bool is_const;        /* an initializer, or computed when the session was made: never released */
-    bool absent;          /* of a function: an input that the call omits */
-    bool is_result;       /* output of the graph: kept until the next run */
-    bool is_borrowed;     /* input: bound by whoever runs the graph, released after it ran */
-    bool handed;          /* by ot_call_output or ot_call_view, in this step */
-    uint32_t born, last;  /* steps that write it and read it last; last == born: nobody reads it */
-    int64_t offset;       /* of OT_PLACE_ARENA */
-    ot_nd want;           /* dtype and dims that the plan foresaw (ARENA), or the caller's array (CALLER) */
+    /* an initializer, or computed when the session was made: never released */
+    bool is_const;
+    bool absent;         /* of a function: an input that the call omits */
+    bool is_result;      /* output of the graph: kept until the next run */
+    bool is_borrowed;    /* input: bound by whoever runs the graph, released after it ran */
+    bool handed;         /* by ot_call_output or ot_call_view, in this step */
+    uint32_t born, last; /* steps that write it and read it last; last == born: nobody reads it */
+    int64_t offset;      /* of OT_PLACE_ARENA */
+    /* dtype and dims that the plan foresaw (ARENA), or the caller's array (CALLER) */
+    ot_nd want;
     bool is_exact;        /* fused steps rely on `fore` */
     ot_nd fore;           /* dtype, dims, strides, layout that lowering foresaw */
     const ot_slot *under; /* VIEW made by a fused step in place: whose memory */
@@ -104,14 +115,16 @@ typedef struct ot_step {
     int64_t work;     /* bytes of scratch that are planned */
     int64_t work_at;  /* their offset; -1: from the heap */
     uint32_t n_in, n_out;
-    const ot_id *in_ids;  /* [n_in] values read, OT_NONE: omitted; those of lowering have ids from g->n_values on */
+    /* [n_in] values read, OT_NONE: omitted; those of lowering have ids from g->n_values on */
+    const ot_id *in_ids;
     const ot_id *out_ids; /* [n_out] */
     const ot_nd **in;     /* [n_in] NULL: omitted */
     ot_nd **out;          /* [n_out] NULL: not wanted */
     ot_slot **out_slots;  /* [n_out] same */
-    uint32_t in_place;    /* output 0 may be written over this input if nobody reads that later; OT_NONE: no */
-    bool is_view;         /* output 0 is input 0 with other strides */
-    ot_slot **release;    /* [n_release] slots that nobody reads after this step */
+    /* output 0 may be written over this input if nobody reads that later; OT_NONE: no */
+    uint32_t in_place;
+    bool is_view;      /* output 0 is input 0 with other strides */
+    ot_slot **release; /* [n_release] slots that nobody reads after this step */
     uint32_t n_release;
     ot_body *bodies; /* [n_bodies] */
     uint32_t n_bodies;
@@ -127,7 +140,8 @@ typedef struct ot_frame {
 
 /* Nodes that lowering made one step of; a single one only on bytes. */
 typedef struct ot_merged {
-    const char *kind;            /* of group: "convolution", "attention", "product", "chain", "bytes" */
+    /* of group: "convolution", "attention", "product", "chain", "bytes" */
+    const char *kind;
     const ot_node *const *nodes; /* [n] */
     uint32_t n;
 } ot_merged;
@@ -139,15 +153,18 @@ typedef struct ot_prog {
     struct ot_prog *outer; /* NULL: top graph or function */
     ot_graph *g;
     ot_slot *slots; /* [g n_values]; those of outer values are not used */
-    ot_slot **at;   /* [n_ids] the slot of each value, maybe an outer program's; then those that lowering added */
+    /* [n_ids] the slot of each value, maybe an outer program's; then those that lowering added */
+    ot_slot **at;
     uint32_t n_ids;
     ot_step *steps; /* [n_steps] */
     uint32_t n_steps;
     ot_frame frame;
-    ot_node_time *times; /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
-    void **streams;      /* [threads] oneDNN's, the first n_streams */
+    /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
+    ot_node_time *times;
+    void **streams; /* [threads] oneDNN's, the first n_streams */
     uint32_t n_streams;
-    ot_diag *d;          /* of the caller of a body, of a worker while tiles run; NULL: the session's */
+    /* of the caller of a body, of a worker while tiles run; NULL: the session's */
+    ot_diag *d;
     uint32_t threads;    /* that its kernels may use */
     uint32_t worker;     /* of a tile body: the thread that runs it */
     int64_t tile;        /* the task that it is running; -1: it is no tile body */
@@ -171,8 +188,9 @@ struct ot_session {
     void *placed;                  /* its state */
     struct ot_trace *trace;        /* NULL: steps are not recorded */
     ot_prog *top;
-    /* Lowering a tiled region needs programs, which are lowered themselves: *p, the program of a tile's body g inside `outer` (made
-     * now if NULL), gets places for its values and times. By whoever makes programs. */
+    /* Lowering a tiled region needs programs, which are lowered themselves: *p, the program of a
+     * tile's body g inside `outer` (made now if NULL), gets places for its values and times. By
+     * whoever makes programs. */
     ot_status (*hire)(struct ot_prog *outer, ot_graph *g, struct ot_prog **p);
     ot_heap heap;
     ot_block *arena; /* NULL: nothing is planned */
@@ -183,8 +201,9 @@ struct ot_session {
     void *dnnl;              /* oneDNN's engine, when it was asked for */
     int64_t winograd_growth; /* bytes by which transformed weights exceed the model's, so far */
     ot_packed *packed;       /* weights in the forms that kernels want, newest first */
-    ot_nd *copies;           /* [g n_outputs] results that lie in memory that is not ours to hand out */
-    ot_node_time *times;     /* [n_times] steps of the top program, then of tile bodies */
+    /* [g n_outputs] results that lie in memory that is not ours to hand out */
+    ot_nd *copies;
+    ot_node_time *times; /* [n_times] steps of the top program, then of tile bodies */
     uint32_t n_times;
     struct {
         ot_value *value; /* of the top graph */
@@ -195,23 +214,24 @@ struct ot_session {
     uint32_t n_steps_all, n_calls;
 };
 
-/* program.c: the program of g; bodies and functions, too. `absent`: NULL, or of each graph input: does the call omit it? It is
- * in s->all, also when this fails. */
-ot_status ot_prog_new(struct ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth, const bool *absent,
-                      ot_prog **out) OT_MUST_USE;
+/* program.c: the program of g; bodies and functions, too. `absent`: NULL, or of each graph
+ * input: does the call omit it? It is in s->all, also when this fails. */
+ot_status ot_prog_new(struct ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth,
+                      const bool *absent, ot_prog **out) OT_MUST_USE;
 /* What a session's `hire` is. */
 ot_status ot_prog_hire(ot_prog *outer, ot_graph *g, ot_prog **p) OT_MUST_USE;
 /* program_const.c: the slot of an initializer. */
 ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t) OT_MUST_USE;
-/* Run the step now and make its outputs constants, if it depends on constants only and that is cheap. *done: it was. */
+/* Run the step now and make its outputs constants, if it depends on constants only and that is
+ * cheap. *done: it was. */
 ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done) OT_MUST_USE;
 /* Frees what slots, steps and frame hold. */
 void ot_prog_release(ot_prog *p);
 /* Make room for p->times. */
 ot_status ot_prog_time(ot_prog *p) OT_MUST_USE;
 
-/* dnnl_util.c: the number of threads that oneDNN takes, for primitives that are made or run by this thread. Returns what it was. The
- * engine lets it take one only: see dnnl_util.h. */
+/* dnnl_util.c: the number of threads that oneDNN takes, for primitives that are made or run by
+ * this thread. Returns what it was. The engine lets it take one only: see dnnl_util.h. */
 int ot_dnnl_threads(uint32_t threads);
 /* Accept NULL. */
 void ot_dnnl_release_stream(void *stream);
@@ -221,15 +241,18 @@ void ot_dnnl_release_engine(void *engine);
 ot_status ot_lower(ot_prog *p) OT_MUST_USE;
 /* The graph of p tells of outer values what the graphs around it know. */
 void ot_prog_describe_outer(ot_prog *p);
-/* weight_release.c: when all programs are made: fill packed weights, and give back what they were made of. */
+/* weight_release.c: when all programs are made: fill packed weights, and give back what they
+ * were made of. */
 ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
 
-/* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires lifetimes. */
+/* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires
+ * lifetimes. */
 ot_status ot_prog_plan(ot_prog *p) OT_MUST_USE;
 
 /* frame.c */
 ot_status ot_step_run(ot_prog *p, ot_step *step) OT_MUST_USE;
-/* All steps in order; times: NULL or [n_steps]. Results stay in their slots; on failure nothing does. */
+/* All steps in order; times: NULL or [n_steps]. Results stay in their slots; on failure nothing
+ * does. */
 ot_status ot_prog_run(ot_prog *p, ot_node_time *times) OT_MUST_USE;
 /* Release what a run left: all slots but constants. */
 void ot_prog_clear(ot_prog *p);
@@ -239,7 +262,8 @@ ot_status ot_call_function(ot_call *c);
 /* Give back the scratch of a frame; its list, too. */
 void ot_frame_release(ot_frame *f);
 
-/* kernel_call.c: output k of a fused step as lowering foresaw it: its memory, contents not set (in place: those of the input). */
+/* kernel_call.c: output k of a fused step as lowering foresaw it: its memory, contents not set
+ * (in place: those of the input). */
 ot_status ot_call_place(ot_call *c, uint32_t k) OT_MUST_USE;
 /* "node 'x' (Op)" into buf; returns buf. */
 char *ot_node_label(const ot_node *n, char *buf, size_t size);

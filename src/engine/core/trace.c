@@ -1,10 +1,13 @@
 /* A record of what ran when: the events of each thread in a buffer of its own.
  *
- *   thread 0   | event | event | event |  room  |     n counts what is there, dropped what found no room
- *   thread 1   | event |         room           |     rows lie on cache lines of their own
+ *   thread 0  | event | event | event |  room  |  n counts what is there, dropped what found no
+ *             room
+ *   thread 1  | event |         room           |  rows lie on cache lines of their own
  *
- * Written as the "trace event format": complete events (ph X) with ts and dur in microseconds; a group is a process, a thread a
- * thread of it.
+ * Written as the "trace event format": complete events (ph X) with ts and dur in microseconds; a
+ * group is a process, a thread a thread of it.
+ *
+ *
  */
 #include "engine_trace.h"
 
@@ -72,7 +75,8 @@ void ot_trace_begin(ot_trace *t, const char *group)
     if (t->n_groups < GROUPS_MAX) t->groups[t->n_groups++] = group;
 }
 
-void ot_trace_add(ot_trace *t, uint32_t thread, const char *name, const char *op, int64_t tile, double start, double end)
+void ot_trace_add(ot_trace *t, uint32_t thread, const char *name, const char *op, int64_t tile,
+                  double start, double end)
 {
     if (thread >= t->n_threads) return;
     row *r = &t->rows[thread];
@@ -127,16 +131,20 @@ static void write_event(const event *e, uint32_t thread, double origin, FILE *f)
     fputs("}}", f);
 }
 
-/* Names of processes and threads; the first entry of the list, so that every other follows a comma. */
+/* Names of processes and threads; the first entry of the list, so that every other follows a comma.
+ */
 static void write_names(const ot_trace *t, FILE *f)
 {
     for (uint32_t g = 0; g < (t->n_groups ? t->n_groups : 1); g++) {
-        fprintf(f, "%s{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %u, \"args\": {\"name\": ", g ? ",\n" : "", g);
+        fprintf(f,
+                "%s{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %u, \"args\": {\"name\": ",
+                g ? ",\n" : "", g);
         ot_json_string(t->n_groups ? t->groups[g] : "run", f);
         fputs("}}", f);
         for (uint32_t k = 0; k < t->n_threads; k++)
             fprintf(f,
-                    ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, \"args\": {\"name\": \"thread %u\"}}",
+                    ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, "
+                    "\"args\": {\"name\": \"thread %u\"}}",
                     g, k, k);
     }
 }

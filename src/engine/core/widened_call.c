@@ -1,17 +1,21 @@
-/* A kernel of float32 arrays on arrays of 16 bits: its operands are widened, its results rounded, piece by piece where it computes the
- * parts of operand 0 along the leading axes independently of one another.
+/* A kernel of float32 arrays on arrays of 16 bits: its operands are widened, its results
+ * rounded, piece by piece where it computes the parts of operand 0 along the leading axes
+ * independently of one another.
  *
- *   operand 0   [2, 500, 768]  leading 2      the rows of 2 * 500 parts, some at a time: [m, 1, 768]
- *   others      scale [768]                   widened once, whole
- *   kernel      [m, 1, 768] -> [m, 1, 768]    in memory of its own, on a frame of its own
- *   result 0    [2, 500, 768]                 the pieces, rounded, one after another
+ *   operand 0   [2, 500, 768]  leading 2     the rows of 2 * 500 parts, some at a time: [m, 1, 768]
+ *   others      scale [768]                  widened once, whole
+ *   kernel      [m, 1, 768] -> [m, 1, 768]   in memory of its own, on a frame of its own
+ *   result 0    [2, 500, 768]                the pieces, rounded, one after another
  *
- * A result of float32 is rounded where the model says that it is of 16 bits; others (positions, statistics in float32) are copied.
+ * A result of float32 is rounded where the model says that it is of 16 bits; others (positions,
+ * statistics in float32) are copied.
+ *
  */
 #include "half.h"
 #include "session.h"
 
-#define PIECE_FLOATS ((int64_t)64 << 10) /* of operand 0, for each thread: half of a second-level cache with the result */
+/* of operand 0, for each thread: half of a second-level cache with the result */
+#define PIECE_FLOATS ((int64_t)64 << 10)
 
 typedef struct widening {
     ot_call *c;
@@ -37,7 +41,8 @@ static ot_status widen_operand(widening *w, uint32_t k)
     int64_t n;
     w->in[k] = a;
     if (!a || !ot_dtype_is_half(a->dtype)) return OT_OK;
-    if (!ot_nd_elems(a, &n) || !ot_nd_is_dense(a)) return ot_call_fail(w->c, "input %u is too large", k);
+    if (!ot_nd_elems(a, &n) || !ot_nd_is_dense(a))
+        return ot_call_fail(w->c, "input %u is too large", k);
     ot_nd_set_dense(&w->wide[k], OT_F32, a->rank, a->dims);
     w->wide[k].data = ot_call_scratch(w->c, (size_t)ot_max(n, 1) * sizeof(float));
     if (!w->wide[k].data) return OT_E_NOMEM;
@@ -65,9 +70,12 @@ static ot_status open_result(const widening *w, uint32_t k, const ot_nd *piece)
 {
     ot_call *c = w->c;
     int64_t dims[OT_RANK_MAX];
-    ot_dtype said = c->node->out[k] == OT_NONE ? OT_DT_UNKNOWN : c->g->values[c->node->out[k]].dtype;
-    bool half = piece->dtype == OT_F32 && (ot_dtype_is_half(said) || (said == OT_DT_UNKNOWN && k == 0));
-    for (uint32_t a = 0; a < piece->rank; a++) dims[a] = a < w->leading ? c->in[0]->dims[a] : piece->dims[a];
+    ot_dtype said = c->node->out[k] == OT_NONE ? OT_DT_UNKNOWN
+                                               : c->g->values[c->node->out[k]].dtype;
+    bool half = piece->dtype == OT_F32 &&
+                (ot_dtype_is_half(said) || (said == OT_DT_UNKNOWN && k == 0));
+    for (uint32_t a = 0; a < piece->rank; a++)
+        dims[a] = a < w->leading ? c->in[0]->dims[a] : piece->dims[a];
     return ot_call_output(c, k, half ? w->type : piece->dtype, piece->rank, dims);
 }
 
@@ -88,7 +96,8 @@ static void put_piece(const widening *w, uint32_t k, const ot_nd *piece, int64_t
 /* ---- the inner call ---- */
 
 /* The kernel on w->in; its results become those of parts from `first` on. */
-static ot_status run_piece(const widening *w, ot_kernel_fn kernel, ot_slot *slots, ot_slot **list, ot_nd **out, int64_t first)
+static ot_status run_piece(const widening *w, ot_kernel_fn kernel, ot_slot *slots, ot_slot **list,
+                           ot_nd **out, int64_t first)
 {
     ot_call *c = w->c;
     ot_step step = *c->frame->step;
@@ -118,7 +127,8 @@ static ot_status run_piece(const widening *w, ot_kernel_fn kernel, ot_slot *slot
     return st;
 }
 
-static ot_status run_pieces(widening *w, ot_kernel_fn kernel, ot_slot *slots, ot_slot **list, ot_nd **out)
+static ot_status run_pieces(widening *w, ot_kernel_fn kernel, ot_slot *slots, ot_slot **list,
+                            ot_nd **out)
 {
     const uint16_t *x = w->c->in[0]->data;
     int64_t most = ot_max(1, PIECE_FLOATS * (int64_t)ot_max(1, w->c->threads) / w->part);
@@ -146,9 +156,11 @@ ot_status ot_call_widened(ot_call *c, ot_kernel_fn kernel, uint32_t leading)
             **list = ot_call_scratch(c, (c->n_out + 1u) * sizeof *list);
     ot_nd **out = ot_call_scratch(c, (c->n_out + 1u) * sizeof *out);
     if (!w.in || !w.wide || !slots || !list || !out) return ot_fail_nomem(c->diag);
-    for (uint32_t a = 0; pieces && a < x->rank; a++) *(a < leading ? &w.parts : &w.part) *= x->dims[a];
+    for (uint32_t a = 0; pieces && a < x->rank; a++)
+        *(a < leading ? &w.parts : &w.part) *= x->dims[a];
     pieces = pieces && w.parts > 0 && w.part > 0;
     if (!pieces) w.leading = 0;
     for (uint32_t k = pieces ? 1 : 0; k < c->n_in; k++) OT_TRY(widen_operand(&w, k));
-    return pieces ? run_pieces(&w, kernel, slots, list, out) : run_piece(&w, kernel, slots, list, out, 0);
+    return pieces ? run_pieces(&w, kernel, slots, list, out)
+                  : run_piece(&w, kernel, slots, list, out, 0);
 }

@@ -1,11 +1,17 @@
-/* Programs of kernels: compiled once for a device, then from the folder onnx-tile/device of the user's cache.
+/* Programs of kernels: compiled once for a device, then from the folder onnx-tile/device of the
+ * user's cache.
  *
- *   OpenCL C   prelude, __kernel void k0(...) {...} __kernel void k1 ...    one program; CUDA C the same
- *   GLSL       prelude, layout... void main() {...}                         one of each function, which models share
+ *   OpenCL C  prelude, __kernel void k0(...) {...} __kernel void k1 ...  one program; CUDA C the
+ *             same
+ *   GLSL      prelude, layout... void main() {...}                       one of each function,
+ *                                                                        which models share
  *
  *   text  --hash of it, of the device's name and version-->  <hash>.bin
  *
  * What cannot be read, or does not build, is compiled anew; what cannot be written is not kept.
+ *
+ *
+ *
  */
 #include "device_internal.h"
 
@@ -49,7 +55,8 @@ static char *cache_path(dv_session *s, const char *text, size_t n)
         base = ot_strdup(s->a, cache);
     else if (home && home[0] == '/')
         base = ot_format(s->a, "%s/.cache", home);
-    return base ? ot_format(s->a, "%s/onnx-tile/device/%s-%016llx.bin", base, ot_dev_api_name(f->api), (unsigned long long)hash)
+    return base ? ot_format(s->a, "%s/onnx-tile/device/%s-%016llx.bin", base,
+                            ot_dev_api_name(f->api), (unsigned long long)hash)
                 : NULL;
 }
 
@@ -87,7 +94,9 @@ static void write_whole(dv_session *s, const char *path, const void *data, size_
 
 static bool load_binary(dv_session *s, const char *path, ot_dev_program *out)
 {
-    ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model", .language = OT_DEV_BINARY, .options = OPTIONS};
+    ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model",
+                          .language = OT_DEV_BINARY,
+                          .options = OPTIONS};
     void *data = NULL;
     ot_device_error e;
     if (!path || !read_whole(s->a, path, &data, &from.n)) return false;
@@ -100,12 +109,15 @@ static void keep_binary(dv_session *s, const char *path, ot_dev_program p)
     void *data;
     size_t n;
     ot_device_error e;
-    if (path && ot_dev_program_binary(s->dev, p, s->a, &e, &data, &n) == OT_OK) write_whole(s, path, data, n);
+    if (path && ot_dev_program_binary(s->dev, p, s->a, &e, &data, &n) == OT_OK)
+        write_whole(s, path, data, n);
 }
 
 static ot_status make_program(dv_session *s, size_t first, size_t n_functions)
 {
-    ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model", .language = OT_DEV_NATIVE, .options = OPTIONS};
+    ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model",
+                          .language = OT_DEV_NATIVE,
+                          .options = OPTIONS};
     char *text;
     ot_device_error e;
     OT_TRY(source(s, first, n_functions, &text, &from.n));

@@ -1,5 +1,6 @@
-/* Which steps run as one kernel: groups of src/fusion by the rules of the device's kernels, and what follows a product, a pool or a
- * reduction element by element.
+/* Which steps run as one kernel: groups of src/fusion by the rules of the device's kernels, and
+ * what follows a product, a pool or a reduction element by element.
+ *
  */
 #include "device_internal.h"
 
@@ -34,7 +35,10 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return false;
 }
 
-static bool has_static_shape(const void *of, ot_id v) { return ((const dv_prog *)of)->p->at[v]->is_result; }
+static bool has_static_shape(const void *of, ot_id v)
+{
+    return ((const dv_prog *)of)->p->at[v]->is_result;
+}
 static bool is_const(const void *of, ot_id v) { return ((const dv_prog *)of)->p->at[v]->is_const; }
 
 static bool shape(const void *of, ot_id v, ot_group_shape *s)
@@ -55,7 +59,8 @@ static bool has_more_outputs(const void *of, uint32_t place)
 
 /* ---- what the device's kernels take ---- */
 
-/* All operands and the result are known, and the node is one of ot_dg_is_element; views are none. */
+/* All operands and the result are known, and the node is one of ot_dg_is_element; views are none.
+ */
 static bool is_element(const dv_prog *q, uint32_t place)
 {
     const ot_step *step = &q->p->steps[place];
@@ -71,13 +76,15 @@ static bool same_dims(const ot_nd *a, const ot_nd *b)
     return a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
 }
 
-static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
+                      ot_group_role role)
 {
     const dv_prog *q = v->of;
     const ot_node *n = v->node(v->of, place);
     (void)ctx;
     if (!n) return false;
-    if (role == OT_ROLE_CONVOLUTION) return (n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose) && dv_known(q, n->out[0]);
+    if (role == OT_ROLE_CONVOLUTION)
+        return (n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose) && dv_known(q, n->out[0]);
     if (!is_element(q, place)) return false;
     return role == OT_ROLE_ELEMENT || same_dims(&q->arrays[n->out[0]], &q->arrays[group->result]);
 }
@@ -107,8 +114,9 @@ static void keep(dv_prog *q, const ot_group *x, ot_group *groups)
 
 ot_status dv_find_groups(dv_prog *q, ot_group **out)
 {
-    const ot_group_view view = {q,     q->p->g, q->p->n_steps, node_at,  operands, readers,
-                                maker, origin,  has_static_shape,     is_const, shape,    has_more_outputs};
+    const ot_group_view view = {q,       q->p->g,         q->p->n_steps, node_at,          operands,
+                                readers, maker,           origin,        has_static_shape, is_const,
+                                shape,   has_more_outputs};
     const ot_group_rules rules = {"device", supported, NULL};
     ot_group_list chains;
     *out = OT_NEW_N(q->s->a, ot_group, q->p->n_steps + 1u);
@@ -118,7 +126,8 @@ ot_status dv_find_groups(dv_prog *q, ot_group **out)
         const ot_node *n = node_at(q, k);
         if (!n || !ot_dg_takes_posts(n) || n->n_out < 1 || !dv_known(q, n->out[0])) continue;
         if (!ot_group_conv(&view, &rules, k, &x))
-            x = (ot_group){.n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
+            x = (ot_group){
+                .n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
         extend(q, &x);
         keep(q, &x, *out);
     }

@@ -4,7 +4,9 @@
  *      |                      |
  *      at[v] --> dv_value     kernels and the values they touch; or a step on the host; or a loop
  *
- * A dv_value is memory, or a window of another's: its first element moves from iteration to iteration where it is a tile's.
+ * A dv_value is memory, or a window of another's: its first element moves from iteration to
+ * iteration where it is a tile's.
+ *
  */
 #ifndef OT_ENGINE_DEVICE_INTERNAL_H
 #define OT_ENGINE_DEVICE_INTERNAL_H
@@ -21,7 +23,9 @@ typedef enum dv_memory { DV_ARENA, DV_WEIGHTS } dv_memory;
 
 typedef struct dv_value dv_value;
 struct dv_value {
-    ot_nd nd;             /* dims, strides on the device; data: of a constant. dtype OT_DT_UNKNOWN: it lives on the host alone */
+    /* dims, strides on the device; data: of a constant. dtype OT_DT_UNKNOWN: it lives on the
+     * host alone */
+    ot_nd nd;
     dv_value *of;         /* whose elements these are; NULL: its own */
     int64_t first;        /* elements of `of` to skip, */
     const int64_t *moves; /* [iterations] and so many more; NULL: none */
@@ -30,10 +34,12 @@ struct dv_value {
     ot_dg_packing pack;          /* this; NULL: it was not */
     const struct dv_prog *owner; /* whose arena it lies in */
     dv_memory memory;
-    bool used;           /* kernels touch it: it has memory on the device */
-    bool uploaded;       /* its contents come from the host: an input, or made there */
-    ot_slot *host;       /* it stays in this array of the host, and loops move tiles of it; NULL: it does not */
-    bool twice;          /* a tile that is moved: it has two places, for even iterations and for odd ones, */
+    bool used;     /* kernels touch it: it has memory on the device */
+    bool uploaded; /* its contents come from the host: an input, or made there */
+    /* it stays in this array of the host, and loops move tiles of it; NULL: it does not */
+    ot_slot *host;
+    /* a tile that is moved: it has two places, for even iterations and for odd ones, */
+    bool twice;
     int64_t turn;        /* which are so many bytes apart */
     uint32_t born, last; /* units that touch it first and last */
     uint32_t item;       /* of the plan */
@@ -41,19 +47,22 @@ struct dv_value {
     int64_t offset;      /* bytes in its memory, of weights in their block */
 };
 
-/* What moves between host and device while a loop runs: windows of an input, or tiles of a result. */
+/* What moves between host and device while a loop runs: windows of an input, or tiles of a result.
+ */
 typedef struct dv_stream {
-    ot_slot *host;         /* of the graph: whose array it is, */
-    const ot_nd *whole;    /* as it is planned, */
-    const char *name;      /* and how it is called */
-    bool is_result;        /* else an input */
-    dv_value *tile;        /* dense, twice */
-    ot_nd window;          /* the tile's dims, the array's strides */
-    const int64_t *moves;  /* [iterations] elements of the array before each tile; NULL: none */
-    int64_t bytes;         /* of a tile */
-    void *staging[2];      /* [bytes] on the host, by turns; NULL: an input's windows have no holes */
+    ot_slot *host;        /* of the graph: whose array it is, */
+    const ot_nd *whole;   /* as it is planned, */
+    const char *name;     /* and how it is called */
+    bool is_result;       /* else an input */
+    dv_value *tile;       /* dense, twice */
+    ot_nd window;         /* the tile's dims, the array's strides */
+    const int64_t *moves; /* [iterations] elements of the array before each tile; NULL: none */
+    int64_t bytes;        /* of a tile */
+    /* [bytes] on the host, by turns; NULL: an input's windows have no holes */
+    void *staging[2];
     ot_dev_event moved[2]; /* the last transfer of each turn */
-    int64_t waits[2];      /* of a result: the iteration whose tile is in staging, or on its way to it; -1: none */
+    /* of a result: the iteration whose tile is in staging, or on its way to it; -1: none */
+    int64_t waits[2];
 } dv_stream;
 
 typedef enum dv_kind {
@@ -88,8 +97,10 @@ typedef struct dv_unit {
     uint32_t n_inputs;
     ot_id *uploads; /* [n_uploads] of DV_HOST: what it makes for kernels, uploaded after it */
     uint32_t n_uploads;
-    ot_id *downloads; /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of the graph */
-    ot_id *from;      /* [n_downloads] the dense value that each is read from */
+    /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of
+     * the graph */
+    ot_id *downloads;
+    ot_id *from; /* [n_downloads] the dense value that each is read from */
     uint32_t n_downloads;
     struct dv_prog *body;
     int64_t count; /* iterations */
@@ -111,12 +122,15 @@ typedef struct dv_prog {
     dv_value **at;         /* [n_ids] */
     ot_nd *arrays;         /* [n_ids] what at[v]->nd says */
     uint32_t n_ids, cap_ids;
-    bool *needed;                                 /* [steps] */
-    uint32_t *reader_first, *n_readers, *readers; /* by value: steps that read it, captured values too */
-    uint32_t *maker;                              /* by value: step, or OT_NONE */
-    bool *taken, *made;                           /* [steps] part of a group already; its unit is there */
-    ot_id *placed_in;                             /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
-    dv_unit *units;                               /* [n_units] */
+    bool *needed; /* [steps] */
+    /* by value: steps that read it, captured values too */
+    uint32_t *reader_first, *n_readers, *readers;
+    uint32_t *maker; /* by value: step, or OT_NONE */
+    /* [steps] part of a group already; its unit is there */
+    bool *taken, *made;
+    /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
+    ot_id *placed_in;
+    dv_unit *units; /* [n_units] */
     size_t n_units, cap_units;
     dv_stream *streams; /* [n_streams] of a body */
     size_t n_streams, cap_streams;
@@ -139,7 +153,9 @@ struct dv_session {
     int32_t *numbers; /* [n_numbers] of all kernels */
     size_t n_numbers, cap_numbers;
     int64_t numbers_offset; /* in the last block of weights */
-    int64_t *block_bytes;   /* [n_blocks] of the weights' memory, as many as it takes where one buffer may not be as large */
+    /* [n_blocks] of the weights' memory, as many as it takes where one buffer may not be as
+     * large */
+    int64_t *block_bytes;
     uint32_t n_blocks, cap_blocks;
     int64_t weight_bytes;   /* of all blocks */
     ot_dev_buffer *weights; /* [n_blocks]; NULL: not yet */
@@ -166,15 +182,20 @@ ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out) OT_MUST_USE;
 /* v is `value` from now on. */
 void dv_set(dv_prog *q, ot_id v, dv_value *value);
 /* Value v becomes a window of value `of`. */
-ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first, const int64_t *moves) OT_MUST_USE;
+ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first,
+                    const int64_t *moves) OT_MUST_USE;
 dv_value *dv_root(dv_value *x);
-static inline bool dv_known(const dv_prog *q, ot_id v) { return v != OT_NONE && q->arrays[v].dtype != OT_DT_UNKNOWN; }
+static inline bool dv_known(const dv_prog *q, ot_id v)
+{
+    return v != OT_NONE && q->arrays[v].dtype != OT_DT_UNKNOWN;
+}
 /* The step that alone reads v, when it is no result; OT_NONE. */
 uint32_t dv_only_reader(const dv_prog *q, ot_id v);
 
 /* ---- device_groups.c ---- */
 
-/* Steps that run as one: *group of each step that is the last of a group (places: steps); n 0: it stands alone or is part of a later one. */
+/* Steps that run as one: *group of each step that is the last of a group (places: steps); n 0:
+ * it stands alone or is part of a later one. */
 ot_status dv_find_groups(dv_prog *q, ot_group **out) OT_MUST_USE;
 
 /* ---- device_blocks.c ---- */
@@ -187,9 +208,10 @@ void dv_unblock(dv_prog *q, ot_id v);
 /* ---- device_units.c, device_tiles.c ---- */
 
 ot_status dv_make_units(dv_prog *q) OT_MUST_USE;
-/* A unit of kernels. name: in profiles, lives as long as the session; moves: of arguments 0 and 1 of each kernel, or NULL. */
-ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes, const ot_dg_code *code,
-                       const int64_t *const moves[2]) OT_MUST_USE;
+/* A unit of kernels. name: in profiles, lives as long as the session; moves: of arguments 0 and
+ * 1 of each kernel, or NULL. */
+ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes,
+                       const ot_dg_code *code, const int64_t *const moves[2]) OT_MUST_USE;
 /* v in memory without holes: itself, or a copy that a further unit makes. */
 ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out) OT_MUST_USE;
 /* Alloc, While, Slice, Deslice. */
@@ -202,18 +224,23 @@ ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why) OT_MUST
 
 /* ---- device_streams.c ---- */
 
-/* Before units are made: inputs and results of the top graph that stay on the host (dv_value.host). */
+/* Before units are made: inputs and results of the top graph that stay on the host (dv_value.host).
+ */
 ot_status dv_find_streams(dv_prog *q) OT_MUST_USE;
 /* In a body: windows of an input that stays on the host. y: the tile. */
-ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window, const int64_t *moves) OT_MUST_USE;
-/* Does the tile t of a result that stays on the host lie in memory of its own, whole? Else it is copied first. */
+ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window,
+                       const int64_t *moves) OT_MUST_USE;
+/* Does the tile t of a result that stays on the host lie in memory of its own, whole? Else it is
+ * copied first. */
 bool dv_has_own(const dv_prog *q, ot_id t);
-ot_status dv_stream_out(dv_prog *q, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves) OT_MUST_USE;
+ot_status dv_stream_out(dv_prog *q, ot_id t, ot_id y, const ot_nd *window,
+                        const int64_t *moves) OT_MUST_USE;
 
 /* ---- device_layout.c ---- */
 
 /* Constant x as kernels read it: packed once for all that want it so. */
-ot_status dv_packed_value(dv_session *s, const dv_value *x, const ot_dg_packing *pack, dv_value **out) OT_MUST_USE;
+ot_status dv_packed_value(dv_session *s, const dv_value *x, const ot_dg_packing *pack,
+                          dv_value **out) OT_MUST_USE;
 /* Its contents, packed, in `to` of so many bytes. */
 void dv_pack_contents(const dv_value *x, void *to);
 /* What layouts change, of a kernel. */
@@ -243,7 +270,8 @@ ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out) OT_M
 /* Memory of the host for an array like x: the caller's, or the heap's. */
 ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x) OT_MUST_USE;
 /* The array that the host has of value v of the graph is as the plan says. */
-ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array, const ot_nd *planned) OT_MUST_USE;
+ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array,
+                         const ot_nd *planned) OT_MUST_USE;
 
 /* ---- device_moves.c: a loop's streams while it runs ---- */
 
@@ -252,7 +280,8 @@ ot_status dv_moves_begin(const dv_at *r, int64_t count) OT_MUST_USE;
 /* Before and after the units of iteration r->i. */
 ot_status dv_moves_load(const dv_at *r, int64_t count) OT_MUST_USE;
 ot_status dv_moves_store(const dv_at *r) OT_MUST_USE;
-/* When all loops have run: the last tiles go into their arrays; or, where something failed, nowhere. */
+/* When all loops have run: the last tiles go into their arrays; or, where something failed,
+ * nowhere. */
 ot_status dv_moves_end(dv_session *s, bool failed) OT_MUST_USE;
 
 ot_status dv_upload_weights(dv_session *s) OT_MUST_USE;

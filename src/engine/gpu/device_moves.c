@@ -1,11 +1,17 @@
 /* Tiles on their way between host and device while the kernels of other tiles run.
  *
- *   queue       i - 1          i              i + 1
- *   loads       [window i   ]  [window i + 1]
- *   kernels     [body i - 1 ]  [body i      ] [body i + 1]       body i waits for window i, and for result i - 2 (its place)
- *   stores                     [result i - 1] [result i  ]       window i + 1 waits for body i - 1 (its place)
+ *   queue    i - 1          i              i + 1
+ *   loads    [window i   ]  [window i + 1]
+ *   kernels  [body i - 1 ]  [body i      ] [body i + 1]  body i waits for window i, and for result
+ *                                                        i - 2 (its place)
+ *   stores                  [result i - 1] [result i  ]  window i + 1 waits for body i - 1 (its
+ *                           place)
  *
- * The host packs windows that have holes into staging memory, and puts results from there into their places, two iterations behind.
+ * The host packs windows that have holes into staging memory, and puts results from there into
+ * their places, two iterations behind.
+ *
+ *
+ *
  */
 #include "device_internal.h"
 
@@ -13,7 +19,8 @@
 
 static char *place_in(const dv_stream *x, int64_t i)
 {
-    return (char *)x->host->nd.data + (x->moves ? x->moves[i] : 0) * (int64_t)ot_dtype_bytes(x->window.dtype);
+    return (char *)x->host->nd.data +
+           (x->moves ? x->moves[i] : 0) * (int64_t)ot_dtype_bytes(x->window.dtype);
 }
 
 static ot_nd dense_like(const ot_nd *window)
@@ -44,8 +51,8 @@ static ot_status settle(dv_session *s, dv_stream *x, uint32_t turn)
     if (i < 0) return OT_OK;
     const ot_nd tile = dense_like(&x->window);
     OT_TRY(wait_for(s, x->moved[turn]));
-    ot_box_copy(ot_dtype_bytes(tile.dtype), tile.rank, tile.dims, place_in(x, i), x->window.strides, x->staging[turn], tile.strides,
-                1);
+    ot_box_copy(ot_dtype_bytes(tile.dtype), tile.rank, tile.dims, place_in(x, i), x->window.strides,
+                x->staging[turn], tile.strides, 1);
     x->waits[turn] = -1;
     return OT_OK;
 }
@@ -59,7 +66,8 @@ static ot_status store(const dv_at *r, dv_stream *x)
     ot_device_error e;
     OT_TRY(settle(s, x, turn));
     OT_TRY(dv_slice_of(r, x->tile, &from));
-    OT_TRY(dv_told(s, ot_dev_download(s->dev, s->stores, x->staging[turn], from, &after, &e, &s->stored), &e));
+    OT_TRY(dv_told(
+        s, ot_dev_download(s->dev, s->stores, x->staging[turn], from, &after, &e, &s->stored), &e));
     x->moved[turn] = s->stored;
     x->waits[turn] = r->i;
     s->figures.downloaded += from.bytes;
@@ -113,10 +121,13 @@ static ot_status load(const dv_at *r, dv_stream *x)
     if (staging) {
         const ot_nd tile = dense_like(&x->window);
         OT_TRY(wait_for(s, x->moved[r->i & 1]));
-        ot_box_copy(ot_dtype_bytes(tile.dtype), tile.rank, tile.dims, staging, tile.strides, from, x->window.strides, 1);
+        ot_box_copy(ot_dtype_bytes(tile.dtype), tile.rank, tile.dims, staging, tile.strides, from,
+                    x->window.strides, 1);
     }
     OT_TRY(dv_slice_of(r, x->tile, &to));
-    OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->loads, to, staging ? staging : from, &after, &e, &turn->loaded), &e));
+    OT_TRY(dv_told(
+        s, ot_dev_upload(s->dev, s->loads, to, staging ? staging : from, &after, &e, &turn->loaded),
+        &e));
     x->moved[r->i & 1] = turn->loaded;
     s->figures.uploaded += to.bytes;
     s->figures.n_uploads++;

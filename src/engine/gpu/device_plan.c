@@ -1,13 +1,15 @@
 /* Where values lie on the device.
  *
- *   unit      0     1       2        3            arena
- *   x (input) |=====|                             [x       ]     uploaded before the first unit that reads it
- *   a         .     |=======|                     .        [a   ]
- *   tiles     .     .       |========|            [body's arena  ]   the same for every iteration
- *   b         .     |================|            .              [b  ]
+ *   unit      0     1       2        3  arena
+ *   x (input) |=====|                   [x       ]     uploaded before the first unit that reads it
+ *   a         .     |=======|           .        [a   ]
+ *   tiles     .     .       |========|  [body's arena  ]   the same for every iteration
+ *   b         .     |================|  .              [b  ]
  *
- * A body's arena is laid out for itself, and takes part in the plan of the graph as the scratch of its While. Constants and the numbers of
- * kernels lie in a memory of their own, which is written once: one block, or several where the device has none as large.
+ * A body's arena is laid out for itself, and takes part in the plan of the graph as the scratch
+ * of its While. Constants and the numbers of kernels lie in a memory of their own, which is
+ * written once: one block, or several where the device has none as large.
+ *
  */
 #include "device_internal.h"
 
@@ -45,10 +47,12 @@ static void touch(const dv_prog *q, dv_value *x, uint32_t unit)
 static void touch_unit(const dv_prog *q, const dv_prog *inner, const dv_unit *u, uint32_t unit)
 {
     for (uint32_t k = 0; k < u->n_kernels; k++)
-        for (uint32_t j = 0; j < u->kernels[k].k->n_args; j++) touch(q, u->kernels[k].args[j].value, unit);
+        for (uint32_t j = 0; j < u->kernels[k].k->n_args; j++)
+            touch(q, u->kernels[k].args[j].value, unit);
     for (uint32_t k = 0; k < u->n_uploads; k++) touch(q, inner->at[u->uploads[k]], unit);
     for (uint32_t k = 0; k < u->n_downloads; k++) touch(q, inner->at[u->from[k]], unit);
-    for (size_t k = 0; u->body && k < u->body->n_units; k++) touch_unit(q, u->body, &u->body->units[k], unit);
+    for (size_t k = 0; u->body && k < u->body->n_units; k++)
+        touch_unit(q, u->body, &u->body->units[k], unit);
 }
 
 /* Inputs are uploaded before the unit that touches them first. */
@@ -72,11 +76,16 @@ static ot_status upload_inputs(dv_prog *q)
 
 static ot_status add_item(plan_work *w, dv_value *of, uint32_t lower, uint32_t upper, int64_t bytes)
 {
-    const ot_pack_item item = {
-        .lower = lower, .upper = (int64_t)upper + 1, .size = bytes, .alignment = ALIGN, .fixed = -1, .hint = -1};
+    const ot_pack_item item = {.lower = lower,
+                               .upper = (int64_t)upper + 1,
+                               .size = bytes,
+                               .alignment = ALIGN,
+                               .fixed = -1,
+                               .hint = -1};
     size_t n = w->n, n_of = w->n, n_unit = w->n;
     if (of) of->item = (uint32_t)n;
-    if (!OT_PUSH(w->q->s->a, w->items, n, w->cap, item) || !OT_PUSH(w->q->s->a, w->of, n_of, w->cap_of, of) ||
+    if (!OT_PUSH(w->q->s->a, w->items, n, w->cap, item) ||
+        !OT_PUSH(w->q->s->a, w->of, n_of, w->cap_of, of) ||
         !OT_PUSH(w->q->s->a, w->unit, n_unit, w->cap_unit, lower))
         return ot_fail_nomem(w->q->s->s->d);
     w->n = n;
@@ -87,7 +96,9 @@ static ot_status add_value(plan_work *w, dv_value *x)
 {
     int64_t bytes;
     dv_value *root = dv_root(x);
-    if (root->owner != w->q || root->memory != DV_ARENA || root->item != OT_NONE || root->born == OT_NONE) return OT_OK;
+    if (root->owner != w->q || root->memory != DV_ARENA || root->item != OT_NONE ||
+        root->born == OT_NONE)
+        return OT_OK;
     OT_TRY(bytes_of(w->q->s, root, &bytes));
     if (root->nd.chan_block) dv_count_blocks(w->q->s, bytes);
     if (!root->twice) return add_item(w, root, root->born, root->last, aligned(bytes));
@@ -99,7 +110,9 @@ static ot_status pack(plan_work *w)
 {
     dv_prog *q = w->q;
     ot_pack_problem problem = {w->items, (uint32_t)w->n};
-    ot_pack_options o = {.step_limit = ot_graph_arena_steps((uint32_t)w->n), .threads = 1, .rules = OT_PACK_RULES_ALL};
+    ot_pack_options o = {.step_limit = ot_graph_arena_steps((uint32_t)w->n),
+                         .threads = 1,
+                         .rules = OT_PACK_RULES_ALL};
     ot_pack_result r;
     int64_t *offsets = OT_NEW_N(q->s->a, int64_t, w->n + 1);
     if (!offsets) return ot_fail_nomem(q->s->s->d);
@@ -114,7 +127,8 @@ static ot_status pack(plan_work *w)
     q->arena_bytes = r.height;
     for (size_t k = 0; k < w->n; k++) /* of a body's arena what lives there */
         if (!w->of[k]) w->items[k].size = q->units[w->unit[k]].body->live_bytes;
-    return ot_pack_find_bound(&problem, &q->live_bytes) == OT_OK ? OT_OK : ot_fail_nomem(q->s->s->d);
+    return ot_pack_find_bound(&problem, &q->live_bytes) == OT_OK ? OT_OK
+                                                                 : ot_fail_nomem(q->s->s->d);
 }
 
 static ot_status plan(dv_prog *q)
@@ -159,7 +173,8 @@ static ot_status plan_constants(dv_session *s)
         OT_TRY(bytes_of(s, s->constants[k], &bytes));
         OT_TRY(put_constant(s, aligned(bytes), &s->constants[k]->block, &s->constants[k]->offset));
     }
-    return put_constant(s, aligned(ot_max(4, (int64_t)(s->n_numbers * sizeof *s->numbers))), &last, &s->numbers_offset);
+    return put_constant(s, aligned(ot_max(4, (int64_t)(s->n_numbers * sizeof *s->numbers))), &last,
+                        &s->numbers_offset);
 }
 
 ot_status dv_plan(dv_session *s)

@@ -28,7 +28,8 @@ static int64_t place_of(const dv_at *r, const dv_value *x, int64_t more)
 ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out)
 {
     int64_t bytes;
-    if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
+    if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes))
+        OT_BUG("an array of impossible size");
     *out = (ot_dev_slice){r->s->arena, place_of(r, x, 0), bytes};
     return OT_OK;
 }
@@ -46,13 +47,15 @@ static ot_dev_after take_waits(dv_session *s, ot_dev_event waits[2])
 /* A number of elements to skip: GLSL has it in 32 bits, which the buffers of Vulkan fit in. */
 static ot_dev_arg skip(const dv_session *s, int64_t elements)
 {
-    return s->target.dialect == OT_DG_GLSL ? ot_dev_i32((int32_t)(uint32_t)elements) : ot_dev_i64(elements);
+    return s->target.dialect == OT_DG_GLSL ? ot_dev_i32((int32_t)(uint32_t)elements)
+                                           : ot_dev_i64(elements);
 }
 
 /* Work-groups in rows, where one row would be too long. */
 static void set_groups(const dv_session *s, const ot_dg_kernel *k, ot_dev_launch *l)
 {
-    const int64_t all = ot_ceil_div(k->items, k->group_items), rows = ot_ceil_div(all, ot_device_about(s->dev)->groups_most);
+    const int64_t all = ot_ceil_div(k->items, k->group_items),
+                  rows = ot_ceil_div(all, ot_device_about(s->dev)->groups_most);
     l->groups[0] = (uint32_t)ot_ceil_div(all, rows);
     l->groups[1] = (uint32_t)rows;
     l->items[0] = k->group_items;
@@ -73,7 +76,9 @@ static ot_status launch(const dv_at *r, const dv_kernel *k)
         const dv_value *root = a->value;
         while (root->of) root = root->of;
         int64_t at = place_of(r, a->value, a->first + (a->moves ? a->moves[r->i] : 0));
-        const ot_dev_slice whole = root->memory == DV_WEIGHTS ? ot_dev_whole(s->dev, s->weights[root->block]) : arena;
+        const ot_dev_slice whole = root->memory == DV_WEIGHTS
+                                       ? ot_dev_whole(s->dev, s->weights[root->block])
+                                       : arena;
         args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
         args[n++] = skip(s, at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
@@ -95,9 +100,11 @@ ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array, const
 {
     char made[400], wanted[400];
     if (ot_nd_same_shape(array, planned->dtype, planned->rank, planned->dims)) return OT_OK;
-    return ot_fail(s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s", v,
-                   ot_dtype_name(array->dtype), ot_dims_text(array->rank, array->dims, made, sizeof made),
-                   ot_dtype_name(planned->dtype), ot_dims_text(planned->rank, planned->dims, wanted, sizeof wanted));
+    return ot_fail(
+        s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s",
+        v, ot_dtype_name(array->dtype), ot_dims_text(array->rank, array->dims, made, sizeof made),
+        ot_dtype_name(planned->dtype),
+        ot_dims_text(planned->rank, planned->dims, wanted, sizeof wanted));
 }
 
 static ot_status upload(const dv_at *r, ot_id v)
@@ -119,7 +126,8 @@ static ot_status upload(const dv_at *r, ot_id v)
 
 ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x)
 {
-    if (slot->place == OT_PLACE_CALLER && ot_nd_same_shape(&slot->want, x->dtype, x->rank, x->dims)) {
+    if (slot->place == OT_PLACE_CALLER &&
+        ot_nd_same_shape(&slot->want, x->dtype, x->rank, x->dims)) {
         slot->nd = slot->want;
         slot->nd.block = NULL;
         return OT_OK;
@@ -143,7 +151,8 @@ static ot_status download(const dv_at *r, ot_id v, ot_id dense)
     s->figures.downloaded += from.bytes;
     s->figures.n_downloads++;
     const ot_dev_after after = take_waits(s, waits);
-    return dv_told(s, ot_dev_download(s->dev, s->queue, slot->nd.data, from, &after, &e, &s->last), &e);
+    return dv_told(s, ot_dev_download(s->dev, s->queue, slot->nd.data, from, &after, &e, &s->last),
+                   &e);
 }
 
 static ot_status finish_queue(dv_session *s, ot_dev_queue q)
@@ -215,7 +224,8 @@ ot_status dv_run(dv_session *s)
     memset(s->waits, 0, sizeof s->waits);
     ot_status st = run_prog(&r);
     ot_diag *told = s->s->d, later = {0};
-    if (st != OT_OK) s->s->d = &later; /* what is under way must end all the same: it reads and writes memory of this run */
+    /* what is under way must end all the same: it reads and writes memory of this run */
+    if (st != OT_OK) s->s->d = &later;
     ot_status end = dv_moves_end(s, st != OT_OK);
     const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
     for (uint32_t k = 0; k < (s->streams ? 3 : 1); k++) {
@@ -247,14 +257,17 @@ ot_status dv_upload_weights(dv_session *s)
     for (size_t k = 0; k < s->n_constants; k++) {
         const dv_value *x = s->constants[k];
         int64_t bytes;
-        if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
+        if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes))
+            OT_BUG("an array of impossible size");
         const ot_dev_slice to = {s->weights[x->block], x->offset, bytes};
         if (bytes && x->plain)
             OT_TRY(upload_packed(s, x, &to));
         else if (bytes)
             OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
     }
-    const ot_dev_slice to = {s->weights[s->n_blocks - 1], s->numbers_offset, (int64_t)(s->n_numbers * sizeof *s->numbers)};
-    if (s->n_numbers) OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));
+    const ot_dev_slice to = {s->weights[s->n_blocks - 1], s->numbers_offset,
+                             (int64_t)(s->n_numbers * sizeof *s->numbers)};
+    if (s->n_numbers)
+        OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));
     return finish(s);
 }

@@ -3,7 +3,8 @@
 
 static ot_status new_buffer(dv_session *s, const char *name, int64_t bytes, ot_dev_buffer *out)
 {
-    const ot_dev_buffer_options o = {.name = name, .bytes = ot_max(bytes, 4), .kind = OT_DEV_MEM_DEVICE};
+    const ot_dev_buffer_options o = {
+        .name = name, .bytes = ot_max(bytes, 4), .kind = OT_DEV_MEM_DEVICE};
     ot_device_error e;
     OT_TRY(dv_told(s, ot_dev_buffer_new(s->dev, &o, &e, out), &e));
     s->figures.device_bytes += o.bytes;
@@ -14,7 +15,8 @@ static ot_status new_weights(dv_session *s)
 {
     s->weights = OT_NEW_N(s->a, ot_dev_buffer, s->n_blocks);
     if (!s->weights) return ot_fail_nomem(s->s->d);
-    for (uint32_t k = 0; k < s->n_blocks; k++) OT_TRY(new_buffer(s, "weights", s->block_bytes[k], &s->weights[k]));
+    for (uint32_t k = 0; k < s->n_blocks; k++)
+        OT_TRY(new_buffer(s, "weights", s->block_bytes[k], &s->weights[k]));
     return OT_OK;
 }
 
@@ -29,16 +31,20 @@ static ot_status check_memory(const dv_session *s)
     for (uint32_t k = 0; k < s->n_blocks; k++) one = ot_max(one, s->block_bytes[k]);
     if (!ot_add_i64(s->weight_bytes, s->top->arena_bytes, &all)) all = INT64_MAX;
     if (all <= rest && one <= each) return OT_OK;
-    return ot_fail(
-        s->s->d, OT_E_BUDGET,
-        "the model takes %s of device memory, %s of it weights and %s activations, %s in one block; %s are there, %s in one block; "
-        "tiled with --emit engine --memory-budget it may take less",
-        ot_format_bytes((double)all, needs, sizeof needs), ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
-        ot_format_bytes((double)s->top->arena_bytes, arena, sizeof arena), ot_format_bytes((double)one, largest, sizeof largest),
-        ot_format_bytes((double)rest, has, sizeof has), ot_format_bytes((double)each, block, sizeof block));
+    return ot_fail(s->s->d, OT_E_BUDGET,
+                   "the model takes %s of device memory, %s of it weights and %s activations, %s "
+                   "in one block; %s are there, %s in one block; "
+                   "tiled with --emit engine --memory-budget it may take less",
+                   ot_format_bytes((double)all, needs, sizeof needs),
+                   ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
+                   ot_format_bytes((double)s->top->arena_bytes, arena, sizeof arena),
+                   ot_format_bytes((double)one, largest, sizeof largest),
+                   ot_format_bytes((double)rest, has, sizeof has),
+                   ot_format_bytes((double)each, block, sizeof block));
 }
 
-/* The rules of the engine's form: every window lies inside its tensor, so that kernels need not look. */
+/* The rules of the engine's form: every window lies inside its tensor, so that kernels need not
+ * look. */
 static ot_status check_form(dv_session *s)
 {
     const ot_prog *p = s->s->top;
@@ -87,7 +93,8 @@ static void free_session(void *state)
     const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
     for (size_t k = 0; k < sizeof queues / sizeof *queues; k++)
         if (queues[k].id) (void)!ot_dev_queue_free(s->dev, queues[k], &e);
-    for (size_t k = 0; k < s->n_programs; k++) (void)!ot_dev_program_free(s->dev, s->programs[k], &e);
+    for (size_t k = 0; k < s->n_programs; k++)
+        (void)!ot_dev_program_free(s->dev, s->programs[k], &e);
     if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
     for (uint32_t k = 0; s->weights && k < s->n_blocks; k++)
         if (s->weights[k].id) (void)!ot_dev_buffer_free(s->dev, s->weights[k], &e);
@@ -109,7 +116,8 @@ static ot_dg_target target_of(const ot_device_facts *f, const ot_dg_layout *layo
                           .layout = *layout};
 }
 
-static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session *session, void **state)
+static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session *session,
+                         void **state)
 {
     ot_arena *a = ot_arena_new();
     dv_session *s = a ? OT_NEW(a, dv_session) : NULL;
@@ -145,12 +153,16 @@ static ot_status run_session(void *state) { return dv_run(state); }
 
 ot_session_place ot_device_place(ot_device *dev)
 {
-    return (ot_session_place){.make = make_session, .run = run_session, .free = free_session, .with = dev};
+    return (ot_session_place){
+        .make = make_session, .run = run_session, .free = free_session, .with = dev};
 }
 
 ot_session_place ot_device_place_laid(const ot_device_laid *laid)
 {
-    return (ot_session_place){.make = make_laid, .run = run_session, .free = free_session, .with = (void *)(uintptr_t)laid};
+    return (ot_session_place){.make = make_laid,
+                              .run = run_session,
+                              .free = free_session,
+                              .with = (void *)(uintptr_t)laid};
 }
 
 void ot_device_figures_get(const ot_session *session, ot_device_figures *out)

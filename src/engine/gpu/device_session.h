@@ -1,13 +1,17 @@
-/* A session whose steps run on a device: weights there once, activations in one planned arena, a kernel for each group of nodes.
+/* A session whose steps run on a device: weights there once, activations in one planned arena, a
+ * kernel for each group of nodes.
  *
  *   program  --device_values.c-->  what lies where, what is a window of what
- *            --device_units.c-->   units: kernels (engine/devicegen), nodes that run on the host, loops over tiles
+ *            --device_units.c-->   units: kernels (engine/devicegen), nodes that run on the host,
+ *                                  loops over tiles
  *            --device_layout.c-->  layouts of constants and work-items that suit the device
  *            --device_plan.c-->    lifetimes --packer--> places in the arena
  *            --device_code.c-->    one program of all kernels, compiled or from the cache on disk
  *            --device_run.c-->     uploads, launches, downloads
  *
- * Nodes without a kernel run on the host by the engine's kernels; what they read and make is moved, and counted.
+ * Nodes without a kernel run on the host by the engine's kernels; what they read and make is
+ * moved, and counted.
+ *
  */
 #ifndef OT_ENGINE_DEVICE_SESSION_H
 #define OT_ENGINE_DEVICE_SESSION_H
@@ -37,9 +41,10 @@ typedef struct ot_device_fallback {
 
 /* What the device's layouts change (docs/devices.md, "Layouts"). */
 typedef struct ot_device_layouts {
-    ot_dg_layout layout;            /* that was taken */
-    uint32_t n_packed;              /* constants rewritten in blocks of output channels, */
-    int64_t packed_bytes, filled;   /* what they take, and how much of it are zeros that fill up blocks */
+    ot_dg_layout layout; /* that was taken */
+    uint32_t n_packed;   /* constants rewritten in blocks of output channels, */
+    /* what they take, and how much of it are zeros that fill up blocks */
+    int64_t packed_bytes, filled;
     uint32_t n_blocked;             /* activations in blocks of channels, */
     int64_t blocked_bytes;          /* and what they take, all together */
     uint32_t n_kernels, n_analysed; /* kernels, and those whose accesses are known; of these */
@@ -50,11 +55,14 @@ typedef struct ot_device_layouts {
 } ot_device_layouts;
 
 typedef struct ot_device_figures {
-    int64_t arena_bytes;         /* of activations: the planned peak */
-    int64_t arena_live;          /* most of it that values fill at one time; the rest is fragmentation */
-    int64_t weight_bytes;        /* constants that kernels read, tables, numbers */
-    int64_t device_bytes;        /* what buffers of the device take: arena and weights as they are allocated */
-    uint32_t n_device;           /* nodes that run on the device, those that are views included; bodies once */
+    int64_t arena_bytes; /* of activations: the planned peak */
+    /* most of it that values fill at one time; the rest is fragmentation */
+    int64_t arena_live;
+    int64_t weight_bytes; /* constants that kernels read, tables, numbers */
+    /* what buffers of the device take: arena and weights as they are allocated */
+    int64_t device_bytes;
+    /* nodes that run on the device, those that are views included; bodies once */
+    uint32_t n_device;
     uint32_t n_host, n_programs; /* nodes on the host; different functions */
     bool from_disk;              /* the program was compiled before */
     double compile_seconds;

@@ -1,9 +1,12 @@
-/* Inputs and results of the graph that loops alone touch, tile by tile: they stay on the host, and only tiles are on the device.
+/* Inputs and results of the graph that loops alone touch, tile by tile: they stay on the host,
+ * and only tiles are on the device.
  *
- *   x (input, host)   ~~window i~~>  [tile, tile']  --kernels of the body-->  [tile, tile']  ~~place i~~>  y (result, host)
+ *   x (input, host)   ~~window i~~>  [tile, tile']  --kernels of the body-->  [tile, tile']
+ *                     ~~place i~~>  y (result, host)
  *
- * A tile has two places, so that one moves while kernels use the other. An input stays on the host where its two tiles take half of it at
- * the most, and halos move it twice at the most.
+ * A tile has two places, so that one moves while kernels use the other. An input stays on the
+ * host where its two tiles take half of it at the most, and halos move it twice at the most.
+ *
  */
 #include "device_internal.h"
 
@@ -22,10 +25,15 @@ static double bytes_of(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
     int64_t bytes;
-    return ot_value_is_static(x) && ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) ? (double)bytes : INFINITY;
+    return ot_value_is_static(x) && ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes)
+               ? (double)bytes
+               : INFINITY;
 }
 
-static bool is_loop(const ot_step *step) { return ot_is_tile_op(step->node, "While") && step->n_bodies == 1; }
+static bool is_loop(const ot_step *step)
+{
+    return ot_is_tile_op(step->node, "While") && step->n_bodies == 1;
+}
 
 /* ---- inputs ---- */
 
@@ -52,7 +60,8 @@ static void add_windows(const ot_step *loop, const ot_slot *slot, use *u)
 static bool input_stays(const dv_prog *q, ot_id v)
 {
     use u = {0};
-    if (!dv_known(q, v) || q->p->at[v]->is_const || q->p->at[v]->is_result || q->n_readers[v] == 0) return false;
+    if (!dv_known(q, v) || q->p->at[v]->is_const || q->p->at[v]->is_result || q->n_readers[v] == 0)
+        return false;
     for (uint32_t k = 0; k < q->n_readers[v] && !u.otherwise; k++) {
         const ot_step *step = &q->p->steps[q->readers[q->reader_first[v] + k]];
         for (uint32_t j = 0; j < step->n_in; j++) u.otherwise |= step->in_ids[j] == v;
@@ -60,12 +69,14 @@ static bool input_stays(const dv_prog *q, ot_id v)
         add_windows(step, q->p->at[v], &u);
     }
     double whole = bytes_of(q->p->g, v);
-    return !u.otherwise && 2 * u.tiles <= OT_STREAM_PART_MOST * whole && u.moved <= OT_STREAM_MOVES_MOST * whole;
+    return !u.otherwise && 2 * u.tiles <= OT_STREAM_PART_MOST * whole &&
+           u.moved <= OT_STREAM_MOVES_MOST * whole;
 }
 
 /* ---- results ---- */
 
-/* Bytes of the tiles that a body writes into its buffer j (from 1), by Deslices alone: ot_check_tile_ops has seen to that. */
+/* Bytes of the tiles that a body writes into its buffer j (from 1), by Deslices alone:
+ * ot_check_tile_ops has seen to that. */
 static double tiles_of(const ot_prog *body, uint32_t j)
 {
     double tiles = 0;
@@ -82,7 +93,8 @@ static double tiles_of(const ot_prog *body, uint32_t j)
     return tiles;
 }
 
-/* The Alloc whose memory a chain of loops has filled when v is there, v being no rows that are handed on; OT_NONE: it is not made so. */
+/* The Alloc whose memory a chain of loops has filled when v is there, v being no rows that are
+ * handed on; OT_NONE: it is not made so. */
 static ot_id filled(const dv_prog *q, ot_id v, double *tiles)
 {
     for (*tiles = 0;;) {
@@ -108,15 +120,18 @@ ot_status dv_find_streams(dv_prog *q)
     for (uint32_t k = 0; k < g->n_inputs; k++)
         if (input_stays(q, g->inputs[k])) q->at[g->inputs[k]]->host = q->p->at[g->inputs[k]];
     for (uint32_t k = 0; k < g->n_outputs; k++) {
-        ot_id v = g->outputs[k], buffer = dv_known(q, v) && q->n_readers[v] == 0 ? filled(q, v, &tiles) : OT_NONE;
-        if (buffer != OT_NONE && 2 * tiles <= OT_STREAM_PART_MOST * bytes_of(g, v)) q->at[buffer]->host = q->p->at[v];
+        ot_id v = g->outputs[k],
+              buffer = dv_known(q, v) && q->n_readers[v] == 0 ? filled(q, v, &tiles) : OT_NONE;
+        if (buffer != OT_NONE && 2 * tiles <= OT_STREAM_PART_MOST * bytes_of(g, v))
+            q->at[buffer]->host = q->p->at[v];
     }
     return OT_OK;
 }
 
 /* ---- streams of a body ---- */
 
-static ot_status push(dv_prog *q, dv_value *whole, dv_value *tile, const ot_nd *window, const int64_t *moves, bool is_result)
+static ot_status push(dv_prog *q, dv_value *whole, dv_value *tile, const ot_nd *window,
+                      const int64_t *moves, bool is_result)
 {
     dv_session *s = q->s;
     dv_stream x = {.host = whole->host,
@@ -129,10 +144,12 @@ static ot_status push(dv_prog *q, dv_value *whole, dv_value *tile, const ot_nd *
     x.name = s->top->p->g->values[whole->host - s->top->p->slots].name;
     tile->twice = true;
     s->streams = true;
-    if (!ot_nd_bytes(window->dtype, window->rank, window->dims, &x.bytes)) OT_BUG("an array of impossible size");
+    if (!ot_nd_bytes(window->dtype, window->rank, window->dims, &x.bytes))
+        OT_BUG("an array of impossible size");
     for (uint32_t k = 0; k < 2 && (is_result || !ot_nd_is_dense(window)); k++)
         if (!(x.staging[k] = ot_alloc(s->a, (size_t)x.bytes))) return ot_fail_nomem(s->s->d);
-    return OT_PUSH(s->a, q->streams, q->n_streams, q->cap_streams, x) ? OT_OK : ot_fail_nomem(s->s->d);
+    return OT_PUSH(s->a, q->streams, q->n_streams, q->cap_streams, x) ? OT_OK
+                                                                      : ot_fail_nomem(s->s->d);
 }
 
 ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window, const int64_t *moves)
@@ -152,7 +169,8 @@ static dv_value *own_memory(const dv_prog *q, ot_id t)
     if (!ot_nd_is_dense(&q->arrays[t])) return NULL;
     for (; x->of; x = x->of)
         if (x->first || x->moves) return NULL;
-    if (x->owner != q || x->memory != DV_ARENA || x->twice || !ot_nd_elems(&x->nd, &all) || !ot_nd_elems(&q->arrays[t], &part))
+    if (x->owner != q || x->memory != DV_ARENA || x->twice || !ot_nd_elems(&x->nd, &all) ||
+        !ot_nd_elems(&q->arrays[t], &part))
         return NULL;
     return all == part ? x : NULL;
 }

@@ -1,9 +1,13 @@
-/* The operators of tiled models on a device (docs/engine-form.md): loops whose windows move and whose data stays where it is.
+/* The operators of tiled models on a device (docs/engine-form.md): loops whose windows move and
+ * whose data stays where it is.
  *
  *   Alloc              memory of the arena
- *   While              the body's kernels, iteration by iteration; its buffers are the outer values themselves
- *   Slice              a window of the outer value; of a buffer that is carried: a copy, since Deslices write over it
+ *   While              the body's kernels, iteration by iteration; its buffers are the outer values
+ *                      themselves
+ *   Slice              a window of the outer value; of a buffer that is carried: a copy, since
+ *                      Deslices write over it
  *   Deslice            nothing where the tile is made in its place, else a copy to it
+ *
  */
 #include "device_internal.h"
 
@@ -13,16 +17,19 @@ static ot_status bad(const dv_prog *q, const ot_node *n, const char *what)
     return ot_fail(q->s->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), what);
 }
 
-/* Elements of x before each iteration's window; NULL with *ok where nothing moves. ot_check_tile_ops has checked the table. */
+/* Elements of x before each iteration's window; NULL with *ok where nothing moves.
+ * ot_check_tile_ops has checked the table. */
 static const int64_t *moves_of(dv_prog *q, const ot_node *n, const ot_nd *x, bool *ok)
 {
     size_t n_axes, n_starts;
-    const int64_t *axes = ot_attr_ints(n, "axes", &n_axes), *starts = ot_attr_ints(n, "starts", &n_starts);
+    const int64_t *axes = ot_attr_ints(n, "axes", &n_axes),
+                  *starts = ot_attr_ints(n, "starts", &n_starts);
     size_t rows = axes && n_axes ? n_starts / n_axes : 0;
     int64_t *moves = OT_NEW_N(q->s->a, int64_t, rows + 1);
     *ok = moves != NULL;
     for (size_t i = 0; moves && i < rows; i++)
-        for (size_t k = 0; k < n_axes; k++) moves[i] += starts[i * n_axes + k] * x->strides[axes[k]];
+        for (size_t k = 0; k < n_axes; k++)
+            moves[i] += starts[i * n_axes + k] * x->strides[axes[k]];
     return rows ? moves : NULL;
 }
 
@@ -39,11 +46,12 @@ static ot_status push_nothing(dv_prog *q, ot_step *step)
 {
     const dv_unit u = {.kind = DV_NOTHING, .step = step, .n_nodes = 1};
     q->s->figures.n_device++;
-    return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : ot_fail_nomem(q->s->s->d);
+    return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK
+                                                                   : ot_fail_nomem(q->s->s->d);
 }
 
-static ot_status copy(dv_prog *q, ot_step *step, ot_id from, const ot_nd *read, ot_id to, const ot_nd *write,
-                      const int64_t *const moves[2])
+static ot_status copy(dv_prog *q, ot_step *step, ot_id from, const ot_nd *read, ot_id to,
+                      const ot_nd *write, const int64_t *const moves[2])
 {
     ot_dg_code code;
     OT_TRY(ot_dg_copy(&q->s->target, from, read, to, write, q->s->a, q->s->s->d, &code));
@@ -62,7 +70,8 @@ static ot_status slice(dv_prog *q, ot_step *step)
 {
     ot_id x = step->in_ids[0], y = step->out_ids[0];
     bool ok;
-    if (!dv_known(q, x) || !dv_known(q, y)) return bad(q, step->node, "its operands have no known shape");
+    if (!dv_known(q, x) || !dv_known(q, y))
+        return bad(q, step->node, "its operands have no known shape");
     const int64_t *moves = moves_of(q, step->node, &q->arrays[x], &ok);
     const ot_nd window = window_of(&q->arrays[x], &q->arrays[y]);
     if (!ok) return ot_fail_nomem(q->s->s->d);
@@ -70,20 +79,23 @@ static ot_status slice(dv_prog *q, ot_step *step)
         OT_TRY(dv_stream_in(q, x, y, &window, moves));
         return push_nothing(q, step);
     }
-    if (is_buffer(q, x)) return copy(q, step, x, &window, y, &q->arrays[y], (const int64_t *const[2]){moves, NULL});
+    if (is_buffer(q, x))
+        return copy(q, step, x, &window, y, &q->arrays[y], (const int64_t *const[2]){moves, NULL});
     OT_TRY(dv_window(q, y, q->at[x], &window, 0, moves));
     return push_nothing(q, step);
 }
 
 /* The tile leaves from its own memory, or from a copy's. */
-static ot_status store_tile(dv_prog *q, ot_step *step, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves)
+static ot_status store_tile(dv_prog *q, ot_step *step, ot_id t, ot_id y, const ot_nd *window,
+                            const int64_t *moves)
 {
     ot_id own = t;
     if (dv_has_own(q, t)) {
         OT_TRY(push_nothing(q, step));
     } else {
         OT_TRY(dv_add(q, &q->arrays[t], &own));
-        OT_TRY(copy(q, step, t, &q->arrays[t], own, &q->arrays[own], (const int64_t *const[2]){NULL, NULL}));
+        OT_TRY(copy(q, step, t, &q->arrays[t], own, &q->arrays[own],
+                    (const int64_t *const[2]){NULL, NULL}));
     }
     return dv_stream_out(q, own, y, window, moves);
 }
@@ -92,7 +104,8 @@ static ot_status deslice(dv_prog *q, ot_step *step)
 {
     ot_id t = step->in_ids[0], y = step->in_ids[1];
     bool ok;
-    if (!dv_known(q, t) || !dv_known(q, y)) return bad(q, step->node, "its operands have no known shape");
+    if (!dv_known(q, t) || !dv_known(q, y))
+        return bad(q, step->node, "its operands have no known shape");
     const int64_t *moves = moves_of(q, step->node, &q->arrays[y], &ok);
     const ot_nd window = window_of(&q->arrays[y], &q->arrays[t]);
     if (!ok) return ot_fail_nomem(q->s->s->d);
@@ -118,8 +131,8 @@ ot_status dv_unplace(dv_prog *q, ot_id v)
 static bool is_made(const dv_prog *q, ot_id v)
 {
     const ot_node *n = q->maker[v] == OT_NONE ? NULL : q->p->steps[q->maker[v]].node;
-    return n && n->op != OT_OP_OPAQUE && !ot_op_is_view(n->op) && n->op != OT_OP_Slice && n->op != OT_OP_Split &&
-           n->op != OT_OP_Expand;
+    return n && n->op != OT_OP_OPAQUE && !ot_op_is_view(n->op) && n->op != OT_OP_Slice &&
+           n->op != OT_OP_Split && n->op != OT_OP_Expand;
 }
 
 ot_status dv_place_tiles(dv_prog *q)
@@ -130,8 +143,9 @@ ot_status dv_place_tiles(dv_prog *q)
         bool ok;
         if (!q->needed[k] || !ot_is_tile_op(step->node, "Deslice")) continue;
         ot_id t = step->in_ids[0], y = step->in_ids[1];
-        bool only = dv_known(q, t) && dv_known(q, y) && dv_only_reader(q, t) == k && is_made(q, t) && is_buffer(q, y) &&
-                    dv_only_reader(q, y) == k && !q->at[y]->host;
+        bool only = dv_known(q, t) && dv_known(q, y) && dv_only_reader(q, t) == k &&
+                    is_made(q, t) && is_buffer(q, y) && dv_only_reader(q, y) == k &&
+                    !q->at[y]->host;
         if (!only) continue;
         const int64_t *moves = moves_of(q, step->node, &q->arrays[y], &ok);
         if (!ok) return ot_fail_nomem(q->s->s->d);
@@ -144,12 +158,17 @@ ot_status dv_place_tiles(dv_prog *q)
 
 /* ---- loops ---- */
 
-/* The body's first input is the iteration, which tables stand for; the others are the outer buffers. */
+/* The body's first input is the iteration, which tables stand for; the others are the outer
+ * buffers. */
 static ot_status loop(dv_prog *q, ot_step *step)
 {
     const ot_node *n = step->node;
     dv_prog *body = OT_NEW(q->s->a, dv_prog);
-    dv_unit u = {.kind = DV_TILES, .step = step, .n_nodes = 1, .body = body, .count = ot_attr_int(n, "count", 0)};
+    dv_unit u = {.kind = DV_TILES,
+                 .step = step,
+                 .n_nodes = 1,
+                 .body = body,
+                 .count = ot_attr_int(n, "count", 0)};
     if (!body) return ot_fail_nomem(q->s->s->d);
     if (step->n_bodies != 1) return bad(q, n, "it has no body");
     *body = (dv_prog){.s = q->s, .p = step->bodies[0].prog, .outer = q};
@@ -164,14 +183,16 @@ static ot_status loop(dv_prog *q, ot_step *step)
     }
     OT_TRY(dv_make_units(body));
     q->s->figures.n_device++;
-    return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : ot_fail_nomem(q->s->s->d);
+    return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK
+                                                                   : ot_fail_nomem(q->s->s->d);
 }
 
 ot_status dv_tile_unit(dv_prog *q, ot_step *step)
 {
     const ot_node *n = step->node;
     if (!q->outer && ot_is_tile_op(n, "While")) return loop(q, step);
-    if (!q->outer && ot_is_tile_op(n, "Alloc") && dv_known(q, step->out_ids[0])) return push_nothing(q, step);
+    if (!q->outer && ot_is_tile_op(n, "Alloc") && dv_known(q, step->out_ids[0]))
+        return push_nothing(q, step);
     if (q->outer && ot_is_tile_op(n, "Slice") && step->n_in == 2) return slice(q, step);
     if (q->outer && ot_is_tile_op(n, "Deslice") && step->n_in == 3) return deslice(q, step);
     return bad(q, n, "this operator runs as part of a tiled region only");

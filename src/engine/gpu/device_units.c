@@ -2,8 +2,10 @@
  *
  *   Reshape, Identity...     another shape of the same memory, where that has no holes
  *   Slice, Split, Expand     a window of the operand
- *   a group of nodes         kernels of engine/devicegen; where the group has none, its nodes one by one
+ *   a group of nodes         kernels of engine/devicegen; where the group has none, its nodes one
+ *                            by one
  *   the rest                 the host: operands are made dense and downloaded, results uploaded
+ *
  */
 #include "device_internal.h"
 
@@ -17,7 +19,9 @@ ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why)
             return OT_OK;
         }
     const ot_device_fallback f = {n->op_type, n->name, why, 1};
-    return OT_PUSH(s->a, s->fallbacks, s->n_fallbacks, s->cap_fallbacks, f) ? OT_OK : ot_fail_nomem(s->s->d);
+    return OT_PUSH(s->a, s->fallbacks, s->n_fallbacks, s->cap_fallbacks, f)
+               ? OT_OK
+               : ot_fail_nomem(s->s->d);
 }
 
 /* ---- kernels ---- */
@@ -25,7 +29,9 @@ ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why)
 static ot_status use_constant(dv_session *s, dv_value *root)
 {
     if (root->memory != DV_WEIGHTS || root->used) return OT_OK;
-    return OT_PUSH(s->a, s->constants, s->n_constants, s->cap_constants, root) ? OT_OK : ot_fail_nomem(s->s->d);
+    return OT_PUSH(s->a, s->constants, s->n_constants, s->cap_constants, root)
+               ? OT_OK
+               : ot_fail_nomem(s->s->d);
 }
 
 /* Contents made for a kernel. */
@@ -40,42 +46,51 @@ static ot_status table_value(dv_prog *q, const ot_nd *table, dv_value **out)
 static ot_status add_function(dv_session *s, dv_kernel *k)
 {
     for (size_t f = 0; f < s->n_functions; f++)
-        if (s->functions[f]->n_text == k->k->n_text && memcmp(s->functions[f]->text, k->k->text, k->k->n_text) == 0) {
+        if (s->functions[f]->n_text == k->k->n_text &&
+            memcmp(s->functions[f]->text, k->k->text, k->k->n_text) == 0) {
             k->function = (uint32_t)f;
             return OT_OK;
         }
     k->function = (uint32_t)s->n_functions;
-    return OT_PUSH(s->a, s->functions, s->n_functions, s->cap_functions, k->k) ? OT_OK : ot_fail_nomem(s->s->d);
+    return OT_PUSH(s->a, s->functions, s->n_functions, s->cap_functions, k->k)
+               ? OT_OK
+               : ot_fail_nomem(s->s->d);
 }
 
-static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *name, const int64_t *const moves[2], dv_kernel *k)
+static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *name,
+                             const int64_t *const moves[2], dv_kernel *k)
 {
     dv_session *s = q->s;
-    *k = (dv_kernel){
-        .k = code, .name = name, .args = OT_NEW_N(s->a, dv_arg, code->n_args + 1u), .numbers_at = (int64_t)s->n_numbers};
+    *k = (dv_kernel){.k = code,
+                     .name = name,
+                     .args = OT_NEW_N(s->a, dv_arg, code->n_args + 1u),
+                     .numbers_at = (int64_t)s->n_numbers};
     if (!k->args) return nomem(q);
     for (uint32_t j = 0; j < code->n_args; j++) {
         dv_value *x = code->args[j].value == OT_NONE ? NULL : q->at[code->args[j].value];
         if (!x) OT_TRY(table_value(q, code->args[j].table, &x));
-        if (code->args[j].pack.block) OT_TRY(dv_packed_value(s, dv_root(x), &code->args[j].pack, &x));
+        if (code->args[j].pack.block)
+            OT_TRY(dv_packed_value(s, dv_root(x), &code->args[j].pack, &x));
         dv_value *root = dv_root(x);
         OT_TRY(use_constant(s, root));
         root->used = true;
         k->args[j] = (dv_arg){x, code->args[j].first, moves && j < 2 ? moves[j] : NULL};
     }
     for (uint32_t j = 0; j < code->n_numbers; j++)
-        if (!OT_PUSH(s->a, s->numbers, s->n_numbers, s->cap_numbers, code->numbers[j])) return nomem(q);
+        if (!OT_PUSH(s->a, s->numbers, s->n_numbers, s->cap_numbers, code->numbers[j]))
+            return nomem(q);
     dv_count_layout(s, code);
     return add_function(s, k);
 }
 
-ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes, const ot_dg_code *code,
-                       const int64_t *const moves[2])
+ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes,
+                       const ot_dg_code *code, const int64_t *const moves[2])
 {
     dv_unit u = {.kind = DV_KERNELS, .step = step, .n_nodes = n_nodes, .n_kernels = code->n};
     u.kernels = OT_NEW_N(q->s->a, dv_kernel, code->n + 1u);
     if (!u.kernels) return nomem(q);
-    for (uint32_t k = 0; k < code->n; k++) OT_TRY(bind_kernel(q, &code->kernels[k], name, moves, &u.kernels[k]));
+    for (uint32_t k = 0; k < code->n; k++)
+        OT_TRY(bind_kernel(q, &code->kernels[k], name, moves, &u.kernels[k]));
     q->s->figures.n_device += n_nodes;
     return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : nomem(q);
 }
@@ -86,7 +101,8 @@ ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
     *out = v;
     if (ot_nd_is_dense(&q->arrays[v])) return OT_OK;
     OT_TRY(dv_add(q, &q->arrays[v], out));
-    OT_TRY(ot_dg_copy(&q->s->target, v, &q->arrays[v], *out, &q->arrays[*out], q->s->a, q->s->s->d, &code));
+    OT_TRY(ot_dg_copy(&q->s->target, v, &q->arrays[v], *out, &q->arrays[*out], q->s->a, q->s->s->d,
+                      &code));
     if (code.why) OT_BUG("an array that cannot be copied");
     return dv_push_code(q, step, "copy", 0, &code, NULL);
 }
@@ -99,7 +115,8 @@ static bool is_stored(const dv_prog *q, const ot_group *x, ot_id v)
     if (q->p->at[v]->is_result) return true;
     for (uint32_t k = 0; k < q->n_readers[v]; k++) {
         bool inside = false;
-        for (uint32_t j = 0; j < x->n; j++) inside |= x->parts[j].place == q->readers[q->reader_first[v] + k];
+        for (uint32_t j = 0; j < x->n; j++)
+            inside |= x->parts[j].place == q->readers[q->reader_first[v] + k];
         if (!inside) return true;
     }
     return false;
@@ -114,10 +131,13 @@ static ot_status generate(dv_prog *q, const ot_group *x, ot_dg_code *code)
         const ot_step *step = &q->p->steps[x->parts[k].place];
         nodes[k] = step->node;
         for (uint32_t j = 0; j < step->n_out; j++)
-            if (step->out_slots[j] && is_stored(q, x, step->out_ids[j]) && g.n_stores < OT_GROUP_PARTS)
+            if (step->out_slots[j] && is_stored(q, x, step->out_ids[j]) &&
+                g.n_stores < OT_GROUP_PARTS)
                 stores[g.n_stores++] = step->out_ids[j];
         for (uint32_t j = 0; j < step->n_in + step->n_out; j++) {
-            ot_id v = j < step->n_in ? step->in_ids[j] : step->out_slots[j - step->n_in] ? step->out_ids[j - step->n_in] : OT_NONE;
+            ot_id v = j < step->n_in                    ? step->in_ids[j]
+                      : step->out_slots[j - step->n_in] ? step->out_ids[j - step->n_in]
+                                                        : OT_NONE;
             if (v == OT_NONE || dv_known(q, v)) continue;
             *code = (ot_dg_code){.why = "shapes that are not known before it runs"};
             return OT_OK;
@@ -212,7 +232,8 @@ static ot_status view(dv_prog *q, ot_step *step, bool *done)
     ot_nd shape[OT_GROUP_PARTS];
     int64_t first[OT_GROUP_PARTS];
     *done = false;
-    if (step->n_in < 1 || !dv_known(q, step->in_ids[0]) || step->n_out > OT_GROUP_PARTS) return OT_OK;
+    if (step->n_in < 1 || !dv_known(q, step->in_ids[0]) || step->n_out > OT_GROUP_PARTS)
+        return OT_OK;
     bool same = ot_op_is_view(n->op) && ot_nd_is_dense(&q->arrays[step->in_ids[0]]) &&
                 (n->op != OT_OP_Dropout || is_off(q, step, 2));
     for (uint32_t k = 0; k < step->n_out; k++) {
@@ -222,12 +243,15 @@ static ot_status view(dv_prog *q, ot_step *step, bool *done)
         if (!dv_known(q, v) || q->placed_in[v] != OT_NONE) return OT_OK;
         shape[k] = q->arrays[v];
         first[k] = 0;
-        bool whole = same && k == 0 && shape[k].dtype == q->arrays[step->in_ids[0]].dtype && ot_nd_elems(&shape[k], &after) &&
+        bool whole = same && k == 0 && shape[k].dtype == q->arrays[step->in_ids[0]].dtype &&
+                     ot_nd_elems(&shape[k], &after) &&
                      ot_nd_elems(&q->arrays[step->in_ids[0]], &before) && before == after;
         if (!whole && !ot_dg_view(n, k, q->arrays, &shape[k], &first[k])) return OT_OK;
     }
     for (uint32_t k = 0; k < step->n_out; k++)
-        if (step->out_slots[k]) OT_TRY(dv_window(q, step->out_ids[k], q->at[step->in_ids[0]], &shape[k], first[k], NULL));
+        if (step->out_slots[k])
+            OT_TRY(
+                dv_window(q, step->out_ids[k], q->at[step->in_ids[0]], &shape[k], first[k], NULL));
     *done = true;
     return push_nothing(q, step);
 }
@@ -290,7 +314,8 @@ ot_status dv_make_units(dv_prog *q)
     ot_group *groups;
     bool *sent = OT_NEW_N(q->s->a, bool, q->p->g->n_outputs + 1u);
     if (!sent) return nomem(q);
-    for (uint32_t k = 0; k < q->p->g->n_inputs && !q->outer; k++) q->at[q->p->g->inputs[k]]->uploaded = true;
+    for (uint32_t k = 0; k < q->p->g->n_inputs && !q->outer; k++)
+        q->at[q->p->g->inputs[k]]->uploaded = true;
     if (!q->outer) OT_TRY(dv_find_streams(q));
     OT_TRY(dv_place_tiles(q));
     OT_TRY(dv_find_groups(q, &groups));

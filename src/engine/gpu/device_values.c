@@ -1,7 +1,8 @@
 /* Values of a graph as the device has them, and what of the graph is needed.
  *
- * Contents that shape inference knows are constants here: who computed them, and the large arrays whose shape they were asked of, is
- * not needed for them any more.
+ * Contents that shape inference knows are constants here: who computed them, and the large
+ * arrays whose shape they were asked of, is not needed for them any more.
+ *
  */
 #include "device_internal.h"
 
@@ -52,7 +53,8 @@ ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out)
     return OT_OK;
 }
 
-ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first, const int64_t *moves)
+ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first,
+                    const int64_t *moves)
 {
     dv_value *x = new_value(q);
     if (!x) return ot_fail_nomem(q->s->s->d);
@@ -72,7 +74,8 @@ ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t 
 static dv_value *outer_value(const dv_prog *q, const ot_slot *slot)
 {
     for (const dv_prog *up = q->outer; up; up = up->outer)
-        if (slot >= up->p->slots && slot < up->p->slots + up->p->g->n_values) return up->at[slot - up->p->slots];
+        if (slot >= up->p->slots && slot < up->p->slots + up->p->g->n_values)
+            return up->at[slot - up->p->slots];
     return NULL;
 }
 
@@ -80,7 +83,8 @@ static dv_value *outer_value(const dv_prog *q, const ot_slot *slot)
 static ot_status use_known(dv_prog *q, ot_id v)
 {
     const ot_value *x = &q->p->g->values[v];
-    if (q->p->slots[v].is_const || (!x->known && !x->known_floats) || !ot_value_is_static(x)) return OT_OK;
+    if (q->p->slots[v].is_const || (!x->known && !x->known_floats) || !ot_value_is_static(x))
+        return OT_OK;
     const ot_tensor *t = ot_known_tensor(q->s->a, x);
     if (!t) return ot_fail_nomem(q->s->s->d);
     return ot_slot_set_tensor(q->p, &q->p->slots[v], t);
@@ -94,14 +98,17 @@ static bool is_cut(const ot_graph *g, const ot_value *x)
     return false;
 }
 
-/* Dense arrays of known shape. What an operator that inference does not know makes has the shape that the file states, which may be false:
- * it is taken only where a plan took it, and the run fails when it is (dv_check_array). */
+/* Dense arrays of known shape. What an operator that inference does not know makes has the shape
+ * that the file states, which may be false: it is taken only where a plan took it, and the run
+ * fails when it is (dv_check_array). */
 static bool known_shape(const ot_graph *g, const ot_value *x, ot_nd *nd)
 {
     const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
     int64_t bytes;
-    if (n && n->op == OT_OP_OPAQUE && strcmp(n->domain, "onnx_tile") != 0 && !is_cut(g, x)) return false;
-    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX || ot_dtype_bytes(x->dtype) == 0)
+    if (n && n->op == OT_OP_OPAQUE && strcmp(n->domain, "onnx_tile") != 0 && !is_cut(g, x))
+        return false;
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX ||
+        ot_dtype_bytes(x->dtype) == 0)
         return false;
     if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) || bytes == 0) return false;
     ot_nd_set_dense(nd, x->dtype, (uint32_t)x->rank, x->dims);
@@ -122,7 +129,8 @@ static ot_status describe(dv_prog *q, ot_id v)
     dv_value *own = new_value(q);
     int64_t bytes;
     if (!own) return ot_fail_nomem(q->s->s->d);
-    if (slot->is_const && slot->nd.data && ot_nd_bytes(slot->nd.dtype, slot->nd.rank, slot->nd.dims, &bytes) && bytes > 0) {
+    if (slot->is_const && slot->nd.data &&
+        ot_nd_bytes(slot->nd.dtype, slot->nd.rank, slot->nd.dims, &bytes) && bytes > 0) {
         own->nd = slot->nd;
         own->nd.block = NULL;
         own->memory = DV_WEIGHTS;
@@ -143,12 +151,14 @@ static ot_status find_needed(dv_prog *q)
     bool *wanted = OT_NEW_N(q->s->a, bool, p->g->n_values + 1u);
     q->needed = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
     if (!wanted || !q->needed) return ot_fail_nomem(q->s->s->d);
-    for (uint32_t k = 0; k < p->g->n_outputs; k++) wanted[p->g->outputs[k]] = !is_const(q, p->g->outputs[k]);
+    for (uint32_t k = 0; k < p->g->n_outputs; k++)
+        wanted[p->g->outputs[k]] = !is_const(q, p->g->outputs[k]);
     for (uint32_t k = p->n_steps; k-- > 0;) {
         const ot_step *step = &p->steps[k];
         const ot_node *n = step->node;
         for (uint32_t j = 0; j < step->n_out; j++)
-            q->needed[k] |= step->out_ids[j] != OT_NONE && wanted[step->out_ids[j]] && !is_const(q, step->out_ids[j]);
+            q->needed[k] |= step->out_ids[j] != OT_NONE && wanted[step->out_ids[j]] &&
+                            !is_const(q, step->out_ids[j]);
         for (uint32_t j = 0; q->needed[k] && j < step->n_in + n->n_captured; j++) {
             ot_id v = j < step->n_in ? step->in_ids[j] : n->captured[j - step->n_in];
             if (v != OT_NONE) wanted[v] = true;
@@ -167,7 +177,8 @@ static ot_status find_readers(dv_prog *q)
     q->placed_in = OT_NEW_N(q->s->a, ot_id, n_values + 1u);
     q->taken = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
     q->made = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
-    if (!q->reader_first || !q->n_readers || !q->maker || !q->taken || !q->made || !q->placed_in) return ot_fail_nomem(q->s->s->d);
+    if (!q->reader_first || !q->n_readers || !q->maker || !q->taken || !q->made || !q->placed_in)
+        return ot_fail_nomem(q->s->s->d);
     for (ot_id v = 0; v < n_values; v++) q->maker[v] = q->placed_in[v] = OT_NONE;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t k = 0; k < p->n_steps; k++) {
@@ -189,7 +200,8 @@ static ot_status find_readers(dv_prog *q)
             total += q->n_readers[v];
             q->n_readers[v] = 0;
         }
-        if (pass == 0 && !(q->readers = OT_NEW_N(q->s->a, uint32_t, total + 1u))) return ot_fail_nomem(q->s->s->d);
+        if (pass == 0 && !(q->readers = OT_NEW_N(q->s->a, uint32_t, total + 1u)))
+            return ot_fail_nomem(q->s->s->d);
     }
     return OT_OK;
 }

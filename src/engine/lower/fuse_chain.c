@@ -1,7 +1,9 @@
 /* Groups of element-wise nodes (fusion/fusion.h) become chains (chain.h).
  *
- * QuantizeLinear is such a node. DequantizeLinear is in no group: each chain that reads its result reads the 8-bit tensor and
- * computes it anew, so the float32 array is only made for others.
+ * QuantizeLinear is such a node. DequantizeLinear is in no group: each chain that reads its
+ * result reads the 8-bit tensor and computes it anew, so the float32 array is only made for
+ * others.
+ *
  */
 #include "lower.h"
 
@@ -13,14 +15,16 @@ uint32_t lw_dequantizer(const lw_pass *l, ot_id v)
 }
 
 /* Nodes that dequantize operands of the units, each once. */
-static uint32_t dequantizers(const lw_pass *l, const uint32_t *units, uint32_t n, const ot_node **nodes)
+static uint32_t dequantizers(const lw_pass *l, const uint32_t *units, uint32_t n,
+                             const ot_node **nodes)
 {
     uint32_t count = 0;
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t i = 0; i < l->units[units[k]].n_in && count < OT_CHAIN_INPUTS; i++) {
             uint32_t at = lw_dequantizer(l, l->units[units[k]].in[i]);
             bool known = at == OT_NONE;
-            for (uint32_t j = 0; j < count && !known; j++) known = nodes[j] == l->units[at].nodes[0];
+            for (uint32_t j = 0; j < count && !known; j++)
+                known = nodes[j] == l->units[at].nodes[0];
             if (!known) nodes[count++] = l->units[at].nodes[0];
         }
     return count;
@@ -38,7 +42,8 @@ static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool 
         bool outside = x->pinned;
         for (uint32_t r = 0; r < x->n_readers && !outside; r++) {
             bool inside = false;
-            for (uint32_t j = 0; j < n; j++) inside = inside || units[j] == l->readers[x->first + r];
+            for (uint32_t j = 0; j < n; j++)
+                inside = inside || units[j] == l->readers[x->first + r];
             outside = !inside;
         }
         nodes[first + k] = u->nodes[0];

@@ -1,9 +1,14 @@
-/* A convolution and what follows it, in one unit: fusion/fusion.h finds it, this file reads what its kernels want to know.
+/* A convolution and what follows it, in one unit: fusion/fusion.h finds it, this file reads what
+ * its kernels want to know.
  *
  *   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations
- *            `-- into weights and bias: y = (W x + b) * scale + shift --'   `-- post-operations on the result in registers
+ *            `-- into weights and bias: y = (W x + b) * scale + shift --'   `-- post-operations on
+ *                                                                           the result in registers
  *
  * A part joins if there are fast kernels for the convolution with it.
+ *
+ *
+ *
  */
 #include "engine/cpu/conv/conv.h"
 #include "lower.h"
@@ -18,7 +23,8 @@
 static bool constants_held(const lw_pass *l, const lw_unit *u)
 {
     if (!l->v[u->in[1]].slot->is_const || !l->v[u->in[1]].slot->nd.data) return false;
-    return u->n_in < 3 || u->in[2] == OT_NONE || (l->v[u->in[2]].slot->is_const && l->v[u->in[2]].slot->nd.data);
+    return u->n_in < 3 || u->in[2] == OT_NONE ||
+           (l->v[u->in[2]].slot->is_const && l->v[u->in[2]].slot->nd.data);
 }
 
 /* Attributes that hold together; pads of auto_pad as numbers. */
@@ -41,8 +47,12 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
     ot_call c = {.g = l->p->g, .node = n, .diag = &ignored};
     if (!constants_held(l, u)) return false;
     const ot_nd *w = &l->v[u->in[1]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
-    *k = (lw_conv){
-        .node = n, .x = u->in[0], .w = u->in[1], .y = u->out[0], .residual = OT_NONE, .transposed = n->op == OT_OP_ConvTranspose};
+    *k = (lw_conv){.node = n,
+                   .x = u->in[0],
+                   .w = u->in[1],
+                   .y = u->out[0],
+                   .residual = OT_NONE,
+                   .transposed = n->op == OT_OP_ConvTranspose};
     if (!read_window(l, n, k)) return false;
     k->maps = y->dims[1];
     k->channels = w->dims[1];
@@ -63,22 +73,28 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
 
 #define EXPANDED_GROUPS_MAX 4 /* more of them make more zeros than the faster loops make up for */
 
-/* Groups whose channels fill no blocks have slow primitives only: such a convolution becomes one of a single group, the weights
- * between groups 0. */
+/* Groups whose channels fill no blocks have slow primitives only: such a convolution becomes one
+ * of a single group, the weights between groups 0. */
 static ot_status expand_groups(lw_pass *l, lw_conv *k)
 {
-    int64_t group = k->group, per = k->channels, maps = k->maps / ot_max(1, group), taps = 1, n, bytes, b = l->block;
-    if (k->transposed || group < 2 || group > EXPANDED_GROUPS_MAX || per == 1 || (per % b == 0 && maps % b == 0)) return OT_OK;
-    for (uint32_t a = 0; a < k->win.n; a++) taps *= k->win.kernel[a]; /* a weight in memory has so many elements */
+    int64_t group = k->group, per = k->channels, maps = k->maps / ot_max(1, group), taps = 1, n,
+            bytes, b = l->block;
+    if (k->transposed || group < 2 || group > EXPANDED_GROUPS_MAX || per == 1 ||
+        (per % b == 0 && maps % b == 0))
+        return OT_OK;
+    /* a weight in memory has so many elements */
+    for (uint32_t a = 0; a < k->win.n; a++) taps *= k->win.kernel[a];
     uint64_t form = ot_hash_bytes(ot_hash_bytes(0, "groups", 6), &group, sizeof group);
     float *w = ot_packed_find(l->p->s, k->source, form);
     if (!w) {
         ot_block *copy;
-        if (!ot_mul_i64(k->maps * per * taps, group, &n) || !ot_mul_i64(n, sizeof *w, &bytes)) return OT_OK;
+        if (!ot_mul_i64(k->maps * per * taps, group, &n) || !ot_mul_i64(n, sizeof *w, &bytes))
+            return OT_OK;
         const float *given = lw_conv_weights(k, k->maps * per * taps, &copy);
         w = given ? calloc((size_t)n, sizeof *w) : NULL;
         for (int64_t m = 0; w && m < k->maps; m++)
-            memcpy(w + (m * group + m / maps) * per * taps, given + m * per * taps, (size_t)(per * taps) * sizeof *w);
+            memcpy(w + (m * group + m / maps) * per * taps, given + m * per * taps,
+                   (size_t)(per * taps) * sizeof *w);
         ot_block_unref(copy);
         if (!w) return ot_fail_nomem(l->p->s->d);
         OT_TRY(ot_packed_keep(l->p->s, k->source, form, w, free));
@@ -151,7 +167,8 @@ static bool fold_affine(lw_pass *l, const lw_unit *u, ot_id v, lw_conv *k)
 /* ---- on the result ---- */
 
 /* Bound of a Clip: attribute, operand, or none. false: it is not known now. */
-static bool bound(const lw_pass *l, const lw_unit *u, uint32_t at, const char *name, float dflt, float *out)
+static bool bound(const lw_pass *l, const lw_unit *u, uint32_t at, const char *name, float dflt,
+                  float *out)
 {
     *out = ot_attr_float(u->nodes[0], name, dflt);
     if (u->n_in <= at || u->in[at] == OT_NONE) return true;
@@ -164,14 +181,16 @@ static bool activation(const lw_pass *l, const lw_unit *u, lw_post *post)
     *post = (lw_post){.kind = LW_POST_NONE};
     switch ((int)n->op) {
     case OT_OP_Relu: post->kind = LW_POST_RELU; return true;
-    case OT_OP_LeakyRelu: *post = (lw_post){LW_POST_RELU, ot_attr_float(n, "alpha", 0.01f), 0}; return true;
+    case OT_OP_LeakyRelu:
+        *post = (lw_post){LW_POST_RELU, ot_attr_float(n, "alpha", 0.01f), 0};
+        return true;
     case OT_OP_Sigmoid: post->kind = LW_POST_SIGMOID; return true;
     case OT_OP_Elu: *post = (lw_post){LW_POST_ELU, ot_attr_float(n, "alpha", 1.0f), 0}; return true;
     case OT_OP_HardSwish: post->kind = LW_POST_HARDSWISH; return true;
     case OT_OP_Clip:
         post->kind = LW_POST_CLIP;
-        return bound(l, u, 1, "min", -3.402823466e38f, &post->alpha) && bound(l, u, 2, "max", 3.402823466e38f, &post->beta) &&
-               post->alpha <= post->beta;
+        return bound(l, u, 1, "min", -3.402823466e38f, &post->alpha) &&
+               bound(l, u, 2, "max", 3.402823466e38f, &post->beta) && post->alpha <= post->beta;
     default: return false;
     }
 }
@@ -192,7 +211,10 @@ typedef struct search {
     ot_status status; /* not OT_OK: the search is over */
 } search;
 
-static bool has_kernel(lw_pass *l, const lw_conv *k) { return k->transposed ? lw_deconv_supported(l, k) : lw_conv_supported(l, k); }
+static bool has_kernel(lw_pass *l, const lw_conv *k)
+{
+    return k->transposed ? lw_deconv_supported(l, k) : lw_conv_supported(l, k);
+}
 
 static ot_status open_group(search *s, const lw_unit *u, bool *opened)
 {
@@ -207,7 +229,9 @@ static ot_status open_group(search *s, const lw_unit *u, bool *opened)
 static bool clashes(const lw_conv *k, const lw_post *post)
 {
     for (uint32_t j = 0; j < k->n_posts && post->kind != LW_POST_ADD; j++)
-        if (k->posts[j].kind == post->kind && (k->posts[j].alpha != post->alpha || k->posts[j].beta != post->beta)) return true;
+        if (k->posts[j].kind == post->kind &&
+            (k->posts[j].alpha != post->alpha || k->posts[j].beta != post->beta))
+            return true;
     return false;
 }
 
@@ -230,7 +254,8 @@ static bool add_post(search *s, const ot_group *x, const lw_unit *u, ot_group_ro
     return true;
 }
 
-static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place,
+                      ot_group_role role)
 {
     search *s = ctx;
     const lw_unit *u = &s->l->units[place];
@@ -258,7 +283,8 @@ static ot_status fuse(lw_pass *l, const ot_group_view *v, uint32_t at)
     lw_conv *own = ot_memdup(l->scratch, &s.k, sizeof s.k);
     if (!own) return ot_fail_nomem(l->p->s->d);
     ot_id in[2] = {s.k.x, s.k.residual};
-    return lw_merge(l, parts, x.n, s.k.transposed ? LW_DECONV : LW_CONV, in, s.k.residual == OT_NONE ? 1 : 2, &s.k.y, 1, own);
+    return lw_merge(l, parts, x.n, s.k.transposed ? LW_DECONV : LW_CONV, in,
+                    s.k.residual == OT_NONE ? 1 : 2, &s.k.y, 1, own);
 }
 
 ot_status lw_fuse_conv(lw_pass *l)

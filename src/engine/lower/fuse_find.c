@@ -1,7 +1,10 @@
 /* Questions of the passes that find units, asked by more than one of them: see fuse_find.h. */
 #include "fuse_find.h"
 
-const ot_nd *lw_shape(const lw_pass *l, ot_id v) { return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL; }
+const ot_nd *lw_shape(const lw_pass *l, ot_id v)
+{
+    return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL;
+}
 
 const ot_nd *lw_constant(const ot_prog *p, ot_id v)
 {
@@ -39,7 +42,8 @@ ot_status lw_apply(lw_pass *l, const lw_rewrite *r, lw_unit **unit)
     *step = *l->units[r->like].step;
     OT_TRY(lw_merge(l, r->parts, r->n_parts, LW_NODE, r->in, r->n_in, &r->out, 1, NULL));
     lw_unit *u = &l->units[l->v[r->out].maker];
-    for (uint32_t k = 0; k < r->n_in; k++) in[k] = r->in[k] == OT_NONE ? NULL : &l->p->at[r->in[k]]->nd;
+    for (uint32_t k = 0; k < r->n_in; k++)
+        in[k] = r->in[k] == OT_NONE ? NULL : &l->p->at[r->in[k]]->nd;
     slots[0] = l->p->at[r->out];
     out[0] = &slots[0]->nd;
     if (r->run) step->run = r->run;

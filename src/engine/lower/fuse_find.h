@@ -1,4 +1,5 @@
-/* What several passes ask while they look for units, and what they make of the nodes that they found (fuse_find.c). */
+/* What several passes ask while they look for units, and what they make of the nodes that they
+ * found (fuse_find.c). */
 #ifndef OT_ENGINE_FUSE_FIND_H
 #define OT_ENGINE_FUSE_FIND_H
 
@@ -7,8 +8,14 @@
 static inline bool lw_is_byte(ot_dtype t) { return t == OT_U8 || t == OT_I8; }
 
 /* Operand k of a node or a unit; OT_NONE: left out. */
-static inline ot_id lw_operand(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
-static inline ot_id lw_operand_of(const lw_unit *u, uint32_t k) { return k < u->n_in ? u->in[k] : OT_NONE; }
+static inline ot_id lw_operand(const ot_node *n, uint32_t k)
+{
+    return k < n->n_in ? n->in[k] : OT_NONE;
+}
+static inline ot_id lw_operand_of(const lw_unit *u, uint32_t k)
+{
+    return k < u->n_in ? u->in[k] : OT_NONE;
+}
 
 /* Type and dims of v, when they are known; else NULL. */
 const ot_nd *lw_shape(const lw_pass *l, ot_id v);
@@ -22,7 +29,8 @@ typedef struct lw_source {
     bool is_unit; /* it runs: its operands are values of this program */
 } lw_source;
 
-/* What makes v: a node unit of this program or, when v was computed before (it is constant), a node of the program that has it. */
+/* What makes v: a node unit of this program or, when v was computed before (it is constant), a
+ * node of the program that has it. */
 bool lw_source_of(const lw_pass *l, ot_id v, lw_source *s);
 
 /* A unit that is one node on other values, with a kernel of its own. */

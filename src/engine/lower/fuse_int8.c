@@ -1,14 +1,21 @@
-/* Products of 8-bit matrices with what stands around them (fusion/bytes_group.c finds it), as one product.
+/* Products of 8-bit matrices with what stands around them (fusion/bytes_group.c finds it), as
+ * one product.
  *
  *   dynamic    q, s, z = DynamicQuantizeLinear(x)                              q, s, z, weights
  *              MatMulInteger(q, w, z, wz) -> Cast -> Mul(s * ws) -> Add(bias)     --> float
  *
- *   static     xq -> DequantizeLinear -.
- *              wq -> DequantizeLinear -+-> MatMul, Gemm -> Add(bias) -> Relu -> QuantizeLinear      xq, weights --> float, u8, s8
+ *   static  xq -> DequantizeLinear -.
+ *           wq -> DequantizeLinear -+-> MatMul, Gemm -> Add(bias) -> Relu -> QuantizeLinear  xq,
+ *           weights --> float, u8, s8
  *
- * The sums are exact; nodes one after another round products and sums in between, so floats differ by some rounding errors and what
- * is quantized perhaps by one step where it lies half way between two. Constant weights are packed once, for all programs of the
- * session, and not kept in any other form. A DequantizeLinear whose float result others read, too, stays for them.
+ * The sums are exact; nodes one after another round products and sums in between, so floats
+ * differ by some rounding errors and what is quantized perhaps by one step where it lies half
+ * way between two. Constant weights are packed once, for all programs of the session, and not
+ * kept in any other form. A DequantizeLinear whose float result others read, too, stays for
+ * them.
+ *
+ *
+ *
  */
 #include "fuse_find.h"
 #include "engine/cpu/int8/int8_product.h"
@@ -18,7 +25,8 @@
 
 /* ---- what a step knows ---- */
 
-typedef enum int8_in { IN_A, IN_SCALE, IN_ZERO, IN_B, INPUTS } int8_in; /* the last three may be omitted */
+/* the last three may be omitted */
+typedef enum int8_in { IN_A, IN_SCALE, IN_ZERO, IN_B, INPUTS } int8_in;
 
 typedef struct int8_plan {
     ot_nd b;               /* shape and type of B [k, n]; data NULL when it is input IN_B, else */
@@ -32,11 +40,16 @@ typedef struct int8_plan {
 static ot_status run_int8(ot_call *c)
 {
     const int8_plan *plan = c->plan;
-    const ot_nd *a = c->in[IN_A], *b = plan->panels ? &plan->b : c->in[IN_B], *scale = c->in[IN_SCALE], *zero = c->in[IN_ZERO];
-    ot_i8_product p = {.a = a->data, .b = b->data, .a_signed = a->dtype == OT_I8, .a_zero = plan->a_zero};
+    const ot_nd *a = c->in[IN_A], *b = plan->panels ? &plan->b : c->in[IN_B],
+                *scale = c->in[IN_SCALE], *zero = c->in[IN_ZERO];
+    ot_i8_product p = {
+        .a = a->data, .b = b->data, .a_signed = a->dtype == OT_I8, .a_zero = plan->a_zero};
     OT_TRY(ot_matmul_open(c, a, b, &p.shape));
-    p.job = (ot_i8_job){
-        .panels = plan->panels, .b_signed = b->dtype == OT_I8, .b_zero = plan->b_zero, .b_zeros = plan->b_zeros, .out = plan->out};
+    p.job = (ot_i8_job){.panels = plan->panels,
+                        .b_signed = b->dtype == OT_I8,
+                        .b_zero = plan->b_zero,
+                        .b_zeros = plan->b_zeros,
+                        .out = plan->out};
     if (scale) p.job.out.scale *= *(const float *)scale->data;
     if (zero) p.a_zero = (int32_t)ot_nd_int(zero, 0);
     OT_TRY(ot_call_output(c, 0, plan->out.type, p.shape.rank, p.shape.dims));
@@ -70,13 +83,17 @@ static bool is_by_column(const ot_nd *a, int64_t n)
 /* ---- contents of constants ---- */
 
 /* Constant scales and zero points of Quantize- or DequantizeLinear: one, or one for each column. */
-static bool read_scale(const ot_prog *p, const ot_node *n, int64_t columns, const ot_nd **scale, const ot_nd **zero)
+static bool read_scale(const ot_prog *p, const ot_node *n, int64_t columns, const ot_nd **scale,
+                       const ot_nd **zero)
 {
     *scale = lw_constant(p, lw_operand(n, 1));
     *zero = lw_constant(p, lw_operand(n, 2));
-    if (!*scale || (*scale)->dtype != OT_F32 || (lw_operand(n, 2) != OT_NONE && !*zero)) return false;
+    if (!*scale || (*scale)->dtype != OT_F32 || (lw_operand(n, 2) != OT_NONE && !*zero))
+        return false;
     int64_t count = ot_num_count(*scale);
-    if ((count != 1 && count != columns) || (*zero && (!lw_is_byte((*zero)->dtype) || ot_num_count(*zero) != count))) return false;
+    if ((count != 1 && count != columns) ||
+        (*zero && (!lw_is_byte((*zero)->dtype) || ot_num_count(*zero) != count)))
+        return false;
     for (int64_t k = 0; k < count; k++)
         if (!(ot_nd_double(*scale, k) > 0) || !isfinite(ot_nd_double(*scale, k))) return false;
     return true;
@@ -123,7 +140,8 @@ static ot_status take_bias(lw_pass *l, ot_id v, float beta, found *f)
 
 /* ---- dynamic ---- */
 
-/* The factor v is the scale of A times those of the columns of B, or one of them; a Mul that makes the product stays, for others. */
+/* The factor v is the scale of A times those of the columns of B, or one of them; a Mul that
+ * makes the product stays, for others. */
 static bool take_factor(const lw_pass *l, ot_id v, found *f)
 {
     ot_id pair[2] = {v, OT_NONE};
@@ -197,7 +215,8 @@ static ot_status read_static(lw_pass *l, const ot_bytes_group *x, found *f)
     f->in[IN_A] = x->x.n->in[0];
     f->a_scale = *(const float *)scale->data * (gemm ? ot_attr_float(n, "alpha", 1) : 1);
     f->plan.a_zero = zero ? (int32_t)ot_nd_int(zero, 0) : 0;
-    return lw_operand_of(u, 2) == OT_NONE ? OT_OK : take_bias(l, u->in[2], ot_attr_float(n, "beta", 1), f);
+    return lw_operand_of(u, 2) == OT_NONE ? OT_OK
+                                          : take_bias(l, u->in[2], ot_attr_float(n, "beta", 1), f);
 }
 
 /* QLinearMatMul with constant weights, scales and zero points. */
@@ -206,7 +225,8 @@ static ot_status read_qlinear(lw_pass *l, found *f)
     const lw_unit *u = f->unit;
     const ot_nd *k[8] = {NULL};
     f->fits = take_weights(l->p, u->in[3], false, f);
-    for (uint32_t i = 1; i < 8; i++) f->fits = f->fits && (k[i] = lw_constant(l->p, u->in[i])) != NULL;
+    for (uint32_t i = 1; i < 8; i++)
+        f->fits = f->fits && (k[i] = lw_constant(l->p, u->in[i])) != NULL;
     if (!f->fits) return OT_OK;
     f->in[IN_A] = u->in[0];
     f->a_scale = *(const float *)k[1]->data;
@@ -247,8 +267,8 @@ static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
     const packing *how = packed->how;
     (void)s;
     (void)own;
-    ot_i8_pack(packed->data, packed->source, how->k, how->n, how->transposed ? 1 : how->n, how->transposed ? how->k : 1, 0,
-               (how->n + OT_I8_PANEL - 1) / OT_I8_PANEL);
+    ot_i8_pack(packed->data, packed->source, how->k, how->n, how->transposed ? 1 : how->n,
+               how->transposed ? how->k : 1, 0, (how->n + OT_I8_PANEL - 1) / OT_I8_PANEL);
     return OT_OK;
 }
 
@@ -257,12 +277,15 @@ static ot_status pack(lw_pass *l, found *f)
 {
     ot_session *s = l->p->s;
     packing how = {f->plan.b.dims[0], f->plan.b.dims[1], f->plan.b_transposed};
-    uint64_t form = ot_hash_bytes(ot_hash_bytes(3, &how.k, sizeof how.k), &how.n, sizeof how.n) + how.transposed;
+    uint64_t form = ot_hash_bytes(ot_hash_bytes(3, &how.k, sizeof how.k), &how.n, sizeof how.n) +
+                    how.transposed;
     uint8_t *panels = ot_packed_find(s, f->b->data, form);
     if (!panels) {
         int64_t size = ot_i8_packed_size(how.k, how.n);
         const packing *kept = ot_memdup(l->a, &how, sizeof how);
-        panels = size < 0 || size > INT64_MAX / 8 ? NULL : aligned_alloc(64, ((size_t)size + 64) / 64 * 64);
+        panels = size < 0 || size > INT64_MAX / 8
+                     ? NULL
+                     : aligned_alloc(64, ((size_t)size + 64) / 64 * 64);
         if (!panels || !kept) {
             free(panels);
             return ot_fail_nomem(s->d);
@@ -336,7 +359,8 @@ ot_status lw_fuse_int8(lw_pass *l)
     bool any = false;
     for (uint32_t u = 0; u < l->n_units; u++) {
         int op = (int)l->units[u].nodes[0]->op;
-        if (op == OT_OP_MatMulInteger || op == OT_OP_QLinearMatMul || op == OT_OP_MatMul || op == OT_OP_Gemm)
+        if (op == OT_OP_MatMulInteger || op == OT_OP_QLinearMatMul || op == OT_OP_MatMul ||
+            op == OT_OP_Gemm)
             OT_TRY(fuse(l, &v, u, &any));
     }
     return any ? lw_drop_dequantized(l) : OT_OK;

@@ -10,11 +10,13 @@ typedef struct search {
     float factor; /* of the group that was found last */
 } search;
 
-static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place,
+                      ot_group_role role)
 {
     search *s = ctx;
     if (!ot_engine_merges(NULL, v, x, place, role)) return false;
-    return role != OT_ROLE_FACTOR || lw_scalar(s->l, ot_group_operand(v, place, ot_group_factor(v, place)), &s->factor);
+    return role != OT_ROLE_FACTOR ||
+           lw_scalar(s->l, ot_group_operand(v, place, ot_group_factor(v, place)), &s->factor);
 }
 
 static ot_status fuse(lw_pass *l, uint32_t at, uint32_t reader, float factor)

@@ -7,14 +7,19 @@
  *   QLinearConv with constant parameters, ConvInteger                                  a unit, too
  *
  *   xq, s, z = DynamicQuantizeLinear(x)
- *   ConvInteger(xq, w, z) --> Cast --> Mul(f(s)) --> Add(bias)                         one unit: xq, z, f(s) --> float32
+ *   ConvInteger(xq, w, z) --> Cast --> Mul(f(s)) --> Add(bias)    one unit: xq, z, f(s) --> float32
  *
- * The sum of the products is an integer, exact; (float)sum * (x_scale * w_scale / y_scale) is rounded once and then to an
- * integer. The nodes, one after another, multiply before they add, so a result close to the middle between two integers may become
- * the other one.
- * Limits between Conv and QuantizeLinear are limits of integers: quantizing does not change the order of numbers.
+ * The sum of the products is an integer, exact; (float)sum * (x_scale * w_scale / y_scale) is
+ * rounded once and then to an integer. The nodes, one after another, multiply before they add,
+ * so a result close to the middle between two integers may become the other one. Limits between
+ * Conv and QuantizeLinear are limits of integers: quantizing does not change the order of
+ * numbers.
  *
- * A DequantizeLinear stays a node for those that read its float32 result; when nobody does, it is gone.
+ * A DequantizeLinear stays a node for those that read its float32 result; when nobody does, it
+ * is gone.
+ *
+ *
+ *
  */
 #include "fuse_find.h"
 #include "engine/cpu/int8/qconv.h"
@@ -30,26 +35,35 @@ static int64_t count_of(const ot_nd *a)
     return ot_nd_elems(a, &n) ? n : 0;
 }
 
-/* Numbers that an array of bytes, or of zero points, is quantized with: one, or `n` along its first axis. */
+/* Numbers that an array of bytes, or of zero points, is quantized with: one, or `n` along its
+ * first axis. */
 typedef struct quantizer {
     const ot_nd *scale, *zero; /* zero NULL: 0 */
 } quantizer;
 
-/* Scale and zero point of Quantize- or DequantizeLinear: constants, one or (`slices` > 1) as many along the first axis. */
+/* Scale and zero point of Quantize- or DequantizeLinear: constants, one or (`slices` > 1) as
+ * many along the first axis. */
 static bool read_quantizer(lw_source s, int64_t slices, quantizer *q)
 {
-    *q = (quantizer){.scale = lw_constant(s.p, lw_operand(s.node, 1)), .zero = lw_constant(s.p, lw_operand(s.node, 2))};
+    *q = (quantizer){.scale = lw_constant(s.p, lw_operand(s.node, 1)),
+                     .zero = lw_constant(s.p, lw_operand(s.node, 2))};
     int64_t n = q->scale ? count_of(q->scale) : 0, asked = ot_attr_int(s.node, "output_dtype", 0);
-    if (!q->scale || q->scale->dtype != OT_F32 || q->scale->rank > 1 || (n != 1 && n != slices)) return false;
+    if (!q->scale || q->scale->dtype != OT_F32 || q->scale->rank > 1 || (n != 1 && n != slices))
+        return false;
     if (lw_operand(s.node, 2) != OT_NONE && (!q->zero || count_of(q->zero) != n)) return false;
-    if (ot_attr_int(s.node, "block_size", 0) != 0 || ot_attr_int(s.node, "precision", 0) != 0 || asked != 0) return false;
+    if (ot_attr_int(s.node, "block_size", 0) != 0 || ot_attr_int(s.node, "precision", 0) != 0 ||
+        asked != 0)
+        return false;
     if (n > 1 && ot_attr_int(s.node, "axis", 1) != 0) return false;
     for (int64_t k = 0; k < n; k++)
         if (!(ot_nd_double(q->scale, k) > 0) || !isfinite(ot_nd_double(q->scale, k))) return false;
     return true;
 }
 
-static float scale_at(const quantizer *q, int64_t k) { return ((const float *)q->scale->data)[count_of(q->scale) == 1 ? 0 : k]; }
+static float scale_at(const quantizer *q, int64_t k)
+{
+    return ((const float *)q->scale->data)[count_of(q->scale) == 1 ? 0 : k];
+}
 
 static int32_t zero_at(const quantizer *q, int64_t k)
 {
@@ -57,9 +71,11 @@ static int32_t zero_at(const quantizer *q, int64_t k)
 }
 
 /* v is a constant array of `rank` dims (0: any) that a DequantizeLinear made; *q: with what. */
-static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, lw_source *s, const ot_nd **array, quantizer *q)
+static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, lw_source *s,
+                        const ot_nd **array, quantizer *q)
 {
-    if (v == OT_NONE || !lw_source_of(l, v, s) || s->node->op != OT_OP_DequantizeLinear) return false;
+    if (v == OT_NONE || !lw_source_of(l, v, s) || s->node->op != OT_OP_DequantizeLinear)
+        return false;
     *array = lw_constant(s->p, lw_operand(s->node, 0));
     return *array && read_quantizer(*s, slices, q);
 }
@@ -70,8 +86,9 @@ static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, lw_source *s,
 typedef struct found {
     const lw_unit *unit; /* the Conv */
     ot_id x, y;          /* 8-bit input, result */
-    ot_id zero, factor;  /* computed in the run: zero point of x, factor of float32 results; OT_NONE: constants */
-    ot_slot *w;          /* 8-bit weights */
+    /* computed in the run: zero point of x, factor of float32 results; OT_NONE: constants */
+    ot_id zero, factor;
+    ot_slot *w; /* 8-bit weights */
     quantizer xq, wq, yq;
     float *shift;       /* [maps] of float32 results, or NULL */
     const ot_nd *bias;  /* [maps] int32, or NULL */
@@ -89,17 +106,27 @@ typedef struct qconv_plan {
 } qconv_plan;
 
 /* Sizes, attributes; x and w are shapes. */
-static bool read_shape(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *w, const ot_nd *y, ot_qconv *v)
+static bool read_shape(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *w,
+                       const ot_nd *y, ot_qconv *v)
 {
     ot_window win = {0};
     ot_diag ignored = {0};
     ot_call c = {.g = l->p->g, .node = n, .diag = &ignored};
     if ((x->rank != 3 && x->rank != 4) || w->rank != x->rank || y->rank != x->rank) return false;
-    if (ot_window_read(&c, x, w->dims + 2, &win) != OT_OK || ot_window_conv_out(&c, &win) != OT_OK) return false;
-    *v = (ot_qconv){.batch = x->dims[0], .channels = x->dims[1], .maps = w->dims[0], .group = ot_attr_int(n, "group", 1)};
-    if (v->group < 1 || v->channels % v->group || v->maps % v->group || w->dims[1] * v->group != v->channels) return false;
-    if (y->dims[0] != v->batch || y->dims[1] != v->maps || count_of(y) < 1 || count_of(x) < 1 || count_of(w) < 1) return false;
-    for (uint32_t a = 0; a < 2; a++) v->in[a] = v->out[a] = v->kernel[a] = v->stride[a] = v->dilation[a] = 1;
+    if (ot_window_read(&c, x, w->dims + 2, &win) != OT_OK || ot_window_conv_out(&c, &win) != OT_OK)
+        return false;
+    *v = (ot_qconv){.batch = x->dims[0],
+                    .channels = x->dims[1],
+                    .maps = w->dims[0],
+                    .group = ot_attr_int(n, "group", 1)};
+    if (v->group < 1 || v->channels % v->group || v->maps % v->group ||
+        w->dims[1] * v->group != v->channels)
+        return false;
+    if (y->dims[0] != v->batch || y->dims[1] != v->maps || count_of(y) < 1 || count_of(x) < 1 ||
+        count_of(w) < 1)
+        return false;
+    for (uint32_t a = 0; a < 2; a++)
+        v->in[a] = v->out[a] = v->kernel[a] = v->stride[a] = v->dilation[a] = 1;
     for (uint32_t a = 0; a < win.n; a++) {
         uint32_t to = a + 2 - win.n;
         if (win.out[a] != y->dims[a + 2] || win.lo[a] < 0) return false;
@@ -133,7 +160,8 @@ static ot_status read_result(lw_pass *l, const found *f, ot_qconv *v)
     bool integer = f->type == OT_I32, bytes = lw_is_byte(f->type);
     v->y = (ot_i8_out){.type = f->type, .scale = 1};
     if (!integer) {
-        float *scales = OT_NEW_N(l->a, float, (size_t)v->maps), *shift = f->shift ? OT_NEW_N(l->a, float, (size_t)v->maps) : NULL;
+        float *scales = OT_NEW_N(l->a, float, (size_t)v->maps),
+              *shift = f->shift ? OT_NEW_N(l->a, float, (size_t)v->maps) : NULL;
         if (!scales || (f->shift && !shift)) return ot_fail_nomem(l->p->s->d);
         float by = bytes ? scale_at(&f->yq, 0) : 1;
         for (int64_t m = 0; m < v->maps; m++) {
@@ -148,7 +176,8 @@ static ot_status read_result(lw_pass *l, const found *f, ot_qconv *v)
         if (!v->y.row_bias) return ot_fail_nomem(l->p->s->d);
     }
     if (!bytes) return OT_OK;
-    double floor = f->type == OT_I8 ? INT8_MIN : 0, ceiling = floor + 255, s = (double)scale_at(&f->yq, 0);
+    double floor = f->type == OT_I8 ? INT8_MIN : 0, ceiling = floor + 255,
+           s = (double)scale_at(&f->yq, 0);
     v->y.zero = zero_at(&f->yq, 0);
     double least = nearbyint((double)((float)f->least / (float)s)) + v->y.zero;
     double most = nearbyint((double)((float)f->most / (float)s)) + v->y.zero;
@@ -191,11 +220,13 @@ static ot_status read_bias(lw_pass *l, found *f, int64_t maps)
     quantizer q;
     const ot_nd *array;
     if (v == OT_NONE) return OT_OK;
-    if (dequantized(l, v, maps, &s, &array, &q) && array->dtype == OT_I32 && count_of(array) == maps) {
+    if (dequantized(l, v, maps, &s, &array, &q) && array->dtype == OT_I32 &&
+        count_of(array) == maps) {
         bool same = true; /* it counts in units of the products */
         for (int64_t m = 0; m < maps; m++) {
             double unit = (double)scale_at(&f->xq, 0) * (double)scale_at(&f->wq, m);
-            same = same && zero_at(&q, m) == 0 && fabs((double)scale_at(&q, m) - unit) <= 1e-6 * unit;
+            same = same && zero_at(&q, m) == 0 &&
+                   fabs((double)scale_at(&q, m) - unit) <= 1e-6 * unit;
         }
         if (same) f->bias = array;
     }
@@ -213,8 +244,10 @@ static bool limits(const lw_pass *l, const lw_unit *u, float *lo, float *hi)
     const ot_node *n = u->nodes[0];
     *lo = n->op == OT_OP_Relu ? 0 : ot_attr_float(n, "min", -INFINITY);
     *hi = ot_attr_float(n, "max", INFINITY);
-    if (n->op == OT_OP_Clip && u->n_in > 1 && u->in[1] != OT_NONE && !lw_scalar(l, u->in[1], lo)) return false;
-    if (n->op == OT_OP_Clip && u->n_in > 2 && u->in[2] != OT_NONE && !lw_scalar(l, u->in[2], hi)) return false;
+    if (n->op == OT_OP_Clip && u->n_in > 1 && u->in[1] != OT_NONE && !lw_scalar(l, u->in[1], lo))
+        return false;
+    if (n->op == OT_OP_Clip && u->n_in > 2 && u->in[2] != OT_NONE && !lw_scalar(l, u->in[2], hi))
+        return false;
     return *lo <= *hi;
 }
 
@@ -225,7 +258,8 @@ static ot_status read_conv(lw_pass *l, const ot_bytes_group *x, found *f)
     lw_source s;
     const ot_nd *w;
     f->x = x->x.n->in[0];
-    f->fits = read_quantizer((lw_source){.p = l->p, .node = x->x.n}, 1, &f->xq) && dequantized(l, u->in[1], maps, &s, &w, &f->wq) &&
+    f->fits = read_quantizer((lw_source){.p = l->p, .node = x->x.n}, 1, &f->xq) &&
+              dequantized(l, u->in[1], maps, &s, &w, &f->wq) &&
               (!x->y.n || read_quantizer((lw_source){.p = l->p, .node = x->y.n}, 1, &f->yq));
     f->fits = f->fits && lw_is_byte(w->dtype);
     if (!f->fits) return OT_OK;
@@ -233,7 +267,8 @@ static ot_status read_conv(lw_pass *l, const ot_bytes_group *x, found *f)
     for (uint32_t k = 1; k < x->group.n; k++) {
         float lo, hi;
         if (x->group.parts[k].role != OT_ROLE_ACTIVATION) continue;
-        if (!limits(l, &l->units[x->group.parts[k].place], &lo, &hi)) OT_BUG("limits were known before");
+        if (!limits(l, &l->units[x->group.parts[k].place], &lo, &hi))
+            OT_BUG("limits were known before");
         f->least = fmin(fmax(f->least, (double)lo), (double)hi);
         f->most = fmin(fmax(f->most, (double)lo), (double)hi);
     }
@@ -275,18 +310,21 @@ static void read_qlinear(const lw_pass *l, found *f)
     f->wq.scale = lw_constant(l->p, lw_operand(n, 4));
     f->yq = (quantizer){lw_constant(l->p, lw_operand(n, 6)), lw_constant(l->p, lw_operand(n, 7))};
     f->bias = lw_constant(l->p, lw_operand(n, 8));
-    f->fits = f->fits && f->xq.scale && f->wq.scale && f->yq.scale && f->yq.zero && (lw_operand(n, 2) == OT_NONE || f->xq.zero) &&
+    f->fits = f->fits && f->xq.scale && f->wq.scale && f->yq.scale && f->yq.zero &&
+              (lw_operand(n, 2) == OT_NONE || f->xq.zero) &&
               (lw_operand(n, 8) == OT_NONE || f->bias);
 }
 
 /* ---- the pass ---- */
 
 /* Limits are read now. */
-static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place,
+                      ot_group_role role)
 {
     const lw_pass *l = ctx;
     float lo, hi;
-    return ot_engine_merges(NULL, v, x, place, role) && (role != OT_ROLE_ACTIVATION || limits(l, &l->units[place], &lo, &hi));
+    return ot_engine_merges(NULL, v, x, place, role) &&
+           (role != OT_ROLE_ACTIVATION || limits(l, &l->units[place], &lo, &hi));
 }
 
 static ot_status fuse(lw_pass *l, const ot_group_view *v, uint32_t at)
@@ -319,7 +357,8 @@ ot_status lw_fuse_qconv(lw_pass *l)
     for (uint32_t u = 0; u < l->n_units; u++) {
         const lw_unit *unit = &l->units[u];
         int op = (int)unit->nodes[0]->op;
-        if (op == OT_OP_Conv || op == OT_OP_QLinearConv || op == OT_OP_ConvInteger) OT_TRY(fuse(l, &v, u));
+        if (op == OT_OP_Conv || op == OT_OP_QLinearConv || op == OT_OP_ConvInteger)
+            OT_TRY(fuse(l, &v, u));
         any = any || unit->kind != LW_NODE;
     }
     return any ? lw_drop_dequantized(l) : OT_OK;
@@ -365,7 +404,8 @@ ot_status lw_write_qconv(lw_pass *l, lw_unit *u)
     OT_TRY(lw_need(l, p->x, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
     OT_TRY(weights_id(l, p->w, &in[1]));
     if (p->zero != OT_NONE) OT_TRY(lw_need(l, p->zero, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
-    if (p->factor != OT_NONE) OT_TRY(lw_need(l, p->factor, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
+    if (p->factor != OT_NONE)
+        OT_TRY(lw_need(l, p->factor, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
     OT_TRY(lw_make(l, p->y, LW_PLAIN, &out));
     OT_TRY(lw_push(l, u->nodes[0], run_qconv, p, in, n_in, &out, 1, &step));
     step->work = ot_qconv_work(&p->v, p->threads);

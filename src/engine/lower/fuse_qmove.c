@@ -1,18 +1,26 @@
-/* Between DequantizeLinear and QuantizeLinear: what moves bytes, and pools (fusion/bytes_group.c finds them).
+/* Between DequantizeLinear and QuantizeLinear: what moves bytes, and pools (fusion/bytes_group.c
+ * finds them).
  *
- *   xq -> DequantizeLinear -> Transpose, Slice, Resize (nearest), ... -> QuantizeLinear -> yq     the node on xq
+ *   xq -> DequantizeLinear -> Transpose, Slice, Resize (nearest), ... -> QuantizeLinear -> yq  the
+ *   node on xq
  *
  *   DequantizeLinear -. -> Concat -> QuantizeLinear                              parts copied
  *   DequantizeLinear -'
  *                         where the scales differ, bytes go through a table of 256
  *
- *   DequantizeLinear -> MaxPool -> QuantizeLinear                                qpool.h, with the same scale
- *   DequantizeLinear -> AveragePool, GlobalAveragePool [-> QuantizeLinear]       qpool.h, any scales
+ *   DequantizeLinear -> MaxPool -> QuantizeLinear                           qpool.h, with the same
+ *                                                                           scale
+ *   DequantizeLinear -> AveragePool, GlobalAveragePool [-> QuantizeLinear]  qpool.h, any scales
  *
- * The QLinear operators of com.microsoft for pools and Concat with constant scales run the same way.
+ * The QLinear operators of com.microsoft for pools and Concat with constant scales run the same
+ * way.
  *
- * All but averages are what the nodes one after another make, bit by bit; a quantized average may be the neighbour of that where
- * it lies in the middle between two integers but for rounding.
+ * All but averages are what the nodes one after another make, bit by bit; a quantized average
+ * may be the neighbour of that where it lies in the middle between two integers but for
+ * rounding.
+ *
+ *
+ *
  */
 #include "fuse_find.h"
 #include "engine/cpu/int8/qpool.h"
@@ -50,12 +58,15 @@ static bool sink(const lw_pass *l, const ot_bytes_group *g, quantized *q)
     return g->y.n && ot_chain_quantizer(l->p->g, g->y.n, &q->type, &q->scale, &q->zero);
 }
 
-/* Tensor `bytes` with constant scale (operand k) and zero point (behind it) of a QLinear operator. */
+/* Tensor `bytes` with constant scale (operand k) and zero point (behind it) of a QLinear operator.
+ */
 static bool operand(const lw_pass *l, const lw_unit *u, ot_id bytes, uint32_t k, quantized *q)
 {
-    const ot_nd *scale = lw_constant(l->p, lw_operand_of(u, k)), *zero = lw_constant(l->p, lw_operand_of(u, k + 1));
+    const ot_nd *scale = lw_constant(l->p, lw_operand_of(u, k)),
+                *zero = lw_constant(l->p, lw_operand_of(u, k + 1));
     if (!scale || (lw_operand_of(u, k + 1) != OT_NONE && !zero)) return false;
-    *q = (quantized){.bytes = bytes, .type = l->v[bytes].slot->fore.dtype, .scale = *(const float *)scale->data};
+    *q = (quantized){
+        .bytes = bytes, .type = l->v[bytes].slot->fore.dtype, .scale = *(const float *)scale->data};
     if (zero) q->zero = (float)ot_nd_int(zero, 0);
     return q->scale > 0 && isfinite(q->scale);
 }
@@ -99,7 +110,8 @@ static uint8_t *make_table(ot_arena *a, const quantized *x, const quantized *y)
     uint8_t *table = ot_alloc(a, 256);
     float least = y->type == OT_I8 ? INT8_MIN : 0;
     for (int k = 0; table && k < 256; k++) {
-        float number = x->type == OT_I8 ? (float)(int8_t)k : (float)k, real = (number - x->zero) * x->scale;
+        float number = x->type == OT_I8 ? (float)(int8_t)k : (float)k,
+              real = (number - x->zero) * x->scale;
         float q = fminf(fmaxf(real / y->scale, least - y->zero), least + 255 - y->zero);
         table[k] = (uint8_t)(int32_t)(rintf(q) + y->zero);
     }
@@ -119,7 +131,8 @@ static ot_status run_moving(ot_call *c)
     int64_t n;
     c->plan = NULL;
     OT_TRY(p->run(c));
-    if (c->out[0] && ot_nd_elems(c->out[0], &n)) translate(c->out[0]->data, c->out[0]->data, n, p->table);
+    if (c->out[0] && ot_nd_elems(c->out[0], &n))
+        translate(c->out[0]->data, c->out[0]->data, n, p->table);
     return OT_OK;
 }
 
@@ -147,7 +160,8 @@ static ot_status fuse_moving(lw_pass *l, const ot_bytes_group *g)
 
 typedef struct concat_plan {
     uint32_t axis;
-    const uint8_t *const *tables; /* [inputs] bytes of the result for bytes of the input; NULL: as they are */
+    /* [inputs] bytes of the result for bytes of the input; NULL: as they are */
+    const uint8_t *const *tables;
 } concat_plan;
 
 static ot_status run_concat(ot_call *c)
@@ -177,7 +191,8 @@ static ot_status run_concat(ot_call *c)
     return OT_OK;
 }
 
-/* Concat, or QLinearConcat: scale and zero point of the result, then tensor, scale, zero point of each part. */
+/* Concat, or QLinearConcat: scale and zero point of the result, then tensor, scale, zero point
+ * of each part. */
 static ot_status fuse_concat(lw_pass *l, const ot_bytes_group *g)
 {
     const lw_unit *u = &l->units[g->group.parts[0].place];
@@ -196,7 +211,8 @@ static ot_status fuse_concat(lw_pass *l, const ot_bytes_group *g)
     p->axis = (uint32_t)axis;
     p->tables = tables;
     for (uint32_t k = 0; k < r.n_in; k++) {
-        bool found = named ? operand(l, u, u->in[3 * k + 2], 3 * k + 3, &x) : source(l, u->in[k], &x);
+        bool found = named ? operand(l, u, u->in[3 * k + 2], 3 * k + 3, &x)
+                           : source(l, u->in[k], &x);
         if (!found) return OT_OK;
         const ot_nd *part = &l->v[x.bytes].slot->fore;
         if (part->rank != shape->rank) return OT_OK;
@@ -204,7 +220,8 @@ static ot_status fuse_concat(lw_pass *l, const ot_bytes_group *g)
             if (d != p->axis && part->dims[d] != shape->dims[d]) return OT_OK;
         sum += part->dims[p->axis];
         r.in[k] = x.bytes;
-        if (!same(&x, &y) && !(tables[k] = make_table(l->a, &x, &y))) return ot_fail_nomem(l->p->s->d);
+        if (!same(&x, &y) && !(tables[k] = make_table(l->a, &x, &y)))
+            return ot_fail_nomem(l->p->s->d);
     }
     if (sum != shape->dims[p->axis]) return OT_OK;
     r.plan = p;
@@ -229,7 +246,8 @@ typedef struct pool_job {
 static void pool_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     const pool_job *j = job;
-    for (int64_t k = first; k < end; k++) ot_qpool_run(j->q, j->x, j->y, k, j->lines + j->work * worker);
+    for (int64_t k = first; k < end; k++)
+        ot_qpool_run(j->q, j->x, j->y, k, j->lines + j->work * worker);
 }
 
 static ot_status run_pool(ot_call *c)
@@ -237,7 +255,8 @@ static ot_status run_pool(ot_call *c)
     const pool_plan *p = c->plan;
     const ot_qpool *q = &p->pool;
     const uint8_t *x = c->in[0]->data;
-    int64_t dims[4] = {c->in[0]->dims[0], c->in[0]->dims[1], q->out[0], q->out[1]}, work = ot_qpool_work(q);
+    int64_t dims[4] = {c->in[0]->dims[0], c->in[0]->dims[1], q->out[0], q->out[1]},
+            work = ot_qpool_work(q);
     uint32_t rank = c->in[0]->rank, threads = p->threads;
     if (rank == 3) dims[2] = q->out[1];
     OT_TRY(ot_call_output(c, 0, q->type, rank, dims));
@@ -252,13 +271,15 @@ static ot_status run_pool(ot_call *c)
 
 static bool is_global(const ot_node *n)
 {
-    return ot_bytes_is_named(n, "QLinearGlobalAveragePool") || n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool;
+    return ot_bytes_is_named(n, "QLinearGlobalAveragePool") || n->op == OT_OP_GlobalAveragePool ||
+           n->op == OT_OP_GlobalMaxPool;
 }
 
 /* One axis of the window; false: not for this kernel. */
 static bool read_axis(const ot_window *w, uint32_t a, int64_t out, uint32_t to, ot_qpool *p)
 {
-    int64_t lo = w->lo[a], reach = (out - 1) * w->stride[a] + (w->kernel[a] - 1) * w->dilation[a] + 1;
+    int64_t lo = w->lo[a],
+            reach = (out - 1) * w->stride[a] + (w->kernel[a] - 1) * w->dilation[a] + 1;
     int64_t pads = ot_max(0, reach - w->in[a]), span = (w->kernel[a] - 1) * w->dilation[a] + 1;
     if (w->same_upper)
         lo = pads / 2;
@@ -275,7 +296,8 @@ static bool read_axis(const ot_window *w, uint32_t a, int64_t out, uint32_t to, 
     return lo >= 0 && lo < span && last < span && out > 0;
 }
 
-static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *y, ot_qpool *p)
+static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *y,
+                        ot_qpool *p)
 {
     ot_window w = {.n = x->rank - 2};
     ot_diag ignored = {0};
@@ -287,7 +309,8 @@ static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, cons
         }
     else if (ot_window_read(&c, x, NULL, &w) != OT_OK)
         return false;
-    for (uint32_t a = 0; a < 2; a++) p->in[a] = p->out[a] = p->kernel[a] = p->stride[a] = p->dilation[a] = 1;
+    for (uint32_t a = 0; a < 2; a++)
+        p->in[a] = p->out[a] = p->kernel[a] = p->stride[a] = p->dilation[a] = 1;
     for (uint32_t a = 0; a < w.n; a++)
         if (!read_axis(&w, a, y->dims[a + 2], a + 2 - w.n, p)) return false;
     return w.n + 2 == y->rank;
@@ -309,7 +332,8 @@ static ot_status fuse_pool(lw_pass *l, const ot_bytes_group *g)
     quantized x, y;
     rewrite r = {.n_in = 1, .run = run_pool};
     if (!find_pool(l, g, &x, &y)) return OT_OK;
-    bool average = n->op == OT_OP_OPAQUE || n->op == OT_OP_AveragePool || n->op == OT_OP_GlobalAveragePool;
+    bool average = n->op == OT_OP_OPAQUE || n->op == OT_OP_AveragePool ||
+                   n->op == OT_OP_GlobalAveragePool;
     const ot_nd *from = &l->v[x.bytes].slot->fore, *to = &l->v[u->out[0]].slot->fore;
     pool_plan *p = OT_NEW(l->a, pool_plan);
     if (!p) return ot_fail_nomem(l->p->s->d);
@@ -323,7 +347,8 @@ static ot_status fuse_pool(lw_pass *l, const ot_bytes_group *g)
                          .y_zero = (int32_t)y.zero};
     int64_t taps;
     if (!read_window(l, n, from, to, &p->pool) || ot_qpool_work(&p->pool) < 0) return OT_OK;
-    if (!ot_mul_i64(p->pool.kernel[0], p->pool.kernel[1], &taps) || taps > (1 << 22)) return OT_OK; /* sums of int32 */
+    /* sums of int32 */
+    if (!ot_mul_i64(p->pool.kernel[0], p->pool.kernel[1], &taps) || taps > (1 << 22)) return OT_OK;
     p->threads = lw_threads(l, (double)p->pool.planes * (double)(p->pool.in[0] * p->pool.in[1]));
     r.in = &x.bytes;
     r.plan = p;

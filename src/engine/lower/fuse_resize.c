@@ -1,14 +1,20 @@
-/* Resize and Upsample of arrays of real numbers by factors known when the session is made: tables once, then loops on whatever layout
- * the input is in.
+/* Resize and Upsample of arrays of real numbers by factors known when the session is made:
+ * tables once, then loops on whatever layout the input is in.
  *
- *   blocked  [n, c / b, h, w, b]   --> the same, of the output's h and w: channels of a block move together
- *   plain    [n, c, h, w]          --> plain
+ *   blocked  [n, c / b, h, w, b]  --> the same, of the output's h and w: channels of a block move
+ *            together
+ *   plain    [n, c, h, w]         --> plain
  *
  *
- *   [16 bits] --Cast--> float32 --nearest--> float32 --Cast--> [16 bits]      picks elements of 16 bits: nothing is converted
+ *   [16 bits] --Cast--> float32 --nearest--> float32 --Cast--> [16 bits]  picks elements of 16
+ *                                                                         bits: nothing is
+ *                                                                         converted
  *
- * Windows of either kind are read in place. What changes batch or channels stays a node, and so does what extrapolates: it
- * would fill the channels that pad a block.
+ * Windows of either kind are read in place. What changes batch or channels stays a node, and so
+ * does what extrapolates: it would fill the channels that pad a block.
+ *
+ *
+ *
  */
 #include "engine/cpu/move/fast_resize.h"
 #include "lower.h"
@@ -22,7 +28,8 @@ static ot_status fit(lw_pass *l, const lw_unit *u, const ot_resize **out)
     const ot_nd *in[INPUTS] = {NULL};
     *out = NULL;
     if (u->kind != LW_NODE || (n->op != OT_OP_Resize && n->op != OT_OP_Upsample)) return OT_OK;
-    if (u->n_in < 1 || u->n_in > INPUTS || !lw_is_real(l, u->in[0]) || !lw_is_real(l, u->out[0])) return OT_OK;
+    if (u->n_in < 1 || u->n_in > INPUTS || !lw_is_real(l, u->in[0]) || !lw_is_real(l, u->out[0]))
+        return OT_OK;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
     if (x->dtype != y->dtype) return OT_OK;
     for (uint32_t k = 1; k < u->n_in; k++) {
@@ -32,7 +39,8 @@ static ot_status fit(lw_pass *l, const lw_unit *u, const ot_resize **out)
         in[k] = &slot->nd;
     }
     const ot_resize *r;
-    if (ot_resize_new(l->a, n, x->dtype, x->rank, x->dims, in, u->n_in, &r) != OT_OK) return ot_fail_nomem(l->p->s->d);
+    if (ot_resize_new(l->a, n, x->dtype, x->rank, x->dims, in, u->n_in, &r) != OT_OK)
+        return ot_fail_nomem(l->p->s->d);
     if (!r || !ot_resize_blocked_ok(r, x->dtype) || y->rank != r->rank) return OT_OK;
     for (uint32_t k = 0; k < r->rank; k++)
         if (y->dims[k] != r->axes[k].out || r->axes[k].outside) return OT_OK;
@@ -44,7 +52,8 @@ static ot_status fit(lw_pass *l, const lw_unit *u, const ot_resize **out)
 static bool is_cast(const lw_pass *l, uint32_t at)
 {
     const lw_unit *u = at == OT_NONE ? NULL : &l->units[at];
-    return u && u->kind == LW_NODE && u->nodes[0]->op == OT_OP_Cast && lw_is_real(l, u->in[0]) && lw_is_real(l, u->out[0]);
+    return u && u->kind == LW_NODE && u->nodes[0]->op == OT_OP_Cast && lw_is_real(l, u->in[0]) &&
+           lw_is_real(l, u->out[0]);
 }
 
 /* Takes in the Casts around unit `at`, which picks elements, when they only undo each other. */
@@ -55,7 +64,9 @@ static ot_status drop_casts(lw_pass *l, uint32_t at)
     if (!is_cast(l, before) || !is_cast(l, behind)) return OT_OK;
     ot_id in = l->units[before].in[0], out = l->units[behind].out[0];
     ot_dtype type = l->v[in].slot->fore.dtype;
-    if (!ot_dtype_is_half(type) || l->v[out].slot->fore.dtype != type || l->v[u->in[0]].slot->fore.dtype != OT_F32) return OT_OK;
+    if (!ot_dtype_is_half(type) || l->v[out].slot->fore.dtype != type ||
+        l->v[u->in[0]].slot->fore.dtype != OT_F32)
+        return OT_OK;
     if (lw_only_reader(l, u->in[0]) == at) parts[n++] = before;
     parts[n++] = at;
     parts[n++] = behind;
@@ -93,6 +104,7 @@ ot_status lw_write_resize(lw_pass *l, lw_unit *u)
     OT_TRY(lw_need(l, u->in[0], blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, layout, &in));
     OT_TRY(lw_make(l, u->out[0], layout, &out));
     OT_TRY(lw_push(l, u->nodes[0], run_resize, u->plan, &in, 1, &out, 1, &step));
-    step->work = ot_resize_scratch(u->plan, l->v[u->in[0]].slot->fore.dtype, blocked ? l->block : 0, l->p->threads);
+    step->work = ot_resize_scratch(u->plan, l->v[u->in[0]].slot->fore.dtype, blocked ? l->block : 0,
+                                   l->p->threads);
     return OT_OK;
 }

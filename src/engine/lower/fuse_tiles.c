@@ -1,17 +1,24 @@
 /* Tiled regions (domain onnx_tile): Alloc, While, Slice, Deslice.
  *
- *   Alloc -> While class A -> While class B -> While class C -> y        one step, its output is the whole of y
+ *   Alloc -> While class A -> While class B -> While class C -> y  one step, its output is the
+ *                                                                  whole of y
  *
- *   tasks     A0 | B0 B1 B2 B3 B4 | C0          shared out to workers one by one
- *   worker    0: A0 B1 B3 C0    1: B0 B2 B4     each has programs of all classes and an arena of its own; tiles of all classes
- *                                               lie in it, one after another
+ *   tasks   A0 | B0 B1 B2 B3 B4 | C0       shared out to workers one by one
+ *   worker  0: A0 B1 B3 C0    1: B0 B2 B4  each has programs of all classes and an arena of its
+ *                                          own; tiles of all classes
+ *                                          lie in it, one after another
  *
- * In a body, Slice is a window of an outer array at the iteration's row of its table (no copy), and Deslice writes the tile into
- * its place in the buffer, from whatever layout it is in, unless its maker has put it there (lw_tile_place). Iterations write
- * disjoint places (ot_check_tile_ops), so their order is free and workers share no element.
+ * In a body, Slice is a window of an outer array at the iteration's row of its table (no copy),
+ * and Deslice writes the tile into its place in the buffer, from whatever layout it is in,
+ * unless its maker has put it there (lw_tile_place). Iterations write disjoint places
+ * (ot_check_tile_ops), so their order is free and workers share no element.
  *
- * Where Whiles carry buffers from iteration to iteration, the caller runs the tasks in order, and kernels share the workers. Windows of such
- * a buffer are copies, taken before anything is written to it, unless all who read them copy (a Concat) and come before that.
+ * Where Whiles carry buffers from iteration to iteration, the caller runs the tasks in order,
+ * and kernels share the workers. Windows of such a buffer are copies, taken before anything is
+ * written to it, unless all who read them copy (a Concat) and come before that.
+ *
+ *
+ *
  */
 #include "lower.h"
 
@@ -26,7 +33,10 @@ static ot_status bad(const lw_pass *l, const ot_node *n, const char *what)
     return ot_fail(l->p->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), what);
 }
 
-ot_status ot_run_tile_op(ot_call *c) { return ot_call_fail(c, "this operator runs as part of a tiled region only"); }
+ot_status ot_run_tile_op(ot_call *c)
+{
+    return ot_call_fail(c, "this operator runs as part of a tiled region only");
+}
 
 /* ---- Slice and Deslice ---- */
 
@@ -39,15 +49,18 @@ typedef struct table {
 } table;
 
 /* The table of a Slice or Deslice, its windows of `window` (dims) within `whole`. */
-static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, const ot_nd *window, table *t)
+static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, const ot_nd *window,
+                            table *t)
 {
     size_t n_axes, n_starts;
     t->axes = ot_attr_ints(n, "axes", &n_axes);
     t->starts = ot_attr_ints(n, "starts", &n_starts);
     bool whole_array = !t->axes || n_axes == 0;
     if (whole_array) n_axes = 0;
-    if (whole->rank != window->rank || whole->dtype != window->dtype) return bad(l, n, "its window has another rank or type");
-    if (!whole_array && (!t->starts || n_starts % n_axes != 0)) return bad(l, n, "its starts are not a row for each iteration");
+    if (whole->rank != window->rank || whole->dtype != window->dtype)
+        return bad(l, n, "its window has another rank or type");
+    if (!whole_array && (!t->starts || n_starts % n_axes != 0))
+        return bad(l, n, "its starts are not a row for each iteration");
     t->n_axes = (uint32_t)n_axes;
     t->rows = whole_array ? INT64_MAX : (int64_t)(n_starts / n_axes);
     int64_t room[OT_RANK_MAX];
@@ -60,19 +73,23 @@ static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, co
     }
     for (size_t k = 0; n_axes && k < n_starts; k++) {
         int64_t a = t->axes[k % n_axes];
-        if (t->starts[k] < 0 || t->starts[k] > room[a]) return bad(l, n, "a window lies outside of its tensor");
+        if (t->starts[k] < 0 || t->starts[k] > room[a])
+            return bad(l, n, "a window lies outside of its tensor");
     }
     for (uint32_t a = 0; a < whole->rank; a++)
-        if (!cut[a] && room[a] != 0) return bad(l, n, "its window differs from the tensor along an axis that is not cut");
+        if (!cut[a] && room[a] != 0)
+            return bad(l, n, "its window differs from the tensor along an axis that is not cut");
     return OT_OK;
 }
 
 /* *w: the window of `whole` in this iteration; dims are set already. */
-static ot_status open_window(ot_call *c, const table *t, const ot_nd *whole, const ot_nd *iteration, ot_nd *w)
+static ot_status open_window(ot_call *c, const table *t, const ot_nd *whole, const ot_nd *iteration,
+                             ot_nd *w)
 {
     int64_t i = ot_nd_int(iteration, 0), at = 0;
     if (i < 0 || i >= t->rows) return ot_call_fail(c, "there is no iteration %lld", (long long)i);
-    for (uint32_t k = 0; k < t->n_axes; k++) at += t->starts[i * t->n_axes + k] * whole->strides[t->axes[k]];
+    for (uint32_t k = 0; k < t->n_axes; k++)
+        at += t->starts[i * t->n_axes + k] * whole->strides[t->axes[k]];
     memcpy(w->strides, whole->strides, sizeof w->strides);
     w->data = (char *)whole->data + at * (int64_t)ot_dtype_bytes(w->dtype);
     w->block = NULL;
@@ -119,7 +136,8 @@ static ot_status run_tile_out(ot_call *c)
 }
 
 /* v as the window of `whole` at the iteration, by node n: its id. */
-static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id iteration, ot_id v, ot_id *out)
+static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id iteration, ot_id v,
+                             ot_id *out)
 {
     ot_id in[2];
     ot_step *step = NULL;
@@ -128,9 +146,12 @@ static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id it
     OT_TRY(read_table(l, n, &l->v[whole].slot->fore, &l->v[v].slot->fore, t));
     OT_TRY(lw_need(l, whole, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
     OT_TRY(lw_need(l, iteration, LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    t->dense = !l->v[v].slot->is_result && lw_stays_dense(&l->v[v].slot->fore, &l->ids[in[0]]->fore);
+    t->dense = !l->v[v].slot->is_result &&
+               lw_stays_dense(&l->v[v].slot->fore, &l->ids[in[0]]->fore);
     OT_TRY(lw_make(l, v, t->dense ? LW_PLAIN : LW_PLAIN_VIEW, out));
-    if (!t->dense) memcpy(l->ids[*out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[*out]->fore.strides);
+    if (!t->dense)
+        memcpy(l->ids[*out]->fore.strides, l->ids[in[0]]->fore.strides,
+               sizeof l->ids[*out]->fore.strides);
     OT_TRY(lw_push(l, n, run_tile_in, t, in, 2, out, 1, &step));
     step->is_view = true;
     return OT_OK;
@@ -149,7 +170,8 @@ static ot_status copy_window(lw_pass *l, lw_unit *u)
     return lw_push(l, u->nodes[0], run_tile_copy, t, in, 2, &out, 1, &step);
 }
 
-/* Whoever reads the window of a carried buffer copies it, before anything is written to the buffer. */
+/* Whoever reads the window of a carried buffer copies it, before anything is written to the buffer.
+ */
 static bool read_in_time(const lw_pass *l, const lw_unit *u)
 {
     const lw_value *window = &l->v[u->out[0]], *buffer = &l->v[u->in[0]];
@@ -177,8 +199,8 @@ ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place)
     uint32_t reader = lw_only_reader(l, v);
     const lw_unit *u = reader == OT_NONE ? NULL : &l->units[reader];
     *place = OT_NONE;
-    if (!u || u->kind != LW_TILE_OUT || u->in[0] != v || l->v[u->in[1]].maker != OT_NONE || l->v[u->in[2]].maker != OT_NONE ||
-        lw_only_reader(l, u->in[1]) != reader)
+    if (!u || u->kind != LW_TILE_OUT || u->in[0] != v || l->v[u->in[1]].maker != OT_NONE ||
+        l->v[u->in[2]].maker != OT_NONE || lw_only_reader(l, u->in[1]) != reader)
         return OT_OK; /* or others write to the buffer before, or read it */
     return take_window(l, u->nodes[0], u->in[1], u->in[2], v, place);
 }
@@ -192,7 +214,8 @@ ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
     OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[1]].slot->fore, &l->v[u->in[0]].slot->fore, t));
     bool real = lw_is_real(l, u->in[0]);
     OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
-    OT_TRY(lw_need(l, u->in[0], real ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
+    OT_TRY(
+        lw_need(l, u->in[0], real ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
     OT_TRY(lw_need(l, u->in[2], LW_BIT(LW_PLAIN), LW_PLAIN, &in[2]));
     OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
     OT_TRY(lw_push(l, u->nodes[0], run_tile_out, t, in, 3, &out, 1, &step));
@@ -251,7 +274,8 @@ static void run_task(team *m, uint32_t worker, int64_t task)
 static void tasks_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     team *m = job;
-    for (int64_t task = first; task < end && m->said[worker] == OT_OK; task++) run_task(m, worker, task);
+    for (int64_t task = first; task < end && m->said[worker] == OT_OK; task++)
+        run_task(m, worker, task);
 }
 
 static ot_status run_tiles(ot_call *c)
@@ -292,7 +316,8 @@ static uint32_t taken_by(const lw_pass *l, ot_id v)
     return OT_NONE;
 }
 
-/* What a body was lowered for is what it will be given: the iteration, buffers of the outer shape, as many rows as iterations. */
+/* What a body was lowered for is what it will be given: the iteration, buffers of the outer
+ * shape, as many rows as iterations. */
 static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
 {
     const ot_prog *body = u->step->bodies[0].prog;
@@ -300,15 +325,21 @@ static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_slot *slot = &body->slots[g->inputs[k]];
         const ot_nd *outer = k > 0 ? &l->v[u->in[k - 1]].slot->fore : NULL;
-        if (slot->is_const || !(outer ? ot_nd_same_shape(&slot->fore, outer->dtype, outer->rank, outer->dims)
-                                      : ot_nd_same_shape(&slot->fore, OT_I64, 0, NULL)))
+        if (slot->is_const ||
+            !(outer ? ot_nd_same_shape(&slot->fore, outer->dtype, outer->rank, outer->dims)
+                    : ot_nd_same_shape(&slot->fore, OT_I64, 0, NULL)))
             return bad(l, u->nodes[0],
-                       k > 0 ? "a buffer has another type or shape in its body" : "the first input of its body is no int64 scalar");
+                       k > 0 ? "a buffer has another type or shape in its body"
+                             : "the first input of its body is no int64 scalar");
     }
     for (uint32_t k = 0; k < body->n_steps; k++) {
         const ot_step *step = &body->steps[k];
-        const table *t = step->run == run_tile_in || step->run == run_tile_out || step->run == run_tile_copy ? step->plan : NULL;
-        if (t && t->n_axes > 0 && t->rows != count) return bad(l, step->node, "its starts are not a row for each iteration");
+        const table *t = step->run == run_tile_in || step->run == run_tile_out ||
+                                 step->run == run_tile_copy
+                             ? step->plan
+                             : NULL;
+        if (t && t->n_axes > 0 && t->rows != count)
+            return bad(l, step->node, "its starts are not a row for each iteration");
     }
     return OT_OK;
 }
@@ -319,17 +350,21 @@ static ot_status check_while(const lw_pass *l, const lw_unit *u)
     const ot_node *n = u->nodes[0];
     int64_t count = ot_attr_int(n, "count", -1);
     if (u->step->n_bodies != 1) return bad(l, n, "it has no body");
-    if (count < 1 || count > ITERATIONS_MAX) return bad(l, n, "its count is not from 1 to 16777216");
+    if (count < 1 || count > ITERATIONS_MAX)
+        return bad(l, n, "its count is not from 1 to 16777216");
     const ot_graph *g = u->step->bodies[0].prog->g;
-    if (u->n_in != u->n_out || g->n_inputs != u->n_in + 1 || g->n_outputs != u->n_out || u->n_in == 0)
+    if (u->n_in != u->n_out || g->n_inputs != u->n_in + 1 || g->n_outputs != u->n_out ||
+        u->n_in == 0)
         return bad(l, n, "its buffers do not match its body's inputs and outputs");
     for (uint32_t k = 0; k < u->n_in; k++) {
         ot_id v = u->in[k], w = u->out[k];
-        if (v == OT_NONE || w == OT_NONE || l->v[v].maker == OT_NONE || !l->v[v].is_static || !l->v[w].is_static ||
-            !lw_same_dims(l, v, w) || l->v[v].slot->fore.dtype != l->v[w].slot->fore.dtype)
+        if (v == OT_NONE || w == OT_NONE || l->v[v].maker == OT_NONE || !l->v[v].is_static ||
+            !l->v[w].is_static || !lw_same_dims(l, v, w) ||
+            l->v[v].slot->fore.dtype != l->v[w].slot->fore.dtype)
             return bad(l, n, "a buffer has no known shape or was not allocated");
         const lw_unit *maker = &l->units[l->v[v].maker];
-        if ((!is_while(maker) && !ot_is_tile_op(maker->nodes[0], "Alloc")) || l->v[v].n_readers != 1 || l->v[v].pinned)
+        if ((!is_while(maker) && !ot_is_tile_op(maker->nodes[0], "Alloc")) ||
+            l->v[v].n_readers != 1 || l->v[v].pinned)
             return bad(l, n, "a buffer is no Alloc's, or is read before it is complete");
     }
     return check_body(l, u, count);
@@ -375,18 +410,25 @@ static ot_status make_region(lw_pass *l, region *r)
         if (!buffers) return ot_fail_nomem(l->p->s->d);
         for (uint32_t j = 0; j < u->n_in; j++) {
             ot_id done = finished(l, u->in[j]);
-            if (!push_once(l->scratch, &r->out, &r->n_out, &r->cap_out, done)) return ot_fail_nomem(l->p->s->d);
+            if (!push_once(l->scratch, &r->out, &r->n_out, &r->cap_out, done))
+                return ot_fail_nomem(l->p->s->d);
             while (r->out[buffers[j]] != done) buffers[j]++;
         }
         for (uint32_t j = 0; j < u->nodes[0]->n_captured; j++)
-            if (!push_once(l->scratch, &r->in, &r->n_in, &r->cap_in, u->nodes[0]->captured[j])) return ot_fail_nomem(l->p->s->d);
-        t->classes[t->n] = (tile_class){
-            .node = u->nodes[0], .workers = &u->step->bodies[0].prog, .first = t->tasks, .count = count, .buffers = buffers};
+            if (!push_once(l->scratch, &r->in, &r->n_in, &r->cap_in, u->nodes[0]->captured[j]))
+                return ot_fail_nomem(l->p->s->d);
+        t->classes[t->n] = (tile_class){.node = u->nodes[0],
+                                        .workers = &u->step->bodies[0].prog,
+                                        .first = t->tasks,
+                                        .count = count,
+                                        .buffers = buffers};
         t->n++;
         t->ordered = t->ordered || ot_attr_int(u->nodes[0], "carried", 0) > 0;
-        if (!ot_add_i64(t->tasks, count, &t->tasks)) return bad(l, u->nodes[0], "its count is absurd");
+        if (!ot_add_i64(t->tasks, count, &t->tasks))
+            return bad(l, u->nodes[0], "its count is absurd");
     }
-    return lw_merge(l, r->parts, r->n, LW_TILES, r->in, (uint32_t)r->n_in, r->out, (uint32_t)r->n_out, t);
+    return lw_merge(l, r->parts, r->n, LW_TILES, r->in, (uint32_t)r->n_in, r->out,
+                    (uint32_t)r->n_out, t);
 }
 
 /* The rules of the form, above all that no element is written twice. */
@@ -396,7 +438,8 @@ static ot_status check_form(const lw_pass *l)
     ot_graph **bodies = OT_NEW_N(l->scratch, ot_graph *, g->n_nodes);
     if (!bodies) return ot_fail_nomem(l->p->s->d);
     for (uint32_t u = 0; u < l->n_units; u++)
-        if (is_while(&l->units[u])) bodies[l->units[u].nodes[0] - g->nodes] = l->units[u].step->bodies[0].prog->g;
+        if (is_while(&l->units[u]))
+            bodies[l->units[u].nodes[0] - g->nodes] = l->units[u].step->bodies[0].prog->g;
     return ot_check_tile_ops(g, bodies);
 }
 
@@ -418,7 +461,8 @@ static bool is_ready(const ordering *x, uint32_t u)
     for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_in + n->n_captured; k++) {
         const ot_id v = k < unit->n_in ? unit->in[k] : n->captured[k - unit->n_in];
         if (v == OT_NONE || x->l->v[v].maker == OT_NONE || x->l->v[v].maker == u) continue;
-        if (x->l->units[x->l->v[v].maker].kind != LW_GONE && x->place[x->l->v[v].maker] == OT_NONE) return false;
+        if (x->l->units[x->l->v[v].maker].kind != LW_GONE && x->place[x->l->v[v].maker] == OT_NONE)
+            return false;
     }
     return true;
 }
@@ -442,7 +486,8 @@ static void put_waiting(ordering *x)
     x->n_later = left;
 }
 
-/* A region stands where its last While does. What reads a value that an earlier While finished may stand before that: it moves behind. */
+/* A region stands where its last While does. What reads a value that an earlier While finished
+ * may stand before that: it moves behind. */
 static ot_status order_units(lw_pass *l)
 {
     ordering x = {.l = l,
@@ -462,7 +507,8 @@ static ot_status order_units(lw_pass *l)
         put(&x, u);
         if (l->units[u].kind == LW_TILES) put_waiting(&x);
     }
-    if (x.n_later > 0) return bad(l, l->units[x.later[0]].nodes[0], "what it reads is made of what it makes");
+    if (x.n_later > 0)
+        return bad(l, l->units[x.later[0]].nodes[0], "what it reads is made of what it makes");
     if (!moved) return OT_OK;
     for (uint32_t k = 0; k < x.n; k++) units[k] = l->units[x.order[k]];
     for (ot_id v = 0; v < l->p->g->n_values; v++)
@@ -480,7 +526,8 @@ static ot_status find_regions(lw_pass *l)
     for (uint32_t u = 0; u < l->n_units; u++) {
         if (!is_while(&l->units[u])) continue;
         OT_TRY(check_while(l, &l->units[u]));
-        for (uint32_t k = 0; k < l->units[u].n_in; k++) group[root(group, l->v[l->units[u].in[k]].maker)] = root(group, u);
+        for (uint32_t k = 0; k < l->units[u].n_in; k++)
+            group[root(group, l->v[l->units[u].in[k]].maker)] = root(group, u);
     }
     OT_TRY(check_form(l));
     for (uint32_t u = 0; u < l->n_units; u++) {
@@ -500,14 +547,17 @@ ot_status lw_fuse_tiles(lw_pass *l)
     bool any = false;
     for (uint32_t u = 0; u < l->n_units; u++) {
         lw_unit *unit = &l->units[u];
-        bool in = ot_is_tile_op(unit->nodes[0], "Slice"), out = ot_is_tile_op(unit->nodes[0], "Deslice");
+        bool in = ot_is_tile_op(unit->nodes[0], "Slice"),
+             out = ot_is_tile_op(unit->nodes[0], "Deslice");
         any = any || is_while(unit);
         if (!in && !out) continue;
-        if (unit->n_in != (in ? 2u : 3u) || unit->n_out < 1) return bad(l, unit->nodes[0], "it has another number of inputs");
+        if (unit->n_in != (in ? 2u : 3u) || unit->n_out < 1)
+            return bad(l, unit->nodes[0], "it has another number of inputs");
         for (uint32_t k = 0; k < unit->n_in; k++)
             if (unit->in[k] == OT_NONE || !l->v[unit->in[k]].is_static)
                 return bad(l, unit->nodes[0], "an input has no known shape");
-        if (!l->v[unit->out[0]].is_static) return bad(l, unit->nodes[0], "its output has no known shape");
+        if (!l->v[unit->out[0]].is_static)
+            return bad(l, unit->nodes[0], "its output has no known shape");
         if (!ot_nd_same_shape(&l->v[unit->in[unit->n_in - 1]].slot->fore, OT_I64, 0, NULL))
             return bad(l, unit->nodes[0], "its iteration is no int64 scalar");
         unit->kind = in ? LW_TILE_IN : LW_TILE_OUT;
@@ -526,7 +576,8 @@ static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
     class->workers[0] = first;
     for (uint32_t w = 0; w < t->n_workers; w++) {
         OT_TRY(l->p->s->hire(l->p, first->g, &class->workers[w]));
-        t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
+        t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) *
+                                          OT_ARENA_ALIGN);
     }
     return OT_OK;
 }
@@ -535,13 +586,16 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
 {
     ot_tiles *t = u->plan;
     ot_step *step = NULL;
-    ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in + 1u), *out = OT_NEW_N(l->scratch, ot_id, u->n_out + 1u);
+    ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in + 1u),
+          *out = OT_NEW_N(l->scratch, ot_id, u->n_out + 1u);
     uint32_t n_in = 0;
     if (!in || !out) return ot_fail_nomem(l->p->s->d);
     t->n_workers = t->ordered ? 1 : (uint32_t)ot_min(l->p->threads, t->tasks);
     for (uint32_t k = 0; k < t->n; k++) OT_TRY(hire(l, t, &t->classes[k]));
-    for (uint32_t k = 0; k < u->n_in; k++) /* constants live anyway, unless bodies have no use for them */
-        if (!l->v[u->in[k]].slot->is_const) OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
+    for (uint32_t k = 0; k < u->n_in;
+         k++) /* constants live anyway, unless bodies have no use for them */
+        if (!l->v[u->in[k]].slot->is_const)
+            OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
     for (uint32_t k = 0; k < u->n_out; k++) OT_TRY(lw_make(l, u->out[k], LW_PLAIN, &out[k]));
     OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, in, n_in, out, u->n_out, &step));
     return ot_mul_i64(t->stride, t->n_workers, &step->work) ? OT_OK : ot_fail_nomem(l->p->s->d);

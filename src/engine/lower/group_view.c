@@ -1,11 +1,13 @@
-/* The units of a program as the recogniser of groups sees them (fusion/fusion.h): a place is the number of a unit. */
+/* The units of a program as the recogniser of groups sees them (fusion/fusion.h): a place is the
+ * number of a unit. */
 #include "fuse_find.h"
 
 static const ot_node *node_at(const void *of, uint32_t place)
 {
     const lw_pass *l = of;
     const lw_unit *u = &l->units[place];
-    bool as_it_was = u->kind == LW_NODE && u->n_nodes == 1 && u->step->n_bodies == 0 && !u->step->plan;
+    bool as_it_was = u->kind == LW_NODE && u->n_nodes == 1 && u->step->n_bodies == 0 &&
+                     !u->step->plan;
     return as_it_was ? u->nodes[0] : NULL;
 }
 
@@ -54,6 +56,6 @@ static bool has_more_outputs(const void *of, uint32_t place)
 
 ot_group_view lw_group_view(const lw_pass *l)
 {
-    return (ot_group_view){l,     l->p->g, l->n_units, node_at,  operands, readers,
-                           maker, origin,  has_static_shape,  is_const, shape,    has_more_outputs};
+    return (ot_group_view){l,     l->p->g, l->n_units,       node_at,  operands, readers,
+                           maker, origin,  has_static_shape, is_const, shape,    has_more_outputs};
 }

@@ -1,11 +1,13 @@
 /* The pass: steps -> units -> steps.
  *
  *   1. values: which are static tensors, who makes them, which units read them
- *   2. fuse: windows, tiles, convolutions with what follows, pools, element-wise chains; what is left stays a node
+ *   2. fuse: windows, tiles, convolutions with what follows, pools, element-wise chains; what is
+ *   left stays a node
  *   3. write: write_units.c
  *
- * A unit that several steps became stands where the last of them stood, so all it reads is there; nobody reads
- * what it makes before that (the fusers see to it).
+ * A unit that several steps became stands where the last of them stood, so all it reads is
+ * there; nobody reads what it makes before that (the fusers see to it).
+ *
  */
 #include "lower.h"
 
@@ -25,7 +27,8 @@ static const ot_value *described(const ot_prog *p, ot_id v)
     return x;
 }
 
-/* What subgraphs do not say of outer values, kernels that look at their graph want to know all the same. */
+/* What subgraphs do not say of outer values, kernels that look at their graph want to know all
+ * the same. */
 static void import_outer(ot_value *own, const ot_value *x)
 {
     if (own == x || !own->is_outer) return;
@@ -46,7 +49,8 @@ void ot_prog_describe_outer(ot_prog *p)
     for (ot_id v = 0; v < p->g->n_values; v++) import_outer(&p->g->values[v], described(p, v));
 }
 
-/* Made by an operator of an opset too old for the passes: its shape is the file's word, which may be false. */
+/* Made by an operator of an opset too old for the passes: its shape is the file's word, which
+ * may be false. */
 static bool is_claimed(const ot_graph *g, const ot_value *x)
 {
     const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
@@ -64,8 +68,9 @@ static void describe(lw_pass *l, ot_id v)
     if (c) {
         ot_nd_set_dense(fore, c->dtype, c->rank, c->dims);
         w->is_static = true;
-    } else if (w->x->is_tensor && !w->x->is_sequence && !is_claimed(l->p->g, &l->p->g->values[v]) && ot_value_is_static(w->x) &&
-               w->x->rank <= OT_RANK_MAX && ot_dtype_bytes(w->x->dtype) > 0) {
+    } else if (w->x->is_tensor && !w->x->is_sequence && !is_claimed(l->p->g, &l->p->g->values[v]) &&
+               ot_value_is_static(w->x) && w->x->rank <= OT_RANK_MAX &&
+               ot_dtype_bytes(w->x->dtype) > 0) {
         ot_nd_set_dense(fore, w->x->dtype, (uint32_t)w->x->rank, w->x->dims);
         w->is_static = true;
     }
@@ -82,7 +87,8 @@ static ot_status begin(lw_pass *l)
     ot_prog_describe_outer(p);
     for (ot_id v = 0; v < p->g->n_values; v++) {
         describe(l, v);
-        if (!OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, p->at[v])) return ot_fail_nomem(p->s->d);
+        if (!OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, p->at[v]))
+            return ot_fail_nomem(p->s->d);
     }
     for (uint32_t u = 0; u < l->n_units; u++) {
         ot_step *step = &p->steps[u];
@@ -109,7 +115,9 @@ ot_status lw_drop_dequantized(lw_pass *l)
     OT_TRY(lw_find_readers(l));
     for (uint32_t u = 0; u < l->n_units; u++) {
         lw_unit *unit = &l->units[u];
-        if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_DequantizeLinear || unit->out[0] == OT_NONE) continue;
+        if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_DequantizeLinear ||
+            unit->out[0] == OT_NONE)
+            continue;
         const lw_value *v = &l->v[unit->out[0]];
         if (v->n_readers == 0 && !v->pinned) unit->kind = LW_GONE;
     }
@@ -135,11 +143,13 @@ static ot_status lower(lw_pass *l)
     return l->starved ? ot_fail_nomem(l->p->s->d) : lw_write(l);
 }
 
-/* What fused steps hold, when they are not to run after all. Nodes as they were are still the program's. */
+/* What fused steps hold, when they are not to run after all. Nodes as they were are still the
+ * program's. */
 static void drop_steps(lw_pass *l)
 {
     for (size_t k = 0; k < l->n_steps; k++)
-        if (l->steps[k].plan && l->steps[k].state.free) l->steps[k].state.free(l->steps[k].state.data);
+        if (l->steps[k].plan && l->steps[k].state.free)
+            l->steps[k].state.free(l->steps[k].state.data);
 }
 
 ot_status ot_lower(ot_prog *p)

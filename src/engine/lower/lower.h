@@ -1,11 +1,15 @@
-/* Lowering: from one step a node to fused steps on arrays in the layouts that their kernels like. Private to the engine.
+/* Lowering: from one step a node to fused steps on arrays in the layouts that their kernels
+ * like. Private to the engine.
  *
- *   steps        Conv  BN  Relu  Sigmoid  Mul  Concat        one a node, as program.c made them
+ *   steps        Conv  BN  Relu  Sigmoid  Mul  Concat    one a node, as program.c made them
  *     | fuse
- *   units       [Conv BN Relu] [Sigmoid Mul] [Concat]        lower.c, fuse_*.c
+ *   units       [Conv BN Relu] [Sigmoid Mul] [Concat]    lower.c, fuse_*.c
  *     | lay out
- *   steps'      relayout, conv, chain, relayout, Concat      write_units.c; versions of values (units/units.h) made where somebody
- *                                                            needs them
+ *   steps'      relayout, conv, chain, relayout, Concat  write_units.c; versions of values
+ *               (units/units.h) made where somebody
+ *                                                        needs them
+ *
+ *
  */
 #ifndef OT_ENGINE_LOWER_H
 #define OT_ENGINE_LOWER_H
@@ -21,9 +25,11 @@ ot_group_view lw_group_view(const lw_pass *l);
 
 /* ---- lower.c, fuse_chain.c: DequantizeLinear as a part of other units ---- */
 
-/* DequantizeLinear nodes whose results nobody reads any more are gone. Finds readers before and after. */
+/* DequantizeLinear nodes whose results nobody reads any more are gone. Finds readers before and
+ * after. */
 ot_status lw_drop_dequantized(lw_pass *l) OT_MUST_USE;
-/* The DequantizeLinear unit that makes v of 8-bit numbers with one constant scale (ot_chain_quantizer has it); OT_NONE. */
+/* The DequantizeLinear unit that makes v of 8-bit numbers with one constant scale
+ * (ot_chain_quantizer has it); OT_NONE. */
 uint32_t lw_dequantizer(const lw_pass *l, ot_id v);
 
 /* ---- write_units.c ---- */
@@ -33,7 +39,8 @@ ot_status lw_finish(lw_pass *l, ot_id v) OT_MUST_USE;
 /* Write all units. */
 ot_status lw_write(lw_pass *l) OT_MUST_USE;
 
-/* ---- one file each: finding units (fuse) and writing them (write); those of convolutions and pools: conv.h ---- */
+/* ---- one file each: finding units (fuse) and writing them (write); those of convolutions and
+ * pools: conv.h ---- */
 
 ot_status lw_fuse_conv(lw_pass *l) OT_MUST_USE;  /* fuse_conv.c */
 ot_status lw_fuse_qconv(lw_pass *l) OT_MUST_USE; /* fuse_qconv.c */
@@ -56,8 +63,8 @@ ot_status lw_write_tile_in(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_out(lw_pass *l, lw_unit *u) OT_MUST_USE;
 /* The kernel of operators of domain onnx_tile before lowering takes them out: it refuses. */
 ot_status ot_run_tile_op(ot_call *c);
-/* Where v is to be written when nothing but a Deslice reads it: a window of the buffer, from now on a plain version of v. OT_NONE:
- * there is no such place. */
+/* Where v is to be written when nothing but a Deslice reads it: a window of the buffer, from now
+ * on a plain version of v. OT_NONE: there is no such place. */
 ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place) OT_MUST_USE;
 
 /* ---- product_pack.c ---- */

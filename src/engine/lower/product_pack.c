@@ -1,10 +1,13 @@
 /* Constant right operands of products, packed once for all programs.
  *
  *   MatMul, Gemm   A [m, k]   B [k, n] constant        m known, in the range where panels pay
- *                             `-- panels, shared by workers and classes of tiles; B itself is given back if nobody else reads it
+ *                             `-- panels, shared by workers and classes of tiles; B itself is given
+ *                             back if nobody else reads it
  *
- * The kernels would pack B at their first run, each for itself, and B would stay. What is not known before the run still is.
- * A constant whose contents are gone has the address of its panels: kernels that find them do not look at it.
+ * The kernels would pack B at their first run, each for itself, and B would stay. What is not
+ * known before the run still is. A constant whose contents are gone has the address of its
+ * panels: kernels that find them do not look at it.
+ *
  */
 #include "engine/cpu/product/fast_product.h"
 #include "lower.h"
@@ -17,7 +20,9 @@ static int64_t rows_of(const ot_prog *p, const ot_step *step)
 {
     const ot_nd *a = step->in_ids[0] == OT_NONE ? NULL : &p->at[step->in_ids[0]]->fore;
     int64_t m;
-    if (!a || !ot_dtype_is_real(a->dtype) || a->rank < 2 || !ot_nd_is_dense(a) || (is_gemm(step) && a->rank != 2)) return 0;
+    if (!a || !ot_dtype_is_real(a->dtype) || a->rank < 2 || !ot_nd_is_dense(a) ||
+        (is_gemm(step) && a->rank != 2))
+        return 0;
     return ot_product(a->dims, a->rank - 1, &m) ? m : 0;
 }
 
@@ -35,7 +40,8 @@ static bool describe(const ot_prog *p, const ot_step *step, ot_product_panels *o
         b->dtype != p->at[step->in_ids[0]]->fore.dtype || b->rank != 2 || !ot_nd_is_dense(b) ||
         p->at[step->in_ids[0]]->fore.dims[p->at[step->in_ids[0]]->fore.rank - 1] != b->dims[turned])
         return false;
-    *out = (ot_product_panels){.from = b->data, .type = b->dtype, .k = b->dims[turned], .n = b->dims[!turned]};
+    *out = (ot_product_panels){
+        .from = b->data, .type = b->dtype, .k = b->dims[turned], .n = b->dims[!turned]};
     out->row_step = turned ? 1 : out->n;
     out->column_step = turned ? out->k : 1;
     if (ot_dtype_is_half(b->dtype)) return ot_half_takes_panels(out->n, out->k);

@@ -1,16 +1,20 @@
 /* A chain as a step: which layout it computes in, how its operands lie there.
  *
- *   logical [N, C, H, W]    blocked [N, ceil(C / b), H, W, b]
- *   x     [N, C, H, W]      its own strides, those of a window too
- *   bias  [1, C, 1, 1]      constant: copied to [ceil(C / b), b] when the session is made; strides 0 b 0 0 1
- *   gate  [N, C, 1, 1]      blocked, too: strides . . 0 0 1
- *   scale [], [1]           strides 0
+ *   logical [N, C, H, W]  blocked [N, ceil(C / b), H, W, b]
+ *   x     [N, C, H, W]    its own strides, those of a window too
+ *   bias  [1, C, 1, 1]    constant: copied to [ceil(C / b), b] when the session is made; strides 0
+ *                         b 0 0 1
+ *   gate  [N, C, 1, 1]    blocked, too: strides . . 0 0 1
+ *   scale [], [1]         strides 0
  *
- * What only a Deslice reads is written into its place in the whole array (lw_tile_place): the output's memory comes as one more
- * input of the step.
+ * What only a Deslice reads is written into its place in the whole array (lw_tile_place): the
+ * output's memory comes as one more input of the step.
  *
- * It computes blocked when most of what it reads is there in that layout. Channels that only pad the last block are set to zero
- * afterwards: they took part, and log(0) is no zero.
+ * It computes blocked when most of what it reads is there in that layout. Channels that only pad
+ * the last block are set to zero afterwards: they took part, and log(0) is no zero.
+ *
+ *
+ *
  */
 #include "engine/cpu/move/box.h"
 #include "lower.h"
@@ -18,7 +22,8 @@
 typedef struct chain_operand {
     const void *copy; /* [ceil(C / b) * b] of a constant along the channel, or NULL */
     int64_t strides[OT_CHAIN_RANK];
-    bool is_fixed;                /* strides are known; else they come from the array at run time, masked by `follows` */
+    /* strides are known; else they come from the array at run time, masked by `follows` */
+    bool is_fixed;
     bool follows[OT_CHAIN_RANK];  /* dims in which the operand varies */
     uint32_t axis[OT_CHAIN_RANK]; /* of the array, for each dim of the box */
 } chain_operand;
@@ -30,16 +35,18 @@ typedef struct chain_plan {
     int64_t dims[OT_CHAIN_RANK];
     uint32_t n_in, n_out;
     chain_operand *in;
-    uint32_t n_arrays;                 /* operands that are inputs of the step: the first of them */
-    const uint32_t *array;             /* [n_in] input of the step, or OT_NONE (a copy) */
-    uint32_t places[OT_CHAIN_OUTPUTS]; /* [n_out] input of the step that is the output's memory, or OT_NONE: it is an output */
-    int64_t tail;                      /* channels in the last block; 0: whole blocks */
+    uint32_t n_arrays;     /* operands that are inputs of the step: the first of them */
+    const uint32_t *array; /* [n_in] input of the step, or OT_NONE (a copy) */
+    /* [n_out] input of the step that is the output's memory, or OT_NONE: it is an output */
+    uint32_t places[OT_CHAIN_OUTPUTS];
+    int64_t tail; /* channels in the last block; 0: whole blocks */
     uint32_t block;
 } chain_plan;
 
 /* ---- running ---- */
 
-static void operand_strides(const chain_plan *p, const chain_operand *o, const ot_nd *a, int64_t *strides)
+static void operand_strides(const chain_plan *p, const chain_operand *o, const ot_nd *a,
+                            int64_t *strides)
 {
     for (uint32_t k = 0; k < p->rank; k++) {
         if (o->is_fixed)
@@ -78,7 +85,8 @@ static ot_status run_chain(ot_call *c)
             y = c->in[p->places[k]];
         }
         out[k].data = y->data;
-        for (uint32_t a = 0; a < p->rank; a++) out[k].strides[a] = p->blocked && a + 1 == p->rank ? 1 : y->strides[a];
+        for (uint32_t a = 0; a < p->rank; a++)
+            out[k].strides[a] = p->blocked && a + 1 == p->rank ? 1 : y->strides[a];
     }
     for (uint32_t k = 0; k < p->n_in; k++) {
         const ot_nd *a = p->array[k] == OT_NONE ? NULL : c->in[p->array[k]];
@@ -109,11 +117,14 @@ static int64_t aligned(const ot_nd *a, bool channel, uint32_t rank, uint32_t k)
 static bool along_channel(const lw_value *w, bool channel, uint32_t rank, int64_t channels)
 {
     const ot_nd *a = &w->slot->fore;
-    if (!w->slot->is_const || !ot_dtype_is_real(a->dtype) || aligned(a, channel, rank, 1) != channels) return false;
+    if (!w->slot->is_const || !ot_dtype_is_real(a->dtype) ||
+        aligned(a, channel, rank, 1) != channels)
+        return false;
     return count_of(a) == channels;
 }
 
-/* Can the chain compute in blocks, and what speaks for it: bytes of operands of full size there now, less those that are not. */
+/* Can the chain compute in blocks, and what speaks for it: bytes of operands of full size there
+ * now, less those that are not. */
 static bool can_block(const lw_pass *l, const lw_unit *u, const ot_chain *chain, double *gain)
 {
     const ot_nd *y = &l->v[u->out[0]].slot->fore;
@@ -126,7 +137,9 @@ static bool can_block(const lw_pass *l, const lw_unit *u, const ot_chain *chain,
         const ot_nd *a = &w->slot->fore;
         bool channel = ot_chain_is_channel(chain, k);
         if (count_of(a) == 1 || along_channel(w, channel, y->rank, y->dims[1])) continue;
-        if (!ot_dtype_is_real(a->dtype) || channel || a->rank != y->rank || a->dims[1] != y->dims[1]) return false;
+        if (!ot_dtype_is_real(a->dtype) || channel || a->rank != y->rank ||
+            a->dims[1] != y->dims[1])
+            return false;
         if (!lw_same_dims(l, u->in[k], u->out[0])) continue;
         *gain += lw_has(l, u->in[k], LW_ANY_BLOCK) ? (double)count_of(a) : -(double)count_of(a);
     }
@@ -135,7 +148,8 @@ static bool can_block(const lw_pass *l, const lw_unit *u, const ot_chain *chain,
 
 static ot_status channel_copy(lw_pass *l, const ot_nd *a, chain_operand *o, const chain_plan *p)
 {
-    size_t n = (size_t)(p->dims[1] * p->block), channels = (size_t)count_of(a), size = ot_dtype_bytes(a->dtype);
+    size_t n = (size_t)(p->dims[1] * p->block), channels = (size_t)count_of(a),
+           size = ot_dtype_bytes(a->dtype);
     char *copy = ot_alloc(l->a, n * size + 64);
     if (!copy) return ot_fail_nomem(l->p->s->d);
     memset(copy, 0, n * size);
@@ -148,7 +162,8 @@ static ot_status channel_copy(lw_pass *l, const ot_nd *a, chain_operand *o, cons
 }
 
 /* The operand's strides for each dim of the box, from its array's. */
-static void describe(const chain_plan *p, const ot_nd *a, bool channel, uint32_t rank, chain_operand *o)
+static void describe(const chain_plan *p, const ot_nd *a, bool channel, uint32_t rank,
+                     chain_operand *o)
 {
     for (uint32_t k = 0; k < p->rank; k++) {
         uint32_t axis = k < rank ? k : 1; /* the channels within a block */
@@ -159,17 +174,20 @@ static void describe(const chain_plan *p, const ot_nd *a, bool channel, uint32_t
     }
 }
 
-static ot_status plan_operand(lw_pass *l, const lw_unit *u, chain_plan *p, uint32_t k, uint32_t *array, ot_id *ids, uint32_t *n_ids)
+static ot_status plan_operand(lw_pass *l, const lw_unit *u, chain_plan *p, uint32_t k,
+                              uint32_t *array, ot_id *ids, uint32_t *n_ids)
 {
     const ot_nd *y = &l->v[u->out[0]].slot->fore;
     lw_value *w = &l->v[u->in[k]];
     bool channel = ot_chain_is_channel(p->chain, k);
-    if (p->blocked && count_of(&w->slot->fore) > 1 && along_channel(w, channel, y->rank, y->dims[1])) {
+    if (p->blocked && count_of(&w->slot->fore) > 1 &&
+        along_channel(w, channel, y->rank, y->dims[1])) {
         array[k] = OT_NONE;
         return channel_copy(l, &w->slot->nd, &p->in[k], p);
     }
     bool blocked = p->blocked && count_of(&w->slot->fore) > 1;
-    OT_TRY(lw_need(l, u->in[k], blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN, &ids[*n_ids]));
+    OT_TRY(lw_need(l, u->in[k], blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN,
+                   blocked ? LW_BLOCK : LW_PLAIN, &ids[*n_ids]));
     array[k] = (*n_ids)++;
     describe(p, &w->slot->fore, channel, y->rank, &p->in[k]);
     return OT_OK;
@@ -188,20 +206,22 @@ static void set_box(const lw_pass *l, const ot_nd *y, chain_plan *p)
 }
 
 /* An array of the result's own shape, size and layout that may be overwritten. */
-static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_plan *p, const ot_id *ids)
+static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_plan *p,
+                             const ot_id *ids)
 {
     for (uint32_t k = 0; k < u->n_in; k++) {
         const lw_value *w = &l->v[u->in[k]];
         if (p->array[k] == OT_NONE || !lw_same_dims(l, u->in[k], u->out[0])) continue;
-        if (ot_dtype_bytes(w->slot->fore.dtype) != ot_dtype_bytes(l->v[u->out[0]].slot->fore.dtype)) continue;
+        if (ot_dtype_bytes(w->slot->fore.dtype) != ot_dtype_bytes(l->v[u->out[0]].slot->fore.dtype))
+            continue;
         if (ids[p->array[k]] == w->version[p->blocked ? LW_BLOCK : LW_PLAIN]) return p->array[k];
     }
     return OT_NONE;
 }
 
 /* Where the outputs go: *n_outs ids that the step makes; places join its inputs. */
-static ot_status plan_outputs(lw_pass *l, const lw_unit *u, chain_plan *p, ot_id *ids, uint32_t *n_ids, ot_id *outs,
-                              uint32_t *n_outs)
+static ot_status plan_outputs(lw_pass *l, const lw_unit *u, chain_plan *p, ot_id *ids,
+                              uint32_t *n_ids, ot_id *outs, uint32_t *n_outs)
 {
     for (uint32_t k = 0; k < u->n_out; k++) {
         ot_id place = OT_NONE;
@@ -226,8 +246,11 @@ ot_status lw_write_chain(lw_pass *l, lw_unit *u)
     double gain;
     ot_step *step = NULL;
     if (!p || !array) return ot_fail_nomem(l->p->s->d);
-    *p = (chain_plan){
-        .chain = u->plan, .n_in = u->n_in, .n_out = u->n_out, .in = OT_NEW_N(l->a, chain_operand, u->n_in + 1u), .array = array};
+    *p = (chain_plan){.chain = u->plan,
+                      .n_in = u->n_in,
+                      .n_out = u->n_out,
+                      .in = OT_NEW_N(l->a, chain_operand, u->n_in + 1u),
+                      .array = array};
     if (!p->in) return ot_fail_nomem(l->p->s->d);
     p->blocked = can_block(l, u, p->chain, &gain) && gain > 0;
     set_box(l, &l->v[u->out[0]].slot->fore, p);

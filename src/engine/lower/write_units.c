@@ -1,4 +1,5 @@
-/* Writing all units as steps, in order: each kind by what stands with its kernels, a node as it was. */
+/* Writing all units as steps, in order: each kind by what stands with its kernels, a node as it
+ * was. */
 #include "fuse_find.h"
 
 #include "engine/cpu/conv/conv.h"
@@ -10,10 +11,12 @@ ot_status lw_finish(lw_pass *l, ot_id v)
     return lw_need(l, v, LW_BIT(LW_PLAIN), LW_PLAIN, &id);
 }
 
-/* float32 products take matrices with any distance between rows; of other types they are the reference's, which reads dense arrays only. */
+/* float32 products take matrices with any distance between rows; of other types they are the
+ * reference's, which reads dense arrays only. */
 static bool takes_windows(const lw_pass *l, const lw_unit *u)
 {
-    if (u->nodes[0]->op != OT_OP_MatMul || u->step->plan || l->p->s->reference || u->n_in < 2) return false;
+    if (u->nodes[0]->op != OT_OP_MatMul || u->step->plan || l->p->s->reference || u->n_in < 2)
+        return false;
     for (uint32_t k = 0; k < 2; k++)
         if (u->in[k] == OT_NONE || !lw_is_f32(l, u->in[k])) return false;
     return true;
@@ -34,7 +37,9 @@ static ot_status write_node(lw_pass *l, const lw_unit *u)
     for (uint32_t k = 0; k < u->n_out; k++)
         if (step.out_slots[k]) l->v[u->out[k]].version[LW_PLAIN] = u->out[k];
     step.in_ids = in;
-    return OT_PUSH(l->scratch, l->steps, l->n_steps, l->cap_steps, step) ? OT_OK : ot_fail_nomem(l->p->s->d);
+    return OT_PUSH(l->scratch, l->steps, l->n_steps, l->cap_steps, step)
+               ? OT_OK
+               : ot_fail_nomem(l->p->s->d);
 }
 
 static ot_status write_unit(lw_pass *l, lw_unit *u)
@@ -84,7 +89,8 @@ static ot_status note_merged(lw_pass *l)
     for (uint32_t u = 0; u < l->n_units; u++) {
         const lw_unit *x = &l->units[u];
         const char *name = group_name(l, x);
-        if (!name || (x->n_nodes < 2 && strcmp(name, "bytes"))) continue; /* nodes of others are the session's (lw_merge) */
+        /* nodes of others are the session's (lw_merge) */
+        if (!name || (x->n_nodes < 2 && strcmp(name, "bytes"))) continue;
         p->merged[p->n_merged++] = (ot_merged){name, x->nodes, x->n_nodes};
     }
     return OT_OK;
@@ -97,7 +103,8 @@ ot_status lw_write(lw_pass *l)
         lw_unit *unit = &l->units[u];
         OT_TRY(write_unit(l, unit));
         for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_out; k++)
-            if (unit->kind != LW_NODE || unit->step->out_slots[k]) OT_TRY(lw_finish(l, unit->out[k]));
+            if (unit->kind != LW_NODE || unit->step->out_slots[k])
+                OT_TRY(lw_finish(l, unit->out[k]));
     }
     return OT_OK;
 }

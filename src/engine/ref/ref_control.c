@@ -2,12 +2,16 @@
  *
  *   Loop(M, cond, a0)     body(i, cond, a) -> (cond', a', s)
  *
- *     i   cond   a          scan output
- *     0   true   a0   -->   [s0         ]   made when the first slice is known: room for M slices, if that can be had
- *     1   true   a1   -->   [s0 s1      ]
- *     2   false             [s0 s1]         cut to what was run
+ *     i  cond   a        scan output
+ *     0  true   a0  -->  [s0         ]  made when the first slice is known: room for M slices, if
+ *                                       that can be had
+ *     1  true   a1  -->  [s0 s1      ]
+ *     2  false           [s0 s1]        cut to what was run
  *
  * Carried values may be sequences; they change hands from one run to the next, nothing is copied.
+ *
+ *
+ *
  */
 #include "ref_control.h"
 
@@ -40,19 +44,22 @@ ot_status ot_ctl_truth(ot_call *c, const ot_nd *a, const char *what, bool *out)
     return OT_OK;
 }
 
-ot_status ot_ctl_empty_scan(ot_call *c, const char *attr, uint32_t k, ot_dtype *t, uint32_t *rank, int64_t *dims)
+ot_status ot_ctl_empty_scan(ot_call *c, const char *attr, uint32_t k, ot_dtype *t, uint32_t *rank,
+                            int64_t *dims)
 {
     const ot_step *step = c->frame->step;
     const ot_value *v = NULL;
     for (uint32_t j = 0; j < step->n_bodies; j++) {
         const ot_graph *g = step->bodies[j].prog->g;
-        if (strcmp(step->bodies[j].attr, attr) == 0 && k < g->n_outputs) v = &g->values[g->outputs[k]];
+        if (strcmp(step->bodies[j].attr, attr) == 0 && k < g->n_outputs)
+            v = &g->values[g->outputs[k]];
     }
     if (!v || v->dtype == OT_DT_UNKNOWN)
         return ot_call_fail(c, "its subgraph never ran, and the type of output %u is not known", k);
     *t = v->dtype;
     *rank = v->rank > 0 ? (uint32_t)v->rank + 1 : 1;
-    if (*rank > OT_RANK_MAX) return ot_call_fail(c, "output %u of its subgraph has too many dimensions", k);
+    if (*rank > OT_RANK_MAX)
+        return ot_call_fail(c, "output %u of its subgraph has too many dimensions", k);
     dims[0] = 0;
     for (uint32_t a = 1; a < *rank; a++) dims[a] = ot_max(0, v->dims[a - 1]);
     return OT_OK;
@@ -79,7 +86,8 @@ ot_status ot_ctl_if(ot_call *c)
     OT_TRY(ot_ctl_truth(c, c->in[0], "its condition", &yes));
     const char *branch = yes ? "then_branch" : "else_branch";
     uint32_t n = ot_call_body_outputs(c, branch);
-    if (n < c->n_out) return ot_call_fail(c, "its %s has %u outputs, the node %u", branch, n, c->n_out);
+    if (n < c->n_out)
+        return ot_call_fail(c, "its %s has %u outputs, the node %u", branch, n, c->n_out);
     ot_nd *out = ot_num_scratch(c, n, sizeof *out);
     if (!out) return OT_E_NOMEM;
     OT_TRY(ot_call_body(c, branch, NULL, 0, out, n));
@@ -89,8 +97,10 @@ ot_status ot_ctl_if(ot_call *c)
 
 /* ---- Loop: scan outputs ---- */
 
-#define ROOM_FIRST 16                 /* slices that there is room for at first, when their number is not known */
-#define ROOM_KNOWN ((int64_t)1 << 20) /* trip counts up to here are taken for the number of slices to come */
+/* slices that there is room for at first, when their number is not known */
+#define ROOM_FIRST 16
+/* trip counts up to here are taken for the number of slices to come */
+#define ROOM_KNOWN ((int64_t)1 << 20)
 
 /* A scan output that grows. */
 typedef struct stack {
@@ -103,7 +113,8 @@ static ot_status stack_reserve(ot_call *c, stack *s, const ot_nd *item, int64_t 
     int64_t dims[OT_RANK_MAX + 1];
     ot_nd bigger;
     dims[0] = room;
-    if (item->rank >= OT_RANK_MAX) return ot_call_fail(c, "a scan output of more than %d dimensions", OT_RANK_MAX);
+    if (item->rank >= OT_RANK_MAX)
+        return ot_call_fail(c, "a scan output of more than %d dimensions", OT_RANK_MAX);
     for (uint32_t k = 0; k < item->rank; k++) dims[k + 1] = item->dims[k];
     OT_TRY(ot_nd_new(&bigger, item->dtype, item->rank + 1, dims, d));
     size_t bytes = (size_t)ot_num_count(item) * ot_mv_size(item) * (size_t)s->n;
@@ -113,7 +124,8 @@ static ot_status stack_reserve(ot_call *c, stack *s, const ot_nd *item, int64_t 
     return OT_OK;
 }
 
-/* Room for one more slice, of `limit` at most: for all of them when their number is known and memory can be had. */
+/* Room for one more slice, of `limit` at most: for all of them when their number is known and
+ * memory can be had. */
 static ot_status stack_grow(ot_call *c, stack *s, const ot_nd *item, int64_t limit)
 {
     ot_diag ignored = {0};
@@ -175,9 +187,11 @@ static ot_status loop_begin(ot_call *c, loop *l)
     uint32_t n_body = ot_call_body_outputs(c, "body");
     *l = (loop){.limit = INT64_MAX, .go = true, .n_carried = c->n_in > 2 ? c->n_in - 2 : 0};
     if (n_body < 1 + l->n_carried)
-        return ot_call_fail(c, "its subgraph has %u outputs for %u carried values", n_body, l->n_carried);
+        return ot_call_fail(c, "its subgraph has %u outputs for %u carried values", n_body,
+                            l->n_carried);
     l->n_scan = n_body - 1 - l->n_carried;
-    if (c->n_out > n_body - 1) return ot_call_fail(c, "it has %u outputs, its subgraph makes %u", c->n_out, n_body - 1);
+    if (c->n_out > n_body - 1)
+        return ot_call_fail(c, "it has %u outputs, its subgraph makes %u", c->n_out, n_body - 1);
     if (ot_num_in(c, 0)) OT_TRY(ot_mv_scalar(c, 0, &l->limit));
     if (ot_num_in(c, 1)) OT_TRY(ot_ctl_truth(c, c->in[1], "its condition", &l->go));
     ot_nd *in = ot_num_scratch(c, 2 + (int64_t)l->n_carried, sizeof *in);
@@ -220,7 +234,8 @@ static ot_status loop_run(ot_call *c, loop *l)
 {
     for (; l->go && l->i < l->limit; l->i++) OT_TRY(loop_trip(c, l));
     for (uint32_t k = 0; k < l->n_carried; k++) ot_mv_give(c, k, &l->in[2 + k]);
-    for (uint32_t k = 0; k < l->n_scan; k++) OT_TRY(stack_finish(c, &l->scans[k], l->n_carried + k, 1 + l->n_carried + k));
+    for (uint32_t k = 0; k < l->n_scan; k++)
+        OT_TRY(stack_finish(c, &l->scans[k], l->n_carried + k, 1 + l->n_carried + k));
     return OT_OK;
 }
 

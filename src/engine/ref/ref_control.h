@@ -1,7 +1,9 @@
 /* What the reference kernels of control flow, sequences and optionals share.
  *
- * Arrays that a kernel holds between two runs of a subgraph are references of its own, released when it is done, whether it failed
- * or not. ot_call_body only borrows what it is given, and hands over what it returns.
+ * Arrays that a kernel holds between two runs of a subgraph are references of its own, released
+ * when it is done, whether it failed or not. ot_call_body only borrows what it is given, and
+ * hands over what it returns.
+ *
  */
 #ifndef OT_ENGINE_REF_CONTROL_H
 #define OT_ENGINE_REF_CONTROL_H
@@ -10,14 +12,17 @@
 
 /* Release all n arrays. */
 void ot_ctl_release(ot_nd *list, uint32_t n);
-/* A further reference to a, or a copy when no block owns its memory: sequences outlive the arena's values. */
+/* A further reference to a, or a copy when no block owns its memory: sequences outlive the
+ * arena's values. */
 ot_status ot_ctl_own(ot_call *c, const ot_nd *a, ot_nd *out) OT_MUST_USE;
 /* Is a single bool (or integer) true? `what` names it in the message. */
 ot_status ot_ctl_truth(ot_call *c, const ot_nd *a, const char *what, bool *out) OT_MUST_USE;
-/* Type and shape (unknown dimensions 0, with one more dimension of size 0 in front) that output k of a subgraph declares: what a
- * scan output is when the subgraph never ran. */
-ot_status ot_ctl_empty_scan(ot_call *c, const char *attr, uint32_t k, ot_dtype *t, uint32_t *rank, int64_t *dims) OT_MUST_USE;
-/* Slice `at` of a dense array, without its first dimension: the same memory. Not a reference of its own. */
+/* Type and shape (unknown dimensions 0, with one more dimension of size 0 in front) that output
+ * k of a subgraph declares: what a scan output is when the subgraph never ran. */
+ot_status ot_ctl_empty_scan(ot_call *c, const char *attr, uint32_t k, ot_dtype *t, uint32_t *rank,
+                            int64_t *dims) OT_MUST_USE;
+/* Slice `at` of a dense array, without its first dimension: the same memory. Not a reference of
+ * its own. */
 ot_nd ot_ctl_row(const ot_nd *a, int64_t at);
 
 /* ref_control.c */

@@ -1,8 +1,10 @@
 /* Sequences and optionals.
  *
- * A sequence is a list of references to arrays: inserting makes a new list, but copies no array, and an element that is taken out
- * is a view. Elements own their memory (ot_ctl_own), since a sequence may live longer than the values around it. An optional is
- * its element itself, or an array that is all zero.
+ * A sequence is a list of references to arrays: inserting makes a new list, but copies no array,
+ * and an element that is taken out is a view. Elements own their memory (ot_ctl_own), since a
+ * sequence may live longer than the values around it. An optional is its element itself, or an
+ * array that is all zero.
+ *
  */
 #include "ref_control.h"
 
@@ -28,7 +30,8 @@ static ot_status position(ot_call *c, uint32_t k, int64_t n, bool end, int64_t d
         OT_TRY(need_tensor(c, k));
         OT_TRY(ot_mv_scalar(c, k, &at));
     }
-    if (at < -n || at >= n + end) return ot_call_fail(c, "position %lld in a sequence of %lld", (long long)at, (long long)n);
+    if (at < -n || at >= n + end)
+        return ot_call_fail(c, "position %lld in a sequence of %lld", (long long)at, (long long)n);
     *out = at < 0 ? at + n : at;
     return OT_OK;
 }
@@ -89,8 +92,8 @@ ot_status ot_ctl_sequence_insert(ot_call *c)
     OT_TRY(need_tensor(c, 1));
     const ot_nd_list *l = c->in[0]->list;
     if (l->n > 0 && l->items[0].dtype != c->in[1]->dtype)
-        return ot_call_fail(c, "a tensor of type %s goes into a sequence of %s", ot_dtype_name(c->in[1]->dtype),
-                            ot_dtype_name(l->items[0].dtype));
+        return ot_call_fail(c, "a tensor of type %s goes into a sequence of %s",
+                            ot_dtype_name(c->in[1]->dtype), ot_dtype_name(l->items[0].dtype));
     OT_TRY(position(c, 2, (int64_t)l->n, true, (int64_t)l->n, &at));
     OT_TRY(ot_nd_list_new(&list, c->in[1]->dtype, c->diag));
     ot_status s = OT_OK;
@@ -137,15 +140,18 @@ ot_status ot_ctl_sequence_length(ot_call *c)
 
 /* ---- SequenceMap ---- */
 
-/* Run the body for element `at` of every sequence; tensors are given to all runs. Appends what it makes to lists. */
+/* Run the body for element `at` of every sequence; tensors are given to all runs. Appends what
+ * it makes to lists. */
 static ot_status map_one(ot_call *c, size_t at, ot_nd *in, ot_nd *out, ot_nd *lists, uint32_t n)
 {
-    for (uint32_t k = 0; k < c->n_in; k++) in[k] = c->in[k]->list ? c->in[k]->list->items[at] : *c->in[k];
+    for (uint32_t k = 0; k < c->n_in; k++)
+        in[k] = c->in[k]->list ? c->in[k]->list->items[at] : *c->in[k];
     OT_TRY(ot_call_body(c, "body", in, c->n_in, out, n));
     ot_status s = OT_OK;
     for (uint32_t k = 0; k < n && s == OT_OK; k++) {
         lists[k].dtype = out[k].dtype;
-        s = out[k].data ? push_own(c, &lists[k], &out[k]) : ot_call_fail(c, "output %u of its subgraph is no tensor", k);
+        s = out[k].data ? push_own(c, &lists[k], &out[k])
+                        : ot_call_fail(c, "output %u of its subgraph is no tensor", k);
     }
     ot_ctl_release(out, n);
     return s;
@@ -159,12 +165,14 @@ ot_status ot_ctl_sequence_map(ot_call *c)
     size_t length = c->in[0]->list->n;
     if (c->n_out > n) return ot_call_fail(c, "it has %u outputs, its subgraph %u", c->n_out, n);
     for (uint32_t k = 1; k < c->n_in; k++)
-        if (c->in[k]->list && c->in[k]->list->n != length) return ot_call_fail(c, "its sequences differ in length");
+        if (c->in[k]->list && c->in[k]->list->n != length)
+            return ot_call_fail(c, "its sequences differ in length");
     ot_nd *in = ot_num_scratch(c, c->n_in, sizeof *in), *out = ot_num_scratch(c, n, sizeof *out);
     ot_nd *lists = ot_num_scratch(c, n, sizeof *lists);
     if (!in || !out || !lists) return OT_E_NOMEM;
     ot_status s = OT_OK;
-    for (uint32_t k = 0; k < n && s == OT_OK; k++) s = ot_nd_list_new(&lists[k], OT_DT_UNKNOWN, c->diag);
+    for (uint32_t k = 0; k < n && s == OT_OK; k++)
+        s = ot_nd_list_new(&lists[k], OT_DT_UNKNOWN, c->diag);
     for (size_t at = 0; at < length && s == OT_OK; at++) s = map_one(c, at, in, out, lists, n);
     for (uint32_t k = 0; k < n; k++) s = finish(c, k, &lists[k], s);
     return s;
@@ -173,7 +181,8 @@ ot_status ot_ctl_sequence_map(ot_call *c)
 /* ---- SplitToSequence ---- */
 
 /* Part [from, from + size) of x on the axis, without the axis when it is not kept. */
-static ot_status push_part(ot_call *c, ot_nd *list, const ot_nd *x, uint32_t axis, int64_t from, int64_t size, bool keep)
+static ot_status push_part(ot_call *c, ot_nd *list, const ot_nd *x, uint32_t axis, int64_t from,
+                           int64_t size, bool keep)
 {
     int64_t dims[OT_RANK_MAX];
     ot_nd part, whole = {0};
@@ -185,29 +194,35 @@ static ot_status push_part(ot_call *c, ot_nd *list, const ot_nd *x, uint32_t axi
         memcpy(dims, x->dims, sizeof dims);
         dims[axis] = size;
         ot_nd_set_dense(&whole, x->dtype, x->rank, dims);
-        ot_mv_copy(ot_mv_size(x), x->rank, dims, part.data, whole.strides, ot_mv_at(x, from * x->strides[axis]), x->strides);
+        ot_mv_copy(ot_mv_size(x), x->rank, dims, part.data, whole.strides,
+                   ot_mv_at(x, from * x->strides[axis]), x->strides);
     }
     ot_status s = ot_nd_list_push(list, &part, c->diag);
     ot_nd_release(&part);
     return s;
 }
 
-/* split: absent, every slice for itself; one number, parts of that size, the last may be smaller; a list of sizes. */
+/* split: absent, every slice for itself; one number, parts of that size, the last may be
+ * smaller; a list of sizes. */
 static ot_status split_parts(ot_call *c, uint32_t axis, ot_nd *list)
 {
     const ot_nd *x = c->in[0], *split = ot_num_in(c, 1);
     int64_t total = x->dims[axis], at = 0;
-    bool keep = split || ot_attr_int(c->node, "keepdims", 1) != 0, listed = split && split->rank == 1;
+    bool keep = split || ot_attr_int(c->node, "keepdims", 1) != 0,
+         listed = split && split->rank == 1;
     int64_t each = split && !listed ? ot_nd_int(split, 0) : 1;
     if (each <= 0) return ot_call_fail(c, "parts of %lld elements", (long long)each);
     for (int64_t k = 0; listed ? k < split->dims[0] : at < total; k++) {
         int64_t size = listed ? ot_nd_int(split, k) : ot_min(each, total - at);
         if (size < 0 || size > total - at)
-            return ot_call_fail(c, "part %lld of %lld elements does not fit", (long long)k, (long long)size);
+            return ot_call_fail(c, "part %lld of %lld elements does not fit", (long long)k,
+                                (long long)size);
         OT_TRY(push_part(c, list, x, axis, at, size, keep));
         at += size;
     }
-    if (at != total) return ot_call_fail(c, "its parts have %lld elements, the input %lld", (long long)at, (long long)total);
+    if (at != total)
+        return ot_call_fail(c, "its parts have %lld elements, the input %lld", (long long)at,
+                            (long long)total);
     return OT_OK;
 }
 
@@ -220,7 +235,8 @@ ot_status ot_ctl_split_to_sequence(ot_call *c)
     const ot_nd *split = ot_num_in(c, 1);
     if (split) OT_TRY(need_tensor(c, 1));
     OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
-    if (split && split->rank > 1) return ot_call_fail(c, "input 1 has rank %u, must be a number or a list", split->rank);
+    if (split && split->rank > 1)
+        return ot_call_fail(c, "input 1 has rank %u, must be a number or a list", split->rank);
     OT_TRY(ot_nd_list_new(&list, c->in[0]->dtype, c->diag));
     return finish(c, 0, &list, split_parts(c, axis, &list));
 }
@@ -228,17 +244,22 @@ ot_status ot_ctl_split_to_sequence(ot_call *c)
 /* ---- ConcatFromSequence ---- */
 
 /* Dimensions of the result; the elements agree but for the axis. */
-static ot_status join_dims(ot_call *c, const ot_nd_list *l, uint32_t axis, bool new_axis, uint32_t *rank, int64_t *dims)
+static ot_status join_dims(ot_call *c, const ot_nd_list *l, uint32_t axis, bool new_axis,
+                           uint32_t *rank, int64_t *dims)
 {
     const ot_nd *first = &l->items[0];
     uint32_t from = 0;
     *rank = first->rank + new_axis;
-    for (uint32_t k = 0; k < *rank; k++) dims[k] = new_axis && k == axis ? (int64_t)l->n : first->dims[from++];
+    for (uint32_t k = 0; k < *rank; k++)
+        dims[k] = new_axis && k == axis ? (int64_t)l->n : first->dims[from++];
     for (size_t j = 1; j < l->n; j++) {
         const ot_nd *x = &l->items[j];
         bool same = x->rank == first->rank && x->dtype == first->dtype;
-        for (uint32_t k = 0; same && k < x->rank; k++) same = x->dims[k] == first->dims[k] || (!new_axis && k == axis);
-        if (!same) return ot_call_fail(c, "element %zu of the sequence has another type or shape than element 0", j);
+        for (uint32_t k = 0; same && k < x->rank; k++)
+            same = x->dims[k] == first->dims[k] || (!new_axis && k == axis);
+        if (!same)
+            return ot_call_fail(
+                c, "element %zu of the sequence has another type or shape than element 0", j);
         if (!new_axis && !ot_add_i64(dims[axis], x->dims[axis], &dims[axis]))
             return ot_call_fail(c, "its elements are too large together");
     }
@@ -264,7 +285,8 @@ ot_status ot_ctl_concat_from_sequence(ot_call *c)
         ot_nd as = {0};
         dims[axis] = new_axis ? 1 : x->dims[axis];
         ot_nd_set_dense(&as, x->dtype, rank, dims);
-        ot_mv_copy(ot_mv_size(x), rank, dims, ot_mv_at(y, at * y->strides[axis]), y->strides, x->data, as.strides);
+        ot_mv_copy(ot_mv_size(x), rank, dims, ot_mv_at(y, at * y->strides[axis]), y->strides,
+                   x->data, as.strides);
         at += dims[axis];
     }
     return OT_OK;

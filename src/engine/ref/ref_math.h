@@ -1,13 +1,16 @@
 /* What the reference kernels of element-wise operators and reductions share.
  *
- * A kernel handles one element type of C only: double for the floating types, int64 for integers and bool. Rows of at
- * most REF_ROW elements are loaded into such a buffer, computed, and stored; so each kernel is written once, and the
- * thirteen element types are known to four functions (ref_math_rows.c). double holds every float16, bfloat16 and
- * float32, and the sum, product, quotient and root of two float32, rounded to float32 afterwards, are what float32
- * arithmetic gives. uint64 travels as the bits of an int64; order, quotient and conversion ask for its sign. Integers
- * wrap: a store keeps the low bits.
+ * A kernel handles one element type of C only: double for the floating types, int64 for integers
+ * and bool. Rows of at most REF_ROW elements are loaded into such a buffer, computed, and
+ * stored; so each kernel is written once, and the thirteen element types are known to four
+ * functions (ref_math_rows.c). double holds every float16, bfloat16 and float32, and the sum,
+ * product, quotient and root of two float32, rounded to float32 afterwards, are what float32
+ * arithmetic gives. uint64 travels as the bits of an int64; order, quotient and conversion ask
+ * for its sign. Integers wrap: a store keeps the low bits.
  *
- *     inputs  --ot_rm_walk: where the next row starts in each--> load -> compute -> store --> output
+ *     inputs  --ot_rm_walk: where the next row starts in each--> load -> compute -> store -->
+ *             output
+ *
  */
 #ifndef OT_REF_MATH_H
 #define OT_REF_MATH_H
@@ -38,25 +41,41 @@ bool ot_rm_wants(const ot_call *c, uint32_t k); /* output k is wanted */
 bool ot_rm_given(const ot_call *c, uint32_t k); /* input k is given */
 ot_op ot_rm_op(const ot_call *c);
 
-/* ---- rows: n elements from element `at` on, `step` elements apart (0: one element, many times) ---- */
+/* ---- rows: n elements from element `at` on, `step` elements apart (0: one element, many times)
+ * ---- */
 
 void ot_rm_load_f(const ot_nd *a, int64_t at, int64_t step, int64_t n, double *to);
-void ot_rm_load_i(const ot_nd *a, int64_t at, int64_t step, int64_t n, int64_t *to); /* integers, bool */
+/* integers, bool */
+void ot_rm_load_i(const ot_nd *a, int64_t at, int64_t step, int64_t n, int64_t *to);
 /* To any type: integers by ot_rm_to_int, bool is "not zero". */
 void ot_rm_store_f(ot_nd *a, int64_t at, int64_t step, int64_t n, const double *from);
-void ot_rm_store_i(ot_nd *a, int64_t at, int64_t step, int64_t n, const int64_t *from); /* integers (low bits), bool */
-/* A floating number as integer of type t: cut towards zero. What does not fit (NaN, too, is undefined in ONNX)
- * becomes what 64-bit processors of the x86 family, and ONNX Runtime on them, make of it: int32 and int64 the
- * smallest number, narrower types the low bits of the int32, uint32 and uint64 the low bits of the int64. */
+/* integers (low bits), bool */
+void ot_rm_store_i(ot_nd *a, int64_t at, int64_t step, int64_t n, const int64_t *from);
+/* A floating number as integer of type t: cut towards zero. What does not fit (NaN, too, is
+ * undefined in ONNX) becomes what 64-bit processors of the x86 family, and ONNX Runtime on them,
+ * make of it: int32 and int64 the smallest number, narrower types the low bits of the int32,
+ * uint32 and uint64 the low bits of the int64. */
 int64_t ot_rm_to_int(double v, ot_dtype t);
 
 /* ---- integers that wrap ---- */
 
-static inline int64_t ot_rm_wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static inline int64_t ot_rm_wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
-static inline int64_t ot_rm_wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+static inline int64_t ot_rm_wrap_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static inline int64_t ot_rm_wrap_sub(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+static inline int64_t ot_rm_wrap_mul(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
 /* a < b, of uint64 when is_u64. */
-static inline bool ot_rm_int_less(int64_t a, int64_t b, bool is_u64) { return is_u64 ? (uint64_t)a < (uint64_t)b : a < b; }
+static inline bool ot_rm_int_less(int64_t a, int64_t b, bool is_u64)
+{
+    return is_u64 ? (uint64_t)a < (uint64_t)b : a < b;
+}
 
 /* ---- walks: an output and the operands that broadcast to it, row by row ---- */
 
@@ -68,22 +87,27 @@ typedef struct ot_rm_operand {
 
 typedef struct ot_rm_walk {
     uint32_t rank, n_ops;
-    int64_t dims[OT_RANK_MAX]; /* of the output; neighbours that all operands run through alike are one */
+    /* of the output; neighbours that all operands run through alike are one */
+    int64_t dims[OT_RANK_MAX];
     int64_t index[OT_RANK_MAX];
     ot_rm_operand *ops; /* [n_ops] */
     int64_t out, n;     /* current row: first element of the (dense) output, elements */
 } ot_rm_walk;
 
 /* The shape that inputs [first, first + n) broadcast to, as numpy does. */
-ot_status ot_rm_broadcast(ot_call *c, uint32_t first, uint32_t n, uint32_t *rank, int64_t *dims) OT_MUST_USE;
-/* A walk over an output of these dims with n operands, not set yet. The output must have been accepted by
- * ot_call_output. */
-ot_status ot_rm_walk_new(ot_rm_walk *w, ot_call *c, uint32_t rank, const int64_t *dims, uint32_t n) OT_MUST_USE;
-/* Operand j is `a`, whose first dimension is the output's dimension `first` (rank - a->rank: trailing dimensions
- * agree). Fails when one of its dimensions is neither 1 nor the output's. */
-ot_status ot_rm_walk_operand(ot_rm_walk *w, ot_call *c, uint32_t j, const ot_nd *a, uint32_t first) OT_MUST_USE;
+ot_status ot_rm_broadcast(ot_call *c, uint32_t first, uint32_t n, uint32_t *rank,
+                          int64_t *dims) OT_MUST_USE;
+/* A walk over an output of these dims with n operands, not set yet. The output must have been
+ * accepted by ot_call_output. */
+ot_status ot_rm_walk_new(ot_rm_walk *w, ot_call *c, uint32_t rank, const int64_t *dims,
+                         uint32_t n) OT_MUST_USE;
+/* Operand j is `a`, whose first dimension is the output's dimension `first` (rank - a->rank:
+ * trailing dimensions agree). Fails when one of its dimensions is neither 1 nor the output's. */
+ot_status ot_rm_walk_operand(ot_rm_walk *w, ot_call *c, uint32_t j, const ot_nd *a,
+                             uint32_t first) OT_MUST_USE;
 /* All inputs from `first` on, aligned at the end. */
-ot_status ot_rm_walk_inputs(ot_rm_walk *w, ot_call *c, uint32_t first, uint32_t n, uint32_t rank, const int64_t *dims) OT_MUST_USE;
+ot_status ot_rm_walk_inputs(ot_rm_walk *w, ot_call *c, uint32_t first, uint32_t n, uint32_t rank,
+                            const int64_t *dims) OT_MUST_USE;
 /* The first row, the next one; false when there is none. */
 bool ot_rm_walk_first(ot_rm_walk *w);
 bool ot_rm_walk_next(ot_rm_walk *w);
@@ -102,8 +126,9 @@ static inline void ot_rm_row_i(const ot_rm_walk *w, uint32_t j, int64_t *to)
 ot_status ot_rm_unary(ot_call *c); /* ref_math_unary.c: one input, one output of its type */
 ot_status ot_rm_clip(ot_call *c);
 ot_status ot_rm_image_scaler(ot_call *c);
-ot_status ot_rm_test(ot_call *c);   /* IsNaN, IsInf */
-ot_status ot_rm_binary(ot_call *c); /* ref_math_binary.c: arithmetic, bits, logic, comparisons, PRelu */
+ot_status ot_rm_test(ot_call *c); /* IsNaN, IsInf */
+/* ref_math_binary.c: arithmetic, bits, logic, comparisons, PRelu */
+ot_status ot_rm_binary(ot_call *c);
 ot_status ot_rm_pow(ot_call *c);
 ot_status ot_rm_swiglu(ot_call *c);
 ot_status ot_rm_variadic(ot_call *c); /* ref_math_many.c: Max, Min, Sum, Mean */

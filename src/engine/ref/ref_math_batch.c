@@ -1,13 +1,15 @@
 /* BatchNormalization and Dropout.
  *
- * BatchNormalization scales and shifts every channel by its own numbers: X is [N, C, ...], seen as [N, C, inner]; a
- * rank of one is one channel. With `spatial` = 0 (before version 9) every feature of a sample is a channel of its
- * own: [N, C * inner, 1].
+ * BatchNormalization scales and shifts every channel by its own numbers: X is [N, C, ...], seen
+ * as [N, C, inner]; a rank of one is one channel. With `spatial` = 0 (before version 9) every
+ * feature of a sample is a channel of its own: [N, C * inner, 1].
  *
  *     y = (x - mean) / sqrt(var + epsilon) * scale + B
  *
- * In inference mean and var are inputs 3 and 4; in training they are those of the batch, and the outputs report
- * running ones. Which it is, an attribute says from version 14 on, the presence of further outputs before.
+ * In inference mean and var are inputs 3 and 4; in training they are those of the batch, and the
+ * outputs report running ones. Which it is, an attribute says from version 14 on, the presence
+ * of further outputs before.
+ *
  */
 #include "ref_math.h"
 
@@ -25,7 +27,8 @@ static ot_status channel_input(ot_call *c, uint32_t k, int64_t channels, double 
     int64_t n;
     OT_TRY(ot_rm_need_kind(c, k, REF_FLOAT));
     if (!ot_nd_elems(c->in[k], &n) || n != channels)
-        return ot_call_fail(c, "input %u does not have one number for each of %lld channels", k, (long long)channels);
+        return ot_call_fail(c, "input %u does not have one number for each of %lld channels", k,
+                            (long long)channels);
     *out = ot_call_scratch(c, ((size_t)n + 1) * sizeof **out);
     if (!*out) return ot_fail_nomem(c->diag);
     ot_rm_load_f(c->in[k], 0, 1, n, *out);
@@ -39,9 +42,11 @@ static ot_status split(ot_call *c, batch_norm *b)
     b->samples = x->dims[0];
     b->channels = x->rank > 1 ? x->dims[1] : 1;
     b->inner = 1;
-    if (x->rank > 2 && !ot_product(x->dims + 2, x->rank - 2, &b->inner)) return ot_call_fail(c, "input 0 is too large");
+    if (x->rank > 2 && !ot_product(x->dims + 2, x->rank - 2, &b->inner))
+        return ot_call_fail(c, "input 0 is too large");
     if (c->node->version < 9 && !ot_attr_int(c->node, "spatial", 1)) {
-        if (!ot_mul_i64(b->channels, b->inner, &b->channels)) return ot_call_fail(c, "input 0 is too large");
+        if (!ot_mul_i64(b->channels, b->inner, &b->channels))
+            return ot_call_fail(c, "input 0 is too large");
         b->inner = 1;
     }
     return OT_OK;
@@ -64,8 +69,10 @@ static void normalise(const ot_nd *x, const batch_norm *b, ot_nd *out)
     }
 }
 
-/* Sum over the batch of (x - center[channel]) ^ power, divided by the number of summands, to out[channel]. */
-static void batch_moment(const ot_nd *x, const batch_norm *b, const double *center, int power, double *out)
+/* Sum over the batch of (x - center[channel]) ^ power, divided by the number of summands, to
+ * out[channel]. */
+static void batch_moment(const ot_nd *x, const batch_norm *b, const double *center, int power,
+                         double *out)
 {
     double r[REF_ROW], n_all = (double)b->samples * (double)b->inner;
     for (int64_t k = 0; k < b->channels; k++) {
@@ -75,7 +82,8 @@ static void batch_moment(const ot_nd *x, const batch_norm *b, const double *cent
             for (int64_t i = 0; i < b->inner; i += REF_ROW) {
                 int64_t n = ot_min(REF_ROW, b->inner - i);
                 ot_rm_load_f(x, at + i, 1, n, r);
-                for (int64_t j = 0; j < n; j++) sum += power == 1 ? r[j] : (r[j] - center[k]) * (r[j] - center[k]);
+                for (int64_t j = 0; j < n; j++)
+                    sum += power == 1 ? r[j] : (r[j] - center[k]) * (r[j] - center[k]);
             }
         }
         out[k] = sum / n_all;
@@ -83,7 +91,8 @@ static void batch_moment(const ot_nd *x, const batch_norm *b, const double *cent
 }
 
 /* Output k, like input `like`: values[channel]. */
-static ot_status channel_output(ot_call *c, uint32_t k, uint32_t like, const batch_norm *b, const double *values)
+static ot_status channel_output(ot_call *c, uint32_t k, uint32_t like, const batch_norm *b,
+                                const double *values)
 {
     const ot_nd *a = c->in[like];
     OT_TRY(ot_call_output(c, k, a->dtype, a->rank, a->dims));
@@ -115,7 +124,8 @@ static ot_status train(ot_call *c, batch_norm *b)
 ot_status ot_rm_batch_norm(ot_call *c)
 {
     const ot_node *n = c->node;
-    batch_norm b = {.epsilon = (double)ot_attr_float(n, "epsilon", 1e-5f), .momentum = (double)ot_attr_float(n, "momentum", 0.9f)};
+    batch_norm b = {.epsilon = (double)ot_attr_float(n, "epsilon", 1e-5f),
+                    .momentum = (double)ot_attr_float(n, "momentum", 0.9f)};
     bool extra = ot_rm_wants(c, 1) || ot_rm_wants(c, 2) || ot_rm_wants(c, 3) || ot_rm_wants(c, 4);
     bool training = n->version >= 14 ? ot_attr_int(n, "training_mode", 0) != 0 : extra;
     OT_TRY(ot_call_need(c, 5));
@@ -142,7 +152,8 @@ static ot_status dropout_ratio(ot_call *c, double *ratio)
     if (!ot_rm_given(c, 1)) return OT_OK;
     int64_t n;
     OT_TRY(ot_rm_need_kind(c, 1, REF_FLOAT));
-    if (!ot_nd_elems(c->in[1], &n) || n != 1) return ot_call_fail(c, "input 1 (ratio) is not one number");
+    if (!ot_nd_elems(c->in[1], &n) || n != 1)
+        return ot_call_fail(c, "input 1 (ratio) is not one number");
     ot_rm_load_f(c->in[1], 0, 0, 1, ratio);
     return OT_OK;
 }
@@ -153,7 +164,8 @@ static ot_status is_training(ot_call *c, bool *yes)
     if (!ot_rm_given(c, 2)) return OT_OK;
     int64_t n, mode;
     OT_TRY(ot_rm_need_kind(c, 2, REF_BOOL));
-    if (!ot_nd_elems(c->in[2], &n) || n != 1) return ot_call_fail(c, "input 2 (training_mode) is not one value");
+    if (!ot_nd_elems(c->in[2], &n) || n != 1)
+        return ot_call_fail(c, "input 2 (training_mode) is not one value");
     ot_rm_load_i(c->in[2], 0, 0, 1, &mode);
     *yes = mode != 0;
     return OT_OK;
@@ -167,7 +179,8 @@ ot_status ot_rm_dropout(ot_call *c)
     OT_TRY(ot_call_need(c, 1));
     OT_TRY(dropout_ratio(c, &ratio));
     OT_TRY(is_training(c, &training));
-    if (training && ratio != 0) return ot_call_fail(c, "dropping out at random (training) is not supported");
+    if (training && ratio != 0)
+        return ot_call_fail(c, "dropping out at random (training) is not supported");
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 1, c->node->version < 10 ? x->dtype : OT_BOOL, x->rank, x->dims));
     if (ot_rm_wants(c, 1)) {

@@ -1,13 +1,14 @@
 /* Element-wise operators of two inputs: arithmetic, bits, logic, comparisons, PRelu, Pow, SwiGLU.
  *
- * Both operands broadcast as in numpy. Before version 7 they did not: the second operand then either has the shape of
- * the first, or, with `broadcast`, the shape of some of its dimensions in a row, from `axis` on (by default the last
- * ones):
+ * Both operands broadcast as in numpy. Before version 7 they did not: the second operand then
+ * either has the shape of the first, or, with `broadcast`, the shape of some of its dimensions
+ * in a row, from `axis` on (by default the last ones):
  *
  *     A [2, 3, 4, 5]   B [3, 4], axis = 1   -->   B [1, 3, 4, 1]
  *
- * Integers wrap, and the smallest number divided by -1 is itself. A division by zero, and a shift by the width of the
- * type or more before version 28, have no result: a line.
+ * Integers wrap, and the smallest number divided by -1 is itself. A division by zero, and a
+ * shift by the width of the type or more before version 28, have no result: a line.
+ *
  */
 #include "ref_math.h"
 
@@ -75,8 +76,8 @@ static int64_t modulo(int64_t a, int64_t b, const int_rule *r)
     return !r->c_mod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-/* Bits that are shifted in are zeros, or copies of the sign. Past the width of the type, and for shifts of less than
- * nothing, only they are left. */
+/* Bits that are shifted in are zeros, or copies of the sign. Past the width of the type, and for
+ * shifts of less than nothing, only they are left. */
 static int64_t shift(int64_t a, int64_t b, const int_rule *r)
 {
     bool past = (uint64_t)b >= r->width;
@@ -121,9 +122,11 @@ static int64_t pair(const int_rule *r, int64_t a, int64_t b)
 static ot_status check_divisors(ot_call *c, const int_rule *r, const int64_t *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        if ((r->op == OT_OP_Div || r->op == OT_OP_Mod) && b[i] == 0) return ot_call_fail(c, "division of an integer by zero");
+        if ((r->op == OT_OP_Div || r->op == OT_OP_Mod) && b[i] == 0)
+            return ot_call_fail(c, "division of an integer by zero");
         if (r->op == OT_OP_BitShift && !r->shift_past && (uint64_t)b[i] >= r->width)
-            return ot_call_fail(c, "shift by %llu of a type of %llu bits", (unsigned long long)b[i], (unsigned long long)r->width);
+            return ot_call_fail(c, "shift by %llu of a type of %llu bits", (unsigned long long)b[i],
+                                (unsigned long long)r->width);
     }
     return OT_OK;
 }
@@ -160,7 +163,8 @@ static ot_status read_rule(ot_call *c, int_rule *r)
     if (r->op == OT_OP_BitShift) {
         const char *way = ot_attr_str(c->node, "direction", "");
         r->left = strcmp(way, "LEFT") == 0;
-        if (!r->left && strcmp(way, "RIGHT") != 0) return ot_call_fail(c, "direction '%s' is neither LEFT nor RIGHT", way);
+        if (!r->left && strcmp(way, "RIGHT") != 0)
+            return ot_call_fail(c, "direction '%s' is neither LEFT nor RIGHT", way);
     }
     return OT_OK;
 }
@@ -179,7 +183,8 @@ static ot_status old_position(ot_call *c, uint32_t *first)
     if (by_channel && b->rank == 1 && a->rank > 1 && b->dims[0] == a->dims[1]) axis = 1;
     if (axis < 0 && ot_attr_find(c->node, "axis")) axis += a->rank;
     if (axis < 0 || axis > a->rank || axis + b->rank > a->rank)
-        return ot_call_fail(c, "axis out of range for operands of rank %u and %u", a->rank, b->rank);
+        return ot_call_fail(c, "axis out of range for operands of rank %u and %u", a->rank,
+                            b->rank);
     *first = (uint32_t)axis;
     return OT_OK;
 }
@@ -275,7 +280,8 @@ ot_status ot_rm_pow(ot_call *c)
     ot_rm_walk w;
     OT_TRY(start(c, c->in[0]->dtype, &w));
     if (!ot_rm_wants(c, 0)) return OT_OK;
-    bool in_int = ot_rm_kind(c->in[0]->dtype) != REF_FLOAT && ot_rm_kind(c->in[1]->dtype) != REF_FLOAT;
+    bool in_int = ot_rm_kind(c->in[0]->dtype) != REF_FLOAT &&
+                  ot_rm_kind(c->in[1]->dtype) != REF_FLOAT;
     for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
         if (in_int) {
             OT_TRY(power_row_i(c, &w));

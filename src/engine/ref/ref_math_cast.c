@@ -5,8 +5,9 @@
  *     integer      round               keep the low bits      not zero
  *     bool         0, 1                0, 1                   -
  *
- * float16, bfloat16 and the 8-bit types are reached through float32. Strings and types of less than a byte are not
- * held in memory.
+ * float16, bfloat16 and the 8-bit types are reached through float32. Strings and types of less
+ * than a byte are not held in memory.
+ *
  */
 #include "ref_math.h"
 
@@ -23,7 +24,8 @@ static void load(const ot_rm_walk *w, double *r)
         return;
     }
     const uint8_t *codes = o->a->data;
-    for (int64_t i = 0; i < w->n; i++) r[i] = ot_rm_float8_decode(o->a->dtype, codes[o->at + i * o->step]);
+    for (int64_t i = 0; i < w->n; i++)
+        r[i] = ot_rm_float8_decode(o->a->dtype, codes[o->at + i * o->step]);
 }
 
 static void store(const cast_rule *rule, ot_nd *to, const ot_rm_walk *w, const double *r)
@@ -34,7 +36,8 @@ static void store(const cast_rule *rule, ot_nd *to, const ot_rm_walk *w, const d
     }
     uint8_t *codes = (uint8_t *)to->data + w->out;
     for (int64_t i = 0; i < w->n; i++)
-        codes[i] = ot_rm_float8_encode(to->dtype, (double)(float)r[i], rule->saturate, rule->rounding);
+        codes[i] = ot_rm_float8_encode(to->dtype, (double)(float)r[i], rule->saturate,
+                                       rule->rounding);
 }
 
 static void from_integers(const cast_rule *rule, ot_nd *to, const ot_rm_walk *w)
@@ -47,7 +50,8 @@ static void from_integers(const cast_rule *rule, ot_nd *to, const ot_rm_walk *w)
         ot_rm_store_i(to, w->out, 1, w->n, r);
         return;
     }
-    for (int64_t i = 0; i < w->n; i++) { /* to float32 at once: an int64 may have too many digits for double */
+    /* to float32 at once: an int64 may have too many digits for double */
+    for (int64_t i = 0; i < w->n; i++) {
         if (to->dtype == OT_F64)
             f[i] = is_u64 ? (double)(uint64_t)r[i] : (double)r[i];
         else

@@ -1,11 +1,15 @@
 /* The 8-bit floating types of Cast.
  *
- *     type      sign exponent mantissa   bias   largest   infinity   NaN
- *     E4M3FN    1    4        3          7      448       none       S.1111.111
- *     E4M3FNUZ  1    4        3          8      240       none       1.0000.000 (there is no -0)
- *     E5M2      1    5        2          15     57344     S.11111.00 S.11111.01 to S.11111.11
- *     E5M2FNUZ  1    5        2          16     57344     none       1.00000.00 (there is no -0)
- *     E8M0      0    8        0          127    2^127     none       11111111 (no zero either: 00000000 is 2^-127)
+ *     type      sign exponent mantissa  bias  largest  infinity   NaN
+ *     E4M3FN    1    4        3         7     448      none       S.1111.111
+ *     E4M3FNUZ  1    4        3         8     240      none       1.0000.000 (there is no -0)
+ *     E5M2      1    5        2         15    57344    S.11111.00 S.11111.01 to S.11111.11
+ *     E5M2FNUZ  1    5        2         16    57344    none       1.00000.00 (there is no -0)
+ *     E8M0      0    8        0         127   2^127    none       11111111 (no zero either:
+ *                                                                 00000000 is 2^-127)
+ *
+ *
+ *
  */
 #include "ref_math.h"
 
@@ -20,8 +24,10 @@ typedef struct float8_form {
 
 static const float8_form *form_of(ot_dtype t)
 {
-    static const float8_form e4m3fn = {3, 7, 448, false, 0x7F, 0x7F}, e4m3fnuz = {3, 8, 240, true, 0x80, 0x80};
-    static const float8_form e5m2 = {2, 15, 57344, false, 0x7F, 0x7C}, e5m2fnuz = {2, 16, 57344, true, 0x80, 0x80};
+    static const float8_form e4m3fn = {3, 7, 448, false, 0x7F, 0x7F},
+                             e4m3fnuz = {3, 8, 240, true, 0x80, 0x80};
+    static const float8_form e5m2 = {2, 15, 57344, false, 0x7F, 0x7C},
+                             e5m2fnuz = {2, 16, 57344, true, 0x80, 0x80};
     switch ((int)t) {
     case OT_F8E4M3FN: return &e4m3fn;
     case OT_F8E4M3FNUZ: return &e4m3fnuz;

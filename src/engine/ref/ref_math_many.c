@@ -1,7 +1,9 @@
 /* Max, Min, Sum, Mean of any number of inputs, and Where: all broadcast together.
  *
- * A row of the result is accumulated over the inputs before it is stored, so that float16 is rounded once. NaN wins
- * in Max and Min. Where looks at no element type but bool: it moves bytes.
+ * A row of the result is accumulated over the inputs before it is stored, so that float16 is
+ * rounded once. NaN wins in Max and Min. Where looks at no element type but bool: it moves
+ * bytes.
+ *
  */
 #include "ref_math.h"
 
@@ -76,8 +78,8 @@ ot_status ot_rm_where(ot_call *c)
     size_t size = ot_dtype_bytes(x->dtype);
     if (size == 0) return ot_rm_bad_type(c, 1);
     if (x->dtype != y->dtype)
-        return ot_call_fail(c, "inputs 1 and 2 have different element types (%s, %s)", ot_dtype_name(x->dtype),
-                            ot_dtype_name(y->dtype));
+        return ot_call_fail(c, "inputs 1 and 2 have different element types (%s, %s)",
+                            ot_dtype_name(x->dtype), ot_dtype_name(y->dtype));
     OT_TRY(ot_rm_broadcast(c, 0, 3, &rank, dims));
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
     if (!ot_rm_wants(c, 0)) return OT_OK;

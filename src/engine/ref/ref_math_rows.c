@@ -1,10 +1,12 @@
-/* Rows and walks: the only code of these kernels that knows element types, strides and broadcasting.
+/* Rows and walks: the only code of these kernels that knows element types, strides and
+ * broadcasting.
  *
- * A walk merges neighbouring dimensions that every operand runs through without a jump, so operands of equal shape
- * are one long row, and a bias per channel makes one row per channel:
+ * A walk merges neighbouring dimensions that every operand runs through without a jump, so
+ * operands of equal shape are one long row, and a bias per channel makes one row per channel:
  *
  *     output  [2, 3, 4, 5]      merged [2, 3, 20]     rows of 20
  *     bias    [   3, 1, 1]      steps  [0, 1,  0]
+ *
  */
 #include "ref_math.h"
 
@@ -32,7 +34,10 @@ unsigned ot_rm_kind(ot_dtype t)
 
 bool ot_rm_wants(const ot_call *c, uint32_t k) { return k < c->n_out && c->out[k]; }
 bool ot_rm_given(const ot_call *c, uint32_t k) { return k < c->n_in && c->in[k]; }
-ot_op ot_rm_op(const ot_call *c) { return c->node->op != OT_OP_OPAQUE ? c->node->op : ot_op_find(c->node->op_type); }
+ot_op ot_rm_op(const ot_call *c)
+{
+    return c->node->op != OT_OP_OPAQUE ? c->node->op : ot_op_find(c->node->op_type);
+}
 
 ot_status ot_rm_bad_type(ot_call *c, uint32_t k)
 {
@@ -40,7 +45,10 @@ ot_status ot_rm_bad_type(ot_call *c, uint32_t k)
                         ot_dtype_name(c->in[k]->dtype));
 }
 
-static ot_status need(ot_call *c, uint32_t k) { return ot_rm_given(c, k) ? OT_OK : ot_call_fail(c, "input %u is missing", k); }
+static ot_status need(ot_call *c, uint32_t k)
+{
+    return ot_rm_given(c, k) ? OT_OK : ot_call_fail(c, "input %u is missing", k);
+}
 
 ot_status ot_rm_need_kind(ot_call *c, uint32_t k, unsigned kinds)
 {
@@ -52,8 +60,8 @@ ot_status ot_rm_need_same(ot_call *c, uint32_t k)
 {
     OT_TRY(need(c, k));
     if (c->in[k]->dtype == c->in[0]->dtype) return OT_OK;
-    return ot_call_fail(c, "inputs 0 and %u have different element types (%s, %s)", k, ot_dtype_name(c->in[0]->dtype),
-                        ot_dtype_name(c->in[k]->dtype));
+    return ot_call_fail(c, "inputs 0 and %u have different element types (%s, %s)", k,
+                        ot_dtype_name(c->in[0]->dtype), ot_dtype_name(c->in[k]->dtype));
 }
 
 /* ---- rows ---- */
@@ -162,7 +170,8 @@ int64_t ot_rm_to_int(double v, ot_dtype t)
 
 static ot_status disagree(ot_call *c, int64_t a, int64_t b)
 {
-    return ot_call_fail(c, "shapes do not agree: %lld and %lld in one dimension", (long long)a, (long long)b);
+    return ot_call_fail(c, "shapes do not agree: %lld and %lld in one dimension", (long long)a,
+                        (long long)b);
 }
 
 ot_status ot_rm_broadcast(ot_call *c, uint32_t first, uint32_t n, uint32_t *rank, int64_t *dims)
@@ -196,9 +205,11 @@ ot_status ot_rm_walk_operand(ot_rm_walk *w, ot_call *c, uint32_t j, const ot_nd 
 {
     ot_rm_operand *o = &w->ops[j];
     if (a->rank > w->rank || first > w->rank - a->rank)
-        return ot_call_fail(c, "shapes do not agree: rank %u does not fit into rank %u", a->rank, w->rank);
+        return ot_call_fail(c, "shapes do not agree: rank %u does not fit into rank %u", a->rank,
+                            w->rank);
     *o = (ot_rm_operand){.a = a};
-    uint64_t step = 1; /* meaningful when there are elements: then no product is larger than their number */
+    /* meaningful when there are elements: then no product is larger than their number */
+    uint64_t step = 1;
     for (uint32_t d = a->rank; d-- > 0;) {
         int64_t size = w->dims[first + d];
         if (a->dims[d] != size && a->dims[d] != 1) return disagree(c, size, a->dims[d]);
@@ -208,7 +219,8 @@ ot_status ot_rm_walk_operand(ot_rm_walk *w, ot_call *c, uint32_t j, const ot_nd 
     return OT_OK;
 }
 
-ot_status ot_rm_walk_inputs(ot_rm_walk *w, ot_call *c, uint32_t first, uint32_t n, uint32_t rank, const int64_t *dims)
+ot_status ot_rm_walk_inputs(ot_rm_walk *w, ot_call *c, uint32_t first, uint32_t n, uint32_t rank,
+                            const int64_t *dims)
 {
     OT_TRY(ot_rm_walk_new(w, c, rank, dims, n));
     for (uint32_t j = 0; j < n; j++) {
@@ -226,7 +238,8 @@ static bool mergeable(const ot_rm_walk *w, uint32_t d)
     return true;
 }
 
-/* Dimension `gone` goes; `into` is run through in its steps from now on (OT_NONE: it had one element). */
+/* Dimension `gone` goes; `into` is run through in its steps from now on (OT_NONE: it had one
+ * element). */
 static void drop(ot_rm_walk *w, uint32_t gone, uint32_t into)
 {
     for (uint32_t j = 0; j < w->n_ops; j++) {
@@ -254,7 +267,10 @@ static void merge(ot_rm_walk *w)
     }
 }
 
-static int64_t row_length(const ot_rm_walk *w) { return ot_min(REF_ROW, w->dims[w->rank - 1] - w->index[w->rank - 1]); }
+static int64_t row_length(const ot_rm_walk *w)
+{
+    return ot_min(REF_ROW, w->dims[w->rank - 1] - w->index[w->rank - 1]);
+}
 
 bool ot_rm_walk_first(ot_rm_walk *w)
 {

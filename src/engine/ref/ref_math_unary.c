@@ -1,8 +1,10 @@
-/* Element-wise operators of one input: y = f(x), with the attributes of the operator as constants of f.
+/* Element-wise operators of one input: y = f(x), with the attributes of the operator as
+ * constants of f.
  *
- * Floating types are computed in double and rounded once. Integers, where the operator takes them, are computed
- * exactly and wrap (Abs and Neg of the smallest number are that number). Clip, IsNaN and IsInf are here, too: they
- * have no second operand but limits.
+ * Floating types are computed in double and rounded once. Integers, where the operator takes
+ * them, are computed exactly and wrap (Abs and Neg of the smallest number are that number).
+ * Clip, IsNaN and IsInf are here, too: they have no second operand but limits.
+ *
  */
 #include "ref_math.h"
 
@@ -30,7 +32,10 @@ static double gelu(double x, bool by_tanh)
     if (by_tanh) return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     return 0.5 * x * (1 + erf(x / M_SQRT2));
 }
-static double shrink(double x, double lambd, double bias) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0; }
+static double shrink(double x, double lambd, double bias)
+{
+    return x < -lambd ? x + bias : x > lambd ? x - bias : 0;
+}
 
 #define EACH(value)                   \
     for (int64_t i = 0; i < n; i++) { \
@@ -125,8 +130,10 @@ static ot_status read_consts(ot_call *c, unary_consts *k)
         k->beta = (double)ot_attr_float(n, "beta", 0.5f);
         break;
     case OT_OP_Selu:
-        k->alpha = (double)ot_attr_float(n, "alpha", n->version < 6 ? 1.6732f : 1.67326319217681884765625f);
-        k->beta = (double)ot_attr_float(n, "gamma", n->version < 6 ? 1.0507f : 1.05070102214813232421875f);
+        k->alpha = (double)ot_attr_float(n, "alpha",
+                                         n->version < 6 ? 1.6732f : 1.67326319217681884765625f);
+        k->beta = (double)ot_attr_float(n, "gamma",
+                                        n->version < 6 ? 1.0507f : 1.05070102214813232421875f);
         break;
     case OT_OP_Affine:
         k->alpha = (double)ot_attr_float(n, "alpha", 1);
@@ -139,7 +146,8 @@ static ot_status read_consts(ot_call *c, unary_consts *k)
     case OT_OP_Gelu: {
         const char *how = ot_attr_str(n, "approximate", "none");
         k->tanh = strcmp(how, "tanh") == 0;
-        if (!k->tanh && strcmp(how, "none") != 0) return ot_call_fail(c, "approximate '%s' is neither none nor tanh", how);
+        if (!k->tanh && strcmp(how, "none") != 0)
+            return ot_call_fail(c, "approximate '%s' is neither none nor tanh", how);
         break;
     }
     default: k->alpha = (double)ot_attr_float(n, "alpha", 1); break;
@@ -184,7 +192,8 @@ ot_status ot_rm_image_scaler(ot_call *c)
     const ot_nd *x = c->in[0];
     if (x->rank != 4) return ot_call_fail(c, "the input has rank %u, not 4", x->rank);
     if (!bias || bias->kind != OT_ATTR_FLOATS || (int64_t)bias->n != x->dims[1])
-        return ot_call_fail(c, "bias does not have one value for each of %lld channels", (long long)x->dims[1]);
+        return ot_call_fail(c, "bias does not have one value for each of %lld channels",
+                            (long long)x->dims[1]);
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, x->dims));
     if (!ot_rm_wants(c, 0)) return OT_OK;
     ot_rm_walk w;
@@ -193,7 +202,8 @@ ot_status ot_rm_image_scaler(ot_call *c)
     for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
         double r[REF_ROW];
         ot_rm_row_f(&w, 0, r);
-        for (int64_t i = 0; i < w.n; i++) r[i] = scale * r[i] + (double)bias->floats[(done + i) / picture % x->dims[1]];
+        for (int64_t i = 0; i < w.n; i++)
+            r[i] = scale * r[i] + (double)bias->floats[(done + i) / picture % x->dims[1]];
         ot_rm_store_f(c->out[0], w.out, 1, w.n, r);
         done += w.n;
     }
@@ -213,7 +223,8 @@ static ot_status read_limit(ot_call *c, uint32_t k, bool *has, double *f, int64_
     int64_t n;
     if (!ot_rm_given(c, k)) return OT_OK;
     OT_TRY(ot_rm_need_same(c, k));
-    if (!ot_nd_elems(c->in[k], &n) || n != 1) return ot_call_fail(c, "input %u (a limit) is not one number", k);
+    if (!ot_nd_elems(c->in[k], &n) || n != 1)
+        return ot_call_fail(c, "input %u (a limit) is not one number", k);
     *has = true;
     if (ot_rm_kind(c->in[k]->dtype) == REF_FLOAT)
         ot_rm_load_f(c->in[k], 0, 0, 1, f);
@@ -222,7 +233,8 @@ static ot_status read_limit(ot_call *c, uint32_t k, bool *has, double *f, int64_
     return OT_OK;
 }
 
-/* Attributes before version 11 (those of version 6 are the whole range of float32 when absent), inputs after. */
+/* Attributes before version 11 (those of version 6 are the whole range of float32 when absent),
+ * inputs after. */
 static ot_status read_limits(ot_call *c, limits *l)
 {
     const ot_node *n = c->node;
@@ -298,7 +310,8 @@ ot_status ot_rm_test(ot_call *c)
         double r[REF_ROW];
         int64_t yes[REF_ROW];
         ot_rm_row_f(&w, 0, r);
-        for (int64_t i = 0; i < w.n; i++) yes[i] = nan ? isnan(r[i]) : isinf(r[i]) && (r[i] > 0 ? positive : negative);
+        for (int64_t i = 0; i < w.n; i++)
+            yes[i] = nan ? isnan(r[i]) : isinf(r[i]) && (r[i] > 0 ? positive : negative);
         ot_rm_store_i(c->out[0], w.out, 1, w.n, yes);
     }
     return OT_OK;

@@ -1,4 +1,5 @@
-/* Data movement: the copying loops, the checks that operators share, and the family's table. See ref_move.h. */
+/* Data movement: the copying loops, the checks that operators share, and the family's table. See
+ * ref_move.h. */
 #include "ref_move.h"
 
 /* ---- copies ---- */
@@ -11,7 +12,8 @@
     }
 
 /* n pieces of `bytes` bytes; steps count bytes, too. */
-static void copy_row(size_t bytes, int64_t n, char *to, int64_t to_step, const char *from, int64_t from_step)
+static void copy_row(size_t bytes, int64_t n, char *to, int64_t to_step, const char *from,
+                     int64_t from_step)
 {
     switch (bytes) {
     case 1: ROW(uint8_t) break;
@@ -26,13 +28,15 @@ static void copy_row(size_t bytes, int64_t n, char *to, int64_t to_step, const c
 
 #undef ROW
 
-void ot_mv_copy(size_t size, uint32_t rank, const int64_t *dims, char *to, const int64_t *to_strides, const char *from,
-                const int64_t *from_strides)
+void ot_mv_copy(size_t size, uint32_t rank, const int64_t *dims, char *to,
+                const int64_t *to_strides, const char *from, const int64_t *from_strides)
 {
     int64_t pos[OT_RANK_MAX] = {0}, n, run = 1, bytes = (int64_t)size;
     if (!ot_product(dims, rank, &n) || n == 0) return;
     /* the innermost dimensions that are dense on both sides are one piece */
-    while (rank > 0 && (dims[rank - 1] == 1 || (to_strides[rank - 1] == run && from_strides[rank - 1] == run))) run *= dims[--rank];
+    while (rank > 0 &&
+           (dims[rank - 1] == 1 || (to_strides[rank - 1] == run && from_strides[rank - 1] == run)))
+        run *= dims[--rank];
     if (rank == 0) {
         memcpy(to, from, (size_t)(run * bytes));
         return;
@@ -44,8 +48,8 @@ void ot_mv_copy(size_t size, uint32_t rank, const int64_t *dims, char *to, const
             t += pos[k] * to_strides[k];
             f += pos[k] * from_strides[k];
         }
-        copy_row((size_t)(run * bytes), dims[last], to + t * bytes, to_strides[last] * bytes, from + f * bytes,
-                 from_strides[last] * bytes);
+        copy_row((size_t)(run * bytes), dims[last], to + t * bytes, to_strides[last] * bytes,
+                 from + f * bytes, from_strides[last] * bytes);
     } while (ot_num_next(last, dims, pos));
 }
 
@@ -76,7 +80,8 @@ ot_status ot_mv_list(ot_call *c, uint32_t k, const char *attr, const int64_t **v
     if (!a) {
         const ot_attr *at = attr ? ot_attr_find(c->node, attr) : NULL;
         *v = at ? ot_attr_ints(c->node, attr, &count) : NULL;
-        if (at && !*v && at->n > 0) return ot_call_fail(c, "attribute '%s' is no list of integers", attr);
+        if (at && !*v && at->n > 0)
+            return ot_call_fail(c, "attribute '%s' is no list of integers", attr);
         if (at && !*v) *v = nothing;
         *n = (int64_t)count;
         return OT_OK;
@@ -94,20 +99,26 @@ ot_status ot_mv_shape(ot_call *c, uint32_t k, uint32_t *rank, int64_t *dims)
     int64_t n;
     OT_TRY(ot_mv_list(c, k, NULL, &v, &n));
     if (!v) return ot_call_fail(c, "input %u, a shape, is missing", k);
-    if (n > OT_RANK_MAX) return ot_call_fail(c, "a shape of %lld dimensions (at most %d are supported)", (long long)n, OT_RANK_MAX);
+    if (n > OT_RANK_MAX)
+        return ot_call_fail(c, "a shape of %lld dimensions (at most %d are supported)",
+                            (long long)n, OT_RANK_MAX);
     for (int64_t i = 0; i < n; i++) {
-        if (v[i] < 0) return ot_call_fail(c, "dimension %lld of the shape is negative (%lld)", (long long)i, (long long)v[i]);
+        if (v[i] < 0)
+            return ot_call_fail(c, "dimension %lld of the shape is negative (%lld)", (long long)i,
+                                (long long)v[i]);
         dims[i] = v[i];
     }
     *rank = (uint32_t)n;
     return OT_OK;
 }
 
-ot_status ot_mv_axes(ot_call *c, const int64_t *v, int64_t n, uint32_t rank, uint32_t *axes, uint32_t *count)
+ot_status ot_mv_axes(ot_call *c, const int64_t *v, int64_t n, uint32_t rank, uint32_t *axes,
+                     uint32_t *count)
 {
     bool seen[OT_RANK_MAX] = {false};
     if (!v) n = rank;
-    if (n > rank || n > OT_RANK_MAX) return ot_call_fail(c, "%lld axes given for rank %u", (long long)n, rank);
+    if (n > rank || n > OT_RANK_MAX)
+        return ot_call_fail(c, "%lld axes given for rank %u", (long long)n, rank);
     for (uint32_t k = 0; k < n; k++) {
         axes[k] = k;
         if (v) OT_TRY(ot_num_axis(c, v[k], rank, &axes[k]));
@@ -130,7 +141,9 @@ ot_status ot_mv_scalar(ot_call *c, uint32_t k, int64_t *v)
 
 ot_status ot_mv_index(ot_call *c, int64_t v, int64_t n, int64_t *out)
 {
-    if (v < -n || v >= n) return ot_call_fail(c, "index %lld is out of range for %lld elements", (long long)v, (long long)n);
+    if (v < -n || v >= n)
+        return ot_call_fail(c, "index %lld is out of range for %lld elements", (long long)v,
+                            (long long)n);
     *out = v < 0 ? v + n : v;
     return OT_OK;
 }

@@ -1,13 +1,15 @@
 /* What the reference kernels of data movement and control flow share.
  *
- * Moving data is one loop: for every coordinate of a box, copy one element from here to there. What differs between operators is
- * where the two sides start and how far apart neighbours lie, so most kernels only compute strides (negative ones, and 0 to repeat)
- * and leave the loop to ot_mv_copy. Elements are bytes to it: any type of 1, 2, 4, 8 or 16 bytes.
+ * Moving data is one loop: for every coordinate of a box, copy one element from here to there.
+ * What differs between operators is where the two sides start and how far apart neighbours lie,
+ * so most kernels only compute strides (negative ones, and 0 to repeat) and leave the loop to
+ * ot_mv_copy. Elements are bytes to it: any type of 1, 2, 4, 8 or 16 bytes.
  *
  *   Transpose   [2,3]  strides 3,1   -->  box [3,2], strides 1,3 on the side that is read
  *   Slice       [8]    6:1:-2        -->  box [3], start 6, stride -2
  *   Expand      [1,3]                -->  box [4,3], strides 0,1
  *   Concat                           -->  one box an input, each starting elsewhere in the output
+ *
  */
 #ifndef OT_ENGINE_REF_MOVE_H
 #define OT_ENGINE_REF_MOVE_H
@@ -17,21 +19,28 @@
 static inline size_t ot_mv_size(const ot_nd *a) { return ot_dtype_bytes(a->dtype); }
 
 /* Address of element i. */
-static inline char *ot_mv_at(const ot_nd *a, int64_t i) { return (char *)a->data + i * (int64_t)ot_mv_size(a); }
+static inline char *ot_mv_at(const ot_nd *a, int64_t i)
+{
+    return (char *)a->data + i * (int64_t)ot_mv_size(a);
+}
 
 /* Copy a box of elements of `size` bytes; strides count elements. The two sides do not overlap. */
-void ot_mv_copy(size_t size, uint32_t rank, const int64_t *dims, char *to, const int64_t *to_strides, const char *from,
-                const int64_t *from_strides);
-/* Element p of y becomes element (map[0][p0], map[1][p1], ...) of x, or `fill` where one of these is negative. map: [y->rank], of
- * [y->dims[k]] each. */
+void ot_mv_copy(size_t size, uint32_t rank, const int64_t *dims, char *to,
+                const int64_t *to_strides, const char *from, const int64_t *from_strides);
+/* Element p of y becomes element (map[0][p0], map[1][p1], ...) of x, or `fill` where one of
+ * these is negative. map: [y->rank], of [y->dims[k]] each. */
 void ot_mv_mapped(ot_nd *y, const ot_nd *x, int64_t *const *map, const void *fill);
 
-/* Input k when it is given (int32 or int64, at most one dimension), else the attribute: *v is NULL when neither is there. */
-ot_status ot_mv_list(ot_call *c, uint32_t k, const char *attr, const int64_t **v, int64_t *n) OT_MUST_USE;
+/* Input k when it is given (int32 or int64, at most one dimension), else the attribute: *v is
+ * NULL when neither is there. */
+ot_status ot_mv_list(ot_call *c, uint32_t k, const char *attr, const int64_t **v,
+                     int64_t *n) OT_MUST_USE;
 /* Input k holds a shape. */
 ot_status ot_mv_shape(ot_call *c, uint32_t k, uint32_t *rank, int64_t *dims) OT_MUST_USE;
-/* n axes made non-negative, all different; at most OT_RANK_MAX. v NULL: all axes of the rank. *count gets their number. */
-ot_status ot_mv_axes(ot_call *c, const int64_t *v, int64_t n, uint32_t rank, uint32_t *axes, uint32_t *count) OT_MUST_USE;
+/* n axes made non-negative, all different; at most OT_RANK_MAX. v NULL: all axes of the rank.
+ * *count gets their number. */
+ot_status ot_mv_axes(ot_call *c, const int64_t *v, int64_t n, uint32_t rank, uint32_t *axes,
+                     uint32_t *count) OT_MUST_USE;
 /* Input k is one integer or bool. */
 ot_status ot_mv_scalar(ot_call *c, uint32_t k, int64_t *v) OT_MUST_USE;
 /* Index v of [-n, n) made non-negative. */

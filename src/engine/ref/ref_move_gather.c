@@ -1,7 +1,10 @@
-/* Operators that read elements at places that another input names: Gather, GatherElements, GatherND, Compress.
+/* Operators that read elements at places that another input names: Gather, GatherElements,
+ * GatherND, Compress.
  *
- * Negative indices count from the end; an index outside is an error. When the output has no element, no index is looked at: then
- * every product of the input's dimensions below is one that memory exists for.
+ * Negative indices count from the end; an index outside is an error. When the output has no
+ * element, no index is looked at: then every product of the input's dimensions below is one that
+ * memory exists for.
+ *
  */
 #include "ref_move.h"
 
@@ -24,12 +27,14 @@ static ot_status gather(ot_call *c, uint32_t axis, const ot_nd *index, int64_t f
     for (uint32_t k = axis + 1; k < x->rank; k++) dims[rank++] = x->dims[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
     if (ot_num_count(c->out[0]) == 0) return OT_OK;
-    int64_t before = product(x->dims, 0, axis), n = ot_num_count(index), after = product(x->dims, axis + 1, x->rank);
+    int64_t before = product(x->dims, 0, axis), n = ot_num_count(index),
+            after = product(x->dims, axis + 1, x->rank);
     size_t bytes = (size_t)after * ot_mv_size(x);
     for (int64_t b = 0; b < before; b++)
         for (int64_t i = 0; i < n; i++) {
             OT_TRY(ot_mv_index(c, ot_nd_int(index, i) - first, x->dims[axis], &at));
-            memcpy(ot_mv_at(c->out[0], (b * n + i) * after), ot_mv_at(x, (b * x->dims[axis] + at) * after), bytes);
+            memcpy(ot_mv_at(c->out[0], (b * n + i) * after),
+                   ot_mv_at(x, (b * x->dims[axis] + at) * after), bytes);
         }
     return OT_OK;
 }
@@ -43,7 +48,8 @@ ot_status ot_mv_gather(ot_call *c)
     return gather(c, axis, c->in[1], 0);
 }
 
-/* Of domain onnx_tile (src/transform/decompose): indices are numbers of rows, of which x has those that its second operand lists. */
+/* Of domain onnx_tile (src/transform/decompose): indices are numbers of rows, of which x has
+ * those that its second operand lists. */
 ot_status ot_mv_gather_rows(ot_call *c)
 {
     uint32_t axis;
@@ -51,7 +57,8 @@ ot_status ot_mv_gather_rows(ot_call *c)
     OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
     OT_TRY(ot_num_type(c, 2, OT_NUM_INDEX));
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
-    if (c->in[1]->rank != 1 || c->in[2]->rank != 1 || c->in[1]->dims[0] != c->in[0]->dims[axis] || c->in[1]->dims[0] == 0)
+    if (c->in[1]->rank != 1 || c->in[2]->rank != 1 || c->in[1]->dims[0] != c->in[0]->dims[axis] ||
+        c->in[1]->dims[0] == 0)
         return ot_call_fail(c, "its rows are not numbered");
     return gather(c, axis, c->in[2], ot_nd_int(c->in[1], 0));
 }
@@ -70,8 +77,8 @@ ot_status ot_mv_gather_elements(ot_call *c)
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), x->rank, &axis));
     for (uint32_t k = 0; k < x->rank; k++)
         if (k != axis && index->dims[k] > x->dims[k])
-            return ot_call_fail(c, "the indices have %lld elements along axis %u, the data %lld", (long long)index->dims[k], k,
-                                (long long)x->dims[k]);
+            return ot_call_fail(c, "the indices have %lld elements along axis %u, the data %lld",
+                                (long long)index->dims[k], k, (long long)x->dims[k]);
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, index->dims));
     int64_t n = ot_num_count(index);
     for (int64_t i = 0; i < n; i++) {
@@ -90,14 +97,17 @@ static ot_status gather_nd_check(ot_call *c, int64_t batch)
 {
     const ot_nd *x = c->in[0], *index = c->in[1];
     OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
-    if (x->rank == 0 || index->rank == 0) return ot_call_fail(c, "its inputs need at least one dimension");
+    if (x->rank == 0 || index->rank == 0)
+        return ot_call_fail(c, "its inputs need at least one dimension");
     if (batch < 0 || batch >= x->rank || batch >= index->rank)
         return ot_call_fail(c, "batch_dims %lld is out of range", (long long)batch);
     int64_t m = index->dims[index->rank - 1];
     if (m > (int64_t)x->rank - batch)
-        return ot_call_fail(c, "indices of %lld coordinates for %lld dimensions", (long long)m, (long long)x->rank - batch);
+        return ot_call_fail(c, "indices of %lld coordinates for %lld dimensions", (long long)m,
+                            (long long)x->rank - batch);
     for (uint32_t k = 0; k < batch; k++)
-        if (x->dims[k] != index->dims[k]) return ot_call_fail(c, "data and indices differ in batch dimension %u", k);
+        if (x->dims[k] != index->dims[k])
+            return ot_call_fail(c, "data and indices differ in batch dimension %u", k);
     return OT_OK;
 }
 
@@ -129,7 +139,8 @@ ot_status ot_mv_gather_nd(ot_call *c)
 
 /* ---- Compress ---- */
 
-/* The slices along the axis (or, without one, the elements) whose condition holds; a short condition is false further on. */
+/* The slices along the axis (or, without one, the elements) whose condition holds; a short
+ * condition is false further on. */
 ot_status ot_mv_compress(ot_call *c)
 {
     int64_t dims[OT_RANK_MAX], kept = 0;
@@ -142,16 +153,19 @@ ot_status ot_mv_compress(ot_call *c)
     if (!flat) OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), x->rank, &axis));
     int64_t size = flat ? ot_num_count(x) : x->dims[axis], n = condition->dims[0];
     for (int64_t i = 0; i < n; i++) kept += ot_nd_int(condition, i);
-    if (n > size) return ot_call_fail(c, "%lld conditions for %lld elements", (long long)n, (long long)size);
+    if (n > size)
+        return ot_call_fail(c, "%lld conditions for %lld elements", (long long)n, (long long)size);
     memcpy(dims, x->dims, sizeof dims);
     dims[axis] = kept;
     OT_TRY(ot_call_output(c, 0, x->dtype, flat ? 1 : x->rank, dims));
     if (ot_num_count(c->out[0]) == 0) return OT_OK;
-    int64_t before = flat ? 1 : product(x->dims, 0, axis), after = flat ? 1 : product(x->dims, axis + 1, x->rank), to = 0;
+    int64_t before = flat ? 1 : product(x->dims, 0, axis),
+            after = flat ? 1 : product(x->dims, axis + 1, x->rank), to = 0;
     for (int64_t b = 0; b < before; b++)
         for (int64_t i = 0; i < n; i++) {
             if (!ot_nd_int(condition, i)) continue;
-            memcpy(ot_mv_at(c->out[0], to), ot_mv_at(x, (b * size + i) * after), (size_t)after * ot_mv_size(x));
+            memcpy(ot_mv_at(c->out[0], to), ot_mv_at(x, (b * size + i) * after),
+                   (size_t)after * ot_mv_size(x));
             to += after;
         }
     return OT_OK;

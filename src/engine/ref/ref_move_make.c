@@ -1,5 +1,6 @@
-/* Operators that make an array from little: Constant, ConstantOfShape, Range, EyeLike, OneHot, Trilu, and the windows of signal
- * processing.
+/* Operators that make an array from little: Constant, ConstantOfShape, Range, EyeLike, OneHot,
+ * Trilu, and the windows of signal processing.
+ *
  */
 #include "ref_move.h"
 
@@ -14,7 +15,8 @@ static ot_status put_tensor(ot_call *c, const ot_tensor *t)
     OT_TRY(ot_call_output(c, 0, t->dtype, t->rank, t->dims));
     size_t bytes = (size_t)ot_num_count(c->out[0]) * ot_mv_size(c->out[0]);
     if (bytes == 0) return OT_OK;
-    if (t->bytes != bytes || (!t->data && !t->proto)) return ot_call_fail(c, "the contents of its tensor are not held in memory");
+    if (t->bytes != bytes || (!t->data && !t->proto))
+        return ot_call_fail(c, "the contents of its tensor are not held in memory");
     if (t->data)
         memcpy(c->out[0]->data, t->data, bytes);
     else if (!ot_tensor_read(t, c->out[0]->data))
@@ -35,12 +37,19 @@ ot_status ot_mv_constant(ot_call *c)
     for (uint32_t k = 0; k < c->node->n_attrs; k++) {
         const ot_attr *a = &c->node->attrs[k];
         if (strcmp(a->name, "value") == 0 && a->kind == OT_ATTR_TENSOR) return put_tensor(c, a->t);
-        if (strcmp(a->name, "value_float") == 0 && a->kind == OT_ATTR_FLOAT) return put_list(c, OT_F32, 0, 1, &a->f);
-        if (strcmp(a->name, "value_int") == 0 && a->kind == OT_ATTR_INT) return put_list(c, OT_I64, 0, 1, &a->i);
-        if (strcmp(a->name, "value_floats") == 0 && a->kind == OT_ATTR_FLOATS) return put_list(c, OT_F32, 1, a->n, a->floats);
-        if (strcmp(a->name, "value_ints") == 0 && a->kind == OT_ATTR_INTS) return put_list(c, OT_I64, 1, a->n, a->ints);
+        if (strcmp(a->name, "value_float") == 0 && a->kind == OT_ATTR_FLOAT)
+            return put_list(c, OT_F32, 0, 1, &a->f);
+        if (strcmp(a->name, "value_int") == 0 && a->kind == OT_ATTR_INT)
+            return put_list(c, OT_I64, 0, 1, &a->i);
+        if (strcmp(a->name, "value_floats") == 0 && a->kind == OT_ATTR_FLOATS)
+            return put_list(c, OT_F32, 1, a->n, a->floats);
+        if (strcmp(a->name, "value_ints") == 0 && a->kind == OT_ATTR_INTS)
+            return put_list(c, OT_I64, 1, a->n, a->ints);
         if (strncmp(a->name, "value", 5) == 0 || strcmp(a->name, "sparse_value") == 0)
-            return ot_call_fail(c, "attribute '%.60s' (strings, a sparse tensor, or of the wrong kind) is not supported", a->name);
+            return ot_call_fail(c,
+                                "attribute '%.60s' (strings, a sparse tensor, or of the wrong "
+                                "kind) is not supported",
+                                a->name);
     }
     return ot_call_fail(c, "it has no value");
 }
@@ -61,7 +70,8 @@ ot_status ot_mv_constant_of_shape(ot_call *c)
     ot_dtype type = t ? t->dtype : OT_F32;
     size_t size = ot_dtype_bytes(type);
     if (t && (size == 0 || t->bytes != size || (!t->data && !t->proto)))
-        return ot_call_fail(c, "attribute 'value' must be one number (it is of type %s)", ot_dtype_name(type));
+        return ot_call_fail(c, "attribute 'value' must be one number (it is of type %s)",
+                            ot_dtype_name(type));
     if (!t || t->data)
         memcpy(value, t ? t->data : &zero, size);
     else if (!ot_tensor_read(t, value))
@@ -78,7 +88,8 @@ ot_status ot_mv_constant_of_shape(ot_call *c)
 
 static ot_status range_float(ot_call *c, ot_dtype t)
 {
-    double start = ot_nd_double(c->in[0], 0), limit = ot_nd_double(c->in[1], 0), delta = ot_nd_double(c->in[2], 0);
+    double start = ot_nd_double(c->in[0], 0), limit = ot_nd_double(c->in[1], 0),
+           delta = ot_nd_double(c->in[2], 0);
     double n = ceil((limit - start) / delta);
     if (!isfinite(start) || !isfinite(delta) || isnan(limit) || delta == 0 || n > RANGE_MAX)
         return ot_call_fail(c, "it has no end: from %g to %g by %g", start, limit, delta);
@@ -90,15 +101,18 @@ static ot_status range_float(ot_call *c, ot_dtype t)
 
 static ot_status range_int(ot_call *c, ot_dtype t)
 {
-    int64_t start = ot_nd_int(c->in[0], 0), limit = ot_nd_int(c->in[1], 0), delta = ot_nd_int(c->in[2], 0), count = 0;
+    int64_t start = ot_nd_int(c->in[0], 0), limit = ot_nd_int(c->in[1], 0),
+            delta = ot_nd_int(c->in[2], 0), count = 0;
     if (delta == 0) return ot_call_fail(c, "its step is 0");
     if (delta > 0 ? limit > start : limit < start) {
-        uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+        uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start
+                                  : (uint64_t)start - (uint64_t)limit;
         uint64_t n = (span - 1) / (delta > 0 ? (uint64_t)delta : 0 - (uint64_t)delta) + 1;
         count = n > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)n;
     }
     OT_TRY(ot_call_output(c, 0, t, 1, &count));
-    for (int64_t i = 0; i < count; i++) ot_num_put_int(c->out[0], i, (int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
+    for (int64_t i = 0; i < count; i++)
+        ot_num_put_int(c->out[0], i, (int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
     return OT_OK;
 }
 
@@ -123,7 +137,8 @@ ot_status ot_mv_eye_like(ot_call *c)
     OT_TRY(ot_call_need(c, 1));
     const ot_nd *x = c->in[0];
     int64_t type = ot_attr_int(c->node, "dtype", x->dtype), k = ot_attr_int(c->node, "k", 0);
-    if (type <= 0 || type > OT_I2 || !ot_num_is((ot_dtype)type, OT_NUM_ALL)) return ot_call_fail(c, "type %lld", (long long)type);
+    if (type <= 0 || type > OT_I2 || !ot_num_is((ot_dtype)type, OT_NUM_ALL))
+        return ot_call_fail(c, "type %lld", (long long)type);
     OT_TRY(ot_num_rank(c, 0, 2));
     OT_TRY(ot_call_output(c, 0, (ot_dtype)type, 2, x->dims));
     int64_t n = ot_num_count(x);
@@ -154,7 +169,8 @@ ot_status ot_mv_trilu(ot_call *c)
 
 /* ---- OneHot ---- */
 
-/* Input k as an index or a size; a floating one is cut. Out of range: a value that no depth reaches. */
+/* Input k as an index or a size; a floating one is cut. Out of range: a value that no depth
+ * reaches. */
 static int64_t whole_number(const ot_nd *a, int64_t i)
 {
     if (!ot_num_is(a->dtype, OT_NUM_FLOATS)) return ot_nd_int(a, i);
@@ -171,24 +187,27 @@ static ot_status one_hot_read(ot_call *c, int64_t *depth, uint32_t *axis)
     OT_TRY(ot_num_dims(c, 2, 1, &(int64_t){2}));
     *depth = whole_number(c->in[1], 0);
     if (*depth < 0) return ot_call_fail(c, "its depth is out of range");
-    if (c->in[0]->rank >= OT_RANK_MAX) return ot_call_fail(c, "more than %d dimensions", OT_RANK_MAX);
+    if (c->in[0]->rank >= OT_RANK_MAX)
+        return ot_call_fail(c, "more than %d dimensions", OT_RANK_MAX);
     return ot_num_axis(c, ot_attr_int(c->node, "axis", -1), c->in[0]->rank + 1, axis);
 }
 
-/* values[1] where the coordinate on the new axis is the index, values[0] elsewhere; from opset 11 on negative indices count from
- * the end. */
+/* values[1] where the coordinate on the new axis is the index, values[0] elsewhere; from opset
+ * 11 on negative indices count from the end. */
 ot_status ot_mv_one_hot(ot_call *c)
 {
     int64_t depth, dims[OT_RANK_MAX], after = 1;
     uint32_t axis;
     OT_TRY(one_hot_read(c, &depth, &axis));
     const ot_nd *index = c->in[0], *values = c->in[2];
-    for (uint32_t k = 0; k <= index->rank; k++) dims[k] = k < axis ? index->dims[k] : k > axis ? index->dims[k - 1] : depth;
+    for (uint32_t k = 0; k <= index->rank; k++)
+        dims[k] = k < axis ? index->dims[k] : k > axis ? index->dims[k - 1] : depth;
     OT_TRY(ot_call_output(c, 0, values->dtype, index->rank + 1, dims));
     int64_t n = ot_num_count(c->out[0]);
     for (uint32_t k = axis; n > 0 && k < index->rank; k++) after *= index->dims[k];
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = whole_number(index, i / (after * depth) * after + i % after), on = i / after % depth;
+        int64_t at = whole_number(index, i / (after * depth) * after + i % after),
+                on = i / after % depth;
         if (at < 0 && c->node->version >= 11) at += depth;
         memcpy(ot_mv_at(c->out[0], i), ot_mv_at(values, at == on), ot_mv_size(values));
     }
@@ -197,7 +216,8 @@ ot_status ot_mv_one_hot(ot_call *c)
 
 /* ---- windows ---- */
 
-/* a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), where n is the size, or one less for a symmetric window. */
+/* a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), where n is the size, or one less for a symmetric
+ * window. */
 static ot_status window(ot_call *c, double a0, double a1, double a2)
 {
     int64_t size, type = ot_attr_int(c->node, "output_datatype", OT_F32);

@@ -44,7 +44,8 @@ static ot_status pad_read(ot_call *c, int64_t *before, int64_t *after)
     OT_TRY(ot_mv_list(c, 3, NULL, &which, &n_which));
     OT_TRY(ot_mv_axes(c, which, n_which, rank, axes, &count));
     if (!v) return ot_call_fail(c, "no pads are given");
-    if (n != 2 * (int64_t)count) return ot_call_fail(c, "%lld pads for %u axes", (long long)n, count);
+    if (n != 2 * (int64_t)count)
+        return ot_call_fail(c, "%lld pads for %u axes", (long long)n, count);
     for (uint32_t k = 0; k < rank; k++) before[k] = after[k] = 0;
     for (uint32_t k = 0; k < count; k++) {
         before[axes[k]] = v[k];
@@ -69,7 +70,8 @@ static ot_status pad_value(ot_call *c, void *buf)
     return OT_OK;
 }
 
-/* Which of n elements lies at position p of the padded line, 0 being the first element; -1: none. */
+/* Which of n elements lies at position p of the padded line, 0 being the first element; -1: none.
+ */
 static int64_t pad_source(pad_mode mode, int64_t p, int64_t n)
 {
     if (p >= 0 && p < n) return p;
@@ -86,7 +88,8 @@ static int64_t pad_source(pad_mode mode, int64_t p, int64_t n)
 }
 
 /* Negative pads take elements away before the others are added. */
-static ot_status pad_map(ot_call *c, pad_mode mode, uint32_t k, int64_t before, int64_t after, int64_t *map)
+static ot_status pad_map(ot_call *c, pad_mode mode, uint32_t k, int64_t before, int64_t after,
+                         int64_t *map)
 {
     int64_t size = c->in[0]->dims[k];
     int64_t low = before < 0 ? -before : 0, high = after < 0 ? size + after : size;
@@ -110,11 +113,13 @@ ot_status ot_mv_pad(ot_call *c)
     OT_TRY(pad_read(c, before, after));
     OT_TRY(pad_value(c, value));
     for (uint32_t k = 0; k < x->rank; k++) {
-        bool fits = before[k] >= -INT64_MAX && after[k] >= -INT64_MAX && ot_add_i64(x->dims[k], before[k], &dims[k]) &&
+        bool fits = before[k] >= -INT64_MAX && after[k] >= -INT64_MAX &&
+                    ot_add_i64(x->dims[k], before[k], &dims[k]) &&
                     ot_add_i64(dims[k], after[k], &dims[k]);
         if (!fits || dims[k] < 0)
-            return ot_call_fail(c, "pads %lld and %lld do not suit dimension %u of %lld elements", (long long)before[k],
-                                (long long)after[k], k, (long long)x->dims[k]);
+            return ot_call_fail(c, "pads %lld and %lld do not suit dimension %u of %lld elements",
+                                (long long)before[k], (long long)after[k], k,
+                                (long long)x->dims[k]);
     }
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, dims));
     if (ot_num_count(c->out[0]) == 0) return OT_OK;
@@ -143,7 +148,8 @@ static ot_status tile_repeats(ot_call *c, int64_t *repeats)
         return OT_OK;
     }
     OT_TRY(ot_mv_list(c, 1, NULL, &v, &n));
-    if (!v || n != x->rank) return ot_call_fail(c, "%lld repeats for %u dimensions", (long long)n, x->rank);
+    if (!v || n != x->rank)
+        return ot_call_fail(c, "%lld repeats for %u dimensions", (long long)n, x->rank);
     if (n > 0) memcpy(repeats, v, (size_t)n * sizeof *v);
     return OT_OK;
 }
@@ -156,7 +162,8 @@ ot_status ot_mv_tile(ot_call *c)
     OT_TRY(tile_repeats(c, repeats));
     for (uint32_t k = 0; k < x->rank; k++)
         if (repeats[k] < 0 || !ot_mul_i64(x->dims[k], repeats[k], &dims[k]))
-            return ot_call_fail(c, "dimension %u cannot be repeated %lld times", k, (long long)repeats[k]);
+            return ot_call_fail(c, "dimension %u cannot be repeated %lld times", k,
+                                (long long)repeats[k]);
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, dims));
     if (ot_num_count(c->out[0]) == 0) return OT_OK;
     int64_t **map = new_maps(c);
@@ -181,7 +188,8 @@ ot_status ot_mv_center_crop_pad(ot_call *c)
     OT_TRY(ot_mv_shape(c, 1, &n_want, want));
     OT_TRY(ot_mv_list(c, OT_NONE, "axes", &which, &n));
     OT_TRY(ot_mv_axes(c, which, n, x->rank, axes, &count));
-    if (n_want != count) return ot_call_fail(c, "a shape of %u dimensions for %u axes", n_want, count);
+    if (n_want != count)
+        return ot_call_fail(c, "a shape of %u dimensions for %u axes", n_want, count);
     memcpy(dims, x->dims, sizeof dims);
     for (uint32_t k = 0; k < count; k++) dims[axes[k]] = want[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, dims));
@@ -189,7 +197,8 @@ ot_status ot_mv_center_crop_pad(ot_call *c)
     int64_t **map = new_maps(c);
     if (!map) return OT_E_NOMEM;
     for (uint32_t k = 0; k < x->rank; k++) {
-        int64_t size = x->dims[k], start = dims[k] < size ? (size - dims[k]) / 2 : -((dims[k] - size) / 2);
+        int64_t size = x->dims[k],
+                start = dims[k] < size ? (size - dims[k]) / 2 : -((dims[k] - size) / 2);
         for (int64_t o = 0; o < dims[k]; o++) map[k][o] = pad_source(PAD_CONSTANT, o + start, size);
     }
     ot_mv_mapped(c->out[0], x, map, zero);

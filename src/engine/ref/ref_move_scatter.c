@@ -1,10 +1,19 @@
-/* Operators that write updates into a copy of their first input: ScatterElements (and Scatter), ScatterND, TensorScatter.
+/* Operators that write updates into a copy of their first input: ScatterElements (and Scatter),
+ * ScatterND, TensorScatter.
  *
- * With a reduction the copy is held as numbers until all updates are in, so that 16-bit floats are rounded once.
+ * With a reduction the copy is held as numbers until all updates are in, so that 16-bit floats
+ * are rounded once.
+ *
  */
 #include "ref_move.h"
 
-typedef enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MUL, SCATTER_MIN, SCATTER_MAX } scatter_mode;
+typedef enum scatter_mode {
+    SCATTER_SET,
+    SCATTER_ADD,
+    SCATTER_MUL,
+    SCATTER_MIN,
+    SCATTER_MAX
+} scatter_mode;
 
 /* Where updates go. */
 typedef struct scatter_target {
@@ -72,7 +81,8 @@ static void scatter_put(scatter_target *t, int64_t at, int64_t from, int64_t n)
         if (t->f)
             t->f[at + k] = combine_float(t->mode, t->f[at + k], ot_nd_double(t->updates, from + k));
         else
-            t->i[at + k] = combine_int(t->mode, t->i[at + k], ot_nd_int(t->updates, from + k), t->y->dtype == OT_U64);
+            t->i[at + k] = combine_int(t->mode, t->i[at + k], ot_nd_int(t->updates, from + k),
+                                       t->y->dtype == OT_U64);
     }
 }
 
@@ -104,8 +114,8 @@ ot_status ot_mv_scatter_elements(ot_call *c)
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), x->rank, &axis));
     for (uint32_t k = 0; k < x->rank; k++)
         if (k != axis && index->dims[k] > x->dims[k])
-            return ot_call_fail(c, "the indices have %lld elements along axis %u, the data %lld", (long long)index->dims[k], k,
-                                (long long)x->dims[k]);
+            return ot_call_fail(c, "the indices have %lld elements along axis %u, the data %lld",
+                                (long long)index->dims[k], k, (long long)x->dims[k]);
     OT_TRY(scatter_begin(c, &t));
     int64_t n = ot_num_count(index);
     for (int64_t i = 0; i < n; i++) {
@@ -129,9 +139,12 @@ static ot_status scatter_nd_check(ot_call *c)
     uint32_t rank = 0;
     OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
     OT_TRY(ot_num_same_type(c, 2, 0));
-    if (x->rank == 0 || index->rank == 0) return ot_call_fail(c, "its inputs need at least one dimension");
+    if (x->rank == 0 || index->rank == 0)
+        return ot_call_fail(c, "its inputs need at least one dimension");
     int64_t m = index->dims[index->rank - 1];
-    if (m > x->rank) return ot_call_fail(c, "indices of %lld coordinates for %u dimensions", (long long)m, x->rank);
+    if (m > x->rank)
+        return ot_call_fail(c, "indices of %lld coordinates for %u dimensions", (long long)m,
+                            x->rank);
     for (uint32_t k = 0; k + 1 < index->rank; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = (uint32_t)m; k < x->rank; k++) dims[rank++] = x->dims[k];
     return ot_num_dims(c, 2, rank, dims);
@@ -175,10 +188,11 @@ static ot_status tensor_scatter_check(ot_call *c, uint32_t *axis, bool *circular
     OT_TRY(ot_num_dims(c, 2, 1, x->dims));
     for (uint32_t k = 0; k < x->rank; k++)
         if (k == *axis ? u->dims[k] > x->dims[k] : u->dims[k] != x->dims[k])
-            return ot_call_fail(c, "dimension %u of the update is %lld, that of the cache %lld", k, (long long)u->dims[k],
-                                (long long)x->dims[k]);
+            return ot_call_fail(c, "dimension %u of the update is %lld, that of the cache %lld", k,
+                                (long long)u->dims[k], (long long)x->dims[k]);
     *circular = strcmp(mode, "circular") == 0;
-    if (!*circular && strcmp(mode, "linear") != 0) return ot_call_fail(c, "mode '%.40s' is unknown", mode);
+    if (!*circular && strcmp(mode, "linear") != 0)
+        return ot_call_fail(c, "mode '%.40s' is unknown", mode);
     return OT_OK;
 }
 
@@ -196,12 +210,15 @@ ot_status ot_mv_tensor_scatter(ot_call *c)
     if (ot_num_count(x) == 0) return OT_OK;
     memcpy(t.y->data, x->data, (size_t)ot_num_count(x) * ot_mv_size(x));
     if (ot_num_count(u) == 0) return OT_OK;
-    int64_t after = x->strides[axis], size = x->dims[axis], n = u->dims[axis], rows = ot_num_count(x) / (size * after);
+    int64_t after = x->strides[axis], size = x->dims[axis], n = u->dims[axis],
+            rows = ot_num_count(x) / (size * after);
     for (int64_t r = 0; r < rows; r++) {
         int64_t start = where ? ot_nd_int(where, r / (rows / x->dims[0])) : 0;
         if (start < 0 || (!circular && start > size - n))
             return ot_call_fail(c, "write index %lld is out of range", (long long)start);
-        for (int64_t s = 0; s < n; s++) scatter_put(&t, (r * size + (start % size + s) % size) * after, (r * n + s) * after, after);
+        for (int64_t s = 0; s < n; s++)
+            scatter_put(&t, (r * size + (start % size + s) % size) * after, (r * n + s) * after,
+                        after);
     }
     return OT_OK;
 }

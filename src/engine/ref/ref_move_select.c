@@ -3,7 +3,8 @@
 
 /* ---- NonZero ---- */
 
-/* Coordinates of the elements that are not 0, one column each, in row-major order. A scalar counts as a list of one. */
+/* Coordinates of the elements that are not 0, one column each, in row-major order. A scalar
+ * counts as a list of one. */
 ot_status ot_mv_non_zero(ot_call *c)
 {
     int64_t pos[OT_RANK_MAX] = {0}, found = 0, column = 0;
@@ -16,7 +17,8 @@ ot_status ot_mv_non_zero(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_I64, 2, (int64_t[2]){rank, found}));
     int64_t *y = c->out[0]->data;
     for (int64_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < rank && ot_nd_double(x, i) != 0; k++) y[k * found + column] = pos[k];
+        for (uint32_t k = 0; k < rank && ot_nd_double(x, i) != 0; k++)
+            y[k * found + column] = pos[k];
         column += ot_nd_double(x, i) != 0;
         (void)ot_num_next(x->rank, x->dims, pos);
     }
@@ -25,9 +27,12 @@ ot_status ot_mv_non_zero(ot_call *c)
 
 /* ---- Unique ----
  *
- *   x        b a c a b                     rows: slices along the axis, or single elements
- *   sorted   a(1) a(3) b(0) b(4) c(2)      equal rows side by side, the first occurrence in front
- *   groups   [a: 1,3] [b: 0,4] [c: 2]      and, unless they stay sorted, put in the order of first occurrences: b a c
+ *   x       b a c a b                 rows: slices along the axis, or single elements
+ *   sorted  a(1) a(3) b(0) b(4) c(2)  equal rows side by side, the first occurrence in front
+ *   groups  [a: 1,3] [b: 0,4] [c: 2]  and, unless they stay sorted, put in the order of first
+ *           occurrences: b a c
+ *
+ *
  */
 
 typedef struct unique_rows {
@@ -41,7 +46,8 @@ typedef struct unique_item {
 } unique_item;
 
 typedef struct unique_group {
-    int64_t first, from, count; /* row that occurs first; items [from, from + count) of the sorted ones */
+    /* row that occurs first; items [from, from + count) of the sorted ones */
+    int64_t first, from, count;
 } unique_group;
 
 /* NaN comes last and equals NaN, as in numpy. */
@@ -100,7 +106,8 @@ static ot_status unique_read(ot_call *c, bool flat, uint32_t axis, ot_nd *data, 
 }
 
 /* Equal rows among the sorted items; *n_groups of them. */
-static ot_status unique_groups(ot_call *c, const unique_item *items, int64_t n, unique_group **out, int64_t *n_groups)
+static ot_status unique_groups(ot_call *c, const unique_item *items, int64_t n, unique_group **out,
+                               int64_t *n_groups)
 {
     unique_group *g = *out = ot_num_scratch(c, n, sizeof *g);
     int64_t m = 0;
@@ -115,7 +122,8 @@ static ot_status unique_groups(ot_call *c, const unique_item *items, int64_t n, 
     return OT_OK;
 }
 
-static ot_status unique_values(ot_call *c, bool flat, uint32_t axis, const unique_group *g, int64_t m)
+static ot_status unique_values(ot_call *c, bool flat, uint32_t axis, const unique_group *g,
+                               int64_t m)
 {
     const ot_nd *x = c->in[0];
     int64_t dims[OT_RANK_MAX];
@@ -136,7 +144,8 @@ static ot_status unique_values(ot_call *c, bool flat, uint32_t axis, const uniqu
 }
 
 /* first occurrence and count of each group, and the group of each row */
-static ot_status unique_indices(ot_call *c, const unique_item *items, int64_t n, const unique_group *g, int64_t m)
+static ot_status unique_indices(ot_call *c, const unique_item *items, int64_t n,
+                                const unique_group *g, int64_t m)
 {
     OT_TRY(ot_call_output(c, 1, OT_I64, 1, &m));
     OT_TRY(ot_call_output(c, 2, OT_I64, 1, &n));
@@ -145,7 +154,8 @@ static ot_status unique_indices(ot_call *c, const unique_item *items, int64_t n,
     for (int64_t k = 0; k < m; k++) {
         if (first) ((int64_t *)first->data)[k] = g[k].first;
         if (count) ((int64_t *)count->data)[k] = g[k].count;
-        for (int64_t i = 0; group && i < g[k].count; i++) ((int64_t *)group->data)[items[g[k].from + i].at] = k;
+        for (int64_t i = 0; group && i < g[k].count; i++)
+            ((int64_t *)group->data)[items[g[k].from + i].at] = k;
     }
     return OT_OK;
 }
@@ -162,7 +172,8 @@ ot_status ot_mv_unique(ot_call *c)
     if (!flat) OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
     OT_TRY(unique_read(c, flat, axis, &data, &n));
     unique_rows rows = {.data = &data,
-                        .width = flat || n == 0 ? 1 : ot_num_count(c->in[0]) / n}; /* rows of no elements are equal */
+                        /* rows of no elements are equal */
+                        .width = flat || n == 0 ? 1 : ot_num_count(c->in[0]) / n};
     unique_item *items = ot_num_scratch(c, n, sizeof *items);
     if (!items) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) items[i] = (unique_item){&rows, i};
@@ -174,7 +185,9 @@ ot_status ot_mv_unique(ot_call *c)
 
 /* ---- NonMaxSuppression ----
  *
- * Of each batch and class: take the box of the highest score, drop those that overlap it too much, and so on.
+ * Of each batch and class: take the box of the highest score, drop those that overlap it too
+ * much, and so on.
+ *
  */
 
 typedef struct nms_box {
@@ -207,13 +220,15 @@ static ot_status nms_read(ot_call *c, nms_options *o)
     OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
     OT_TRY(ot_num_rank(c, 0, 3));
     OT_TRY(ot_num_rank(c, 1, 3));
-    *o = (nms_options){.batches = scores->dims[0], .classes = scores->dims[1], .boxes = scores->dims[2]};
+    *o = (nms_options){
+        .batches = scores->dims[0], .classes = scores->dims[1], .boxes = scores->dims[2]};
     OT_TRY(ot_num_dims(c, 0, 3, (int64_t[3]){o->batches, o->boxes, 4}));
     if (ot_num_in(c, 2)) OT_TRY(ot_mv_scalar(c, 2, &o->per_class));
     OT_TRY(nms_number(c, 3, &o->iou));
     OT_TRY(nms_number(c, 4, &o->score));
     o->has_score = ot_num_in(c, 4);
-    if (!(o->iou >= 0 && o->iou <= 1)) return ot_call_fail(c, "iou_threshold %g is not between 0 and 1", o->iou);
+    if (!(o->iou >= 0 && o->iou <= 1))
+        return ot_call_fail(c, "iou_threshold %g is not between 0 and 1", o->iou);
     return OT_OK;
 }
 
@@ -222,7 +237,8 @@ static nms_box nms_box_at(const ot_nd *boxes, int64_t at, bool centre)
 {
     double v[4];
     for (int64_t k = 0; k < 4; k++) v[k] = ot_nd_double(boxes, 4 * at + k);
-    if (centre) return (nms_box){v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2, 0, 0};
+    if (centre)
+        return (nms_box){v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2, 0, 0};
     bool y = v[0] <= v[2], x = v[1] <= v[3];
     return (nms_box){y ? v[0] : v[2], x ? v[1] : v[3], y ? v[2] : v[0], x ? v[3] : v[1], 0, 0};
 }
@@ -245,7 +261,8 @@ static int compare_boxes(const void *p, const void *q)
 }
 
 /* The boxes of one batch and class that stay, in front of list; returns their number. */
-static int64_t nms_class(const ot_call *c, const nms_options *o, int64_t batch, int64_t cls, nms_box *list)
+static int64_t nms_class(const ot_call *c, const nms_options *o, int64_t batch, int64_t cls,
+                         nms_box *list)
 {
     int64_t n = 0, kept = 0;
     bool centre = ot_attr_int(c->node, "center_point_box", 0) != 0;
@@ -270,7 +287,8 @@ ot_status ot_mv_non_max_suppression(ot_call *c)
     nms_options o;
     int64_t most, found = 0;
     OT_TRY(nms_read(c, &o));
-    if (!ot_product((int64_t[3]){o.batches, o.classes, ot_max(0, ot_min(o.per_class, o.boxes))}, 3, &most))
+    if (!ot_product((int64_t[3]){o.batches, o.classes, ot_max(0, ot_min(o.per_class, o.boxes))}, 3,
+                    &most))
         return ot_call_fail(c, "too many boxes are wanted");
     nms_box *list = ot_num_scratch(c, o.boxes, sizeof *list);
     int64_t *kept = ot_num_scratch(c, most, 3 * sizeof *kept);
@@ -278,7 +296,8 @@ ot_status ot_mv_non_max_suppression(ot_call *c)
     for (int64_t b = 0; b < o.batches && most > 0; b++)
         for (int64_t k = 0; k < o.classes; k++) {
             int64_t n = nms_class(c, &o, b, k, list);
-            for (int64_t i = 0; i < n; i++, found++) memcpy(kept + 3 * found, (int64_t[3]){b, k, list[i].at}, 3 * sizeof *kept);
+            for (int64_t i = 0; i < n; i++, found++)
+                memcpy(kept + 3 * found, (int64_t[3]){b, k, list[i].at}, 3 * sizeof *kept);
         }
     OT_TRY(ot_call_output(c, 0, OT_I64, 2, (int64_t[2]){found, 3}));
     if (found > 0) memcpy(c->out[0]->data, kept, (size_t)found * 3 * sizeof *kept);

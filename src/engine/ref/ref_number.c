@@ -1,4 +1,5 @@
-/* Arrays as plain numbers: checks of inputs, conversion on the way in, rounding on the way out. See ref_number.h. */
+/* Arrays as plain numbers: checks of inputs, conversion on the way in, rounding on the way out.
+ * See ref_number.h. */
 #include "ref_number.h"
 
 #include <math.h>
@@ -15,14 +16,16 @@ ot_status ot_num_type(ot_call *c, uint32_t k, uint32_t set)
 {
     const ot_nd *a = ot_num_in(c, k);
     if (!a || (ot_num_is(a->dtype, set) && a->data)) return OT_OK;
-    return ot_call_fail(c, "input %u has type %s, which is not supported here", k, ot_dtype_name(a->dtype));
+    return ot_call_fail(c, "input %u has type %s, which is not supported here", k,
+                        ot_dtype_name(a->dtype));
 }
 
 ot_status ot_num_same_type(ot_call *c, uint32_t k, uint32_t j)
 {
     const ot_nd *a = ot_num_in(c, k), *b = ot_num_in(c, j);
     if (!a || !b || a->dtype == b->dtype) return OT_OK;
-    return ot_call_fail(c, "input %u has type %s, input %u has %s", k, ot_dtype_name(a->dtype), j, ot_dtype_name(b->dtype));
+    return ot_call_fail(c, "input %u has type %s, input %u has %s", k, ot_dtype_name(a->dtype), j,
+                        ot_dtype_name(b->dtype));
 }
 
 ot_status ot_num_rank(ot_call *c, uint32_t k, uint32_t rank)
@@ -36,7 +39,8 @@ ot_status ot_num_single(ot_call *c, uint32_t k)
 {
     const ot_nd *a = ot_num_in(c, k);
     if (!a || ot_num_count(a) == 1) return OT_OK;
-    return ot_call_fail(c, "input %u has %lld elements, must have 1", k, (long long)ot_num_count(a));
+    return ot_call_fail(c, "input %u has %lld elements, must have 1", k,
+                        (long long)ot_num_count(a));
 }
 
 ot_status ot_num_dims(ot_call *c, uint32_t k, uint32_t rank, const int64_t *dims)
@@ -45,8 +49,8 @@ ot_status ot_num_dims(ot_call *c, uint32_t k, uint32_t rank, const int64_t *dims
     OT_TRY(ot_num_rank(c, k, rank));
     for (uint32_t d = 0; a && d < rank; d++)
         if (a->dims[d] != dims[d])
-            return ot_call_fail(c, "input %u has %lld elements along axis %u, must have %lld", k, (long long)a->dims[d], d,
-                                (long long)dims[d]);
+            return ot_call_fail(c, "input %u has %lld elements along axis %u, must have %lld", k,
+                                (long long)a->dims[d], d, (long long)dims[d]);
     return OT_OK;
 }
 
@@ -63,7 +67,8 @@ ot_status ot_num_axis(ot_call *c, int64_t axis, uint32_t rank, uint32_t *out)
 void *ot_num_scratch(ot_call *c, int64_t n, size_t size)
 {
     int64_t bytes;
-    void *p = n >= 0 && ot_mul_i64(n, (int64_t)size, &bytes) ? ot_call_scratch(c, (size_t)bytes) : NULL;
+    void *p = n >= 0 && ot_mul_i64(n, (int64_t)size, &bytes) ? ot_call_scratch(c, (size_t)bytes)
+                                                             : NULL;
     if (!p) (void)ot_fail_nomem(c->diag);
     return p;
 }
@@ -141,9 +146,13 @@ void ot_num_put(ot_nd *a, int64_t i, double v)
         ot_num_put_int(a, i, (int64_t)v);
 }
 
-void ot_num_put_quantized(ot_nd *a, int64_t i, double v, double zero) { ot_num_put(a, i, rint(v) + zero); }
+void ot_num_put_quantized(ot_nd *a, int64_t i, double v, double zero)
+{
+    ot_num_put(a, i, rint(v) + zero);
+}
 
-ot_status ot_num_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims, const double *v)
+ot_status ot_num_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims,
+                        const double *v)
 {
     if (!ot_num_out(c, k)) return OT_OK;
     OT_TRY(ot_call_output(c, k, t, rank, dims));

@@ -1,4 +1,5 @@
-/* Table of the product family: matrix products, quantization, recurrence, attention, Fourier transforms. */
+/* Table of the product family: matrix products, quantization, recurrence, attention, Fourier
+ * transforms. */
 #include "ref_product.h"
 
 const ot_kernel_entry ot_kernels_product[] = {

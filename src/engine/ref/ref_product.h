@@ -1,6 +1,10 @@
 /* Products: kernels of the family, and the matrix product that they share.
  *
- *   y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]       leading dimensions broadcast; a vector is a row of a, a column of b
+ *   y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]  leading dimensions broadcast; a
+ *                                                             vector is a row of a, a column of b
+ *
+ *
+ *
  */
 #ifndef OT_ENGINE_REF_PRODUCT_H
 #define OT_ENGINE_REF_PRODUCT_H
@@ -11,8 +15,9 @@
 typedef struct ot_matmul {
     int64_t m, n, k;
     uint32_t batch_rank;
-    int64_t batch[OT_RANK_MAX];                       /* [batch_rank] dims of the broadcast */
-    int64_t a_step[OT_RANK_MAX], b_step[OT_RANK_MAX]; /* [batch_rank] matrices of a and b per step; 0: broadcast */
+    int64_t batch[OT_RANK_MAX]; /* [batch_rank] dims of the broadcast */
+    /* [batch_rank] matrices of a and b per step; 0: broadcast */
+    int64_t a_step[OT_RANK_MAX], b_step[OT_RANK_MAX];
     uint32_t rank;
     int64_t dims[OT_RANK_MAX]; /* [rank] of the output */
     int64_t count;             /* elements of the output */
@@ -22,7 +27,8 @@ typedef struct ot_matmul {
 ot_status ot_matmul_open(ot_call *c, const ot_nd *a, const ot_nd *b, ot_matmul *p) OT_MUST_USE;
 /* y [batch, m, n], zeroed, gets the sums. */
 void ot_matmul_doubles(const ot_matmul *p, const double *a, const double *b, double *y);
-void ot_matmul_ints(const ot_matmul *p, const int64_t *a, const int64_t *b, int64_t *y); /* modulo 2^64 */
+/* modulo 2^64 */
+void ot_matmul_ints(const ot_matmul *p, const int64_t *a, const int64_t *b, int64_t *y);
 
 /* ---- kernels, by file ---- */
 
@@ -47,9 +53,10 @@ ot_status ot_ref_qgemm(ot_call *c);
 ot_status ot_ref_lstm(ot_call *c); /* ref_product_rnn.c */
 ot_status ot_ref_gru(ot_call *c);
 ot_status ot_ref_rnn(ot_call *c);
-ot_status ot_ref_attention(ot_call *c);           /* ref_product_attention.c */
-ot_status ot_ref_projected_attention(ot_call *c); /* ref_product_projected.c: com.microsoft Attention */
-ot_status ot_ref_linear_attention(ot_call *c);    /* ref_product_linear.c */
+ot_status ot_ref_attention(ot_call *c); /* ref_product_attention.c */
+/* ref_product_projected.c: com.microsoft Attention */
+ot_status ot_ref_projected_attention(ot_call *c);
+ot_status ot_ref_linear_attention(ot_call *c); /* ref_product_linear.c */
 ot_status ot_ref_rotary_embedding(ot_call *c);
 ot_status ot_ref_dft(ot_call *c); /* ref_product_fourier.c */
 ot_status ot_ref_stft(ot_call *c);

@@ -1,6 +1,8 @@
 /* Det: determinants of square matrices, the last two axes; leading axes are a batch.
  *
- * Gaussian elimination with partial pivoting in double: the product of the pivots, negated for every exchange of rows.
+ * Gaussian elimination with partial pivoting in double: the product of the pivots, negated for
+ * every exchange of rows.
+ *
  */
 #include "ref_product.h"
 
@@ -44,13 +46,15 @@ ot_status ot_ref_det(ot_call *c)
     OT_TRY(ot_call_need(c, 1));
     const ot_nd *x = c->in[0];
     if (x->dtype != OT_F32 && x->dtype != OT_F64 && x->dtype != OT_F16 && x->dtype != OT_BF16)
-        return ot_call_fail(c, "type %s is not a floating-point type it takes", ot_dtype_name(x->dtype));
+        return ot_call_fail(c, "type %s is not a floating-point type it takes",
+                            ot_dtype_name(x->dtype));
     if (x->rank < 2 || x->dims[x->rank - 1] != x->dims[x->rank - 2])
         return ot_call_fail(c, "its input is no stack of square matrices");
     int64_t n = x->dims[x->rank - 1], count, size;
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank - 2, x->dims));
     if (!c->out[0]) return OT_OK;
-    if (!ot_nd_elems(c->out[0], &count) || !ot_mul_i64(n, n, &size) || size > INT64_MAX / (int64_t)sizeof(double))
+    if (!ot_nd_elems(c->out[0], &count) || !ot_mul_i64(n, n, &size) ||
+        size > INT64_MAX / (int64_t)sizeof(double))
         return ot_call_fail(c, "its matrices are too large");
     double *m = ot_call_scratch(c, (size_t)size * sizeof *m + 1);
     if (!m) return ot_fail_nomem(c->diag);

@@ -1,11 +1,15 @@
 /* Einsum: one loop over all labels.
  *
  *   "bij,bjk->bik"   labels b i k of the output, then j that is summed:
- *   for b, i, k:  y = sum over j of  a[b, i, j] * b[b, j, k]       each operand is addressed by its own step per label
+ *   for b, i, k:  y = sum over j of  a[b, i, j] * b[b, j, k]       each operand is addressed by its
+ *                                                                  own step per label
  *
- * A label that an operand has twice walks its diagonal: the steps add up. The dimensions under an ellipsis are labels, too,
- * aligned at the right; dimensions of 1 broadcast. Without "->" the output has the ellipsis and the labels that occur once, in
- * alphabetical order.
+ * A label that an operand has twice walks its diagonal: the steps add up. The dimensions under
+ * an ellipsis are labels, too, aligned at the right; dimensions of 1 broadcast. Without "->" the
+ * output has the ellipsis and the labels that occur once, in alphabetical order.
+ *
+ *
+ *
  */
 #include "ref_product.h"
 
@@ -35,8 +39,10 @@ static int label_of(char ch)
     return -1;
 }
 
-/* Labels of one term (up to `end`) for an operand of this rank; an ellipsis takes what the letters leave. */
-static ot_status term_labels(ot_call *c, const char *s, const char *end, uint32_t rank, uint32_t *labels, uint32_t *n_ellipsis)
+/* Labels of one term (up to `end`) for an operand of this rank; an ellipsis takes what the
+ * letters leave. */
+static ot_status term_labels(ot_call *c, const char *s, const char *end, uint32_t rank,
+                             uint32_t *labels, uint32_t *n_ellipsis)
 {
     uint32_t letters = 0, n = 0;
     bool dots = false;
@@ -45,7 +51,8 @@ static ot_status term_labels(ot_call *c, const char *s, const char *end, uint32_
     for (const char *p = s; p < end; p++) {
         if (*p == ' ') continue;
         if (*p == '.') {
-            if (dots || end - p < 3 || p[1] != '.' || p[2] != '.') return ot_call_fail(c, "the equation has a stray dot");
+            if (dots || end - p < 3 || p[1] != '.' || p[2] != '.')
+                return ot_call_fail(c, "the equation has a stray dot");
             for (uint32_t e = 0; e < *n_ellipsis; e++) labels[n++] = OT_RANK_MAX - *n_ellipsis + e;
             dots = true;
             p += 2;
@@ -53,11 +60,13 @@ static ot_status term_labels(ot_call *c, const char *s, const char *end, uint32_
         }
         int l = label_of(*p);
         if (l < 0) return ot_call_fail(c, "the equation holds '%c'", *p);
-        if (n == rank) return ot_call_fail(c, "a term has more labels than its operand has axes (%u)", rank);
+        if (n == rank)
+            return ot_call_fail(c, "a term has more labels than its operand has axes (%u)", rank);
         labels[n++] = (uint32_t)l;
     }
     if (!dots) *n_ellipsis = 0;
-    return n == rank ? OT_OK : ot_call_fail(c, "a term has %u labels, its operand %u axes", n, rank);
+    return n == rank ? OT_OK
+                     : ot_call_fail(c, "a term has %u labels, its operand %u axes", n, rank);
 }
 
 static ot_status add_operand(ot_call *c, einsum *e, uint32_t k, const char *s, const char *end)
@@ -70,7 +79,8 @@ static ot_status add_operand(ot_call *c, einsum *e, uint32_t k, const char *s, c
     for (uint32_t a = x->rank; a-- > 0;) {
         int64_t *extent = &e->extent[labels[a]], d = x->dims[a];
         if (*extent >= 0 && *extent != d && *extent != 1 && d != 1)
-            return ot_call_fail(c, "a label stands for %lld and %lld", (long long)*extent, (long long)d);
+            return ot_call_fail(c, "a label stands for %lld and %lld", (long long)*extent,
+                                (long long)d);
         if (*extent < 0 || *extent == 1) *extent = d;
         if (d != 1) e->ops[k].step[labels[a]] += step;
         e->count[labels[a]]++;
@@ -101,7 +111,8 @@ static ot_status output_labels(ot_call *c, einsum *e, const char *s)
     bool used[LABELS] = {false};
     for (uint32_t k = 0; k < e->n_out; k++) {
         uint32_t l = e->order[k];
-        if (e->extent[l] < 0 || used[l]) return ot_call_fail(c, "the output's labels must be different ones of the inputs");
+        if (e->extent[l] < 0 || used[l])
+            return ot_call_fail(c, "the output's labels must be different ones of the inputs");
         used[l] = true;
     }
     e->n_all = e->n_out;
@@ -118,16 +129,19 @@ static ot_status parse(ot_call *c, einsum *e)
     for (uint32_t l = 0; l < LABELS; l++) e->extent[l] = -1;
     for (uint32_t k = 0; k < e->n_ops; k++) {
         const char *comma = memchr(s, ',', (size_t)(end - s)), *stop = comma ? comma : end;
-        if (!comma && k + 1 < e->n_ops) return ot_call_fail(c, "the equation has fewer terms than there are inputs");
+        if (!comma && k + 1 < e->n_ops)
+            return ot_call_fail(c, "the equation has fewer terms than there are inputs");
         OT_TRY(add_operand(c, e, k, s, stop));
         s = comma ? comma + 1 : end;
-        if (comma && k + 1 == e->n_ops) return ot_call_fail(c, "the equation has more terms than there are inputs");
+        if (comma && k + 1 == e->n_ops)
+            return ot_call_fail(c, "the equation has more terms than there are inputs");
     }
     return output_labels(c, e, arrow ? arrow + 2 : NULL);
 }
 
 /* The sum at one output position (`at`: first element of each operand there). */
-static void sum_labels(const einsum *e, const int64_t *at, const int64_t *dims, double *f, uint64_t *i)
+static void sum_labels(const einsum *e, const int64_t *at, const int64_t *dims, double *f,
+                       uint64_t *i)
 {
     int64_t pos[LABELS] = {0};
     *f = 0;
@@ -137,7 +151,8 @@ static void sum_labels(const einsum *e, const int64_t *at, const int64_t *dims, 
         uint64_t whole = 1;
         for (uint32_t k = 0; k < e->n_ops; k++) {
             int64_t from = at[k];
-            for (uint32_t j = e->n_out; j < e->n_all; j++) from += pos[j - e->n_out] * e->ops[k].step[e->order[j]];
+            for (uint32_t j = e->n_out; j < e->n_all; j++)
+                from += pos[j - e->n_out] * e->ops[k].step[e->order[j]];
             if (e->is_float)
                 product *= e->ops[k].f[from];
             else
@@ -153,7 +168,8 @@ static ot_status compute(ot_call *c, const einsum *e, ot_nd *y)
     int64_t summed[LABELS], pos[OT_RANK_MAX] = {0}, n = ot_num_count(y), empty = 0;
     int64_t *at = ot_num_scratch(c, e->n_ops, sizeof *at);
     if (!at) return OT_E_NOMEM;
-    for (uint32_t j = e->n_out; j < e->n_all; j++) empty += (summed[j - e->n_out] = e->extent[e->order[j]]) == 0;
+    for (uint32_t j = e->n_out; j < e->n_all; j++)
+        empty += (summed[j - e->n_out] = e->extent[e->order[j]]) == 0;
     for (int64_t o = 0; o < n; o++, (void)ot_num_next(e->n_out, y->dims, pos)) {
         double f = 0;
         uint64_t i = 0;

@@ -1,8 +1,13 @@
 /* DFT and STFT, by definition.
  *
- *   X[k] = sum over n of x[n] e^(-2 pi i k n / N)        inverse: conjugated, over N; k n is reduced modulo N first, which keeps
- * the angles exact The last axis holds real numbers (1) or complex ones (2). onesided: only the first N / 2 + 1 of X, whose rest
- * are conjugates; with inverse, it is the input that is so shortened, and the output is real.
+ *   X[k] = sum over n of x[n] e^(-2 pi i k n / N)        inverse: conjugated, over N; k n is
+ *                                                        reduced modulo N first, which keeps
+ * the angles exact The last axis holds real numbers (1) or complex ones (2). onesided: only the
+ * first N / 2 + 1 of X, whose rest are conjugates; with inverse, it is the input that is so
+ * shortened, and the output is real.
+ *
+ *
+ *
  */
 #include "ref_product.h"
 
@@ -17,8 +22,11 @@ typedef struct circle {
 static ot_status circle_new(ot_call *c, int64_t n, circle *o)
 {
     o->n = n;
-    if (!(o->cos = ot_num_scratch(c, n, sizeof *o->cos)) || !(o->sin = ot_num_scratch(c, n, sizeof *o->sin))) return OT_E_NOMEM;
-    static const double quarter[4] = {1, 0, -1, 0}; /* cos(0), cos(pi / 2)...: exact, unlike the function's */
+    if (!(o->cos = ot_num_scratch(c, n, sizeof *o->cos)) ||
+        !(o->sin = ot_num_scratch(c, n, sizeof *o->sin)))
+        return OT_E_NOMEM;
+    /* cos(0), cos(pi / 2)...: exact, unlike the function's */
+    static const double quarter[4] = {1, 0, -1, 0};
     for (int64_t j = 0; j < n; j++) {
         double angle = 2 * 3.14159265358979323846 * (double)j / (double)n;
         bool exact = 4 * j % n == 0;
@@ -28,14 +36,16 @@ static ot_status circle_new(ot_call *c, int64_t n, circle *o)
     return OT_OK;
 }
 
-/* Sum over the signal of (re, im)[t] e^(sign 2 pi i k t / N); entries `step` apart. im may be NULL. */
-static void transform(const circle *o, const double *re, const double *im, int64_t step, int64_t len, int64_t k, int sign,
-                      double *out)
+/* Sum over the signal of (re, im)[t] e^(sign 2 pi i k t / N); entries `step` apart. im may be NULL.
+ */
+static void transform(const circle *o, const double *re, const double *im, int64_t step,
+                      int64_t len, int64_t k, int sign, double *out)
 {
     int64_t j = 0;
     out[0] = out[1] = 0;
     for (int64_t t = 0; t < len; t++) {
-        double cosine = o->cos[j], sine = sign * o->sin[j], a = re[t * step], b = im ? im[t * step] : 0;
+        double cosine = o->cos[j], sine = sign * o->sin[j], a = re[t * step],
+               b = im ? im[t * step] : 0;
         out[0] += a * cosine - b * sine;
         out[1] += a * sine + b * cosine;
         j += k;
@@ -46,7 +56,8 @@ static void transform(const circle *o, const double *re, const double *im, int64
 /* ---- DFT ---- */
 
 typedef struct dft {
-    int64_t n, len, out; /* length of the transform, of the signal used of the input, of the output's axis */
+    /* length of the transform, of the signal used of the input, of the output's axis */
+    int64_t n, len, out;
     int64_t outer, inner, in_extent;
     int64_t parts, out_parts; /* numbers per element: 1 real, 2 complex */
     bool inverse, onesided;
@@ -61,7 +72,9 @@ static ot_status dft_axis(ot_call *c, uint32_t *axis)
     OT_TRY(ot_num_single(c, 2));
     int64_t asked = old ? ot_attr_int(c->node, "axis", 1) : a ? ot_nd_int(a, 0) : -2;
     OT_TRY(ot_num_axis(c, asked, x->rank, axis));
-    return *axis + 1 < x->rank ? OT_OK : ot_call_fail(c, "axis %lld holds the parts of complex numbers", (long long)asked);
+    return *axis + 1 < x->rank
+               ? OT_OK
+               : ot_call_fail(c, "axis %lld holds the parts of complex numbers", (long long)asked);
 }
 
 static ot_status dft_open(ot_call *c, dft *d, int64_t *dims)
@@ -79,21 +92,26 @@ static ot_status dft_open(ot_call *c, dft *d, int64_t *dims)
     d->in_extent = x->dims[axis];
     bool to_real = d->inverse && d->onesided;
     d->n = length ? ot_nd_int(length, 0) : to_real ? 2 * (d->in_extent - 1) : d->in_extent;
-    if (d->n < 1 || d->n > (int64_t)1 << 40) return ot_call_fail(c, "the length of the transform is %lld", (long long)d->n);
-    if (d->onesided && !d->inverse && d->parts == 2) return ot_call_fail(c, "onesided needs a real input");
+    if (d->n < 1 || d->n > (int64_t)1 << 40)
+        return ot_call_fail(c, "the length of the transform is %lld", (long long)d->n);
+    if (d->onesided && !d->inverse && d->parts == 2)
+        return ot_call_fail(c, "onesided needs a real input");
     d->out_parts = to_real ? 1 : 2;
     d->out = d->onesided && !d->inverse ? d->n / 2 + 1 : d->n;
     d->len = ot_min(d->in_extent, to_real ? d->n / 2 + 1 : d->n);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[axis] = d->out;
     dims[x->rank - 1] = d->out_parts;
-    if (!ot_product(x->dims, axis, &d->outer) || !ot_product(x->dims + axis + 1, x->rank - axis - 2, &d->inner))
+    if (!ot_product(x->dims, axis, &d->outer) ||
+        !ot_product(x->dims + axis + 1, x->rank - axis - 2, &d->inner))
         return ot_call_fail(c, "the input is too large");
     return OT_OK;
 }
 
-/* Output k of the line that starts at re (and im); `full`: scratch for the whole spectrum of a onesided inverse. */
-static void dft_line(const dft *d, const circle *o, const double *re, const double *im, double *full, double *y)
+/* Output k of the line that starts at re (and im); `full`: scratch for the whole spectrum of a
+ * onesided inverse. */
+static void dft_line(const dft *d, const circle *o, const double *re, const double *im,
+                     double *full, double *y)
 {
     int64_t step = d->inner * d->parts, len = d->len;
     if (d->inverse && d->onesided) { /* the rest of the spectrum is conjugated */
@@ -108,7 +126,8 @@ static void dft_line(const dft *d, const circle *o, const double *re, const doub
     for (int64_t k = 0; k < d->out; k++) {
         double v[2];
         transform(o, re, im, step, len, k, d->inverse ? 1 : -1, v);
-        for (int64_t p = 0; p < d->out_parts; p++) y[k * d->inner * d->out_parts + p] = d->inverse ? v[p] / (double)d->n : v[p];
+        for (int64_t p = 0; p < d->out_parts; p++)
+            y[k * d->inner * d->out_parts + p] = d->inverse ? v[p] / (double)d->n : v[p];
     }
 }
 
@@ -121,20 +140,23 @@ ot_status ot_ref_dft(ot_call *c)
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
     OT_TRY(dft_open(c, &d, dims));
     const ot_nd *x = c->in[0];
-    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
+    double *v = ot_num_doubles(c, x),
+           *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
     double *full = y ? ot_num_scratch(c, 2 * d.n, sizeof *full) : NULL;
     if (!full) return OT_E_NOMEM;
     OT_TRY(circle_new(c, d.n, &o));
     for (int64_t i = 0; i < d.outer; i++) {
         for (int64_t j = 0; j < d.inner; j++) {
             const double *re = v + (i * d.in_extent * d.inner + j) * d.parts;
-            dft_line(&d, &o, re, d.parts == 2 ? re + 1 : NULL, full, y + (i * d.out * d.inner + j) * d.out_parts);
+            dft_line(&d, &o, re, d.parts == 2 ? re + 1 : NULL, full,
+                     y + (i * d.out * d.inner + j) * d.out_parts);
         }
     }
     return ot_num_output(c, 0, x->dtype, x->rank, dims, y);
 }
 
-/* ---- STFT: signal [batch, length, 1 or 2], frame_step, window, frame_length -> [batch, frames, bins, 2] ---- */
+/* ---- STFT: signal [batch, length, 1 or 2], frame_step, window, frame_length -> [batch, frames,
+ * bins, 2] ---- */
 
 typedef struct stft {
     int64_t step, frame, frames, bins, parts, length;
@@ -152,15 +174,17 @@ static ot_status stft_open(ot_call *c, stft *s)
     OT_TRY(ot_num_single(c, 3));
     const ot_nd *x = c->in[0], *window = ot_num_in(c, 2), *length = ot_num_in(c, 3);
     bool onesided = ot_attr_int(c->node, "onesided", 1) != 0;
-    if (x->rank != 2 && x->rank != 3) return ot_call_fail(c, "the signal has rank %u, must have 3", x->rank);
+    if (x->rank != 2 && x->rank != 3)
+        return ot_call_fail(c, "the signal has rank %u, must have 3", x->rank);
     s->parts = x->rank == 3 ? x->dims[2] : 1;
-    if (s->parts != 1 && s->parts != 2) return ot_call_fail(c, "the last axis must hold 1 or 2 numbers");
+    if (s->parts != 1 && s->parts != 2)
+        return ot_call_fail(c, "the last axis must hold 1 or 2 numbers");
     s->length = x->dims[1];
     s->step = ot_nd_int(c->in[1], 0);
     s->frame = length ? ot_nd_int(length, 0) : window ? ot_num_count(window) : s->length;
     if (s->step < 1 || s->frame < 1 || s->frame > s->length)
-        return ot_call_fail(c, "frames of %lld, %lld apart, do not fit a signal of %lld", (long long)s->frame, (long long)s->step,
-                            (long long)s->length);
+        return ot_call_fail(c, "frames of %lld, %lld apart, do not fit a signal of %lld",
+                            (long long)s->frame, (long long)s->step, (long long)s->length);
     OT_TRY(ot_num_dims(c, 2, 1, &s->frame));
     s->frames = (s->length - s->frame) / s->step + 1;
     s->bins = onesided && s->parts == 1 ? s->frame / 2 + 1 : s->frame;
@@ -178,14 +202,17 @@ ot_status ot_ref_stft(ot_call *c)
     const ot_nd *x = c->in[0];
     int64_t dims[4] = {x->dims[0], s.frames, s.bins, 2};
     OT_TRY(circle_new(c, s.frame, &o));
-    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
+    double *v = ot_num_doubles(c, x),
+           *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     double *part = y ? ot_num_scratch(c, s.frame * s.parts, sizeof *part) : NULL;
     if (!part) return OT_E_NOMEM;
     for (int64_t f = 0; f < dims[0] * s.frames; f++) {
         const double *from = v + (f / s.frames * s.length + f % s.frames * s.step) * s.parts;
-        for (int64_t i = 0; i < s.frame * s.parts; i++) part[i] = from[i] * (s.window ? s.window[i / s.parts] : 1);
+        for (int64_t i = 0; i < s.frame * s.parts; i++)
+            part[i] = from[i] * (s.window ? s.window[i / s.parts] : 1);
         for (int64_t k = 0; k < s.bins; k++)
-            transform(&o, part, s.parts == 2 ? part + 1 : NULL, s.parts, s.frame, k, -1, y + (f * s.bins + k) * 2);
+            transform(&o, part, s.parts == 2 ? part + 1 : NULL, s.parts, s.frame, k, -1,
+                      y + (f * s.bins + k) * 2);
     }
     return ot_num_output(c, 0, x->dtype, 4, dims, y);
 }

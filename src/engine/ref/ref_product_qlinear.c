@@ -1,15 +1,20 @@
 /* Quantized operators of ONNX Runtime (domain com.microsoft), as its documentation defines them.
  *
- *   x = (q - zero) * scale              every tensor comes with a scale and a zero point of one element each
+ *   x = (q - zero) * scale              every tensor comes with a scale and a zero point of one
+ *                                       element each
  *
- *   QLinearAdd, QLinearMul              A, B: tensor, scale, zero; then scale and zero of the result; broadcast as in numpy
+ *   QLinearAdd, QLinearMul              A, B: tensor, scale, zero; then scale and zero of the
+ *                                       result; broadcast as in numpy
  *   QLinearSigmoid, QLinearLeakyRelu    X: tensor, scale, zero; scale and zero of the result
  *   QLinearGlobalAveragePool            the same
- *   QLinearConcat                       scale and zero of the result; then tensor, scale, zero of each part
- *   QGemm                               A, B: tensor, scale, zero (B: of each column); C int32 in units of both scales; scale and
+ *   QLinearConcat                       scale and zero of the result; then tensor, scale, zero of
+ *                                       each part
+ *   QGemm                               A, B: tensor, scale, zero (B: of each column); C int32 in
+ *                                       units of both scales; scale and
  * zero of the result, which is float32 without them
  *
  * QLinearAveragePool is with the other pools. Zero points may be omitted.
+ *
  */
 #include "ref_product.h"
 
@@ -40,7 +45,8 @@ ot_status ot_ref_dequantized(ot_call *c, uint32_t k, ot_quantizer *q, double **x
     return OT_OK;
 }
 
-ot_status ot_ref_requantized(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims, const double *y)
+ot_status ot_ref_requantized(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims,
+                             const double *y)
 {
     ot_quantizer q = {0};
     OT_TRY(read_quantizer(c, k, t, &q));
@@ -57,17 +63,20 @@ ot_status ot_ref_requantized(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, 
 static int64_t broadcast_at(const ot_nd *a, uint32_t rank, const int64_t *pos)
 {
     int64_t at = 0;
-    for (uint32_t k = 0; k < a->rank; k++) at = at * a->dims[k] + (a->dims[k] == 1 ? 0 : pos[k + rank - a->rank]);
+    for (uint32_t k = 0; k < a->rank; k++)
+        at = at * a->dims[k] + (a->dims[k] == 1 ? 0 : pos[k + rank - a->rank]);
     return at;
 }
 
-static ot_status broadcast_dims(ot_call *c, const ot_nd *a, const ot_nd *b, uint32_t *rank, int64_t *dims)
+static ot_status broadcast_dims(ot_call *c, const ot_nd *a, const ot_nd *b, uint32_t *rank,
+                                int64_t *dims)
 {
     *rank = a->rank > b->rank ? a->rank : b->rank;
     for (uint32_t k = 0; k < *rank; k++) {
         int64_t x = k + a->rank < *rank ? 1 : a->dims[k + a->rank - *rank],
                 y = k + b->rank < *rank ? 1 : b->dims[k + b->rank - *rank];
-        if (x != y && x != 1 && y != 1) return ot_call_fail(c, "the operands do not broadcast along axis %u", k);
+        if (x != y && x != 1 && y != 1)
+            return ot_call_fail(c, "the operands do not broadcast along axis %u", k);
         dims[k] = x == 1 ? y : x;
     }
     return OT_OK;
@@ -100,7 +109,8 @@ static ot_status unary(ot_call *c, bool sigmoid)
     double *x = NULL, alpha = (double)ot_attr_float(c->node, "alpha", 0.01f);
     OT_TRY(ot_ref_dequantized(c, 0, &q, &x));
     int64_t n = ot_num_count(c->in[0]);
-    for (int64_t i = 0; i < n; i++) x[i] = sigmoid ? 1 / (1 + exp(-x[i])) : x[i] < 0 ? alpha * x[i] : x[i];
+    for (int64_t i = 0; i < n; i++)
+        x[i] = sigmoid ? 1 / (1 + exp(-x[i])) : x[i] < 0 ? alpha * x[i] : x[i];
     return ot_ref_requantized(c, 3, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims, x);
 }
 
@@ -116,7 +126,8 @@ ot_status ot_ref_qlinear_global_average_pool(ot_call *c)
     int64_t dims[OT_RANK_MAX], plane = 1;
     OT_TRY(ot_ref_dequantized(c, 0, &q, &x));
     const ot_nd *a = c->in[0];
-    if (ot_attr_int(c->node, "channels_last", 0)) return ot_call_fail(c, "channels_last is not supported");
+    if (ot_attr_int(c->node, "channels_last", 0))
+        return ot_call_fail(c, "channels_last is not supported");
     if (a->rank < 3) return ot_call_fail(c, "the input has rank %u, must have 3 or more", a->rank);
     for (uint32_t k = 0; k < a->rank; k++) {
         dims[k] = k < 2 ? a->dims[k] : 1;
@@ -134,7 +145,8 @@ ot_status ot_ref_qlinear_concat(ot_call *c)
 {
     int64_t dims[OT_RANK_MAX], outer = 1, inner = 1, n, at = 0;
     uint32_t axis;
-    if (c->n_in < 5 || (c->n_in - 2) % 3 != 0) return ot_call_fail(c, "its inputs are not a scale, a zero point and triples");
+    if (c->n_in < 5 || (c->n_in - 2) % 3 != 0)
+        return ot_call_fail(c, "its inputs are not a scale, a zero point and triples");
     OT_TRY(ot_call_need(c, 3));
     const ot_nd *first = c->in[2];
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), first->rank, &axis));
@@ -144,10 +156,13 @@ ot_status ot_ref_qlinear_concat(ot_call *c)
         if (!c->in[k] || c->in[k]->rank != first->rank || c->in[k]->dtype != first->dtype)
             return ot_call_fail(c, "input %u has not the rank and type of the first part", k);
         for (uint32_t d = 0; d < first->rank; d++)
-            if (d != axis && c->in[k]->dims[d] != first->dims[d]) return ot_call_fail(c, "the parts differ along axis %u", d);
-        if (!ot_add_i64(dims[axis], c->in[k]->dims[axis], &dims[axis])) return ot_call_fail(c, "the parts are too large");
+            if (d != axis && c->in[k]->dims[d] != first->dims[d])
+                return ot_call_fail(c, "the parts differ along axis %u", d);
+        if (!ot_add_i64(dims[axis], c->in[k]->dims[axis], &dims[axis]))
+            return ot_call_fail(c, "the parts are too large");
     }
-    for (uint32_t d = 0; d < first->rank; d++) *(d < axis ? &outer : &inner) *= d == axis ? 1 : dims[d];
+    for (uint32_t d = 0; d < first->rank; d++)
+        *(d < axis ? &outer : &inner) *= d == axis ? 1 : dims[d];
     double *y = ot_num_scratch(c, ot_product(dims, first->rank, &n) ? n : -1, sizeof *y);
     if (!y) return OT_E_NOMEM;
     for (uint32_t k = 2; k < c->n_in; k += 3) {
@@ -155,7 +170,8 @@ ot_status ot_ref_qlinear_concat(ot_call *c)
         double *x = NULL;
         int64_t run = c->in[k]->dims[axis] * inner;
         OT_TRY(ot_ref_dequantized(c, k, &q, &x));
-        for (int64_t i = 0; i < outer * run; i++) y[i / run * dims[axis] * inner + at + i % run] = x[i];
+        for (int64_t i = 0; i < outer * run; i++)
+            y[i / run * dims[axis] * inner + at + i % run] = x[i];
         at += run;
     }
     return ot_ref_requantized(c, 0, first->dtype, first->rank, dims, y);
@@ -173,19 +189,22 @@ static double element(const double *a, const ot_nd *shape, bool transposed, int6
 static ot_status gemm_b(ot_call *c, bool transposed, double **b)
 {
     const ot_nd *m = c->in[3], *scale = c->in[4], *zero = ot_num_in(c, 5);
-    int64_t columns = m->dims[!transposed], rows = m->dims[transposed], n_scales = ot_num_count(scale);
+    int64_t columns = m->dims[!transposed], rows = m->dims[transposed],
+            n_scales = ot_num_count(scale);
     int64_t n_zeros = zero ? ot_num_count(zero) : 1;
     OT_TRY(ot_num_type(c, 4, OT_NUM_BIT(OT_F32)));
     OT_TRY(ot_num_same_type(c, 5, 3));
     if ((n_scales != 1 && n_scales != columns) || (n_zeros != 1 && n_zeros != columns))
-        return ot_call_fail(c, "scale or zero point of B is neither one number nor one for each of %lld columns",
-                            (long long)columns);
+        return ot_call_fail(
+            c, "scale or zero point of B is neither one number nor one for each of %lld columns",
+            (long long)columns);
     *b = ot_num_doubles(c, m);
     if (!*b) return OT_E_NOMEM;
     for (int64_t j = 0; j < columns; j++)
         for (int64_t i = 0; i < rows; i++) {
             double *x = *b + (transposed ? j * rows + i : i * columns + j);
-            *x = (*x - (zero ? (double)ot_nd_int(zero, n_zeros == 1 ? 0 : j) : 0)) * ot_nd_double(scale, n_scales == 1 ? 0 : j);
+            *x = (*x - (zero ? (double)ot_nd_int(zero, n_zeros == 1 ? 0 : j) : 0)) *
+                 ot_nd_double(scale, n_scales == 1 ? 0 : j);
         }
     return OT_OK;
 }
@@ -198,24 +217,29 @@ ot_status ot_ref_qgemm(ot_call *c)
     int64_t dims[2], size;
     OT_TRY(ot_call_need(c, 6));
     OT_TRY(ot_num_type(c, 3, OT_NUM_BYTES));
-    if (c->in[0]->rank != 2 || c->in[3]->rank != 2) return ot_call_fail(c, "its operands are not two matrices");
+    if (c->in[0]->rank != 2 || c->in[3]->rank != 2)
+        return ot_call_fail(c, "its operands are not two matrices");
     OT_TRY(ot_ref_dequantized(c, 0, &q, &a));
     OT_TRY(gemm_b(c, tb, &b));
     dims[0] = c->in[0]->dims[ta];
     dims[1] = c->in[3]->dims[!tb];
     int64_t inner = c->in[0]->dims[!ta];
     if (inner != c->in[3]->dims[tb])
-        return ot_call_fail(c, "A has %lld columns, B %lld rows", (long long)inner, (long long)c->in[3]->dims[tb]);
+        return ot_call_fail(c, "A has %lld columns, B %lld rows", (long long)inner,
+                            (long long)c->in[3]->dims[tb]);
     const ot_nd *bias = ot_num_in(c, 6), *scale_b = c->in[4];
     OT_TRY(ot_num_type(c, 6, OT_NUM_BIT(OT_I32)));
     int64_t n_bias = bias ? ot_num_count(bias) : 0;
-    if (bias && n_bias != dims[1] && n_bias != dims[0] * dims[1]) return ot_call_fail(c, "C has %lld elements", (long long)n_bias);
+    if (bias && n_bias != dims[1] && n_bias != dims[0] * dims[1])
+        return ot_call_fail(c, "C has %lld elements", (long long)n_bias);
     double *y = ot_num_scratch(c, ot_mul_i64(dims[0], dims[1], &size) ? size : -1, sizeof *y);
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < size; i++) {
         int64_t column = i % dims[1];
-        double unit = q.scale * ot_nd_double(scale_b, ot_num_count(scale_b) == 1 ? 0 : column), sum = 0;
-        for (int64_t k = 0; k < inner; k++) sum += element(a, c->in[0], ta, i / dims[1], k) * element(b, c->in[3], tb, k, column);
+        double unit = q.scale * ot_nd_double(scale_b, ot_num_count(scale_b) == 1 ? 0 : column),
+               sum = 0;
+        for (int64_t k = 0; k < inner; k++)
+            sum += element(a, c->in[0], ta, i / dims[1], k) * element(b, c->in[3], tb, k, column);
         if (bias) sum += unit * (double)ot_nd_int(bias, n_bias == dims[1] ? column : i);
         y[i] = alpha * sum;
     }

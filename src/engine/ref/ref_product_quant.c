@@ -2,8 +2,10 @@
  *
  *   q = saturate(round-half-even(x / scale) + zero)      x = (q - zero) * scale
  *
- * Scale and zero point are one for the tensor, one for each slice along `axis`, or (block_size B) one for each block of B
- * neighbours along `axis`: the scale then has the input's shape with ceil(D / B) in place of D.
+ * Scale and zero point are one for the tensor, one for each slice along `axis`, or (block_size
+ * B) one for each block of B neighbours along `axis`: the scale then has the input's shape with
+ * ceil(D / B) in place of D.
+ *
  */
 #include "ref_product.h"
 
@@ -12,15 +14,17 @@
 /* Where the scale of an element is found. */
 typedef struct scales {
     int64_t inner, extent; /* elements behind the axis, along it */
-    int64_t block, blocks; /* elements that share a scale along the axis; groups of them. blocks 0: one scale for all */
-    bool per_slice;        /* the scale is a vector along the axis */
+    /* elements that share a scale along the axis; groups of them. blocks 0: one scale for all */
+    int64_t block, blocks;
+    bool per_slice; /* the scale is a vector along the axis */
 } scales;
 
 static int64_t scale_index(const scales *s, int64_t i)
 {
     if (s->blocks == 0) return 0;
     int64_t at = i / s->inner % s->extent / s->block;
-    return s->per_slice ? at : (i / s->inner / s->extent * s->blocks + at) * s->inner + i % s->inner;
+    return s->per_slice ? at
+                        : (i / s->inner / s->extent * s->blocks + at) * s->inner + i % s->inner;
 }
 
 static ot_status block_shape(ot_call *c, uint32_t axis, scales *s)
@@ -28,12 +32,13 @@ static ot_status block_shape(ot_call *c, uint32_t axis, scales *s)
     const ot_nd *x = c->in[0], *scale = c->in[1];
     int64_t block = ot_attr_int(c->node, "block_size", 0);
     if (block < 1) return ot_call_fail(c, "a scale of rank %u needs a block_size", scale->rank);
-    if (scale->rank != x->rank) return ot_call_fail(c, "the scale has rank %u, the input %u", scale->rank, x->rank);
+    if (scale->rank != x->rank)
+        return ot_call_fail(c, "the scale has rank %u, the input %u", scale->rank, x->rank);
     for (uint32_t k = 0; k < x->rank; k++) {
         int64_t want = k == axis && x->dims[k] > 0 ? (x->dims[k] - 1) / block + 1 : x->dims[k];
         if (scale->dims[k] != want)
-            return ot_call_fail(c, "the scale has %lld elements along axis %u, must have %lld", (long long)scale->dims[k], k,
-                                (long long)want);
+            return ot_call_fail(c, "the scale has %lld elements along axis %u, must have %lld",
+                                (long long)scale->dims[k], k, (long long)want);
     }
     s->block = block;
     s->blocks = ot_max(1, scale->dims[axis]);
@@ -55,11 +60,13 @@ static ot_status scales_open(ot_call *c, scales *s)
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 1), x->rank, &axis));
     s->extent = x->dims[axis];
     for (uint32_t k = axis + 1; k < x->rank; k++)
-        if (x->dims[k] > 0 && !ot_mul_i64(s->inner, x->dims[k], &s->inner)) return ot_call_fail(c, "the input is too large");
-    if (scale->rank > 1 || (ot_attr_int(c->node, "block_size", 0) > 0 && x->rank == 1)) return block_shape(c, axis, s);
+        if (x->dims[k] > 0 && !ot_mul_i64(s->inner, x->dims[k], &s->inner))
+            return ot_call_fail(c, "the input is too large");
+    if (scale->rank > 1 || (ot_attr_int(c->node, "block_size", 0) > 0 && x->rank == 1))
+        return block_shape(c, axis, s);
     if (scale->dims[0] != s->extent)
-        return ot_call_fail(c, "the scale has %lld elements, axis %u has %lld", (long long)scale->dims[0], axis,
-                            (long long)s->extent);
+        return ot_call_fail(c, "the scale has %lld elements, axis %u has %lld",
+                            (long long)scale->dims[0], axis, (long long)s->extent);
     s->per_slice = true;
     s->blocks = ot_max(1, s->extent);
     return OT_OK;
@@ -72,7 +79,8 @@ static ot_status quantized_type(ot_call *c, ot_dtype *t)
     int64_t asked = ot_attr_int(c->node, "output_dtype", 0);
     *t = zero ? zero->dtype : asked != 0 ? (ot_dtype)(asked > 0 && asked < 32 ? asked : 0) : OT_U8;
     if (zero && asked != 0 && asked != (int64_t)zero->dtype)
-        return ot_call_fail(c, "output_dtype disagrees with the zero point's type %s", ot_dtype_name(*t));
+        return ot_call_fail(c, "output_dtype disagrees with the zero point's type %s",
+                            ot_dtype_name(*t));
     if (!ot_num_is(*t, OT_NUM_BYTES | OT_NUM_SHORTS))
         return ot_call_fail(c, "quantizing to %s is not supported", ot_dtype_name(*t));
     return OT_OK;
@@ -97,7 +105,8 @@ ot_status ot_ref_quantize_linear(ot_call *c)
     bool wide = precision == OT_F64 || scale->dtype == OT_F64;
     for (int64_t i = 0; i < n; i++) {
         int64_t k = scale_index(&s, i);
-        double by = ot_nd_double(scale, k), q = wide ? v[i] / by : (double)((float)v[i] / (float)by);
+        double by = ot_nd_double(scale, k),
+               q = wide ? v[i] / by : (double)((float)v[i] / (float)by);
         ot_num_put_quantized(c->out[0], i, q, zero ? (double)ot_nd_int(zero, k) : 0);
     }
     return OT_OK;
@@ -114,7 +123,8 @@ ot_status ot_ref_dequantize_linear(ot_call *c)
     const ot_nd *x = c->in[0], *scale = c->in[1], *zero = ot_num_in(c, 2);
     int64_t asked = ot_attr_int(c->node, "output_dtype", 0), n = ot_num_count(x);
     ot_dtype t = asked == 0 ? scale->dtype : (ot_dtype)(asked > 0 && asked < 32 ? asked : 0);
-    if (!ot_num_is(t, OT_NUM_FLOATS)) return ot_call_fail(c, "output_dtype %lld is not supported", (long long)asked);
+    if (!ot_num_is(t, OT_NUM_FLOATS))
+        return ot_call_fail(c, "output_dtype %lld is not supported", (long long)asked);
     double *y = ot_num_doubles(c, x);
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
@@ -137,7 +147,8 @@ ot_status ot_ref_dynamic_quantize_linear(ot_call *c)
         lo = fminf(lo, v[i]);
         hi = fmaxf(hi, v[i]);
     }
-    float scale = hi == lo ? 1.0f : (hi - lo) / 255, zero = rintf(fmaxf(0, fminf(255, 0 - lo / scale)));
+    float scale = hi == lo ? 1.0f : (hi - lo) / 255,
+          zero = rintf(fmaxf(0, fminf(255, 0 - lo / scale)));
     double scale_out = (double)scale, zero_out = (double)zero;
     double *q = ot_num_scratch(c, n, sizeof *q);
     if (!q) return OT_E_NOMEM;

@@ -1,13 +1,19 @@
 /* RNN, GRU, LSTM: cells run over a sequence, forwards, backwards or both.
  *
- *   x[0]   x[1]   x[2]          one direction, one sequence of the batch:
- *    |      |      |             gate g, unit j:  sum W[g, j] x[t] + sum R[g, j] h[t-1] + Wb[g, j] + Rb[g, j]
- *   [h] -> [h] -> [h] -> Y_h     then the cell's activations; a sequence shorter than the longest leaves zeros behind it
- *    |      |      |             (and is run backwards from its own end)
+ *   x[0]   x[1]   x[2]        one direction, one sequence of the batch:
+ *    |      |      |           gate g, unit j:  sum W[g, j] x[t] + sum R[g, j] h[t-1] + Wb[g, j] +
+ *                                               Rb[g, j]
+ *   [h] -> [h] -> [h] -> Y_h   then the cell's activations; a sequence shorter than the longest
+ *                              leaves zeros behind it
+ *    |      |      |           (and is run backwards from its own end)
  *    Y[0]   Y[1]   Y[2]
  *
- * Inputs x, W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, initial_h, then for LSTM initial_c and peepholes P [D,
- * 3*H]. layout 1 has the batch as the first axis of x, Y and the states.
+ * Inputs x, W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, initial_h, then for LSTM
+ * initial_c and peepholes P [D, 3*H]. layout 1 has the batch as the first axis of x, Y and the
+ * states.
+ *
+ *
+ *
  */
 #include "ref_product.h"
 
@@ -29,23 +35,30 @@ typedef struct rnn {
 
 /* ---- attributes ---- */
 
-/* Each activation takes alpha and beta from the lists, in order, as far as it has them and the lists go. */
+/* Each activation takes alpha and beta from the lists, in order, as far as it has them and the
+ * lists go. */
 static ot_status read_activations(ot_call *c, rnn *s)
 {
-    static const char *const defaults[3][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
-    const ot_attr *names = ot_attr_find(c->node, "activations"), *alpha = ot_attr_find(c->node, "activation_alpha"),
+    static const char *const defaults[3][3] = {
+        {"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+    const ot_attr *names = ot_attr_find(c->node, "activations"),
+                  *alpha = ot_attr_find(c->node, "activation_alpha"),
                   *beta = ot_attr_find(c->node, "activation_beta");
     int64_t per = s->cell == CELL_RNN ? 1 : s->cell == CELL_GRU ? 2 : 3;
     size_t ia = 0, ib = 0;
     if (names && (names->kind != OT_ATTR_STRINGS || names->n == 0)) names = NULL;
     if (names && (int64_t)names->n != per * s->directions)
-        return ot_call_fail(c, "%zu activations, must be %lld", names->n, (long long)(per * s->directions));
+        return ot_call_fail(c, "%zu activations, must be %lld", names->n,
+                            (long long)(per * s->directions));
     for (int64_t k = 0; k < per * s->directions; k++) {
         ot_activation *a = &s->act[k / per][k % per];
         const char *name = names ? names->strings[k] : defaults[per - 1][k % per];
-        if (!ot_activation_find(name, a)) return ot_call_fail(c, "activation '%s' is unknown", name);
-        if (a->has_alpha && alpha && alpha->kind == OT_ATTR_FLOATS && ia < alpha->n) a->alpha = (double)alpha->floats[ia++];
-        if (a->has_beta && beta && beta->kind == OT_ATTR_FLOATS && ib < beta->n) a->beta = (double)beta->floats[ib++];
+        if (!ot_activation_find(name, a))
+            return ot_call_fail(c, "activation '%s' is unknown", name);
+        if (a->has_alpha && alpha && alpha->kind == OT_ATTR_FLOATS && ia < alpha->n)
+            a->alpha = (double)alpha->floats[ia++];
+        if (a->has_beta && beta && beta->kind == OT_ATTR_FLOATS && ib < beta->n)
+            a->beta = (double)beta->floats[ib++];
     }
     return OT_OK;
 }
@@ -76,11 +89,14 @@ static ot_status check_shapes(ot_call *c, rnn *s)
     s->batch = x->dims[s->batch_first ? 0 : 1];
     s->input = x->dims[2];
     s->hidden = r->dims[2];
-    int64_t gates, d = s->directions, h = s->hidden, stated = ot_attr_int(c->node, "hidden_size", h);
+    int64_t gates, d = s->directions, h = s->hidden,
+                   stated = ot_attr_int(c->node, "hidden_size", h);
     if (!ot_mul_i64(h, 8, &gates)) return ot_call_fail(c, "the hidden size is too large");
     gates = h * (int64_t)s->cell;
-    if (stated != h) return ot_call_fail(c, "hidden_size is %lld, R has %lld", (long long)stated, (long long)h);
-    int64_t w_dims[3] = {d, gates, s->input}, r_dims[3] = {d, gates, h}, b_dims[2] = {d, 2 * gates}, p_dims[2] = {d, 3 * h};
+    if (stated != h)
+        return ot_call_fail(c, "hidden_size is %lld, R has %lld", (long long)stated, (long long)h);
+    int64_t w_dims[3] = {d, gates, s->input}, r_dims[3] = {d, gates, h}, b_dims[2] = {d, 2 * gates},
+            p_dims[2] = {d, 3 * h};
     int64_t state[3] = {s->batch_first ? s->batch : d, s->batch_first ? d : s->batch, h};
     OT_TRY(ot_num_dims(c, 1, 3, w_dims));
     OT_TRY(ot_num_dims(c, 2, 3, r_dims));
@@ -114,13 +130,16 @@ static ot_status load_operands(ot_call *c, rnn *s)
     }
     for (int64_t b = 0; s->lens && b < s->batch; b++)
         if (ot_nd_int(s->lens, b) < 0 || ot_nd_int(s->lens, b) > s->seq)
-            return ot_call_fail(c, "sequence_lens[%lld] is %lld, must be in [0, %lld]", (long long)b,
-                                (long long)ot_nd_int(s->lens, b), (long long)s->seq);
+            return ot_call_fail(c, "sequence_lens[%lld] is %lld, must be in [0, %lld]",
+                                (long long)b, (long long)ot_nd_int(s->lens, b), (long long)s->seq);
     int64_t states, all;
-    if (!ot_mul_i64(s->directions * s->batch, s->hidden, &states) || !ot_mul_i64(states, s->seq, &all))
+    if (!ot_mul_i64(s->directions * s->batch, s->hidden, &states) ||
+        !ot_mul_i64(states, s->seq, &all))
         return ot_call_fail(c, "the output is too large");
-    if (!(s->y = ot_num_scratch(c, all, sizeof *s->y)) || !(s->y_h = ot_num_scratch(c, states, sizeof *s->y_h)) ||
-        !(s->y_c = ot_num_scratch(c, states, sizeof *s->y_c)) || !(s->gates = ot_num_scratch(c, 4 * s->hidden, sizeof *s->gates)) ||
+    if (!(s->y = ot_num_scratch(c, all, sizeof *s->y)) ||
+        !(s->y_h = ot_num_scratch(c, states, sizeof *s->y_h)) ||
+        !(s->y_c = ot_num_scratch(c, states, sizeof *s->y_c)) ||
+        !(s->gates = ot_num_scratch(c, 4 * s->hidden, sizeof *s->gates)) ||
         !(s->h = ot_num_scratch(c, 3 * s->hidden, sizeof *s->h)))
         return OT_E_NOMEM;
     s->c = s->h + s->hidden;
@@ -141,13 +160,15 @@ static double dot(const double *a, const double *b, int64_t n)
 static double from_input(const rnn *s, int64_t d, int64_t row, const double *x)
 {
     int64_t rows = (int64_t)s->cell * s->hidden;
-    return dot(s->w + (d * rows + row) * s->input, x, s->input) + (s->bias ? s->bias[d * 2 * rows + row] : 0);
+    return dot(s->w + (d * rows + row) * s->input, x, s->input) +
+           (s->bias ? s->bias[d * 2 * rows + row] : 0);
 }
 
 static double from_state(const rnn *s, int64_t d, int64_t row, const double *h)
 {
     int64_t rows = (int64_t)s->cell * s->hidden;
-    return dot(s->r + (d * rows + row) * s->hidden, h, s->hidden) + (s->bias ? s->bias[d * 2 * rows + rows + row] : 0);
+    return dot(s->r + (d * rows + row) * s->hidden, h, s->hidden) +
+           (s->bias ? s->bias[d * 2 * rows + rows + row] : 0);
 }
 
 static double activate(const rnn *s, const ot_activation *a, double v)
@@ -158,16 +179,20 @@ static double activate(const rnn *s, const ot_activation *a, double v)
 static void step_rnn(rnn *s, int64_t d, const double *x)
 {
     int64_t n = s->hidden;
-    for (int64_t j = 0; j < n; j++) s->gates[j] = activate(s, &s->act[d][0], from_input(s, d, j, x) + from_state(s, d, j, s->h));
+    for (int64_t j = 0; j < n; j++)
+        s->gates[j] = activate(s, &s->act[d][0],
+                               from_input(s, d, j, x) + from_state(s, d, j, s->h));
     memcpy(s->h, s->gates, (size_t)n * sizeof *s->h);
 }
 
-/* Gates z, r, h. The reset gate weighs the state before it is multiplied by R, or (linear_before_reset) the product. */
+/* Gates z, r, h. The reset gate weighs the state before it is multiplied by R, or
+ * (linear_before_reset) the product. */
 static void step_gru(rnn *s, int64_t d, const double *x)
 {
     int64_t n = s->hidden;
     double *z = s->gates, *r = z + n, *h = r + n;
-    for (int64_t j = 0; j < 2 * n; j++) z[j] = activate(s, &s->act[d][0], from_input(s, d, j, x) + from_state(s, d, j, s->h));
+    for (int64_t j = 0; j < 2 * n; j++)
+        z[j] = activate(s, &s->act[d][0], from_input(s, d, j, x) + from_state(s, d, j, s->h));
     for (int64_t j = 0; j < n; j++) s->reset[j] = r[j] * s->h[j];
     for (int64_t j = 0; j < n; j++) {
         int64_t row = 2 * n + j;
@@ -191,7 +216,9 @@ static void step_lstm(rnn *s, int64_t d, const double *x)
     for (int64_t j = 0; j < 4 * n; j++) g[j] = from_input(s, d, j, x) + from_state(s, d, j, s->h);
     for (int64_t j = 0; j < n; j++) {
         double old = s->c[j], i = activate(s, &s->act[d][0], g[j] + (p ? p[j] * old : 0));
-        double f = s->input_forget ? 1 - i : activate(s, &s->act[d][0], g[2 * n + j] + (p ? p[2 * n + j] * old : 0));
+        double f = s->input_forget
+                       ? 1 - i
+                       : activate(s, &s->act[d][0], g[2 * n + j] + (p ? p[2 * n + j] * old : 0));
         s->c[j] = f * old + i * activate(s, &s->act[d][1], g[3 * n + j]);
         double o = activate(s, &s->act[d][0], g[n + j] + (p ? p[n + j] * s->c[j] : 0));
         const ot_activation *out = &s->act[d][2];
@@ -223,7 +250,8 @@ static void run_sequence(rnn *s, int64_t d, int64_t b)
             step_gru(s, d, x);
         else
             step_lstm(s, d, x);
-        int64_t row = s->batch_first ? (b * s->seq + t) * s->directions + d : (t * s->directions + d) * s->batch + b;
+        int64_t row = s->batch_first ? (b * s->seq + t) * s->directions + d
+                                     : (t * s->directions + d) * s->batch + b;
         memcpy(s->y + row * n, s->h, bytes);
     }
     memcpy(s->y_h + at, s->h, bytes);

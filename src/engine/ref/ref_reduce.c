@@ -5,7 +5,8 @@
 ot_status ot_rm_axis(ot_call *c, int64_t axis, uint32_t rank, uint32_t *out)
 {
     int64_t n = rank ? rank : 1;
-    if (axis < -n || axis >= n) return ot_call_fail(c, "axis %lld is not an axis of rank %u", (long long)axis, rank);
+    if (axis < -n || axis >= n)
+        return ot_call_fail(c, "axis %lld is not an axis of rank %u", (long long)axis, rank);
     *out = (uint32_t)(axis < 0 ? axis + n : axis);
     return OT_OK;
 }
@@ -23,9 +24,11 @@ ot_status ot_rm_lanes_new(ot_rm_lanes *l, ot_call *c, const ot_nd *a, uint32_t f
             l->len = 0;
         return OT_OK;
     }
-    for (uint32_t d = 0; d < a->rank; d++) *(d < first ? &l->outer : d < end ? &l->len : &l->inner) *= a->dims[d];
+    for (uint32_t d = 0; d < a->rank; d++)
+        *(d < first ? &l->outer : d < end ? &l->len : &l->inner) *= a->dims[d];
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)l->len, sizeof *l->f, &bytes)) return ot_call_fail(c, "input 0 is too large");
+    if (__builtin_mul_overflow((size_t)l->len, sizeof *l->f, &bytes))
+        return ot_call_fail(c, "input 0 is too large");
     if (ot_rm_kind(a->dtype) == REF_FLOAT)
         l->f = ot_call_scratch(c, bytes);
     else

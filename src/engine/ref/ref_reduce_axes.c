@@ -1,8 +1,8 @@
 /* The ten reductions: ReduceSum, Mean, Max, Min, Prod, L1, L2, LogSum, LogSumExp, SumSquare.
  *
- * The axes are an input in later versions (13 of ReduceSum, 18 of the others), an attribute before. None at all means
- * all of them, or, with noop_with_empty_axes, that every element is reduced for itself: ReduceSumSquare still squares
- * it.
+ * The axes are an input in later versions (13 of ReduceSum, 18 of the others), an attribute
+ * before. None at all means all of them, or, with noop_with_empty_axes, that every element is
+ * reduced for itself: ReduceSumSquare still squares it.
  *
  * An accumulator takes rows of one output element one after the other:
  *
@@ -10,8 +10,9 @@
  *         for every reduced row         accumulator takes the row
  *         output = its result
  *
- * Floating types are summed in double. Integers wrap in 64 bits; what takes a root or a logarithm of them does so in
- * double and cuts.
+ * Floating types are summed in double. Integers wrap in 64 bits; what takes a root or a
+ * logarithm of them does so in double and cuts.
+ *
  */
 #include "ref_reduce.h"
 
@@ -26,7 +27,10 @@ typedef struct accumulator {
 } accumulator;
 
 /* Reductions of integers that need no fractions. */
-static bool exact(ot_op op) { return op != OT_OP_ReduceL2 && op != OT_OP_ReduceLogSum && op != OT_OP_ReduceLogSumExp; }
+static bool exact(ot_op op)
+{
+    return op != OT_OP_ReduceL2 && op != OT_OP_ReduceLogSum && op != OT_OP_ReduceLogSumExp;
+}
 
 static void take_f(accumulator *a, const double *r, int64_t n)
 {
@@ -55,7 +59,9 @@ static void take_i(accumulator *a, const int64_t *r, int64_t n)
         case OT_OP_ReduceMax: a->i = first || ot_rm_int_less(a->i, x, a->is_u64) ? x : a->i; break;
         case OT_OP_ReduceMin: a->i = first || ot_rm_int_less(x, a->i, a->is_u64) ? x : a->i; break;
         case OT_OP_ReduceProd: a->i = first ? x : ot_rm_wrap_mul(a->i, x); break;
-        case OT_OP_ReduceL1: a->i = x < 0 && !a->is_u64 ? ot_rm_wrap_sub(a->i, x) : ot_rm_wrap_add(a->i, x); break;
+        case OT_OP_ReduceL1:
+            a->i = x < 0 && !a->is_u64 ? ot_rm_wrap_sub(a->i, x) : ot_rm_wrap_add(a->i, x);
+            break;
         case OT_OP_ReduceSumSquare: a->i = ot_rm_wrap_add(a->i, ot_rm_wrap_mul(x, x)); break;
         default: a->i = ot_rm_wrap_add(a->i, x); break;
         }
@@ -77,14 +83,19 @@ static double result_f(const accumulator *a)
     }
 }
 
-static int64_t lowest(ot_dtype t) { return ot_rm_kind(t) == REF_SIGNED ? (int64_t)(UINT64_MAX << (ot_dtype_bytes(t) * 8 - 1)) : 0; }
+static int64_t lowest(ot_dtype t)
+{
+    return ot_rm_kind(t) == REF_SIGNED ? (int64_t)(UINT64_MAX << (ot_dtype_bytes(t) * 8 - 1)) : 0;
+}
 
 static int64_t result_i(const accumulator *a, ot_dtype t)
 {
     switch ((int)a->op) {
-    case OT_OP_ReduceMean: return a->is_u64 ? (int64_t)((uint64_t)a->i / (uint64_t)a->n) : a->i / a->n;
+    case OT_OP_ReduceMean:
+        return a->is_u64 ? (int64_t)((uint64_t)a->i / (uint64_t)a->n) : a->i / a->n;
     case OT_OP_ReduceMax: return a->n ? a->i : lowest(t);
-    case OT_OP_ReduceMin: return a->n ? a->i : ~lowest(t); /* as many bits as the type has are stored */
+    /* as many bits as the type has are stored */
+    case OT_OP_ReduceMin: return a->n ? a->i : ~lowest(t);
     case OT_OP_ReduceProd: return a->n ? a->i : 1;
     default: return a->i;
     }
@@ -123,7 +134,8 @@ static ot_status read_axes(ot_call *c, reduction *r)
     if (n == 0 && ot_attr_int(c->node, "noop_with_empty_axes", 0)) return OT_OK;
     if (n == 0)
         for (uint32_t d = 0; d < c->in[0]->rank; d++) r->reduced[d] = true;
-    for (int64_t k = 0; k < n; k++) OT_TRY(add_axis(c, ot_rm_given(c, 1) ? ot_nd_int(c->in[1], k) : axes[k], r));
+    for (int64_t k = 0; k < n; k++)
+        OT_TRY(add_axis(c, ot_rm_given(c, 1) ? ot_nd_int(c->in[1], k) : axes[k], r));
     return OT_OK;
 }
 
@@ -142,15 +154,17 @@ static ot_status read_reduction(ot_call *c, reduction *r)
             r->dims[r->rank++] = 1;
     }
     r->in_double = ot_rm_kind(a->dtype) == REF_FLOAT || !exact(ot_rm_op(c));
-    if (of_nothing && !r->in_double && ot_rm_op(c) == OT_OP_ReduceMean) return ot_call_fail(c, "mean of no integers");
+    if (of_nothing && !r->in_double && ot_rm_op(c) == OT_OP_ReduceMean)
+        return ot_call_fail(c, "mean of no integers");
     return OT_OK;
 }
 
 /* ---- the walk ---- */
 
-/* All elements that the counter of reduced dimensions goes through, from element `base` on. With `max`, only the
- * largest one is looked for. */
-static void take_all(accumulator *a, const ot_nd *in, bool in_double, ot_rm_counter *k, int64_t base)
+/* All elements that the counter of reduced dimensions goes through, from element `base` on. With
+ * `max`, only the largest one is looked for. */
+static void take_all(accumulator *a, const ot_nd *in, bool in_double, ot_rm_counter *k,
+                     int64_t base)
 {
     ot_rm_counter rows = *k;
     int64_t n, step;

@@ -1,4 +1,5 @@
-/* Operators on the lanes of one axis: ArgMax, ArgMin, Softmax, LogSoftmax, Hardmax, LpNormalization, CumSum. */
+/* Operators on the lanes of one axis: ArgMax, ArgMin, Softmax, LogSoftmax, Hardmax,
+ * LpNormalization, CumSum. */
 #include "ref_reduce.h"
 
 #include <math.h>
@@ -22,7 +23,8 @@ ot_status ot_rm_arg(ot_call *c)
 {
     OT_TRY(ot_rm_need_kind(c, 0, REF_FLOAT | REF_INT));
     const ot_nd *a = c->in[0];
-    bool keep = ot_attr_int(c->node, "keepdims", 1) != 0, last = ot_attr_int(c->node, "select_last_index", 0) != 0;
+    bool keep = ot_attr_int(c->node, "keepdims", 1) != 0,
+         last = ot_attr_int(c->node, "select_last_index", 0) != 0;
     uint32_t axis = 0, rank = 0;
     int64_t dims[OT_RANK_MAX], n_out;
     OT_TRY(ot_rm_axis(c, ot_attr_int(c->node, "axis", 0), a->rank, &axis));
@@ -31,7 +33,8 @@ ot_status ot_rm_arg(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_I64, rank, dims));
     if (!ot_rm_wants(c, 0)) return OT_OK;
     if (!ot_nd_elems(c->out[0], &n_out)) return ot_call_fail(c, "output 0 is too large");
-    if (n_out > 0 && ot_rm_dim(a, axis) == 0) return ot_call_fail(c, "axis %u has no elements to choose from", axis);
+    if (n_out > 0 && ot_rm_dim(a, axis) == 0)
+        return ot_call_fail(c, "axis %u has no elements to choose from", axis);
     ot_rm_lanes l;
     OT_TRY(ot_rm_lanes_new(&l, c, a, axis, axis + 1));
     for (int64_t o = 0, to = 0; o < l.outer; o++) {
@@ -61,7 +64,8 @@ static void softmax_lane(ot_op op, double *r, int64_t n)
 {
     double m = largest(r, n), sum = 0;
     for (int64_t j = 0; j < n; j++) sum += exp(r[j] - m);
-    for (int64_t j = 0; j < n; j++) r[j] = op == OT_OP_Softmax ? exp(r[j] - m) / sum : r[j] - m - log(sum);
+    for (int64_t j = 0; j < n; j++)
+        r[j] = op == OT_OP_Softmax ? exp(r[j] - m) / sum : r[j] - m - log(sum);
 }
 
 /* 1 at the first of the largest elements. */
@@ -149,13 +153,15 @@ static void sum_lane(const ot_rm_lanes *l, bool exclusive, bool reverse)
 
 ot_status ot_rm_cum_sum(ot_call *c)
 {
-    bool exclusive = ot_attr_int(c->node, "exclusive", 0) != 0, reverse = ot_attr_int(c->node, "reverse", 0) != 0;
+    bool exclusive = ot_attr_int(c->node, "exclusive", 0) != 0,
+         reverse = ot_attr_int(c->node, "reverse", 0) != 0;
     uint32_t axis = 0;
     int64_t n_axis;
     ot_rm_lanes l;
     OT_TRY(ot_rm_need_kind(c, 0, REF_FLOAT | REF_INT));
     OT_TRY(ot_rm_need_kind(c, 1, REF_INT));
-    if (!ot_nd_elems(c->in[1], &n_axis) || n_axis != 1) return ot_call_fail(c, "input 1 (axis) is not one number");
+    if (!ot_nd_elems(c->in[1], &n_axis) || n_axis != 1)
+        return ot_call_fail(c, "input 1 (axis) is not one number");
     const ot_nd *a = c->in[0];
     OT_TRY(ot_rm_axis(c, ot_nd_int(c->in[1], 0), a->rank, &axis));
     OT_TRY(ot_call_output(c, 0, a->dtype, a->rank, a->dims));

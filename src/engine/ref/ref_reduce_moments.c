@@ -1,9 +1,13 @@
 /* Operators of domain onnx_tile that normalisations are taken apart to (src/transform/decompose).
  *
- *   Moments      x [N, C, ...], the last axes -> [N, C, 1.., 2]: mean and variance of each channel, float64
- *   NormFactors  these, scale, bias, gamma, beta -> factor and summand of each channel. Channels of a group are put together:
+ *   Moments      x [N, C, ...], the last axes -> [N, C, 1.., 2]: mean and variance of each channel,
+ *                float64
+ *   NormFactors  these, scale, bias, gamma, beta -> factor and summand of each channel. Channels of
+ *                a group are put together:
  *                mean = mean of their means; variance = mean of (variance + (their mean - mean)^2).
- *                centred: no operands but these; the summand, -mean, comes first, and epsilon is added to the deviation
+ *                centred: no operands but these; the summand, -mean, comes first, and epsilon is
+ *                added to the deviation
+ *
  */
 #include "ref_number.h"
 #include "ref_reduce.h"
@@ -35,11 +39,14 @@ ot_status ot_rm_moments(ot_call *c)
     const int64_t *axes = ot_attr_ints(c->node, "axes", &n_axes);
     int64_t dims[OT_RANK_MAX], outer, len;
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
-    if (!axes || n_axes == 0 || n_axes > x->rank) return ot_call_fail(c, "attribute axes is missing");
+    if (!axes || n_axes == 0 || n_axes > x->rank)
+        return ot_call_fail(c, "attribute axes is missing");
     const uint32_t first = x->rank - (uint32_t)n_axes;
     for (size_t k = 0; k < n_axes; k++)
-        if (axes[k] != (int64_t)(first + k)) return ot_call_fail(c, "axes are not the last ones, in order");
-    if (!ot_product(x->dims, first, &outer) || !ot_product(x->dims + first, n_axes, &len) || len == 0)
+        if (axes[k] != (int64_t)(first + k))
+            return ot_call_fail(c, "axes are not the last ones, in order");
+    if (!ot_product(x->dims, first, &outer) || !ot_product(x->dims + first, n_axes, &len) ||
+        len == 0)
         return ot_call_fail(c, "input 0 has no elements");
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = d < first ? x->dims[d] : 1;
     dims[x->rank - 1] = 2;
@@ -55,7 +62,8 @@ ot_status ot_rm_moments(ot_call *c)
 /* ---- NormFactors ---- */
 
 /* Input k, one number for each channel or each group of channels; NULL in *out: it is not given. */
-static ot_status numbers(ot_call *c, uint32_t k, int64_t channels, int64_t groups, const double **out, int64_t *per)
+static ot_status numbers(ot_call *c, uint32_t k, int64_t channels, int64_t groups,
+                         const double **out, int64_t *per)
 {
     const ot_nd *v = ot_num_in(c, k);
     *out = NULL;
@@ -63,7 +71,8 @@ static ot_status numbers(ot_call *c, uint32_t k, int64_t channels, int64_t group
     OT_TRY(ot_num_type(c, k, OT_NUM_FLOATS));
     const int64_t n = ot_num_count(v);
     if (n != channels && n != groups)
-        return ot_call_fail(c, "input %u has neither a number for each channel nor for each group", k);
+        return ot_call_fail(c, "input %u has neither a number for each channel nor for each group",
+                            k);
     *per = channels / n;
     *out = ot_num_doubles(c, v);
     return *out ? OT_OK : OT_E_NOMEM;
@@ -74,7 +83,8 @@ static void join_channels(const double *pairs, int64_t n, double out[2])
     out[0] = out[1] = 0;
     for (int64_t k = 0; k < n; k++) out[0] += pairs[2 * k];
     out[0] /= (double)n;
-    for (int64_t k = 0; k < n; k++) out[1] += pairs[2 * k + 1] + (pairs[2 * k] - out[0]) * (pairs[2 * k] - out[0]);
+    for (int64_t k = 0; k < n; k++)
+        out[1] += pairs[2 * k + 1] + (pairs[2 * k] - out[0]) * (pairs[2 * k] - out[0]);
     out[1] /= (double)n;
 }
 
@@ -94,7 +104,8 @@ ot_status ot_rm_norm_factors(ot_call *c)
     if (ot_num_count(m) != 2 * all) return ot_call_fail(c, "input 0 is no pair for each channel");
     for (uint32_t k = 0; k < 4; k++) OT_TRY(numbers(c, k + 1, channels, groups, &by[k], &per[k]));
     const double *pairs = ot_num_doubles(c, m);
-    double *factor = ot_num_scratch(c, all, sizeof *factor), *summand = ot_num_scratch(c, all, sizeof *summand);
+    double *factor = ot_num_scratch(c, all, sizeof *factor),
+           *summand = ot_num_scratch(c, all, sizeof *summand);
     if (!pairs || !factor || !summand) return OT_E_NOMEM;
     for (int64_t k = 0; k < all; k++) {
         const int64_t channel = k % channels;

@@ -1,14 +1,19 @@
 /* Normalisations by the mean and variance of a part of the input itself.
  *
- * LayerNormalization         all axes from `axis` on        scale, B broadcast to X; mean and 1 / deviation are
+ * LayerNormalization         all axes from `axis` on        scale, B broadcast to X; mean and 1 /
+ *                                                           deviation are
  * outputs, too
  *     RMSNormalization           the same, without the mean     scale
  *     InstanceNormalization      one channel of one sample      scale, B: one number a channel
- *     GroupNormalization         some channels of one sample    scale, bias: one a channel (a group, before version 21)
+ *     GroupNormalization         some channels of one sample    scale, bias: one a channel (a
+ *                                                               group, before version 21)
  *     MeanVarianceNormalization  any axes                       none
  *
- * Everything is computed in double and rounded once, so stash_type only says the type of the outputs Mean and
- * InvStdDev.
+ * Everything is computed in double and rounded once, so stash_type only says the type of the
+ * outputs Mean and InvStdDev.
+ *
+ *
+ *
  */
 #include "ref_reduce.h"
 
@@ -57,7 +62,8 @@ static ot_status layer_statistics(ot_call *c, layer *l)
     if (elems == 0 && !ot_rm_wants(c, 1) && !ot_rm_wants(c, 2)) l->outer = 0;
     l->len = l->outer && elems ? elems / l->outer : 0;
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)l->outer + 1, sizeof(double), &bytes)) return ot_call_fail(c, "input 0 is too large");
+    if (__builtin_mul_overflow((size_t)l->outer + 1, sizeof(double), &bytes))
+        return ot_call_fail(c, "input 0 is too large");
     l->mean = ot_call_scratch(c, bytes);
     l->inverse = ot_call_scratch(c, bytes);
     if (!l->mean || !l->inverse) return ot_fail_nomem(c->diag);
@@ -74,7 +80,8 @@ static ot_status layer_statistic(ot_call *c, uint32_t k, const layer *l, const d
     const ot_nd *x = c->in[0];
     int64_t dims[OT_RANK_MAX], stash = ot_attr_int(c->node, "stash_type", OT_F32);
     ot_dtype t = stash > 0 && stash <= OT_I2 ? (ot_dtype)stash : OT_DT_UNKNOWN;
-    if (ot_rm_kind(t) != REF_FLOAT) return ot_call_fail(c, "stash_type %lld is not a floating type", (long long)stash);
+    if (ot_rm_kind(t) != REF_FLOAT)
+        return ot_call_fail(c, "stash_type %lld is not a floating type", (long long)stash);
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = d < l->axis ? x->dims[d] : 1;
     OT_TRY(ot_call_output(c, k, t, x->rank, dims));
     if (ot_rm_wants(c, k)) ot_rm_store_f(c->out[k], 0, 1, l->outer, values);
@@ -132,7 +139,8 @@ static ot_status channel_input(ot_call *c, uint32_t k, int64_t want, double **ou
 {
     int64_t n;
     OT_TRY(ot_rm_need_kind(c, k, REF_FLOAT));
-    if (!ot_nd_elems(c->in[k], &n) || n != want) return ot_call_fail(c, "input %u does not have %lld numbers", k, (long long)want);
+    if (!ot_nd_elems(c->in[k], &n) || n != want)
+        return ot_call_fail(c, "input %u does not have %lld numbers", k, (long long)want);
     *out = ot_call_scratch(c, ((size_t)n + 1) * sizeof **out);
     if (!*out) return ot_fail_nomem(c->diag);
     ot_rm_load_f(c->in[k], 0, 1, n, *out);
@@ -144,11 +152,13 @@ static ot_status read_channels(ot_call *c, channels *k)
     const ot_nd *x = c->in[0];
     if (x->rank < 2) return ot_call_fail(c, "input 0 has no channels: rank %u", x->rank);
     *k = (channels){.samples = x->dims[0], .n = x->dims[1], .inner = 1, .group = 1, .shared = 1};
-    if (!ot_product(x->dims + 2, x->rank - 2, &k->inner)) return ot_call_fail(c, "input 0 is too large");
+    if (!ot_product(x->dims + 2, x->rank - 2, &k->inner))
+        return ot_call_fail(c, "input 0 is too large");
     if (ot_rm_op(c) == OT_OP_GroupNormalization) {
         int64_t groups = ot_attr_int(c->node, "num_groups", 0);
         if (groups <= 0 || k->n % groups != 0)
-            return ot_call_fail(c, "num_groups %lld does not divide %lld channels", (long long)groups, (long long)k->n);
+            return ot_call_fail(c, "num_groups %lld does not divide %lld channels",
+                                (long long)groups, (long long)k->n);
         k->group = k->n / groups;
         if (c->node->version < 21) k->shared = ot_max(k->group, 1);
     }
@@ -157,7 +167,8 @@ static ot_status read_channels(ot_call *c, channels *k)
 }
 
 /* One channel: y = (x - mean) * factor + shift. */
-static void channel_row(const ot_nd *x, ot_nd *y, int64_t at, int64_t n, double mean, double factor, double shift)
+static void channel_row(const ot_nd *x, ot_nd *y, int64_t at, int64_t n, double mean, double factor,
+                        double shift)
 {
     double r[REF_ROW];
     for (int64_t i = 0; i < n; i += REF_ROW) {
@@ -186,7 +197,8 @@ ot_status ot_rm_channel_norm(ot_call *c)
         int64_t first = at / k.inner % k.n;
         for (int64_t j = 0; j < k.group; j++) {
             int64_t p = (first + j) / k.shared;
-            channel_row(x, c->out[0], at + j * k.inner, k.inner, mean, inverse * k.scale[p], k.shift[p]);
+            channel_row(x, c->out[0], at + j * k.inner, k.inner, mean, inverse * k.scale[p],
+                        k.shift[p]);
         }
     }
     return OT_OK;
@@ -194,9 +206,10 @@ ot_status ot_rm_channel_norm(ot_call *c)
 
 /* ---- MeanVarianceNormalization ---- */
 
-/* Over all positions of the counter, from `base` on: with `out`, y = (x - mean) / deviation. Returns the
- * sum of (x - mean) ^ power. */
-static double variance_pass(const ot_nd *x, ot_rm_counter *k, int64_t base, double mean, int power, ot_nd *out, double deviation)
+/* Over all positions of the counter, from `base` on: with `out`, y = (x - mean) / deviation.
+ * Returns the sum of (x - mean) ^ power. */
+static double variance_pass(const ot_nd *x, ot_rm_counter *k, int64_t base, double mean, int power,
+                            ot_nd *out, double deviation)
 {
     double sum = 0, v;
     do {

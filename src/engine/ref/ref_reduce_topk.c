@@ -1,8 +1,9 @@
 /* TopK: the K largest or smallest elements of every lane, and where they stood.
  *
- * Every element becomes an integer key whose order is the order of the elements (largest first), so one comparison
- * serves all types and NaN has a place, too: above all numbers. Of equal elements the first comes first. `sorted` = 0
- * allows any order: this one.
+ * Every element becomes an integer key whose order is the order of the elements (largest first),
+ * so one comparison serves all types and NaN has a place, too: above all numbers. Of equal
+ * elements the first comes first. `sorted` = 0 allows any order: this one.
+ *
  */
 #include "ref_reduce.h"
 
@@ -22,7 +23,10 @@ static uint64_t key_of_float(double v)
     memcpy(&bits, &v, sizeof bits);
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
-static uint64_t key_of_int(int64_t v, bool is_u64) { return is_u64 ? (uint64_t)v : (uint64_t)v ^ UINT64_C(1) << 63; }
+static uint64_t key_of_int(int64_t v, bool is_u64)
+{
+    return is_u64 ? (uint64_t)v : (uint64_t)v ^ UINT64_C(1) << 63;
+}
 
 static int by_key(const void *a, const void *b)
 {
@@ -47,7 +51,8 @@ static ot_status read_k(ot_call *c, int64_t size, int64_t *k)
     if (c->node->version >= 10) {
         int64_t n;
         OT_TRY(ot_rm_need_kind(c, 1, REF_INT));
-        if (!ot_nd_elems(c->in[1], &n) || n != 1) return ot_call_fail(c, "input 1 (K) is not one number");
+        if (!ot_nd_elems(c->in[1], &n) || n != 1)
+            return ot_call_fail(c, "input 1 (K) is not one number");
         *k = ot_nd_int(c->in[1], 0);
     }
     if (*k >= 0 && *k <= size) return OT_OK;
@@ -55,7 +60,8 @@ static ot_status read_k(ot_call *c, int64_t size, int64_t *k)
 }
 
 /* Lane (o, i) of the outputs, from the sorted lane. */
-static void store_lane(ot_call *c, const ot_rm_lanes *l, const ranked *r, int64_t k, int64_t o, int64_t i)
+static void store_lane(ot_call *c, const ot_rm_lanes *l, const ranked *r, int64_t k, int64_t o,
+                       int64_t i)
 {
     for (int64_t j = 0; j < k; j++) {
         int64_t to = (o * k + j) * l->inner + i;
@@ -85,7 +91,8 @@ ot_status ot_rm_topk(ot_call *c)
     ot_rm_lanes l;
     OT_TRY(ot_rm_lanes_new(&l, c, a, axis, axis + 1));
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)l.len + 1, sizeof(ranked), &bytes)) return ot_call_fail(c, "input 0 is too large");
+    if (__builtin_mul_overflow((size_t)l.len + 1, sizeof(ranked), &bytes))
+        return ot_call_fail(c, "input 0 is too large");
     if (l.outer == 0) return OT_OK;
     ranked *r = ot_call_scratch(c, bytes);
     if (!r) return ot_fail_nomem(c->diag);

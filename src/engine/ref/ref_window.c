@@ -1,7 +1,8 @@
 /* Table of the window family, and the arithmetic of sliding windows (ref_window.h).
  *
- * Sizes are bounded here: attributes at most 2^31, spatial sizes at most 2^40, so that sums and products of two stay in int64 and
- * the kernels need no further checks.
+ * Sizes are bounded here: attributes at most 2^31, spatial sizes at most 2^40, so that sums and
+ * products of two stay in int64 and the kernels need no further checks.
+ *
  */
 #include "ref_window.h"
 
@@ -40,7 +41,8 @@ const ot_kernel_named ot_kernels_window_named[] = {
 
 /* ---- attributes ---- */
 
-ot_status ot_window_ints(ot_call *c, const char *name, uint32_t n, int64_t low, int64_t dflt, int64_t *out)
+ot_status ot_window_ints(ot_call *c, const char *name, uint32_t n, int64_t low, int64_t dflt,
+                         int64_t *out)
 {
     size_t have = 0;
     const int64_t *v = ot_attr_ints(c->node, name, &have);
@@ -49,7 +51,8 @@ ot_status ot_window_ints(ot_call *c, const char *name, uint32_t n, int64_t low, 
     if (have != n) return ot_call_fail(c, "%s has %zu values, must have %u", name, have, n);
     for (uint32_t k = 0; k < n; k++) {
         if (v[k] < low || v[k] > ATTR_MAX)
-            return ot_call_fail(c, "%s[%u] is %lld, must be in [%lld, 2^31]", name, k, (long long)v[k], (long long)low);
+            return ot_call_fail(c, "%s[%u] is %lld, must be in [%lld, 2^31]", name, k,
+                                (long long)v[k], (long long)low);
         out[k] = v[k];
     }
     return OT_OK;
@@ -63,7 +66,8 @@ static ot_status read_pads(ot_call *c, ot_window *w)
     bool valid = strcmp(mode, "VALID") == 0;
     if (!w->same_upper && !w->same_lower && !valid) {
         int64_t pads[2 * OT_RANK_MAX];
-        if (mode[0] != '\0' && strcmp(mode, "NOTSET") != 0) return ot_call_fail(c, "auto_pad '%s' is unknown", mode);
+        if (mode[0] != '\0' && strcmp(mode, "NOTSET") != 0)
+            return ot_call_fail(c, "auto_pad '%s' is unknown", mode);
         OT_TRY(ot_window_ints(c, "pads", 2 * w->n, 0, 0, pads));
         for (uint32_t k = 0; k < w->n; k++) w->lo[k] = pads[k], w->hi[k] = pads[w->n + k];
         return OT_OK;
@@ -74,9 +78,12 @@ static ot_status read_pads(ot_call *c, ot_window *w)
 
 ot_status ot_window_read(ot_call *c, const ot_nd *x, const int64_t *weights, ot_window *w)
 {
-    if (x->rank < 3) return ot_call_fail(c, "the input has rank %u, needs N, C and at least one spatial axis", x->rank);
+    if (x->rank < 3)
+        return ot_call_fail(c, "the input has rank %u, needs N, C and at least one spatial axis",
+                            x->rank);
     w->n = x->rank - 2;
-    if (!weights && !ot_attr_find(c->node, "kernel_shape")) return ot_call_fail(c, "attribute kernel_shape is missing");
+    if (!weights && !ot_attr_find(c->node, "kernel_shape"))
+        return ot_call_fail(c, "attribute kernel_shape is missing");
     OT_TRY(ot_window_ints(c, "kernel_shape", w->n, 1, 0, w->kernel));
     OT_TRY(ot_window_ints(c, "strides", w->n, 1, 1, w->stride));
     OT_TRY(ot_window_ints(c, "dilations", w->n, 1, 1, w->dilation));
@@ -84,11 +91,13 @@ ot_status ot_window_read(ot_call *c, const ot_nd *x, const int64_t *weights, ot_
     for (uint32_t k = 0; k < w->n; k++) {
         w->in[k] = x->dims[2 + k];
         if (weights && w->kernel[k] != 0 && w->kernel[k] != weights[k])
-            return ot_call_fail(c, "kernel_shape[%u] is %lld, but the weight's kernel is %lld", k, (long long)w->kernel[k],
-                                (long long)weights[k]);
+            return ot_call_fail(c, "kernel_shape[%u] is %lld, but the weight's kernel is %lld", k,
+                                (long long)w->kernel[k], (long long)weights[k]);
         if (weights) w->kernel[k] = weights[k];
-        if (w->kernel[k] < 1) return ot_call_fail(c, "the kernel is empty along spatial axis %u", k);
-        if (w->in[k] > SIZE_BOUND || w->kernel[k] > ATTR_MAX) return ot_call_fail(c, "spatial axis %u is too large", k);
+        if (w->kernel[k] < 1)
+            return ot_call_fail(c, "the kernel is empty along spatial axis %u", k);
+        if (w->in[k] > SIZE_BOUND || w->kernel[k] > ATTR_MAX)
+            return ot_call_fail(c, "spatial axis %u is too large", k);
     }
     return OT_OK;
 }
@@ -106,8 +115,9 @@ ot_status ot_window_conv_out(ot_call *c, ot_window *w)
         }
         int64_t room = w->in[k] + w->lo[k] + w->hi[k] - extent;
         if (room < 0)
-            return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u",
-                                (long long)extent, (long long)(room + extent), k);
+            return ot_call_fail(
+                c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u",
+                (long long)extent, (long long)(room + extent), k);
         w->out[k] = room / w->stride[k] + 1;
     }
     return OT_OK;
@@ -155,6 +165,7 @@ int64_t ot_window_taps(const ot_window *w, const int64_t *pos, ot_tap *taps)
 
 int64_t ot_window_padded(const ot_window *w, uint32_t a, int64_t p)
 {
-    int64_t room = w->in[a] + w->hi[a] - (p * w->stride[a] - w->lo[a]); /* from the window's start to the end of the pads */
+    /* from the window's start to the end of the pads */
+    int64_t room = w->in[a] + w->hi[a] - (p * w->stride[a] - w->lo[a]);
     return room <= 0 ? 0 : ot_min(w->kernel[a], ot_ceil_div(room, w->dilation[a]));
 }

@@ -1,9 +1,11 @@
 /* Sliding windows: what convolutions, their transposes and pools share.
  *
- *   |<lo>|<------- in ------->|<hi>|     window at position p covers in[p * stride - lo + k * dilation], k in [0, kernel)
+ *   |<lo>|<------- in ------->|<hi>|     window at position p covers in[p * stride - lo + k *
+ *                                        dilation], k in [0, kernel)
  *   [....x x x x x x x x x x x.....]     taps: those k that fall on an element of the input
  *   [ p=0 ]
  *       [ p=1 ]  stride apart
+ *
  */
 #ifndef OT_ENGINE_REF_WINDOW_H
 #define OT_ENGINE_REF_WINDOW_H
@@ -24,10 +26,12 @@ typedef struct ot_tap {
 } ot_tap;
 
 /* ints attribute `name` of n values in [low, 2^31] into out; `dflt` when absent. */
-ot_status ot_window_ints(ot_call *c, const char *name, uint32_t n, int64_t low, int64_t dflt, int64_t *out) OT_MUST_USE;
-/* Attributes strides, dilations, pads, auto_pad and the input's spatial sizes. `weights`: the kernel's sizes, against which
- * kernel_shape is checked; NULL: kernel_shape has them. */
-ot_status ot_window_read(ot_call *c, const ot_nd *x, const int64_t *weights, ot_window *w) OT_MUST_USE;
+ot_status ot_window_ints(ot_call *c, const char *name, uint32_t n, int64_t low, int64_t dflt,
+                         int64_t *out) OT_MUST_USE;
+/* Attributes strides, dilations, pads, auto_pad and the input's spatial sizes. `weights`: the
+ * kernel's sizes, against which kernel_shape is checked; NULL: kernel_shape has them. */
+ot_status ot_window_read(ot_call *c, const ot_nd *x, const int64_t *weights,
+                         ot_window *w) OT_MUST_USE;
 /* Output sizes of a convolution; pads of SAME_*. */
 ot_status ot_window_conv_out(ot_call *c, ot_window *w) OT_MUST_USE;
 /* Memory for the taps of any position. NULL like ot_num_scratch. */
@@ -47,7 +51,8 @@ typedef struct ot_conv {
 /* Shapes of inputs x and wt of a convolution (indices), and its window with output sizes. */
 ot_status ot_conv_open(ot_call *c, uint32_t x, uint32_t wt, ot_conv *v) OT_MUST_USE;
 /* y [N, M, out...] zeroed; gets the sums. */
-ot_status ot_conv_sums(ot_call *c, const ot_conv *v, const double *x, const double *wt, double *y) OT_MUST_USE;
+ot_status ot_conv_sums(ot_call *c, const ot_conv *v, const double *x, const double *wt,
+                       double *y) OT_MUST_USE;
 
 /* A transposed convolution: windows over the output, one for each position of the input. */
 typedef struct ot_scatter {

@@ -1,9 +1,13 @@
 /* Conv, ConvInteger, QLinearConv, CausalConvWithState.
  *
- *   y[n, m, p] = bias[m] + sum over channels c of m's group, taps k at p:  x[n, c, in(p, k)] * w[m, c, k]
+ *   y[n, m, p] = bias[m] + sum over channels c of m's group, taps k at p:  x[n, c, in(p, k)] * w[m,
+ *                                                                          c, k]
  *
- * All are the same sum over doubles. The integer ones subtract their zero points first, so pads are zero points, too, as ONNX
- * wants it; sums of products of 8-bit numbers are exact.
+ * All are the same sum over doubles. The integer ones subtract their zero points first, so pads
+ * are zero points, too, as ONNX wants it; sums of products of 8-bit numbers are exact.
+ *
+ *
+ *
  */
 #include "ref_window.h"
 
@@ -12,16 +16,20 @@
 ot_status ot_conv_open(ot_call *c, uint32_t xi, uint32_t wi, ot_conv *v)
 {
     const ot_nd *x = c->in[xi], *wt = c->in[wi];
-    if (x->rank != wt->rank) return ot_call_fail(c, "the input has rank %u, the weight has rank %u", x->rank, wt->rank);
+    if (x->rank != wt->rank)
+        return ot_call_fail(c, "the input has rank %u, the weight has rank %u", x->rank, wt->rank);
     OT_TRY(ot_window_read(c, x, wt->dims + 2, &v->w));
     OT_TRY(ot_window_conv_out(c, &v->w));
     v->group = ot_attr_int(c->node, "group", 1);
     v->batch = x->dims[0];
     v->channels = x->dims[1];
     v->maps = wt->dims[0];
-    if (v->group < 1 || v->channels % v->group != 0 || v->maps % v->group != 0 || wt->dims[1] != v->channels / v->group)
-        return ot_call_fail(c, "%lld channels and weights of %lld x %lld do not agree for group %lld", (long long)v->channels,
-                            (long long)v->maps, (long long)wt->dims[1], (long long)v->group);
+    if (v->group < 1 || v->channels % v->group != 0 || v->maps % v->group != 0 ||
+        wt->dims[1] != v->channels / v->group)
+        return ot_call_fail(c,
+                            "%lld channels and weights of %lld x %lld do not agree for group %lld",
+                            (long long)v->channels, (long long)v->maps, (long long)wt->dims[1],
+                            (long long)v->group);
     if (!ot_product(v->w.in, v->w.n, &v->in_n) || !ot_product(v->w.out, v->w.n, &v->out_n) ||
         !ot_product(v->w.kernel, v->w.n, &v->k_n))
         return ot_call_fail(c, "the spatial size overflows");
@@ -42,7 +50,8 @@ ot_status ot_conv_sums(ot_call *c, const ot_conv *v, const double *x, const doub
                 for (int64_t ch = 0; ch < per; ch++) {
                     const double *plane = x + (n * v->channels + m / maps_per * per + ch) * v->in_n;
                     const double *kernel = wt + (m * per + ch) * v->k_n;
-                    for (int64_t t = 0; t < n_taps; t++) sum += plane[taps[t].in] * kernel[taps[t].k];
+                    for (int64_t t = 0; t < n_taps; t++)
+                        sum += plane[taps[t].in] * kernel[taps[t].k];
                 }
                 y[(n * v->maps + m) * v->out_n + p] += sum;
             }
@@ -90,7 +99,8 @@ ot_status ot_ref_conv(ot_call *c)
 
 /* ---- quantized ---- */
 
-/* Input k minus its zero point (input z; one value, or one for each of the n slices along the first axis), as doubles. */
+/* Input k minus its zero point (input z; one value, or one for each of the n slices along the
+ * first axis), as doubles. */
 static ot_status centred(ot_call *c, uint32_t k, uint32_t z, bool per_slice, double **out)
 {
     const ot_nd *zero = ot_num_in(c, z);
@@ -101,8 +111,8 @@ static ot_status centred(ot_call *c, uint32_t k, uint32_t z, bool per_slice, dou
     OT_TRY(ot_num_same_type(c, z, k));
     int64_t zeros = ot_num_count(zero);
     if (zeros != 1 && (zeros != slices || zero->rank != 1))
-        return ot_call_fail(c, "input %u (a zero point) has %lld elements, must have 1%s", z, (long long)zeros,
-                            per_slice ? " or one per output channel" : "");
+        return ot_call_fail(c, "input %u (a zero point) has %lld elements, must have 1%s", z,
+                            (long long)zeros, per_slice ? " or one per output channel" : "");
     int64_t size = slices ? n / slices : 0;
     for (int64_t i = 0; i < n; i++) (*out)[i] -= (double)ot_nd_int(zero, zeros == 1 ? 0 : i / size);
     return OT_OK;
@@ -124,7 +134,8 @@ ot_status ot_ref_conv_integer(ot_call *c)
     if (!ot_num_out(c, 0)) return OT_OK;
     OT_TRY(ot_call_output(c, 0, OT_I32, v.w.n + 2, dims));
     int64_t n = ot_num_count(c->out[0]);
-    for (int64_t i = 0; i < n; i++) ot_num_put_int(c->out[0], i, (int64_t)y[i]); /* wraps like int32 sums do */
+    /* wraps like int32 sums do */
+    for (int64_t i = 0; i < n; i++) ot_num_put_int(c->out[0], i, (int64_t)y[i]);
     return OT_OK;
 }
 
@@ -132,7 +143,8 @@ ot_status ot_ref_conv_integer(ot_call *c)
 static ot_status qlinear_check(ot_call *c)
 {
     OT_TRY(ot_call_need(c, 8));
-    for (uint32_t k = 0; k < 8; k++) OT_TRY(ot_num_type(c, k, k == 1 || k == 4 || k == 6 ? OT_NUM_FLOATS : OT_NUM_BYTES));
+    for (uint32_t k = 0; k < 8; k++)
+        OT_TRY(ot_num_type(c, k, k == 1 || k == 4 || k == 6 ? OT_NUM_FLOATS : OT_NUM_BYTES));
     OT_TRY(ot_num_type(c, 8, OT_NUM_BIT(OT_I32)));
     OT_TRY(ot_num_single(c, 1));
     OT_TRY(ot_num_single(c, 6));
@@ -150,7 +162,9 @@ ot_status ot_ref_qlinear_conv(ot_call *c)
     const ot_nd *w_scale = c->in[4], *b = ot_num_in(c, 8);
     int64_t scales = ot_num_count(w_scale);
     if (scales != 1 && (scales != v.maps || w_scale->rank != 1))
-        return ot_call_fail(c, "the weight's scale has %lld elements, must have 1 or one per output channel", (long long)scales);
+        return ot_call_fail(
+            c, "the weight's scale has %lld elements, must have 1 or one per output channel",
+            (long long)scales);
     OT_TRY(centred(c, 0, 2, false, &x));
     OT_TRY(centred(c, 3, 5, true, &wt));
     double *y = conv_output(c, &v, dims), *bias = y && b ? ot_num_doubles(c, b) : NULL;
@@ -176,11 +190,15 @@ ot_status ot_ref_qlinear_conv(ot_call *c)
 static double *with_past(ot_call *c, const ot_nd *x, const ot_nd *past, int64_t before)
 {
     int64_t len = x->dims[2], rows = x->dims[0] * x->dims[1], total;
-    double *v = ot_num_scratch(c, ot_add_i64(len, before, &total) && ot_mul_i64(rows, total, &total) ? total : -1, sizeof *v);
+    double *v = ot_num_scratch(
+        c, ot_add_i64(len, before, &total) && ot_mul_i64(rows, total, &total) ? total : -1,
+        sizeof *v);
     if (!v) return NULL;
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t i = 0; past && i < before; i++) v[r * (before + len) + i] = ot_nd_double(past, r * before + i);
-        for (int64_t i = 0; i < len; i++) v[r * (before + len) + before + i] = ot_nd_double(x, r * len + i);
+        for (int64_t i = 0; past && i < before; i++)
+            v[r * (before + len) + i] = ot_nd_double(past, r * before + i);
+        for (int64_t i = 0; i < len; i++)
+            v[r * (before + len) + before + i] = ot_nd_double(x, r * len + i);
     }
     return v;
 }
@@ -197,22 +215,26 @@ ot_status ot_ref_causal_conv(ot_call *c)
     }
     OT_TRY(ot_num_rank(c, 0, 3));
     OT_TRY(ot_num_rank(c, 1, 3));
-    if (!silu && strcmp(act, "none") != 0) return ot_call_fail(c, "activation '%s' is unknown", act);
+    if (!silu && strcmp(act, "none") != 0)
+        return ot_call_fail(c, "activation '%s' is unknown", act);
     const ot_nd *x = c->in[0], *wt = c->in[1], *b = ot_num_in(c, 2), *past = ot_num_in(c, 3);
-    int64_t channels = x->dims[1], len = x->dims[2], k_n = wt->dims[2], before = k_n - 1, all = len + before;
+    int64_t channels = x->dims[1], len = x->dims[2], k_n = wt->dims[2], before = k_n - 1,
+            all = len + before;
     int64_t want[3] = {channels, 1, k_n}, state[3] = {x->dims[0], channels, before};
     if (k_n < 1) return ot_call_fail(c, "the kernel is empty");
     OT_TRY(ot_num_dims(c, 1, 3, want));
     OT_TRY(ot_num_dims(c, 2, 1, &channels));
     OT_TRY(ot_num_dims(c, 3, 3, state));
-    double *v = with_past(c, x, past, before), *y = v ? ot_num_scratch(c, ot_num_count(x), sizeof *y) : NULL;
+    double *v = with_past(c, x, past, before),
+           *y = v ? ot_num_scratch(c, ot_num_count(x), sizeof *y) : NULL;
     double *kept = y ? ot_num_scratch(c, x->dims[0] * channels * before, sizeof *kept) : NULL;
     if (!kept) return OT_E_NOMEM;
     for (int64_t r = 0; r < x->dims[0] * channels; r++) {
         int64_t ch = r % channels;
         for (int64_t i = 0; i < len; i++) {
             double sum = b ? ot_nd_double(b, ch) : 0;
-            for (int64_t k = 0; k < k_n; k++) sum += v[r * all + i + k] * ot_nd_double(wt, ch * k_n + k);
+            for (int64_t k = 0; k < k_n; k++)
+                sum += v[r * all + i + k] * ot_nd_double(wt, ch * k_n + k);
             y[r * len + i] = silu ? sum / (1 + exp(-sum)) : sum;
         }
         for (int64_t k = 0; k < before; k++) kept[r * before + k] = v[r * all + len + k];

@@ -1,9 +1,12 @@
 /* MaxPool, AveragePool, LpPool, their global forms, LRN.
  *
- *   every channel of every image is a plane; each window position makes one number from the plane's elements under its taps
+ *   every channel of every image is a plane; each window position makes one number from the plane's
+ *   elements under its taps
  *
- * The number of windows is what ONNX Runtime makes of it: SAME_* ignores dilations when it chooses the pads, and with ceil_mode a
- * last window that would start in the end pads does not exist.
+ * The number of windows is what ONNX Runtime makes of it: SAME_* ignores dilations when it
+ * chooses the pads, and with ceil_mode a last window that would start in the end pads does not
+ * exist.
+ *
  */
 #include "ref_window.h"
 
@@ -22,17 +25,20 @@ static ot_status pool_out(ot_call *c, ot_window *w, uint32_t k, bool ceil_mode)
     int64_t in = w->in[k], stride = w->stride[k];
     if (w->same_upper || w->same_lower) {
         int64_t pads = (ot_ceil_div(in, stride) - 1) * stride + w->kernel[k] - in;
-        w->lo[k] = (w->same_upper ? pads : pads + 1) / 2; /* negative where strides leave elements out: the input is cropped */
+        /* negative where strides leave elements out: the input is cropped */
+        w->lo[k] = (w->same_upper ? pads : pads + 1) / 2;
         w->hi[k] = pads - w->lo[k];
         if (w->dilation[k] == 1) {
             w->out[k] = ot_ceil_div(in, stride);
             return OT_OK;
         }
     }
-    int64_t extent = (w->kernel[k] - 1) * w->dilation[k] + 1, room = in + w->lo[k] + w->hi[k] - extent;
+    int64_t extent = (w->kernel[k] - 1) * w->dilation[k] + 1,
+            room = in + w->lo[k] + w->hi[k] - extent;
     if (room < 0)
-        return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u", (long long)extent,
-                            (long long)(room + extent), k);
+        return ot_call_fail(
+            c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u",
+            (long long)extent, (long long)(room + extent), k);
     w->out[k] = (ceil_mode ? ot_ceil_div(room, stride) : room / stride) + 1;
     if (ceil_mode && (w->out[k] - 1) * stride >= in + w->lo[k]) w->out[k]--;
     return OT_OK;
@@ -42,7 +48,8 @@ static ot_status pool_open(ot_call *c, pool *p)
 {
     const ot_nd *x = c->in[0];
     OT_TRY(ot_window_read(c, x, NULL, &p->w));
-    for (uint32_t k = 0; k < p->w.n; k++) OT_TRY(pool_out(c, &p->w, k, ot_attr_int(c->node, "ceil_mode", 0) != 0));
+    for (uint32_t k = 0; k < p->w.n; k++)
+        OT_TRY(pool_out(c, &p->w, k, ot_attr_int(c->node, "ceil_mode", 0) != 0));
     p->dims[0] = x->dims[0];
     p->dims[1] = x->dims[1];
     memcpy(p->dims + 2, p->w.out, p->w.n * sizeof *p->dims);
@@ -55,7 +62,8 @@ static ot_status pool_open(ot_call *c, pool *p)
 
 /* ---- MaxPool ---- */
 
-/* Position `in` of a plane as ONNX numbers it: row-major, or column-major among the spatial axes. */
+/* Position `in` of a plane as ONNX numbers it: row-major, or column-major among the spatial axes.
+ */
 static int64_t max_index(const ot_window *w, int64_t in, bool column_major)
 {
     int64_t index = 0, step = w->in[0], rest = in, pos[OT_RANK_MAX] = {0};
@@ -95,7 +103,9 @@ ot_status ot_ref_max_pool(ot_call *c)
                 if (best < 0 || from[p.taps[t].in] > from[best]) best = p.taps[t].in;
             if (y) ot_num_put(y, plane * p.out_n + i, best < 0 ? -INFINITY : from[best]);
             if (index)
-                ot_num_put_int(index, plane * p.out_n + i, plane * p.in_n + (best < 0 ? 0 : max_index(&p.w, best, column_major)));
+                ot_num_put_int(index, plane * p.out_n + i,
+                               plane * p.in_n +
+                                   (best < 0 ? 0 : max_index(&p.w, best, column_major)));
         }
     }
     return OT_OK;
@@ -103,7 +113,8 @@ ot_status ot_ref_max_pool(ot_call *c)
 
 /* ---- AveragePool, LpPool ---- */
 
-/* What an average divides by: elements under the window, or all its places that are no excess of ceil_mode. */
+/* What an average divides by: elements under the window, or all its places that are no excess of
+ * ceil_mode. */
 static double divisor(const pool *p, const int64_t *pos, int64_t n_taps, bool with_pads)
 {
     double n = 1;
@@ -116,7 +127,9 @@ static double divisor(const pool *p, const int64_t *pos, int64_t n_taps, bool wi
 static double lp_order(const ot_call *c)
 {
     const ot_attr *a = ot_attr_find(c->node, "p");
-    return a && a->kind == OT_ATTR_FLOAT ? (double)a->f : a && a->kind == OT_ATTR_INT ? (double)a->i : 2;
+    return a && a->kind == OT_ATTR_FLOAT ? (double)a->f
+           : a && a->kind == OT_ATTR_INT ? (double)a->i
+                                         : 2;
 }
 
 /* order 0: average; quantized: bytes with scales and zero points (inputs 1 to 4). */
@@ -142,7 +155,8 @@ static ot_status sum_pool(ot_call *c, double order, bool quantized)
         for (int64_t plane = 0; plane < p.planes; plane++) {
             const double *from = x + plane * p.in_n;
             double sum = 0;
-            for (int64_t t = 0; t < n_taps; t++) sum += order > 0 ? pow(fabs(from[p.taps[t].in]), order) : from[p.taps[t].in];
+            for (int64_t t = 0; t < n_taps; t++)
+                sum += order > 0 ? pow(fabs(from[p.taps[t].in]), order) : from[p.taps[t].in];
             y[plane * p.out_n + i] = order > 0 ? pow(sum, 1 / order) : sum / by;
         }
     }
@@ -154,21 +168,24 @@ ot_status ot_ref_average_pool(ot_call *c) { return sum_pool(c, 0, false); }
 
 ot_status ot_ref_qlinear_average_pool(ot_call *c)
 {
-    if (ot_attr_int(c->node, "channels_last", 0)) return ot_call_fail(c, "channels_last is not supported");
+    if (ot_attr_int(c->node, "channels_last", 0))
+        return ot_call_fail(c, "channels_last is not supported");
     return sum_pool(c, 0, true);
 }
 
 ot_status ot_ref_lp_pool(ot_call *c)
 {
     double order = lp_order(c);
-    return order > 0 ? sum_pool(c, order, false) : ot_call_fail(c, "p is %g, must be positive", order);
+    return order > 0 ? sum_pool(c, order, false)
+                     : ot_call_fail(c, "p is %g, must be positive", order);
 }
 
 /* ---- global pools ---- */
 
 ot_status ot_ref_global_pool(ot_call *c)
 {
-    bool max = strcmp(c->node->op_type, "GlobalMaxPool") == 0, lp = strcmp(c->node->op_type, "GlobalLpPool") == 0;
+    bool max = strcmp(c->node->op_type, "GlobalMaxPool") == 0,
+         lp = strcmp(c->node->op_type, "GlobalLpPool") == 0;
     double order = lp_order(c);
     OT_TRY(ot_call_need(c, 1));
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
@@ -197,7 +214,8 @@ ot_status ot_ref_global_pool(ot_call *c)
 ot_status ot_ref_lrn(ot_call *c)
 {
     int64_t size = ot_attr_int(c->node, "size", 0), inner = 1;
-    double alpha = (double)ot_attr_float(c->node, "alpha", 0.0001f), beta = (double)ot_attr_float(c->node, "beta", 0.75f);
+    double alpha = (double)ot_attr_float(c->node, "alpha", 0.0001f),
+           beta = (double)ot_attr_float(c->node, "beta", 0.75f);
     double bias = (double)ot_attr_float(c->node, "bias", 1.0f);
     OT_TRY(ot_call_need(c, 1));
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
@@ -211,7 +229,8 @@ ot_status ot_ref_lrn(ot_call *c)
     for (int64_t i = 0; i < n; i++) {
         int64_t ch = i / inner % channels;
         double sum = 0;
-        for (int64_t k = ot_max(0, ch - before); k <= (after < channels - 1 - ch ? ch + after : channels - 1); k++) {
+        for (int64_t k = ot_max(0, ch - before);
+             k <= (after < channels - 1 - ch ? ch + after : channels - 1); k++) {
             double e = v[i + (k - ch) * inner];
             sum += e * e;
         }

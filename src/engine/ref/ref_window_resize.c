@@ -1,17 +1,27 @@
 /* Resize and Upsample, all versions.
  *
- *   Upsample 7   attribute scales          Resize 10       input 1: scales          asymmetric coordinates only
- *   Upsample 9   input 1: scales           Resize 11, 13   roi, scales or sizes     a coordinate transformation
- *                                          Resize 18, 19   axes, antialias, aspect ratio policy, half_pixel_symmetric
+ *   Upsample 7  attribute scales  Resize 10      input 1: scales          asymmetric coordinates
+ *                                                                         only
+ *   Upsample 9  input 1: scales   Resize 11, 13  roi, scales or sizes     a coordinate
+ *                                                                         transformation
+ *                                 Resize 18, 19  axes, antialias, aspect ratio policy,
+ *                                                half_pixel_symmetric
  *
- * Interpolation is separable. Each axis gets a table: for every output coordinate, which input elements with which weights.
+ * Interpolation is separable. Each axis gets a table: for every output coordinate, which input
+ * elements with which weights.
  *
- *   x_original = transform(x_resized)      . . o . x . o . .      linear: 2 neighbours, cubic: 4, antialias: as many as one output
- *                                          |___| weight           pixel covers; elements beyond the edge are the edge, or weigh
- *                                                                 nothing (exclude_outside)
+ *   x_original = transform(x_resized)  . . o . x . o . .  linear: 2 neighbours, cubic: 4,
+ *                                      antialias: as many as one output
+ *                                      |___| weight       pixel covers; elements beyond the edge
+ *                                                         are the edge, or weigh
+ *                                                         nothing (exclude_outside)
  *
- * Coordinates are single precision, as ONNX Runtime computes them: 1.3 is no float, and (19 + 0.5) / 1.3 - 0.5, which is 14.5, comes
- * out as 14.500001. So what lies within TIE_SLACK of the middle between two elements counts as the middle.
+ * Coordinates are single precision, as ONNX Runtime computes them: 1.3 is no float, and (19 +
+ * 0.5) / 1.3 - 0.5, which is 14.5, comes out as 14.500001. So what lies within TIE_SLACK of the
+ * middle between two elements counts as the middle.
+ *
+ *
+ *
  */
 #include "ref_window.h"
 
@@ -20,7 +30,15 @@
 #define TIE_SLACK 1e-6f
 
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
-typedef enum transform { HALF_PIXEL, SYMMETRIC, PYTORCH, ALIGN_CORNERS, ASYMMETRIC, TF_HALF_PIXEL, TF_CROP } transform;
+typedef enum transform {
+    HALF_PIXEL,
+    SYMMETRIC,
+    PYTORCH,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    TF_HALF_PIXEL,
+    TF_CROP
+} transform;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, SIMPLE } rounding;
 
 typedef struct axis {
@@ -39,8 +57,9 @@ typedef struct resize {
     transform transform;
     rounding rounding;
     bool antialias, exclude_outside;
-    bool uncut; /* ALIGN_CORNERS reckons with `length`, as the reference code of opset 19 does; before that (and in ONNX
-                   Runtime) with the whole number */
+    /* ALIGN_CORNERS reckons with `length`, as the reference code of opset 19 does; before that
+     * (and in ONNX Runtime) with the whole number */
+    bool uncut;
     double cubic_a, extrapolation;
     uint32_t rank, n_axes;
     uint32_t at[OT_RANK_MAX]; /* [n_axes] which axes roi, scales and sizes speak of */
@@ -50,7 +69,8 @@ typedef struct resize {
 /* ---- attributes ---- */
 
 /* Position of the attribute's value among `names`; the first when absent. */
-static ot_status choose(ot_call *c, const char *name, const char *const *names, int n, int dflt, int *out)
+static ot_status choose(ot_call *c, const char *name, const char *const *names, int n, int dflt,
+                        int *out)
 {
     const char *s = ot_attr_str(c->node, name, names[dflt]);
     for (*out = 0; *out < n; ++*out)
@@ -61,9 +81,11 @@ static ot_status choose(ot_call *c, const char *name, const char *const *names, 
 static ot_status read_modes(ot_call *c, resize *r, bool modern)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
-    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                             "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const transforms[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil"};
     int m, t = ASYMMETRIC, q = SIMPLE;
     OT_TRY(choose(c, "mode", modes, 4, 0, &m));
     if (modern) {
@@ -88,7 +110,8 @@ static ot_status read_axes(ot_call *c, const ot_nd *x, resize *r)
     bool seen[OT_RANK_MAX] = {false};
     r->rank = x->rank;
     r->n_axes = list && n > 0 ? (uint32_t)ot_min((int64_t)n, OT_RANK_MAX + 1) : x->rank;
-    if (r->n_axes > x->rank) return ot_call_fail(c, "%zu axes, but the input has rank %u", n, x->rank);
+    if (r->n_axes > x->rank)
+        return ot_call_fail(c, "%zu axes, but the input has rank %u", n, x->rank);
     for (uint32_t e = 0; e < r->n_axes; e++) {
         OT_TRY(ot_num_axis(c, list && n > 0 ? list[e] : e, x->rank, &r->at[e]));
         if (seen[r->at[e]]) return ot_call_fail(c, "axis %u is named twice", r->at[e]);
@@ -96,7 +119,11 @@ static ot_status read_axes(ot_call *c, const ot_nd *x, resize *r)
     }
     for (uint32_t k = 0; k < x->rank; k++) {
         if (x->dims[k] > (int64_t)1 << 40) return ot_call_fail(c, "axis %u is too large", k);
-        r->axes[k] = (axis){.in = x->dims[k], .out = x->dims[k], .scale = 1, .length = (float)x->dims[k], .roi_hi = 1};
+        r->axes[k] = (axis){.in = x->dims[k],
+                            .out = x->dims[k],
+                            .scale = 1,
+                            .length = (float)x->dims[k],
+                            .roi_hi = 1};
     }
     return OT_OK;
 }
@@ -133,8 +160,10 @@ static ot_status by_sizes(ot_call *c, resize *r, const ot_nd *sizes)
     for (uint32_t e = 0; e < r->n_axes; e++) {
         axis *a = &r->axes[r->at[e]];
         int64_t out = ot_nd_int(sizes, e);
-        if (out < 0 || out > (int64_t)1 << 40) return ot_call_fail(c, "a size is %lld", (long long)out);
-        if (a->in == 0 && out > 0) return ot_call_fail(c, "axis %u has no elements to resize", r->at[e]);
+        if (out < 0 || out > (int64_t)1 << 40)
+            return ot_call_fail(c, "a size is %lld", (long long)out);
+        if (a->in == 0 && out > 0)
+            return ot_call_fail(c, "axis %u has no elements to resize", r->at[e]);
         float s = a->in == 0 ? 1 : (float)out / (float)a->in;
         if (e == 0 || (policy == 1 ? s < common : s > common)) common = s;
         a->out = out;
@@ -195,8 +224,10 @@ static ot_status resize_open(ot_call *c, resize *r)
 
 static float original(const resize *r, const axis *a, int64_t i)
 {
-    float x = (float)i, in = (float)a->in, out = (float)a->out, corners = r->uncut ? a->length : out;
-    if (a->scale == 1) return x; /* ONNX Runtime leaves such an axis alone, whatever the transformation */
+    float x = (float)i, in = (float)a->in, out = (float)a->out,
+          corners = r->uncut ? a->length : out;
+    /* ONNX Runtime leaves such an axis alone, whatever the transformation */
+    if (a->scale == 1) return x;
     switch (r->transform) {
     case HALF_PIXEL: return (x + 0.5f) / a->scale - 0.5f;
     case SYMMETRIC: { /* the one sum that ONNX Runtime makes in double precision */
@@ -208,13 +239,17 @@ static float original(const resize *r, const axis *a, int64_t i)
     case ASYMMETRIC: return x / a->scale;
     case TF_HALF_PIXEL: return (x + 0.5f) / a->scale;
     case TF_CROP:
-        if (a->out > 1) return a->roi_lo * (in - 1) + x * (a->roi_hi - a->roi_lo) * (in - 1) / (out - 1);
+        if (a->out > 1)
+            return a->roi_lo * (in - 1) + x * (a->roi_hi - a->roi_lo) * (in - 1) / (out - 1);
         return 0.5f * (a->roi_lo + a->roi_hi) * (in - 1);
     }
     return 0;
 }
 
-static int64_t clamp(double v, int64_t hi) /* [0, hi]; NaN: 0 */ { return !(v > 0) ? 0 : v < (double)hi ? (int64_t)v : hi; }
+static int64_t clamp(double v, int64_t hi) /* [0, hi]; NaN: 0 */
+{
+    return !(v > 0) ? 0 : v < (double)hi ? (int64_t)v : hi;
+}
 
 static int64_t nearest(const resize *r, const axis *a, float x)
 {
@@ -264,7 +299,9 @@ static ot_status fill_axis(ot_call *c, const resize *r, axis *a)
     double stretch = r->antialias && a->scale < 1 ? (double)a->scale : 1;
     int64_t reach = r->mode == CUBIC ? 2 : 1, n;
     if (a->out == 0) return OT_OK;
-    a->n_taps = r->mode == NEAREST ? 1 : stretch < 1 ? 2 * (int64_t)ceil((double)reach / stretch) : 2 * reach;
+    a->n_taps = r->mode == NEAREST ? 1
+                : stretch < 1      ? 2 * (int64_t)ceil((double)reach / stretch)
+                                   : 2 * reach;
     a->index = ot_num_scratch(c, ot_mul_i64(a->out, a->n_taps, &n) ? n : -1, sizeof *a->index);
     a->weight = a->index ? ot_num_scratch(c, n, sizeof *a->weight) : NULL;
     a->outside = a->weight ? ot_num_scratch(c, a->out, sizeof *a->outside) : NULL;
@@ -297,11 +334,13 @@ static void move_nearest(const resize *r, const ot_nd *x, ot_nd *y)
     int64_t n = ot_num_count(y), pos[OT_RANK_MAX] = {0};
     for (int64_t i = 0; i < n; i++, (void)ot_num_next(r->rank, y->dims, pos)) {
         int64_t from = 0;
-        for (uint32_t k = 0; k < r->rank; k++) from = from * r->axes[k].in + r->axes[k].index[pos[k]];
+        for (uint32_t k = 0; k < r->rank; k++)
+            from = from * r->axes[k].in + r->axes[k].index[pos[k]];
         if (extrapolated(r, pos))
             ot_num_put(y, i, r->extrapolation);
         else
-            memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size, size);
+            memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
+                   size);
     }
 }
 
@@ -309,7 +348,8 @@ static void move_nearest(const resize *r, const ot_nd *x, ot_nd *y)
 static double *along_axis(ot_call *c, const axis *a, const double *v, int64_t outer, int64_t inner)
 {
     int64_t n;
-    double *y = ot_num_scratch(c, ot_mul_i64(outer, a->out, &n) && ot_mul_i64(n, inner, &n) ? n : -1, sizeof *y);
+    double *y = ot_num_scratch(
+        c, ot_mul_i64(outer, a->out, &n) && ot_mul_i64(n, inner, &n) ? n : -1, sizeof *y);
     if (!y) return NULL;
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t i = 0; i < a->out; i++) {
@@ -339,9 +379,10 @@ static ot_status interpolate(ot_call *c, const resize *r, const ot_nd *x, ot_nd 
     for (int64_t i = 0; i < n; i++, (void)ot_num_next(r->rank, y->dims, pos)) {
         double e = extrapolated(r, pos) ? r->extrapolation : v[i];
         ot_num_put(y, i,
-                   !is_int        ? e
-                   : r->antialias ? rint(e)
-                                  : (double)(float)e); /* integers as ONNX Runtime: mostly towards zero */
+                   !is_int ? e
+                   : r->antialias
+                       ? rint(e)
+                       : (double)(float)e); /* integers as ONNX Runtime: mostly towards zero */
     }
     return OT_OK;
 }
@@ -356,7 +397,8 @@ ot_status ot_ref_resize(ot_call *c)
     OT_TRY(resize_open(c, &r));
     for (uint32_t k = 0; k < r.rank; k++) {
         dims[k] = r.axes[k].out;
-        if (r.axes[k].in == 0 && dims[k] > 0) return ot_call_fail(c, "axis %u has no elements to resize", k);
+        if (r.axes[k].in == 0 && dims[k] > 0)
+            return ot_call_fail(c, "axis %u has no elements to resize", k);
     }
     for (uint32_t k = 0; k < r.rank; k++) OT_TRY(fill_axis(c, &r, &r.axes[k]));
     if (!ot_num_out(c, 0)) return OT_OK;

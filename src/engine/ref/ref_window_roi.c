@@ -1,9 +1,11 @@
 /* RoiAlign and MaxRoiPool: a fixed grid of bins over each region of interest.
  *
- *   +---------+---------+     RoiAlign: samples at regular places inside a bin, interpolated, averaged (or their maximum)
+ *   +---------+---------+     RoiAlign: samples at regular places inside a bin, interpolated,
+ *                             averaged (or their maximum)
  *   | x  x  x | x  x  x |     MaxRoiPool: the largest element whose place lies in the (rounded) bin
  *   | x  x  x | x  x  x |
  *   +---------+---------+
+ *
  */
 #include "ref_window.h"
 
@@ -17,7 +19,8 @@ typedef struct bins {
     bool max;
 } bins;
 
-/* Value of `plane` [h, w] between its elements. max: the largest of the four weighted neighbours instead of their sum. */
+/* Value of `plane` [h, w] between its elements. max: the largest of the four weighted neighbours
+ * instead of their sum. */
 static double between(const double *plane, int64_t h, int64_t w, double y, double x, bool max)
 {
     if (!(y >= -1 && y <= (double)h && x >= -1 && x <= (double)w)) return 0;
@@ -32,13 +35,16 @@ static double between(const double *plane, int64_t h, int64_t w, double y, doubl
     return max ? fmax(fmax(a, b), fmax(d, e)) : a + b + d + e;
 }
 
-static double bin_value(const bins *b, const double *plane, int64_t h, int64_t w, int64_t row, int64_t column)
+static double bin_value(const bins *b, const double *plane, int64_t h, int64_t w, int64_t row,
+                        int64_t column)
 {
     double sum = 0, most = 0;
     for (int64_t i = 0; i < b->rows; i++) {
-        double y = b->top + (double)row * b->height + ((double)i + 0.5) * b->height / (double)b->rows;
+        double y = b->top + (double)row * b->height +
+                   ((double)i + 0.5) * b->height / (double)b->rows;
         for (int64_t j = 0; j < b->columns; j++) {
-            double x = b->left + (double)column * b->width + ((double)j + 0.5) * b->width / (double)b->columns;
+            double x = b->left + (double)column * b->width +
+                       ((double)j + 0.5) * b->width / (double)b->columns;
             double v = between(plane, h, w, y, x, b->max);
             sum += v;
             most = i + j == 0 || v > most ? v : most;
@@ -53,7 +59,8 @@ static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w,
     double scale = (double)ot_attr_float(c->node, "spatial_scale", 1), edge[4];
     bool old = c->node->version != 0 && c->node->version < 16;
     const char *mode = ot_attr_str(c->node, "mode", "avg");
-    const char *transform = ot_attr_str(c->node, "coordinate_transformation_mode", old ? "output_half_pixel" : "half_pixel");
+    const char *transform = ot_attr_str(c->node, "coordinate_transformation_mode",
+                                        old ? "output_half_pixel" : "half_pixel");
     int64_t ratio = ot_attr_int(c->node, "sampling_ratio", 0);
     bool half = strcmp(transform, "half_pixel") == 0;
     b->max = strcmp(mode, "max") == 0;
@@ -61,12 +68,14 @@ static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w,
     if (!half && strcmp(transform, "output_half_pixel") != 0)
         return ot_call_fail(c, "coordinate_transformation_mode '%s' is unknown", transform);
     for (int k = 0; k < 4; k++)
-        edge[k] = ot_nd_double(c->in[1], r * 4 + k) * scale - (half ? 0.5 : 0); /* left, top, right, bottom */
+        edge[k] = ot_nd_double(c->in[1], r * 4 + k) * scale -
+                  (half ? 0.5 : 0); /* left, top, right, bottom */
     b->left = edge[0];
     b->top = edge[1];
     b->width = (half ? edge[2] - edge[0] : fmax(edge[2] - edge[0], 1)) / (double)out_w;
     b->height = (half ? edge[3] - edge[1] : fmax(edge[3] - edge[1], 1)) / (double)out_h;
-    double rows = ratio > 0 ? (double)ratio : ceil(b->height), columns = ratio > 0 ? (double)ratio : ceil(b->width);
+    double rows = ratio > 0 ? (double)ratio : ceil(b->height),
+           columns = ratio > 0 ? (double)ratio : ceil(b->width);
     if (!(rows <= SAMPLES_MAX && columns <= SAMPLES_MAX))
         return ot_call_fail(c, "region %lld needs too many samples", (long long)r);
     b->rows = rows > 0 ? (int64_t)rows : 0;
@@ -76,7 +85,8 @@ static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w,
 
 ot_status ot_ref_roi_align(ot_call *c)
 {
-    int64_t out_h = ot_attr_int(c->node, "output_height", 1), out_w = ot_attr_int(c->node, "output_width", 1), n;
+    int64_t out_h = ot_attr_int(c->node, "output_height", 1),
+            out_w = ot_attr_int(c->node, "output_width", 1), n;
     OT_TRY(ot_call_need(c, 3));
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
     OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
@@ -84,17 +94,21 @@ ot_status ot_ref_roi_align(ot_call *c)
     OT_TRY(ot_num_rank(c, 0, 4));
     OT_TRY(ot_num_rank(c, 2, 1));
     const ot_nd *x = c->in[0], *batch = c->in[2];
-    int64_t h = x->dims[2], w = x->dims[3], dims[4] = {batch->dims[0], x->dims[1], out_h, out_w}, rois[2] = {batch->dims[0], 4};
+    int64_t h = x->dims[2], w = x->dims[3], dims[4] = {batch->dims[0], x->dims[1], out_h, out_w},
+            rois[2] = {batch->dims[0], 4};
     OT_TRY(ot_num_dims(c, 1, 2, rois));
     if (out_h < 1 || out_w < 1)
-        return ot_call_fail(c, "output size %lld x %lld is not positive", (long long)out_h, (long long)out_w);
+        return ot_call_fail(c, "output size %lld x %lld is not positive", (long long)out_h,
+                            (long long)out_w);
     if ((h == 0 || w == 0) && dims[0] > 0) return ot_call_fail(c, "the input has no elements");
-    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
+    double *v = ot_num_doubles(c, x),
+           *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t r = 0; n > 0 && r < dims[0]; r++) {
         bins b = {0};
         int64_t image = ot_nd_int(batch, r), size = dims[1] * out_h * out_w;
-        if (image < 0 || image >= x->dims[0]) return ot_call_fail(c, "batch index %lld is out of range", (long long)image);
+        if (image < 0 || image >= x->dims[0])
+            return ot_call_fail(c, "batch index %lld is out of range", (long long)image);
         OT_TRY(place_bins(c, r, out_h, out_w, &b));
         for (int64_t i = 0; i < size; i++) {
             const double *plane = v + (image * dims[1] + i / (out_h * out_w)) * h * w;
@@ -107,7 +121,8 @@ ot_status ot_ref_roi_align(ot_call *c)
 /* ---- MaxRoiPool: rois [R, 5], each the image and the corners ---- */
 
 /* Elements [*lo, *hi) of an axis of `len` in bin k of `bins` over [start, end]. */
-static void bin_range(double start, double end, int64_t bins_n, int64_t k, int64_t len, int64_t *lo, int64_t *hi)
+static void bin_range(double start, double end, int64_t bins_n, int64_t k, int64_t len, int64_t *lo,
+                      int64_t *hi)
 {
     double size = fmax(end - start + 1, 1) / (double)bins_n;
     double first = floor((double)k * size) + start, last = ceil(((double)k + 1) * size) + start;
@@ -129,18 +144,23 @@ ot_status ot_ref_max_roi_pool(ot_call *c)
     const ot_nd *x = c->in[0], *rois = c->in[1];
     if (!shape || n_shape != 2 || shape[0] < 1 || shape[1] < 1)
         return ot_call_fail(c, "pooled_shape must have two positive values");
-    if (rois->dims[1] != 5) return ot_call_fail(c, "rois have %lld columns, must have 5", (long long)rois->dims[1]);
-    int64_t h = x->dims[2], w = x->dims[3], dims[4] = {rois->dims[0], x->dims[1], shape[0], shape[1]};
-    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
+    if (rois->dims[1] != 5)
+        return ot_call_fail(c, "rois have %lld columns, must have 5", (long long)rois->dims[1]);
+    int64_t h = x->dims[2], w = x->dims[3],
+            dims[4] = {rois->dims[0], x->dims[1], shape[0], shape[1]};
+    double *v = ot_num_doubles(c, x),
+           *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
-        int64_t column = i % shape[1], row = i / shape[1] % shape[0], ch = i / shape[1] / shape[0] % dims[1],
-                r = i / shape[1] / shape[0] / dims[1];
+        int64_t column = i % shape[1], row = i / shape[1] % shape[0],
+                ch = i / shape[1] / shape[0] % dims[1], r = i / shape[1] / shape[0] / dims[1];
         double image = ot_nd_double(rois, r * 5), edge[4];
         int64_t y0, y1, x0, x1;
-        if (!(image >= 0 && image < (double)x->dims[0])) return ot_call_fail(c, "image number %g is out of range", image);
+        if (!(image >= 0 && image < (double)x->dims[0]))
+            return ot_call_fail(c, "image number %g is out of range", image);
         for (int k = 0; k < 4; k++)
-            edge[k] = (double)roundf((float)ot_nd_double(rois, r * 5 + 1 + k) * scale); /* left, top, right, bottom */
+            edge[k] = (double)roundf((float)ot_nd_double(rois, r * 5 + 1 + k) *
+                                     scale); /* left, top, right, bottom */
         bin_range(edge[1], edge[3], shape[0], row, h, &y0, &y1);
         bin_range(edge[0], edge[2], shape[1], column, w, &x0, &x1);
         const double *plane = v + ((int64_t)image * dims[1] + ch) * h * w;

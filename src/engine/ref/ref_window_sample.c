@@ -1,7 +1,12 @@
 /* GridSample, AffineGrid, DeformConv: elements at places computed between the elements.
  *
- *   a place x along an axis:   . . o  x   o . .      one tap (nearest), two (linear) or four (cubic), each an index and a weight
- *   several axes: every combination of their taps, weights multiplied; a tap outside the input counts as zero, or is moved inside
+ *   a place x along an axis:   . . o  x   o . .      one tap (nearest), two (linear) or four
+ *                                                    (cubic), each an index and a weight
+ *   several axes: every combination of their taps, weights multiplied; a tap outside the input
+ *   counts as zero, or is moved inside
+ *
+ *
+ *
  */
 #include "ref_window.h"
 
@@ -90,7 +95,8 @@ static double sample(const sampler *s, const double *plane, const place *places)
 
 static ot_status read_sampler(ot_call *c, sampler *s)
 {
-    const char *m = ot_attr_str(c->node, "mode", "linear"), *p = ot_attr_str(c->node, "padding_mode", "zeros");
+    const char *m = ot_attr_str(c->node, "mode", "linear"),
+               *p = ot_attr_str(c->node, "padding_mode", "zeros");
     if (strcmp(m, "nearest") == 0)
         s->mode = NEAREST;
     else if (strcmp(m, "linear") == 0 || strcmp(m, "bilinear") == 0)
@@ -111,14 +117,16 @@ static ot_status read_sampler(ot_call *c, sampler *s)
     return OT_OK;
 }
 
-/* Grid coordinate g in [-1, 1] as position along axis a; in the grid's precision, which decides where nearest falls. */
+/* Grid coordinate g in [-1, 1] as position along axis a; in the grid's precision, which decides
+ * where nearest falls. */
 static double position(const sampler *s, uint32_t a, double g, bool is_double)
 {
     double len = (double)s->in[a], hi = len - 1, edge = s->align_corners ? 0 : 0.5, x;
     if (is_double)
         x = s->align_corners ? (g + 1) / 2 * hi : ((g + 1) * len - 1) / 2;
     else
-        x = (double)(s->align_corners ? ((float)g + 1) / 2 * (float)hi : (((float)g + 1) * (float)len - 1) / 2);
+        x = (double)(s->align_corners ? ((float)g + 1) / 2 * (float)hi
+                                      : (((float)g + 1) * (float)len - 1) / 2);
     if (s->mode == NEAREST) x = rint(x);
     /* cubic moves each tap inside, not the place between them */
     if (x >= -edge && x <= hi + edge) return x;
@@ -137,15 +145,18 @@ ot_status ot_ref_grid_sample(ot_call *c)
     OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
     OT_TRY(read_sampler(c, &s));
     const ot_nd *x = c->in[0], *grid = c->in[1];
-    if (x->rank < 3 || grid->rank != x->rank || grid->dims[0] != x->dims[0] || grid->dims[x->rank - 1] != x->rank - 2)
+    if (x->rank < 3 || grid->rank != x->rank || grid->dims[0] != x->dims[0] ||
+        grid->dims[x->rank - 1] != x->rank - 2)
         return ot_call_fail(c, "the grid does not fit the input of rank %u", x->rank);
     s.n = x->rank - 2;
     memcpy(s.in, x->dims + 2, s.n * sizeof *s.in);
     memcpy(dims, x->dims, 2 * sizeof *dims);
     memcpy(dims + 2, grid->dims + 1, s.n * sizeof *dims);
-    if (!ot_product(s.in, s.n, &in_n) || !ot_product(dims + 2, s.n, &out_n)) return ot_call_fail(c, "the size overflows");
+    if (!ot_product(s.in, s.n, &in_n) || !ot_product(dims + 2, s.n, &out_n))
+        return ot_call_fail(c, "the size overflows");
     if (in_n == 0 && out_n > 0) return ot_call_fail(c, "the input has no elements to sample");
-    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
+    double *v = ot_num_doubles(c, x),
+           *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t b = 0; b < dims[0]; b++) {
         for (int64_t p = 0; p < out_n; p++) {
@@ -166,7 +177,8 @@ ot_status ot_ref_grid_sample(ot_call *c)
 
 static double grid_step(int64_t i, int64_t len, bool align_corners)
 {
-    if (align_corners) return len > 1 ? -1 + 2.0 * (double)i / (double)(len - 1) : 1; /* one element: as ONNX Runtime */
+    /* one element: as ONNX Runtime */
+    if (align_corners) return len > 1 ? -1 + 2.0 * (double)i / (double)(len - 1) : 1;
     return (2.0 * (double)i + 1) / (double)len - 1;
 }
 
@@ -185,17 +197,20 @@ ot_status ot_ref_affine_grid(ot_call *c)
     dims[0] = ot_nd_int(size, 0);
     for (uint32_t a = 0; a < axes; a++) dims[1 + a] = ot_nd_int(size, 2 + a);
     dims[axes + 1] = axes;
-    if (!ot_product(dims, axes + 2, &n) || !ot_product(dims + 1, axes, &points)) return ot_call_fail(c, "size is out of range");
+    if (!ot_product(dims, axes + 2, &n) || !ot_product(dims + 1, axes, &points))
+        return ot_call_fail(c, "size is out of range");
     int64_t want[3] = {dims[0], axes, axes + 1};
     OT_TRY(ot_num_dims(c, 0, 3, want));
     double *y = ot_num_scratch(c, n, sizeof *y);
     if (!y) return OT_E_NOMEM;
-    for (int64_t p = 0; n > 0 && p < dims[0] * points; p++, (void)ot_num_next(axes, dims + 1, pos)) {
+    for (int64_t p = 0; n > 0 && p < dims[0] * points;
+         p++, (void)ot_num_next(axes, dims + 1, pos)) {
         for (uint32_t row = 0; row < axes; row++) {
             int64_t at = (p / points * axes + row) * (axes + 1);
             double sum = ot_nd_double(theta, at + axes);
             for (uint32_t a = 0; a < axes; a++) /* theta names the last axis first */
-                sum += ot_nd_double(theta, at + a) * grid_step(pos[axes - 1 - a], dims[axes - a], align);
+                sum += ot_nd_double(theta, at + a) *
+                       grid_step(pos[axes - 1 - a], dims[axes - a], align);
             y[p * axes + row] = sum;
         }
     }
@@ -208,7 +223,8 @@ ot_status ot_ref_affine_grid(ot_call *c)
 typedef struct deform {
     ot_conv v;
     int64_t offset_group;
-    const double *x, *wt, *offset, *mask; /* offset [N, groups, kernel, 2, out], mask [N, groups, kernel, out] */
+    /* offset [N, groups, kernel, 2, out], mask [N, groups, kernel, out] */
+    const double *x, *wt, *offset, *mask;
 } deform;
 
 static ot_status deform_open(ot_call *c, deform *d)
@@ -223,8 +239,8 @@ static ot_status deform_open(ot_call *c, deform *d)
     OT_TRY(ot_conv_open(c, 0, 1, &d->v));
     d->offset_group = ot_attr_int(c->node, "offset_group", 1);
     if (d->offset_group < 1 || d->v.channels % d->offset_group != 0)
-        return ot_call_fail(c, "offset_group %lld does not divide %lld channels", (long long)d->offset_group,
-                            (long long)d->v.channels);
+        return ot_call_fail(c, "offset_group %lld does not divide %lld channels",
+                            (long long)d->offset_group, (long long)d->v.channels);
     dims[0] = d->v.batch;
     memcpy(dims + 2, d->v.w.out, 2 * sizeof *dims);
     if (!ot_mul_i64(d->offset_group, d->v.k_n, &dims[1]) || dims[1] > INT64_MAX / 2)
@@ -237,7 +253,8 @@ static ot_status deform_open(ot_call *c, deform *d)
     const ot_nd *mask = ot_num_in(c, 4);
     d->mask = NULL;
     if (!(d->x = ot_num_doubles(c, c->in[0])) || !(d->wt = ot_num_doubles(c, c->in[1])) ||
-        !(d->offset = ot_num_doubles(c, c->in[2])) || (mask && !(d->mask = ot_num_doubles(c, mask))))
+        !(d->offset = ot_num_doubles(c, c->in[2])) ||
+        (mask && !(d->mask = ot_num_doubles(c, mask))))
         return OT_E_NOMEM;
     return OT_OK;
 }
@@ -246,10 +263,15 @@ static ot_status deform_open(ot_call *c, deform *d)
 static double deformed(const deform *d, int64_t n, int64_t ch, int64_t k, int64_t p)
 {
     const ot_window *w = &d->v.w;
-    int64_t group = ch / (d->v.channels / d->offset_group), at = (n * d->offset_group + group) * d->v.k_n + k;
+    int64_t group = ch / (d->v.channels / d->offset_group),
+            at = (n * d->offset_group + group) * d->v.k_n + k;
     int64_t row = p / w->out[1] * w->stride[0] - w->lo[0] + k / w->kernel[1] * w->dilation[0];
     int64_t column = p % w->out[1] * w->stride[1] - w->lo[1] + k % w->kernel[1] * w->dilation[1];
-    sampler s = {.mode = LINEAR, .padding = ZEROS, .align_corners = true, .n = 2, .in = {w->in[0], w->in[1]}};
+    sampler s = {.mode = LINEAR,
+                 .padding = ZEROS,
+                 .align_corners = true,
+                 .n = 2,
+                 .in = {w->in[0], w->in[1]}};
     place places[2];
     locate(&s, 0, (double)row + d->offset[2 * at * d->v.out_n + p], &places[0]);
     locate(&s, 1, (double)column + d->offset[(2 * at + 1) * d->v.out_n + p], &places[1]);
@@ -263,7 +285,8 @@ ot_status ot_ref_deform_conv(ot_call *c)
     OT_TRY(deform_open(c, &d));
     const ot_conv *v = &d.v;
     const ot_nd *b = ot_num_in(c, 3);
-    int64_t dims[4] = {v->batch, v->maps, v->w.out[0], v->w.out[1]}, n, per = v->channels / v->group;
+    int64_t dims[4] = {v->batch, v->maps, v->w.out[0], v->w.out[1]}, n,
+            per = v->channels / v->group;
     double *y = ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y);
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
@@ -271,7 +294,8 @@ ot_status ot_ref_deform_conv(ot_call *c)
         y[i] = b ? ot_nd_double(b, m) : 0;
         for (int64_t ch = 0; ch < per; ch++)
             for (int64_t k = 0; k < v->k_n; k++)
-                y[i] += d.wt[(m * per + ch) * v->k_n + k] * deformed(&d, image, m / (v->maps / v->group) * per + ch, k, p);
+                y[i] += d.wt[(m * per + ch) * v->k_n + k] *
+                        deformed(&d, image, m / (v->maps / v->group) * per + ch, k, p);
     }
     return ot_num_output(c, 0, c->in[0]->dtype, 4, dims, y);
 }

@@ -19,17 +19,21 @@ static ot_status fixed_shape(ot_call *c, uint32_t n, const int64_t **out)
         return OT_OK;
     }
     if (have != n && have != (size_t)n + 2)
-        return ot_call_fail(c, "output_shape has %zu values, the input has %u spatial axes", have, n);
+        return ot_call_fail(c, "output_shape has %zu values, the input has %u spatial axes", have,
+                            n);
     *out += have - n;
     return OT_OK;
 }
 
-/* Output size along axis k: what the windows cover, less the pads. A fixed size, and SAME_*, choose the pads. */
-static ot_status transposed_size(ot_call *c, ot_window *w, uint32_t k, int64_t extra, const int64_t *fixed, int64_t *out)
+/* Output size along axis k: what the windows cover, less the pads. A fixed size, and SAME_*,
+ * choose the pads. */
+static ot_status transposed_size(ot_call *c, ot_window *w, uint32_t k, int64_t extra,
+                                 const int64_t *fixed, int64_t *out)
 {
     int64_t full;
     bool same = w->same_upper || w->same_lower;
-    if (!ot_mul_i64(w->in[k] - 1, w->stride[k], &full) || !ot_add_i64(full, extra + (w->kernel[k] - 1) * w->dilation[k] + 1, &full))
+    if (!ot_mul_i64(w->in[k] - 1, w->stride[k], &full) ||
+        !ot_add_i64(full, extra + (w->kernel[k] - 1) * w->dilation[k] + 1, &full))
         return ot_call_fail(c, "the output size overflows");
     if (fixed || same) {
         int64_t want = fixed ? fixed[k] : w->in[k] * w->stride[k];
@@ -50,16 +54,20 @@ ot_status ot_scatter_open(ot_call *c, ot_scatter *v)
     const ot_nd *x = c->in[0], *wt = c->in[1];
     const int64_t *fixed;
     int64_t extra[OT_RANK_MAX];
-    if (x->rank != wt->rank) return ot_call_fail(c, "the input has rank %u, the weight has rank %u", x->rank, wt->rank);
+    if (x->rank != wt->rank)
+        return ot_call_fail(c, "the input has rank %u, the weight has rank %u", x->rank, wt->rank);
     OT_TRY(ot_window_read(c, x, wt->dims + 2, &v->w));
     OT_TRY(ot_window_ints(c, "output_padding", v->w.n, 0, 0, extra));
     OT_TRY(fixed_shape(c, v->w.n, &fixed));
     v->group = ot_attr_int(c->node, "group", 1);
     v->batch = v->dims[0] = x->dims[0];
     v->channels = x->dims[1];
-    if (v->group < 1 || v->channels % v->group != 0 || wt->dims[0] != v->channels || !ot_mul_i64(wt->dims[1], v->group, &v->maps))
-        return ot_call_fail(c, "%lld channels and weights of %lld x %lld do not agree for group %lld", (long long)v->channels,
-                            (long long)wt->dims[0], (long long)wt->dims[1], (long long)v->group);
+    if (v->group < 1 || v->channels % v->group != 0 || wt->dims[0] != v->channels ||
+        !ot_mul_i64(wt->dims[1], v->group, &v->maps))
+        return ot_call_fail(c,
+                            "%lld channels and weights of %lld x %lld do not agree for group %lld",
+                            (long long)v->channels, (long long)wt->dims[0], (long long)wt->dims[1],
+                            (long long)v->group);
     v->dims[1] = v->maps;
     for (uint32_t k = 0; k < v->w.n; k++) {
         OT_TRY(transposed_size(c, &v->w, k, extra[k], fixed, &v->dims[2 + k]));
@@ -103,7 +111,8 @@ ot_status ot_ref_conv_transpose(ot_call *c)
     OT_TRY(ot_scatter_open(c, &v));
     OT_TRY(ot_num_dims(c, 2, 1, &v.maps));
     double *x = ot_num_doubles(c, c->in[0]), *wt = x ? ot_num_doubles(c, c->in[1]) : NULL;
-    double *y = wt ? ot_num_scratch(c, ot_product(v.dims, v.w.n + 2, &n) ? n : -1, sizeof *y) : NULL;
+    double *y = wt ? ot_num_scratch(c, ot_product(v.dims, v.w.n + 2, &n) ? n : -1, sizeof *y)
+                   : NULL;
     ot_tap *taps = y ? ot_window_taps_new(c, &v.w) : NULL;
     if (!taps) return OT_E_NOMEM;
     spread(&v, x, wt, y, taps);
@@ -125,7 +134,8 @@ static ot_status shape_input(ot_call *c, uint32_t k, uint32_t *n, int64_t *out)
     *n = (uint32_t)a->dims[0];
     for (uint32_t i = 0; i < *n; i++) {
         out[i] = ot_nd_int(a, i);
-        if (out[i] < 1 || out[i] > (int64_t)1 << 31) return ot_call_fail(c, "input %u holds %lld", k, (long long)out[i]);
+        if (out[i] < 1 || out[i] > (int64_t)1 << 31)
+            return ot_call_fail(c, "input %u holds %lld", k, (long long)out[i]);
     }
     return OT_OK;
 }
@@ -137,7 +147,8 @@ static ot_status col2im_window(ot_call *c, ot_window *w)
     *w = (ot_window){0};
     OT_TRY(shape_input(c, 1, &w->n, w->in));
     OT_TRY(shape_input(c, 2, &n_block, w->kernel));
-    if (n_block != w->n) return ot_call_fail(c, "image_shape has %u values, block_shape has %u", w->n, n_block);
+    if (n_block != w->n)
+        return ot_call_fail(c, "image_shape has %u values, block_shape has %u", w->n, n_block);
     OT_TRY(ot_window_ints(c, "strides", w->n, 1, 1, w->stride));
     OT_TRY(ot_window_ints(c, "dilations", w->n, 1, 1, w->dilation));
     OT_TRY(ot_window_ints(c, "pads", 2 * w->n, 0, 0, pads));
@@ -154,21 +165,25 @@ ot_status ot_ref_col2im(ot_call *c)
     OT_TRY(ot_num_rank(c, 0, 3));
     OT_TRY(col2im_window(c, &w));
     const ot_nd *x = c->in[0];
-    if (!ot_product(w.kernel, w.n, &block) || !ot_product(w.out, w.n, &positions) || !ot_product(w.in, w.n, &image))
+    if (!ot_product(w.kernel, w.n, &block) || !ot_product(w.out, w.n, &positions) ||
+        !ot_product(w.in, w.n, &image))
         return ot_call_fail(c, "the size overflows");
     if (x->dims[1] % block != 0 || x->dims[2] != positions)
-        return ot_call_fail(c, "columns [%lld,%lld] do not agree with blocks of %lld elements at %lld positions",
-                            (long long)x->dims[1], (long long)x->dims[2], (long long)block, (long long)positions);
+        return ot_call_fail(
+            c, "columns [%lld,%lld] do not agree with blocks of %lld elements at %lld positions",
+            (long long)x->dims[1], (long long)x->dims[2], (long long)block, (long long)positions);
     dims[0] = x->dims[0];
     dims[1] = x->dims[1] / block;
     memcpy(dims + 2, w.in, w.n * sizeof *dims);
-    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, w.n + 2, &n) ? n : -1, sizeof *y) : NULL;
+    double *v = ot_num_doubles(c, x),
+           *y = v ? ot_num_scratch(c, ot_product(dims, w.n + 2, &n) ? n : -1, sizeof *y) : NULL;
     ot_tap *taps = y ? ot_window_taps_new(c, &w) : NULL;
     if (!taps) return OT_E_NOMEM;
     for (int64_t p = 0; p < positions; p++, (void)ot_num_next(w.n, w.out, pos)) {
         int64_t n_taps = ot_window_taps(&w, pos, taps);
         for (int64_t plane = 0; plane < dims[0] * dims[1]; plane++)
-            for (int64_t t = 0; t < n_taps; t++) y[plane * image + taps[t].in] += v[(plane * block + taps[t].k) * positions + p];
+            for (int64_t t = 0; t < n_taps; t++)
+                y[plane * image + taps[t].in] += v[(plane * block + taps[t].k) * positions + p];
     }
     return ot_num_output(c, 0, x->dtype, w.n + 2, dims, y);
 }
@@ -199,7 +214,8 @@ static ot_status unpool_dims(ot_call *c, int64_t *from, int64_t *dims)
     return OT_OK;
 }
 
-/* Indices count in the array that the pool read; where the output is larger, that array lies in its corner. */
+/* Indices count in the array that the pool read; where the output is larger, that array lies in
+ * its corner. */
 ot_status ot_ref_max_unpool(ot_call *c)
 {
     int64_t from[OT_RANK_MAX], dims[OT_RANK_MAX], from_n, y_n;
@@ -218,8 +234,8 @@ ot_status ot_ref_max_unpool(ot_call *c)
         int64_t rest = ot_nd_int(index, i), at = 0, step = 1;
         bool inside = y_n > 0;
         if (rest < 0 || rest >= from_n)
-            return ot_call_fail(c, "index %lld is outside the %lld elements of the pool's input", (long long)rest,
-                                (long long)from_n);
+            return ot_call_fail(c, "index %lld is outside the %lld elements of the pool's input",
+                                (long long)rest, (long long)from_n);
         for (uint32_t k = x->rank; k-- > 0; rest /= from[k]) {
             int64_t p = rest % from[k];
             inside = inside && p < dims[k];

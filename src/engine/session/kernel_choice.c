@@ -1,8 +1,9 @@
 /* Which kernel computes a node. Asked once a node, when a session is made.
  *
- * Each room of kernels has a table by operator and perhaps one by domain and name, for operators that ops.def does not have; they are
- * searched front to back. Fast kernels look at what they are given and leave to the reference what they cannot do. Fused steps
- * (lower.h) come on top.
+ * Each room of kernels has a table by operator and perhaps one by domain and name, for operators
+ * that ops.def does not have; they are searched front to back. Fast kernels look at what they
+ * are given and leave to the reference what they cannot do. Fused steps (lower.h) come on top.
+ *
  */
 #include "engine/cpu/conv/fast_conv.h"
 #include "engine/cpu/int8/int8_product.h"
@@ -12,16 +13,19 @@
 
 static ot_kernel_fn fast_named(const ot_node *n)
 {
-    const ot_kernel_named *const tables[] = {ot_fast_rows_named, ot_fast_product_named, ot_fast_int8_named};
+    const ot_kernel_named *const tables[] = {ot_fast_rows_named, ot_fast_product_named,
+                                             ot_fast_int8_named};
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
         for (const ot_kernel_named *e = tables[k]; e->op_type; e++)
-            if (strcmp(e->op_type, n->op_type) == 0 && strcmp(e->domain, n->domain) == 0) return e->run;
+            if (strcmp(e->op_type, n->op_type) == 0 && strcmp(e->domain, n->domain) == 0)
+                return e->run;
     return NULL;
 }
 
 ot_kernel_fn ot_kernel_fast(const ot_node *n)
 {
-    const ot_kernel_entry *const tables[] = {ot_fast_rows, ot_fast_product, ot_fast_window, ot_fast_int8, ot_fast_move};
+    const ot_kernel_entry *const tables[] = {ot_fast_rows, ot_fast_product, ot_fast_window,
+                                             ot_fast_int8, ot_fast_move};
     if (n->op == OT_OP_OPAQUE) return fast_named(n);
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
         for (const ot_kernel_entry *e = tables[k]; e->op != OT_OP_OPAQUE; e++)

@@ -1,11 +1,15 @@
 /* A graph -> what runs it: slots for values, steps for nodes.
  *
  *   1. every value gets a slot; an outer value is the slot of an enclosing program
- *   2. nodes that no output depends on are left out; the others become steps in graph.order: kernel, operands, subgraphs
- *   3. steps that depend on constants only are computed at once, where that is cheap, and left out, too
+ *   2. nodes that no output depends on are left out; the others become steps in graph.order:
+ *   kernel, operands, subgraphs
+ *   3. steps that depend on constants only are computed at once, where that is cheap, and left out,
+ *   too
  *   4. each step learns which slots nobody reads after it
  *
- * Functions are programs, too, one a call, so that a call's attributes and omitted inputs are known when it is made.
+ * Functions are programs, too, one a call, so that a call's attributes and omitted inputs are
+ * known when it is made.
+ *
  */
 #include "engine/lower/lower.h"
 
@@ -33,7 +37,9 @@ static ot_status make_slots(ot_prog *p, const bool *absent)
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *x = &g->values[v];
         p->at[v] = x->is_outer ? outer_slot(p, x->name) : &p->slots[v];
-        if (!p->at[v]) return ot_fail(p->s->d, OT_E_INPUT, "value '%.200s' of graph '%.200s' is defined nowhere", x->name, g->name);
+        if (!p->at[v])
+            return ot_fail(p->s->d, OT_E_INPUT,
+                           "value '%.200s' of graph '%.200s' is defined nowhere", x->name, g->name);
         if (!x->is_outer && x->init) OT_TRY(ot_slot_set_tensor(p, &p->slots[v], x->init));
     }
     for (uint32_t k = 0; k < g->n_inputs; k++) {
@@ -57,7 +63,8 @@ static ot_status find_needed(const ot_prog *p, ot_arena *a, bool **wanted, bool 
     for (uint32_t k = g->n_order; k-- > 0;) {
         const ot_node *n = &g->nodes[g->order[k]];
         bool need = false;
-        for (uint32_t j = 0; j < n->n_out; j++) need = need || (n->out[j] != OT_NONE && (*wanted)[n->out[j]]);
+        for (uint32_t j = 0; j < n->n_out; j++)
+            need = need || (n->out[j] != OT_NONE && (*wanted)[n->out[j]]);
         (*needed)[g->order[k]] = need;
         for (uint32_t j = 0; need && j < n->n_in; j++)
             if (n->in[j] != OT_NONE) (*wanted)[n->in[j]] = true;
@@ -105,19 +112,22 @@ static ot_status operands(ot_prog *p, ot_step *step, const bool *wanted)
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !p->at[n->in[k]]->absent) step->in[k] = &p->at[n->in[k]]->nd;
     for (uint32_t k = 0; k < n->n_out; k++) {
-        if (n->out[k] == OT_NONE || (k > 0 && !wanted[n->out[k]])) continue; /* kernels may count on the first */
+        /* kernels may count on the first */
+        if (n->out[k] == OT_NONE || (k > 0 && !wanted[n->out[k]])) continue;
         step->out_slots[k] = &p->slots[n->out[k]];
         step->out[k] = &step->out_slots[k]->nd;
     }
     return OT_OK;
 }
 
-static ot_status add_body(ot_prog *p, ot_step *step, const char *attr, ot_graph *g, bool inside, uint32_t depth, const bool *absent)
+static ot_status add_body(ot_prog *p, ot_step *step, const char *attr, ot_graph *g, bool inside,
+                          uint32_t depth, const bool *absent)
 {
     ot_prog *body;
     if (depth >= OT_FRAME_DEPTH_MAX) {
         char label[OT_LABEL_MAX];
-        return ot_fail(p->s->d, OT_E_INPUT, "%s: subgraphs and functions are nested more than %d deep",
+        return ot_fail(p->s->d, OT_E_INPUT,
+                       "%s: subgraphs and functions are nested more than %d deep",
                        ot_node_label(step->node, label, sizeof label), OT_FRAME_DEPTH_MAX);
     }
     OT_TRY(ot_prog_new(p->s, g, inside ? p : NULL, depth + 1, absent, &body));
@@ -137,7 +147,8 @@ static ot_status add_bodies(ot_prog *p, ot_step *step, uint32_t depth)
     for (uint32_t k = 0; k < n->n_attrs; k++) {
         ot_graph *g = n->attrs[k].g;
         if (!ot_attr_has_graph(p->s->m, &n->attrs[k])) continue;
-        if (n->attrs[k].kind != OT_ATTR_GRAPH) OT_TRY(ot_import_body(p->s->m, &n->attrs[k], p->g, &g));
+        if (n->attrs[k].kind != OT_ATTR_GRAPH)
+            OT_TRY(ot_import_body(p->s->m, &n->attrs[k], p->g, &g));
         OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
         if (ot_is_tile_op(n, "While")) OT_TRY(ot_tile_reads_first(g));
         OT_TRY(add_body(p, step, n->attrs[k].name, g, true, depth, NULL));
@@ -151,8 +162,10 @@ static ot_status add_function(ot_prog *p, ot_step *step, ot_graph *f, uint32_t d
     const ot_node *n = step->node;
     char label[OT_LABEL_MAX];
     if (n->n_in > f->n_inputs || n->n_out > f->n_outputs)
-        return ot_fail(p->s->d, OT_E_INPUT, "%s: its function takes %u inputs and makes %u outputs, not %u and %u",
-                       ot_node_label(n, label, sizeof label), f->n_inputs, f->n_outputs, n->n_in, n->n_out);
+        return ot_fail(p->s->d, OT_E_INPUT,
+                       "%s: its function takes %u inputs and makes %u outputs, not %u and %u",
+                       ot_node_label(n, label, sizeof label), f->n_inputs, f->n_outputs, n->n_in,
+                       n->n_out);
     bool *absent = OT_NEW_N(p->s->a, bool, f->n_inputs + 1u);
     step->bodies = OT_NEW(p->s->a, ot_body);
     if (!absent || !step->bodies) return ot_fail_nomem(p->s->d);
@@ -166,7 +179,8 @@ static ot_status no_kernel(const ot_prog *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX];
     return ot_fail(p->s->d, OT_E_INPUT, "%s: the engine does not have this operator%s%.100s%s",
-                   ot_node_label(n, label, sizeof label), n->domain[0] ? " (domain '" : "", n->domain, n->domain[0] ? "')" : "");
+                   ot_node_label(n, label, sizeof label), n->domain[0] ? " (domain '" : "",
+                   n->domain, n->domain[0] ? "')" : "");
 }
 
 static ot_status too_many(const ot_prog *p, const ot_node *n)
@@ -176,7 +190,8 @@ static ot_status too_many(const ot_prog *p, const ot_node *n)
                    ot_node_label(n, label, sizeof label));
 }
 
-static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uint32_t depth, ot_step *step)
+static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uint32_t depth,
+                           ot_step *step)
 {
     ot_session *s = p->s;
     *step = (ot_step){.node = n, .in_place = OT_NONE, .work_at = -1};
@@ -196,14 +211,16 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
     return ot_is_tile_op(n, "While") ? OT_OK : add_bodies(p, step, depth);
 }
 
-/* Bodies of tiles, those that run often first: the weights that a session may hold in other forms (Winograd's) go to them, and not to
- * steps in front of a stream or corners, whose sizes may ask for a form of their own. */
+/* Bodies of tiles, those that run often first: the weights that a session may hold in other
+ * forms (Winograd's) go to them, and not to steps in front of a stream or corners, whose sizes
+ * may ask for a form of their own. */
 static ot_status add_tiles(ot_prog *p, uint32_t depth)
 {
     for (int often = 1; often >= 0; often--)
         for (uint32_t k = 0; k < p->n_steps; k++) {
             const ot_node *n = p->steps[k].node;
-            if (ot_is_tile_op(n, "While") && (ot_attr_int(n, "count", 1) > 1) == often) OT_TRY(add_bodies(p, &p->steps[k], depth));
+            if (ot_is_tile_op(n, "While") && (ot_attr_int(n, "count", 1) > 1) == often)
+                OT_TRY(add_bodies(p, &p->steps[k], depth));
         }
     return OT_OK;
 }
@@ -221,7 +238,8 @@ static void keep_viewed(ot_prog *p)
 {
     for (uint32_t k = p->n_steps; k-- > 0;) {
         const ot_step *step = &p->steps[k];
-        if (step->is_fused && step->is_view && step->out_slots[0]->last > p->at[step->in_ids[0]]->last)
+        if (step->is_fused && step->is_view &&
+            step->out_slots[0]->last > p->at[step->in_ids[0]]->last)
             read_at(p, step->in_ids[0], step->out_slots[0]->last);
     }
 }
@@ -235,7 +253,8 @@ static ot_status find_last(ot_prog *p)
         const ot_step *step = &p->steps[k];
         for (uint32_t j = 0; j < step->n_in; j++)
             if (step->in_ids[j] != OT_NONE) read_at(p, step->in_ids[j], k);
-        for (uint32_t j = 0; j < step->node->n_captured; j++) read_at(p, step->node->captured[j], k);
+        for (uint32_t j = 0; j < step->node->n_captured; j++)
+            read_at(p, step->node->captured[j], k);
         for (uint32_t j = 0; j < step->n_out; j++)
             if (step->out_slots[j]) step->out_slots[j]->born = step->out_slots[j]->last = k;
     }
@@ -279,13 +298,19 @@ static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
     return find_last(p);
 }
 
-ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth, const bool *absent, ot_prog **out)
+ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth,
+                      const bool *absent, ot_prog **out)
 {
     ot_prog *p = *out = OT_NEW(s->a, ot_prog);
     ot_arena *scratch = ot_arena_new();
     ot_status st = p && scratch ? OT_OK : ot_fail_nomem(s->d);
     if (p) {
-        *p = (ot_prog){.s = s, .next = s->all, .outer = outer, .g = g, .threads = outer ? outer->threads : s->threads, .tile = -1};
+        *p = (ot_prog){.s = s,
+                       .next = s->all,
+                       .outer = outer,
+                       .g = g,
+                       .threads = outer ? outer->threads : s->threads,
+                       .tile = -1};
         p->frame.prog = p;
         s->all = p;
     }
@@ -306,7 +331,8 @@ ot_status ot_prog_time(ot_prog *p)
 {
     p->times = OT_NEW_N(p->s->a, ot_node_time, p->n_steps + 1u);
     if (!p->times) return ot_fail_nomem(p->s->d);
-    for (uint32_t k = 0; k < p->n_steps; k++) p->times[k] = (ot_node_time){p->steps[k].node->name, p->steps[k].node->op_type, 0};
+    for (uint32_t k = 0; k < p->n_steps; k++)
+        p->times[k] = (ot_node_time){p->steps[k].node->name, p->steps[k].node->op_type, 0};
     return OT_OK;
 }
 

@@ -5,7 +5,9 @@
  *         (elsewhere, a place of its own takes the program and runs it: engine/device)
  *   free  everything, and the model is as it was but for its inferred shapes
  *
- * Sessions share nothing: two may run in two threads. Results of a run stay in the session until the next.
+ * Sessions share nothing: two may run in two threads. Results of a run stay in the session until
+ * the next.
+ *
  */
 #include "engine/core/session.h"
 
@@ -19,8 +21,8 @@ static ot_status check_dims(const ot_session *s, const ot_value *v, const ot_nd 
     for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] < 0 || v->dims[k] == a->dims[k];
     if (fits && ot_nd_is_dense(a)) return OT_OK;
     return ot_fail(s->d, OT_E_INPUT, "input '%.200s' has shape %s, but %s is given%s", v->name,
-                   ot_dims_text(v->rank, v->dims, takes, sizeof takes), ot_dims_text(a->rank, a->dims, given, sizeof given),
-                   fits ? ", not dense" : "");
+                   ot_dims_text(v->rank, v->dims, takes, sizeof takes),
+                   ot_dims_text(a->rank, a->dims, given, sizeof given), fits ? ", not dense" : "");
 }
 
 /* Initializers that are inputs get the contents that the caller gives. */
@@ -29,17 +31,22 @@ static ot_status override(ot_session *s, const ot_override *o)
     ot_graph *g = s->m->graph;
     ot_id id = ot_value_find(g, o->name);
     if (id == OT_NONE || !g->values[id].overridable)
-        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' cannot be given: the model has no such input", o->name);
+        return ot_fail(s->d, OT_E_INPUT,
+                       "input '%.200s' cannot be given: the model has no such input", o->name);
     ot_value *v = &g->values[id];
     if (!o->array.data || v->dtype != o->array.dtype)
-        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is %s, but %s is given", o->name, ot_dtype_name(v->dtype),
-                       ot_dtype_name(o->array.dtype));
+        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is %s, but %s is given", o->name,
+                       ot_dtype_name(v->dtype), ot_dtype_name(o->array.dtype));
     OT_TRY(check_dims(s, v, &o->array));
     ot_tensor *t = OT_NEW(s->a, ot_tensor);
     int64_t bytes;
     if (!t) return ot_fail_nomem(s->d);
-    if (!ot_nd_bytes(o->array.dtype, o->array.rank, o->array.dims, &bytes)) OT_BUG("an array of impossible size");
-    *t = (ot_tensor){.dtype = o->array.dtype, .rank = o->array.rank, .data = o->array.data, .bytes = (size_t)bytes};
+    if (!ot_nd_bytes(o->array.dtype, o->array.rank, o->array.dims, &bytes))
+        OT_BUG("an array of impossible size");
+    *t = (ot_tensor){.dtype = o->array.dtype,
+                     .rank = o->array.rank,
+                     .data = o->array.data,
+                     .bytes = (size_t)bytes};
     t->dims = ot_memdup(s->a, o->array.dims, o->array.rank * sizeof *t->dims);
     if (!t->dims) return ot_fail_nomem(s->d);
     s->overridden[s->n_overridden].value = v;
@@ -177,8 +184,14 @@ void ot_session_free(ot_session *s)
 
 uint32_t ot_session_inputs(const ot_session *s) { return s->n_inputs; }
 uint32_t ot_session_outputs(const ot_session *s) { return s->m->graph->n_outputs; }
-const ot_value *ot_session_input(const ot_session *s, uint32_t k) { return &s->m->graph->values[s->inputs[k]]; }
-const ot_value *ot_session_output(const ot_session *s, uint32_t k) { return &s->m->graph->values[s->m->graph->outputs[k]]; }
+const ot_value *ot_session_input(const ot_session *s, uint32_t k)
+{
+    return &s->m->graph->values[s->inputs[k]];
+}
+const ot_value *ot_session_output(const ot_session *s, uint32_t k)
+{
+    return &s->m->graph->values[s->m->graph->outputs[k]];
+}
 
 void ot_session_figures_get(const ot_session *s, ot_session_figures *out)
 {
@@ -205,8 +218,8 @@ static ot_status check_input(const ot_session *s, const ot_value *v, const ot_nd
     }
     if (!a->data) return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is not given", v->name);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != a->dtype)
-        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is %s, but %s is given", v->name, ot_dtype_name(v->dtype),
-                       ot_dtype_name(a->dtype));
+        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is %s, but %s is given", v->name,
+                       ot_dtype_name(v->dtype), ot_dtype_name(a->dtype));
     return check_dims(s, v, a);
 }
 
@@ -227,7 +240,8 @@ static ot_status bind(ot_session *s, const ot_nd *in, const ot_nd *out)
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         ot_slot *slot = &s->top->slots[g->outputs[k]];
-        if (slot->is_const || slot->is_borrowed || slot->place == OT_PLACE_CALLER || !out[k].data || !ot_nd_is_dense(&out[k]))
+        if (slot->is_const || slot->is_borrowed || slot->place == OT_PLACE_CALLER || !out[k].data ||
+            !ot_nd_is_dense(&out[k]))
             continue;
         slot->place = OT_PLACE_CALLER;
         slot->want = out[k];
@@ -243,7 +257,8 @@ static ot_status hand_out(ot_session *s, uint32_t k, ot_nd *out)
     char made[400], given[400];
     int64_t bytes;
     if (!a->data && !a->list && a->dtype != OT_DT_UNKNOWN)
-        return ot_fail(s->d, OT_E_INPUT, "output '%.200s' is of type %s, which the engine does not hold", v->name,
+        return ot_fail(s->d, OT_E_INPUT,
+                       "output '%.200s' is of type %s, which the engine does not hold", v->name,
                        ot_dtype_name(a->dtype));
     if (!out->data) {
         if (!ot_nd_is_owned(a)) {
@@ -257,9 +272,10 @@ static ot_status hand_out(ot_session *s, uint32_t k, ot_nd *out)
     if (out->data == a->data) return OT_OK;
     if (!a->data || !ot_nd_same_shape(out, a->dtype, a->rank, a->dims) || !ot_nd_is_dense(out) ||
         !ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
-        return ot_fail(s->d, OT_E_INPUT, "output '%.200s' is %s %s, but the memory given for it is for %s %s", v->name,
-                       ot_dtype_name(a->dtype), ot_dims_text(a->rank, a->dims, made, sizeof made), ot_dtype_name(out->dtype),
-                       ot_dims_text(out->rank, out->dims, given, sizeof given));
+        return ot_fail(
+            s->d, OT_E_INPUT, "output '%.200s' is %s %s, but the memory given for it is for %s %s",
+            v->name, ot_dtype_name(a->dtype), ot_dims_text(a->rank, a->dims, made, sizeof made),
+            ot_dtype_name(out->dtype), ot_dims_text(out->rank, out->dims, given, sizeof given));
     if (bytes) memcpy(out->data, a->data, (size_t)bytes);
     return OT_OK;
 }

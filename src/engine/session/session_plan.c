@@ -1,16 +1,18 @@
-/* Where the values of a program lie: one arena, laid out by the buffer planner. The top program's is the session's; a tile
- * body's is part of its While step's scratch, one a worker.
+/* Where the values of a program lie: one arena, laid out by the buffer planner. The top
+ * program's is the session's; a tile body's is part of its While step's scratch, one a worker.
  *
- *   step       0     1       2        3                  arena
- *   a          |=====|                                   [a       ]
- *   b          .     |=======|                           .        [b   ]
- *   c = view b .     .       |========|                  .        [b   ]   the same bytes: b lives as long as c
- *   d          .     .       .        |=====             [d     ]
+ *   step       0     1       2        3         arena
+ *   a          |=====|                          [a      ]
+ *   b          .     |=======|                  .       [b  ]
+ *   c = view b .     .       |========|         .       [b  ]  the same bytes: b lives as long as c
+ *   d          .     .       .        |=====    [d    ]
  *
- * Planned is what a step computes whose size is known, except graph outputs (the caller's, or the heap's), what control flow
- * makes (arrays of its bodies), constants and inputs; and the scratch of fused steps. Positions are steps; a value read by the
- * step that writes another meets it, unless it is a fused step that may write in place. What kernels really make is compared with
- * this plan when it is made; see kernel_call.c.
+ * Planned is what a step computes whose size is known, except graph outputs (the caller's, or
+ * the heap's), what control flow makes (arrays of its bodies), constants and inputs; and the
+ * scratch of fused steps. Positions are steps; a value read by the step that writes another
+ * meets it, unless it is a fused step that may write in place. What kernels really make is
+ * compared with this plan when it is made; see kernel_call.c.
+ *
  */
 #include "engine/core/session.h"
 #include "tiling/lower/lowering.h"
@@ -36,7 +38,12 @@ static bool is_view(const ot_graph *g, const ot_node *n)
 static ot_pack_item *new_item(plan_work *w, int64_t lower, int64_t upper, int64_t bytes)
 {
     ot_pack_item *item = &w->p->items[w->p->n_items++];
-    *item = (ot_pack_item){.lower = lower, .upper = upper, .size = bytes, .alignment = OT_ARENA_ALIGN, .fixed = -1, .hint = -1};
+    *item = (ot_pack_item){.lower = lower,
+                           .upper = upper,
+                           .size = bytes,
+                           .alignment = OT_ARENA_ALIGN,
+                           .fixed = -1,
+                           .hint = -1};
     return item;
 }
 
@@ -58,14 +65,16 @@ static void add_view(plan_work *w, ot_id id, ot_id in)
     item->upper = ot_max(item->upper, (int64_t)slot->last + 1);
 }
 
-/* May output 0 of a fused step take the place of input k: planned memory that nobody needs after this step, of the same form? */
+/* May output 0 of a fused step take the place of input k: planned memory that nobody needs after
+ * this step, of the same form? */
 static bool takes_place(const plan_work *w, const ot_step *step, uint32_t at)
 {
     if (step->in_place == OT_NONE || step->in_ids[step->in_place] == OT_NONE) return false;
     ot_id in = step->in_ids[step->in_place];
     const ot_slot *from = w->p->at[in], *to = step->out_slots[0];
     if (w->item_of[in] == OT_NONE || from->place != OT_PLACE_ARENA) return false;
-    for (uint32_t k = 0; k < step->n_in; k++) { /* nor does it read the same memory under another name */
+    /* nor does it read the same memory under another name */
+    for (uint32_t k = 0; k < step->n_in; k++) {
         ot_id other = step->in_ids[k];
         if (other != OT_NONE && other != in && w->item_of[other] == w->item_of[in]) return false;
     }
@@ -80,7 +89,8 @@ static bool size_of(const ot_prog *p, const ot_step *step, uint32_t k, int64_t *
     ot_id id = step->out_ids[k];
     if (step->is_fused) return ot_nd_span(&slot->fore, bytes) && *bytes > 0;
     const ot_value *x = &p->g->values[id];
-    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX) return false;
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX)
+        return false;
     if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, bytes) || *bytes == 0) return false;
     ot_nd_set_dense(&slot->want, x->dtype, (uint32_t)x->rank, x->dims);
     return true;
@@ -94,7 +104,9 @@ static void add_outputs(plan_work *w, const ot_step *step, uint32_t at)
     for (uint32_t k = 0; k < step->n_out; k++) {
         ot_slot *slot = step->out_slots[k];
         if (!slot || slot->is_result || slot->is_const) continue;
-        if (step->is_fused ? step->is_view : k == 0 && is_view(g, step->node) && step->n_in > 0 && step->in_ids[0] != OT_NONE) {
+        if (step->is_fused ? step->is_view
+                           : k == 0 && is_view(g, step->node) && step->n_in > 0 &&
+                                 step->in_ids[0] != OT_NONE) {
             add_view(w, step->out_ids[k], step->in_ids[0]);
             continue;
         }
@@ -111,7 +123,8 @@ static void add_outputs(plan_work *w, const ot_step *step, uint32_t at)
 static ot_status pack(ot_prog *p)
 {
     ot_pack_problem problem = {p->items, p->n_items};
-    ot_pack_options o = {.step_limit = ot_graph_arena_steps(p->n_items), .threads = 1, .rules = OT_PACK_RULES_ALL};
+    ot_pack_options o = {
+        .step_limit = ot_graph_arena_steps(p->n_items), .threads = 1, .rules = OT_PACK_RULES_ALL};
     ot_pack_result r;
     OT_TRY(ot_pack(&problem, &o, p->s->d, p->offsets, &r));
     OT_TRY(ot_pack_check(&problem, p->offsets, 0, NULL, p->s->d));
@@ -135,7 +148,8 @@ ot_status ot_prog_plan(ot_prog *p)
     if (p->n_items == 0) return OT_OK;
     OT_TRY(pack(p));
     for (ot_id v = 0; v < p->n_ids; v++)
-        if (w.item_of[v] != OT_NONE && p->at[v]->place == OT_PLACE_ARENA) p->at[v]->offset = p->offsets[w.item_of[v]];
+        if (w.item_of[v] != OT_NONE && p->at[v]->place == OT_PLACE_ARENA)
+            p->at[v]->offset = p->offsets[w.item_of[v]];
     for (uint32_t k = 0; k < p->n_steps; k++)
         if (p->steps[k].work > 0) p->steps[k].work_at = p->offsets[work[k]];
     return OT_OK;

@@ -1,12 +1,17 @@
 /* Weights are held once: what only packed copies are read of is given back.
  *
- *   while programs are made   initializer --ot_packed_later--> memory of the packed form, not written yet: no page of it exists
- *   when all are made         largest first:  initializer --fill--> packed form;  initializer's contents given back
+ *   while programs are made   initializer --ot_packed_later--> memory of the packed form, not
+ *                             written yet: no page of it exists
+ *   when all are made         largest first:  initializer --fill--> packed form;  initializer's
+ *                             contents given back
  *
- * So at no time do more weights lie in memory than the larger of the model's and the packed ones, and one layer's more. That all
- * programs are made before the first is filled also says who reads what: a constant is of no more use when no step of any
- * program has its contents among its operands and no graph hands it out. What was computed from constants (folded) is the
- * session's own; contents that came with the model are given back only if the caller said so (ot_session_options.releases).
+ * So at no time do more weights lie in memory than the larger of the model's and the packed
+ * ones, and one layer's more. That all programs are made before the first is filled also says
+ * who reads what: a constant is of no more use when no step of any program has its contents
+ * among its operands and no graph hands it out. What was computed from constants (folded) is the
+ * session's own; contents that came with the model are given back only if the caller said so
+ * (ot_session_options.releases).
+ *
  */
 #include "engine/lower/lower.h"
 
@@ -75,7 +80,8 @@ static bool find_read(settling *w)
     for (const ot_prog *p = w->s->all; p; p = p->next) {
         for (uint32_t k = 0; k < p->n_steps; k++)
             for (uint32_t j = 0; j < p->steps[k].n_in; j++)
-                if (!ot_reads_panels(&p->steps[k], j) && !add_read(w, p->steps[k].in[j])) return false;
+                if (!ot_reads_panels(&p->steps[k], j) && !add_read(w, p->steps[k].in[j]))
+                    return false;
         for (uint32_t k = 0; k < p->g->n_outputs; k++)
             if (!add_read(w, &p->at[p->g->outputs[k]]->nd)) return false;
     }
@@ -95,7 +101,9 @@ static bool find_idle(settling *w)
         for (ot_id v = 0; v < p->g->n_values; v++) {
             ot_slot *slot = &p->slots[v];
             idle i = {.data = slot->nd.data, .slot = slot};
-            if (!slot->is_const || !i.data || !ot_nd_span(&slot->nd, &i.bytes) || i.bytes < SMALL || is_read(w, i.data)) continue;
+            if (!slot->is_const || !i.data || !ot_nd_span(&slot->nd, &i.bytes) || i.bytes < SMALL ||
+                is_read(w, i.data))
+                continue;
             const ot_tensor *t = p == s->top ? p->g->values[v].init : NULL;
             if (s->releases && t && t->data == i.data) i.tensor = (ot_tensor *)(uintptr_t)t;
             if (!OT_PUSH(w->a, w->idle, w->n_idle, w->cap_idle, i)) return false;
@@ -107,7 +115,8 @@ static bool find_idle(settling *w)
 /* Those with these contents: *n of them, or NULL. */
 static idle *idle_of(const settling *w, const void *data, size_t *n)
 {
-    idle key = {.data = data}, *found = w->n_idle ? bsearch(&key, w->idle, w->n_idle, sizeof key, compare_idle) : NULL;
+    idle key = {.data = data},
+         *found = w->n_idle ? bsearch(&key, w->idle, w->n_idle, sizeof key, compare_idle) : NULL;
     *n = 0;
     if (!found) return NULL;
     while (found > w->idle && found[-1].data == data) found--;
@@ -117,7 +126,8 @@ static idle *idle_of(const settling *w, const void *data, size_t *n)
 
 /* ---- filling and giving back ---- */
 
-/* Are these contents in memory that nobody else looks at: may they be overwritten before they are given back? */
+/* Are these contents in memory that nobody else looks at: may they be overwritten before they
+ * are given back? */
 static bool is_own(const idle *i, size_t n)
 {
     for (size_t k = 0; k < n; k++)
@@ -130,7 +140,8 @@ static void release(ot_session *s, idle *i, size_t n)
 {
     bool gone = false;
     for (size_t k = 0; k < n; k++) {
-        bool block = i[k].slot->nd.block, tensor = !block && i[k].tensor && ot_tensor_release(i[k].tensor);
+        bool block = i[k].slot->nd.block,
+             tensor = !block && i[k].tensor && ot_tensor_release(i[k].tensor);
         const ot_nd shape = i[k].slot->nd; /* kernels that read panels in its place look at it */
         if (block) ot_nd_release(&i[k].slot->nd);
         if (block) ot_nd_set_dense(&i[k].slot->nd, shape.dtype, shape.rank, shape.dims);
@@ -194,7 +205,8 @@ ot_status ot_settle_weights(ot_session *s)
     ot_arena_free(w.a);
     if (st == OT_OK) ot_point_at_panels(s);
 #ifdef __GLIBC__
-    if (st == OT_OK && s->releases) (void)malloc_trim(0); /* small contents lie between what stays */
+    if (st == OT_OK && s->releases)
+        (void)malloc_trim(0); /* small contents lie between what stays */
 #endif
     return st;
 }

@@ -29,7 +29,8 @@ const ot_runtime *ot_runtime_asked(const char *name, char *names, size_t size)
     *names = '\0';
     for (size_t k = 0; k < N_RUNTIMES; k++) {
         size_t used = strlen(names);
-        if (RUNTIMES[k]->summary) snprintf(names + used, size - used, "%s%s", used ? ", " : "", RUNTIMES[k]->name);
+        if (RUNTIMES[k]->summary)
+            snprintf(names + used, size - used, "%s%s", used ? ", " : "", RUNTIMES[k]->name);
     }
     return NULL;
 }
@@ -38,7 +39,8 @@ ot_status ot_runtime_list(FILE *f)
 {
     int rc = 0;
     for (size_t k = 0; k < N_RUNTIMES && rc >= 0; k++)
-        if (RUNTIMES[k]->summary) rc = fprintf(f, "%-16s %s\n", RUNTIMES[k]->name, RUNTIMES[k]->summary);
+        if (RUNTIMES[k]->summary)
+            rc = fprintf(f, "%-16s %s\n", RUNTIMES[k]->name, RUNTIMES[k]->summary);
     return rc < 0 ? OT_E_SYSTEM : OT_OK;
 }
 
@@ -73,7 +75,8 @@ double ot_runtime_slowness(const ot_runtime *r, const ot_node *n)
 {
     for (uint32_t k = 0; k < r->n_slow; k++) {
         const ot_op_factor *x = &r->slow[k];
-        if (x->op == n->op && (!x->mode || strcmp(ot_attr_str(n, "mode", "nearest"), x->mode) == 0)) return x->factor;
+        if (x->op == n->op && (!x->mode || strcmp(ot_attr_str(n, "mode", "nearest"), x->mode) == 0))
+            return x->factor;
     }
     return 1;
 }
@@ -103,7 +106,8 @@ bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n)
 {
     if (!r->blocks.has_blocks) return false;
     if (contains(r->blocks.keeps, r->blocks.n_keeps, n->op)) return true;
-    return r->blocks.chains_keep && (ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization);
+    return r->blocks.chains_keep &&
+           (ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization);
 }
 
 bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n)

@@ -1,12 +1,14 @@
-/* The project's engine on a CPU with caches: src/engine, docs/engine.md. Rates and bandwidths are the target's (`calibrate`). Where a
- * comment says measured: of the engine's own kernels, when the figure was put in; the others are assumptions. */
+/* The project's engine on a CPU with caches: src/engine, docs/engine.md. Rates and bandwidths
+ * are the target's (`calibrate`). Where a comment says measured: of the engine's own kernels,
+ * when the figure was put in; the others are assumptions. */
 #include "runtime_tables.h"
 
 /* Inputs of so few channels are read as they are, not in blocks. */
 static const ot_few_channels FEW[] = {{5, 0.85}};
 
 static const ot_op MAKES[] = {OT_OP_Conv, OT_OP_ConvTranspose};
-static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool, OT_OP_GlobalMaxPool, OT_OP_Concat};
+static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool,
+                              OT_OP_GlobalMaxPool, OT_OP_Concat};
 
 const ot_runtime ot_runtime_engine = {
     .name = "engine",
@@ -24,8 +26,9 @@ const ot_runtime ot_runtime_engine = {
              .bytes_part = 0.6,       /* elements are gathered, and multiplied as 16-bit numbers */
              .winograd = true,
              .direct_part = 0.85},
-    .half_part = 1.3, /* measured: 19.6e9 conversions a second where 14.7e9 multiplications are made */
-    .overlap = 0.35,  /* caches overlap the two in part */
+    /* measured: 19.6e9 conversions a second where 14.7e9 multiplications are made */
+    .half_part = 1.3,
+    .overlap = 0.35, /* caches overlap the two in part */
     .blocks = {.has_blocks = true,
                .makes = MAKES,
                .n_makes = sizeof MAKES / sizeof *MAKES,

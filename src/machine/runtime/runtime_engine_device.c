@@ -1,7 +1,10 @@
-/* The project's engine on a device: src/engine/gpu, docs/devices.md. Kernels are made for each group as they come: convolutions and
- * products with what follows them element by element, chains, and nothing else as one, so that the scores of an attention are stored. They
- * compute directly, on plain layouts; windows are arguments of kernels, tiles of inputs and results move beside them. Rates and
- * bandwidths are the target's (`calibrate --device`); nothing here was measured.
+/* The project's engine on a device: src/engine/gpu, docs/devices.md. Kernels are made for each
+ * group as they come: convolutions and products with what follows them element by element,
+ * chains, and nothing else as one, so that the scores of an attention are stored. They compute
+ * directly, on plain layouts; windows are arguments of kernels, tiles of inputs and results move
+ * beside them. Rates and bandwidths are the target's (`calibrate --device`); nothing here was
+ * measured.
+ *
  */
 #include "runtime_tables.h"
 

@@ -1,5 +1,5 @@
-/* ONNX Runtime on a CPU with caches. Figures were measured in ONNX Runtime 1.31.1, or are assumed and say so; the table in
- * docs/design-notes.md has the measurements. */
+/* ONNX Runtime on a CPU with caches. Figures were measured in ONNX Runtime 1.31.1, or are
+ * assumed and say so; the table in docs/design-notes.md has the measurements. */
 #include "runtime_tables.h"
 
 static const ot_op_factor SLOW[] = {

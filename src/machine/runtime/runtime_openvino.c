@@ -1,29 +1,43 @@
-/* OpenVINO on a CPU with caches. Where a comment says measured: OpenVINO 2026.4 on one thread of a CPU with AVX-512 (docs/runtimes.md);
- * the others are assumptions. Times were measured beside convolutions, and stand here in that proportion: those reached 0.44 of the rate
- * that target `host` assumes there.
+/* OpenVINO on a CPU with caches. Where a comment says measured: OpenVINO 2026.4 on one thread of
+ * a CPU with AVX-512 (docs/runtimes.md); the others are assumptions. Times were measured beside
+ * convolutions, and stand here in that proportion: those reached 0.44 of the rate that target
+ * `host` assumes there.
  *
- *   layout    convolutions compute channels-last (acdb) and what follows keeps that; plain tensors are made at graph outputs and before
+ *   layout    convolutions compute channels-last (acdb) and what follows keeps that; plain tensors
+ *             are made at graph outputs and before
  *             Gather and loops, by a slow kernel; Slice takes either
- *   memory    buffers of the whole graph are placed before it runs, near the optimum; tiles written out fit each other's places
- *   loops     a body that reads a value from outside holds a copy of it from compilation on; scan outputs are joined, then transposed
+ *   memory    buffers of the whole graph are placed before it runs, near the optimum; tiles written
+ *             out fit each other's places
+ *   loops     a body that reads a value from outside holds a copy of it from compilation on; scan
+ *             outputs are joined, then transposed
+ *
  */
 #include "runtime_tables.h"
 
 /* Measured against ReLU and what the rates of a target say of their class. */
 static const ot_op_factor SLOW[] = {
-    {OT_OP_Pow, NULL, 10},       {OT_OP_DepthToSpace, NULL, 1.5}, {OT_OP_SpaceToDepth, NULL, 1.5},  {OT_OP_Resize, "nearest", 1.5},
-    {OT_OP_Resize, "linear", 2}, {OT_OP_Resize, NULL, 6},         {OT_OP_Upsample, "nearest", 1.5}, {OT_OP_Upsample, "linear", 2},
-    {OT_OP_Upsample, NULL, 6},   {OT_OP_Transpose, NULL, 4},
+    {OT_OP_Pow, NULL, 10},
+    {OT_OP_DepthToSpace, NULL, 1.5},
+    {OT_OP_SpaceToDepth, NULL, 1.5},
+    {OT_OP_Resize, "nearest", 1.5},
+    {OT_OP_Resize, "linear", 2},
+    {OT_OP_Resize, NULL, 6},
+    {OT_OP_Upsample, "nearest", 1.5},
+    {OT_OP_Upsample, "linear", 2},
+    {OT_OP_Upsample, NULL, 6},
+    {OT_OP_Transpose, NULL, 4},
 };
 
 /* Measured: 3 -> 64 channels reach 0.3 of the rate of 64 -> 64, 12 -> 12 and 16 -> 16 0.8. */
 static const ot_few_channels FEW[] = {{8, 0.35}, {24, 0.8}};
 
 static const ot_op MAKES[] = {OT_OP_Conv, OT_OP_ConvTranspose};
-static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool, OT_OP_GlobalMaxPool,
-                              OT_OP_Concat,  OT_OP_Resize,      OT_OP_DepthToSpace,      OT_OP_Slice};
+static const ot_op KEEPS[] = {OT_OP_MaxPool,       OT_OP_AveragePool, OT_OP_GlobalAveragePool,
+                              OT_OP_GlobalMaxPool, OT_OP_Concat,      OT_OP_Resize,
+                              OT_OP_DepthToSpace,  OT_OP_Slice};
 
-/* Channels are computed in blocks as wide as the vectors of the CPU: 16 floats with AVX-512, 8 with AVX2. */
+/* Channels are computed in blocks as wide as the vectors of the CPU: 16 floats with AVX-512, 8
+ * with AVX2. */
 /* clang-format off */
 #define TABLE(lanes)                                                                                                                    \
     {                                                                                                                                   \

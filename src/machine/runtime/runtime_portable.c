@@ -1,12 +1,16 @@
 /* Models for more than one runtime on CPUs with caches: what is written is what all of them take.
  *
- *   portable   tiles written out, so many at most, or a Scan over the outermost axis whose body reads nothing from outside
- *   loop       tiles written out, or a Loop; neither Scan nor sequences: MNN, OpenCV's dnn module, TensorRT
+ *   portable   tiles written out, so many at most, or a Scan over the outermost axis whose body
+ *              reads nothing from outside
+ *   loop       tiles written out, or a Loop; neither Scan nor sequences: MNN, OpenCV's dnn module,
+ *              TensorRT
  *
- * Tiles that are written out are taken to fit each other's places; stage weigh/ plays what ONNX Runtime makes of them.
+ * Tiles that are written out are taken to fit each other's places; stage weigh/ plays what ONNX
+ * Runtime makes of them.
  *
- * What follows from the operators themselves is that of ONNX Runtime, whose figures are the ones that were measured; what one runtime
- * does better than another is not counted on.
+ * What follows from the operators themselves is that of ONNX Runtime, whose figures are the ones
+ * that were measured; what one runtime does better than another is not counted on.
+ *
  */
 #include "runtime_tables.h"
 
@@ -17,51 +21,54 @@ static const ot_op_factor SLOW[] = {
 };
 static const ot_few_channels FEW[] = {{8, 0.45}, {24, 0.7}, {48, 0.92}};
 static const ot_op MAKES[] = {OT_OP_Conv};
-static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool,
-                              OT_OP_GlobalMaxPool, OT_OP_Add,     OT_OP_Concat,      OT_OP_Relu,
-                              OT_OP_Clip};
+static const ot_op KEEPS[] = {
+    OT_OP_Conv,          OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool,
+    OT_OP_GlobalMaxPool, OT_OP_Add,     OT_OP_Concat,      OT_OP_Relu,
+    OT_OP_Clip};
 
-#define ANYWHERE                                                                                                           \
-    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true, .slow = SLOW,              \
-    .n_slow = sizeof SLOW / sizeof *SLOW,                                                                                  \
-    .conv = {.block = 16,                                                                                                  \
-             .few = FEW,                                                                                                   \
-             .n_few = sizeof FEW / sizeof *FEW,                                                                            \
-             .transposed = OT_TRANSPOSED_COLUMNS,                                                                          \
-             .transposed_part = 0.6,                                                                                       \
-             .bytes_part = 1},                                                                                             \
-    .overlap = 0.35,                                                                                                       \
-    .blocks = {.has_blocks = true,                                                                                         \
-               .makes = MAKES,                                                                                             \
-               .n_makes = sizeof MAKES / sizeof *MAKES,                                                                    \
-               .keeps = KEEPS,                                                                                             \
-               .n_keeps = sizeof KEEPS / sizeof *KEEPS,                                                                    \
-               .least = 8,                                                                                                 \
-               .into = 2.5,                                                                                                \
-               .out_of = 2,                                                                                                \
-               .copies = 0.5,                                                                                              \
-               .border_into = 2,                                                                                           \
-               .border_out_of = 2,                                                                                         \
-               .crop = 2,                                                                                                  \
-               .crop_blocked = 6,                                                                                          \
-               .crop_readers = true},                                                                                      \
-    .packing = OT_PACK_SLOW, .run_seconds = 80e-9, .weights_seen = 0.3, .motion = OT_MOTION_COPIED, .price = OT_PRICES(0), \
-    .chunk_arena = true, .slices_apart = true, .in_place = true, .recompute = 5, .recompute_forced = 64, .doubt = 1.04,    \
-    .short_rows = 1.02
+#define ANYWHERE                                                                                  \
+    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true,   \
+    .slow = SLOW, .n_slow = sizeof SLOW / sizeof *SLOW,                                           \
+    .conv = {.block = 16,                                                                         \
+             .few = FEW,                                                                          \
+             .n_few = sizeof FEW / sizeof *FEW,                                                   \
+             .transposed = OT_TRANSPOSED_COLUMNS,                                                 \
+             .transposed_part = 0.6,                                                              \
+             .bytes_part = 1},                                                                    \
+    .overlap = 0.35,                                                                              \
+    .blocks = {.has_blocks = true,                                                                \
+               .makes = MAKES,                                                                    \
+               .n_makes = sizeof MAKES / sizeof *MAKES,                                           \
+               .keeps = KEEPS,                                                                    \
+               .n_keeps = sizeof KEEPS / sizeof *KEEPS,                                           \
+               .least = 8,                                                                        \
+               .into = 2.5,                                                                       \
+               .out_of = 2,                                                                       \
+               .copies = 0.5,                                                                     \
+               .border_into = 2,                                                                  \
+               .border_out_of = 2,                                                                \
+               .crop = 2,                                                                         \
+               .crop_blocked = 6,                                                                 \
+               .crop_readers = true},                                                             \
+    .packing = OT_PACK_SLOW, .run_seconds = 80e-9, .weights_seen = 0.3,                           \
+    .motion = OT_MOTION_COPIED, .price = OT_PRICES(0), .chunk_arena = true, .slices_apart = true, \
+    .in_place = true, .recompute = 5, .recompute_forced = 64, .doubt = 1.04, .short_rows = 1.02
 
-const ot_runtime ot_runtime_loop = {ANYWHERE,
-                                    .name = "loop",
-                                    .title = "a runtime that takes Loop",
-                                    .summary = "runtimes that take Loop, and neither Scan nor sequences: MNN, OpenCV, TensorRT",
-                                    .forms = OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_LOOP),
-                                    .cannot = OT_NEEDS_SEQUENCE | OT_NEEDS_SCAN | OT_NEEDS_SCAN_CAPTURE | OT_NEEDS_SCAN_AXES |
-                                              OT_NEEDS_MOVING_GATHER | OT_NEEDS_UNEVEN_POOL | OT_NEEDS_LONG_SUM,
-                                    .looped_borders = true,
-                                    .written_most = 32};
-const ot_runtime ot_runtime_portable = {ANYWHERE,
-                                        .name = "portable",
-                                        .title = "any runtime",
-                                        .summary = "any runtime: tiles written out, or a Scan that reads nothing from outside",
-                                        .forms = OT_FORM_BIT(OT_FORM_SCAN) | OT_FORM_BIT(OT_FORM_UNROLLED),
-                                        .cannot = OT_NEEDS_ALL & ~OT_NEEDS_SCAN,
-                                        .written_most = 32};
+const ot_runtime ot_runtime_loop = {
+    ANYWHERE,
+    .name = "loop",
+    .title = "a runtime that takes Loop",
+    .summary = "runtimes that take Loop, and neither Scan nor sequences: MNN, OpenCV, TensorRT",
+    .forms = OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_LOOP),
+    .cannot = OT_NEEDS_SEQUENCE | OT_NEEDS_SCAN | OT_NEEDS_SCAN_CAPTURE | OT_NEEDS_SCAN_AXES |
+              OT_NEEDS_MOVING_GATHER | OT_NEEDS_UNEVEN_POOL | OT_NEEDS_LONG_SUM,
+    .looped_borders = true,
+    .written_most = 32};
+const ot_runtime ot_runtime_portable = {
+    ANYWHERE,
+    .name = "portable",
+    .title = "any runtime",
+    .summary = "any runtime: tiles written out, or a Scan that reads nothing from outside",
+    .forms = OT_FORM_BIT(OT_FORM_SCAN) | OT_FORM_BIT(OT_FORM_UNROLLED),
+    .cannot = OT_NEEDS_ALL & ~OT_NEEDS_SCAN,
+    .written_most = 32};

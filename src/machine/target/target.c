@@ -52,8 +52,8 @@ static ot_status fail_unknown(const char *name, ot_diag *diag)
     }
     ot_nearest near = ot_nearest_to(name, strlen(name));
     ot_nearest_try_list(&near, names, ", ");
-    return ot_fail(diag, OT_E_USAGE, "no target '%s': use one of %s, or a file that ends in .xml%s", name, names,
-                   ot_nearest_hint(&near, "; ", hint, sizeof hint));
+    return ot_fail(diag, OT_E_USAGE, "no target '%s': use one of %s, or a file that ends in .xml%s",
+                   name, names, ot_nearest_hint(&near, "; ", hint, sizeof hint));
 }
 
 /* Everything but the defaults of scopes. */
@@ -63,7 +63,8 @@ static ot_status load(const char *name, uint32_t threads, ot_diag *diag, ot_targ
     const ot_target_preset *p = ot_target_presets(&n);
 
     if (threads > OT_TARGET_CORES_MAX)
-        return ot_fail(diag, OT_E_USAGE, "%u threads are more than %d", threads, OT_TARGET_CORES_MAX);
+        return ot_fail(diag, OT_E_USAGE, "%u threads are more than %d", threads,
+                       OT_TARGET_CORES_MAX);
     memset(t, 0, sizeof *t);
     if (strcmp(name, "host") == 0) {
         ot_target_host(threads, t);
@@ -104,7 +105,9 @@ ot_status ot_target_list(FILE *f)
     ot_target host = {.name = "host"};
     bool calibrated = ot_target_use_calibration(&host, 0, note, sizeof note);
 
-    int rc = fprintf(f, "%-16s %s%s%s\n", "host", HOST_DESCRIPTION, calibrated ? "; for the engine " : "", calibrated ? note : "");
-    for (size_t k = 0; k < n && rc >= 0; k++) rc = fprintf(f, "%-16s %s\n", p[k].target.name, p[k].target.description);
+    int rc = fprintf(f, "%-16s %s%s%s\n", "host", HOST_DESCRIPTION,
+                     calibrated ? "; for the engine " : "", calibrated ? note : "");
+    for (size_t k = 0; k < n && rc >= 0; k++)
+        rc = fprintf(f, "%-16s %s\n", p[k].target.name, p[k].target.description);
     return rc < 0 ? OT_E_SYSTEM : OT_OK;
 }

@@ -1,11 +1,18 @@
 /* Measured factors of a runtime in a target file (scripts/calibrate_runtime.py writes them):
  *
- *   <runtime name="onnxruntime" overlap="0.4" run-seconds="6e-8" ...>     attributes in FACTORS[], each optional
- *     <slow op="Resize" mode="linear" factor="9.5"/>                      before the rows of the runtime's own table
- *     <few below="8" part="0.4"/>                                         in place of the table's rows; `below` rises
+ *   <runtime name="onnxruntime" overlap="0.4" run-seconds="6e-8" ...>  attributes in FACTORS[],
+ *                                                                      each optional
+ *     <slow op="Resize" mode="linear" factor="9.5"/>                   before the rows of the
+ *                                                                      runtime's own table
+ *     <few below="8" part="0.4"/>                                      in place of the table's
+ *                                                                      rows; `below` rises
  *   </runtime>
  *
- * The runtime's table is copied, what the file gives is put into the copy, and the target points at that. What is not given stays.
+ * The runtime's table is copied, what the file gives is put into the copy, and the target points
+ * at that. What is not given stays.
+ *
+ *
+ *
  */
 #include "target_xml.h"
 
@@ -57,14 +64,17 @@ const ot_runtime *ot_target_runtime_of_file(const ot_target *t, const ot_runtime
 
 /* ---- reading ---- */
 
-static ot_status bad(const ot_xml_reader *r, xmlNode *e, const char *name, const char *text, const char *rule)
+static ot_status bad(const ot_xml_reader *r, xmlNode *e, const char *name, const char *text,
+                     const char *rule)
 {
-    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, (const char *)e->name, name, text, rule);
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, (const char *)e->name,
+                   name, text, rule);
 }
 
 static ot_status unknown(const ot_xml_reader *r, xmlNode *e, const xmlAttr *a)
 {
-    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path, (const char *)e->name, (const char *)a->name);
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path,
+                   (const char *)e->name, (const char *)a->name);
 }
 
 /* Every attribute is one of names[n]. */
@@ -79,13 +89,16 @@ static ot_status only(const ot_xml_reader *r, xmlNode *e, const char *const *nam
 }
 
 /* A text of at most size - 1 characters; *out is empty when the attribute is not there. */
-static ot_status text_of(const ot_xml_reader *r, xmlNode *e, const char *name, bool needed, char *out, size_t size)
+static ot_status text_of(const ot_xml_reader *r, xmlNode *e, const char *name, bool needed,
+                         char *out, size_t size)
 {
     xmlChar *text = xmlGetNoNsProp(e, (const xmlChar *)name);
     *out = '\0';
     if (!text && xmlHasProp(e, (const xmlChar *)name)) return ot_fail_nomem(r->diag);
     if (!text && !needed) return OT_OK;
-    if (!text) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path, (const char *)e->name, name);
+    if (!text)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path,
+                       (const char *)e->name, name);
     ot_status s = OT_OK;
     if (strlen((const char *)text) >= size)
         s = bad(r, e, name, (const char *)text, "is too long");
@@ -96,14 +109,16 @@ static ot_status text_of(const ot_xml_reader *r, xmlNode *e, const char *name, b
 }
 
 /* A number of least..most; *out stays when it need not be there and is not. */
-static ot_status number_of(const ot_xml_reader *r, xmlNode *e, const factor *f, bool needed, double *out)
+static ot_status number_of(const ot_xml_reader *r, xmlNode *e, const factor *f, bool needed,
+                           double *out)
 {
     char text[64], rule[64];
     double d;
     OT_TRY(text_of(r, e, f->name, needed, text, sizeof text));
     if (!*text && !xmlHasProp(e, (const xmlChar *)f->name)) return OT_OK;
     snprintf(rule, sizeof rule, "must be a number from %g to %g", f->least, f->most);
-    if (!ot_xml_parse_double(text, &d) || d < f->least || d > f->most) return bad(r, e, f->name, text, rule);
+    if (!ot_xml_parse_double(text, &d) || d < f->least || d > f->most)
+        return bad(r, e, f->name, text, rule);
     *out = d;
     return OT_OK;
 }
@@ -114,12 +129,14 @@ static ot_status read_slow(const ot_xml_reader *r, xmlNode *e, struct ot_target_
     static const factor value = {"factor", 0, 0.001, 100000};
     char op[64];
     OT_TRY(only(r, e, names, 3));
-    if (x->n_slow == SLOW_MAX) return ot_fail(r->diag, OT_E_INPUT, "%s: <slow>: more than %d rows", r->path, SLOW_MAX);
+    if (x->n_slow == SLOW_MAX)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <slow>: more than %d rows", r->path, SLOW_MAX);
     ot_op_factor *row = &x->slow[x->n_slow];
     char *mode = x->modes[x->n_slow];
     OT_TRY(text_of(r, e, "op", true, op, sizeof op));
     row->op = ot_op_find(op);
-    if (row->op == OT_OP_OPAQUE) return bad(r, e, "op", op, "must be an operator of ONNX that can be tiled");
+    if (row->op == OT_OP_OPAQUE)
+        return bad(r, e, "op", op, "must be an operator of ONNX that can be tiled");
     OT_TRY(text_of(r, e, "mode", false, mode, MODE_MAX));
     row->mode = *mode ? mode : NULL;
     OT_TRY(number_of(r, e, &value, true, &row->factor));
@@ -133,13 +150,16 @@ static ot_status read_few(const ot_xml_reader *r, xmlNode *e, struct ot_target_f
     static const factor below = {"below", 0, 2, 65536}, part = {"part", 0, 0.001, 1};
     double channels = 0;
     OT_TRY(only(r, e, names, 2));
-    if (x->n_few == FEW_MAX) return ot_fail(r->diag, OT_E_INPUT, "%s: <few>: more than %d rows", r->path, FEW_MAX);
+    if (x->n_few == FEW_MAX)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <few>: more than %d rows", r->path, FEW_MAX);
     OT_TRY(number_of(r, e, &below, true, &channels));
     ot_few_channels *row = &x->few[x->n_few];
     row->below = (int64_t)channels;
     if ((double)row->below != channels || (x->n_few && row->below <= row[-1].below))
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <few below=\"%g\">: must be a whole number above that of the row before", r->path,
-                       channels);
+        return ot_fail(
+            r->diag, OT_E_INPUT,
+            "%s: <few below=\"%g\">: must be a whole number above that of the row before", r->path,
+            channels);
     OT_TRY(number_of(r, e, &part, true, &row->part));
     x->n_few++;
     return OT_OK;
@@ -155,9 +175,12 @@ static ot_status read_rows(const ot_xml_reader *r, xmlNode *e, struct ot_target_
         else if (strcmp((const char *)row->name, "few") == 0)
             OT_TRY(read_few(r, row, x));
         else
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <runtime>: <%s> is not allowed here", r->path, (const char *)row->name);
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <runtime>: <%s> is not allowed here", r->path,
+                           (const char *)row->name);
         OT_TRY(ot_xml_next_element(r, row->children, &child));
-        if (child) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path, (const char *)row->name);
+        if (child)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path,
+                           (const char *)row->name);
         OT_TRY(ot_xml_next_element(r, row->next, &row));
     }
     return OT_OK;
@@ -184,11 +207,15 @@ static ot_status read_runtime(const ot_xml_reader *r, xmlNode *e, struct ot_targ
     OT_TRY(text_of(r, e, "name", true, name, sizeof name));
     x->of = ot_runtime_asked(name, list, sizeof list);
     if (!x->of || ot_runtime_in_classes(x->of) || !ot_runtime_drives(x->of, r->t->is_cache))
-        return bad(r, e, "name", name, "must be a runtime of --list-runtimes that drives this fast memory, and not the engine");
-    if (r->t->runtime && r->t->runtime != x->of) return bad(r, e, "name", name, "is not the runtime that <target> names");
+        return bad(r, e, "name", name,
+                   "must be a runtime of --list-runtimes that drives this fast memory, and not the "
+                   "engine");
+    if (r->t->runtime && r->t->runtime != x->of)
+        return bad(r, e, "name", name, "is not the runtime that <target> names");
     x->table = *ot_runtime_with_lanes(x->of, r->t->vector_lanes);
     for (size_t k = 0; k < N_FACTORS; k++)
-        OT_TRY(number_of(r, e, &FACTORS[k], false, (double *)((char *)&x->table + FACTORS[k].offset)));
+        OT_TRY(
+            number_of(r, e, &FACTORS[k], false, (double *)((char *)&x->table + FACTORS[k].offset)));
     OT_TRY(read_rows(r, e, x));
     join_rows(x);
     return OT_OK;
@@ -248,7 +275,8 @@ int ot_xml_write_factors(xmlTextWriter *w, const ot_target *t)
     int rc = xmlTextWriterStartElement(w, (const xmlChar *)"runtime");
     if (rc >= 0) rc = write_text(w, "name", x->table.name);
     for (size_t k = 0; k < N_FACTORS && rc >= 0; k++)
-        rc = write_number(w, FACTORS[k].name, *(const double *)((const char *)&x->table + FACTORS[k].offset));
+        rc = write_number(w, FACTORS[k].name,
+                          *(const double *)((const char *)&x->table + FACTORS[k].offset));
     if (rc >= 0) rc = write_rows(w, x);
     return rc >= 0 ? xmlTextWriterEndElement(w) : rc;
 }

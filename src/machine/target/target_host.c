@@ -6,11 +6,14 @@
  *   fast = private L2 of one core (at most 4 MiB), whatever the thread count
  *   mid  = shared L3                             (at most 32 MiB)
  *
- * Rates are assumptions by vector width. Better ones, for the native engine, are those that `calibrate` left in a file:
+ * Rates are assumptions by vector width. Better ones, for the native engine, are those that
+ * `calibrate` left in a file:
  *
- *   ONNX_TILE_CACHE   off: none;  a path: that file;  not set: ${XDG_CACHE_HOME:-~/.cache}/onnx-tile/host.xml
+ *   ONNX_TILE_CACHE   off: none;  a path: that file;  not set:
+ *                     ${XDG_CACHE_HOME:-~/.cache}/onnx-tile/host.xml
  *
  * They count on the same processor, for as many threads as were measured or fewer.
+ *
  */
 #include "target_internal.h"
 
@@ -63,12 +66,14 @@ static int64_t cache_bytes(int level, int sysconf_name, int64_t fallback, int64_
 static uint32_t core_count(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return (uint32_t)CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return (uint32_t)CPU_COUNT(&set);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 && n <= OT_TARGET_CORES_MAX ? (uint32_t)n : 1;
 }
 
-/* Whether AVX-512 runs in halves of 256 bits: AMD's Zen 4 (family 25; its predecessors have none). */
+/* Whether AVX-512 runs in halves of 256 bits: AMD's Zen 4 (family 25; its predecessors have none).
+ */
 static bool runs_in_halves(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -94,7 +99,8 @@ static double core_mac_rate(void)
 
 void ot_target_host(uint32_t threads, ot_target *t)
 {
-    const double mac = core_mac_rate(), other = runs_in_halves() ? 2 * mac : mac; /* what is no product */
+    /* what is no product */
+    const double mac = core_mac_rate(), other = runs_in_halves() ? 2 * mac : mac;
     long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
 
     *t = (ot_target){
@@ -110,7 +116,8 @@ void ot_target_host(uint32_t threads, ot_target *t)
         .bw_mid = 29e9,
         .bw_slow = 15.5e9,
         .rate_conv = mac,
-        .conv_few = WIDE_RATE / mac, /* few channels: bound by loads, whatever the width of products */
+        /* few channels: bound by loads, whatever the width of products */
+        .conv_few = WIDE_RATE / mac,
         .rate_conv_depthwise = mac < other * 0.55 ? mac : other * 0.55,
         .rate_conv_pointwise = mac,
         .rate_gemm = mac * 0.85,
@@ -135,7 +142,8 @@ void ot_target_host(uint32_t threads, ot_target *t)
 
 bool ot_target_cache_path(char *path, size_t size)
 {
-    const char *own = getenv("ONNX_TILE_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *own = getenv("ONNX_TILE_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
     int n;
     if (own && *own) {
         if (strcmp(own, "off") == 0) return false;
@@ -174,8 +182,10 @@ void ot_target_cpu(char *cpu, size_t size)
     char line[512], name[80] = "", family[8] = "", model[8] = "", stepping[8] = "";
     FILE *f = fopen("/proc/cpuinfo", "re");
     while (f && fgets(line, sizeof line, f) && line[0] != '\n')
-        if (!take_field(line, "model name", name, sizeof name) && !take_field(line, "cpu family", family, sizeof family) &&
-            !take_field(line, "model", model, sizeof model) && !take_field(line, "CPU implementer", family, sizeof family) &&
+        if (!take_field(line, "model name", name, sizeof name) &&
+            !take_field(line, "cpu family", family, sizeof family) &&
+            !take_field(line, "model", model, sizeof model) &&
+            !take_field(line, "CPU implementer", family, sizeof family) &&
             !take_field(line, "CPU part", model, sizeof model))
             (void)take_field(line, "stepping", stepping, sizeof stepping);
     if (f) fclose(f);
@@ -202,8 +212,16 @@ void ot_target_use_threads(ot_target *t, uint32_t threads)
 {
     if (threads == 0 || threads >= t->cores) return;
     double part = (double)threads / t->cores;
-    double *rates[] = {&t->bw_fast,   &t->rate_conv, &t->rate_conv_depthwise, &t->rate_conv_pointwise, &t->rate_conv_winograd,
-                       &t->rate_gemm, &t->rate_elem, &t->rate_trans,          &t->rate_reduce,         &t->rate_pool};
+    double *rates[] = {&t->bw_fast,
+                       &t->rate_conv,
+                       &t->rate_conv_depthwise,
+                       &t->rate_conv_pointwise,
+                       &t->rate_conv_winograd,
+                       &t->rate_gemm,
+                       &t->rate_elem,
+                       &t->rate_trans,
+                       &t->rate_reduce,
+                       &t->rate_pool};
     for (size_t k = 0; k < sizeof rates / sizeof *rates; k++) *rates[k] *= part;
     t->bw_mid = shared_bandwidth(t->bw_mid, t->bw_mid_core, part, threads);
     t->bw_slow = shared_bandwidth(t->bw_slow, t->bw_slow_core, part, threads);
@@ -216,19 +234,25 @@ bool ot_target_use_calibration(ot_target *t, uint32_t threads, char *note, size_
     ot_target found = {0};
     ot_diag d = {0};
     snprintf(note, size, "built-in estimates");
-    if (strcmp(t->name, "host") != 0 || !ot_target_cache_path(path, sizeof path) || access(path, F_OK) != 0) return false;
+    if (strcmp(t->name, "host") != 0 || !ot_target_cache_path(path, sizeof path) ||
+        access(path, F_OK) != 0)
+        return false;
     if (ot_target_read_xml(path, &d, &found) != OT_OK) {
-        snprintf(note, size, "built-in estimates (the cached calibration is not valid: %s)", d.message);
+        snprintf(note, size, "built-in estimates (the cached calibration is not valid: %s)",
+                 d.message);
         return false;
     }
     ot_target_cpu(cpu, sizeof cpu);
     if (strcmp(cpu, found.cpu) != 0) {
-        snprintf(note, size, "built-in estimates (the cached calibration is of another processor: %s)", found.cpu);
+        snprintf(note, size,
+                 "built-in estimates (the cached calibration is of another processor: %s)",
+                 found.cpu);
         ot_target_free(&found);
         return false;
     }
     if ((threads ? threads : core_count()) > found.cores) {
-        snprintf(note, size, "built-in estimates (the cached calibration is of %u threads)", found.cores);
+        snprintf(note, size, "built-in estimates (the cached calibration is of %u threads)",
+                 found.cores);
         ot_target_free(&found);
         return false;
     }

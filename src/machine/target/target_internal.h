@@ -15,14 +15,15 @@ typedef struct ot_target_preset {
 /* [*n] presets in the order they are listed. */
 const ot_target_preset *ot_target_presets(size_t *n);
 
-/* Multiply rates and bandwidths of one core by `cores`. Slow and mid memory are shared: they saturate at four cores'
- * worth. A tile still has to fit one core's fast memory. */
+/* Multiply rates and bandwidths of one core by `cores`. Slow and mid memory are shared: they
+ * saturate at four cores' worth. A tile still has to fit one core's fast memory. */
 void ot_target_scale(ot_target *t, uint32_t cores);
 
 /* This machine; threads 0: every core we may run on. */
 void ot_target_host(uint32_t threads, ot_target *t);
 
-/* target_scopes.c: bytes of l2 and gm from the fast and slow memory; standard alignments where there is none yet. */
+/* target_scopes.c: bytes of l2 and gm from the fast and slow memory; standard alignments where
+ * there is none yet. */
 void ot_target_fill_scopes(ot_target *t);
 /* Standard alignment of a scope in bytes. */
 int64_t ot_target_scope_alignment(ot_scope s);

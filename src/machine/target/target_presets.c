@@ -29,13 +29,15 @@
 #define MIB (1024LL * 1024)
 #define GIB (1024LL * 1024 * 1024)
 
-/* On-chip memories of one Atlas A2 core, as its CANN platform file gives them (ub_size, l1_size, l0_*_size, bt_size;
- * fixpipe: fb0_size, the bank of quantisation parameters). Their alignments are the standard ones. */
-#define ATLAS_A2_SCOPES                                                                                                   \
-    {                                                                                                                     \
-        [OT_SCOPE_UB] = {.bytes = 192 * KIB}, [OT_SCOPE_L1] = {.bytes = 512 * KIB}, [OT_SCOPE_L0A] = {.bytes = 64 * KIB}, \
-        [OT_SCOPE_L0B] = {.bytes = 64 * KIB}, [OT_SCOPE_L0C] = {.bytes = 128 * KIB}, [OT_SCOPE_BT] = {.bytes = 1 * KIB},  \
-        [OT_SCOPE_FP] = {.bytes = 2 * KIB},                                                                               \
+/* On-chip memories of one Atlas A2 core, as its CANN platform file gives them (ub_size, l1_size,
+ * l0_*_size, bt_size; fixpipe: fb0_size, the bank of quantisation parameters). Their alignments
+ * are the standard ones. */
+#define ATLAS_A2_SCOPES                                                             \
+    {                                                                               \
+        [OT_SCOPE_UB] = {.bytes = 192 * KIB}, [OT_SCOPE_L1] = {.bytes = 512 * KIB}, \
+        [OT_SCOPE_L0A] = {.bytes = 64 * KIB}, [OT_SCOPE_L0B] = {.bytes = 64 * KIB}, \
+        [OT_SCOPE_L0C] = {.bytes = 128 * KIB}, [OT_SCOPE_BT] = {.bytes = 1 * KIB},  \
+        [OT_SCOPE_FP] = {.bytes = 2 * KIB},                                         \
     }
 
 static const ot_target_preset PRESETS[] = {
@@ -90,7 +92,8 @@ static const ot_target_preset PRESETS[] = {
                 .memory_bytes = 64 * GIB,
                 .scopes = ATLAS_A2_SCOPES}},
     {.target = {.name = "tlf-16m",
-                .description = "fictitious chip of the worked example: 16 MB scratchpad, 100 GB/s slow memory",
+                .description =
+                    "fictitious chip of the worked example: 16 MB scratchpad, 100 GB/s slow memory",
                 .fast_bytes = 16 * MIB,
                 .granule = 256,
                 .cores = 1,
@@ -114,40 +117,45 @@ static const ot_target_preset PRESETS[] = {
                 .region_overhead = 5e-6,
                 .memory_bytes = 0,
                 .scopes = {[OT_SCOPE_L2] = {.alignment = 256}}}},
-    {.target = {.name = "h200",
-                .description = "H200: 50 MB L2, HBM3e 4.8 TB/s",
-                .fast_bytes = 50 * MIB,
-                .granule = 128,
-                .cores = 132,
-                .is_cache = true,
-                .runtime = &ot_runtime_gpu,
-                .double_buffer = false,
-                .bw_fast = 10e12,
-                .bw_mid = 4.8e12,
-                .mid_bytes = 0,
-                .bw_slow = 4.8e12,
-                .rate_conv = 120e12,
-                .rate_conv_depthwise = 8e12,
-                .rate_conv_pointwise = 150e12,
-                .rate_gemm = 180e12,
-                .rate_elem = 16e12,
-                .rate_trans = 4e12,
-                .rate_reduce = 8e12,
-                .rate_pool = 4e12,
-                .node_overhead = 3e-6,
-                .loop_overhead = 3e-6,
-                .region_overhead = 10e-6,
-                .memory_bytes = 141000000000LL,
-                /* CUDA C++ Programming Guide, compute capability 5.x and later: warps of 32 lanes, 32 banks with successive 32-bit
-                 * words, one word a clock each; global memory in 32-byte sectors of its 128-byte lines (CUDA C++ Best Practices Guide).
-                 * 132 SMs x 128 bytes x 1.98 GHz (H200 data sheet's boost clock) of shared memory */
-                .access = {.lanes = 32, .banks = 32, .bank_bytes = 4, .sector = 32, .bw_shared = 33.4e12},
-                /* 227 KiB of an SM's shared memory for one block (Hopper tuning guide); L2 lines of 128 B */
-                .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB},
-                           [OT_SCOPE_TMEM] = {.bytes = 256 * KIB},
-                           [OT_SCOPE_L2] = {.alignment = 128}}}},
+    {.target =
+         {.name = "h200",
+          .description = "H200: 50 MB L2, HBM3e 4.8 TB/s",
+          .fast_bytes = 50 * MIB,
+          .granule = 128,
+          .cores = 132,
+          .is_cache = true,
+          .runtime = &ot_runtime_gpu,
+          .double_buffer = false,
+          .bw_fast = 10e12,
+          .bw_mid = 4.8e12,
+          .mid_bytes = 0,
+          .bw_slow = 4.8e12,
+          .rate_conv = 120e12,
+          .rate_conv_depthwise = 8e12,
+          .rate_conv_pointwise = 150e12,
+          .rate_gemm = 180e12,
+          .rate_elem = 16e12,
+          .rate_trans = 4e12,
+          .rate_reduce = 8e12,
+          .rate_pool = 4e12,
+          .node_overhead = 3e-6,
+          .loop_overhead = 3e-6,
+          .region_overhead = 10e-6,
+          .memory_bytes = 141000000000LL,
+          /* CUDA C++ Programming Guide, compute capability 5.x and later: warps of 32
+                 * lanes, 32 banks with successive 32-bit words, one word a clock each; global
+                 * memory in 32-byte sectors of its 128-byte lines (CUDA C++ Best Practices
+                 * Guide). 132 SMs x 128 bytes x 1.98 GHz (H200 data sheet's boost clock) of
+                 * shared memory */
+          .access = {.lanes = 32, .banks = 32, .bank_bytes = 4, .sector = 32, .bw_shared = 33.4e12},
+          /* 227 KiB of an SM's shared memory for one block (Hopper tuning guide); L2 lines
+                 * of 128 B */
+          .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB},
+                     [OT_SCOPE_TMEM] = {.bytes = 256 * KIB},
+                     [OT_SCOPE_L2] = {.alignment = 128}}}},
     {.target = {.name = "ethos-u55",
-                .description = "Ethos-U55 with 256 MACs at 500 MHz: 256 KiB SRAM, 0.5 GB/s behind it",
+                .description =
+                    "Ethos-U55 with 256 MACs at 500 MHz: 256 KiB SRAM, 0.5 GB/s behind it",
                 .fast_bytes = 256 * KIB,
                 .granule = 16,
                 .cores = 1,
@@ -200,7 +208,8 @@ static const ot_target_preset PRESETS[] = {
                 /* double words */
                 .scopes = {[OT_SCOPE_L2] = {.alignment = 8}, [OT_SCOPE_GM] = {.alignment = 8}}}},
     {.target = {.name = "cpu-generic",
-                .description = "ordinary CPU core with AVX2, 1 MiB L2, 20 GB/s (rates scale with --threads)",
+                .description =
+                    "ordinary CPU core with AVX2, 1 MiB L2, 20 GB/s (rates scale with --threads)",
                 .fast_bytes = 1 * MIB,
                 .granule = 64,
                 .cores = 1,

@@ -5,18 +5,22 @@
  *   gm        the slow memory, 0: all    256, what GPU and NPU allocators hand out
  *   others    0: no such memory          the unit that the hardware addresses, see STANDARD
  *
- * Every alignment is filled in, also that of a memory the target lacks, so that a kernel with a size
- * limit of its own can be planned for any target.
+ * Every alignment is filled in, also that of a memory the target lacks, so that a kernel with a
+ * size limit of its own can be planned for any target.
+ *
  */
 #include "target_internal.h"
 
-/* Bytes; of Atlas A2 for the memories of its cores. Shared memory: what bulk tensor copies ask for; registers: of a vector; tensor
- * memory: a column of 128 lanes. */
+/* Bytes; of Atlas A2 for the memories of its cores. Shared memory: what bulk tensor copies ask
+ * for; registers: of a vector; tensor memory: a column of 128 lanes. */
 static const int64_t STANDARD[OT_SCOPE_COUNT] = {
-    [OT_SCOPE_UB] = 32,      [OT_SCOPE_L1] = 32,        [OT_SCOPE_L0A] = 512, [OT_SCOPE_L0B] = 512,    [OT_SCOPE_L0C] = 512,
-    [OT_SCOPE_BT] = 64,      [OT_SCOPE_FP] = 64,        [OT_SCOPE_L2] = 64,   [OT_SCOPE_SHARED] = 128, [OT_SCOPE_GM] = 256,
-    [OT_SCOPE_LOCAL] = 16,   [OT_SCOPE_FRAGMENT] = 16,  [OT_SCOPE_VAR] = 4,   [OT_SCOPE_BARRIER] = 8,  [OT_SCOPE_TMEM] = 512,
-    [OT_SCOPE_REDUCER] = 16, [OT_SCOPE_DESCRIPTOR] = 8, [OT_SCOPE_HOST] = 64, [OT_SCOPE_AUTO] = 1,
+    [OT_SCOPE_UB] = 32,      [OT_SCOPE_L1] = 32,        [OT_SCOPE_L0A] = 512,
+    [OT_SCOPE_L0B] = 512,    [OT_SCOPE_L0C] = 512,      [OT_SCOPE_BT] = 64,
+    [OT_SCOPE_FP] = 64,      [OT_SCOPE_L2] = 64,        [OT_SCOPE_SHARED] = 128,
+    [OT_SCOPE_GM] = 256,     [OT_SCOPE_LOCAL] = 16,     [OT_SCOPE_FRAGMENT] = 16,
+    [OT_SCOPE_VAR] = 4,      [OT_SCOPE_BARRIER] = 8,    [OT_SCOPE_TMEM] = 512,
+    [OT_SCOPE_REDUCER] = 16, [OT_SCOPE_DESCRIPTOR] = 8, [OT_SCOPE_HOST] = 64,
+    [OT_SCOPE_AUTO] = 1,
 };
 
 int64_t ot_target_scope_alignment(ot_scope s) { return STANDARD[s]; }

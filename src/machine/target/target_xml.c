@@ -14,9 +14,12 @@
  *     <memory scope="ub" bytes="196608" alignment="32"/>        (any number, one a scope)
  *   </target>
  *
- * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone is
- * apart, since its place depends on its scope, and <runtime>, which is a table of its own. Files come from strangers: no network, no DTD, no
- * entities, at most 1 MiB.
+ * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone
+ * is apart, since its place depends on its scope, and <runtime>, which is a table of its own.
+ * Files come from strangers: no network, no DTD, no entities, at most 1 MiB.
+ *
+ *
+ *
  */
 #include "target_xml.h"
 
@@ -48,7 +51,8 @@ typedef struct field {
     }
 static const field FIELDS[] = {
     {"target", "name", TEXT, offsetof(ot_target, name), sizeof((ot_target *)0)->name, false},
-    {"target", "description", TEXT, offsetof(ot_target, description), sizeof((ot_target *)0)->description, true},
+    {"target", "description", TEXT, offsetof(ot_target, description),
+     sizeof((ot_target *)0)->description, true},
     {"target", "cpu", TEXT, offsetof(ot_target, cpu), sizeof((ot_target *)0)->cpu, true},
     F("target", "cores", CORES, cores),
     {"target", "vector-lanes", CORES, offsetof(ot_target, vector_lanes), 0, true},
@@ -106,7 +110,8 @@ typedef ot_xml_reader reader;
 
 static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
 {
-    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name, text, rule);
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name,
+                   text, rule);
 }
 
 static bool parse_i64(const char *text, int64_t *out)
@@ -158,7 +163,8 @@ static ot_status set_field(reader *r, const field *f, const char *text)
     case FUSES:
     case TRUTH: {
         bool truth = strcmp(text, "true") == 0;
-        if (!truth && strcmp(text, "false") != 0) return bad_value(r, f, text, "must be true or false");
+        if (!truth && strcmp(text, "false") != 0)
+            return bad_value(r, f, text, "must be true or false");
         if (f->kind == FUSES)
             r->fuses = truth;
         else
@@ -167,7 +173,9 @@ static ot_status set_field(reader *r, const field *f, const char *text)
     }
     case RUNTIME:
         r->t->runtime = ot_runtime_named(text);
-        return r->t->runtime ? OT_OK : bad_value(r, f, text, "must be the name of a runtime (docs/runtimes.md)");
+        return r->t->runtime
+                   ? OT_OK
+                   : bad_value(r, f, text, "must be the name of a runtime (docs/runtimes.md)");
     case TEXT:
         if (!f->optional && !*text) return bad_value(r, f, text, "must not be empty");
         if (strlen(text) >= f->size) return bad_value(r, f, text, "is too long");
@@ -180,7 +188,8 @@ static ot_status set_field(reader *r, const field *f, const char *text)
 static const field *find_field(const char *element, const char *name)
 {
     for (size_t k = 0; k < N_FIELDS; k++)
-        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0) return &FIELDS[k];
+        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0)
+            return &FIELDS[k];
     return NULL;
 }
 
@@ -191,7 +200,9 @@ static ot_status read_attributes(reader *r, xmlNode *e)
 
     for (xmlAttr *a = e->properties; a; a = a->next) {
         const field *f = find_field(element, (const char *)a->name);
-        if (!f) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path, element, (const char *)a->name);
+        if (!f)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path,
+                           element, (const char *)a->name);
         xmlChar *text = xmlNodeListGetString(e->doc, a->children, 1);
         ot_status s = set_field(r, f, text ? (const char *)text : "");
         xmlFree(text);
@@ -201,7 +212,8 @@ static ot_status read_attributes(reader *r, xmlNode *e)
         const field *f = &FIELDS[k];
         if (f->optional || strcmp(f->element, element) != 0) continue;
         if (!xmlHasProp(e, (const xmlChar *)f->name))
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path, element, f->name);
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path,
+                           element, f->name);
     }
     return OT_OK;
 }
@@ -226,13 +238,15 @@ static ot_status bad_memory(const reader *r, const char *name, const char *text,
 }
 
 /* A number of 1..max, 0 when the attribute is not there. */
-static ot_status memory_number(const reader *r, xmlNode *e, const char *name, int64_t max, const char *rule, int64_t *out)
+static ot_status memory_number(const reader *r, xmlNode *e, const char *name, int64_t max,
+                               const char *rule, int64_t *out)
 {
     xmlChar *text = xmlGetNoNsProp(e, (const xmlChar *)name);
     *out = 0;
     if (!text) return OT_OK;
     ot_status s = OT_OK;
-    if (!parse_i64((const char *)text, out) || *out < 1 || *out > max) s = bad_memory(r, name, (const char *)text, rule);
+    if (!parse_i64((const char *)text, out) || *out < 1 || *out > max)
+        s = bad_memory(r, name, (const char *)text, rule);
     xmlFree(text);
     return s;
 }
@@ -241,17 +255,21 @@ static ot_status memory_scope(const reader *r, xmlNode *e, ot_scope *out)
 {
     for (xmlAttr *a = e->properties; a; a = a->next) {
         const char *name = (const char *)a->name;
-        if (strcmp(name, "scope") != 0 && strcmp(name, "bytes") != 0 && strcmp(name, "alignment") != 0)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: no attribute '%s' here", r->path, name);
+        if (strcmp(name, "scope") != 0 && strcmp(name, "bytes") != 0 &&
+            strcmp(name, "alignment") != 0)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: no attribute '%s' here", r->path,
+                           name);
     }
     xmlChar *text = xmlGetNoNsProp(e, (const xmlChar *)"scope");
-    if (!text) return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: attribute 'scope' is missing", r->path);
+    if (!text)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: attribute 'scope' is missing", r->path);
     ot_status s = OT_OK;
     if (!ot_scope_parse((const char *)text, out)) {
         char names[128] = "";
         for (int k = 0; k < OT_SCOPE_COUNT; k++) {
             size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "must be one of ", ot_scope_name((ot_scope)k));
+            snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "must be one of ",
+                     ot_scope_name((ot_scope)k));
         }
         s = bad_memory(r, "scope", (const char *)text, names);
     }
@@ -259,17 +277,20 @@ static ot_status memory_scope(const reader *r, xmlNode *e, ot_scope *out)
     return s;
 }
 
-/* l2 and gm have their bytes from <fast> and <slow>: here they may be repeated, not contradicted. */
+/* l2 and gm have their bytes from <fast> and <slow>: here they may be repeated, not contradicted.
+ */
 static ot_status memory_bytes(const reader *r, ot_scope scope, int64_t bytes)
 {
     bool l2 = scope == OT_SCOPE_L2, gm = scope == OT_SCOPE_GM;
     int64_t own = l2 ? r->t->fast_bytes : r->t->memory_bytes;
     if (!l2 && !gm && bytes == 0)
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: attribute 'bytes' is missing", r->path,
+        return ot_fail(r->diag, OT_E_INPUT,
+                       "%s: <memory scope=\"%s\">: attribute 'bytes' is missing", r->path,
                        ot_scope_name(scope));
     if ((l2 || gm) && bytes != 0 && bytes != own)
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: bytes must be those of <%s>, or be left out", r->path,
-                       ot_scope_name(scope), l2 ? "fast" : "slow");
+        return ot_fail(r->diag, OT_E_INPUT,
+                       "%s: <memory scope=\"%s\">: bytes must be those of <%s>, or be left out",
+                       r->path, ot_scope_name(scope), l2 ? "fast" : "slow");
     r->t->scopes[scope].bytes = bytes;
     return OT_OK;
 }
@@ -281,10 +302,14 @@ static ot_status read_memory(const reader *r, xmlNode *e, bool seen[OT_SCOPE_COU
     xmlNode *child;
 
     OT_TRY(memory_scope(r, e, &scope));
-    if (seen[scope]) return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: given twice", r->path, ot_scope_name(scope));
+    if (seen[scope])
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: given twice", r->path,
+                       ot_scope_name(scope));
     seen[scope] = true;
-    OT_TRY(memory_number(r, e, "bytes", BYTES_MAX, "must be a whole number of bytes from 1 to 2^50", &bytes));
-    OT_TRY(memory_number(r, e, "alignment", ALIGN_MAX, "must be a whole number of bytes from 1 to 2^20", &alignment));
+    OT_TRY(memory_number(r, e, "bytes", BYTES_MAX, "must be a whole number of bytes from 1 to 2^50",
+                         &bytes));
+    OT_TRY(memory_number(r, e, "alignment", ALIGN_MAX,
+                         "must be a whole number of bytes from 1 to 2^20", &alignment));
     OT_TRY(memory_bytes(r, scope, bytes));
     r->t->scopes[scope].alignment = alignment;
     OT_TRY(ot_xml_next_element(r, e->children, &child));
@@ -297,7 +322,8 @@ static ot_status read_memories(const reader *r, xmlNode *e)
     bool seen[OT_SCOPE_COUNT] = {false};
     while (e) {
         if (strcmp((const char *)e->name, "memory") != 0)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path, (const char *)e->name);
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path,
+                           (const char *)e->name);
         OT_TRY(read_memory(r, e, seen));
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
@@ -318,12 +344,15 @@ static ot_status read_target(reader *r, xmlDoc *doc)
     for (size_t k = 0; k < N_ELEMENTS; k++) {
         if (!e || strcmp((const char *)e->name, ELEMENTS[k].name) != 0) {
             if (ELEMENTS[k].optional) continue;
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path, ELEMENTS[k].name,
-                           e ? "<" : "the end", e ? (const char *)e->name : "", e ? ">" : "");
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path,
+                           ELEMENTS[k].name, e ? "<" : "the end", e ? (const char *)e->name : "",
+                           e ? ">" : "");
         }
         OT_TRY(read_attributes(r, e));
         OT_TRY(ot_xml_next_element(r, e->children, &child));
-        if (child) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path, ELEMENTS[k].name);
+        if (child)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path,
+                           ELEMENTS[k].name);
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     if (e && strcmp((const char *)e->name, "runtime") == 0) {
@@ -332,13 +361,14 @@ static ot_status read_target(reader *r, xmlDoc *doc)
     }
     OT_TRY(read_memories(r, e));
     if (r->t->access.lanes > OT_TARGET_LANES_MAX || r->t->access.banks > OT_TARGET_BANKS_MAX)
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <access>: at most %d lanes and %d banks", r->path, OT_TARGET_LANES_MAX,
-                       OT_TARGET_BANKS_MAX);
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <access>: at most %d lanes and %d banks", r->path,
+                       OT_TARGET_LANES_MAX, OT_TARGET_BANKS_MAX);
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
     if (!r->t->runtime) r->t->runtime = ot_runtime_of(r->t->is_cache, r->fuses);
     if (!ot_runtime_drives(r->t->runtime, r->t->is_cache))
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <target runtime=\"%s\">: not for a fast memory with cache=\"%s\"", r->path,
-                       r->t->runtime->name, r->t->is_cache ? "true" : "false");
+        return ot_fail(r->diag, OT_E_INPUT,
+                       "%s: <target runtime=\"%s\">: not for a fast memory with cache=\"%s\"",
+                       r->path, r->t->runtime->name, r->t->is_cache ? "true" : "false");
     r->t->runtime = ot_runtime_with_lanes(r->t->runtime, r->t->vector_lanes);
     return OT_OK;
 }
@@ -348,8 +378,8 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
     reader r = {path, diag, t, false};
     FILE *f = fopen(path, "re");
     if (!f)
-        return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM, "cannot read target file '%s': %s",
-                       path, strerror(errno));
+        return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM,
+                       "cannot read target file '%s': %s", path, strerror(errno));
     char *text = malloc(FILE_MAX + 1);
     size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
     bool broken = ferror(f) != 0;
@@ -362,7 +392,8 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
         s = ot_fail(diag, OT_E_SYSTEM, "cannot read target file '%s'", path);
     else if (n > FILE_MAX)
         s = ot_fail(diag, OT_E_INPUT, "%s: larger than 1 MiB", path);
-    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
+    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL,
+                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
         s = ot_fail(diag, OT_E_INPUT, "%s: not well-formed XML", path);
     else
         s = read_target(&r, doc);
@@ -412,12 +443,15 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
         snprintf(buf, n, "%s", b ? "true" : "false");
         return true;
     }
-    case FUSES: snprintf(buf, n, "%s", ot_runtime_fuses(t->runtime) ? "true" : "false"); return true;
+    case FUSES:
+        snprintf(buf, n, "%s", ot_runtime_fuses(t->runtime) ? "true" : "false");
+        return true;
     case RUNTIME: /* where the rest does not say it; the engine is asked for by --emit */
         snprintf(buf, n, "%s", t->runtime->name);
         if (t->factors) return false; /* <runtime> says it */
         return !ot_runtime_in_classes(t->runtime) &&
-               strcmp(t->runtime->name, ot_runtime_of(t->is_cache, ot_runtime_fuses(t->runtime))->name) != 0;
+               strcmp(t->runtime->name,
+                      ot_runtime_of(t->is_cache, ot_runtime_fuses(t->runtime))->name) != 0;
     case TEXT: snprintf(buf, n, "%s", at); return *at != '\0' || !f->optional;
     }
     return false;
@@ -428,7 +462,8 @@ static int write_attributes(xmlTextWriter *w, const ot_target *t, const char *el
     char buf[256];
     int rc = 0;
     for (size_t k = 0; k < N_FIELDS && rc >= 0; k++) {
-        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf)) continue;
+        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf))
+            continue;
         rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)FIELDS[k].name, (const xmlChar *)buf);
     }
     return rc;
@@ -439,15 +474,21 @@ static int write_memories(xmlTextWriter *w, const ot_target *t)
 {
     int rc = 0;
     for (int k = 0; k < OT_SCOPE_COUNT && rc >= 0; k++) {
-        int64_t bytes = k == OT_SCOPE_L2 || k == OT_SCOPE_GM ? 0 : t->scopes[k].bytes; /* those of <fast> and <slow> */
+        /* those of <fast> and <slow> */
+        int64_t bytes = k == OT_SCOPE_L2 || k == OT_SCOPE_GM ? 0 : t->scopes[k].bytes;
         int64_t alignment = t->scopes[k].alignment;
         if (alignment == ot_target_scope_alignment((ot_scope)k)) alignment = 0;
         if (bytes == 0 && (alignment == 0 || (k != OT_SCOPE_L2 && k != OT_SCOPE_GM))) continue;
         rc = xmlTextWriterStartElement(w, (const xmlChar *)"memory");
-        if (rc >= 0) rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)"scope", (const xmlChar *)ot_scope_name((ot_scope)k));
-        if (rc >= 0 && bytes) rc = xmlTextWriterWriteFormatAttribute(w, (const xmlChar *)"bytes", "%lld", (long long)bytes);
+        if (rc >= 0)
+            rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)"scope",
+                                             (const xmlChar *)ot_scope_name((ot_scope)k));
+        if (rc >= 0 && bytes)
+            rc = xmlTextWriterWriteFormatAttribute(w, (const xmlChar *)"bytes", "%lld",
+                                                   (long long)bytes);
         if (rc >= 0 && alignment)
-            rc = xmlTextWriterWriteFormatAttribute(w, (const xmlChar *)"alignment", "%lld", (long long)alignment);
+            rc = xmlTextWriterWriteFormatAttribute(w, (const xmlChar *)"alignment", "%lld",
+                                                   (long long)alignment);
         if (rc >= 0) rc = xmlTextWriterEndElement(w);
     }
     return rc;

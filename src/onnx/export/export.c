@@ -42,13 +42,15 @@ static ot_status prepare(job *j, const ot_model *m, const char *location)
         return measure(j);
     }
     if (m->operators != OT_OPERATORS_NONE) OT_TRY(ot_export_parts(&j->ex, j->message, &j->message));
-    if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
+    if (m->has_external)
+        OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
     OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, true, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
-    return ot_fail(m->diag, OT_E_INPUT, "the model would pass 2 GiB even with its weights in a data file");
+    return ot_fail(m->diag, OT_E_INPUT,
+                   "the model would pass 2 GiB even with its weights in a data file");
 }
 
 /* ---- files ---- */
@@ -66,14 +68,17 @@ static bool is_input_data(const ot_source *s, const char *path)
 static ot_status check_target(const job *j, const char *path)
 {
     if (!is_input_data(j->ex.src, path)) return OT_OK;
-    return ot_fail(j->ex.d, OT_E_INPUT, "writing '%s' would destroy external data of the input model; choose another name", path);
+    return ot_fail(
+        j->ex.d, OT_E_INPUT,
+        "writing '%s' would destroy external data of the input model; choose another name", path);
 }
 
 static ot_status write_data(job *j, const char *path, ot_out *o)
 {
     struct stat st; /* a link that someone put there could point anywhere */
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return ot_fail(j->ex.d, OT_E_INPUT, "cannot put external data into '%s': it is no regular file", path);
+        return ot_fail(j->ex.d, OT_E_INPUT,
+                       "cannot put external data into '%s': it is no regular file", path);
     OT_TRY(check_target(j, path));
     OT_TRY(ot_out_open(o, path, j->ex.a, j->ex.d));
     ot_store_write(j->store, &o->sink);
@@ -85,7 +90,8 @@ static ot_status write_files(job *j, ot_out *model, ot_out *data)
     if (ot_store_has_data(j->store)) {
         if (model->direct)
             return ot_fail(j->ex.d, OT_E_INPUT,
-                           "cannot write to '%s': the model needs a file for its external data beside it, so the "
+                           "cannot write to '%s': the model needs a file for its external data "
+                           "beside it, so the "
                            "output must be a regular file",
                            model->sink.path);
         char *path = ot_format(j->ex.a, "%s.data", model->path);
@@ -137,7 +143,9 @@ static ot_status export_memory(job *j, const ot_model *m, void **bytes, size_t *
 {
     OT_TRY(prepare(j, m, "data"));
     if (ot_store_has_data(j->store))
-        return ot_fail(m->diag, OT_E_INPUT, "the model needs a file for its external data; it cannot be written to memory");
+        return ot_fail(
+            m->diag, OT_E_INPUT,
+            "the model needs a file for its external data; it cannot be written to memory");
     char *block = malloc(j->size ? (size_t)j->size : 1);
     if (!block) return ot_fail_nomem(m->diag);
     ot_sink s = {.d = m->diag, .path = "memory", .fd = -1, .buffer = block, .cap = (size_t)j->size};

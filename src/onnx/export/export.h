@@ -35,43 +35,60 @@ typedef struct ot_exporter {
     /* Called with each body of an operator that is packed; NULL: nobody asks. */
     ot_body_visit visit;
     void *visit_ctx;
-    bool raised; /* written with the newer opset that the model was read as (onnx/import/raise.c): nodes without what that drops */
+    /* written with the newer opset that the model was read as (onnx/import/raise.c): nodes
+     * without what that drops */
+    bool raised;
 } ot_exporter;
 
 /* export_model.c: the whole message. */
 ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out) OT_MUST_USE;
-/* export_operator.c: that message as the body of one operator. Fails: OT_E_INPUT (2 GiB, no inputs, ends that are no tensors). */
-ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out) OT_MUST_USE;
-/* A node whose operator has the model `body`; its inputs and outputs are called as there. Fails likewise. */
-ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const char *name, Onnx__NodeProto **out) OT_MUST_USE;
-/* What `inner` says of itself, without a graph: `around`, of the model that has operators; else of a body. */
-ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner, bool around, Onnx__ModelProto *out) OT_MUST_USE;
-/* export_parts.c: that message with operators for m->in_operator; `inner` itself where nothing becomes one. Fails likewise. */
-ot_status ot_export_parts(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out) OT_MUST_USE;
+/* export_operator.c: that message as the body of one operator. Fails: OT_E_INPUT (2 GiB, no
+ * inputs, ends that are no tensors). */
+ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner,
+                             const Onnx__ModelProto **out) OT_MUST_USE;
+/* A node whose operator has the model `body`; its inputs and outputs are called as there. Fails
+ * likewise. */
+ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const char *name,
+                           Onnx__NodeProto **out) OT_MUST_USE;
+/* What `inner` says of itself, without a graph: `around`, of the model that has operators; else
+ * of a body. */
+ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner, bool around,
+                            Onnx__ModelProto *out) OT_MUST_USE;
+/* export_parts.c: that message with operators for m->in_operator; `inner` itself where nothing
+ * becomes one. Fails likewise. */
+ot_status ot_export_parts(ot_exporter *ex, const Onnx__ModelProto *inner,
+                          const Onnx__ModelProto **out) OT_MUST_USE;
 /* export_graph.c */
-ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphProto **out) OT_MUST_USE;
+ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g,
+                          const Onnx__GraphProto **out) OT_MUST_USE;
 /* Has anything in the top graph changed since import? */
 bool ot_export_changed(const ot_exporter *ex);
 /* export_node.c */
-ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out) OT_MUST_USE;
-/* A Constant node that makes value v (IR < 4 has no initializers apart from inputs). Before opset 9 it makes floats alone: integers are written as
- * float64, and *cast, else NULL, is the Cast behind it. */
+ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n,
+                         const Onnx__NodeProto **out) OT_MUST_USE;
+/* A Constant node that makes value v (IR < 4 has no initializers apart from inputs). Before
+ * opset 9 it makes floats alone: integers are written as float64, and *cast, else NULL, is the
+ * Cast behind it. */
 ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out,
                              const Onnx__NodeProto **cast) OT_MUST_USE;
 /* export_value.c */
-ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name, const Onnx__TensorProto **out) OT_MUST_USE;
+ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name,
+                           const Onnx__TensorProto **out) OT_MUST_USE;
 /* ValueInfoProto from name, type and shape. NULL when memory ran out. */
 const Onnx__ValueInfoProto *ot_export_value_info(ot_exporter *ex, const ot_value *v);
 /* Copy of `p` in which every dimension the IR knows is fixed. NULL when memory ran out. */
-const Onnx__ValueInfoProto *ot_export_static(ot_exporter *ex, const ot_value *v, const Onnx__ValueInfoProto *p);
+const Onnx__ValueInfoProto *ot_export_static(ot_exporter *ex, const ot_value *v,
+                                             const Onnx__ValueInfoProto *p);
 
 /* ---- export_external.c: the .data file ---- */
 
 typedef struct ot_store ot_store;
 
-/* Decide which tensors below `msg` go to the data file called `location`: those that came from one, or
- * (all) every raw one; only if large; none where location is NULL: they come inside. *out NULL when none does and none needs inlining. */
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all, ot_store **out) OT_MUST_USE;
+/* Decide which tensors below `msg` go to the data file called `location`: those that came from
+ * one, or (all) every raw one; only if large; none where location is NULL: they come inside.
+ * *out NULL when none does and none needs inlining. */
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location,
+                        bool all, ot_store **out) OT_MUST_USE;
 bool ot_store_has_data(const ot_store *st);
 const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t);
 void ot_store_write(const ot_store *st, ot_sink *s);

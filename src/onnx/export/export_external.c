@@ -3,11 +3,12 @@
  *   out.onnx:       TensorProto { location "out.onnx.data", offset 64, length 1024 }
  *   out.onnx.data:  |tensor 0 ....|pad|tensor 1 ....|pad|...      every start a multiple of 64
  *
- * All tensors below the model message are visited, also those inside the user's subgraphs and functions.
- * Tensors that share their elements (one weight used by several bodies) share one place in the file.
- * Small ones (< 1 KiB) become raw_data: the model can then be read without a second file access.
- * Substitutes are looked up by address, but offsets follow the order of the visit, so that the bytes are
- * the same on every run.
+ * All tensors below the model message are visited, also those inside the user's subgraphs and
+ * functions. Tensors that share their elements (one weight used by several bodies) share one
+ * place in the file. Small ones (< 1 KiB) become raw_data: the model can then be read without a
+ * second file access. Substitutes are looked up by address, but offsets follow the order of the
+ * visit, so that the bytes are the same on every run.
+ *
  */
 #include "export.h"
 
@@ -130,7 +131,8 @@ static ot_status make_substitute(ot_store *st, item *it)
     p->external_data = OT_NEW_N(a, Onnx__StringStringEntryProto *, 3);
     if (!p->external_data) return ot_fail_nomem(st->ex->d);
     p->external_data[0] = new_entry(st, "location", st->location);
-    p->external_data[1] = new_entry(st, "offset", ot_format(a, "%llu", (unsigned long long)it->offset));
+    p->external_data[1] = new_entry(st, "offset",
+                                    ot_format(a, "%llu", (unsigned long long)it->offset));
     p->external_data[2] = new_entry(st, "length", ot_format(a, "%zu", it->bytes));
     for (size_t k = 0; k < 3; k++)
         if (!p->external_data[k]) return ot_fail_nomem(st->ex->d);
@@ -138,7 +140,8 @@ static ot_status make_substitute(ot_store *st, item *it)
     return OT_OK;
 }
 
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all, ot_store **out)
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location,
+                        bool all, ot_store **out)
 {
     *out = NULL;
     ot_store *st = OT_NEW(ex->a, ot_store);
@@ -166,7 +169,8 @@ const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t)
 {
     const ot_store *st = store;
     size_t lo = 0, hi = st->n;
-    while (lo < hi) { /* first entry of that address: a message that occurs twice has two equal ones */
+    /* first entry of that address: a message that occurs twice has two equal ones */
+    while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if ((uintptr_t)st->by_from[mid]->from < (uintptr_t)t)
             lo = mid + 1;

@@ -1,12 +1,14 @@
 /* Graphs: ot_graph -> GraphProto, for the top graph and for bodies.
  *
- * The file's graph, which may have become the body of a branch, starts as a copy of its message struct, so that everything the IR does not know
- * (documentation, quantisation annotations, sparse initializers, newer fields) stays; then inputs,
- * outputs, initializers, value_info and nodes are replaced by what the IR says. A graph in which
- * nothing changed is written as it came, in file order.
+ * The file's graph, which may have become the body of a branch, starts as a copy of its message
+ * struct, so that everything the IR does not know (documentation, quantisation annotations,
+ * sparse initializers, newer fields) stays; then inputs, outputs, initializers, value_info and
+ * nodes are replaced by what the IR says. A graph in which nothing changed is written as it
+ * came, in file order.
  *
- * IR < 4 demands that every initializer is also a graph input. Constants that the rewriter made, and
- * those of bodies, become Constant nodes there, in front of the other nodes.
+ * IR < 4 demands that every initializer is also a graph input. Constants that the rewriter made,
+ * and those of bodies, become Constant nodes there, in front of the other nodes.
+ *
  */
 #include "onnx/graph/ir.h"
 #include "export.h"
@@ -23,9 +25,10 @@ typedef struct builder {
     size_t cap_node, cap_init, cap_input, cap_output, cap_info;
 } builder;
 
-#define PUSH(b, list, count, cap, item)                                                                          \
-    do {                                                                                                         \
-        if (!OT_PUSH((b)->ex->a, (b)->p->list, (b)->p->count, (b)->cap, item)) return ot_fail_nomem((b)->ex->d); \
+#define PUSH(b, list, count, cap, item)                                        \
+    do {                                                                       \
+        if (!OT_PUSH((b)->ex->a, (b)->p->list, (b)->p->count, (b)->cap, item)) \
+            return ot_fail_nomem((b)->ex->d);                                  \
     } while (0)
 
 /* ---- has anything changed? ---- */
@@ -54,7 +57,8 @@ bool ot_export_changed(const ot_exporter *ex)
 /* ---- inputs and outputs ---- */
 
 /* The file's description of an input or output called `name`, or NULL. k: where it stood. */
-static const Onnx__ValueInfoProto *own_info(const ot_value *v, Onnx__ValueInfoProto *const *list, size_t n, size_t k)
+static const Onnx__ValueInfoProto *own_info(const ot_value *v, Onnx__ValueInfoProto *const *list,
+                                            size_t n, size_t k)
 {
     if (k < n && list[k]->name && strcmp(list[k]->name, v->name) == 0) return list[k];
     const Onnx__ValueInfoProto *p = v->proto;
@@ -66,7 +70,8 @@ static ot_status add_inputs(builder *b)
     for (uint32_t k = 0; k < b->g->n_inputs; k++) {
         const ot_value *v = &b->g->values[b->g->inputs[k]];
         if (v->removed && v->init) continue; /* IR 3: an initializer that moved into a body */
-        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->input, b->old->n_input, k) : own_info(v, NULL, 0, 0);
+        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->input, b->old->n_input, k)
+                                               : own_info(v, NULL, 0, 0);
         if (!p)
             p = ot_export_value_info(b->ex, v);
         else if (b->ex->m->static_inputs && v->rank >= 0)
@@ -81,8 +86,10 @@ static ot_status add_outputs(builder *b)
 {
     for (uint32_t k = 0; k < b->g->n_outputs; k++) {
         const ot_value *v = &b->g->values[b->g->outputs[k]];
-        const bool stands = b->old && !(b->g->parent && !v->proto); /* as the file says; a branch need not say so much */
-        const Onnx__ValueInfoProto *p = stands ? own_info(v, b->old->output, b->old->n_output, k) : own_info(v, NULL, 0, 0);
+        /* as the file says; a branch need not say so much */
+        const bool stands = b->old && !(b->g->parent && !v->proto);
+        const Onnx__ValueInfoProto *p = stands ? own_info(v, b->old->output, b->old->n_output, k)
+                                               : own_info(v, NULL, 0, 0);
         if (!p)
             p = ot_export_value_info(b->ex, v);
         else if (b->ex->m->static_inputs && v->rank >= 0)
@@ -170,7 +177,8 @@ static bool still_there(const ot_graph *g, ot_id id)
 {
     if (id == OT_NONE) return false;
     const ot_value *v = &g->values[id];
-    return !v->removed && (v->producer != OT_NONE || v->init || v->is_input || v->is_output || !v->is_tensor);
+    return !v->removed &&
+           (v->producer != OT_NONE || v->init || v->is_input || v->is_output || !v->is_tensor);
 }
 
 static bool is_tile_op(const ot_graph *g, ot_id producer)
@@ -178,7 +186,8 @@ static bool is_tile_op(const ot_graph *g, ot_id producer)
     return producer != OT_NONE && strcmp(g->nodes[producer].domain, OT_TILE_DOMAIN) == 0;
 }
 
-/* A node made here to read what the engine's operators make: parts that are combined after the tiles. */
+/* A node made here to read what the engine's operators make: parts that are combined after the
+ * tiles. */
 static bool reads_tile_op(const ot_graph *g, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_in && n->source == OT_NONE; k++)
@@ -186,25 +195,32 @@ static bool reads_tile_op(const ot_graph *g, const ot_node *n)
     return false;
 }
 
-/* A value of the file that the engine's operators make now: standard shape inference does not know them. */
+/* A value of the file that the engine's operators make now: standard shape inference does not
+ * know them. */
 static bool needs_info(const builder *b, const ot_value *v)
 {
-    if (v->producer == OT_NONE || !(is_tile_op(b->g, v->producer) || reads_tile_op(b->g, &b->g->nodes[v->producer]))) return false;
+    if (v->producer == OT_NONE ||
+        !(is_tile_op(b->g, v->producer) || reads_tile_op(b->g, &b->g->nodes[v->producer])))
+        return false;
     for (size_t k = 0; k < b->old->n_value_info; k++)
-        if (b->old->value_info[k]->name && strcmp(b->old->value_info[k]->name, v->name) == 0) return false;
+        if (b->old->value_info[k]->name && strcmp(b->old->value_info[k]->name, v->name) == 0)
+            return false;
     return true;
 }
 
 /* The file says another shape than v has at the size that was asked for. */
 static bool restated(const ot_value *v, const Onnx__ValueInfoProto *p)
 {
-    if (!v->is_tensor || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return false;
+    if (!v->is_tensor || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return false;
     const Onnx__TensorShapeProto *s = p->type->tensor_type->shape;
     if (!s) return false;
     if (v->rank < 0 || s->n_dim != (size_t)v->rank) return true;
     for (int32_t k = 0; k < v->rank; k++) {
         const Onnx__TensorShapeProto__Dimension *d = s->dim[k];
-        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value != v->dims[k]) return true;
+        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            d->dim_value != v->dims[k])
+            return true;
     }
     return false;
 }
@@ -212,7 +228,9 @@ static bool restated(const ot_value *v, const Onnx__ValueInfoProto *p)
 /* Half precision became float32 (transform/widen.c). */
 static bool retyped(const ot_value *v, const Onnx__ValueInfoProto *p)
 {
-    if (!v->is_tensor || v->dtype != OT_F32 || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return false;
+    if (!v->is_tensor || v->dtype != OT_F32 || !p->type ||
+        p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return false;
     return p->type->tensor_type->elem_type == OT_F16;
 }
 
@@ -236,7 +254,8 @@ static ot_status add_value_info(builder *b)
     for (ot_id id = 0; id < g->n_values; id++) {
         const ot_value *v = &g->values[id];
         if (id < b->first_new && !needs_info(b, v)) continue;
-        if (v->producer == OT_NONE || v->is_input || v->is_output || v->is_outer || v->removed) continue;
+        if (v->producer == OT_NONE || v->is_input || v->is_output || v->is_outer || v->removed)
+            continue;
         if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->rank < 0) continue;
         const Onnx__ValueInfoProto *p = ot_export_value_info(b->ex, v);
         if (!p) return ot_fail_nomem(b->ex->d);

@@ -60,12 +60,14 @@ static ot_status add_new_domains(imports *im, const ot_graph *g)
         if (n->source == OT_NONE && n->domain[0] && !imported(im, n->domain))
             OT_TRY(add_import(im, n->domain, n->version > 0 ? n->version : 1));
         for (uint32_t k = 0; k < n->n_attrs; k++)
-            if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g) OT_TRY(add_new_domains(im, n->attrs[k].g));
+            if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g)
+                OT_TRY(add_new_domains(im, n->attrs[k].g));
     }
     return OT_OK;
 }
 
-/* The file's own entries, and for whom the model was tiled: in the place of an earlier entry of that name. */
+/* The file's own entries, and for whom the model was tiled: in the place of an earlier entry of
+ * that name. */
 static ot_status put_runtime(ot_exporter *ex, Onnx__ModelProto *p)
 {
     static const char key[] = "onnx_tile.runtime";
@@ -77,7 +79,8 @@ static ot_status put_runtime(ot_exporter *ex, Onnx__ModelProto *p)
     e->key = UNCONST(char *, key);
     e->value = UNCONST(char *, ex->m->runtime);
     for (size_t k = 0; k < n; k++)
-        if (!p->metadata_props[k]->key || strcmp(p->metadata_props[k]->key, key) != 0) list[at++] = p->metadata_props[k];
+        if (!p->metadata_props[k]->key || strcmp(p->metadata_props[k]->key, key) != 0)
+            list[at++] = p->metadata_props[k];
     list[at++] = e;
     p->metadata_props = list;
     p->n_metadata_props = at;

@@ -1,8 +1,9 @@
 /* Nodes and attributes: ot_node -> NodeProto.
  *
- * A node that did not change since import is the file's own message. A changed one is rebuilt from the
- * IR, keeping what the IR does not know about it (doc string, fields newer than our protos), and each
- * attribute that came from the file is reused as it is.
+ * A node that did not change since import is the file's own message. A changed one is rebuilt
+ * from the IR, keeping what the IR does not know about it (doc string, fields newer than our
+ * protos), and each attribute that came from the file is reused as it is.
+ *
  */
 #include "export.h"
 
@@ -21,7 +22,8 @@ static ot_status fill_strings(ot_exporter *ex, const ot_attr *a, Onnx__Attribute
     p->strings = OT_NEW_N(ex->a, ProtobufCBinaryData, a->n);
     if (!p->strings) return ot_fail_nomem(ex->d);
     for (size_t k = 0; k < a->n; k++)
-        p->strings[k] = (ProtobufCBinaryData){strlen(a->strings[k]), UNCONST(uint8_t *, a->strings[k])};
+        p->strings[k] = (ProtobufCBinaryData){strlen(a->strings[k]),
+                                              UNCONST(uint8_t *, a->strings[k])};
     p->n_strings = a->n;
     return OT_OK;
 }
@@ -54,7 +56,9 @@ static ot_status fill_attr(ot_exporter *ex, const ot_attr *a, Onnx__AttributePro
         p->n_floats = a->n;
         p->floats = UNCONST(float *, a->floats);
         return OT_OK;
-    case OT_ATTR_STRINGS: p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS; return fill_strings(ex, a, p);
+    case OT_ATTR_STRINGS:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+        return fill_strings(ex, a, p);
     case OT_ATTR_TENSOR: {
         const Onnx__TensorProto *t;
         p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
@@ -91,9 +95,13 @@ static ot_status export_attr(ot_exporter *ex, const ot_attr *a, const Onnx__Attr
 
 /* ---- nodes ---- */
 
-static const char *name_of(const ot_graph *g, ot_id v) { return v == OT_NONE ? empty_text() : g->values[v].name; }
+static const char *name_of(const ot_graph *g, ot_id v)
+{
+    return v == OT_NONE ? empty_text() : g->values[v].name;
+}
 
-static bool same_names(const ot_graph *g, const ot_id *ids, uint32_t n, char *const *names, size_t n_names)
+static bool same_names(const ot_graph *g, const ot_id *ids, uint32_t n, char *const *names,
+                       size_t n_names)
 {
     if (n != n_names) return false;
     for (uint32_t k = 0; k < n; k++)
@@ -119,7 +127,8 @@ static const Onnx__NodeProto *ancestor(const ot_graph *g, const ot_node *n)
 
 /* ---- metadata ---- */
 
-#define NODE_METADATA_PROPS 9 /* of NodeProto, since IR 10; older readers pass over it, and older descriptions do not know it */
+/* of NodeProto, since IR 10; older readers pass over it, and older descriptions do not know it */
+#define NODE_METADATA_PROPS 9
 
 static size_t varint_bytes(uint8_t *to, size_t v)
 {
@@ -138,7 +147,8 @@ static size_t text_field(uint8_t *to, unsigned id, const char *text)
     return at + n;
 }
 
-/* StringStringEntryProto {key = 1, value = 2} behind its length, as protobuf-c keeps fields that it does not know. */
+/* StringStringEntryProto {key = 1, value = 2} behind its length, as protobuf-c keeps fields that
+ * it does not know. */
 static bool note_field(ot_arena *a, const ot_note_entry *e, ProtobufCMessageUnknownField *f)
 {
     size_t most = strlen(e->key) + strlen(e->value) + 24;
@@ -148,7 +158,8 @@ static bool note_field(ot_arena *a, const ot_note_entry *e, ProtobufCMessageUnkn
     n += text_field(entry + n, 2, e->value);
     size_t head = varint_bytes(data, n);
     memcpy(data + head, entry, n);
-    *f = (ProtobufCMessageUnknownField){NODE_METADATA_PROPS, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, head + n, data};
+    *f = (ProtobufCMessageUnknownField){NODE_METADATA_PROPS, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                                        head + n, data};
     return true;
 }
 
@@ -158,7 +169,8 @@ static const ot_node_note *find_note(const ot_model *m, const char *name)
     static const char prefix[] = "tile/r";
     uint32_t id = 0;
     if (m->n_notes == 0 || strncmp(name, prefix, sizeof prefix - 1) != 0) return NULL;
-    for (name += sizeof prefix - 1; *name >= '0' && *name <= '9' && id < UINT32_MAX / 10 - 1; name++)
+    for (name += sizeof prefix - 1; *name >= '0' && *name <= '9' && id < UINT32_MAX / 10 - 1;
+         name++)
         id = id * 10 + (uint32_t)(*name - '0');
     uint32_t k = id - m->notes[0].id;
     return *name == '/' && k < m->n_notes ? &m->notes[k] : NULL;
@@ -178,10 +190,12 @@ static ot_status add_notes(ot_exporter *ex, const ot_graph *g, const ot_node *n,
     return OT_OK;
 }
 
-ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out)
+ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n,
+                         const Onnx__NodeProto **out)
 {
     const Onnx__NodeProto *own = n->proto;
-    if (own && !(ex->raised && own->n_attribute != n->n_attrs) && same_names(g, n->in, n->n_in, own->input, own->n_input) &&
+    if (own && !(ex->raised && own->n_attribute != n->n_attrs) &&
+        same_names(g, n->in, n->n_in, own->input, own->n_input) &&
         same_names(g, n->out, n->n_out, own->output, own->n_output)) {
         *out = own;
         return OT_OK;
@@ -218,7 +232,8 @@ ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, c
 #define CONSTANT_SINCE 9                  /* opset: Constant makes all types */
 #define EXACT          ((int64_t)1 << 53) /* integers up to it are float64 */
 
-static ot_status constant_node(ot_exporter *ex, const char *name, const ot_tensor *value, const Onnx__NodeProto **out)
+static ot_status constant_node(ot_exporter *ex, const char *name, const ot_tensor *value,
+                               const Onnx__NodeProto **out)
 {
     static const char op[] = "Constant", attr[] = "value";
     Onnx__NodeProto *p = OT_NEW(ex->a, Onnx__NodeProto);
@@ -276,7 +291,8 @@ static const char *float_name(ot_exporter *ex, const ot_value *v)
 }
 
 /* value = Cast(name) to its type. */
-static ot_status cast_node(ot_exporter *ex, const char *name, const ot_value *v, const Onnx__NodeProto **out)
+static ot_status cast_node(ot_exporter *ex, const char *name, const ot_value *v,
+                           const Onnx__NodeProto **out)
 {
     static const char op[] = "Cast";
     const ot_attr to = ot_mk_int("to", (int64_t)v->dtype);
@@ -300,10 +316,13 @@ static ot_status cast_node(ot_exporter *ex, const char *name, const ot_value *v,
     return OT_OK;
 }
 
-ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out, const Onnx__NodeProto **cast)
+ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out,
+                             const Onnx__NodeProto **cast)
 {
     bool nomem = false;
-    const ot_tensor *floats = ex->m->opset > 0 && ex->m->opset < CONSTANT_SINCE ? as_float64(ex, v->init, &nomem) : NULL;
+    const ot_tensor *floats = ex->m->opset > 0 && ex->m->opset < CONSTANT_SINCE
+                                  ? as_float64(ex, v->init, &nomem)
+                                  : NULL;
     *cast = NULL;
     if (nomem) return ot_fail_nomem(ex->d);
     if (!floats) return constant_node(ex, v->name, v->init, out);

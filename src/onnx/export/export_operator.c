@@ -1,14 +1,21 @@
-/* A model in one operator, for ONNX Runtime with the engine as a library of operators (src/ort, docs/onnxruntime-operators.md):
+/* A model in one operator, for ONNX Runtime with the engine as a library of operators (src/ort,
+ * docs/onnxruntime-operators.md):
  *
- *     graph of x -> ... -> y     becomes     y = "onnx_tile"::Engine(x) {model="the file that would have been written"}
+ *     graph of x -> ... -> y  becomes  y = "onnx_tile"::Engine(x) {model="the file that would have
+ *                             been written"}
  *
- * onnx/import/unwrap.c reads such a file as the model inside. export_parts.c makes several operators of a model.
+ * onnx/import/unwrap.c reads such a file as the model inside. export_parts.c makes several
+ * operators of a model.
+ *
+ *
  */
 #include "export.h"
 
 #define UNCONST(type, p) ((type)(uintptr_t)(p))
-#define UNLISTED         4                                           /* IR version from which on constants need not be inputs */
-#define BODY_MAX         ((uint64_t)INT32_MAX - ((uint64_t)1 << 20)) /* leaves room for what is around it */
+/* IR version from which on constants need not be inputs */
+#define UNLISTED 4
+/* leaves room for what is around it */
+#define BODY_MAX ((uint64_t)INT32_MAX - ((uint64_t)1 << 20))
 
 /* The file that the message is, in the exporter's arena; external data goes inside. */
 static ot_status pack(ot_exporter *ex, const Onnx__ModelProto *message, ProtobufCBinaryData *out)
@@ -22,11 +29,13 @@ static ot_status pack(ot_exporter *ex, const Onnx__ModelProto *message, Protobuf
     if (!ot_pb_measure(&w, &message->base, &size)) return ot_fail_nomem(ex->d);
     if (size > BODY_MAX)
         return ot_fail(ex->d, OT_E_INPUT,
-                       "the model passes 2 GiB, and an operator has to hold all of it: write it with --emit engine");
+                       "the model passes 2 GiB, and an operator has to hold all of it: write it "
+                       "with --emit engine");
     out->len = (size_t)size;
     out->data = ot_alloc(ex->a, out->len);
     if (!out->data) return ot_fail_nomem(ex->d);
-    ot_sink s = {.d = ex->d, .path = "memory", .fd = -1, .buffer = (char *)out->data, .cap = out->len};
+    ot_sink s = {
+        .d = ex->d, .path = "memory", .fd = -1, .buffer = (char *)out->data, .cap = out->len};
     ot_pb_emit(&w, &message->base, &s);
     if (s.total != size) OT_BUG("a model was not written as measured");
     return OT_OK;
@@ -38,16 +47,20 @@ static ot_status check_type(const ot_exporter *ex, const Onnx__ValueInfoProto *v
 {
     const Onnx__TypeProto *t = v->type;
     bool tensor = t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && t->tensor_type;
-    ot_dtype type = tensor && t->tensor_type->has_elem_type ? (ot_dtype)t->tensor_type->elem_type : OT_DT_UNKNOWN;
+    ot_dtype type = tensor && t->tensor_type->has_elem_type ? (ot_dtype)t->tensor_type->elem_type
+                                                            : OT_DT_UNKNOWN;
     if (type != OT_DT_UNKNOWN && type != OT_STRING && ot_dtype_bits(type) >= 8) return OT_OK;
-    return ot_fail(ex->d, OT_E_INPUT, "'%.200s' is no tensor of a type that the operator takes: write the model with --emit onnx",
-                   v->name ? v->name : "");
+    return ot_fail(
+        ex->d, OT_E_INPUT,
+        "'%.200s' is no tensor of a type that the operator takes: write the model with --emit onnx",
+        v->name ? v->name : "");
 }
 
 static bool has_default(const Onnx__GraphProto *g, const char *name)
 {
     for (size_t k = 0; k < g->n_initializer; k++)
-        if (g->initializer[k]->name && strcmp(g->initializer[k]->name, name ? name : "") == 0) return true;
+        if (g->initializer[k]->name && strcmp(g->initializer[k]->name, name ? name : "") == 0)
+            return true;
     return false;
 }
 
@@ -65,7 +78,8 @@ static ot_status take_ends(const ot_exporter *ex, const Onnx__GraphProto *body, 
     }
     if (n->n_input == 0)
         return ot_fail(ex->d, OT_E_INPUT,
-                       "the model has no input, which an operator of ONNX Runtime needs: write it with --emit onnx");
+                       "the model has no input, which an operator of ONNX Runtime needs: write it "
+                       "with --emit onnx");
     for (size_t k = 0; k < body->n_output; k++) {
         OT_TRY(check_type(ex, body->output[k]));
         n->output[n->n_output++] = body->output[k]->name;
@@ -75,7 +89,8 @@ static ot_status take_ends(const ot_exporter *ex, const Onnx__GraphProto *body, 
 
 /* ---- the model around it ---- */
 
-ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const char *name, Onnx__NodeProto **out)
+ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const char *name,
+                           Onnx__NodeProto **out)
 {
     Onnx__NodeProto *n = OT_NEW(ex->a, Onnx__NodeProto);
     Onnx__AttributeProto *a = OT_NEW(ex->a, Onnx__AttributeProto);
@@ -99,10 +114,14 @@ ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const 
     return ex->visit ? ex->visit(ex->visit_ctx, a->s.data, a->s.len) : OT_OK;
 }
 
-static bool is_standard(const char *domain) { return !domain || !*domain || strcmp(domain, "ai.onnx") == 0; }
+static bool is_standard(const char *domain)
+{
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
 
 /* Domains as the model has them (or the standard one alone), and the operator's. */
-static ot_status take_domains(const ot_exporter *ex, const Onnx__ModelProto *inner, bool all, Onnx__ModelProto *p)
+static ot_status take_domains(const ot_exporter *ex, const Onnx__ModelProto *inner, bool all,
+                              Onnx__ModelProto *p)
 {
     Onnx__OperatorSetIdProto *own = OT_NEW(ex->a, Onnx__OperatorSetIdProto);
     p->opset_import = OT_NEW_N(ex->a, Onnx__OperatorSetIdProto *, inner->n_opset_import + 1);
@@ -115,7 +134,8 @@ static ot_status take_domains(const ot_exporter *ex, const Onnx__ModelProto *inn
     for (size_t k = 0; k < inner->n_opset_import; k++) {
         const char *domain = inner->opset_import[k]->domain;
         const bool ours = domain && strcmp(domain, OT_TILE_DOMAIN) == 0;
-        if (!ours && (all || is_standard(domain))) p->opset_import[p->n_opset_import++] = inner->opset_import[k];
+        if (!ours && (all || is_standard(domain)))
+            p->opset_import[p->n_opset_import++] = inner->opset_import[k];
     }
     p->opset_import[p->n_opset_import++] = own;
     return OT_OK;
@@ -129,7 +149,8 @@ static void drop_extras(Onnx__ModelProto *m)
     m->n_training_info = 0;
 }
 
-ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner, bool around, Onnx__ModelProto *out)
+ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner, bool around,
+                            Onnx__ModelProto *out)
 {
     *out = *inner;
     out->graph = NULL;
@@ -140,7 +161,8 @@ ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner
     return take_domains(ex, inner, true, out);
 }
 
-ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out)
+ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner,
+                             const Onnx__ModelProto **out)
 {
     Onnx__ModelProto *p = OT_NEW(ex->a, Onnx__ModelProto);
     Onnx__GraphProto *g = OT_NEW(ex->a, Onnx__GraphProto);
@@ -155,7 +177,8 @@ ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, con
     g->input = OT_NEW_N(ex->a, Onnx__ValueInfoProto *, inner->graph->n_input + 1);
     if (!g->input) return ot_fail_nomem(ex->d);
     for (size_t k = 0; k < inner->graph->n_input; k++)
-        if (!has_default(inner->graph, inner->graph->input[k]->name)) g->input[g->n_input++] = inner->graph->input[k];
+        if (!has_default(inner->graph, inner->graph->input[k]->name))
+            g->input[g->n_input++] = inner->graph->input[k];
     g->output = inner->graph->output;
     g->n_output = inner->graph->n_output;
     list[0] = n;

@@ -1,15 +1,19 @@
-/* Parts of a model as operators for ONNX Runtime with the engine as a library; the other nodes stay what they are:
+/* Parts of a model as operators for ONNX Runtime with the engine as a library; the other nodes
+ * stay what they are:
  *
  *     x -> a -> b -> odd -> c -> y     becomes     x -> Engine{a, b} -> odd -> Engine{c} -> y
  *
- * m->in_operator says of each node whether it is for an operator. Such nodes are one operator where values go from one to another and no node
- * of the other kind stands between:
+ * m->in_operator says of each node whether it is for an operator. Such nodes are one operator
+ * where values go from one to another and no node of the other kind stands between:
  *
- *     level(n) = most of level(p) over the nodes p that n reads, and one more where n and p are not of one kind
+ *     level(n) = most of level(p) over the nodes p that n reads, and one more where n and p are not
+ *     of one kind
  *
- * A path between nodes of one kind and level has no other nodes on it, so operators made of connected nodes of a level do not wait for each
- * other. An operator without a convolution, a product or tiles is not worth the way: its nodes stay. Constants are copied to each operator that
- * reads them. onnx/import/unwrap.c puts the bodies back into the graph.
+ * A path between nodes of one kind and level has no other nodes on it, so operators made of
+ * connected nodes of a level do not wait for each other. An operator without a convolution, a
+ * product or tiles is not worth the way: its nodes stay. Constants are copied to each operator
+ * that reads them. onnx/import/unwrap.c puts the bodies back into the graph.
+ *
  */
 #include "export.h"
 
@@ -17,8 +21,9 @@
 
 /* Where a node is written: nodes in this order, those of one operator side by side. */
 typedef struct place {
-    uint32_t level, first; /* first: place in g->order of the first node of its operator; of a node that stays, its own */
-    uint32_t at;           /* in g->order */
+    /* first: place in g->order of the first node of its operator; of a node that stays, its own */
+    uint32_t level, first;
+    uint32_t at; /* in g->order */
 } place;
 
 typedef struct parts {
@@ -26,11 +31,13 @@ typedef struct parts {
     const ot_graph *g;
     const Onnx__ModelProto *inner; /* the model without operators */
     place *places;                 /* [g->n_order] */
-    uint32_t *part;                /* [n_nodes] the first of its operator, as in `place`; OT_NONE: the node stays */
-    bool *outside;                 /* [n_values] read by a node that stays, or an output of the graph */
-    bool *crosses;                 /* [n_values] made in an operator, and read beyond it */
-    uint32_t *seen;                /* [n_values] last operator that has listed it */
-    Onnx__GraphProto *p;           /* being made: the graph around */
+    /* [n_nodes] the first of its operator, as in `place`; OT_NONE: the node stays */
+    uint32_t *part;
+    /* [n_values] read by a node that stays, or an output of the graph */
+    bool *outside;
+    bool *crosses;       /* [n_values] made in an operator, and read beyond it */
+    uint32_t *seen;      /* [n_values] last operator that has listed it */
+    Onnx__GraphProto *p; /* being made: the graph around */
     size_t cap_node, cap_info;
     uint32_t n_operators;
 } parts;
@@ -38,7 +45,10 @@ typedef struct parts {
 static bool is_constant(const ot_value *v) { return v->init && !v->overridable; }
 
 /* Input k of a node, captured values behind the others; OT_NONE: it is left out. */
-static ot_id read_at(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : n->captured[k - n->n_in]; }
+static ot_id read_at(const ot_node *n, uint32_t k)
+{
+    return k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+}
 static uint32_t n_reads(const ot_node *n) { return n->n_in + n->n_captured; }
 
 /* The node that makes v when the model runs; OT_NONE. */
@@ -64,7 +74,8 @@ static uint32_t find(uint32_t *up, uint32_t n)
     return n;
 }
 
-/* By the nodes that each node reads; a node that reads none is on the level of the first that reads it, as an Alloc is on its While's. */
+/* By the nodes that each node reads; a node that reads none is on the level of the first that
+ * reads it, as an Alloc is on its While's. */
 static void find_levels(const parts *x, uint32_t *level, uint32_t *first)
 {
     const bool *in = x->ex->m->in_operator;
@@ -74,11 +85,13 @@ static void find_levels(const parts *x, uint32_t *level, uint32_t *first)
         first[id] = UINT32_MAX;
         for (uint32_t j = 0; j < n_reads(n); j++) {
             const ot_id p = maker(x->g, read_at(n, j));
-            if (p != OT_NONE) level[id] = (uint32_t)ot_max(level[id], (int64_t)level[p] + (in[p] != in[id]));
+            if (p != OT_NONE)
+                level[id] = (uint32_t)ot_max(level[id], (int64_t)level[p] + (in[p] != in[id]));
         }
         for (uint32_t j = 0; j < n_reads(n); j++) {
             const ot_id p = maker(x->g, read_at(n, j));
-            if (p != OT_NONE) first[p] = (uint32_t)ot_min(first[p], (int64_t)level[id] - (in[p] != in[id]));
+            if (p != OT_NONE)
+                first[p] = (uint32_t)ot_min(first[p], (int64_t)level[id] - (in[p] != in[id]));
         }
     }
     for (uint32_t k = 0; k < x->g->n_order; k++) {
@@ -122,12 +135,15 @@ static ot_status find_parts(parts *x)
 {
     const ot_graph *g = x->g;
     ot_arena *a = x->ex->a;
-    uint32_t *level = OT_NEW_N(a, uint32_t, g->n_nodes + 1u), *up = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
-    uint32_t *at = OT_NEW_N(a, uint32_t, g->n_nodes + 1u), *first = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
+    uint32_t *level = OT_NEW_N(a, uint32_t, g->n_nodes + 1u),
+             *up = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
+    uint32_t *at = OT_NEW_N(a, uint32_t, g->n_nodes + 1u),
+             *first = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
     bool *worth = OT_NEW_N(a, bool, g->n_nodes + 1u);
     x->part = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
     x->places = OT_NEW_N(a, place, g->n_order + 1u);
-    if (!level || !up || !at || !first || !worth || !x->part || !x->places) return ot_fail_nomem(x->ex->d);
+    if (!level || !up || !at || !first || !worth || !x->part || !x->places)
+        return ot_fail_nomem(x->ex->d);
     for (uint32_t k = 0; k < g->n_order; k++) at[g->order[k]] = k;
     find_levels(x, level, first);
     connect(x, at, level, up);
@@ -164,7 +180,8 @@ static ot_status find_crossings(parts *x)
             const ot_id v = read_at(n, j), p = maker(g, v);
             if (v == OT_NONE) continue;
             if (x->part[id] == OT_NONE) x->outside[v] = true;
-            if (p != OT_NONE && x->part[p] != OT_NONE && x->part[p] != x->part[id]) x->crosses[v] = true;
+            if (p != OT_NONE && x->part[p] != OT_NONE && x->part[p] != x->part[id])
+                x->crosses[v] = true;
         }
     }
     return OT_OK;
@@ -172,9 +189,10 @@ static ot_status find_crossings(parts *x)
 
 /* ---- one operator ---- */
 
-#define PUSH(ex, p, list, count, cap, item)                                                         \
-    do {                                                                                            \
-        if (!OT_PUSH((ex)->a, (p)->list, (p)->count, (cap), (item))) return ot_fail_nomem((ex)->d); \
+#define PUSH(ex, p, list, count, cap, item)                          \
+    do {                                                             \
+        if (!OT_PUSH((ex)->a, (p)->list, (p)->count, (cap), (item))) \
+            return ot_fail_nomem((ex)->d);                           \
     } while (0)
 
 /* A body under construction. */
@@ -184,7 +202,8 @@ typedef struct body {
     size_t cap_input, cap_output, cap_init, cap_node, cap_info;
 } body;
 
-/* A value that a node of the body reads, for the first time: a constant, what another node of it makes, or an input. */
+/* A value that a node of the body reads, for the first time: a constant, what another node of it
+ * makes, or an input. */
 static ot_status take_read(parts *x, body *b, ot_id id)
 {
     ot_exporter *ex = x->ex;
@@ -208,13 +227,15 @@ static ot_status take_made(parts *x, body *b, ot_id id)
     ot_exporter *ex = x->ex;
     const ot_value *v = &x->g->values[id];
     x->seen[id] = b->mark;
-    if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || (v->rank < 0 && !x->crosses[id])) return OT_OK;
+    if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || (v->rank < 0 && !x->crosses[id]))
+        return OT_OK;
     const Onnx__ValueInfoProto *info = ot_export_value_info(ex, v);
     if (!info) return ot_fail_nomem(ex->d);
     if (x->crosses[id])
         PUSH(ex, b->p, output, n_output, b->cap_output, UNCONST(Onnx__ValueInfoProto *, info));
     else
-        PUSH(ex, b->p, value_info, n_value_info, b->cap_info, UNCONST(Onnx__ValueInfoProto *, info));
+        PUSH(ex, b->p, value_info, n_value_info, b->cap_info,
+             UNCONST(Onnx__ValueInfoProto *, info));
     return OT_OK;
 }
 
@@ -230,7 +251,8 @@ static ot_status take_node(parts *x, body *b, const ot_node *n)
     return OT_OK;
 }
 
-/* The nodes at places [from, to) as an operator, and the types of what it makes: the runtime infers none. */
+/* The nodes at places [from, to) as an operator, and the types of what it makes: the runtime
+ * infers none. */
 static ot_status add_operator(parts *x, uint32_t from, uint32_t to)
 {
     ot_exporter *ex = x->ex;
@@ -242,7 +264,8 @@ static ot_status add_operator(parts *x, uint32_t from, uint32_t to)
     b.p->name = ot_format(ex->a, "onnx_tile/part%u", x->n_operators - 1);
     const char *name = ot_format(ex->a, "onnx_tile/engine%u", x->n_operators - 1);
     if (!b.p->name || !name) return ot_fail_nomem(ex->d);
-    for (uint32_t k = from; k < to; k++) OT_TRY(take_node(x, &b, &x->g->nodes[x->g->order[x->places[k].at]]));
+    for (uint32_t k = from; k < to; k++)
+        OT_TRY(take_node(x, &b, &x->g->nodes[x->g->order[x->places[k].at]]));
     if (b.p->n_output == 0) return OT_OK; /* nobody wants it */
     OT_TRY(ot_operator_model(ex, x->inner, false, m));
     m->graph = b.p;
@@ -263,7 +286,8 @@ static ot_status add_node(parts *x, const ot_node *n)
     const Onnx__NodeProto *p = NULL;
     bool wanted = n->n_out == 0;
     for (uint32_t k = 0; k < n->n_out; k++)
-        wanted |= n->out[k] != OT_NONE && (!is_constant(&x->g->values[n->out[k]]) || x->outside[n->out[k]]);
+        wanted |= n->out[k] != OT_NONE &&
+                  (!is_constant(&x->g->values[n->out[k]]) || x->outside[n->out[k]]);
     if (!wanted) return OT_OK;
     OT_TRY(ot_export_node(x->ex, x->g, n, &p));
     PUSH(x->ex, x->p, node, n_node, x->cap_node, UNCONST(Onnx__NodeProto *, p));
@@ -298,17 +322,20 @@ static ot_status keep_ends(parts *x, const Onnx__GraphProto *old)
     ot_exporter *ex = x->ex;
     size_t cap = 0, cap_input = 0;
     for (size_t k = 0; k < old->n_initializer; k++)
-        if (!moved(x, old->initializer[k]->name)) PUSH(ex, x->p, initializer, n_initializer, cap, old->initializer[k]);
+        if (!moved(x, old->initializer[k]->name))
+            PUSH(ex, x->p, initializer, n_initializer, cap, old->initializer[k]);
     for (size_t k = 0; k < old->n_input; k++) {
         const ot_id id = ot_value_find(x->g, old->input[k]->name ? old->input[k]->name : "");
         const Onnx__ValueInfoProto *p = old->input[k];
         if (moved(x, p->name)) continue;
-        if (ex->m->static_inputs && id != OT_NONE && x->g->values[id].rank >= 0) p = ot_export_static(ex, &x->g->values[id], p);
+        if (ex->m->static_inputs && id != OT_NONE && x->g->values[id].rank >= 0)
+            p = ot_export_static(ex, &x->g->values[id], p);
         if (!p) return ot_fail_nomem(ex->d);
         PUSH(ex, x->p, input, n_input, cap_input, UNCONST(Onnx__ValueInfoProto *, p));
     }
     for (size_t k = 0; k < old->n_value_info; k++)
-        if (!moved(x, old->value_info[k]->name)) PUSH(ex, x->p, value_info, n_value_info, x->cap_info, old->value_info[k]);
+        if (!moved(x, old->value_info[k]->name))
+            PUSH(ex, x->p, value_info, n_value_info, x->cap_info, old->value_info[k]);
     return OT_OK;
 }
 
@@ -317,7 +344,9 @@ static ot_status keep_constants(parts *x, const Onnx__GraphProto *old)
 {
     for (size_t k = 0; k < old->n_node; k++) {
         const Onnx__NodeProto *n = old->node[k];
-        if (n->n_input > 0 || n->n_output != 1 || strcmp(n->op_type ? n->op_type : "", "Constant") != 0) continue;
+        if (n->n_input > 0 || n->n_output != 1 ||
+            strcmp(n->op_type ? n->op_type : "", "Constant") != 0)
+            continue;
         const ot_id id = ot_value_find(x->g, n->output[0]);
         if (id != OT_NONE && x->g->values[id].producer == OT_NONE && x->outside[id])
             PUSH(x->ex, x->p, node, n_node, x->cap_node, old->node[k]);
@@ -325,12 +354,14 @@ static ot_status keep_constants(parts *x, const Onnx__GraphProto *old)
     return OT_OK;
 }
 
-ot_status ot_export_parts(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out)
+ot_status ot_export_parts(ot_exporter *ex, const Onnx__ModelProto *inner,
+                          const Onnx__ModelProto **out)
 {
     parts x = {.ex = ex, .g = ex->m->graph, .inner = inner, .p = OT_NEW(ex->a, Onnx__GraphProto)};
     Onnx__ModelProto *p = OT_NEW(ex->a, Onnx__ModelProto);
     if (!x.p || !p) return ot_fail_nomem(ex->d);
-    if (!ex->m->in_operator || !(x.g->props & OT_P_ORDER)) OT_BUG("nobody has said what becomes operators");
+    if (!ex->m->in_operator || !(x.g->props & OT_P_ORDER))
+        OT_BUG("nobody has said what becomes operators");
     OT_TRY(find_parts(&x));
     OT_TRY(find_crossings(&x));
     *x.p = *inner->graph;

@@ -1,8 +1,10 @@
 /* Tensors and value descriptions: ot_tensor -> TensorProto, ot_value -> ValueInfoProto.
  *
- * Messages made here are shallow: they point into the IR and into the file's own messages, and nothing
- * is ever freed through them. A tensor that came from the file under another name (a weight that moved
- * into a body) is a copy of the TensorProto struct only; its elements are shared.
+ * Messages made here are shallow: they point into the IR and into the file's own messages, and
+ * nothing is ever freed through them. A tensor that came from the file under another name (a
+ * weight that moved into a body) is a copy of the TensorProto struct only; its elements are
+ * shared.
+ *
  */
 #include "export.h"
 
@@ -17,7 +19,8 @@ static bool same_dims(const Onnx__TensorProto *p, const ot_tensor *t)
     return true;
 }
 
-ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name, const Onnx__TensorProto **out)
+ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name,
+                           const Onnx__TensorProto **out)
 {
     const Onnx__TensorProto *old = t->proto;
     if (old && same_dims(old, t) && strcmp(old->name ? old->name : "", name) == 0) {
@@ -30,7 +33,10 @@ ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name
         *p = *old;
     } else {
         onnx__tensor_proto__init(p);
-        if (!t->data) return ot_fail(ex->d, OT_E_INPUT, "tensor '%.160s': its contents are not held and cannot be written", name);
+        if (!t->data)
+            return ot_fail(ex->d, OT_E_INPUT,
+                           "tensor '%.160s': its contents are not held and cannot be written",
+                           name);
         p->has_data_type = 1;
         p->data_type = (int32_t)t->dtype;
         p->has_raw_data = 1;
@@ -43,7 +49,8 @@ ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name
     return OT_OK;
 }
 
-static Onnx__TensorShapeProto__Dimension *new_dim(ot_exporter *ex, const Onnx__TensorShapeProto__Dimension *old)
+static Onnx__TensorShapeProto__Dimension *new_dim(ot_exporter *ex,
+                                                  const Onnx__TensorShapeProto__Dimension *old)
 {
     Onnx__TensorShapeProto__Dimension *d = OT_NEW(ex->a, Onnx__TensorShapeProto__Dimension);
     if (!d) return NULL;
@@ -54,12 +61,15 @@ static Onnx__TensorShapeProto__Dimension *new_dim(ot_exporter *ex, const Onnx__T
     return d;
 }
 
-/* Shape of v over `old` (may be NULL): dimensions that v knows are fixed, others stay as they were. */
-static Onnx__TensorShapeProto *new_shape(ot_exporter *ex, const ot_value *v, const Onnx__TensorShapeProto *old)
+/* Shape of v over `old` (may be NULL): dimensions that v knows are fixed, others stay as they were.
+ */
+static Onnx__TensorShapeProto *new_shape(ot_exporter *ex, const ot_value *v,
+                                         const Onnx__TensorShapeProto *old)
 {
     Onnx__TensorShapeProto *shape = OT_NEW(ex->a, Onnx__TensorShapeProto);
     size_t rank = (size_t)v->rank;
-    Onnx__TensorShapeProto__Dimension **dims = OT_NEW_N(ex->a, Onnx__TensorShapeProto__Dimension *, rank);
+    Onnx__TensorShapeProto__Dimension **dims = OT_NEW_N(ex->a, Onnx__TensorShapeProto__Dimension *,
+                                                        rank);
     if (!shape || !dims) return NULL;
     if (old)
         *shape = *old;
@@ -79,7 +89,8 @@ static Onnx__TensorShapeProto *new_shape(ot_exporter *ex, const ot_value *v, con
 }
 
 /* `old` may be NULL; else its denotations and unknown fields stay. */
-static const Onnx__ValueInfoProto *over(ot_exporter *ex, const ot_value *v, const Onnx__ValueInfoProto *old)
+static const Onnx__ValueInfoProto *over(ot_exporter *ex, const ot_value *v,
+                                        const Onnx__ValueInfoProto *old)
 {
     Onnx__ValueInfoProto *info = OT_NEW(ex->a, Onnx__ValueInfoProto);
     Onnx__TypeProto *type = OT_NEW(ex->a, Onnx__TypeProto);
@@ -146,7 +157,8 @@ const Onnx__ValueInfoProto *ot_export_value_info(ot_exporter *ex, const ot_value
     return info;
 }
 
-const Onnx__ValueInfoProto *ot_export_static(ot_exporter *ex, const ot_value *v, const Onnx__ValueInfoProto *p)
+const Onnx__ValueInfoProto *ot_export_static(ot_exporter *ex, const ot_value *v,
+                                             const Onnx__ValueInfoProto *p)
 {
     return v->is_tensor ? over(ex, v, p) : p;
 }

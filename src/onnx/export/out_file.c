@@ -5,9 +5,10 @@
  *   publish: rename over the final name, fsync the folder
  *   close:   anything not published is removed
  *
- * What exists and is no regular file (a pipe, /dev/null), and standard output, is written to directly:
- * replacing a device by a file is never what anyone wants. An output that is a symbolic link keeps
- * being one: the file behind it is replaced.
+ * What exists and is no regular file (a pipe, /dev/null), and standard output, is written to
+ * directly: replacing a device by a file is never what anyone wants. An output that is a
+ * symbolic link keeps being one: the file behind it is replaced.
+ *
  */
 #include "out_file.h"
 
@@ -76,7 +77,8 @@ static ot_status resolve_link(ot_out *o, ot_arena *a, ot_diag *d)
 ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
 {
     *o = (ot_out){.path = path, .dir_fd = -1};
-    o->sink = (ot_sink){.d = d, .path = path, .fd = -1, .cap = BUFFER, .buffer = ot_alloc(a, BUFFER)};
+    o->sink = (ot_sink){
+        .d = d, .path = path, .fd = -1, .cap = BUFFER, .buffer = ot_alloc(a, BUFFER)};
     if (!o->sink.buffer) return ot_fail_nomem(d);
     if (strcmp(path, "-") == 0) {
         o->direct = true;
@@ -87,7 +89,8 @@ ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (!exists && errno != ENOENT) return cannot(d, "write to", path);
-    if (exists && S_ISDIR(st.st_mode)) return ot_fail(d, OT_E_INPUT, "cannot write to '%s': it is a folder", path);
+    if (exists && S_ISDIR(st.st_mode))
+        return ot_fail(d, OT_E_INPUT, "cannot write to '%s': it is a folder", path);
     if (exists && !S_ISREG(st.st_mode)) return open_direct(o, d);
     if (exists && access(path, W_OK) != 0) return cannot(d, "replace", path);
     OT_TRY(resolve_link(o, a, d));
@@ -95,12 +98,16 @@ ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
 }
 
 /* File systems without fsync say so with these; there is nothing more to be done then. */
-static bool sync_matters(int error) { return error != EINVAL && error != ENOTSUP && error != EROFS; }
+static bool sync_matters(int error)
+{
+    return error != EINVAL && error != ENOTSUP && error != EROFS;
+}
 
 ot_status ot_out_seal(ot_out *o)
 {
     OT_TRY(ot_sink_flush(&o->sink));
-    if (!o->direct && fsync(o->sink.fd) != 0 && sync_matters(errno)) return cannot(o->sink.d, "write", o->path);
+    if (!o->direct && fsync(o->sink.fd) != 0 && sync_matters(errno))
+        return cannot(o->sink.d, "write", o->path);
     if (!o->owns_fd) return OT_OK;
     int fd = o->sink.fd;
     o->sink.fd = -1;
@@ -113,7 +120,8 @@ ot_status ot_out_publish(ot_out *o)
     if (!o->temp) return OT_OK;
     if (rename(o->temp, o->path) != 0) return cannot(o->sink.d, "rename a file to", o->path);
     o->temp = NULL;
-    if (o->dir_fd >= 0 && fsync(o->dir_fd) != 0 && sync_matters(errno)) return cannot(o->sink.d, "save the folder of", o->path);
+    if (o->dir_fd >= 0 && fsync(o->dir_fd) != 0 && sync_matters(errno))
+        return cannot(o->sink.d, "save the folder of", o->path);
     return OT_OK;
 }
 

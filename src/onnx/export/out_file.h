@@ -1,4 +1,5 @@
-/* Where output goes: buffered bytes, and files that appear whole or not at all. For whoever writes files; knows no format. */
+/* Where output goes: buffered bytes, and files that appear whole or not at all. For whoever
+ * writes files; knows no format. */
 #ifndef OT_OUT_FILE_H
 #define OT_OUT_FILE_H
 

@@ -1,15 +1,17 @@
 /* A streaming packer for protobuf messages.
  *
- * protobuf-c's own pack_to_buffer gathers each sub-message in memory before it writes it, which for a
- * model means the whole graph a second time. Here the sizes of all sub-messages are measured first, in
- * the order in which they will be written, and then everything streams:
+ * protobuf-c's own pack_to_buffer gathers each sub-message in memory before it writes it, which
+ * for a model means the whole graph a second time. Here the sizes of all sub-messages are
+ * measured first, in the order in which they will be written, and then everything streams:
  *
  *   measure:  Model > Graph > Node Node Tensor      sizes = [Graph, Node, Node, Tensor]
- *   emit:     the same walk takes sizes one by one; raw_data goes straight from its place to the file
+ *   emit:     the same walk takes sizes one by one; raw_data goes straight from its place to the
+ *             file
  *
- * Order and form of the bytes are protobuf-c's (fields by number, unknown ones last), so an unchanged
- * message gives the same bytes as protobuf_c_message_pack. Tensors can be replaced on the way (external
- * data), wherever in the model they are.
+ * Order and form of the bytes are protobuf-c's (fields by number, unknown ones last), so an
+ * unchanged message gives the same bytes as protobuf_c_message_pack. Tensors can be replaced on
+ * the way (external data), wherever in the model they are.
+ *
  */
 #include "export.h"
 
@@ -33,7 +35,10 @@ static void put_varint(ot_sink *s, uint64_t v)
     ot_sink_put(s, out, n);
 }
 
-static void put_tag(ot_sink *s, uint32_t id, unsigned wire) { put_varint(s, (uint64_t)id << 3 | wire); }
+static void put_tag(ot_sink *s, uint32_t id, unsigned wire)
+{
+    put_varint(s, (uint64_t)id << 3 | wire);
+}
 
 /* ---- scalars ---- */
 
@@ -92,7 +97,8 @@ static uint64_t scalar_size(ProtobufCType type, const void *p)
 static void put_scalar(ot_sink *s, ProtobufCType type, const void *p)
 {
     if (fixed_size(type))
-        ot_sink_put(s, p, fixed_size(type)); /* little-endian hosts only, like the rest of the program */
+        ot_sink_put(s, p,
+                    fixed_size(type)); /* little-endian hosts only, like the rest of the program */
     else
         put_varint(s, varint_of(type, p));
 }
@@ -135,7 +141,9 @@ static span elements(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor
         sp.items = FIELD(msg, f->offset, void *);
         return sp;
     }
-    if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && FIELD(msg, f->quantifier_offset, uint32_t) != f->id) return sp;
+    if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
+        FIELD(msg, f->quantifier_offset, uint32_t) != f->id)
+        return sp;
     if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE) {
         const void *p = FIELD(msg, f->offset, void *);
         sp.n = p && p != f->default_value;
@@ -146,7 +154,10 @@ static span elements(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor
     return sp;
 }
 
-static const void *element(const span *sp, size_t k) { return (const char *)sp->items + k * sp->stride; }
+static const void *element(const span *sp, size_t k)
+{
+    return (const char *)sp->items + k * sp->stride;
+}
 
 static bool is_packed(const ProtobufCFieldDescriptor *f)
 {
@@ -191,7 +202,8 @@ static bool measure_delimited(ot_pb_writer *w, ProtobufCType type, const void *p
     return true;
 }
 
-static bool measure_field(ot_pb_writer *w, const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, uint64_t *size)
+static bool measure_field(ot_pb_writer *w, const ProtobufCMessage *msg,
+                          const ProtobufCFieldDescriptor *f, uint64_t *size)
 {
     span sp = elements(msg, f);
     if (sp.n == 0) return true;
@@ -217,7 +229,8 @@ static bool measure_message(ot_pb_writer *w, const ProtobufCMessage *msg, uint64
     for (unsigned k = 0; k < msg->descriptor->n_fields; k++)
         if (!measure_field(w, msg, &msg->descriptor->fields[k], size)) return false;
     for (unsigned k = 0; k < msg->n_unknown_fields; k++)
-        *size += varint_size((uint64_t)msg->unknown_fields[k].tag << 3) + msg->unknown_fields[k].len;
+        *size += varint_size((uint64_t)msg->unknown_fields[k].tag << 3) +
+                 msg->unknown_fields[k].len;
     return true;
 }
 
@@ -249,7 +262,8 @@ static void emit_delimited(ot_pb_writer *w, ProtobufCType type, const void *p, o
     }
 }
 
-static void emit_field(ot_pb_writer *w, const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, ot_sink *s)
+static void emit_field(ot_pb_writer *w, const ProtobufCMessage *msg,
+                       const ProtobufCFieldDescriptor *f, ot_sink *s)
 {
     span sp = elements(msg, f);
     if (sp.n == 0) return;
@@ -273,7 +287,8 @@ static void emit_field(ot_pb_writer *w, const ProtobufCMessage *msg, const Proto
 
 static void emit_message(ot_pb_writer *w, const ProtobufCMessage *msg, ot_sink *s)
 {
-    for (unsigned k = 0; k < msg->descriptor->n_fields; k++) emit_field(w, msg, &msg->descriptor->fields[k], s);
+    for (unsigned k = 0; k < msg->descriptor->n_fields; k++)
+        emit_field(w, msg, &msg->descriptor->fields[k], s);
     for (unsigned k = 0; k < msg->n_unknown_fields; k++) {
         const ProtobufCMessageUnknownField *u = &msg->unknown_fields[k];
         put_tag(s, u->tag, u->wire_type);

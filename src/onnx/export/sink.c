@@ -13,7 +13,8 @@ static void write_all(ot_sink *s, const char *bytes, size_t n)
         ssize_t done = write(s->fd, bytes, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) {
-            s->status = ot_fail(s->d, OT_E_SYSTEM, "cannot write '%s': %s", s->path, strerror(errno));
+            s->status = ot_fail(s->d, OT_E_SYSTEM, "cannot write '%s': %s", s->path,
+                                strerror(errno));
             return;
         }
         bytes += done;

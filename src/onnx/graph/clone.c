@@ -1,5 +1,7 @@
-/* A copy of a model's graph to try a rewriting on: nodes, values and lists are its own, what nobody edits (names, attributes, contents
- * of tensors, shapes) is borrowed from the original, which must live longer.
+/* A copy of a model's graph to try a rewriting on: nodes, values and lists are its own, what
+ * nobody edits (names, attributes, contents of tensors, shapes) is borrowed from the original,
+ * which must live longer.
+ *
  */
 #include "ir.h"
 
@@ -19,7 +21,8 @@ static bool copy_nodes(ot_graph *to, const ot_graph *from, ot_arena *a)
     for (uint32_t k = 0; k < from->n_nodes; k++) {
         ot_node *n = &to->nodes[k];
         *n = from->nodes[k];
-        if (!copy_ids(a, &n->in, n->n_in) || !copy_ids(a, &n->out, n->n_out) || !copy_ids(a, &n->captured, n->n_captured))
+        if (!copy_ids(a, &n->in, n->n_in) || !copy_ids(a, &n->out, n->n_out) ||
+            !copy_ids(a, &n->captured, n->n_captured))
             return false;
     }
     return true;
@@ -35,7 +38,8 @@ static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
         to->values[k] = from->values[k];
         to->values[k].uses = NULL;
         to->values[k].n_uses = 0;
-        if (!ot_map_put(to->by_name, from->values[k].name, k) || !ot_map_put(to->model->names, from->values[k].name, 0))
+        if (!ot_map_put(to->by_name, from->values[k].name, k) ||
+            !ot_map_put(to->model->names, from->values[k].name, 0))
             return false;
     }
     return true;
@@ -63,10 +67,12 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     to->n_outputs = from->n_outputs;
     to->inputs = from->inputs;
     to->outputs = from->outputs;
-    bool ok = copy_ids(x->arena, &to->inputs, to->n_inputs) && copy_ids(x->arena, &to->outputs, to->n_outputs) &&
-              copy_nodes(to, from, x->arena) && copy_values(to, from, x->arena);
+    bool ok = copy_ids(x->arena, &to->inputs, to->n_inputs) &&
+              copy_ids(x->arena, &to->outputs, to->n_outputs) && copy_nodes(to, from, x->arena) &&
+              copy_values(to, from, x->arena);
     ot_confirm(to, from->props & OT_P_SHAPES);
-    ot_status s = ok ? ot_assure(to, (from->props & OT_P_SHAPES) | OT_P_ORDER | OT_P_USES) : ot_fail_nomem(m->diag);
+    ot_status s = ok ? ot_assure(to, (from->props & OT_P_SHAPES) | OT_P_ORDER | OT_P_USES)
+                     : ot_fail_nomem(m->diag);
     if (s == OT_OK)
         *out = x;
     else
@@ -82,13 +88,15 @@ ot_status ot_model_restore(ot_model *m, const ot_model *clone)
     memcpy(to->values, from->values, from->n_values * sizeof *to->values);
     to->by_name = ot_map_new(m->arena);
     bool ok = to->by_name != NULL;
-    for (uint32_t k = 0; ok && k < to->n_values; k++) ok = ot_map_put(to->by_name, to->values[k].name, k);
+    for (uint32_t k = 0; ok && k < to->n_values; k++)
+        ok = ot_map_put(to->by_name, to->values[k].name, k);
     ok = ok && copy_nodes(to, from, m->arena);
     to->n_inputs = from->n_inputs;
     to->n_outputs = from->n_outputs;
     to->inputs = from->inputs;
     to->outputs = from->outputs;
-    ok = ok && copy_ids(m->arena, &to->inputs, to->n_inputs) && copy_ids(m->arena, &to->outputs, to->n_outputs);
+    ok = ok && copy_ids(m->arena, &to->inputs, to->n_inputs) &&
+         copy_ids(m->arena, &to->outputs, to->n_outputs);
     m->opset = clone->opset;
     m->static_inputs = clone->static_inputs;
     m->resized = clone->resized;

@@ -1,27 +1,31 @@
 /* Draw a graph for Graphviz (`dot -Tsvg`).
  *
- *   box       an operator, filled with the colour of its region; a thick red frame marks a barrier that keeps a value
+ *   box       an operator, filled with the colour of its region; a thick red frame marks a barrier
+ *             that keeps a value
  *             from being cut; a plain white box is in no region
  *   ellipse   a graph input or output
  *   edge      a value; its label is the shape. Weights are not drawn: a node says how many it reads
  *   dashed    a value that a body captures
  *
- * Bodies become one box with their number of nodes; they can be drawn by themselves. Names come from strangers, so labels
- * are escaped and cut. Output depends on the graph only.
+ * Bodies become one box with their number of nodes; they can be drawn by themselves. Names come
+ * from strangers, so labels are escaped and cut. Output depends on the graph only.
+ *
  */
 #include "ir.h"
 
 #define LABEL_MAX 48 /* bytes of a name that are shown */
 
 /* Light fills with dark text; twelve, then again from the start. */
-static const char *const region_fill[] = {"#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#ffff99", "#fb9a99",
-                                          "#8dd3c7", "#bebada", "#80b1d3", "#fdb462", "#b3de69", "#fccde5"};
+static const char *const region_fill[] = {"#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6",
+                                          "#ffff99", "#fb9a99", "#8dd3c7", "#bebada",
+                                          "#80b1d3", "#fdb462", "#b3de69", "#fccde5"};
 
 #define N_FILLS (sizeof region_fill / sizeof *region_fill)
 
 static void put_label(FILE *f, const char *s)
 {
-    size_t n = strlen(s), from = n > LABEL_MAX ? n - LABEL_MAX : 0; /* the end of a path says most */
+    /* the end of a path says most */
+    size_t n = strlen(s), from = n > LABEL_MAX ? n - LABEL_MAX : 0;
     if (from) fputs("...", f);
     for (s += from; *s; s++) {
         unsigned char c = (unsigned char)*s;
@@ -45,15 +49,20 @@ static void put_shape(FILE *f, const ot_value *v)
     if (v->rank == 0) fputs("scalar", f);
 }
 
-static bool is_weight(const ot_value *v) { return v->producer == OT_NONE && v->init && !v->overridable; }
+static bool is_weight(const ot_value *v)
+{
+    return v->producer == OT_NONE && v->init && !v->overridable;
+}
 
 static void put_node(FILE *f, const ot_graph *g, ot_id id, uint32_t region)
 {
     const ot_node *n = &g->nodes[id];
     uint32_t weights = 0, body_nodes = 0;
-    for (uint32_t k = 0; k < n->n_in; k++) weights += n->in[k] != OT_NONE && is_weight(&g->values[n->in[k]]);
+    for (uint32_t k = 0; k < n->n_in; k++)
+        weights += n->in[k] != OT_NONE && is_weight(&g->values[n->in[k]]);
     for (uint32_t k = 0; k < n->n_attrs; k++)
-        if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g) body_nodes += n->attrs[k].g->n_nodes;
+        if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g)
+            body_nodes += n->attrs[k].g->n_nodes;
     fprintf(f, "  n%u [label=\"", id);
     if (n->domain[0]) {
         put_label(f, n->domain);
@@ -99,7 +108,8 @@ static void put_edges(FILE *f, const ot_graph *g, ot_id reader)
     }
 }
 
-static void put_terminal(FILE *f, const char *id_prefix, ot_id id, const ot_value *v, const char *what)
+static void put_terminal(FILE *f, const char *id_prefix, ot_id id, const ot_value *v,
+                         const char *what)
 {
     fprintf(f, "  %s%u [shape=ellipse, fillcolor=\"#eeeeee\", label=\"%s ", id_prefix, id, what);
     put_label(f, v->name);
@@ -111,10 +121,11 @@ ot_status ot_dot_print(const ot_graph *g, const uint32_t *region_of, FILE *f)
 {
     fputs("digraph \"", f);
     put_label(f, g->name);
-    fputs("\" {\n  rankdir=TB;\n"
-          "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n"
-          "  edge [fontname=\"sans-serif\", fontsize=8];\n",
-          f);
+    fputs(
+        "\" {\n  rankdir=TB;\n"
+        "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n"
+        "  edge [fontname=\"sans-serif\", fontsize=8];\n",
+        f);
     for (ot_id v = 0; v < g->n_values; v++) {
         if (g->values[v].is_outer)
             put_terminal(f, "v", v, &g->values[v], "outer");

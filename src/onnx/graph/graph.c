@@ -1,14 +1,17 @@
 /* The only place that edits a graph: values, nodes, names, attributes.
  *
- * Ids are indices into two growing arrays and never change, so side arrays indexed by id stay valid
- * while a pass works; pointers to values and nodes do not survive the next ot_value_new/ot_node_new.
- * Removal marks a node dead and detaches its outputs; ot_topo_sort leaves dead nodes out of `order`.
+ * Ids are indices into two growing arrays and never change, so side arrays indexed by id stay
+ * valid while a pass works; pointers to values and nodes do not survive the next
+ * ot_value_new/ot_node_new. Removal marks a node dead and detaches its outputs; ot_topo_sort
+ * leaves dead nodes out of `order`.
  *
  *   ot_node_new(Relu, in {x}, out {y})          x ---> [Relu #7] ---> y    (y.producer = 7)
  *   ot_node_remove(7)                           x      (#7 dead)       y    (y.producer = none)
  *
- * Every edit clears the properties it may have broken (OT_P_ORDER, OT_P_USES); the next ot_assure
- * re-establishes them. Updates happen last: a function that runs out of memory changes nothing visible.
+ * Every edit clears the properties it may have broken (OT_P_ORDER, OT_P_USES); the next
+ * ot_assure re-establishes them. Updates happen last: a function that runs out of memory changes
+ * nothing visible.
+ *
  */
 #include "ir.h"
 
@@ -97,7 +100,11 @@ ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank, 
     if (!name[0]) OT_BUG("a value needs a name");
     if (ot_map_get(g->by_name, name) != OT_NONE) OT_BUG("two values of one name in a graph");
     ot_arena *a = g->model->arena;
-    ot_value v = {.name = name, .dtype = dtype, .rank = rank < 0 ? -1 : rank, .producer = OT_NONE, .is_tensor = true};
+    ot_value v = {.name = name,
+                  .dtype = dtype,
+                  .rank = rank < 0 ? -1 : rank,
+                  .producer = OT_NONE,
+                  .is_tensor = true};
     if (!copy_dims(a, v.rank, dims, &v.dims)) return OT_NONE;
     if (g->n_values >= OT_NONE - 1 || !reserve_name(g->model, name)) return OT_NONE;
     /* the map entry is made last but one: an id without a value must never be found */
@@ -120,8 +127,8 @@ ot_status ot_value_set_shape(ot_graph *g, ot_id v, int32_t rank, const int64_t *
     return OT_OK;
 }
 
-static ot_id new_const(ot_graph *g, const char *name, ot_dtype dtype, size_t size, const void *data, int32_t rank,
-                       const int64_t *dims)
+static ot_id new_const(ot_graph *g, const char *name, ot_dtype dtype, size_t size, const void *data,
+                       int32_t rank, const int64_t *dims)
 {
     ot_arena *a = g->model->arena;
     int64_t n;
@@ -144,7 +151,8 @@ static ot_id new_const(ot_graph *g, const char *name, ot_dtype dtype, size_t siz
     return v;
 }
 
-ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t rank, const int64_t *dims)
+ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t rank,
+                   const int64_t *dims)
 {
     ot_id v = new_const(g, name, OT_I64, sizeof *data, data, rank, dims);
     if (v == OT_NONE) return v;
@@ -157,21 +165,24 @@ ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t r
     return v;
 }
 
-ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank, const int64_t *dims)
+ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank,
+                   const int64_t *dims)
 {
     return new_const(g, name, OT_F32, sizeof *data, data, rank, dims);
 }
 
-ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank, const int64_t *dims)
+ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank,
+                   const int64_t *dims)
 {
     return new_const(g, name, OT_F64, sizeof *data, data, rank, dims);
 }
 
 /* ---- nodes ---- */
 
-/* Values of g that the bodies among `attrs` read: their outer values, by name, each once. Names that g
- * does not know are left to ot_verify, which reports them. false when memory ran out. */
-static bool collect_captures(ot_graph *g, const ot_attr *attrs, uint32_t n_attrs, ot_id **out, uint32_t *n_out)
+/* Values of g that the bodies among `attrs` read: their outer values, by name, each once. Names
+ * that g does not know are left to ot_verify, which reports them. false when memory ran out. */
+static bool collect_captures(ot_graph *g, const ot_attr *attrs, uint32_t n_attrs, ot_id **out,
+                             uint32_t *n_out)
 {
     ot_arena *a = g->model->arena;
     ot_id *list = NULL;
@@ -197,8 +208,9 @@ static bool collect_captures(ot_graph *g, const ot_attr *attrs, uint32_t n_attrs
     return true;
 }
 
-ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name, const ot_id *in, uint32_t n_in,
-                  const ot_id *out, uint32_t n_out, const ot_attr *attrs, uint32_t n_attrs)
+ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name,
+                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
+                  const ot_attr *attrs, uint32_t n_attrs)
 {
     ot_arena *a = g->model->arena;
     ot_node n = {.name = name ? name : "",
@@ -264,8 +276,8 @@ void ot_node_restore(ot_graph *g, ot_id n)
 
 /* ---- replacing reads ---- */
 
-/* In the bodies of node n, what was called `from` in the enclosing graph is now called `to`. Bodies nest
- * at most as deep as the importer and parser allow, so recursion is bounded. */
+/* In the bodies of node n, what was called `from` in the enclosing graph is now called `to`.
+ * Bodies nest at most as deep as the importer and parser allow, so recursion is bounded. */
 static ot_status rename_outer(ot_node *n, const char *from, const char *to)
 {
     for (uint32_t k = 0; k < n->n_attrs; k++) {
@@ -288,8 +300,8 @@ static ot_status rename_outer(ot_node *n, const char *from, const char *to)
     return OT_OK;
 }
 
-/* Captured reads of one node. The user's own subgraphs are opaque and name their outer values in the
- * file's bytes: those cannot be renamed, and no pass may ask for it. */
+/* Captured reads of one node. The user's own subgraphs are opaque and name their outer values in
+ * the file's bytes: those cannot be renamed, and no pass may ask for it. */
 static ot_status replace_captured(ot_graph *g, ot_node *n, ot_id from, ot_id to)
 {
     bool hit = false, has_to = false;
@@ -301,7 +313,8 @@ static ot_status replace_captured(ot_graph *g, ot_node *n, ot_id from, ot_id to)
     bool bodies_only = false;
     for (uint32_t k = 0; k < n->n_attrs; k++) {
         if (n->attrs[k].kind == OT_ATTR_OPAQUE)
-            return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): a subgraph reads value '%s', which cannot be renamed",
+            return ot_fail(g->model->diag, OT_E_INPUT,
+                           "node '%s' (%s): a subgraph reads value '%s', which cannot be renamed",
                            n->name, n->op_type, g->values[from].name);
         bodies_only |= n->attrs[k].kind == OT_ATTR_GRAPH;
     }
@@ -345,7 +358,8 @@ ot_status ot_replace_uses(ot_graph *g, ot_id from, ot_id to)
 
 const ot_attr *ot_attr_find(const ot_node *n, const char *name)
 {
-    for (uint32_t k = 0; k < n->n_attrs; k++) /* the planner asks millions of times: mostly the first letter tells */
+    for (uint32_t k = 0; k < n->n_attrs;
+         k++) /* the planner asks millions of times: mostly the first letter tells */
         if (*n->attrs[k].name == *name && strcmp(n->attrs[k].name, name) == 0) return &n->attrs[k];
     return NULL;
 }
@@ -378,9 +392,15 @@ const int64_t *ot_attr_ints(const ot_node *n, const char *name, size_t *n_out)
 
 /* ---- attributes: builders ---- */
 
-ot_attr ot_mk_int(const char *name, int64_t v) { return (ot_attr){.name = name, .kind = OT_ATTR_INT, .i = v}; }
+ot_attr ot_mk_int(const char *name, int64_t v)
+{
+    return (ot_attr){.name = name, .kind = OT_ATTR_INT, .i = v};
+}
 
-ot_attr ot_mk_float(const char *name, float v) { return (ot_attr){.name = name, .kind = OT_ATTR_FLOAT, .f = v}; }
+ot_attr ot_mk_float(const char *name, float v)
+{
+    return (ot_attr){.name = name, .kind = OT_ATTR_FLOAT, .f = v};
+}
 
 ot_attr ot_mk_str(const char *name, const char *s)
 {
@@ -395,6 +415,12 @@ ot_attr ot_mk_ints(ot_arena *a, const char *name, const int64_t *v, size_t n)
     return at;
 }
 
-ot_attr ot_mk_tensor(const char *name, const ot_tensor *t) { return (ot_attr){.name = name, .kind = OT_ATTR_TENSOR, .t = t}; }
+ot_attr ot_mk_tensor(const char *name, const ot_tensor *t)
+{
+    return (ot_attr){.name = name, .kind = OT_ATTR_TENSOR, .t = t};
+}
 
-ot_attr ot_mk_graph(const char *name, ot_graph *g) { return (ot_attr){.name = name, .kind = OT_ATTR_GRAPH, .g = g}; }
+ot_attr ot_mk_graph(const char *name, ot_graph *g)
+{
+    return (ot_attr){.name = name, .kind = OT_ATTR_GRAPH, .g = g};
+}

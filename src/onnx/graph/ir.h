@@ -6,12 +6,16 @@
  * (`proto`), which the exporter writes back untouched as long as nothing changed them.
  * protobuf-c types themselves never leave import/ and export/.
  *
- *   ot_model --- ot_graph --- ot_value[]  <--producer/uses-->  ot_node[] --- ot_attr[]
- *                                |                                             |
- *                             ot_tensor (initializer)              ot_graph (body made by the rewriter)
+ *   ot_model -- ot_graph -- ot_value[]  <--producer/uses-->  ot_node[] --- ot_attr[]
+ *                              |                                             |
+ *                           ot_tensor (initializer)              ot_graph (body made by the
+ *                                                                rewriter)
  *
  * Shapes: dims[k] == OT_DIM_UNKNOWN when not known; rank == -1 when even the rank is not known.
  * All intervals in this program are half-open.
+ *
+ *
+ *
  */
 #ifndef OT_IR_H
 #define OT_IR_H
@@ -114,14 +118,15 @@ typedef enum ot_cost_kind {
     OT_COST_OTHER
 } ot_cost_kind;
 
-/* Inputs whose memory the first output of an operator may take, when they have its size and nobody reads them later: what it writes
- * to a place it has read before. Bit k: input k. */
+/* Inputs whose memory the first output of an operator may take, when they have its size and
+ * nobody reads them later: what it writes to a place it has read before. Bit k: input k. */
 typedef enum ot_op_place {
     OT_OVER_NONE = 0,
     OT_OVER_FIRST = 1,
     OT_OVER_BOTH = 3,
     OT_OVER_BRANCHES = 6, /* of Where: not the condition */
-    OT_OVER_VIEW = 1 | 64 /* nothing is computed: input 0 under another name (of Dropout, when it is off) */
+    OT_OVER_VIEW =
+        1 | 64 /* nothing is computed: input 0 under another name (of Dropout, when it is off) */
 } ot_op_place;
 
 /* Kinds of element types; what operators take is a union of them. */
@@ -145,8 +150,9 @@ typedef struct ot_op_row {
     ot_cost_kind cost;
     uint16_t min_in, max_in, max_out; /* the first min_in inputs must be there; max: OT_OP_MANY */
     uint8_t place;                    /* ot_op_place */
-    uint8_t weights;                  /* input that is multiplied with input 0; 0: it is no product */
-    uint8_t types;                    /* ot_op_types of input 0, over all versions */
+    /* input that is multiplied with input 0; 0: it is no product */
+    uint8_t weights;
+    uint8_t types; /* ot_op_types of input 0, over all versions */
 } ot_op_row;
 
 /* A constant tensor. */
@@ -158,8 +164,9 @@ typedef struct ot_tensor {
                             (strings, sub-byte types, absent external data) */
     size_t bytes;        /* of data when held; else the tensor's nominal size, 0 when unknown */
     const void *proto;   /* TensorProto it came from, or NULL for tensors made here */
-    uint64_t text_hash;  /* hash of the contents as read from .ot text when data is NULL; 0: not known.
-                            Only the text form uses it, to print back what it read. */
+    /* hash of the contents as read from .ot text when data is NULL; 0: not known. Only the text
+     * form uses it, to print back what it read. */
+    uint64_t text_hash;
 } ot_tensor;
 
 typedef enum ot_attr_kind {
@@ -194,24 +201,26 @@ typedef struct ot_attr {
 typedef struct ot_value {
     const char *name; /* unique in its graph; never empty */
     ot_dtype dtype;
-    int32_t rank;               /* -1 unknown */
-    int64_t *dims;              /* [rank]; NULL when rank <= 0 */
-    ot_id producer;             /* node, or OT_NONE for inputs, initializers, outer values */
-    uint32_t out_index;         /* which output of the producer */
-    const ot_tensor *init;      /* initializer or folded constant; NULL for activations */
-    const int64_t *known;       /* [known_n] contents as integers (shape arithmetic; also bool,
+    int32_t rank;          /* -1 unknown */
+    int64_t *dims;         /* [rank]; NULL when rank <= 0 */
+    ot_id producer;        /* node, or OT_NONE for inputs, initializers, outer values */
+    uint32_t out_index;    /* which output of the producer */
+    const ot_tensor *init; /* initializer or folded constant; NULL for activations */
+    const int64_t *known;  /* [known_n] contents as integers (shape arithmetic; also bool,
                                 int32); NULL when not known. Set by shape inference. */
-    const double *known_floats; /* [known_n] the same for small float values that nodes compute, rounded to their own type;
-                                   NULL when not known. Never set beside `known`, nor for initializers (see init). */
+    /* [known_n] the same for small float values that nodes compute, rounded to their own type;
+     * NULL when not known. Never set beside `known`, nor for initializers (see init). */
+    const double *known_floats;
     uint32_t known_n;
-    bool is_input;     /* graph input */
-    bool is_output;    /* graph output */
-    bool overridable;  /* initializer that is also an input in IR >= 4: not constant */
-    bool is_const;     /* set by shape inference: depends on initializers/constants only,
+    bool is_input;    /* graph input */
+    bool is_output;   /* graph output */
+    bool overridable; /* initializer that is also an input in IR >= 4: not constant */
+    bool is_const;    /* set by shape inference: depends on initializers/constants only,
                                 whatever the graph inputs (weights, folded or not) */
-    bool is_outer;     /* in a body graph: defined in an enclosing graph, same name */
-    bool is_tensor;    /* false for sequences, maps, optionals, sparse */
-    bool is_sequence;  /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
+    bool is_outer;    /* in a body graph: defined in an enclosing graph, same name */
+    bool is_tensor;   /* false for sequences, maps, optionals, sparse */
+    /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
+    bool is_sequence;
     bool removed;      /* initializer no longer wanted by the exporter (moved to a body) */
     uint32_t n_uses;   /* valid when OT_P_USES: entries of uses */
     ot_id *uses;       /* [n_uses] node ids reading it, ascending in `order`, each once;
@@ -278,12 +287,17 @@ typedef struct ot_node_note {
     uint32_t n;
 } ot_node_note;
 
-/* A normalisation (Softmax over pixels, Resize with align_corners) that stage split/ has taken apart. */
+/* A normalisation (Softmax over pixels, Resize with align_corners) that stage split/ has taken
+ * apart. */
 typedef struct ot_decomposed {
     const ot_id *whole; /* [n_whole] the nodes that it was, dead */
-    const ot_id *parts; /* [n_parts] the nodes in their place; of a normalisation, Moments and NormFactors are the first two */
+    /* [n_parts] the nodes in their place; of a normalisation, Moments and NormFactors are the
+     * first two */
+    const ot_id *parts;
     uint32_t n_whole, n_parts;
-    const ot_id *again; /* [n_again] nodes that make what is normalised once more, for all parts but Moments; the first makes it */
+    /* [n_again] nodes that make what is normalised once more, for all parts but Moments; the
+     * first makes it */
+    const ot_id *again;
     uint32_t n_again;
 } ot_decomposed;
 
@@ -294,7 +308,8 @@ typedef struct ot_rematerialised {
     uint32_t n_nodes;
 } ot_rematerialised;
 
-/* What of a model is written as operators for ONNX Runtime with the engine as a library (src/onnx/export/export_operator.c, export_parts.c). */
+/* What of a model is written as operators for ONNX Runtime with the engine as a library
+ * (src/onnx/export/export_operator.c, export_parts.c). */
 typedef enum ot_operators {
     OT_OPERATORS_NONE,
     OT_OPERATORS_WHOLE,  /* all of it, as one */
@@ -309,19 +324,28 @@ typedef struct ot_model {
     ot_diag *diag;   /* where failures are described; owned by the caller */
     ot_graph *graph;
     int64_t ir_version;
-    int32_t opset;             /* version imported for domain "" (0 when none) */
-    ot_map *names;             /* every name used anywhere in the model, subgraphs included; for ot_fresh_name */
-    const char *path;          /* file it came from; NULL for stdin or text */
-    bool has_external;         /* some tensor is stored in an external file */
-    bool static_inputs;           /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
-    bool resized;              /* fixed extents of graph inputs were replaced: what the file states of shapes is written anew */
-    size_t weight_bytes;       /* nominal bytes of all initializers of the top graph */
-    const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
-    ot_operators operators;    /* what is written as bodies of operators */
-    const bool *in_operator;   /* [graph->n_nodes] with PARTS and REGIONS: nodes that go into operators */
-    const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
+    int32_t opset; /* version imported for domain "" (0 when none) */
+    /* every name used anywhere in the model, subgraphs included; for ot_fresh_name */
+    ot_map *names;
+    const char *path;  /* file it came from; NULL for stdin or text */
+    bool has_external; /* some tensor is stored in an external file */
+    /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
+    bool static_inputs;
+    /* fixed extents of graph inputs were replaced: what the file states of shapes is written
+     * anew */
+    bool resized;
+    size_t weight_bytes; /* nominal bytes of all initializers of the top graph */
+    /* made for it: name in the model's metadata_props; NULL: none is added. Static */
+    const char *runtime;
+    ot_operators operators; /* what is written as bodies of operators */
+    /* [graph->n_nodes] with PARTS and REGIONS: nodes that go into operators */
+    const bool *in_operator;
+    /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top
+     * graph */
+    const ot_node_note *notes;
     uint32_t n_notes;
-    const struct ot_dynamic_dims *dynamic_dims; /* planned at a design size: what holds there alone; NULL: the sizes are what they are */
+    /* planned at a design size: what holds there alone; NULL: the sizes are what they are */
+    const struct ot_dynamic_dims *dynamic_dims;
     const ot_decomposed *decomposed; /* [n_decomposed] */
     uint32_t n_decomposed;
     const ot_rematerialised *rematerialised; /* [n_rematerialised] */
@@ -332,45 +356,54 @@ typedef struct ot_model {
 
 /* ---- graph.c: the only place that edits a graph ---- */
 
-ot_model *ot_model_new(ot_diag *diag); /* empty model with an empty graph; NULL when memory ran out */
-void ot_model_free(ot_model *m);       /* accepts NULL */
-/* A copy of the model to try changes on; it borrows contents from m, which must outlive it, and cannot be exported. Keeps SHAPES,
- * establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM. (clone.c) */
+/* empty model with an empty graph; NULL when memory ran out */
+ot_model *ot_model_new(ot_diag *diag);
+void ot_model_free(ot_model *m); /* accepts NULL */
+/* A copy of the model to try changes on; it borrows contents from m, which must outlive it, and
+ * cannot be exported. Keeps SHAPES, establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM.
+ * (clone.c) */
 ot_status ot_model_clone(const ot_model *m, ot_model **out) OT_MUST_USE;
-/* m is again as it was when the clone, which nobody has changed, was taken of it. Ids that were added since are no more; their names stay
- * reserved. Keeps SHAPES as they were then, establishes ORDER and USES. Fails: OT_E_NOMEM. (clone.c) */
+/* m is again as it was when the clone, which nobody has changed, was taken of it. Ids that were
+ * added since are no more; their names stay reserved. Keeps SHAPES as they were then,
+ * establishes ORDER and USES. Fails: OT_E_NOMEM. (clone.c) */
 ot_status ot_model_restore(ot_model *m, const ot_model *clone) OT_MUST_USE;
 /* A new graph (a body when parent != NULL) in the model's arena. */
 ot_graph *ot_graph_new(ot_model *m, ot_graph *parent, const char *name) OT_MUST_USE;
 /* New value; `name` is borrowed and must not exist in the graph yet. rank -1: unknown shape.
  * dims are copied. Returns OT_NONE when memory ran out. Clears no property. */
-ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank, const int64_t *dims) OT_MUST_USE;
+ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank,
+                   const int64_t *dims) OT_MUST_USE;
 /* Value of that name, or OT_NONE. */
 ot_id ot_value_find(const ot_graph *g, const char *name);
 ot_status ot_value_set_shape(ot_graph *g, ot_id v, int32_t rank, const int64_t *dims) OT_MUST_USE;
-/* New node, appended (not yet in `order`; clears OT_P_ORDER and OT_P_USES). in/out/attrs arrays are
- * copied (attrs shallowly), op_type/domain/name borrowed. Sets producer of its outputs.
- * version: the model's opset. `captured` is filled from the outer values of the bodies among attrs, which must be complete.
- * OT_NONE when memory ran out. */
-ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name, const ot_id *in, uint32_t n_in,
-                  const ot_id *out, uint32_t n_out, const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
+/* New node, appended (not yet in `order`; clears OT_P_ORDER and OT_P_USES). in/out/attrs arrays
+ * are copied (attrs shallowly), op_type/domain/name borrowed. Sets producer of its outputs.
+ * version: the model's opset. `captured` is filled from the outer values of the bodies among
+ * attrs, which must be complete. OT_NONE when memory ran out. */
+ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name,
+                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
+                  const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
 /* Mark dead, detach its outputs' producer; clears ORDER and USES. */
 void ot_node_remove(ot_graph *g, ot_id n);
-/* A constant that nobody reads is no longer written: an initializer, or the only result of a node. Anything else stays. Requires USES;
- * clears ORDER and USES when a node goes. */
+/* A constant that nobody reads is no longer written: an initializer, or the only result of a
+ * node. Anything else stays. Requires USES; clears ORDER and USES when a node goes. */
 void ot_value_drop_unread(ot_graph *g, ot_id v);
 /* Take a removal back; nobody else makes its outputs. Clears ORDER and USES. */
 void ot_node_restore(ot_graph *g, ot_id n);
-/* Replace every read of `from` by `to` in live nodes and graph outputs (names unchanged); clears ORDER and
- * USES. Nodes that change lose their `proto`. Reads by bodies (OT_ATTR_GRAPH) follow; a value that a user's own
- * subgraph captures is refused with OT_E_INPUT. */
+/* Replace every read of `from` by `to` in live nodes and graph outputs (names unchanged); clears
+ * ORDER and USES. Nodes that change lose their `proto`. Reads by bodies (OT_ATTR_GRAPH) follow;
+ * a value that a user's own subgraph captures is refused with OT_E_INPUT. */
 ot_status ot_replace_uses(ot_graph *g, ot_id from, ot_id to) OT_MUST_USE;
-/* A name that is used nowhere in the model: `base`, or base with a numeric suffix. Reserves it. NULL on no memory. */
+/* A name that is used nowhere in the model: `base`, or base with a numeric suffix. Reserves it.
+ * NULL on no memory. */
 const char *ot_fresh_name(ot_model *m, const char *base) OT_MUST_USE;
 /* New initializer value with the given contents (data copied into the model arena). */
-ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t rank, const int64_t *dims) OT_MUST_USE;
-ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank, const int64_t *dims) OT_MUST_USE;
-ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank, const int64_t *dims) OT_MUST_USE;
+ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t rank,
+                   const int64_t *dims) OT_MUST_USE;
+ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank,
+                   const int64_t *dims) OT_MUST_USE;
+ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank,
+                   const int64_t *dims) OT_MUST_USE;
 
 /* Attribute access. Missing or of another kind: the default / NULL. */
 const ot_attr *ot_attr_find(const ot_node *n, const char *name);
@@ -379,7 +412,8 @@ float ot_attr_float(const ot_node *n, const char *name, float dflt);
 const char *ot_attr_str(const ot_node *n, const char *name, const char *dflt);
 /* Elements into *n_out; NULL when absent. */
 const int64_t *ot_attr_ints(const ot_node *n, const char *name, size_t *n_out);
-/* Builders for ot_node_new; arrays are copied into the arena (NULL payload on no memory -> kind OPAQUE). */
+/* Builders for ot_node_new; arrays are copied into the arena (NULL payload on no memory -> kind
+ * OPAQUE). */
 ot_attr ot_mk_int(const char *name, int64_t v);
 ot_attr ot_mk_float(const char *name, float v);
 ot_attr ot_mk_str(const char *name, const char *s);
@@ -393,9 +427,11 @@ ot_attr ot_mk_graph(const char *name, ot_graph *g);
  * file order) and value.uses. Fails with OT_E_INPUT naming a node on a cycle, or a value read but
  * never defined. Linear time. */
 ot_status ot_topo_sort(ot_graph *g) OT_MUST_USE;
-/* Take another topological order: g->order as the caller has rearranged it. Requires ORDER, keeps it; USES are made anew. Fails: OT_E_NOMEM. */
+/* Take another topological order: g->order as the caller has rearranged it. Requires ORDER,
+ * keeps it; USES are made anew. Fails: OT_E_NOMEM. */
 ot_status ot_take_order(ot_graph *g) OT_MUST_USE;
-/* Make the properties in `mask` hold (re-sorts when ORDER or USES is missing). OT_BUG when SHAPES is missing. */
+/* Make the properties in `mask` hold (re-sorts when ORDER or USES is missing). OT_BUG when
+ * SHAPES is missing. */
 ot_status ot_assure(ot_graph *g, unsigned mask) OT_MUST_USE;
 /* Only the properties in `mask` still hold. */
 void ot_confirm(ot_graph *g, unsigned mask);
@@ -403,17 +439,20 @@ void ot_confirm(ot_graph *g, unsigned mask);
 /* ---- opinfo.c ---- */
 
 ot_op ot_op_find(const char *op_type); /* OT_OP_OPAQUE when unknown; constant time */
-/* The row of operator op_type of that domain: of ours, those of the standard are not found, and the other way round. */
+/* The row of operator op_type of that domain: of ours, those of the standard are not found, and
+ * the other way round. */
 ot_op ot_op_of(const char *domain, const char *op_type);
 const char *ot_op_name(ot_op op);
 ot_access_kind ot_op_access(ot_op op);
 ot_cost_kind ot_op_cost(ot_op op);
-const ot_op_row *ot_op_row_of(ot_op op); /* never NULL: OT_OP_OPAQUE has a row, too, of a barrier with any operands */
-bool ot_op_is_view(ot_op op);            /* does its first output have the bytes of input 0? */
-bool ot_op_over(ot_op op, uint32_t in);  /* may its first output take the memory of that input? */
+/* never NULL: OT_OP_OPAQUE has a row, too, of a barrier with any operands */
+const ot_op_row *ot_op_row_of(ot_op op);
+bool ot_op_is_view(ot_op op);           /* does its first output have the bytes of input 0? */
+bool ot_op_over(ot_op op, uint32_t in); /* may its first output take the memory of that input? */
 /* Bits per element; 0 for strings and unknown. */
 uint32_t ot_dtype_bits(ot_dtype t);
-const char *ot_operators_name(ot_operators which); /* "whole", "parts", "regions" as options spell them; "" */
+/* "whole", "parts", "regions" as options spell them; "" */
+const char *ot_operators_name(ot_operators which);
 /* Real numbers of 16 bits; those, or float32. */
 static inline bool ot_dtype_is_half(ot_dtype t) { return t == OT_F16 || t == OT_BF16; }
 static inline bool ot_dtype_is_real(ot_dtype t) { return t == OT_F32 || ot_dtype_is_half(t); }
@@ -426,15 +465,15 @@ bool ot_value_is_static(const ot_value *v); /* rank and all dims known */
 
 /* ---- verify.c ---- */
 
-/* Check names unique, ids in range, one producer each, order topological, uses exact when claimed, shapes
- * sane, bodies likewise (their outer references resolve, no shadowing of names). First violation is
- * reported with node and value names as OT_E_INPUT. */
+/* Check names unique, ids in range, one producer each, order topological, uses exact when
+ * claimed, shapes sane, bodies likewise (their outer references resolve, no shadowing of names).
+ * First violation is reported with node and value names as OT_E_INPUT. */
 ot_status ot_verify(ot_graph *g) OT_MUST_USE;
 
 /* ---- text_print.c, text_parse.c, dot.c: the .ot text form (docs/ot-format.md) ---- */
 
-/* Print the graph, bodies included. Deterministic. Returns OT_E_SYSTEM when writing failed, without a message: the
- * caller knows the file, and errno. */
+/* Print the graph, bodies included. Deterministic. Returns OT_E_SYSTEM when writing failed,
+ * without a message: the caller knows the file, and errno. */
 ot_status ot_text_print(const ot_graph *g, FILE *f) OT_MUST_USE;
 /* Parse a model; errors carry line:column. *out is owned by the caller (ot_model_free). */
 ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **out) OT_MUST_USE;

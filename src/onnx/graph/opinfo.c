@@ -1,13 +1,16 @@
 /* Facts about operators (from ops.def), element types, and sizes of values.
  *
- * One line of ops.def gives all that is data about an operator: the enum of ir.h and the table below are the
- * same lines expanded differently, so they cannot disagree. Index 0 is OT_OP_OPAQUE: everything unknown.
+ * One line of ops.def gives all that is data about an operator: the enum of ir.h and the table
+ * below are the same lines expanded differently, so they cannot disagree. Index 0 is
+ * OT_OP_OPAQUE: everything unknown.
+ *
  */
 #include "ir.h"
 
 #define MANY OT_OP_MANY
 static const ot_op_row op_rows[OT_OP_COUNT] = {
-    {"(opaque)", 0, OT_ACC_BARRIER, OT_COST_OTHER, 0, MANY, MANY, 0, 0, OT_TYPES_ANY}, /* len 0: no operator name matches it */
+    /* len 0: no operator name matches it */
+    {"(opaque)", 0, OT_ACC_BARRIER, OT_COST_OTHER, 0, MANY, MANY, 0, 0, OT_TYPES_ANY},
 #define OP(name, relation, shape, cost, min_in, max_in, max_out, place, weights, types) \
     {#name,  sizeof #name - 1, OT_ACC_##relation, OT_COST_##cost, min_in,               \
      max_in, max_out,          OT_OVER_##place,   weights,        OT_TYPES_##types},
@@ -32,13 +35,19 @@ ot_op ot_op_of(const char *domain, const char *op_type)
     return strcmp(domain, own ? OT_TILE_DOMAIN : "") == 0 ? op : OT_OP_OPAQUE;
 }
 
-const ot_op_row *ot_op_row_of(ot_op op) { return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE]; }
+const ot_op_row *ot_op_row_of(ot_op op)
+{
+    return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE];
+}
 
 const char *ot_op_name(ot_op op) { return ot_op_row_of(op)->name; }
 ot_access_kind ot_op_access(ot_op op) { return ot_op_row_of(op)->access; }
 ot_cost_kind ot_op_cost(ot_op op) { return ot_op_row_of(op)->cost; }
 bool ot_op_is_view(ot_op op) { return ot_op_row_of(op)->place == OT_OVER_VIEW; }
-bool ot_op_over(ot_op op, uint32_t in) { return in < 3 && (ot_op_row_of(op)->place >> in & 1) != 0; }
+bool ot_op_over(ot_op op, uint32_t in)
+{
+    return in < 3 && (ot_op_row_of(op)->place >> in & 1) != 0;
+}
 
 /* ---- element types ---- */
 
@@ -87,7 +96,10 @@ const char *ot_operators_name(ot_operators which)
     return names[which];
 }
 
-const char *ot_dtype_name(ot_dtype t) { return dtype_rows[(unsigned)t < N_DTYPES ? t : OT_DT_UNKNOWN].name; }
+const char *ot_dtype_name(ot_dtype t)
+{
+    return dtype_rows[(unsigned)t < N_DTYPES ? t : OT_DT_UNKNOWN].name;
+}
 
 ot_dtype ot_dtype_parse(const char *name)
 {
@@ -106,7 +118,10 @@ bool ot_value_is_static(const ot_value *v)
     return true;
 }
 
-bool ot_value_elems(const ot_value *v, int64_t *out) { return ot_value_is_static(v) && ot_product(v->dims, (size_t)v->rank, out); }
+bool ot_value_elems(const ot_value *v, int64_t *out)
+{
+    return ot_value_is_static(v) && ot_product(v->dims, (size_t)v->rank, out);
+}
 
 bool ot_value_bytes(const ot_value *v, int64_t *out)
 {

@@ -1,4 +1,5 @@
-/* Private to the .ot text form: tokens, and tensor contents. The language is described in docs/ot-format.md. */
+/* Private to the .ot text form: tokens, and tensor contents. The language is described in
+ * docs/ot-format.md. */
 #ifndef OT_IR_TEXT_H
 #define OT_IR_TEXT_H
 
@@ -69,7 +70,8 @@ void ot_text_quote(FILE *f, const char *s, size_t n);
 
 /* " = [..]", " = fill x", " = bits 0x..", or nothing when the contents are not known. */
 void ot_text_print_contents(FILE *f, const ot_tensor *t);
-/* Contents after '=' into t (dtype, rank, dims and bytes are set). *budget: bytes that may still be made. */
+/* Contents after '=' into t (dtype, rank, dims and bytes are set). *budget: bytes that may still
+ * be made. */
 ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget) OT_MUST_USE;
 /* A float so that reading it gives the same bits; always with '.', an exponent, inf or nan. */
 void ot_text_float(FILE *f, double x, int digits);

@@ -1,10 +1,12 @@
 /* Tokens of the .ot text form.
  *
- *   %y : float32[1,?] = Conv(%x, %"/conv/w") {pads=[1, 1]} "name"   # comment to the end of the line
+ *   %y : float32[1,?] = Conv(%x, %"/conv/w") {pads=[1, 1]} "name"  # comment to the end of the line
  *   VALUE : NAME [ .. ] = NAME ( VALUE , VALUE ) { .. } STRING
  *
- * The text is any bytes from a stranger: every read is bounded by the length, errors say line:column, and after the
- * first failure the lexer delivers OT_TOK_BAD only, so that callers end without special care.
+ * The text is any bytes from a stranger: every read is bounded by the length, errors say
+ * line:column, and after the first failure the lexer delivers OT_TOK_BAD only, so that callers
+ * end without special care.
+ *
  */
 #include <errno.h>
 #include <math.h>
@@ -35,7 +37,10 @@ static void fail_nomem(ot_lexer *lx)
 
 /* ---- characters ---- */
 
-static int peek(const ot_lexer *lx, size_t ahead) { return lx->n - lx->at > ahead ? (unsigned char)lx->text[lx->at + ahead] : -1; }
+static int peek(const ot_lexer *lx, size_t ahead)
+{
+    return lx->n - lx->at > ahead ? (unsigned char)lx->text[lx->at + ahead] : -1;
+}
 
 static bool is_digit(int c) { return c >= '0' && c <= '9'; }
 static bool is_alpha(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -135,7 +140,8 @@ static bool lex_char(ot_lexer *lx, char *out)
 static void lex_string(ot_lexer *lx, ot_tok tok)
 {
     size_t end = lx->at + 1; /* upper bound of the result's length: up to the closing quote */
-    while (end < lx->n && lx->text[end] != '"' && lx->text[end] != '\n') end += lx->text[end] == '\\' ? 2 : 1;
+    while (end < lx->n && lx->text[end] != '"' && lx->text[end] != '\n')
+        end += lx->text[end] == '\\' ? 2 : 1;
     if (end >= lx->n || lx->text[end] != '"') {
         ot_lex_fail(lx, "string without its closing quote");
         return;
@@ -156,7 +162,8 @@ static void lex_string(ot_lexer *lx, ot_tok tok)
     lx->tok = tok;
     lx->str = s;
     lx->len = n;
-    if (tok == OT_TOK_VALUE && (n == 0 || memchr(s, 0, n))) ot_lex_fail(lx, "a value name cannot be empty or hold a zero byte");
+    if (tok == OT_TOK_VALUE && (n == 0 || memchr(s, 0, n)))
+        ot_lex_fail(lx, "a value name cannot be empty or hold a zero byte");
 }
 
 static void lex_hex(ot_lexer *lx)
@@ -164,7 +171,8 @@ static void lex_hex(ot_lexer *lx)
     lx->at += 2;
     lx->u = 0;
     uint32_t digits = 0;
-    for (int h; (h = hex_digit(peek(lx, 0))) >= 0; lx->at++, digits++) lx->u = lx->u << 4 | (unsigned)h;
+    for (int h; (h = hex_digit(peek(lx, 0))) >= 0; lx->at++, digits++)
+        lx->u = lx->u << 4 | (unsigned)h;
     if (digits == 0 || digits > 16) ot_lex_fail(lx, "a hexadecimal number has 1 to 16 digits");
 }
 
@@ -252,9 +260,15 @@ void ot_lex_init(ot_lexer *lx, const char *text, size_t n, ot_arena *arena, ot_d
 
 /* ---- small steps of the parser ---- */
 
-bool ot_lex_is(const ot_lexer *lx, int punct) { return lx->tok == OT_TOK_PUNCT && lx->punct == punct; }
+bool ot_lex_is(const ot_lexer *lx, int punct)
+{
+    return lx->tok == OT_TOK_PUNCT && lx->punct == punct;
+}
 
-bool ot_lex_word(const ot_lexer *lx, const char *word) { return lx->tok == OT_TOK_NAME && strcmp(lx->str, word) == 0; }
+bool ot_lex_word(const ot_lexer *lx, const char *word)
+{
+    return lx->tok == OT_TOK_NAME && strcmp(lx->str, word) == 0;
+}
 
 bool ot_lex_accept(ot_lexer *lx, int punct)
 {
@@ -273,7 +287,8 @@ bool ot_lex_accept_word(ot_lexer *lx, const char *word)
 ot_status ot_lex_expect(ot_lexer *lx, int punct)
 {
     if (ot_lex_accept(lx, punct)) return lx->status;
-    return punct == 'S' ? ot_lex_fail(lx, "expected '::'") : ot_lex_fail(lx, "expected '%c'", punct);
+    return punct == 'S' ? ot_lex_fail(lx, "expected '::'")
+                        : ot_lex_fail(lx, "expected '%c'", punct);
 }
 
 ot_status ot_lex_i64(ot_lexer *lx, int64_t *out)

@@ -2,12 +2,16 @@
  *
  *   model  := "model" "ir" INT "opset" INT graph
  *   graph  := "graph" [word] "{" { decl | node } "}"
- *   node   := [ out { "," out } "=" ] op "(" [ operand { "," operand } ] ")" [ "{" attrs "}" ] [ captures ] [ STRING ]
+ *   node   := [ out { "," out } "=" ] op "(" [ operand { "," operand } ] ")" [ "{" attrs "}" ] [
+ *          captures ] [ STRING ]
  *
- * A value may be read above the line that defines it: a reference makes the value, with the place of the reference noted,
- * and what is still undefined at the closing brace is reported there. A body says `outer` for each value it reads from
- * outside; the enclosing graph then refers to it. The result is like an imported model: producers, uses and order are set,
- * and ot_verify has accepted it. Texts come from anyone: nesting, ranks and the bytes of contents are limited.
+ * A value may be read above the line that defines it: a reference makes the value, with the
+ * place of the reference noted, and what is still undefined at the closing brace is reported
+ * there. A body says `outer` for each value it reads from outside; the enclosing graph then
+ * refers to it. The result is like an imported model: producers, uses and order are set, and
+ * ot_verify has accepted it. Texts come from anyone: nesting, ranks and the bytes of contents
+ * are limited.
+ *
  */
 #include <math.h>
 
@@ -53,12 +57,14 @@ static ot_status nomem(const ot_parser *p) { return ot_fail_nomem(p->m->diag); }
 static ot_status new_value(ot_parser *p, ot_scope *s, const char *name, ot_mark mark, ot_id *out)
 {
     *out = ot_value_new(s->g, name, OT_DT_UNKNOWN, -1, NULL);
-    if (*out == OT_NONE || !OT_PUSH(p->scratch, s->marks, s->n_marks, s->cap_marks, mark)) return nomem(p);
+    if (*out == OT_NONE || !OT_PUSH(p->scratch, s->marks, s->n_marks, s->cap_marks, mark))
+        return nomem(p);
     return OT_OK;
 }
 
 /* The value of that name, made when it is met for the first time. */
-static ot_status refer(ot_parser *p, ot_scope *s, const char *name, uint32_t line, uint32_t col, ot_id *out)
+static ot_status refer(ot_parser *p, ot_scope *s, const char *name, uint32_t line, uint32_t col,
+                       ot_id *out)
 {
     *out = ot_value_find(s->g, name);
     return *out != OT_NONE ? OT_OK : new_value(p, s, name, (ot_mark){false, line, col}, out);
@@ -82,7 +88,8 @@ static ot_status parse_type(ot_parser *p, ot_type *t)
     if (!ot_lex_accept(lx, '[')) return lx->status;
     t->rank = 0;
     while (!ot_lex_is(lx, ']')) {
-        if (t->rank && !ot_lex_accept(lx, ',')) return ot_lex_fail(lx, "expected ',' or ']' in a shape");
+        if (t->rank && !ot_lex_accept(lx, ','))
+            return ot_lex_fail(lx, "expected ',' or ']' in a shape");
         if (t->rank == OT_RANK_MAX) return ot_lex_fail(lx, "more than %d dimensions", OT_RANK_MAX);
         int64_t dim = OT_DIM_UNKNOWN;
         if (!ot_lex_accept(lx, '?')) {
@@ -102,7 +109,9 @@ static ot_status parse_def(ot_parser *p, ot_scope *s, ot_id *out, ot_type *t)
     uint32_t line = lx->tok_line, col = lx->tok_col;
     const char *name = lx->str;
     OT_TRY(refer(p, s, name, line, col, out));
-    if (s->marks[*out].defined) return ot_lex_fail(lx, "value '%s' is already defined in line %u", name, s->marks[*out].line);
+    if (s->marks[*out].defined)
+        return ot_lex_fail(lx, "value '%s' is already defined in line %u", name,
+                           s->marks[*out].line);
     s->marks[*out] = (ot_mark){true, line, col};
     ot_lex_next(lx);
     *t = (ot_type){.rank = -1};
@@ -221,9 +230,11 @@ static bool float_token(const ot_lexer *lx, float *out)
 static ot_status parse_string_elem(ot_parser *p, ot_list *l)
 {
     ot_lexer *lx = &p->lx;
-    if (l->fixed && l->kind != OT_ATTR_STRINGS) return ot_lex_fail(lx, "a string in a list of numbers");
+    if (l->fixed && l->kind != OT_ATTR_STRINGS)
+        return ot_lex_fail(lx, "a string in a list of numbers");
     if (l->n && l->kind != OT_ATTR_STRINGS) return ot_lex_fail(lx, "a string in a list of numbers");
-    if (memchr(lx->str, 0, lx->len)) return ot_lex_fail(lx, "a string of a list cannot hold a zero byte");
+    if (memchr(lx->str, 0, lx->len))
+        return ot_lex_fail(lx, "a string of a list cannot hold a zero byte");
     l->kind = OT_ATTR_STRINGS;
     if (!OT_PUSH(p->m->arena, l->strings, l->n_strings, l->cap_strings, lx->str)) return nomem(p);
     l->n++;
@@ -280,7 +291,8 @@ static ot_status parse_list(ot_parser *p, ot_attr *a)
 static ot_status parse_word_attr(ot_parser *p, ot_scope *s, ot_attr *a)
 {
     ot_lexer *lx = &p->lx;
-    if (ot_lex_word(lx, "ints") || ot_lex_word(lx, "floats") || ot_lex_word(lx, "strings")) return parse_list(p, a);
+    if (ot_lex_word(lx, "ints") || ot_lex_word(lx, "floats") || ot_lex_word(lx, "strings"))
+        return parse_list(p, a);
     if (ot_lex_word(lx, "graph")) {
         a->kind = OT_ATTR_GRAPH;
         return parse_graph(p, s, &a->g);
@@ -300,7 +312,8 @@ static ot_status parse_attr(ot_parser *p, ot_scope *s, ot_attr *a)
 {
     ot_lexer *lx = &p->lx;
     bool named = lx->tok == OT_TOK_NAME || lx->tok == OT_TOK_STRING;
-    if (!named || memchr(lx->str, 0, lx->len)) return ot_lex_fail(lx, "expected the name of an attribute");
+    if (!named || memchr(lx->str, 0, lx->len))
+        return ot_lex_fail(lx, "expected the name of an attribute");
     *a = (ot_attr){.name = lx->str};
     ot_lex_next(lx);
     OT_TRY(ot_lex_expect(lx, '='));
@@ -349,15 +362,18 @@ static ot_status parse_outs(ot_parser *p, ot_scope *s, ot_draft *d)
 }
 
 /* "(" [ operand { "," operand } ] ")"; an operand may be `_` when that is allowed. */
-static ot_status parse_operands(ot_parser *p, ot_scope *s, bool may_omit, ot_id **list, uint32_t *n, size_t *cap)
+static ot_status parse_operands(ot_parser *p, ot_scope *s, bool may_omit, ot_id **list, uint32_t *n,
+                                size_t *cap)
 {
     ot_lexer *lx = &p->lx;
     OT_TRY(ot_lex_expect(lx, '('));
     while (!ot_lex_is(lx, ')')) {
-        if (*n && !ot_lex_accept(lx, ',')) return ot_lex_fail(lx, "expected ',' or ')' after an operand");
+        if (*n && !ot_lex_accept(lx, ','))
+            return ot_lex_fail(lx, "expected ',' or ')' after an operand");
         ot_id v = OT_NONE;
         if (!(may_omit && ot_lex_accept_word(lx, "_"))) {
-            if (lx->tok != OT_TOK_VALUE) return ot_lex_fail(lx, "expected an operand (%%name or _)");
+            if (lx->tok != OT_TOK_VALUE)
+                return ot_lex_fail(lx, "expected an operand (%%name or _)");
             OT_TRY(refer(p, s, lx->str, lx->tok_line, lx->tok_col, &v));
             ot_lex_next(lx);
         }
@@ -372,7 +388,8 @@ static ot_status parse_op(ot_parser *p, ot_draft *d)
     ot_lexer *lx = &p->lx;
     for (;;) {
         bool word = lx->tok == OT_TOK_NAME || lx->tok == OT_TOK_STRING;
-        if (!word || lx->len == 0 || memchr(lx->str, 0, lx->len)) return ot_lex_fail(lx, "expected an operator");
+        if (!word || lx->len == 0 || memchr(lx->str, 0, lx->len))
+            return ot_lex_fail(lx, "expected an operator");
         d->op_type = lx->str;
         ot_lex_next(lx);
         if (d->domain || !ot_lex_accept(lx, 'S')) break;
@@ -381,7 +398,8 @@ static ot_status parse_op(ot_parser *p, ot_draft *d)
     if (!d->domain || strcmp(d->domain, "ai.onnx") == 0) d->domain = "";
     d->version = -1;
     if (!ot_lex_accept(lx, '@')) return lx->status;
-    if (lx->tok == OT_TOK_INT && (lx->neg || lx->u > VERSION_MAX)) return ot_lex_fail(lx, "version out of range");
+    if (lx->tok == OT_TOK_INT && (lx->neg || lx->u > VERSION_MAX))
+        return ot_lex_fail(lx, "version out of range");
     return ot_lex_i64(lx, &d->version);
 }
 
@@ -390,7 +408,8 @@ static ot_status parse_attrs(ot_parser *p, ot_scope *s, ot_draft *d)
     ot_lexer *lx = &p->lx;
     if (!ot_lex_accept(lx, '{')) return lx->status;
     while (!ot_lex_is(lx, '}')) {
-        if (d->n_attrs && !ot_lex_accept(lx, ',')) return ot_lex_fail(lx, "expected ',' or '}' after an attribute");
+        if (d->n_attrs && !ot_lex_accept(lx, ','))
+            return ot_lex_fail(lx, "expected ',' or '}' after an attribute");
         ot_attr a;
         OT_TRY(parse_attr(p, s, &a));
         if (!OT_PUSH(p->scratch, d->attrs, d->n_attrs, d->cap_attrs, a)) return nomem(p);
@@ -400,7 +419,8 @@ static ot_status parse_attrs(ot_parser *p, ot_scope *s, ot_draft *d)
 
 static ot_status build_node(ot_parser *p, ot_scope *s, const ot_draft *d)
 {
-    ot_id id = ot_node_new(s->g, d->op_type, d->domain, d->name, d->in, d->n_in, d->out, d->n_out, d->attrs, d->n_attrs);
+    ot_id id = ot_node_new(s->g, d->op_type, d->domain, d->name, d->in, d->n_in, d->out, d->n_out,
+                           d->attrs, d->n_attrs);
     if (id == OT_NONE) return nomem(p);
     ot_node *n = &s->g->nodes[id];
     n->source = id;
@@ -421,9 +441,11 @@ static ot_status parse_node(ot_parser *p, ot_scope *s)
     OT_TRY(parse_op(p, &d));
     OT_TRY(parse_operands(p, s, true, &d.in, &d.n_in, &d.cap_in));
     OT_TRY(parse_attrs(p, s, &d));
-    if (ot_lex_accept_word(lx, "captures")) OT_TRY(parse_operands(p, s, false, &d.captured, &d.n_captured, &d.cap_captured));
+    if (ot_lex_accept_word(lx, "captures"))
+        OT_TRY(parse_operands(p, s, false, &d.captured, &d.n_captured, &d.cap_captured));
     if (lx->tok == OT_TOK_STRING && lx->tok_line == lx->last_line) {
-        if (memchr(lx->str, 0, lx->len)) return ot_lex_fail(lx, "a node name cannot hold a zero byte");
+        if (memchr(lx->str, 0, lx->len))
+            return ot_lex_fail(lx, "a node name cannot hold a zero byte");
         d.name = lx->str;
         ot_lex_next(lx);
     }
@@ -433,7 +455,8 @@ static ot_status parse_node(ot_parser *p, ot_scope *s)
 
 /* ---- graphs ---- */
 
-/* What was referred to must be defined by now; what a body takes from outside becomes a reference there. */
+/* What was referred to must be defined by now; what a body takes from outside becomes a
+ * reference there. */
 static ot_status close_scope(ot_parser *p, ot_scope *s)
 {
     ot_lexer *lx = &p->lx;
@@ -447,7 +470,8 @@ static ot_status close_scope(ot_parser *p, ot_scope *s)
                                s->up ? " (a value from outside is declared with 'outer')" : "");
         }
         ot_id outside;
-        if (val->is_outer) OT_TRY(refer(p, s->up, val->name, s->marks[v].line, s->marks[v].col, &outside));
+        if (val->is_outer)
+            OT_TRY(refer(p, s->up, val->name, s->marks[v].line, s->marks[v].col, &outside));
     }
     return ot_topo_sort(s->g);
 }
@@ -457,10 +481,12 @@ static ot_status parse_graph(ot_parser *p, ot_scope *up, ot_graph **out)
 {
     ot_lexer *lx = &p->lx;
     if (!ot_lex_accept_word(lx, "graph")) return ot_lex_fail(lx, "expected 'graph'");
-    if (++p->depth > OT_TEXT_NEST_MAX) return ot_lex_fail(lx, "graphs nested deeper than %d", OT_TEXT_NEST_MAX);
+    if (++p->depth > OT_TEXT_NEST_MAX)
+        return ot_lex_fail(lx, "graphs nested deeper than %d", OT_TEXT_NEST_MAX);
     const char *name = "";
     if (lx->tok == OT_TOK_NAME || lx->tok == OT_TOK_STRING) {
-        if (memchr(lx->str, 0, lx->len)) return ot_lex_fail(lx, "a graph name cannot hold a zero byte");
+        if (memchr(lx->str, 0, lx->len))
+            return ot_lex_fail(lx, "a graph name cannot hold a zero byte");
         name = lx->str;
         ot_lex_next(lx);
     }
@@ -487,7 +513,8 @@ static ot_status parse_version(ot_parser *p, const char *word, int64_t *out)
 {
     ot_lexer *lx = &p->lx;
     if (!ot_lex_accept_word(lx, word)) return ot_lex_fail(lx, "expected '%s'", word);
-    if (lx->tok == OT_TOK_INT && (lx->neg || lx->u > VERSION_MAX)) return ot_lex_fail(lx, "version out of range");
+    if (lx->tok == OT_TOK_INT && (lx->neg || lx->u > VERSION_MAX))
+        return ot_lex_fail(lx, "version out of range");
     return ot_lex_i64(lx, out);
 }
 
@@ -505,8 +532,8 @@ static ot_status parse_model(ot_parser *p)
     return ot_verify(g);
 }
 
-/* establishes ORDER and USES in every graph. Fails: OT_E_INPUT with line:column (or naming node and value, for rules
- * of the whole graph), OT_E_NOMEM. */
+/* establishes ORDER and USES in every graph. Fails: OT_E_INPUT with line:column (or naming node
+ * and value, for rules of the whole graph), OT_E_NOMEM. */
 ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **out)
 {
     if (n >= UINT32_MAX) return ot_fail(diag, OT_E_INPUT, "1:1: text larger than 4 GiB");

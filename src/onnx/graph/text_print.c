@@ -8,9 +8,11 @@
  *     output %y
  *   }
  *
- * Declarations come in file order, nodes in topological order when there is one; analysis results other than shapes
- * are not printed. What is printed depends on the graph only: no addresses, no hash order. Reading it back and printing
- * again gives the same text. Everything outside printable ASCII is escaped: names come from strangers.
+ * Declarations come in file order, nodes in topological order when there is one; analysis
+ * results other than shapes are not printed. What is printed depends on the graph only: no
+ * addresses, no hash order. Reading it back and printing again gives the same text. Everything
+ * outside printable ASCII is escaped: names come from strangers.
+ *
  */
 #include "text.h"
 
@@ -132,7 +134,8 @@ static void print_op(const ot_printer *p, const ot_graph *g, const ot_node *n)
     if (n->version != (n->domain[0] ? 0 : g->model->opset)) fprintf(p->f, "@%d", n->version);
 }
 
-/* Bodies say themselves what they capture; the user's own subgraphs are opaque, so the node says it. */
+/* Bodies say themselves what they capture; the user's own subgraphs are opaque, so the node says
+ * it. */
 static bool has_opaque(const ot_node *n)
 {
     bool bodies = false, opaque = false;
@@ -233,7 +236,8 @@ static void print_graph(ot_printer *p, const ot_graph *g)
 ot_status ot_text_print(const ot_graph *g, FILE *f)
 {
     ot_printer p = {.f = f};
-    if (!g->parent) fprintf(f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
+    if (!g->parent)
+        fprintf(f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
     print_graph(&p, g);
     fputc('\n', f);
     return fflush(f) != 0 || ferror(f) ? OT_E_SYSTEM : OT_OK;

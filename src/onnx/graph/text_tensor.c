@@ -2,15 +2,20 @@
  *
  *   [1.5, -2.0, inf]     up to OT_TEXT_INLINE elements, in memory order whatever the rank
  *   fill 0.5             every element the same
- *   random 7             read only: pseudo-random elements from a seed; `random 7 * 0.1` scales floats
+ *   random 7             read only: pseudo-random elements from a seed; `random 7 * 0.1` scales
+ *                        floats
  *   data "AACAPw=="      read only: the little-endian bytes in base64
- *   bits 0x0123...       the FNV-1a hash of the bytes: a large tensor whose contents the text does not hold.
+ *   bits 0x0123...       the FNV-1a hash of the bytes: a large tensor whose contents the text does
+ *                        not hold.
  *                        Read back, it makes a tensor without data that prints the same line.
  *
- * The generator is splitmix64: state += 0x9e3779b97f4a7c15; z = state; z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
- * z = (z ^ z >> 27) * 0x94d049bb133111eb; z ^= z >> 31, with the seed as the first state. A floating-point element is
- * (z >> 40) * 2^-23 - 1, in [-1, 1); an 8-bit integer z >> 56; a wider signed one (z >> 60) - 8, unsigned z >> 60; a bool z >> 63.
- * Types without a literal form here: complex, sub-byte, strings (8-bit floats are written as their codes 0..255).
+ * The generator is splitmix64: state += 0x9e3779b97f4a7c15; z = state; z = (z ^ z >> 30) *
+ * 0xbf58476d1ce4e5b9; z = (z ^ z >> 27) * 0x94d049bb133111eb; z ^= z >> 31, with the seed as the
+ * first state. A floating-point element is (z >> 40) * 2^-23 - 1, in [-1, 1); an 8-bit integer z
+ * >> 56; a wider signed one (z >> 60) - 8, unsigned z >> 60; a bool z >> 63. Types without a
+ * literal form here: complex, sub-byte, strings (8-bit floats are written as their codes
+ * 0..255).
+ *
  */
 #include <float.h>
 #include <math.h>
@@ -87,7 +92,8 @@ static uint16_t bfloat_of_float(float f)
 float ot_text_narrow(double d)
 {
     if (!(fabs(d) > (double)FLT_MAX)) return (float)d;
-    float most = fabs(d) < 0x1.ffffffp127 ? FLT_MAX : INFINITY; /* halfway to the next power of two */
+    /* halfway to the next power of two */
+    float most = fabs(d) < 0x1.ffffffp127 ? FLT_MAX : INFINITY;
     return d < 0 ? -most : most;
 }
 
@@ -194,7 +200,8 @@ static bool int_fits(const ot_lexer *lx, ot_dtype t, size_t size)
 {
     unsigned bits = (unsigned)(8 * size);
     if (t == OT_BOOL) return lx->u <= 1 && !lx->neg;
-    if (literal_of(t) == LIT_UNSIGNED) return (!lx->neg || lx->u == 0) && (bits == 64 || lx->u >> bits == 0);
+    if (literal_of(t) == LIT_UNSIGNED)
+        return (!lx->neg || lx->u == 0) && (bits == 64 || lx->u >> bits == 0);
     return lx->u <= ((uint64_t)1 << ((bits - 1) & 63)) - (lx->neg ? 0 : 1);
 }
 
@@ -212,7 +219,8 @@ static ot_status parse_elem(ot_lexer *lx, ot_dtype t, size_t size, unsigned char
         store_float(t, p, d);
     } else {
         if (lx->tok != OT_TOK_INT) return ot_lex_fail(lx, "expected an integer");
-        if (!int_fits(lx, t, size)) return ot_lex_fail(lx, "the number does not fit %s", ot_dtype_name(t));
+        if (!int_fits(lx, t, size))
+            return ot_lex_fail(lx, "the number does not fit %s", ot_dtype_name(t));
         store_int(p, size, lx->neg ? 0 - lx->u : lx->u);
     }
     ot_lex_next(lx);
@@ -223,7 +231,8 @@ static ot_status parse_list(ot_lexer *lx, ot_dtype t, size_t size, unsigned char
 {
     OT_TRY(ot_lex_expect(lx, '['));
     for (size_t k = 0; k < n; k++) {
-        if (k && !ot_lex_accept(lx, ',')) return ot_lex_fail(lx, "the shape needs %zu elements, here are %zu", n, k);
+        if (k && !ot_lex_accept(lx, ','))
+            return ot_lex_fail(lx, "the shape needs %zu elements, here are %zu", n, k);
         OT_TRY(parse_elem(lx, t, size, p + k * size));
     }
     if (ot_lex_is(lx, ',')) return ot_lex_fail(lx, "more than the %zu elements of the shape", n);
@@ -244,7 +253,8 @@ static ot_status parse_random(ot_lexer *lx, ot_dtype t, size_t size, unsigned ch
     OT_TRY(ot_lex_i64(lx, &seed));
     double scale = 1.0;
     if (ot_lex_accept(lx, '*')) {
-        if (literal_of(t) != LIT_FLOAT) return ot_lex_fail(lx, "only floating-point contents can be scaled");
+        if (literal_of(t) != LIT_FLOAT)
+            return ot_lex_fail(lx, "only floating-point contents can be scaled");
         unsigned char raw[8];
         OT_TRY(parse_elem(lx, OT_F64, sizeof scale, raw));
         memcpy(&scale, raw, sizeof scale);
@@ -280,7 +290,8 @@ static ot_status parse_base64(ot_lexer *lx, unsigned char *p, size_t n)
     uint32_t acc = 0, bits = 0;
     for (size_t k = 0; k < len; k++) {
         int v = base64_value((unsigned char)lx->str[k]);
-        if (v < 0) return ot_lex_fail(lx, "not a base64 character at place %zu of the string", k + 1);
+        if (v < 0)
+            return ot_lex_fail(lx, "not a base64 character at place %zu of the string", k + 1);
         acc = (acc << 6 | (uint32_t)v) & 0xffffff;
         bits += 6;
         if (bits < 8) continue;
@@ -297,7 +308,8 @@ static ot_status parse_base64(ot_lexer *lx, unsigned char *p, size_t n)
 static ot_status parse_bits(ot_lexer *lx, ot_tensor *t)
 {
     if (lx->tok != OT_TOK_INT || lx->neg || lx->u == 0)
-        return ot_lex_fail(lx, "expected the hash of the contents, 0x and up to 16 digits, not zero");
+        return ot_lex_fail(lx,
+                           "expected the hash of the contents, 0x and up to 16 digits, not zero");
     t->text_hash = lx->u;
     ot_lex_next(lx);
     return lx->status;
@@ -307,11 +319,15 @@ ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
 {
     int64_t n, bytes;
     size_t size = ot_dtype_bits(t->dtype) / 8;
-    if (!ot_product(t->dims, t->rank, &n) || !ot_mul_i64(n, (int64_t)size, &bytes)) return ot_lex_fail(lx, "tensor too large");
+    if (!ot_product(t->dims, t->rank, &n) || !ot_mul_i64(n, (int64_t)size, &bytes))
+        return ot_lex_fail(lx, "tensor too large");
     if (ot_lex_accept_word(lx, "bits")) return parse_bits(lx, t);
     bool literal = literal_of(t->dtype) != LIT_NONE;
-    if (!literal) return ot_lex_fail(lx, "contents of type %s cannot be written here", ot_dtype_name(t->dtype));
-    if (bytes > *budget) return ot_lex_fail(lx, "the file's tensors need more than %d bytes", OT_TEXT_DATA_MAX);
+    if (!literal)
+        return ot_lex_fail(lx, "contents of type %s cannot be written here",
+                           ot_dtype_name(t->dtype));
+    if (bytes > *budget)
+        return ot_lex_fail(lx, "the file's tensors need more than %d bytes", OT_TEXT_DATA_MAX);
     *budget -= bytes;
     unsigned char *p = ot_alloc(lx->arena, t->bytes);
     if (!p) return ot_fail_nomem(lx->diag);

@@ -1,24 +1,33 @@
 /* Topological order and uses.
  *
- * Tiling regions are intervals of `order`, so the order must keep a chain, and then a branch, together.
- * It is the post-order of a depth-first walk from the graph outputs towards the inputs, in which a node's
- * operands are visited deepest first (depth: longest chain from the graph inputs, in nodes):
+ * Tiling regions are intervals of `order`, so the order must keep a chain, and then a branch,
+ * together. It is the post-order of a depth-first walk from the graph outputs towards the
+ * inputs, in which a node's operands are visited deepest first (depth: longest chain from the
+ * graph inputs, in nodes):
  *
- *            x                        order: c1 c2 c3 | skip | add | k | scale
- *         /     \
- *       c1       skip (1x1 conv)      - the long branch c1 c2 c3 is complete before the short one starts, and the short
- *       c2       |                      one comes right before the node that joins them;
- *       c3      /                     - a node follows at once when its last operand was just emitted (chains stay whole);
- *         \    /                      - nodes that depend on constants only (`k`; less deep than all others) come right
- *          add   k (Constant)           before their first reader, not at the start.
- *            \  /
- *           scale
+ *          x                    order: c1 c2 c3 | skip | add | k | scale
+ *       /     \
+ *     c1       skip (1x1 conv)  - the long branch c1 c2 c3 is complete before the short one starts,
+ *              and the short
+ *     c2       |                  one comes right before the node that joins them;
+ *     c3      /                 - a node follows at once when its last operand was just emitted
+ *                               (chains stay whole);
+ *       \    /                  - nodes that depend on constants only (`k`; less deep than all
+ *                               others) come right
+ *        add   k (Constant)       before their first reader, not at the start.
+ *          \  /
+ *         scale
  *
- * The walk starts at the graph outputs, the shallow ones first (an early exit frees its input early), then at nodes
- * nobody reads (dead branches are kept). All ties are broken by node id, which is file order, then order of creation.
- * Everything is linear in nodes + edges and uses no recursion: graphs of any depth.
+ * The walk starts at the graph outputs, the shallow ones first (an early exit frees its input
+ * early), then at nodes nobody reads (dead branches are kept). All ties are broken by node id,
+ * which is file order, then order of creation. Everything is linear in nodes + edges and uses no
+ * recursion: graphs of any depth.
  *
- * Scratch lives in side arrays [n_nodes] in an arena of this pass; results live in the model's arena.
+ * Scratch lives in side arrays [n_nodes] in an arena of this pass; results live in the model's
+ * arena.
+ *
+ *
+ *
  */
 #include "ir.h"
 
@@ -39,10 +48,17 @@ typedef struct ot_topo {
 /* Reads of node n: its inputs, then its captured values. */
 static uint32_t n_reads(const ot_node *n) { return n->n_in + n->n_captured; }
 
-static ot_id read_at(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : n->captured[k - n->n_in]; }
+static ot_id read_at(const ot_node *n, uint32_t k)
+{
+    return k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+}
 
-/* Does v exist without any node of this graph? Sparse initializers and the like are no tensors to us. */
-static bool defined_elsewhere(const ot_value *v) { return v->is_input || v->init || v->is_outer || !v->is_tensor; }
+/* Does v exist without any node of this graph? Sparse initializers and the like are no tensors
+ * to us. */
+static bool defined_elsewhere(const ot_value *v)
+{
+    return v->is_input || v->init || v->is_outer || !v->is_tensor;
+}
 
 /* ---- producers and uses ---- */
 
@@ -58,8 +74,10 @@ static ot_status set_producers(ot_graph *g)
             if (n->out[k] == OT_NONE) continue;
             ot_value *v = &g->values[n->out[k]];
             if (v->producer != OT_NONE)
-                return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): output '%s' is already produced by node '%s' (%s)",
-                               n->name, n->op_type, v->name, g->nodes[v->producer].name, g->nodes[v->producer].op_type);
+                return ot_fail(g->model->diag, OT_E_INPUT,
+                               "node '%s' (%s): output '%s' is already produced by node '%s' (%s)",
+                               n->name, n->op_type, v->name, g->nodes[v->producer].name,
+                               g->nodes[v->producer].op_type);
             v->producer = id;
             v->out_index = k;
         }
@@ -77,20 +95,22 @@ static ot_status check_defined(const ot_graph *g)
             if (r == OT_NONE) continue;
             const ot_value *v = &g->values[r];
             if (v->producer == OT_NONE && !defined_elsewhere(v))
-                return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): reads value '%s', which nothing defines", n->name,
+                return ot_fail(g->model->diag, OT_E_INPUT,
+                               "node '%s' (%s): reads value '%s', which nothing defines", n->name,
                                n->op_type, v->name);
         }
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         const ot_value *v = &g->values[g->outputs[k]];
         if (v->producer == OT_NONE && !defined_elsewhere(v))
-            return ot_fail(g->model->diag, OT_E_INPUT, "graph output '%s' is never defined", v->name);
+            return ot_fail(g->model->diag, OT_E_INPUT, "graph output '%s' is never defined",
+                           v->name);
     }
     return OT_OK;
 }
 
-/* Fill value.uses by walking `seq` [n]; each reader once per value. One block holds all lists. With `fill` false only
- * n_uses is counted. stamp: [n_values], set to OT_NONE. */
+/* Fill value.uses by walking `seq` [n]; each reader once per value. One block holds all lists.
+ * With `fill` false only n_uses is counted. stamp: [n_values], set to OT_NONE. */
 static void walk_uses(ot_graph *g, const ot_id *seq, uint32_t n, ot_id *stamp, bool fill)
 {
     memset(stamp, 0xff, g->n_values * sizeof *stamp);
@@ -129,7 +149,8 @@ static ot_status fill_uses(ot_topo *t, const ot_id *seq, ot_arena *into)
 
 /* ---- depth, and cycles ---- */
 
-/* Some node on a cycle: walk from an unsatisfied node to an unsatisfied producer until one comes twice. */
+/* Some node on a cycle: walk from an unsatisfied node to an unsatisfied producer until one comes
+ * twice. */
 static ot_status report_cycle(const ot_topo *t)
 {
     const ot_graph *g = t->g;
@@ -149,21 +170,24 @@ static ot_status report_cycle(const ot_topo *t)
             break;
         }
     }
-    return ot_fail(g->model->diag, OT_E_INPUT,
-                   "node '%s' (%s): its output '%s' leads back to its own input (the graph has a cycle)", g->nodes[at].name,
-                   g->nodes[at].op_type, g->values[via].name);
+    return ot_fail(
+        g->model->diag, OT_E_INPUT,
+        "node '%s' (%s): its output '%s' leads back to its own input (the graph has a cycle)",
+        g->nodes[at].name, g->nodes[at].op_type, g->values[via].name);
 }
 
-/* Kahn's algorithm: `ready`, `depth`, `varies`. Needs producers and uses (in any order). Constant nodes count the
- * longest chain of constant nodes behind them, the others the longest chain of non-constant ones, and the latter
- * are all lifted above the former. That a reader is always deeper than what it reads makes the order a fixed
- * point: sorting a graph whose ids are in this order changes nothing. */
+/* Kahn's algorithm: `ready`, `depth`, `varies`. Needs producers and uses (in any order).
+ * Constant nodes count the longest chain of constant nodes behind them, the others the longest
+ * chain of non-constant ones, and the latter are all lifted above the former. That a reader is
+ * always deeper than what it reads makes the order a fixed point: sorting a graph whose ids are
+ * in this order changes nothing. */
 static ot_status find_depths(ot_topo *t)
 {
     ot_graph *g = t->g;
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *val = &g->values[v];
-        bool varies = val->producer == OT_NONE && (val->is_outer || (val->is_input && (!val->init || val->overridable)));
+        bool varies = val->producer == OT_NONE &&
+                      (val->is_outer || (val->is_input && (!val->init || val->overridable)));
         for (uint32_t k = 0; k < val->n_uses; k++) {
             t->varies[val->uses[k]] |= varies;
             t->pending[val->uses[k]] += val->producer != OT_NONE;
@@ -189,7 +213,8 @@ static ot_status find_depths(ot_topo *t)
         }
     }
     if (tail < t->n_live) return report_cycle(t);
-    for (ot_id id = 0; id < g->n_nodes; id++) t->depth[id] = t->varies[id] ? t->depth[id] + lift : t->chain[id];
+    for (ot_id id = 0; id < g->n_nodes; id++)
+        t->depth[id] = t->varies[id] ? t->depth[id] + lift : t->chain[id];
     return OT_OK;
 }
 
@@ -212,7 +237,8 @@ static ot_status rank_nodes(ot_topo *t)
     return OT_OK;
 }
 
-/* Operand lists, sorted without sorting: producers in rank order append themselves to their readers. */
+/* Operand lists, sorted without sorting: producers in rank order append themselves to their
+ * readers. */
 static ot_status list_operands(ot_topo *t)
 {
     const ot_graph *g = t->g;
@@ -226,13 +252,15 @@ static ot_status list_operands(ot_topo *t)
     }
     t->deps = total < OT_NONE ? OT_NEW_N(t->a, ot_id, total) : NULL;
     if (!t->deps) return ot_fail_nomem(g->model->diag);
-    /* dep_at[id + 1] is the fill mark of node id; when filled it has become the start of node id + 1 */
+    /* dep_at[id + 1] is the fill mark of node id; when filled it has become the start of node id
+     * + 1 */
     for (ot_id id = 0; id < g->n_nodes; id++) t->dep_at[id + 2] += t->dep_at[id + 1];
     for (uint32_t p = 0; p < t->n_live; p++) {
         const ot_node *n = &g->nodes[t->ranked[p]];
         for (uint32_t o = 0; o < n->n_out; o++) {
             const ot_value *v = n->out[o] == OT_NONE ? NULL : &g->values[n->out[o]];
-            for (uint32_t k = 0; v && k < v->n_uses; k++) t->deps[t->dep_at[v->uses[k] + 1]++] = t->ranked[p];
+            for (uint32_t k = 0; v && k < v->n_uses; k++)
+                t->deps[t->dep_at[v->uses[k] + 1]++] = t->ranked[p];
         }
     }
     return OT_OK;
@@ -244,7 +272,8 @@ typedef struct ot_frame {
 } ot_frame;
 
 /* Emit everything `root` needs, then root itself. */
-static void emit_from(const ot_topo *t, ot_id root, bool *seen, ot_frame *stack, ot_id *order, uint32_t *n)
+static void emit_from(const ot_topo *t, ot_id root, bool *seen, ot_frame *stack, ot_id *order,
+                      uint32_t *n)
 {
     if (seen[root]) return;
     uint32_t top = 0;
@@ -284,7 +313,8 @@ static ot_status emit_all(const ot_topo *t, ot_id *order)
             if (root[t->ranked[p]]) emit_from(t, t->ranked[p], seen, stack, order, &n);
         hi = lo;
     }
-    /* what no output needs; deepest first, so that a branch's last node pulls in the whole branch */
+    /* what no output needs; deepest first, so that a branch's last node pulls in the whole branch
+     */
     for (uint32_t p = 0; p < t->n_live; p++) emit_from(t, t->ranked[p], seen, stack, order, &n);
     if (n != t->n_live) OT_BUG("the topological order lost a node");
     return OT_OK;
@@ -320,8 +350,8 @@ static ot_status sort_with(ot_topo *t)
     return OT_OK;
 }
 
-/* requires nothing. keeps SHAPES. establishes ORDER and USES. Fails: OT_E_INPUT, OT_E_NOMEM; the two
- * properties then do not hold. */
+/* requires nothing. keeps SHAPES. establishes ORDER and USES. Fails: OT_E_INPUT, OT_E_NOMEM; the
+ * two properties then do not hold. */
 ot_status ot_topo_sort(ot_graph *g)
 {
     g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
@@ -348,7 +378,8 @@ ot_status ot_take_order(ot_graph *g)
 
 ot_status ot_assure(ot_graph *g, unsigned mask)
 {
-    if ((mask & OT_P_SHAPES) && !(g->props & OT_P_SHAPES)) OT_BUG("a pass needs shapes before they were inferred");
+    if ((mask & OT_P_SHAPES) && !(g->props & OT_P_SHAPES))
+        OT_BUG("a pass needs shapes before they were inferred");
     unsigned missing = mask & ~g->props & (unsigned)(OT_P_ORDER | OT_P_USES);
     return missing ? ot_topo_sort(g) : OT_OK;
 }

@@ -1,17 +1,24 @@
 /* The verifier: is this graph what ir.h promises?
  *
- * Runs after every pass in tests, after parsing text, and whenever a pass is in doubt. It shares no code with
- * topo.c or graph.c: producers, positions and uses are computed again here, the plain way, and compared.
+ * Runs after every pass in tests, after parsing text, and whenever a pass is in doubt. It shares
+ * no code with topo.c or graph.c: producers, positions and uses are computed again here, the
+ * plain way, and compared.
  *
- *   names      every value has one, found under it, once per graph; bodies do not shadow visible outer names
+ *   names      every value has one, found under it, once per graph; bodies do not shadow visible
+ *              outer names
  *   structure  ids in range; one producer per value; every read value defined; attributes unique
- *   order      exactly the live nodes, each after what it reads          (when OT_P_ORDER is claimed)
- *   uses       exactly the readers, ascending in order, each once        (when OT_P_USES is claimed)
+ *   order      exactly the live nodes, each after what it reads          (when OT_P_ORDER is
+ *                                                                        claimed)
+ *   uses       exactly the readers, ascending in order, each once        (when OT_P_USES is
+ *                                                                        claimed)
  *   shapes     rank and dims within limits; constants and known contents agree with their value
  *   bodies     the same, recursively; outer values resolve; outputs have a type and a rank
  *
- * The first violation is described through the model's diag. Linear in the size of the graph; scratch is in an
- * arena of this pass.
+ * The first violation is described through the model's diag. Linear in the size of the graph;
+ * scratch is in an arena of this pass.
+ *
+ *
+ *
  */
 #include "ir.h"
 
@@ -30,13 +37,14 @@ static const char *where(const ot_graph *g) { return g->parent ? "body" : "graph
 
 static ot_status bad_value(const ot_check *c, const ot_value *v, const char *rule)
 {
-    return ot_fail(c->diag, OT_E_INPUT, "%s '%s': value '%s': %s", where(c->g), c->g->name, v->name, rule);
+    return ot_fail(c->diag, OT_E_INPUT, "%s '%s': value '%s': %s", where(c->g), c->g->name, v->name,
+                   rule);
 }
 
 static ot_status bad_node(const ot_check *c, const ot_node *n, const ot_value *v, const char *rule)
 {
-    return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): %s%s%s%s", n->name, n->op_type, rule, v ? " '" : "", v ? v->name : "",
-                   v ? "'" : "");
+    return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): %s%s%s%s", n->name, n->op_type, rule,
+                   v ? " '" : "", v ? v->name : "", v ? "'" : "");
 }
 
 static ot_status nomem(const ot_check *c) { return ot_fail_nomem(c->diag); }
@@ -56,13 +64,17 @@ static ot_status check_tensor(const ot_check *c, const ot_value *v, const ot_ten
     if (!dims_sane(t->rank, t->dims, 0)) return bad_value(c, v, "constant with a bad shape");
     int64_t elems, bits = ot_dtype_bits(t->dtype), bytes;
     if (!ot_product(t->dims, t->rank, &elems)) return bad_value(c, v, "constant too large");
-    if (t->data && (bits < 8 || !ot_mul_i64(elems, bits / 8, &bytes) || (uint64_t)bytes != t->bytes))
+    if (t->data &&
+        (bits < 8 || !ot_mul_i64(elems, bits / 8, &bytes) || (uint64_t)bytes != t->bytes))
         return bad_value(c, v, "constant whose contents do not fill its shape");
-    if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype) return bad_value(c, v, "element type differs from that of its constant");
+    if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype)
+        return bad_value(c, v, "element type differs from that of its constant");
     if (v->rank < 0) return OT_OK;
-    if ((uint32_t)v->rank != t->rank) return bad_value(c, v, "rank differs from that of its constant");
+    if ((uint32_t)v->rank != t->rank)
+        return bad_value(c, v, "rank differs from that of its constant");
     for (uint32_t k = 0; k < t->rank; k++)
-        if (v->dims[k] >= 0 && v->dims[k] != t->dims[k]) return bad_value(c, v, "shape differs from that of its constant");
+        if (v->dims[k] >= 0 && v->dims[k] != t->dims[k])
+            return bad_value(c, v, "shape differs from that of its constant");
     return OT_OK;
 }
 
@@ -70,8 +82,10 @@ static ot_status check_value(const ot_check *c, ot_id id)
 {
     const ot_value *v = &c->g->values[id];
     if (!v->name || !v->name[0])
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': value number %u has no name", where(c->g), c->g->name, id);
-    if (ot_value_find(c->g, v->name) != id) return bad_value(c, v, "another value has the same name, or it is not listed by name");
+        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': value number %u has no name", where(c->g),
+                       c->g->name, id);
+    if (ot_value_find(c->g, v->name) != id)
+        return bad_value(c, v, "another value has the same name, or it is not listed by name");
     if (v->rank < -1 || !dims_sane(v->rank, v->dims, OT_DIM_UNKNOWN))
         return bad_value(c, v, "rank above the limit, or a negative dimension");
     if ((unsigned)v->dtype > OT_I2) return bad_value(c, v, "element type out of range");
@@ -80,10 +94,12 @@ static ot_status check_value(const ot_check *c, ot_id id)
     if (v->known || v->known_floats) {
         int64_t n;
         if (v->known_n > OT_KNOWN_MAX) return bad_value(c, v, "too many known elements");
-        if (ot_value_elems(v, &n) && n != v->known_n) return bad_value(c, v, "known contents do not fill its shape");
+        if (ot_value_elems(v, &n) && n != v->known_n)
+            return bad_value(c, v, "known contents do not fill its shape");
     }
     if (v->is_outer && !c->g->parent) return bad_value(c, v, "an outer value in the top graph");
-    if (v->is_outer && (v->is_input || v->init)) return bad_value(c, v, "an outer value cannot be an input or hold contents");
+    if (v->is_outer && (v->is_input || v->init))
+        return bad_value(c, v, "an outer value cannot be an input or hold contents");
     return OT_OK;
 }
 
@@ -95,7 +111,8 @@ static ot_status check_io(const ot_check *c)
     uint32_t in_flags = 0;
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         if (g->inputs[k] >= g->n_values)
-            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': input number %u is no value", where(g), g->name, k);
+            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': input number %u is no value", where(g),
+                           g->name, k);
         const ot_value *v = &g->values[g->inputs[k]];
         if (!v->is_input) return bad_value(c, v, "listed as an input but not marked as one");
         if (seen[g->inputs[k]]) return bad_value(c, v, "listed twice as an input");
@@ -103,7 +120,8 @@ static ot_status check_io(const ot_check *c)
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         if (g->outputs[k] >= g->n_values)
-            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': output number %u is no value", where(g), g->name, k);
+            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': output number %u is no value", where(g),
+                           g->name, k);
         const ot_value *v = &g->values[g->outputs[k]];
         if (!v->is_output) return bad_value(c, v, "listed as an output but not marked as one");
         if (g->parent && (v->dtype == OT_DT_UNKNOWN || v->rank < 0) && v->is_tensor)
@@ -111,14 +129,16 @@ static ot_status check_io(const ot_check *c)
     }
     for (ot_id v = 0; v < g->n_values; v++) in_flags += g->values[v].is_input;
     if (in_flags != g->n_inputs)
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': %u values are marked as inputs, %u are listed", where(g), g->name, in_flags,
-                       g->n_inputs);
+        return ot_fail(c->diag, OT_E_INPUT,
+                       "%s '%s': %u values are marked as inputs, %u are listed", where(g), g->name,
+                       in_flags, g->n_inputs);
     return OT_OK;
 }
 
 /* ---- nodes ---- */
 
-static ot_status check_ids(const ot_check *c, const ot_node *n, const ot_id *ids, uint32_t count, bool may_omit)
+static ot_status check_ids(const ot_check *c, const ot_node *n, const ot_id *ids, uint32_t count,
+                           bool may_omit)
 {
     for (uint32_t k = 0; k < count; k++)
         if (ids[k] >= c->g->n_values && !(may_omit && ids[k] == OT_NONE))
@@ -134,13 +154,17 @@ static ot_status check_attrs(const ot_check *c, const ot_node *n)
         const ot_attr *at = &n->attrs[k];
         if (!at->name) return bad_node(c, n, NULL, "an attribute has no name");
         if (names && ot_map_get(names, at->name) != OT_NONE)
-            return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' is given twice", n->name, n->op_type, at->name);
+            return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' is given twice",
+                           n->name, n->op_type, at->name);
         if (names && !ot_map_put(names, at->name, k)) return nomem(c);
         bool ok = (at->kind != OT_ATTR_TENSOR || at->t) && (at->kind != OT_ATTR_GRAPH || at->g) &&
-                  (at->kind != OT_ATTR_STRING || at->s) && (at->kind != OT_ATTR_INTS || at->ints || at->n == 0) &&
+                  (at->kind != OT_ATTR_STRING || at->s) &&
+                  (at->kind != OT_ATTR_INTS || at->ints || at->n == 0) &&
                   (at->kind != OT_ATTR_FLOATS || at->floats || at->n == 0) &&
                   (at->kind != OT_ATTR_STRINGS || at->strings || at->n == 0);
-        if (!ok) return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' has no value", n->name, n->op_type, at->name);
+        if (!ok)
+            return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' has no value",
+                           n->name, n->op_type, at->name);
     }
     return OT_OK;
 }
@@ -150,7 +174,8 @@ static ot_status check_node(const ot_check *c, ot_id id)
     const ot_graph *g = c->g;
     const ot_node *n = &g->nodes[id];
     if (!n->op_type || !n->op_type[0] || !n->domain || !n->name)
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': node number %u has no operator type", where(g), g->name, id);
+        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': node number %u has no operator type",
+                       where(g), g->name, id);
     if (n->op != OT_OP_OPAQUE && ot_op_of(n->domain, n->op_type) != n->op)
         return bad_node(c, n, NULL, "its operator number does not match its type");
     OT_TRY(check_ids(c, n, n->in, n->n_in, true));
@@ -159,8 +184,10 @@ static ot_status check_node(const ot_check *c, ot_id id)
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (n->out[k] == OT_NONE) continue;
         const ot_value *v = &g->values[n->out[k]];
-        if (c->producer[n->out[k]] != OT_NONE) return bad_node(c, n, v, "produces a value a second time:");
-        if (v->is_input || v->is_outer) return bad_node(c, n, v, "produces a value that is an input or an outer value:");
+        if (c->producer[n->out[k]] != OT_NONE)
+            return bad_node(c, n, v, "produces a value a second time:");
+        if (v->is_input || v->is_outer)
+            return bad_node(c, n, v, "produces a value that is an input or an outer value:");
         if ((g->props & OT_P_USES) && (v->producer != id || v->out_index != k))
             return bad_node(c, n, v, "is not recorded as the producer of");
         c->producer[n->out[k]] = id;
@@ -180,7 +207,8 @@ static ot_status check_read(const ot_check *c, ot_id id, ot_id r)
             return bad_node(c, n, v, "reads a value that nothing defines:");
         return OT_OK;
     }
-    if ((c->g->props & OT_P_ORDER) && c->pos[p] >= c->pos[id]) return bad_node(c, n, v, "comes before the producer of");
+    if ((c->g->props & OT_P_ORDER) && c->pos[p] >= c->pos[id])
+        return bad_node(c, n, v, "comes before the producer of");
     return OT_OK;
 }
 
@@ -196,7 +224,8 @@ static ot_status check_reads(const ot_check *c)
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         const ot_value *v = &g->values[g->outputs[k]];
-        if (c->producer[g->outputs[k]] == OT_NONE && !v->is_input && !v->init && !v->is_outer && v->is_tensor)
+        if (c->producer[g->outputs[k]] == OT_NONE && !v->is_input && !v->init && !v->is_outer &&
+            v->is_tensor)
             return bad_value(c, v, "is an output that nothing defines");
     }
     for (ot_id v = 0; (g->props & OT_P_USES) && v < g->n_values; v++)
@@ -213,19 +242,22 @@ static ot_status check_order(const ot_check *c)
     uint32_t live = 0;
     for (ot_id id = 0; id < g->n_nodes; id++) live += !g->nodes[id].dead;
     if (g->n_order != live)
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists %u nodes, %u are live", where(g), g->name, g->n_order, live);
+        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists %u nodes, %u are live",
+                       where(g), g->name, g->n_order, live);
     for (uint32_t p = 0; p < g->n_order; p++) {
         ot_id id = g->order[p];
         if (id >= g->n_nodes || g->nodes[id].dead)
-            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists a node that is not live", where(g), g->name);
-        if (c->pos[id] != OT_NONE) return bad_node(c, &g->nodes[id], NULL, "is listed twice in the order");
+            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists a node that is not live",
+                           where(g), g->name);
+        if (c->pos[id] != OT_NONE)
+            return bad_node(c, &g->nodes[id], NULL, "is listed twice in the order");
         c->pos[id] = p;
     }
     return OT_OK;
 }
 
-/* The next expected use of every value is compared while walking the order. `done` counts the uses met; `last`
- * is the reader met last, so that one node reading twice counts once. */
+/* The next expected use of every value is compared while walking the order. `done` counts the
+ * uses met; `last` is the reader met last, so that one node reading twice counts once. */
 static ot_status check_uses(const ot_check *c)
 {
     const ot_graph *g = c->g;
@@ -246,7 +278,8 @@ static ot_status check_uses(const ot_check *c)
         }
     }
     for (ot_id v = 0; v < g->n_values; v++)
-        if (done[v] != g->values[v].n_uses) return bad_value(c, &g->values[v], "lists a use that does not exist");
+        if (done[v] != g->values[v].n_uses)
+            return bad_value(c, &g->values[v], "lists a use that does not exist");
     return OT_OK;
 }
 
@@ -254,10 +287,12 @@ static ot_status check_uses(const ot_check *c)
 
 static ot_status verify_graph(ot_graph *g, ot_arena *a, unsigned depth);
 
-/* Does anything still define v? Leftovers of removed nodes keep their entry but are invisible in the file. */
+/* Does anything still define v? Leftovers of removed nodes keep their entry but are invisible in
+ * the file. */
 static bool is_visible(const ot_value *v)
 {
-    return v->producer != OT_NONE || v->is_input || (v->init && !v->removed) || v->is_outer || !v->is_tensor;
+    return v->producer != OT_NONE || v->is_input || (v->init && !v->removed) || v->is_outer ||
+           !v->is_tensor;
 }
 
 static ot_status check_scope(const ot_check *c, ot_id owner, const ot_graph *body)
@@ -266,16 +301,20 @@ static ot_status check_scope(const ot_check *c, ot_id owner, const ot_graph *bod
         const ot_value *v = &body->values[id];
         if (v->is_outer) {
             if (ot_value_find(c->g, v->name) == OT_NONE)
-                return ot_fail(c->diag, OT_E_INPUT, "body '%s': outer value '%s' is unknown outside", body->name, v->name);
+                return ot_fail(c->diag, OT_E_INPUT,
+                               "body '%s': outer value '%s' is unknown outside", body->name,
+                               v->name);
             continue;
         }
         if (!is_visible(v)) continue;
         for (const ot_graph *up = c->g; up; up = up->parent) {
             ot_id o = ot_value_find(up, v->name);
-            if (o != OT_NONE && up == c->g && c->producer[o] == owner) continue; /* what the node makes comes after its bodies */
+            /* what the node makes comes after its bodies */
+            if (o != OT_NONE && up == c->g && c->producer[o] == owner) continue;
             if (o != OT_NONE && is_visible(&up->values[o]))
-                return ot_fail(c->diag, OT_E_INPUT, "body '%s': value '%s' hides a value of an enclosing graph", body->name,
-                               v->name);
+                return ot_fail(c->diag, OT_E_INPUT,
+                               "body '%s': value '%s' hides a value of an enclosing graph",
+                               body->name, v->name);
         }
     }
     return OT_OK;

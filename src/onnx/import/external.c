@@ -4,10 +4,12 @@
  *   - relative, no "..", no empty name; walked component by component from the model's folder with
  *     openat(O_NOFOLLOW): a symbolic link anywhere below it is refused, not followed;
  *   - a regular file with a single link (a hard link could be someone else's secret);
- *   - offset and length are plain decimal numbers inside the file, and fit the tensor's dims and type;
+ *   - offset and length are plain decimal numbers inside the file, and fit the tensor's dims and
+ *   type;
  *   - keys are those the format defines, each at most once.
  * Each file is mapped once. Checks on the file are made on the open descriptor, so that swapping
  * names meanwhile gains nothing.
+ *
  */
 #include "import.h"
 
@@ -32,10 +34,11 @@ typedef struct entry {
     const char *length; /* NULL: what the tensor needs */
 } entry;
 
-static ot_status refuse(const loader *l, const Onnx__TensorProto *t, const char *rule, const char *what)
+static ot_status refuse(const loader *l, const Onnx__TensorProto *t, const char *rule,
+                        const char *what)
 {
-    return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': external data %s '%.*s'", OT_NAME_SHOWN, ot_text(t->name), rule,
-                   OT_NAME_SHOWN, what);
+    return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': external data %s '%.*s'", OT_NAME_SHOWN,
+                   ot_text(t->name), rule, OT_NAME_SHOWN, what);
 }
 
 /* ---- what the tensor says ---- */
@@ -75,7 +78,8 @@ static bool decimal(const char *s, int64_t *out)
 
 /* ---- opening below the folder ---- */
 
-/* Copy the next component of *path into name[NAME_LIMIT]; false at the end. Skips empty ones and ".". */
+/* Copy the next component of *path into name[NAME_LIMIT]; false at the end. Skips empty ones and
+ * ".". */
 #define NAME_LIMIT 256
 static bool next_component(const char **path, char *name, bool *too_long)
 {
@@ -95,26 +99,32 @@ static bool next_component(const char **path, char *name, bool *too_long)
 }
 
 /* Open `location` below dir_fd. *fd is the caller's on success. */
-static ot_status open_below(const loader *l, const Onnx__TensorProto *t, const char *location, int *fd)
+static ot_status open_below(const loader *l, const Onnx__TensorProto *t, const char *location,
+                            int *fd)
 {
     if (location[0] == '/') return refuse(l, t, "may not have an absolute path:", location);
     char name[NAME_LIMIT], next[NAME_LIMIT];
     bool too_long = false;
     const char *rest = location;
     for (const char *look = location; next_component(&look, name, &too_long);)
-        if (too_long || strcmp(name, "..") == 0) return refuse(l, t, "must lie below the model's folder:", location);
-    if (!next_component(&rest, name, &too_long)) return refuse(l, t, "needs a file name, not", location);
+        if (too_long || strcmp(name, "..") == 0)
+            return refuse(l, t, "must lie below the model's folder:", location);
+    if (!next_component(&rest, name, &too_long))
+        return refuse(l, t, "needs a file name, not", location);
     int at = l->dir_fd;
     for (;;) {
         bool last = !next_component(&rest, next, &too_long);
-        int flags = O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY);
+        int flags = O_NOFOLLOW | O_CLOEXEC |
+                    (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY);
         int down = openat(at, name, flags);
         int error = errno;
         if (at != l->dir_fd) close(at);
         if (down < 0) {
             if (error == ELOOP || (error == ENOTDIR && !last))
-                return refuse(l, t, "may not pass a symbolic link or a file in its path:", location);
-            return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': cannot open external data '%.*s': %s", OT_NAME_SHOWN,
+                return refuse(l, t,
+                              "may not pass a symbolic link or a file in its path:", location);
+            return ot_fail(l->im->d, OT_E_INPUT,
+                           "tensor '%.*s': cannot open external data '%.*s': %s", OT_NAME_SHOWN,
                            ot_text(t->name), OT_NAME_SHOWN, location, strerror(error));
         }
         at = down;
@@ -130,21 +140,24 @@ static ot_status map_fd(loader *l, const Onnx__TensorProto *t, int fd, ot_mappin
     struct stat st;
     if (fstat(fd, &st) != 0) return refuse(l, t, "cannot be examined:", map->location);
     if (!S_ISREG(st.st_mode)) return refuse(l, t, "must be in a regular file:", map->location);
-    if (st.st_nlink != 1) return refuse(l, t, "may not be in a file with several hard links:", map->location);
+    if (st.st_nlink != 1)
+        return refuse(l, t, "may not be in a file with several hard links:", map->location);
     map->device = st.st_dev;
     map->inode = st.st_ino;
     map->size = (size_t)st.st_size;
     if (map->size == 0) return OT_OK;
     void *p = mmap(NULL, map->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-        return ot_fail(l->im->d, errno == ENOMEM ? OT_E_NOMEM : OT_E_SYSTEM, "tensor '%.*s': cannot map external data '%.*s': %s",
-                       OT_NAME_SHOWN, ot_text(t->name), OT_NAME_SHOWN, map->location, strerror(errno));
+        return ot_fail(l->im->d, errno == ENOMEM ? OT_E_NOMEM : OT_E_SYSTEM,
+                       "tensor '%.*s': cannot map external data '%.*s': %s", OT_NAME_SHOWN,
+                       ot_text(t->name), OT_NAME_SHOWN, map->location, strerror(errno));
     map->data = p;
     return OT_OK;
 }
 
 /* The mapping of `location`, made when it is the first tensor there. */
-static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *location, ot_mapping **out)
+static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *location,
+                            ot_mapping **out)
 {
     uint32_t k = ot_map_get(l->by_location, location);
     if (k != OT_NONE) {
@@ -161,7 +174,8 @@ static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *l
     OT_TRY(st);
     map->next = l->im->src->maps; /* from here on free_source unmaps it */
     l->im->src->maps = map;
-    if (!OT_PUSH(l->im->scratch, l->maps, l->n_maps, l->cap_maps, map) || !ot_map_put(l->by_location, location, l->n_maps - 1))
+    if (!OT_PUSH(l->im->scratch, l->maps, l->n_maps, l->cap_maps, map) ||
+        !ot_map_put(l->by_location, location, l->n_maps - 1))
         return ot_fail_nomem(l->im->d);
     *out = map;
     return OT_OK;
@@ -169,27 +183,36 @@ static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *l
 
 /* ---- one tensor ---- */
 
-static ot_status place_tensor(loader *l, const Onnx__TensorProto *t, const entry *e, const ot_mapping *map)
+static ot_status place_tensor(loader *l, const Onnx__TensorProto *t, const entry *e,
+                              const ot_mapping *map)
 {
     int64_t offset = 0, length = -1, elems, need, end;
-    if (e->offset && !decimal(e->offset, &offset)) return refuse(l, t, "has a malformed offset:", e->offset);
-    if (e->length && !decimal(e->length, &length)) return refuse(l, t, "has a malformed length:", e->length);
+    if (e->offset && !decimal(e->offset, &offset))
+        return refuse(l, t, "has a malformed offset:", e->offset);
+    if (e->length && !decimal(e->length, &length))
+        return refuse(l, t, "has a malformed length:", e->length);
     if (t->data_type == OT_STRING) return refuse(l, t, "cannot hold strings:", e->location);
-    if (ot_dtype_bits((ot_dtype)t->data_type) == 0) { /* a type newer than this program: take it as bytes */
+    /* a type newer than this program: take it as bytes */
+    if (ot_dtype_bits((ot_dtype)t->data_type) == 0) {
         need = length >= 0 ? length : (int64_t)map->size - offset;
     } else if (!ot_proto_nominal_bytes(t, &elems, &need)) {
         return refuse(l, t, "belongs to dims that are negative or too large:", e->location);
     }
     if (length >= 0 && length != need)
         return ot_fail(l->im->d, OT_E_INPUT,
-                       "tensor '%.*s': external data has length %lld, but its dims and type ask for %lld bytes", OT_NAME_SHOWN,
-                       ot_text(t->name), (long long)length, (long long)need);
+                       "tensor '%.*s': external data has length %lld, but its dims and type ask "
+                       "for %lld bytes",
+                       OT_NAME_SHOWN, ot_text(t->name), (long long)length, (long long)need);
     if (need < 0 || !ot_add_i64(offset, need, &end) || (uint64_t)end > map->size)
-        return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': external data at offset %lld passes the end of '%.*s' (%zu bytes)",
-                       OT_NAME_SHOWN, ot_text(t->name), (long long)offset, OT_NAME_SHOWN, e->location, map->size);
+        return ot_fail(
+            l->im->d, OT_E_INPUT,
+            "tensor '%.*s': external data at offset %lld passes the end of '%.*s' (%zu bytes)",
+            OT_NAME_SHOWN, ot_text(t->name), (long long)offset, OT_NAME_SHOWN, e->location,
+            map->size);
     ot_ext ext = {t->external_data, need ? map->data + offset : (const uint8_t *)"", (size_t)need};
     ot_source *s = l->im->src;
-    return OT_PUSH(l->im->m->arena, s->ext, s->n_ext, s->cap_ext, ext) ? OT_OK : ot_fail_nomem(l->im->d);
+    return OT_PUSH(l->im->m->arena, s->ext, s->n_ext, s->cap_ext, ext) ? OT_OK
+                                                                       : ot_fail_nomem(l->im->d);
 }
 
 static ot_status visit(void *ctx, const ProtobufCMessage *msg)
@@ -200,7 +223,8 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
     if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) return OT_OK;
     if (l->dir_fd < 0)
         return ot_fail(l->im->d, OT_E_INPUT,
-                       "tensor '%.*s': external data needs the model's folder, but the model was not read from a file",
+                       "tensor '%.*s': external data needs the model's folder, but the model was "
+                       "not read from a file",
                        OT_NAME_SHOWN, ot_text(t->name));
     entry e;
     ot_mapping *map = NULL;

@@ -24,60 +24,73 @@ typedef struct ot_importer {
 } ot_importer;
 
 /* pb_scan.c: walk the wire format of a message without unpacking it. Fails with OT_E_INPUT. */
-ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type, ot_diag *d) OT_MUST_USE;
+ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type,
+                     ot_diag *d) OT_MUST_USE;
 
-/* external.c: check and map the external data of every tensor of the model. dir_fd: the model's folder,
- * or -1 to refuse external data. */
+/* external.c: check and map the external data of every tensor of the model. dir_fd: the model's
+ * folder, or -1 to refuse external data. */
 ot_status ot_import_external(ot_importer *im, int dir_fd) OT_MUST_USE;
 
-/* raise.c: the opset that the model of opset `opset` may be read as (`opset` itself: it is not raised), and whether attribute `attr` of
- * node p says nothing there. */
+/* raise.c: the opset that the model of opset `opset` may be read as (`opset` itself: it is not
+ * raised), and whether attribute `attr` of node p says nothing there. */
 int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset);
 bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr);
-/* The newest opset that has operator `op` as it is; beyond it other nodes are written in its place. */
+/* The newest opset that has operator `op` as it is; beyond it other nodes are written in its place.
+ */
 int32_t ot_raise_own(const char *op);
 /* replace.c: write those nodes of im->g. Needs all names of the model. Fails: OT_E_NOMEM. */
 ot_status ot_raise_nodes(ot_importer *im) OT_MUST_USE;
 
-/* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x' ..."). */
-ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *t, const char *where, const ot_tensor **out) OT_MUST_USE;
+/* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x'
+ * ..."). */
+ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *t, const char *where,
+                           const ot_tensor **out) OT_MUST_USE;
 
 /* import_attr.c: all attributes of a node into *out [*n]. */
-ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label, bool standard, ot_attr **out) OT_MUST_USE;
-/* The type of an attribute: as stated, or deduced from the field that is set (IR < 2 has no type). */
+ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label,
+                          bool standard, ot_attr **out) OT_MUST_USE;
+/* The type of an attribute: as stated, or deduced from the field that is set (IR < 2 has no type).
+ */
 Onnx__AttributeProto__AttributeType ot_attr_type(const Onnx__AttributeProto *a);
 
 /* import_func.c: index model-local functions; refuse duplicates and cycles. */
 ot_status ot_import_functions(ot_importer *im) OT_MUST_USE;
-/* Does node p call a model-local function? *index: which. *nomem: memory ran out (the answer is false). */
+/* Does node p call a model-local function? *index: which. *nomem: memory ran out (the answer is
+ * false). */
 bool ot_calls_function(ot_importer *im, const Onnx__NodeProto *p, uint32_t *index, bool *nomem);
 
-/* import_capture.c: values of the top graph that the subgraphs of node `p` read. `label` names the node. */
-ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label, ot_id **out, uint32_t *n) OT_MUST_USE;
+/* import_capture.c: values of the top graph that the subgraphs of node `p` read. `label` names
+ * the node. */
+ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label,
+                             ot_id **out, uint32_t *n) OT_MUST_USE;
 
 /* import_names.c: register every name of the model in m->names. */
 ot_status ot_import_names(ot_importer *im) OT_MUST_USE;
 
-/* import_graph.c: the top graph, opsets included; then, for a graph inside another or a function, its opsets and what it holds. */
+/* import_graph.c: the top graph, opsets included; then, for a graph inside another or a
+ * function, its opsets and what it holds. */
 ot_status ot_import_graph(ot_importer *im) OT_MUST_USE;
-ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imports, size_t n) OT_MUST_USE;
+ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imports,
+                           size_t n) OT_MUST_USE;
 ot_status ot_import_contents(ot_importer *im) OT_MUST_USE;
-/* The value that `name` means in im->g: its own, or an outer one, which is then made known to im->g; OT_NONE: there is none.
- * *nomem: memory ran out. */
+/* The value that `name` means in im->g: its own, or an outer one, which is then made known to
+ * im->g; OT_NONE: there is none. *nomem: memory ran out. */
 ot_id ot_import_lookup(ot_importer *im, const char *name, bool *nomem);
 
 /* "" for a NULL string, "" also for the domain ai.onnx. */
 const char *ot_text(const char *s);
 const char *ot_domain(const char *s);
 
-/* pb_load.c: protobuf-c's memory: a block (NULL: no memory), given back (NULL is accepted); a message with all that it holds. */
+/* pb_load.c: protobuf-c's memory: a block (NULL: no memory), given back (NULL is accepted); a
+ * message with all that it holds. */
 void *ot_pb_take(size_t size) OT_MUST_USE;
 void ot_pb_release(void *pointer);
 void ot_pb_free(ProtobufCMessage *message);
 /* A model of `n` bytes, to be freed with that. Fails: OT_E_INPUT, OT_E_NOMEM. */
 ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out) OT_MUST_USE;
 
-/* unwrap.c: in the place of operators that hold models, what they hold: src->model. Fails likewise. */
+/* unwrap.c: in the place of operators that hold models, what they hold: src->model. Fails likewise.
+ */
 ot_status ot_unwrap(ot_source *src, ot_diag *d) OT_MUST_USE;
 
 #endif

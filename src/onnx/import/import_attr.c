@@ -1,8 +1,9 @@
 /* AttributeProto -> ot_attr.
  *
- * Numbers, strings and tensors become typed attributes that passes can read; everything else (the
- * user's subgraphs, sparse tensors, types, lists of tensors) stays OT_ATTR_OPAQUE: it survives through
- * its proto, and nothing looks inside.
+ * Numbers, strings and tensors become typed attributes that passes can read; everything else
+ * (the user's subgraphs, sparse tensors, types, lists of tensors) stays OT_ATTR_OPAQUE: it
+ * survives through its proto, and nothing looks inside.
+ *
  */
 #include "import.h"
 
@@ -43,10 +44,13 @@ static ot_status take_strings(ot_importer *im, const Onnx__AttributeProto *p, ot
     return OT_OK;
 }
 
-/* A broken tensor is an error in an operator we know; in any other it is that operator's business. */
-static ot_status take_tensor(ot_importer *im, const Onnx__AttributeProto *p, const char *label, bool standard, ot_attr *a)
+/* A broken tensor is an error in an operator we know; in any other it is that operator's business.
+ */
+static ot_status take_tensor(ot_importer *im, const Onnx__AttributeProto *p, const char *label,
+                             bool standard, ot_attr *a)
 {
-    const char *where = ot_format(im->scratch, "%s: attribute '%.*s': tensor", label, OT_NAME_SHOWN, a->name);
+    const char *where = ot_format(im->scratch, "%s: attribute '%.*s': tensor", label, OT_NAME_SHOWN,
+                                  a->name);
     if (!where) return ot_fail_nomem(im->d);
     ot_diag *told = im->d;
     if (!standard) im->d = NULL;
@@ -57,7 +61,8 @@ static ot_status take_tensor(ot_importer *im, const Onnx__AttributeProto *p, con
     return standard ? st : OT_OK;
 }
 
-static ot_status take(ot_importer *im, const Onnx__AttributeProto *p, const char *label, bool standard, ot_attr *a)
+static ot_status take(ot_importer *im, const Onnx__AttributeProto *p, const char *label,
+                      bool standard, ot_attr *a)
 {
     *a = (ot_attr){.name = ot_text(p->name), .kind = OT_ATTR_OPAQUE, .proto = p};
     if (p->ref_attr_name && p->ref_attr_name[0]) return OT_OK;
@@ -82,15 +87,18 @@ static ot_status take(ot_importer *im, const Onnx__AttributeProto *p, const char
         return OT_OK;
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING: return take_string(im, p, a);
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS: return take_strings(im, p, a);
-    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR: return p->t ? take_tensor(im, p, label, standard, a) : OT_OK;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
+        return p->t ? take_tensor(im, p, label, standard, a) : OT_OK;
     default: return OT_OK;
     }
 }
 
-ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label, bool standard, ot_attr **out)
+ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label,
+                          bool standard, ot_attr **out)
 {
     *out = OT_NEW_N(im->scratch, ot_attr, p->n_attribute);
     if (!*out) return ot_fail_nomem(im->d);
-    for (size_t k = 0; k < p->n_attribute; k++) OT_TRY(take(im, p->attribute[k], label, standard, &(*out)[k]));
+    for (size_t k = 0; k < p->n_attribute; k++)
+        OT_TRY(take(im, p->attribute[k], label, standard, &(*out)[k]));
     return OT_OK;
 }

@@ -1,13 +1,17 @@
-/* Graphs inside nodes -> ot_graph: the subgraphs of If, Loop and Scan, and the bodies of model-local functions.
+/* Graphs inside nodes -> ot_graph: the subgraphs of If, Loop and Scan, and the bodies of
+ * model-local functions.
  *
- * The importer leaves both in the file's form, since passes never look inside. Whoever runs a model reads them here, one by
- * one. A subgraph sees the values of the graphs around it; a function sees its inputs only, and the attributes of the call:
+ * The importer leaves both in the file's form, since passes never look inside. Whoever runs a
+ * model reads them here, one by one. A subgraph sees the values of the graphs around it; a
+ * function sees its inputs only, and the attributes of the call:
  *
- *   function f(x) <a: int = 2> { y = Op <axis: int = @a> (x) }      call  z = f <a = 5> (w)
- *                                                                   body  y = Op <axis: int = 5> (x)
+ *   function f(x) <a: int = 2> { y = Op <axis: int = @a> (x) }     call  z = f <a = 5> (w)
+ *                                                                  body  y = Op <axis: int = 5> (x)
  *
- * A reference to an attribute (@a) is replaced by the call's, else by the function's default; without either the attribute
- * is left out. That is done on the file's form, nested subgraphs included, so that everything after sees plain attributes.
+ * A reference to an attribute (@a) is replaced by the call's, else by the function's default;
+ * without either the attribute is left out. That is done on the file's form, nested subgraphs
+ * included, so that everything after sees plain attributes.
+ *
  */
 #include "import.h"
 #include "model_io.h"
@@ -21,7 +25,9 @@ static const Onnx__FunctionProto *function_around(const ot_graph *g)
 {
     while (g->parent) g = g->parent;
     const ProtobufCMessage *msg = g->proto;
-    return msg && msg->descriptor == &onnx__function_proto__descriptor ? (const Onnx__FunctionProto *)msg : NULL;
+    return msg && msg->descriptor == &onnx__function_proto__descriptor
+               ? (const Onnx__FunctionProto *)msg
+               : NULL;
 }
 
 /* Fill im->g from im->gp with the operator sets of `f`, or of the model. */
@@ -36,10 +42,17 @@ static ot_status fill(ot_importer *im, const Onnx__FunctionProto *f)
     return ot_topo_sort(im->g);
 }
 
-static ot_status fill_with_scratch(ot_model *m, ot_graph *g, const Onnx__GraphProto *gp, const Onnx__FunctionProto *f)
+static ot_status fill_with_scratch(ot_model *m, ot_graph *g, const Onnx__GraphProto *gp,
+                                   const Onnx__FunctionProto *f)
 {
     ot_source *src = m->source;
-    ot_importer im = {.m = m, .d = m->diag, .src = src, .g = g, .mp = src->model, .gp = gp, .scratch = ot_arena_new()};
+    ot_importer im = {.m = m,
+                      .d = m->diag,
+                      .src = src,
+                      .g = g,
+                      .mp = src->model,
+                      .gp = gp,
+                      .scratch = ot_arena_new()};
     if (!im.scratch) return ot_fail_nomem(m->diag);
     ot_status s = fill(&im, f);
     ot_arena_free(im.scratch);
@@ -55,7 +68,9 @@ bool ot_attr_has_graph(const ot_model *m, const ot_attr *a)
 ot_status ot_import_body(ot_model *m, const ot_attr *a, ot_graph *outer, ot_graph **out)
 {
     const Onnx__AttributeProto *p = m->source ? a->proto : NULL;
-    if (!p || !p->g) return ot_fail(m->diag, OT_E_INPUT, "attribute '%.*s' holds no graph", OT_NAME_SHOWN, a->name);
+    if (!p || !p->g)
+        return ot_fail(m->diag, OT_E_INPUT, "attribute '%.*s' holds no graph", OT_NAME_SHOWN,
+                       a->name);
     ot_graph *g = ot_graph_new(m, outer, ot_text(p->g->name));
     if (!g) return ot_fail_nomem(m->diag);
     OT_TRY(fill_with_scratch(m, g, p->g, function_around(outer)));
@@ -93,7 +108,8 @@ static ot_status read_defaults(call *c, const Onnx__FunctionProto *f, ot_diag *d
     ProtobufCAllocator allocator = {arena_alloc, arena_keep, c};
     for (unsigned k = 0; k < f->base.n_unknown_fields; k++) {
         const ProtobufCMessageUnknownField *u = &f->base.unknown_fields[k];
-        if (u->tag != FUNCTION_DEFAULTS_TAG || u->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) continue;
+        if (u->tag != FUNCTION_DEFAULTS_TAG || u->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
+            continue;
         size_t prefix = 0; /* data begins with the length varint */
         while (prefix < u->len && (u->data[prefix] & 0x80)) prefix++;
         if (prefix >= u->len) continue;
@@ -103,8 +119,8 @@ static ot_status read_defaults(call *c, const Onnx__FunctionProto *f, ot_diag *d
         Onnx__AttributeProto *a = onnx__attribute_proto__unpack(&allocator, n, bytes);
         if (c->nomem) return ot_fail_nomem(d);
         if (!a)
-            return ot_fail(d, OT_E_INPUT, "function '%.*s': a default of an attribute is malformed", OT_NAME_SHOWN,
-                           ot_text(f->name));
+            return ot_fail(d, OT_E_INPUT, "function '%.*s': a default of an attribute is malformed",
+                           OT_NAME_SHOWN, ot_text(f->name));
         if (!OT_PUSH(c->a, c->defaults, c->n_defaults, c->cap_defaults, a)) return ot_fail_nomem(d);
     }
     return OT_OK;
@@ -145,7 +161,8 @@ static Onnx__AttributeProto *substitute_attr(call *c, Onnx__AttributeProto *p)
 static Onnx__NodeProto *substitute_node(call *c, Onnx__NodeProto *p)
 {
     bool any = false;
-    for (size_t k = 0; k < p->n_attribute; k++) any = any || p->attribute[k]->g || ot_text(p->attribute[k]->ref_attr_name)[0];
+    for (size_t k = 0; k < p->n_attribute; k++)
+        any = any || p->attribute[k]->g || ot_text(p->attribute[k]->ref_attr_name)[0];
     if (!any) return p;
     Onnx__NodeProto *own = ot_memdup(c->a, p, sizeof *p);
     Onnx__AttributeProto **attrs = OT_NEW_N(c->a, Onnx__AttributeProto *, p->n_attribute);
@@ -193,7 +210,8 @@ static Onnx__ValueInfoProto **as_values(call *c, char *const *names, size_t n)
     return list;
 }
 
-static ot_status function_graph(call *c, const Onnx__FunctionProto *f, ot_diag *d, Onnx__GraphProto *gp)
+static ot_status function_graph(call *c, const Onnx__FunctionProto *f, ot_diag *d,
+                                Onnx__GraphProto *gp)
 {
     OT_TRY(read_defaults(c, f, d));
     onnx__graph_proto__init(gp);
@@ -208,10 +226,16 @@ static ot_status function_graph(call *c, const Onnx__FunctionProto *f, ot_diag *
 }
 
 /* The function that p calls; NULL: none. */
-static ot_status find_function(ot_model *m, const Onnx__NodeProto *p, const Onnx__FunctionProto **out)
+static ot_status find_function(ot_model *m, const Onnx__NodeProto *p,
+                               const Onnx__FunctionProto **out)
 {
     ot_source *src = m->source;
-    ot_importer im = {.m = m, .d = m->diag, .src = src, .mp = src->model, .functions = src->functions, .scratch = ot_arena_new()};
+    ot_importer im = {.m = m,
+                      .d = m->diag,
+                      .src = src,
+                      .mp = src->model,
+                      .functions = src->functions,
+                      .scratch = ot_arena_new()};
     uint32_t index;
     bool nomem;
     *out = NULL;

@@ -1,10 +1,12 @@
 /* What subgraphs read from outside: the captured values of a node.
  *
- * A subgraph may read any value of the graphs around it by name; names that it defines itself (inputs,
- * initializers, outputs of its nodes) hide outer ones. Scopes are chained, innermost first:
+ * A subgraph may read any value of the graphs around it by name; names that it defines itself
+ * (inputs, initializers, outputs of its nodes) hide outer ones. Scopes are chained, innermost
+ * first:
  *
  *   Loop body:  {i, cond, x}  ->  If branch: {t}  ->  top graph
  *   "t" is found in the branch, "x" in the body, "w" in the top graph: captured by the Loop node.
+ *
  */
 #include "import.h"
 
@@ -24,7 +26,10 @@ typedef struct collector {
 
 static ot_status nomem(const collector *c) { return ot_fail_nomem(c->im->d); }
 
-static bool define(const scope *s, const char *name) { return !name || !name[0] || ot_map_put(s->names, name, 1); }
+static bool define(const scope *s, const char *name)
+{
+    return !name || !name[0] || ot_map_put(s->names, name, 1);
+}
 
 static ot_status define_all(const collector *c, const scope *s, const Onnx__GraphProto *p)
 {
@@ -36,7 +41,8 @@ static ot_status define_all(const collector *c, const scope *s, const Onnx__Grap
         ok = ok && (!values || define(s, values->name));
     }
     for (size_t k = 0; k < p->n_node; k++)
-        for (size_t j = 0; j < p->node[k]->n_output; j++) ok = ok && define(s, p->node[k]->output[j]);
+        for (size_t j = 0; j < p->node[k]->n_output; j++)
+            ok = ok && define(s, p->node[k]->output[j]);
     return ok ? OT_OK : nomem(c);
 }
 
@@ -50,18 +56,22 @@ static ot_status read_name(collector *c, const scope *s, const char *name, const
     ot_id v = ot_import_lookup(c->im, name, &no_memory);
     if (no_memory) return nomem(c);
     if (v == OT_NONE)
-        return ot_fail(c->im->d, OT_E_INPUT, "%s: its subgraph '%.*s' reads '%.*s', which is defined nowhere", c->label,
+        return ot_fail(c->im->d, OT_E_INPUT,
+                       "%s: its subgraph '%.*s' reads '%.*s', which is defined nowhere", c->label,
                        OT_NAME_SHOWN, ot_text(graph), OT_NAME_SHOWN, name);
     if (!ot_map_put(c->seen, name, v)) return nomem(c);
     return OT_PUSH(c->im->scratch, c->list, c->n, c->cap, v) ? OT_OK : nomem(c);
 }
 
-static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodeProto *p, unsigned depth);
+static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodeProto *p,
+                            unsigned depth);
 
-static ot_status walk_graph(collector *c, const scope *outer, const Onnx__GraphProto *p, unsigned depth)
+static ot_status walk_graph(collector *c, const scope *outer, const Onnx__GraphProto *p,
+                            unsigned depth)
 {
     if (depth > OT_SUBGRAPH_DEPTH_MAX)
-        return ot_fail(c->im->d, OT_E_INPUT, "%s: subgraphs are nested more than %d deep", c->label, OT_SUBGRAPH_DEPTH_MAX);
+        return ot_fail(c->im->d, OT_E_INPUT, "%s: subgraphs are nested more than %d deep", c->label,
+                       OT_SUBGRAPH_DEPTH_MAX);
     scope s = {.outer = outer, .names = ot_map_new(c->im->scratch)};
     if (!s.names) return nomem(c);
     OT_TRY(define_all(c, &s, p));
@@ -74,22 +84,26 @@ static ot_status walk_graph(collector *c, const scope *outer, const Onnx__GraphP
     return OT_OK;
 }
 
-static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodeProto *p, unsigned depth)
+static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodeProto *p,
+                            unsigned depth)
 {
     for (size_t k = 0; k < p->n_attribute; k++) {
         const Onnx__AttributeProto *a = p->attribute[k];
         if (a->g) OT_TRY(walk_graph(c, outer, a->g, depth + 1));
-        for (size_t j = 0; j < a->n_graphs; j++) OT_TRY(walk_graph(c, outer, a->graphs[j], depth + 1));
+        for (size_t j = 0; j < a->n_graphs; j++)
+            OT_TRY(walk_graph(c, outer, a->graphs[j], depth + 1));
     }
     return OT_OK;
 }
 
-ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label, ot_id **out, uint32_t *n)
+ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label,
+                             ot_id **out, uint32_t *n)
 {
     *out = NULL;
     *n = 0;
     bool any = false;
-    for (size_t k = 0; k < p->n_attribute; k++) any = any || p->attribute[k]->g || p->attribute[k]->n_graphs;
+    for (size_t k = 0; k < p->n_attribute; k++)
+        any = any || p->attribute[k]->g || p->attribute[k]->n_graphs;
     if (!any) return OT_OK;
     collector c = {.im = im, .label = label, .seen = ot_map_new(im->scratch)};
     if (!c.seen) return nomem(&c);

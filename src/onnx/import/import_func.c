@@ -24,8 +24,8 @@ static const char *unknown_string(ot_importer *im, const ProtobufCMessage *msg, 
     return "";
 }
 
-static const char *key_of(ot_importer *im, ot_arena *a, const char *domain, const char *name, const ProtobufCMessage *msg,
-                          uint32_t overload_tag)
+static const char *key_of(ot_importer *im, ot_arena *a, const char *domain, const char *name,
+                          const ProtobufCMessage *msg, uint32_t overload_tag)
 {
     const char *overload = unknown_string(im, msg, overload_tag);
     if (!overload) return NULL;
@@ -57,7 +57,8 @@ static ot_status collect(void *ctx, const ProtobufCMessage *msg)
     if (msg->descriptor != &onnx__node_proto__descriptor) return OT_OK;
     uint32_t callee;
     bool nomem;
-    if (!ot_calls_function(c->im, (const Onnx__NodeProto *)msg, &callee, &nomem)) return nomem ? ot_fail_nomem(c->im->d) : OT_OK;
+    if (!ot_calls_function(c->im, (const Onnx__NodeProto *)msg, &callee, &nomem))
+        return nomem ? ot_fail_nomem(c->im->d) : OT_OK;
     return OT_PUSH(c->im->scratch, c->to, c->n, c->cap, callee) ? OT_OK : ot_fail_nomem(c->im->d);
 }
 
@@ -86,9 +87,10 @@ static ot_status find_cycle(ot_importer *im, const calls *c, const size_t *at)
             }
             uint32_t callee = c->to[f->next++];
             if (state[callee] == OPEN)
-                return ot_fail(im->d, OT_E_INPUT, "function '%.*s' calls itself (through function '%.*s')", OT_NAME_SHOWN,
-                               ot_text(im->mp->functions[callee]->name), OT_NAME_SHOWN,
-                               ot_text(im->mp->functions[f->function]->name));
+                return ot_fail(im->d, OT_E_INPUT,
+                               "function '%.*s' calls itself (through function '%.*s')",
+                               OT_NAME_SHOWN, ot_text(im->mp->functions[callee]->name),
+                               OT_NAME_SHOWN, ot_text(im->mp->functions[f->function]->name));
             if (state[callee] == DONE) continue;
             state[callee] = OPEN;
             stack[depth++] = (call_frame){callee, at[callee]};
@@ -101,11 +103,12 @@ static ot_status index_functions(ot_importer *im)
 {
     for (uint32_t k = 0; k < im->mp->n_functions; k++) {
         const Onnx__FunctionProto *f = im->mp->functions[k];
-        const char *key = key_of(im, im->m->arena, f->domain, f->name, &f->base, FUNCTION_OVERLOAD_TAG);
+        const char *key = key_of(im, im->m->arena, f->domain, f->name, &f->base,
+                                 FUNCTION_OVERLOAD_TAG);
         if (!key) return ot_fail_nomem(im->d);
         if (ot_map_get(im->functions, key) != OT_NONE)
-            return ot_fail(im->d, OT_E_INPUT, "function '%.*s' of domain '%.*s' is defined twice", OT_NAME_SHOWN, ot_text(f->name),
-                           OT_NAME_SHOWN, ot_text(f->domain));
+            return ot_fail(im->d, OT_E_INPUT, "function '%.*s' of domain '%.*s' is defined twice",
+                           OT_NAME_SHOWN, ot_text(f->name), OT_NAME_SHOWN, ot_text(f->domain));
         if (!ot_map_put(im->functions, key, k)) return ot_fail_nomem(im->d);
     }
     return OT_OK;

@@ -1,13 +1,16 @@
 /* GraphProto -> ot_graph.
  *
- * Values are made first, in the order inputs, initializers, node outputs, so that nodes may stand in
- * any order in the file (real ones are not always sorted) and every name a node reads can be looked up:
+ * Values are made first, in the order inputs, initializers, node outputs, so that nodes may
+ * stand in any order in the file (real ones are not always sorted) and every name a node reads
+ * can be looked up:
  *
- *   opsets -> inputs -> initializers -> node outputs -> shapes (output, value_info) -> nodes -> outputs
+ *   opsets -> inputs -> initializers -> node outputs -> shapes (output, value_info) -> nodes ->
+ *   outputs
  *
  * Rules checked here: one definition per name, no reads of undefined names, one version per domain.
  * A node that we cannot know for certain (other domain, old opset, model-local function, ambiguous
  * attributes) becomes OT_OP_OPAQUE: carried through unchanged, never looked into.
+ *
  */
 #include "import.h"
 
@@ -20,7 +23,8 @@
 static void label_node(const Onnx__NodeProto *p, size_t index, char label[LABEL_MAX])
 {
     if (p->name && p->name[0])
-        snprintf(label, LABEL_MAX, "node '%.*s' (%.*s)", OT_NAME_SHOWN, p->name, OT_NAME_SHOWN, ot_text(p->op_type));
+        snprintf(label, LABEL_MAX, "node '%.*s' (%.*s)", OT_NAME_SHOWN, p->name, OT_NAME_SHOWN,
+                 ot_text(p->op_type));
     else
         snprintf(label, LABEL_MAX, "node #%zu (%.*s)", index, OT_NAME_SHOWN, ot_text(p->op_type));
 }
@@ -35,12 +39,14 @@ ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imp
         const Onnx__OperatorSetIdProto *o = imports[k];
         const char *domain = ot_domain(o->domain);
         if (o->version < 0 || o->version > INT32_MAX)
-            return ot_fail(im->d, OT_E_INPUT, "opset import of domain '%.*s': impossible version %lld", OT_NAME_SHOWN, domain,
-                           (long long)o->version);
+            return ot_fail(im->d, OT_E_INPUT,
+                           "opset import of domain '%.*s': impossible version %lld", OT_NAME_SHOWN,
+                           domain, (long long)o->version);
         uint32_t before = ot_map_get(im->opsets, domain);
         if (before != OT_NONE && before != (uint32_t)o->version)
-            return ot_fail(im->d, OT_E_INPUT, "domain '%.*s' is imported twice, as version %u and %lld", OT_NAME_SHOWN, domain,
-                           before, (long long)o->version);
+            return ot_fail(im->d, OT_E_INPUT,
+                           "domain '%.*s' is imported twice, as version %u and %lld", OT_NAME_SHOWN,
+                           domain, before, (long long)o->version);
         if (!ot_map_put(im->opsets, domain, (uint32_t)o->version)) return ot_fail_nomem(im->d);
     }
     uint32_t version = ot_map_get(im->opsets, "");
@@ -77,15 +83,17 @@ static ot_status apply_type(ot_importer *im, ot_id id, const Onnx__TypeProto *ty
         return OT_OK;
     }
     const Onnx__TypeProto__Tensor *t = type->tensor_type;
-    if (v->dtype == OT_DT_UNKNOWN && t->elem_type > 0 && t->elem_type <= OT_I2) v->dtype = (ot_dtype)t->elem_type;
+    if (v->dtype == OT_DT_UNKNOWN && t->elem_type > 0 && t->elem_type <= OT_I2)
+        v->dtype = (ot_dtype)t->elem_type;
     if (v->rank >= 0 || !t->shape) return OT_OK;
     if (t->shape->n_dim > OT_RANK_MAX)
-        return ot_fail(im->d, OT_E_INPUT, "value '%.*s': %zu dimensions (at most %d are supported)", OT_NAME_SHOWN, v->name,
-                       t->shape->n_dim, OT_RANK_MAX);
+        return ot_fail(im->d, OT_E_INPUT, "value '%.*s': %zu dimensions (at most %d are supported)",
+                       OT_NAME_SHOWN, v->name, t->shape->n_dim, OT_RANK_MAX);
     int64_t dims[OT_RANK_MAX];
     for (size_t k = 0; k < t->shape->n_dim; k++) {
         const Onnx__TensorShapeProto__Dimension *d = t->shape->dim[k];
-        bool fixed = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0;
+        bool fixed = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+                     d->dim_value >= 0;
         dims[k] = fixed ? d->dim_value : OT_DIM_UNKNOWN; /* some writers say -1 for "any" */
     }
     return ot_value_set_shape(im->g, id, (int32_t)t->shape->n_dim, dims);
@@ -101,7 +109,8 @@ static ot_status import_inputs(ot_importer *im)
         const char *name = ot_text(p->name);
         if (!name[0]) return ot_fail(im->d, OT_E_INPUT, "graph input #%zu has no name", k);
         if (ot_value_find(g, name) != OT_NONE)
-            return ot_fail(im->d, OT_E_INPUT, "graph input '%.*s' is listed twice", OT_NAME_SHOWN, name);
+            return ot_fail(im->d, OT_E_INPUT, "graph input '%.*s' is listed twice", OT_NAME_SHOWN,
+                           name);
         ot_id v = ot_value_new(g, name, OT_DT_UNKNOWN, -1, NULL);
         if (v == OT_NONE) return ot_fail_nomem(im->d);
         OT_TRY(apply_type(im, v, p->type));
@@ -112,14 +121,20 @@ static ot_status import_inputs(ot_importer *im)
     return OT_OK;
 }
 
-/* An initializer that is listed as an input has the type the input states, as far as it states one. */
-static ot_status check_listed(ot_importer *im, const ot_value *v, const ot_tensor *t, const char *where)
+/* An initializer that is listed as an input has the type the input states, as far as it states one.
+ */
+static ot_status check_listed(ot_importer *im, const ot_value *v, const ot_tensor *t,
+                              const char *where)
 {
     bool fits = v->rank < 0 || v->rank == (int32_t)t->rank;
-    for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == t->dims[k];
-    if (!fits) return ot_fail(im->d, OT_E_INPUT, "%s: its shape is not that of the input of this name", where);
+    for (int32_t k = 0; k < v->rank && fits; k++)
+        fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == t->dims[k];
+    if (!fits)
+        return ot_fail(im->d, OT_E_INPUT, "%s: its shape is not that of the input of this name",
+                       where);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype)
-        return ot_fail(im->d, OT_E_INPUT, "%s: its type (%s) is not that of the input of this name (%s)", where,
+        return ot_fail(im->d, OT_E_INPUT,
+                       "%s: its type (%s) is not that of the input of this name (%s)", where,
                        ot_dtype_name(t->dtype), ot_dtype_name(v->dtype));
     return OT_OK;
 }
@@ -134,7 +149,8 @@ static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
     const ot_tensor *t;
     OT_TRY(ot_import_tensor(im, p, where, &t));
     ot_id v = ot_value_find(g, name);
-    if (v != OT_NONE && g->values[v].init) return ot_fail(im->d, OT_E_INPUT, "%s is defined twice", where);
+    if (v != OT_NONE && g->values[v].init)
+        return ot_fail(im->d, OT_E_INPUT, "%s is defined twice", where);
     if (v != OT_NONE) OT_TRY(check_listed(im, &g->values[v], t, where));
     if (v == OT_NONE) v = ot_value_new(g, name, t->dtype, (int32_t)t->rank, t->dims);
     if (v == OT_NONE) return ot_fail_nomem(im->d);
@@ -143,10 +159,13 @@ static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
     val->init = t;
     if (val->dtype == OT_DT_UNKNOWN) val->dtype = t->dtype;
     /* an override may have another size where the input leaves it open */
-    if (!val->overridable || val->rank < 0) OT_TRY(ot_value_set_shape(g, v, (int32_t)t->rank, t->dims));
+    if (!val->overridable || val->rank < 0)
+        OT_TRY(ot_value_set_shape(g, v, (int32_t)t->rank, t->dims));
     if (g != im->m->graph) return OT_OK;
-    if (!ot_add_i64((int64_t)im->m->weight_bytes, (int64_t)t->bytes, (int64_t *)&im->m->weight_bytes))
-        return ot_fail(im->d, OT_E_INPUT, "%s: the initializers are too large to be counted", where);
+    if (!ot_add_i64((int64_t)im->m->weight_bytes, (int64_t)t->bytes,
+                    (int64_t *)&im->m->weight_bytes))
+        return ot_fail(im->d, OT_E_INPUT, "%s: the initializers are too large to be counted",
+                       where);
     return OT_OK;
 }
 
@@ -156,7 +175,8 @@ static ot_status import_sparse(ot_importer *im, const Onnx__SparseTensorProto *p
     if (!name[0]) return OT_OK;
     ot_id v = ot_value_find(im->g, name);
     if (v != OT_NONE && (im->g->values[v].init || !im->g->values[v].is_input))
-        return ot_fail(im->d, OT_E_INPUT, "initializer '%.*s' is defined twice", OT_NAME_SHOWN, name);
+        return ot_fail(im->d, OT_E_INPUT, "initializer '%.*s' is defined twice", OT_NAME_SHOWN,
+                       name);
     if (v == OT_NONE) v = ot_value_new(im->g, name, OT_DT_UNKNOWN, -1, NULL);
     if (v == OT_NONE) return ot_fail_nomem(im->d);
     im->g->values[v].is_tensor = false;
@@ -171,9 +191,11 @@ static ot_status import_node_outputs(ot_importer *im, const Onnx__NodeProto *p, 
         if (ot_value_find(im->g, name) != OT_NONE) {
             char label[LABEL_MAX];
             label_node(p, index, label);
-            return ot_fail(im->d, OT_E_INPUT, "%s: its output '%.*s' is already defined elsewhere", label, OT_NAME_SHOWN, name);
+            return ot_fail(im->d, OT_E_INPUT, "%s: its output '%.*s' is already defined elsewhere",
+                           label, OT_NAME_SHOWN, name);
         }
-        if (ot_value_new(im->g, name, OT_DT_UNKNOWN, -1, NULL) == OT_NONE) return ot_fail_nomem(im->d);
+        if (ot_value_new(im->g, name, OT_DT_UNKNOWN, -1, NULL) == OT_NONE)
+            return ot_fail_nomem(im->d);
     }
     return OT_OK;
 }
@@ -197,7 +219,9 @@ static ot_status import_outputs(ot_importer *im)
         bool nomem;
         ot_id v = ot_import_lookup(im, name, &nomem);
         if (nomem) return ot_fail_nomem(im->d);
-        if (v == OT_NONE) return ot_fail(im->d, OT_E_INPUT, "graph output '%.*s' is never defined", OT_NAME_SHOWN, name);
+        if (v == OT_NONE)
+            return ot_fail(im->d, OT_E_INPUT, "graph output '%.*s' is never defined", OT_NAME_SHOWN,
+                           name);
         OT_TRY(import_value_info(im, im->gp->output[k]));
         g->values[v].is_output = true;
         g->outputs[g->n_outputs++] = v;
@@ -208,11 +232,14 @@ static ot_status import_outputs(ot_importer *im)
 static ot_status import_values(ot_importer *im)
 {
     OT_TRY(import_inputs(im));
-    for (size_t k = 0; k < im->gp->n_initializer; k++) OT_TRY(import_initializer(im, im->gp->initializer[k]));
-    for (size_t k = 0; k < im->gp->n_sparse_initializer; k++) OT_TRY(import_sparse(im, im->gp->sparse_initializer[k]));
+    for (size_t k = 0; k < im->gp->n_initializer; k++)
+        OT_TRY(import_initializer(im, im->gp->initializer[k]));
+    for (size_t k = 0; k < im->gp->n_sparse_initializer; k++)
+        OT_TRY(import_sparse(im, im->gp->sparse_initializer[k]));
     for (size_t k = 0; k < im->gp->n_node; k++) OT_TRY(import_node_outputs(im, im->gp->node[k], k));
     OT_TRY(import_outputs(im));
-    for (size_t k = 0; k < im->gp->n_value_info; k++) OT_TRY(import_value_info(im, im->gp->value_info[k]));
+    for (size_t k = 0; k < im->gp->n_value_info; k++)
+        OT_TRY(import_value_info(im, im->gp->value_info[k]));
     return OT_OK;
 }
 
@@ -222,7 +249,8 @@ static bool same_attr_twice(const Onnx__NodeProto *p)
 {
     for (size_t k = 0; k < p->n_attribute; k++)
         for (size_t j = 0; j < k; j++)
-            if (strcmp(ot_text(p->attribute[k]->name), ot_text(p->attribute[j]->name)) == 0) return true;
+            if (strcmp(ot_text(p->attribute[k]->name), ot_text(p->attribute[j]->name)) == 0)
+                return true;
     return false;
 }
 
@@ -252,8 +280,9 @@ static ot_status resolve(ot_importer *im, const Onnx__NodeProto *p, const char *
         in[k] = ot_import_lookup(im, name, &nomem);
         if (nomem) return ot_fail_nomem(im->d);
         if (name[0] && in[k] == OT_NONE)
-            return ot_fail(im->d, OT_E_INPUT, "%s: input %zu reads '%.*s', which is defined nowhere", label, k, OT_NAME_SHOWN,
-                           name);
+            return ot_fail(im->d, OT_E_INPUT,
+                           "%s: input %zu reads '%.*s', which is defined nowhere", label, k,
+                           OT_NAME_SHOWN, name);
     }
     return OT_OK;
 }
@@ -271,7 +300,8 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
 {
     char label[LABEL_MAX];
     label_node(p, index, label);
-    if (!p->op_type || !p->op_type[0]) return ot_fail(im->d, OT_E_INPUT, "%s: it has no op_type", label);
+    if (!p->op_type || !p->op_type[0])
+        return ot_fail(im->d, OT_E_INPUT, "%s: it has no op_type", label);
     size_t n_links = p->n_input > p->n_output ? p->n_input : p->n_output;
     if (n_links >= OT_NONE || p->n_attribute >= OT_NONE)
         return ot_fail(im->d, OT_E_INPUT, "%s: too many inputs, outputs or attributes", label);
@@ -280,15 +310,16 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
     OT_TRY(classify(im, p, &op, &version));
     ot_attr *attrs;
     OT_TRY(ot_import_attrs(im, p, label, op != OT_OP_OPAQUE, &attrs));
-    ot_id *in = OT_NEW_N(im->scratch, ot_id, p->n_input), *out = OT_NEW_N(im->scratch, ot_id, p->n_output);
+    ot_id *in = OT_NEW_N(im->scratch, ot_id, p->n_input),
+          *out = OT_NEW_N(im->scratch, ot_id, p->n_output);
     if (!in || !out) return ot_fail_nomem(im->d);
     OT_TRY(resolve(im, p, label, in));
     for (size_t k = 0; k < p->n_output; k++) /* "" is no value's name: omitted */
         out[k] = ot_value_find(im->g, ot_text(p->output[k]));
     uint32_t n_attrs = (uint32_t)p->n_attribute;
     if (im->raised) drop_attrs(p, attrs, &n_attrs);
-    ot_id id = ot_node_new(im->g, p->op_type, ot_domain(p->domain), ot_text(p->name), in, (uint32_t)p->n_input, out,
-                           (uint32_t)p->n_output, attrs, n_attrs);
+    ot_id id = ot_node_new(im->g, p->op_type, ot_domain(p->domain), ot_text(p->name), in,
+                           (uint32_t)p->n_input, out, (uint32_t)p->n_output, attrs, n_attrs);
     if (id == OT_NONE) return ot_fail_nomem(im->d);
     ot_node *n = &im->g->nodes[id];
     n->op = op;
@@ -332,9 +363,12 @@ const char *ot_dim_name(const ot_value *input, uint32_t k)
 {
     const Onnx__ValueInfoProto *p = input->proto;
     const Onnx__TypeProto *type = p ? p->type : NULL;
-    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type) return NULL;
-    const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
-    if (!shape || k >= shape->n_dim || shape->dim[k]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type)
         return NULL;
-    return shape->dim[k]->dim_param && shape->dim[k]->dim_param[0] ? shape->dim[k]->dim_param : NULL;
+    const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+    if (!shape || k >= shape->n_dim ||
+        shape->dim[k]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+        return NULL;
+    return shape->dim[k]->dim_param && shape->dim[k]->dim_param[0] ? shape->dim[k]->dim_param
+                                                                   : NULL;
 }

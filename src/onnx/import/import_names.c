@@ -33,8 +33,10 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
         OT_TRY(add_all(im, f->input, f->n_input));
         return add_all(im, f->output, f->n_output);
     }
-    if (type == &onnx__value_info_proto__descriptor) return add(im, ((const Onnx__ValueInfoProto *)msg)->name);
-    if (type == &onnx__tensor_proto__descriptor) return add(im, ((const Onnx__TensorProto *)msg)->name);
+    if (type == &onnx__value_info_proto__descriptor)
+        return add(im, ((const Onnx__ValueInfoProto *)msg)->name);
+    if (type == &onnx__tensor_proto__descriptor)
+        return add(im, ((const Onnx__TensorProto *)msg)->name);
     return OT_OK;
 }
 

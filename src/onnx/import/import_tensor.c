@@ -1,6 +1,7 @@
 /* TensorProto -> ot_tensor, without copying the elements where that is possible.
  *
- * A TensorProto may hold its elements in one of several places, depending on its type and its writer:
+ * A TensorProto may hold its elements in one of several places, depending on its type and its
+ * writer:
  *
  *   raw_data      little-endian bytes                  data points at them
  *   float_data, int64_data, double_data                data points at the array (same layout)
@@ -10,6 +11,7 @@
  *   string_data                                        not held (data NULL)
  *
  * Every place is checked against dims: a tensor that lies about its size never gets past here.
+ *
  */
 #include "import.h"
 
@@ -46,7 +48,8 @@ static place typed_place(const Onnx__TensorProto *t, int64_t elems)
     case OT_U64: return (place){t->uint64_data, t->n_uint64_data, elems, 8, "uint64_data"};
     case OT_U4:
     case OT_I4:
-    case OT_F4E2M1: return (place){t->int32_data, t->n_int32_data, (elems + 1) / 2, 4, "int32_data"};
+    case OT_F4E2M1:
+        return (place){t->int32_data, t->n_int32_data, (elems + 1) / 2, 4, "int32_data"};
     case OT_U2:
     case OT_I2: return (place){t->int32_data, t->n_int32_data, (elems + 3) / 4, 4, "int32_data"};
     default: return (place){t->int32_data, t->n_int32_data, elems, 4, "int32_data"};
@@ -57,18 +60,21 @@ static place typed_place(const Onnx__TensorProto *t, int64_t elems)
 static void *narrow(ot_arena *a, const place *p, size_t size)
 {
     char *out = ot_alloc_n(a, p->n, size);
-    for (size_t k = 0; out && k < p->n; k++) memcpy(out + k * size, (const char *)p->data + k * p->entry, size);
+    for (size_t k = 0; out && k < p->n; k++)
+        memcpy(out + k * size, (const char *)p->data + k * p->entry, size);
     return out;
 }
 
-static ot_status from_typed(ot_importer *im, const Onnx__TensorProto *p, const char *where, int64_t elems, ot_tensor *t)
+static ot_status from_typed(ot_importer *im, const Onnx__TensorProto *p, const char *where,
+                            int64_t elems, ot_tensor *t)
 {
     place at = typed_place(p, elems);
     if (at.n == 0 && at.want > 0)
-        return ot_fail(im->d, OT_E_INPUT, "%s: holds no data, but its dims ask for %lld elements", where, (long long)elems);
+        return ot_fail(im->d, OT_E_INPUT, "%s: holds no data, but its dims ask for %lld elements",
+                       where, (long long)elems);
     if ((uint64_t)at.n != (uint64_t)at.want)
-        return ot_fail(im->d, OT_E_INPUT, "%s: %s holds %zu entries, but its dims ask for %lld", where, at.field, at.n,
-                       (long long)at.want);
+        return ot_fail(im->d, OT_E_INPUT, "%s: %s holds %zu entries, but its dims ask for %lld",
+                       where, at.field, at.n, (long long)at.want);
     uint32_t bits = ot_dtype_bits(t->dtype);
     if (bits < 8) return OT_OK; /* sub-byte types are never held */
     size_t stored = at.n ? at.entry * at.n : 0;
@@ -101,31 +107,37 @@ static ot_status fill(ot_importer *im, const Onnx__TensorProto *p, const char *w
     if (t->dtype == OT_STRING) {
         int64_t n;
         if (!ot_product(p->dims, p->n_dims, &n) || (uint64_t)n != p->n_string_data)
-            return ot_fail(im->d, OT_E_INPUT, "%s: %zu strings do not fit its dims", where, p->n_string_data);
+            return ot_fail(im->d, OT_E_INPUT, "%s: %zu strings do not fit its dims", where,
+                           p->n_string_data);
         return OT_OK;
     }
     int64_t elems, bytes;
     if (!ot_proto_nominal_bytes(p, &elems, &bytes))
-        return ot_fail(im->d, OT_E_INPUT, "%s: its dims ask for more bytes than can be counted", where);
+        return ot_fail(im->d, OT_E_INPUT, "%s: its dims ask for more bytes than can be counted",
+                       where);
     t->bytes = (size_t)bytes;
     const ot_ext *e = ot_source_ext(im->src, p);
     if (e) return from_external(im, e, t);
     bool raw = p->has_raw_data && (p->raw_data.len > 0 || typed_place(p, elems).n == 0);
     if (!raw) return from_typed(im, p, where, elems, t);
     if (p->raw_data.len != t->bytes)
-        return ot_fail(im->d, OT_E_INPUT, "%s: raw_data holds %zu bytes, but its dims and type (%s) ask for %zu", where,
-                       p->raw_data.len, ot_dtype_name(t->dtype), t->bytes);
+        return ot_fail(im->d, OT_E_INPUT,
+                       "%s: raw_data holds %zu bytes, but its dims and type (%s) ask for %zu",
+                       where, p->raw_data.len, ot_dtype_name(t->dtype), t->bytes);
     if (ot_dtype_bits(t->dtype) >= 8) t->data = t->bytes ? (const void *)p->raw_data.data : "";
     return OT_OK;
 }
 
-ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *p, const char *where, const ot_tensor **out)
+ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *p, const char *where,
+                           const ot_tensor **out)
 {
     if (p->n_dims > OT_RANK_MAX)
-        return ot_fail(im->d, OT_E_INPUT, "%s: %zu dimensions (at most %d are supported)", where, p->n_dims, OT_RANK_MAX);
+        return ot_fail(im->d, OT_E_INPUT, "%s: %zu dimensions (at most %d are supported)", where,
+                       p->n_dims, OT_RANK_MAX);
     for (size_t k = 0; k < p->n_dims; k++)
         if (p->dims[k] < 0)
-            return ot_fail(im->d, OT_E_INPUT, "%s: dimension %zu is negative (%lld)", where, k, (long long)p->dims[k]);
+            return ot_fail(im->d, OT_E_INPUT, "%s: dimension %zu is negative (%lld)", where, k,
+                           (long long)p->dims[k]);
     ot_tensor *t = OT_NEW(im->m->arena, ot_tensor);
     if (!t) return ot_fail_nomem(im->d);
     t->rank = (uint32_t)p->n_dims;
@@ -151,6 +163,7 @@ bool ot_tensor_read(const ot_tensor *t, void *out)
     place at = typed_place(p, elems);
     size_t size = bits / 8;
     if (at.n == 0 || (uint64_t)at.n != (uint64_t)at.want || at.n * size != t->bytes) return false;
-    for (size_t k = 0; k < at.n; k++) memcpy((char *)out + k * size, (const char *)at.data + k * at.entry, size);
+    for (size_t k = 0; k < at.n; k++)
+        memcpy((char *)out + k * size, (const char *)at.data + k * at.entry, size);
     return true;
 }

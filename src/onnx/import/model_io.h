@@ -8,18 +8,23 @@
  * On success *out is owned by the caller (ot_model_free). Every field of the file survives in it.
  * Fails with OT_E_INPUT (malformed, too deep, hostile external data, cyclic, duplicate names;
  * the message names node, attribute, value and rule), OT_E_SYSTEM or OT_E_NOMEM.
- * The graph comes back with `order` and `uses` filled (ot_topo_sort), shapes as stated in the file. */
+ * The graph comes back with `order` and `uses` filled (ot_topo_sort), shapes as stated in the file.
+ */
 ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out) OT_MUST_USE;
 
-/* Same from memory. dir: folder that external data is looked up in, or NULL to refuse external data. */
-ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag, ot_model **out) OT_MUST_USE;
+/* Same from memory. dir: folder that external data is looked up in, or NULL to refuse external
+ * data. */
+ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag,
+                           ot_model **out) OT_MUST_USE;
 
-/* A model that nothing has changed since it was read: nodes that were written anew to read it as a newer opset become what the file has.
- * Keeps SHAPES, makes ORDER and USES. Fails: OT_E_NOMEM. */
+/* A model that nothing has changed since it was read: nodes that were written anew to read it as
+ * a newer opset become what the file has. Keeps SHAPES, makes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_raise_undo(ot_model *m) OT_MUST_USE;
 
-/* Read a model of opset 11 or 12 as opset 13, where all of its nodes can be written so; else, and at other opsets, nothing happens. Requires
- * and keeps SHAPES, of the sizes that the file states, makes ORDER and USES. ot_raise_undo takes it back. Fails: OT_E_NOMEM. (raise_operands.c) */
+/* Read a model of opset 11 or 12 as opset 13, where all of its nodes can be written so; else,
+ * and at other opsets, nothing happens. Requires and keeps SHAPES, of the sizes that the file
+ * states, makes ORDER and USES. ot_raise_undo takes it back. Fails: OT_E_NOMEM.
+ * (raise_operands.c) */
 ot_status ot_raise_operands(ot_model *m) OT_MUST_USE;
 
 /* The name that the file gives to dimension k of a graph input; NULL: none. (import_graph.c) */
@@ -29,47 +34,54 @@ const char *ot_dim_name(const ot_value *input, uint32_t k);
 
 /* Is there a graph in attribute `a` of m: a body of ours, or the user's? */
 bool ot_attr_has_graph(const ot_model *m, const ot_attr *a);
-/* The graph of the user's subgraph attribute `a` of a node of `outer` (a graph of m, or one that came from here), in m's arena:
- * inputs, outputs, nodes in order. Values that it reads from the graphs around it are is_outer. No shapes are inferred in it.
- * Fails like ot_import_file; OT_E_INPUT also when `a` holds no graph. */
-ot_status ot_import_body(ot_model *m, const ot_attr *a, ot_graph *outer, ot_graph **out) OT_MUST_USE;
-/* The body of the model-local function that node n calls, as a graph of its own, with the call's attributes put in. Its inputs are
- * the function's: a call may give fewer. *out NULL: n calls none. */
+/* The graph of the user's subgraph attribute `a` of a node of `outer` (a graph of m, or one that
+ * came from here), in m's arena: inputs, outputs, nodes in order. Values that it reads from the
+ * graphs around it are is_outer. No shapes are inferred in it. Fails like ot_import_file;
+ * OT_E_INPUT also when `a` holds no graph. */
+ot_status ot_import_body(ot_model *m, const ot_attr *a, ot_graph *outer,
+                         ot_graph **out) OT_MUST_USE;
+/* The body of the model-local function that node n calls, as a graph of its own, with the call's
+ * attributes put in. Its inputs are the function's: a call may give fewer. *out NULL: n calls
+ * none. */
 ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out) OT_MUST_USE;
 
 /* ---- tensor_file.c ---- */
 
-/* A file that holds one TensorProto; contents and *out live in `a`. External data is refused. Fails with OT_E_INPUT. */
-ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d, const ot_tensor **out) OT_MUST_USE;
-/* Write all t->bytes of a tensor to `out`, also where t->data is NULL because they are stored in another form. false: nobody holds
- * them (strings, sub-byte types, tensors without contents). */
+/* A file that holds one TensorProto; contents and *out live in `a`. External data is refused.
+ * Fails with OT_E_INPUT. */
+ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d,
+                                const ot_tensor **out) OT_MUST_USE;
+/* Write all t->bytes of a tensor to `out`, also where t->data is NULL because they are stored in
+ * another form. false: nobody holds them (strings, sub-byte types, tensors without contents). */
 bool ot_tensor_read(const ot_tensor *t, void *out) OT_MUST_USE;
 
-/* Give back the memory of the contents of a tensor that came from a file, which nobody will read again: the model cannot be written
- * any more. Of an external file only the pages go; small tensors stay. Returns whether it did; t->data is NULL then. */
+/* Give back the memory of the contents of a tensor that came from a file, which nobody will read
+ * again: the model cannot be written any more. Of an external file only the pages go; small
+ * tensors stay. Returns whether it did; t->data is NULL then. */
 bool ot_tensor_release(ot_tensor *t);
-/* Are the contents of a tensor that came from a file in memory of their own, which ot_tensor_release gives back? */
+/* Are the contents of a tensor that came from a file in memory of their own, which
+ * ot_tensor_release gives back? */
 bool ot_tensor_is_own(const ot_tensor *t);
 
 /* Write the model. path "-" writes stdout. A regular (or new) file appears whole or not at all:
- * temporary file in the same folder, fsync, rename. What exists and is no regular file is written to.
- * External data goes to "<path>.data" when the model had any or would pass 2 GiB. Nodes and tensors whose
- * `proto` is set are written back untouched; the rest is made from the IR. Deterministic bytes.
- * Values that are not graph inputs/outputs and have a fully known shape get a value_info when they had one
- * or were made by the rewriter. */
+ * temporary file in the same folder, fsync, rename. What exists and is no regular file is
+ * written to. External data goes to "<path>.data" when the model had any or would pass 2 GiB.
+ * Nodes and tensors whose `proto` is set are written back untouched; the rest is made from the
+ * IR. Deterministic bytes. Values that are not graph inputs/outputs and have a fully known shape
+ * get a value_info when they had one or were made by the rewriter. */
 ot_status ot_export_file(const ot_model *m, const char *path) OT_MUST_USE;
 
 /* Serialise to memory (no external files: fails with OT_E_INPUT when the model needs them).
  * *bytes is malloc'ed; the caller frees it. */
 ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n) OT_MUST_USE;
 
-/* Bodies of the operators that m->operators asks for, one after the other, packed as they will be written; stops at the first failure, and
- * fails like ot_export_memory. */
+/* Bodies of the operators that m->operators asks for, one after the other, packed as they will
+ * be written; stops at the first failure, and fails like ot_export_memory. */
 typedef ot_status (*ot_body_visit)(void *ctx, const void *bytes, size_t n);
 ot_status ot_export_bodies(const ot_model *m, ot_body_visit visit, void *ctx) OT_MUST_USE;
 
-/* Fully typed contents of a tensor of rank <= 1 (or any small tensor) as int64 (bool, ints) into out[max];
- * *n gets the count. false when it is too large, not an integer type, or not held. */
+/* Fully typed contents of a tensor of rank <= 1 (or any small tensor) as int64 (bool, ints) into
+ * out[max]; *n gets the count. false when it is too large, not an integer type, or not held. */
 bool ot_tensor_ints(const ot_tensor *t, int64_t *out, size_t max, size_t *n) OT_MUST_USE;
 /* Same for float16/float32/double/bfloat16 as float. */
 bool ot_tensor_floats(const ot_tensor *t, float *out, size_t max, size_t *n) OT_MUST_USE;

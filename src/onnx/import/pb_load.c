@@ -2,9 +2,11 @@
  *
  *   open + fstat -> map or read -> scan -> unpack -> unmap -> external data -> functions -> graph
  *
- * The file is mapped only while it is unpacked, and pages that were unpacked are dropped on the way, so the peak is the unpacked
- * copy and little more. protobuf-c allocates through our hook (a small header remembers each block's size), so that a test
- * can make every allocation fail, and so that "out of memory" can be told from "malformed".
+ * The file is mapped only while it is unpacked, and pages that were unpacked are dropped on the
+ * way, so the peak is the unpacked copy and little more. protobuf-c allocates through our hook
+ * (a small header remembers each block's size), so that a test can make every allocation fail,
+ * and so that "out of memory" can be told from "malformed".
+ *
  */
 #include "import.h"
 #include "model_io.h"
@@ -88,7 +90,8 @@ static void free_source(void *source)
 /* ---- bytes -> model ---- */
 
 /* map: the bytes, if they are a file's; or NULL. */
-static ot_status unpack_mapped(const void *bytes, size_t n, void *map, ot_diag *d, Onnx__ModelProto **out)
+static ot_status unpack_mapped(const void *bytes, size_t n, void *map, ot_diag *d,
+                               Onnx__ModelProto **out)
 {
     if (n == 0) return ot_fail(d, OT_E_INPUT, "the model file is empty");
     if (n > FILE_MAX)
@@ -114,9 +117,11 @@ static ot_status build(ot_model *m, ot_source *src, int dir_fd)
 {
     OT_TRY(ot_unwrap(src, m->diag));
     const Onnx__ModelProto *mp = src->model;
-    if (!mp->graph) return ot_fail(m->diag, OT_E_INPUT, "the model holds no graph (is it an ONNX model?)");
+    if (!mp->graph)
+        return ot_fail(m->diag, OT_E_INPUT, "the model holds no graph (is it an ONNX model?)");
     if (!mp->has_ir_version || mp->ir_version <= 0)
-        return ot_fail(m->diag, OT_E_INPUT, "the model states no IR version (is it an ONNX model?)");
+        return ot_fail(m->diag, OT_E_INPUT,
+                       "the model states no IR version (is it an ONNX model?)");
     m->ir_version = mp->ir_version;
     ot_importer im = {.m = m, .d = m->diag, .src = src, .g = m->graph, .mp = mp, .gp = mp->graph};
     im.scratch = ot_arena_new();
@@ -159,11 +164,13 @@ static ot_status cannot(ot_diag *d, const char *what, const char *path)
 {
     int e = errno;
     bool users = e == ENOENT || e == ENOTDIR || e == EISDIR || e == ENAMETOOLONG || e == ELOOP;
-    return ot_fail(d, users ? OT_E_INPUT : OT_E_SYSTEM, "cannot %s '%s': %s", what, path, strerror(e));
+    return ot_fail(d, users ? OT_E_INPUT : OT_E_SYSTEM, "cannot %s '%s': %s", what, path,
+                   strerror(e));
 }
 
 /* Everything from fd (no regular file) into a block of the hook: *bytes [*n], allocated *cap. */
-static ot_status read_all(int fd, const char *path, ot_diag *d, char **bytes, size_t *n, size_t *cap)
+static ot_status read_all(int fd, const char *path, ot_diag *d, char **bytes, size_t *n,
+                          size_t *cap)
 {
     for (;;) {
         if (*n == *cap) {
@@ -196,9 +203,11 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return cannot(m->diag, "read", path);
-    if (S_ISDIR(st.st_mode)) return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
+    if (S_ISDIR(st.st_mode))
+        return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
     if (!S_ISREG(st.st_mode) || st.st_size == 0) return load_stream(fd, path, m, src);
-    if ((uint64_t)st.st_size > FILE_MAX) return ot_pb_unpack("", FILE_MAX + 1, m->diag, &src->model);
+    if ((uint64_t)st.st_size > FILE_MAX)
+        return ot_pb_unpack("", FILE_MAX + 1, m->diag, &src->model);
     size_t n = (size_t)st.st_size;
     void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) return load_stream(fd, path, m, src); /* a file system without mmap */
@@ -211,7 +220,9 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
 static ot_status open_folder(const char *path, ot_model *m, int *fd)
 {
     const char *slash = strrchr(path, '/');
-    const char *dir = !slash ? "." : slash == path ? "/" : ot_strndup(m->arena, path, (size_t)(slash - path));
+    const char *dir = !slash          ? "."
+                      : slash == path ? "/"
+                                      : ot_strndup(m->arena, path, (size_t)(slash - path));
     if (!dir) return ot_fail_nomem(m->diag);
     *fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return *fd < 0 ? cannot(m->diag, "open folder", dir) : OT_OK;
@@ -245,7 +256,8 @@ ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out)
     return finish(m, import_path(path, m, src), out);
 }
 
-ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag, ot_model **out)
+ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag,
+                           ot_model **out)
 {
     ot_model *m;
     ot_source *src;

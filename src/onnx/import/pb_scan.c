@@ -1,8 +1,9 @@
 /* Pre-scan of a protobuf file, before anything is unpacked.
  *
- * Why: the unpacker recurses once per nested message and allocates what lengths ask for; a stranger's
- * file must not choose our stack depth. The scan walks the wire format with an explicit stack of open
- * messages, guided by the generated descriptors, and accepts only what the unpacker will accept:
+ * Why: the unpacker recurses once per nested message and allocates what lengths ask for; a
+ * stranger's file must not choose our stack depth. The scan walks the wire format with an
+ * explicit stack of open messages, guided by the generated descriptors, and accepts only what
+ * the unpacker will accept:
  *
  *   field  = tag varint (number << 3 | wire type), then
  *     wire 0 varint | 1 eight bytes | 2 length + bytes | 5 four bytes      (3, 4: groups, refused)
@@ -11,6 +12,7 @@
  *
  * Strings with a zero byte inside are refused as well: they would be cut when read as C strings,
  * and two different names could become one.
+ *
  */
 #include "import.h"
 
@@ -31,8 +33,9 @@ static const frame *top(const scanner *s) { return &s->stack[s->depth - 1]; }
 
 static ot_status bad(const scanner *s, uint64_t field, const char *rule)
 {
-    return ot_fail(s->d, OT_E_INPUT, "not a valid ONNX file: in %s at byte %zu, field %llu: %s", top(s)->type->short_name,
-                   (size_t)(s->at - s->start), (unsigned long long)field, rule);
+    return ot_fail(s->d, OT_E_INPUT, "not a valid ONNX file: in %s at byte %zu, field %llu: %s",
+                   top(s)->type->short_name, (size_t)(s->at - s->start), (unsigned long long)field,
+                   rule);
 }
 
 /* Read a varint below `end`; false when it is cut or longer than 10 bytes. */
@@ -87,13 +90,16 @@ static ot_status scan_delimited(scanner *s, const ProtobufCFieldDescriptor *f, u
     uint64_t n;
     const uint8_t *end = top(s)->end;
     if (!varint(&s->at, end, &n)) return bad(s, number, "its length is cut off");
-    if (n > (uint64_t)(end - s->at)) return bad(s, number, "it is longer than the message around it");
+    if (n > (uint64_t)(end - s->at))
+        return bad(s, number, "it is longer than the message around it");
     if (f && f->type == PROTOBUF_C_TYPE_MESSAGE) {
-        if (s->depth == OT_IMPORT_DEPTH_MAX) return bad(s, number, "messages are nested more than 100 deep");
+        if (s->depth == OT_IMPORT_DEPTH_MAX)
+            return bad(s, number, "messages are nested more than 100 deep");
         s->stack[s->depth++] = (frame){f->descriptor, s->at + n};
         return OT_OK;
     }
-    if (f && f->type == PROTOBUF_C_TYPE_STRING && n && memchr(s->at, 0, n)) return bad(s, number, "a string holds a zero byte");
+    if (f && f->type == PROTOBUF_C_TYPE_STRING && n && memchr(s->at, 0, n))
+        return bad(s, number, "a string holds a zero byte");
     if (f && wire_of(f->type) != 2) {
         if (f->label != PROTOBUF_C_LABEL_REPEATED) return bad(s, number, "wrong wire type");
         if (!packed_ok(s->at, n, wire_of(f->type))) return bad(s, number, "broken packed list");
@@ -110,7 +116,8 @@ static ot_status scan_field(scanner *s)
     uint64_t number = tag >> 3;
     unsigned wire = (unsigned)(tag & 7);
     if (number == 0 || number > 0x1fffffff) return bad(s, number, "impossible field number");
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(top(s)->type, (unsigned)number);
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(top(s)->type,
+                                                                                (unsigned)number);
     if (f && wire != 2 && wire != wire_of(f->type)) return bad(s, number, "wrong wire type");
     switch (wire) {
     case 0:
@@ -128,7 +135,8 @@ static ot_status scan_field(scanner *s)
     }
 }
 
-ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type, ot_diag *d)
+ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type,
+                     ot_diag *d)
 {
     scanner s = {.start = bytes, .at = bytes, .d = d, .depth = 1};
     s.stack[0] = (frame){type, bytes + n};

@@ -1,12 +1,14 @@
 /* Walking protobuf messages by their descriptors.
  *
- * The generated descriptors tell, for each message type, where its sub-messages lie; one generic walk
- * then serves everything that must see *all* tensors or *all* names of a model, whichever of graph,
- * subgraph, function or training info they hide in, also in message types added later.
+ * The generated descriptors tell, for each message type, where its sub-messages lie; one generic
+ * walk then serves everything that must see *all* tensors or *all* names of a model, whichever
+ * of graph, subgraph, function or training info they hide in, also in message types added later.
+ *
  */
 #include "source.h"
 
-size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, ProtobufCMessage *const **items)
+size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
+                      ProtobufCMessage *const **items)
 {
     const char *base = (const char *)msg;
     if (f->label == PROTOBUF_C_LABEL_REPEATED) {

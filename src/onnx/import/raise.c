@@ -1,26 +1,29 @@
 /* Models older than opset 11, read as newer ones that mean the same.
  *
- * Before opset 7 broadcasting was an attribute, some operators had a mode for training, and all carried
- * `consumed_inputs`, a hint that nobody reads. Most nodes of such models are written the same way in later
- * opsets, or are once an attribute that says nothing more is left out:
+ * Before opset 7 broadcasting was an attribute, some operators had a mode for training, and all
+ * carried `consumed_inputs`, a hint that nobody reads. Most nodes of such models are written the
+ * same way in later opsets, or are once an attribute that says nothing more is left out:
  *
- *   opset 6   BatchNormalization(x, s, b, m, v) {is_test=1, epsilon=1e-5}     Add(a, b) {broadcast=1}
- *   opset 13  BatchNormalization(x, s, b, m, v) {epsilon=1e-5}                Add(a, b)
+ *   opset 6   BatchNormalization(x, s, b, m, v) {is_test=1, epsilon=1e-5}   Add(a, b) {broadcast=1}
+ *   opset 13  BatchNormalization(x, s, b, m, v) {epsilon=1e-5}              Add(a, b)
  *
- * From opset 7 on the operators are known, but there are no sequences before opset 11, and no loop that hands them on before opset 13. Such a
- * model is raised only where it gets there.
+ * From opset 7 on the operators are known, but there are no sequences before opset 11, and no
+ * loop that hands them on before opset 13. Such a model is raised only where it gets there.
  *
- * The table says for each operator in which opsets that holds, and under which conditions. The model is read
- * as the newest opset that all of its nodes allow (13 at most: sequences of tiles need that). One node that the
- * table does not cover, a subgraph or a local function leave the model as it is, and its operators unknown.
+ * The table says for each operator in which opsets that holds, and under which conditions. The
+ * model is read as the newest opset that all of its nodes allow (13 at most: sequences of tiles
+ * need that). One node that the table does not cover, a subgraph or a local function leave the
+ * model as it is, and its operators unknown.
  *
- * ImageScaler, Affine, Crop and the old Pad have no form in newer opsets that is written the same way: other nodes stand in their place
- * (replace.c), and the model is raised to IR 4 besides.
+ * ImageScaler, Affine, Crop and the old Pad have no form in newer opsets that is written the
+ * same way: other nodes stand in their place (replace.c), and the model is raised to IR 4
+ * besides.
  *
- * The file's own nodes stay what they are until something else of the model changes: an untouched model is
- * written back byte for byte, with its old opset.
+ * The file's own nodes stay what they are until something else of the model changes: an
+ * untouched model is written back byte for byte, with its old opset.
  *
  * Sources: the standard's version history of each operator.
+ *
  */
 #include "import.h"
 
@@ -39,7 +42,8 @@ enum {
     UNPADDED = 16, /* before opset 7 it was not said whether an average counts its padding */
     ONE_OUT = 32,  /* the other outputs changed */
     DEFAULTS = 64, /* alpha and gamma are given: before opset 6 their defaults were rounded */
-    REPLACED = 128 /* newer opsets have it no more, or otherwise: other nodes are written in its place (replace.c) */
+    REPLACED =
+        128 /* newer opsets have it no more, or otherwise: other nodes are written in its place (replace.c) */
 };
 
 typedef struct rule {
@@ -52,7 +56,8 @@ typedef struct rule {
 static const rule RULES[] = {
     {"Abs", 1, NEWEST, CONSUMED, 0},
     {"Add", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
-    {"Affine", 1, 9, 0, REPLACED}, /* this, Crop and ImageScaler: what ONNX Runtime still has of them */
+    /* this, Crop and ImageScaler: what ONNX Runtime still has of them */
+    {"Affine", 1, 9, 0, REPLACED},
     {"And", 1, NEWEST, BROADCAST, SUFFIX},
     {"ArgMax", 1, NEWEST, 0, 0},
     {"ArgMin", 1, NEWEST, 0, 0},
@@ -195,7 +200,8 @@ static bool holds(const Onnx__NodeProto *p, unsigned check, int32_t opset)
     if ((check & WITH_AXIS) && opset < 4 && !attr_of(p, "axis")) return false;
     if ((check & UNPADDED) && opset < 7 && !unpadded(p)) return false;
     if ((check & ONE_OUT) && !one_output(p)) return false;
-    if ((check & DEFAULTS) && opset < 6 && !(attr_of(p, "alpha") && attr_of(p, "gamma"))) return false;
+    if ((check & DEFAULTS) && opset < 6 && !(attr_of(p, "alpha") && attr_of(p, "gamma")))
+        return false;
     return true;
 }
 
@@ -204,7 +210,10 @@ static bool is_named(const Onnx__AttributeProto *a, const char *text)
     return a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
 }
 
-static bool is_of(const Onnx__AttributeProto *a, Onnx__AttributeProto__AttributeType type) { return a && ot_attr_type(a) == type; }
+static bool is_of(const Onnx__AttributeProto *a, Onnx__AttributeProto__AttributeType type)
+{
+    return a && ot_attr_type(a) == type;
+}
 
 /* [n] numbers, none of them below `least`. */
 static bool counts(const Onnx__AttributeProto *a, size_t n, int64_t least)
@@ -218,11 +227,15 @@ static bool counts(const Onnx__AttributeProto *a, size_t n, int64_t least)
 static bool replaceable(const Onnx__NodeProto *p)
 {
     const char *op = ot_text(p->op_type);
-    const Onnx__AttributeProto *bias = attr_of(p, "bias"), *size = attr_of(p, "scale"), *mode = attr_of(p, "mode"),
-                               *value = attr_of(p, "value"), *pads = attr_of(p, "pads");
-    if (p->n_input != 1 || p->n_output != 1 || !*ot_text(p->input[0]) || !*ot_text(p->output[0])) return false;
-    if (strcmp(op, "ImageScaler") == 0) return is_of(bias, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS) && bias->n_floats > 0;
-    if (strcmp(op, "Crop") == 0) return counts(attr_of(p, "border"), 4, 0) && (!size || counts(size, 2, 1));
+    const Onnx__AttributeProto *bias = attr_of(p, "bias"), *size = attr_of(p, "scale"),
+                               *mode = attr_of(p, "mode"), *value = attr_of(p, "value"),
+                               *pads = attr_of(p, "pads");
+    if (p->n_input != 1 || p->n_output != 1 || !*ot_text(p->input[0]) || !*ot_text(p->output[0]))
+        return false;
+    if (strcmp(op, "ImageScaler") == 0)
+        return is_of(bias, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS) && bias->n_floats > 0;
+    if (strcmp(op, "Crop") == 0)
+        return counts(attr_of(p, "border"), 4, 0) && (!size || counts(size, 2, 1));
     if (strcmp(op, "Pad") == 0)
         return is_of(pads, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS) && pads->n_ints > 0 &&
                (!mode || is_of(mode, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING)) &&
@@ -230,14 +243,17 @@ static bool replaceable(const Onnx__NodeProto *p)
     return true; /* Affine */
 }
 
-/* The newest opset in which node p means the same as in `opset`, once attributes are left out; 0: none. */
+/* The newest opset in which node p means the same as in `opset`, once attributes are left out;
+ * 0: none. */
 static int32_t newest(const Onnx__NodeProto *p, int32_t opset, bool replace)
 {
     if (*ot_domain(p->domain)) return NEWEST; /* not ours to say, nor to read */
     const rule *r = rule_of(ot_text(p->op_type));
     if (!r || opset < r->since || !holds(p, r->check, opset)) return 0;
     for (size_t k = 0; k < p->n_attribute; k++)
-        if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0 || *ot_text(p->attribute[k]->ref_attr_name)) return 0;
+        if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0 ||
+            *ot_text(p->attribute[k]->ref_attr_name))
+            return 0;
     return replace && (r->check & REPLACED) && replaceable(p) ? NEWEST : r->until;
 }
 
@@ -262,7 +278,8 @@ int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)
     int32_t to = NEWEST;
     const int32_t least = opset < FIRST_READ ? FIRST_READ : SEQUENCES;
     const bool replace = is_float32(mp->graph);
-    if (opset < 1 || opset >= SEQUENCES || mp->n_functions > 0 || mp->n_opset_import == 0) return opset;
+    if (opset < 1 || opset >= SEQUENCES || mp->n_functions > 0 || mp->n_opset_import == 0)
+        return opset;
     for (size_t k = 0; k < mp->graph->n_node; k++) {
         int32_t n = newest(mp->graph->node[k], opset, replace);
         if (n < least) return opset;

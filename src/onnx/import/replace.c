@@ -5,15 +5,19 @@
  *   Crop(x) {border=[l,t,r,b], scale}       Slice(x, [t,l], [-b,-r], [2,3])
  *   Pad(x) {pads, mode, value=0}            Pad(x, pads) {mode}
  *
- * The first three are experimental operators that runtimes have in float32 alone; Pad takes its constant as an operand from opset 11 on, where zero
- * need not be said. A model that is raised all the way is raised to IR 4, too: constants are no inputs any more. The old nodes stay, dead: a
- * model that nothing else changes is taken back to what it was.
+ * The first three are experimental operators that runtimes have in float32 alone; Pad takes its
+ * constant as an operand from opset 11 on, where zero need not be said. A model that is raised
+ * all the way is raised to IR 4, too: constants are no inputs any more. The old nodes stay,
+ * dead: a model that nothing else changes is taken back to what it was.
+ *
  */
 #include "import.h"
 #include "model_io.h"
 
-#define NEWEST   13 /* opset that models are raised to at most */
-#define UNLISTED 4  /* IR version from which on constants need not be inputs; branches and bodies are written with those */
+#define NEWEST 13 /* opset that models are raised to at most */
+/* IR version from which on constants need not be inputs; branches and bodies are written with
+ * those */
+#define UNLISTED 4
 
 typedef struct writer {
     ot_graph *g;
@@ -45,8 +49,8 @@ static ot_status floats(const writer *w, const char *role, const float *data, in
 }
 
 /* op(in [n]) -> *out, which is made where it is OT_NONE. */
-static ot_status op(const writer *w, const char *type, const ot_id *in, uint32_t n, const ot_attr *attrs, uint32_t n_attrs,
-                    ot_id *out)
+static ot_status op(const writer *w, const char *type, const ot_id *in, uint32_t n,
+                    const ot_attr *attrs, uint32_t n_attrs, ot_id *out)
 {
     const char *name = name_of(w, type);
     if (!name) return nomem(w);
@@ -55,11 +59,13 @@ static ot_status op(const writer *w, const char *type, const ot_id *in, uint32_t
         *out = result ? ot_value_new(w->g, result, OT_DT_UNKNOWN, -1, NULL) : OT_NONE;
         if (*out == OT_NONE) return nomem(w);
     }
-    return ot_node_new(w->g, type, "", name, in, n, out, 1, attrs, n_attrs) == OT_NONE ? nomem(w) : OT_OK;
+    return ot_node_new(w->g, type, "", name, in, n, out, 1, attrs, n_attrs) == OT_NONE ? nomem(w)
+                                                                                       : OT_OK;
 }
 
 /* x * by + plus, [n, 1, 1] or (n 0) a scalar. */
-static ot_status write_scaled(const writer *w, const ot_node *old, float by, const float *plus, int64_t n)
+static ot_status write_scaled(const writer *w, const ot_node *old, float by, const float *plus,
+                              int64_t n)
 {
     ot_id factor, summand, scaled = OT_NONE, y = old->out[0];
     OT_TRY(floats(w, "scale", &by, 0, &factor));
@@ -72,11 +78,13 @@ static ot_status write_crop(const writer *w, const ot_node *old)
 {
     static const int64_t axes[2] = {2, 3};
     size_t n, n_size;
-    const int64_t *border = ot_attr_ints(old, "border", &n), *size = ot_attr_ints(old, "scale", &n_size);
+    const int64_t *border = ot_attr_ints(old, "border", &n),
+                  *size = ot_attr_ints(old, "scale", &n_size);
     const int64_t starts[2] = {border[1], border[0]};
     int64_t ends[2];
     ot_id in[4] = {old->in[0]}, y = old->out[0];
-    for (int k = 0; k < 2; k++) ends[k] = size ? starts[k] + size[k] : border[3 - k] > 0 ? -border[3 - k] : INT64_MAX;
+    for (int k = 0; k < 2; k++)
+        ends[k] = size ? starts[k] + size[k] : border[3 - k] > 0 ? -border[3 - k] : INT64_MAX;
     OT_TRY(ints(w, "starts", starts, 2, &in[1]));
     OT_TRY(ints(w, "ends", ends, 2, &in[2]));
     OT_TRY(ints(w, "axes", axes, 2, &in[3]));
@@ -100,12 +108,16 @@ static ot_status write_anew(ot_graph *g, ot_id id)
     const ot_attr *bias = ot_attr_find(&old, "bias");
     const float beta = ot_attr_float(&old, "beta", 0);
     ot_node_remove(g, id);
-    if (old.op == OT_OP_ImageScaler) return write_scaled(&w, &old, ot_attr_float(&old, "scale", 1), bias->floats, (int64_t)bias->n);
-    if (old.op == OT_OP_Affine) return write_scaled(&w, &old, ot_attr_float(&old, "alpha", 1), &beta, 0);
+    if (old.op == OT_OP_ImageScaler)
+        return write_scaled(&w, &old, ot_attr_float(&old, "scale", 1), bias->floats,
+                            (int64_t)bias->n);
+    if (old.op == OT_OP_Affine)
+        return write_scaled(&w, &old, ot_attr_float(&old, "alpha", 1), &beta, 0);
     return old.op == OT_OP_Crop ? write_crop(&w, &old) : write_pad(&w, &old);
 }
 
-/* Constants are no inputs any more. Before IR 4 all had to be listed as such, and nobody could give others. */
+/* Constants are no inputs any more. Before IR 4 all had to be listed as such, and nobody could
+ * give others. */
 static ot_status unlist_constants(ot_importer *im)
 {
     ot_graph *g = im->g;
@@ -132,11 +144,14 @@ ot_status ot_raise_nodes(ot_importer *im)
     im->src->n_nodes = n;
     for (ot_id id = 0; im->raised && id < n; id++) {
         const ot_op what = g->nodes[id].op;
-        if (what != OT_OP_ImageScaler && what != OT_OP_Affine && what != OT_OP_Crop && what != OT_OP_Pad) continue;
+        if (what != OT_OP_ImageScaler && what != OT_OP_Affine && what != OT_OP_Crop &&
+            what != OT_OP_Pad)
+            continue;
         if (im->opset <= ot_raise_own(ot_op_name(what))) continue;
         OT_TRY(write_anew(g, id));
     }
-    return im->raised && im->opset == NEWEST && im->m->ir_version < UNLISTED ? unlist_constants(im) : OT_OK;
+    return im->raised && im->opset == NEWEST && im->m->ir_version < UNLISTED ? unlist_constants(im)
+                                                                             : OT_OK;
 }
 
 ot_status ot_raise_undo(ot_model *m)

@@ -23,8 +23,8 @@ typedef struct ot_mapping {
     ino_t inode;
 } ot_mapping;
 
-/* One tensor whose elements lie in a mapping. Its key is the array of external_data entries, which a
- * shallow copy of the TensorProto (another name, same data) shares. */
+/* One tensor whose elements lie in a mapping. Its key is the array of external_data entries,
+ * which a shallow copy of the TensorProto (another name, same data) shares. */
 typedef struct ot_ext {
     Onnx__StringStringEntryProto *const *key; /* TensorProto.external_data */
     const uint8_t *data;                      /* [bytes] */
@@ -34,15 +34,21 @@ typedef struct ot_ext {
 typedef struct ot_source {
     Onnx__ModelProto *model; /* owned */
     ot_mapping *maps;        /* owned; in order of first use, newest first */
-    ot_ext *ext;             /* [n_ext] sorted by key address (look-up only, never an output order) */
+    /* [n_ext] sorted by key address (look-up only, never an output order) */
+    ot_ext *ext;
     size_t n_ext;
     size_t cap_ext;
     uint32_t n_values; /* values of the top graph right after import; later ones are new */
-    uint32_t n_nodes;  /* nodes of the file in it; what comes behind them right after import was written anew (replace.c) */
-    ot_id *inputs; /* [n_inputs] of the top graph, where constants among them are not listed any more (replace.c); NULL: they are */
+    /* nodes of the file in it; what comes behind them right after import was written anew
+     * (replace.c) */
+    uint32_t n_nodes;
+    /* [n_inputs] of the top graph, where constants among them are not listed any more
+     * (replace.c); NULL: they are */
+    ot_id *inputs;
     uint32_t n_inputs;
-    int32_t opset;     /* of the file, domain ""; model->opset may be newer (raise.c) */
-    ot_map *functions; /* domain, name, overload of model-local functions -> index; see import_func.c */
+    int32_t opset; /* of the file, domain ""; model->opset may be newer (raise.c) */
+    /* domain, name, overload of model-local functions -> index; see import_func.c */
+    ot_map *functions;
 } ot_source;
 
 /* The external elements of `t` (or of a shallow copy), or NULL when it is not stored externally. */
@@ -50,15 +56,16 @@ const ot_ext *ot_source_ext(const ot_source *s, const Onnx__TensorProto *t);
 
 /* ---- pb_walk.c ---- */
 
-/* Call visit(ctx, message) for `msg` and every message inside it, outer before inner, in field order.
- * Stops at the first failure. Depth is bounded by the pre-scan of the file. */
+/* Call visit(ctx, message) for `msg` and every message inside it, outer before inner, in field
+ * order. Stops at the first failure. Depth is bounded by the pre-scan of the file. */
 typedef ot_status (*ot_pb_visit)(void *ctx, const ProtobufCMessage *msg);
 ot_status ot_pb_walk(const ProtobufCMessage *msg, ot_pb_visit visit, void *ctx) OT_MUST_USE;
 /* Sub-messages of one field of msg: their number, and the array of pointers in *items. */
-size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, ProtobufCMessage *const **items);
+size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
+                      ProtobufCMessage *const **items);
 
-/* Size in bytes of a tensor's element data as raw_data holds it; false when dims are bad or the type
- * has no fixed size. Sub-byte types are packed, the last byte padded. */
+/* Size in bytes of a tensor's element data as raw_data holds it; false when dims are bad or the
+ * type has no fixed size. Sub-byte types are packed, the last byte padded. */
 bool ot_proto_nominal_bytes(const Onnx__TensorProto *t, int64_t *elems, int64_t *bytes) OT_MUST_USE;
 
 #endif

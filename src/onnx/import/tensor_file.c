@@ -2,7 +2,9 @@
  *
  *   read -> scan -> unpack -> copy of the elements; the message itself is freed
  *
- * The same checks as for a model's tensors apply; external data is refused: a single tensor has no folder.
+ * The same checks as for a model's tensors apply; external data is refused: a single tensor has
+ * no folder.
+ *
  */
 #include "import.h"
 #include "model_io.h"
@@ -11,8 +13,10 @@
 
 static ot_status cannot_read(const char *path, ot_diag *d)
 {
-    bool users = errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG || errno == ELOOP;
-    return ot_fail(d, users ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
+    bool users = errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG ||
+                 errno == ELOOP;
+    return ot_fail(d, users ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", path,
+                   strerror(errno));
 }
 
 /* All bytes of the file. */
@@ -25,8 +29,11 @@ static ot_status read_file(const char *path, ot_arena *a, ot_diag *d, char **byt
     if (!f) return cannot_read(path, d);
     ot_status s = OT_OK;
     for (;;) {
-        if (*n == cap && (cap > (size_t)INT32_MAX || !ot_grow(a, (void **)bytes, &cap, *n + 4096, 1))) {
-            s = cap > (size_t)INT32_MAX ? ot_fail(d, OT_E_INPUT, "'%.300s' is larger than 2 GiB", path) : ot_fail_nomem(d);
+        if (*n == cap &&
+            (cap > (size_t)INT32_MAX || !ot_grow(a, (void **)bytes, &cap, *n + 4096, 1))) {
+            s = cap > (size_t)INT32_MAX
+                    ? ot_fail(d, OT_E_INPUT, "'%.300s' is larger than 2 GiB", path)
+                    : ot_fail_nomem(d);
             break;
         }
         size_t got = fread(*bytes + *n, 1, cap - *n, f);
@@ -39,14 +46,16 @@ static ot_status read_file(const char *path, ot_arena *a, ot_diag *d, char **byt
 }
 
 /* The elements, so that the message may go. */
-static ot_status copy_tensor(const ot_tensor *t, const char *path, ot_arena *a, ot_diag *d, const ot_tensor **out)
+static ot_status copy_tensor(const ot_tensor *t, const char *path, ot_arena *a, ot_diag *d,
+                             const ot_tensor **out)
 {
     ot_tensor *own = ot_memdup(a, t, sizeof *t);
     void *data = own ? ot_alloc(a, t->bytes) : NULL;
     int64_t *dims = own ? ot_memdup(a, t->dims, t->rank * sizeof *t->dims) : NULL;
     if (!data || !dims) return ot_fail_nomem(d);
     if (!ot_tensor_read(t, data))
-        return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type %s are not supported", path, ot_dtype_name(t->dtype));
+        return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type %s are not supported", path,
+                       ot_dtype_name(t->dtype));
     own->data = data;
     own->dims = dims;
     own->proto = NULL;
@@ -54,11 +63,13 @@ static ot_status copy_tensor(const ot_tensor *t, const char *path, ot_arena *a, 
     return OT_OK;
 }
 
-static ot_status from_message(const Onnx__TensorProto *p, const char *path, ot_arena *a, ot_diag *d, const ot_tensor **out)
+static ot_status from_message(const Onnx__TensorProto *p, const char *path, ot_arena *a, ot_diag *d,
+                              const ot_tensor **out)
 {
     if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         return ot_fail(d, OT_E_INPUT, "'%.300s': its elements are in another file", path);
-    ot_model *m = ot_model_new(d); /* the importer wants one; it holds the tensor until it is copied */
+    /* the importer wants one; it holds the tensor until it is copied */
+    ot_model *m = ot_model_new(d);
     ot_source src = {0};
     ot_importer im = {.m = m, .d = d, .src = &src};
     const ot_tensor *t;

@@ -12,7 +12,8 @@
 static bool held(const ot_tensor *t, size_t max, size_t *n)
 {
     int64_t elems;
-    if (!t || !t->data || !ot_product(t->dims, t->rank, &elems) || (uint64_t)elems > max) return false;
+    if (!t || !t->data || !ot_product(t->dims, t->rank, &elems) || (uint64_t)elems > max)
+        return false;
     if ((uint64_t)elems * (ot_dtype_bits(t->dtype) / 8) != t->bytes) return false;
     *n = (size_t)elems;
     return true;
@@ -88,7 +89,8 @@ static float from_bits(uint32_t bits)
 /* IEEE half -> float, exactly. */
 static float from_half(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu, fraction = h & 0x3ffu;
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu,
+             fraction = h & 0x3ffu;
     if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
     if (exponent > 0) return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
     float tiny = (float)fraction * 0x1p-24f; /* subnormal or zero */
@@ -133,13 +135,16 @@ bool ot_tensor_floats(const ot_tensor *t, float *out, size_t max, size_t *n)
 bool ot_tensor_is_own(const ot_tensor *t)
 {
     const Onnx__TensorProto *p = t->proto;
-    return p && t->data && ((p->has_raw_data && t->data == p->raw_data.data) || (p->n_float_data && t->data == p->float_data));
+    return p && t->data &&
+           ((p->has_raw_data && t->data == p->raw_data.data) ||
+            (p->n_float_data && t->data == p->float_data));
 }
 
 /* Pages that hold nothing but [data, data + bytes) of a mapped file. */
 static void drop_pages(const void *data, size_t bytes)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
+              first = ((uintptr_t)data + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)data + bytes) / page * page;
     if (end > first) (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }

@@ -1,18 +1,24 @@
-/* Operators that hold models (onnx/export/export_operator.c, export_parts.c), read as what they hold:
+/* Operators that hold models (onnx/export/export_operator.c, export_parts.c), read as what they
+ * hold:
  *
  *     one node               the model in its body
  *     several                the graph with the nodes of their bodies in their places
  *
- * Bodies that we wrote fit: their inputs and outputs are called as the node's, and no other name is used twice but that of a constant which
- * several have. One of somebody else that does not fit is refused. Bodies are not looked into again.
+ * Bodies that we wrote fit: their inputs and outputs are called as the node's, and no other name
+ * is used twice but that of a constant which several have. One of somebody else that does not
+ * fit is refused. Bodies are not looked into again.
+ *
  */
 #include "import.h"
 
 static const ProtobufCBinaryData *body_of(const Onnx__NodeProto *n)
 {
-    if (strcmp(ot_text(n->domain), OT_TILE_DOMAIN) != 0 || strcmp(ot_text(n->op_type), OT_ENGINE_OP) != 0) return NULL;
+    if (strcmp(ot_text(n->domain), OT_TILE_DOMAIN) != 0 ||
+        strcmp(ot_text(n->op_type), OT_ENGINE_OP) != 0)
+        return NULL;
     for (size_t k = 0; k < n->n_attribute; k++)
-        if (strcmp(ot_text(n->attribute[k]->name), OT_ENGINE_BODY) == 0 && n->attribute[k]->has_s) return &n->attribute[k]->s;
+        if (strcmp(ot_text(n->attribute[k]->name), OT_ENGINE_BODY) == 0 && n->attribute[k]->has_s)
+            return &n->attribute[k]->s;
     return NULL;
 }
 
@@ -32,8 +38,9 @@ typedef struct unwrapping {
     ot_diag *d;
     ot_arena *a;
     Onnx__ModelProto *outer;
-    Onnx__ModelProto **bodies; /* [nodes of outer] unpacked, owned; NULL: the node is no such operator */
-    ot_map *names;             /* of values -> 1 + index in `constants`; 0: no constant */
+    /* [nodes of outer] unpacked, owned; NULL: the node is no such operator */
+    Onnx__ModelProto **bodies;
+    ot_map *names; /* of values -> 1 + index in `constants`; 0: no constant */
     Onnx__TensorProto **constants;
     size_t n_constants, cap_constants;
     size_t n_node, n_init, n_info; /* of the graph when bodies are in it, at most */
@@ -50,7 +57,8 @@ static ot_status know(unwrapping *u, const char *name, Onnx__TensorProto *consta
 {
     uint32_t at = 0;
     if (constant) {
-        if (!OT_PUSH(u->a, u->constants, u->n_constants, u->cap_constants, constant)) return ot_fail_nomem(u->d);
+        if (!OT_PUSH(u->a, u->constants, u->n_constants, u->cap_constants, constant))
+            return ot_fail_nomem(u->d);
         at = (uint32_t)u->n_constants;
     }
     return ot_map_put(u->names, ot_text(name), at) ? OT_OK : ot_fail_nomem(u->d);
@@ -59,13 +67,16 @@ static ot_status know(unwrapping *u, const char *name, Onnx__TensorProto *consta
 static ot_status know_graph(unwrapping *u, const Onnx__GraphProto *g)
 {
     for (size_t k = 0; k < g->n_input; k++) OT_TRY(know(u, g->input[k]->name, NULL));
-    for (size_t k = 0; k < g->n_initializer; k++) OT_TRY(know(u, g->initializer[k]->name, g->initializer[k]));
+    for (size_t k = 0; k < g->n_initializer; k++)
+        OT_TRY(know(u, g->initializer[k]->name, g->initializer[k]));
     for (size_t k = 0; k < g->n_node; k++)
-        for (size_t j = 0; j < g->node[k]->n_output; j++) OT_TRY(know(u, g->node[k]->output[j], NULL));
+        for (size_t j = 0; j < g->node[k]->n_output; j++)
+            OT_TRY(know(u, g->node[k]->output[j], NULL));
     return OT_OK;
 }
 
-static ot_status same_constant(unwrapping *u, const Onnx__TensorProto *a, const Onnx__TensorProto *b, bool *out)
+static ot_status same_constant(unwrapping *u, const Onnx__TensorProto *a,
+                               const Onnx__TensorProto *b, bool *out)
 {
     const size_t n = protobuf_c_message_get_packed_size(&a->base);
     *out = n == protobuf_c_message_get_packed_size(&b->base);
@@ -79,10 +90,12 @@ static ot_status same_constant(unwrapping *u, const Onnx__TensorProto *a, const 
     return OT_OK;
 }
 
-static ot_status misfit(const unwrapping *u, const Onnx__NodeProto *n, const char *why, const char *name)
+static ot_status misfit(const unwrapping *u, const Onnx__NodeProto *n, const char *why,
+                        const char *name)
 {
-    return ot_fail(u->d, OT_E_INPUT, "node '%.*s' (Engine): its body does not fit into the graph: %s%.*s", OT_NAME_SHOWN,
-                   ot_text(n->name), why, OT_NAME_SHOWN, name);
+    return ot_fail(u->d, OT_E_INPUT,
+                   "node '%.*s' (Engine): its body does not fit into the graph: %s%.*s",
+                   OT_NAME_SHOWN, ot_text(n->name), why, OT_NAME_SHOWN, name);
 }
 
 /* Constants of a body are new, or the same as the one of that name. */
@@ -92,7 +105,8 @@ static ot_status constants_fit(unwrapping *u, const Onnx__NodeProto *n, const On
         const char *name = ot_text(g->initializer[k]->name);
         const uint32_t at = ot_map_get(u->names, name);
         bool same = at == OT_NONE;
-        if (at > 0 && at != OT_NONE) OT_TRY(same_constant(u, g->initializer[k], u->constants[at - 1], &same));
+        if (at > 0 && at != OT_NONE)
+            OT_TRY(same_constant(u, g->initializer[k], u->constants[at - 1], &same));
         if (!same) return misfit(u, n, "another value is called as its constant ", name);
     }
     return OT_OK;
@@ -107,7 +121,8 @@ static bool has_name(char *const *names, size_t n, const char *name)
 
 static bool ends_fit(const Onnx__NodeProto *n, const Onnx__GraphProto *g)
 {
-    if (n->n_input != g->n_input || n->n_output != g->n_output || g->n_sparse_initializer > 0) return false;
+    if (n->n_input != g->n_input || n->n_output != g->n_output || g->n_sparse_initializer > 0)
+        return false;
     for (size_t k = 0; k < n->n_input; k++)
         if (strcmp(ot_text(n->input[k]), ot_text(g->input[k]->name)) != 0) return false;
     for (size_t k = 0; k < n->n_output; k++)
@@ -121,7 +136,8 @@ static ot_status nodes_fit(const unwrapping *u, const Onnx__NodeProto *n, const 
     for (size_t k = 0; k < g->n_node; k++)
         for (size_t j = 0; j < g->node[k]->n_output; j++) {
             const char *name = ot_text(g->node[k]->output[j]);
-            if (*name && ot_map_get(u->names, name) != OT_NONE && !has_name(n->output, n->n_output, name))
+            if (*name && ot_map_get(u->names, name) != OT_NONE &&
+                !has_name(n->output, n->n_output, name))
                 return misfit(u, n, "another value is called as its ", name);
         }
     return OT_OK;
@@ -132,14 +148,16 @@ static ot_status check_fit(unwrapping *u, const Onnx__NodeProto *n, const Onnx__
     const Onnx__GraphProto *g = body->graph;
     if (!g) return misfit(u, n, "it has none", "");
     if (body->n_functions > 0) return misfit(u, n, "it has functions", "");
-    if (standard_version(body) != standard_version(u->outer)) return misfit(u, n, "it is of another opset", "");
+    if (standard_version(body) != standard_version(u->outer))
+        return misfit(u, n, "it is of another opset", "");
     if (!ends_fit(n, g)) return misfit(u, n, "its inputs or outputs are not the node's", "");
     OT_TRY(nodes_fit(u, n, g));
     return constants_fit(u, n, g);
 }
 
 /* The body is now one of those that are freed with u. */
-static ot_status take_body(unwrapping *u, const Onnx__NodeProto *n, const ProtobufCBinaryData *bytes, Onnx__ModelProto **body)
+static ot_status take_body(unwrapping *u, const Onnx__NodeProto *n,
+                           const ProtobufCBinaryData *bytes, Onnx__ModelProto **body)
 {
     OT_TRY(ot_pb_unpack(bytes->data, bytes->len, u->d, body));
     OT_TRY(check_fit(u, n, *body));
@@ -148,8 +166,10 @@ static ot_status take_body(unwrapping *u, const Onnx__NodeProto *n, const Protob
     u->n_init += g->n_initializer;
     u->n_info += g->n_value_info;
     for (size_t k = 0; k < g->n_node; k++)
-        for (size_t j = 0; j < g->node[k]->n_output; j++) OT_TRY(know(u, g->node[k]->output[j], NULL));
-    for (size_t k = 0; k < g->n_initializer; k++) /* those that others have, too, go with the body */
+        for (size_t j = 0; j < g->node[k]->n_output; j++)
+            OT_TRY(know(u, g->node[k]->output[j], NULL));
+    for (size_t k = 0; k < g->n_initializer;
+         k++) /* those that others have, too, go with the body */
         if (ot_map_get(u->names, ot_text(g->initializer[k]->name)) == OT_NONE)
             OT_TRY(know(u, g->initializer[k]->name, g->initializer[k]));
     return OT_OK;
@@ -175,7 +195,8 @@ static void move_body(unwrapping *u, Onnx__GraphProto *g, Onnx__GraphProto *body
     size_t kept = 0;
     for (size_t k = 0; k < body->n_node; k++) g->node[g->n_node++] = body->node[k];
     body->n_node = 0;
-    for (size_t k = 0; k < body->n_value_info; k++) g->value_info[g->n_value_info++] = body->value_info[k];
+    for (size_t k = 0; k < body->n_value_info; k++)
+        g->value_info[g->n_value_info++] = body->value_info[k];
     body->n_value_info = 0;
     for (size_t k = 0; k < body->n_initializer; k++) {
         Onnx__TensorProto *t = body->initializer[k];

@@ -1,12 +1,18 @@
 /* What changed between two reports: after a change of the code, of the target or of the model.
  *
- *   a.xml --xml_read.c--> facts --.                       nodes     by name (k-th of a name to the k-th)
- *                                  +--> pairs of things    regions   by shared nodes, the largest share first
+ *   a.xml --xml_read.c--> facts --.                       nodes     by name (k-th of a name to the
+ *                                                                   k-th)
+ *                                  +--> pairs of things    regions   by shared nodes, the largest
+ *                                                                    share first
  *   b.xml --xml_read.c--> facts --'         |              the rest  by id
  *                                           v
  *                                  compare_page.c: one page
  *
- * A region keeps no name from one plan to the next, so two regions belong together when they hold the same nodes, mostly.
+ * A region keeps no name from one plan to the next, so two regions belong together when they
+ * hold the same nodes, mostly.
+ *
+ *
+ *
  */
 #include "compare.h"
 
@@ -21,10 +27,14 @@ typedef struct named_list {
     size_t size, name; /* of an item; where it has its name */
 } named_list;
 
-static const char *name_at(const named_list *l, uint32_t k) { return fact_text_at((const char *)l->items + k * l->size, l->name); }
+static const char *name_at(const named_list *l, uint32_t k)
+{
+    return fact_text_at((const char *)l->items + k * l->size, l->name);
+}
 
 /* Names may come again: the k-th of a name is the counterpart of the k-th. */
-static ot_status pair_by_name(ot_arena *a, const named_list *before, const named_list *after, compare_list *out)
+static ot_status pair_by_name(ot_arena *a, const named_list *before, const named_list *after,
+                              compare_list *out)
 {
     ot_map *map = ot_map_new(a);
     uint32_t *next = OT_NEW_N(a, uint32_t, after->n);
@@ -47,9 +57,11 @@ static ot_status pair_by_name(ot_arena *a, const named_list *before, const named
     return OT_OK;
 }
 
-#define NAMED(f, member, type, key) (&(named_list){(f)->member, (f)->n_##member, sizeof(type), offsetof(type, key)})
-#define PAIR(c, member, type, key, out) \
-    pair_by_name((c)->a, NAMED((c)->side[0], member, type, key), NAMED((c)->side[1], member, type, key), &(c)->out)
+#define NAMED(f, member, type, key) \
+    (&(named_list){(f)->member, (f)->n_##member, sizeof(type), offsetof(type, key)})
+#define PAIR(c, member, type, key, out)                          \
+    pair_by_name((c)->a, NAMED((c)->side[0], member, type, key), \
+                 NAMED((c)->side[1], member, type, key), &(c)->out)
 
 /* ---- regions ---- */
 
@@ -71,7 +83,8 @@ static int by_share(const void *x, const void *y)
     return by_regions(x, y);
 }
 
-/* Pairs of regions that share nodes, with how many, the largest share first; at most nodes.n of them. */
+/* Pairs of regions that share nodes, with how many, the largest share first; at most nodes.n of
+ * them. */
 static uint32_t find_overlaps(const comparison *c, overlap *list)
 {
     uint32_t n = 0, kept = 0;
@@ -101,7 +114,8 @@ static ot_status pair_regions(comparison *c)
     c->regions.pairs = ot_alloc_n(c->a, (size_t)before + after, sizeof *c->regions.pairs);
     c->shared = ot_alloc_n(c->a, (size_t)before + after, sizeof *c->shared);
     if (!list || !taken || !c->regions.pairs || !c->shared) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < before; k++) c->regions.pairs[c->regions.n++] = (compare_pair){k, OT_NONE};
+    for (uint32_t k = 0; k < before; k++)
+        c->regions.pairs[c->regions.n++] = (compare_pair){k, OT_NONE};
     uint32_t n = find_overlaps(c, list);
     for (uint32_t k = 0; k < n; k++) {
         compare_pair *p = &c->regions.pairs[list[k].before];
@@ -138,8 +152,13 @@ const ot_fact_card *ot_compare_card(const comparison *c, int side, uint32_t k)
 
 /* ---- nodes ---- */
 
-const char *const ot_compare_change_words[COMPARE_CHANGES] = {
-    "", "newly tiled", "no longer tiled", "in another region", "tiled anew", "only in the model after", "only in the model before"};
+const char *const ot_compare_change_words[COMPARE_CHANGES] = {"",
+                                                              "newly tiled",
+                                                              "no longer tiled",
+                                                              "in another region",
+                                                              "tiled anew",
+                                                              "only in the model after",
+                                                              "only in the model before"};
 
 static compare_change change_of(const comparison *c, compare_pair p)
 {
@@ -149,8 +168,11 @@ static compare_change change_of(const comparison *c, compare_pair p)
     if (before == OT_NONE && after == OT_NONE) return COMPARE_SAME;
     if (before == OT_NONE) return COMPARE_TILED;
     if (after == OT_NONE) return COMPARE_UNTILED;
-    if (c->regions.pairs[before].after != after) return COMPARE_MOVED; /* the first pairs are the regions before, in order */
-    return ot_compare_same_tiling(&c->side[0]->regions[before], &c->side[1]->regions[after]) ? COMPARE_SAME : COMPARE_RETILED;
+    /* the first pairs are the regions before, in order */
+    if (c->regions.pairs[before].after != after) return COMPARE_MOVED;
+    return ot_compare_same_tiling(&c->side[0]->regions[before], &c->side[1]->regions[after])
+               ? COMPARE_SAME
+               : COMPARE_RETILED;
 }
 
 static ot_status find_changes(comparison *c)
@@ -180,7 +202,8 @@ static ot_status find_pairs(comparison *c)
 
 typedef ot_status comparison_writer(const comparison *c, FILE *out);
 
-static ot_status write_whole(const comparison *c, comparison_writer *write, const char *path, ot_diag *d)
+static ot_status write_whole(const comparison *c, comparison_writer *write, const char *path,
+                             ot_diag *d)
 {
     char *text = NULL;
     size_t n = 0;
@@ -199,13 +222,16 @@ static ot_status compare(comparison *c, comparison_writer *write, const char *ou
 {
     ot_fact_kind before = c->side[0]->kind, after = c->side[1]->kind;
     if (before != after)
-        return ot_fail(d, OT_E_INPUT, "%s is a report of %s, %s one of %s: only reports of one command can be compared", c->path[0],
-                       ot_fact_kind_name(before), c->path[1], ot_fact_kind_name(after));
+        return ot_fail(
+            d, OT_E_INPUT,
+            "%s is a report of %s, %s one of %s: only reports of one command can be compared",
+            c->path[0], ot_fact_kind_name(before), c->path[1], ot_fact_kind_name(after));
     ot_status st = find_pairs(c);
     return st == OT_OK ? write_whole(c, write, output, d) : ot_fail_nomem(d);
 }
 
-static ot_status compare_files(const char *before, const char *after, comparison_writer *write, const char *output, ot_diag *d)
+static ot_status compare_files(const char *before, const char *after, comparison_writer *write,
+                               const char *output, ot_diag *d)
 {
     ot_facts *f[2] = {NULL, NULL};
     ot_arena *a = ot_arena_new();

@@ -1,23 +1,27 @@
 /* Two reports beside each other (private to compare*.c).
  *
- *   compare.c         reads both, finds what belongs together: nodes by name, regions by the nodes that they share
+ *   compare.c         reads both, finds what belongs together: nodes by name, regions by the nodes
+ *                     that they share
  *   compare_page.c    the page: head, sentence, headline, order of sections
  *   compare_tables.c  regions, nodes, figures of both targets, measured times, memories
  *   compare_markdown.c  the short form for comments on changes
  *   gate.c            limits on the figures of a report
+ *
  */
 #ifndef OT_REPORT_COMPARE_H
 #define OT_REPORT_COMPARE_H
 
 #include "report/html/html.h"
 
-/* Indices into a list of the report before and of the one after; OT_NONE: it has no counterpart there. */
+/* Indices into a list of the report before and of the one after; OT_NONE: it has no counterpart
+ * there. */
 typedef struct compare_pair {
     uint32_t before, after;
 } compare_pair;
 
 typedef struct compare_list {
-    compare_pair *pairs; /* [n] those of the report before in its order, then those that only the other has */
+    /* [n] those of the report before in its order, then those that only the other has */
+    compare_pair *pairs;
     uint32_t n;
 } compare_list;
 

@@ -1,6 +1,9 @@
-/* A comparison in GitHub's Markdown, for comments on changes: the headline, what became of nodes, the regions that are not as they were.
+/* A comparison in GitHub's Markdown, for comments on changes: the headline, what became of
+ * nodes, the regions that are not as they were.
  *
- * Names are strangers' texts: they stand in code spans, where nothing is read as markup, a link or a mention.
+ * Names are strangers' texts: they stand in code spans, where nothing is read as markup, a link
+ * or a mention.
+ *
  */
 #include "compare.h"
 
@@ -48,7 +51,8 @@ static void put_headline(const comparison *c, FILE *f)
         const ot_fact_card *before = ot_compare_card(c, 0, c->cards.pairs[k].before),
                            *after = ot_compare_card(c, 1, c->cards.pairs[k].after);
         const double x = ot_compare_figure(before), y = ot_compare_figure(after);
-        if (!before || !after || strcmp(before->unit, after->unit) != 0 || (x < 0 && y < 0)) continue;
+        if (!before || !after || strcmp(before->unit, after->unit) != 0 || (x < 0 && y < 0))
+            continue;
         fprintf(f, "| %s |", after->title);
         put_figure(x, before->unit, f);
         put_figure(y, after->unit, f);
@@ -61,7 +65,8 @@ static void put_changes(const comparison *c, FILE *f)
     const char *between = "\n";
     for (int k = COMPARE_TILED; k < COMPARE_CHANGES; k++) {
         if (c->n_changes[k] == 0) continue;
-        fprintf(f, "%s%u node%s %s", between, c->n_changes[k], c->n_changes[k] == 1 ? "" : "s", ot_compare_change_words[k]);
+        fprintf(f, "%s%u node%s %s", between, c->n_changes[k], c->n_changes[k] == 1 ? "" : "s",
+                ot_compare_change_words[k]);
         between = ", ";
     }
     fputs(*between == ',' ? ".\n" : c->nodes.n > 0 ? "\nThe same tiling.\n" : "", f);
@@ -74,14 +79,15 @@ static void put_tiling(const ot_fact_region *r, FILE *f)
         fputs(" - |", f);
         return;
     }
-    for (uint32_t d = 0; d < r->n_dims; d++) fprintf(f, "%s%s %u", d ? " x " : " ", r->axes[d], r->tiles[d]);
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        fprintf(f, "%s%s %u", d ? " x " : " ", r->axes[d], r->tiles[d]);
     fprintf(f, ", %s |", r->form);
 }
 
 static bool same_region(const ot_fact_region *a, const ot_fact_region *b)
 {
-    return a && b && a->n_nodes == b->n_nodes && ot_compare_same_tiling(a, b) && ot_compare_same(a->time_tiled, b->time_tiled) &&
-           a->working_set == b->working_set;
+    return a && b && a->n_nodes == b->n_nodes && ot_compare_same_tiling(a, b) &&
+           ot_compare_same(a->time_tiled, b->time_tiled) && a->working_set == b->working_set;
 }
 
 static void put_regions(const comparison *c, FILE *f)
@@ -94,7 +100,9 @@ static void put_regions(const comparison *c, FILE *f)
         const ot_fact_region *r = b ? b : a;
         if (same_region(a, b) || n++ >= REGIONS_SHOWN) continue;
         if (n == 1)
-            fputs("\n| region | tiling before | tiling after | time before | time after | |\n|---|---|---|---:|---:|---:|\n", f);
+            fputs("\n| region | tiling before | tiling after | time before | time after | "
+                  "|\n|---|---|---|---:|---:|---:|\n",
+                  f);
         fputs("| ", f);
         put_code(c->side[b ? 1 : 0]->nodes[r->nodes[0]].name, f);
         if (r->n_nodes > 1) fprintf(f, " and %u more", r->n_nodes - 1);

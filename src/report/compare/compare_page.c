@@ -1,12 +1,16 @@
 /* The page of a comparison, in the language of the report's own page (html_report.c).
  *
- *   +--------------------------------------------------+
- *   | before.xml -> after.xml                          |   header: what is compared, the sentence that says what changed
- *   | Predicted time 3.15 ms -> 1.58 ms (x0.5) ...     |
- *   +-[Headline Measured Regions Nodes ...]------------+
- *   | cards: figures of the tiled models               |
- *   | regions side by side, nodes that changed ...     |
- *   +--------------------------------------------------+
+ *   +-----------------------------------------------+
+ *   | before.xml -> after.xml                       |  header: what is compared, the sentence that
+ *                                                      says what changed
+ *   | Predicted time 3.15 ms -> 1.58 ms (x0.5) ...  |
+ *   +-[Headline Measured Regions Nodes ...]---------+
+ *   | cards: figures of the tiled models            |
+ *   | regions side by side, nodes that changed ...  |
+ *   +-----------------------------------------------+
+ *
+ *
+ *
  */
 #include "compare.h"
 
@@ -41,12 +45,15 @@ void ot_compare_ratio(html *h, double before, double after)
 
 /* ---- header ---- */
 
-static void put_sentence_part(const comparison *c, html *h, const char *id, const char *what, uint32_t *n)
+static void put_sentence_part(const comparison *c, html *h, const char *id, const char *what,
+                              uint32_t *n)
 {
     for (uint32_t k = 0; k < c->cards.n; k++) {
         const ot_fact_card *before = ot_compare_card(c, 0, c->cards.pairs[k].before),
                            *after = ot_compare_card(c, 1, c->cards.pairs[k].after);
-        if (!before || !after || strcmp(before->id, id) != 0 || strcmp(before->unit, after->unit) != 0) continue;
+        if (!before || !after || strcmp(before->id, id) != 0 ||
+            strcmp(before->unit, after->unit) != 0)
+            continue;
         if (ot_compare_figure(before) < 0 || ot_compare_figure(after) < 0) continue;
         html_text(h, (*n)++ ? "; " : "");
         html_textf(h, "%s ", what);
@@ -93,11 +100,13 @@ static void put_side(const comparison *c, html *h, int side)
 
 static void put_header(const comparison *c, html *h)
 {
-    const char *before = html_file_name(c->side[0]->model), *after = html_file_name(c->side[1]->model);
+    const char *before = html_file_name(c->side[0]->model),
+               *after = html_file_name(c->side[1]->model);
     uint32_t n = 0;
     html_open_class(h, "header", "top");
     html_open_class(h, "p", "overline");
-    html_textf(h, "onnx-tile \xc2\xb7 two reports of %s compared", ot_fact_kind_name(c->side[0]->kind));
+    html_textf(h, "onnx-tile \xc2\xb7 two reports of %s compared",
+               ot_fact_kind_name(c->side[0]->kind));
     html_close(h);
     html_open(h, "h1");
     html_text(h, before);
@@ -107,7 +116,8 @@ static void put_header(const comparison *c, html *h)
     put_sentence_part(c, h, "measured-time", "Measured time", &n);
     if (n == 0) put_sentence_part(c, h, "time", "Predicted time", &n);
     uint32_t told = n;
-    put_sentence_part(c, h, "process-growth", n ? "growth of the process" : "Growth of the process", &n);
+    put_sentence_part(c, h, "process-growth", n ? "growth of the process" : "Growth of the process",
+                      &n);
     if (n == told) put_sentence_part(c, h, "peak-memory", n ? "peak memory" : "Peak memory", &n);
     put_changes(c, h, n);
     html_close(h);
@@ -121,7 +131,8 @@ static void put_header(const comparison *c, html *h)
 /* ---- headline ---- */
 
 /* "untiled 9.19 MiB -> 9.19 MiB; lower bound 3 MiB -> 2 MiB" */
-static const char *note_of(const comparison *c, const ot_fact_card *before, const ot_fact_card *after, bool *failed)
+static const char *note_of(const comparison *c, const ot_fact_card *before,
+                           const ot_fact_card *after, bool *failed)
 {
     char text[4][SHOWN];
     const char *unit = before->unit, *note = "";
@@ -130,11 +141,14 @@ static const char *note_of(const comparison *c, const ot_fact_card *before, cons
     html_format(before->bound, unit, text[2], SHOWN);
     html_format(after->bound, unit, text[3], SHOWN);
     if (before->after >= 0 && before->before >= 0 && after->before >= 0)
-        note = ot_compare_same(before->before, after->before) ? ot_format(c->a, "untiled %s both times", text[0])
-                                                              : ot_format(c->a, "untiled %s \xe2\x86\x92 %s", text[0], text[1]);
-    if (note && before->bound >= 0 && after->bound >= 0 && !ot_compare_same(before->bound, after->bound))
+        note = ot_compare_same(before->before, after->before)
+                   ? ot_format(c->a, "untiled %s both times", text[0])
+                   : ot_format(c->a, "untiled %s \xe2\x86\x92 %s", text[0], text[1]);
+    if (note && before->bound >= 0 && after->bound >= 0 &&
+        !ot_compare_same(before->bound, after->bound))
         note = ot_format(c->a, "%s%sbound %s before", note, *note ? "; " : "", text[2]);
-    if (note && *after->note) note = ot_format(c->a, "%s%s%s", note, *note ? " \xc2\xb7 " : "", after->note);
+    if (note && *after->note)
+        note = ot_format(c->a, "%s%s%s", note, *note ? " \xc2\xb7 " : "", after->note);
     if (!note) *failed = true;
     return note ? note : "";
 }
@@ -161,7 +175,8 @@ static void put_cards(const comparison *c, html *h)
                                     .note = note_of(c, before, after, &h->failed)};
     }
     if (n == 0) return;
-    html_section(h, "cards", "Headline", "Figures of the tiled models: of the report before, and of the one after.");
+    html_section(h, "cards", "Headline",
+                 "Figures of the tiled models: of the report before, and of the one after.");
     html_card_list(h, cards, n);
     html_close(h);
 }
@@ -229,7 +244,8 @@ ot_status ot_compare_write(const comparison *c, FILE *out)
     html_open(&h, "html");
     html_attr(&h, "xmlns", "http://www.w3.org/1999/xhtml");
     html_attr(&h, "lang", "en");
-    snprintf(title, sizeof title, "%s and %s - onnx-tile comparison", html_file_name(c->path[0]), html_file_name(c->path[1]));
+    snprintf(title, sizeof title, "%s and %s - onnx-tile comparison", html_file_name(c->path[0]),
+             html_file_name(c->path[1]));
     html_head(&h, title);
     put_body(c, &h);
     html_close(&h);

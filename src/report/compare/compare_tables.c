@@ -1,10 +1,15 @@
-/* Tables of a comparison: regions side by side, nodes by what became of them, measured times, memory maps, entries.
+/* Tables of a comparison: regions side by side, nodes by what became of them, measured times,
+ * memory maps, entries.
  *
- *   before  after  operators  nodes     axes x tiles        form              time               what
- *   r0      r0     Conv 2     4         H 4 x W 4 -> H 4    unrolled -> scan  650 us -> 325 us   other tiles
- *   r3      -      MatMul     2         a0 8                loop-peeled       1.6 ms             only before
+ *   before  after  operators  nodes  axes x tiles      form              time              what
+ *   r0      r0     Conv 2     4      H 4 x W 4 -> H 4  unrolled -> scan  650 us -> 325 us  other
+ *                                                                        tiles
+ *   r3      -      MatMul     2      a0 8              loop-peeled       1.6 ms            only before
  *
  * What is equal is said once; lists are bounded, and say how much they leave out.
+ *
+ *
+ *
  */
 #include "compare.h"
 
@@ -83,7 +88,8 @@ static void put_region_name(html *h, const ot_fact_region *r)
     html_close(h);
 }
 
-static void put_nodes_cell(html *h, const ot_fact_region *a, const ot_fact_region *b, uint32_t shared)
+static void put_nodes_cell(html *h, const ot_fact_region *a, const ot_fact_region *b,
+                           uint32_t shared)
 {
     html_open_class(h, "td", "num");
     if (a && b && (a->n_nodes != shared || b->n_nodes != shared))
@@ -127,7 +133,8 @@ static const char *tiling_of(const ot_fact_region *r, char *buffer)
 
 static void put_region(const comparison *c, html *h, uint32_t k, bool measured)
 {
-    const ot_fact_region *a = region_at(c, 0, c->regions.pairs[k].before), *b = region_at(c, 1, c->regions.pairs[k].after);
+    const ot_fact_region *a = region_at(c, 0, c->regions.pairs[k].before),
+                         *b = region_at(c, 1, c->regions.pairs[k].after);
     const ot_fact_region *any = b ? b : a;
     char tiling[2][TILING_SIZE];
 
@@ -163,14 +170,21 @@ static bool any_measured(const ot_facts *f)
 
 void ot_compare_regions(const comparison *c, html *h)
 {
-    static const char *const plain[] = {"Before",           "After",  "Operators",    "#Nodes", "Tiles", "Form", "#Working set",
-                                        "#Time, predicted", "#Ratio", "#Bytes moved", "What",   NULL};
-    static const char *const full[] = {
-        "Before",           "After",  "Operators",       "#Nodes", "Tiles",        "Form", "#Working set",
-        "#Time, predicted", "#Ratio", "#Time, measured", "#Ratio", "#Bytes moved", "What", NULL};
+    static const char *const plain[] = {
+        "Before",           "After",  "Operators",    "#Nodes", "Tiles", "Form", "#Working set",
+        "#Time, predicted", "#Ratio", "#Bytes moved", "What",   NULL};
+    static const char *const full[] = {"Before",       "After",
+                                       "Operators",    "#Nodes",
+                                       "Tiles",        "Form",
+                                       "#Working set", "#Time, predicted",
+                                       "#Ratio",       "#Time, measured",
+                                       "#Ratio",       "#Bytes moved",
+                                       "What",         NULL};
     bool measured = any_measured(c->side[0]) && any_measured(c->side[1]);
     uint32_t shown = c->regions.n < ROWS_MOST ? c->regions.n : ROWS_MOST;
-    html_section(h, "regions", "Regions", "Regions of both plans side by side: those that share the most nodes belong together.");
+    html_section(
+        h, "regions", "Regions",
+        "Regions of both plans side by side: those that share the most nodes belong together.");
     put_table(h, "sortable", measured ? full : plain);
     for (uint32_t k = 0; k < shown; k++) put_region(c, h, k, measured);
     close_table(h);
@@ -190,7 +204,8 @@ static void put_place(html *h, const ot_facts *f, uint32_t k)
         html_text(h, "-");
     } else if (node->region != OT_NONE) {
         const ot_fact_region *r = &f->regions[node->region];
-        html_textf(h, "r%u, %s, %s", r->id, html_tiling(r->n_dims, r->axes, r->tiles, tiling, sizeof tiling), r->form);
+        html_textf(h, "r%u, %s, %s", r->id,
+                   html_tiling(r->n_dims, r->axes, r->tiles, tiling, sizeof tiling), r->form);
     } else if (node->barrier != OT_NONE) {
         html_textf(h, "barrier: %s", f->barriers[node->barrier].reason);
     } else if (node->refusal != OT_NONE) {
@@ -203,7 +218,8 @@ static void put_place(html *h, const ot_facts *f, uint32_t k)
 
 static void put_node(const comparison *c, html *h, compare_pair p)
 {
-    const ot_fact_node *node = p.after != OT_NONE ? &c->side[1]->nodes[p.after] : &c->side[0]->nodes[p.before];
+    const ot_fact_node *node = p.after != OT_NONE ? &c->side[1]->nodes[p.after]
+                                                  : &c->side[0]->nodes[p.before];
     html_open_class(h, "tr", "find");
     put_cell(h, "n", node->name);
     put_cell(h, NULL, node->op);
@@ -266,12 +282,16 @@ static void put_measure(html *h, const char *what, const double x[2][2], const c
     html_close(h);
 }
 
-static double predicted(const ot_bench_side *s) { return s->predicted > 0 ? s->predicted : OT_ABSENT; }
+static double predicted(const ot_bench_side *s)
+{
+    return s->predicted > 0 ? s->predicted : OT_ABSENT;
+}
 
-#define MEASURE(what, figure, unit)                                                                                       \
-    do {                                                                                                                  \
-        const double x_[2][2] = {{figure(&a->side[0]), figure(&b->side[0])}, {figure(&a->side[1]), figure(&b->side[1])}}; \
-        put_measure(h, what, x_, unit);                                                                                   \
+#define MEASURE(what, figure, unit)                                           \
+    do {                                                                      \
+        const double x_[2][2] = {{figure(&a->side[0]), figure(&b->side[0])},  \
+                                 {figure(&a->side[1]), figure(&b->side[1])}}; \
+        put_measure(h, what, x_, unit);                                       \
     } while (0)
 #define LEAST(s)  (s)->time.min
 #define MEDIAN(s) (s)->time.p50
@@ -313,12 +333,14 @@ static void put_devices(html *h, const ot_bench_facts *a, const ot_bench_facts *
 
 void ot_compare_bench(const comparison *c, html *h)
 {
-    static const char *const heads[] = {"Figure", "#Original model", "#Ratio", "#Tiled model", "#Ratio", NULL};
+    static const char *const heads[] = {"Figure",       "#Original model", "#Ratio",
+                                        "#Tiled model", "#Ratio",          NULL};
     const ot_bench_facts *a = c->side[0]->bench, *b = c->side[1]->bench;
     html_section(h, "bench", "Measured", NULL);
     html_open_class(h, "p", "lead");
-    html_textf(h, "Before: %u runs of each model on %u thread%s; after: %u runs on %u thread%s.", a->runs, a->threads,
-               a->threads == 1 ? "" : "s", b->runs, b->threads, b->threads == 1 ? "" : "s");
+    html_textf(h, "Before: %u runs of each model on %u thread%s; after: %u runs on %u thread%s.",
+               a->runs, a->threads, a->threads == 1 ? "" : "s", b->runs, b->threads,
+               b->threads == 1 ? "" : "s");
     if (c->side[0]->region_error >= 0 || c->side[1]->region_error >= 0) {
         html_text(h, " Median error of the regions' predicted times: ");
         ot_compare_figures(h, c->side[0]->region_error, c->side[1]->region_error, "percent");
@@ -345,12 +367,15 @@ void ot_compare_bench(const comparison *c, html *h)
 static const char *memory_title(const comparison *c, const ot_fact_map *map)
 {
     if (c->side[0]->kind == OT_FACTS_MEMORY) return map->title;
-    return strcmp(map->id, "before") == 0 ? "untiled model" : strcmp(map->id, "after") == 0 ? "tiled model" : map->title;
+    return strcmp(map->id, "before") == 0  ? "untiled model"
+           : strcmp(map->id, "after") == 0 ? "tiled model"
+                                           : map->title;
 }
 
 void ot_compare_maps(const comparison *c, html *h)
 {
-    static const char *const heads[] = {"Memory", "#Height", "#Ratio", "#Lower bound", "Least possible", NULL};
+    static const char *const heads[] = {"Memory",       "#Height",        "#Ratio",
+                                        "#Lower bound", "Least possible", NULL};
     html_section(h, "maps", "Memory", "Heights of the planned memories.");
     put_table(h, "sortable", heads);
     for (uint32_t k = 0; k < c->maps.n; k++) {
@@ -362,7 +387,8 @@ void ot_compare_maps(const comparison *c, html *h)
         put_figures_cell(h, FIGURE(a, height), FIGURE(b, height), "bytes");
         put_ratio_cell(h, FIGURE(a, height), FIGURE(b, height));
         put_figures_cell(h, FIGURE(a, lower_bound), FIGURE(b, lower_bound), "bytes");
-        put_texts_cell(h, a ? (a->proved ? "proved" : "not proved") : NULL, b ? (b->proved ? "proved" : "not proved") : NULL);
+        put_texts_cell(h, a ? (a->proved ? "proved" : "not proved") : NULL,
+                       b ? (b->proved ? "proved" : "not proved") : NULL);
         html_close(h);
     }
     close_table(h);
@@ -378,7 +404,8 @@ typedef struct entry_pair {
 static bool is_equal(entry_pair e)
 {
     if (!e.before || !e.after) return false;
-    if (e.before->number >= 0 || e.after->number >= 0) return ot_compare_same(e.before->number, e.after->number);
+    if (e.before->number >= 0 || e.after->number >= 0)
+        return ot_compare_same(e.before->number, e.after->number);
     return strcmp(e.before->text, e.after->text) == 0;
 }
 
@@ -407,11 +434,12 @@ static void put_entry(html *h, entry_pair e)
 
 static entry_pair entry_at(const ot_fact_entry *before, const ot_fact_entry *after, compare_pair p)
 {
-    return (entry_pair){p.before == OT_NONE ? NULL : &before[p.before], p.after == OT_NONE ? NULL : &after[p.after]};
+    return (entry_pair){p.before == OT_NONE ? NULL : &before[p.before],
+                        p.after == OT_NONE ? NULL : &after[p.after]};
 }
 
-static void put_equal_entries(html *h, const ot_fact_entry *before, const ot_fact_entry *after, const compare_list *list,
-                              uint32_t n)
+static void put_equal_entries(html *h, const ot_fact_entry *before, const ot_fact_entry *after,
+                              const compare_list *list, uint32_t n)
 {
     html_open_class(h, "details", "plain");
     html_open(h, "summary");
@@ -433,13 +461,14 @@ static void put_equal_entries(html *h, const ot_fact_entry *before, const ot_fac
     html_close(h);
 }
 
-static void put_entries(html *h, const char *title, const ot_fact_entry *before, const ot_fact_entry *after,
-                        const compare_list *list)
+static void put_entries(html *h, const char *title, const ot_fact_entry *before,
+                        const ot_fact_entry *after, const compare_list *list)
 {
     static const char *const heads[] = {"Figure", "Before", "After", "#Ratio", NULL};
     uint32_t n_equal = 0;
     if (list->n == 0) return;
-    for (uint32_t k = 0; k < list->n; k++) n_equal += is_equal(entry_at(before, after, list->pairs[k]));
+    for (uint32_t k = 0; k < list->n; k++)
+        n_equal += is_equal(entry_at(before, after, list->pairs[k]));
     html_leaf(h, "h3", NULL, title);
     if (n_equal == list->n) {
         html_leaf(h, "p", "quiet", "No difference.");

@@ -1,4 +1,5 @@
-/* A gate for changes of a model: limits on the figures of a report, and on what they are of a report before (the baseline). */
+/* A gate for changes of a model: limits on the figures of a report, and on what they are of a
+ * report before (the baseline). */
 #ifndef OT_REPORT_GATE_H
 #define OT_REPORT_GATE_H
 
@@ -6,23 +7,26 @@
 
 /* What must hold; negative: not asked for. */
 typedef struct ot_gate_limits {
-    double peak, growth;                     /* bytes: live tensors, what the process grows by */
-    double time_regression, peak_regression; /* fractions that a figure may be above the baseline's */
+    double peak, growth; /* bytes: live tensors, what the process grows by */
+    /* fractions that a figure may be above the baseline's */
+    double time_regression, peak_regression;
 } ot_gate_limits;
 
 #define OT_GATE_CHECKS 4
 
 typedef struct ot_gate_check {
-    const char *figure;            /* id of the card: "peak-memory", "process-growth", "time" */
-    const char *title, *unit;      /* "Peak memory", "bytes" */
-    double value, baseline, limit; /* limit: the most that value may be; baseline: OT_ABSENT where the limit is absolute */
-    double allowed;                /* fraction above the baseline; OT_ABSENT likewise */
+    const char *figure;       /* id of the card: "peak-memory", "process-growth", "time" */
+    const char *title, *unit; /* "Peak memory", "bytes" */
+    /* limit: the most that value may be; baseline: OT_ABSENT where the limit is absolute */
+    double value, baseline, limit;
+    double allowed; /* fraction above the baseline; OT_ABSENT likewise */
     bool passed;
 } ot_gate_check;
 
 typedef struct ot_gate {
-    const char *model, *baseline; /* names of what is judged and of the file compared with (NULL: none), borrowed */
-    bool measured;                /* time and peak are measured, else predicted */
+    /* names of what is judged and of the file compared with (NULL: none), borrowed */
+    const char *model, *baseline;
+    bool measured; /* time and peak are measured, else predicted */
     ot_gate_check checks[OT_GATE_CHECKS];
     uint32_t n_checks;
 } ot_gate;
@@ -30,11 +34,12 @@ typedef struct ot_gate {
 /* Some limit is asked for; some limit needs a baseline. */
 bool ot_gate_asks(const ot_gate_limits *l);
 bool ot_gate_needs_baseline(const ot_gate_limits *l);
-/* Judge `now`, whose tiled model counts (the untiled one where nothing is tiled), by limits; base: NULL where none needs it. Texts of `out` are
- * of the facts. Fails: OT_E_INPUT where a figure is not there, or the two reports are of different targets or runtimes, or one of them is
- * measured and the other predicted. A figure above its limit is no failure here. */
-ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *baseline, const ot_gate_limits *l, ot_diag *d,
-                        ot_gate *out) OT_MUST_USE;
+/* Judge `now`, whose tiled model counts (the untiled one where nothing is tiled), by limits;
+ * base: NULL where none needs it. Texts of `out` are of the facts. Fails: OT_E_INPUT where a
+ * figure is not there, or the two reports are of different targets or runtimes, or one of them
+ * is measured and the other predicted. A figure above its limit is no failure here. */
+ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *baseline,
+                        const ot_gate_limits *l, ot_diag *d, ot_gate *out) OT_MUST_USE;
 /* One line a check. */
 ot_status ot_gate_print(const ot_gate *g, FILE *f) OT_MUST_USE;
 /* One JSON object: docs/json.md. */

@@ -37,22 +37,27 @@ typedef struct ot_bench_fallback {
 typedef struct ot_bench_device {
     const char *side, *api, *name; /* "original", "tiled"; "opencl"; of the device */
     uint32_t number;
-    int64_t planned, arena, live, weights; /* bytes: all; of activations, of these at one time at the most; of constants */
-    int64_t peak, budget;                  /* bytes that buffers took, that they may take */
+    /* bytes: all; of activations, of these at one time at the most; of constants */
+    int64_t planned, arena, live, weights;
+    int64_t peak, budget; /* bytes that buffers took, that they may take */
     int64_t n_made, n_freed, bytes_made, bytes_freed;
-    double fragmentation;      /* part of the arena that is never filled: 1 - live / arena */
-    double allocate_seconds;   /* in calls that make and free buffers */
-    double span, busy;         /* seconds of the device from its first command to its last, and in which something ran */
+    double fragmentation;    /* part of the arena that is never filled: 1 - live / arena */
+    double allocate_seconds; /* in calls that make and free buffers */
+    /* seconds of the device from its first command to its last, and in which something ran */
+    double span, busy;
     double compile_seconds;    /* of its programs, before the runs */
     uint32_t n_device, n_host; /* nodes */
     uint32_t n_launches;
-    uint32_t n_packed, n_blocked;       /* constants that were rewritten for the device; activations in blocks of channels */
-    uint32_t n_spread;                  /* kernels whose elements are spread over work-items */
-    int64_t packed_bytes, filled;       /* of these constants; zeros in them that fill up blocks */
-    int64_t blocked_bytes;              /* of these activations, all together */
-    double transactions;                /* predicted, a launch of each convolution and product: with the device's layouts, */
-    double transactions_plain;          /* without them, */
-    double transactions_ideal;          /* and if each held nothing but what is asked. Absent: no such kernel */
+    /* constants that were rewritten for the device; activations in blocks of channels */
+    uint32_t n_packed, n_blocked;
+    uint32_t n_spread;            /* kernels whose elements are spread over work-items */
+    int64_t packed_bytes, filled; /* of these constants; zeros in them that fill up blocks */
+    int64_t blocked_bytes;        /* of these activations, all together */
+    /* predicted, a launch of each convolution and product: with the device's layouts, */
+    double transactions;
+    double transactions_plain; /* without them, */
+    /* and if each held nothing but what is asked. Absent: no such kernel */
+    double transactions_ideal;
     const ot_bench_transfer *transfers; /* [n_transfers] */
     uint32_t n_transfers;
     const ot_bench_kernel *kernels; /* [n_kernels] what took longest first */
@@ -63,7 +68,8 @@ typedef struct ot_bench_device {
 
 typedef struct ot_bench_region {
     uint32_t id;
-    double predicted[2], measured[2]; /* seconds, original and tiled; measured: the least of the runs, 0 when not seen */
+    /* seconds, original and tiled; measured: the least of the runs, 0 when not seen */
+    double predicted[2], measured[2];
 } ot_bench_region;
 
 typedef struct ot_bench_output {
@@ -74,12 +80,15 @@ typedef struct ot_bench_output {
 typedef struct ot_bench_facts {
     const char *model, *tiled; /* files; tiled NULL: made here */
     const char *target;
-    bool elsewhere; /* the target is another machine: predictions are not of what was measured, and are not compared with it */
+    /* the target is another machine: predictions are not of what was measured, and are not
+     * compared with it */
+    bool elsewhere;
     uint32_t threads, runs;
     bool counted; /* by the processor's counters */
     ot_bench_side side[2];
-    const ot_bench_device
-        *devices; /* [n_devices] of both sides, in their order; empty on the host, and where nothing was recorded */
+    /* [n_devices] of both sides, in their order; empty on the host, and where nothing was
+     * recorded */
+    const ot_bench_device *devices;
     uint32_t n_devices;
     ot_bench_region *regions; /* [n_regions] empty when the tiled model came from a file */
     uint32_t n_regions;
@@ -87,8 +96,10 @@ typedef struct ot_bench_facts {
     uint32_t n_times;
     ot_bench_output *outputs; /* [n_outputs] */
     uint32_t n_outputs;
-    bool same;           /* all outputs */
-    double region_error; /* median of |predicted - measured| / measured over the tiled regions; < 0: none measured, or elsewhere */
+    bool same; /* all outputs */
+    /* median of |predicted - measured| / measured over the tiled regions; < 0: none measured, or
+     * elsewhere */
+    double region_error;
     int64_t resident;
 } ot_bench_facts;
 

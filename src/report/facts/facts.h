@@ -5,11 +5,16 @@
  *   bench ------------------facts_bench.c--+               +--> html_*.c       F.html (one self-contained page)
  *   plan-memory ------------facts_memory.c-'               +--> json_report.c  F.json
  *                                                          +--> csv_report.c   F.csv  (one row a region)
- *                                                          +--> results_table.c, results_json.c: the terminal, --json
+ *                                                          +--> results_table.c, results_json.c:
+ *                                                          the terminal, --json
  *
- * Writers compute nothing that a reader sees as a number: what is shown is a member here, so that the page and its machine twin
- * cannot disagree. Absent figures are negative (OT_ABSENT) and left out by the writers. Nothing here depends on the clock but
- * what `bench` measured: reports of the same input are equal byte by byte.
+ * Writers compute nothing that a reader sees as a number: what is shown is a member here, so
+ * that the page and its machine twin cannot disagree. Absent figures are negative (OT_ABSENT)
+ * and left out by the writers. Nothing here depends on the clock but what `bench` measured:
+ * reports of the same input are equal byte by byte.
+ *
+ *
+ *
  */
 #ifndef OT_FACTS_H
 #define OT_FACTS_H
@@ -22,7 +27,12 @@
 
 #define OT_ABSENT (-1.0)
 
-typedef enum ot_fact_kind { OT_FACTS_OPTIMISE, OT_FACTS_INSPECT, OT_FACTS_BENCH, OT_FACTS_MEMORY } ot_fact_kind;
+typedef enum ot_fact_kind {
+    OT_FACTS_OPTIMISE,
+    OT_FACTS_INSPECT,
+    OT_FACTS_BENCH,
+    OT_FACTS_MEMORY
+} ot_fact_kind;
 const char *ot_fact_kind_name(ot_fact_kind k); /* "optimise", "inspect", "bench", "plan-memory" */
 
 /* What a node's predicted time is made of mostly. */
@@ -65,11 +75,13 @@ typedef struct ot_fact_candidate {
     int64_t working_set;
     bool fits; /* the working set is within the fast memory */
     bool chosen;
-    bool on_front;      /* no other candidate has less time or less traffic, and no more of the other */
+    /* no other candidate has less time or less traffic, and no more of the other */
+    bool on_front;
     const char *reason; /* a sentence: why it won or lost */
 } ot_fact_candidate;
 
-/* A reduction at a region's end over an axis that is cut: every tile makes a part, and the parts are combined after the tiles. */
+/* A reduction at a region's end over an axis that is cut: every tile makes a part, and the parts
+ * are combined after the tiles. */
 typedef struct ot_fact_sum {
     uint32_t node; /* index into nodes */
 } ot_fact_sum;
@@ -110,9 +122,10 @@ typedef struct ot_fact_region {
     double time_untiled, time_tiled, benefit;
     double mac_ratio, traffic_untiled, traffic;
     double measured_untiled, measured; /* seconds; OT_ABSENT */
-    double error;                      /* |predicted - measured| / measured of the tiled region; OT_ABSENT */
-    ot_bound bound_untiled, bound;     /* of the sum of its nodes; bound: tiled */
-    const ot_fact_sum *sums;           /* [n_sums] */
+    /* |predicted - measured| / measured of the tiled region; OT_ABSENT */
+    double error;
+    ot_bound bound_untiled, bound; /* of the sum of its nodes; bound: tiled */
+    const ot_fact_sum *sums;       /* [n_sums] */
     uint32_t n_sums;
     const ot_fact_candidate *candidates; /* [n_candidates] chosen first, then by time */
     uint32_t n_candidates;
@@ -120,17 +133,23 @@ typedef struct ot_fact_region {
     int64_t arena;         /* bytes that they take */
     const char *placed_by; /* sequential, reuse, search */
     uint32_t reuse_level, cross_pipe;
-    double stall; /* seconds that pipes wait for each other because of that; in time_tiled. OT_ABSENT: no places */
+    /* seconds that pipes wait for each other because of that; in time_tiled. OT_ABSENT: no
+     * places */
+    double stall;
     const struct ot_fact_place *places; /* [n_places] */
     uint32_t n_places;
-    const char *placement;       /* the same in words; "" */
-    const ot_scope_plan *scopes; /* [n_scopes] memories of its program, on targets whose cores have some */
+    const char *placement; /* the same in words; "" */
+    /* [n_scopes] memories of its program, on targets whose cores have some */
+    const ot_scope_plan *scopes;
     uint32_t n_scopes;
-    const ot_fact_block *blocks; /* [n_blocks] its operators in them, in tiles of the most frequent kind */
+    /* [n_blocks] its operators in them, in tiles of the most frequent kind */
+    const ot_fact_block *blocks;
     uint32_t n_blocks;
     const char *cores;             /* the same in words; "": there are none */
     const struct ot_fact_map *map; /* the same drawn, in facts that are complete; NULL: none */
-    const char *residence; /* of a cache, whose capacity is soft: what fits it and what streams through it; "": a scratchpad */
+    /* of a cache, whose capacity is soft: what fits it and what streams through it; "": a
+     * scratchpad */
+    const char *residence;
 } ot_fact_region;
 
 typedef struct ot_fact_barrier {
@@ -146,10 +165,12 @@ typedef struct ot_fact_refusal {
     const char *reason_id, *reason, *lift; /* as above */
 } ot_fact_refusal;
 
-/* The plan as a whole, for the table and the JSON of a terminal (cards hold the same for reports). */
+/* The plan as a whole, for the table and the JSON of a terminal (cards hold the same for reports).
+ */
 typedef struct ot_fact_totals {
     ot_figures untiled, tiled; /* predictions */
-    const char *growth_title;  /* what their growth_bytes are, where that is no process's growth; NULL: it is */
+    /* what their growth_bytes are, where that is no process's growth; NULL: it is */
+    const char *growth_title;
     double compulsory_bytes;
     double activation_sum;        /* bytes that nodes make together: no buffer ever reused */
     ot_arena_figures activations; /* of the untiled model's activations in one memory */
@@ -157,9 +178,12 @@ typedef struct ot_fact_totals {
     uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
     int64_t memory_budget;        /* bytes that live tensors keep to; 0: any */
     int64_t max_tensor;           /* bytes that no tensor may take; 0: any */
-    bool dynamic_dims;               /* free dimensions stay free: all figures are of the design size */
-    int64_t defer_from;            /* weights of so many bytes or more are packed when they are used; 0: none */
-    bool in_branch;               /* written as a branch, in which the runtime keeps no block for the graph's tensors */
+    /* free dimensions stay free: all figures are of the design size */
+    bool dynamic_dims;
+    /* weights of so many bytes or more are packed when they are used; 0: none */
+    int64_t defer_from;
+    /* written as a branch, in which the runtime keeps no block for the graph's tensors */
+    bool in_branch;
 } ot_fact_totals;
 
 #define OT_FACT_LOADED_SHOWN (1 << 20) /* bytes by which a loaded model must differ to be told of */
@@ -171,18 +195,23 @@ typedef struct ot_fact_card {
     const char *unit;            /* "bytes", "seconds", "macs" */
     double before, after, bound; /* OT_ABSENT: none */
     double ratio;                /* after / before; OT_ABSENT when before is 0 */
-    const char *note;            /* what the figure is, one sentence: predicted or measured, what the bound is */
+    /* what the figure is, one sentence: predicted or measured, what the bound is */
+    const char *note;
 } ot_fact_card;
 
 typedef struct ot_fact_box {
     const char *name;
     int64_t lower, upper; /* steps, half-open */
     int64_t offset, size; /* bytes */
-    uint32_t kind;        /* 0 activation, 1 graph input or output, 2 working set of a region; of kernels: as ot_map_box */
+    /* 0 activation, 1 graph input or output, 2 working set of a region; of kernels: as
+     * ot_map_box */
+    uint32_t kind;
 } ot_fact_box;
 
 typedef struct ot_fact_map {
-    const char *id; /* "before", "after"; "region-3": a tile's buffers in the fast memory; of kernels: the scope's name */
+    /* "before", "after"; "region-3": a tile's buffers in the fast memory; of kernels: the
+     * scope's name */
+    const char *id;
     const char *title, *time_label;
     int64_t steps;            /* length of the time axis */
     const ot_fact_box *boxes; /* [n_boxes] */
@@ -194,7 +223,8 @@ typedef struct ot_fact_map {
 /* Roofline: MAC or element operations a byte of slow-memory traffic against operations a second. */
 typedef struct ot_fact_roof {
     const char *id, *title; /* "slow", "mid", "fast"; "conv", "gemm", ... */
-    double bandwidth, rate; /* bytes/s of a slanted line, operations/s of a flat one; the other one OT_ABSENT */
+    /* bytes/s of a slanted line, operations/s of a flat one; the other one OT_ABSENT */
+    double bandwidth, rate;
 } ot_fact_roof;
 
 typedef struct ot_fact_point {
@@ -211,7 +241,8 @@ typedef struct ot_fact_entry {
     const char *id, *title;
     const char *text; /* when number is OT_ABSENT */
     double number;
-    const char *unit; /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
+    /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
+    const char *unit;
 } ot_fact_entry;
 
 /* What lives while the untiled model holds most. */
@@ -228,8 +259,9 @@ typedef struct ot_fact_alive {
 typedef struct ot_fact_obstacle {
     const char *value;
     double bytes;
-    uint32_t node;                         /* index into nodes: what the reason is about */
-    const char *reason_id, *reason, *lift; /* as of ot_fact_barrier; reason_id "": no reason of the planner's */
+    uint32_t node; /* index into nodes: what the reason is about */
+    /* as of ot_fact_barrier; reason_id "": no reason of the planner's */
+    const char *reason_id, *reason, *lift;
 } ot_fact_obstacle;
 
 typedef struct ot_facts {
@@ -240,7 +272,8 @@ typedef struct ot_facts {
     const char *output;  /* tiled model; NULL: none written */
     const char *target, *goal;
     const char *runtime; /* name of what the model is made for; "": of no model (plan-memory) */
-    const char *design;  /* with free dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
+    /* with free dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
+    const char *design;
     bool design_guessed; /* chosen, in part at least, because the caller gave none */
     bool stays_free;     /* the caller bound that size; what is written does not */
     int64_t fast_bytes;
@@ -279,15 +312,16 @@ typedef struct ot_facts {
     uint32_t n_alive;
     ot_fact_obstacle *obstacles; /* likewise */
     uint32_t n_obstacles;
-    uint32_t peak_region; /* index into regions: the tiled model holds most while it runs; OT_NONE: while none does */
-    const char *command;  /* what makes the tiled model, as for a shell; NULL: nothing does */
+    /* index into regions: the tiled model holds most while it runs; OT_NONE: while none does */
+    uint32_t peak_region;
+    const char *command; /* what makes the tiled model, as for a shell; NULL: nothing does */
     const ot_scope_plan *scopes;
     uint32_t n_scopes; /* plan-memory */
     const char *const *warnings;
     uint32_t n_warnings;
     const ot_bench_facts *bench;  /* copied into the arena; NULL: not bench */
     double region_error;          /* median; OT_ABSENT */
-    const ot_bounds_facts *range;  /* NULL: no range was asked about */
+    const ot_bounds_facts *range; /* NULL: no range was asked about */
     ot_fact_entry *range_entries; /* the same as a table */
     uint32_t n_range_entries;
 } ot_facts;
@@ -296,21 +330,25 @@ typedef struct ot_facts {
 
 /* Nothing but kind and version; every list empty, every absent figure OT_ABSENT. */
 ot_status ot_facts_new(ot_fact_kind kind, ot_diag *d, ot_facts **out) OT_MUST_USE;
-/* A node's name, or that of its first output when it has none; its operator when that has none either. */
+/* A node's name, or that of its first output when it has none; its operator when that has none
+ * either. */
 const char *ot_fact_label(const ot_graph *g, const ot_node *n);
-/* Facts of a planned model, before the graph is rewritten: THE record of regions, barriers and refusals, which every writer
- * reads. Requires ORDER, USES, SHAPES. p planned with options.detail: all of it (complete); else nodes have names alone, and there
- * are no edges, candidates, cards, maps, roofs and tables. model: path as given, or NULL; output: tiled model; NULL: none.
- * *out is freed with ot_facts_free. */
-ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const char *model,
-                             const char *output, ot_fact_kind kind, ot_facts **out) OT_MUST_USE;
-/* Add what bench measured to the facts of its plan: cards of measured figures, regions' and nodes' times. */
+/* Facts of a planned model, before the graph is rewritten: THE record of regions, barriers and
+ * refusals, which every writer reads. Requires ORDER, USES, SHAPES. p planned with
+ * options.detail: all of it (complete); else nodes have names alone, and there are no edges,
+ * candidates, cards, maps, roofs and tables. model: path as given, or NULL; output: tiled model;
+ * NULL: none. *out is freed with ot_facts_free. */
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t,
+                             const ot_plan_options *o, const char *model, const char *output,
+                             ot_fact_kind kind, ot_facts **out) OT_MUST_USE;
+/* Add what bench measured to the facts of its plan: cards of measured figures, regions' and
+ * nodes' times. */
 ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
 /* Add what holds over a range of sizes; copied. (facts_range.c) */
 ot_status ot_facts_add_bounds(ot_facts *f, const ot_bounds_facts *r, ot_diag *d) OT_MUST_USE;
 /* The second level of a region, on targets whose cores have memories (facts_cores.c). */
-ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t, const ot_region *from,
-                             ot_fact_region *to) OT_MUST_USE;
+ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t,
+                             const ot_region *from, ot_fact_region *to) OT_MUST_USE;
 
 /* Facts of plan-memory: maps (r planned with keep_maps) and scopes. */
 ot_status ot_facts_from_memory(const ot_memory_results *r, ot_diag *d, ot_facts **out) OT_MUST_USE;
@@ -318,14 +356,15 @@ void ot_facts_free(ot_facts *f); /* accepts NULL */
 
 /* ---- facts_map.c ---- */
 
-/* Layouts of the untiled model's activations and of the planned one's: f->maps. In the second a region is one step, in which its
- * working set lives; values that exist in tiles only are not there. */
+/* Layouts of the untiled model's activations and of the planned one's: f->maps. In the second a
+ * region is one step, in which its working set lives; values that exist in tiles only are not
+ * there. */
 ot_status ot_facts_add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p) OT_MUST_USE;
 
 /* ---- results_table.c, results_json.c: the terminal ---- */
 
-/* The table that a person reads. all: every barrier and refusal with its nodes, and the activation sum (inspect); otherwise the
- * most frequent ones. */
+/* The table that a person reads. all: every barrier and refusal with its nodes, and the
+ * activation sum (inspect); otherwise the most frequent ones. */
 ot_status ot_results_print(const ot_facts *f, bool all, FILE *out) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. docs/json.md describes it. */
 ot_status ot_results_json(const ot_facts *f, FILE *out) OT_MUST_USE;
@@ -340,7 +379,8 @@ ot_status ot_explain_json(const ot_facts *f, FILE *out) OT_MUST_USE;
 
 /* Whether the name ends in .html, .xml, .json or .csv. */
 bool ot_report_is_known(const char *path);
-/* Write f to path in the format that its name ends in, whole or not at all. OT_E_SYSTEM naming the file. */
+/* Write f to path in the format that its name ends in, whole or not at all. OT_E_SYSTEM naming
+ * the file. */
 ot_status ot_report_write(const ot_facts *f, const char *path, ot_diag *d) OT_MUST_USE;
 
 /* Each writes one form to an open file; OT_E_NOMEM, OT_E_SYSTEM. */
@@ -351,10 +391,12 @@ ot_status ot_report_csv(const ot_facts *f, FILE *out) OT_MUST_USE;
 
 /* ---- compare.c ---- */
 
-/* Read two XML reports of the same kind and write what changed between them as one HTML page ("-": stdout). OT_E_INPUT: a file
- * that is no report, naming the rule it breaks. */
-ot_status ot_compare_reports(const char *before, const char *after, const char *output, ot_diag *d) OT_MUST_USE;
+/* Read two XML reports of the same kind and write what changed between them as one HTML page
+ * ("-": stdout). OT_E_INPUT: a file that is no report, naming the rule it breaks. */
+ot_status ot_compare_reports(const char *before, const char *after, const char *output,
+                             ot_diag *d) OT_MUST_USE;
 /* The same as a summary in Markdown, for a comment on a change. */
-ot_status ot_compare_summary(const char *before, const char *after, const char *output, ot_diag *d) OT_MUST_USE;
+ot_status ot_compare_summary(const char *before, const char *after, const char *output,
+                             ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -1,4 +1,5 @@
-/* The second level of a region: what its program takes of the memories of the cores, and its operators' blocks in them. */
+/* The second level of a region: what its program takes of the memories of the cores, and its
+ * operators' blocks in them. */
 #include "facts_build.h"
 
 static const char *dims_text(ot_arena *a, const int64_t *dims, uint32_t rank)
@@ -6,7 +7,8 @@ static const char *dims_text(ot_arena *a, const int64_t *dims, uint32_t rank)
     char text[OT_TK_RANK_MAX * 21 + 1] = "1";
     size_t n = 0;
     for (uint32_t k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "", (long long)dims[k]);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "",
+                              (long long)dims[k]);
     return ot_strdup(a, text);
 }
 
@@ -38,7 +40,8 @@ static const char *cores_text(ot_arena *a, const ot_region_program *p)
 {
     int64_t blocks = 0;
     for (uint32_t k = 0; k < p->n_inner; k++) blocks += p->inner[k].n_blocks;
-    const char *text = ot_format(a, "%u operation%s in %lld block%s", p->n_inner, p->n_inner == 1 ? "" : "s", (long long)blocks,
+    const char *text = ot_format(a, "%u operation%s in %lld block%s", p->n_inner,
+                                 p->n_inner == 1 ? "" : "s", (long long)blocks,
                                  blocks == 1 ? "" : "s");
     const char *before = ": ";
     for (uint32_t s = 0; text && s < p->n_scopes; s++) {
@@ -47,14 +50,17 @@ static const char *cores_text(ot_arena *a, const ot_region_program *p)
         if (x->scope == OT_SCOPE_L2 || x->scope == OT_SCOPE_GM) continue;
         ot_format_bytes((double)x->height, height, sizeof height);
         ot_format_bytes((double)x->capacity, room, sizeof room);
-        text = x->capacity > 0 ? ot_format(a, "%s%s%s %s of %s", text, before, ot_scope_name(x->scope), height, room)
-                               : ot_format(a, "%s%s%s %s", text, before, ot_scope_name(x->scope), height);
+        text = x->capacity > 0
+                   ? ot_format(a, "%s%s%s %s of %s", text, before, ot_scope_name(x->scope), height,
+                               room)
+                   : ot_format(a, "%s%s%s %s", text, before, ot_scope_name(x->scope), height);
         before = ", ";
     }
     return text;
 }
 
-ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t, const ot_region *from, ot_fact_region *to)
+ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t,
+                             const ot_region *from, ot_fact_region *to)
 {
     ot_region_program p;
     ot_diag own = {0};

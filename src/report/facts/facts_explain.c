@@ -1,11 +1,14 @@
-/* Where memory goes: the step at which the untiled model holds most, what lives then, and what of it the plan leaves whole, and why.
+/* Where memory goes: the step at which the untiled model holds most, what lives then, and what
+ * of it the plan leaves whole, and why.
  *
  *   step      1  2  3  4  5
  *   a         #########           peak: step 3, of b, c and what is made there
  *   b            ######           in the way: what is still whole where the tiled model holds most
  *   c               #########
  *
- * Bytes are the planner's: a result in the place of an operand counts once, what belongs to the caller (inputs) does not.
+ * Bytes are the planner's: a result in the place of an operand counts once, what belongs to the
+ * caller (inputs) does not.
+ *
  */
 #include "facts_build.h"
 
@@ -30,8 +33,9 @@ static const char *shape_text(ot_arena *a, const ot_value *v, char between)
     size_t at = 0;
     for (int32_t k = 0; k < v->rank && at < sizeof text; k++) {
         char sign[2] = {k ? between : '\0', '\0'};
-        int w = v->dims[k] >= 0 ? snprintf(text + at, sizeof text - at, "%s%lld", sign, (long long)v->dims[k])
-                                : snprintf(text + at, sizeof text - at, "%s?", sign);
+        int w = v->dims[k] >= 0
+                    ? snprintf(text + at, sizeof text - at, "%s%lld", sign, (long long)v->dims[k])
+                    : snprintf(text + at, sizeof text - at, "%s?", sign);
         at += w < 0 ? 0 : (size_t)w;
     }
     return ot_strdup(a, text);
@@ -43,7 +47,10 @@ static bool is_alive(const ot_seq *s, ot_id v, uint32_t k)
     return s->def[v] == k || (s->last[v] != OT_NONE && s->last[v] >= k);
 }
 
-static uint32_t index_at(const explain *e, uint32_t pos) { return pos < e->s.n ? e->x->node_of[e->s.node[pos]] : OT_NONE; }
+static uint32_t index_at(const explain *e, uint32_t pos)
+{
+    return pos < e->s.n ? e->x->node_of[e->s.node[pos]] : OT_NONE;
+}
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -78,7 +85,8 @@ static ot_status add_alive(explain *e, uint32_t k)
                            index_at(e, s->def[v]),
                            s->last[v] == OT_NONE ? OT_NONE : index_at(e, s->last[v]),
                            e->in_tiles[v]};
-        if (!a.value || !a.shape || !OT_PUSH(f->arena, f->alive, f->n_alive, cap, a)) return ot_fail_nomem(s->g->model->diag);
+        if (!a.value || !a.shape || !OT_PUSH(f->arena, f->alive, f->n_alive, cap, a))
+            return ot_fail_nomem(s->g->model->diag);
         sum += a.bytes;
     }
     double place = sum + s->work[k] - (double)s->live[k]; /* results in the place of operands */
@@ -90,18 +98,22 @@ static ot_status add_alive(explain *e, uint32_t k)
         place -= less;
     }
     if (s->work[k] >= 1) {
-        ot_fact_alive a = {"(scratch of the operator)", "", s->work[k], 0, index_at(e, k), index_at(e, k), false};
-        if (!OT_PUSH(f->arena, f->alive, f->n_alive, cap, a)) return ot_fail_nomem(s->g->model->diag);
+        ot_fact_alive a = {
+            "(scratch of the operator)", "", s->work[k], 0, index_at(e, k), index_at(e, k), false};
+        if (!OT_PUSH(f->arena, f->alive, f->n_alive, cap, a))
+            return ot_fail_nomem(s->g->model->diag);
     }
     qsort(f->alive, f->n_alive, sizeof *f->alive, by_bytes);
     if (f->n_alive > MOST_ALIVE) f->n_alive = MOST_ALIVE;
-    for (uint32_t j = 0; j < f->n_alive; j++) f->alive[j].share = f->alive[j].bytes / (double)s->live[k];
+    for (uint32_t j = 0; j < f->n_alive; j++)
+        f->alive[j].share = f->alive[j].bytes / (double)s->live[k];
     return OT_OK;
 }
 
 /* ---- what is in the way ---- */
 
-/* Positions during which the tiled model holds most: those of a region, or one node. region: its index, or OT_NONE. */
+/* Positions during which the tiled model holds most: those of a region, or one node. region: its
+ * index, or OT_NONE. */
 static void tiled_peak(const explain *e, uint32_t *first, uint32_t *last, uint32_t *region)
 {
     const ot_plan *p = e->x->p;
@@ -169,8 +181,10 @@ static ot_status add_obstacles(explain *e)
     while (f->n_obstacles < MOST_OBSTACLES) {
         ot_id best = OT_NONE;
         for (ot_id v = 0; v < s->g->n_values; v++) {
-            bool there = s->act[v] && s->def[v] != OT_NONE && s->def[v] <= last && s->last[v] != OT_NONE && s->last[v] >= first;
-            if (!there || done[v] || e->in_tiles[v] || s->held[v] < f->totals.tiled.peak_bytes / 50) continue;
+            bool there = s->act[v] && s->def[v] != OT_NONE && s->def[v] <= last &&
+                         s->last[v] != OT_NONE && s->last[v] >= first;
+            if (!there || done[v] || e->in_tiles[v] || s->held[v] < f->totals.tiled.peak_bytes / 50)
+                continue;
             if (best == OT_NONE || s->held[v] > s->held[best]) best = v;
         }
         if (best == OT_NONE) return OT_OK;
@@ -185,9 +199,11 @@ static ot_status add_obstacles(explain *e)
         if (x->is_output)
             o.reason = "an output of the model has to exist";
         else if (!find_reason(e, best, &o))
-            o.reason = s->last[best] > last + 1 && s->last[best] < s->n
-                           ? "it is kept for a node that comes much later, which no region that pays reaches"
-                           : "a region ends here: longer ones would compute more again than they save";
+            o.reason =
+                s->last[best] > last + 1 && s->last[best] < s->n
+                    ? "it is kept for a node that comes much later, which no region that pays "
+                      "reaches"
+                    : "a region ends here: longer ones would compute more again than they save";
         f->obstacles[f->n_obstacles++] = o;
     }
     return OT_OK;
@@ -197,7 +213,8 @@ static ot_status add_obstacles(explain *e)
 
 static ot_status add_entry(ot_facts *f, const ot_graph *g, ot_fact_entry e)
 {
-    return OT_PUSH(f->arena, f->peak, f->n_peak, f->cap_peak, e) ? OT_OK : ot_fail_nomem(g->model->diag);
+    return OT_PUSH(f->arena, f->peak, f->n_peak, f->cap_peak, e) ? OT_OK
+                                                                 : ot_fail_nomem(g->model->diag);
 }
 
 /* Inputs whose extents are not known: nothing is known of what follows. */
@@ -210,7 +227,9 @@ static ot_status add_unknown(const explain *e)
         const char *shape = v->rank < 0 ? "..." : shape_text(e->f->arena, v, ',');
         const char *text = shape ? ot_format(e->f->arena, "%s=%s", v->name, shape) : NULL;
         if (!text) return ot_fail_nomem(g->model->diag);
-        OT_TRY(add_entry(e->f, g, (ot_fact_entry){"unknown-input", "Input of unknown size", text, OT_ABSENT, ""}));
+        OT_TRY(add_entry(
+            e->f, g,
+            (ot_fact_entry){"unknown-input", "Input of unknown size", text, OT_ABSENT, ""}));
     }
     return OT_OK;
 }
@@ -220,10 +239,13 @@ static const char *tiled_where(const explain *e)
 {
     const ot_facts *f = e->f;
     uint32_t at = index_at(e, e->tiled_at);
-    if (f->peak_region == OT_NONE) return at == OT_NONE ? "" : ot_format(f->arena, "at %s %s", f->nodes[at].op, f->nodes[at].name);
+    if (f->peak_region == OT_NONE)
+        return at == OT_NONE ? ""
+                             : ot_format(f->arena, "at %s %s", f->nodes[at].op, f->nodes[at].name);
     const ot_fact_region *r = &f->regions[f->peak_region];
     const ot_fact_node *a = &f->nodes[r->nodes[0]], *b = &f->nodes[r->nodes[r->n_nodes - 1]];
-    return ot_format(f->arena, "while region r%u runs, from %s %s to %s %s", r->id, a->op, a->name, b->op, b->name);
+    return ot_format(f->arena, "while region r%u runs, from %s %s to %s %s", r->id, a->op, a->name,
+                     b->op, b->name);
 }
 
 static ot_status add_words(const explain *e, uint32_t k)
@@ -245,8 +267,8 @@ static ot_status add_words(const explain *e, uint32_t k)
         {"process-bytes", title ? "The device holds" : "The process grows by", NULL,
          a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-bytes", "Live tensors, tiled", NULL, (double)b->peak_bytes, "bytes"},
-        {"tiled-process-bytes", title ? "The device holds, tiled" : "The process grows by, tiled", NULL,
-         b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
+        {"tiled-process-bytes", title ? "The device holds, tiled" : "The process grows by, tiled",
+         NULL, b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-at", "which lives most", where, OT_ABSENT, ""},
         {"time-seconds", "Time", NULL, a->time_s, "seconds"},
         {"tiled-time-seconds", "Time, tiled", NULL, b->time_s, "seconds"},
@@ -258,7 +280,8 @@ static ot_status add_words(const explain *e, uint32_t k)
 
 static ot_status explain_in(explain *e, ot_arena *scratch)
 {
-    ot_graph *g = (ot_graph *)(uintptr_t)e->x->g; /* its order and uses are asked for, which hold already */
+    /* its order and uses are asked for, which hold already */
+    ot_graph *g = (ot_graph *)(uintptr_t)e->x->g;
     OT_TRY(ot_seq_build(g, scratch, &e->s));
     OT_TRY(ot_cost_fill(&e->s, e->x->t));
     e->in_tiles = OT_NEW_N(scratch, bool, g->n_values + 1u);
@@ -266,7 +289,8 @@ static ot_status explain_in(explain *e, ot_arena *scratch)
     if (!e->in_tiles || !e->inside) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < e->x->p->n_regions; k++) {
         const ot_region *r = &e->x->p->regions[k];
-        for (uint32_t v = r->n_inputs; v < r->n_values; v++) e->in_tiles[r->values[v].value] = !r->values[v].is_output;
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++)
+            e->in_tiles[r->values[v].value] = !r->values[v].is_output;
         for (uint32_t i = 0; i < r->n_nodes; i++) e->inside[e->s.pos[r->nodes[i].node]] = true;
     }
     if (e->s.n == 0) return OT_OK;

@@ -1,4 +1,5 @@
-/* Figures of a planned model as a whole: headline cards, the roofline, tables of the target, of the environment and of memory. */
+/* Figures of a planned model as a whole: headline cards, the roofline, tables of the target, of
+ * the environment and of memory. */
 #include "facts_build.h"
 
 #include <math.h>
@@ -7,7 +8,10 @@
 
 /* ---- cards ---- */
 
-static double ratio_of(double before, double after) { return before > 0 && after >= 0 ? after / before : OT_ABSENT; }
+static double ratio_of(double before, double after)
+{
+    return before > 0 && after >= 0 ? after / before : OT_ABSENT;
+}
 
 /* The longer of all compute and of the traffic that cannot be avoided. */
 static double least_time(const ot_facts *f, const fact_source *x)
@@ -17,18 +21,22 @@ static double least_time(const ot_facts *f, const fact_source *x)
     return compute > memory ? compute : memory;
 }
 
-/* The limit is told where it is one: a prediction below it leaves it out. Figures of unknown shapes count as 0, what stays in a
- * cache is not moved, and the cost model takes some inputs for read that are made beforehand. */
+/* The limit is told where it is one: a prediction below it leaves it out. Figures of unknown
+ * shapes count as 0, what stays in a cache is not moved, and the cost model takes some inputs
+ * for read that are made beforehand. */
 static char *card_note(ot_arena *a, const ot_fact_card *c, const char *limit)
 {
-    return c->bound >= 0 ? ot_format(a, "%s; the limit is %s.", c->note, limit) : ot_format(a, "%s.", c->note);
+    return c->bound >= 0 ? ot_format(a, "%s; the limit is %s.", c->note, limit)
+                         : ot_format(a, "%s.", c->note);
 }
 
-/* Leaves out what is not known for the runtime, and the loaded model where tiling does not change it. */
+/* Leaves out what is not known for the runtime, and the loaded model where tiling does not
+ * change it. */
 static bool is_card_told(const ot_fact_card *c)
 {
     if (strcmp(c->id, "process-growth") == 0) return c->before > 0;
-    if (strcmp(c->id, "model-loaded") == 0) return fabs(c->after - c->before) > OT_FACT_LOADED_SHOWN;
+    if (strcmp(c->id, "model-loaded") == 0)
+        return fabs(c->after - c->before) > OT_FACT_LOADED_SHOWN;
     return true;
 }
 
@@ -37,30 +45,41 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
     const char *title = x->t->runtime->growth_title;
     const ot_fact_card cards[] = {
-        {"process-growth", title ? "On the device" : "Process grows by", "bytes", (double)a->growth_bytes, (double)b->growth_bytes,
-         OT_ABSENT, 0,
-         title ? "Activations, inputs and results on the device, laid out before it runs, without weights; predicted"
-               : "What running the model adds to the process: live tensors, and what the runtime's allocator keeps beside them; "
+        {"process-growth", title ? "On the device" : "Process grows by", "bytes",
+         (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
+         title ? "Activations, inputs and results on the device, laid out before it runs, without "
+                 "weights; predicted"
+               : "What running the model adds to the process: live tensors, and what the runtime's "
+                 "allocator keeps beside them; "
                  "predicted"},
-        {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes, OT_ABSENT, 0,
-         "Most bytes of activations that live at one time, predicted, with results in the place of operands where they may be. The "
-         "memory maps give every buffer an address of its own, and leave out what operators take to work in: they differ"},
-        {"model-loaded", "Model loaded", "bytes", (double)a->loaded_bytes, (double)b->loaded_bytes, OT_ABSENT, 0,
-         "What loading the model takes before anything runs: weights, and what the runtime makes of them; predicted"},
-        {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes, x->p->compulsory_bytes, 0,
-         "Traffic of the slow memory, predicted"},
-        {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0, "Predicted for the target"},
-        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0, "Halos of neighbouring tiles are computed again"},
-        {"largest-tensor", "Largest tensor", "bytes", (double)a->largest_bytes, (double)b->largest_bytes, OT_ABSENT, 0,
+        {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes,
+         OT_ABSENT, 0,
+         "Most bytes of activations that live at one time, predicted, with results in the place of "
+         "operands where they may be. The "
+         "memory maps give every buffer an address of its own, and leave out what operators take "
+         "to work in: they differ"},
+        {"model-loaded", "Model loaded", "bytes", (double)a->loaded_bytes, (double)b->loaded_bytes,
+         OT_ABSENT, 0,
+         "What loading the model takes before anything runs: weights, and what the runtime makes "
+         "of them; predicted"},
+        {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes,
+         x->p->compulsory_bytes, 0, "Traffic of the slow memory, predicted"},
+        {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0,
+         "Predicted for the target"},
+        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0,
+         "Halos of neighbouring tiles are computed again"},
+        {"largest-tensor", "Largest tensor", "bytes", (double)a->largest_bytes,
+         (double)b->largest_bytes, OT_ABSENT, 0,
          "Of those that nodes make, in the graph and in the bodies of loops"},
     };
-    static const char *const limits[] = {"",
-                                         "",
-                                         "",
-                                         "inputs, outputs and weights once each",
-                                         "all compute, or the least traffic, whichever takes longer",
-                                         "the model's own",
-                                         ""};
+    static const char *const limits[] = {
+        "",
+        "",
+        "",
+        "inputs, outputs and weights once each",
+        "all compute, or the least traffic, whichever takes longer",
+        "the model's own",
+        ""};
     const uint32_t n = sizeof cards / sizeof *cards;
     f->cards = OT_NEW_N(f->arena, ot_fact_card, n);
     if (!f->cards) return ot_fail_nomem(x->g->model->diag);
@@ -99,14 +118,17 @@ static ot_status add_roofs(ot_facts *f, const fact_source *x)
 }
 
 /* flat: operations a second that the compute alone would reach. */
-static ot_status add_point(ot_facts *f, const fact_source *x, size_t *cap, ot_fact_point p, double flat)
+static ot_status add_point(ot_facts *f, const fact_source *x, size_t *cap, ot_fact_point p,
+                           double flat)
 {
     if (p.operations <= 0 || p.bytes <= 0 || p.seconds <= 0) return OT_OK;
     p.intensity = p.operations / p.bytes;
     p.rate = p.operations / p.seconds;
-    double slanted = p.intensity * x->t->bw_slow, roof = flat > 0 && flat < slanted ? flat : slanted;
+    double slanted = p.intensity * x->t->bw_slow,
+           roof = flat > 0 && flat < slanted ? flat : slanted;
     p.attained = p.rate / roof;
-    if (!p.label || !OT_PUSH(f->arena, f->points, f->n_points, *cap, p)) return ot_fail_nomem(x->g->model->diag);
+    if (!p.label || !OT_PUSH(f->arena, f->points, f->n_points, *cap, p))
+        return ot_fail_nomem(x->g->model->diag);
     return OT_OK;
 }
 
@@ -125,20 +147,39 @@ static ot_status add_points(ot_facts *f, const fact_source *x)
     double flat = all_compute > 0 ? all / all_compute : 0,
            growth = x->p->untiled.macs > 0 ? x->p->tiled.macs / x->p->untiled.macs : 1;
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
-    OT_TRY(
-        add_point(f, x, &cap, (ot_fact_point){"model, untiled", OT_NONE, false, all, a->traffic_bytes, a->time_s, 0, 0, 0}, flat));
+    OT_TRY(add_point(f, x, &cap,
+                     (ot_fact_point){"model, untiled", OT_NONE, false, all, a->traffic_bytes,
+                                     a->time_s, 0, 0, 0},
+                     flat));
     if (f->n_regions > 0)
         OT_TRY(add_point(f, x, &cap,
-                         (ot_fact_point){"model, tiled", OT_NONE, true, all * growth, b->traffic_bytes, b->time_s, 0, 0, 0}, flat));
+                         (ot_fact_point){"model, tiled", OT_NONE, true, all * growth,
+                                         b->traffic_bytes, b->time_s, 0, 0, 0},
+                         flat));
     for (uint32_t k = 0; k < f->n_regions; k++) {
         const ot_fact_region *r = &f->regions[k];
         double o = 0, compute = 0;
-        for (uint32_t j = 0; j < r->n_nodes; j++) o += ops[r->nodes[j]], compute += f->nodes[r->nodes[j]].compute;
+        for (uint32_t j = 0; j < r->n_nodes; j++)
+            o += ops[r->nodes[j]], compute += f->nodes[r->nodes[j]].compute;
         flat = compute > 0 ? o / compute : 0;
-        ot_fact_point untiled = {
-            ot_format(f->arena, "region %u, untiled", r->id), k, false, o, r->traffic_untiled, r->time_untiled, 0, 0, 0};
-        ot_fact_point tiled = {
-            ot_format(f->arena, "region %u, tiled", r->id), k, true, o * r->mac_ratio, r->traffic, r->time_tiled, 0, 0, 0};
+        ot_fact_point untiled = {ot_format(f->arena, "region %u, untiled", r->id),
+                                 k,
+                                 false,
+                                 o,
+                                 r->traffic_untiled,
+                                 r->time_untiled,
+                                 0,
+                                 0,
+                                 0};
+        ot_fact_point tiled = {ot_format(f->arena, "region %u, tiled", r->id),
+                               k,
+                               true,
+                               o * r->mac_ratio,
+                               r->traffic,
+                               r->time_tiled,
+                               0,
+                               0,
+                               0};
         OT_TRY(add_point(f, x, &cap, untiled, flat));
         OT_TRY(add_point(f, x, &cap, tiled, flat));
     }
@@ -147,12 +188,14 @@ static ot_status add_points(ot_facts *f, const fact_source *x)
 
 /* ---- tables ---- */
 
-static void number(ot_fact_entry *list, uint32_t *n, const char *id, const char *title, double value, const char *unit)
+static void number(ot_fact_entry *list, uint32_t *n, const char *id, const char *title,
+                   double value, const char *unit)
 {
     list[(*n)++] = (ot_fact_entry){id, title, "", value, unit};
 }
 
-static void text(ot_fact_entry *list, uint32_t *n, const char *id, const char *title, const char *value)
+static void text(ot_fact_entry *list, uint32_t *n, const char *id, const char *title,
+                 const char *value)
 {
     if (value && *value) list[(*n)++] = (ot_fact_entry){id, title, value, OT_ABSENT, ""};
 }
@@ -164,22 +207,26 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     text(e, n, "cpu", "Measured on", t->cpu);
     number(e, n, "cores", "Cores", t->cores, "count");
     text(e, n, "fast-kind", "Fast memory",
-         ot_target_hard_limit(t) ? "a scratchpad: its capacity is hard" : "a cache: its capacity is soft");
+         ot_target_hard_limit(t) ? "a scratchpad: its capacity is hard"
+                                 : "a cache: its capacity is soft");
     number(e, n, "fast-bytes", "Capacity of the fast memory", (double)t->fast_bytes, "bytes");
     number(e, n, "fast-bandwidth", "Bandwidth of the fast memory", t->bw_fast, "bytes/s");
     if (t->mid_bytes > 0) {
         number(e, n, "mid-bytes", "Capacity of the mid level", (double)t->mid_bytes, "bytes");
         number(e, n, "mid-bandwidth", "Bandwidth of the mid level", t->bw_mid, "bytes/s");
     }
-    if (t->memory_bytes > 0) number(e, n, "slow-bytes", "Slow memory", (double)t->memory_bytes, "bytes");
+    if (t->memory_bytes > 0)
+        number(e, n, "slow-bytes", "Slow memory", (double)t->memory_bytes, "bytes");
     number(e, n, "slow-bandwidth", "Bandwidth of the slow memory", t->bw_slow, "bytes/s");
     if (t->transfers.upload > 0) {
         number(e, n, "upload-bandwidth", "Bandwidth from the host", t->transfers.upload, "bytes/s");
-        number(e, n, "download-bandwidth", "Bandwidth to the host", t->transfers.download, "bytes/s");
+        number(e, n, "download-bandwidth", "Bandwidth to the host", t->transfers.download,
+               "bytes/s");
     }
     number(e, n, "rate-conv", "Convolution", t->rate_conv, "ops/s");
     if (ot_runtime_in_classes(t->runtime) && t->rate_conv_winograd > 0)
-        number(e, n, "rate-conv-winograd", "Products of Winograd's algorithm", t->rate_conv_winograd, "ops/s");
+        number(e, n, "rate-conv-winograd", "Products of Winograd's algorithm",
+               t->rate_conv_winograd, "ops/s");
     number(e, n, "rate-conv-pointwise", "Pointwise convolution", t->rate_conv_pointwise, "ops/s");
     number(e, n, "rate-conv-depthwise", "Depthwise convolution", t->rate_conv_depthwise, "ops/s");
     number(e, n, "rate-gemm", "Matrix product", t->rate_gemm, "ops/s");
@@ -193,16 +240,20 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     text(e, n, "runtime", "Tiles run in", t->runtime->title);
 }
 
-static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, const fact_source *x)
+static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f,
+                              const fact_source *x)
 {
     const ot_plan_options *o = x->o;
     text(e, n, "version", "onnx-tile", f->version);
     number(e, n, "opset", "Opset of the model", x->g->model->opset, "count");
     text(e, n, "goal", "Goal", f->goal);
-    if (o->goal == OT_GOAL_MEMORY) number(e, n, "max-slowdown", "Slowdown allowed", o->max_slowdown, "percent");
-    if (o->memory_budget > 0) number(e, n, "memory-budget", "Memory budget", (double)o->memory_budget, "bytes");
+    if (o->goal == OT_GOAL_MEMORY)
+        number(e, n, "max-slowdown", "Slowdown allowed", o->max_slowdown, "percent");
+    if (o->memory_budget > 0)
+        number(e, n, "memory-budget", "Memory budget", (double)o->memory_budget, "bytes");
     text(e, n, "emit", "Operators written",
-         ot_runtime_in_classes(x->t->runtime) ? "the engine's own (domain onnx_tile)" : "standard ONNX");
+         ot_runtime_in_classes(x->t->runtime) ? "the engine's own (domain onnx_tile)"
+                                              : "standard ONNX");
     text(e, n, "force", "Forced", o->force ? "every legal region is tiled, whatever it costs" : "");
 }
 
@@ -213,9 +264,11 @@ static void memory_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f)
     number(e, n, "naive", "All of them side by side", (double)a->naive, "bytes");
     number(e, n, "greedy", "Packed, largest first", (double)a->greedy, "bytes");
     number(e, n, "planned", "Packed by search", (double)a->planned, "bytes");
-    number(e, n, "in-place", "Packed by search, in place where possible", (double)a->in_place, "bytes");
+    number(e, n, "in-place", "Packed by search, in place where possible", (double)a->in_place,
+           "bytes");
     number(e, n, "lower-bound", "Most live at one time", (double)a->lower_bound, "bytes");
-    text(e, n, "proved", "Packing by search", a->proved ? "the least possible" : "not proved to be the least");
+    text(e, n, "proved", "Packing by search",
+         a->proved ? "the least possible" : "not proved to be the least");
     number(e, n, "unsized", "Values of unknown size, not counted", f->totals.n_unsized, "count");
 }
 
@@ -243,7 +296,9 @@ static ot_status add_tables(ot_facts *f, const fact_source *x)
     n = 0;
     memory_table(e, &n, f);
     f->memory_entries = keep(f->arena, e, f->n_memory_entries = n);
-    return f->target_entries && f->environment && f->memory_entries ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    return f->target_entries && f->environment && f->memory_entries
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
 ot_status ot_facts_figures(ot_facts *f, const fact_source *x)

@@ -1,4 +1,5 @@
-/* The facts' memory maps: where the activations lie while the untiled model runs, and while the planned one does.
+/* The facts' memory maps: where the activations lie while the untiled model runs, and while the
+ * planned one does.
  *
  *   untiled                            planned: a region is one step, which holds its working set
  *   bytes ^                            bytes ^
@@ -8,8 +9,10 @@
  *         +--+---+---+---+--+-> step         +--+---+---+---+--+-> step
  *                                               a      R      c
  *
- * Both are planned by the same code with the same bounded effort (tiling/lower/graph_arena.c). Graph inputs lie there from before the first
- * step, outputs to after the last one. Values that exist in tiles only are a part of their region's working set in the second map.
+ * Both are planned by the same code with the same bounded effort (tiling/lower/graph_arena.c).
+ * Graph inputs lie there from before the first step, outputs to after the last one. Values that
+ * exist in tiles only are a part of their region's working set in the second map.
+ *
  */
 #include "facts.h"
 
@@ -58,7 +61,8 @@ static ot_id waits_for(const step_work *w, ot_id reader, ot_id v)
 {
     ot_id made = v == OT_NONE ? OT_NONE : w->g->values[v].producer;
     if (made == OT_NONE || w->g->nodes[made].dead || w->step_of[made]) return OT_NONE;
-    return w->region_of[made] != OT_NONE && w->region_of[made] == w->region_of[reader] ? OT_NONE : made;
+    return w->region_of[made] != OT_NONE && w->region_of[made] == w->region_of[reader] ? OT_NONE
+                                                                                       : made;
 }
 
 static ot_id node_waits_for(const step_work *w, ot_id id)
@@ -66,7 +70,8 @@ static ot_id node_waits_for(const step_work *w, ot_id id)
     const ot_node *n = &w->g->nodes[id];
     ot_id made = OT_NONE;
     for (uint32_t k = 0; k < n->n_in && made == OT_NONE; k++) made = waits_for(w, id, n->in[k]);
-    for (uint32_t k = 0; k < n->n_captured && made == OT_NONE; k++) made = waits_for(w, id, n->captured[k]);
+    for (uint32_t k = 0; k < n->n_captured && made == OT_NONE; k++)
+        made = waits_for(w, id, n->captured[k]);
     return made;
 }
 
@@ -76,17 +81,21 @@ static ot_id step_waits_for(const step_work *w, ot_id id)
     ot_id made = OT_NONE;
     if (w->region_of[id] == OT_NONE) return node_waits_for(w, id);
     const ot_region *r = &w->p->regions[w->region_of[id]];
-    for (uint32_t k = 0; k < r->n_nodes && made == OT_NONE; k++) made = node_waits_for(w, r->nodes[k].node);
+    for (uint32_t k = 0; k < r->n_nodes && made == OT_NONE; k++)
+        made = node_waits_for(w, r->nodes[k].node);
     return made;
 }
 
-/* Does node id make or read anything that lies in the arena? Others, of constants, happen before the model runs: no step. */
+/* Does node id make or read anything that lies in the arena? Others, of constants, happen before
+ * the model runs: no step. */
 static bool takes_time(const ot_graph *g, ot_id id)
 {
     const ot_node *n = &g->nodes[id];
     for (uint32_t k = 0; k < n->n_in + n->n_captured + n->n_out; k++) {
         uint32_t j = k < n->n_in ? k : k - n->n_in;
-        ot_id v = k < n->n_in ? n->in[k] : j < n->n_captured ? n->captured[j] : n->out[j - n->n_captured];
+        ot_id v = k < n->n_in         ? n->in[k]
+                  : j < n->n_captured ? n->captured[j]
+                                      : n->out[j - n->n_captured];
         if (v != OT_NONE && !g->values[v].is_const && !g->values[v].init) return true;
     }
     return false;
@@ -110,8 +119,9 @@ static void take_step(step_work *w, ot_id id)
                                                .hint = -1};
 }
 
-/* Steps in graph.order, a region where its first node stands, but what a step reads is made first. Regions are convex, so the
- * walk up ends; each visit of a node on the stack places one of its producers. */
+/* Steps in graph.order, a region where its first node stands, but what a step reads is made
+ * first. Regions are convex, so the walk up ends; each visit of a node on the stack places one
+ * of its producers. */
 static void find_steps(step_work *w)
 {
     for (uint32_t k = 0; k < w->g->n_order; k++) {
@@ -119,7 +129,8 @@ static void find_steps(step_work *w)
         if (w->step_of[w->g->order[k]]) continue;
         w->stack[depth++] = w->g->order[k];
         while (depth > 0) {
-            ot_id top = w->stack[depth - 1], made = w->step_of[top] ? OT_NONE : step_waits_for(w, top);
+            ot_id top = w->stack[depth - 1],
+                  made = w->step_of[top] ? OT_NONE : step_waits_for(w, top);
             if (made != OT_NONE && depth < w->g->n_nodes) {
                 w->stack[depth++] = made;
                 continue;
@@ -134,7 +145,8 @@ static void find_steps(step_work *w)
 
 static uint32_t kind_of(const ot_value *v) { return v->is_input || v->is_output; }
 
-static ot_status copy_boxes(ot_facts *f, const ot_graph *g, const ot_plan *p, const ot_arena_layout *l, ot_fact_map *m)
+static ot_status copy_boxes(ot_facts *f, const ot_graph *g, const ot_plan *p,
+                            const ot_arena_layout *l, ot_fact_map *m)
 {
     ot_fact_box *boxes = OT_NEW_N(f->arena, ot_fact_box, l->n + 1u);
     uint32_t n_values = 0;
@@ -144,7 +156,8 @@ static ot_status copy_boxes(ot_facts *f, const ot_graph *g, const ot_plan *p, co
         bool is_value = k < n_values;
         const ot_value *v = is_value ? &g->values[l->values[k]] : NULL;
         boxes[k] = (ot_fact_box){.name = is_value ? ot_strdup(f->arena, v->name)
-                                                  : ot_format(f->arena, "working set of region %u", p->regions[k - n_values].id),
+                                                  : ot_format(f->arena, "working set of region %u",
+                                                              p->regions[k - n_values].id),
                                  .lower = l->items[k].lower,
                                  .upper = l->items[k].upper,
                                  .offset = l->offsets[k],
@@ -169,8 +182,10 @@ static ot_status add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p, ot_a
     ot_fact_map *maps = OT_NEW_N(f->arena, ot_fact_map, 2u + f->n_regions);
 
     if (!maps || !allocate(&w)) return ot_fail_nomem(g->model->diag);
-    maps[0] = (ot_fact_map){.id = "before", .title = "Before: untiled", .time_label = "step: one node each"};
-    maps[1] = (ot_fact_map){.id = "after", .title = "After: tiled", .time_label = "step: one node or one region each"};
+    maps[0] = (ot_fact_map){
+        .id = "before", .title = "Before: untiled", .time_label = "step: one node each"};
+    maps[1] = (ot_fact_map){
+        .id = "after", .title = "After: tiled", .time_label = "step: one node or one region each"};
     begin(&w, false);
     find_steps(&w);
     ot_arena_steps steps = {.step_of = w.step_of, .n = w.n_steps};

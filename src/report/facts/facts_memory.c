@@ -1,29 +1,33 @@
-/* Facts of plan-memory: one card and one map a memory, totals of the plan. Planning time is left out, so that reports of the same
- * input are equal. */
+/* Facts of plan-memory: one card and one map a memory, totals of the plan. Planning time is left
+ * out, so that reports of the same input are equal. */
 #include "facts_build.h"
 
-static ot_status copy_map(ot_facts *f, const ot_map_plot *p, const ot_scope_plan *plan, ot_fact_map *m, ot_diag *d)
+static ot_status copy_map(ot_facts *f, const ot_map_plot *p, const ot_scope_plan *plan,
+                          ot_fact_map *m, ot_diag *d)
 {
     ot_fact_box *boxes = OT_NEW_N(f->arena, ot_fact_box, p->n + 1u);
     const char *scope = f->target && *f->target ? ot_scope_name(plan->scope) : "memory";
     if (!boxes) return ot_fail_nomem(d);
     int64_t from = p->from < p->to ? p->from : INT64_MAX, to = p->to;
-    for (uint32_t k = 0; k < p->n; k++) from = ot_min(from, p->boxes[k].lower), to = ot_max(to, p->boxes[k].upper);
+    for (uint32_t k = 0; k < p->n; k++)
+        from = ot_min(from, p->boxes[k].lower), to = ot_max(to, p->boxes[k].upper);
     for (uint32_t k = 0; k < p->n; k++) {
         const ot_map_box *b = &p->boxes[k];
-        boxes[k] = (ot_fact_box){ot_strdup(f->arena, b->name), b->lower, b->upper, b->offset, b->size, b->kind};
+        boxes[k] = (ot_fact_box){
+            ot_strdup(f->arena, b->name), b->lower, b->upper, b->offset, b->size, b->kind};
         if (!boxes[k].name) return ot_fail_nomem(d);
     }
-    *m = (ot_fact_map){.id = scope,
-                       .title = ot_format(f->arena, "Memory %s", *p->title ? p->title : "of the table"),
-                       .time_label = ot_strdup(f->arena, p->time),
-                       .steps = p->n > 0 ? to : 0,
-                       .boxes = boxes,
-                       .n_boxes = p->n,
-                       .height = p->height,
-                       .lower_bound = p->lower_bound,
-                       .capacity = p->capacity,
-                       .proved = plan->proved};
+    *m = (ot_fact_map){
+        .id = scope,
+        .title = ot_format(f->arena, "Memory %s", *p->title ? p->title : "of the table"),
+        .time_label = ot_strdup(f->arena, p->time),
+        .steps = p->n > 0 ? to : 0,
+        .boxes = boxes,
+        .n_boxes = p->n,
+        .height = p->height,
+        .lower_bound = p->lower_bound,
+        .capacity = p->capacity,
+        .proved = plan->proved};
     return m->title && m->time_label ? OT_OK : ot_fail_nomem(d);
 }
 
@@ -34,14 +38,15 @@ static ot_status add_cards(ot_facts *f, const ot_memory_results *r, ot_diag *d)
     for (uint32_t k = 0; k < r->n_plans; k++) {
         const ot_scope_plan *p = &r->plans[k];
         const char *scope = r->kernel ? ot_scope_name(p->scope) : "memory";
-        f->cards[k] = (ot_fact_card){.id = scope,
-                                     .title = r->kernel ? ot_format(f->arena, "Memory %s", scope) : "Memory",
-                                     .unit = "bytes",
-                                     .before = (double)p->sum,
-                                     .after = (double)p->height,
-                                     .bound = (double)p->lower_bound,
-                                     .ratio = p->sum > 0 ? (double)p->height / (double)p->sum : OT_ABSENT,
-                                     .note = "Without any reuse, and planned; the limit is what lives at one time."};
+        f->cards[k] = (ot_fact_card){
+            .id = scope,
+            .title = r->kernel ? ot_format(f->arena, "Memory %s", scope) : "Memory",
+            .unit = "bytes",
+            .before = (double)p->sum,
+            .after = (double)p->height,
+            .bound = (double)p->lower_bound,
+            .ratio = p->sum > 0 ? (double)p->height / (double)p->sum : OT_ABSENT,
+            .note = "Without any reuse, and planned; the limit is what lives at one time."};
         if (!f->cards[k].title) return ot_fail_nomem(d);
     }
     f->n_cards = r->n_plans;

@@ -1,9 +1,11 @@
-/* Numbers and texts as all writers of reports print them, so that the page and its machine twins cannot differ.
+/* Numbers and texts as all writers of reports print them, so that the page and its machine twins
+ * cannot differ.
  *
  *   0.1 + 0.2   "0.3"              nine digits that count: predictions have no more to say
  *   4816896     "4816896"          whole numbers below 2^53 to the last digit: sizes and counts
  *   -0.0        "0"
  *   "a\x01\xff" "a" U+FFFD U+FFFD
+ *
  */
 #include "facts_number.h"
 
@@ -29,12 +31,16 @@ const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE])
     return buffer;
 }
 
-/* Length of the UTF-8 sequence at s when XML 1.0 has its character, else 0. Stops at the terminating zero. */
+/* Length of the UTF-8 sequence at s when XML 1.0 has its character, else 0. Stops at the
+ * terminating zero. */
 static size_t xml_length(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     if (s[0] < 0x80) return s[0] >= 0x20 || s[0] == '\t' || s[0] == '\n' || s[0] == '\r';
-    size_t n = (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+    size_t n = (s[0] & 0xe0) == 0xc0   ? 2
+               : (s[0] & 0xf0) == 0xe0 ? 3
+               : (s[0] & 0xf8) == 0xf0 ? 4
+                                       : 0;
     if (n == 0) return 0;
     uint32_t code = s[0] & (0x7fu >> n);
     for (size_t k = 1; k < n; k++) {

@@ -1,8 +1,11 @@
 /* Facts of a planned model: the graph as the planner saw it, with what was decided for every part.
  *
- *   plan.detail.nodes --> nodes, depth; values between them --> edges; plan.regions, barriers, refused --> the same by index
+ *   plan.detail.nodes --> nodes, depth; values between them --> edges; plan.regions, barriers,
+ *   refused --> the same by index
  *
- * Nodes are those that run (weights and shape arithmetic are left out), in topological order; every list refers to them by index.
+ * Nodes are those that run (weights and shape arithmetic are left out), in topological order;
+ * every list refers to them by index.
+ *
  */
 #include "tiling/lower/lowering.h"
 #include "facts_build.h"
@@ -42,7 +45,8 @@ static const char *shape_text(ot_arena *a, const ot_value *v)
     text[0] = '\0';
     for (int32_t k = 0; v->rank > 0 && k < v->rank && k < OT_RANK_MAX; k++) {
         if (v->dims[k] >= 0)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "", (long long)v->dims[k]);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "",
+                                  (long long)v->dims[k]);
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%s?", k ? "x" : "");
     }
@@ -95,7 +99,8 @@ static ot_status add_nodes(ot_facts *f, const fact_source *x)
     return OT_OK;
 }
 
-/* Names and operators of all nodes that run or are folded: what the terminal shows needs no figures. */
+/* Names and operators of all nodes that run or are folded: what the terminal shows needs no
+ * figures. */
 static ot_status name_nodes(ot_facts *f, const fact_source *x)
 {
     const ot_graph *g = x->g;
@@ -117,11 +122,13 @@ static ot_status name_nodes(ot_facts *f, const fact_source *x)
     return OT_OK;
 }
 
-static ot_status add_edge(ot_facts *f, const fact_source *x, size_t *cap, uint32_t from, uint32_t to, ot_id v)
+static ot_status add_edge(ot_facts *f, const fact_source *x, size_t *cap, uint32_t from,
+                          uint32_t to, ot_id v)
 {
     const ot_value *val = &x->g->values[v];
     ot_fact_edge e = {from, to, ot_strdup(f->arena, val->name), bytes_or_absent(val), false};
-    if (!e.value || !OT_PUSH(f->arena, f->edges, f->n_edges, *cap, e)) return ot_fail_nomem(x->g->model->diag);
+    if (!e.value || !OT_PUSH(f->arena, f->edges, f->n_edges, *cap, e))
+        return ot_fail_nomem(x->g->model->diag);
     if (from != OT_NONE && to != OT_NONE && f->nodes[to].depth < f->nodes[from].depth + 1)
         f->nodes[to].depth = f->nodes[from].depth + 1;
     return OT_OK;
@@ -165,8 +172,8 @@ static const uint32_t *indices(ot_facts *f, const fact_source *x, const ot_id *i
     return list;
 }
 
-/* Sums over the region's nodes. Tiled: compute grows with what is recomputed, memory is what still passes through slow memory, and
- * the rest of the predicted time is overhead. */
+/* Sums over the region's nodes. Tiled: compute grows with what is recomputed, memory is what
+ * still passes through slow memory, and the rest of the predicted time is overhead. */
 static void region_bounds(const ot_facts *f, const fact_source *x, ot_fact_region *r)
 {
     double compute = 0, memory = 0, overhead = 0;
@@ -183,20 +190,24 @@ static void region_bounds(const ot_facts *f, const fact_source *x, ot_fact_regio
 }
 
 /* Nodes of the region that reduce what it cuts. */
-static ot_status add_sums(ot_facts *f, const fact_source *x, const ot_region *from, ot_fact_region *to)
+static ot_status add_sums(ot_facts *f, const fact_source *x, const ot_region *from,
+                          ot_fact_region *to)
 {
     ot_fact_sum *sums = OT_NEW_N(f->arena, ot_fact_sum, from->n_nodes + 1u);
     if (!sums) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < from->n_nodes; k++) {
         bool is_sum = false;
-        for (uint32_t d = 0; d < from->n_dims; d++) is_sum |= from->nodes[k].lead_axis[d] == OT_AX_SUM;
-        if (is_sum && x->node_of[from->nodes[k].node] != OT_NONE) sums[to->n_sums++].node = x->node_of[from->nodes[k].node];
+        for (uint32_t d = 0; d < from->n_dims; d++)
+            is_sum |= from->nodes[k].lead_axis[d] == OT_AX_SUM;
+        if (is_sum && x->node_of[from->nodes[k].node] != OT_NONE)
+            sums[to->n_sums++].node = x->node_of[from->nodes[k].node];
     }
     to->sums = sums;
     return OT_OK;
 }
 
-/* What fits the cache and what streams through it, in words: a share of a soft capacity tells nobody anything. NULL: no memory. */
+/* What fits the cache and what streams through it, in words: a share of a soft capacity tells
+ * nobody anything. NULL: no memory. */
 static const char *residence(ot_arena *a, const ot_fact_region *r)
 {
     char cache[32], all[32], weights[32], tile[32];
@@ -205,11 +216,16 @@ static const char *residence(ot_arena *a, const ot_fact_region *r)
     ot_format_bytes((double)r->weights, weights, sizeof weights);
     ot_format_bytes((double)tiles, tile, sizeof tile);
     bool fits = r->working_set <= r->capacity;
-    if (fits && (r->weights_stay || r->weights == 0)) return ot_format(a, "fits the %s cache", cache);
-    if (fits) return ot_format(a, "a tile fits the %s cache; %s of weights stream through it for every tile", cache, weights);
+    if (fits && (r->weights_stay || r->weights == 0))
+        return ot_format(a, "fits the %s cache", cache);
+    if (fits)
+        return ot_format(a,
+                         "a tile fits the %s cache; %s of weights stream through it for every tile",
+                         cache, weights);
     ot_format_bytes((double)tiles + (double)r->weights, all, sizeof all);
     if (r->weights == 0) return ot_format(a, "%s stream through the %s cache", all, cache);
-    return ot_format(a, "%s stream through the %s cache: %s of weights, %s of a tile's values", all, cache, weights, tile);
+    return ot_format(a, "%s stream through the %s cache: %s of weights, %s of a tile's values", all,
+                     cache, weights, tile);
 }
 
 static const char *placement(ot_arena *a, const ot_fact_region *r)
@@ -219,8 +235,9 @@ static const char *placement(ot_arena *a, const ot_fact_region *r)
     if (r->reuse_level == OT_LEVEL_NONE) return ot_format(a, "in %s, nothing shares memory", bytes);
     char stall[32];
     ot_format_seconds(r->stall, stall, sizeof stall);
-    return ot_format(a, "in %s by %s, level %u, %u pair%s across pipes%s%s", bytes, r->placed_by, r->reuse_level, r->cross_pipe,
-                     r->cross_pipe == 1 ? "" : "s", r->stall > 0 ? ", which stall " : "", r->stall > 0 ? stall : "");
+    return ot_format(a, "in %s by %s, level %u, %u pair%s across pipes%s%s", bytes, r->placed_by,
+                     r->reuse_level, r->cross_pipe, r->cross_pipe == 1 ? "" : "s",
+                     r->stall > 0 ? ", which stall " : "", r->stall > 0 ? stall : "");
 }
 
 /* Buffers of the fast memory with their offsets. */
@@ -231,7 +248,8 @@ static bool copy_places(ot_arena *a, const ot_kernel *k, ot_fact_region *to)
     for (uint32_t v = 0; list && v < k->n_values; v++) {
         const ot_tk_value *x = &k->values[v];
         if (x->kind != OT_TK_BUFFER || x->n_offsets == 0) continue;
-        ot_fact_place p = {ot_strdup(a, x->name), x->bytes, ot_memdup(a, x->offsets, x->n_offsets * sizeof *x->offsets),
+        ot_fact_place p = {ot_strdup(a, x->name), x->bytes,
+                           ot_memdup(a, x->offsets, x->n_offsets * sizeof *x->offsets),
                            x->n_offsets};
         if (!p.name || !p.offsets) return false;
         list[to->n_places++] = p;
@@ -248,7 +266,8 @@ static uint32_t only_pipe(uint32_t pipes)
 }
 
 /* A box for each slot of a buffer while it is alive. NULL when memory ran out. */
-static ot_fact_box *place_boxes(ot_arena *a, const ot_kernel *k, const ot_lifetimes *l, uint32_t *count)
+static ot_fact_box *place_boxes(ot_arena *a, const ot_kernel *k, const ot_lifetimes *l,
+                                uint32_t *count)
 {
     size_t n = 0;
     for (uint32_t b = 0; b < l->n_buffers; b++) n += (size_t)l->buffers[b].n_live * OT_TK_MULTI_MAX;
@@ -258,18 +277,21 @@ static ot_fact_box *place_boxes(ot_arena *a, const ot_kernel *k, const ot_lifeti
         const ot_buffer *u = &l->buffers[b];
         const ot_tk_value *x = &k->values[u->values[0]];
         for (uint32_t slot = 0; slot < x->n_offsets; slot++) {
-            const char *name = x->n_offsets > 1 ? ot_format(a, "%s[%u]", x->name, slot) : ot_strdup(a, x->name);
+            const char *name = x->n_offsets > 1 ? ot_format(a, "%s[%u]", x->name, slot)
+                                                : ot_strdup(a, x->name);
             if (!name) return NULL;
             for (uint32_t j = 0; j < u->n_live; j++)
-                boxes[(*count)++] = (ot_fact_box){name,    u->live[j].lower,   u->live[j].upper, x->offsets[slot],
-                                                  u->size, only_pipe(u->pipes)};
+                boxes[(*count)++] = (ot_fact_box){
+                    name,    u->live[j].lower,   u->live[j].upper, x->offsets[slot],
+                    u->size, only_pipe(u->pipes)};
         }
     }
     return boxes;
 }
 
 /* The planned kernel as a map of the fast memory: a step is a statement. */
-static ot_status add_place_map(ot_facts *f, const fact_source *x, const ot_kernel *k, const ot_region_memory *m, ot_fact_region *to)
+static ot_status add_place_map(ot_facts *f, const fact_source *x, const ot_kernel *k,
+                               const ot_region_memory *m, ot_fact_region *to)
 {
     ot_diag *d = x->g->model->diag;
     ot_lifetimes *l = NULL;
@@ -277,14 +299,15 @@ static ot_status add_place_map(ot_facts *f, const fact_source *x, const ot_kerne
     const ot_lifetime_options held = {.hold_multi = true}; /* as it was planned */
     if (!map) return ot_fail_nomem(d);
     OT_TRY(ot_lifetimes_find(k, k->name, x->t, &held, d, &l));
-    *map = (ot_fact_map){.id = ot_format(f->arena, "region-%u", to->id),
-                         .title = ot_format(f->arena, "Region r%u: a tile's buffers, %s", to->id, to->placement),
-                         .time_label = "statement of the region's kernel",
-                         .steps = k->n_stmts,
-                         .height = m->arena,
-                         .lower_bound = m->lower_bound,
-                         .capacity = x->t->fast_bytes,
-                         .proved = m->arena == m->lower_bound};
+    *map = (ot_fact_map){
+        .id = ot_format(f->arena, "region-%u", to->id),
+        .title = ot_format(f->arena, "Region r%u: a tile's buffers, %s", to->id, to->placement),
+        .time_label = "statement of the region's kernel",
+        .steps = k->n_stmts,
+        .height = m->arena,
+        .lower_bound = m->lower_bound,
+        .capacity = x->t->fast_bytes,
+        .proved = m->arena == m->lower_bound};
     map->boxes = place_boxes(f->arena, k, l, &map->n_boxes);
     ot_lifetimes_free(l);
     to->map = map;
@@ -292,7 +315,8 @@ static ot_status add_place_map(ot_facts *f, const fact_source *x, const ot_kerne
 }
 
 /* Where the buffers are put, on targets whose pipes run side by side. */
-static ot_status add_places(ot_facts *f, const fact_source *x, const ot_region *from, ot_fact_region *to)
+static ot_status add_places(ot_facts *f, const fact_source *x, const ot_region *from,
+                            ot_fact_region *to)
 {
     ot_region_memory m;
     ot_kernel *k = NULL;
@@ -367,7 +391,8 @@ static ot_status add_regions(ot_facts *f, const fact_source *x)
     for (uint32_t k = 0; k < f->n_regions; k++) OT_TRY(add_region(f, x, k));
     for (uint32_t k = 0; k < f->n_edges; k++) {
         ot_fact_edge *e = &f->edges[k];
-        e->in_tiles = e->from != OT_NONE && e->to != OT_NONE && f->nodes[e->from].region != OT_NONE &&
+        e->in_tiles = e->from != OT_NONE && e->to != OT_NONE &&
+                      f->nodes[e->from].region != OT_NONE &&
                       f->nodes[e->from].region == f->nodes[e->to].region;
     }
     return OT_OK;
@@ -381,7 +406,8 @@ static ot_status mark_stored(ot_facts *f, const fact_source *x)
     for (uint32_t k = 0; k < x->p->n_regions; k++) {
         const ot_region *r = &x->p->regions[k];
         for (uint32_t v = r->n_inputs; v < r->n_values; v++)
-            if (r->values[v].is_output && !ot_map_put(stored, x->g->values[r->values[v].value].name, 1))
+            if (r->values[v].is_output &&
+                !ot_map_put(stored, x->g->values[r->values[v].value].name, 1))
                 return ot_fail_nomem(x->g->model->diag);
     }
     for (uint32_t k = 0; k < f->n_edges; k++)
@@ -400,7 +426,8 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         if (node == OT_NONE) continue;
         f->nodes[node].barrier = f->n_barriers;
         ot_fact_barrier *to = &f->barriers[f->n_barriers++];
-        *to = (ot_fact_barrier){node, ot_reason_name(b->reason.why), ot_reason_text(f->arena, b->reason),
+        *to = (ot_fact_barrier){node, ot_reason_name(b->reason.why),
+                                ot_reason_text(f->arena, b->reason),
                                 ot_reason_lift(b->reason.why, x->o->force)};
         if (!to->reason) return ot_fail_nomem(x->g->model->diag);
     }
@@ -411,8 +438,9 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         const char *reason = ot_reason_text(f->arena, r->reason);
         if (!nodes || !reason) return ot_fail_nomem(x->g->model->diag);
         for (uint32_t j = 0; j < n; j++) f->nodes[nodes[j]].refusal = k;
-        f->refusals[f->n_refusals++] = (ot_fact_refusal){nodes, n, ot_reason_name(r->reason.why), reason,
-                                                         ot_reason_lift(r->reason.why, x->o->force)};
+        f->refusals[f->n_refusals++] = (ot_fact_refusal){
+            nodes, n, ot_reason_name(r->reason.why), reason,
+            ot_reason_lift(r->reason.why, x->o->force)};
     }
     return OT_OK;
 }
@@ -474,8 +502,9 @@ static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char
     return ot_facts_add_maps(f, g, x->p);
 }
 
-ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const char *model,
-                             const char *output, ot_fact_kind kind, ot_facts **out)
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t,
+                             const ot_plan_options *o, const char *model, const char *output,
+                             ot_fact_kind kind, ot_facts **out)
 {
     ot_facts *f;
     fact_source x = {.g = g, .p = p, .t = t, .o = o};

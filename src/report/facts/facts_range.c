@@ -16,7 +16,8 @@ static bool copy_side(ot_arena *a, ot_bounds_side *s)
     return copy_text(a, &s->live_at) && copy_text(a, &s->growth_at) && copy_text(a, &s->why);
 }
 
-static void text(ot_fact_entry *e, uint32_t *n, const char *id, const char *title, const char *value)
+static void text(ot_fact_entry *e, uint32_t *n, const char *id, const char *title,
+                 const char *value)
 {
     if (value) e[(*n)++] = (ot_fact_entry){id, title, value, OT_ABSENT, ""};
 }
@@ -53,7 +54,8 @@ static bool make_entries(ot_facts *f)
 ot_status ot_facts_add_bounds(ot_facts *f, const ot_bounds_facts *r, ot_diag *d)
 {
     ot_bounds_facts *copy = ot_memdup(f->arena, r, sizeof *r);
-    if (!copy || !copy_text(f->arena, &copy->text) || !copy_side(f->arena, &copy->untiled) || !copy_side(f->arena, &copy->tiled))
+    if (!copy || !copy_text(f->arena, &copy->text) || !copy_side(f->arena, &copy->untiled) ||
+        !copy_side(f->arena, &copy->tiled))
         return ot_fail_nomem(d);
     f->range = copy;
     return make_entries(f) ? OT_OK : ot_fail_nomem(d);
@@ -67,16 +69,18 @@ static void print_side(const char *name, const ot_bounds_side *s, FILE *f)
     if (s->verdict == OT_BOUNDS_UNKNOWN) {
         fprintf(f, "unknown: %s", s->why);
         if (s->live_at)
-            fprintf(f, " (%s at %s was seen)\n", ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at);
+            fprintf(f, " (%s at %s was seen)\n",
+                    ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at);
         else
             fputc('\n', f);
         return;
     }
-    fprintf(f, "at most %s live at %s (%s)", ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at,
+    fprintf(f, "at most %s live at %s (%s)",
+            ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at,
             ot_bounds_verdict_name(s->verdict));
     if (s->growth_bytes > 0)
-        fprintf(f, "; process grows by up to %s at %s (predicted)", ot_format_bytes((double)s->growth_bytes, bytes, sizeof bytes),
-                s->growth_at);
+        fprintf(f, "; process grows by up to %s at %s (predicted)",
+                ot_format_bytes((double)s->growth_bytes, bytes, sizeof bytes), s->growth_at);
     fputc('\n', f);
 }
 

@@ -6,7 +6,8 @@
 #include "facts.h"
 #include "select/bounds/size_bounds.h"
 
-/* results_json.c: members "design", "design_guessed" and "stays_free" of the open object; none where all sizes are fixed. */
+/* results_json.c: members "design", "design_guessed" and "stays_free" of the open object; none
+ * where all sizes are fixed. */
 void ot_design_put(const ot_facts *f, ot_json *j);
 
 /* Two lines, one for each form of the model. */

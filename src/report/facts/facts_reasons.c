@@ -1,7 +1,9 @@
-/* Why a tiling won or lost: sentences that a person can act on (of barriers and refusals: ops/reasons.def).
+/* Why a tiling won or lost: sentences that a person can act on (of barriers and refusals:
+ * ops/reasons.def).
  *
- * A candidate is told by its largest difference to the chosen one: time first, and then what costs the time (recomputed halos,
- * bytes moved, tiles), or what it holds.
+ * A candidate is told by its largest difference to the chosen one: time first, and then what
+ * costs the time (recomputed halos, bytes moved, tiles), or what it holds.
+ *
  */
 #include "facts_build.h"
 
@@ -24,23 +26,29 @@ static const char *cause(ot_arena *a, const ot_candidate *c, const ot_candidate 
 {
     double halo = share(c->mac_ratio, best->mac_ratio), bytes = share(c->traffic, best->traffic),
            tiles = share(tiles_of(c), tiles_of(best));
-    if (halo > ABOUT && halo >= bytes) return ot_format(a, "halos recompute %.0f %% more", 100 * halo);
+    if (halo > ABOUT && halo >= bytes)
+        return ot_format(a, "halos recompute %.0f %% more", 100 * halo);
     if (bytes > ABOUT) return ot_format(a, "it moves %.0f %% more bytes", 100 * bytes);
     if (!c->fits && best->fits) return "its tiles fall out of the fast memory";
-    if (tiles > ABOUT) return ot_format(a, "%.0f tiles in place of %.0f cost overhead", tiles_of(c), tiles_of(best));
+    if (tiles > ABOUT)
+        return ot_format(a, "%.0f tiles in place of %.0f cost overhead", tiles_of(c),
+                         tiles_of(best));
     if (c->n_dims > best->n_dims) return "rows cut short are copied in smaller pieces";
     return "its transfers overlap less with its compute";
 }
 
-static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *best, const fact_source *x)
+static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *best,
+                        const fact_source *x)
 {
     double slower = share(c->time, best->time), peak = share((double)c->peak, (double)best->peak);
     char need[32], have[32];
     if (!c->fits && best->fits && ot_target_hard_limit(x->t))
-        return ot_format(a, "does not fit: %s of %s", ot_format_bytes((double)c->working_set, need, sizeof need),
+        return ot_format(a, "does not fit: %s of %s",
+                         ot_format_bytes((double)c->working_set, need, sizeof need),
                          ot_format_bytes((double)x->t->fast_bytes, have, sizeof have));
     if (x->o->goal == OT_GOAL_MEMORY && peak > ABOUT)
-        return ot_format(a, "its peak is %.0f %% higher%s", 100 * peak, slower > ABOUT ? ", and it is slower" : "");
+        return ot_format(a, "its peak is %.0f %% higher%s", 100 * peak,
+                         slower > ABOUT ? ", and it is slower" : "");
     if (slower > ABOUT) {
         const char *why = cause(a, c, best);
         return why ? ot_format(a, "predicted %.0f %% slower: %s", 100 * slower, why) : NULL;
@@ -48,16 +56,19 @@ static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *
     if (peak > ABOUT) return ot_format(a, "as fast, but its peak is %.0f %% higher", 100 * peak);
     if (!c->fits && best->fits) return "as fast, but its tiles fall out of the fast memory";
     if (slower < -ABOUT)
-        return ot_format(
-            a, "predicted %.0f %% faster by these figures, but not by the search's estimates, or not in the plan as a whole",
-            -100 * slower);
-    return tiles_of(c) > tiles_of(best) ? "as good, with more tiles" : "as good within what predictions can tell";
+        return ot_format(a,
+                         "predicted %.0f %% faster by these figures, but not by the search's "
+                         "estimates, or not in the plan as a whole",
+                         -100 * slower);
+    return tiles_of(c) > tiles_of(best) ? "as good, with more tiles"
+                                        : "as good within what predictions can tell";
 }
 
 static const char *victory(ot_arena *a, uint32_t n, const fact_source *x)
 {
     if (n < 2) return "chosen; no other tiling was weighed";
-    if (x->o->goal == OT_GOAL_MEMORY) return ot_format(a, "chosen of %u: the lowest peak within the slowdown that is allowed", n);
+    if (x->o->goal == OT_GOAL_MEMORY)
+        return ot_format(a, "chosen of %u: the lowest peak within the slowdown that is allowed", n);
     return ot_format(a, "chosen of %u: the shortest predicted time, then the lowest peak", n);
 }
 
@@ -76,7 +87,8 @@ static bool on_front(const ot_candidate *list, uint32_t n, uint32_t k)
 {
     for (uint32_t j = 0; j < n; j++) {
         bool less = list[j].time < list[k].time || list[j].traffic < list[k].traffic;
-        if (less && list[j].time <= list[k].time && list[j].traffic <= list[k].traffic) return false;
+        if (less && list[j].time <= list[k].time && list[j].traffic <= list[k].traffic)
+            return false;
     }
     return true;
 }
@@ -103,7 +115,8 @@ ot_status ot_facts_candidates(ot_facts *f, const fact_source *x, uint32_t k)
                                      .fits = c->fits,
                                      .chosen = c->chosen,
                                      .on_front = on_front(list, n, (uint32_t)(c - list)),
-                                     .reason = c->chosen ? victory(f->arena, n, x) : loss(f->arena, c, order[0], x)};
+                                     .reason = c->chosen ? victory(f->arena, n, x)
+                                                         : loss(f->arena, c, order[0], x)};
         if (!out[j].reason) return ot_fail_nomem(x->g->model->diag);
         for (uint32_t i = 0; i < c->n_dims; i++) {
             out[j].axes[i] = ot_axis_name(rank, c->axes[i]);

@@ -1,6 +1,7 @@
 /* The tables of facts_table.h, one for each struct of the facts, in the order of facts.h.
  *
- * A new member of a struct needs a line here and an attribute in reports/benefit.xsd; the tests compare the two. */
+ * A new member of a struct needs a line here and an attribute in reports/benefit.xsd; the tests
+ * compare the two. */
 #include "facts_table.h"
 
 #define FIELD(type, owner, name, member)             \
@@ -27,10 +28,11 @@
     {                                 \
         NULL, NULL, NULL, 0, 0, false \
     }
-#define MEMBERS(owner) .has_members = true, .members = offsetof(owner, nodes), .n_members = offsetof(owner, n_nodes)
-#define DIMS(owner)                                                                                                      \
-    .has_dims = true, .n_dims = offsetof(owner, n_dims), .axes = offsetof(owner, axes), .tiles = offsetof(owner, tiles), \
-    .tile = offsetof(owner, tile)
+#define MEMBERS(owner) \
+    .has_members = true, .members = offsetof(owner, nodes), .n_members = offsetof(owner, n_nodes)
+#define DIMS(owner)                                                                     \
+    .has_dims = true, .n_dims = offsetof(owner, n_dims), .axes = offsetof(owner, axes), \
+    .tiles = offsetof(owner, tiles), .tile = offsetof(owner, tile)
 
 /* ---- names of enums ---- */
 
@@ -49,10 +51,15 @@ const char *ot_bound_name(ot_bound b) { return BOUNDS[b]; }
 /* ---- items of lists ---- */
 
 #define F(type, name, member) FIELD(type, ot_fact_card, name, member)
-static const fact_field CARD_FIELDS[] = {
-    F(FACT_TEXT, "id", id),           F(FACT_TEXT, "title", title),   F(FACT_SOME, "unit", unit),
-    F(FACT_NUMBER, "before", before), F(FACT_NUMBER, "after", after), F(FACT_NUMBER, "bound", bound),
-    F(FACT_NUMBER, "ratio", ratio),   F(FACT_SOME, "note", note),     END};
+static const fact_field CARD_FIELDS[] = {F(FACT_TEXT, "id", id),
+                                         F(FACT_TEXT, "title", title),
+                                         F(FACT_SOME, "unit", unit),
+                                         F(FACT_NUMBER, "before", before),
+                                         F(FACT_NUMBER, "after", after),
+                                         F(FACT_NUMBER, "bound", bound),
+                                         F(FACT_NUMBER, "ratio", ratio),
+                                         F(FACT_SOME, "note", note),
+                                         END};
 #undef F
 static const fact_struct CARD = {.fields = CARD_FIELDS, .size = sizeof(ot_fact_card)};
 
@@ -76,12 +83,14 @@ static const fact_field NODE_FIELDS[] = {F(FACT_TEXT, "name", name),
                                          ENUM(FACT_NAME, ot_fact_node, "bound", bound, BOUNDS),
                                          END};
 #undef F
-static const fact_struct NODE = {.fields = NODE_FIELDS, .size = sizeof(ot_fact_node), .is_numbered = true};
+static const fact_struct NODE = {
+    .fields = NODE_FIELDS, .size = sizeof(ot_fact_node), .is_numbered = true};
 
 #define F(type, name, member) FIELD(type, ot_fact_edge, name, member)
-static const fact_field EDGE_FIELDS[] = {F(FACT_INDEX, "from", from),         F(FACT_INDEX, "to", to),
-                                         F(FACT_TEXT, "value", value),        F(FACT_NUMBER, "bytes", bytes),
-                                         F(FACT_TRUTH, "in-tiles", in_tiles), END};
+static const fact_field EDGE_FIELDS[] = {
+    F(FACT_INDEX, "from", from),         F(FACT_INDEX, "to", to),
+    F(FACT_TEXT, "value", value),        F(FACT_NUMBER, "bytes", bytes),
+    F(FACT_TRUTH, "in-tiles", in_tiles), END};
 #undef F
 static const fact_struct EDGE = {.fields = EDGE_FIELDS, .size = sizeof(ot_fact_edge)};
 
@@ -96,24 +105,26 @@ static const fact_field CANDIDATE_FIELDS[] = {F(FACT_TEXT, "form", form),
                                               F(FACT_TEXT, "reason", reason),
                                               END};
 #undef F
-static const fact_struct CANDIDATE = {.fields = CANDIDATE_FIELDS, .size = sizeof(ot_fact_candidate), DIMS(ot_fact_candidate)};
+static const fact_struct CANDIDATE = {
+    .fields = CANDIDATE_FIELDS, .size = sizeof(ot_fact_candidate), DIMS(ot_fact_candidate)};
 
 #define F(type, name, member) FIELD(type, ot_scope_plan, name, member)
-static const fact_field SCOPE_FIELDS[] = {ENUM(FACT_OF_KERNEL, ot_scope_plan, "scope", scope, SCOPES),
-                                          F(FACT_I64, "capacity-bytes", capacity),
-                                          F(FACT_I64, "height-bytes", height),
-                                          F(FACT_I64, "lower-bound-bytes", lower_bound),
-                                          F(FACT_I64, "sum-bytes", sum),
-                                          ENUM(FACT_NAME, ot_scope_plan, "mode", mode, MODES),
-                                          ENUM(FACT_OF_KERNEL, ot_scope_plan, "level", level, LEVELS),
-                                          F(FACT_U32, "buffers", n_buffers),
-                                          F(FACT_U32, "rollbacks", rollbacks),
-                                          F(FACT_U32, "restarts", restarts),
-                                          F(FACT_U32, "doubled", n_upgraded),
-                                          F(FACT_U32, "cross-pipe", n_cross_pipe),
-                                          F(FACT_TRUTH, "proved", proved),
-                                          F(FACT_TRUTH, "timed-out", timed_out),
-                                          END};
+static const fact_field SCOPE_FIELDS[] = {
+    ENUM(FACT_OF_KERNEL, ot_scope_plan, "scope", scope, SCOPES),
+    F(FACT_I64, "capacity-bytes", capacity),
+    F(FACT_I64, "height-bytes", height),
+    F(FACT_I64, "lower-bound-bytes", lower_bound),
+    F(FACT_I64, "sum-bytes", sum),
+    ENUM(FACT_NAME, ot_scope_plan, "mode", mode, MODES),
+    ENUM(FACT_OF_KERNEL, ot_scope_plan, "level", level, LEVELS),
+    F(FACT_U32, "buffers", n_buffers),
+    F(FACT_U32, "rollbacks", rollbacks),
+    F(FACT_U32, "restarts", restarts),
+    F(FACT_U32, "doubled", n_upgraded),
+    F(FACT_U32, "cross-pipe", n_cross_pipe),
+    F(FACT_TRUTH, "proved", proved),
+    F(FACT_TRUTH, "timed-out", timed_out),
+    END};
 #undef F
 static const fact_struct SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};
 
@@ -134,37 +145,39 @@ static const fact_field BLOCK_FIELDS[] = {F(FACT_TEXT, "name", node),
 static const fact_struct BLOCK = {.fields = BLOCK_FIELDS, .size = sizeof(ot_fact_block)};
 
 #define F(type, name, member) FIELD(type, ot_fact_region, name, member)
-static const fact_field REGION_FIELDS[] = {F(FACT_U32, "id", id),
-                                           F(FACT_TEXT, "form", form),
-                                           F(FACT_I64, "working-set-bytes", working_set),
-                                           F(FACT_I64, "working-set-bound-bytes", working_set_bound),
-                                           F(FACT_I64, "capacity-bytes", capacity),
-                                           F(FACT_NUMBER, "fill", fill),
-                                           F(FACT_I64, "weight-bytes", weights),
-                                           F(FACT_TRUTH, "weights-stay", weights_stay),
-                                           F(FACT_NUMBER, "untiled-seconds", time_untiled),
-                                           F(FACT_NUMBER, "tiled-seconds", time_tiled),
-                                           F(FACT_SIGNED, "benefit-seconds", benefit),
-                                           F(FACT_NUMBER, "mac-ratio", mac_ratio),
-                                           F(FACT_NUMBER, "untiled-traffic-bytes", traffic_untiled),
-                                           F(FACT_NUMBER, "traffic-bytes", traffic),
-                                           F(FACT_NUMBER, "measured-untiled-seconds", measured_untiled),
-                                           F(FACT_NUMBER, "measured-seconds", measured),
-                                           F(FACT_NUMBER, "error", error),
-                                           ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
-                                           ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
-                                           F(FACT_SOME, "residence", residence),
-                                           F(FACT_SOME, "placement", placement),
-                                           F(FACT_NUMBER, "stall-seconds", stall),
-                                           F(FACT_SOME, "cores", cores),
-                                           END};
+static const fact_field REGION_FIELDS[] = {
+    F(FACT_U32, "id", id),
+    F(FACT_TEXT, "form", form),
+    F(FACT_I64, "working-set-bytes", working_set),
+    F(FACT_I64, "working-set-bound-bytes", working_set_bound),
+    F(FACT_I64, "capacity-bytes", capacity),
+    F(FACT_NUMBER, "fill", fill),
+    F(FACT_I64, "weight-bytes", weights),
+    F(FACT_TRUTH, "weights-stay", weights_stay),
+    F(FACT_NUMBER, "untiled-seconds", time_untiled),
+    F(FACT_NUMBER, "tiled-seconds", time_tiled),
+    F(FACT_SIGNED, "benefit-seconds", benefit),
+    F(FACT_NUMBER, "mac-ratio", mac_ratio),
+    F(FACT_NUMBER, "untiled-traffic-bytes", traffic_untiled),
+    F(FACT_NUMBER, "traffic-bytes", traffic),
+    F(FACT_NUMBER, "measured-untiled-seconds", measured_untiled),
+    F(FACT_NUMBER, "measured-seconds", measured),
+    F(FACT_NUMBER, "error", error),
+    ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
+    ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
+    F(FACT_SOME, "residence", residence),
+    F(FACT_SOME, "placement", placement),
+    F(FACT_NUMBER, "stall-seconds", stall),
+    F(FACT_SOME, "cores", cores),
+    END};
 #undef F
 static const fact_field SUM_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_sum, "node", node), END};
 static const fact_struct SUM = {.fields = SUM_FIELDS, .size = sizeof(ot_fact_sum)};
-static const fact_list REGION_LISTS[] = {LIST(ot_fact_region, "sums", "sum", SUM, sums),
-                                         LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates),
-                                         LIST_IF_ANY(ot_fact_region, "scopes", "scope", SCOPE, scopes),
-                                         LIST_IF_ANY(ot_fact_region, "blocks", "block", BLOCK, blocks), NO_MORE};
+static const fact_list REGION_LISTS[] = {
+    LIST(ot_fact_region, "sums", "sum", SUM, sums),
+    LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates),
+    LIST_IF_ANY(ot_fact_region, "scopes", "scope", SCOPE, scopes),
+    LIST_IF_ANY(ot_fact_region, "blocks", "block", BLOCK, blocks), NO_MORE};
 const fact_struct FACTS_REGION = {.fields = REGION_FIELDS,
                                   .lists = REGION_LISTS,
                                   .size = sizeof(ot_fact_region),
@@ -173,15 +186,21 @@ const fact_struct FACTS_REGION = {.fields = REGION_FIELDS,
                                   .extent = offsetof(ot_fact_region, extent)};
 
 static const fact_field BARRIER_FIELDS[] = {
-    FIELD(FACT_INDEX, ot_fact_barrier, "node", node), FIELD(FACT_SOME, ot_fact_barrier, "reason-id", reason_id),
-    FIELD(FACT_TEXT, ot_fact_barrier, "reason", reason), FIELD(FACT_SOME, ot_fact_barrier, "lift", lift), END};
-static const fact_struct BARRIER = {.fields = BARRIER_FIELDS, .size = sizeof(ot_fact_barrier), .is_numbered = true};
+    FIELD(FACT_INDEX, ot_fact_barrier, "node", node),
+    FIELD(FACT_SOME, ot_fact_barrier, "reason-id", reason_id),
+    FIELD(FACT_TEXT, ot_fact_barrier, "reason", reason),
+    FIELD(FACT_SOME, ot_fact_barrier, "lift", lift), END};
+static const fact_struct BARRIER = {
+    .fields = BARRIER_FIELDS, .size = sizeof(ot_fact_barrier), .is_numbered = true};
 
-static const fact_field REFUSAL_FIELDS[] = {FIELD(FACT_SOME, ot_fact_refusal, "reason-id", reason_id),
-                                            FIELD(FACT_TEXT, ot_fact_refusal, "reason", reason),
-                                            FIELD(FACT_SOME, ot_fact_refusal, "lift", lift), END};
-static const fact_struct REFUSAL = {
-    .fields = REFUSAL_FIELDS, .size = sizeof(ot_fact_refusal), .is_numbered = true, MEMBERS(ot_fact_refusal)};
+static const fact_field REFUSAL_FIELDS[] = {
+    FIELD(FACT_SOME, ot_fact_refusal, "reason-id", reason_id),
+    FIELD(FACT_TEXT, ot_fact_refusal, "reason", reason),
+    FIELD(FACT_SOME, ot_fact_refusal, "lift", lift), END};
+static const fact_struct REFUSAL = {.fields = REFUSAL_FIELDS,
+                                    .size = sizeof(ot_fact_refusal),
+                                    .is_numbered = true,
+                                    MEMBERS(ot_fact_refusal)};
 
 #define F(type, name, member) FIELD(type, ot_fact_box, name, member)
 static const fact_field BOX_FIELDS[] = {F(FACT_TEXT, "name", name),
@@ -206,11 +225,13 @@ static const fact_field MAP_FIELDS[] = {F(FACT_TEXT, "id", id),
                                         END};
 #undef F
 static const fact_list MAP_LISTS[] = {LIST(ot_fact_map, "boxes", "box", BOX, boxes), NO_MORE};
-static const fact_struct MAP = {.fields = MAP_FIELDS, .lists = MAP_LISTS, .size = sizeof(ot_fact_map)};
+static const fact_struct MAP = {
+    .fields = MAP_FIELDS, .lists = MAP_LISTS, .size = sizeof(ot_fact_map)};
 
-static const fact_field ROOF_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_roof, "id", id), FIELD(FACT_TEXT, ot_fact_roof, "title", title),
-                                         FIELD(FACT_NUMBER, ot_fact_roof, "bytes-per-second", bandwidth),
-                                         FIELD(FACT_NUMBER, ot_fact_roof, "operations-per-second", rate), END};
+static const fact_field ROOF_FIELDS[] = {
+    FIELD(FACT_TEXT, ot_fact_roof, "id", id), FIELD(FACT_TEXT, ot_fact_roof, "title", title),
+    FIELD(FACT_NUMBER, ot_fact_roof, "bytes-per-second", bandwidth),
+    FIELD(FACT_NUMBER, ot_fact_roof, "operations-per-second", rate), END};
 static const fact_struct ROOF = {.fields = ROOF_FIELDS, .size = sizeof(ot_fact_roof)};
 
 #define F(type, name, member) FIELD(type, ot_fact_point, name, member)
@@ -228,10 +249,11 @@ static const fact_field POINT_FIELDS[] = {F(FACT_TEXT, "label", label),
 static const fact_struct POINT = {.fields = POINT_FIELDS, .size = sizeof(ot_fact_point)};
 
 #define F(type, name, member) FIELD(type, ot_fact_alive, name, member)
-static const fact_field ALIVE_FIELDS[] = {F(FACT_TEXT, "value", value),        F(FACT_SOME, "shape", shape),
-                                          F(FACT_NUMBER, "bytes", bytes),      F(FACT_NUMBER, "share", share),
-                                          F(FACT_INDEX, "maker", maker),       F(FACT_INDEX, "reader", reader),
-                                          F(FACT_TRUTH, "in-tiles", in_tiles), END};
+static const fact_field ALIVE_FIELDS[] = {
+    F(FACT_TEXT, "value", value),        F(FACT_SOME, "shape", shape),
+    F(FACT_NUMBER, "bytes", bytes),      F(FACT_NUMBER, "share", share),
+    F(FACT_INDEX, "maker", maker),       F(FACT_INDEX, "reader", reader),
+    F(FACT_TRUTH, "in-tiles", in_tiles), END};
 #undef F
 static const fact_struct ALIVE = {.fields = ALIVE_FIELDS, .size = sizeof(ot_fact_alive)};
 
@@ -247,9 +269,9 @@ static const fact_field OBSTACLE_FIELDS[] = {F(FACT_TEXT, "value", value),
 static const fact_struct OBSTACLE = {.fields = OBSTACLE_FIELDS, .size = sizeof(ot_fact_obstacle)};
 
 #define F(type, name, member) FIELD(type, ot_fact_entry, name, member)
-static const fact_field ENTRY_FIELDS[] = {F(FACT_TEXT, "id", id),     F(FACT_TEXT, "title", title),
-                                          F(FACT_SOME, "text", text), F(FACT_NUMBER, "number", number),
-                                          F(FACT_SOME, "unit", unit), END};
+static const fact_field ENTRY_FIELDS[] = {
+    F(FACT_TEXT, "id", id),           F(FACT_TEXT, "title", title), F(FACT_SOME, "text", text),
+    F(FACT_NUMBER, "number", number), F(FACT_SOME, "unit", unit),   END};
 #undef F
 static const fact_struct ENTRY = {.fields = ENTRY_FIELDS, .size = sizeof(ot_fact_entry)};
 
@@ -283,14 +305,16 @@ static const fact_field SIDE_FIELDS[] = {F(FACT_TEXT, "name", name),
 const fact_struct FACTS_BENCH_SIDE = {.fields = SIDE_FIELDS, .size = sizeof(ot_bench_side)};
 
 #define F(type, name, member) FIELD(type, ot_bench_region, name, member)
-static const fact_field BENCH_REGION_FIELDS[] = {F(FACT_U32, "region", id),
-                                                 F(FACT_NUMBER, "untiled-seconds", predicted[0]),
-                                                 F(FACT_NUMBER, "tiled-seconds", predicted[1]),
-                                                 F(FACT_NUMBER, "measured-untiled-seconds", measured[0]),
-                                                 F(FACT_NUMBER, "measured-seconds", measured[1]),
-                                                 END};
+static const fact_field BENCH_REGION_FIELDS[] = {
+    F(FACT_U32, "region", id),
+    F(FACT_NUMBER, "untiled-seconds", predicted[0]),
+    F(FACT_NUMBER, "tiled-seconds", predicted[1]),
+    F(FACT_NUMBER, "measured-untiled-seconds", measured[0]),
+    F(FACT_NUMBER, "measured-seconds", measured[1]),
+    END};
 #undef F
-static const fact_struct BENCH_REGION = {.fields = BENCH_REGION_FIELDS, .size = sizeof(ot_bench_region)};
+static const fact_struct BENCH_REGION = {.fields = BENCH_REGION_FIELDS,
+                                         .size = sizeof(ot_bench_region)};
 
 #define F(type, name, member) FIELD(type, ot_bench_output, name, member)
 static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name),
@@ -324,9 +348,10 @@ static const fact_field KERNEL_FIELDS[] = {F(FACT_TEXT, "name", name),
 #undef F
 static const fact_struct KERNEL = {.fields = KERNEL_FIELDS, .size = sizeof(ot_bench_kernel)};
 
-static const fact_field FALLBACK_FIELDS[] = {
-    FIELD(FACT_TEXT, ot_bench_fallback, "operator", op), FIELD(FACT_TEXT, ot_bench_fallback, "node", node),
-    FIELD(FACT_TEXT, ot_bench_fallback, "why", why), FIELD(FACT_U32, ot_bench_fallback, "nodes", n), END};
+static const fact_field FALLBACK_FIELDS[] = {FIELD(FACT_TEXT, ot_bench_fallback, "operator", op),
+                                             FIELD(FACT_TEXT, ot_bench_fallback, "node", node),
+                                             FIELD(FACT_TEXT, ot_bench_fallback, "why", why),
+                                             FIELD(FACT_U32, ot_bench_fallback, "nodes", n), END};
 static const fact_struct FALLBACK = {.fields = FALLBACK_FIELDS, .size = sizeof(ot_bench_fallback)};
 
 #define F(type, name, member) FIELD(type, ot_bench_device, name, member)
@@ -363,10 +388,12 @@ static const fact_field DEVICE_FIELDS[] = {F(FACT_TEXT, "side", side),
                                            F(FACT_NUMBER, "transactions-ideal", transactions_ideal),
                                            END};
 #undef F
-static const fact_list DEVICE_LISTS[] = {LIST(ot_bench_device, "transfers", "transfer", TRANSFER, transfers),
-                                         LIST(ot_bench_device, "kernels", "kernel", KERNEL, kernels),
-                                         LIST(ot_bench_device, "fallbacks", "fallback", FALLBACK, fallbacks), NO_MORE};
-static const fact_struct DEVICE = {.fields = DEVICE_FIELDS, .lists = DEVICE_LISTS, .size = sizeof(ot_bench_device)};
+static const fact_list DEVICE_LISTS[] = {
+    LIST(ot_bench_device, "transfers", "transfer", TRANSFER, transfers),
+    LIST(ot_bench_device, "kernels", "kernel", KERNEL, kernels),
+    LIST(ot_bench_device, "fallbacks", "fallback", FALLBACK, fallbacks), NO_MORE};
+static const fact_struct DEVICE = {
+    .fields = DEVICE_FIELDS, .lists = DEVICE_LISTS, .size = sizeof(ot_bench_device)};
 
 #define F(type, name, member) FIELD(type, ot_bench_facts, name, member)
 static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
@@ -381,10 +408,12 @@ static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
                                           F(FACT_I64, "resident-bytes", resident),
                                           END};
 #undef F
-static const fact_list BENCH_LISTS[] = {LIST(ot_bench_facts, "bench-regions", "bench-region", BENCH_REGION, regions),
-                                        LIST(ot_bench_facts, "bench-outputs", "bench-output", OUTPUT, outputs),
-                                        LIST_IF_ANY(ot_bench_facts, "devices", "device", DEVICE, devices), NO_MORE};
-const fact_struct FACTS_BENCH_HEAD = {.fields = BENCH_FIELDS, .lists = BENCH_LISTS, .size = sizeof(ot_bench_facts)};
+static const fact_list BENCH_LISTS[] = {
+    LIST(ot_bench_facts, "bench-regions", "bench-region", BENCH_REGION, regions),
+    LIST(ot_bench_facts, "bench-outputs", "bench-output", OUTPUT, outputs),
+    LIST_IF_ANY(ot_bench_facts, "devices", "device", DEVICE, devices), NO_MORE};
+const fact_struct FACTS_BENCH_HEAD = {
+    .fields = BENCH_FIELDS, .lists = BENCH_LISTS, .size = sizeof(ot_bench_facts)};
 
 /* ---- the report ---- */
 
@@ -407,25 +436,27 @@ static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kin
                                            END};
 #undef F
 #define L(list, item, of, member) LIST(ot_facts, list, item, of, member)
-static const fact_list REPORT_LISTS[] = {
-    L("cards", "card", CARD, cards),
-    L("nodes", "node", NODE, nodes),
-    L("edges", "edge", EDGE, edges),
-    L("regions", "region", FACTS_REGION, regions),
-    L("barriers", "barrier", BARRIER, barriers),
-    L("refusals", "refusal", REFUSAL, refusals),
-    L("maps", "map", MAP, maps),
-    L("roofs", "roof", ROOF, roofs),
-    L("points", "point", POINT, points),
-    L("target-entries", "entry", ENTRY, target_entries),
-    L("environment", "entry", ENTRY, environment),
-    L("memory-entries", "entry", ENTRY, memory_entries),
-    L("peak", "entry", ENTRY, peak),
-    L("alive", "tensor", ALIVE, alive),
-    L("obstacles", "obstacle", OBSTACLE, obstacles),
-    {"range", "entry", &ENTRY, offsetof(ot_facts, range_entries), offsetof(ot_facts, n_range_entries), true},
-    L("scopes", "scope", SCOPE, scopes),
-    L("warnings", "warning", WARNING, warnings),
-    NO_MORE};
+static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
+                                         L("nodes", "node", NODE, nodes),
+                                         L("edges", "edge", EDGE, edges),
+                                         L("regions", "region", FACTS_REGION, regions),
+                                         L("barriers", "barrier", BARRIER, barriers),
+                                         L("refusals", "refusal", REFUSAL, refusals),
+                                         L("maps", "map", MAP, maps),
+                                         L("roofs", "roof", ROOF, roofs),
+                                         L("points", "point", POINT, points),
+                                         L("target-entries", "entry", ENTRY, target_entries),
+                                         L("environment", "entry", ENTRY, environment),
+                                         L("memory-entries", "entry", ENTRY, memory_entries),
+                                         L("peak", "entry", ENTRY, peak),
+                                         L("alive", "tensor", ALIVE, alive),
+                                         L("obstacles", "obstacle", OBSTACLE, obstacles),
+                                         {"range", "entry", &ENTRY,
+                                          offsetof(ot_facts, range_entries),
+                                          offsetof(ot_facts, n_range_entries), true},
+                                         L("scopes", "scope", SCOPE, scopes),
+                                         L("warnings", "warning", WARNING, warnings),
+                                         NO_MORE};
 #undef L
-const fact_struct FACTS_REPORT = {.fields = REPORT_FIELDS, .lists = REPORT_LISTS, .size = sizeof(ot_facts)};
+const fact_struct FACTS_REPORT = {
+    .fields = REPORT_FIELDS, .lists = REPORT_LISTS, .size = sizeof(ot_facts)};

@@ -1,14 +1,20 @@
-/* The shape of the facts as tables: which member of which struct has which name in machine-readable reports.
+/* The shape of the facts as tables: which member of which struct has which name in
+ * machine-readable reports.
  *
- *   FACTS_REPORT  fields: tool-version, kind, model, ...                     one table, three users:
- *     lists: cards    --> card    fields: id, title, unit, before-..           facts_write.c  facts --> sink (XML, JSON)
- *            nodes    --> node    fields: name, op, region, macs, ...          xml_read.c     XML --> facts
- *            regions  --> region  fields: ...; members; dims                   csv_report.c   columns of the region table
+ *   FACTS_REPORT  fields: tool-version, kind, model, ...               one table, three users:
+ *     lists: cards    --> card    fields: id, title, unit, before-..     facts_write.c  facts -->
+ *                                                                        sink (XML, JSON)
+ *            nodes    --> node    fields: name, op, region, macs, ...    xml_read.c     XML --> facts
+ *            regions  --> region  fields: ...; members; dims             csv_report.c   columns of the region table
  *              lists: candidates --> candidate  fields: ...; dims
  *            ...
  *
- * So XML and JSON hold the same facts under the same names (JSON and CSV with '_' for '-'), and what is read is what was written.
- * Names carry the unit. reports/benefit.xsd describes them all and is to be changed together with the tables.
+ * So XML and JSON hold the same facts under the same names (JSON and CSV with '_' for '-'), and
+ * what is read is what was written. Names carry the unit. reports/benefit.xsd describes them all
+ * and is to be changed together with the tables.
+ *
+ *
+ *
  */
 #ifndef OT_REPORT_FACTS_TABLE_H
 #define OT_REPORT_FACTS_TABLE_H
@@ -19,15 +25,16 @@
 #define FACTS_FORMAT   "1" /* version of the form; grows when a name goes or changes its meaning */
 
 typedef enum fact_type {
-    FACT_TEXT,     /* const char *; NULL is written as "" */
-    FACT_SOME,     /* const char *; NULL and "" are left out, and read as "" */
-    FACT_MAYBE,    /* const char *; NULL is left out, and read as NULL */
-    FACT_NUMBER,   /* double; negative or not finite is left out, and read as OT_ABSENT */
-    FACT_SIGNED,   /* double; what is not finite is left out, and read as 0 */
-    FACT_I64,      /* int64_t */
-    FACT_U32,      /* uint32_t */
-    FACT_INDEX,    /* uint32_t; OT_NONE is left out */
-    FACT_REGION,   /* uint32_t, index into regions; written as the region's id; OT_NONE is left out */
+    FACT_TEXT,   /* const char *; NULL is written as "" */
+    FACT_SOME,   /* const char *; NULL and "" are left out, and read as "" */
+    FACT_MAYBE,  /* const char *; NULL is left out, and read as NULL */
+    FACT_NUMBER, /* double; negative or not finite is left out, and read as OT_ABSENT */
+    FACT_SIGNED, /* double; what is not finite is left out, and read as 0 */
+    FACT_I64,    /* int64_t */
+    FACT_U32,    /* uint32_t */
+    FACT_INDEX,  /* uint32_t; OT_NONE is left out */
+    /* uint32_t, index into regions; written as the region's id; OT_NONE is left out */
+    FACT_REGION,
     FACT_TRUTH,    /* bool */
     FACT_NAME,     /* an enum, by its name */
     FACT_OF_KERNEL /* the same; means nothing, and is left out, when the facts have no target: plan-memory of a table */
@@ -86,24 +93,29 @@ static inline const void *fact_pointer_at(const void *base, size_t offset)
 
 /* ---- facts_write.c ---- */
 
-/* Where facts go: objects with named values, and lists. The writer calls values of an object before the lists inside it. */
+/* Where facts go: objects with named values, and lists. The writer calls values of an object
+ * before the lists inside it. */
 typedef struct fact_sink fact_sink;
 struct fact_sink {
-    void (*open)(fact_sink *s, const char *name); /* an object: a list's item, or a part of the object around it */
+    /* an object: a list's item, or a part of the object around it */
+    void (*open)(fact_sink *s, const char *name);
     void (*list)(fact_sink *s, const char *name);
     void (*close)(fact_sink *s); /* the innermost of both */
     void (*text)(fact_sink *s, const char *name, const char *value);
     void (*word)(fact_sink *s, const char *name, const char *value); /* a number, true or false */
-    void (*node)(fact_sink *s, const char *number);                  /* in a list of members: a reference to a node */
+    /* in a list of members: a reference to a node */
+    void (*node)(fact_sink *s, const char *number);
 };
 
 void ot_facts_put(const ot_facts *f, fact_sink *s);
 /* The value of a field that is no text, as it is written; NULL: left out. */
-const char *ot_fact_field_word(const ot_facts *f, const fact_field *field, const void *base, char buffer[FACT_WORD_SIZE]);
+const char *ot_fact_field_word(const ot_facts *f, const fact_field *field, const void *base,
+                               char buffer[FACT_WORD_SIZE]);
 
 /* ---- xml_read.c ---- */
 
-/* The facts of an XML report. Fails: OT_E_SYSTEM (cannot be read), OT_E_INPUT naming file, line and rule. */
+/* The facts of an XML report. Fails: OT_E_SYSTEM (cannot be read), OT_E_INPUT naming file, line
+ * and rule. */
 ot_status ot_report_read(const char *path, ot_diag *d, ot_facts **out) OT_MUST_USE;
 
 #endif

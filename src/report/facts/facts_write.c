@@ -1,6 +1,9 @@
-/* The facts, walked along the tables of facts_table.h into a sink: XML and JSON are two sinks of this one walk.
+/* The facts, walked along the tables of facts_table.h into a sink: XML and JSON are two sinks of
+ * this one walk.
  *
- *   object: values of its fields, then its members and dims, then its lists, items of which are objects again
+ *   object: values of its fields, then its members and dims, then its lists, items of which are
+ *   objects again
+ *
  */
 #include "facts_table.h"
 
@@ -37,7 +40,8 @@ static const char *u32_word(const ot_facts *f, const fact_field *field, uint32_t
     return i64_word(n, buffer);
 }
 
-const char *ot_fact_field_word(const ot_facts *f, const fact_field *field, const void *base, char buffer[FACT_WORD_SIZE])
+const char *ot_fact_field_word(const ot_facts *f, const fact_field *field, const void *base,
+                               char buffer[FACT_WORD_SIZE])
 {
     const char *at = (const char *)base + field->offset;
     int64_t wide;
@@ -75,7 +79,8 @@ static const char *field_text(const ot_facts *f, const fact_field *field, const 
 
 static bool is_text(fact_type type)
 {
-    return type == FACT_TEXT || type == FACT_SOME || type == FACT_MAYBE || type == FACT_NAME || type == FACT_OF_KERNEL;
+    return type == FACT_TEXT || type == FACT_SOME || type == FACT_MAYBE || type == FACT_NAME ||
+           type == FACT_OF_KERNEL;
 }
 
 static void put_fields(const walk *w, const fact_struct *of, const void *base)
@@ -83,7 +88,8 @@ static void put_fields(const walk *w, const fact_struct *of, const void *base)
     char buffer[FACT_WORD_SIZE];
     for (const fact_field *field = of->fields; field->name; field++) {
         bool text = is_text(field->type);
-        const char *value = text ? field_text(w->f, field, base) : ot_fact_field_word(w->f, field, base, buffer);
+        const char *value = text ? field_text(w->f, field, base)
+                                 : ot_fact_field_word(w->f, field, base, buffer);
         if (!value) continue;
         if (text)
             w->s->text(w->s, field->name, value);
@@ -129,7 +135,8 @@ static void put_dims(const walk *w, const fact_struct *of, const void *base)
     s->close(s);
 }
 
-static void put_items(const walk *w, const char *name, const char *item, const fact_struct *of, const void *items, uint32_t n)
+static void put_items(const walk *w, const char *name, const char *item, const fact_struct *of,
+                      const void *items, uint32_t n)
 {
     char buffer[FACT_WORD_SIZE];
     w->s->list(w->s, name);
@@ -149,7 +156,8 @@ static void put_struct(const walk *w, const fact_struct *of, const void *base)
     if (of->has_dims) put_dims(w, of, base);
     for (const fact_list *list = of->lists; list && list->name; list++) {
         const uint32_t n = fact_u32_at(base, list->count);
-        if (n > 0 || !list->is_optional) put_items(w, list->name, list->item, list->of, fact_pointer_at(base, list->items), n);
+        if (n > 0 || !list->is_optional)
+            put_items(w, list->name, list->item, list->of, fact_pointer_at(base, list->items), n);
     }
 }
 

@@ -8,10 +8,12 @@
  *        0 +-+--------+---------+----
  *            0        10        20   time
  *
- * One self-contained SVG document: no script, no font, no network; light and dark as the reader's system wants. Buffers of kernels
- * have the colour and the pattern of their pipe, others one of six tints that mean nothing but "another buffer". What a box says
- * is in its tooltip, and inside it when it fits. Names come from strangers' files: they are cut, escaped, and bytes that XML or a
- * terminal would trip over become U+FFFD.
+ * One self-contained SVG document: no script, no font, no network; light and dark as the
+ * reader's system wants. Buffers of kernels have the colour and the pattern of their pipe,
+ * others one of six tints that mean nothing but "another buffer". What a box says is in its
+ * tooltip, and inside it when it fits. Names come from strangers' files: they are cut, escaped,
+ * and bytes that XML or a terminal would trip over become U+FFFD.
+ *
  */
 #include "map_svg.h"
 
@@ -26,33 +28,43 @@
 #define KINDS        (1 + OT_PIPE_COUNT)
 #define MANY         2000  /* boxes that outlines would drown */
 #define TOOLTIPS_ALL 20000 /* up to here every box has one */
-#define TOOLTIPS     10000 /* beyond: the largest have one, the next are drawn, the rest is counted */
-#define DRAWN        60000
-#define KIB          1024LL
-#define MIB          (1024LL * 1024)
-#define GIB          (1024LL * 1024 * 1024)
+/* beyond: the largest have one, the next are drawn, the rest is counted */
+#define TOOLTIPS 10000
+#define DRAWN    60000
+#define KIB      1024LL
+#define MIB      (1024LL * 1024)
+#define GIB      (1024LL * 1024 * 1024)
 
 static const char STYLE[] =
     "text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#24292f}\n"
     ".h1{font-size:20px;font-weight:600}.h2{font-size:15px;font-weight:600}.m{fill:#57606a}\n"
     ".e{text-anchor:end}.c{text-anchor:middle}\n"
     ".bg{fill:#fff}.plot{fill:#f6f8fa;stroke:#8c959f}.grid{stroke:#d0d7de;stroke-width:.6}\n"
-    ".b{stroke:#57606a;stroke-width:.5}.many{stroke-width:.1}.b rect:hover{stroke:#24292f;stroke-width:2}\n"
-    ".n{font-size:11px;text-anchor:middle;dominant-baseline:central;pointer-events:none;paint-order:stroke;stroke:#fff;"
+    ".b{stroke:#57606a;stroke-width:.5}.many{stroke-width:.1}.b "
+    "rect:hover{stroke:#24292f;stroke-width:2}\n"
+    ".n{font-size:11px;text-anchor:middle;dominant-baseline:central;pointer-events:none;paint-"
+    "order:stroke;stroke:#fff;"
     "stroke-width:2.5px;stroke-opacity:.75}\n"
-    ".l{fill:none;stroke-width:1.4}.cap{stroke:#cf222e}.low{stroke:#0969da;stroke-dasharray:7 4}.top{stroke:#6e7781;"
+    ".l{fill:none;stroke-width:1.4}.cap{stroke:#cf222e}.low{stroke:#0969da;stroke-dasharray:7 "
+    "4}.top{stroke:#6e7781;"
     "stroke-dasharray:2 3}\n"
-    ".t0{fill:#cfe2ff}.t1{fill:#ffe0c2}.t2{fill:#d2f0d8}.t3{fill:#e8dbfb}.t4{fill:#fbe3ee}.t5{fill:#f6ecbe}\n"
+    ".t0{fill:#cfe2ff}.t1{fill:#ffe0c2}.t2{fill:#d2f0d8}.t3{fill:#e8dbfb}.t4{fill:#fbe3ee}.t5{fill:"
+    "#f6ecbe}\n"
     ".k1{fill:url(#p1)}.k2{fill:url(#p2)}.k3{fill:url(#p3)}.k4{fill:url(#p4)}.k5{fill:url(#p5)}\n"
     ".f1{fill:#cfe2ff}.f2{fill:#ffe0c2}.f3{fill:#e6e8eb}.f4{fill:#d2f0d8}.f5{fill:#e8dbfb}\n"
-    ".s{fill:none;stroke-width:1.1}.s1{stroke:#7aa7f2}.s2{stroke:#e8a765}.s3{stroke:#9aa1a9}.s4{stroke:#6abf80}\n"
+    ".s{fill:none;stroke-width:1.1}.s1{stroke:#7aa7f2}.s2{stroke:#e8a765}.s3{stroke:#9aa1a9}.s4{"
+    "stroke:#6abf80}\n"
     ".s5{stroke:#b08be8}\n"
-    "@media (prefers-color-scheme:dark){text{fill:#e6edf3}.m{fill:#9198a1}.bg{fill:#0d1117}.plot{fill:#151b23;stroke:#656c76}\n"
+    "@media "
+    "(prefers-color-scheme:dark){text{fill:#e6edf3}.m{fill:#9198a1}.bg{fill:#0d1117}.plot{fill:#"
+    "151b23;stroke:#656c76}\n"
     ".grid{stroke:#2f3742}.b{stroke:#9198a1}.b rect:hover{stroke:#f0f6fc}.n{stroke:#0d1117}\n"
     ".cap{stroke:#f85149}.low{stroke:#4493f8}.top{stroke:#9198a1}\n"
-    ".t0{fill:#1f3a5f}.t1{fill:#5a3a1a}.t2{fill:#1d4428}.t3{fill:#40305f}.t4{fill:#5a2a40}.t5{fill:#4d4419}\n"
+    ".t0{fill:#1f3a5f}.t1{fill:#5a3a1a}.t2{fill:#1d4428}.t3{fill:#40305f}.t4{fill:#5a2a40}.t5{fill:"
+    "#4d4419}\n"
     ".f1{fill:#1f3a5f}.f2{fill:#5a3a1a}.f3{fill:#3a3f47}.f4{fill:#1d4428}.f5{fill:#40305f}\n"
-    ".s1{stroke:#4a78bd}.s2{stroke:#a86c30}.s3{stroke:#6e7681}.s4{stroke:#3d8a54}.s5{stroke:#7d5fc0}}\n";
+    ".s1{stroke:#4a78bd}.s2{stroke:#a86c30}.s3{stroke:#6e7681}.s4{stroke:#3d8a54}.s5{stroke:#"
+    "7d5fc0}}\n";
 
 /* Lines of each pipe's pattern inside a tile of 8 by 8. */
 static const char *const PATTERNS[KINDS] = {
@@ -99,7 +111,8 @@ static void put_attribute(const char *name, double v, FILE *f)
 static const char *escape(const char *s, char out[8], size_t *used)
 {
     *used = ot_utf8_printable(s);
-    if (*used == 0 || memcmp(s, "\xef\xbf\xbe", *used) == 0 || memcmp(s, "\xef\xbf\xbf", *used) == 0) {
+    if (*used == 0 || memcmp(s, "\xef\xbf\xbe", *used) == 0 ||
+        memcmp(s, "\xef\xbf\xbf", *used) == 0) {
         if (*used == 0) *used = 1;
         return "\xef\xbf\xbd";
     }
@@ -149,7 +162,8 @@ static const char *bytes_text(int64_t v, char *buf, size_t n)
     else if (v < KIB)
         snprintf(buf, n, "%lld B", (long long)v);
     else
-        snprintf(buf, n, "%lld B (%s)", (long long)v, ot_format_bytes((double)v, about, sizeof about));
+        snprintf(buf, n, "%lld B (%s)", (long long)v,
+                 ot_format_bytes((double)v, about, sizeof about));
     return buf;
 }
 
@@ -161,7 +175,10 @@ static double x_of(const frame *m, int64_t t)
     return m->x + m->w * ((double)t - (double)m->t0) / (span > 0 ? span : 1);
 }
 
-static double y_of(const frame *m, int64_t offset) { return m->y + m->h - m->h * (double)offset / (double)m->top; }
+static double y_of(const frame *m, int64_t offset)
+{
+    return m->y + m->h - m->h * (double)offset / (double)m->top;
+}
 
 typedef struct area {
     double x, y, w, h;
@@ -180,7 +197,8 @@ static area area_of(const frame *m, const ot_map_box *b)
     return r;
 }
 
-/* What the axes span. A capacity far above the boxes would flatten them: it is told in words then. */
+/* What the axes span. A capacity far above the boxes would flatten them: it is told in words then.
+ */
 static void find_span(frame *m)
 {
     const ot_map_plot *p = m->p;
@@ -249,7 +267,8 @@ static int64_t time_step(double span, double most)
 static void put_time_ticks(const frame *m)
 {
     int64_t step = time_step((double)m->t1 - (double)m->t0, m->w / 80);
-    int64_t first = m->t0 / step + (m->t0 % step > 0), n = m->t1 / step - (m->t1 % step < 0) - first;
+    int64_t first = m->t0 / step + (m->t0 % step > 0),
+            n = m->t1 / step - (m->t1 % step < 0) - first;
     for (int64_t k = 0; k <= n; k++) {
         int64_t t = (first + k) * step;
         double x = x_of(m, t);
@@ -292,11 +311,14 @@ static void put_level(const frame *m, const level *l, double y)
     fputs("\"/>\n", m->f);
 }
 
-/* Lines with their names in the right margin, from the lowest up; names of equal values share a place, near ones make room. */
+/* Lines with their names in the right margin, from the lowest up; names of equal values share a
+ * place, near ones make room. */
 static void put_levels(const frame *m)
 {
     const ot_map_plot *p = m->p;
-    level all[3] = {{"lower bound", "low", p->lower_bound}, {"height", "top", p->height}, {"capacity", "cap", p->capacity}};
+    level all[3] = {{"lower bound", "low", p->lower_bound},
+                    {"height", "top", p->height},
+                    {"capacity", "cap", p->capacity}};
     double free_y = m->y + m->h + 4; /* the lowest place that a name may take */
     int n = p->capacity > 0 && p->capacity <= m->top ? 3 : 2;
 
@@ -314,7 +336,8 @@ static void put_levels(const frame *m)
         put_attribute("x", m->x + m->w + 8, m->f);
         put_attribute("y", text_y, m->f);
         fprintf(m->f, ">%s", all[k].name);
-        for (; k + 1 < n && all[k + 1].value == all[k].value; k++) fprintf(m->f, " = %s", all[k + 1].name);
+        for (; k + 1 < n && all[k + 1].value == all[k].value; k++)
+            fprintf(m->f, " = %s", all[k + 1].name);
         free_y = text_y - LINE;
         fputs("</text><text class=\"m\"", m->f);
         put_attribute("x", m->x + m->w + 8, m->f);
@@ -349,8 +372,8 @@ static void put_box(const frame *m, uint32_t k)
     put_attribute("height", r.h, m->f);
     fputs("><title>", m->f);
     put_text(b->name ? b->name : "", m->name_max, m->f);
-    fprintf(m->f, "\n%s at %lld, time %lld to %lld", bytes_text(b->size, bytes, sizeof bytes), (long long)b->offset,
-            (long long)b->lower, (long long)b->upper);
+    fprintf(m->f, "\n%s at %lld, time %lld to %lld", bytes_text(b->size, bytes, sizeof bytes),
+            (long long)b->offset, (long long)b->lower, (long long)b->upper);
     if (b->kind > 0 && b->kind < KINDS) fprintf(m->f, ", %s", ot_pipe_name((ot_pipe)(b->kind - 1)));
     fputs("</title></rect>\n", m->f);
 }
@@ -424,7 +447,8 @@ static int by_size(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* [n] the boxes from the largest, when not all of them can have a tooltip; else as they come. NULL when memory ran out. */
+/* [n] the boxes from the largest, when not all of them can have a tooltip; else as they come.
+ * NULL when memory ran out. */
 static uint32_t *order_boxes(const frame *m, ot_arena *a)
 {
     uint32_t n = m->p->n, *ids = OT_NEW_N(a, uint32_t, n);
@@ -500,7 +524,8 @@ static void put_heading(const frame *m)
     put_attribute("y", m->y - ABOVE + 33, m->f);
     fprintf(m->f, ">height %s, lower bound %s", bytes_text(p->height, height, sizeof height),
             bytes_text(p->lower_bound, bound, sizeof bound));
-    if (p->capacity > 0) fprintf(m->f, ", capacity %s", bytes_text(p->capacity, capacity, sizeof capacity));
+    if (p->capacity > 0)
+        fprintf(m->f, ", capacity %s", bytes_text(p->capacity, capacity, sizeof capacity));
     fputs("</text>\n", m->f);
 }
 
@@ -531,7 +556,8 @@ static void put_patterns(FILE *f)
     fputs("<defs>\n", f);
     for (uint32_t k = 1; k < KINDS; k++)
         fprintf(f,
-                "<pattern id=\"p%u\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect class=\"f%u\" width=\"8\" "
+                "<pattern id=\"p%u\" width=\"8\" height=\"8\" "
+                "patternUnits=\"userSpaceOnUse\"><rect class=\"f%u\" width=\"8\" "
                 "height=\"8\"/><path class=\"s s%u\" d=\"%s\"/></pattern>\n",
                 k, k, k, PATTERNS[k]);
     fputs("</defs>\n", f);
@@ -539,7 +565,9 @@ static void put_patterns(FILE *f)
 
 static void open_document(const char *title, double w, double h, FILE *f)
 {
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 ", f);
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+          "role=\"img\" viewBox=\"0 0 ",
+          f);
     put_number(w, f);
     fputc(' ', f);
     put_number(h, f);
@@ -555,7 +583,10 @@ static void open_document(const char *title, double w, double h, FILE *f)
     fputs("</text>\n", f);
 }
 
-static double plot_height(uint32_t boxes) { return boxes <= 4 ? 170 : boxes <= 40 ? 340 : boxes <= 1000 ? 560 : 900; }
+static double plot_height(uint32_t boxes)
+{
+    return boxes <= 4 ? 170 : boxes <= 40 ? 340 : boxes <= 1000 ? 560 : 900;
+}
 
 ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, FILE *f)
 {
@@ -584,9 +615,14 @@ ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, F
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
 
-ot_status ot_map_svg(const ot_map_box *boxes, uint32_t n, int64_t height, int64_t lower_bound, int64_t capacity, const char *title,
-                     FILE *f)
+ot_status ot_map_svg(const ot_map_box *boxes, uint32_t n, int64_t height, int64_t lower_bound,
+                     int64_t capacity, const char *title, FILE *f)
 {
-    ot_map_plot plot = {.title = "", .boxes = boxes, .n = n, .height = height, .lower_bound = lower_bound, .capacity = capacity};
+    ot_map_plot plot = {.title = "",
+                        .boxes = boxes,
+                        .n = n,
+                        .height = height,
+                        .lower_bound = lower_bound,
+                        .capacity = capacity};
     return ot_maps_svg(&plot, 1, title, f);
 }

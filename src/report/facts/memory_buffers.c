@@ -1,7 +1,9 @@
-/* Where plan-memory put each buffer, copied out of a plan: the plan and its file may go, the list stays. */
+/* Where plan-memory put each buffer, copied out of a plan: the plan and its file may go, the
+ * list stays. */
 #include "memory_results.h"
 
-/* Names of the values that share a storage: allocs, or the carried values of one that has no alloc. false: no memory. */
+/* Names of the values that share a storage: allocs, or the carried values of one that has no
+ * alloc. false: no memory. */
 static bool copy_names(ot_arena *a, const ot_kernel *k, const ot_buffer *u, ot_memory_buffer *out)
 {
     const char **names = OT_NEW_N(a, const char *, u->n_values);
@@ -13,7 +15,8 @@ static bool copy_names(ot_arena *a, const ot_kernel *k, const ot_buffer *u, ot_m
     return true;
 }
 
-ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k, const ot_mem_plan *p)
+ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k,
+                                        const ot_mem_plan *p)
 {
     const ot_lifetimes *l = p->lifetimes;
     ot_memory_buffer *list = OT_NEW_N(r->arena, ot_memory_buffer, l->n_buffers + 1u);
@@ -23,9 +26,11 @@ ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k
         const ot_buffer *u = &l->buffers[b];
         if (p->multi[b] == 0) continue; /* in a memory that is not planned */
         int64_t *offsets = ot_memdup(r->arena, p->offsets[b], p->multi[b] * sizeof *offsets);
-        ot_span *live = u->n_live > 0 ? ot_memdup(r->arena, u->live, u->n_live * sizeof *live) : NULL;
+        ot_span *live = u->n_live > 0 ? ot_memdup(r->arena, u->live, u->n_live * sizeof *live)
+                                      : NULL;
         ot_memory_buffer *to = &list[n++];
-        if (!offsets || (u->n_live > 0 && !live) || !copy_names(r->arena, k, u, to)) return OT_E_NOMEM;
+        if (!offsets || (u->n_live > 0 && !live) || !copy_names(r->arena, k, u, to))
+            return OT_E_NOMEM;
         to->scope = u->scope;
         to->size = u->size;
         to->offsets = offsets;
@@ -53,7 +58,8 @@ static bool copy_live(ot_arena *a, const ot_pack_item *x, ot_memory_buffer *out)
     return true;
 }
 
-ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file *f, const int64_t *offsets)
+ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file *f,
+                                       const int64_t *offsets)
 {
     uint32_t n = f->problem.n;
     ot_memory_buffer *list = OT_NEW_N(r->arena, ot_memory_buffer, n);

@@ -1,9 +1,11 @@
-/* What plan-memory found, as a table for a person and as JSON for a program. Keys are a promise: see docs/onnx-tile.1.
+/* What plan-memory found, as a table for a person and as JSON for a program. Keys are a promise:
+ * see docs/onnx-tile.1.
  *
  *   conv.tk (kernel conv on ascend-a2): 12 buffers, planned in 1.2 ms
  *
  *     scope  buffers  height  lower bound    gap  proved  capacity  mode   level  rollbacks  ...
  *     ub           9   12288        12288  0.0 %  yes       196608  reuse      2          0
+ *
  */
 #include "memory_results.h"
 #include "facts_number.h"
@@ -19,7 +21,9 @@
 static double gap_of(const ot_scope_plan *p)
 {
     if (p->height <= p->lower_bound) return 0;
-    return p->lower_bound > 0 ? 100.0 * ((double)p->height - (double)p->lower_bound) / (double)p->lower_bound : INFINITY;
+    return p->lower_bound > 0
+               ? 100.0 * ((double)p->height - (double)p->lower_bound) / (double)p->lower_bound
+               : INFINITY;
 }
 
 static bool any_timed_out(const ot_memory_results *r)
@@ -44,8 +48,9 @@ static void print_head(const ot_memory_results *r, FILE *f)
             ot_format_seconds(r->seconds, took, sizeof took));
 }
 
-static const char *const TITLES[COLUMNS] = {"scope", "buffers", "height",    "lower bound", "gap",     "proved",    "capacity",
-                                            "mode",  "level",   "rollbacks", "restarts",    "doubled", "cross-pipe"};
+static const char *const TITLES[COLUMNS] = {
+    "scope", "buffers", "height",    "lower bound", "gap",     "proved",    "capacity",
+    "mode",  "level",   "rollbacks", "restarts",    "doubled", "cross-pipe"};
 
 static void fill_row(const ot_scope_plan *p, char c[COLUMNS][CELL])
 {
@@ -75,9 +80,13 @@ static void fill_row(const ot_scope_plan *p, char c[COLUMNS][CELL])
 }
 
 /* Columns that mean something: a table (.csv) has no scope and nothing of pipes. */
-static bool is_shown(const ot_memory_results *r, size_t column) { return r->kernel || (column >= 1 && column <= 7); }
+static bool is_shown(const ot_memory_results *r, size_t column)
+{
+    return r->kernel || (column >= 1 && column <= 7);
+}
 
-static void print_row(const ot_memory_results *r, char c[COLUMNS][CELL], const size_t *width, FILE *f)
+static void print_row(const ot_memory_results *r, char c[COLUMNS][CELL], const size_t *width,
+                      FILE *f)
 {
     const char *gap = "";
     fputs("  ", f);
@@ -110,15 +119,19 @@ static ot_status print_plans(const ot_memory_results *r, FILE *f)
     return OT_OK;
 }
 
-/* line 12: transpose reads 'a' in 32768 wavefronts where 1024 would do (bank-conflict): 4063232 bytes, 122 ns; padding: ... */
+/* line 12: transpose reads 'a' in 32768 wavefronts where 1024 would do (bank-conflict): 4063232
+ * bytes, 122 ns; padding: ... */
 static void print_access(const ot_kaccess_finding *x, FILE *f)
 {
     char text[404], took[32];
     ot_fact_short(x->name, 60, text);
-    fprintf(f, "  access: line %u: '%s' is %s in %s%lld %s where %lld would do (%s): %lld bytes more, %s", x->line, text,
-            x->write ? "written" : "read", x->is_part ? "about " : "", (long long)x->taken, ot_kaccess_unit_name(x->kind),
-            (long long)x->least, ot_kaccess_kind_name(x->kind), (long long)((x->taken - x->least) * x->unit),
-            ot_format_seconds(x->seconds, took, sizeof took));
+    fprintf(
+        f,
+        "  access: line %u: '%s' is %s in %s%lld %s where %lld would do (%s): %lld bytes more, %s",
+        x->line, text, x->write ? "written" : "read", x->is_part ? "about " : "",
+        (long long)x->taken, ot_kaccess_unit_name(x->kind), (long long)x->least,
+        ot_kaccess_kind_name(x->kind), (long long)((x->taken - x->least) * x->unit),
+        ot_format_seconds(x->seconds, took, sizeof took));
     if (x->advice) {
         ot_fact_short(x->advice, 400, text);
         fprintf(f, "; %s", text);
@@ -130,7 +143,8 @@ static void print_accesses(const ot_memory_results *r, FILE *f)
 {
     const ot_kaccess_report *a = &r->accesses;
     for (uint32_t k = 0; k < a->n_findings; k++) print_access(&a->findings[k], f);
-    fprintf(f, "  accesses: %u looked at, %u not known, %u take more than they have to\n", a->n_walks, a->n_skipped, a->n_findings);
+    fprintf(f, "  accesses: %u looked at, %u not known, %u take more than they have to\n",
+            a->n_walks, a->n_skipped, a->n_findings);
 }
 
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
@@ -139,8 +153,8 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
     if (r->n_plans > 0) OT_TRY(print_plans(r, f));
     if (r->kernel || r->steps > 0 || any_timed_out(r)) fputc('\n', f);
     if (r->kernel)
-        fprintf(f, "  %u in-place merge%s, %u cop%s\n", r->n_in_place, r->n_in_place == 1 ? "" : "s", r->n_copies,
-                r->n_copies == 1 ? "y" : "ies");
+        fprintf(f, "  %u in-place merge%s, %u cop%s\n", r->n_in_place,
+                r->n_in_place == 1 ? "" : "s", r->n_copies, r->n_copies == 1 ? "y" : "ies");
     if (r->steps > 0) fprintf(f, "  %lld search steps\n", (long long)r->steps);
     if (any_timed_out(r)) fputs("  time limit hit: another run may find another plan\n", f);
     for (uint32_t k = 0; k < r->n_notes; k++) {
@@ -253,7 +267,8 @@ ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
     ot_json_close(&j);
     if (r->analysed) {
         ot_json_list(&j, "accesses");
-        for (uint32_t k = 0; k < r->accesses.n_findings; k++) put_access(&r->accesses.findings[k], &j);
+        for (uint32_t k = 0; k < r->accesses.n_findings; k++)
+            put_access(&r->accesses.findings[k], &j);
         ot_json_close(&j);
     }
     ot_json_list(&j, "warnings");

@@ -8,24 +8,28 @@
 
 /* Where one storage lies. */
 typedef struct ot_memory_buffer {
-    const char *const *names; /* [n_names] the values of a kernel that share it, or the one row of a table */
+    /* [n_names] the values of a kernel that share it, or the one row of a table */
+    const char *const *names;
     uint32_t n_names;
     ot_scope scope;         /* of kernels; means nothing in a table */
     int64_t size;           /* bytes of one slot */
     const int64_t *offsets; /* [n_slots] bytes; of what is never alive 0 */
     uint32_t n_slots;
-    const ot_span *live; /* [n_live] ascending, disjoint: statements of a kernel from 0, times of a table; none: never alive */
+    /* [n_live] ascending, disjoint: statements of a kernel from 0, times of a table; none: never
+     * alive */
+    const ot_span *live;
     uint32_t n_live;
 } ot_memory_buffer;
 
 /* What a plan is. */
 typedef struct ot_memory_results {
-    ot_arena *arena;      /* owns everything here, itself included */
-    const char *file;     /* as given */
-    const char *kernel;   /* its name; NULL for a table */
-    const char *target;   /* NULL for a table */
-    ot_mem_mode asked;    /* mode of the command */
-    ot_scope_plan *plans; /* [n_plans] one a scope; for a table one, whose scope and level mean nothing */
+    ot_arena *arena;    /* owns everything here, itself included */
+    const char *file;   /* as given */
+    const char *kernel; /* its name; NULL for a table */
+    const char *target; /* NULL for a table */
+    ot_mem_mode asked;  /* mode of the command */
+    /* [n_plans] one a scope; for a table one, whose scope and level mean nothing */
+    ot_scope_plan *plans;
     uint32_t n_plans;
     uint32_t n_buffers;
     const ot_memory_buffer *list; /* [n_list] in order of first write, or of rows; JSON has it */
@@ -34,7 +38,8 @@ typedef struct ot_memory_results {
     uint32_t n_in_place, n_copies;
     const char *const *warnings; /* [n_warnings] */
     uint32_t n_warnings;
-    const char *const *notes; /* [n_notes] sizes and memories that the planner chose for a kernel, and why */
+    /* [n_notes] sizes and memories that the planner chose for a kernel, and why */
+    const char *const *notes;
     uint32_t n_notes;
     bool analysed;              /* a kernel's accesses were looked at: */
     ot_kaccess_report accesses; /* names in the arena */
@@ -44,10 +49,12 @@ typedef struct ot_memory_results {
 } ot_memory_results;
 void ot_memory_results_free(ot_memory_results *r); /* accepts NULL */
 
-/* memory_buffers.c: fill r->list with copies, in r's arena, of a kernel's planned buffers or of a table's rows (offsets: one a row).
- * Fail: OT_E_NOMEM. */
-ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k, const ot_mem_plan *p) OT_MUST_USE;
-ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file *f, const int64_t *offsets) OT_MUST_USE;
+/* memory_buffers.c: fill r->list with copies, in r's arena, of a kernel's planned buffers or of
+ * a table's rows (offsets: one a row). Fail: OT_E_NOMEM. */
+ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k,
+                                        const ot_mem_plan *p) OT_MUST_USE;
+ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file *f,
+                                       const int64_t *offsets) OT_MUST_USE;
 
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. */

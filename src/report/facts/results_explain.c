@@ -2,15 +2,17 @@
  *
  *   unet.onnx for onnxruntime on host
  *
- *   Untiled, the process grows by 770 MiB: 352 MiB of tensors that live at one time, and what onnxruntime keeps beside them.
+ *   Untiled, the process grows by 770 MiB: 352 MiB of tensors that live at one time, and what
+ *   onnxruntime keeps beside them.
  *   Most live at step 61 of 67, Concat n_concat_3:
  *
- *     tensor      shape             size   share  from             needed until        tiled
- *     concat_3    1x32x1024x1024  128 MiB   36 %  this step        Conv n_conv_16      in tiles only
+ *     tensor      shape             size   share  from             needed until       tiled
+ *     concat_3    1x32x1024x1024  128 MiB   36 %  this step        Conv n_conv_16     in tiles only
  *
  *   Tiled ...
  *   In the way ...
  *   onnx-tile unet.onnx -o unet-tiled.onnx --goal memory
+ *
  */
 #include "facts.h"
 #include "facts_number.h"
@@ -39,13 +41,17 @@ static const char *node_text(const ot_facts *f, uint32_t node, char *out)
 {
     char op[24], name[NAME_WIDTH + 4];
     if (node == OT_NONE) return strcpy(out, "-");
-    sprintf(out, "%s %s", ot_fact_short(f->nodes[node].op, 20, op), ot_fact_short(f->nodes[node].name, NAME_WIDTH, name));
+    sprintf(out, "%s %s", ot_fact_short(f->nodes[node].op, 20, op),
+            ot_fact_short(f->nodes[node].name, NAME_WIDTH, name));
     return out;
 }
 
 /* ---- in words ---- */
 
-static const char *grows_by(const ot_facts *f) { return f->totals.growth_title ? "the device holds" : "the process grows by"; }
+static const char *grows_by(const ot_facts *f)
+{
+    return f->totals.growth_title ? "the device holds" : "the process grows by";
+}
 
 static void print_untiled(const ot_facts *f, FILE *out)
 {
@@ -55,19 +61,21 @@ static void print_untiled(const ot_facts *f, FILE *out)
     ot_format_bytes(live, b, sizeof b);
     ot_fact_short(f->runtime, 28, runtime);
     if (process > 0)
-        fprintf(out, "  Untiled, %s %s: %s of tensors that live at one time, and what %s keeps\n  beside them.", grows_by(f),
-                ot_format_bytes(process, a, sizeof a), b, runtime);
+        fprintf(out,
+                "  Untiled, %s %s: %s of tensors that live at one time, and what %s keeps\n  "
+                "beside them.",
+                grows_by(f), ot_format_bytes(process, a, sizeof a), b, runtime);
     else
         fprintf(out, "  Untiled, %s of tensors live at one time.", b);
-    fprintf(out, " Most live at step %.0f of %.0f, %s:\n", figure(f, "peak-step"), figure(f, "steps"),
-            n && n->text ? ot_fact_short(n->text, 64, node) : "?");
+    fprintf(out, " Most live at step %.0f of %.0f, %s:\n", figure(f, "peak-step"),
+            figure(f, "steps"), n && n->text ? ot_fact_short(n->text, 64, node) : "?");
 }
 
 static void print_alive(const ot_facts *f, FILE *out)
 {
     char name[NAME_WIDTH + 4], shape[40], size[32], until[64], cut[64];
-    fprintf(out, "\n    %-*s  %-18s %9s %6s  %-30s %s\n", NAME_WIDTH, "tensor", "shape", "size", "share", "needed until",
-            "when tiled");
+    fprintf(out, "\n    %-*s  %-18s %9s %6s  %-30s %s\n", NAME_WIDTH, "tensor", "shape", "size",
+            "share", "needed until", "when tiled");
     for (uint32_t k = 0; k < f->n_alive && k < ROWS; k++) {
         const ot_fact_alive *a = &f->alive[k];
         if (a->reader == OT_NONE)
@@ -75,8 +83,9 @@ static void print_alive(const ot_facts *f, FILE *out)
         else
             node_text(f, a->reader, until);
         ot_fact_short(until, 30, cut);
-        fprintf(out, "    %-*s  %-18s %9s %4.0f %%  %-30s %s\n", NAME_WIDTH, ot_fact_short(a->value, NAME_WIDTH, name),
-                ot_fact_short(a->shape, 18, shape), a->bytes > 0 ? ot_format_bytes(a->bytes, size, sizeof size) : "in place",
+        fprintf(out, "    %-*s  %-18s %9s %4.0f %%  %-30s %s\n", NAME_WIDTH,
+                ot_fact_short(a->value, NAME_WIDTH, name), ot_fact_short(a->shape, 18, shape),
+                a->bytes > 0 ? ot_format_bytes(a->bytes, size, sizeof size) : "in place",
                 100 * a->share, cut,
                 a->in_tiles ? "in tiles only"
                 : *a->shape ? "whole"
@@ -97,22 +106,27 @@ static void print_tiled(const ot_facts *f, FILE *out)
         return;
     }
     if (f->n_regions == 0)
-        fprintf(out, "\n  Not tiled, but written as a branch, in which %s keeps no second block of memory for tensors",
+        fprintf(out,
+                "\n  Not tiled, but written as a branch, in which %s keeps no second block of "
+                "memory for tensors",
                 ot_fact_short(f->runtime, 28, runtime));
     else
         fprintf(out, "\n  Tiled (%u region%s)", f->n_regions, f->n_regions == 1 ? "" : "s");
     if (before > 0 && after > 0)
-        fprintf(out, ",\n  %s %s, x%.2f:", grows_by(f), ot_format_bytes(after, a, sizeof a), after / before);
+        fprintf(out, ",\n  %s %s, x%.2f:", grows_by(f), ot_format_bytes(after, a, sizeof a),
+                after / before);
     else
         fprintf(out, ",");
-    fprintf(out, " %s of tensors, x%.2f; time x%.2f.\n", ot_format_bytes(tiled, b, sizeof b), live > 0 ? tiled / live : 1.0,
-            time > 0 ? tiled_time / time : 1.0);
+    fprintf(out, " %s of tensors, x%.2f; time x%.2f.\n", ot_format_bytes(tiled, b, sizeof b),
+            live > 0 ? tiled / live : 1.0, time > 0 ? tiled_time / time : 1.0);
     const ot_fact_entry *at = entry(f, "tiled-peak-at");
     char where[200];
-    if (at && at->text && *at->text) fprintf(out, "  Most live then %s.\n", ot_fact_short(at->text, 110, where));
+    if (at && at->text && *at->text)
+        fprintf(out, "  Most live then %s.\n", ot_fact_short(at->text, 110, where));
 }
 
-/* Words in lines of at most WIDTH columns, all but the first indented by `indent`, which the first has already. */
+/* Words in lines of at most WIDTH columns, all but the first indented by `indent`, which the
+ * first has already. */
 static void print_wrapped(const char *text, size_t indent, FILE *out)
 {
     size_t column = indent;
@@ -142,7 +156,8 @@ static void print_obstacles(const ot_facts *f, FILE *out)
         const ot_fact_obstacle *o = &f->obstacles[k], *next = k + 1 < f->n_obstacles ? o + 1 : NULL;
         fprintf(out, "    %-*s %9s  %s\n", NAME_WIDTH, ot_fact_short(o->value, NAME_WIDTH, name),
                 ot_format_bytes(o->bytes, size, sizeof size), node_text(f, o->node, node));
-        if (next && strcmp(next->reason, o->reason) == 0 && strcmp(next->lift, o->lift) == 0) continue;
+        if (next && strcmp(next->reason, o->reason) == 0 && strcmp(next->lift, o->lift) == 0)
+            continue;
         fputs("      ", out);
         print_wrapped(o->reason, 6, out);
         if (!*o->lift) continue;
@@ -158,7 +173,9 @@ static void print_unknown(const ot_facts *f, FILE *out)
     for (uint32_t k = 0; k < f->n_peak; k++) {
         if (strcmp(f->peak[k].id, "unknown-input") != 0) continue;
         fprintf(out, "%s  --shape %s\n",
-                any ? "" : "  Sizes of inputs are not known, and nothing of what follows from them. Give them numbers:\n",
+                any ? ""
+                    : "  Sizes of inputs are not known, and nothing of what follows from them. "
+                      "Give them numbers:\n",
                 ot_fact_short(f->peak[k].text, 150, name));
         any = true;
     }
@@ -172,7 +189,9 @@ ot_status ot_explain_print(const ot_facts *f, FILE *out)
             ot_fact_short(f->runtime, 28, runtime), ot_fact_short(f->target, 40, target));
     print_unknown(f, out);
     if (f->design_guessed)
-        fprintf(out, "  No size is given: this is for %s. Yours: --design INPUT=D,D,... or --shape.\n\n", f->design);
+        fprintf(out,
+                "  No size is given: this is for %s. Yours: --design INPUT=D,D,... or --shape.\n\n",
+                f->design);
     if (f->n_alive == 0) {
         fprintf(out, "  No tensor of a known size is made: there is nothing to tell.\n");
         return ferror(out) ? OT_E_SYSTEM : OT_OK;
@@ -248,7 +267,8 @@ ot_status ot_explain_json(const ot_facts *f, FILE *out)
     }
     ot_json_close(&j);
     put_lists(&j, f);
-    if (f->peak_region != OT_NONE) ot_json_put_int(&j, "peak_region", f->regions[f->peak_region].id);
+    if (f->peak_region != OT_NONE)
+        ot_json_put_int(&j, "peak_region", f->regions[f->peak_region].id);
     ot_json_put_text(&j, "command", f->command);
     ot_json_close(&j);
     return ferror(out) ? OT_E_SYSTEM : OT_OK;

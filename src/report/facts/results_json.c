@@ -1,5 +1,6 @@
-/* Results of a plan as one JSON object, for programs: docs/json.md is the contract. Members that the report has, too, have its
- * names and units; older names of the same figures stay beside them. */
+/* Results of a plan as one JSON object, for programs: docs/json.md is the contract. Members that
+ * the report has, too, have its names and units; older names of the same figures stay beside
+ * them. */
 #include "facts.h"
 #include "facts_range.h"
 
@@ -13,7 +14,8 @@ void ot_design_put(const ot_facts *f, ot_json *j)
     ot_json_put_truth(j, "stays_free", f->stays_free);
 }
 
-static void put_names(ot_json *j, const char *key, const ot_facts *f, const uint32_t *nodes, uint32_t n)
+static void put_names(ot_json *j, const char *key, const ot_facts *f, const uint32_t *nodes,
+                      uint32_t n)
 {
     ot_json_list(j, key);
     for (uint32_t k = 0; k < n; k++) ot_json_put_text(j, NULL, f->nodes[nodes[k]].name);
@@ -82,7 +84,8 @@ static void put_places(ot_json *j, const ot_fact_region *r)
         ot_json_put_text(j, "name", r->places[k].name);
         ot_json_put_int(j, "size_bytes", r->places[k].bytes);
         ot_json_list(j, "offsets_bytes");
-        for (uint32_t s = 0; s < r->places[k].n; s++) ot_json_put_int(j, NULL, r->places[k].offsets[s]);
+        for (uint32_t s = 0; s < r->places[k].n; s++)
+            ot_json_put_int(j, NULL, r->places[k].offsets[s]);
         ot_json_close(j);
         ot_json_close(j);
     }

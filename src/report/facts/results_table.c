@@ -9,6 +9,9 @@
  *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB fits  12.1 ms -> 8.0 ms   4.1 ms  x1.03
  *
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
+ *
+ *
+ *
  */
 #include "facts.h"
 #include "facts_number.h"
@@ -46,10 +49,12 @@ static void print_ratio(double before, double after, FILE *f)
 }
 
 /* "peak memory     98.0 MiB   24.5 MiB   x0.25" */
-static void print_change(const char *what, double before, double after, char *(*format)(double, char *, size_t), FILE *f)
+static void print_change(const char *what, double before, double after,
+                         char *(*format)(double, char *, size_t), FILE *f)
 {
     char a[32], b[32];
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", what, format(before, a, sizeof a), format(after, b, sizeof b));
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", what, format(before, a, sizeof a),
+            format(after, b, sizeof b));
     print_ratio(before, after, f);
 }
 
@@ -67,23 +72,25 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
     if (before->growth_bytes > 0) {
-        print_bytes(r->totals.growth_title ? r->totals.growth_title : "process grows", before->growth_bytes, after->growth_bytes,
-                    f);
+        print_bytes(r->totals.growth_title ? r->totals.growth_title : "process grows",
+                    before->growth_bytes, after->growth_bytes, f);
         if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN)
             print_bytes("model loaded", before->loaded_bytes, after->loaded_bytes, f);
     }
     print_bytes("peak memory", before->peak_bytes, after->peak_bytes, f);
-    if (r->totals.max_tensor > 0) print_bytes("largest tensor", before->largest_bytes, after->largest_bytes, f);
+    if (r->totals.max_tensor > 0)
+        print_bytes("largest tensor", before->largest_bytes, after->largest_bytes, f);
     print_change("bytes moved", before->traffic_bytes, after->traffic_bytes, ot_format_bytes, f);
     print_change("time", before->time_s, after->time_s, ot_format_seconds, f);
     if (r->totals.memory_budget > 0 && after->growth_bytes > r->totals.memory_budget)
-        fprintf(f, "%*slive tensors keep to the budget of %s; the process is predicted to pass it\n", MARGIN, "",
-                ot_format_bytes((double)r->totals.memory_budget, a, sizeof a));
+        fprintf(f,
+                "%*slive tensors keep to the budget of %s; the process is predicted to pass it\n",
+                MARGIN, "", ot_format_bytes((double)r->totals.memory_budget, a, sizeof a));
     fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
             ot_format_bytes(r->totals.compulsory_bytes, a, sizeof a));
     if (all)
-        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "", r->totals.n_live_nodes,
-                ot_format_bytes(r->totals.activation_sum, a, sizeof a),
+        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "",
+                r->totals.n_live_nodes, ot_format_bytes(r->totals.activation_sum, a, sizeof a),
                 ot_format_bytes((double)r->totals.untiled.peak_bytes, b, sizeof b));
 }
 
@@ -100,7 +107,8 @@ static void print_arena(const ot_facts *r, FILE *f)
 {
     const ot_arena_figures *a = &r->totals.activations;
     if (a->n_buffers == 0) return;
-    fprintf(f, "\n%*sactivations of the untiled model in one memory (%u buffers", MARGIN, "", a->n_buffers);
+    fprintf(f, "\n%*sactivations of the untiled model in one memory (%u buffers", MARGIN, "",
+            a->n_buffers);
     if (r->totals.n_unsized) fprintf(f, "; %u of unknown size left out", r->totals.n_unsized);
     fputs(")\n", f);
     print_arena_row("side by side", a->naive, "", f);
@@ -119,7 +127,8 @@ static void tiles_text(const ot_fact_region *r, char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (uint32_t d = 0; d < r->n_dims && used < size; d++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d], r->tiles[d]);
+        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d],
+                                 r->tiles[d]);
 }
 
 static void fill_row(const ot_facts *all, const ot_fact_region *r, row_cells c)
@@ -135,7 +144,8 @@ static void fill_row(const ot_facts *all, const ot_fact_region *r, row_cells c)
         snprintf(c[5], CELL, "%s %s", a, r->working_set <= r->capacity ? "fits" : "streams");
     else
         snprintf(c[5], CELL, "%s (%.0f %%)", a,
-                 all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
+                 all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes
+                                     : 0.0);
     ot_format_bytes((double)r->working_set_bound, c[6], CELL);
     ot_format_seconds(r->time_untiled, a, sizeof a);
     ot_format_seconds(r->time_tiled, b, sizeof b);
@@ -151,7 +161,8 @@ static void fill_row(const ot_facts *all, const ot_fact_region *r, row_cells c)
 
 static void print_row(row_cells c, const size_t *width, FILE *f)
 {
-    static const bool right[COLUMNS] = {false, true, false, false, false, true, true, true, true, true};
+    static const bool right[COLUMNS] = {false, true, false, false, false,
+                                        true,  true, true,  true,  true};
     fprintf(f, "%*s", MARGIN, "");
     for (size_t k = 0; k < COLUMNS; k++) {
         int w = (int)width[k];
@@ -170,13 +181,17 @@ static void print_residence(const ot_facts *r, bool all, FILE *f)
     uint32_t shown = 0, n = 0;
     for (uint32_t k = 0; k < r->n_regions; k++) {
         const ot_fact_region *x = &r->regions[k];
-        if (!*x->residence || (x->working_set <= x->capacity && (x->weights_stay || x->weights == 0))) continue;
+        if (!*x->residence ||
+            (x->working_set <= x->capacity && (x->weights_stay || x->weights == 0)))
+            continue;
         n++;
         if (!all && shown == GROUPS_SHOWN) continue;
         fprintf(f, "%*sr%u: %s\n", MARGIN, "", x->id, x->residence);
         shown++;
     }
-    if (shown < n) fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", n - shown);
+    if (shown < n)
+        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "",
+                n - shown);
 }
 
 /* The second level, region by region. */
@@ -185,7 +200,9 @@ static void print_cores(const ot_facts *r, bool all, FILE *f)
     uint32_t shown = 0, n = 0;
     for (uint32_t k = 0; k < r->n_regions; k++) {
         if (!*r->regions[k].cores || r->regions[k].n_blocks == 0) continue;
-        if (all || shown < GROUPS_SHOWN) fprintf(f, "%*sr%u in the cores: %s\n", MARGIN, "", r->regions[k].id, r->regions[k].cores);
+        if (all || shown < GROUPS_SHOWN)
+            fprintf(f, "%*sr%u in the cores: %s\n", MARGIN, "", r->regions[k].id,
+                    r->regions[k].cores);
         shown += all || shown < GROUPS_SHOWN;
         n++;
     }
@@ -199,15 +216,18 @@ static void print_sums(const ot_facts *r, FILE *f)
         for (uint32_t k = 0; k < r->regions[i].n_sums; k++) {
             const ot_fact_node *n = &r->nodes[r->regions[i].sums[k].node];
             ot_fact_short(n->name, 80, name);
-            fprintf(f, "%*sr%u ends in %s %s: every tile reduces its share, the parts are combined after the tiles\n", MARGIN, "",
-                    r->regions[i].id, n->op, name);
+            fprintf(f,
+                    "%*sr%u ends in %s %s: every tile reduces its share, the parts are combined "
+                    "after the tiles\n",
+                    MARGIN, "", r->regions[i].id, n->op, name);
         }
 }
 
 static ot_status print_regions(const ot_facts *r, bool all, FILE *f)
 {
-    static const char *const titles[COLUMNS] = {"region",      "nodes",   "from .. to", "axis/tiles", "form",
-                                                "working set", "at once", "time",       "benefit",    "MACs"};
+    static const char *const titles[COLUMNS] = {
+        "region",      "nodes",   "from .. to", "axis/tiles", "form",
+        "working set", "at once", "time",       "benefit",    "MACs"};
     size_t width[COLUMNS] = {0};
 
     if (r->n_regions == 0) return OT_OK;
@@ -249,7 +269,8 @@ static void make_groups(group *rows, uint32_t *n)
     uint32_t kept = 0;
     for (uint32_t k = 0; k < *n; k++) {
         uint32_t j = 0;
-        while (j < kept && !(strcmp(rows[j].reason, rows[k].reason) == 0 && (!rows[j].op || strcmp(rows[j].op, rows[k].op) == 0)))
+        while (j < kept && !(strcmp(rows[j].reason, rows[k].reason) == 0 &&
+                             (!rows[j].op || strcmp(rows[j].op, rows[k].op) == 0)))
             j++;
         if (j < kept)
             rows[j].count++;
@@ -260,7 +281,10 @@ static void make_groups(group *rows, uint32_t *n)
     *n = kept;
 }
 
-static const char *op_of(const ot_facts *f, uint32_t barrier) { return f->nodes[f->barriers[barrier].node].op; }
+static const char *op_of(const ot_facts *f, uint32_t barrier)
+{
+    return f->nodes[f->barriers[barrier].node].op;
+}
 
 /* Names of a barrier group's members, several a line. */
 static void print_members(const ot_facts *r, const group *b, FILE *f)
@@ -268,9 +292,11 @@ static void print_members(const ot_facts *r, const group *b, FILE *f)
     size_t column = 0;
     for (uint32_t k = b->first; k < r->n_barriers; k++) {
         char name[64];
-        if (strcmp(op_of(r, k), b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
+        if (strcmp(op_of(r, k), b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0)
+            continue;
         ot_fact_short(r->nodes[r->barriers[k].node].name, 48, name);
-        if (column == 0 || column + strlen(name) > 90) column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
+        if (column == 0 || column + strlen(name) > 90)
+            column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
         column += (size_t)fprintf(f, " %s", name);
     }
     fputc('\n', f);
@@ -292,7 +318,8 @@ static ot_status print_barriers(const ot_facts *r, bool all, FILE *f)
         if (all) print_members(r, &groups[k], f);
     }
     if (!all && n > GROUPS_SHOWN)
-        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "", n - GROUPS_SHOWN);
+        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "",
+                n - GROUPS_SHOWN);
     free(groups);
     return OT_OK;
 }
@@ -305,22 +332,30 @@ static void print_refused(const ot_facts *r, bool all, FILE *f)
     for (uint32_t k = 0; k < shown; k++) {
         char span[CELL];
         span_text(r, r->refusals[k].nodes, r->refusals[k].n_nodes, span, sizeof span);
-        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refusals[k].n_nodes, r->refusals[k].n_nodes == 1 ? " " : "s", span,
-                r->refusals[k].reason);
+        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refusals[k].n_nodes,
+                r->refusals[k].n_nodes == 1 ? " " : "s", span, r->refusals[k].reason);
     }
     if (shown < r->n_refusals)
-        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refusals - shown);
+        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "",
+                r->n_refusals - shown);
 }
 
 static void print_design(const ot_facts *r, FILE *f)
 {
     if (r->design_guessed)
-        fprintf(f, "\n%*sno size is given: planned for %s (--design INPUT=D,D,... says another, --shape pins one)\n", MARGIN, "",
-                r->design);
+        fprintf(f,
+                "\n%*sno size is given: planned for %s (--design INPUT=D,D,... says another, "
+                "--shape pins one)\n",
+                MARGIN, "", r->design);
     if (r->stays_free)
-        fprintf(f, "\n%*sfree dimensions stay free, planned for %s: %s takes no more memory so, or less\n", MARGIN, "", r->design,
-                r->runtime);
-    fprintf(f, "\n%*sfor every size: figures are those of the design size, tiles are counted when the model runs\n", MARGIN, "");
+        fprintf(
+            f,
+            "\n%*sfree dimensions stay free, planned for %s: %s takes no more memory so, or less\n",
+            MARGIN, "", r->design, r->runtime);
+    fprintf(f,
+            "\n%*sfor every size: figures are those of the design size, tiles are counted when the "
+            "model runs\n",
+            MARGIN, "");
 }
 
 ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
@@ -333,11 +368,15 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     if (r->totals.dynamic_dims) print_design(r, f);
     if (r->range) ot_bounds_print(r->range, f);
     if (r->totals.in_branch)
-        fprintf(f, "\n%*sruns as a branch, in which %s keeps no second block of memory for the graph's tensors\n", MARGIN, "",
-                r->runtime);
+        fprintf(f,
+                "\n%*sruns as a branch, in which %s keeps no second block of memory for the "
+                "graph's tensors\n",
+                MARGIN, "", r->runtime);
     if (r->totals.defer_from > 0)
-        fprintf(f, "\n%*sweights of %lld KiB and more are packed when they are used: %s holds them once\n", MARGIN, "",
-                (long long)(r->totals.defer_from >> 10), r->runtime);
+        fprintf(
+            f,
+            "\n%*sweights of %lld KiB and more are packed when they are used: %s holds them once\n",
+            MARGIN, "", (long long)(r->totals.defer_from >> 10), r->runtime);
     if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

@@ -1,10 +1,11 @@
-/* What is not tiled and why: barriers (nodes that no tile can pass) and refusals (groups that could be tiled and are not), each
- * gathered by reason, most frequent first.
+/* What is not tiled and why: barriers (nodes that no tile can pass) and refusals (groups that
+ * could be tiled and are not), each gathered by reason, most frequent first.
  *
  *   12  reads all of its input at once            count, reason
  *       Softmax 11, TopK                          operators
  *       would be lifted by: ...
  *       > nodes                                   names, as many as the page has room for
+ *
  */
 #include "html.h"
 
@@ -66,8 +67,8 @@ static void put_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t room)
     html_close(h);
 }
 
-static void put_group(html *h, const cause *causes, const group *g, const uint32_t *nodes, const char *cls, const char *noun,
-                      uint32_t room)
+static void put_group(html *h, const cause *causes, const group *g, const uint32_t *nodes,
+                      const char *cls, const char *noun, uint32_t room)
 {
     const cause *c = &causes[g->first];
     html_open(h, "div");
@@ -95,7 +96,8 @@ static uint32_t gather(const cause *causes, uint32_t n, group *groups)
 {
     uint32_t count = 0;
     for (uint32_t k = 0; k < n; k++) {
-        bool same = count && strcmp(causes[k].reason, causes[k - 1].reason) == 0 && strcmp(causes[k].lift, causes[k - 1].lift) == 0;
+        bool same = count && strcmp(causes[k].reason, causes[k - 1].reason) == 0 &&
+                    strcmp(causes[k].lift, causes[k - 1].lift) == 0;
         if (!same) groups[count++] = (group){k, 0, 0};
         groups[count - 1].n++;
         groups[count - 1].n_nodes += causes[k].n_nodes;
@@ -105,7 +107,8 @@ static uint32_t gather(const cause *causes, uint32_t n, group *groups)
 }
 
 /* nodes: room for those of all causes. */
-static void put_groups(html *h, cause *causes, uint32_t n, group *groups, uint32_t *nodes, const char *cls, const char *noun)
+static void put_groups(html *h, cause *causes, uint32_t n, group *groups, uint32_t *nodes,
+                       const char *cls, const char *noun)
 {
     qsort(causes, n, sizeof *causes, by_reason);
     uint32_t n_groups = gather(causes, n, groups), room = NAMES_ALL;
@@ -158,7 +161,8 @@ static void put_refusals(html *h, cause *causes)
 {
     const ot_facts *f = h->f;
     for (uint32_t k = 0; k < f->n_refusals; k++)
-        causes[k] = (cause){f->refusals[k].reason, f->refusals[k].lift, k, f->refusals[k].nodes, f->refusals[k].n_nodes};
+        causes[k] = (cause){f->refusals[k].reason, f->refusals[k].lift, k, f->refusals[k].nodes,
+                            f->refusals[k].n_nodes};
     html_leaf(h, "h3", NULL, "Refusals: these could be tiled, and are not");
     put_causes(h, causes, f->n_refusals, "refusal", "group");
 }

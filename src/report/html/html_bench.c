@@ -32,11 +32,14 @@ static void put_times(html *h, const ot_bench_side *o, const ot_bench_side *t)
     put_pair(h, "Time, predicted", made(o->predicted), made(t->predicted), "seconds");
 }
 
-static void put_memory(html *h, const ot_bench_facts *b, const ot_bench_side *o, const ot_bench_side *t)
+static void put_memory(html *h, const ot_bench_facts *b, const ot_bench_side *o,
+                       const ot_bench_side *t)
 {
-    put_pair(h, "Peak, planned", (double)o->figures.planned_peak, (double)t->figures.planned_peak, "bytes");
+    put_pair(h, "Peak, planned", (double)o->figures.planned_peak, (double)t->figures.planned_peak,
+             "bytes");
     put_pair(h, "Peak, counted", (double)o->figures.peak, (double)t->figures.peak, "bytes");
-    put_pair(h, "Weights", (double)o->figures.weight_bytes, (double)t->figures.weight_bytes, "bytes");
+    put_pair(h, "Weights", (double)o->figures.weight_bytes, (double)t->figures.weight_bytes,
+             "bytes");
     put_pair(h, "Operands that fit fast memory", o->bytes.fast, t->bytes.fast, "bytes");
     put_pair(h, "Operands that fit the middle one", o->bytes.mid, t->bytes.mid, "bytes");
     put_pair(h, "Operands from slow memory", o->bytes.slow, t->bytes.slow, "bytes");
@@ -62,7 +65,9 @@ static void put_sides(html *h, const ot_bench_facts *b)
     html_close(h);
     html_close(h);
     html_close(h);
-    if (!b->counted) html_leaf(h, "p", "quiet note", "The system does not let the processor's cache counters be read.");
+    if (!b->counted)
+        html_leaf(h, "p", "quiet note",
+                  "The system does not let the processor's cache counters be read.");
     html_close(h);
 }
 
@@ -83,7 +88,8 @@ static void put_output(html *h, const ot_bench_output *o)
 
 static void put_outputs(html *h, const ot_bench_facts *b)
 {
-    static const char *const heads[] = {"Output", "Is it the same?", "#NMSE", "#Largest difference", "#Of the largest value", NULL};
+    static const char *const heads[] = {
+        "Output", "Is it the same?", "#NMSE", "#Largest difference", "#Of the largest value", NULL};
     if (!b->n_outputs) return;
     html_open(h, "div");
     html_open_class(h, "div", "panel scroll");
@@ -103,7 +109,8 @@ static void put_elsewhere(html *h, const ot_bench_facts *b)
     html_open_class(h, "p", "note");
     html_text(h, "Target ");
     html_leaf(h, "span", "mono", b->target);
-    html_text(h, " is not the machine that measured: predictions and levels of memory are the target's, times the machine's.");
+    html_text(h, " is not the machine that measured: predictions and levels of memory are the "
+                 "target's, times the machine's.");
     html_close(h);
 }
 
@@ -128,7 +135,8 @@ void html_bench(html *h)
         html_text(h, " in the median");
     }
     html_text(h, ". ");
-    html_leaf(h, "span", b->same ? "tag yes" : "tag no", b->same ? "outputs are the same" : "outputs differ");
+    html_leaf(h, "span", b->same ? "tag yes" : "tag no",
+              b->same ? "outputs are the same" : "outputs differ");
     html_close(h);
     if (b->elsewhere) put_elsewhere(h, b);
     html_open_class(h, "div", "columns");

@@ -1,12 +1,15 @@
-/* The tilings that were weighed for a region: as a plot, for two axes as a heat map, and as a table with the reasons.
+/* The tilings that were weighed for a region: as a plot, for two axes as a heat map, and as a
+ * table with the reasons.
  *
  *   time |  o      o = larger than the         W  14     28     whole
  *        |    *--.       fast memory        H 14  650 us* 700 us  [x]
  *        |      . `-- front                   28  720 us  ...
  *        +---------- bytes moved
  *
- * All three show the same candidates: the chosen one, those on the front, then by time, up to what the page has room for. Shapes
- * carry the meaning (star: chosen; square: on the front; ring: larger than the fast memory), colours repeat it.
+ * All three show the same candidates: the chosen one, those on the front, then by time, up to
+ * what the page has room for. Shapes carry the meaning (star: chosen; square: on the front;
+ * ring: larger than the fast memory), colours repeat it.
+ *
  */
 #include "html_plot.h"
 
@@ -58,9 +61,10 @@ static void put_tip(html *h, const ot_fact_candidate *c)
 {
     char tiling[TILING], time[32], bytes[32], set[32];
     html_tip(h, "%s, %s: %s, %s moved, working set %s%s. %s", tiling_of(c, tiling), c->form,
-             html_format(c->time, "seconds", time, sizeof time), html_format(c->traffic, "bytes", bytes, sizeof bytes),
-             html_format((double)c->working_set, "bytes", set, sizeof set), c->fits ? "" : ", larger than the fast memory",
-             c->reason);
+             html_format(c->time, "seconds", time, sizeof time),
+             html_format(c->traffic, "bytes", bytes, sizeof bytes),
+             html_format((double)c->working_set, "bytes", set, sizeof set),
+             c->fits ? "" : ", larger than the fast memory", c->reason);
 }
 
 /* ---- plot ---- */
@@ -89,7 +93,8 @@ static bool fit_axes(const shown *s, axis *x, axis *y)
 
 static int by_traffic(const void *a, const void *b)
 {
-    const ot_fact_candidate *x = *(const ot_fact_candidate *const *)a, *y = *(const ot_fact_candidate *const *)b;
+    const ot_fact_candidate *x = *(const ot_fact_candidate *const *)a,
+                            *y = *(const ot_fact_candidate *const *)b;
     if (x->traffic != y->traffic) return x->traffic < y->traffic ? -1 : 1;
     return x->time < y->time ? -1 : x->time > y->time;
 }
@@ -105,8 +110,8 @@ static void put_front(html *h, const shown *s, const axis *x, const axis *y)
     char d[ROWS_MOST * 24];
     size_t used = 0;
     for (uint32_t k = 0; k < n; k++) {
-        int wrote = snprintf(d + used, sizeof d - used, "%c%.1f %.1f", k ? 'L' : 'M', axis_at(x, front[k]->traffic),
-                             axis_at(y, front[k]->time));
+        int wrote = snprintf(d + used, sizeof d - used, "%c%.1f %.1f", k ? 'L' : 'M',
+                             axis_at(x, front[k]->traffic), axis_at(y, front[k]->time));
         used += wrote > 0 ? (size_t)wrote : 0;
     }
     html_open_class(h, "path", "front-line");
@@ -137,7 +142,9 @@ static void put_plot(html *h, const ot_fact_region *r, const shown *s)
     axis x, y;
     if (!fit_axes(s, &x, &y)) return;
     char label[96];
-    snprintf(label, sizeof label, "Tilings of region %u: bytes moved against time; the table below tells the same", r->id);
+    snprintf(label, sizeof label,
+             "Tilings of region %u: bytes moved against time; the table below tells the same",
+             r->id);
     html_open(h, "div");
     html_leaf(h, "h3", NULL, "Bytes moved against time");
     html_svg(h, "chart candidates", WIDTH, HEIGHT, label);
@@ -199,7 +206,8 @@ static int64_t size_along(const ot_fact_candidate *c, const char *name)
 static bool is_of(const heat *m, const ot_fact_candidate *c)
 {
     for (uint32_t d = 0; d < c->n_dims; d++)
-        if (strcmp(c->axes[d], m->axes[0]) != 0 && strcmp(c->axes[d], m->axes[1]) != 0) return false;
+        if (strcmp(c->axes[d], m->axes[0]) != 0 && strcmp(c->axes[d], m->axes[1]) != 0)
+            return false;
     return is_drawn(c);
 }
 
@@ -210,7 +218,8 @@ static uint32_t add_size(heat *m, int side, int64_t size)
     while (k < m->n[side] && m->sizes[side][k] < size) k++;
     if (k < m->n[side] && m->sizes[side][k] == size) return k;
     if (m->n[side] == SIDE_MOST) return SIDE_MOST;
-    memmove(&m->sizes[side][k + 1], &m->sizes[side][k], (m->n[side] - k) * sizeof m->sizes[side][0]);
+    memmove(&m->sizes[side][k + 1], &m->sizes[side][k],
+            (m->n[side] - k) * sizeof m->sizes[side][0]);
     m->sizes[side][k] = size;
     m->n[side]++;
     return k;
@@ -250,7 +259,8 @@ static void drop_line(heat *m, int side, uint32_t line)
     }
 }
 
-/* Sizes that were weighed once, along one axis only, would be lines of nothing: the table has them. The chosen one stays. */
+/* Sizes that were weighed once, along one axis only, would be lines of nothing: the table has
+ * them. The chosen one stays. */
 static void drop_lonely(heat *m)
 {
     bool again = true, chosen;
@@ -283,7 +293,8 @@ static bool fill_heat(const shown *s, heat *m)
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_fact_candidate *c = s->list[k];
         if (!is_of(m, c)) continue;
-        uint32_t i = add_size(m, 0, size_along(c, m->axes[0])), j = add_size(m, 1, size_along(c, m->axes[1]));
+        uint32_t i = add_size(m, 0, size_along(c, m->axes[0])),
+                 j = add_size(m, 1, size_along(c, m->axes[1]));
         if (is_better(c, m->cells[i][j])) m->cells[i][j] = c;
         m->low = fmin(m->low, c->time);
         m->high = fmax(m->high, c->time);
@@ -309,7 +320,8 @@ static void put_cell(html *h, const heat *m, uint32_t i, uint32_t j, double left
     if (!c)
         snprintf(cls, sizeof cls, "cell none");
     else
-        snprintf(cls, sizeof cls, "cell heat-%d%s%s", level, c->fits ? "" : " misfit", c->chosen ? " chosen" : "");
+        snprintf(cls, sizeof cls, "cell heat-%d%s%s", level, c->fits ? "" : " misfit",
+                 c->chosen ? " chosen" : "");
     html_open(h, "g");
     if (c) put_tip(h, c);
     html_open_class(h, "rect", cls);
@@ -322,7 +334,8 @@ static void put_cell(html *h, const heat *m, uint32_t i, uint32_t j, double left
     if (c) {
         html_format(c->time, "seconds", time, sizeof time);
         snprintf(text, sizeof text, "%s%s", c->chosen ? "\xe2\x98\x85" : "", time);
-        plot_text(h, level < 4 ? "middle low" : "middle high", x + CELL_W / 2, y + CELL_H / 2 + 4, text);
+        plot_text(h, level < 4 ? "middle low" : "middle high", x + CELL_W / 2, y + CELL_H / 2 + 4,
+                  text);
     }
     html_close(h);
 }
@@ -340,12 +353,14 @@ static void put_heat(html *h, const ot_fact_region *r, const shown *s)
     heat m;
     char label[128];
     if (!fill_heat(s, &m)) return;
-    const double left = 78, top = 44, width = left + CELL_W * m.n[1] + 4, height = top + CELL_H * m.n[0] + 6;
+    const double left = 78, top = 44, width = left + CELL_W * m.n[1] + 4,
+                 height = top + CELL_H * m.n[0] + 6;
     html_open_class(h, "div", "fixed");
     html_open(h, "h3");
     html_textf(h, "Time by elements of a tile along %s and %s", m.axes[0], m.axes[1]);
     html_close(h);
-    snprintf(label, sizeof label, "Times of region %u by tile sizes; the table below tells the same", r->id);
+    snprintf(label, sizeof label,
+             "Times of region %u by tile sizes; the table below tells the same", r->id);
     html_open_class(h, "div", "scroll");
     html_open_class(h, "svg", "chart heat");
     html_attrf(h, "viewBox", "0 0 %g %g", width, height);
@@ -355,7 +370,8 @@ static void put_heat(html *h, const ot_fact_region *r, const shown *s)
     html_attr(h, "aria-label", label);
     snprintf(label, sizeof label, "%.40s \xe2\x86\x93   %.40s \xe2\x86\x92", m.axes[0], m.axes[1]);
     plot_text(h, "strong", 2, 16, label);
-    for (uint32_t j = 0; j < m.n[1]; j++) put_size(h, "dim middle", left + CELL_W * (j + 0.5), top - 8, m.sizes[1][j]);
+    for (uint32_t j = 0; j < m.n[1]; j++)
+        put_size(h, "dim middle", left + CELL_W * (j + 0.5), top - 8, m.sizes[1][j]);
     for (uint32_t i = 0; i < m.n[0]; i++) {
         put_size(h, "dim end", left - 8, top + CELL_H * (i + 0.5) + 4, m.sizes[0][i]);
         for (uint32_t j = 0; j < m.n[1]; j++) put_cell(h, &m, i, j, left, top);
@@ -363,7 +379,8 @@ static void put_heat(html *h, const ot_fact_region *r, const shown *s)
     html_close(h);
     html_close(h);
     html_leaf(h, "p", "quiet note",
-              "\xe2\x98\x85 and a thick rim: chosen. The stronger the colour, the slower; dashed rim: larger than the fast memory; "
+              "\xe2\x98\x85 and a thick rim: chosen. The stronger the colour, the slower; dashed "
+              "rim: larger than the fast memory; "
               "empty: not weighed. What was weighed along one axis only is in the table.");
     html_close(h);
 }
@@ -402,8 +419,9 @@ static void put_row(html *h, const ot_fact_candidate *c)
 
 static void put_table(html *h, const ot_fact_region *r, const shown *s)
 {
-    static const char *const heads[] = {"Tiles",        "Elements of a tile", "Form", "#Time", "#Bytes moved",
-                                        "#Working set", "Fast memory",        "Why",  NULL};
+    static const char *const heads[] = {
+        "Tiles",        "Elements of a tile", "Form", "#Time", "#Bytes moved",
+        "#Working set", "Fast memory",        "Why",  NULL};
     html_leaf(h, "h3", NULL, "Tilings that were weighed");
     html_open_class(h, "div", "scroll tall");
     html_attr(h, "tabindex", "0");

@@ -1,11 +1,12 @@
-/* Headline: one card a figure, the untiled model's bar above the tiled one's on the same scale, the least that is possible as a
- * dashed line through both.
+/* Headline: one card a figure, the untiled model's bar above the tiled one's on the same scale,
+ * the least that is possible as a dashed line through both.
  *
  *   Peak memory
  *   x0.245 less
  *   before |#################:#########|  98.3 MiB
  *   after  |######           :         |  24.1 MiB
  *   - - lower bound 12 MiB
+ *
  */
 #include "html.h"
 
@@ -44,7 +45,8 @@ static void put_bars(html *h, const ot_fact_card *c)
     html_close(h);
 }
 
-static void put_value(html *h, const char *label_class, const char *label, const char *value_class, double x, const char *unit)
+static void put_value(html *h, const char *label_class, const char *label, const char *value_class,
+                      double x, const char *unit)
 {
     html_leaf(h, "span", label_class, label);
     html_open_class(h, "span", value_class);
@@ -60,7 +62,13 @@ static void put_ratio(html *h, const ot_fact_card *c)
         html_number(h, c->after, c->unit);
     } else {
         html_ratio(h, c->ratio);
-        html_leaf(h, "small", less ? "less" : more ? "more" : "same", less ? "less" : more ? "more" : "unchanged");
+        html_leaf(h, "small",
+                  less   ? "less"
+                  : more ? "more"
+                         : "same",
+                  less   ? "less"
+                  : more ? "more"
+                         : "unchanged");
     }
     html_close(h);
 }

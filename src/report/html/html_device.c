@@ -1,10 +1,12 @@
-/* What devices did in one run of each model that was recorded: memory, transfers, kernels by operators, what fell back to the host.
+/* What devices did in one run of each model that was recorded: memory, transfers, kernels by
+ * operators, what fell back to the host.
  *
  *   original |weights|#### activations ####| ... |     peak of buffers
  *   tiled    |weights|##|
  *
  *   kernel        original: launches  time ----   bytes    tiled: launches  time --   bytes
  *   Conv, Relu    20                  4.1 ms      88 MiB   160              4.4 ms    91 MiB
+ *
  */
 #include "html.h"
 
@@ -56,13 +58,16 @@ static void put_bars(html *h, const ot_bench_facts *b)
     for (uint32_t k = 0; k < b->n_devices; k++) {
         const ot_bench_device *x = &b->devices[k];
         const double live = (double)x->live, rest = (double)(x->arena - x->live);
-        const piece pieces[] = {
-            {"kind-1", "weights", (double)x->weights}, {"kind-0", "activations", live}, {"g-pill", "never filled", rest}};
+        const piece pieces[] = {{"kind-1", "weights", (double)x->weights},
+                                {"kind-0", "activations", live},
+                                {"g-pill", "never filled", rest}};
         const double y = BAR_STEP * k + 6, scale = (CHART_WIDTH - CHART_LEFT - CHART_RIGHT) / most;
         double at = CHART_LEFT;
         put_label(h, "dim", 0, y + 14, x->side);
-        for (uint32_t j = 0; j < sizeof pieces / sizeof *pieces; j++) at = put_piece(h, at, y, pieces[j].bytes * scale, &pieces[j]);
-        put_label(h, "strong", at + 6, y + 14, html_format((double)x->planned, "bytes", shown, sizeof shown));
+        for (uint32_t j = 0; j < sizeof pieces / sizeof *pieces; j++)
+            at = put_piece(h, at, y, pieces[j].bytes * scale, &pieces[j]);
+        put_label(h, "strong", at + 6, y + 14,
+                  html_format((double)x->planned, "bytes", shown, sizeof shown));
     }
     html_close(h);
 }
@@ -127,7 +132,8 @@ static double transactions_ideal(const ot_bench_device *x) { return x->transacti
 static double on_device(const ot_bench_device *x) { return x->n_device; }
 static double on_host(const ot_bench_device *x) { return x->n_host; }
 
-static void put_row(html *h, const ot_bench_facts *b, const char *title, figure of, const char *unit)
+static void put_row(html *h, const ot_bench_facts *b, const char *title, figure of,
+                    const char *unit)
 {
     html_open(h, "tr");
     html_open(h, "th");
@@ -206,7 +212,8 @@ static void put_transfer(html *h, const ot_bench_device *x, const ot_bench_trans
 
 static void put_transfers(html *h, const ot_bench_facts *b)
 {
-    static const char *const heads[] = {"Model", "Transfers", "#Count", "#Bytes", "#Time", "#Bandwidth", "#Of peak", NULL};
+    static const char *const heads[] = {"Model", "Transfers",  "#Count",   "#Bytes",
+                                        "#Time", "#Bandwidth", "#Of peak", NULL};
     html_open(h, "div");
     html_scroll(h, "panel scroll", "Table of transfers");
     html_open_class(h, "table", "small sortable");
@@ -214,11 +221,13 @@ static void put_transfers(html *h, const ot_bench_facts *b)
     html_heads(h, heads);
     html_open(h, "tbody");
     for (uint32_t k = 0; k < b->n_devices; k++)
-        for (uint32_t j = 0; j < b->devices[k].n_transfers; j++) put_transfer(h, &b->devices[k], &b->devices[k].transfers[j]);
+        for (uint32_t j = 0; j < b->devices[k].n_transfers; j++)
+            put_transfer(h, &b->devices[k], &b->devices[k].transfers[j]);
     html_close(h);
     html_close(h);
     html_close(h);
-    html_leaf(h, "p", "quiet note", "The peak is that of large transfers; small ones that fit a cache may be faster.");
+    html_leaf(h, "p", "quiet note",
+              "The peak is that of large transfers; small ones that fit a cache may be faster.");
     html_close(h);
 }
 
@@ -236,7 +245,8 @@ static double most_seconds(const ot_bench_facts *b)
 {
     double most = 0;
     for (uint32_t k = 0; k < b->n_devices; k++)
-        if (b->devices[k].n_kernels && b->devices[k].kernels[0].seconds > most) most = b->devices[k].kernels[0].seconds;
+        if (b->devices[k].n_kernels && b->devices[k].kernels[0].seconds > most)
+            most = b->devices[k].kernels[0].seconds;
     return most;
 }
 
@@ -276,7 +286,8 @@ static void put_kernel_heads(html *h, const ot_bench_facts *b)
     html_close(h);
 }
 
-/* A row a name: those of the first device, then what the second has besides, KERNELS_SHOWN in all. */
+/* A row a name: those of the first device, then what the second has besides, KERNELS_SHOWN in all.
+ */
 static void put_kernels(html *h, const ot_bench_facts *b)
 {
     const double most = most_seconds(b);
@@ -299,14 +310,16 @@ static void put_kernels(html *h, const ot_bench_facts *b)
     html_close(h);
     html_leaf(h, "p", "quiet note",
               shown > KERNELS_SHOWN ? "Those that take longest; the XML report has all."
-                                    : "Bytes are those of the elements that a kernel reads and writes, each once a launch.");
+                                    : "Bytes are those of the elements that a kernel reads and "
+                                      "writes, each once a launch.");
 }
 
 /* ---- what the host runs ---- */
 
 static void put_fallbacks(html *h, const ot_bench_facts *b)
 {
-    static const char *const heads[] = {"Model", "Operator", "#Nodes", "Why the host runs them", "The first of them", NULL};
+    static const char *const heads[] = {
+        "Model", "Operator", "#Nodes", "Why the host runs them", "The first of them", NULL};
     uint32_t n = 0;
     for (uint32_t k = 0; k < b->n_devices; k++) n += b->devices[k].n_fallbacks;
     if (n == 0) return;
@@ -339,7 +352,8 @@ void html_device(html *h)
     html_open_class(h, "p", "lead");
     html_textf(h, "One more run of each model was recorded on %s:", b->devices[0].api);
     html_count(h, b->devices[0].number);
-    html_textf(h, ", %s. Times are those of the device's own clock, each command by itself.", b->devices[0].name);
+    html_textf(h, ", %s. Times are those of the device's own clock, each command by itself.",
+               b->devices[0].name);
     html_close(h);
     html_open_class(h, "div", "columns");
     html_open(h, "div");

@@ -1,4 +1,5 @@
-/* Where memory goes: the tensors that live while the untiled model holds most, what is in the way of less, the command to use. */
+/* Where memory goes: the tensors that live while the untiled model holds most, what is in the
+ * way of less, the command to use. */
 #include "html.h"
 
 static void put_node(html *h, uint32_t node, const char *none)
@@ -15,7 +16,8 @@ static void put_node(html *h, uint32_t node, const char *none)
 
 static void put_alive(html *h)
 {
-    static const char *const heads[] = {"Tensor", "Shape", "#Bytes", "#Share", "Made by", "Needed until", "When tiled", NULL};
+    static const char *const heads[] = {"Tensor",  "Shape",        "#Bytes",     "#Share",
+                                        "Made by", "Needed until", "When tiled", NULL};
     const ot_facts *f = h->f;
     html_scroll(h, "panel scroll", "Tensors alive at the peak");
     html_open(h, "table");
@@ -78,7 +80,8 @@ void html_explain(html *h)
 {
     const ot_facts *f = h->f;
     html_section(h, "explain", "Where memory goes",
-                 "The tensors that live while the untiled model holds most, and what is still whole where the tiled one does.");
+                 "The tensors that live while the untiled model holds most, and what is still "
+                 "whole where the tiled one does.");
     html_open_class(h, "dl", "facts panel");
     for (uint32_t k = 0; k < f->n_peak; k++) {
         const ot_fact_entry *e = &f->peak[k];

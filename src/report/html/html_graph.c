@@ -1,11 +1,16 @@
 /* The graph's section: from far to near.
  *
- *   overview        inputs -> [37 untiled nodes] -> [region 0: H × 8 ...] -> ... -> outputs     every region closed
- *   <details> each  region 0, its nodes and the nodes around it                                 a region open
- *   <details>       every node, in a frame that scrolls and zooms                               all open
+ *   overview        inputs -> [37 untiled nodes] -> [region 0: H × 8 ...] -> ... -> outputs  every
+ *                   region closed
+ *   <details> each  region 0, its nodes and the nodes around it                              a region open
+ *   <details>       every node, in a frame that scrolls and zooms                            all open
  *
- * Nothing here needs a script: a closed region is a link to its open drawing (#graph-region-N, inside of a <details>, which
- * browsers open for a link into it) and from there to its tilings (#region-N).
+ * Nothing here needs a script: a closed region is a link to its open drawing (#graph-region-N,
+ * inside of a <details>, which browsers open for a link into it) and from there to its tilings
+ * (#region-N).
+ *
+ *
+ *
  */
 #include "html_graph.h"
 
@@ -33,11 +38,13 @@ typedef struct line {
 static void count_text(char *buffer, size_t size, uint32_t n, const char *noun)
 {
     char number[48];
-    snprintf(buffer, size, "%s %s%s", html_format(n, "count", number, sizeof number), noun, n == 1 ? "" : "s");
+    snprintf(buffer, size, "%s %s%s", html_format(n, "count", number, sizeof number), noun,
+             n == 1 ? "" : "s");
 }
 
 /* "Conv 12, Relu 11, Add 4, ...": the operators of group g, most frequent first. */
-static void list_ops(const ot_facts *f, const graph_groups *gs, uint32_t g, char *buffer, size_t size)
+static void list_ops(const ot_facts *f, const graph_groups *gs, uint32_t g, char *buffer,
+                     size_t size)
 {
     enum { KINDS = 24, CHARS = 30 };
     struct {
@@ -65,7 +72,8 @@ static void list_ops(const ot_facts *f, const graph_groups *gs, uint32_t g, char
         for (uint32_t j = 0; j < n_kinds; j++)
             if (kinds[j].n && (best == OT_NONE || kinds[j].n > kinds[best].n)) best = j;
         if (best == OT_NONE) break;
-        int n = snprintf(text, sizeof text, "%s%s %u", used ? ", " : "", graph_shorten(kinds[best].op, 14, op), kinds[best].n);
+        int n = snprintf(text, sizeof text, "%s%s %u", used ? ", " : "",
+                         graph_shorten(kinds[best].op, 14, op), kinds[best].n);
         if (n < 0 || used + (size_t)n >= size || (used && used + (size_t)n > CHARS)) break;
         memcpy(buffer + used, text, (size_t)n + 1);
         used += (size_t)n;
@@ -82,7 +90,8 @@ static void describe(const html *h, const graph_groups *gs, uint32_t g, line lin
     char tiles[96], before[48], after[48];
     memset(lines, 0, 3 * sizeof *lines);
     if (group->kind == GRAPH_INPUTS || group->kind == GRAPH_OUTPUTS) {
-        count_text(lines[0].text, sizeof lines[0].text, group->n, group->kind == GRAPH_INPUTS ? "graph input" : "graph output");
+        count_text(lines[0].text, sizeof lines[0].text, group->n,
+                   group->kind == GRAPH_INPUTS ? "graph input" : "graph output");
     } else if (group->kind == GRAPH_REGION) {
         const ot_fact_region *r = &h->f->regions[group->region];
         snprintf(lines[0].text, sizeof lines[0].text, "region %u: %s", r->id,
@@ -97,11 +106,13 @@ static void describe(const html *h, const graph_groups *gs, uint32_t g, line lin
         char name[GRAPH_SHORT];
         snprintf(lines[0].text, sizeof lines[0].text, "%s", graph_shorten(n->op, 22, name));
         snprintf(lines[1].text, sizeof lines[1].text, "%s", graph_shorten(n->name, 22, name));
-        snprintf(lines[2].text, sizeof lines[2].text, "%s", html_format(group->time, "seconds", before, sizeof before));
+        snprintf(lines[2].text, sizeof lines[2].text, "%s",
+                 html_format(group->time, "seconds", before, sizeof before));
     } else {
         count_text(lines[0].text, sizeof lines[0].text, group->n, "untiled node");
         list_ops(h->f, gs, g, lines[1].text, sizeof lines[1].text);
-        snprintf(lines[2].text, sizeof lines[2].text, "%s", html_format(group->time, "seconds", before, sizeof before));
+        snprintf(lines[2].text, sizeof lines[2].text, "%s",
+                 html_format(group->time, "seconds", before, sizeof before));
     }
 }
 
@@ -123,7 +134,8 @@ static void put_box_title(html *h, const graph_group *group, const line lines[3]
     if (lines[1].text[0]) html_textf(h, " \xc2\xb7 %s \xc2\xb7 %s", lines[1].text, lines[2].text);
     if (group->n_barriers) {
         const ot_fact_barrier *b = &h->f->barriers[group->barrier];
-        html_textf(h, " \xc2\xb7 %u barrier%s, the first: %.200s", group->n_barriers, group->n_barriers == 1 ? "" : "s", b->reason);
+        html_textf(h, " \xc2\xb7 %u barrier%s, the first: %.200s", group->n_barriers,
+                   group->n_barriers == 1 ? "" : "s", b->reason);
     }
     if (group->kind == GRAPH_REGION) html_text(h, " \xc2\xb7 open it: its nodes, below");
     html_close(h);
@@ -167,14 +179,16 @@ static void put_group(html *h, const layout *l, const graph_groups *gs, uint32_t
         html_close(h);
         put_text(h, 11, BOX_H / 2 + 4, "g-letter", letter);
     }
-    put_text(h, pill ? l->boxes[g].w / 2 : 28, pill ? 21 : 22, pill ? "g-middle" : "g-head", lines[0].text);
+    put_text(h, pill ? l->boxes[g].w / 2 : 28, pill ? 21 : 22, pill ? "g-middle" : "g-head",
+             lines[0].text);
     if (!pill) put_text(h, 28, 41, NULL, lines[1].text);
     if (!pill) put_text(h, 28, 59, "g-quiet", lines[2].text);
     if (group->n_barriers) {
         char tag[48];
         count_text(tag, sizeof tag, group->n_barriers, "barrier");
         html_open_class(h, "path", "g-stop-sign");
-        html_attrf(h, "d", "M%.0f 50h6l4 4v6l-4 4h-6l-4-4v-6z", BOX_W - 24 - 6.4 * (double)strlen(tag));
+        html_attrf(h, "d", "M%.0f 50h6l4 4v6l-4 4h-6l-4-4v-6z",
+                   BOX_W - 24 - 6.4 * (double)strlen(tag));
         html_close(h);
         put_text(h, BOX_W - 8, 61, "g-tag g-stop", tag);
     }
@@ -189,7 +203,8 @@ static void put_flow(html *h, const layout *l, const graph_groups *gs, uint32_t 
     html_attrf(h, "class", "g-edge g-w%u", graph_width_class(flow->bytes));
     html_attr(h, "d", layout_route(l, e, route));
     html_open(h, "title");
-    html_textf(h, "%u tensor%s, %s", flow->n, flow->n == 1 ? "" : "s", html_format(flow->bytes, "bytes", bytes, sizeof bytes));
+    html_textf(h, "%u tensor%s, %s", flow->n, flow->n == 1 ? "" : "s",
+               html_format(flow->bytes, "bytes", bytes, sizeof bytes));
     html_close(h);
     html_close(h);
 }
@@ -199,7 +214,8 @@ static ot_status put_overview(html *h, ot_arena *a)
     graph_groups gs;
     OT_TRY(graph_group_nodes(h->f, a, &gs));
     uint32_t n = gs.n < OVERVIEW_MAX ? gs.n : OVERVIEW_MAX;
-    layout l = {.n = n, .n_edges = gs.n_flows, .gap_x = 26, .gap_y = 30, .row_max = 4, .max_width = PAGE_W};
+    layout l = {
+        .n = n, .n_edges = gs.n_flows, .gap_x = 26, .gap_y = 30, .row_max = 4, .max_width = PAGE_W};
     l.boxes = OT_NEW_N(a, layout_box, n + 1u);
     l.edges = OT_NEW_N(a, layout_edge, gs.n_flows + 1u);
     if (!l.boxes || !l.edges) return OT_E_NOMEM;
@@ -207,7 +223,8 @@ static ot_status put_overview(html *h, ot_arena *a)
         bool pill = gs.groups[g].kind == GRAPH_INPUTS || gs.groups[g].kind == GRAPH_OUTPUTS;
         l.boxes[g] = (layout_box){.w = pill ? 150 : BOX_W, .h = pill ? PILL_H : BOX_H};
     }
-    for (uint32_t e = 0; e < gs.n_flows; e++) l.edges[e] = (layout_edge){.from = gs.flows[e].from, .to = gs.flows[e].to};
+    for (uint32_t e = 0; e < gs.n_flows; e++)
+        l.edges[e] = (layout_edge){.from = gs.flows[e].from, .to = gs.flows[e].to};
     OT_TRY(layout_run(&l, a));
     html_open_class(h, "div", "g-overview");
     graph_open_svg(h, "g-svg", l.width, l.height, "Overview: regions and what lies between them");
@@ -226,9 +243,10 @@ static ot_status put_overview(html *h, ot_arena *a)
 
 /* ---- pictures of nodes ---- */
 
-/* Lay out and draw nodes[0 .. n), ascending, with the edges between them. place: [n_nodes], OT_NONE everywhere, and again after. */
-static ot_status put_picture(html *h, uint32_t *nodes, uint32_t n, uint32_t *place, graph_picture p, double max_width, ot_arena *a,
-                             layout *l)
+/* Lay out and draw nodes[0 .. n), ascending, with the edges between them. place: [n_nodes],
+ * OT_NONE everywhere, and again after. */
+static ot_status put_picture(html *h, uint32_t *nodes, uint32_t n, uint32_t *place, graph_picture p,
+                             double max_width, ot_arena *a, layout *l)
 {
     const ot_facts *f = h->f;
     uint32_t n_edges = 0, *edges = OT_NEW_N(a, uint32_t, f->n_edges + 1u);
@@ -242,7 +260,9 @@ static ot_status put_picture(html *h, uint32_t *nodes, uint32_t n, uint32_t *pla
     }
     for (uint32_t e = 0; e < f->n_edges; e++) {
         const ot_fact_edge *x = &f->edges[e];
-        if (x->from >= f->n_nodes || x->to >= f->n_nodes || place[x->from] == OT_NONE || place[x->to] == OT_NONE) continue;
+        if (x->from >= f->n_nodes || x->to >= f->n_nodes || place[x->from] == OT_NONE ||
+            place[x->to] == OT_NONE)
+            continue;
         l->edges[n_edges] = (layout_edge){.from = place[x->from], .to = place[x->to]};
         edges[n_edges++] = e;
     }
@@ -260,8 +280,10 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The first nodes of region r, and some of those around it, ascending; returns their number. in_list: [n_nodes], clear. */
-static uint32_t pick_nodes(const ot_facts *f, uint32_t r, uint32_t *list, bool *in_list, uint32_t *around)
+/* The first nodes of region r, and some of those around it, ascending; returns their number.
+ * in_list: [n_nodes], clear. */
+static uint32_t pick_nodes(const ot_facts *f, uint32_t r, uint32_t *list, bool *in_list,
+                           uint32_t *around)
 {
     const ot_fact_region *region = &f->regions[r];
     uint32_t n = 0;
@@ -272,8 +294,10 @@ static uint32_t pick_nodes(const ot_facts *f, uint32_t r, uint32_t *list, bool *
     *around = 0;
     for (uint32_t e = 0; e < f->n_edges && *around < OPEN_AROUND; e++) {
         const ot_fact_edge *x = &f->edges[e];
-        if (x->from >= f->n_nodes || x->to >= f->n_nodes || in_list[x->from] == in_list[x->to]) continue;
-        uint32_t other = in_list[x->from] ? x->to : x->from, own = in_list[x->from] ? x->from : x->to;
+        if (x->from >= f->n_nodes || x->to >= f->n_nodes || in_list[x->from] == in_list[x->to])
+            continue;
+        uint32_t other = in_list[x->from] ? x->to : x->from,
+                 own = in_list[x->from] ? x->from : x->to;
         if (f->nodes[other].region == r || f->nodes[own].region != r) continue;
         list[n++] = other;
         in_list[other] = true;
@@ -294,7 +318,8 @@ static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list,
     html_open_class(h, "details", "g-open");
     html_open(h, "summary");
     html_textf(h, "region %u: ", region->id);
-    for (uint32_t d = 0; d < region->n_dims; d++) html_axis(h, d, region->axes[d], region->tiles[d]);
+    for (uint32_t d = 0; d < region->n_dims; d++)
+        html_axis(h, d, region->axes[d], region->tiles[d]);
     html_textf(h, ", %s, ", region->form ? region->form : "");
     html_count(h, region->n_nodes);
     html_text(h, region->n_nodes == 1 ? " node" : " nodes");
@@ -311,15 +336,16 @@ static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list,
         html_count(h, OPEN_NODES);
         html_text(h, " nodes");
     }
-    html_text(h, drawn ? " \xc2\xb7 pale nodes are around it" : " \xc2\xb7 its nodes are in the drawing of every node, below");
+    html_text(h, drawn ? " \xc2\xb7 pale nodes are around it"
+                       : " \xc2\xb7 its nodes are in the drawing of every node, below");
     html_close(h);
     ot_arena *a = drawn ? ot_arena_new() : NULL;
     if (drawn && !a) return OT_E_NOMEM;
     if (drawn) {
         snprintf(label, sizeof label, "Nodes of region %u", region->id);
         html_open_class(h, "div", "g-frame");
-        st = put_picture(h, list, pick_nodes(h->f, r, list, in_list, &around), place, (graph_picture){.region = r, .label = label},
-                         PAGE_W, a, &l);
+        st = put_picture(h, list, pick_nodes(h->f, r, list, in_list, &around), place,
+                         (graph_picture){.region = r, .label = label}, PAGE_W, a, &l);
         html_close(h);
     }
     ot_arena_free(a);
@@ -348,8 +374,10 @@ static void put_zoom(html *h)
 {
     static const struct {
         const char *id, *text;
-    } sizes[] = {
-        {"g-zoom-100", "full size"}, {"g-zoom-50", "half"}, {"g-zoom-25", "a quarter"}, {"g-zoom-fit", "as wide as the page"}};
+    } sizes[] = {{"g-zoom-100", "full size"},
+                 {"g-zoom-50", "half"},
+                 {"g-zoom-25", "a quarter"},
+                 {"g-zoom-fit", "as wide as the page"}};
     for (int k = 0; k < 4; k++) {
         html_open_class(h, "input", "g-zoom");
         html_attr(h, "type", "radio");
@@ -385,13 +413,16 @@ static ot_status put_full(html *h, uint32_t *place, ot_arena *a)
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");
     html_attr(h, "aria-label", "Every node of the graph; scroll with the arrow keys");
-    OT_TRY(put_picture(
-        h, nodes, n, place,
-        (graph_picture){.region = OT_NONE, .searched = true, .terse = n > FULL_TERSE, .label = "Every node of the graph"}, 0, a,
-        &l));
+    OT_TRY(put_picture(h, nodes, n, place,
+                       (graph_picture){.region = OT_NONE,
+                                       .searched = true,
+                                       .terse = n > FULL_TERSE,
+                                       .label = "Every node of the graph"},
+                       0, a, &l));
     html_close(h);
     html_open_class(h, "p", "note");
-    html_text(h, "From top to bottom, then the next column. \xe2\x96\xbe marks at a node stand for graph inputs and outputs, and "
+    html_text(h, "From top to bottom, then the next column. \xe2\x96\xbe marks at a node stand for "
+                 "graph inputs and outputs, and "
                  "for long edges that are not drawn: ");
     html_count(h, l.n_stubs);
     html_text(h, ".");
@@ -412,7 +443,8 @@ static ot_status put_section(html *h, ot_arena *a)
     if (!place) return OT_E_NOMEM;
     for (uint32_t k = 0; k < h->f->n_nodes; k++) place[k] = OT_NONE;
     html_section(h, "graph", "Graph",
-                 h->f->n_regions ? "Every region is one box; what is not tiled between them is one box too. A region's box opens "
+                 h->f->n_regions ? "Every region is one box; what is not tiled between them is one "
+                                   "box too. A region's box opens "
                                    "the drawing of its nodes below."
                                  : "Nothing is tiled here, so there are no regions to open.");
     graph_legend(h);

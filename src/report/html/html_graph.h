@@ -1,4 +1,5 @@
-/* Inside of the graph's section: groups of nodes for the overview, and the drawing of nodes and edges that its pictures share. */
+/* Inside of the graph's section: groups of nodes for the overview, and the drawing of nodes and
+ * edges that its pictures share. */
 #ifndef OT_HTML_GRAPH_H
 #define OT_HTML_GRAPH_H
 
@@ -34,7 +35,8 @@ typedef struct graph_groups {
     uint32_t n_flows;
 } graph_groups;
 
-/* Regions are groups; so are untiled nodes that hang together, between the same regions. Everything in a. */
+/* Regions are groups; so are untiled nodes that hang together, between the same regions.
+ * Everything in a. */
 ot_status graph_group_nodes(const ot_facts *f, ot_arena *a, graph_groups *out) OT_MUST_USE;
 
 /* ---- html_graph_draw.c ---- */

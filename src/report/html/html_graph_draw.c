@@ -7,8 +7,10 @@
  *   +---------+--+
  *             v      mark: is read far below
  *
- * Boxes are <use> of a few shapes, which the legend holds, so that a node of a large graph takes few bytes. Edges are grouped by
- * their width; in terse pictures many share one <path>. Numbers in labels stand in data-* attributes, or in the tooltip.
+ * Boxes are <use> of a few shapes, which the legend holds, so that a node of a large graph takes
+ * few bytes. Edges are grouped by their width; in terse pictures many share one <path>. Numbers
+ * in labels stand in data-* attributes, or in the tooltip.
+ *
  */
 #include "html_graph.h"
 
@@ -88,13 +90,15 @@ static void put_edge_title(html *h, const ot_fact_edge *e)
 }
 
 /* Is edge e of the picture one of this group? */
-static bool is_in(const ot_facts *f, const layout *l, const graph_picture *p, uint32_t e, uint32_t width, bool in_tiles)
+static bool is_in(const ot_facts *f, const layout *l, const graph_picture *p, uint32_t e,
+                  uint32_t width, bool in_tiles)
 {
     const ot_fact_edge *x = &f->edges[p->edges[e]];
     return !l->edges[e].stub && x->in_tiles == in_tiles && graph_width_class(x->bytes) == width;
 }
 
-static void put_edges_apart(html *h, const layout *l, const graph_picture *p, uint32_t width, bool in_tiles)
+static void put_edges_apart(html *h, const layout *l, const graph_picture *p, uint32_t width,
+                            bool in_tiles)
 {
     char route[LAYOUT_ROUTE];
     for (uint32_t e = 0; e < l->n_edges; e++) {
@@ -113,7 +117,8 @@ static void put_path(html *h, const char *d)
     html_close(h);
 }
 
-static ot_status put_edges_together(html *h, const layout *l, const graph_picture *p, uint32_t width, bool in_tiles, ot_arena *a)
+static ot_status put_edges_together(html *h, const layout *l, const graph_picture *p,
+                                    uint32_t width, bool in_tiles, ot_arena *a)
 {
     char route[LAYOUT_ROUTE], *d = ot_alloc(a, PATH_BYTES + LAYOUT_ROUTE);
     size_t used = 0;
@@ -136,7 +141,8 @@ static ot_status put_edges(html *h, const layout *l, const graph_picture *p, ot_
     for (uint32_t k = 0; k < 2 * WIDTHS; k++) {
         uint32_t width = k / 2 + 1, n = 0;
         bool in_tiles = k % 2;
-        for (uint32_t e = 0; e < l->n_edges && n == 0; e++) n += is_in(h->f, l, p, e, width, in_tiles);
+        for (uint32_t e = 0; e < l->n_edges && n == 0; e++)
+            n += is_in(h->f, l, p, e, width, in_tiles);
         if (n == 0) continue;
         html_open(h, "g");
         html_attrf(h, "class", "g-edge g-w%u%s", width, in_tiles ? " g-tiles" : "");
@@ -178,7 +184,8 @@ static void put_mark(html *h, const mark *m, bool below, bool terse)
         if (other < h->f->n_nodes)
             html_text(h, graph_shorten(h->f->nodes[other].name, terse ? 14 : 22, name));
         else
-            html_textf(h, "graph %s %s", below ? "output" : "input", graph_shorten(e->value ? e->value : "", 22, name));
+            html_textf(h, "graph %s %s", below ? "output" : "input",
+                       graph_shorten(e->value ? e->value : "", 22, name));
     }
     if (m->n > told) html_textf(h, " and %u more", m->n - told);
     html_close(h);
@@ -195,8 +202,10 @@ static void put_node_title(html *h, const ot_fact_node *n, bool terse)
     put_start(h, n->name, terse ? TERSE_NAME : 240);
     html_textf(h, " \xc2\xb7 %s%s%s, %s", n->op, n->shape[0] ? " " : "", n->shape,
                html_format(n->out_bytes, "bytes", bytes, sizeof bytes));
-    html_textf(h, " \xc2\xb7 %s predicted, mostly %s", html_format(n->time, "seconds", time, sizeof time), ot_bound_name(n->bound));
-    if (n->measured >= 0) html_textf(h, "; %s measured", html_format(n->measured, "seconds", time, sizeof time));
+    html_textf(h, " \xc2\xb7 %s predicted, mostly %s",
+               html_format(n->time, "seconds", time, sizeof time), ot_bound_name(n->bound));
+    if (n->measured >= 0)
+        html_textf(h, "; %s measured", html_format(n->measured, "seconds", time, sizeof time));
     if (n->region < f->n_regions) html_textf(h, " \xc2\xb7 region %u", f->regions[n->region].id);
     if (n->barrier < f->n_barriers) {
         html_text(h, " \xc2\xb7 barrier: ");
@@ -206,7 +215,8 @@ static void put_node_title(html *h, const ot_fact_node *n, bool terse)
         html_text(h, " \xc2\xb7 not tiled: ");
         put_start(h, f->refusals[n->refusal].reason, 200);
     }
-    if (!terse && n->is_fused) html_text(h, " \xc2\xb7 merged into the node before it by the runtime");
+    if (!terse && n->is_fused)
+        html_text(h, " \xc2\xb7 merged into the node before it by the runtime");
     html_close(h);
 }
 
@@ -220,21 +230,25 @@ static void put_label(html *h, double x, double y, const char *cls, const char *
     html_close(h);
 }
 
-static void put_node(html *h, const layout *l, const graph_picture *p, uint32_t k, const mark *in, const mark *out)
+static void put_node(html *h, const layout *l, const graph_picture *p, uint32_t k, const mark *in,
+                     const mark *out)
 {
     static const char shapes[] = {'c', 'b', 'o'};
     const ot_fact_node *n = &h->f->nodes[p->nodes[k]];
-    bool barrier = n->barrier < h->f->n_barriers, dim = p->region != OT_NONE && n->region != p->region;
+    bool barrier = n->barrier < h->f->n_barriers,
+         dim = p->region != OT_NONE && n->region != p->region;
     bool tagged = n->region < h->f->n_regions && p->region == OT_NONE;
     char text[GRAPH_SHORT];
 
     html_open_class(h, "g", dim ? "node g-dim" : "node");
     html_attrf(h, "transform", "translate(%.0f %.0f)", l->boxes[k].x, l->boxes[k].y);
     if (p->searched) html_attr(h, "data-name", n->name);
-    if (n->region < h->f->n_regions) html_attrf(h, "data-region", "%u", h->f->regions[n->region].id);
+    if (n->region < h->f->n_regions)
+        html_attrf(h, "data-region", "%u", h->f->regions[n->region].id);
     put_node_title(h, n, p->terse);
     html_open(h, "use");
-    html_attrf(h, "href", "#g-%s%c", barrier ? "barrier-" : "", (unsigned)n->bound < sizeof shapes ? shapes[n->bound] : 'o');
+    html_attrf(h, "href", "#g-%s%c", barrier ? "barrier-" : "",
+               (unsigned)n->bound < sizeof shapes ? shapes[n->bound] : 'o');
     html_close(h);
     put_label(h, 24, 15, "g-op", graph_shorten(n->op, tagged ? OP_CHARS_TAGGED : OP_CHARS, text));
     put_label(h, 24, 29, NULL, graph_shorten(n->name, NAME_CHARS, text));
@@ -279,20 +293,22 @@ typedef struct outline {
 } outline;
 
 /* Around the nodes of region r in column c, when no other node is between them. */
-static bool find_outline(const ot_facts *f, const layout *l, const graph_picture *p, const uint32_t *by_column, uint32_t first,
-                         uint32_t end, uint32_t region, outline *o)
+static bool find_outline(const ot_facts *f, const layout *l, const graph_picture *p,
+                         const uint32_t *by_column, uint32_t first, uint32_t end, uint32_t region,
+                         outline *o)
 {
     *o = (outline){INFINITY, INFINITY, -INFINITY, -INFINITY, 0};
     for (uint32_t j = first; j < end; j++) {
         const layout_box *b = &l->boxes[by_column[j]];
         if (f->nodes[p->nodes[by_column[j]]].region != region) continue;
-        *o = (outline){fmin(o->x0, b->x - 6), fmin(o->y0, b->y - 12), fmax(o->x1, b->x + b->w + 6), fmax(o->y1, b->y + b->h + 6),
-                       o->n + 1};
+        *o = (outline){fmin(o->x0, b->x - 6), fmin(o->y0, b->y - 12), fmax(o->x1, b->x + b->w + 6),
+                       fmax(o->y1, b->y + b->h + 6), o->n + 1};
     }
     for (uint32_t j = first; j < end; j++) {
         const layout_box *b = &l->boxes[by_column[j]];
         if (f->nodes[p->nodes[by_column[j]]].region == region) continue;
-        if (b->x < o->x1 && b->x + b->w > o->x0 && b->y < o->y1 && b->y + b->h > o->y0) return false;
+        if (b->x < o->x1 && b->x + b->w > o->x0 && b->y < o->y1 && b->y + b->h > o->y0)
+            return false;
     }
     return o->n > 1;
 }
@@ -318,7 +334,8 @@ static void put_outline(html *h, const ot_fact_region *r, const outline *o)
 /* Nodes by column, so that each region is compared with those of its columns only. */
 static ot_status put_outlines(html *h, const layout *l, const graph_picture *p, ot_arena *a)
 {
-    uint32_t *first = OT_NEW_N(a, uint32_t, l->n_columns + 2u), *ids = OT_NEW_N(a, uint32_t, l->n + 1u);
+    uint32_t *first = OT_NEW_N(a, uint32_t, l->n_columns + 2u),
+             *ids = OT_NEW_N(a, uint32_t, l->n + 1u);
     uint32_t *done = OT_NEW_N(a, uint32_t, h->f->n_regions + 1u);
     if (!first || !ids || !done) return OT_E_NOMEM;
     for (uint32_t k = 0; k < l->n; k++) first[l->boxes[k].column + 2]++;
@@ -330,7 +347,8 @@ static ot_status put_outlines(html *h, const layout *l, const graph_picture *p, 
             uint32_t r = h->f->nodes[p->nodes[ids[j]]].region;
             if (r >= h->f->n_regions || done[r] == c + 1) continue;
             done[r] = c + 1;
-            if (find_outline(h->f, l, p, ids, first[c], first[c + 1], r, &o)) put_outline(h, &h->f->regions[r], &o);
+            if (find_outline(h->f, l, p, ids, first[c], first[c + 1], r, &o))
+                put_outline(h, &h->f->regions[r], &o);
         }
     return OT_OK;
 }
@@ -366,7 +384,8 @@ static void define_node(html *h, char letter, const char *bound, bool barrier)
     html_attrf(h, "id", "g-%s%c", barrier ? "barrier-" : "", letter);
     html_open_class(h, "path", barrier ? "g-box g-stop" : "g-box");
     html_attr(h, "d",
-              barrier ? "M9 0H143L152 9V27L143 36H9L0 27V9z" : "M4 0H148Q152 0 152 4V32Q152 36 148 36H4Q0 36 0 32V4Q0 0 4 0z");
+              barrier ? "M9 0H143L152 9V27L143 36H9L0 27V9z"
+                      : "M4 0H148Q152 0 152 4V32Q152 36 148 36H4Q0 36 0 32V4Q0 0 4 0z");
     html_close(h);
     html_open(h, "path");
     html_attrf(h, "class", "bound-%s g-strip", bound);
@@ -386,7 +405,8 @@ static void put_sample(html *h, bool barrier, const char *bound, const char *tex
     html_attr(h, "height", "20");
     html_attr(h, "aria-hidden", "true");
     html_open_class(h, "path", barrier ? "g-box g-stop" : "g-box");
-    html_attr(h, "d", barrier ? "M6 1H24L29 6V14L24 19H6L1 14V6z" : "M3 1H27L29 3V17L27 19H3L1 17V3z");
+    html_attr(h, "d",
+              barrier ? "M6 1H24L29 6V14L24 19H6L1 14V6z" : "M3 1H27L29 3V17L27 19H3L1 17V3z");
     html_close(h);
     html_open(h, "path");
     html_attrf(h, "class", "bound-%s g-strip", bound);
@@ -449,7 +469,8 @@ void graph_legend(html *h)
     html_attr(h, "height", "0");
     html_attr(h, "aria-hidden", "true");
     html_open(h, "defs");
-    for (int k = 0; k < 6; k++) define_node(h, letters[k % 3], ot_bound_name(bounds[k % 3]), k >= 3);
+    for (int k = 0; k < 6; k++)
+        define_node(h, letters[k % 3], ot_bound_name(bounds[k % 3]), k >= 3);
     html_close(h);
     html_close(h);
     html_open_class(h, "ul", "g-legend");

@@ -1,11 +1,17 @@
 /* The overview's groups: regions closed, and what lies between them collapsed.
  *
- *   a -> [R0: b c] -> d -> e -> [R1: f g] -> h        level of a node: regions on the longest way to it
+ *   a -> [R0: b c] -> d -> e -> [R1: f g] -> h     level of a node: regions on the longest way to
+ *                                                  it
  *   0     0          1    1      1            2
- *   {a}   R0         {d e}       R1           {h}     untiled nodes of one level that hang together are one group
+ *   {a}   R0         {d e}       R1           {h}  untiled nodes of one level that hang together
+ *                                                  are one group
  *
- * An edge inside of a level joins two untiled nodes, which then are in one group, or leads into a region; an edge out of a region
- * leads to a higher level. So no way leads back, and (level, untiled before region) is a topological order.
+ * An edge inside of a level joins two untiled nodes, which then are in one group, or leads into
+ * a region; an edge out of a region leads to a higher level. So no way leads back, and (level,
+ * untiled before region) is a topological order.
+ *
+ *
+ *
  */
 #include "html_graph.h"
 
@@ -20,7 +26,10 @@ typedef struct group_work {
     uint32_t *root; /* [n_nodes] union-find of untiled nodes */
 } group_work;
 
-static bool joins_nodes(const ot_facts *f, const ot_fact_edge *e) { return e->from < f->n_nodes && e->to < f->n_nodes; }
+static bool joins_nodes(const ot_facts *f, const ot_fact_edge *e)
+{
+    return e->from < f->n_nodes && e->to < f->n_nodes;
+}
 
 static uint32_t find_root(uint32_t *root, uint32_t k)
 {
@@ -28,7 +37,10 @@ static uint32_t find_root(uint32_t *root, uint32_t k)
     return k;
 }
 
-static bool is_region(const ot_facts *f, uint32_t node) { return f->nodes[node].region < f->n_regions; }
+static bool is_region(const ot_facts *f, uint32_t node)
+{
+    return f->nodes[node].region < f->n_regions;
+}
 
 static bool allocate(group_work *w)
 {
@@ -41,7 +53,8 @@ static bool allocate(group_work *w)
     w->out->of_node = OT_NEW_N(w->a, uint32_t, f->n_nodes + 1u);
     w->out->groups = OT_NEW_N(w->a, graph_group, (size_t)f->n_nodes + f->n_regions + 2);
     w->out->flows = OT_NEW_N(w->a, graph_flow, f->n_edges + 1u);
-    return w->in_first && w->in && w->level && w->region_level && w->root && w->out->of_node && w->out->groups && w->out->flows;
+    return w->in_first && w->in && w->level && w->region_level && w->root && w->out->of_node &&
+           w->out->groups && w->out->flows;
 }
 
 static void group_by_target(group_work *w)
@@ -54,7 +67,8 @@ static void group_by_target(group_work *w)
         if (joins_nodes(f, &f->edges[e])) w->in[w->in_first[f->edges[e].to + 1]++] = e;
 }
 
-/* A region is an interval of the order, less nodes that it does not feed, so its level is known when its readers come. */
+/* A region is an interval of the order, less nodes that it does not feed, so its level is known
+ * when its readers come. */
 static void find_levels(group_work *w)
 {
     const ot_facts *f = w->f;
@@ -77,7 +91,9 @@ static void join_untiled(group_work *w)
     for (uint32_t k = 0; k < f->n_nodes; k++) w->root[k] = k;
     for (uint32_t e = 0; e < f->n_edges; e++) {
         const ot_fact_edge *x = &f->edges[e];
-        if (!joins_nodes(f, x) || is_region(f, x->from) || is_region(f, x->to) || w->level[x->from] != w->level[x->to]) continue;
+        if (!joins_nodes(f, x) || is_region(f, x->from) || is_region(f, x->to) ||
+            w->level[x->from] != w->level[x->to])
+            continue;
         uint32_t a = find_root(w->root, x->from), b = find_root(w->root, x->to);
         if (a < b)
             w->root[b] = a;
@@ -106,14 +122,17 @@ static ot_status join_levels(group_work *w)
 static int by_place(const void *a, const void *b)
 {
     const graph_group *x = a, *y = b;
-    if (x->kind == GRAPH_INPUTS || y->kind == GRAPH_INPUTS) return (y->kind == GRAPH_INPUTS) - (x->kind == GRAPH_INPUTS);
-    if (x->kind == GRAPH_OUTPUTS || y->kind == GRAPH_OUTPUTS) return (x->kind == GRAPH_OUTPUTS) - (y->kind == GRAPH_OUTPUTS);
+    if (x->kind == GRAPH_INPUTS || y->kind == GRAPH_INPUTS)
+        return (y->kind == GRAPH_INPUTS) - (x->kind == GRAPH_INPUTS);
+    if (x->kind == GRAPH_OUTPUTS || y->kind == GRAPH_OUTPUTS)
+        return (x->kind == GRAPH_OUTPUTS) - (y->kind == GRAPH_OUTPUTS);
     if (x->level != y->level) return x->level < y->level ? -1 : 1;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Groups of nodes, numbered in order; of_node tells each node's. The inputs are group 0, the outputs the last. */
+/* Groups of nodes, numbered in order; of_node tells each node's. The inputs are group 0, the
+ * outputs the last. */
 static ot_status make_groups(group_work *w)
 {
     const ot_facts *f = w->f;
@@ -125,17 +144,21 @@ static ot_status make_groups(group_work *w)
     for (uint32_t k = 0; k < f->n_nodes; k++) {
         bool tiled = is_region(f, k);
         uint32_t region = f->nodes[k].region;
-        if (tiled ? f->regions[region].n_nodes == 0 || f->regions[region].nodes[0] != k : w->root[k] != k) continue;
+        if (tiled ? f->regions[region].n_nodes == 0 || f->regions[region].nodes[0] != k
+                  : w->root[k] != k)
+            continue;
         out->groups[out->n++] = (graph_group){.kind = tiled ? GRAPH_REGION : GRAPH_UNTILED,
                                               .region = tiled ? region : OT_NONE,
-                                              .level = tiled ? w->region_level[region] : w->level[k],
+                                              .level = tiled ? w->region_level[region]
+                                                             : w->level[k],
                                               .first = k};
     }
     qsort(out->groups, out->n, sizeof *out->groups, by_place);
     for (uint32_t g = 1; g + 1 < out->n; g++) number[out->groups[g].first] = g;
     for (uint32_t k = 0; k < f->n_nodes; k++) {
         const ot_fact_node *n = &f->nodes[k];
-        uint32_t g = number[is_region(f, k) ? f->regions[n->region].nodes[0] : find_root(w->root, k)];
+        uint32_t g =
+            number[is_region(f, k) ? f->regions[n->region].nodes[0] : find_root(w->root, k)];
         graph_group *group = &out->groups[g];
         out->of_node[k] = g;
         group->n++;

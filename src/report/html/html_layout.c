@@ -1,9 +1,12 @@
 /* Ranks and orders of a layered drawing.
  *
- *   longest path --> layers --wide ones split--> ranks --lanes of long edges--> cells --sweeps--> order in each rank
+ *   longest path --> layers --wide ones split--> ranks --lanes of long edges--> cells --sweeps-->
+ *   order in each rank
  *
- * A box without inputs sits right above its first reader, not at the top: constants and shape computations stay near their use.
- * Orders are found by a few sweeps down and up in which each cell goes to the mean place of its neighbours.
+ * A box without inputs sits right above its first reader, not at the top: constants and shape
+ * computations stay near their use. Orders are found by a few sweeps down and up in which each
+ * cell goes to the mean place of its neighbours.
+ *
  */
 #include "html_layout.h"
 
@@ -19,18 +22,24 @@ typedef struct work {
 
 /* ---- ranks ---- */
 
-static bool is_usable(const layout *l, const layout_edge *e) { return e->from < e->to && e->to < l->n; }
+static bool is_usable(const layout *l, const layout_edge *e)
+{
+    return e->from < e->to && e->to < l->n;
+}
 
-/* Edges by their end, so that one pass in topological order sees them all: first[b] .. first[b + 1] of list are b's. */
+/* Edges by their end, so that one pass in topological order sees them all: first[b] .. first[b +
+ * 1] of list are b's. */
 static bool group_edges(const layout *l, bool by_from, uint32_t **first, uint32_t **list)
 {
-    uint32_t *start = OT_NEW_N(l->arena, uint32_t, l->n + 2u), *ids = OT_NEW_N(l->arena, uint32_t, l->n_edges + 1u);
+    uint32_t *start = OT_NEW_N(l->arena, uint32_t, l->n + 2u),
+             *ids = OT_NEW_N(l->arena, uint32_t, l->n_edges + 1u);
     if (!start || !ids) return false;
     for (uint32_t e = 0; e < l->n_edges; e++)
         if (is_usable(l, &l->edges[e])) start[(by_from ? l->edges[e].from : l->edges[e].to) + 2]++;
     for (uint32_t b = 2; b <= l->n + 1; b++) start[b] += start[b - 1];
     for (uint32_t e = 0; e < l->n_edges; e++)
-        if (is_usable(l, &l->edges[e])) ids[start[(by_from ? l->edges[e].from : l->edges[e].to) + 1]++] = e;
+        if (is_usable(l, &l->edges[e]))
+            ids[start[(by_from ? l->edges[e].from : l->edges[e].to) + 1]++] = e;
     *first = start;
     *list = ids;
     return true;
@@ -41,14 +50,17 @@ static ot_status find_layers(work *w)
     layout *l = w->l;
     uint32_t *in_first, *in, *out_first, *out;
     w->layer = OT_NEW_N(l->arena, uint32_t, l->n + 1u);
-    if (!w->layer || !group_edges(l, false, &in_first, &in) || !group_edges(l, true, &out_first, &out)) return OT_E_NOMEM;
+    if (!w->layer || !group_edges(l, false, &in_first, &in) ||
+        !group_edges(l, true, &out_first, &out))
+        return OT_E_NOMEM;
     for (uint32_t b = 0; b < l->n; b++)
         for (uint32_t k = in_first[b]; k < in_first[b + 1]; k++, l->work++) {
             uint32_t least = w->layer[l->edges[in[k]].from] + 1;
             if (w->layer[b] < least) w->layer[b] = least;
         }
     for (uint32_t b = l->n; b-- > 0;) {
-        uint32_t n_in = in_first[b + 1] - in_first[b], n_out = out_first[b + 1] - out_first[b], latest = OT_NONE;
+        uint32_t n_in = in_first[b + 1] - in_first[b], n_out = out_first[b + 1] - out_first[b],
+                 latest = OT_NONE;
         for (uint32_t k = out_first[b]; k < out_first[b + 1]; k++, l->work++) {
             uint32_t most = w->layer[l->edges[out[k]].to] - 1;
             if (most < latest) latest = most;
@@ -64,7 +76,8 @@ static ot_status find_layers(work *w)
 static ot_status find_ranks(work *w)
 {
     layout *l = w->l;
-    uint32_t *count = OT_NEW_N(l->arena, uint32_t, w->n_layers + 1u), *base = OT_NEW_N(l->arena, uint32_t, w->n_layers + 1u);
+    uint32_t *count = OT_NEW_N(l->arena, uint32_t, w->n_layers + 1u),
+             *base = OT_NEW_N(l->arena, uint32_t, w->n_layers + 1u);
     if (!count || !base) return OT_E_NOMEM;
     for (uint32_t b = 0; b < l->n; b++) count[w->layer[b]]++;
     for (uint32_t k = 0; k < w->n_layers; k++) {
@@ -123,7 +136,8 @@ static ot_status make_cells(work *w)
     l->cells = OT_NEW_N(l->arena, layout_cell, l->n_cells + 1u);
     w->key = OT_NEW_N(l->arena, double, l->n_cells + 1u);
     if (!l->cells || !w->key) return OT_E_NOMEM;
-    for (uint32_t b = 0; b < l->n; b++) l->cells[b] = (layout_cell){.rank = l->boxes[b].rank, .w = l->boxes[b].w};
+    for (uint32_t b = 0; b < l->n; b++)
+        l->cells[b] = (layout_cell){.rank = l->boxes[b].rank, .w = l->boxes[b].w};
     for (uint32_t e = 0; e < l->n_edges; e++) {
         const layout_edge *edge = &l->edges[e];
         if (edge->stub) continue;
@@ -140,7 +154,9 @@ static ot_status link_cells(work *w)
     layout *l = w->l;
     uint32_t n_links = 0, up = 0, down = 0;
     for (uint32_t e = 0; e < l->n_edges; e++) {
-        uint32_t span = l->edges[e].stub ? 0 : l->boxes[l->edges[e].to].rank - l->boxes[l->edges[e].from].rank;
+        uint32_t span = l->edges[e].stub
+                            ? 0
+                            : l->boxes[l->edges[e].to].rank - l->boxes[l->edges[e].from].rank;
         for (uint32_t k = 0; k < span; k++, n_links++) {
             l->cells[cell_on(l, &l->edges[e], k)].n_down++;
             l->cells[cell_on(l, &l->edges[e], k + 1)].n_up++;
@@ -158,7 +174,9 @@ static ot_status link_cells(work *w)
         cell->n_up = cell->n_down = 0;
     }
     for (uint32_t e = 0; e < l->n_edges; e++) {
-        uint32_t span = l->edges[e].stub ? 0 : l->boxes[l->edges[e].to].rank - l->boxes[l->edges[e].from].rank;
+        uint32_t span = l->edges[e].stub
+                            ? 0
+                            : l->boxes[l->edges[e].to].rank - l->boxes[l->edges[e].from].rank;
         for (uint32_t k = 0; k < span; k++, l->work++) {
             uint32_t a = cell_on(l, &l->edges[e], k), b = cell_on(l, &l->edges[e], k + 1);
             w->links.down[l->cells[a].first_down + l->cells[a].n_down++] = b;
@@ -186,7 +204,8 @@ static ot_status group_by_rank(work *w)
 
 /* ---- order ---- */
 
-/* Place of a cell counted from the middle of its rank, so that ranks of different lengths compare. */
+/* Place of a cell counted from the middle of its rank, so that ranks of different lengths compare.
+ */
 static double place_of(const layout *l, uint32_t c)
 {
     uint32_t r = l->cells[c].rank;
@@ -208,9 +227,11 @@ static void sort_cells(work *w, uint32_t *list, uint32_t *room, uint32_t n)
 {
     for (uint32_t width = 1; width < n; width *= 2) {
         for (uint32_t lo = 0; lo < n; lo += 2 * width) {
-            uint32_t mid = lo + width < n ? lo + width : n, hi = lo + 2 * width < n ? lo + 2 * width : n, a = lo, b = mid;
+            uint32_t mid = lo + width < n ? lo + width : n,
+                     hi = lo + 2 * width < n ? lo + 2 * width : n, a = lo, b = mid;
             for (uint32_t k = lo; k < hi; k++, w->l->work++)
-                room[k] = b >= hi || (a < mid && w->key[list[a]] <= w->key[list[b]]) ? list[a++] : list[b++];
+                room[k] = b >= hi || (a < mid && w->key[list[a]] <= w->key[list[b]]) ? list[a++]
+                                                                                     : list[b++];
         }
         memcpy(list, room, n * sizeof *list);
     }
@@ -224,7 +245,8 @@ static ot_status order_ranks(work *w)
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         bool down = sweep % 2 == 0;
         for (uint32_t k = 0; k < l->n_ranks; k++) {
-            uint32_t r = down ? k : l->n_ranks - 1 - k, first = l->rank_first[r], n = l->rank_first[r + 1] - first;
+            uint32_t r = down ? k : l->n_ranks - 1 - k, first = l->rank_first[r],
+                     n = l->rank_first[r + 1] - first;
             uint32_t *list = l->ranked + first;
             for (uint32_t j = 0; j < n; j++) {
                 w->key[list[j]] = mean_place(w, list[j], down);

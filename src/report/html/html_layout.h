@@ -1,16 +1,21 @@
-/* Where the boxes of a graph go: rows by longest path, boxes of a row in an order with few crossings, rows wrapped into columns.
+/* Where the boxes of a graph go: rows by longest path, boxes of a row in an order with few
+ * crossings, rows wrapped into columns.
  *
- *   column 0      column 1                 rank 0   [a]   [b]
- *   +---+   .--------.                               |   /   \
- *   | a |   |      +-v-+                   rank 1   [c]       |    an edge over several ranks keeps a lane
- *   +-+-+   |      | d |                             |        |    free of boxes in each of them
- *     |     |      +-+-+                   rank 2   [d]      [e]
- *   +-v-+   |        |
- *   | c |---'      +-v-+                   An edge longer than LAYOUT_SPAN ranks, or one too many, is a stub: it is not drawn,
- *   +---+          | e |                   both its ends say so.
- *                  +---+
+ *   column 0   column 1  rank 0   [a]   [b]
+ *   +---+   .-----.                |   /   \
+ *   | a |   |   +-v-+    rank 1   [c]       |    an edge over several ranks keeps a lane
+ *   +-+-+   |   | d |              |        |    free of boxes in each of them
+ *     |     |   +-+-+    rank 2   [d]      [e]
+ *   +-v-+   |     |
+ *   | c |---'   +-v-+    An edge longer than LAYOUT_SPAN ranks, or one too many, is a stub: it is
+ *                        not drawn,
+ *   +---+       | e |    both its ends say so.
+ *               +---+
  *
  * Everything is near linear in boxes and edges; `work` counts the steps. Deterministic.
+ *
+ *
+ *
  */
 #ifndef OT_HTML_LAYOUT_H
 #define OT_HTML_LAYOUT_H
@@ -45,7 +50,9 @@ typedef struct layout {
     uint32_t n_edges;
     double gap_x, gap_y; /* between boxes of a rank, between ranks */
     uint32_t row_max;    /* boxes in a rank; more are spread over several */
-    double max_width;    /* columns are made longer until the drawing is not wider; 0: until it is about as wide as it is high */
+    /* columns are made longer until the drawing is not wider; 0: until it is about as wide as it
+     * is high */
+    double max_width;
     /* found */
     double width, height;
     uint32_t n_ranks, n_columns, n_stubs;
@@ -71,7 +78,8 @@ typedef struct layout_cell {
     uint32_t rank, pos; /* pos: in its rank, from left to right */
     double x, w;        /* centre, width */
     bool lane;
-    uint32_t first_up, n_up, first_down, n_down; /* neighbours in the ranks above and below: into links */
+    /* neighbours in the ranks above and below: into links */
+    uint32_t first_up, n_up, first_down, n_down;
 } layout_cell;
 
 typedef struct layout_column {

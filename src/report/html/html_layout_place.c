@@ -1,15 +1,20 @@
 /* Coordinates of a layered drawing whose ranks are ordered.
  *
- *   across   each rank is moved, as far as order and gaps allow, to where its cells' neighbours are: the places nearest to those
- *            in the sense of least squares come from merging blocks that push against each other (isotonic regression), in linear
+ *   across   each rank is moved, as far as order and gaps allow, to where its cells' neighbours
+ *            are: the places nearest to those
+ *            in the sense of least squares come from merging blocks that push against each other
+ *            (isotonic regression), in linear
  *            time. Boxes weigh more than lanes: chains are straight, and edges give way.
- *   down     ranks are cut into columns of about equal height, near the goal where the fewest edges are cut.
- *   edges    a curve from rank to rank; from the end of a column around its foot, up the gutter, and in from the head:
+ *   down     ranks are cut into columns of about equal height, near the goal where the fewest edges
+ *            are cut.
+ *   edges    a curve from rank to rank; from the end of a column around its foot, up the gutter,
+ *            and in from the head:
  *
  *              |   .----+        head
  *              |   |    v
  *             [a]  |   [b]
  *              +---'             foot
+ *
  */
 #include "html_layout.h"
 
@@ -20,7 +25,8 @@
 #define GUTTER   44.0 /* between columns */
 #define MARGIN   12.0 /* around the drawing */
 #define HEAD     22.0 /* above and below the columns, when there are several */
-#define SPREAD   6    /* places in head, foot and gutter, for edges that would lie upon each other */
+/* places in head, foot and gutter, for edges that would lie upon each other */
+#define SPREAD 6
 
 typedef struct block {
     double target, weight; /* mean of the targets of its cells, their weight */
@@ -54,9 +60,10 @@ static void add_cells(const layout *l, const uint32_t *cells, uint32_t n, mean *
     }
 }
 
-/* Where the neighbours of cell c are; *weight 0.01: it has none. A box that has boxes next to it does not follow lanes: a chain with
- * edges beside it would lean, a little at every rank. */
-static double target_of(const place_work *w, const layout_cell *c, bool up, bool down, double *weight)
+/* Where the neighbours of cell c are; *weight 0.01: it has none. A box that has boxes next to it
+ * does not follow lanes: a chain with edges beside it would lean, a little at every rank. */
+static double target_of(const place_work *w, const layout_cell *c, bool up, bool down,
+                        double *weight)
 {
     mean boxes = {0}, lanes = {0};
     if (up) add_cells(w->l, w->links->up + c->first_up, c->n_up, &boxes, &lanes);
@@ -74,18 +81,21 @@ static void settle_rank(place_work *w, uint32_t r, bool up, bool down)
     for (uint32_t k = 0; k < n; k++) {
         layout_cell *c = &l->cells[l->ranked[first + k]];
         double weight, target = target_of(w, c, up, down, &weight);
-        w->offset[k] = k ? w->offset[k - 1] + gap_between(l, &l->cells[l->ranked[first + k - 1]], c) : 0;
+        w->offset[k] = k ? w->offset[k - 1] + gap_between(l, &l->cells[l->ranked[first + k - 1]], c)
+                         : 0;
         block b = {target - w->offset[k], weight, 1};
         for (; n_blocks && w->blocks[n_blocks - 1].target >= b.target; n_blocks--) {
             const block *p = &w->blocks[n_blocks - 1];
-            b = (block){(b.target * b.weight + p->target * p->weight) / (b.weight + p->weight), b.weight + p->weight, b.n + p->n};
+            b = (block){(b.target * b.weight + p->target * p->weight) / (b.weight + p->weight),
+                        b.weight + p->weight, b.n + p->n};
             l->work++;
         }
         w->blocks[n_blocks++] = b;
         l->work += 1 + (up ? c->n_up : 0) + (down ? c->n_down : 0);
     }
     for (uint32_t b = 0; b < n_blocks; b++)
-        for (uint32_t k = 0; k < w->blocks[b].n; k++, at++) l->cells[l->ranked[first + at]].x = w->blocks[b].target + w->offset[at];
+        for (uint32_t k = 0; k < w->blocks[b].n; k++, at++)
+            l->cells[l->ranked[first + at]].x = w->blocks[b].target + w->offset[at];
 }
 
 static void find_x(place_work *w)
@@ -114,11 +124,13 @@ static void find_x(place_work *w)
 static uint32_t cut_at(const layout *l, uint32_t r)
 {
     uint32_t n = 0;
-    for (uint32_t k = l->rank_first[r]; k < l->rank_first[r + 1]; k++) n += l->cells[l->ranked[k]].n_down;
+    for (uint32_t k = l->rank_first[r]; k < l->rank_first[r + 1]; k++)
+        n += l->cells[l->ranked[k]].n_down;
     return n;
 }
 
-/* First rank behind the column that begins at `first` and is about so high; a short rest is left in it. */
+/* First rank behind the column that begins at `first` and is about so high; a short rest is left
+ * in it. */
 static uint32_t end_of_column(const layout *l, uint32_t first, double height)
 {
     double y = 0;
@@ -145,7 +157,8 @@ static uint32_t cut_columns(layout *l, double height, double *w, double *h)
         double lo = INFINITY, hi = -INFINITY, y = 0;
         *c = (layout_column){.first = r, .end = end_of_column(l, r, height)};
         for (; r < c->end; r++) {
-            const layout_cell *a = &l->cells[l->ranked[l->rank_first[r]]], *b = &l->cells[l->ranked[l->rank_first[r + 1] - 1]];
+            const layout_cell *a = &l->cells[l->ranked[l->rank_first[r]]],
+                              *b = &l->cells[l->ranked[l->rank_first[r + 1] - 1]];
             lo = fmin(lo, a->x - a->w / 2);
             hi = fmax(hi, b->x + b->w / 2);
             l->rank_y[r] = y;
@@ -174,7 +187,9 @@ static void find_columns(layout *l)
     }
     for (double height = fmax(l->max_width > 0 ? 900 : 1100, tallest);; height *= 1.3) {
         l->n_columns = cut_columns(l, height, &w, &h);
-        if (l->n_columns <= 1 || (l->max_width > 0 ? w <= l->max_width : w <= 1.6 * h) || height > total * 1.2) break;
+        if (l->n_columns <= 1 || (l->max_width > 0 ? w <= l->max_width : w <= 1.6 * h) ||
+            height > total * 1.2)
+            break;
     }
     double head = MARGIN + (l->n_columns > 1 ? HEAD : 0);
     for (uint32_t r = 0; r < l->n_ranks; r++) l->rank_y[r] += head;
@@ -230,8 +245,12 @@ static uint32_t column_of(const layout *l, uint32_t rank)
     return lo;
 }
 
-/* Where edges enter and leave a cell: above and below its box; a lane from end to end of its rank. */
-static double top_of(const layout *l, uint32_t c) { return floor(c < l->n ? l->boxes[c].y : l->rank_y[l->cells[c].rank]); }
+/* Where edges enter and leave a cell: above and below its box; a lane from end to end of its rank.
+ */
+static double top_of(const layout *l, uint32_t c)
+{
+    return floor(c < l->n ? l->boxes[c].y : l->rank_y[l->cells[c].rank]);
+}
 
 static double bottom_of(const layout *l, uint32_t c)
 {
@@ -240,16 +259,20 @@ static double bottom_of(const layout *l, uint32_t c)
 }
 
 /* From below cell a to above cell b of the next rank; appended at *used. */
-static void add_segment(const layout *l, uint32_t a, uint32_t b, uint32_t e, char *buffer, size_t *used)
+static void add_segment(const layout *l, uint32_t a, uint32_t b, uint32_t e, char *buffer,
+                        size_t *used)
 {
-    double x0 = l->cells[a].x, y0 = bottom_of(l, a), x1 = l->cells[b].x, y1 = top_of(l, b), middle = floor((y0 + y1) / 2);
+    double x0 = l->cells[a].x, y0 = bottom_of(l, a), x1 = l->cells[b].x, y1 = top_of(l, b),
+           middle = floor((y0 + y1) / 2);
     uint32_t column = column_of(l, l->cells[a].rank);
     char *at = buffer + *used;
     size_t room = LAYOUT_ROUTE - *used;
     int n;
     if (column_of(l, l->cells[b].rank) != column) {
-        double step = 3.0 * (e % SPREAD), foot = floor(l->height - 4 - step), head = floor(4 + step);
-        n = snprintf(at, room, "V%.0fH%.0fV%.0fH%.0fV%.0f", foot, floor(l->columns[column].x1 + 12 + step), head, x1, y1);
+        double step = 3.0 * (e % SPREAD), foot = floor(l->height - 4 - step),
+               head = floor(4 + step);
+        n = snprintf(at, room, "V%.0fH%.0fV%.0fH%.0fV%.0f", foot,
+                     floor(l->columns[column].x1 + 12 + step), head, x1, y1);
     } else if (x0 == x1) {
         n = snprintf(at, room, "V%.0f", y1);
     } else {
@@ -262,12 +285,14 @@ const char *layout_route(const layout *l, uint32_t e, char buffer[LAYOUT_ROUTE])
 {
     const layout_edge *edge = &l->edges[e];
     uint32_t span = l->boxes[edge->to].rank - l->boxes[edge->from].rank, cell = edge->from;
-    size_t used = (size_t)snprintf(buffer, LAYOUT_ROUTE, "M%.0f %.0f", l->cells[cell].x, bottom_of(l, cell));
+    size_t used = (size_t)snprintf(buffer, LAYOUT_ROUTE, "M%.0f %.0f", l->cells[cell].x,
+                                   bottom_of(l, cell));
     for (uint32_t k = 1; k <= span; k++) {
         uint32_t next = k == span ? edge->to : edge->first_lane + k - 1;
         add_segment(l, cell, next, e, buffer, &used);
         double through = bottom_of(l, next);
-        if (k < span && used + 24 < LAYOUT_ROUTE) used += (size_t)snprintf(buffer + used, LAYOUT_ROUTE - used, "V%.0f", through);
+        if (k < span && used + 24 < LAYOUT_ROUTE)
+            used += (size_t)snprintf(buffer + used, LAYOUT_ROUTE - used, "V%.0f", through);
         cell = next;
     }
     return buffer;

@@ -1,13 +1,19 @@
 /* Memory maps: time to the right, offsets upwards, one box for each buffer while it lies there.
  *
- *   12 MiB |      +--------+                      "before" and "after" stand one under the other with one scale of bytes, so that
- *          |......|   b    |...... least possible what is saved is seen; maps of a kernel's scopes have each their own
- *    6 MiB | +----+---+----+----+
- *          | |   a    |    c    |
- *        0 +-+--------+---------+--> step
+ *   12 MiB |      +-----+                      "before" and "after" stand one under the other with
+ *                                              one scale of bytes, so that
+ *          |......|  b  |...... least possible what is saved is seen; maps of a kernel's scopes
+ *                    have each their own
+ *    6 MiB | +----+--+--+----+
+ *          | |   a   |  c    |
+ *        0 +-+-------+-------+--> step
  *
- * Each box has a tooltip with its name, size, place and life. Of very many boxes the smallest share one shape without tooltips,
- * and beyond that they are counted only. The largest buffers stand in a table too.
+ * Each box has a tooltip with its name, size, place and life. Of very many boxes the smallest
+ * share one shape without tooltips, and beyond that they are counted only. The largest buffers
+ * stand in a table too.
+ *
+ *
+ *
  */
 #include "html.h"
 
@@ -40,7 +46,8 @@ typedef struct place {
 static place place_of(const plot *p, const ot_fact_box *b)
 {
     double end = (double)b->offset + (double)b->size;
-    place r = {p->x + p->w * (double)b->lower / p->steps, p->y + p->height * (1 - end / p->top), 0, 0};
+    place r = {p->x + p->w * (double)b->lower / p->steps, p->y + p->height * (1 - end / p->top), 0,
+               0};
     r.w = fmax(p->w * ((double)b->upper - (double)b->lower) / p->steps, 0.5);
     r.h = fmax(p->height * (double)b->size / p->top, 0.5);
     return r;
@@ -73,7 +80,8 @@ static void put_byte_ticks(const plot *p)
     for (double v = 0; v <= p->top; v += step) {
         double y = p->y + p->height * (1 - v / p->top);
         put_line(p->h, "grid", p->x, y, 'h', p->w);
-        put_text(p->h, "dim end", p->x - 7, y + 4, v > 0 ? html_format(v, "bytes", text, sizeof text) : "0");
+        put_text(p->h, "dim end", p->x - 7, y + 4,
+                 v > 0 ? html_format(v, "bytes", text, sizeof text) : "0");
     }
 }
 
@@ -87,9 +95,11 @@ static void put_time_ticks(const plot *p)
     for (double t = 0; t <= p->steps; t += step) {
         double x = p->x + p->w * t / p->steps;
         put_line(p->h, "axis", x, p->y + p->height, 'v', 4);
-        put_text(p->h, "dim middle", x, p->y + p->height + 17, html_format(t, "count", text, sizeof text));
+        put_text(p->h, "dim middle", x, p->y + p->height + 17,
+                 html_format(t, "count", text, sizeof text));
     }
-    put_text(p->h, "dim middle", p->x + p->w / 2, p->y + p->height + 34, p->m->time_label ? p->m->time_label : "time");
+    put_text(p->h, "dim middle", p->x + p->w / 2, p->y + p->height + 34,
+             p->m->time_label ? p->m->time_label : "time");
 }
 
 /* A dashed line with its name above its right end. */
@@ -107,13 +117,18 @@ static void put_level(const plot *p, double v, const char *name)
 
 static void put_class(const plot *p, const ot_fact_box *b, bool many)
 {
-    html_attrf(p->h, "class", "m-box%s %s-%u", many ? " m-many" : "", p->kernel && b->kind ? "pipe" : "kind", b->kind);
+    html_attrf(p->h, "class", "m-box%s %s-%u", many ? " m-many" : "",
+               p->kernel && b->kind ? "pipe" : "kind", b->kind);
 }
 
 static const char *kind_text(const plot *p, const ot_fact_box *b)
 {
-    if (p->kernel) return b->kind > 0 && b->kind <= OT_PIPE_COUNT ? ot_pipe_name((ot_pipe)(b->kind - 1)) : NULL;
-    return b->kind == 1 ? "graph input or output" : b->kind == 2 ? "a tile's buffers" : "activation";
+    if (p->kernel)
+        return b->kind > 0 && b->kind <= OT_PIPE_COUNT ? ot_pipe_name((ot_pipe)(b->kind - 1))
+                                                       : NULL;
+    return b->kind == 1   ? "graph input or output"
+           : b->kind == 2 ? "a tile's buffers"
+                          : "activation";
 }
 
 static void put_box(const plot *p, const ot_fact_box *b)
@@ -129,8 +144,8 @@ static void put_box(const plot *p, const ot_fact_box *b)
     html_attrf(p->h, "height", "%.1f", r.h);
     html_tip(p->h, "%.*s \xc2\xb7 %s at %s, steps %lld to %lld%s%s", NAME_MAX_BYTES, b->name,
              html_format((double)b->size, "bytes", bytes, sizeof bytes),
-             html_format((double)b->offset, "bytes", offset, sizeof offset), (long long)b->lower, (long long)b->upper - 1,
-             kind ? ", " : "", kind ? kind : "");
+             html_format((double)b->offset, "bytes", offset, sizeof offset), (long long)b->lower,
+             (long long)b->upper - 1, kind ? ", " : "", kind ? kind : "");
     html_close(p->h);
 }
 
@@ -149,7 +164,8 @@ static void put_name(const plot *p, const ot_fact_box *b)
 }
 
 /* Boxes of a kind as one shape. */
-static void put_plain_boxes(const plot *p, const uint32_t *ids, uint32_t n, uint32_t kind, char *d, size_t size)
+static void put_plain_boxes(const plot *p, const uint32_t *ids, uint32_t n, uint32_t kind, char *d,
+                            size_t size)
 {
     const ot_fact_box *first = NULL;
     size_t used = 0;
@@ -159,7 +175,8 @@ static void put_plain_boxes(const plot *p, const uint32_t *ids, uint32_t n, uint
         first = b;
         place r = place_of(p, b);
         if (used + 64 > size) break;
-        used += (size_t)snprintf(d + used, size - used, "M%.1f %.1fh%.1fv%.1fh%.1fz", r.x, r.y, r.w, r.h, -r.w);
+        used += (size_t)snprintf(d + used, size - used, "M%.1f %.1fh%.1fv%.1fh%.1fz", r.x, r.y, r.w,
+                                 r.h, -r.w);
     }
     if (!first) return;
     html_open(p->h, "path");
@@ -180,7 +197,8 @@ static int by_size(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* [n_boxes] from the largest: by bytes, or by what they take of the drawing. NULL when memory ran out. */
+/* [n_boxes] from the largest: by bytes, or by what they take of the drawing. NULL when memory
+ * ran out. */
 static uint32_t *rank_boxes(const ot_fact_map *m, bool by_area, ot_arena *a)
 {
     ranked *r = OT_NEW_N(a, ranked, m->n_boxes + 1u);
@@ -254,7 +272,8 @@ static void put_row(const plot *p, const ot_fact_box *b)
 
 static bool put_table(const plot *p, ot_arena *a)
 {
-    static const char *const titles[] = {"Buffer", "Kind", "#Size", "#Offset", "#First step", "#Last step", NULL};
+    static const char *const titles[] = {"Buffer",      "Kind",       "#Size", "#Offset",
+                                         "#First step", "#Last step", NULL};
     uint32_t n = p->m->n_boxes < TABLE ? p->m->n_boxes : TABLE;
     uint32_t *ids = rank_boxes(p->m, false, a);
     html *h = p->h;
@@ -280,7 +299,8 @@ static double top_of(const ot_fact_map *m)
 {
     double top = fmax((double)m->height, (double)m->lower_bound);
     if (m->capacity > 0 && (double)m->capacity < 2 * top) top = fmax(top, (double)m->capacity);
-    for (uint32_t k = 0; k < m->n_boxes; k++) top = fmax(top, (double)m->boxes[k].offset + (double)m->boxes[k].size);
+    for (uint32_t k = 0; k < m->n_boxes; k++)
+        top = fmax(top, (double)m->boxes[k].offset + (double)m->boxes[k].size);
     return fmax(top, 1) * 1.06;
 }
 
@@ -309,7 +329,8 @@ static bool put_map(html *h, const ot_fact_map *m, double top, ot_arena *a)
     put_line(h, "axis", p.x, p.y, 'v', p.height);
     put_line(h, "axis", p.x, p.y + p.height, 'h', p.w);
     put_level(&p, (double)m->lower_bound,
-              m->proved && m->lower_bound == m->height ? "height = most alive at once" : "most alive at once");
+              m->proved && m->lower_bound == m->height ? "height = most alive at once"
+                                                       : "most alive at once");
     put_level(&p, (double)m->capacity, "capacity");
     html_close(h);
     if (!put_table(&p, a)) return false;
@@ -347,7 +368,8 @@ static void put_legend(html *h)
     for (uint32_t k = 0; k < h->f->n_maps; k++) {
         if (h->f->kind != OT_FACTS_MEMORY && !is_region(&h->f->maps[k])) continue;
         for (uint32_t j = 0; j < h->f->maps[k].n_boxes; j++)
-            if (h->f->maps[k].boxes[j].kind <= OT_PIPE_COUNT) used[h->f->maps[k].boxes[j].kind] = true;
+            if (h->f->maps[k].boxes[j].kind <= OT_PIPE_COUNT)
+                used[h->f->maps[k].boxes[j].kind] = true;
     }
     for (uint32_t k = 1; k <= OT_PIPE_COUNT; k++) {
         char cls[24];
@@ -362,12 +384,16 @@ static bool put_section(html *h, ot_arena *a)
     bool shared = h->f->kind != OT_FACTS_MEMORY;
     double top = 0;
     uint32_t drawn = 0;
-    html_section(h, "maps", "Memory",
-                 shared ? "What lies where while the model runs: time to the right, addresses upwards, both drawings in the same "
-                          "scale. A tiled region is one step, and what it makes and reads in tiles needs no place of its own. The "
-                          "peak of the summary is counted otherwise: there a result may take its operand's place, and what "
-                          "operators need for themselves is in it."
-                        : "What lies where while the kernel runs: time to the right, addresses upwards.");
+    html_section(
+        h, "maps", "Memory",
+        shared ? "What lies where while the model runs: time to the right, addresses upwards, both "
+                 "drawings in the same "
+                 "scale. A tiled region is one step, and what it makes and reads in tiles needs no "
+                 "place of its own. The "
+                 "peak of the summary is counted otherwise: there a result may take its operand's "
+                 "place, and what "
+                 "operators need for themselves is in it."
+               : "What lies where while the kernel runs: time to the right, addresses upwards.");
     put_legend(h);
     for (uint32_t k = 0; k < h->f->n_maps; k++)
         if (!is_region(&h->f->maps[k])) top = fmax(top, top_of(&h->f->maps[k]));
@@ -376,7 +402,8 @@ static bool put_section(html *h, ot_arena *a)
         if (is_region(m) && drawn == REGIONS_DRAWN) break; /* the XML has them all */
         if (is_region(m) && drawn++ == 0)
             html_leaf(h, "p", "quiet note",
-                      "In the fast memory: the buffers of each region's tiles, every drawing in a scale of its own.");
+                      "In the fast memory: the buffers of each region's tiles, every drawing in a "
+                      "scale of its own.");
         if (!put_map(h, m, shared && !is_region(m) ? top : top_of(m), a)) return false;
     }
     html_close(h);

@@ -1,7 +1,11 @@
-/* Pieces that sections of the page share: headings, drawings, heads of tables, lists of names and of operators.
+/* Pieces that sections of the page share: headings, drawings, heads of tables, lists of names
+ * and of operators.
  *
- *   ul.names    [conv1] [relu1] [conv2] ... and 37 more       what is shown of long lists is bounded: the page of a model with
- *   operators   Conv 4, Relu 4, Add, ...                       thousands of nodes must stay small
+ *   ul.names   [conv1] [relu1] [conv2] ... and 37 more  what is shown of long lists is bounded: the
+ *              page of a model with
+ *   operators  Conv 4, Relu 4, Add, ...                  thousands of nodes must stay small
+ *
+ *
  */
 #include "html.h"
 
@@ -120,12 +124,14 @@ void html_axis(html *h, uint32_t d, const char *axis, double n)
     html_close(h);
 }
 
-const char *html_tiling(uint32_t n_dims, const char *const *axes, const uint32_t *tiles, char *buffer, size_t size)
+const char *html_tiling(uint32_t n_dims, const char *const *axes, const uint32_t *tiles,
+                        char *buffer, size_t size)
 {
     size_t used = 0;
     buffer[0] = '\0';
     for (uint32_t d = 0; d < n_dims && used < size; d++) {
-        int n = snprintf(buffer + used, size - used, "%s%s %u", d ? " \xc3\x97 " : "", axes[d], tiles[d]);
+        int n = snprintf(buffer + used, size - used, "%s%s %u", d ? " \xc3\x97 " : "", axes[d],
+                         tiles[d]);
         if (n < 0) break;
         used += (size_t)n;
     }

@@ -1,7 +1,9 @@
 /* Axes, marks and legends of plots: see html_plot.h.
  *
- * Ticks of bytes stand at multiples of powers of two (so that labels are "2 MiB", not "2.1 MiB"), of everything else at 1, 2, 5
- * times powers of ten; a logarithmic axis thins them out to what fits.
+ * Ticks of bytes stand at multiples of powers of two (so that labels are "2 MiB", not "2.1
+ * MiB"), of everything else at 1, 2, 5 times powers of ten; a logarithmic axis thins them out to
+ * what fits.
+ *
  */
 #include "html_plot.h"
 
@@ -12,7 +14,8 @@
 #define LOG_SPAN  4.0  /* spans above are logarithmic when that is left open */
 #define TICKS_MAX 9
 
-axis axis_fit(double low, double high, bool logarithmic, const char *unit, double at_low, double at_high)
+axis axis_fit(double low, double high, bool logarithmic, const char *unit, double at_low,
+              double at_high)
 {
     axis a = {.unit = unit, .at_low = at_low, .at_high = at_high};
     a.logarithmic = low > 0 && (logarithmic || high / low > LOG_SPAN);
@@ -31,11 +34,15 @@ axis axis_fit(double low, double high, bool logarithmic, const char *unit, doubl
 
 double axis_at(const axis *a, double v)
 {
-    double part = a->logarithmic ? log(v / a->low) / log(a->high / a->low) : (v - a->low) / (a->high - a->low);
+    double part = a->logarithmic ? log(v / a->low) / log(a->high / a->low)
+                                 : (v - a->low) / (a->high - a->low);
     return a->at_low + part * (a->at_high - a->at_low);
 }
 
-bool axis_shows(const axis *a, double v) { return isfinite(v) && v >= a->low * (1 - 1e-9) && v <= a->high * (1 + 1e-9); }
+bool axis_shows(const axis *a, double v)
+{
+    return isfinite(v) && v >= a->low * (1 - 1e-9) && v <= a->high * (1 + 1e-9);
+}
 
 /* ---- ticks ---- */
 
@@ -54,7 +61,8 @@ static uint32_t linear_ticks(const axis *a, double *ticks)
 {
     double step = round_step((a->high - a->low) / 6, a->unit);
     uint32_t n = 0;
-    for (double k = ceil(a->low / step); n < TICKS_MAX && k * step <= a->high; k++) ticks[n++] = k * step;
+    for (double k = ceil(a->low / step); n < TICKS_MAX && k * step <= a->high; k++)
+        ticks[n++] = k * step;
     return n;
 }
 
@@ -63,7 +71,8 @@ static uint32_t log_ticks(const axis *a, double *ticks)
 {
     bool bytes = strcmp(a->unit, "bytes") == 0;
     double base = bytes ? 2 : 10;
-    int low = (int)ceil(log(a->low) / log(base) - 1e-9), high = (int)floor(log(a->high) / log(base) + 1e-9);
+    int low = (int)ceil(log(a->low) / log(base) - 1e-9),
+        high = (int)floor(log(a->high) / log(base) + 1e-9);
     int every = (high - low) / 7 + 1;
     uint32_t n = 0;
     if (!bytes && high - low < 2) {
@@ -79,7 +88,10 @@ static uint32_t log_ticks(const axis *a, double *ticks)
     return n;
 }
 
-static uint32_t ticks_of(const axis *a, double *ticks) { return a->logarithmic ? log_ticks(a, ticks) : linear_ticks(a, ticks); }
+static uint32_t ticks_of(const axis *a, double *ticks)
+{
+    return a->logarithmic ? log_ticks(a, ticks) : linear_ticks(a, ticks);
+}
 
 /* ---- frame ---- */
 
@@ -107,13 +119,15 @@ void plot_frame(html *h, const axis *x, const axis *y, const char *x_name, const
     for (uint32_t k = 0; k < n; k++) {
         double at = axis_at(x, ticks[k]);
         put_line(h, "grid", at, y->at_low, at, y->at_high);
-        plot_text(h, "dim middle", at, y->at_low + 16, html_format(ticks[k], x->unit, label, sizeof label));
+        plot_text(h, "dim middle", at, y->at_low + 16,
+                  html_format(ticks[k], x->unit, label, sizeof label));
     }
     n = ticks_of(y, ticks);
     for (uint32_t k = 0; k < n; k++) {
         double at = axis_at(y, ticks[k]);
         put_line(h, "grid", x->at_low, at, x->at_high, at);
-        plot_text(h, "dim end", x->at_low - 7, at + 4, html_format(ticks[k], y->unit, label, sizeof label));
+        plot_text(h, "dim end", x->at_low - 7, at + 4,
+                  html_format(ticks[k], y->unit, label, sizeof label));
     }
     html_open_class(h, "path", "frame");
     html_attrf(h, "d", "M%.1f %.1fV%.1fH%.1f", x->at_low, y->at_high, y->at_low, x->at_high);
@@ -145,7 +159,8 @@ void plot_star(html *h, const char *cls, double x, double y, double r)
     size_t used = 0;
     for (int k = 0; k < 10; k++) {
         double angle = acos(-1) * k / 5, radius = k % 2 ? r * 0.45 : r;
-        int n = snprintf(d + used, sizeof d - used, "%c%.1f %.1f", k ? 'L' : 'M', x + radius * sin(angle), y - radius * cos(angle));
+        int n = snprintf(d + used, sizeof d - used, "%c%.1f %.1f", k ? 'L' : 'M',
+                         x + radius * sin(angle), y - radius * cos(angle));
         used += n > 0 ? (size_t)n : 0;
     }
     html_attrf(h, "d", "%sz", d);

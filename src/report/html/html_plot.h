@@ -17,11 +17,14 @@ typedef struct axis {
     const char *unit;
 } axis;
 
-/* An axis that shows low to high with a little room at both ends. May low > 0 and the span ask for it, it is logarithmic. */
-axis axis_fit(double low, double high, bool logarithmic, const char *unit, double at_low, double at_high);
+/* An axis that shows low to high with a little room at both ends. May low > 0 and the span ask
+ * for it, it is logarithmic. */
+axis axis_fit(double low, double high, bool logarithmic, const char *unit, double at_low,
+              double at_high);
 double axis_at(const axis *a, double value);
 bool axis_shows(const axis *a, double value);
-/* Grid lines with their labels, the frame, the names of the axes. The drawing's left and lower margins hold the labels. */
+/* Grid lines with their labels, the frame, the names of the axes. The drawing's left and lower
+ * margins hold the labels. */
 void plot_frame(html *h, const axis *x, const axis *y, const char *x_name, const char *y_name);
 /* Shapes around a centre; the shape is left open for its tooltip: html_close. */
 void plot_circle(html *h, const char *cls, double x, double y, double r);

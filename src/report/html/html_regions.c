@@ -4,7 +4,9 @@
  *   r0      Conv 2, Relu 2    4  H 8 x W 4     unrolled  [####  ]     1 ms -> 650 us
  *   > r0  Conv 2, Relu 2   H 8 x W 4             what one opens
  *
- * What a details element holds is bounded by how many regions there are, so that the page stays small whatever the model is.
+ * What a details element holds is bounded by how many regions there are, so that the page stays
+ * small whatever the model is.
+ *
  */
 #include "html.h"
 
@@ -90,7 +92,8 @@ static void put_row(html *h, const ot_fact_region *r, bool measured, bool linked
     html_close(h);
     html_open_class(h, "td", "operators");
     html_operators(h, r->nodes, r->n_nodes, OPERATORS);
-    if (r->n_sums) html_leaf(h, "span", "quiet", "; parts of a reduction are combined after the tiles");
+    if (r->n_sums)
+        html_leaf(h, "span", "quiet", "; parts of a reduction are combined after the tiles");
     html_close(h);
     html_open_class(h, "td", "num");
     html_count(h, r->n_nodes);
@@ -117,9 +120,17 @@ static void put_row(html *h, const ot_fact_region *r, bool measured, bool linked
 
 static void put_table(html *h)
 {
-    static const char *const plain[] = {
-        "Region", "Operators", "#Nodes", "Axes \xc3\x97 tiles", "Form", "#Working set", "#Time, predicted", "#Bytes moved",
-        "#MACs",  "Bound by",  NULL};
+    static const char *const plain[] = {"Region",
+                                        "Operators",
+                                        "#Nodes",
+                                        "Axes \xc3\x97 tiles",
+                                        "Form",
+                                        "#Working set",
+                                        "#Time, predicted",
+                                        "#Bytes moved",
+                                        "#MACs",
+                                        "Bound by",
+                                        NULL};
     static const char *const timed[] = {"Region",
                                         "Operators",
                                         "#Nodes",
@@ -134,12 +145,14 @@ static void put_table(html *h)
                                         "Bound by",
                                         NULL};
     bool measured = any_measured(h->f);
-    html_scroll(h, h->f->n_regions > ROWS_OPEN ? "panel scroll tall" : "panel scroll", "Table of regions");
+    html_scroll(h, h->f->n_regions > ROWS_OPEN ? "panel scroll tall" : "panel scroll",
+                "Table of regions");
     html_open_class(h, "table", "sortable");
     html_attr(h, "id", "region-table");
     html_heads(h, measured ? timed : plain);
     html_open(h, "tbody");
-    for (uint32_t k = 0; k < h->f->n_regions; k++) put_row(h, &h->f->regions[k], measured, k < DETAILS_MOST);
+    for (uint32_t k = 0; k < h->f->n_regions; k++)
+        put_row(h, &h->f->regions[k], measured, k < DETAILS_MOST);
     html_close(h);
     html_close(h);
     html_close(h);
@@ -160,7 +173,8 @@ static void put_node(html *h, const ot_fact_node *n)
     html_seconds(h, n->time);
     html_close(h);
     html_open(h, "td");
-    if (n->time > 0) html_bound(h, n->bound); /* what is fused into another takes no time of its own */
+    /* what is fused into another takes no time of its own */
+    if (n->time > 0) html_bound(h, n->bound);
     html_close(h);
     html_close(h);
 }
@@ -173,7 +187,8 @@ static uint32_t room_of(const ot_facts *f)
 
 static void put_nodes_table(html *h, const ot_fact_region *r, uint32_t shown)
 {
-    static const char *const heads[] = {"Node", "Operator", "Output", "#Time, untiled", "Bound by", NULL};
+    static const char *const heads[] = {"Node",           "Operator", "Output",
+                                        "#Time, untiled", "Bound by", NULL};
     html_open_class(h, "div", "scroll tall");
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");
@@ -210,7 +225,8 @@ static void put_text_fact(html *h, const char *title, const char *text)
     html_leaf(h, "dd", NULL, text);
 }
 
-static void put_change_fact(html *h, const char *title, double before, double after, const char *unit)
+static void put_change_fact(html *h, const char *title, double before, double after,
+                            const char *unit)
 {
     if (before < 0 && after < 0) return;
     html_leaf(h, "dt", NULL, title);
@@ -270,7 +286,9 @@ static void put_facts(html *h, const ot_fact_region *r)
     if (r->placement && *r->placement) put_text_fact(h, "Buffers are placed", r->placement);
     if (r->cores && *r->cores) put_text_fact(h, "In the cores", r->cores);
     html_fact(h, "Weights", (double)r->weights, "bytes");
-    if (r->weights > 0) put_text_fact(h, "Weights are", r->weights_stay ? "kept in fast memory" : "streamed for every tile");
+    if (r->weights > 0)
+        put_text_fact(h, "Weights are",
+                      r->weights_stay ? "kept in fast memory" : "streamed for every tile");
     put_change_fact(h, "Time, predicted", r->time_untiled, r->time_tiled, "seconds");
     html_fact(h, "Saved", r->benefit, "seconds");
     put_change_fact(h, "Time, measured", r->measured_untiled, r->measured, "seconds");
@@ -307,7 +325,8 @@ static void put_block_row(html *h, const ot_fact_block *b)
 /* The second level: blocks in the memories of the cores. */
 static void put_blocks(html *h, const ot_fact_region *r)
 {
-    static const char *const heads[] = {"Node", "Operation", "Unit", "Tile", "Block", "#Depth", "#Blocks", "#Bytes moved", NULL};
+    static const char *const heads[] = {"Node",   "Operation", "Unit",         "Tile", "Block",
+                                        "#Depth", "#Blocks",   "#Bytes moved", NULL};
     const uint32_t most = room_of(h->f), shown = r->n_blocks < most ? r->n_blocks : most;
     if (r->n_blocks == 0) return;
     html_leaf(h, "h3", NULL, "Blocks in the cores");
@@ -375,8 +394,10 @@ void html_regions(html *h)
     const ot_facts *f = h->f;
     if (!f->n_regions) return;
     html_section(h, "regions", "Regions",
-                 "A region is a group of nodes that runs tile by tile, so that what flows between them stays in fast memory. "
-                 "MACs: how many it computes for each one of the untiled model; above one, tiles overlap and compute their rims "
+                 "A region is a group of nodes that runs tile by tile, so that what flows between "
+                 "them stays in fast memory. "
+                 "MACs: how many it computes for each one of the untiled model; above one, tiles "
+                 "overlap and compute their rims "
                  "again.");
     put_table(h);
     put_one_by_one(h);

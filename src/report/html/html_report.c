@@ -1,4 +1,5 @@
-/* The page: head, header with the one sentence that says what was done, navigation with the search box, sections, footer.
+/* The page: head, header with the one sentence that says what was done, navigation with the
+ * search box, sections, footer.
  *
  *   +------------------------------------------------+
  *   | onnx-tile 0.1.0, benefit report                |   header: model, sentence, target
@@ -9,8 +10,10 @@
  *   | regions ...                                    |
  *   +------------------------------------------------+
  *
- * Style and script are the two constants of the program, allowed by their hashes; the policy forbids everything else: there is
- * nothing to load, and markup that came from a model could do nothing even if it got in.
+ * Style and script are the two constants of the program, allowed by their hashes; the policy
+ * forbids everything else: there is nothing to load, and markup that came from a model could do
+ * nothing even if it got in.
+ *
  */
 #include "html.h"
 
@@ -44,8 +47,10 @@ const char *html_file_name(const char *path)
 void html_head(html *h, const char *title)
 {
     char policy[POLICY_MAX];
-    snprintf(policy, sizeof policy, "default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
-             ot_page_css_hash, ot_page_js_hash);
+    snprintf(
+        policy, sizeof policy,
+        "default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
+        ot_page_css_hash, ot_page_js_hash);
     html_open(h, "head");
     html_open(h, "meta");
     html_attr(h, "charset", "utf-8");
@@ -62,13 +67,15 @@ void html_head(html *h, const char *title)
 static void put_head(html *h)
 {
     char title[TITLE_MAX];
-    snprintf(title, sizeof title, "%s - onnx-tile %s report", html_file_name(h->f->model), ot_fact_kind_name(h->f->kind));
+    snprintf(title, sizeof title, "%s - onnx-tile %s report", html_file_name(h->f->model),
+             ot_fact_kind_name(h->f->kind));
     html_head(h, title);
 }
 
 /* ---- patterns that drawings fill with ---- */
 
-static void put_pattern(html *h, const char *id, const char *cls, const char *tag, const char *attribute, const char *value)
+static void put_pattern(html *h, const char *id, const char *cls, const char *tag,
+                        const char *attribute, const char *value)
 {
     html_open_class(h, "pattern", cls);
     html_attr(h, "id", id);
@@ -142,7 +149,8 @@ static void put_tiled(html *h)
         html_count(h, f->n_nodes);
         html_text(h, f->n_nodes == 1 ? " node" : " nodes");
     }
-    const ot_fact_card *device = card_of(f, "device-memory"), *growth = card_of(f, "process-growth");
+    const ot_fact_card *device = card_of(f, "device-memory"),
+                       *growth = card_of(f, "process-growth");
     const bool placed = growth && strcmp(growth->title, "On the device") == 0;
     if (device)
         put_change(h, "device memory", device);
@@ -164,7 +172,9 @@ static void put_planned(html *h)
     for (uint32_t k = 0; k < f->n_maps && f->n_scopes == 0; k++) buffers += f->maps[k].n_boxes;
     html_open(h, "b");
     if (buffers) html_count(h, buffers);
-    html_text(h, !buffers ? "Nothing to place" : buffers == 1 ? " buffer placed" : " buffers placed");
+    html_text(h, !buffers       ? "Nothing to place"
+                 : buffers == 1 ? " buffer placed"
+                                : " buffers placed");
     html_close(h);
     if (buffers && memories) {
         html_text(h, " in ");
@@ -201,7 +211,9 @@ static void put_header(html *h)
     html_open_class(h, "ul", "chips");
     put_chip(h, "target", f->target);
     if (f->kind != OT_FACTS_MEMORY) put_chip(h, "runtime", f->runtime);
-    if (f->design && *f->design) put_chip(h, f->design_guessed ? "planned for, as no size is given" : "planned for", f->design);
+    if (f->design && *f->design)
+        put_chip(h, f->design_guessed ? "planned for, as no size is given" : "planned for",
+                 f->design);
     if (f->fast_bytes > 0) {
         html_open(h, "li");
         html_leaf(h, "span", NULL, "fast memory");
@@ -274,7 +286,10 @@ static void put_body(html *h)
         {"roofline", "Roofline", f->n_points > 0 && f->n_roofs > 0, html_roofline},
         {"barriers", "Not tiled", f->n_barriers + f->n_refusals > 0, html_barriers},
         {"target", f->kind == OT_FACTS_MEMORY ? "Plan" : "Target",
-         f->n_target_entries + f->n_environment + f->n_memory_entries + f->n_scopes + f->n_warnings > 0, html_target},
+         f->n_target_entries + f->n_environment + f->n_memory_entries + f->n_scopes +
+                 f->n_warnings >
+             0,
+         html_target},
     };
     const uint32_t n = (uint32_t)(sizeof parts / sizeof *parts);
     html_open(h, "body");
@@ -295,7 +310,9 @@ static void put_body(html *h)
         if (parts[k].is_there) parts[k].put(h);
     html_close(h);
     html_open(h, "footer");
-    html_textf(h, "Made by onnx-tile %s. Every figure of this page is, exactly, in the XML and JSON reports of the same run.",
+    html_textf(h,
+               "Made by onnx-tile %s. Every figure of this page is, exactly, in the XML and JSON "
+               "reports of the same run.",
                f->version);
     html_close(h);
     put_raw(h, "script", ot_page_js);

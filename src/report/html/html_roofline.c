@@ -1,5 +1,5 @@
-/* Roofline: operations a byte against operations a second, both logarithmic; for each region an arrow from where it is untiled to
- * where tiling brings it.
+/* Roofline: operations a byte against operations a second, both logarithmic; for each region an
+ * arrow from where it is untiled to where tiling brings it.
  *
  *   op/s |        ________________ convolution
  *        |      /:    o----># r0
@@ -8,6 +8,7 @@
  *        +----------------------- op/byte
  *
  * A table below has the same figures exactly.
+ *
  */
 #include "html_plot.h"
 
@@ -29,9 +30,15 @@ static bool is_drawn(const ot_fact_point *p)
     return isfinite(p->intensity) && isfinite(p->rate) && p->intensity > 0 && p->rate > 0;
 }
 
-static uint32_t count_points(const ot_facts *f) { return f->n_points < POINTS_MOST ? f->n_points : POINTS_MOST; }
+static uint32_t count_points(const ot_facts *f)
+{
+    return f->n_points < POINTS_MOST ? f->n_points : POINTS_MOST;
+}
 
-static uint32_t count_roofs(const ot_facts *f) { return f->n_roofs < ROOFS_MOST ? f->n_roofs : ROOFS_MOST; }
+static uint32_t count_roofs(const ot_facts *f)
+{
+    return f->n_roofs < ROOFS_MOST ? f->n_roofs : ROOFS_MOST;
+}
 
 static double highest_roof(const ot_facts *f)
 {
@@ -71,21 +78,25 @@ static void put_path(html *h, const char *cls, double x1, double y1, double x2, 
     html_attrf(h, "d", "M%.1f %.1fL%.1f %.1f", x1, y1, x2, y2);
 }
 
-static void put_slanted(html *h, const ot_fact_roof *r, const axis *x, const axis *y, double roof, uint32_t place)
+static void put_slanted(html *h, const ot_fact_roof *r, const axis *x, const axis *y, double roof,
+                        uint32_t place)
 {
     double top = roof > 0 ? fmin(roof, y->high) : y->high;
     double from = fmax(x->low, y->low / r->bandwidth), to = fmin(x->high, top / r->bandwidth);
     if (!(from < to)) return;
-    double x1 = axis_at(x, from), y1 = axis_at(y, from * r->bandwidth), x2 = axis_at(x, to), y2 = axis_at(y, to * r->bandwidth);
+    double x1 = axis_at(x, from), y1 = axis_at(y, from * r->bandwidth), x2 = axis_at(x, to),
+           y2 = axis_at(y, to * r->bandwidth);
     char shown[64];
     html_format(r->bandwidth, "bytes/s", shown, sizeof shown);
     put_path(h, "roof slant", x1, y1, x2, y2);
     html_tip(h, "%s: %s", r->title, shown);
     html_close(h);
-    double along = 0.06 + 0.16 * (place % 3), at_x = x1 + along * (x2 - x1), at_y = y1 + along * (y2 - y1);
+    double along = 0.06 + 0.16 * (place % 3), at_x = x1 + along * (x2 - x1),
+           at_y = y1 + along * (y2 - y1);
     html_open_class(h, "text", "halo label");
     html_attr(h, "y", "-6");
-    html_attrf(h, "transform", "translate(%.1f %.1f) rotate(%.1f)", at_x, at_y, atan2(y2 - y1, x2 - x1) * 180 / acos(-1));
+    html_attrf(h, "transform", "translate(%.1f %.1f) rotate(%.1f)", at_x, at_y,
+               atan2(y2 - y1, x2 - x1) * 180 / acos(-1));
     html_text(h, r->title);
     html_close(h);
 }
@@ -102,7 +113,8 @@ static int by_height(const void *a, const void *b)
     return strcmp(x->roof->id, y->roof->id);
 }
 
-/* Flat roofs, from where the fastest memory reaches them; their names in the right margin, moved apart. */
+/* Flat roofs, from where the fastest memory reaches them; their names in the right margin, moved
+ * apart. */
 static void put_flat(html *h, const ot_facts *f, const axis *x, const axis *y)
 {
     roof_label labels[ROOFS_MOST];
@@ -135,7 +147,8 @@ static void put_flat(html *h, const ot_facts *f, const axis *x, const axis *y)
 static const ot_fact_point *tiled_of(const ot_facts *f, uint32_t region)
 {
     for (uint32_t k = 0; k < count_points(f); k++)
-        if (f->points[k].tiled && f->points[k].region == region && is_drawn(&f->points[k])) return &f->points[k];
+        if (f->points[k].tiled && f->points[k].region == region && is_drawn(&f->points[k]))
+            return &f->points[k];
     return NULL;
 }
 
@@ -148,8 +161,9 @@ static void put_move(html *h, double x1, double y1, double x2, double y2)
     dy /= length;
     double sx = x1 + 6 * dx, sy = y1 + 6 * dy, ex = x2 - 8 * dx, ey = y2 - 8 * dy;
     html_open_class(h, "path", "move");
-    html_attrf(h, "d", "M%.1f %.1fL%.1f %.1fM%.1f %.1fL%.1f %.1fL%.1f %.1f", sx, sy, ex, ey, ex - 6 * dx + 3.5 * dy,
-               ey - 6 * dy - 3.5 * dx, ex, ey, ex - 6 * dx - 3.5 * dy, ey - 6 * dy + 3.5 * dx);
+    html_attrf(h, "d", "M%.1f %.1fL%.1f %.1fM%.1f %.1fL%.1f %.1fL%.1f %.1f", sx, sy, ex, ey,
+               ex - 6 * dx + 3.5 * dy, ey - 6 * dy - 3.5 * dx, ex, ey, ex - 6 * dx - 3.5 * dy,
+               ey - 6 * dy + 3.5 * dx);
     html_close(h);
 }
 
@@ -162,7 +176,8 @@ static void put_point(html *h, const ot_fact_point *p, const axis *x, const axis
     else
         plot_circle(h, "dot untiled", at_x, at_y, 4.5);
     html_tip(h, "%s: %s operations a byte, %s, %s of the roof there", p->label,
-             html_format(p->intensity, "count", intensity, sizeof intensity), html_format(p->rate, "ops/s", rate, sizeof rate),
+             html_format(p->intensity, "count", intensity, sizeof intensity),
+             html_format(p->rate, "ops/s", rate, sizeof rate),
              html_format(p->attained, "percent", attained, sizeof attained));
     html_close(h);
 }
@@ -177,7 +192,8 @@ static void put_labels(html *h, const ot_facts *f, const axis *x, const axis *y)
         if (!p->tiled || !is_drawn(p)) continue;
         double at_x = axis_at(x, p->intensity) + 9, at_y = axis_at(y, p->rate) + 15;
         bool covered = false;
-        for (uint32_t j = 0; j < n; j++) covered |= fabs(placed[j][0] - at_x) < 26 && fabs(placed[j][1] - at_y) < 12;
+        for (uint32_t j = 0; j < n; j++)
+            covered |= fabs(placed[j][0] - at_x) < 26 && fabs(placed[j][1] - at_y) < 12;
         if (covered) continue;
         char text[24];
         if (p->region < f->n_regions)
@@ -195,11 +211,14 @@ static void put_points(html *h, const ot_facts *f, const axis *x, const axis *y)
     for (uint32_t k = 0; k < count_points(f); k++) {
         const ot_fact_point *p = &f->points[k];
         const ot_fact_point *t = p->tiled || !is_drawn(p) ? NULL : tiled_of(f, p->region);
-        if (t) put_move(h, axis_at(x, p->intensity), axis_at(y, p->rate), axis_at(x, t->intensity), axis_at(y, t->rate));
+        if (t)
+            put_move(h, axis_at(x, p->intensity), axis_at(y, p->rate), axis_at(x, t->intensity),
+                     axis_at(y, t->rate));
     }
     for (int tiled = 0; tiled < 2; tiled++)
         for (uint32_t k = 0; k < count_points(f); k++)
-            if (f->points[k].tiled == (tiled == 1) && is_drawn(&f->points[k])) put_point(h, &f->points[k], x, y);
+            if (f->points[k].tiled == (tiled == 1) && is_drawn(&f->points[k]))
+                put_point(h, &f->points[k], x, y);
     put_labels(h, f, x, y);
 }
 
@@ -236,8 +255,9 @@ static void put_cell(html *h, double x, const char *unit)
 
 static void put_points_table(html *h, const ot_facts *f)
 {
-    static const char *const heads[] = {"Point", "#Operations",  "#Bytes", "#Time", "#Operations a byte",
-                                        "#Rate", "#Of the roof", NULL};
+    static const char *const heads[] = {
+        "Point", "#Operations",  "#Bytes", "#Time", "#Operations a byte",
+        "#Rate", "#Of the roof", NULL};
     html_open_class(h, "div", "scroll");
     html_attr(h, "tabindex", "0");
     html_open_class(h, "table", "small sortable");
@@ -258,7 +278,8 @@ static void put_points_table(html *h, const ot_facts *f)
     html_close(h);
     html_close(h);
     html_close(h);
-    if (f->n_points > count_points(f)) html_leaf(h, "p", "quiet", "More points are in the XML report.");
+    if (f->n_points > count_points(f))
+        html_leaf(h, "p", "quiet", "More points are in the XML report.");
 }
 
 static void put_roofs_table(html *h, const ot_facts *f)
@@ -286,12 +307,16 @@ void html_roofline(html *h)
     axis x, y;
     if (!f->n_points || !f->n_roofs || !fit_axes(f, &x, &y)) return;
     html_section(h, "roofline", "Roofline",
-                 "How much work each byte from slow memory feeds (to the right: more), and how fast that work is done "
-                 "(up: faster). Tiling moves a region to the right, and up when memory was what held it back. Operations are "
-                 "counted by definition: where the engine takes Winograd's algorithm, it needs fewer, and passes a roof.");
+                 "How much work each byte from slow memory feeds (to the right: more), and how "
+                 "fast that work is done "
+                 "(up: faster). Tiling moves a region to the right, and up when memory was what "
+                 "held it back. Operations are "
+                 "counted by definition: where the engine takes Winograd's algorithm, it needs "
+                 "fewer, and passes a roof.");
     html_open_class(h, "div", "panel");
     html_svg(h, "chart wide", WIDTH, HEIGHT,
-             "Roofline of the target with the regions, untiled and tiled; the table below tells the same");
+             "Roofline of the target with the regions, untiled and tiled; the table below tells "
+             "the same");
     plot_frame(h, &x, &y, "operations a byte", "operations a second");
     double roof = highest_roof(f);
     for (uint32_t k = 0, place = 0; k < count_roofs(f); k++)

@@ -1,8 +1,10 @@
-/* Target, environment and arena figures as lists of names and values; for plan-memory the scopes and the warnings.
+/* Target, environment and arena figures as lists of names and values; for plan-memory the scopes
+ * and the warnings.
  *
  *   Target                    Environment            Activations in one memory
  *   cores            8        onnx-tile   0.1.0      planned        9.19 MiB
  *   slow memory  100 GB/s     threads     2          greedy by size ...
+ *
  */
 #include "html.h"
 
@@ -70,11 +72,23 @@ static void put_scope(html *h, const ot_scope_plan *s, bool kernel)
 
 static void put_scopes(html *h)
 {
-    static const char *const kernel_heads[] = {
-        "Memory",     "#Buffers",         "#Used",        "#Lower bound",  "#Capacity",  "#Without reuse", "Proof",
-        "Planned by", "Memory is shared", "#Made double", "#Across pipes", "#Rollbacks", "#Restarts",      NULL};
-    static const char *const table_heads[] = {"Memory", "#Buffers",   "#Used", "#Lower bound", "#Capacity", "#Without reuse",
-                                              "Proof",  "Planned by", NULL};
+    static const char *const kernel_heads[] = {"Memory",
+                                               "#Buffers",
+                                               "#Used",
+                                               "#Lower bound",
+                                               "#Capacity",
+                                               "#Without reuse",
+                                               "Proof",
+                                               "Planned by",
+                                               "Memory is shared",
+                                               "#Made double",
+                                               "#Across pipes",
+                                               "#Rollbacks",
+                                               "#Restarts",
+                                               NULL};
+    static const char *const table_heads[] = {"Memory",       "#Buffers",   "#Used",
+                                              "#Lower bound", "#Capacity",  "#Without reuse",
+                                              "Proof",        "Planned by", NULL};
     const ot_facts *f = h->f;
     if (!f->n_scopes) return;
     bool kernel = f->target && *f->target;
@@ -104,14 +118,16 @@ static void put_warnings(html *h)
 void html_target(html *h)
 {
     const ot_facts *f = h->f;
-    if (!f->n_target_entries && !f->n_environment && !f->n_memory_entries && !f->n_scopes && !f->n_warnings) return;
+    if (!f->n_target_entries && !f->n_environment && !f->n_memory_entries && !f->n_scopes &&
+        !f->n_warnings)
+        return;
     html_section(h, "target", f->n_scopes ? "Plan" : "Target and environment", NULL);
     put_scopes(h);
     put_warnings(h);
     html_open_class(h, "div", "columns entries");
     put_entries(h, "Target", f->target_entries, f->n_target_entries);
-    put_entries(h, f->kind == OT_FACTS_MEMORY ? "Totals" : "Untiled activations in one memory", f->memory_entries,
-                f->n_memory_entries);
+    put_entries(h, f->kind == OT_FACTS_MEMORY ? "Totals" : "Untiled activations in one memory",
+                f->memory_entries, f->n_memory_entries);
     put_entries(h, "Environment", f->environment, f->n_environment);
     put_entries(h, "Over the range of sizes", f->range_entries, f->n_range_entries);
     html_close(h);

@@ -1,13 +1,17 @@
-/* The writer of the page: tags, attributes and texts on libxml2's xmlTextWriter, and numbers as people like them.
+/* The writer of the page: tags, attributes and texts on libxml2's xmlTextWriter, and numbers as
+ * people like them.
  *
  *   html_open "tr"  html_attr "id"  html_text  html_close
  *   <tr ............ id="..." ...... > text ... </tr>\n
  *
- * What comes out is XML and HTML at once. For that only elements that HTML knows as void, and shapes of SVG, may end in "/>";
- * every other one gets its end tag even when it is empty: html_open keeps for each open element how it is to be closed.
+ * What comes out is XML and HTML at once. For that only elements that HTML knows as void, and
+ * shapes of SVG, may end in "/>"; every other one gets its end tag even when it is empty:
+ * html_open keeps for each open element how it is to be closed.
  *
- * Texts are cleaned here, at the last moment, so that no section can forget it: a character that XML cannot hold, a control
- * character, a mark that turns the line around and a byte that is no UTF-8 become U+FFFD each.
+ * Texts are cleaned here, at the last moment, so that no section can forget it: a character that
+ * XML cannot hold, a control character, a mark that turns the line around and a byte that is no
+ * UTF-8 become U+FFFD each.
+ *
  */
 #include "html.h"
 
@@ -28,14 +32,17 @@ static bool is_in(const char *tag, const char *const *list)
     return false;
 }
 
-static const char *const VOID_TAGS[] = {"meta",   "input",    "br",      "hr",  "col",  "rect",    "path", "line",
-                                        "circle", "polyline", "polygon", "use", "stop", "ellipse", NULL};
+static const char *const VOID_TAGS[] = {"meta",    "input", "br",   "hr",      "col",
+                                        "rect",    "path",  "line", "circle",  "polyline",
+                                        "polygon", "use",   "stop", "ellipse", NULL};
 /* A line ends after them, for readers of the source and for diff. */
 static const char *const LINE_TAGS[] = {
-    "meta", "title",   "style",   "script",   "head",    "body",  "header",  "main",   "footer",     "section", "nav",
-    "div",  "details", "summary", "table",    "caption", "thead", "tbody",   "tr",     "ul",         "ol",      "li",
-    "dl",   "dd",      "p",       "h1",       "h2",      "h3",    "h4",      "svg",    "defs",       "g",       "rect",
-    "path", "line",    "circle",  "polyline", "polygon", "use",   "pattern", "figure", "figcaption", NULL};
+    "meta",   "title",      "style", "script", "head",     "body",    "header", "main",
+    "footer", "section",    "nav",   "div",    "details",  "summary", "table",  "caption",
+    "thead",  "tbody",      "tr",    "ul",     "ol",       "li",      "dl",     "dd",
+    "p",      "h1",         "h2",    "h3",     "h4",       "svg",     "defs",   "g",
+    "rect",   "path",       "line",  "circle", "polyline", "polygon", "use",    "pattern",
+    "figure", "figcaption", NULL};
 
 /* Note what a call of the writer returned. */
 static void check(html *h, int result)
@@ -47,9 +54,11 @@ void html_open(html *h, const char *tag)
 {
     if (h->failed) return;
     if (h->depth >= HTML_DEPTH) OT_BUG("the page is nested too deep");
-    h->how[h->depth++] = (uint8_t)((is_in(tag, VOID_TAGS) ? HTML_VOID : 0) | (is_in(tag, LINE_TAGS) ? HTML_LINE : 0));
+    h->how[h->depth++] = (uint8_t)((is_in(tag, VOID_TAGS) ? HTML_VOID : 0) |
+                                   (is_in(tag, LINE_TAGS) ? HTML_LINE : 0));
     check(h, xmlTextWriterStartElement(h->w, BAD_CAST tag));
-    if (strcmp(tag, "svg") == 0) html_attr(h, "xmlns", "http://www.w3.org/2000/svg"); /* HTML knows, XML has to be told */
+    /* HTML knows, XML has to be told */
+    if (strcmp(tag, "svg") == 0) html_attr(h, "xmlns", "http://www.w3.org/2000/svg");
 }
 
 void html_open_class(html *h, const char *tag, const char *cls)
@@ -115,10 +124,10 @@ void html_attr(html *h, const char *name, const char *value)
 void html_text(html *h, const char *text) { put(h, text); }
 
 /* Give the formatted text to `use`. */
-static void with_format(html *h, const char *name, void (*use)(html *, const char *, const char *), const char *format,
-                        va_list list) __attribute__((format(printf, 4, 0)));
-static void with_format(html *h, const char *name, void (*use)(html *, const char *, const char *), const char *format,
-                        va_list list)
+static void with_format(html *h, const char *name, void (*use)(html *, const char *, const char *),
+                        const char *format, va_list list) __attribute__((format(printf, 4, 0)));
+static void with_format(html *h, const char *name, void (*use)(html *, const char *, const char *),
+                        const char *format, va_list list)
 {
     char text[FORMATTED], *block = NULL;
     va_list again;

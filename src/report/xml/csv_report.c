@@ -3,9 +3,11 @@
  *   nodes,operators,first,last,axes,tiles,tile,extent,id,form,working_set_bytes,...
  *   4,Conv Relu Conv MaxPool,conv1,pool1,H W,4 4,14 14,56 56,0,unrolled,262144,...
  *
- * Columns behind `extent` are the fields of a region under the names of the JSON report; names stay, new ones come at the end.
- * Absent figures are empty cells. A text that a spreadsheet would take for a formula (it begins with = + - @, a tab or a carriage
- * return) gets an apostrophe in front: names come from strangers' models.
+ * Columns behind `extent` are the fields of a region under the names of the JSON report; names
+ * stay, new ones come at the end. Absent figures are empty cells. A text that a spreadsheet
+ * would take for a formula (it begins with = + - @, a tab or a carriage return) gets an
+ * apostrophe in front: names come from strangers' models.
+ *
  */
 #include "report/facts/facts_table.h"
 
@@ -41,7 +43,8 @@ static bool put_operators(const ot_facts *f, const ot_fact_region *r, ot_arena *
     size_t n = 1;
     for (uint32_t k = 0; k < r->n_nodes; k++) n += strlen(f->nodes[r->nodes[k]].op) + 1;
     char *text = ot_alloc(a, n), *at = text;
-    for (uint32_t k = 0; text && k < r->n_nodes; k++) at += sprintf(at, "%s%s", k ? " " : "", f->nodes[r->nodes[k]].op);
+    for (uint32_t k = 0; text && k < r->n_nodes; k++)
+        at += sprintf(at, "%s%s", k ? " " : "", f->nodes[r->nodes[k]].op);
     return text && put_name(text, a, out);
 }
 
@@ -52,19 +55,23 @@ static void put_dims(const ot_fact_region *r, FILE *f)
     fputc(',', f);
     for (uint32_t d = 0; d < r->n_dims; d++) fprintf(f, "%s%u", d ? " " : "", r->tiles[d]);
     fputc(',', f);
-    for (uint32_t d = 0; d < r->n_dims; d++) fprintf(f, "%s%lld", d ? " " : "", (long long)r->tile[d]);
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        fprintf(f, "%s%lld", d ? " " : "", (long long)r->tile[d]);
     fputc(',', f);
-    for (uint32_t d = 0; d < r->n_dims; d++) fprintf(f, "%s%lld", d ? " " : "", (long long)r->extent[d]);
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        fprintf(f, "%s%lld", d ? " " : "", (long long)r->extent[d]);
 }
 
-static void put_field(const ot_facts *f, const fact_field *field, const ot_fact_region *r, FILE *out)
+static void put_field(const ot_facts *f, const fact_field *field, const ot_fact_region *r,
+                      FILE *out)
 {
     char buffer[FACT_WORD_SIZE];
     const char *word = ot_fact_field_word(f, field, r, buffer);
     fputc(',', out);
     if (word)
         fputs(word, out);
-    else if (field->type == FACT_TEXT || (field->type == FACT_SOME && fact_text_at(r, field->offset)))
+    else if (field->type == FACT_TEXT ||
+             (field->type == FACT_SOME && fact_text_at(r, field->offset)))
         put_cell(fact_text_at(r, field->offset), out);
     else if (field->type == FACT_NAME)
         fputs(field->names[fact_u32_at(r, field->offset)], out);
@@ -77,7 +84,8 @@ static bool put_region(const ot_facts *f, const ot_fact_region *r, ot_arena *a, 
     ok = ok && put_name(r->n_nodes ? f->nodes[r->nodes[0]].name : "", a, out);
     ok = ok && put_name(r->n_nodes ? f->nodes[r->nodes[r->n_nodes - 1]].name : "", a, out);
     put_dims(r, out);
-    for (const fact_field *field = FACTS_REGION.fields; field->name; field++) put_field(f, field, r, out);
+    for (const fact_field *field = FACTS_REGION.fields; field->name; field++)
+        put_field(f, field, r, out);
     fputs("\r\n", out);
     return ok;
 }

@@ -1,10 +1,14 @@
 /* XML reports, read back: the inverse of xml_report.c along the same tables.
  *
- *   file --libxml2--> tree --reports/benefit.xsd--> valid tree --tables--> facts --> references checked
+ *   file --libxml2--> tree --reports/benefit.xsd--> valid tree --tables--> facts --> references
+ *   checked
  *
- * Files come from strangers: at most 64 MiB, no network, no document type (so no entities: the parser is stopped at the first sign
- * of one), and every rule of the schema, which is a part of the program, holds before a value is looked at. What the schema cannot
- * say is checked behind it: that nodes, barriers and refusals are numbered from 0, and that references stay inside the lists.
+ * Files come from strangers: at most 64 MiB, no network, no document type (so no entities: the
+ * parser is stopped at the first sign of one), and every rule of the schema, which is a part of
+ * the program, holds before a value is looked at. What the schema cannot say is checked behind
+ * it: that nodes, barriers and refusals are numbered from 0, and that references stay inside the
+ * lists.
+ *
  */
 #include "report/facts/facts_table.h"
 
@@ -73,7 +77,8 @@ static char *read_bytes(const char *path, size_t *n, ot_diag *d)
 }
 
 /* The parser met a document type: its owner is told, and nothing of it is read. */
-static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *external, const xmlChar *system)
+static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *external,
+                           const xmlChar *system)
 {
     xmlParserCtxt *parser = context;
     (void)name, (void)external, (void)system;
@@ -81,7 +86,8 @@ static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *ex
     xmlStopParser(parser);
 }
 
-/* What libxml2 would print of its own accord; errors that matter are taken from where they are kept. */
+/* What libxml2 would print of its own accord; errors that matter are taken from where they are
+ * kept. */
 static void stay_silent(void *context, xmlErrorPtr e) { (void)context, (void)e; }
 
 static xmlDoc *parse(const char *path, const char *text, size_t n, ot_diag *d)
@@ -120,12 +126,14 @@ static void note_rule(void *context, xmlErrorPtr e)
     while (n > 0 && (message[n - 1] == '\n' || message[n - 1] == '.')) n--;
     ot_status st = e->code == XML_ERR_NO_MEMORY ? OT_E_NOMEM : OT_E_INPUT;
     if (n > MESSAGE_MAX) n = MESSAGE_MAX;
-    if (r->status == OT_OK) r->status = ot_fail(r->d, st, "%s:%d: %.*s", r->path, e->line, (int)n, message);
+    if (r->status == OT_OK)
+        r->status = ot_fail(r->d, st, "%s:%d: %.*s", r->path, e->line, (int)n, message);
 }
 
 static ot_status validate(reader *r, xmlDoc *doc)
 {
-    xmlSchemaParserCtxt *parser = xmlSchemaNewMemParserCtxt(ot_benefit_xsd, (int)strlen(ot_benefit_xsd));
+    xmlSchemaParserCtxt *parser = xmlSchemaNewMemParserCtxt(ot_benefit_xsd,
+                                                            (int)strlen(ot_benefit_xsd));
     xmlSchema *schema = parser ? xmlSchemaParse(parser) : NULL;
     xmlSchemaValidCtxt *valid = schema ? xmlSchemaNewValidCtxt(schema) : NULL;
     int result = -1;
@@ -137,14 +145,16 @@ static ot_status validate(reader *r, xmlDoc *doc)
     xmlSchemaFree(schema);
     xmlSchemaFreeParserCtxt(parser);
     if (result == 0 || r->status != OT_OK) return r->status;
-    return result < 0 ? ot_fail_nomem(r->d) : ot_fail(r->d, OT_E_INPUT, "%s: breaks the schema of reports", r->path);
+    return result < 0 ? ot_fail_nomem(r->d)
+                      : ot_fail(r->d, OT_E_INPUT, "%s: breaks the schema of reports", r->path);
 }
 
 /* ---- values ---- */
 
 static ot_status wrong(reader *r, const xmlNode *node, const char *rule)
 {
-    return ot_fail(r->d, OT_E_INPUT, "%s:%ld: <%s> %s", r->path, xmlGetLineNo(node), (const char *)node->name, rule);
+    return ot_fail(r->d, OT_E_INPUT, "%s:%ld: <%s> %s", r->path, xmlGetLineNo(node),
+                   (const char *)node->name, rule);
 }
 
 /* An attribute, in the arena; NULL: left out, or memory ran out (r->status). */
@@ -188,7 +198,9 @@ static int by_id(const void *x, const void *y)
 static uint32_t region_of(const reader *r, const char *text)
 {
     region_id key = {count_of(text), 0};
-    const region_id *found = r->n_regions ? bsearch(&key, r->regions, r->n_regions, sizeof key, by_id) : NULL;
+    const region_id *found = r->n_regions
+                                 ? bsearch(&key, r->regions, r->n_regions, sizeof key, by_id)
+                                 : NULL;
     return found ? found->index : OT_NONE;
 }
 
@@ -245,7 +257,9 @@ static const xmlNode *element_from(const xmlNode *node)
     return node;
 }
 
-#define EACH(c, list) (const xmlNode *c = element_from((list) ? (list)->children : NULL); c; c = element_from(c->next))
+#define EACH(c, list)                                                      \
+    (const xmlNode *c = element_from((list) ? (list)->children : NULL); c; \
+     c = element_from(c->next))
 
 static uint32_t items_of(const xmlNode *list)
 {
@@ -279,12 +293,14 @@ static ot_status read_dims(reader *r, const fact_struct *of, const xmlNode *node
         {
             const char *axis = attribute(r, c, "axis");
             uint32_t tiles = count_of(attribute(r, c, "tiles"));
-            int64_t tile = integer_of(attribute(r, c, "tile")), extent = integer_of(attribute(r, c, "extent"));
+            int64_t tile = integer_of(attribute(r, c, "tile")),
+                    extent = integer_of(attribute(r, c, "extent"));
             if (!axis) axis = "";
             memcpy((char *)base + of->axes + k * sizeof axis, &axis, sizeof axis);
             memcpy((char *)base + of->tiles + k * sizeof tiles, &tiles, sizeof tiles);
             memcpy((char *)base + of->tile + k * sizeof tile, &tile, sizeof tile);
-            if (of->extent) memcpy((char *)base + of->extent + k * sizeof extent, &extent, sizeof extent);
+            if (of->extent)
+                memcpy((char *)base + of->extent + k * sizeof extent, &extent, sizeof extent);
             k++;
         }
     return r->status;
@@ -299,7 +315,8 @@ static ot_status read_items(reader *r, const fact_struct *of, const xmlNode *lis
         {
             const char *id = of->is_numbered ? attribute(r, c, "id") : NULL;
             if (r->status != OT_OK) return r->status;
-            if (of->is_numbered && count_of(id) != k) return wrong(r, c, "is not numbered from 0 in order");
+            if (of->is_numbered && count_of(id) != k)
+                return wrong(r, c, "is not numbered from 0 in order");
             OT_TRY(read_struct(r, of, c, (char *)items + (size_t)k++ * of->size));
         }
     return r->status;
@@ -318,11 +335,13 @@ static ot_status read_list(reader *r, const fact_list *list, const xmlNode *pare
 
 static ot_status read_struct(reader *r, const fact_struct *of, const xmlNode *node, void *base)
 {
-    for (const fact_field *field = of->fields; field->name; field++) read_field(r, field, node, base);
+    for (const fact_field *field = of->fields; field->name; field++)
+        read_field(r, field, node, base);
     if (r->status != OT_OK) return r->status;
     if (of->has_members) OT_TRY(read_members(r, of, node, base));
     if (of->has_dims) OT_TRY(read_dims(r, of, node, base));
-    for (const fact_list *list = of->lists; list && list->name; list++) OT_TRY(read_list(r, list, node, base));
+    for (const fact_list *list = of->lists; list && list->name; list++)
+        OT_TRY(read_list(r, list, node, base));
     return OT_OK;
 }
 
@@ -369,16 +388,24 @@ static ot_status check_references(reader *r, const ot_facts *f)
 {
     bool ok = true;
     for (uint32_t k = 0; k < f->n_nodes; k++)
-        ok = ok && is_inside(f->nodes[k].barrier, f->n_barriers) && is_inside(f->nodes[k].refusal, f->n_refusals);
+        ok = ok && is_inside(f->nodes[k].barrier, f->n_barriers) &&
+             is_inside(f->nodes[k].refusal, f->n_refusals);
     for (uint32_t k = 0; k < f->n_edges; k++)
         ok = ok && is_inside(f->edges[k].from, f->n_nodes) && is_inside(f->edges[k].to, f->n_nodes);
-    for (uint32_t k = 0; k < f->n_barriers; k++) ok = ok && is_inside(f->barriers[k].node, f->n_nodes);
-    for (uint32_t k = 0; k < f->n_regions; k++) ok = ok && are_inside(f->regions[k].nodes, f->regions[k].n_nodes, f->n_nodes);
-    for (uint32_t k = 0; k < f->n_refusals; k++) ok = ok && are_inside(f->refusals[k].nodes, f->refusals[k].n_nodes, f->n_nodes);
+    for (uint32_t k = 0; k < f->n_barriers; k++)
+        ok = ok && is_inside(f->barriers[k].node, f->n_nodes);
+    for (uint32_t k = 0; k < f->n_regions; k++)
+        ok = ok && are_inside(f->regions[k].nodes, f->regions[k].n_nodes, f->n_nodes);
+    for (uint32_t k = 0; k < f->n_refusals; k++)
+        ok = ok && are_inside(f->refusals[k].nodes, f->refusals[k].n_nodes, f->n_nodes);
     for (uint32_t k = 0; k < f->n_alive; k++)
-        ok = ok && is_inside(f->alive[k].maker, f->n_nodes) && is_inside(f->alive[k].reader, f->n_nodes);
-    for (uint32_t k = 0; k < f->n_obstacles; k++) ok = ok && is_inside(f->obstacles[k].node, f->n_nodes);
-    return ok ? OT_OK : ot_fail(r->d, OT_E_INPUT, "%s: refers to a node, barrier or refusal that it has not", r->path);
+        ok = ok && is_inside(f->alive[k].maker, f->n_nodes) &&
+             is_inside(f->alive[k].reader, f->n_nodes);
+    for (uint32_t k = 0; k < f->n_obstacles; k++)
+        ok = ok && is_inside(f->obstacles[k].node, f->n_nodes);
+    return ok ? OT_OK
+              : ot_fail(r->d, OT_E_INPUT,
+                        "%s: refers to a node, barrier or refusal that it has not", r->path);
 }
 
 static ot_status read_report(reader *r, xmlDoc *doc, ot_facts *f)

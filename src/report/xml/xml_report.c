@@ -1,13 +1,18 @@
-/* The facts as XML, by the schema reports/benefit.xsd: one element an object with a value an attribute, one element a list.
+/* The facts as XML, by the schema reports/benefit.xsd: one element an object with a value an
+ * attribute, one element a list.
  *
  *   <report version="1" kind="optimise" model="net.onnx" ...>
- *    <cards> <card id="peak-memory" unit="bytes" before="9633792" after="4816896" .../> ... </cards>
- *    <nodes> <node id="0" name="conv1" op="Conv" region="0" time-seconds="0.00012" .../> ... </nodes>
+ *    <cards> <card id="peak-memory" unit="bytes" before="9633792" after="4816896" .../> ...
+ *    </cards>
+ *    <nodes> <node id="0" name="conv1" op="Conv" region="0" time-seconds="0.00012" .../> ...
+ *    </nodes>
  *    <regions>
  *     <region id="0" form="scan" ...>
- *      <members><member node="0"/>...</members> <dims><dim axis="H" .../></dims> <candidates>...</candidates>
+ *      <members><member node="0"/>...</members> <dims><dim axis="H" .../></dims>
+ *      <candidates>...</candidates>
  *
  * Texts are cleaned of what XML cannot hold; libxml2 escapes the rest, line breaks included.
+ *
  */
 #include "report/facts/facts_table.h"
 
@@ -71,7 +76,8 @@ static int write_file(void *context, const char *bytes, int n)
 
 ot_status ot_report_xml(const ot_facts *f, FILE *out)
 {
-    xml_sink x = {.base = {open_element, open_element, close_element, put_text, put_word, put_node}, .a = ot_arena_new()};
+    xml_sink x = {.base = {open_element, open_element, close_element, put_text, put_word, put_node},
+                  .a = ot_arena_new()};
     xmlOutputBuffer *buffer = xmlOutputBufferCreateIO(write_file, NULL, out, NULL);
     x.w = buffer ? xmlNewTextWriter(buffer) : NULL;
     if (!x.w) {

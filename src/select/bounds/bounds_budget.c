@@ -1,7 +1,9 @@
-/* A plan that keeps to a budget over a range: plans for one size are made in the order in which people like them best, and each is bounded;
- * the first whose bound is within the budget wins.
+/* A plan that keeps to a budget over a range: plans for one size are made in the order in which
+ * people like them best, and each is bounded; the first whose bound is within the budget wins.
  *
- *   the goal's own plan  ->  the same within the budget and parts of it (live bytes, at the design size)  ->  goal memory, slower and slower
+ *   the goal's own plan  ->  the same within the budget and parts of it (live bytes, at the design
+ *                        size)  ->  goal memory, slower and slower
+ *
  */
 #include "size_bounds.h"
 
@@ -29,10 +31,12 @@ static ot_status enter(search *x, ot_plan *p)
         ot_plan_free(p);
         return s;
     }
-    const bool holds = facts.tiled.verdict == OT_BOUNDS_PROVED && p->tiled.peak_bytes <= x->o->memory_budget;
+    const bool holds = facts.tiled.verdict == OT_BOUNDS_PROVED &&
+                       p->tiled.peak_bytes <= x->o->memory_budget;
     if (ot_dbg['P'])
-        fprintf(stderr, "> Range budget: %s, %lld live, %lld growth\n", ot_bounds_verdict_name(facts.tiled.verdict),
-                (long long)facts.tiled.live_bytes, (long long)facts.tiled.growth_bytes);
+        fprintf(stderr, "> Range budget: %s, %lld live, %lld growth\n",
+                ot_bounds_verdict_name(facts.tiled.verdict), (long long)facts.tiled.live_bytes,
+                (long long)facts.tiled.growth_bytes);
     if (x->best && !holds && (x->holds || worst(&facts.tiled) >= worst(&x->facts.tiled))) {
         ot_plan_free(p);
         return OT_OK;
@@ -87,24 +91,30 @@ static ot_status refuse(const search *x)
 {
     const ot_bounds_side *t = &x->facts.tiled;
     const int64_t budget = x->o->memory_budget;
-    if (!x->best) return ot_fail(x->c->diag, OT_E_BUDGET, "memory budget cannot be kept over the range: no plan keeps to it");
+    if (!x->best)
+        return ot_fail(x->c->diag, OT_E_BUDGET,
+                       "memory budget cannot be kept over the range: no plan keeps to it");
     if (t->verdict == OT_BOUNDS_UNKNOWN)
-        return ot_fail(x->c->diag, OT_E_BUDGET, "memory budget cannot be proved over the range: %.600s", t->why);
+        return ot_fail(x->c->diag, OT_E_BUDGET,
+                       "memory budget cannot be proved over the range: %.600s", t->why);
     if (t->live_bytes > budget)
         return ot_fail(x->c->diag, OT_E_BUDGET,
-                       "memory budget cannot be kept over the range: at %.300s live tensors take %lld bytes, %lld are allowed",
+                       "memory budget cannot be kept over the range: at %.300s live tensors take "
+                       "%lld bytes, %lld are allowed",
                        t->live_at, (long long)t->live_bytes, (long long)budget);
     if (t->growth_bytes > budget)
-        return ot_fail(
-            x->c->diag, OT_E_BUDGET,
-            "memory budget cannot be kept over the range: at %.300s the process grows by up to %lld bytes, %lld are allowed",
-            t->growth_at, (long long)t->growth_bytes, (long long)budget);
+        return ot_fail(x->c->diag, OT_E_BUDGET,
+                       "memory budget cannot be kept over the range: at %.300s the process grows "
+                       "by up to %lld bytes, %lld are allowed",
+                       t->growth_at, (long long)t->growth_bytes, (long long)budget);
     return ot_fail(x->c->diag, OT_E_BUDGET,
-                   "memory budget cannot be kept over the range: the plan holds %lld bytes at once, %lld are allowed",
+                   "memory budget cannot be kept over the range: the plan holds %lld bytes at "
+                   "once, %lld are allowed",
                    (long long)x->best->tiled.peak_bytes, (long long)budget);
 }
 
-ot_status ot_bounds_plan(const ot_bounds_case *c, const ot_plan_options *o, ot_arena *a, ot_plan **p, ot_bounds_facts *out)
+ot_status ot_bounds_plan(const ot_bounds_case *c, const ot_plan_options *o, ot_arena *a,
+                         ot_plan **p, ot_bounds_facts *out)
 {
     search x = {.c = c, .o = o, .a = a};
     ot_status s = try_all(&x);

@@ -1,8 +1,12 @@
 /* What lives at once while a graph runs, its Loops over tiles included. See size_bounds.h.
  *
- *   outside   x ====================================
- *             pieces          ##  ####  ######  ====>  joined
- *   body               [--peak--][--peak--][--peak--]           the last iteration has most pieces beside it
+ *   outside  x ===================================
+ *            pieces         ##  ####  ######  ====>  joined
+ *   body             [--peak--][--peak--][--peak--]         the last iteration has most pieces
+ *                                                           beside it
+ *
+ *
+ *
  */
 #include "size_bounds.h"
 
@@ -63,10 +67,14 @@ static ot_status begin(walk *w, const ot_graph *g, visit *x)
 
 static ot_status run(walk *w, visit *x, int64_t outside);
 
-static bool is(const ot_node *n, const char *op_type) { return n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0; }
+static bool is(const ot_node *n, const char *op_type)
+{
+    return n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0;
+}
 
 /* One iteration of a loop's body: pieces of its sequences in, [n_outputs] out. */
-static ot_status iterate(walk *w, const ot_graph *body, int64_t live, const int64_t *in, int64_t *out)
+static ot_status iterate(walk *w, const ot_graph *body, int64_t live, const int64_t *in,
+                         int64_t *out)
 {
     visit x;
     OT_TRY(begin(w, body, &x));
@@ -76,23 +84,28 @@ static ot_status iterate(walk *w, const ot_graph *body, int64_t live, const int6
     return OT_OK;
 }
 
-/* All iterations are alike, but for the pieces that are there already: the first and the last are looked at. */
+/* All iterations are alike, but for the pieces that are there already: the first and the last
+ * are looked at. */
 static ot_status loop(walk *w, visit *x, const ot_node *n, const ot_graph *body, int64_t outside)
 {
     const ot_value *count = n->in[0] == OT_NONE ? NULL : &x->g->values[n->in[0]];
-    int64_t trips = 1, *in = OT_NEW_N(w->a, int64_t, body->n_inputs + 1u), *out = OT_NEW_N(w->a, int64_t, body->n_outputs + 1u);
+    int64_t trips = 1, *in = OT_NEW_N(w->a, int64_t, body->n_inputs + 1u),
+            *out = OT_NEW_N(w->a, int64_t, body->n_outputs + 1u);
     if (!in || !out) return OT_E_NOMEM;
     if (count && count->known && count->known_n == 1)
         trips = count->known[0];
     else if (!w->unknown)
         w->unknown = count ? count->name : n->name;
-    for (uint32_t k = 2; k < n->n_in && k < body->n_inputs; k++) in[k - 2] = n->in[k] == OT_NONE ? 0 : x->pieces[n->in[k]];
+    for (uint32_t k = 2; k < n->n_in && k < body->n_inputs; k++)
+        in[k - 2] = n->in[k] == OT_NONE ? 0 : x->pieces[n->in[k]];
     for (int64_t t = 0; t < trips; t++) {
         OT_TRY(iterate(w, body, outside, in, out));
         const int64_t more = t == 0 && trips > 2 ? trips - 2 : 0;
         for (uint32_t k = 0; k + 1 < body->n_outputs && k + 2 < body->n_inputs; k++) {
             int64_t grown = 0;
-            if (!ot_mul_i64(more, out[k] - in[k], &grown) || !ot_add_i64(w->pieces, grown, &w->pieces)) w->pieces = INT64_MAX / 2;
+            if (!ot_mul_i64(more, out[k] - in[k], &grown) ||
+                !ot_add_i64(w->pieces, grown, &w->pieces))
+                w->pieces = INT64_MAX / 2;
             in[k] = out[k] + grown;
         }
         t += more;
@@ -111,7 +124,8 @@ static ot_status sequences(walk *w, visit *x, const ot_node *n, int64_t live)
     if (is(n, "Identity")) x->pieces[n->out[0]] = x->pieces[n->in[0]];
     if (!is(n, "SequenceInsert") || n->n_in < 2 || n->in[1] == OT_NONE) return OT_OK;
     int64_t bytes = 0;
-    if (!ot_value_bytes(&x->g->values[n->in[1]], &bytes) && !w->unknown) w->unknown = x->g->values[n->in[1]].name;
+    if (!ot_value_bytes(&x->g->values[n->in[1]], &bytes) && !w->unknown)
+        w->unknown = x->g->values[n->in[1]].name;
     x->pieces[n->out[0]] = x->pieces[n->in[0]] + bytes;
     w->pieces += bytes;
     return OT_OK;

@@ -1,4 +1,5 @@
-/* The bound of a range: terms, then classes of sizes, then each class's largest size looked at. See size_bounds.h. */
+/* The bound of a range: terms, then classes of sizes, then each class's largest size looked at.
+ * See size_bounds.h. */
 #include "size_bounds.h"
 
 #include "onnx/import/model_io.h"
@@ -6,9 +7,12 @@
 #include "transform/transform.h"
 #include "tile_classes.h"
 
-#define SPARE  0.10 /* of what is predicted: up to 8 % more was measured (scripts/bounds_truth.py, six models) */
-#define ORDERS 6    /* of changes of layout that are played: the runtime's is that of a hash table */
-#define PROBES 6    /* sizes between, at which the process is played, too: an allocator's regions do not grow evenly */
+/* of what is predicted: up to 8 % more was measured (scripts/bounds_truth.py, six models) */
+#define SPARE 0.10
+/* of changes of layout that are played: the runtime's is that of a hash table */
+#define ORDERS 6
+/* sizes between, at which the process is played, too: an allocator's regions do not grow evenly */
+#define PROBES 6
 
 typedef struct bounding {
     const ot_bounds_case *c;
@@ -42,11 +46,13 @@ static const ot_size_range *range_of(const bounding *x, const char *input)
 
 /* ---- variables ---- */
 
-/* The variable of a free dimension: dimensions of one name, and one range, are one. OT_NONE: there are too many. */
+/* The variable of a free dimension: dimensions of one name, and one range, are one. OT_NONE:
+ * there are too many. */
 static uint32_t variable(bounding *x, const ot_size_var *v, const char *name)
 {
     for (uint32_t k = 0; name && k < x->n_vars; k++)
-        if (x->names[k] && strcmp(x->names[k], name) == 0 && memcmp(&x->vars[k], v, sizeof *v) == 0) return k;
+        if (x->names[k] && strcmp(x->names[k], name) == 0 && memcmp(&x->vars[k], v, sizeof *v) == 0)
+            return k;
     if (x->n_vars == OT_SIZE_VARS_MAX) return OT_NONE;
     x->vars[x->n_vars] = *v;
     x->names[x->n_vars] = name;
@@ -106,7 +112,8 @@ static const char *size_text(const bounding *x, const int64_t *at)
         if (!r) continue;
         if (x->c->n > 1) text = ot_format(x->a, "%s%s%s=", text, *text ? "," : "", r->input);
         for (uint32_t d = 0; text && d < r->rank; d++)
-            text = ot_format(x->a, "%s%s%lld", text, d ? "x" : "", (long long)x->values[x->inputs[k][d]]);
+            text = ot_format(x->a, "%s%s%lld", text, d ? "x" : "",
+                             (long long)x->values[x->inputs[k][d]]);
     }
     return text;
 }
@@ -125,13 +132,15 @@ static ot_status bindings_of(const bounding *x, const int64_t *at, ot_shape_bind
         int64_t *dims = OT_NEW_N(x->a, int64_t, r->rank + 1u);
         if (!dims) return nomem(x);
         for (uint32_t d = 0; d < r->rank; d++) dims[d] = x->values[x->inputs[k][d]];
-        (*out)[n++] = (ot_shape_binding){.input = r->input, .rank = r->rank, .dims = dims, .option = "--range"};
+        (*out)[n++] = (ot_shape_binding){
+            .input = r->input, .rank = r->rank, .dims = dims, .option = "--range"};
     }
     return OT_OK;
 }
 
 /* m's shapes at a size; *ok false with a word in *why: it does not take that. */
-static ot_status infer_at(const bounding *x, ot_model *m, const int64_t *at, bool *ok, const char **why)
+static ot_status infer_at(const bounding *x, ot_model *m, const int64_t *at, bool *ok,
+                          const char **why)
 {
     ot_shape_binding *bind;
     ot_diag aside = {0}, *told = m->diag;
@@ -147,7 +156,8 @@ static ot_status infer_at(const bounding *x, ot_model *m, const int64_t *at, boo
     return *why ? OT_OK : nomem(x);
 }
 
-static ot_status bound_copy(const bounding *x, const int64_t *at, ot_model **m, bool *ok, const char **why)
+static ot_status bound_copy(const bounding *x, const int64_t *at, ot_model **m, bool *ok,
+                            const char **why)
 {
     OT_TRY(ot_model_clone(x->c->file, m));
     ot_status s = infer_at(x, *m, at, ok, why);
@@ -167,7 +177,8 @@ static ot_status takes_size(void *context, const int64_t *at, bool *takes)
     return OT_OK;
 }
 
-/* Extents that only the Reshape behind states: of a Slice, which begins where the iteration says, and of pieces that are joined. */
+/* Extents that only the Reshape behind states: of a Slice, which begins where the iteration
+ * says, and of pieces that are joined. */
 static void settle_windows(ot_graph *g)
 {
     for (uint32_t k = 0; k < g->n_order; k++) {
@@ -178,12 +189,15 @@ static void settle_windows(ot_graph *g)
         ot_value *from = &g->values[n->in[0]], *to = &g->values[n->out[0]];
         const ot_id by = from->producer;
         if (by == OT_NONE || ot_value_is_static(from) || from->rank != to->rank) continue;
-        if (g->nodes[by].op == OT_OP_Slice || strcmp(g->nodes[by].op_type, "ConcatFromSequence") == 0) from->dims = to->dims;
+        if (g->nodes[by].op == OT_OP_Slice ||
+            strcmp(g->nodes[by].op_type, "ConcatFromSequence") == 0)
+            from->dims = to->dims;
     }
 }
 
 /* What c->plan makes of the model, with the extents of a size; whole: the model at that size. */
-static ot_status write_tiled(const bounding *x, const ot_model *whole, const int64_t *at, ot_model **out)
+static ot_status write_tiled(const bounding *x, const ot_model *whole, const int64_t *at,
+                             ot_model **out)
 {
     bool ok = false;
     const char *why = NULL;
@@ -192,11 +206,14 @@ static ot_status write_tiled(const bounding *x, const ot_model *whole, const int
     const uint32_t n = g->n_values;
     ot_status s = ot_fold_dynamic(g, x->c->planned->graph);
     if (s == OT_OK) s = ot_transform_dynamic(g, x->c->planned->graph, x->c->plan);
-    for (ot_id v = 0; s == OT_OK && v < n; v++) /* joined pieces are as long as the value that they are */
+    for (ot_id v = 0; s == OT_OK && v < n;
+         v++) /* joined pieces are as long as the value that they are */
         if (ot_value_is_static(&whole->graph->values[v]))
-            s = ot_value_set_shape(g, v, whole->graph->values[v].rank, whole->graph->values[v].dims);
+            s = ot_value_set_shape(g, v, whole->graph->values[v].rank,
+                                   whole->graph->values[v].dims);
     if (s == OT_OK) s = infer_at(x, *out, at, &ok, &why);
-    if (s == OT_OK && !ok) s = ot_fail(x->c->diag, OT_E_INPUT, "--range: the tiled model: %.500s", why);
+    if (s == OT_OK && !ok)
+        s = ot_fail(x->c->diag, OT_E_INPUT, "--range: the tiled model: %.500s", why);
     if (s != OT_OK) {
         ot_model_free(*out);
         *out = NULL;
@@ -224,27 +241,34 @@ static ot_status unknown_both(const bounding *x, const char *why)
     return note_unknown(x, &x->out->tiled, why);
 }
 
-/* Take in what m, one form of the model at a size, holds and makes its process grow by. needed: the proof asks for this size. */
-static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool needed, const int64_t *at, ot_bounds_side *side)
+/* Take in what m, one form of the model at a size, holds and makes its process grow by. needed:
+ * the proof asks for this size. */
+static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool needed,
+                      const int64_t *at, ot_bounds_side *side)
 {
     ot_live_bytes live;
     ot_sim_figures f = {0};
     OT_TRY(ot_live_bytes_of(m->graph, &live));
     if (live.unknown && !needed) return OT_OK;
-    if (live.unknown) OT_TRY(note_unknown(x, side, ot_format(x->a, "the size of '%.200s' is not known", live.unknown)));
+    if (live.unknown)
+        OT_TRY(note_unknown(x, side,
+                            ot_format(x->a, "the size of '%.200s' is not known", live.unknown)));
     if (!side->live_at || live.peak > side->live_bytes) {
         side->live_bytes = live.peak;
         side->live_at = size_text(x, at);
     }
-    if (!ot_runtime_grows(x->c->target->runtime) || live.unknown) return side->live_at ? OT_OK : nomem(x);
+    if (!ot_runtime_grows(x->c->target->runtime) || live.unknown)
+        return side->live_at ? OT_OK : nomem(x);
     if (in_branch) {
         OT_TRY(ot_branch(m));
         OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));
     }
     for (uint32_t k = 0; k < ORDERS; k++) {
-        if (ot_sim_growth_in(m->graph, x->c->target->runtime, false, k, &f) != OT_OK) return nomem(x);
+        if (ot_sim_growth_in(m->graph, x->c->target->runtime, false, k, &f) != OT_OK)
+            return nomem(x);
         if (ot_dbg['P'])
-            fprintf(stderr, "> Range: %s: %lld live, %lld growth\n", size_text(x, at), (long long)live.peak, (long long)f.growth);
+            fprintf(stderr, "> Range: %s: %lld live, %lld growth\n", size_text(x, at),
+                    (long long)live.peak, (long long)f.growth);
         if (f.n_unknown > 0 || f.growth <= side->growth_bytes) continue;
         side->growth_bytes = f.growth;
         side->growth_at = size_text(x, at);
@@ -261,7 +285,8 @@ static const char *beyond_terms(const bounding *x, const ot_graph *whole, const 
         const ot_value *y = &whole->values[v];
         if (!x->table.dims[v] || y->rank != file(x)->values[v].rank) continue;
         for (int32_t k = 0; k < y->rank; k++)
-            if (x->table.dims[v][k] != OT_NONE && y->dims[k] > x->values[x->table.dims[v][k]]) return y->name;
+            if (x->table.dims[v][k] != OT_NONE && y->dims[k] > x->values[x->table.dims[v][k]])
+                return y->name;
     }
     return NULL;
 }
@@ -276,7 +301,10 @@ static ot_status look_at(bounding *x, const int64_t *at, bool needed, bool *ok, 
     x->out->n_sizes++;
     const char *wrong = beyond_terms(x, whole->graph, at);
     ot_status s = OT_OK;
-    if (wrong) s = unknown_both(x, ot_format(x->a, "the extents of '%.200s' are not what they were thought to be", wrong));
+    if (wrong)
+        s = unknown_both(
+            x,
+            ot_format(x->a, "the extents of '%.200s' are not what they were thought to be", wrong));
     if (s == OT_OK && !same) s = write_tiled(x, whole, at, &tiled);
     if (s == OT_OK && !same) s = look(x, tiled, x->c->plan->in_branch, needed, at, &x->out->tiled);
     if (s == OT_OK) s = look(x, whole, false, needed, at, &x->out->untiled);
@@ -287,7 +315,10 @@ static ot_status look_at(bounding *x, const int64_t *at, bool needed, bool *ok, 
 
 /* ---- the proof ---- */
 
-static bool has_subgraph(const ot_node *n) { return n->op == OT_OP_Loop || n->op == OT_OP_If || n->op == OT_OP_Scan; }
+static bool has_subgraph(const ot_node *n)
+{
+    return n->op == OT_OP_Loop || n->op == OT_OP_If || n->op == OT_OP_Scan;
+}
 
 /* No value falls where a free dimension grows: else *why. */
 static ot_status check_terms(const bounding *x, const char **why)
@@ -295,9 +326,12 @@ static ot_status check_terms(const bounding *x, const char **why)
     const ot_graph *g = file(x);
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
-        const char *label = n->name[0] ? n->name : n->n_out && n->out[0] != OT_NONE ? g->values[n->out[0]].name : n->op_type;
+        const char *label = n->name[0]                         ? n->name
+                            : n->n_out && n->out[0] != OT_NONE ? g->values[n->out[0]].name
+                                                               : n->op_type;
         if (has_subgraph(n)) {
-            *why = ot_format(x->a, "what the subgraphs of %s '%.200s' take is not known", n->op_type, label);
+            *why = ot_format(x->a, "what the subgraphs of %s '%.200s' take is not known",
+                             n->op_type, label);
             return *why ? OT_OK : nomem(x);
         }
         for (uint32_t o = 0; o < n->n_out; o++) {
@@ -310,10 +344,12 @@ static ot_status check_terms(const bounding *x, const char **why)
                 falls |= ot_term_falls(x->terms, d[a]);
             }
             if (!none && !falls) continue;
-            *why = ot_format(x->a,
-                             none ? "the size of what %s '%.200s' makes is computed of data, or in a way that has no rule"
-                                  : "what %s '%.200s' makes may be smaller where the input is larger",
-                             n->op_type, label);
+            *why = ot_format(
+                x->a,
+                none ? "the size of what %s '%.200s' makes is computed of data, or in a way that "
+                       "has no rule"
+                     : "what %s '%.200s' makes may be smaller where the input is larger",
+                n->op_type, label);
             return *why ? OT_OK : nomem(x);
         }
     }
@@ -326,19 +362,21 @@ static ot_status look_at_classes(bounding *x)
     ot_tile_sizes sizes = {0};
     const ot_plan *p = x->c->plan;
     for (uint32_t k = 0; k < p->n_regions; k++) {
-        if (ot_tile_sizes_add(x->c->planned->graph, &p->regions[k], &x->table, takes_size, x, x->a, &sizes) != OT_OK)
+        if (ot_tile_sizes_add(x->c->planned->graph, &p->regions[k], &x->table, takes_size, x, x->a,
+                              &sizes) != OT_OK)
             return nomem(x);
         if (!sizes.why) continue;
         const ot_graph *g = file(x);
         const ot_node *n = &g->nodes[p->regions[k].nodes[0].node];
-        OT_TRY(note_unknown(
-            x, &x->out->tiled,
-            ot_format(x->a, "%s, in the region that begins with '%.200s'", sizes.why, n->name[0] ? n->name : n->op_type)));
+        OT_TRY(note_unknown(x, &x->out->tiled,
+                            ot_format(x->a, "%s, in the region that begins with '%.200s'",
+                                      sizes.why, n->name[0] ? n->name : n->op_type)));
         sizes.why = NULL;
     }
     for (size_t k = 0; k < sizes.n; k++) {
         bool ok = true, again = false;
-        for (size_t j = 0; j < k && !again; j++) again = memcmp(sizes.at[j], sizes.at[k], x->n_vars * sizeof **sizes.at) == 0;
+        for (size_t j = 0; j < k && !again; j++)
+            again = memcmp(sizes.at[j], sizes.at[k], x->n_vars * sizeof **sizes.at) == 0;
         if (!again) OT_TRY(look_at(x, sizes.at[k], true, &ok, NULL));
     }
     return OT_OK;
@@ -352,7 +390,8 @@ static ot_status look_between(bounding *x)
     for (int k = 0; k < PROBES; k++) {
         bool ok = true;
         for (uint32_t v = 0; v < x->n_vars; v++) {
-            const uint64_t count = (uint64_t)((x->vars[v].hi - x->vars[v].lo) / x->vars[v].step) + 1;
+            const uint64_t count = (uint64_t)((x->vars[v].hi - x->vars[v].lo) / x->vars[v].step) +
+                                   1;
             const uint64_t i = k == 0 ? 0 : k == 1 ? count / 2 : ot_next_random(&seed) % count;
             at[v] = x->vars[v].lo + (int64_t)i * x->vars[v].step;
         }
@@ -361,13 +400,15 @@ static ot_status look_between(bounding *x)
     return OT_OK;
 }
 
-/* The process is told with something to spare. With a budget, a size that takes more settles it; nothing that is unknown keeps to one. */
+/* The process is told with something to spare. With a budget, a size that takes more settles it;
+ * nothing that is unknown keeps to one. */
 static void judge(const bounding *x, ot_bounds_side *side)
 {
     const int64_t budget = x->c->budget;
     side->growth_bytes += (int64_t)(SPARE * (double)side->growth_bytes);
     if (side->verdict == OT_BOUNDS_NONE) side->verdict = OT_BOUNDS_PROVED;
-    if (budget > 0 && (side->live_bytes > budget || side->growth_bytes > budget)) side->verdict = OT_BOUNDS_EXCEEDS;
+    if (budget > 0 && (side->live_bytes > budget || side->growth_bytes > budget))
+        side->verdict = OT_BOUNDS_EXCEEDS;
 }
 
 static ot_status bound(bounding *x)
@@ -402,7 +443,8 @@ static const char *range_text(const bounding *x)
             const ot_size_var *v = &r->dims[d];
             text = ot_format(x->a, "%s%s%lld", text, d ? "," : "", (long long)v->lo);
             if (text && v->lo < v->hi) text = ot_format(x->a, "%s:%lld", text, (long long)v->hi);
-            if (text && v->lo < v->hi && v->step > 1) text = ot_format(x->a, "%s:%lld", text, (long long)v->step);
+            if (text && v->lo < v->hi && v->step > 1)
+                text = ot_format(x->a, "%s:%lld", text, (long long)v->step);
         }
     }
     return text;

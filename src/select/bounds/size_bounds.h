@@ -1,13 +1,18 @@
-/* Stage range/: what a model takes at the most over a range of sizes, as it is and tiled for every size.
+/* Stage range/: what a model takes at the most over a range of sizes, as it is and tiled for
+ * every size.
  *
  *   range        x = [1, 3, 256..2160, 256..3840]
  *   size_terms   every extent as a term of h and w: none falls where h or w grows
- *   classes      sizes by how long the last tiles of the regions are, and which regions run untiled: finitely many
- *   exact        of each class, the largest size: the tiled graph with that size's extents, what is live step by step (live_bytes.c)
+ *   classes      sizes by how long the last tiles of the regions are, and which regions run
+ *                untiled: finitely many
+ *   exact        of each class, the largest size: the tiled graph with that size's extents, what is
+ *                live step by step (live_bytes.c)
  *
- * Within a class everything that lives grows with the size, so the largest of these is the largest of the range: proved, and some size
- * takes it. What the process grows by is predicted there and at some more sizes (process/), with a margin for what was measured.
+ * Within a class everything that lives grows with the size, so the largest of these is the
+ * largest of the range: proved, and some size takes it. What the process grows by is predicted
+ * there and at some more sizes (process/), with a margin for what was measured.
  * docs/dynamic-shapes.md has the argument.
+ *
  */
 #ifndef OT_RANGE_H
 #define OT_RANGE_H
@@ -33,9 +38,11 @@ const char *ot_bounds_verdict_name(ot_bounds_verdict v); /* "proved", "exceeds",
 /* The model in one form. */
 typedef struct ot_bounds_side {
     ot_bounds_verdict verdict;
-    int64_t live_bytes;   /* the largest; unknown: the largest that was seen */
-    const char *live_at;  /* a size that takes it: "1x3x2160x3840", "a=1x8,b=1x16"; NULL: none was looked at */
-    int64_t growth_bytes; /* of the process, predicted, with a margin; 0: not predicted for this runtime */
+    int64_t live_bytes; /* the largest; unknown: the largest that was seen */
+    /* a size that takes it: "1x3x2160x3840", "a=1x8,b=1x16"; NULL: none was looked at */
+    const char *live_at;
+    /* of the process, predicted, with a margin; 0: not predicted for this runtime */
+    int64_t growth_bytes;
     const char *growth_at;
     const char *why; /* of an unknown one, a sentence that names the node; else NULL */
 } ot_bounds_side;
@@ -58,18 +65,22 @@ typedef struct ot_bounds_case {
     ot_diag *diag;
 } ot_bounds_case;
 
-/* The ranges name inputs of g with free dimensions, all of them, and allow what is fixed. Sets *design: the upper corner. In arena a. Fails: OT_E_USAGE
- * in one line; OT_E_NOMEM. Requires SHAPES as the file says. */
-ot_status ot_bounds_check(const ot_graph *g, const ot_size_range *ranges, size_t n, ot_arena *a, ot_shape_binding **design) OT_MUST_USE;
+/* The ranges name inputs of g with free dimensions, all of them, and allow what is fixed. Sets
+ * *design: the upper corner. In arena a. Fails: OT_E_USAGE in one line; OT_E_NOMEM. Requires
+ * SHAPES as the file says. */
+ot_status ot_bounds_check(const ot_graph *g, const ot_size_range *ranges, size_t n, ot_arena *a,
+                          ot_shape_binding **design) OT_MUST_USE;
 
 /* Requires ranges that ot_bounds_check took. Texts in arena a. Fails: OT_E_NOMEM. Deterministic. */
 ot_status ot_bounds_compute(const ot_bounds_case *c, ot_arena *a, ot_bounds_facts *out) OT_MUST_USE;
 
-/* The plan for c->planned (c->plan is not looked at) that keeps c->budget over the range: what lives at once, proved, and the process, as
- * predicted. Takes the place of ot_plan_graph and ot_select_plan, and of ot_bounds_compute: *out is what that says. Fails: OT_E_BUDGET naming
- * a size and what it takes, or why nothing is proved; OT_E_NOMEM. Deterministic, bounded. (bounds_budget.c) */
-ot_status ot_bounds_plan(const ot_bounds_case *c, const ot_plan_options *o, ot_arena *a, ot_plan **p,
-                        ot_bounds_facts *out) OT_MUST_USE;
+/* The plan for c->planned (c->plan is not looked at) that keeps c->budget over the range: what
+ * lives at once, proved, and the process, as predicted. Takes the place of ot_plan_graph and
+ * ot_select_plan, and of ot_bounds_compute: *out is what that says. Fails: OT_E_BUDGET naming a
+ * size and what it takes, or why nothing is proved; OT_E_NOMEM. Deterministic, bounded.
+ * (bounds_budget.c) */
+ot_status ot_bounds_plan(const ot_bounds_case *c, const ot_plan_options *o, ot_arena *a,
+                         ot_plan **p, ot_bounds_facts *out) OT_MUST_USE;
 
 /* ---- live_bytes.c ---- */
 
@@ -78,9 +89,11 @@ typedef struct ot_live_bytes {
     const char *unknown; /* a value whose size is not known; NULL: all are */
 } ot_live_bytes;
 
-/* Most bytes that live at once while g runs node by node in its order: inputs, results and all between from the step that makes them to
- * the last that reads them; in Loops that hand on sequences, what the body holds beside all that lives outside, and pieces until they
- * are joined. Not constants. Trips of Loops are known contents. Requires ORDER, USES, SHAPES (bodies: ORDER, SHAPES). Fails: OT_E_NOMEM. */
+/* Most bytes that live at once while g runs node by node in its order: inputs, results and all
+ * between from the step that makes them to the last that reads them; in Loops that hand on
+ * sequences, what the body holds beside all that lives outside, and pieces until they are
+ * joined. Not constants. Trips of Loops are known contents. Requires ORDER, USES, SHAPES
+ * (bodies: ORDER, SHAPES). Fails: OT_E_NOMEM. */
 ot_status ot_live_bytes_of(const ot_graph *g, ot_live_bytes *out) OT_MUST_USE;
 
 #endif

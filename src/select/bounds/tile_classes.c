@@ -1,11 +1,17 @@
 /* Which sizes of a range must be looked at for a region. See tile_classes.h.
  *
- *   extent e      ... 249 250 251 252 253 254 255 256 ...       step 8, least 10, the last tile begins at 8 n
+ *   extent e      ... 249 250 251 252 253 254 255 256 ...  step 8, least 10, the last tile begins
+ *                 at 8 n
  *   n = (e - 10) / 8   29  30  30  30  30  30  30  30
- *   last tile          17  10  11  12  13  14  15  16           256 is looked at, then 249: no larger one has as long a last tile
+ *   last tile          17  10  11  12  13  14  15  16      256 is looked at, then 249: no larger
+ *                                                          one has as long a last tile
  *
- * What lives in a region's loops is a matter of the extents beside the cut axis, of how long the last tile is, and of how many pieces there
- * are. All of them grow with the size where the last tile is as long; so of sizes with equal last tiles the largest counts.
+ * What lives in a region's loops is a matter of the extents beside the cut axis, of how long the
+ * last tile is, and of how many pieces there are. All of them grow with the size where the last
+ * tile is as long; so of sizes with equal last tiles the largest counts.
+ *
+ *
+ *
  */
 #include "tile_classes.h"
 
@@ -59,8 +65,10 @@ static bool is_covered(const sorting *x, const int64_t *at, const int64_t *rows)
     for (size_t k = 0; k < x->n_kept; k++) {
         const sizing_class *c = &x->kept[k];
         bool covers = (rows != NULL) == (c->rows != NULL);
-        for (uint32_t v = 0; covers && v < ot_size_n_vars(x->t->terms); v++) covers = c->at[v] >= at[v];
-        for (uint32_t v = 0; covers && rows && v < x->r->n_inputs; v++) covers = c->rows[v] >= rows[v];
+        for (uint32_t v = 0; covers && v < ot_size_n_vars(x->t->terms); v++)
+            covers = c->at[v] >= at[v];
+        for (uint32_t v = 0; covers && rows && v < x->r->n_inputs; v++)
+            covers = c->rows[v] >= rows[v];
         if (covers) return true;
     }
     return false;
@@ -91,7 +99,8 @@ static bool next_size(const sorting *x, int64_t *at)
 static ot_status walk_sizes(sorting *x, ot_size_takes takes, void *context, ot_tile_sizes *out)
 {
     const uint32_t n = ot_size_n_vars(x->t->terms);
-    int64_t *at = OT_NEW_N(x->a, int64_t, n + 1u), *rows = OT_NEW_N(x->a, int64_t, x->r->n_inputs + 1u);
+    int64_t *at = OT_NEW_N(x->a, int64_t, n + 1u),
+            *rows = OT_NEW_N(x->a, int64_t, x->r->n_inputs + 1u);
     uint32_t tests = 0;
     if (!at || !rows) return OT_E_NOMEM;
     for (uint32_t k = 0; k < n; k++) at[k] = ot_size_var_at(x->t->terms, k)->hi;
@@ -130,8 +139,8 @@ static const char *look_at(sorting *x)
     return count > SIZES_MOST ? "the range has too many sizes: give it steps" : NULL;
 }
 
-ot_status ot_tile_sizes_add(const ot_graph *g, const ot_region *r, const ot_size_table *t, ot_size_takes takes, void *context,
-                            ot_arena *a, ot_tile_sizes *out)
+ot_status ot_tile_sizes_add(const ot_graph *g, const ot_region *r, const ot_size_table *t,
+                            ot_size_takes takes, void *context, ot_arena *a, ot_tile_sizes *out)
 {
     ot_region copy = *r;
     ot_form_tiles tiles = {.g = g, .r = &copy, .arena = a};

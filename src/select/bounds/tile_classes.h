@@ -13,10 +13,12 @@ typedef struct ot_tile_sizes {
     const char *why; /* not all classes could be looked at: a sentence; NULL: they were */
 } ot_tile_sizes;
 
-/* Add to `out` the sizes at which region r may hold most: of all that the model takes, those than which no other is as large in every
- * variable, has last tiles as long or longer, and goes the same way (tiled or whole). All variables that r's cut inputs do not depend on
- * are at their largest. t: terms of the file's graph; g: the planned graph. In arena a. Fails: OT_E_NOMEM. */
-ot_status ot_tile_sizes_add(const ot_graph *g, const ot_region *r, const ot_size_table *t, ot_size_takes takes, void *context,
-                            ot_arena *a, ot_tile_sizes *out) OT_MUST_USE;
+/* Add to `out` the sizes at which region r may hold most: of all that the model takes, those
+ * than which no other is as large in every variable, has last tiles as long or longer, and goes
+ * the same way (tiled or whole). All variables that r's cut inputs do not depend on are at their
+ * largest. t: terms of the file's graph; g: the planned graph. In arena a. Fails: OT_E_NOMEM. */
+ot_status ot_tile_sizes_add(const ot_graph *g, const ot_region *r, const ot_size_table *t,
+                            ot_size_takes takes, void *context, ot_arena *a,
+                            ot_tile_sizes *out) OT_MUST_USE;
 
 #endif

@@ -1,18 +1,24 @@
-/* What the files of the plan checker share; its interface is ot_plan_check (select/search/plan_search.h). */
+/* What the files of the plan checker share; its interface is ot_plan_check
+ * (select/search/plan_search.h). */
 #ifndef OT_PLAN_CHECK_H
 #define OT_PLAN_CHECK_H
 
 #include "cost/cost.h"
 
-/* What the checker found of a region's tiles. Arrays are per dim, in elements of the cut axis, 0 where nothing is cut. */
+/* What the checker found of a region's tiles. Arrays are per dim, in elements of the cut axis, 0
+ * where nothing is cut. */
 typedef struct ot_check_extents {
-    int64_t *kept;                   /* [n_values] form stream: most rows that a step hands on; NULL in other forms */
-    int64_t *most[OT_DIMS_MAX];      /* [n_values] longest made window over all tiles */
-    int64_t *sum[OT_DIMS_MAX];       /* [n_values] made windows of all tiles */
-    int64_t *cropped[OT_DIMS_MAX];   /* [n_values] what readers that want less than a tile's window take out of it, all tiles */
-    int64_t *done[OT_DIMS_MAX];      /* [n_nodes] what the node makes (reduces, of OT_AX_SUM) in all tiles */
+    /* [n_values] form stream: most rows that a step hands on; NULL in other forms */
+    int64_t *kept;
+    int64_t *most[OT_DIMS_MAX]; /* [n_values] longest made window over all tiles */
+    int64_t *sum[OT_DIMS_MAX];  /* [n_values] made windows of all tiles */
+    /* [n_values] what readers that want less than a tile's window take out of it, all tiles */
+    int64_t *cropped[OT_DIMS_MAX];
+    /* [n_nodes] what the node makes (reduces, of OT_AX_SUM) in all tiles */
+    int64_t *done[OT_DIMS_MAX];
     int64_t *done_most[OT_DIMS_MAX]; /* [n_nodes] and in the tile where that is most */
-    int64_t **read[OT_DIMS_MAX];     /* [n_nodes][n_in] what it reads of each cut operand in all tiles */
+    /* [n_nodes][n_in] what it reads of each cut operand in all tiles */
+    int64_t **read[OT_DIMS_MAX];
 } ot_check_extents;
 
 /* Elements of the axis of which done and done_most count. Requires a node that is cut in d. */
@@ -25,35 +31,43 @@ static inline int64_t ot_check_node_extent(const ot_graph *g, const ot_rnode *x,
 
 /* ---- plan_check_stream.c ---- */
 
-/* The steps of a region that streams: rows are made once, each in one step, and all that is read is at hand. Fills x, whose arrays are
- * there. a: scratch. Fails: OT_E_INPUT with the rule that is broken, OT_E_NOMEM. */
-ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_extents *x, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* The steps of a region that streams: rows are made once, each in one step, and all that is read
+ * is at hand. Fills x, whose arrays are there. a: scratch. Fails: OT_E_INPUT with the rule that
+ * is broken, OT_E_NOMEM. */
+ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_extents *x,
+                               ot_arena *a, ot_diag *d) OT_MUST_USE;
 
 /* ---- plan_check_memory.c ---- */
 
-/* Working set and capacity of region r. constant: [n_values] scratch, OT_NONE everywhere before and after; a: scratch. Fails:
- * OT_E_INPUT with the rule that is broken, OT_E_NOMEM. */
-ot_status ot_plan_check_memory(const ot_graph *g, const ot_region *r, const ot_target *t, const ot_check_extents *x,
-                               uint32_t *constant, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Working set and capacity of region r. constant: [n_values] scratch, OT_NONE everywhere before
+ * and after; a: scratch. Fails: OT_E_INPUT with the rule that is broken, OT_E_NOMEM. */
+ot_status ot_plan_check_memory(const ot_graph *g, const ot_region *r, const ot_target *t,
+                               const ot_check_extents *x, uint32_t *constant, ot_arena *a,
+                               ot_diag *d) OT_MUST_USE;
 
 /* ---- plan_check_region.c ---- */
 
 /* What the windows of a region's tiles come to in the form that it has. */
 typedef struct ot_check_bill {
     double seconds, traffic;
-    double
-        held; /* bytes that a process holds beside what is live when the region starts: outputs as the form holds them, and tiles */
+    /* bytes that a process holds beside what is live when the region starts: outputs as the form
+     * holds them, and tiles */
+    double held;
 } ot_check_bill;
 
-/* s: filled for t. A residency of constants or a second slot that the target cannot give is OT_E_INPUT. Fails: OT_E_NOMEM. */
-ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r, const ot_check_extents *x, ot_arena *a,
-                             ot_diag *d, ot_check_bill *out) OT_MUST_USE;
+/* s: filled for t. A residency of constants or a second slot that the target cannot give is
+ * OT_E_INPUT. Fails: OT_E_NOMEM. */
+ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r,
+                             const ot_check_extents *x, ot_arena *a, ot_diag *d,
+                             ot_check_bill *out) OT_MUST_USE;
 
 /* ---- plan_check_figures.c ---- */
 
-/* Seconds, bytes moved, multiply-adds and peaks of the plan and its regions, and the limits of o. extents: [n_regions]; owner:
- * [n_nodes] region of a node or OT_NONE; a: scratch. Requires a plan whose regions were checked. Fails as ot_plan_check. */
-ot_status ot_plan_check_figures(ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o,
-                                const ot_check_extents *extents, const uint32_t *owner, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Seconds, bytes moved, multiply-adds and peaks of the plan and its regions, and the limits of
+ * o. extents: [n_regions]; owner: [n_nodes] region of a node or OT_NONE; a: scratch. Requires a
+ * plan whose regions were checked. Fails as ot_plan_check. */
+ot_status ot_plan_check_figures(ot_graph *g, const ot_plan *p, const ot_target *t,
+                                const ot_plan_options *o, const ot_check_extents *extents,
+                                const uint32_t *owner, ot_arena *a, ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -1,16 +1,24 @@
-/* The checker's view of the fast memory: a working set is a claim that one tile's buffers fit into so many bytes.
+/* The checker's view of the fast memory: a working set is a claim that one tile's buffers fit
+ * into so many bytes.
  *
- * The planner of buffers is asked for its arena once more, and its offsets are taken as evidence, not as truth. Which buffers there are,
- * how long they are and when they live is found here, from the windows and the region's nodes alone:
+ * The planner of buffers is asked for its arena once more, and its offsets are taken as
+ * evidence, not as truth. Which buffers there are, how long they are and when they live is found
+ * here, from the windows and the region's nodes alone:
  *
- *   node      conv      relu      add        buffers, in the order in which the tile needs them
- *   x_tile    |===|                          brought for its first reader, gone after its last one; two slots are held all the time
- *   conv          |=====|                    from its node to its last reader
- *   relu                |=======|            may lie over conv, which dies there: operators that read an element before they write it
- *   w         |=========================|    constants that stay
+ *   node    conv   relu    add     buffers, in the order in which the tile needs them
+ *   x_tile  |===|                  brought for its first reader, gone after its last one; two slots
+ *                                  are held all the time
+ *   conv        |==|               from its node to its last reader
+ *   relu           |=====|         may lie over conv, which dies there: operators that read an
+ *                                  element before they write it
+ *   w       |===================|  constants that stay
  *
- * Then: as many as the kernel allocates, of the same sizes; no two share a byte while both live, but for such a pair; their top is the
- * working set; its bound is the most that lives at once, alignment aside.
+ * Then: as many as the kernel allocates, of the same sizes; no two share a byte while both live,
+ * but for such a pair; their top is the working set; its bound is the most that lives at once,
+ * alignment aside.
+ *
+ *
+ *
  */
 #include "tiling/lower/lowering.h"
 #include "plan_check.h"
@@ -34,8 +42,9 @@ typedef struct checker {
     buffer *all; /* [n] */
     uint32_t n;
     size_t cap;
-    uint32_t *in;       /* [n_values] buffer that holds the value in a tile, or OT_NONE */
-    uint32_t *constant; /* [g->n_values] buffer of a constant that stays, or OT_NONE; the caller's */
+    uint32_t *in; /* [n_values] buffer that holds the value in a tile, or OT_NONE */
+    /* [g->n_values] buffer of a constant that stays, or OT_NONE; the caller's */
+    uint32_t *constant;
 } checker;
 
 static ot_status broken(const checker *c, const char *rule)
@@ -66,7 +75,10 @@ static bool tile_size(const checker *c, uint32_t v, int64_t *elems, uint32_t *bi
     return *elems > 0 && *bits > 0;
 }
 
-static int64_t alignment(const checker *c) { return ot_max(1, c->t->scopes[OT_SCOPE_L2].alignment); }
+static int64_t alignment(const checker *c)
+{
+    return ot_max(1, c->t->scopes[OT_SCOPE_L2].alignment);
+}
 
 static int64_t bytes_of(int64_t elems, uint32_t bits) { return ot_ceil_div(elems * bits, 8); }
 
@@ -142,7 +154,8 @@ static ot_status bring(checker *c, uint32_t i, uint32_t k)
     uint32_t v = c->r->nodes[i].in[k], bits;
     int64_t elems;
     if (v == OT_NONE) return OT_OK;
-    const bool brought = v < c->r->n_inputs && is_cut(c, v) && ot_runtime_brings_inputs(c->t->runtime, c->r->form);
+    const bool brought = v < c->r->n_inputs && is_cut(c, v) &&
+                         ot_runtime_brings_inputs(c->t->runtime, c->r->form);
     if (brought && c->in[v] == OT_NONE && tile_size(c, v, &elems, &bits))
         OT_TRY(add(c, bytes_of(elems, bits), slots_of(c), i, &c->in[v]));
     use(c, c->in[v], i);
@@ -157,11 +170,13 @@ static ot_status rename_value(checker *c, uint32_t i, bool *done)
     int64_t to, from;
     uint32_t to_bits, from_bits;
     *done = false;
-    if (!ot_op_is_view(n->op) || n->n_in == 0 || x->in[0] == OT_NONE || x->out[0] == OT_NONE) return OT_OK;
+    if (!ot_op_is_view(n->op) || n->n_in == 0 || x->in[0] == OT_NONE || x->out[0] == OT_NONE)
+        return OT_OK;
     if (is_kept(c, x->out[0]) || is_wanted_later(c, x->in[0])) return OT_OK;
     for (uint32_t o = 1; o < n->n_out; o++)
         if (x->out[o] != OT_NONE) return OT_OK;
-    if (!tile_size(c, x->out[0], &to, &to_bits) || !tile_size(c, x->in[0], &from, &from_bits)) return OT_OK;
+    if (!tile_size(c, x->out[0], &to, &to_bits) || !tile_size(c, x->in[0], &from, &from_bits))
+        return OT_OK;
     if (bytes_of(to, to_bits) != bytes_of(from, from_bits)) return OT_OK;
     OT_TRY(bring(c, i, 0));
     if (c->in[x->in[0]] == OT_NONE) return OT_OK; /* it is read where it lies, outside */
@@ -187,7 +202,8 @@ static ot_status add_node(checker *c, uint32_t i)
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = x->out[o];
         if (v == OT_NONE || !tile_size(c, v, &elems, &bits)) continue;
-        OT_TRY(add(c, bytes_of(elems, bits), c->r->values[v].is_output ? slots_of(c) : 1, i, &c->in[v]));
+        OT_TRY(add(c, bytes_of(elems, bits), c->r->values[v].is_output ? slots_of(c) : 1, i,
+                   &c->in[v]));
     }
     return OT_OK;
 }
@@ -239,7 +255,8 @@ static ot_status take_offsets(checker *c, const ot_kernel *k)
         if (n == c->n) return broken(c, "the kernel has a buffer that no tile needs");
         buffer *b = &c->all[n++];
         if (x->bytes != b->bytes) return broken(c, "a buffer has not the size of its largest tile");
-        if (x->multi < b->slots || x->n_offsets < x->multi) return broken(c, "a buffer has too few slots");
+        if (x->multi < b->slots || x->n_offsets < x->multi)
+            return broken(c, "a buffer has too few slots");
         b->at = x->offsets;
         b->n_at = x->multi;
     }
@@ -261,10 +278,12 @@ static bool may_overwrite(const checker *c, uint32_t i, uint32_t k, uint32_t to)
     uint32_t bits, out_bits;
     if (k > 2 || !(ot_op_row_of(n->op)->place >> k & 1)) return false;
     for (uint32_t j = 0; j < n->n_in; j++) /* every way in which it reads that */
-        if (x->in[j] != OT_NONE && c->in[x->in[j]] == c->in[x->in[k]] && !(j <= 2 && ot_op_row_of(n->op)->place >> j & 1))
+        if (x->in[j] != OT_NONE && c->in[x->in[j]] == c->in[x->in[k]] &&
+            !(j <= 2 && ot_op_row_of(n->op)->place >> j & 1))
             return false;
     if (c->all[c->in[x->in[k]]].to != i || is_wanted_later(c, x->in[k])) return false;
-    return tile_size(c, x->in[k], &elems, &bits) && tile_size(c, to, &out, &out_bits) && elems == out && bits == out_bits;
+    return tile_size(c, x->in[k], &elems, &bits) && tile_size(c, to, &out, &out_bits) &&
+           elems == out && bits == out_bits;
 }
 
 /* Results that lie over an operand, where that is allowed, are one storage with it. */
@@ -295,30 +314,35 @@ static bool share_bytes(const buffer *a, const buffer *b)
 static bool is_held(const checker *c, const bool *held, uint32_t b) { return held[storage(c, b)]; }
 
 /* Buffer b comes to life; those before it in the list may still live. */
-static ot_status check_birth(checker *c, const bool *held, const uint32_t *alive, uint32_t n_alive, uint32_t b)
+static ot_status check_birth(checker *c, const bool *held, const uint32_t *alive, uint32_t n_alive,
+                             uint32_t b)
 {
     const buffer *x = &c->all[b];
     for (uint32_t k = 0; k < x->n_at; k++) {
-        if (x->at[k] < 0 || x->at[k] % alignment(c) != 0) return broken(c, "a buffer is not aligned");
+        if (x->at[k] < 0 || x->at[k] % alignment(c) != 0)
+            return broken(c, "a buffer is not aligned");
         for (uint32_t j = 0; j < k; j++)
-            if (x->at[j] < x->at[k] + x->bytes && x->at[k] < x->at[j] + x->bytes) return broken(c, "slots share memory");
+            if (x->at[j] < x->at[k] + x->bytes && x->at[k] < x->at[j] + x->bytes)
+                return broken(c, "slots share memory");
     }
     for (uint32_t k = 0; k < n_alive; k++) {
         const buffer *y = &c->all[alive[k]];
         const bool one = storage(c, alive[k]) == storage(c, b), lives = y->to >= x->from;
-        if (one ? lives && y->to > x->from : (lives || is_held(c, held, alive[k]) || is_held(c, held, b)) && share_bytes(x, y))
+        if (one ? lives && y->to > x->from
+                : (lives || is_held(c, held, alive[k]) || is_held(c, held, b)) && share_bytes(x, y))
             return broken(c, "buffers share memory while both live");
     }
     return OT_OK;
 }
 
-/* No two that live at once overlap. *top: bytes up to the end of the highest; *most: that live at once; *padded: likewise, each slot
- * with what alignment leaves unused behind it. */
+/* No two that live at once overlap. *top: bytes up to the end of the highest; *most: that live
+ * at once; *padded: likewise, each slot with what alignment leaves unused behind it. */
 static ot_status check_places(checker *c, int64_t *top, int64_t *most, int64_t *padded)
 {
     uint32_t *alive = OT_NEW_N(c->a, uint32_t, c->n + 1u), n_alive = 0;
     bool *held = OT_NEW_N(c->a, bool, c->n + 1u);
-    int64_t *change = OT_NEW_N(c->a, int64_t, c->r->n_nodes + 2u), *grown = OT_NEW_N(c->a, int64_t, c->r->n_nodes + 2u);
+    int64_t *change = OT_NEW_N(c->a, int64_t, c->r->n_nodes + 2u),
+            *grown = OT_NEW_N(c->a, int64_t, c->r->n_nodes + 2u);
     const int64_t align = alignment(c);
     int64_t live = 0, taken = 0;
     uint32_t *from = OT_NEW_N(c->a, uint32_t, c->n + 1u), *to = OT_NEW_N(c->a, uint32_t, c->n + 1u);
@@ -337,12 +361,14 @@ static ot_status check_places(checker *c, int64_t *top, int64_t *most, int64_t *
     for (uint32_t b = 0; b < c->n; b++) { /* in the order of birth */
         uint32_t kept = 0;
         for (uint32_t k = 0; k < n_alive; k++)
-            if (c->all[alive[k]].to >= c->all[b].from || is_held(c, held, alive[k])) alive[kept++] = alive[k];
+            if (c->all[alive[k]].to >= c->all[b].from || is_held(c, held, alive[k]))
+                alive[kept++] = alive[k];
         n_alive = kept;
         OT_TRY(check_birth(c, held, alive, n_alive, b));
         alive[n_alive++] = b;
         if (storage(c, b) != b) continue;
-        const int64_t bytes = c->all[b].bytes, slots = c->all[b].n_at, rounded = ot_ceil_div(bytes, align) * align;
+        const int64_t bytes = c->all[b].bytes, slots = c->all[b].n_at,
+                      rounded = ot_ceil_div(bytes, align) * align;
         const uint32_t start = held[b] ? 0 : from[b], end = held[b] ? c->r->n_nodes : to[b] + 1u;
         change[start] += bytes * slots, change[end] -= bytes * slots;
         grown[start] += rounded * slots, grown[end] -= rounded * slots;
@@ -367,15 +393,18 @@ static ot_status check_arena(checker *c, const ot_region_memory *m, const ot_ker
     if (m->height != r->working_set || m->lower_bound != r->working_set_bound)
         return broken(c, "the working set is not the planned arena");
     if (m->stall != r->stall) return broken(c, "what pipes wait for is not what the places stall");
-    if (top != m->arena || top < r->working_set_bound || top > ot_max(r->working_set, c->t->fast_bytes))
+    if (top != m->arena || top < r->working_set_bound ||
+        top > ot_max(r->working_set, c->t->fast_bytes))
         return broken(c, "the places are not those of the planned arena");
-    if (r->working_set_bound < most || r->working_set_bound > padded || r->working_set < r->working_set_bound)
+    if (r->working_set_bound < most || r->working_set_bound > padded ||
+        r->working_set < r->working_set_bound)
         return broken(c, "the working set's bound is not what lives at once");
     return OT_OK;
 }
 
-ot_status ot_plan_check_memory(const ot_graph *g, const ot_region *r, const ot_target *t, const ot_check_extents *x,
-                               uint32_t *constant, ot_arena *a, ot_diag *d)
+ot_status ot_plan_check_memory(const ot_graph *g, const ot_region *r, const ot_target *t,
+                               const ot_check_extents *x, uint32_t *constant, ot_arena *a,
+                               ot_diag *d)
 {
     checker c = {.g = g, .r = r, .t = t, .x = x, .a = a, .d = d, .constant = constant};
     ot_region_memory m;

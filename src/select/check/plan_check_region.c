@@ -1,11 +1,18 @@
-/* The checker's figures of one region: from the windows of its tiles to seconds, bytes moved and bytes held, in the form it has.
+/* The checker's figures of one region: from the windows of its tiles to seconds, bytes moved and
+ * bytes held, in the form it has.
  *
- *   windows of all tiles                      the target's and the runtime's tables
- *   bytes read and made, longest tile   -->   which memory a tile sees   -->   seconds of every node there   -->   + what the form adds
+ *   windows of all tiles                    the target's and the runtime's tables
+ *   bytes read and made, longest tile  -->  which memory a tile sees   -->   seconds of every node
+ *                                                                            there  -->  + what the
+ *                                                                            form adds
  *
- * What one node costs for given work and bytes, whole or in tiles, is the cost model's (cost.h: ot_cost_compute and its kin): that is data.
- * All that is added up of it is added up here a second time, so that an error in the estimator (tile_totals.c, region_figures.c,
- * form_cost.c) is not repeated.
+ * What one node costs for given work and bytes, whole or in tiles, is the cost model's (cost.h:
+ * ot_cost_compute and its kin): that is data. All that is added up of it is added up here a
+ * second time, so that an error in the estimator (tile_totals.c, region_figures.c, form_cost.c)
+ * is not repeated.
+ *
+ *
+ *
  */
 #include "plan_check.h"
 
@@ -20,9 +27,11 @@ typedef struct billing {
     const ot_check_extents *x;
     ot_arena *a;
     ot_diag *d;
-    uint32_t *first, *last; /* [n_values] region nodes that read the value first and last; OT_NONE: none */
+    /* [n_values] region nodes that read the value first and last; OT_NONE: none */
+    uint32_t *first, *last;
     double tiles;
-    double part[3];   /* of the nodes' time that is spent at the rate of fast, middle and slow memory */
+    /* of the nodes' time that is spent at the rate of fast, middle and slow memory */
+    double part[3];
     double rate[3];   /* bytes a second there */
     double held;      /* bytes of the largest tile, second slots included */
     double constants; /* bytes that the nodes read whole, each for itself */
@@ -30,11 +39,13 @@ typedef struct billing {
     bool outermost;   /* each tile's outputs follow those of the tile before in memory */
     /* inputs that are cut */
     double n_inputs, windows, windows_slow, windows_seconds, runs, gathered;
-    /* tiles of graph inputs and results between host and device: transfers of inputs, their bytes, and what these would take whole; results */
+    /* tiles of graph inputs and results between host and device: transfers of inputs, their
+     * bytes, and what these would take whole; results */
     double loads, loads_bytes, loads_whole, stores, stores_bytes;
     /* outputs, whole */
     double outputs, outputs_seconds, outputs_kept;
-    double repack_inside, repack_outside; /* bytes that change layout at the border, in the tiles and once: of inputs, */
+    /* bytes that change layout at the border, in the tiles and once: of inputs, */
+    double repack_inside, repack_outside;
     double pieces_repack_inside, pieces_repack_outside; /* of outputs */
 } billing;
 
@@ -86,7 +97,10 @@ static bool is_cut(const ot_region *r, uint32_t v)
 
 /* ---- nodes ---- */
 
-static bool node_is_cut(const ot_rnode *x, uint32_t d) { return x->lead_axis[d] >= 0 || x->lead_axis[d] == OT_AX_SUM; }
+static bool node_is_cut(const ot_rnode *x, uint32_t d)
+{
+    return x->lead_axis[d] >= 0 || x->lead_axis[d] == OT_AX_SUM;
+}
 
 /* Work of node i in all tiles of dim d, relative to the node whole. */
 static double work_all(const billing *b, uint32_t i, uint32_t d)
@@ -99,7 +113,9 @@ static double work_all(const billing *b, uint32_t i, uint32_t d)
 static double work_largest(const billing *b, uint32_t i, uint32_t d)
 {
     const ot_rnode *x = &b->r->nodes[i];
-    return node_is_cut(x, d) ? (double)b->x->done_most[d][i] / (double)ot_check_node_extent(b->s->g, x, d) : 1;
+    return node_is_cut(x, d)
+               ? (double)b->x->done_most[d][i] / (double)ot_check_node_extent(b->s->g, x, d)
+               : 1;
 }
 
 /* Operand k of node i is read as it is by every tile. */
@@ -110,7 +126,8 @@ static bool reads_whole(const billing *b, uint32_t i, uint32_t k)
     return true;
 }
 
-/* Bytes of operand k that node i reads in all tiles; constants that it reads whole count elsewhere. */
+/* Bytes of operand k that node i reads in all tiles; constants that it reads whole count elsewhere.
+ */
 static double read_all(const billing *b, uint32_t i, uint32_t k)
 {
     const ot_rnode *x = &b->r->nodes[i];
@@ -119,12 +136,14 @@ static double read_all(const billing *b, uint32_t i, uint32_t k)
     double bytes = ot_cost_moved(b->s, v, b->t);
     for (uint32_t d = 0; d < b->r->n_dims; d++) {
         int8_t axis = x->in_axis[d][k];
-        bytes *= axis < 0 ? b->r->dims[d].n_tiles : (double)b->x->read[d][i][k] / (double)b->s->g->values[v].dims[axis];
+        bytes *= axis < 0 ? b->r->dims[d].n_tiles
+                          : (double)b->x->read[d][i][k] / (double)b->s->g->values[v].dims[axis];
     }
     return bytes;
 }
 
-/* Bytes that readers cut out of v's tiles: along the dim where that is most, in all tiles of the others. */
+/* Bytes that readers cut out of v's tiles: along the dim where that is most, in all tiles of the
+ * others. */
 static double crop_bytes(const billing *b, uint32_t v)
 {
     const ot_region *r = b->r;
@@ -135,13 +154,16 @@ static double crop_bytes(const billing *b, uint32_t v)
         for (uint32_t e = 0; e < r->n_dims; e++) part *= e == d ? 1 : all_tiles(b, v, e);
         most = fmax(most, part);
     }
-    return most > 0 ? most * (double)r->values[v].bytes * ot_cost_crop(b->s, r->values[v].value, b->t) : 0;
+    return most > 0
+               ? most * (double)r->values[v].bytes * ot_cost_crop(b->s, r->values[v].value, b->t)
+               : 0;
 }
 
 /* The runtime merges the node into another one, or it moves nothing. */
 static bool is_free(const ot_seq *s, uint32_t at)
 {
-    return s->fused[at] || s->strided[at] != OT_NONE || ot_op_cost(s->g->nodes[s->node[at]].op) == OT_COST_FREE;
+    return s->fused[at] || s->strided[at] != OT_NONE ||
+           ot_op_cost(s->g->nodes[s->node[at]].op) == OT_COST_FREE;
 }
 
 /* Seconds of node i in all tiles. */
@@ -157,7 +179,8 @@ static double node_seconds(const billing *b, uint32_t i)
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v != OT_NONE && s->act[v]) in_elems += (double)s->elems[v];
-        if (v != OT_NONE && s->act[v] && product && reads_whole(b, i, k)) packed += (double)s->bytes[v];
+        if (v != OT_NONE && s->act[v] && product && reads_whole(b, i, k))
+            packed += (double)s->bytes[v];
         moved += read_all(b, i, k);
     }
     for (uint32_t d = 0; d < b->r->n_dims; d++) {
@@ -168,10 +191,14 @@ static double node_seconds(const billing *b, uint32_t i)
         if (n->out[k] != OT_NONE) out_elems += (double)s->elems[n->out[k]];
         if (x->out[k] == OT_NONE) continue;
         const ot_id v = b->r->values[x->out[k]].value;
-        if (b->s->bytes[v] > 0) moved += bytes_all(b, x->out[k]) * ot_cost_moved(b->s, v, b->t) / (double)b->s->bytes[v];
+        if (b->s->bytes[v] > 0)
+            moved += bytes_all(b, x->out[k]) * ot_cost_moved(b->s, v, b->t) /
+                     (double)b->s->bytes[v];
         if (b->r->values[x->out[k]].bytes > 0) extra += crop_bytes(b, x->out[k]);
     }
-    double whole = ot_cost_compute(s->g, n, b->t, s->macs[at], (int64_t)out_elems, (int64_t)in_elems), seconds = 0;
+    double whole = ot_cost_compute(s->g, n, b->t, s->macs[at], (int64_t)out_elems,
+                                   (int64_t)in_elems),
+           seconds = 0;
     double compute = ot_cost_compute_cut(s, at, b->t, whole, share, b->r->n_dims);
     if (is_free(s, at)) {
         compute = ot_cost_free_compute(s, at, b->t, compute);
@@ -179,8 +206,8 @@ static double node_seconds(const billing *b, uint32_t i)
     }
     for (int level = 0; level < 3; level++) {
         if (b->part[level] == 0) continue;
-        seconds += b->part[level] *
-                   (ot_cost_both(s, at, b->t, compute, moved / b->rate[level]) + extra / ot_cost_layout_bw(b->t, b->rate[level]));
+        seconds += b->part[level] * (ot_cost_both(s, at, b->t, compute, moved / b->rate[level]) +
+                                     extra / ot_cost_layout_bw(b->t, b->rate[level]));
     }
     return seconds + (packed > 0 ? ot_cost_pack(b->t, packed, b->tiles) : 0);
 }
@@ -204,7 +231,8 @@ static ot_status find_readers(billing *b)
     return OT_OK;
 }
 
-/* Node i needs no room for its results: merged, or it writes over an activation of their size that it reads last. */
+/* Node i needs no room for its results: merged, or it writes over an activation of their size
+ * that it reads last. */
 static bool in_place(const billing *b, uint32_t i)
 {
     const ot_seq *s = b->s;
@@ -215,17 +243,21 @@ static bool in_place(const billing *b, uint32_t i)
     if (s->fused[at] || s->strided[at] != OT_NONE) return true;
     bool dies = false;
     for (uint32_t k = 0; k < n->n_in; k++)
-        dies |= x->in[k] != OT_NONE && s->act[n->in[k]] && b->last[x->in[k]] == i && s->bytes[n->in[k]] == s->bytes[n->out[0]];
+        dies |= x->in[k] != OT_NONE && s->act[n->in[k]] && b->last[x->in[k]] == i &&
+                s->bytes[n->in[k]] == s->bytes[n->out[0]];
     return dies && ot_runtime_in_place(b->t->runtime, n);
 }
 
-/* Bytes of the largest tile while its nodes run, at most: what waits for readers, what a node makes, its scratch. An input waits from
- * its first reader on, where the form brings it into the tile. */
+/* Bytes of the largest tile while its nodes run, at most: what waits for readers, what a node
+ * makes, its scratch. An input waits from its first reader on, where the form brings it into the
+ * tile. */
 static ot_status largest_live(billing *b, double *most)
 {
     const ot_region *r = b->r;
-    /* [i]: between node i - 1 and i: values made and read for the last time, and then what is brought for i */
-    double *change = OT_NEW_N(b->a, double, r->n_nodes + 2u), *brought = OT_NEW_N(b->a, double, r->n_nodes + 2u), waiting = 0;
+    /* [i]: between node i - 1 and i: values made and read for the last time, and then what is
+     * brought for i */
+    double *change = OT_NEW_N(b->a, double, r->n_nodes + 2u),
+           *brought = OT_NEW_N(b->a, double, r->n_nodes + 2u), waiting = 0;
     const bool brings = ot_runtime_brings_inputs(b->t->runtime, r->form);
     if (!change || !brought) return ot_fail_nomem(b->d);
     for (uint32_t v = 0; v < r->n_values; v++) {
@@ -238,8 +270,11 @@ static ot_status largest_live(billing *b, double *most)
         change[b->last[v] + 1u] -= bytes_largest(b, v);
     }
     *most = 0;
-    for (uint32_t v = 0; b->x->kept && v < r->n_values; v++) { /* carried from step to step, besides */
-        double carried = b->x->kept[v] == 0 ? 0 : (double)r->values[v].bytes * (double)b->x->kept[v] / (double)cut_extent(b, v, 0);
+    /* carried from step to step, besides */
+    for (uint32_t v = 0; b->x->kept && v < r->n_values; v++) {
+        double carried = b->x->kept[v] == 0 ? 0
+                                            : (double)r->values[v].bytes * (double)b->x->kept[v] /
+                                                  (double)cut_extent(b, v, 0);
         for (uint32_t d = 1; d < r->n_dims; d++) carried *= largest_tile(b, v, d);
         waiting += carried;
     }
@@ -258,15 +293,20 @@ static ot_status largest_live(billing *b, double *most)
 
 /* ---- what crosses the border ---- */
 
-/* Does the runtime keep graph inputs and results on the host, and is it known what moving them takes? */
-static bool moves(const billing *b) { return b->t->runtime->moves_tiles && b->t->transfers.upload > 0; }
+/* Does the runtime keep graph inputs and results on the host, and is it known what moving them
+ * takes? */
+static bool moves(const billing *b)
+{
+    return b->t->runtime->moves_tiles && b->t->transfers.upload > 0;
+}
 
 static void add_load(billing *b, uint32_t v, double windows)
 {
     const ot_rvalue *rv = &b->r->values[v];
     const ot_value *x = &b->s->g->values[rv->value];
     const double whole = (double)rv->bytes;
-    const bool fits = bytes_largest(b, v) * 2 <= whole * OT_STREAM_PART_MOST && windows <= whole * OT_STREAM_MOVES_MOST;
+    const bool fits = bytes_largest(b, v) * 2 <= whole * OT_STREAM_PART_MOST &&
+                      windows <= whole * OT_STREAM_MOVES_MOST;
     if (!moves(b) || !x->is_input || !b->s->act[rv->value] || x->n_uses != 1 || !fits) return;
     b->loads += b->tiles;
     b->loads_bytes += windows;
@@ -277,7 +317,9 @@ static void add_store(billing *b, uint32_t v)
 {
     const ot_rvalue *rv = &b->r->values[v];
     const ot_value *x = &b->s->g->values[rv->value];
-    if (!moves(b) || !x->is_output || x->n_uses > 0 || rv->axis[0] < 0 || 2 > b->tiles * OT_STREAM_PART_MOST) return;
+    if (!moves(b) || !x->is_output || x->n_uses > 0 || rv->axis[0] < 0 ||
+        2 > b->tiles * OT_STREAM_PART_MOST)
+        return;
     b->stores++;
     b->stores_bytes += (double)rv->bytes;
 }
@@ -286,7 +328,8 @@ static void add_input(billing *b, uint32_t v)
 {
     const ot_rvalue *rv = &b->r->values[v];
     const ot_value *x = &b->s->g->values[rv->value];
-    const double bytes = bytes_all(b, v), whole = (double)rv->bytes, elems = (double)b->s->elems[rv->value];
+    const double bytes = bytes_all(b, v), whole = (double)rv->bytes,
+                 elems = (double)b->s->elems[rv->value];
     b->n_inputs++;
     b->windows += bytes;
     add_load(b, v, bytes);
@@ -335,16 +378,19 @@ static void add_border(billing *b)
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_node *n = &b->s->g->nodes[r->nodes[i].node];
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OT_NONE && !b->s->act[n->in[k]] && reads_whole(b, i, k)) b->constants += (double)b->s->bytes[n->in[k]];
-        for (uint32_t d = 0; d < r->n_dims; d++) b->halo |= r->nodes[i].lead_axis[d] >= 0 && work_all(b, i, d) > 1 + OVERLAP;
+            if (n->in[k] != OT_NONE && !b->s->act[n->in[k]] && reads_whole(b, i, k))
+                b->constants += (double)b->s->bytes[n->in[k]];
+        for (uint32_t d = 0; d < r->n_dims; d++)
+            b->halo |= r->nodes[i].lead_axis[d] >= 0 && work_all(b, i, d) > 1 + OVERLAP;
     }
     for (uint32_t d = 0; d < r->n_dims; d++) b->halo |= r->dims[d].extent % r->dims[d].tile != 0;
 }
 
 /* ---- memories ---- */
 
-/* The largest tile with second slots, where transfers run beside compute: what the target cannot do, no plan may count on. Where tiles
- * fit, only a scratchpad that has to hold them does without. */
+/* The largest tile with second slots, where transfers run beside compute: what the target cannot
+ * do, no plan may count on. Where tiles fit, only a scratchpad that has to hold them does
+ * without. */
 static ot_status settle_residency(billing *b)
 {
     const ot_target *t = b->t;
@@ -354,20 +400,24 @@ static ot_status settle_residency(billing *b)
     OT_TRY(largest_live(b, &most));
     b->held = floor(most + 0.5);
     if (r->overlap) b->held += floor((b->windows + b->outputs) / b->tiles);
-    if (r->overlap ? !can : can && !ot_target_hard_limit(t)) return broken(b, "transfers overlap where they cannot, or do not");
-    const bool room = ot_target_weights_apart(t, (int64_t)b->constants) || b->held + b->constants <= (double)t->fast_bytes ||
-                      b->tiles <= 1;
-    if (r->weights_stay ? !room : room && !ot_target_hard_limit(t)) return broken(b, "constants stay where they cannot, or do not");
+    if (r->overlap ? !can : can && !ot_target_hard_limit(t))
+        return broken(b, "transfers overlap where they cannot, or do not");
+    const bool room = ot_target_weights_apart(t, (int64_t)b->constants) ||
+                      b->held + b->constants <= (double)t->fast_bytes || b->tiles <= 1;
+    if (r->weights_stay ? !room : room && !ot_target_hard_limit(t))
+        return broken(b, "constants stay where they cannot, or do not");
     return OT_OK;
 }
 
-/* Where tiles work: in the fast memory when they fit it; else in the middle one, which fades out with what tiles take of it. One
- * tensor at a time counts there, about half of what is live; of the tiles of all cores, where these share it. */
+/* Where tiles work: in the fast memory when they fit it; else in the middle one, which fades out
+ * with what tiles take of it. One tensor at a time counts there, about half of what is live; of
+ * the tiles of all cores, where these share it. */
 static void settle_level(billing *b)
 {
     const ot_target *t = b->t;
     const double fast = (double)t->fast_bytes, mid = (double)t->mid_bytes;
-    const double sharing = t->runtime->motion == OT_MOTION_VIEWS && t->cores > 1 ? t->cores : 1, seen = b->held / 2 * sharing;
+    const double sharing = t->runtime->motion == OT_MOTION_VIEWS && t->cores > 1 ? t->cores : 1,
+                 seen = b->held / 2 * sharing;
     b->rate[0] = t->bw_fast;
     b->rate[1] = t->mid_bytes ? t->bw_mid : t->bw_slow;
     b->rate[2] = t->bw_slow;
@@ -394,46 +444,57 @@ static double constants_seconds(const billing *b, double *traffic)
 static double node_runs(const billing *b)
 {
     double runs = 0;
-    for (uint32_t i = 0; i < b->r->n_nodes; i++) runs += !is_free(b->s, b->s->pos[b->r->nodes[i].node]);
+    for (uint32_t i = 0; i < b->r->n_nodes; i++)
+        runs += !is_free(b->s, b->s->pos[b->r->nodes[i].node]);
     return runs * b->tiles;
 }
 
 /* Granules that short rows fill in part, half of each. */
-static double granules(const billing *b) { return b->t->runtime->fills_granules ? b->runs * (double)b->t->granule / 2 : 0; }
+static double granules(const billing *b)
+{
+    return b->t->runtime->fills_granules ? b->runs * (double)b->t->granule / 2 : 0;
+}
 
-/* Three queues work on tiles at once: tile by tile the longest one shows, and of the others the first or last tile. What does not move in
- * tiles moves before and behind. */
+/* Three queues work on tiles at once: tile by tile the longest one shows, and of the others the
+ * first or last tile. What does not move in tiles moves before and behind. */
 static double with_moves(const billing *b, double kernels)
 {
     const ot_transfer_costs *x = &b->t->transfers;
     double whole = 0;
-    for (uint32_t i = 0; i < b->r->n_nodes; i++) whole += ot_cost_transfers(b->s, b->s->pos[b->r->nodes[i].node], b->t);
+    for (uint32_t i = 0; i < b->r->n_nodes; i++)
+        whole += ot_cost_transfers(b->s, b->s->pos[b->r->nodes[i].node], b->t);
     if (whole == 0) return kernels;
     const double up = b->loads == 0 ? 0 : b->loads_bytes / x->upload + b->loads * x->upload_start;
-    const double out = b->stores == 0 ? 0 : b->stores_bytes / x->download, down = out + b->stores * b->tiles * x->download_start;
+    const double out = b->stores == 0 ? 0 : b->stores_bytes / x->download,
+                 down = out + b->stores * b->tiles * x->download_start;
     whole -= b->loads_whole + out + b->stores * x->download_start;
     const double most = fmax(fmax(up, down), kernels), once = (up + kernels + down) / b->tiles;
     return fmax(whole, 0) + once + most * (1 - 1 / b->tiles);
 }
 
-/* Every core takes tiles in turn; windows are views of the slow memory, pieces lie in their place. */
+/* Every core takes tiles in turn; windows are views of the slow memory, pieces lie in their place.
+ */
 static void bill_views(const billing *b, double compute, ot_check_bill *out)
 {
     const ot_target *t = b->t;
     const ot_dim *inner = &b->r->dims[b->r->n_dims - 1];
     const ot_value *sink = &b->s->g->values[b->r->values[inner->sink].value];
-    const bool in_turn = b->r->form == OT_FORM_STREAM; /* one step after the other, each on all cores */
+    /* one step after the other, each on all cores */
+    const bool in_turn = b->r->form == OT_FORM_STREAM;
     const double cores = t->cores > 1 ? t->cores : 1, at_once = in_turn ? 1 : cores;
     const double busy = fmin(b->tiles, at_once), rounds = ceil(b->tiles / at_once);
     double constants = b->constants / t->bw_slow;
-    if (!b->r->weights_stay) constants += b->constants * (b->tiles - busy) / ot_cost_bw(t, b->constants);
-    double work = compute + (b->repack_inside + b->pieces_repack_inside) / t->bw_slow + b->runs * t->runtime->run_seconds / cores;
+    if (!b->r->weights_stay)
+        constants += b->constants * (b->tiles - busy) / ot_cost_bw(t, b->constants);
+    double work = compute + (b->repack_inside + b->pieces_repack_inside) / t->bw_slow +
+                  b->runs * t->runtime->run_seconds / cores;
     if (sink->rank > 2 && b->r->values[inner->sink].axis[b->r->n_dims - 1] == sink->rank - 1)
         work *= 1 + (double)t->runtime->row_loss / (double)inner->tile;
     work += (node_runs(b) * t->node_overhead + b->tiles * t->loop_overhead) / at_once;
     work *= rounds * at_once / b->tiles; /* the core with the most tiles */
     const double transfers = b->windows_seconds + b->outputs_seconds + constants;
-    out->seconds = fmax(work, transfers) + t->runtime->overlap * fmin(work, transfers) + t->region_overhead;
+    out->seconds = fmax(work, transfers) + t->runtime->overlap * fmin(work, transfers) +
+                   t->region_overhead;
     out->seconds = with_moves(b, out->seconds);
     const bool once = b->r->weights_stay || b->constants <= (double)t->mid_bytes;
     out->traffic = b->windows_slow + b->outputs + b->constants * (once ? 1 : b->tiles);
@@ -445,8 +506,10 @@ static void bill_dma(const billing *b, double compute, ot_check_bill *out)
 {
     const ot_target *t = b->t;
     double constants, seconds = constants_seconds(b, &constants);
-    double transfers = (b->windows_slow + granules(b)) / t->bw_slow + b->outputs / ot_cost_bw(t, b->outputs) + seconds;
-    double overhead = t->region_overhead + node_runs(b) * t->node_overhead + b->tiles * t->loop_overhead;
+    double transfers = (b->windows_slow + granules(b)) / t->bw_slow +
+                       b->outputs / ot_cost_bw(t, b->outputs) + seconds;
+    double overhead = t->region_overhead + node_runs(b) * t->node_overhead +
+                      b->tiles * t->loop_overhead;
     out->seconds = overhead + (b->r->overlap ? fmax(transfers, compute) : transfers + compute);
     out->traffic = b->windows_slow + granules(b) + b->outputs + constants;
     out->held = b->outputs;
@@ -459,11 +522,15 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     const ot_form_price *f = &t->runtime->price[b->r->form];
     const bool grid = b->r->n_dims > 1;
     const double to = ot_cost_bw(t, b->outputs), from = ot_cost_bw(t, b->held);
-    const double stitched = (b->outermost ? f->stitch : f->scattered) + (grid && b->halo ? f->cropped : 0);
+    const double stitched = (b->outermost ? f->stitch : f->scattered) +
+                            (grid && b->halo ? f->cropped : 0);
     double constants, seconds = t->region_overhead + compute + node_runs(b) * t->node_overhead;
-    seconds += constants_seconds(b, &constants) + (b->windows_slow + granules(b)) / t->bw_slow; /* fetched */
-    if (f->copies) seconds += b->windows / from + b->runs * t->runtime->run_seconds;            /* and cut out */
-    if (ot_form_gathers(b->r->form)) seconds += b->gathered * t->runtime->gather_seconds;       /* number by number */
+    /* fetched */
+    seconds += constants_seconds(b, &constants) + (b->windows_slow + granules(b)) / t->bw_slow;
+    /* and cut out */
+    if (f->copies) seconds += b->windows / from + b->runs * t->runtime->run_seconds;
+    /* number by number */
+    if (ot_form_gathers(b->r->form)) seconds += b->gathered * t->runtime->gather_seconds;
     seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
     seconds += (1 + stitched) * b->outputs / to;
     const double inside = ot_cost_layout_bw(t, from), outside = ot_cost_layout_bw(t, to);
@@ -471,11 +538,14 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
         seconds += b->repack_inside / inside + b->repack_outside / outside;
         seconds += b->pieces_repack_inside / inside + b->pieces_repack_outside / outside;
     }
-    seconds += b->tiles * b->n_inputs * f->nodes * t->node_overhead + (f->loops ? b->tiles * t->loop_overhead : 0);
+    seconds += b->tiles * b->n_inputs * f->nodes * t->node_overhead +
+               (f->loops ? b->tiles * t->loop_overhead : 0);
     out->seconds = seconds;
-    const bool again = stitched > 0 && b->outputs > (double)t->fast_bytes; /* pieces are written, read, written */
+    /* pieces are written, read, written */
+    const bool again = stitched > 0 && b->outputs > (double)t->fast_bytes;
     out->traffic = b->windows_slow + granules(b) + (again ? 3 : 1) * b->outputs + constants;
-    double copies = b->outermost ? f->outputs : f->outputs_scattered, tiles = grid ? f->tiles_grid : f->tiles;
+    double copies = b->outermost ? f->outputs : f->outputs_scattered,
+           tiles = grid ? f->tiles_grid : f->tiles;
     if (grid && f->outputs_grid > 0) copies = f->outputs_grid;
     if (b->halo && f->tiles_chain > 0) tiles += b->r->n_nodes / f->tiles_chain;
     const double operators = (f->written > 0 ? f->written : b->tiles) * b->r->n_nodes;
@@ -484,8 +554,8 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     out->held += f->loops ? (double)t->runtime->loop_bytes : 0;
 }
 
-ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r, const ot_check_extents *x, ot_arena *a,
-                             ot_diag *d, ot_check_bill *out)
+ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r,
+                             const ot_check_extents *x, ot_arena *a, ot_diag *d, ot_check_bill *out)
 {
     billing b = {.s = s, .t = t, .r = r, .x = x, .a = a, .d = d, .tiles = 1};
     double compute = 0;

@@ -1,11 +1,18 @@
-/* The checker's view of a region that carries rows: the steps are taken as claims and played, forwards.
+/* The checker's view of a region that carries rows: the steps are taken as claims and played,
+ * forwards.
  *
- *   step t     what a value has:   [kept from step t - 1 | fresh]     kept: part of what it had in step t - 1
- *                                                                     fresh: what its node makes, right behind that
+ *   step t     what a value has:   [kept from step t - 1 | fresh]     kept: part of what it had in
+ *                                                                     step t - 1
+ *                                                                     fresh: what its node makes,
+ *                                                                     right behind that
  *   a reader asks the slice relation what it wants for its own fresh rows: all of it must be there
  *   a region's output: every row is fresh in exactly one step
  *
- * Nothing of the walk backwards (tiling/stream.c) is repeated: why a row is kept does not matter, only that it is there.
+ * Nothing of the walk backwards (tiling/stream.c) is repeated: why a row is kept does not
+ * matter, only that it is there.
+ *
+ *
+ *
  */
 #include "plan_check.h"
 #include "tiling/stream.h"
@@ -23,10 +30,14 @@ typedef struct player {
 static ot_status broken(const player *p, const char *rule, uint32_t v)
 {
     const char *name = v == OT_NONE ? "" : p->g->values[p->r->values[v].value].name;
-    return ot_fail(p->d, OT_E_INPUT, "plan check: region %u: %s%s%s", p->r->id, rule, *name ? ": value " : "", name);
+    return ot_fail(p->d, OT_E_INPUT, "plan check: region %u: %s%s%s", p->r->id, rule,
+                   *name ? ": value " : "", name);
 }
 
-static int64_t extent_of(const player *p, uint32_t v) { return p->g->values[p->r->values[v].value].dims[p->r->values[v].axis[0]]; }
+static int64_t extent_of(const player *p, uint32_t v)
+{
+    return p->g->values[p->r->values[v].value].dims[p->r->values[v].axis[0]];
+}
 
 static bool holds(ot_win a, ot_win b) { return ot_win_empty(b) || (a.lo <= b.lo && a.hi >= b.hi); }
 
@@ -34,7 +45,8 @@ static bool holds(ot_win a, ot_win b) { return ot_win_empty(b) || (a.lo <= b.lo 
 static ot_status check_input(player *p, const ot_tile_windows *w, uint32_t v)
 {
     const ot_win made = w->made[v], kept = w->kept[v];
-    if (!p->r->rolling) return ot_win_empty(kept) ? OT_OK : broken(p, "rows of an input are kept", v);
+    if (!p->r->rolling)
+        return ot_win_empty(kept) ? OT_OK : broken(p, "rows of an input are kept", v);
     if (!holds(p->had[v], kept)) return broken(p, "rows are kept that were not there", v);
     if (!ot_win_empty(kept) && kept.lo != made.lo)
         return broken(p, "rows that were kept do not lie before those that are brought", v);
@@ -49,10 +61,14 @@ static ot_status check_value(player *p, const ot_tile_windows *w, uint32_t v)
 {
     const ot_rvalue *rv = &p->r->values[v];
     const ot_win made = w->made[v];
-    if (rv->axis[0] < 0) return v < p->r->n_inputs ? OT_OK : broken(p, "a value that is made in steps is not cut", v);
-    if (made.lo < 0 || made.hi > extent_of(p, v) || made.lo > made.hi) return broken(p, "rows outside the value", v);
+    if (rv->axis[0] < 0)
+        return v < p->r->n_inputs ? OT_OK
+                                  : broken(p, "a value that is made in steps is not cut", v);
+    if (made.lo < 0 || made.hi > extent_of(p, v) || made.lo > made.hi)
+        return broken(p, "rows outside the value", v);
     const ot_win kept = w->kept[v];
-    const int64_t rows = ot_win_len(made) - (p->r->rolling ? ot_win_len(kept) : 0); /* that stand by themselves */
+    /* that stand by themselves */
+    const int64_t rows = ot_win_len(made) - (p->r->rolling ? ot_win_len(kept) : 0);
     p->x->kept[v] = ot_max(p->x->kept[v], ot_win_len(kept));
     p->x->most[0][v] = ot_max(p->x->most[0][v], rows);
     p->x->sum[0][v] += rows;
@@ -60,15 +76,19 @@ static ot_status check_value(player *p, const ot_tile_windows *w, uint32_t v)
     const ot_win fresh = w->ops[rv->node].made;
     const bool makes = !ot_win_empty(w->ops[rv->node].need);
     if (!ot_win_empty(kept))
-        p->x->cropped[0][v] += ot_win_len(p->r->rolling ? kept : made); /* copied to stay, or to stand together */
+        p->x->cropped[0][v] += ot_win_len(
+            p->r->rolling ? kept : made); /* copied to stay, or to stand together */
     if (!holds(p->had[v], kept)) return broken(p, "rows are kept that were not there", v);
     if (!ot_win_empty(kept) && (kept.lo != made.lo || kept.hi != (makes ? fresh.lo : made.hi)))
         return broken(p, "rows that were kept do not lie before those that are made", v);
-    if (makes ? fresh.hi != made.hi || (ot_win_empty(kept) && fresh.lo != made.lo) : ot_win_len(made) != ot_win_len(kept))
+    if (makes ? fresh.hi != made.hi || (ot_win_empty(kept) && fresh.lo != made.lo)
+              : ot_win_len(made) != ot_win_len(kept))
         return broken(p, "a step has rows that nobody made", v);
-    if (rv->is_output && (w->piece[v].lo != p->ready[v] || w->piece[v].hi != (makes ? fresh.hi : p->ready[v])))
+    if (rv->is_output &&
+        (w->piece[v].lo != p->ready[v] || w->piece[v].hi != (makes ? fresh.hi : p->ready[v])))
         return broken(p, "pieces overlap or leave a gap", v);
-    if (makes && rv->is_output && fresh.lo != p->ready[v]) return broken(p, "a row is made twice", v);
+    if (makes && rv->is_output && fresh.lo != p->ready[v])
+        return broken(p, "a row is made twice", v);
     if (makes) p->ready[v] = ot_max(p->ready[v], fresh.hi);
     return OT_OK;
 }
@@ -80,7 +100,8 @@ static ot_status check_node(player *p, const ot_tile_windows *w, uint32_t i)
     const ot_node *n = &p->g->nodes[x->node];
     const ot_win fresh = w->ops[i].made;
     ot_why why;
-    if (x->lead_axis[0] < 0) return broken(p, "an operator is not cut along the axis of the steps", OT_NONE);
+    if (x->lead_axis[0] < 0)
+        return broken(p, "an operator is not cut along the axis of the steps", OT_NONE);
     if (ot_win_empty(w->ops[i].need)) return OT_OK;
     ot_op_tile t = {.need = fresh, .in = OT_NEW_N(p->a, ot_win, n->n_in + 1u)};
     if (!t.in) return ot_fail_nomem(p->d);
@@ -103,7 +124,8 @@ static ot_status check_node(player *p, const ot_tile_windows *w, uint32_t i)
         if (axis >= 0 && axis != cut) return broken(p, "a value is cut along two axes", v);
         const ot_win in = axis < 0 ? (ot_win){0, extent_of(p, v)} : t.in[k];
         if (!holds(w->made[v], in)) return broken(p, "a reader needs rows that are not there", v);
-        if (!p->r->rolling && !ot_win_empty(in) && (in.lo != w->made[v].lo || in.hi != w->made[v].hi))
+        if (!p->r->rolling && !ot_win_empty(in) &&
+            (in.lo != w->made[v].lo || in.hi != w->made[v].hi))
             p->x->cropped[0][v] += ot_win_len(in);
     }
     return OT_OK;
@@ -119,11 +141,13 @@ static ot_status play(player *p, const ot_stream *s)
         memcpy(p->had, w->made, r->n_values * sizeof *p->had);
     }
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
-        if (r->values[v].is_output && p->ready[v] != extent_of(p, v)) return broken(p, "pieces do not reach the end", v);
+        if (r->values[v].is_output && p->ready[v] != extent_of(p, v))
+            return broken(p, "pieces do not reach the end", v);
     return OT_OK;
 }
 
-ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_extents *x, ot_arena *a, ot_diag *d)
+ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_extents *x,
+                               ot_arena *a, ot_diag *d)
 {
     player p = {.g = g, .r = r, .x = x, .a = a, .d = d};
     ot_stream s;
@@ -133,7 +157,9 @@ ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_e
     p.had = OT_NEW_N(a, ot_win, r->n_values + 1u);
     p.ready = OT_NEW_N(a, int64_t, r->n_values + 1u);
     ot_arena *scratch = ot_arena_new();
-    ot_status st = x->kept && p.had && p.ready && scratch ? ot_stream_steps(g, r, scratch, &s, &legal, &why) : ot_fail_nomem(d);
+    ot_status st = x->kept && p.had && p.ready && scratch
+                       ? ot_stream_steps(g, r, scratch, &s, &legal, &why)
+                       : ot_fail_nomem(d);
     if (st == OT_OK) st = legal ? play(&p, &s) : broken(&p, ot_reason_sentence(why), OT_NONE);
     ot_arena_free(scratch);
     return st;

@@ -1,9 +1,12 @@
-/* What a report tells besides the plan: what every node costs whole, and which other tilings of a region's operators there were.
+/* What a report tells besides the plan: what every node costs whole, and which other tilings of
+ * a region's operators there were.
  *
- *   region [first, last] --walk again, along every set of axes--> trial --> choices --built, windows summed--> exact figures
+ *   region [first, last] --walk again, along every set of axes--> trial --> choices --built,
+ *   windows summed--> exact figures
  *
- * The search itself weighs estimates, and intervals by the thousand; here the interval is settled and its tilings are looked at
- * once more, each as the region it would have been.
+ * The search itself weighs estimates, and intervals by the thousand; here the interval is
+ * settled and its tilings are looked at once more, each as the region it would have been.
+ *
  */
 #include "search.h"
 
@@ -50,7 +53,8 @@ static bool same_tiling(const ot_candidate *a, const ot_candidate *b)
 
 static ot_status add(weighing *x, const ot_candidate *c)
 {
-    return OT_PUSH(x->p->arena, x->list, x->n, x->cap, *c) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
+    return OT_PUSH(x->p->arena, x->list, x->n, x->cap, *c) ? OT_OK
+                                                           : ot_fail_nomem(x->s->g->model->diag);
 }
 
 /* The region that choice c would be, with exact figures; left out when it cannot be written. */
@@ -81,7 +85,8 @@ static ot_status weigh(weighing *x, const ot_choice *c)
 }
 
 /* Tilings of the interval [first, end] along one set of axes. */
-static ot_status weigh_axes(weighing *x, uint32_t first, uint32_t end, uint32_t out, const int8_t *axes, uint32_t n_dims)
+static ot_status weigh_axes(weighing *x, uint32_t first, uint32_t end, uint32_t out,
+                            const int8_t *axes, uint32_t n_dims)
 {
     ot_choice found[OT_COUNTS_MAX * OT_COUNTS_MAX];
     uint32_t n = 0;
@@ -123,11 +128,13 @@ static ot_status weigh_region(weighing *x, const ot_region *r)
     OT_TRY(add(x, &chosen));
     if (!x->tr || out == OT_NONE) return OT_OK;
     uint32_t n = ot_candidate_axes(x->s, x->w, r->last, out, sets, dims);
-    for (uint32_t k = 0; k < n && x->left > 0; k++) OT_TRY(weigh_axes(x, r->first, r->last, out, sets[k], dims[k]));
+    for (uint32_t k = 0; k < n && x->left > 0; k++)
+        OT_TRY(weigh_axes(x, r->first, r->last, out, sets[k], dims[k]));
     return OT_OK;
 }
 
-ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, ot_plan *p)
+ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                              ot_plan *p)
 {
     weighing x = {.s = s, .w = w, .tr = tr, .t = t, .p = p};
     double left = WINDOWS_MAX;

@@ -4,12 +4,15 @@
  *   f[p+1] <- f[p] + node p untiled
  *   f[e+1] <- f[i] + interval [i, e] in each of its tilings
  *
- * A tiling that loses on its own may win here because it lets its neighbours fuse. Score is predicted time; with `force` an
- * untiled node that could have been tiled costs a penalty, so that everything legal gets tiled. Intervals do not cut a
- * convolution from the nodes that the runtime merges into it.
+ * A tiling that loses on its own may win here because it lets its neighbours fuse. Score is
+ * predicted time; with `force` an untiled node that could have been tiled costs a penalty, so
+ * that everything legal gets tiled. Intervals do not cut a convolution from the nodes that the
+ * runtime merges into it.
  *
- * Work is counted (ot_trial_work) and bounded over the whole graph: every end may use its even share of what the ends before it
- * have left, so a large graph has shorter intervals looked at, everywhere alike, and the time of planning has a limit.
+ * Work is counted (ot_trial_work) and bounded over the whole graph: every end may use its even
+ * share of what the ends before it have left, so a large graph has shorter intervals looked at,
+ * everywhere alike, and the time of planning has a limit.
+ *
  */
 #include "search.h"
 
@@ -47,21 +50,28 @@ typedef struct solver {
     ot_choice *near; /* [n_near] see note_near */
     uint32_t n_near;
     size_t cap_near;
-    bool *tileable;        /* [n] */
-    uint32_t step_limit;   /* longest walk */
-    uint64_t work_limit;   /* of the walk at hand: where it ends, on the count of ot_trial_work */
-    uint64_t work_end;     /* of the sequence's end at hand, likewise */
-    double time_limit;     /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
+    bool *tileable;      /* [n] */
+    uint32_t step_limit; /* longest walk */
+    uint64_t work_limit; /* of the walk at hand: where it ends, on the count of ot_trial_work */
+    uint64_t work_end;   /* of the sequence's end at hand, likewise */
+    /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
+    double time_limit;
     const ot_limit *limit; /* never NULL */
-    double lean_limit; /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
+    /* a plan that takes so many times as long as the fastest is as good when it needs less
+     * memory; 0: none */
+    double lean_limit;
 } solver;
 
-static bool dominates(const state *a, const state *b) { return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak; }
+static bool dominates(const state *a, const state *b)
+{
+    return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak;
+}
 
 /* Where x would go: index of a state to overwrite, n to append, or OT_NONE when x is not wanted. */
 static uint32_t place(front *f, const state *x)
 {
-    if (f->n > 0 && x->missed > f->s[0].missed) return OT_NONE; /* all states of a front have missed equally few */
+    /* all states of a front have missed equally few */
+    if (f->n > 0 && x->missed > f->s[0].missed) return OT_NONE;
     if (f->n > 0 && x->missed < f->s[0].missed) f->n = 0;
     for (uint32_t k = 0; k < f->n; k++)
         if (dominates(&f->s[k], x)) return OT_NONE;
@@ -80,8 +90,11 @@ static uint32_t place(front *f, const state *x)
             if (j == k) continue;
             fastest &= f->s[k].score <= f->s[j].score;
             leanest &= f->s[k].peak <= f->s[j].peak;
-            double d = (double)llabs(f->s[j].peak - f->s[k].peak) / ((double)(f->s[j].peak + f->s[k].peak) + 1) +
-                       2 * (f->s[j].score > f->s[k].score ? f->s[j].score - f->s[k].score : f->s[k].score - f->s[j].score) /
+            double d = (double)llabs(f->s[j].peak - f->s[k].peak) /
+                           ((double)(f->s[j].peak + f->s[k].peak) + 1) +
+                       2 *
+                           (f->s[j].score > f->s[k].score ? f->s[j].score - f->s[k].score
+                                                          : f->s[k].score - f->s[j].score) /
                            (f->s[j].score + f->s[k].score + 1e-12);
             if (d < near) near = d;
         }
@@ -91,7 +104,8 @@ static uint32_t place(front *f, const state *x)
 }
 
 /* Extend every state at `from` by `c` (or by the untiled node when c is NULL) into state `to`. */
-static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty, uint32_t missed)
+static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty,
+                  uint32_t missed)
 {
     const ot_seq *s = v->s;
     uint32_t saved = OT_NONE;
@@ -131,8 +145,9 @@ bool ot_splits_fusion(const ot_seq *s, uint32_t first)
     const ot_node *n = &s->g->nodes[s->node[first]];
     if (n->op == OT_OP_DequantizeLinear) return false; /* it joins what follows */
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE && s->def[n->in[k]] < first &&
-            s->g->values[n->in[k]].n_uses == 1 && s->head[s->def[n->in[k]]] == s->head[first])
+        if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE &&
+            s->def[n->in[k]] < first && s->g->values[n->in[k]].n_uses == 1 &&
+            s->head[s->def[n->in[k]]] == s->head[first])
             return true;
     return false;
 }
@@ -143,8 +158,9 @@ static double excess_price(const solver *v, int64_t live, uint32_t n)
     return v->o->price > 0 ? v->o->price * n * (double)ot_max(0, live - v->o->level) : 0;
 }
 
-/* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel, other layouts; distances, and of few numbers
- * their squares, of a Moments that is written in standard operators. */
+/* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel,
+ * other layouts; distances, and of few numbers their squares, of a Moments that is written in
+ * standard operators. */
 static int64_t beside_bytes(const solver *v, uint32_t p)
 {
     const ot_seq *s = v->s;
@@ -152,11 +168,12 @@ static int64_t beside_bytes(const solver *v, uint32_t p)
     size_t n_axes;
     if (n->op != OT_OP_Moments) return (int64_t)s->work[p];
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
-    return s->bytes[n->in[0]] * (ot_moments_are_many(&s->g->values[n->in[0]], axes, n_axes) ? 1 : 2);
+    return s->bytes[n->in[0]] *
+           (ot_moments_are_many(&s->g->values[n->in[0]], axes, n_axes) ? 1 : 2);
 }
 
-/* What the results weigh that the nodes from `first` to `end`, of which the walk has put some into a region, leave to others, and what those
- * take that run whole. */
+/* What the results weigh that the nodes from `first` to `end`, of which the walk has put some
+ * into a region, leave to others, and what those take that run whole. */
 static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool tiled)
 {
     const ot_seq *s = v->s;
@@ -169,7 +186,8 @@ static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool t
         for (uint32_t k = 0; k < n->n_out; k++) {
             const ot_id id = n->out[k];
             const bool inside = id != OT_NONE && cut && !ot_walk_escapes(v->w, id);
-            if (id != OT_NONE && !inside && !s->fused[p] && s->held[id] >= v->o->level) bytes += (double)s->held[id];
+            if (id != OT_NONE && !inside && !s->fused[p] && s->held[id] >= v->o->level)
+                bytes += (double)s->held[id];
         }
     }
     return bytes * v->o->byte_seconds;
@@ -192,7 +210,8 @@ static bool is_near(const ot_seq *s, const ot_plan_options *o, uint32_t p)
     return p + NEAR >= at && p <= at + NEAR;
 }
 
-/* Of the intervals that hold the node that the options name: the fastest choice for each, whatever the plan as a whole makes of it. */
+/* Of the intervals that hold the node that the options name: the fastest choice for each,
+ * whatever the plan as a whole makes of it. */
 static bool note_near(solver *v, const ot_choice *c)
 {
     const uint32_t at = v->s->pos[v->o->near - 1];
@@ -212,40 +231,51 @@ static bool is_banned(const solver *v, uint32_t first, uint32_t end)
     return false;
 }
 
-static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *axes, uint32_t n_dims)
+static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *axes,
+                          uint32_t n_dims)
 {
     const ot_seq *s = v->s;
     ot_walk_start(v->w, end, out, axes, n_dims);
     ot_trial_start(v->tr, v->w, out, axes, n_dims);
     uint32_t min_nodes = v->o->force ? 1 : 2;
-    for (uint32_t steps = 0; v->w->lo > 0 && steps < v->step_limit && ot_trial_work(v->tr) < v->work_limit; steps++) {
+    for (uint32_t steps = 0;
+         v->w->lo > 0 && steps < v->step_limit && ot_trial_work(v->tr) < v->work_limit; steps++) {
         int st = ot_walk_step(v->w);
         if (!ot_trial_visit(v->tr, st)) break;
         uint32_t first = v->w->lo;
         if (st != OT_ST_IN || end - first + 1 < min_nodes || ot_splits_fusion(s, first)) continue;
-        double untiled = s->time[end + 1] - s->time[first], kept = kept_penalty(v, first, end, true);
+        double untiled = s->time[end + 1] - s->time[first],
+               kept = kept_penalty(v, first, end, true);
         bool concerned = ot_limit_concerns(v->limit, first, end);
         if (concerned && is_banned(v, first, end)) continue;
         for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
             ot_choice c;
             if (!ot_trial_choice(v->tr, k, &c)) continue;
-            uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end) : 0;
-            if (concerned && missed < v->limit->before[end + 1] - v->limit->before[first]) { /* whatever it costs */
-                if (!relax(v, first, end + 1, &c, choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
+            uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end)
+                                        : 0;
+            /* whatever it costs */
+            if (concerned && missed < v->limit->before[end + 1] - v->limit->before[first]) {
+                if (!relax(v, first, end + 1, &c, choice_penalty(v, &c), missed))
+                    return ot_fail_nomem(s->g->model->diag);
                 continue;
             }
             bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
             if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
-            if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit) continue;
+            if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit)
+                continue;
             if (v->o->near > 0 && !note_near(v, &c)) return ot_fail_nomem(s->g->model->diag);
-            if (!relax(v, first, end + 1, &c, kept + choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
+            if (!relax(v, first, end + 1, &c, kept + choice_penalty(v, &c), missed))
+                return ot_fail_nomem(s->g->model->diag);
         }
     }
     return OT_OK;
 }
 
 /* Where the first of n equal shares of the work between used and end ends. */
-static uint64_t share_of(uint64_t used, uint64_t end, uint32_t n) { return used < end ? used + (end - used) / n : used; }
+static uint64_t share_of(uint64_t used, uint64_t end, uint32_t n)
+{
+    return used < end ? used + (end - used) / n : used;
+}
 
 /* Intervals that end with this node, its tiles counted on output `out`. */
 static ot_status try_output(solver *v, uint32_t end, uint32_t out)
@@ -264,12 +294,15 @@ static ot_status solve_end(solver *v, uint32_t end)
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[end]];
     uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
-    double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0) : excess_price(v, s->live[end], 1);
-    if (!relax(v, end, end + 1, NULL, penalty + kept_penalty(v, end, end, false), missed)) return ot_fail_nomem(s->g->model->diag);
+    double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0)
+                                 : excess_price(v, s->live[end], 1);
+    if (!relax(v, end, end + 1, NULL, penalty + kept_penalty(v, end, end, false), missed))
+        return ot_fail_nomem(s->g->model->diag);
     if (!v->tileable[end] || ot_splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
-        if (x == OT_NONE || s->last[x] == OT_NONE) continue; /* nobody reads it: Shape of it is known without */
+        /* nobody reads it: Shape of it is known without */
+        if (x == OT_NONE || s->last[x] == OT_NONE) continue;
         OT_TRY(try_output(v, end, o));
         return o == 0 ? try_output(v, end, OT_SUM_SINK) : OT_OK;
     }
@@ -302,8 +335,9 @@ static uint32_t leanest_state(const solver *v, double limit)
     return best;
 }
 
-/* Which final state: the fastest allowed one; for the engine, of those about as fast the one with the least peak. For memory:
- * the fastest of those within a tenth of the least peak, since predictions are no finer than that. OT_NONE: nothing is allowed. */
+/* Which final state: the fastest allowed one; for the engine, of those about as fast the one
+ * with the least peak. For memory: the fastest of those within a tenth of the least peak, since
+ * predictions are no finer than that. OT_NONE: nothing is allowed. */
 static uint32_t final_state(const solver *v)
 {
     const front *f = &v->f[v->s->n];
@@ -317,7 +351,9 @@ static uint32_t final_state(const solver *v)
         if (!allowed(v, x) || (lean && x->peak > least + least / 10)) continue;
         if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
     }
-    return best == OT_NONE || v->lean_limit <= 0 ? best : leanest_state(v, v->lean_limit * f->s[best].time);
+    return best == OT_NONE || v->lean_limit <= 0
+               ? best
+               : leanest_state(v, v->lean_limit * f->s[best].time);
 }
 
 /* Of those within the budget; OT_NONE: there is none. */
@@ -375,7 +411,8 @@ static ot_status read_rest(solver *v, uint32_t final, ot_path *out)
             const state *x = &v->f[pos].s[k];
             if (x->choice != OT_NONE && !known[x->choice]) {
                 known[x->choice] = true;
-                if (next != final && !OT_PUSH(s->arena, out->rest, out->n_rest, cap, v->choices[x->choice]))
+                if (next != final &&
+                    !OT_PUSH(s->arena, out->rest, out->n_rest, cap, v->choices[x->choice]))
                     return ot_fail_nomem(s->g->model->diag);
             }
             pos = x->from_pos;
@@ -391,7 +428,8 @@ static ot_status untiled_path(const ot_seq *s, ot_path *out)
     out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
     if (!out->steps) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t p = 0; p < s->n; p++)
-        out->steps[p] = (ot_choice){.first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
+        out->steps[p] = (ot_choice){
+            .first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
     out->n = s->n;
     out->time = s->time[s->n];
     out->peak = s->peak;
@@ -399,8 +437,8 @@ static ot_status untiled_path(const ot_seq *s, ot_path *out)
 }
 
 /* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
-ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
-                      const ot_limit *limit, ot_path *out)
+ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                      const ot_plan_options *o, const ot_limit *limit, ot_path *out)
 {
     static const ot_limit none;
     ot_diag *diag = s->g->model->diag;
@@ -416,7 +454,8 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     }
     uint32_t longest = s->n ? 700000u / s->n : 0;
     v.step_limit = longest < 48 ? 48 : longest > 1024 ? 1024 : longest;
-    if (o->goal == OT_GOAL_MEMORY && !o->force) v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
+    if (o->goal == OT_GOAL_MEMORY && !o->force)
+        v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
     if (o->goal == OT_GOAL_TIME && !o->force && t->runtime->about > 0) {
         v.lean_limit = 1 + t->runtime->about;
         if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
@@ -429,15 +468,19 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
         v.work_end = share_of(ot_trial_work(tr), work_max, s->n - end);
         OT_TRY(solve_end(&v, end));
     }
-    if (ot_dbg['W']) fprintf(stderr, "  search: %u nodes, work %llu\n", s->n, (unsigned long long)(ot_trial_work(tr) - work));
+    if (ot_dbg['W'])
+        fprintf(stderr, "  search: %u nodes, work %llu\n", s->n,
+                (unsigned long long)(ot_trial_work(tr) - work));
     uint32_t final = final_state(&v);
     if (final == OT_NONE && v.limit->n_large > 0) final = fastest_state(&v);
     if (final == OT_NONE && o->memory_budget == 0) return untiled_path(s, out);
     if (final == OT_NONE) {
         int64_t least = INT64_MAX;
         for (uint32_t k = 0; k < v.f[s->n].n; k++) least = ot_min(least, v.f[s->n].s[k].peak);
-        return ot_fail(diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
-                       (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
+        return ot_fail(
+            diag, OT_E_BUDGET,
+            "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
+            (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
     }
     OT_TRY(read_path(&v, final, out));
     if (o->near == 0) return read_rest(&v, final, out);

@@ -1,16 +1,19 @@
 /* From a chosen interval to a region: the best output form, exact figures, planned memory.
  *
- * The search estimated with three tiles of each count and let no memory fragment. Here every tile is looked at and the region's
- * kernel is planned (bufplan.h): its arena is the working set. A scratchpad must hold that. When it does not,
+ * The search estimated with three tiles of each count and let no memory fragment. Here every
+ * tile is looked at and the region's kernel is planned (bufplan.h): its arena is the working
+ * set. A scratchpad must hold that. When it does not,
  *
- *     [16 x 4] does not fit  -->  [16 x 4] with its constants streamed, without tiles in flight, or both;
+ *     [16 x 4] does not fit  -->  [16 x 4] with its constants streamed, without tiles in flight, or
+ *                            both;
  *                                 [20 x 4], [24 x 4], [16 x 5], [16 x 6]
  *                            -->  the best one that fits; none: again from a smaller tile
  *
  * A cache takes what it gets: the cost model has charged for what does not fit.
  *
- * A tiling that no form expresses, or that loses by its exact figures, gives way to the next best one of its interval that the search
- * had kept: a few at most, then the nodes stay whole.
+ * A tiling that no form expresses, or that loses by its exact figures, gives way to the next
+ * best one of its interval that the search had kept: a few at most, then the nodes stay whole.
+ *
  */
 #include "search.h"
 
@@ -20,12 +23,14 @@
 #include <float.h>
 #include <math.h>
 
-#define ABOUT_AS_FAST 1.05 /* forms that take no longer than this differ by less than is predicted well */
+/* forms that take no longer than this differ by less than is predicted well */
+#define ABOUT_AS_FAST 1.05
 #define ROUNDS        5    /* of smaller tiles for one region */
 #define TILINGS_TRIED 4    /* of one interval: the chosen one and the next best */
 #define MANY_SINGLE   4    /* tiles that a loop form writes out; more: even tiles are looked for */
 #define SAME_PEAK     1.02 /* a peak that is as low as another */
-#define SLOWER        1.25 /* another tiling may take that much longer than the search expected of the chosen one */
+/* another tiling may take that much longer than the search expected of the chosen one */
+#define SLOWER 1.25
 
 typedef struct fitting {
     const ot_seq *s;
@@ -35,18 +40,21 @@ typedef struct fitting {
     ot_arena *arena;   /* of the plan */
     ot_fit_left *left; /* for the whole graph */
     double slowest;    /* seconds that another tiling may take */
-    double loss;       /* seconds that the region may lose against its nodes untiled for less memory */
-    ot_region *best;   /* best region that fits so far; valid when found */
+    /* seconds that the region may lose against its nodes untiled for less memory */
+    double loss;
+    ot_region *best; /* best region that fits so far; valid when found */
     bool found;
 } fitting;
 
-/* Whether x is preferred to best. Memory: a lower peak by more than 2 %, or the same peak in less time; time: faster, or as
- * fast with a lower peak. */
+/* Whether x is preferred to best. Memory: a lower peak by more than 2 %, or the same peak in
+ * less time; time: faster, or as fast with a lower peak. */
 static bool preferred(const ot_plan_options *o, const ot_region *r, const ot_region *best)
 {
     double a = (double)r->peak, b = (double)best->peak;
-    if (o->goal == OT_GOAL_MEMORY) return a < b * 0.98 || (a <= b * SAME_PEAK && r->time_tiled < best->time_tiled);
-    return r->time_tiled < best->time_tiled * 0.999 || (r->time_tiled <= best->time_tiled * 1.001 && a < b);
+    if (o->goal == OT_GOAL_MEMORY)
+        return a < b * 0.98 || (a <= b * SAME_PEAK && r->time_tiled < best->time_tiled);
+    return r->time_tiled < best->time_tiled * 0.999 ||
+           (r->time_tiled <= best->time_tiled * 1.001 && a < b);
 }
 
 /* Under a budget, forms that keep it, if there are any; else all that are possible. */
@@ -60,12 +68,14 @@ uint32_t ot_best_form(const ot_plan_options *o, const ot_region *forms, uint32_t
     bool in_budget = false;
     double fastest = DBL_MAX;
     uint32_t best = OT_NONE;
-    for (uint32_t k = 0; k < n; k++) in_budget |= forms[k].time_tiled >= 0 && forms[k].peak <= o->memory_budget;
+    for (uint32_t k = 0; k < n; k++)
+        in_budget |= forms[k].time_tiled >= 0 && forms[k].peak <= o->memory_budget;
     for (uint32_t k = 0; k < n; k++)
         if (may_take(o, &forms[k], in_budget)) fastest = fmin(fastest, forms[k].time_tiled);
     for (uint32_t k = 0; k < n; k++) {
         const ot_region *r = &forms[k];
-        bool slow = r->time_tiled > fastest * ABOUT_AS_FAST + 1e-5 || (r->time_tiled > fastest && -r->benefit > loss);
+        bool slow = r->time_tiled > fastest * ABOUT_AS_FAST + 1e-5 ||
+                    (r->time_tiled > fastest && -r->benefit > loss);
         if (!may_take(o, r, in_budget) || slow) continue;
         if (best == OT_NONE || preferred(o, r, &forms[best])) best = k;
     }
@@ -80,8 +90,8 @@ static double written_nodes(const ot_region *r)
     return nodes;
 }
 
-/* Of the forms that the rewriter accepts, the one with the best exact figures; for memory, among those that are about as
- * fast as the fastest. */
+/* Of the forms that the rewriter accepts, the one with the best exact figures; for memory, among
+ * those that are about as fast as the fastest. */
 static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *found)
 {
     const ot_plan_options *o = x->o;
@@ -97,7 +107,8 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         forms[f].in_classes = f == OT_FORM_STREAM && ot_runtime_in_classes(rt);
         forms[f].time_tiled = -1;
         if (!ot_runtime_takes(rt, f) && (f != o->force_form || ot_runtime_one_form(rt))) continue;
-        if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt)) continue;
+        if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt))
+            continue;
         if (f == OT_FORM_STREAM && f != o->force_form) continue; /* where it pays: stream_plan.c */
         if (f == OT_FORM_UNROLLED && (nodes > 1500 || !ot_runtime_writes_out(rt, tiles))) continue;
         OT_TRY(ot_form_legal(x->s->g, &forms[f], f, rt->cannot, &legal, &why));
@@ -106,10 +117,13 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         if (o->max_tensor && forms[f].largest > o->max_tensor) forms[f].time_tiled = -1;
     }
     /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
-    bool loops = first <= OT_FORM_PEELED && last >= OT_FORM_PEELED && forms[OT_FORM_PEELED].time_tiled >= 0;
-    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && loops) forms[OT_FORM_UNROLLED].time_tiled = -1;
+    bool loops = first <= OT_FORM_PEELED && last >= OT_FORM_PEELED &&
+                 forms[OT_FORM_PEELED].time_tiled >= 0;
+    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && loops)
+        forms[OT_FORM_UNROLLED].time_tiled = -1;
     bool others = false; /* than tiles written out, of which a whole graph has only so many */
-    for (ot_form f = first; f <= last; f++) others |= f != OT_FORM_UNROLLED && forms[f].time_tiled >= 0;
+    for (ot_form f = first; f <= last; f++)
+        others |= f != OT_FORM_UNROLLED && forms[f].time_tiled >= 0;
     if (others && nodes > x->left->written) forms[OT_FORM_UNROLLED].time_tiled = -1;
     uint32_t best = ot_best_form(o, forms + first, (uint32_t)(last - first) + 1, x->loss);
     *found = best != OT_NONE;
@@ -117,7 +131,8 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     return OT_OK;
 }
 
-/* The planned arena of the region's kernel is its working set; what its places stall is part of its time. */
+/* The planned arena of the region's kernel is its working set; what its places stall is part of
+ * its time. */
 ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r)
 {
     ot_region_memory m;
@@ -137,16 +152,20 @@ static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
     return OT_OK;
 }
 
-static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const ot_region *r, bool form, bool fits)
+static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const ot_region *r,
+                     bool form, bool fits)
 {
     fprintf(stderr, "  [%u,%u] tile", c->first, c->end);
-    for (uint32_t d = 0; d < c->n_dims; d++) fprintf(stderr, "%s%lld", d ? "," : " ", (long long)c->tile[d]);
-    fprintf(stderr, "%s%s: ", how & OT_FIT_STREAM ? " constants streamed" : "", how & OT_FIT_SINGLE ? " one slot" : "");
+    for (uint32_t d = 0; d < c->n_dims; d++)
+        fprintf(stderr, "%s%lld", d ? "," : " ", (long long)c->tile[d]);
+    fprintf(stderr, "%s%s: ", how & OT_FIT_STREAM ? " constants streamed" : "",
+            how & OT_FIT_SINGLE ? " one slot" : "");
     if (!form)
         fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)x->t->fast_bytes);
     else
-        fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n", ot_form_name(r->form), r->time_tiled * 1e3,
-                (long long)r->working_set, (long long)r->working_set_bound, r->weights_stay ? ", constants stay" : "",
+        fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n",
+                ot_form_name(r->form), r->time_tiled * 1e3, (long long)r->working_set,
+                (long long)r->working_set_bound, r->weights_stay ? ", constants stay" : "",
                 !fits                        ? ": too much"
                 : r->time_tiled > x->slowest ? ": too slow"
                                              : "");
@@ -169,12 +188,15 @@ static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_reg
     return OT_OK;
 }
 
-/* Next smaller tiles along d: one of the counts that the search tries, and a quarter more tiles. Returns how many. */
-static uint32_t smaller_tiles(const ot_graph *g, const ot_region *r, uint32_t d, int64_t tile, int64_t *out)
+/* Next smaller tiles along d: one of the counts that the search tries, and a quarter more tiles.
+ * Returns how many. */
+static uint32_t smaller_tiles(const ot_graph *g, const ot_region *r, uint32_t d, int64_t tile,
+                              int64_t *out)
 {
     int64_t tiles[OT_COUNTS_MAX], extent = r->dims[d].extent;
-    uint32_t n = 0, count = g->model->dynamic_dims ? ot_candidate_dynamic_tiles(extent, OT_COUNTS_MAX, tiles)
-                                                : ot_candidate_tiles(extent, OT_COUNTS_MAX, false, tiles);
+    uint32_t n = 0, count = g->model->dynamic_dims
+                                ? ot_candidate_dynamic_tiles(extent, OT_COUNTS_MAX, tiles)
+                                : ot_candidate_tiles(extent, OT_COUNTS_MAX, false, tiles);
     for (uint32_t k = 0; k < count && n == 0; k++)
         if (tiles[k] < tile) out[n++] = tiles[k];
     int64_t more = ot_ceil_div(extent, ot_ceil_div((int64_t)r->dims[d].n_tiles * 5, 4));
@@ -186,12 +208,14 @@ static uint32_t smaller_tiles(const ot_graph *g, const ot_region *r, uint32_t d,
 static ot_status try_leaner(fitting *x, const ot_choice *c)
 {
     ot_region r;
-    for (unsigned how = 1; how <= (OT_FIT_STREAM | OT_FIT_SINGLE) && x->left->tries > 0; how++, --x->left->tries)
+    for (unsigned how = 1; how <= (OT_FIT_STREAM | OT_FIT_SINGLE) && x->left->tries > 0;
+         how++, --x->left->tries)
         if (!(how & OT_FIT_SINGLE) || x->t->double_buffer) OT_TRY(try_choice(x, c, how, &r));
     return OT_OK;
 }
 
-/* Tilings a little finer than c, which did not fit. *c: the coarsest of the finer ones, to go on from. */
+/* Tilings a little finer than c, which did not fit. *c: the coarsest of the finer ones, to go on
+ * from. */
 static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *more)
 {
     ot_choice next = *c;
@@ -220,7 +244,8 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
 static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
 {
     ot_choice next = *c;
-    for (uint32_t round = 0; !x->found && round < ROUNDS && x->left->tries > 0; round++, --x->left->tries) {
+    for (uint32_t round = 0; !x->found && round < ROUNDS && x->left->tries > 0;
+         round++, --x->left->tries) {
         uint32_t most = 0;
         for (uint32_t d = 1; d < r->n_dims; d++)
             if (r->dims[d].n_tiles > r->dims[most].n_tiles) most = d;
@@ -231,7 +256,8 @@ static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
     return OT_OK;
 }
 
-/* Tiles of r that its form writes out one by one, each with weights that the runtime packs once more. Fails: OT_E_NOMEM. */
+/* Tiles of r that its form writes out one by one, each with weights that the runtime packs once
+ * more. Fails: OT_E_NOMEM. */
 static ot_status count_single(const fitting *x, const ot_region *r, uint32_t *single)
 {
     ot_form_tiles tiles = {.g = x->s->g, .r = r, .arena = ot_arena_new()};
@@ -240,7 +266,8 @@ static ot_status count_single(const fitting *x, const ot_region *r, uint32_t *si
     *single = 0;
     if (!tiles.arena) return ot_fail_nomem(x->s->g->model->diag);
     ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
-    for (uint32_t k = 0; st == OT_OK && legal && k < tiles.dims[0].n_runs; k++) *single += tiles.dims[0].runs[k].count == 1;
+    for (uint32_t k = 0; st == OT_OK && legal && k < tiles.dims[0].n_runs; k++)
+        *single += tiles.dims[0].runs[k].count == 1;
     ot_arena_free(tiles.arena);
     return st;
 }
@@ -253,20 +280,24 @@ static int64_t divisor_above(int64_t extent, int64_t tile)
     return 0;
 }
 
-/* Where an extent of tiles that does not divide the axis makes tiles of many kinds, as it does behind a Resize by 2 with odd ones, one that
- * divides it is taken: the tiles in the middle look alike then, and one loop runs them.
+/* Where an extent of tiles that does not divide the axis makes tiles of many kinds, as it does
+ * behind a Resize by 2 with odd ones, one that divides it is taken: the tiles in the middle look
+ * alike then, and one loop runs them.
  *
  *     512 rows in tiles of 11    47 bodies            in tiles of 16    first, 30 in a loop, last
+ *
  */
 static ot_status even_out(fitting *x, const ot_choice *c)
 {
     const ot_region chosen = *x->best;
     uint32_t before, after;
     ot_choice even = *c;
-    if (chosen.n_dims != 1 || chosen.form != OT_FORM_PEELED || x->o->force_form != OT_FORM_NONE || x->left->tries == 0)
+    if (chosen.n_dims != 1 || chosen.form != OT_FORM_PEELED || x->o->force_form != OT_FORM_NONE ||
+        x->left->tries == 0)
         return OT_OK;
     OT_TRY(count_single(x, &chosen, &before));
-    even.tile[0] = before > MANY_SINGLE ? divisor_above(chosen.dims[0].extent, chosen.dims[0].tile) : 0;
+    even.tile[0] = before > MANY_SINGLE ? divisor_above(chosen.dims[0].extent, chosen.dims[0].tile)
+                                        : 0;
     if (even.tile[0] == 0) return OT_OK;
     ot_region r;
     x->left->tries--;
@@ -313,7 +344,8 @@ static ot_status try_snapped(fitting *x, const ot_choice *c)
     OT_TRY(try_choice(x, c, 0, &r));
     x->slowest = slowest;
     if (x->found) OT_TRY(count_granules(x, x->best, &after));
-    if (x->found && after > 0 && after < before && costs_nothing(x->o, x->best, &chosen)) return OT_OK;
+    if (x->found && after > 0 && after < before && costs_nothing(x->o, x->best, &chosen))
+        return OT_OK;
     *x->best = chosen;
     x->found = true;
     return OT_OK;
@@ -323,9 +355,11 @@ static ot_status try_snapped(fitting *x, const ot_choice *c)
 static ot_status snap(fitting *x, const ot_choice *c)
 {
     for (uint32_t d = 0; d < x->best->n_dims; d++) {
-        const int64_t unit = ot_granule_steps(x->s->g, x->best, d, x->t->granule), extent = x->best->dims[d].extent;
+        const int64_t unit = ot_granule_steps(x->s->g, x->best, d, x->t->granule),
+                      extent = x->best->dims[d].extent;
         const int64_t tile = x->best->dims[d].tile;
-        for (uint32_t k = 0; k < 2 && unit > 1 && x->best->dims[d].tile % unit != 0 && x->left->tries > 0; k++) {
+        for (uint32_t k = 0;
+             k < 2 && unit > 1 && x->best->dims[d].tile % unit != 0 && x->left->tries > 0; k++) {
             ot_choice next = *c;
             for (uint32_t e = 0; e < c->n_dims; e++) next.tile[e] = x->best->dims[e].tile;
             next.tile[d] = (tile / unit + (k == 0)) * unit;
@@ -335,19 +369,24 @@ static ot_status snap(fitting *x, const ot_choice *c)
     return OT_OK;
 }
 
-static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
-                     double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
+static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
+                     const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left,
+                     ot_region *out, bool *found)
 {
-    fitting x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .left = left, .slowest = DBL_MAX, .loss = loss};
+    fitting x = {
+        .s = s, .w = w, .t = t, .o = o, .arena = a, .left = left, .slowest = DBL_MAX, .loss = loss};
     x.best = OT_NEW(s->arena, ot_region);
     ot_choice c = *choice;
     bool more = true;
     if (!x.best) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(try_choice(&x, &c, 0, out));
-    /* The search chose within what the goal allows: what comes in its place must not take much longer. */
+    /* The search chose within what the goal allows: what comes in its place must not take much
+     * longer. */
     double allowed = o->goal == OT_GOAL_MEMORY ? 1 + o->max_slowdown : 1;
-    if (!o->force && !o->max_tensor) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
-    if ((ot_runtime_in_classes(t->runtime) || t->runtime->written_most > 0) && !ot_target_hard_limit(t) && !x.found) {
+    if (!o->force && !o->max_tensor)
+        x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
+    if ((ot_runtime_in_classes(t->runtime) || t->runtime->written_most > 0) &&
+        !ot_target_hard_limit(t) && !x.found) {
         ot_region coarse = *out;
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
@@ -360,7 +399,8 @@ static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_p
         OT_TRY(try_finer(&x, &c, &r, &more));
         settled = x.found;
     }
-    if (x.found && t->runtime->motion == OT_MOTION_DMA && !s->g->model->dynamic_dims) OT_TRY(snap(&x, choice));
+    if (x.found && t->runtime->motion == OT_MOTION_DMA && !s->g->model->dynamic_dims)
+        OT_TRY(snap(&x, choice));
     if (x.found) *out = *x.best;
     if (x.found && out->form == OT_FORM_UNROLLED) left->written -= written_nodes(out);
     *found = x.found;
@@ -371,7 +411,8 @@ static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_p
 
 ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x)
 {
-    *x = (ot_path_ends){path, OT_NEW_N(s->arena, uint32_t, s->n + 1u), OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u)};
+    *x = (ot_path_ends){path, OT_NEW_N(s->arena, uint32_t, s->n + 1u),
+                        OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u)};
     if (!x->head || !x->next) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t p = 0; p <= s->n; p++) x->head[p] = OT_NONE;
     for (uint32_t k = 0; k < path->n_pool; k++) {
@@ -384,13 +425,15 @@ ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *
 static bool same_tiling(const ot_choice *a, const ot_choice *b)
 {
     bool same = a->n_dims == b->n_dims && a->out_index == b->out_index;
-    for (uint32_t d = 0; same && d < a->n_dims; d++) same = a->axes[d] == b->axes[d] && a->tile[d] == b->tile[d];
+    for (uint32_t d = 0; same && d < a->n_dims; d++)
+        same = a->axes[d] == b->axes[d] && a->tile[d] == b->tile[d];
     return same;
 }
 
-/* The fastest other tiling of the interval of tried[0] that is in none of tried [n]; NULL: there is none that is
- * worth it. */
-static const ot_choice *next_best(const ot_seq *s, const ot_path_ends *x, const ot_choice *const *tried, uint32_t n)
+/* The fastest other tiling of the interval of tried[0] that is in none of tried [n]; NULL: there
+ * is none that is worth it. */
+static const ot_choice *next_best(const ot_seq *s, const ot_path_ends *x,
+                                  const ot_choice *const *tried, uint32_t n)
 {
     const ot_choice *best = NULL;
     const uint32_t first = tried[0]->first, end = tried[0]->end;
@@ -404,14 +447,17 @@ static const ot_choice *next_best(const ot_seq *s, const ot_path_ends *x, const 
     return best;
 }
 
-bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region *r)
+bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                     const ot_region *r)
 {
-    return !o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r->benefit <= -s->time[s->n] * t->runtime->about;
+    return !o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 &&
+           r->benefit <= -s->time[s->n] * t->runtime->about;
 }
 
 /* Estimates are not exact figures: what is refused then is what was chosen. */
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path_ends *x,
-                           const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
+ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
+                        const ot_path_ends *x, const ot_choice *choice, double loss, ot_arena *a,
+                        ot_fit_left *left, ot_region *out, bool *found)
 {
     const ot_choice *tried[TILINGS_TRIED] = {choice};
     ot_region first;
@@ -420,7 +466,9 @@ ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const o
     OT_TRY(fit(s, w, t, o, choice, loss, a, left, out, found));
     first = *out;
     first_found = *found;
-    for (uint32_t n = 1; n < TILINGS_TRIED && left->tries > 0 && (!*found || ot_region_loses(s, t, o, out)); n++, left->tries--) {
+    for (uint32_t n = 1;
+         n < TILINGS_TRIED && left->tries > 0 && (!*found || ot_region_loses(s, t, o, out));
+         n++, left->tries--) {
         tried[n] = next_best(s, x, tried, n);
         if (!tried[n]) break;
         OT_TRY(fit(s, w, t, o, tried[n], loss, a, left, out, found));

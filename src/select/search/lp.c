@@ -1,4 +1,5 @@
-/* Small mixed-integer programs, kept apart from the solver so that they can be built, dumped and tested without it. */
+/* Small mixed-integer programs, kept apart from the solver so that they can be built, dumped and
+ * tested without it. */
 #include "lp.h"
 
 ot_lp *ot_lp_new(ot_arena *a)
@@ -15,7 +16,8 @@ uint32_t ot_lp_col(ot_lp *lp, const char *name, double lo, double hi, double cos
     return lp->n_cols - 1;
 }
 
-bool ot_lp_row(ot_lp *lp, const char *name, double lo, double hi, const uint32_t *cols, const double *coef, uint32_t n)
+bool ot_lp_row(ot_lp *lp, const char *name, double lo, double hi, const uint32_t *cols,
+               const double *coef, uint32_t n)
 {
     ot_lp_line r = {ot_strdup(lp->arena, name),
                     lo,
@@ -50,7 +52,8 @@ ot_status ot_lp_dump(const ot_lp *lp, FILE *f)
             double b = side ? r->hi : r->lo;
             if (b >= 1e300 || b <= -1e300 || (side && r->lo == r->hi)) continue;
             fprintf(f, " %s_%s:", r->name, r->lo == r->hi ? "eq" : side ? "hi" : "lo");
-            for (uint32_t j = 0; j < r->n; j++) fprintf(f, " %+.9g %s", r->coef[j], lp->cols[r->cols[j]].name);
+            for (uint32_t j = 0; j < r->n; j++)
+                fprintf(f, " %+.9g %s", r->coef[j], lp->cols[r->cols[j]].name);
             fprintf(f, " %s %.9g\n", r->lo == r->hi ? "=" : side ? "<=" : ">=", b);
         }
     }

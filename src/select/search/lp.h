@@ -9,13 +9,15 @@ ot_lp *ot_lp_new(ot_arena *a);
 /* Returns column index, or OT_NONE on no memory. */
 uint32_t ot_lp_col(ot_lp *lp, const char *name, double lo, double hi, double cost, bool integer);
 /* Row over n columns. false on no memory. */
-bool ot_lp_row(ot_lp *lp, const char *name, double lo, double hi, const uint32_t *cols, const double *coef, uint32_t n);
+bool ot_lp_row(ot_lp *lp, const char *name, double lo, double hi, const uint32_t *cols,
+               const double *coef, uint32_t n);
 void ot_lp_set_cost(ot_lp *lp, uint32_t col, double cost);
 ot_status ot_lp_dump(const ot_lp *lp, FILE *f) OT_MUST_USE; /* CPLEX LP text */
-/* Solve with GLPK (bounded: at most `node_limit` branch-and-bound nodes... time limits would not be deterministic).
- * x: [n_cols] out. *optimal false: infeasible or the limit was hit (x then holds the best found if *feasible). */
-ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective, bool *feasible,
-                      bool *optimal) OT_MUST_USE;
+/* Solve with GLPK (bounded: at most `node_limit` branch-and-bound nodes... time limits would not
+ * be deterministic). x: [n_cols] out. *optimal false: infeasible or the limit was hit (x then
+ * holds the best found if *feasible). */
+ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective,
+                      bool *feasible, bool *optimal) OT_MUST_USE;
 
 /* ---- the inside, for these two files ---- */
 

@@ -1,13 +1,17 @@
-/* Solve an ot_lp with GLPK: simplex, then branch and cut with a bound on the number of nodes visited, so that the answer
- * does not depend on the clock. The only user of glpk.h.
+/* Solve an ot_lp with GLPK: simplex, then branch and cut with a bound on the number of nodes
+ * visited, so that the answer does not depend on the clock. The only user of glpk.h.
  *
- *   our thread   -- arrays for a row --> starts a thread, waits for it -------------------------> status
+ *   our thread   -- arrays for a row --> starts a thread, waits for it ------------------------->
+ *                status
  *   its thread                            GLPK's environment: made, hooks set, solved in, freed
  *
- * GLPK keeps its state, and all its memory, in an environment of the calling thread. The caller of this library may have one, with
- * problems in it that glp_free_env would destroy: so each solve has a thread, and with it an environment, of its own. When memory
- * runs out GLPK calls abort(), unless an error hook does not return; jumping out of the hook and then freeing the environment is the
- * way that its manual gives. The jump passes over GLPK's frames and count_node, which own nothing of ours, and stays in that thread.
+ * GLPK keeps its state, and all its memory, in an environment of the calling thread. The caller
+ * of this library may have one, with problems in it that glp_free_env would destroy: so each
+ * solve has a thread, and with it an environment, of its own. When memory runs out GLPK calls
+ * abort(), unless an error hook does not return; jumping out of the hook and then freeing the
+ * environment is the way that its manual gives. The jump passes over GLPK's frames and
+ * count_node, which own nothing of ours, and stays in that thread.
+ *
  */
 #include "lp.h"
 
@@ -92,7 +96,8 @@ static void solve(job *j)
     int st = glp_mip_status(p);
     j->optimal = rc == 0 && st == GLP_OPT;
     j->feasible = st == GLP_OPT || st == GLP_FEAS;
-    for (uint32_t k = 0; k < j->lp->n_cols && j->feasible; k++) j->x[k] = glp_mip_col_val(p, (int)k + 1);
+    for (uint32_t k = 0; k < j->lp->n_cols && j->feasible; k++)
+        j->x[k] = glp_mip_col_val(p, (int)k + 1);
     j->objective = j->feasible ? glp_mip_obj_val(p) : 0;
 }
 
@@ -125,12 +130,14 @@ static void *run_job(void *data)
     return NULL;
 }
 
-ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective, bool *feasible, bool *optimal)
+ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective,
+                      bool *feasible, bool *optimal)
 {
     job j = {.lp = lp, .node_limit = node_limit, .x = x};
     uint32_t longest = 0;
     pthread_t thread;
-    for (uint32_t k = 0; k < lp->n_rows; k++) longest = lp->rows[k].n > longest ? lp->rows[k].n : longest;
+    for (uint32_t k = 0; k < lp->n_rows; k++)
+        longest = lp->rows[k].n > longest ? lp->rows[k].n : longest;
     *feasible = *optimal = false;
     *objective = 0;
     j.ind = OT_NEW_N(lp->arena, int, longest + 1u);

@@ -1,6 +1,9 @@
-/* Regions as other plans have them, of the same nodes at another size, or in tiles of other extents: built and priced anew.
+/* Regions as other plans have them, of the same nodes at another size, or in tiles of other
+ * extents: built and priced anew.
  *
- *   region of any plan:  nodes, cut axis, rows of a tile, form --> region of this graph with exact figures, where it is legal
+ *   region of any plan:  nodes, cut axis, rows of a tile, form --> region of this graph with exact
+ *                        figures, where it is legal
+ *
  */
 #include "search.h"
 
@@ -15,10 +18,11 @@ static bool has_nodes(const ot_region *r, const ot_region *like)
 }
 
 /* `like` in s; *found false: it cannot be. */
-static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_region *like, ot_arena *a, ot_region *r,
-                            bool *found)
+static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_region *like,
+                            ot_arena *a, ot_region *r, bool *found)
 {
-    ot_choice c = {.first = like->first, .end = like->last, .n_dims = like->n_dims, .form = like->form};
+    ot_choice c = {
+        .first = like->first, .end = like->last, .n_dims = like->n_dims, .form = like->form};
     ot_why why;
     *found = false;
     if (like->last >= s->n) return OT_OK;
@@ -41,7 +45,8 @@ static ot_status build_like(const ot_seq *s, ot_walk *w, const ot_target *t, con
     return *found ? ot_region_fit_memory(s, t, r) : OT_OK;
 }
 
-static ot_status build_all(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n, ot_arena *scratch, ot_plan *p)
+static ot_status build_all(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n,
+                           ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
     ot_walk w;
@@ -58,7 +63,8 @@ static ot_status build_all(ot_graph *g, const ot_target *t, const ot_region *lik
     return OT_OK;
 }
 
-ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n, ot_plan **out)
+ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n,
+                       ot_plan **out)
 {
     ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
     ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;

@@ -1,7 +1,10 @@
-/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures (exact_fit.c).
+/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with
+ * exact figures (exact_fit.c).
  *
- * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers. A plan that exact
- * figures find to pass a limit gives way to the best one of all regions at hand (recombine.c).
+ * A region whose exact benefit turns out not to be positive is dropped again and listed as
+ * refused, with the numbers. A plan that exact figures find to pass a limit gives way to the
+ * best one of all regions at hand (recombine.c).
+ *
  */
 #include "search.h"
 
@@ -14,9 +17,9 @@
 #define REST           64   /* regions of other paths that are built when a limit is missed */
 #define REST_LARGE     16   /* beyond MANY_NODES */
 #define TIME_ABOUT     1e-9 /* sums of seconds differ by rounding */
-#define TWO_LAYOUTS \
-    1.3 /* blocks of channels are padded, and rows that are put together are there twice for a moment: what is predicted of streams in the
-         * engine does not count that (measured: x1.0 to 1.6) */
+/* blocks of channels are padded, and rows that are put together are there twice for a moment:
+ * what is predicted of streams in the engine does not count that (measured: x1.0 to 1.6) */
+#define TWO_LAYOUTS 1.3
 
 static ot_status list_barriers(const ot_seq *s, ot_plan *p)
 {
@@ -39,8 +42,9 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, ot_reas
     return OT_OK;
 }
 
-static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
-                               const ot_path *path, ot_plan *p, ot_region_pool *built)
+static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
+                               const ot_plan_options *o, ot_limit *limit, const ot_path *path,
+                               ot_plan *p, ot_region_pool *built)
 {
     ot_path_ends at;
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
@@ -48,7 +52,8 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_path_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
-    double spare = ot_time_allowed(s, o) - path->time; /* what regions may take beyond what was estimated of them */
+    /* what regions may take beyond what was estimated of them */
+    double spare = ot_time_allowed(s, o) - path->time;
     for (uint32_t k = 0; k < path->n; k++) {
         const ot_choice *c = &path->steps[k];
         if (c->n_dims == 0) continue;
@@ -58,9 +63,11 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         OT_TRY(ot_region_fit(s, w, t, o, &at, c, spare - gain, p->arena, &left, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
         bool needed = limit->n_large > 0 && ot_limit_needs(limit, s, &r);
-        if (!found && needed && limit->n_banned < OT_BANNED_MAX) limit->banned[limit->n_banned++] = (ot_banned){c->first, c->end};
+        if (!found && needed && limit->n_banned < OT_BANNED_MAX)
+            limit->banned[limit->n_banned++] = (ot_banned){c->first, c->end};
         if (!found) {
-            ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE : ot_reassemble_refusal(s->g, &r);
+            ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE
+                                                             : ot_reassemble_refusal(s->g, &r);
             ot_why why = ot_target_hard_limit(t)   ? OT_WHY_NO_FORM_FITS
                          : t->runtime->cannot != 0 ? OT_WHY_NO_FORM_OF_RUNTIME
                                                    : OT_WHY_NO_EXACT_FORM;
@@ -73,7 +80,8 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         }
         r.id = o->first_region + p->n_regions;
         p->regions[p->n_regions++] = r;
-        if (!OT_PUSH(s->arena, built->all, built->n, built->cap, r)) return ot_fail_nomem(s->g->model->diag);
+        if (!OT_PUSH(s->arena, built->all, built->n, built->cap, r))
+            return ot_fail_nomem(s->g->model->diag);
     }
     return OT_OK;
 }
@@ -84,7 +92,8 @@ static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan
     bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
     if (!taken) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++)
-        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
+            taken[p->regions[k].nodes[i].node] = true;
     for (uint32_t k = 0; k < p->n_barriers; k++) taken[p->barriers[k].node] = true;
     for (uint32_t k = 0; k < p->n_refused; k++)
         for (uint32_t i = 0; i < p->refused[k].n; i++) taken[p->refused[k].nodes[i]] = true;
@@ -117,18 +126,21 @@ static bool in_region(const ot_region *r, ot_id node)
     return false;
 }
 
-/* Why n ends the region before it, whose cut axes it reads whole; what lifts that, where the form of the tiles decides. */
+/* Why n ends the region before it, whose cut axes it reads whole; what lifts that, where the
+ * form of the tiles decides. */
 static ot_why end_reason(const ot_seq *s, const ot_node *n)
 {
     bool reduced[OT_RANK_MAX];
-    bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL, liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
+    bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL,
+         liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
     if (s->sums && s->cancels[s->pos[n - s->g->nodes]]) return OT_WHY_SUM_CANCELS;
     if (pool && liftable) return OT_WHY_POOL_ENDS_ENGINE;
     if (pool) return OT_WHY_POOL_ENDS;
     return liftable ? OT_WHY_WHOLE_ENDS_ENGINE : OT_WHY_WHOLE_ENDS;
 }
 
-/* Nodes that could be cut somewhere, but not where the region before them is cut: they are where it ends. */
+/* Nodes that could be cut somewhere, but not where the region before them is cut: they are where
+ * it ends. */
 static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
 {
     const ot_graph *g = s->g;
@@ -140,8 +152,11 @@ static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
             for (uint32_t u = 0; r->values[v].is_output && u < x->n_uses; u++) {
                 const ot_node *n = &g->nodes[x->uses[u]];
                 ot_access_kind a = ot_op_access(n->op);
-                bool whole = a == OT_ACC_GLOBALPOOL || a == OT_ACC_REDUCE || a == OT_ACC_NORM || a == OT_ACC_SOFTMAX;
-                if (!whole || s->pos[x->uses[u]] == OT_NONE || p->n_barriers == cap || listed(p, x->uses[u])) continue;
+                bool whole = a == OT_ACC_GLOBALPOOL || a == OT_ACC_REDUCE || a == OT_ACC_NORM ||
+                             a == OT_ACC_SOFTMAX;
+                if (!whole || s->pos[x->uses[u]] == OT_NONE || p->n_barriers == cap ||
+                    listed(p, x->uses[u]))
+                    continue;
                 if (in_region(r, x->uses[u])) continue; /* it reduces its input tile by tile */
                 p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], {end_reason(s, n), 0}};
             }
@@ -162,8 +177,8 @@ static double compulsory(const ot_seq *s)
     return sum;
 }
 
-/* Bytes live while the untiled node at k runs; inside a region's interval (it runs before or after the region) without the
- * values that exist in tiles only. */
+/* Bytes live while the untiled node at k runs; inside a region's interval (it runs before or
+ * after the region) without the values that exist in tiles only. */
 static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
 {
     int64_t live = s->live[k];
@@ -172,7 +187,9 @@ static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
         if (k < r->first || k > r->last) continue;
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             ot_id id = r->values[v].value;
-            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE && s->last[id] >= k) live -= s->held[id];
+            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE &&
+                s->last[id] >= k)
+                live -= s->held[id];
         }
     }
     return live;
@@ -184,7 +201,8 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     bool *inside = ot_alloc_n(s->arena, s->n + 1u, sizeof *inside);
     if (!inside) return ot_fail_nomem(s->g->model->diag);
     p->compulsory_bytes = compulsory(s);
-    p->untiled = (ot_figures){.time_s = s->time[s->n], .peak_bytes = s->peak, .traffic_bytes = s->traffic[s->n]};
+    p->untiled = (ot_figures){
+        .time_s = s->time[s->n], .peak_bytes = s->peak, .traffic_bytes = s->traffic[s->n]};
     p->tiled = p->untiled;
     for (uint32_t k = 0; k < s->n; k++) p->untiled.macs += s->macs[k];
     p->tiled.macs = p->untiled.macs;
@@ -208,7 +226,8 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
-/* What the process holds all the time for the regions makes up for what they save. A region's own peak counts its own share. */
+/* What the process holds all the time for the regions makes up for what they save. A region's
+ * own peak counts its own share. */
 static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p)
 {
     int64_t sum = 0, inside = 0, most = 0;
@@ -218,26 +237,35 @@ static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p
         inside = ot_max(inside, p->regions[k].peak - own);
         most = ot_max(most, p->regions[k].peak);
     }
-    if (p->tiled.peak_bytes > most) inside = ot_max(inside, p->tiled.peak_bytes); /* it is outside of them */
+    /* it is outside of them */
+    if (p->tiled.peak_bytes > most) inside = ot_max(inside, p->tiled.peak_bytes);
     return inside + sum >= p->untiled.peak_bytes;
 }
 
-/* Goal memory, and where less memory counts beside time: a region that costs time, or memory in all of the run, must lower the peak. Exact
- * figures may say that it does not. What it saves of time stays where others spend it. */
-static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_limit *limit, ot_plan *p)
+/* Goal memory, and where less memory counts beside time: a region that costs time, or memory in
+ * all of the run, must lower the peak. Exact figures may say that it does not. What it saves of
+ * time stays where others spend it. */
+static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                              const ot_limit *limit, ot_plan *p)
 {
-    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0 || o->byte_seconds > 0) return OT_OK;
+    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0 ||
+        o->byte_seconds > 0)
+        return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
-    const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0, too_much = held && holds_too_much(s, t, p);
+    const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0,
+               too_much = held && holds_too_much(s, t, p);
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
     const double allowed = ot_time_allowed(s, o) * (1 + TIME_ABOUT);
     double time = p->tiled.time_s;
     for (uint32_t k = 0; k < before; k++) {
         ot_region r = p->regions[k];
         int64_t whole = 0;
-        for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
-        const bool is_useless = too_much || ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes));
-        if (is_useless && !ot_limit_needs(limit, s, &r) && (r.benefit <= 0 || time + r.benefit <= allowed)) {
+        for (uint32_t i = 0; i < r.n_nodes; i++)
+            whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
+        const bool is_useless = too_much ||
+                                ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes));
+        if (is_useless && !ot_limit_needs(limit, s, &r) &&
+            (r.benefit <= 0 || time + r.benefit <= allowed)) {
             time += r.benefit;
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_PEAK, 0}));
             continue;
@@ -251,20 +279,23 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
 
 static void dump_steps(const ot_seq *s, const ot_path *path)
 {
-    fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3, (long long)path->peak);
+    fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3,
+            (long long)path->peak);
     for (uint32_t k = 0; k < path->n; k++) {
         const ot_choice *c = &path->steps[k];
         if (c->n_dims == 0) continue;
         double untiled = s->time[c->end + 1] - s->time[c->first];
-        fprintf(stderr, "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end,
-                c->axes[0], c->n_dims > 1 ? c->axes[1] : -1, (long long)c->tile[0], (long long)c->tile[1], ot_form_name(c->form),
-                untiled * 1e3, c->time * 1e3, (double)c->peak / 1048576.0);
+        fprintf(stderr,
+                "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n",
+                c->first, c->end, c->axes[0], c->n_dims > 1 ? c->axes[1] : -1,
+                (long long)c->tile[0], (long long)c->tile[1], ot_form_name(c->form), untiled * 1e3,
+                c->time * 1e3, (double)c->peak / 1048576.0);
     }
 }
 
 /* Regions that stream, those of the least peak; the rest is whole. */
-static ot_status plan_streams(ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_limit *limit,
-                              ot_plan *p, ot_region_pool *built)
+static ot_status plan_streams(ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
+                              const ot_limit *limit, ot_plan *p, ot_region_pool *built)
 {
     OT_TRY(ot_stream_regions(s, w, t, o, p->arena, built));
     p->regions = OT_NEW_N(p->arena, ot_region, built->n + 1u);
@@ -276,16 +307,20 @@ static ot_status plan_streams(ot_seq *s, ot_walk *w, const ot_target *t, const o
 }
 
 /* One pass of the planner under the given options; *p is started anew. */
-static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
-                           ot_plan *p, ot_region_pool *built, ot_path *path)
+static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                           const ot_plan_options *o, ot_limit *limit, ot_plan *p,
+                           ot_region_pool *built, ot_path *path)
 {
     *path = (ot_path){0};
     p->n_regions = p->n_barriers = p->n_refused = 0;
     OT_TRY(list_barriers(s, p));
-    if (tr && o->force_form == OT_FORM_STREAM && !o->force) return plan_streams(s, w, t, o, limit, p, built);
+    if (tr && o->force_form == OT_FORM_STREAM && !o->force)
+        return plan_streams(s, w, t, o, limit, p, built);
     if (tr) {
         OT_TRY(ot_dp_solve(s, w, tr, t, o, limit, path));
-        if (o->tie_break && limit->n_large == 0 && o->price == 0) OT_TRY(ot_tie_break(s, t, o, path)); /* it knows no prices */
+        /* it knows no prices */
+        if (o->tie_break && limit->n_large == 0 && o->price == 0)
+            OT_TRY(ot_tie_break(s, t, o, path));
         if (ot_dbg['D']) dump_steps(s, path);
     }
     OT_TRY(build_regions(s, w, t, o, limit, path, p, built));
@@ -293,9 +328,11 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
     return drop_useless(s, t, o, limit, p);
 }
 
-/* The same; intervals that no form expresses with tensors as small as they have to be give way to others, which leave none larger. */
-static ot_status plan_within(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
-                             ot_plan *p, ot_region_pool *built, ot_path *path)
+/* The same; intervals that no form expresses with tensors as small as they have to be give way
+ * to others, which leave none larger. */
+static ot_status plan_within(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                             const ot_plan_options *o, ot_limit *limit, ot_plan *p,
+                             ot_region_pool *built, ot_path *path)
 {
     for (;;) {
         uint32_t banned = limit->n_banned;
@@ -308,7 +345,8 @@ static ot_status plan_within(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_targe
 }
 
 /* What a plan tells besides its regions. */
-static ot_status finish(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+static ot_status finish(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                        const ot_plan_options *o, ot_plan *p)
 {
     OT_TRY(list_region_ends(s, p));
     OT_TRY(list_refused(s, o, p));
@@ -324,12 +362,14 @@ static double excess_time(const ot_seq *s, const ot_plan_options *o, const ot_pl
 
 static bool is_allowed(const ot_seq *s, const ot_plan_options *o, const ot_plan *p)
 {
-    return excess_time(s, o, p) <= 0 && (o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget);
+    return excess_time(s, o, p) <= 0 &&
+           (o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget);
 }
 
 /* Regions of other paths that the search found as good in another way, for a recombination. */
-static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path,
-                            ot_plan *p, ot_region_pool *built)
+static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t,
+                            const ot_plan_options *o, const ot_path *path, ot_plan *p,
+                            ot_region_pool *built)
 {
     ot_path_ends at;
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
@@ -340,7 +380,8 @@ static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t, con
         ot_region r;
         bool found;
         OT_TRY(ot_region_fit(s, w, t, o, &at, &path->rest[k], loss, p->arena, &left, &r, &found));
-        if (found && !OT_PUSH(s->arena, built->all, built->n, built->cap, r)) return ot_fail_nomem(s->g->model->diag);
+        if (found && !OT_PUSH(s->arena, built->all, built->n, built->cap, r))
+            return ot_fail_nomem(s->g->model->diag);
     }
     return OT_OK;
 }
@@ -352,14 +393,16 @@ static ot_status keep_spare(const ot_seq *s, const ot_region_pool *built, ot_pla
     if (!p->spare) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < built->n; k++) {
         bool chosen = false;
-        for (uint32_t j = 0; j < p->n_regions; j++) chosen |= p->regions[j].nodes == built->all[k].nodes;
+        for (uint32_t j = 0; j < p->n_regions; j++)
+            chosen |= p->regions[j].nodes == built->all[k].nodes;
         if (!chosen) p->spare[p->n_spare++] = built->all[k];
     }
     return OT_OK;
 }
 
 /* The best plan of all regions that were built under any limits, in the place of p's own. */
-static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region_pool *built, ot_plan *p)
+static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                           const ot_region_pool *built, ot_plan *p)
 {
     static const ot_limit none;
     uint32_t kept = 0;
@@ -368,8 +411,10 @@ static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_op
     if (!taken || !p->regions) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_recombine(s, o, built, p->regions, &p->n_regions));
     for (uint32_t k = 0; k < p->n_regions; k++)
-        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
-    for (uint32_t k = 0; k < p->n_refused; k++) { /* by the last attempt, unless another region has them now */
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
+            taken[p->regions[k].nodes[i].node] = true;
+    /* by the last attempt, unless another region has them now */
+    for (uint32_t k = 0; k < p->n_refused; k++) {
         bool any = false;
         for (uint32_t i = 0; i < p->refused[k].n; i++) any |= taken[p->refused[k].nodes[i]];
         if (!any) p->refused[kept++] = p->refused[k];
@@ -379,20 +424,25 @@ static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_op
     return drop_useless(s, t, o, &none, p);
 }
 
-/* On a cached machine tiles run at once, and steps one after the other: streams must take clearly less memory, and no longer. */
+/* On a cached machine tiles run at once, and steps one after the other: streams must take
+ * clearly less memory, and no longer. */
 static bool is_worth_streaming(const ot_plan *tiles, const ot_plan *streams)
 {
-    if ((double)streams->tiled.peak_bytes * TWO_LAYOUTS > (double)tiles->tiled.peak_bytes) return false;
+    if ((double)streams->tiled.peak_bytes * TWO_LAYOUTS > (double)tiles->tiled.peak_bytes)
+        return false;
     return tiles->n_regions == 0 || streams->tiled.time_s <= tiles->tiled.time_s * (1 + TIME_ABOUT);
 }
 
-/* Regions whose rows are handed on are candidates beside those in tiles: the best plan of all. That needs somebody who writes in place;
- * elsewhere streams are made by themselves (stage weigh/). */
-static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_limit *limit,
-                             ot_plan *p, ot_region_pool *built)
+/* Regions whose rows are handed on are candidates beside those in tiles: the best plan of all.
+ * That needs somebody who writes in place; elsewhere streams are made by themselves (stage
+ * weigh/). */
+static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t,
+                             const ot_plan_options *o, const ot_limit *limit, ot_plan *p,
+                             ot_region_pool *built)
 {
     const uint32_t before = built->n;
-    const bool hard = ot_target_hard_limit(t), in_place = hard || (ot_runtime_in_classes(t->runtime) && o->goal == OT_GOAL_MEMORY);
+    const bool hard = ot_target_hard_limit(t),
+               in_place = hard || (ot_runtime_in_classes(t->runtime) && o->goal == OT_GOAL_MEMORY);
     const ot_plan tiles = *p;
     if (!in_place || o->force || o->force_form != OT_FORM_NONE || limit->n_large > 0) return OT_OK;
     OT_TRY(ot_stream_regions(s, w, t, o, p->arena, built));
@@ -409,9 +459,11 @@ static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t, co
     return OT_OK;
 }
 
-/* The exact figures may miss what the trials promised of memory and time: then the best of all regions that were built, and of those
- * on the search's other paths; under a budget that is hard to keep, again with what is missing taken off. */
-static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
+/* The exact figures may miss what the trials promised of memory and time: then the best of all
+ * regions that were built, and of those on the search's other paths; under a budget that is hard
+ * to keep, again with what is missing taken off. */
+static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                         ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
     ot_walk w;
@@ -458,8 +510,10 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
         if (tight.memory_budget - excess > 0) tight.memory_budget -= excess;
         tight.max_slowdown -= excess_time(&s, o, p) / s.time[s.n];
     }
-    return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
-                   (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
+    return ot_fail(g->model->diag, OT_E_BUDGET,
+                   "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
+                   (long long)least, (long long)o->memory_budget,
+                   (long long)(least - o->memory_budget));
 }
 
 static void begin(ot_plan *p, ot_arena *arena, const ot_target *t)
@@ -490,12 +544,14 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
 }
 
 /* Idle regions of which no node is in a region of p. */
-static ot_status refuse_idle(const ot_seq *s, const ot_region *idle, uint32_t n_idle, ot_why reason, ot_plan *p)
+static ot_status refuse_idle(const ot_seq *s, const ot_region *idle, uint32_t n_idle, ot_why reason,
+                             ot_plan *p)
 {
     bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
     if (!taken) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++)
-        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
+            taken[p->regions[k].nodes[i].node] = true;
     for (uint32_t k = 0; k < n_idle; k++) {
         bool any = false;
         for (uint32_t i = 0; i < idle[k].n_nodes; i++) any |= taken[idle[k].nodes[i].node];
@@ -505,8 +561,9 @@ static ot_status refuse_idle(const ot_seq *s, const ot_region *idle, uint32_t n_
     return OT_OK;
 }
 
-static ot_status take_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_region *regions, uint32_t n,
-                         const ot_region *idle, uint32_t n_idle, ot_why reason, ot_arena *scratch, ot_plan *p)
+static ot_status take_in(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                         const ot_region *regions, uint32_t n, const ot_region *idle,
+                         uint32_t n_idle, ot_why reason, ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
     ot_walk w;
@@ -516,7 +573,8 @@ static ot_status take_in(ot_graph *g, const ot_target *t, const ot_plan_options 
     ot_trial *tr = g->model->opset >= 7 && s.n > 0 ? ot_trial_new(&s, t, o) : NULL;
     p->refused = OT_NEW_N(p->arena, ot_refusal, (size_t)n_idle + s.n + 1u);
     p->regions = OT_NEW_N(p->arena, ot_region, n + 1u);
-    if (!p->refused || !p->regions || (g->model->opset >= 7 && s.n > 0 && !tr)) return ot_fail_nomem(g->model->diag);
+    if (!p->refused || !p->regions || (g->model->opset >= 7 && s.n > 0 && !tr))
+        return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < n; k++) {
         p->regions[k] = regions[k];
         p->regions[k].id = o->first_region + k;
@@ -528,8 +586,9 @@ static ot_status take_in(ot_graph *g, const ot_target *t, const ot_plan_options 
     return finish(&s, &w, tr, t, o, p);
 }
 
-ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_region *regions, uint32_t n,
-                       const ot_region *idle, uint32_t n_idle, ot_why reason, ot_plan **lenders, uint32_t n_lenders, ot_plan **out)
+ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                       const ot_region *regions, uint32_t n, const ot_region *idle, uint32_t n_idle,
+                       ot_why reason, ot_plan **lenders, uint32_t n_lenders, ot_plan **out)
 {
     ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
     ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
@@ -539,7 +598,8 @@ ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o
         begin(p, arena, t);
         p->lenders = OT_NEW_N(arena, ot_plan *, n_lenders + 1u);
         if (p->lenders && n_lenders) memcpy(p->lenders, lenders, n_lenders * sizeof *lenders);
-        st = p->lenders ? take_in(g, t, o, regions, n, idle, n_idle, reason, scratch, p) : ot_fail_nomem(g->model->diag);
+        st = p->lenders ? take_in(g, t, o, regions, n, idle, n_idle, reason, scratch, p)
+                        : ot_fail_nomem(g->model->diag);
     }
     ot_arena_free(scratch);
     if (st == OT_OK) {

@@ -1,11 +1,18 @@
-/* The best plan of regions that exist: when estimates were wrong, and a limit was missed, there are regions of several plans, each with
- * exact figures, and no plan needs to be one of those.
+/* The best plan of regions that exist: when estimates were wrong, and a limit was missed, there
+ * are regions of several plans, each with exact figures, and no plan needs to be one of those.
  *
- *   plan 1   [ a ][   b   ]     [ c ]      too slow                a  peak 3, loses 2      cheapest way under peak P:
- *   plan 2   [ a ]        [ d ]            fast, but peak 9        b  peak 2, loses 5      shortest path over positions, where a node
- *   plan 3         [  e  ]      [ c ]      ...                     ...                     whose bytes are above P must be in a region
+ *   plan 1  [ a ][   b   ]     [ c ]  too slow          a  peak 3, loses 2  cheapest way under peak
+ *                                                                           P:
+ *   plan 2  [ a ]        [ d ]        fast, but peak 9  b  peak 2, loses 5  shortest path over
+ *                                                                           positions, where a node
+ *   plan 3        [  e  ]      [ c ]  ...               ...                 whose bytes are above P
+ *                                                                           must be in a region
  *
- * The lowest P whose way is allowed is found by halving, over all bytes that a peak can be: positions x log of their number.
+ * The lowest P whose way is allowed is found by halving, over all bytes that a peak can be:
+ * positions x log of their number.
+ *
+ *
+ *
  */
 #include "search.h"
 
@@ -17,9 +24,10 @@ typedef struct ways {
     const ot_seq *s;
     const ot_plan_options *o;
     const ot_region_pool *pool;
-    int64_t *peak;  /* [pool->n] of a region's interval, with what runs untiled in it */
-    double *time;   /* [pool->n] likewise */
-    uint32_t *head; /* [s->n + 1] regions by the position after their last node, OT_NONE ends the list */
+    int64_t *peak; /* [pool->n] of a region's interval, with what runs untiled in it */
+    double *time;  /* [pool->n] likewise */
+    /* [s->n + 1] regions by the position after their last node, OT_NONE ends the list */
+    uint32_t *head;
     uint32_t *next; /* [pool->n] */
     double *best;   /* [s->n + 1] least time of the positions before */
     uint32_t *from; /* [s->n + 1] region that ends there, or OT_NONE: the node before is whole */
@@ -27,7 +35,8 @@ typedef struct ways {
 
 static ot_status nomem(const ways *x) { return ot_fail_nomem(x->s->g->model->diag); }
 
-/* Most bytes while the region or an untiled node of its interval runs: there its tiles' values are not. change: zero, [s->n + 2]. */
+/* Most bytes while the region or an untiled node of its interval runs: there its tiles' values
+ * are not. change: zero, [s->n + 2]. */
 static int64_t interval_peak(const ways *x, const ot_region *r, int64_t *change, bool *inside)
 {
     const ot_seq *s = x->s;
@@ -61,7 +70,8 @@ static ot_status prepare(ways *x)
     x->next = OT_NEW_N(a, uint32_t, x->pool->n + 1u);
     x->best = OT_NEW_N(a, double, s->n + 1u);
     x->from = OT_NEW_N(a, uint32_t, s->n + 1u);
-    if (!change || !inside || !x->peak || !x->time || !x->head || !x->next || !x->best || !x->from) return nomem(x);
+    if (!change || !inside || !x->peak || !x->time || !x->head || !x->next || !x->best || !x->from)
+        return nomem(x);
     for (uint32_t p = 0; p <= s->n; p++) x->head[p] = OT_NONE;
     for (uint32_t k = x->pool->n; k-- > 0;) {
         const ot_region *r = &x->pool->all[k];
@@ -84,7 +94,8 @@ static double fastest(ways *x, int64_t most)
         x->from[p] = OT_NONE;
         for (uint32_t k = x->head[p]; k != OT_NONE; k = x->next[k]) {
             double before = x->best[x->pool->all[k].first];
-            if (x->peak[k] > most || before == DBL_MAX || before + x->time[k] >= x->best[p]) continue;
+            if (x->peak[k] > most || before == DBL_MAX || before + x->time[k] >= x->best[p])
+                continue;
             x->best[p] = before + x->time[k];
             x->from[p] = k;
         }
@@ -98,7 +109,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Lowest peak whose fastest plan takes no longer than `allowed`. With all bytes allowed, the untiled model is such a plan. */
+/* Lowest peak whose fastest plan takes no longer than `allowed`. With all bytes allowed, the
+ * untiled model is such a plan. */
 static ot_status lowest_peak(ways *x, double allowed, int64_t *out)
 {
     const ot_seq *s = x->s;
@@ -123,7 +135,8 @@ static ot_status lowest_peak(ways *x, double allowed, int64_t *out)
     return OT_OK;
 }
 
-ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool, ot_region *out, uint32_t *n)
+ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool,
+                       ot_region *out, uint32_t *n)
 {
     ways x = {.s = s, .o = o, .pool = pool};
     int64_t most = 0;

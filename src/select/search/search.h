@@ -25,9 +25,10 @@ typedef struct ot_limit {
 ot_status ot_limit_find(const ot_seq *s, int64_t most, ot_limit *out) OT_MUST_USE;
 /* Some node in [first, end] makes a large value. */
 bool ot_limit_concerns(const ot_limit *x, uint32_t first, uint32_t end);
-/* Large values of [first, end] that are whole, or in tiles that are large themselves, in this pair of the trial. */
-uint32_t ot_limit_missed(const ot_limit *x, const ot_seq *s, const ot_walk *w, const ot_trial *tr, uint32_t pair, uint32_t first,
-                         uint32_t end);
+/* Large values of [first, end] that are whole, or in tiles that are large themselves, in this
+ * pair of the trial. */
+uint32_t ot_limit_missed(const ot_limit *x, const ot_seq *s, const ot_walk *w, const ot_trial *tr,
+                         uint32_t pair, uint32_t first, uint32_t end);
 /* The region keeps a large value in tiles. */
 bool ot_limit_needs(const ot_limit *x, const ot_seq *s, const ot_region *r);
 /* A large value that the plan leaves whole; OT_NONE: none. */
@@ -44,37 +45,47 @@ typedef struct ot_path {
     int64_t peak;
     ot_choice *pool; /* [n_pool] tiled choices that some good plan uses (for the tie-break) */
     uint32_t n_pool;
-    ot_choice *rest; /* [n_rest] tiled choices of other good plans through the whole sequence, each once, none of them in steps */
+    /* [n_rest] tiled choices of other good plans through the whole sequence, each once, none of
+     * them in steps */
+    ot_choice *rest;
     uint32_t n_rest;
 } ot_path;
 
-/* Seconds that a plan may take in all: with goal memory what the user allows, but not when everything legal is to be tiled;
- * else no limit (DBL_MAX). */
+/* Seconds that a plan may take in all: with goal memory what the user allows, but not when
+ * everything legal is to be tiled; else no limit (DBL_MAX). */
 double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
-/* The node at `first` is merged into what comes before it: no boundary between them. first <= s->n. */
+/* The node at `first` is merged into what comes before it: no boundary between them. first <= s->n.
+ */
 bool ot_splits_fusion(const ot_seq *s, uint32_t first);
-/* Cheapest way through the sequence, of those that leave the fewest values above the limit (NULL: there is none). OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
-ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
-                      const ot_limit *limit, ot_path *out) OT_MUST_USE;
+/* Cheapest way through the sequence, of those that leave the fewest values above the limit
+ * (NULL: there is none). OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
+ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                      const ot_plan_options *o, const ot_limit *limit, ot_path *out) OT_MUST_USE;
 
 /* ---- tie_break.c ---- */
 
-/* Among plans within epsilon of the path's time (and under the budgets): least peak, then loops, then tiles, by a small
- * MILP over the pool. Leaves *path as it was when GLPK finds nothing better or the program is too large. */
-ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_path *path) OT_MUST_USE;
+/* Among plans within epsilon of the path's time (and under the budgets): least peak, then loops,
+ * then tiles, by a small MILP over the pool. Leaves *path as it was when GLPK finds nothing
+ * better or the program is too large. */
+ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                       ot_path *path) OT_MUST_USE;
 
 /* ---- alternatives.c ---- */
 
-/* What a report tells besides the plan: costs of nodes, tilings that were weighed. Figures are exact until a budget of windows
- * is used up; regions after that have no candidates but their own. Fills p->detail. */
-ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, ot_plan *p) OT_MUST_USE;
-/* Output of the region's last node that its tiles are counted on, or OT_SUM_SINK; OT_NONE: there is none. */
+/* What a report tells besides the plan: costs of nodes, tilings that were weighed. Figures are
+ * exact until a budget of windows is used up; regions after that have no candidates but their
+ * own. Fills p->detail. */
+ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
+                              ot_plan *p) OT_MUST_USE;
+/* Output of the region's last node that its tiles are counted on, or OT_SUM_SINK; OT_NONE: there
+ * is none. */
 uint32_t ot_sink_output(const ot_seq *s, const ot_region *r);
 
 /* ---- exact_fit.c ---- */
 
-#define OT_FIT_TRIES   1000  /* other tilings tried for a whole graph */
-#define OT_FIT_WRITTEN 50000 /* nodes that tiles are written out to; beyond, loops where a region has them */
+#define OT_FIT_TRIES 1000 /* other tilings tried for a whole graph */
+/* nodes that tiles are written out to; beyond, loops where a region has them */
+#define OT_FIT_WRITTEN 50000
 /* What is left of that. */
 typedef struct ot_fit_left {
     uint32_t tries;
@@ -90,29 +101,32 @@ typedef struct ot_path_ends {
 /* Fails: OT_E_NOMEM. */
 ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x) OT_MUST_USE;
 
-/* The region of a chosen interval: its best form, exact figures, working set planned. On a scratchpad, finer tiles when the
- * chosen ones do not fit (left counts down); another tiling of the interval when it has no form or loses. loss: seconds that the
- * region may lose for less memory; beyond that it is written in its fastest form. *found false: no form can express it, or nothing
- * fits; *out is then the region as chosen. Fails: OT_E_NOMEM. */
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path_ends *x,
-                           const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left, ot_region *out,
-                           bool *found) OT_MUST_USE;
+/* The region of a chosen interval: its best form, exact figures, working set planned. On a
+ * scratchpad, finer tiles when the chosen ones do not fit (left counts down); another tiling of
+ * the interval when it has no form or loses. loss: seconds that the region may lose for less
+ * memory; beyond that it is written in its fastest form. *found false: no form can express it,
+ * or nothing fits; *out is then the region as chosen. Fails: OT_E_NOMEM. */
+ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
+                        const ot_path_ends *x, const ot_choice *choice, double loss, ot_arena *a,
+                        ot_fit_left *left, ot_region *out, bool *found) OT_MUST_USE;
 /* Plan the memory of r's kernel: working set and its bound. Requires a form. Fails: OT_E_NOMEM. */
 ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r) OT_MUST_USE;
 /* For goal time a region must not lose more than the runtime gives for less memory. */
-bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region *r);
-/* Of n regions that differ in their form alone, the index of the one to take; OT_NONE: none. time_tiled < 0: not possible.
- * loss: as above. */
+bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                     const ot_region *r);
+/* Of n regions that differ in their form alone, the index of the one to take; OT_NONE: none.
+ * time_tiled < 0: not possible. loss: as above. */
 uint32_t ot_best_form(const ot_plan_options *o, const ot_region *forms, uint32_t n, double loss);
 
 /* ---- granules.c ---- */
 
-/* Steps along dimension d whose multiples, as tiles, begin and end with granules of rows of the sink; 0: there are none, or d cuts no rows
- * innermost. */
+/* Steps along dimension d whose multiples, as tiles, begin and end with granules of rows of the
+ * sink; 0: there are none, or d cuts no rows innermost. */
 int64_t ot_granule_steps(const ot_graph *g, const ot_region *r, uint32_t d, int64_t granule);
-/* Bytes of all granules that the region's tiles bring and store, one that several of them touch each time. 0: not known. a: scratch. Fails:
- * OT_E_NOMEM. */
-ot_status ot_granules_moved(const ot_graph *g, const ot_region *r, int64_t granule, ot_arena *a, double *out) OT_MUST_USE;
+/* Bytes of all granules that the region's tiles bring and store, one that several of them touch
+ * each time. 0: not known. a: scratch. Fails: OT_E_NOMEM. */
+ot_status ot_granules_moved(const ot_graph *g, const ot_region *r, int64_t granule, ot_arena *a,
+                            double *out) OT_MUST_USE;
 
 /* ---- recombine.c ---- */
 
@@ -122,17 +136,20 @@ typedef struct ot_region_pool {
     uint32_t n;
     size_t cap;
 } ot_region_pool;
-/* Of all sets of regions that do not overlap: for goal time the fastest; for goal memory, or a forced form, the one with the least peak that takes no longer than o allows; under a
- * budget the fastest that keeps it, or comes nearest to it. Of several the fastest. out: room for pool->n; *n of them, numbered, in
- * order. Fails: OT_E_NOMEM. */
-ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool, ot_region *out,
-                       uint32_t *n) OT_MUST_USE;
+/* Of all sets of regions that do not overlap: for goal time the fastest; for goal memory, or a
+ * forced form, the one with the least peak that takes no longer than o allows; under a budget
+ * the fastest that keeps it, or comes nearest to it. Of several the fastest. out: room for
+ * pool->n; *n of them, numbered, in order. Fails: OT_E_NOMEM. */
+ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool,
+                       ot_region *out, uint32_t *n) OT_MUST_USE;
 
 /* ---- stream_plan.c ---- */
 
-/* Regions in form stream with exact figures, of long intervals, into the pool; of each interval those of all steps that it takes, or with
- * o->stream_rows only the one of the least rows from that on. a: of the plan. Nothing for a runtime without the form. Fails: OT_E_NOMEM. */
-ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_arena *a,
+/* Regions in form stream with exact figures, of long intervals, into the pool; of each interval
+ * those of all steps that it takes, or with o->stream_rows only the one of the least rows from
+ * that on. a: of the plan. Nothing for a runtime without the form. Fails: OT_E_NOMEM. */
+ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
+                            const ot_plan_options *o, ot_arena *a,
                             ot_region_pool *pool) OT_MUST_USE;
 
 #endif

@@ -1,26 +1,37 @@
-/* Regions that stream: intervals from their end down to where the walk stops, in steps of so many rows.
+/* Regions that stream: intervals from their end down to where the walk stops, in steps of so
+ * many rows.
  *
- *   bytes between nodes   ####  ######  #####  ##  ####  #        ends: of the whole sequence, and where little is handed on
- *                                            ^         ^
- *   intervals             [======================]               from an end as far down as its rows can be followed;
- *                         [================================]     else a half of that, a quarter
+ *   bytes between nodes  ####  ######  #####  ##  ####  #     ends: of the whole sequence, and
+ *                                                             where little is handed on
+ *                                           ^         ^
+ *   intervals            [======================]            from an end as far down as its rows
+ *                                                            can be followed;
+ *                        [================================]  else a half of that, a quarter
  *
- * Streaming computes nothing twice, so a longer interval is hardly ever worse: what grows is the lag, and with it the rows that the first
- * and the last step make at once. Therefore few intervals are looked at, not all of them as for tiles. Which of the regions go together is
+ * Streaming computes nothing twice, so a longer interval is hardly ever worse: what grows is the
+ * lag, and with it the rows that the first and the last step make at once. Therefore few
+ * intervals are looked at, not all of them as for tiles. Which of the regions go together is
  * recombine.c's choice.
+ *
+ *
+ *
  */
 #include "search.h"
 
-#define ENDS_MAX  48
-#define ENDS_FEW  12       /* where rows are carried by loops: each costs a plan of its own (stage weigh/) */
+#define ENDS_MAX 48
+/* where rows are carried by loops: each costs a plan of its own (stage weigh/) */
+#define ENDS_FEW  12
 #define HALVES    3        /* an interval, the end's half of it, a quarter */
 #define WORK_MAX  10000000 /* windows of steps that are looked at for a graph, about */
 #define ABOUT     1.05     /* memory, or time, that is taken to be the same */
 #define STEPS_MIN 4        /* fewer steps hold too much each */
-#define STEP_MIN  8192     /* bytes of its largest value in a step, where more rows can be taken: a loop turns no faster */
-#define STRIPS    6        /* numbers of strips of columns that are tried */
-#define FAR_OFF   1.5      /* what takes so many times the fast memory by estimate does not fit without its second slots either */
-#define ROOM      1.2      /* estimates are no finer */
+/* bytes of its largest value in a step, where more rows can be taken: a loop turns no faster */
+#define STEP_MIN 8192
+#define STRIPS   6 /* numbers of strips of columns that are tried */
+/* what takes so many times the fast memory by estimate does not fit without its second slots
+ * either */
+#define FAR_OFF 1.5
+#define ROOM    1.2 /* estimates are no finer */
 
 typedef struct finder {
     const ot_seq *s;
@@ -49,7 +60,8 @@ static bool is_whole(const finder *x, const ot_region *r)
     for (uint32_t v = 0; x->t->runtime->int8_groups && v < r->n_values; v++) {
         ot_id id = r->values[v].value;
         if (v < r->n_inputs ? ot_value_is_dequantized(g, id)
-                            : r->values[v].is_output && ot_cost_torn(x->s, x->t, &g->nodes[g->values[id].producer], id))
+                            : r->values[v].is_output &&
+                                  ot_cost_torn(x->s, x->t, &g->nodes[g->values[id].producer], id))
             return false;
     }
     return true;
@@ -57,13 +69,16 @@ static bool is_whole(const finder *x, const ot_region *r)
 
 static void dump_rows(const ot_choice *c, const ot_region *r, bool fits)
 {
-    fprintf(stderr, "  [%u,%u] axis %d, %lld rows a step", c->first, c->end, c->axes[0], (long long)c->tile[0]);
+    fprintf(stderr, "  [%u,%u] axis %d, %lld rows a step", c->first, c->end, c->axes[0],
+            (long long)c->tile[0]);
     if (c->n_dims > 1) fprintf(stderr, ", %u strips", r->dims[1].n_tiles);
-    fprintf(stderr, ": %.3f -> %.3f ms, peak %.1f MB, %lld bytes%s\n", r->time_untiled * 1e3, r->time_tiled * 1e3,
-            (double)r->peak / 1048576.0, (long long)r->working_set, fits ? "" : ": too much");
+    fprintf(stderr, ": %.3f -> %.3f ms, peak %.1f MB, %lld bytes%s\n", r->time_untiled * 1e3,
+            r->time_tiled * 1e3, (double)r->peak / 1048576.0, (long long)r->working_set,
+            fits ? "" : ": too much");
 }
 
-/* The region with figures and planned memory; on a scratchpad with less beside its steps where it does not fit. *fits false: nothing does. */
+/* The region with figures and planned memory; on a scratchpad with less beside its steps where
+ * it does not fit. *fits false: nothing does. */
 static ot_status settle(finder *x, ot_region *r, bool *fits)
 {
     const bool hard = ot_target_hard_limit(x->t);
@@ -72,7 +87,8 @@ static ot_status settle(finder *x, ot_region *r, bool *fits)
         if ((how & OT_FIT_SINGLE) && !x->t->double_buffer) continue;
         x->work += (uint64_t)r->dims[0].n_tiles * (r->n_nodes + r->n_values);
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, r));
-        if (r->time_tiled < 0 && (double)r->working_set > FAR_OFF * (double)x->t->fast_bytes) return OT_OK;
+        if (r->time_tiled < 0 && (double)r->working_set > FAR_OFF * (double)x->t->fast_bytes)
+            return OT_OK;
         if (r->time_tiled < 0) continue;
         OT_TRY(ot_region_fit_memory(x->s, x->t, r));
         *fits = !hard || r->working_set <= x->t->fast_bytes;
@@ -80,8 +96,8 @@ static ot_status settle(finder *x, ot_region *r, bool *fits)
     return OT_OK;
 }
 
-/* The region in steps of c->tile[0] rows goes to the pool. *legal: it can be written, where it fits; *taken: bytes that a step takes, 0: not
- * known. */
+/* The region in steps of c->tile[0] rows goes to the pool. *legal: it can be written, where it
+ * fits; *taken: bytes that a step takes, 0: not known. */
 static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *taken)
 {
     ot_region r;
@@ -94,16 +110,20 @@ static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *t
     x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
     *taken = 0;
     *legal = r.n_nodes > 0 && r.dims[0].sink != OT_NONE && is_whole(x, &r);
-    if (*legal && !r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
+    if (*legal && !r.rolling)
+        OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
     OT_TRY(settle(x, &r, &fits));
     *taken = r.working_set;
     if (ot_dbg['D']) dump_rows(c, &r, fits);
     const bool asked = x->o->force_form == OT_FORM_STREAM;
-    if (!fits || (r.carried == 0 && (r.rolling || r.in_classes) && !asked)) return OT_OK; /* steps that hand on nothing are tiles */
+    /* steps that hand on nothing are tiles */
+    if (!fits || (r.carried == 0 && (r.rolling || r.in_classes) && !asked)) return OT_OK;
     if (r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
-    return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
+    return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r)
+               ? OT_OK
+               : ot_fail_nomem(x->s->g->model->diag);
 }
 
 /* Bytes of the largest value that the interval makes. */
@@ -114,19 +134,21 @@ static int64_t largest_made(const finder *x, const ot_choice *c)
         const ot_node *n = &x->s->g->nodes[x->s->node[p]];
         int64_t bytes;
         for (uint32_t o = 0; o < n->n_out; o++)
-            if (n->out[o] != OT_NONE && ot_value_bytes(&x->s->g->values[n->out[o]], &bytes)) most = ot_max(most, bytes);
+            if (n->out[o] != OT_NONE && ot_value_bytes(&x->s->g->values[n->out[o]], &bytes))
+                most = ot_max(most, bytes);
     }
     return most;
 }
 
-/* A sound's samples and a text's tokens are short rows: steps of few of them would be thousands, long to look at and longer to run. */
+/* A sound's samples and a text's tokens are short rows: steps of few of them would be thousands,
+ * long to look at and longer to run. */
 static bool is_tiny(int64_t largest, int64_t extent, int64_t rows)
 {
     return largest / extent * rows < STEP_MIN && rows * 2 * STEPS_MIN <= extent;
 }
 
-/* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows the first. *any: there was one. *least: bytes
- * that the fewest rows take, 0: not known. */
+/* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows
+ * the first. *any: there was one. *least: bytes that the fewest rows take, 0: not known. */
 static ot_status try_interval(finder *x, ot_choice *c, bool *any, int64_t *least)
 {
     const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
@@ -144,7 +166,8 @@ static ot_status try_interval(finder *x, ot_choice *c, bool *any, int64_t *least
         if (*least == 0) *least = taken;
         *any |= legal;
         if (legal && x->o->stream_rows > 0) return OT_OK;
-        if (taken > 0 && x->pool->n == before) return OT_OK; /* more rows take more, and keep no more */
+        /* more rows take more, and keep no more */
+        if (taken > 0 && x->pool->n == before) return OT_OK;
     }
     return OT_OK;
 }
@@ -160,7 +183,8 @@ static uint32_t lowest_start(finder *x, uint32_t end, const int8_t *axes, uint32
 }
 
 /* Nearest position from `first` on where an interval may begin: a node that goes in. */
-static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t *axes, uint32_t n_dims)
+static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t *axes,
+                           uint32_t n_dims)
 {
     uint32_t best = end + 1;
     ot_walk_start(x->w, end, 0, axes, n_dims);
@@ -169,8 +193,8 @@ static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t
     return best;
 }
 
-/* Strips of columns of the interval: the same region in steps of rows, strip by strip. whole: bytes that whole rows take; strips of 1/n of
- * their length take 1/n of that and more. */
+/* Strips of columns of the interval: the same region in steps of rows, strip by strip. whole:
+ * bytes that whole rows take; strips of 1/n of their length take 1/n of that and more. */
 static ot_status try_strips(finder *x, ot_choice *c, int64_t whole)
 {
     const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
@@ -180,7 +204,9 @@ static ot_status try_strips(finder *x, ot_choice *c, int64_t whole)
         bool any;
         int64_t least;
         c->tile[1] = tiles[k];
-        if ((double)whole * (double)tiles[k] > ROOM * (double)x->t->fast_bytes * (double)sink->dims[c->axes[1]]) continue;
+        if ((double)whole * (double)tiles[k] >
+            ROOM * (double)x->t->fast_bytes * (double)sink->dims[c->axes[1]])
+            continue;
         OT_TRY(try_interval(x, c, &any, &least));
     }
     return OT_OK;
@@ -193,16 +219,19 @@ static ot_status try_first(finder *x, ot_choice c, bool *any)
     const int32_t rank = x->s->g->values[x->s->g->nodes[x->s->node[c.end]].out[0]].rank;
     int64_t whole;
     OT_TRY(try_interval(x, &c, any, &whole));
-    if (!*any || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 || c.axes[0] != rank - 2) return OT_OK;
+    if (!*any || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 ||
+        c.axes[0] != rank - 2)
+        return OT_OK;
     c.n_dims = 2;
     c.axes[1] = (int8_t)(rank - 1);
-    const uint32_t lowest = lowest_start(x, c.end, c.axes, 2); /* columns may not reach as far down */
+    /* columns may not reach as far down */
+    const uint32_t lowest = lowest_start(x, c.end, c.axes, 2);
     c.first = start_from(x, lowest > c.first ? lowest : c.first, c.end, c.axes, 2);
     return c.first < c.end ? try_strips(x, &c, whole) : OT_OK;
 }
 
-/* Intervals that end at `end` along the axis, and begin as far down as it can be followed, or half way; with line buffers, wherever little
- * is handed on. */
+/* Intervals that end at `end` along the axis, and begin as far down as it can be followed, or
+ * half way; with line buffers, wherever little is handed on. */
 static ot_status try_axis(finder *x, uint32_t end, const int8_t *axis)
 {
     const uint32_t lowest = lowest_start(x, end, axis, 1);
@@ -228,22 +257,26 @@ static ot_status try_end(finder *x, uint32_t end)
     const ot_node *n = &x->s->g->nodes[x->s->node[end]];
     int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
     uint32_t dims[OT_AXIS_SETS_MAX];
-    if (n->n_out == 0 || n->out[0] == OT_NONE || x->s->g->values[n->out[0]].n_uses + x->s->g->values[n->out[0]].is_output == 0)
+    if (n->n_out == 0 || n->out[0] == OT_NONE ||
+        x->s->g->values[n->out[0]].n_uses + x->s->g->values[n->out[0]].is_output == 0)
         return OT_OK;
     const bool torn = x->t->runtime->int8_groups && ot_cost_torn(x->s, x->t, n, n->out[0]);
     if (torn && has_line_buffers(x->t)) return OT_OK; /* as every interval would find */
     const uint32_t n_sets = ot_candidate_axes(x->s, x->w, end, 0, sets, dims);
     for (uint32_t k = 0; k < n_sets; k++) {
-        /* Rows of pictures, not columns: what is put together and carried is then long runs of memory. */
+        /* Rows of pictures, not columns: what is put together and carried is then long runs of
+         * memory. */
         const int32_t rank = x->s->g->values[n->out[0]].rank;
         if (dims[k] != 1 || (rank >= 4 && sets[k][0] == rank - 1)) continue;
-        if (has_line_buffers(x->t) && rank >= 4 && sets[k][0] < 2) continue; /* pictures and channels keep nothing of one another */
+        /* pictures and channels keep nothing of one another */
+        if (has_line_buffers(x->t) && rank >= 4 && sets[k][0] < 2) continue;
         OT_TRY(try_axis(x, end, sets[k]));
     }
     return OT_OK;
 }
 
-/* An interval may end here: a node that can be cut, with nothing behind it that is merged into it. */
+/* An interval may end here: a node that can be cut, with nothing behind it that is merged into it.
+ */
 static ot_status may_end(const finder *x, uint32_t p, bool *may)
 {
     ot_why why;
@@ -267,7 +300,8 @@ static ot_status find_ends(finder *x)
     for (uint32_t p = 0; p < s->n; p++) {
         bool may;
         const int64_t here = s->cut[p + 1];
-        if ((p + 1 < s->n && s->cut[p + 2 <= s->n ? p + 2 : p + 1] < here) || s->cut[p] < here) continue;
+        if ((p + 1 < s->n && s->cut[p + 2 <= s->n ? p + 2 : p + 1] < here) || s->cut[p] < here)
+            continue;
         OT_TRY(may_end(x, p, &may));
         if (!may) continue;
         uint32_t at = x->n_ends;
@@ -291,8 +325,10 @@ static bool is_covered(const ot_region_pool *pool, uint32_t k)
     const ot_region *r = &pool->all[k];
     for (uint32_t j = 0; j < pool->n; j++) {
         const ot_region *q = &pool->all[j];
-        const bool wider = q->first <= r->first && q->last >= r->last && q->last - q->first > r->last - r->first;
-        if (wider && (double)q->peak <= (double)r->peak * ABOUT && q->benefit >= r->benefit - q->time_untiled * (ABOUT - 1))
+        const bool wider = q->first <= r->first && q->last >= r->last &&
+                           q->last - q->first > r->last - r->first;
+        if (wider && (double)q->peak <= (double)r->peak * ABOUT &&
+            q->benefit >= r->benefit - q->time_untiled * (ABOUT - 1))
             return true;
     }
     return false;
@@ -302,7 +338,8 @@ static bool is_covered(const ot_region_pool *pool, uint32_t k)
 static void drop_covered(ot_region_pool *pool, uint32_t from)
 {
     uint32_t kept = from;
-    for (uint32_t k = from; k < pool->n; k++) { /* who covers is never covered by what it covers: any order will do */
+    /* who covers is never covered by what it covers: any order will do */
+    for (uint32_t k = from; k < pool->n; k++) {
         const ot_region r = pool->all[k];
         if (is_covered(pool, k)) continue;
         pool->all[k] = pool->all[kept];
@@ -311,8 +348,8 @@ static void drop_covered(ot_region_pool *pool, uint32_t from)
     pool->n = kept;
 }
 
-ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_arena *a,
-                            ot_region_pool *pool)
+ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
+                            const ot_plan_options *o, ot_arena *a, ot_region_pool *pool)
 {
     finder x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .pool = pool};
     const uint32_t before = pool->n;

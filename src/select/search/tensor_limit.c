@@ -1,20 +1,27 @@
-/* --max-tensor: which values must not be whole, whether a plan sees to that, and why one that cannot be cut is not.
+/* --max-tensor: which values must not be whole, whether a plan sees to that, and why one that
+ * cannot be cut is not.
  *
- *   x --Conv--> a (large) --Relu--> b (large) --Conv--> y       a and b must be inside of a region, in tiles that are small enough
+ *   x --Conv--> a (large) --Relu--> b (large) --Conv--> y  a and b must be inside of a region, in
+ *                                                          tiles that are small enough
  *
- * The search counts what a path leaves too large, and takes the paths that leave least before it looks at time and memory; regions are
- * settled in forms and tiles that hold. What is written in the end is measured apart from all this (ops/largest.c).
+ * The search counts what a path leaves too large, and takes the paths that leave least before it
+ * looks at time and memory; regions are settled in forms and tiles that hold. What is written in
+ * the end is measured apart from all this (ops/largest.c).
+ *
+ *
+ *
  */
 #include "search.h"
 
 #include "ops/ops.h"
 
-static ot_status refuse_fixed(const ot_seq *s, int64_t most, const char *what, const ot_value *v, int64_t bytes)
+static ot_status refuse_fixed(const ot_seq *s, int64_t most, const char *what, const ot_value *v,
+                              int64_t bytes)
 {
-    return ot_fail(
-        s->g->model->diag, OT_E_BUDGET,
-        "max tensor cannot be kept: %s '%.300s' takes %lld bytes, %lld are allowed: inputs, outputs and constants are not cut",
-        what, v->name, (long long)bytes, (long long)most);
+    return ot_fail(s->g->model->diag, OT_E_BUDGET,
+                   "max tensor cannot be kept: %s '%.300s' takes %lld bytes, %lld are allowed: "
+                   "inputs, outputs and constants are not cut",
+                   what, v->name, (long long)bytes, (long long)most);
 }
 
 static bool is_made(const ot_seq *s, ot_id v) { return s->act[v] && s->def[v] != OT_NONE; }
@@ -30,13 +37,16 @@ static ot_status check_fixed(const ot_seq *s, int64_t most)
         if (!ot_value_bytes(v, &bytes)) {
             if (!v->is_input || v->init) continue;
             return ot_fail(g->model->diag, OT_E_BUDGET,
-                           "max tensor cannot be kept: the size of input '%.300s' is not known: give it a --shape", v->name);
+                           "max tensor cannot be kept: the size of input '%.300s' is not known: "
+                           "give it a --shape",
+                           v->name);
         }
         if (bytes <= most) continue;
         if (v->init && v->n_uses > 0) return refuse_fixed(s, most, "constant", v, bytes);
         if (v->is_input && !v->init) return refuse_fixed(s, most, "input", v, bytes);
         if (v->is_output) return refuse_fixed(s, most, "output", v, bytes);
-        if (v->producer != OT_NONE && !is_made(s, id) && v->n_uses > 0) return refuse_fixed(s, most, "constant", v, bytes);
+        if (v->producer != OT_NONE && !is_made(s, id) && v->n_uses > 0)
+            return refuse_fixed(s, most, "constant", v, bytes);
     }
     return OT_OK;
 }
@@ -54,7 +64,8 @@ ot_status ot_limit_find(const ot_seq *s, int64_t most, ot_limit *out)
     for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = &g->nodes[s->node[p]];
         for (uint32_t k = 0; k < n->n_out; k++)
-            if (n->out[k] != OT_NONE && s->bytes[n->out[k]] > most && !OT_PUSH(s->arena, out->large, out->n_large, cap, n->out[k]))
+            if (n->out[k] != OT_NONE && s->bytes[n->out[k]] > most &&
+                !OT_PUSH(s->arena, out->large, out->n_large, cap, n->out[k]))
                 return ot_fail_nomem(g->model->diag);
         out->before[p + 1] = out->n_large;
     }
@@ -66,8 +77,8 @@ bool ot_limit_concerns(const ot_limit *x, uint32_t first, uint32_t end)
     return x->n_large > 0 && x->before[end + 1] > x->before[first];
 }
 
-uint32_t ot_limit_missed(const ot_limit *x, const ot_seq *s, const ot_walk *w, const ot_trial *tr, uint32_t pair, uint32_t first,
-                         uint32_t end)
+uint32_t ot_limit_missed(const ot_limit *x, const ot_seq *s, const ot_walk *w, const ot_trial *tr,
+                         uint32_t pair, uint32_t first, uint32_t end)
 {
     uint32_t missed = 0;
     if (x->n_large == 0) return 0;
@@ -102,8 +113,9 @@ ot_id ot_limit_left(const ot_limit *x, const ot_plan *p)
     return OT_NONE;
 }
 
-/* The node that keeps v whole, and why: its maker, a reader that needs all of it, or one on the way from the first to the last of them,
- * which must be in one region. *why OT_WHY_NONE: none of them. */
+/* The node that keeps v whole, and why: its maker, a reader that needs all of it, or one on the
+ * way from the first to the last of them, which must be in one region. *why OT_WHY_NONE: none of
+ * them. */
 static ot_status culprit(const ot_seq *s, const ot_plan *p, ot_id v, ot_id *node, ot_why *why)
 {
     const ot_value *x = &s->g->values[v];
@@ -113,10 +125,13 @@ static ot_status culprit(const ot_seq *s, const ot_plan *p, ot_id v, ot_id *node
         *node = x->uses[k];
         if (s->pos[*node] != OT_NONE) OT_TRY(ot_barrier_reason(s, *node, why));
     }
-    for (uint32_t k = 0; k < p->n_barriers && *why == OT_WHY_NONE; k++) /* where the region before it ends */
+    for (uint32_t k = 0; k < p->n_barriers && *why == OT_WHY_NONE;
+         k++) /* where the region before it ends */
         for (uint32_t u = 0; u < x->n_uses; u++)
-            if (x->uses[u] == p->barriers[k].node) *node = x->uses[u], *why = p->barriers[k].reason.why;
-    for (uint32_t at = s->def[v] + 1; at < s->last[v] && at < s->n && s->last[v] != OT_NONE && *why == OT_WHY_NONE; at++) {
+            if (x->uses[u] == p->barriers[k].node)
+                *node = x->uses[u], *why = p->barriers[k].reason.why;
+    for (uint32_t at = s->def[v] + 1;
+         at < s->last[v] && at < s->n && s->last[v] != OT_NONE && *why == OT_WHY_NONE; at++) {
         *node = s->node[at];
         OT_TRY(ot_barrier_reason(s, *node, why));
     }
@@ -128,7 +143,8 @@ static ot_why refusal(const ot_seq *s, const ot_plan *p, ot_id v)
 {
     for (uint32_t k = 0; k < p->n_refused; k++)
         for (uint32_t i = 0; i < p->refused[k].n; i++)
-            if (p->refused[k].nodes[i] == s->g->values[v].producer && p->refused[k].reason.why != OT_WHY_LOSES)
+            if (p->refused[k].nodes[i] == s->g->values[v].producer &&
+                p->refused[k].reason.why != OT_WHY_LOSES)
                 return p->refused[k].reason.why;
     return OT_WHY_TENSOR_LIMIT;
 }
@@ -156,7 +172,9 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p)
     const ot_node *n = &g->nodes[node];
     bool named = n->name && *n->name;
     return ot_fail(g->model->diag, OT_E_BUDGET,
-                   "max tensor cannot be kept: '%.200s' takes %lld bytes, %lld are allowed%s: node %s'%.200s' (%s): %s",
-                   g->values[left].name, (long long)s->bytes[left], (long long)x->most, more, named ? "" : "making ",
-                   named ? n->name : g->values[n->out[0]].name, n->op_type, ot_reason_sentence(why));
+                   "max tensor cannot be kept: '%.200s' takes %lld bytes, %lld are allowed%s: node "
+                   "%s'%.200s' (%s): %s",
+                   g->values[left].name, (long long)s->bytes[left], (long long)x->most, more,
+                   named ? "" : "making ", named ? n->name : g->values[n->out[0]].name, n->op_type,
+                   ot_reason_sentence(why));
 }

@@ -1,18 +1,25 @@
-/* The tie-break: of all plans that are about as fast as the one chosen (and whose peak is not above it, when memory is the
- * goal), the one with the least peak, then the fewest loops, then the fewest tiles.
+/* The tie-break: of all plans that are about as fast as the one chosen (and whose peak is not
+ * above it, when memory is the goal), the one with the least peak, then the fewest loops, then
+ * the fewest tiles.
  *
- *     0        chosen  limit      untiled               about as fast: what the chosen plan gains stays, but for a small share.
- *     |----------|=====|-------------|---> time         Where memory is the goal, what the user allows ends the window, too.
+ *     0  chosen  limit  untiled        about as fast: what the chosen plan gains stays, but for a
+ *                                      small share.
+ *     |----|=====|---------|---> time  Where memory is the goal, what the user allows ends the
+ *                                      window, too.
  *
- * A plan is a path through positions 0..n whose arcs are tiled intervals or runs of untiled nodes, so the program is a
- * shortest path with side constraints:
+ * A plan is a path through positions 0..n whose arcs are tiled intervals or runs of untiled
+ * nodes, so the program is a shortest path with side constraints:
  *
  *   minimise P           flow:  one unit from position 0 to n         x_k in {0,1}
  *   then loops           time:  sum t_k x_k <= limit
  *   then tiles           peak:  P >= peak_k x_k for every arc
  *
- * Only intervals that lie on some path within the limit take part, and positions between them are merged, so the program
- * stays small. When it would not be, the plan stays as the dynamic program made it.
+ * Only intervals that lie on some path within the limit take part, and positions between them
+ * are merged, so the program stays small. When it would not be, the plan stays as the dynamic
+ * program made it.
+ *
+ *
+ *
  */
 #include "search.h"
 
@@ -43,7 +50,8 @@ typedef struct net {
 } net;
 
 /* Least time from 0 to every position, and from every position to n, over all arcs. */
-static void distances(const ot_seq *s, const ot_path *path, double *fwd, double *bwd, uint32_t *head, uint32_t *next)
+static void distances(const ot_seq *s, const ot_path *path, double *fwd, double *bwd,
+                      uint32_t *head, uint32_t *next)
 {
     for (uint32_t p = 0; p <= s->n; p++) head[p] = OT_NONE;
     for (uint32_t k = 0; k < path->n_pool; k++) {
@@ -82,7 +90,10 @@ static ot_status add_untiled(net *m, const bool *is_key)
     for (uint32_t p = 0; p <= s->n; p++)
         if (is_key[p] || p == 0 || p == s->n) m->key[m->n_keys++] = p;
     for (uint32_t k = 0; k + 1 < m->n_keys; k++) {
-        arc a = {.from = m->key[k], .to = m->key[k + 1], .choice = OT_NONE, .time = s->time[m->key[k + 1]] - s->time[m->key[k]]};
+        arc a = {.from = m->key[k],
+                 .to = m->key[k + 1],
+                 .choice = OT_NONE,
+                 .time = s->time[m->key[k + 1]] - s->time[m->key[k]]};
         for (uint32_t p = a.from; p < a.to; p++) a.peak = ot_max(a.peak, s->live[p]);
         m->arcs[m->n_arcs++] = a;
     }
@@ -93,8 +104,10 @@ static ot_status add_untiled(net *m, const bool *is_key)
 static ot_status build_net(const ot_path *path, double peak_limit, net *m, bool *any)
 {
     const ot_seq *s = m->s;
-    double *fwd = OT_NEW_N(s->arena, double, s->n + 1u), *bwd = OT_NEW_N(s->arena, double, s->n + 1u);
-    uint32_t *head = OT_NEW_N(s->arena, uint32_t, s->n + 1u), *next = OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u);
+    double *fwd = OT_NEW_N(s->arena, double, s->n + 1u),
+           *bwd = OT_NEW_N(s->arena, double, s->n + 1u);
+    uint32_t *head = OT_NEW_N(s->arena, uint32_t, s->n + 1u),
+             *next = OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u);
     bool *is_key = OT_NEW_N(s->arena, bool, s->n + 1u);
     m->arcs = OT_NEW_N(s->arena, arc, ARCS_MAX + s->n + 1u);
     *any = false;
@@ -102,7 +115,8 @@ static ot_status build_net(const ot_path *path, double peak_limit, net *m, bool 
     distances(s, path, fwd, bwd, head, next);
     for (uint32_t k = 0; k < path->n_pool; k++) {
         const ot_choice *c = &path->pool[k];
-        if (fwd[c->first] + c->time + bwd[c->end + 1] > m->limit || (double)c->peak > peak_limit) continue;
+        if (fwd[c->first] + c->time + bwd[c->end + 1] > m->limit || (double)c->peak > peak_limit)
+            continue;
         if (m->n_arcs == ARCS_MAX) return OT_OK;
         m->arcs[m->n_arcs++] = (arc){c->first, c->end + 1, k, c->time, c->peak, c->loops, c->tiles};
         is_key[c->first] = is_key[c->end + 1] = true;
@@ -150,9 +164,11 @@ static ot_lp *build_lp(const net *m, const uint32_t *row_of, uint32_t *peak_col)
 }
 
 /* Fix the value reached for one objective before the next one is minimised. false: no memory. */
-static bool pin(ot_lp *lp, const char *name, const net *m, int which, uint32_t peak_col, double value)
+static bool pin(ot_lp *lp, const char *name, const net *m, int which, uint32_t peak_col,
+                double value)
 {
-    if (which == 0) return ot_lp_row(lp, name, -1e300, value * (1 + 1e-9) + 1e-9, &peak_col, (double[]){1}, 1);
+    if (which == 0)
+        return ot_lp_row(lp, name, -1e300, value * (1 + 1e-9) + 1e-9, &peak_col, (double[]){1}, 1);
     uint32_t *cols = OT_NEW_N(m->s->arena, uint32_t, m->n_arcs + 1u);
     double *coef = OT_NEW_N(m->s->arena, double, m->n_arcs + 1u);
     if (!cols || !coef) return false;
@@ -171,7 +187,10 @@ static ot_status solve(const net *m, ot_lp *lp, uint32_t peak_col, double *x, bo
     for (int which = 0; which < 3; which++) {
         ot_lp_set_cost(lp, peak_col, which == 0);
         for (uint32_t k = 0; k < m->n_arcs; k++)
-            ot_lp_set_cost(lp, k, which == 1 ? m->arcs[k].loops : which == 2 ? m->arcs[k].tiles : 0);
+            ot_lp_set_cost(lp, k,
+                           which == 1   ? m->arcs[k].loops
+                           : which == 2 ? m->arcs[k].tiles
+                                        : 0);
         if (ot_dbg['G']) {
             fprintf(stderr, "\n> Tie-break, objective %d\n", which);
             OT_TRY(ot_lp_dump(lp, stderr));
@@ -181,7 +200,8 @@ static ot_status solve(const net *m, ot_lp *lp, uint32_t peak_col, double *x, bo
         memcpy(x, y, (m->n_arcs + 1u) * sizeof *x);
         *any = true;
         if (!optimal) return OT_OK;
-        if (which < 2 && !pin(lp, which ? "loops" : "least", m, which, peak_col, obj)) return no_memory(m);
+        if (which < 2 && !pin(lp, which ? "loops" : "least", m, which, peak_col, obj))
+            return no_memory(m);
     }
     return OT_OK;
 }
@@ -203,7 +223,8 @@ static ot_status read_solution(const net *m, const double *x, ot_path *path)
             steps[n++] = path->pool[a->choice];
         else
             for (uint32_t p = a->from; p < a->to; p++)
-                steps[n++] = (ot_choice){.first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
+                steps[n++] = (ot_choice){
+                    .first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
         time += a->time;
         peak = ot_max(peak, a->peak);
         pos = a->to;
@@ -229,7 +250,9 @@ ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_option
     (void)t;
     if (o->force || path->n_pool == 0) return OT_OK;
     net m = {.s = s, .limit = time_limit(s, o, path->time)};
-    double peak_limit = o->memory_budget > 0 ? (double)o->memory_budget : o->goal == OT_GOAL_MEMORY ? (double)path->peak : 1e300;
+    double peak_limit = o->memory_budget > 0        ? (double)o->memory_budget
+                        : o->goal == OT_GOAL_MEMORY ? (double)path->peak
+                                                    : 1e300;
     bool any;
     OT_TRY(build_net(path, peak_limit, &m, &any));
     if (!any) return OT_OK;

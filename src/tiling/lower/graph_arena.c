@@ -1,23 +1,30 @@
 /* The activations of an untiled model in one memory: how low does it get, and what does reuse save?
  *
- *   position   0        1      2      3     ...   n       n + 1
- *   runs       caller   node   node   node        node    caller
- *   x (input)  |=================|                                  written by the caller, dead after its last reader
- *   t                   |===============|
- *   y (output)                                    |============|    kept for the caller
+ *   position   0       1     2     3     ...  n     n + 1
+ *   runs       caller  node  node  node       node  caller
+ *   x (input)  |===============|                            written by the caller, dead after its
+ *                                                           last reader
+ *   t                  |=============|
+ *   y (output)                                |==========|  kept for the caller
  *
- * Nodes run in graph.order. Graph inputs and outputs count: they lie in memory while the model runs, whoever owns them, and the
- * arenas that other planners report hold them too. Constants do not. A node with subgraphs counts by its outputs; what the
- * subgraphs read of this graph stays alive until it ran. Offsets are multiples of 64 bytes.
+ * Nodes run in graph.order. Graph inputs and outputs count: they lie in memory while the model
+ * runs, whoever owns them, and the arenas that other planners report hold them too. Constants do
+ * not. A node with subgraphs counts by its outputs; what the subgraphs read of this graph stays
+ * alive until it ran. Offsets are multiples of 64 bytes.
  *
- * The in-place figure merges a value with the input that its operator may overwrite (ot_op_over: same size, and nobody
- * reads it later), and takes a reshape as another name of what it reads. A merged group lives from its first to its last use.
+ * The in-place figure merges a value with the input that its operator may overwrite (ot_op_over:
+ * same size, and nobody reads it later), and takes a reshape as another name of what it reads. A
+ * merged group lives from its first to its last use.
+ *
+ *
+ *
  */
 #include "lowering.h"
 
-#define ALIGNMENT  64
-#define BYTES_MAX  (INT64_C(1) << 60)
-#define STEPS      20000 /* of the search, for graphs of up to FEW values; for more, as many as make the same work */
+#define ALIGNMENT 64
+#define BYTES_MAX (INT64_C(1) << 60)
+/* of the search, for graphs of up to FEW values; for more, as many as make the same work */
+#define STEPS      20000
 #define VALUES_FEW 200
 
 typedef struct arena_work {
@@ -59,8 +66,12 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
     if (x->is_output) last = (int64_t)w->n_steps + 1;
     w->item_of[v] = w->n;
     w->values[w->n] = v;
-    w->items[w->n++] = (ot_pack_item){
-        .lower = born, .upper = last + 1, .size = bytes, .alignment = ALIGNMENT, .fixed = -1, .hint = -1};
+    w->items[w->n++] = (ot_pack_item){.lower = born,
+                                      .upper = last + 1,
+                                      .size = bytes,
+                                      .alignment = ALIGNMENT,
+                                      .fixed = -1,
+                                      .hint = -1};
 }
 
 static void add_values(arena_work *w, uint32_t *n_unknown)
@@ -130,12 +141,16 @@ static void merge_all(arena_work *w)
 
 /* ---- figures ---- */
 
-int64_t ot_graph_arena_steps(uint32_t n) { return n <= VALUES_FEW ? STEPS : ot_max(1, (int64_t)STEPS * VALUES_FEW / n); }
+int64_t ot_graph_arena_steps(uint32_t n)
+{
+    return n <= VALUES_FEW ? STEPS : ot_max(1, (int64_t)STEPS * VALUES_FEW / n);
+}
 
 static ot_status pack(arena_work *w, int64_t *offsets, ot_pack_result *r)
 {
     ot_pack_problem p = {w->items, w->n};
-    ot_pack_options o = {.step_limit = ot_graph_arena_steps(w->n), .threads = 1, .rules = OT_PACK_RULES_ALL};
+    ot_pack_options o = {
+        .step_limit = ot_graph_arena_steps(w->n), .threads = 1, .rules = OT_PACK_RULES_ALL};
     ot_diag *d = w->g->model->diag;
     OT_TRY(ot_pack(&p, &o, d, offsets, r));
     return ot_pack_check(&p, offsets, 0, NULL, d);
@@ -150,7 +165,8 @@ static ot_status fill(arena_work *w, ot_arena_figures *out, uint32_t *n_unknown)
     int64_t *offsets = OT_NEW_N(w->a, int64_t, w->n + 1u);
     if (!offsets) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t k = 0; k < w->n; k++)
-        if (!ot_add_i64(out->naive, w->items[k].size, &out->naive) || out->naive > BYTES_MAX) { /* nobody has such a memory */
+        if (!ot_add_i64(out->naive, w->items[k].size, &out->naive) ||
+            out->naive > BYTES_MAX) { /* nobody has such a memory */
             *out = (ot_arena_figures){0};
             *n_unknown += w->n;
             return OT_OK;
@@ -181,7 +197,8 @@ ot_status ot_graph_arena(const ot_graph *g, ot_arena_figures *out, uint32_t *n_u
 
 /* ---- the plan itself ---- */
 
-static ot_status lay_out(arena_work *w, const ot_arena_steps *steps, ot_arena_layout *out, uint32_t *n_unknown)
+static ot_status lay_out(arena_work *w, const ot_arena_steps *steps, ot_arena_layout *out,
+                         uint32_t *n_unknown)
 {
     ot_diag *d = w->g->model->diag;
     ot_pack_result r = {0};
@@ -216,8 +233,8 @@ static ot_status lay_out(arena_work *w, const ot_arena_steps *steps, ot_arena_la
 }
 
 /* requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_graph_arena_layout(const ot_graph *g, const ot_arena_steps *steps, ot_arena *a, ot_arena_layout *out,
-                                uint32_t *n_unknown)
+ot_status ot_graph_arena_layout(const ot_graph *g, const ot_arena_steps *steps, ot_arena *a,
+                                ot_arena_layout *out, uint32_t *n_unknown)
 {
     arena_work w = {.g = g, .a = a};
     return lay_out(&w, steps, out, n_unknown);

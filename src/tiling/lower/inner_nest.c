@@ -1,20 +1,29 @@
-/* The second level: an operation on tiles of the fast memory, done in blocks in the memories of the cores.
+/* The second level: an operation on tiles of the fast memory, done in blocks in the memories of
+ * the cores.
  *
- *   Ascend                                              GPU
- *     l2 --dma--> ub --vector--> ub --dma--> l2           l2 --> shared --> fragment --> l2       element by element, rows, pools
- *     l2 --> l1 --> l0a, l0b --cube--> l0c --> l2         l2 --> shared --> fragment --> l2       products: inner_product.c
+ *   Ascend                                         GPU
+ *     l2 --dma--> ub --vector--> ub --dma--> l2      l2 --> shared --> fragment --> l2  element by
+ *                                                    element, rows, pools
+ *     l2 --> l1 --> l0a, l0b --cube--> l0c --> l2    l2 --> shared --> fragment --> l2  products:
+ *                                                    inner_product.c
  *
- *   for i0 in 0..3 {                                    one loop for each axis in blocks, for blocks that are alike; what is left
- *     alloc x_block: 1x64x8x56 f32 @ub multi=2          over, and blocks at borders, whose windows are shorter, are written apart
+ *   for i0 in 0..3 {                            one loop for each axis in blocks, for blocks that
+ *                                               are alike; what is left
+ *     alloc x_block: 1x64x8x56 f32 @ub multi=2  over, and blocks at borders, whose windows are
+ *                                               shorter, are written apart
  *     copy x_block <- x_tile[...]
  *     alloc y_block: 1x64x8x56 f32 @ub multi=2
  *     y_block = vector.relu(x_block)
  *     copy y_tile[...] <- y_block
  *   }
  *
- * Blocks are as long as possible: all of the inner axes, a part of one, single places of the outer ones. What they cost is what they
- * move, rows rounded up to DMA granules, and a start for each; so a block whose rows are whole granules is taken where it saves more than
- * the blocks that it makes more.
+ * Blocks are as long as possible: all of the inner axes, a part of one, single places of the
+ * outer ones. What they cost is what they move, rows rounded up to DMA granules, and a start for
+ * each; so a block whose rows are whole granules is taken where it saves more than the blocks
+ * that it makes more.
+ *
+ *
+ *
  */
 #include "inner_nest.h"
 
@@ -23,14 +32,16 @@
 
 bool ot_target_has_cores(const ot_target *t)
 {
-    return (t->scopes[OT_SCOPE_UB].bytes > 0 && t->scopes[OT_SCOPE_L0C].bytes > 0) || t->scopes[OT_SCOPE_SHARED].bytes > 0;
+    return (t->scopes[OT_SCOPE_UB].bytes > 0 && t->scopes[OT_SCOPE_L0C].bytes > 0) ||
+           t->scopes[OT_SCOPE_SHARED].bytes > 0;
 }
 
 bool inner_is_gpu(const ot_target *t) { return t->scopes[OT_SCOPE_UB].bytes == 0; }
 
 /* ---- blocks along an axis ---- */
 
-ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *w, int64_t in_extent, inner_run **out, uint32_t *n)
+ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *w,
+                     int64_t in_extent, inner_run **out, uint32_t *n)
 {
     const int64_t n_blocks = ot_ceil_div(extent, block);
     inner_run *list = OT_NEW_N(p->a, inner_run, (size_t)n_blocks);
@@ -38,20 +49,24 @@ ot_status inner_runs(prog *p, int64_t extent, int64_t block, const prog_window *
     if (!list) return prog_nomem(p);
     for (int64_t k = 0; k < n_blocks; k++) {
         const int64_t lo = k * block, hi = ot_min(lo + block, extent);
-        inner_run r = {.first = k, .count = 1, .lo = lo, .len = hi - lo, .in_lo = lo, .in_len = hi - lo};
+        inner_run r = {
+            .first = k, .count = 1, .lo = lo, .len = hi - lo, .in_lo = lo, .in_len = hi - lo};
         if (w && w->kernel > 0) {
             const int64_t from = lo * w->stride - w->pad_lo,
                           to = (hi - 1) * w->stride - w->pad_lo + (w->kernel - 1) * w->dilation + 1;
-            if (to <= 0 || from >= in_extent) return prog_refuse(p, "a block that is padding alone");
+            if (to <= 0 || from >= in_extent)
+                return prog_refuse(p, "a block that is padding alone");
             r.in_lo = ot_min(ot_max(from, 0), in_extent - 1);
             r.in_len = ot_max(ot_min(to, in_extent) - r.in_lo, 1);
             r.pad_lo = ot_max(r.in_lo - from, 0);
             r.pad_hi = ot_max(to - r.in_lo - r.in_len, 0);
         }
         inner_run *last = *n > 0 ? &list[*n - 1] : NULL;
-        bool same = last && last->len == r.len && last->in_len == r.in_len && last->pad_lo == r.pad_lo && last->pad_hi == r.pad_hi;
+        bool same = last && last->len == r.len && last->in_len == r.in_len &&
+                    last->pad_lo == r.pad_lo && last->pad_hi == r.pad_hi;
         const int64_t step = last ? (r.in_lo - last->in_lo) / last->count : 0;
-        if (same && last->count > 1) same = step == last->in_step && r.in_lo == last->in_lo + last->count * step;
+        if (same && last->count > 1)
+            same = step == last->in_step && r.in_lo == last->in_lo + last->count * step;
         if (same) {
             last->in_step = step;
             last->count++;
@@ -69,7 +84,8 @@ ot_status inner_open(prog *p, inner_axis *x, uint32_t k)
     x->at = &x->runs[k];
     x->var = ot_format(p->a, "b%u", p->n_inner++);
     if (!x->var) return prog_nomem(p);
-    return ot_kb_for(p->b, x->var, x->at->first, x->at->first + x->at->count, 1) ? OT_OK : prog_nomem(p);
+    return ot_kb_for(p->b, x->var, x->at->first, x->at->first + x->at->count, 1) ? OT_OK
+                                                                                 : prog_nomem(p);
 }
 
 ot_status inner_close(prog *p) { return ot_kb_end(p->b) ? OT_OK : prog_nomem(p); }
@@ -95,7 +111,9 @@ ot_tk_affine inner_in(const inner_axis *x) { return place(x, x->at->in_lo, x->at
 /* Elements along axis k of the output that a block of `block` reads of input 0. */
 int64_t inner_reach(const prog_window *w, int64_t block, int64_t in_extent)
 {
-    return w->kernel > 0 ? ot_min((block - 1) * w->stride + (w->kernel - 1) * w->dilation + 1, in_extent) : block;
+    return w->kernel > 0
+               ? ot_min((block - 1) * w->stride + (w->kernel - 1) * w->dilation + 1, in_extent)
+               : block;
 }
 
 double inner_moved(const prog_tensor *x, const int64_t *dims, int64_t granule)
@@ -125,7 +143,8 @@ static void operand_block(const prog_op *op, uint32_t j, const int64_t *block, i
     memcpy(dims, op->in[j].dims, sizeof op->in[j].dims);
     for (uint32_t k = 0; k < op->out.rank; k++) {
         const int8_t a = op->axis[j][k];
-        if (a >= 0) dims[a] = j == 0 ? inner_reach(&op->window[k], block[k], op->in[0].dims[a]) : block[k];
+        if (a >= 0)
+            dims[a] = j == 0 ? inner_reach(&op->window[k], block[k], op->in[0].dims[a]) : block[k];
     }
 }
 
@@ -143,7 +162,8 @@ typedef struct block_choice {
 } block_choice;
 
 /* What block costs; false: it does not fit. granule 1: rows of any length. */
-static bool weigh(const prog *p, const prog_op *op, const int64_t *block, int64_t granule, block_choice *c)
+static bool weigh(const prog *p, const prog_op *op, const int64_t *block, int64_t granule,
+                  block_choice *c)
 {
     const ot_scope in_scope = inner_is_gpu(p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB,
                    out_scope = inner_is_gpu(p->t) ? OT_SCOPE_FRAGMENT : OT_SCOPE_UB;
@@ -159,7 +179,10 @@ static bool weigh(const prog *p, const prog_op *op, const int64_t *block, int64_
     }
     for (int s = 0; s < OT_SCOPE_COUNT; s++)
         if (held[s] > inner_capacity(p->t, (ot_scope)s)) return false;
-    *c = (block_choice){.seconds = inner_seconds(p->t, bytes * (double)n, n), .bytes = bytes * (double)n, .n = n, .found = true};
+    *c = (block_choice){.seconds = inner_seconds(p->t, bytes * (double)n, n),
+                        .bytes = bytes * (double)n,
+                        .n = n,
+                        .found = true};
     memcpy(c->block, block, sizeof c->block);
     return true;
 }
@@ -175,12 +198,16 @@ double inner_seconds(const ot_target *t, double bytes, int64_t n)
     return bytes / t->bw_fast + (double)n * t->loop_overhead / (double)ot_max(t->cores, 1);
 }
 
-/* Lengths worth trying on an axis of `extent`, whose element takes `unit` bytes in a row: parts, and whole granules. */
-uint32_t inner_lengths(int64_t extent, int64_t unit, int64_t granule, int64_t out[INNER_LENGTHS_MAX])
+/* Lengths worth trying on an axis of `extent`, whose element takes `unit` bytes in a row: parts,
+ * and whole granules. */
+uint32_t inner_lengths(int64_t extent, int64_t unit, int64_t granule,
+                       int64_t out[INNER_LENGTHS_MAX])
 {
     uint32_t n = 0;
-    for (int64_t parts = 1; parts <= extent && n + 2 < INNER_LENGTHS_MAX; parts = parts < 8 ? parts + 1 : parts + parts / 2) {
-        const int64_t length = ot_ceil_div(extent, parts), whole = granule / ot_gcd(granule, unit); /* elements of whole granules */
+    for (int64_t parts = 1; parts <= extent && n + 2 < INNER_LENGTHS_MAX;
+         parts = parts < 8 ? parts + 1 : parts + parts / 2) {
+        /* elements of whole granules */
+        const int64_t length = ot_ceil_div(extent, parts), whole = granule / ot_gcd(granule, unit);
         if (n == 0 || out[n - 1] != length) out[n++] = length;
         const int64_t snapped = length / whole * whole;
         if (snapped > 0 && snapped != length) out[n++] = snapped;
@@ -199,7 +226,9 @@ static block_choice choose(const prog *p, const prog_op *op, int64_t granule)
         memcpy(block, op->out.dims, sizeof block);
         for (uint32_t k = 0; k < pivot; k++)
             if (op->cut[k]) block[k] = 1;
-        const uint32_t n = op->cut[pivot] ? inner_lengths(op->out.dims[pivot], unit, granule, lengths) : 1;
+        const uint32_t n = op->cut[pivot]
+                               ? inner_lengths(op->out.dims[pivot], unit, granule, lengths)
+                               : 1;
         for (uint32_t k = 0; k < n; k++) {
             if (op->cut[pivot]) block[pivot] = lengths[k];
             if (weigh(p, op, block, granule, &c) && c.seconds < best.seconds) best = c;
@@ -232,7 +261,8 @@ static ot_status bring(const nest *x, uint32_t j, prog_tensor *out)
         like.dims[a] = windowed ? x->axis[k].at->in_len : x->axis[k].at->len;
     }
     OT_TRY(prog_part(x->p, &op->in[j], lo, like.dims, &part));
-    OT_TRY(prog_alloc(x->p, "in_block", "", inner_is_gpu(x->p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB, x->slots, &like, out));
+    OT_TRY(prog_alloc(x->p, "in_block", "", inner_is_gpu(x->p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB,
+                      x->slots, &like, out));
     return prog_copy(x->p, out, &part);
 }
 
@@ -242,7 +272,8 @@ static void adjust(const nest *x, prog_op *block)
     const uint32_t rank = block->out.rank;
     for (uint32_t k = 0; k < block->n_attrs; k++) {
         prog_attr *a = &block->attrs[k];
-        if (strcmp(a->name, "group") == 0 && x->op->cut[1] && x->op->axis[0][1] >= 0) a->values[0] = (double)x->axis[1].at->len;
+        if (strcmp(a->name, "group") == 0 && x->op->cut[1] && x->op->axis[0][1] >= 0)
+            a->values[0] = (double)x->axis[1].at->len;
         if (strcmp(a->name, "pad") != 0) continue;
         for (uint32_t d = 2; d < rank; d++) {
             if (!x->op->cut[d]) continue; /* whole: the tile's */
@@ -264,7 +295,8 @@ static ot_status put_block(const nest *x)
     }
     for (uint32_t j = 0; j < block.n_in; j++) OT_TRY(bring(x, j, &block.in[j]));
     OT_TRY(prog_part(p, &x->op->out, lo, block.out.dims, &to));
-    OT_TRY(prog_alloc(p, "out_block", "", inner_is_gpu(p->t) ? OT_SCOPE_FRAGMENT : OT_SCOPE_UB, x->slots, &block.out, &block.out));
+    OT_TRY(prog_alloc(p, "out_block", "", inner_is_gpu(p->t) ? OT_SCOPE_FRAGMENT : OT_SCOPE_UB,
+                      x->slots, &block.out, &block.out));
     adjust(x, &block);
     block.pipe = OT_PIPE_VECTOR;
     OT_TRY(prog_statement(p, &block));
@@ -297,7 +329,8 @@ ot_status inner_note(prog *p, ot_inner_op note)
 static ot_status put_vector(prog *p, const prog_op *op)
 {
     const block_choice c = choose(p, op, p->t->granule), plain = choose(p, op, 1);
-    if (!c.found) return prog_statement(p, op); /* larger than a core's memory however it is cut: where it lies */
+    /* larger than a core's memory however it is cut: where it lies */
+    if (!c.found) return prog_statement(p, op);
     block_choice rounded = c;
     if (plain.found) (void)weigh(p, op, plain.block, p->t->granule, &rounded);
     ot_inner_op note = {.operation = op->name,
@@ -313,7 +346,8 @@ static ot_status put_vector(prog *p, const prog_op *op)
     nest x = {.p = p, .op = op, .slots = c.n > 1 ? 2 : 1};
     for (uint32_t k = 0; k < op->out.rank; k++) {
         const int64_t in_extent = op->axis[0][k] >= 0 ? op->in[0].dims[op->axis[0][k]] : 1;
-        OT_TRY(inner_runs(p, op->out.dims[k], c.block[k], &op->window[k], in_extent, &x.axis[k].runs, &x.axis[k].n));
+        OT_TRY(inner_runs(p, op->out.dims[k], c.block[k], &op->window[k], in_extent,
+                          &x.axis[k].runs, &x.axis[k].n));
     }
     return put_axis(&x, 0);
 }

@@ -1,11 +1,11 @@
-/* Convolutions and matrix products in blocks of the cube: rows of the left matrix x columns of the right one, summed up over parts of
- * the depth in the accumulator.
+/* Convolutions and matrix products in blocks of the cube: rows of the left matrix x columns of
+ * the right one, summed up over parts of the depth in the accumulator.
  *
- *                                  Ascend                                      GPU
- *   left (weights; a)              l2 -> l1 -> l0a                             l2 -> shared
- *   right (columns of x; b)        l2 -> l1 --im2col--> l0b                    l2 -> shared --im2col--> shared
- *   sum, begun with the bias       bt -> l0c                                   shared -> fragment
- *   result                         l0c -> l2, the fixpipe                      fragment -> l2
+ *                                  Ascend                           GPU
+ *   left (weights; a)              l2 -> l1 -> l0a                  l2 -> shared
+ *   right (columns of x; b)        l2 -> l1 --im2col--> l0b         l2 -> shared --im2col--> shared
+ *   sum, begun with the bias       bt -> l0c                        shared -> fragment
+ *   result                         l0c -> l2, the fixpipe           fragment -> l2
  *
  *   for b0 in ... {                        images, maps, places
  *     c_block: 64x112 f32 @l0c = bias
@@ -13,7 +13,9 @@
  *     copy y_tile[...] <- c_block
  *   }
  *
- * Larger blocks of maps read the picture less often, larger blocks of places the weights; what costs least is taken.
+ * Larger blocks of maps read the picture less often, larger blocks of places the weights; what
+ * costs least is taken.
+ *
  */
 #include "inner_nest.h"
 
@@ -44,11 +46,16 @@ static bool setting(const prog_op *op, const char *name)
 /* false: it is none that the cube does. */
 static bool describe(prog *p, const prog_op *op, product *x)
 {
-    *x = (product){
-        .p = p, .op = op, .conv = strcmp(op->name, "conv") == 0, .gpu = inner_is_gpu(p->t), .rank = op->out.rank, .taps = 1};
+    *x = (product){.p = p,
+                   .op = op,
+                   .conv = strcmp(op->name, "conv") == 0,
+                   .gpu = inner_is_gpu(p->t),
+                   .rank = op->out.rank,
+                   .taps = 1};
     const uint32_t bits = ot_tk_dtype_bits(op->out.type);
     if ((strcmp(op->out.type, "f32") != 0 && bits != 16) || op->out.rank < 2) return false;
-    if (strcmp(op->name, "conv_transpose") == 0) return false; /* what a place sums up depends on its phase of the stride */
+    /* what a place sums up depends on its phase of the stride */
+    if (strcmp(op->name, "conv_transpose") == 0) return false;
     if (x->conv) {
         if (op->in[1].dims[1] != op->in[0].dims[1]) return false; /* groups: vector work */
         x->rows = 1;
@@ -72,13 +79,15 @@ static bool describe(prog *p, const prog_op *op, product *x)
 /* ---- blocks ---- */
 
 /* Dims of operand j for a block; depth: of what is summed. */
-static void operand_dims(const product *x, uint32_t j, const int64_t *block, int64_t depth, int64_t *dims)
+static void operand_dims(const product *x, uint32_t j, const int64_t *block, int64_t depth,
+                         int64_t *dims)
 {
     const prog_op *op = x->op;
     memcpy(dims, op->in[j].dims, sizeof op->in[j].dims);
     for (uint32_t k = 0; k < x->rank; k++) {
         const int8_t a = op->axis[j][k];
-        if (a >= 0) dims[a] = j == 0 ? inner_reach(&op->window[k], block[k], op->in[0].dims[a]) : block[k];
+        if (a >= 0)
+            dims[a] = j == 0 ? inner_reach(&op->window[k], block[k], op->in[0].dims[a]) : block[k];
     }
     if (j == x->left) dims[x->left_depth] = depth;
     if (j == x->right) dims[x->right_depth] = depth;
@@ -113,12 +122,14 @@ static bool fits(const product *x, const int64_t *block, int64_t depth, int64_t 
 {
     const ot_target *t = x->p->t;
     const int64_t width = ot_tk_dtype_bits(x->op->out.type) / 8, cols = columns(x, block);
-    int64_t held[OT_SCOPE_COUNT] = {0}, left[OT_TK_RANK_MAX], right[OT_TK_RANK_MAX], bias[OT_TK_RANK_MAX];
+    int64_t held[OT_SCOPE_COUNT] = {0}, left[OT_TK_RANK_MAX], right[OT_TK_RANK_MAX],
+            bias[OT_TK_RANK_MAX];
     const ot_scope first = first_scope(x), sum = x->gpu ? OT_SCOPE_FRAGMENT : OT_SCOPE_L0C;
     operand_dims(x, x->left, block, depth, left);
     operand_dims(x, x->right, block, depth, right);
     const int64_t left_bytes = elements(left, x->op->in[x->left].rank) * width,
-                  right_bytes = elements(right, x->op->in[x->right].rank) * width, cols_bytes = depth * x->taps * cols * width;
+                  right_bytes = elements(right, x->op->in[x->right].rank) * width,
+                  cols_bytes = depth * x->taps * cols * width;
     held[first] = slots * (inner_room(t, first, left_bytes) + inner_room(t, first, right_bytes));
     if (x->gpu && x->conv) held[first] += slots * inner_room(t, first, cols_bytes);
     if (!x->gpu) held[OT_SCOPE_L0A] = slots * inner_room(t, OT_SCOPE_L0A, left_bytes);
@@ -135,14 +146,16 @@ static bool fits(const product *x, const int64_t *block, int64_t depth, int64_t 
 }
 
 /* Blocks of these, what they move, and how long that takes. */
-static double weigh(const product *x, const int64_t *block, int64_t depth, int64_t granule, double *bytes, int64_t *n)
+static double weigh(const product *x, const int64_t *block, int64_t depth, int64_t granule,
+                    double *bytes, int64_t *n)
 {
     int64_t left[OT_TK_RANK_MAX], right[OT_TK_RANK_MAX], parts = ot_ceil_div(x->depth, depth);
     *n = 1;
     for (uint32_t k = 0; k < x->rank; k++) *n *= ot_ceil_div(x->op->out.dims[k], block[k]);
     operand_dims(x, x->left, block, depth, left);
     operand_dims(x, x->right, block, depth, right);
-    const double in = inner_moved(&x->op->in[x->left], left, granule) + inner_moved(&x->op->in[x->right], right, granule);
+    const double in = inner_moved(&x->op->in[x->left], left, granule) +
+                      inner_moved(&x->op->in[x->right], right, granule);
     *bytes = (double)*n * ((double)parts * in + inner_moved(&x->op->out, block, granule));
     *n *= parts;
     return inner_seconds(x->p->t, *bytes, *n);
@@ -167,7 +180,8 @@ typedef struct best_block {
 static void try_columns(const product *x, int64_t *block, int64_t granule, best_block *best)
 {
     int64_t rows[INNER_LENGTHS_MAX], depths[INNER_LENGTHS_MAX], n;
-    const uint32_t n_rows = halves(x->op->out.dims[x->rows], rows), n_depths = halves(x->depth, depths);
+    const uint32_t n_rows = halves(x->op->out.dims[x->rows], rows),
+                   n_depths = halves(x->depth, depths);
     double bytes;
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t k = 0; k < n_depths; k++) {
@@ -223,7 +237,8 @@ static ot_status part_of(const product *x, uint32_t j, prog_tensor *out)
 }
 
 /* A part in a memory of its own. */
-static ot_status fetch(const product *x, uint32_t j, const char *name, ot_scope scope, prog_tensor *out)
+static ot_status fetch(const product *x, uint32_t j, const char *name, ot_scope scope,
+                       prog_tensor *out)
 {
     prog_tensor part;
     OT_TRY(part_of(x, j, &part));
@@ -239,7 +254,8 @@ static ot_status as_matrix(const product *x, const prog_tensor *t, prog_tensor *
 }
 
 /* On to the memory that the cube reads. */
-static ot_status move_on(const product *x, const prog_tensor *from, const char *name, ot_scope scope, prog_tensor *out)
+static ot_status move_on(const product *x, const prog_tensor *from, const char *name,
+                         ot_scope scope, prog_tensor *out)
 {
     *out = *from;
     if (x->gpu) return OT_OK;
@@ -251,10 +267,13 @@ static ot_status move_on(const product *x, const prog_tensor *from, const char *
 static ot_status put_columns(const product *x, const prog_tensor *picture, prog_tensor *out)
 {
     const uint32_t n = x->rank - 2;
-    prog_tensor cols = {.rank = 3, .type = picture->type, .dims = {1, picture->dims[1] * x->taps, 1}};
-    prog_op op = {.pipe = OT_PIPE_CUBE, .name = "im2col", .n_in = 1, .in = {*picture}, .n_attrs = 4};
+    prog_tensor cols = {
+        .rank = 3, .type = picture->type, .dims = {1, picture->dims[1] * x->taps, 1}};
+    prog_op op = {
+        .pipe = OT_PIPE_CUBE, .name = "im2col", .n_in = 1, .in = {*picture}, .n_attrs = 4};
     static const char *const names[4] = {"kernel", "stride", "pad", "dilation"};
-    for (uint32_t k = 0; k < 4; k++) op.attrs[k] = (prog_attr){.name = names[k], .n = k == 2 ? 2 * n : n, .list = true};
+    for (uint32_t k = 0; k < 4; k++)
+        op.attrs[k] = (prog_attr){.name = names[k], .n = k == 2 ? 2 * n : n, .list = true};
     for (uint32_t d = 0; d < n; d++) {
         const prog_window *w = &x->op->window[2 + d];
         const inner_run *r = x->axis[2 + d].at;
@@ -265,7 +284,8 @@ static ot_status put_columns(const product *x, const prog_tensor *picture, prog_
         op.attrs[3].values[d] = (double)w->dilation;
         cols.dims[2] *= r->len;
     }
-    OT_TRY(prog_alloc(x->p, "columns", "", x->gpu ? OT_SCOPE_SHARED : OT_SCOPE_L0B, x->slots, &cols, &op.out));
+    OT_TRY(prog_alloc(x->p, "columns", "", x->gpu ? OT_SCOPE_SHARED : OT_SCOPE_L0B, x->slots, &cols,
+                      &op.out));
     OT_TRY(prog_statement(x->p, &op));
     return as_matrix(x, &op.out, out);
 }
@@ -294,7 +314,8 @@ static ot_status add_part(const product *x)
     op.in[2] = x->sum;
     static const char *const turned[2] = {"transpose_a", "transpose_b"};
     for (uint32_t k = 0; k < 2; k++)
-        if (setting(x->op, turned[k])) op.attrs[op.n_attrs++] = (prog_attr){.name = turned[k], .n = 1, .values = {1}};
+        if (setting(x->op, turned[k]))
+            op.attrs[op.n_attrs++] = (prog_attr){.name = turned[k], .n = 1, .values = {1}};
     return prog_statement(p, &op);
 }
 
@@ -306,7 +327,11 @@ static ot_status begin_sum(product *x)
     for (uint32_t k = 0; k < x->rank; k++) cols *= k == x->rows ? 1 : x->axis[k].at->len;
     const prog_tensor like = {.rank = 2, .type = "f32", .dims = {x->axis[x->rows].at->len, cols}};
     OT_TRY(prog_alloc(p, "sum", "", x->gpu ? OT_SCOPE_FRAGMENT : OT_SCOPE_L0C, 1, &like, &x->sum));
-    prog_op op = {.pipe = OT_PIPE_CUBE, .name = "fill", .out = x->sum, .n_attrs = 1, .attrs = {{.name = "value", .n = 1}}};
+    prog_op op = {.pipe = OT_PIPE_CUBE,
+                  .name = "fill",
+                  .out = x->sum,
+                  .n_attrs = 1,
+                  .attrs = {{.name = "value", .n = 1}}};
     if (x->op->n_in <= 2) return prog_statement(p, &op);
     prog_tensor bias, part;
     OT_TRY(part_of(x, 2, &part));
@@ -357,7 +382,8 @@ static ot_status note(const product *x, const best_block *c, const best_block *p
 {
     double bytes = c->bytes;
     int64_t n;
-    if (plain->seconds < DBL_MAX) (void)weigh(x, plain->block, plain->depth, x->p->t->granule, &bytes, &n);
+    if (plain->seconds < DBL_MAX)
+        (void)weigh(x, plain->block, plain->depth, x->p->t->granule, &bytes, &n);
     ot_inner_op note = {.operation = x->op->name,
                         .unit = "cube",
                         .rank = x->rank,
@@ -383,7 +409,8 @@ ot_status inner_product(prog *p, const prog_op *op, bool *done)
     x.slots = c.n > 1 ? 2 : 1;
     for (uint32_t k = 0; k < x.rank; k++) {
         const int64_t in_extent = op->axis[0][k] >= 0 ? op->in[0].dims[op->axis[0][k]] : 1;
-        OT_TRY(inner_runs(p, op->out.dims[k], c.block[k], &op->window[k], in_extent, &x.axis[k].runs, &x.axis[k].n));
+        OT_TRY(inner_runs(p, op->out.dims[k], c.block[k], &op->window[k], in_extent,
+                          &x.axis[k].runs, &x.axis[k].n));
     }
     OT_TRY(inner_runs(p, x.depth, c.depth, NULL, 0, &x.deep.runs, &x.deep.n));
     *done = true;

@@ -1,55 +1,69 @@
-/* Stage memory/: what a planned region needs of the fast memory, and what an untiled graph needs of the slow one. */
+/* Stage memory/: what a planned region needs of the fast memory, and what an untiled graph needs
+ * of the slow one. */
 #ifndef OT_MEMORY_H
 #define OT_MEMORY_H
 
 #include "tk/planmem/planmem.h"
 #include "tiling/region.h"
 
-/* The kernel of one tile loop nest of a planned region: loads of the input windows, the operators, stores of the pieces; weights
- * loaded before the loop when they stay resident; every buffer has the size of its largest tile, scope l2. */
-ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out) OT_MUST_USE;
+/* The kernel of one tile loop nest of a planned region: loads of the input windows, the
+ * operators, stores of the pieces; weights loaded before the loop when they stay resident; every
+ * buffer has the size of its largest tile, scope l2. */
+ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
+                           ot_kernel **out) OT_MUST_USE;
 
 typedef struct ot_region_memory {
     int64_t height;      /* of the planned scope l2: the region's working set */
     int64_t lower_bound; /* most bytes live at once */
     bool proved;         /* height is the least possible */
     /* Where its buffers are put, when the kernel is asked for: */
-    int64_t arena;        /* bytes that they take; height, or more where sharing less costs nothing */
+    /* bytes that they take; height, or more where sharing less costs nothing */
+    int64_t arena;
     ot_mem_mode mode;     /* that made the plan */
     ot_reuse_level level; /* lowest level of sharing that any buffer needed */
     uint32_t cross_pipe;  /* pairs that share memory across pipes */
-    double
-        stall; /* seconds that transfers and operators wait for each other because of that, all tiles together; 0 where the time counts on no overlap */
+    /* seconds that transfers and operators wait for each other because of that, all tiles
+     * together; 0 where the time counts on no overlap */
+    double stall;
 } ot_region_memory;
-/* Lower the region and plan its fast memory as low as a bounded search gets, whatever the target's capacity. Deterministic.
- * kernel: NULL, or the kernel with its offsets (caller frees). On targets with DMA, whose pipes wait for each other where they share
- * memory, the offsets are PlanMemory's in the whole fast memory: nothing shares when all fits, else as little as fits; those of the
- * search only when that finds none. arena, mode, level, cross_pipe and stall are of that plan, whether the kernel is asked for or not,
- * if it fits at all. Elsewhere the offsets are those of the search. */
-ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
-                                ot_kernel **kernel) OT_MUST_USE;
+/* Lower the region and plan its fast memory as low as a bounded search gets, whatever the
+ * target's capacity. Deterministic. kernel: NULL, or the kernel with its offsets (caller frees).
+ * On targets with DMA, whose pipes wait for each other where they share memory, the offsets are
+ * PlanMemory's in the whole fast memory: nothing shares when all fits, else as little as fits;
+ * those of the search only when that finds none. arena, mode, level, cross_pipe and stall are of
+ * that plan, whether the kernel is asked for or not, if it fits at all. Elsewhere the offsets
+ * are those of the search. */
+ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t,
+                                ot_diag *d, ot_region_memory *out, ot_kernel **kernel) OT_MUST_USE;
 
 /* ---- programs: region_program.c, inner_nest.c ---- */
 
-/* How one operator's tile is done in blocks in the memories of the cores: what the second level chose for it. */
+/* How one operator's tile is done in blocks in the memories of the cores: what the second level
+ * chose for it. */
 typedef struct ot_inner_op {
     const char *node;      /* name, or the operator's type where it has none */
     const char *operation; /* of the kernel: static, as unit */
     const char *unit;      /* "cube", "vector" */
     uint32_t rank;
-    int64_t extent[OT_TK_RANK_MAX], block[OT_TK_RANK_MAX]; /* of the tile that it makes, of a block */
-    int64_t depth, depth_block;                            /* of products: what is summed up; else 0 */
-    int64_t n_blocks;                                      /* blocks of the tile */
-    int64_t bytes;                                         /* moved between the fast memory and the cores for the tile */
-    int64_t granules_saved; /* bytes that rows of whole DMA granules save of that; 0: nothing was snapped */
-    double time;            /* seconds that moving takes, predicted */
+    /* of the tile that it makes, of a block */
+    int64_t extent[OT_TK_RANK_MAX], block[OT_TK_RANK_MAX];
+    /* of products: what is summed up; else 0 */
+    int64_t depth, depth_block;
+    int64_t n_blocks; /* blocks of the tile */
+    /* moved between the fast memory and the cores for the tile */
+    int64_t bytes;
+    /* bytes that rows of whole DMA granules save of that; 0: nothing was snapped */
+    int64_t granules_saved;
+    double time; /* seconds that moving takes, predicted */
 } ot_inner_op;
 
-/* A region as a kernel that runs (tk/interpreter/interpreter.h): every tile with its own windows and borders, in the places of the planned
- * kernel. Params are the region's inputs and outputs and the constants that it reads, by their names in the model (made legal). */
+/* A region as a kernel that runs (tk/interpreter/interpreter.h): every tile with its own windows
+ * and borders, in the places of the planned kernel. Params are the region's inputs and outputs
+ * and the constants that it reads, by their names in the model (made legal). */
 typedef struct ot_region_program {
-    ot_kernel *kernel; /* with offsets; the caller frees it. NULL: there is none, and `why` says what is in the way */
-    const char *why;   /* in the arena; NULL: there is a kernel */
+    /* with offsets; the caller frees it. NULL: there is none, and `why` says what is in the way */
+    ot_kernel *kernel;
+    const char *why; /* in the arena; NULL: there is a kernel */
     ot_region_memory memory;
     ot_scope_plan scopes[OT_SCOPE_COUNT]; /* [n_scopes] that the program uses */
     uint32_t n_scopes;
@@ -59,20 +73,22 @@ typedef struct ot_region_program {
         bool is_output;
     } const *params; /* [n_params] in the arena */
     uint32_t n_params;
-    const ot_inner_op *inner; /* [n_inner] operators in blocks, in the order of the program; in the arena */
+    /* [n_inner] operators in blocks, in the order of the program; in the arena */
+    const ot_inner_op *inner;
     uint32_t n_inner;
 } ot_region_program;
 
-#define OT_LOWER_BLOCKS \
-    1u /* operators run in blocks in the memories of the target's cores (Ascend: l1, l0a, l0b, l0c, ub; GPU: shared,
-                                fragment), where it has some; sizes of blocks by cost */
-#define OT_LOWER_ONE_KIND 2u /* only tiles of the most frequent kind: for figures, the outputs are not complete */
+/* operators run in blocks in the memories of the target's cores (Ascend: l1, l0a, l0b, l0c, ub;
+ * GPU: shared, fragment), where it has some; sizes of blocks by cost */
+#define OT_LOWER_BLOCKS 1u
+/* only tiles of the most frequent kind: for figures, the outputs are not complete */
+#define OT_LOWER_ONE_KIND 2u
 
 /* Does the target have memories in its cores that OT_LOWER_BLOCKS uses? */
 bool ot_target_has_cores(const ot_target *t);
 /* Lower the region. how: set of OT_LOWER_... a: for what *out points to. Deterministic. */
-ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how, ot_arena *a, ot_diag *d,
-                          ot_region_program *out) OT_MUST_USE;
+ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how,
+                          ot_arena *a, ot_diag *d, ot_region_program *out) OT_MUST_USE;
 
 typedef struct ot_arena_figures {
     int64_t naive;       /* sum of all activations */
@@ -83,24 +99,28 @@ typedef struct ot_arena_figures {
     uint32_t n_buffers;
     bool proved; /* planned is the least possible */
 } ot_arena_figures;
-/* Arena of an untiled graph's activations in graph.order. Requires ORDER, USES, SHAPES; values of unknown size are left out
- * (counted in n_unknown). Deterministic: bounded by steps. */
+/* Arena of an untiled graph's activations in graph.order. Requires ORDER, USES, SHAPES; values
+ * of unknown size are left out (counted in n_unknown). Deterministic: bounded by steps. */
 ot_status ot_graph_arena(const ot_graph *g, ot_arena_figures *out, uint32_t *n_unknown) OT_MUST_USE;
 
-/* Steps (ot_pack_options.step_limit) that packing n activations may take. What a step costs grows with n, so steps x n is bounded: at
- * most 4 million items looked at, and never less than one step. */
+/* Steps (ot_pack_options.step_limit) that packing n activations may take. What a step costs
+ * grows with n, so steps x n is bounded: at most 4 million items looked at, and never less than
+ * one step. */
 int64_t ot_graph_arena_steps(uint32_t n);
 
-/* Another course of events than node by node: several nodes in one step, values that lie nowhere, other things that do. */
+/* Another course of events than node by node: several nodes in one step, values that lie
+ * nowhere, other things that do. */
 typedef struct ot_arena_steps {
-    const uint32_t *step_of; /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
+    /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
+    const uint32_t *step_of;
     uint32_t n;
     const bool *absent;        /* [g->n_values]; NULL: none */
     const ot_pack_item *extra; /* [n_extra] with lifetimes in steps */
     uint32_t n_extra;
 } ot_arena_steps;
 
-/* The plan whose height is ot_arena_figures.planned. Step 0 is the caller's, who writes the inputs, the last one too. */
+/* The plan whose height is ot_arena_figures.planned. Step 0 is the caller's, who writes the
+ * inputs, the last one too. */
 typedef struct ot_arena_layout {
     const ot_pack_item *items; /* [n] lifetimes in steps */
     const ot_id *values;       /* [n] whose they are; OT_NONE of extra ones, which come last */
@@ -110,7 +130,7 @@ typedef struct ot_arena_layout {
     bool proved;
 } ot_arena_layout;
 /* Everything in arena a. Requires and fails as ot_graph_arena. */
-ot_status ot_graph_arena_layout(const ot_graph *g, const ot_arena_steps *steps, ot_arena *a, ot_arena_layout *out,
-                                uint32_t *n_unknown) OT_MUST_USE;
+ot_status ot_graph_arena_layout(const ot_graph *g, const ot_arena_steps *steps, ot_arena *a,
+                                ot_arena_layout *out, uint32_t *n_unknown) OT_MUST_USE;
 
 #endif

@@ -1,16 +1,19 @@
 /* Operators of ONNX as operations of kernels (docs/kernel-language.md), for one tile.
  *
  *   Relu, Add, ...        one statement, element by element
- *   Conv, pools           one statement; the pads are the tile's own, of auto_pad and ceil_mode as numbers
- *   ConvTranspose         one statement, of whole places: blocks of places would need inputs by phases of the stride
+ *   Conv, pools           one statement; the pads are the tile's own, of auto_pad and ceil_mode as
+ *                         numbers
+ *   ConvTranspose         one statement, of whole places: blocks of places would need inputs by
+ *                         phases of the stride
  *   BatchNormalization    sub, div, mul, add with factors of its channels, which are workspace
  *   DepthToSpace, Resize  a transposition, a repetition under other names of the same bytes
  *
- * Files: this one has the table, windows, reductions, normalisations and products; program_moves.c what moves elements; program_put.c what
- * both are put together from.
+ * Files: this one has the table, windows, reductions, normalisations and products;
+ * program_moves.c what moves elements; program_put.c what both are put together from.
  *
- * Each says which axes of the output may be made in blocks, and what of the operands a block needs: that is all that the second level
- * knows of it. What is not known here is refused.
+ * Each says which axes of the output may be made in blocks, and what of the operands a block
+ * needs: that is all that the second level knows of it. What is not known here is refused.
+ *
  */
 #include "program_ops.h"
 
@@ -73,11 +76,14 @@ static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, 
     steps s;
     if (!steps_of(x, n, &s)) return false;
     for (uint32_t k = 0; k < n; k++) {
-        const int64_t reach = (x->out.dims[2 + k] - 1) * s.stride[k] + (kernel[k] - 1) * s.dilation[k] + 1;
-        const int64_t behind = reach - x->in[0].dims[2 + k] - s.pad[k]; /* what the last window wants, ceil_mode or not */
+        const int64_t reach = (x->out.dims[2 + k] - 1) * s.stride[k] +
+                              (kernel[k] - 1) * s.dilation[k] + 1;
+        /* what the last window wants, ceil_mode or not */
+        const int64_t behind = reach - x->in[0].dims[2 + k] - s.pad[k];
         if (behind > s.pad[n + k] && ot_attr_int(&x->n, "count_include_pad", 0)) return false;
         s.pad[n + k] = ot_max(behind, 0);
-        op->window[2 + k] = (prog_window){kernel[k], s.stride[k], s.dilation[k], s.pad[k], s.pad[n + k]};
+        op->window[2 + k] = (prog_window){kernel[k], s.stride[k], s.dilation[k], s.pad[k],
+                                          s.pad[n + k]};
         op->cut[2 + k] = true;
         op->axis[0][2 + k] = (int8_t)(2 + k);
     }
@@ -85,11 +91,16 @@ static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, 
     return true;
 }
 
-/* What both kinds of convolution begin with: image, weights and bias, the image's own axis; no other axis follows the result's. */
+/* What both kinds of convolution begin with: image, weights and bias, the image's own axis; no
+ * other axis follows the result's. */
 static ot_status begin_conv(const tile_node *x, const char *name, prog_op *op)
 {
-    if (x->n_in < 2 || x->in[1].v == OT_NONE || x->in[0].v == OT_NONE) return tile_refuse(x, "a convolution without its operands");
-    *op = (prog_op){.pipe = OT_PIPE_CUBE, .name = name, .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
+    if (x->n_in < 2 || x->in[1].v == OT_NONE || x->in[0].v == OT_NONE)
+        return tile_refuse(x, "a convolution without its operands");
+    *op = (prog_op){.pipe = OT_PIPE_CUBE,
+                    .name = name,
+                    .out = x->out,
+                    .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
     for (uint32_t j = 0; j < op->n_in; j++) op->in[j] = x->in[j];
     memset(op->axis, -1, sizeof op->axis);
     tile_set_number(op, "group", (double)ot_attr_int(&x->n, "group", 1));
@@ -104,8 +115,10 @@ static ot_status put_conv(const tile_node *x)
     const int64_t group = ot_attr_int(&x->n, "group", 1);
     prog_op op;
     OT_TRY(begin_conv(x, "conv", &op));
-    if (!set_windows(x, &op, w->dims + 2, x->out.rank - 2)) return tile_refuse(x, "a convolution whose pads are not known");
-    op.cut[1] = group == 1 || group == x->in[0].dims[1]; /* of a group of several maps each would need its own part */
+    if (!set_windows(x, &op, w->dims + 2, x->out.rank - 2))
+        return tile_refuse(x, "a convolution whose pads are not known");
+    /* of a group of several maps each would need its own part */
+    op.cut[1] = group == 1 || group == x->in[0].dims[1];
     op.axis[1][1] = 0;
     if (group > 1 && w->dims[1] == 1 && x->out.dims[1] == x->in[0].dims[1]) op.axis[0][1] = 1;
     if (group > 1 && x->out.dims[1] != x->in[0].dims[1]) op.cut[1] = false;
@@ -124,7 +137,8 @@ static ot_status put_conv_transpose(const tile_node *x)
     OT_TRY(begin_conv(x, "conv_transpose", &op));
     if (!steps_of(x, n, &s)) return tile_refuse(x, "a convolution whose pads are not known");
     for (uint32_t k = 0; k < n; k++) {
-        const int64_t reach = (x->in[0].dims[2 + k] - 1) * s.stride[k] + (w->dims[2 + k] - 1) * s.dilation[k] + 1;
+        const int64_t reach = (x->in[0].dims[2 + k] - 1) * s.stride[k] +
+                              (w->dims[2 + k] - 1) * s.dilation[k] + 1;
         extra[k] = x->out.dims[2 + k] + s.pad[k] + s.pad[n + k] - reach;
         if (extra[k] < 0) return tile_refuse(x, "a convolution whose pads are not known");
     }
@@ -141,13 +155,16 @@ static ot_status put_pool(const tile_node *x)
     size_t n;
     const bool most = strcmp(x->n.op_type, "MaxPool") == 0;
     const int64_t *kernel = ot_attr_ints(&x->n, "kernel_shape", &n);
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = most ? "maxpool" : "averagepool", .out = x->out, .n_in = 1};
+    prog_op op = {
+        .pipe = OT_PIPE_VECTOR, .name = most ? "maxpool" : "averagepool", .out = x->out, .n_in = 1};
     op.in[0] = x->in[0];
     memset(op.axis, -1, sizeof op.axis);
     if (!kernel || n != x->out.rank - 2) return tile_refuse(x, "a pool without its kernel");
     tile_set_list(&op, "kernel", kernel, (uint32_t)n);
-    if (!set_windows(x, &op, kernel, (uint32_t)n)) return tile_refuse(x, "a pool whose pads are not known");
-    if (!most && ot_attr_int(&x->n, "count_include_pad", 0)) tile_set_number(&op, "count_include_pad", 1);
+    if (!set_windows(x, &op, kernel, (uint32_t)n))
+        return tile_refuse(x, "a pool whose pads are not known");
+    if (!most && ot_attr_int(&x->n, "count_include_pad", 0))
+        tile_set_number(&op, "count_include_pad", 1);
     for (uint32_t k = 0; k < 2; k++) op.cut[k] = true, op.axis[0][k] = (int8_t)k;
     return tile_put(x->p, &op);
 }
@@ -180,13 +197,15 @@ static ot_status put_reduction(const tile_node *x, const char *name)
     const uint32_t rank = x->in[0].rank;
     if (axes && n_attr > OT_TK_RANK_MAX) return tile_refuse(x, "a reduction of many axes");
     for (n = 0; axes && n < n_attr; n++) list[n] = (double)axes[n];
-    if (!axes && x->n_in > 1 && x->n.in[1] != OT_NONE && !tile_numbers(x, 1, list, OT_TK_RANK_MAX, &n))
+    if (!axes && x->n_in > 1 && x->n.in[1] != OT_NONE &&
+        !tile_numbers(x, 1, list, OT_TK_RANK_MAX, &n))
         return tile_refuse(x, "a reduction whose axes are not known");
     for (size_t k = 0; k < n; k++) {
         double axis = list[k] < 0 ? list[k] + rank : list[k];
         if (axis >= 0 && axis < rank) reduced[(uint32_t)axis] = true;
     }
-    for (uint32_t k = 0; n == 0 && k < rank && !ot_attr_int(&x->n, "noop_with_empty_axes", 0); k++) reduced[k] = true;
+    for (uint32_t k = 0; n == 0 && k < rank && !ot_attr_int(&x->n, "noop_with_empty_axes", 0); k++)
+        reduced[k] = true;
     return put_reduced(x, name, reduced);
 }
 
@@ -230,9 +249,11 @@ static ot_status put_batch_norm(const tile_node *x)
     if (x->n_in < 5 || x->n.version < 9 || ot_attr_int(&x->n, "training_mode", 0))
         return tile_refuse(x, "a normalisation that learns");
     for (uint32_t j = 1; j < 5; j++)
-        if (x->in[j].v == OT_NONE || x->in[j].rank != 1) return tile_refuse(x, "a normalisation without its factors");
+        if (x->in[j].v == OT_NONE || x->in[j].rank != 1)
+            return tile_refuse(x, "a normalisation without its factors");
     OT_TRY(prog_alloc(p, p->node, "_deviation", OT_SCOPE_GM, 1, &x->in[4], &deviation));
-    prog_op eps = tile_pointwise("adds", &deviation, &x->in[4], 1), sqrt_ = tile_pointwise("sqrt", &deviation, &deviation, 1);
+    prog_op eps = tile_pointwise("adds", &deviation, &x->in[4], 1),
+            sqrt_ = tile_pointwise("sqrt", &deviation, &deviation, 1);
     tile_set_number(&eps, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f));
     OT_TRY(prog_statement(p, &eps));
     OT_TRY(prog_statement(p, &sqrt_));
@@ -244,8 +265,10 @@ static ot_status put_batch_norm(const tile_node *x)
     return tile_put_pair(p, "add", &x->out, &x->out, &factor[2]);
 }
 
-/* Mean and deviation over the axes in `over`; then factors, which have the shape of the last axes, or one number a channel. */
-static ot_status put_normed(const tile_node *x, const bool *over, const prog_tensor *scale, const prog_tensor *shift)
+/* Mean and deviation over the axes in `over`; then factors, which have the shape of the last
+ * axes, or one number a channel. */
+static ot_status put_normed(const tile_node *x, const bool *over, const prog_tensor *scale,
+                            const prog_tensor *shift)
 {
     prog *p = x->p;
     const uint32_t rank = x->out.rank;
@@ -257,14 +280,16 @@ static ot_status put_normed(const tile_node *x, const bool *over, const prog_ten
     OT_TRY(prog_alloc(p, p->node, "_mean", OT_SCOPE_GM, 1, &like, &mean));
     OT_TRY(prog_alloc(p, p->node, "_variance", OT_SCOPE_GM, 1, &like, &variance));
     OT_TRY(prog_alloc(p, p->node, "_square", OT_SCOPE_GM, 1, &x->in[0], &square));
-    prog_op means = tile_along("reduce_mean", &mean, &x->in[0], over), spread = tile_along("reduce_mean", &variance, &square, over);
+    prog_op means = tile_along("reduce_mean", &mean, &x->in[0], over),
+            spread = tile_along("reduce_mean", &variance, &square, over);
     tile_set_list(&means, "axis", axes, n);
     tile_set_list(&spread, "axis", axes, n);
     OT_TRY(tile_put(p, &means));
     OT_TRY(tile_put_pair(p, "sub", &x->out, &x->in[0], &mean));
     OT_TRY(tile_put_unary(p, "square", &square, &x->out));
     OT_TRY(tile_put(p, &spread));
-    OT_TRY(tile_put_number(p, "adds", &variance, &variance, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f)));
+    OT_TRY(tile_put_number(p, "adds", &variance, &variance, "value",
+                           (double)ot_attr_float(&x->n, "epsilon", 1e-5f)));
     OT_TRY(tile_put_unary(p, "sqrt", &variance, &variance));
     OT_TRY(tile_put_pair(p, "div", &x->out, &x->out, &variance));
     OT_TRY(tile_put_pair(p, "mul", &x->out, &x->out, scale));
@@ -277,7 +302,8 @@ static ot_status put_layer_norm(const tile_node *x)
     bool over[OT_TK_RANK_MAX] = {false};
     if (axis < 0) axis += x->out.rank;
     for (uint32_t k = 0; k < x->out.rank; k++) over[k] = k >= axis;
-    if (x->n_in < 2 || x->in[1].v == OT_NONE) return tile_refuse(x, "a normalisation without its factors");
+    if (x->n_in < 2 || x->in[1].v == OT_NONE)
+        return tile_refuse(x, "a normalisation without its factors");
     return put_normed(x, over, &x->in[1], x->n_in > 2 && x->in[2].v != OT_NONE ? &x->in[2] : NULL);
 }
 
@@ -286,7 +312,8 @@ static ot_status put_instance_norm(const tile_node *x)
     bool over[OT_TK_RANK_MAX] = {false};
     prog_tensor scale, shift;
     for (uint32_t k = 2; k < x->out.rank; k++) over[k] = true;
-    if (x->n_in < 3 || x->in[1].v == OT_NONE || x->in[2].v == OT_NONE) return tile_refuse(x, "a normalisation without its factors");
+    if (x->n_in < 3 || x->in[1].v == OT_NONE || x->in[2].v == OT_NONE)
+        return tile_refuse(x, "a normalisation without its factors");
     OT_TRY(per_channel(x->p, &x->in[1], x->out.rank, &scale));
     OT_TRY(per_channel(x->p, &x->in[2], x->out.rank, &shift));
     return put_normed(x, over, &scale, &shift);
@@ -300,7 +327,8 @@ static ot_status put_clip(const tile_node *x)
     for (uint32_t j = 0; j < 2; j++) {
         const ot_attr *a = ot_attr_find(&x->n, j ? "max" : "min");
         if (a && a->kind == OT_ATTR_FLOAT) bound[j] = (double)a->f;
-        if (!a && 1 + j < x->n_in && x->n.in[1 + j] != OT_NONE && !tile_numbers(x, 1 + j, &bound[j], 1, &n))
+        if (!a && 1 + j < x->n_in && x->n.in[1 + j] != OT_NONE &&
+            !tile_numbers(x, 1 + j, &bound[j], 1, &n))
             return tile_refuse(x, "a Clip whose bounds are not known");
         tile_set_number(&op, j ? "max" : "min", bound[j]);
     }
@@ -327,13 +355,15 @@ static ot_status put_hard(const tile_node *x)
 static ot_status put_many(const tile_node *x, const char *name)
 {
     if (x->n_in == 1) return tile_put_unary(x->p, "identity", &x->out, &x->in[0]);
-    for (uint32_t j = 1; j < x->n_in; j++) OT_TRY(tile_put_pair(x->p, name, &x->out, j == 1 ? &x->in[0] : &x->out, &x->in[j]));
+    for (uint32_t j = 1; j < x->n_in; j++)
+        OT_TRY(tile_put_pair(x->p, name, &x->out, j == 1 ? &x->in[0] : &x->out, &x->in[j]));
     return OT_OK;
 }
 
 static ot_status put_leaky(const tile_node *x)
 {
-    return tile_put_number(x->p, "leakyrelu", &x->out, &x->in[0], "alpha", (double)ot_attr_float(&x->n, "alpha", 0.01f));
+    return tile_put_number(x->p, "leakyrelu", &x->out, &x->in[0], "alpha",
+                           (double)ot_attr_float(&x->n, "alpha", 0.01f));
 }
 
 /* ---- products ---- */
@@ -342,15 +372,20 @@ static ot_status put_product(const tile_node *x, bool turn_a, bool turn_b)
 {
     const prog_tensor *a = &x->in[0], *b = &x->in[1];
     const uint32_t rank = x->out.rank;
-    prog_op op = {.pipe = OT_PIPE_CUBE, .name = "matmul", .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
+    prog_op op = {.pipe = OT_PIPE_CUBE,
+                  .name = "matmul",
+                  .out = x->out,
+                  .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
     memset(op.axis, -1, sizeof op.axis);
     for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
-    if (a->v == OT_NONE || b->v == OT_NONE || a->rank < 2 || b->rank < 2 || rank < 2) return tile_refuse(x, "a product of vectors");
+    if (a->v == OT_NONE || b->v == OT_NONE || a->rank < 2 || b->rank < 2 || rank < 2)
+        return tile_refuse(x, "a product of vectors");
     for (uint32_t k = 0; k < rank; k++) {
         op.cut[k] = true;
         for (uint32_t j = 0; j < op.n_in; j++) {
             const int64_t at = (int64_t)k - (int64_t)rank + (int64_t)op.in[j].rank;
-            if (at >= 0 && (k + 2 < rank || j == 2) && op.in[j].dims[at] == x->out.dims[k] && x->out.dims[k] > 1)
+            if (at >= 0 && (k + 2 < rank || j == 2) && op.in[j].dims[at] == x->out.dims[k] &&
+                x->out.dims[k] > 1)
                 op.axis[j][k] = (int8_t)at;
         }
     }
@@ -363,9 +398,11 @@ static ot_status put_product(const tile_node *x, bool turn_a, bool turn_b)
 
 static ot_status put_gemm(const tile_node *x)
 {
-    if ((double)ot_attr_float(&x->n, "alpha", 1) != 1 || (double)ot_attr_float(&x->n, "beta", 1) != 1)
+    if ((double)ot_attr_float(&x->n, "alpha", 1) != 1 ||
+        (double)ot_attr_float(&x->n, "beta", 1) != 1)
         return tile_refuse(x, "a Gemm with factors");
-    return put_product(x, ot_attr_int(&x->n, "transA", 0) != 0, ot_attr_int(&x->n, "transB", 0) != 0);
+    return put_product(x, ot_attr_int(&x->n, "transA", 0) != 0,
+                       ot_attr_int(&x->n, "transB", 0) != 0);
 }
 
 static ot_status put_matmul(const tile_node *x) { return put_product(x, false, false); }
@@ -470,7 +507,10 @@ static ot_status put_renamed(const tile_node *x)
 
 static ot_status put_simple(const tile_node *x, size_t k)
 {
-    const uint32_t wanted = SIMPLE[k].how == BINARY ? 2 : SIMPLE[k].how == TERNARY ? 3 : SIMPLE[k].how == MANY ? x->n_in : 1;
+    const uint32_t wanted = SIMPLE[k].how == BINARY    ? 2
+                            : SIMPLE[k].how == TERNARY ? 3
+                            : SIMPLE[k].how == MANY    ? x->n_in
+                                                       : 1;
     if (x->n_in < wanted) return tile_refuse(x, "an operator without its operands");
     for (uint32_t j = 0; j < wanted; j++)
         if (x->in[j].v == OT_NONE) return tile_refuse(x, "an operand that is not there");
@@ -487,9 +527,16 @@ static ot_status put_simple(const tile_node *x, size_t k)
     return tile_put(x->p, &op);
 }
 
-ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in, const prog_tensor *out)
+ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in,
+                    const prog_tensor *out)
 {
-    tile_node x = {.p = p, .n = p->g->nodes[p->r->nodes[i].node], .i = i, .ad = ad, .in = in, .n_in = n_in, .out = *out};
+    tile_node x = {.p = p,
+                   .n = p->g->nodes[p->r->nodes[i].node],
+                   .i = i,
+                   .ad = ad,
+                   .in = in,
+                   .n_in = n_in,
+                   .out = *out};
     if (ad->kind == OT_ADAPT_FORWARD) return tile_put_unary(p, "identity", out, &in[ad->forward]);
     if (ad->op_type) return prog_refuse(p, "an operator that another one stands for");
     if (x.n.domain[0]) return prog_refuse(p, "an operator of another domain");
@@ -499,8 +546,9 @@ ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor
         if (strcmp(SIMPLE[k].op, x.n.op_type) == 0) return put_simple(&x, k);
     for (size_t k = 0; k < sizeof OTHERS / sizeof *OTHERS; k++)
         if (strcmp(OTHERS[k].op, x.n.op_type) == 0)
-            return in[0].v == OT_NONE && OTHERS[k].put != tile_concat ? prog_refuse(p, "an operand that is not there")
-                                                                      : OTHERS[k].put(&x);
+            return in[0].v == OT_NONE && OTHERS[k].put != tile_concat
+                       ? prog_refuse(p, "an operand that is not there")
+                       : OTHERS[k].put(&x);
     const char *why = ot_format(p->a, "the operator %s", x.n.op_type);
     return why ? prog_refuse(p, why) : prog_nomem(p);
 }

@@ -1,9 +1,11 @@
-/* Reductions over an axis that is cut: every tile reduces its share, and the parts are combined behind the loops.
+/* Reductions over an axis that is cut: every tile reduces its share, and the parts are combined
+ * behind the loops.
  *
  *   y = ReduceMean(x) over 64 rows, in 4 tiles       y_parts: 4x...  in global memory
  *
  *     tile t: y_tile = reduce_mean(x_tile); y_tile = muls(y_tile, 16/64); y_parts[t] <- y_tile
  *     then:   y_all = reduce_sum(y_parts, axis=0); y <- y_all
+ *
  */
 #include "region_program.h"
 
@@ -17,10 +19,11 @@ bool prog_is_part(const prog *p, uint32_t v)
 /* How parts are combined; NULL: not here. */
 static const char *combination(const ot_node *n)
 {
-    static const char *const how[][2] = {{"ReduceSum", "reduce_sum"},  {"ReduceSumSquare", "reduce_sum"},
-                                         {"ReduceMean", "reduce_sum"}, {"GlobalAveragePool", "reduce_sum"},
-                                         {"ReduceMax", "reduce_max"},  {"GlobalMaxPool", "reduce_max"},
-                                         {"ReduceMin", "reduce_min"}};
+    static const char *const how[][2] = {
+        {"ReduceSum", "reduce_sum"},  {"ReduceSumSquare", "reduce_sum"},
+        {"ReduceMean", "reduce_sum"}, {"GlobalAveragePool", "reduce_sum"},
+        {"ReduceMax", "reduce_max"},  {"GlobalMaxPool", "reduce_max"},
+        {"ReduceMin", "reduce_min"}};
     for (size_t k = 0; k < sizeof how / sizeof *how; k++)
         if (strcmp(how[k][0], n->op_type) == 0) return how[k][1];
     return NULL;
@@ -54,13 +57,19 @@ static ot_status weigh(prog *p, uint32_t i)
     const ot_node *n = &p->g->nodes[rn->node];
     const prog_tensor *tile = &p->tile[rn->out[0]];
     double share = 1;
-    if (strcmp(n->op_type, "ReduceMean") != 0 && strcmp(n->op_type, "GlobalAveragePool") != 0) return OT_OK;
+    if (strcmp(n->op_type, "ReduceMean") != 0 && strcmp(n->op_type, "GlobalAveragePool") != 0)
+        return OT_OK;
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         if (rn->lead_axis[d] != OT_AX_SUM) continue;
         const ot_win w = prog_windows(p, d)->ops[i].in[0];
         share *= (double)(w.hi - w.lo) / (double)p->g->values[n->in[0]].dims[rn->in_axis[d][0]];
     }
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = "muls", .out = *tile, .n_in = 1, .in = {*tile}, .n_attrs = 1};
+    prog_op op = {.pipe = OT_PIPE_VECTOR,
+                  .name = "muls",
+                  .out = *tile,
+                  .n_in = 1,
+                  .in = {*tile},
+                  .n_attrs = 1};
     op.attrs[0] = (prog_attr){.name = "value", .n = 1, .values = {share}};
     return prog_statement(p, &op);
 }
@@ -76,8 +85,10 @@ ot_status prog_keep_part(prog *p, uint32_t i)
     OT_TRY(weigh(p, i));
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         const int8_t axis = p->r->values[v].axis[d];
-        if (ot_is_part(p->r, v, d)) to[n] = prog_moving(p, d, p->runs[d][p->at[d]].first, 1), dims[n++] = 1;
-        if (axis >= 0) inset[axis].constant = prog_windows(p, d)->piece[v].lo - prog_tile_window(p, d, v).lo;
+        if (ot_is_part(p->r, v, d))
+            to[n] = prog_moving(p, d, p->runs[d][p->at[d]].first, 1), dims[n++] = 1;
+        if (axis >= 0)
+            inset[axis].constant = prog_windows(p, d)->piece[v].lo - prog_tile_window(p, d, v).lo;
     }
     memcpy(to + n, lo, piece.rank * sizeof *to);
     memcpy(dims + n, piece.dims, piece.rank * sizeof *dims);

@@ -1,17 +1,22 @@
-/* Operations on tiles as program_ops.c and program_moves.c put them together, and numbers that operators have from the model. */
+/* Operations on tiles as program_ops.c and program_moves.c put them together, and numbers that
+ * operators have from the model. */
 #include "program_ops.h"
 
 /* ---- operations ---- */
 
 /* All axes in blocks; operands follow as NumPy broadcasts them. */
-prog_op tile_pointwise(const char *name, const prog_tensor *out, const prog_tensor *in, uint32_t n_in)
+prog_op tile_pointwise(const char *name, const prog_tensor *out, const prog_tensor *in,
+                       uint32_t n_in)
 {
     prog_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = n_in};
     for (uint32_t j = 0; j < n_in; j++) {
         op.in[j] = in[j];
         for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) {
             const int64_t at = (int64_t)k - (int64_t)out->rank + (int64_t)in[j].rank;
-            op.axis[j][k] = at >= 0 && k < out->rank && in[j].dims[at] == out->dims[k] && out->dims[k] > 1 ? (int8_t)at : -1;
+            op.axis[j][k] = at >= 0 && k < out->rank && in[j].dims[at] == out->dims[k] &&
+                                    out->dims[k] > 1
+                                ? (int8_t)at
+                                : -1;
         }
     }
     for (uint32_t k = 0; k < out->rank; k++) op.cut[k] = true;
@@ -19,7 +24,8 @@ prog_op tile_pointwise(const char *name, const prog_tensor *out, const prog_tens
 }
 
 /* One operand of the same axes, of which those in `whole` are wanted whole. */
-prog_op tile_along(const char *name, const prog_tensor *out, const prog_tensor *in, const bool *whole)
+prog_op tile_along(const char *name, const prog_tensor *out, const prog_tensor *in,
+                   const bool *whole)
 {
     prog_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = 1};
     op.in[0] = *in;
@@ -42,7 +48,10 @@ void tile_set_number(prog_op *op, const char *name, double value)
     op->attrs[op->n_attrs++] = (prog_attr){.name = name, .n = 1, .values = {value}};
 }
 
-ot_status tile_put(prog *p, const prog_op *op) { return p->second ? inner_op(p, op) : prog_statement(p, op); }
+ot_status tile_put(prog *p, const prog_op *op)
+{
+    return p->second ? inner_op(p, op) : prog_statement(p, op);
+}
 
 ot_status tile_put_unary(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in)
 {
@@ -50,16 +59,21 @@ ot_status tile_put_unary(prog *p, const char *name, const prog_tensor *out, cons
     return tile_put(p, &op);
 }
 
-ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from) { return tile_put_unary(p, "identity", to, from); }
+ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from)
+{
+    return tile_put_unary(p, "identity", to, from);
+}
 
-ot_status tile_put_number(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in, const char *setting, double x)
+ot_status tile_put_number(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in,
+                          const char *setting, double x)
 {
     prog_op op = tile_pointwise(name, out, in, 1);
     tile_set_number(&op, setting, x);
     return tile_put(p, &op);
 }
 
-ot_status tile_put_pair(prog *p, const char *name, const prog_tensor *out, const prog_tensor *x, const prog_tensor *y)
+ot_status tile_put_pair(prog *p, const char *name, const prog_tensor *out, const prog_tensor *x,
+                        const prog_tensor *y)
 {
     const prog_tensor in[2] = {*x, *y};
     prog_op op = tile_pointwise(name, out, in, 2);
@@ -85,11 +99,13 @@ bool tile_numbers(const tile_node *x, uint32_t j, double *out, size_t max, size_
     const ot_value *v = &g->values[x->n.in[j]];
     if (v->known || v->known_floats) {
         if (v->known_n > max) return false;
-        for (*n = 0; *n < v->known_n; ++*n) out[*n] = v->known ? (double)v->known[*n] : v->known_floats[*n];
+        for (*n = 0; *n < v->known_n; ++*n)
+            out[*n] = v->known ? (double)v->known[*n] : v->known_floats[*n];
         return true;
     }
     if (!v->init || !v->init->data || v->overridable) return false;
-    const size_t width = v->init->dtype == OT_F32 || v->init->dtype == OT_I32 ? 4 : 8, count = v->init->bytes / width;
+    const size_t width = v->init->dtype == OT_F32 || v->init->dtype == OT_I32 ? 4 : 8,
+                 count = v->init->bytes / width;
     if (count > max) return false;
     for (*n = 0; *n < count; ++*n) {
         if (v->init->dtype == OT_F32)

@@ -1,26 +1,33 @@
-/* Form stream as a program: rows that a step hands on to the next one, in the planned kernel's buffers.
+/* Form stream as a program: rows that a step hands on to the next one, in the planned kernel's
+ * buffers.
  *
  *   line buffers (region.rolling)                      rows put together
  *
- *     x_rows: rows 4..5 of x, x_tile: 6..9               y_tile: rows 3..8, of which
- *     join:   4..9 in global memory, where a reader        y_tile[2:6] = conv(...)    are made in this step and
- *             wants rows of both                           y_tile[0:2] <- y_rows      were handed on
- *     x_rows <- 8..9 behind the last reader              y_rows <- y_tile[4:6]
+ *     x_rows: rows 4..5 of x, x_tile: 6..9           y_tile: rows 3..8, of which
+ *     join:   4..9 in global memory, where a reader    y_tile[2:6] = conv(...)   are made in this step and
+ *             wants rows of both                       y_tile[0:2] <- y_rows     were handed on
+ *     x_rows <- 8..9 behind the last reader          y_rows <- y_tile[4:6]
  *
- * The buffer of rows holds what the step wants of those before it, the first of them in front; of a loop's steps each finds as many. What
- * readers want together is workspace that the planned kernel does not count: a machine with line buffers reads both where they lie.
+ * The buffer of rows holds what the step wants of those before it, the first of them in front;
+ * of a loop's steps each finds as many. What readers want together is workspace that the planned
+ * kernel does not count: a machine with line buffers reads both where they lie.
+ *
+ *
+ *
  */
 #include "program_ops.h"
 #include "tiling/stream.h"
 
 static const prog_run *run_at_hand(const prog *p) { return &p->runs[0][p->at[0]]; }
 
-/* Rows of value v that are in its buffer when the step at hand begins. Behind a loop they are as many as the loop hands on. */
+/* Rows of value v that are in its buffer when the step at hand begins. Behind a loop they are as
+ * many as the loop hands on. */
 static ot_win handed(const prog *p, uint32_t v)
 {
     const prog_run *run = run_at_hand(p);
     ot_win kept = p->windows[0][run->first].kept[v];
-    if (p->at[0] > 0 && run[-1].count > 1) kept.lo = kept.hi - ot_win_len(p->windows[0][run[-1].first].kept[v]);
+    if (p->at[0] > 0 && run[-1].count > 1)
+        kept.lo = kept.hi - ot_win_len(p->windows[0][run[-1].first].kept[v]);
     return kept;
 }
 
@@ -49,9 +56,11 @@ ot_status prog_declare_rows(prog *p)
         int64_t most = 0;
         prog_tensor like;
         p->rows[v].v = OT_NONE;
-        for (uint32_t k = 0; k < p->n_steps; k++) most = ot_max(most, ot_win_len(p->windows[0][k].kept[v]));
+        for (uint32_t k = 0; k < p->n_steps; k++)
+            most = ot_max(most, ot_win_len(p->windows[0][k].kept[v]));
         if (most == 0 || p->held->rows[v] == OT_NONE || !rows_shape(p, v, most, &like)) continue;
-        OT_TRY(prog_alloc(p, p->g->values[p->r->values[v].value].name, "_rows", OT_SCOPE_L2, 1, &like, &p->rows[v]));
+        OT_TRY(prog_alloc(p, p->g->values[p->r->values[v].value].name, "_rows", OT_SCOPE_L2, 1,
+                          &like, &p->rows[v]));
         OT_TRY(prog_place_as(p, p->rows[v].v, p->held->rows[v]));
         prog_op clear = {.pipe = OT_PIPE_VECTOR, .name = "fill", .out = p->rows[v]};
         if (p->one_kind) OT_TRY(prog_statement(p, &clear)); /* no step before it has made any */
@@ -60,7 +69,8 @@ ot_status prog_declare_rows(prog *p)
 }
 
 /* Rows w of x, which begins with row `first`. */
-static ot_status part_of_rows(prog *p, uint32_t v, const prog_tensor *x, int64_t first, ot_win w, prog_tensor *out)
+static ot_status part_of_rows(prog *p, uint32_t v, const prog_tensor *x, int64_t first, ot_win w,
+                              prog_tensor *out)
 {
     const int8_t axis = p->r->values[v].axis[0];
     ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
@@ -71,14 +81,22 @@ static ot_status part_of_rows(prog *p, uint32_t v, const prog_tensor *x, int64_t
 }
 
 /* The part of them that is new in this step, and lies in the tile. */
-static ot_win new_rows(const prog *p, uint32_t v, ot_win rows) { return (ot_win){ot_max(rows.lo, handed(p, v).hi), rows.hi}; }
+static ot_win new_rows(const prog *p, uint32_t v, ot_win rows)
+{
+    return (ot_win){ot_max(rows.lo, handed(p, v).hi), rows.hi};
+}
 
-static ot_win old_rows(const prog *p, uint32_t v, ot_win rows) { return (ot_win){rows.lo, ot_min(rows.hi, handed(p, v).hi)}; }
+static ot_win old_rows(const prog *p, uint32_t v, ot_win rows)
+{
+    return (ot_win){rows.lo, ot_min(rows.hi, handed(p, v).hi)};
+}
 
 static ot_status refuse_missing(prog *p) { return prog_refuse(p, "rows that nobody has brought"); }
 
-/* Rows of v, old and new ones, put one behind the other in `to`; at [lo, ...) of the axes that they are not cut along. */
-static ot_status put_together(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo, const prog_tensor *to)
+/* Rows of v, old and new ones, put one behind the other in `to`; at [lo, ...) of the axes that
+ * they are not cut along. */
+static ot_status put_together(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo,
+                              const prog_tensor *to)
 {
     const int8_t axis = p->r->values[v].axis[0];
     const ot_win w[2] = {old_rows(p, v, rows), new_rows(p, v, rows)};
@@ -98,25 +116,30 @@ static ot_status put_together(prog *p, uint32_t v, ot_win rows, const ot_tk_affi
     return OT_OK;
 }
 
-ot_status prog_rows_of(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo, const int64_t *dims, prog_tensor *out)
+ot_status prog_rows_of(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo,
+                       const int64_t *dims, prog_tensor *out)
 {
     const int8_t axis = p->r->values[v].axis[0];
-    const bool old = !ot_win_empty(old_rows(p, v, rows)), fresh = !ot_win_empty(new_rows(p, v, rows));
+    const bool old = !ot_win_empty(old_rows(p, v, rows)),
+               fresh = !ot_win_empty(new_rows(p, v, rows));
     prog_tensor like = old ? p->rows[v] : p->tile[v];
     if (like.v == OT_NONE) return refuse_missing(p);
     memcpy(like.dims, dims, sizeof like.dims);
     like.dims[axis] = ot_win_len(rows);
     if (old && fresh) {
-        OT_TRY(prog_alloc(p, p->g->values[p->r->values[v].value].name, "_join", OT_SCOPE_GM, 1, &like, out));
+        OT_TRY(prog_alloc(p, p->g->values[p->r->values[v].value].name, "_join", OT_SCOPE_GM, 1,
+                          &like, out));
         return put_together(p, v, rows, lo, out);
     }
     ot_tk_affine at[OT_TK_RANK_MAX];
     memcpy(at, lo, sizeof at);
-    at[axis] = (ot_tk_affine){.constant = rows.lo - (old ? handed(p, v).lo : prog_tile_window(p, 0, v).lo)};
+    at[axis] = (ot_tk_affine){.constant = rows.lo -
+                                          (old ? handed(p, v).lo : prog_tile_window(p, 0, v).lo)};
     return prog_part(p, old ? &p->rows[v] : &p->tile[v], at, like.dims, out);
 }
 
-/* Line buffers: behind the last reader of v. Rows that stay and do not lie in front move by way of workspace. */
+/* Line buffers: behind the last reader of v. Rows that stay and do not lie in front move by way
+ * of workspace. */
 static ot_status keep_lines(prog *p, uint32_t v)
 {
     const ot_win next = wanted_next(p, v), have = handed(p, v);
@@ -126,7 +149,8 @@ static ot_status keep_lines(prog *p, uint32_t v)
     if (next.lo == have.lo && next.hi == have.hi) return OT_OK;
     OT_TRY(part_of_rows(p, v, &p->rows[v], next.lo, next, &to));
     if (ot_win_empty(old_rows(p, v, next))) return put_together(p, v, next, none, &to);
-    OT_TRY(prog_alloc(p, p->g->values[p->r->values[v].value].name, "_moved", OT_SCOPE_GM, 1, &to, &moved));
+    OT_TRY(prog_alloc(p, p->g->values[p->r->values[v].value].name, "_moved", OT_SCOPE_GM, 1, &to,
+                      &moved));
     OT_TRY(put_together(p, v, next, none, &moved));
     return prog_move(p, &to, &moved);
 }
@@ -139,7 +163,8 @@ ot_status prog_fresh_part(prog *p, uint32_t v, prog_tensor *out)
     return part_of_rows(p, v, &p->tile[v], w->made[v].lo, ot_stream_new(w, v), out);
 }
 
-/* Rows put together: what was handed on goes in front of what is new, or stands alone; what is wanted again is copied. */
+/* Rows put together: what was handed on goes in front of what is new, or stands alone; what is
+ * wanted again is copied. */
 static ot_status join_rows(prog *p, uint32_t v)
 {
     const ot_tile_windows *w = prog_windows(p, 0);

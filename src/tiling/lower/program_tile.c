@@ -1,4 +1,5 @@
-/* What a tile of a program does: inputs are brought, operators run on their windows, pieces of outputs are stored. */
+/* What a tile of a program does: inputs are brought, operators run on their windows, pieces of
+ * outputs are stored. */
 #include "region_program.h"
 
 ot_status prog_new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_tensor *out)
@@ -6,11 +7,13 @@ ot_status prog_new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_tenso
     const char *name = p->g->values[p->r->values[v].value].name;
     uint32_t planned = prog_planned_buffer(p, v);
     if (planned == OT_NONE) return prog_alloc(p, name, "_tile", OT_SCOPE_GM, 1, like, out);
-    OT_TRY(prog_alloc(p, name, "_tile", OT_SCOPE_L2, p->plan->values[planned].n_offsets, like, out));
+    OT_TRY(
+        prog_alloc(p, name, "_tile", OT_SCOPE_L2, p->plan->values[planned].n_offsets, like, out));
     return prog_place_as(p, out->v, planned);
 }
 
-/* Rows put together: do the rows that node i reads of operand j lie in its tile where those that it makes lie in theirs? */
+/* Rows put together: do the rows that node i reads of operand j lie in its tile where those that
+ * it makes lie in theirs? */
 static bool lies_alike(const prog *p, uint32_t i, uint32_t j)
 {
     const ot_tile_windows *w = prog_windows(p, 0);
@@ -20,24 +23,30 @@ static bool lies_alike(const prog *p, uint32_t i, uint32_t j)
            w->ops[i].in[j].lo - w->made[v].lo == w->ops[i].made.lo - w->made[rn->out[0]].lo;
 }
 
-/* Where the planned kernel works in place, blocks and steps do, too: another name of the operand's tile. *done false: it has its own place.
- * *apart: which is the operand's, and in this step they are not as long as each other, or do not begin alike. */
-static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done, bool *apart)
+/* Where the planned kernel works in place, blocks and steps do, too: another name of the
+ * operand's tile. *done false: it has its own place. *apart: which is the operand's, and in this
+ * step they are not as long as each other, or do not begin alike. */
+static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like,
+                               bool *done, bool *apart)
 {
     const ot_rnode *rn = &p->r->nodes[i];
     const uint32_t own = prog_planned_buffer(p, rn->out[0]);
     const bool joins = prog_joins_rows(p);
     *done = *apart = false;
-    for (uint32_t j = 0; own != OT_NONE && (p->second || joins) && j < p->g->nodes[rn->node].n_in; j++) {
+    for (uint32_t j = 0; own != OT_NONE && (p->second || joins) && j < p->g->nodes[rn->node].n_in;
+         j++) {
         const uint32_t v = rn->in[j], other = v == OT_NONE ? OT_NONE : prog_planned_buffer(p, v);
-        if (other == OT_NONE || in[j].v == OT_NONE || p->plan->values[own].offsets[0] != p->plan->values[other].offsets[0])
+        if (other == OT_NONE || in[j].v == OT_NONE ||
+            p->plan->values[own].offsets[0] != p->plan->values[other].offsets[0])
             continue;
         const prog_tensor *x = joins ? &p->tile[v] : &in[j];
         int64_t have, want;
-        const bool same = ot_product(x->dims, x->rank, &have) && ot_product(like->dims, like->rank, &want) && have == want;
+        const bool same = ot_product(x->dims, x->rank, &have) &&
+                          ot_product(like->dims, like->rank, &want) && have == want;
         *apart = joins;
         if (!same || (joins && !lies_alike(p, i, j))) continue;
-        if (x->v != p->tile[v].v) return prog_refuse(p, "a part of a tile that is worked on in place");
+        if (x->v != p->tile[v].v)
+            return prog_refuse(p, "a part of a tile that is worked on in place");
         *done = true;
         *apart = false;
         return prog_alias(p, x, like->rank, like->dims, &p->tile[rn->out[0]]);
@@ -45,20 +54,24 @@ static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const
     return OT_OK;
 }
 
-/* Region input v in this tile: loaded where the planned kernel has a buffer, else a view of the tensor. */
+/* Region input v in this tile: loaded where the planned kernel has a buffer, else a view of the
+ * tensor. */
 static ot_status bring_input(prog *p, uint32_t v)
 {
     prog_tensor like, whole;
     ot_tk_affine lo[OT_TK_RANK_MAX];
     ot_tk_range ranges[OT_TK_RANK_MAX];
-    if (p->tile[v].v != OT_NONE || p->param[v] == OT_NONE || !prog_tile_shape(p, v, false, &like, lo)) return OT_OK;
+    if (p->tile[v].v != OT_NONE || p->param[v] == OT_NONE ||
+        !prog_tile_shape(p, v, false, &like, lo))
+        return OT_OK;
     if (prog_planned_buffer(p, v) == OT_NONE) {
         if (!prog_whole_shape(p, v, &whole)) return OT_OK;
         whole.v = p->param[v];
         return prog_part(p, &whole, lo, like.dims, &p->tile[v]);
     }
     OT_TRY(prog_new_tile(p, v, &like, &p->tile[v]));
-    for (uint32_t k = 0; k < like.rank; k++) ranges[k] = (ot_tk_range){lo[k], prog_plus(lo[k], like.dims[k])};
+    for (uint32_t k = 0; k < like.rank; k++)
+        ranges[k] = (ot_tk_range){lo[k], prog_plus(lo[k], like.dims[k])};
     return ot_kb_load(p->b, p->tile[v].v, p->param[v], ranges, like.rank) ? OT_OK : prog_nomem(p);
 }
 
@@ -121,9 +134,11 @@ static ot_status store_piece(prog *p, uint32_t v)
     if (!prog_tile_shape(p, v, true, &piece, to)) return OT_OK;
     for (uint32_t d = 0; d < p->r->n_dims; d++)
         if (p->r->values[v].axis[d] >= 0)
-            inset[p->r->values[v].axis[d]].constant = prog_windows(p, d)->piece[v].lo - prog_tile_window(p, d, v).lo;
+            inset[p->r->values[v].axis[d]].constant = prog_windows(p, d)->piece[v].lo -
+                                                      prog_tile_window(p, d, v).lo;
     OT_TRY(prog_part(p, &p->tile[v], inset, piece.dims, &from));
-    for (uint32_t k = 0; k < piece.rank; k++) ranges[k] = (ot_tk_range){to[k], prog_plus(to[k], piece.dims[k])};
+    for (uint32_t k = 0; k < piece.rank; k++)
+        ranges[k] = (ot_tk_range){to[k], prog_plus(to[k], piece.dims[k])};
     return ot_kb_store(p->b, p->param[v], ranges, piece.rank, from.v) ? OT_OK : prog_nomem(p);
 }
 
@@ -135,12 +150,15 @@ static ot_status adapt(prog *p, uint32_t i, ot_adapted *out)
     uint32_t n = 0;
     for (uint32_t d = 0; d < p->r->n_dims; d++)
         if (rn->lead_axis[d] >= 0)
-            axes[n++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &prog_windows(p, d)->ops[i]};
-    return ot_tile_adapt(p->g, &p->g->nodes[rn->node], axes, n, p->a, out) == OT_OK ? OT_OK : prog_nomem(p);
+            axes[n++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d],
+                                       &prog_windows(p, d)->ops[i]};
+    return ot_tile_adapt(p->g, &p->g->nodes[rn->node], axes, n, p->a, out) == OT_OK ? OT_OK
+                                                                                    : prog_nomem(p);
 }
 
 /* Another name of the input, where the planned kernel has one. */
-static ot_status try_view(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done)
+static ot_status try_view(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like,
+                          bool *done)
 {
     const uint32_t v = p->r->nodes[i].out[0];
     const ot_node *n = &p->g->nodes[p->r->nodes[i].node];
@@ -148,7 +166,8 @@ static ot_status try_view(prog *p, uint32_t i, const prog_tensor *in, const prog
     *done = false;
     if (!ot_op_is_view(n->op) || in->v == OT_NONE || p->held->value[v] == OT_NONE) return OT_OK;
     if (p->plan->values[p->held->value[v]].kind == OT_TK_BUFFER) return OT_OK;
-    if (!ot_product(in->dims, in->rank, &have) || !ot_product(like->dims, like->rank, &want) || have != want)
+    if (!ot_product(in->dims, in->rank, &have) || !ot_product(like->dims, like->rank, &want) ||
+        have != want)
         return prog_refuse(p, "a view of a tile of another size");
     *done = true;
     return prog_alias(p, in, like->rank, like->dims, &p->tile[v]);
@@ -194,7 +213,8 @@ static ot_status put_split(prog *p, uint32_t i)
 }
 
 /* The value that node i makes, in a tile like `out`. */
-static ot_status make_value(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, const prog_tensor *out)
+static ot_status make_value(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in,
+                            const prog_tensor *out)
 {
     const uint32_t v = p->r->nodes[i].out[0], n_in = p->g->nodes[p->r->nodes[i].node].n_in;
     prog_tensor fresh, made;
@@ -223,7 +243,8 @@ static ot_status put_node(prog *p, uint32_t i)
     for (uint32_t o = 1; o < n->n_out; o++) several |= rn->out[o] != OT_NONE;
     if (several || strcmp(n->op_type, "Split") == 0) return put_split(p, i);
     if (v == OT_NONE) return OT_OK;
-    if (!prog_tile_shape(p, v, false, &out, lo)) return prog_refuse(p, "a value that no kernel has");
+    if (!prog_tile_shape(p, v, false, &out, lo))
+        return prog_refuse(p, "a value that no kernel has");
     for (uint32_t j = 0; j < n->n_in && !p->why; j++) OT_TRY(operand(p, i, j, &in[j]));
     if (p->why) return OT_OK;
     OT_TRY(adapt(p, i, &ad));

@@ -1,6 +1,8 @@
-/* The tiles of a program: their windows, which of them are alike and move evenly, and where each is.
+/* The tiles of a program: their windows, which of them are alike and move evenly, and where each
+ * is.
  *
- *   windows [0, 9) [7, 17) [15, 25) [23, 32)        runs {0}, {1, 2}, {3}: tile 1 + k reads from 8 k + 7
+ *   windows [0, 9) [7, 17) [15, 25) [23, 32)   runs {0}, {1, 2}, {3}: tile 1 + k reads from 8 k + 7
+ *
  */
 #include "tiling/stream.h"
 #include "region_program.h"
@@ -19,7 +21,9 @@ static bool moves_as(const prog *p, uint32_t d, uint32_t k, const prog_run *run)
 {
     const ot_tile_windows *a = &p->windows[d][k], *b = &p->windows[d][k + 1];
     for (uint32_t v = 0; v < p->r->n_values; v++)
-        if (run->step[v] != b->made[v].lo - a->made[v].lo || run->piece_step[v] != b->piece[v].lo - a->piece[v].lo) return false;
+        if (run->step[v] != b->made[v].lo - a->made[v].lo ||
+            run->piece_step[v] != b->piece[v].lo - a->piece[v].lo)
+            return false;
     return true;
 }
 
@@ -30,7 +34,8 @@ static ot_status fill_steps(prog *p, uint32_t *n)
     bool legal;
     ot_why why;
     OT_TRY(ot_stream_steps(p->g, p->r, p->a, &s, &legal, &why));
-    if (!legal) return ot_fail(p->d, OT_E_INPUT, "region %u: %s", p->r->id, ot_reason_sentence(why));
+    if (!legal)
+        return ot_fail(p->d, OT_E_INPUT, "region %u: %s", p->r->id, ot_reason_sentence(why));
     p->windows[0] = s.steps;
     *n = p->n_steps = s.n;
     return OT_OK;
@@ -51,16 +56,18 @@ static ot_status fill_windows(prog *p, uint32_t d, uint32_t *out)
     return OT_OK;
 }
 
-/* Are as many rows handed to step b as to step a, of every value? Those that are not cut hand on none. */
+/* Are as many rows handed to step b as to step a, of every value? Those that are not cut hand on
+ * none. */
 static bool takes_as_many(const prog *p, uint32_t a, uint32_t b)
 {
     for (uint32_t v = 0; v < p->r->n_values; v++)
-        if (ot_win_len(p->windows[0][a].kept[v]) != ot_win_len(p->windows[0][b].kept[v])) return false;
+        if (ot_win_len(p->windows[0][a].kept[v]) != ot_win_len(p->windows[0][b].kept[v]))
+            return false;
     return true;
 }
 
-/* May step k join the run, for what is handed on? The step behind a loop finds as many rows as the loop takes: where it wants fewer, it
- * stays alone. */
+/* May step k join the run, for what is handed on? The step behind a loop finds as many rows as
+ * the loop takes: where it wants fewer, it stays alone. */
 static bool hands_on_alike(const prog *p, const prog_run *run, const prog_run *before, uint32_t k)
 {
     if (before && before->count > 1 && !takes_as_many(p, before->first, run->first)) return false;
@@ -79,14 +86,16 @@ ot_status prog_find_runs(prog *p, uint32_t d)
         prog_run *last = p->n_runs[d] > 0 ? &p->runs[d][p->n_runs[d] - 1] : NULL;
         bool same = false;
         if (last && (!stream || hands_on_alike(p, last, p->n_runs[d] > 1 ? last - 1 : NULL, k)))
-            OT_TRY(ot_tiles_alike(&tiles, d, &p->windows[d][last->first], &p->windows[d][k], p->a, &same));
+            OT_TRY(ot_tiles_alike(&tiles, d, &p->windows[d][last->first], &p->windows[d][k], p->a,
+                                  &same));
         if (same && last->count == 1) find_steps(p, d, k - 1, last);
         if (same && moves_as(p, d, k - 1, last)) {
             last->count++;
             continue;
         }
         prog_run *run = &p->runs[d][p->n_runs[d]++];
-        *run = (prog_run){k, 1, OT_NEW_N(p->a, int64_t, p->r->n_values + 1u), OT_NEW_N(p->a, int64_t, p->r->n_values + 1u)};
+        *run = (prog_run){k, 1, OT_NEW_N(p->a, int64_t, p->r->n_values + 1u),
+                          OT_NEW_N(p->a, int64_t, p->r->n_values + 1u)};
         if (!run->step || !run->piece_step) return prog_nomem(p);
     }
     return OT_OK;
@@ -101,7 +110,10 @@ void prog_keep_longest(prog *p, uint32_t d)
 
 /* ---- windows of the tile at hand ---- */
 
-const ot_tile_windows *prog_windows(const prog *p, uint32_t d) { return &p->windows[d][p->runs[d][p->at[d]].first]; }
+const ot_tile_windows *prog_windows(const prog *p, uint32_t d)
+{
+    return &p->windows[d][p->runs[d][p->at[d]].first];
+}
 
 ot_win prog_tile_window(const prog *p, uint32_t d, uint32_t v)
 {
@@ -125,9 +137,12 @@ bool prog_whole_shape(const prog *p, uint32_t v, prog_tensor *out)
 {
     const ot_value *x = &p->g->values[p->r->values[v].value];
     int64_t elems;
-    *out = (prog_tensor){.v = OT_NONE, .rank = 1, .dims = {1}, .type = ot_region_type_name(x->dtype)};
-    if (!out->type || x->rank > OT_TK_RANK_MAX || !ot_value_elems(x, &elems) || elems == 0) return false;
-    if (x->dtype == OT_F32 && p->r->values[v].bytes == elems) return false; /* merged quantized operators: it is bytes */
+    *out = (prog_tensor){
+        .v = OT_NONE, .rank = 1, .dims = {1}, .type = ot_region_type_name(x->dtype)};
+    if (!out->type || x->rank > OT_TK_RANK_MAX || !ot_value_elems(x, &elems) || elems == 0)
+        return false;
+    /* merged quantized operators: it is bytes */
+    if (x->dtype == OT_F32 && p->r->values[v].bytes == elems) return false;
     for (int32_t k = 0; k < x->rank; k++) out->dims[k] = x->dims[k];
     if (x->rank > 0) out->rank = (uint32_t)x->rank;
     return true;

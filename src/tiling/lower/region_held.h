@@ -1,4 +1,5 @@
-/* What a region's kernel keeps where: what the planned kernel and the program that runs have in common. Private to memory/. */
+/* What a region's kernel keeps where: what the planned kernel and the program that runs have in
+ * common. Private to memory/. */
 #ifndef OT_REGION_HELD_H
 #define OT_REGION_HELD_H
 
@@ -11,27 +12,36 @@ typedef struct ot_region_weight {
 } ot_region_weight;
 
 typedef struct ot_region_held {
-    const uint32_t
-        *value; /* [region n_values] value of the kernel that holds it inside a tile (buffer, alias or param); OT_NONE: none */
-    const uint32_t
-        *rows; /* [region n_values] form stream: buffer of the rows that steps hand on, along the first dimension; OT_NONE: none */
+    /* [region n_values] value of the kernel that holds it inside a tile (buffer, alias or
+     * param); OT_NONE: none */
+    const uint32_t *value;
+    /* [region n_values] form stream: buffer of the rows that steps hand on, along the first
+     * dimension; OT_NONE: none */
+    const uint32_t *rows;
     const ot_region_weight *weights; /* [n_weights] */
     uint32_t n_weights;
-    const uint32_t
-        *nodes; /* [n_nodes] of the kernel's computations in order: node of the region; OT_NONE: it moves or clears rows */
+    /* [n_nodes] of the kernel's computations in order: node of the region; OT_NONE: it moves or
+     * clears rows */
+    const uint32_t *nodes;
     uint32_t n_nodes;
-    const double *work; /* [region n_nodes] multiply-adds, or elements, of the node in the largest tile */
+    /* [region n_nodes] multiply-adds, or elements, of the node in the largest tile */
+    const double *work;
 } ot_region_held;
 
 /* As ot_region_kernel; *h, whose lists are in `a`, tells where values are. h NULL: not wanted. */
-ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
-                                ot_region_held *h, ot_kernel **out) OT_MUST_USE;
+ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t,
+                                ot_diag *d, ot_arena *a, ot_region_held *h,
+                                ot_kernel **out) OT_MUST_USE;
 /* As ot_region_plan_memory with the kernel asked for, likewise. */
-ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
-                              ot_region_memory *out, ot_region_held *h, ot_kernel **kernel) OT_MUST_USE;
-/* Seconds that the pipes of a planned kernel lose because buffers share memory; seconds: [n_stmts] that each statement takes. */
-ot_status ot_region_stall(const ot_kernel *k, const ot_mem_plan *p, const double *seconds, ot_diag *d, double *out) OT_MUST_USE;
-/* [r->n_values] last node of the region, in its order, that reads the value; OT_NONE: none. In `a`; NULL: no memory. */
+ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
+                              ot_arena *a, ot_region_memory *out, ot_region_held *h,
+                              ot_kernel **kernel) OT_MUST_USE;
+/* Seconds that the pipes of a planned kernel lose because buffers share memory; seconds:
+ * [n_stmts] that each statement takes. */
+ot_status ot_region_stall(const ot_kernel *k, const ot_mem_plan *p, const double *seconds,
+                          ot_diag *d, double *out) OT_MUST_USE;
+/* [r->n_values] last node of the region, in its order, that reads the value; OT_NONE: none. In
+ * `a`; NULL: no memory. */
 uint32_t *ot_region_last_readers(const ot_graph *g, const ot_region *r, ot_arena *a);
 /* Element type as a kernel names it; NULL: elements of no fixed size. */
 const char *ot_region_type_name(ot_dtype t);

@@ -1,57 +1,70 @@
 /* From a planned region to a kernel: the tile loop nest that the planner of buffers works on.
  *
- *   region r3, H in 14 tiles           kernel region_3 target "tlf-16m" {
- *                                        param x: 1x64x56x56 f32 @gm
- *      x --conv--relu--conv--y           param w0: 64x64x3x3 f32 @gm ...
- *                                        alloc w0_l2: 64x64x3x3 f32 @l2         weights that stay: once
- *                                        load w0_l2 <- w0
- *                                        for t0 in 0..14 {
- *                                          alloc x_tile: 1x64x8x56 f32 @l2 multi=2
- *                                          load x_tile <- x[0:1, 0:64, 4*t0-2:4*t0+6, 0:56]
- *                                          alloc conv_1: 1x64x6x56 f32 @l2
- *                                          conv_1 = cube.conv(x_tile, w0_l2)
- *                                          ...
- *                                          store y[0:1, 0:64, 4*t0:4*t0+4, 0:56] <- y_tile
+ *   region r3, H in 14 tiles       kernel region_3 target "tlf-16m" {
+ *                                    param x: 1x64x56x56 f32 @gm
+ *      x --conv--relu--conv--y       param w0: 64x64x3x3 f32 @gm ...
+ *                                    alloc w0_l2: 64x64x3x3 f32 @l2         weights that stay: once
+ *                                    load w0_l2 <- w0
+ *                                    for t0 in 0..14 {
+ *                                      alloc x_tile: 1x64x8x56 f32 @l2 multi=2
+ *                                      load x_tile <- x[0:1, 0:64, 4*t0-2:4*t0+6, 0:56]
+ *                                      alloc conv_1: 1x64x6x56 f32 @l2
+ *                                      conv_1 = cube.conv(x_tile, w0_l2)
+ *                                      ...
+ *                                      store y[0:1, 0:64, 4*t0:4*t0+4, 0:56] <- y_tile
  *
  * What gets a buffer, and for how long, is what the cost model counts (cost/region_figures.c):
  *
- *   input cut somewhere    loaded in every tile, right before its first reader; two slots where DMA overlaps compute
+ *   input cut somewhere    loaded in every tile, right before its first reader; two slots where DMA
+ *                          overlaps compute
  *                          (region.overlap).
- *                          Form scan on a cache: no buffer, the operators read slices of the outer tensor
+ *                          Form scan on a cache: no buffer, the operators read slices of the outer
+ *                          tensor
  *   input read whole       no buffer: its readers take it from where it is (K and V of attention)
- *   weights                one buffer each, loaded before the loops, when they stay (region.weights_stay); else none: their
+ *   weights                one buffer each, loaded before the loops, when they stay
+ *                          (region.weights_stay); else none: their
  *                          readers stream them, or find them in a memory of their own
- *   what an operator makes a buffer; an output of the region is stored right away, two slots as for inputs
- *   rows that are carried  form stream: a buffer for those of each value, there during the whole loop; what is made stands behind them.
- *                          Line buffers (region.rolling): of inputs, too; readers take both where they lie, and with the last of
- *                          them the rows that are wanted again become those of the next step. Strips come one after the other:
+ *   what an operator makes a buffer; an output of the region is stored right away, two slots as for
+ *   inputs
+ *   rows that are carried  form stream: a buffer for those of each value, there during the whole
+ *                          loop; what is made stands behind them.
+ *                          Line buffers (region.rolling): of inputs, too; readers take both where
+ *                          they lie, and with the last of
+ *                          them the rows that are wanted again become those of the next step.
+ *                          Strips come one after the other:
  *                          the loop over columns is the outer one then
- *   reshapes               another name of their input where the tiles have the same bytes, else an operator
+ *   reshapes               another name of their input where the tiles have the same bytes, else an
+ *                          operator
  *   parts of a reduction   one per tile of the axes that are reduced, in front of the output's axes
- *   work memory            filled by `pack` from the input, read by the operator (column buffers, other layouts)
+ *   work memory            filled by `pack` from the input, read by the operator (column buffers,
+ *                          other layouts)
  *
- * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they hold for tiles away from the
- * borders (there the text reads outside the tensor; the tile is really cut off), and exactly when there are two tiles.
+ * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they
+ * hold for tiles away from the borders (there the text reads outside the tensor; the tile is
+ * really cut off), and exactly when there are two tiles.
+ *
  */
 #include "region_lowering.h"
 
 /* A computation; node: of the region, OT_NONE: none. */
-static bool compute(lowering *l, uint32_t node, ot_pipe pipe, const char *op, const uint32_t *out, uint32_t n_out,
-                    const uint32_t *in, uint32_t n_in)
+static bool compute(lowering *l, uint32_t node, ot_pipe pipe, const char *op, const uint32_t *out,
+                    uint32_t n_out, const uint32_t *in, uint32_t n_in)
 {
-    return OT_PUSH(l->a, l->nodes, l->n_nodes, l->cap_nodes, node) && ot_kb_compute(l->b, pipe, op, out, n_out, in, n_in);
+    return OT_PUSH(l->a, l->nodes, l->n_nodes, l->cap_nodes, node) &&
+           ot_kb_compute(l->b, pipe, op, out, n_out, in, n_in);
 }
 
 /* ---- declarations ---- */
 
-static uint32_t declare(lowering *l, const char *name, const char *suffix, const char *type, const int64_t *dims, uint32_t rank)
+static uint32_t declare(lowering *l, const char *name, const char *suffix, const char *type,
+                        const int64_t *dims, uint32_t rank)
 {
     const char *own = ot_region_name(&l->names, name, suffix);
     return own ? ot_kb_param(l->b, own, type, dims, rank) : OT_NONE;
 }
 
-static uint32_t allocate(lowering *l, const char *name, const char *suffix, const char *type, const int64_t *dims, uint32_t rank,
-                         uint32_t multi)
+static uint32_t allocate(lowering *l, const char *name, const char *suffix, const char *type,
+                         const int64_t *dims, uint32_t rank, uint32_t multi)
 {
     const char *own = ot_region_name(&l->names, name, suffix);
     return own ? ot_kb_alloc(l->b, own, type, dims, rank, OT_SCOPE_L2, 0, multi) : OT_NONE;
@@ -61,12 +74,14 @@ static uint32_t allocate(lowering *l, const char *name, const char *suffix, cons
 static uint32_t slots(const lowering *l) { return l->r->overlap ? 2 : 1; }
 
 /* Shape of a constant; false when it is empty or unknown. */
-static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint32_t *rank, const char **type)
+static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint32_t *rank,
+                           const char **type)
 {
     int64_t bytes;
     *type = ot_region_type_name(x->dtype);
     *rank = 1;
-    if (!*type || !ot_value_bytes(x, &bytes) || bytes == 0 || !ot_value_elems(x, &dims[0])) return false;
+    if (!*type || !ot_value_bytes(x, &bytes) || bytes == 0 || !ot_value_elems(x, &dims[0]))
+        return false;
     if (x->rank > 0 && x->rank <= OT_TK_RANK_MAX) {
         *rank = (uint32_t)x->rank;
         memcpy(dims, x->dims, *rank * sizeof *dims);
@@ -96,7 +111,8 @@ static ot_status declare_weights(lowering *l, uint32_t i)
         const char *type;
         if (v == OT_NONE || l->r->nodes[i].in[j] != OT_NONE) continue;
         const ot_value *x = &l->g->values[v];
-        if (ot_map_get(l->weight_of, x->name) != OT_NONE || !constant_shape(x, dims, &rank, &type)) continue;
+        if (ot_map_get(l->weight_of, x->name) != OT_NONE || !constant_shape(x, dims, &rank, &type))
+            continue;
         uint32_t p = declare(l, x->name, "", type, dims, rank);
         weight w = {v, p};
         if (p == OT_NONE || !ot_map_put(l->weight_of, x->name, l->n_weights)) return lower_nomem(l);
@@ -113,7 +129,8 @@ static ot_status declare_all(lowering *l)
         bool outer = v < r->n_inputs || r->values[v].is_output;
         l->param[v] = l->tile[v] = OT_NONE;
         if (!outer || !lower_shape(l, v, &s)) continue;
-        l->param[v] = declare(l, l->g->values[r->values[v].value].name, "", s.type, s.whole, s.rank);
+        l->param[v] = declare(l, l->g->values[r->values[v].value].name, "", s.type, s.whole,
+                              s.rank);
         if (l->param[v] == OT_NONE) return lower_nomem(l);
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(declare_weights(l, i));
@@ -145,23 +162,30 @@ static ot_status declare_rows(lowering *l)
         if (l->kept[v] == 0 || !lower_shape(l, v, &s)) continue;
         for (uint32_t k = 0; k < s.rank; k++)
             if (s.dim[k] == 0) s.tile[k] = l->kept[v];
-        l->rows[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_rows", s.type, s.tile, s.rank, 1);
-        if (l->rows[v] == OT_NONE || !compute(l, OT_NONE, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0)) return lower_nomem(l);
+        l->rows[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_rows", s.type, s.tile,
+                              s.rank, 1);
+        if (l->rows[v] == OT_NONE ||
+            !compute(l, OT_NONE, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0))
+            return lower_nomem(l);
     }
     return OT_OK;
 }
 
 /* ---- the tile ---- */
 
-/* Rows that are wanted again, from what the step has of value v to where the next one looks for them. */
+/* Rows that are wanted again, from what the step has of value v to where the next one looks for
+ * them. */
 static ot_status keep_rows(lowering *l, uint32_t v)
 {
     uint32_t from[2] = {l->tile[v], l->rows[v]};
     if (l->rows[v] == OT_NONE || l->tile[v] == OT_NONE) return OT_OK;
-    return compute(l, OT_NONE, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1) ? OT_OK : lower_nomem(l);
+    return compute(l, OT_NONE, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1)
+               ? OT_OK
+               : lower_nomem(l);
 }
 
-/* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile. */
+/* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile.
+ */
 static ot_status bring_input(lowering *l, uint32_t v, uint32_t *out)
 {
     shape s;
@@ -174,7 +198,8 @@ static ot_status bring_input(lowering *l, uint32_t v, uint32_t *out)
         return OT_OK;
     }
     if (!lower_shape(l, v, &s)) return OT_OK;
-    *out = l->tile[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_tile", s.type, s.tile, s.rank, slots(l));
+    *out = l->tile[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_tile", s.type,
+                                 s.tile, s.rank, slots(l));
     if (*out == OT_NONE) return lower_nomem(l);
     lower_ranges(l, v, &s, false, ranges);
     return ot_kb_load(l->b, *out, l->param[v], ranges, s.rank) ? OT_OK : lower_nomem(l);
@@ -213,7 +238,8 @@ static ot_status store_piece(lowering *l, uint32_t v, const shape *s)
         all = all && x->piece == s->tile[k];
     }
     if (!all) {
-        const char *name = ot_region_name(&l->names, l->g->values[l->r->values[v].value].name, "_piece");
+        const char *name = ot_region_name(&l->names, l->g->values[l->r->values[v].value].name,
+                                          "_piece");
         from = name ? ot_kb_subview(l->b, name, from, part) : OT_NONE;
         if (from == OT_NONE) return lower_nomem(l);
     }
@@ -230,11 +256,13 @@ static ot_status emit_view(lowering *l, uint32_t i, bool *done)
     uint32_t base, v = rn->out[0];
     *done = false;
     if (!ot_op_is_view(n->op) || n->n_in == 0 || rn->in[0] == OT_NONE || v == OT_NONE) return OT_OK;
-    if (l->rows[v] != OT_NONE) return OT_OK;                          /* what it makes stands behind other rows */
+    /* what it makes stands behind other rows */
+    if (l->rows[v] != OT_NONE) return OT_OK;
     if (l->r->rolling && l->rows[rn->in[0]] != OT_NONE) return OT_OK; /* what it reads does */
     for (uint32_t o = 1; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) return OT_OK;
-    if (!lower_shape(l, v, &to) || !lower_shape(l, rn->in[0], &from) || !lower_tile_bytes(&to, &a) || !lower_tile_bytes(&from, &b))
+    if (!lower_shape(l, v, &to) || !lower_shape(l, rn->in[0], &from) ||
+        !lower_tile_bytes(&to, &a) || !lower_tile_bytes(&from, &b))
         return OT_OK;
     OT_TRY(operand(l, i, 0, &base));
     bool outer = rn->in[0] < l->r->n_inputs && base == l->param[rn->in[0]];
@@ -255,7 +283,8 @@ static const char *lower_case(lowering *l, const char *text)
 }
 
 /* Scratch of node i, written from its input before it runs. */
-static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t n_in, uint32_t *out)
+static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t n_in,
+                           uint32_t *out)
 {
     const ot_rnode *rn = &l->r->nodes[i];
     const ot_node *n = &l->g->nodes[rn->node];
@@ -278,7 +307,8 @@ static uint32_t add_rows(const lowering *l, uint32_t i, uint32_t *in, uint32_t n
         if (rn->in[j] != OT_NONE && l->rows[rn->in[j]] != OT_NONE)
             in[n_in++] = l->rows[rn->in[j]]; /* they come before what is new */
     for (uint32_t o = 0; !l->r->rolling && o < n->n_out; o++)
-        if (rn->out[o] != OT_NONE && l->rows[rn->out[o]] != OT_NONE) in[n_in++] = l->rows[rn->out[o]]; /* before what is made */
+        if (rn->out[o] != OT_NONE && l->rows[rn->out[o]] != OT_NONE)
+            in[n_in++] = l->rows[rn->out[o]]; /* before what is made */
     return n_in;
 }
 
@@ -301,7 +331,8 @@ static ot_status emit_node(lowering *l, uint32_t i)
     const ot_rnode *rn = &l->r->nodes[i];
     const ot_node *n = &l->g->nodes[rn->node];
     uint32_t n_in = 0, n_out = 0, work;
-    uint32_t *in = OT_NEW_N(l->a, uint32_t, 2 * n->n_in + n->n_out + 1u), *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
+    uint32_t *in = OT_NEW_N(l->a, uint32_t, 2 * n->n_in + n->n_out + 1u),
+             *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
     const char *name = lower_case(l, n->op_type);
     shape s;
     bool done;
@@ -318,7 +349,8 @@ static ot_status emit_node(lowering *l, uint32_t i)
         uint32_t v = rn->out[o];
         if (v == OT_NONE || !lower_shape(l, v, &s)) continue;
         uint32_t multi = l->r->values[v].is_output ? slots(l) : 1;
-        out[n_out] = allocate(l, l->g->values[n->out[o]].name, "_tile", s.type, s.tile, s.rank, multi);
+        out[n_out] = allocate(l, l->g->values[n->out[o]].name, "_tile", s.type, s.tile, s.rank,
+                              multi);
         if (out[n_out] == OT_NONE) return lower_nomem(l);
         l->tile[v] = out[n_out++];
     }
@@ -330,7 +362,9 @@ static ot_status emit_node(lowering *l, uint32_t i)
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
         if (v != OT_NONE && !l->r->rolling) OT_TRY(keep_rows(l, v));
-        if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !lower_shape(l, v, &s)) continue;
+        if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE ||
+            !lower_shape(l, v, &s))
+            continue;
         OT_TRY(store_piece(l, v, &s));
     }
     return keep_read(l, i);
@@ -394,12 +428,13 @@ static bool keep_held(const lowering *l, ot_region_held *h, ot_arena *a)
         work[i] = ot_node_macs(l->g, &l->g->nodes[l->r->nodes[i].node]);
         for (uint32_t d = 0; d < l->r->n_dims; d++) work[i] *= l->share[d][i];
     }
-    for (uint32_t k = 0; w && k < l->n_weights; k++) w[k] = (ot_region_weight){l->weights[k].value, l->weights[k].at};
+    for (uint32_t k = 0; w && k < l->n_weights; k++)
+        w[k] = (ot_region_weight){l->weights[k].value, l->weights[k].at};
     return h->value && h->rows && w && work && h->nodes;
 }
 
-ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
-                                ot_region_held *h, ot_kernel **out)
+ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t,
+                                ot_diag *d, ot_arena *a, ot_region_held *h, ot_kernel **out)
 {
     lowering l = {.g = g, .r = r, .t = t, .d = d};
     ot_status st = prepare(&l) ? emit_all(&l) : lower_nomem(&l);
@@ -415,8 +450,10 @@ ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_
     return st;
 }
 
-/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot be made: our bug). */
-ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out)
+/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot
+ * be made: our bug). */
+ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
+                           ot_kernel **out)
 {
     return ot_region_kernel_held(g, r, t, d, NULL, NULL, out);
 }

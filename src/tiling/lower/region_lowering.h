@@ -1,5 +1,6 @@
-/* The lowering of a region to its planned kernel: what region_kernel.c (the nest) and region_spans.c (sizes, windows) share. Private to
- * memory/.
+/* The lowering of a region to its planned kernel: what region_kernel.c (the nest) and
+ * region_spans.c (sizes, windows) share. Private to memory/.
+ *
  */
 #ifndef OT_REGION_LOWERING_H
 #define OT_REGION_LOWERING_H
@@ -30,14 +31,19 @@ typedef struct lowering {
     ot_kernel_builder *b;
     ot_region_names names;
     span_of_tiles *span[OT_DIMS_MAX]; /* [n_values] */
-    int64_t *kept;                    /* [n_values] most rows that are carried from step to step, along the one dimension */
-    uint32_t *rows;                   /* [n_values] buffer of these, or OT_NONE */
-    uint32_t *last;                   /* [n_values] last node of the region that reads the value, or OT_NONE */
-    double *share[OT_DIMS_MAX];       /* [n_nodes] largest tile of the node's output, relative to the whole */
-    const char *var[OT_DIMS_MAX];     /* loop variables */
-    uint32_t *param;                  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
-    uint32_t *tile;                   /* [n_values] what holds the value inside a tile, or OT_NONE: not there (yet) */
-    weight *weights;                  /* [n_weights] */
+    /* [n_values] most rows that are carried from step to step, along the one dimension */
+    int64_t *kept;
+    uint32_t *rows; /* [n_values] buffer of these, or OT_NONE */
+    /* [n_values] last node of the region that reads the value, or OT_NONE */
+    uint32_t *last;
+    /* [n_nodes] largest tile of the node's output, relative to the whole */
+    double *share[OT_DIMS_MAX];
+    const char *var[OT_DIMS_MAX]; /* loop variables */
+    /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
+    uint32_t *param;
+    /* [n_values] what holds the value inside a tile, or OT_NONE: not there (yet) */
+    uint32_t *tile;
+    weight *weights; /* [n_weights] */
     uint32_t n_weights;
     size_t cap_weights;
     ot_map *weight_of; /* name of a constant -> index into weights */
@@ -46,7 +52,8 @@ typedef struct lowering {
     size_t cap_nodes;
 } lowering;
 
-/* Shape of a value for the kernel: axes in order; above OT_TK_RANK_MAX, neighbours that nobody cuts become one. */
+/* Shape of a value for the kernel: axes in order; above OT_TK_RANK_MAX, neighbours that nobody
+ * cuts become one. */
 typedef struct shape {
     uint32_t rank;
     const char *type;
@@ -56,8 +63,9 @@ typedef struct shape {
 
 static inline ot_status lower_nomem(const lowering *l) { return ot_fail_nomem(l->d); }
 
-/* Spans of all values along dimension d, which has its variable: l->span[d], l->share[d]; of a region that streams, l->kept as well. Fails: OT_E_NOMEM,
- * OT_E_INPUT (a window that cannot be made: our bug). */
+/* Spans of all values along dimension d, which has its variable: l->span[d], l->share[d]; of a
+ * region that streams, l->kept as well. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot be
+ * made: our bug). */
 ot_status lower_measure(lowering *l, uint32_t d) OT_MUST_USE;
 /* false when region value v has no tile at all (empty in every tile), or its size overflows. */
 bool lower_shape(const lowering *l, uint32_t v, shape *s);

@@ -1,7 +1,7 @@
 /* Names of a model as names of a kernel.
  *
- * A model may call a value anything; a kernel knows letters, digits and a few marks, keeps its words to itself and wants every
- * name once:
+ * A model may call a value anything; a kernel knows letters, digits and a few marks, keeps its
+ * words to itself and wants every name once:
  *
  *   /layer.0/conv:0        layer.0/conv_0
  *   /layer.0/conv_0        layer.0/conv_0_2       taken: the next number
@@ -9,25 +9,31 @@
  *   for.x                  _for.x
  *
  * Long names keep their end, which tells more than the beginning.
+ *
  */
 #include "region_names.h"
 
 #define NAME_LEN_MAX 56 /* bytes of a model's name that are kept */
 
-/* Words that the text of a kernel uses, also in front of a dot; a name like that gets an underscore. */
+/* Words that the text of a kernel uses, also in front of a dot; a name like that gets an
+ * underscore. */
 static const char *const RESERVED[] = {
     "kernel",  "target", "param", "alloc",  "workspace", "load",  "store",  "copy",   "for",
     "in",      "step",   "while", "if",     "else",      "yield", "carry",  "free",   "alias",
     "subview", "multi",  "align", "offset", "vector",    "cube",  "scalar", "dma_in", "dma_out",
 };
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool is_mark(char c) { return c == '.' || c == '$' || c == '/'; }
 
-/* Legal characters of name's end, runs of others as one underscore; never empty. out: NAME_LEN_MAX + 4 bytes. */
+/* Legal characters of name's end, runs of others as one underscore; never empty. out:
+ * NAME_LEN_MAX + 4 bytes. */
 static void clean(const char *name, char *out)
 {
     size_t n = strlen(name), k = n > NAME_LEN_MAX ? n - NAME_LEN_MAX : 0, used = 1;

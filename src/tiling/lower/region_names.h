@@ -11,8 +11,8 @@ typedef struct ot_region_names {
 
 /* false when memory ran out. */
 bool ot_region_names_init(ot_region_names *n, ot_arena *a) OT_MUST_USE;
-/* A legal name that was not given out before, as near as possible to `name` with `suffix` (may be ""). The same calls in the
- * same order give the same names. NULL when memory ran out. */
+/* A legal name that was not given out before, as near as possible to `name` with `suffix` (may
+ * be ""). The same calls in the same order give the same names. NULL when memory ran out. */
 const char *ot_region_name(ot_region_names *n, const char *name, const char *suffix);
 
 #endif

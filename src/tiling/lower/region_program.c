@@ -1,20 +1,28 @@
-/* The kernel of a region that runs: the tiles as they are, borders and all, in the places of the planned kernel.
+/* The kernel of a region that runs: the tiles as they are, borders and all, in the places of the
+ * planned kernel.
  *
  *   planned kernel (region_kernel.c)              program
  *
- *     for t0 in 0..14 {                             { tile 0 }            borders: windows are shorter, operators pad
- *       x_tile: 1x64x8x56  offset=0                 for t0 in 1..13 { }   alike tiles that move evenly
- *       ...                                         { tile 13 }
+ *     for t0 in 0..14 {              { tile 0 }           borders: windows are shorter, operators
+ *                                                         pad
+ *       x_tile: 1x64x8x56  offset=0  for t0 in 1..13 { }  alike tiles that move evenly
+ *       ...                          { tile 13 }
  *
- * A buffer of the program is one of the planned kernel, cut to what the tile at hand has, at its offset. So whoever runs the program
- * checks the plan: a place that another buffer has taken too early shows as a wrong byte. Values that the planned kernel does not count
- * (factors of a normalisation, parts of a reduction) are workspace in global memory.
+ * A buffer of the program is one of the planned kernel, cut to what the tile at hand has, at its
+ * offset. So whoever runs the program checks the plan: a place that another buffer has taken too
+ * early shows as a wrong byte. Values that the planned kernel does not count (factors of a
+ * normalisation, parts of a reduction) are workspace in global memory.
  *
- * What is reduced over a cut axis has a slot per tile there, and is combined behind the loops (program_parts.c).
+ * What is reduced over a cut axis has a slot per tile there, and is combined behind the loops
+ * (program_parts.c).
  *
- * Form stream: a tile is a step, which finds rows that the one before it has handed on (program_rows.c).
+ * Form stream: a tile is a step, which finds rows that the one before it has handed on
+ * (program_rows.c).
  *
  * Not lowered: operators that program_ops.c does not know. The caller is told why.
+ *
+ *
+ *
  */
 #include "inner_nest.h"
 #include "tiling/forms.h"
@@ -28,16 +36,18 @@ ot_status prog_refuse(prog *p, const char *why)
 
 /* ---- statements ---- */
 
-ot_status prog_alloc(prog *p, const char *name, const char *suffix, ot_scope scope, uint32_t multi, const prog_tensor *like,
-                     prog_tensor *out)
+ot_status prog_alloc(prog *p, const char *name, const char *suffix, ot_scope scope, uint32_t multi,
+                     const prog_tensor *like, prog_tensor *out)
 {
     const char *own = ot_region_name(&p->names, name, suffix);
     *out = *like;
-    out->v = own ? ot_kb_alloc(p->b, own, like->type, like->dims, like->rank, scope, 0, multi) : OT_NONE;
+    out->v = own ? ot_kb_alloc(p->b, own, like->type, like->dims, like->rank, scope, 0, multi)
+                 : OT_NONE;
     return out->v == OT_NONE ? prog_nomem(p) : OT_OK;
 }
 
-ot_status prog_alias(prog *p, const prog_tensor *x, uint32_t rank, const int64_t *dims, prog_tensor *out)
+ot_status prog_alias(prog *p, const prog_tensor *x, uint32_t rank, const int64_t *dims,
+                     prog_tensor *out)
 {
     const char *own = ot_region_name(&p->names, "as", "");
     prog_tensor y = {.rank = rank, .type = x->type};
@@ -47,7 +57,8 @@ ot_status prog_alias(prog *p, const prog_tensor *x, uint32_t rank, const int64_t
     return y.v == OT_NONE ? prog_nomem(p) : OT_OK;
 }
 
-ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const int64_t *dims, prog_tensor *out)
+ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const int64_t *dims,
+                    prog_tensor *out)
 {
     ot_tk_range ranges[OT_TK_RANK_MAX];
     bool all = true;
@@ -73,7 +84,9 @@ ot_status prog_statement(prog *p, const prog_op *op)
         if (op->in[k].v != OT_NONE) in[n++] = op->in[k].v;
     if (!ot_kb_compute(p->b, op->pipe, op->name, out, 1, in, n)) return prog_nomem(p);
     for (uint32_t k = 0; k < op->n_attrs; k++)
-        if (!ot_kb_attr(p->b, op->attrs[k].name, op->attrs[k].values, op->attrs[k].n, op->attrs[k].list)) return prog_nomem(p);
+        if (!ot_kb_attr(p->b, op->attrs[k].name, op->attrs[k].values, op->attrs[k].n,
+                        op->attrs[k].list))
+            return prog_nomem(p);
     return OT_OK;
 }
 
@@ -89,7 +102,8 @@ static ot_status declare(prog *p, ot_id value, bool is_output, prog_tensor *x)
     const char *own = ot_region_name(&p->names, p->g->values[value].name, "");
     x->v = own ? ot_kb_param(p->b, own, x->type, x->dims, x->rank) : OT_NONE;
     const struct ot_region_param param = {value, x->v, is_output};
-    if (x->v == OT_NONE || !OT_PUSH(p->a, p->params, p->n_params, p->cap_params, param)) return prog_nomem(p);
+    if (x->v == OT_NONE || !OT_PUSH(p->a, p->params, p->n_params, p->cap_params, param))
+        return prog_nomem(p);
     return OT_OK;
 }
 
@@ -109,8 +123,9 @@ static ot_status declare_constant(prog *p, ot_id v)
 /* Whether an operator reads what operand j holds, not its numbers alone (a shape, axes, bounds). */
 static bool reads_contents(const ot_node *n, uint32_t j)
 {
-    static const char *const numbers[] = {"Reshape", "Squeeze", "Unsqueeze", "Expand", "Slice", "Split",
-                                          "Pad",     "Resize",  "Upsample",  "Clip",   "Tile",  "Dropout"};
+    static const char *const numbers[] = {"Reshape",  "Squeeze", "Unsqueeze", "Expand",
+                                          "Slice",    "Split",   "Pad",       "Resize",
+                                          "Upsample", "Clip",    "Tile",      "Dropout"};
     if (j == 0) return true;
     if (strncmp(n->op_type, "Reduce", 6) == 0) return false;
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
@@ -125,7 +140,8 @@ static ot_status declare_all(prog *p)
         p->param[v] = p->parts[v].v = OT_NONE;
         if (v >= p->r->n_inputs && !p->r->values[v].is_output) continue;
         if (!prog_whole_shape(p, v, &x)) {
-            if (p->g->values[p->r->values[v].value].rank > OT_TK_RANK_MAX) return prog_refuse(p, "a tensor of more than 8 axes");
+            if (p->g->values[p->r->values[v].value].rank > OT_TK_RANK_MAX)
+                return prog_refuse(p, "a tensor of more than 8 axes");
             if (p->r->values[v].is_output) return prog_refuse(p, "an output that no kernel has");
             continue;
         }
@@ -144,7 +160,8 @@ static ot_status declare_all(prog *p)
 
 ot_status prog_place_as(prog *p, uint32_t v, uint32_t planned)
 {
-    return OT_PUSH(p->a, p->places, p->n_places, p->cap_places, v) && OT_PUSH(p->a, p->places, p->n_places, p->cap_places, planned)
+    return OT_PUSH(p->a, p->places, p->n_places, p->cap_places, v) &&
+                   OT_PUSH(p->a, p->places, p->n_places, p->cap_places, planned)
                ? OT_OK
                : prog_nomem(p);
 }
@@ -175,7 +192,8 @@ static ot_status load_weights(prog *p)
     return OT_OK;
 }
 
-/* Runs of the k-th loop's dimension and those inside. Strips of line buffers are around the steps, which have rows of their own in each. */
+/* Runs of the k-th loop's dimension and those inside. Strips of line buffers are around the
+ * steps, which have rows of their own in each. */
 static ot_status put_runs(prog *p, uint32_t loop)
 {
     const uint32_t n = p->r->n_dims, d = p->r->rolling ? (loop + 1) % n : loop;
@@ -184,7 +202,8 @@ static ot_status put_runs(prog *p, uint32_t loop)
     for (uint32_t k = 0; k < p->n_runs[d] && !p->why; k++) {
         const prog_run *run = &p->runs[d][k];
         p->at[d] = k;
-        if (!ot_kb_for(p->b, p->var[d], run->first, (int64_t)run->first + run->count, 1)) return prog_nomem(p);
+        if (!ot_kb_for(p->b, p->var[d], run->first, (int64_t)run->first + run->count, 1))
+            return prog_nomem(p);
         OT_TRY(put_runs(p, loop + 1));
         if (!ot_kb_end(p->b)) return prog_nomem(p);
     }
@@ -235,7 +254,8 @@ static bool prepare(prog *p)
 static void give_places(const prog *p, ot_kernel *k)
 {
     for (uint32_t v = 0; v < k->n_values; v++)
-        if (k->values[v].kind == OT_TK_BUFFER && k->values[v].scope == OT_SCOPE_SHARED) k->values[v].dynamic = true;
+        if (k->values[v].kind == OT_TK_BUFFER && k->values[v].scope == OT_SCOPE_SHARED)
+            k->values[v].dynamic = true;
     for (uint32_t i = 0; i + 1 < p->n_places; i += 2) {
         ot_tk_value *to = &k->values[p->places[i]];
         const ot_tk_value *from = &p->plan->values[p->places[i + 1]];
@@ -281,9 +301,10 @@ static ot_status keep_rest(const prog *p, ot_arena *a, ot_region_program *out)
     return list ? OT_OK : prog_nomem(p);
 }
 
-/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (our bug), OT_E_BUDGET (a block that was thought to fit). */
-ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how, ot_arena *a, ot_diag *d,
-                          ot_region_program *out)
+/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (our bug),
+ * OT_E_BUDGET (a block that was thought to fit). */
+ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how,
+                          ot_arena *a, ot_diag *d, ot_region_program *out)
 {
     ot_kernel *planned = NULL;
     ot_region_held held = {0};

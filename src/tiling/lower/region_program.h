@@ -1,8 +1,12 @@
-/* From a region to a kernel that runs: what region_program.c (tiles), program_ops.c (operators) and inner_*.c (the second level) share.
- * Private to memory/.
+/* From a region to a kernel that runs: what region_program.c (tiles), program_ops.c (operators)
+ * and inner_*.c (the second level) share. Private to memory/.
  *
- *   node Conv --program_ops.c--> prog_op conv(x, w, bias) with its settings --+-- one level: a statement
- *                                                                             `-- memories of the cores: a nest of blocks, inner_nest.c
+ *   node Conv --program_ops.c--> prog_op conv(x, w, bias) with its settings --+-- one level: a
+ *   statement
+ *                                                                             `-- memories of the
+ *                                                                             cores: a nest of
+ *                                                                             blocks, inner_nest.c
+ *
  */
 #ifndef OT_REGION_PROGRAM_H
 #define OT_REGION_PROGRAM_H
@@ -28,9 +32,11 @@ typedef struct prog_attr {
     double values[OT_TK_RANK_MAX];
 } prog_attr;
 
-/* How one axis of the output looks at the same axis of input 0: output o reads [o*stride - pad_lo, ... + kernel*dilation). */
+/* How one axis of the output looks at the same axis of input 0: output o reads [o*stride -
+ * pad_lo, ... + kernel*dilation). */
 typedef struct prog_window {
-    int64_t kernel, stride, dilation, pad_lo, pad_hi; /* kernel 0: it does not look through a window */
+    /* kernel 0: it does not look through a window */
+    int64_t kernel, stride, dilation, pad_lo, pad_hi;
 } prog_window;
 
 /* One operation on tiles. */
@@ -42,15 +48,17 @@ typedef struct prog_op {
     prog_attr attrs[PROG_ATTR_MAX];
     uint32_t n_attrs;
     /* What a block of the output needs, for the second level: */
-    bool cut[OT_TK_RANK_MAX];                 /* the output may be made in blocks along this axis */
-    int8_t axis[PROG_IN_MAX][OT_TK_RANK_MAX]; /* axis of the input that follows it; -1: the input is wanted whole there */
-    prog_window window[OT_TK_RANK_MAX];       /* of input 0 */
+    bool cut[OT_TK_RANK_MAX]; /* the output may be made in blocks along this axis */
+    /* axis of the input that follows it; -1: the input is wanted whole there */
+    int8_t axis[PROG_IN_MAX][OT_TK_RANK_MAX];
+    prog_window window[OT_TK_RANK_MAX]; /* of input 0 */
 } prog_op;
 
 /* Where a region's tiles are alike and move evenly: one loop of the program. */
 typedef struct prog_run {
     uint32_t first, count;
-    int64_t *step, *piece_step; /* [n_values] by which made windows and pieces move from tile to tile */
+    /* [n_values] by which made windows and pieces move from tile to tile */
+    int64_t *step, *piece_step;
 } prog_run;
 
 typedef struct prog {
@@ -65,14 +73,16 @@ typedef struct prog {
     const ot_region_held *held;
     const char *why; /* this region has no program; NULL: so far it has */
     /* values of the kernel: */
-    uint32_t *param;                /* [region n_values] in slow memory; OT_NONE: none */
-    prog_tensor *parts;             /* [region n_values] parts of a reduction, in global memory: a slot per tile in front */
+    uint32_t *param; /* [region n_values] in slow memory; OT_NONE: none */
+    /* [region n_values] parts of a reduction, in global memory: a slot per tile in front */
+    prog_tensor *parts;
     struct ot_region_param *params; /* [n_params] */
     uint32_t n_params;
     size_t cap_params;
     ot_map *constant_of; /* name of a constant -> value of the kernel that holds it */
     prog_tensor *tile;   /* [region n_values] in the tile at hand; v OT_NONE: not there */
-    uint32_t *places;    /* [n_places] pairs: value of this kernel, value of the planned one whose offsets it takes */
+    /* [n_places] pairs: value of this kernel, value of the planned one whose offsets it takes */
+    uint32_t *places;
     uint32_t n_places;
     size_t cap_places;
     /* tiles: */
@@ -82,9 +92,11 @@ typedef struct prog {
     uint32_t at[OT_DIMS_MAX]; /* the run at hand */
     const char *var[OT_DIMS_MAX];
     /* form stream: */
-    prog_tensor *rows; /* [region n_values] buffer of the rows that steps hand on; v OT_NONE: none */
+    /* [region n_values] buffer of the rows that steps hand on; v OT_NONE: none */
+    prog_tensor *rows;
     uint32_t n_steps;
-    uint32_t *last;     /* [region n_values] last node of the region that reads the value, or OT_NONE */
+    /* [region n_values] last node of the region that reads the value, or OT_NONE */
+    uint32_t *last;
     bool one_kind;      /* one run of each dimension is written */
     bool second;        /* operations are done in blocks in the cores' memories */
     uint32_t n_inner;   /* loops named so far */
@@ -98,12 +110,14 @@ typedef struct prog {
 ot_status prog_refuse(prog *p, const char *why);
 static inline ot_status prog_nomem(const prog *p) { return ot_fail_nomem(p->d); }
 /* A new buffer; its dims are those of *like. *out OT_NONE never. */
-ot_status prog_alloc(prog *p, const char *name, const char *suffix, ot_scope scope, uint32_t multi, const prog_tensor *like,
-                     prog_tensor *out) OT_MUST_USE;
+ot_status prog_alloc(prog *p, const char *name, const char *suffix, ot_scope scope, uint32_t multi,
+                     const prog_tensor *like, prog_tensor *out) OT_MUST_USE;
 /* Another name for all of x, with these dims. */
-ot_status prog_alias(prog *p, const prog_tensor *x, uint32_t rank, const int64_t *dims, prog_tensor *out) OT_MUST_USE;
+ot_status prog_alias(prog *p, const prog_tensor *x, uint32_t rank, const int64_t *dims,
+                     prog_tensor *out) OT_MUST_USE;
 /* The part [lo, lo + out->dims) of x; lo: affine over loops that are open. All of it: x itself. */
-ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const int64_t *dims, prog_tensor *out) OT_MUST_USE;
+ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const int64_t *dims,
+                    prog_tensor *out) OT_MUST_USE;
 /* One statement for the operation. */
 ot_status prog_statement(prog *p, const prog_op *op) OT_MUST_USE;
 ot_status prog_copy(prog *p, const prog_tensor *to, const prog_tensor *from) OT_MUST_USE;
@@ -131,10 +145,12 @@ bool prog_whole_shape(const prog *p, uint32_t v, prog_tensor *out);
 const ot_tile_windows *prog_windows(const prog *p, uint32_t d);
 /* Where something that is at `lo` in the run's first tile, and moves by `step`, is in this one. */
 ot_tk_affine prog_moving(const prog *p, uint32_t d, int64_t lo, int64_t step);
-/* The made window of region value v in this tile, or its piece: dims, and [OT_TK_RANK_MAX] where it begins. false: there is nothing. */
+/* The made window of region value v in this tile, or its piece: dims, and [OT_TK_RANK_MAX] where
+ * it begins. false: there is nothing. */
 bool prog_tile_shape(const prog *p, uint32_t v, bool piece, prog_tensor *out, ot_tk_affine *lo);
 
-/* Rows of region value v along d that its tile's buffer holds in this tile; line buffers: what is new in this step. */
+/* Rows of region value v along d that its tile's buffer holds in this tile; line buffers: what
+ * is new in this step. */
 ot_win prog_tile_window(const prog *p, uint32_t d, uint32_t v);
 
 /* ---- program_rows.c: form stream ---- */
@@ -143,13 +159,18 @@ ot_win prog_tile_window(const prog *p, uint32_t d, uint32_t v);
 ot_status prog_declare_rows(prog *p) OT_MUST_USE;
 /* Of the tile of region value v the part that its node makes; the rest was handed on. */
 ot_status prog_fresh_part(prog *p, uint32_t v, prog_tensor *out) OT_MUST_USE;
-/* Line buffers: these rows of region value v, of the other axes [lo, lo + dims): where they lie, or put together in global
- * memory where some were handed on and others are new. */
-ot_status prog_rows_of(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo, const int64_t *dims, prog_tensor *out) OT_MUST_USE;
+/* Line buffers: these rows of region value v, of the other axes [lo, lo + dims): where they lie,
+ * or put together in global memory where some were handed on and others are new. */
+ot_status prog_rows_of(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo,
+                       const int64_t *dims, prog_tensor *out) OT_MUST_USE;
 /* Node i has run, or has nothing to do in this step: what the next step is to find is put there. */
 ot_status prog_hand_on(prog *p, uint32_t i) OT_MUST_USE;
-/* Does the region stream, by steps that put rows together in the tile? Else (line buffers) readers take both where they lie. */
-static inline bool prog_joins_rows(const prog *p) { return p->r->form == OT_FORM_STREAM && !p->r->rolling; }
+/* Does the region stream, by steps that put rows together in the tile? Else (line buffers)
+ * readers take both where they lie. */
+static inline bool prog_joins_rows(const prog *p)
+{
+    return p->r->form == OT_FORM_STREAM && !p->r->rolling;
+}
 
 /* ---- program_tile.c ---- */
 
@@ -175,7 +196,8 @@ ot_status prog_combine(prog *p, uint32_t i) OT_MUST_USE;
 /* Element by element from one tile to another, or a part of one. */
 ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from) OT_MUST_USE;
 
-/* Node i of the region in the tile at hand: in [n_in] its operands, out what it makes. Refuses what it does not know. */
+/* Node i of the region in the tile at hand: in [n_in] its operands, out what it makes. Refuses
+ * what it does not know. */
 ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in,
                     const prog_tensor *out) OT_MUST_USE;
 

@@ -1,15 +1,19 @@
-/* What a region's planned kernel needs of its tiles: the largest of each value, where it begins, how it moves; shapes of buffers.
+/* What a region's planned kernel needs of its tiles: the largest of each value, where it begins,
+ * how it moves; shapes of buffers.
  *
  *   tiles of x: [0, 9) [7, 17) [15, 25) [23, 32)        len 10, start -1, stride 8
  *
- * The affine form is that of a tile in the middle and its successor: it holds away from the borders.
+ * The affine form is that of a tile in the middle and its successor: it holds away from the
+ * borders.
+ *
  */
 #include "tiling/stream.h"
 #include "region_lowering.h"
 
 /* ---- windows ---- */
 
-static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w, ot_why *why)
+static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c,
+                    ot_tile_windows *w, ot_why *why)
 {
     if (l->r->form == OT_FORM_WINDOW) return ot_tile_clamp_fill(l->g, l->r, d, k, c, w, why);
     return ot_tile_windows_get(l->g, l->r, d, k, w, why);
@@ -22,7 +26,8 @@ static int64_t extent_of(const lowering *l, uint32_t d, uint32_t v)
 }
 
 /* Take in tile k. `middle`: the tile whose place, with its successor's, gives the affine form. */
-static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle, const ot_tile_windows *w)
+static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle,
+                      const ot_tile_windows *w)
 {
     const ot_region *r = l->r;
     for (uint32_t v = 0; v < r->n_values; v++) {
@@ -58,13 +63,15 @@ static ot_status note_steps(lowering *l, uint32_t *middle)
         if (s.runs[k].count > 1) steady = s.runs[k].first + (s.runs[k].count - 1) / 2;
     for (uint32_t k = 0; k < s.n; k++) {
         note_tile(l, 0, k, steady, &s.steps[k]);
-        for (uint32_t v = 0; v < r->n_values; v++) l->kept[v] = ot_max(l->kept[v], ot_win_len(s.steps[k].kept[v]));
+        for (uint32_t v = 0; v < r->n_values; v++)
+            l->kept[v] = ot_max(l->kept[v], ot_win_len(s.steps[k].kept[v]));
     }
     *middle = (uint32_t)(s.steps[steady].piece[r->dims[0].sink].lo / r->dims[0].tile);
     return OT_OK;
 }
 
-/* Spans of dimension d. Where a tile of the sink is a whole number of elements of the value, that is the stride. */
+/* Spans of dimension d. Where a tile of the sink is a whole number of elements of the value,
+ * that is the stride. */
 ot_status lower_measure(lowering *l, uint32_t d)
 {
     const ot_region *r = l->r;
@@ -136,7 +143,8 @@ const char *ot_region_type_name(ot_dtype t)
 static bool join_axis(shape *s, int64_t extent)
 {
     uint32_t last = s->rank - 1;
-    return ot_mul_i64(s->whole[last], extent, &s->whole[last]) && ot_mul_i64(s->tile[last], extent, &s->tile[last]);
+    return ot_mul_i64(s->whole[last], extent, &s->whole[last]) &&
+           ot_mul_i64(s->tile[last], extent, &s->tile[last]);
 }
 
 bool lower_shape(const lowering *l, uint32_t v, shape *s)
@@ -179,7 +187,8 @@ bool lower_shape(const lowering *l, uint32_t v, shape *s)
 bool lower_tile_bytes(const shape *s, int64_t *out)
 {
     int64_t elems;
-    if (!ot_product(s->tile, s->rank, &elems) || !ot_mul_i64(elems, ot_tk_dtype_bits(s->type), out)) return false;
+    if (!ot_product(s->tile, s->rank, &elems) || !ot_mul_i64(elems, ot_tk_dtype_bits(s->type), out))
+        return false;
     *out = ot_ceil_div(*out, 8);
     return true;
 }

@@ -1,21 +1,26 @@
-/* What buffers that share memory cost the pipes: a region's planned kernel, its tiles one after the other, with each pipe doing its own
- * statements in order and waiting for those of others that touch the same bytes.
+/* What buffers that share memory cost the pipes: a region's planned kernel, its tiles one after
+ * the other, with each pipe doing its own statements in order and waiting for those of others
+ * that touch the same bytes.
  *
  *   places of the plan                            the same, everything apart
  *     dma_in   |load x|............|load x|         dma_in   |load x|load x|load x|
  *     compute         |conv|relu|                   compute         |conv|relu|conv|relu|
  *              the next load waits for relu         the difference is what sharing stalls
  *
- * Only what the predicted time counts on can be lost: transfers beside computing, where the region has them (the cost model's max of both).
- * Operators are predicted one after the other, whichever pipes they are of, so all that compute is one pipe here.
+ * Only what the predicted time counts on can be lost: transfers beside computing, where the
+ * region has them (the cost model's max of both). Operators are predicted one after the other,
+ * whichever pipes they are of, so all that compute is one pipe here.
  *
- * A few tiles show the first wait and what each further tile adds. Multi-buffers take turns. How long a statement takes is what its
- * bytes, or its operations at the target's rates, take.
+ * A few tiles show the first wait and what each further tile adds. Multi-buffers take turns. How
+ * long a statement takes is what its bytes, or its operations at the target's rates, take.
+ *
  */
 #include "region_held.h"
 
 #define TILES 8 /* that are gone through */
-#define BACK  3 /* so many tiles back a statement may be waited for: slots of double buffers come round every second one */
+/* so many tiles back a statement may be waited for: slots of double buffers come round every
+ * second one */
+#define BACK 3
 
 typedef struct access {
     int64_t lo, hi;
@@ -66,7 +71,9 @@ static bool go(timeline *x, uint32_t s)
     const bool moves = p->pipe == OT_PIPE_DMA_IN || p->pipe == OT_PIPE_DMA_OUT;
     double *pipe = &x->pipe[moves ? p->pipe : OT_PIPE_VECTOR], start = *pipe;
     int64_t lo, hi;
-    if (p->op != OT_TK_LOAD && p->op != OT_TK_STORE && p->op != OT_TK_COPY && p->op != OT_TK_COMPUTE) return true;
+    if (p->op != OT_TK_LOAD && p->op != OT_TK_STORE && p->op != OT_TK_COPY &&
+        p->op != OT_TK_COMPUTE)
+        return true;
     for (int writes = 0; writes < 2; writes++)
         for (uint32_t j = 0; j < (writes ? p->n_out : p->n_in); j++)
             if (bytes_of(x, writes ? p->out[j] : p->in[j], &lo, &hi)) {
@@ -128,7 +135,8 @@ static bool difference(timeline *x, uint32_t loop, uint32_t n, double *out)
     return true;
 }
 
-ot_status ot_region_stall(const ot_kernel *k, const ot_mem_plan *p, const double *seconds, ot_diag *d, double *out)
+ot_status ot_region_stall(const ot_kernel *k, const ot_mem_plan *p, const double *seconds,
+                          ot_diag *d, double *out)
 {
     timeline x = {.k = k, .plan = p, .seconds = seconds, .a = ot_arena_new()};
     double tiles, few = 0, all = 0;
@@ -141,7 +149,8 @@ ot_status ot_region_stall(const ot_kernel *k, const ot_mem_plan *p, const double
         x.base[b] = end;
         end += p->lifetimes->buffers[b].size * p->multi[b];
     }
-    ok = ok && x.base && (loop == OT_NONE || (difference(&x, loop, n / 2, &few) && difference(&x, loop, n, &all)));
+    ok = ok && x.base &&
+         (loop == OT_NONE || (difference(&x, loop, n / 2, &few) && difference(&x, loop, n, &all)));
     ot_arena_free(x.a);
     if (!ok) return ot_fail_nomem(d);
     *out = all;

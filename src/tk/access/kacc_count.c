@@ -1,10 +1,14 @@
 /* Counting: how many wavefronts, sectors or granules a walk takes.
  *
- * Iterations whose addresses differ by whole units take the same, so that only the rest of the start by the unit counts, and what of the
- * window is inside of its tensor: each such case is counted once and multiplied.
+ * Iterations whose addresses differ by whole units take the same, so that only the rest of the
+ * start by the unit counts, and what of the window is inside of its tensor: each such case is
+ * counted once and multiplied.
  *
- *   32 lanes, 4 bytes each, 128 bytes apart --> all in one bank of 32: 32 wavefronts where 1 would do; 132 bytes apart --> 32 banks: 1
- *   rows of 400 bytes, granules of 256      --> row 0: [0, 400) 2 granules, row 1: [400, 800) 3, ...; in one piece ceil(400 * n / 256)
+ *   32 lanes, 4 bytes each, 128 bytes apart --> all in one bank of 32: 32 wavefronts where 1 would
+ *   do; 132 bytes apart --> 32 banks: 1
+ *   rows of 400 bytes, granules of 256      --> row 0: [0, 400) 2 granules, row 1: [400, 800) 3,
+ *                                           ...; in one piece ceil(400 * n / 256)
+ *
  */
 #include "kacc_internal.h"
 
@@ -36,7 +40,8 @@ static bool add_case(counter *c, const kcase *x)
 {
     for (size_t k = c->n; k-- > 0;) {
         kcase *y = &c->cases[k];
-        if (y->rest != x->rest || memcmp(y->low, x->low, sizeof x->low) != 0 || memcmp(y->high, x->high, sizeof x->high) != 0)
+        if (y->rest != x->rest || memcmp(y->low, x->low, sizeof x->low) != 0 ||
+            memcmp(y->high, x->high, sizeof x->high) != 0)
             continue;
         y->times++;
         return true;
@@ -79,8 +84,10 @@ static bool find_cases(counter *c, int64_t *seen)
         x.rest = rest_of(start, c->unit);
         for (uint32_t d = 0; d < w->rank; d++) {
             x.low[d] = w->is_window ? ot_min(lanes_before(w, d, first[d], 0), w->extent[d]) : 0;
-            x.high[d] = w->is_window ? ot_max(x.low[d], ot_min(lanes_before(w, d, first[d], w->limit[d]), w->extent[d]))
-                                     : w->extent[d];
+            x.high[d] = w->is_window
+                            ? ot_max(x.low[d], ot_min(lanes_before(w, d, first[d], w->limit[d]),
+                                                      w->extent[d]))
+                            : w->extent[d];
         }
         if (!add_case(c, &x)) return false;
         uint32_t a = 0;
@@ -117,7 +124,9 @@ static void count_access(const counter *c, int64_t *at, uint32_t n, kacc_sum *su
     uint32_t n_units = 0, banks = c->t->access.banks, load[OT_TARGET_BANKS_MAX] = {0}, most = 0;
     n = distinct(at, n);
     for (uint32_t k = 0; k < n; k++)
-        for (int64_t u = at[k] / c->unit; u <= (at[k] + width - 1) / c->unit && n_units < WORDS_MAX; u++) units[n_units++] = u;
+        for (int64_t u = at[k] / c->unit; u <= (at[k] + width - 1) / c->unit && n_units < WORDS_MAX;
+             u++)
+            units[n_units++] = u;
     n_units = distinct(units, n_units);
     if (c->kind == OT_KACCESS_SECTORS) {
         sum->taken += n_units;
@@ -175,7 +184,8 @@ static kacc_sum count_rows(counter *c, const kcase *x)
         index[d] = x->low[d];
         start += x->low[d] * w->stride[d];
     }
-    while (outer > 0 && (w->stride[outer - 1] == run || x->high[outer - 1] - x->low[outer - 1] == 1)) {
+    while (outer > 0 &&
+           (w->stride[outer - 1] == run || x->high[outer - 1] - x->low[outer - 1] == 1)) {
         outer--;
         run *= x->high[outer] - x->low[outer];
     }
@@ -201,9 +211,13 @@ static kacc_sum count_rows(counter *c, const kcase *x)
 
 /* ---- all iterations ---- */
 
-static int64_t times(int64_t a, double b) { return (double)a * b < 9e18 ? (int64_t)((double)a * b) : INT64_MAX; }
+static int64_t times(int64_t a, double b)
+{
+    return (double)a * b < 9e18 ? (int64_t)((double)a * b) : INT64_MAX;
+}
 
-/* Does an axis change what is taken? Not when it moves by whole units, and the window with nothing of its first indices. */
+/* Does an axis change what is taken? Not when it moves by whole units, and the window with
+ * nothing of its first indices. */
 static bool changes(const kacc_walk *w, const kacc_axis *a, int64_t unit)
 {
     bool moves = a->shift % unit != 0;
@@ -232,7 +246,9 @@ bool kacc_count(const kacc_walk *given, ot_kaccess_kind kind, const ot_target *t
     double all = 1;
     int64_t seen;
     *out = (kacc_sum){0};
-    c.unit = kind == OT_KACCESS_BANKS ? t->access.bank_bytes : kind == OT_KACCESS_SECTORS ? t->access.sector : t->granule;
+    c.unit = kind == OT_KACCESS_BANKS     ? t->access.bank_bytes
+             : kind == OT_KACCESS_SECTORS ? t->access.sector
+                                          : t->granule;
     reduced = without_idle(given, c.unit);
     const kacc_walk *w = &reduced;
     for (uint32_t a = 0; a < w->n_axes; a++) all *= (double)w->axes[a].count;
@@ -242,14 +258,16 @@ bool kacc_count(const kacc_walk *given, ot_kaccess_kind kind, const ot_target *t
         return false;
     }
     for (size_t k = 0; k < c.n; k++) {
-        kacc_sum s = kind == OT_KACCESS_GRANULES ? count_rows(&c, &c.cases[k]) : count_lanes(&c, &c.cases[k]);
+        kacc_sum s = kind == OT_KACCESS_GRANULES ? count_rows(&c, &c.cases[k])
+                                                 : count_lanes(&c, &c.cases[k]);
         out->taken += s.taken * c.cases[k].times;
         out->least += s.least * c.cases[k].times;
         out->off += s.off * c.cases[k].times;
     }
     free(c.cases);
     out->is_part = c.is_part || all > (double)seen;
-    double more = (all > (double)(seen - c.left_out) ? all / (double)(seen - c.left_out) : 1) * (double)w->times;
+    double more = (all > (double)(seen - c.left_out) ? all / (double)(seen - c.left_out) : 1) *
+                  (double)w->times;
     if (more != 1) {
         out->taken = times(out->taken, more);
         out->least = times(out->least, more);

@@ -1,7 +1,8 @@
 /* Findings: what takes more than it has to, what that costs, what would help. */
 #include "kacc_internal.h"
 
-#define PAD_STEPS_MAX (INT64_C(1) << 27) /* elements, and statements, that are looked at for all pads */
+/* elements, and statements, that are looked at for all pads */
+#define PAD_STEPS_MAX (INT64_C(1) << 27)
 #define PAD_BYTES_MAX (INT64_C(1) << 40) /* of a buffer */
 
 typedef struct finder {
@@ -28,7 +29,8 @@ const char *ot_kaccess_unit_name(ot_kaccess_kind k)
     return names[k];
 }
 
-/* Which way a walk of this memory is to be looked at; false: in none. Lanes: the target has them; DMA: of windows, between memories. */
+/* Which way a walk of this memory is to be looked at; false: in none. Lanes: the target has
+ * them; DMA: of windows, between memories. */
 static bool kind_of(const finder *f, const kacc_walk *w, ot_kaccess_kind *kind)
 {
     bool shared = f->k->values[w->root].scope == OT_SCOPE_SHARED, lanes = f->t->access.lanes > 0;
@@ -62,18 +64,24 @@ static const char *advice_of(const finder *f, const kacc_walk *w, int64_t unit)
     uint32_t last = last_axis(w), dense = dense_axis(w);
     int64_t step = w->stride[last], elements = unit / w->width, run = w->extent[last] * w->width;
     const char *name = f->k->values[w->root].name;
-    if (w->rank == 0 || elements < 1) return ot_format(f->a, "elements are larger than what is moved at once");
+    if (w->rank == 0 || elements < 1)
+        return ot_format(f->a, "elements are larger than what is moved at once");
     if (step != w->width && step != 0)
-        return ot_format(
-            f->a, "layout: neighbours lie %lld bytes apart; with %s turned so that this axis is its last one they lie side by side",
-            (long long)step, name);
+        return ot_format(f->a,
+                         "layout: neighbours lie %lld bytes apart; with %s turned so that this "
+                         "axis is its last one they lie side by side",
+                         (long long)step, name);
     if (dense < w->rank && run % unit != 0)
-        return ot_format(f->a, "extents: runs of %lld elements; multiples of %lld fill what is moved", (long long)w->extent[last],
-                         (long long)elements);
+        return ot_format(f->a,
+                         "extents: runs of %lld elements; multiples of %lld fill what is moved",
+                         (long long)w->extent[last], (long long)elements);
     if (last > 0 && w->stride[last - 1] % unit != 0)
-        return ot_format(f->a, "padding: rows of %s are %lld bytes apart; %lld would begin where a unit does", name,
-                         (long long)w->stride[last - 1], (long long)(ot_ceil_div(w->stride[last - 1], unit) * unit));
-    return ot_format(f->a, "extents: windows begin inside of a unit of %lld elements", (long long)elements);
+        return ot_format(
+            f->a, "padding: rows of %s are %lld bytes apart; %lld would begin where a unit does",
+            name, (long long)w->stride[last - 1],
+            (long long)(ot_ceil_div(w->stride[last - 1], unit) * unit));
+    return ot_format(f->a, "extents: windows begin inside of a unit of %lld elements",
+                     (long long)elements);
 }
 
 /* ---- findings ---- */
@@ -122,27 +130,32 @@ static bool look(void *self, const kacc_walk *w)
 static bool takes_descriptor(const ot_kernel *k, const ot_tk_stmt *s)
 {
     for (uint32_t j = 0; j < s->n_in + s->n_out; j++)
-        if (k->values[ot_tk_root(k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL)].scope == OT_SCOPE_DESCRIPTOR) return true;
+        if (k->values[ot_tk_root(k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL)].scope ==
+            OT_SCOPE_DESCRIPTOR)
+            return true;
     return false;
 }
 
-/* May this buffer's rows be longer? Nothing may want its very shape: other names of all of it, loops that carry it, given places. */
+/* May this buffer's rows be longer? Nothing may want its very shape: other names of all of it,
+ * loops that carry it, given places. */
 static bool may_pad(const ot_kernel *k, uint32_t v)
 {
     const ot_tk_value *x = &k->values[v];
-    if (x->kind != OT_TK_BUFFER || x->scope != OT_SCOPE_SHARED || x->rank < 2 || x->bytes > PAD_BYTES_MAX || x->n_offsets > 0 ||
-        x->sizes[x->rank - 1])
+    if (x->kind != OT_TK_BUFFER || x->scope != OT_SCOPE_SHARED || x->rank < 2 ||
+        x->bytes > PAD_BYTES_MAX || x->n_offsets > 0 || x->sizes[x->rank - 1])
         return false;
     for (uint32_t o = 0; o < k->n_values; o++)
         if (k->values[o].kind == OT_TK_ALIAS && ot_tk_root(k, o, NULL) == v) return false;
     for (uint32_t i = 0; i < k->n_stmts; i++) {
         const ot_tk_stmt *s = &k->stmts[i];
-        bool carries = s->op == OT_TK_FOR || s->op == OT_TK_WHILE || s->op == OT_TK_IF || s->op == OT_TK_YIELD;
+        bool carries = s->op == OT_TK_FOR || s->op == OT_TK_WHILE || s->op == OT_TK_IF ||
+                       s->op == OT_TK_YIELD;
         for (uint32_t j = 0; carries && j < s->n_in; j++)
             if (ot_tk_root(k, s->in[j], NULL) == v) return false;
         if (s->op == OT_TK_COMPUTE && takes_descriptor(k, s)) /* it says where whole tiles lie */
             for (uint32_t j = 0; j < s->n_in + s->n_out; j++)
-                if (ot_tk_root(k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL) == v) return false;
+                if (ot_tk_root(k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL) == v)
+                    return false;
     }
     return true;
 }
@@ -210,14 +223,19 @@ static bool find_pads(finder *f, ot_kaccess_report *out)
         int64_t row = x->dims[x->rank - 1];
         if (p.elements > 0) {
             advice = ot_format(f->a,
-                               "padding: rows of %s with %lld elements for %lld: %lld wavefronts of all its accesses for %lld",
-                               x->name, (long long)(row + p.elements), (long long)row, (long long)p.after, (long long)p.before);
+                               "padding: rows of %s with %lld elements for %lld: %lld wavefronts "
+                               "of all its accesses for %lld",
+                               x->name, (long long)(row + p.elements), (long long)row,
+                               (long long)p.after, (long long)p.before);
             if (!OT_PUSH(f->a, list, n, cap, p)) return false;
         } else {
-            advice = ot_format(f->a, "layout: no padding of %s helps; let neighbours take its last axis", x->name);
+            advice = ot_format(
+                f->a, "layout: no padding of %s helps; let neighbours take its last axis", x->name);
         }
         for (size_t j = 0; j < f->n; j++)
-            if (f->list[j].kind == OT_KACCESS_BANKS && ot_tk_root(f->k, f->list[j].value, NULL) == v) f->list[j].advice = advice;
+            if (f->list[j].kind == OT_KACCESS_BANKS &&
+                ot_tk_root(f->k, f->list[j].value, NULL) == v)
+                f->list[j].advice = advice;
         if (!advice) return false;
     }
     out->pads = list;
@@ -225,13 +243,16 @@ static bool find_pads(finder *f, ot_kaccess_report *out)
     return true;
 }
 
-ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_target *t, ot_arena *a, ot_diag *d, ot_kaccess_report *out)
+ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_target *t, ot_arena *a, ot_diag *d,
+                             ot_kaccess_report *out)
 {
     finder f = {.k = k, .t = t, .a = a, .steps = PAD_STEPS_MAX};
     *out = (ot_kaccess_report){0};
     f.taken = OT_NEW_N(a, int64_t, (size_t)k->n_values + 1);
     f.excess = OT_NEW_N(a, int64_t, (size_t)k->n_values + 1);
-    if (!f.taken || !f.excess || !kacc_walks(k, NULL, look, &f, &out->n_skipped) || !find_pads(&f, out)) return ot_fail_nomem(d);
+    if (!f.taken || !f.excess || !kacc_walks(k, NULL, look, &f, &out->n_skipped) ||
+        !find_pads(&f, out))
+        return ot_fail_nomem(d);
     out->findings = f.list;
     out->n_findings = (uint32_t)f.n;
     out->n_walks = f.n_walks;

@@ -28,7 +28,8 @@ static bool is_taken(const ot_kernel *k, const char *name)
 static const char *pad_name(const ot_kernel *k, const char *name)
 {
     const char *own = ot_format(k->arena, "%.240s.pad", name);
-    for (uint32_t n = 2; own && is_taken(k, own); n++) own = ot_format(k->arena, "%.240s.pad%u", name, n);
+    for (uint32_t n = 2; own && is_taken(k, own); n++)
+        own = ot_format(k->arena, "%.240s.pad%u", name, n);
     return own;
 }
 
@@ -47,7 +48,8 @@ static bool grow(ot_kernel *k)
 
 static bool pad(ot_kernel *k, const ot_kaccess_pad *p)
 {
-    uint32_t at = k->values[p->value].stmt, id = k->n_values, *out = OT_NEW_N(k->arena, uint32_t, 2);
+    uint32_t at = k->values[p->value].stmt, id = k->n_values,
+             *out = OT_NEW_N(k->arena, uint32_t, 2);
     ot_tk_range *all = OT_NEW_N(k->arena, ot_tk_range, OT_TK_RANK_MAX);
     const char *name = pad_name(k, k->values[p->value].name);
     if (!out || !all || !name || !grow(k)) return false;

@@ -1,12 +1,18 @@
-/* Products, convolutions, pools: a lane makes an element of the result, and all go through what is summed up in step.
+/* Products, convolutions, pools: a lane makes an element of the result, and all go through what
+ * is summed up in step.
  *
- *   c = matmul(a, b)          c: M x N     a: extents M, N; strides row, 0; an axis of K that shifts by a column
- *                                          b: extents M, N; strides 0, column; an axis of K that shifts by a row
- *   y = conv(x, w, stride=2, pad=1)        x: extents of y; strides image, 0, 2 rows, 2 columns; first index -1 -1 of a window; axes of
- *                                             the channels and of the kernel's places
- *                                          w: extents of y; strides 0, map, 0, 0; the same axes
+ *   c = matmul(a, b)          c: M x N  a: extents M, N; strides row, 0; an axis of K that shifts
+ *                             by a column
+ *                                       b: extents M, N; strides 0, column; an axis of K that
+ *                                       shifts by a row
+ *   y = conv(x, w, stride=2, pad=1)     x: extents of y; strides image, 0, 2 rows, 2 columns;
+ *                                       first index -1 -1 of a window; axes of
+ *                                          the channels and of the kernel's places
+ *                                       w: extents of y; strides 0, map, 0, 0; the same axes
  *
  * A window's places in the pads are not read. Maps of groups are walked as groups x maps of each.
+ *
+ *
  */
 #include "kacc_internal.h"
 
@@ -28,7 +34,8 @@ static int64_t setting(operation *o, const char *name, int64_t other)
     return ot_tk_integer(&at, name, other, &x) == OT_OK ? x : other;
 }
 
-static bool settings(operation *o, const char *name, uint32_t n, int64_t other, int64_t least, int64_t *out)
+static bool settings(operation *o, const char *name, uint32_t n, int64_t other, int64_t least,
+                     int64_t *out)
 {
     const ot_tk_site at = {"", o->s, &o->d};
     bool ok = ot_tk_integers(&at, name, n, other, least, out) == OT_OK;
@@ -44,7 +51,8 @@ static bool skip(operation *o, uint32_t n)
 
 /* ---- matrices ---- */
 
-/* A factor of the product: `along` is the axis of the result that it has, 1 rows or 0 columns from the last, the other one is summed up. */
+/* A factor of the product: `along` is the axis of the result that it has, 1 rows or 0 columns
+ * from the last, the other one is summed up. */
 static bool give_factor(operation *o, uint32_t v, bool turned, bool is_left, int64_t depth)
 {
     kacc_place p;
@@ -52,7 +60,8 @@ static bool give_factor(operation *o, uint32_t v, bool turned, bool is_left, int
     bool ok = kacc_locate(o->w, v, &p) && p.rank >= 2 && p.rank <= out->rank;
     if (!ok) return skip(o, 1);
     const uint32_t row = p.rank - (turned ? 1 : 2), col = p.rank - (turned ? 2 : 1);
-    const uint32_t own = is_left ? row : col, summed = is_left ? col : row, lane = out->rank - (is_left ? 2 : 1);
+    const uint32_t own = is_left ? row : col, summed = is_left ? col : row,
+                   lane = out->rank - (is_left ? 2 : 1);
     kacc_walk x = kacc_walk_of(o->w, v, &p, false);
     x.rank = out->rank;
     memcpy(x.extent, out->dims, x.rank * sizeof *x.extent);
@@ -73,7 +82,8 @@ static bool give_matmul(operation *o, uint32_t left)
 {
     if (o->n_in < left + 2 || o->out->rank < 2) return skip(o, o->n_in);
     const ot_tk_value *a = &o->w->k->values[o->s->in[left]];
-    const bool turned_a = setting(o, "transpose_a", 0) != 0, turned_b = setting(o, "transpose_b", 0) != 0;
+    const bool turned_a = setting(o, "transpose_a", 0) != 0,
+               turned_b = setting(o, "transpose_b", 0) != 0;
     if (a->rank < 2) return skip(o, o->n_in);
     const int64_t depth = a->dims[a->rank - (turned_a ? 2 : 1)];
     for (uint32_t j = 0; j < o->n_in; j++) {
@@ -90,19 +100,23 @@ static bool give_matmul(operation *o, uint32_t left)
 
 typedef struct window {
     uint32_t n; /* spatial axes */
-    int64_t kernel[OT_TK_RANK_MAX], stride[OT_TK_RANK_MAX], dilation[OT_TK_RANK_MAX], pad[2 * OT_TK_RANK_MAX];
+    int64_t kernel[OT_TK_RANK_MAX], stride[OT_TK_RANK_MAX], dilation[OT_TK_RANK_MAX],
+        pad[2 * OT_TK_RANK_MAX];
 } window;
 
 /* The settings, and whether in and out have the shapes that they make. kernel is set. */
 static bool read_window(operation *o, const ot_tk_value *x, window *s)
 {
     if (x->rank < 3 || x->rank != o->out->rank || x->dims[0] != o->out->dims[0]) return false;
-    if (!settings(o, "stride", s->n, 1, 1, s->stride) || !settings(o, "dilation", s->n, 1, 1, s->dilation) ||
+    if (!settings(o, "stride", s->n, 1, 1, s->stride) ||
+        !settings(o, "dilation", s->n, 1, 1, s->dilation) ||
         !settings(o, "pad", 2 * s->n, 0, 0, s->pad))
         return false;
     for (uint32_t d = 0; d < s->n; d++) {
         int64_t reach, room;
-        if (s->kernel[d] < 1 || s->kernel[d] >= SETTING_MAX || !ot_mul_i64(s->kernel[d] - 1, s->dilation[d], &reach)) return false;
+        if (s->kernel[d] < 1 || s->kernel[d] >= SETTING_MAX ||
+            !ot_mul_i64(s->kernel[d] - 1, s->dilation[d], &reach))
+            return false;
         room = x->dims[2 + d] + s->pad[d] + s->pad[s->n + d] - reach - 1;
         if (room < 0 || room / s->stride[d] + 1 != o->out->dims[2 + d]) return false;
     }
@@ -151,7 +165,8 @@ static bool give_seen(operation *o, uint32_t v, const window *s, int64_t groups,
         x.limit[at] = p.dims[2 + d];
         x.first[at] = -s->pad[d];
         x.start -= s->pad[d] * p.stride[2 + d];
-        x.axes[x.n_axes] = (kacc_axis){.count = s->kernel[d], .shift = s->dilation[d] * p.stride[2 + d]};
+        x.axes[x.n_axes] = (kacc_axis){.count = s->kernel[d],
+                                       .shift = s->dilation[d] * p.stride[2 + d]};
         x.axes[x.n_axes++].first[at] = s->dilation[d];
     }
     return kacc_give(o->w, &x, &p, NULL);
@@ -166,7 +181,8 @@ static bool give_weights(operation *o, uint32_t v, const window *s)
     lanes_of(o, 1, &x);
     x.stride[1] = p.stride[0];
     x.axes[x.n_axes++] = (kacc_axis){.count = p.dims[1], .shift = p.stride[1]};
-    for (uint32_t d = 0; d < s->n; d++) x.axes[x.n_axes++] = (kacc_axis){.count = s->kernel[d], .shift = p.stride[2 + d]};
+    for (uint32_t d = 0; d < s->n; d++)
+        x.axes[x.n_axes++] = (kacc_axis){.count = s->kernel[d], .shift = p.stride[2 + d]};
     return kacc_give(o->w, &x, &p, NULL);
 }
 
@@ -190,10 +206,11 @@ static bool give_conv(operation *o)
     window s = {.n = x->rank - 2};
     if (x->rank < 3 || w->rank != x->rank) return skip(o, o->n_in);
     memcpy(s.kernel, w->dims + 2, s.n * sizeof *s.kernel);
-    if (groups < 1 || x->dims[1] % groups != 0 || x->dims[1] / groups != w->dims[1] || w->dims[0] % groups != 0 ||
-        !read_window(o, x, &s) || w->dims[0] != o->out->dims[1])
+    if (groups < 1 || x->dims[1] % groups != 0 || x->dims[1] / groups != w->dims[1] ||
+        w->dims[0] % groups != 0 || !read_window(o, x, &s) || w->dims[0] != o->out->dims[1])
         return skip(o, o->n_in);
-    if (!give_seen(o, o->s->in[0], &s, groups, w->dims[1]) || !give_weights(o, o->s->in[1], &s)) return false;
+    if (!give_seen(o, o->s->in[0], &s, groups, w->dims[1]) || !give_weights(o, o->s->in[1], &s))
+        return false;
     return o->n_in < 3 || give_bias(o, o->s->in[2]);
 }
 
@@ -201,8 +218,8 @@ static bool give_pool(operation *o)
 {
     const ot_tk_value *x = &o->w->k->values[o->s->in[0]];
     window s = {.n = x->rank - 2};
-    if (o->n_in != 1 || x->rank < 3 || !settings(o, "kernel", s.n, 0, 1, s.kernel) || !read_window(o, x, &s) ||
-        x->dims[1] != o->out->dims[1])
+    if (o->n_in != 1 || x->rank < 3 || !settings(o, "kernel", s.n, 0, 1, s.kernel) ||
+        !read_window(o, x, &s) || x->dims[1] != o->out->dims[1])
         return skip(o, o->n_in);
     return give_seen(o, o->s->in[0], &s, 1, 0);
 }
@@ -213,7 +230,8 @@ static bool give_pool(operation *o)
 static uint32_t inputs_of(const ot_kernel *k, const ot_tk_stmt *s)
 {
     uint32_t n = 0;
-    while (n < s->n_in && k->values[ot_tk_root(k, s->in[n], NULL)].scope != OT_SCOPE_DESCRIPTOR) n++;
+    while (n < s->n_in && k->values[ot_tk_root(k, s->in[n], NULL)].scope != OT_SCOPE_DESCRIPTOR)
+        n++;
     return n;
 }
 
@@ -222,8 +240,9 @@ bool kacc_give_product(kacc_walker *w, const ot_tk_stmt *s, const char *key, boo
     static const struct {
         const char *name;
         enum { MATMUL, ACCUMULATE, CONV, POOL } kind;
-    } ops[] = {{"matmul", MATMUL},         {"gemm", MATMUL}, {"mmad", MATMUL},  {"mma", MATMUL},
-               {"accumulate", ACCUMULATE}, {"conv", CONV},   {"maxpool", POOL}, {"averagepool", POOL}};
+    } ops[] = {{"matmul", MATMUL}, {"gemm", MATMUL},           {"mmad", MATMUL},
+               {"mma", MATMUL},    {"accumulate", ACCUMULATE}, {"conv", CONV},
+               {"maxpool", POOL},  {"averagepool", POOL}};
     operation o = {.w = w, .s = s, .out = &w->k->values[s->out[0]], .n_in = inputs_of(w->k, s)};
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         if (strcmp(ops[k].name, key) != 0) continue;

@@ -1,11 +1,17 @@
 /* Statements to walks: where each operand lies, along which axes the lanes go, what loops add.
  *
  *   for i in 0..8 { load a <- x[16*i:16*i+16, 0:32] }      x: 64x32 f32
- *   x: extents 16, 32; strides 128, 4; an axis of 8 that shifts by 2048 bytes          a: extents 16, 32; strides 128, 4; 8 times
+ *   x: extents 16, 32; strides 128, 4; an axis of 8 that shifts by 2048 bytes  a: extents 16, 32;
+ *   strides 128, 4; 8 times
  *
- *   y = vector.transpose(a)          y: 32x16   a: extents 32, 16; strides 4, 128: neighbours are a row apart
- *   s = vector.reduce_sum(a, axis=1) s: 16x1    a: extent 16; stride 128; an axis of 32 that shifts by 4
+ *   y = vector.transpose(a)          y: 32x16   a: extents 32, 16; strides 4, 128: neighbours are a
+ *                                               row apart
+ *   s = vector.reduce_sum(a, axis=1) s: 16x1    a: extent 16; stride 128; an axis of 32 that shifts
+ *                                               by 4
  *   c = cube.matmul(a, b)            kacc_product.c
+ *
+ *
+ *
  */
 #include "kacc_internal.h"
 
@@ -24,7 +30,8 @@ static void rows(kacc_place *p, int64_t pad)
 static bool add_affine(kacc_place *p, const ot_tk_affine *a, int64_t stride)
 {
     int64_t bytes;
-    if (!ot_mul_i64(a->constant, stride, &bytes) || !ot_add_i64(p->start, bytes, &p->start)) return false;
+    if (!ot_mul_i64(a->constant, stride, &bytes) || !ot_add_i64(p->start, bytes, &p->start))
+        return false;
     for (uint32_t j = 0; j < a->n; j++) {
         uint32_t t = 0;
         while (t < p->n_terms && strcmp(p->terms[t].var, a->terms[j].var) != 0) t++;
@@ -33,7 +40,8 @@ static bool add_affine(kacc_place *p, const ot_tk_affine *a, int64_t stride)
             p->terms[t].var = a->terms[j].var;
             p->terms[p->n_terms++].bytes = 0;
         }
-        if (!ot_mul_i64(a->terms[j].coef, stride, &bytes) || !ot_add_i64(p->terms[t].bytes, bytes, &p->terms[t].bytes))
+        if (!ot_mul_i64(a->terms[j].coef, stride, &bytes) ||
+            !ot_add_i64(p->terms[t].bytes, bytes, &p->terms[t].bytes))
             return false;
     }
     return true;
@@ -78,12 +86,16 @@ bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_place *p)
 static const ot_tk_stmt *loop_of(const kacc_walker *w, const char *var)
 {
     for (uint32_t i = w->k->stmts[w->at].parent; i != OT_NONE; i = w->k->stmts[i].parent)
-        if (w->k->stmts[i].op == OT_TK_FOR && strcmp(w->k->stmts[i].var, var) == 0) return &w->k->stmts[i];
+        if (w->k->stmts[i].op == OT_TK_FOR && strcmp(w->k->stmts[i].var, var) == 0)
+            return &w->k->stmts[i];
     return NULL;
 }
 
 /* Iterations of a loop; of an unknown number: one. */
-static int64_t trips(const ot_tk_stmt *s) { return s->hi < 0 ? 1 : (s->hi - s->lo + s->step - 1) / s->step; }
+static int64_t trips(const ot_tk_stmt *s)
+{
+    return s->hi < 0 ? 1 : (s->hi - s->lo + s->step - 1) / s->step;
+}
 
 static kacc_axis *axis_of(kacc_walk *x, const ot_tk_stmt *loop)
 {
@@ -96,35 +108,41 @@ static kacc_axis *axis_of(kacc_walk *x, const ot_tk_stmt *loop)
 static bool adds_up(int64_t *sum, int64_t a, int64_t b)
 {
     int64_t product;
-    if (a == INT64_MIN || b == INT64_MIN || !ot_mul_i64(a < 0 ? -a : a, b < 0 ? -b : b, &product)) return false;
+    if (a == INT64_MIN || b == INT64_MIN || !ot_mul_i64(a < 0 ? -a : a, b < 0 ? -b : b, &product))
+        return false;
     return ot_add_i64(*sum, product, sum) && *sum < INT64_C(1) << 60;
 }
 
 /* Can every address and index be computed without care? */
-static bool is_small(const kacc_walker *w, const kacc_place *p, const kacc_walk *x, const ot_tk_affine *first)
+static bool is_small(const kacc_walker *w, const kacc_place *p, const kacc_walk *x,
+                     const ot_tk_affine *first)
 {
     int64_t reach = 0;
     bool ok = adds_up(&reach, p->start, 1);
     for (uint32_t d = 0; ok && d < x->rank; d++) ok = adds_up(&reach, x->extent[d], x->stride[d]);
-    for (uint32_t a = 0; ok && a < x->n_axes; a++) ok = adds_up(&reach, x->axes[a].count, x->axes[a].shift);
+    for (uint32_t a = 0; ok && a < x->n_axes; a++)
+        ok = adds_up(&reach, x->axes[a].count, x->axes[a].shift);
     for (uint32_t t = 0; ok && t < p->n_terms; t++) {
         const ot_tk_stmt *loop = loop_of(w, p->terms[t].var);
         int64_t end;
-        ok = loop && ot_add_i64(ot_max(loop->lo, loop->hi), loop->step, &end) && adds_up(&reach, p->terms[t].bytes, end);
+        ok = loop && ot_add_i64(ot_max(loop->lo, loop->hi), loop->step, &end) &&
+             adds_up(&reach, p->terms[t].bytes, end);
     }
     for (uint32_t d = 0; ok && first && d < x->rank; d++) {
         ok = adds_up(&reach, first[d].constant, 1);
         for (uint32_t t = 0; ok && t < first[d].n; t++) {
             const ot_tk_stmt *loop = loop_of(w, first[d].terms[t].var);
             int64_t end;
-            ok = loop && ot_add_i64(ot_max(loop->lo, loop->hi), loop->step, &end) && adds_up(&reach, first[d].terms[t].coef, end);
+            ok = loop && ot_add_i64(ot_max(loop->lo, loop->hi), loop->step, &end) &&
+                 adds_up(&reach, first[d].terms[t].coef, end);
         }
     }
     return ok;
 }
 
 /* What the loops around it do to it: each is an axis, or so many times the same. */
-static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_place *p, const ot_tk_affine *first)
+static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_place *p,
+                      const ot_tk_affine *first)
 {
     x->times = 1;
     x->start += p->start;
@@ -152,7 +170,8 @@ static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_place *p, c
 
 kacc_walk kacc_walk_of(const kacc_walker *w, uint32_t v, const kacc_place *p, bool write)
 {
-    return (kacc_walk){.stmt = w->at, .value = v, .root = p->root, .write = write, .width = p->width};
+    return (kacc_walk){
+        .stmt = w->at, .value = v, .root = p->root, .write = write, .width = p->width};
 }
 
 /* Give it away, if the memory is one that is looked at. */
@@ -213,7 +232,8 @@ bool kacc_give_broadcast(kacc_walker *w, uint32_t v, const int64_t *dims, uint32
     kacc_walk x = kacc_walk_of(w, v, &p, false);
     x.rank = rank;
     memcpy(x.extent, dims, rank * sizeof *dims);
-    for (uint32_t j = 0; j < p.rank; j++) x.stride[x.rank - 1 - j] = p.dims[p.rank - 1 - j] == 1 ? 0 : p.stride[p.rank - 1 - j];
+    for (uint32_t j = 0; j < p.rank; j++)
+        x.stride[x.rank - 1 - j] = p.dims[p.rank - 1 - j] == 1 ? 0 : p.stride[p.rank - 1 - j];
     return kacc_give(w, &x, &p, NULL);
 }
 
@@ -238,7 +258,8 @@ static bool give_transposed(kacc_walker *w, const ot_tk_stmt *s)
     return kacc_give(w, &x, &p, NULL);
 }
 
-/* A lane makes an element of the result: the reduced axes come one after the other. places: all but images and channels are. */
+/* A lane makes an element of the result: the reduced axes come one after the other. places: all
+ * but images and channels are. */
 static bool give_reduced(kacc_walker *w, const ot_tk_stmt *s, bool places)
 {
     kacc_place p;
@@ -278,8 +299,9 @@ static bool among(const char *key, const char *const *names, size_t n)
 /* Operations whose lanes walk in no such way, or reach several elements at once. */
 static bool is_other(const char *key)
 {
-    static const char *const names[] = {"im2col",  "img2col", "softmax",   "concat",   "reshape",
-                                        "flatten", "squeeze", "unsqueeze", "describe", "convtranspose"};
+    static const char *const names[] = {"im2col",   "img2col",      "softmax", "concat",
+                                        "reshape",  "flatten",      "squeeze", "unsqueeze",
+                                        "describe", "convtranspose"};
     return among(key, names, sizeof names / sizeof *names);
 }
 
@@ -307,15 +329,19 @@ static bool give_compute(kacc_walker *w, const ot_tk_stmt *s)
 static bool give_stmt(kacc_walker *w, const ot_tk_stmt *s)
 {
     switch (s->op) {
-    case OT_TK_LOAD: return give_window(w, s->in[0], s->ranges, false) && give_window(w, s->out[0], NULL, true);
-    case OT_TK_STORE: return give_window(w, s->in[0], NULL, false) && give_window(w, s->out[0], s->ranges, true);
-    case OT_TK_COPY: return give_window(w, s->in[0], NULL, false) && give_window(w, s->out[0], NULL, true);
+    case OT_TK_LOAD:
+        return give_window(w, s->in[0], s->ranges, false) && give_window(w, s->out[0], NULL, true);
+    case OT_TK_STORE:
+        return give_window(w, s->in[0], NULL, false) && give_window(w, s->out[0], s->ranges, true);
+    case OT_TK_COPY:
+        return give_window(w, s->in[0], NULL, false) && give_window(w, s->out[0], NULL, true);
     case OT_TK_COMPUTE: return give_compute(w, s);
     default: return true;
     }
 }
 
-bool kacc_walks(const ot_kernel *k, const int64_t *pads, kacc_visit visit, void *self, uint32_t *skipped)
+bool kacc_walks(const ot_kernel *k, const int64_t *pads, kacc_visit visit, void *self,
+                uint32_t *skipped)
 {
     kacc_walker w = {.k = k, .pads = pads, .visit = visit, .self = self};
     bool ok = true;

@@ -1,13 +1,20 @@
 /* Stage kernelgen/: a planned kernel becomes a C program of a device: OpenCL C or CUDA C.
  *
- *   kernel + plan --kgen_walk.c--> loops, branches, what is carried      kgen_place.c: where an operand is, as text
- *        a statement ------------> a loop nest over its elements         kgen_nest.c: who does which element
- *                                  that a work-group's items share       kgen_order.c: barriers between what depends
+ *   kernel + plan --kgen_walk.c--> loops, branches, what is carried  kgen_place.c: where an operand
+ *                                                                    is, as text
+ *        a statement ------------> a loop nest over its elements     kgen_nest.c: who does which
+ *                                                                    element
+ *                                  that a work-group's items share   kgen_order.c: barriers between
+ *                                                                    what depends
  *        kgen_dialect.c: the words of the language
  *
- * A work-group runs the whole kernel: the memories of the plan lie in one local arena of the group, as far as it goes, and else in
- * the group's part of one global arena. Where the kernel is one parallel loop of which the iterations share nothing, its iterations
- * are spread over the groups. Nothing is shared with the interpreter (kernelrun/) but the language.
+ * A work-group runs the whole kernel: the memories of the plan lie in one local arena of the
+ * group, as far as it goes, and else in the group's part of one global arena. Where the kernel
+ * is one parallel loop of which the iterations share nothing, its iterations are spread over the
+ * groups. Nothing is shared with the interpreter (kernelrun/) but the language.
+ *
+ *
+ *
  */
 #ifndef OT_KERNELGEN_H
 #define OT_KERNELGEN_H
@@ -30,8 +37,9 @@ typedef struct ot_kg_code {
     ot_arena *arena;  /* owns everything, itself included */
     const char *text; /* [n], 0 behind it */
     size_t n;
-    const char *entry;      /* name of the kernel function */
-    const uint32_t *params; /* [n_params] value ids: the first arguments, in order; then the global arena */
+    const char *entry; /* name of the kernel function */
+    /* [n_params] value ids: the first arguments, in order; then the global arena */
+    const uint32_t *params;
     uint32_t n_params;
     int64_t local_bytes; /* of the local arena; in CUDA C the launch gives them */
     int64_t slow_bytes;  /* of the global arena, for each group */
@@ -40,11 +48,13 @@ typedef struct ot_kg_code {
     bool needs_f64;
 } ot_kg_code;
 
-/* The program of a verified kernel whose buffers lie where p says. Fails with OT_E_INPUT, "path:line:col: ... [rule]": an operation
- * that is not known or does not fit its operands, an unknown trip count, a view that cannot be addressed. *out is to be freed with
- * ot_kg_free. What only happens when it runs (a race, a read of what was not written) is for the interpreter to find. */
-ot_status ot_kernelgen(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_kg_options *o, ot_diag *d,
-                       ot_kg_code **out) OT_MUST_USE;
+/* The program of a verified kernel whose buffers lie where p says. Fails with OT_E_INPUT,
+ * "path:line:col: ... [rule]": an operation that is not known or does not fit its operands, an
+ * unknown trip count, a view that cannot be addressed. *out is to be freed with ot_kg_free. What
+ * only happens when it runs (a race, a read of what was not written) is for the interpreter to
+ * find. */
+ot_status ot_kernelgen(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                       const ot_kg_options *o, ot_diag *d, ot_kg_code **out) OT_MUST_USE;
 void ot_kg_free(ot_kg_code *c); /* accepts NULL */
 
 #endif

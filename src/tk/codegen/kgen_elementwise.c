@@ -4,8 +4,10 @@
  *   const float y = a1[c1];
  *   out[c0 * 8 + c1] = x + y;
  *
- * In expressions $c is the class that is computed in and $u its unsigned type. Where an integer has no expression of its own, it is
- * computed in double, cut, and wrapped around (32 bits) or saturated (64).
+ * In expressions $c is the class that is computed in and $u its unsigned type. Where an integer
+ * has no expression of its own, it is computed in double, cut, and wrapped around (32 bits) or
+ * saturated (64).
+ *
  */
 #include "kgen_internal.h"
 
@@ -47,7 +49,12 @@ static const operation OPERATIONS[] = {
     {"square", 1, "x * x", "($c)(($u)x * ($u)x)", {0}, {0}},
     {"identity", 1, "x", "x", {0}, {0}},
     {"cast", 1, "x", "x", {0}, {0}},
-    {"clip", 1, "x < p ? p : x > q ? q : x", NULL, {"min", "max"}, {-(double)INFINITY, (double)INFINITY}},
+    {"clip",
+     1,
+     "x < p ? p : x > q ? q : x",
+     NULL,
+     {"min", "max"},
+     {-(double)INFINITY, (double)INFINITY}},
     {"adds", 1, "x + p", NULL, {"value"}, {0, 0}},
     {"muls", 1, "x * p", NULL, {"value"}, {1, 0}},
     {"maxs", 1, "x > p || x != x ? x : p", NULL, {"value"}, {-(double)INFINITY, 0}},
@@ -101,10 +108,14 @@ static void body(const kgen_call *c, const operation *o, const kgen_nest *n)
     ot_tk_class within = is_float || o->integers ? c->c : OT_TK_F64, after = c->c;
     for (uint32_t k = 0; k < c->n_in; k++) {
         const char *at = kgen_index(g, &c->in[k], n->lin[k]), *pointer = kgen_text(g, "a%u", k);
-        kgen_line(g, "const %s %s = %s;", kgen_class_name(within), names[k], kgen_get(g, c->in[k].dtype, within, pointer, at));
+        kgen_line(g, "const %s %s = %s;", kgen_class_name(within), names[k],
+                  kgen_get(g, c->in[k].dtype, within, pointer, at));
     }
     const char *expr = kgen_expand(g, is_float || !o->integers ? o->expr : o->integers, within);
-    if (within != c->c) expr = back(g, &after, o->n_in > 1 && c->c == OT_TK_I64 ? kgen_text(g, "finite_or_0(%s)", expr) : expr);
+    if (within != c->c)
+        expr = back(g, &after,
+                    o->n_in > 1 && c->c == OT_TK_I64 ? kgen_text(g, "finite_or_0(%s)", expr)
+                                                     : expr);
     const char *at = kgen_index(g, c->out, n->lin[c->n_in]);
     kgen_line(g, "%s", kgen_put(g, c->out->dtype, after, "out", at, expr));
 }
@@ -127,8 +138,9 @@ static ot_status shape(const kgen_call *c, int64_t *dims, uint32_t *rank)
             int64_t n = c->in[k].dims[d], *all = &dims[d + *rank - c->in[k].rank];
             if (n != 1 && *all != 1 && n != *all)
                 return kgen_fail(c->g, "broadcast",
-                                 "the operands of %s do not fit each other: %lld and %lld elements along an axis", c->s->name,
-                                 (long long)*all, (long long)n);
+                                 "the operands of %s do not fit each other: %lld and %lld elements "
+                                 "along an axis",
+                                 c->s->name, (long long)*all, (long long)n);
             if (n != 1) *all = n;
         }
     return ot_tk_makes(&c->at, dims, *rank, kgen_value(c->g, c->out->value));
@@ -164,7 +176,8 @@ static ot_status rename_elements(const kgen_call *c)
     total = kgen_elements(c->out);
     if (kgen_elements(&c->in[0]) != total)
         return kgen_fail(c->g, "shape", "%s keeps its %lld elements, but '%s' has %lld", c->s->name,
-                         (long long)kgen_elements(&c->in[0]), kgen_value(c->g, c->out->value)->name, (long long)total);
+                         (long long)kgen_elements(&c->in[0]), kgen_value(c->g, c->out->value)->name,
+                         (long long)total);
     OT_TRY(kgen_number_elements(c->g, &c->in[0]));
     OT_TRY(kgen_number_elements(c->g, c->out));
     kgen_nest_init(&n, &total, 1);
@@ -180,7 +193,8 @@ static ot_status rename_elements(const kgen_call *c)
 
 kgen_op kgen_elementwise(const char *name)
 {
-    static const char *const renamed[] = {"reshape", "flatten", "squeeze", "unsqueeze", "dropout", "finalize"};
+    static const char *const renamed[] = {"reshape",   "flatten", "squeeze",
+                                          "unsqueeze", "dropout", "finalize"};
     for (size_t k = 0; k < sizeof renamed / sizeof *renamed; k++)
         if (strcmp(renamed[k], name) == 0) return rename_elements;
     return find(name) ? run : NULL;

@@ -11,9 +11,11 @@ ot_status kgen_number_elements(kgen *g, kgen_operand *o)
 {
     int64_t dense[OT_TK_RANK_MAX], n = 1;
     bool canonical = true;
-    for (uint32_t d = o->rank; d-- > 0; n *= o->dims[d]) canonical = canonical && (o->dims[d] == 1 || o->stride[d] == n);
+    for (uint32_t d = o->rank; d-- > 0; n *= o->dims[d])
+        canonical = canonical && (o->dims[d] == 1 || o->stride[d] == n);
     if (!canonical && o->map_rank > 0)
-        return kgen_fail(g, "device-view", "'%s' has gaps in what has gaps: no strides describe it", kgen_value(g, o->value)->name);
+        return kgen_fail(g, "device-view", "'%s' has gaps in what has gaps: no strides describe it",
+                         kgen_value(g, o->value)->name);
     if (!canonical) {
         o->map_rank = o->rank;
         memcpy(o->map_dims, o->dims, sizeof dense);
@@ -62,14 +64,18 @@ static ot_tk_class class_between(const char *from, const char *to)
     return wide ? OT_TK_I64 : OT_TK_I32;
 }
 
-static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, const kgen_nest *n, uint32_t main_is_to)
+static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, const kgen_nest *n,
+                 uint32_t main_is_to)
 {
     bool raw = strcmp(from->dtype, to->dtype) == 0;
-    const char *source = kgen_index(g, from, n->lin[main_is_to]), *dest = kgen_index(g, to, n->lin[!main_is_to]);
+    const char *source = kgen_index(g, from, n->lin[main_is_to]),
+               *dest = kgen_index(g, to, n->lin[!main_is_to]);
     ot_tk_class c = class_between(from->dtype, to->dtype);
-    const char *x = raw ? kgen_text(g, "a0[%s]", source) : kgen_get(g, from->dtype, c, "a0", source);
+    const char *x = raw ? kgen_text(g, "a0[%s]", source)
+                        : kgen_get(g, from->dtype, c, "a0", source);
     if (n->guard && !main_is_to) x = kgen_text(g, "(%s) ? %s : 0", n->guard, x);
-    const char *put = raw ? kgen_text(g, "out[%s] = %s;", dest, x) : kgen_put(g, to->dtype, c, "out", dest, x);
+    const char *put = raw ? kgen_text(g, "out[%s] = %s;", dest, x)
+                          : kgen_put(g, to->dtype, c, "out", dest, x);
     if (n->guard && main_is_to)
         kgen_line(g, "if (%s) %s", n->guard, put);
     else
@@ -101,11 +107,14 @@ void kgen_wait(kgen *g, const char *stream)
 }
 
 /* Can the device copy it by itself: whole rows, as they are, between local and global memory? */
-static bool is_async(const kgen *g, const ot_tk_stmt *s, const kgen_operand *from, const kgen_operand *to, const kgen_nest *n)
+static bool is_async(const kgen *g, const ot_tk_stmt *s, const kgen_operand *from,
+                     const kgen_operand *to, const kgen_nest *n)
 {
-    bool rows = n->stride[0][n->rank - 1] == 1 && n->stride[1][n->rank - 1] == 1 && from->map_rank == 0 && to->map_rank == 0;
+    bool rows = n->stride[0][n->rank - 1] == 1 && n->stride[1][n->rank - 1] == 1 &&
+                from->map_rank == 0 && to->map_rank == 0;
     for (uint32_t d = 0; d < n->rank; d++) rows = rows && !n->first[d];
-    return g->dialect->has_async && s->stream && strcmp(from->dtype, to->dtype) == 0 && from->is_local != to->is_local && rows;
+    return g->dialect->has_async && s->stream && strcmp(from->dtype, to->dtype) == 0 &&
+           from->is_local != to->is_local && rows;
 }
 
 /* All items ask for each row together. */
@@ -115,11 +124,12 @@ static void copy_async(kgen *g, const char *stream, const kgen_nest *n, bool mai
     const char *at[2] = {"", ""};
     for (uint32_t d = 0; d < last; d++) {
         kgen_open(g, "for (int c%u = 0; c%u < %lld; c%u++)", d, d, (long long)n->dims[d], d);
-        for (int k = 0; k < 2; k++) at[k] = kgen_term(g, at[k], kgen_text(g, "c%u", d), n->stride[k][d]);
+        for (int k = 0; k < 2; k++)
+            at[k] = kgen_term(g, at[k], kgen_text(g, "c%u", d), n->stride[k][d]);
     }
     for (int k = 0; k < 2; k++) at[k] = *at[k] ? kgen_text(g, " + %s", at[k]) : "";
-    kgen_line(g, "event%u = async_work_group_copy(out%s, a0%s, (size_t)%lld, event%u);", event, at[!main_is_to], at[main_is_to],
-              (long long)n->dims[last], event);
+    kgen_line(g, "event%u = async_work_group_copy(out%s, a0%s, (size_t)%lld, event%u);", event,
+              at[!main_is_to], at[main_is_to], (long long)n->dims[last], event);
     for (uint32_t d = 0; d < last; d++) kgen_close(g);
     kgen_line(g, "going%u = 1;", event);
 }
@@ -133,12 +143,13 @@ ot_status kgen_move(kgen *g, const ot_tk_stmt *s)
     OT_TRY(kgen_locate(g, s->out[0], &to));
     OT_TRY(kgen_window(g, stores ? &to : &from, s->ranges));
     if (kgen_elements(&from) != kgen_elements(&to))
-        return kgen_fail(g, "shape", "%lld elements do not fill %lld", (long long)kgen_elements(&from),
-                         (long long)kgen_elements(&to));
+        return kgen_fail(g, "shape", "%lld elements do not fill %lld",
+                         (long long)kgen_elements(&from), (long long)kgen_elements(&to));
     OT_TRY(stores ? nest_of(g, &to, &from, &n) : nest_of(g, &from, &to, &n));
     bool async = is_async(g, s, &from, &to, &n);
     kgen_share share = async ? (kgen_share){0} : kgen_nest_share(g, &n);
-    if (stores) share.walks = (share.walks & 1) << 1 | share.walks >> 1; /* the nest has `to` first */
+    /* the nest has `to` first */
+    if (stores) share.walks = (share.walks & 1) << 1 | share.walks >> 1;
     OT_TRY(kgen_touch(g, &from, 1, &to, share));
     bool raw = strcmp(from.dtype, to.dtype) == 0;
     kgen_block(g);
@@ -163,8 +174,8 @@ typedef struct pair {
 
 static bool same_place(const kgen_operand *a, const kgen_operand *b)
 {
-    return a->memory == b->memory && a->constant == b->constant && strcmp(a->dynamic, b->dynamic) == 0 && kgen_is_dense(a) &&
-           kgen_is_dense(b);
+    return a->memory == b->memory && a->constant == b->constant &&
+           strcmp(a->dynamic, b->dynamic) == 0 && kgen_is_dense(a) && kgen_is_dense(b);
 }
 
 static bool overlap(const kgen_operand *a, const kgen_operand *b)
@@ -220,13 +231,15 @@ ot_status kgen_carry(kgen *g, const uint32_t *to, const uint32_t *from, uint32_t
     if (!pairs) return ot_fail_nomem(g->d);
     for (uint32_t k = 0; k < n; k++) {
         pair *p = &pairs[n_pairs];
-        if (g->plan->lifetimes->buffers[g->plan->lifetimes->buffer_of[to[k]]].n_live == 0) continue; /* nothing reads it */
+        /* nothing reads it */
+        if (g->plan->lifetimes->buffers[g->plan->lifetimes->buffer_of[to[k]]].n_live == 0) continue;
         OT_TRY(kgen_locate(g, from[k], &p->from));
         OT_TRY(kgen_locate(g, to[k], &p->to));
         n_pairs += !same_place(&p->from, &p->to);
     }
     for (uint32_t i = 0; i < n_pairs; i++)
-        for (uint32_t j = 0; j < n_pairs; j++) crossed = crossed || overlap(&pairs[i].from, &pairs[j].to);
+        for (uint32_t j = 0; j < n_pairs; j++)
+            crossed = crossed || overlap(&pairs[i].from, &pairs[j].to);
     if (crossed) return copy_staged(g, pairs, n_pairs);
     for (uint32_t k = 0; k < n_pairs; k++) OT_TRY(copy(g, &pairs[k].from, &pairs[k].to));
     return OT_OK;

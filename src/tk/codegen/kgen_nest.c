@@ -1,8 +1,12 @@
 /* Loops over elements, which the items of a group share.
  *
- *   one axis, or few columns     for (int e = item; e < 2000; e += ITEMS)                 coordinates by division
- *   rows of many columns         for (int c0 = 0; c0 < 16; c0++)
- *                                    for (int c1 = item; c1 < 200; c1 += ITEMS)
+ *   one axis, or few columns  for (int e = item; e < 2000; e += ITEMS)       coordinates by
+ *                                                                            division
+ *   rows of many columns      for (int c0 = 0; c0 < 16; c0++)
+ *                                 for (int c1 = item; c1 < 200; c1 += ITEMS)
+ *
+ *
+ *
  */
 #include "kgen_internal.h"
 
@@ -86,7 +90,8 @@ void kgen_nest_fold(kgen_nest *n)
 
 static bool in_rows(const kgen *g, const kgen_nest *n)
 {
-    return n->rank > 1 && (g->options->items == 1 || n->dims[n->rank - 1] >= (int64_t)g->options->items);
+    return n->rank > 1 &&
+           (g->options->items == 1 || n->dims[n->rank - 1] >= (int64_t)g->options->items);
 }
 
 static int64_t total(const kgen_nest *n)
@@ -100,12 +105,14 @@ kgen_share kgen_nest_share(const kgen *g, const kgen_nest *n)
 {
     kgen_share s = {.total = total(n), .inner = total(n)};
     int64_t row = n->dims[n->rank - 1];
-    if (in_rows(g, n) && row % g->options->items != 0) s.inner = row; /* else element e is item e % ITEMS's, as without rows */
+    /* else element e is item e % ITEMS's, as without rows */
+    if (in_rows(g, n) && row % g->options->items != 0) s.inner = row;
     int64_t dense[OT_TK_RANK_MAX];
     kgen_dense(n->dims, n->rank, dense);
     for (uint32_t k = 0; k < n->n; k++) {
         bool walks = n->op[k] && kgen_is_dense(n->op[k]) && kgen_elements(n->op[k]) == s.total;
-        for (uint32_t d = 0; d < n->rank; d++) walks = walks && (n->dims[d] == 1 || n->stride[k][d] == dense[d]);
+        for (uint32_t d = 0; d < n->rank; d++)
+            walks = walks && (n->dims[d] == 1 || n->stride[k][d] == dense[d]);
         if (walks) s.walks |= 1u << k;
     }
     return s;
@@ -138,7 +145,8 @@ static void loops(kgen *g, kgen_nest *n)
             n->opened++;
         } else if (rows) {
             n->axis[d] = kgen_text(g, "c%u", d);
-            kgen_open(g, "for (int c%u = item; c%u < %lld; c%u += ITEMS)", d, d, (long long)n->dims[d], d);
+            kgen_open(g, "for (int c%u = item; c%u < %lld; c%u += ITEMS)", d, d,
+                      (long long)n->dims[d], d);
             n->opened++;
         }
     }
@@ -157,7 +165,8 @@ void kgen_nest_open(kgen *g, kgen_nest *n)
     }
     for (uint32_t d = 0; d < n->rank; d++) {
         if (!n->first[d]) continue;
-        const char *inside = kgen_text(g, "((uint)(%s + %s) < %lldu)", n->first[d], n->axis[d], (long long)n->limit[d]);
+        const char *inside = kgen_text(g, "((uint)(%s + %s) < %lldu)", n->first[d], n->axis[d],
+                                       (long long)n->limit[d]);
         n->guard = n->guard ? kgen_text(g, "%s & %s", n->guard, inside) : inside;
     }
 }

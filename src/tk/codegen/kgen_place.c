@@ -1,10 +1,15 @@
 /* Where operands are: a view of a view of a buffer, as an address with strides.
  *
  *   buffer b      ub_bytes + 512 + t4 % 2 * 1024        its slot
- *   subview s     ... + i_4 * 64, strides of b           the part that loops move goes into the address
+ *   subview s     ... + i_4 * 64, strides of b           the part that loops move goes into the
+ *                                                        address
  *   alias a of s  numbered anew: through a map, where s has gaps
  *
- * The bytes that an operand may touch in any iteration are known as well, for the order of statements.
+ * The bytes that an operand may touch in any iteration are known as well, for the order of
+ * statements.
+ *
+ *
+ *
  */
 #include "kgen_internal.h"
 
@@ -27,14 +32,18 @@ static int64_t gcd(int64_t a, int64_t b)
 static uint32_t loop_of(const kgen *g, const char *var)
 {
     uint32_t i = g->k->stmts[g->pc].parent;
-    while (i != OT_NONE && (g->k->stmts[i].op != OT_TK_FOR || strcmp(g->k->stmts[i].var, var) != 0)) i = g->k->stmts[i].parent;
+    while (i != OT_NONE && (g->k->stmts[i].op != OT_TK_FOR || strcmp(g->k->stmts[i].var, var) != 0))
+        i = g->k->stmts[i].parent;
     return i;
 }
 
 /* The affine times `scale`: of elements or bytes. */
 static affine affine_of(kgen *g, const ot_tk_affine *a, int64_t scale)
 {
-    affine x = {.text = "", .constant = a->constant * scale, .low = a->constant * scale, .high = a->constant * scale};
+    affine x = {.text = "",
+                .constant = a->constant * scale,
+                .low = a->constant * scale,
+                .high = a->constant * scale};
     for (uint32_t t = 0; t < a->n; t++) {
         uint32_t loop = loop_of(g, a->terms[t].var);
         int64_t coef = a->terms[t].coef * scale;
@@ -45,7 +54,8 @@ static affine affine_of(kgen *g, const ot_tk_affine *a, int64_t scale)
         x.low += ot_min(first, last);
         x.high += ot_max(first, last);
         x.grain = gcd(x.grain, coef);
-        x.text = kgen_text(g, "%s + %s", x.text, kgen_term(g, "", kgen_name(g, s->var, loop), coef));
+        x.text = kgen_text(g, "%s + %s", x.text,
+                           kgen_term(g, "", kgen_name(g, s->var, loop), coef));
     }
     return x;
 }
@@ -69,7 +79,8 @@ const char *kgen_slot(kgen *g, uint32_t buffer, int64_t *constant, int64_t *low,
     if (even) return kgen_text(g, " + %s %% %u * %lld", turn, n, (long long)(at[1] - at[0]));
     const char *text = "0";
     for (uint32_t k = n; k-- > 1;)
-        text = kgen_text(g, "(%s %% %u == %u ? %lld : %s)", turn, n, k, (long long)(at[k] - at[0]), text);
+        text = kgen_text(g, "(%s %% %u == %u ? %lld : %s)", turn, n, k, (long long)(at[k] - at[0]),
+                         text);
     return kgen_text(g, " + %s", text);
 }
 
@@ -85,7 +96,8 @@ static void locate_root(kgen *g, kgen_operand *o)
         o->memory = x->scope;
         o->is_local = g->is_local[x->scope];
         o->base = kgen_text(g, "%s_bytes", ot_scope_name(x->scope));
-        o->dynamic = kgen_slot(g, g->plan->lifetimes->buffer_of[o->root], &o->constant, &o->low, &o->high);
+        o->dynamic = kgen_slot(g, g->plan->lifetimes->buffer_of[o->root], &o->constant, &o->low,
+                               &o->high);
         for (uint32_t k = 0; k < g->plan->multi[g->plan->lifetimes->buffer_of[o->root]]; k++)
             o->grain = gcd(o->grain, g->plan->offsets[g->plan->lifetimes->buffer_of[o->root]][k]);
         o->high += x->bytes;
@@ -109,7 +121,8 @@ static bool is_canonical(const kgen_operand *o)
 
 bool kgen_is_dense(const kgen_operand *o) { return o->map_rank == 0 && is_canonical(o); }
 
-/* The gaps of what an alias renames become its map, in elements of the alias's width. false: they are not whole elements. */
+/* The gaps of what an alias renames become its map, in elements of the alias's width. false:
+ * they are not whole elements. */
 static bool make_map(kgen_operand *o, uint32_t width)
 {
     o->map_rank = o->rank;
@@ -137,9 +150,14 @@ static bool make_map(kgen_operand *o, uint32_t width)
 static ot_status step_alias(kgen *g, const ot_tk_value *view, kgen_operand *o)
 {
     uint32_t width = ot_tk_dtype_bits(view->dtype) / 8;
-    bool fits = is_canonical(o) ? o->map_rank == 0 || width == o->width : o->map_rank == 0 && make_map(o, width);
-    if (!fits) return kgen_fail(g, "device-view", "'%s' renames what has gaps in a way that no strides describe", view->name);
-    if (o->map_rank == 0) o->high = ot_min(o->high, o->high - kgen_elements(o) * o->width + view->bytes);
+    bool fits = is_canonical(o) ? o->map_rank == 0 || width == o->width
+                                : o->map_rank == 0 && make_map(o, width);
+    if (!fits)
+        return kgen_fail(g, "device-view",
+                         "'%s' renames what has gaps in a way that no strides describe",
+                         view->name);
+    if (o->map_rank == 0)
+        o->high = ot_min(o->high, o->high - kgen_elements(o) * o->width + view->bytes);
     o->dtype = view->dtype;
     o->width = width;
     o->rank = view->rank;
@@ -161,7 +179,8 @@ static void move_axis(kgen *g, kgen_operand *o, uint32_t d, const ot_tk_affine *
     o->grain = gcd(o->grain, gcd(x.constant, x.grain));
 }
 
-/* Bytes of the part [lo, lo + n) of every axis: from the first to the last that any iteration touches. */
+/* Bytes of the part [lo, lo + n) of every axis: from the first to the last that any iteration
+ * touches. */
 static void narrow(kgen *g, kgen_operand *o, const ot_tk_range *ranges, const int64_t *n)
 {
     int64_t low = o->low, last = o->high, size = 0;
@@ -170,7 +189,8 @@ static void narrow(kgen *g, kgen_operand *o, const ot_tk_range *ranges, const in
     last -= (size + 1) * o->width; /* where the last slot begins */
     for (uint32_t d = 0; d < o->rank; d++) {
         affine x = affine_of(g, &ranges[d].lo, 1);
-        int64_t from = ot_max(0, ot_min(x.low, o->dims[d] - 1)), to = ot_max(0, ot_min(x.high + n[d] - 1, o->dims[d] - 1));
+        int64_t from = ot_max(0, ot_min(x.low, o->dims[d] - 1)),
+                to = ot_max(0, ot_min(x.high + n[d] - 1, o->dims[d] - 1));
         low += from * o->stride[d] * o->width;
         last += to * o->stride[d] * o->width;
     }
@@ -184,9 +204,11 @@ static ot_status step_subview(kgen *g, const ot_tk_value *view, kgen_operand *o)
     for (uint32_t d = 0; d < view->rank; d++) {
         affine x = affine_of(g, &view->ranges[d].lo, 1);
         if (x.low < 0 || x.high + view->dims[d] > o->dims[d])
-            return kgen_fail(g, "subview-bounds", "the subview '%s' leaves '%s' in some iteration: [%lld:%lld] of %lld in axis %u",
-                             view->name, base->name, (long long)x.low, (long long)(x.high + view->dims[d]), (long long)o->dims[d],
-                             d);
+            return kgen_fail(
+                g, "subview-bounds",
+                "the subview '%s' leaves '%s' in some iteration: [%lld:%lld] of %lld in axis %u",
+                view->name, base->name, (long long)x.low, (long long)(x.high + view->dims[d]),
+                (long long)o->dims[d], d);
     }
     narrow(g, o, view->ranges, view->dims);
     for (uint32_t d = 0; d < view->rank; d++) move_axis(g, o, d, &view->ranges[d].lo);
@@ -205,8 +227,9 @@ ot_status kgen_locate(kgen *g, uint32_t v, kgen_operand *o)
         OT_TRY((view->kind == OT_TK_ALIAS ? step_alias : step_subview)(g, view, o));
     }
     if (o->grain % o->width != 0)
-        return kgen_fail(g, "device-align", "'%s' does not lie at a multiple of its elements' %u bytes", kgen_value(g, v)->name,
-                         o->width);
+        return kgen_fail(g, "device-align",
+                         "'%s' does not lie at a multiple of its elements' %u bytes",
+                         kgen_value(g, v)->name, o->width);
     return OT_OK;
 }
 
@@ -238,7 +261,8 @@ int64_t kgen_elements(const kgen_operand *o)
 
 void kgen_pointer(kgen *g, const kgen_operand *o, const char *name, bool reads, bool raw)
 {
-    const char *type = kgen_text(g, "%s%s%s *", reads ? "const " : "", o->is_local ? g->dialect->local : g->dialect->global,
+    const char *type = kgen_text(g, "%s%s%s *", reads ? "const " : "",
+                                 o->is_local ? g->dialect->local : g->dialect->global,
                                  kgen_element(o->dtype, raw));
     if (strcmp(o->dtype, "f64") == 0 && !raw) g->uses_f64 = true;
     const char *constant = o->constant != 0 ? kgen_text(g, " + %lld", (long long)o->constant) : "";
@@ -248,12 +272,15 @@ void kgen_pointer(kgen *g, const kgen_operand *o, const char *name, bool reads, 
 const char *kgen_index(kgen *g, const kgen_operand *o, const char *lin)
 {
     if (o->map_rank == 0) return lin;
-    const char *at = *o->origin ? kgen_text(g, "(%s%s)", lin, o->origin) : kgen_text(g, "(%s)", lin), *text = "";
+    const char *at = *o->origin ? kgen_text(g, "(%s%s)", lin, o->origin)
+                                : kgen_text(g, "(%s)", lin),
+               *text = "";
     int64_t inner = 1;
     for (uint32_t d = o->map_rank; d-- > 0; inner *= o->map_dims[d]) {
         if (o->map_dims[d] == 1) continue;
         const char *c = inner == 1 ? at : kgen_text(g, "%s / %lld", at, (long long)inner);
-        text = kgen_term(g, text, kgen_text(g, "%s %% %lld", c, (long long)o->map_dims[d]), o->map_stride[d]);
+        text = kgen_term(g, text, kgen_text(g, "%s %% %lld", c, (long long)o->map_dims[d]),
+                         o->map_stride[d]);
     }
     return *text ? text : "0";
 }

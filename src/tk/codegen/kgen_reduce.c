@@ -1,10 +1,12 @@
-/* Reductions along axes, and softmax: an item makes a whole element of the result, so that sums grow in the order of the index.
+/* Reductions along axes, and softmax: an item makes a whole element of the result, so that sums
+ * grow in the order of the index.
  *
  *   for (int e = item; e < 16; e += ITEMS) {
  *       float acc = 0;
  *       for (int r1 = 0; r1 < 200; r1++) { const float x = a0[e * 200 + r1]; acc = acc + x; }
  *       out[e] = acc;
  *   }
+ *
  */
 #include "kgen_internal.h"
 
@@ -41,7 +43,8 @@ static ot_status axes(const kgen_call *c, bool *reduced)
     for (uint32_t d = 0; d < rank; d++) reduced[d] = !a && d + 1 == rank;
     for (uint32_t k = 0; a && k < a->n; k++) {
         double x = a->values[k] < 0 ? a->values[k] + rank : a->values[k];
-        if (!(x >= 0 && x < rank) || x != floor(x)) return kgen_fail(c->g, "axis", "axis is from %d to %u", -(int)rank, rank - 1);
+        if (!(x >= 0 && x < rank) || x != floor(x))
+            return kgen_fail(c->g, "axis", "axis is from %d to %u", -(int)rank, rank - 1);
         reduced[(uint32_t)x] = true;
     }
     return OT_OK;
@@ -98,13 +101,16 @@ static ot_status reduce(const kgen_call *c)
     kgen_nest_open(c->g, &n);
     kgen_line(c->g, "%s acc = %s;", kgen_class_name(c->c), start_of(c->g, c->c, r->start));
     serial(c, &n, reduced, kgen_expand(c->g, c->c < OT_TK_F32 ? r->integers : r->merge, c->c));
-    kgen_out(c, n.lin[1], r->mean ? kgen_text(c->g, "acc / (%s)%lld", kgen_class_name(c->c), (long long)count) : "acc");
+    kgen_out(c, n.lin[1],
+             r->mean ? kgen_text(c->g, "acc / (%s)%lld", kgen_class_name(c->c), (long long)count)
+                     : "acc");
     kgen_nest_close(c->g, &n);
     kgen_close(c->g);
     return OT_OK;
 }
 
-/* exp(x - max) / sum, along one axis: the exponentials are made twice, for the output may be of a shorter type. */
+/* exp(x - max) / sum, along one axis: the exponentials are made twice, for the output may be of
+ * a shorter type. */
 static ot_status softmax(const kgen_call *c)
 {
     kgen *g = c->g;
@@ -115,7 +121,8 @@ static ot_status softmax(const kgen_call *c)
     OT_TRY(ot_tk_makes(&c->at, x->dims, x->rank, kgen_value(c->g, c->out->value)));
     OT_TRY(ot_tk_integer(&c->at, "axis", -1, &axis));
     if (axis < 0) axis += x->rank;
-    if (axis < 0 || axis >= x->rank) return kgen_fail(g, "axis", "'%s' has %u axes", kgen_value(g, x->value)->name, x->rank);
+    if (axis < 0 || axis >= x->rank)
+        return kgen_fail(g, "axis", "'%s' has %u axes", kgen_value(g, x->value)->name, x->rank);
     kgen_nest_init(&n, x->dims, x->rank);
     kgen_nest_strides(&n, x, x->stride);
     kgen_nest_same(&n, c->out);

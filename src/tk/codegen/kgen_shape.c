@@ -46,10 +46,11 @@ static ot_status expand(const kgen_call *c)
     kgen_nest n;
     OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     bool fits = x->rank <= o->rank;
-    for (uint32_t d = 0; fits && d < x->rank; d++) fits = x->dims[d] == 1 || x->dims[d] == o->dims[d + o->rank - x->rank];
+    for (uint32_t d = 0; fits && d < x->rank; d++)
+        fits = x->dims[d] == 1 || x->dims[d] == o->dims[d + o->rank - x->rank];
     if (!fits)
-        return kgen_fail(c->g, "broadcast", "'%s' does not expand to '%s'", kgen_value(c->g, x->value)->name,
-                         kgen_value(c->g, o->value)->name);
+        return kgen_fail(c->g, "broadcast", "'%s' does not expand to '%s'",
+                         kgen_value(c->g, x->value)->name, kgen_value(c->g, o->value)->name);
     kgen_nest_init(&n, o->dims, o->rank);
     kgen_nest_broadcast(&n, x);
     kgen_nest_strides(&n, o, o->stride);
@@ -65,14 +66,16 @@ static ot_status concat_shape(const kgen_call *c, int64_t *axis, int64_t *dims)
     OT_TRY(ot_tk_integer(&c->at, "axis", 0, axis));
     if (*axis < 0) *axis += first->rank;
     if (*axis < 0 || *axis >= first->rank)
-        return kgen_fail(c->g, "axis", "'%s' has %u axes", kgen_value(c->g, first->value)->name, first->rank);
+        return kgen_fail(c->g, "axis", "'%s' has %u axes", kgen_value(c->g, first->value)->name,
+                         first->rank);
     memcpy(dims, first->dims, sizeof first->dims);
     dims[*axis] = 0;
     for (uint32_t k = 0; k < c->n_in; k++) {
         const kgen_operand *x = &c->in[k];
         for (uint32_t d = 0; d < first->rank; d++)
             if (x->rank != first->rank || (d != *axis && x->dims[d] != dims[d]))
-                return kgen_fail(c->g, "shape", "'%s' does not fit '%s' but along axis %lld", kgen_value(c->g, x->value)->name,
+                return kgen_fail(c->g, "shape", "'%s' does not fit '%s' but along axis %lld",
+                                 kgen_value(c->g, x->value)->name,
                                  kgen_value(c->g, first->value)->name, (long long)*axis);
         dims[*axis] += x->dims[*axis];
     }
@@ -97,7 +100,8 @@ static ot_status concat(const kgen_call *c)
         kgen_nest_strides(&n, c->out, whole.stride[0]);
         kgen_nest_fold(&n);
         kgen_nest_open(g, &n);
-        kgen_out(c, kgen_text(g, "%s + %lld", n.lin[1], (long long)(done * whole.stride[0][axis])), kgen_in(c, k, n.lin[0]));
+        kgen_out(c, kgen_text(g, "%s + %lld", n.lin[1], (long long)(done * whole.stride[0][axis])),
+                 kgen_in(c, k, n.lin[0]));
         kgen_nest_close(g, &n);
         done += x->dims[axis];
     }
@@ -118,8 +122,10 @@ static ot_status fill(const kgen_call *c)
     kgen_nest_fold(&n);
     OT_TRY(kgen_begin(c, kgen_nest_share(c->g, &n)));
     kgen_nest_open(c->g, &n);
-    const char *x = kgen_number(c->g, within, within == OT_TK_I64 && !(value > -9e18 && value < 9e18) ? 0 : value);
-    kgen_line(c->g, "%s", kgen_put(c->g, c->out->dtype, within, "out", kgen_index(c->g, c->out, n.lin[0]), x));
+    const char *x = kgen_number(
+        c->g, within, within == OT_TK_I64 && !(value > -9e18 && value < 9e18) ? 0 : value);
+    kgen_line(c->g, "%s",
+              kgen_put(c->g, c->out->dtype, within, "out", kgen_index(c->g, c->out, n.lin[0]), x));
     kgen_nest_close(c->g, &n);
     kgen_close(c->g);
     return OT_OK;
@@ -128,7 +134,8 @@ static ot_status fill(const kgen_call *c)
 /* Is start + step * i exact in a float for every i below n? */
 static bool short_numbers(double start, double step, int64_t n)
 {
-    return start == trunc(start) && step == trunc(step) && fabs(start) + fabs(step) * (double)n < 16777216;
+    return start == trunc(start) && step == trunc(step) &&
+           fabs(start) + fabs(step) * (double)n < 16777216;
 }
 
 static ot_status iota(const kgen_call *c)
@@ -136,7 +143,8 @@ static ot_status iota(const kgen_call *c)
     kgen *g = c->g;
     int64_t total = kgen_elements(c->out), one = 1;
     double start = ot_tk_setting(c->s, "start", 0), step = ot_tk_setting(c->s, "step", 1);
-    ot_tk_class within = short_numbers(start, step, total) && c->c != OT_TK_F64 ? OT_TK_F32 : OT_TK_F64;
+    ot_tk_class within = short_numbers(start, step, total) && c->c != OT_TK_F64 ? OT_TK_F32
+                                                                                : OT_TK_F64;
     kgen_nest n;
     OT_TRY(ot_tk_needs(&c->at, c->n_in, 0, 0));
     OT_TRY(kgen_number_elements(g, c->out));
@@ -145,9 +153,10 @@ static ot_status iota(const kgen_call *c)
     OT_TRY(kgen_begin(c, kgen_nest_share(g, &n)));
     kgen_nest_open(g, &n);
     g->uses_f64 = g->uses_f64 || within == OT_TK_F64;
-    const char *x = kgen_text(g, "%s + %s * (%s)(%s)", kgen_number(g, within, start), kgen_number(g, within, step),
-                              kgen_class_name(within), n.lin[0]);
-    kgen_line(g, "%s", kgen_put(g, c->out->dtype, within, "out", kgen_index(g, c->out, n.lin[0]), x));
+    const char *x = kgen_text(g, "%s + %s * (%s)(%s)", kgen_number(g, within, start),
+                              kgen_number(g, within, step), kgen_class_name(within), n.lin[0]);
+    kgen_line(g, "%s",
+              kgen_put(g, c->out->dtype, within, "out", kgen_index(g, c->out, n.lin[0]), x));
     kgen_nest_close(g, &n);
     kgen_close(g);
     return OT_OK;

@@ -69,7 +69,8 @@ const char *kgen_name(kgen *g, const char *name, uint32_t id)
         return "";
     }
     for (char *c = text; *c; c++)
-        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9'))) *c = '_';
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+            *c = '_';
     return text;
 }
 

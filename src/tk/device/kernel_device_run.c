@@ -17,7 +17,10 @@ struct ot_kd_device {
     ot_kd_facts facts;
 };
 
-static ot_status told(ot_status s, const ot_device_error *e, ot_diag *d) { return s == OT_OK ? OT_OK : ot_device_tell(e, d); }
+static ot_status told(ot_status s, const ot_device_error *e, ot_diag *d)
+{
+    return s == OT_OK ? OT_OK : ot_device_tell(e, d);
+}
 
 /* ---- the device ---- */
 
@@ -73,15 +76,22 @@ typedef struct launch {
 
 static ot_status build(launch *l)
 {
-    const ot_dev_source text = {
-        .name = l->path, .language = OT_DEV_NATIVE, .text = l->code->text, .n = l->code->n, .options = "-w"};
+    const ot_dev_source text = {.name = l->path,
+                                .language = OT_DEV_NATIVE,
+                                .text = l->code->text,
+                                .n = l->code->n,
+                                .options = "-w"};
     ot_device_error e;
     if (l->code->needs_f64 && !l->dev->facts.has_f64)
-        return ot_fail(l->d, OT_E_USAGE, "%s: the kernel computes in f64, which '%s' does not have", l->path, l->dev->facts.name);
+        return ot_fail(l->d, OT_E_USAGE, "%s: the kernel computes in f64, which '%s' does not have",
+                       l->path, l->dev->facts.name);
     return told(ot_dev_program_new(l->dev->dev, &text, &e, &l->program), &e, l->d);
 }
 
-static const ot_tk_value *param(const launch *l, uint32_t k) { return &l->k->values[l->code->params[k]]; }
+static const ot_tk_value *param(const launch *l, uint32_t k)
+{
+    return &l->k->values[l->code->params[k]];
+}
 
 static bool is_written(const launch *l, uint32_t v)
 {
@@ -103,12 +113,14 @@ static ot_status input_of(const launch *l, uint32_t k, const ot_krun_array **out
     *out = NULL;
     for (uint32_t i = 0; i < l->r->n_inputs; i++)
         if (strcmp(l->r->inputs[i].name, x->name) == 0) *out = &l->r->inputs[i];
-    if (!*out && !x->empty && !is_written(l, l->code->params[k])) return fail_param(l, x, "has no input [input-missing]");
+    if (!*out && !x->empty && !is_written(l, l->code->params[k]))
+        return fail_param(l, x, "has no input [input-missing]");
     if (!*out) return OT_OK;
     if (x->empty) return fail_param(l, x, "is made by the kernel: it takes no input [input-empty]");
     bool same = strcmp((*out)->dtype, x->dtype) == 0 && (*out)->rank == x->rank;
     for (uint32_t d = 0; same && d < x->rank; d++) same = (*out)->dims[d] == x->dims[d];
-    return same ? OT_OK : fail_param(l, x, "has another shape or element type than its input [input-type]");
+    return same ? OT_OK
+                : fail_param(l, x, "has another shape or element type than its input [input-type]");
 }
 
 static ot_status check_names(const launch *l)
@@ -117,13 +129,15 @@ static ot_status check_names(const launch *l)
         uint32_t k = 0;
         while (k < l->code->n_params && strcmp(param(l, k)->name, l->r->inputs[i].name) != 0) k++;
         if (k == l->code->n_params)
-            return ot_fail(l->d, OT_E_USAGE, "%s: the kernel has no param '%.200s'", l->path, l->r->inputs[i].name);
+            return ot_fail(l->d, OT_E_USAGE, "%s: the kernel has no param '%.200s'", l->path,
+                           l->r->inputs[i].name);
     }
     return OT_OK;
 }
 
 /* Buffer k, with contents (or so many bytes of one value). */
-static ot_status make_buffer(launch *l, uint32_t k, const char *name, int64_t bytes, const void *data, int value)
+static ot_status make_buffer(launch *l, uint32_t k, const char *name, int64_t bytes,
+                             const void *data, int value)
 {
     const ot_dev_buffer_options o = {.name = name, .bytes = bytes, .kind = OT_DEV_MEM_DEVICE};
     ot_device *dev = l->dev->dev;
@@ -155,10 +169,13 @@ static ot_status make_buffers(launch *l)
         OT_TRY(input_of(l, k, &in));
         OT_TRY(make_buffer(l, k, param(l, k)->name, param(l, k)->bytes, in ? in->data : NULL, 0));
     }
-    int64_t groups = ot_min(c->n_groups, (int64_t)ot_device_about(l->dev->dev)->units * GROUPS_FOR_UNIT);
+    int64_t groups = ot_min(c->n_groups,
+                            (int64_t)ot_device_about(l->dev->dev)->units * GROUPS_FOR_UNIT);
     if (c->slow_bytes > 0) groups = ot_max(1, ot_min(groups, ARENA_MOST / c->slow_bytes));
     l->x->n_groups = groups;
-    return c->slow_bytes > 0 ? make_buffer(l, c->n_params, "global arena", groups * c->slow_bytes, NULL, POISON) : OT_OK;
+    return c->slow_bytes > 0
+               ? make_buffer(l, c->n_params, "global arena", groups * c->slow_bytes, NULL, POISON)
+               : OT_OK;
 }
 
 static ot_status launch_once(launch *l, double *seconds)
@@ -196,7 +213,8 @@ static ot_status read_outputs(launch *l)
         o->dtype = ot_strdup(x->arena, v->dtype);
         memcpy(o->dims, v->dims, sizeof o->dims);
         if (!data || !o->name || !o->dtype) return ot_fail_nomem(l->d);
-        OT_TRY(told(ot_dev_download(dev, l->dev->queue, data, l->args[k].slice, NULL, &e, NULL), &e, l->d));
+        OT_TRY(told(ot_dev_download(dev, l->dev->queue, data, l->args[k].slice, NULL, &e, NULL), &e,
+                    l->d));
     }
     return told(ot_dev_finish(dev, l->dev->queue, &e), &e, l->d);
 }
@@ -224,8 +242,8 @@ static void release(launch *l)
     if (l->program.id) ot_dev_program_free(dev, l->program, NULL);
 }
 
-ot_status ot_kd_run(ot_kd_device *dev, const ot_kernel *k, const char *path, const ot_kg_code *code, const ot_kd_request *r,
-                    ot_diag *d, ot_kd_result **out)
+ot_status ot_kd_run(ot_kd_device *dev, const ot_kernel *k, const char *path, const ot_kg_code *code,
+                    const ot_kd_request *r, ot_diag *d, ot_kd_result **out)
 {
     ot_arena *a = ot_arena_new();
     ot_kd_result *x = a ? OT_NEW(a, ot_kd_result) : NULL;

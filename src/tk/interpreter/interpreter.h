@@ -1,11 +1,16 @@
 /* Stage kernelrun/: a planned kernel, run on the CPU: the oracle of every other way to run it.
  *
- *   kernel + plan --krun_walk.c--> statements in order --> krun_ops.c: what an operation computes (docs/kernel-language.md)
+ *   kernel + plan --krun_walk.c--> statements in order --> krun_ops.c: what an operation computes
+ *   (docs/kernel-language.md)
  *        memories of the plan's heights, poisoned ------^   krun_memory.c: who owns each byte
- *        streams, pipes, parallel iterations -----------^   krun_order.c: which accesses are ordered
+ *        streams, pipes, parallel iterations -----------^   krun_order.c: which accesses are
+ *                                                           ordered
  *
- * It is hostile: what nobody wrote, what another buffer has overwritten, what two pipes touch without an order between them, is
- * an error that names the statements. Nothing is fast.
+ * It is hostile: what nobody wrote, what another buffer has overwritten, what two pipes touch
+ * without an order between them, is an error that names the statements. Nothing is fast.
+ *
+ *
+ *
  */
 #ifndef OT_KERNELRUN_H
 #define OT_KERNELRUN_H
@@ -31,10 +36,11 @@ typedef struct ot_krun_request {
 
 typedef struct ot_krun_scope {
     ot_scope scope;
-    int64_t allocated; /* bytes of buffers that are allocated at the end: never freed, and no block ended them */
-    int64_t peak;      /* most at one time */
-    int64_t freed;     /* all together */
-    int64_t height;    /* of the plan */
+    /* bytes of buffers that are allocated at the end: never freed, and no block ended them */
+    int64_t allocated;
+    int64_t peak;   /* most at one time */
+    int64_t freed;  /* all together */
+    int64_t height; /* of the plan */
 } ot_krun_scope;
 
 typedef struct ot_krun_pipe {
@@ -42,7 +48,12 @@ typedef struct ot_krun_pipe {
     int64_t bytes;      /* read and written */
 } ot_krun_pipe;
 
-typedef enum ot_krun_what { OT_KRUN_ALLOC, OT_KRUN_FREE, OT_KRUN_MOVE, OT_KRUN_COMPUTE } ot_krun_what;
+typedef enum ot_krun_what {
+    OT_KRUN_ALLOC,
+    OT_KRUN_FREE,
+    OT_KRUN_MOVE,
+    OT_KRUN_COMPUTE
+} ot_krun_what;
 
 typedef struct ot_krun_event {
     int64_t step; /* statements run before it: the time of a run, the same on every machine */
@@ -73,11 +84,12 @@ typedef struct ot_krun_result {
     size_t n_events;
 } ot_krun_result;
 
-/* Run a verified kernel where p has put its buffers. Fails with OT_E_INPUT, "path:line:col: ... [rule]": an input that is missing
- * or of another type, an operation that is not known or does not fit its operands, a read of what was not written or was
- * overwritten, a race, a barrier that never opens, an unknown trip count. *out is to be freed with ot_krun_free. */
-ot_status ot_krun(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_krun_request *r, ot_diag *d,
-                  ot_krun_result **out) OT_MUST_USE;
+/* Run a verified kernel where p has put its buffers. Fails with OT_E_INPUT, "path:line:col: ...
+ * [rule]": an input that is missing or of another type, an operation that is not known or does
+ * not fit its operands, a read of what was not written or was overwritten, a race, a barrier
+ * that never opens, an unknown trip count. *out is to be freed with ot_krun_free. */
+ot_status ot_krun(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                  const ot_krun_request *r, ot_diag *d, ot_krun_result **out) OT_MUST_USE;
 void ot_krun_free(ot_krun_result *r); /* accepts NULL */
 
 /* Events as a trace for chrome://tracing; a step is a microsecond there. */

@@ -1,8 +1,10 @@
 /* Element by element: one, two or three operands, broadcast to each other as NumPy does.
  *
  *   4x1x8
- *     3x8     axes pair from the last one; an axis of 1, or none, stands for all places of the other
+ *     3x8     axes pair from the last one; an axis of 1, or none, stands for all places of the
+ *             other
  *   4x3x8
+ *
  */
 #include "krun_internal.h"
 
@@ -47,7 +49,10 @@ static double add(double x, double y) { return x + y; }
 static double sub(double x, double y) { return x - y; }
 static double mul(double x, double y) { return x * y; }
 static double div_(double x, double y) { return x / y; }
-static double max_(double x, double y) { return x != x || x > y ? x : y; } /* NaN wins, as in NumPy */
+static double max_(double x, double y)
+{
+    return x != x || x > y ? x : y;
+} /* NaN wins, as in NumPy */
 static double min_(double x, double y) { return x != x || x < y ? x : y; }
 static double pow_(double x, double y) { return pow(x, y); }
 static double and_(double x, double y) { return x != 0 && y != 0; }
@@ -143,7 +148,8 @@ typedef struct broadcast {
 static ot_status pair(const krun_call *c, broadcast *b)
 {
     *b = (broadcast){0};
-    for (uint32_t k = 0; k < c->n_in; k++) b->rank = c->in[k].rank > b->rank ? c->in[k].rank : b->rank;
+    for (uint32_t k = 0; k < c->n_in; k++)
+        b->rank = c->in[k].rank > b->rank ? c->in[k].rank : b->rank;
     for (uint32_t d = 0; d < b->rank; d++) b->dims[d] = 1;
     for (uint32_t k = 0; k < c->n_in; k++) {
         int64_t stride = 1;
@@ -151,8 +157,9 @@ static ot_status pair(const krun_call *c, broadcast *b)
             int64_t n = c->in[k].dims[d], *all = &b->dims[d + b->rank - c->in[k].rank];
             if (n != 1 && *all != 1 && n != *all)
                 return krun_fail(c->m, "broadcast",
-                                 "the operands of %s do not fit each other: %lld and %lld elements along an axis", c->s->name,
-                                 (long long)*all, (long long)n);
+                                 "the operands of %s do not fit each other: %lld and %lld elements "
+                                 "along an axis",
+                                 c->s->name, (long long)*all, (long long)n);
             if (n != 1) *all = n;
             b->stride[k][d + b->rank - c->in[k].rank] = n == 1 ? 0 : stride;
             stride *= n;
@@ -180,7 +187,9 @@ static ot_status run_unary(const krun_call *c)
     double p[2];
     for (int k = 0; k < 2; k++) {
         const char *name = UNARY[f].settings[k];
-        p[k] = name ? krun_round(c->c == OT_TK_F32 ? OT_TK_F32 : OT_TK_F64, ot_tk_setting(c->s, name, UNARY[f].defaults[k])) : 0;
+        p[k] = name ? krun_round(c->c == OT_TK_F32 ? OT_TK_F32 : OT_TK_F64,
+                                 ot_tk_setting(c->s, name, UNARY[f].defaults[k]))
+                    : 0;
     }
     OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     OT_TRY(ot_tk_makes(&c->at, c->in[0].dims, c->in[0].rank, c->out->x));
@@ -199,7 +208,8 @@ static ot_status run_binary(const krun_call *c)
     for (int64_t i = 0; i < c->out->n; i++) {
         places(&b, 2, i, at);
         double x = c->in[0].v[at[0]], y = c->in[1].v[at[1]], z = BINARY[f].f(x, y);
-        c->out->v[i] = integers && (z != z || z - z != 0) ? 0 : integers ? trunc(z) : z; /* an integer by 0 is 0 */
+        /* an integer by 0 is 0 */
+        c->out->v[i] = integers && (z != z || z - z != 0) ? 0 : integers ? trunc(z) : z;
     }
     return OT_OK;
 }
@@ -225,15 +235,16 @@ static ot_status run_renamed(const krun_call *c)
 {
     OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     if (c->in[0].n != c->out->n)
-        return krun_fail(c->m, "shape", "%s keeps its %lld elements, but '%s' has %lld", c->s->name, (long long)c->in[0].n,
-                         c->out->x->name, (long long)c->out->n);
+        return krun_fail(c->m, "shape", "%s keeps its %lld elements, but '%s' has %lld", c->s->name,
+                         (long long)c->in[0].n, c->out->x->name, (long long)c->out->n);
     memcpy(c->out->v, c->in[0].v, (size_t)c->out->n * sizeof *c->out->v);
     return OT_OK;
 }
 
 krun_op krun_elementwise(const char *name)
 {
-    static const char *const renamed[] = {"reshape", "flatten", "squeeze", "unsqueeze", "dropout", "finalize"};
+    static const char *const renamed[] = {"reshape",   "flatten", "squeeze",
+                                          "unsqueeze", "dropout", "finalize"};
     static const char *const ternary[] = {"where", "select", "fma", "madd"};
     if (unary_number(name) < COUNT(UNARY)) return run_unary;
     if (binary_number(name) < COUNT(BINARY)) return run_binary;

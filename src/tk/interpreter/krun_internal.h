@@ -1,6 +1,8 @@
 /* Inside the interpreter of kernels: what its files share.
  *
- *   value --krun_place.c--> spans of bytes in a memory --krun_memory.c--> bytes --krun_number.c--> numbers --krun_ops.c--> numbers
+ *   value --krun_place.c--> spans of bytes in a memory --krun_memory.c--> bytes --krun_number.c-->
+ *   numbers --krun_ops.c--> numbers
+ *
  */
 #ifndef OT_KRUN_INTERNAL_H
 #define OT_KRUN_INTERNAL_H
@@ -160,7 +162,8 @@ bool krun_room(krun *m, uint8_t **buffer, size_t *cap, int64_t n) OT_MUST_USE;
 int64_t krun_affine(const krun *m, const ot_tk_affine *a);
 /* Where value v is now. */
 ot_status krun_locate(krun *m, uint32_t v, krun_operand *o) OT_MUST_USE;
-/* The window of o (ranges NULL: all of it): o->spans become those of the window, row by row, what is outside at -1. */
+/* The window of o (ranges NULL: all of it): o->spans become those of the window, row by row,
+ * what is outside at -1. */
 ot_status krun_window(krun *m, krun_operand *o, const ot_tk_range *ranges) OT_MUST_USE;
 /* Keep the first n bytes. */
 void krun_cut(krun_spans *s, int64_t n);
@@ -184,7 +187,8 @@ bool krun_same_place(const krun_operand *a, const krun_operand *b);
 
 ot_status krun_order_init(krun *m) OT_MUST_USE;
 /* The current statement runs and touches in[0..n_in) and out[0..n_out). */
-ot_status krun_order_touch(krun *m, const krun_operand *in, uint32_t n_in, const krun_operand *out, uint32_t n_out) OT_MUST_USE;
+ot_status krun_order_touch(krun *m, const krun_operand *in, uint32_t n_in, const krun_operand *out,
+                           uint32_t n_out) OT_MUST_USE;
 /* The current statement waits, arrives or is a fence. */
 ot_status krun_order_sync(krun *m, const ot_tk_stmt *s) OT_MUST_USE;
 /* A parallel loop begins an iteration (the first opens it), or is over. */

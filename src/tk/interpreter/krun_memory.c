@@ -1,10 +1,14 @@
 /* Memories of the machine: bytes, and who wrote each.
  *
- *   byte     7f 3a 00 91 cb cb        owner: the alloc, carried value or result by whose name it was written last
- *   owner     a  a  a  b  -  -        a read by another name finds that the plan (or the text) let something overwrite it
- *   writer    4  4  4  9              statement, for the message
+ *   byte    7f 3a 00 91 cb cb  owner: the alloc, carried value or result by whose name it was
+ *           written last
+ *   owner    a  a  a  b  -  -  a read by another name finds that the plan (or the text) let
+ *            something overwrite it
+ *   writer   4  4  4  9        statement, for the message
  *
  * A param has its own memory, where it is enough to know what was written at all.
+ *
+ *
  */
 #include "krun_internal.h"
 
@@ -14,9 +18,12 @@ static ot_status not_there(krun *m, const krun_operand *o, int64_t at, int64_t b
 {
     const char *name = krun_value(m, o->value)->name;
     uint32_t owner = o->memory->owner ? o->memory->owner[at] : 0;
-    if (owner == 0) return krun_fail(m, "unwritten", "'%s' is read, but nothing has written its byte %lld", name, (long long)byte);
-    return krun_fail(m, "overwritten", "'%s' is read, but line %u has overwritten its byte %lld by '%s'", name,
-                     m->k->stmts[o->memory->writer[at]].line, (long long)byte, krun_value(m, owner - 1)->name);
+    if (owner == 0)
+        return krun_fail(m, "unwritten", "'%s' is read, but nothing has written its byte %lld",
+                         name, (long long)byte);
+    return krun_fail(
+        m, "overwritten", "'%s' is read, but line %u has overwritten its byte %lld by '%s'", name,
+        m->k->stmts[o->memory->writer[at]].line, (long long)byte, krun_value(m, owner - 1)->name);
 }
 
 ot_status krun_read(krun *m, const krun_operand *o, uint8_t *to)
@@ -29,7 +36,8 @@ ot_status krun_read(krun *m, const krun_operand *o, uint8_t *to)
             continue;
         }
         for (int64_t i = s->at; i < s->at + s->n; i++)
-            if (mem->owner ? mem->owner[i] != o->root + 1 : !mem->defined[i]) return not_there(m, o, i, s->start + i - s->at);
+            if (mem->owner ? mem->owner[i] != o->root + 1 : !mem->defined[i])
+                return not_there(m, o, i, s->start + i - s->at);
         memcpy(to + s->start, mem->bytes + s->at, (size_t)s->n);
     }
     return OT_OK;
@@ -92,7 +100,8 @@ ot_status krun_carry(krun *m, const uint32_t *to, const uint32_t *from, uint32_t
     }
     bytes = 0;
     for (uint32_t k = 0; k < n; k++) {
-        bool placed = m->plan->lifetimes->buffers[m->plan->lifetimes->buffer_of[to[k]]].n_live > 0; /* else nothing reads it */
+        /* else nothing reads it */
+        bool placed = m->plan->lifetimes->buffers[m->plan->lifetimes->buffer_of[to[k]]].n_live > 0;
         OT_TRY(krun_locate(m, to[k], &m->moved));
         if (placed) give(m, &m->moved, m->bytes + bytes);
         bytes += 2 * krun_value(m, from[k])->bytes;
@@ -131,6 +140,7 @@ bool krun_same_place(const krun_operand *a, const krun_operand *b)
 {
     if (a->memory != b->memory || a->spans.n != b->spans.n) return false;
     for (size_t k = 0; k < a->spans.n; k++)
-        if (a->spans.at[k].at != b->spans.at[k].at || a->spans.at[k].n != b->spans.at[k].n) return false;
+        if (a->spans.at[k].at != b->spans.at[k].at || a->spans.at[k].n != b->spans.at[k].n)
+            return false;
     return true;
 }

@@ -1,8 +1,9 @@
 /* Numbers of the element types: bytes to doubles and back.
  *
- *   type   bits of exponent, fraction        f16 0 11110 1111111111 = 65504, bf16 has the exponent of f32
+ *   type   bits of exponent, fraction  f16 0 11110 1111111111 = 65504, bf16 has the exponent of f32
  *
  * A double holds every value of every type up to 64-bit floats exactly, and integers up to 2^53.
+ *
  */
 #include "krun_internal.h"
 
@@ -17,8 +18,9 @@ static double decode_short(uint32_t bits, int exponent_bits, int fraction_bits)
     uint32_t top = (1u << exponent_bits) - 1, fraction = bits & ((1u << fraction_bits) - 1);
     uint32_t exponent = bits >> fraction_bits & top;
     int bias = (int)(top >> 1);
-    double x = exponent == 0 ? ldexp(fraction, 1 - bias - fraction_bits)
-                             : ldexp(fraction + (1u << fraction_bits), (int)exponent - bias - fraction_bits);
+    double x = exponent == 0
+                   ? ldexp(fraction, 1 - bias - fraction_bits)
+                   : ldexp(fraction + (1u << fraction_bits), (int)exponent - bias - fraction_bits);
     if (exponent == top) x = fraction ? (double)NAN : (double)INFINITY;
     return bits >> (exponent_bits + fraction_bits) ? -x : x;
 }
@@ -35,7 +37,8 @@ static uint32_t encode_short(double x, int exponent_bits, int fraction_bits)
     int e = ilogb(x);
     if (e > bias + 1) return sign | infinite;
     if (e < least) e = least;
-    uint32_t q = (uint32_t)nearbyint(ldexp(fabs(x), fraction_bits - e)); /* with the leading one; a carry goes on upwards */
+    /* with the leading one; a carry goes on upwards */
+    uint32_t q = (uint32_t)nearbyint(ldexp(fabs(x), fraction_bits - e));
     uint32_t bits = ((uint32_t)(e - least) << fraction_bits) + q;
     return sign | (bits > infinite ? infinite : bits);
 }

@@ -27,7 +27,8 @@ static bool push(krun *m, krun_spans *s, int64_t at, int64_t n)
     krun_span *last = s->n > 0 ? &s->at[s->n - 1] : NULL;
     if (n == 0) return true;
     s->bytes += n;
-    if (last && ((at < 0 && last->at < 0) || (at >= 0 && last->at >= 0 && last->at + last->n == at))) {
+    if (last &&
+        ((at < 0 && last->at < 0) || (at >= 0 && last->at >= 0 && last->at + last->n == at))) {
         last->n += n;
         return true;
     }
@@ -63,8 +64,8 @@ static bool push_part(krun *m, const krun_spans *base, int64_t from, int64_t n, 
 }
 
 /* One row: elements [lo, lo + n) of the last axis, at `first` + them; outside: the whole row is. */
-static bool push_row(krun *m, const krun_spans *base, int64_t first, int64_t dim, int64_t lo, int64_t n, int64_t width,
-                     bool outside, krun_spans *out)
+static bool push_row(krun *m, const krun_spans *base, int64_t first, int64_t dim, int64_t lo,
+                     int64_t n, int64_t width, bool outside, krun_spans *out)
 {
     int64_t from = ot_max(0, ot_min(lo, dim)), to = ot_max(from, ot_min(lo + n, dim));
     if (outside) from = to = lo + n;
@@ -75,7 +76,8 @@ static bool push_row(krun *m, const krun_spans *base, int64_t first, int64_t dim
 }
 
 /* The window [lo, lo + extent) of a tensor x whose bytes are `base`. */
-static bool window(krun *m, const krun_spans *base, const ot_tk_value *x, const int64_t *lo, const int64_t *extent, krun_spans *out)
+static bool window(krun *m, const krun_spans *base, const ot_tk_value *x, const int64_t *lo,
+                   const int64_t *extent, krun_spans *out)
 {
     int64_t width = ot_tk_dtype_bits(x->dtype) / 8, at[OT_TK_RANK_MAX] = {0};
     uint32_t last = x->rank - 1;
@@ -88,7 +90,8 @@ static bool window(krun *m, const krun_spans *base, const ot_tk_value *x, const 
             outside = outside || i < 0 || i >= x->dims[d];
             first = (first + i) * x->dims[d + 1];
         }
-        if (!push_row(m, base, first, x->dims[last], lo[last], extent[last], width, outside, out)) return false;
+        if (!push_row(m, base, first, x->dims[last], lo[last], extent[last], width, outside, out))
+            return false;
         uint32_t d = last;
         while (d > 0 && ++at[d - 1] == extent[d - 1]) at[--d] = 0;
         if (d == 0) return true;
@@ -136,9 +139,11 @@ static ot_status step(krun *m, const ot_tk_value *view, krun_operand *o)
     for (uint32_t d = 0; d < view->rank; d++) {
         lo[d] = krun_affine(m, &view->ranges[d].lo);
         if (lo[d] < 0 || lo[d] + view->dims[d] > base->dims[d])
-            return krun_fail(m, "subview-bounds", "the subview '%s' leaves '%s' in this iteration: [%lld:%lld] of %lld in axis %u",
-                             view->name, base->name, (long long)lo[d], (long long)(lo[d] + view->dims[d]), (long long)base->dims[d],
-                             d);
+            return krun_fail(
+                m, "subview-bounds",
+                "the subview '%s' leaves '%s' in this iteration: [%lld:%lld] of %lld in axis %u",
+                view->name, base->name, (long long)lo[d], (long long)(lo[d] + view->dims[d]),
+                (long long)base->dims[d], d);
     }
     if (!window(m, &o->spans, base, lo, view->dims, &m->scratch[0])) return ot_fail_nomem(m->d);
     krun_spans own = o->spans;

@@ -1,8 +1,11 @@
 /* Reductions along axes, and softmax.
  *
- *   reduce_sum(x, axis=1)      x: 2x3x4 --> 2x4 (or 2x1x4)      axis: the last when not given; a list reduces several; -1 is the last
+ *   reduce_sum(x, axis=1)  x: 2x3x4 --> 2x4 (or 2x1x4)  axis: the last when not given; a list
+ *                          reduces several; -1 is the last
  *
  * Sums grow element by element in the class of the operation: in f32 for f16, bf16 and f32.
+ *
+ *
  */
 #include "krun_internal.h"
 
@@ -28,14 +31,17 @@ static ot_status axes(const krun_call *c, bool reduced[OT_TK_RANK_MAX])
     for (uint32_t k = 0; a && k < a->n; k++) {
         double x = a->values[k] < 0 ? a->values[k] + rank : a->values[k];
         if (!(x >= 0 && x < rank) || x != floor(x))
-            return krun_fail(c->m, "axis", "axis is from %d to %u, for '%s' has %u axes", -(int)rank, rank - 1, c->in[0].x->name,
-                             rank);
+            return krun_fail(c->m, "axis", "axis is from %d to %u, for '%s' has %u axes",
+                             -(int)rank, rank - 1, c->in[0].x->name, rank);
         reduced[(uint32_t)x] = true;
     }
     return OT_OK;
 }
 
-static double start(reduction r) { return r == PROD ? 1 : r == MAX ? -(double)INFINITY : r == MIN ? (double)INFINITY : 0; }
+static double start(reduction r)
+{
+    return r == PROD ? 1 : r == MAX ? -(double)INFINITY : r == MIN ? (double)INFINITY : 0;
+}
 
 static double merge(reduction r, ot_tk_class c, double x, double y)
 {
@@ -85,7 +91,8 @@ static ot_status softmax(const krun_call *c)
     OT_TRY(ot_tk_makes(&c->at, x->dims, x->rank, c->out->x));
     OT_TRY(ot_tk_integer(&c->at, "axis", -1, &axis));
     if (axis < 0) axis += x->rank;
-    if (axis < 0 || axis >= x->rank) return krun_fail(c->m, "axis", "'%s' has %u axes", x->x->name, x->rank);
+    if (axis < 0 || axis >= x->rank)
+        return krun_fail(c->m, "axis", "'%s' has %u axes", x->x->name, x->rank);
     for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dims[d];
     int64_t n = x->dims[axis];
     for (int64_t row = 0; row < x->n / n; row++) {

@@ -36,23 +36,26 @@ static ot_status concat(const krun_call *c)
     OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, KRUN_INPUTS_MAX));
     OT_TRY(ot_tk_integer(&c->at, "axis", 0, &axis));
     if (axis < 0) axis += first->rank;
-    if (axis < 0 || axis >= first->rank) return krun_fail(c->m, "axis", "'%s' has %u axes", first->x->name, first->rank);
+    if (axis < 0 || axis >= first->rank)
+        return krun_fail(c->m, "axis", "'%s' has %u axes", first->x->name, first->rank);
     memcpy(dims, first->dims, sizeof dims);
     dims[axis] = 0;
     for (uint32_t k = 0; k < c->n_in; k++) {
         const krun_tensor *x = &c->in[k];
         for (uint32_t d = 0; d < first->rank; d++)
             if (x->rank != first->rank || (d != axis && x->dims[d] != dims[d]))
-                return krun_fail(c->m, "shape", "'%s' does not fit '%s' but along axis %lld", x->x->name, first->x->name,
-                                 (long long)axis);
+                return krun_fail(c->m, "shape", "'%s' does not fit '%s' but along axis %lld",
+                                 x->x->name, first->x->name, (long long)axis);
         dims[axis] += x->dims[axis];
     }
     OT_TRY(ot_tk_makes(&c->at, dims, first->rank, c->out->x));
-    for (uint32_t d = 0; d < first->rank; d++) *(d < axis ? &outer : &inner) *= d == axis ? 1 : dims[d];
+    for (uint32_t d = 0; d < first->rank; d++)
+        *(d < axis ? &outer : &inner) *= d == axis ? 1 : dims[d];
     for (uint32_t k = 0; k < c->n_in; k++) {
         int64_t n = c->in[k].dims[axis] * inner;
         for (int64_t o = 0; o < outer; o++)
-            memcpy(c->out->v + (o * dims[axis] + done) * inner, c->in[k].v + o * n, (size_t)n * sizeof(double));
+            memcpy(c->out->v + (o * dims[axis] + done) * inner, c->in[k].v + o * n,
+                   (size_t)n * sizeof(double));
         done += c->in[k].dims[axis];
     }
     return OT_OK;
@@ -64,11 +67,13 @@ static ot_status expand(const krun_call *c)
     const krun_tensor *x = &c->in[0], *o = c->out;
     int64_t stride[OT_TK_RANK_MAX] = {0}, n = 1;
     OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
-    if (x->rank > o->rank) return krun_fail(c->m, "shape", "'%s' has more axes than '%s'", x->x->name, o->x->name);
+    if (x->rank > o->rank)
+        return krun_fail(c->m, "shape", "'%s' has more axes than '%s'", x->x->name, o->x->name);
     for (uint32_t d = x->rank; d-- > 0; n *= x->dims[d]) {
         uint32_t to = d + o->rank - x->rank;
         if (x->dims[d] != 1 && x->dims[d] != o->dims[to])
-            return krun_fail(c->m, "broadcast", "'%s' does not expand to '%s'", x->x->name, o->x->name);
+            return krun_fail(c->m, "broadcast", "'%s' does not expand to '%s'", x->x->name,
+                             o->x->name);
         stride[to] = x->dims[d] == 1 ? 0 : n;
     }
     for (int64_t i = 0; i < o->n; i++) {

@@ -1,5 +1,6 @@
-/* Events of a run as a trace: transfers and computations as bars in the row of their pipe or stream, allocations and frees as points, and
- * how many bytes of each memory are allocated as curves. A step is a microsecond. */
+/* Events of a run as a trace: transfers and computations as bars in the row of their pipe or
+ * stream, allocations and frees as points, and how many bytes of each memory are allocated as
+ * curves. A step is a microsecond. */
 #include "krun_internal.h"
 
 #include "base/json.h"
@@ -36,7 +37,8 @@ static void put_event(const ot_kernel *k, const ot_krun_event *e, FILE *f)
     fprintf(f, ", \"ph\": \"%s\", \"ts\": %lld, ", point ? "i" : "X", (long long)e->step);
     fprintf(f, "%s\"pid\": \"kernel\", \"tid\": ", point ? "\"s\": \"t\", " : "\"dur\": 1, ");
     ot_json_string(row_of(k, e), f);
-    fprintf(f, ", \"args\": {\"line\": %u, \"bytes\": %lld", k->stmts[e->stmt].line, (long long)e->bytes);
+    fprintf(f, ", \"args\": {\"line\": %u, \"bytes\": %lld", k->stmts[e->stmt].line,
+            (long long)e->bytes);
     if (e->what == OT_KRUN_ALLOC) fprintf(f, ", \"offset\": %lld", (long long)e->offset);
     fputs("}}", f);
 }
@@ -52,7 +54,9 @@ ot_status ot_krun_trace(const ot_kernel *k, const ot_krun_result *r, FILE *f)
         put_event(k, e, f);
         if (e->what != OT_KRUN_ALLOC && e->what != OT_KRUN_FREE) continue;
         live[scope] += e->what == OT_KRUN_ALLOC ? e->bytes : -e->bytes;
-        fprintf(f, ",\n{\"name\": \"%s\", \"ph\": \"C\", \"ts\": %lld, \"pid\": \"kernel\", \"args\": {\"bytes\": %lld}}",
+        fprintf(f,
+                ",\n{\"name\": \"%s\", \"ph\": \"C\", \"ts\": %lld, \"pid\": \"kernel\", \"args\": "
+                "{\"bytes\": %lld}}",
                 ot_scope_name(scope), (long long)e->step, (long long)live[scope]);
     }
     fputs("\n]}\n", f);

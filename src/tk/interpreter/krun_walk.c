@@ -32,11 +32,14 @@ bool krun_room(krun *m, uint8_t **buffer, size_t *cap, int64_t n)
 
 /* ---- figures ---- */
 
-static ot_status event(krun *m, ot_krun_what what, uint32_t stmt, uint32_t value, int64_t bytes, int64_t offset)
+static ot_status event(krun *m, ot_krun_what what, uint32_t stmt, uint32_t value, int64_t bytes,
+                       int64_t offset)
 {
     ot_krun_event e = {m->steps, what, stmt, value, bytes, offset};
     if (!m->request->events) return OT_OK;
-    return OT_PUSH(m->r->arena, m->r->events, m->r->n_events, m->cap_events, e) ? OT_OK : ot_fail_nomem(m->d);
+    return OT_PUSH(m->r->arena, m->r->events, m->r->n_events, m->cap_events, e)
+               ? OT_OK
+               : ot_fail_nomem(m->d);
 }
 
 static ot_krun_scope *scope_figures(const krun *m, ot_scope scope)
@@ -59,7 +62,8 @@ static ot_status allocated(krun *m, uint32_t v)
     f->peak = ot_max(f->peak, m->live[x->scope]);
     m->is_alive[v] = true;
     m->alive[m->n_alive++] = v;
-    return event(m, OT_KRUN_ALLOC, m->pc, v, footprint(m, v), krun_slot(m, m->plan->lifetimes->buffer_of[v]));
+    return event(m, OT_KRUN_ALLOC, m->pc, v, footprint(m, v),
+                 krun_slot(m, m->plan->lifetimes->buffer_of[v]));
 }
 
 static ot_status freed(krun *m, uint32_t v)
@@ -81,7 +85,10 @@ static ot_status end_block(krun *m, uint32_t n_alive)
 
 /* ---- transfers ---- */
 
-static int64_t width(const krun *m, uint32_t v) { return ot_tk_dtype_bits(krun_value(m, v)->dtype) / 8; }
+static int64_t width(const krun *m, uint32_t v)
+{
+    return ot_tk_dtype_bits(krun_value(m, v)->dtype) / 8;
+}
 
 static ot_status move(krun *m, const ot_tk_stmt *s)
 {
@@ -95,10 +102,14 @@ static ot_status move(krun *m, const ot_tk_stmt *s)
     krun_cut(&to->spans, n * b);
     OT_TRY(krun_order_touch(m, from, 1, to, 1));
     if (krun_overlap(from, to))
-        return krun_fail(m, "overlap", "'%s' and '%s' share bytes", krun_value(m, s->in[0])->name, krun_value(m, s->out[0])->name);
-    if (!krun_room(m, &m->bytes, &m->cap_bytes, n * a) || !krun_room(m, &m->more, &m->cap_more, n * b)) return ot_fail_nomem(m->d);
+        return krun_fail(m, "overlap", "'%s' and '%s' share bytes", krun_value(m, s->in[0])->name,
+                         krun_value(m, s->out[0])->name);
+    if (!krun_room(m, &m->bytes, &m->cap_bytes, n * a) ||
+        !krun_room(m, &m->more, &m->cap_more, n * b))
+        return ot_fail_nomem(m->d);
     OT_TRY(krun_read(m, from, m->bytes));
-    krun_convert(krun_value(m, s->in[0])->dtype, m->bytes, krun_value(m, s->out[0])->dtype, m->more, n);
+    krun_convert(krun_value(m, s->in[0])->dtype, m->bytes, krun_value(m, s->out[0])->dtype, m->more,
+                 n);
     OT_TRY(krun_write(m, to, m->more));
     m->r->pipes[s->pipe].operations++;
     m->r->pipes[s->pipe].bytes += n * (a + b);
@@ -130,7 +141,8 @@ static ot_status compute(krun *m, const ot_tk_stmt *s)
 /* The first element of the condition is not 0. */
 static ot_status condition(krun *m, const ot_tk_stmt *s, bool *yes)
 {
-    if (!s->has_condition) return krun_fail(m, "unknown-condition", "'?' cannot be run: nobody knows which way to go");
+    if (!s->has_condition)
+        return krun_fail(m, "unknown-condition", "'?' cannot be run: nobody knows which way to go");
     uint32_t v = s->in[s->n_in - 1];
     OT_TRY(krun_locate(m, v, &m->in[0]));
     krun_cut(&m->in[0].spans, width(m, v));
@@ -156,7 +168,8 @@ static ot_status enter_loop(krun *m, const ot_tk_stmt *s)
 {
     krun_loop *x = &m->loops[m->pc];
     uint32_t opener = m->pc;
-    if (s->op == OT_TK_FOR && s->hi < 0) return krun_fail(m, "unknown-trips", "'?' cannot be run: nobody knows how often");
+    if (s->op == OT_TK_FOR && s->hi < 0)
+        return krun_fail(m, "unknown-trips", "'?' cannot be run: nobody knows how often");
     x->trips = s->op == OT_TK_FOR ? (s->hi - s->lo + s->step - 1) / s->step : INT64_MAX;
     x->n_alive = m->n_alive;
     OT_TRY(krun_carry(m, s->carried, s->in, s->n_out));
@@ -224,7 +237,8 @@ static ot_status step(krun *m)
     case OT_TK_ALLOC:
         krun_forget(m, s->out[0]);
         status = allocated(m, s->out[0]);
-        if (status == OT_OK && krun_value(m, s->out[0])->scope == OT_SCOPE_VAR) status = set_up(m, s->out[0]);
+        if (status == OT_OK && krun_value(m, s->out[0])->scope == OT_SCOPE_VAR)
+            status = set_up(m, s->out[0]);
         break;
     case OT_TK_FREE:
         krun_forget(m, ot_tk_root(m->k, s->in[0], NULL));
@@ -254,7 +268,9 @@ static ot_status run_all(krun *m)
 {
     int64_t limit = m->request->step_limit > 0 ? m->request->step_limit : STEPS_MAX;
     while (m->pc < m->k->n_stmts) {
-        if (m->steps == limit) return krun_fail(m, "steps", "the kernel runs more than %lld statements", (long long)limit);
+        if (m->steps == limit)
+            return krun_fail(m, "steps", "the kernel runs more than %lld statements",
+                             (long long)limit);
         OT_TRY(step(m));
         m->steps++;
     }
@@ -272,15 +288,19 @@ static const ot_krun_array *input_of(const krun *m, const char *name)
 
 static ot_status fail_value(const krun *m, const ot_tk_value *x, const char *rule, const char *text)
 {
-    return ot_fail(m->d, OT_E_INPUT, "%s:%u:%u: '%s' %s [%s]", m->path, x->line, x->col, x->name, text, rule);
+    return ot_fail(m->d, OT_E_INPUT, "%s:%u:%u: '%s' %s [%s]", m->path, x->line, x->col, x->name,
+                   text, rule);
 }
 
 static ot_status check_input(const krun *m, const ot_tk_value *x, const ot_krun_array *in)
 {
-    if (x->empty) return fail_value(m, x, "input-empty", "is made by the kernel: it takes no input");
+    if (x->empty)
+        return fail_value(m, x, "input-empty", "is made by the kernel: it takes no input");
     bool same = strcmp(in->dtype, x->dtype) == 0 && in->rank == x->rank;
     for (uint32_t d = 0; same && d < x->rank; d++) same = in->dims[d] == x->dims[d];
-    return same ? OT_OK : fail_value(m, x, "input-type", "has another shape or element type than its input");
+    return same
+               ? OT_OK
+               : fail_value(m, x, "input-type", "has another shape or element type than its input");
 }
 
 static ot_status make_param(krun *m, uint32_t v, int64_t *total)
@@ -289,7 +309,8 @@ static ot_status make_param(krun *m, uint32_t v, int64_t *total)
     const ot_krun_array *in = input_of(m, x->name);
     krun_memory *p = &m->params[v];
     *total += 2 * x->bytes;
-    if (*total > MEMORY_MAX) return fail_value(m, x, "run-size", "and the rest take more than 2 GiB");
+    if (*total > MEMORY_MAX)
+        return fail_value(m, x, "run-size", "and the rest take more than 2 GiB");
     if (in) OT_TRY(check_input(m, x, in));
     p->size = x->bytes;
     p->bytes = ot_alloc(m->r->arena, (size_t)x->bytes);
@@ -315,17 +336,22 @@ static ot_status make_params(krun *m, int64_t *total)
 {
     for (uint32_t v = 0; v < m->k->n_values; v++) {
         const ot_tk_value *x = krun_value(m, v);
-        if (ot_tk_dtype_bits(x->dtype) % 8 != 0 || x->dtype[0] == 'c' || strncmp(x->dtype, "f8", 2) == 0)
+        if (ot_tk_dtype_bits(x->dtype) % 8 != 0 || x->dtype[0] == 'c' ||
+            strncmp(x->dtype, "f8", 2) == 0)
             return fail_value(m, x, "run-type", "is of a type that run-kernel does not compute in");
         if (x->kind != OT_TK_PARAM) continue;
         OT_TRY(make_param(m, v, total));
-        if (!input_of(m, x->name) && m->read[v] && !m->written[v]) return fail_value(m, x, "input-missing", "has no input");
+        if (!input_of(m, x->name) && m->read[v] && !m->written[v])
+            return fail_value(m, x, "input-missing", "has no input");
     }
     for (uint32_t k = 0; k < m->request->n_inputs; k++) {
         uint32_t v = 0;
-        while (v < m->k->n_values && strcmp(krun_value(m, v)->name, m->request->inputs[k].name) != 0) v++;
+        while (v < m->k->n_values &&
+               strcmp(krun_value(m, v)->name, m->request->inputs[k].name) != 0)
+            v++;
         if (v == m->k->n_values || krun_value(m, v)->kind != OT_TK_PARAM)
-            return ot_fail(m->d, OT_E_USAGE, "%s: the kernel has no param '%.200s'", m->path, m->request->inputs[k].name);
+            return ot_fail(m->d, OT_E_USAGE, "%s: the kernel has no param '%.200s'", m->path,
+                           m->request->inputs[k].name);
     }
     return OT_OK;
 }
@@ -337,7 +363,9 @@ static ot_status make_memories(krun *m, int64_t total)
         krun_memory *mem = &m->memories[p->scopes[k].scope];
         int64_t n = mem->size = p->scopes[k].height;
         if (n > MEMORY_MAX || (total += 9 * n) > MEMORY_MAX)
-            return ot_fail(m->d, OT_E_INPUT, "%s: the memories and params take more than 2 GiB here [run-size]", m->path);
+            return ot_fail(m->d, OT_E_INPUT,
+                           "%s: the memories and params take more than 2 GiB here [run-size]",
+                           m->path);
         mem->bytes = ot_alloc(m->a, (size_t)n);
         mem->owner = OT_NEW_N(m->a, uint32_t, (size_t)n);
         mem->writer = OT_NEW_N(m->a, uint32_t, (size_t)n);
@@ -358,7 +386,8 @@ static ot_status prepare(krun *m)
     m->is_alive = OT_NEW_N(m->a, bool, (size_t)k->n_values + 1);
     m->written = OT_NEW_N(m->a, bool, (size_t)k->n_values + 1);
     m->read = OT_NEW_N(m->a, bool, (size_t)k->n_values + 1);
-    if (!m->params || !m->loops || !m->alive || !m->is_alive || !m->written || !m->read) return ot_fail_nomem(m->d);
+    if (!m->params || !m->loops || !m->alive || !m->is_alive || !m->written || !m->read)
+        return ot_fail_nomem(m->d);
     for (uint32_t i = 0; i < k->n_stmts; i++) m->loops[i].turn = -1;
     find_used(m);
     OT_TRY(make_params(m, &total));
@@ -381,7 +410,8 @@ static ot_status collect_outputs(krun *m)
         o->dtype = ot_strdup(r->arena, x->dtype);
         memcpy(o->dims, x->dims, sizeof o->dims);
         if (!o->name || !o->dtype) return ot_fail_nomem(m->d);
-        for (int64_t i = 0; i < x->bytes; i++) r->unwritten[r->n_outputs] += !m->params[v].defined[i];
+        for (int64_t i = 0; i < x->bytes; i++)
+            r->unwritten[r->n_outputs] += !m->params[v].defined[i];
         r->n_outputs++;
     }
     return OT_OK;
@@ -395,14 +425,15 @@ static ot_status collect_leaks(krun *m)
         ot_krun_leak leak = {v, footprint(m, v)};
         if (!m->is_alive[v]) continue;
         scope_figures(m, krun_value(m, v)->scope)->allocated += leak.bytes;
-        if (!OT_PUSH(m->r->arena, m->r->leaks, m->r->n_leaks, m->cap_leaks, leak)) return ot_fail_nomem(m->d);
+        if (!OT_PUSH(m->r->arena, m->r->leaks, m->r->n_leaks, m->cap_leaks, leak))
+            return ot_fail_nomem(m->d);
     }
     m->r->steps = m->steps;
     return OT_OK;
 }
 
-ot_status ot_krun(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_krun_request *request, ot_diag *d,
-                  ot_krun_result **out)
+ot_status ot_krun(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                  const ot_krun_request *request, ot_diag *d, ot_krun_result **out)
 {
     ot_arena *a = ot_arena_new(), *own = ot_arena_new();
     krun *m = a ? OT_NEW(a, krun) : NULL;

@@ -1,7 +1,9 @@
 /* Affine expressions of loop variables: c0 + c1*i + c2*j.
  *
- * They are the bounds of windows and subviews. Each variable stands in one term, with a coefficient that is not 0, so that
- * two expressions are equal when their constants and terms are. All arithmetic is checked: the numbers are a stranger's.
+ * They are the bounds of windows and subviews. Each variable stands in one term, with a
+ * coefficient that is not 0, so that two expressions are equal when their constants and terms
+ * are. All arithmetic is checked: the numbers are a stranger's.
+ *
  */
 #include "tk_internal.h"
 
@@ -42,5 +44,6 @@ static bool same_terms(const ot_tk_affine *a, const ot_tk_affine *b)
 
 bool tk_extent(const ot_tk_range *r, int64_t *out)
 {
-    return same_terms(&r->lo, &r->hi) && !__builtin_sub_overflow(r->hi.constant, r->lo.constant, out);
+    return same_terms(&r->lo, &r->hi) &&
+           !__builtin_sub_overflow(r->hi.constant, r->lo.constant, out);
 }

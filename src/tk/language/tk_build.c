@@ -1,11 +1,16 @@
 /* Kernels that grow: the lists that the parser and code (ot_kb_...) append to.
  *
- *   ot_kb_for --> stmts: ... FOR            open: [FOR]        every statement gets the innermost open block as parent;
- *   ot_kb_load --> stmts: ... FOR LOAD      open: [FOR]        the END tells its opener where it is, and the other way round
- *   ot_kb_end --> stmts: ... FOR LOAD END   open: []
+ *   ot_kb_for --> stmts: ... FOR           open: [FOR]  every statement gets the innermost open
+ *                                          block as parent;
+ *   ot_kb_load --> stmts: ... FOR LOAD     open: [FOR]  the END tells its opener where it is, and
+ *                                          the other way round
+ *   ot_kb_end --> stmts: ... FOR LOAD END  open: []
  *
- * Nothing is judged here but memory: a wrong index or size is stored as it came (a number of dims no further than there is
- * room), and ot_kernel_verify finds it. A builder's statements get the line and column that they have when they are printed.
+ * Nothing is judged here but memory: a wrong index or size is stored as it came (a number of
+ * dims no further than there is room), and ot_kernel_verify finds it. A builder's statements get
+ * the line and column that they have when they are printed.
+ *
+ *
  */
 #include "tk_internal.h"
 
@@ -23,7 +28,10 @@ bool tk_builder_init(ot_kernel_builder *b)
     return true;
 }
 
-uint32_t tk_innermost(const ot_kernel_builder *b) { return b->n_open > 0 ? b->open[b->n_open - 1] : OT_NONE; }
+uint32_t tk_innermost(const ot_kernel_builder *b)
+{
+    return b->n_open > 0 ? b->open[b->n_open - 1] : OT_NONE;
+}
 
 static uint32_t no_memory(ot_kernel_builder *b)
 {
@@ -64,14 +72,16 @@ uint32_t tk_open(ot_kernel_builder *b, ot_tk_stmt s)
 {
     s.mate = OT_NONE;
     uint32_t at = tk_add_stmt(b, s);
-    if (at == OT_NONE || !OT_PUSH(b->k->arena, b->open, b->n_open, b->cap_open, at)) return no_memory(b);
+    if (at == OT_NONE || !OT_PUSH(b->k->arena, b->open, b->n_open, b->cap_open, at))
+        return no_memory(b);
     return at;
 }
 
 uint32_t tk_else(ot_kernel_builder *b, uint32_t line, uint32_t col)
 {
     uint32_t opener = tk_innermost(b);
-    uint32_t at = tk_add_stmt(b, (ot_tk_stmt){.op = OT_TK_ELSE, .line = line, .col = col, .mate = OT_NONE});
+    uint32_t at = tk_add_stmt(
+        b, (ot_tk_stmt){.op = OT_TK_ELSE, .line = line, .col = col, .mate = OT_NONE});
     if (at != OT_NONE) b->k->stmts[opener].mate = at;
     return at;
 }
@@ -80,7 +90,8 @@ uint32_t tk_close(ot_kernel_builder *b, uint32_t line, uint32_t col)
 {
     uint32_t opener = tk_innermost(b);
     b->n_open--;
-    uint32_t at = tk_add_stmt(b, (ot_tk_stmt){.op = OT_TK_END, .line = line, .col = col, .mate = opener});
+    uint32_t at = tk_add_stmt(
+        b, (ot_tk_stmt){.op = OT_TK_END, .line = line, .col = col, .mate = opener});
     if (at == OT_NONE) return OT_NONE;
     uint32_t other = b->k->stmts[opener].mate; /* the else branch, if any */
     b->k->stmts[other == OT_NONE ? opener : other].mate = at;
@@ -95,10 +106,15 @@ void ot_kernel_free(ot_kernel *k)
 /* ---- types ---- */
 
 /* A value of this type; name and strings copied. */
-static ot_tk_value value_of(ot_kernel_builder *b, const char *name, ot_tk_kind kind, const char *dtype, const int64_t *dims,
-                            uint32_t rank)
+static ot_tk_value value_of(ot_kernel_builder *b, const char *name, ot_tk_kind kind,
+                            const char *dtype, const int64_t *dims, uint32_t rank)
 {
-    ot_tk_value v = {.kind = kind, .rank = rank, .scope = OT_SCOPE_GM, .multi = 1, .base = OT_NONE, .stmt = OT_NONE};
+    ot_tk_value v = {.kind = kind,
+                     .rank = rank,
+                     .scope = OT_SCOPE_GM,
+                     .multi = 1,
+                     .base = OT_NONE,
+                     .stmt = OT_NONE};
     v.name = ot_strdup(b->k->arena, name);
     v.dtype = tk_dtype_parse(dtype);
     if (!v.dtype) v.dtype = ot_strdup(b->k->arena, dtype);
@@ -114,7 +130,9 @@ static uint32_t define(ot_kernel_builder *b, ot_tk_value v, ot_tk_op op)
     if (b->failed) return OT_NONE;
     v.stmt = b->k->n_stmts;
     uint32_t id = tk_add_value(b, v);
-    if (id == OT_NONE || tk_add_stmt(b, (ot_tk_stmt){.op = op, .out = &id, .n_out = 1, .mate = OT_NONE}) == OT_NONE) return OT_NONE;
+    if (id == OT_NONE ||
+        tk_add_stmt(b, (ot_tk_stmt){.op = op, .out = &id, .n_out = 1, .mate = OT_NONE}) == OT_NONE)
+        return OT_NONE;
     return id;
 }
 
@@ -130,7 +148,8 @@ static const char *loop_variable(ot_kernel_builder *b, const char *var)
     return copy;
 }
 
-/* *to: the same expression, each variable in one term. What overflows becomes one that no rule allows. */
+/* *to: the same expression, each variable in one term. What overflows becomes one that no rule
+ * allows. */
 static bool keep_affine(ot_kernel_builder *b, const ot_tk_affine *from, ot_tk_affine *to)
 {
     *to = (ot_tk_affine){.constant = from->constant};
@@ -148,7 +167,9 @@ static ot_tk_range *keep_ranges(ot_kernel_builder *b, const ot_tk_range *ranges,
     ot_tk_range *own = OT_NEW_N(b->k->arena, ot_tk_range, n);
     if (!own) b->failed = true;
     for (uint32_t k = 0; own && k < n; k++)
-        if (!keep_affine(b, &ranges[k].lo, &own[k].lo) || !keep_affine(b, &ranges[k].hi, &own[k].hi)) return NULL;
+        if (!keep_affine(b, &ranges[k].lo, &own[k].lo) ||
+            !keep_affine(b, &ranges[k].hi, &own[k].hi))
+            return NULL;
     return own;
 }
 
@@ -166,14 +187,15 @@ ot_kernel_builder *ot_kernel_build(const char *name, const char *target)
     return NULL;
 }
 
-uint32_t ot_kb_param(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims, uint32_t rank)
+uint32_t ot_kb_param(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims,
+                     uint32_t rank)
 {
     ot_tk_value v = value_of(b, name, OT_TK_PARAM, dtype, dims, rank);
     return b->failed ? OT_NONE : tk_add_value(b, v);
 }
 
-uint32_t ot_kb_alloc(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims, uint32_t rank, ot_scope scope,
-                     int64_t align, uint32_t multi)
+uint32_t ot_kb_alloc(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims,
+                     uint32_t rank, ot_scope scope, int64_t align, uint32_t multi)
 {
     ot_tk_value v = value_of(b, name, OT_TK_BUFFER, dtype, dims, rank);
     v.scope = scope;
@@ -182,7 +204,8 @@ uint32_t ot_kb_alloc(ot_kernel_builder *b, const char *name, const char *dtype, 
     return define(b, v, OT_TK_ALLOC);
 }
 
-uint32_t ot_kb_alias(ot_kernel_builder *b, const char *name, uint32_t base, const char *dtype, const int64_t *dims, uint32_t rank)
+uint32_t ot_kb_alias(ot_kernel_builder *b, const char *name, uint32_t base, const char *dtype,
+                     const int64_t *dims, uint32_t rank)
 {
     ot_tk_value v = value_of(b, name, OT_TK_ALIAS, dtype, dims, rank);
     v.base = base;
@@ -190,7 +213,8 @@ uint32_t ot_kb_alias(ot_kernel_builder *b, const char *name, uint32_t base, cons
     return define(b, v, OT_TK_VIEW);
 }
 
-uint32_t ot_kb_subview(ot_kernel_builder *b, const char *name, uint32_t base, const ot_tk_range *ranges)
+uint32_t ot_kb_subview(ot_kernel_builder *b, const char *name, uint32_t base,
+                       const ot_tk_range *ranges)
 {
     int64_t dims[OT_TK_RANK_MAX] = {0};
     if (base >= b->k->n_values) { /* nothing to take a part of: the verifier will say so */
@@ -216,7 +240,8 @@ static bool append(ot_kernel_builder *b, ot_tk_stmt s)
     return !b->failed && tk_add_stmt(b, s) != OT_NONE;
 }
 
-bool ot_kb_load(ot_kernel_builder *b, uint32_t dst, uint32_t src, const ot_tk_range *ranges, uint32_t n_ranges)
+bool ot_kb_load(ot_kernel_builder *b, uint32_t dst, uint32_t src, const ot_tk_range *ranges,
+                uint32_t n_ranges)
 {
     ot_tk_range *own = ranges ? keep_ranges(b, ranges, n_ranges) : NULL;
     return append(b, (ot_tk_stmt){.op = OT_TK_LOAD,
@@ -229,7 +254,8 @@ bool ot_kb_load(ot_kernel_builder *b, uint32_t dst, uint32_t src, const ot_tk_ra
                                   .n_ranges = n_ranges});
 }
 
-bool ot_kb_store(ot_kernel_builder *b, uint32_t dst, const ot_tk_range *ranges, uint32_t n_ranges, uint32_t src)
+bool ot_kb_store(ot_kernel_builder *b, uint32_t dst, const ot_tk_range *ranges, uint32_t n_ranges,
+                 uint32_t src)
 {
     ot_tk_range *own = ranges ? keep_ranges(b, ranges, n_ranges) : NULL;
     return append(b, (ot_tk_stmt){.op = OT_TK_STORE,
@@ -246,17 +272,25 @@ bool ot_kb_copy(ot_kernel_builder *b, uint32_t dst, uint32_t src)
 {
     const ot_kernel *k = b->k;
     ot_pipe pipe = OT_PIPE_DMA_IN;
-    if (dst < k->n_values && src < k->n_values) pipe = ot_tk_copy_pipe(k->values[src].scope, k->values[dst].scope);
-    return append(b, (ot_tk_stmt){.op = OT_TK_COPY, .pipe = pipe, .out = &dst, .n_out = 1, .in = &src, .n_in = 1});
+    if (dst < k->n_values && src < k->n_values)
+        pipe = ot_tk_copy_pipe(k->values[src].scope, k->values[dst].scope);
+    return append(
+        b, (ot_tk_stmt){
+               .op = OT_TK_COPY, .pipe = pipe, .out = &dst, .n_out = 1, .in = &src, .n_in = 1});
 }
 
-bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uint32_t *out, uint32_t n_out, const uint32_t *in,
-                   uint32_t n_in)
+bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uint32_t *out,
+                   uint32_t n_out, const uint32_t *in, uint32_t n_in)
 {
     const char *name = ot_strdup(b->k->arena, op);
     if (!name) b->failed = true;
-    return append(
-        b, (ot_tk_stmt){.op = OT_TK_COMPUTE, .pipe = pipe, .name = name, .out = out, .n_out = n_out, .in = in, .n_in = n_in});
+    return append(b, (ot_tk_stmt){.op = OT_TK_COMPUTE,
+                                  .pipe = pipe,
+                                  .name = name,
+                                  .out = out,
+                                  .n_out = n_out,
+                                  .in = in,
+                                  .n_in = n_in});
 }
 
 bool ot_kb_attr(ot_kernel_builder *b, const char *name, const double *values, uint32_t n, bool list)
@@ -279,7 +313,10 @@ bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, in
 {
     const char *own = ot_strdup(b->k->arena, var);
     if (!own) b->failed = true;
-    return !b->failed && tk_open(b, (ot_tk_stmt){.op = OT_TK_FOR, .var = own, .lo = lo, .hi = hi, .step = step}) != OT_NONE;
+    return !b->failed &&
+           tk_open(b,
+                   (ot_tk_stmt){.op = OT_TK_FOR, .var = own, .lo = lo, .hi = hi, .step = step}) !=
+               OT_NONE;
 }
 
 bool ot_kb_end(ot_kernel_builder *b)
@@ -324,7 +361,8 @@ bool ot_tk_is_value_name(const char *name) { return tk_is_name(name) && !tk_is_k
 
 /* ---- the end ---- */
 
-/* Where each value and statement stands in the printed text: the head is line 1, then params, then statements. */
+/* Where each value and statement stands in the printed text: the head is line 1, then params,
+ * then statements. */
 static void number_lines(ot_kernel *k)
 {
     uint32_t line = 1, depth = 1;

@@ -1,6 +1,9 @@
-/* What an operation of a kernel asks for: facts that everyone who computes it needs, an interpreter as well as a generator of programs.
+/* What an operation of a kernel asks for: facts that everyone who computes it needs, an
+ * interpreter as well as a generator of programs.
  *
- *   y = vector.Reduce_Sum(x, axis=1)     key "reducesum", setting axis, computed in f32 when x or y is f16
+ *   y = vector.Reduce_Sum(x, axis=1)     key "reducesum", setting axis, computed in f32 when x or y
+ *                                        is f16
+ *
  */
 #include "kernel.h"
 
@@ -20,7 +23,8 @@ ot_status ot_tk_vfail_at(const ot_tk_site *at, const char *rule, const char *fmt
 {
     char message[700];
     vsnprintf(message, sizeof message, fmt, args);
-    return ot_fail(at->d, OT_E_INPUT, "%s:%u:%u: %s [%s]", at->path, at->s->line, at->s->col, message, rule);
+    return ot_fail(at->d, OT_E_INPUT, "%s:%u:%u: %s [%s]", at->path, at->s->line, at->s->col,
+                   message, rule);
 }
 
 /* ---- its name and its numbers ---- */
@@ -62,16 +66,20 @@ double ot_tk_setting(const ot_tk_stmt *s, const char *name, double other)
     return a ? a->values[0] : other;
 }
 
-ot_status ot_tk_integers(const ot_tk_site *at, const char *name, uint32_t n, int64_t other, int64_t least, int64_t *out)
+ot_status ot_tk_integers(const ot_tk_site *at, const char *name, uint32_t n, int64_t other,
+                         int64_t least, int64_t *out)
 {
     const ot_tk_attr *a = ot_tk_attr_find(at->s, name);
     for (uint32_t k = 0; k < n; k++) out[k] = other;
     if (!a) return OT_OK;
-    if (a->n != n && a->n != 1) return ot_tk_fail_at(at, "setting", "%s has %u numbers: 1 or %u are allowed", name, a->n, n);
+    if (a->n != n && a->n != 1)
+        return ot_tk_fail_at(at, "setting", "%s has %u numbers: 1 or %u are allowed", name, a->n,
+                             n);
     for (uint32_t k = 0; k < n; k++) {
         double x = a->values[a->n == 1 ? 0 : k];
         if (!(x >= (double)least && x <= 1e9) || x != floor(x))
-            return ot_tk_fail_at(at, "setting", "%s is an integer from %lld to 1000000000", name, (long long)least);
+            return ot_tk_fail_at(at, "setting", "%s is an integer from %lld to 1000000000", name,
+                                 (long long)least);
         out[k] = (int64_t)x;
     }
     return OT_OK;
@@ -89,8 +97,10 @@ ot_status ot_tk_needs(const ot_tk_site *at, uint32_t n_in, uint32_t least, uint3
     if (n_in >= least && n_in <= most) return OT_OK;
     const char *name = at->s->name;
     if (least == most)
-        return ot_tk_fail_at(at, "operands", "%s takes %u operand%s, not %u", name, least, least == 1 ? "" : "s", n_in);
-    return ot_tk_fail_at(at, "operands", "%s takes %u to %u operands, not %u", name, least, most, n_in);
+        return ot_tk_fail_at(at, "operands", "%s takes %u operand%s, not %u", name, least,
+                             least == 1 ? "" : "s", n_in);
+    return ot_tk_fail_at(at, "operands", "%s takes %u to %u operands, not %u", name, least, most,
+                         n_in);
 }
 
 #define DIMS_TEXT 200
@@ -105,7 +115,8 @@ static const char *dims_text(const int64_t *dims, uint32_t rank, char buf[DIMS_T
     return rank == 0 ? "1" : buf;
 }
 
-ot_status ot_tk_makes(const ot_tk_site *at, const int64_t *dims, uint32_t rank, const ot_tk_value *x)
+ot_status ot_tk_makes(const ot_tk_site *at, const int64_t *dims, uint32_t rank,
+                      const ot_tk_value *x)
 {
     char want[DIMS_TEXT], have[DIMS_TEXT];
     uint32_t i = 0, j = 0;
@@ -115,6 +126,6 @@ ot_status ot_tk_makes(const ot_tk_site *at, const int64_t *dims, uint32_t rank, 
         if (i == rank || j == x->rank || dims[i] != x->dims[j]) break;
     }
     if (i == rank && j == x->rank) return OT_OK;
-    return ot_tk_fail_at(at, "shape", "%s makes %s, but '%s' is %s", at->s->name, dims_text(dims, rank, want), x->name,
-                         dims_text(x->dims, x->rank, have));
+    return ot_tk_fail_at(at, "shape", "%s makes %s, but '%s' is %s", at->s->name,
+                         dims_text(dims, rank, want), x->name, dims_text(x->dims, x->rank, have));
 }

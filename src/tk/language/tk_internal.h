@@ -1,7 +1,10 @@
-/* Private to the kernel language (.tk): tokens, the growing kernel that parser and builder share, and rules of one value.
+/* Private to the kernel language (.tk): tokens, the growing kernel that parser and builder
+ * share, and rules of one value.
  *
- *   text --tk_lex--> tokens --tk_parse, tk_parse_parts--> tk_build --> ot_kernel --tk_verify--> a kernel to rely on
+ *   text --tk_lex--> tokens --tk_parse, tk_parse_parts--> tk_build --> ot_kernel --tk_verify--> a
+ *   kernel to rely on
  *                                     code (ot_kb_...) -----^              \--tk_print--> text
+ *
  */
 #ifndef OT_TK_INTERNAL_H
 #define OT_TK_INTERNAL_H
@@ -9,9 +12,10 @@
 #include "base/reader.h"
 #include "kernel.h"
 
-#define TK_NAME_MAX  255                /* bytes of a name */
-#define TK_TEXT_MAX  ((size_t)64 << 20) /* bytes of a text */
-#define TK_ITEMS_MAX (1u << 20)         /* values, and statements, of a text: a value takes far more memory than its letters */
+#define TK_NAME_MAX 255                /* bytes of a name */
+#define TK_TEXT_MAX ((size_t)64 << 20) /* bytes of a text */
+/* values, and statements, of a text: a value takes far more memory than its letters */
+#define TK_ITEMS_MAX (1u << 20)
 #define TK_VIEW_MAX  64                 /* views of views: ot_tk_root walks them */
 #define TK_COUNT_MAX ((int64_t)1 << 62) /* bounds and steps of loops: their sums stay in 64 bits */
 
@@ -25,7 +29,8 @@ bool tk_type_bytes(const char *dtype, const int64_t *dims, uint32_t rank, int64_
 
 /* ---- tk_affine.c ---- */
 
-/* a += coef * var; a term that becomes 0 stays until tk_affine_tidy. false: overflow, or a fifth variable. */
+/* a += coef * var; a term that becomes 0 stays until tk_affine_tidy. false: overflow, or a fifth
+ * variable. */
 bool tk_affine_add(ot_tk_affine *a, const char *var, int64_t coef) OT_MUST_USE;
 /* Drop terms with coefficient 0. */
 void tk_affine_tidy(ot_tk_affine *a);
@@ -58,7 +63,8 @@ typedef struct tk_lexer {
 void tk_lex_init(tk_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d);
 void tk_lex_next(tk_lexer *lx);
 /* Fail at a place, or at the current token; the first failure stays. */
-ot_status tk_fail_at(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...) OT_PRINTF(4, 5);
+ot_status tk_fail_at(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
+    OT_PRINTF(4, 5);
 ot_status tk_fail(tk_lexer *lx, const char *fmt, ...) OT_PRINTF(2, 3);
 /* "expected WHAT, found the current token". */
 ot_status tk_expected(tk_lexer *lx, const char *what);
@@ -98,7 +104,8 @@ struct ot_kernel_builder {
 /* false when memory ran out. */
 bool tk_builder_init(ot_kernel_builder *b) OT_MUST_USE;
 uint32_t tk_innermost(const ot_kernel_builder *b);
-/* Append; both OT_NONE when memory ran out. A statement's out, in, carried and ranges are copied, its parent is set. */
+/* Append; both OT_NONE when memory ran out. A statement's out, in, carried and ranges are
+ * copied, its parent is set. */
 uint32_t tk_add_value(ot_kernel_builder *b, ot_tk_value v);
 uint32_t tk_add_stmt(ot_kernel_builder *b, ot_tk_stmt s);
 /* Append FOR, WHILE or IF and open its block; the else branch; the END. */
@@ -151,7 +158,8 @@ ot_status tk_scope(tk_parser *p, ot_tk_value *v) OT_MUST_USE;
 ot_status tk_attributes(tk_parser *p, ot_tk_value *v) OT_MUST_USE;
 /* `[lo:hi, ...]` into p->ranges. */
 ot_status tk_ranges(tk_parser *p) OT_MUST_USE;
-/* Is the current token `word`, followed by '=' and a name that begins no statement (`names`) or an integer? Then on to that. */
+/* Is the current token `word`, followed by '=' and a name that begins no statement (`names`) or
+ * an integer? Then on to that. */
 bool tk_accept_setting(tk_parser *p, const char *word, bool names);
 /* `(a, b, axis=1, ...)` into p->ids and p->attrs; may be empty. */
 ot_status tk_call(tk_parser *p) OT_MUST_USE;
@@ -166,11 +174,12 @@ ot_tk_stmt tk_new_stmt(const tk_parser *p, ot_tk_op op);
 ot_status tk_add_named(tk_parser *p, const ot_tk_value *v, uint32_t *id) OT_MUST_USE;
 ot_status tk_define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt s) OT_MUST_USE;
 ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) OT_MUST_USE;
-/* A statement that begins with a word which may be a name elsewhere: barrier, arrive, wait, fence. The word was read, s begins at
- * it. *known false: no such word, nothing was read. */
+/* A statement that begins with a word which may be a name elsewhere: barrier, arrive, wait,
+ * fence. The word was read, s begins at it. *known false: no such word, nothing was read. */
 ot_status tk_parse_sync(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known) OT_MUST_USE;
 /* tk_parse_decl.c: var, reducer, descriptor, pool, size, check, block; as tk_parse_sync. */
-ot_status tk_parse_declaration(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known) OT_MUST_USE;
+ot_status tk_parse_declaration(tk_parser *p, const char *word, ot_tk_stmt *s,
+                               bool *known) OT_MUST_USE;
 /* Is the current '}' that of a `block`? Then its buffers are freed. */
 ot_status tk_close_scope(tk_parser *p, bool *closed) OT_MUST_USE;
 /* The size that the current token names, or NULL. */
@@ -184,7 +193,8 @@ ot_status tk_parse_stream(tk_parser *p, ot_tk_stmt *s) OT_MUST_USE;
 
 typedef struct tk_block {
     uint32_t opener;
-    uint32_t shown;      /* values visible before the block: the rest of tk_check.shown goes with it */
+    /* values visible before the block: the rest of tk_check.shown goes with it */
+    uint32_t shown;
     uint32_t freed;      /* entries of tk_check.freed before the block; */
     uint32_t freed_else; /* before the else branch */
     bool in_else, yielded;
@@ -223,7 +233,8 @@ enum { TK_UNSEEN, TK_VISIBLE, TK_HIDDEN }; /* not defined yet; may be used; its 
 
 /* Fail at the current statement, or at a value's definition. */
 ot_status tk_bad_stmt(const tk_check *c, const char *fmt, ...) OT_PRINTF(2, 3);
-ot_status tk_bad_value(const tk_check *c, const ot_tk_value *v, const char *fmt, ...) OT_PRINTF(3, 4);
+ot_status tk_bad_value(const tk_check *c, const ot_tk_value *v, const char *fmt, ...)
+    OT_PRINTF(3, 4);
 #ifdef __clang_analyzer__ /* see ot_fail */
 #define tk_bad_stmt(c, ...)     (tk_bad_stmt(c, __VA_ARGS__), OT_E_INPUT)
 #define tk_bad_value(c, v, ...) (tk_bad_value(c, v, __VA_ARGS__), OT_E_INPUT)
@@ -233,8 +244,9 @@ ot_status tk_check_sync(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_check_stream(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_count_stream(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_check_attrs(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
-/* tk_verify_kinds.c: rules of vars, tensor memory, reducers, descriptors, pools: by themselves, in an operation or transfer, at their
- * allocation, when they are freed, when their block (shown from `shown` on) ends. */
+/* tk_verify_kinds.c: rules of vars, tensor memory, reducers, descriptors, pools: by themselves,
+ * in an operation or transfer, at their allocation, when they are freed, when their block (shown
+ * from `shown` on) ends. */
 ot_status tk_check_kind(const tk_check *c, const ot_tk_value *v) OT_MUST_USE;
 ot_status tk_check_kind_use(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_check_kind_alloc(tk_check *c, uint32_t v) OT_MUST_USE;
@@ -246,8 +258,10 @@ ot_status tk_check_no_barrier(const tk_check *c, uint32_t v) OT_MUST_USE;
 ot_status tk_check_value(const tk_check *c, const ot_tk_value *v) OT_MUST_USE;
 /* Rules of an alias or subview; its base is visible. */
 ot_status tk_check_view(const tk_check *c, const ot_tk_value *v) OT_MUST_USE;
-/* The window of `tensor` in the current statement (ranges NULL: all of it) has no more elements than `buffer`. */
-ot_status tk_check_window(const tk_check *c, const ot_tk_value *tensor, const ot_tk_value *buffer) OT_MUST_USE;
+/* The window of `tensor` in the current statement (ranges NULL: all of it) has no more elements
+ * than `buffer`. */
+ot_status tk_check_window(const tk_check *c, const ot_tk_value *tensor,
+                          const ot_tk_value *buffer) OT_MUST_USE;
 /* Equal dims, element types and memories. */
 bool tk_same_type(const ot_tk_value *a, const ot_tk_value *b);
 /* "1x16x64 f32 @ub" into buf; returns buf. Safe for any value. */

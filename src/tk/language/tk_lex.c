@@ -1,12 +1,14 @@
 /* Tokens of the .tk kernel language.
  *
- *   load a <- x[0:1, 16*i-1:16*i+17]  # comment          alloc b: 1x16x64 f16 @ub multi=2
- *   NAME NAME '<' NAME '[' INT ':' ...                    NAME NAME ':' SHAPE NAME '@' NAME NAME '=' INT
+ *   load a <- x[0:1, 16*i-1:16*i+17]  # comment     alloc b: 1x16x64 f16 @ub multi=2
+ *   NAME NAME '<' NAME '[' INT ':' ...               NAME NAME ':' SHAPE NAME '@' NAME NAME '=' INT
  *
- * Names are [A-Za-z_][A-Za-z0-9_.$/]*: what ONNX calls `/layer.0/conv:0` can be `_/layer.0/conv$0` here. A minus sign is none of
- * a name's characters, since `i-1` is an expression; a dot is one, so `vector.conv` is one token. Ends of lines are blanks like
- * any other. The text is any bytes from a stranger: every read is bounded by the length, and after the first failure there are
- * TK_BAD tokens only, so that callers end without special care.
+ * Names are [A-Za-z_][A-Za-z0-9_.$/]*: what ONNX calls `/layer.0/conv:0` can be
+ * `_/layer.0/conv$0` here. A minus sign is none of a name's characters, since `i-1` is an
+ * expression; a dot is one, so `vector.conv` is one token. Ends of lines are blanks like any
+ * other. The text is any bytes from a stranger: every read is bounded by the length, and after
+ * the first failure there are TK_BAD tokens only, so that callers end without special care.
+ *
  */
 #include "tk_internal.h"
 
@@ -53,7 +55,10 @@ ot_status(tk_expected)(tk_lexer *lx, const char *what)
 
 static int peek(const tk_lexer *lx, size_t ahead) { return ot_peek(&lx->r, ahead); }
 
-static bool is_rest(int c) { return ot_is_letter(c) || ot_is_digit(c) || c == '.' || c == '$' || c == '/'; }
+static bool is_rest(int c)
+{
+    return ot_is_letter(c) || ot_is_digit(c) || c == '.' || c == '$' || c == '/';
+}
 
 /* ---- names ---- */
 
@@ -113,7 +118,8 @@ static size_t exponent(const tk_lexer *lx)
     return n;
 }
 
-/* Go on after the digits of a number with a point or an exponent: 0.5, 1e-5. Else nothing is done. */
+/* Go on after the digits of a number with a point or an exponent: 0.5, 1e-5. Else nothing is done.
+ */
 static void lex_fraction(tk_lexer *lx)
 {
     char text[64];
@@ -136,7 +142,10 @@ static void lex_fraction(tk_lexer *lx)
 }
 
 /* Of 4K, 1M, 2G. */
-static int64_t unit_of(int c) { return c == 'K' ? 1 << 10 : c == 'M' ? 1 << 20 : c == 'G' ? 1 << 30 : 1; }
+static int64_t unit_of(int c)
+{
+    return c == 'K' ? 1 << 10 : c == 'M' ? 1 << 20 : c == 'G' ? 1 << 30 : 1;
+}
 
 /* 16, 4K, 0.5, or 1x16x64; what follows must be no part of a word. */
 static void lex_number(tk_lexer *lx)
@@ -153,7 +162,8 @@ static void lex_number(tk_lexer *lx)
     if (unit > 1) {
         lx->r.next++;
         lx->r.len = lx->r.next - lx->r.at;
-        if (!ot_digits_value(lx->r.text + lx->r.at, lx->r.len - 1, &lx->value) || !ot_mul_i64(lx->value, unit, &lx->value))
+        if (!ot_digits_value(lx->r.text + lx->r.at, lx->r.len - 1, &lx->value) ||
+            !ot_mul_i64(lx->value, unit, &lx->value))
             tk_fail(lx, "the number does not fit 64 bits");
         return;
     }
@@ -177,12 +187,14 @@ static void lex_string(tk_lexer *lx)
     lx->r.next++;
     lx->tok = TK_STRING;
     lx->r.len = lx->r.next - lx->r.at;
-    if (lx->r.len > TK_NAME_MAX + 2) tk_fail(lx, "a string has at most %d bytes, not %zu", TK_NAME_MAX, lx->r.len - 2);
+    if (lx->r.len > TK_NAME_MAX + 2)
+        tk_fail(lx, "a string has at most %d bytes, not %zu", TK_NAME_MAX, lx->r.len - 2);
 }
 
 static void lex_punct(tk_lexer *lx, int c)
 {
-    bool arrow = c == '<' && peek(lx, 1) == '-', dots = c == '.' && peek(lx, 1) == '.', most = c == '<' && peek(lx, 1) == '=';
+    bool arrow = c == '<' && peek(lx, 1) == '-', dots = c == '.' && peek(lx, 1) == '.',
+         most = c == '<' && peek(lx, 1) == '=';
     lx->tok = TK_PUNCT;
     lx->punct = most ? 'l' : c;
     lx->r.len = arrow || dots || most ? 2 : 1;
@@ -221,7 +233,8 @@ void tk_lex_init(tk_lexer *lx, const char *path, const char *text, size_t n, ot_
         tk_fail(lx, "the text has %zu bytes, at most %zu are read", n, TK_TEXT_MAX);
         return;
     }
-    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) lx->r.next = lx->r.line_start = 3; /* byte order mark */
+    /* byte order mark */
+    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) lx->r.next = lx->r.line_start = 3;
     tk_lex_next(lx);
 }
 
@@ -229,7 +242,10 @@ void tk_lex_init(tk_lexer *lx, const char *path, const char *text, size_t n, ot_
 
 bool tk_is(const tk_lexer *lx, int punct) { return lx->tok == TK_PUNCT && lx->punct == punct; }
 
-bool tk_is_word(const tk_lexer *lx, const char *word) { return lx->tok == TK_NAME && strcmp(lx->name, word) == 0; }
+bool tk_is_word(const tk_lexer *lx, const char *word)
+{
+    return lx->tok == TK_NAME && strcmp(lx->name, word) == 0;
+}
 
 bool tk_accept(tk_lexer *lx, int punct)
 {

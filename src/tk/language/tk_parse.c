@@ -2,14 +2,19 @@
  *
  *   kernel NAME [target "..."] { param...  statement... }
  *
- *   statement: alloc  workspace  alias  subview  free  load  store  copy  yield        begins with its word
- *              [names =] for | while | if ... { ... }                                  block
- *              names = PIPE.OP(...)                                                    operation
- *              place [yield] NAME: TYPE @SCOPE offset=N                                no statement: a value's offsets
+ *   statement: alloc  workspace  alias  subview  free  load  store  copy  yield  begins with its
+ *                     word
+ *              [names =] for | while | if ... { ... }                            block
+ *              names = PIPE.OP(...)                                              operation
+ *              place [yield] NAME: TYPE @SCOPE offset=N                          no statement: a value's offsets
  *
- * Blocks nest through the builder's list of open blocks, not through recursion: a text cannot use up the stack. Results and
- * carried names are new values; their types follow from the inits and, for `if`, from what is yielded first. All rules beyond
- * syntax and the meaning of names are checked at the end by ot_kernel_verify, on the whole kernel.
+ * Blocks nest through the builder's list of open blocks, not through recursion: a text cannot
+ * use up the stack. Results and carried names are new values; their types follow from the inits
+ * and, for `if`, from what is yielded first. All rules beyond syntax and the meaning of names
+ * are checked at the end by ot_kernel_verify, on the whole kernel.
+ *
+ *
+ *
  */
 #include "tk_internal.h"
 
@@ -30,17 +35,22 @@ ot_tk_value tk_new_value(const tk_parser *p, const tk_word *w, ot_tk_kind kind)
 /* Append v under its name. */
 ot_status tk_add_named(tk_parser *p, const ot_tk_value *v, uint32_t *id)
 {
-    if (p->b.k->n_values == TK_ITEMS_MAX) return tk_fail_at(&p->lx, v->line, v->col, "more than %u values", TK_ITEMS_MAX);
+    if (p->b.k->n_values == TK_ITEMS_MAX)
+        return tk_fail_at(&p->lx, v->line, v->col, "more than %u values", TK_ITEMS_MAX);
     *id = tk_add_value(&p->b, *v);
     return *id != OT_NONE && ot_map_put(p->names, v->name, *id) ? OT_OK : tk_fail_nomem(&p->lx);
 }
 
-ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) { return tk_add_stmt(&p->b, *s) != OT_NONE ? OT_OK : tk_fail_nomem(&p->lx); }
+ot_status tk_add(tk_parser *p, const ot_tk_stmt *s)
+{
+    return tk_add_stmt(&p->b, *s) != OT_NONE ? OT_OK : tk_fail_nomem(&p->lx);
+}
 
 /* The statement begins at the current token. */
 ot_tk_stmt tk_new_stmt(const tk_parser *p, ot_tk_op op)
 {
-    return (ot_tk_stmt){.op = op, .line = p->lx.r.tok_line, .col = p->lx.r.tok_col, .mate = OT_NONE};
+    return (ot_tk_stmt){
+        .op = op, .line = p->lx.r.tok_line, .col = p->lx.r.tok_col, .mate = OT_NONE};
 }
 
 /* Append v and the statement that defines it. */
@@ -140,8 +150,8 @@ static ot_status parse_subview(tk_parser *p)
     const ot_tk_value *base = &p->b.k->values[v.base];
     OT_TRY(tk_ranges(p));
     if (p->n_ranges != base->rank)
-        return tk_fail_at(&p->lx, s.line, s.col, "%u ranges for '%s', which has %u dimensions", p->n_ranges, base->name,
-                          base->rank);
+        return tk_fail_at(&p->lx, s.line, s.col, "%u ranges for '%s', which has %u dimensions",
+                          p->n_ranges, base->name, base->rank);
     v.dtype = base->dtype;
     v.rank = base->rank;
     for (uint32_t d = 0; d < v.rank; d++)
@@ -189,7 +199,8 @@ static ot_status parse_move(tk_parser *p, ot_tk_op op)
     if (op == OT_TK_LOAD && tk_is(lx, '[')) OT_TRY(tk_ranges(p));
     if (op == OT_TK_LOAD) s.pipe = OT_PIPE_DMA_IN;
     if (op == OT_TK_STORE) s.pipe = OT_PIPE_DMA_OUT;
-    if (op == OT_TK_COPY && !s.explicit_pipe) s.pipe = ot_tk_copy_pipe(p->b.k->values[src].scope, p->b.k->values[dst].scope);
+    if (op == OT_TK_COPY && !s.explicit_pipe)
+        s.pipe = ot_tk_copy_pipe(p->b.k->values[src].scope, p->b.k->values[dst].scope);
     s.out = &dst;
     s.in = &src;
     s.n_out = s.n_in = 1;
@@ -221,7 +232,8 @@ static ot_status parse_compute(tk_parser *p, ot_tk_stmt *s)
     const char *dot = lx->tok == TK_NAME ? strchr(lx->name, '.') : NULL;
     s->op = OT_TK_COMPUTE;
     if (!dot || !tk_pipe_parse(lx->name, (size_t)(dot - lx->name), &s->pipe))
-        return tk_expected(lx, "for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out)");
+        return tk_expected(
+            lx, "for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out)");
     if (!tk_is_name(dot + 1)) return tk_expected(lx, "an operation after the pipe");
     s->name = ot_strdup(p->b.k->arena, dot + 1);
     uint32_t *out = OT_NEW_N(p->scratch, uint32_t, p->n_words);
@@ -229,8 +241,10 @@ static ot_status parse_compute(tk_parser *p, ot_tk_stmt *s)
     for (size_t k = 0; k < p->n_words; k++) {
         const tk_word *w = &p->words[k];
         if (w->id == OT_NONE)
-            return tk_fail_at(lx, w->line, w->col, "'%s' is not defined before this line (operations write buffers that exist)",
-                              w->name);
+            return tk_fail_at(
+                lx, w->line, w->col,
+                "'%s' is not defined before this line (operations write buffers that exist)",
+                w->name);
         out[k] = w->id;
     }
     s->out = out;
@@ -284,8 +298,10 @@ static ot_status parse_carry(tk_parser *p)
     return tk_expect(lx, ')');
 }
 
-/* Values for `n` words from `first` on, of the types of p->ids (`typed`) or of none yet; *ids is in scratch. */
-static ot_status new_values(tk_parser *p, size_t first, size_t n, ot_tk_kind kind, bool typed, uint32_t **ids)
+/* Values for `n` words from `first` on, of the types of p->ids (`typed`) or of none yet; *ids is
+ * in scratch. */
+static ot_status new_values(tk_parser *p, size_t first, size_t n, ot_tk_kind kind, bool typed,
+                            uint32_t **ids)
 {
     *ids = OT_NEW_N(p->scratch, uint32_t, n);
     if (!*ids) return tk_fail_nomem(&p->lx);
@@ -313,15 +329,18 @@ static ot_status open_block(tk_parser *p, ot_tk_stmt *s, size_t n_results, uint3
     bool loop = s->op != OT_TK_IF;
     size_t n_carried = p->n_words - n_results;
     if (loop && n_carried != n_results)
-        return tk_fail_at(lx, s->line, s->col, "%zu results, but %zu carried values", n_results, n_carried);
-    if (p->b.n_open == OT_TK_DEPTH_MAX) return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+        return tk_fail_at(lx, s->line, s->col, "%zu results, but %zu carried values", n_results,
+                          n_carried);
+    if (p->b.n_open == OT_TK_DEPTH_MAX)
+        return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     OT_TRY(new_values(p, 0, n_results, OT_TK_RESULT, loop, &results));
     OT_TRY(new_values(p, n_results, n_carried, OT_TK_CARRIED, loop, &carried));
     s->out = results;
     s->n_out = (uint32_t)n_results;
     if (loop) s->carried = carried;
     s->has_condition = condition != OT_NONE;
-    if (s->has_condition && !OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, condition)) return tk_fail_nomem(lx);
+    if (s->has_condition && !OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, condition))
+        return tk_fail_nomem(lx);
     s->in = p->ids;
     s->n_in = (uint32_t)p->n_ids;
     if (tk_open(&p->b, *s) == OT_NONE) return tk_fail_nomem(lx);
@@ -411,30 +430,37 @@ static ot_status close_block(tk_parser *p)
 
 /* ---- statements ---- */
 
-/* [yield] NAME: TYPE @SCOPE [multi=N] offset=N[,N...], after `place`: of a carried value or a result, or of what is yielded to a
- * carried value. No word of the language: before '=' and ',' it is a buffer's name. */
+/* [yield] NAME: TYPE @SCOPE [multi=N] offset=N[,N...], after `place`: of a carried value or a
+ * result, or of what is yielded to a carried value. No word of the language: before '=' and ','
+ * it is a buffer's name. */
 static ot_status parse_place(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
     ot_tk_value place = {.multi = 1};
     char had[TK_TYPE_TEXT], given[TK_TYPE_TEXT];
     uint32_t id;
-    if (p->b.n_open > 0) return tk_fail(lx, "'place' stands at the kernel's end, outside of blocks");
+    if (p->b.n_open > 0)
+        return tk_fail(lx, "'place' stands at the kernel's end, outside of blocks");
     bool waits = tk_accept_word(lx, "yield");
     uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     OT_TRY(tk_old_name(p, &id));
     ot_tk_value *v = &p->b.k->values[id];
     if (v->kind != OT_TK_CARRIED && (waits || v->kind != OT_TK_RESULT))
-        return tk_fail_at(lx, line, col, "'%s' is no carried value%s", v->name, waits ? "" : " and no result");
+        return tk_fail_at(lx, line, col, "'%s' is no carried value%s", v->name,
+                          waits ? "" : " and no result");
     OT_TRY(tk_expect(lx, ':'));
     OT_TRY(tk_type(p, &place));
     OT_TRY(tk_scope(p, &place));
     OT_TRY(tk_attributes(p, &place));
     if (!tk_same_type(v, &place))
-        return tk_fail_at(lx, line, col, "'%s' is %s, its place %s", v->name, tk_type_text(v, had), tk_type_text(&place, given));
+        return tk_fail_at(lx, line, col, "'%s' is %s, its place %s", v->name, tk_type_text(v, had),
+                          tk_type_text(&place, given));
     if (place.n_offsets == 0 || place.n_offsets != place.multi || place.align != 0)
-        return tk_fail_at(lx, line, col, "the place of '%s' has an offset for each slot and no alignment", v->name);
-    if (waits ? v->n_waits : v->n_offsets) return tk_fail_at(lx, line, col, "'%s' has two places", v->name);
+        return tk_fail_at(lx, line, col,
+                          "the place of '%s' has an offset for each slot and no alignment",
+                          v->name);
+    if (waits ? v->n_waits : v->n_offsets)
+        return tk_fail_at(lx, line, col, "'%s' has two places", v->name);
     if (waits) v->n_waits = place.n_offsets;
     if (!waits) v->n_offsets = place.n_offsets;
     memcpy(waits ? v->waits : v->offsets, place.offsets, sizeof place.offsets);
@@ -457,14 +483,16 @@ static ot_status parse_named(tk_parser *p)
                 p->n_words = 0;
                 return parse_for(p, &s);
             }
-            if (lx->tok == TK_NAME && strcmp(p->words[0].name, "empty") == 0) return parse_param(p, true);
+            if (lx->tok == TK_NAME && strcmp(p->words[0].name, "empty") == 0)
+                return parse_param(p, true);
             bool known;
             OT_TRY(tk_parse_sync(p, p->words[0].name, &s, &known));
             if (!known) OT_TRY(tk_parse_declaration(p, p->words[0].name, &s, &known));
             if (known) return OT_OK;
         } while (tk_accept(lx, ','));
         OT_TRY(tk_expect(lx, '='));
-        s.parallel = tk_accept_word(lx, "parallel"); /* which carries nothing: the verifier will say so */
+        /* which carries nothing: the verifier will say so */
+        s.parallel = tk_accept_word(lx, "parallel");
     }
     if (tk_is_word(lx, "for")) return parse_for(p, &s);
     if (tk_is_word(lx, "while")) return parse_while(p, &s);
@@ -475,7 +503,8 @@ static ot_status parse_named(tk_parser *p)
 static ot_status parse_stmt(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
-    if (p->b.k->n_stmts == TK_ITEMS_MAX) return tk_fail(lx, "more than %u statements", TK_ITEMS_MAX);
+    if (p->b.k->n_stmts == TK_ITEMS_MAX)
+        return tk_fail(lx, "more than %u statements", TK_ITEMS_MAX);
     if (tk_is_word(lx, "alloc")) return parse_alloc(p, false);
     if (tk_is_word(lx, "workspace")) return parse_alloc(p, true);
     if (tk_is_word(lx, "alias")) return parse_alias(p);
@@ -500,7 +529,8 @@ static ot_status parse_head(tk_parser *p)
     tk_lexer *lx = &p->lx;
     ot_kernel *k = p->b.k;
     OT_TRY(tk_expect_word(lx, "kernel"));
-    if (lx->tok != TK_NAME) return tk_expected(lx, "the kernel's name"); /* words of the language too: no one asks for it */
+    /* words of the language too: no one asks for it */
+    if (lx->tok != TK_NAME) return tk_expected(lx, "the kernel's name");
     k->name = ot_strdup(k->arena, lx->name);
     if (!k->name) return tk_fail_nomem(lx);
     tk_lex_next(lx);
@@ -508,7 +538,8 @@ static ot_status parse_head(tk_parser *p)
         if (lx->tok != TK_STRING) return tk_expected(lx, "a name in quotes");
         k->target = ot_strndup(k->arena, lx->r.text + lx->r.at + 1, lx->r.len - 2);
         if (!k->target) return tk_fail_nomem(lx);
-        if (!tk_is_string(k->target)) return tk_fail(lx, "a name in quotes is not empty, and printable without '\\'");
+        if (!tk_is_string(k->target))
+            return tk_fail(lx, "a name in quotes is not empty, and printable without '\\'");
         tk_lex_next(lx);
     }
     if (tk_accept_word(lx, "sync")) {
@@ -556,7 +587,8 @@ static ot_status check_given(const tk_parser *p)
         uint32_t i = 0;
         while (i < p->b.k->n_sizes && strcmp(p->b.k->sizes[i].name, p->given[k].name) != 0) i++;
         if (i == p->b.k->n_sizes)
-            return ot_fail(p->lx.r.d, OT_E_USAGE, "%s: the kernel has no size '%.100s'", p->lx.r.path, p->given[k].name);
+            return ot_fail(p->lx.r.d, OT_E_USAGE, "%s: the kernel has no size '%.100s'",
+                           p->lx.r.path, p->given[k].name);
     }
     return OT_OK;
 }
@@ -567,13 +599,16 @@ static ot_status check_shapes(tk_parser *p)
     for (uint32_t v = 0; v < p->b.k->n_values; v++) {
         const ot_tk_value *x = &p->b.k->values[v];
         if (x->kind == OT_TK_BUFFER && x->rank == 0)
-            return tk_fail_at(&p->lx, x->line, x->col, "nothing is loaded into '%s' that its shape could be [shape-auto]", x->name);
+            return tk_fail_at(&p->lx, x->line, x->col,
+                              "nothing is loaded into '%s' that its shape could be [shape-auto]",
+                              x->name);
     }
     return OT_OK;
 }
 
-ot_status ot_kernel_parse_sized(const char *path, const char *text, size_t n, const ot_tk_binding *given, uint32_t n_given,
-                                ot_diag *d, ot_kernel **out)
+ot_status ot_kernel_parse_sized(const char *path, const char *text, size_t n,
+                                const ot_tk_binding *given, uint32_t n_given, ot_diag *d,
+                                ot_kernel **out)
 {
     tk_parser p = {.given = given, .n_given = n_given};
     *out = NULL;

@@ -1,9 +1,11 @@
 /* The pieces that statements are made of: names, types, attributes, affine ranges, lists.
  *
- *   1x16x18x64 f32     @ub     align=32 multi=2 offset=0,4096     [0:1, 16*i-1:16*i+17]     (a, b)
- *   tk_type            tk_scope  tk_attributes                    tk_ranges                 tk_operands
+ *   1x16x18x64 f32     @ub     align=32 multi=2 offset=0,4096    [0:1, 16*i-1:16*i+17]  (a, b)
+ *   tk_type            tk_scope  tk_attributes                   tk_ranges              tk_operands
  *
- * Only syntax and the meaning of names are judged here; whether sizes, counts and types make sense is the verifier's business.
+ * Only syntax and the meaning of names are judged here; whether sizes, counts and types make
+ * sense is the verifier's business.
+ *
  */
 #include "tk_internal.h"
 
@@ -14,7 +16,8 @@
 ot_status tk_old_name(tk_parser *p, uint32_t *id)
 {
     tk_lexer *lx = &p->lx;
-    if (lx->tok != TK_NAME || tk_is_keyword(lx->name)) return tk_expected(lx, "the name of a buffer or param");
+    if (lx->tok != TK_NAME || tk_is_keyword(lx->name))
+        return tk_expected(lx, "the name of a buffer or param");
     *id = ot_map_get(p->names, lx->name);
     if (*id == OT_NONE) return tk_fail(lx, "'%s' is not defined before this line", lx->name);
     tk_lex_next(lx);
@@ -25,10 +28,13 @@ ot_status tk_any_name(tk_parser *p, const char *what)
 {
     tk_lexer *lx = &p->lx;
     if (lx->tok != TK_NAME) return tk_expected(lx, what);
-    if (tk_is_keyword(lx->name)) return tk_fail(lx, "expected %s, found '%s', a word of the language", what, lx->name);
-    tk_word w = {.id = ot_map_get(p->names, lx->name), .line = lx->r.tok_line, .col = lx->r.tok_col};
+    if (tk_is_keyword(lx->name))
+        return tk_fail(lx, "expected %s, found '%s', a word of the language", what, lx->name);
+    tk_word w = {
+        .id = ot_map_get(p->names, lx->name), .line = lx->r.tok_line, .col = lx->r.tok_col};
     w.name = w.id != OT_NONE ? p->b.k->values[w.id].name : ot_strdup(p->b.k->arena, lx->name);
-    if (!w.name || !OT_PUSH(p->scratch, p->words, p->n_words, p->cap_words, w)) return tk_fail_nomem(lx);
+    if (!w.name || !OT_PUSH(p->scratch, p->words, p->n_words, p->cap_words, w))
+        return tk_fail_nomem(lx);
     tk_lex_next(lx);
     return lx->r.status;
 }
@@ -52,7 +58,9 @@ bool tk_accept_setting(tk_parser *p, const char *word, bool names)
     if (!tk_is_word(lx, word)) return false;
     const tk_lexer before = *lx;
     tk_lex_next(lx);
-    if (tk_accept(lx, '=') && (names ? lx->tok == TK_NAME && !tk_is_keyword(lx->name) : lx->tok == TK_INT)) return true;
+    if (tk_accept(lx, '=') &&
+        (names ? lx->tok == TK_NAME && !tk_is_keyword(lx->name) : lx->tok == TK_INT))
+        return true;
     *lx = before;
     return false;
 }
@@ -104,7 +112,8 @@ ot_status tk_call(tk_parser *p)
         }
         if (lx->r.status != OT_OK) return lx->r.status;
         *lx = before;
-        if (p->n_attrs > 0) return tk_expected(lx, "a setting such as axis=1: they follow the operands");
+        if (p->n_attrs > 0)
+            return tk_expected(lx, "a setting such as axis=1: they follow the operands");
         OT_TRY(tk_old_name(p, &id));
         if (!OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, id)) return tk_fail_nomem(lx);
     } while (tk_accept(lx, ','));
@@ -120,7 +129,8 @@ static ot_status parse_sized_dims(tk_parser *p, ot_tk_value *v)
     OT_TRY(tk_expect(lx, '['));
     v->rank = 0;
     do {
-        if (v->rank == OT_TK_RANK_MAX) return tk_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
+        if (v->rank == OT_TK_RANK_MAX)
+            return tk_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
         OT_TRY(tk_extent_here(p, &v->dims[v->rank], &v->sizes[v->rank]));
         v->rank++;
     } while (tk_accept(lx, ','));
@@ -133,13 +143,16 @@ static ot_status parse_dims(tk_parser *p, ot_tk_value *v)
     tk_lexer *lx = &p->lx;
     if (tk_is(lx, '[')) return parse_sized_dims(p, v);
     if (v->kind == OT_TK_BUFFER && tk_accept_word(lx, "auto")) return lx->r.status;
-    if (lx->tok != TK_INT && lx->tok != TK_SHAPE) return tk_expected(lx, "dimensions such as 16x64");
+    if (lx->tok != TK_INT && lx->tok != TK_SHAPE)
+        return tk_expected(lx, "dimensions such as 16x64");
     const char *text = lx->r.text + lx->r.at, *end = text + lx->r.len;
     for (v->rank = 0; text < end;) {
         size_t n = 0;
         while (text + n < end && text[n] != 'x') n++;
-        if (v->rank == OT_TK_RANK_MAX) return tk_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
-        if (!ot_digits_value(text, n, &v->dims[v->rank++])) return tk_fail(lx, "dimension %u does not fit 64 bits", v->rank);
+        if (v->rank == OT_TK_RANK_MAX)
+            return tk_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
+        if (!ot_digits_value(text, n, &v->dims[v->rank++]))
+            return tk_fail(lx, "dimension %u does not fit 64 bits", v->rank);
         text += n + (text + n < end);
     }
     tk_lex_next(lx);
@@ -167,7 +180,8 @@ ot_status tk_scope(tk_parser *p, ot_tk_value *v)
         return lx->r.status;
     }
     if (lx->tok != TK_NAME || !ot_scope_parse(lx->name, &v->scope))
-        return tk_expected(lx, "a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto)");
+        return tk_expected(
+            lx, "a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto)");
     tk_lex_next(lx);
     return lx->r.status;
 }
@@ -176,7 +190,8 @@ static ot_status parse_offsets(tk_parser *p, ot_tk_value *v)
 {
     tk_lexer *lx = &p->lx;
     do {
-        if (v->n_offsets == OT_TK_MULTI_MAX) return tk_fail(lx, "more than %d offsets", OT_TK_MULTI_MAX);
+        if (v->n_offsets == OT_TK_MULTI_MAX)
+            return tk_fail(lx, "more than %d offsets", OT_TK_MULTI_MAX);
         OT_TRY(tk_expect_int(lx, &v->offsets[v->n_offsets++]));
     } while (tk_accept(lx, ','));
     return lx->r.status;
@@ -190,7 +205,8 @@ ot_status tk_attributes(tk_parser *p, ot_tk_value *v)
         int which = 0;
         while (which < 3 && strcmp(words[which], lx->name) != 0) which++;
         if (which == 3) break;
-        if (which <= last) return tk_fail(lx, "'%s' again, or out of order: align, multi, offset", lx->name);
+        if (which <= last)
+            return tk_fail(lx, "'%s' again, or out of order: align, multi, offset", lx->name);
         last = which;
         tk_lex_next(lx);
         OT_TRY(tk_expect(lx, '='));
@@ -202,7 +218,8 @@ ot_status tk_attributes(tk_parser *p, ot_tk_value *v)
             OT_TRY(tk_expect_int(lx, &n));
         if (which < 2 && n < 1) return tk_fail_at(lx, line, col, "%s is at least 1", words[which]);
         if (which == 0) v->align = n;
-        if (which == 1) v->multi = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; /* too many in any case */
+        /* too many in any case */
+        if (which == 1) v->multi = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
     }
     return lx->r.status;
 }
@@ -213,7 +230,8 @@ static ot_status loop_variable(tk_parser *p, const char **var)
 {
     tk_lexer *lx = &p->lx;
     const ot_kernel_builder *b = &p->b;
-    if (lx->tok != TK_NAME || tk_is_keyword(lx->name)) return tk_expected(lx, "an integer or a loop variable");
+    if (lx->tok != TK_NAME || tk_is_keyword(lx->name))
+        return tk_expected(lx, "an integer or a loop variable");
     *var = NULL;
     for (size_t k = b->n_open; k-- > 0 && !*var;) {
         const char *own = b->k->stmts[b->open[k]].var;
@@ -238,7 +256,8 @@ static ot_status parse_term(tk_parser *p, int64_t sign, ot_tk_affine *a)
         OT_TRY(loop_variable(p, &var));
         if (tk_accept(lx, '*')) OT_TRY(tk_extent_here(p, &n, NULL));
     }
-    if (var && !tk_affine_add(a, var, sign * n)) return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
+    if (var && !tk_affine_add(a, var, sign * n))
+        return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
     if (!var && (!ot_add_i64(a->constant, sign * n, &a->constant) || a->constant == INT64_MIN))
         return tk_fail_at(lx, line, col, "the sum does not fit 64 bits");
     return lx->r.status;
@@ -265,7 +284,8 @@ ot_status tk_ranges(tk_parser *p)
     p->n_ranges = 0;
     OT_TRY(tk_expect(lx, '['));
     do {
-        if (p->n_ranges == OT_TK_RANK_MAX) return tk_fail(lx, "more than %d ranges", OT_TK_RANK_MAX);
+        if (p->n_ranges == OT_TK_RANK_MAX)
+            return tk_fail(lx, "more than %d ranges", OT_TK_RANK_MAX);
         ot_tk_range *r = &p->ranges[p->n_ranges++];
         OT_TRY(parse_affine(p, &r->lo));
         OT_TRY(tk_expect(lx, ':'));

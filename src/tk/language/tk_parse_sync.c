@@ -36,7 +36,8 @@ static ot_status parse_barrier(tk_parser *p, ot_tk_stmt s)
     uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     OT_TRY(tk_expect_int(lx, &v.arrive));
     if (v.arrive < 1 || v.arrive > 1024)
-        return tk_fail_at(lx, line, col, "the barrier '%s' takes 1 to 1024 arrivals [barrier-count]", v.name);
+        return tk_fail_at(lx, line, col,
+                          "the barrier '%s' takes 1 to 1024 arrivals [barrier-count]", v.name);
     OT_TRY(tk_attributes(p, &v));
     s.op = OT_TK_ALLOC;
     return tk_define(p, &v, s);
@@ -49,17 +50,22 @@ static ot_status parse_pipe(tk_parser *p, const char *word, ot_tk_stmt *s)
     if (!dot) return OT_OK;
     s->explicit_pipe = true;
     if (tk_pipe_parse(dot + 1, strlen(dot + 1), &s->pipe)) return OT_OK;
-    return tk_fail_at(&p->lx, s->line, s->col, "'%s' is no pipe (vector cube scalar dma_in dma_out)", dot + 1);
+    return tk_fail_at(&p->lx, s->line, s->col,
+                      "'%s' is no pipe (vector cube scalar dma_in dma_out)", dot + 1);
 }
 
-static bool is_barrier(const tk_parser *p, uint32_t id) { return id != OT_NONE && p->b.k->values[id].scope == OT_SCOPE_BARRIER; }
+static bool is_barrier(const tk_parser *p, uint32_t id)
+{
+    return id != OT_NONE && p->b.k->values[id].scope == OT_SCOPE_BARRIER;
+}
 
 /* wait NAME, arrive NAME: a barrier, or for wait a stream. */
 static ot_status parse_event(tk_parser *p, const char *word, ot_tk_stmt *s)
 {
     tk_lexer *lx = &p->lx;
     OT_TRY(parse_pipe(p, word, s));
-    if (lx->tok != TK_NAME || tk_is_keyword(lx->name)) return tk_expected(lx, "a barrier or a stream");
+    if (lx->tok != TK_NAME || tk_is_keyword(lx->name))
+        return tk_expected(lx, "a barrier or a stream");
     uint32_t id = ot_map_get(p->names, lx->name);
     if (s->op == OT_TK_ARRIVE || is_barrier(p, id)) {
         OT_TRY(tk_old_name(p, &id));

@@ -1,7 +1,9 @@
-/* Kernels as text, in one way only: two blanks per block, a statement a line, the params first, the attributes in the order
- * align, multi, offset, the places of storages without alloc last. Reading the text and printing it again gives the same bytes.
+/* Kernels as text, in one way only: two blanks per block, a statement a line, the params first,
+ * the attributes in the order align, multi, offset, the places of storages without alloc last.
+ * Reading the text and printing it again gives the same bytes.
  *
  * requires a kernel that ot_kernel_verify accepts.
+ *
  */
 #include "tk_internal.h"
 
@@ -105,7 +107,8 @@ static void print_sync(const printer *p, const ot_tk_stmt *s)
 /* A var, a reducer or a descriptor. */
 static void print_kind(const printer *p, const ot_tk_value *v)
 {
-    static const char *const ops[] = {"", "sum", "max", "min"}, *const copies[] = {"", " replication=all", " replication=none"},
+    static const char *const ops[] = {"", "sum", "max", "min"},
+                             *const copies[] = {"", " replication=all", " replication=none"},
                              *const kinds[] = {"", "wgmma", "tcgen05", "tcgen05.instruction"};
     if (v->scope == OT_SCOPE_VAR) {
         fprintf(p->f, "var %s: %s", v->name, v->dtype);
@@ -124,12 +127,15 @@ static void print_alloc(const printer *p, const ot_tk_value *v)
 {
     if (v->scope == OT_SCOPE_BARRIER) {
         fprintf(p->f, "barrier %s arrive=%" PRId64, v->name, v->arrive);
-        for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+        for (uint32_t k = 0; k < v->n_offsets; k++)
+            fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
         return;
     }
-    if (v->scope == OT_SCOPE_VAR || v->scope == OT_SCOPE_REDUCER || v->scope == OT_SCOPE_DESCRIPTOR) {
+    if (v->scope == OT_SCOPE_VAR || v->scope == OT_SCOPE_REDUCER ||
+        v->scope == OT_SCOPE_DESCRIPTOR) {
         print_kind(p, v);
-        for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+        for (uint32_t k = 0; k < v->n_offsets; k++)
+            fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
         return;
     }
     fprintf(p->f, "%s %s: ", v->workspace ? "workspace" : "alloc", v->name);
@@ -140,12 +146,14 @@ static void print_alloc(const printer *p, const ot_tk_value *v)
         fprintf(p->f, " @%s%s", ot_scope_name(v->scope), v->dynamic ? ".dyn" : "");
     if (v->align > 0) fprintf(p->f, " align=%" PRId64, v->align);
     if (v->multi > 1) fprintf(p->f, " multi=%" PRIu32, v->multi);
-    for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+    for (uint32_t k = 0; k < v->n_offsets; k++)
+        fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
     if (v->warp) fprintf(p->f, " warp=%" PRIu32, v->warp - 1);
 }
 
 /* Where a storage without alloc lies; what: "place", "place yield". */
-static void print_place(const printer *p, const ot_tk_value *v, const char *what, const int64_t *offsets, uint32_t n)
+static void print_place(const printer *p, const ot_tk_value *v, const char *what,
+                        const int64_t *offsets, uint32_t n)
 {
     if (n == 0) return;
     fprintf(p->f, "  %s %s: ", what, v->name);
@@ -160,7 +168,8 @@ static void print_places(const printer *p)
 {
     for (uint32_t v = 0; v < p->k->n_values; v++) {
         const ot_tk_value *x = &p->k->values[v];
-        if (x->kind == OT_TK_CARRIED || x->kind == OT_TK_RESULT) print_place(p, x, "place", x->offsets, x->n_offsets);
+        if (x->kind == OT_TK_CARRIED || x->kind == OT_TK_RESULT)
+            print_place(p, x, "place", x->offsets, x->n_offsets);
         if (x->kind == OT_TK_CARRIED) print_place(p, x, "place yield", x->waits, x->n_waits);
     }
 }
@@ -206,7 +215,8 @@ static void print_opener(const printer *p, const ot_tk_stmt *s)
         fprintf(p->f, "%s (%s)", s->op == OT_TK_WHILE ? "while" : "if", condition);
     }
     for (uint32_t k = 0; s->op != OT_TK_IF && k < s->n_out; k++)
-        fprintf(p->f, "%s%s = %s", k ? ", " : " carry (", name_of(p, s->carried[k]), name_of(p, s->in[k]));
+        fprintf(p->f, "%s%s = %s", k ? ", " : " carry (", name_of(p, s->carried[k]),
+                name_of(p, s->in[k]));
     fputs(s->op != OT_TK_IF && s->n_out > 0 ? ") {" : " {", p->f);
 }
 
@@ -219,7 +229,9 @@ static void print_stmt(const printer *p, const ot_tk_stmt *s)
         if (s->warp) fprintf(p->f, " warp=%" PRIu32, s->warp - 1);
         return;
     case OT_TK_CHECK:
-        fprintf(p->f, strcmp(s->name, "is_aligned") == 0 ? "check is_aligned(%s, %" PRId64 ")" : "check address_of(%s) == %" PRId64,
+        fprintf(p->f,
+                strcmp(s->name, "is_aligned") == 0 ? "check is_aligned(%s, %" PRId64 ")"
+                                                   : "check address_of(%s) == %" PRId64,
                 name_of(p, s->in[0]), s->keep);
         return;
     case OT_TK_VIEW: print_view(p, &p->k->values[s->out[0]]); return;
@@ -260,8 +272,8 @@ ot_status ot_kernel_print(const ot_kernel *k, FILE *f)
         if (!k->sizes[i].is_auto && !k->sizes[i].is_fixed)
             fprintf(f, "  size %s <= %" PRId64 "\n", k->sizes[i].name, k->sizes[i].bound);
     for (uint32_t i = 0; i < k->n_pools; i++)
-        fprintf(f, "  pool %s max=%" PRId64 " block=%" PRId64 " @%s\n", k->pools[i].name, k->pools[i].max, k->pools[i].block,
-                ot_scope_name(k->pools[i].scope));
+        fprintf(f, "  pool %s max=%" PRId64 " block=%" PRId64 " @%s\n", k->pools[i].name,
+                k->pools[i].max, k->pools[i].block, ot_scope_name(k->pools[i].scope));
     for (uint32_t v = 0; v < k->n_values; v++) {
         if (k->values[v].kind != OT_TK_PARAM) continue;
         fprintf(f, "  %s %s: ", k->values[v].empty ? "empty" : "param", k->values[v].name);

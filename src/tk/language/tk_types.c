@@ -5,15 +5,17 @@
  */
 #include "tk_internal.h"
 
-static const char *const PIPE_NAMES[OT_PIPE_COUNT] = {"vector", "cube", "scalar", "dma_in", "dma_out"};
+static const char *const PIPE_NAMES[OT_PIPE_COUNT] = {"vector", "cube", "scalar", "dma_in",
+                                                      "dma_out"};
 
 static const struct {
     const char *name;
     uint32_t bits;
 } DTYPES[] = {
-    {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64}, {"f8e4m3", 8}, {"f8e5m2", 8}, {"f8e8m0", 8}, {"f4e2m1", 4},
-    {"i64", 64}, {"i32", 32}, {"i16", 16},  {"i8", 8},   {"i4", 4},     {"i2", 2},     {"u64", 64},   {"u32", 32},
-    {"u16", 16}, {"u8", 8},   {"u4", 4},    {"u2", 2},   {"b1", 1},     {"bool", 8},   {"c64", 64},   {"c128", 128},
+    {"f32", 32},   {"f16", 16},   {"bf16", 16}, {"f64", 64}, {"f8e4m3", 8}, {"f8e5m2", 8},
+    {"f8e8m0", 8}, {"f4e2m1", 4}, {"i64", 64},  {"i32", 32}, {"i16", 16},   {"i8", 8},
+    {"i4", 4},     {"i2", 2},     {"u64", 64},  {"u32", 32}, {"u16", 16},   {"u8", 8},
+    {"u4", 4},     {"u2", 2},     {"b1", 1},    {"bool", 8}, {"c64", 64},   {"c128", 128},
 };
 
 const char *ot_pipe_name(ot_pipe p) { return (unsigned)p < OT_PIPE_COUNT ? PIPE_NAMES[p] : "?"; }
@@ -71,7 +73,8 @@ bool tk_type_bytes(const char *dtype, const int64_t *dims, uint32_t rank, int64_
     int64_t elems, whole, bits = ot_tk_dtype_bits(dtype);
     if (bits == 0 || rank > OT_TK_RANK_MAX || !ot_product(dims, rank, &elems)) return false;
     /* eight elements at a time, so that only what does not fit in bytes overflows */
-    return ot_mul_i64(elems / 8, bits, &whole) && ot_add_i64(whole, (elems % 8 * bits + 7) / 8, out);
+    return ot_mul_i64(elems / 8, bits, &whole) &&
+           ot_add_i64(whole, (elems % 8 * bits + 7) / 8, out);
 }
 
 uint32_t ot_tk_root(const ot_kernel *k, uint32_t v, bool *partial)

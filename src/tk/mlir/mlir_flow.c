@@ -1,13 +1,20 @@
 /* Control flow: scf.for, scf.while, scf.if, scf.yield, scf.condition, return.
  *
- *   %r = scf.for %i = %lo to %hi step %s iter_args(%a = %init) -> (memref<...>) {       r = for i in 0..n carry (a = init) {
- *     scf.yield %b : memref<...>                                                           yield (b)
- *   }                                                                                    }
+ *   %r = scf.for %i = %lo to %hi step %s iter_args(%a = %init) -> (memref<...>) {  r = for i in
+ *   0..n carry (a = init) {
+ *     scf.yield %b : memref<...>                                                      yield (b)
+ *   }                                                                               }
  *
- *   scf.while (%a = %init) : (T) -> T { ... scf.condition(%c) %a : T } do { ^bb0(%b: T): ... scf.yield %x : T }
- *                                      \________ one body: it is run for the last time up to the condition only
+ *   scf.while (%a = %init) : (T) -> T { ... scf.condition(%c) %a : T } do { ^bb0(%b: T): ...
+ *   scf.yield %x : T }
+ *                                      \________ one body: it is run for the last time up to the
+ *                                      condition only
  *
- * Scalars that are carried take no memory: they are names. Of a while loop's condition only what it carries may be passed on.
+ * Scalars that are carried take no memory: they are names. Of a while loop's condition only what
+ * it carries may be passed on.
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
@@ -76,11 +83,14 @@ static ot_status read_carrying(ml_parser *p, carrying *c)
     return p->lx.r.status;
 }
 
-/* The loop's statement, with a carried value and a result for each init that is planned; its region is open then. */
+/* The loop's statement, with a carried value and a result for each init that is planned; its
+ * region is open then. */
 static ot_status open_loop(ml_parser *p, ot_tk_stmt s, carrying *c, ml_operands *condition)
 {
-    uint32_t in[ML_LIST_MAX], carried[ML_LIST_MAX], out[ML_LIST_MAX], n = 0, opener = ot_kb_n_stmts(p->b);
-    if (p->n_regions == OT_TK_DEPTH_MAX) return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    uint32_t in[ML_LIST_MAX], carried[ML_LIST_MAX], out[ML_LIST_MAX], n = 0,
+                                                                      opener = ot_kb_n_stmts(p->b);
+    if (p->n_regions == OT_TK_DEPTH_MAX)
+        return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     for (uint32_t k = 0; k < c->inits.n; k++) {
         uint32_t init = p->symbols[c->inits.symbols[k]].value;
         c->carried[k] = c->results[k] = OT_NONE;
@@ -106,7 +116,8 @@ static ot_status open_loop(ml_parser *p, ot_tk_stmt s, carrying *c, ml_operands 
     s.carried = carried;
     s.n_in = s.n_out = n;
     OT_TRY(ml_add_stmt(p, s, NULL));
-    p->regions[p->n_regions++] = (ml_region){.op = s.op, .n = c->inits.n, .carried = c->carried, .condition = condition};
+    p->regions[p->n_regions++] = (ml_region){
+        .op = s.op, .n = c->inits.n, .carried = c->carried, .condition = condition};
     return OT_OK;
 }
 
@@ -115,7 +126,9 @@ static ot_status define_argument(ml_parser *p, const carrying *c, uint32_t k, co
 {
     const ml_symbol *init = &p->symbols[c->inits.symbols[k]];
     return ml_define(p, name, c->lines[k], c->cols[k],
-                     (ml_symbol){.value = c->carried[k], .is_memref = init->is_memref, .is_part = init->is_part});
+                     (ml_symbol){.value = c->carried[k],
+                                 .is_memref = init->is_memref,
+                                 .is_part = init->is_part});
 }
 
 /* The closing brace of a region. */
@@ -162,7 +175,8 @@ static ot_status parse_for(ml_parser *p, ot_tk_stmt s)
         OT_TRY(ml_expect(&p->lx, 'r'));
         OT_TRY(type_list(p, types, &n_types));
     }
-    if (n_types != c.inits.n) return ml_fail(&p->lx, "%u types for %u carried values", n_types, c.inits.n);
+    if (n_types != c.inits.n)
+        return ml_fail(&p->lx, "%u types for %u carried values", n_types, c.inits.n);
     if (ml_accept(&p->lx, ':')) OT_TRY(ml_parse_type(&p->lx, types));
     if (results.n > 0) OT_TRY(ml_expect_results(p, c.inits.n));
     s.op = OT_TK_FOR;
@@ -180,7 +194,10 @@ static ot_status parse_for(ml_parser *p, ot_tk_stmt s)
     p->results = results;
     for (uint32_t k = 0; k < c.inits.n && results.n > 0; k++) {
         const ml_symbol *init = &p->symbols[c.inits.symbols[k]];
-        OT_TRY(ml_define_result(p, k, (ml_symbol){.value = c.results[k], .is_memref = init->is_memref, .is_part = init->is_part}));
+        OT_TRY(ml_define_result(p, k,
+                                (ml_symbol){.value = c.results[k],
+                                            .is_memref = init->is_memref,
+                                            .is_part = init->is_part}));
     }
     return OT_OK;
 }
@@ -188,19 +205,22 @@ static ot_status parse_for(ml_parser *p, ot_tk_stmt s)
 /* ---- while ---- */
 
 /* Which init what the condition passes on is; OT_NONE: a scalar, or what is not planned. */
-static ot_status find_passed(ml_parser *p, const carrying *c, const ml_operands *o, uint32_t j, uint32_t *k)
+static ot_status find_passed(ml_parser *p, const carrying *c, const ml_operands *o, uint32_t j,
+                             uint32_t *k)
 {
     uint32_t v = p->symbols[o->symbols[j]].value;
     *k = OT_NONE;
     if (v == OT_NONE) return OT_OK;
     for (*k = 0; *k < c->inits.n && c->carried[*k] != v; ++*k) {}
     if (*k < c->inits.n) return OT_OK;
-    return ml_fail_at(&p->lx, o->lines[j], o->cols[j], "'%%%s' is none of the loop's arguments: only they are passed on here",
+    return ml_fail_at(&p->lx, o->lines[j], o->cols[j],
+                      "'%%%s' is none of the loop's arguments: only they are passed on here",
                       p->symbols[o->symbols[j]].name);
 }
 
 /* `do { ^bb0(%b: T, ...): statements }`. passed: [n] inits that the arguments stand for. */
-static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passed, const bool *is_memref, uint32_t n)
+static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passed,
+                          const bool *is_memref, uint32_t n)
 {
     ml_type t;
     uint32_t count = 0;
@@ -213,7 +233,8 @@ static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passe
             if (count == n) return ml_fail(&p->lx, "more arguments than scf.condition passes on");
             if (p->lx.tok != ML_VALUE) return ml_expected(&p->lx, "a value");
             const char *name = ml_token_name(p);
-            ml_symbol s = {.value = passed[count] == OT_NONE ? OT_NONE : c->carried[passed[count]], .is_memref = is_memref[count]};
+            ml_symbol s = {.value = passed[count] == OT_NONE ? OT_NONE : c->carried[passed[count]],
+                           .is_memref = is_memref[count]};
             OT_TRY(ml_define(p, name, p->lx.r.tok_line, p->lx.r.tok_col, s));
             ml_next(&p->lx);
             OT_TRY(ml_expect(&p->lx, ':'));
@@ -223,7 +244,8 @@ static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passe
         ml_next(&p->lx);
         OT_TRY(ml_expect(&p->lx, ':'));
     }
-    if (count != n) return ml_fail(&p->lx, "%u arguments, but scf.condition passes on %u", count, n);
+    if (count != n)
+        return ml_fail(&p->lx, "%u arguments, but scf.condition passes on %u", count, n);
     return ml_statements(p);
 }
 
@@ -240,7 +262,8 @@ static ot_status parse_while(ml_parser *p, ot_tk_stmt s)
     OT_TRY(type_list(p, types, &n_in));
     OT_TRY(ml_expect(&p->lx, 'r'));
     OT_TRY(type_list(p, types, &n_out));
-    if (n_in != c.inits.n) return ml_fail(&p->lx, "%u types for %u carried values", n_in, c.inits.n);
+    if (n_in != c.inits.n)
+        return ml_fail(&p->lx, "%u types for %u carried values", n_in, c.inits.n);
     if (results.n > 0) OT_TRY(ml_expect_results(p, n_out));
     s.op = OT_TK_WHILE;
     OT_TRY(open_loop(p, s, &c, &condition));
@@ -250,7 +273,9 @@ static ot_status parse_while(ml_parser *p, ot_tk_stmt s)
     OT_TRY(ml_statements(p));
     ml_region *r = &p->regions[p->n_regions - 1];
     if (!r->has_condition) return ml_expected(&p->lx, "scf.condition");
-    if (condition.n != n_out) return ml_fail(&p->lx, "scf.condition passes on %u values, %u are wanted", condition.n, n_out);
+    if (condition.n != n_out)
+        return ml_fail(&p->lx, "scf.condition passes on %u values, %u are wanted", condition.n,
+                       n_out);
     for (uint32_t j = 0; j < condition.n; j++) {
         OT_TRY(find_passed(p, &c, &condition, j, &passed[j]));
         is_memref[j] = p->symbols[condition.symbols[j]].is_memref;
@@ -262,7 +287,8 @@ static ot_status parse_while(ml_parser *p, ot_tk_stmt s)
     OT_TRY(close_region(p, n_symbols));
     p->results = results;
     for (uint32_t j = 0; j < condition.n && results.n > 0; j++) {
-        ml_symbol x = {.value = passed[j] == OT_NONE ? OT_NONE : c.results[passed[j]], .is_memref = is_memref[j]};
+        ml_symbol x = {.value = passed[j] == OT_NONE ? OT_NONE : c.results[passed[j]],
+                       .is_memref = is_memref[j]};
         OT_TRY(ml_define_result(p, j, x));
     }
     return OT_OK;
@@ -272,30 +298,37 @@ static ot_status parse_condition(ml_parser *p)
 {
     uint32_t symbol;
     ml_region *r = p->n_regions > 0 ? &p->regions[p->n_regions - 1] : NULL;
-    if (!r || !r->condition || r->has_condition) return ml_fail(&p->lx, "scf.condition ends the first region of scf.while");
+    if (!r || !r->condition || r->has_condition)
+        return ml_fail(&p->lx, "scf.condition ends the first region of scf.while");
     OT_TRY(ml_expect(&p->lx, '('));
     OT_TRY(ml_use(p, &symbol));
     OT_TRY(ml_expect(&p->lx, ')'));
     r->has_condition = true;
     OT_TRY(typed_operands(p, r->condition));
-    return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc") ? OT_OK : ml_expected(&p->lx, "'}' behind scf.condition");
+    return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc")
+               ? OT_OK
+               : ml_expected(&p->lx, "'}' behind scf.condition");
 }
 
 /* ---- if ---- */
 
 /* A result for each type that is planned. */
-static ot_status open_if(ml_parser *p, ot_tk_stmt s, const ml_type *types, uint32_t n, uint32_t *results)
+static ot_status open_if(ml_parser *p, ot_tk_stmt s, const ml_type *types, uint32_t n,
+                         uint32_t *results)
 {
     uint32_t out[ML_LIST_MAX], n_out = 0, opener = ot_kb_n_stmts(p->b);
-    if (p->n_regions == OT_TK_DEPTH_MAX) return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    if (p->n_regions == OT_TK_DEPTH_MAX)
+        return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     for (uint32_t k = 0; k < n; k++) {
-        bool local = types[k].kind == ML_MEMREF_TYPE && types[k].scope != OT_SCOPE_GM && p->mode != OT_MEM_WORKSPACE;
+        bool local = types[k].kind == ML_MEMREF_TYPE && types[k].scope != OT_SCOPE_GM &&
+                     p->mode != OT_MEM_WORKSPACE;
         results[k] = OT_NONE;
         if (!local) continue;
         OT_TRY(ml_check_static(&p->lx, &types[k]));
         ot_tk_value v = ml_value_of(p, &types[k]);
         v.stmt = opener;
-        OT_TRY(ml_add_value(p, p->results.n > 0 ? p->results.at[0].name : "branch", OT_TK_RESULT, &v, &results[k]));
+        OT_TRY(ml_add_value(p, p->results.n > 0 ? p->results.at[0].name : "branch", OT_TK_RESULT,
+                            &v, &results[k]));
         out[n_out++] = results[k];
     }
     s.op = OT_TK_IF;
@@ -334,7 +367,8 @@ static ot_status parse_if(ml_parser *p, ot_tk_stmt s)
     OT_TRY(close_region(p, n_symbols));
     p->results = results;
     for (uint32_t k = 0; k < n && results.n > 0; k++)
-        OT_TRY(ml_define_result(p, k, (ml_symbol){.value = ids[k], .is_memref = types[k].kind == ML_MEMREF_TYPE}));
+        OT_TRY(ml_define_result(
+            p, k, (ml_symbol){.value = ids[k], .is_memref = types[k].kind == ML_MEMREF_TYPE}));
     return OT_OK;
 }
 
@@ -345,14 +379,18 @@ static ot_status parse_yield(ml_parser *p, ot_tk_stmt s)
     ml_operands o;
     uint32_t in[ML_LIST_MAX], n = 0;
     const ml_region *r = p->n_regions > 0 ? &p->regions[p->n_regions - 1] : NULL;
-    if (!r || r->condition) return ml_fail(&p->lx, "scf.yield outside of a loop's or a branch's region");
+    if (!r || r->condition)
+        return ml_fail(&p->lx, "scf.yield outside of a loop's or a branch's region");
     OT_TRY(typed_operands(p, &o));
-    if (o.n != r->n) return ml_fail_at(&p->lx, s.line, s.col, "%u values yielded, %u wanted", o.n, r->n);
+    if (o.n != r->n)
+        return ml_fail_at(&p->lx, s.line, s.col, "%u values yielded, %u wanted", o.n, r->n);
     for (uint32_t k = 0; k < o.n; k++) {
         uint32_t v = p->symbols[o.symbols[k]].value;
         if ((v == OT_NONE) != (r->carried[k] == OT_NONE))
-            return ml_fail_at(&p->lx, o.lines[k], o.cols[k], "'%%%s' is %s planned, but what it becomes is%s",
-                              p->symbols[o.symbols[k]].name, v == OT_NONE ? "not" : "", v == OT_NONE ? "" : " not");
+            return ml_fail_at(&p->lx, o.lines[k], o.cols[k],
+                              "'%%%s' is %s planned, but what it becomes is%s",
+                              p->symbols[o.symbols[k]].name, v == OT_NONE ? "not" : "",
+                              v == OT_NONE ? "" : " not");
         if (v != OT_NONE) in[n++] = v;
     }
     if (n == 0) return OT_OK;
@@ -368,8 +406,11 @@ static ot_status parse_return(ml_parser *p, const ot_tk_stmt *at)
     if (p->n_regions > 0) return ml_fail_at(&p->lx, at->line, at->col, "return inside of a region");
     OT_TRY(typed_operands(p, &o));
     for (uint32_t k = 0; k < o.n; k++)
-        if (p->symbols[o.symbols[k]].value != OT_NONE) OT_TRY(ml_add_read(p, p->symbols[o.symbols[k]].value, at));
-    return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc") ? OT_OK : ml_expected(&p->lx, "'}' behind return");
+        if (p->symbols[o.symbols[k]].value != OT_NONE)
+            OT_TRY(ml_add_read(p, p->symbols[o.symbols[k]].value, at));
+    return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc")
+               ? OT_OK
+               : ml_expected(&p->lx, "'}' behind return");
 }
 
 ot_status ml_flow_stmt(ml_parser *p, const char *op, ot_tk_stmt at, bool *known)

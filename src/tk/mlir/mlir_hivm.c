@@ -2,10 +2,13 @@
  *
  *   hivm.hir.vadd ins(%a, %b : memref<...>, memref<...>) outs(%c : memref<...>) broadcast = [0]
  *   hivm.hir.vcast ins(%a : ...) outs(%b : ...) temp_buffer(%t : ...) round_mode = <rint>
- *   hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]                                           touches no memory
+ *   hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]                                       touches no memory
  *
- * The pipe follows from the operation, and with it what may share memory. A product adds to its output unless it says that it begins: the
- * first i1 among its inputs is `true`.
+ * The pipe follows from the operation, and with it what may share memory. A product adds to its
+ * output unless it says that it begins: the first i1 among its inputs is `true`.
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
@@ -44,7 +47,11 @@ static const op_row OPS[] = {
 /* Names of vector operations, whose rules of in-place use the planner knows under other ones. */
 static const struct {
     const char *name, *rule;
-} RULES[] = {{"vrec", "reciprocal"}, {"vsel", "select"}, {"vpow", "pow"}, {"mmadL1", "mmad"}, {"batchMmadL1", "mmad"}};
+} RULES[] = {{"vrec", "reciprocal"},
+             {"vsel", "select"},
+             {"vpow", "pow"},
+             {"mmadL1", "mmad"},
+             {"batchMmadL1", "mmad"}};
 
 typedef struct hivm_call {
     const op_row *row;
@@ -66,10 +73,12 @@ static ot_status operand_list(ml_parser *p, ml_operands *o)
         if (k > 0) OT_TRY(ml_expect(&p->lx, ','));
         OT_TRY(ml_parse_type(&p->lx, &t));
         bool is_memref = p->symbols[more.symbols[k]].is_memref;
-        if (t.kind == ML_OTHER_TYPE) return ml_fail_at(&p->lx, t.line, t.col, "an operand that is neither memref nor scalar");
+        if (t.kind == ML_OTHER_TYPE)
+            return ml_fail_at(&p->lx, t.line, t.col,
+                              "an operand that is neither memref nor scalar");
         if ((t.kind == ML_MEMREF_TYPE) != is_memref)
-            return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is %s memref", p->symbols[more.symbols[k]].name,
-                              is_memref ? "a" : "no");
+            return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is %s memref",
+                              p->symbols[more.symbols[k]].name, is_memref ? "a" : "no");
         if (o->n == ML_LIST_MAX) return ml_fail(&p->lx, "more than %d operands", ML_LIST_MAX);
         o->symbols[o->n] = more.symbols[k];
         o->lines[o->n] = more.lines[k];
@@ -90,7 +99,8 @@ static ot_status skip_setting(ml_parser *p)
         if (p->symbols[symbol].value != OT_NONE) return ml_fail(lx, "a buffer in a setting");
     } else if (ml_is(lx, '<') || ml_is(lx, '[')) {
         OT_TRY(ml_skip_brackets(lx));
-    } else if (lx->tok == ML_ATTR || lx->tok == ML_WORD || lx->tok == ML_INT || lx->tok == ML_FLOAT || lx->tok == ML_STRING) {
+    } else if (lx->tok == ML_ATTR || lx->tok == ML_WORD || lx->tok == ML_INT ||
+               lx->tok == ML_FLOAT || lx->tok == ML_STRING) {
         bool attr = lx->tok == ML_ATTR;
         ml_next(lx);
         if (attr && ml_is(lx, '<')) OT_TRY(ml_skip_brackets(lx));
@@ -118,7 +128,8 @@ static ot_status word_clause(ml_parser *p, hivm_call *c)
 /* A bare word without a dot belongs to the operation: statements have dots, but for `return`. */
 static bool is_clause_word(const ml_lexer *lx)
 {
-    return lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len) && !ml_is_word(lx, "return");
+    return lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len) &&
+           !ml_is_word(lx, "return");
 }
 
 static ot_status read_clauses(ml_parser *p, hivm_call *c)
@@ -126,7 +137,8 @@ static ot_status read_clauses(ml_parser *p, hivm_call *c)
     ml_lexer *lx = &p->lx;
     ml_type t;
     uint32_t symbol;
-    if (c->row->waits && lx->tok == ML_VALUE && strcmp(c->row->name, "set_ffts_base_addr") == 0) OT_TRY(ml_use(p, &symbol));
+    if (c->row->waits && lx->tok == ML_VALUE && strcmp(c->row->name, "set_ffts_base_addr") == 0)
+        OT_TRY(ml_use(p, &symbol));
     while (lx->r.status == OT_OK) {
         if (is_clause_word(lx)) {
             OT_TRY(word_clause(p, c));
@@ -135,8 +147,10 @@ static ot_status read_clauses(ml_parser *p, hivm_call *c)
         } else if (ml_accept(lx, 'r')) {
             OT_TRY(ml_parse_type(lx, &t));
             if (t.kind != ML_SCALAR_TYPE)
-                return ml_fail_at(lx, t.line, t.col, "hivm.hir.%s makes a value that is no scalar: operations here write buffers",
-                                  c->op);
+                return ml_fail_at(
+                    lx, t.line, t.col,
+                    "hivm.hir.%s makes a value that is no scalar: operations here write buffers",
+                    c->op);
         } else {
             break;
         }
@@ -153,7 +167,8 @@ static const op_row *find_row(hivm_call *c)
     return &c->vector;
 }
 
-/* The name by which the planner knows what may be overwritten; one that it does not know where operands are missing in front. */
+/* The name by which the planner knows what may be overwritten; one that it does not know where
+ * operands are missing in front. */
 static const char *rule_name(const ml_parser *p, const hivm_call *c)
 {
     bool gone = false;
@@ -214,11 +229,15 @@ ot_status ml_hivm_stmt(ml_parser *p, const char *op, ot_tk_stmt at)
 {
     hivm_call c = {.op = op};
     c.row = find_row(&c);
-    if (!c.row) return ml_fail_at(&p->lx, at.line, at.col, "'hivm.hir.%s' is not in the subset that is read", op);
+    if (!c.row)
+        return ml_fail_at(&p->lx, at.line, at.col,
+                          "'hivm.hir.%s' is not in the subset that is read", op);
     OT_TRY(read_clauses(p, &c));
     if (!c.row->waits && c.ins.n + c.outs.n == 0)
-        return ml_fail_at(&p->lx, at.line, at.col, "hivm.hir.%s without ins(...) and outs(...)", op);
-    for (uint32_t k = 0; k < c.ins.n; k++) c.begins = c.begins || p->symbols[c.ins.symbols[k]].is_true;
+        return ml_fail_at(&p->lx, at.line, at.col, "hivm.hir.%s without ins(...) and outs(...)",
+                          op);
+    for (uint32_t k = 0; k < c.ins.n; k++)
+        c.begins = c.begins || p->symbols[c.ins.symbols[k]].is_true;
     OT_TRY(ml_define_scalars(p));
     return add_call(p, &c, at);
 }

@@ -1,6 +1,8 @@
 /* Inside the reader of MLIR: tokens, types, symbols.
  *
- *   text --mlir_lex--> tokens --mlir_parse (module, function), mlir_stmt (statements), mlir_flow (scf), mlir_hivm--> ot_kernel + casts
+ *   text --mlir_lex--> tokens --mlir_parse (module, function), mlir_stmt (statements), mlir_flow
+ *   (scf), mlir_hivm--> ot_kernel + casts
+ *
  */
 #ifndef OT_MLIR_INTERNAL_H
 #define OT_MLIR_INTERNAL_H
@@ -11,8 +13,9 @@
 #define ML_NAME_MAX  200 /* bytes of a name */
 #define ML_TEXT_MAX  ((size_t)64 << 20)
 #define ML_ITEMS_MAX (1u << 20) /* statements, and values, of a text */
-#define ML_LIST_MAX  64         /* operands, results, types of a statement; arguments of a function may be more */
-#define ML_NEST_MAX  64         /* brackets in brackets */
+/* operands, results, types of a statement; arguments of a function may be more */
+#define ML_LIST_MAX 64
+#define ML_NEST_MAX 64 /* brackets in brackets */
 
 typedef enum ml_tok {
     ML_END,
@@ -43,7 +46,8 @@ typedef struct ml_lexer {
 void ml_lex_init(ml_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d);
 void ml_next(ml_lexer *lx);
 /* OT_E_INPUT "path:line:col: ..."; the first failure stays. */
-ot_status ml_fail_at(ml_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...) OT_PRINTF(4, 5);
+ot_status ml_fail_at(ml_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
+    OT_PRINTF(4, 5);
 ot_status ml_fail(ml_lexer *lx, const char *fmt, ...) OT_PRINTF(2, 3); /* at the current token */
 ot_status ml_expected(ml_lexer *lx, const char *what);
 #ifdef __clang_analyzer__ /* see ot_fail */
@@ -67,12 +71,15 @@ typedef enum ml_type_kind { ML_SCALAR_TYPE, ML_MEMREF_TYPE, ML_OTHER_TYPE } ml_t
 typedef struct ml_type {
     ml_type_kind kind;
     uint32_t line, col;
-    size_t at, end;    /* its text */
-    bool has_space;    /* MEMREF: #hivm.address_space<...> is there; else scope is gm */
-    ot_scope scope;    /* MEMREF */
-    bool is_static;    /* MEMREF: every dim and stride is a number, the element type is one that kernels have */
+    size_t at, end; /* its text */
+    bool has_space; /* MEMREF: #hivm.address_space<...> is there; else scope is gm */
+    ot_scope scope; /* MEMREF */
+    /* MEMREF: every dim and stride is a number, the element type is one that kernels have */
+    bool is_static;
     const char *dtype; /* static: the kernel language's name */
-    uint32_t rank; /* of what is allocated: strides that leave gaps make it one dim of all elements from the first to the last */
+    /* of what is allocated: strides that leave gaps make it one dim of all elements from the
+     * first to the last */
+    uint32_t rank;
     int64_t dims[OT_TK_RANK_MAX];
 } ml_type;
 
@@ -84,7 +91,9 @@ ot_status ml_check_static(ml_lexer *lx, const ml_type *t) OT_MUST_USE;
 
 typedef struct ml_symbol {
     const char *name;
-    uint32_t value; /* id in the kernel of what is planned; OT_NONE: a scalar, a tensor of the caller, what is not planned */
+    /* id in the kernel of what is planned; OT_NONE: a scalar, a tensor of the caller, what is
+     * not planned */
+    uint32_t value;
     bool is_memref;
     bool is_part;    /* a view of a part, or one that may lie anywhere in its base */
     bool has_number; /* arith.constant */
@@ -111,10 +120,11 @@ typedef struct ml_operands {
 /* A region under way, and what it gives back to its opener. */
 typedef struct ml_region {
     ot_tk_op op;
-    uint32_t n;              /* operands of the opener: inits of a loop, results of a branch */
-    const uint32_t *carried; /* [n] ids of carried values (loops) or results (branches); OT_NONE: not planned */
-    ml_operands *condition;  /* WHILE, before `do`: what scf.condition passes on; else NULL */
-    bool has_condition;      /* it was there */
+    uint32_t n; /* operands of the opener: inits of a loop, results of a branch */
+    /* [n] ids of carried values (loops) or results (branches); OT_NONE: not planned */
+    const uint32_t *carried;
+    ml_operands *condition; /* WHILE, before `do`: what scf.condition passes on; else NULL */
+    bool has_condition;     /* it was there */
 } ml_region;
 
 struct ot_mlir {
@@ -151,7 +161,9 @@ typedef struct ml_parser {
     ml_region regions[OT_TK_DEPTH_MAX]; /* [n_regions] open */
     uint32_t n_regions;
     uint32_t n_values, n_loops;
-    uint32_t sink; /* a tensor of the caller that stands for all: what only reads writes it; OT_NONE: none so far */
+    /* a tensor of the caller that stands for all: what only reads writes it; OT_NONE: none so
+     * far */
+    uint32_t sink;
     bool has_function;
     ml_results results; /* of the statement under way */
 } ml_parser;
@@ -162,7 +174,8 @@ typedef struct ml_parser {
 ot_tk_stmt ml_stmt(const ml_parser *p, ot_tk_op op);
 ot_status ml_nomem(ml_parser *p);
 /* Define a visible name (in the arena). */
-ot_status ml_define(ml_parser *p, const char *name, uint32_t line, uint32_t col, ml_symbol s) OT_MUST_USE;
+ot_status ml_define(ml_parser *p, const char *name, uint32_t line, uint32_t col,
+                    ml_symbol s) OT_MUST_USE;
 /* Result k of the statement; a statement without results defines nothing. */
 ot_status ml_define_result(ml_parser *p, uint32_t k, ml_symbol s) OT_MUST_USE;
 /* Exactly n results are named. */
@@ -175,15 +188,18 @@ ot_status ml_use(ml_parser *p, uint32_t *symbol) OT_MUST_USE;
 ot_status ml_use_list(ml_parser *p, ml_operands *o) OT_MUST_USE;
 /* Forget the symbols from n on. */
 ot_status ml_close_scope(ml_parser *p, size_t n) OT_MUST_USE;
-/* Text of the token, in the arena; without its first byte when it is a % or @. NULL: memory ran out. */
+/* Text of the token, in the arena; without its first byte when it is a % or @. NULL: memory ran
+ * out. */
 const char *ml_token_name(ml_parser *p);
 /* A value of the kernel under a name made from `name`; the type's dims and scope. */
-ot_status ml_add_value(ml_parser *p, const char *name, ot_tk_kind kind, const ot_tk_value *like, uint32_t *id) OT_MUST_USE;
+ot_status ml_add_value(ml_parser *p, const char *name, ot_tk_kind kind, const ot_tk_value *like,
+                       uint32_t *id) OT_MUST_USE;
 ot_status ml_add_stmt(ml_parser *p, ot_tk_stmt s, uint32_t *id) OT_MUST_USE; /* id may be NULL */
 /* The kernel's value of a type. */
 ot_tk_value ml_value_of(const ml_parser *p, const ml_type *t);
 /* Another name of all of `base`, or of an unknown part. */
-ot_status ml_add_view(ml_parser *p, const char *name, uint32_t base, bool part, uint32_t *id) OT_MUST_USE;
+ot_status ml_add_view(ml_parser *p, const char *name, uint32_t base, bool part,
+                      uint32_t *id) OT_MUST_USE;
 /* Something on this pipe reads v and writes nothing that is planned. */
 ot_status ml_add_read(ml_parser *p, uint32_t v, const ot_tk_stmt *at) OT_MUST_USE;
 
@@ -191,8 +207,10 @@ ot_status ml_add_read(ml_parser *p, uint32_t v, const ot_tk_stmt *at) OT_MUST_US
 
 /* Statements up to '}' (not skipped) or the end. */
 ot_status ml_statements(ml_parser *p) OT_MUST_USE;
-/* mlir_memref.c: does the word begin a statement of memrefs? Then read it. start: offset of the operation's name. */
-ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt at, bool *known) OT_MUST_USE;
+/* mlir_memref.c: does the word begin a statement of memrefs? Then read it. start: offset of the
+ * operation's name. */
+ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt at,
+                         bool *known) OT_MUST_USE;
 /* mlir_flow.c: of scf, and return. */
 ot_status ml_flow_stmt(ml_parser *p, const char *op, ot_tk_stmt at, bool *known) OT_MUST_USE;
 /* mlir_hivm.c: of hivm.hir; `op` is behind that prefix. */

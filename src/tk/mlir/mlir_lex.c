@@ -1,10 +1,16 @@
 /* Tokens of MLIR.
  *
- *   %0:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %b) -> (memref<16x4xf16, #hivm.address_space<ub>>) { // comment
- *   VALUE ':' INT '=' WORD VALUE '=' VALUE WORD ...    'r' '(' WORD '<' DIMS WORD ',' ATTR '<' WORD '>' ...
+ *   %0:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %b) -> (memref<16x4xf16,
+ *   #hivm.address_space<ub>>) { // comment
+ *   VALUE ':' INT '=' WORD VALUE '=' VALUE WORD ...    'r' '(' WORD '<' DIMS WORD ',' ATTR '<' WORD
+ *                                                      '>' ...
  *
- * Bare words take their dots: `memref.alloc` is one. Ends of lines mean nothing. The text is any bytes from a stranger: every read is bounded
- * by the length, and after the first failure there are ML_BAD tokens only.
+ * Bare words take their dots: `memref.alloc` is one. Ends of lines mean nothing. The text is any
+ * bytes from a stranger: every read is bounded by the length, and after the first failure there
+ * are ML_BAD tokens only.
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
@@ -48,12 +54,14 @@ static bool is_rest(int c) { return ot_is_letter(c) || ot_is_digit(c) || c == '$
 static void lex_name(ml_lexer *lx, ml_tok tok)
 {
     lx->tok = tok;
-    while (is_rest(peek(lx, 0)) || (peek(lx, 0) == '-' && tok != ML_WORD && peek(lx, 1) != '>')) lx->r.next++;
+    while (is_rest(peek(lx, 0)) || (peek(lx, 0) == '-' && tok != ML_WORD && peek(lx, 1) != '>'))
+        lx->r.next++;
     if (tok == ML_VALUE && peek(lx, 0) == '#') {
         lx->r.next++;
         while (ot_is_digit(peek(lx, 0))) lx->r.next++;
     }
-    if (lx->r.next - lx->r.at > ML_NAME_MAX) ml_fail(lx, "a name has at most %d bytes", ML_NAME_MAX);
+    if (lx->r.next - lx->r.at > ML_NAME_MAX)
+        ml_fail(lx, "a name has at most %d bytes", ML_NAME_MAX);
 }
 
 static void lex_string(ml_lexer *lx, ml_tok tok)
@@ -97,7 +105,8 @@ static void lex_number(ml_lexer *lx)
         return;
     }
     for (; ot_is_digit(peek(lx, 0)); lx->r.next++) {
-        fits = fits && ot_mul_i64(lx->value, 10, &lx->value) && ot_add_i64(lx->value, peek(lx, 0) - '0', &lx->value);
+        fits = fits && ot_mul_i64(lx->value, 10, &lx->value) &&
+               ot_add_i64(lx->value, peek(lx, 0) - '0', &lx->value);
     }
     if (peek(lx, 0) == '.') {
         lx->tok = ML_FLOAT;
@@ -128,7 +137,11 @@ static void lex_token(ml_lexer *lx)
     } else if (c == '%' || c == '@' || c == '^' || c == '#' || c == '!') {
         lx->r.next++;
         bool named = is_rest(peek(lx, 0));
-        lex_name(lx, c == '%' ? ML_VALUE : c == '@' ? ML_SYMBOL : c == '^' ? ML_LABEL : c == '#' ? ML_ATTR : ML_WORD);
+        lex_name(lx, c == '%'   ? ML_VALUE
+                     : c == '@' ? ML_SYMBOL
+                     : c == '^' ? ML_LABEL
+                     : c == '#' ? ML_ATTR
+                                : ML_WORD);
         if (!named) ml_fail(lx, "'%c' without a name", c);
     } else if (c == '-' && peek(lx, 1) == '>') {
         lx->r.next += 2;
@@ -172,7 +185,8 @@ bool ml_is(const ml_lexer *lx, int punct) { return lx->tok == ML_PUNCT && lx->pu
 
 bool ml_is_word(const ml_lexer *lx, const char *word)
 {
-    return lx->tok == ML_WORD && lx->r.len == strlen(word) && memcmp(lx->r.text + lx->r.at, word, lx->r.len) == 0;
+    return lx->tok == ML_WORD && lx->r.len == strlen(word) &&
+           memcmp(lx->r.text + lx->r.at, word, lx->r.len) == 0;
 }
 
 bool ml_accept(ml_lexer *lx, int punct)
@@ -216,7 +230,8 @@ ot_status ml_skip_brackets(ml_lexer *lx)
         if (lx->tok == ML_BAD) return lx->r.status;
         if (lx->tok == ML_END) return ml_fail_at(lx, line, col, "the bracket has no end");
         if (c == '(' || c == '[' || c == '{' || c == '<') {
-            if (n == ML_NEST_MAX) return ml_fail(lx, "brackets nest more than %d deep", ML_NEST_MAX);
+            if (n == ML_NEST_MAX)
+                return ml_fail(lx, "brackets nest more than %d deep", ML_NEST_MAX);
             open[n++] = (char)(c == '(' ? ')' : c == '[' ? ']' : c == '{' ? '}' : '>');
         } else if (n > 0 && open[n - 1] == '>' && c != '>' && (c == ')' || c == ']' || c == '}')) {
             return ml_expected(lx, "'>'");

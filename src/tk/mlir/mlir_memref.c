@@ -1,14 +1,21 @@
 /* Statements that make memrefs, name them anew, mark them, and reach single elements.
  *
- *   memref.alloc, memref_ext.alloc_workspace     a buffer            hivm.hir.pointer_cast(%c0)    a buffer at a given place
- *   memref.cast, collapse_shape, expand_shape    another name        memref.subview, view, reinterpret_cast     a part
+ *   memref.alloc, memref_ext.alloc_workspace   a buffer      hivm.hir.pointer_cast(%c0)    a buffer at a given place
+ *   memref.cast, collapse_shape, expand_shape  another name  memref.subview, view, reinterpret_cast     a part
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
-static const char *result_name(const ml_parser *p) { return p->results.n > 0 ? p->results.at[0].name : NULL; }
+static const char *result_name(const ml_parser *p)
+{
+    return p->results.n > 0 ? p->results.at[0].name : NULL;
+}
 
 /* A buffer of type t, with its statement and its piece of text. */
-static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_cast c, const int64_t *offsets, uint32_t n_offsets)
+static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_cast c,
+                            const int64_t *offsets, uint32_t n_offsets)
 {
     const char *name = result_name(p) ? result_name(p) : "unnamed";
     ml_symbol s = {.value = OT_NONE, .is_memref = true};
@@ -46,9 +53,12 @@ static ot_status parse_alloc(ml_parser *p, size_t start, ot_tk_stmt at)
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_check_static(&p->lx, &t));
-    if (!t.has_space) return ml_fail_at(&p->lx, t.line, t.col, "memref.alloc without #hivm.address_space<...>: in which memory?");
+    if (!t.has_space)
+        return ml_fail_at(&p->lx, t.line, t.col,
+                          "memref.alloc without #hivm.address_space<...>: in which memory?");
     if (t.scope == OT_SCOPE_GM)
-        return ml_fail_at(&p->lx, t.line, t.col, "memref.alloc in gm: global memory is memref_ext.alloc_workspace");
+        return ml_fail_at(&p->lx, t.line, t.col,
+                          "memref.alloc in gm: global memory is memref_ext.alloc_workspace");
     return add_buffer(p, at, &t, (ml_cast){.at = start}, NULL, 0);
 }
 
@@ -63,7 +73,8 @@ static ot_status parse_workspace(ml_parser *p, size_t start, ot_tk_stmt at)
     if (ml_accept_word(&p->lx, "from")) {
         from = true;
         OT_TRY(ml_use(p, &arg));
-        if (ml_is_word(&p->lx, "offset")) return ml_fail(&p->lx, "the workspace has its offset already");
+        if (ml_is_word(&p->lx, "offset"))
+            return ml_fail(&p->lx, "the workspace has its offset already");
     }
     OT_TRY(ml_expect(&p->lx, ':'));
     if (from) {
@@ -85,11 +96,13 @@ static ot_status parse_cast(ml_parser *p, size_t start, ot_tk_stmt at)
     int64_t offsets[OT_TK_MULTI_MAX];
     OT_TRY(ml_expect(&p->lx, '('));
     OT_TRY(ml_use_list(p, &o));
-    if (o.n < 1 || o.n > OT_TK_MULTI_MAX) return ml_fail(&p->lx, "a pointer_cast has 1 to %d addresses", OT_TK_MULTI_MAX);
+    if (o.n < 1 || o.n > OT_TK_MULTI_MAX)
+        return ml_fail(&p->lx, "a pointer_cast has 1 to %d addresses", OT_TK_MULTI_MAX);
     for (uint32_t k = 0; k < o.n; k++) {
         const ml_symbol *s = &p->symbols[o.symbols[k]];
         if (!s->has_number || s->number < 0)
-            return ml_fail_at(&p->lx, o.lines[k], o.cols[k], "the address '%%%s' is no constant from 0", s->name);
+            return ml_fail_at(&p->lx, o.lines[k], o.cols[k],
+                              "the address '%%%s' is no constant from 0", s->name);
         offsets[k] = s->number;
     }
     OT_TRY(ml_expect(&p->lx, ')'));
@@ -110,7 +123,8 @@ static ot_status parse_view(ml_parser *p, bool part)
     OT_TRY(ml_use(p, &base));
     for (; !ml_is_word(&p->lx, "memref"); ml_next(&p->lx)) {
         if (p->lx.r.status != OT_OK) return p->lx.r.status;
-        if (p->lx.tok == ML_END || ml_is(&p->lx, '}') || ml_is(&p->lx, '=')) return ml_expected(&p->lx, "the type of the memref");
+        if (p->lx.tok == ML_END || ml_is(&p->lx, '}') || ml_is(&p->lx, '='))
+            return ml_expected(&p->lx, "the type of the memref");
     }
     OT_TRY(ml_parse_type(&p->lx, &t));
     if (!ml_accept_word(&p->lx, "into")) OT_TRY(ml_expect_word(&p->lx, "to"));
@@ -118,7 +132,8 @@ static ot_status parse_view(ml_parser *p, bool part)
     if (t.kind != ML_MEMREF_TYPE) return ml_fail_at(&p->lx, t.line, t.col, "a view is a memref");
     OT_TRY(ml_expect_results(p, 1));
     ml_symbol s = {.value = OT_NONE, .is_memref = true};
-    if (!p->symbols[base].is_memref) return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[base].name);
+    if (!p->symbols[base].is_memref)
+        return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[base].name);
     if (p->symbols[base].value != OT_NONE) {
         OT_TRY(ml_add_view(p, result_name(p), p->symbols[base].value, part, &id));
         s.value = id;
@@ -127,7 +142,8 @@ static ot_status parse_view(ml_parser *p, bool part)
     return ml_define_result(p, 0, s);
 }
 
-/* annotation.mark %x {hivm.multi_buffer = 2 : i32} [keys ...] : type; other marks say nothing about memory. */
+/* annotation.mark %x {hivm.multi_buffer = 2 : i32} [keys ...] : type; other marks say nothing
+ * about memory. */
 static ot_status parse_mark(ml_parser *p)
 {
     uint32_t symbol, depth = 0, line = 0, col = 0;
@@ -152,24 +168,31 @@ static ot_status parse_mark(ml_parser *p)
             OT_TRY(ml_skip_brackets(&p->lx));
             continue;
         }
-        if (!ml_is(&p->lx, '=') && !ml_is_word(&p->lx, "keys") && !ml_is_word(&p->lx, "values")) return ml_expected(&p->lx, "':'");
+        if (!ml_is(&p->lx, '=') && !ml_is_word(&p->lx, "keys") && !ml_is_word(&p->lx, "values"))
+            return ml_expected(&p->lx, "':'");
         ml_next(&p->lx);
     }
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     uint32_t v = p->symbols[symbol].value;
     if (line == 0 || v == OT_NONE) return OT_OK;
-    if (slots < 1 || slots > OT_TK_MULTI_MAX) return ml_fail_at(&p->lx, line, col, "1 to %d buffers are allowed", OT_TK_MULTI_MAX);
-    if (slots == 1) return OT_OK; /* as without a mark: level 1 may double it, and a mark that says so is written beside this one */
+    if (slots < 1 || slots > OT_TK_MULTI_MAX)
+        return ml_fail_at(&p->lx, line, col, "1 to %d buffers are allowed", OT_TK_MULTI_MAX);
+    /* as without a mark: level 1 may double it, and a mark that says so is written beside this
+     * one */
+    if (slots == 1) return OT_OK;
     size_t k = 0;
     while (k < p->m->n_casts && p->m->casts[k].value != v) k++;
-    if (k == p->m->n_casts) return ml_fail_at(&p->lx, line, col, "'%%%s' is no allocation: mark that", p->symbols[symbol].name);
+    if (k == p->m->n_casts)
+        return ml_fail_at(&p->lx, line, col, "'%%%s' is no allocation: mark that",
+                          p->symbols[symbol].name);
     ot_tk_value *x = ot_kb_at(p->b, v);
     if (x->n_offsets > 0 && x->n_offsets != slots)
-        return ml_fail_at(&p->lx, line, col, "%lld buffers, but %u addresses", (long long)slots, x->n_offsets);
+        return ml_fail_at(&p->lx, line, col, "%lld buffers, but %u addresses", (long long)slots,
+                          x->n_offsets);
     if (p->m->casts[k].marked && x->multi != slots)
-        return ml_fail_at(&p->lx, line, col, "'%%%s' has a mark already: %u buffers, not %lld", p->symbols[symbol].name, x->multi,
-                          (long long)slots);
+        return ml_fail_at(&p->lx, line, col, "'%%%s' has a mark already: %u buffers, not %lld",
+                          p->symbols[symbol].name, x->multi, (long long)slots);
     x->multi = (uint32_t)slots;
     p->m->casts[k].marked = true;
     return OT_OK;

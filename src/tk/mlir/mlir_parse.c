@@ -3,8 +3,12 @@
  *   #map = affine_map<...>                         skipped, as all attributes are
  *   module attributes {...} {
  *     func.func private @other(memref<?xi8>)       a declaration
- *     func.func @kernel(%x: memref<16xf16, #hivm.address_space<gm>>) attributes {...} { statements }      the one that is planned
+ *     func.func @kernel(%x: memref<16xf16, #hivm.address_space<gm>>) attributes {...} { statements
+ *     }  the one that is planned
  *   }
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
@@ -42,10 +46,12 @@ static ot_status parse_arith(ml_parser *p)
         if (lx->r.status != OT_OK) return lx->r.status;
         if (lx->tok == ML_VALUE) {
             OT_TRY(ml_use(p, &symbol));
-            if (p->symbols[symbol].is_memref) return ml_fail(lx, "arithmetic of a memref is not in the subset that is read");
+            if (p->symbols[symbol].is_memref)
+                return ml_fail(lx, "arithmetic of a memref is not in the subset that is read");
         } else if (ml_is(lx, '<') || ml_is(lx, '{')) {
             OT_TRY(ml_skip_brackets(lx));
-        } else if (ml_is(lx, ',') || (lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len))) {
+        } else if (ml_is(lx, ',') ||
+                   (lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len))) {
             ml_next(lx);
         } else {
             return ml_expected(lx, "an operand or ':'");
@@ -55,7 +61,8 @@ static ot_status parse_arith(ml_parser *p)
         ml_next(lx);
         OT_TRY(ml_parse_type(lx, &t));
         if (t.kind != ML_SCALAR_TYPE)
-            return ml_fail_at(lx, t.line, t.col, "arithmetic of scalars only is in the subset that is read");
+            return ml_fail_at(lx, t.line, t.col,
+                              "arithmetic of scalars only is in the subset that is read");
     } while (ml_is(lx, ',') || ml_is_word(lx, "to"));
     return ml_define_scalars(p);
 }
@@ -95,7 +102,8 @@ static ot_status parse_results(ml_parser *p)
         if (!p->results.at[k].name) return ml_nomem(p);
         ml_next(lx);
         if (ml_accept(lx, ':')) {
-            if (lx->tok != ML_INT || lx->value < 1 || lx->value > ML_LIST_MAX) return ml_expected(lx, "a number of results");
+            if (lx->tok != ML_INT || lx->value < 1 || lx->value > ML_LIST_MAX)
+                return ml_expected(lx, "a number of results");
             p->results.at[k].n = (uint32_t)lx->value;
             ml_next(lx);
         }
@@ -113,7 +121,8 @@ static ot_status statement(ml_parser *p)
     OT_TRY(parse_results(p));
     ot_tk_stmt at = ml_stmt(p, OT_TK_COMPUTE);
     size_t start = lx->r.at;
-    if (lx->tok == ML_STRING) return ml_fail(lx, "an operation in its generic form is not in the subset that is read");
+    if (lx->tok == ML_STRING)
+        return ml_fail(lx, "an operation in its generic form is not in the subset that is read");
     if (lx->tok != ML_WORD) return ml_expected(lx, "an operation");
     const char *op = ml_token_name(p);
     if (!op) return ml_nomem(p);
@@ -125,7 +134,8 @@ static ot_status statement(ml_parser *p)
         OT_TRY(parse_constant(p));
     } else if (begins(op, "arith.")) {
         OT_TRY(parse_arith(p));
-    } else if (strcmp(op, "affine.apply") == 0 || strcmp(op, "affine.min") == 0 || strcmp(op, "affine.max") == 0) {
+    } else if (strcmp(op, "affine.apply") == 0 || strcmp(op, "affine.min") == 0 ||
+               strcmp(op, "affine.max") == 0) {
         OT_TRY(parse_affine(p));
     } else if (begins(op, "hivm.hir.")) {
         OT_TRY(ml_hivm_stmt(p, op + strlen("hivm.hir."), at));
@@ -140,7 +150,8 @@ ot_status ml_statements(ml_parser *p)
 {
     while (p->lx.r.status == OT_OK && !ml_is(&p->lx, '}')) {
         if (p->lx.tok == ML_END) return ml_expected(&p->lx, "'}'");
-        if (p->lx.tok == ML_LABEL) return ml_fail(&p->lx, "blocks with labels are not in the subset that is read");
+        if (p->lx.tok == ML_LABEL)
+            return ml_fail(&p->lx, "blocks with labels are not in the subset that is read");
         OT_TRY(statement(p));
     }
     return p->lx.r.status;
@@ -165,7 +176,9 @@ static ot_status parse_arguments(ml_parser *p)
         }
         OT_TRY(ml_parse_type(lx, &t));
         if (ml_is(lx, '{')) OT_TRY(ml_skip_brackets(lx));
-        if (name) OT_TRY(ml_define(p, name, line, col, (ml_symbol){.value = OT_NONE, .is_memref = t.kind == ML_MEMREF_TYPE}));
+        if (name)
+            OT_TRY(ml_define(p, name, line, col,
+                             (ml_symbol){.value = OT_NONE, .is_memref = t.kind == ML_MEMREF_TYPE}));
         if (ml_accept_word(lx, "loc")) OT_TRY(ml_skip_brackets(lx));
         if (!ml_is(lx, ')')) OT_TRY(ml_expect(lx, ','));
     }
@@ -185,7 +198,8 @@ static ot_status parse_function(ml_parser *p)
     ml_lexer *lx = &p->lx;
     uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     ml_next(lx);
-    if (!ml_accept_word(lx, "private") && !ml_accept_word(lx, "public")) (void)ml_accept_word(lx, "nested");
+    if (!ml_accept_word(lx, "private") && !ml_accept_word(lx, "public"))
+        (void)ml_accept_word(lx, "nested");
     if (lx->tok != ML_SYMBOL) return ml_expected(lx, "the function's name");
     const char *name = ml_token_name(p);
     if (!name) return ml_nomem(p);
@@ -197,13 +211,16 @@ static ot_status parse_function(ml_parser *p)
         OT_TRY(ml_skip_brackets(lx));
     }
     if (!ml_is(lx, '{')) return ml_close_scope(p, 0); /* a declaration */
-    if (p->has_function) return ml_fail_at(lx, line, col, "a second function with a body: one is planned");
+    if (p->has_function)
+        return ml_fail_at(lx, line, col, "a second function with a body: one is planned");
     p->has_function = true;
     p->m->body = lx->r.at + 1;
     char own[ML_NAME_MAX + 2];
     snprintf(own, sizeof own, "%s", name);
     for (char *c = own; *c; c++)
-        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (c > own && *c >= '0' && *c <= '9'))) *c = '_';
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+              (c > own && *c >= '0' && *c <= '9')))
+            *c = '_';
     if (!(p->b = ot_kernel_build(*own ? own : "kernel", "ascend-a2"))) return ml_nomem(p);
     ml_next(lx);
     OT_TRY(ml_statements(p));
@@ -259,13 +276,15 @@ static ot_status parse_all(ml_parser *p, ot_diag *d)
     return ot_kernel_verify(p->m->k, p->m->path, d);
 }
 
-ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mem_part mode, ot_diag *d, ot_mlir **out)
+ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mem_part mode, ot_diag *d,
+                        ot_mlir **out)
 {
     ot_arena *a = ot_arena_new();
     ot_mlir *m = a ? OT_NEW(a, ot_mlir) : NULL;
     ml_parser *p = a ? OT_NEW(a, ml_parser) : NULL;
     *out = NULL;
-    if (!m || !p || !(m->names = ot_map_new(a)) || !(p->by_name = ot_map_new(a)) || !(p->taken = ot_map_new(a))) {
+    if (!m || !p || !(m->names = ot_map_new(a)) || !(p->by_name = ot_map_new(a)) ||
+        !(p->taken = ot_map_new(a))) {
         ot_arena_free(a);
         return ot_fail_nomem(d);
     }

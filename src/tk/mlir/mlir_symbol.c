@@ -1,6 +1,11 @@
 /* Names of the text and what they stand for; values and statements of the kernel.
  *
- *   %alloc_0 -> symbol {value 3} -> kernel value "alloc_0"      %0 -> "_0"      a name that comes again in another block -> "alloc_0$2"
+ *   %alloc_0 -> symbol {value 3} -> kernel value "alloc_0"  %0 -> "_0"  a name that comes again in
+ *                                                                       another block ->
+ *                                                                       "alloc_0$2"
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
@@ -13,14 +18,16 @@ ot_status ml_nomem(ml_parser *p)
 
 ot_tk_stmt ml_stmt(const ml_parser *p, ot_tk_op op)
 {
-    return (ot_tk_stmt){.op = op, .line = p->lx.r.tok_line, .col = p->lx.r.tok_col, .mate = OT_NONE};
+    return (ot_tk_stmt){
+        .op = op, .line = p->lx.r.tok_line, .col = p->lx.r.tok_col, .mate = OT_NONE};
 }
 
 const char *ml_token_name(ml_parser *p)
 {
     const ml_lexer *lx = &p->lx;
     bool sigil = lx->tok == ML_VALUE || lx->tok == ML_SYMBOL || lx->tok == ML_LABEL;
-    return ot_format(p->a, "%.*s", (int)(lx->r.len - (sigil ? 1 : 0)), lx->r.text + lx->r.at + (sigil ? 1 : 0));
+    return ot_format(p->a, "%.*s", (int)(lx->r.len - (sigil ? 1 : 0)),
+                     lx->r.text + lx->r.at + (sigil ? 1 : 0));
 }
 
 /* ---- what is visible ---- */
@@ -28,10 +35,13 @@ const char *ml_token_name(ml_parser *p)
 ot_status ml_define(ml_parser *p, const char *name, uint32_t line, uint32_t col, ml_symbol s)
 {
     if (!name) return ml_nomem(p);
-    if (ot_map_get(p->by_name, name) != OT_NONE) return ml_fail_at(&p->lx, line, col, "'%%%s' is defined already", name);
+    if (ot_map_get(p->by_name, name) != OT_NONE)
+        return ml_fail_at(&p->lx, line, col, "'%%%s' is defined already", name);
     s.name = name;
     if (!OT_PUSH(p->a, p->symbols, p->n_symbols, p->cap_symbols, s)) return ml_nomem(p);
-    if (!ot_map_put(p->by_name, name, (uint32_t)p->n_symbols - 1) || !ot_map_put(p->m->names, name, 1)) return ml_nomem(p);
+    if (!ot_map_put(p->by_name, name, (uint32_t)p->n_symbols - 1) ||
+        !ot_map_put(p->m->names, name, 1))
+        return ml_nomem(p);
     return OT_OK;
 }
 
@@ -75,7 +85,8 @@ ot_status ml_expect_results(ml_parser *p, uint32_t n)
     for (uint32_t k = 0; k < p->results.n; k++) count += p->results.at[k].n;
     if (count == n) return OT_OK;
     if (p->results.n == 0) return ml_fail(&p->lx, "%u results without a name", n);
-    return ml_fail_at(&p->lx, p->results.at[0].line, p->results.at[0].col, "%u names for %u results", count, n);
+    return ml_fail_at(&p->lx, p->results.at[0].line, p->results.at[0].col,
+                      "%u names for %u results", count, n);
 }
 
 ot_status ml_define_result(ml_parser *p, uint32_t k, ml_symbol s)
@@ -95,7 +106,8 @@ ot_status ml_define_scalars(ml_parser *p)
 {
     uint32_t count = 0;
     for (uint32_t k = 0; k < p->results.n; k++) count += p->results.at[k].n;
-    for (uint32_t k = 0; k < count; k++) OT_TRY(ml_define_result(p, k, (ml_symbol){.value = OT_NONE}));
+    for (uint32_t k = 0; k < count; k++)
+        OT_TRY(ml_define_result(p, k, (ml_symbol){.value = OT_NONE}));
     return OT_OK;
 }
 
@@ -107,12 +119,15 @@ static const char *own_name(ml_parser *p, const char *name)
     char *text = ot_format(p->a, "%s", name);
     if (!text) return NULL;
     for (char *c = text; *c; c++)
-        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '.' || *c == '$')) *c = '_';
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+              *c == '.' || *c == '$'))
+            *c = '_';
     if (!ot_tk_is_value_name(text)) text = ot_format(p->a, "_%s", text);
     return text;
 }
 
-ot_status ml_add_value(ml_parser *p, const char *name, ot_tk_kind kind, const ot_tk_value *like, uint32_t *id)
+ot_status ml_add_value(ml_parser *p, const char *name, ot_tk_kind kind, const ot_tk_value *like,
+                       uint32_t *id)
 {
     ot_tk_value v = *like;
     const char *own = own_name(p, name);
@@ -130,7 +145,8 @@ ot_status ml_add_value(ml_parser *p, const char *name, ot_tk_kind kind, const ot
 
 ot_status ml_add_stmt(ml_parser *p, ot_tk_stmt s, uint32_t *id)
 {
-    if (ot_kb_n_stmts(p->b) >= ML_ITEMS_MAX) return ml_fail(&p->lx, "more than %u statements", ML_ITEMS_MAX);
+    if (ot_kb_n_stmts(p->b) >= ML_ITEMS_MAX)
+        return ml_fail(&p->lx, "more than %u statements", ML_ITEMS_MAX);
     uint32_t own = ot_kb_put_stmt(p->b, s);
     if (id) *id = own;
     return own == OT_NONE ? ml_nomem(p) : OT_OK;
@@ -138,8 +154,13 @@ ot_status ml_add_stmt(ml_parser *p, ot_tk_stmt s, uint32_t *id)
 
 ot_tk_value ml_value_of(const ml_parser *p, const ml_type *t)
 {
-    ot_tk_value v = {
-        .line = t->line, .col = t->col, .rank = t->rank, .dtype = t->dtype, .scope = t->scope, .multi = 1, .base = OT_NONE};
+    ot_tk_value v = {.line = t->line,
+                     .col = t->col,
+                     .rank = t->rank,
+                     .dtype = t->dtype,
+                     .scope = t->scope,
+                     .multi = 1,
+                     .base = OT_NONE};
     memcpy(v.dims, t->dims, sizeof v.dims);
     v.stmt = ot_kb_n_stmts(p->b);
     return v;

@@ -1,18 +1,26 @@
 /* Types of MLIR.
  *
- *   memref<16x256xf16, strided<[512, 1]>, #hivm.address_space<ub>>     16 rows of 256, 512 apart: 15 * 512 + 256 elements from first to last
- *   index, i32, f16                                                    scalars
- *   !llvm.ptr, (i32) -> i32, tensor<4xf32>                             other: only the function may have them
+ *   memref<16x256xf16, strided<[512, 1]>, #hivm.address_space<ub>>  16 rows of 256, 512 apart: 15 *
+ *                                                                   512 + 256 elements from first
+ *                                                                   to last
+ *   index, i32, f16                                                 scalars
+ *   !llvm.ptr, (i32) -> i32, tensor<4xf32>                          other: only the function may
+ *                                                                   have them
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
 static const struct {
     const char *name, *dtype;
 } ELEMENTS[] = {
-    {"f16", "f16"},  {"bf16", "bf16"},       {"f32", "f32"},       {"f64", "f64"},  {"i1", "b1"},    {"i2", "i2"},
-    {"i4", "i4"},    {"i8", "i8"},           {"i16", "i16"},       {"i32", "i32"},  {"i64", "i64"},  {"ui8", "u8"},
-    {"si8", "i8"},   {"ui16", "u16"},        {"si16", "i16"},      {"ui32", "u32"}, {"si32", "i32"}, {"ui64", "u64"},
-    {"si64", "i64"}, {"f8E4M3FN", "f8e4m3"}, {"f8E5M2", "f8e5m2"},
+    {"f16", "f16"},       {"bf16", "bf16"}, {"f32", "f32"},  {"f64", "f64"},
+    {"i1", "b1"},         {"i2", "i2"},     {"i4", "i4"},    {"i8", "i8"},
+    {"i16", "i16"},       {"i32", "i32"},   {"i64", "i64"},  {"ui8", "u8"},
+    {"si8", "i8"},        {"ui16", "u16"},  {"si16", "i16"}, {"ui32", "u32"},
+    {"si32", "i32"},      {"ui64", "u64"},  {"si64", "i64"}, {"f8E4M3FN", "f8e4m3"},
+    {"f8E5M2", "f8e5m2"},
 };
 
 /* The dialect's names, then those of the memories themselves. */
@@ -35,14 +43,16 @@ static ot_status read_dims(ml_lexer *lx, ml_type *t)
     for (size_t k = 0; k < lx->r.len; k++) { /* each dim ends with an x */
         int64_t n = 0;
         bool fits = true;
-        if (t->rank == OT_TK_RANK_MAX) return ml_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
+        if (t->rank == OT_TK_RANK_MAX)
+            return ml_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
         if (lx->r.text[lx->r.at + k] == '?') {
             t->is_static = false;
             n = -1;
             k++;
         }
         for (; lx->r.text[lx->r.at + k] != 'x'; k++)
-            fits = fits && ot_mul_i64(n, 10, &n) && ot_add_i64(n, lx->r.text[lx->r.at + k] - '0', &n);
+            fits = fits && ot_mul_i64(n, 10, &n) &&
+                   ot_add_i64(n, lx->r.text[lx->r.at + k] - '0', &n);
         if (!fits) return ml_fail(lx, "a dimension does not fit 64 bits");
         t->dims[t->rank++] = n;
     }
@@ -61,7 +71,8 @@ static ot_status read_element(ml_lexer *lx, ml_type *t)
     return lx->r.status;
 }
 
-/* strided<[512, 1], offset: ?>: strides into s, the rank of them; false in *known when one is no number. */
+/* strided<[512, 1], offset: ?>: strides into s, the rank of them; false in *known when one is no
+ * number. */
 static ot_status read_strides(ml_lexer *lx, int64_t s[OT_TK_RANK_MAX], uint32_t *n, bool *known)
 {
     *n = 0;
@@ -93,13 +104,15 @@ static ot_status stretch(ml_lexer *lx, ml_type *t, const int64_t *s, uint32_t n,
 {
     int64_t dense = 1, span = 1;
     bool gaps = false;
-    if (n != t->rank) return ml_fail_at(lx, t->line, t->col, "%u strides for %u dimensions", n, t->rank);
+    if (n != t->rank)
+        return ml_fail_at(lx, t->line, t->col, "%u strides for %u dimensions", n, t->rank);
     if (!known) t->is_static = false;
     if (!t->is_static) return OT_OK;
     for (uint32_t d = t->rank; d-- > 0;) {
         int64_t reach;
         if (t->dims[d] > 1 && s[d] != dense) gaps = true;
-        if (!ot_mul_i64(t->dims[d] - 1, s[d], &reach) || !ot_add_i64(span, reach, &span) || !ot_mul_i64(dense, t->dims[d], &dense))
+        if (!ot_mul_i64(t->dims[d] - 1, s[d], &reach) || !ot_add_i64(span, reach, &span) ||
+            !ot_mul_i64(dense, t->dims[d], &dense))
             return ml_fail_at(lx, t->line, t->col, "the size of the memref does not fit 64 bits");
     }
     if (!gaps) return OT_OK;
@@ -116,7 +129,8 @@ static ot_status read_space(ml_lexer *lx, ml_type *t)
     if (lx->tok != ML_WORD) return ml_expected(lx, "an address space");
     size_t k = 0;
     while (k < sizeof SPACES / sizeof *SPACES && !token_is(lx, SPACES[k].name)) k++;
-    if (k == sizeof SPACES / sizeof *SPACES) return ml_expected(lx, "an address space (gm, ub, cbuf, ca, cb, cc, bt, fp)");
+    if (k == sizeof SPACES / sizeof *SPACES)
+        return ml_expected(lx, "an address space (gm, ub, cbuf, ca, cb, cc, bt, fp)");
     t->scope = SPACES[k].scope;
     t->has_space = true;
     ml_next(lx);
@@ -166,7 +180,8 @@ static bool is_scalar(const ml_lexer *lx)
 
 ot_status ml_parse_type(ml_lexer *lx, ml_type *t)
 {
-    *t = (ml_type){.kind = ML_OTHER_TYPE, .line = lx->r.tok_line, .col = lx->r.tok_col, .at = lx->r.at};
+    *t = (ml_type){
+        .kind = ML_OTHER_TYPE, .line = lx->r.tok_line, .col = lx->r.tok_col, .at = lx->r.at};
     if (lx->r.status != OT_OK) return lx->r.status;
     if (ml_is_word(lx, "memref")) return read_memref(lx, t);
     if (lx->tok != ML_WORD && !ml_is(lx, '(')) return ml_expected(lx, "a type");
@@ -180,10 +195,14 @@ ot_status ml_parse_type(ml_lexer *lx, ml_type *t)
 
 ot_status ml_check_static(ml_lexer *lx, const ml_type *t)
 {
-    if (t->kind != ML_MEMREF_TYPE) return ml_fail_at(lx, t->line, t->col, "no memref: what is planned is one");
-    if (!t->dtype) return ml_fail_at(lx, t->line, t->col, "elements of a type that has no size here");
-    if (!t->is_static) return ml_fail_at(lx, t->line, t->col, "a memref of unknown size cannot be planned");
+    if (t->kind != ML_MEMREF_TYPE)
+        return ml_fail_at(lx, t->line, t->col, "no memref: what is planned is one");
+    if (!t->dtype)
+        return ml_fail_at(lx, t->line, t->col, "elements of a type that has no size here");
+    if (!t->is_static)
+        return ml_fail_at(lx, t->line, t->col, "a memref of unknown size cannot be planned");
     for (uint32_t d = 0; d < t->rank; d++)
-        if (t->dims[d] < 1) return ml_fail_at(lx, t->line, t->col, "dimension %u has no elements", d);
+        if (t->dims[d] < 1)
+            return ml_fail_at(lx, t->line, t->col, "dimension %u has no elements", d);
     return OT_OK;
 }

@@ -1,10 +1,13 @@
 /* The text with addresses.
  *
  *   func.func @k(...) {
- *   + %c0_i64 = arith.constant 0 : i64                                              each address once, ascending
+ *   + %c0_i64 = arith.constant 0 : i64                                        each address once, ascending
  *   - %a = memref.alloc() : memref<16xf16, ...>
- *   + %a = hivm.hir.pointer_cast(%c0_i64, %c64_i64) : memref<16xf16, ...>            as many as the plan has slots
- *   + annotation.mark %a {hivm.multi_buffer = 2 : i32} : memref<16xf16, ...>         where the planner has doubled it
+ *   + %a = hivm.hir.pointer_cast(%c0_i64, %c64_i64) : memref<16xf16, ...>      as many as the plan has slots
+ *   + annotation.mark %a {hivm.multi_buffer = 2 : i32} : memref<16xf16, ...>   where the planner has doubled it
+ *
+ *
+ *
  */
 #include "mlir_internal.h"
 
@@ -22,8 +25,10 @@ ot_status ot_mlir_check_plan(const ot_mlir *m, const ot_mem_plan *p, ot_diag *d)
         for (uint32_t j = 0; j < opener->n_out; j++) {
             uint32_t to = loop ? opener->carried[j] : opener->out[j];
             if (of[s->in[j]] == of[to] && (!loop || of[to] == of[opener->out[j]])) continue;
-            return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' and '%s' cannot share a place, and addresses alone make no copy", m->path,
-                           s->line, s->col, k->values[s->in[j]].name, k->values[to].name);
+            return ot_fail(
+                d, OT_E_INPUT,
+                "%s:%u:%u: '%s' and '%s' cannot share a place, and addresses alone make no copy",
+                m->path, s->line, s->col, k->values[s->in[j]].name, k->values[to].name);
         }
     }
     return OT_OK;
@@ -45,7 +50,10 @@ typedef struct writer {
     FILE *f;
 } writer;
 
-static uint32_t buffer_of(const writer *w, const ml_cast *c) { return w->p->lifetimes->buffer_of[c->value]; }
+static uint32_t buffer_of(const writer *w, const ml_cast *c)
+{
+    return w->p->lifetimes->buffer_of[c->value];
+}
 
 static int compare_constants(const void *pa, const void *pb)
 {
@@ -109,7 +117,8 @@ static void write_constants(const writer *w)
     while (first < w->m->n && strchr(" \t\r\n", w->m->text[first])) first++;
     int n = indent_at(w->m, first, &blanks);
     for (size_t k = 0; k < w->n; k++)
-        fprintf(w->f, "\n%.*s%%%s = arith.constant %lld : i64", n, blanks, w->list[k].name, (long long)w->list[k].value);
+        fprintf(w->f, "\n%.*s%%%s = arith.constant %lld : i64", n, blanks, w->list[k].name,
+                (long long)w->list[k].value);
 }
 
 static void write_cast(const writer *w, const ml_cast *c)
@@ -118,11 +127,12 @@ static void write_cast(const writer *w, const ml_cast *c)
     int type_len = (int)(c->type_end - c->type_at), n = indent_at(w->m, c->at, &blanks);
     uint32_t b = buffer_of(w, c), slots = w->p->multi[b];
     fputs("hivm.hir.pointer_cast(", w->f);
-    for (uint32_t k = 0; k < slots; k++) fprintf(w->f, "%s%%%s", k ? ", " : "", name_of(w, w->p->offsets[b][k]));
+    for (uint32_t k = 0; k < slots; k++)
+        fprintf(w->f, "%s%%%s", k ? ", " : "", name_of(w, w->p->offsets[b][k]));
     fprintf(w->f, ") : %.*s", type_len, type);
     if (slots > 1 && !c->marked && c->name)
-        fprintf(w->f, "\n%.*sannotation.mark %%%s {hivm.multi_buffer = %u : i32} : %.*s", n, blanks, c->name, slots, type_len,
-                type);
+        fprintf(w->f, "\n%.*sannotation.mark %%%s {hivm.multi_buffer = %u : i32} : %.*s", n, blanks,
+                c->name, slots, type_len, type);
 }
 
 ot_status ot_mlir_write(const ot_mlir *m, const ot_mem_plan *p, FILE *f)
@@ -153,7 +163,10 @@ void ot_mlir_loc(const char *path, ot_diag *d)
     unsigned line, col;
     int used = 0;
     char text[OT_DIAG_MAX];
-    if (strncmp(d->message, path, n) != 0 || sscanf(d->message + n, ":%u:%u: %n", &line, &col, &used) != 2 || used == 0) return;
-    snprintf(text, sizeof text, "loc(\"%s\":%u:%u): error: %s", path, line, col, d->message + n + used);
+    if (strncmp(d->message, path, n) != 0 ||
+        sscanf(d->message + n, ":%u:%u: %n", &line, &col, &used) != 2 || used == 0)
+        return;
+    snprintf(text, sizeof text, "loc(\"%s\":%u:%u): error: %s", path, line, col,
+             d->message + n + used);
     snprintf(d->message, sizeof d->message, "%s", text);
 }

@@ -2,16 +2,19 @@
  *
  *   for i in 0..8 {                        held: what a transfer touches, from it to
  *     load a <- x[i:i+1] stream=in           the next full wait for its stream in its own block,
- *     ...                                    else to the end of the whole loop and on from there in the block around it,
+ *     ...                                    else to the end of the whole loop and on from there in
+ *                                            the block around it,
  *     wait in                                at last to the end of the kernel
  *     store y[i:i+1] <- b stream=out       b: the whole loop, and on to the wait behind it
  *     wait out keep=1                      (a wait that keeps something is none here)
  *   }
  *   wait out
  *
- * Statements are looked at from the last to the first, once for each stream, with the next wait of each block that is open. The
- * back edges of the loops around a transfer are left out of the points after which a buffer holds a value: a slot that is still
- * being read when the next iteration begins is no value that the next iteration finds.
+ * Statements are looked at from the last to the first, once for each stream, with the next wait
+ * of each block that is open. The back edges of the loops around a transfer are left out of the
+ * points after which a buffer holds a value: a slot that is still being read when the next
+ * iteration begins is no value that the next iteration finds.
+ *
  */
 #include "lifetime_internal.h"
 
@@ -27,7 +30,10 @@ typedef struct holder {
     uint32_t depth;
 } holder;
 
-static bool is_loop(const lt_flow *f, uint32_t block) { return block != OT_NONE && f->k->stmts[block].op != OT_TK_IF; }
+static bool is_loop(const lt_flow *f, uint32_t block)
+{
+    return block != OT_NONE && f->k->stmts[block].op != OT_TK_IF;
+}
 
 /* The points [from, to) without the back edges of the loops around the transfer; appended to *s. */
 static bool points_between(const holder *h, uint32_t from, uint32_t to, lt_spans *s)
@@ -51,7 +57,8 @@ static bool hold(const holder *h, uint32_t v, uint32_t from, uint32_t to)
     lt_spans whole = {.at = &stmts, .n = 1}, points = {0};
     if (v == OT_NONE) return true;
     return points_between(h, h->f->start[from], h->f->start[to], &points) &&
-           lt_spans_join(h->f->arena, &h->f->vars[v].live, &whole) && lt_spans_join(h->f->arena, &h->f->vars[v].after, &points);
+           lt_spans_join(h->f->arena, &h->f->vars[v].live, &whole) &&
+           lt_spans_join(h->f->arena, &h->f->vars[v].after, &points);
 }
 
 /* Transfer i goes on until the next wait that it surely meets. */

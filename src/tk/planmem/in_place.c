@@ -1,16 +1,28 @@
 /* Which operation may write its output over an input.
  *
- * Two sets of inputs: `general` asks only whether the operation has read an element (or all of them) before it
- * writes that place; `restricted` is what a vector instruction set allows when source and destination overlap exactly: one
- * instruction, one element in, one of the same width out. What takes several instructions, or changes the type, is not in it.
+ * Two sets of inputs: `general` asks only whether the operation has read an element (or all of
+ * them) before it writes that place; `restricted` is what a vector instruction set allows when
+ * source and destination overlap exactly: one instruction, one element in, one of the same width
+ * out. What takes several instructions, or changes the type, is not in it.
  *
- * Reductions, broadcasts, transposes, gathers, convolutions, pooling, matrix products, concatenation read an input after they
- * have written elsewhere, so they have no such inputs, and neither has what it does not know.
+ * Reductions, broadcasts, transposes, gathers, convolutions, pooling, matrix products,
+ * concatenation read an input after they have written elsewhere, so they have no such inputs,
+ * and neither has what it does not know.
+ *
  */
 #include "lifetime_internal.h"
 
 /* ONNX operators: inputs in general, as ops.def has them. */
-enum { NONE = 0, FIRST = 1, SECOND = 2, BOTH = 3, THIRD = 4, BRANCHES = SECOND | THIRD, THREE = 7, VIEW = FIRST };
+enum {
+    NONE = 0,
+    FIRST = 1,
+    SECOND = 2,
+    BOTH = 3,
+    THIRD = 4,
+    BRANCHES = SECOND | THIRD,
+    THREE = 7,
+    VIEW = FIRST
+};
 
 typedef struct rule {
     const char *name;
@@ -23,8 +35,10 @@ static const rule operators[] = {
 #undef OP
 };
 
-/* Other operations of kernels that take several instructions, or make another type of the same width. */
-static const rule others[] = {{"silu", FIRST}, {"notequal", BOTH}, {"fma", THREE}, {"madd", THREE}, {"select", BRANCHES}};
+/* Other operations of kernels that take several instructions, or make another type of the same
+ * width. */
+static const rule others[] = {
+    {"silu", FIRST}, {"notequal", BOTH}, {"fma", THREE}, {"madd", THREE}, {"select", BRANCHES}};
 
 /* One instruction, or none: these inputs also when restricted. */
 static const rule instructions[] = {
@@ -87,18 +101,21 @@ bool ot_in_place_rule(const char *op, uint32_t in, bool restricted)
 {
     if (in > 2) return false;
     if (has(instructions, COUNT(instructions), op, in)) return true;
-    return !restricted && (has(operators, COUNT(operators), op, in) || has(others, COUNT(others), op, in));
+    return !restricted &&
+           (has(operators, COUNT(operators), op, in) || has(others, COUNT(others), op, in));
 }
 
-/* One element of `a` for one of `b`, of one width: then nothing is broadcast, and exact overlap means element on element. */
+/* One element of `a` for one of `b`, of one width: then nothing is broadcast, and exact overlap
+ * means element on element. */
 static bool same_elements(const ot_tk_value *a, const ot_tk_value *b)
 {
     int64_t n_a, n_b;
-    return ot_tk_dtype_bits(a->dtype) == ot_tk_dtype_bits(b->dtype) && ot_product(a->dims, a->rank, &n_a) &&
-           ot_product(b->dims, b->rank, &n_b) && n_a == n_b;
+    return ot_tk_dtype_bits(a->dtype) == ot_tk_dtype_bits(b->dtype) &&
+           ot_product(a->dims, a->rank, &n_a) && ot_product(b->dims, b->rank, &n_b) && n_a == n_b;
 }
 
-bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to, uint32_t from)
+bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to,
+                 uint32_t from)
 {
     const ot_tk_stmt *s = &f->k->stmts[stmt];
     if (o->no_in_place || s->op != OT_TK_COMPUTE || s->n_out != 1) return false;
@@ -108,7 +125,8 @@ bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, 
     for (uint32_t j = 0; j < s->n_in; j++) {
         if (f->var_of[s->in[j]] != from) continue;
         reads = true;
-        if (!f->whole[s->in[j]] || !ot_in_place_rule(s->name, j, o->restrict_in_place)) return false;
+        if (!f->whole[s->in[j]] || !ot_in_place_rule(s->name, j, o->restrict_in_place))
+            return false;
         if (!same_elements(out, &f->k->values[s->in[j]])) return false;
     }
     return reads;

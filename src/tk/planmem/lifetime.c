@@ -1,16 +1,22 @@
 /* Lifetimes of a kernel's buffers:
  *
- *   points.c     statements -> flow graph of points over variables (allocs, carried values, results)
+ *   points.c     statements -> flow graph of points over variables (allocs, carried values,
+ *                results)
  *   liveness.c   -> where each variable holds something that is read later
- *   merge.c      -> classes of variables that share a storage, by inplace.c's rules and where copies vanish
+ *   merge.c      -> classes of variables that share a storage, by inplace.c's rules and where
+ *                copies vanish
  *   here         -> one ot_buffer for each class, and warnings
  *
- *   alloc a      |            a written by 2, read by 3 and 6: live [2, 7)
- *   a = f(x)     2 a          b written by 3, read by 4:       live [3, 5)    meets a: both hold position 3 and 4
- *   b = g(a)     3 a b        c written by 6:                  live [6, 7)    meets a, unless h works in place
- *   y <- b       4 a b
- *   ...          5 a
- *   c = h(a)     6 a c
+ *   alloc a   |      a written by 2, read by 3 and 6: live [2, 7)
+ *   a = f(x)  2 a    b written by 3, read by 4:       live [3, 5)  meets a: both hold position 3
+ *                                                                  and 4
+ *   b = g(a)  3 a b  c written by 6:                  live [6, 7)  meets a, unless h works in place
+ *   y <- b    4 a b
+ *   ...       5 a
+ *   c = h(a)  6 a c
+ *
+ *
+ *
  */
 #include "lifetime_internal.h"
 
@@ -69,10 +75,12 @@ static bool fill_values(maker *m, const lt_class *x, ot_buffer *b)
 static uint32_t pipes_at(const maker *m, const lt_point *p)
 {
     const ot_tk_stmt *s = &m->f->k->stmts[p->stmt];
-    bool moves = s->op == OT_TK_LOAD || s->op == OT_TK_STORE || s->op == OT_TK_COPY || s->op == OT_TK_COMPUTE;
+    bool moves = s->op == OT_TK_LOAD || s->op == OT_TK_STORE || s->op == OT_TK_COPY ||
+                 s->op == OT_TK_COMPUTE;
     if (moves) return 1u << s->pipe;
-    if (p->to == OT_NONE) return 1u << OT_PIPE_SCALAR;                        /* a condition */
-    if (p->from != OT_NONE && m->c->of[p->to] == m->c->of[p->from]) return 0; /* the copy vanished */
+    if (p->to == OT_NONE) return 1u << OT_PIPE_SCALAR; /* a condition */
+    /* the copy vanished */
+    if (p->from != OT_NONE && m->c->of[p->to] == m->c->of[p->from]) return 0;
     switch (m->f->k->values[m->f->vars[p->to].value].scope) {
     case OT_SCOPE_GM: return 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_DMA_OUT;
     case OT_SCOPE_L0C: return 1u << OT_PIPE_DMA_OUT;
@@ -96,15 +104,21 @@ static void fill_pipes(const maker *m, const lt_class *x, ot_buffer *b)
 static void hold(const maker *m, ot_span *live, ot_buffer *b)
 {
     const ot_tk_stmt *loop = &m->f->k->stmts[b->loop];
-    live[0] = (ot_span){ot_min(live[0].lower, b->loop), ot_max(live[b->n_live - 1].upper, (int64_t)loop->mate + 1)};
+    live[0] = (ot_span){ot_min(live[0].lower, b->loop),
+                        ot_max(live[b->n_live - 1].upper, (int64_t)loop->mate + 1)};
     b->n_live = 1;
 }
 
 static bool fill_buffer(maker *m, const lt_class *x, ot_buffer *b)
 {
-    *b = (ot_buffer){
-        .scope = x->scope, .pool = x->pool, .size = x->size, .align = x->align, .multi = x->multi ? x->multi : 1, .loop = x->loop};
-    for (uint32_t i = 0; i < OT_TK_MULTI_MAX; i++) b->fixed[i] = x->fixed && i < b->multi ? x->offsets[i] : -1;
+    *b = (ot_buffer){.scope = x->scope,
+                     .pool = x->pool,
+                     .size = x->size,
+                     .align = x->align,
+                     .multi = x->multi ? x->multi : 1,
+                     .loop = x->loop};
+    for (uint32_t i = 0; i < OT_TK_MULTI_MAX; i++)
+        b->fixed[i] = x->fixed && i < b->multi ? x->offsets[i] : -1;
     b->n_live = (uint32_t)x->live.n;
     if (x->live.n) {
         ot_span *live = ot_memdup(m->out->arena, x->live.at, x->live.n * sizeof *x->live.at);
@@ -163,10 +177,12 @@ static bool warn_all(maker *m)
         bool ok = true;
         if (v->unwritten != OT_NONE && value->kind == OT_TK_BUFFER) {
             const ot_tk_stmt *s = &m->f->k->stmts[m->f->points[v->unwritten].stmt];
-            ok = warn(m, s->line, s->col, value->name, "is read here before anything is written to it");
+            ok = warn(m, s->line, s->col, value->name,
+                      "is read here before anything is written to it");
         }
         if (value->kind == OT_TK_BUFFER && !(what & LT_READ)) {
-            ok = ok && warn(m, value->line, value->col, value->name, what & LT_WRITE ? "is never read" : "is never used");
+            ok = ok && warn(m, value->line, value->col, value->name,
+                            what & LT_WRITE ? "is never read" : "is never used");
         }
         if (!ok) return false;
     }
@@ -175,8 +191,9 @@ static bool warn_all(maker *m)
     return true;
 }
 
-static ot_status find(const ot_kernel *k, const char *path, const ot_target *t, const ot_lifetime_options *o, ot_diag *d,
-                      ot_lifetimes *out, ot_arena *scratch)
+static ot_status find(const ot_kernel *k, const char *path, const ot_target *t,
+                      const ot_lifetime_options *o, ot_diag *d, ot_lifetimes *out,
+                      ot_arena *scratch)
 {
     lt_flow f;
     lt_classes c;
@@ -191,8 +208,8 @@ static ot_status find(const ot_kernel *k, const char *path, const ot_target *t, 
     return OT_OK;
 }
 
-ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_target *t, const ot_lifetime_options *o, ot_diag *d,
-                            ot_lifetimes **out)
+ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_target *t,
+                            const ot_lifetime_options *o, ot_diag *d, ot_lifetimes **out)
 {
     *out = NULL;
     ot_arena *arena = ot_arena_new(), *scratch = ot_arena_new();

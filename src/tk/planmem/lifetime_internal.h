@@ -1,18 +1,25 @@
-/* Inside the lifetime analysis: what points.c (statements to points), liveness.c (dataflow), merge.c (who shares storage),
- * inplace.c (rules of operations) and lifetime.c (the driver) share.
+/* Inside the lifetime analysis: what points.c (statements to points), liveness.c (dataflow),
+ * merge.c (who shares storage), inplace.c (rules of operations) and lifetime.c (the driver)
+ * share.
  *
- * A kernel becomes a flow graph of points in statement order, over variables: the storages that values would have if nothing
- * was shared. A statement is one point, but for those that carry values: they copy, and each copy is a point of its own.
+ * A kernel becomes a flow graph of points in statement order, over variables: the storages that
+ * values would have if nothing was shared. A statement is one point, but for those that carry
+ * values: they copy, and each copy is a point of its own.
  *
- *   r = for i in 0..n carry (acc = init) {    [acc <- init]  [test]---------------+      point   what it reads and writes
- *     next = vector.add(acc, t)                  [next <- acc, t]  <--------+     |      [x <- y] writes x, reads y
- *     yield (next)                               [way <- next]              |     |      [test]   the end of an edge
- *   }                                            [acc <- way]  [test]-------+     |
- *                                             [exit]  <-------------+-------------+
- *                                             [r <- acc]
+ *   r = for i in 0..n carry (acc = init) {  [acc <- init]  [test]-------+  point   what it reads and writes
+ *     next = vector.add(acc, t)                [next <- acc, t]  <---+  |  [x <- y] writes x, reads
+ *                                                                          y
+ *     yield (next)                             [way <- next]         |  |  [test]   the end of an edge
+ *   }                                          [acc <- way]  [test]--+  |
+ *                                           [exit]  <-------------+-----+
+ *                                           [r <- acc]
  *
- * `way` is a temporary: all yielded values are read before any carried one is written, so that `yield (v, u)` swaps. Most
- * copies are gone in the end, because merge.c gives both sides one storage.
+ * `way` is a temporary: all yielded values are read before any carried one is written, so that
+ * `yield (v, u)` swaps. Most copies are gone in the end, because merge.c gives both sides one
+ * storage.
+ *
+ *
+ *
  */
 #ifndef OT_LIFETIME_INTERNAL_H
 #define OT_LIFETIME_INTERNAL_H
@@ -38,7 +45,9 @@ typedef struct lt_point {
     uint32_t loop;         /* innermost FOR or WHILE that repeats it, or OT_NONE */
     uint32_t next[2];      /* points that may follow, or OT_NONE */
     uint32_t first_access; /* of it; up to the next point's */
-    uint32_t to, from;     /* a copy that carrying a value implies: variables; to OT_NONE: none; from OT_NONE: a view, a param */
+    /* a copy that carrying a value implies: variables; to OT_NONE: none; from OT_NONE: a view, a
+     * param */
+    uint32_t to, from;
 } lt_point;
 
 /* Ascending, disjoint, not touching. */
@@ -54,10 +63,11 @@ typedef struct lt_var {
     bool used; /* any statement names it (an if's result that nothing reads is not copied to) */
     uint32_t n_access;
     const uint32_t *access; /* [n_access] indices into the flow's accesses, ascending */
-    lt_spans live;          /* statements at which it holds a value that is read later, or is accessed; a value alive around a
-                                back edge: the whole loop */
-    lt_spans after;         /* points after which it holds a value that is read later */
-    uint32_t unwritten;     /* first point that reads what was never written, or OT_NONE */
+    /* statements at which it holds a value that is read later, or is accessed; a value alive
+     * around a back edge: the whole loop */
+    lt_spans live;
+    lt_spans after;     /* points after which it holds a value that is read later */
+    uint32_t unwritten; /* first point that reads what was never written, or OT_NONE */
 } lt_var;
 
 /* Two variables that a copy joins: better one storage. */
@@ -80,8 +90,9 @@ typedef struct lt_flow {
     bool *whole;      /* [k->n_values] stands for all bytes of its root */
     lt_pair *pairs;   /* [n_pairs] */
     size_t n_pairs, cap_pairs;
-    uint32_t *start; /* [k->n_stmts + 1] first point of a statement; the jump of an if's first branch is before
-                                its ELSE, though its position is that of the statement before */
+    /* [k->n_stmts + 1] first point of a statement; the jump of an if's first branch is before
+     * its ELSE, though its position is that of the statement before */
+    uint32_t *start;
     uint32_t *body;  /* [k->n_stmts] of FOR and WHILE: first point of the body */
     uint32_t *latch; /* [k->n_stmts] of FOR and WHILE: the point that goes back to it */
 } lt_flow;
@@ -108,7 +119,8 @@ bool lt_spans_join(ot_arena *arena, lt_spans *a, const lt_spans *b);
 
 /* Variables that share one storage. */
 typedef struct lt_class {
-    uint32_t first, last; /* members, linked by lt_classes.next; OT_NONE: merged into another class */
+    /* members, linked by lt_classes.next; OT_NONE: merged into another class */
+    uint32_t first, last;
     uint32_t n_members;
     uint32_t n_access;
     uint32_t *writes; /* [n_writes] points, ascending */
@@ -144,7 +156,8 @@ typedef struct lt_classes {
 } lt_classes;
 
 /* Every variable by itself, then merged: copies first, then in place. */
-ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t, const ot_lifetime_options *o, const char *path, ot_arena *a,
+ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t,
+                   const ot_lifetime_options *o, const char *path, ot_arena *a,
                    ot_diag *d) OT_MUST_USE;
 /* Innermost loop that is or holds both (OT_NONE: none). */
 uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b);
@@ -152,6 +165,7 @@ uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b);
 /* ---- inplace.c ---- */
 
 /* May statement `stmt`, which writes variable `to` and reads `from`, have both in one storage? */
-bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to, uint32_t from);
+bool lt_in_place(const lt_flow *f, const ot_lifetime_options *o, uint32_t stmt, uint32_t to,
+                 uint32_t from);
 
 #endif

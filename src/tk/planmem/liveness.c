@@ -1,21 +1,25 @@
 /* Liveness of all variables, 64 at a time: one bit of a word each.
  *
- *   backward   a variable is needed before a point if the point reads it, or if it is needed after and not overwritten
- *   forward    a variable may be written after a point if the point writes it, or if it was before and was not forgotten
+ *   backward   a variable is needed before a point if the point reads it, or if it is needed after
+ *              and not overwritten
+ *   forward    a variable may be written after a point if the point writes it, or if it was before
+ *              and was not forgotten
  *   live       needed and maybe written: it holds something that is read later
  *
- * Both are swept to their fixed points, but only over the points that access any of the 64 and those where control flow parts and
- * joins in the blocks around them: in the gaps between nothing changes for the 64, and a block without an access is passed as if
- * it was not there.
+ * Both are swept to their fixed points, but only over the points that access any of the 64 and
+ * those where control flow parts and joins in the blocks around them: in the gaps between
+ * nothing changes for the 64, and a block without an access is passed as if it was not there.
  *
  *   points       .  x  .  .  test  .  x  .  latch  .  test  .  latch  .  x  .        x: accesses
  *   looked at       x        test     x     latch                        x
  *
- * Variables are numbered as they are defined, so those of one word are accessed close to each other, and all words together cost
- * about as much as the accesses and the nesting.
+ * Variables are numbered as they are defined, so those of one word are accessed close to each
+ * other, and all words together cost about as much as the accesses and the nesting.
  *
- * The result are spans: of points, after which the variable is live (merge.c asks those), and of statements, at which it is
- * live or accessed, where a value alive around a back edge counts for the whole loop (plans ask those).
+ * The result are spans: of points, after which the variable is live (merge.c asks those), and of
+ * statements, at which it is live or accessed, where a value alive around a back edge counts for
+ * the whole loop (plans ask those).
+ *
  */
 #include "lifetime_internal.h"
 
@@ -29,16 +33,18 @@ typedef struct facts {
     uint64_t read, write, full, forget;
     uint64_t need_in, need_out;       /* read later, before it is overwritten */
     uint64_t written_in, written_out; /* maybe written */
-    uint64_t written_before;          /* maybe written in the gap before it, of points that are not looked at */
+    /* maybe written in the gap before it, of points that are not looked at */
+    uint64_t written_before;
 } facts;
 
 typedef struct sweep {
     lt_flow *f;
     facts *facts; /* [n] points looked at, ascending; room for all */
     uint32_t n;
-    uint32_t *list;      /* [n] their numbers; room for all */
-    uint32_t *seen;      /* [f->n_points] number of the last word that looked at one */
-    uint32_t *entered;   /* [k->n_stmts] of FOR, WHILE, IF: of the last word that looked at the block */
+    uint32_t *list; /* [n] their numbers; room for all */
+    uint32_t *seen; /* [f->n_points] number of the last word that looked at one */
+    /* [k->n_stmts] of FOR, WHILE, IF: of the last word that looked at the block */
+    uint32_t *entered;
     uint64_t *around;    /* stack: alive around the back edges of the loops that are open */
     uint32_t v0, n_vars; /* number of the first variable; at most 64 */
     uint32_t word;       /* from 1 */
@@ -131,7 +137,8 @@ static bool load_chunk(sweep *w)
     const lt_flow *f = w->f;
     w->n = 0;
     for (uint32_t v = w->v0; v < w->v0 + w->n_vars; v++) {
-        for (uint32_t i = 0; i < f->vars[v].n_access; i++) look_at_access(w, &f->accesses[f->vars[v].access[i]]);
+        for (uint32_t i = 0; i < f->vars[v].n_access; i++)
+            look_at_access(w, &f->accesses[f->vars[v].access[i]]);
     }
     if (!w->n) return false;
     add_points(w);
@@ -209,7 +216,10 @@ static bool step(sweep *w, lt_spans *lists, uint64_t *before, uint64_t now, int6
 static uint64_t live_out(const facts *x) { return x->need_out & x->written_out; }
 
 /* In the gap before point i. What is written may be less than at i, where branches may join. */
-static uint64_t live_before(const sweep *w, uint32_t i) { return i < w->n ? w->facts[i].written_before & w->facts[i].need_in : 0; }
+static uint64_t live_before(const sweep *w, uint32_t i)
+{
+    return i < w->n ? w->facts[i].written_before & w->facts[i].need_in : 0;
+}
 
 static bool after_spans(sweep *w)
 {
@@ -231,7 +241,8 @@ static uint32_t owner(const lt_flow *f, uint32_t point)
     return point < f->start[stmt + 1] ? stmt : stmt + 1;
 }
 
-/* All that is live or accessed at the points of the statement that point *at belongs to; *at: the next statement's. */
+/* All that is live or accessed at the points of the statement that point *at belongs to; *at:
+ * the next statement's. */
 static uint64_t live_at(const sweep *w, uint32_t *at)
 {
     uint64_t live = 0;
@@ -249,7 +260,8 @@ static uint64_t around(const sweep *w, uint32_t loop)
 {
     const lt_flow *f = w->f;
     if (f->points[f->latch[loop]].next[1] == OT_NONE) return 0;
-    return w->facts[index_from(w, f->body[loop])].need_in & w->facts[index_from(w, f->latch[loop])].written_out;
+    return w->facts[index_from(w, f->body[loop])].need_in &
+           w->facts[index_from(w, f->latch[loop])].written_out;
 }
 
 static bool live_spans(sweep *w)
@@ -262,7 +274,8 @@ static bool live_spans(sweep *w)
     for (uint32_t at = 0; at < w->n;) {
         uint32_t i = owner(w->f, w->facts[at].point);
         ot_tk_op op = stmts[i].op;
-        if (i > done && !step(w, w->live, &now, live_before(w, at) | w->around[depth], done)) return false;
+        if (i > done && !step(w, w->live, &now, live_before(w, at) | w->around[depth], done))
+            return false;
         if (op == OT_TK_FOR || op == OT_TK_WHILE) {
             w->around[depth + 1] = w->around[depth] | around(w, i);
             depth++;
@@ -280,7 +293,8 @@ static void unwritten_reads(const sweep *w)
     for (uint32_t i = 0; i < w->n; i++) {
         uint64_t reads = w->facts[i].read & ~w->facts[i].written_in & ~seen;
         seen |= reads;
-        for (; reads; reads &= reads - 1) w->f->vars[w->v0 + (uint32_t)__builtin_ctzll(reads)].unwritten = w->facts[i].point;
+        for (; reads; reads &= reads - 1)
+            w->f->vars[w->v0 + (uint32_t)__builtin_ctzll(reads)].unwritten = w->facts[i].point;
     }
 }
 

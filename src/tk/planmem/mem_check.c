@@ -1,5 +1,6 @@
-/* The validator of memory plans. It looks at the plan and at the live spans, compares all pairs, and shares no code with the
- * planners, so that a mistake there cannot hide here. Every rule has a reason of its own. */
+/* The validator of memory plans. It looks at the plan and at the live spans, compares all pairs,
+ * and shares no code with the planners, so that a mistake there cannot hide here. Every rule has
+ * a reason of its own. */
 #include "planmem.h"
 
 typedef struct check {
@@ -8,11 +9,15 @@ typedef struct check {
     ot_diag *d;
 } check;
 
-static const char *name_of(const check *c, uint32_t i) { return c->k->values[c->p->lifetimes->buffers[i].values[0]].name; }
+static const char *name_of(const check *c, uint32_t i)
+{
+    return c->k->values[c->p->lifetimes->buffers[i].values[0]].name;
+}
 
 static ot_status broken(const check *c, uint32_t i, uint32_t slot, const char *rule)
 {
-    return ot_fail(c->d, OT_E_INPUT, "memory plan check: buffer '%s' slot %u: %s", name_of(c, i), slot, rule);
+    return ot_fail(c->d, OT_E_INPUT, "memory plan check: buffer '%s' slot %u: %s", name_of(c, i),
+                   slot, rule);
 }
 
 /* One buffer: slot count, alignment, fixed offsets, limits, and its slots among themselves. */
@@ -22,11 +27,13 @@ static ot_status check_buffer(const check *c, uint32_t i)
     const int64_t *at = c->p->offsets[i];
     const ot_scope_plan *s = NULL;
     if (!ot_mem_plans(c->p->part, b->scope))
-        return c->p->multi[i] == 0 ? OT_OK : broken(c, i, 0, "planned in a memory that stays as it is");
+        return c->p->multi[i] == 0 ? OT_OK
+                                   : broken(c, i, 0, "planned in a memory that stays as it is");
     for (uint32_t q = 0; q < c->p->n_scopes; q++)
         if (c->p->scopes[q].scope == b->scope) s = &c->p->scopes[q];
     if (!s) return broken(c, i, 0, "its scope is not planned");
-    if (c->p->multi[i] < b->multi || c->p->multi[i] > OT_TK_MULTI_MAX) return broken(c, i, 0, "wrong number of slots");
+    if (c->p->multi[i] < b->multi || c->p->multi[i] > OT_TK_MULTI_MAX)
+        return broken(c, i, 0, "wrong number of slots");
     for (uint32_t k = 0; k < OT_TK_MULTI_MAX; k++) {
         if (k >= c->p->multi[i]) {
             if (at[k] != -1) return broken(c, i, k, "offset beyond the slots");
@@ -35,11 +42,15 @@ static ot_status check_buffer(const check *c, uint32_t i)
         if (at[k] < 0) return broken(c, i, k, "no offset");
         if (b->n_live == 0) continue;
         if (at[k] % b->align != 0) return broken(c, i, k, "not aligned");
-        if (k < b->multi && b->fixed[k] >= 0 && b->fixed[k] != at[k]) return broken(c, i, k, "fixed offset moved");
-        if (at[k] > INT64_MAX - b->size || at[k] + b->size > s->height) return broken(c, i, k, "above the height of the scope");
-        if (s->capacity > 0 && at[k] + b->size > s->capacity) return broken(c, i, k, "above the capacity of the scope");
+        if (k < b->multi && b->fixed[k] >= 0 && b->fixed[k] != at[k])
+            return broken(c, i, k, "fixed offset moved");
+        if (at[k] > INT64_MAX - b->size || at[k] + b->size > s->height)
+            return broken(c, i, k, "above the height of the scope");
+        if (s->capacity > 0 && at[k] + b->size > s->capacity)
+            return broken(c, i, k, "above the capacity of the scope");
         for (uint32_t q = 0; q < k; q++)
-            if (at[q] < at[k] + b->size && at[k] < at[q] + b->size) return broken(c, i, k, "overlaps another slot of the buffer");
+            if (at[q] < at[k] + b->size && at[k] < at[q] + b->size)
+                return broken(c, i, k, "overlaps another slot of the buffer");
     }
     return OT_OK;
 }
@@ -48,7 +59,8 @@ static bool alive_together(const ot_buffer *a, const ot_buffer *b)
 {
     for (uint32_t x = 0; x < a->n_live; x++)
         for (uint32_t y = 0; y < b->n_live; y++)
-            if (a->live[x].lower < b->live[y].upper && b->live[y].lower < a->live[x].upper) return true;
+            if (a->live[x].lower < b->live[y].upper && b->live[y].lower < a->live[x].upper)
+                return true;
     return false;
 }
 
@@ -60,8 +72,10 @@ static ot_status check_pair(const check *c, uint32_t i, uint32_t j)
         for (uint32_t y = 0; y < c->p->multi[j]; y++) {
             int64_t pa = c->p->offsets[i][x], pb = c->p->offsets[j][y];
             if (pa < pb + b->size && pb < pa + a->size)
-                return ot_fail(c->d, OT_E_INPUT, "memory plan check: buffers '%s' and '%s' overlap while both are alive",
-                               name_of(c, i), name_of(c, j));
+                return ot_fail(
+                    c->d, OT_E_INPUT,
+                    "memory plan check: buffers '%s' and '%s' overlap while both are alive",
+                    name_of(c, i), name_of(c, j));
         }
     return OT_OK;
 }

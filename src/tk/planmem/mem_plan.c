@@ -1,14 +1,16 @@
 /* Memory plans of kernels: lifetimes, then each scope by itself, then the validator.
  *
- *   mode         a scope with a capacity                    gm, workspace reuse on (off: sequential)
- *   sequential   nothing shares                             nothing shares
- *   reuse        sequential if that fits, else PlanMemory   PlanMemory at the least height it finds
- *   search       the lowest that the packing search finds   the same
- *   auto         sequential, PlanMemory, search: the first  search: less is better, nothing waits for nothing
- *                that fits
+ *   mode        a scope with a capacity                    gm, workspace reuse on (off: sequential)
+ *   sequential  nothing shares                             nothing shares
+ *   reuse       sequential if that fits, else PlanMemory   PlanMemory at the least height it finds
+ *   search      the lowest that the packing search finds   the same
+ *   auto        sequential, PlanMemory, search: the first  search: less is better, nothing waits
+ *               for nothing
+ *               that fits
  *
- * Sequential comes first because sharing costs: what shares memory waits for each other. A scope that does not fit is an
- * overflow (overflow.c).
+ * Sequential comes first because sharing costs: what shares memory waits for each other. A scope
+ * that does not fit is an overflow (overflow.c).
+ *
  */
 #include "planmem_internal.h"
 
@@ -31,8 +33,8 @@ const char *ot_mem_mode_name(ot_mem_mode m)
 static ot_status fail_at(const mem_job *j, const ot_buffer *b, const char *rule)
 {
     const ot_tk_value *v = &j->kernel->values[b->values[0]];
-    return ot_fail(j->diag, OT_E_INPUT, "%s:%u:%u: buffer '%s' in %s: %s", j->path, v->line, v->col, v->name,
-                   ot_scope_name(j->scope), rule);
+    return ot_fail(j->diag, OT_E_INPUT, "%s:%u:%u: buffer '%s' in %s: %s", j->path, v->line, v->col,
+                   v->name, ot_scope_name(j->scope), rule);
 }
 
 /* No sum of sizes, alignments and offsets, as they are or in bits, may overflow later. */
@@ -43,8 +45,8 @@ static ot_status check_sizes(const mem_job *j)
         const ot_buffer *b = j->buffers[i];
         int64_t each, all, far = 0;
         for (uint32_t k = 0; k < b->multi; k++) far = ot_max(far, b->fixed[k]);
-        if (!ot_add_i64(b->size, b->align, &each) || !ot_mul_i64(each, OT_TK_MULTI_MAX, &all) || !ot_add_i64(sum, all, &sum) ||
-            !ot_add_i64(far, sum, &all) || all > limit)
+        if (!ot_add_i64(b->size, b->align, &each) || !ot_mul_i64(each, OT_TK_MULTI_MAX, &all) ||
+            !ot_add_i64(sum, all, &sum) || !ot_add_i64(far, sum, &all) || all > limit)
             return fail_at(j, b, "sizes are too large to plan");
     }
     return OT_OK;
@@ -52,7 +54,8 @@ static ot_status check_sizes(const mem_job *j)
 
 static bool slots_overlap(const ot_buffer *a, uint32_t ka, const ot_buffer *b, uint32_t kb)
 {
-    return a->fixed[ka] >= 0 && b->fixed[kb] >= 0 && a->fixed[ka] < b->fixed[kb] + b->size && b->fixed[kb] < a->fixed[ka] + a->size;
+    return a->fixed[ka] >= 0 && b->fixed[kb] >= 0 && a->fixed[ka] < b->fixed[kb] + b->size &&
+           b->fixed[kb] < a->fixed[ka] + a->size;
 }
 
 static ot_status check_fixed(const mem_job *j)
@@ -61,16 +64,20 @@ static ot_status check_fixed(const mem_job *j)
         const ot_buffer *b = j->buffers[i];
         for (uint32_t k = 0; k < b->multi && b->n_live; k++) {
             if (b->fixed[k] < 0) continue;
-            if (b->fixed[k] % b->align != 0) return fail_at(j, b, "the given offset is not aligned");
+            if (b->fixed[k] % b->align != 0)
+                return fail_at(j, b, "the given offset is not aligned");
             for (uint32_t q = 0; q < k; q++)
-                if (slots_overlap(b, q, b, k)) return fail_at(j, b, "two of its slots overlap at the given offsets");
+                if (slots_overlap(b, q, b, k))
+                    return fail_at(j, b, "two of its slots overlap at the given offsets");
             for (uint32_t o = 0; o < i; o++) {
                 const ot_buffer *other = j->buffers[o];
                 for (uint32_t q = 0; q < other->multi; q++) {
                     if (!slots_overlap(other, q, b, k) || !pm_meet(other, b)) continue;
                     char rule[160];
-                    snprintf(rule, sizeof rule, "at the given offset it overlaps '%.80s', which is alive at the same time",
-                             j->kernel->values[other->values[0]].name);
+                    snprintf(
+                        rule, sizeof rule,
+                        "at the given offset it overlaps '%.80s', which is alive at the same time",
+                        j->kernel->values[other->values[0]].name);
                     return fail_at(j, b, rule);
                 }
             }
@@ -82,8 +89,8 @@ static ot_status check_fixed(const mem_job *j)
 /* Registers and the like: what a compiler hands out, without a limit where the target says none. */
 static bool is_register(ot_scope s)
 {
-    return s == OT_SCOPE_LOCAL || s == OT_SCOPE_FRAGMENT || s == OT_SCOPE_VAR || s == OT_SCOPE_BARRIER || s == OT_SCOPE_REDUCER ||
-           s == OT_SCOPE_DESCRIPTOR;
+    return s == OT_SCOPE_LOCAL || s == OT_SCOPE_FRAGMENT || s == OT_SCOPE_VAR ||
+           s == OT_SCOPE_BARRIER || s == OT_SCOPE_REDUCER || s == OT_SCOPE_DESCRIPTOR;
 }
 
 static ot_status find_capacity(mem_job *j, const ot_target *t)
@@ -91,7 +98,8 @@ static ot_status find_capacity(mem_job *j, const ot_target *t)
     j->capacity = t->scopes[j->scope].bytes;
     if (j->scope == OT_SCOPE_GM || is_register(j->scope)) return OT_OK;
     if (j->options->capacity > 0) j->capacity = j->options->capacity;
-    if (j->options->fast_capacity > 0 && j->scope == OT_SCOPE_L2) j->capacity = j->options->fast_capacity;
+    if (j->options->fast_capacity > 0 && j->scope == OT_SCOPE_L2)
+        j->capacity = j->options->fast_capacity;
     if (j->capacity > 0) return OT_OK;
     char rule[160];
     snprintf(rule, sizeof rule, "target '%s' has no such memory", t->name);
@@ -100,30 +108,40 @@ static ot_status find_capacity(mem_job *j, const ot_target *t)
 
 /* ---- the modes ---- */
 
-static bool fits(const mem_job *j, int64_t height) { return j->capacity == 0 || height <= j->capacity; }
+static bool fits(const mem_job *j, int64_t height)
+{
+    return j->capacity == 0 || height <= j->capacity;
+}
 
 static ot_status plan_reuse(const mem_job *j, int64_t capacity, bool *done, int64_t *needed)
 {
-    return ot_planmem(j->buffers, j->n, j->kernel, capacity, j->scratch, j->diag, j->offsets, j->multi, j->level, j->stats, done,
-                      needed);
+    return ot_planmem(j->buffers, j->n, j->kernel, capacity, j->scratch, j->diag, j->offsets,
+                      j->multi, j->level, j->stats, done, needed);
 }
 
-/* No capacity to keep to: the height that PlanMemory reaches, then the highest levels at that height. */
+/* No capacity to keep to: the height that PlanMemory reaches, then the highest levels at that
+ * height. */
 static ot_status plan_reuse_lowest(const mem_job *j, int64_t *height)
 {
     bool done = false;
     OT_TRY(plan_reuse(j, ot_max(1, j->stats->lower_bound), &done, height));
     int64_t least = *height;
     if (!done) OT_TRY(plan_reuse(j, least, &done, height));
-    return done ? OT_OK : ot_fail(j->diag, OT_E_INPUT, "memory plan: PlanMemory missed its own height");
+    return done ? OT_OK
+                : ot_fail(j->diag, OT_E_INPUT, "memory plan: PlanMemory missed its own height");
 }
 
 /* r->seconds in: spent already, of the time limit. */
 static ot_status plan_search(const mem_job *j, int64_t capacity, ot_pack_result *r)
 {
     const ot_mem_options *m = j->options;
-    ot_pack_options o = {.capacity = capacity, .step_limit = m->step_limit, .threads = m->threads, .rules = OT_PACK_RULES_ALL};
-    if (m->time_limit > 0) o.time_limit = m->time_limit > r->seconds + MIN_SECONDS ? m->time_limit - r->seconds : MIN_SECONDS;
+    ot_pack_options o = {.capacity = capacity,
+                         .step_limit = m->step_limit,
+                         .threads = m->threads,
+                         .rules = OT_PACK_RULES_ALL};
+    if (m->time_limit > 0)
+        o.time_limit = m->time_limit > r->seconds + MIN_SECONDS ? m->time_limit - r->seconds
+                                                                : MIN_SECONDS;
     OT_TRY(mem_search(j, j->buffers, j->n, &o, j->offsets, j->multi, r));
     j->stats->mode = OT_MEM_SEARCH;
     j->stats->height = r->height;
@@ -175,7 +193,8 @@ static int64_t sum_aligned(const mem_job *j)
     int64_t end = 0;
     for (uint32_t i = 0; i < j->n; i++)
         for (uint32_t k = 0; k < j->buffers[i]->multi && j->buffers[i]->n_live; k++)
-            end = ot_ceil_div(end, j->buffers[i]->align) * j->buffers[i]->align + j->buffers[i]->size;
+            end = ot_ceil_div(end, j->buffers[i]->align) * j->buffers[i]->align +
+                  j->buffers[i]->size;
     return end;
 }
 
@@ -235,7 +254,8 @@ static ot_status scope_of_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
     uint32_t n = j->n;
     OT_TRY(mem_pools_enter(j, &pools));
     OT_TRY(plan_scope(j, t));
-    for (uint32_t i = 0; i < n; i++) mem_pools_place(j, pools, i, p->offsets[ids[i]], &p->multi[ids[i]], &p->level[ids[i]]);
+    for (uint32_t i = 0; i < n; i++)
+        mem_pools_place(j, pools, i, p->offsets[ids[i]], &p->multi[ids[i]], &p->level[ids[i]]);
     j->stats->n_buffers = n;
     return OT_OK;
 }
@@ -258,8 +278,8 @@ static ot_status plan_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
     return mem_check_addresses(j->kernel, j->path, p, t, j->diag);
 }
 
-ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t, const ot_mem_options *o, ot_diag *d,
-                             ot_mem_plan **out)
+ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t,
+                             const ot_mem_options *o, ot_diag *d, ot_mem_plan **out)
 {
     *out = NULL;
     ot_arena *a = ot_arena_new(), *scratch = ot_arena_new();
@@ -272,7 +292,8 @@ ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_targ
     p->arena = a;
     p->part = o->part;
     ot_mem_options own = *o;
-    if (k->explicit_sync) { /* a place that two pipes share is a dependency which the text does not know */
+    /* a place that two pipes share is a dependency which the text does not know */
+    if (k->explicit_sync) {
         own.lifetimes.no_in_place = true;
         if (own.mode == OT_MEM_AUTO) own.mode = OT_MEM_SEQUENTIAL;
     }
@@ -293,8 +314,9 @@ void ot_mem_plan_free(ot_mem_plan *p)
     ot_arena_free(p->arena);
 }
 
-/* Write the place of storage i, which has no alloc, to the first value that it holds: as its own if it lies there itself, else that of
- * its next value, which waits there (the third buffer of a swap). What is never alive needs none. */
+/* Write the place of storage i, which has no alloc, to the first value that it holds: as its own
+ * if it lies there itself, else that of its next value, which waits there (the third buffer of a
+ * swap). What is never alive needs none. */
 static void apply_place(const ot_mem_plan *p, uint32_t i, ot_kernel *k)
 {
     const ot_lifetimes *l = p->lifetimes;
@@ -313,7 +335,8 @@ void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k)
     for (uint32_t i = 0; i < p->lifetimes->n_buffers; i++) {
         const ot_buffer *b = &p->lifetimes->buffers[i];
         if (p->multi[i] == 0) continue;
-        if (k->values[b->values[0]].kind != OT_TK_BUFFER) apply_place(p, i, k); /* carried values, results only */
+        /* carried values, results only */
+        if (k->values[b->values[0]].kind != OT_TK_BUFFER) apply_place(p, i, k);
         for (uint32_t v = 0; v < b->n_values; v++) {
             ot_tk_value *value = &k->values[b->values[v]];
             if (value->kind != OT_TK_BUFFER) continue;

@@ -1,11 +1,13 @@
 /* Pools: memory that is handed out in blocks.
  *
- *   pool P max=1M block=4K @ub        members are packed into the pool in whole blocks; the pool then is one buffer of its memory,
+ *   pool P max=1M block=4K @ub        members are packed into the pool in whole blocks; the pool
+ *                                     then is one buffer of its memory,
  *                                     as high as its members came, alive while any of them is
  *
  *   P  [ a a | b   ]  <- block by block      ub  [ x | P P P P | y ]
  *
  * And the checks of planned addresses.
+ *
  */
 #include "planmem_internal.h"
 
@@ -18,17 +20,20 @@ struct mem_pools {
     bool *member;                      /* [n_all] */
 };
 
-/* A member with its offset fixed has the place that a plan gave it: an absolute one. Then the pool is no buffer. */
+/* A member with its offset fixed has the place that a plan gave it: an absolute one. Then the
+ * pool is no buffer. */
 static bool is_free_member(const ot_buffer *b) { return b->pool && b->fixed[0] < 0; }
 
-static ot_status fail_pool(const mem_job *j, const ot_tk_pool *pool, const ot_buffer *b, int64_t bound)
+static ot_status fail_pool(const mem_job *j, const ot_tk_pool *pool, const ot_buffer *b,
+                           int64_t bound)
 {
     const ot_tk_value *v = &j->kernel->values[b->values[0]];
-    return ot_fail(
-        j->diag, OT_E_BUDGET,
-        "%s:%u:%u: the pool '%s' is spent: '%s' takes %lld bytes, and with what is allocated beside it at least %lld of its %lld are "
-        "needed [pool-spent]",
-        j->path, v->line, v->col, pool->name, v->name, (long long)b->size, (long long)bound, (long long)pool->max);
+    return ot_fail(j->diag, OT_E_BUDGET,
+                   "%s:%u:%u: the pool '%s' is spent: '%s' takes %lld bytes, and with what is "
+                   "allocated beside it at least %lld of its %lld are "
+                   "needed [pool-spent]",
+                   j->path, v->line, v->col, pool->name, v->name, (long long)b->size,
+                   (long long)bound, (long long)pool->max);
 }
 
 /* The pool is alive while any member is. */
@@ -41,7 +46,8 @@ static bool join_live(const mem_job *j, ot_buffer *pool, const ot_buffer *b)
     uint32_t i = 0, k = 0;
     size_t cap = 0;
     while (i < pool->n_live || k < b->n_live) {
-        bool first = k == b->n_live || (i < pool->n_live && pool->live[i].lower <= b->live[k].lower);
+        bool first = k == b->n_live ||
+                     (i < pool->n_live && pool->live[i].lower <= b->live[k].lower);
         ot_span s = first ? pool->live[i++] : b->live[k++];
         if (all.n > 0 && s.lower <= all.at[all.n - 1].upper)
             all.at[all.n - 1].upper = ot_max(all.at[all.n - 1].upper, s.upper);
@@ -54,7 +60,8 @@ static bool join_live(const mem_job *j, ot_buffer *pool, const ot_buffer *b)
 }
 
 /* Pack the members of pool number p; *height in bytes, whole blocks. */
-static ot_status pack_pool(const mem_job *j, mem_pools *x, uint32_t p, const uint32_t *ids, uint32_t n)
+static ot_status pack_pool(const mem_job *j, mem_pools *x, uint32_t p, const uint32_t *ids,
+                           uint32_t n)
 {
     const ot_tk_pool *pool = &j->kernel->pools[p];
     ot_buffer *own = &x->buffers[p];
@@ -70,7 +77,8 @@ static ot_status pack_pool(const mem_job *j, mem_pools *x, uint32_t p, const uin
     for (uint32_t i = 0; i < n; i++) {
         copies[i] = *x->all[ids[i]];
         int64_t unit = ot_max(pool->block, copies[i].align);
-        if (unit % pool->block != 0 || unit % copies[i].align != 0) unit = pool->block * copies[i].align;
+        if (unit % pool->block != 0 || unit % copies[i].align != 0)
+            unit = pool->block * copies[i].align;
         copies[i].size = ot_ceil_div(copies[i].size, pool->block) * pool->block;
         copies[i].align = unit;
         own->align = ot_max(own->align, unit);
@@ -80,16 +88,19 @@ static ot_status pack_pool(const mem_job *j, mem_pools *x, uint32_t p, const uin
         if (!join_live(j, own, &copies[i])) return ot_fail_nomem(j->diag);
     }
     OT_TRY(pm_lower_bound(list, n, j->scratch, j->diag, &bound));
-    OT_TRY(ot_planmem(list, n, j->kernel, pool->max, j->scratch, j->diag, offsets, multi, level, &stats, &fits, &needed));
+    OT_TRY(ot_planmem(list, n, j->kernel, pool->max, j->scratch, j->diag, offsets, multi, level,
+                      &stats, &fits, &needed));
     for (uint32_t i = 0; i < n; i++) {
-        if (!fits && offsets[i][0] + copies[i].size > pool->max) return fail_pool(j, pool, x->all[ids[i]], ot_max(bound, needed));
+        if (!fits && offsets[i][0] + copies[i].size > pool->max)
+            return fail_pool(j, pool, x->all[ids[i]], ot_max(bound, needed));
         memcpy(x->inner[ids[i]], offsets[i], sizeof *offsets);
     }
     own->size = needed;
     return fits ? OT_OK : fail_pool(j, pool, x->all[ids[n - 1]], ot_max(bound, needed));
 }
 
-static ot_status enter_pool(mem_job *j, mem_pools *x, uint32_t p, const ot_buffer **list, uint32_t *n_list)
+static ot_status enter_pool(mem_job *j, mem_pools *x, uint32_t p, const ot_buffer **list,
+                            uint32_t *n_list)
 {
     uint32_t *ids = OT_NEW_N(j->scratch, uint32_t, x->n_all + 1u), n = 0;
     if (!ids) return ot_fail_nomem(j->diag);
@@ -138,8 +149,8 @@ ot_status mem_pools_enter(mem_job *j, mem_pools **out)
     return OT_OK;
 }
 
-void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i, int64_t offsets[OT_TK_MULTI_MAX], uint32_t *multi,
-                     ot_reuse_level *level)
+void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i,
+                     int64_t offsets[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level)
 {
     uint32_t at = x ? x->at[i] : i;
     memcpy(offsets, j->offsets[at], sizeof *j->offsets);
@@ -169,31 +180,35 @@ static bool view_offset(const ot_kernel *k, uint32_t v, int64_t *offset)
     return true;
 }
 
-static ot_status check_address(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_target *t, const ot_tk_stmt *s,
-                               ot_diag *d)
+static ot_status check_address(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                               const ot_target *t, const ot_tk_stmt *s, ot_diag *d)
 {
     uint32_t v = s->in[0], root = ot_tk_root(k, v, NULL), buffer = p->lifetimes->buffer_of[root];
     bool aligned = strcmp(s->name, "is_aligned") == 0;
     const char *rule = aligned ? "is-aligned" : "address-of", *name = k->values[v].name;
     int64_t offset;
     if (!view_offset(k, v, &offset))
-        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' begins somewhere else in each iteration [%s]", path, s->line, s->col, name,
-                       rule);
+        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' begins somewhere else in each iteration [%s]",
+                       path, s->line, s->col, name, rule);
     if (buffer == OT_NONE) { /* a param: as aligned as its memory */
-        if (t->scopes[k->values[root].scope].alignment % s->keep == 0 && offset % s->keep == 0) return OT_OK;
-        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' is aligned to %lld bytes only [%s]", path, s->line, s->col, name,
-                       (long long)t->scopes[k->values[root].scope].alignment, rule);
+        if (t->scopes[k->values[root].scope].alignment % s->keep == 0 && offset % s->keep == 0)
+            return OT_OK;
+        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' is aligned to %lld bytes only [%s]", path,
+                       s->line, s->col, name, (long long)t->scopes[k->values[root].scope].alignment,
+                       rule);
     }
     for (uint32_t slot = 0; slot < p->multi[buffer]; slot++) {
         int64_t at = p->offsets[buffer][slot] + offset;
         if (aligned ? at % s->keep == 0 : at == s->keep) continue;
-        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' lies at %lld%s%lld [%s]", path, s->line, s->col, name, (long long)at,
-                       aligned ? ", no multiple of " : ", not at ", (long long)s->keep, rule);
+        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' lies at %lld%s%lld [%s]", path, s->line,
+                       s->col, name, (long long)at, aligned ? ", no multiple of " : ", not at ",
+                       (long long)s->keep, rule);
     }
     return OT_OK;
 }
 
-ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_target *t, ot_diag *d)
+ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                              const ot_target *t, ot_diag *d)
 {
     for (uint32_t i = 0; i < k->n_stmts; i++)
         if (k->stmts[i].op == OT_TK_CHECK) OT_TRY(check_address(k, path, p, t, &k->stmts[i], d));

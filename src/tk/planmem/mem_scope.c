@@ -1,13 +1,19 @@
 /* Which memory an alloc with `@auto` is in.
  *
- *   one element            var        registers: fastest
- *   at most 256 bytes      local      private to a thread, where the target is a GPU (it has shared memory)
- *   fits the fast memory   its name   ub, shared or l2, whichever the target has (in this order); large tiles that are used once
- *                                     stay out of it
- *   else                   gm         as large as it is
+ *   one element           var       registers: fastest
+ *   at most 256 bytes     local     private to a thread, where the target is a GPU (it has shared
+ *                                   memory)
+ *   fits the fast memory  its name  ub, shared or l2, whichever the target has (in this order);
+ *                         large tiles that are used once
+ *                                   stay out of it
+ *   else                  gm        as large as it is
  *
- * The fast memory takes half of its capacity at the most for one buffer, all slots together: a tile is never alone. Used once means
- * written once and read once, both outside of loops: such a value gains nothing by being near.
+ * The fast memory takes half of its capacity at the most for one buffer, all slots together: a
+ * tile is never alone. Used once means written once and read once, both outside of loops: such a
+ * value gains nothing by being near.
+ *
+ *
+ *
  */
 #include "planmem.h"
 
@@ -40,9 +46,12 @@ static void count_uses(chooser *c)
 {
     for (uint32_t i = 0; i < c->k->n_stmts; i++) {
         const ot_tk_stmt *s = &c->k->stmts[i];
-        if (s->op == OT_TK_ALLOC || s->op == OT_TK_VIEW || s->op == OT_TK_FREE || s->op == OT_TK_CHECK) continue;
+        if (s->op == OT_TK_ALLOC || s->op == OT_TK_VIEW || s->op == OT_TK_FREE ||
+            s->op == OT_TK_CHECK)
+            continue;
         bool in_loop = false;
-        for (uint32_t b = s->parent; b != OT_NONE; b = c->k->stmts[b].parent) in_loop = in_loop || c->k->stmts[b].op != OT_TK_IF;
+        for (uint32_t b = s->parent; b != OT_NONE; b = c->k->stmts[b].parent)
+            in_loop = in_loop || c->k->stmts[b].op != OT_TK_IF;
         for (uint32_t j = 0; j < s->n_in + s->n_out; j++) {
             use *u = &c->uses[ot_tk_root(c->k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL)];
             u->n++;
@@ -66,15 +75,17 @@ static bool choose(chooser *c, uint32_t v)
     } else if (c->fast != OT_SCOPE_GM && all <= room / 2 && (u->n > 2 || u->in_loop)) {
         x->scope = c->fast;
         x->dynamic = c->fast == OT_SCOPE_SHARED;
-        why = u->in_loop ? "used in a loop, and at most half of the memory" : "used again, and at most half of the memory";
+        why = u->in_loop ? "used in a loop, and at most half of the memory"
+                         : "used again, and at most half of the memory";
     } else {
         x->scope = OT_SCOPE_GM;
         why = c->fast != OT_SCOPE_GM && all <= room / 2 ? "used once: nearness would gain nothing"
                                                         : "more than half of the fast memory";
     }
     name = ot_scope_name(x->scope);
-    const char *text = ot_format(c->a, "line %u: '%s' (%lld bytes, touched by %u statements) is in %s: %s", x->line, x->name,
-                                 (long long)all, u->n, name, why);
+    const char *text = ot_format(
+        c->a, "line %u: '%s' (%lld bytes, touched by %u statements) is in %s: %s", x->line, x->name,
+        (long long)all, u->n, name, why);
     return text && OT_PUSH(c->a, c->reasons, c->n_reasons, c->cap_reasons, text);
 }
 
@@ -84,7 +95,8 @@ static void follow(ot_kernel *k)
     for (uint32_t i = 0; i < k->n_stmts; i++) {
         ot_tk_stmt *s = &k->stmts[i];
         bool loop = s->op == OT_TK_FOR || s->op == OT_TK_WHILE;
-        if (s->op == OT_TK_VIEW) k->values[s->out[0]].scope = k->values[k->values[s->out[0]].base].scope;
+        if (s->op == OT_TK_VIEW)
+            k->values[s->out[0]].scope = k->values[k->values[s->out[0]].base].scope;
         for (uint32_t j = 0; loop && j < s->n_out; j++)
             k->values[s->carried[j]].scope = k->values[s->out[j]].scope = k->values[s->in[j]].scope;
         const ot_tk_stmt *opener = s->op == OT_TK_YIELD ? &k->stmts[s->mate] : NULL;
@@ -95,8 +107,8 @@ static void follow(ot_kernel *k)
     }
 }
 
-ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d, ot_arena *a, const char ***reasons,
-                               uint32_t *n)
+ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d,
+                               ot_arena *a, const char ***reasons, uint32_t *n)
 {
     chooser c = {.k = k, .t = t, .a = a, .fast = fast_memory(t)};
     bool any = false, ok = true;
@@ -107,7 +119,8 @@ ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *
     if (!c.uses) return ot_fail_nomem(d);
     count_uses(&c);
     for (uint32_t v = 0; v < k->n_values && ok; v++)
-        if (k->values[v].scope == OT_SCOPE_AUTO && k->values[v].kind == OT_TK_BUFFER) ok = choose(&c, v);
+        if (k->values[v].scope == OT_SCOPE_AUTO && k->values[v].kind == OT_TK_BUFFER)
+            ok = choose(&c, v);
     if (!ok) return ot_fail_nomem(d);
     follow(k);
     if (reasons) *reasons = c.reasons;

@@ -1,11 +1,17 @@
 /* Planning a text: its sizes get values, its `@auto` buffers memories, then it is planned.
  *
- *   size t = auto multiple=16 <= 256     the largest multiple of 16 with which all fits; several: one after the other, the later ones at
- *                                        their least meanwhile. What fits is found by halving: a larger extent never takes less memory
- *   size t = auto <= 256                 the same, of what the target asks: rows of its buffers fill the unit that their memory addresses, and
+ *   size t = auto multiple=16 <= 256     the largest multiple of 16 with which all fits; several:
+ *                                        one after the other, the later ones at
+ *                                        their least meanwhile. What fits is found by halving: a
+ *                                        larger extent never takes less memory
+ *   size t = auto <= 256                 the same, of what the target asks: rows of its buffers
+ *                                        fill the unit that their memory addresses, and
  *                                        where transfers go by granules those, too
- *   size t = 256                         does not fit: the message says the largest multiple that does
- *   size n <= 4096                       planned at the bound; a given value changes shapes and loops, not places
+ *   size t = 256                         does not fit: the message says the largest multiple that
+ *                                        does
+ *   size n <= 4096                       planned at the bound; a given value changes shapes and
+ *                                        loops, not places
+ *
  */
 #include "planmem.h"
 
@@ -14,11 +20,13 @@ typedef struct solver {
     ot_arena *a;
     ot_tk_binding *values; /* [n] of the sizes that are solved */
     uint32_t n;
-    ot_mem_part part; /* sizes are those with which all memories do, whichever of them is planned then */
+    /* sizes are those with which all memories do, whichever of them is planned then */
+    ot_mem_part part;
 } solver;
 
 /* Read with these values, choose memories, plan. */
-static ot_status plan_once(const solver *s, const ot_tk_binding *values, uint32_t n, ot_diag *d, ot_kernel **k, ot_mem_plan **p)
+static ot_status plan_once(const solver *s, const ot_tk_binding *values, uint32_t n, ot_diag *d,
+                           ot_kernel **k, ot_mem_plan **p)
 {
     ot_mem_text *m = s->m;
     ot_mem_options o = *m->options;
@@ -86,20 +94,25 @@ static bool is_moved(const ot_kernel *k, uint32_t v)
 {
     for (uint32_t i = 0; i < k->n_stmts; i++) {
         const ot_tk_stmt *s = &k->stmts[i];
-        if ((s->op == OT_TK_LOAD && s->out[0] == v) || (s->op == OT_TK_STORE && s->in[0] == v)) return true;
+        if ((s->op == OT_TK_LOAD && s->out[0] == v) || (s->op == OT_TK_STORE && s->in[0] == v))
+            return true;
     }
     return false;
 }
 
 /* Of the buffers whose rows grow from kernel `small` to `large`. */
-static int64_t ask_for_rows(const ot_target *t, const ot_kernel *small, const ot_kernel *large, int64_t unit)
+static int64_t ask_for_rows(const ot_target *t, const ot_kernel *small, const ot_kernel *large,
+                            int64_t unit)
 {
     for (uint32_t v = 0; v < small->n_values && v < large->n_values; v++) {
         const ot_tk_value *a = &small->values[v], *b = &large->values[v];
-        if (a->kind != OT_TK_BUFFER || b->rank != a->rank || a->dims[a->rank - 1] == b->dims[a->rank - 1]) continue;
+        if (a->kind != OT_TK_BUFFER || b->rank != a->rank ||
+            a->dims[a->rank - 1] == b->dims[a->rank - 1])
+            continue;
         int64_t width = ot_tk_dtype_bits(a->dtype) / 8;
         ask(&unit, t->scopes[a->scope].alignment, width);
-        if (t->access.lanes == 0 && !t->is_cache && is_moved(small, v)) ask(&unit, t->granule, width);
+        if (t->access.lanes == 0 && !t->is_cache && is_moved(small, v))
+            ask(&unit, t->granule, width);
     }
     return unit;
 }
@@ -143,7 +156,8 @@ static ot_status solve(solver *s, const ot_kernel *k, size_t *cap, ot_diag *d)
     for (uint32_t i = 0; i < k->n_sizes; i++) {
         const ot_tk_size *x = &k->sizes[i];
         bool given = false;
-        for (uint32_t j = 0; j < s->m->n_given; j++) given = given || strcmp(s->m->given[j].name, x->name) == 0;
+        for (uint32_t j = 0; j < s->m->n_given; j++)
+            given = given || strcmp(s->m->given[j].name, x->name) == 0;
         if (!x->is_auto || given) continue;
         s->values[s->n++] = (ot_tk_binding){ot_strdup(s->a, x->name), x->multiple};
         if (!s->values[s->n - 1].name) return ot_fail_nomem(d);
@@ -152,10 +166,13 @@ static ot_status solve(solver *s, const ot_kernel *k, size_t *cap, ot_diag *d)
         const ot_tk_size *x = &k->sizes[i];
         int64_t v, unit;
         if (at == s->n || strcmp(s->values[at].name, x->name) != 0) continue;
-        if (find_multiple(s, at, x, &unit) != OT_OK || largest(s, at, unit, x->bound / unit, &v) != OT_OK) return ot_fail_nomem(d);
+        if (find_multiple(s, at, x, &unit) != OT_OK ||
+            largest(s, at, unit, x->bound / unit, &v) != OT_OK)
+            return ot_fail_nomem(d);
         s->values[at].value = v > 0 ? v : unit; /* then planning says what is too large */
-        const char *text = ot_format(s->a, "line %u: size %s is %lld: the largest multiple of %lld up to %lld that fits", x->line,
-                                     x->name, (long long)s->values[at].value, (long long)unit, (long long)x->bound);
+        const char *text = ot_format(
+            s->a, "line %u: size %s is %lld: the largest multiple of %lld up to %lld that fits",
+            x->line, x->name, (long long)s->values[at].value, (long long)unit, (long long)x->bound);
         if (v > 0 && note(s, text, cap) != OT_OK) return ot_fail_nomem(d);
         at++;
     }
@@ -174,13 +191,16 @@ static ot_status explain(solver *s, const ot_kernel *k, const ot_diag *overflow,
         s->n--;
         if (st != OT_OK) return ot_fail_nomem(d);
         if (v == 0) continue;
-        return ot_fail(d, OT_E_BUDGET, "%.700s; with %s = %lld, the largest multiple of %lld that does, it fits [size-fits]",
-                       overflow->message, x->name, (long long)v, (long long)x->multiple);
+        return ot_fail(
+            d, OT_E_BUDGET,
+            "%.700s; with %s = %lld, the largest multiple of %lld that does, it fits [size-fits]",
+            overflow->message, x->name, (long long)v, (long long)x->multiple);
     }
     return ot_fail(d, OT_E_BUDGET, "%s", overflow->message);
 }
 
-/* Places do not depend on the sizes that are known later: the kernel with their values has those of the kernel at the bounds. */
+/* Places do not depend on the sizes that are known later: the kernel with their values has those
+ * of the kernel at the bounds. */
 static ot_status bind(solver *s, ot_kernel **k, ot_diag *d)
 {
     ot_tk_binding *all = OT_NEW_N(s->a, ot_tk_binding, s->n + s->m->n_given + 1u);
@@ -188,13 +208,15 @@ static ot_status bind(solver *s, ot_kernel **k, ot_diag *d)
     if (!all) return ot_fail_nomem(d);
     memcpy(all, s->values, s->n * sizeof *all);
     if (s->m->n_given > 0) memcpy(all + s->n, s->m->given, s->m->n_given * sizeof *all);
-    OT_TRY(ot_kernel_parse_sized(s->m->path, s->m->text, s->m->n, all, s->n + s->m->n_given, d, &bound));
+    OT_TRY(ot_kernel_parse_sized(s->m->path, s->m->text, s->m->n, all, s->n + s->m->n_given, d,
+                                 &bound));
     ot_status st = ot_mem_choose_scopes(bound, s->m->path, s->m->target, d, s->a, NULL, NULL);
     if (st != OT_OK) {
         ot_kernel_free(bound);
         return st;
     }
-    for (uint32_t v = 0; v < bound->n_values; v++) bound->values[v].scope = (*k)->values[v].scope; /* chosen at the bound */
+    /* chosen at the bound */
+    for (uint32_t v = 0; v < bound->n_values; v++) bound->values[v].scope = (*k)->values[v].scope;
     for (uint32_t i = 0; i < bound->n_stmts; i++) bound->stmts[i].pipe = (*k)->stmts[i].pipe;
     ot_kernel_free(*k);
     *k = bound;
@@ -206,7 +228,9 @@ static void take_given(solver *s, const ot_kernel *k)
 {
     for (uint32_t j = 0; j < s->m->n_given; j++)
         for (uint32_t i = 0; i < k->n_sizes; i++) {
-            if (strcmp(k->sizes[i].name, s->m->given[j].name) != 0 || (!k->sizes[i].is_auto && !k->sizes[i].is_fixed)) continue;
+            if (strcmp(k->sizes[i].name, s->m->given[j].name) != 0 ||
+                (!k->sizes[i].is_auto && !k->sizes[i].is_fixed))
+                continue;
             s->values[s->n++] = s->m->given[j];
         }
 }
@@ -236,7 +260,8 @@ ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **
         else if (st != OT_OK)
             st = ot_fail(d, st, "%s", local.message);
     }
-    if (st == OT_OK) st = ot_mem_choose_scopes(first, m->path, m->target, d, a, &reasons, &n_reasons);
+    if (st == OT_OK)
+        st = ot_mem_choose_scopes(first, m->path, m->target, d, a, &reasons, &n_reasons);
     for (uint32_t i = 0; i < n_reasons && st == OT_OK; i++) st = note(&s, reasons[i], &cap);
     if (st == OT_OK && m->n_given > 0) st = bind(&s, k, d);
     ot_kernel_free(first);

@@ -1,14 +1,21 @@
 /* Which variables share one storage.
  *
- * Two reasons to share: a copy that carries a value (init -> carried -> ... -> result) vanishes when both sides are one storage;
- * and an operation may work in place. Both need that the two never hold different values that are still to be read:
+ * Two reasons to share: a copy that carries a value (init -> carried -> ... -> result) vanishes
+ * when both sides are one storage; and an operation may work in place. Both need that the two
+ * never hold different values that are still to be read:
  *
- *   a point writes u while v is live after it     they interfere, unless the point is the copy u <- v: then both hold the same
- *   a point writes u and reads v                  they interfere, unless it is that copy, or the operation works in place
- *   a point writes u and v                        they interfere
+ *   a point writes u while v is live after it  they interfere, unless the point is the copy u <- v:
+ *                                              then both hold the same
+ *   a point writes u and reads v               they interfere, unless it is that copy, or the
+ *                                              operation works in place
+ *   a point writes u and v                     they interfere
  *
- * as in the coalescing of register allocators. Classes are merged greedily: copies first, those in the deepest loops before the
- * others, then in place, in the order of statements and of inputs.
+ * as in the coalescing of register allocators. Classes are merged greedily: copies first, those
+ * in the deepest loops before the others, then in place, in the order of statements and of
+ * inputs.
+ *
+ *
+ *
  */
 #include "lifetime_internal.h"
 
@@ -35,12 +42,14 @@ uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b)
 
 /* ---- classes of one ---- */
 
-static ot_status alignment(const lt_flow *f, uint32_t value, const ot_target *t, const char *path, ot_diag *d, int64_t *out)
+static ot_status alignment(const lt_flow *f, uint32_t value, const ot_target *t, const char *path,
+                           ot_diag *d, int64_t *out)
 {
     const ot_tk_value *v = &f->k->values[value];
     int64_t a = ot_max(v->align, 1), b = ot_max(t->scopes[v->scope].alignment, 1);
     if (ot_mul_i64(a / ot_gcd(a, b), b, out)) return OT_OK;
-    return ot_fail(d, OT_E_INPUT, "%s:%u:%u: the alignment of '%s' is too large", path, v->line, v->col, v->name);
+    return ot_fail(d, OT_E_INPUT, "%s:%u:%u: the alignment of '%s' is too large", path, v->line,
+                   v->col, v->name);
 }
 
 static bool find_writes(lt_classes *c, lt_class *x, const lt_var *v)
@@ -62,7 +71,8 @@ static bool find_writes(lt_classes *c, lt_class *x, const lt_var *v)
     return true;
 }
 
-static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, const char *path, ot_diag *d)
+static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, const char *path,
+                           ot_diag *d)
 {
     const lt_var *v = &c->flow->vars[var];
     const ot_tk_value *value = &c->flow->k->values[v->value];
@@ -81,7 +91,8 @@ static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, cons
         x->fixed = value->n_offsets > 0;
         memcpy(x->offsets, value->offsets, sizeof x->offsets);
         c->finished[x->scope] = c->finished[x->scope] && x->fixed;
-    } else if (v->temporary ? value->n_waits : value->n_offsets) { /* a place that was given to a storage without alloc */
+        /* a place that was given to a storage without alloc */
+    } else if (v->temporary ? value->n_waits : value->n_offsets) {
         x->multi = v->temporary ? value->n_waits : value->n_offsets;
         x->fixed = true;
         memcpy(x->offsets, v->temporary ? value->waits : value->offsets, sizeof x->offsets);
@@ -89,12 +100,13 @@ static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, cons
     OT_TRY(alignment(c->flow, v->value, t, path, d, &x->align));
     if (!find_writes(c, x, v)) return ot_fail_nomem(d);
     /* copies: joining changes them */
-    bool ok = lt_spans_join(c->arena, &x->live, &v->live) && lt_spans_join(c->arena, &x->after, &v->after);
+    bool ok = lt_spans_join(c->arena, &x->live, &v->live) &&
+              lt_spans_join(c->arena, &x->after, &v->after);
     return ok ? OT_OK : ot_fail_nomem(d);
 }
 
-/* Is the class alive around the back edge of `loop`, which repeats all its accesses? Then what is needed after the latch is
- * needed by the next iteration: nothing behind the loop reads it. */
+/* Is the class alive around the back edge of `loop`, which repeats all its accesses? Then what
+ * is needed after the latch is needed by the next iteration: nothing behind the loop reads it. */
 static bool alive_around(const lt_classes *c, const lt_class *x, uint32_t loop)
 {
     return loop != OT_NONE && lt_spans_hold(&x->after, c->flow->latch[loop]);
@@ -125,8 +137,10 @@ static bool overwrites(const lt_classes *c, const lt_class *a, const lt_class *b
         for (; i < a->n_writes && a->writes[i] < b->after.at[s].upper; i++) {
             const lt_point *p = &f->points[a->writes[i]];
             if (vanished(c, p)) continue;
-            /* What else is alive in the source's storage has the source's value, which does not change. */
-            bool copies_b = p->to != OT_NONE && p->from != OT_NONE && &c->classes[c->of[p->from]] == b;
+            /* What else is alive in the source's storage has the source's value, which does not
+             * change. */
+            bool copies_b = p->to != OT_NONE && p->from != OT_NONE &&
+                            &c->classes[c->of[p->from]] == b;
             if (!copies_b) return true;
         }
     }
@@ -169,13 +183,16 @@ static bool collide(const lt_classes *c, const lt_class *a, const lt_class *b)
 
 /* ---- properties ---- */
 
-/* Do both take their slots in turn by the same loop, or none? What has no slots of its own (carried values, results) takes those
- * of the other. */
+/* Do both take their slots in turn by the same loop, or none? What has no slots of its own
+ * (carried values, results) takes those of the other. */
 static bool multi_agrees(const lt_classes *c, const lt_class *a, const lt_class *b)
 {
     bool differ = a->multi && b->multi && a->multi != b->multi;
-    /* Where slots are held for the whole loop anyway, what works in place in them takes their number. */
-    if (differ && (!c->options->hold_multi || ot_min(a->multi, b->multi) > 1 || a->fixed || b->fixed)) return false;
+    /* Where slots are held for the whole loop anyway, what works in place in them takes their
+     * number. */
+    if (differ &&
+        (!c->options->hold_multi || ot_min(a->multi, b->multi) > 1 || a->fixed || b->fixed))
+        return false;
     if (a->multi <= 1 && b->multi <= 1) return true;
     if (!a->n_access || !b->n_access) return true;
     return a->loop == b->loop && !alive_around(c, a, a->loop) && !alive_around(c, b, b->loop);
@@ -197,15 +214,16 @@ static bool list_fixed(lt_classes *c)
     if (!c->fixed) return false;
     for (uint32_t i = 0; i < c->flow->n_vars; i++) {
         const lt_class *x = &c->classes[i];
-        for (uint32_t k = 0; x->fixed && k < x->multi; k++) c->fixed[c->n_fixed++] = (lt_slot){x->scope, x->offsets[k], i};
+        for (uint32_t k = 0; x->fixed && k < x->multi; k++)
+            c->fixed[c->n_fixed++] = (lt_slot){x->scope, x->offsets[k], i};
         if (x->fixed) c->largest[x->scope] = ot_max(c->largest[x->scope], x->size);
     }
     if (n > 1) qsort(c->fixed, n, sizeof *c->fixed, by_offset);
     return true;
 }
 
-/* Would the class `free`, at the offsets of `fixed`, meet another one that is fixed there? Never when all is fixed: then it is a
- * finished plan, and what shares in it has one offset. */
+/* Would the class `free`, at the offsets of `fixed`, meet another one that is fixed there? Never
+ * when all is fixed: then it is a finished plan, and what shares in it has one offset. */
 static bool fixed_clash(const lt_classes *c, const lt_class *fixed, const lt_class *free)
 {
     for (uint32_t k = 0; k < fixed->multi && !c->finished[fixed->scope]; k++) {
@@ -245,9 +263,13 @@ static bool offsets_agree(const lt_classes *c, const lt_class *a, const lt_class
 static bool join_writes(ot_arena *arena, lt_class *a, const lt_class *b)
 {
     size_t n = a->n_writes + b->n_writes, i = a->n_writes, j = b->n_writes;
-    if (n > a->cap_writes && !ot_grow(arena, (void **)&a->writes, &a->cap_writes, n, sizeof *a->writes)) return false;
+    if (n > a->cap_writes &&
+        !ot_grow(arena, (void **)&a->writes, &a->cap_writes, n, sizeof *a->writes))
+        return false;
     a->n_writes = n;
-    while (j > 0) a->writes[--n] = i > 0 && a->writes[i - 1] > b->writes[j - 1] ? a->writes[--i] : b->writes[--j];
+    while (j > 0)
+        a->writes[--n] = i > 0 && a->writes[i - 1] > b->writes[j - 1] ? a->writes[--i]
+                                                                      : b->writes[--j];
     return true;
 }
 
@@ -283,8 +305,12 @@ static bool try_merge(lt_classes *c, uint32_t u, uint32_t v, bool *merged)
     lt_class *a = &c->classes[c->of[u]], *b = &c->classes[c->of[v]];
     int64_t align;
     *merged = false;
-    if (a == b || a->scope != b->scope || a->pool != b->pool || a->size != b->size || !multi_agrees(c, a, b)) return true;
-    if (!ot_mul_i64(a->align / ot_gcd(a->align, b->align), b->align, &align) || !offsets_agree(c, a, b, align)) return true;
+    if (a == b || a->scope != b->scope || a->pool != b->pool || a->size != b->size ||
+        !multi_agrees(c, a, b))
+        return true;
+    if (!ot_mul_i64(a->align / ot_gcd(a->align, b->align), b->align, &align) ||
+        !offsets_agree(c, a, b, align))
+        return true;
     if (collide(c, a, b) || overwrites(c, a, b) || overwrites(c, b, a)) return true;
     *merged = true;
     return unite(c, a, b, align);
@@ -329,7 +355,8 @@ static bool merge_in_place(lt_classes *c)
     return true;
 }
 
-/* A multi-buffer takes its slots in turn, so an iteration does not find what the one before left. */
+/* A multi-buffer takes its slots in turn, so an iteration does not find what the one before left.
+ */
 static ot_status check_multi(const lt_classes *c, const char *path, ot_diag *d)
 {
     const ot_kernel *k = c->flow->k;
@@ -338,15 +365,16 @@ static ot_status check_multi(const lt_classes *c, const char *path, ot_diag *d)
         const ot_tk_value *v = &k->values[c->flow->vars[i].value];
         if (x->multi <= 1 || !alive_around(c, x, x->loop)) continue;
         return ot_fail(d, OT_E_INPUT,
-                       "%s:%u:%u: '%s' has multi=%u, but keeps a value from one iteration of the loop at line %u to the next (a "
+                       "%s:%u:%u: '%s' has multi=%u, but keeps a value from one iteration of the "
+                       "loop at line %u to the next (a "
                        "buffer that is written by parts is to be allocated inside the loop)",
                        path, v->line, v->col, v->name, x->multi, k->stmts[x->loop].line);
     }
     return OT_OK;
 }
 
-ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t, const ot_lifetime_options *o, const char *path, ot_arena *a,
-                   ot_diag *d)
+ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t,
+                   const ot_lifetime_options *o, const char *path, ot_arena *a, ot_diag *d)
 {
     *c = (lt_classes){.flow = f, .options = o, .arena = a};
     c->classes = OT_NEW_N(a, lt_class, f->n_vars);

@@ -1,11 +1,15 @@
 /* Overflow: what a kernel asks for, and the fewest buffers that show why it cannot have it.
  *
- *   cause                                      set
- *   a fixed offset ends beyond the capacity    that buffer
- *   nothing may share (sequential)             the largest, until their sum is too large
- *   too much is alive at one statement         the largest alive there, of all such statements where the fewest do
- *   everything would fit, but the places do    what is left when no buffer can be dropped without the rest fitting:
- *   not, or no plan was found                  by bounded deletion, with the planners that failed
+ *   cause                                    set
+ *   a fixed offset ends beyond the capacity  that buffer
+ *   nothing may share (sequential)           the largest, until their sum is too large
+ *   too much is alive at one statement       the largest alive there, of all such statements where
+ *                                            the fewest do
+ *   everything would fit, but the places do  what is left when no buffer can be dropped without the
+ *                                            rest fitting:
+ *   not, or no plan was found                by bounded deletion, with the planners that failed
+ *
+ *
  */
 #include "planmem_internal.h"
 
@@ -56,10 +60,11 @@ static bool alive_at(const ot_buffer *b, int64_t position)
     return false;
 }
 
-/* How many of the largest buffers alive at `position` (-1: of all) exceed the capacity; OT_NONE: all together fit, or more than
- * `most` are needed. The last granule of the highest slot need not be there: *e keeps the members. */
-static uint32_t count_exceeding(const mem_job *j, const ranked *list, uint32_t n, int64_t granule, int64_t position, uint32_t most,
-                                explanation *e)
+/* How many of the largest buffers alive at `position` (-1: of all) exceed the capacity; OT_NONE:
+ * all together fit, or more than `most` are needed. The last granule of the highest slot need
+ * not be there: *e keeps the members. */
+static uint32_t count_exceeding(const mem_job *j, const ranked *list, uint32_t n, int64_t granule,
+                                int64_t position, uint32_t most, explanation *e)
 {
     int64_t sum = 0, slack = 0;
     uint32_t count = 0;
@@ -74,7 +79,8 @@ static uint32_t count_exceeding(const mem_job *j, const ranked *list, uint32_t n
     return OT_NONE;
 }
 
-/* The position where the fewest buffers exceed the capacity, the earliest of them. e->n stays 0 when there is none. */
+/* The position where the fewest buffers exceed the capacity, the earliest of them. e->n stays 0
+ * when there is none. */
 static ot_status explain_alive(const mem_job *j, int64_t granule, explanation *e)
 {
     uint32_t n;
@@ -119,7 +125,9 @@ static ot_status explain_sequential(const mem_job *j, explanation *e)
         ranked *list = rank(j, granules[g], &n);
         if (!list) return ot_fail_nomem(j->diag);
         count = count_exceeding(j, list, n, granules[g], -1, n, e);
-        for (uint32_t i = 0; count == OT_NONE && g == 1 && i < n; i++) e->members[i] = list[i].buffer; /* fixed offsets */
+        /* fixed offsets */
+        for (uint32_t i = 0; count == OT_NONE && g == 1 && i < n; i++)
+            e->members[i] = list[i].buffer;
         e->n = count != OT_NONE ? count : g == 1 ? n : 0;
     }
     e->tail = ", sharing nothing";
@@ -139,7 +147,8 @@ static void sort_members(const ranked *list, uint32_t n, explanation *e, uint32_
 typedef enum verdict { FITS, NOT_FOUND, IMPOSSIBLE } verdict;
 
 /* Do these buffers fit by themselves, for the planners of the mode that failed? */
-static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *members, uint32_t n, verdict *v)
+static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *members, uint32_t n,
+                            verdict *v)
 {
     const ot_buffer **subset = OT_NEW_N(j->scratch, const ot_buffer *, n);
     if (!subset) return ot_fail_nomem(j->diag);
@@ -149,12 +158,13 @@ static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *
         ot_scope_plan stats = {0};
         bool fits;
         int64_t needed;
-        OT_TRY(ot_planmem(subset, n, j->kernel, j->capacity, j->scratch, j->diag, j->offsets, j->multi, j->level, &stats, &fits,
-                          &needed));
+        OT_TRY(ot_planmem(subset, n, j->kernel, j->capacity, j->scratch, j->diag, j->offsets,
+                          j->multi, j->level, &stats, &fits, &needed));
         if (fits) *v = FITS;
     }
     if (mode != OT_MEM_REUSE && *v != FITS) {
-        ot_pack_options o = {.capacity = j->capacity, .step_limit = TEST_STEPS, .rules = OT_PACK_RULES_ALL};
+        ot_pack_options o = {
+            .capacity = j->capacity, .step_limit = TEST_STEPS, .rules = OT_PACK_RULES_ALL};
         ot_pack_result r;
         OT_TRY(mem_search(j, subset, n, &o, j->offsets, j->multi, &r));
         *v = r.found ? FITS : r.proved ? IMPOSSIBLE : NOT_FOUND;
@@ -162,7 +172,8 @@ static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *
     return OT_OK;
 }
 
-/* Drop what can be dropped, in halves, quarters and so on of the time: what is too tight is so at one time. */
+/* Drop what can be dropped, in halves, quarters and so on of the time: what is too tight is so
+ * at one time. */
 static ot_status explain_places(const mem_job *j, ot_mem_mode mode, explanation *e)
 {
     uint32_t n, *rest = OT_NEW_N(j->scratch, uint32_t, j->n);
@@ -173,7 +184,8 @@ static ot_status explain_places(const mem_job *j, ot_mem_mode mode, explanation 
     verdict now = NOT_FOUND, v = NOT_FOUND;
     uint32_t tests = 0, planned = 0;
     for (uint32_t chunk = (e->n + 1) / 2; chunk > 0; chunk = chunk == 1 ? 0 : (chunk + 1) / 2)
-        for (uint32_t end = e->n, from; end > 0 && tests < MAX_TESTS && planned < TEST_BUFFERS; end = from, tests++) {
+        for (uint32_t end = e->n, from; end > 0 && tests < MAX_TESTS && planned < TEST_BUFFERS;
+             end = from, tests++) {
             uint32_t kept = 0;
             from = end > chunk ? end - chunk : 0;
             if (end - from == e->n) continue;
@@ -203,8 +215,8 @@ static void list_members(const mem_job *j, const explanation *e, char *text, siz
         const char *name = j->kernel->values[b->values[0]].name;
         char slots[16] = "", item[160];
         if (b->multi > 1) snprintf(slots, sizeof slots, " x%u", b->multi);
-        snprintf(item, sizeof item, "%s %.64s%s%s (%lld B)", i ? "," : "", name, strlen(name) > 64 ? "..." : "", slots,
-                 (long long)pm_bytes(b, e->granule));
+        snprintf(item, sizeof item, "%s %.64s%s%s (%lld B)", i ? "," : "", name,
+                 strlen(name) > 64 ? "..." : "", slots, (long long)pm_bytes(b, e->granule));
         size_t len = strlen(item), reserve = i + 1 < e->n ? 32 : 0;
         if (used + len + reserve >= room) {
             snprintf(text + used, room - used, "%s ... and %u more", i ? "," : "", e->n - i);
@@ -221,11 +233,14 @@ static ot_status report(const mem_job *j, const explanation *e, int64_t required
     const ot_tk_stmt *alloc = v->stmt < j->kernel->n_stmts ? &j->kernel->stmts[v->stmt] : NULL;
     char head[OT_DIAG_MAX], list[OT_DIAG_MAX], line[32] = "";
     int len = snprintf(head, sizeof head,
-                       "%s:%u:%u: %s overflow, requires %lld bits while %lld bits available! (possible reason: tiling basic block "
-                       "is too large or block number is more than what user expect due to multi-buffer feature is enabled and some "
+                       "%s:%u:%u: %s overflow, requires %lld bits while %lld bits available! "
+                       "(possible reason: tiling basic block "
+                       "is too large or block number is more than what user expect due to "
+                       "multi-buffer feature is enabled and some "
                        "ops need extra local buffer.) smallest explaining set:",
-                       j->path, alloc ? alloc->line : v->line, alloc ? alloc->col : v->col, ot_scope_name(j->scope),
-                       (long long)required * 8, (long long)j->capacity * 8);
+                       j->path, alloc ? alloc->line : v->line, alloc ? alloc->col : v->col,
+                       ot_scope_name(j->scope), (long long)required * 8,
+                       (long long)j->capacity * 8);
     if (e->line) snprintf(line, sizeof line, " at line %u", e->line);
     size_t taken = (size_t)len + strlen(line) + strlen(e->tail) + 1;
     if (taken + 64 < sizeof list)

@@ -1,18 +1,21 @@
 /* PlanMemory: one memory of a given size, shared as little as the size allows.
  *
- * Buffers are placed in the order of their first write, each at the highest level that has a place for it (planmem_rules.c says
- * what the levels are, planmem_place.c which place). A buffer without a place rolls the plan back (planmem_rollback.c). The
- * attempts, the first that places all buffers wins:
+ * Buffers are placed in the order of their first write, each at the highest level that has a
+ * place for it (planmem_rules.c says what the levels are, planmem_place.c which place). A buffer
+ * without a place rolls the plan back (planmem_rollback.c). The attempts, the first that places
+ * all buffers wins:
  *
  *   floor     levels tried        orders: first write, then (restart) size x lifetime
  *   level 2   2                   largest first leaves holes that small buffers fill
  *   level 1   2, 1
  *   level 0   2, 1, 0             many rollbacks allowed
  *
- * The floor comes first since one buffer at level 0 makes pipes wait, however high all others are. In the end everything is put
- * as low as it goes, whatever it shares, in both orders; that tells what capacity would be needed, or is a plan.
+ * The floor comes first since one buffer at level 0 makes pipes wait, however high all others
+ * are. In the end everything is put as low as it goes, whatever it shares, in both orders; that
+ * tells what capacity would be needed, or is a plan.
  *
  * Fixed offsets are in the outline from the start. Dead buffers hold nothing and get offset 0.
+ *
  */
 #include "planmem_internal.h"
 
@@ -21,7 +24,8 @@
 static bool new_state(pm_state *m, ot_arena *a)
 {
     size_t slots = 1, n = (size_t)m->n + 1;
-    for (uint32_t i = 0; i < m->n; i++) slots = m->buffers[i]->multi > slots ? m->buffers[i]->multi : slots;
+    for (uint32_t i = 0; i < m->n; i++)
+        slots = m->buffers[i]->multi > slots ? m->buffers[i]->multi : slots;
     m->outline = OT_NEW_N(a, pm_slot, n * slots);
     m->apart = OT_NEW_N(a, pm_slot, n * slots);
     m->over = OT_NEW_N(a, pm_slot, n * slots);
@@ -30,7 +34,8 @@ static bool new_state(pm_state *m, ot_arena *a)
     m->limit = OT_NEW_N(a, ot_reuse_level, n);
     m->upgraded_by = OT_NEW_N(a, uint32_t, n);
     m->failed = OT_NEW_N(a, pm_failed, PM_MAX_ROLLBACKS);
-    return m->outline && m->apart && m->over && m->multi && m->level && m->limit && m->upgraded_by && m->failed;
+    return m->outline && m->apart && m->over && m->multi && m->level && m->limit &&
+           m->upgraded_by && m->failed;
 }
 
 /* Nothing placed but what is fixed. */
@@ -71,14 +76,16 @@ static int compare_sized(const void *pa, const void *pb)
 }
 
 /* The same buffers, largest size x lifetime first. */
-static bool order_by_area(const pm_state *m, const uint32_t *order, uint32_t n, ot_arena *a, uint32_t *out)
+static bool order_by_area(const pm_state *m, const uint32_t *order, uint32_t n, ot_arena *a,
+                          uint32_t *out)
 {
     sized *list = OT_NEW_N(a, sized, n);
     if (!list) return false;
     for (uint32_t i = 0; i < n; i++) {
         const ot_buffer *b = m->buffers[order[i]];
         double life = 0;
-        for (uint32_t s = 0; s < b->n_live; s++) life += (double)(b->live[s].upper - b->live[s].lower);
+        for (uint32_t s = 0; s < b->n_live; s++)
+            life += (double)(b->live[s].upper - b->live[s].lower);
         list[i] = (sized){(double)b->size * b->multi * life, order[i]};
     }
     qsort(list, n, sizeof *list, compare_sized);
@@ -113,7 +120,8 @@ static bool attempt(pm_state *m, const uint32_t *order, uint32_t n)
 }
 
 /* Both orders at each floor. Counts are those of the floor that ended it: what this plan took. */
-static bool plan_levels(pm_state *m, const uint32_t *const orders[2], uint32_t n, ot_scope_plan *stats)
+static bool plan_levels(pm_state *m, const uint32_t *const orders[2], uint32_t n,
+                        ot_scope_plan *stats)
 {
     for (m->floor = OT_LEVEL_2;; m->floor--) {
         m->max_rollbacks = m->floor == OT_LEVEL_0 ? PM_MAX_ROLLBACKS : HIGH_ROLLBACKS;
@@ -150,22 +158,27 @@ static void read_out(const pm_state *m, int64_t (*offsets)[OT_TK_MULTI_MAX], uin
         for (uint32_t k = 0; k < OT_TK_MULTI_MAX; k++)
             offsets[i][k] = k >= multi[i] ? -1 : k < b->multi ? ot_max(b->fixed[k], 0) : 0;
     }
-    for (uint32_t i = 0; i < m->n_outline; i++) offsets[m->outline[i].buffer][m->outline[i].slot] = m->outline[i].offset;
+    for (uint32_t i = 0; i < m->n_outline; i++)
+        offsets[m->outline[i].buffer][m->outline[i].slot] = m->outline[i].offset;
 }
 
-ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k, int64_t capacity, ot_arena *a, ot_diag *d,
-                     int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
+ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
+                     int64_t capacity, ot_arena *a, ot_diag *d, int64_t (*offsets)[OT_TK_MULTI_MAX],
+                     uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
                      int64_t *needed)
 {
-    pm_state m = {.buffers = buffers, .n = n, .kernel = k, .capacity = capacity > 0 ? capacity : INT64_MAX};
-    uint32_t *by_write = OT_NEW_N(a, uint32_t, (size_t)n + 1), *by_area = OT_NEW_N(a, uint32_t, (size_t)n + 1);
+    pm_state m = {
+        .buffers = buffers, .n = n, .kernel = k, .capacity = capacity > 0 ? capacity : INT64_MAX};
+    uint32_t *by_write = OT_NEW_N(a, uint32_t, (size_t)n + 1),
+             *by_area = OT_NEW_N(a, uint32_t, (size_t)n + 1);
     if (!by_write || !by_area || !new_state(&m, a)) return ot_fail_nomem(d);
     uint32_t n_order = order_by_write(&m, by_write);
     if (!order_by_area(&m, by_write, n_order, a, by_area)) return ot_fail_nomem(d);
     int64_t bound;
     OT_TRY(pm_lower_bound(buffers, n, a, d, &bound));
     stats->rollbacks = stats->restarts = 0;
-    *fits = bound <= m.capacity && plan_levels(&m, (const uint32_t *const[2]){by_write, by_area}, n_order, stats);
+    *fits = bound <= m.capacity &&
+            plan_levels(&m, (const uint32_t *const[2]){by_write, by_area}, n_order, stats);
     *needed = *fits ? pm_height(&m) : place_low(&m, by_area, n_order);
     if (!*fits && *needed > m.capacity) {
         int64_t other = place_low(&m, by_write, n_order);

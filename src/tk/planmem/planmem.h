@@ -1,6 +1,8 @@
 /* Stage planmem/: kernels and tables of buffers --> offsets, scope by scope.
  *
- *   kernel --lifetime.c--> buffers with live spans --mem_plan.c--> each scope: sequential, PlanMemory (seed 002), or the packing search
+ *   kernel --lifetime.c--> buffers with live spans --mem_plan.c--> each scope: sequential,
+ *   PlanMemory (seed 002), or the packing search
+ *
  */
 #ifndef OT_PLANMEM_H
 #define OT_PLANMEM_H
@@ -9,13 +11,15 @@
 #include "pack/pack.h"
 #include "machine/target/target.h"
 
-/* Lifetimes. One `ot_buffer` is the storage of one alloc, or of several that were merged: in place, or by carried values and
- * yields. Positions are statement indices: a buffer read last by statement p and another first written by p both hold position p,
- * so they meet (operations read while they write) unless they were merged in place. */
+/* Lifetimes. One `ot_buffer` is the storage of one alloc, or of several that were merged: in
+ * place, or by carried values and yields. Positions are statement indices: a buffer read last by
+ * statement p and another first written by p both hold position p, so they meet (operations read
+ * while they write) unless they were merged in place. */
 typedef struct ot_buffer {
-    const uint32_t *values; /* [n_values] ids of the allocs it stores, ascending; without alloc: of the carried values and results
-                               (also of a carried value that keeps what was yielded apart, as swaps need); values[0] stands for
-                               all in messages */
+    /* [n_values] ids of the allocs it stores, ascending; without alloc: of the carried values
+     * and results (also of a carried value that keeps what was yielded apart, as swaps need);
+     * values[0] stands for all in messages */
+    const uint32_t *values;
     uint32_t n_values;
     ot_scope scope;
     uint32_t pool;                  /* 1 + the kernel's pool that it is allocated from; 0: none */
@@ -23,8 +27,9 @@ typedef struct ot_buffer {
     int64_t align;                  /* least common multiple of the values' and the scope's */
     uint32_t multi;                 /* slots */
     int64_t fixed[OT_TK_MULTI_MAX]; /* -1: free */
-    const ot_span *live; /* [n_live] ascending, disjoint: a value that is read later, or any access; a value alive around a back
-                               edge counts for the whole loop. Empty when no statement touches the buffer */
+    /* [n_live] ascending, disjoint: a value that is read later, or any access; a value alive
+     * around a back edge counts for the whole loop. Empty when no statement touches the buffer */
+    const ot_span *live;
     uint32_t n_live;
     uint32_t loop;  /* innermost FOR or WHILE that holds all its accesses, or OT_NONE */
     uint32_t pipes; /* bit set of the pipes of statements that write or read it */
@@ -35,36 +40,47 @@ typedef struct ot_lifetimes {
     ot_arena *arena;    /* owns everything, itself included */
     ot_buffer *buffers; /* [n_buffers], in order of first write; those never written last */
     uint32_t n_buffers;
-    const uint32_t
-        *buffer_of;      /* [kernel n_values] index into buffers for allocs, aliases, subviews, carried, results; OT_NONE: param */
+    /* [kernel n_values] index into buffers for allocs, aliases, subviews, carried, results;
+     * OT_NONE: param */
+    const uint32_t *buffer_of;
     uint32_t n_in_place; /* merges by in-place rules */
-    uint32_t n_copies;   /* places where an init, a yielded or a carried value is copied, since the two could not share */
-    const char *const *warnings; /* [n_warnings] "line:col: ..." dead buffers, reads of what was never written */
+    /* places where an init, a yielded or a carried value is copied, since the two could not
+     * share */
+    uint32_t n_copies;
+    /* [n_warnings] "line:col: ..." dead buffers, reads of what was never written */
+    const char *const *warnings;
     uint32_t n_warnings;
 } ot_lifetimes;
 
 typedef struct ot_lifetime_options {
     bool no_in_place;       /* merge nothing by in-place rules */
     bool restrict_in_place; /* only what the instruction set allows (--restrict-inplace) */
-    bool hold_multi;        /* a multi-buffer holds its memory for the whole of its loop, so that the transfer of the next
-                               iteration never waits for a buffer that shares it; a single buffer that an in-place rule
-                               joins to it gets its slots */
+    /* a multi-buffer holds its memory for the whole of its loop, so that the transfer of the
+     * next iteration never waits for a buffer that shares it; a single buffer that an in-place
+     * rule joins to it gets its slots */
+    bool hold_multi;
 } ot_lifetime_options;
 
-/* Gen/kill analysis over the linearised kernel. Requires a verified kernel. Fails with OT_E_INPUT when the kernel asks for what
- * cannot be (a multi-buffer that keeps a value from one iteration to the next), "path:line:col: ...". Scope alignments are
- * from the target. */
-ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_target *t, const ot_lifetime_options *o, ot_diag *d,
+/* Gen/kill analysis over the linearised kernel. Requires a verified kernel. Fails with
+ * OT_E_INPUT when the kernel asks for what cannot be (a multi-buffer that keeps a value from one
+ * iteration to the next), "path:line:col: ...". Scope alignments are from the target. */
+ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_target *t,
+                            const ot_lifetime_options *o, ot_diag *d,
                             ot_lifetimes **out) OT_MUST_USE;
 void ot_lifetimes_free(ot_lifetimes *l); /* accepts NULL */
 
-/* inplace.c: may output `out` of a compute statement named `op` overwrite its input `in`? By operation only: same size, last use
- * and the rest are the caller's to check. */
+/* inplace.c: may output `out` of a compute statement named `op` overwrite its input `in`? By
+ * operation only: same size, last use and the rest are the caller's to check. */
 bool ot_in_place_rule(const char *op, uint32_t in, bool restricted);
 
 /* ---- planning of one kernel ---- */
 
-typedef enum ot_mem_mode { OT_MEM_AUTO, OT_MEM_SEQUENTIAL, OT_MEM_REUSE, OT_MEM_SEARCH } ot_mem_mode;
+typedef enum ot_mem_mode {
+    OT_MEM_AUTO,
+    OT_MEM_SEQUENTIAL,
+    OT_MEM_REUSE,
+    OT_MEM_SEARCH
+} ot_mem_mode;
 const char *ot_mem_mode_name(ot_mem_mode m);
 
 /* How a scope was planned, from best to worst for the pipes. */
@@ -75,7 +91,8 @@ typedef enum ot_reuse_level {
     OT_LEVEL_0 = 0     /* any disjoint lifetimes */
 } ot_reuse_level;
 
-/* What is planned: the memories of the device, buffers in global memory (workspaces), or both. What is not stays as it is. */
+/* What is planned: the memories of the device, buffers in global memory (workspaces), or both.
+ * What is not stays as it is. */
 typedef enum ot_mem_part { OT_MEM_BOTH, OT_MEM_LOCAL, OT_MEM_WORKSPACE } ot_mem_part;
 static inline bool ot_mem_plans(ot_mem_part part, ot_scope scope)
 {
@@ -90,7 +107,8 @@ typedef struct ot_mem_options {
     int64_t step_limit;    /* for search, of each scope; 0: the default of ot_pack */
     uint32_t threads;
     ot_mem_part part;
-    bool workspace_reuse; /* buffers in global memory may share; default of the command: off (seed 002) */
+    /* buffers in global memory may share; default of the command: off (seed 002) */
+    bool workspace_reuse;
     ot_lifetime_options lifetimes;
 } ot_mem_options;
 
@@ -105,46 +123,57 @@ typedef struct ot_scope_plan {
     uint32_t n_buffers;
     uint32_t rollbacks, restarts; /* of PlanMemory's last round: the one that made the plan */
     uint32_t n_upgraded;          /* single buffers made double by level 1 */
-    uint32_t n_cross_pipe;        /* pairs that share memory across pipes: each costs a dependency */
-    bool proved;                  /* height is the least possible */
+    /* pairs that share memory across pipes: each costs a dependency */
+    uint32_t n_cross_pipe;
+    bool proved; /* height is the least possible */
     bool timed_out;
 } ot_scope_plan;
 
 typedef struct ot_mem_plan {
-    ot_arena *arena;                     /* owns everything, itself included */
-    const ot_lifetimes *lifetimes;       /* owned */
-    int64_t (*offsets)[OT_TK_MULTI_MAX]; /* [n_buffers] per slot; -1 beyond its slots. Dead buffers get offset 0 */
-    uint32_t *multi;                     /* [n_buffers] slots after level 1 upgrades; 0: in a memory that is not planned */
+    ot_arena *arena;               /* owns everything, itself included */
+    const ot_lifetimes *lifetimes; /* owned */
+    /* [n_buffers] per slot; -1 beyond its slots. Dead buffers get offset 0 */
+    int64_t (*offsets)[OT_TK_MULTI_MAX];
+    /* [n_buffers] slots after level 1 upgrades; 0: in a memory that is not planned */
+    uint32_t *multi;
     ot_mem_part part;
     ot_reuse_level *level; /* [n_buffers] */
     ot_scope_plan scopes[OT_SCOPE_COUNT];
     uint32_t n_scopes; /* planned scopes with buffers, in ot_scope order */
 } ot_mem_plan;
 
-/* Plan every scope of a verified kernel; `path` is for messages. Deterministic (unless a scope timed_out). Overflow: OT_E_BUDGET,
- *   "path:line:col: ub overflow, requires N bits while M bits available! (possible reason: tiling basic block is too large or
- *   block number is more than what user expect due to multi-buffer feature is enabled and some ops need extra local buffer.)
+/* Plan every scope of a verified kernel; `path` is for messages. Deterministic (unless a scope
+ * timed_out). Overflow: OT_E_BUDGET,
+ *   "path:line:col: ub overflow, requires N bits while M bits available! (possible reason: tiling
+ *   basic block is too large or
+ *   block number is more than what user expect due to multi-buffer feature is enabled and some ops
+ *   need extra local buffer.)
  *   smallest explaining set: a (8192 B), b x2 (16384 B) at line L"
- * (one line). The set ends in " at line L" when it is alive there together, else in ", sharing nothing", " at the given offset",
- * ", which cannot be placed together" or, where that is not proved, ", no plan found for them".
- * A scope that the target does not have: OT_E_INPUT. The result is checked by ot_mem_plan_check always. */
-ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t, const ot_mem_options *o, ot_diag *d,
-                             ot_mem_plan **out) OT_MUST_USE;
+ * (one line). The set ends in " at line L" when it is alive there together, else in ", sharing
+ * nothing", " at the given offset", ", which cannot be placed together" or, where that is not
+ * proved, ", no plan found for them". A scope that the target does not have: OT_E_INPUT. The
+ * result is checked by ot_mem_plan_check always. */
+ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t,
+                             const ot_mem_options *o, ot_diag *d, ot_mem_plan **out) OT_MUST_USE;
 void ot_mem_plan_free(ot_mem_plan *p); /* accepts NULL */
-/* Validator of kernel plans: O(n^2), no shared code: slots of one buffer disjoint, live buffers disjoint, aligned, inside. */
+/* Validator of kernel plans: O(n^2), no shared code: slots of one buffer disjoint, live buffers
+ * disjoint, aligned, inside. */
 ot_status ot_mem_plan_check(const ot_kernel *k, const ot_mem_plan *p, ot_diag *d) OT_MUST_USE;
-/* Write the planned offsets (and multi counts) into the kernel's allocs, and those of storages without alloc into the places of a
- * carried value or result that they hold. */
+/* Write the planned offsets (and multi counts) into the kernel's allocs, and those of storages
+ * without alloc into the places of a carried value or result that they hold. */
 void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k);
 
-/* mem_scope.c: choose a memory for each alloc that says `@auto` (and what is made of it), by size, use and target, and check the kernel
- * again. reasons: [*n] lines for the reader, in the arena; NULL: not wanted. */
-ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d, ot_arena *a, const char ***reasons,
-                               uint32_t *n) OT_MUST_USE;
+/* mem_scope.c: choose a memory for each alloc that says `@auto` (and what is made of it), by
+ * size, use and target, and check the kernel again. reasons: [*n] lines for the reader, in the
+ * arena; NULL: not wanted. */
+ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d,
+                               ot_arena *a, const char ***reasons, uint32_t *n) OT_MUST_USE;
 
-/* mem_text.c: read a kernel, choose its memories and its `auto` sizes (the largest multiples that fit, one after the other), and plan it.
- * given: values of sizes. Where a fixed size is too large the message says the largest that fits. *k, *p are the caller's;
- * *bound: the kernel at the bounds of its sizes, the one that was planned: p belongs to it; *k has the given sizes and the same places. */
+/* mem_text.c: read a kernel, choose its memories and its `auto` sizes (the largest multiples
+ * that fit, one after the other), and plan it. given: values of sizes. Where a fixed size is too
+ * large the message says the largest that fits. *k, *p are the caller's; *bound: the kernel at
+ * the bounds of its sizes, the one that was planned: p belongs to it; *k has the given sizes and
+ * the same places. */
 typedef struct ot_mem_text {
     const char *path, *text;
     size_t n;
@@ -155,20 +184,25 @@ typedef struct ot_mem_text {
     const char **notes; /* [n_notes] out: sizes and memories that were chosen, in the arena */
     uint32_t n_notes;
 } ot_mem_text;
-ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **k, ot_mem_plan **p) OT_MUST_USE;
+ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **k,
+                           ot_mem_plan **p) OT_MUST_USE;
 
-/* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. offsets, multi, level: as in ot_mem_plan,
- * for these n. false in *fits: no plan; *needed is then the height that level 0 wants (else the plan's). */
-ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k, int64_t capacity, ot_arena *a, ot_diag *d,
-                     int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
+/* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. offsets,
+ * multi, level: as in ot_mem_plan, for these n. false in *fits: no plan; *needed is then the
+ * height that level 0 wants (else the plan's). */
+ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
+                     int64_t capacity, ot_arena *a, ot_diag *d, int64_t (*offsets)[OT_TK_MULTI_MAX],
+                     uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
                      int64_t *needed) OT_MUST_USE;
 
 /* ---- table_plan.c: a table of buffers in one memory ---- */
 
-/* Offsets of a table, by mode: search (and auto) is ot_pack; reuse is ot_pack_greedy, the largest first at the lowest place;
- * sequential puts one behind the other. offsets: [n]. Checked by ot_pack_check. Fails with OT_E_BUDGET when o->capacity is passed,
- * as ot_mem_plan_kernel says it. */
-ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode, const ot_pack_options *o, ot_diag *d,
-                        int64_t *offsets, ot_scope_plan *plan, int64_t *steps) OT_MUST_USE;
+/* Offsets of a table, by mode: search (and auto) is ot_pack; reuse is ot_pack_greedy, the
+ * largest first at the lowest place; sequential puts one behind the other. offsets: [n]. Checked
+ * by ot_pack_check. Fails with OT_E_BUDGET when o->capacity is passed, as ot_mem_plan_kernel
+ * says it. */
+ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
+                        const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_scope_plan *plan,
+                        int64_t *steps) OT_MUST_USE;
 
 #endif

@@ -9,7 +9,10 @@ int64_t pm_granule(const ot_buffer *const *buffers, uint32_t n)
     return granule > 0 ? granule : 1;
 }
 
-int64_t pm_bytes(const ot_buffer *b, int64_t granule) { return ot_ceil_div(b->size, granule) * granule * b->multi; }
+int64_t pm_bytes(const ot_buffer *b, int64_t granule)
+{
+    return ot_ceil_div(b->size, granule) * granule * b->multi;
+}
 
 typedef struct event {
     int64_t position, bytes, rounded; /* change of what is alive */
@@ -23,9 +26,10 @@ static int compare_events(const void *pa, const void *pb)
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
 
-/* Offsets are multiples of the granule g, so a slot takes ceil(size / g) * g from all others alive with it, only the highest
- * one not: it may end within its last granule. */
-ot_status pm_lower_bound(const ot_buffer *const *buffers, uint32_t n, ot_arena *a, ot_diag *d, int64_t *bound)
+/* Offsets are multiples of the granule g, so a slot takes ceil(size / g) * g from all others
+ * alive with it, only the highest one not: it may end within its last granule. */
+ot_status pm_lower_bound(const ot_buffer *const *buffers, uint32_t n, ot_arena *a, ot_diag *d,
+                         int64_t *bound)
 {
     size_t n_events = 0;
     for (uint32_t i = 0; i < n; i++) n_events += 2 * (size_t)buffers[i]->n_live;

@@ -1,13 +1,18 @@
-/* Inside PlanMemory: what planmem.c (the driver), planmem_rules.c (who may share with whom), planmem_outline.c (what is placed
- * where), planmem_place.c (a place for one buffer) and planmem_rollback.c (history) share; and what mem_plan.c and overflow.c,
- * which plan whole kernels, take from it.
+/* Inside PlanMemory: what planmem.c (the driver), planmem_rules.c (who may share with whom),
+ * planmem_outline.c (what is placed where), planmem_place.c (a place for one buffer) and
+ * planmem_rollback.c (history) share; and what mem_plan.c and overflow.c, which plan whole
+ * kernels, take from it.
  *
  *   offset ^  outline: the placed slots, by offset
  *          |  +----+                     a slot is one copy of a buffer: a double buffer has two
- *          |  | A1 |  +---------+        an obstacle of a new slot is a placed one that it must not lie over,
+ *          |  | A1 |  +---------+        an obstacle of a new slot is a placed one that it must not
+ *                                        lie over,
  *          |  +----+  |    C    |        because they are alive together or the level forbids it
  *          |  | A0 |  +---------+        a gap is the room between two obstacles
  *          +--+----+--+---------+--> statements
+ *
+ *
+ *
  */
 #ifndef OT_PLANMEM_INTERNAL_H
 #define OT_PLANMEM_INTERNAL_H
@@ -18,19 +23,22 @@
 
 /* Are both alive at one statement? */
 bool pm_meet(const ot_buffer *a, const ot_buffer *b);
-/* Is all that touches the two one pipe, and no DMA? Then sharing costs nothing: a pipe does one thing after the other. */
+/* Is all that touches the two one pipe, and no DMA? Then sharing costs nothing: a pipe does one
+ * thing after the other. */
 bool pm_same_pipe(const ot_buffer *a, const ot_buffer *b);
 /* Does sharing make one pipe wait for another? */
 bool pm_cross_pipe(const ot_buffer *a, const ot_buffer *b);
 /* Is statement `loop` the loop `outer` or inside it? OT_NONE is inside nothing. */
 bool pm_loop_inside(const ot_kernel *k, uint32_t loop, uint32_t outer);
-/* May slot ka of a, which has ma slots, and slot kb of b share memory at `level`, when the two are never alive together? */
-bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka, const ot_buffer *b, uint32_t mb, uint32_t kb,
-                  ot_reuse_level level);
-/* The levels that a finished plan needed, of each buffer (both of a pair that shares), and of all and the cross-pipe pairs in
- * *stats. Asks only where the buffers are, not who planned them. */
-void pm_grade(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k, int64_t (*offsets)[OT_TK_MULTI_MAX],
-              const uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats);
+/* May slot ka of a, which has ma slots, and slot kb of b share memory at `level`, when the two
+ * are never alive together? */
+bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka,
+                  const ot_buffer *b, uint32_t mb, uint32_t kb, ot_reuse_level level);
+/* The levels that a finished plan needed, of each buffer (both of a pair that shares), and of
+ * all and the cross-pipe pairs in *stats. Asks only where the buffers are, not who planned them. */
+void pm_grade(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
+              int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi, ot_reuse_level *level,
+              ot_scope_plan *stats);
 
 /* ---- the state of an attempt ---- */
 
@@ -59,8 +67,9 @@ typedef struct pm_state {
     ot_reuse_level floor;   /* lowest level to try, in this attempt */
     uint32_t max_rollbacks; /* of this attempt */
     bool lowest;            /* lowest places, whatever they share */
-    uint32_t *upgraded_by;  /* [n] the later multi-buffer that made this one a multi-buffer; OT_NONE: none */
-    pm_failed *failed;      /* [n_failed] */
+    /* [n] the later multi-buffer that made this one a multi-buffer; OT_NONE: none */
+    uint32_t *upgraded_by;
+    pm_failed *failed; /* [n_failed] */
     uint32_t n_failed;
     int64_t work;       /* slots looked at, all attempts together */
     uint32_t rollbacks; /* of this attempt */
@@ -80,16 +89,17 @@ bool pm_is_free(const ot_buffer *b);
 
 /* ---- planmem_place.c ---- */
 
-/* Put all free slots of buffer b where they cost least at `level` (planmem_place.c tells how cost is counted); false, and
- * nothing changed, when there is no place. */
+/* Put all free slots of buffer b where they cost least at `level` (planmem_place.c tells how
+ * cost is counted); false, and nothing changed, when there is no place. */
 bool pm_place(pm_state *m, uint32_t b, ot_reuse_level level);
 /* Undo a pm_place. */
 void pm_unplace(pm_state *m, uint32_t b);
 
 /* ---- planmem_rollback.c ---- */
 
-/* order[*i] has no place. Undo placements from order[*i - 1] back until it would have one; the last one undone must not go where
- * it was, and may try levels below the one it had only, as all up to order[*i]. Set *i to it. false: no rollback is left. */
+/* order[*i] has no place. Undo placements from order[*i - 1] back until it would have one; the
+ * last one undone must not go where it was, and may try levels below the one it had only, as all
+ * up to order[*i]. Set *i to it. false: no rollback is left. */
 bool pm_roll_back(pm_state *m, const uint32_t *order, uint32_t *i);
 /* Has the buffer been rolled back from this offset, with as many slots? */
 bool pm_is_failed(const pm_state *m, uint32_t buffer, uint32_t multi, int64_t offset);
@@ -97,17 +107,20 @@ bool pm_is_failed(const pm_state *m, uint32_t buffer, uint32_t multi, int64_t of
 /* ---- planmem_seq.c ---- */
 
 /* All slots one after the other around those with fixed offsets; *height: the end of the last. */
-void pm_sequential(const ot_buffer *const *buffers, uint32_t n, int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi,
-                   int64_t *height);
+void pm_sequential(const ot_buffer *const *buffers, uint32_t n, int64_t (*offsets)[OT_TK_MULTI_MAX],
+                   uint32_t *multi, int64_t *height);
 
 /* ---- planmem_bound.c ---- */
 
-/* Greatest common divisor of the alignments of all that is alive at some time; every offset is a multiple of it. */
+/* Greatest common divisor of the alignments of all that is alive at some time; every offset is a
+ * multiple of it. */
 int64_t pm_granule(const ot_buffer *const *buffers, uint32_t n);
 /* Bytes of all slots, each rounded up to a multiple of `granule`. */
 int64_t pm_bytes(const ot_buffer *b, int64_t granule);
-/* No plan is lower: the largest sum alive at one time, rounded up where alignment makes it so, and the largest fixed end. */
-ot_status pm_lower_bound(const ot_buffer *const *buffers, uint32_t n, ot_arena *a, ot_diag *d, int64_t *bound) OT_MUST_USE;
+/* No plan is lower: the largest sum alive at one time, rounded up where alignment makes it so,
+ * and the largest fixed end. */
+ot_status pm_lower_bound(const ot_buffer *const *buffers, uint32_t n, ot_arena *a, ot_diag *d,
+                         int64_t *bound) OT_MUST_USE;
 
 /* ---- one scope of a kernel: mem_plan.c, planmem_pack.c, overflow.c ---- */
 
@@ -127,22 +140,26 @@ typedef struct mem_job {
     ot_scope_plan *stats;
 } mem_job;
 
-/* planmem_pack.c: pack slots as independent rectangles, their own slot counts only. capacity 0: the lowest. */
-ot_status mem_search(const mem_job *j, const ot_buffer *const *buffers, uint32_t n, const ot_pack_options *o,
-                     int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi, ot_pack_result *r) OT_MUST_USE;
+/* planmem_pack.c: pack slots as independent rectangles, their own slot counts only. capacity 0:
+ * the lowest. */
+ot_status mem_search(const mem_job *j, const ot_buffer *const *buffers, uint32_t n,
+                     const ot_pack_options *o, int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi,
+                     ot_pack_result *r) OT_MUST_USE;
 
-/* mem_pool.c: the buffers of pools are placed in their pool, and each pool takes their place in the job: one buffer, alive while any of
- * them is. Then the other way round: places of the members from the pool's. */
+/* mem_pool.c: the buffers of pools are placed in their pool, and each pool takes their place in
+ * the job: one buffer, alive while any of them is. Then the other way round: places of the
+ * members from the pool's. */
 typedef struct mem_pools mem_pools;
 ot_status mem_pools_enter(mem_job *j, mem_pools **out) OT_MUST_USE;
 /* Of buffer i of the job before it entered (x NULL: no pools). */
-void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i, int64_t offsets[OT_TK_MULTI_MAX], uint32_t *multi,
-                     ot_reuse_level *level);
+void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i,
+                     int64_t offsets[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level);
 /* mem_pool.c: what the kernel's `check` statements ask of the planned addresses. */
-ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_target *t,
-                              ot_diag *d) OT_MUST_USE;
+ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                              const ot_target *t, ot_diag *d) OT_MUST_USE;
 
-/* overflow.c: the failure of a scope that does not fit; `mode` that tried last; `required`: least height found. */
+/* overflow.c: the failure of a scope that does not fit; `mode` that tried last; `required`:
+ * least height found. */
 ot_status mem_overflow(const mem_job *j, ot_mem_mode mode, int64_t required) OT_MUST_USE;
 
 #endif

@@ -1,5 +1,6 @@
-/* PlanMemory, the outline: all placed slots in order of their offsets, in one array. Slots of buffers that share memory lie over
- * each other in it. A kernel has at most some thousand buffers; moving the rest of an array is cheaper than any tree then. */
+/* PlanMemory, the outline: all placed slots in order of their offsets, in one array. Slots of
+ * buffers that share memory lie over each other in it. A kernel has at most some thousand
+ * buffers; moving the rest of an array is cheaper than any tree then. */
 #include "planmem_internal.h"
 
 static bool before(const pm_slot *a, const pm_slot *b)

@@ -1,18 +1,20 @@
 /* PlanMemory, one buffer: the place that costs least.
  *
- * The obstacles of a slot (planmem_rules.c) leave gaps in the outline. Places worth a look are the low end of each gap and, inside
- * it, the places of buffers that it may share with:
+ * The obstacles of a slot (planmem_rules.c) leave gaps in the outline. Places worth a look are
+ * the low end of each gap and, inside it, the places of buffers that it may share with:
  *
  *      |  obstacle  |   gap:  [ B ]      [ C  ]      |  obstacle |
  *                    ^        ^          ^
  *
- * The lowest place is taken when it makes the memory higher. Of the places below the height reached so far the one with the
- * fewest buffers of other pipes beneath it is taken; on ties one over a buffer of the own pipe before fresh memory, then the
- * lowest.
+ * The lowest place is taken when it makes the memory higher. Of the places below the height
+ * reached so far the one with the fewest buffers of other pipes beneath it is taken; on ties one
+ * over a buffer of the own pipe before fresh memory, then the lowest.
  *
- * Upgrades (level 1). A single buffer may take its place as it is, apart from the multi-buffers of its loop, or with as many slots
- * as one of them; a multi-buffer may also take the place of an earlier single buffer of its loop, which then gets the missing
- * slots. The way that ends lowest is taken, on ties the one with fewer slots.
+ * Upgrades (level 1). A single buffer may take its place as it is, apart from the multi-buffers
+ * of its loop, or with as many slots as one of them; a multi-buffer may also take the place of
+ * an earlier single buffer of its loop, which then gets the missing slots. The way that ends
+ * lowest is taken, on ties the one with fewer slots.
+ *
  */
 #include "planmem_internal.h"
 
@@ -36,7 +38,10 @@ typedef struct slot_search {
     slot_place best;
 } slot_search;
 
-static int64_t align_up(int64_t offset, int64_t alignment) { return ot_ceil_div(offset, alignment) * alignment; }
+static int64_t align_up(int64_t offset, int64_t alignment)
+{
+    return ot_ceil_div(offset, alignment) * alignment;
+}
 
 /* Single, in a loop, and free to get more slots. */
 static bool can_upgrade(const pm_state *m, uint32_t b)
@@ -45,8 +50,8 @@ static bool can_upgrade(const pm_state *m, uint32_t b)
     return m->multi[b] == 1 && x->multi == 1 && x->fixed[0] < 0 && x->loop != OT_NONE;
 }
 
-/* Split the outline into obstacles and slots that may be shared. `lift`: earlier single buffers of the loop count as if they
- * had as many slots. */
+/* Split the outline into obstacles and slots that may be shared. `lift`: earlier single buffers
+ * of the loop count as if they had as many slots. */
 static void split_outline(slot_search *s, ot_reuse_level level, bool lift)
 {
     pm_state *m = s->m;
@@ -86,7 +91,9 @@ static void consider(slot_search *s, int64_t offset)
         if (pm_same_pipe(x, y)) p.fresh = false;
     }
     m->work += s->n_over;
-    if (!s->found || p.cross < s->best.cross || (p.cross == s->best.cross && !p.fresh && s->best.fresh)) s->best = p;
+    if (!s->found || p.cross < s->best.cross ||
+        (p.cross == s->best.cross && !p.fresh && s->best.fresh))
+        s->best = p;
     s->found = true;
     if (p.cross == 0 && !p.fresh) s->done = true;
 }
@@ -100,7 +107,8 @@ static void consider_gap(slot_search *s, int64_t lower, int64_t upper)
     while (offset <= upper - x->size && !s->done) {
         consider(s, offset);
         int64_t last = offset;
-        for (; s->next < s->n_over && offset <= last; s->next++) offset = align_up(m->over[s->next].offset, x->align);
+        for (; s->next < s->n_over && offset <= last; s->next++)
+            offset = align_up(m->over[s->next].offset, x->align);
         if (offset <= last) return;
         s->next--; /* it may be tried in a later gap */
     }
@@ -148,8 +156,8 @@ static bool neighbours_agree(pm_state *m, uint32_t c)
     for (uint32_t i = 0; own && i < m->n_outline; i++) {
         const pm_slot *p = &m->outline[i];
         if (p->buffer == c || p->offset >= own->end || p->end <= own->offset) continue;
-        if (!pm_may_share(m->kernel, m->buffers[c], m->multi[c], 0, m->buffers[p->buffer], m->multi[p->buffer], p->slot,
-                          OT_LEVEL_1))
+        if (!pm_may_share(m->kernel, m->buffers[c], m->multi[c], 0, m->buffers[p->buffer],
+                          m->multi[p->buffer], p->slot, OT_LEVEL_1))
             return false;
     }
     m->work += m->n_outline;
@@ -166,7 +174,9 @@ static bool lift_beneath(pm_state *m, uint32_t b)
         if (p->buffer != b) continue;
         for (uint32_t j = 0; j < m->n_outline && m->outline[j].offset < p->end; j++) {
             const pm_slot *q = &m->outline[j];
-            if (q->end <= p->offset || !can_upgrade(m, q->buffer) || m->buffers[q->buffer]->loop != x->loop) continue;
+            if (q->end <= p->offset || !can_upgrade(m, q->buffer) ||
+                m->buffers[q->buffer]->loop != x->loop)
+                continue;
             if (pm_same_pipe(x, m->buffers[q->buffer])) continue;
             m->upgraded_by[q->buffer] = b;
             any = true;
@@ -177,7 +187,9 @@ static bool lift_beneath(pm_state *m, uint32_t b)
     for (uint32_t c = 0; c < m->n; c++)
         if (m->upgraded_by[c] == b) m->multi[c] = m->multi[b];
     for (uint32_t c = 0; c < m->n; c++)
-        if (m->upgraded_by[c] == b && (!neighbours_agree(m, c) || !place_slots(m, c, 1, OT_LEVEL_1, false))) return false;
+        if (m->upgraded_by[c] == b &&
+            (!neighbours_agree(m, c) || !place_slots(m, c, 1, OT_LEVEL_1, false)))
+            return false;
     return true;
 }
 
@@ -209,7 +221,8 @@ static uint32_t upgrades(const pm_state *m, uint32_t b)
     uint32_t counts = 0;
     for (uint32_t i = 0; i < m->n_outline; i++) {
         uint32_t c = m->outline[i].buffer;
-        if (m->multi[c] > 1 && m->buffers[c]->loop == m->buffers[b]->loop && !pm_meet(m->buffers[b], m->buffers[c]))
+        if (m->multi[c] > 1 && m->buffers[c]->loop == m->buffers[b]->loop &&
+            !pm_meet(m->buffers[b], m->buffers[c]))
             counts |= 1u << m->multi[c];
     }
     return counts;
@@ -238,7 +251,8 @@ static bool place_level_1(pm_state *m, uint32_t b)
 
 bool pm_place(pm_state *m, uint32_t b, ot_reuse_level level)
 {
-    bool done = level == OT_LEVEL_1 ? place_level_1(m, b) : place_with(m, b, m->multi[b], level, false);
+    bool done = level == OT_LEVEL_1 ? place_level_1(m, b)
+                                    : place_with(m, b, m->multi[b], level, false);
     if (done) m->level[b] = level;
     return done;
 }

@@ -1,13 +1,19 @@
 /* PlanMemory, rollback: what happens when a buffer has no place.
  *
- *   order     A  B  C  D  E          E has no place at any level. Placements are undone from the last one back, until E would
- *   placed    *  *  *  *  x          have a place: at C. C must not go where it was (the plan is remembered as failed), and
- *   undone          *  *             C to E may only use levels below the one that C had: they share more, and what that frees
- *   again           C' D' E'         is for E. After E the highest level is allowed again.
+ *   order   A  B  C  D  E   E has no place at any level. Placements are undone from the last one
+ *                           back, until E would
+ *   placed  *  *  *  *  x   have a place: at C. C must not go where it was (the plan is remembered
+ *                           as failed), and
+ *   undone        *  *      C to E may only use levels below the one that C had: they share more,
+ *                           and what that frees
+ *   again         C' D' E'  is for E. After E the highest level is allowed again.
  *
- * Only buffers alive together with E can be in its way; others are undone on the way, since a plan is a sequence of choices.
- * A remembered plan is never made again in the attempt, so every rollback leads to a new one and there are finitely many; their
- * number is bounded besides.
+ * Only buffers alive together with E can be in its way; others are undone on the way, since a
+ * plan is a sequence of choices. A remembered plan is never made again in the attempt, so every
+ * rollback leads to a new one and there are finitely many; their number is bounded besides.
+ *
+ *
+ *
  */
 #include "planmem_internal.h"
 

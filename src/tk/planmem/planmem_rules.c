@@ -1,19 +1,26 @@
-/* PlanMemory, the rules: which buffers may share memory at which level, and which level a finished plan needed.
+/* PlanMemory, the rules: which buffers may share memory at which level, and which level a
+ * finished plan needed.
  *
- * Pipes run side by side and wait for each other only where data or memory makes them. Sharing memory is such a place:
+ * Pipes run side by side and wait for each other only where data or memory makes them. Sharing
+ * memory is such a place:
  *
- *   level 2   only buffers that one pipe touches, the same one, and no DMA: a pipe does one thing after the other anyway
+ *   level 2   only buffers that one pipe touches, the same one, and no DMA: a pipe does one thing
+ *             after the other anyway
  *   level 1   others too, but not so that a multi-buffer loses its turn:
  *
- *       iteration     0     1     2     3          C with one slot over A0: the load of A0 in iteration 2
- *       A (load)      A0    A1    A0    A1         waits for C of iteration 1, and C of iteration 1 for A1...
- *       C (vector)    C0    C1    C0    C1         With a slot over each of A's, load and compute go on side by side.
+ *     iteration   0   1   2   3   C with one slot over A0: the load of A0 in iteration 2
+ *     A (load)    A0  A1  A0  A1  waits for C of iteration 1, and C of iteration 1 for A1...
+ *     C (vector)  C0  C1  C0  C1  With a slot over each of A's, load and compute go on side by
+ *                 side.
  *
  *   level 0   any two that are never alive together
  *
- * So at level 1 two buffers that take turns in one loop share slot by slot, with as many slots each. A buffer of an inner
- * loop passes through all its turns while one slot of the outer loop's buffer lasts: they do not share at level 1. A buffer of
- * an outer or of another loop is done when the turns start: no rule.
+ * So at level 1 two buffers that take turns in one loop share slot by slot, with as many slots
+ * each. A buffer of an inner loop passes through all its turns while one slot of the outer
+ * loop's buffer lasts: they do not share at level 1. A buffer of an outer or of another loop is
+ * done when the turns start: no rule.
+ *
+ *
  */
 #include "planmem_internal.h"
 
@@ -36,7 +43,10 @@ bool pm_cross_pipe(const ot_buffer *a, const ot_buffer *b)
     return (pipes & (pipes - 1)) != 0;
 }
 
-bool pm_same_pipe(const ot_buffer *a, const ot_buffer *b) { return !a->dma && !b->dma && !pm_cross_pipe(a, b); }
+bool pm_same_pipe(const ot_buffer *a, const ot_buffer *b)
+{
+    return !a->dma && !b->dma && !pm_cross_pipe(a, b);
+}
 
 bool pm_loop_inside(const ot_kernel *k, uint32_t loop, uint32_t outer)
 {
@@ -46,15 +56,15 @@ bool pm_loop_inside(const ot_kernel *k, uint32_t loop, uint32_t outer)
 }
 
 /* Does slot ka of a, which takes turns in a loop, keep its turn when slot kb of b lies over it? */
-static bool keeps_turn(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka, const ot_buffer *b, uint32_t mb,
-                       uint32_t kb)
+static bool keeps_turn(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka,
+                       const ot_buffer *b, uint32_t mb, uint32_t kb)
 {
     if (ma == 1 || a->loop == OT_NONE || !pm_loop_inside(k, b->loop, a->loop)) return true;
     return a->loop == b->loop && ma == mb && ka == kb;
 }
 
-bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka, const ot_buffer *b, uint32_t mb, uint32_t kb,
-                  ot_reuse_level level)
+bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka,
+                  const ot_buffer *b, uint32_t mb, uint32_t kb, ot_reuse_level level)
 {
     if (level == OT_LEVEL_0 || pm_same_pipe(a, b)) return true;
     if (level >= OT_LEVEL_2) return false;
@@ -64,14 +74,17 @@ bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t 
 /* ---- grading ---- */
 
 /* The highest level that allows how i and j share; LEVEL_NONE when they do not. */
-static ot_reuse_level pair_level(const ot_buffer *const *buffers, uint32_t i, uint32_t j, const ot_kernel *k,
-                                 int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi)
+static ot_reuse_level pair_level(const ot_buffer *const *buffers, uint32_t i, uint32_t j,
+                                 const ot_kernel *k, int64_t (*offsets)[OT_TK_MULTI_MAX],
+                                 const uint32_t *multi)
 {
     const ot_buffer *a = buffers[i], *b = buffers[j];
     ot_reuse_level level = OT_LEVEL_NONE;
     for (uint32_t ka = 0; ka < multi[i]; ka++)
         for (uint32_t kb = 0; kb < multi[j]; kb++) {
-            if (offsets[i][ka] >= offsets[j][kb] + b->size || offsets[j][kb] >= offsets[i][ka] + a->size) continue;
+            if (offsets[i][ka] >= offsets[j][kb] + b->size ||
+                offsets[j][kb] >= offsets[i][ka] + a->size)
+                continue;
             ot_reuse_level at = OT_LEVEL_2;
             while (at > OT_LEVEL_0 && !pm_may_share(k, a, multi[i], ka, b, multi[j], kb, at)) at--;
             if (at < level) level = at;
@@ -79,8 +92,9 @@ static ot_reuse_level pair_level(const ot_buffer *const *buffers, uint32_t i, ui
     return level;
 }
 
-void pm_grade(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k, int64_t (*offsets)[OT_TK_MULTI_MAX],
-              const uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats)
+void pm_grade(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
+              int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi, ot_reuse_level *level,
+              ot_scope_plan *stats)
 {
     stats->n_upgraded = stats->n_cross_pipe = 0;
     stats->level = OT_LEVEL_NONE;

@@ -1,11 +1,15 @@
 /* Sequential planning: nothing shares. The plan when all fits, and the measure of what reuse saves.
  *
- *   | A0 | A1 | B ... |// fixed F //| C |        slots follow each other, aligned; those with fixed offsets are gone around
+ *   | A0 | A1 | B ... |// fixed F //| C |  slots follow each other, aligned; those with fixed
+ *                                          offsets are gone around
+ *
+ *
  */
 #include "planmem_internal.h"
 
 /* The lowest aligned offset >= from where `size` bytes do not meet a fixed slot. */
-static int64_t around_fixed(const ot_buffer *const *buffers, uint32_t n, int64_t from, int64_t size, int64_t alignment)
+static int64_t around_fixed(const ot_buffer *const *buffers, uint32_t n, int64_t from, int64_t size,
+                            int64_t alignment)
 {
     for (;;) {
         int64_t offset = ot_ceil_div(from, alignment) * alignment;
@@ -13,7 +17,8 @@ static int64_t around_fixed(const ot_buffer *const *buffers, uint32_t n, int64_t
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t k = 0; k < buffers[i]->multi; k++) {
                 int64_t lower = buffers[i]->fixed[k], upper = lower + buffers[i]->size;
-                if (buffers[i]->n_live && lower >= 0 && lower < offset + size && upper > offset) from = ot_max(from, upper);
+                if (buffers[i]->n_live && lower >= 0 && lower < offset + size && upper > offset)
+                    from = ot_max(from, upper);
             }
         if (from == offset) return offset;
     }
@@ -27,11 +32,12 @@ static bool any_fixed(const ot_buffer *const *buffers, uint32_t n)
     return false;
 }
 
-void pm_sequential(const ot_buffer *const *buffers, uint32_t n, int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi,
-                   int64_t *height)
+void pm_sequential(const ot_buffer *const *buffers, uint32_t n, int64_t (*offsets)[OT_TK_MULTI_MAX],
+                   uint32_t *multi, int64_t *height)
 {
     int64_t end = 0;
-    uint32_t n_fixed = any_fixed(buffers, n) ? n : 0; /* usually there are none, and this is linear */
+    /* usually there are none, and this is linear */
+    uint32_t n_fixed = any_fixed(buffers, n) ? n : 0;
     *height = 0;
     for (uint32_t i = 0; i < n; i++) {
         const ot_buffer *b = buffers[i];

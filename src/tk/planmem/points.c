@@ -1,16 +1,23 @@
-/* From statements to points: the flow graph that lifetimes are computed on (drawing in lifetime_internal.h).
+/* From statements to points: the flow graph that lifetimes are computed on (drawing in
+ * lifetime_internal.h).
  *
- * Loops test at the top once and then at the bottom, so that a value which every iteration writes anew is not alive around the
- * back edge only because it is read after the loop:
+ * Loops test at the top once and then at the bottom, so that a value which every iteration
+ * writes anew is not alive around the back edge only because it is read after the loop:
  *
- *   for, while:  copies of inits -> test -> body -> copies of yielded values -> test -> exit -> copies to results
+ *   for, while:  copies of inits -> test -> body -> copies of yielded values -> test -> exit ->
+ *                copies to results
  *                                    |       ^                                   |        ^
  *                                    |       +-----------------------------------+        |
  *                                    +----------------------------------------------------+   unless the body surely runs
- *   if:          test -> then -> jump -> end         jump has the position of the statement before `else`: what only the
+ *   if:          test -> then -> jump -> end         jump has the position of the statement before
+ *                                                    `else`: what only the
  *                  +---> else -> end                 else branch holds is not alive there
  *
- * Views are accesses of their root. A write by way of a view that is smaller than the root writes a part.
+ * Views are accesses of their root. A write by way of a view that is smaller than the root
+ * writes a part.
+ *
+ *
+ *
  */
 #include "lifetime_internal.h"
 
@@ -18,7 +25,8 @@
 static int64_t value_bits(const ot_tk_value *v)
 {
     int64_t n, bits;
-    if (!ot_product(v->dims, v->rank, &n) || !ot_mul_i64(n, ot_tk_dtype_bits(v->dtype), &bits)) return -1;
+    if (!ot_product(v->dims, v->rank, &n) || !ot_mul_i64(n, ot_tk_dtype_bits(v->dtype), &bits))
+        return -1;
     return bits;
 }
 
@@ -40,7 +48,9 @@ static int64_t window_elements(const ot_tk_range *r, uint32_t n)
     int64_t product = 1;
     for (uint32_t i = 0; i < n; i++) {
         int64_t extent;
-        if (r[i].lo.constant == INT64_MIN || !ot_add_i64(r[i].hi.constant, -r[i].lo.constant, &extent)) return 0;
+        if (r[i].lo.constant == INT64_MIN ||
+            !ot_add_i64(r[i].hi.constant, -r[i].lo.constant, &extent))
+            return 0;
         if (!ot_mul_i64(product, ot_max(extent, 0), &product)) return INT64_MAX;
     }
     return product;
@@ -50,18 +60,21 @@ static int64_t window_elements(const ot_tk_range *r, uint32_t n)
 static bool window_covers(const ot_tk_value *v, const ot_tk_range *r, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (r[i].lo.n || r[i].hi.n || r[i].lo.constant > 0 || r[i].hi.constant < v->dims[i]) return false;
+        if (r[i].lo.n || r[i].hi.n || r[i].lo.constant > 0 || r[i].hi.constant < v->dims[i])
+            return false;
     }
     return true;
 }
 
-/* Does the statement write all of its output's value (a view's part of the root is another question)? */
+/* Does the statement write all of its output's value (a view's part of the root is another
+ * question)? */
 static bool writes_all(const ot_kernel *k, const ot_tk_stmt *s)
 {
     if (s->op == OT_TK_COMPUTE) return true;
     const ot_tk_value *out = &k->values[s->out[0]], *in = &k->values[s->in[0]];
     if (s->op == OT_TK_STORE && s->ranges) return window_covers(out, s->ranges, s->n_ranges);
-    if (s->op == OT_TK_LOAD && s->ranges) return window_elements(s->ranges, s->n_ranges) >= elements(out);
+    if (s->op == OT_TK_LOAD && s->ranges)
+        return window_elements(s->ranges, s->n_ranges) >= elements(out);
     return elements(in) >= elements(out);
 }
 
@@ -86,7 +99,8 @@ static uint32_t point(builder *b, uint32_t stmt)
                   .first_access = (uint32_t)f->n_accesses,
                   .to = OT_NONE,
                   .from = OT_NONE};
-    b->ok = b->ok && f->n_points < UINT32_MAX - 2 && OT_PUSH(f->arena, f->points, f->n_points, f->cap_points, p);
+    b->ok = b->ok && f->n_points < UINT32_MAX - 2 &&
+            OT_PUSH(f->arena, f->points, f->n_points, f->cap_points, p);
     return (uint32_t)f->n_points - 1;
 }
 
@@ -101,7 +115,8 @@ static void touch(builder *b, uint32_t var, uint32_t what)
         return;
     }
     lt_access a = {(uint32_t)f->n_points - 1, var, what};
-    b->ok = f->n_accesses < UINT32_MAX - 1 && OT_PUSH(f->arena, f->accesses, f->n_accesses, f->cap_accesses, a);
+    b->ok = f->n_accesses < UINT32_MAX - 1 &&
+            OT_PUSH(f->arena, f->accesses, f->n_accesses, f->cap_accesses, a);
     b->accessed[var] = (uint32_t)f->n_accesses;
     f->vars[var].n_access++;
 }
@@ -141,13 +156,15 @@ enum { RANK_WAY, RANK_YIELD, RANK_INIT, RANK_RESULT };
 
 static bool runs_surely(const ot_tk_stmt *s)
 {
-    return s->op == OT_TK_FOR && s->hi != -1 && s->lo < (s->hi_size ? 1 : s->hi); /* a size is at least 1 */
+    /* a size is at least 1 */
+    return s->op == OT_TK_FOR && s->hi != -1 && s->lo < (s->hi_size ? 1 : s->hi);
 }
 
 static bool runs_once(const ot_tk_stmt *s)
 {
     int64_t second;
-    return runs_surely(s) && !s->hi_size && (!ot_add_i64(s->lo, s->step, &second) || second >= s->hi);
+    return runs_surely(s) && !s->hi_size &&
+           (!ot_add_i64(s->lo, s->step, &second) || second >= s->hi);
 }
 
 static void open_loop(builder *b, uint32_t i)
@@ -169,7 +186,8 @@ static void close_loop(builder *b, uint32_t i)
     lt_flow *f = b->f;
     uint32_t opener = f->k->stmts[i].mate;
     const ot_tk_stmt *s = &f->k->stmts[opener];
-    for (uint32_t j = 0; j < s->n_out; j++) copy(b, i, f->var_of[s->carried[j]], b->ways[s->carried[j]], true, RANK_WAY);
+    for (uint32_t j = 0; j < s->n_out; j++)
+        copy(b, i, f->var_of[s->carried[j]], b->ways[s->carried[j]], true, RANK_WAY);
     f->latch[opener] = point(b, i);
     if (s->has_condition) read_value(b, s->in[s->n_in - 1]);
     if (!b->ok) return;
@@ -179,7 +197,8 @@ static void close_loop(builder *b, uint32_t i)
     if (!b->ok) return;
     if (!runs_once(s)) f->points[f->latch[opener]].next[1] = f->body[opener];
     if (!runs_surely(s)) f->points[b->test[opener]].next[1] = exit;
-    for (uint32_t j = 0; j < s->n_out; j++) copy(b, i, f->var_of[s->out[j]], f->var_of[s->carried[j]], true, RANK_RESULT);
+    for (uint32_t j = 0; j < s->n_out; j++)
+        copy(b, i, f->var_of[s->out[j]], f->var_of[s->carried[j]], true, RANK_RESULT);
 }
 
 static void yield(builder *b, uint32_t i)
@@ -240,7 +259,8 @@ static void emit(builder *b, uint32_t i)
     case OT_TK_ALLOC:
     case OT_TK_FREE:
         point(b, i);
-        touch(b, f->var_of[s->op == OT_TK_ALLOC ? s->out[0] : s->in[0]], is_set_up(f->k, s) ? LT_WRITE | LT_FULL : LT_FORGET);
+        touch(b, f->var_of[s->op == OT_TK_ALLOC ? s->out[0] : s->in[0]],
+              is_set_up(f->k, s) ? LT_WRITE | LT_FULL : LT_FORGET);
         break;
     case OT_TK_VIEW:
     case OT_TK_CHECK:
@@ -282,7 +302,8 @@ static void mark_used(lt_flow *f)
 {
     for (uint32_t i = 0; i < f->k->n_stmts; i++) {
         const ot_tk_stmt *s = &f->k->stmts[i];
-        bool defines = s->op == OT_TK_FOR || s->op == OT_TK_WHILE || s->op == OT_TK_IF || s->op == OT_TK_VIEW;
+        bool defines = s->op == OT_TK_FOR || s->op == OT_TK_WHILE || s->op == OT_TK_IF ||
+                       s->op == OT_TK_VIEW;
         for (uint32_t j = 0; j < s->n_in && s->op != OT_TK_VIEW; j++) {
             if (f->var_of[s->in[j]] != OT_NONE) f->vars[f->var_of[s->in[j]]].used = true;
         }
@@ -350,7 +371,9 @@ ot_status lt_points_build(lt_flow *f, const ot_kernel *k, ot_arena *a, ot_diag *
     b.ways = OT_NEW_N(a, uint32_t, k->n_values);
     b.test = OT_NEW_N(a, uint32_t, k->n_stmts);
     b.jump = OT_NEW_N(a, uint32_t, k->n_stmts);
-    if (!f->var_of || !f->whole || !f->start || !f->body || !f->latch || !b.ways || !b.test || !b.jump) return ot_fail_nomem(d);
+    if (!f->var_of || !f->whole || !f->start || !f->body || !f->latch || !b.ways || !b.test ||
+        !b.jump)
+        return ot_fail_nomem(d);
     if (!make_vars(f, b.ways)) return ot_fail_nomem(d);
     b.accessed = OT_NEW_N(a, uint32_t, f->n_vars);
     if (!b.accessed) return ot_fail_nomem(d);

@@ -1,11 +1,17 @@
-/* Plans of a table of buffers (.csv): one memory, three ways to fill it, and the reason when it is too small.
+/* Plans of a table of buffers (.csv): one memory, three ways to fill it, and the reason when it
+ * is too small.
  *
- *   sequential   fixed ones, then one behind the other       nothing shares
- *   reuse        ot_pack_greedy                              the largest first, each at the lowest free place
- *   search       ot_pack                                     as low as the effort allows
+ *   sequential  fixed ones, then one behind the other  nothing shares
+ *   reuse       ot_pack_greedy                         the largest first, each at the lowest free
+ *                                                      place
+ *   search      ot_pack                                as low as the effort allows
  *
- * Too small: either no plan can exist, and a few buffers show it (one that is larger than the memory, one that is fixed beyond
- * its end, or those alive at one time), or none was found, and the best height is told.
+ * Too small: either no plan can exist, and a few buffers show it (one that is larger than the
+ * memory, one that is fixed beyond its end, or those alive at one time), or none was found, and
+ * the best height is told.
+ *
+ *
+ *
  */
 #include "planmem.h"
 
@@ -23,7 +29,8 @@ typedef struct table {
 
 /* ---- fixed offsets that contradict each other ---- */
 
-/* Can the fixed ones be together? Asked only when something went wrong: it is the file's fault then. */
+/* Can the fixed ones be together? Asked only when something went wrong: it is the file's fault
+ * then. */
 static ot_status check_fixed(const table *t)
 {
     ot_pack_item *items = OT_NEW_N(t->a, ot_pack_item, t->n);
@@ -40,7 +47,8 @@ static ot_status check_fixed(const table *t)
         names[n++] = t->f->names[k];
     }
     ot_status s = ot_pack_check(&(ot_pack_problem){items, n}, offsets, 0, names, &local);
-    return s == OT_OK ? OT_OK : ot_fail(t->d, s, "%.300s: fixed offsets: %s", t->path, local.message);
+    return s == OT_OK ? OT_OK
+                      : ot_fail(t->d, s, "%.300s: fixed offsets: %s", t->path, local.message);
 }
 
 /* ---- the ways ---- */
@@ -64,7 +72,8 @@ static int64_t height_of(const table *t, const int64_t *offsets)
     return height;
 }
 
-/* The packer names items by number; what it may find wrong with items that the reader let pass is said by name here. */
+/* The packer names items by number; what it may find wrong with items that the reader let pass
+ * is said by name here. */
 static ot_status search(const table *t, int64_t *offsets, ot_pack_result *r)
 {
     ot_diag local = {0};
@@ -174,15 +183,17 @@ static ot_status fail_peak(const table *t, int64_t time, int64_t bytes)
     while (need < n && sum <= t->o->capacity) sum += set[need++].size;
     for (uint32_t k = 0; k < need && k < SET_SHOWN; k++) {
         size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "%s%.60s (%lld)", k ? ", " : "", t->f->names[set[k].item],
-                 (long long)set[k].size);
+        snprintf(text + used, sizeof text - used, "%s%.60s (%lld)", k ? ", " : "",
+                 t->f->names[set[k].item], (long long)set[k].size);
     }
     size_t used = strlen(text);
-    if (need > SET_SHOWN) snprintf(text + used, sizeof text - used, " and %u more", need - SET_SHOWN);
-    return ot_fail(t->d, OT_E_BUDGET,
-                   "%.200s: proved infeasible: at time %lld buffers of %lld bytes are alive, capacity %lld; "
-                   "the smallest set above it: %s",
-                   t->path, (long long)time, (long long)bytes, (long long)t->o->capacity, text);
+    if (need > SET_SHOWN)
+        snprintf(text + used, sizeof text - used, " and %u more", need - SET_SHOWN);
+    return ot_fail(
+        t->d, OT_E_BUDGET,
+        "%.200s: proved infeasible: at time %lld buffers of %lld bytes are alive, capacity %lld; "
+        "the smallest set above it: %s",
+        t->path, (long long)time, (long long)bytes, (long long)t->o->capacity, text);
 }
 
 /* A buffer that alone is too much. */
@@ -193,17 +204,22 @@ static ot_status check_single(const table *t)
         const ot_pack_item *i = &t->items[k];
         if (i->size > capacity)
             return ot_fail(t->d, OT_E_BUDGET,
-                           "%.200s: proved infeasible: at time %lld buffer %.80s alone has %lld bytes, capacity %lld", t->path,
-                           (long long)i->lower, t->f->names[k], (long long)i->size, (long long)capacity);
+                           "%.200s: proved infeasible: at time %lld buffer %.80s alone has %lld "
+                           "bytes, capacity %lld",
+                           t->path, (long long)i->lower, t->f->names[k], (long long)i->size,
+                           (long long)capacity);
         if (i->fixed >= 0 && i->fixed + i->size > capacity)
             return ot_fail(t->d, OT_E_BUDGET,
-                           "%.200s: proved infeasible: buffer %.80s is fixed at %lld and ends at %lld, capacity %lld", t->path,
-                           t->f->names[k], (long long)i->fixed, (long long)(i->fixed + i->size), (long long)capacity);
+                           "%.200s: proved infeasible: buffer %.80s is fixed at %lld and ends at "
+                           "%lld, capacity %lld",
+                           t->path, t->f->names[k], (long long)i->fixed,
+                           (long long)(i->fixed + i->size), (long long)capacity);
     }
     return OT_OK;
 }
 
-/* Nothing was found. With gaps that keep a part of a buffer, which count as no gap, no proof holds for the file as it is meant. */
+/* Nothing was found. With gaps that keep a part of a buffer, which count as no gap, no proof
+ * holds for the file as it is meant. */
 static ot_status fail_fit(const table *t, ot_mem_mode mode, const ot_pack_result *r)
 {
     int64_t time = 0, bytes = 0;
@@ -217,24 +233,29 @@ static ot_status fail_fit(const table *t, ot_mem_mode mode, const ot_pack_result
     if (exact && bytes > capacity) return fail_peak(t, time, bytes);
     if (exact && mode == OT_MEM_SEARCH && r->proved)
         return ot_fail(t->d, OT_E_BUDGET,
-                       "%.200s: proved infeasible: no plan fits capacity %lld (lower bound %lld, %lld search steps)", t->path,
-                       capacity, bound, (long long)r->steps);
+                       "%.200s: proved infeasible: no plan fits capacity %lld (lower bound %lld, "
+                       "%lld search steps)",
+                       t->path, capacity, bound, (long long)r->steps);
     if (mode != OT_MEM_SEARCH)
         return ot_fail(t->d, OT_E_BUDGET,
-                       "%.200s: mode %s needs %lld bytes, capacity %lld (lower bound %lld): --mode search may do", t->path,
-                       ot_mem_mode_name(mode), height, capacity, bound);
+                       "%.200s: mode %s needs %lld bytes, capacity %lld (lower bound %lld): --mode "
+                       "search may do",
+                       t->path, ot_mem_mode_name(mode), height, capacity, bound);
     if (r->timed_out)
         snprintf(limit, sizeof limit, "the time limit of %g s", t->o->time_limit);
     else
         snprintf(limit, sizeof limit, "%lld search steps", (long long)r->steps);
     return ot_fail(t->d, OT_E_BUDGET,
-                   "%.200s: no plan within capacity %lld was found in %s%s: the best has %lld bytes, lower bound %lld", t->path,
-                   capacity, limit, exact ? "" : ", gaps that keep a part counted as none", height, bound);
+                   "%.200s: no plan within capacity %lld was found in %s%s: the best has %lld "
+                   "bytes, lower bound %lld",
+                   t->path, capacity, limit, exact ? "" : ", gaps that keep a part counted as none",
+                   height, bound);
 }
 
 /* ---- all of it ---- */
 
-static ot_status plan_table(const table *t, ot_mem_mode mode, int64_t *offsets, ot_scope_plan *plan, int64_t *steps)
+static ot_status plan_table(const table *t, ot_mem_mode mode, int64_t *offsets, ot_scope_plan *plan,
+                            int64_t *steps)
 {
     ot_pack_result r = {0};
 
@@ -254,8 +275,9 @@ static ot_status plan_table(const table *t, ot_mem_mode mode, int64_t *offsets, 
     return OT_OK;
 }
 
-ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode, const ot_pack_options *o, ot_diag *d,
-                        int64_t *offsets, ot_scope_plan *plan, int64_t *steps)
+ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
+                        const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_scope_plan *plan,
+                        int64_t *steps)
 {
     table t = {f, f->problem.items, f->problem.n, path, o, d, ot_arena_new()};
     if (!t.a) return ot_fail_nomem(d);

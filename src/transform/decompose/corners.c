@@ -1,13 +1,18 @@
-/* Resize with align_corners, whose map depends on whole extents, in a form that can be cut along its first resized axis:
+/* Resize with align_corners, whose map depends on whole extents, in a form that can be cut along
+ * its first resized axis:
  *
  *     x --Resize--> y          x --GatherRows(low)----Mul(weight)--.
- *                              x --GatherRows(high)---Mul(weight)--Add--> rows --Resize of the other axes--> y
+ *                              x --GatherRows(high)---Mul(weight)--Add--> rows --Resize of the
+ *                              other axes--> y
  *
- * Which rows, with which weights, stands in constants; a tile takes its part of these. Rows come first, where the other axes are still short: the
- * Resize behind them takes about the time that the whole one did (65 x 65 to 513 x 513: 26.6 ms in place of 29.7; all axes by Gather, 49 to 209
- * ms; products with matrices of weights, 22.3, but 166.8 in place of 29.4 for 256 x 256 to 512 x 512; tf_crop_and_resize, 54.3, and ONNX
- * Runtime alone has it). Weights are computed as runtimes compute them, so that what differs is the order in which four products are added:
- * an NMSE of 5e-15. Nearest neighbours are the same to the bit.
+ * Which rows, with which weights, stands in constants; a tile takes its part of these. Rows come
+ * first, where the other axes are still short: the Resize behind them takes about the time that
+ * the whole one did (65 x 65 to 513 x 513: 26.6 ms in place of 29.7; all axes by Gather, 49 to
+ * 209 ms; products with matrices of weights, 22.3, but 166.8 in place of 29.4 for 256 x 256 to
+ * 512 x 512; tf_crop_and_resize, 54.3, and ONNX Runtime alone has it). Weights are computed as
+ * runtimes compute them, so that what differs is the order in which four products are added: an
+ * NMSE of 5e-15. Nearest neighbours are the same to the bit.
+ *
  */
 #include "decompose_internal.h"
 
@@ -18,7 +23,8 @@ bool split_find_corners(const ot_graph *g, ot_id id, ot_corners *out)
     const ot_value *x = &g->values[n->in[0]];
     int64_t row[OT_CORNER_TAPS];
     float weight[OT_CORNER_TAPS];
-    if (out->axis + 1 >= (uint32_t)x->rank) return false; /* rows of one element are gathered one by one */
+    /* rows of one element are gathered one by one */
+    if (out->axis + 1 >= (uint32_t)x->rank) return false;
     if (out->n_taps > 1 && x->dtype != OT_F32 && x->dtype != OT_F64) return false;
     for (int64_t o = 0; o < out->out; o++)
         if (!ot_corners_taps(out, o, row, weight)) return false;
@@ -35,7 +41,8 @@ static bool fill_tables(const ot_corners *c, ot_arena *a, int64_t **index, float
     for (int64_t o = 0; o < c->out; o++) {
         int64_t row[OT_CORNER_TAPS];
         float w[OT_CORNER_TAPS];
-        if (!ot_corners_taps(c, o, row, w)) OT_BUG("a Resize was taken apart whose rows are not agreed on");
+        if (!ot_corners_taps(c, o, row, w))
+            OT_BUG("a Resize was taken apart whose rows are not agreed on");
         for (uint32_t k = 0; k < c->n_taps; k++) {
             (*index)[k * (size_t)c->out + (size_t)o] = row[k];
             (*weight)[k * (size_t)c->out + (size_t)o] = w[k];
@@ -45,7 +52,8 @@ static bool fill_tables(const ot_corners *c, ot_arena *a, int64_t **index, float
 }
 
 /* Weights of one tap, which broadcast to x. */
-static ot_status weight_table(split_writer *w, const ot_corners *c, const ot_value *x, const float *weight, ot_id *out)
+static ot_status weight_table(split_writer *w, const ot_corners *c, const ot_value *x,
+                              const float *weight, ot_id *out)
 {
     int64_t dims[OT_RANK_MAX];
     const int32_t rank = x->rank - (int32_t)c->axis;
@@ -62,7 +70,8 @@ static ot_status write_rows(split_writer *w, const ot_corners *c, ot_id x, ot_id
 {
     ot_arena *a = w->g->model->arena;
     const ot_value v = w->g->values[x];
-    const ot_attr attrs[3] = {ot_mk_int("axis", c->axis), ot_mk_int("before", c->before), ot_mk_int("behind", c->behind)};
+    const ot_attr attrs[3] = {ot_mk_int("axis", c->axis), ot_mk_int("before", c->before),
+                              ot_mk_int("behind", c->behind)};
     int64_t dims[OT_RANK_MAX], *index, *numbers = OT_NEW_N(a, int64_t, (size_t)c->in);
     float *weight;
     ot_id rows, sum = OT_NONE;
@@ -74,13 +83,17 @@ static ot_status write_rows(split_writer *w, const ot_corners *c, ot_id x, ot_id
     for (uint32_t k = 0; k < c->n_taps; k++) {
         ot_id table, tap = c->n_taps == 1 ? *y : OT_NONE, by, part = OT_NONE;
         OT_TRY(split_ints(w, "index", index + k * (size_t)c->out, c->out, &table));
-        OT_TRY(split_op(w, "GatherRows", "rows", (ot_id[]){x, rows, table}, 3, attrs, 3, v.dtype, v.rank, dims, &tap));
+        OT_TRY(split_op(w, "GatherRows", "rows", (ot_id[]){x, rows, table}, 3, attrs, 3, v.dtype,
+                        v.rank, dims, &tap));
         sum = k == 0 ? tap : sum;
         if (c->n_taps == 1) break;
         OT_TRY(weight_table(w, c, &v, weight + k * (size_t)c->out, &by));
-        OT_TRY(split_op(w, "Mul", "weighed", (ot_id[]){tap, by}, 2, NULL, 0, v.dtype, v.rank, dims, &part));
+        OT_TRY(split_op(w, "Mul", "weighed", (ot_id[]){tap, by}, 2, NULL, 0, v.dtype, v.rank, dims,
+                        &part));
         ot_id both = k + 1 == c->n_taps ? *y : OT_NONE;
-        if (k > 0) OT_TRY(split_op(w, "Add", "sum", (ot_id[]){sum, part}, 2, NULL, 0, v.dtype, v.rank, dims, &both));
+        if (k > 0)
+            OT_TRY(split_op(w, "Add", "sum", (ot_id[]){sum, part}, 2, NULL, 0, v.dtype, v.rank,
+                            dims, &both));
         sum = k > 0 ? both : part;
     }
     *y = sum;
@@ -93,7 +106,8 @@ ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c)
     const ot_node n = g->nodes[node];
     const ot_value v = g->values[n.out[0]];
     const int64_t entries = c->n_entries;
-    ot_id y = n.out[0], rows = c->others ? OT_NONE : y, *in = ot_memdup(g->model->arena, n.in, n.n_in * sizeof *n.in);
+    ot_id y = n.out[0], rows = c->others ? OT_NONE : y,
+          *in = ot_memdup(g->model->arena, n.in, n.n_in * sizeof *n.in);
     if (!in) return ot_fail_nomem(g->model->diag);
     ot_node_remove(g, node);
     OT_TRY(write_rows(w, c, n.in[0], &rows));
@@ -103,7 +117,8 @@ ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c)
         OT_TRY(split_ints(w, "sizes", c->sizes, entries, &in[c->operand]));
     else
         OT_TRY(split_floats(w, "scales", c->scales, 1, &entries, &in[c->operand]));
-    return split_op(w, "Resize", "columns", in, n.n_in, n.attrs, n.n_attrs, v.dtype, v.rank, v.dims, &y);
+    return split_op(w, "Resize", "columns", in, n.n_in, n.attrs, n.n_attrs, v.dtype, v.rank, v.dims,
+                    &y);
 }
 
 ot_status split_settle_rows(ot_graph *g)
@@ -114,7 +129,8 @@ ot_status split_settle_rows(ot_graph *g)
         const ot_attr axis = ot_mk_int("axis", ot_attr_int(&n, "axis", 0));
         const ot_id in[2] = {n.in[0], n.in[2]};
         ot_node_remove(g, k);
-        if (ot_node_new(g, "Gather", "", n.name, in, 2, n.out, 1, &axis, 1) == OT_NONE) return ot_fail_nomem(g->model->diag);
+        if (ot_node_new(g, "Gather", "", n.name, in, 2, n.out, 1, &axis, 1) == OT_NONE)
+            return ot_fail_nomem(g->model->diag);
     }
     return OT_OK;
 }

@@ -1,24 +1,28 @@
-/* Taking normalisations and Resizes apart, and putting together again what no region has taken a part of.
+/* Taking normalisations and Resizes apart, and putting together again what no region has taken a
+ * part of.
  *
- * The nodes that these were stay in the graph, dead: settling brings them back as they were read, and a part of the model that
- * is not tiled is written as it was.
+ * The nodes that these were stay in the graph, dead: settling brings them back as they were
+ * read, and a part of the model that is not tiled is written as it was.
+ *
  */
 #include "decompose_internal.h"
 
-#define LONG \
-    (1 << 18) /* numbers of a group: from here on ONNX Runtime's sum in float32 is further off than all the rest of a network */
+/* numbers of a group: from here on ONNX Runtime's sum in float32 is further off than all the
+ * rest of a network */
+#define LONG (1 << 18)
 
 /* An element-wise operator on x, of x's type; its result is the normalisation's where `last`. */
-static ot_status by_element(split_writer *w, const ot_norm *n, const char *op, const char *role, ot_id x, ot_id other, bool last,
-                            ot_id *out)
+static ot_status by_element(split_writer *w, const ot_norm *n, const char *op, const char *role,
+                            ot_id x, ot_id other, bool last, ot_id *out)
 {
     const ot_value v = w->g->values[x];
     *out = last ? n->y : OT_NONE;
     return split_op(w, op, role, (ot_id[]){x, other}, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
 }
 
-/* y of x, the factor and the summand, and what each element is scaled by. In half precision x * factor + summand would cancel where the mean
- * is large, and runtimes that normalise in bfloat16 need have no Mul of it: all is float32, between Casts. */
+/* y of x, the factor and the summand, and what each element is scaled by. In half precision x *
+ * factor + summand would cancel where the mean is large, and runtimes that normalise in bfloat16
+ * need have no Mul of it: all is float32, between Casts. */
 static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id both[2])
 {
     const ot_value x = w->g->values[n->x];
@@ -42,11 +46,13 @@ static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id bot
         if (w->g->values[by].dtype != type) OT_TRY(split_cast(w, "wide_each", by, type, &by));
         OT_TRY(by_element(w, n, steps[k].op, steps[k].role, v, by, k == last && !half, &v));
     }
-    return half ? split_op(w, "Cast", "narrow", &v, 1, &back, 1, x.dtype, x.rank, x.dims, &y) : OT_OK;
+    return half ? split_op(w, "Cast", "narrow", &v, 1, &back, 1, x.dtype, x.rank, x.dims, &y)
+                : OT_OK;
 }
 
 /* What has taken whose place. */
-static ot_status note(const split_writer *w, const ot_id *whole, uint32_t n_whole, ot_decomposed *made)
+static ot_status note(const split_writer *w, const ot_id *whole, uint32_t n_whole,
+                      ot_decomposed *made)
 {
     ot_arena *a = w->g->model->arena;
     made->parts = ot_memdup(a, w->nodes, w->n_nodes * sizeof *w->nodes);
@@ -73,10 +79,11 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
     OT_TRY(split_op(&w, "Moments", "moments", &n->x, 1, &over, 1, OT_F64, x.rank, dims, &moments));
     dims[x.rank - 1] = last;
     const ot_dtype type = x.dtype == OT_F64 ? OT_F64 : OT_F32;
-    const ot_attr attrs[4] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", type),
-                              ot_mk_int("centred", 1)};
+    const ot_attr attrs[4] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups),
+                              ot_mk_int("dtype", type), ot_mk_int("centred", 1)};
     const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
-    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, n->centred ? 4 : 3, type, x.rank, dims, both));
+    OT_TRY(
+        split_pair(&w, "NormFactors", in, 5, attrs, n->centred ? 4 : 3, type, x.rank, dims, both));
     OT_TRY(write_affine(&w, n, both));
     return note(&w, n->nodes, n->n_nodes, made);
 }
@@ -84,9 +91,9 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
 static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_decomposed *made)
 {
     const bool lp = g->nodes[s->node].op == OT_OP_LpNormalization;
-    split_writer w = {
-        .g = g,
-        .base = ot_format(g->model->arena, lp ? "tile/norm/%s" : "tile/softmax/%s", g->values[g->nodes[s->node].out[0]].name)};
+    split_writer w = {.g = g,
+                      .base = ot_format(g->model->arena, lp ? "tile/norm/%s" : "tile/softmax/%s",
+                                        g->values[g->nodes[s->node].out[0]].name)};
     if (!w.base) return ot_fail_nomem(g->model->diag);
     OT_TRY(lp ? split_write_lp(&w, s) : split_write_softmax(&w, s));
     return note(&w, &s->node, 1, made);
@@ -95,7 +102,9 @@ static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_decomposed *m
 static ot_status write_corners(ot_graph *g, ot_id node, ot_decomposed *made)
 {
     ot_corners c;
-    split_writer w = {.g = g, .base = ot_format(g->model->arena, "tile/resize/%s", g->values[g->nodes[node].out[0]].name)};
+    split_writer w = {.g = g,
+                      .base = ot_format(g->model->arena, "tile/resize/%s",
+                                        g->values[g->nodes[node].out[0]].name)};
     if (!w.base) return ot_fail_nomem(g->model->diag);
     if (!split_find_corners(g, node, &c)) OT_BUG("a Resize is taken apart that cannot be");
     OT_TRY(split_write_corners(&w, node, &c));
@@ -162,11 +171,13 @@ ot_status ot_decompose_norms(ot_graph *g, bool softmax, uint32_t *n)
     *n = 0;
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     OT_TRY(find_all(g, softmax, &f));
-    ot_decomposed *splits = OT_NEW_N(g->model->arena, ot_decomposed, f.n_norms + f.n_lanes + f.n_corners + 1u);
+    ot_decomposed *splits = OT_NEW_N(g->model->arena, ot_decomposed,
+                                     f.n_norms + f.n_lanes + f.n_corners + 1u);
     if (!splits) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < f.n_norms; k++) OT_TRY(take_apart(g, &f.norms[k], &splits[(*n)++]));
     for (uint32_t k = 0; k < f.n_lanes; k++) OT_TRY(write_lane(g, &f.lanes[k], &splits[(*n)++]));
-    for (uint32_t k = 0; k < f.n_corners; k++) OT_TRY(write_corners(g, f.corners[k], &splits[(*n)++]));
+    for (uint32_t k = 0; k < f.n_corners; k++)
+        OT_TRY(write_corners(g, f.corners[k], &splits[(*n)++]));
     return note_all(g, splits, *n);
 }
 
@@ -179,8 +190,9 @@ static bool is_whole(const ot_graph *g, const ot_decomposed *s)
     return true;
 }
 
-/* A normalisation of so many numbers that the runtime's own sum of them loses digits. In a model that is taken apart anyhow, where the
- * moments of channels take no more time and lose less, it stays apart. */
+/* A normalisation of so many numbers that the runtime's own sum of them loses digits. In a model
+ * that is taken apart anyhow, where the moments of channels take no more time and lose less, it
+ * stays apart. */
 static bool is_long(const ot_graph *g, const ot_decomposed *s)
 {
     const ot_node *moments = &g->nodes[s->parts[0]];
@@ -188,7 +200,8 @@ static bool is_long(const ot_graph *g, const ot_decomposed *s)
     if (moments->op != OT_OP_Moments || s->n_parts < 2) return false;
     const ot_value *x = &g->values[moments->in[0]];
     const int64_t groups = ot_attr_int(&g->nodes[s->parts[1]], "groups", 1);
-    return x->rank > 2 && x->dims[0] > 0 && groups > 0 && ot_value_elems(x, &elems) && elems / x->dims[0] / groups >= LONG;
+    return x->rank > 2 && x->dims[0] > 0 && groups > 0 && ot_value_elems(x, &elems) &&
+           elems / x->dims[0] / groups >= LONG;
 }
 
 static void restore(ot_graph *g, const ot_decomposed *s)

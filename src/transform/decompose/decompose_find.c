@@ -3,9 +3,14 @@
  *   InstanceNormalization, GroupNormalization            one node
  *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...] [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]       torch's GroupNorm
  *   the form of decompose_written.c, with such reshapes around it or not
- *   any of them, with Mul and Add behind it              gamma and beta are taken in: two passes less
+ *   any of them, with Mul and Add behind it              gamma and beta are taken in: two passes
+ *                                                        less
  *   MeanVarianceNormalization of one sample, over maps, or channels and maps
- *   LayerNormalization over the last axes from 1 or 2 on  its scale and bias, a number for each element, stay what they are
+ *   LayerNormalization over the last axes from 1 or 2 on  its scale and bias, a number for each
+ *                                                         element, stay what they are
+ *
+ *
+ *
  */
 #include "decompose_internal.h"
 
@@ -15,12 +20,14 @@
 ot_id split_only_reader(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
-    return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE : x->uses[0];
+    return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE
+                                                                                 : x->uses[0];
 }
 
 bool split_is_image(const ot_value *x)
 {
-    if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4) return false;
+    if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4)
+        return false;
     for (int32_t a = 0; a < x->rank; a++)
         if (x->dims[a] < 1) return false;
     return x->dtype == OT_F32 || x->dtype == OT_F64 || x->dtype == OT_F16 || x->dtype == OT_BF16;
@@ -41,10 +48,12 @@ static int64_t elements(const ot_value *v)
 static bool is_by_channel(const ot_value *v, const ot_value *x)
 {
     const int32_t at = v->rank - (x->rank - 1);
-    return at >= 0 && v->rank <= x->rank && v->dtype == x->dtype && elements(v) == x->dims[1] && v->dims[at] == x->dims[1];
+    return at >= 0 && v->rank <= x->rank && v->dtype == x->dtype && elements(v) == x->dims[1] &&
+           v->dims[at] == x->dims[1];
 }
 
-/* The only reader of n's result is operator `op` with another operand that has a number for each channel: then it is taken in. */
+/* The only reader of n's result is operator `op` with another operand that has a number for each
+ * channel: then it is taken in. */
 static bool take_in(const ot_graph *g, ot_norm *n, ot_op op, ot_id *other)
 {
     const ot_id reader = split_only_reader(g, n->y);
@@ -78,8 +87,11 @@ static void look_through_reshapes(const ot_graph *g, ot_norm *n)
     if (maker == OT_NONE || reader == OT_NONE || !is_read_by_it_alone(g, n)) return;
     const ot_node *to = &g->nodes[maker], *back = &g->nodes[reader];
     if (to->op != OT_OP_Reshape || back->op != OT_OP_Reshape || back->in[0] != n->y) return;
-    const ot_value *x = &g->values[to->in[0]], *grouped = &g->values[n->x], *y = &g->values[back->out[0]];
-    if (!split_is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) || elements(x) != elements(grouped)) return;
+    const ot_value *x = &g->values[to->in[0]], *grouped = &g->values[n->x],
+                   *y = &g->values[back->out[0]];
+    if (!split_is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) ||
+        elements(x) != elements(grouped))
+        return;
     if (x->dims[0] != grouped->dims[0] || x->dims[1] % grouped->dims[1] != 0) return;
     memmove(n->nodes + 1, n->nodes, n->n_nodes * sizeof *n->nodes);
     n->nodes[0] = maker;
@@ -93,8 +105,10 @@ static void look_through_reshapes(const ot_graph *g, ot_norm *n)
 static bool find_node(const ot_graph *g, ot_id id, ot_norm *out)
 {
     const ot_node *n = &g->nodes[id];
-    if ((n->op != OT_OP_InstanceNormalization && n->op != OT_OP_GroupNormalization) || n->n_in < 3) return false;
-    if (n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->in[2] == OT_NONE || n->out[0] == OT_NONE) return false;
+    if ((n->op != OT_OP_InstanceNormalization && n->op != OT_OP_GroupNormalization) || n->n_in < 3)
+        return false;
+    if (n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->in[2] == OT_NONE || n->out[0] == OT_NONE)
+        return false;
     const ot_value *x = &g->values[n->in[0]];
     *out = (ot_norm){.x = n->in[0],
                      .y = n->out[0],
@@ -112,29 +126,33 @@ static bool find_node(const ot_graph *g, ot_id id, ot_norm *out)
     if (out->groups < 1 || x->dims[1] % out->groups != 0) return false;
     for (int k = 1; k < 3; k++) {
         const int64_t size = elements(&g->values[n->in[k]]);
-        if ((size != out->groups && size != x->dims[1]) || g->values[n->in[k]].dtype != x->dtype) return false;
+        if ((size != out->groups && size != x->dims[1]) || g->values[n->in[k]].dtype != x->dtype)
+            return false;
     }
     return true;
 }
 
-/* LayerNormalization over the maps of each channel, or of all of them: [N, C, H, W] with axis 2 or 1. Over the last axis alone tokens
- * can be cut, and nothing is gained. */
+/* LayerNormalization over the maps of each channel, or of all of them: [N, C, H, W] with axis 2
+ * or 1. Over the last axis alone tokens can be cut, and nothing is gained. */
 static bool find_layer(const ot_graph *g, ot_id id, ot_norm *out)
 {
     const ot_node *n = &g->nodes[id];
-    if (n->op != OT_OP_LayerNormalization || n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->out[0] == OT_NONE)
+    if (n->op != OT_OP_LayerNormalization || n->n_in < 2 || n->in[0] == OT_NONE ||
+        n->in[1] == OT_NONE || n->out[0] == OT_NONE)
         return false;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
     int64_t axis = ot_attr_int(n, "axis", -1);
     if (axis < 0) axis += x->rank;
-    if (!split_is_image(x) || x->rank < 4 || axis < 1 || axis > 2 || !same_shape(x, y) || ot_attr_int(n, "stash_type", 1) != 1)
+    if (!split_is_image(x) || x->rank < 4 || axis < 1 || axis > 2 || !same_shape(x, y) ||
+        ot_attr_int(n, "stash_type", 1) != 1)
         return false;
     for (uint32_t k = 1; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) return false;
     for (uint32_t k = 1; k < n->n_in; k++) {
         if (n->in[k] == OT_NONE) continue;
         const ot_value *v = &g->values[n->in[k]];
-        if (v->dtype != x->dtype || !ot_value_is_static(v) || v->rank > x->rank - axis) return false;
+        if (v->dtype != x->dtype || !ot_value_is_static(v) || v->rank > x->rank - axis)
+            return false;
         for (int32_t a = 0; a < v->rank; a++)
             if (v->dims[a] != 1 && v->dims[a] != x->dims[x->rank - v->rank + a]) return false;
     }
@@ -160,7 +178,8 @@ static bool find_mean_variance(const ot_graph *g, ot_id id, ot_norm *out)
     const ot_node *n = &g->nodes[id];
     bool reduced[OT_RANK_MAX] = {false};
     size_t n_axes = 0;
-    if (n->op != OT_OP_MeanVarianceNormalization || n->version < MVN_SINCE || n->in[0] == OT_NONE || n->out[0] == OT_NONE)
+    if (n->op != OT_OP_MeanVarianceNormalization || n->version < MVN_SINCE || n->in[0] == OT_NONE ||
+        n->out[0] == OT_NONE)
         return false;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
@@ -202,7 +221,8 @@ bool ot_decompose_find(const ot_graph *g, ot_id id, ot_norm *out)
     const bool each = out->groups == g->values[out->x].dims[1];
     if (each && g->nodes[id].op != OT_OP_GroupNormalization) look_through_reshapes(g, out);
     const bool grouped = g->nodes[out->nodes[0]].op == OT_OP_Reshape;
-    if (written && !grouped && g->values[out->x].rank == 3) return false; /* [N, tokens, features] is cut by tokens as it is */
+    /* [N, tokens, features] is cut by tokens as it is */
+    if (written && !grouped && g->values[out->x].rank == 3) return false;
     if (take_in(g, out, OT_OP_Mul, &out->gamma)) take_in(g, out, OT_OP_Add, &out->beta);
     return true;
 }

@@ -5,12 +5,13 @@
 #include "ops/resize_corners.h"
 #include "decompose.h"
 
-/* The node that alone reads v, which is no output and is captured by no subgraph; or OT_NONE. Requires USES. */
+/* The node that alone reads v, which is no output and is captured by no subgraph; or OT_NONE.
+ * Requires USES. */
 ot_id split_only_reader(const ot_graph *g, ot_id v);
 /* [N, C, ...] of a floating point type, in which something can be cut. */
 bool split_is_image(const ot_value *x);
-/* A normalisation that is written out, whose mean is made by node `id`: x, groups (as many as channels), epsilon and nodes in *out, all
- * else 1 and 0. Requires USES, SHAPES. */
+/* A normalisation that is written out, whose mean is made by node `id`: x, groups (as many as
+ * channels), epsilon and nodes in *out, all else 1 and 0. Requires USES, SHAPES. */
 bool split_find_written(const ot_graph *g, ot_id id, ot_norm *out);
 
 /* Nodes being written to g. */
@@ -21,24 +22,30 @@ typedef struct split_writer {
     uint32_t n_nodes;
 } split_writer;
 
-/* A node with one output. *out: the output to use, or OT_NONE for a new value of that type and shape. Fails: OT_E_NOMEM. */
-ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in, uint32_t n_in, const ot_attr *attrs,
-                   uint32_t n_attrs, ot_dtype type, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
+/* A node with one output. *out: the output to use, or OT_NONE for a new value of that type and
+ * shape. Fails: OT_E_NOMEM. */
+ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in,
+                   uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, ot_dtype type,
+                   int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
 /* A NormFactors node: two outputs of that type and shape. Fails: OT_E_NOMEM. */
-ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                     ot_dtype type, int32_t rank, const int64_t *dims, ot_id out[2]) OT_MUST_USE;
-ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot_id *out) OT_MUST_USE;
+ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in,
+                     const ot_attr *attrs, uint32_t n_attrs, ot_dtype type, int32_t rank,
+                     const int64_t *dims, ot_id out[2]) OT_MUST_USE;
+ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to,
+                     ot_id *out) OT_MUST_USE;
 /* Reduction op_type over axes [n], which stay with one element; dims: of the result. */
-ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x, const int64_t *axes, size_t n,
-                       const int64_t *dims, ot_id *out) OT_MUST_USE;
-ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
+ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x,
+                       const int64_t *axes, size_t n, const int64_t *dims, ot_id *out) OT_MUST_USE;
+ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank,
+                        const int64_t *dims, ot_id *out) OT_MUST_USE;
 /* Constants: int64 [n]; float64 and float32 of any shape. */
-ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out) OT_MUST_USE;
-ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims,
-                        ot_id *out) OT_MUST_USE;
+ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int64_t n,
+                     ot_id *out) OT_MUST_USE;
+ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank,
+                        const int64_t *dims, ot_id *out) OT_MUST_USE;
 
-ot_status split_floats(split_writer *w, const char *role, const float *data, int32_t rank, const int64_t *dims,
-                       ot_id *out) OT_MUST_USE;
+ot_status split_floats(split_writer *w, const char *role, const float *data, int32_t rank,
+                       const int64_t *dims, ot_id *out) OT_MUST_USE;
 
 #define SPLIT_CHAIN_NODES 12 /* at most of these are written again */
 
@@ -51,20 +58,27 @@ typedef struct split_chain {
     double macs;                /* multiply-adds of all */
 } split_chain;
 
-/* rematerialise_norms.c: the nodes that make x, with `heavy` products at most, back to where least has to be kept; the bytes that this is less than x in
- * *saved. False: nothing is saved. Requires ORDER, USES, SHAPES. */
-bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *best, int64_t *saved);
-/* They are written once more, as "tile/again/<x>/...": *again, the copy of x; *copies [c->n], in the model's arena, the first of which makes it. ORDER
- * and USES no longer hold. Fails: OT_E_NOMEM. */
-ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again, const ot_id **copies) OT_MUST_USE;
-/* rematerialise_skips.c: repeats of which no region has taken a part are made once again. Fails: as split_undo_again. */
+/* rematerialise_norms.c: the nodes that make x, with `heavy` products at most, back to where
+ * least has to be kept; the bytes that this is less than x in *saved. False: nothing is saved.
+ * Requires ORDER, USES, SHAPES. */
+bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *best,
+                      int64_t *saved);
+/* They are written once more, as "tile/again/<x>/...": *again, the copy of x; *copies [c->n], in
+ * the model's arena, the first of which makes it. ORDER and USES no longer hold. Fails:
+ * OT_E_NOMEM. */
+ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again,
+                           const ot_id **copies) OT_MUST_USE;
+/* rematerialise_skips.c: repeats of which no region has taken a part are made once again. Fails:
+ * as split_undo_again. */
 ot_status split_undo_skips(ot_graph *g) OT_MUST_USE;
 
-/* rematerialise_norms.c: x of s is made once, where it is made twice and no region has taken a part of that; *once: it is made once. Fails: OT_E_NOMEM,
- * OT_E_INPUT where a user's subgraph reads it. */
+/* rematerialise_norms.c: x of s is made once, where it is made twice and no region has taken a
+ * part of that; *once: it is made once. Fails: OT_E_NOMEM, OT_E_INPUT where a user's subgraph
+ * reads it. */
 ot_status split_undo_again(ot_graph *g, const ot_decomposed *s, bool *once) OT_MUST_USE;
 
-/* A node that normalises along one axis: softmax.c, Softmax over the pixels of a map; lp_norm.c, LpNormalization along an axis of maps. */
+/* A node that normalises along one axis: softmax.c, Softmax over the pixels of a map; lp_norm.c,
+ * LpNormalization along an axis of maps. */
 typedef struct ot_lane_norm {
     ot_id node;
     int32_t axis; /* of its input, >= 0 */
@@ -76,7 +90,8 @@ bool split_find_lp(const ot_graph *g, ot_id id, ot_lane_norm *out);
 /* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
 ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
 ot_status split_write_lp(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
-/* corners.c: whether node `id` is a Resize with align_corners that is taken apart, and what it says. Requires SHAPES. */
+/* corners.c: whether node `id` is a Resize with align_corners that is taken apart, and what it
+ * says. Requires SHAPES. */
 bool split_find_corners(const ot_graph *g, ot_id id, ot_corners *out);
 /* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
 ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c) OT_MUST_USE;

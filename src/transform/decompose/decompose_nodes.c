@@ -3,7 +3,8 @@
 
 #define SUM_HAS_AXES_INPUT    13
 #define REDUCE_HAS_AXES_INPUT 18
-#define CONSTANT_OF_ANY_TYPE  9 /* before, Constant nodes hold floating point only; and before IR 4, constants are such nodes */
+/* before, Constant nodes hold floating point only; and before IR 4, constants are such nodes */
+#define CONSTANT_OF_ANY_TYPE 9
 
 static ot_status nomem(const split_writer *w) { return ot_fail_nomem(w->g->model->diag); }
 
@@ -14,38 +15,45 @@ static const char *name_of(const split_writer *w, const char *role)
 }
 
 /* The node itself, with its outputs. */
-static ot_status add_node(split_writer *w, const char *op_type, const char *role, const ot_id *in, uint32_t n_in,
-                          const ot_attr *attrs, uint32_t n_attrs, const ot_id *out, uint32_t n_out)
+static ot_status add_node(split_writer *w, const char *op_type, const char *role, const ot_id *in,
+                          uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, const ot_id *out,
+                          uint32_t n_out)
 {
     const char *name = name_of(w, role);
     if (!name) return nomem(w);
     const ot_op op = ot_op_find(op_type);
     const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors || op == OT_OP_GatherRows;
-    ot_id id = ot_node_new(w->g, op_type, own ? OT_TILE_DOMAIN : "", name, in, n_in, out, n_out, attrs, n_attrs);
+    ot_id id = ot_node_new(w->g, op_type, own ? OT_TILE_DOMAIN : "", name, in, n_in, out, n_out,
+                           attrs, n_attrs);
     if (id == OT_NONE) return nomem(w);
     if (own) w->g->nodes[id].version = 1;
-    if (w->n_nodes == sizeof w->nodes / sizeof *w->nodes) OT_BUG("a normalisation takes more nodes than there is room for");
+    if (w->n_nodes == sizeof w->nodes / sizeof *w->nodes)
+        OT_BUG("a normalisation takes more nodes than there is room for");
     w->nodes[w->n_nodes++] = id;
     return OT_OK;
 }
 
-static ot_status add_value(split_writer *w, const char *role, ot_dtype type, int32_t rank, const int64_t *dims, ot_id *out)
+static ot_status add_value(split_writer *w, const char *role, ot_dtype type, int32_t rank,
+                           const int64_t *dims, ot_id *out)
 {
-    const char *tail = ot_format(w->g->model->arena, "%s/out", role), *name = tail ? name_of(w, tail) : NULL;
+    const char *tail = ot_format(w->g->model->arena, "%s/out", role),
+               *name = tail ? name_of(w, tail) : NULL;
     if (!name) return nomem(w);
     *out = ot_value_new(w->g, name, type, rank, dims);
     return *out == OT_NONE ? nomem(w) : OT_OK;
 }
 
-ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in, uint32_t n_in, const ot_attr *attrs,
-                   uint32_t n_attrs, ot_dtype type, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in,
+                   uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, ot_dtype type,
+                   int32_t rank, const int64_t *dims, ot_id *out)
 {
     if (*out == OT_NONE) OT_TRY(add_value(w, role, type, rank, dims, out));
     return add_node(w, op_type, role, in, n_in, attrs, n_attrs, out, 1);
 }
 
-ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                     ot_dtype type, int32_t rank, const int64_t *dims, ot_id out[2])
+ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in,
+                     const ot_attr *attrs, uint32_t n_attrs, ot_dtype type, int32_t rank,
+                     const int64_t *dims, ot_id out[2])
 {
     OT_TRY(add_value(w, "factor", type, rank, dims, &out[0]));
     OT_TRY(add_value(w, "summand", type, rank, dims, &out[1]));
@@ -60,14 +68,15 @@ ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot
     return split_op(w, "Cast", role, &x, 1, &at, 1, to, v.rank, v.dims, out);
 }
 
-ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x, const int64_t *axes, size_t n,
-                       const int64_t *dims, ot_id *out)
+ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x,
+                       const int64_t *axes, size_t n, const int64_t *dims, ot_id *out)
 {
     const ot_value v = w->g->values[x];
     ot_id in[2] = {x, OT_NONE};
     ot_attr attrs[2] = {ot_mk_int("keepdims", 1)};
     uint32_t n_in = 1, n_attrs = 1;
-    if (w->g->model->opset >= (strcmp(op_type, "ReduceSum") == 0 ? SUM_HAS_AXES_INPUT : REDUCE_HAS_AXES_INPUT)) {
+    if (w->g->model->opset >=
+        (strcmp(op_type, "ReduceSum") == 0 ? SUM_HAS_AXES_INPUT : REDUCE_HAS_AXES_INPUT)) {
         OT_TRY(split_ints(w, "axes", axes, (int64_t)n, &in[n_in++]));
     } else {
         attrs[n_attrs] = ot_mk_ints(w->g->model->arena, "axes", axes, n);
@@ -77,11 +86,13 @@ ot_status split_reduce(split_writer *w, const char *op_type, const char *role, o
     return split_op(w, op_type, role, in, n_in, attrs, n_attrs, v.dtype, v.rank, dims, out);
 }
 
-ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank,
+                        const int64_t *dims, ot_id *out)
 {
     ot_id in[2] = {x, OT_NONE};
     int64_t shape[OT_RANK_MAX];
-    for (int32_t k = 0; k < rank; k++) shape[k] = dims[k] < 0 ? 0 : dims[k]; /* a free batch stays what it is */
+    /* a free batch stays what it is */
+    for (int32_t k = 0; k < rank; k++) shape[k] = dims[k] < 0 ? 0 : dims[k];
     OT_TRY(split_ints(w, "shape", shape, rank, &in[1]));
     *out = OT_NONE;
     return split_op(w, "Reshape", role, in, 2, NULL, 0, w->g->values[x].dtype, rank, dims, out);
@@ -90,7 +101,8 @@ ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank
 /* ---- constants ---- */
 
 /* Integers as float64, cast back: their number is small, and so are they. */
-static ot_status ints_by_cast(split_writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out)
+static ot_status ints_by_cast(split_writer *w, const char *role, const int64_t *data, int64_t n,
+                              ot_id *out)
 {
     double wide[OT_RANK_MAX];
     ot_id from;
@@ -109,14 +121,16 @@ static ot_status ints_by_cast(split_writer *w, const char *role, const int64_t *
 
 ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out)
 {
-    if (w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE) return ints_by_cast(w, role, data, n, out);
+    if (w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE)
+        return ints_by_cast(w, role, data, n, out);
     const char *name = name_of(w, role);
     if (!name) return nomem(w);
     *out = ot_const_i64(w->g, name, data, 1, &n);
     return *out == OT_NONE ? nomem(w) : OT_OK;
 }
 
-ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank,
+                        const int64_t *dims, ot_id *out)
 {
     const char *name = name_of(w, role);
     if (!name) return nomem(w);
@@ -124,7 +138,8 @@ ot_status split_doubles(split_writer *w, const char *role, const double *data, i
     return *out == OT_NONE ? nomem(w) : OT_OK;
 }
 
-ot_status split_floats(split_writer *w, const char *role, const float *data, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status split_floats(split_writer *w, const char *role, const float *data, int32_t rank,
+                       const int64_t *dims, ot_id *out)
 {
     const char *name = name_of(w, role);
     if (!name) return nomem(w);

@@ -1,12 +1,16 @@
 /* Normalisations that are written out, as frameworks without an operator for them export:
  *
- *     x --ReduceMean--> mean      x - mean --square--ReduceMean--> variance --Add eps--Sqrt--> deviation      (x - mean) / deviation --> y
+ *     x --ReduceMean--> mean  x - mean --square--ReduceMean--> variance --Add eps--Sqrt-->
+ *                             deviation  (x - mean) / deviation --> y
  *
- * The square is Mul of the difference with itself or Pow by 2; the difference may exist twice; the quotient is a Div, or a Mul by the
- * Reciprocal or by 1 / deviation. Nobody else may read what is between x and y. Reduced are the spatial axes, or these and the channels.
+ * The square is Mul of the difference with itself or Pow by 2; the difference may exist twice;
+ * the quotient is a Div, or a Mul by the Reciprocal or by 1 / deviation. Nobody else may read
+ * what is between x and y. Reduced are the spatial axes, or these and the channels.
  *
- * E[x^2] - E[x]^2 is none of these: in float32 its first digits cancel, and what a model gives with it is not what exact moments give
- * (ops/cancel.c).
+ * E[x^2] - E[x]^2 is none of these: in float32 its first digits cancel, and what a model gives
+ * with it is not what exact moments give (ops/cancel.c).
+ *
+ *
  */
 #include "decompose_internal.h"
 
@@ -39,15 +43,18 @@ static bool is_number(const ot_graph *g, const ot_node *n, uint32_t k, double wa
     return ot_acc_ints(g, n, k, &whole, 1) == 1 && (double)whole == want;
 }
 
-/* The first axis of those that n, a ReduceMean of x that keeps them, reduces up to the last; -1: it reduces others. */
+/* The first axis of those that n, a ReduceMean of x that keeps them, reduces up to the last; -1:
+ * it reduces others. */
 static int32_t reduces_from(const ot_graph *g, const ot_node *n, ot_id x)
 {
     bool reduced[OT_RANK_MAX];
     ot_why why;
     const int32_t rank = g->values[x].rank;
-    if (n->op != OT_OP_ReduceMean || n->n_captured > 0 || n->n_in < 1 || n->in[0] != x || n->n_out != 1 || n->out[0] == OT_NONE)
+    if (n->op != OT_OP_ReduceMean || n->n_captured > 0 || n->n_in < 1 || n->in[0] != x ||
+        n->n_out != 1 || n->out[0] == OT_NONE)
         return -1;
-    if (ot_attr_int(n, "keepdims", 1) == 0 || !ot_acc_reduced_axes(g, n, rank, reduced, &why)) return -1;
+    if (ot_attr_int(n, "keepdims", 1) == 0 || !ot_acc_reduced_axes(g, n, rank, reduced, &why))
+        return -1;
     int32_t first = rank;
     while (first > 0 && reduced[first - 1]) first--;
     for (int32_t a = 0; a < first; a++)
@@ -59,7 +66,9 @@ static int32_t reduces_from(const ot_graph *g, const ot_node *n, ot_id x)
 static ot_id next(const written *w, ot_id v, ot_op op)
 {
     const ot_id reader = split_only_reader(w->g, v);
-    return reader != OT_NONE && w->g->nodes[reader].op == op && w->g->nodes[reader].n_out == 1 ? reader : OT_NONE;
+    return reader != OT_NONE && w->g->nodes[reader].op == op && w->g->nodes[reader].n_out == 1
+               ? reader
+               : OT_NONE;
 }
 
 /* All that read the mean take it from x, and at most two do. */
@@ -69,7 +78,8 @@ static bool find_differences(written *w)
     if (m->is_output || m->n_uses < 1 || m->n_uses > 2) return false;
     for (uint32_t u = 0; u < m->n_uses; u++) {
         const ot_node *n = &w->g->nodes[m->uses[u]];
-        if (n->op != OT_OP_Sub || n->n_captured > 0 || n->in[0] != w->x || n->in[1] != w->mean) return false;
+        if (n->op != OT_OP_Sub || n->n_captured > 0 || n->in[0] != w->x || n->in[1] != w->mean)
+            return false;
         if (w->g->values[n->out[0]].is_output || !take(w, m->uses[u])) return false;
         w->away[w->n_away++] = n->out[0];
     }
@@ -86,10 +96,12 @@ static bool is_difference(const written *w, ot_id v)
 static bool is_square(const written *w, const ot_node *n)
 {
     if (n->n_captured > 0 || n->n_in != 2 || !is_difference(w, n->in[0])) return false;
-    return n->op == OT_OP_Mul ? n->in[1] == n->in[0] : n->op == OT_OP_Pow && is_number(w->g, n, 1, 2);
+    return n->op == OT_OP_Mul ? n->in[1] == n->in[0]
+                              : n->op == OT_OP_Pow && is_number(w->g, n, 1, 2);
 }
 
-/* The square of a difference, and the quotient, whatever that is; false: there are others, or several. */
+/* The square of a difference, and the quotient, whatever that is; false: there are others, or
+ * several. */
 static bool find_readers(const written *w, ot_id *square, ot_id *quotient)
 {
     *square = *quotient = OT_NONE;
@@ -110,7 +122,9 @@ static bool find_root(written *w, ot_id variance, ot_id *deviation)
     const ot_id add = next(w, variance, OT_OP_Add);
     if (add == OT_NONE || !take(w, add)) return false;
     const ot_node *n = &w->g->nodes[add];
-    if (ot_acc_floats(w->g, n, n->in[0] == variance ? 1 : 0, &w->norm->epsilon, 1) != 1 || !(w->norm->epsilon > 0)) return false;
+    if (ot_acc_floats(w->g, n, n->in[0] == variance ? 1 : 0, &w->norm->epsilon, 1) != 1 ||
+        !(w->norm->epsilon > 0))
+        return false;
     const ot_id root = next(w, n->out[0], OT_OP_Sqrt);
     if (root == OT_NONE || !take(w, root)) return false;
     *deviation = w->g->nodes[root].out[0];
@@ -127,19 +141,24 @@ static bool find_quotient(written *w, ot_id deviation, ot_id quotient)
         const ot_id turned = split_only_reader(w->g, deviation);
         if (turned == OT_NONE || !take(w, turned)) return false;
         const ot_node *t = &w->g->nodes[turned];
-        const bool inverse = t->op == OT_OP_Reciprocal || (t->op == OT_OP_Div && t->in[1] == deviation && is_number(w->g, t, 0, 1));
+        const bool inverse = t->op == OT_OP_Reciprocal ||
+                             (t->op == OT_OP_Div && t->in[1] == deviation &&
+                              is_number(w->g, t, 0, 1));
         if (!inverse) return false;
         by = t->out[0];
     }
     if (split_only_reader(w->g, by) != quotient) return false;
-    const bool first = is_difference(w, q->in[0]) && q->in[1] == by, second = q->in[0] == by && is_difference(w, q->in[1]);
+    const bool first = is_difference(w, q->in[0]) && q->in[1] == by,
+               second = q->in[0] == by && is_difference(w, q->in[1]);
     return (first || (second && q->op == OT_OP_Mul)) && take(w, quotient);
 }
 
 bool split_find_written(const ot_graph *g, ot_id id, ot_norm *out)
 {
     const ot_node *n = &g->nodes[id];
-    if (n->op != OT_OP_ReduceMean || n->n_in < 1 || n->in[0] == OT_NONE || !split_is_image(&g->values[n->in[0]])) return false;
+    if (n->op != OT_OP_ReduceMean || n->n_in < 1 || n->in[0] == OT_NONE ||
+        !split_is_image(&g->values[n->in[0]]))
+        return false;
     *out = (ot_norm){.x = n->in[0],
                      .scale = OT_NONE,
                      .bias = OT_NONE,
@@ -151,12 +170,16 @@ bool split_find_written(const ot_graph *g, ot_id id, ot_norm *out)
     const ot_value *x = &g->values[w.x];
     const int32_t first = reduces_from(g, n, w.x);
     ot_id square, quotient, deviation;
-    if (first < 1 || first > SPATIAL || !take(&w, id) || !find_differences(&w) || !find_readers(&w, &square, &quotient))
+    if (first < 1 || first > SPATIAL || !take(&w, id) || !find_differences(&w) ||
+        !find_readers(&w, &square, &quotient))
         return false;
     const ot_id squares = g->nodes[square].out[0], spread = next(&w, squares, OT_OP_ReduceMean);
-    if (spread == OT_NONE || reduces_from(g, &g->nodes[spread], squares) != first || !take(&w, square) || !take(&w, spread))
+    if (spread == OT_NONE || reduces_from(g, &g->nodes[spread], squares) != first ||
+        !take(&w, square) || !take(&w, spread))
         return false;
-    if (!find_root(&w, g->nodes[spread].out[0], &deviation) || !find_quotient(&w, deviation, quotient)) return false;
+    if (!find_root(&w, g->nodes[spread].out[0], &deviation) ||
+        !find_quotient(&w, deviation, quotient))
+        return false;
     out->groups = first == SPATIAL ? x->dims[1] : 1;
     out->y = g->nodes[quotient].out[0];
     const ot_value *y = &g->values[out->y];

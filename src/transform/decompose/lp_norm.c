@@ -1,9 +1,11 @@
 /* LpNormalization along an axis of maps, in parts:
  *
- *     x --ReduceL2 (ReduceL1)--> norm        norm + (1 - Sign(norm)) --> divisor        x / divisor --> y
+ *     x --ReduceL2 (ReduceL1)--> norm        norm + (1 - Sign(norm)) --> divisor  x / divisor --> y
  *
- * The reduction has parts (ops/access_sum.c). Where all of a lane is zero, so is the result: it is divided by one there, and by the norm itself
- * everywhere else. Along channels nothing is to be gained: maps can be cut as they are.
+ * The reduction has parts (ops/access_sum.c). Where all of a lane is zero, so is the result: it
+ * is divided by one there, and by the norm itself everywhere else. Along channels nothing is to
+ * be gained: maps can be cut as they are.
+ *
  */
 #include "decompose_internal.h"
 
@@ -13,12 +15,14 @@
 bool split_find_lp(const ot_graph *g, ot_id id, ot_lane_norm *out)
 {
     const ot_node *n = &g->nodes[id];
-    if (n->dead || n->op != OT_OP_LpNormalization || n->in[0] == OT_NONE || n->out[0] == OT_NONE || g->model->opset < HAS_SIGN)
+    if (n->dead || n->op != OT_OP_LpNormalization || n->in[0] == OT_NONE || n->out[0] == OT_NONE ||
+        g->model->opset < HAS_SIGN)
         return false;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
     const int64_t p = ot_attr_int(n, "p", 2);
     int64_t axis = ot_attr_int(n, "axis", -1);
-    if (!split_is_image(x) || !ot_value_is_static(y) || (x->dtype != OT_F32 && x->dtype != OT_F64) || x->dtype != y->dtype)
+    if (!split_is_image(x) || !ot_value_is_static(y) ||
+        (x->dtype != OT_F32 && x->dtype != OT_F64) || x->dtype != y->dtype)
         return false;
     if (axis < 0) axis += x->rank;
     if (axis < SPATIAL || axis >= x->rank || (p != 1 && p != 2)) return false;
@@ -38,11 +42,15 @@ ot_status split_write_lp(split_writer *w, const ot_lane_norm *s)
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
     dims[axis] = 1;
     ot_node_remove(w->g, s->node);
-    OT_TRY(split_reduce(w, ot_attr_int(&n, "p", 2) == 1 ? "ReduceL1" : "ReduceL2", "norm", x, &axis, 1, dims, &norm));
+    OT_TRY(split_reduce(w, ot_attr_int(&n, "p", 2) == 1 ? "ReduceL1" : "ReduceL2", "norm", x, &axis,
+                        1, dims, &norm));
     OT_TRY(split_op(w, "Sign", "sign", &norm, 1, NULL, 0, v.dtype, v.rank, dims, &sign));
     OT_TRY(split_doubles(w, "one", &unit, 0, NULL, &one));
     if (v.dtype != OT_F64) OT_TRY(split_cast(w, "one", one, v.dtype, &one));
-    OT_TRY(split_op(w, "Sub", "is_zero", (ot_id[]){one, sign}, 2, NULL, 0, v.dtype, v.rank, dims, &rest));
-    OT_TRY(split_op(w, "Add", "divisor", (ot_id[]){norm, rest}, 2, NULL, 0, v.dtype, v.rank, dims, &divisor));
-    return split_op(w, "Div", "share", (ot_id[]){x, divisor}, 2, NULL, 0, v.dtype, v.rank, v.dims, &y);
+    OT_TRY(split_op(w, "Sub", "is_zero", (ot_id[]){one, sign}, 2, NULL, 0, v.dtype, v.rank, dims,
+                    &rest));
+    OT_TRY(split_op(w, "Add", "divisor", (ot_id[]){norm, rest}, 2, NULL, 0, v.dtype, v.rank, dims,
+                    &divisor));
+    return split_op(w, "Div", "share", (ot_id[]){x, divisor}, 2, NULL, 0, v.dtype, v.rank, v.dims,
+                    &y);
 }

@@ -1,15 +1,20 @@
-/* Mean and variance of a tile in standard ONNX: two passes, which lose nothing when the mean is large against the deviation.
+/* Mean and variance of a tile in standard ONNX: two passes, which lose nothing when the mean is
+ * large against the deviation.
  *
- *     x --ReduceMean--> m              x - m --square--ReduceMean--> v             [m, v] --Cast--> float64
+ *     x --ReduceMean--> m              x - m --square--ReduceMean--> v     [m, v] --Cast--> float64
  *
- * Means and squares of one tile are of the type of x; half precision is widened first. What tiles hand out is put together in float64.
+ * Means and squares of one tile are of the type of x; half precision is widened first. What
+ * tiles hand out is put together in float64.
  *
- * Runtimes add up in float32, one number after another: of 65,536 squares the last bits of thousands are lost, the same way in all, which was
- * the largest error of an image decoder (1.2e-6 of its range, and 0.6e-6 now). So many are taken line by line, then the lines; squares are
- * added up as they are made, and never there as a tensor:
+ * Runtimes add up in float32, one number after another: of 65,536 squares the last bits of
+ * thousands are lost, the same way in all, which was the largest error of an image decoder
+ * (1.2e-6 of its range, and 0.6e-6 now). So many are taken line by line, then the lines; squares
+ * are added up as they are made, and never there as a tensor:
  *
  *     x [N, C, H, W] --ReduceMean over W--> [N, C, H, 1] --ReduceMean over H--> m [N, C, 1, 1]
- *     x - m --ReduceSumSquare over W--> [N, C, H, 1] --ReduceMean over H--> [N, C, 1, 1] --Div W--> v
+ *     x - m --ReduceSumSquare over W--> [N, C, H, 1] --ReduceMean over H--> [N, C, 1, 1] --Div W-->
+ *     v
+ *
  */
 #include "decompose_internal.h"
 
@@ -23,8 +28,10 @@ typedef struct moments {
     int64_t small[OT_RANK_MAX]; /* extents of the results */
 } moments;
 
-/* Of y, extents as x: reduced by op along the last axis, then averaged over the others. *out: OT_NONE, or the output to use. */
-static ot_status by_lines(moments *m, const char *op, const char *role, const char *of_lines, ot_id y, ot_id *out)
+/* Of y, extents as x: reduced by op along the last axis, then averaged over the others. *out:
+ * OT_NONE, or the output to use. */
+static ot_status by_lines(moments *m, const char *op, const char *role, const char *of_lines,
+                          ot_id y, ot_id *out)
 {
     int64_t lines[OT_RANK_MAX];
     const size_t others = m->n_axes - 1;
@@ -42,26 +49,36 @@ static ot_status of_many(moments *m, ot_id x, ot_id *mean, ot_id *variance)
     const double last = (double)m->x.dims[m->axes[m->n_axes - 1]];
     const int64_t one = 1;
     OT_TRY(by_lines(m, "ReduceMean", "mean", "mean_lines", x, mean));
-    OT_TRY(split_op(&m->w, "Sub", "away", (ot_id[]){x, *mean}, 2, NULL, 0, m->type, m->x.rank, m->x.dims, &away));
+    OT_TRY(split_op(&m->w, "Sub", "away", (ot_id[]){x, *mean}, 2, NULL, 0, m->type, m->x.rank,
+                    m->x.dims, &away));
     OT_TRY(by_lines(m, "ReduceSumSquare", "squares", "squares_lines", away, &sum));
     OT_TRY(split_doubles(&m->w, "length", &last, 1, &one, &length));
     if (m->type != OT_F64) OT_TRY(split_cast(&m->w, "length_narrow", length, m->type, &length));
-    return split_op(&m->w, "Div", "variance", (ot_id[]){sum, length}, 2, NULL, 0, m->type, m->x.rank, m->small, variance);
+    return split_op(&m->w, "Div", "variance", (ot_id[]){sum, length}, 2, NULL, 0, m->type,
+                    m->x.rank, m->small, variance);
 }
 
 static ot_status of_few(moments *m, ot_id x, ot_id *mean, ot_id *variance)
 {
     ot_id away = OT_NONE, square = OT_NONE;
     OT_TRY(split_reduce(&m->w, "ReduceMean", "mean", x, m->axes, m->n_axes, m->small, mean));
-    OT_TRY(split_op(&m->w, "Sub", "away", (ot_id[]){x, *mean}, 2, NULL, 0, m->type, m->x.rank, m->x.dims, &away));
-    OT_TRY(split_op(&m->w, "Mul", "square", (ot_id[]){away, away}, 2, NULL, 0, m->type, m->x.rank, m->x.dims, &square));
-    return split_reduce(&m->w, "ReduceMean", "variance", square, m->axes, m->n_axes, m->small, variance);
+    OT_TRY(split_op(&m->w, "Sub", "away", (ot_id[]){x, *mean}, 2, NULL, 0, m->type, m->x.rank,
+                    m->x.dims, &away));
+    OT_TRY(split_op(&m->w, "Mul", "square", (ot_id[]){away, away}, 2, NULL, 0, m->type, m->x.rank,
+                    m->x.dims, &square));
+    return split_reduce(&m->w, "ReduceMean", "variance", square, m->axes, m->n_axes, m->small,
+                        variance);
 }
 
-ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t *axes, size_t n, ot_id *out)
+ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t *axes, size_t n,
+                           ot_id *out)
 {
     const ot_value v = g->values[x];
-    moments m = {.w = {.g = g, .base = base}, .x = v, .type = v.dtype == OT_F64 ? OT_F64 : OT_F32, .axes = axes, .n_axes = n};
+    moments m = {.w = {.g = g, .base = base},
+                 .x = v,
+                 .type = v.dtype == OT_F64 ? OT_F64 : OT_F32,
+                 .axes = axes,
+                 .n_axes = n};
     int64_t pair[OT_RANK_MAX];
     ot_id mean = OT_NONE, variance = OT_NONE, both = OT_NONE;
     memcpy(m.small, v.dims, (size_t)v.rank * sizeof *m.small);
@@ -69,9 +86,11 @@ ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t
     memcpy(pair, m.small, (size_t)v.rank * sizeof *pair);
     pair[v.rank - 1] = 2;
     if (v.dtype != m.type) OT_TRY(split_cast(&m.w, "wide", x, m.type, &x));
-    const bool many = ot_moments_are_many(&v, axes, n) && !g->model->dynamic_dims; /* lines may have any length then */
+    /* lines may have any length then */
+    const bool many = ot_moments_are_many(&v, axes, n) && !g->model->dynamic_dims;
     OT_TRY((many ? of_many : of_few)(&m, x, &mean, &variance));
     const ot_attr last = ot_mk_int("axis", v.rank - 1), to = ot_mk_int("to", OT_F64);
-    OT_TRY(split_op(&m.w, "Concat", "pair", (ot_id[]){mean, variance}, 2, &last, 1, m.type, v.rank, pair, &both));
+    OT_TRY(split_op(&m.w, "Concat", "pair", (ot_id[]){mean, variance}, 2, &last, 1, m.type, v.rank,
+                    pair, &both));
     return split_op(&m.w, "Cast", "moments", &both, 1, &to, 1, OT_F64, v.rank, pair, out);
 }

@@ -1,14 +1,19 @@
 /* From moments to what a normalisation multiplies with and adds, in standard ONNX and float64.
  *
  *   mean, variance [N, C, 1, ..]  --Reshape--> [N, G, C/G]  --groups--> [N, G, 1]
- *   factor  = scale / sqrt(variance + epsilon) * gamma              [N, G, C/G] --Reshape--> [N, C, 1, ..] --Cast-->
+ *   factor  = scale / sqrt(variance + epsilon) * gamma              [N, G, C/G] --Reshape--> [N, C,
+ *                                                                   1, ..] --Cast-->
  *   summand = (bias - mean * scale / sqrt(..)) * gamma + beta
  *
- * centred (MeanVarianceNormalization, whose epsilon is so small that x * factor would lose what is left of x - mean):
+ * centred (MeanVarianceNormalization, whose epsilon is so small that x * factor would lose what
+ * is left of x - mean):
  *   factor  = 1 / (sqrt(variance) + epsilon)        summand = -mean, to be added first
  *
- * All channels of a group have as many elements: the group's mean is the mean of their means, and its variance the mean of their
- * variances and of the squares of (channel's mean - mean).
+ * All channels of a group have as many elements: the group's mean is the mean of their means,
+ * and its variance the mean of their variances and of the squares of (channel's mean - mean).
+ *
+ *
+ *
  */
 #include "decompose_internal.h"
 
@@ -24,7 +29,8 @@ static ot_status calc(factors *f, const char *op, const char *role, ot_id a, ot_
 {
     const ot_value x = f->w.g->values[a], y = f->w.g->values[b];
     int64_t dims[3];
-    for (int k = 0; k < 3; k++) dims[k] = ot_max(x.rank == 3 ? x.dims[k] : 1, y.rank == 3 ? y.dims[k] : 1);
+    for (int k = 0; k < 3; k++)
+        dims[k] = ot_max(x.rank == 3 ? x.dims[k] : 1, y.rank == 3 ? y.dims[k] : 1);
     *out = OT_NONE;
     return split_op(&f->w, op, role, (ot_id[]){a, b}, 2, NULL, 0, OT_F64, 3, dims, out);
 }
@@ -55,7 +61,8 @@ static ot_status numbers(factors *f, ot_id v, const char *role, ot_id *out)
     double *wide = ot_alloc_n(f->w.g->model->arena, (size_t)n + 1, sizeof *wide);
     size_t count = 0;
     if (!narrow || !wide) return ot_fail_nomem(f->w.g->model->diag);
-    if (x.dtype != OT_F64 && x.init && !x.overridable && ot_tensor_floats(x.init, narrow, (size_t)n, &count)) {
+    if (x.dtype != OT_F64 && x.init && !x.overridable &&
+        ot_tensor_floats(x.init, narrow, (size_t)n, &count)) {
         for (int64_t k = 0; k < n; k++) wide[k] = narrow[k];
         return split_doubles(&f->w, role, wide, 3, dims, out);
     }
@@ -107,15 +114,18 @@ static ot_status by_operand(factors *f, const char *op, const char *role, ot_id 
     return calc(f, op, role, *x, other, x);
 }
 
-static ot_status write_centred(factors *f, ot_id mean, ot_id variance, ot_id epsilon, const ot_id *out)
+static ot_status write_centred(factors *f, ot_id mean, ot_id variance, ot_id epsilon,
+                               const ot_id *out)
 {
     const double one = 1;
     ot_id root = OT_NONE, minus = OT_NONE, unit, factor;
-    OT_TRY(split_op(&f->w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3, f->w.g->values[variance].dims, &root));
+    OT_TRY(split_op(&f->w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3,
+                    f->w.g->values[variance].dims, &root));
     OT_TRY(calc(f, "Add", "above_zero", root, epsilon, &root));
     OT_TRY(split_doubles(&f->w, "one", &one, 0, NULL, &unit));
     OT_TRY(calc(f, "Div", "factor", unit, root, &factor));
-    OT_TRY(split_op(&f->w, "Neg", "minus", &mean, 1, NULL, 0, OT_F64, 3, f->w.g->values[mean].dims, &minus));
+    OT_TRY(split_op(&f->w, "Neg", "minus", &mean, 1, NULL, 0, OT_F64, 3, f->w.g->values[mean].dims,
+                    &minus));
     OT_TRY(hand_out(f, factor, "factor", out[0]));
     return hand_out(f, minus, "summand", out[1]);
 }
@@ -125,7 +135,8 @@ ot_status ot_norm_factors_write(ot_graph *g, ot_id node)
     const ot_node n = g->nodes[node];
     const ot_value m = g->values[n.in[0]];
     const double epsilon = (double)ot_attr_float(&n, "epsilon", 0), one = 1;
-    factors f = {.w = {.g = g, .base = n.name}, .n = m.dims[0], .groups = ot_attr_int(&n, "groups", 1)};
+    factors f = {
+        .w = {.g = g, .base = n.name}, .n = m.dims[0], .groups = ot_attr_int(&n, "groups", 1)};
     ot_id mean, variance, eps, root = OT_NONE, factor, product, summand = OT_NONE, unit;
     f.per_group = m.dims[1] / f.groups;
     ot_node_remove(g, node);
@@ -135,14 +146,16 @@ ot_status ot_norm_factors_write(ot_graph *g, ot_id node)
     OT_TRY(split_doubles(&f.w, "epsilon", &epsilon, 0, NULL, &eps));
     if (ot_attr_int(&n, "centred", 0)) return write_centred(&f, mean, variance, eps, n.out);
     OT_TRY(calc(&f, "Add", "above_zero", variance, eps, &variance));
-    OT_TRY(split_op(&f.w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3, g->values[variance].dims, &root));
+    OT_TRY(split_op(&f.w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3,
+                    g->values[variance].dims, &root));
     if (operand(&n, 1) != OT_NONE)
         OT_TRY(numbers(&f, n.in[1], "scale", &unit));
     else
         OT_TRY(split_doubles(&f.w, "one", &one, 0, NULL, &unit));
     OT_TRY(calc(&f, "Div", "factor", unit, root, &factor));
     OT_TRY(calc(&f, "Mul", "product", mean, factor, &product));
-    OT_TRY(split_op(&f.w, "Neg", "minus", &product, 1, NULL, 0, OT_F64, 3, g->values[product].dims, &summand));
+    OT_TRY(split_op(&f.w, "Neg", "minus", &product, 1, NULL, 0, OT_F64, 3, g->values[product].dims,
+                    &summand));
     OT_TRY(by_operand(&f, "Add", "bias", operand(&n, 2), &summand));
     OT_TRY(by_operand(&f, "Mul", "gamma", operand(&n, 3), &factor));
     OT_TRY(by_operand(&f, "Mul", "gamma", operand(&n, 3), &summand));

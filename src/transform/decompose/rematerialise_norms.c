@@ -1,15 +1,23 @@
-/* What is cheaper to compute again than to keep: x of a normalisation is needed twice, for its statistics and when they are known.
+/* What is cheaper to compute again than to keep: x of a normalisation is needed twice, for its
+ * statistics and when they are known.
  *
  *     s --Conv--> x --Moments--> mean, variance --NormFactors--> factor, summand
  *                 x --Mul(factor)--Add(summand)--> y
  *
- * x is whole in between, and often the largest value of all: the first convolution of a style network makes 16 channels of 3, an up-sampling
- * four pixels of one. Here the nodes that make x are written once more, for the second reader:
+ * x is whole in between, and often the largest value of all: the first convolution of a style
+ * network makes 16 channels of 3, an up-sampling four pixels of one. Here the nodes that make x
+ * are written once more, for the second reader:
  *
- *     s --Conv--> x --Moments--> ...                  x in tiles that hand out statistics: never whole
- *     s --Conv'--> x' --Mul(factor)--Add(summand)--> y   x' in the tiles of what follows: never whole
+ *     s --Conv--> x --Moments--> ...                  x in tiles that hand out statistics: never
+ *                                                     whole
+ *     s --Conv'--> x' --Mul(factor)--Add(summand)--> y   x' in the tiles of what follows: never
+ *                                                        whole
  *
- * Both compute the same numbers: nothing but time is lost. What pays is weighed like every other plan (stage weigh/).
+ * Both compute the same numbers: nothing but time is lost. What pays is weighed like every other
+ * plan (stage weigh/).
+ *
+ *
+ *
  */
 #include "decompose_internal.h"
 
@@ -18,7 +26,10 @@
 
 typedef split_chain chain;
 
-static bool is_product(const ot_node *n) { return ot_op_cost(n->op) == OT_COST_CONV || ot_op_cost(n->op) == OT_COST_GEMM; }
+static bool is_product(const ot_node *n)
+{
+    return ot_op_cost(n->op) == OT_COST_CONV || ot_op_cost(n->op) == OT_COST_GEMM;
+}
 
 /* A node with one result, of the kinds that are computed again. */
 static bool may_repeat(const ot_graph *g, ot_id id)
@@ -26,7 +37,9 @@ static bool may_repeat(const ot_graph *g, ot_id id)
     const ot_node *n = &g->nodes[id];
     const ot_access_kind access = ot_op_access(n->op);
     const ot_cost_kind cost = ot_op_cost(n->op);
-    if (n->dead || n->is_static || n->n_captured > 0 || access == OT_ACC_BARRIER || access == OT_ACC_SHAPE) return false;
+    if (n->dead || n->is_static || n->n_captured > 0 || access == OT_ACC_BARRIER ||
+        access == OT_ACC_SHAPE)
+        return false;
     if (cost == OT_COST_REDUCE || cost == OT_COST_NORM || cost == OT_COST_OTHER) return false;
     for (uint32_t k = 0; k < n->n_out; k++)
         if ((n->out[k] == OT_NONE) != (k > 0)) return false;
@@ -45,19 +58,22 @@ static bool holds(const chain *c, ot_id node)
 static bool append(chain *c, ot_id node)
 {
     const ot_node *n = &c->g->nodes[node];
-    if (c->n == NODES || !may_repeat(c->g, node) || (is_product(n) && c->heavy == c->most_heavy)) return false;
+    if (c->n == NODES || !may_repeat(c->g, node) || (is_product(n) && c->heavy == c->most_heavy))
+        return false;
     c->nodes[c->n++] = node;
     c->heavy += is_product(n);
     c->macs += ot_node_macs(c->g, n);
     return true;
 }
 
-/* What the chain reads of v, that it does not make: bytes that must be kept for it. The caller keeps graph inputs. */
+/* What the chain reads of v, that it does not make: bytes that must be kept for it. The caller
+ * keeps graph inputs. */
 static int64_t kept_bytes(const chain *c, ot_id v)
 {
     const ot_value *x = &c->g->values[v];
     int64_t bytes;
-    if (x->init || x->is_const || x->is_input || (x->producer != OT_NONE && holds(c, x->producer))) return 0;
+    if (x->init || x->is_const || x->is_input || (x->producer != OT_NONE && holds(c, x->producer)))
+        return 0;
     return x->is_tensor && ot_value_bytes(x, &bytes) ? bytes : INT64_MAX / OT_RANK_MAX;
 }
 
@@ -99,7 +115,8 @@ bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *b
     chain c = {.g = g, .most_heavy = heavy};
     int64_t whole, least;
     ot_id largest;
-    if (g->values[x].producer == OT_NONE || !ot_value_bytes(&g->values[x], &whole) || !append(&c, g->values[x].producer))
+    if (g->values[x].producer == OT_NONE || !ot_value_bytes(&g->values[x], &whole) ||
+        !append(&c, g->values[x].producer))
         return false;
     least = source_bytes(&c, &largest);
     *best = c;
@@ -141,13 +158,16 @@ uint32_t ot_rematerialise_find_norms(const ot_graph *g, ot_remat_norm *out, uint
     return n;
 }
 
-/* A copy of chain node k, of which the last to be copied come first in `c`; made[j]: the result of the copy of node j. */
-static ot_status copy_node(ot_graph *g, const chain *c, uint32_t k, const char *base, ot_id *made, ot_id *node)
+/* A copy of chain node k, of which the last to be copied come first in `c`; made[j]: the result
+ * of the copy of node j. */
+static ot_status copy_node(ot_graph *g, const chain *c, uint32_t k, const char *base, ot_id *made,
+                           ot_id *node)
 {
     ot_arena *a = g->model->arena;
     const ot_node n = g->nodes[c->nodes[k]];
     const ot_value y = g->values[n.out[0]];
-    const char *name = ot_format(a, "%s/%u/%s", base, k, n.op_type), *result = ot_format(a, "%s/%u/%s/out", base, k, n.op_type);
+    const char *name = ot_format(a, "%s/%u/%s", base, k, n.op_type),
+               *result = ot_format(a, "%s/%u/%s/out", base, k, n.op_type);
     ot_id *in = OT_NEW_N(a, ot_id, n.n_in + 1u);
     if (name) name = ot_fresh_name(g->model, name);
     if (result) result = ot_fresh_name(g->model, result);
@@ -166,7 +186,8 @@ static ot_status copy_node(ot_graph *g, const chain *c, uint32_t k, const char *
     return OT_OK;
 }
 
-/* Readers before what they read: nodes of a chain in the order in which they stand in the graph, backwards. */
+/* Readers before what they read: nodes of a chain in the order in which they stand in the graph,
+ * backwards. */
 static void sort_chain(chain *c)
 {
     const ot_graph *g = c->g;
@@ -214,7 +235,8 @@ static ot_status write_again(ot_graph *g, ot_decomposed *s)
 
 ot_status ot_rematerialise_norms(ot_graph *g, const uint32_t *splits, uint32_t n)
 {
-    ot_decomposed *all = ot_memdup(g->model->arena, g->model->decomposed, (g->model->n_decomposed + 1u) * sizeof *all);
+    ot_decomposed *all = ot_memdup(g->model->arena, g->model->decomposed,
+                                   (g->model->n_decomposed + 1u) * sizeof *all);
     if (!all) return ot_fail_nomem(g->model->diag);
     g->model->decomposed = all;
     for (uint32_t k = 0; k < n; k++)

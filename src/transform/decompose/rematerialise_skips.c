@@ -1,12 +1,18 @@
-/* Skip connections that are computed twice: a value that is read at once and much later is kept in between, though it may be made of little.
+/* Skip connections that are computed twice: a value that is read at once and much later is kept
+ * in between, though it may be made of little.
  *
- *     image --Conv--Conv--> s --Pool--> ... encoder, decoder ... --> up --Concat(s)--Conv--> y        s is kept through all of it
+ *     image --Conv--Conv--> s --Pool--> ... encoder, decoder ... --> up --Concat(s)--Conv--> y  s
+ *     is kept through all of it
  *
- *     image --Conv--Conv--> s --Pool--> ...                      ... --> up --Concat(s')--Conv--> y   the image is kept
- *       `-----Conv'--Conv'--> s' --------------------------------------------------'
+ *     image --Conv--Conv--> s --Pool--> ...   ... --> up --Concat(s')--Conv--> y  the image is kept
+ *       `-----Conv'--Conv'--> s' -------------------------------'
  *
- * In tiles, neither s nor s' is ever whole. Both are the same numbers: nothing but time is lost. What pays is weighed like every other
- * plan (stage weigh/); a copy of which no region takes a part is taken back.
+ * In tiles, neither s nor s' is ever whole. Both are the same numbers: nothing but time is lost.
+ * What pays is weighed like every other plan (stage weigh/); a copy of which no region takes a
+ * part is taken back.
+ *
+ *
+ *
  */
 #include "decompose_internal.h"
 
@@ -21,7 +27,8 @@ static uint32_t *positions(const ot_graph *g, ot_arena *a)
     return at;
 }
 
-/* The first of v's readers (ascending in order) behind the longest time in which nobody reads it; that many steps in *wait. */
+/* The first of v's readers (ascending in order) behind the longest time in which nobody reads
+ * it; that many steps in *wait. */
 static uint32_t first_late(const ot_value *v, const uint32_t *at, uint32_t *wait)
 {
     uint32_t late = 0;
@@ -36,17 +43,21 @@ static uint32_t first_late(const ot_value *v, const uint32_t *at, uint32_t *wait
 }
 
 /* v waits for some of its readers longer than it takes to make it, of less than v. */
-static bool find_skip(const ot_graph *g, ot_id v, const uint32_t *at, split_chain *c, int64_t *saved)
+static bool find_skip(const ot_graph *g, ot_id v, const uint32_t *at, split_chain *c,
+                      int64_t *saved)
 {
     const ot_value *x = &g->values[v];
     uint32_t wait;
-    if (x->producer == OT_NONE || x->is_output || x->is_const || x->n_uses < 2 || at[x->producer] == OT_NONE) return false;
+    if (x->producer == OT_NONE || x->is_output || x->is_const || x->n_uses < 2 ||
+        at[x->producer] == OT_NONE)
+        return false;
     for (uint32_t u = first_late(x, at, &wait); u < x->n_uses; u++)
         if (g->nodes[x->uses[u]].n_captured > 0) return false; /* subgraphs name what they read */
     return split_find_chain(g, v, HEAVY, c, saved) && wait > c->n;
 }
 
-ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uint32_t max, uint32_t *n)
+ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uint32_t max,
+                                      uint32_t *n)
 {
     ot_arena *a = ot_arena_new();
     const uint32_t *at = a ? positions(g, a) : NULL;

@@ -2,10 +2,12 @@
  *
  *     x [N, K, H, W] --Reshape--> [N, K, H * W] --Softmax(axis 2)-->
  *
- *     x --ReduceMax--> most        x - most --Exp--ReduceSum--> sum        x - most --Exp-- / sum --> y
+ *     x --ReduceMax--> most        x - most --Exp--ReduceSum--> sum    x - most --Exp-- / sum --> y
  *
- * Both reductions have parts (ops/access_sum.c): largest of the tiles' largest, sum of the tiles' sums. Exp is computed twice and stored
- * at most once. Other Softmaxes stay: those over channels or keys can be cut along the pixels or queries that they are made for.
+ * Both reductions have parts (ops/access_sum.c): largest of the tiles' largest, sum of the
+ * tiles' sums. Exp is computed twice and stored at most once. Other Softmaxes stay: those over
+ * channels or keys can be cut along the pixels or queries that they are made for.
+ *
  */
 #include "decompose_internal.h"
 
@@ -14,7 +16,8 @@
 bool split_is_over_pixels(const ot_graph *g, ot_id x, int32_t axis)
 {
     const ot_id maker = g->values[x].producer;
-    if (maker == OT_NONE || g->nodes[maker].op != OT_OP_Reshape || g->nodes[maker].in[0] == OT_NONE) return false;
+    if (maker == OT_NONE || g->nodes[maker].op != OT_OP_Reshape || g->nodes[maker].in[0] == OT_NONE)
+        return false;
     const ot_value *image = &g->values[g->nodes[maker].in[0]];
     int64_t pixels = 1, rows = 0;
     if (!split_is_image(image) || image->rank < 4) return false;
@@ -29,10 +32,15 @@ bool split_find_softmax(const ot_graph *g, ot_id id, ot_lane_norm *out)
 {
     const ot_node *n = &g->nodes[id];
     int64_t elements;
-    if (n->dead || n->op != OT_OP_Softmax || n->n_in < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE) return false;
+    if (n->dead || n->op != OT_OP_Softmax || n->n_in < 1 || n->in[0] == OT_NONE ||
+        n->out[0] == OT_NONE)
+        return false;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
-    if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || x->rank < 1 || x->rank > OT_RANK_MAX - 4) return false;
-    if (x->dtype != y->dtype || (x->dtype != OT_F32 && x->dtype != OT_F64) || !ot_value_elems(x, &elements) || elements < 1)
+    if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || x->rank < 1 ||
+        x->rank > OT_RANK_MAX - 4)
+        return false;
+    if (x->dtype != y->dtype || (x->dtype != OT_F32 && x->dtype != OT_F64) ||
+        !ot_value_elems(x, &elements) || elements < 1)
         return false;
     int64_t axis = ot_attr_int(n, "axis", n->version < ONE_AXIS ? 1 : -1);
     if (axis < 0) axis += x->rank;
@@ -48,7 +56,8 @@ static ot_status write_exp(split_writer *w, const char *role, ot_id x, ot_id mos
 {
     const ot_value v = w->g->values[x];
     ot_id away = OT_NONE;
-    OT_TRY(split_op(w, "Sub", role, (ot_id[]){x, most}, 2, NULL, 0, v.dtype, v.rank, v.dims, &away));
+    OT_TRY(
+        split_op(w, "Sub", role, (ot_id[]){x, most}, 2, NULL, 0, v.dtype, v.rank, v.dims, &away));
     *out = OT_NONE;
     return split_op(w, "Exp", role, &away, 1, NULL, 0, v.dtype, v.rank, v.dims, out);
 }
@@ -67,5 +76,6 @@ ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s)
     OT_TRY(write_exp(w, "power", x, most, &powers));
     OT_TRY(split_reduce(w, "ReduceSum", "sum", powers, &axis, 1, dims, &sum));
     OT_TRY(write_exp(w, "power_again", x, most, &powers));
-    return split_op(w, "Div", "share", (ot_id[]){powers, sum}, 2, NULL, 0, v.dtype, v.rank, v.dims, &y);
+    return split_op(w, "Div", "share", (ot_id[]){powers, sum}, 2, NULL, 0, v.dtype, v.rank, v.dims,
+                    &y);
 }

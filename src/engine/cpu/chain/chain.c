@@ -1,12 +1,15 @@
 /* Chains from nodes: cells, constants, and the final order.
  *
- *   nodes --chain_nodes.c--> cells in order of appearance --chain_fuse.c--> fewer --this file--> numbered:
+ *   nodes --chain_nodes.c--> cells in order of appearance --chain_fuse.c--> fewer --this file-->
+ *   numbered:
  *
  *       0 ..            inputs      what each run must be given
  *       n_inputs ..     constants   known when the chain is made
  *       .. n_cells      results     one a step
  *
- * Every output is a result of its own: an output that is an input, a constant or another output is copied by a step.
+ * Every output is a result of its own: an output that is an input, a constant or another output
+ * is copied by a step.
+ *
  */
 #include "chain_build.h"
 
@@ -59,7 +62,8 @@ static uint32_t emit_once(ot_chain_build *b, ot_chain_code code, uint32_t x)
 static uint32_t widened(ot_chain_build *b, uint32_t x)
 {
     if (x == OT_NONE || !ot_chain_is_half(b->cells[x].cell.type)) return x;
-    return emit_once(b, b->cells[x].cell.type == OT_CHAIN_F16 ? OT_CH_FROM_F16 : OT_CH_FROM_BF16, x);
+    return emit_once(b, b->cells[x].cell.type == OT_CHAIN_F16 ? OT_CH_FROM_F16 : OT_CH_FROM_BF16,
+                     x);
 }
 
 /* As it will be stored; x is float. */
@@ -72,7 +76,10 @@ static uint32_t narrowed(ot_chain_build *b, ot_dtype t, uint32_t x)
     return emit_once(b, t == OT_F16 ? OT_CH_TO_F16 : OT_CH_TO_BF16, x);
 }
 
-uint32_t ot_chain_round(ot_chain_build *b, ot_dtype t, uint32_t x) { return widened(b, narrowed(b, t, x)); }
+uint32_t ot_chain_round(ot_chain_build *b, ot_dtype t, uint32_t x)
+{
+    return widened(b, narrowed(b, t, x));
+}
 
 /* ---- operands and instructions ---- */
 
@@ -92,16 +99,21 @@ uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
     }
     for (uint32_t k = 0; k < b->n_cells; k++) {
         const ot_chain_build_cell *c = &b->cells[k];
-        if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel) return widened(b, k);
+        if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel)
+            return widened(b, k);
     }
-    const ot_chain_build_cell input = {.kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel};
+    const ot_chain_build_cell input = {
+        .kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel};
     return widened(b, new_cell(b, &input));
 }
 
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z)
 {
     const ot_chain_code_info *info = &ot_chain_codes[code];
-    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT, .cell.type = ot_chain_type_of(info->types[0]), .code = code, .in = {x, y, z}};
+    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT,
+                             .cell.type = ot_chain_type_of(info->types[0]),
+                             .code = code,
+                             .in = {x, y, z}};
     const void *at[3] = {NULL, NULL, NULL};
     bool constant = true;
     for (uint32_t k = 0; k < info->operands; k++) {
@@ -121,12 +133,14 @@ static uint32_t as_output(ot_chain_build *b, uint32_t cell)
     bool own = b->cells[cell].kind == OT_CHAIN_RESULT;
     for (uint32_t k = 0; k < b->n_outputs; k++) own = own && b->outputs[k] != cell;
     if (own) return cell;
-    static const ot_chain_code copies[OT_CHAIN_TYPES] = {OT_CH_COPY,    OT_CH_COPY_MASK, OT_CH_COPY_U8,
-                                                         OT_CH_COPY_I8, OT_CH_COPY_F16,  OT_CH_COPY_BF16};
+    static const ot_chain_code copies[OT_CHAIN_TYPES] = {
+        OT_CH_COPY, OT_CH_COPY_MASK, OT_CH_COPY_U8, OT_CH_COPY_I8, OT_CH_COPY_F16, OT_CH_COPY_BF16};
     ot_chain_type type = b->cells[cell].cell.type;
     /* not through ot_chain_emit: a copy of a constant is wanted here */
-    return new_cell(b,
-                    &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT, .cell.type = type, .code = copies[type], .in = {cell, 0, 0}});
+    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT,
+                                              .cell.type = type,
+                                              .code = copies[type],
+                                              .in = {cell, 0, 0}});
 }
 
 static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
@@ -139,7 +153,8 @@ static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
         b->made[b->n_made++].cell = cell;
     }
     if (s->n_outputs > OT_CHAIN_OUTPUTS)
-        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d outputs", s->n_nodes, OT_CHAIN_OUTPUTS);
+        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d outputs", s->n_nodes,
+                       OT_CHAIN_OUTPUTS);
     for (uint32_t k = 0; k < s->n_outputs && !b->full; k++) {
         uint32_t cell = ot_chain_operand(b, s->outputs[k], false);
         ot_dtype t = s->g->values[s->outputs[k]].dtype;
@@ -148,7 +163,9 @@ static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
         b->outputs[b->n_outputs++] = cell;
     }
     if (b->full)
-        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d instructions and operands", s->n_nodes, OT_CHAIN_CELLS);
+        return ot_fail(d, OT_E_INPUT,
+                       "a chain of %u nodes has more than %d instructions and operands", s->n_nodes,
+                       OT_CHAIN_CELLS);
     return OT_OK;
 }
 
@@ -158,7 +175,10 @@ typedef struct numbering {
     uint32_t n[3]; /* of each ot_chain_cell_kind */
 } numbering;
 
-static bool is_left(const ot_chain_build_cell *c) { return c->uses && (c->kind != OT_CHAIN_RESULT || c->code != OT_CH_COUNT); }
+static bool is_left(const ot_chain_build_cell *c)
+{
+    return c->uses && (c->kind != OT_CHAIN_RESULT || c->code != OT_CH_COUNT);
+}
 
 static void number_cells(const ot_chain_build *b, numbering *m)
 {
@@ -177,7 +197,8 @@ static ot_status finish(ot_arena *a, const ot_chain_build *b, ot_diag *d, const 
     numbering m;
     number_cells(b, &m);
     if (m.n[OT_CHAIN_INPUT] > OT_CHAIN_INPUTS)
-        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes reads more than %d arrays", b->n_made, OT_CHAIN_INPUTS);
+        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes reads more than %d arrays", b->n_made,
+                       OT_CHAIN_INPUTS);
     ot_chain *c = OT_NEW(a, ot_chain);
     uint32_t n_cells = m.n[0] + m.n[1] + m.n[2];
     ot_chain_cell *cells = OT_NEW_N(a, ot_chain_cell, n_cells);
@@ -204,7 +225,8 @@ static ot_status finish(ot_arena *a, const ot_chain_build *b, ot_diag *d, const 
         } else if (from->kind == OT_CHAIN_RESULT) {
             ot_chain_step *s = &steps[to - c->n_inputs - c->n_constants];
             s->code = (uint8_t)from->code;
-            for (uint32_t i = 0; i < ot_chain_codes[from->code].operands; i++) s->in[i] = m.of[from->in[i]];
+            for (uint32_t i = 0; i < ot_chain_codes[from->code].operands; i++)
+                s->in[i] = m.of[from->in[i]];
             c->work += ot_chain_codes[from->code].work;
         }
     }
@@ -241,6 +263,9 @@ uint32_t ot_chain_inputs(const ot_chain *c, const ot_id **values)
     return c->n_inputs;
 }
 
-bool ot_chain_is_channel(const ot_chain *c, uint32_t k) { return k < c->n_inputs && c->is_channel[k]; }
+bool ot_chain_is_channel(const ot_chain *c, uint32_t k)
+{
+    return k < c->n_inputs && c->is_channel[k];
+}
 
 double ot_chain_work(const ot_chain *c) { return c->work; }

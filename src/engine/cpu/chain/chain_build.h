@@ -1,10 +1,15 @@
-/* A chain while it is made: cells in the order in which they come up. Private to chain.c, chain_nodes.c, chain_fuse.c. */
+/* A chain while it is made: cells in the order in which they come up. Private to chain.c,
+ * chain_nodes.c, chain_fuse.c. */
 #ifndef OT_ENGINE_CHAIN_BUILD_H
 #define OT_ENGINE_CHAIN_BUILD_H
 
 #include "chain_ops.h"
 
-typedef enum ot_chain_cell_kind { OT_CHAIN_INPUT, OT_CHAIN_CONSTANT, OT_CHAIN_RESULT } ot_chain_cell_kind;
+typedef enum ot_chain_cell_kind {
+    OT_CHAIN_INPUT,
+    OT_CHAIN_CONSTANT,
+    OT_CHAIN_RESULT
+} ot_chain_cell_kind;
 
 typedef struct ot_chain_build_cell {
     ot_chain_cell_kind kind;
@@ -33,7 +38,8 @@ typedef struct ot_chain_build {
 /* chain.c. Cells, or OT_NONE when there is no room (or an operand is OT_NONE). */
 uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel);
 uint32_t ot_chain_constant(ot_chain_build *b, ot_chain_cell c);
-/* Instructions on constants are constants. Operands that the instruction does not have are ignored. */
+/* Instructions on constants are constants. Operands that the instruction does not have are ignored.
+ */
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z);
 bool ot_chain_is_constant(const ot_chain_build *b, uint32_t cell);
 /* x, a float, rounded to a number of 16 bits of type t. */
@@ -44,7 +50,8 @@ static inline bool ot_chain_is_gate(float factor) { return factor > 1e-3f && fac
 /* chain_nodes.c: the cell that a node makes, or OT_NONE. */
 uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n);
 
-/* chain_fuse.c: several instructions become one where a single one reads what the others make. Counts uses. */
+/* chain_fuse.c: several instructions become one where a single one reads what the others make.
+ * Counts uses. */
 void ot_chain_fuse(ot_chain_build *b);
 
 #endif

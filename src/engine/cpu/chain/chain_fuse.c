@@ -39,11 +39,13 @@ static bool is_near(const ot_chain_build *b, uint32_t k, float f)
 
 static void use(ot_chain_build *b, const cell *c, int by)
 {
-    for (uint32_t k = 0; k < ot_chain_codes[c->code].operands; k++) b->cells[c->in[k]].uses += (uint32_t)by;
+    for (uint32_t k = 0; k < ot_chain_codes[c->code].operands; k++)
+        b->cells[c->in[k]].uses += (uint32_t)by;
 }
 
 /* Cell k becomes another instruction; what only it used is gone. */
-static void become(ot_chain_build *b, uint32_t k, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z)
+static void become(ot_chain_build *b, uint32_t k, ot_chain_code code, uint32_t x, uint32_t y,
+                   uint32_t z)
 {
     cell *c = &b->cells[k];
     cell old = *c;
@@ -77,7 +79,8 @@ static bool fuse_gate(ot_chain_build *b, uint32_t k, uint32_t x, uint32_t s)
         u = v;
         v = swap;
     }
-    if (u != x || !ot_chain_is_constant(b, v) || !ot_chain_is_gate(b->cells[v].cell.constant.f)) return false;
+    if (u != x || !ot_chain_is_constant(b, v) || !ot_chain_is_gate(b->cells[v].cell.constant.f))
+        return false;
     become(b, k, OT_CH_SWISH, x, v, 0);
     return true;
 }
@@ -93,7 +96,9 @@ static uint32_t doubled_normal(const ot_chain_build *b, uint32_t k)
     in = b->cells[t].in;
     if (is_inner(b, t, OT_CH_DIV) && is_near(b, in[1], 1.41421356f)) return in[0];
     if (!is_inner(b, t, OT_CH_MUL)) return OT_NONE;
-    return is_near(b, in[1], 0.70710678f) ? in[0] : is_near(b, in[0], 0.70710678f) ? in[1] : OT_NONE;
+    return is_near(b, in[1], 0.70710678f)   ? in[0]
+           : is_near(b, in[0], 0.70710678f) ? in[1]
+                                            : OT_NONE;
 }
 
 /* A product of x, 0.5 and 1 + erf(x / sqrt 2). */
@@ -105,7 +110,8 @@ static bool fuse_gelu(ot_chain_build *b, uint32_t k)
         if (!is_inner(b, pair, OT_CH_MUL)) continue;
         uint32_t factors[3] = {b->cells[pair].in[0], b->cells[pair].in[1], c};
         for (uint32_t i = 0; i < 3; i++) {
-            uint32_t x = doubled_normal(b, factors[i]), p = factors[(i + 1) % 3], q = factors[(i + 2) % 3];
+            uint32_t x = doubled_normal(b, factors[i]), p = factors[(i + 1) % 3],
+                     q = factors[(i + 2) % 3];
             if (x == OT_NONE) continue;
             if (!(p == x && is_number(b, q, 0.5f)) && !(q == x && is_number(b, p, 0.5f))) continue;
             become(b, k, OT_CH_GELU, x, 0, 0);

@@ -3,7 +3,8 @@
 
 #include "engine/core/half.h"
 
-void ot_chain_half(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n)
+void ot_chain_half(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                   const void *c, int64_t n)
 {
     (void)single, (void)b, (void)c;
     switch ((int)code) {

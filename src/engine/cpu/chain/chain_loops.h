@@ -1,5 +1,5 @@
-/* How the loops of chain_ops.c and chain_smooth.c are written: over n elements, and as a case of an instruction whose result is
- * some function of x (an element of a) and parameters. */
+/* How the loops of chain_ops.c and chain_smooth.c are written: over n elements, and as a case of
+ * an instruction whose result is some function of x (an element of a) and parameters. */
 #ifndef OT_ENGINE_CHAIN_LOOPS_H
 #define OT_ENGINE_CHAIN_LOOPS_H
 

@@ -35,7 +35,8 @@ void ot_chain_repeat(void *to, int64_t period, int64_t n, size_t size)
 }
 
 /* Copies n elements with strides in elements. */
-static void line(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t n, size_t size)
+static void line(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t n,
+                 size_t size)
 {
     if (to_stride == 1 && from_stride == 1) {
         memcpy(to, from, (size_t)n * size);
@@ -103,7 +104,10 @@ void ot_chain_stream(float *to, const float *from, int64_t n)
 
 void ot_chain_stream_end(void) { _mm_sfence(); }
 #else
-void ot_chain_stream(float *to, const float *from, int64_t n) { memcpy(to, from, (size_t)n * sizeof *to); }
+void ot_chain_stream(float *to, const float *from, int64_t n)
+{
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
 
 void ot_chain_stream_end(void) {}
 #endif

@@ -1,13 +1,18 @@
 /* The instructions of each node that a chain takes.
  *
  *   n-ary      Max(a, b, c)       max(max(a, b), c)
- *   limits     Clip(x, lo, hi)    one instruction when both are constants, else at_most(at_least(x, lo), hi)
+ *   limits     Clip(x, lo, hi)    one instruction when both are constants, else at_most(at_least(x,
+ *                                 lo), hi)
  *   powers     Pow(x, 2)          x * x; likewise 0.5, 1, 3, -1
  *   channels   BatchNormalization x * s + (B - mean * s), s = scale / sqrt(var + epsilon)
  *   gates      SwiGLU(x, y)       x * sigmoid(alpha x), * y
- *   quantized  DequantizeLinear   (q - zero) * scale, one constant scale for all; QuantizeLinear likewise
+ *   quantized  DequantizeLinear   (q - zero) * scale, one constant scale for all; QuantizeLinear
+ *                                 likewise
  *
  * What is taken: fusion/chain_rule.h; whatever that says has its instructions here.
+ *
+ *
+ *
  */
 #include "chain_build.h"
 
@@ -102,15 +107,25 @@ static const ot_chain_code quantized_ops[] = {OT_CH_ADD, OT_CH_MUL, OT_CH_SIGMOI
 
 /* ---- instructions ---- */
 
-static uint32_t emit1(ot_chain_build *b, ot_chain_code code, uint32_t x) { return ot_chain_emit(b, code, x, 0, 0); }
-static uint32_t emit2(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y) { return ot_chain_emit(b, code, x, y, 0); }
-static uint32_t number(ot_chain_build *b, float f) { return ot_chain_constant(b, (ot_chain_cell){.constant.f = f}); }
+static uint32_t emit1(ot_chain_build *b, ot_chain_code code, uint32_t x)
+{
+    return ot_chain_emit(b, code, x, 0, 0);
+}
+static uint32_t emit2(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y)
+{
+    return ot_chain_emit(b, code, x, y, 0);
+}
+static uint32_t number(ot_chain_build *b, float f)
+{
+    return ot_chain_constant(b, (ot_chain_cell){.constant.f = f});
+}
 
 /* All operands, one after the other. */
 static uint32_t many(ot_chain_build *b, const ot_node *n, ot_chain_code code)
 {
     uint32_t sum = ot_chain_operand(b, n->in[0], false);
-    for (uint32_t k = 1; k < n->n_in; k++) sum = emit2(b, code, sum, ot_chain_operand(b, n->in[k], false));
+    for (uint32_t k = 1; k < n->n_in; k++)
+        sum = emit2(b, code, sum, ot_chain_operand(b, n->in[k], false));
     return n->op == OT_OP_Mean ? emit2(b, OT_CH_DIV, sum, number(b, (float)n->n_in)) : sum;
 }
 
@@ -134,10 +149,13 @@ static uint32_t clip(ot_chain_build *b, const ot_node *n, uint32_t x)
         if (n->n_in > 1 && n->in[1] != OT_NONE) lo = ot_chain_operand(b, n->in[1], false);
         if (n->n_in > 2 && n->in[2] != OT_NONE) hi = ot_chain_operand(b, n->in[2], false);
     } else {
-        if (n->version >= 6 || ot_attr_find(n, "min")) lo = number(b, ot_attr_float(n, "min", -3.4028234663852886e+38f));
-        if (n->version >= 6 || ot_attr_find(n, "max")) hi = number(b, ot_attr_float(n, "max", 3.4028234663852886e+38f));
+        if (n->version >= 6 || ot_attr_find(n, "min"))
+            lo = number(b, ot_attr_float(n, "min", -3.4028234663852886e+38f));
+        if (n->version >= 6 || ot_attr_find(n, "max"))
+            hi = number(b, ot_attr_float(n, "max", 3.4028234663852886e+38f));
     }
-    if (lo != OT_NONE && hi != OT_NONE && ot_chain_is_constant(b, lo) && ot_chain_is_constant(b, hi))
+    if (lo != OT_NONE && hi != OT_NONE && ot_chain_is_constant(b, lo) &&
+        ot_chain_is_constant(b, hi))
         return ot_chain_emit(b, OT_CH_CLIP, x, lo, hi);
     if (lo != OT_NONE) x = emit2(b, OT_CH_AT_LEAST, x, lo);
     if (hi != OT_NONE) x = emit2(b, OT_CH_AT_MOST, x, hi);
@@ -146,11 +164,14 @@ static uint32_t clip(ot_chain_build *b, const ot_node *n, uint32_t x)
 
 static uint32_t batch_norm(ot_chain_build *b, const ot_node *n, uint32_t x)
 {
-    uint32_t scale = ot_chain_operand(b, n->in[1], true), shift = ot_chain_operand(b, n->in[2], true);
+    uint32_t scale = ot_chain_operand(b, n->in[1], true),
+             shift = ot_chain_operand(b, n->in[2], true);
     uint32_t mean = ot_chain_operand(b, n->in[3], true), var = ot_chain_operand(b, n->in[4], true);
-    uint32_t deviation = emit1(b, OT_CH_SQRT, emit2(b, OT_CH_ADD, var, number(b, ot_attr_float(n, "epsilon", 1e-5f))));
+    uint32_t deviation = emit1(
+        b, OT_CH_SQRT, emit2(b, OT_CH_ADD, var, number(b, ot_attr_float(n, "epsilon", 1e-5f))));
     uint32_t factor = emit2(b, OT_CH_DIV, scale, deviation);
-    return ot_chain_emit(b, OT_CH_MUL_ADD, x, factor, emit2(b, OT_CH_SUB, shift, emit2(b, OT_CH_MUL, mean, factor)));
+    return ot_chain_emit(b, OT_CH_MUL_ADD, x, factor,
+                         emit2(b, OT_CH_SUB, shift, emit2(b, OT_CH_MUL, mean, factor)));
 }
 
 static uint32_t cast(ot_chain_build *b, const ot_node *n, uint32_t x)
@@ -184,13 +205,16 @@ static uint32_t with_numbers(ot_chain_build *b, const ot_node *n, ot_chain_code 
     }
     if (code == OT_CH_SWISH && alpha == 1) return emit1(b, OT_CH_SILU, x);
     if (code == OT_CH_SWISH && !ot_chain_is_gate(alpha))
-        return emit2(b, OT_CH_MUL, x, emit1(b, OT_CH_SIGMOID, emit2(b, OT_CH_MUL, x, number(b, alpha))));
-    return ot_chain_emit(b, code, x, number(b, alpha), ot_chain_codes[code].operands > 2 ? number(b, beta) : 0);
+        return emit2(b, OT_CH_MUL, x,
+                     emit1(b, OT_CH_SIGMOID, emit2(b, OT_CH_MUL, x, number(b, alpha))));
+    return ot_chain_emit(b, code, x, number(b, alpha),
+                         ot_chain_codes[code].operands > 2 ? number(b, beta) : 0);
 }
 
 static uint32_t is_inf(ot_chain_build *b, const ot_node *n, uint32_t x)
 {
-    bool negative = ot_attr_int(n, "detect_negative", 1) != 0, positive = ot_attr_int(n, "detect_positive", 1) != 0;
+    bool negative = ot_attr_int(n, "detect_negative", 1) != 0,
+         positive = ot_attr_int(n, "detect_positive", 1) != 0;
     if (negative && positive) return emit1(b, OT_CH_IS_INF, x);
     if (negative || positive) return emit1(b, negative ? OT_CH_IS_MINUS_INF : OT_CH_IS_PLUS_INF, x);
     uint32_t nan = emit1(b, OT_CH_IS_NAN, x);
@@ -209,19 +233,22 @@ static uint32_t quantized(ot_chain_build *b, const ot_node *n, uint32_t x)
 }
 
 /* Bytes of type t to real numbers, or back. */
-static uint32_t convert(ot_chain_build *b, const ot_node *n, uint32_t k, ot_dtype t, bool back, uint32_t x)
+static uint32_t convert(ot_chain_build *b, const ot_node *n, uint32_t k, ot_dtype t, bool back,
+                        uint32_t x)
 {
     float scale, zero;
     if (!ot_chain_scale(b->g, n, k, t, &scale, &zero)) return OT_NONE;
-    ot_chain_code code = back ? t == OT_I8 ? OT_CH_TO_I8 : OT_CH_TO_U8 : t == OT_I8 ? OT_CH_FROM_I8 : OT_CH_FROM_U8;
+    ot_chain_code code = back         ? t == OT_I8 ? OT_CH_TO_I8 : OT_CH_TO_U8
+                         : t == OT_I8 ? OT_CH_FROM_I8
+                                      : OT_CH_FROM_U8;
     return ot_chain_emit(b, code, x, number(b, scale), number(b, zero));
 }
 
 static uint32_t quantized_node(ot_chain_build *b, const ot_node *n)
 {
     ot_dtype t = b->g->values[n->out[0]].dtype;
-    uint32_t tensors, at = ot_chain_quantized_op(n, &tensors), x = convert(b, n, 1, t, false, ot_chain_operand(b, n->in[0], false)),
-                      y = 0;
+    uint32_t tensors, at = ot_chain_quantized_op(n, &tensors),
+                      x = convert(b, n, 1, t, false, ot_chain_operand(b, n->in[0], false)), y = 0;
     if (tensors > 1) y = convert(b, n, 4, t, false, ot_chain_operand(b, n->in[3], false));
     if (quantized_ops[at] == OT_CH_PRELU) y = number(b, ot_attr_float(n, "alpha", 0.01f));
     return convert(b, n, 3 * tensors, t, true, ot_chain_emit(b, quantized_ops[at], x, y, 0));
@@ -233,7 +260,8 @@ uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n)
     uint32_t x = ot_chain_operand(b, n->in[0], false);
     if (x == OT_NONE) return OT_NONE;
     if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return quantized(b, n, x);
-    ot_chain_code code = code_of(n->op, b->g->values[n->in[n->op == OT_OP_Where ? 1 : 0]].dtype == OT_BOOL);
+    ot_chain_code code = code_of(n->op, b->g->values[n->in[n->op == OT_OP_Where ? 1 : 0]].dtype ==
+                                            OT_BOOL);
     switch ((int)n->op) {
     case OT_OP_Min:
     case OT_OP_Max:
@@ -246,9 +274,13 @@ uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n)
     case OT_OP_CastLike: return cast(b, n, x);
     case OT_OP_Dropout: return emit1(b, code, x);
     case OT_OP_IsInf: return is_inf(b, n, x);
-    case OT_OP_Gelu: return emit1(b, strcmp(ot_attr_str(n, "approximate", "none"), "tanh") ? code : OT_CH_GELU_TANH, x);
+    case OT_OP_Gelu:
+        return emit1(
+            b, strcmp(ot_attr_str(n, "approximate", "none"), "tanh") ? code : OT_CH_GELU_TANH, x);
     case OT_OP_LeakyRelu: return with_numbers(b, n, code, x);
-    case OT_OP_SwiGLU: return emit2(b, OT_CH_MUL, with_numbers(b, n, code, x), ot_chain_operand(b, n->in[1], false));
+    case OT_OP_SwiGLU:
+        return emit2(b, OT_CH_MUL, with_numbers(b, n, code, x),
+                     ot_chain_operand(b, n->in[1], false));
     default: {
         const ot_chain_code_info *info = &ot_chain_codes[code];
         if (info->parameters) return with_numbers(b, n, code, x);

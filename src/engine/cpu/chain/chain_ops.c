@@ -1,11 +1,14 @@
-/* Instructions that are a few machine operations an element: arithmetic, limits, comparisons, logic.
+/* Instructions that are a few machine operations an element: arithmetic, limits, comparisons,
+ * logic.
  *
- *   pair     x op y, x op s, s op y      s: one number for the block, held in a register of the machine
- *   triple   x * y + z                   y, z or both one number
- *   choice   m ? x : y                   x, y or both one number
+ *   pair     x op y, x op s, s op y  s: one number for the block, held in a register of the machine
+ *   triple   x * y + z               y, z or both one number
+ *   choice   m ? x : y               x, y or both one number
  *
- * One function holds all instructions of a shape, a loop for each. Result and operands may be the same block, hence
- * `omp simd`: iterations do not depend on one another. What the loops leave to the C library (pow, fmod) is in `slow`.
+ * One function holds all instructions of a shape, a loop for each. Result and operands may be
+ * the same block, hence `omp simd`: iterations do not depend on one another. What the loops
+ * leave to the C library (pow, fmod) is in `slow`.
+ *
  */
 #include "chain_ops.h"
 #include "chain_math.h"
@@ -15,7 +18,8 @@
 OT_CHAIN_CONTRACT
 
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* floor and the like are calls on machines before SSE4.1 */
+#pragma clang diagnostic ignored \
+    "-Wpass-failed" /* floor and the like are calls on machines before SSE4.1 */
 #endif
 
 const ot_chain_code_info ot_chain_codes[OT_CH_COUNT] = {
@@ -46,7 +50,10 @@ CM_INLINE float hard_sigmoid(float x, float alpha, float beta)
 }
 
 CM_INLINE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
-CM_INLINE float shrink(float x, float lambd, float bias) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0.0f; }
+CM_INLINE float shrink(float x, float lambd, float bias)
+{
+    return x < -lambd ? x + bias : x > lambd ? x - bias : 0.0f;
+}
 CM_INLINE float clip(float x, float lo, float hi)
 {
     float y = x < lo ? lo : x;
@@ -56,8 +63,8 @@ CM_INLINE float clip(float x, float lo, float hi)
 CM_INLINE float root(float x) { return x == -INFINITY ? INFINITY : sqrtf(x) + 0.0f; }
 CM_INLINE float softsign(float x) { return fabsf(x) == INFINITY ? sign(x) : x / (1.0f + fabsf(x)); }
 
-OT_CLONES void ot_chain_plain(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                              int64_t n)
+OT_CLONES void ot_chain_plain(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                              const void *b_, const void *c_, int64_t n)
 {
     (void)single;
     float *to = to_;
@@ -110,8 +117,8 @@ CM_INLINE float at_most(float x, float y) { return x > y ? y : x; }
         }                               \
         break
 
-OT_CLONES void ot_chain_pair(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                             int64_t n)
+OT_CLONES void ot_chain_pair(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                             const void *b_, const void *c_, int64_t n)
 {
     (void)c_;
     float *to = to_;
@@ -136,8 +143,8 @@ CM_INLINE uint8_t greater_equal(float x, float y) { return x >= y; }
 CM_INLINE uint8_t less(float x, float y) { return x < y; }
 CM_INLINE uint8_t less_equal(float x, float y) { return x <= y; }
 
-OT_CLONES void ot_chain_compare(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                                int64_t n)
+OT_CLONES void ot_chain_compare(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                                const void *b_, const void *c_, int64_t n)
 {
     (void)c_;
     uint8_t *to = to_;
@@ -153,7 +160,8 @@ OT_CLONES void ot_chain_compare(ot_chain_code code, unsigned single, void *to_, 
 }
 #undef CASE
 
-void ot_chain_slow(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_, int64_t n)
+void ot_chain_slow(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_,
+                   const void *c_, int64_t n)
 {
     (void)c_;
     float *to = to_;
@@ -167,8 +175,8 @@ void ot_chain_slow(ot_chain_code code, unsigned single, void *to_, const void *a
 
 /* ---- three operands ---- */
 
-OT_CLONES void ot_chain_triple(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                               int64_t n)
+OT_CLONES void ot_chain_triple(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                               const void *b_, const void *c_, int64_t n)
 {
     (void)code; /* MUL_ADD */
     float *to = to_;
@@ -181,7 +189,8 @@ OT_CLONES void ot_chain_triple(ot_chain_code code, unsigned single, void *to_, c
     }
 }
 
-OT_CLONES static void choose_float(unsigned single, float *to, const uint8_t *m, const float *b, const float *c, int64_t n)
+OT_CLONES static void choose_float(unsigned single, float *to, const uint8_t *m, const float *b,
+                                   const float *c, int64_t n)
 {
     float x = *b, y = *c;
     switch (single) {
@@ -198,7 +207,8 @@ OT_CLONES static void choose_float(unsigned single, float *to, const uint8_t *m,
     }
 }
 
-OT_CLONES static void choose_mask(unsigned single, uint8_t *to, const uint8_t *m, const uint8_t *b, const uint8_t *c, int64_t n)
+OT_CLONES static void choose_mask(unsigned single, uint8_t *to, const uint8_t *m, const uint8_t *b,
+                                  const uint8_t *c, int64_t n)
 {
     uint8_t x = *b != 0, y = *c != 0;
     switch (single) {
@@ -215,7 +225,8 @@ OT_CLONES static void choose_mask(unsigned single, uint8_t *to, const uint8_t *m
     }
 }
 
-void ot_chain_choice(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n)
+void ot_chain_choice(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                     const void *c, int64_t n)
 {
     if (code == OT_CH_WHERE)
         choose_float(single, to, a, b, c, n);
@@ -225,8 +236,8 @@ void ot_chain_choice(ot_chain_code code, unsigned single, void *to, const void *
 
 /* ---- masks ---- */
 
-OT_CLONES void ot_chain_test(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                             int64_t n)
+OT_CLONES void ot_chain_test(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                             const void *b_, const void *c_, int64_t n)
 {
     (void)single, (void)b_, (void)c_;
     uint8_t *to = to_;
@@ -240,8 +251,8 @@ OT_CLONES void ot_chain_test(ot_chain_code code, unsigned single, void *to_, con
     }
 }
 
-OT_CLONES void ot_chain_to_float(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                                 int64_t n)
+OT_CLONES void ot_chain_to_float(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                                 const void *b_, const void *c_, int64_t n)
 {
     (void)code, (void)single, (void)b_, (void)c_;
     float *to = to_;
@@ -249,8 +260,8 @@ OT_CLONES void ot_chain_to_float(ot_chain_code code, unsigned single, void *to_,
     EACH to[i] = a[i] ? 1.0f : 0.0f;
 }
 
-OT_CLONES void ot_chain_logic(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                              int64_t n)
+OT_CLONES void ot_chain_logic(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                              const void *b_, const void *c_, int64_t n)
 {
     (void)single, (void)c_;
     uint8_t *to = to_;

@@ -1,9 +1,12 @@
 /* Instructions of chains: what each does to blocks of elements. Private to chain*.c.
  *
- *      to[i] = op(a[i], b[i], c[i])      i < n;  an operand that is one number for the whole block is read at [0] only
+ *      to[i] = op(a[i], b[i], c[i])      i < n;  an operand that is one number for the whole block
+ *                                        is read at [0] only
  *
- * Values are float, masks: uint8_t, 0 or 1 (arrays of the caller may hold others: not 0 is true), or quantized: uint8_t, int8_t.
- * Of 16 bits are only what is read of arrays, before it is widened, and what is written to them.
+ * Values are float, masks: uint8_t, 0 or 1 (arrays of the caller may hold others: not 0 is
+ * true), or quantized: uint8_t, int8_t. Of 16 bits are only what is read of arrays, before it is
+ * widened, and what is written to them.
+ *
  */
 #ifndef OT_ENGINE_CHAIN_OPS_H
 #define OT_ENGINE_CHAIN_OPS_H
@@ -11,7 +14,8 @@
 #include "chain.h"
 
 /* CODE(name, function, operands, types, parameters, work)
- * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t, h float16, b bfloat16
+ * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t, h float16,
+ *             b bfloat16
  * parameters: operands, counted from the last, that are one number always (constants)
  * work:       per element, where an addition is 1 */
 /* clang-format off */
@@ -102,8 +106,8 @@ typedef enum ot_chain_code {
 } ot_chain_code;
 
 /* Operand k is one number: bit k of `single`. Only combinations that ot_chain_singles allows. */
-typedef void (*ot_chain_function)(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c,
-                                  int64_t n);
+typedef void (*ot_chain_function)(ot_chain_code code, unsigned single, void *to, const void *a,
+                                  const void *b, const void *c, int64_t n);
 
 typedef struct ot_chain_code_info {
     ot_chain_function run;
@@ -113,28 +117,47 @@ typedef struct ot_chain_code_info {
 
 extern const ot_chain_code_info ot_chain_codes[OT_CH_COUNT];
 
-/* Of the operands that are one number (bits of `single`), those that the instruction reads so; the others must be spread out. */
+/* Of the operands that are one number (bits of `single`), those that the instruction reads so;
+ * the others must be spread out. */
 unsigned ot_chain_singles(ot_chain_code code, unsigned single);
 
-void ot_chain_plain(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_smooth(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_angle(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_pair(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_slow(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_triple(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_choice(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_compare(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_test(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_to_float(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_logic(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_from_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_from_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_to_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_to_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_half(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
-void ot_chain_copy_bytes(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_plain(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                    const void *c, int64_t n);
+void ot_chain_smooth(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                     const void *c, int64_t n);
+void ot_chain_angle(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                    const void *c, int64_t n);
+void ot_chain_pair(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                   const void *c, int64_t n);
+void ot_chain_slow(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                   const void *c, int64_t n);
+void ot_chain_triple(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                     const void *c, int64_t n);
+void ot_chain_choice(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                     const void *c, int64_t n);
+void ot_chain_compare(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                      const void *c, int64_t n);
+void ot_chain_test(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                   const void *c, int64_t n);
+void ot_chain_to_float(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                       const void *c, int64_t n);
+void ot_chain_logic(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                    const void *c, int64_t n);
+void ot_chain_from_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                      const void *c, int64_t n);
+void ot_chain_from_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                      const void *c, int64_t n);
+void ot_chain_to_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                    const void *c, int64_t n);
+void ot_chain_to_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                    const void *c, int64_t n);
+void ot_chain_half(ot_chain_code code, unsigned single, void *to, const void *a, const void *b,
+                   const void *c, int64_t n);
+void ot_chain_copy_bytes(ot_chain_code code, unsigned single, void *to, const void *a,
+                         const void *b, const void *c, int64_t n);
 
-/* chain_move.c: rows * cols elements of `size` (1 or 4) bytes between memory, whose strides are in elements, and a block. */
+/* chain_move.c: rows * cols elements of `size` (1 or 4) bytes between memory, whose strides are
+ * in elements, and a block. */
 typedef struct ot_chain_grid {
     int64_t rows, cols, row_stride, col_stride;
 } ot_chain_grid;
@@ -173,8 +196,14 @@ static inline ot_chain_type ot_chain_type_of(char letter)
     return (ot_chain_type)t;
 }
 
-static inline bool ot_chain_is_half(ot_chain_type t) { return t == OT_CHAIN_F16 || t == OT_CHAIN_BF16; }
-static inline uint8_t ot_chain_size(ot_chain_type t) { return t == OT_CHAIN_FLOAT ? 4 : ot_chain_is_half(t) ? 2 : 1; }
+static inline bool ot_chain_is_half(ot_chain_type t)
+{
+    return t == OT_CHAIN_F16 || t == OT_CHAIN_BF16;
+}
+static inline uint8_t ot_chain_size(ot_chain_type t)
+{
+    return t == OT_CHAIN_FLOAT ? 4 : ot_chain_is_half(t) ? 2 : 1;
+}
 
 typedef struct ot_chain_cell {
     ot_chain_type type;

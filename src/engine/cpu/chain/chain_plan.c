@@ -1,16 +1,24 @@
-/* Plans of runs: how the memory lies decides which values are numbers, which are computed once a run, which need copying.
+/* Plans of runs: how the memory lies decides which values are numbers, which are computed once a
+ * run, which need copying.
  *
- *   dims [N, C/8, H, W, 8]        1. extents of 1 go; dims are sorted and turned so that output 0 is walked through forwards
- *   x    [., .,  8W, 8, 1]        2. neighbours that every array walks through as one become one: [N, C/8, H*W, 8]
- *   bias [0, 8,   0, 0, 1]        3. the last two are rows and cols: here H*W rows of 8
+ *   dims [N, C/8, H, W, 8]  1. extents of 1 go; dims are sorted and turned so that output 0
+ *                           is walked through forwards
+ *   x    [., .,  8W, 8, 1]  2. neighbours that every array walks through as one become one: [N,
+ *        C/8, H*W, 8]
+ *   bias [0, 8,   0, 0, 1]  3. the last two are rows and cols: here H*W rows of 8
  *
- *   an array, seen from rows and cols            is
- *   does not move                                one number
- *   moves along cols only, same for all rows     computed once a run: eight values, repeated over a register
- *   as dense as a block                          used where it lies (outputs larger than caches: written past them)
- *   else                                         copied to a register, block by block
+ *   an array, seen from rows and cols         is
+ *   does not move                             one number
+ *   moves along cols only, same for all rows  computed once a run: eight values, repeated over a
+ *                                             register
+ *   as dense as a block                       used where it lies (outputs larger than caches:
+ *                                             written past them)
+ *   else                                      copied to a register, block by block
  *
- * Short cols make blocks of many rows; long ones blocks of one row, whose rows are an outer dim then.
+ * Short cols make blocks of many rows; long ones blocks of one row, whose rows are an outer dim
+ * then.
+ *
+ *
  */
 #include "chain_plan.h"
 
@@ -18,8 +26,8 @@
 
 /* ---- dims ---- */
 
-static void gather(ot_chain_plan *p, uint32_t rank, const int64_t *dims, const ot_chain_array *in, const ot_chain_array *out,
-                   ot_chain_dim *d, uint32_t *n)
+static void gather(ot_chain_plan *p, uint32_t rank, const int64_t *dims, const ot_chain_array *in,
+                   const ot_chain_array *out, ot_chain_dim *d, uint32_t *n)
 {
     const ot_chain *c = p->c;
     p->n_arrays = c->n_inputs + c->n_outputs;
@@ -63,7 +71,8 @@ static uint32_t merge(const ot_chain_plan *p, ot_chain_dim *d, uint32_t n)
     uint32_t kept = 0;
     for (uint32_t k = 0; k < n; k++) {
         bool joins = kept > 0;
-        for (uint32_t a = 0; joins && a < p->n_arrays; a++) joins = d[kept - 1].strides[a] == d[k].strides[a] * d[k].n;
+        for (uint32_t a = 0; joins && a < p->n_arrays; a++)
+            joins = d[kept - 1].strides[a] == d[k].strides[a] * d[k].n;
         if (!joins) {
             d[kept++] = d[k];
             continue;
@@ -97,7 +106,8 @@ static void split(ot_chain_plan *p, const ot_chain_dim *d, uint32_t n, bool by_r
 
 static uint16_t new_place(ot_chain_plan *p, ot_chain_where where, uint32_t size, bool keep)
 {
-    p->places[p->n_places] = (ot_chain_place){.where = (uint8_t)where, .size = (uint8_t)size, .keep = keep};
+    p->places[p->n_places] = (ot_chain_place){
+        .where = (uint8_t)where, .size = (uint8_t)size, .keep = keep};
     return (uint16_t)p->n_places++;
 }
 
@@ -121,7 +131,9 @@ static void need(ot_chain_plan *p, uint16_t place)
     uint32_t a = place; /* inputs come first */
     at->where = OT_CHAIN_REGISTER;
     at->keep = p->rows.n > 1 && p->rows.strides[a] == 0;
-    push(p, at->keep, (ot_chain_move){.kind = at->keep ? OT_CHAIN_CYCLE : OT_CHAIN_LOAD, .to = place, .array = (uint16_t)a});
+    push(p, at->keep,
+         (ot_chain_move){
+             .kind = at->keep ? OT_CHAIN_CYCLE : OT_CHAIN_LOAD, .to = place, .array = (uint16_t)a});
 }
 
 static void place_inputs(ot_chain_plan *p)
@@ -129,23 +141,27 @@ static void place_inputs(ot_chain_plan *p)
     const ot_chain *c = p->c;
     uint32_t first = c->n_inputs + c->n_constants, n = first + c->n_steps;
     p->n_places = p->n_setup = p->n_body = 0;
-    for (uint32_t k = 0; k < n; k++) new_place(p, OT_CHAIN_NOWHERE, ot_chain_size(c->cells[k].type), false);
+    for (uint32_t k = 0; k < n; k++)
+        new_place(p, OT_CHAIN_NOWHERE, ot_chain_size(c->cells[k].type), false);
     for (uint32_t k = 0; k < first; k++) {
         ot_chain_place *at = &p->places[k];
         bool still = k >= c->n_inputs || (p->rows.strides[k] == 0 && p->cols.strides[k] == 0);
         if (still)
             *at = (ot_chain_place){.where = OT_CHAIN_NUMBER, .size = at->size, .keep = true};
         else if (is_dense(p, k))
-            *at = (ot_chain_place){.where = OT_CHAIN_MEMORY, .size = at->size, .index = (uint16_t)k};
+            *at = (ot_chain_place){
+                .where = OT_CHAIN_MEMORY, .size = at->size, .index = (uint16_t)k};
     }
 }
 
-/* A number that an instruction does not take as one; `spread` remembers the registers that hold it already. */
+/* A number that an instruction does not take as one; `spread` remembers the registers that hold
+ * it already. */
 static uint16_t spread_out(ot_chain_plan *p, uint16_t place, uint16_t *spread)
 {
     if (!spread[place]) {
         spread[place] = new_place(p, OT_CHAIN_REGISTER, p->places[place].size, true);
-        push(p, true, (ot_chain_move){.kind = OT_CHAIN_SPREAD, .to = spread[place], .in = {place, 0, 0}});
+        push(p, true,
+             (ot_chain_move){.kind = OT_CHAIN_SPREAD, .to = spread[place], .in = {place, 0, 0}});
     }
     return spread[place];
 }
@@ -195,13 +211,16 @@ static bool is_read_later(const ot_chain_plan *p, uint32_t def, uint32_t a)
         if (m->kind != OT_CHAIN_COMPUTE) continue;
         for (uint32_t i = 0; i < ot_chain_codes[m->code].operands; i++) {
             const ot_chain_place *in = &p->places[m->in[i]];
-            if (in->where == OT_CHAIN_MEMORY && in->index < p->c->n_inputs && p->base[in->index] == p->base[a]) return true;
+            if (in->where == OT_CHAIN_MEMORY && in->index < p->c->n_inputs &&
+                p->base[in->index] == p->base[a])
+                return true;
         }
     }
     return false;
 }
 
-/* Memory that this run neither reads nor could keep in a cache: half the traffic when it is not fetched before it is written. */
+/* Memory that this run neither reads nor could keep in a cache: half the traffic when it is not
+ * fetched before it is written. */
 static bool streams(const ot_chain_plan *p, uint32_t a)
 {
     if (!p->is_large || p->size[a] != 4 || !is_dense(p, a)) return false;
@@ -220,7 +239,9 @@ static void place_outputs(ot_chain_plan *p)
         ot_chain_place *at = &p->places[place];
         while (def < n_compute && p->body[def].to != place) def++;
         if (!at->keep && streams(p, a)) {
-            push(p, false, (ot_chain_move){.kind = OT_CHAIN_STREAM, .in = {place, 0, 0}, .array = (uint16_t)a});
+            push(p, false,
+                 (ot_chain_move){
+                     .kind = OT_CHAIN_STREAM, .in = {place, 0, 0}, .array = (uint16_t)a});
             continue;
         }
         if (!at->keep && is_dense(p, a) && !is_read_later(p, def, a)) {
@@ -230,7 +251,9 @@ static void place_outputs(ot_chain_plan *p)
         }
         bool number = at->where == OT_CHAIN_NUMBER;
         push(p, false,
-             (ot_chain_move){.kind = number ? OT_CHAIN_STORE_NUMBER : OT_CHAIN_STORE, .in = {place, 0, 0}, .array = (uint16_t)a});
+             (ot_chain_move){.kind = number ? OT_CHAIN_STORE_NUMBER : OT_CHAIN_STORE,
+                             .in = {place, 0, 0},
+                             .array = (uint16_t)a});
     }
 }
 
@@ -275,13 +298,15 @@ static void assign_registers(ot_chain_plan *p)
         if (at->where == OT_CHAIN_REGISTER && at->keep) take(&r, at);
     }
     for (uint32_t k = 0; k < p->n_body; k++)
-        for (uint32_t i = 0; i < places_read(&p->body[k]); i++) p->places[p->body[k].in[i]].last = (uint16_t)k;
+        for (uint32_t i = 0; i < places_read(&p->body[k]); i++)
+            p->places[p->body[k].in[i]].last = (uint16_t)k;
     for (uint32_t k = 0; k < p->n_body; k++) {
         const ot_chain_move *m = &p->body[k];
         bool makes = m->kind == OT_CHAIN_COMPUTE || m->kind == OT_CHAIN_LOAD;
         if (!makes) continue;
         ot_chain_place *to = &p->places[m->to];
-        release_operands(p, &r, k, true); /* the result may take their place: elements of one size do not overtake */
+        /* the result may take their place: elements of one size do not overtake */
+        release_operands(p, &r, k, true);
         if (to->where == OT_CHAIN_REGISTER) take(&r, to);
         release_operands(p, &r, k, false);
     }
@@ -297,7 +322,8 @@ static bool lay_out(ot_chain_plan *p)
     uint16_t spread[OT_CHAIN_PLACES] = {0};
     uint32_t first = c->n_inputs + c->n_constants;
     place_inputs(p);
-    for (uint32_t k = 0; k < c->n_steps; k++) place_step(p, &c->steps[k], (uint16_t)(first + k), spread);
+    for (uint32_t k = 0; k < c->n_steps; k++)
+        place_step(p, &c->steps[k], (uint16_t)(first + k), spread);
     place_outputs(p);
     assign_registers(p);
     int64_t elems = OT_CHAIN_BYTES / 4 / (int64_t)ot_max(p->n_registers, 1);
@@ -309,8 +335,8 @@ static bool lay_out(ot_chain_plan *p)
     return true;
 }
 
-bool ot_chain_plan_make(ot_chain_plan *p, const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in,
-                        const ot_chain_array *out)
+bool ot_chain_plan_make(ot_chain_plan *p, const ot_chain *c, uint32_t rank, const int64_t *dims,
+                        const ot_chain_array *in, const ot_chain_array *out)
 {
     ot_chain_dim d[OT_CHAIN_RANK];
     uint32_t n;

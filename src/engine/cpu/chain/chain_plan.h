@@ -1,22 +1,29 @@
-/* How one run of a chain goes: made from dims and strides at the start of ot_chain_run, then read by all threads.
+/* How one run of a chain goes: made from dims and strides at the start of ot_chain_run, then
+ * read by all threads.
  *
- *   dims, strides --> outer dims x rows x cols           a block: some rows of all cols, or some cols of one row
+ *   dims, strides --> outer dims x rows x cols           a block: some rows of all cols, or some
+ *                                                        cols of one row
  *   cells         --> places: memory of an array, a register, one number
  *   steps         --> setup (once for each run over rows x cols) and body (once a block)
  *
  * Private to chain_plan.c and chain_run.c.
+ *
+ *
+ *
  */
 #ifndef OT_ENGINE_CHAIN_PLAN_H
 #define OT_ENGINE_CHAIN_PLAN_H
 
 #include "chain_ops.h"
 
-#define OT_CHAIN_ARRAYS    (OT_CHAIN_INPUTS + OT_CHAIN_OUTPUTS)
-#define OT_CHAIN_PLACES    (2 * OT_CHAIN_CELLS) /* of each cell, and of its number spread over a register */
-#define OT_CHAIN_MOVES     (2 * OT_CHAIN_PLACES + OT_CHAIN_OUTPUTS)
-#define OT_CHAIN_BYTES     (24 * 1024) /* all registers: most of an L1 cache */
-#define OT_CHAIN_LARGE     (40 << 20)  /* bytes of a large output: more than a last-level cache keeps */
-#define OT_CHAIN_BLOCK_MAX 1024        /* elements of a register */
+#define OT_CHAIN_ARRAYS (OT_CHAIN_INPUTS + OT_CHAIN_OUTPUTS)
+/* of each cell, and of its number spread over a register */
+#define OT_CHAIN_PLACES (2 * OT_CHAIN_CELLS)
+#define OT_CHAIN_MOVES  (2 * OT_CHAIN_PLACES + OT_CHAIN_OUTPUTS)
+#define OT_CHAIN_BYTES  (24 * 1024) /* all registers: most of an L1 cache */
+/* bytes of a large output: more than a last-level cache keeps */
+#define OT_CHAIN_LARGE     (40 << 20)
+#define OT_CHAIN_BLOCK_MAX 1024 /* elements of a register */
 #define OT_CHAIN_BLOCK_MIN (OT_CHAIN_BYTES / 4 / OT_CHAIN_PLACES)
 
 typedef enum ot_chain_where {
@@ -76,7 +83,7 @@ typedef struct ot_chain_plan {
 } ot_chain_plan;
 
 /* false: there is nothing to compute. */
-bool ot_chain_plan_make(ot_chain_plan *p, const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in,
-                        const ot_chain_array *out);
+bool ot_chain_plan_make(ot_chain_plan *p, const ot_chain *c, uint32_t rank, const int64_t *dims,
+                        const ot_chain_array *in, const ot_chain_array *out);
 
 #endif

@@ -47,7 +47,8 @@ static void move(frame *f, const ot_chain_move *m)
     case OT_CHAIN_COMPUTE: {
         int64_t n = m->amount == 0 ? 1 : m->amount == 1 ? p->block * p->cols.n : f->rows * f->cols;
         uint32_t operands = ot_chain_codes[m->code].operands;
-        ot_chain_codes[m->code].run((ot_chain_code)m->code, m->single, to, from, operands > 1 ? f->at[m->in[1]] : NULL,
+        ot_chain_codes[m->code].run((ot_chain_code)m->code, m->single, to, from,
+                                    operands > 1 ? f->at[m->in[1]] : NULL,
                                     operands > 2 ? f->at[m->in[2]] : NULL, n);
         break;
     }
@@ -65,7 +66,9 @@ static void move(frame *f, const ot_chain_move *m)
         g = grid_of(f, m->array);
         ot_chain_store(block_address(f, m->array), from, &g, size);
         break;
-    case OT_CHAIN_STREAM: ot_chain_stream((float *)(void *)block_address(f, m->array), from, f->rows * f->cols); break;
+    case OT_CHAIN_STREAM:
+        ot_chain_stream((float *)(void *)block_address(f, m->array), from, f->rows * f->cols);
+        break;
     case OT_CHAIN_STORE_NUMBER:
         g = grid_of(f, m->array);
         ot_chain_fill_grid(block_address(f, m->array), from, &g, size);
@@ -79,7 +82,8 @@ static void open_frame(frame *f, const ot_chain_plan *p)
 {
     const ot_chain *c = p->c;
     f->p = p;
-    for (uint32_t k = 0; k < c->n_constants; k++) f->numbers[c->n_inputs + k] = c->cells[c->n_inputs + k];
+    for (uint32_t k = 0; k < c->n_constants; k++)
+        f->numbers[c->n_inputs + k] = c->cells[c->n_inputs + k];
     for (uint32_t k = 0; k < p->n_places; k++) {
         const ot_chain_place *at = &p->places[k];
         f->at[k] = NULL;
@@ -141,12 +145,13 @@ static void blocks_share(void *job, int64_t first, int64_t end, uint32_t worker)
     run_blocks(job, first, end);
 }
 
-void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in, const ot_chain_array *out,
-                  uint32_t threads)
+void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in,
+                  const ot_chain_array *out, uint32_t threads)
 {
     ot_chain_plan p;
     if (!ot_chain_plan_make(&p, c, rank, dims, in, out)) return;
     int64_t total = p.n_runs * p.n_blocks;
     double work = (double)p.n_runs * (double)p.rows.n * (double)p.cols.n * (c->work + 1);
-    ot_pool_share((uint32_t)ot_min(threads, ot_min(total, (int64_t)(work / THREAD_WORK) + 1)), total, 1, blocks_share, &p);
+    ot_pool_share((uint32_t)ot_min(threads, ot_min(total, (int64_t)(work / THREAD_WORK) + 1)),
+                  total, 1, blocks_share, &p);
 }

@@ -1,7 +1,9 @@
 /* Instructions that are functions of mathematics: loops around those of chain_math.h.
  *
- * Sine and cosine are reduced to a quarter of the circle exactly enough up to CM_ANGLE_MAX; a block that holds a larger
- * angle (or what is no number) is gone through again, and the C library computes those elements.
+ * Sine and cosine are reduced to a quarter of the circle exactly enough up to CM_ANGLE_MAX; a
+ * block that holds a larger angle (or what is no number) is gone through again, and the C
+ * library computes those elements.
+ *
  */
 #include "chain_math.h"
 #include "chain_ops.h"
@@ -10,8 +12,8 @@
 
 OT_CHAIN_CONTRACT
 
-OT_CLONES void ot_chain_smooth(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
-                               int64_t n)
+OT_CLONES void ot_chain_smooth(ot_chain_code code, unsigned single, void *to_, const void *a_,
+                               const void *b_, const void *c_, int64_t n)
 {
     (void)single;
     float *to = to_;
@@ -51,7 +53,8 @@ OT_CLONES static int32_t small_angles(uint32_t quarter, float *to, const float *
     return large;
 }
 
-void ot_chain_angle(ot_chain_code code, unsigned single, void *to_, const void *a, const void *b, const void *c, int64_t n)
+void ot_chain_angle(ot_chain_code code, unsigned single, void *to_, const void *a, const void *b,
+                    const void *c, int64_t n)
 {
     (void)single, (void)b, (void)c;
     float *to = to_;

@@ -1,4 +1,5 @@
-/* A convolution as lowering sees it; fuse_conv.c finds them, dnnl_conv.c makes primitives of them. */
+/* A convolution as lowering sees it; fuse_conv.c finds them, dnnl_conv.c makes primitives of them.
+ */
 #ifndef OT_ENGINE_CONV_H
 #define OT_ENGINE_CONV_H
 
@@ -27,19 +28,25 @@ typedef struct lw_post {
 typedef struct lw_conv {
     const ot_node *node;
     ot_id x, w, y, residual; /* values; residual OT_NONE: nothing is added */
-    ot_window win;           /* of a ConvTranspose: of the convolution that it transposes; out are its result's sizes */
+    /* of a ConvTranspose: of the convolution that it transposes; out are its result's sizes */
+    ot_window win;
     int64_t group, maps;
     bool transposed;
-    ot_dtype type;         /* of the arrays: float32, or 16 bits */
-    ot_nd x_form, y_form;  /* dims of what a kernel is given and makes, float32: the arrays, or strips of them (strips.c) */
+    ot_dtype type; /* of the arrays: float32, or 16 bits */
+    /* dims of what a kernel is given and makes, float32: the arrays, or strips of them
+     * (strips.c) */
+    ot_nd x_form, y_form;
     bool alone;            /* on the calling thread */
     ot_dtype weights_type; /* float32, or 16 bits */
-    const void *weights;   /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them: lw_conv_weights */
-    uint64_t form;         /* what they are made from besides `source`; 0: nothing */
-    const void *source;    /* the model's weights */
-    int64_t channels;      /* of the input, in one group */
-    bool scaled;           /* some scale is not 1 */
-    float *scale, *shift;  /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
+    /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them:
+     * lw_conv_weights */
+    const void *weights;
+    uint64_t form;      /* what they are made from besides `source`; 0: nothing */
+    const void *source; /* the model's weights */
+    int64_t channels;   /* of the input, in one group */
+    bool scaled;        /* some scale is not 1 */
+    /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
+    float *scale, *shift;
     lw_post posts[LW_POSTS_MAX];
     uint32_t n_posts;
 } lw_conv;
@@ -60,14 +67,17 @@ const float *lw_conv_weights(const lw_conv *k, int64_t n, ot_block **copy);
 /* May the result take the place of the residual of unit `at`? */
 bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at);
 
-/* Is there a fast primitive from arrays of the form of x to arrays of the form of y? Reads no weights; sum as below. */
+/* Is there a fast primitive from arrays of the form of x to arrays of the form of y? Reads no
+ * weights; sum as below. */
 bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum);
 
-typedef struct conv_op conv_op; /* a convolution ready to run; in the session's arena, but for what free_op gives back */
+/* a convolution ready to run; in the session's arena, but for what free_op gives back */
+typedef struct conv_op conv_op;
 
-/* Convolve arrays of the form of x into arrays of the form of y. *out NULL: there is no fast kernel for these layouts. sum: the
- * result is added to what is there. */
-ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out) OT_MUST_USE;
+/* Convolve arrays of the form of x into arrays of the form of y. *out NULL: there is no fast
+ * kernel for these layouts. sum: the result is added to what is there. */
+ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum,
+                     conv_op **out) OT_MUST_USE;
 int64_t lw_conv_work(const conv_op *op); /* bytes of scratch that a run takes */
 bool lw_conv_run(conv_op *op, void *x, void *y, void *residual, void *work);
 void lw_conv_free(conv_op *op);
@@ -87,22 +97,27 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
 
 /* ---- half_pool.c ---- */
 
-/* A pool of arrays of 16 bits: largest elements, or averages, of all places under the window or of those that are no pads. Each window
- * has places in the array. */
-ot_status lw_write_half_pool(lw_pass *l, lw_unit *u, const ot_window *w, bool most, bool with_pads) OT_MUST_USE;
+/* A pool of arrays of 16 bits: largest elements, or averages, of all places under the window or
+ * of those that are no pads. Each window has places in the array. */
+ot_status lw_write_half_pool(lw_pass *l, lw_unit *u, const ot_window *w, bool most,
+                             bool with_pads) OT_MUST_USE;
 
 /* ---- deconv.c ---- */
 
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;
-/* Can the ConvTranspose, with what follows it, be made of convolutions that have fast primitives? Reads no weights. */
+/* Can the ConvTranspose, with what follows it, be made of convolutions that have fast
+ * primitives? Reads no weights. */
 bool lw_deconv_supported(lw_pass *l, const lw_conv *k);
 
-/* What computes it, and the layouts of input and result. In the session's arena, but for what lw_deconv_free gives back. */
+/* What computes it, and the layouts of input and result. In the session's arena, but for what
+ * lw_deconv_free gives back. */
 typedef struct deconv_plan deconv_plan;
-ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx, lw_layout *ly) OT_MUST_USE;
+ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx,
+                       lw_layout *ly) OT_MUST_USE;
 int64_t lw_deconv_work(const deconv_plan *d); /* bytes of scratch */
 /* false: oneDNN failed. */
-bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work, uint32_t threads);
+bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work,
+                   uint32_t threads);
 void lw_deconv_free(deconv_plan *d);
 
 /* ---- strips.c: arrays of 16 bits, by float32 kernels on strips of rows ---- */

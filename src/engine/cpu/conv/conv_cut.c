@@ -25,8 +25,8 @@ static int64_t taps_of(const lw_conv *k)
 /* Channels that lie together: of a block, else one. */
 static int64_t lane(const ot_nd *a) { return a->chan_block ? a->chan_block : 1; }
 
-/* Maps that must stay together; 0: all. Kernels for blocks of 8 channels keep sums of four blocks in registers, those for blocks of
- * 16 lose nothing by computing one. */
+/* Maps that must stay together; 0: all. Kernels for blocks of 8 channels keep sums of four
+ * blocks in registers, those for blocks of 16 lose nothing by computing one. */
 static int64_t least_unit(const lw_conv *k, const ot_nd *x, const ot_nd *y)
 {
     int64_t maps_each = k->maps / k->group, block = y->chan_block;
@@ -46,7 +46,8 @@ static int64_t choose_unit(const lw_conv *k, const ot_nd *x, const ot_nd *y, int
     return least * most;
 }
 
-/* Rows of the result lie one after another for so many maps, and cutting them costs less than it gains. */
+/* Rows of the result lie one after another for so many maps, and cutting them costs less than it
+ * gains. */
 static bool rows_may_be_cut(const lw_conv *k, const ot_nd *x, const ot_nd *y, int64_t unit)
 {
     if (k->win.n < 1 || unit > lane(y) || k->group != 1) return false;
@@ -56,14 +57,17 @@ static bool rows_may_be_cut(const lw_conv *k, const ot_nd *x, const ot_nd *y, in
 static grid choose_grid(const lw_conv *k, const ot_nd *x, const ot_nd *y, int64_t threads)
 {
     int64_t images = x->dims[0], want = threads * PARTS_EACH;
-    grid g = {.images = threads == 1 ? 1 : ot_min(images, want), .maps = 1, .rows = 1, .unit = k->maps};
+    grid g = {
+        .images = threads == 1 ? 1 : ot_min(images, want), .maps = 1, .rows = 1, .unit = k->maps};
     if (threads == 1 || images >= want) return g;
     int64_t pieces = ot_ceil_div(want, images);
     g.unit = choose_unit(k, x, y, ot_ceil_div(threads, images));
     g.maps = ot_min(pieces, ot_ceil_div(k->maps, g.unit));
     int64_t parts = g.images * g.maps;
     bool uneven = parts < threads || (parts < want && parts % threads != 0);
-    if (uneven && rows_may_be_cut(k, x, y, ot_min(g.unit * ot_ceil_div(ot_ceil_div(k->maps, g.unit), g.maps), k->maps)))
+    if (uneven &&
+        rows_may_be_cut(
+            k, x, y, ot_min(g.unit * ot_ceil_div(ot_ceil_div(k->maps, g.unit), g.maps), k->maps)))
         g.rows = ot_max(1, ot_min(ot_ceil_div(want, parts), k->win.out[0] / ROWS_LEAST));
     return g;
 }
@@ -75,7 +79,9 @@ static grid choose_alike(const lw_conv *k, const ot_nd *x)
     double work = (double)images * (double)k->maps * (double)k->channels * (double)taps_of(k);
     for (uint32_t a = 0; a < k->win.n; a++) work *= (double)k->win.out[a];
     int64_t most = work < ALIKE_PARTS * ALIKE_WORK ? (int64_t)(work / ALIKE_WORK) : ALIKE_PARTS;
-    grid g = {.images = ot_max(1, ot_min(images, most)), .rows = 1, .unit = k->group == 1 ? ALIKE_MAPS : k->maps / k->group};
+    grid g = {.images = ot_max(1, ot_min(images, most)),
+              .rows = 1,
+              .unit = k->group == 1 ? ALIKE_MAPS : k->maps / k->group};
     g.maps = ot_max(1, ot_min(most / g.images, k->maps / g.unit));
     return g;
 }
@@ -94,7 +100,8 @@ static bool reach_rows(const ot_window *w, lw_conv_part *p)
 static bool make_part(const lw_conv *k, const grid *g, int64_t i, lw_conv_part *p)
 {
     int64_t row = i % g->rows, map = i / g->rows % g->maps, image = i / g->rows / g->maps;
-    int64_t units = ot_ceil_div(k->maps, g->unit), n = p->images, maps_each = k->maps / k->group, rows = p->rows;
+    int64_t units = ot_ceil_div(k->maps, g->unit), n = p->images, maps_each = k->maps / k->group,
+            rows = p->rows;
     p->image = n * image / g->images;
     p->images = n * (image + 1) / g->images - p->image;
     p->map = units * map / g->maps * g->unit;
@@ -109,7 +116,8 @@ static bool make_part(const lw_conv *k, const grid *g, int64_t i, lw_conv_part *
     return reach_rows(&k->win, p);
 }
 
-static uint32_t make_parts(ot_arena *a, const lw_conv *k, const ot_nd *x, const grid *g, lw_conv_part **parts)
+static uint32_t make_parts(ot_arena *a, const lw_conv *k, const ot_nd *x, const grid *g,
+                           lw_conv_part **parts)
 {
     lw_conv_part whole = {.images = x->dims[0], .maps = k->maps, .channels = x->dims[1]};
     whole.rows = k->win.n ? k->win.out[0] : 1;
@@ -126,7 +134,8 @@ static uint32_t make_parts(ot_arena *a, const lw_conv *k, const ot_nd *x, const 
     return (uint32_t)n;
 }
 
-uint32_t lw_conv_cut(ot_arena *a, const lw_conv *k, const ot_nd *x, const ot_nd *y, uint32_t threads, lw_conv_part **parts)
+uint32_t lw_conv_cut(ot_arena *a, const lw_conv *k, const ot_nd *x, const ot_nd *y,
+                     uint32_t threads, lw_conv_part **parts)
 {
     grid g = choose_grid(k, x, y, threads);
     return make_parts(a, k, x, &g, parts);
@@ -152,8 +161,8 @@ static void set_form(ot_nd *a, const ot_nd *like, int64_t images, int64_t channe
         ot_nd_set_dense(a, like->dtype, like->rank, dims);
 }
 
-void lw_conv_part_of(const lw_conv *k, const ot_nd *x, const ot_nd *y, const lw_conv_part *part, lw_conv *sub, ot_nd *sub_x,
-                     ot_nd *sub_y)
+void lw_conv_part_of(const lw_conv *k, const ot_nd *x, const ot_nd *y, const lw_conv_part *part,
+                     lw_conv *sub, ot_nd *sub_x, ot_nd *sub_y)
 {
     *sub = *k;
     sub->maps = part->maps;
@@ -170,7 +179,8 @@ void lw_conv_part_of(const lw_conv *k, const ot_nd *x, const ot_nd *y, const lw_
 
 bool lw_conv_part_is_dense(const ot_nd *x, const lw_conv_part *part)
 {
-    return x->rank < 3 || part->in_rows == x->dims[2] || (part->images == 1 && part->channels <= lane(x));
+    return x->rank < 3 || part->in_rows == x->dims[2] ||
+           (part->images == 1 && part->channels <= lane(x));
 }
 
 int64_t lw_conv_part_source(const ot_nd *x, const lw_conv_part *part)

@@ -1,16 +1,20 @@
-/* ConvTranspose as ordinary convolutions, one for each phase of the stride, or one for all phases at once.
+/* ConvTranspose as ordinary convolutions, one for each phase of the stride, or one for all
+ * phases at once.
  *
- *   stride 2, kernel 4, pad 1:   y[0] y[1] y[2] y[3] ...       phase 0: y[2t]   = w[1] x[t] + w[3] x[t-1]
- *                                 |    |    |    |             phase 1: y[2t+1] = w[0] x[t+1] + w[2] x[t]
+ *   stride 2, kernel 4, pad 1:  y[0] y[1] y[2] y[3] ...  phase 0: y[2t]   = w[1] x[t] + w[3] x[t-1]
+ *                                |    |    |    |        phase 1: y[2t+1] = w[0] x[t+1] + w[2] x[t]
  *
  *   part   x --conv (stride 1)--> [maps of the part] on the coarse grid --interleave--> y
  *
- * All phases in one part compute each channel of each phase together: fewer channels are padding when there are few of them,
- * but the taps of all phases are padded to one kernel. With very few channels a part also takes the phases of two or four
- * neighbours along the last axis, and its convolution steps over so many inputs. The cheapest is taken for which oneDNN has fast
- * primitives; which it has depends on the instruction set (with AVX-512 none reads fewer than 16 channels from blocks), on the pads
- * and on what follows. Where there are none the node is not fused: fast_deconv.c has it. oneDNN's own deconvolution takes the way
- * of the gradient and is ten times slower where the stride is 2.
+ * All phases in one part compute each channel of each phase together: fewer channels are padding
+ * when there are few of them, but the taps of all phases are padded to one kernel. With very few
+ * channels a part also takes the phases of two or four neighbours along the last axis, and its
+ * convolution steps over so many inputs. The cheapest is taken for which oneDNN has fast
+ * primitives; which it has depends on the instruction set (with AVX-512 none reads fewer than 16
+ * channels from blocks), on the pads and on what follows. Where there are none the node is not
+ * fused: fast_deconv.c has it. oneDNN's own deconvolution takes the way of the gradient and is
+ * ten times slower where the stride is 2.
+ *
  */
 #include "engine/cpu/move/box.h"
 #include "conv.h"
@@ -21,14 +25,16 @@ typedef struct part {
     conv_op *op;
     ot_nd temp;                  /* its result: blocked or plain, no data */
     int64_t phase[3], phases[3]; /* first phase and number of them, along each axis */
-    int64_t step[3];             /* inputs from one window to the next; as many strides are one period of phases */
-    int64_t skip[3];             /* results before the first that is wanted */
-    int64_t extra[3];            /* taps of 0 before the first */
+    /* inputs from one window to the next; as many strides are one period of phases */
+    int64_t step[3];
+    int64_t skip[3];  /* results before the first that is wanted */
+    int64_t extra[3]; /* taps of 0 before the first */
 } part;
 
 struct deconv_plan {
     uint32_t n, n_axes;
-    lw_layout x, y, temps; /* of input and result, and of the parts' results: LW_PLAIN or LW_BLOCK */
+    /* of input and result, and of the parts' results: LW_PLAIN or LW_BLOCK */
+    lw_layout x, y, temps;
     int64_t maps, stride[3];
     int64_t temp_bytes, work;
     part parts[PARTS_MAX];
@@ -50,7 +56,8 @@ static taps taps_of(const ot_window *w, uint32_t a, int64_t phase)
 }
 
 /* Inputs that phases [phase, phase + phases) read, relative to t: [*lo, *lo + *n). */
-static void reach(const ot_window *w, uint32_t a, int64_t phase, int64_t phases, int64_t *lo, int64_t *n)
+static void reach(const ot_window *w, uint32_t a, int64_t phase, int64_t phases, int64_t *lo,
+                  int64_t *n)
 {
     int64_t from = INT64_MAX, to = INT64_MIN;
     for (int64_t p = phase; p < phase + phases; p++) {
@@ -100,7 +107,8 @@ static bool splits(const lw_conv *k)
     if (k->group != 1 || k->win.n > 3 || k->win.same_upper || k->win.same_lower) return false;
     if (ot_attr_ints(k->node, "output_shape", &fixed) || phase_count(k) > PARTS_MAX) return false;
     for (uint32_t a = 0; a < k->win.n; a++) {
-        if (k->win.dilation[a] != 1 || k->win.lo[a] < 0 || y->dims[a + 2] < k->win.stride[a]) return false;
+        if (k->win.dilation[a] != 1 || k->win.lo[a] < 0 || y->dims[a + 2] < k->win.stride[a])
+            return false;
     }
     return true;
 }
@@ -108,7 +116,8 @@ static bool splits(const lw_conv *k)
 /* ---- parts ---- */
 
 /* w[channel][map][taps...] of the model -> [phase, map][channel][kernel of the part...]. */
-static void part_weights(const lw_conv *k, const float *weights, const part *p, const lw_conv *sub, float *out)
+static void part_weights(const lw_conv *k, const float *weights, const part *p, const lw_conv *sub,
+                         float *out)
 {
     int64_t taps_n = 1, model_n = 1, phases = 1, phase[3], lo[3], n;
     for (uint32_t a = 0; a < k->win.n; a++) {
@@ -120,7 +129,8 @@ static void part_weights(const lw_conv *k, const float *weights, const part *p, 
     }
     for (int64_t f = 0; f < phases; f++) {
         int64_t rest = f;
-        for (uint32_t a = k->win.n; a-- > 0; rest /= p->phases[a]) phase[a] = p->phase[a] + rest % p->phases[a];
+        for (uint32_t a = k->win.n; a-- > 0; rest /= p->phases[a])
+            phase[a] = p->phase[a] + rest % p->phases[a];
         for (int64_t q = 0; q < taps_n; q++) {
             int64_t at = 0, step = 1, left = q;
             bool inside = true;
@@ -133,14 +143,16 @@ static void part_weights(const lw_conv *k, const float *weights, const part *p, 
             }
             for (int64_t m = 0; m < k->maps; m++)
                 for (int64_t c = 0; c < sub->channels; c++)
-                    out[((f * k->maps + m) * sub->channels + c) * taps_n + q] = inside ? weights[(c * k->maps + m) * model_n + at]
-                                                                                       : 0;
+                    out[((f * k->maps + m) * sub->channels + c) * taps_n + q] =
+                        inside ? weights[(c * k->maps + m) * model_n + at] : 0;
         }
     }
 }
 
-/* The convolution of a part without its weights, and the form of its result. false: sizes too large to count. */
-static bool open_part(const lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layout temp, part *p, lw_conv *sub)
+/* The convolution of a part without its weights, and the form of its result. false: sizes too
+ * large to count. */
+static bool open_part(const lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layout temp, part *p,
+                      lw_conv *sub)
 {
     const ot_nd *y = &k->y_form;
     int64_t dims[5] = {x->dims[0], k->maps}, count;
@@ -151,14 +163,20 @@ static bool open_part(const lw_pass *l, const lw_conv *k, const ot_nd *x, lw_lay
         int64_t lo;
         reach(&k->win, a, p->phase[a], p->phases[a], &lo, &sub->win.kernel[a]);
         sub->win.stride[a] = p->step[a];
-        /* inputs that nobody wants, before and behind, are convolved all the same: primitives take no negative pads */
+        /* inputs that nobody wants, before and behind, are convolved all the same: primitives
+         * take no negative pads */
         p->skip[a] = ot_ceil_div(ot_max(0, lo), p->step[a]);
         sub->win.lo[a] = p->skip[a] * p->step[a] - lo;
-        int64_t wanted = p->skip[a] + ot_ceil_div(y->dims[a + 2] - p->phase[a], k->win.stride[a] * p->step[a]);
-        sub->win.out[a] = ot_max(wanted, ot_floor_div(sub->win.in[a] + sub->win.lo[a] - sub->win.kernel[a], p->step[a]) + 1);
+        int64_t wanted = p->skip[a] +
+                         ot_ceil_div(y->dims[a + 2] - p->phase[a], k->win.stride[a] * p->step[a]);
+        sub->win.out[a] = ot_max(
+            wanted,
+            ot_floor_div(sub->win.in[a] + sub->win.lo[a] - sub->win.kernel[a], p->step[a]) + 1);
         sub->win.hi[a] = 0;
-        /* nor do they take pads as long as the kernel, behind: where the last results read nothing, the kernel grows */
-        int64_t behind = (sub->win.out[a] - 1) * p->step[a] + sub->win.kernel[a] - sub->win.in[a] - sub->win.lo[a];
+        /* nor do they take pads as long as the kernel, behind: where the last results read
+         * nothing, the kernel grows */
+        int64_t behind = (sub->win.out[a] - 1) * p->step[a] + sub->win.kernel[a] - sub->win.in[a] -
+                         sub->win.lo[a];
         p->extra[a] = ot_max(0, behind - sub->win.kernel[a] + 1);
         sub->win.kernel[a] += p->extra[a];
         sub->win.lo[a] += p->extra[a];
@@ -199,7 +217,8 @@ static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layo
     }
     sub.weights = weights;
     sub.weights_type = OT_F32;
-    sub.form = ot_hash_bytes(ot_hash_bytes(1, p->phase, sizeof p->phase), p->phases, sizeof p->phases);
+    sub.form = ot_hash_bytes(ot_hash_bytes(1, p->phase, sizeof p->phase), p->phases,
+                             sizeof p->phases);
     sub.form = ot_hash_bytes(sub.form, k->win.lo, sizeof k->win.lo);
     sub.form = ot_hash_bytes(sub.form, p->step, sizeof p->step);
     return lw_conv_op(l, &sub, x, &p->temp, false, &p->op);
@@ -218,7 +237,8 @@ static part all_phases(const lw_conv *k, int64_t wide)
     return p;
 }
 
-/* Way 0: a part for each phase. Way i > 0: one part for all phases of 2^(i-1) neighbours. false: there is no such way. */
+/* Way 0: a part for each phase. Way i > 0: one part for all phases of 2^(i-1) neighbours. false:
+ * there is no such way. */
 #define WAYS 4
 
 static bool split(const lw_conv *k, uint32_t way, deconv_plan *d)
@@ -272,19 +292,23 @@ static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_plan *d)
     lw_conv sub;
     input_in(l, k, d->x, &x);
     for (uint32_t j = 0; j < d->n; j++)
-        if (!open_part(l, k, &x, d->temps, &d->parts[j], &sub) || !lw_conv_takes(l, &sub, &x, &d->parts[j].temp, false))
+        if (!open_part(l, k, &x, d->temps, &d->parts[j], &sub) ||
+            !lw_conv_takes(l, &sub, &x, &d->parts[j].temp, false))
             return false;
     return true;
 }
 
-/* The cheapest way that has primitives, and its layouts: parts in blocks first, then plain ones (im2col). */
+/* The cheapest way that has primitives, and its layouts: parts in blocks first, then plain ones
+ * (im2col). */
 static bool choose(lw_pass *l, const lw_conv *k, deconv_plan *d)
 {
     bool few = k->x_form.dims[1] < 8;
     uint32_t ways[WAYS], n = rank_ways(l, k, d, ways);
     const struct {
         lw_layout x, temps;
-    } layouts[] = {{few ? LW_PLAIN : LW_BLOCK, LW_BLOCK}, {few ? LW_BLOCK : LW_PLAIN, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}};
+    } layouts[] = {{few ? LW_PLAIN : LW_BLOCK, LW_BLOCK},
+                   {few ? LW_BLOCK : LW_PLAIN, LW_BLOCK},
+                   {LW_PLAIN, LW_PLAIN}};
     for (uint32_t j = 0; j < n * 3; j++) {
         bool plain = j >= n * 2; /* 3 layouts: two of them for each way, then the third for each */
         uint32_t at = plain ? 2 : j % 2;
@@ -305,12 +329,14 @@ bool lw_deconv_supported(lw_pass *l, const lw_conv *k)
 
 /* ---- running ---- */
 
-/* Maps of one phase from the coarse grid to their places. base: the first of its channels in temp. */
-static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, const int64_t *phase, int64_t base, const ot_nd *y,
-                       uint32_t threads)
+/* Maps of one phase from the coarse grid to their places. base: the first of its channels in temp.
+ */
+static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, const int64_t *phase,
+                       int64_t base, const ot_nd *y, uint32_t threads)
 {
     uint32_t n = d->n_axes, rank = n + 3;
-    int64_t b = ot_max(1, temp->chan_block), dims[6], from[6], to[6], at = 0; /* plain: blocks of one channel */
+    /* plain: blocks of one channel */
+    int64_t b = ot_max(1, temp->chan_block), dims[6], from[6], to[6], at = 0;
     const float *src = temp->data;
     dims[0] = y->dims[0];
     dims[1] = y->chan_block ? ot_ceil_div(d->maps, b) : 1;
@@ -329,7 +355,8 @@ static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, c
         src += p->skip[a] * temp->strides[a + 2];
     }
     if (y->chan_block) {
-        ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at, to, src + base / b * temp->strides[1], from, threads);
+        ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at, to,
+                    src + base / b * temp->strides[1], from, threads);
         return;
     }
     for (int64_t m = 0; m < d->maps; m++)
@@ -337,18 +364,21 @@ static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, c
                     src + (base + m) / b * temp->strides[1] + (base + m) % b, from, threads);
 }
 
-bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work, uint32_t threads)
+bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work,
+                   uint32_t threads)
 {
     for (uint32_t k = 0; k < d->n; k++) {
         const part *p = &d->parts[k];
         ot_nd temp = p->temp;
         temp.data = work;
-        if (!lw_conv_run(p->op, x->data, temp.data, NULL, (char *)work + d->temp_bytes)) return false;
+        if (!lw_conv_run(p->op, x->data, temp.data, NULL, (char *)work + d->temp_bytes))
+            return false;
         int64_t n = 1, phase[3];
         for (uint32_t a = 0; a < d->n_axes; a++) n *= p->phases[a];
         for (int64_t f = 0; f < n; f++) {
             int64_t rest = f;
-            for (uint32_t a = d->n_axes; a-- > 0; rest /= p->phases[a]) phase[a] = p->phase[a] + rest % p->phases[a];
+            for (uint32_t a = d->n_axes; a-- > 0; rest /= p->phases[a])
+                phase[a] = p->phase[a] + rest % p->phases[a];
             interleave(d, p, &temp, phase, f * d->maps, y, threads);
         }
     }
@@ -380,7 +410,8 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d)
     for (uint32_t j = 0; j < d->n; j++) {
         OT_TRY(make_part(l, k, &x, d->temps, &d->parts[j]));
         /* chosen because it has a primitive, which can only lack memory now */
-        if (!d->parts[j].op || !ot_nd_span(&d->parts[j].temp, &bytes)) return ot_fail_nomem(l->p->s->d);
+        if (!d->parts[j].op || !ot_nd_span(&d->parts[j].temp, &bytes))
+            return ot_fail_nomem(l->p->s->d);
         d->temp_bytes = ot_max(d->temp_bytes, ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
         most = ot_max(most, lw_conv_work(d->parts[j].op));
     }
@@ -400,10 +431,12 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d)
     return OT_OK;
 }
 
-ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx, lw_layout *ly)
+ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx,
+                       lw_layout *ly)
 {
     deconv_plan *d = *out = OT_NEW(l->a, deconv_plan);
-    if (!d || !choose(l, k, d)) return ot_fail_nomem(l->p->s->d); /* it had a way, which can only lack memory now */
+    /* it had a way, which can only lack memory now */
+    if (!d || !choose(l, k, d)) return ot_fail_nomem(l->p->s->d);
     d->n_axes = k->win.n;
     d->maps = k->maps;
     memcpy(d->stride, k->win.stride, sizeof d->stride);

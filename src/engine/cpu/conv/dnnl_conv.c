@@ -5,10 +5,12 @@
  *                   PLAIN    BLOCK          few channels: blocks would be padding
  *                   PLAIN    PLAIN          what only the matrix product (im2col) can do
  *
- * An implementation that calls itself a reference is a hundred times slower: such a convolution is left to the next layout,
- * and if none is left the node is not fused. Weights are scaled (a folded normalisation), packed as the primitive likes, and
- * kept for all programs of the session. Primitives are made for one thread; threads share out parts (conv_cut.h), which read
+ * An implementation that calls itself a reference is a hundred times slower: such a convolution
+ * is left to the next layout, and if none is left the node is not fused. Weights are scaled (a
+ * folded normalisation), packed as the primitive likes, and kept for all programs of the
+ * session. Primitives are made for one thread; threads share out parts (conv_cut.h), which read
  * their part of the weights where it lies in the whole.
+ *
  */
 #include "conv_cut.h"
 #include "engine/core/dnnl_util.h"
@@ -48,7 +50,9 @@ static bool weights_md(const lw_conv *k, dnnl_memory_desc_t *md, bool any)
         strides[a] = step;
         step *= dims[a];
     }
-    if (any) return dnnl_memory_desc_init_by_tag(md, n, dims, dnnl_f32, dnnl_format_tag_any) == dnnl_success;
+    if (any)
+        return dnnl_memory_desc_init_by_tag(md, n, dims, dnnl_f32, dnnl_format_tag_any) ==
+               dnnl_success;
     return dnnl_memory_desc_init_by_strides(md, n, dims, dnnl_f32, strides) == dnnl_success;
 }
 
@@ -56,11 +60,13 @@ static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const lw_post *p)
 {
     switch (p->kind) {
     case LW_POST_RELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, p->alpha, 0);
-    case LW_POST_CLIP: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, p->alpha, p->beta);
+    case LW_POST_CLIP:
+        return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, p->alpha, p->beta);
     case LW_POST_SIGMOID: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_logistic, 0, 0);
     case LW_POST_ELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_elu, p->alpha, 0);
     case LW_POST_SILU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_swish, 1, 0);
-    case LW_POST_HARDSWISH: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_hardswish, 0, 0);
+    case LW_POST_HARDSWISH:
+        return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_hardswish, 0, 0);
     case LW_POST_NONE:
     case LW_POST_ADD: break;
     }
@@ -72,12 +78,13 @@ static dnnl_primitive_attr_t make_attr(const lw_conv *k, const dnnl_memory_desc_
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     if (dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
-    bool ok = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
+    bool ok = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) ==
+                  dnnl_success &&
               dnnl_post_ops_create(&ops) == dnnl_success;
     for (uint32_t j = 0; ok && j < k->n_posts; j++)
         ok = (k->posts[j].kind != LW_POST_ADD ? append_eltwise(ops, &k->posts[j])
               : sum                           ? dnnl_post_ops_append_sum(ops, 1)
-                                              : dnnl_post_ops_append_binary(ops, dnnl_binary_add, dst)) == dnnl_success;
+                    : dnnl_post_ops_append_binary(ops, dnnl_binary_add, dst)) == dnnl_success;
     ok = ok && dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
     if (ops) dnnl_post_ops_destroy(ops);
     if (ok) return attr;
@@ -96,11 +103,13 @@ static bool window_fits(const lw_conv *k)
 static const char *name_of(const_dnnl_primitive_desc_t pd)
 {
     const char *name = "";
-    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success ? name : "";
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success ? name
+                                                                                             : "";
 }
 
 /* The implementation of that name, or NULL: others add up in another order. */
-static dnnl_primitive_desc_t find_named(const dnnl_convolution_desc_t *conv, const_dnnl_primitive_attr_t attr, dnnl_engine_t e,
+static dnnl_primitive_desc_t find_named(const dnnl_convolution_desc_t *conv,
+                                        const_dnnl_primitive_attr_t attr, dnnl_engine_t e,
                                         const char *name)
 {
     dnnl_primitive_desc_iterator_t i = NULL;
@@ -122,15 +131,19 @@ typedef struct whole {
     const char *name;                  /* of the implementation */
 } whole;
 
-/* The primitive for these layouts, or NULL. of: NULL, or the whole that it is a part of; `weights` are the part's then. */
-static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, const whole *of)
+/* The primitive for these layouts, or NULL. of: NULL, or the whole that it is a part of;
+ * `weights` are the part's then. */
+static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y,
+                                      bool sum, const whole *of)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     dnnl_memory_desc_t src, dst, weights, bias;
     dnnl_convolution_desc_t conv;
     dnnl_dims_t strides, dilations, lo, hi, maps = {k->maps};
     dnnl_primitive_desc_t pd = NULL;
-    if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) || !weights_md(k, &weights, true)) return NULL;
+    if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) ||
+        !weights_md(k, &weights, true))
+        return NULL;
     if (of) weights = *of->weights;
     if (dnnl_memory_desc_init_by_tag(&bias, 1, maps, dnnl_f32, dnnl_x) != dnnl_success) return NULL;
     for (uint32_t a = 0; a < k->win.n; a++) {
@@ -138,10 +151,12 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd 
         dilations[a] = k->win.dilation[a] - 1;
         lo[a] = k->win.lo[a];
         /* what the last window really reaches: less when the stride leaves a rest */
-        hi[a] = (k->win.out[a] - 1) * k->win.stride[a] + (k->win.kernel[a] - 1) * k->win.dilation[a] + 1 - k->win.in[a] - lo[a];
+        hi[a] = (k->win.out[a] - 1) * k->win.stride[a] +
+                (k->win.kernel[a] - 1) * k->win.dilation[a] + 1 - k->win.in[a] - lo[a];
     }
-    if (dnnl_dilated_convolution_forward_desc_init(&conv, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, &bias,
-                                                   &dst, strides, dilations, lo, hi) != dnnl_success)
+    if (dnnl_dilated_convolution_forward_desc_init(
+            &conv, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, &bias, &dst,
+            strides, dilations, lo, hi) != dnnl_success)
         return NULL;
     dnnl_primitive_attr_t attr = make_attr(k, &dst, sum);
     if (!attr) return NULL;
@@ -172,7 +187,8 @@ static uint32_t threads_for(const lw_pass *l, const lw_conv *k)
 {
     double work = (double)k->maps * (double)k->channels * (double)k->x_form.dims[0];
     if (k->alone) return 1;
-    for (uint32_t a = 0; a < k->win.n; a++) work *= (double)k->win.kernel[a] * (double)k->win.out[a];
+    for (uint32_t a = 0; a < k->win.n; a++)
+        work *= (double)k->win.kernel[a] * (double)k->win.out[a];
     return lw_threads(l, work);
 }
 
@@ -225,7 +241,8 @@ const float *lw_conv_weights(const lw_conv *k, int64_t n, ot_block **copy)
     return ot_block_data(*copy);
 }
 
-/* Weights times scale, in the model's layout: in place if they are `own`, else a copy, *copy. false: no memory. */
+/* Weights times scale, in the model's layout: in place if they are `own`, else a copy, *copy.
+ * false: no memory. */
 static bool scale_weights(const lw_conv *k, bool own, ot_block **copy, const float **out)
 {
     int64_t each = k->channels;
@@ -242,15 +259,16 @@ static bool scale_weights(const lw_conv *k, bool own, ot_block **copy, const flo
     return true;
 }
 
-static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from, const void *src,
-                    const dnnl_memory_desc_t *to, void *dst)
+static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from,
+                    const void *src, const dnnl_memory_desc_t *to, void *dst)
 {
     dnnl_primitive_desc_t pd = NULL;
     ot_dnnl_op op = {.stream = stream};
     bool ok = dnnl_reorder_primitive_desc_create(&pd, from, e, to, e, NULL) == dnnl_success &&
               dnnl_primitive_create(&op.primitive, pd) == dnnl_success &&
-              ot_dnnl_arg(&op, e, DNNL_ARG_FROM, from, (void *)(uintptr_t)src) && ot_dnnl_arg(&op, e, DNNL_ARG_TO, to, dst) &&
-              ot_dnnl_run(&op) && dnnl_stream_wait(stream) == dnnl_success;
+              ot_dnnl_arg(&op, e, DNNL_ARG_FROM, from, (void *)(uintptr_t)src) &&
+              ot_dnnl_arg(&op, e, DNNL_ARG_TO, to, dst) && ot_dnnl_run(&op) &&
+              dnnl_stream_wait(stream) == dnnl_success;
     if (pd) dnnl_primitive_desc_destroy(pd);
     ot_dnnl_op_free(&op);
     return ok;
@@ -272,15 +290,18 @@ static ot_status fill_packed(ot_session *s, const ot_packed *packed, bool own)
     const float *weights;
     ot_block *scaled;
     memset(ot_block_data(packed->data), 0, dnnl_memory_desc_get_size(&how->md));
-    if (!weights_md(how->conv, &from, false) || !scale_weights(how->conv, own, &scaled, &weights)) return ot_fail_nomem(s->d);
-    bool ok = reorder(ot_dnnl_engine(s), how->stream, &from, weights, &how->md, ot_block_data(packed->data));
+    if (!weights_md(how->conv, &from, false) || !scale_weights(how->conv, own, &scaled, &weights))
+        return ot_fail_nomem(s->d);
+    bool ok = reorder(ot_dnnl_engine(s), how->stream, &from, weights, &how->md,
+                      ot_block_data(packed->data));
     ot_block_unref(scaled);
     return ok ? OT_OK : ot_fail_nomem(s->d);
 }
 
-/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs are made, what was computed
- * from them at once. */
-static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md, void **out)
+/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs
+ * are made, what was computed from them at once. */
+static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md,
+                              void **out)
 {
     ot_session *s = l->p->s;
     uint64_t form = ot_hash_bytes(k->form, md, sizeof *md);
@@ -293,7 +314,8 @@ static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_de
         if (how) *how = (packing){now ? k : lw_conv_keep(l, k), *md, ot_dnnl_stream(l->p)};
         packed = how && how->conv && how->stream ? ot_block_new(NULL, bytes) : NULL;
         if (!packed) return ot_fail_nomem(s->d);
-        OT_TRY(ot_packed_later(s, k->source, form, packed, free_block, now ? NULL : fill_packed, how));
+        OT_TRY(
+            ot_packed_later(s, k->source, form, packed, free_block, now ? NULL : fill_packed, how));
         s->figures.weight_bytes += (int64_t)bytes;
         if (now) OT_TRY(fill_packed(s, s->packed, false));
     }
@@ -354,14 +376,16 @@ int64_t lw_conv_work(const conv_op *op) { return (op->pad + op->copy) * op->thre
 
 void lw_conv_free(conv_op *op)
 {
-    for (uint32_t k = 0; op && op->pieces && k < op->n_pieces; k++) ot_dnnl_op_free(&op->pieces[k].op);
+    for (uint32_t k = 0; op && op->pieces && k < op->n_pieces; k++)
+        ot_dnnl_op_free(&op->pieces[k].op);
 }
 
 /* Which argument number the residual has: that of its post-operation. */
 static int residual_arg(const lw_conv *k)
 {
     for (uint32_t j = 0; j < k->n_posts; j++)
-        if (k->posts[j].kind == LW_POST_ADD) return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)j) | DNNL_ARG_SRC_1;
+        if (k->posts[j].kind == LW_POST_ADD)
+            return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)j) | DNNL_ARG_SRC_1;
     return 0;
 }
 
@@ -379,14 +403,17 @@ typedef struct maker {
 } maker;
 
 /* The part's weights in those of the whole: their form, and the bytes before them. */
-static bool part_weights(const maker *m, const lw_conv_part *part, dnnl_memory_desc_t *md, int64_t *at)
+static bool part_weights(const maker *m, const lw_conv_part *part, dnnl_memory_desc_t *md,
+                         int64_t *at)
 {
     dnnl_dims_t dims, offsets = {0};
-    int64_t each = m->k->group > 1 ? m->k->maps / m->k->group : 1; /* along the first axis of weights */
+    /* along the first axis of weights */
+    int64_t each = m->k->group > 1 ? m->k->maps / m->k->group : 1;
     memcpy(dims, m->whole.weights->dims, sizeof dims);
     dims[0] = part->maps / each;
     offsets[0] = part->map / each;
-    if (dnnl_memory_desc_init_submemory(md, m->whole.weights, dims, offsets) != dnnl_success) return false;
+    if (dnnl_memory_desc_init_submemory(md, m->whole.weights, dims, offsets) != dnnl_success)
+        return false;
     *at = md->offset0 * (int64_t)sizeof(float);
     md->offset0 = 0;
     return true;
@@ -394,8 +421,8 @@ static bool part_weights(const maker *m, const lw_conv_part *part, dnnl_memory_d
 
 static int64_t up(int64_t bytes) { return ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN; }
 
-static bool add_args(const maker *m, dnnl_primitive_desc_t pd, const lw_conv_part *part, int64_t weights_at, conv_op *op,
-                     conv_piece *p)
+static bool add_args(const maker *m, dnnl_primitive_desc_t pd, const lw_conv_part *part,
+                     int64_t weights_at, conv_op *op, conv_piece *p)
 {
     dnnl_engine_t e = ot_dnnl_engine(m->l->p->s);
     const dnnl_memory_desc_t *src = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
@@ -403,20 +430,24 @@ static bool add_args(const maker *m, dnnl_primitive_desc_t pd, const lw_conv_par
                              *weights = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
                              *bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1),
                              *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    return dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success && ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) &&
+    return dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
+           ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) &&
            ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, m->packed + weights_at) &&
-           ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, m->bias + part->map) && ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
+           ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, m->bias + part->map) &&
+           ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
            (!op->pad || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
            (!op->residual || ot_dnnl_arg(&p->op, e, residual_arg(m->k), dst, NULL));
 }
 
 static int64_t pad_of(dnnl_primitive_desc_t pd)
 {
-    return up((int64_t)dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
+    return up((int64_t)dnnl_memory_desc_get_size(
+        dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
 }
 
 /* The primitive of a part; NULL: there is none that is fast and reads weights as they lie. */
-static dnnl_primitive_desc_t describe_part(const maker *m, const lw_conv_part *part, ot_nd *x, int64_t *weights_at)
+static dnnl_primitive_desc_t describe_part(const maker *m, const lw_conv_part *part, ot_nd *x,
+                                           int64_t *weights_at)
 {
     lw_conv k;
     ot_nd y;
@@ -445,7 +476,8 @@ static bool measure_parts(const maker *m, const lw_conv_part *parts, uint32_t n,
 }
 
 /* all: NULL, or the primitive of all of it, of which a single part is made. */
-static ot_status make_pieces(const maker *m, const lw_conv_part *parts, uint32_t n, dnnl_primitive_desc_t all, conv_op *op)
+static ot_status make_pieces(const maker *m, const lw_conv_part *parts, uint32_t n,
+                             dnnl_primitive_desc_t all, conv_op *op)
 {
     op->pieces = OT_NEW_N(m->l->a, conv_piece, n);
     if (!op->pieces) return ot_fail_nomem(m->l->p->s->d);
@@ -466,16 +498,17 @@ static ot_status make_pieces(const maker *m, const lw_conv_part *parts, uint32_t
     return OT_OK;
 }
 
-/* Direct kernels add up each result in the same order wherever it lies; the matrix product does so in parts of the same size. */
-static uint32_t cut(const lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, const char *name, uint32_t threads,
-                    lw_conv_part **parts)
+/* Direct kernels add up each result in the same order wherever it lies; the matrix product does
+ * so in parts of the same size. */
+static uint32_t cut(const lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y,
+                    const char *name, uint32_t threads, lw_conv_part **parts)
 {
     if (strstr(name, "gemm")) return lw_conv_cut_alike(l->scratch, k, x, parts);
     return lw_conv_cut(l->scratch, k, x, y, threads, parts);
 }
 
-static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, dnnl_primitive_desc_t pd, bool sum,
-                         conv_op *op)
+static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y,
+                         dnnl_primitive_desc_t pd, bool sum, conv_op *op)
 {
     maker m = {.l = l, .k = k, .x = x, .y = y, .sum = sum, .bias = bias_of(l, k)};
     lw_conv_part *parts;
@@ -497,7 +530,8 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_
     return make_pieces(&m, parts, n, single ? pd : NULL, op);
 }
 
-ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out)
+ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum,
+                     conv_op **out)
 {
     conv_op *p = *out = OT_NEW(l->a, conv_op);
     if (!p) return ot_fail_nomem(l->p->s->d);
@@ -523,17 +557,20 @@ static ot_status run_conv(ot_call *c)
         if (!ot_nd_span(residual, &bytes)) OT_BUG("an array in memory cannot be counted");
         memcpy(c->out[0]->data, residual->data, (size_t)bytes);
     }
-    bool ok = lw_conv_run(p, c->in[0]->data, c->out[0]->data, residual ? residual->data : NULL, c->work);
+    bool ok = lw_conv_run(p, c->in[0]->data, c->out[0]->data, residual ? residual->data : NULL,
+                          c->work);
     return ok ? OT_OK : ot_call_fail(c, "oneDNN failed");
 }
 
 static void free_state(void *data) { lw_conv_free(data); }
 
-/* Can the result take the residual's place: is it added first, and does nobody read it after unit `at`? oneDNN's kernels may keep
- * partial sums in the result, so only its sum, which knows, may read what is there. */
+/* Can the result take the residual's place: is it added first, and does nobody read it after
+ * unit `at`? oneDNN's kernels may keep partial sums in the result, so only its sum, which knows,
+ * may read what is there. */
 bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
 {
-    if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD) return false;
+    if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD)
+        return false;
     const lw_value *w = &l->v[k->residual];
     if (w->pinned || w->maker == OT_NONE || w->of != OT_NONE) return false;
     for (uint32_t r = 0; r < w->n_readers; r++)
@@ -544,7 +581,8 @@ bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
 ot_status lw_write_conv(lw_pass *l, lw_unit *u)
 {
     const lw_conv *k = u->plan;
-    bool sum = lw_conv_adds_in_place(l, k, (uint32_t)(u - l->units)), residual = k->residual != OT_NONE;
+    bool sum = lw_conv_adds_in_place(l, k, (uint32_t)(u - l->units)),
+         residual = k->residual != OT_NONE;
     lw_layout lx, ly;
     ot_nd x, y;
     ot_id in[2], out;
@@ -564,7 +602,8 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
     ot_status st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);
     if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
     if (st == OT_OK) st = lw_make(l, k->y, ly, &out);
-    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_conv, p, in, residual ? 2 : 1, &out, 1, &step);
+    if (st == OT_OK)
+        st = lw_push(l, u->nodes[0], run_conv, p, in, residual ? 2 : 1, &out, 1, &step);
     if (st != OT_OK) {
         lw_conv_free(p);
         return st;

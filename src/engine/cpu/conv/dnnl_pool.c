@@ -1,8 +1,10 @@
-/* Pools by oneDNN: MaxPool without indices, AveragePool, and their global forms. Those of 16 bits have loops of our own (half_pool.c).
+/* Pools by oneDNN: MaxPool without indices, AveragePool, and their global forms. Those of 16
+ * bits have loops of our own (half_pool.c).
  *
- * Blocked where the input is there blocked, else on plain arrays. An average whose windows hang over the end of the pads
- * (ceil_mode) divides by what ONNX counts and oneDNN does not: it is left to the node's own kernel, like everything that oneDNN
- * would give to a reference.
+ * Blocked where the input is there blocked, else on plain arrays. An average whose windows hang
+ * over the end of the pads (ceil_mode) divides by what ONNX counts and oneDNN does not: it is
+ * left to the node's own kernel, like everything that oneDNN would give to a reference.
+ *
  */
 #include "conv.h"
 
@@ -18,7 +20,8 @@ typedef struct pool_unit {
 
 #define PARTS_EACH 2 /* parts that each thread gets, where there are as many channels */
 
-/* Channels of all images lie one after another, and each is pooled by itself: [N, C, ...] is [1, N C, ...], of which parts are taken. */
+/* Channels of all images lie one after another, and each is pooled by itself: [N, C, ...] is [1,
+ * N C, ...], of which parts are taken. */
 typedef struct pool_part {
     ot_dnnl_op op;      /* src, dst, scratchpad */
     int64_t x_at, y_at; /* elements before what it reads and writes */
@@ -31,7 +34,10 @@ typedef struct pool_plan {
     const dnnl_stream_t *stream; /* [threads] */
 } pool_plan;
 
-static bool is_global(const ot_node *n) { return n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool; }
+static bool is_global(const ot_node *n)
+{
+    return n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool;
+}
 
 static uint32_t threads_for(const lw_pass *l, const lw_unit *u)
 {
@@ -43,7 +49,8 @@ static uint32_t threads_for(const lw_pass *l, const lw_unit *u)
 }
 
 /* The window of a pool whose result has the dims of y. */
-static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *y, ot_window *w)
+static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *y,
+                        ot_window *w)
 {
     ot_diag ignored = {0};
     ot_call c = {.g = l->p->g, .node = n, .diag = &ignored};
@@ -74,19 +81,26 @@ static bool fits(const lw_pass *l, const lw_unit *u, pool_unit *p)
 {
     const ot_node *n = u->nodes[0];
     bool average = n->op == OT_OP_AveragePool || n->op == OT_OP_GlobalAveragePool;
-    if (u->kind != LW_NODE || (!average && n->op != OT_OP_MaxPool && n->op != OT_OP_GlobalMaxPool)) return false;
-    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !lw_is_real(l, u->in[0]) || !lw_is_real(l, u->out[0]))
+    if (u->kind != LW_NODE || (!average && n->op != OT_OP_MaxPool && n->op != OT_OP_GlobalMaxPool))
+        return false;
+    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !lw_is_real(l, u->in[0]) ||
+        !lw_is_real(l, u->out[0]))
         return false;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
-    if (x->dtype != y->dtype || x->rank < 3 || x->rank > 5 || y->rank != x->rank || !read_window(l, n, x, y, &p->win)) return false;
+    if (x->dtype != y->dtype || x->rank < 3 || x->rank > 5 || y->rank != x->rank ||
+        !read_window(l, n, x, y, &p->win))
+        return false;
     p->alg = !average                                 ? dnnl_pooling_max
              : ot_attr_int(n, "count_include_pad", 0) ? dnnl_pooling_avg_include_padding
                                                       : dnnl_pooling_avg_exclude_padding;
     for (uint32_t a = 0; a < p->win.n; a++) {
-        int64_t reach = (p->win.out[a] - 1) * p->win.stride[a] + (p->win.kernel[a] - 1) * p->win.dilation[a] + 1;
+        int64_t reach = (p->win.out[a] - 1) * p->win.stride[a] +
+                        (p->win.kernel[a] - 1) * p->win.dilation[a] + 1;
         int64_t last = reach - p->win.in[a] - p->win.lo[a]; /* pads that the last window needs */
         if (p->alg == dnnl_pooling_avg_include_padding && last > p->win.hi[a]) return false;
-        if (p->win.lo[a] >= p->win.kernel[a] || last >= (p->win.kernel[a] - 1) * p->win.dilation[a] + 1) return false;
+        if (p->win.lo[a] >= p->win.kernel[a] ||
+            last >= (p->win.kernel[a] - 1) * p->win.dilation[a] + 1)
+            return false;
         if (average && p->win.dilation[a] != 1) return false;
         p->win.hi[a] = last;
     }
@@ -107,7 +121,8 @@ static void set_form(ot_nd *a, bool blocked, int64_t channels, uint32_t block)
 }
 
 /* The primitive for so many channels, or NULL. */
-static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_unit *p, bool blocked, int64_t channels)
+static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_unit *p,
+                                      bool blocked, int64_t channels)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     ot_nd x = l->v[u->in[0]].slot->fore, y = l->v[u->out[0]].slot->fore;
@@ -126,8 +141,8 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_u
         lo[a] = p->win.lo[a];
         hi[a] = p->win.hi[a];
     }
-    if (dnnl_pooling_v2_forward_desc_init(&pool, dnnl_forward_inference, p->alg, &src, &dst, strides, kernel, dilation, lo, hi) !=
-            dnnl_success ||
+    if (dnnl_pooling_v2_forward_desc_init(&pool, dnnl_forward_inference, p->alg, &src, &dst,
+                                          strides, kernel, dilation, lo, hi) != dnnl_success ||
         dnnl_primitive_attr_create(&attr) != dnnl_success)
         return NULL;
     if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) != dnnl_success ||
@@ -139,7 +154,10 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_u
     return NULL;
 }
 
-static bool is_half(const lw_pass *l, const lw_unit *u) { return ot_dtype_is_half(l->v[u->in[0]].slot->fore.dtype); }
+static bool is_half(const lw_pass *l, const lw_unit *u)
+{
+    return ot_dtype_is_half(l->v[u->in[0]].slot->fore.dtype);
+}
 
 /* Of all images; blocked: with those that pad blocks. */
 static int64_t channels_of(const lw_pass *l, const lw_unit *u, bool blocked)
@@ -214,19 +232,23 @@ static int64_t plane_of(const lw_pass *l, ot_id v)
 }
 
 /* One part, channels [first, first + n). */
-static bool prepare(lw_pass *l, const lw_unit *u, bool blocked, int64_t first, int64_t n, pool_plan *p, pool_part *part)
+static bool prepare(lw_pass *l, const lw_unit *u, bool blocked, int64_t first, int64_t n,
+                    pool_plan *p, pool_part *part)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     dnnl_primitive_desc_t pd = describe(l, u, u->plan, blocked, n);
     if (!pd) return false;
     const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    int64_t bytes = ot_ceil_div((int64_t)dnnl_memory_desc_get_size(pad), OT_ARENA_ALIGN) * OT_ARENA_ALIGN;
+    int64_t bytes = ot_ceil_div((int64_t)dnnl_memory_desc_get_size(pad), OT_ARENA_ALIGN) *
+                    OT_ARENA_ALIGN;
     p->pad = ot_max(p->pad, bytes);
     part->x_at = first * plane_of(l, u->in[0]);
     part->y_at = first * plane_of(l, u->out[0]);
     bool ok = dnnl_primitive_create(&part->op.primitive, pd) == dnnl_success &&
-              ot_dnnl_arg(&part->op, e, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0), NULL) &&
-              ot_dnnl_arg(&part->op, e, DNNL_ARG_DST, dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), NULL) &&
+              ot_dnnl_arg(&part->op, e, DNNL_ARG_SRC,
+                          dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0), NULL) &&
+              ot_dnnl_arg(&part->op, e, DNNL_ARG_DST,
+                          dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), NULL) &&
               (!bytes || ot_dnnl_arg(&part->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL));
     dnnl_primitive_desc_destroy(pd);
     return ok;
@@ -254,7 +276,8 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
     ot_step *step = NULL;
     const pool_unit *unit = u->plan;
     if (is_half(l, u))
-        return lw_write_half_pool(l, u, &unit->win, unit->alg == dnnl_pooling_max, unit->alg == dnnl_pooling_avg_include_padding);
+        return lw_write_half_pool(l, u, &unit->win, unit->alg == dnnl_pooling_max,
+                                  unit->alg == dnnl_pooling_avg_include_padding);
     pool_plan *p = OT_NEW(l->a, pool_plan);
     bool blocked = lw_has(l, u->in[0], LW_ANY_BLOCK);
     if (!p) return ot_fail_nomem(l->p->s->d);
@@ -266,7 +289,8 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
         ok = prepare_all(l, u, true, p);
     }
     lw_layout layout = blocked ? LW_BLOCK : LW_PLAIN;
-    ot_status st = ok ? lw_need(l, u->in[0], LW_BIT(layout), layout, &in) : ot_fail_nomem(l->p->s->d);
+    ot_status st = ok ? lw_need(l, u->in[0], LW_BIT(layout), layout, &in)
+                      : ot_fail_nomem(l->p->s->d);
     if (st == OT_OK) st = lw_make(l, u->out[0], layout, &out);
     if (st == OT_OK) st = lw_push(l, u->nodes[0], run_pool, p, &in, 1, &out, 1, &step);
     if (st != OT_OK) {

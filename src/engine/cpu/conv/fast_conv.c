@@ -1,11 +1,13 @@
 /* Conv of what no fused step takes: shapes or weights that are not known before the run.
  *
- *   positions [first, end) --taps--> index[tap][position] (-1: a pad)            once for all channels
- *   x ------------------- gather --> columns [channel, tap][position]            of one group
- *   y [map][position] = weights [map][channel, tap] * columns + bias[map]        one product
+ *   positions [first, end) --taps--> index[tap][position] (-1: a pad)         once for all channels
+ *   x ------------------- gather --> columns [channel, tap][position]         of one group
+ *   y [map][position] = weights [map][channel, tap] * columns + bias[map]     one product
  *
- * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as it is. Numbers of
- * 16 bits are converted to float32 on the way in, and back; sums are float32. Relu and MaxPool of float16 are here, too.
+ * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as
+ * it is. Numbers of 16 bits are converted to float32 on the way in, and back; sums are float32.
+ * Relu and MaxPool of float16 are here, too.
+ *
  */
 #include "fast_conv.h"
 
@@ -47,7 +49,9 @@ typedef struct conv {
 static bool is_direct(const ot_conv *v)
 {
     for (uint32_t a = 0; a < v->w.n; a++)
-        if (v->w.kernel[a] != 1 || v->w.stride[a] != 1 || v->w.lo[a] != 0 || v->w.out[a] != v->w.in[a]) return false;
+        if (v->w.kernel[a] != 1 || v->w.stride[a] != 1 || v->w.lo[a] != 0 ||
+            v->w.out[a] != v->w.in[a])
+            return false;
     return true;
 }
 
@@ -55,7 +59,8 @@ static ot_status open_scratch(ot_call *c, conv *s, int64_t threads)
 {
     int64_t index, columns, taps;
     if (s->direct) return OT_OK;
-    if (!ot_mul_i64(s->v.k_n, threads, &taps) || !ot_mul_i64(taps, s->piece, &index) || !ot_mul_i64(index, s->per, &columns))
+    if (!ot_mul_i64(s->v.k_n, threads, &taps) || !ot_mul_i64(taps, s->piece, &index) ||
+        !ot_mul_i64(index, s->per, &columns))
         return OT_E_NOMEM;
     s->index = ot_num_scratch(c, index, sizeof *s->index);
     s->columns = ot_num_scratch(c, columns, sizeof *s->columns);
@@ -75,24 +80,33 @@ static void find_taps(const conv *s, int64_t first, int64_t n, ot_tap *taps, int
     }
 }
 
-OT_CLONES static void gather(float *restrict to, const float *restrict plane, const int64_t *restrict index, int64_t n)
+OT_CLONES static void gather(float *restrict to, const float *restrict plane,
+                             const int64_t *restrict index, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) to[i] = index[i] >= 0 ? plane[index[i]] : 0.0f;
 }
 
 /* Positions [first, first + n) of all maps of one group of one image. */
-static ot_status one_group(const conv *s, int64_t image, int64_t g, int64_t first, int64_t n, const int64_t *index, float *columns)
+static ot_status one_group(const conv *s, int64_t image, int64_t g, int64_t first, int64_t n,
+                           const int64_t *index, float *columns)
 {
     const ot_conv *v = &s->v;
     const float *x = s->x + (image * v->channels + g * s->per) * v->in_n;
     float *y = s->y + (image * v->maps + g * s->maps_per) * v->out_n + first;
     int64_t ld = s->direct ? v->in_n : n;
-    for (int64_t ch = 0; !s->direct && ch < s->per; ch++) gather(columns + ch * v->k_n * n, x + ch * v->in_n, index, v->k_n * n);
+    for (int64_t ch = 0; !s->direct && ch < s->per; ch++)
+        gather(columns + ch * v->k_n * n, x + ch * v->in_n, index, v->k_n * n);
     for (int64_t m = 0; m < s->maps_per; m++)
-        for (int64_t p = 0; p < n; p++) y[m * v->out_n + p] = s->bias ? s->bias[g * s->maps_per + m] : 0.0f;
-    ot_product_job j = {.m = s->maps_per, .n = n, .k = s->depth, .ldc = v->out_n, .c = y, .alpha = 1, .add = true};
-    j.a = (ot_matrix){.data = s->w + g * s->maps_per * s->depth, .row_step = s->depth, .column_step = 1, .ld = s->depth};
-    j.b = (ot_matrix){.data = s->direct ? x + first : columns, .row_step = ld, .column_step = 1, .ld = ld};
+        for (int64_t p = 0; p < n; p++)
+            y[m * v->out_n + p] = s->bias ? s->bias[g * s->maps_per + m] : 0.0f;
+    ot_product_job j = {
+        .m = s->maps_per, .n = n, .k = s->depth, .ldc = v->out_n, .c = y, .alpha = 1, .add = true};
+    j.a = (ot_matrix){.data = s->w + g * s->maps_per * s->depth,
+                      .row_step = s->depth,
+                      .column_step = 1,
+                      .ld = s->depth};
+    j.b = (ot_matrix){
+        .data = s->direct ? x + first : columns, .row_step = ld, .column_step = 1, .ld = ld};
     return ot_product_run(&j);
 }
 
@@ -104,7 +118,8 @@ static ot_status one_piece(const conv *s, int64_t first, int64_t worker)
     float *columns = s->direct ? NULL : s->columns + worker * s->depth * s->piece;
     if (!s->direct) find_taps(s, first, n, s->taps + worker * v->k_n, index);
     for (int64_t image = 0; image < v->batch; image++)
-        for (int64_t g = 0; g < v->group; g++) OT_TRY(one_group(s, image, g, first, n, index, columns));
+        for (int64_t g = 0; g < v->group; g++)
+            OT_TRY(one_group(s, image, g, first, n, index, columns));
     return OT_OK;
 }
 
@@ -117,7 +132,8 @@ static void pieces_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 static ot_status run_pieces(ot_call *c, conv *s)
 {
-    double work = (double)s->v.batch * (double)s->v.maps * (double)s->v.out_n * (double)s->depth / 8;
+    double work = (double)s->v.batch * (double)s->v.maps * (double)s->v.out_n * (double)s->depth /
+                  8;
     int threads = ot_rows_threads(c, work);
     s->piece = ot_max(PIECE_MIN, PIECE_FLOATS / s->depth / 16 * 16);
     s->piece = ot_min(s->piece, ot_max(PIECE_MIN, ot_ceil_div(s->v.out_n, threads)));
@@ -133,7 +149,8 @@ static bool usual(const ot_call *c)
 {
     const ot_nd *x = ot_num_in(c, 0), *b = ot_num_in(c, 2);
     if (c->n_in < 2 || !x || !c->in[1] || !ot_dtype_is_real(x->dtype) || x->rank < 3) return false;
-    return c->in[1]->dtype == x->dtype && (!b || b->dtype == x->dtype) && ot_num_count(x) > 0 && ot_num_count(c->in[1]) > 0;
+    return c->in[1]->dtype == x->dtype && (!b || b->dtype == x->dtype) && ot_num_count(x) > 0 &&
+           ot_num_count(c->in[1]) > 0;
 }
 
 ot_status ot_fast_conv(ot_call *c)
@@ -148,7 +165,8 @@ ot_status ot_fast_conv(ot_call *c)
     dims[0] = s.v.batch;
     dims[1] = s.v.maps;
     memcpy(dims + 2, s.v.w.out, s.v.w.n * sizeof *dims);
-    if (s.v.out_n == 0 || !ot_mul_i64(s.per, s.v.k_n, &s.depth) || s.depth < 1 || !ot_product(dims, s.v.w.n + 2, &count))
+    if (s.v.out_n == 0 || !ot_mul_i64(s.per, s.v.k_n, &s.depth) || s.depth < 1 ||
+        !ot_product(dims, s.v.w.n + 2, &count))
         return ot_ref_conv(c);
     s.direct = is_direct(&s.v);
     OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, s.v.w.n + 2, dims));
@@ -167,7 +185,8 @@ ot_status ot_fast_conv(ot_call *c)
 
 OT_CLONES static void half_relu(uint16_t *to, const uint16_t *from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = from[i] > 0x8000u && from[i] <= 0xfc00u ? 0 : from[i]; /* NaN stays */
+    /* NaN stays */
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] > 0x8000u && from[i] <= 0xfc00u ? 0 : from[i];
 }
 
 ot_status ot_fast_relu(ot_call *c)
@@ -196,7 +215,8 @@ OT_CLONES static bool order(int16_t *to, const int16_t *from, int64_t n)
 }
 
 /* index [n][taps]; -1: none. */
-static void pool_plane(int16_t *to, const int16_t *keys, const int64_t *index, int64_t taps, int64_t n)
+static void pool_plane(int16_t *to, const int16_t *keys, const int64_t *index, int64_t taps,
+                       int64_t n)
 {
     for (int64_t p = 0; p < n; p++) {
         int16_t best = ordered((int16_t)0xfc00); /* minus infinity */
@@ -216,7 +236,8 @@ static bool plain_window(ot_call *c, ot_window *w, int64_t *dims)
     ot_diag ignored = {0};
     ot_call quiet = *c;
     quiet.diag = &ignored;
-    if (ot_attr_int(c->node, "ceil_mode", 0) != 0 || ot_window_read(&quiet, x, NULL, w) != OT_OK || w->same_upper || w->same_lower)
+    if (ot_attr_int(c->node, "ceil_mode", 0) != 0 || ot_window_read(&quiet, x, NULL, w) != OT_OK ||
+        w->same_upper || w->same_lower)
         return false;
     memcpy(dims, x->dims, 2 * sizeof *dims);
     for (uint32_t a = 0; a < w->n; a++) {
@@ -247,7 +268,8 @@ static void planes_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     const half_pool *p = job;
     (void)worker;
-    for (int64_t k = first; k < end; k++) pool_plane(p->y + k * p->out_n, p->keys + k * p->in_n, p->index, p->taps, p->out_n);
+    for (int64_t k = first; k < end; k++)
+        pool_plane(p->y + k * p->out_n, p->keys + k * p->in_n, p->index, p->taps, p->out_n);
 }
 
 ot_status ot_fast_max_pool(ot_call *c)
@@ -255,9 +277,10 @@ ot_status ot_fast_max_pool(ot_call *c)
     const ot_nd *x = ot_num_in(c, 0);
     ot_window w = {0};
     int64_t dims[OT_RANK_MAX], in_n, out_n, taps, table, planes;
-    if (!x || x->dtype != OT_F16 || x->rank < 3 || ot_num_out(c, 1) || !ot_num_out(c, 0) || ot_num_count(x) == 0 ||
-        !plain_window(c, &w, dims) || !ot_product(w.in, w.n, &in_n) || !ot_product(w.out, w.n, &out_n) ||
-        !ot_product(w.kernel, w.n, &taps) || !ot_mul_i64(taps, out_n, &table))
+    if (!x || x->dtype != OT_F16 || x->rank < 3 || ot_num_out(c, 1) || !ot_num_out(c, 0) ||
+        ot_num_count(x) == 0 || !plain_window(c, &w, dims) || !ot_product(w.in, w.n, &in_n) ||
+        !ot_product(w.out, w.n, &out_n) || !ot_product(w.kernel, w.n, &taps) ||
+        !ot_mul_i64(taps, out_n, &table))
         return ot_ref_max_pool(c);
     planes = x->dims[0] * x->dims[1];
     int16_t *keys = ot_num_scratch(c, ot_num_count(x), sizeof *keys);
@@ -268,8 +291,10 @@ ot_status ot_fast_max_pool(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_F16, x->rank, dims));
     fill_index(&w, out_n, taps, found, index);
     int16_t *y = c->out[0]->data;
-    half_pool p = {.y = y, .keys = keys, .index = index, .taps = taps, .in_n = in_n, .out_n = out_n};
-    ot_pool_share((uint32_t)ot_rows_threads(c, (double)planes * (double)table), planes, 1, planes_share, &p);
+    half_pool p = {
+        .y = y, .keys = keys, .index = index, .taps = taps, .in_n = in_n, .out_n = out_n};
+    ot_pool_share((uint32_t)ot_rows_threads(c, (double)planes * (double)table), planes, 1,
+                  planes_share, &p);
     return OT_OK;
 }
 

@@ -1,4 +1,5 @@
-/* Kernels of convolutions and what surrounds them that no fused step takes: float16, and shapes or weights that the run brings. */
+/* Kernels of convolutions and what surrounds them that no fused step takes: float16, and shapes
+ * or weights that the run brings. */
 #ifndef OT_ENGINE_FAST_CONV_H
 #define OT_ENGINE_FAST_CONV_H
 

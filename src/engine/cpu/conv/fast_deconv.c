@@ -1,4 +1,5 @@
-/* ConvTranspose of what no fused step takes: groups (depthwise above all), and weights that are not known before the run.
+/* ConvTranspose of what no fused step takes: groups (depthwise above all), and weights that are
+ * not known before the run.
  *
  *   one row of the output, its columns sorted by their place in the stride:
  *
@@ -7,6 +8,7 @@
  *     phases --bias, interleaved--> y
  *
  * float32, one or two spatial axes; the rest goes to the reference. Threads take rows.
+ *
  */
 #include "fast_conv.h"
 
@@ -41,7 +43,8 @@ static void spread_row(const deconv *d, const float *x, const float *kernel, flo
         int64_t ahead = (shift - phase) / d->stride_w; /* place = column of x + ahead */
         int64_t columns = (d->out_w - phase + d->stride_w - 1) / d->stride_w;
         int64_t from = ot_max(0, -ahead), to = ot_min(d->in_w, columns - ahead);
-        if (from < to) add_scaled(phases + phase * d->places + from + ahead, x + from, kernel[k], to - from);
+        if (from < to)
+            add_scaled(phases + phase * d->places + from + ahead, x + from, kernel[k], to - from);
     }
 }
 
@@ -52,7 +55,8 @@ static void interleave(const deconv *d, const float *phases, float bias, float *
         return;
     }
     for (int64_t p = 0; p < d->stride_w; p++)
-        for (int64_t i = p, at = 0; i < d->out_w; i += d->stride_w, at++) y[i] = phases[p * d->places + at] + bias;
+        for (int64_t i = p, at = 0; i < d->out_w; i += d->stride_w, at++)
+            y[i] = phases[p * d->places + at] + bias;
 }
 
 /* Row `row` of one plane (sample n, map m). */
@@ -62,14 +66,16 @@ static void make_row(const deconv *d, int64_t n, int64_t m, int64_t row, float *
     int64_t per = v->channels / v->group, maps_per = v->maps / v->group, group = m / maps_per;
     memset(phases, 0, (size_t)(d->places * d->stride_w) * sizeof *phases);
     for (int64_t c = group * per; c < (group + 1) * per; c++) {
-        const float *x = d->x + (n * v->channels + c) * v->x_n, *kernel = d->w + (c * maps_per + m % maps_per) * v->k_n;
+        const float *x = d->x + (n * v->channels + c) * v->x_n,
+                    *kernel = d->w + (c * maps_per + m % maps_per) * v->k_n;
         for (int64_t k = 0; k < d->kernel_h; k++) {
             int64_t at = row + d->top - k * d->dilation_h;
             if (at < 0 || at % d->stride_h != 0 || at / d->stride_h >= d->in_h) continue;
             spread_row(d, x + at / d->stride_h * d->in_w, kernel + k * d->kernel_w, phases);
         }
     }
-    interleave(d, phases, d->bias ? d->bias[m] : 0, d->y + ((n * v->maps + m) * d->out_h + row) * d->out_w);
+    interleave(d, phases, d->bias ? d->bias[m] : 0,
+               d->y + ((n * v->maps + m) * d->out_h + row) * d->out_w);
 }
 
 /* Two spatial axes; one is the columns of a single row. */
@@ -96,8 +102,9 @@ static void set_sizes(deconv *d)
 static bool is_taken(ot_call *c)
 {
     const ot_nd *x = ot_num_in(c, 0), *w = ot_num_in(c, 1), *b = ot_num_in(c, 2);
-    return x && w && x->dtype == OT_F32 && w->dtype == OT_F32 && (!b || b->dtype == OT_F32) && x->rank == w->rank &&
-           (x->rank == 3 || x->rank == 4) && ot_num_count(x) > 0 && ot_num_count(w) > 0;
+    return x && w && x->dtype == OT_F32 && w->dtype == OT_F32 && (!b || b->dtype == OT_F32) &&
+           x->rank == w->rank && (x->rank == 3 || x->rank == 4) && ot_num_count(x) > 0 &&
+           ot_num_count(w) > 0;
 }
 
 static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
@@ -126,7 +133,8 @@ ot_status ot_fast_conv_transpose(ot_call *c)
     d.bias = ot_num_in(c, 2) ? c->in[2]->data : NULL;
     d.y = c->out[0]->data;
     int64_t rows = d.v.batch * d.v.maps * d.out_h, line = d.places * d.stride_w;
-    int threads = ot_rows_threads(c, (double)rows * (double)d.out_w * (double)(d.v.channels / d.v.group) * (double)d.v.k_n);
+    int threads = ot_rows_threads(c, (double)rows * (double)d.out_w *
+                                         (double)(d.v.channels / d.v.group) * (double)d.v.k_n);
     d.phases = ot_num_scratch(c, line * threads, sizeof *d.phases);
     if (!d.phases) return OT_E_NOMEM;
     ot_pool_share((uint32_t)threads, rows, ROWS_AT_ONCE, rows_share, &d);

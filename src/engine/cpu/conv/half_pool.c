@@ -1,13 +1,19 @@
-/* Pools of arrays of 16 bits: rows are widened, folded over the axes before the last one, then along it, and the result is rounded once.
+/* Pools of arrays of 16 bits: rows are widened, folded over the axes before the last one, then
+ * along it, and the result is rounded once.
  *
- *   rows under the window   x x x x x x x x      widened one by one into `row`, folded into `fold`
+ *   rows under the window   x x x x x x x x  widened one by one into `row`, folded into `fold`
  *                           x x x x x x x x
  *                           ---------------
- *                     fold  . . . . . . . .      then one tap of the last axis at a time:
- *                           [   ]                y[0], y[1], ... take fold[0 * stride + tap], fold[1 * stride + tap], ...
+ *                     fold  . . . . . . . .  then one tap of the last axis at a time:
+ *                           [   ]            y[0], y[1], ... take fold[0 * stride + tap], fold[1 *
+ *                                            stride + tap], ...
  *
- * Elements are vectors of `lanes` channels in blocked arrays, single numbers in plain ones. Sums of many rows are taken by pieces, and a
- * row of which all is one window is folded in halves, so that rounding errors do not add up. A largest element is NaN when all are.
+ * Elements are vectors of `lanes` channels in blocked arrays, single numbers in plain ones. Sums
+ * of many rows are taken by pieces, and a row of which all is one window is folded in halves, so
+ * that rounding errors do not add up. A largest element is NaN when all are.
+ *
+ *
+ *
  */
 #include "conv.h"
 #include "engine/core/half.h"
@@ -29,7 +35,8 @@ typedef struct half_pool {
 
 /* ---- rows ---- */
 
-OT_CLONES static void fold_rows(float *restrict to, const float *restrict from, int64_t n, bool most)
+OT_CLONES static void fold_rows(float *restrict to, const float *restrict from, int64_t n,
+                                bool most)
 {
     if (most)
         for (int64_t i = 0; i < n; i++) to[i] = from[i] > to[i] || to[i] != to[i] ? from[i] : to[i];
@@ -43,7 +50,8 @@ OT_CLONES static void scale_row(float *x, int64_t n, float by)
 }
 
 /* Elements [from, to) of the result take one tap each. */
-OT_CLONES static void fold_tap(float *restrict y, const float *restrict fold, int64_t n, int64_t stride, int64_t lanes, bool most)
+OT_CLONES static void fold_tap(float *restrict y, const float *restrict fold, int64_t n,
+                               int64_t stride, int64_t lanes, bool most)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < lanes; j++) {
@@ -77,9 +85,10 @@ static void inside(const ot_window *w, uint32_t a, int64_t t, int64_t *from, int
 
 /* ---- a row of the result ---- */
 
-/* Rows under the window at position `at` of the axes before the last, folded into `fold`; how many there were. */
-static int64_t fold_window(const half_pool *p, const uint16_t *plane, const int64_t *strides, const int64_t *at, float *fold,
-                           float *row, float *piece)
+/* Rows under the window at position `at` of the axes before the last, folded into `fold`; how
+ * many there were. */
+static int64_t fold_window(const half_pool *p, const uint16_t *plane, const int64_t *strides,
+                           const int64_t *at, float *fold, float *row, float *piece)
 {
     const ot_window *w = &p->win;
     uint32_t last = w->n - 1;
@@ -128,7 +137,8 @@ static void fold_along(const half_pool *p, float *fold, float *y, int64_t rows)
             if (w->stride[last] == 1)
                 fold_rows(y + from * lanes, fold + first * lanes, (to - from) * lanes, p->most);
             else if (to > from)
-                fold_tap(y + from * lanes, fold + first * lanes, to - from, w->stride[last], lanes, p->most);
+                fold_tap(y + from * lanes, fold + first * lanes, to - from, w->stride[last], lanes,
+                         p->most);
         }
     }
     for (int64_t i = 0; i < n && !p->most; i++) {
@@ -145,14 +155,18 @@ static void fold_along(const half_pool *p, float *fold, float *y, int64_t rows)
 static void run_row(const half_pool *p, const ot_nd *x, const ot_nd *y, int64_t job, float *scratch)
 {
     const ot_window *w = &p->win;
-    int64_t planes = ot_ceil_div(x->dims[1], p->lanes), plane = job / p->outer, rest = job % p->outer, at[OT_RANK_MAX] = {0};
-    int64_t image = plane / planes, channel = plane % planes, to = image * y->strides[0] + channel * y->strides[1];
-    float *fold = scratch, *row = fold + p->row_floats, *result = row + p->row_floats, *piece = result + p->row_floats;
+    int64_t planes = ot_ceil_div(x->dims[1], p->lanes), plane = job / p->outer,
+            rest = job % p->outer, at[OT_RANK_MAX] = {0};
+    int64_t image = plane / planes, channel = plane % planes,
+            to = image * y->strides[0] + channel * y->strides[1];
+    float *fold = scratch, *row = fold + p->row_floats, *result = row + p->row_floats,
+          *piece = result + p->row_floats;
     for (uint32_t a = w->n - 1; a-- > 0; rest /= w->out[a]) {
         at[a] = rest % w->out[a];
         to += at[a] * y->strides[a + 2];
     }
-    const uint16_t *from = (const uint16_t *)x->data + image * x->strides[0] + channel * x->strides[1];
+    const uint16_t *from = (const uint16_t *)x->data + image * x->strides[0] +
+                           channel * x->strides[1];
     int64_t rows = fold_window(p, from, x->strides + 2, at, fold, row, piece);
     fold_along(p, fold, result, rows);
     ot_half_narrow(p->type, (uint16_t *)y->data + to, result, w->out[w->n - 1] * p->lanes);
@@ -162,7 +176,8 @@ static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     const ot_call *c = job;
     const half_pool *p = c->plan;
-    for (int64_t j = first; j < end; j++) run_row(p, c->in[0], c->out[0], j, (float *)c->work + worker * 4 * p->row_floats);
+    for (int64_t j = first; j < end; j++)
+        run_row(p, c->in[0], c->out[0], j, (float *)c->work + worker * 4 * p->row_floats);
 }
 
 static ot_status run_half_pool(ot_call *c)
@@ -170,7 +185,8 @@ static ot_status run_half_pool(ot_call *c)
     const half_pool *p = c->plan;
     OT_TRY(ot_call_place(c, 0));
     const ot_nd *x = c->in[0];
-    ot_pool_share(p->n_workers, x->dims[0] * ot_ceil_div(x->dims[1], p->lanes) * p->outer, 1, rows_share, c);
+    ot_pool_share(p->n_workers, x->dims[0] * ot_ceil_div(x->dims[1], p->lanes) * p->outer, 1,
+                  rows_share, c);
     return OT_OK;
 }
 
@@ -187,17 +203,24 @@ ot_status lw_write_half_pool(lw_pass *l, lw_unit *u, const ot_window *w, bool mo
     if (!p) return ot_fail_nomem(l->p->s->d);
     double each = 1;
     for (uint32_t a = 0; a < w->n; a++) each *= (double)w->in[a];
-    *p = (half_pool){
-        .type = l->v[u->in[0]].slot->fore.dtype, .most = most, .with_pads = with_pads, .win = *w, .lanes = 1, .outer = 1};
+    *p = (half_pool){.type = l->v[u->in[0]].slot->fore.dtype,
+                     .most = most,
+                     .with_pads = with_pads,
+                     .win = *w,
+                     .lanes = 1,
+                     .outer = 1};
     if (blocked) p->lanes = l->block;
     for (uint32_t a = 0; a + 1 < w->n; a++) p->outer *= w->out[a];
     const int64_t *dims = l->v[u->in[0]].slot->fore.dims;
-    p->n_workers = (uint32_t)ot_min(lw_threads(l, each * (double)dims[0] * (double)dims[1]), WORKERS_MAX);
+    p->n_workers = (uint32_t)ot_min(lw_threads(l, each * (double)dims[0] * (double)dims[1]),
+                                    WORKERS_MAX);
     OT_TRY(lw_need(l, u->in[0], blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, layout, &in));
     OT_TRY(lw_make(l, u->out[0], layout, &out));
-    if (!ot_mul_i64(ot_max(w->in[w->n - 1], w->out[w->n - 1]), p->lanes, &floats)) return ot_fail_nomem(l->p->s->d);
+    if (!ot_mul_i64(ot_max(w->in[w->n - 1], w->out[w->n - 1]), p->lanes, &floats))
+        return ot_fail_nomem(l->p->s->d);
     p->row_floats = ot_ceil_div(floats, 16) * 16;
-    if (!ot_mul_i64(p->row_floats, 4 * (int64_t)sizeof(float) * p->n_workers, &work)) return ot_fail_nomem(l->p->s->d);
+    if (!ot_mul_i64(p->row_floats, 4 * (int64_t)sizeof(float) * p->n_workers, &work))
+        return ot_fail_nomem(l->p->s->d);
     OT_TRY(lw_push(l, u->nodes[0], run_half_pool, p, &in, 1, &out, 1, &step));
     step->work = work;
     return OT_OK;

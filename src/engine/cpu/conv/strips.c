@@ -6,10 +6,13 @@
  *   strip reads            x x x x x x               y y y y y y
  *   ......                 residual --widen---------^
  *
- * The first spatial axis is cut; an image is one job after another, or all threads take jobs, each with scratch and primitives of its
- * own. All strips are alike: one kernel computes them, with the pads of that axis in the strip, as zeros; rows of the last one beyond
- * the end are computed and dropped. A strip is as long as the caches like it, so widening costs next to nothing, and no float32 array
- * of full size exists. Sums, bias and what follows are float32; the result is rounded once.
+ * The first spatial axis is cut; an image is one job after another, or all threads take jobs,
+ * each with scratch and primitives of its own. All strips are alike: one kernel computes them,
+ * with the pads of that axis in the strip, as zeros; rows of the last one beyond the end are
+ * computed and dropped. A strip is as long as the caches like it, so widening costs next to
+ * nothing, and no float32 array of full size exists. Sums, bias and what follows are float32;
+ * the result is rounded once.
+ *
  */
 #include "conv.h"
 #include "engine/core/half.h"
@@ -18,8 +21,10 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#define STRIP_BYTES   ((int64_t)512 << 10) /* of a strip's input and result: half of a core's second-level cache */
-#define STRIP_WEIGHTS 2                    /* or so many times the weights, which are read once a strip */
+/* of a strip's input and result: half of a core's second-level cache */
+#define STRIP_BYTES ((int64_t)512 << 10)
+/* or so many times the weights, which are read once a strip */
+#define STRIP_WEIGHTS 2
 #define STRIP_MOST    ((int64_t)4 << 20)
 #define TILE_ROWS     12 /* of strips for Winograd's tiles: 2, 4 or 6 rows */
 #define WORKERS_MAX   256
@@ -34,8 +39,9 @@ typedef struct strips {
     ot_nd x, y; /* forms of a strip, in the layouts of the arrays */
     lw_layout lx, ly;
     int64_t count, rows, out; /* strips of an image, rows of y in one, in all */
-    int64_t first, step, in;  /* first row of x that the first strip reads, from strip to strip, all */
-    bool residual, sum;       /* sum: the kernel adds to what is in the strip of y */
+    /* first row of x that the first strip reads, from strip to strip, all */
+    int64_t first, step, in;
+    bool residual, sum; /* sum: the kernel adds to what is in the strip of y */
     int64_t x_bytes, y_bytes, worker_bytes;
 } strips;
 
@@ -71,7 +77,8 @@ static double row_bytes(const lw_pass *l, const ot_nd *form)
 
 static double work_of(const lw_conv *k)
 {
-    double work = (double)k->maps * (double)(k->transposed ? k->x_form.dims[1] : k->channels) * (double)k->x_form.dims[0];
+    double work = (double)k->maps * (double)(k->transposed ? k->x_form.dims[1] : k->channels) *
+                  (double)k->x_form.dims[0];
     for (uint32_t a = 0; a < k->win.n; a++)
         work *= (double)k->win.kernel[a] * (double)(k->transposed ? k->win.in[a] : k->win.out[a]);
     return work;
@@ -80,10 +87,11 @@ static double work_of(const lw_conv *k)
 /* Rows of y in a strip. */
 static int64_t choose_rows(const lw_pass *l, const lw_conv *k, int64_t workers)
 {
-    int64_t out = k->y_form.dims[2], batch = k->y_form.dims[0], first, step = k->transposed ? 1 : k->win.stride[0];
+    int64_t out = k->y_form.dims[2], batch = k->y_form.dims[0], first,
+            step = k->transposed ? 1 : k->win.stride[0];
     int64_t unit = k->transposed ? k->win.stride[0] : 1;
-    double weights = (double)k->maps * (double)k->channels * sizeof(float), x = row_bytes(l, &k->x_form),
-           y = row_bytes(l, &k->y_form);
+    double weights = (double)k->maps * (double)k->channels * sizeof(float),
+           x = row_bytes(l, &k->x_form), y = row_bytes(l, &k->y_form);
     for (uint32_t a = 0; a < k->win.n; a++) weights *= (double)k->win.kernel[a];
     double room = fmin(fmax((double)STRIP_BYTES, STRIP_WEIGHTS * weights), (double)STRIP_MOST);
     double halo = (double)(k->transposed ? 1 : rows_read(k, 1, &first) - 1) * x;
@@ -137,7 +145,8 @@ bool lw_strips_supported(lw_pass *l, const lw_conv *k)
 
 /* ---- running ---- */
 
-/* The box of a strip's rows: [blocks or channels, rows, ..., channels of a block]. Of arrays with strides in elements. */
+/* The box of a strip's rows: [blocks or channels, rows, ..., channels of a block]. Of arrays
+ * with strides in elements. */
 typedef struct strip_box {
     uint32_t rank;
     int64_t dims[OT_HALF_RANK], strip[OT_HALF_RANK], whole[OT_HALF_RANK];
@@ -164,21 +173,27 @@ static strip_box box_of(const ot_nd *strip, const ot_nd *whole, int64_t rows)
 /* Rows [from, from + n) of the strip are zeros. */
 static void clear_rows(const ot_nd *strip, float *to, int64_t from, int64_t n)
 {
-    int64_t blocks = strip->chan_block ? ot_ceil_div(strip->dims[1], strip->chan_block) : strip->dims[1];
+    int64_t blocks = strip->chan_block ? ot_ceil_div(strip->dims[1], strip->chan_block)
+                                       : strip->dims[1];
     for (int64_t c = 0; c < blocks && n > 0; c++)
-        memset(to + c * strip->strides[1] + from * strip->strides[2], 0, (size_t)(n * strip->strides[2]) * sizeof *to);
+        memset(to + c * strip->strides[1] + from * strip->strides[2], 0,
+               (size_t)(n * strip->strides[2]) * sizeof *to);
 }
 
 /* Rows from `row` on of image `image`; those that x does not have are zeros. */
-static void load(const strips *s, const ot_nd *strip, const ot_nd *x, int64_t image, int64_t row, int64_t all, float *to)
+static void load(const strips *s, const ot_nd *strip, const ot_nd *x, int64_t image, int64_t row,
+                 int64_t all, float *to)
 {
-    int64_t n = strip->dims[2], before = ot_min(ot_max(-row, 0), n), end = ot_max(ot_min(all - row, n), before);
-    const uint16_t *from = (const uint16_t *)x->data + image * x->strides[0] + (row + before) * x->strides[2];
+    int64_t n = strip->dims[2], before = ot_min(ot_max(-row, 0), n),
+            end = ot_max(ot_min(all - row, n), before);
+    const uint16_t *from = (const uint16_t *)x->data + image * x->strides[0] +
+                           (row + before) * x->strides[2];
     clear_rows(strip, to, 0, before);
     clear_rows(strip, to, end, n - end);
     if (end == before) return;
     strip_box b = box_of(strip, x, end - before);
-    ot_half_widen_box(s->type, b.rank, b.dims, to + before * strip->strides[2], b.strip, from, b.whole);
+    ot_half_widen_box(s->type, b.rank, b.dims, to + before * strip->strides[2], b.strip, from,
+                      b.whole);
 }
 
 static void store(const strips *s, const ot_nd *y, int64_t image, int64_t row, const float *from)
@@ -202,12 +217,15 @@ static bool run_kernel(const strips *s, void *op, float *x, float *y, float *res
 static bool run_job(const strips *s, const ot_call *c, int64_t job, uint32_t worker)
 {
     int64_t image = job / s->count, strip = job % s->count;
-    float *x = (float *)(void *)((char *)c->work + worker * s->worker_bytes), *y = x + s->x_bytes / (int64_t)sizeof *x;
+    float *x = (float *)(void *)((char *)c->work + worker * s->worker_bytes),
+          *y = x + s->x_bytes / (int64_t)sizeof *x;
     float *rest = y + s->y_bytes / (int64_t)sizeof *y, *residual = s->sum ? y : rest;
     void *work = s->residual && !s->sum ? rest + s->y_bytes / (int64_t)sizeof *y : rest;
     load(s, &s->x, c->in[0], image, s->first + strip * s->step, s->in, x);
     if (s->residual) load(s, &s->y, c->in[1], image, strip * s->rows, s->out, residual);
-    if (!run_kernel(s, s->ops[s->kind == STRIP_WINOGRAD ? 0 : worker], x, y, s->residual ? residual : NULL, work)) return false;
+    if (!run_kernel(s, s->ops[s->kind == STRIP_WINOGRAD ? 0 : worker], x, y,
+                    s->residual ? residual : NULL, work))
+        return false;
     store(s, c->out[0], image, strip * s->rows, y);
     return true;
 }
@@ -246,7 +264,10 @@ static void free_strips(void *data)
     }
 }
 
-static int64_t aligned(int64_t bytes) { return ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN; }
+static int64_t aligned(int64_t bytes)
+{
+    return ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN;
+}
 
 static ot_status open_transposed(lw_pass *l, const lw_conv *sub, strips *s, int64_t *work)
 {
@@ -301,7 +322,8 @@ static ot_status open_strips(lw_pass *l, const lw_conv *k, strips *s)
     OT_TRY(k->transposed ? open_transposed(l, &sub, s, &work) : open_plain(l, &sub, s, &work));
     lw_conv_in_layout(l, &sub.x_form, s->lx, &s->x);
     lw_conv_in_layout(l, &sub.y_form, s->ly, &s->y);
-    if (!ot_nd_span(&s->x, &s->x_bytes) || !ot_nd_span(&s->y, &s->y_bytes)) return ot_fail_nomem(l->p->s->d);
+    if (!ot_nd_span(&s->x, &s->x_bytes) || !ot_nd_span(&s->y, &s->y_bytes))
+        return ot_fail_nomem(l->p->s->d);
     s->x_bytes = aligned(s->x_bytes);
     s->y_bytes = aligned(s->y_bytes);
     s->worker_bytes = s->x_bytes + s->y_bytes * (s->residual && !s->sum ? 2 : 1) + aligned(work);
@@ -313,7 +335,8 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, strips *s)
     ot_id in[2], out;
     int64_t work;
     ot_step *step = NULL;
-    unsigned views = s->lx == LW_BLOCK ? LW_ANY_BLOCK : LW_ANY_PLAIN, same = s->ly == LW_BLOCK ? LW_ANY_BLOCK : LW_ANY_PLAIN;
+    unsigned views = s->lx == LW_BLOCK ? LW_ANY_BLOCK : LW_ANY_PLAIN,
+             same = s->ly == LW_BLOCK ? LW_ANY_BLOCK : LW_ANY_PLAIN;
     OT_TRY(lw_need(l, k->x, views, s->lx, &in[0]));
     if (s->residual) OT_TRY(lw_need(l, k->residual, same, s->ly, &in[1]));
     OT_TRY(lw_make(l, k->y, s->ly, &out));
@@ -322,7 +345,8 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, strips *s)
     step->state = (ot_kernel_state){s, free_strips};
     step->work = work;
     /* A strip is read before it is written; other readers must be gone. */
-    if (s->residual && lw_conv_adds_in_place(l, k, (uint32_t)(u - l->units)) && in[1] == l->v[k->residual].version[s->ly])
+    if (s->residual && lw_conv_adds_in_place(l, k, (uint32_t)(u - l->units)) &&
+        in[1] == l->v[k->residual].version[s->ly])
         step->in_place = 1;
     return OT_OK;
 }

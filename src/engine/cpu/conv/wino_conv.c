@@ -1,8 +1,10 @@
 /* A convolution of a unit by Winograd's algorithm (winograd.h).
  *
- * Transformed weights are two to seven times the model's. They are shared by all programs of a session (workers, classes of tiles),
- * and what they take more than the model's, which they replace, is limited (ot_winograd_admits): once the limit is reached, direct
- * convolutions do. The planner asks the same functions (cost/winograd_cost.c).
+ * Transformed weights are two to seven times the model's. They are shared by all programs of a
+ * session (workers, classes of tiles), and what they take more than the model's, which they
+ * replace, is limited (ot_winograd_admits): once the limit is reached, direct convolutions do.
+ * The planner asks the same functions (cost/winograd_cost.c).
+ *
  */
 #include "conv.h"
 #include "winograd.h"
@@ -11,11 +13,14 @@ static bool is_3x3(const lw_conv *k)
 {
     if (k->win.n != 2 || k->group != 1) return false;
     for (uint32_t a = 0; a < 2; a++)
-        if (k->win.kernel[a] != 3 || k->win.stride[a] != 1 || k->win.dilation[a] != 1 || k->win.lo[a] < 0) return false;
+        if (k->win.kernel[a] != 3 || k->win.stride[a] != 1 || k->win.dilation[a] != 1 ||
+            k->win.lo[a] < 0)
+            return false;
     return true;
 }
 
-/* The post-operations: a residual first if there is one, then at most one activation that is known. */
+/* The post-operations: a residual first if there is one, then at most one activation that is known.
+ */
 static bool set_posts(const lw_conv *k, ot_winograd_spec *s)
 {
     uint32_t j = 0;
@@ -42,7 +47,8 @@ static bool set_posts(const lw_conv *k, ot_winograd_spec *s)
 static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
 {
     const ot_nd *x = &k->x_form;
-    *s = (ot_winograd_spec){.sizes.batch = x->dims[0], .sizes.in_channels = x->dims[1], .sizes.out_channels = k->maps};
+    *s = (ot_winograd_spec){
+        .sizes.batch = x->dims[0], .sizes.in_channels = x->dims[1], .sizes.out_channels = k->maps};
     if (!is_3x3(k) || !set_posts(k, s)) return false;
     s->sizes.in_h = k->win.in[0];
     s->sizes.in_w = k->win.in[1];
@@ -53,7 +59,9 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
     double outputs = (double)s->sizes.batch * (double)s->sizes.out_h * (double)s->sizes.out_w;
-    s->sizes.threads = k->alone ? 1 : lw_threads(l, outputs * 9 * (double)s->sizes.in_channels * (double)s->sizes.out_channels);
+    s->sizes.threads = k->alone ? 1
+                                : lw_threads(l, outputs * 9 * (double)s->sizes.in_channels *
+                                                    (double)s->sizes.out_channels);
     return ot_winograd_pays(s);
 }
 
@@ -71,7 +79,8 @@ static ot_status fill_wino(ot_session *s, const ot_packed *packed, bool own)
     return OT_OK;
 }
 
-/* The operation, with weights of its own or of another that was made from the same. NULL: that would hold too much. */
+/* The operation, with weights of its own or of another that was made from the same. NULL: that
+ * would hold too much. */
 static ot_status make(lw_pass *l, const lw_conv *k, ot_winograd_spec *spec, ot_winograd **out)
 {
     ot_session *s = l->p->s;
@@ -100,8 +109,8 @@ static ot_status run_wino(ot_call *c)
 {
     const ot_winograd *w = c->state->data;
     OT_TRY(ot_call_place(c, 0));
-    ot_winograd_run(w, c->in[0]->data, c->in[0]->strides, c->out[0]->data, c->out[0]->strides, c->n_in > 1 ? c->in[1]->data : NULL,
-                    c->work);
+    ot_winograd_run(w, c->in[0]->data, c->in[0]->strides, c->out[0]->data, c->out[0]->strides,
+                    c->n_in > 1 ? c->in[1]->data : NULL, c->work);
     return OT_OK;
 }
 
@@ -125,7 +134,8 @@ ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done)
     ot_status st = lw_need(l, k->x, LW_ANY_BLOCK, LW_BLOCK, &in[0]);
     if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(LW_BLOCK), LW_BLOCK, &in[1]);
     if (st == OT_OK) st = lw_make(l, k->y, LW_BLOCK, &out);
-    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_wino, w, in, residual ? 2 : 1, &out, 1, &step);
+    if (st == OT_OK)
+        st = lw_push(l, u->nodes[0], run_wino, w, in, residual ? 2 : 1, &out, 1, &step);
     if (st != OT_OK) {
         ot_winograd_free(w);
         return st;

@@ -1,14 +1,20 @@
 /* Winograd convolutions: what is chosen for a shape, the transformed weights, and a run.
  *
  *   all tiles in one line: image by image, row of tiles by row of tiles
- *   |-- strip --|-- strip --|-- ...            each thread takes strips; V of a strip stays in its cache
+ *   |-- strip --|-- strip --|-- ...            each thread takes strips; V of a strip stays in its
+ *                                              cache
  *
  *   strip:  input tiles --> V [P][C/b][tiles][b]
  *           for each group of g blocks of output channels:
- *               for each position: M = U V      U is read once a strip, in the order in which it lies
+ *               for each position: M = U V      U is read once a strip, in the order in which it
+ *                                               lies
  *               M [P][g][tiles][b] --> output tiles
  *
- * With fewer strips than threads these share out the blocks of one strip instead: channels for V, groups for M.
+ * With fewer strips than threads these share out the blocks of one strip instead: channels for
+ * V, groups for M.
+ *
+ *
+ *
  */
 #include "winograd_lanes.h"
 
@@ -44,20 +50,23 @@ static const ot_wino_code *code_for_machine(void)
 {
 #ifdef OT_WINO_X86
     if (ot_simd_block() == 16 && __builtin_cpu_supports("avx512f")) return &ot_wino_avx512;
-    if (ot_simd_block() == 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &ot_wino_avx2;
+    if (ot_simd_block() == 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &ot_wino_avx2;
 #endif
     return &ot_wino_plain;
 }
 
 /* ---- transformed weights ---- */
 
-/* Points of F(m, 3), without infinity. Of the sets that were tried these lose least; with them sums of products keep the size of
- * the outputs. */
+/* Points of F(m, 3), without infinity. Of the sets that were tried these lose least; with them
+ * sums of products keep the size of the outputs. */
 static const double points_2[] = {0, 1, -1};
-static const double points_4[] = {0, OT_WINO_ROOT_HALF, -OT_WINO_ROOT_HALF, 2 * OT_WINO_ROOT_HALF, -2 * OT_WINO_ROOT_HALF};
+static const double points_4[] = {0, OT_WINO_ROOT_HALF, -OT_WINO_ROOT_HALF, 2 * OT_WINO_ROOT_HALF,
+                                  -2 * OT_WINO_ROOT_HALF};
 static const double points_6[] = {0, 0.5, -0.5, 1, -1, 2, -2};
 
-/* Row i of G: what 3 weights of a line become at point i. Every scale that B' and A' leave out is here. */
+/* Row i of G: what 3 weights of a line become at point i. Every scale that B' and A' leave out
+ * is here. */
 static void transform_rows(int64_t m, double g[8][3])
 {
     const double *points = m == 2 ? points_2 : m == 4 ? points_4 : points_6;
@@ -75,18 +84,22 @@ static void transform_rows(int64_t m, double g[8][3])
 }
 
 /* U of one pair of channels goes to u, u + step, ... */
-static void transform_weights(int64_t m, double g[8][3], const float *w, double scale, float *u, int64_t step)
+static void transform_weights(int64_t m, double g[8][3], const float *w, double scale, float *u,
+                              int64_t step)
 {
     double rows[8][3];
     for (int64_t i = 0; i < m + 2; i++)
         for (int64_t k = 0; k < 3; k++)
-            rows[i][k] = g[i][0] * (double)w[k] + g[i][1] * (double)w[3 + k] + g[i][2] * (double)w[6 + k];
+            rows[i][k] = g[i][0] * (double)w[k] + g[i][1] * (double)w[3 + k] +
+                         g[i][2] * (double)w[6 + k];
     for (int64_t i = 0; i < m + 2; i++)
         for (int64_t j = 0; j < m + 2; j++, u += step)
-            *u = (float)(scale * (rows[i][0] * g[j][0] + rows[i][1] * g[j][1] + rows[i][2] * g[j][2]));
+            *u = (float)(scale *
+                         (rows[i][0] * g[j][0] + rows[i][1] * g[j][1] + rows[i][2] * g[j][2]));
 }
 
-/* Blocks of output channels outside, then channels: what is written for the lanes of a block lies together. */
+/* Blocks of output channels outside, then channels: what is written for the lanes of a block
+ * lies together. */
 static void fill_weights(ot_winograd *w, const float *weights, const float *scale)
 {
     int64_t channels = w->s.sizes.in_channels, b = w->b;
@@ -94,12 +107,15 @@ static void fill_weights(ot_winograd *w, const float *weights, const float *scal
     transform_rows(w->m, g);
     for (int64_t kb = 0; kb < w->k_blocks; kb++) {
         int64_t first = kb / w->group * w->group, blocks = ot_min(w->group, w->k_blocks - first);
-        int64_t pair = (kb - first) / 2 * 2, wide = ot_min(2, blocks - pair) * b; /* floats of a channel of this pair of blocks */
-        float *u = w->u + first * b * channels * w->positions + pair * b * channels + (kb - first - pair) * b;
+        /* floats of a channel of this pair of blocks */
+        int64_t pair = (kb - first) / 2 * 2, wide = ot_min(2, blocks - pair) * b;
+        float *u = w->u + first * b * channels * w->positions + pair * b * channels +
+                   (kb - first - pair) * b;
         int64_t end = ot_min((kb + 1) * b, w->s.sizes.out_channels);
         for (int64_t c = 0; c < channels; c++)
             for (int64_t k = kb * b; k < end; k++)
-                transform_weights(w->m, g, weights + (k * channels + c) * 9, scale ? (double)scale[k] : 1, u + c * wide + k % b,
+                transform_weights(w->m, g, weights + (k * channels + c) * 9,
+                                  scale ? (double)scale[k] : 1, u + c * wide + k % b,
                                   channels * blocks * b);
     }
 }
@@ -114,13 +130,18 @@ ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
     double cycles;
     const ot_wino_code *code = code_for_machine();
     ot_winograd_way way = ot_winograd_choose(&s->sizes, code->block, &cycles);
-    return (ot_wino_choice){.code = code, .m = way.m, .strip = way.strip, .group = way.group, .shared = way.shared};
+    return (ot_wino_choice){
+        .code = code, .m = way.m, .strip = way.strip, .group = way.group, .shared = way.shared};
 }
 
 /* Everything but memory. Requires sizes that were checked. */
 static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_choice *way)
 {
-    *w = (ot_winograd){.s = *s, .code = way->code, .m = way->m, .positions = (way->m + 2) * (way->m + 2), .shared = way->shared};
+    *w = (ot_winograd){.s = *s,
+                       .code = way->code,
+                       .m = way->m,
+                       .positions = (way->m + 2) * (way->m + 2),
+                       .shared = way->shared};
     w->s.weights = w->s.scale = w->s.bias = NULL;
     w->b = w->code->block;
     w->c_blocks = ot_ceil_div(s->sizes.in_channels, w->b);
@@ -130,12 +151,14 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
     w->tiles = ot_winograd_tiles(&s->sizes, w->m);
     w->group = ot_min(way->group, w->k_blocks);
     w->strip = ot_max(ot_min(way->strip, w->tiles), 1);
-    int64_t parts = way->shared ? ot_max(w->c_blocks, ot_ceil_div(w->k_blocks, w->group)) : ot_ceil_div(w->tiles, w->strip);
+    int64_t parts = way->shared ? ot_max(w->c_blocks, ot_ceil_div(w->k_blocks, w->group))
+                                : ot_ceil_div(w->tiles, w->strip);
     w->workers = ot_max(ot_min(ot_min(s->sizes.threads, parts), WORKERS_MAX), 1);
     w->v_pos = odd_lines(w->c_blocks * w->strip * w->b);
     w->m_pos = odd_lines(w->group * w->strip * w->b);
     w->v_floats = w->positions * w->v_pos;
-    w->worker_floats = w->positions * w->m_pos + odd_lines((w->m * OT_WINO_RUN + 2) * (w->m + 2) * w->b);
+    w->worker_floats = w->positions * w->m_pos +
+                       odd_lines((w->m * OT_WINO_RUN + 2) * (w->m + 2) * w->b);
 }
 
 /* ---- the interface ---- */
@@ -143,12 +166,14 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out)
 {
     *out = NULL;
-    if (!ot_winograd_sizes_fit(&s->sizes)) return ot_fail(d, OT_E_INPUT, "a 3x3 convolution of impossible sizes");
+    if (!ot_winograd_sizes_fit(&s->sizes))
+        return ot_fail(d, OT_E_INPUT, "a 3x3 convolution of impossible sizes");
     ot_wino_choice way = ot_wino_choose(s);
     return ot_wino_make(s, &way, d, out);
 }
 
-ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_diag *d, ot_winograd **out)
+ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_diag *d,
+                       ot_winograd **out)
 {
     *out = NULL;
     ot_winograd *w = ot_hook_alloc(NULL, 0, sizeof *w);
@@ -162,7 +187,8 @@ ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_
         *out = w;
         return OT_OK;
     }
-    int64_t u_floats = w->positions * s->sizes.in_channels * w->k_blocks * w->b, bias_floats = w->k_blocks * w->b;
+    int64_t u_floats = w->positions * s->sizes.in_channels * w->k_blocks * w->b,
+            bias_floats = w->k_blocks * w->b;
     w->memory_bytes = (size_t)(u_floats + bias_floats + w->b + LINE) * sizeof(float);
     w->memory = ot_hook_alloc(NULL, 0, w->memory_bytes);
     if (!w->memory) {
@@ -182,7 +208,8 @@ void ot_winograd_fill(ot_winograd *w, const float *weights, const float *scale, 
     memset(w->memory, 0, w->memory_bytes);
     fill_weights(w, weights, scale);
     for (int64_t k = 0; bias && k < w->s.sizes.out_channels; k++) w->bias[k] = bias[k];
-    for (int64_t k = 0; k < w->b; k++) w->mask[k] = (w->k_blocks - 1) * w->b + k < w->s.sizes.out_channels ? UINT32_MAX : 0;
+    for (int64_t k = 0; k < w->b; k++)
+        w->mask[k] = (w->k_blocks - 1) * w->b + k < w->s.sizes.out_channels ? UINT32_MAX : 0;
 }
 
 void ot_winograd_free(ot_winograd *w)
@@ -194,13 +221,15 @@ void ot_winograd_free(ot_winograd *w)
 
 int64_t ot_winograd_scratch(const ot_winograd *w)
 {
-    return ((w->shared ? 1 : w->workers) * w->v_floats + w->workers * w->worker_floats) * (int64_t)sizeof(float);
+    return ((w->shared ? 1 : w->workers) * w->v_floats + w->workers * w->worker_floats) *
+           (int64_t)sizeof(float);
 }
 
 uint64_t ot_winograd_form(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ot_ceil_div(s->sizes.out_channels, way.code->block));
+    return (uint64_t)way.m << 32 |
+           (uint64_t)ot_min(way.group, ot_ceil_div(s->sizes.out_channels, way.code->block));
 }
 
 int64_t ot_winograd_would_hold(const ot_winograd_spec *s)
@@ -215,7 +244,10 @@ int64_t ot_winograd_block(void)
     return code == &ot_wino_plain ? 0 : code->block;
 }
 
-bool ot_winograd_pays(const ot_winograd_spec *s) { return ot_winograd_guess_for(&s->sizes, ot_winograd_block()).pays; }
+bool ot_winograd_pays(const ot_winograd_spec *s)
+{
+    return ot_winograd_guess_for(&s->sizes, ot_winograd_block()).pays;
+}
 
 /* ---- a run ---- */
 
@@ -236,11 +268,13 @@ typedef struct tile_run {
 static tile_run tiles_at(const ot_winograd *w, int64_t at, int64_t end)
 {
     int64_t row = at / w->tile_cols, col = at % w->tile_cols;
-    return (tile_run){row / w->tile_rows, row % w->tile_rows, col, ot_min(OT_WINO_RUN, ot_min(w->tile_cols - col, end - at))};
+    return (tile_run){row / w->tile_rows, row % w->tile_rows, col,
+                      ot_min(OT_WINO_RUN, ot_min(w->tile_cols - col, end - at))};
 }
 
 /* V of channel block cb, tiles first..end. */
-static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t end, float *v, float *columns)
+static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t end, float *v,
+                        float *columns)
 {
     const ot_winograd *w = r->w;
     tile_run run;
@@ -270,7 +304,8 @@ static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t e
     for (int64_t t = first; t < end; t += run.n) {
         run = tiles_at(w, t, end);
         int64_t y = run.row * w->m, x = run.col * w->m;
-        int64_t at = run.image * r->dst_strides[0] + kb * r->dst_strides[1] + y * r->dst_strides[2] + x * w->b;
+        int64_t at = run.image * r->dst_strides[0] + kb * r->dst_strides[1] +
+                     y * r->dst_strides[2] + x * w->b;
         ot_wino_output out = {
             .m = m + (t - first) * w->b,
             .pos_stride = w->m_pos,
@@ -291,10 +326,12 @@ static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t e
 }
 
 /* The output channels of one group, all positions. */
-static void group_of_channels(const wino_run *r, int64_t group, int64_t first, int64_t end, const float *v, float *m)
+static void group_of_channels(const wino_run *r, int64_t group, int64_t first, int64_t end,
+                              const float *v, float *m)
 {
     const ot_winograd *w = r->w;
-    int64_t kb = group * w->group, blocks = ot_min(w->group, w->k_blocks - kb), channels = w->s.sizes.in_channels;
+    int64_t kb = group * w->group, blocks = ot_min(w->group, w->k_blocks - kb),
+            channels = w->s.sizes.in_channels;
     ot_wino_product p = {
         .u = w->u + kb * w->b * channels * w->positions,
         .channels = channels,
@@ -308,12 +345,16 @@ static void group_of_channels(const wino_run *r, int64_t group, int64_t first, i
         w->code->product(&p);
         p.u += channels * blocks * w->b;
     }
-    for (int64_t k = 0; k < blocks; k++) output_block(r, kb + k, first, end, m + k * w->strip * w->b);
+    for (int64_t k = 0; k < blocks; k++)
+        output_block(r, kb + k, first, end, m + k * w->strip * w->b);
 }
 
 /* ---- threads ---- */
 
-static float *columns_of(const ot_winograd *w, float *worker) { return worker + w->positions * w->m_pos; }
+static float *columns_of(const ot_winograd *w, float *worker)
+{
+    return worker + w->positions * w->m_pos;
+}
 
 /* Strips; V is the worker's own. */
 static void strips_share(void *job, int64_t from, int64_t to, uint32_t worker)
@@ -324,24 +365,30 @@ static void strips_share(void *job, int64_t from, int64_t to, uint32_t worker)
     float *v = r->scratch + worker * (w->v_floats + w->worker_floats), *m = v + w->v_floats;
     for (int64_t s = from; s < to; s++) {
         int64_t first = s * w->strip, end = ot_min(first + w->strip, w->tiles);
-        for (int64_t cb = 0; cb < w->c_blocks; cb++) input_block(r, cb, first, end, v, columns_of(w, m));
+        for (int64_t cb = 0; cb < w->c_blocks; cb++)
+            input_block(r, cb, first, end, v, columns_of(w, m));
         for (int64_t g = 0; g < groups; g++) group_of_channels(r, g, first, end, v, m);
     }
 }
 
 /* Blocks of channels, then groups of channels, of one strip; V is shared. */
-static float *own_m(const wino_run *r, uint32_t worker) { return r->scratch + r->w->v_floats + worker * r->w->worker_floats; }
+static float *own_m(const wino_run *r, uint32_t worker)
+{
+    return r->scratch + r->w->v_floats + worker * r->w->worker_floats;
+}
 
 static void inputs_share(void *job, int64_t from, int64_t to, uint32_t worker)
 {
     const wino_run *r = job;
-    for (int64_t cb = from; cb < to; cb++) input_block(r, cb, r->first, r->end, r->scratch, columns_of(r->w, own_m(r, worker)));
+    for (int64_t cb = from; cb < to; cb++)
+        input_block(r, cb, r->first, r->end, r->scratch, columns_of(r->w, own_m(r, worker)));
 }
 
 static void groups_share(void *job, int64_t from, int64_t to, uint32_t worker)
 {
     const wino_run *r = job;
-    for (int64_t g = from; g < to; g++) group_of_channels(r, g, r->first, r->end, r->scratch, own_m(r, worker));
+    for (int64_t g = from; g < to; g++)
+        group_of_channels(r, g, r->first, r->end, r->scratch, own_m(r, worker));
 }
 
 /* The threads share V and work at one strip together. */
@@ -355,10 +402,15 @@ static void run_shared(wino_run *r, uint32_t threads)
     }
 }
 
-void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3], float *dst, const int64_t dst_strides[3],
-                     const float *residual, void *scratch)
+void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3],
+                     float *dst, const int64_t dst_strides[3], const float *residual, void *scratch)
 {
-    wino_run r = {.w = w, .src = src, .dst = dst, .src_strides = src_strides, .dst_strides = dst_strides, .scratch = scratch};
+    wino_run r = {.w = w,
+                  .src = src,
+                  .dst = dst,
+                  .src_strides = src_strides,
+                  .dst_strides = dst_strides,
+                  .scratch = scratch};
     r.residual = w->s.residual ? residual : NULL;
     if (w->shared)
         run_shared(&r, (uint32_t)w->workers);

@@ -1,23 +1,30 @@
-/* The loops of Winograd convolutions over vectors of one width. Included by the file of each instruction set, which defines
+/* The loops of Winograd convolutions over vectors of one width. Included by the file of each
+ * instruction set, which defines
  *   LANES            floats of a vector: the block b
  *   TARGET           attribute of functions, or nothing
  *   MADD(a, b, c)    a b + c          SPREAD(p)  *p in all lanes
  *   LARGER(a, b), SMALLER(a, b)       b where either is no number
- *   ROWS_OF_TWO      tiles of a register block with two vectors of output channels: 2 ROWS_OF_TWO accumulators
+ *   ROWS_OF_TWO      tiles of a register block with two vectors of output channels: 2 ROWS_OF_TWO
+ *                    accumulators
  *   CODE, NAME       the table, and its name in words
  *
- * Transforms of m outputs use the points 0, +-a, +-c, ... and infinity; a row of B' is a product of (x - point) over the other
- * points, so that rows of +-a share their even and odd parts. The scales of winograd_points (winograd.c) go with them.
+ * Transforms of m outputs use the points 0, +-a, +-c, ... and infinity; a row of B' is a product
+ * of (x - point) over the other points, so that rows of +-a share their even and odd parts. The
+ * scales of winograd_points (winograd.c) go with them.
  *
- *   input: columns first (adjacent tiles share two of them)        output: columns first, too
- *     d0 d1 d2 d3 d4 d5 | d4 d5 ...                                  m00..m05       s00..s05        y00..y03
- *     each column --B'--> 6 numbers, kept in `columns`                  ...    -A'->   ...     -A->    ...
- *     each tile: 6 rows of these --B--> V                            m50..m55       s30..s35        y30..y33
+ *   input: columns first (adjacent tiles share two of them)  output: columns first, too
+ *     d0 d1 d2 d3 d4 d5 | d4 d5 ...                            m00..m05       s00..s05       y00..y03
+ *     each column --B'--> 6 numbers, kept in `columns`            ...    -A'->   ...    -A->    ...
+ *     each tile: 6 rows of these --B--> V                      m50..m55       s30..s35       y30..y33
+ *
+ *
+ *
  */
 #include "winograd_lanes.h"
 
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
-typedef float vec_any __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* of the caller's arrays */
+/* of the caller's arrays */
+typedef float vec_any __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES), may_alias));
 
 #define ROWS_MAX 12 /* tiles of a register block with one vector of output channels */
@@ -27,7 +34,8 @@ typedef uint32_t bits __attribute__((vector_size(4 * LANES), may_alias));
 
 #define ALL(x) ((vec){0} + (float)(x))
 
-/* The row of +point and of -point: even + point odd, even - point odd, where (x - other points) is x^4 - sum x^2 + product. */
+/* The row of +point and of -point: even + point odd, even - point odd, where (x - other points)
+ * is x^4 - sum x^2 + product. */
 #define ROWS_OF_FOUR(t, point, other)                                                      \
     do {                                                                                   \
         vec even = MADD(ALL(-(other)), d[2], d[4]), odd = MADD(ALL(-(other)), d[1], d[3]); \
@@ -88,7 +96,8 @@ INLINE void output_line(const int m, const vec *t, vec *y)
     }
 }
 
-/* Runs copy what describes them: a vector that is stored could be part of another's memory, as far as a compiler knows. */
+/* Runs copy what describes them: a vector that is stored could be part of another's memory, as
+ * far as a compiler knows. */
 
 /* ---- input ---- */
 
@@ -105,10 +114,12 @@ INLINE void input_run(const int m, const ot_wino_input *r)
 {
     static const float nothing[(6 * OT_WINO_RUN + 2) * LANES];
     const float *rows[8];
-    int64_t n = m * r->tiles + 2, from = ot_min(ot_max(-r->col, 0), n), to = ot_max(ot_min(r->in_w - r->col, n), from);
+    int64_t n = m * r->tiles + 2, from = ot_min(ot_max(-r->col, 0), n),
+            to = ot_max(ot_min(r->in_w - r->col, n), from);
     for (int i = 0; i < m + 2; i++) {
         bool inside = r->row + i >= 0 && r->row + i < r->in_h;
-        rows[i] = inside ? r->src + (r->row + i) * r->row_stride + (r->col + from) * LANES : nothing;
+        rows[i] = inside ? r->src + (r->row + i) * r->row_stride + (r->col + from) * LANES
+                         : nothing;
     }
     vec *column = (vec *)r->columns;
     for (int64_t k = 0; k < from * (m + 2); k++) column[k] = (vec){0};
@@ -149,7 +160,8 @@ TARGET static void input_6(const ot_wino_input *r)
 /* y = act(y + bias + residual) for `cols` vectors of a row. */
 INLINE void finish_row(const ot_wino_output *r, vec *y, const float *residual, int64_t cols)
 {
-    const vec zero = {0}, bias = *(const vec *)r->bias, alpha = r->alpha + zero, beta = r->beta + zero;
+    const vec zero = {0}, bias = *(const vec *)r->bias, alpha = r->alpha + zero,
+              beta = r->beta + zero;
     for (int64_t j = 0; j < cols; j++) y[j] += bias;
     if (residual)
         for (int64_t j = 0; j < cols; j++) y[j] += *(const vec_any *)(residual + j * LANES);
@@ -158,17 +170,20 @@ INLINE void finish_row(const ot_wino_output *r, vec *y, const float *residual, i
     else if (r->act == OT_WINO_CLIP)
         for (int64_t j = 0; j < cols; j++) y[j] = SMALLER(beta, LARGER(alpha, y[j]));
     else if (r->act == OT_WINO_LEAKY)
-        for (int64_t j = 0; j < cols; j++) y[j] = MADD(alpha, SMALLER(zero, y[j]), LARGER(zero, y[j]));
+        for (int64_t j = 0; j < cols; j++)
+            y[j] = MADD(alpha, SMALLER(zero, y[j]), LARGER(zero, y[j]));
     if (r->mask)
         for (int64_t j = 0; j < cols; j++) y[j] = (vec)((bits)y[j] & *(const bits *)r->mask);
 }
 
-INLINE void output_tile(const int m, const ot_wino_output *r, const float *from, int64_t x, int64_t rows, int64_t cols)
+INLINE void output_tile(const int m, const ot_wino_output *r, const float *from, int64_t x,
+                        int64_t rows, int64_t cols)
 {
     vec s[6][8];
     for (int j = 0; j < m + 2; j++) {
         vec t[8], y[6];
-        for (int i = 0; i < m + 2; i++) t[i] = *(const vec *)(from + (i * (m + 2) + j) * r->pos_stride);
+        for (int i = 0; i < m + 2; i++)
+            t[i] = *(const vec *)(from + (i * (m + 2) + j) * r->pos_stride);
         output_line(m, t, y);
         for (int i = 0; i < m; i++) s[i][j] = y[i];
     }
@@ -209,7 +224,8 @@ TARGET static void output_6(const ot_wino_output *r)
 
 /* ---- product ---- */
 
-/* `rows` tiles by `k` vectors of output channels: named sums, as compilers keep arrays of vectors in memory. */
+/* `rows` tiles by `k` vectors of output channels: named sums, as compilers keep arrays of
+ * vectors in memory. */
 #define EACH_ROW(X)  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define ROW_CLEAR(i) vec a##i = {0}, b##i = {0};
 #define ROW_STEP(i)                          \
@@ -224,7 +240,8 @@ TARGET static void output_6(const ot_wino_output *r)
         if (k > 1) *(vec *)(to + p->block_stride + i * LANES) = b##i; \
     }
 
-INLINE void product_block(const int rows, const int k, const ot_wino_product *p, const float *u, const float *v, float *to)
+INLINE void product_block(const int rows, const int k, const ot_wino_product *p, const float *u,
+                          const float *v, float *to)
 {
     EACH_ROW(ROW_CLEAR)
     int64_t stride = p->block_stride;
@@ -238,10 +255,11 @@ INLINE void product_block(const int rows, const int k, const ot_wino_product *p,
     EACH_ROW(ROW_STORE)
 }
 
-#define PRODUCT(rows, k)                                                                                         \
-    TARGET static void product_##rows##_##k(const ot_wino_product *p, const float *u, const float *v, float *to) \
-    {                                                                                                            \
-        product_block(rows, k, p, u, v, to);                                                                     \
+#define PRODUCT(rows, k)                                                              \
+    TARGET static void product_##rows##_##k(const ot_wino_product *p, const float *u, \
+                                            const float *v, float *to)                \
+    {                                                                                 \
+        product_block(rows, k, p, u, v, to);                                          \
     }
 /* clang-format off */
 PRODUCT(1, 1) PRODUCT(2, 1) PRODUCT(3, 1) PRODUCT(4, 1) PRODUCT(5, 1) PRODUCT(6, 1)
@@ -254,8 +272,9 @@ PRODUCT(7, 2) PRODUCT(8, 2) PRODUCT(9, 2) PRODUCT(10, 2) PRODUCT(11, 2) PRODUCT(
 
     typedef void (*product_fn)(const ot_wino_product *p, const float *u, const float *v, float *to);
 
-static const product_fn products_1[] = {product_1_1, product_2_1, product_3_1, product_4_1,  product_5_1,  product_6_1,
-                                        product_7_1, product_8_1, product_9_1, product_10_1, product_11_1, product_12_1};
+static const product_fn products_1[] = {product_1_1, product_2_1,  product_3_1,  product_4_1,
+                                        product_5_1, product_6_1,  product_7_1,  product_8_1,
+                                        product_9_1, product_10_1, product_11_1, product_12_1};
 static const product_fn products_2[] = {product_1_2,  product_2_2, product_3_2, product_4_2,
                                         product_5_2,  product_6_2,
 #if ROWS_OF_TWO > 6

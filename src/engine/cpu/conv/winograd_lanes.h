@@ -1,12 +1,15 @@
-/* What one instruction set does for Winograd convolutions: the loops over vectors, and the table that names them.
+/* What one instruction set does for Winograd convolutions: the loops over vectors, and the table
+ * that names them.
  *
  *   array (input)  [C/b][H][W][b]          a vector holds the b channels of a block at one pixel
  *   V              [P][C/b][tiles][b]      P = (m + 2)^2 positions of a transformed tile
  *   U              [K/b/g][P][g blocks of K, by twos: [C][2 b], a last odd one [C][b]]
  *   M              [P][g][tiles][b]        of one group of g blocks of output channels
  *
- * Positions lie an odd number of cache lines apart: the 36 places that one tile is written to would share a set otherwise.
- * winograd_code.h is the code, compiled once for each instruction set with other widths and other intrinsics.
+ * Positions lie an odd number of cache lines apart: the 36 places that one tile is written to
+ * would share a set otherwise. winograd_code.h is the code, compiled once for each instruction
+ * set with other widths and other intrinsics.
+ *
  */
 #ifndef OT_ENGINE_WINOGRAD_LANES_H
 #define OT_ENGINE_WINOGRAD_LANES_H
@@ -59,7 +62,8 @@ typedef struct ot_wino_code {
     void (*product)(const ot_wino_product *p);
 } ot_wino_code;
 
-/* How a convolution is done. ot_winograd_new takes what ot_wino_choose says; tests take other ways. */
+/* How a convolution is done. ot_winograd_new takes what ot_wino_choose says; tests take other ways.
+ */
 typedef struct ot_wino_choice {
     const ot_wino_code *code;
     int64_t m;     /* outputs of a tile, each way: 2, 4 or 6 */
@@ -68,11 +72,13 @@ typedef struct ot_wino_choice {
     bool shared;   /* the threads work at one strip together */
 } ot_wino_choice;
 
-ot_wino_choice ot_wino_choose(const ot_winograd_spec *s); /* requires sizes that ot_winograd_new takes */
+/* requires sizes that ot_winograd_new takes */
+ot_wino_choice ot_wino_choose(const ot_winograd_spec *s);
 
 /* ---- winograd.c ---- */
 
-ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_diag *d, ot_winograd **out) OT_MUST_USE;
+ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_diag *d,
+                       ot_winograd **out) OT_MUST_USE;
 
 extern const ot_wino_code ot_wino_plain; /* b = 8 */
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -1,4 +1,5 @@
-/* Winograd convolutions without any instruction set: the compiler makes of vectors of 8 what the machine has. */
+/* Winograd convolutions without any instruction set: the compiler makes of vectors of 8 what the
+ * machine has. */
 #define LANES 8
 #define TARGET
 #define MADD(a, b, c)   ((a) * (b) + (c))

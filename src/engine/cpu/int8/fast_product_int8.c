@@ -7,7 +7,11 @@
  *   DynamicQuantizeMatMul float: quantized to u8 first, as DynamicQuantizeLinear does     float, + bias
  *   QGemm                 u8, s8     all, columns        alpha a_scale b_scale[j] / y_scale   u8, s8, or float
  *
- * Integer results are those of the references, bit by bit. What is unusual goes to the reference, where there is one.
+ * Integer results are those of the references, bit by bit. What is unusual goes to the
+ * reference, where there is one.
+ *
+ *
+ *
  */
 #include "int8_product.h"
 
@@ -18,10 +22,14 @@ static bool is_byte(const ot_nd *a) { return a && a->data && ot_num_is(a->dtype,
 static bool is_float(const ot_nd *a) { return a && a->data && a->dtype == OT_F32; }
 
 /* A zero point that is omitted, or of the type of what it belongs to. */
-static bool fits(const ot_nd *zero, const ot_nd *of) { return !zero || (zero->data && zero->dtype == of->dtype); }
+static bool fits(const ot_nd *zero, const ot_nd *of)
+{
+    return !zero || (zero->data && zero->dtype == of->dtype);
+}
 
 /* Operands and zero points; false: not for this file. */
-static bool open_product(ot_call *c, const ot_nd *a, const ot_nd *b, const ot_nd *a_zero, const ot_nd *b_zero, ot_i8_product *p)
+static bool open_product(ot_call *c, const ot_nd *a, const ot_nd *b, const ot_nd *a_zero,
+                         const ot_nd *b_zero, ot_i8_product *p)
 {
     if (!fits(a_zero, a) || !fits(b_zero, b)) return false;
     p->a = a->data;
@@ -32,7 +40,8 @@ static bool open_product(ot_call *c, const ot_nd *a, const ot_nd *b, const ot_nd
            ot_i8_zeros(c, b_zero, p->shape.n, &p->job.b_zero, &p->job.b_zeros);
 }
 
-/* b_scale, one or [n], times `by`, divided by `over`: in scratch memory for columns, else in p->job.out.scale. */
+/* b_scale, one or [n], times `by`, divided by `over`: in scratch memory for columns, else in
+ * p->job.out.scale. */
 static bool open_scales(ot_call *c, const ot_nd *b_scale, float by, float over, ot_i8_product *p)
 {
     int64_t n = ot_num_count(b_scale);
@@ -66,7 +75,8 @@ ot_status ot_fast_matmul_integer(ot_call *c)
     ot_i8_product p = {0};
     if (!is_byte(a) || !is_byte(b)) return ot_ref_matmul_integer(c);
     OT_TRY(ot_matmul_open(c, a, b, &p.shape));
-    if (!open_product(c, a, b, ot_num_in(c, 2), ot_num_in(c, 3), &p)) return ot_ref_matmul_integer(c);
+    if (!open_product(c, a, b, ot_num_in(c, 2), ot_num_in(c, 3), &p))
+        return ot_ref_matmul_integer(c);
     return into_output(c, OT_I32, &p, 1);
 }
 
@@ -80,10 +90,12 @@ ot_status ot_fast_qlinear_matmul(ot_call *c)
         if (scale ? !is_float(in[k]) : !is_byte(in[k])) return ot_ref_qlinear_matmul(c);
     }
     OT_TRY(ot_matmul_open(c, in[0], in[3], &p.shape));
-    if (p.shape.k > OT_I8_K_MAX || ot_num_count(in[1]) != 1 || ot_num_count(in[6]) != 1 || ot_num_count(in[7]) != 1)
+    if (p.shape.k > OT_I8_K_MAX || ot_num_count(in[1]) != 1 || ot_num_count(in[6]) != 1 ||
+        ot_num_count(in[7]) != 1)
         return ot_ref_qlinear_matmul(c);
     float a_scale = *(const float *)in[1]->data, y_scale = *(const float *)in[6]->data;
-    if (!open_product(c, in[0], in[3], in[2], in[5], &p) || !open_scales(c, in[4], a_scale, y_scale, &p))
+    if (!open_product(c, in[0], in[3], in[2], in[5], &p) ||
+        !open_scales(c, in[4], a_scale, y_scale, &p))
         return ot_ref_qlinear_matmul(c);
     p.job.out.zero = (int32_t)ot_nd_int(in[7], 0);
     return into_output(c, in[7]->dtype, &p, 3);
@@ -95,7 +107,8 @@ static ot_status open_bias(ot_call *c, const ot_nd *bias, ot_i8_product *p)
 {
     if (!bias) return OT_OK;
     if (!is_float(bias) || bias->rank != 1 || bias->dims[0] != p->shape.n)
-        return ot_call_fail(c, "the bias is not one float for each of %lld columns", (long long)p->shape.n);
+        return ot_call_fail(c, "the bias is not one float for each of %lld columns",
+                            (long long)p->shape.n);
     p->job.out.shift = bias->data;
     return OT_OK;
 }
@@ -114,7 +127,8 @@ ot_status ot_fast_matmul_integer_to_float(ot_call *c)
     if (!is_byte(a) || !is_byte(b) || !is_float(c->in[2]) || !is_float(c->in[3]))
         return ot_call_fail(c, "it is supported for bytes with float scales only");
     OT_TRY(ot_matmul_open(c, a, b, &p.shape));
-    if (ot_num_count(c->in[2]) != 1 || !open_product(c, a, b, ot_num_in(c, 4), ot_num_in(c, 5), &p) ||
+    if (ot_num_count(c->in[2]) != 1 ||
+        !open_product(c, a, b, ot_num_in(c, 4), ot_num_in(c, 5), &p) ||
         !open_scales(c, c->in[3], *(const float *)c->in[2]->data, 1, &p))
         return odd_parameters(c);
     OT_TRY(open_bias(c, ot_num_in(c, 6), &p));
@@ -140,7 +154,9 @@ ot_status ot_fast_dynamic_quantize_matmul(ot_call *c)
     ot_quant_bytes(bytes, a.data, n, threads, scale, zero);
     a.data = bytes;
     a.dtype = OT_U8;
-    if (!open_product(c, &a, b, NULL, ot_num_in(c, 3), &p) || !open_scales(c, c->in[2], scale, 1, &p)) return odd_parameters(c);
+    if (!open_product(c, &a, b, NULL, ot_num_in(c, 3), &p) ||
+        !open_scales(c, c->in[2], scale, 1, &p))
+        return odd_parameters(c);
     p.a_zero = (int32_t)zero;
     OT_TRY(open_bias(c, ot_num_in(c, 4), &p));
     return into_output(c, OT_F32, &p, 1);
@@ -162,7 +178,8 @@ static ot_status gemm_a(ot_call *c, ot_nd *out)
     return OT_OK;
 }
 
-/* Inputs A, a_scale, a_zero, B, b_scale, b_zero, C (int32, in units of a_scale * b_scale), y_scale, y_zero. */
+/* Inputs A, a_scale, a_zero, B, b_scale, b_zero, C (int32, in units of a_scale * b_scale),
+ * y_scale, y_zero. */
 ot_status ot_fast_qgemm(ot_call *c)
 {
     ot_i8_product p = {0};
@@ -176,12 +193,13 @@ ot_status ot_fast_qgemm(ot_call *c)
     if (p.b_transposed) ot_nd_set_dense(&b, b.dtype, 2, (int64_t[]){b.dims[1], b.dims[0]});
     OT_TRY(ot_matmul_open(c, &a, &b, &p.shape));
     const ot_nd *bias = ot_num_in(c, 6), *y_scale = ot_num_in(c, 7), *y_zero = ot_num_in(c, 8);
-    if (!is_float(c->in[1]) || !is_float(c->in[4]) || ot_num_count(c->in[1]) != 1 || (y_scale && !is_float(y_scale)) ||
-        (y_zero && !is_byte(y_zero)) || p.shape.k > OT_I8_K_MAX)
+    if (!is_float(c->in[1]) || !is_float(c->in[4]) || ot_num_count(c->in[1]) != 1 ||
+        (y_scale && !is_float(y_scale)) || (y_zero && !is_byte(y_zero)) || p.shape.k > OT_I8_K_MAX)
         return odd_parameters(c);
     if (bias && (bias->dtype != OT_I32 || ot_num_count(bias) != p.shape.n))
         return ot_call_fail(c, "a bias that is not one int32 for each column is not supported");
-    float alpha = ot_attr_float(c->node, "alpha", 1), over = y_scale ? *(const float *)y_scale->data : 1;
+    float alpha = ot_attr_float(c->node, "alpha", 1),
+          over = y_scale ? *(const float *)y_scale->data : 1;
     if (!open_product(c, &a, &b, c->in[2], c->in[5], &p) ||
         !open_scales(c, c->in[4], alpha * *(const float *)c->in[1]->data, over, &p))
         return odd_parameters(c);

@@ -3,15 +3,19 @@
  *   panel of B, bytes          a part of it, int16                rows of A, int16
  *   [k / 2][16][2]  --expand--> [256 pairs][16][2]  in L1         [6][k]
  *                                     |                             |
- *                                     `-- micro kernel: 6 rows x 16 columns of int32 in registers; a step takes one pair of
- *                                         k: two loads of B, six broadcasts of a pair of A, twelve products, twelve sums
+ *                                     `-- micro kernel: 6 rows x 16 columns of int32 in registers;
+ *                                     a step takes one pair of
+ *                                         k: two loads of B, six broadcasts of a pair of A, twelve
+ *                                         products, twelve sums
  *
  *   for 96 rows
  *       for panels
  *           for parts of k: expand, then for six rows: tile = or += sums
  *           finish: tile -> int32, float, u8 or s8
  *
- * B stays bytes in memory, which is what products of few rows wait for; making a part int16 costs as much as two rows.
+ * B stays bytes in memory, which is what products of few rows wait for; making a part int16
+ * costs as much as two rows.
+ *
  */
 #include "int8_gemm.h"
 
@@ -34,12 +38,14 @@ enum {
 int64_t ot_i8_packed_size(int64_t k, int64_t n)
 {
     int64_t columns, pairs, size;
-    if (k < 0 || n < 0 || !ot_add_i64(n, OT_I8_PANEL - 1, &columns) || !ot_add_i64(k, 1, &pairs)) return -1;
+    if (k < 0 || n < 0 || !ot_add_i64(n, OT_I8_PANEL - 1, &columns) || !ot_add_i64(k, 1, &pairs))
+        return -1;
     return ot_mul_i64(columns / OT_I8_PANEL * OT_I8_PANEL, pairs / 2 * 2, &size) ? size : -1;
 }
 
 /* A whole panel of pairs of rows whose columns lie next to each other. */
-OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b, int64_t pairs, int64_t row_step)
+OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b, int64_t pairs,
+                                 int64_t row_step)
 {
     for (int64_t p = 0; p < pairs; p++, to += 2 * OT_I8_PANEL, b += 2 * row_step)
         for (int64_t j = 0; j < OT_I8_PANEL; j++) {
@@ -49,7 +55,8 @@ OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b
 }
 
 /* w <= 16 columns. */
-static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int64_t row_step, int64_t column_step)
+static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int64_t row_step,
+                       int64_t column_step)
 {
     if (k == 0) return; /* there may be no memory, then */
     if (column_step == 1 && w == OT_I8_PANEL && k % 2 == 0) {
@@ -63,12 +70,13 @@ static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int6
                 to[i / 2 * 2 * OT_I8_PANEL + j * 2 + i % 2] = b[i * row_step + j * column_step];
 }
 
-void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step, int64_t column_step, int64_t first, int64_t end)
+void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step,
+                int64_t column_step, int64_t first, int64_t end)
 {
     for (int64_t p = first; p < end; p++) {
         int64_t j = p * OT_I8_PANEL;
-        pack_panel(to + j * ((k + 1) / 2 * 2), (const uint8_t *)b + j * column_step, k, ot_min(OT_I8_PANEL, n - j), row_step,
-                   column_step);
+        pack_panel(to + j * ((k + 1) / 2 * 2), (const uint8_t *)b + j * column_step, k,
+                   ot_min(OT_I8_PANEL, n - j), row_step, column_step);
     }
 }
 
@@ -105,14 +113,16 @@ void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32
 /* ---- a part of a panel ---- */
 
 /* n pairs of rows, less the zero points of the columns: zeros is [16][2]. */
-OT_CLONES static void expand_unsigned(int16_t *restrict to, const uint8_t *restrict from, int64_t n, const int16_t *zeros)
+OT_CLONES static void expand_unsigned(int16_t *restrict to, const uint8_t *restrict from, int64_t n,
+                                      const int16_t *zeros)
 {
     for (int64_t p = 0; p < n; p++)
         for (int64_t j = 0; j < 2 * OT_I8_PANEL; j++)
             to[p * 2 * OT_I8_PANEL + j] = (int16_t)(from[p * 2 * OT_I8_PANEL + j] - zeros[j]);
 }
 
-OT_CLONES static void expand_signed(int16_t *restrict to, const int8_t *restrict from, int64_t n, const int16_t *zeros)
+OT_CLONES static void expand_signed(int16_t *restrict to, const int8_t *restrict from, int64_t n,
+                                    const int16_t *zeros)
 {
     for (int64_t p = 0; p < n; p++)
         for (int64_t j = 0; j < 2 * OT_I8_PANEL; j++)
@@ -135,8 +145,10 @@ OT_CLONES static void tile_plain(const tile *t, int64_t height)
         int32_t sums[OT_I8_PANEL] = {0}, *to = t->sums + i * OT_I8_PANEL;
         for (int64_t p = 0; p < t->pairs; p++, a += 2, b += 2 * OT_I8_PANEL)
             for (int64_t j = 0; j < OT_I8_PANEL; j++)
-                sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(a[0] * b[2 * j] + a[1] * b[2 * j + 1]));
-        for (int64_t j = 0; j < OT_I8_PANEL; j++) to[j] = t->add ? (int32_t)((uint32_t)to[j] + (uint32_t)sums[j]) : sums[j];
+                sums[j] = (int32_t)((uint32_t)sums[j] +
+                                    (uint32_t)(a[0] * b[2 * j] + a[1] * b[2 * j + 1]));
+        for (int64_t j = 0; j < OT_I8_PANEL; j++)
+            to[j] = t->add ? (int32_t)((uint32_t)to[j] + (uint32_t)sums[j]) : sums[j];
     }
 }
 
@@ -151,26 +163,29 @@ AVX2 static inline __attribute__((always_inline)) __m256i pair_of(const int16_t 
 }
 
 /* sums += products of one row's pair. */
-AVX2 static inline __attribute__((always_inline)) void step(__m256i *sums, const int16_t *a, __m256i lo, __m256i hi)
+AVX2 static inline __attribute__((always_inline)) void step(__m256i *sums, const int16_t *a,
+                                                            __m256i lo, __m256i hi)
 {
     const __m256i pair = pair_of(a);
     sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(pair, lo));
     sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(pair, hi));
 }
 
-AVX2 static inline __attribute__((always_inline)) void store(const tile *t, int row, const __m256i *sums)
+AVX2 static inline __attribute__((always_inline)) void store(const tile *t, int row,
+                                                             const __m256i *sums)
 {
     __m256i *to = (__m256i *)(void *)(t->sums + row * OT_I8_PANEL);
     _mm256_storeu_si256(to, t->add ? _mm256_add_epi32(_mm256_loadu_si256(to), sums[0]) : sums[0]);
-    _mm256_storeu_si256(to + 1, t->add ? _mm256_add_epi32(_mm256_loadu_si256(to + 1), sums[1]) : sums[1]);
+    _mm256_storeu_si256(to + 1,
+                        t->add ? _mm256_add_epi32(_mm256_loadu_si256(to + 1), sums[1]) : sums[1]);
 }
 
 /* `height` is a constant, so that all sums are registers and what is beyond the height vanishes. */
 AVX2 static inline __attribute__((always_inline)) void multiply(const tile *t, int height)
 {
     const __m256i none = _mm256_setzero_si256();
-    __m256i s0[2] = {none, none}, s1[2] = {none, none}, s2[2] = {none, none}, s3[2] = {none, none}, s4[2] = {none, none},
-            s5[2] = {none, none};
+    __m256i s0[2] = {none, none}, s1[2] = {none, none}, s2[2] = {none, none}, s3[2] = {none, none},
+            s4[2] = {none, none}, s5[2] = {none, none};
     const int64_t r = t->row_step;
     const int16_t *a = t->a, *a3 = a + (height > 3 ? 3 * r : 0), *b = t->b;
     for (int64_t p = 0; p < t->pairs; p++, a += 2, a3 += 2, b += 2 * OT_I8_PANEL) {
@@ -219,7 +234,8 @@ static void finish_open(const ot_i8_job *j, int64_t column, finish *f)
 {
     const ot_i8_out *o = &j->out;
     bool all = o->least == 0 && o->most == 0, is_signed = o->type == OT_I8;
-    int32_t least = all ? (is_signed ? INT8_MIN : 0) : o->least, most = all ? (is_signed ? INT8_MAX : UINT8_MAX) : o->most;
+    int32_t least = all ? (is_signed ? INT8_MIN : 0) : o->least,
+            most = all ? (is_signed ? INT8_MAX : UINT8_MAX) : o->most;
     *f = (finish){.w = ot_min(OT_I8_PANEL, j->n - column),
                   .least = (float)(least - o->zero),
                   .most = (float)(most - o->zero),
@@ -240,8 +256,10 @@ typedef struct row_terms {
     const int32_t *bias;
 } row_terms;
 
-/* m rows. The clamp comes before rounding, which changes nothing since its bounds are integers; NaN becomes the least. */
-OT_CLONES static void finish_bytes(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r)
+/* m rows. The clamp comes before rounding, which changes nothing since its bounds are integers;
+ * NaN becomes the least. */
+OT_CLONES static void finish_bytes(const finish *f, const int32_t *sums, int64_t m, uint8_t *to,
+                                   int64_t ld, const row_terms *r)
 {
     for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
         uint8_t bytes[OT_I8_PANEL];
@@ -266,8 +284,8 @@ OT_CLONES static void finish_bytes(const finish *f, const int32_t *sums, int64_t
 #define AVX2_FMA __attribute__((target("avx2,fma")))
 
 /* Eight columns from `at` on of a row, as integers of 32 bits. */
-AVX2_FMA static inline __m256i finish_eight(const finish *f, const int32_t *sums, int64_t at, __m256i bias, __m256 scale,
-                                            __m256 shift)
+AVX2_FMA static inline __m256i finish_eight(const finish *f, const int32_t *sums, int64_t at,
+                                            __m256i bias, __m256 scale, __m256 shift)
 {
     __m256i s = _mm256_loadu_si256((const __m256i *)(const void *)(sums + at));
     __m256i column = _mm256_loadu_si256((const __m256i *)(const void *)(f->bias + at));
@@ -278,14 +296,19 @@ AVX2_FMA static inline __m256i finish_eight(const finish *f, const int32_t *sums
     return _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(f->zero));
 }
 
-AVX2_FMA static void finish_bytes_avx2(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r)
+AVX2_FMA static void finish_bytes_avx2(const finish *f, const int32_t *sums, int64_t m, uint8_t *to,
+                                       int64_t ld, const row_terms *r)
 {
     for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
-        __m256 scale = _mm256_set1_ps(r->scales ? r->scales[i] : 1.0f), shift = _mm256_set1_ps(r->shift ? r->shift[i] : 0.0f);
+        __m256 scale = _mm256_set1_ps(r->scales ? r->scales[i] : 1.0f),
+               shift = _mm256_set1_ps(r->shift ? r->shift[i] : 0.0f);
         __m256i bias = _mm256_set1_epi32(r->bias ? r->bias[i] : 0);
-        __m256i lo = finish_eight(f, sums, 0, bias, scale, shift), hi = finish_eight(f, sums, 8, bias, scale, shift);
-        __m256i shorts = _mm256_and_si256(_mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xd8), _mm256_set1_epi16(0xff));
-        __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
+        __m256i lo = finish_eight(f, sums, 0, bias, scale, shift),
+                hi = finish_eight(f, sums, 8, bias, scale, shift);
+        __m256i shorts = _mm256_and_si256(
+            _mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xd8), _mm256_set1_epi16(0xff));
+        __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(shorts),
+                                         _mm256_extracti128_si256(shorts, 1));
         if (f->w == OT_I8_PANEL)
             _mm_storeu_si128((__m128i *)(void *)to, bytes);
         else
@@ -294,7 +317,8 @@ AVX2_FMA static void finish_bytes_avx2(const finish *f, const int32_t *sums, int
 }
 #endif
 
-typedef void (*finish_fn)(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r);
+typedef void (*finish_fn)(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld,
+                          const row_terms *r);
 
 static finish_fn best_finish(void)
 {
@@ -304,14 +328,17 @@ static finish_fn best_finish(void)
     return finish_bytes;
 }
 
-OT_CLONES static void finish_floats(const finish *f, const int32_t *sums, int64_t m, float *to, int64_t ld, const row_terms *r)
+OT_CLONES static void finish_floats(const finish *f, const int32_t *sums, int64_t m, float *to,
+                                    int64_t ld, const row_terms *r)
 {
     for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
-        float v[OT_I8_PANEL], by_row = r->scales ? r->scales[i] : 1.0f, shift = r->shift ? r->shift[i] : 0.0f;
+        float v[OT_I8_PANEL], by_row = r->scales ? r->scales[i] : 1.0f,
+                              shift = r->shift ? r->shift[i] : 0.0f;
         uint32_t bias = r->bias ? (uint32_t)r->bias[i] : 0;
         for (int64_t k = 0; k < OT_I8_PANEL; k++)
-            v[k] = (float)(int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias) * (f->factors[k] * by_row) + f->shift[k] +
-                   shift;
+            v[k] = (float)(int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias) *
+                       (f->factors[k] * by_row) +
+                   f->shift[k] + shift;
         if (f->w == OT_I8_PANEL)
             memcpy(to, v, sizeof v);
         else
@@ -319,19 +346,23 @@ OT_CLONES static void finish_floats(const finish *f, const int32_t *sums, int64_
     }
 }
 
-OT_CLONES static void finish_ints(const finish *f, const int32_t *sums, int64_t m, int32_t *to, int64_t ld, const row_terms *r)
+OT_CLONES static void finish_ints(const finish *f, const int32_t *sums, int64_t m, int32_t *to,
+                                  int64_t ld, const row_terms *r)
 {
     for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
         uint32_t bias = r->bias ? (uint32_t)r->bias[i] : 0;
-        for (int64_t k = 0; k < f->w; k++) to[k] = (int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias);
+        for (int64_t k = 0; k < f->w; k++)
+            to[k] = (int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias);
     }
 }
 
 /* Rows [row, row + m) of the output. */
-static void finish_rows(const ot_i8_job *j, int64_t column, int64_t row, int64_t m, const int32_t *sums)
+static void finish_rows(const ot_i8_job *j, int64_t column, int64_t row, int64_t m,
+                        const int32_t *sums)
 {
     const ot_i8_out *o = &j->out;
-    row_terms r = {o->row_scales ? o->row_scales + row : NULL, o->row_shift ? o->row_shift + row : NULL,
+    row_terms r = {o->row_scales ? o->row_scales + row : NULL,
+                   o->row_shift ? o->row_shift + row : NULL,
                    o->row_bias ? o->row_bias + row : NULL};
     int64_t at = row * o->ld + column;
     finish f;
@@ -386,5 +417,6 @@ void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end)
 {
     tile_fn run = best_tile();
     for (int64_t row = 0; row < j->m; row += ROWS)
-        for (int64_t panel = first; panel < end; panel++) multiply_panel(j, run, panel, row, ot_min(ROWS, j->m - row));
+        for (int64_t panel = first; panel < end; panel++)
+            multiply_panel(j, run, panel, row, ot_min(ROWS, j->m - row));
 }

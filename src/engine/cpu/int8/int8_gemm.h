@@ -1,12 +1,18 @@
-/* Products of 8-bit integers, exact: int32 sums of (a - a_zero) * (b - b_zero), and how they become outputs.
+/* Products of 8-bit integers, exact: int32 sums of (a - a_zero) * (b - b_zero), and how they
+ * become outputs.
  *
- *   B [k, n] u8 or s8 --ot_i8_pack--> panels of 16 columns, pairs of k together: [n / 16][k / 2][16][2] bytes, kept for good
- *   A [m, k] u8 or s8 --ot_i8_widen-> rows of int16 that lack their zero point (the caller's scratch; a convolution gathers them)
+ *   B [k, n] u8 or s8 --ot_i8_pack--> panels of 16 columns, pairs of k together: [n / 16][k /
+ *   2][16][2] bytes, kept for good
+ *   A [m, k] u8 or s8 --ot_i8_widen-> rows of int16 that lack their zero point (the caller's
+ *   scratch; a convolution gathers them)
  *
- *       rows x panels --ot_i8_multiply--> int32 tile of up to 96 x 16 in L1 --ot_i8_out--> int32, float, u8 or s8
+ *       rows x panels --ot_i8_multiply--> int32 tile of up to 96 x 16 in L1 --ot_i8_out--> int32,
+ *       float, u8 or s8
  *
- * Nothing saturates: zero points are subtracted from 16-bit numbers, a pair of products fits in 32 bits, and up to OT_I8_K_MAX
- * products do. All functions run on the calling thread, allocate nothing and cannot fail; callers share out rows, or panels.
+ * Nothing saturates: zero points are subtracted from 16-bit numbers, a pair of products fits in
+ * 32 bits, and up to OT_I8_K_MAX products do. All functions run on the calling thread, allocate
+ * nothing and cannot fail; callers share out rows, or panels.
+ *
  */
 #ifndef OT_ENGINE_INT8_GEMM_H
 #define OT_ENGINE_INT8_GEMM_H
@@ -21,13 +27,15 @@
 
 /* Bytes that B [k, n] takes packed; -1: more than can be counted. */
 int64_t ot_i8_packed_size(int64_t k, int64_t n);
-/* Element (i, j) of B is the byte b[i * row_step + j * column_step]; signs and zero points come later. Panels [first, end). */
-void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step, int64_t column_step, int64_t first,
-                int64_t end);
+/* Element (i, j) of B is the byte b[i * row_step + j * column_step]; signs and zero points come
+ * later. Panels [first, end). */
+void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step,
+                int64_t column_step, int64_t first, int64_t end);
 
 /* int16 elements of a row of k: even, and such that rows fall into different cache sets. */
 int64_t ot_i8_row_step(int64_t k);
-/* How many rows are well multiplied at once: with k columns they stay in the core's cache. A multiple of 6. */
+/* How many rows are well multiplied at once: with k columns they stay in the core's cache. A
+ * multiple of 6. */
 int64_t ot_i8_rows_at_once(int64_t k);
 /* to[i] = from[i] - zero, n of them. */
 void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32_t zero);
@@ -39,7 +47,8 @@ void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32
  *   t              s + bias[j] + row_bias[i]                                         modulo 2^32
  *   OT_I32         t
  *   OT_F32         (float)t * (scale * scales[j] * row_scales[i]) + shift[j] + row_shift[i]
- *   OT_U8, OT_I8   clamp(round-half-even(r) + zero, least, most), r = (float)t * (scale...) + (shift[j] + row_shift[i])
+ *   OT_U8, OT_I8   clamp(round-half-even(r) + zero, least, most), r = (float)t * (scale...) +
+ *                  (shift[j] + row_shift[i])
  *
  * Arrays that are NULL are left out. */
 typedef struct ot_i8_out {
@@ -68,7 +77,8 @@ typedef struct ot_i8_job {
     ot_i8_out out;
 } ot_i8_job;
 
-/* Columns of panels [first, end): bias, scales, shift, b_zeros and out.to are indexed by column of the whole B. */
+/* Columns of panels [first, end): bias, scales, shift, b_zeros and out.to are indexed by column
+ * of the whole B. */
 void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end);
 
 #endif

@@ -1,11 +1,13 @@
 /* Batches of 8-bit products over threads.
  *
- *   one B for all            the matrices of A are one tall matrix (but for zero points or scales of their rows)
+ *   one B for all            the matrices of A are one tall matrix (but for zero points or scales
+ *                            of their rows)
  *
  *     blocks of rows  >= threads      each thread widens and multiplies blocks of its own
  *     fewer                           a block is widened once, then each thread takes some panels
  *
  *   many B                   each thread takes items, and packs B of each
+ *
  */
 #include "int8_product.h"
 
@@ -21,7 +23,9 @@ uint8_t *ot_i8_packed(const void *b, int64_t k, int64_t n, bool transposed)
     int64_t size = ot_i8_packed_size(k, n);
     if (size < 0 || size > INT64_MAX / 8) return NULL;
     uint8_t *to = aligned_alloc(64, ((size_t)size + 64) / 64 * 64);
-    if (to) ot_i8_pack(to, b, k, n, transposed ? 1 : n, transposed ? k : 1, 0, (n + OT_I8_PANEL - 1) / OT_I8_PANEL);
+    if (to)
+        ot_i8_pack(to, b, k, n, transposed ? 1 : n, transposed ? k : 1, 0,
+                   (n + OT_I8_PANEL - 1) / OT_I8_PANEL);
     return to;
 }
 
@@ -42,30 +46,36 @@ static kept *keep(const ot_i8_product *p)
 {
     kept *new = malloc(sizeof *new);
     if (!new) return NULL;
-    *new = (kept){p->b, p->shape.k, p->shape.n, ot_i8_packed(p->b, p->shape.k, p->shape.n, p->b_transposed)};
+    *new = (kept){p->b, p->shape.k, p->shape.n,
+                  ot_i8_packed(p->b, p->shape.k, p->shape.n, p->b_transposed)};
     if (new->panels) return new;
     free(new);
     return NULL;
 }
 
-/* Threads may meet here at the same node: the first to finish wins. Without memory for it every call packs. */
+/* Threads may meet here at the same node: the first to finish wins. Without memory for it every
+ * call packs. */
 void ot_i8_product_constant(ot_call *c, uint32_t k, ot_i8_product *p)
 {
     ot_id v = k < c->node->n_in ? c->node->in[k] : OT_NONE;
-    if (!c->state || v == OT_NONE || !c->g->values[v].is_const || ot_num_count(c->in[k]) != p->shape.k * p->shape.n) return;
+    if (!c->state || v == OT_NONE || !c->g->values[v].is_const ||
+        ot_num_count(c->in[k]) != p->shape.k * p->shape.n)
+        return;
     kept *have = __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE);
     if (!have) {
         void *none = NULL;
         have = keep(p);
         if (!have) return;
-        if (__atomic_compare_exchange_n(&c->state->data, &none, have, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        if (__atomic_compare_exchange_n(&c->state->data, &none, have, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
             c->state->free = drop;
         } else {
             drop(have);
             have = none;
         }
     }
-    if (have->from == p->b && have->k == p->shape.k && have->n == p->shape.n) p->job.panels = have->panels;
+    if (have->from == p->b && have->k == p->shape.k && have->n == p->shape.n)
+        p->job.panels = have->panels;
 }
 
 /* ---- zero points ---- */
@@ -86,7 +96,8 @@ bool ot_i8_zeros(ot_call *c, const ot_nd *a, int64_t lines, int32_t *one, const 
 
 /* ---- running ---- */
 
-/* What a thread works with: `rows` [height][step]; packed [ot_i8_packed_size], or NULL when B is packed for good. */
+/* What a thread works with: `rows` [height][step]; packed [ot_i8_packed_size], or NULL when B is
+ * packed for good. */
 typedef struct workspace {
     int16_t *rows;
     uint8_t *packed;
@@ -103,19 +114,22 @@ typedef struct run {
 static workspace workspace_of(const run *r, uint32_t worker)
 {
     char *at = r->work + (size_t)worker * (r->rows_bytes + r->packed_bytes);
-    return (workspace){(int16_t *)(void *)at, r->packed_bytes ? (uint8_t *)at + r->rows_bytes : NULL};
+    return (workspace){(int16_t *)(void *)at,
+                       r->packed_bytes ? (uint8_t *)at + r->rows_bytes : NULL};
 }
 
 static size_t element_bytes(ot_dtype t) { return t == OT_F32 || t == OT_I32 ? 4 : 1; }
 
 /* Rows [first, first + n) of A, widened; what they are multiplied with and where the results go. */
-static ot_i8_job widened(const run *r, const ot_i8_job *item, const uint8_t *a, int64_t first, int64_t n, int16_t *rows)
+static ot_i8_job widened(const run *r, const ot_i8_job *item, const uint8_t *a, int64_t first,
+                         int64_t n, int16_t *rows)
 {
     const ot_i8_product *p = r->p;
     ot_i8_job j = *item;
     int64_t k = p->shape.k;
     for (int64_t i = 0; i < n; i++) {
-        ot_i8_widen(rows + i * r->step, a + (first + i) * k, p->a_signed, k, p->a_zeros ? p->a_zeros[first + i] : p->a_zero);
+        ot_i8_widen(rows + i * r->step, a + (first + i) * k, p->a_signed, k,
+                    p->a_zeros ? p->a_zeros[first + i] : p->a_zero);
         if (k % 2) rows[i * r->step + k] = 0;
     }
     j.m = n;
@@ -127,7 +141,8 @@ static ot_i8_job widened(const run *r, const ot_i8_job *item, const uint8_t *a, 
 }
 
 /* An item on the calling thread; rows [first, end). */
-static void run_rows(const run *r, const ot_i8_job *item, const uint8_t *a, int64_t first, int64_t end, const workspace *w)
+static void run_rows(const run *r, const ot_i8_job *item, const uint8_t *a, int64_t first,
+                     int64_t end, const workspace *w)
 {
     for (int64_t i = first; i < end; i += r->height) {
         ot_i8_job j = widened(r, item, a, i, ot_min(r->height, end - i), w->rows);
@@ -253,7 +268,10 @@ ot_status ot_i8_product_run(ot_call *c, const ot_i8_product *p)
 {
     ot_i8_product q = *p;
     const ot_matmul *s = &p->shape;
-    run r = {.p = &q, .m = s->m, .panels = (s->n + OT_I8_PANEL - 1) / OT_I8_PANEL, .step = ot_i8_row_step(s->k)};
+    run r = {.p = &q,
+             .m = s->m,
+             .panels = (s->n + OT_I8_PANEL - 1) / OT_I8_PANEL,
+             .step = ot_i8_row_step(s->k)};
     int64_t count = s->m * s->n > 0 ? s->count / (s->m * s->n) : 0, packed = 0, bytes;
     if (count == 0) return OT_OK;
     if (one_matrix(p)) {
@@ -261,10 +279,12 @@ ot_status ot_i8_product_run(ot_call *c, const ot_i8_product *p)
         count = 1;
         q.shape.batch_rank = 0;
     }
-    int threads = ot_rows_threads(c, (double)r.m * (double)count * (double)s->n * (double)s->k / 16);
+    int threads = ot_rows_threads(c,
+                                  (double)r.m * (double)count * (double)s->n * (double)s->k / 16);
     r.height = ot_min(ot_i8_rows_at_once(s->k), r.m);
     if (!p->job.panels) packed = ot_i8_packed_size(s->k, s->n);
-    if (packed < 0 || !ot_mul_i64(r.step, r.height * 2, &bytes) || bytes > INT64_MAX / 1024 || packed > INT64_MAX / 1024)
+    if (packed < 0 || !ot_mul_i64(r.step, r.height * 2, &bytes) || bytes > INT64_MAX / 1024 ||
+        packed > INT64_MAX / 1024)
         return ot_fail_nomem(c->diag);
     r.rows_bytes = ((size_t)bytes + 63) / 64 * 64;
     r.packed_bytes = ((size_t)packed + 63) / 64 * 64;

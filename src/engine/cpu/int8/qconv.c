@@ -1,13 +1,20 @@
 /* Convolutions of 8-bit tensors as products: a block of positions at a time.
  *
- *   k = (channel, tap)     lines of the block: x at that tap      panels of 16 positions, pairs of k together
+ *   k = (channel, tap)     lines of the block: x at that tap      panels of 16 positions, pairs of
+ *                                                                 k together
  *   k     [x x x x x x x x x x z z]   --.
- *   k+1   [x x x x x x x x x z z z]   --+--interleaved-->  [k / 2][16][2]   bytes, in the core's cache
+ *   k+1   [x x x x x x x x x z z z]   --+--interleaved-->  [k / 2][16][2]   bytes, in the core's
+ *                                                                           cache
  *                                                            |
- *   weights of some maps, int16, less their zero points -----+--ot_i8_multiply--> y [maps][positions of the block]
+ *   weights of some maps, int16, less their zero points -----+--ot_i8_multiply--> y
+ *   [maps][positions of the block]
  *
- * A kernel of one element reads its lines where they lie. Threads take blocks; where blocks are few, maps are split, too.
- * Weights of a group stay widened while a thread goes from block to block, if they are few enough.
+ * A kernel of one element reads its lines where they lie. Threads take blocks; where blocks are
+ * few, maps are split, too. Weights of a group stay widened while a thread goes from block to
+ * block, if they are few enough.
+ *
+ *
+ *
  */
 #include "qconv.h"
 
@@ -23,7 +30,8 @@
 
 /* How a convolution is cut into tasks. */
 typedef struct cut {
-    int64_t per, maps_per, k, out_n;            /* channels and maps of a group, products a sum, positions */
+    /* channels and maps of a group, products a sum, positions */
+    int64_t per, maps_per, k, out_n;
     int64_t block, blocks;                      /* positions of a block */
     int64_t rows;                               /* maps whose weights are widened at once */
     int64_t parts;                              /* shares of a group's maps, tasks of their own */
@@ -36,7 +44,8 @@ static int64_t up64(int64_t n) { return ot_ceil_div(n, 64) * 64; }
 static bool reads_x(const ot_qconv *v)
 {
     for (uint32_t a = 0; a < 2; a++)
-        if (v->kernel[a] != 1 || v->stride[a] != 1 || v->lo[a] != 0 || v->out[a] != v->in[a]) return false;
+        if (v->kernel[a] != 1 || v->stride[a] != 1 || v->lo[a] != 0 || v->out[a] != v->in[a])
+            return false;
     return v->in[0] == 1 || v->x_strides[2] == v->in[1];
 }
 
@@ -46,13 +55,19 @@ static bool is_depthwise(const ot_qconv *v) { return v->group == v->channels && 
 static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
 {
     int64_t taps, each;
-    *c = (cut){.per = v->channels / v->group, .maps_per = v->maps / v->group, .direct = reads_x(v), .parts = 1};
-    if (!ot_mul_i64(v->kernel[0], v->kernel[1], &taps) || !ot_mul_i64(c->per, taps, &c->k)) return false;
+    *c = (cut){.per = v->channels / v->group,
+               .maps_per = v->maps / v->group,
+               .direct = reads_x(v),
+               .parts = 1};
+    if (!ot_mul_i64(v->kernel[0], v->kernel[1], &taps) || !ot_mul_i64(c->per, taps, &c->k))
+        return false;
     if (!ot_mul_i64(v->out[0], v->out[1], &c->out_n) || c->k > INT64_MAX >> 16) return false;
     c->block = ot_max(OT_I8_PANEL, PANEL_BYTES / c->k / OT_I8_PANEL * OT_I8_PANEL);
-    c->block = ot_min(ot_min(c->block, BLOCK_MAX), ot_ceil_div(c->out_n, OT_I8_PANEL) * OT_I8_PANEL);
+    c->block = ot_min(ot_min(c->block, BLOCK_MAX),
+                      ot_ceil_div(c->out_n, OT_I8_PANEL) * OT_I8_PANEL);
     c->blocks = ot_ceil_div(c->out_n, c->block);
-    c->block = ot_ceil_div(ot_ceil_div(c->out_n, c->blocks), OT_I8_PANEL) * OT_I8_PANEL; /* all about as long */
+    /* all about as long */
+    c->block = ot_ceil_div(ot_ceil_div(c->out_n, c->blocks), OT_I8_PANEL) * OT_I8_PANEL;
     c->blocks = ot_ceil_div(c->out_n, c->block);
     c->rows = ot_min(ot_i8_rows_at_once(c->k), c->maps_per);
     if (!ot_mul_i64(c->blocks, v->batch, &each) || !ot_mul_i64(each, v->group, &each)) return false;
@@ -63,7 +78,10 @@ static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
     return true;
 }
 
-static int64_t each_thread(const cut *c) { return 2 * c->line_bytes + c->panel_bytes + c->row_bytes; }
+static int64_t each_thread(const cut *c)
+{
+    return 2 * c->line_bytes + c->panel_bytes + c->row_bytes;
+}
 
 int64_t ot_qconv_work(const ot_qconv *v, uint32_t threads)
 {
@@ -97,7 +115,8 @@ static void interleave(uint8_t *to, int64_t step, const uint8_t *a, const uint8_
         }
 }
 
-OT_CLONES static void take_every(uint8_t *restrict to, const uint8_t *restrict from, int64_t stride, int64_t n)
+OT_CLONES static void take_every(uint8_t *restrict to, const uint8_t *restrict from, int64_t stride,
+                                 int64_t n)
 {
     if (stride == 2)
         for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
@@ -105,21 +124,26 @@ OT_CLONES static void take_every(uint8_t *restrict to, const uint8_t *restrict f
         for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
 }
 
-/* Positions of a row of the output whose elements lie on x, at a tap whose first element is column `from` of the row of x. */
+/* Positions of a row of the output whose elements lie on x, at a tap whose first element is
+ * column `from` of the row of x. */
 typedef struct span {
     int64_t from, first, end;
 } span;
 
 static span span_of(const ot_qconv *v, int64_t from)
 {
-    int64_t s = v->stride[1], before = from < 0 ? -from : 0, rest = v->in[1] > from ? v->in[1] - from : 0;
-    return s == 1 ? (span){from, before, rest} : (span){from, ot_ceil_div(before, s), ot_ceil_div(rest, s)};
+    int64_t s = v->stride[1], before = from < 0 ? -from : 0,
+            rest = v->in[1] > from ? v->in[1] - from : 0;
+    return s == 1 ? (span){from, before, rest}
+                  : (span){from, ot_ceil_div(before, s), ot_ceil_div(rest, s)};
 }
 
 /* Positions [at, at + n) of a row of the output; those that are not on x are the zero point. */
-static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, const span *on, int64_t at, int64_t n)
+static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, const span *on,
+                         int64_t at, int64_t n)
 {
-    int64_t s = v->stride[1], first = ot_min(ot_max(on->first, at), at + n), end = ot_min(ot_max(on->end, first), at + n);
+    int64_t s = v->stride[1], first = ot_min(ot_max(on->first, at), at + n),
+            end = ot_min(ot_max(on->end, first), at + n);
     if (first > at) memset(to, v->x_zero, (size_t)(first - at));
     if (end < at + n) memset(to + (end - at), v->x_zero, (size_t)(at + n - end));
     if (first == end) return;
@@ -130,7 +154,8 @@ static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, con
         take_every(to + (first - at), in, s, end - first);
 }
 
-/* Where a line is taken: a tap of a channel, and the first position of the block. Counted on rather than divided for each line. */
+/* Where a line is taken: a tap of a channel, and the first position of the block. Counted on
+ * rather than divided for each line. */
 typedef struct line_walk {
     const uint8_t *plane; /* the channel */
     int64_t ky, kx;       /* tap */
@@ -153,7 +178,8 @@ static void take_line(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_
     int64_t ky = w->ky, row = w->row, at = w->at;
     span on = span_of(v, w->kx * v->dilation[1] - v->lo[1]);
     for (int64_t done = 0; done < n; row++, at = 0) {
-        int64_t some = ot_min(v->out[1] - at, n - done), y = row * v->stride[0] - v->lo[0] + ky * v->dilation[0];
+        int64_t some = ot_min(v->out[1] - at, n - done),
+                y = row * v->stride[0] - v->lo[0] + ky * v->dilation[0];
         if (y < 0 || y >= v->in[0])
             memset(to + done, v->x_zero, (size_t)some);
         else
@@ -170,7 +196,8 @@ typedef struct worker {
 } worker;
 
 /* The line, and on to the next. */
-static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, int64_t p, int64_t n, uint8_t *buffer)
+static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, int64_t p,
+                              int64_t n, uint8_t *buffer)
 {
     const uint8_t *line = walk->plane + p;
     if (!c->direct) {
@@ -182,7 +209,8 @@ static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, 
 }
 
 /* x: the first channel of the group. */
-static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t p, int64_t n, worker *w)
+static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t p, int64_t n,
+                        worker *w)
 {
     int64_t pairs = ot_ceil_div(c->k, 2), step = pairs * 2 * OT_I8_PANEL;
     line_walk walk = {.plane = x, .row = p / v->out[1], .at = p % v->out[1]};
@@ -206,13 +234,16 @@ static void widen_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t n
     w->held_n = n;
     for (int64_t m = 0; m < n; m++) {
         int16_t *to = w->rows + m * step;
-        ot_i8_widen(to, from + m * c->k, v->w_signed, c->k, v->w_zeros ? v->w_zeros[first + m] : v->w_zero);
+        ot_i8_widen(to, from + m * c->k, v->w_signed, c->k,
+                    v->w_zeros ? v->w_zeros[first + m] : v->w_zero);
         if (c->k % 2) to[c->k] = 0;
     }
 }
 
-/* Maps [first, end) at positions [p, p + n), whose panels are there. `at`: of element (0, 0) of the image's output. */
-static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t end, int64_t p, int64_t n, int64_t at, worker *w)
+/* Maps [first, end) at positions [p, p + n), whose panels are there. `at`: of element (0, 0) of
+ * the image's output. */
+static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t end, int64_t p,
+                          int64_t n, int64_t at, worker *w)
 {
     size_t size = ot_dtype_bytes(v->y.type);
     for (int64_t m = first; m < end; m += c->rows) {
@@ -242,7 +273,8 @@ static void run_task(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t 
     int64_t part = task / c->blocks % c->parts, g = task / c->blocks / c->parts % v->group;
     int64_t image = task / c->blocks / c->parts / v->group;
     fill_panels(v, c, x + image * v->x_strides[0] + g * c->per * v->x_strides[1], p, n, w);
-    int64_t maps = g * c->maps_per, first = maps + c->maps_per * part / c->parts, end = maps + c->maps_per * (part + 1) / c->parts;
+    int64_t maps = g * c->maps_per, first = maps + c->maps_per * part / c->parts,
+            end = maps + c->maps_per * (part + 1) / c->parts;
     multiply_rows(v, c, first, end, p, n, image * v->maps * c->out_n, w);
 }
 
@@ -264,7 +296,8 @@ static void products_share(void *job, int64_t first, int64_t end, uint32_t parti
     for (int64_t k = first; k < end; k++) run_task(j->v, c, j->x, k, &w);
 }
 
-static void run_products(const ot_qconv *v, const cut *c, const uint8_t *x, uint32_t threads, char *work)
+static void run_products(const ot_qconv *v, const cut *c, const uint8_t *x, uint32_t threads,
+                         char *work)
 {
     product_job j = {.v = v, .c = c, .x = x, .work = work};
     ot_pool_share(threads, v->batch * v->group * c->parts * c->blocks, 1, products_share, &j);
@@ -281,7 +314,8 @@ static void depthwise_share(void *job, int64_t first, int64_t end, uint32_t part
 {
     const depthwise_job *j = job;
     for (int64_t k = first; k < end; k++)
-        ot_qconv_depthwise(j->v, j->x, j->v->y.to, k / j->v->maps, k % j->v->maps, j->work + participant * j->each);
+        ot_qconv_depthwise(j->v, j->x, j->v->y.to, k / j->v->maps, k % j->v->maps,
+                           j->work + participant * j->each);
 }
 
 static void run_depthwise(const ot_qconv *v, const uint8_t *x, uint32_t threads, char *work)

@@ -2,13 +2,19 @@
  *
  *   band of x, with its pads, unsigned; rows and columns lie apart by phase of the strides:
  *
- *   rows 0, 2, 4 columns 0, 2, 4   [z x x x x x][z x x x x x]...     a tap is one run of bytes: positions of the output
- *   rows 0, 2, 4 columns 1, 3, 5   [x x x x x x][x x x x x x]...     next to each other, row after row; sums of windows that
- *   rows 1, 3, 5 ...                                                 go beyond the end of a row are of no use
+ *   rows 0, 2, 4 columns 0, 2, 4  [z x x x x x][z x x x x x]...  a tap is one run of bytes:
+ *                                 positions of the output
+ *   rows 0, 2, 4 columns 1, 3, 5  [x x x x x x][x x x x x x]...  next to each other, row after row;
+ *                                 sums of windows that
+ *   rows 1, 3, 5 ...                                             go beyond the end of a row are of
+ *                                                                no use
  *
  *   sums [ . . . . . - . . . . . - ] = bias + w00 * run + w01 * run + ...
  *
  * Zero points come off at the end: sum (x - zx)(w - zw) = sum x (w - zw) - zx * sum (w - zw).
+ *
+ *
+ *
  */
 #include "qconv.h"
 
@@ -34,11 +40,14 @@ static void form_band(const ot_qconv *v, band *b)
     b->rows = b->step + reach_y;
 }
 
-/* Bytes of x in a band, and so many more as sums that nobody needs may read; -1: more than can be counted. */
+/* Bytes of x in a band, and so many more as sums that nobody needs may read; -1: more than can
+ * be counted. */
 static int64_t band_bytes(const ot_qconv *v, const band *b)
 {
     int64_t n;
-    if (!ot_mul_i64(b->width, v->stride[1], &n) || !ot_mul_i64(n, v->stride[0], &n) || !ot_mul_i64(n, b->rows, &n)) return -1;
+    if (!ot_mul_i64(b->width, v->stride[1], &n) || !ot_mul_i64(n, v->stride[0], &n) ||
+        !ot_mul_i64(n, b->rows, &n))
+        return -1;
     return n > INT64_MAX / 64 ? -1 : up64(n) + 64;
 }
 
@@ -58,8 +67,8 @@ int64_t ot_qconv_depthwise_work(const ot_qconv *v)
 /* ---- the band ---- */
 
 /* `rows` rows of n elements; of x every `stride`th, and rows `from_step` apart. */
-OT_CLONES static void take(uint8_t *restrict to, int64_t to_step, const uint8_t *restrict from, int64_t from_step, int64_t stride,
-                           int64_t rows, int64_t n, uint8_t flip)
+OT_CLONES static void take(uint8_t *restrict to, int64_t to_step, const uint8_t *restrict from,
+                           int64_t from_step, int64_t stride, int64_t rows, int64_t n, uint8_t flip)
 {
     for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) {
         if (stride == 1)
@@ -71,8 +80,10 @@ OT_CLONES static void take(uint8_t *restrict to, int64_t to_step, const uint8_t 
     }
 }
 
-/* Of `count` elements at position + k * stride along an axis of x, those inside of it: [*first, *end). */
-static void inside(int64_t position, int64_t stride, int64_t size, int64_t count, int64_t *first, int64_t *end)
+/* Of `count` elements at position + k * stride along an axis of x, those inside of it: [*first,
+ * *end). */
+static void inside(int64_t position, int64_t stride, int64_t size, int64_t count, int64_t *first,
+                   int64_t *end)
 {
     *first = position < 0 ? ot_min(ot_ceil_div(-position, stride), count) : 0;
     *end = size > position ? ot_min(ot_ceil_div(size - position, stride), count) : 0;
@@ -80,8 +91,8 @@ static void inside(int64_t position, int64_t stride, int64_t size, int64_t count
 }
 
 /* The rows that `some` rows of the output from `first` on read, phase by phase. */
-static void take_band(const ot_qconv *v, const band *b, uint8_t *to, const uint8_t *plane, int64_t first, int64_t some,
-                      uint8_t zero)
+static void take_band(const ot_qconv *v, const band *b, uint8_t *to, const uint8_t *plane,
+                      int64_t first, int64_t some, uint8_t zero)
 {
     int64_t top = first * v->stride[0] - v->lo[0], apart = b->rows * b->width;
     int64_t have = (some - 1) * v->stride[0] + (v->kernel[0] - 1) * v->dilation[0] + 1;
@@ -89,12 +100,15 @@ static void take_band(const ot_qconv *v, const band *b, uint8_t *to, const uint8
     for (int64_t py = 0; py < v->stride[0]; py++)
         for (int64_t px = 0; px < v->stride[1]; px++, to += apart) {
             int64_t rows[2], columns[2], left = px - v->lo[1];
-            inside(top + py, v->stride[0], v->in[0], ot_max(0, ot_ceil_div(have - py, v->stride[0])), &rows[0], &rows[1]);
+            inside(top + py, v->stride[0], v->in[0],
+                   ot_max(0, ot_ceil_div(have - py, v->stride[0])), &rows[0], &rows[1]);
             inside(left, v->stride[1], v->in[1], b->width, &columns[0], &columns[1]);
             if (rows[1] == rows[0] || columns[1] == columns[0]) continue;
-            const uint8_t *from = plane + (top + py + rows[0] * v->stride[0]) * v->x_strides[2] + left + columns[0] * v->stride[1];
-            take(to + rows[0] * b->width + columns[0], b->width, from, v->stride[0] * v->x_strides[2], v->stride[1],
-                 rows[1] - rows[0], columns[1] - columns[0], v->x_signed ? 0x80 : 0);
+            const uint8_t *from = plane + (top + py + rows[0] * v->stride[0]) * v->x_strides[2] +
+                                  left + columns[0] * v->stride[1];
+            take(to + rows[0] * b->width + columns[0], b->width, from,
+                 v->stride[0] * v->x_strides[2], v->stride[1], rows[1] - rows[0],
+                 columns[1] - columns[0], v->x_signed ? 0x80 : 0);
         }
 }
 
@@ -107,13 +121,15 @@ typedef struct taps {
 
 OT_CLONES static void sum_nine(int32_t *restrict sums, const taps *t, int32_t bias, int64_t n)
 {
-    const uint8_t *a = t->at[0], *b = t->at[1], *c = t->at[2], *d = t->at[3], *e = t->at[4], *f = t->at[5], *g = t->at[6],
-                  *h = t->at[7], *i = t->at[8];
+    const uint8_t *a = t->at[0], *b = t->at[1], *c = t->at[2], *d = t->at[3], *e = t->at[4],
+                  *f = t->at[5], *g = t->at[6], *h = t->at[7], *i = t->at[8];
     const int32_t *w = t->w;
-    const int32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7], w8 = w[8];
+    const int32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5], w6 = w[6],
+                  w7 = w[7], w8 = w[8];
     for (int64_t k = 0; k < n; k++)
-        sums[k] = (int32_t)((uint32_t)bias + (uint32_t)(a[k] * w0 + b[k] * w1 + c[k] * w2 + d[k] * w3 + e[k] * w4 + f[k] * w5 +
-                                                        g[k] * w6 + h[k] * w7 + i[k] * w8));
+        sums[k] = (int32_t)((uint32_t)bias +
+                            (uint32_t)(a[k] * w0 + b[k] * w1 + c[k] * w2 + d[k] * w3 + e[k] * w4 +
+                                       f[k] * w5 + g[k] * w6 + h[k] * w7 + i[k] * w8));
 }
 
 /* += three of them. */
@@ -121,20 +137,24 @@ OT_CLONES static void sum_three(int32_t *restrict sums, const taps *t, int64_t n
 {
     const uint8_t *a = t->at[0], *b = t->at[1], *c = t->at[2];
     const int32_t w0 = t->w[0], w1 = t->w[1], w2 = t->w[2];
-    for (int64_t k = 0; k < n; k++) sums[k] = (int32_t)((uint32_t)sums[k] + (uint32_t)(a[k] * w0 + b[k] * w1 + c[k] * w2));
+    for (int64_t k = 0; k < n; k++)
+        sums[k] = (int32_t)((uint32_t)sums[k] + (uint32_t)(a[k] * w0 + b[k] * w1 + c[k] * w2));
 }
 
 static int32_t weight(const ot_qconv *v, int64_t map, int64_t k, int64_t n)
 {
     const uint8_t *w = v->weights + map * n + k;
-    return (v->w_signed ? (int32_t) * (const int8_t *)w : (int32_t)*w) - (v->w_zeros ? v->w_zeros[map] : v->w_zero);
+    return (v->w_signed ? (int32_t) * (const int8_t *)w : (int32_t)*w) -
+           (v->w_zeros ? v->w_zeros[map] : v->w_zero);
 }
 
 /* Taps [k, k + some) of a map of n; those beyond the last count nothing. */
-static void find_taps(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map, int64_t k, int64_t some, int64_t n, taps *t)
+static void find_taps(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map, int64_t k,
+                      int64_t some, int64_t n, taps *t)
 {
     for (int64_t j = 0; j < some; j++) {
-        int64_t tap = ot_min(k + j, n - 1), y = tap / v->kernel[1] * v->dilation[0], c = tap % v->kernel[1] * v->dilation[1];
+        int64_t tap = ot_min(k + j, n - 1), y = tap / v->kernel[1] * v->dilation[0],
+                c = tap % v->kernel[1] * v->dilation[1];
         int64_t phase = y % v->stride[0] * v->stride[1] + c % v->stride[1];
         t->at[j] = x + (phase * b->rows + y / v->stride[0]) * b->width + c / v->stride[1];
         t->w[j] = k + j < n ? weight(v, map, tap, n) : 0;
@@ -142,7 +162,8 @@ static void find_taps(const ot_qconv *v, const band *b, const uint8_t *x, int64_
 }
 
 /* The first `count` sums of a band. */
-static void sum_band(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map, int32_t bias, int32_t *sums, int64_t count)
+static void sum_band(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map, int32_t bias,
+                     int32_t *sums, int64_t count)
 {
     int64_t n = v->kernel[0] * v->kernel[1];
     taps t;
@@ -169,7 +190,8 @@ typedef struct finish {
 } finish;
 
 /* Clamping to integers before rounding is clamping after it. */
-OT_CLONES static void finish_bytes(uint8_t *restrict to, const int32_t *restrict sums, int64_t n, const finish *f)
+OT_CLONES static void finish_bytes(uint8_t *restrict to, const int32_t *restrict sums, int64_t n,
+                                   const finish *f)
 {
     const float factor = f->factor, shift = f->shift, least = f->least, most = f->most;
     const int32_t zero = f->zero;
@@ -182,7 +204,8 @@ OT_CLONES static void finish_bytes(uint8_t *restrict to, const int32_t *restrict
     }
 }
 
-OT_CLONES static void finish_floats(float *restrict to, const int32_t *restrict sums, int64_t n, float factor, float shift)
+OT_CLONES static void finish_floats(float *restrict to, const int32_t *restrict sums, int64_t n,
+                                    float factor, float shift)
 {
     for (int64_t i = 0; i < n; i++) to[i] = (float)sums[i] * factor + shift;
 }
@@ -191,14 +214,17 @@ static finish finish_of(const ot_qconv *v, int64_t map)
 {
     const ot_i8_out *o = &v->y;
     bool all = o->least == 0 && o->most == 0;
-    int32_t low = o->type == OT_I8 ? INT8_MIN : 0, least = all ? low : o->least, most = all ? low + UINT8_MAX : o->most;
-    return (finish){o->scale * (o->row_scales ? o->row_scales[map] : 1), o->row_shift ? o->row_shift[map] : 0,
-                    (float)(least - o->zero), (float)(most - o->zero), o->zero};
+    int32_t low = o->type == OT_I8 ? INT8_MIN : 0, least = all ? low : o->least,
+            most = all ? low + UINT8_MAX : o->most;
+    return (finish){o->scale * (o->row_scales ? o->row_scales[map] : 1),
+                    o->row_shift ? o->row_shift[map] : 0, (float)(least - o->zero),
+                    (float)(most - o->zero), o->zero};
 }
 
-/* `some` rows of sums to y, whose first element of them is number `at`; `bytes` has room for as many. */
-static void finish_band(const ot_qconv *v, const band *b, int64_t map, const int32_t *sums, int64_t some, uint8_t *bytes, void *y,
-                        int64_t at)
+/* `some` rows of sums to y, whose first element of them is number `at`; `bytes` has room for as
+ * many. */
+static void finish_band(const ot_qconv *v, const band *b, int64_t map, const int32_t *sums,
+                        int64_t some, uint8_t *bytes, void *y, int64_t at)
 {
     finish f = finish_of(v, map);
     int64_t width = v->out[1];
@@ -218,7 +244,8 @@ static void finish_band(const ot_qconv *v, const band *b, int64_t map, const int
     }
 }
 
-void ot_qconv_depthwise(const ot_qconv *v, const uint8_t *x, void *y, int64_t image, int64_t map, void *work)
+void ot_qconv_depthwise(const ot_qconv *v, const uint8_t *x, void *y, int64_t image, int64_t map,
+                        void *work)
 {
     band b;
     form_band(v, &b);
@@ -226,14 +253,17 @@ void ot_qconv_depthwise(const ot_qconv *v, const uint8_t *x, void *y, int64_t im
     uint8_t *taken = work, *bytes;
     int32_t *sums = (int32_t *)(void *)(taken + band_bytes(v, &b));
     int32_t zero = v->x_zero + (v->x_signed ? 128 : 0), all = 0;
-    const uint8_t *plane = x + image * v->x_strides[0] + map / (v->maps / v->group) * v->x_strides[1];
+    const uint8_t *plane = x + image * v->x_strides[0] +
+                           map / (v->maps / v->group) * v->x_strides[1];
     bytes = (uint8_t *)sums + up64(b.step * b.width * (int64_t)sizeof *sums);
     for (int64_t k = 0; k < n; k++) all += weight(v, map, k, n);
-    uint32_t bias = (v->y.row_bias ? (uint32_t)v->y.row_bias[map] : 0) - (uint32_t)zero * (uint32_t)all;
+    uint32_t bias = (v->y.row_bias ? (uint32_t)v->y.row_bias[map] : 0) -
+                    (uint32_t)zero * (uint32_t)all;
     for (int64_t first = 0; first < v->out[0]; first += b.step) {
         int64_t some = ot_min(b.step, v->out[0] - first);
         take_band(v, &b, taken, plane, first, some, (uint8_t)zero);
         sum_band(v, &b, taken, map, (int32_t)bias, sums, whole((some - 1) * b.width + v->out[1]));
-        finish_band(v, &b, map, sums, some, bytes, y, ((image * v->maps + map) * v->out[0] + first) * v->out[1]);
+        finish_band(v, &b, map, sums, some, bytes, y,
+                    ((image * v->maps + map) * v->out[0] + first) * v->out[1]);
     }
 }

@@ -3,9 +3,12 @@
  *   rows of the window   x x x x x x x x
  *                        x x x x x x x x     --columns--> line with pads  [. . m m m m m m m m . .]
  *                        x x x x x x x x                                     `---'   `---'
- *                                                                            row of the output: every `stride`th window
+ *                                                                            row of the output:
+ *                                                                            every `stride`th
+ *                                                                            window
  *
  * Lines hold bytes turned to unsigned, or int32 sums less their zero points.
+ *
  */
 #include "qpool.h"
 
@@ -36,14 +39,16 @@ static int64_t rows_of(const ot_qpool *p, uint32_t axis, int64_t at, int64_t *fi
 {
     int64_t from = at * p->stride[axis] - p->lo[axis], d = p->dilation[axis];
     *first = from < 0 ? ot_ceil_div(-from, d) : 0;
-    *end = from >= p->in[axis] ? *first : ot_min(p->kernel[axis], ot_ceil_div(p->in[axis] - from, d));
+    *end = from >= p->in[axis] ? *first
+                               : ot_min(p->kernel[axis], ot_ceil_div(p->in[axis] - from, d));
     *end = ot_max(*end, *first);
     return from + *first * d;
 }
 
 /* ---- the largest ---- */
 
-OT_CLONES static void largest_columns(uint8_t *restrict line, const uint8_t *restrict row, int64_t n, uint8_t flip)
+OT_CLONES static void largest_columns(uint8_t *restrict line, const uint8_t *restrict row,
+                                      int64_t n, uint8_t flip)
 {
     for (int64_t i = 0; i < n; i++) {
         uint8_t x = row[i] ^ flip;
@@ -51,7 +56,8 @@ OT_CLONES static void largest_columns(uint8_t *restrict line, const uint8_t *res
     }
 }
 
-OT_CLONES static void largest_step(uint8_t *restrict y, const uint8_t *restrict line, int64_t n, int64_t stride)
+OT_CLONES static void largest_step(uint8_t *restrict y, const uint8_t *restrict line, int64_t n,
+                                   int64_t stride)
 {
     if (stride == 1)
         for (int64_t i = 0; i < n; i++) y[i] = line[i] > y[i] ? line[i] : y[i];
@@ -66,25 +72,29 @@ OT_CLONES static void flip_back(uint8_t *y, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] ^= 0x80;
 }
 
-static void largest_row(const ot_qpool *p, const uint8_t *plane, int64_t at, uint8_t *y, uint8_t *line, int64_t length)
+static void largest_row(const ot_qpool *p, const uint8_t *plane, int64_t at, uint8_t *y,
+                        uint8_t *line, int64_t length)
 {
     int64_t first, end, row = rows_of(p, 0, at, &first, &end);
     memset(line, 0, (size_t)length);
     for (int64_t k = first; k < end; k++, row += p->dilation[0])
         largest_columns(line + p->lo[1], plane + row * p->in[1], p->in[1], p->is_signed ? 0x80 : 0);
     memset(y, 0, (size_t)p->out[1]);
-    for (int64_t k = 0; k < p->kernel[1]; k++) largest_step(y, line + k * p->dilation[1], p->out[1], p->stride[1]);
+    for (int64_t k = 0; k < p->kernel[1]; k++)
+        largest_step(y, line + k * p->dilation[1], p->out[1], p->stride[1]);
     if (p->is_signed) flip_back(y, p->out[1]);
 }
 
 /* ---- averages ---- */
 
-OT_CLONES static void add_unsigned(int32_t *restrict line, const uint8_t *restrict row, int64_t n, int32_t zero)
+OT_CLONES static void add_unsigned(int32_t *restrict line, const uint8_t *restrict row, int64_t n,
+                                   int32_t zero)
 {
     for (int64_t i = 0; i < n; i++) line[i] += (int32_t)row[i] - zero;
 }
 
-OT_CLONES static void add_signed(int32_t *restrict line, const int8_t *restrict row, int64_t n, int32_t zero)
+OT_CLONES static void add_signed(int32_t *restrict line, const int8_t *restrict row, int64_t n,
+                                 int32_t zero)
 {
     for (int64_t i = 0; i < n; i++) line[i] += (int32_t)row[i] - zero;
 }
@@ -101,7 +111,8 @@ static void put_average(const ot_qpool *p, void *y, int64_t at, int64_t sum, int
     ((uint8_t *)y)[at] = (uint8_t)byte;
 }
 
-static void average_row(const ot_qpool *p, const uint8_t *plane, int64_t at, void *y, int64_t y_at, int32_t *line, int64_t length)
+static void average_row(const ot_qpool *p, const uint8_t *plane, int64_t at, void *y, int64_t y_at,
+                        int32_t *line, int64_t length)
 {
     int64_t first, end, row = rows_of(p, 0, at, &first, &end), rows = end - first;
     memset(line, 0, (size_t)length * sizeof *line);
@@ -114,7 +125,8 @@ static void average_row(const ot_qpool *p, const uint8_t *plane, int64_t at, voi
     }
     for (int64_t i = 0; i < p->out[1]; i++) {
         int64_t sum = 0, taps = p->kernel[0] * p->kernel[1];
-        for (int64_t k = 0; k < p->kernel[1]; k++) sum += line[i * p->stride[1] + k * p->dilation[1]];
+        for (int64_t k = 0; k < p->kernel[1]; k++)
+            sum += line[i * p->stride[1] + k * p->dilation[1]];
         if (!p->counts_pads) {
             (void)rows_of(p, 1, i, &first, &end);
             taps = rows * (end - first);

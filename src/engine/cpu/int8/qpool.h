@@ -1,11 +1,13 @@
 /* Pools of 8-bit tensors.
  *
- *   x [planes, H, W] u8 or s8, dense --> y [planes, out] u8 or s8, or float for averages that nobody quantizes
+ *   x [planes, H, W] u8 or s8, dense --> y [planes, out] u8 or s8, or float for averages that
+ *   nobody quantizes
  *
  *   largest    of the bytes as they are: quantizing keeps the order of numbers, so it is exact
  *   average    int32 sums, exact; sum * factor / count is rounded once, and once more to an integer
  *
  * Elements outside of x count for nothing, or (`counts_pads`) as zeros.
+ *
  */
 #ifndef OT_ENGINE_QPOOL_H
 #define OT_ENGINE_QPOOL_H
@@ -13,7 +15,8 @@
 #include "engine/ref/ref_kernels.h"
 
 typedef struct ot_qpool {
-    int64_t planes, in[2], out[2], kernel[2], stride[2], dilation[2], lo[2]; /* H, W; one axis of space is two, the first 1 */
+    /* H, W; one axis of space is two, the first 1 */
+    int64_t planes, in[2], out[2], kernel[2], stride[2], dilation[2], lo[2];
     bool average, counts_pads;
     bool is_signed; /* x */
     int32_t zero;   /* of x; averages */

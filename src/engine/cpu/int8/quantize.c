@@ -1,12 +1,13 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear between float32 and small integers.
  *
- *   x  [outer, extent, inner]      a scale and a zero point for all, or for each slice along the axis:
+ *   x  [outer, extent, inner]   a scale and a zero point for all, or for each slice along the axis:
  *
  *       inner > 1      runs of `inner` elements with one scale each
  *       inner = 1      rows of `extent` elements, scales next to each other
  *
- * Elements are what the references compute, bit by bit: the same division in float, rounded to even. Scales by block, other types
- * and wider arithmetic are left to the references.
+ * Elements are what the references compute, bit by bit: the same division in float, rounded to
+ * even. Scales by block, other types and wider arithmetic are left to the references.
+ *
  */
 #include "int8_product.h"
 
@@ -48,16 +49,20 @@ static bool numbers_of(ot_call *c, const ot_nd *scale, const ot_nd *zero, int64_
     return true;
 }
 
-/* false: for the reference, if only to say what is wrong. `t`: type of the integers, and of the zero point. */
+/* false: for the reference, if only to say what is wrong. `t`: type of the integers, and of the
+ * zero point. */
 static bool open_lanes(ot_call *c, ot_dtype t, lanes *l)
 {
     const ot_nd *x = c->in[0], *scale = c->in[1], *zero = ot_num_in(c, 2);
     int64_t n, numbers = ot_num_count(scale), axis = ot_attr_int(c->node, "axis", 1);
     *l = (lanes){.extent = 1};
-    if (!x->data || !scale->data || scale->dtype != OT_F32 || scale->rank > 1 || numbers < 1 || !ot_nd_elems(x, &n) || n == 0 ||
-        !range_of(t, l) || ot_attr_int(c->node, "block_size", 0) > 0)
+    if (!x->data || !scale->data || scale->dtype != OT_F32 || scale->rank > 1 || numbers < 1 ||
+        !ot_nd_elems(x, &n) || n == 0 || !range_of(t, l) ||
+        ot_attr_int(c->node, "block_size", 0) > 0)
         return false;
-    if (zero && (!zero->data || zero->dtype != t || zero->rank != scale->rank || ot_num_count(zero) != numbers)) return false;
+    if (zero && (!zero->data || zero->dtype != t || zero->rank != scale->rank ||
+                 ot_num_count(zero) != numbers))
+        return false;
     if (axis < 0) axis += x->rank;
     if (numbers == 1) {
         l->runs = 1;
@@ -77,7 +82,8 @@ static bool open_lanes(ot_call *c, ot_dtype t, lanes *l)
 
 /* ---- loops ---- */
 
-/* The clamp comes before rounding, which changes nothing since its bounds are integers; NaN becomes the least. */
+/* The clamp comes before rounding, which changes nothing since its bounds are integers; NaN
+ * becomes the least. */
 static inline float rounded(float q, float least, float most)
 {
     q = q > least ? q : least;
@@ -86,30 +92,35 @@ static inline float rounded(float q, float least, float most)
 }
 
 /* n quotients, rounded, within the type: y = zero + integers. One scale, or one each. */
-#define QUANTIZE(name, type)                                                                                               \
-    OT_CLONES static void name(type *restrict y, const float *restrict x, int64_t n, float scale, float zero, float least, \
-                               float most)                                                                                 \
-    {                                                                                                                      \
-        float lo = least - zero, hi = most - zero;                                                                         \
-        for (int64_t i = 0; i < n; i++) y[i] = (type)(int32_t)(rounded(x[i] / scale, lo, hi) + zero);                      \
-    }                                                                                                                      \
-    OT_CLONES static void name##_each(type *restrict y, const float *restrict x, int64_t n, const float *restrict scale,   \
-                                      const float *restrict zero, float least, float most)                                 \
-    {                                                                                                                      \
-        for (int64_t i = 0; i < n; i++)                                                                                    \
-            y[i] = (type)(int32_t)(rounded(x[i] / scale[i], least - zero[i], most - zero[i]) + zero[i]);                   \
+#define QUANTIZE(name, type)                                                                      \
+    OT_CLONES static void name(type *restrict y, const float *restrict x, int64_t n, float scale, \
+                               float zero, float least, float most)                               \
+    {                                                                                             \
+        float lo = least - zero, hi = most - zero;                                                \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            y[i] = (type)(int32_t)(rounded(x[i] / scale, lo, hi) + zero);                         \
+    }                                                                                             \
+    OT_CLONES static void name##_each(type *restrict y, const float *restrict x, int64_t n,       \
+                                      const float *restrict scale, const float *restrict zero,    \
+                                      float least, float most)                                    \
+    {                                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            y[i] = (type)(int32_t)(rounded(x[i] / scale[i], least - zero[i], most - zero[i]) +    \
+                                   zero[i]);                                                      \
     }
 
-/* Differences and their product with a scale are exact in double, so float arithmetic rounds once, as the reference does. */
-#define DEQUANTIZE(name, type)                                                                                           \
-    OT_CLONES static void name(float *restrict y, const type *restrict x, int64_t n, float scale, float zero)            \
-    {                                                                                                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero) * scale;                                             \
-    }                                                                                                                    \
-    OT_CLONES static void name##_each(float *restrict y, const type *restrict x, int64_t n, const float *restrict scale, \
-                                      const float *restrict zero)                                                        \
-    {                                                                                                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero[i]) * scale[i];                                       \
+/* Differences and their product with a scale are exact in double, so float arithmetic rounds
+ * once, as the reference does. */
+#define DEQUANTIZE(name, type)                                                                    \
+    OT_CLONES static void name(float *restrict y, const type *restrict x, int64_t n, float scale, \
+                               float zero)                                                        \
+    {                                                                                             \
+        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero) * scale;                      \
+    }                                                                                             \
+    OT_CLONES static void name##_each(float *restrict y, const type *restrict x, int64_t n,       \
+                                      const float *restrict scale, const float *restrict zero)    \
+    {                                                                                             \
+        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero[i]) * scale[i];                \
     }
 
 QUANTIZE(to_u8, uint8_t)
@@ -122,11 +133,14 @@ DEQUANTIZE(from_u16, uint16_t)
 DEQUANTIZE(from_i16, int16_t)
 
 /* Elements [at, at + n) of run r. */
-#define PIECE(f, y, x, ...)                                                                           \
-    (l->by_element ? f##_each((y) + first, (x) + first, n, l->scales + at, l->zeros + at __VA_ARGS__) \
-                   : f((y) + first, (x) + first, n, l->scales[r % l->extent], l->zeros[r % l->extent] __VA_ARGS__))
+#define PIECE(f, y, x, ...)                                                                 \
+    (l->by_element                                                                          \
+         ? f##_each((y) + first, (x) + first, n, l->scales + at, l->zeros + at __VA_ARGS__) \
+         : f((y) + first, (x) + first, n, l->scales[r % l->extent],                         \
+             l->zeros[r % l->extent] __VA_ARGS__))
 
-static void quantize_piece(const lanes *l, ot_nd *y, const float *x, int64_t r, int64_t at, int64_t n)
+static void quantize_piece(const lanes *l, ot_nd *y, const float *x, int64_t r, int64_t at,
+                           int64_t n)
 {
     int64_t first = r * l->n + at;
     switch ((int)y->dtype) {
@@ -137,7 +151,8 @@ static void quantize_piece(const lanes *l, ot_nd *y, const float *x, int64_t r, 
     }
 }
 
-static void dequantize_piece(const lanes *l, float *y, const ot_nd *x, int64_t r, int64_t at, int64_t n)
+static void dequantize_piece(const lanes *l, float *y, const ot_nd *x, int64_t r, int64_t at,
+                             int64_t n)
 {
     int64_t first = r * l->n + at;
     switch ((int)x->dtype) {
@@ -176,7 +191,8 @@ static void each_piece(const ot_call *c, const lanes *l, ot_nd *y, const ot_nd *
 {
     piece_job j = {.l = l, .y = y, .x = x, .quantize = quantize};
     int threads = ot_rows_threads(c, (double)l->runs * (double)l->n / 2);
-    ot_pool_share((uint32_t)threads, l->runs * ot_ceil_div(l->n, PIECE_LENGTH), 1, pieces_share, &j);
+    ot_pool_share((uint32_t)threads, l->runs * ot_ceil_div(l->n, PIECE_LENGTH), 1, pieces_share,
+                  &j);
 }
 
 /* ---- kernels ---- */
@@ -187,9 +203,11 @@ ot_status ot_fast_quantize_linear(ot_call *c)
     lanes l;
     const ot_nd *zero = ot_num_in(c, 2);
     int64_t asked = ot_attr_int(c->node, "output_dtype", 0);
-    if (c->n_in < 2 || !c->in[0] || !c->in[1] || c->in[0]->dtype != OT_F32) return ot_ref_quantize_linear(c);
+    if (c->n_in < 2 || !c->in[0] || !c->in[1] || c->in[0]->dtype != OT_F32)
+        return ot_ref_quantize_linear(c);
     ot_dtype t = zero ? zero->dtype : asked > 0 && asked < 32 ? (ot_dtype)asked : OT_U8;
-    if ((asked != 0 && asked != (int64_t)t) || ot_attr_int(c->node, "precision", 0) == OT_F64 || !open_lanes(c, t, &l))
+    if ((asked != 0 && asked != (int64_t)t) || ot_attr_int(c->node, "precision", 0) == OT_F64 ||
+        !open_lanes(c, t, &l))
         return ot_ref_quantize_linear(c);
     OT_TRY(ot_call_output(c, 0, t, c->in[0]->rank, c->in[0]->dims));
     if (ot_num_out(c, 0)) each_piece(c, &l, c->out[0], c->in[0], true);
@@ -200,7 +218,8 @@ ot_status ot_fast_dequantize_linear(ot_call *c)
 {
     lanes l;
     int64_t asked = ot_attr_int(c->node, "output_dtype", 0);
-    if (c->n_in < 2 || !c->in[0] || !c->in[1] || (asked != 0 && asked != OT_F32) || !open_lanes(c, c->in[0]->dtype, &l))
+    if (c->n_in < 2 || !c->in[0] || !c->in[1] || (asked != 0 && asked != OT_F32) ||
+        !open_lanes(c, c->in[0]->dtype, &l))
         return ot_ref_dequantize_linear(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, c->in[0]->rank, c->in[0]->dims));
     if (ot_num_out(c, 0)) each_piece(c, &l, c->out[0], c->in[0], false);

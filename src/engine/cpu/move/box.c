@@ -1,13 +1,18 @@
 /* Copies between strided boxes: what a box is made of, and which loop runs over it.
  *
  *   dims as given --> dims of 1 dropped, dst strides positive, sorted: dst's farthest first
- *                 --> dims that run on in both sides joined; a short dense run becomes one wider element
+ *                 --> dims that run on in both sides joined; a short dense run becomes one wider
+ *                 element
  *                 --> one dim shared out among threads
  *                 --> two dims for a loop of box_leaf.h, an odometer over the others
  *
- *   [N,C,H,W] -> [N,H,W,C]     dst  N HW C       joined: H and W; src is adjacent along HW, dst along C: a turn
- *                              src  N HW C
- *   Concat along C             one run a batch
+ *   [N,C,H,W] -> [N,H,W,C]  dst  N HW C     joined: H and W; src is adjacent along HW, dst along C:
+ *                                           a turn
+ *                           src  N HW C
+ *   Concat along C          one run a batch
+ *
+ *
+ *
  */
 #include "box.h"
 
@@ -37,7 +42,8 @@ static void box_insert(box *b, int64_t n, int64_t to, int64_t from)
         to = -to;
         from = -from;
     }
-    for (; at > 0 && (b->to[at - 1] < to || (b->to[at - 1] == to && b->from[at - 1] < from)); at--) {
+    for (; at > 0 && (b->to[at - 1] < to || (b->to[at - 1] == to && b->from[at - 1] < from));
+         at--) {
         b->dims[at] = b->dims[at - 1];
         b->to[at] = b->to[at - 1];
         b->from[at] = b->from[at - 1];
@@ -51,7 +57,8 @@ static void box_join(box *b)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < b->rank; k++) {
-        bool runs_on = n > 0 && b->to[n - 1] == b->to[k] * b->dims[k] && b->from[n - 1] == b->from[k] * b->dims[k];
+        bool runs_on = n > 0 && b->to[n - 1] == b->to[k] * b->dims[k] &&
+                       b->from[n - 1] == b->from[k] * b->dims[k];
         if (runs_on) n--;
         b->dims[n] = runs_on ? b->dims[n] * b->dims[k] : b->dims[k];
         b->to[n] = b->to[k];
@@ -73,14 +80,16 @@ static void box_widen(box *b)
 }
 
 /* false: nothing to do. `src_strides` NULL: a fill. */
-static bool box_open(box *b, size_t size, uint32_t rank, const int64_t *dims, void *dst, const int64_t *dst_strides,
-                     const void *src, const int64_t *src_strides)
+static bool box_open(box *b, size_t size, uint32_t rank, const int64_t *dims, void *dst,
+                     const int64_t *dst_strides, const void *src, const int64_t *src_strides)
 {
     *b = (box){.size = size, .dst = dst, .src = src};
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] <= 0) return false;
     for (uint32_t k = 0; k < rank; k++)
-        if (dims[k] > 1) box_insert(b, dims[k], dst_strides[k] * (int64_t)size, src_strides ? src_strides[k] * (int64_t)size : 0);
+        if (dims[k] > 1)
+            box_insert(b, dims[k], dst_strides[k] * (int64_t)size,
+                       src_strides ? src_strides[k] * (int64_t)size : 0);
     box_join(b);
     return true;
 }
@@ -164,8 +173,12 @@ static void box_run(const box *b, bool fill)
         char *dst = b->dst + to;
         const char *src = b->src + from;
         switch (which) {
-        case LEAF_ROWS: ot_box_rows(b->size * (size_t)in.n[1], in.n[0], dst, in.to[0], src, in.from[0]); break;
-        case LEAF_TURN: ot_box_turn(b->size, in.n[1], in.n[0], dst, in.to[0], src, in.from[1]); break;
+        case LEAF_ROWS:
+            ot_box_rows(b->size * (size_t)in.n[1], in.n[0], dst, in.to[0], src, in.from[0]);
+            break;
+        case LEAF_TURN:
+            ot_box_turn(b->size, in.n[1], in.n[0], dst, in.to[0], src, in.from[1]);
+            break;
         case LEAF_LINES: ot_box_lines(b->size, in.n, dst, in.to, src, in.from); break;
         case LEAF_FILL: ot_box_lines_fill(b->size, in.n, dst, in.to, b->src); break;
         }
@@ -223,8 +236,9 @@ static void box_share(const box *b, bool fill, uint32_t threads)
     ot_pool_share((uint32_t)parts, ot_ceil_div(b->dims[j.dim], j.unit), 1, box_part, &j);
 }
 
-void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst, const int64_t *dst_strides, const void *src,
-                 const int64_t *src_strides, uint32_t threads)
+void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst,
+                 const int64_t *dst_strides, const void *src, const int64_t *src_strides,
+                 uint32_t threads)
 {
     box b;
     if (!box_open(&b, size, rank, dims, dst, dst_strides, src, src_strides)) return;
@@ -232,8 +246,8 @@ void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst, con
     box_share(&b, false, threads);
 }
 
-void ot_box_fill(size_t size, uint32_t rank, const int64_t *dims, void *dst, const int64_t *dst_strides, const void *value,
-                 uint32_t threads)
+void ot_box_fill(size_t size, uint32_t rank, const int64_t *dims, void *dst,
+                 const int64_t *dst_strides, const void *value, uint32_t threads)
 {
     box b;
     if (box_open(&b, size, rank, dims, dst, dst_strides, value, NULL)) box_share(&b, true, threads);

@@ -3,8 +3,10 @@
  *   plain    [N, C, H, W]                 c0: . . . .   c1: . . . .   c2: . . . .
  *   blocked  [N, ceil(C/b), H, W, b]      (c0 c1 c2 0) (c0 c1 c2 0) (c0 c1 c2 0) (c0 c1 c2 0)
  *
- * Channels go in groups as long as the shorter block. Whole groups are boxes with one dim more, that of the channels in a
- * group, and so squares of 8 channels x 8 pixels turn through registers. What is left of the last group is packed with zeros.
+ * Channels go in groups as long as the shorter block. Whole groups are boxes with one dim more,
+ * that of the channels in a group, and so squares of 8 channels x 8 pixels turn through
+ * registers. What is left of the last group is packed with zeros.
+ *
  */
 #include "box.h"
 
@@ -13,7 +15,8 @@
 
 #define PACK_PIECE 2048 /* pixels of a tail that one thread packs at a time */
 
-/* One side: group k of `group` channels begins at start(k), channels in it are `lane` elements apart. */
+/* One side: group k of `group` channels begins at start(k), channels in it are `lane` elements
+ * apart. */
 typedef struct side {
     const ot_nd *a;
     int64_t block, group, lane;
@@ -21,7 +24,8 @@ typedef struct side {
 
 static side side_of(const ot_nd *a, int64_t group)
 {
-    return a->chan_block > 1 ? (side){a, a->chan_block, group, 1} : (side){a, 1, group, a->strides[1]};
+    return a->chan_block > 1 ? (side){a, a->chan_block, group, 1}
+                             : (side){a, 1, group, a->strides[1]};
 }
 
 static int64_t size_of(const side *s) { return (int64_t)ot_dtype_bytes(s->a->dtype); }
@@ -33,10 +37,15 @@ static int64_t side_offset(const side *s, int64_t k)
     return c / s->block * s->a->strides[1] + c % s->block;
 }
 
-static char *side_start(const side *s, int64_t k) { return (char *)s->a->data + side_offset(s, k) * size_of(s); }
+static char *side_start(const side *s, int64_t k)
+{
+    return (char *)s->a->data + side_offset(s, k) * size_of(s);
+}
 
-/* The box of `groups` groups from k on, of `lanes` channels each: [N, groups, spatial..., lanes]. */
-static void copy_groups(const side *to, const side *from, int64_t k, int64_t groups, int64_t lanes, uint32_t threads)
+/* The box of `groups` groups from k on, of `lanes` channels each: [N, groups, spatial..., lanes].
+ */
+static void copy_groups(const side *to, const side *from, int64_t k, int64_t groups, int64_t lanes,
+                        uint32_t threads)
 {
     int64_t dims[OT_BOX_RANK], dst[OT_BOX_RANK], src[OT_BOX_RANK];
     uint32_t rank = to->a->rank;
@@ -49,7 +58,8 @@ static void copy_groups(const side *to, const side *from, int64_t k, int64_t gro
     dims[rank] = lanes;
     dst[rank] = to->lane;
     src[rank] = from->lane;
-    ot_box_copy((size_t)size_of(to), rank + 1, dims, side_start(to, k), dst, side_start(from, k), src, threads);
+    ot_box_copy((size_t)size_of(to), rank + 1, dims, side_start(to, k), dst, side_start(from, k),
+                src, threads);
 }
 
 /* Lanes of the last block of `to` that are no channel. */
@@ -64,13 +74,15 @@ static void zero_pads(const side *to, int64_t channels, uint32_t threads)
     dims[1] = 1;
     dims[rank] = to->block - used;
     dst[rank] = 1;
-    char *last = (char *)to->a->data + (channels / to->block * to->a->strides[1] + used) * size_of(to);
+    char *last = (char *)to->a->data +
+                 (channels / to->block * to->a->strides[1] + used) * size_of(to);
     ot_box_fill((size_t)size_of(to), rank + 1, dims, last, dst, zero, threads);
 }
 
 /* ---- the last block, from plain channels ---- */
 
-/* Batch and spatial dims, joined where both sides run on; the last one is swept by ot_box_pack_tail. */
+/* Batch and spatial dims, joined where both sides run on; the last one is swept by
+ * ot_box_pack_tail. */
 typedef struct tail {
     uint32_t rank;
     int64_t dims[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
@@ -82,7 +94,8 @@ static tail tail_dims(const ot_nd *to, const ot_nd *from)
     for (uint32_t k = 0; k < to->rank; k++) {
         if (k == 1 || (to->dims[k] == 1 && k + 1 < to->rank)) continue;
         uint32_t at = t.rank;
-        bool runs_on = at > 0 && t.to[at - 1] == to->dims[k] * to->strides[k] && t.from[at - 1] == to->dims[k] * from->strides[k];
+        bool runs_on = at > 0 && t.to[at - 1] == to->dims[k] * to->strides[k] &&
+                       t.from[at - 1] == to->dims[k] * from->strides[k];
         if (runs_on) at--;
         t.dims[at] = runs_on ? t.dims[at] * to->dims[k] : to->dims[k];
         t.to[at] = to->strides[k];
@@ -107,13 +120,14 @@ static void tail_share(void *job, int64_t first, int64_t end, uint32_t worker)
     int64_t n = t->dims[last], pieces = ot_ceil_div(n, PACK_PIECE), size = sizeof(float);
     (void)worker;
     for (int64_t p = first; p < end; p++) {
-        int64_t line = p / pieces, q = p % pieces * PACK_PIECE, at_to = q * t->to[last], at_from = q * t->from[last];
+        int64_t line = p / pieces, q = p % pieces * PACK_PIECE, at_to = q * t->to[last],
+                at_from = q * t->from[last];
         for (uint32_t k = last; k-- > 0; line /= t->dims[k]) {
             at_to += line % t->dims[k] * t->to[k];
             at_from += line % t->dims[k] * t->from[k];
         }
-        ot_box_pack_tail(j->block, j->used, ot_min(PACK_PIECE, n - q), j->dst + at_to * size, t->to[last] * size,
-                         j->src + at_from * size, j->lane * size);
+        ot_box_pack_tail(j->block, j->used, ot_min(PACK_PIECE, n - q), j->dst + at_to * size,
+                         t->to[last] * size, j->src + at_from * size, j->lane * size);
     }
 }
 
@@ -144,7 +158,8 @@ void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads)
     for (uint32_t k = 0; k < to->rank; k++)
         if (to->dims[k] == 0) return;
     if (group == 1) {
-        ot_box_copy(ot_dtype_bytes(to->dtype), to->rank, to->dims, to->data, to->strides, from->data, from->strides, threads);
+        ot_box_copy(ot_dtype_bytes(to->dtype), to->rank, to->dims, to->data, to->strides,
+                    from->data, from->strides, threads);
         return;
     }
     const side dst = side_of(to, group), src = side_of(from, group);
@@ -155,8 +170,8 @@ void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads)
         copy_groups(&dst, &src, k, n, group, threads);
     }
     bool pixels_adjacent = from->rank > 2 && from->strides[from->rank - 1] == 1;
-    if (rest > 0 && pixels_adjacent && size_of(&dst) == sizeof(float) && src.block == 1 && dst.block == group &&
-        (group == 8 || group == 16)) {
+    if (rest > 0 && pixels_adjacent && size_of(&dst) == sizeof(float) && src.block == 1 &&
+        dst.block == group && (group == 8 || group == 16)) {
         pack_tail(&dst, &src, channels, threads);
         return;
     }

@@ -1,7 +1,8 @@
 /* Copies row by row and element by element; see box_leaf.h.
  *
- * A row of at most 128 bytes is copied by two, four or eight loads and stores of which the last ones reach back over the first:
- * no loop, no call. Longer rows are memcpy's business.
+ * A row of at most 128 bytes is copied by two, four or eight loads and stores of which the last
+ * ones reach back over the first: no loop, no call. Longer rows are memcpy's business.
+ *
  */
 #include "box_leaf.h"
 
@@ -22,7 +23,8 @@ typedef uint64_t v32 __attribute__((vector_size(32), aligned(1), may_alias));
         *(type *)(dst + bytes - sizeof(type)) = last;                                        \
     }
 
-OT_CLONES static void short_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const char *src, int64_t src_step)
+OT_CLONES static void short_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step,
+                                 const char *src, int64_t src_step)
 {
     if (bytes >= 64) {
         for (int64_t i = 0; i < n; i++, dst += dst_step, src += src_step) {
@@ -49,7 +51,8 @@ OT_CLONES static void short_rows(size_t bytes, int64_t n, char *dst, int64_t dst
 }
 
 /* Rows of 128 to 1024 bytes: vectors, the last ones reaching back. */
-OT_CLONES static void medium_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const char *src, int64_t src_step)
+OT_CLONES static void medium_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step,
+                                  const char *src, int64_t src_step)
 {
     for (int64_t i = 0; i < n; i++, dst += dst_step, src += src_step) {
         v32 y = *(const v32 *)(src + bytes - 64), z = *(const v32 *)(src + bytes - 32);
@@ -63,7 +66,8 @@ OT_CLONES static void medium_rows(size_t bytes, int64_t n, char *dst, int64_t ds
     }
 }
 
-void ot_box_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const char *src, int64_t src_step)
+void ot_box_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const char *src,
+                 int64_t src_step)
 {
     if (bytes <= 128) {
         short_rows(bytes, n, dst, dst_step, src, src_step);
@@ -80,26 +84,28 @@ void ot_box_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const cha
     for (int64_t i = 0; i < n; i++) to = from
 
 /* One line; the strides that vectorise are spelt out. */
-#define LINES(type)                                                                                                              \
-    static inline void line_##type(int64_t n, char *dst, int64_t ds, const char *src, int64_t ss)                                \
-    {                                                                                                                            \
-        const int64_t size = sizeof(type);                                                                                       \
-        type *restrict d = (type *)dst;                                                                                          \
-        const type *restrict s = (const type *)src;                                                                              \
-        if (ds == size && ss == size)                                                                                            \
-            LINE(d[i], s[i]);                                                                                                    \
-        else if (ds == size && ss == 0)                                                                                          \
-            LINE(d[i], s[0]);                                                                                                    \
-        else if (ds == size && ss == -size)                                                                                      \
-            LINE(d[i], s[-i]);                                                                                                   \
-        else if (ds == size && ss == 2 * size)                                                                                   \
-            LINE(d[i], s[2 * i]);                                                                                                \
-        else                                                                                                                     \
-            LINE(*(type *)(dst + i * ds), *(const type *)(src + i * ss));                                                        \
-    }                                                                                                                            \
-    OT_CLONES static void lines_##type(const int64_t n[2], char *dst, const int64_t ds[2], const char *src, const int64_t ss[2]) \
-    {                                                                                                                            \
-        for (int64_t i = 0; i < n[0]; i++) line_##type(n[1], dst + i * ds[0], ds[1], src + i * ss[0], ss[1]);                    \
+#define LINES(type)                                                                               \
+    static inline void line_##type(int64_t n, char *dst, int64_t ds, const char *src, int64_t ss) \
+    {                                                                                             \
+        const int64_t size = sizeof(type);                                                        \
+        type *restrict d = (type *)dst;                                                           \
+        const type *restrict s = (const type *)src;                                               \
+        if (ds == size && ss == size)                                                             \
+            LINE(d[i], s[i]);                                                                     \
+        else if (ds == size && ss == 0)                                                           \
+            LINE(d[i], s[0]);                                                                     \
+        else if (ds == size && ss == -size)                                                       \
+            LINE(d[i], s[-i]);                                                                    \
+        else if (ds == size && ss == 2 * size)                                                    \
+            LINE(d[i], s[2 * i]);                                                                 \
+        else                                                                                      \
+            LINE(*(type *)(dst + i * ds), *(const type *)(src + i * ss));                         \
+    }                                                                                             \
+    OT_CLONES static void lines_##type(const int64_t n[2], char *dst, const int64_t ds[2],        \
+                                       const char *src, const int64_t ss[2])                      \
+    {                                                                                             \
+        for (int64_t i = 0; i < n[0]; i++)                                                        \
+            line_##type(n[1], dst + i * ds[0], ds[1], src + i * ss[0], ss[1]);                    \
     }
 
 LINES(u8)
@@ -108,7 +114,8 @@ LINES(u32)
 LINES(u64)
 LINES(v16)
 
-void ot_box_lines(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2], const char *src, const int64_t src_step[2])
+void ot_box_lines(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2],
+                  const char *src, const int64_t src_step[2])
 {
     switch (size) {
     case 1: lines_u8(n, dst, dst_step, src, src_step); break;
@@ -119,14 +126,16 @@ void ot_box_lines(size_t size, const int64_t n[2], char *dst, const int64_t dst_
     }
 }
 
-void ot_box_lines_fill(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2], const void *value)
+void ot_box_lines_fill(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2],
+                       const void *value)
 {
     const int64_t still[2] = {0, 0};
     const char *bytes = value;
     bool same = true;
     for (size_t k = 1; k < size; k++) same = same && bytes[k] == bytes[0];
     if (same && dst_step[1] == (int64_t)size) {
-        for (int64_t i = 0; i < n[0]; i++) memset(dst + i * dst_step[0], bytes[0], (size_t)n[1] * size);
+        for (int64_t i = 0; i < n[0]; i++)
+            memset(dst + i * dst_step[0], bytes[0], (size_t)n[1] * size);
         return;
     }
     ot_box_lines(size, n, dst, dst_step, value, still);

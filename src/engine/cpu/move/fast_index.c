@@ -1,7 +1,8 @@
-/* Gather, GatherElements, GatherND: indices become byte offsets in one pass that checks them all; then pieces are copied by a loop
- * for their size.
+/* Gather, GatherElements, GatherND: indices become byte offsets in one pass that checks them
+ * all; then pieces are copied by a loop for their size.
  *
  *   index  2 -1 0   --check-->   offsets  2*b (n-1)*b 0   --copy-->   y = x[2] x[n-1] x[0]
+ *
  */
 #include "fast_move.h"
 
@@ -11,12 +12,14 @@
 
 /* ---- indices ---- */
 
-/* Indices [n] of int32 or int64 into offsets in elements, `step` for each, of `size` elements. false: one is out of range. */
+/* Indices [n] of int32 or int64 into offsets in elements, `step` for each, of `size` elements.
+ * false: one is out of range. */
 static bool read_index(const ot_nd *index, int64_t n, int64_t size, int64_t step, int64_t *offsets)
 {
     bool inside = true;
     for (int64_t i = 0; i < n; i++) {
-        int64_t v = index->dtype == OT_I32 ? ((const int32_t *)index->data)[i] : ((const int64_t *)index->data)[i];
+        int64_t v = index->dtype == OT_I32 ? ((const int32_t *)index->data)[i]
+                                           : ((const int64_t *)index->data)[i];
         v = v < 0 ? v + size : v;
         bool ok = v >= 0 && v < size;
         inside = inside && ok;
@@ -45,7 +48,8 @@ static int64_t extent(const int64_t *dims, uint32_t from, uint32_t to)
     } while (0)
 
 /* Piece i of `count` elements: from src[offsets[i]] on to dst[i * count]. */
-static void pick(size_t size, int64_t count, int64_t n, void *dst, const void *src, const int64_t *offsets)
+static void pick(size_t size, int64_t count, int64_t n, void *dst, const void *src,
+                 const int64_t *offsets)
 {
     size_t bytes = (size_t)count * size;
     if (count == 1 && size == 1)
@@ -58,7 +62,8 @@ static void pick(size_t size, int64_t count, int64_t n, void *dst, const void *s
         PICK(uint64_t);
     else
         for (int64_t i = 0; i < n; i++)
-            memcpy((char *)dst + (size_t)i * bytes, (const char *)src + (size_t)offsets[i] * size, bytes);
+            memcpy((char *)dst + (size_t)i * bytes, (const char *)src + (size_t)offsets[i] * size,
+                   bytes);
 }
 
 typedef struct pick_job {
@@ -76,19 +81,21 @@ static void pick_share(void *job, int64_t first, int64_t end, uint32_t worker)
     (void)worker;
     for (int64_t k = first; k < end; k++) {
         int64_t o = k / pieces, i = k % pieces * j->each;
-        pick(j->size, j->count, ot_min(j->each, j->n - i), j->y + (o * j->n + i) * bytes, j->x + o * j->x_step * (int64_t)j->size,
-             j->offsets + i);
+        pick(j->size, j->count, ot_min(j->each, j->n - i), j->y + (o * j->n + i) * bytes,
+             j->x + o * j->x_step * (int64_t)j->size, j->offsets + i);
     }
 }
 
 /* The same for `outer` sources, `x_step` elements apart, shared out among threads; y is dense. */
-static void pick_all(const ot_call *c, size_t size, int64_t outer, int64_t x_step, int64_t count, int64_t n, char *y, const char *x,
-                     const int64_t *offsets)
+static void pick_all(const ot_call *c, size_t size, int64_t outer, int64_t x_step, int64_t count,
+                     int64_t n, char *y, const char *x, const int64_t *offsets)
 {
-    pick_job j = {.size = size, .count = count, .x_step = x_step, .n = n, .y = y, .x = x, .offsets = offsets};
+    pick_job j = {
+        .size = size, .count = count, .x_step = x_step, .n = n, .y = y, .x = x, .offsets = offsets};
     int64_t piece = count * (int64_t)size;
     j.each = ot_max(1, ot_min(n, (32 << 10) / ot_max(1, piece)));
-    ot_pool_share((uint32_t)ot_move_threads(c, outer * n * piece), outer * ot_ceil_div(n, j.each), 1, pick_share, &j);
+    ot_pool_share((uint32_t)ot_move_threads(c, outer * n * piece), outer * ot_ceil_div(n, j.each),
+                  1, pick_share, &j);
 }
 
 /* ---- the operators ---- */
@@ -97,20 +104,24 @@ ot_status ot_fast_gather(ot_call *c)
 {
     int64_t dims[OT_RANK_MAX], axis = ot_attr_int(c->node, "axis", 0);
     uint32_t rank = 0;
-    bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank + c->in[1]->rank <= OT_RANK_MAX;
-    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank || ot_num_count(c->in[0]) == 0 ||
-        ot_num_count(c->in[1]) == 0)
+    bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) &&
+                 c->in[0]->rank + c->in[1]->rank <= OT_RANK_MAX;
+    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank ||
+        ot_num_count(c->in[0]) == 0 || ot_num_count(c->in[1]) == 0)
         return ot_kernel_reference(OT_OP_Gather)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t a = (uint32_t)(axis < 0 ? axis + x->rank : axis);
-    int64_t n = ot_num_count(index), after = extent(x->dims, a + 1, x->rank), *offsets = ot_num_scratch(c, n, sizeof *offsets);
+    int64_t n = ot_num_count(index), after = extent(x->dims, a + 1, x->rank),
+            *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;
-    if (!read_index(index, n, x->dims[a], after, offsets)) return ot_kernel_reference(OT_OP_Gather)(c);
+    if (!read_index(index, n, x->dims[a], after, offsets))
+        return ot_kernel_reference(OT_OP_Gather)(c);
     for (uint32_t k = 0; k < a; k++) dims[rank++] = x->dims[k];
     for (uint32_t k = 0; k < index->rank; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = a + 1; k < x->rank; k++) dims[rank++] = x->dims[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
-    pick_all(c, ot_mv_size(x), extent(x->dims, 0, a), x->dims[a] * after, after, n, c->out[0]->data, x->data, offsets);
+    pick_all(c, ot_mv_size(x), extent(x->dims, 0, a), x->dims[a] * after, after, n, c->out[0]->data,
+             x->data, offsets);
     return OT_OK;
 }
 
@@ -119,14 +130,18 @@ ot_status ot_fast_gather_elements(ot_call *c)
 {
     int64_t axis = ot_attr_int(c->node, "axis", 0), pos[OT_RANK_MAX] = {0}, from = 0;
     bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank == c->in[1]->rank;
-    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank || ot_num_count(c->in[1]) == 0)
+    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank ||
+        ot_num_count(c->in[1]) == 0)
         return ot_kernel_reference(OT_OP_GatherElements)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t a = (uint32_t)(axis < 0 ? axis + x->rank : axis), last = x->rank - 1;
-    for (uint32_t k = 0; k < x->rank; k++) usual = usual && (k == a || index->dims[k] <= x->dims[k]);
-    int64_t n = ot_num_count(index), row = index->dims[last], *offsets = ot_num_scratch(c, n, sizeof *offsets);
+    for (uint32_t k = 0; k < x->rank; k++)
+        usual = usual && (k == a || index->dims[k] <= x->dims[k]);
+    int64_t n = ot_num_count(index), row = index->dims[last],
+            *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;
-    if (!usual || !read_index(index, n, x->dims[a], x->strides[a], offsets)) return ot_kernel_reference(OT_OP_GatherElements)(c);
+    if (!usual || !read_index(index, n, x->dims[a], x->strides[a], offsets))
+        return ot_kernel_reference(OT_OP_GatherElements)(c);
     for (int64_t i = 0; i < n; i += row) {
         from = 0;
         for (uint32_t k = 0; k < last; k++) from += k == a ? 0 : pos[k] * x->strides[k];
@@ -143,8 +158,10 @@ ot_status ot_fast_gather_nd(ot_call *c)
 {
     int64_t dims[OT_RANK_MAX], batch = ot_attr_int(c->node, "batch_dims", 0);
     uint32_t rank = 0;
-    bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank > 0 && c->in[1]->rank > 0 && batch >= 0;
-    usual = usual && batch < c->in[0]->rank && batch < c->in[1]->rank && ot_num_count(c->in[0]) > 0 && ot_num_count(c->in[1]) > 0;
+    bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank > 0 &&
+                 c->in[1]->rank > 0 && batch >= 0;
+    usual = usual && batch < c->in[0]->rank && batch < c->in[1]->rank &&
+            ot_num_count(c->in[0]) > 0 && ot_num_count(c->in[1]) > 0;
     if (!usual) return ot_kernel_reference(OT_OP_GatherND)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t b = (uint32_t)batch, last = index->rank - 1;
@@ -152,7 +169,8 @@ ot_status ot_fast_gather_nd(ot_call *c)
     for (uint32_t k = 0; k < b; k++) usual = usual && x->dims[k] == index->dims[k];
     if (!usual || m > (int64_t)x->rank - batch || last + x->rank - b - m > OT_RANK_MAX)
         return ot_kernel_reference(OT_OP_GatherND)(c);
-    int64_t n = extent(index->dims, 0, last), each = extent(index->dims, b, last), whole = b > 0 ? x->strides[b - 1] : 0;
+    int64_t n = extent(index->dims, 0, last), each = extent(index->dims, b, last),
+            whole = b > 0 ? x->strides[b - 1] : 0;
     int64_t *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
@@ -167,6 +185,7 @@ ot_status ot_fast_gather_nd(ot_call *c)
     for (uint32_t k = 0; k < last; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = b + (uint32_t)m; k < x->rank; k++) dims[rank++] = x->dims[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
-    pick_all(c, ot_mv_size(x), 1, 0, extent(x->dims, b + (uint32_t)m, x->rank), n, c->out[0]->data, x->data, offsets);
+    pick_all(c, ot_mv_size(x), 1, 0, extent(x->dims, b + (uint32_t)m, x->rank), n, c->out[0]->data,
+             x->data, offsets);
     return OT_OK;
 }

@@ -1,5 +1,6 @@
-/* Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth: each is one box or a few (box.h), with strides
- * as in ref_move_box.c. The family's table is at the end.
+/* Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth: each is one box or
+ * a few (box.h), with strides as in ref_move_box.c. The family's table is at the end.
+ *
  */
 #include "fast_move.h"
 
@@ -7,8 +8,8 @@
 #include "box_leaf.h"
 #include "engine/ref/ref_move.h"
 
-void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *dst_strides,
-                 const char *src, const int64_t *src_strides)
+void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst,
+                 const int64_t *dst_strides, const char *src, const int64_t *src_strides)
 {
     int64_t n[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
     uint32_t kept = 0;
@@ -28,19 +29,25 @@ void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *di
 bool ot_move_usual(const ot_call *c, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++)
-        if (k >= c->n_in || !c->in[k] || c->in[k]->list || ot_dtype_bytes(c->in[k]->dtype) == 0) return false;
+        if (k >= c->n_in || !c->in[k] || c->in[k]->list || ot_dtype_bytes(c->in[k]->dtype) == 0)
+            return false;
     return c->n_out > 0 && c->out[0];
 }
 
-int ot_move_threads(const ot_call *c, int64_t bytes) { return (int)ot_box_shares(bytes, c->threads); }
+int ot_move_threads(const ot_call *c, int64_t bytes)
+{
+    return (int)ot_box_shares(bytes, c->threads);
+}
 
 /* A box of input 0 to the whole of output 0. */
-static ot_status to_output(ot_call *c, uint32_t rank, const int64_t *dims, int64_t first, const int64_t *strides)
+static ot_status to_output(ot_call *c, uint32_t rank, const int64_t *dims, int64_t first,
+                           const int64_t *strides)
 {
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
     if (ot_num_count(c->out[0]) > 0)
-        ot_move_box(c, ot_mv_size(x), rank, dims, c->out[0]->data, c->out[0]->strides, ot_mv_at(x, first), strides);
+        ot_move_box(c, ot_mv_size(x), rank, dims, c->out[0]->data, c->out[0]->strides,
+                    ot_mv_at(x, first), strides);
     return OT_OK;
 }
 
@@ -66,8 +73,10 @@ static ot_status fast_transpose(ot_call *c)
 
 /* ---- Slice ---- */
 
-/* One axis of n elements: [start, end) by step as the operator has them -> first element, how many. */
-static void slice_axis(int64_t n, int64_t start, int64_t end, int64_t step, int64_t *first, int64_t *count)
+/* One axis of n elements: [start, end) by step as the operator has them -> first element, how many.
+ */
+static void slice_axis(int64_t n, int64_t start, int64_t end, int64_t step, int64_t *first,
+                       int64_t *count)
 {
     bool back = step < 0, to_the_end = end == INT32_MAX || end == INT64_MAX;
     start = start < 0 ? start + n : start;
@@ -91,7 +100,8 @@ static ot_status fast_slice(ot_call *c)
     OT_TRY(ot_mv_list(c, 2, "ends", &ends, &n_ends));
     OT_TRY(ot_mv_list(c, 3, "axes", &which, &n_axes));
     OT_TRY(ot_mv_list(c, 4, NULL, &steps, &n_steps));
-    bool fits = starts && ends && n_ends == n && (!which || n_axes == n) && (!steps || n_steps == n) && n <= x->rank;
+    bool fits = starts && ends && n_ends == n && (!which || n_axes == n) &&
+                (!steps || n_steps == n) && n <= x->rank;
     for (int64_t k = 0; fits && steps && k < n; k++) fits = steps[k] != 0;
     if (!fits) return ot_kernel_reference(OT_OP_Slice)(c);
     OT_TRY(ot_mv_axes(c, which, n, x->rank, axes, &count));
@@ -112,23 +122,27 @@ static ot_status fast_slice(ot_call *c)
 static ot_status fast_split(ot_call *c)
 {
     const int64_t *given;
-    int64_t n, total = 0, from = 0, dims[OT_RANK_MAX], parts = ot_attr_int(c->node, "num_outputs", c->n_out);
+    int64_t n, total = 0, from = 0, dims[OT_RANK_MAX],
+               parts = ot_attr_int(c->node, "num_outputs", c->n_out);
     uint32_t axis;
-    bool usual = c->n_in > 0 && c->in[0] && !c->in[0]->list && ot_dtype_bytes(c->in[0]->dtype) > 0 && c->n_out > 0;
+    bool usual = c->n_in > 0 && c->in[0] && !c->in[0]->list &&
+                 ot_dtype_bytes(c->in[0]->dtype) > 0 && c->n_out > 0;
     if (!usual) return ot_kernel_reference(OT_OP_Split)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), x->rank, &axis));
     OT_TRY(ot_mv_list(c, 1, "split", &given, &n));
-    bool even = !given && parts == c->n_out && x->dims[axis] % parts == 0, fits = given ? n == c->n_out : even;
-    for (uint32_t k = 0; fits && k < c->n_out && given; k++) fits = given[k] >= 0 && ot_add_i64(total, given[k], &total);
+    bool even = !given && parts == c->n_out && x->dims[axis] % parts == 0,
+         fits = given ? n == c->n_out : even;
+    for (uint32_t k = 0; fits && k < c->n_out && given; k++)
+        fits = given[k] >= 0 && ot_add_i64(total, given[k], &total);
     if (!fits || (given && total != x->dims[axis])) return ot_kernel_reference(OT_OP_Split)(c);
     memcpy(dims, x->dims, sizeof dims);
     for (uint32_t k = 0; k < c->n_out; k++) {
         dims[axis] = given ? given[k] : x->dims[axis] / parts;
         OT_TRY(ot_call_output(c, k, x->dtype, x->rank, dims));
         if (c->out[k] && ot_num_count(c->out[k]) > 0)
-            ot_move_box(c, ot_mv_size(x), x->rank, dims, c->out[k]->data, c->out[k]->strides, ot_mv_at(x, from * x->strides[axis]),
-                        x->strides);
+            ot_move_box(c, ot_mv_size(x), x->rank, dims, c->out[k]->data, c->out[k]->strides,
+                        ot_mv_at(x, from * x->strides[axis]), x->strides);
         from += dims[axis];
     }
     return OT_OK;
@@ -143,7 +157,9 @@ static bool concat_dims(const ot_call *c, uint32_t axis, int64_t *dims)
     memcpy(dims, first->dims, sizeof first->dims);
     for (uint32_t k = 1; k < c->n_in; k++) {
         const ot_nd *x = c->in[k];
-        if (x->dtype != first->dtype || x->rank != first->rank || !ot_add_i64(dims[axis], x->dims[axis], &dims[axis])) return false;
+        if (x->dtype != first->dtype || x->rank != first->rank ||
+            !ot_add_i64(dims[axis], x->dims[axis], &dims[axis]))
+            return false;
         for (uint32_t a = 0; a < first->rank; a++)
             if (a != axis && x->dims[a] != first->dims[a]) return false;
     }
@@ -155,7 +171,8 @@ static ot_status fast_concat(ot_call *c)
     int64_t dims[OT_RANK_MAX], at = 0;
     uint32_t axis;
     bool given = ot_attr_find(c->node, "axis") || c->node->version < 4;
-    if (c->n_in == 0 || !given || !ot_move_usual(c, c->n_in)) return ot_kernel_reference(OT_OP_Concat)(c);
+    if (c->n_in == 0 || !given || !ot_move_usual(c, c->n_in))
+        return ot_kernel_reference(OT_OP_Concat)(c);
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 1), c->in[0]->rank, &axis));
     if (!concat_dims(c, axis, dims)) return ot_kernel_reference(OT_OP_Concat)(c);
     OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, c->in[0]->rank, dims));
@@ -163,7 +180,8 @@ static ot_status fast_concat(ot_call *c)
     for (uint32_t k = 0; k < c->n_in && ot_num_count(y) > 0; k++) {
         const ot_nd *x = c->in[k];
         if (ot_num_count(x) > 0)
-            ot_move_box(c, ot_mv_size(x), x->rank, x->dims, ot_mv_at(y, at * y->strides[axis]), y->strides, x->data, x->strides);
+            ot_move_box(c, ot_mv_size(x), x->rank, x->dims, ot_mv_at(y, at * y->strides[axis]),
+                        y->strides, x->data, x->strides);
         at += x->dims[axis];
     }
     return OT_OK;
@@ -181,7 +199,8 @@ static ot_status fast_expand(ot_call *c)
     uint32_t rank = n > x->rank ? n : x->rank;
     for (uint32_t k = 0; k < rank; k++) {
         uint32_t from_end = rank - k;
-        int64_t w = from_end <= n ? want[n - from_end] : 1, d = from_end <= x->rank ? x->dims[x->rank - from_end] : 1;
+        int64_t w = from_end <= n ? want[n - from_end] : 1,
+                d = from_end <= x->rank ? x->dims[x->rank - from_end] : 1;
         if (w != d && w != 1 && d != 1) return ot_kernel_reference(OT_OP_Expand)(c);
         dims[k] = d == 1 ? w : d;
         strides[k] = d == 1 ? 0 : x->strides[x->rank - from_end];
@@ -209,7 +228,8 @@ static ot_status fast_tile(ot_call *c)
     if (ot_num_count(y) == 0) return OT_OK;
     rank = 0;
     for (uint32_t k = 0; k < x->rank; k++) {
-        const int64_t part[2] = {repeats[k], x->dims[k]}, y_step[2] = {x->dims[k] * y->strides[k], y->strides[k]},
+        const int64_t part[2] = {repeats[k], x->dims[k]},
+                      y_step[2] = {x->dims[k] * y->strides[k], y->strides[k]},
                       x_step[2] = {0, x->strides[k]};
         for (int j = 0; j < 2; j++) {
             if (part[j] == 1) continue;
@@ -224,8 +244,9 @@ static ot_status fast_tile(ot_call *c)
 
 /* ---- DepthToSpace, SpaceToDepth ---- */
 
-/* The deep side as [N, a, b, c, H, W], (a, b, c) being (row, column, depth) in DCR, (depth, row, column) in CRD; the wide side as
- * [N, depth, H, row, W, column]. Which of the deep side's dims each of these is: */
+/* The deep side as [N, a, b, c, H, W], (a, b, c) being (row, column, depth) in DCR, (depth, row,
+ * column) in CRD; the wide side as [N, depth, H, row, W, column]. Which of the deep side's dims
+ * each of these is: */
 static const uint32_t wide_dims[2][6] = {{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
 
 static ot_status move_blocks(ot_call *c, ot_op op, bool to_deep)
@@ -233,15 +254,20 @@ static ot_status move_blocks(ot_call *c, ot_op op, bool to_deep)
     const char *mode = ot_attr_str(c->node, "mode", "DCR");
     int64_t b = ot_attr_int(c->node, "blocksize", 0), high, wide;
     bool crd = strcmp(mode, "CRD") == 0;
-    if (!ot_move_usual(c, 1) || c->in[0]->rank != 4 || b <= 0 || b > INT16_MAX || (!crd && strcmp(mode, "DCR") != 0))
+    if (!ot_move_usual(c, 1) || c->in[0]->rank != 4 || b <= 0 || b > INT16_MAX ||
+        (!crd && strcmp(mode, "DCR") != 0))
         return ot_kernel_reference(op)(c);
     const ot_nd *x = c->in[0];
     const int64_t *d = x->dims;
-    if (to_deep ? d[2] % b != 0 || d[3] % b != 0 : d[1] % (b * b) != 0) return ot_kernel_reference(op)(c);
-    if (to_deep ? !ot_mul_i64(d[1], b * b, &high) : !ot_mul_i64(d[2], b, &high) || !ot_mul_i64(d[3], b, &wide))
+    if (to_deep ? d[2] % b != 0 || d[3] % b != 0 : d[1] % (b * b) != 0)
         return ot_kernel_reference(op)(c);
-    int64_t depth = to_deep ? d[1] : d[1] / (b * b), rows = to_deep ? d[2] / b : d[2], columns = to_deep ? d[3] / b : d[3];
-    const int64_t out[4] = {d[0], to_deep ? high : depth, to_deep ? rows : high, to_deep ? columns : wide};
+    if (to_deep ? !ot_mul_i64(d[1], b * b, &high)
+                : !ot_mul_i64(d[2], b, &high) || !ot_mul_i64(d[3], b, &wide))
+        return ot_kernel_reference(op)(c);
+    int64_t depth = to_deep ? d[1] : d[1] / (b * b), rows = to_deep ? d[2] / b : d[2],
+            columns = to_deep ? d[3] / b : d[3];
+    const int64_t out[4] = {d[0], to_deep ? high : depth, to_deep ? rows : high,
+                            to_deep ? columns : wide};
     const int64_t deep[6] = {d[0], crd ? depth : b, b, crd ? b : depth, rows, columns};
     OT_TRY(ot_call_output(c, 0, x->dtype, 4, out));
     if (ot_num_count(c->out[0]) == 0) return OT_OK;
@@ -253,13 +279,19 @@ static ot_status move_blocks(ot_call *c, ot_op op, bool to_deep)
         strides[k] = deep_side.strides[wide_dims[crd][k]];
     }
     ot_nd_set_dense(&wide_side, x->dtype, 6, dims);
-    ot_move_box(c, ot_mv_size(x), 6, dims, c->out[0]->data, to_deep ? strides : wide_side.strides, x->data,
-                to_deep ? wide_side.strides : strides);
+    ot_move_box(c, ot_mv_size(x), 6, dims, c->out[0]->data, to_deep ? strides : wide_side.strides,
+                x->data, to_deep ? wide_side.strides : strides);
     return OT_OK;
 }
 
-static ot_status fast_depth_to_space(ot_call *c) { return move_blocks(c, OT_OP_DepthToSpace, false); }
-static ot_status fast_space_to_depth(ot_call *c) { return move_blocks(c, OT_OP_SpaceToDepth, true); }
+static ot_status fast_depth_to_space(ot_call *c)
+{
+    return move_blocks(c, OT_OP_DepthToSpace, false);
+}
+static ot_status fast_space_to_depth(ot_call *c)
+{
+    return move_blocks(c, OT_OP_SpaceToDepth, true);
+}
 
 /* ---- the family ---- */
 

@@ -1,8 +1,9 @@
 /* What the fast kernels of data movement, of resampling and of integers share.
  *
- * They compute what the reference kernels of ref_move*.c, ref_window_resize.c and ref_math*.c do, on dense arrays. A kernel looks
- * at its operands first; whatever is unusual (or wrong: one place has the messages) it leaves to the reference kernel before it
- * has made an output.
+ * They compute what the reference kernels of ref_move*.c, ref_window_resize.c and ref_math*.c
+ * do, on dense arrays. A kernel looks at its operands first; whatever is unusual (or wrong: one
+ * place has the messages) it leaves to the reference kernel before it has made an output.
+ *
  */
 #ifndef OT_ENGINE_FAST_MOVE_H
 #define OT_ENGINE_FAST_MOVE_H
@@ -13,9 +14,10 @@
 /* Ended by {OT_OP_OPAQUE, NULL}. */
 extern const ot_kernel_entry ot_fast_move[];
 
-/* ot_box_copy by the call's threads, for elements of any size and up to OT_RANK_MAX dims; strides in elements. */
-void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *dst_strides,
-                 const char *src, const int64_t *src_strides);
+/* ot_box_copy by the call's threads, for elements of any size and up to OT_RANK_MAX dims;
+ * strides in elements. */
+void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst,
+                 const int64_t *dst_strides, const char *src, const int64_t *src_strides);
 /* Are inputs [0, n) given, and output 0 wanted and of a type that is held in memory? */
 bool ot_move_usual(const ot_call *c, uint32_t n);
 /* How many threads work on so many bytes. */

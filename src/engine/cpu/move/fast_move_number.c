@@ -1,7 +1,10 @@
-/* What moves through other types or integers: Cast, Where, and arithmetic and comparisons of int32 and int64.
+/* What moves through other types or integers: Cast, Where, and arithmetic and comparisons of
+ * int32 and int64.
  *
- *   Cast    one loop for each pair of types; float16 by way of float32, some hundred elements at a time
+ *   Cast    one loop for each pair of types; float16 by way of float32, some hundred elements at a
+ *           time
  *   others  rows of the broadcast operands (ot_rm_walk), one loop for each type and operator
+ *
  */
 #include "fast_move.h"
 
@@ -15,8 +18,14 @@
 /* ---- loops of casts ---- */
 
 /* As ot_rm_to_int. */
-static inline int32_t float_to_int32(float v) { return v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : INT32_MIN; }
-static inline int64_t float_to_int64(float v) { return v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : INT64_MIN; }
+static inline int32_t float_to_int32(float v)
+{
+    return v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : INT32_MIN;
+}
+static inline int64_t float_to_int64(float v)
+{
+    return v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : INT64_MIN;
+}
 
 typedef void (*cast_loop)(int64_t n, void *to, const void *from);
 
@@ -59,11 +68,13 @@ static inline float float_of(uint32_t u)
     return f;
 }
 
-/* Exponent and fraction move to their places; the factor corrects the exponent's bias, subnormal numbers' too. */
+/* Exponent and fraction move to their places; the factor corrects the exponent's bias, subnormal
+ * numbers' too. */
 static inline float widened(uint16_t h)
 {
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
-    uint32_t finite = bits_of(float_of(magnitude) * 0x1p112f), quiet = (h & 0x7fff) > 0x7c00 ? 0x400000u : 0;
+    uint32_t finite = bits_of(float_of(magnitude) * 0x1p112f),
+             quiet = (h & 0x7fff) > 0x7c00 ? 0x400000u : 0;
     return float_of(sign | ((h & 0x7c00) == 0x7c00 ? magnitude | quiet | 0x7f800000u : finite));
 }
 
@@ -74,7 +85,9 @@ static inline uint16_t narrowed(float f)
     uint32_t normal = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1)) >> 13;
     uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
     uint32_t large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    return (uint16_t)(sign | (magnitude >= 0x477ff000u ? large : magnitude < (113u << 23) ? small : normal));
+    return (uint16_t)(sign | (magnitude >= 0x477ff000u   ? large
+                              : magnitude < (113u << 23) ? small
+                                                         : normal));
 }
 
 CAST(f16_f32, float, uint16_t, widened(x[i]))
@@ -104,8 +117,9 @@ static int target_row(ot_dtype t)
 
 static cast_loop loop_for(ot_dtype to, ot_dtype from)
 {
-    static const cast_loop of_u8[N_TO] = ROW_OF(u8), of_i8[N_TO] = ROW_OF(i8), of_i32[N_TO] = ROW_OF(i32),
-                           of_i64[N_TO] = ROW_OF(i64), of_f32[N_TO] = ROW_OF(f32);
+    static const cast_loop of_u8[N_TO] = ROW_OF(u8), of_i8[N_TO] = ROW_OF(i8),
+                           of_i32[N_TO] = ROW_OF(i32), of_i64[N_TO] = ROW_OF(i64),
+                           of_f32[N_TO] = ROW_OF(f32);
     int row = target_row(to);
     if (row == N_TO) return NULL;
     switch ((int)from) {
@@ -165,14 +179,17 @@ ot_status ot_fast_cast(ot_call *c)
     bool usual = ot_move_usual(c, 1) && attr && attr->kind == OT_ATTR_INT;
     if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
     const ot_nd *x = c->in[0];
-    ot_dtype from = x->dtype, to = attr->i > 0 && attr->i <= OT_I2 ? (ot_dtype)attr->i : OT_DT_UNKNOWN;
-    usual = (from == OT_F16 || loop_for(OT_F32, from)) && (to == OT_F16 || loop_for(to, OT_F32)) && from != to;
+    ot_dtype from = x->dtype,
+             to = attr->i > 0 && attr->i <= OT_I2 ? (ot_dtype)attr->i : OT_DT_UNKNOWN;
+    usual = (from == OT_F16 || loop_for(OT_F32, from)) && (to == OT_F16 || loop_for(to, OT_F32)) &&
+            from != to;
     if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
     OT_TRY(ot_call_output(c, 0, to, x->rank, x->dims));
     ot_nd *y = c->out[0];
     cast_job j = {.n = ot_num_count(x), .x = x, .y = y};
     int64_t bytes = j.n * (int64_t)(ot_dtype_bytes(from) + ot_dtype_bytes(to));
-    ot_pool_share((uint32_t)ot_move_threads(c, bytes), ot_ceil_div(j.n, CAST_PIECE), 1, cast_share, &j);
+    ot_pool_share((uint32_t)ot_move_threads(c, bytes), ot_ceil_div(j.n, CAST_PIECE), 1, cast_share,
+                  &j);
     return OT_OK;
 }
 
@@ -186,32 +203,33 @@ ot_status ot_fast_cast(ot_call *c)
     return
 
 /* Both operands run on, or one of them stays: spelt out, so that the loops vectorise. */
-#define BINARY(type, unsigned_type)                                                                                           \
-    static inline void row_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z, int64_t step_z) \
-    {                                                                                                                         \
-        typedef type int_type;                                                                                                \
-        switch ((int)op) {                                                                                                    \
-        case OT_OP_Add: EACH(type, (unsigned_type)a + (unsigned_type)b);                                                      \
-        case OT_OP_Sub: EACH(type, (unsigned_type)a - (unsigned_type)b);                                                      \
-        case OT_OP_Mul: EACH(type, (unsigned_type)a *(unsigned_type)b);                                                       \
-        case OT_OP_Equal: EACH(uint8_t, a == b);                                                                              \
-        case OT_OP_Less: EACH(uint8_t, a < b);                                                                                \
-        case OT_OP_LessOrEqual: EACH(uint8_t, a <= b);                                                                        \
-        case OT_OP_Greater: EACH(uint8_t, a > b);                                                                             \
-        default: EACH(uint8_t, a >= b);                                                                                       \
-        }                                                                                                                     \
-    }                                                                                                                         \
-    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z,           \
-                                        int64_t step_z)                                                                       \
-    {                                                                                                                         \
-        if (step_x == 1 && step_z == 1)                                                                                       \
-            row_##type(op, n, y, x, 1, z, 1);                                                                                 \
-        else if (step_x == 1 && step_z == 0)                                                                                  \
-            row_##type(op, n, y, x, 1, z, 0);                                                                                 \
-        else if (step_x == 0 && step_z == 1)                                                                                  \
-            row_##type(op, n, y, x, 0, z, 1);                                                                                 \
-        else                                                                                                                  \
-            row_##type(op, n, y, x, step_x, z, step_z);                                                                       \
+#define BINARY(type, unsigned_type)                                                            \
+    static inline void row_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, \
+                                  const type *z, int64_t step_z)                               \
+    {                                                                                          \
+        typedef type int_type;                                                                 \
+        switch ((int)op) {                                                                     \
+        case OT_OP_Add: EACH(type, (unsigned_type)a + (unsigned_type)b);                       \
+        case OT_OP_Sub: EACH(type, (unsigned_type)a - (unsigned_type)b);                       \
+        case OT_OP_Mul: EACH(type, (unsigned_type)a *(unsigned_type)b);                        \
+        case OT_OP_Equal: EACH(uint8_t, a == b);                                               \
+        case OT_OP_Less: EACH(uint8_t, a < b);                                                 \
+        case OT_OP_LessOrEqual: EACH(uint8_t, a <= b);                                         \
+        case OT_OP_Greater: EACH(uint8_t, a > b);                                              \
+        default: EACH(uint8_t, a >= b);                                                        \
+        }                                                                                      \
+    }                                                                                          \
+    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x,           \
+                                        int64_t step_x, const type *z, int64_t step_z)         \
+    {                                                                                          \
+        if (step_x == 1 && step_z == 1)                                                        \
+            row_##type(op, n, y, x, 1, z, 1);                                                  \
+        else if (step_x == 1 && step_z == 0)                                                   \
+            row_##type(op, n, y, x, 1, z, 0);                                                  \
+        else if (step_x == 0 && step_z == 1)                                                   \
+            row_##type(op, n, y, x, 0, z, 1);                                                  \
+        else                                                                                   \
+            row_##type(op, n, y, x, step_x, z, step_z);                                        \
     }
 
 BINARY(int32_t, uint32_t)
@@ -226,7 +244,8 @@ ot_status ot_fast_int_binary(ot_call *c)
                  (c->node->version == 0 || c->node->version >= 7);
     usual = usual && (c->in[0]->dtype == OT_I32 || c->in[0]->dtype == OT_I64);
     if (!usual) return ot_kernel_reference(op)(c);
-    bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul, wide = c->in[0]->dtype == OT_I64;
+    bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul,
+         wide = c->in[0]->dtype == OT_I64;
     size_t size = number ? ot_dtype_bytes(c->in[0]->dtype) : 1;
     ot_rm_walk w;
     OT_TRY(ot_rm_broadcast(c, 0, 2, &rank, dims));
@@ -236,36 +255,40 @@ ot_status ot_fast_int_binary(ot_call *c)
         const ot_rm_operand *a = &w.ops[0], *b = &w.ops[1];
         void *y = (char *)c->out[0]->data + (size_t)w.out * size;
         if (wide)
-            binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step, (const int64_t *)b->a->data + b->at, b->step);
+            binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step,
+                           (const int64_t *)b->a->data + b->at, b->step);
         else
-            binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step, (const int32_t *)b->a->data + b->at, b->step);
+            binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step,
+                           (const int32_t *)b->a->data + b->at, b->step);
     }
     return OT_OK;
 }
 
 /* ---- Where ---- */
 
-#define WHERE(type)                                                                                                    \
-    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, int64_t step_yes, const type *a, \
-                                     int64_t step_a, const type *b, int64_t step_b)                                    \
-    {                                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            type if_yes = a[i * step_a], if_no = b[i * step_b];                                                        \
-            y[i] = yes[i * step_yes] ? if_yes : if_no;                                                                 \
-        }                                                                                                              \
-    }                                                                                                                  \
-    OT_CLONES static void where_##type(int64_t n, void *y, const ot_rm_operand *ops)                                   \
-    {                                                                                                                  \
-        const uint8_t *yes = (const uint8_t *)ops[0].a->data + ops[0].at;                                              \
-        const type *a = (const type *)ops[1].a->data + ops[1].at, *b = (const type *)ops[2].a->data + ops[2].at;       \
-        if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 1)                                                  \
-            chosen_##type(n, y, yes, 1, a, 1, b, 1);                                                                   \
-        else if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 0)                                             \
-            chosen_##type(n, y, yes, 1, a, 1, b, 0);                                                                   \
-        else if (ops[0].step == 1 && ops[1].step == 0 && ops[2].step == 1)                                             \
-            chosen_##type(n, y, yes, 1, a, 0, b, 1);                                                                   \
-        else                                                                                                           \
-            chosen_##type(n, y, yes, ops[0].step, a, ops[1].step, b, ops[2].step);                                     \
+#define WHERE(type)                                                                   \
+    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, \
+                                     int64_t step_yes, const type *a, int64_t step_a, \
+                                     const type *b, int64_t step_b)                   \
+    {                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            type if_yes = a[i * step_a], if_no = b[i * step_b];                       \
+            y[i] = yes[i * step_yes] ? if_yes : if_no;                                \
+        }                                                                             \
+    }                                                                                 \
+    OT_CLONES static void where_##type(int64_t n, void *y, const ot_rm_operand *ops)  \
+    {                                                                                 \
+        const uint8_t *yes = (const uint8_t *)ops[0].a->data + ops[0].at;             \
+        const type *a = (const type *)ops[1].a->data + ops[1].at,                     \
+                   *b = (const type *)ops[2].a->data + ops[2].at;                     \
+        if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 1)                 \
+            chosen_##type(n, y, yes, 1, a, 1, b, 1);                                  \
+        else if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 0)            \
+            chosen_##type(n, y, yes, 1, a, 1, b, 0);                                  \
+        else if (ops[0].step == 1 && ops[1].step == 0 && ops[2].step == 1)            \
+            chosen_##type(n, y, yes, 1, a, 0, b, 1);                                  \
+        else                                                                          \
+            chosen_##type(n, y, yes, ops[0].step, a, ops[1].step, b, ops[2].step);    \
     }
 
 WHERE(uint8_t)
@@ -277,7 +300,8 @@ ot_status ot_fast_where(ot_call *c)
 {
     uint32_t rank;
     int64_t dims[OT_RANK_MAX];
-    bool usual = c->n_in == 3 && ot_move_usual(c, 3) && c->in[0]->dtype == OT_BOOL && c->in[1]->dtype == c->in[2]->dtype;
+    bool usual = c->n_in == 3 && ot_move_usual(c, 3) && c->in[0]->dtype == OT_BOOL &&
+                 c->in[1]->dtype == c->in[2]->dtype;
     size_t size = usual ? ot_dtype_bytes(c->in[1]->dtype) : 0;
     if (!usual || size > 8) return ot_kernel_reference(OT_OP_Where)(c);
     ot_rm_walk w;

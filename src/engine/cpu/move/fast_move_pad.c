@@ -1,9 +1,11 @@
-/* Pad: the input's box is copied to its place, then the border grows around it, one dim after the other from the last to the first.
+/* Pad: the input's box is copied to its place, then the border grows around it, one dim after
+ * the other from the last to the first.
  *
  *   . . . . . .      . . . . . .      b b b b b b
  *   . . x x x .      a a x x x a      a a x x x a       what a border holds is a constant,
  *   . . x x x .  ->  a a x x x a  ->  a a x x x a       or a row of what is there already
  *   . . . . . .      . . . . . .      b b b b b b
+ *
  */
 #include "fast_move.h"
 
@@ -14,9 +16,11 @@ typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP } pad_mode
 
 typedef struct padding {
     pad_mode mode;
-    uint64_t value;                                 /* its first bytes are an element */
-    int64_t before[OT_RANK_MAX], kept[OT_RANK_MAX]; /* of the output: where the input's elements begin, how many */
-    int64_t cut[OT_RANK_MAX];                       /* elements of the input that negative pads drop at the start */
+    uint64_t value; /* its first bytes are an element */
+    /* of the output: where the input's elements begin, how many */
+    int64_t before[OT_RANK_MAX], kept[OT_RANK_MAX];
+    /* elements of the input that negative pads drop at the start */
+    int64_t cut[OT_RANK_MAX];
 } padding;
 
 /* Which of the n elements kept belongs to position p of the border. */
@@ -82,8 +86,10 @@ static ot_status pad_read(ot_call *c, padding *p, int64_t *dims, bool *usual)
     return OT_OK;
 }
 
-/* The border along dim k: positions [from, to) of it, dims after k whole, those before k as far as the input's elements reach. */
-static void pad_border(const ot_call *c, const padding *p, ot_nd *y, uint32_t k, int64_t from, int64_t to)
+/* The border along dim k: positions [from, to) of it, dims after k whole, those before k as far
+ * as the input's elements reach. */
+static void pad_border(const ot_call *c, const padding *p, ot_nd *y, uint32_t k, int64_t from,
+                       int64_t to)
 {
     int64_t dims[OT_RANK_MAX], at = 0, size = (int64_t)ot_mv_size(y), step = y->strides[k] * size;
     for (uint32_t j = 0; j < y->rank; j++) {
@@ -93,13 +99,15 @@ static void pad_border(const ot_call *c, const padding *p, ot_nd *y, uint32_t k,
     char *base = ot_mv_at(y, at);
     dims[k] = to - from;
     if (p->mode == PAD_CONSTANT) {
-        ot_box_fill((size_t)size, y->rank, dims, base + from * step, y->strides, &p->value, c->threads);
+        ot_box_fill((size_t)size, y->rank, dims, base + from * step, y->strides, &p->value,
+                    c->threads);
         return;
     }
     dims[k] = 1;
     for (int64_t i = from; i < to; i++) {
         int64_t source = p->before[k] + border_source(p->mode, i - p->before[k], p->kept[k]);
-        ot_box_copy((size_t)size, y->rank, dims, base + i * step, y->strides, base + source * step, y->strides, c->threads);
+        ot_box_copy((size_t)size, y->rank, dims, base + i * step, y->strides, base + source * step,
+                    y->strides, c->threads);
     }
 }
 
@@ -107,7 +115,8 @@ ot_status ot_fast_pad(ot_call *c)
 {
     padding p = {0};
     int64_t dims[OT_RANK_MAX], from = 0, to = 0;
-    bool usual = ot_move_usual(c, 1) && c->in[0]->rank <= OT_BOX_RANK && pad_read_mode(c, &p) && pad_read_value(c, &p);
+    bool usual = ot_move_usual(c, 1) && c->in[0]->rank <= OT_BOX_RANK && pad_read_mode(c, &p) &&
+                 pad_read_value(c, &p);
     if (usual) OT_TRY(pad_read(c, &p, dims, &usual));
     if (!usual) return ot_kernel_reference(OT_OP_Pad)(c);
     const ot_nd *x = c->in[0];
@@ -118,7 +127,8 @@ ot_status ot_fast_pad(ot_call *c)
         from += p.cut[k] * x->strides[k];
         to += p.before[k] * y->strides[k];
     }
-    ot_box_copy(ot_mv_size(x), x->rank, p.kept, ot_mv_at(y, to), y->strides, ot_mv_at(x, from), x->strides, c->threads);
+    ot_box_copy(ot_mv_size(x), x->rank, p.kept, ot_mv_at(y, to), y->strides, ot_mv_at(x, from),
+                x->strides, c->threads);
     for (uint32_t k = x->rank; k-- > 0;) {
         pad_border(c, &p, y, k, 0, p.before[k]);
         pad_border(c, &p, y, k, p.before[k] + p.kept[k], dims[k]);

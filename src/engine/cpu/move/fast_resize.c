@@ -1,4 +1,5 @@
-/* Resize and Upsample: attributes and inputs into tables, by the formulas of ref_window_resize.c. See fast_resize.h. */
+/* Resize and Upsample: attributes and inputs into tables, by the formulas of
+ * ref_window_resize.c. See fast_resize.h. */
 #include "fast_resize.h"
 
 #include "fast_move.h"
@@ -6,9 +7,18 @@
 
 #include <math.h>
 
-#define TIE_SLACK 1e-6f /* what lies so near to the middle between two elements counts as the middle, as in the reference */
+/* what lies so near to the middle between two elements counts as the middle, as in the reference */
+#define TIE_SLACK 1e-6f
 
-typedef enum transform { HALF_PIXEL, SYMMETRIC, PYTORCH, ALIGN_CORNERS, ASYMMETRIC, TF_HALF_PIXEL, TF_CROP } transform;
+typedef enum transform {
+    HALF_PIXEL,
+    SYMMETRIC,
+    PYTORCH,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    TF_HALF_PIXEL,
+    TF_CROP
+} transform;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, SIMPLE } rounding;
 
 typedef struct rules {
@@ -34,11 +44,14 @@ static int choose(const ot_node *n, const char *attr, const char *const *names, 
 static bool read_rules(const ot_node *n, rules *r)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
-    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                             "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const transforms[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil"};
     r->modern = strcmp(n->op_type, "Resize") == 0 && (n->version == 0 || n->version >= 11);
-    int m = choose(n, "mode", modes, 4), t = r->modern ? choose(n, "coordinate_transformation_mode", transforms, 7) : ASYMMETRIC;
+    int m = choose(n, "mode", modes, 4),
+        t = r->modern ? choose(n, "coordinate_transformation_mode", transforms, 7) : ASYMMETRIC;
     int q = r->modern ? choose(n, "nearest_mode", roundings, 4) : SIMPLE;
     if (m < 0 || t < 0 || q < 0) return false;
     r->mode = m == 3 ? OT_RESIZE_LINEAR : (ot_resize_mode)m;
@@ -78,7 +91,8 @@ static bool set_scale(ot_resize_axis *a, float scale, float out)
     return true;
 }
 
-static bool set_sizes(const ot_node *n, ot_resize *r, const ot_nd *sizes, const uint32_t *axes, uint32_t count)
+static bool set_sizes(const ot_node *n, ot_resize *r, const ot_nd *sizes, const uint32_t *axes,
+                      uint32_t count)
 {
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
     int policy = choose(n, "keep_aspect_ratio_policy", policies, 3);
@@ -93,11 +107,14 @@ static bool set_sizes(const ot_node *n, ot_resize *r, const ot_nd *sizes, const 
         if (e == 0 || (policy == 1 ? a->scale < common : a->scale > common)) common = a->scale;
     }
     for (uint32_t e = 0; policy != 0 && e < count; e++)
-        if (!set_scale(&r->axes[axes[e]], common, floorf(common * (float)r->axes[axes[e]].in + 0.5f))) return false;
+        if (!set_scale(&r->axes[axes[e]], common,
+                       floorf(common * (float)r->axes[axes[e]].in + 0.5f)))
+            return false;
     return true;
 }
 
-static bool set_scales(ot_resize *r, const ot_nd *scales, const ot_attr *attr, const uint32_t *axes, uint32_t count)
+static bool set_scales(ot_resize *r, const ot_nd *scales, const ot_attr *attr, const uint32_t *axes,
+                       uint32_t count)
 {
     if ((attr ? (int64_t)attr->n : ot_num_count(scales)) != count) return false;
     for (uint32_t e = 0; e < count; e++) {
@@ -109,7 +126,8 @@ static bool set_scales(ot_resize *r, const ot_nd *scales, const ot_attr *attr, c
 }
 
 /* Input k when it has elements, of one of these types; *ok false when it is of another. */
-static const ot_nd *given(const ot_nd *const *in, uint32_t n_in, uint32_t k, uint32_t types, bool *ok)
+static const ot_nd *given(const ot_nd *const *in, uint32_t n_in, uint32_t k, uint32_t types,
+                          bool *ok)
 {
     const ot_nd *a = k < n_in ? in[k] : NULL;
     if (!a) return NULL;
@@ -117,7 +135,8 @@ static const ot_nd *given(const ot_nd *const *in, uint32_t n_in, uint32_t k, uin
     return *ok && ot_num_count(a) > 0 ? a : NULL;
 }
 
-static bool read_extents(const ot_node *n, const rules *u, ot_resize *r, const ot_nd *const *in, uint32_t n_in)
+static bool read_extents(const ot_node *n, const rules *u, ot_resize *r, const ot_nd *const *in,
+                         uint32_t n_in)
 {
     uint32_t axes[OT_RANK_MAX], count;
     bool ok = true;
@@ -127,7 +146,9 @@ static bool read_extents(const ot_node *n, const rules *u, ot_resize *r, const o
     const ot_nd *sizes = u->modern ? given(in, n_in, 3, OT_NUM_INDEX, &ok) : NULL;
     attr = attr && attr->kind == OT_ATTR_FLOATS ? attr : NULL;
     if (!ok || (!attr && !sizes && !scales) || !read_axes(n, r->rank, axes, &count)) return false;
-    if (!attr && sizes ? !set_sizes(n, r, sizes, axes, count) : !set_scales(r, scales, attr, axes, count)) return false;
+    if (!attr && sizes ? !set_sizes(n, r, sizes, axes, count)
+                       : !set_scales(r, scales, attr, axes, count))
+        return false;
     if (u->transform != TF_CROP) return true;
     if (!roi || ot_num_count(roi) != 2 * (int64_t)count) return false;
     for (uint32_t e = 0; e < count; e++) {
@@ -141,7 +162,8 @@ static bool read_extents(const ot_node *n, const rules *u, ot_resize *r, const o
 
 static float original(const rules *u, const ot_resize_axis *a, int64_t i)
 {
-    float x = (float)i, in = (float)a->in, out = (float)a->out, corners = u->uncut ? a->length : out;
+    float x = (float)i, in = (float)a->in, out = (float)a->out,
+          corners = u->uncut ? a->length : out;
     switch (u->transform) {
     case HALF_PIXEL: return (x + 0.5f) / a->scale - 0.5f;
     case SYMMETRIC: { /* the one sum that ONNX Runtime makes in double precision */
@@ -153,13 +175,17 @@ static float original(const rules *u, const ot_resize_axis *a, int64_t i)
     case ASYMMETRIC: return x / a->scale;
     case TF_HALF_PIXEL: return (x + 0.5f) / a->scale;
     case TF_CROP:
-        if (a->out > 1) return a->roi_lo * (in - 1) + x * (a->roi_hi - a->roi_lo) * (in - 1) / (out - 1);
+        if (a->out > 1)
+            return a->roi_lo * (in - 1) + x * (a->roi_hi - a->roi_lo) * (in - 1) / (out - 1);
         return 0.5f * (a->roi_lo + a->roi_hi) * (in - 1);
     }
     return 0;
 }
 
-static int32_t clamped(double v, int64_t hi) { return !(v > 0) ? 0 : v < (double)hi ? (int32_t)v : (int32_t)hi; }
+static int32_t clamped(double v, int64_t hi)
+{
+    return !(v > 0) ? 0 : v < (double)hi ? (int32_t)v : (int32_t)hi;
+}
 
 static int32_t nearest(const rules *u, const ot_resize_axis *a, float x)
 {
@@ -214,7 +240,8 @@ static void find_pairs(ot_resize_axis *a)
         for (int64_t t = 0; t < a->n_taps; t++)
             for (int64_t odd = 0; odd < 2; odd++) {
                 int64_t first = t * a->out + 2 * from + odd, here = t * a->out + 2 * to + odd;
-                alike = alike && a->weight[here] == a->weight[first] && a->index[here] == a->index[first] + to - from;
+                alike = alike && a->weight[here] == a->weight[first] &&
+                        a->index[here] == a->index[first] + to - from;
             }
         if (!alike) break;
     }
@@ -226,9 +253,12 @@ static ot_status fill_axis(ot_arena *arena, const rules *u, ot_resize_axis *a)
 {
     double stretch = u->antialias && a->scale < 1 ? (double)a->scale : 1;
     int64_t reach = u->mode == OT_RESIZE_CUBIC ? 2 : 1, n, outside = 0;
-    a->same = a->scale == 1; /* ONNX Runtime leaves such an axis alone, whatever the transformation */
+    /* ONNX Runtime leaves such an axis alone, whatever the transformation */
+    a->same = a->scale == 1;
     if (a->same) return OT_OK;
-    a->n_taps = u->mode == OT_RESIZE_NEAREST ? 1 : stretch < 1 ? 2 * (int64_t)ceil((double)reach / stretch) : 2 * reach;
+    a->n_taps = u->mode == OT_RESIZE_NEAREST ? 1
+                : stretch < 1                ? 2 * (int64_t)ceil((double)reach / stretch)
+                                             : 2 * reach;
     if (!ot_mul_i64(a->n_taps, a->out, &n)) return OT_E_NOMEM;
     a->index = OT_NEW_N(arena, int32_t, (size_t)n);
     a->weight = OT_NEW_N(arena, float, (size_t)n);
@@ -266,11 +296,13 @@ static bool is_runnable(ot_resize *r, ot_dtype type)
         extrapolates = extrapolates || r->axes[k].outside;
     }
     if (!changes) r->mode = OT_RESIZE_NEAREST; /* a copy */
-    return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 && !extrapolates : ot_dtype_is_real(type);
+    return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 && !extrapolates
+                                        : ot_dtype_is_real(type);
 }
 
-ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims,
-                        const ot_nd *const *in, uint32_t n_in, const ot_resize **out)
+ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank,
+                        const int64_t *dims, const ot_nd *const *in, uint32_t n_in,
+                        const ot_resize **out)
 {
     rules u = {0};
     ot_resize *r = OT_NEW(arena, ot_resize);
@@ -279,7 +311,8 @@ ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32
     r->rank = rank;
     for (uint32_t k = 0; k < rank; k++) {
         if (dims[k] <= 0 || dims[k] > INT32_MAX) return OT_OK;
-        r->axes[k] = (ot_resize_axis){.in = dims[k], .out = dims[k], .scale = 1, .length = (float)dims[k], .roi_hi = 1};
+        r->axes[k] = (ot_resize_axis){
+            .in = dims[k], .out = dims[k], .scale = 1, .length = (float)dims[k], .roi_hi = 1};
     }
     if (rank == 0 || !read_rules(n, &u) || !read_extents(n, &u, r, in, n_in)) return OT_OK;
     r->mode = u.mode;
@@ -316,7 +349,8 @@ ot_status ot_fast_resize(ot_call *c)
     ot_arena *arena = ot_arena_new();
     ot_status s = arena ? OT_OK : ot_fail_nomem(c->diag);
     if (arena && ot_move_usual(c, 1)) {
-        s = ot_resize_new(arena, c->node, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims, c->in, c->n_in, &r);
+        s = ot_resize_new(arena, c->node, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims, c->in,
+                          c->n_in, &r);
         if (s == OT_E_NOMEM) (void)ot_fail_nomem(c->diag);
     }
     if (s == OT_OK) s = r ? resize_call(c, r) : ot_kernel_reference(OT_OP_Resize)(c);

@@ -1,9 +1,11 @@
 /* Resize: the loops over pixels. See fast_resize.h.
  *
  *   jobs      rows of the output: positions on all axes before `last`
- *   row       nearest: elements spread or picked; the row before once more where it has the same source
+ *   row       nearest: elements spread or picked; the row before once more where it has the same
+ *             source
  *             else: input rows blended into one (scratch), then its elements blended along `last`
  *   piece     what is dense after `last`: 1 element in NCHW, chan_block, or the channels of NHWC
+ *
  */
 #include "fast_resize.h"
 
@@ -12,15 +14,17 @@
 #include "engine/ref/ref_number.h"
 #include "engine/core/pool.h"
 
-#define ROWS_AT_A_TIME 8 /* of one thread, so that a source row serves its neighbours from the cache */
+/* of one thread, so that a source row serves its neighbours from the cache */
+#define ROWS_AT_A_TIME 8
 
 /* What a run knows of its arrays. */
 typedef struct run {
     const ot_resize *r;
     const ot_nd *x, *y;
     size_t size;
-    bool half;           /* elements of 16 bits: rows are widened, and rounded when they are done */
-    uint32_t last;       /* axis that rows run along: that of the tables, or a later one that is not dense */
+    bool half; /* elements of 16 bits: rows are widened, and rounded when they are done */
+    /* axis that rows run along: that of the tables, or a later one that is not dense */
+    uint32_t last;
     int64_t piece, rows; /* elements; output rows */
 } run;
 
@@ -31,8 +35,9 @@ static int64_t piece_of(const ot_resize *r, uint32_t last, uint32_t chan_block)
     return n;
 }
 
-/* The first axis from r->last on from which all is dense: rows run along it. In blocks a pixel's axis, also where no axis changes
- * (r->last is 0 then): along the axis of channels there are blocks, not channels. */
+/* The first axis from r->last on from which all is dense: rows run along it. In blocks a pixel's
+ * axis, also where no axis changes (r->last is 0 then): along the axis of channels there are
+ * blocks, not channels. */
 static uint32_t row_axis(const ot_resize *r, const ot_nd *a)
 {
     int64_t step = a->chan_block > 1 ? a->chan_block : 1;
@@ -48,7 +53,8 @@ static uint32_t row_axis(const ot_resize *r, const ot_nd *a)
 static int64_t row_bytes(const ot_resize *r, uint32_t chan_block, bool of_output)
 {
     const ot_resize_axis *a = &r->axes[r->last];
-    int64_t row = (of_output ? a->out : a->in) * piece_of(r, r->last, chan_block) * (int64_t)sizeof(float);
+    int64_t row = (of_output ? a->out : a->in) * piece_of(r, r->last, chan_block) *
+                  (int64_t)sizeof(float);
     return ot_ceil_div(row, 64) * 64 + 64;
 }
 
@@ -65,22 +71,24 @@ int64_t ot_resize_scratch(const ot_resize *r, ot_dtype type, uint32_t chan_block
     for (int64_t i = 0; i < n; i++) \
         for (int j = 0; j < k; j++) to[i * k + j] = from[i]
 
-#define SPREAD(type)                                                                                                            \
-    OT_CLONES static void spread_##type(int64_t factor, int64_t n, type *restrict to, const type *restrict from)                \
-    {                                                                                                                           \
-        if (factor == 2)                                                                                                        \
-            SPREAD_BY(type, 2);                                                                                                 \
-        else if (factor == 3)                                                                                                   \
-            SPREAD_BY(type, 3);                                                                                                 \
-        else if (factor == 4)                                                                                                   \
-            SPREAD_BY(type, 4);                                                                                                 \
-        else                                                                                                                    \
-            for (int64_t i = 0; i < n; i++)                                                                                     \
-                for (int64_t j = 0; j < factor; j++) to[i * factor + j] = from[i];                                              \
-    }                                                                                                                           \
-    OT_CLONES static void choose_##type(int64_t n, type *restrict to, const type *restrict from, const int32_t *restrict index) \
-    {                                                                                                                           \
-        for (int64_t i = 0; i < n; i++) to[i] = from[index[i]];                                                                 \
+#define SPREAD(type)                                                                             \
+    OT_CLONES static void spread_##type(int64_t factor, int64_t n, type *restrict to,            \
+                                        const type *restrict from)                               \
+    {                                                                                            \
+        if (factor == 2)                                                                         \
+            SPREAD_BY(type, 2);                                                                  \
+        else if (factor == 3)                                                                    \
+            SPREAD_BY(type, 3);                                                                  \
+        else if (factor == 4)                                                                    \
+            SPREAD_BY(type, 4);                                                                  \
+        else                                                                                     \
+            for (int64_t i = 0; i < n; i++)                                                      \
+                for (int64_t j = 0; j < factor; j++) to[i * factor + j] = from[i];               \
+    }                                                                                            \
+    OT_CLONES static void choose_##type(int64_t n, type *restrict to, const type *restrict from, \
+                                        const int32_t *restrict index)                           \
+    {                                                                                            \
+        for (int64_t i = 0; i < n; i++) to[i] = from[index[i]];                                  \
     }
 
 SPREAD(uint8_t)
@@ -91,7 +99,8 @@ SPREAD(uint64_t)
 typedef float piece_16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float piece_8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-OT_CLONES static void choose_pieces(size_t bytes, int64_t n, char *to, const char *from, const int32_t *index)
+OT_CLONES static void choose_pieces(size_t bytes, int64_t n, char *to, const char *from,
+                                    const int32_t *index)
 {
     if (bytes == sizeof(piece_8)) {
         for (int64_t i = 0; i < n; i++) ((piece_8 *)to)[i] = ((const piece_8 *)from)[index[i]];
@@ -100,7 +109,8 @@ OT_CLONES static void choose_pieces(size_t bytes, int64_t n, char *to, const cha
     } else if (bytes == 16) {
         for (int64_t i = 0; i < n; i++) memcpy(to + i * 16, from + (int64_t)index[i] * 16, 16);
     } else {
-        for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * bytes, from + (size_t)index[i] * bytes, bytes);
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + (size_t)i * bytes, from + (size_t)index[i] * bytes, bytes);
     }
 }
 
@@ -136,7 +146,8 @@ static void nearest_row(const run *u, char *to, const char *from)
 /* ---- weighted sums ---- */
 
 /* to[i] = sum of weights[t] * rows[t][i]; the first call of a row sets it, later ones add. */
-OT_CLONES static void blend_two(int64_t n, float *restrict to, const float *a, const float *b, float wa, float wb, bool add)
+OT_CLONES static void blend_two(int64_t n, float *restrict to, const float *a, const float *b,
+                                float wa, float wb, bool add)
 {
     if (add)
         for (int64_t i = 0; i < n; i++) to[i] += wa * a[i] + wb * b[i];
@@ -145,7 +156,8 @@ OT_CLONES static void blend_two(int64_t n, float *restrict to, const float *a, c
 }
 
 /* Along `last`, pieces of one element. */
-OT_CLONES static void cross_two(const ot_resize_axis *a, int64_t from, int64_t to, float *restrict y, const float *restrict x)
+OT_CLONES static void cross_two(const ot_resize_axis *a, int64_t from, int64_t to,
+                                float *restrict y, const float *restrict x)
 {
     const int32_t *restrict i0 = a->index, *restrict i1 = a->index + a->out;
     const float *restrict w0 = a->weight, *restrict w1 = a->weight + a->out;
@@ -153,8 +165,8 @@ OT_CLONES static void cross_two(const ot_resize_axis *a, int64_t from, int64_t t
 }
 
 /* Outputs 2 i and 2 i + 1 from taps at fixed distances of x[i]. */
-OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float *const *even, const float *const *odd,
-                                      const float *we, const float *wo)
+OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float *const *even,
+                                      const float *const *odd, const float *we, const float *wo)
 {
     const float *e0 = even[0], *e1 = even[1], *o0 = odd[0], *o1 = odd[1];
     for (int64_t i = 0; i < n; i++) {
@@ -163,10 +175,11 @@ OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float 
     }
 }
 
-OT_CLONES static void cross_pairs_four(int64_t n, float *restrict y, const float *const *even, const float *const *odd,
-                                       const float *we, const float *wo)
+OT_CLONES static void cross_pairs_four(int64_t n, float *restrict y, const float *const *even,
+                                       const float *const *odd, const float *we, const float *wo)
 {
-    const float *e0 = even[0], *e1 = even[1], *e2 = even[2], *e3 = even[3], *o0 = odd[0], *o1 = odd[1], *o2 = odd[2], *o3 = odd[3];
+    const float *e0 = even[0], *e1 = even[1], *e2 = even[2], *e3 = even[3], *o0 = odd[0],
+                *o1 = odd[1], *o2 = odd[2], *o3 = odd[3];
     for (int64_t i = 0; i < n; i++) {
         y[2 * i] = we[0] * e0[i] + we[1] * e1[i] + we[2] * e2[i] + we[3] * e3[i];
         y[2 * i + 1] = wo[0] * o0[i] + wo[1] * o1[i] + wo[2] * o2[i] + wo[3] * o3[i];
@@ -191,20 +204,23 @@ static void cross_pairs(const ot_resize_axis *a, float *y, const float *x)
         cross_pairs_four(n, y + first, even, odd, we, wo);
 }
 
-OT_CLONES static void cross_four(const ot_resize_axis *a, int64_t from, int64_t to, float *restrict y, const float *restrict x)
+OT_CLONES static void cross_four(const ot_resize_axis *a, int64_t from, int64_t to,
+                                 float *restrict y, const float *restrict x)
 {
     int64_t n = a->out;
     const int32_t *restrict at = a->index;
     const float *restrict w = a->weight;
     for (int64_t i = from; i < to; i++)
-        y[i] = w[i] * x[at[i]] + w[n + i] * x[at[n + i]] + w[2 * n + i] * x[at[2 * n + i]] + w[3 * n + i] * x[at[3 * n + i]];
+        y[i] = w[i] * x[at[i]] + w[n + i] * x[at[n + i]] + w[2 * n + i] * x[at[2 * n + i]] +
+               w[3 * n + i] * x[at[3 * n + i]];
 }
 
 static void cross_many(const ot_resize_axis *a, float *y, const float *x)
 {
     for (int64_t i = 0; i < a->out; i++) {
         double sum = 0;
-        for (int64_t t = 0; t < a->n_taps; t++) sum += (double)a->weight[t * a->out + i] * (double)x[a->index[t * a->out + i]];
+        for (int64_t t = 0; t < a->n_taps; t++)
+            sum += (double)a->weight[t * a->out + i] * (double)x[a->index[t * a->out + i]];
         y[i] = (float)sum;
     }
 }
@@ -217,7 +233,8 @@ static void cross_many(const ot_resize_axis *a, float *y, const float *x)
         ((piece_##k *)y)[i] = sum;                                                               \
     }
 
-OT_CLONES static void cross_pieces(const ot_resize_axis *a, int64_t piece, float *restrict y, const float *restrict x)
+OT_CLONES static void cross_pieces(const ot_resize_axis *a, int64_t piece, float *restrict y,
+                                   const float *restrict x)
 {
     if (piece == 8) {
         CROSS_PIECES(8)
@@ -238,7 +255,8 @@ OT_CLONES static void cross_pieces(const ot_resize_axis *a, int64_t piece, float
 
 static void cross(const ot_resize_axis *a, int64_t piece, float *y, const float *x)
 {
-    int64_t paired = a->even_to > a->even_from, from = paired ? 2 * a->even_from : a->out, to = paired ? 2 * a->even_to : a->out;
+    int64_t paired = a->even_to > a->even_from, from = paired ? 2 * a->even_from : a->out,
+            to = paired ? 2 * a->even_to : a->out;
     if (piece > 1) {
         cross_pieces(a, piece, y, x);
         return;
@@ -283,8 +301,10 @@ static const float *row_at(const run *u, const char *x, int64_t at, int64_t n, f
     return room;
 }
 
-/* n elements: the sum of the rows that the taps of all places name, two at a time (there are always pairs). room: for two rows. */
-static void blend_rows(const run *u, const place *places, uint32_t n_places, int64_t n, float *to, const char *x, float *room)
+/* n elements: the sum of the rows that the taps of all places name, two at a time (there are
+ * always pairs). room: for two rows. */
+static void blend_rows(const run *u, const place *places, uint32_t n_places, int64_t n, float *to,
+                       const char *x, float *room)
 {
     int64_t tap[OT_RANK_MAX], taps[OT_RANK_MAX];
     const place *inner = &places[n_places - 1];
@@ -308,7 +328,8 @@ static void blend_rows(const run *u, const place *places, uint32_t n_places, int
     if (!add) fill_floats(to, n, 0);
 }
 
-static void weighted_row(const run *u, const place *places, uint32_t n_places, float *to, const char *x, float *scratch)
+static void weighted_row(const run *u, const place *places, uint32_t n_places, float *to,
+                         const char *x, float *scratch)
 {
     const ot_resize_axis *a = &u->r->axes[u->last];
     int64_t n = a->in * u->piece;
@@ -335,7 +356,8 @@ static void weighted_row(const run *u, const place *places, uint32_t n_places, f
 }
 
 /* The same of 16 bits: made in scratch, then rounded. */
-static void weighted_half_row(const run *u, const place *places, uint32_t n_places, char *to, const char *x, float *scratch)
+static void weighted_half_row(const run *u, const place *places, uint32_t n_places, char *to,
+                              const char *x, float *scratch)
 {
     const ot_resize_axis *a = &u->r->axes[u->last];
     float *row = scratch + 3 * a->in * u->piece;
@@ -352,8 +374,10 @@ static int64_t row_extent(const run *u, uint32_t k)
     return ot_ceil_div(u->r->axes[k].out, block);
 }
 
-/* The row at pos: offsets into x and y; what changes on the way becomes a place, or part of the offset (NEAREST). */
-static uint32_t find_row(const run *u, const int64_t *pos, int64_t *at_x, int64_t *at_y, place *places)
+/* The row at pos: offsets into x and y; what changes on the way becomes a place, or part of the
+ * offset (NEAREST). */
+static uint32_t find_row(const run *u, const int64_t *pos, int64_t *at_x, int64_t *at_y,
+                         place *places)
 {
     uint32_t n = 0;
     *at_x = *at_y = 0;
@@ -410,13 +434,15 @@ static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
     some_rows(j->u, first, end, (float *)(void *)(j->scratch + worker * j->room));
 }
 
-void ot_resize_run(const ot_resize *r, const ot_nd *y, const ot_nd *x, void *scratch, uint32_t threads)
+void ot_resize_run(const ot_resize *r, const ot_nd *y, const ot_nd *x, void *scratch,
+                   uint32_t threads)
 {
     uint32_t at_x = row_axis(r, x), at_y = row_axis(r, y), last = at_x > at_y ? at_x : at_y;
     bool half = ot_dtype_is_half(x->dtype);
     run u = {r, x, y, ot_dtype_bytes(x->dtype), half, last, piece_of(r, last, x->chan_block), 1};
     for (uint32_t k = 0; k < last; k++) u.rows *= row_extent(&u, k);
-    rows_job j = {.u = &u, .scratch = scratch, .room = ot_resize_scratch(r, x->dtype, x->chan_block, 1)};
+    rows_job j = {
+        .u = &u, .scratch = scratch, .room = ot_resize_scratch(r, x->dtype, x->chan_block, 1)};
     int64_t parts = ot_box_shares(u.rows * r->axes[last].out * u.piece * (int64_t)u.size, threads);
     ot_pool_share((uint32_t)parts, u.rows, ROWS_AT_A_TIME, rows_share, &j);
 }

@@ -1,8 +1,9 @@
 /* The kernel of attention.h.
  *
- *   scratch    Q' [panels][size][16]  Y' [panels][v_size][16]  largest, sums [panels][16]      of the block
- *              K  [chunk / 6][size][6]  V  [v_size / 6][chunk][6]                               of the chunk, for all panels
- *              scores [chunk][16]  mask [chunk][16]                                             of one panel
+ *   scratch  Q' [panels][size][16]  Y' [panels][v_size][16]  largest, sums [panels][16]  of the
+ *            block
+ *            K  [chunk / 6][size][6]  V  [v_size / 6][chunk][6]                           of the chunk, for all panels
+ *            scores [chunk][16]  mask [chunk][16]                                         of one panel
  *
  *   for chunks of keys
  *       K and V copied so that six rows of their products lie together
@@ -10,6 +11,9 @@
  *           scores = scale * K Q' + mask        micro kernel: six keys and 16 queries in registers
  *           largest, factor of what there is, exp, sums
  *           Y' = Y' * factor + V' scores        the same with six columns of V
+ *
+ *
+ *
  */
 #include "attention.h"
 
@@ -41,7 +45,8 @@ typedef struct tile {
     const float *keep; /* [16] factors of what is in c, or NULL */
 } tile;
 
-static inline __attribute__((always_inline)) void store_row(const tile *t, int64_t row, const v8 *sums)
+static inline __attribute__((always_inline)) void store_row(const tile *t, int64_t row,
+                                                            const v8 *sums)
 {
     v8a *c = (v8a *)(t->c + row * WIDE);
     const v8a *keep = (const v8a *)t->keep;
@@ -54,7 +59,8 @@ static inline __attribute__((always_inline)) void store_row(const tile *t, int64
     }
 }
 
-/* `height` rows; a constant, so that all sums are registers and what is beyond the height vanishes. */
+/* `height` rows; a constant, so that all sums are registers and what is beyond the height vanishes.
+ */
 static inline __attribute__((always_inline)) void multiply(const tile *t, int height)
 {
     v8 s0[2] = {0}, s1[2] = {0}, s2[2] = {0}, s3[2] = {0}, s4[2] = {0}, s5[2] = {0};
@@ -76,7 +82,10 @@ static inline __attribute__((always_inline)) void multiply(const tile *t, int he
     if (height > 5) store_row(t, 5, s5);
 }
 
-OT_CLONES static void multiply_tile(const tile *t, int64_t height) { OT_BY_HEIGHT(multiply, t, height); }
+OT_CLONES static void multiply_tile(const tile *t, int64_t height)
+{
+    OT_BY_HEIGHT(multiply, t, height);
+}
 
 /* All rows [0, m) of a packed A. */
 static void multiply_all(tile *t, const float *a, float *c, int64_t m)
@@ -93,13 +102,15 @@ static void multiply_all(tile *t, const float *a, float *c, int64_t m)
 typedef float v4u __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float v8u __attribute__((vector_size(32), aligned(4), may_alias));
 
-#define PAIR(a, b) __builtin_shufflevector(*(const v4u *)(a), *(const v4u *)(b), 0, 1, 2, 3, 4, 5, 6, 7)
+#define PAIR(a, b) \
+    __builtin_shufflevector(*(const v4u *)(a), *(const v4u *)(b), 0, 1, 2, 3, 4, 5, 6, 7)
 
-/* Four columns of six rows, each without steps: to[p * MR + u] = a[u * row + p]. Two floats more are overwritten. */
+/* Four columns of six rows, each without steps: to[p * MR + u] = a[u * row + p]. Two floats more
+ * are overwritten. */
 static inline void turn_four(float *to, const float *a, int64_t row)
 {
-    const v8 ae = PAIR(a, a + 4 * row), bf = PAIR(a + row, a + 5 * row), c = PAIR(a + 2 * row, a + 2 * row),
-             d = PAIR(a + 3 * row, a + 3 * row);
+    const v8 ae = PAIR(a, a + 4 * row), bf = PAIR(a + row, a + 5 * row),
+             c = PAIR(a + 2 * row, a + 2 * row), d = PAIR(a + 3 * row, a + 3 * row);
     const v8 ab_low = __builtin_shufflevector(ae, bf, 0, 8, 1, 9, 4, 12, 5, 13);
     const v8 ab_high = __builtin_shufflevector(ae, bf, 2, 10, 3, 11, 6, 14, 7, 15);
     const v8 cd_low = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
@@ -110,9 +121,10 @@ static inline void turn_four(float *to, const float *a, int64_t row)
     *(v8u *)(to + 3 * MR) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-/* Rows [0, m) of A, six together: to[i / 6][k][i % 6]; two floats beyond these may be overwritten. Lines of A are read once: of
- * adjacent rows few columns are taken at a time. */
-OT_CLONES static void pack_rows(float *to, const float *a, int64_t row, int64_t column, int64_t m, int64_t k)
+/* Rows [0, m) of A, six together: to[i / 6][k][i % 6]; two floats beyond these may be
+ * overwritten. Lines of A are read once: of adjacent rows few columns are taken at a time. */
+OT_CLONES static void pack_rows(float *to, const float *a, int64_t row, int64_t column, int64_t m,
+                                int64_t k)
 {
     int64_t step = row == 1 ? PIECE : k;
     for (int64_t piece = 0; piece < k; piece += step) {
@@ -137,27 +149,33 @@ static void pack_panel(float *to, const ot_attention_matrix *a, int64_t rows, in
     const float *data = a->data;
     if (rows < WIDE) memset(to, 0, (size_t)columns * WIDE * sizeof *to);
     if (a->column == 1) {
-        ot_box_turn(sizeof *to, rows, columns, (char *)to, WIDE * sizeof *to, (const char *)data, a->row * (int64_t)sizeof *to);
+        ot_box_turn(sizeof *to, rows, columns, (char *)to, WIDE * sizeof *to, (const char *)data,
+                    a->row * (int64_t)sizeof *to);
         return;
     }
     for (int64_t k = 0; k < columns; k++)
         for (int64_t r = 0; r < rows; r++) to[k * WIDE + r] = data[r * a->row + k * a->column];
 }
 
-/* Rows and columns of a matrix as float32: as they lie, or widened in `to`, which has room for all of them. */
-static ot_attention_matrix widened(const ot_attention_matrix *m, int64_t rows, int64_t columns, float *to)
+/* Rows and columns of a matrix as float32: as they lie, or widened in `to`, which has room for
+ * all of them. */
+static ot_attention_matrix widened(const ot_attention_matrix *m, int64_t rows, int64_t columns,
+                                   float *to)
 {
     const uint16_t *from = m->data;
     if (!ot_dtype_is_half(m->type)) return *m;
     if (m->row == 0) rows = 1;
     if (m->column == 0) columns = 1;
     if (m->row == 1 && m->column != 1) {
-        for (int64_t k = 0; k < columns; k++) ot_half_widen(m->type, to + k * rows, from + k * m->column, rows);
+        for (int64_t k = 0; k < columns; k++)
+            ot_half_widen(m->type, to + k * rows, from + k * m->column, rows);
         return (ot_attention_matrix){to, 1, m->column == 0 ? 0 : rows, OT_F32};
     }
-    for (int64_t i = 0; i < rows && m->column <= 1; i++) ot_half_widen(m->type, to + i * columns, from + i * m->row, columns);
+    for (int64_t i = 0; i < rows && m->column <= 1; i++)
+        ot_half_widen(m->type, to + i * columns, from + i * m->row, columns);
     for (int64_t i = 0; i < rows && m->column > 1; i++)
-        for (int64_t k = 0; k < columns; k++) ot_half_widen(m->type, to + i * columns + k, from + i * m->row + k * m->column, 1);
+        for (int64_t k = 0; k < columns; k++)
+            ot_half_widen(m->type, to + i * columns + k, from + i * m->row + k * m->column, 1);
     return (ot_attention_matrix){to, m->row == 0 ? 0 : columns, m->column == 0 ? 0 : 1, OT_F32};
 }
 
@@ -177,7 +195,8 @@ OT_CLONES static void weigh(state *s, float *scores, int64_t n)
     for (int64_t k = 0; k < LANES; k++) most[k] = s->most[k % WIDE];
     for (int64_t i = 0; i < n * WIDE; i += LANES)
 #pragma omp simd
-        for (int64_t k = 0; k < LANES; k++) most[k] = scores[i + k] > most[k] ? scores[i + k] : most[k];
+        for (int64_t k = 0; k < LANES; k++)
+            most[k] = scores[i + k] > most[k] ? scores[i + k] : most[k];
     for (int64_t k = 0; k < WIDE; k++) {
         float m = most[k];
         for (int64_t g = 1; g < GROUP; g++) m = most[g * WIDE + k] > m ? most[g * WIDE + k] : m;
@@ -195,11 +214,13 @@ OT_CLONES static void weigh(state *s, float *scores, int64_t n)
             sum[k] += e;
         }
     for (int64_t k = 0; k < WIDE; k++)
-        s->sum[k] = s->sum[k] * s->keep[k] + ((sum[k] + sum[WIDE + k]) + (sum[2 * WIDE + k] + sum[3 * WIDE + k]));
+        s->sum[k] = s->sum[k] * s->keep[k] +
+                    ((sum[k] + sum[WIDE + k]) + (sum[2 * WIDE + k] + sum[3 * WIDE + k]));
 }
 
 /* m: mask of these queries (a panel at most) and n keys. */
-OT_CLONES static void add_mask(float *scores, const ot_attention_matrix *m, int64_t queries, int64_t n, float *panel)
+OT_CLONES static void add_mask(float *scores, const ot_attention_matrix *m, int64_t queries,
+                               int64_t n, float *panel)
 {
     const float *data = m->data;
     if (m->row != 0) {
@@ -221,12 +242,16 @@ typedef struct block {
 } block;
 
 /* Queries of panel p. */
-static int64_t width(const ot_attention_job *j, int64_t p) { return ot_min(WIDE, j->queries - p * WIDE); }
+static int64_t width(const ot_attention_job *j, int64_t p)
+{
+    return ot_min(WIDE, j->queries - p * WIDE);
+}
 
 static void begin(const block *b, int64_t p)
 {
     const ot_attention_job *j = b->j;
-    ot_attention_matrix given = ot_attention_from(j->q, p * WIDE, 0), q = widened(&given, width(j, p), j->size, b->wide);
+    ot_attention_matrix given = ot_attention_from(j->q, p * WIDE, 0),
+                        q = widened(&given, width(j, p), j->size, b->wide);
     pack_panel(b->q + p * j->size * WIDE, &q, width(j, p), j->size);
     memset(b->y + p * j->v_size * WIDE, 0, (size_t)(j->v_size * WIDE) * sizeof *b->y);
     for (int64_t k = 0; k < WIDE; k++) {
@@ -253,7 +278,8 @@ static void attend(const block *b, int64_t p, int64_t key, int64_t n)
     if (j->seen && seen + WIDE <= 1) return;
     multiply_all(&first, b->k, b->scores, n);
     if (j->mask.data) {
-        ot_attention_matrix given = ot_attention_from(j->mask, p * WIDE, key), mask = widened(&given, width(j, p), n, b->wide);
+        ot_attention_matrix given = ot_attention_from(j->mask, p * WIDE, key),
+                            mask = widened(&given, width(j, p), n, b->wide);
         add_mask(b->scores, &mask, width(j, p), n, b->mask);
     }
     if (j->seen) hide(b->scores, seen, n);
@@ -275,10 +301,12 @@ static void finish(const block *b, int64_t p)
     int64_t rows = width(j, p);
     bool half = ot_dtype_is_half(j->q.type);
     float *to = half ? b->wide : (float *)j->y + p * WIDE * j->y_row;
-    ot_box_turn(sizeof *y, j->v_size, rows, (char *)to, (half ? j->v_size : j->y_row) * (int64_t)sizeof *y, (const char *)y,
+    ot_box_turn(sizeof *y, j->v_size, rows, (char *)to,
+                (half ? j->v_size : j->y_row) * (int64_t)sizeof *y, (const char *)y,
                 WIDE * sizeof *y);
     for (int64_t i = 0; half && i < rows; i++)
-        ot_half_narrow(j->q.type, (uint16_t *)j->y + (p * WIDE + i) * j->y_row, to + i * j->v_size, j->v_size);
+        ot_half_narrow(j->q.type, (uint16_t *)j->y + (p * WIDE + i) * j->y_row, to + i * j->v_size,
+                       j->v_size);
 }
 
 void ot_attention_run(const ot_attention_job *j, float *scratch)
@@ -295,7 +323,8 @@ void ot_attention_run(const ot_attention_job *j, float *scratch)
     for (int64_t p = 0; p < panels; p++) begin(&b, p);
     for (int64_t key = 0; key < j->keys; key += CHUNK) {
         int64_t n = ot_min(CHUNK, j->keys - key);
-        ot_attention_matrix given = ot_attention_from(j->k, key, 0), m = widened(&given, n, j->size, b.wide);
+        ot_attention_matrix given = ot_attention_from(j->k, key, 0),
+                            m = widened(&given, n, j->size, b.wide);
         pack_rows(b.k, m.data, m.row, m.column, n, j->size);
         given = ot_attention_from(j->v, key, 0);
         m = widened(&given, n, j->v_size, b.wide);
@@ -309,10 +338,13 @@ int64_t ot_attention_scratch(ot_dtype type, int64_t panels, int64_t size, int64_
 {
     int64_t both, of_panels, of_chunk, total, wide = ot_max(ot_max(size, v_size), WIDE);
     int64_t fixed = 2 * CHUNK * WIDE + 2 * WIDE, each = (int64_t)(sizeof(state) / sizeof(float));
-    if (!ot_add_i64(size, v_size + MR, &both) || !ot_mul_i64(both, WIDE, &of_panels) || !ot_add_i64(of_panels, each, &of_panels) ||
-        !ot_mul_i64(of_panels, panels, &of_panels) || !ot_mul_i64(both, CHUNK, &of_chunk) ||
-        !ot_add_i64(of_panels, of_chunk, &total) || !ot_add_i64(total, fixed, &total))
+    if (!ot_add_i64(size, v_size + MR, &both) || !ot_mul_i64(both, WIDE, &of_panels) ||
+        !ot_add_i64(of_panels, each, &of_panels) || !ot_mul_i64(of_panels, panels, &of_panels) ||
+        !ot_mul_i64(both, CHUNK, &of_chunk) || !ot_add_i64(of_panels, of_chunk, &total) ||
+        !ot_add_i64(total, fixed, &total))
         return -1;
-    if (ot_dtype_is_half(type) && (!ot_mul_i64(wide, CHUNK, &wide) || !ot_add_i64(total, wide + WIDE, &total))) return -1;
+    if (ot_dtype_is_half(type) &&
+        (!ot_mul_i64(wide, CHUNK, &wide) || !ot_add_i64(total, wide + WIDE, &total)))
+        return -1;
     return total / WIDE * WIDE; /* that of each thread is aligned, too */
 }

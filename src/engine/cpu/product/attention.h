@@ -3,14 +3,17 @@
  *              queries, 16 a panel
  *              0..15   16..31
  *   keys 0     scores of one panel against one chunk of keys: they stay in the first cache level
- *     ..       [chunk][16] --> largest so far, exp, sums --> Y' [v_size][16] = Y' * exp(before - now) + V' * weights
+ *     ..       [chunk][16] --> largest so far, exp, sums --> Y' [v_size][16] = Y' * exp(before -
+ *              now) + V' * weights
  *   keys 252   the next chunk
  *
- * Operands of 16 bits are widened where they are copied, the result is rounded once.
- * Everything is computed with queries side by side: largest elements, sums and factors are vectors of queries, and the weights
- * lie as the second product reads them. Each query goes through the same operations wherever its block begins, so results
- * depend neither on blocks nor on threads. Softmax is ONNX's: a query whose scores are all minus infinity, or one of which is
- * plus infinity or NaN, becomes NaN (blind_zero says otherwise of the former).
+ * Operands of 16 bits are widened where they are copied, the result is rounded once. Everything
+ * is computed with queries side by side: largest elements, sums and factors are vectors of
+ * queries, and the weights lie as the second product reads them. Each query goes through the
+ * same operations wherever its block begins, so results depend neither on blocks nor on threads.
+ * Softmax is ONNX's: a query whose scores are all minus infinity, or one of which is plus
+ * infinity or NaN, becomes NaN (blind_zero says otherwise of the former).
+ *
  */
 #ifndef OT_ENGINE_ATTENTION_H
 #define OT_ENGINE_ATTENTION_H
@@ -26,7 +29,8 @@ typedef struct ot_attention_matrix {
 } ot_attention_matrix;
 
 /* The matrix without its first rows and columns. */
-static inline ot_attention_matrix ot_attention_from(ot_attention_matrix m, int64_t row, int64_t column)
+static inline ot_attention_matrix ot_attention_from(ot_attention_matrix m, int64_t row,
+                                                    int64_t column)
 {
     int64_t size = ot_dtype_is_half(m.type) ? 2 : 4;
     m.data = m.data ? (const char *)m.data + (row * m.row + column * m.column) * size : NULL;
@@ -40,11 +44,14 @@ typedef struct ot_attention_job {
     void *y;                             /* [queries, v_size] of the type of q */
     int64_t y_row;
     float scale;
-    int64_t seen;    /* causal: query i sees the keys before seen + i; 0: all are seen */
-    bool blind_zero; /* queries that see nothing but minus infinity become zero, as operators named Attention say, and not NaN */
+    int64_t seen; /* causal: query i sees the keys before seen + i; 0: all are seen */
+    /* queries that see nothing but minus infinity become zero, as operators named Attention say,
+     * and not NaN */
+    bool blind_zero;
 } ot_attention_job;
 
-/* Floats of scratch for calls of so many panels, of arrays of that type; -1: more than can be counted. */
+/* Floats of scratch for calls of so many panels, of arrays of that type; -1: more than can be
+ * counted. */
 int64_t ot_attention_scratch(ot_dtype type, int64_t panels, int64_t size, int64_t v_size);
 /* On the calling thread. scratch: aligned to 64 bytes. */
 void ot_attention_run(const ot_attention_job *j, float *scratch);

@@ -1,12 +1,14 @@
-/* STFT of a real float32 signal: all frames of a signal are one matrix (its rows overlap in memory), the transform another.
+/* STFT of a real float32 signal: all frames of a signal are one matrix (its rows overlap in
+ * memory), the transform another.
  *
- *   signal   . . . . . . . . . .            row f begins at f * step
- *   frames   [. . . .]                              [ w0 cos   -w0 sin  ... ]  t
- *              [. . . .]           times            [ w1 cos   -w1 sin  ... ]      = [frames, bins * 2]
- *                [. . . .]                            bin 0      bin 0
+ *   signal   . . . . . . . . . .          row f begins at f * step
+ *   frames   [. . . .]                            [ w0 cos   -w0 sin  ... ]  t
+ *              [. . . .]           times          [ w1 cos   -w1 sin  ... ]    = [frames, bins * 2]
+ *                [. . . .]                          bin 0      bin 0
  *
- * The second matrix is kept from call to call, packed, while frame and window stay what they were. Complex signals, long frames
- * and what the operator refuses go to the reference.
+ * The second matrix is kept from call to call, packed, while frame and window stay what they
+ * were. Complex signals, long frames and what the operator refuses go to the reference.
+ *
  */
 #include "engine/core/half.h"
 #include "engine/cpu/rows/rows.h"
@@ -43,7 +45,8 @@ static bool single_int(const ot_nd *a, int64_t *out)
 static bool usual(const ot_call *c, stft *s)
 {
     const ot_nd *x = ot_num_in(c, 0), *step = ot_num_in(c, 1), *window = ot_num_in(c, 2);
-    if (!x || !step || x->dtype != OT_F32 || (x->rank != 2 && (x->rank != 3 || x->dims[2] != 1))) return false;
+    if (!x || !step || x->dtype != OT_F32 || (x->rank != 2 && (x->rank != 3 || x->dims[2] != 1)))
+        return false;
     s->x = x->data;
     s->batch = x->dims[0];
     s->length = s->frame = x->dims[1];
@@ -54,7 +57,8 @@ static bool usual(const ot_call *c, stft *s)
     }
     if (!single_int(step, &s->step) || !single_int(ot_num_in(c, 3), &s->frame)) return false;
     if (window && window->dims[0] != s->frame) return false;
-    if (s->step < 1 || s->frame < 1 || s->frame > s->length || s->frame > FRAME_MAX || s->batch < 1) return false;
+    if (s->step < 1 || s->frame < 1 || s->frame > s->length || s->frame > FRAME_MAX || s->batch < 1)
+        return false;
     s->frames = (s->length - s->frame) / s->step + 1;
     s->bins = ot_attr_int(c->node, "onesided", 1) != 0 ? s->frame / 2 + 1 : s->frame;
     return true;
@@ -112,7 +116,8 @@ static transform *make(ot_call *c, const stft *s)
     bool ok = t && circle && m && floats > 0;
     if (ok) {
         *t = (transform){.frame = s->frame, .bins = s->bins};
-        t->panels = aligned_alloc(64, (size_t)ot_ceil_div(floats * (int64_t)sizeof(float), 64) * 64);
+        t->panels = aligned_alloc(64,
+                                  (size_t)ot_ceil_div(floats * (int64_t)sizeof(float), 64) * 64);
         t->window = s->window ? malloc((size_t)s->frame * sizeof *t->window) : NULL;
         ok = t->panels && (t->window || !s->window);
     }
@@ -175,8 +180,10 @@ ot_status ot_fast_stft(ot_call *c)
     if (!ot_num_out(c, 0)) return OT_OK;
     const transform *t = find(c, &s);
     if (!t) return OT_E_NOMEM;
-    int threads = ot_rows_threads(c, (double)s.batch * (double)s.frames * (double)columns * (double)s.frame / 8);
+    int threads = ot_rows_threads(c, (double)s.batch * (double)s.frames * (double)columns *
+                                         (double)s.frame / 8);
     frame_job j = {.s = &s, .t = t, .y = c->out[0]->data};
-    for (j.b = 0; j.b < s.batch; j.b++) ot_pool_share((uint32_t)threads, s.frames, FRAMES_LEAST, frames_share, &j);
+    for (j.b = 0; j.b < s.batch; j.b++)
+        ot_pool_share((uint32_t)threads, s.frames, FRAMES_LEAST, frames_share, &j);
     return OT_OK;
 }

@@ -1,14 +1,17 @@
 /* MatMul, Gemm, FusedMatMul in float32; of 16 bits: half_product.c.
  *
- *   operands are matrices with strides --view_of--> how a product routine may read them as they lie (or a dense copy)
+ *   operands are matrices with strides --view_of--> how a product routine may read them as they lie
+ *   (or a dense copy)
  *
  *       one row or one column      own loops: dot products, or sums of rows
- *       B constant                 packed into panels, by the session (product_pack.c) or at the first call, in the node's state
+ *       B constant                 packed into panels, by the session (product_pack.c) or at the
+ *                                  first call, in the node's state
  *       rows of B share cache sets packed into panels piece by piece
  *       else                       dnnl_sgemm
  *
- * Many matrices are shared out over threads; of few, each is computed by all threads. What is no float32, and what the operator
- * refuses, goes to the reference, which explains it.
+ * Many matrices are shared out over threads; of few, each is computed by all threads. What is no
+ * float32, and what the operator refuses, goes to the reference, which explains it.
+ *
  */
 #include "fast_product.h"
 
@@ -19,7 +22,8 @@
 
 /* ---- operands ---- */
 
-bool ot_product_view(const float *data, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step, ot_matrix *out)
+bool ot_product_view(const float *data, int64_t rows, int64_t columns, int64_t row_step,
+                     int64_t column_step, ot_matrix *out)
 {
     *out = (ot_matrix){.data = data, .row_step = row_step, .column_step = column_step};
     if (columns <= 1) {
@@ -72,11 +76,13 @@ static bool by_dots(const ot_product_job *j)
 
 enum { CHUNK = 32768 }; /* floats of B that are packed at a time */
 
-/* Rows of B that lie a multiple of 4 KiB apart fall into the same cache sets: it is packed piece by piece. */
+/* Rows of B that lie a multiple of 4 KiB apart fall into the same cache sets: it is packed piece
+ * by piece. */
 static bool packs_on_the_way(const ot_product_job *j)
 {
-    return ot_panels_pay() && j->m >= 24 && j->n >= OT_PANEL && j->k >= 8 && j->k <= CHUNK / OT_PANEL && j->a.column_step == 1 &&
-           j->b.column_step == 1 && j->b.ld % 1024 == 0;
+    return ot_panels_pay() && j->m >= 24 && j->n >= OT_PANEL && j->k >= 8 &&
+           j->k <= CHUNK / OT_PANEL && j->a.column_step == 1 && j->b.column_step == 1 &&
+           j->b.ld % 1024 == 0;
 }
 
 static void run_packing(const ot_product_job *j)
@@ -86,7 +92,8 @@ static void run_packing(const ot_product_job *j)
     for (int64_t at = 0; at < j->n; at += step) {
         int64_t n = ot_min(step, j->n - at), end = (n + OT_PANEL - 1) / OT_PANEL;
         ot_panels_pack(panels, j->b.data + at, j->k, n, j->b.ld, 1, 0, end);
-        ot_panels_job p = {j->m, n, j->k, j->a.row_step, j->ldc, j->a.data, panels, j->c + at, j->alpha, j->add};
+        ot_panels_job p = {j->m,      n,      j->k,      j->a.row_step, j->ldc,
+                           j->a.data, panels, j->c + at, j->alpha,      j->add};
         ot_panels_product(&p, 0, end);
     }
 }
@@ -95,7 +102,8 @@ ot_status ot_product_run(const ot_product_job *j)
 {
     if (j->m == 0 || j->n == 0) return OT_OK;
     if (j->k == 0) {
-        for (int64_t i = 0; i < j->m && !j->add; i++) memset(j->c + i * j->ldc, 0, (size_t)j->n * sizeof *j->c);
+        for (int64_t i = 0; i < j->m && !j->add; i++)
+            memset(j->c + i * j->ldc, 0, (size_t)j->n * sizeof *j->c);
         return OT_OK;
     }
     if (by_dots(j)) {
@@ -106,7 +114,8 @@ ot_status ot_product_run(const ot_product_job *j)
         return OT_OK;
     }
     if (j->panels) {
-        ot_panels_job p = {j->m, j->n, j->k, j->a.row_step, j->ldc, j->a.data, j->panels, j->c, j->alpha, j->add};
+        ot_panels_job p = {j->m,      j->n,      j->k, j->a.row_step, j->ldc,
+                           j->a.data, j->panels, j->c, j->alpha,      j->add};
         ot_panels_product(&p, 0, (j->n + OT_PANEL - 1) / OT_PANEL);
         return OT_OK;
     }
@@ -115,13 +124,15 @@ ot_status ot_product_run(const ot_product_job *j)
         return OT_OK;
     }
     ot_dnnl_alone();
-    dnnl_status_t s = dnnl_sgemm(j->a.transposed ? 'T' : 'N', j->b.transposed ? 'T' : 'N', j->m, j->n, j->k, j->alpha, j->a.data,
-                                 j->a.ld, j->b.data, j->b.ld, j->add ? 1.0f : 0.0f, j->c, j->ldc);
+    dnnl_status_t s = dnnl_sgemm(j->a.transposed ? 'T' : 'N', j->b.transposed ? 'T' : 'N', j->m,
+                                 j->n, j->k, j->alpha, j->a.data, j->a.ld, j->b.data, j->b.ld,
+                                 j->add ? 1.0f : 0.0f, j->c, j->ldc);
     return s == dnnl_success ? OT_OK : OT_E_NOMEM;
 }
 
 /* Rows [first, end) and panels or columns of the product. */
-static ot_product_job part_of(const ot_product_job *j, int64_t row, int64_t rows, int64_t column, int64_t columns)
+static ot_product_job part_of(const ot_product_job *j, int64_t row, int64_t rows, int64_t column,
+                              int64_t columns)
 {
     ot_product_job p = *j;
     p.m = rows;
@@ -151,11 +162,15 @@ static void cut_share(void *job, int64_t first, int64_t end, uint32_t worker)
     if (ot_product_run(&p) != OT_OK) c->failed = true;
 }
 
-/* Over all threads: pieces of rows or of columns, whichever there are more of, each a multiple of a register tile. */
+/* Over all threads: pieces of rows or of columns, whichever there are more of, each a multiple
+ * of a register tile. */
 static ot_status run_shared(const ot_product_job *j, int threads)
 {
     bool by_rows = j->m >= j->n || j->m >= 64 * threads;
-    cut_product c = {.j = j, .by_rows = by_rows, .unit = by_rows ? OT_PRODUCT_ROWS : OT_PANEL, .extent = by_rows ? j->m : j->n};
+    cut_product c = {.j = j,
+                     .by_rows = by_rows,
+                     .unit = by_rows ? OT_PRODUCT_ROWS : OT_PANEL,
+                     .extent = by_rows ? j->m : j->n};
     int64_t units = ot_ceil_div(c.extent, c.unit),
             least = j->panels ? 1 : ot_ceil_div(units, threads); /* who packs B does it for each */
     ot_pool_share((uint32_t)threads, units, least, cut_share, &c);
@@ -164,7 +179,8 @@ static ot_status run_shared(const ot_product_job *j, int threads)
 
 /* ---- packed constants ---- */
 
-enum { PACKED_ROWS = 1024 }; /* from here on oneDNN, which packs at each call, is as fast and needs no second copy */
+/* from here on oneDNN, which packs at each call, is as fast and needs no second copy */
+enum { PACKED_ROWS = 1024 };
 
 bool ot_product_takes_panels(int64_t m, int64_t n, int64_t k)
 {
@@ -183,13 +199,17 @@ ot_product_panels *ot_product_panels_new(const ot_product_panels *like)
 
 static ot_product_panels *pack(const ot_product_job *j)
 {
-    const ot_product_panels like = {j->b.data, OT_F32, j->k, j->n, j->b.row_step, j->b.column_step, false};
+    const ot_product_panels like = {j->b.data,     OT_F32,           j->k, j->n,
+                                    j->b.row_step, j->b.column_step, false};
     ot_product_panels *p = ot_product_panels_new(&like);
-    if (p) ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0, (j->n + OT_PANEL - 1) / OT_PANEL);
+    if (p)
+        ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0,
+                       (j->n + OT_PANEL - 1) / OT_PANEL);
     return p;
 }
 
-/* Threads may meet here at the same node: the first to finish wins. Without memory for it the product goes on unpacked. */
+/* Threads may meet here at the same node: the first to finish wins. Without memory for it the
+ * product goes on unpacked. */
 static ot_product_panels *panels_of(ot_call *c, const ot_product_job *j)
 {
     ot_product_panels *p = __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE);
@@ -197,7 +217,8 @@ static ot_product_panels *panels_of(ot_call *c, const ot_product_job *j)
     if (p) return p;
     p = pack(j);
     if (!p) return NULL;
-    if (__atomic_compare_exchange_n(&c->state->data, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(&c->state->data, &none, p, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
         c->state->free = free;
         return p;
     }
@@ -219,7 +240,8 @@ void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j)
 /* B is in panels and nowhere else. */
 static bool only_panels(const ot_call *c, ot_product_job *j)
 {
-    const ot_product_panels *p = c->state ? __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE) : NULL;
+    const ot_product_panels *p = c->state ? __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE)
+                                          : NULL;
     if (!p || !p->only) return false;
     if (p->k != j->k || p->n != j->n || j->a.column_step != 1) OT_BUG("a product lost its operand");
     j->panels = p->panels;
@@ -229,15 +251,18 @@ static bool only_panels(const ot_call *c, ot_product_job *j)
 
 /* ---- batches ---- */
 
-void ot_product_open_batch(const ot_matmul *p, const ot_nd *a, const ot_nd *b, ot_product_batch *out)
+void ot_product_open_batch(const ot_matmul *p, const ot_nd *a, const ot_nd *b,
+                           ot_product_batch *out)
 {
     uint32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
     *out = (ot_product_batch){.rank = p->batch_rank, .count = 1};
     for (uint32_t k = 0; k < p->batch_rank; k++) {
         uint32_t from_end = p->batch_rank - k;
         out->dims[k] = p->batch[k];
-        out->a_step[k] = from_end <= ra && a->dims[ra - from_end] != 1 ? a->strides[ra - from_end] : 0;
-        out->b_step[k] = from_end <= rb && b->dims[rb - from_end] != 1 ? b->strides[rb - from_end] : 0;
+        out->a_step[k] = from_end <= ra && a->dims[ra - from_end] != 1 ? a->strides[ra - from_end]
+                                                                       : 0;
+        out->b_step[k] = from_end <= rb && b->dims[rb - from_end] != 1 ? b->strides[rb - from_end]
+                                                                       : 0;
         out->count *= p->batch[k];
     }
 }
@@ -317,7 +342,8 @@ ot_status ot_product_shared(ot_call *c, const ot_product_job *j)
     return threads > 1 ? run_shared(j, threads) : ot_product_run(j);
 }
 
-void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, const int64_t *b_step, int64_t i, ot_product_job *j)
+void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, const int64_t *b_step,
+                   int64_t i, ot_product_job *j)
 {
     j->c += i * j->m * j->n;
     for (uint32_t k = rank; k-- > 0; i /= dims[k]) {
@@ -329,15 +355,19 @@ void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, co
 /* ---- kernels ---- */
 
 /* Product of a and b (already seen the right way round) into output 0. */
-static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha, ot_kernel_fn otherwise)
+static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha,
+                            ot_kernel_fn otherwise)
 {
     ot_matmul p = {0};
     ot_product_batch t;
     OT_TRY(ot_matmul_open(c, a, b, &p));
     ot_product_job j = {.m = p.m, .n = p.n, .k = p.k, .ldc = p.n, .alpha = alpha};
-    int64_t a_row = a->rank > 1 ? a->strides[a->rank - 2] : p.k, b_column = b->rank > 1 ? b->strides[b->rank - 1] : 1;
+    int64_t a_row = a->rank > 1 ? a->strides[a->rank - 2] : p.k,
+            b_column = b->rank > 1 ? b->strides[b->rank - 1] : 1;
     bool ok = ot_product_view(a->data, p.m, p.k, a_row, a->strides[a->rank - 1], &j.a);
-    ok = ot_product_view(b->data, p.k, p.n, b->strides[b->rank > 1 ? b->rank - 2 : 0], b_column, &j.b) && ok;
+    ok = ot_product_view(b->data, p.k, p.n, b->strides[b->rank > 1 ? b->rank - 2 : 0], b_column,
+                         &j.b) &&
+         ok;
     if (!ok) return otherwise(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, p.rank, p.dims));
     if (!ot_num_out(c, 0) || p.count == 0) return OT_OK;
@@ -350,7 +380,8 @@ static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float al
 
 static bool both_float(const ot_call *c)
 {
-    return c->n_in >= 2 && c->in[0] && c->in[1] && c->in[0]->dtype == OT_F32 && c->in[1]->dtype == OT_F32;
+    return c->n_in >= 2 && c->in[0] && c->in[1] && c->in[0]->dtype == OT_F32 &&
+           c->in[1]->dtype == OT_F32;
 }
 
 ot_status ot_fast_matmul(ot_call *c)
@@ -375,18 +406,21 @@ ot_status ot_fast_fused_matmul(ot_call *c)
 {
     const ot_node *n = c->node;
     bool half = ot_half_operands(c);
-    if ((!half && !both_float(c)) || ot_attr_int(n, "transBatchA", 0) != 0 || ot_attr_int(n, "transBatchB", 0) != 0)
+    if ((!half && !both_float(c)) || ot_attr_int(n, "transBatchA", 0) != 0 ||
+        ot_attr_int(n, "transBatchB", 0) != 0)
         return ot_ref_fused_matmul(c);
     ot_nd a = *c->in[0], b = *c->in[1];
     if (ot_attr_int(n, "transA", 0) != 0) ot_product_swap(&a);
     if (ot_attr_int(n, "transB", 0) != 0) ot_product_swap(&b);
     float alpha = ot_attr_float(n, "alpha", 1);
-    return half ? ot_half_matmul(c, &a, &b, alpha, ot_ref_fused_matmul) : run_matmul(c, &a, &b, alpha, ot_ref_fused_matmul);
+    return half ? ot_half_matmul(c, &a, &b, alpha, ot_ref_fused_matmul)
+                : run_matmul(c, &a, &b, alpha, ot_ref_fused_matmul);
 }
 
 void ot_product_put_bias(const ot_nd *bias, float beta, float *y, int64_t m, int64_t n)
 {
-    int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1, rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
+    int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1,
+            rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
     int64_t column_step = columns == 1 ? 0 : bias->strides[bias->rank - 1],
             row_step = rows == 1 ? 0 : bias->strides[bias->rank - 2];
     const float *b = bias->data;
@@ -396,7 +430,8 @@ void ot_product_put_bias(const ot_nd *bias, float beta, float *y, int64_t m, int
 
 bool ot_product_bias_fits(const ot_nd *bias, int64_t m, int64_t n)
 {
-    int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1, rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
+    int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1,
+            rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
     return bias->rank <= 2 && (columns == 1 || columns == n) && (rows == 1 || rows == m);
 }
 
@@ -413,7 +448,11 @@ ot_status ot_fast_gemm(ot_call *c)
     if (a.dims[1] != b.dims[0] || !ot_product(dims, 2, &count) ||
         (bias && (bias->dtype != OT_F32 || !ot_product_bias_fits(bias, dims[0], dims[1]))))
         return ot_ref_gemm(c);
-    ot_product_job j = {.m = dims[0], .n = dims[1], .k = a.dims[1], .ldc = dims[1], .alpha = ot_attr_float(c->node, "alpha", 1)};
+    ot_product_job j = {.m = dims[0],
+                        .n = dims[1],
+                        .k = a.dims[1],
+                        .ldc = dims[1],
+                        .alpha = ot_attr_float(c->node, "alpha", 1)};
     bool ok = ot_product_view(a.data, j.m, j.k, a.strides[0], a.strides[1], &j.a);
     ok = ot_product_view(b.data, j.k, j.n, b.strides[0], b.strides[1], &j.b) && ok;
     if (!ok) return ot_ref_gemm(c);
@@ -427,8 +466,12 @@ ot_status ot_fast_gemm(ot_call *c)
 }
 
 const ot_kernel_entry ot_fast_product[] = {
-    {OT_OP_MatMul, ot_fast_matmul}, {OT_OP_Gemm, ot_fast_gemm}, {OT_OP_Attention, ot_fast_attention},
-    {OT_OP_RNN, ot_fast_rnn},       {OT_OP_GRU, ot_fast_gru},   {OT_OP_LSTM, ot_fast_lstm},
+    {OT_OP_MatMul, ot_fast_matmul},
+    {OT_OP_Gemm, ot_fast_gemm},
+    {OT_OP_Attention, ot_fast_attention},
+    {OT_OP_RNN, ot_fast_rnn},
+    {OT_OP_GRU, ot_fast_gru},
+    {OT_OP_LSTM, ot_fast_lstm},
     {OT_OP_OPAQUE, NULL},
 };
 

@@ -1,10 +1,13 @@
-/* LSTM, GRU, RNN in float32 with their usual activations: what depends on the input alone is one product for all times at once.
+/* LSTM, GRU, RNN in float32 with their usual activations: what depends on the input alone is one
+ * product for all times at once.
  *
- *   x [seq * batch, input] * W'  + Wb + Rb  -->  gates [seq * batch, G * hidden]       one product
- *   time t:  gates[t] += h * R'  -->  activations  -->  h, Y[t]                         a small one each
+ *   x [seq * batch, input] * W'  + Wb + Rb  -->  gates [seq * batch, G * hidden]  one product
+ *   time t:  gates[t] += h * R'  -->  activations  -->  h, Y[t]                    a small one each
  *
- * GRU keeps its third gate apart: its share of the state is weighed by the reset gate before or after the product. Other
- * activations, clips, peepholes, coupled gates, sequences of unequal length, and whatever the operator refuses: the reference.
+ * GRU keeps its third gate apart: its share of the state is weighed by the reset gate before or
+ * after the product. Other activations, clips, peepholes, coupled gates, sequences of unequal
+ * length, and whatever the operator refuses: the reference.
+ *
  */
 #include "engine/core/half.h"
 #include "engine/cpu/chain/chain_math.h"
@@ -22,16 +25,18 @@ typedef struct recurrence {
     const float *x, *w, *r, *bias, *h0, *c0; /* NULL where omitted */
     float *y, *y_h, *y_c;                    /* NULL where not wanted */
     float *gates;                            /* [seq * batch][width], rows as those of x */
-    float *state;                            /* [batch][width] GRU: R h + Rb; or [batch][hidden]: R (r * h) */
-    float *h, *c;                            /* [batch][hidden] */
-    float *panels;                           /* R packed, or NULL: few rows */
+    /* [batch][width] GRU: R h + Rb; or [batch][hidden]: R (r * h) */
+    float *state;
+    float *h, *c;  /* [batch][hidden] */
+    float *panels; /* R packed, or NULL: few rows */
 } recurrence;
 
 /* ---- what is done here ---- */
 
 static bool usual_activations(const ot_node *n, cell kind)
 {
-    static const char *const usual[3][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+    static const char *const usual[3][3] = {
+        {"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
     const ot_attr *names = ot_attr_find(n, "activations");
     size_t row = kind == CELL_RNN ? 0 : kind == CELL_GRU ? 1 : 2;
     if (!names) return true;
@@ -52,11 +57,13 @@ static bool usual_attributes(const ot_node *n, recurrence *s)
     s->batch_first = ot_attr_int(n, "layout", 0) != 0;
     s->before_reset = ot_attr_int(n, "linear_before_reset", 0) != 0;
     if (names && names->n != 0 && names->n != per * (size_t)s->directions) return false;
-    return usual_activations(n, s->cell) && ot_attr_int(n, "input_forget", 0) == 0 && !(ot_attr_float(n, "clip", 0) > 0);
+    return usual_activations(n, s->cell) && ot_attr_int(n, "input_forget", 0) == 0 &&
+           !(ot_attr_float(n, "clip", 0) > 0);
 }
 
 /* Input k, dense float32 of these dims, in *out; omitted: NULL, if it may be. */
-static bool take(const ot_call *c, uint32_t k, bool may_miss, uint32_t rank, const int64_t *dims, const float **out)
+static bool take(const ot_call *c, uint32_t k, bool may_miss, uint32_t rank, const int64_t *dims,
+                 const float **out)
 {
     const ot_nd *a = ot_num_in(c, k);
     *out = a ? a->data : NULL;
@@ -66,18 +73,23 @@ static bool take(const ot_call *c, uint32_t k, bool may_miss, uint32_t rank, con
 static bool usual_operands(const ot_call *c, recurrence *s)
 {
     const ot_nd *x = ot_num_in(c, 0), *r = ot_num_in(c, 2);
-    if (!x || !r || x->rank != 3 || r->rank != 3 || ot_num_in(c, 4) || ot_num_in(c, 7)) return false;
+    if (!x || !r || x->rank != 3 || r->rank != 3 || ot_num_in(c, 4) || ot_num_in(c, 7))
+        return false;
     s->seq = x->dims[s->batch_first ? 1 : 0];
     s->batch = x->dims[s->batch_first ? 0 : 1];
     s->input = x->dims[2];
     s->hidden = r->dims[2];
-    if (s->seq < 1 || s->batch < 1 || s->input < 1 || s->hidden < 1 || s->hidden > INT32_MAX) return false;
+    if (s->seq < 1 || s->batch < 1 || s->input < 1 || s->hidden < 1 || s->hidden > INT32_MAX)
+        return false;
     s->width = s->hidden * (int64_t)s->cell;
-    int64_t d = s->directions, w_dims[3] = {d, s->width, s->input}, r_dims[3] = {d, s->width, s->hidden};
-    int64_t b_dims[2] = {d, 2 * s->width}, state[3] = {s->batch_first ? s->batch : d, s->batch_first ? d : s->batch, s->hidden};
+    int64_t d = s->directions, w_dims[3] = {d, s->width, s->input},
+            r_dims[3] = {d, s->width, s->hidden};
+    int64_t b_dims[2] = {d, 2 * s->width},
+            state[3] = {s->batch_first ? s->batch : d, s->batch_first ? d : s->batch, s->hidden};
     if (ot_attr_int(c->node, "hidden_size", s->hidden) != s->hidden) return false;
-    return take(c, 0, false, 3, x->dims, &s->x) && take(c, 1, false, 3, w_dims, &s->w) && take(c, 2, false, 3, r_dims, &s->r) &&
-           take(c, 3, true, 2, b_dims, &s->bias) && take(c, 5, true, 3, state, &s->h0) &&
+    return take(c, 0, false, 3, x->dims, &s->x) && take(c, 1, false, 3, w_dims, &s->w) &&
+           take(c, 2, false, 3, r_dims, &s->r) && take(c, 3, true, 2, b_dims, &s->bias) &&
+           take(c, 5, true, 3, state, &s->h0) &&
            (s->cell != CELL_LSTM || take(c, 6, true, 3, state, &s->c0));
 }
 
@@ -85,8 +97,10 @@ static bool usual_operands(const ot_call *c, recurrence *s)
 
 static ot_status open_outputs(ot_call *c, recurrence *s)
 {
-    int64_t d = s->directions, state[3] = {s->batch_first ? s->batch : d, s->batch_first ? d : s->batch, s->hidden};
-    int64_t y[4] = {s->seq, d, s->batch, s->hidden}, y_batch_first[4] = {s->batch, s->seq, d, s->hidden};
+    int64_t d = s->directions,
+            state[3] = {s->batch_first ? s->batch : d, s->batch_first ? d : s->batch, s->hidden};
+    int64_t y[4] = {s->seq, d, s->batch, s->hidden},
+            y_batch_first[4] = {s->batch, s->seq, d, s->hidden};
     float **data[3] = {&s->y, &s->y_h, &s->y_c};
     for (uint32_t k = 0; k < c->n_out && k < 3; k++) {
         const int64_t *dims = k > 0 ? state : s->batch_first ? y_batch_first : y;
@@ -98,12 +112,15 @@ static ot_status open_outputs(ot_call *c, recurrence *s)
 
 static ot_status open_scratch(ot_call *c, recurrence *s)
 {
-    int64_t rows, gates, states, extra, panels = s->batch > 1 && ot_panels_pay() ? ot_panels_size(s->hidden, s->width) : 0;
-    if (!ot_mul_i64(s->seq, s->batch, &rows) || !ot_mul_i64(rows, s->width, &gates) || !ot_mul_i64(s->batch, s->hidden, &states) ||
-        !ot_mul_i64(s->batch, s->width, &extra))
+    int64_t rows, gates, states, extra,
+        panels = s->batch > 1 && ot_panels_pay() ? ot_panels_size(s->hidden, s->width) : 0;
+    if (!ot_mul_i64(s->seq, s->batch, &rows) || !ot_mul_i64(rows, s->width, &gates) ||
+        !ot_mul_i64(s->batch, s->hidden, &states) || !ot_mul_i64(s->batch, s->width, &extra))
         return OT_E_NOMEM;
-    if (!(s->gates = ot_num_scratch(c, gates, sizeof *s->gates)) || !(s->h = ot_num_scratch(c, states, sizeof *s->h)) ||
-        !(s->c = ot_num_scratch(c, states, sizeof *s->c)) || !(s->state = ot_num_scratch(c, extra, sizeof *s->state)))
+    if (!(s->gates = ot_num_scratch(c, gates, sizeof *s->gates)) ||
+        !(s->h = ot_num_scratch(c, states, sizeof *s->h)) ||
+        !(s->c = ot_num_scratch(c, states, sizeof *s->c)) ||
+        !(s->state = ot_num_scratch(c, extra, sizeof *s->state)))
         return OT_E_NOMEM;
     s->panels = panels > 0 ? ot_num_scratch(c, panels, sizeof *s->panels) : NULL;
     return panels > 0 && !s->panels ? OT_E_NOMEM : OT_OK;
@@ -117,24 +134,34 @@ static ot_matrix transposed(const float *data, int64_t n)
     return (ot_matrix){.data = data, .row_step = 1, .column_step = n, .ld = n, .transposed = true};
 }
 
-/* All times: gates = x W' + biases. Of GRU's third gate Rb is left out: it belongs to the state's share. */
+/* All times: gates = x W' + biases. Of GRU's third gate Rb is left out: it belongs to the
+ * state's share. */
 static ot_status from_input(ot_call *c, const recurrence *s, int64_t d)
 {
     int64_t rows = s->seq * s->batch, both = s->cell == CELL_GRU ? 2 * s->hidden : s->width;
     const float *bias = s->bias ? s->bias + d * 2 * s->width : NULL;
     for (int64_t i = 0; bias && i < rows; i++)
-        for (int64_t k = 0; k < s->width; k++) s->gates[i * s->width + k] = bias[k] + (k < both ? bias[s->width + k] : 0);
-    ot_product_job j = {.m = rows, .n = s->width, .k = s->input, .ldc = s->width, .c = s->gates, .alpha = 1, .add = bias != NULL};
+        for (int64_t k = 0; k < s->width; k++)
+            s->gates[i * s->width + k] = bias[k] + (k < both ? bias[s->width + k] : 0);
+    ot_product_job j = {.m = rows,
+                        .n = s->width,
+                        .k = s->input,
+                        .ldc = s->width,
+                        .c = s->gates,
+                        .alpha = 1,
+                        .add = bias != NULL};
     j.a = (ot_matrix){.data = s->x, .row_step = s->input, .column_step = 1, .ld = s->input};
     j.b = transposed(s->w + d * s->width * s->input, s->input);
     return ot_product_shared(c, &j);
 }
 
-/* to [batch, columns] (rows ldc apart) += from [batch, hidden] * R' of gates [first, first + columns). */
-static ot_status from_state(const recurrence *s, int64_t d, int64_t first, int64_t columns, const float *from, float *to,
-                            int64_t ldc)
+/* to [batch, columns] (rows ldc apart) += from [batch, hidden] * R' of gates [first, first +
+ * columns). */
+static ot_status from_state(const recurrence *s, int64_t d, int64_t first, int64_t columns,
+                            const float *from, float *to, int64_t ldc)
 {
-    ot_product_job j = {.m = s->batch, .n = columns, .k = s->hidden, .ldc = ldc, .c = to, .alpha = 1, .add = true};
+    ot_product_job j = {
+        .m = s->batch, .n = columns, .k = s->hidden, .ldc = ldc, .c = to, .alpha = 1, .add = true};
     j.a = (ot_matrix){.data = from, .row_step = s->hidden, .column_step = 1, .ld = s->hidden};
     j.b = transposed(s->r + (d * s->width + first) * s->hidden, s->hidden);
     if (first % OT_PANEL == 0 && s->panels) j.panels = s->panels + first * s->hidden;
@@ -150,7 +177,8 @@ OT_CLONES static void activate_rnn(float *h, const float *g, int64_t n)
 }
 
 /* Gates i, o, f, c. */
-OT_CLONES static void activate_lstm(float *restrict h, float *restrict c, const float *restrict g, int64_t n)
+OT_CLONES static void activate_lstm(float *restrict h, float *restrict c, const float *restrict g,
+                                    int64_t n)
 {
     cm_limits l = cm_make_limits();
     for (int64_t j = 0; j < n; j++) {
@@ -161,7 +189,8 @@ OT_CLONES static void activate_lstm(float *restrict h, float *restrict c, const 
 }
 
 /* Gates z, r in place; `reset` receives r h. */
-OT_CLONES static void activate_gru_first(float *restrict reset, float *restrict g, const float *restrict h, int64_t n)
+OT_CLONES static void activate_gru_first(float *restrict reset, float *restrict g,
+                                         const float *restrict h, int64_t n)
 {
     cm_limits l = cm_make_limits();
     for (int64_t j = 0; j < n; j++) {
@@ -172,8 +201,8 @@ OT_CLONES static void activate_gru_first(float *restrict reset, float *restrict 
 }
 
 /* `state`: the state's share of the third gate, weighed already unless by_reset. */
-OT_CLONES static void activate_gru_last(float *restrict h, const float *restrict g, const float *restrict state, bool by_reset,
-                                        int64_t n)
+OT_CLONES static void activate_gru_last(float *restrict h, const float *restrict g,
+                                        const float *restrict state, bool by_reset, int64_t n)
 {
     cm_limits l = cm_make_limits();
     for (int64_t j = 0; j < n; j++) {
@@ -197,7 +226,8 @@ static ot_status gru_time(recurrence *s, int64_t d, float *g, int64_t step)
         for (int64_t j = 0; j < n; j++) s->state[b * n + j] = bias ? bias[j] : 0;
     }
     OT_TRY(from_state(s, d, 2 * n, n, s->before_reset ? s->h : reset, s->state, n));
-    for (int64_t b = 0; b < s->batch; b++) activate_gru_last(s->h + b * n, g + b * step, s->state + b * n, s->before_reset, n);
+    for (int64_t b = 0; b < s->batch; b++)
+        activate_gru_last(s->h + b * n, g + b * step, s->state + b * n, s->before_reset, n);
     return OT_OK;
 }
 
@@ -246,7 +276,8 @@ static void store_state(const recurrence *s, int64_t d)
 static void store_time(const recurrence *s, int64_t d, int64_t t)
 {
     for (int64_t b = 0; s->y && b < s->batch; b++) {
-        int64_t row = s->batch_first ? (b * s->seq + t) * s->directions + d : (t * s->directions + d) * s->batch + b;
+        int64_t row = s->batch_first ? (b * s->seq + t) * s->directions + d
+                                     : (t * s->directions + d) * s->batch + b;
         memcpy(s->y + row * s->hidden, s->h + b * s->hidden, (size_t)s->hidden * sizeof *s->y);
     }
 }
@@ -254,11 +285,12 @@ static void store_time(const recurrence *s, int64_t d, int64_t t)
 static ot_status run_direction(ot_call *c, recurrence *s, int64_t d)
 {
     bool backwards = s->reverse || d == 1;
-    int64_t step = s->batch_first ? s->seq * s->width : s->width, to_next = s->batch_first ? s->width : s->batch * s->width;
+    int64_t step = s->batch_first ? s->seq * s->width : s->width,
+            to_next = s->batch_first ? s->width : s->batch * s->width;
     OT_TRY(from_input(c, s, d));
     if (s->panels)
-        ot_panels_pack(s->panels, s->r + d * s->width * s->hidden, s->hidden, s->width, 1, s->hidden, 0,
-                       ot_ceil_div(s->width, OT_PANEL));
+        ot_panels_pack(s->panels, s->r + d * s->width * s->hidden, s->hidden, s->width, 1,
+                       s->hidden, 0, ot_ceil_div(s->width, OT_PANEL));
     load_state(s, d);
     for (int64_t k = 0; k < s->seq; k++) {
         int64_t t = backwards ? s->seq - 1 - k : k;
@@ -279,11 +311,18 @@ static ot_status run(ot_call *c, cell kind, ot_kernel_fn reference)
     return OT_OK;
 }
 
-ot_status ot_fast_rnn(ot_call *c) { return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_rnn, 0) : run(c, CELL_RNN, ot_ref_rnn); }
+ot_status ot_fast_rnn(ot_call *c)
+{
+    return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_rnn, 0) : run(c, CELL_RNN, ot_ref_rnn);
+}
 
-ot_status ot_fast_gru(ot_call *c) { return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_gru, 0) : run(c, CELL_GRU, ot_ref_gru); }
+ot_status ot_fast_gru(ot_call *c)
+{
+    return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_gru, 0) : run(c, CELL_GRU, ot_ref_gru);
+}
 
 ot_status ot_fast_lstm(ot_call *c)
 {
-    return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_lstm, 0) : run(c, CELL_LSTM, ot_ref_lstm);
+    return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_lstm, 0)
+                              : run(c, CELL_LSTM, ot_ref_lstm);
 }

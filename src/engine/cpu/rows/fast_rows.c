@@ -2,8 +2,10 @@
  *
  *   axes before | the lane's axis | axes after          [outer, n, inner]
  *
- * inner == 1: a lane is a row. Else lanes stand next to each other: softmax runs over blocks of them side by side, the others turn
- * some lanes into rows, work on these and turn them back. Other element types go to the reference.
+ * inner == 1: a lane is a row. Else lanes stand next to each other: softmax runs over blocks of
+ * them side by side, the others turn some lanes into rows, work on these and turn them back.
+ * Other element types go to the reference.
+ *
  */
 #include "fast_rows.h"
 
@@ -27,7 +29,10 @@ bool ot_rows_axis(int64_t axis, uint32_t rank, uint32_t *out)
     return true;
 }
 
-bool ot_rows_takes(const ot_call *c) { return c->n_in > 0 && c->in[0] && c->in[0]->dtype == OT_F32 && ot_nd_is_dense(c->in[0]); }
+bool ot_rows_takes(const ot_call *c)
+{
+    return c->n_in > 0 && c->in[0] && c->in[0]->dtype == OT_F32 && ot_nd_is_dense(c->in[0]);
+}
 
 /* ---- Softmax, LogSoftmax ---- */
 
@@ -60,7 +65,8 @@ static void softmax_blocks(void *job, int64_t first, int64_t end, uint32_t worke
     int64_t inner = s->l.inner, blocks = ot_ceil_div(inner, SOFTMAX_BLOCK);
     (void)worker;
     for (int64_t p = first; p < end; p++) {
-        int64_t k = p % blocks * SOFTMAX_BLOCK, at = p / blocks * s->l.n * inner + k, w = ot_min(SOFTMAX_BLOCK, inner - k);
+        int64_t k = p % blocks * SOFTMAX_BLOCK, at = p / blocks * s->l.n * inner + k,
+                w = ot_min(SOFTMAX_BLOCK, inner - k);
         if (s->logarithm)
             ot_rows_log_softmax_columns(s->y + at, s->x + at, s->l.n, w, inner, inner);
         else
@@ -73,13 +79,16 @@ static void softmax_lanes(softmax *s, uint32_t threads)
     if (s->l.inner == 1)
         ot_pool_share(threads, s->l.outer, 1, softmax_rows, s);
     else
-        ot_pool_share(threads, s->l.outer * ot_ceil_div(s->l.inner, SOFTMAX_BLOCK), 1, softmax_blocks, s);
+        ot_pool_share(threads, s->l.outer * ot_ceil_div(s->l.inner, SOFTMAX_BLOCK), 1,
+                      softmax_blocks, s);
 }
 
 ot_status ot_fast_softmax(ot_call *c)
 {
     if (ot_call_is_half(c))
-        return ot_call_widened(c, ot_fast_softmax, ot_rows_before(c, ot_attr_int(c->node, "axis", c->node->version < 13 ? 1 : -1)));
+        return ot_call_widened(
+            c, ot_fast_softmax,
+            ot_rows_before(c, ot_attr_int(c->node, "axis", c->node->version < 13 ? 1 : -1)));
     bool old = c->node->version < 13;
     uint32_t axis = 0;
     ot_lanes l;
@@ -90,8 +99,10 @@ ot_status ot_fast_softmax(ot_call *c)
         return ot_kernel_reference(ot_rows_op(c))(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    softmax s = {.l = l, .logarithm = ot_rows_op(c) == OT_OP_LogSoftmax, .y = c->out[0]->data, .x = a->data};
-    softmax_lanes(&s, (uint32_t)ot_rows_threads(c, 8.0 * (double)l.outer * (double)l.n * (double)l.inner));
+    softmax s = {
+        .l = l, .logarithm = ot_rows_op(c) == OT_OP_LogSoftmax, .y = c->out[0]->data, .x = a->data};
+    softmax_lanes(
+        &s, (uint32_t)ot_rows_threads(c, 8.0 * (double)l.outer * (double)l.n * (double)l.inner));
     return OT_OK;
 }
 
@@ -169,7 +180,8 @@ static row_function read_lanes(const ot_call *c, int64_t *axis)
             !ot_nd_elems(c->in[1], &count) || count != 1)
             return NULL;
         *axis = ot_nd_int(c->in[1], 0);
-        if (ot_attr_int(n, "exclusive", 0) != 0) return ot_attr_int(n, "reverse", 0) != 0 ? cumulate_behind : cumulate_before;
+        if (ot_attr_int(n, "exclusive", 0) != 0)
+            return ot_attr_int(n, "reverse", 0) != 0 ? cumulate_behind : cumulate_before;
         return ot_attr_int(n, "reverse", 0) != 0 ? cumulate_back : cumulate;
     default: return NULL;
     }
@@ -178,7 +190,8 @@ static row_function read_lanes(const ot_call *c, int64_t *axis)
 enum { TURNED = 16 }; /* lanes that are rows for a while */
 
 /* Lanes [k, k + w) of one outer part. */
-static void turn_and_run(const ot_lanes *l, row_function f, float *y, const float *x, int64_t w, float *rows)
+static void turn_and_run(const ot_lanes *l, row_function f, float *y, const float *x, int64_t w,
+                         float *rows)
 {
     ot_rows_transpose(rows, x, l->n, w, l->n, l->inner);
     for (int64_t k = 0; k < w; k++) f(rows + k * l->n, l->n);
@@ -204,7 +217,8 @@ static void lanes_share(void *job, int64_t first, int64_t end, uint32_t worker)
             memmove(r->y + at, r->x + at, (size_t)l->n * sizeof *r->y);
             r->f(r->y + at, l->n);
         } else {
-            turn_and_run(l, r->f, r->y + at, r->x + at, ot_min(TURNED, l->inner - k), r->scratch + worker * TURNED * l->n);
+            turn_and_run(l, r->f, r->y + at, r->x + at, ot_min(TURNED, l->inner - k),
+                         r->scratch + worker * TURNED * l->n);
         }
     }
 }
@@ -217,12 +231,14 @@ static int64_t lane_axis(const ot_call *c)
 
 ot_status ot_fast_lanes(ot_call *c)
 {
-    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_lanes, ot_rows_before(c, lane_axis(c)));
+    if (ot_call_is_half(c))
+        return ot_call_widened(c, ot_fast_lanes, ot_rows_before(c, lane_axis(c)));
     int64_t axis_given, bytes = 0;
     uint32_t axis = 0;
     ot_lanes l;
     row_function f = ot_rows_takes(c) ? read_lanes(c, &axis_given) : NULL;
-    if (!f || !ot_rows_axis(axis_given, c->in[0]->rank, &axis) || !ot_lanes_open(c->in[0], axis, axis + 1, &l))
+    if (!f || !ot_rows_axis(axis_given, c->in[0]->rank, &axis) ||
+        !ot_lanes_open(c->in[0], axis, axis + 1, &l))
         return ot_kernel_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
     int threads = ot_rows_threads(c, 4.0 * (double)l.outer * (double)l.n * (double)l.inner);

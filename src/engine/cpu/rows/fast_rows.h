@@ -20,7 +20,10 @@ bool ot_rows_takes(const ot_call *c);
 
 static inline bool ot_rows_wants(const ot_call *c, uint32_t k) { return k < c->n_out && c->out[k]; }
 
-static inline const ot_nd *ot_rows_in(const ot_call *c, uint32_t k) { return k < c->n_in ? c->in[k] : NULL; }
+static inline const ot_nd *ot_rows_in(const ot_call *c, uint32_t k)
+{
+    return k < c->n_in ? c->in[k] : NULL;
+}
 
 static inline ot_op ot_rows_op(const ot_call *c)
 {

@@ -1,11 +1,14 @@
 /* ArgMax, ArgMin, TopK.
  *
- * TopK: an element becomes a key whose order is the order of the elements, and the key with its position behind it one integer:
+ * TopK: an element becomes a key whose order is the order of the elements, and the key with its
+ * position behind it one integer:
  *
  *     key (32 bits, the first shall be smallest) | position (32 bits)
  *
- * so equal elements stay in order without being looked at. A buffer takes what is smaller than the k-th seen so far; when it is
- * full, the k smallest are selected from it. At the end these are sorted.
+ * so equal elements stay in order without being looked at. A buffer takes what is smaller than
+ * the k-th seen so far; when it is full, the k smallest are selected from it. At the end these
+ * are sorted.
+ *
  */
 #include "fast_rows.h"
 
@@ -38,7 +41,8 @@ static int64_t arg_of_row(const float *x, int64_t n, float sign, bool last)
 
 enum { SIDE = 256 }; /* lanes side by side */
 
-OT_CLONES static void arg_of_columns(int64_t *to, const float *x, int64_t n, int64_t w, int64_t stride, float sign, bool last)
+OT_CLONES static void arg_of_columns(int64_t *to, const float *x, int64_t n, int64_t w,
+                                     int64_t stride, float sign, bool last)
 {
     float best[SIDE];
     int32_t at[SIDE] = {0};
@@ -66,7 +70,10 @@ typedef struct arg {
 } arg;
 
 /* Pieces: lanes, or blocks of SIDE lanes beside each other. */
-static int64_t arg_blocks(const ot_lanes *l) { return (l->inner + ot_min(SIDE, l->inner) - 1) / ot_min(SIDE, l->inner); }
+static int64_t arg_blocks(const ot_lanes *l)
+{
+    return (l->inner + ot_min(SIDE, l->inner) - 1) / ot_min(SIDE, l->inner);
+}
 
 static void arg_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
@@ -80,18 +87,22 @@ static void arg_share(void *job, int64_t first, int64_t end, uint32_t worker)
         if (l->inner == 1)
             g->to[o] = arg_of_row(from, l->n, g->sign, g->last);
         else
-            arg_of_columns(g->to + o * l->inner + k, from, l->n, ot_min(block, l->inner - k), l->inner, g->sign, g->last);
+            arg_of_columns(g->to + o * l->inner + k, from, l->n, ot_min(block, l->inner - k),
+                           l->inner, g->sign, g->last);
     }
 }
 
 ot_status ot_fast_arg(ot_call *c)
 {
-    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_arg, ot_rows_before(c, ot_attr_int(c->node, "axis", 0)));
-    bool keep = ot_attr_int(c->node, "keepdims", 1) != 0, last = ot_attr_int(c->node, "select_last_index", 0) != 0;
+    if (ot_call_is_half(c))
+        return ot_call_widened(c, ot_fast_arg, ot_rows_before(c, ot_attr_int(c->node, "axis", 0)));
+    bool keep = ot_attr_int(c->node, "keepdims", 1) != 0,
+         last = ot_attr_int(c->node, "select_last_index", 0) != 0;
     uint32_t axis = 0, rank = 0;
     ot_lanes l;
     int64_t dims[OT_RANK_MAX];
-    if (!ot_rows_takes(c) || !ot_rows_axis(ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis) ||
+    if (!ot_rows_takes(c) ||
+        !ot_rows_axis(ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis) ||
         !ot_lanes_open(c->in[0], axis, axis + 1, &l) || l.n > INT32_MAX)
         return ot_kernel_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
@@ -99,7 +110,11 @@ ot_status ot_fast_arg(ot_call *c)
         if (d != axis || keep) dims[rank++] = d == axis ? 1 : a->dims[d];
     OT_TRY(ot_call_output(c, 0, OT_I64, rank, dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    arg g = {.l = &l, .to = c->out[0]->data, .x = a->data, .sign = ot_rows_op(c) == OT_OP_ArgMax ? 1.0f : -1.0f, .last = last};
+    arg g = {.l = &l,
+             .to = c->out[0]->data,
+             .x = a->data,
+             .sign = ot_rows_op(c) == OT_OP_ArgMax ? 1.0f : -1.0f,
+             .last = last};
     int threads = ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n * (double)l.inner);
     ot_pool_share((uint32_t)threads, l.outer * arg_blocks(&l), 1, arg_share, &g);
     return OT_OK;
@@ -125,7 +140,8 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The k smallest of n different numbers come first, in any order (quickselect, middle of three as pivot). */
+/* The k smallest of n different numbers come first, in any order (quickselect, middle of three
+ * as pivot). */
 static void select_smallest(uint64_t *v, int64_t n, int64_t k)
 {
     int64_t lo = 0, hi = n - 1;
@@ -177,16 +193,19 @@ static void rank_some(ranking *r, const float *x, int64_t step, int64_t first, i
         select_smallest(r->buffer, r->held, r->k);
         r->held = r->k;
         r->limit = 0;
-        for (int64_t j = 0; j < r->k; j++) r->limit = r->buffer[j] > r->limit ? r->buffer[j] : r->limit;
+        for (int64_t j = 0; j < r->k; j++)
+            r->limit = r->buffer[j] > r->limit ? r->buffer[j] : r->limit;
     }
 }
 
 /* buffer: [capacity > k] receives the k first of the lane, sorted. */
-static void rank_lane(const float *x, int64_t n, int64_t step, int64_t k, uint32_t flip, uint64_t *buffer, int64_t capacity)
+static void rank_lane(const float *x, int64_t n, int64_t step, int64_t k, uint32_t flip,
+                      uint64_t *buffer, int64_t capacity)
 {
     ranking r = {.buffer = buffer, .k = k, .capacity = capacity, .limit = UINT64_MAX, .flip = flip};
     for (int64_t at = 0; at < n; at += BLOCK) {
-        bool skip = step == 1 && n - at >= BLOCK && r.limit != UINT64_MAX && !any_within(x + at, flip, (uint32_t)(r.limit >> 32));
+        bool skip = step == 1 && n - at >= BLOCK && r.limit != UINT64_MAX &&
+                    !any_within(x + at, flip, (uint32_t)(r.limit >> 32));
         if (!skip) rank_some(&r, x, step, at, ot_min(n, at + BLOCK));
     }
     if (r.held > k) select_smallest(buffer, r.held, k);
@@ -225,12 +244,14 @@ static bool open_topk(const ot_call *c, uint32_t *axis, topk *t)
 {
     int64_t n;
     const ot_nd *k = ot_rows_in(c, 1);
-    if (!ot_rows_takes(c) || c->in[0]->rank == 0 || !ot_rows_axis(ot_attr_int(c->node, "axis", -1), c->in[0]->rank, axis) ||
+    if (!ot_rows_takes(c) || c->in[0]->rank == 0 ||
+        !ot_rows_axis(ot_attr_int(c->node, "axis", -1), c->in[0]->rank, axis) ||
         !ot_lanes_open(c->in[0], *axis, *axis + 1, &t->l) || t->l.n > INT32_MAX)
         return false;
     t->k = ot_attr_int(c->node, "k", -1);
     if (c->node->version >= 10) {
-        if (!k || (k->dtype != OT_I64 && k->dtype != OT_I32) || !ot_nd_elems(k, &n) || n != 1) return false;
+        if (!k || (k->dtype != OT_I64 && k->dtype != OT_I32) || !ot_nd_elems(k, &n) || n != 1)
+            return false;
         t->k = ot_nd_int(k, 0);
     }
     t->capacity = 2 * t->k + 256;
@@ -240,7 +261,9 @@ static bool open_topk(const ot_call *c, uint32_t *axis, topk *t)
 
 ot_status ot_fast_topk(ot_call *c)
 {
-    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_topk, ot_rows_before(c, ot_attr_int(c->node, "axis", -1)));
+    if (ot_call_is_half(c))
+        return ot_call_widened(c, ot_fast_topk,
+                               ot_rows_before(c, ot_attr_int(c->node, "axis", -1)));
     topk t = {0};
     uint32_t axis = 0;
     int64_t dims[OT_RANK_MAX], bytes;
@@ -251,7 +274,8 @@ ot_status ot_fast_topk(ot_call *c)
     dims[axis] = t.k;
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, dims));
     OT_TRY(ot_call_output(c, 1, OT_I64, a->rank, dims));
-    if (!ot_mul_i64(t.capacity * (int64_t)sizeof *t.buffers, threads, &bytes)) return ot_fail_nomem(c->diag);
+    if (!ot_mul_i64(t.capacity * (int64_t)sizeof *t.buffers, threads, &bytes))
+        return ot_fail_nomem(c->diag);
     t.buffers = ot_call_scratch(c, (size_t)bytes);
     if (!t.buffers) return ot_fail_nomem(c->diag);
     t.x = a->data;

@@ -1,4 +1,5 @@
-/* Folds of rows. Sums are taken in vector lanes over blocks of OT_ROWS_BLOCK elements, blocks in double; the product in double. */
+/* Folds of rows. Sums are taken in vector lanes over blocks of OT_ROWS_BLOCK elements, blocks in
+ * double; the product in double. */
 #include "fast_rows_fold.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Rows folded into one number, and rows folded element by element into accumulators: what reductions and global pools are
- * made of. */
+/* Rows folded into one number, and rows folded element by element into accumulators: what
+ * reductions and global pools are made of. */
 #ifndef OT_ENGINE_FAST_ROWS_FOLD_H
 #define OT_ENGINE_FAST_ROWS_FOLD_H
 

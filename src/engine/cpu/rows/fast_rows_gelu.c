@@ -1,5 +1,6 @@
-/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis. They have no reference: what is no
- * float32 is refused.
+/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis. They
+ * have no reference: what is no float32 is refused.
+ *
  */
 #include "fast_rows.h"
 
@@ -28,14 +29,21 @@ ot_status ot_fast_gelu(ot_call *c)
     OT_TRY(ot_call_need(c, strcmp(type, "BiasGelu") == 0 ? 2 : 1));
     const ot_nd *x = c->in[0], *bias = strcmp(type, "Gelu") == 0 ? NULL : ot_rows_in(c, 1);
     int64_t n, row;
-    if (x->dtype != OT_F32 || (bias && bias->dtype != OT_F32)) return ot_call_fail(c, "only float32 is supported");
+    if (x->dtype != OT_F32 || (bias && bias->dtype != OT_F32))
+        return ot_call_fail(c, "only float32 is supported");
     if (bias && (x->rank < 1 || bias->rank != 1 || bias->dims[0] != x->dims[x->rank - 1]))
         return ot_call_fail(c, "the bias does not have as many numbers as the last axis");
     if (!ot_nd_elems(x, &n)) return ot_call_fail(c, "input 0 is too large");
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0) || n == 0) return OT_OK;
     row = bias ? bias->dims[0] : PIECE;
-    gelu g = {.n = n, .row = row, .y = c->out[0]->data, .x = x->data, .bias = bias ? bias->data : NULL, .act = act};
-    ot_pool_share((uint32_t)ot_rows_threads(c, 8.0 * (double)n), ot_ceil_div(n, row), 1, gelu_share, &g);
+    gelu g = {.n = n,
+              .row = row,
+              .y = c->out[0]->data,
+              .x = x->data,
+              .bias = bias ? bias->data : NULL,
+              .act = act};
+    ot_pool_share((uint32_t)ot_rows_threads(c, 8.0 * (double)n), ot_ceil_div(n, row), 1, gelu_share,
+                  &g);
     return OT_OK;
 }

@@ -1,7 +1,9 @@
-/* Normalisations over shapes of their own: MeanVarianceNormalization (any axes), LRN (a window of channels).
+/* Normalisations over shapes of their own: MeanVarianceNormalization (any axes), LRN (a window
+ * of channels).
  *
  *   LRN   x [n][channels][positions]; POSITIONS of them side by side
  *         y[ch] = x[ch] / (bias + alpha / size * sum of x[k]^2, k in a window around ch) ^ beta
+ *
  */
 #include "fast_rows_fold.h"
 #include "engine/ref/ref_reduce.h"
@@ -68,13 +70,15 @@ ot_status ot_fast_mean_variance(ot_call *c)
         ot_rm_counter_new(&kept, c->in[0], reduced, false);
         ot_rm_counter_new(&gone, c->in[0], reduced, true);
     }
-    if (gone.rank == 0 || gone.steps[gone.rank - 1] != 1) return ot_kernel_reference(OT_OP_MeanVarianceNormalization)(c);
+    if (gone.rank == 0 || gone.steps[gone.rank - 1] != 1)
+        return ot_kernel_reference(OT_OP_MeanVarianceNormalization)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
     for (uint32_t d = 0; d < x->rank; d++) n_out *= reduced[d] ? 1 : x->dims[d];
     mean_variance m = {.kept = &kept, .gone = &gone, .x = x->data, .y = c->out[0]->data};
-    ot_pool_share((uint32_t)ot_rows_threads(c, 3.0 * (double)elems), n_out, 1, mean_variance_share, &m);
+    ot_pool_share((uint32_t)ot_rows_threads(c, 3.0 * (double)elems), n_out, 1, mean_variance_share,
+                  &m);
     return OT_OK;
 }
 
@@ -110,7 +114,8 @@ static inline void divide(float *y, const float *x, const float *s, int64_t w, f
 OT_CLONES static void lrn_block(const lrn *l, float *y, const float *x, int64_t w)
 {
     for (int64_t ch = 0; ch < l->channels; ch++) {
-        int64_t first = ot_max(0, ch - l->before), last = ot_min(l->channels - 1 - ch, l->after) + ch;
+        int64_t first = ot_max(0, ch - l->before),
+                last = ot_min(l->channels - 1 - ch, l->after) + ch;
         float s[POSITIONS] = {0};
         for (int64_t k = first; k <= last; k++) {
             const float *row = x + k * l->inner;
@@ -138,7 +143,8 @@ ot_status ot_fast_lrn(ot_call *c)
     if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_lrn, 1);
     int64_t size = ot_attr_int(c->node, "size", 0);
     ot_lanes lanes;
-    if (!ot_rows_takes(c) || c->in[0]->rank < 2 || size < 1 || !ot_lanes_open(c->in[0], 1, 2, &lanes))
+    if (!ot_rows_takes(c) || c->in[0]->rank < 2 || size < 1 ||
+        !ot_lanes_open(c->in[0], 1, 2, &lanes))
         return ot_kernel_reference(OT_OP_LRN)(c);
     const ot_nd *x = c->in[0];
     lrn l = {.channels = lanes.n,
@@ -153,7 +159,8 @@ ot_status ot_fast_lrn(ot_call *c)
     l.x = x->data;
     l.y = c->out[0]->data;
     l.blocks = (l.inner + POSITIONS - 1) / POSITIONS;
-    int threads = ot_rows_threads(c, 8.0 * (double)lanes.outer * (double)l.channels * (double)l.inner);
+    int threads = ot_rows_threads(c,
+                                  8.0 * (double)lanes.outer * (double)l.channels * (double)l.inner);
     ot_pool_share((uint32_t)threads, lanes.outer * l.blocks, 1, lrn_share, &l);
     return OT_OK;
 }

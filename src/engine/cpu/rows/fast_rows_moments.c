@@ -2,8 +2,10 @@
  *
  *     x [N, C, H, W], axes {2, 3}:  N * C rows of H * W numbers  ->  [N, C, 1, 2]
  *
- * Means in vector lanes over blocks, blocks in double, as of the normalisation that is taken apart; then squares of the differences. Half
- * precision is widened row by row. Everything else goes to the reference.
+ * Means in vector lanes over blocks, blocks in double, as of the normalisation that is taken
+ * apart; then squares of the differences. Half precision is widened row by row. Everything else
+ * goes to the reference.
+ *
  */
 #include "fast_rows.h"
 
@@ -18,8 +20,11 @@ static void moments_share(void *job, int64_t first, int64_t end, uint32_t worker
 {
     const moments *m = job;
     for (int64_t r = first; r < end; r++) {
-        const float *x = m->wide ? m->wide + worker * m->len : (const float *)m->x->data + r * m->len;
-        if (m->wide) ot_half_widen(m->x->dtype, m->wide + worker * m->len, (const uint16_t *)m->x->data + r * m->len, m->len);
+        const float *x = m->wide ? m->wide + worker * m->len
+                                 : (const float *)m->x->data + r * m->len;
+        if (m->wide)
+            ot_half_widen(m->x->dtype, m->wide + worker * m->len,
+                          (const uint16_t *)m->x->data + r * m->len, m->len);
         m->y[2 * r] = ot_rows_mean(x, m->len);
         m->y[2 * r + 1] = ot_rows_square_mean(x, m->len, m->y[2 * r]);
     }
@@ -53,7 +58,8 @@ ot_status ot_fast_moments(ot_call *c)
     moments m = {.len = l.n, .x = x, .y = c->out[0]->data};
     const int64_t threads = ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n);
     if (x->dtype != OT_F32) {
-        if (!ot_mul_i64(l.n, threads * (int64_t)sizeof *m.wide, &room)) return ot_fail_nomem(c->diag);
+        if (!ot_mul_i64(l.n, threads * (int64_t)sizeof *m.wide, &room))
+            return ot_fail_nomem(c->diag);
         m.wide = ot_call_scratch(c, (size_t)room);
         if (!m.wide) return ot_fail_nomem(c->diag);
     }

@@ -1,10 +1,17 @@
 /* Normalisations by the mean and variance of a part of the input.
  *
- *   LayerNormalization, RMSNormalization       rows: all axes from `axis` on; scale and shift one number an element
- *   SkipLayerNormalization (com.microsoft)     the same of input + skip + bias, a sum that is an output, too
- *   InstanceNormalization, GroupNormalization  [sample][group][channels of the group * positions]; scale and shift one a channel
+ *   LayerNormalization, RMSNormalization       rows: all axes from `axis` on; scale and shift one
+ *                                              number an element
+ *   SkipLayerNormalization (com.microsoft)     the same of input + skip + bias, a sum that is an
+ *                                              output, too
+ *   InstanceNormalization, GroupNormalization  [sample][group][channels of the group * positions];
+ *                                              scale and shift one a channel
  *
- * What is no float32, or is scaled in other shapes, goes to the reference; SkipLayerNormalization has none and is refused instead.
+ * What is no float32, or is scaled in other shapes, goes to the reference;
+ * SkipLayerNormalization has none and is refused instead.
+ *
+ *
+ *
  */
 #include "fast_rows.h"
 
@@ -16,7 +23,8 @@
 static bool one_each(const ot_nd *a, const ot_nd *x, uint32_t axis)
 {
     uint32_t len = x->rank - axis;
-    if (!a || a->dtype != OT_F32 || !ot_nd_is_dense(a) || a->rank < len || a->rank > x->rank) return false;
+    if (!a || a->dtype != OT_F32 || !ot_nd_is_dense(a) || a->rank < len || a->rank > x->rank)
+        return false;
     for (uint32_t d = 0; d < a->rank; d++) {
         uint32_t of = x->rank - a->rank + d;
         if (a->dims[d] != (of < axis ? 1 : x->dims[of])) return false;
@@ -37,7 +45,10 @@ static ot_status statistic(ot_call *c, uint32_t k, uint32_t axis, float **out)
     return OT_OK;
 }
 
-static ot_status refuse(ot_call *c) { return ot_call_fail(c, "these types and shapes are not supported"); }
+static ot_status refuse(ot_call *c)
+{
+    return ot_call_fail(c, "these types and shapes are not supported");
+}
 
 typedef struct layer_norm {
     int64_t n; /* of a row */
@@ -51,22 +62,26 @@ static void layer_norm_share(void *job, int64_t first, int64_t end, uint32_t wor
     const layer_norm *l = job;
     (void)worker;
     for (int64_t r = first; r < end; r++)
-        ot_rows_layernorm(l->y + r * l->n, l->x + r * l->n, 1, l->n, l->n, l->n, l->norm, l->mean ? l->mean + r : NULL,
-                          l->inverse ? l->inverse + r : NULL);
+        ot_rows_layernorm(l->y + r * l->n, l->x + r * l->n, 1, l->n, l->n, l->n, l->norm,
+                          l->mean ? l->mean + r : NULL, l->inverse ? l->inverse + r : NULL);
 }
 
 ot_status ot_fast_layer_norm(ot_call *c)
 {
-    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_layer_norm, ot_rows_before(c, ot_attr_int(c->node, "axis", -1)));
+    if (ot_call_is_half(c))
+        return ot_call_widened(c, ot_fast_layer_norm,
+                               ot_rows_before(c, ot_attr_int(c->node, "axis", -1)));
     const char *type = c->node->op_type;
     bool simplified = strcmp(type, "SimplifiedLayerNormalization") == 0;
     ot_rows_norm norm = {.rms = simplified || strcmp(type, "RMSNormalization") == 0};
-    const ot_nd *x = ot_rows_in(c, 0), *scale = ot_rows_in(c, 1), *shift = norm.rms ? NULL : ot_rows_in(c, 2);
+    const ot_nd *x = ot_rows_in(c, 0), *scale = ot_rows_in(c, 1),
+                *shift = norm.rms ? NULL : ot_rows_in(c, 2);
     ot_kernel_fn otherwise = simplified ? refuse : ot_kernel_reference(ot_rows_op(c));
     uint32_t axis = 0;
     ot_lanes l;
-    if (!ot_rows_takes(c) || !ot_rows_axis(ot_attr_int(c->node, "axis", -1), x->rank, &axis) || !one_each(scale, x, axis) ||
-        (shift && !one_each(shift, x, axis)) || ot_attr_int(c->node, "stash_type", OT_F32) != OT_F32 ||
+    if (!ot_rows_takes(c) || !ot_rows_axis(ot_attr_int(c->node, "axis", -1), x->rank, &axis) ||
+        !one_each(scale, x, axis) || (shift && !one_each(shift, x, axis)) ||
+        ot_attr_int(c->node, "stash_type", OT_F32) != OT_F32 ||
         !ot_lanes_open(x, axis, x->rank, &l))
         return otherwise(c);
     float *mean = NULL, *inverse;
@@ -74,13 +89,16 @@ ot_status ot_fast_layer_norm(ot_call *c)
     OT_TRY(statistic(c, simplified ? 1 : 2, axis, &inverse));
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0) && !mean && !inverse) return OT_OK;
-    float *y = ot_rows_wants(c, 0) ? c->out[0]->data : ot_call_scratch(c, (size_t)(l.outer * l.n) * sizeof(float));
+    float *y = ot_rows_wants(c, 0) ? c->out[0]->data
+                                   : ot_call_scratch(c, (size_t)(l.outer * l.n) * sizeof(float));
     if (!y) return ot_fail_nomem(c->diag);
     norm.scale = scale->data;
     norm.shift = shift ? shift->data : NULL;
     norm.epsilon = ot_attr_float(c->node, "epsilon", 1e-5f);
-    layer_norm job = {.n = l.n, .x = x->data, .y = y, .mean = mean, .inverse = inverse, .norm = &norm};
-    ot_pool_share((uint32_t)ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n), l.outer, 1, layer_norm_share, &job);
+    layer_norm job = {
+        .n = l.n, .x = x->data, .y = y, .mean = mean, .inverse = inverse, .norm = &norm};
+    ot_pool_share((uint32_t)ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n), l.outer, 1,
+                  layer_norm_share, &job);
     return OT_OK;
 }
 
@@ -93,27 +111,36 @@ typedef struct skip_norm {
     ot_rows_norm norm;
 } skip_norm;
 
-static bool is_row(const ot_nd *a, int64_t n) { return a->dtype == OT_F32 && a->rank == 1 && a->dims[0] == n && ot_nd_is_dense(a); }
+static bool is_row(const ot_nd *a, int64_t n)
+{
+    return a->dtype == OT_F32 && a->rank == 1 && a->dims[0] == n && ot_nd_is_dense(a);
+}
 
 static ot_status open_skip(ot_call *c, skip_norm *s)
 {
     bool rms = strcmp(c->node->op_type, "SkipSimplifiedLayerNormalization") == 0;
     OT_TRY(ot_call_need(c, 3));
-    const ot_nd *x = c->in[0], *skip = c->in[1], *shift = rms ? NULL : ot_rows_in(c, 3), *bias = ot_rows_in(c, rms ? 3 : 4);
-    if (x->dtype != OT_F32 || skip->dtype != OT_F32) return ot_call_fail(c, "only float32 is supported");
-    if (x->rank < 2 || !ot_nd_is_dense(x)) return ot_call_fail(c, "the input has rank %u, needs 2 or more", x->rank);
+    const ot_nd *x = c->in[0], *skip = c->in[1], *shift = rms ? NULL : ot_rows_in(c, 3),
+                *bias = ot_rows_in(c, rms ? 3 : 4);
+    if (x->dtype != OT_F32 || skip->dtype != OT_F32)
+        return ot_call_fail(c, "only float32 is supported");
+    if (x->rank < 2 || !ot_nd_is_dense(x))
+        return ot_call_fail(c, "the input has rank %u, needs 2 or more", x->rank);
     int64_t n = x->dims[x->rank - 1], elems, skip_elems;
-    if (!ot_nd_elems(x, &elems) || !ot_nd_elems(skip, &skip_elems)) return ot_call_fail(c, "the input is too large");
+    if (!ot_nd_elems(x, &elems) || !ot_nd_elems(skip, &skip_elems))
+        return ot_call_fail(c, "the input is too large");
     if (skip->rank < 1 || skip->dims[skip->rank - 1] != n || !ot_nd_is_dense(skip) ||
         (elems > 0 && (skip_elems == 0 || elems % skip_elems != 0)))
         return ot_call_fail(c, "skip does not broadcast to the input");
     if (!is_row(c->in[2], n) || (shift && !is_row(shift, n)) || (bias && !is_row(bias, n)))
         return ot_call_fail(c, "gamma, beta and bias must be %lld numbers each", (long long)n);
-    *s = (skip_norm){.rows = elems > 0 ? elems / n : 0, .n = n, .skip_rows = elems > 0 ? skip_elems / n : 1};
+    *s = (skip_norm){
+        .rows = elems > 0 ? elems / n : 0, .n = n, .skip_rows = elems > 0 ? skip_elems / n : 1};
     s->x = x->data;
     s->skip = skip->data;
     s->bias = bias ? bias->data : NULL;
-    s->norm = (ot_rows_norm){c->in[2]->data, shift ? shift->data : NULL, ot_attr_float(c->node, "epsilon", 1e-12f), rms};
+    s->norm = (ot_rows_norm){c->in[2]->data, shift ? shift->data : NULL,
+                             ot_attr_float(c->node, "epsilon", 1e-12f), rms};
     return OT_OK;
 }
 
@@ -124,8 +151,8 @@ static void skip_row(const skip_norm *s, int64_t r)
     const float *x = s->x + r * s->n, *skip = s->skip + r % s->skip_rows * s->n;
     for (int64_t i = 0; i < s->n; i++) sum[i] = x[i] + skip[i] + (s->bias ? s->bias[i] : 0.0f);
     if (s->y)
-        ot_rows_layernorm(s->y + r * s->n, sum, 1, s->n, s->n, s->n, &s->norm, s->mean ? s->mean + r : NULL,
-                          s->inverse ? s->inverse + r : NULL);
+        ot_rows_layernorm(s->y + r * s->n, sum, 1, s->n, s->n, s->n, &s->norm,
+                          s->mean ? s->mean + r : NULL, s->inverse ? s->inverse + r : NULL);
 }
 
 static void skip_share(void *job, int64_t first, int64_t end, uint32_t worker)
@@ -151,14 +178,16 @@ ot_status ot_fast_skip_layer_norm(ot_call *c)
         if (!s.y) return ot_fail_nomem(c->diag);
     }
     if (!s.y && !s.sum) return OT_OK;
-    ot_pool_share((uint32_t)ot_rows_threads(c, 3.0 * (double)s.rows * (double)s.n), s.rows, 1, skip_share, &s);
+    ot_pool_share((uint32_t)ot_rows_threads(c, 3.0 * (double)s.rows * (double)s.n), s.rows, 1,
+                  skip_share, &s);
     return OT_OK;
 }
 
 /* ---- InstanceNormalization, GroupNormalization ---- */
 
 typedef struct channels {
-    int64_t parts, channels, group, shared, inner; /* parts of `group` channels each; channels that share a scale */
+    /* parts of `group` channels each; channels that share a scale */
+    int64_t parts, channels, group, shared, inner;
     const float *scale, *shift;
     double epsilon;
     const ot_nd *x, *y;
@@ -180,13 +209,16 @@ static bool open_channels(const ot_call *c, channels *k)
     const ot_nd *x = ot_rows_in(c, 0), *scale = ot_rows_in(c, 1), *shift = ot_rows_in(c, 2);
     ot_lanes l;
     int64_t n_scale, n_shift;
-    if (!x || !ot_dtype_is_real(x->dtype) || !ot_nd_is_dense(x) || x->rank < 2 || !ot_lanes_open(x, 1, 2, &l) || !scale || !shift ||
-        scale->dtype != x->dtype || shift->dtype != x->dtype || !ot_nd_elems(scale, &n_scale) || !ot_nd_elems(shift, &n_shift))
+    if (!x || !ot_dtype_is_real(x->dtype) || !ot_nd_is_dense(x) || x->rank < 2 ||
+        !ot_lanes_open(x, 1, 2, &l) || !scale || !shift || scale->dtype != x->dtype ||
+        shift->dtype != x->dtype || !ot_nd_elems(scale, &n_scale) || !ot_nd_elems(shift, &n_shift))
         return false;
     *k = (channels){.channels = l.n, .group = 1, .shared = 1, .inner = l.inner};
     if (ot_rows_op(c) == OT_OP_GroupNormalization) {
         int64_t groups = ot_attr_int(c->node, "num_groups", 0);
-        if (groups <= 0 || l.n % groups != 0 || ot_attr_int(c->node, "stash_type", OT_F32) != OT_F32) return false;
+        if (groups <= 0 || l.n % groups != 0 ||
+            ot_attr_int(c->node, "stash_type", OT_F32) != OT_F32)
+            return false;
         k->group = l.n / groups;
         if (c->node->version < 21) k->shared = k->group;
     }
@@ -203,8 +235,10 @@ static void normalise_part(const channels *k, int64_t p, float *y, const float *
     double inverse = 1 / sqrt(ot_rows_square_mean(x, len, mean) + k->epsilon);
     for (int64_t j = 0; j < k->group; j++) {
         int64_t at = j * k->inner, of = (first + j) / k->shared;
-        double factor = inverse * (double)k->scale[of], rest = (double)(float)mean - mean; /* of the rounded mean */
-        ot_rows_affine(y + at, x + at, k->inner, (float)mean, (float)factor, (float)((double)k->shift[of] + rest * factor));
+        /* of the rounded mean */
+        double factor = inverse * (double)k->scale[of], rest = (double)(float)mean - mean;
+        ot_rows_affine(y + at, x + at, k->inner, (float)mean, (float)factor,
+                       (float)((double)k->shift[of] + rest * factor));
     }
 }
 
@@ -225,7 +259,8 @@ static void parts_share(void *job, int64_t first, int64_t end, uint32_t worker)
         if (k->wide)
             normalise_half(k, p, k->wide + worker * len);
         else
-            normalise_part(k, p, (float *)k->y->data + p * len, (const float *)k->x->data + p * len);
+            normalise_part(k, p, (float *)k->y->data + p * len,
+                           (const float *)k->x->data + p * len);
     }
 }
 
@@ -242,9 +277,11 @@ ot_status ot_fast_channel_norm(ot_call *c)
     k.scale = floats_of(c, c->in[1], k.channels / k.shared);
     k.shift = floats_of(c, c->in[2], k.channels / k.shared);
     if (!k.scale || !k.shift) return ot_fail_nomem(c->diag);
-    int64_t len = k.group * k.inner, threads = ot_rows_threads(c, 3.0 * (double)k.parts * (double)len);
+    int64_t len = k.group * k.inner,
+            threads = ot_rows_threads(c, 3.0 * (double)k.parts * (double)len);
     if (x->dtype != OT_F32) {
-        if (!ot_mul_i64(len, threads * (int64_t)sizeof *k.wide, &room)) return ot_fail_nomem(c->diag);
+        if (!ot_mul_i64(len, threads * (int64_t)sizeof *k.wide, &room))
+            return ot_fail_nomem(c->diag);
         k.wide = ot_call_scratch(c, (size_t)room);
         if (!k.wide) return ot_fail_nomem(c->diag);
     }

@@ -66,7 +66,8 @@ static void reduce_rows(const reduction *r, int64_t to)
     ((float *)r->out)[to] = result_of(r, fold_all(r, r->fold, x, shift), (double)shift);
 }
 
-static void fold_columns_all(const reduction *r, ot_fold f, const float *x, int64_t w, const float *shift, double *total)
+static void fold_columns_all(const reduction *r, ot_fold f, const float *x, int64_t w,
+                             const float *shift, double *total)
 {
     ot_rm_counter rows = r->gone;
     float acc[COLUMNS];
@@ -94,7 +95,8 @@ static void reduce_columns(const reduction *r, int64_t to, int64_t w)
         for (int64_t i = 0; i < w; i++) shift[i] = isfinite(total[i]) ? (float)total[i] : 0;
     }
     fold_columns_all(r, r->fold, x, w, shift, total);
-    for (int64_t i = 0; i < w; i++) ((float *)r->out)[to + i] = result_of(r, total[i], (double)shift[i]);
+    for (int64_t i = 0; i < w; i++)
+        ((float *)r->out)[to + i] = result_of(r, total[i], (double)shift[i]);
 }
 
 /* ---- int32, int64 ---- */
@@ -119,7 +121,8 @@ static void reduce_ints(const reduction *r, int64_t to, int64_t w, int64_t step)
     ot_rm_counter rows = r->gone;
     int64_t n = w, row_step, acc[COLUMNS], base = ot_rm_counter_at(&r->kept, to);
     if (step == 0) ot_rm_counter_split(&rows, &n, &row_step);
-    for (int64_t i = 0; i < w; i++) acc[i] = r->op == OT_OP_ReduceSum ? 0 : r->op == OT_OP_ReduceMax ? INT64_MIN : INT64_MAX;
+    for (int64_t i = 0; i < w; i++)
+        acc[i] = r->op == OT_OP_ReduceSum ? 0 : r->op == OT_OP_ReduceMax ? INT64_MIN : INT64_MAX;
     do {
         if (r->in->dtype == OT_I32)
             take_i32(r->op, acc, (const int32_t *)r->in->data + base + rows.at, n, step);
@@ -148,7 +151,8 @@ static void reduction_share(void *job, int64_t first, int64_t end, uint32_t work
     const reduction_walk *k = job;
     (void)worker;
     for (int64_t p = first; p < end; p++) {
-        int64_t at = p % k->blocks * k->block, to = p / k->blocks * k->wide + at, w = ot_min(k->block, k->wide - at);
+        int64_t at = p % k->blocks * k->block, to = p / k->blocks * k->wide + at,
+                w = ot_min(k->block, k->wide - at);
         if (!k->floats)
             reduce_ints(k->r, to, w, k->rows ? 0 : 1);
         else if (k->rows)
@@ -193,13 +197,16 @@ static bool read_axes(const ot_call *c, bool *reduced)
     size_t n_attr = 0;
     int64_t n = 0;
     const int64_t *axes = ot_attr_ints(c->node, "axes", &n_attr);
-    if (list && ((list->dtype != OT_I64 && list->dtype != OT_I32) || !ot_nd_elems(list, &n))) return false;
+    if (list && ((list->dtype != OT_I64 && list->dtype != OT_I32) || !ot_nd_elems(list, &n)))
+        return false;
     if (!list && axes) n = (int64_t)n_attr;
     if (n == 0 && ot_attr_int(c->node, "noop_with_empty_axes", 0) != 0) return false;
     for (uint32_t d = 0; d < a->rank; d++) reduced[d] = n == 0;
     for (int64_t k = 0; k < n; k++) {
         uint32_t d = 0;
-        if (a->rank == 0 || !ot_rows_axis(list ? ot_nd_int(list, k) : axes[k], a->rank, &d) || reduced[d]) return false;
+        if (a->rank == 0 || !ot_rows_axis(list ? ot_nd_int(list, k) : axes[k], a->rank, &d) ||
+            reduced[d])
+            return false;
         reduced[d] = true;
     }
     return true;
@@ -222,8 +229,8 @@ ot_status ot_fast_reduce(ot_call *c)
     bool reduced[OT_RANK_MAX] = {false}, keep = ot_attr_int(c->node, "keepdims", 1) != 0;
     int64_t dims[OT_RANK_MAX], elems, n_out = 1;
     uint32_t rank = 0;
-    if (!r.in || !fold_of(r.op, r.in->dtype, &r.fold) || !ot_nd_is_dense(r.in) || !ot_nd_elems(r.in, &elems) || elems == 0 ||
-        !read_axes(c, reduced))
+    if (!r.in || !fold_of(r.op, r.in->dtype, &r.fold) || !ot_nd_is_dense(r.in) ||
+        !ot_nd_elems(r.in, &elems) || elems == 0 || !read_axes(c, reduced))
         return ot_kernel_reference(r.op)(c);
     for (uint32_t d = 0; d < r.in->rank; d++) {
         if (!reduced[d]) n_out *= r.in->dims[d];
@@ -271,6 +278,7 @@ ot_status ot_fast_global_pool(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
     global_pool g = {.most = most, .n = l.n, .y = c->out[0]->data, .x = x->data};
-    ot_pool_share((uint32_t)ot_rows_threads(c, (double)l.outer * (double)l.n), l.outer, 1, global_pool_share, &g);
+    ot_pool_share((uint32_t)ot_rows_threads(c, (double)l.outer * (double)l.n), l.outer, 1,
+                  global_pool_share, &g);
     return OT_OK;
 }

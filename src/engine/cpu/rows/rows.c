@@ -1,5 +1,7 @@
-/* Rows: softmax, normalisation, sums. Leaves are compiled for several instruction sets; loops that carry a sum or a largest element
- * are told (omp simd reduction) that the order does not matter.
+/* Rows: softmax, normalisation, sums. Leaves are compiled for several instruction sets; loops
+ * that carry a sum or a largest element are told (omp simd reduction) that the order does not
+ * matter.
+ *
  */
 #include "rows.h"
 
@@ -7,7 +9,10 @@
 
 #include <math.h>
 
-enum { COLUMNS = 256, COLUMNS_LEAST = 32 }; /* lanes that are computed side by side: as many as the first cache levels hold */
+enum {
+    COLUMNS = 256,
+    COLUMNS_LEAST = 32
+}; /* lanes that are computed side by side: as many as the first cache levels hold */
 
 int ot_rows_threads(const ot_call *c, double work)
 {
@@ -64,7 +69,8 @@ OT_CLONES static void softmax_row(float *dst, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) dst[i] *= by;
 }
 
-void ot_rows_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride, int64_t src_stride)
+void ot_rows_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
+                     int64_t src_stride)
 {
     for (int64_t r = 0; r < rows; r++) softmax_row(dst + r * dst_stride, src + r * src_stride, n);
 }
@@ -76,25 +82,29 @@ OT_CLONES static void log_softmax_row(float *dst, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) dst[i] = x[i] - most - log_sum;
 }
 
-void ot_rows_log_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride, int64_t src_stride)
+void ot_rows_log_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
+                         int64_t src_stride)
 {
-    for (int64_t r = 0; r < rows; r++) log_softmax_row(dst + r * dst_stride, src + r * src_stride, n);
+    for (int64_t r = 0; r < rows; r++)
+        log_softmax_row(dst + r * dst_stride, src + r * src_stride, n);
 }
 
 /* ---- softmax along columns: COLUMNS lanes at a time ---- */
 
-static inline void columns_largest(const float *x, int64_t n, int64_t w, int64_t stride, float *most)
+static inline void columns_largest(const float *x, int64_t n, int64_t w, int64_t stride,
+                                   float *most)
 {
     for (int64_t k = 0; k < w; k++) most[k] = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
 #pragma omp simd
-        for (int64_t k = 0; k < w; k++) most[k] = x[i * stride + k] > most[k] ? x[i * stride + k] : most[k];
+        for (int64_t k = 0; k < w; k++)
+            most[k] = x[i * stride + k] > most[k] ? x[i * stride + k] : most[k];
     }
 }
 
 /* exp(x - most) into dst unless it is NULL; sums into total. */
-static inline void columns_exp(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride,
-                               const float *most, float *total)
+static inline void columns_exp(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride,
+                               int64_t stride, const float *most, float *total)
 {
     float sum[COLUMNS];
     for (int64_t k = 0; k < w; k++) total[k] = 0;
@@ -105,7 +115,8 @@ static inline void columns_exp(float *dst, const float *x, int64_t n, int64_t w,
             float *to = dst ? dst + i * dst_stride : NULL;
             if (to) {
 #pragma omp simd
-                for (int64_t k = 0; k < w; k++) sum[k] += to[k] = ot_rows_exp_negative(from[k] - most[k]);
+                for (int64_t k = 0; k < w; k++)
+                    sum[k] += to[k] = ot_rows_exp_negative(from[k] - most[k]);
             } else {
 #pragma omp simd
                 for (int64_t k = 0; k < w; k++) sum[k] += ot_rows_exp_negative(from[k] - most[k]);
@@ -115,7 +126,8 @@ static inline void columns_exp(float *dst, const float *x, int64_t n, int64_t w,
     }
 }
 
-OT_CLONES static void softmax_block(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride)
+OT_CLONES static void softmax_block(float *dst, const float *x, int64_t n, int64_t w,
+                                    int64_t dst_stride, int64_t stride)
 {
     float most[COLUMNS], total[COLUMNS];
     columns_largest(x, n, w, stride, most);
@@ -133,13 +145,16 @@ static int64_t columns_at_once(int64_t n)
     return fit > COLUMNS ? COLUMNS : fit < COLUMNS_LEAST ? COLUMNS_LEAST : fit;
 }
 
-void ot_rows_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride)
+void ot_rows_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns,
+                             int64_t dst_stride, int64_t src_stride)
 {
     int64_t w = columns_at_once(n);
-    for (int64_t k = 0; k < columns; k += w) softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
+    for (int64_t k = 0; k < columns; k += w)
+        softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
 }
 
-OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride)
+OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, int64_t w,
+                                        int64_t dst_stride, int64_t stride)
 {
     float most[COLUMNS], total[COLUMNS];
     columns_largest(x, n, w, stride, most);
@@ -147,14 +162,17 @@ OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, i
     for (int64_t k = 0; k < w; k++) total[k] = logf(total[k]);
     for (int64_t i = 0; i < n; i++) {
 #pragma omp simd
-        for (int64_t k = 0; k < w; k++) dst[i * dst_stride + k] = x[i * stride + k] - most[k] - total[k];
+        for (int64_t k = 0; k < w; k++)
+            dst[i * dst_stride + k] = x[i * stride + k] - most[k] - total[k];
     }
 }
 
-void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride)
+void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns,
+                                 int64_t dst_stride, int64_t src_stride)
 {
     int64_t w = columns_at_once(n);
-    for (int64_t k = 0; k < columns; k += w) log_softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
+    for (int64_t k = 0; k < columns; k += w)
+        log_softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
 }
 
 /* ---- normalisation ---- */
@@ -190,7 +208,10 @@ static inline double square_sum_of(const float *x, int64_t n, float center)
 
 OT_CLONES static double row_mean(const float *x, int64_t n) { return mean_of(x, n); }
 
-OT_CLONES static double row_square_sum(const float *x, int64_t n, float center) { return square_sum_of(x, n, center); }
+OT_CLONES static double row_square_sum(const float *x, int64_t n, float center)
+{
+    return square_sum_of(x, n, center);
+}
 
 double ot_rows_mean(const float *x, int64_t n) { return row_mean(x, n); }
 
@@ -201,7 +222,8 @@ double ot_rows_square_mean(const float *x, int64_t n, double center)
     return row_square_sum(x, n, (float)center) / (double)n - off * off;
 }
 
-OT_CLONES static void affine(float *dst, const float *x, int64_t n, float center, float factor, float shift)
+OT_CLONES static void affine(float *dst, const float *x, int64_t n, float center, float factor,
+                             float shift)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) dst[i] = (x[i] - center) * factor + shift;
@@ -212,32 +234,37 @@ void ot_rows_affine(float *dst, const float *x, int64_t n, float center, float f
     affine(dst, x, n, center, factor, shift);
 }
 
-OT_CLONES static void layernorm_row(float *dst, const float *x, int64_t n, const ot_rows_norm *norm, float *mean, float *inverse)
+OT_CLONES static void layernorm_row(float *dst, const float *x, int64_t n, const ot_rows_norm *norm,
+                                    float *mean, float *inverse)
 {
     const float *scale = norm->scale, *shift = norm->shift;
     double m = norm->rms ? 0 : mean_of(x, n), off = m - (double)(float)m;
     float center = (float)m;
     double variance = square_sum_of(x, n, center) / (double)n - off * off;
-    float factor = (float)(1 / sqrt(variance + (double)norm->epsilon)), rest = -(float)off * factor; /* of the rounded mean */
+    /* of the rounded mean */
+    float factor = (float)(1 / sqrt(variance + (double)norm->epsilon)), rest = -(float)off * factor;
     if (mean) *mean = center;
     if (inverse) *inverse = factor;
     if (scale && shift) {
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) dst[i] = ((x[i] - center) * factor + rest) * scale[i] + shift[i];
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = ((x[i] - center) * factor + rest) * scale[i] + shift[i];
     } else if (scale) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) dst[i] = ((x[i] - center) * factor + rest) * scale[i];
     } else {
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) dst[i] = (x[i] - center) * factor + rest + (shift ? shift[i] : 0.0f);
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = (x[i] - center) * factor + rest + (shift ? shift[i] : 0.0f);
     }
 }
 
-void ot_rows_layernorm(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride, int64_t src_stride,
-                       const ot_rows_norm *norm, float *mean, float *inverse)
+void ot_rows_layernorm(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
+                       int64_t src_stride, const ot_rows_norm *norm, float *mean, float *inverse)
 {
     for (int64_t r = 0; r < rows; r++)
-        layernorm_row(dst + r * dst_stride, src + r * src_stride, n, norm, mean ? mean + r : NULL, inverse ? inverse + r : NULL);
+        layernorm_row(dst + r * dst_stride, src + r * src_stride, n, norm, mean ? mean + r : NULL,
+                      inverse ? inverse + r : NULL);
 }
 
 /* ---- activations ---- */
@@ -297,9 +324,11 @@ OT_CLONES static double dot(const float *a, const float *b, int64_t n)
 
 double ot_rows_dot(const float *a, const float *b, int64_t n) { return dot(a, b, n); }
 
-void ot_rows_transpose(float *dst, const float *src, int64_t rows, int64_t columns, int64_t dst_stride, int64_t src_stride)
+void ot_rows_transpose(float *dst, const float *src, int64_t rows, int64_t columns,
+                       int64_t dst_stride, int64_t src_stride)
 {
     for (int64_t r0 = 0; r0 < rows; r0 += 16)
         for (int64_t k = 0; k < columns; k++)
-            for (int64_t r = r0; r < ot_min(rows, r0 + 16); r++) dst[k * dst_stride + r] = src[r * src_stride + k];
+            for (int64_t r = r0; r < ot_min(rows, r0 + 16); r++)
+                dst[k * dst_stride + r] = src[r * src_stride + k];
 }

@@ -1,14 +1,21 @@
-/* Float32 kernels on rows and matrices: raw pointers, strides in elements, no allocation, no failure.
+/* Float32 kernels on rows and matrices: raw pointers, strides in elements, no allocation, no
+ * failure.
  *
- *   rows          |<------ n ------>|            one function call handles `rows` rows; dst may be src itself
- *   src           x x x x x x x x x x . . .      (same strides), else they must not overlap
+ *   rows          |<------ n ------>|        one function call handles `rows` rows; dst may be src
+ *                                            itself
+ *   src           x x x x x x x x x x . . .  (same strides), else they must not overlap
  *   src + stride  x x x x x x x x x x . . .
  *
- *   matrices      B [k, n] is packed into panels of 16 columns, each [k][16], the last filled up with zeros;
+ *   matrices      B [k, n] is packed into panels of 16 columns, each [k][16], the last filled up
+ *                 with zeros;
  *                 a tile of 6 x 16 sums stays in registers while k runs
  *
- * What is here runs on the calling thread; kernels (fast_rows*.c, fast_product*.c) and the executor share it out. Long sums are
- * taken in vector lanes over blocks of OT_ROWS_BLOCK elements, and the blocks in double.
+ * What is here runs on the calling thread; kernels (fast_rows*.c, fast_product*.c) and the
+ * executor share it out. Long sums are taken in vector lanes over blocks of OT_ROWS_BLOCK
+ * elements, and the blocks in double.
+ *
+ *
+ *
  */
 #ifndef OT_ENGINE_ROWS_H
 #define OT_ENGINE_ROWS_H
@@ -37,10 +44,12 @@ static inline float ot_rows_power_of_2(int32_t n) /* -126 <= n <= 127 */
     return f;
 }
 
-/* exp(x) = 2^n * exp(r), |r| <= log(2) / 2: n, and exp(r) by a polynomial fitted to relative error 3e-9. */
+/* exp(x) = 2^n * exp(r), |r| <= log(2) / 2: n, and exp(r) by a polynomial fitted to relative
+ * error 3e-9. */
 static inline float ot_rows_exp_parts(float x, int32_t *n)
 {
-    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, in the low bits */
+    /* 1.5 * 2^23: adding it rounds to an integer, in the low bits */
+    const float magic = 12582912.0f;
     float t = x * 1.44269504f + magic;
     uint32_t bits;
     memcpy(&bits, &t, sizeof bits);
@@ -76,8 +85,8 @@ static inline float ot_rows_exp_negative(float x)
     return x < -87.0f ? 0.0f : p;
 }
 
-/* x * (share of a normal distribution below x), the exact Gelu. The share of the smaller side is exp(-x^2 / 2) times a smooth
- * function, fitted in u = 1 / (1 + 0.3 |x|) to relative error 6e-8. */
+/* x * (share of a normal distribution below x), the exact Gelu. The share of the smaller side is
+ * exp(-x^2 / 2) times a smooth function, fitted in u = 1 / (1 + 0.3 |x|) to relative error 6e-8. */
 static inline float ot_rows_gelu(float x)
 {
     float a = x < 0.0f ? -x : x;
@@ -97,7 +106,8 @@ static inline float ot_rows_gelu(float x)
     return x < -14.0f ? (x < -3.0e38f ? x * 0.0f * x : -0.0f) : y;
 }
 
-/* Gelu with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for the error function: x * sigmoid of twice that. */
+/* Gelu with tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for the error function: x * sigmoid of twice
+ * that. */
 static inline float ot_rows_gelu_tanh(float x)
 {
     float z = x * (1.59576912f + 0.0713548163f * x * x);
@@ -106,12 +116,18 @@ static inline float ot_rows_gelu_tanh(float x)
 
 /* ---- rows ---- */
 
-/* exp(x - largest) over its sum; a row with NaN or infinity (or of nothing but minus infinity) is NaN, as the formula says. */
-void ot_rows_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride, int64_t src_stride);
-void ot_rows_log_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride, int64_t src_stride);
-/* The same along the other axis: `columns` lanes of n elements, `stride` apart, next to each other. */
-void ot_rows_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride);
-void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride);
+/* exp(x - largest) over its sum; a row with NaN or infinity (or of nothing but minus infinity)
+ * is NaN, as the formula says. */
+void ot_rows_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
+                     int64_t src_stride);
+void ot_rows_log_softmax(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
+                         int64_t src_stride);
+/* The same along the other axis: `columns` lanes of n elements, `stride` apart, next to each other.
+ */
+void ot_rows_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns,
+                             int64_t dst_stride, int64_t src_stride);
+void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns,
+                                 int64_t dst_stride, int64_t src_stride);
 
 typedef struct ot_rows_norm {
     const float *scale, *shift; /* [n] or NULL: 1, 0 */
@@ -119,9 +135,10 @@ typedef struct ot_rows_norm {
     bool rms; /* no mean is subtracted */
 } ot_rows_norm;
 
-/* (x - mean) / sqrt(variance + epsilon) * scale + shift. mean, inverse: [rows] receive the statistics, or NULL. */
-void ot_rows_layernorm(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride, int64_t src_stride,
-                       const ot_rows_norm *norm, float *mean, float *inverse);
+/* (x - mean) / sqrt(variance + epsilon) * scale + shift. mean, inverse: [rows] receive the
+ * statistics, or NULL. */
+void ot_rows_layernorm(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
+                       int64_t src_stride, const ot_rows_norm *norm, float *mean, float *inverse);
 /* Mean, and mean of squared distances from `center`, of n elements. */
 double ot_rows_mean(const float *x, int64_t n);
 double ot_rows_square_mean(const float *x, int64_t n, double center);
@@ -133,7 +150,8 @@ typedef enum ot_rows_act { OT_ROWS_GELU, OT_ROWS_GELU_TANH } ot_rows_act;
 void ot_rows_activate(float *dst, const float *src, const float *bias, int64_t n, ot_rows_act act);
 
 /* dst [columns][rows] = src [rows][columns], strides between rows. */
-void ot_rows_transpose(float *dst, const float *src, int64_t rows, int64_t columns, int64_t dst_stride, int64_t src_stride);
+void ot_rows_transpose(float *dst, const float *src, int64_t rows, int64_t columns,
+                       int64_t dst_stride, int64_t src_stride);
 
 /* ---- matrices ---- */
 
@@ -144,10 +162,11 @@ double ot_rows_dot(const float *a, const float *b, int64_t n);
 /* Floats that B [k, n] takes packed; -1: more than can be counted. */
 int64_t ot_panels_size(int64_t k, int64_t n);
 /* Element (i, j) of B is b[i * row_step + j * column_step]. Panels [first, end). */
-void ot_panels_pack(float *to, const float *b, int64_t k, int64_t n, int64_t row_step, int64_t column_step, int64_t first,
-                    int64_t end);
+void ot_panels_pack(float *to, const float *b, int64_t k, int64_t n, int64_t row_step,
+                    int64_t column_step, int64_t first, int64_t end);
 
-/* C [m, n] = alpha * A * B + (add ? C : 0), columns of panels [first, end). A is row-major with ld lda; C with ldc. */
+/* C [m, n] = alpha * A * B + (add ? C : 0), columns of panels [first, end). A is row-major with
+ * ld lda; C with ldc. */
 typedef struct ot_panels_job {
     int64_t m, n, k, lda, ldc;
     const float *a, *panels;
@@ -161,12 +180,14 @@ bool ot_panels_pay(void);
 
 /* ---- threads ---- */
 
-/* Threads worth starting for `work` elements (of a few operations each): 1 inside a parallel region. */
+/* Threads worth starting for `work` elements (of a few operations each): 1 inside a parallel
+ * region. */
 int ot_rows_threads(const ot_call *c, double work);
 
 /* ---- kernels ---- */
 
-extern const ot_kernel_entry ot_fast_rows[]; /* ends with {OT_OP_OPAQUE, NULL}, as all such tables do */
+/* ends with {OT_OP_OPAQUE, NULL}, as all such tables do */
+extern const ot_kernel_entry ot_fast_rows[];
 extern const ot_kernel_named ot_fast_rows_named[];
 
 /* fast_rows*.c, by file */

@@ -1,14 +1,18 @@
 /* Products with a packed right operand.
  *
- *          n                   panels of B           A, OT_ROWS rows at a time
- *      +-------+              +--+--+--+
- *    k |   B   |   packed:  k |16|16|16|            micro kernel: 6 rows of A against one panel, 12 vectors of sums;
- *      +-------+              +--+--+--+            per step of k two loads of the panel, six broadcasts of A
+ *         n                 panels of B   A, OT_ROWS rows at a time
+ *      +-----+             +--+--+--+
+ *    k |  B  |  packed:  k |16|16|16|    micro kernel: 6 rows of A against one panel, 12 vectors of
+ *                                        sums;
+ *      +-----+             +--+--+--+    per step of k two loads of the panel, six broadcasts of A
  *
  *   for blocks of k (a panel's part stays in L1)
  *       for blocks of m (A's part, copied so that six rows lie together, stays in L2)
  *           for panels
  *               for six rows: micro kernel, then C = alpha * sums, or C += them
+ *
+ *
+ *
  */
 #include "rows.h"
 
@@ -39,27 +43,32 @@ int64_t ot_panels_size(int64_t k, int64_t n)
 }
 
 /* One panel: w <= 16 columns. */
-static void pack_one(float *to, const float *b, int64_t k, int64_t w, int64_t row_step, int64_t column_step)
+static void pack_one(float *to, const float *b, int64_t k, int64_t w, int64_t row_step,
+                     int64_t column_step)
 {
     if (w < OT_PANEL) memset(to, 0, (size_t)k * OT_PANEL * sizeof *to);
     if (column_step == 1 && w == OT_PANEL) {
-        for (int64_t i = 0; i < k; i++) memcpy(to + i * OT_PANEL, b + i * row_step, OT_PANEL * sizeof *to);
+        for (int64_t i = 0; i < k; i++)
+            memcpy(to + i * OT_PANEL, b + i * row_step, OT_PANEL * sizeof *to);
     } else if (row_step == 1) {
         for (int64_t i0 = 0; i0 < k; i0 += 16)
             for (int64_t j = 0; j < w; j++)
-                for (int64_t i = i0; i < ot_min(k, i0 + 16); i++) to[i * OT_PANEL + j] = b[j * column_step + i];
+                for (int64_t i = i0; i < ot_min(k, i0 + 16); i++)
+                    to[i * OT_PANEL + j] = b[j * column_step + i];
     } else {
         for (int64_t i = 0; i < k; i++)
-            for (int64_t j = 0; j < w; j++) to[i * OT_PANEL + j] = b[i * row_step + j * column_step];
+            for (int64_t j = 0; j < w; j++)
+                to[i * OT_PANEL + j] = b[i * row_step + j * column_step];
     }
 }
 
-void ot_panels_pack(float *to, const float *b, int64_t k, int64_t n, int64_t row_step, int64_t column_step, int64_t first,
-                    int64_t end)
+void ot_panels_pack(float *to, const float *b, int64_t k, int64_t n, int64_t row_step,
+                    int64_t column_step, int64_t first, int64_t end)
 {
     for (int64_t p = first; p < end; p++) {
         int64_t j = p * OT_PANEL;
-        pack_one(to + j * k, b + j * column_step, k, ot_min(OT_PANEL, n - j), row_step, column_step);
+        pack_one(to + j * k, b + j * column_step, k, ot_min(OT_PANEL, n - j), row_step,
+                 column_step);
     }
 }
 
@@ -96,7 +105,8 @@ static inline void store_row(const tile *t, int64_t row, v8 *sums)
     for (int64_t j = 0; j < t->n; j++) c[j] = t->add ? c[j] + v[j] : v[j];
 }
 
-/* `height` rows; a constant, so that all sums are registers and what is beyond the height vanishes. */
+/* `height` rows; a constant, so that all sums are registers and what is beyond the height vanishes.
+ */
 static inline __attribute__((always_inline)) void multiply(const tile *t, int height)
 {
     v8 s0[2] = {0}, s1[2] = {0}, s2[2] = {0}, s3[2] = {0}, s4[2] = {0}, s5[2] = {0};
@@ -119,7 +129,10 @@ static inline __attribute__((always_inline)) void multiply(const tile *t, int he
     if (height > 5) store_row(t, 5, s5);
 }
 
-OT_CLONES static void multiply_tile(const tile *t, int64_t height) { OT_BY_HEIGHT(multiply, t, height); }
+OT_CLONES static void multiply_tile(const tile *t, int64_t height)
+{
+    OT_BY_HEIGHT(multiply, t, height);
+}
 
 /* The same for six rows that lie together. */
 OT_CLONES static void multiply_packed(const tile *t)
@@ -145,7 +158,8 @@ static void multiply_rows(tile *t, const float *a, float *c, int64_t lda, int64_
 }
 
 /* Whole tiles from the copy of A, the rest from A itself. */
-static void multiply_copied(tile *t, const float *rows, const float *a, float *c, int64_t lda, int64_t m)
+static void multiply_copied(tile *t, const float *rows, const float *a, float *c, int64_t lda,
+                            int64_t m)
 {
     int64_t whole = m / MR * MR;
     for (int64_t u = 0; u < whole; u += MR) {
@@ -167,7 +181,10 @@ void ot_panels_product(const ot_panels_job *j, int64_t first, int64_t end)
             const float *a = j->a + i * j->lda + p;
             if (copy) pack_rows(rows, a, j->lda, mc / MR * MR, kc);
             for (int64_t q = first; q < end; q++) {
-                tile t = {.b = j->panels + q * OT_PANEL * j->k + p * OT_PANEL, .k = kc, .ldc = j->ldc, .alpha = j->alpha};
+                tile t = {.b = j->panels + q * OT_PANEL * j->k + p * OT_PANEL,
+                          .k = kc,
+                          .ldc = j->ldc,
+                          .alpha = j->alpha};
                 float *c = j->c + i * j->ldc + q * OT_PANEL;
                 t.n = ot_min(OT_PANEL, j->n - q * OT_PANEL);
                 t.add = j->add || p > 0;

@@ -5,7 +5,8 @@
 
 /* ---- readers ---- */
 
-/* ids a unit reads, each once: operands, then what its subgraphs capture. `seen` is stamped with the unit's number. */
+/* ids a unit reads, each once: operands, then what its subgraphs capture. `seen` is stamped with
+ * the unit's number. */
 static void each_read(lw_pass *l, uint32_t u, uint32_t *seen, bool count)
 {
     const lw_unit *unit = &l->units[u];
@@ -57,10 +58,14 @@ bool lw_is_real(const lw_pass *l, ot_id v)
     if (v == OT_NONE || !l->v[v].is_static) return false;
     const ot_nd *a = &l->v[v].slot->fore;
     int64_t n;
-    return ot_dtype_is_real(a->dtype) && a->rank <= 8 && ot_nd_elems(a, &n) && n > 0 && n < INT64_MAX / 64;
+    return ot_dtype_is_real(a->dtype) && a->rank <= 8 && ot_nd_elems(a, &n) && n > 0 &&
+           n < INT64_MAX / 64;
 }
 
-bool lw_is_f32(const lw_pass *l, ot_id v) { return lw_is_real(l, v) && l->v[v].slot->fore.dtype == OT_F32; }
+bool lw_is_f32(const lw_pass *l, ot_id v)
+{
+    return lw_is_real(l, v) && l->v[v].slot->fore.dtype == OT_F32;
+}
 
 bool lw_same_dims(const lw_pass *l, ot_id a, ot_id b)
 {
@@ -80,7 +85,8 @@ const float *lw_const_real(lw_pass *l, ot_id v)
     lw_value *w = &l->v[v];
     const ot_nd *a = &w->slot->nd;
     int64_t n;
-    if (a->dtype == OT_F32 || !a->data || w->wide) return a->dtype == OT_F32 || !a->data ? a->data : w->wide;
+    if (a->dtype == OT_F32 || !a->data || w->wide)
+        return a->dtype == OT_F32 || !a->data ? a->data : w->wide;
     float *wide = ot_nd_elems(a, &n) ? OT_NEW_N(l->scratch, float, n) : NULL;
     if (wide) ot_half_widen(a->dtype, wide, a->data, n);
     if (!wide) l->starved = true;
@@ -99,12 +105,15 @@ bool lw_scalar(const lw_pass *l, ot_id v, float *out)
 
 #define WORK_SHARED 1e6 /* multiply-adds: some twenty microseconds of one core */
 
-uint32_t lw_threads(const lw_pass *l, double work) { return work < WORK_SHARED ? 1 : l->p->threads; }
+uint32_t lw_threads(const lw_pass *l, double work)
+{
+    return work < WORK_SHARED ? 1 : l->p->threads;
+}
 
 /* ---- merging ---- */
 
-ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in, uint32_t n_in, const ot_id *out,
-                   uint32_t n_out, void *plan)
+ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in,
+                   uint32_t n_in, const ot_id *out, uint32_t n_out, void *plan)
 {
     uint32_t last = parts[0], count = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -112,11 +121,13 @@ ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, 
         count += l->units[parts[k]].n_nodes;
     }
     const ot_node **nodes = OT_NEW_N(l->a, const ot_node *, count);
-    ot_id *ins = ot_memdup(l->a, in, n_in * sizeof *in), *outs = ot_memdup(l->a, out, n_out * sizeof *out);
+    ot_id *ins = ot_memdup(l->a, in, n_in * sizeof *in),
+          *outs = ot_memdup(l->a, out, n_out * sizeof *out);
     if (!nodes || !ins || !outs) return ot_fail_nomem(l->p->s->d);
     count = 0;
     for (uint32_t k = 0; k < n; k++)
-        for (uint32_t j = 0; j < l->units[parts[k]].n_nodes; j++) nodes[count++] = l->units[parts[k]].nodes[j];
+        for (uint32_t j = 0; j < l->units[parts[k]].n_nodes; j++)
+            nodes[count++] = l->units[parts[k]].nodes[j];
     ot_step *step = l->units[last].step;
     for (uint32_t k = 0; k < n; k++) l->units[parts[k]].kind = LW_GONE;
     l->units[last] = (lw_unit){.kind = kind,

@@ -1,12 +1,17 @@
-/* Units: what runs as one step, and values in the layouts in which units read and write them. Lowering (lower/lower.h) finds units
- * and has them written; what writes a unit of its own kind (a convolution, a chain) stands with its kernels. Private to the engine.
+/* Units: what runs as one step, and values in the layouts in which units read and write them.
+ * Lowering (lower/lower.h) finds units and has them written; what writes a unit of its own kind
+ * (a convolution, a chain) stands with its kernels. Private to the engine.
  *
- *   unit     [Conv BN Relu]          reads x, writes y; one step when it is written
- *   value    y                       version[LW_BLOCK] = 57, version[LW_PLAIN] = y (made by a change of layout, if somebody wants it)
+ *   unit   [Conv BN Relu]  reads x, writes y; one step when it is written
+ *   value  y               version[LW_BLOCK] = 57, version[LW_PLAIN] = y (made by a change of
+ *                          layout, if somebody wants it)
  *
- * A value may exist in several versions at once (a convolution reads it blocked by channel, a Reshape reads it plain); each
- * version has an id of its own from g->n_values on, but the dense plain one, which is the value's own slot: subgraphs
- * and callers find it there.
+ * A value may exist in several versions at once (a convolution reads it blocked by channel, a
+ * Reshape reads it plain); each version has an id of its own from g->n_values on, but the dense
+ * plain one, which is the value's own slot: subgraphs and callers find it there.
+ *
+ *
+ *
  */
 #ifndef OT_ENGINE_UNITS_H
 #define OT_ENGINE_UNITS_H
@@ -33,10 +38,12 @@ typedef struct lw_value {
     uint32_t maker;            /* unit, or OT_NONE: constant, input, outer */
     uint32_t first, n_readers; /* units that read it: readers[first ..], each once */
     ot_id version[LW_LAYOUTS];
-    /* a window of another value (a Slice with constant bounds and steps of 1): `of` from `start` on; OT_NONE */
+    /* a window of another value (a Slice with constant bounds and steps of 1): `of` from `start`
+     * on; OT_NONE */
     ot_id of;
     const int64_t *start; /* [rank] */
-    const float *wide;    /* of a constant of 16 bits: its contents as float32, once somebody asked; dies with lowering */
+    /* of a constant of 16 bits: its contents as float32, once somebody asked; dies with lowering */
+    const float *wide;
 } lw_value;
 
 typedef enum lw_kind {
@@ -98,16 +105,17 @@ const float *lw_const_real(lw_pass *l, ot_id v);
 /* A constant of one element, of either type. */
 bool lw_scalar(const lw_pass *l, ot_id v, float *out);
 /* Units `parts` [n] become one at the last of them. */
-ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in, uint32_t n_in, const ot_id *out,
-                   uint32_t n_out, void *plan) OT_MUST_USE;
+ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in,
+                   uint32_t n_in, const ot_id *out, uint32_t n_out, void *plan) OT_MUST_USE;
 
-/* How many threads share a step of so many multiply-adds: waking them up costs some microseconds. */
+/* How many threads share a step of so many multiply-adds: waking them up costs some microseconds.
+ */
 uint32_t lw_threads(const lw_pass *l, double work);
 
 /* ---- versions.c: writing steps ---- */
 
-/* A version of v that is one of `accept` (LW_BIT), made now if there is none: by a step that changes the layout to dense
- * `otherwise`. *id: what to read. */
+/* A version of v that is one of `accept` (LW_BIT), made now if there is none: by a step that
+ * changes the layout to dense `otherwise`. *id: what to read. */
 ot_status lw_need(lw_pass *l, ot_id v, unsigned accept, lw_layout otherwise, ot_id *id) OT_MUST_USE;
 /* Does v exist in this layout, or as a window of what exists so? */
 bool lw_has(const lw_pass *l, ot_id v, unsigned layouts);
@@ -116,7 +124,8 @@ bool lw_stays_dense(const ot_nd *window, const ot_nd *source);
 /* A new version of v; its id. */
 ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id) OT_MUST_USE;
 /* Append a step. ids are copied. */
-ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in,
-                  const ot_id *out, uint32_t n_out, ot_step **step) OT_MUST_USE;
+ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan,
+                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
+                  ot_step **step) OT_MUST_USE;
 
 #endif

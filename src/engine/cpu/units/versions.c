@@ -1,12 +1,15 @@
 /* Writing steps whose operands are in a layout that their kernel takes.
  *
- *   value x         versions                       made by
- *                   PLAIN       id = x             its unit, or a relayout
- *                   BLOCK       id >= g->n_values  its unit (a convolution), or a relayout
- *                   PLAIN_VIEW, BLOCK_VIEW         a window (Slice) of a version of another value; nothing is copied
+ *   value x  versions                       made by
+ *            PLAIN       id = x             its unit, or a relayout
+ *            BLOCK       id >= g->n_values  its unit (a convolution), or a relayout
+ *            PLAIN_VIEW, BLOCK_VIEW         a window (Slice) of a version of another value; nothing
+ *                                           is copied
  *
- * Versions are made right before the first step that needs them, and stay. A window is a step, too, so that lifetimes and memory
- * plan know of it.
+ * Versions are made right before the first step that needs them, and stay. A window is a step,
+ * too, so that lifetimes and memory plan know of it.
+ *
+ *
  */
 #include "units.h"
 
@@ -14,17 +17,24 @@
 
 /* ---- steps and versions ---- */
 
-ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in,
-                  const ot_id *out, uint32_t n_out, ot_step **step)
+ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan,
+                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out, ot_step **step)
 {
-    ot_step x = {
-        .node = node, .run = run, .is_fused = true, .plan = plan, .n_in = n_in, .n_out = n_out, .in_place = OT_NONE, .work_at = -1};
+    ot_step x = {.node = node,
+                 .run = run,
+                 .is_fused = true,
+                 .plan = plan,
+                 .n_in = n_in,
+                 .n_out = n_out,
+                 .in_place = OT_NONE,
+                 .work_at = -1};
     x.in_ids = ot_memdup(l->a, in, n_in * sizeof *in);
     x.out_ids = ot_memdup(l->a, out, n_out * sizeof *out);
     x.in = OT_NEW_N(l->a, const ot_nd *, n_in + 1u);
     x.out = OT_NEW_N(l->a, ot_nd *, n_out + 1u);
     x.out_slots = OT_NEW_N(l->a, ot_slot *, n_out + 1u);
-    if (!x.in_ids || !x.out_ids || !x.in || !x.out || !x.out_slots || !OT_PUSH(l->scratch, l->steps, l->n_steps, l->cap_steps, x))
+    if (!x.in_ids || !x.out_ids || !x.in || !x.out || !x.out_slots ||
+        !OT_PUSH(l->scratch, l->steps, l->n_steps, l->cap_steps, x))
         return ot_fail_nomem(l->p->s->d);
     for (uint32_t k = 0; k < n_in; k++) {
         if (in[k] == OT_NONE) continue;
@@ -48,7 +58,8 @@ ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     if (layout != LW_PLAIN) {
         ot_slot *slot = OT_NEW(l->a, ot_slot);
         *id = (ot_id)l->n_ids;
-        if (!slot || !OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, slot)) return ot_fail_nomem(l->p->s->d);
+        if (!slot || !OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, slot))
+            return ot_fail_nomem(l->p->s->d);
         if (layout == LW_BLOCK || layout == LW_BLOCK_VIEW)
             ot_nd_set_blocked(&slot->fore, plain->dtype, plain->rank, plain->dims, l->block);
         else
@@ -81,7 +92,8 @@ static ot_status run_window(ot_call *c)
     ot_slot *slot = c->frame->step->out_slots[0];
     slot->nd = slot->fore;
     if (!plan->dense) memcpy(slot->nd.strides, c->in[0]->strides, sizeof slot->nd.strides);
-    slot->nd.data = (char *)c->in[0]->data + plan->offset * (int64_t)ot_dtype_bytes(slot->fore.dtype);
+    slot->nd.data = (char *)c->in[0]->data +
+                    plan->offset * (int64_t)ot_dtype_bytes(slot->fore.dtype);
     slot->handed = true;
     return OT_OK;
 }
@@ -106,7 +118,8 @@ bool lw_has(const lw_pass *l, ot_id v, unsigned layouts)
 {
     const lw_value *w = &l->v[v];
     for (uint32_t k = 0; k < LW_LAYOUTS; k++)
-        if ((layouts & LW_BIT(k)) && (w->version[k] != OT_NONE || window_has(l, w, (lw_layout)k))) return true;
+        if ((layouts & LW_BIT(k)) && (w->version[k] != OT_NONE || window_has(l, w, (lw_layout)k)))
+            return true;
     return false;
 }
 
@@ -124,8 +137,10 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     bool blocked = layout == LW_BLOCK_VIEW;
     ot_id from, ins[1], outs[1];
     ot_step *step = NULL;
-    OT_TRY(lw_need(l, w->of, blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN, &from));
-    bool dense = !blocked && !w->slot->is_result && lw_stays_dense(&w->slot->fore, &l->ids[from]->fore);
+    OT_TRY(lw_need(l, w->of, blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN,
+                   &from));
+    bool dense = !blocked && !w->slot->is_result &&
+                 lw_stays_dense(&w->slot->fore, &l->ids[from]->fore);
     OT_TRY(lw_make(l, v, dense ? LW_PLAIN : layout, id));
     window_plan *plan = OT_NEW(l->a, window_plan);
     if (!plan) return ot_fail_nomem(l->p->s->d);
@@ -134,7 +149,8 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     plan->dense = *id == v;
     if (!plan->dense) memcpy(to->strides, src->strides, sizeof to->strides);
     for (uint32_t k = 0; k < to->rank; k++)
-        plan->offset += (blocked && k == 1 ? w->start[k] / l->block : w->start[k]) * src->strides[k];
+        plan->offset += (blocked && k == 1 ? w->start[k] / l->block : w->start[k]) *
+                        src->strides[k];
     ins[0] = from;
     outs[0] = *id;
     OT_TRY(lw_push(l, l->units[w->maker].nodes[0], run_window, plan, ins, 1, outs, 1, &step));
@@ -152,7 +168,8 @@ ot_status lw_need(lw_pass *l, ot_id v, unsigned accept, lw_layout otherwise, ot_
         if ((accept & LW_BIT(k)) && *id != OT_NONE) return OT_OK;
     }
     for (uint32_t k = 0; k < LW_LAYOUTS; k++)
-        if ((accept & LW_BIT(k)) && window_has(l, w, (lw_layout)k)) return take_window(l, v, (lw_layout)k, id);
+        if ((accept & LW_BIT(k)) && window_has(l, w, (lw_layout)k))
+            return take_window(l, v, (lw_layout)k, id);
     ot_id from = OT_NONE;
     for (uint32_t k = 0; k < LW_LAYOUTS && from == OT_NONE; k++) from = w->version[k];
     if (from == OT_NONE) {

@@ -1,15 +1,18 @@
 /* What accesses to memory cost, and which layout makes fewer transactions of them.
  *
- *   each by itself      a work-item loads its lanes at once; a transaction is a sector that they touch
- *   (a CPU's vectors)   0 1 2 3 4 5 6 7 | . . .             stride 1: one sector     stride 9: eight
+ *   each by itself     a work-item loads its lanes at once; a transaction is a sector that they
+ *                      touch
+ *   (a CPU's vectors)  0 1 2 3 4 5 6 7 | . . .             stride 1: one sector     stride 9: eight
  *
  *   together            a lane of all work-items of a subgroup is loaded at once
  *   (a GPU's subgroup)  item 0     item 1     item 2        items 8 apart: a sector each
  *                       0 1 2 3 .. 8 9 10 ..  16 17 ..
  *
- *   spread              0 3 6 ..   1 4 7 ..   2 5 8 ..      items 1 apart: as few sectors as hold them
+ *   spread              0 3 6 ..   1 4 7 ..   2 5 8 ..   items 1 apart: as few sectors as hold them
  *
- * What caches keep between accesses is not counted: a layout that touches fewer sectors asks less of them, too.
+ * What caches keep between accesses is not counted: a layout that touches fewer sectors asks
+ * less of them, too.
+ *
  */
 #include "dg_internal.h"
 
@@ -39,7 +42,8 @@ double dg_transactions_ideal(const ot_dg_layout *l, const dg_access *x)
     return dg_transactions(l, &best);
 }
 
-static double sum(const ot_dg_layout *l, const dg_access *x, uint32_t n, double (*of)(const ot_dg_layout *, const dg_access *))
+static double sum(const ot_dg_layout *l, const dg_access *x, uint32_t n,
+                  double (*of)(const ot_dg_layout *, const dg_access *))
 {
     double all = 0;
     for (uint32_t k = 0; k < n; k++) all += of(l, &x[k]);
@@ -75,7 +79,8 @@ bool dg_packs(const dg_build *b, ot_id v, const dg_access *plain, const dg_acces
 
 bool ot_dg_packed_elems(const ot_dg_packing *p, int64_t *out)
 {
-    const int64_t dims[] = {p->groups, ot_ceil_div(p->maps, p->block), p->depth_dims[0], p->depth_dims[1], p->block};
+    const int64_t dims[] = {p->groups, ot_ceil_div(p->maps, p->block), p->depth_dims[0],
+                            p->depth_dims[1], p->block};
     return ot_product(dims, 5, out);
 }
 

@@ -1,9 +1,16 @@
-/* Activations in blocks of channels, [N][C/8][H][W][8]: who makes and reads them, and how they are gone through.
+/* Activations in blocks of channels, [N][C/8][H][W][8]: who makes and reads them, and how they
+ * are gone through.
  *
- *   rows     c0: w0 w1 w2 ...   c1: w0 w1 w2 ...     a convolution reads a row of each channel: as many lines
- *   blocks   w0: c0 .. c7  w1: c0 .. c7  ...         eight channels of neighbours are one piece of memory
+ *   rows    c0: w0 w1 w2 ...   c1: w0 w1 w2 ...  a convolution reads a row of each channel: as many
+ *                                                lines
+ *   blocks  w0: c0 .. c7  w1: c0 .. c7  ...      eight channels of neighbours are one piece of
+ *                                                memory
  *
- * Kernels whose elements are found by coordinates alone (dg_index) take either; the others want arrays as models have them.
+ * Kernels whose elements are found by coordinates alone (dg_index) take either; the others want
+ * arrays as models have them.
+ *
+ *
+ *
  */
 #include "dg_conv.h"
 
@@ -91,7 +98,8 @@ bool ot_dg_makes_blocks(const ot_node *head, const ot_nd *arrays)
 uint32_t dg_block_of(const ot_nd *w, int64_t maps)
 {
     int64_t bytes;
-    if (!w->data || !ot_nd_is_dense(w) || !ot_nd_elems(w, &bytes) || !ot_mul_i64(bytes, (int64_t)ot_dtype_bytes(w->dtype), &bytes))
+    if (!w->data || !ot_nd_is_dense(w) || !ot_nd_elems(w, &bytes) ||
+        !ot_mul_i64(bytes, (int64_t)ot_dtype_bytes(w->dtype), &bytes))
         return 0;
     if (maps % DG_BLOCK == 0) return DG_BLOCK;
     if (maps > 4 && dg_may_fill(maps, DG_BLOCK, bytes)) return DG_BLOCK;
@@ -102,7 +110,8 @@ static bool conv_reads(const ot_node *n, const ot_nd *arrays)
 {
     const ot_nd *x = &arrays[n->in[0]], *w = &arrays[n->in[1]], *y = &arrays[n->out[0]];
     const int64_t group = ot_attr_int(n, "group", 1);
-    if (x->dtype != OT_F32 || w->dtype != OT_F32 || w->rank != x->rank || x->rank < 3 || x->rank > 5 || y->rank != x->rank)
+    if (x->dtype != OT_F32 || w->dtype != OT_F32 || w->rank != x->rank || x->rank < 3 ||
+        x->rank > 5 || y->rank != x->rank)
         return false;
     if (x->dims[1] % DG_BLOCK != 0 || w->dims[0] != y->dims[1]) return false;
     if (group != 1 && (group != x->dims[1] || y->dims[1] != group || w->dims[1] != 1)) return false;
@@ -112,15 +121,20 @@ static bool conv_reads(const ot_node *n, const ot_nd *arrays)
 bool ot_dg_reads_blocks(const ot_node *head, const ot_node *n, uint32_t k, const ot_nd *arrays)
 {
     if (!by_coordinates(head->op) && !ot_dg_is_element(head, arrays)) {
-        const bool pool = n == head && (n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool);
+        const bool pool = n == head &&
+                          (n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool);
         return pool && k == 0;
     }
     if (n->op == OT_OP_Concat) return arrays[n->in[k]].rank < OT_RANK_MAX;
-    if (n != head || !by_coordinates(n->op)) return ot_dg_is_element(n, arrays) && (k == 0 || n->op != OT_OP_BatchNormalization);
+    if (n != head || !by_coordinates(n->op))
+        return ot_dg_is_element(n, arrays) && (k == 0 || n->op != OT_OP_BatchNormalization);
     return k == 0 && (n->op != OT_OP_Conv || conv_reads(n, arrays));
 }
 
-bool ot_dg_wants_blocks(const ot_node *head, uint32_t k) { return head->op == OT_OP_Conv && k == 0; }
+bool ot_dg_wants_blocks(const ot_node *head, uint32_t k)
+{
+    return head->op == OT_OP_Conv && k == 0;
+}
 
 bool ot_dg_blocks_pay(const ot_dg_layout *l, uint32_t block)
 {

@@ -1,12 +1,18 @@
-/* Convolution: a work-item makes LANES elements along the last axis of BLOCK output channels, in vectors.
+/* Convolution: a work-item makes LANES elements along the last axis of BLOCK output channels, in
+ * vectors.
  *
- *   for taps, channels     x  = LANES inputs                 one load, whole inside of the picture, lane by lane at its border
- *                          acc0 += weight[0] * x             BLOCK products
- *   then                   the nodes behind the convolution, element by element
+ *   for taps, channels  x  = LANES inputs                 one load, whole inside of the picture,
+ *                                                         lane by lane at its border
+ *                       acc0 += weight[0] * x             BLOCK products
+ *   then                the nodes behind the convolution, element by element
  *
- * Each input is read once for BLOCK results, each weight once for LANES. A convolution of single elements has no border: its rows are one
- * long row where the arrays allow it. Constant weights are packed, [O/BLOCK][taps][channels][BLOCK], so that those of a work-item follow each
- * other; and the lanes are neighbours, or spread over the row (dg_access.c).
+ * Each input is read once for BLOCK results, each weight once for LANES. A convolution of single
+ * elements has no border: its rows are one long row where the arrays allow it. Constant weights
+ * are packed, [O/BLOCK][taps][channels][BLOCK], so that those of a work-item follow each other;
+ * and the lanes are neighbours, or spread over the row (dg_access.c).
+ *
+ *
+ *
  */
 #include "dg_conv.h"
 
@@ -20,7 +26,8 @@ static bool rows_join(const ot_nd *x, const ot_nd *y)
     if (x->rank < 2) return x->rank == 0 || x->dims[0] == 1;
     uint32_t h = x->rank - 2, w = x->rank - 1;
     if (x->dims[h] == 1 && x->dims[w] == 1) return true;
-    return x->dims[h] == y->dims[y->rank - 2] && x->dims[w] == y->dims[y->rank - 1] && x->strides[h] == x->dims[w] * x->strides[w];
+    return x->dims[h] == y->dims[y->rank - 2] && x->dims[w] == y->dims[y->rank - 1] &&
+           x->strides[h] == x->dims[w] * x->strides[w];
 }
 
 static bool is_flat(const dg_build *b, const conv *c)
@@ -73,7 +80,8 @@ enum { INPUT, WEIGHTS, RESULT, ACCESSES };
 
 static void accesses(const conv *c, bool packs, bool spread, dg_access out[ACCESSES])
 {
-    const int64_t items = ot_ceil_div(c->y.dims[4], c->lanes), lane = spread ? items : 1, item = spread ? 1 : c->lanes;
+    const int64_t items = ot_ceil_div(c->y.dims[4], c->lanes), lane = spread ? items : 1,
+                  item = spread ? 1 : c->lanes;
     const double times = (double)(c->in_maps * dg_taps(c));
     const int64_t in = c->w.stride[2] * c->x.strides[4], to = c->y.strides[4];
     out[INPUT] = (dg_access){c->x.dtype, times, c->lanes, in * lane, in * item};
@@ -101,7 +109,8 @@ static void choose(dg_build *b, conv *c)
     choose_block(b, c);
     accesses(c, false, false, plain);
     accesses(c, true, true, laid);
-    c->packs = c->block > 1 && (dg_fills_up(c) || dg_packs(b, c->n->in[1], &plain[WEIGHTS], &laid[WEIGHTS]));
+    c->packs = c->block > 1 &&
+               (dg_fills_up(c) || dg_packs(b, c->n->in[1], &plain[WEIGHTS], &laid[WEIGHTS]));
     b->spreads = c->lanes > 1 && dg_spreads(b, plain, laid, ACCESSES);
     c->span = b->spreads ? ot_ceil_div(row, c->lanes) : 1;
     accesses(c, c->packs, b->spreads, laid);
@@ -110,11 +119,14 @@ static void choose(dg_build *b, conv *c)
 
 /* ---- the sums ---- */
 
-/* "iw + 3", "iw + 3 * span": where lane l of `first` is, `stride` elements of the array for one of the result. */
-static const char *lane_at(dg_build *b, const conv *c, const char *first, uint32_t l, int64_t stride)
+/* "iw + 3", "iw + 3 * span": where lane l of `first` is, `stride` elements of the array for one
+ * of the result. */
+static const char *lane_at(dg_build *b, const conv *c, const char *first, uint32_t l,
+                           int64_t stride)
 {
     if (l == 0) return first;
-    return dg_fmt(b, c->span == 1 ? "%s + %lld" : "%s + %lld * span", first, (long long)(l * stride));
+    return dg_fmt(b, c->span == 1 ? "%s + %lld" : "%s + %lld * span", first,
+                  (long long)(l * stride));
 }
 
 /* Inputs of the lanes; the first is at position iw of its row, element `at`. */
@@ -129,13 +141,16 @@ static void load_lanes(dg_build *b, const conv *c, bool border)
         return;
     }
     dg_line(b, "%s x;", dg_vector(b, c->lanes));
-    if (!border && packed && stride == 1 && c->span == 1 && (x->dtype == OT_F32 || x->dtype == OT_F16)) {
+    if (!border && packed && stride == 1 && c->span == 1 &&
+        (x->dtype == OT_F32 || x->dtype == OT_F16)) {
         dg_line(b, "x = %s;", dg_load_lanes(b, c->in, c->lanes, "at"));
         return;
     }
     for (uint32_t l = 0; l < c->lanes; l++) {
         const char *more = lane_at(b, c, "0", l, stride), *w = lane_at(b, c, "iw", l, stride);
-        const char *from = l == 0 ? "at" : packed ? dg_fmt(b, "at + %s", more) : dg_fmt(b, "at + (%s) * %s", more, step);
+        const char *from = l == 0   ? "at"
+                           : packed ? dg_fmt(b, "at + %s", more)
+                                    : dg_fmt(b, "at + (%s) * %s", more, step);
         const char *value = dg_load(b, c->in, from);
         if (border)
             dg_line(b, "x.s%u = %s >= 0 && %s < %s ? %s : 0;", l, w, w, in, value);
@@ -148,9 +163,10 @@ void dg_conv_axis(dg_build *b, const conv *c, uint32_t k, const char *name, cons
 {
     const dg_window *w = &c->w;
     dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", name, name, (long long)w->kernel[k], name);
-    dg_line(b, "const int i%s = %s * %lld - %s + k%s * %lld;", name, out, (long long)w->stride[k], dg_num(b, w->lo[k]), name,
-            (long long)w->dilation[k]);
-    if (k < 2 && w->n >= 3 - k) dg_line(b, "if (i%s < 0 || i%s >= %s) continue;", name, name, dg_num(b, w->in[k]));
+    dg_line(b, "const int i%s = %s * %lld - %s + k%s * %lld;", name, out, (long long)w->stride[k],
+            dg_num(b, w->lo[k]), name, (long long)w->dilation[k]);
+    if (k < 2 && w->n >= 3 - k)
+        dg_line(b, "if (i%s < 0 || i%s >= %s) continue;", name, name, dg_num(b, w->in[k]));
 }
 
 /* All channels of a tap. */
@@ -161,10 +177,12 @@ static void sum_channels(dg_build *b, const conv *c, bool border)
     dg_line(b, "for (int m = 0; m < %s; m++) {", dg_num(b, c->in_maps));
     load_lanes(b, c, border);
     for (uint32_t j = 0; j < c->block; j++) {
-        const char *at = c->packs ? dg_fmt(b, "wt + %u", j) : dg_fmt(b, "wt + %u * %s", j, map_step);
+        const char *at = c->packs ? dg_fmt(b, "wt + %u", j)
+                                  : dg_fmt(b, "wt + %u * %s", j, map_step);
         dg_line(b, "acc%u = madd(%s, x, acc%u);", j, dg_load(b, c->wt, j ? at : "wt"), j);
     }
-    dg_line(b, "at += %s;\nwt += %s;\n}", dg_num(b, c->x.strides[1]), dg_num(b, c->packs ? c->block : wt->strides[1]));
+    dg_line(b, "at += %s;\nwt += %s;\n}", dg_num(b, c->x.strides[1]),
+            dg_num(b, c->packs ? c->block : wt->strides[1]));
 }
 
 /* Each sum begins as its channel's bias. */
@@ -183,7 +201,8 @@ static const char *weight_index(dg_build *b, const conv *c, const char *block)
 {
     const char *plain[5] = {c->coords[1], "0", "kd", "kh", "kw"};
     if (!c->packs) return dg_index(b, c->wt, plain);
-    const char *tap = dg_fmt(b, "((kd * %lld + kh) * %lld + kw)", (long long)c->w.kernel[1], (long long)c->w.kernel[2]);
+    const char *tap = dg_fmt(b, "((kd * %lld + kh) * %lld + kw)", (long long)c->w.kernel[1],
+                             (long long)c->w.kernel[2]);
     return dg_index(b, c->wt, (const char *const[]){block, tap, "0", "0"});
 }
 
@@ -194,10 +213,12 @@ static void sums(dg_build *b, const conv *c, const char *first, const char *bloc
     dg_conv_axis(b, c, 0, "d", c->coords[2]);
     dg_conv_axis(b, c, 1, "h", c->coords[3]);
     dg_conv_axis(b, c, 2, "w", "ow");
-    const char *row = dg_index(b, c->in, (const char *const[]){c->coords[0], first, "id", "ih", "0"});
+    const char *row = dg_index(b, c->in,
+                               (const char *const[]){c->coords[0], first, "id", "ih", "0"});
     const char *in = dg_num(b, c->w.in[2]);
     if (c->lanes == 1) dg_line(b, "if (iw < 0 || iw >= %s) continue;", in);
-    dg_line(b, "int at = %s + iw * %s, wt = %s;", row, dg_num(b, b->arrays[c->in].strides[4]), weight_index(b, c, block));
+    dg_line(b, "int at = %s + iw * %s, wt = %s;", row, dg_num(b, b->arrays[c->in].strides[4]),
+            weight_index(b, c, block));
     if (c->lanes > 1) {
         const char *last = lane_at(b, c, "iw", c->lanes - 1, c->w.stride[2]);
         dg_line(b, "if (iw >= 0 && %s < %s) {", last, in);
@@ -227,7 +248,8 @@ bool dg_conv_rest(dg_build *b, const conv *c, const char *map, const char *at, c
 
 static bool finish(dg_build *b, conv *c)
 {
-    bool plain = b->g->n_nodes == 1 && c->y.dtype == OT_F32 && c->lanes > 1 && c->span == 1 && c->y.strides[4] == 1;
+    bool plain = b->g->n_nodes == 1 && c->y.dtype == OT_F32 && c->lanes > 1 && c->span == 1 &&
+                 c->y.strides[4] == 1;
     uint32_t out = plain ? dg_arg(b, c->n->out[0], &c->y, true) : 0;
     const char *row = dg_num(b, c->y.dims[4]);
     dg_line(b, "%s sums[%u];", dg_vector(b, c->lanes), c->block);
@@ -236,7 +258,8 @@ static bool finish(dg_build *b, conv *c)
     const char *map = dg_fmt(b, "(%s + j)", c->coords[1]);
     if (plain) {
         dg_line(b, "if (ow + %u <= %s) {", c->lanes, row);
-        const char *at = dg_index(b, out, (const char *const[]){c->coords[0], map, c->coords[2], c->coords[3], "ow"});
+        const char *at = dg_index(
+            b, out, (const char *const[]){c->coords[0], map, c->coords[2], c->coords[3], "ow"});
         dg_store_lanes(b, out, c->lanes, at, "sums[j]");
         dg_line(b, "continue;\n}");
     }
@@ -247,7 +270,8 @@ static bool finish(dg_build *b, conv *c)
     } else {
         dg_line(b, "{\nconst int l = 0;");
     }
-    if (!dg_conv_rest(b, c, map, dg_fmt(b, "(%s)", lane), c->lanes > 1 ? "lane[l]" : "sums[j]")) return false;
+    if (!dg_conv_rest(b, c, map, dg_fmt(b, "(%s)", lane), c->lanes > 1 ? "lane[l]" : "sums[j]"))
+        return false;
     dg_line(b, "}\n}");
     return true;
 }
@@ -259,9 +283,11 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
     if (!ot_dtype_is_real(x->dtype) || wt->dtype != x->dtype || wt->rank != x->rank)
         return dg_refuse(b, "a convolution of this type");
     if (!dg_window_read(b, n, x, wt, y, &c->w)) return false;
-    if (c->group < 1 || y->dims[1] % c->group != 0 || wt->dims[1] * c->group != x->dims[1] || wt->dims[0] != y->dims[1])
+    if (c->group < 1 || y->dims[1] % c->group != 0 || wt->dims[1] * c->group != x->dims[1] ||
+        wt->dims[0] != y->dims[1])
         return dg_refuse(b, "channels that do not match");
-    if (y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1])) return dg_refuse(b, DG_CONTRADICT);
+    if (y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1]))
+        return dg_refuse(b, DG_CONTRADICT);
     c->x = dg_five_axes(x);
     c->y = dg_five_axes(y);
     c->weights = dg_five_axes(wt);
@@ -275,7 +301,9 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
         c->w.in[1] = 1;
     }
     const int64_t *kernel = c->w.kernel;
-    return dg_steps(b, (double)c->in_maps * (1 + (double)kernel[0] * (1 + (double)kernel[1] * (1 + (double)kernel[2]))));
+    return dg_steps(
+        b, (double)c->in_maps *
+               (1 + (double)kernel[0] * (1 + (double)kernel[1] * (1 + (double)kernel[2]))));
 }
 
 static uint32_t weights_arg(dg_build *b, const conv *c)
@@ -292,12 +320,18 @@ static uint32_t weights_arg(dg_build *b, const conv *c)
 
 void dg_conv_maps(dg_build *b, conv *c, const char **first, const char **block)
 {
-    const char *blocks = dg_num(b, c->blocks), *number = c->group == 1 ? c->coords[1] : dg_fmt(b, "%s %% %s", c->coords[1], blocks);
+    const char *blocks = dg_num(b, c->blocks),
+               *number = c->group == 1 ? c->coords[1] : dg_fmt(b, "%s %% %s", c->coords[1], blocks);
     *block = c->coords[1];
-    *first = c->group == 1 ? "0" : dg_fmt(b, "(%s / %s * %s)", c->coords[1], blocks, dg_num(b, c->in_maps));
+    *first = c->group == 1
+                 ? "0"
+                 : dg_fmt(b, "(%s / %s * %s)", c->coords[1], blocks, dg_num(b, c->in_maps));
     if (dg_fills_up(c)) {
-        const char *maps = dg_num(b, c->maps), *group = c->group == 1 ? "0" : dg_fmt(b, "%s / %s * %s", c->coords[1], blocks, maps);
-        dg_line(b, "const int map = %s + %s * %u, left = %s - %s * %u;", group, number, c->block, maps, number, c->block);
+        const char *maps = dg_num(b, c->maps),
+                   *group = c->group == 1 ? "0"
+                                          : dg_fmt(b, "%s / %s * %s", c->coords[1], blocks, maps);
+        dg_line(b, "const int map = %s + %s * %u, left = %s - %s * %u;", group, number, c->block,
+                maps, number, c->block);
     } else {
         dg_line(b, "const int map = %s * %u;", c->coords[1], c->block);
     }
@@ -310,7 +344,8 @@ bool dg_conv(dg_build *b, const ot_node *n)
     if (!open_conv(b, n, &c)) return false;
     if (dg_conv_takes_blocks(b, &c)) return dg_conv_blocks(b, &c);
     choose(b, &c);
-    int64_t dims[5] = {c.y.dims[0], c.group * c.blocks, c.y.dims[2], c.y.dims[3], ot_ceil_div(c.y.dims[4], c.lanes)};
+    int64_t dims[5] = {c.y.dims[0], c.group * c.blocks, c.y.dims[2], c.y.dims[3],
+                       ot_ceil_div(c.y.dims[4], c.lanes)};
     const char *first, *block;
     int64_t items, elems;
     if (!ot_product(dims, 5, &items) || items == 0 || !ot_nd_elems(dg_nd(b, n->out[0]), &elems))

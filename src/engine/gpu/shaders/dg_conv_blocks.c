@@ -1,11 +1,17 @@
-/* Convolution of activations in blocks of channels (dg_blocks.c): a work-item makes LANES elements of a row, BLOCK output channels of each in a
- * vector.
+/* Convolution of activations in blocks of channels (dg_blocks.c): a work-item makes LANES
+ * elements of a row, BLOCK output channels of each in a vector.
  *
  *   for taps, blocks of input channels, channels of the block
- *       w    = BLOCK weights                     one load: they are packed, [O/BLOCK][taps][channels][BLOCK]
- *       acc0 = x[0] * w, acc1 = x[8] * w, ...    an input for all of a vector; those of the block lie side by side
+ *       w    = BLOCK weights                     one load: they are packed,
+ *                                                [O/BLOCK][taps][channels][BLOCK]
+ *       acc0 = x[0] * w, acc1 = x[8] * w, ...    an input for all of a vector; those of the block
+ *                                                lie side by side
  *
- * Depthwise, eight channels are eight products: x and w are vectors. An input may lie in rows, too: then only what is made is in blocks.
+ * Depthwise, eight channels are eight products: x and w are vectors. An input may lie in rows,
+ * too: then only what is made is in blocks.
+ *
+ *
+ *
  */
 #include "dg_conv.h"
 
@@ -14,8 +20,10 @@ typedef dg_convolution conv;
 bool dg_conv_takes_blocks(const dg_build *b, const conv *c)
 {
     if (dg_nd(b, c->n->in[0])->chan_block) return true;
-    if (b->g->n_stores == 0 || !dg_nd(b, b->g->stores[0])->chan_block || c->group != 1) return false;
-    return c->x.dtype == OT_F32 && b->target->layout.packs != OT_DG_NEVER && dg_block_of(dg_nd(b, c->n->in[1]), c->maps) != 0;
+    if (b->g->n_stores == 0 || !dg_nd(b, b->g->stores[0])->chan_block || c->group != 1)
+        return false;
+    return c->x.dtype == OT_F32 && b->target->layout.packs != OT_DG_NEVER &&
+           dg_block_of(dg_nd(b, c->n->in[1]), c->maps) != 0;
 }
 
 /* ---- what is chosen ---- */
@@ -27,14 +35,16 @@ static void accesses(const dg_build *b, const conv *c, bool blocks, dg_access ou
     const double taps = (double)dg_taps(c), in = c->depthwise ? DG_BLOCK : (double)c->in_maps;
     const uint32_t lanes = c->lanes;
     const int64_t stride = c->w.stride[2];
-    const bool reads = blocks && dg_nd(b, c->n->in[0])->chan_block, makes = blocks && dg_nd(b, b->g->stores[0])->chan_block;
+    const bool reads = blocks && dg_nd(b, c->n->in[0])->chan_block,
+               makes = blocks && dg_nd(b, b->g->stores[0])->chan_block;
     const bool side = stride == 1; /* pixels without holes between them */
     if (reads)
-        out[INPUT] = (dg_access){OT_F32, taps * in / DG_BLOCK * (side ? 1 : lanes), side ? lanes * DG_BLOCK : DG_BLOCK, 1,
-                                 lanes * DG_BLOCK};
+        out[INPUT] = (dg_access){OT_F32, taps * in / DG_BLOCK * (side ? 1 : lanes),
+                                 side ? lanes * DG_BLOCK : DG_BLOCK, 1, lanes * DG_BLOCK};
     else
         out[INPUT] = (dg_access){OT_F32, taps * in, lanes, stride, stride * lanes};
-    out[WEIGHTS] = (dg_access){OT_F32, taps * (c->depthwise ? 1 : in), c->block, blocks ? 1 : dg_taps(c) * c->in_maps, 0};
+    out[WEIGHTS] = (dg_access){OT_F32, taps * (c->depthwise ? 1 : in), c->block,
+                               blocks ? 1 : dg_taps(c) * c->in_maps, 0};
     if (makes)
         out[RESULT] = (dg_access){OT_F32, 1, lanes * c->block, 1, lanes * c->block};
     else
@@ -55,8 +65,8 @@ static void choose(dg_build *b, conv *c)
     c->blocks = ot_ceil_div(c->maps, c->block);
     c->packs = true;
     c->span = 1;
-    const double items = (double)(c->y.dims[0] * c->blocks) * (double)(c->y.dims[2] * c->y.dims[3]) *
-                         (double)ot_ceil_div(row, c->lanes);
+    const double items = (double)(c->y.dims[0] * c->blocks) *
+                         (double)(c->y.dims[2] * c->y.dims[3]) * (double)ot_ceil_div(row, c->lanes);
     accesses(b, c, false, plain);
     accesses(b, c, true, laid);
     dg_count_plain(b, plain, ACCESSES, items);
@@ -79,7 +89,8 @@ static const char *lane_step(dg_build *b, const conv *c)
 static const char *lane_at(dg_build *b, const conv *c, uint32_t l, uint32_t more)
 {
     const int64_t step = b->arrays[c->in].strides[4];
-    if (step == DG_BLOCK || step == 1) return dg_fmt(b, "%lld", (long long)(l * step * c->w.stride[2] + more));
+    if (step == DG_BLOCK || step == 1)
+        return dg_fmt(b, "%lld", (long long)(l * step * c->w.stride[2] + more));
     return dg_fmt(b, "%u * %s + %u", l, lane_step(b, c), more);
 }
 
@@ -90,7 +101,8 @@ static void sum_depthwise(dg_build *b, const conv *c, bool border)
     dg_from(b, c->wt, "ws", "wt");
     dg_line(b, "const %s w = %s;", dg_vector(b, c->block), dg_load_lanes(b, c->wt, c->block, "0"));
     for (uint32_t l = 0; l < c->lanes; l++) {
-        const char *x = dg_load_lanes(b, c->in, c->block, lane_at(b, c, l, 0)), *only = border ? dg_fmt(b, "if (in%u) ", l) : "";
+        const char *x = dg_load_lanes(b, c->in, c->block, lane_at(b, c, l, 0)),
+                   *only = border ? dg_fmt(b, "if (in%u) ", l) : "";
         dg_line(b, "%sacc%u = madd_each(%s, w, acc%u);", only, l, x, l);
     }
 }
@@ -107,7 +119,8 @@ static void sum_channels(dg_build *b, const conv *c, bool border)
         dg_line(b, "{\nconst %s w = %s;", dg_vector(b, c->block), w);
         for (uint32_t l = 0; l < c->lanes; l++) {
             const char *x = dg_load(b, c->in, lane_at(b, c, l, j));
-            dg_line(b, "acc%u = madd(%s, w, acc%u);", l, border ? dg_fmt(b, "(in%u ? %s : 0)", l, x) : x, l);
+            dg_line(b, "acc%u = madd(%s, w, acc%u);", l,
+                    border ? dg_fmt(b, "(in%u ? %s : 0)", l, x) : x, l);
         }
         dg_line(b, "}");
     }
@@ -126,10 +139,13 @@ static void open_sums(dg_build *b, const conv *c)
         for (uint32_t j = 0; j < c->block; j++) {
             const char *map = dg_fmt(b, "%s + %u", c->coords[1], j);
             if (dg_fills_up(c)) map = dg_fmt(b, "min(%s, %s)", map, dg_num(b, c->maps - 1));
-            dg_line(b, "first.s%u = %s;", j, dg_load(b, arg, dg_index(b, arg, (const char *const[]){dg_fmt(b, "(%s)", map)})));
+            dg_line(
+                b, "first.s%u = %s;", j,
+                dg_load(b, arg, dg_index(b, arg, (const char *const[]){dg_fmt(b, "(%s)", map)})));
         }
     }
-    for (uint32_t l = 0; l < c->lanes; l++) dg_line(b, "%s acc%u = first;", dg_vector(b, c->block), l);
+    for (uint32_t l = 0; l < c->lanes; l++)
+        dg_line(b, "%s acc%u = first;", dg_vector(b, c->block), l);
 }
 
 static void sum_tap(dg_build *b, const conv *c, bool border)
@@ -148,16 +164,21 @@ static void sums(dg_build *b, const conv *c, const char *block)
     dg_conv_axis(b, c, 0, "d", c->coords[2]);
     dg_conv_axis(b, c, 1, "h", c->coords[3]);
     dg_conv_axis(b, c, 2, "w", "ow");
-    const char *row = dg_index(b, c->in, (const char *const[]){c->coords[0], c->depthwise ? c->coords[1] : "0", "id", "ih", "0"});
-    const char *tap = dg_fmt(b, "((kd * %lld + kh) * %lld + kw)", (long long)c->w.kernel[1], (long long)c->w.kernel[2]);
+    const char *row = dg_index(
+        b, c->in,
+        (const char *const[]){c->coords[0], c->depthwise ? c->coords[1] : "0", "id", "ih", "0"});
+    const char *tap = dg_fmt(b, "((kd * %lld + kh) * %lld + kw)", (long long)c->w.kernel[1],
+                             (long long)c->w.kernel[2]);
     const char *weights = dg_index(b, c->wt, (const char *const[]){block, tap, "0", "0"});
-    dg_line(b, "int at = %s + iw * %s, wt = %s;", row, dg_num(b, b->arrays[c->in].strides[4]), weights);
-    dg_line(b, "if (iw >= 0 && iw + %lld < %s) {", (long long)((c->lanes - 1) * c->w.stride[2]), in);
+    dg_line(b, "int at = %s + iw * %s, wt = %s;", row, dg_num(b, b->arrays[c->in].strides[4]),
+            weights);
+    dg_line(b, "if (iw >= 0 && iw + %lld < %s) {", (long long)((c->lanes - 1) * c->w.stride[2]),
+            in);
     sum_tap(b, c, false);
     dg_line(b, "} else {");
     for (uint32_t l = 0; l < c->lanes; l++)
-        dg_line(b, "const bool in%u = iw + %lld >= 0 && iw + %lld < %s;", l, (long long)(l * c->w.stride[2]),
-                (long long)(l * c->w.stride[2]), in);
+        dg_line(b, "const bool in%u = iw + %lld >= 0 && iw + %lld < %s;", l,
+                (long long)(l * c->w.stride[2]), (long long)(l * c->w.stride[2]), in);
     sum_tap(b, c, true);
     dg_line(b, "}\n}\n}\n}");
     dg_from(b, c->in, NULL, NULL);
@@ -169,18 +190,21 @@ static void sums(dg_build *b, const conv *c, const char *block)
 static bool finish(dg_build *b, const conv *c, const char *block)
 {
     const ot_nd *y = dg_nd(b, c->n->out[0]);
-    const bool vector = b->g->n_nodes == 1 && y->chan_block == c->block && y->dtype == OT_F32 && !dg_fills_up(c);
+    const bool vector = b->g->n_nodes == 1 && y->chan_block == c->block && y->dtype == OT_F32 &&
+                        !dg_fills_up(c);
     const char *map = c->coords[1], *at = c->lanes > 1 ? "(ow + l)" : "ow";
     dg_line(b, "%s sums[%u];", dg_vector(b, c->block), c->lanes);
     for (uint32_t l = 0; l < c->lanes; l++) dg_line(b, "sums[%u] = acc%u;", l, l);
     dg_line(b, "for (int l = 0; l < %u && ow + l < %s; l++) {", c->lanes, dg_num(b, c->y.dims[4]));
     if (vector) {
         const uint32_t out = dg_arg(b, c->n->out[0], &c->y, true);
-        const char *to = dg_index(b, out, (const char *const[]){c->coords[0], map, c->coords[2], c->coords[3], at});
+        const char *to = dg_index(
+            b, out, (const char *const[]){c->coords[0], map, c->coords[2], c->coords[3], at});
         dg_store_lanes(b, out, c->block, to, "sums[l]");
     } else {
         dg_line(b, "float lane[%u];\nspread%u(sums[l], lane);", c->block, c->block);
-        dg_line(b, "for (int j = 0; j < %u%s; j++) {", c->block, dg_fills_up(c) ? " && j < left" : "");
+        dg_line(b, "for (int j = 0; j < %u%s; j++) {", c->block,
+                dg_fills_up(c) ? " && j < left" : "");
         b->chan = dg_fmt(b, "(%s + j)", map);
         b->chan_block = block;
         b->chan_lane = "j";
@@ -198,7 +222,8 @@ bool dg_conv_blocks(dg_build *b, conv *c)
     int64_t items, elems;
     choose(b, c);
     const int64_t n_taps = dg_taps(c), depth = c->depthwise ? 1 : c->in_maps;
-    const int64_t dims[5] = {c->y.dims[0], c->blocks, c->y.dims[2], c->y.dims[3], ot_ceil_div(c->y.dims[4], c->lanes)};
+    const int64_t dims[5] = {c->y.dims[0], c->blocks, c->y.dims[2], c->y.dims[3],
+                             ot_ceil_div(c->y.dims[4], c->lanes)};
     if (c->block == 0 || (!c->depthwise && in_blocks(b, c) && c->in_maps % DG_BLOCK != 0))
         return dg_refuse(b, "channels that make no blocks");
     if (!ot_product(dims, 5, &items) || items == 0 || !ot_nd_elems(dg_nd(b, c->n->out[0]), &elems))

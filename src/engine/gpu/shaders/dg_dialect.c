@@ -1,9 +1,11 @@
-/* The languages that kernels are written in. One body serves all: its words (to_float, madd, ...) are those of the preludes (dg_prelude.c), and
- * what no word can say is here.
+/* The languages that kernels are written in. One body serves all: its words (to_float, madd,
+ * ...) are those of the preludes (dg_prelude.c), and what no word can say is here.
  *
  *   b0[i], vload8(0, b0 + i)              OpenCL C: arguments are pointers
  *   b0[i], lanes8(b0[i], b0[i + 1]...)    CUDA C: the same, without loads of vectors
- *   base0[first0 + i], lanes8(base0...)   GLSL: arguments are storage buffers, their first elements push constants
+ *   base0[first0 + i], lanes8(base0...)   GLSL: arguments are storage buffers, their first elements
+ *                                         push constants
+ *
  */
 #include "dg_internal.h"
 
@@ -11,8 +13,9 @@
 
 const char *ot_dg_function_head(const ot_dg_target *t)
 {
-    static const char *const heads[] = {
-        [OT_DG_OPENCL] = "__kernel void ", [OT_DG_CUDA] = "extern \"C\" __global__ void ", [OT_DG_GLSL] = NULL};
+    static const char *const heads[] = {[OT_DG_OPENCL] = "__kernel void ",
+                                        [OT_DG_CUDA] = "extern \"C\" __global__ void ",
+                                        [OT_DG_GLSL] = NULL};
     return heads[t->dialect];
 }
 
@@ -39,7 +42,8 @@ const char *dg_load(dg_build *b, uint32_t arg, const char *index)
     const ot_dtype type = b->arrays[arg].dtype;
     dg_type t = {0};
     (void)dg_type_of(type, &t);
-    if (type == OT_F16 && is_opencl(b)) return dg_fmt(b, "vload_half(%s, %s)", index, first_place(b, arg));
+    if (type == OT_F16 && is_opencl(b))
+        return dg_fmt(b, "vload_half(%s, %s)", index, first_place(b, arg));
     const char *at = place(b, arg, index);
     if (type == OT_F16 && has_pointers(b)) return dg_fmt(b, "of_half(%s)", at);
     if (type == OT_BF16) return dg_fmt(b, "of_bf16(%s)", at);
@@ -60,15 +64,21 @@ void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value)
     dg_line(b, "%s = to_%s(%s);", place(b, arg, index), t.held, value);
 }
 
-const char *dg_vector(dg_build *b, uint32_t lanes) { return lanes == 1 ? "float" : dg_fmt(b, "float%u", lanes); }
+const char *dg_vector(dg_build *b, uint32_t lanes)
+{
+    return lanes == 1 ? "float" : dg_fmt(b, "float%u", lanes);
+}
 
 const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index)
 {
     bool half = b->arrays[arg].dtype == OT_F16;
-    if (is_opencl(b)) return dg_fmt(b, "%s%u(0, %s + %s)", half ? "vload_half" : "vload", lanes, first_place(b, arg), index);
+    if (is_opencl(b))
+        return dg_fmt(b, "%s%u(0, %s + %s)", half ? "vload_half" : "vload", lanes,
+                      first_place(b, arg), index);
     const char *text = "";
     for (uint32_t l = 0; l < lanes; l++)
-        text = dg_fmt(b, "%s%s%s", text, l ? ", " : "", dg_load(b, arg, dg_fmt(b, "%s + %u", index, l)));
+        text = dg_fmt(b, "%s%s%s", text, l ? ", " : "",
+                      dg_load(b, arg, dg_fmt(b, "%s + %u", index, l)));
     return dg_fmt(b, "lanes%u(%s)", lanes, text);
 }
 
@@ -78,7 +88,8 @@ void dg_store_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index
         dg_line(b, "vstore%u(%s, 0, b%u + %s);", lanes, value, arg, index);
         return;
     }
-    for (uint32_t l = 0; l < lanes; l++) dg_store(b, arg, dg_fmt(b, "%s + %u", index, l), dg_fmt(b, "%s.s%u", value, l));
+    for (uint32_t l = 0; l < lanes; l++)
+        dg_store(b, arg, dg_fmt(b, "%s + %u", index, l), dg_fmt(b, "%s.s%u", value, l));
 }
 
 /* ---- literals ---- */
@@ -88,24 +99,32 @@ const char *dg_float(dg_build *b, double v, bool is_double)
     if (isnan(v)) return "NAN";
     if (isinf(v)) return v > 0 ? "INFINITY" : "-INFINITY";
     const char *text = dg_fmt(b, is_double ? "%.17g" : "%.9g", v);
-    return dg_fmt(b, "(%s%s%s)", text, strpbrk(text, ".e") ? "" : ".0", is_double ? dg_double_suffix(b) : "f");
+    return dg_fmt(b, "(%s%s%s)", text, strpbrk(text, ".e") ? "" : ".0",
+                  is_double ? dg_double_suffix(b) : "f");
 }
 
-const char *dg_double_suffix(const dg_build *b) { return b->target->dialect == OT_DG_GLSL ? "lf" : ""; }
+const char *dg_double_suffix(const dg_build *b)
+{
+    return b->target->dialect == OT_DG_GLSL ? "lf" : "";
+}
 
 const char *dg_int(dg_build *b, const dg_type *t, int64_t v)
 {
     const char *suffix = t->bits == 64 ? "L" : "";
-    bool least = v == (t->bits == 64 ? INT64_MIN : INT32_MIN); /* no literal: a sign is an operator */
-    return dg_fmt(b, "to_%s(%lld%s%s)", t->computed, (long long)(v + least), suffix, least ? " - 1" : "");
+    /* no literal: a sign is an operator */
+    bool least = v == (t->bits == 64 ? INT64_MIN : INT32_MIN);
+    return dg_fmt(b, "to_%s(%lld%s%s)", t->computed, (long long)(v + least), suffix,
+                  least ? " - 1" : "");
 }
 
 /* Functions of the standard that GLSL has for float alone. */
 bool dg_lacks_in_double(const dg_build *b, const char *text)
 {
-    static const char *const functions[] = {"exp(",  "log(",  "erf(",  "sin(",   "cos(",   "tan(",
-                                            "sinh(", "cosh(", "tanh(", "power(", "expm1(", "log1p("};
-    for (size_t k = 0; k < sizeof functions / sizeof *functions && b->target->dialect == OT_DG_GLSL; k++)
+    static const char *const functions[] = {"exp(",  "log(",   "erf(",   "sin(",
+                                            "cos(",  "tan(",   "sinh(",  "cosh(",
+                                            "tanh(", "power(", "expm1(", "log1p("};
+    for (size_t k = 0; k < sizeof functions / sizeof *functions && b->target->dialect == OT_DG_GLSL;
+         k++)
         if (strstr(text, functions[k])) return true;
     return false;
 }
@@ -117,13 +136,15 @@ static const char *held(const dg_build *b, uint32_t arg)
 {
     dg_type t = {.held = "int"};
     (void)dg_type_of(b->arrays[arg].dtype, &t);
-    return b->arrays[arg].dtype == OT_I8 && b->target->dialect == OT_DG_CUDA ? "signed char" : t.held;
+    return b->arrays[arg].dtype == OT_I8 && b->target->dialect == OT_DG_CUDA ? "signed char"
+                                                                             : t.held;
 }
 
 /* "__global const float *base0": array `k` under a name. */
 static const char *pointer(dg_build *b, uint32_t k, const char *name)
 {
-    return dg_fmt(b, "%s%s%s *%s%u", is_opencl(b) ? "__global " : "", b->args[k].written ? "" : "const ", held(b, k), name, k);
+    return dg_fmt(b, "%s%s%s *%s%u", is_opencl(b) ? "__global " : "",
+                  b->args[k].written ? "" : "const ", held(b, k), name, k);
 }
 
 void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at)
@@ -131,8 +152,8 @@ void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at)
     b->from[arg] = NULL;
     if (!at) return;
     if (has_pointers(b))
-        dg_line(b, "%s%s%s *%s = b%u + %s;", is_opencl(b) ? "__global " : "", b->args[arg].written ? "" : "const ", held(b, arg),
-                name, arg, at);
+        dg_line(b, "%s%s%s *%s = b%u + %s;", is_opencl(b) ? "__global " : "",
+                b->args[arg].written ? "" : "const ", held(b, arg), name, arg, at);
     else
         dg_line(b, "const int %s = %s;", name, at);
     b->from[arg] = name;
@@ -141,19 +162,23 @@ void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at)
 static void open_pointers(dg_build *b, dg_text *text)
 {
     dg_append(b, text, dg_fmt(b, "(%sconst int *p, const long n", is_opencl(b) ? "__global " : ""));
-    for (uint32_t k = 0; k < b->n_args; k++) dg_append(b, text, dg_fmt(b, ", %s, const long first%u", pointer(b, k, "base"), k));
+    for (uint32_t k = 0; k < b->n_args; k++)
+        dg_append(b, text, dg_fmt(b, ", %s, const long first%u", pointer(b, k, "base"), k));
     dg_append(b, text, ")\n{\n");
 }
 
 static void open_glsl(dg_build *b, dg_text *text, uint32_t group_items)
 {
-    dg_append(b, text, dg_fmt(b, "layout(local_size_x = %u) in;\nlayout(push_constant) uniform Places { uint n", group_items));
+    dg_append(b, text,
+              dg_fmt(b,
+                     "layout(local_size_x = %u) in;\nlayout(push_constant) uniform Places { uint n",
+                     group_items));
     for (uint32_t k = 0; k < b->n_args; k++) dg_append(b, text, dg_fmt(b, ", first%u", k));
     dg_append(b, text, "; };\nlayout(std430, binding = 0) readonly buffer Numbers { int p[]; };\n");
     for (uint32_t k = 0; k < b->n_args; k++)
         dg_append(b, text,
-                  dg_fmt(b, "layout(std430, binding = %u) %sbuffer Array%u { %s base%u[]; };\n", k + 1,
-                         b->args[k].written ? "" : "readonly ", k, held(b, k), k));
+                  dg_fmt(b, "layout(std430, binding = %u) %sbuffer Array%u { %s base%u[]; };\n",
+                         k + 1, b->args[k].written ? "" : "readonly ", k, held(b, k), k));
     dg_append(b, text, "void main()\n{\n");
 }
 
@@ -163,7 +188,8 @@ void dg_open_function(dg_build *b, dg_text *text, uint32_t group_items)
         open_pointers(b, text);
     else
         open_glsl(b, text, group_items);
-    for (size_t k = 0; k < b->n_numbers; k++) /* before any store, which might be to the table as far as compilers know */
+    for (size_t k = 0; k < b->n_numbers;
+         k++) /* before any store, which might be to the table as far as compilers know */
         dg_append(b, text, dg_fmt(b, "const int p%zu = p[n + %zu];\n", k, k));
     for (uint32_t k = 0; k < b->n_args && has_pointers(b); k++)
         dg_append(b, text, dg_fmt(b, "%s = base%u + first%u;\n", pointer(b, k, "b"), k, k));

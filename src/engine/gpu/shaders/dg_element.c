@@ -4,8 +4,10 @@
  *   const float t1 = 1 / (1 + exp(-t0));
  *   const float t2 = t0 * t1;
  *
- * In expressions $x, $y, $z are operands and $a, $b attributes. Floats are computed in float32 (float64 in its own), integers in 32 or 64
- * bits as C does, wrapping through unsigned where a sum may overflow.
+ * In expressions $x, $y, $z are operands and $a, $b attributes. Floats are computed in float32
+ * (float64 in its own), integers in 32 or 64 bits as C does, wrapping through unsigned where a
+ * sum may overflow.
+ *
  */
 #include "dg_internal.h"
 
@@ -65,7 +67,12 @@ static const operation OPERATIONS[] = {
     UNARY(CastLike, "$x", "$x"),
     {OT_OP_LeakyRelu, 1, "$x < 0 ? $x * $a : $x", NULL, {"alpha"}, {0.01f, 0}},
     {OT_OP_ThresholdedRelu, 1, "$x > $a ? $x : 0", NULL, {"alpha"}, {1, 0}},
-    {OT_OP_HardSigmoid, 1, "clamp($x * $a + $b, 0.0f, 1.0f)", NULL, {"alpha", "beta"}, {0.2f, 0.5f}},
+    {OT_OP_HardSigmoid,
+     1,
+     "clamp($x * $a + $b, 0.0f, 1.0f)",
+     NULL,
+     {"alpha", "beta"},
+     {0.2f, 0.5f}},
     {OT_OP_Elu, 1, "$x < 0 ? $a * expm1($x) : $x", NULL, {"alpha"}, {1, 0}},
     {OT_OP_Celu, 1, "$x > 0 ? $x : $a * expm1($x / $a)", NULL, {"alpha"}, {1, 0}},
     {OT_OP_Selu,
@@ -75,7 +82,12 @@ static const operation OPERATIONS[] = {
      {"alpha", "gamma"},
      {1.67326319217681884765625f, 1.05070102214813232421875f}},
     {OT_OP_Swish, 1, "$x / (1 + exp(-$a * $x))", NULL, {"alpha"}, {1, 0}},
-    {OT_OP_Shrink, 1, "$x < -$a ? $x + $b : $x > $a ? $x - $b : 0", NULL, {"lambd", "bias"}, {0.5f, 0}},
+    {OT_OP_Shrink,
+     1,
+     "$x < -$a ? $x + $b : $x > $a ? $x - $b : 0",
+     NULL,
+     {"lambd", "bias"},
+     {0.5f, 0}},
     {OT_OP_Affine, 1, "$x * $a + $b", NULL, {"alpha", "beta"}, {1, 0}},
     {OT_OP_Gelu, 1, "0.5f * $x * (1 + erf($x * 0.70710678118654752f))", NULL, {NULL}, {0}},
     BINARY(Add, "$x + $y", "to_$t(to_$u($x) + to_$u($y))"),
@@ -125,16 +137,21 @@ bool ot_dg_is_element(const ot_node *n, const ot_nd *arrays)
     const ot_nd *x = &arrays[typed_operand(n)];
     if (!dg_type_of(x->dtype, &in) || !dg_type_of(arrays[n->out[0]].dtype, &out)) return false;
     if (!(in.is_float ? o->floats : o->integers)) return false;
-    if (n->op == OT_OP_BatchNormalization) return ot_attr_int(n, "training_mode", 0) == 0 && x->rank >= 2 && n->n_in == 5;
+    if (n->op == OT_OP_BatchNormalization)
+        return ot_attr_int(n, "training_mode", 0) == 0 && x->rank >= 2 && n->n_in == 5;
     if (n->op == OT_OP_Dropout) return dg_in(n, 2) == OT_NONE;
-    if (n->op == OT_OP_Gelu) return strcmp(ot_attr_str(n, "approximate", "none"), "none") == 0 || in.bits == 32;
+    if (n->op == OT_OP_Gelu)
+        return strcmp(ot_attr_str(n, "approximate", "none"), "none") == 0 || in.bits == 32;
     if (n->op == OT_OP_Mod) return !in.is_float || ot_attr_int(n, "fmod", 0) != 0;
     return true;
 }
 
 /* ---- operands ---- */
 
-static const char *literal(dg_build *b, double v, const dg_type *t) { return dg_float(b, v, t->bits == 64); }
+static const char *literal(dg_build *b, double v, const dg_type *t)
+{
+    return dg_float(b, v, t->bits == 64);
+}
 
 /* The contents of a constant of one element. */
 static const char *scalar(dg_build *b, const ot_nd *x)
@@ -161,7 +178,8 @@ static const char *broadcast_index(dg_build *b, const dg_element *e, uint32_t ar
         (void)dg_refuse(b, DG_CONTRADICT);
         return "0";
     }
-    for (uint32_t k = 0; k < x->rank; k++) coords[k] = x->dims[k] == 1 ? "0" : e->coords[e->rank - x->rank + k];
+    for (uint32_t k = 0; k < x->rank; k++)
+        coords[k] = x->dims[k] == 1 ? "0" : e->coords[e->rank - x->rank + k];
     return dg_index(b, arg, coords);
 }
 
@@ -211,7 +229,8 @@ static const char *channel_value(dg_build *b, const dg_element *e, ot_id v)
     uint32_t arg = dg_arg(b, v, NULL, false);
     const ot_nd *x = &b->arrays[arg];
     if (x->rank != 1 || e->rank < 2 || x->dims[0] != e->dims[1]) (void)dg_refuse(b, DG_CONTRADICT);
-    if (e->coords && !b->why) return dg_load(b, arg, dg_index(b, arg, (const char *const[]){e->coords[1]}));
+    if (e->coords && !b->why)
+        return dg_load(b, arg, dg_index(b, arg, (const char *const[]){e->coords[1]}));
     (void)dg_refuse(b, "operands of several shapes");
     return "0";
 }
@@ -219,7 +238,8 @@ static const char *channel_value(dg_build *b, const dg_element *e, ot_id v)
 /* ---- expressions ---- */
 
 /* The template with its operands; in double, constants have another suffix. */
-static const char *expand(dg_build *b, const char *form, const dg_type *t, const char *const x[3], const char *const attr[2])
+static const char *expand(dg_build *b, const char *form, const dg_type *t, const char *const x[3],
+                          const char *const attr[2])
 {
     const char *out = "";
     const char *u = t->bits == 64 ? "ulong" : "uint";
@@ -259,7 +279,8 @@ static const char *power(dg_build *b, const ot_nd *y, const char *const x[3], co
     return p == 0.5 ? dg_fmt(b, "sqrt(%s)", x[0]) : plain;
 }
 
-static const char *limits(dg_build *b, dg_element *e, const ot_node *n, const dg_type *t, const char *x)
+static const char *limits(dg_build *b, dg_element *e, const ot_node *n, const dg_type *t,
+                          const char *x)
 {
     const char *lo = NULL, *hi = NULL;
     if (n->version >= 11) {
@@ -275,7 +296,8 @@ static const char *limits(dg_build *b, dg_element *e, const ot_node *n, const dg
     return dg_fmt(b, "low%u > %s ? %s : low%u", e->n_vars, hi, hi, e->n_vars);
 }
 
-static const char *batch_norm(dg_build *b, const dg_element *e, const ot_node *n, const dg_type *t, const char *x)
+static const char *batch_norm(dg_build *b, const dg_element *e, const ot_node *n, const dg_type *t,
+                              const char *x)
 {
     const char *scale = channel_value(b, e, n->in[1]), *shift = channel_value(b, e, n->in[2]);
     const char *mean = channel_value(b, e, n->in[3]), *var = channel_value(b, e, n->in[4]);
@@ -283,31 +305,41 @@ static const char *batch_norm(dg_build *b, const dg_element *e, const ot_node *n
                   literal(b, (double)ot_attr_float(n, "epsilon", 1e-5f), t), shift);
 }
 
-static const char *expression(dg_build *b, dg_element *e, const ot_node *n, const operation *o, const dg_type *t)
+static const char *expression(dg_build *b, dg_element *e, const ot_node *n, const operation *o,
+                              const dg_type *t)
 {
     const char *x[3] = {"0", "0", "0"}, *attr[2] = {"0", "0"};
-    for (uint32_t k = 0; k < o->n_in && k < 3 && k < n->n_in && n->op != OT_OP_Clip && n->op != OT_OP_BatchNormalization; k++)
+    for (uint32_t k = 0; k < o->n_in && k < 3 && k < n->n_in && n->op != OT_OP_Clip &&
+                         n->op != OT_OP_BatchNormalization;
+         k++)
         if (n->in[k] != OT_NONE) x[k] = dg_element_value(b, e, n->in[k]);
     for (uint32_t k = 0; k < 2; k++)
-        if (o->attr[k]) attr[k] = literal(b, (double)ot_attr_float(n, o->attr[k], o->defaults[k]), t);
+        if (o->attr[k])
+            attr[k] = literal(b, (double)ot_attr_float(n, o->attr[k], o->defaults[k]), t);
     switch ((int)n->op) {
     case OT_OP_Clip: return limits(b, e, n, t, dg_element_value(b, e, n->in[0]));
     case OT_OP_BatchNormalization: return batch_norm(b, e, n, t, dg_element_value(b, e, n->in[0]));
     case OT_OP_Where: return dg_fmt(b, "%s != 0 ? %s : %s", x[0], x[1], x[2]);
     case OT_OP_Mod:
         if (t->is_float) return dg_fmt(b, "fmod(%s, %s)", x[0], x[1]);
-        if (ot_attr_int(n, "fmod", 0)) return dg_fmt(b, "%s == 0 ? 0 : rem(%s, %s)", x[1], x[0], x[1]);
-        return dg_fmt(b, "%s == 0 ? 0 : (rem(%s, %s) + ((rem(%s, %s) != 0 && ((%s < 0) != (%s < 0))) ? %s : 0))", x[1], x[0], x[1],
-                      x[0], x[1], x[0], x[1], x[1]);
+        if (ot_attr_int(n, "fmod", 0))
+            return dg_fmt(b, "%s == 0 ? 0 : rem(%s, %s)", x[1], x[0], x[1]);
+        return dg_fmt(
+            b,
+            "%s == 0 ? 0 : (rem(%s, %s) + ((rem(%s, %s) != 0 && ((%s < 0) != (%s < 0))) ? %s : 0))",
+            x[1], x[0], x[1], x[0], x[1], x[0], x[1], x[1]);
     case OT_OP_Pow: return power(b, dg_nd(b, n->in[1]), x, expand(b, o->floats, t, x, attr));
     case OT_OP_Gelu:
         if (strcmp(ot_attr_str(n, "approximate", "none"), "tanh") == 0)
-            return dg_fmt(b, "0.5f * %s * (1 + tanh(0.7978845608f * (%s + 0.044715f * %s * %s * %s)))", x[0], x[0], x[0], x[0],
-                          x[0]);
+            return dg_fmt(b,
+                          "0.5f * %s * (1 + tanh(0.7978845608f * (%s + 0.044715f * %s * %s * %s)))",
+                          x[0], x[0], x[0], x[0], x[0]);
         break;
     default: break;
     }
-    const char *text = n->n_in == 1 && o->n_in == 2 ? x[0] : expand(b, t->is_float ? o->floats : o->integers, t, x, attr);
+    const char *text = n->n_in == 1 && o->n_in == 2
+                           ? x[0]
+                           : expand(b, t->is_float ? o->floats : o->integers, t, x, attr);
     for (uint32_t k = 2; k < n->n_in && o->n_in == 2; k++) {
         const char *so_far = dg_fmt(b, "m%u_%u", e->n_vars, k);
         dg_line(b, "const %s %s = %s;", t->computed, so_far, text);
@@ -318,11 +350,14 @@ static const char *expression(dg_build *b, dg_element *e, const ot_node *n, cons
 }
 
 /* Of a Cast: what the number of one type is in the other. */
-static const char *converted(dg_build *b, const dg_type *from, const dg_type *to, ot_dtype type, const char *text)
+static const char *converted(dg_build *b, const dg_type *from, const dg_type *to, ot_dtype type,
+                             const char *text)
 {
     if (type == OT_BOOL) return dg_fmt(b, "to_int((%s) != 0)", text);
-    if (from->is_float && !to->is_float && b->target->has_i64) text = dg_fmt(b, "to_long(%s)", text);
-    switch ((int)type) { /* narrow integers wrap around at once, as they would where they are stored */
+    if (from->is_float && !to->is_float && b->target->has_i64)
+        text = dg_fmt(b, "to_long(%s)", text);
+    /* narrow integers wrap around at once, as they would where they are stored */
+    switch ((int)type) {
     case OT_I8: return dg_fmt(b, "wrap_char(%s)", text);
     case OT_U8: return dg_fmt(b, "wrap_uchar(%s)", text);
     case OT_I16: return dg_fmt(b, "wrap_short(%s)", text);
@@ -336,15 +371,18 @@ bool dg_element_node(dg_build *b, dg_element *e, const ot_node *n)
     dg_type from, to;
     const operation *o = operation_of(n->op);
     const ot_nd *y = dg_nd(b, n->out[0]);
-    if (!o || !ot_dg_is_element(n, b->g->arrays)) return dg_refuse(b, "an operator that is not element by element");
+    if (!o || !ot_dg_is_element(n, b->g->arrays))
+        return dg_refuse(b, "an operator that is not element by element");
     for (uint32_t k = 1; k < n->n_out; k++)
         if (n->out[k] != OT_NONE && n->op != OT_OP_BatchNormalization && n->op != OT_OP_Dropout)
             return dg_refuse(b, "more than one output");
     (void)dg_type_of(dg_nd(b, typed_operand(n))->dtype, &from);
     (void)dg_type_of(y->dtype, &to);
     const char *text = expression(b, e, n, o, &from);
-    if (from.bits == 64 && from.is_float && dg_lacks_in_double(b, text)) return dg_refuse(b, DG_FLOAT_ALONE);
-    bool mask = y->dtype == OT_BOOL || strcmp(from.computed, to.computed) != 0 || to.is_float == false;
+    if (from.bits == 64 && from.is_float && dg_lacks_in_double(b, text))
+        return dg_refuse(b, DG_FLOAT_ALONE);
+    bool mask = y->dtype == OT_BOOL || strcmp(from.computed, to.computed) != 0 ||
+                to.is_float == false;
     if (mask) text = converted(b, &from, &to, y->dtype, text);
     if (b->why) return false;
     const char *name = new_var(b, e, n->out[0]);

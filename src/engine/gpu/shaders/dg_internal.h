@@ -1,8 +1,11 @@
 /* Private to devicegen/: a kernel under construction.
  *
- *   dg_num(b, 17)         "p3": number 3 of the table; 0 and 1 stand in the text, where compilers make use of them
- *   dg_index(b, v, c)     "o0 + c0 * p1 + c1": where the element of value v with these coordinates is, behind its pointer b0
+ *   dg_num(b, 17)         "p3": number 3 of the table; 0 and 1 stand in the text, where compilers
+ *                         make use of them
+ *   dg_index(b, v, c)     "o0 + c0 * p1 + c1": where the element of value v with these coordinates
+ *                         is, behind its pointer b0
  *   dg_load, dg_store     the element as a number of the type that is computed in
+ *
  */
 #ifndef OT_DG_INTERNAL_H
 #define OT_DG_INTERNAL_H
@@ -25,11 +28,13 @@ typedef struct dg_build {
     const char *why; /* first reason against a kernel; NULL: none so far */
     dg_text body;
     ot_dg_arg args[OT_DG_ARGS_MAX];
-    ot_nd arrays[OT_DG_ARGS_MAX];     /* as this kernel sees them */
-    int64_t touched[OT_DG_ARGS_MAX];  /* elements of each that it reads or writes */
-    const char *from[OT_DG_ARGS_MAX]; /* indices count from here on (dg_from); NULL: from the first element */
+    ot_nd arrays[OT_DG_ARGS_MAX];    /* as this kernel sees them */
+    int64_t touched[OT_DG_ARGS_MAX]; /* elements of each that it reads or writes */
+    /* indices count from here on (dg_from); NULL: from the first element */
+    const char *from[OT_DG_ARGS_MAX];
     uint32_t n_args;
-    /* The coordinate `chan` (text) of channels is chan_lane of block chan_block: nothing is divided to find it in arrays in blocks. NULL: none. */
+    /* The coordinate `chan` (text) of channels is chan_lane of block chan_block: nothing is
+     * divided to find it in arrays in blocks. NULL: none. */
     const char *chan, *chan_block, *chan_lane;
     int32_t *numbers;
     size_t n_numbers, cap_numbers;
@@ -63,7 +68,8 @@ void dg_line(dg_build *b, const char *fmt, ...) OT_PRINTF(2, 3);
 void dg_append(dg_build *b, dg_text *t, const char *s);
 /* This group has no kernel, because; returns false. */
 bool dg_refuse(dg_build *b, const char *why);
-/* A work-item's loops make so many iterations, inner ones included; false: more than the device makes, and the group is refused. */
+/* A work-item's loops make so many iterations, inner ones included; false: more than the device
+ * makes, and the group is refused. */
 bool dg_steps(dg_build *b, double iterations);
 /* A number of the table as text. Beyond 32 bits: the group is refused. */
 const char *dg_num(dg_build *b, int64_t value);
@@ -75,21 +81,25 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written);
 uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data);
 /* The kernel reads no more than so many of its elements. */
 void dg_reads_at_most(dg_build *b, uint32_t arg, int64_t elements);
-/* Argument for constant v packed so: it is seen as dense, [groups * blocks][depth_dims[0]][depth_dims[1]][block]. */
+/* Argument for constant v packed so: it is seen as dense, [groups *
+ * blocks][depth_dims[0]][depth_dims[1]][block]. */
 uint32_t dg_packed(dg_build *b, ot_id v, const ot_dg_packing *p);
 /* First element plus coordinates (text, [rank of the array]) times strides. */
 const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords);
-/* The same in the order in which elements of x lie, where that is in blocks of channels: neighbours are neighbours' work. */
+/* The same in the order in which elements of x lie, where that is in blocks of channels:
+ * neighbours are neighbours' work. */
 void dg_split_as(dg_build *b, const char *prefix, const ot_nd *x, const char **coords);
-/* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims; those of extent 1 are "0". */
-void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords);
+/* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims;
+ * those of extent 1 are "0". */
+void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims,
+              const char **coords);
 /* "const int i = work_item(); if (i >= items) return;" */
 void dg_begin(dg_build *b, int64_t items);
 /* The kernel is complete; a new one begins. */
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
 
-#define DG_CONTRADICT \
-    "shapes that contradict each other" /* some are the file's word: nothing is read outside of an array because of them */
+/* some are the file's word: nothing is read outside of an array because of them */
+#define DG_CONTRADICT "shapes that contradict each other"
 /* Is x, aligned at the last axis, repeated to these dims? */
 bool dg_broadcasts(const ot_nd *x, uint32_t rank, const int64_t *dims);
 static inline bool dg_same_dims(const ot_nd *x, const ot_nd *y)
@@ -100,21 +110,26 @@ static inline bool dg_same_dims(const ot_nd *x, const ot_nd *y)
 static inline const ot_nd *dg_nd(const dg_build *b, ot_id v) { return &b->g->arrays[v]; }
 /* Input k of the node, OT_NONE where it is left out. */
 static inline ot_id dg_in(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
-/* Integers of constant operand k (int64 or int32, any rank): into out, at most `most`; false: not constant, or too many. */
-bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count);
+/* Integers of constant operand k (int64 or int32, any rank): into out, at most `most`; false:
+ * not constant, or too many. */
+bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most,
+                   uint32_t *count);
 
 /* ---- dg_blocks.c: activations in blocks of channels ---- */
 
 /* Has x holes between its elements, in the order in which they lie? */
 bool dg_is_whole(const ot_nd *x);
-/* x with its channels as two axes, blocks and those of a block: the latter last where `last`. What comes of it is an array of plain strides. */
+/* x with its channels as two axes, blocks and those of a block: the latter last where `last`.
+ * What comes of it is an array of plain strides. */
 ot_nd dg_unblock(const ot_nd *x, uint32_t block, bool last);
-/* Output channels that a convolution makes in a vector when its arrays lie in blocks; 0: it has no such kernel. w: weights. */
+/* Output channels that a convolution makes in a vector when its arrays lie in blocks; 0: it has
+ * no such kernel. w: weights. */
 uint32_t dg_block_of(const ot_nd *w, int64_t maps);
 
 /* ---- dg_access.c: what an access costs ---- */
 
-/* What one instruction of a work-item loads or stores: `lanes` elements, and the next work-item's. */
+/* What one instruction of a work-item loads or stores: `lanes` elements, and the next work-item's.
+ */
 typedef struct dg_access {
     ot_dtype type;
     double times;        /* of a work-item */
@@ -127,20 +142,24 @@ typedef struct dg_access {
 double dg_transactions(const ot_dg_layout *l, const dg_access *x);
 /* The same if its elements were neighbours. */
 double dg_transactions_ideal(const ot_dg_layout *l, const dg_access *x);
-/* The kernel under construction makes these accesses; plain: as many that it would make without a layout of the device's. */
+/* The kernel under construction makes these accesses; plain: as many that it would make without
+ * a layout of the device's. */
 void dg_count(dg_build *b, const dg_access *x, uint32_t n, double items);
 void dg_count_plain(dg_build *b, const dg_access *x, uint32_t n, double items);
-/* Do a work-item's elements lie apart (ot_dg_layout.spreads)? The same n accesses of either kind. */
+/* Do a work-item's elements lie apart (ot_dg_layout.spreads)? The same n accesses of either kind.
+ */
 bool dg_spreads(const dg_build *b, const dg_access *x, const dg_access *spread, uint32_t n);
-/* Constants of so many bytes may be filled up without a limit; larger ones grow by a quarter at the most. */
+/* Constants of so many bytes may be filled up without a limit; larger ones grow by a quarter at
+ * the most. */
 #define DG_FILL_SMALL (1 << 16)
 /* Is v a constant that is packed (ot_dg_layout.packs)? What is read of it either way. */
 bool dg_packs(const dg_build *b, ot_id v, const dg_access *plain, const dg_access *packed);
 
 /* ---- dg_dialect.c: what languages say differently ---- */
 
-/* A line: from now on indices of `arg` count from element `at` (text), whose place is called `name`; at NULL: no longer. Places near each other
- * are then constants, where languages have pointers. */
+/* A line: from now on indices of `arg` count from element `at` (text), whose place is called
+ * `name`; at NULL: no longer. Places near each other are then constants, where languages have
+ * pointers. */
 void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at);
 /* Element at `index` of argument `arg`, as a number. */
 const char *dg_load(dg_build *b, uint32_t arg, const char *index);
@@ -149,7 +168,8 @@ void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value);
 const char *dg_vector(dg_build *b, uint32_t lanes);
 /* Neighbours of an array of float32 or float16 from `index` on; store: of float32. */
 const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index);
-void dg_store_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index, const char *value);
+void dg_store_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index,
+                    const char *value);
 /* A float that reads back as the same number; an integer as type t computes it. */
 const char *dg_float(dg_build *b, double v, bool is_double);
 const char *dg_int(dg_build *b, const dg_type *t, int64_t v);
@@ -157,7 +177,8 @@ const char *dg_double_suffix(const dg_build *b); /* of literals */
 /* Does the expression call what the language has in float alone? */
 bool dg_lacks_in_double(const dg_build *b, const char *text);
 #define DG_FLOAT_ALONE "a function that the device has in float32 alone"
-/* Arguments of the function under construction and the beginning of its body: its numbers p0, p1, ... */
+/* Arguments of the function under construction and the beginning of its body: its numbers p0,
+ * p1, ... */
 void dg_open_function(dg_build *b, dg_text *text, uint32_t group_items);
 
 /* ---- dg_element.c: element-wise nodes ---- */
@@ -166,9 +187,11 @@ void dg_open_function(dg_build *b, dg_text *text, uint32_t group_items);
 typedef struct dg_element {
     uint32_t rank;
     const int64_t *dims;
-    const char *const *coords; /* [rank] of the element; NULL: operands that are like the result are read at `linear` */
-    const char *linear;        /* text: number of the element, row by row; only where all arrays allow it */
-    ot_id vars[DG_VARS_MAX];   /* values in registers */
+    /* [rank] of the element; NULL: operands that are like the result are read at `linear` */
+    const char *const *coords;
+    /* text: number of the element, row by row; only where all arrays allow it */
+    const char *linear;
+    ot_id vars[DG_VARS_MAX]; /* values in registers */
     const char *names[DG_VARS_MAX];
     uint32_t n_vars;
 } dg_element;
@@ -191,8 +214,10 @@ typedef struct dg_window {
 } dg_window;
 
 /* weights: NULL for pools. false: refused. */
-bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights, const ot_nd *y, dg_window *w);
-/* Elements of `in`, with N, C and three spatial axes, that some window reaches: steps may pass some by. */
+bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights,
+                    const ot_nd *y, dg_window *w);
+/* Elements of `in`, with N, C and three spatial axes, that some window reaches: steps may pass
+ * some by. */
 int64_t dg_window_elements(const ot_nd *in, const dg_window *w);
 /* Has a convolution one bias for each of so many maps, or none? */
 bool dg_is_bias(const dg_build *b, const ot_node *n, int64_t maps);

@@ -1,39 +1,50 @@
 /* Operators that move elements: copies between two views, Pad, Gather.
  *
- *   Concat          each operand to its part of the result
- *   Slice, Split    parts of the operand                        (a caller may also take the view as it is: ot_dg_view)
- *   Transpose       strides in another order
- *   Expand, Tile    strides of 0
- *   DepthToSpace    both sides with six axes
+ *   Concat        each operand to its part of the result
+ *   Slice, Split  parts of the operand                   (a caller may also take the view as it is:
+ *                                                        ot_dg_view)
+ *   Transpose     strides in another order
+ *   Expand, Tile  strides of 0
+ *   DepthToSpace  both sides with six axes
  *
  * Elements are moved as unsigned integers of their size.
+ *
+ *
+ *
  */
 #include "dg_internal.h"
 
 /* ---- views ---- */
 
-static bool view_slice(const dg_build *b, const ot_node *n, const ot_nd *y, ot_nd *view, int64_t *first)
+static bool view_slice(const dg_build *b, const ot_node *n, const ot_nd *y, ot_nd *view,
+                       int64_t *first)
 {
     int64_t starts[OT_RANK_MAX], axes[OT_RANK_MAX], steps[OT_RANK_MAX];
     uint32_t count = 0, n_axes = 0, n_steps = 0;
     if (n->version < 10) {
         size_t have = 0, have_axes = 0;
-        const int64_t *s = ot_attr_ints(n, "starts", &have), *a = ot_attr_ints(n, "axes", &have_axes);
+        const int64_t *s = ot_attr_ints(n, "starts", &have),
+                      *a = ot_attr_ints(n, "axes", &have_axes);
         if (!s || have > OT_RANK_MAX || (a && have_axes != have)) return false;
         count = (uint32_t)have;
         for (uint32_t k = 0; k < count; k++) starts[k] = s[k], axes[k] = a ? a[k] : k, steps[k] = 1;
     } else {
         if (!dg_const_ints(b, n, 1, starts, OT_RANK_MAX, &count)) return false;
         for (uint32_t k = 0; k < count; k++) axes[k] = k, steps[k] = 1;
-        if (dg_in(n, 3) != OT_NONE && (!dg_const_ints(b, n, 3, axes, OT_RANK_MAX, &n_axes) || n_axes != count)) return false;
-        if (dg_in(n, 4) != OT_NONE && (!dg_const_ints(b, n, 4, steps, OT_RANK_MAX, &n_steps) || n_steps != count)) return false;
+        if (dg_in(n, 3) != OT_NONE &&
+            (!dg_const_ints(b, n, 3, axes, OT_RANK_MAX, &n_axes) || n_axes != count))
+            return false;
+        if (dg_in(n, 4) != OT_NONE &&
+            (!dg_const_ints(b, n, 4, steps, OT_RANK_MAX, &n_steps) || n_steps != count))
+            return false;
     }
     for (uint32_t k = 0; k < count; k++) {
         int64_t a = axes[k] < 0 ? axes[k] + view->rank : axes[k];
         if (a < 0 || a >= view->rank || steps[k] == 0) return false;
         int64_t extent = view->dims[a], at = starts[k] < 0 ? starts[k] + extent : starts[k];
         at = ot_max(0, ot_min(at, steps[k] > 0 ? extent : extent - 1));
-        if (y->dims[a] > 0 && (at >= extent || at + (y->dims[a] - 1) * steps[k] < 0 || at + (y->dims[a] - 1) * steps[k] >= extent))
+        if (y->dims[a] > 0 && (at >= extent || at + (y->dims[a] - 1) * steps[k] < 0 ||
+                               at + (y->dims[a] - 1) * steps[k] >= extent))
             return false;
         *first += at * view->strides[a];
         view->strides[a] *= steps[k];
@@ -42,7 +53,8 @@ static bool view_slice(const dg_build *b, const ot_node *n, const ot_nd *y, ot_n
     return true;
 }
 
-static bool view_split(const dg_build *b, const ot_node *n, uint32_t out, ot_nd *view, int64_t *first)
+static bool view_split(const dg_build *b, const ot_node *n, uint32_t out, ot_nd *view,
+                       int64_t *first)
 {
     int64_t axis = ot_attr_int(n, "axis", 0), at = 0;
     if (axis < 0) axis += view->rank;
@@ -85,7 +97,8 @@ static bool view_expand(const ot_nd *y, ot_nd *view)
     return true;
 }
 
-/* Output `out` of the node as a view of its input 0: dims and strides in *view, *first: elements to skip. */
+/* Output `out` of the node as a view of its input 0: dims and strides in *view, *first: elements
+ * to skip. */
 static bool view_of(const dg_build *b, const ot_node *n, uint32_t out, ot_nd *view, int64_t *first)
 {
     const ot_nd *y = dg_nd(b, n->out[out]);
@@ -115,7 +128,8 @@ static void join_axes(ot_nd *x, ot_nd *y)
     uint32_t to = 0;
     for (uint32_t k = 0; k < x->rank; k++) {
         if (x->dims[k] == 1) continue;
-        bool joins = to > 0 && x->strides[to - 1] == x->strides[k] * x->dims[k] && y->strides[to - 1] == y->strides[k] * y->dims[k];
+        bool joins = to > 0 && x->strides[to - 1] == x->strides[k] * x->dims[k] &&
+                     y->strides[to - 1] == y->strides[k] * y->dims[k];
         uint32_t at = joins ? to - 1 : to++;
         int64_t extent = joins ? x->dims[at] * x->dims[k] : x->dims[k];
         x->dims[at] = y->dims[at] = extent;
@@ -127,8 +141,9 @@ static void join_axes(ot_nd *x, ot_nd *y)
 
 static bool as_carrier(dg_build *b, ot_nd *x)
 {
-    static const ot_dtype carriers[] = {OT_DT_UNKNOWN, OT_U8,         OT_U16,        OT_DT_UNKNOWN, OT_U32,
-                                        OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_U64};
+    static const ot_dtype carriers[] = {OT_DT_UNKNOWN, OT_U8,         OT_U16,
+                                        OT_DT_UNKNOWN, OT_U32,        OT_DT_UNKNOWN,
+                                        OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_U64};
     size_t bytes = ot_dtype_bytes(x->dtype);
     if (bytes < 1 || bytes > 8 || carriers[bytes] == OT_DT_UNKNOWN)
         return dg_refuse(b, "elements of a size that devices do not have");
@@ -145,7 +160,8 @@ bool dg_copy_kernel(dg_build *b, dg_place read, dg_place write)
     if (items == 0) return true;
     if (read.x.chan_block || write.x.chan_block) {
         const uint32_t block = read.x.chan_block ? read.x.chan_block : write.x.chan_block;
-        if (write.x.rank == OT_RANK_MAX || write.x.dims[1] % block != 0) return dg_refuse(b, "channels that make no blocks");
+        if (write.x.rank == OT_RANK_MAX || write.x.dims[1] % block != 0)
+            return dg_refuse(b, "channels that make no blocks");
         const bool last = write.x.chan_block != 0;
         read.x = dg_unblock(&read.x, block, last);
         write.x = dg_unblock(&write.x, block, last);
@@ -182,8 +198,10 @@ bool dg_views(dg_build *b, const ot_node *n)
     for (uint32_t k = 0; k < n->n_out; k++) {
         dg_place from = {.v = n->in[0]};
         if (n->out[k] == OT_NONE) continue;
-        if (!view_of(b, n, k, &from.x, &from.first)) return dg_refuse(b, "bounds that are not constant");
-        if (!dg_copy_kernel(b, from, (dg_place){.v = n->out[k], .x = *dg_nd(b, n->out[k])})) return false;
+        if (!view_of(b, n, k, &from.x, &from.first))
+            return dg_refuse(b, "bounds that are not constant");
+        if (!dg_copy_kernel(b, from, (dg_place){.v = n->out[k], .x = *dg_nd(b, n->out[k])}))
+            return false;
     }
     return true;
 }
@@ -197,9 +215,13 @@ bool dg_concat(dg_build *b, const ot_node *n)
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_nd *x = dg_nd(b, n->in[k]);
         const bool in_blocks = y->chan_block && axis == 1;
-        dg_place to = {.v = n->out[0], .x = *y, .first = (in_blocks ? at / y->chan_block : at) * y->strides[axis]};
-        if (in_blocks && at % y->chan_block != 0) return dg_refuse(b, "channels that make no blocks");
-        if (x->rank != y->rank || x->dtype != y->dtype) return dg_refuse(b, "operands that do not match");
+        dg_place to = {.v = n->out[0],
+                       .x = *y,
+                       .first = (in_blocks ? at / y->chan_block : at) * y->strides[axis]};
+        if (in_blocks && at % y->chan_block != 0)
+            return dg_refuse(b, "channels that make no blocks");
+        if (x->rank != y->rank || x->dtype != y->dtype)
+            return dg_refuse(b, "operands that do not match");
         to.x.dims[axis] = x->dims[axis];
         at += x->dims[axis];
         if (at > y->dims[axis] || !dg_same_dims(x, &to.x)) return dg_refuse(b, DG_CONTRADICT);
@@ -212,7 +234,8 @@ bool dg_repeat(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *y = dg_nd(b, n->out[0]);
     dg_place from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
-    if (n->version < 6 || x->rank != y->rank || 2 * x->rank > OT_RANK_MAX) return dg_refuse(b, "a Tile of this rank");
+    if (n->version < 6 || x->rank != y->rank || 2 * x->rank > OT_RANK_MAX)
+        return dg_refuse(b, "a Tile of this rank");
     from.x.rank = to.x.rank = 2 * x->rank;
     for (uint32_t k = 0; k < x->rank; k++) {
         if (x->dims[k] < 1 || y->dims[k] % x->dims[k] != 0) return dg_refuse(b, "an empty result");
@@ -226,21 +249,25 @@ bool dg_repeat(dg_build *b, const ot_node *n)
     return dg_copy_kernel(b, from, to);
 }
 
-/* [N, C, H, b, W, b] of the side with large planes; `channel`, `dy`, `dx`: strides of the side with many channels. */
+/* [N, C, H, b, W, b] of the side with large planes; `channel`, `dy`, `dx`: strides of the side
+ * with many channels. */
 bool dg_block(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *y = dg_nd(b, n->out[0]);
-    bool to_space = n->op == OT_OP_DepthToSpace, crd = to_space && strcmp(ot_attr_str(n, "mode", "DCR"), "CRD") == 0;
+    bool to_space = n->op == OT_OP_DepthToSpace,
+         crd = to_space && strcmp(ot_attr_str(n, "mode", "DCR"), "CRD") == 0;
     int64_t s = ot_attr_int(n, "blocksize", 0);
     if (x->rank != 4 || y->rank != 4 || s < 1) return dg_refuse(b, "an impossible block size");
     const ot_nd *deep = to_space ? x : y, *wide = to_space ? y : x;
     int64_t maps = wide->dims[1], step = deep->strides[1];
     const int64_t wanted[4] = {deep->dims[0], maps, deep->dims[2] * s, deep->dims[3] * s};
-    if (deep->dims[1] != maps * s * s || memcmp(wide->dims, wanted, sizeof wanted)) return dg_refuse(b, DG_CONTRADICT);
+    if (deep->dims[1] != maps * s * s || memcmp(wide->dims, wanted, sizeof wanted))
+        return dg_refuse(b, DG_CONTRADICT);
     const int64_t dims[6] = {wide->dims[0], maps, deep->dims[2], s, deep->dims[3], s};
     const int64_t plane[6] = {wide->strides[0], wide->strides[1],     wide->strides[2] * s,
                               wide->strides[2], wide->strides[3] * s, wide->strides[3]};
-    const int64_t channels[6] = {deep->strides[0], crd ? step * s * s : step, deep->strides[2], crd ? step * s : step * maps * s,
+    const int64_t channels[6] = {deep->strides[0], crd ? step * s * s : step,
+                                 deep->strides[2], crd ? step * s : step * maps * s,
                                  deep->strides[3], crd ? step : step * maps};
     dg_place from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
     from.x.rank = to.x.rank = 6;
@@ -266,7 +293,8 @@ static bool pad_borders(dg_build *b, const ot_node *n, const ot_nd *x, int64_t *
         memcpy(pads, p, have * sizeof *p);
         count = (uint32_t)have;
     } else {
-        if (!dg_const_ints(b, n, 1, pads, 2 * OT_RANK_MAX, &count)) return dg_refuse(b, "borders that are not constant");
+        if (!dg_const_ints(b, n, 1, pads, 2 * OT_RANK_MAX, &count))
+            return dg_refuse(b, "borders that are not constant");
         if (dg_in(n, 3) != OT_NONE && !dg_const_ints(b, n, 3, axes, OT_RANK_MAX, &n_axes))
             return dg_refuse(b, "axes that are not constant");
     }
@@ -283,12 +311,15 @@ bool dg_pad(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *y = dg_nd(b, n->out[0]);
     const char *mode = ot_attr_str(n, "mode", "constant"), *c[OT_RANK_MAX], *at[OT_RANK_MAX];
-    bool constant = strcmp(mode, "constant") == 0, edge = strcmp(mode, "edge") == 0, wrap = strcmp(mode, "wrap") == 0;
+    bool constant = strcmp(mode, "constant") == 0, edge = strcmp(mode, "edge") == 0,
+         wrap = strcmp(mode, "wrap") == 0;
     int64_t lo[OT_RANK_MAX], items;
     dg_type t;
-    if (!dg_type_of(x->dtype, &t) || !pad_borders(b, n, x, lo)) return dg_refuse(b, "a Pad of this type");
+    if (!dg_type_of(x->dtype, &t) || !pad_borders(b, n, x, lo))
+        return dg_refuse(b, "a Pad of this type");
     if (x->rank != y->rank) return dg_refuse(b, DG_CONTRADICT);
-    if (!constant && !edge && !wrap && strcmp(mode, "reflect") != 0) return dg_refuse(b, "an unknown mode of Pad");
+    if (!constant && !edge && !wrap && strcmp(mode, "reflect") != 0)
+        return dg_refuse(b, "an unknown mode of Pad");
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
     dg_split(b, "c", y->rank, y->dims, c);
@@ -307,16 +338,18 @@ bool dg_pad(dg_build *b, const ot_node *n)
         if (constant || edge) dg_line(b, "a%u = clamp(a%u, 0, %s - 1);", k, k, extent);
         if (wrap) dg_line(b, "a%u = (a%u %% %s + %s) %% %s;", k, k, extent, extent, extent);
         if (!constant && !edge && !wrap)
-            dg_line(
-                b,
-                "if (%s > 1) { const int turn = 2 * %s - 2; a%u = (a%u %% turn + turn) %% turn; a%u = min(a%u, turn - a%u); } else a%u = 0;",
-                extent, extent, k, k, k, k, k, k);
+            dg_line(b,
+                    "if (%s > 1) { const int turn = 2 * %s - 2; a%u = (a%u %% turn + turn) %% "
+                    "turn; a%u = min(a%u, turn - a%u); } else a%u = 0;",
+                    extent, extent, k, k, k, k, k, k);
     }
     const char *value = "0";
     ot_id v = constant && n->version >= 11 ? dg_in(n, 2) : OT_NONE;
     if (v != OT_NONE) value = dg_load(b, dg_arg(b, v, NULL, false), "0");
-    if (constant && n->version < 11) value = dg_fmt(b, "to_%s(%.9g)", t.computed, (double)ot_attr_float(n, "value", 0));
-    dg_line(b, "%s y = %s;\nif (%s) y = %s;", t.computed, value, inside, dg_load(b, in, dg_index(b, in, at)));
+    if (constant && n->version < 11)
+        value = dg_fmt(b, "to_%s(%.9g)", t.computed, (double)ot_attr_float(n, "value", 0));
+    dg_line(b, "%s y = %s;\nif (%s) y = %s;", t.computed, value, inside,
+            dg_load(b, in, dg_index(b, in, at)));
     dg_store(b, out, dg_index(b, out, c), "y");
     dg_end(b, items, 64, 0);
     return !b->why;
@@ -331,23 +364,28 @@ bool dg_gather(dg_build *b, const ot_node *n)
     const char *c[OT_RANK_MAX], *at[OT_RANK_MAX];
     int64_t axis = ot_attr_int(n, "axis", 0), items;
     if (axis < 0) axis += x.rank;
-    if (axis < 0 || axis >= x.rank || y.rank != x.rank - 1 + index->rank) return dg_refuse(b, "an axis out of range");
-    if (index->dtype != OT_I64 && index->dtype != OT_I32) return dg_refuse(b, "an index of this type");
+    if (axis < 0 || axis >= x.rank || y.rank != x.rank - 1 + index->rank)
+        return dg_refuse(b, "an axis out of range");
+    if (index->dtype != OT_I64 && index->dtype != OT_I32)
+        return dg_refuse(b, "an index of this type");
     for (uint32_t k = 0; k < y.rank; k++) {
         bool by = k >= axis && k < axis + index->rank;
         if (y.dims[k] != (by ? index->dims[k - axis] : x.dims[k < axis ? k : k + 1 - index->rank]))
             return dg_refuse(b, DG_CONTRADICT);
     }
     if (!as_carrier(b, &x) || !as_carrier(b, &y)) return false;
-    if (!ot_nd_elems(&y, &items) || items == 0 || x.dims[axis] == 0) return dg_refuse(b, "an empty result");
+    if (!ot_nd_elems(&y, &items) || items == 0 || x.dims[axis] == 0)
+        return dg_refuse(b, "an empty result");
     dg_begin(b, items);
     dg_split(b, "c", y.rank, y.dims, c);
-    uint32_t in = dg_arg(b, n->in[0], &x, false), by = dg_arg(b, n->in[1], NULL, false), out = dg_arg(b, n->out[0], &y, true);
+    uint32_t in = dg_arg(b, n->in[0], &x, false), by = dg_arg(b, n->in[1], NULL, false),
+             out = dg_arg(b, n->out[0], &y, true);
     dg_reads_at_most(b, in, items); /* rows that are taken */
     const char *extent = dg_num(b, x.dims[axis]);
-    dg_line(b, "int at = to_int(%s);\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);", dg_load(b, by, dg_index(b, by, c + axis)),
-            extent, extent);
-    for (uint32_t k = 0; k < x.rank; k++) at[k] = k < axis ? c[k] : k == axis ? "at" : c[k - 1 + index->rank];
+    dg_line(b, "int at = to_int(%s);\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);",
+            dg_load(b, by, dg_index(b, by, c + axis)), extent, extent);
+    for (uint32_t k = 0; k < x.rank; k++)
+        at[k] = k < axis ? c[k] : k == axis ? "at" : c[k - 1 + index->rank];
     dg_store(b, out, dg_index(b, out, c), dg_load(b, in, dg_index(b, in, at)));
     dg_end(b, items, 64, 0);
     return !b->why;

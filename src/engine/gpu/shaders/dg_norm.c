@@ -1,10 +1,15 @@
 /* Normalisations: mean and variance of a row in two passes, then each element.
  *
- *   InstanceNormalization   rows of [N, C]: all spatial axes           scale and bias by channel
- *   GroupNormalization      rows of [N, group]: channels of the group  scale and bias by channel (by group before version 21)
- *   LayerNormalization      rows of the axes before `axis`             scale and bias by place in the row
- *   RMSNormalization        the same without a mean
- *   LpNormalization         divided by the norm along one axis
+ *   InstanceNormalization  rows of [N, C]: all spatial axes           scale and bias by channel
+ *   GroupNormalization     rows of [N, group]: channels of the group  scale and bias by channel
+ *                          (by group before version 21)
+ *   LayerNormalization     rows of the axes before `axis`             scale and bias by place in
+ *                                                                     the row
+ *   RMSNormalization       the same without a mean
+ *   LpNormalization        divided by the norm along one axis
+ *
+ *
+ *
  */
 #include "dg_rows.h"
 
@@ -37,7 +42,8 @@ static void moments(dg_build *b, const dg_row *r, const char *load, bool centred
     dg_row_loops(b, r);
     dg_line(b, "const float x = %s - mean;\ns += x * x;", load);
     dg_row_close(b, r);
-    dg_line(b, "const float factor = 1 / sqrt(to_float(s / %s) + to_float(%.9g));", n, (double)epsilon);
+    dg_line(b, "const float factor = 1 / sqrt(to_float(s / %s) + to_float(%.9g));", n,
+            (double)epsilon);
 }
 
 /* Operand `v` at the element: by `coords` aligned at the right, for LayerNormalization. */
@@ -50,7 +56,8 @@ static const char *row_operand(dg_build *b, const dg_row *r, ot_id v)
         (void)dg_refuse(b, DG_CONTRADICT);
         return "0";
     }
-    for (uint32_t k = 0; k < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : r->coords[r->rank - x->rank + k];
+    for (uint32_t k = 0; k < x->rank; k++)
+        c[k] = x->dims[k] == 1 ? "0" : r->coords[r->rank - x->rank + k];
     return dg_load(b, arg, dg_index(b, arg, c));
 }
 
@@ -85,12 +92,14 @@ static bool group_norm(dg_build *b, const ot_node *n)
     dg_row r = {0};
     if (x->rank < 3 || x->rank >= OT_RANK_MAX) return dg_refuse(b, "a normalisation of this rank");
     int64_t groups = instance ? x->dims[1] : ot_attr_int(n, "num_groups", 0);
-    if (groups < 1 || x->dims[1] % groups != 0) return dg_refuse(b, "channels that are no whole groups");
+    if (groups < 1 || x->dims[1] % groups != 0)
+        return dg_refuse(b, "channels that are no whole groups");
     const ot_nd from = split_channels(x, groups), to = split_channels(y, groups);
     bool by_group = !instance && n->version < 21;
     for (uint32_t k = 1; k < 3; k++) {
         const ot_nd *v = dg_nd(b, n->in[k]);
-        if (v->rank != 1 || v->dims[0] != (by_group ? groups : x->dims[1])) return dg_refuse(b, DG_CONTRADICT);
+        if (v->rank != 1 || v->dims[0] != (by_group ? groups : x->dims[1]))
+            return dg_refuse(b, DG_CONTRADICT);
     }
     for (uint32_t k = 2; k < from.rank; k++) r.reduced[k] = true;
     if (!dg_row_open(b, &r, &from)) return false;
@@ -98,10 +107,13 @@ static bool group_norm(dg_build *b, const ot_node *n)
     uint32_t scale = dg_arg(b, n->in[1], NULL, false), bias = dg_arg(b, n->in[2], NULL, false);
     const char *load = dg_load(b, in, dg_index(b, in, r.coords));
     moments(b, &r, load, true, ot_attr_float(n, "epsilon", 1e-5f));
-    const char *channel = by_group ? r.coords[1] : dg_fmt(b, "%s * %s + %s", r.coords[1], dg_num(b, from.dims[2]), r.coords[2]);
+    const char *channel = by_group ? r.coords[1]
+                                   : dg_fmt(b, "%s * %s + %s", r.coords[1], dg_num(b, from.dims[2]),
+                                            r.coords[2]);
     dg_row_loops(b, &r);
     dg_store(b, out, dg_index(b, out, r.coords),
-             dg_fmt(b, "(%s - mean) * factor * %s + %s", load, dg_load(b, scale, channel), dg_load(b, bias, channel)));
+             dg_fmt(b, "(%s - mean) * factor * %s + %s", load, dg_load(b, scale, channel),
+                    dg_load(b, bias, channel)));
     dg_row_close(b, &r);
     dg_end(b, r.items, 1, 8.0 * (double)r.items * (double)r.length);
     return !b->why;
@@ -113,7 +125,8 @@ static bool lp_norm(dg_build *b, const ot_node *n)
     int64_t axis = ot_attr_int(n, "axis", -1), p = ot_attr_int(n, "p", 2);
     dg_row r = {0};
     if (axis < 0) axis += x->rank;
-    if (axis < 0 || axis >= x->rank || (p != 1 && p != 2)) return dg_refuse(b, "a norm of this order");
+    if (axis < 0 || axis >= x->rank || (p != 1 && p != 2))
+        return dg_refuse(b, "a norm of this order");
     r.reduced[axis] = true;
     if (!dg_row_open(b, &r, x)) return false;
     uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
@@ -145,14 +158,15 @@ static bool local_norm(dg_build *b, const ot_node *n)
     memcpy(at, c, sizeof at);
     at[1] = x->dims[1] == 1 ? "0" : "k";
     uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
-    dg_line(b, "float s = 0;\nfor (int k = %s - %lld; k <= %s + %lld; k++) {", c[1], (long long)((size - 1) / 2), c[1],
-            (long long)(size / 2));
+    dg_line(b, "float s = 0;\nfor (int k = %s - %lld; k <= %s + %lld; k++) {", c[1],
+            (long long)((size - 1) / 2), c[1], (long long)(size / 2));
     dg_line(b, "if (k < 0 || k >= %s) continue;", dg_num(b, x->dims[1]));
     dg_line(b, "const float v = %s;\ns += v * v;\n}", dg_load(b, in, dg_index(b, in, at)));
     const double alpha = (double)ot_attr_float(n, "alpha", 0.0001f) / (double)size;
     dg_store(b, out, dg_index(b, out, c),
              dg_fmt(b, "%s / power(%s + %s * s, %s)", dg_load(b, in, dg_index(b, in, c)),
-                    dg_float(b, (double)ot_attr_float(n, "bias", 1.0f), false), dg_float(b, alpha, false),
+                    dg_float(b, (double)ot_attr_float(n, "bias", 1.0f), false),
+                    dg_float(b, alpha, false),
                     dg_float(b, (double)ot_attr_float(n, "beta", 0.75f), false)));
     dg_end(b, items, 64, 2.0 * (double)items * (double)size);
     return !b->why;

@@ -2,14 +2,17 @@
  *
  *   to_float(x)                    conversions
  *   x.s3, splat8(x), madd(a, x, s), madd_each(x, y, s), spread8(x, lane)
- *                                  lanes: vectors of OpenCL C, structures elsewhere; s + a * x, lane by lane; into an array
+ *                                  lanes: vectors of OpenCL C, structures elsewhere; s + a * x,
+ *                                  lane by lane; into an array
  *   rem(x, y)                      remainder with the sign of x
  *   power, erf, log1p, ...         functions, written out where a language lacks them
  *   work_item()                    number of the work-item, of all in the launch
+ *
  */
 #include "shaders.h"
 
-/* Types by the call that GLSL has, and arithmetic of the same meaning: as OpenCL C and CUDA C write them. */
+/* Types by the call that GLSL has, and arithmetic of the same meaning: as OpenCL C and CUDA C
+ * write them. */
 #define CASTS_OF_C                                \
     "#define to_uchar(x) ((uchar)(x))\n"          \
     "#define to_short(x) ((short)(x))\n"          \
@@ -27,27 +30,28 @@
     "#define rem(x, y) ((x) % (y))\n"             \
     "#define power pow\n"
 
-static const char OPENCL[] = "#ifdef cl_khr_fp64\n"
-                             "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
-                             "typedef double sum_t;\n"
-                             "#else\n"
-                             "typedef float sum_t;\n"
-                             "#endif\n"
-                             "#define work_item() get_global_id(0)\n" CASTS_OF_C "#define to_char(x) ((char)(x))\n"
-                             "#define wrap_char(x) ((int)(char)(x))\n"
-                             "#define madd(a, x, s) ((s) + (a) * (x))\n"
-                             "#define madd_each madd\n"
-                             "#define splat1(x) (x)\n"
-                             "#define splat4(x) ((float4)(x))\n"
-                             "#define splat8(x) ((float8)(x))\n"
-                             "#define spread4(x, lane) vstore4(x, 0, lane)\n"
-                             "#define spread8(x, lane) vstore8(x, 0, lane)\n"
-                             "float of_bf16(ushort h) { return as_float((uint)h << 16); }\n"
-                             "ushort to_bf16(float f)\n"
-                             "{\n"
-                             "    const uint u = as_uint(f);\n"
-                             "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
-                             "}\n";
+static const char OPENCL[] =
+    "#ifdef cl_khr_fp64\n"
+    "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+    "typedef double sum_t;\n"
+    "#else\n"
+    "typedef float sum_t;\n"
+    "#endif\n"
+    "#define work_item() get_global_id(0)\n" CASTS_OF_C "#define to_char(x) ((char)(x))\n"
+    "#define wrap_char(x) ((int)(char)(x))\n"
+    "#define madd(a, x, s) ((s) + (a) * (x))\n"
+    "#define madd_each madd\n"
+    "#define splat1(x) (x)\n"
+    "#define splat4(x) ((float4)(x))\n"
+    "#define splat8(x) ((float8)(x))\n"
+    "#define spread4(x, lane) vstore4(x, 0, lane)\n"
+    "#define spread8(x, lane) vstore8(x, 0, lane)\n"
+    "float of_bf16(ushort h) { return as_float((uint)h << 16); }\n"
+    "ushort to_bf16(float f)\n"
+    "{\n"
+    "    const uint u = as_uint(f);\n"
+    "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
+    "}\n";
 
 /* Lanes of languages whose vectors end at four, and have no members of these names. */
 static const char LANES[] =
@@ -57,7 +61,8 @@ static const char LANES[] =
     "#define splat4(x) lanes4(x, x, x, x)\n"
     "#define splat8(x) lanes8(x, x, x, x, x, x, x, x)\n"
     "#define spread4(x, lane) lane[0] = x.s0; lane[1] = x.s1; lane[2] = x.s2; lane[3] = x.s3\n"
-    "#define spread8(x, lane) spread4(x, lane); lane[4] = x.s4; lane[5] = x.s5; lane[6] = x.s6; lane[7] = x.s7\n"
+    "#define spread8(x, lane) spread4(x, lane); lane[4] = x.s4; lane[5] = x.s5; lane[6] = x.s6; "
+    "lane[7] = x.s7\n"
     "function float madd(float a, float x, float s) { return s + a * x; }\n"
     "function float4 madd(float a, float4 x, float4 s)\n"
     "{\n"
@@ -70,55 +75,59 @@ static const char LANES[] =
     "}\n"
     "function float4 madd_each(float4 a, float4 x, float4 s)\n"
     "{\n"
-    "    return lanes4(s.s0 + a.s0 * x.s0, s.s1 + a.s1 * x.s1, s.s2 + a.s2 * x.s2, s.s3 + a.s3 * x.s3);\n"
+    "    return lanes4(s.s0 + a.s0 * x.s0, s.s1 + a.s1 * x.s1, s.s2 + a.s2 * x.s2, s.s3 + a.s3 * "
+    "x.s3);\n"
     "}\n"
     "function float8 madd_each(float8 a, float8 x, float8 s)\n"
     "{\n"
-    "    return lanes8(s.s0 + a.s0 * x.s0, s.s1 + a.s1 * x.s1, s.s2 + a.s2 * x.s2, s.s3 + a.s3 * x.s3,\n"
-    "                  s.s4 + a.s4 * x.s4, s.s5 + a.s5 * x.s5, s.s6 + a.s6 * x.s6, s.s7 + a.s7 * x.s7);\n"
+    "    return lanes8(s.s0 + a.s0 * x.s0, s.s1 + a.s1 * x.s1, s.s2 + a.s2 * x.s2, s.s3 + a.s3 * "
+    "x.s3,\n"
+    "                  s.s4 + a.s4 * x.s4, s.s5 + a.s5 * x.s5, s.s6 + a.s6 * x.s6, s.s7 + a.s7 * "
+    "x.s7);\n"
     "}\n";
 
 /* Types by the names of OpenCL C. Extensions that are not used ask nothing of the device. */
-static const char GLSL[] =
-    "#version 460\n"
-    "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n"
-    "#extension GL_EXT_shader_8bit_storage : require\n"
-    "#extension GL_EXT_shader_16bit_storage : require\n"
-    "#define char int8_t\n"
-    "#define uchar uint8_t\n"
-    "#define short int16_t\n"
-    "#define ushort uint16_t\n"
-    "#define half float16_t\n"
-    "#define long int64_t\n"
-    "#define ulong uint64_t\n"
-    "#define to_char(x) int8_t(x)\n"
-    "#define to_uchar(x) uint8_t(x)\n"
-    "#define to_short(x) int16_t(x)\n"
-    "#define to_ushort(x) uint16_t(x)\n"
-    "#define to_half(x) float16_t(x)\n"
-    "#define to_int(x) int(x)\n"
-    "#define to_uint(x) uint(x)\n"
-    "#define to_long(x) int64_t(x)\n"
-    "#define to_ulong(x) uint64_t(x)\n"
-    "#define to_float(x) float(x)\n"
-    "#define to_double(x) double(x)\n"
-    "#define to_sum_t(x) sum_t(x)\n"
-    "#define wrap_char(x) bitfieldExtract(int(x), 0, 8)\n"
-    "#define wrap_uchar(x) (int(x) & 255)\n"
-    "#define wrap_short(x) bitfieldExtract(int(x), 0, 16)\n"
-    "#define wrap_ushort(x) (int(x) & 65535)\n"
-    "#define work_item() int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x + "
-    "gl_LocalInvocationID.x)\n"
-    "#define rem(x, y) ((x) - (y) * ((x) / (y)))\n"
-    "#define INFINITY uintBitsToFloat(0x7f800000u)\n"
-    "#define NAN uintBitsToFloat(0x7fc00000u)\n"
-    "#define lanes4 float4\n"
-    "#define lanes8 float8\n"
-    "#define function\n";
+static const char GLSL[] = "#version 460\n"
+                           "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n"
+                           "#extension GL_EXT_shader_8bit_storage : require\n"
+                           "#extension GL_EXT_shader_16bit_storage : require\n"
+                           "#define char int8_t\n"
+                           "#define uchar uint8_t\n"
+                           "#define short int16_t\n"
+                           "#define ushort uint16_t\n"
+                           "#define half float16_t\n"
+                           "#define long int64_t\n"
+                           "#define ulong uint64_t\n"
+                           "#define to_char(x) int8_t(x)\n"
+                           "#define to_uchar(x) uint8_t(x)\n"
+                           "#define to_short(x) int16_t(x)\n"
+                           "#define to_ushort(x) uint16_t(x)\n"
+                           "#define to_half(x) float16_t(x)\n"
+                           "#define to_int(x) int(x)\n"
+                           "#define to_uint(x) uint(x)\n"
+                           "#define to_long(x) int64_t(x)\n"
+                           "#define to_ulong(x) uint64_t(x)\n"
+                           "#define to_float(x) float(x)\n"
+                           "#define to_double(x) double(x)\n"
+                           "#define to_sum_t(x) sum_t(x)\n"
+                           "#define wrap_char(x) bitfieldExtract(int(x), 0, 8)\n"
+                           "#define wrap_uchar(x) (int(x) & 255)\n"
+                           "#define wrap_short(x) bitfieldExtract(int(x), 0, 16)\n"
+                           "#define wrap_ushort(x) (int(x) & 65535)\n"
+                           "#define work_item() int((gl_WorkGroupID.y * gl_NumWorkGroups.x + "
+                           "gl_WorkGroupID.x) * gl_WorkGroupSize.x + "
+                           "gl_LocalInvocationID.x)\n"
+                           "#define rem(x, y) ((x) - (y) * ((x) / (y)))\n"
+                           "#define INFINITY uintBitsToFloat(0x7f800000u)\n"
+                           "#define NAN uintBitsToFloat(0x7fc00000u)\n"
+                           "#define lanes4 float4\n"
+                           "#define lanes8 float8\n"
+                           "#define function\n";
 
-/* erf: a series up to 1, then formula 7.1.26 of Abramowitz and Stegun, Handbook of Mathematical Functions (1.5e-7); log1p: the series of
- * 2 artanh(x / (2 + x)), for x from 0 to 1; expm1: a series near 0; asin, atan: series after their halving formulas, since Vulkan's own may be off by
- * thousands of units in the last place. Vulkan leaves powers of negative numbers open. */
+/* erf: a series up to 1, then formula 7.1.26 of Abramowitz and Stegun, Handbook of Mathematical
+ * Functions (1.5e-7); log1p: the series of 2 artanh(x / (2 + x)), for x from 0 to 1; expm1: a
+ * series near 0; asin, atan: series after their halving formulas, since Vulkan's own may be off
+ * by thousands of units in the last place. Vulkan leaves powers of negative numbers open. */
 static const char GLSL_FUNCTIONS[] =
     "#define fabs abs\n"
     "#define fmax max\n"
@@ -142,7 +151,8 @@ static const char GLSL_FUNCTIONS[] =
     "        return sum * 1.1283791670955126f;\n"
     "    }\n"
     "    const float t = 1 / (1 + 0.3275911f * a);\n"
-    "    const float p = (((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f;\n"
+    "    const float p = (((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - "
+    "0.284496736f) * t + 0.254829592f;\n"
     "    return sign(x) * (1 - p * t * exp(-q));\n"
     "}\n"
     "#define asin arcsin\n"
@@ -160,7 +170,8 @@ static const char GLSL_FUNCTIONS[] =
     "float arcsin(float x)\n"
     "{\n"
     "    const float a = abs(x);\n"
-    "    return a <= 0.5f ? asin_series(x) : sign(x) * (1.5707963267948966f - 2 * asin_series(sqrt((1 - a) * 0.5f)));\n"
+    "    return a <= 0.5f ? asin_series(x) : sign(x) * (1.5707963267948966f - 2 * "
+    "asin_series(sqrt((1 - a) * 0.5f)));\n"
     "}\n"
     "float arctan(float x)\n"
     "{\n"
@@ -197,50 +208,52 @@ static const char GLSL_FUNCTIONS[] =
     "    return y * 0.5f == floor(y * 0.5f) ? p : -p;\n"
     "}\n";
 
-/* Types by the names of OpenCL C, without the toolkit's headers, which NVRTC might not find: half precision is converted by PTX. CUDA C has a
- * float4 with other members. */
-static const char CUDA[] = "typedef unsigned char uchar;\n"
-                           "typedef unsigned short ushort;\n"
-                           "typedef unsigned int uint;\n"
-                           "typedef unsigned long ulong;\n"
-                           "typedef ushort half;\n"
-                           "typedef double sum_t;\n"
-                           "#define function static __device__ inline\n"
-                           "#define float4 lanes_of_4\n"
-                           "#define float8 lanes_of_8\n"
-                           "#define lanes4(...) (float4{__VA_ARGS__})\n"
-                           "#define lanes8(...) (float8{__VA_ARGS__})\n"
-                           "#define work_item() (int)(blockIdx.x * blockDim.x + threadIdx.x)\n"
-                           "#undef INFINITY\n"
-                           "#undef NAN\n"
-                           "#define INFINITY __int_as_float(0x7f800000)\n"
-                           "#define NAN __int_as_float(0x7fc00000)\n" CASTS_OF_C "#define to_char(x) ((signed char)(x))\n"
-                           "#define wrap_char(x) ((int)(signed char)(x))\n"
-                           "function int clamp(int x, int lo, int hi) { return min(max(x, lo), hi); }\n"
-                           "function float clamp(float x, float lo, float hi) { return fminf(fmaxf(x, lo), hi); }\n"
-                           "function double clamp(double x, double lo, double hi) { return fmin(fmax(x, lo), hi); }\n"
-                           "function float of_half(half h)\n"
-                           "{\n"
-                           "    float f;\n"
-                           "    asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h));\n"
-                           "    return f;\n"
-                           "}\n"
-                           "function half to_half(float f)\n"
-                           "{\n"
-                           "    half h;\n"
-                           "    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f));\n"
-                           "    return h;\n"
-                           "}\n"
-                           "function float of_bf16(ushort h) { return __uint_as_float((uint)h << 16); }\n"
-                           "function ushort to_bf16(float f)\n"
-                           "{\n"
-                           "    const uint u = __float_as_uint(f);\n"
-                           "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
-                           "}\n";
+/* Types by the names of OpenCL C, without the toolkit's headers, which NVRTC might not find:
+ * half precision is converted by PTX. CUDA C has a float4 with other members. */
+static const char CUDA[] =
+    "typedef unsigned char uchar;\n"
+    "typedef unsigned short ushort;\n"
+    "typedef unsigned int uint;\n"
+    "typedef unsigned long ulong;\n"
+    "typedef ushort half;\n"
+    "typedef double sum_t;\n"
+    "#define function static __device__ inline\n"
+    "#define float4 lanes_of_4\n"
+    "#define float8 lanes_of_8\n"
+    "#define lanes4(...) (float4{__VA_ARGS__})\n"
+    "#define lanes8(...) (float8{__VA_ARGS__})\n"
+    "#define work_item() (int)(blockIdx.x * blockDim.x + threadIdx.x)\n"
+    "#undef INFINITY\n"
+    "#undef NAN\n"
+    "#define INFINITY __int_as_float(0x7f800000)\n"
+    "#define NAN __int_as_float(0x7fc00000)\n" CASTS_OF_C "#define to_char(x) ((signed char)(x))\n"
+    "#define wrap_char(x) ((int)(signed char)(x))\n"
+    "function int clamp(int x, int lo, int hi) { return min(max(x, lo), hi); }\n"
+    "function float clamp(float x, float lo, float hi) { return fminf(fmaxf(x, lo), hi); }\n"
+    "function double clamp(double x, double lo, double hi) { return fmin(fmax(x, lo), hi); }\n"
+    "function float of_half(half h)\n"
+    "{\n"
+    "    float f;\n"
+    "    asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h));\n"
+    "    return f;\n"
+    "}\n"
+    "function half to_half(float f)\n"
+    "{\n"
+    "    half h;\n"
+    "    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f));\n"
+    "    return h;\n"
+    "}\n"
+    "function float of_bf16(ushort h) { return __uint_as_float((uint)h << 16); }\n"
+    "function ushort to_bf16(float f)\n"
+    "{\n"
+    "    const uint u = __float_as_uint(f);\n"
+    "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
+    "}\n";
 
 const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a)
 {
     if (t->dialect == OT_DG_OPENCL) return OPENCL;
     if (t->dialect == OT_DG_CUDA) return ot_format(a, "%s%s", CUDA, LANES);
-    return ot_format(a, "%s#define sum_t %s\n%s%s", GLSL, t->has_f64 ? "double" : "float", LANES, GLSL_FUNCTIONS);
+    return ot_format(a, "%s#define sum_t %s\n%s%s", GLSL, t->has_f64 ? "double" : "float", LANES,
+                     GLSL_FUNCTIONS);
 }

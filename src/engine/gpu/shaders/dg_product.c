@@ -1,9 +1,12 @@
-/* Matrix products: a work-item makes BLOCK rows x LANES elements of the result, lanes along its last axis.
+/* Matrix products: a work-item makes BLOCK rows x LANES elements of the result, lanes along its
+ * last axis.
  *
  *   for k      x = LANES elements of row k of B             one load
  *              acc0 += a[row][k] * x                        BLOCK products
  *
- * A constant B whose columns lie apart (Gemm's transB) is packed: [N/LANES][K][LANES], or [K][N] where lanes are spread (dg_access.c).
+ * A constant B whose columns lie apart (Gemm's transB) is packed: [N/LANES][K][LANES], or [K][N]
+ * where lanes are spread (dg_access.c).
+ *
  */
 #include "dg_internal.h"
 
@@ -33,10 +36,12 @@ enum { LEFT, RIGHT, RESULT, ACCESSES };
 
 static void accesses(const product *p, bool packs, bool spread, dg_access out[ACCESSES])
 {
-    const int64_t items = ot_ceil_div(p->cols, p->lanes), lane = spread ? items : 1, item = spread ? 1 : p->lanes;
+    const int64_t items = ot_ceil_div(p->cols, p->lanes), lane = spread ? items : 1,
+                  item = spread ? 1 : p->lanes;
     const int64_t in = packs ? 1 : p->b.strides[p->b.rank - 1], to = p->y.strides[p->y.rank - 1];
     out[LEFT] = (dg_access){p->a.dtype, (double)p->depth * p->block, 1, 0, 0};
-    out[RIGHT] = (dg_access){p->b.dtype, (double)p->depth, p->lanes, in * lane, packs && !spread ? p->depth * p->lanes : in * item};
+    out[RIGHT] = (dg_access){p->b.dtype, (double)p->depth, p->lanes, in * lane,
+                             packs && !spread ? p->depth * p->lanes : in * item};
     out[RESULT] = (dg_access){p->y.dtype, p->block, p->lanes, to * lane, to * item};
 }
 
@@ -96,33 +101,40 @@ static void choose(dg_build *b, product *p)
 
 static bool open_product(dg_build *b, const ot_node *n, product *p)
 {
-    *p = (product){.n = n, .a = *dg_nd(b, n->in[0]), .b = *dg_nd(b, n->in[1]), .y = *dg_nd(b, n->out[0])};
-    if (!ot_dtype_is_real(p->a.dtype) || p->b.dtype != p->a.dtype) return dg_refuse(b, "a product of this type");
+    *p = (product){
+        .n = n, .a = *dg_nd(b, n->in[0]), .b = *dg_nd(b, n->in[1]), .y = *dg_nd(b, n->out[0])};
+    if (!ot_dtype_is_real(p->a.dtype) || p->b.dtype != p->a.dtype)
+        return dg_refuse(b, "a product of this type");
     if (p->a.rank < 2 || p->b.rank < 2) return dg_refuse(b, "a product with a vector");
     if (n->op == OT_OP_Gemm && ot_attr_int(n, "transA", 0)) swap_axes(&p->a);
     if (n->op == OT_OP_Gemm && ot_attr_int(n, "transB", 0)) swap_axes(&p->b);
     p->rows = p->a.dims[p->a.rank - 2];
     p->depth = p->a.dims[p->a.rank - 1];
     p->cols = p->b.dims[p->b.rank - 1];
-    if (p->b.dims[p->b.rank - 2] != p->depth || p->y.rank < 2 || p->y.dims[p->y.rank - 2] != p->rows ||
-        p->y.dims[p->y.rank - 1] != p->cols)
+    if (p->b.dims[p->b.rank - 2] != p->depth || p->y.rank < 2 ||
+        p->y.dims[p->y.rank - 2] != p->rows || p->y.dims[p->y.rank - 1] != p->cols)
         return dg_refuse(b, "extents that do not match");
     const ot_nd *bias = n->op == OT_OP_Gemm && dg_in(n, 2) != OT_NONE ? dg_nd(b, n->in[2]) : NULL;
     ot_nd of_a = p->a, of_b = p->b; /* their batch axes */
-    of_a.dims[of_a.rank - 2] = of_a.dims[of_a.rank - 1] = of_b.dims[of_b.rank - 2] = of_b.dims[of_b.rank - 1] = 1;
-    if (!dg_broadcasts(&of_a, p->y.rank, p->y.dims) || !dg_broadcasts(&of_b, p->y.rank, p->y.dims) ||
-        (bias && !dg_broadcasts(bias, p->y.rank, p->y.dims)) || (n->op == OT_OP_Gemm && (p->a.rank != 2 || p->b.rank != 2)))
+    of_a.dims[of_a.rank - 2] = of_a.dims[of_a.rank - 1] = of_b.dims[of_b.rank - 2] =
+        of_b.dims[of_b.rank - 1] = 1;
+    if (!dg_broadcasts(&of_a, p->y.rank, p->y.dims) ||
+        !dg_broadcasts(&of_b, p->y.rank, p->y.dims) ||
+        (bias && !dg_broadcasts(bias, p->y.rank, p->y.dims)) ||
+        (n->op == OT_OP_Gemm && (p->a.rank != 2 || p->b.rank != 2)))
         return dg_refuse(b, DG_CONTRADICT);
     choose(b, p);
     return true;
 }
 
 /* Index of an operand: batch axes of y, aligned at the right, then two of its own. */
-static const char *operand_index(dg_build *b, const product *p, uint32_t arg, const char *row, const char *col)
+static const char *operand_index(dg_build *b, const product *p, uint32_t arg, const char *row,
+                                 const char *col)
 {
     const char *c[OT_RANK_MAX];
     const ot_nd *x = &b->arrays[arg];
-    for (uint32_t k = 0; k + 2 < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : p->coords[p->y.rank - x->rank + k];
+    for (uint32_t k = 0; k + 2 < x->rank; k++)
+        c[k] = x->dims[k] == 1 ? "0" : p->coords[p->y.rank - x->rank + k];
     c[x->rank - 2] = row;
     c[x->rank - 1] = col;
     return dg_index(b, arg, c);
@@ -137,7 +149,8 @@ static const char *lane_at(dg_build *b, const product *p, const char *lane)
 static const char *load_at(dg_build *b, const product *p, const char *col)
 {
     if (!p->packs) return operand_index(b, p, p->in_b, "k", col);
-    if (p->span == 1) return dg_index(b, p->in_b, (const char *const[]){p->coords[p->y.rank - 1], "0", "k", "0"});
+    if (p->span == 1)
+        return dg_index(b, p->in_b, (const char *const[]){p->coords[p->y.rank - 1], "0", "k", "0"});
     return dg_index(b, p->in_b, (const char *const[]){"0", "0", "k", col});
 }
 
@@ -146,7 +159,8 @@ static void load_lanes(dg_build *b, const product *p)
 {
     const ot_nd *x = &b->arrays[p->in_b];
     const char *cols = dg_num(b, p->cols);
-    const bool neighbours = x->strides[x->rank - 1] == 1 && p->span == 1 && x->dtype != OT_BF16, blocks = p->packs && p->span == 1;
+    const bool neighbours = x->strides[x->rank - 1] == 1 && p->span == 1 && x->dtype != OT_BF16,
+               blocks = p->packs && p->span == 1;
     if (p->lanes == 1) {
         dg_line(b, "const float x = %s;", dg_load(b, p->in_b, load_at(b, p, "col")));
         return;
@@ -160,7 +174,8 @@ static void load_lanes(dg_build *b, const product *p)
     }
     dg_line(b, "{");
     for (uint32_t l = 0; l < p->lanes; l++) {
-        const char *lane = dg_fmt(b, "%u", l), *col = dg_fmt(b, "min(%s, %s - 1)", lane_at(b, p, lane), cols);
+        const char *lane = dg_fmt(b, "%u", l),
+                   *col = dg_fmt(b, "min(%s, %s - 1)", lane_at(b, p, lane), cols);
         const char *at = blocks ? dg_fmt(b, "%s + %u", load_at(b, p, col), l) : load_at(b, p, col);
         dg_line(b, "x.s%u = %s;", l, dg_load(b, p->in_b, at));
     }
@@ -171,16 +186,19 @@ static void load_lanes(dg_build *b, const product *p)
 static const char *scaled(dg_build *b, const product *p, const char *sum, const char *const *coords)
 {
     if (p->n->op != OT_OP_Gemm) return sum;
-    double alpha = (double)ot_attr_float(p->n, "alpha", 1), beta = (double)ot_attr_float(p->n, "beta", 1);
+    double alpha = (double)ot_attr_float(p->n, "alpha", 1),
+           beta = (double)ot_attr_float(p->n, "beta", 1);
     if (alpha != 1) sum = dg_fmt(b, "%s * to_float(%.9g)", sum, alpha);
     ot_id v = dg_in(p->n, 2);
     if (v == OT_NONE || beta == 0) return sum;
     const char *c[OT_RANK_MAX];
     uint32_t arg = dg_arg(b, v, NULL, false);
     const ot_nd *x = &b->arrays[arg];
-    for (uint32_t k = 0; k < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : coords[p->y.rank - x->rank + k];
+    for (uint32_t k = 0; k < x->rank; k++)
+        c[k] = x->dims[k] == 1 ? "0" : coords[p->y.rank - x->rank + k];
     const char *load = dg_load(b, arg, dg_index(b, arg, c));
-    return beta == 1 ? dg_fmt(b, "%s + %s", sum, load) : dg_fmt(b, "%s + %s * to_float(%.9g)", sum, load, beta);
+    return beta == 1 ? dg_fmt(b, "%s + %s", sum, load)
+                     : dg_fmt(b, "%s + %s * to_float(%.9g)", sum, load, beta);
 }
 
 static bool finish(dg_build *b, product *p)
@@ -192,7 +210,8 @@ static bool finish(dg_build *b, product *p)
     dg_line(b, "for (int j = 0; j < %u && row + j < %s; j++) {", p->block, dg_num(b, p->rows));
     if (p->lanes > 1) {
         dg_line(b, "float lane[%u];\nspread%u(sums[j], lane);", p->lanes, p->lanes);
-        dg_line(b, "for (int l = 0; l < %u && %s < %s; l++) {", p->lanes, lane_at(b, p, "l"), dg_num(b, p->cols));
+        dg_line(b, "for (int l = 0; l < %u && %s < %s; l++) {", p->lanes, lane_at(b, p, "l"),
+                dg_num(b, p->cols));
     } else {
         dg_line(b, "{\nconst int l = 0;\nconst float lane[1] = {sums[j]};");
     }
@@ -216,7 +235,8 @@ bool dg_product(dg_build *b, const ot_node *n)
     memcpy(dims, p.y.dims, rank * sizeof *dims);
     dims[rank - 2] = ot_ceil_div(p.rows, p.block);
     dims[rank - 1] = ot_ceil_div(p.cols, p.lanes);
-    if (!ot_product(dims, rank, &items) || items == 0 || !ot_nd_elems(&p.y, &elems)) return dg_refuse(b, "an empty result");
+    if (!ot_product(dims, rank, &items) || items == 0 || !ot_nd_elems(&p.y, &elems))
+        return dg_refuse(b, "an empty result");
     if (!dg_steps(b, (double)p.depth)) return false;
     dg_begin(b, items);
     dg_split(b, "c", rank, dims, p.coords);
@@ -228,13 +248,15 @@ bool dg_product(dg_build *b, const ot_node *n)
     const ot_dg_packing pack = packing_of(&p);
     p.in_a = dg_arg(b, n->in[0], &p.a, false);
     p.in_b = p.packs ? dg_packed(b, n->in[1], &pack) : dg_arg(b, n->in[1], &p.b, false);
-    for (uint32_t j = 0; j < p.block; j++) dg_line(b, "%s acc%u = splat%u(0);", dg_vector(b, p.lanes), j, p.lanes);
+    for (uint32_t j = 0; j < p.block; j++)
+        dg_line(b, "%s acc%u = splat%u(0);", dg_vector(b, p.lanes), j, p.lanes);
     dg_line(b, "for (int k = 0; k < %s; k++) {", dg_num(b, p.depth));
     load_lanes(b, &p);
     const char *last = dg_fmt(b, "%s - 1", dg_num(b, p.rows));
     for (uint32_t j = 0; j < p.block; j++) {
         const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + %u, %s)", j, last);
-        dg_line(b, "acc%u = madd(%s, x, acc%u);", j, dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")), j);
+        dg_line(b, "acc%u = madd(%s, x, acc%u);", j,
+                dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")), j);
     }
     dg_line(b, "}");
     if (!finish(b, &p)) return false;

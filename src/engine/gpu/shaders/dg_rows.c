@@ -1,7 +1,9 @@
-/* Reductions, Softmax, ArgMax: a work-item goes through the elements that make one result, or one row.
+/* Reductions, Softmax, ArgMax: a work-item goes through the elements that make one result, or
+ * one row.
  *
  *   kept axes      coordinates of the work-item      c0, c1
  *   reduced axes   loops                             for r2, for r3
+ *
  */
 #include "dg_internal.h"
 
@@ -15,7 +17,8 @@ bool dg_row_open(dg_build *b, dg_row *r, const ot_nd *x)
     r->items = r->length = 1;
     for (uint32_t k = 0; k < x->rank; k++) {
         kept[k] = r->reduced[k] ? 1 : x->dims[k];
-        if (!ot_mul_i64(r->items, kept[k], &r->items) || !ot_mul_i64(r->length, r->reduced[k] ? x->dims[k] : 1, &r->length))
+        if (!ot_mul_i64(r->items, kept[k], &r->items) ||
+            !ot_mul_i64(r->length, r->reduced[k] ? x->dims[k] : 1, &r->length))
             return dg_refuse(b, "more elements than can be counted");
     }
     if (r->items == 0 || r->length == 0) return dg_refuse(b, "an empty array");
@@ -35,7 +38,8 @@ bool dg_row_open(dg_build *b, dg_row *r, const ot_nd *x)
 void dg_row_loops(dg_build *b, const dg_row *r)
 {
     for (uint32_t k = 0; k < r->rank; k++)
-        if (r->reduced[k] && r->dims[k] != 1) dg_line(b, "for (int r%u = 0; r%u < %s; r%u++) {", k, k, dg_num(b, r->dims[k]), k);
+        if (r->reduced[k] && r->dims[k] != 1)
+            dg_line(b, "for (int r%u = 0; r%u < %s; r%u++) {", k, k, dg_num(b, r->dims[k]), k);
     dg_line(b, "{");
 }
 
@@ -54,7 +58,8 @@ static bool is_number(dg_build *b, const ot_nd *x, dg_type *t)
 
 /* ---- reductions ---- */
 
-/* sum_t s begins as `first`, takes in each x, and is `last` in the end; n: how many. Maxima and minima are of the type itself. */
+/* sum_t s begins as `first`, takes in each x, and is `last` in the end; n: how many. Maxima and
+ * minima are of the type itself. */
 static const struct reduction {
     ot_op op;
     const char *first, *each, *last;
@@ -73,7 +78,8 @@ static const struct reduction {
     {OT_OP_GlobalMaxPool, NULL, "s = x > s || x != x ? x : s", "s", true, false},
 };
 
-/* Axes of a Reduce: attribute, or constant operand 1; none: all, unless the node is to do nothing then. */
+/* Axes of a Reduce: attribute, or constant operand 1; none: all, unless the node is to do
+ * nothing then. */
 static bool read_axes(dg_build *b, const ot_node *n, const ot_nd *x, bool *reduced)
 {
     int64_t given[OT_RANK_MAX];
@@ -85,11 +91,13 @@ static bool read_axes(dg_build *b, const ot_node *n, const ot_nd *x, bool *reduc
         return x->rank > 2 || dg_refuse(b, "a pool without axes");
     }
     if (!axes && dg_in(n, 1) != OT_NONE) {
-        if (!dg_const_ints(b, n, 1, given, OT_RANK_MAX, &count)) return dg_refuse(b, "axes that are not constant");
+        if (!dg_const_ints(b, n, 1, given, OT_RANK_MAX, &count))
+            return dg_refuse(b, "axes that are not constant");
         axes = given;
         have = count;
     }
-    if (have == 0 && ot_attr_int(n, "noop_with_empty_axes", 0)) return dg_refuse(b, "a reduction along no axis");
+    if (have == 0 && ot_attr_int(n, "noop_with_empty_axes", 0))
+        return dg_refuse(b, "a reduction along no axis");
     for (uint32_t k = 0; k < x->rank; k++) reduced[k] = have == 0;
     for (size_t k = 0; k < have; k++) {
         int64_t a = axes[k] < 0 ? axes[k] + x->rank : axes[k];
@@ -105,7 +113,8 @@ static bool result_coords(dg_build *b, const dg_row *r, const ot_nd *y, const ch
     uint32_t to = 0;
     for (uint32_t k = 0; k < r->rank; k++) {
         if (r->reduced[k] && y->rank != r->rank) continue;
-        if (to == y->rank || y->dims[to] != (r->reduced[k] ? 1 : r->dims[k])) return dg_refuse(b, DG_CONTRADICT);
+        if (to == y->rank || y->dims[to] != (r->reduced[k] ? 1 : r->dims[k]))
+            return dg_refuse(b, DG_CONTRADICT);
         out[to++] = r->reduced[k] ? "0" : r->coords[k];
     }
     return to == y->rank || dg_refuse(b, DG_CONTRADICT);
@@ -134,7 +143,8 @@ bool dg_reduce(dg_build *b, const ot_node *n)
         dg_line(b, "%s s = %s;", sum, how->first);
     }
     dg_row_loops(b, &r);
-    dg_line(b, "const %s x = %s;\n%s;", t.computed, dg_load(b, in, dg_index(b, in, r.coords)), how->each);
+    dg_line(b, "const %s x = %s;\n%s;", t.computed, dg_load(b, in, dg_index(b, in, r.coords)),
+            how->each);
     dg_row_close(b, &r);
     dg_line(b, "const sum_t n_all = %s;", dg_num(b, r.length));
     const char *last = strcmp(how->last, "s / n") == 0 ? "s / n_all" : how->last;
@@ -176,7 +186,8 @@ bool dg_softmax(dg_build *b, const ot_node *n)
     dg_row_close(b, &r);
     dg_line(b, "const float f = %s;", log ? "log(to_float(s))" : "1 / to_float(s)");
     dg_row_loops(b, &r);
-    dg_store(b, out, dg_index(b, out, r.coords), dg_fmt(b, log ? "%s - m - f" : "exp(%s - m) * f", load));
+    dg_store(b, out, dg_index(b, out, r.coords),
+             dg_fmt(b, log ? "%s - m - f" : "exp(%s - m) * f", load));
     dg_row_close(b, &r);
     dg_end(b, r.items, 4, 8.0 * (double)r.items * (double)r.length);
     return !b->why;
@@ -193,7 +204,8 @@ bool dg_arg_reduce(dg_build *b, const ot_node *n)
     dg_row r = {0};
     dg_type t;
     if (axis < 0) axis += x->rank;
-    if (!is_number(b, x, &t) || axis < 0 || axis >= x->rank) return dg_refuse(b, "an axis out of range");
+    if (!is_number(b, x, &t) || axis < 0 || axis >= x->rank)
+        return dg_refuse(b, "an axis out of range");
     r.reduced[axis] = true;
     if (!dg_row_open(b, &r, x)) return false;
     uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
@@ -201,7 +213,8 @@ bool dg_arg_reduce(dg_build *b, const ot_node *n)
     dg_line(b, "%s s = %s;\nint at = 0;", t.computed, dg_load(b, in, dg_index(b, in, first)));
     dg_row_loops(b, &r);
     dg_line(b, "const %s x = %s;", t.computed, dg_load(b, in, dg_index(b, in, r.coords)));
-    dg_line(b, "if (x %s%s s) { s = x; at = %s; }", n->op == OT_OP_ArgMax ? ">" : "<", last ? "=" : "", r.coords[axis]);
+    dg_line(b, "if (x %s%s s) { s = x; at = %s; }", n->op == OT_OP_ArgMax ? ">" : "<",
+            last ? "=" : "", r.coords[axis]);
     dg_row_close(b, &r);
     if (!result_coords(b, &r, y, coords)) return false;
     dg_store(b, out, dg_index(b, out, coords), "at");

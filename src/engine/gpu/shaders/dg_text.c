@@ -9,12 +9,18 @@ static const struct {
     ot_dtype t;
     dg_type type;
 } TYPES[] = {
-    {OT_F32, {"float", "float", true, false, 32}},   {OT_F16, {"half", "float", true, false, 32}},
-    {OT_BF16, {"ushort", "float", true, false, 32}}, {OT_F64, {"double", "double", true, false, 64}},
-    {OT_I8, {"char", "int", false, false, 32}},      {OT_I16, {"short", "int", false, false, 32}},
-    {OT_I32, {"int", "int", false, false, 32}},      {OT_I64, {"long", "long", false, false, 64}},
-    {OT_U8, {"uchar", "int", false, false, 32}},     {OT_U16, {"ushort", "int", false, false, 32}},
-    {OT_U32, {"uint", "uint", false, true, 32}},     {OT_U64, {"ulong", "ulong", false, true, 64}},
+    {OT_F32, {"float", "float", true, false, 32}},
+    {OT_F16, {"half", "float", true, false, 32}},
+    {OT_BF16, {"ushort", "float", true, false, 32}},
+    {OT_F64, {"double", "double", true, false, 64}},
+    {OT_I8, {"char", "int", false, false, 32}},
+    {OT_I16, {"short", "int", false, false, 32}},
+    {OT_I32, {"int", "int", false, false, 32}},
+    {OT_I64, {"long", "long", false, false, 64}},
+    {OT_U8, {"uchar", "int", false, false, 32}},
+    {OT_U16, {"ushort", "int", false, false, 32}},
+    {OT_U32, {"uint", "uint", false, true, 32}},
+    {OT_U64, {"ulong", "ulong", false, true, 64}},
     {OT_BOOL, {"uchar", "int", false, false, 32}},
 };
 
@@ -118,7 +124,8 @@ static bool spans_31_bits(const ot_nd *x)
             extent = ot_ceil_div(extent, x->chan_block);
             span += x->chan_block - 1;
         }
-        if (!ot_mul_i64(extent - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) || !ot_add_i64(span, step, &span))
+        if (!ot_mul_i64(extent - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) ||
+            !ot_add_i64(span, step, &span))
             return false;
     }
     return span < INT32_MAX;
@@ -128,14 +135,16 @@ static bool lacks_type(const ot_dg_target *t, ot_dtype type)
 {
     if (type == OT_F64) return !t->has_f64;
     const size_t bytes = ot_dtype_bytes(type);
-    return (bytes == 1 && !t->has_bytes) || (bytes == 2 && !t->has_shorts) || (bytes == 8 && !t->has_i64);
+    return (bytes == 1 && !t->has_bytes) || (bytes == 2 && !t->has_shorts) ||
+           (bytes == 8 && !t->has_i64);
 }
 
 /* Elements of memory: along an axis without a stride all are the same one. */
 static int64_t places(const ot_nd *x)
 {
     int64_t n = 1;
-    for (uint32_t k = 0; k < x->rank; k++) n *= x->strides[k] != 0 ? x->dims[k] : ot_min(x->dims[k], 1);
+    for (uint32_t k = 0; k < x->rank; k++)
+        n *= x->strides[k] != 0 ? x->dims[k] : ot_min(x->dims[k], 1);
     return n;
 }
 
@@ -168,8 +177,8 @@ static int64_t touched_bytes(const dg_build *b)
     for (uint32_t k = 0; k < b->n_args; k++) {
         bool again = false;
         for (uint32_t j = 0; j < k; j++)
-            again = again ||
-                    (b->args[k].value != OT_NONE && b->args[j].value == b->args[k].value && b->args[j].first == b->args[k].first);
+            again = again || (b->args[k].value != OT_NONE && b->args[j].value == b->args[k].value &&
+                              b->args[j].first == b->args[k].first);
         if (!again) bytes += b->touched[k] * (int64_t)ot_dtype_bytes(b->arrays[k].dtype);
     }
     return bytes;
@@ -180,9 +189,11 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
     const size_t size = p->x.rank * sizeof *p->x.dims;
     for (uint32_t k = 0; k < b->n_args; k++) {
         const ot_nd *x = &b->arrays[k];
-        bool same = b->args[k].value == p->v && b->args[k].pack.block == 0 && b->args[k].first == p->first &&
-                    x->rank == p->x.rank && x->dtype == p->x.dtype && x->chan_block == p->x.chan_block;
-        if (!same || memcmp(x->strides, p->x.strides, size) || memcmp(x->dims, p->x.dims, size)) continue;
+        bool same = b->args[k].value == p->v && b->args[k].pack.block == 0 &&
+                    b->args[k].first == p->first && x->rank == p->x.rank &&
+                    x->dtype == p->x.dtype && x->chan_block == p->x.chan_block;
+        if (!same || memcmp(x->strides, p->x.strides, size) || memcmp(x->dims, p->x.dims, size))
+            continue;
         b->args[k].written |= written;
         return k;
     }
@@ -235,11 +246,15 @@ const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords)
     const char *text = "";
     for (uint32_t k = 0; k < x.rank; k++) {
         if (x.dims[k] == 1 || x.strides[k] == 0 || strcmp(coords[k], "0") == 0) continue;
-        const char *term = x.strides[k] == 1 ? coords[k] : dg_fmt(b, "%s * %s", coords[k], dg_num(b, x.strides[k]));
+        const char *term = x.strides[k] == 1
+                               ? coords[k]
+                               : dg_fmt(b, "%s * %s", coords[k], dg_num(b, x.strides[k]));
         if (k == 1 && x.chan_block) {
             const bool apart = b->chan && strcmp(coords[k], b->chan) == 0;
-            const char *block = apart ? b->chan_block : dg_fmt(b, "%s / %u", coords[k], x.chan_block);
-            const char *lane = apart ? b->chan_lane : dg_fmt(b, "%s %% %u", coords[k], x.chan_block);
+            const char *block = apart ? b->chan_block
+                                      : dg_fmt(b, "%s / %u", coords[k], x.chan_block);
+            const char *lane = apart ? b->chan_lane
+                                     : dg_fmt(b, "%s %% %u", coords[k], x.chan_block);
             term = dg_fmt(b, "%s * %s + %s", block, dg_num(b, x.strides[k]), lane);
         }
         text = *text ? dg_fmt(b, "%s + %s", text, term) : term;
@@ -247,7 +262,8 @@ const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords)
     return *text ? text : "0";
 }
 
-void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords)
+void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims,
+              const char **coords)
 {
     uint32_t first = 0; /* the outermost axis that is cut off the number takes what is left of it */
     while (first < rank && dims[first] == 1) first++;
@@ -261,13 +277,17 @@ void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dim
             continue;
         }
         const char *extent = dg_num(b, dims[k]);
-        dg_line(b, "const int %s = %sr %% %s; %sr /= %s;", coords[k], prefix, extent, prefix, extent);
+        dg_line(b, "const int %s = %sr %% %s; %sr /= %s;", coords[k], prefix, extent, prefix,
+                extent);
     }
 }
 
 /* ---- kernels ---- */
 
-void dg_begin(dg_build *b, int64_t items) { dg_line(b, "const int i = work_item();\nif (i >= %s) return;", dg_num(b, items)); }
+void dg_begin(dg_build *b, int64_t items)
+{
+    dg_line(b, "const int i = work_item();\nif (i >= %s) return;", dg_num(b, items));
+}
 
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
 {
@@ -286,7 +306,8 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
                       .bytes = touched_bytes(b),
                       .operations = operations,
                       .transactions = b->transactions[0],
-                      .transactions_plain = b->transactions[1] > 0 ? b->transactions[1] : b->transactions[0],
+                      .transactions_plain = b->transactions[1] > 0 ? b->transactions[1]
+                                                                   : b->transactions[0],
                       .transactions_ideal = b->transactions[2],
                       .spreads = b->spreads};
     if (items > INT32_MAX / 2) (void)dg_refuse(b, "more than 2^30 work-items");
@@ -300,12 +321,15 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     b->n_numbers = b->cap_numbers = 0;
 }
 
-bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count)
+bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most,
+                   uint32_t *count)
 {
     ot_id v = dg_in(n, k);
     const ot_nd *x = v == OT_NONE ? NULL : dg_nd(b, v);
     int64_t elems;
-    if (!x || !x->data || (x->dtype != OT_I64 && x->dtype != OT_I32) || !ot_nd_elems(x, &elems) || elems > most) return false;
+    if (!x || !x->data || (x->dtype != OT_I64 && x->dtype != OT_I32) || !ot_nd_elems(x, &elems) ||
+        elems > most)
+        return false;
     for (int64_t i = 0; i < elems; i++) out[i] = ot_nd_int(x, i);
     *count = (uint32_t)elems;
     return true;

@@ -1,12 +1,15 @@
-/* Windows over at most three spatial axes: what convolutions and pools share, pools, transposed convolutions.
+/* Windows over at most three spatial axes: what convolutions and pools share, pools, transposed
+ * convolutions.
  *
  *   x [N, C, H, W]  is taken for  [N, C, 1, H, W]; kernels of the axes that a model lacks are 1
+ *
  */
 #include "dg_internal.h"
 
 /* ---- attributes ---- */
 
-static bool window_ints(dg_build *b, const ot_node *n, const char *name, uint32_t spatial, int64_t dflt, int64_t out[3])
+static bool window_ints(dg_build *b, const ot_node *n, const char *name, uint32_t spatial,
+                        int64_t dflt, int64_t out[3])
 {
     size_t have = 0;
     const int64_t *v = ot_attr_ints(n, name, &have);
@@ -24,7 +27,8 @@ static bool window_pads(dg_build *b, const ot_node *n, bool pool, dg_window *w)
     bool upper = strcmp(mode, "SAME_UPPER") == 0, lower = strcmp(mode, "SAME_LOWER") == 0;
     size_t have = 0;
     const int64_t *pads = ot_attr_ints(n, "pads", &have);
-    bool stated = !upper && !lower && strcmp(mode, "VALID") != 0 && pads && have == 2 * (size_t)w->n;
+    bool stated = !upper && !lower && strcmp(mode, "VALID") != 0 && pads &&
+                  have == 2 * (size_t)w->n;
     if (stated)
         for (uint32_t k = 0; k < w->n; k++) {
             w->lo[3 - w->n + k] = pads[k];
@@ -32,7 +36,8 @@ static bool window_pads(dg_build *b, const ot_node *n, bool pool, dg_window *w)
         }
     for (uint32_t k = 3 - w->n; k < 3 && (upper || lower); k++) {
         if (pool && w->dilation[k] != 1) return dg_refuse(b, "a dilated pool with auto_pad");
-        int64_t all = (w->out[k] - 1) * w->stride[k] + (w->kernel[k] - 1) * w->dilation[k] + 1 - w->in[k];
+        int64_t all = (w->out[k] - 1) * w->stride[k] + (w->kernel[k] - 1) * w->dilation[k] + 1 -
+                      w->in[k];
         if (!pool) all = ot_max(0, all);
         w->lo[k] = (upper ? all : all + 1) / 2;
         w->hi[k] = all - w->lo[k];
@@ -53,11 +58,13 @@ ot_nd dg_five_axes(const ot_nd *x)
     return y;
 }
 
-bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights, const ot_nd *y, dg_window *w)
+bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights,
+                    const ot_nd *y, dg_window *w)
 {
     if (weights && weights->rank != x->rank) return dg_refuse(b, DG_CONTRADICT);
     *w = (dg_window){.kernel = {1, 1, 1}, .in = {1, 1, 1}, .out = {1, 1, 1}};
-    if (x->rank < 3 || x->rank > 5 || y->rank != x->rank) return dg_refuse(b, "more than three spatial axes");
+    if (x->rank < 3 || x->rank > 5 || y->rank != x->rank)
+        return dg_refuse(b, "more than three spatial axes");
     w->n = x->rank - 2;
     for (uint32_t k = 0; k < w->n; k++) {
         w->in[3 - w->n + k] = x->dims[2 + k];
@@ -67,9 +74,12 @@ bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *
         for (uint32_t k = 0; k < w->n; k++) w->kernel[3 - w->n + k] = weights->dims[2 + k];
     else if (!window_ints(b, n, "kernel_shape", w->n, 1, w->kernel))
         return false;
-    if (!window_ints(b, n, "strides", w->n, 1, w->stride) || !window_ints(b, n, "dilations", w->n, 1, w->dilation)) return false;
+    if (!window_ints(b, n, "strides", w->n, 1, w->stride) ||
+        !window_ints(b, n, "dilations", w->n, 1, w->dilation))
+        return false;
     for (uint32_t k = 0; k < 3; k++)
-        if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1) return dg_refuse(b, "an impossible window");
+        if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1)
+            return dg_refuse(b, "an impossible window");
     return window_pads(b, n, !weights, w);
 }
 
@@ -77,7 +87,8 @@ int64_t dg_window_elements(const ot_nd *in, const dg_window *w)
 {
     int64_t n = in->dims[0] * in->dims[1];
     for (uint32_t k = 0; k < 3; k++) {
-        const int64_t end = (w->out[k] - 1) * w->stride[k] + (w->kernel[k] - 1) * w->dilation[k] + 1 - w->lo[k];
+        const int64_t end = (w->out[k] - 1) * w->stride[k] + (w->kernel[k] - 1) * w->dilation[k] +
+                            1 - w->lo[k];
         n *= ot_max(0, ot_min(ot_min(in->dims[2 + k], end), w->out[k] * w->kernel[k]));
     }
     return n;
@@ -93,8 +104,10 @@ bool dg_is_bias(const dg_build *b, const ot_node *n, int64_t maps)
 
 static const char *const AXIS[3] = {"d", "h", "w"};
 
-/* Loops over the elements of x under the window of the output element at coordinates s0..s2; `each` is a line of their body. */
-static void pool_loops(dg_build *b, const dg_window *w, const char *const out[5], uint32_t x, const char *each)
+/* Loops over the elements of x under the window of the output element at coordinates s0..s2;
+ * `each` is a line of their body. */
+static void pool_loops(dg_build *b, const dg_window *w, const char *const out[5], uint32_t x,
+                       const char *each)
 {
     const char *at[5] = {out[0], out[1], "0", "0", "0"};
     for (uint32_t k = 0; k < 3; k++) {
@@ -103,12 +116,14 @@ static void pool_loops(dg_build *b, const dg_window *w, const char *const out[5]
             continue;
         }
         at[2 + k] = dg_fmt(b, "i%s", AXIS[k]);
-        dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", AXIS[k], AXIS[k], (long long)w->kernel[k], AXIS[k]);
-        dg_line(b, "const int i%s = %s * %lld - %s + k%s * %lld;", AXIS[k], out[2 + k], (long long)w->stride[k],
-                dg_num(b, w->lo[k]), AXIS[k], (long long)w->dilation[k]);
+        dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", AXIS[k], AXIS[k],
+                (long long)w->kernel[k], AXIS[k]);
+        dg_line(b, "const int i%s = %s * %lld - %s + k%s * %lld;", AXIS[k], out[2 + k],
+                (long long)w->stride[k], dg_num(b, w->lo[k]), AXIS[k], (long long)w->dilation[k]);
         dg_line(b, "if (i%s < 0 || i%s >= %s) continue;", AXIS[k], AXIS[k], dg_num(b, w->in[k]));
     }
-    dg_line(b, "const %s x = %s;", b->arrays[x].dtype == OT_F64 ? "double" : "float", dg_load(b, x, dg_index(b, x, at)));
+    dg_line(b, "const %s x = %s;", b->arrays[x].dtype == OT_F64 ? "double" : "float",
+            dg_load(b, x, dg_index(b, x, at)));
     dg_line(b, "%s", each);
     for (uint32_t k = 0; k < 3; k++)
         if (strcmp(at[2 + k], out[2 + k]) != 0) dg_line(b, "}");
@@ -120,11 +135,12 @@ static void pool_count(dg_build *b, const dg_window *w, const char *const out[5]
     dg_line(b, "float count = 1;");
     for (uint32_t k = 0; k < 3; k++) {
         if (w->kernel[k] == 1 && w->stride[k] == 1 && w->lo[k] == 0) continue;
-        dg_line(
-            b,
-            "{ int c = 0; for (int k = 0; k < %lld; k++) { const int at = %s * %lld - %s + k * %lld; c += to_int(at >= %s && at < %s); } count *= c; }",
-            (long long)w->kernel[k], out[2 + k], (long long)w->stride[k], dg_num(b, w->lo[k]), (long long)w->dilation[k],
-            with_pads ? dg_num(b, -w->lo[k]) : "0", dg_num(b, with_pads ? w->in[k] + w->hi[k] : w->in[k]));
+        dg_line(b,
+                "{ int c = 0; for (int k = 0; k < %lld; k++) { const int at = %s * %lld - %s + k * "
+                "%lld; c += to_int(at >= %s && at < %s); } count *= c; }",
+                (long long)w->kernel[k], out[2 + k], (long long)w->stride[k], dg_num(b, w->lo[k]),
+                (long long)w->dilation[k], with_pads ? dg_num(b, -w->lo[k]) : "0",
+                dg_num(b, with_pads ? w->in[k] + w->hi[k] : w->in[k]));
     }
 }
 
@@ -136,7 +152,8 @@ static void outer_coords(uint32_t rank, const char *const five[5], const char **
     for (uint32_t k = 2; k < rank; k++) coords[k] = five[5 - rank + k];
 }
 
-static bool finish_element(dg_build *b, const ot_node *n, const ot_nd *y, const char *const five[5], const char *value)
+static bool finish_element(dg_build *b, const ot_node *n, const ot_nd *y, const char *const five[5],
+                           const char *value)
 {
     const char *coords[OT_RANK_MAX];
     outer_coords(y->rank, five, coords);
@@ -145,7 +162,8 @@ static bool finish_element(dg_build *b, const ot_node *n, const ot_nd *y, const 
     return dg_element_rest(b, &e, 1);
 }
 
-/* What the group stores: an array of the dims of its head's result, in the order in which work-items go through it. */
+/* What the group stores: an array of the dims of its head's result, in the order in which
+ * work-items go through it. */
 static const ot_nd *stored(const dg_build *b) { return dg_nd(b, b->g->stores[0]); }
 
 bool dg_pool(dg_build *b, const ot_node *n)
@@ -157,11 +175,13 @@ bool dg_pool(dg_build *b, const ot_node *n)
     int64_t items;
     bool max = n->op == OT_OP_MaxPool;
     if (n->n_out > 1 && n->out[1] != OT_NONE) return dg_refuse(b, "indices of MaxPool");
-    if (!dg_type_of(x->dtype, &t) || (!t.is_float && !max) || t.bits == 64) return dg_refuse(b, "a pool of this type");
+    if (!dg_type_of(x->dtype, &t) || (!t.is_float && !max) || t.bits == 64)
+        return dg_refuse(b, "a pool of this type");
     if (!t.is_float && ot_dtype_bytes(x->dtype) > 1) return dg_refuse(b, "a pool of this type");
     if (!dg_window_read(b, n, x, NULL, y, &w)) return false;
     if (x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1]) return dg_refuse(b, DG_CONTRADICT);
-    if (!dg_steps(b, (double)w.kernel[0] * (1 + (double)w.kernel[1] * (1 + (double)w.kernel[2])))) return false;
+    if (!dg_steps(b, (double)w.kernel[0] * (1 + (double)w.kernel[1] * (1 + (double)w.kernel[2]))))
+        return false;
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(stored(b));
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
@@ -187,31 +207,39 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     const char *c[5], *at[5];
     dg_window w;
     int64_t group = ot_attr_int(n, "group", 1), items;
-    if (!ot_dtype_is_real(x->dtype) || wt->dtype != x->dtype) return dg_refuse(b, "a convolution of this type");
+    if (!ot_dtype_is_real(x->dtype) || wt->dtype != x->dtype)
+        return dg_refuse(b, "a convolution of this type");
     if (!dg_window_read(b, n, x, wt, y, &w)) return false;
-    if (strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "NOTSET") != 0 || ot_attr_find(n, "output_shape"))
+    if (strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "NOTSET") != 0 ||
+        ot_attr_find(n, "output_shape"))
         return dg_refuse(b, "ConvTranspose with pads that follow from its output");
     if (group < 1 || wt->rank != x->rank || wt->dims[0] != x->dims[1] || x->dims[1] % group != 0 ||
-        wt->dims[1] * group != y->dims[1] || y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1]))
+        wt->dims[1] * group != y->dims[1] || y->dims[0] != x->dims[0] ||
+        !dg_is_bias(b, n, y->dims[1]))
         return dg_refuse(b, DG_CONTRADICT);
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(stored(b)), w5 = dg_five_axes(wt);
     int64_t in_maps = x->dims[1] / group, maps = wt->dims[1];
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
-    if (!dg_steps(b, (double)(w.kernel[0] * w.kernel[1]) * (double)w.kernel[2] * (double)(in_maps + 3))) return false;
+    if (!dg_steps(b, (double)(w.kernel[0] * w.kernel[1]) * (double)w.kernel[2] *
+                         (double)(in_maps + 3)))
+        return false;
     dg_begin(b, items);
     dg_split_as(b, "c", &y5, c);
     uint32_t in = dg_arg(b, n->in[0], &x5, false), weights = dg_arg(b, n->in[1], &w5, false);
-    dg_line(b, "const int first = %s / %s * %s, map = %s %% %s;", c[1], dg_num(b, maps), dg_num(b, in_maps), c[1], dg_num(b, maps));
+    dg_line(b, "const int first = %s / %s * %s, map = %s %% %s;", c[1], dg_num(b, maps),
+            dg_num(b, in_maps), c[1], dg_num(b, maps));
     if (dg_in(n, 2) == OT_NONE)
         dg_line(b, "float y = 0;");
     else
         dg_line(b, "float y = %s;", dg_load(b, dg_arg(b, n->in[2], NULL, false), c[1]));
     for (uint32_t k = 0; k < 3; k++) {
         at[2 + k] = dg_fmt(b, "i%s", AXIS[k]);
-        dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", AXIS[k], AXIS[k], (long long)w.kernel[k], AXIS[k]);
-        dg_line(b, "const int at%s = %s + %s - k%s * %lld;", AXIS[k], c[2 + k], dg_num(b, w.lo[k]), AXIS[k],
-                (long long)w.dilation[k]);
-        dg_line(b, "if (at%s < 0 || at%s %% %lld != 0) continue;", AXIS[k], AXIS[k], (long long)w.stride[k]);
+        dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", AXIS[k], AXIS[k],
+                (long long)w.kernel[k], AXIS[k]);
+        dg_line(b, "const int at%s = %s + %s - k%s * %lld;", AXIS[k], c[2 + k], dg_num(b, w.lo[k]),
+                AXIS[k], (long long)w.dilation[k]);
+        dg_line(b, "if (at%s < 0 || at%s %% %lld != 0) continue;", AXIS[k], AXIS[k],
+                (long long)w.stride[k]);
         dg_line(b, "const int i%s = at%s / %lld;", AXIS[k], AXIS[k], (long long)w.stride[k]);
         dg_line(b, "if (i%s >= %s) continue;", AXIS[k], dg_num(b, w.in[k]));
     }
@@ -219,9 +247,12 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     at[1] = "(first + m)";
     dg_line(b, "for (int m = 0; m < %s; m++)", dg_num(b, in_maps));
     dg_line(b, "y += %s * %s;", dg_load(b, in, dg_index(b, in, at)),
-            dg_load(b, weights, dg_index(b, weights, (const char *const[]){"(first + m)", "map", "kd", "kh", "kw"})));
+            dg_load(b, weights,
+                    dg_index(b, weights,
+                             (const char *const[]){"(first + m)", "map", "kd", "kh", "kw"})));
     dg_line(b, "}\n}\n}");
     if (!finish_element(b, n, y, c, "y")) return false;
-    dg_end(b, items, 64, 2.0 * (double)items * (double)(in_maps * w.kernel[0] * w.kernel[1] * w.kernel[2]));
+    dg_end(b, items, 64,
+           2.0 * (double)items * (double)(in_maps * w.kernel[0] * w.kernel[1] * w.kernel[2]));
     return !b->why;
 }

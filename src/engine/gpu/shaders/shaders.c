@@ -4,7 +4,8 @@
 static const struct {
     ot_op op;
     bool (*make)(dg_build *b, const ot_node *n);
-    bool posts; /* makes one number for each element of its result: others may follow in registers */
+    /* makes one number for each element of its result: others may follow in registers */
+    bool posts;
 } HEADS[] = {
     {OT_OP_Conv, dg_conv, true},
     {OT_OP_ConvTranspose, dg_conv_transpose, true},
@@ -65,7 +66,8 @@ static bool make(dg_build *b)
     const ot_node *n = b->g->nodes[0];
     for (uint32_t k = 0; k < b->g->n_nodes; k++)
         for (uint32_t j = 0; j < b->g->nodes[k]->n_in; j++)
-            if (b->g->nodes[k]->in[j] != OT_NONE && b->g->arrays[b->g->nodes[k]->in[j]].dtype == OT_DT_UNKNOWN)
+            if (b->g->nodes[k]->in[j] != OT_NONE &&
+                b->g->arrays[b->g->nodes[k]->in[j]].dtype == OT_DT_UNKNOWN)
                 return dg_refuse(b, "an operand whose shape is not known before it runs");
     for (size_t k = 0; k < sizeof HEADS / sizeof *HEADS; k++)
         if (HEADS[k].op == n->op) return HEADS[k].make(b, n);
@@ -80,15 +82,16 @@ static ot_status close_build(const dg_build *b, ot_diag *d, ot_dg_code *out)
     return b->starved ? ot_fail_nomem(d) : OT_OK;
 }
 
-ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d, ot_dg_code *out)
+ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d,
+                         ot_dg_code *out)
 {
     dg_build b = {.a = a, .g = g, .target = t};
     if (!make(&b) && !b.why) b.why = "no kernel";
     return close_build(&b, d, out);
 }
 
-ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d,
-                     ot_dg_code *out)
+ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write,
+                     const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out)
 {
     dg_build b = {.a = a, .target = t};
     (void)dg_copy_kernel(&b, (dg_place){.v = read, .x = *from}, (dg_place){.v = write, .x = *to});

@@ -1,14 +1,20 @@
-/* Operators as device kernels in OpenCL C, GLSL or CUDA C: text, buffers, numbers; nothing is compiled here.
+/* Operators as device kernels in OpenCL C, GLSL or CUDA C: text, buffers, numbers; nothing is
+ * compiled here.
  *
- *   Conv, Relu, Add(r)     one group: a head that makes a number for each element of the result, then element-wise nodes in registers
+ *   Conv, Relu, Add(r)     one group: a head that makes a number for each element of the result,
+ *                          then element-wise nodes in registers
  *     |
  *     v
- *   text      the function without its name; equal texts are one function, whatever the sizes: those are numbers
+ *   text      the function without its name; equal texts are one function, whatever the sizes:
+ *             those are numbers
  *   numbers   extents, strides, pads of this very group, which the function reads from a table
- *   args      values that it reads and writes; each with its first element, so that a window moves without another text
+ *   args      values that it reads and writes; each with its first element, so that a window moves
+ *             without another text
  *
- * Arrays have any strides: a tile's window is read where it lies, a tile is written to its place. Kernels compute float16 and bfloat16 in
- * float32 and round what they store. What has no kernel says why, and its caller runs it elsewhere.
+ * Arrays have any strides: a tile's window is read where it lies, a tile is written to its
+ * place. Kernels compute float16 and bfloat16 in float32 and round what they store. What has no
+ * kernel says why, and its caller runs it elsewhere.
+ *
  */
 #ifndef OT_ENGINE_DEVICEGEN_H
 #define OT_ENGINE_DEVICEGEN_H
@@ -24,11 +30,17 @@ typedef enum ot_dg_choice { OT_DG_WHERE_IT_PAYS, OT_DG_NEVER, OT_DG_ALWAYS } ot_
 
 /* How a device reaches its memory, and which layouts kernels may take for it (dg_access.c). */
 typedef struct ot_dg_layout {
-    uint32_t together;    /* work-items whose loads are one: a GPU's subgroup; 1: each loads by itself, in vectors; 0: as 1 */
-    uint32_t sector;      /* bytes that move as one: a cache line, a sector of one; 0: 64 */
-    ot_dg_choice packs;   /* constant weights in blocks of output channels, [O/b][...][b]: those of a work-item are neighbours */
-    uint32_t block;       /* channels of an activation side by side where that pays, [C/block][...][block]; 0: nowhere */
-    ot_dg_choice spreads; /* a work-item's elements lie apart, so that those of neighbouring work-items are neighbours */
+    /* work-items whose loads are one: a GPU's subgroup; 1: each loads by itself, in vectors; 0:
+     * as 1 */
+    uint32_t together;
+    uint32_t sector; /* bytes that move as one: a cache line, a sector of one; 0: 64 */
+    /* constant weights in blocks of output channels, [O/b][...][b]: those of a work-item are
+     * neighbours */
+    ot_dg_choice packs;
+    /* channels of an activation side by side where that pays, [C/block][...][block]; 0: nowhere */
+    uint32_t block;
+    /* a work-item's elements lie apart, so that those of neighbouring work-items are neighbours */
+    ot_dg_choice spreads;
 } ot_dg_layout;
 
 /* What text is for. */
@@ -43,16 +55,19 @@ typedef struct ot_dg_target {
 
 /* Nodes that run as one. */
 typedef struct ot_dg_group {
-    const ot_node *const
-        *nodes; /* [n_nodes] in the order in which they compute; all but the first are element-wise (ot_dg_is_element) */
+    const ot_node *const *
+        nodes; /* [n_nodes] in the order in which they compute; all but the first are element-wise (ot_dg_is_element) */
     uint32_t n_nodes;
-    const ot_nd
-        *arrays; /* by value id: dtype, dims, strides of what nodes read and make; data: contents of constants (dense), else NULL */
-    const ot_id *stores; /* [n_stores] what is stored; everything else that nodes make stays in registers */
+    /* by value id: dtype, dims, strides of what nodes read and make; data: contents of constants
+     * (dense), else NULL */
+    const ot_nd *arrays;
+    /* [n_stores] what is stored; everything else that nodes make stays in registers */
+    const ot_id *stores;
     uint32_t n_stores;
 } ot_dg_group;
 
-/* A constant of groups x maps x depth rewritten as [groups][blocks][depth][block], where a group's last maps are filled up with zeros. */
+/* A constant of groups x maps x depth rewritten as [groups][blocks][depth][block], where a
+ * group's last maps are filled up with zeros. */
 typedef struct ot_dg_packing {
     uint32_t block;         /* maps side by side; 0: as it is */
     int64_t groups, maps;   /* maps: of a group */
@@ -63,7 +78,8 @@ typedef struct ot_dg_packing {
 
 typedef struct ot_dg_arg {
     ot_id value;
-    const ot_nd *table; /* value == OT_NONE: contents made for this kernel (dense), to be uploaded */
+    /* value == OT_NONE: contents made for this kernel (dense), to be uploaded */
+    const ot_nd *table;
     int64_t first;      /* elements of the value to skip */
     ot_dg_packing pack; /* block != 0: it reads the value (a constant) rewritten so */
     bool written;
@@ -72,15 +88,17 @@ typedef struct ot_dg_arg {
 typedef struct ot_dg_kernel {
     const char *text; /* "(args) { ... }"; GLSL: declarations and main */
     size_t n_text;
-    const ot_dg_arg
-        *args; /* [n_args] a pointer and a long, the first element, each; before them the table of numbers and its first */
+    /* [n_args] a pointer and a long, the first element, each; before them the table of numbers
+     * and its first */
+    const ot_dg_arg *args;
     uint32_t n_args;
     const int32_t *numbers; /* [n_numbers] */
     uint32_t n_numbers;
     int64_t items;        /* work-items that have something to do */
     uint32_t group_items; /* of a work-group */
-    int64_t
-        bytes; /* of the elements that it reads and of those that it writes, each once, as far as that is known before it runs */
+    /* of the elements that it reads and of those that it writes, each once, as far as that is
+     * known before it runs */
+    int64_t bytes;
     double operations;         /* arithmetic, roughly: multiply-adds of products count two */
     double transactions;       /* of memory, predicted (dg_access.c); 0: not analysed */
     double transactions_plain; /* the same without a layout of the device's */
@@ -101,26 +119,33 @@ void ot_dg_pack(const ot_dg_packing *p, size_t size, const void *from, void *to)
 
 /* What stands before the functions of a program: static, or in the arena. NULL: out of memory. */
 const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a);
-/* What stands before the name of each function of a program, "__kernel void "; NULL: a program has one, main, and says so itself. */
+/* What stands before the name of each function of a program, "__kernel void "; NULL: a program
+ * has one, main, and says so itself. */
 const char *ot_dg_function_head(const ot_dg_target *t);
 /* The group's kernels, in arena a. Fails: OT_E_NOMEM. */
-ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
-/* Can the node stand behind others in a group, or in a group of its like? By operator and attributes; arrays: as in ot_dg_group. */
+ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d,
+                         ot_dg_code *out) OT_MUST_USE;
+/* Can the node stand behind others in a group, or in a group of its like? By operator and
+ * attributes; arrays: as in ot_dg_group. */
 bool ot_dg_is_element(const ot_node *n, const ot_nd *arrays);
-/* Activations in blocks of channels (dg_blocks.c). Does a group with this head store its results so? arrays: as in ot_dg_group. */
+/* Activations in blocks of channels (dg_blocks.c). Does a group with this head store its results
+ * so? arrays: as in ot_dg_group. */
 bool ot_dg_makes_blocks(const ot_node *head, const ot_nd *arrays);
-/* Does it read input k so; and is that what the head is fastest with? head: of the group that node n is part of, or n itself. */
+/* Does it read input k so; and is that what the head is fastest with? head: of the group that
+ * node n is part of, or n itself. */
 bool ot_dg_reads_blocks(const ot_node *head, const ot_node *n, uint32_t k, const ot_nd *arrays);
 bool ot_dg_wants_blocks(const ot_node *head, uint32_t k);
-/* Do blocks of so many channels make fewer transactions than rows, for what loads and stores both? */
+/* Do blocks of so many channels make fewer transactions than rows, for what loads and stores both?
+ */
 bool ot_dg_blocks_pay(const ot_dg_layout *l, uint32_t block);
 /* May element-wise nodes follow this one in its group? */
 bool ot_dg_takes_posts(const ot_node *n);
-/* Output `out` of a Slice, Split or Expand as a window of its input 0, which needs no kernel: *view has dims and strides, *first the elements to
- * skip. false: it is none, or not known. */
+/* Output `out` of a Slice, Split or Expand as a window of its input 0, which needs no kernel:
+ * *view has dims and strides, *first the elements to skip. false: it is none, or not known. */
 bool ot_dg_view(const ot_node *n, uint32_t out, const ot_nd *arrays, ot_nd *view, int64_t *first);
-/* A kernel that copies `from` (of value `read`) to `to` (of value `write`): equal dims and types, any strides. */
-ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d,
-                     ot_dg_code *out) OT_MUST_USE;
+/* A kernel that copies `from` (of value `read`) to `to` (of value `write`): equal dims and
+ * types, any strides. */
+ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write,
+                     const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
 
 #endif
