@@ -1,4 +1,4 @@
-/* Stage process/: what the process of a runtime grows by while it runs a graph.
+/* Stage alloc_sim/: what the process of a runtime grows by while it runs a graph.
  *
  * Live bytes are what a model must hold; a process holds more: an allocator that asks for memory
  * in ever larger regions and cuts it into chunks, buffers that wait for another tensor of their
@@ -19,8 +19,8 @@
  * (what runs as one), device_arena.c (what is there at once); nothing else grows.
  *
  */
-#ifndef OT_PROCESS_H
-#define OT_PROCESS_H
+#ifndef OT_ALLOC_SIM_ALLOC_SIM_H
+#define OT_ALLOC_SIM_ALLOC_SIM_H
 
 #include "machine/runtime/runtime.h"
 

@@ -1,6 +1,6 @@
 /* An arena of chunks, and a planner of patterns, as runtimes have them (private to this folder). */
-#ifndef OT_PROCESS_CHUNK_ARENA_H
-#define OT_PROCESS_CHUNK_ARENA_H
+#ifndef OT_ALLOC_SIM_CHUNK_ARENA_H
+#define OT_ALLOC_SIM_CHUNK_ARENA_H
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* The memory that the project's engine takes on a device (private to this folder). */
-#ifndef OT_PROCESS_DEVICE_ARENA_H
-#define OT_PROCESS_DEVICE_ARENA_H
+#ifndef OT_ALLOC_SIM_DEVICE_ARENA_H
+#define OT_ALLOC_SIM_DEVICE_ARENA_H
 
 #include "alloc_sim.h"
 

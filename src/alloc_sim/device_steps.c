@@ -46,7 +46,7 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return false;
 }
 
-static bool has_static_shape(const void *of, ot_id v)
+static bool is_kept(const void *of, ot_id v)
 {
     const ot_device_steps *s = of;
     return s->g->values[v].is_output || s->outward[v];
@@ -130,8 +130,7 @@ static void extend(const ot_group_view *v, ot_group *x)
 {
     const ot_device_steps *s = v->of;
     while (x->n < OT_GROUP_PARTS) {
-        const uint32_t next = has_static_shape(s, x->result) ? OT_NONE
-                                                             : ot_device_only_reader(s, x->result);
+        const uint32_t next = is_kept(s, x->result) ? OT_NONE : ot_device_only_reader(s, x->result);
         if (next == OT_NONE || !is_element(s, next)) return;
         const ot_id made = s->g->nodes[s->node[next]].out[0];
         if (!ot_group_same_dims(v, made, x->result)) return;
@@ -152,10 +151,8 @@ static void keep(ot_device_steps *s, bool *taken, const ot_group *x)
 
 static ot_status find_groups(ot_device_steps *s, bool *taken, ot_arena *a)
 {
-    const ot_group_view view = {s,        s->g,     s->n,
-                                node_at,  operands, readers,
-                                maker,    origin,   has_static_shape,
-                                is_const, shape,    has_more_outputs};
+    const ot_group_view view = {s,     s->g,   s->n,    node_at,  operands, readers,
+                                maker, origin, is_kept, is_const, shape,    has_more_outputs};
     const ot_group_rules rules = {"device", supported, NULL};
     ot_group_list chains;
     for (uint32_t k = 0; k < s->n; k++) {

@@ -1,6 +1,6 @@
 /* What a device of the project's engine runs as one kernel (private to this folder). */
-#ifndef OT_PROCESS_DEVICE_STEPS_H
-#define OT_PROCESS_DEVICE_STEPS_H
+#ifndef OT_ALLOC_SIM_DEVICE_STEPS_H
+#define OT_ALLOC_SIM_DEVICE_STEPS_H
 
 #include "onnx/graph/ir.h"
 

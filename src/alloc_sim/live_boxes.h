@@ -1,6 +1,6 @@
 /* Values of known size and life in one block of memory (private to this folder). */
-#ifndef OT_PROCESS_LIVE_BOXES_H
-#define OT_PROCESS_LIVE_BOXES_H
+#ifndef OT_ALLOC_SIM_LIVE_BOXES_H
+#define OT_ALLOC_SIM_LIVE_BOXES_H
 
 #include "onnx/graph/ir.h"
 

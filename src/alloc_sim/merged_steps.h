@@ -1,6 +1,6 @@
 /* What a runtime that makes one pass of a group runs as one step (private to this folder). */
-#ifndef OT_PROCESS_MERGED_STEPS_H
-#define OT_PROCESS_MERGED_STEPS_H
+#ifndef OT_ALLOC_SIM_MERGED_STEPS_H
+#define OT_ALLOC_SIM_MERGED_STEPS_H
 
 #include "machine/runtime/runtime.h"
 

@@ -1,6 +1,6 @@
 /* A runtime that places all values before it runs (private to this folder). */
-#ifndef OT_PROCESS_ONE_BLOCK_H
-#define OT_PROCESS_ONE_BLOCK_H
+#ifndef OT_ALLOC_SIM_ONE_BLOCK_H
+#define OT_ALLOC_SIM_ONE_BLOCK_H
 
 #include "alloc_sim.h"
 

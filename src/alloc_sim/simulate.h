@@ -1,6 +1,6 @@
 /* How a runtime executes a graph (private to this folder). */
-#ifndef OT_PROCESS_EXECUTION_H
-#define OT_PROCESS_EXECUTION_H
+#ifndef OT_ALLOC_SIM_SIMULATE_H
+#define OT_ALLOC_SIM_SIMULATE_H
 
 #include "alloc_sim.h"
 

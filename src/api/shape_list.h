@@ -1,6 +1,6 @@
 /* Dimensions of inputs as callers of the library give them. */
-#ifndef OT_SHAPE_LIST_H
-#define OT_SHAPE_LIST_H
+#ifndef OT_API_SHAPE_LIST_H
+#define OT_API_SHAPE_LIST_H
 
 #include "ops/ops.h"
 

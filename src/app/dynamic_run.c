@@ -26,7 +26,7 @@
 #define LARGER          8
 #define LEAST_HALVED    32 /* rows: fewer are not halved */
 #define SEQUENCES_SINCE 13 /* opset */
-/* of what the file takes in half precision, as of any untiled model (weigh/) */
+/* of what the file takes in half precision, as of any untiled model (select/) */
 #define WINS 0.88
 /* of a static_shape plan: such took 11 % more than predicted in the median of ten models, free
  * ones 5 % */

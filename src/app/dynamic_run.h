@@ -1,6 +1,6 @@
 /* Runs in which free dimensions stay free (private to this folder). docs/dynamic-shapes.md. */
-#ifndef OT_FREE_RUN_H
-#define OT_FREE_RUN_H
+#ifndef OT_APP_DYNAMIC_RUN_H
+#define OT_APP_DYNAMIC_RUN_H
 
 #include "pipeline.h"
 

@@ -1,6 +1,6 @@
 /* The pipeline: one run of the tool over one model, as a list of passes. */
-#ifndef OT_PIPELINE_H
-#define OT_PIPELINE_H
+#ifndef OT_APP_PIPELINE_H
+#define OT_APP_PIPELINE_H
 
 #include "report/facts/facts.h"
 #include "select/search/plan_search.h"

@@ -4,8 +4,8 @@
  * readable line in an ot_diag. Memory comes from arenas with three named lifetimes
  * (model, pass, plan); nothing inside an arena is freed singly.
  */
-#ifndef OT_BASE_H
-#define OT_BASE_H
+#ifndef OT_BASE_BASE_H
+#define OT_BASE_BASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  *   MODEL ---------> original --.   warm up, then one run each in turn    .--> table, JSON
  *     `--tile, or TILED --> tiled --'                                     `--> trace
  */
-#ifndef OT_BENCH_COMMAND_H
-#define OT_BENCH_COMMAND_H
+#ifndef OT_COMMANDS_BENCH_COMMAND_H
+#define OT_COMMANDS_BENCH_COMMAND_H
 
 #include "app/pipeline.h"
 #include "run_command.h"

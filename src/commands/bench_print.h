@@ -1,6 +1,6 @@
 /* What bench found, as a table and as JSON (docs/json.md). */
-#ifndef OT_BENCH_PRINT_H
-#define OT_BENCH_PRINT_H
+#ifndef OT_COMMANDS_BENCH_PRINT_H
+#define OT_COMMANDS_BENCH_PRINT_H
 
 #include "model_device.h"
 

@@ -1,7 +1,7 @@
 /* The command calibrate: this machine, as the native engine sees it, or a device, into a target
  * file. */
-#ifndef OT_CALIBRATE_COMMAND_H
-#define OT_CALIBRATE_COMMAND_H
+#ifndef OT_COMMANDS_CALIBRATE_COMMAND_H
+#define OT_COMMANDS_CALIBRATE_COMMAND_H
 
 #include "base/base.h"
 

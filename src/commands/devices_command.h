@@ -1,6 +1,6 @@
 /* devices: what there is to run models and kernels on, and why an API has nothing. */
-#ifndef OT_DEVICES_COMMAND_H
-#define OT_DEVICES_COMMAND_H
+#ifndef OT_COMMANDS_DEVICES_COMMAND_H
+#define OT_COMMANDS_DEVICES_COMMAND_H
 
 #include "base/base.h"
 

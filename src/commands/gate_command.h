@@ -4,8 +4,8 @@
  *   R.xml --read--> facts --+--> report/compare/gate.c --> table or JSON, exit status
  *   --baseline B.xml -------'
  */
-#ifndef OT_GATE_COMMAND_H
-#define OT_GATE_COMMAND_H
+#ifndef OT_COMMANDS_GATE_COMMAND_H
+#define OT_COMMANDS_GATE_COMMAND_H
 
 #include "app/pipeline.h"
 #include "report/compare/gate.h"

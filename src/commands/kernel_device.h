@@ -5,8 +5,8 @@
  *                                     how long
  *
  */
-#ifndef OT_KERNEL_DEVICE_H
-#define OT_KERNEL_DEVICE_H
+#ifndef OT_COMMANDS_KERNEL_DEVICE_H
+#define OT_COMMANDS_KERNEL_DEVICE_H
 
 #include "tk/device/kernel_device_run.h"
 

@@ -1,6 +1,6 @@
 /* What the commands that read kernels share: the file, the target. */
-#ifndef OT_KERNEL_FILE_H
-#define OT_KERNEL_FILE_H
+#ifndef OT_COMMANDS_KERNEL_FILE_H
+#define OT_COMMANDS_KERNEL_FILE_H
 
 #include "tk/planmem/planmem.h"
 

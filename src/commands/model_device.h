@@ -1,6 +1,6 @@
 /* --device of run and bench: the device that sessions run on, and what is told of it. */
-#ifndef OT_MODEL_DEVICE_H
-#define OT_MODEL_DEVICE_H
+#ifndef OT_COMMANDS_MODEL_DEVICE_H
+#define OT_COMMANDS_MODEL_DEVICE_H
 
 #include "base/json.h"
 #include "engine/gpu/device_session.h"

@@ -1,7 +1,7 @@
 /* The command line: one declarative table (option_table.c) yields the parser, the help text, the
  * completion of shells and the defaults. */
-#ifndef OT_OPTIONS_H
-#define OT_OPTIONS_H
+#ifndef OT_COMMANDS_OPTIONS_H
+#define OT_COMMANDS_OPTIONS_H
 
 #include "tk/planmem/planmem.h"
 #include "tiling/plan.h"

@@ -8,8 +8,8 @@
  *                                          `---> ot_memory_results --> table, JSON;  map --> .svg
  *
  */
-#ifndef OT_PLAN_MEMORY_H
-#define OT_PLAN_MEMORY_H
+#ifndef OT_COMMANDS_PLAN_MEMORY_H
+#define OT_COMMANDS_PLAN_MEMORY_H
 
 #include "tk/planmem/planmem.h"
 #include "report/facts/memory_results.h"

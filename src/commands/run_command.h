@@ -3,8 +3,8 @@
  *   model --import--> session --> repeat times --> D/0.npy, D/1.npy, ...
  *   F.npy, F.pb, or random numbers --^       `--> ot_run_report --> table, JSON
  */
-#ifndef OT_RUN_COMMAND_H
-#define OT_RUN_COMMAND_H
+#ifndef OT_COMMANDS_RUN_COMMAND_H
+#define OT_COMMANDS_RUN_COMMAND_H
 
 #include "measure/measure.h"
 

@@ -6,8 +6,8 @@
  *                                          `--ot_kernel_device_run--> F.cl, F.cu; D/NAME.npy
  *
  */
-#ifndef OT_RUN_KERNEL_H
-#define OT_RUN_KERNEL_H
+#ifndef OT_COMMANDS_RUN_KERNEL_H
+#define OT_COMMANDS_RUN_KERNEL_H
 
 #include "kernel_device.h"
 #include "measure/measure.h"

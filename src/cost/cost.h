@@ -1,6 +1,6 @@
 /* The cost model: pure functions of a sequence, a target and a tiling. */
-#ifndef OT_PLAN_COST_H
-#define OT_PLAN_COST_H
+#ifndef OT_COST_COST_H
+#define OT_COST_COST_H
 
 #include "fusion/fusion.h"
 #include "tiling/plan.h"

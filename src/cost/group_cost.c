@@ -51,7 +51,7 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return true;
 }
 
-static bool has_static_shape(const void *of, ot_id v) { return ((const seq_view *)of)->pinned[v]; }
+static bool is_kept(const void *of, ot_id v) { return ((const seq_view *)of)->pinned[v]; }
 
 /* Initializers that a caller might override are constants to a session that is not told to. */
 static bool is_const(const void *of, ot_id v)
@@ -147,10 +147,8 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
     }
     if (!rules) return OT_OK;
     if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
-    const ot_group_view v = {&x,       s->g,     s->n,
-                             node_at,  operands, readers,
-                             maker,    origin,   has_static_shape,
-                             is_const, shape,    has_more_outputs};
+    const ot_group_view v = {&x,    s->g,   s->n,    node_at,  operands, readers,
+                             maker, origin, is_kept, is_const, shape,    has_more_outputs};
     for (uint32_t p = 0; p < s->n; p++) {
         ot_bytes_group bytes;
         if (!ot_group_bytes(&v, rules, p, &bytes)) continue;

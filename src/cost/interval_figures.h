@@ -1,7 +1,7 @@
 /* Inside of the trials: what interval_figures.c fills while the walk goes down and
  * interval_choice.c turns into choices. */
-#ifndef OT_TRIAL_H
-#define OT_TRIAL_H
+#ifndef OT_COST_INTERVAL_FIGURES_H
+#define OT_COST_INTERVAL_FIGURES_H
 
 #include "tile_totals.h"
 

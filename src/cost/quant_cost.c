@@ -49,7 +49,7 @@ static bool is_dropped(const ot_seq *s, const ot_group_view *v, uint32_t p, cons
 {
     ot_id y = node_at(s, p)->out[0];
     const ot_value *x = &s->g->values[y];
-    if (v->has_static_shape(v->of, y) || x->n_uses == 0) return false;
+    if (v->is_kept(v->of, y) || x->n_uses == 0) return false;
     bool chains = ot_group_chain_dequantizes(v, p);
     for (uint32_t u = 0; u < x->n_uses; u++) {
         uint32_t q = s->pos[x->uses[u]];

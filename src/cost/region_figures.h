@@ -1,6 +1,6 @@
 /* Figures of built regions, for what compares them with estimates. */
-#ifndef OT_PLAN_REGION_FIGURES_H
-#define OT_PLAN_REGION_FIGURES_H
+#ifndef OT_COST_REGION_FIGURES_H
+#define OT_COST_REGION_FIGURES_H
 
 #include "tile_totals.h"
 

@@ -16,8 +16,8 @@
  *
  *
  */
-#ifndef OT_PLAN_TILE_TOTALS_H
-#define OT_PLAN_TILE_TOTALS_H
+#ifndef OT_COST_TILE_TOTALS_H
+#define OT_COST_TILE_TOTALS_H
 
 #include "cost.h"
 

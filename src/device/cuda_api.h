@@ -1,8 +1,8 @@
 /* The few functions of the CUDA driver API and of NVRTC that are used, declared here: no header
  * of theirs is needed, and their libraries are found when the program runs. Names, argument
  * lists and numbers are those of the CUDA Driver API reference. Private to device/. */
-#ifndef OT_CUDA_API_H
-#define OT_CUDA_API_H
+#ifndef OT_DEVICE_CUDA_API_H
+#define OT_DEVICE_CUDA_API_H
 
 #include "driver.h"
 

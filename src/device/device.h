@@ -16,8 +16,8 @@
  * function that fails says how in an ot_device_error (NULL: nobody wants to know).
  *
  */
-#ifndef OT_DEVICE_H
-#define OT_DEVICE_H
+#ifndef OT_DEVICE_DEVICE_H
+#define OT_DEVICE_DEVICE_H
 
 #include "base/base.h"
 

@@ -1,7 +1,7 @@
 /* The functions of OpenCL's loader, which is found when the program runs. For device/ and
  * kerneldev/; only where there are headers. */
-#ifndef OT_OPENCL_API_H
-#define OT_OPENCL_API_H
+#ifndef OT_DEVICE_OPENCL_API_H
+#define OT_DEVICE_OPENCL_API_H
 
 #include "base/base.h"
 

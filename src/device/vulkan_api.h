@@ -1,7 +1,7 @@
 /* Vulkan's loader and shaderc, which are found when the program runs, and what the files of this
  * driver share. Private to device/. */
-#ifndef OT_VULKAN_API_H
-#define OT_VULKAN_API_H
+#ifndef OT_DEVICE_VULKAN_API_H
+#define OT_DEVICE_VULKAN_API_H
 
 #include "driver.h"
 

@@ -1,7 +1,7 @@
 /* How attention that runs as one step takes its queries: the engine's kernel and the planner ask
  * the same rule. */
-#ifndef OT_GROUPS_ATTENTION_RULE_H
-#define OT_GROUPS_ATTENTION_RULE_H
+#ifndef OT_FUSION_ATTENTION_RULE_H
+#define OT_FUSION_ATTENTION_RULE_H
 
 #include "base/base.h"
 

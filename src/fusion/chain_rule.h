@@ -2,8 +2,8 @@
  * The engine compiles such nodes (engine/cpu/chain/chain.h), and the planner counts on it.
  *
  */
-#ifndef OT_GROUPS_CHAIN_RULE_H
-#define OT_GROUPS_CHAIN_RULE_H
+#ifndef OT_FUSION_CHAIN_RULE_H
+#define OT_FUSION_CHAIN_RULE_H
 
 #include "onnx/graph/ir.h"
 

@@ -52,7 +52,7 @@ static bool is_gated(const ot_group_view *v, ot_id y, uint32_t *gate, uint32_t *
 {
     uint32_t n, n_in;
     const uint32_t *places = v->readers(v->of, y, &n);
-    if (n != 2 || v->has_static_shape(v->of, y)) return false;
+    if (n != 2 || v->is_kept(v->of, y)) return false;
     *gate = places[0];
     *mul = places[1];
     const ot_node *g = v->node(v->of, *gate), *m = v->node(v->of, *mul);

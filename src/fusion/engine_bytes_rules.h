@@ -1,6 +1,6 @@
 /* The engine's rules for groups of bytes (engine_bytes_rules.c), part of ot_engine_rules. */
-#ifndef OT_GROUPS_ENGINE_BYTES_RULES_H
-#define OT_GROUPS_ENGINE_BYTES_RULES_H
+#ifndef OT_FUSION_ENGINE_BYTES_RULES_H
+#define OT_FUSION_ENGINE_BYTES_RULES_H
 
 #include "fusion.h"
 

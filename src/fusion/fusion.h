@@ -20,8 +20,8 @@
  * operands.
  *
  */
-#ifndef OT_GROUPS_GROUPS_H
-#define OT_GROUPS_GROUPS_H
+#ifndef OT_FUSION_FUSION_H
+#define OT_FUSION_FUSION_H
 
 #include "onnx/graph/ir.h"
 
@@ -53,7 +53,7 @@ typedef struct ot_group_view {
     /* What a constant, which no place makes, was computed from; false: it was not. */
     bool (*origin)(const void *of, ot_id v, ot_group_origin *o);
     /* v is needed as it is: a result of the graph, read by a subgraph. */
-    bool (*has_static_shape)(const void *of, ot_id v);
+    bool (*is_kept)(const void *of, ot_id v);
     /* v's contents are known before the model runs. */
     bool (*is_const)(const void *of, ot_id v);
     /* Type and dims of v where they are known. */

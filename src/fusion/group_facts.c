@@ -28,7 +28,7 @@ uint32_t ot_group_only_reader(const ot_group_view *v, ot_id value)
 {
     uint32_t n;
     const uint32_t *places = v->readers(v->of, value, &n);
-    return n != 1 || v->has_static_shape(v->of, value) ? OT_NONE : places[0];
+    return n != 1 || v->is_kept(v->of, value) ? OT_NONE : places[0];
 }
 
 ot_id ot_group_operand(const ot_group_view *v, uint32_t place, uint32_t k)

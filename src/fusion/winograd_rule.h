@@ -8,8 +8,8 @@
  *                                             groups
  *
  */
-#ifndef OT_GROUPS_WINOGRAD_RULE_H
-#define OT_GROUPS_WINOGRAD_RULE_H
+#ifndef OT_FUSION_WINOGRAD_RULE_H
+#define OT_FUSION_WINOGRAD_RULE_H
 
 #include "base/base.h"
 

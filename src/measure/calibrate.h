@@ -10,8 +10,8 @@
  * transfers. There is no correction.
  *
  */
-#ifndef OT_CALIBRATE_H
-#define OT_CALIBRATE_H
+#ifndef OT_MEASURE_CALIBRATE_H
+#define OT_MEASURE_CALIBRATE_H
 
 #include "device/device.h"
 #include "machine/target/target.h"

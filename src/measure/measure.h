@@ -9,8 +9,8 @@
  *
  *
  */
-#ifndef OT_MEASURE_H
-#define OT_MEASURE_H
+#ifndef OT_MEASURE_MEASURE_H
+#define OT_MEASURE_MEASURE_H
 
 #include "engine/core/engine.h"
 #include "engine/core/engine_trace.h"

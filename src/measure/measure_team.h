@@ -1,7 +1,7 @@
 /* Threads that do the same thing at the same time, each on its own data (private to the
  * measuring files). */
-#ifndef OT_ENGINE_MEASURE_TEAM_H
-#define OT_ENGINE_MEASURE_TEAM_H
+#ifndef OT_MEASURE_MEASURE_TEAM_H
+#define OT_MEASURE_MEASURE_TEAM_H
 
 #include "base/base.h"
 

@@ -21,8 +21,8 @@
  * allocated [n_in]); axes[] holds at least one entry and every tile was filled by `window`. NULL:
  * the plain clone is right.
  */
-#ifndef OT_ACCESS_H
-#define OT_ACCESS_H
+#ifndef OT_OPS_ACCESS_H
+#define OT_OPS_ACCESS_H
 
 #include "ops.h"
 

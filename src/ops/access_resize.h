@@ -1,7 +1,7 @@
 /* What a Resize says, for the slice relation and for those that align_corners keeps from it
  * (resize_corners.c). Private to src/ops/. */
-#ifndef OT_ACCESS_RESIZE_H
-#define OT_ACCESS_RESIZE_H
+#ifndef OT_OPS_ACCESS_RESIZE_H
+#define OT_OPS_ACCESS_RESIZE_H
 
 #include "access.h"
 

@@ -7,8 +7,8 @@
  *
  * Private to src/ops/; defined in access_point.c.
  */
-#ifndef OT_ACCESS_SAME_H
-#define OT_ACCESS_SAME_H
+#ifndef OT_OPS_ACCESS_SAME_H
+#define OT_OPS_ACCESS_SAME_H
 
 #include "access.h"
 

@@ -1,7 +1,7 @@
 /* Geometry of sliding-window operators: what Conv, pools and ConvTranspose share. Private to
  * src/ops/. */
-#ifndef OT_ACCESS_SPATIAL_H
-#define OT_ACCESS_SPATIAL_H
+#ifndef OT_OPS_ACCESS_SPATIAL_H
+#define OT_OPS_ACCESS_SPATIAL_H
 
 #include "access.h"
 

@@ -14,8 +14,8 @@
  *
  *
  */
-#ifndef OT_FREE_DIMS_H
-#define OT_FREE_DIMS_H
+#ifndef OT_OPS_DYNAMIC_DIMS_H
+#define OT_OPS_DYNAMIC_DIMS_H
 
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-/* Stage analyse/: shapes, known contents, and the slice relation of every operator.
+/* Stage ops/: shapes, known contents, and the slice relation of every operator.
  *
  * SLICE RELATION. For an operator node and one axis of one of its outputs, the relation answers two
  * questions:
@@ -20,8 +20,8 @@
  * `arena`.
  *
  */
-#ifndef OT_ANALYSE_H
-#define OT_ANALYSE_H
+#ifndef OT_OPS_OPS_H
+#define OT_OPS_OPS_H
 
 #include "onnx/graph/ir.h"
 #include "reasons.h"

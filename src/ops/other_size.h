@@ -12,8 +12,8 @@
  * told is refused.
  *
  */
-#ifndef OT_ANALYSE_OTHER_SIZE_H
-#define OT_ANALYSE_OTHER_SIZE_H
+#ifndef OT_OPS_OTHER_SIZE_H
+#define OT_OPS_OTHER_SIZE_H
 
 #include "shape.h"
 

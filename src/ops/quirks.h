@@ -6,8 +6,8 @@
  * answers for all.
  *
  */
-#ifndef OT_ANALYSE_QUIRKS_H
-#define OT_ANALYSE_QUIRKS_H
+#ifndef OT_OPS_QUIRKS_H
+#define OT_OPS_QUIRKS_H
 
 #include "ops/reasons.h"
 

@@ -6,8 +6,8 @@
  *
  *
  */
-#ifndef OT_REASONS_H
-#define OT_REASONS_H
+#ifndef OT_OPS_REASONS_H
+#define OT_OPS_REASONS_H
 
 #include "base/base.h"
 

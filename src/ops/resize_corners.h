@@ -1,7 +1,7 @@
 /* Resize with align_corners, taken apart along its first resized axis
  * (src/transform/decompose/corners.c). */
-#ifndef OT_RESIZE_CORNERS_H
-#define OT_RESIZE_CORNERS_H
+#ifndef OT_OPS_RESIZE_CORNERS_H
+#define OT_OPS_RESIZE_CORNERS_H
 
 #include "ops.h"
 

@@ -9,8 +9,8 @@
  * A rule leaves an output untouched when it cannot say anything: every output starts with an
  * unknown type and an unknown rank.
  */
-#ifndef OT_ANALYSE_SHAPE_H
-#define OT_ANALYSE_SHAPE_H
+#ifndef OT_OPS_SHAPE_H
+#define OT_OPS_SHAPE_H
 
 #include "ops.h"
 

@@ -1,6 +1,6 @@
 /* Terms of one operator's results (private to size_rules.c and size_contents.c). */
-#ifndef OT_SIZE_RULES_H
-#define OT_SIZE_RULES_H
+#ifndef OT_OPS_SIZE_RULES_H
+#define OT_OPS_SIZE_RULES_H
 
 #include "size_terms.h"
 

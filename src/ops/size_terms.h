@@ -16,8 +16,8 @@
  *
  *
  */
-#ifndef OT_SIZE_TERMS_H
-#define OT_SIZE_TERMS_H
+#ifndef OT_OPS_SIZE_TERMS_H
+#define OT_OPS_SIZE_TERMS_H
 
 #include "ops.h"
 

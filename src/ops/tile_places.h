@@ -1,6 +1,6 @@
 /* Whether places that tiles are written to are disjoint. */
-#ifndef OT_ANALYSE_TILE_PLACES_H
-#define OT_ANALYSE_TILE_PLACES_H
+#ifndef OT_OPS_TILE_PLACES_H
+#define OT_OPS_TILE_PLACES_H
 
 #include "onnx/graph/ir.h"
 

@@ -12,8 +12,8 @@
  * Private to src/ort.
  *
  */
-#ifndef OT_ORT_ABI_H
-#define OT_ORT_ABI_H
+#ifndef OT_ORT_ORT_ABI_H
+#define OT_ORT_ORT_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>

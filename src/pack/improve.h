@@ -2,8 +2,8 @@
  * (improve_place.c), and the ways to get lower: packings by priorities (improve_skyline.c,
  * improve_keys.c) and by throwing out what is in the way (improve_eject.c). greedy.c uses the
  * map. */
-#ifndef OT_IMPROVE_H
-#define OT_IMPROVE_H
+#ifndef OT_PACK_IMPROVE_H
+#define OT_PACK_IMPROVE_H
 
 #include "pack_internal.h"
 

@@ -1,6 +1,6 @@
 /* Inside the heuristics: packings built bottom up by priorities (improve_skyline.c). */
-#ifndef OT_IMPROVE_SKYLINE_H
-#define OT_IMPROVE_SKYLINE_H
+#ifndef OT_PACK_IMPROVE_SKYLINE_H
+#define OT_PACK_IMPROVE_SKYLINE_H
 
 #include "improve.h"
 

@@ -6,8 +6,8 @@
  *          | |     a      |   c  |
  *          +-+------------+------+---> time
  */
-#ifndef OT_PACK_H
-#define OT_PACK_H
+#ifndef OT_PACK_PACK_H
+#define OT_PACK_PACK_H
 
 #include "base/base.h"
 

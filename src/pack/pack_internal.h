@@ -1,7 +1,7 @@
 /* Inside the packer: what pack.c (the driver), valley*.c (exact) and greedy.c, improve*.c
  * (heuristics) share. */
-#ifndef OT_PACK_INTERNAL_H
-#define OT_PACK_INTERNAL_H
+#ifndef OT_PACK_PACK_INTERNAL_H
+#define OT_PACK_PACK_INTERNAL_H
 
 #include "pack.h"
 

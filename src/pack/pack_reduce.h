@@ -1,6 +1,6 @@
 /* Inside the packer: checking and splitting problems (pack_reduce.c). */
-#ifndef OT_PACK_REDUCE_H
-#define OT_PACK_REDUCE_H
+#ifndef OT_PACK_PACK_REDUCE_H
+#define OT_PACK_PACK_REDUCE_H
 
 #include "pack_internal.h"
 

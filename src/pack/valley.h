@@ -1,8 +1,8 @@
 /* Inside the valley search: state shared by valley.c (the search), valley_state.c (set-up,
  * placing, undoing), valley_choose.c (bounds and the choice of the place to branch on) and
  * valley_memo.c (failed states). */
-#ifndef OT_VALLEY_H
-#define OT_VALLEY_H
+#ifndef OT_PACK_VALLEY_H
+#define OT_PACK_VALLEY_H
 
 #include "pack_internal.h"
 

@@ -1,6 +1,6 @@
 /* Plans and sets of their regions that compete for the least growth (private to this folder). */
-#ifndef OT_WEIGH_CONTEST_H
-#define OT_WEIGH_CONTEST_H
+#ifndef OT_SELECT_CANDIDATES_H
+#define OT_SELECT_CANDIDATES_H
 
 #include "select.h"
 

@@ -1,8 +1,8 @@
-/* Stage weigh/: plans are rewritten on a copy and played as the runtime would run them
- * (process/). The planner's live bytes say what a plan must hold; what counts for somebody whose
+/* Stage select/: plans are rewritten on a copy and played as the runtime would run them
+ * (alloc_sim/). The planner's live bytes say what a plan must hold; what counts for somebody whose
  * process dies is what the process grows by. */
-#ifndef OT_WEIGH_H
-#define OT_WEIGH_H
+#ifndef OT_SELECT_SELECT_H
+#define OT_SELECT_SELECT_H
 
 #include "select/search/plan_search.h"
 

@@ -1,4 +1,4 @@
-/* One more candidate: the model with its normalisations taken apart (stage split/), planned and
+/* One more candidate: the model with its normalisations taken apart (stage transform/decompose/), planned and
  * weighed like the model as it is.
  *
  *   planned, weighed --------------------------------> bytes, seconds ---.

@@ -19,8 +19,8 @@
  *
  *
  */
-#ifndef OT_REGION_FREE_TILES_H
-#define OT_REGION_FREE_TILES_H
+#ifndef OT_TILING_DYNAMIC_TILES_H
+#define OT_TILING_DYNAMIC_TILES_H
 
 #include "forms.h"
 

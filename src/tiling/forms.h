@@ -14,8 +14,8 @@
  *   needs.c        what a form asks of who runs it
  *
  */
-#ifndef OT_REGION_FORMS_H
-#define OT_REGION_FORMS_H
+#ifndef OT_TILING_FORMS_H
+#define OT_TILING_FORMS_H
 
 #include "region.h"
 

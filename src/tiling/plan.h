@@ -1,7 +1,7 @@
 /* A plan: which regions a graph is cut into, how they are tiled, and what that is worth; and the
  * options that it is made with. select/search makes plans. */
-#ifndef OT_PLAN_H
-#define OT_PLAN_H
+#ifndef OT_TILING_PLAN_H
+#define OT_TILING_PLAN_H
 
 #include "machine/target/target.h"
 #include "tiling/region.h"
@@ -22,8 +22,8 @@ typedef struct ot_figures {
     int64_t peak_bytes;
     double traffic_bytes;
     double macs;
-    int64_t largest_bytes; /* of the largest tensor that is made (stage weigh/) */
-    /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
+    int64_t largest_bytes; /* of the largest tensor that is made (stage select/) */
+    /* of the process while it runs (stage select/); 0: not predicted for this runtime */
     int64_t growth_bytes;
     /* that it holds before that, with the model loaded; 0: not predicted, or part of
      * growth_bytes */
@@ -58,7 +58,7 @@ typedef struct ot_plan_detail {
     uint32_t *n_candidates;    /* [n_regions] */
 } ot_plan_detail;
 
-/* What a graph computes twice when a plan is made for it (stage split/). */
+/* What a graph computes twice when a plan is made for it (stage transform/decompose/). */
 typedef struct ot_remat {
     /* [n_again] splits: what these normalise (ot_rematerialise_norms) */
     uint32_t again[OT_REMAT_MAX];
@@ -80,24 +80,24 @@ typedef struct ot_plan {
     /* [n_refused] groups that could have been tiled and were not, with the reason */
     ot_refusal *refused;
     uint32_t n_refused;
-    /* regions read this runtime's blocked values through views (stage weigh/); NULL: as they are */
+    /* regions read this runtime's blocked values through views (stage select/); NULL: as they are */
     const ot_runtime *viewed;
     bool outer_weights, /* bodies read weights by name (the runtime's) */
         /* border tiles of form loop have bodies of their own (the runtime's) */
         looped_borders, slices_apart, /* Slices of one axis name another one, too (the runtime's) */
         /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block
-         * for its tensors (stage weigh/) */
+         * for its tensors (stage select/) */
         in_branch;
     /* values of so many bytes or more stay in pieces between regions, where that is possible
-     * (stage weigh/); 0: none */
+     * (stage select/); 0: none */
     int64_t unjoined_from;
-    /* BatchNormalizations become part of convolutions in what is written (stage weigh/) */
+    /* BatchNormalizations become part of convolutions in what is written (stage select/) */
     bool folds_norms;
-    /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
+    /* weights of so many bytes or more are packed when they are used (stage select/); 0: none */
     int64_t defer_from;
     double deferred_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
-    /* made for the model as stage split/ has changed it, its normalisations taken apart, */
+    /* made for the model as stage transform/decompose/ has changed it, its normalisations taken apart, */
     bool is_decomposed;
     bool whole_softmax;      /* but Softmaxes are as they were */
     ot_remat remat;          /* and this is computed twice in it */

@@ -8,8 +8,8 @@
  * younger ones came late, or never: there is no Slice or Concat of float8 numbers.
  *
  */
-#ifndef OT_REGION_STITCH_TYPES_H
-#define OT_REGION_STITCH_TYPES_H
+#ifndef OT_TILING_REASSEMBLE_TYPES_H
+#define OT_TILING_REASSEMBLE_TYPES_H
 
 #include "tiling/forms.h"
 

@@ -1,4 +1,4 @@
-/* Stage region/: sets of operators that run tiled together, and the windows of their tiles.
+/* Stage tiling/: sets of operators that run tiled together, and the windows of their tiles.
  *
  * A region is a convex set of nodes (an interval of the topological order, less nodes that run
  * before it) with one tile space: 1 to 3 dimensions, each the set of value axes that are cut
@@ -11,8 +11,8 @@
  *               |--====|
  *
  */
-#ifndef OT_REGION_H
-#define OT_REGION_H
+#ifndef OT_TILING_REGION_H
+#define OT_TILING_REGION_H
 
 #include "machine/runtime/form.h"
 #include "ops/ops.h"

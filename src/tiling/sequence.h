@@ -3,8 +3,8 @@
  * less the nodes in it that run before (PRE) or after (POST).
  *
  */
-#ifndef OT_REGION_SEQUENCE_H
-#define OT_REGION_SEQUENCE_H
+#ifndef OT_TILING_SEQUENCE_H
+#define OT_TILING_SEQUENCE_H
 
 #include "region.h"
 

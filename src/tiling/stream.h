@@ -30,8 +30,8 @@
  *
  *
  */
-#ifndef OT_REGION_STREAM_H
-#define OT_REGION_STREAM_H
+#ifndef OT_TILING_STREAM_H
+#define OT_TILING_STREAM_H
 
 #include "forms.h"
 

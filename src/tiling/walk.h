@@ -1,6 +1,6 @@
 /* The backward walk from a sink, and the region that it finds. */
-#ifndef OT_REGION_WALK_H
-#define OT_REGION_WALK_H
+#ifndef OT_TILING_WALK_H
+#define OT_TILING_WALK_H
 
 #include "forms.h"
 #include "sequence.h"

@@ -1,4 +1,4 @@
-/* Stage rewrite/: every planned region is replaced by its tiled form in plain ONNX.
+/* Stage transform/: every planned region is replaced by its tiled form in plain ONNX.
  *
  *     before   x --conv--relu--conv--> y            after   x --[ tile/r0/... ]--> y
  *

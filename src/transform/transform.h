@@ -1,6 +1,6 @@
-/* Stage rewrite/: a graph and its plan become the tiled graph. */
-#ifndef OT_REWRITE_H
-#define OT_REWRITE_H
+/* Stage transform/: a graph and its plan become the tiled graph. */
+#ifndef OT_TRANSFORM_TRANSFORM_H
+#define OT_TRANSFORM_TRANSFORM_H
 
 #include "tiling/plan.h"
 

@@ -1,4 +1,4 @@
-/* Inside of stage rewrite/: what its files share.
+/* Inside of stage transform/: what its files share.
  *
  *   rewrite.c   the pass: regions one by one, dead nodes and constants, final sort
  *   emit.c      making nodes, constants and crops in a target graph
@@ -28,8 +28,8 @@
  *          4       F |    G      | H           scan      one run of all tiles, nothing copied
  *
  */
-#ifndef OT_REWRITE_INTERNAL_H
-#define OT_REWRITE_INTERNAL_H
+#ifndef OT_TRANSFORM_TRANSFORM_INTERNAL_H
+#define OT_TRANSFORM_TRANSFORM_INTERNAL_H
 
 #include "tiling/forms.h"
 #include "transform.h"

@@ -5,8 +5,8 @@
  * while they are made and run, and share out parts of the work by their own pool (pool.h).
  *
  */
-#ifndef OT_ENGINE_DNNL_UTIL_H
-#define OT_ENGINE_DNNL_UTIL_H
+#ifndef OT_ENGINE_CORE_DNNL_UTIL_H
+#define OT_ENGINE_CORE_DNNL_UTIL_H
 
 #include "session.h"
 

@@ -12,8 +12,8 @@
  * data-dependent shapes work, and a wrong prediction is found, not obeyed.
  *
  */
-#ifndef OT_ENGINE_H
-#define OT_ENGINE_H
+#ifndef OT_ENGINE_CORE_ENGINE_H
+#define OT_ENGINE_CORE_ENGINE_H
 
 #include "ops/ops.h"
 #include "pool.h"

@@ -7,8 +7,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_TRACE_H
-#define OT_ENGINE_TRACE_H
+#ifndef OT_ENGINE_CORE_ENGINE_TRACE_H
+#define OT_ENGINE_CORE_ENGINE_TRACE_H
 
 #include "base/base.h"
 

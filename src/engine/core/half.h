@@ -10,8 +10,8 @@
  * chosen for the processor when it runs.
  *
  */
-#ifndef OT_ENGINE_HALF_H
-#define OT_ENGINE_HALF_H
+#ifndef OT_ENGINE_CORE_HALF_H
+#define OT_ENGINE_CORE_HALF_H
 
 #include "engine.h"
 

@@ -1,7 +1,7 @@
 /* Weights in the forms that kernels want: packed once, shared by all programs of a session,
  * which owns them. */
-#ifndef OT_ENGINE_PACKED_WEIGHTS_H
-#define OT_ENGINE_PACKED_WEIGHTS_H
+#ifndef OT_ENGINE_CORE_PACKED_WEIGHTS_H
+#define OT_ENGINE_CORE_PACKED_WEIGHTS_H
 
 #include "engine.h"
 

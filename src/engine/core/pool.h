@@ -13,8 +13,8 @@
  * belongs to the participant.
  *
  */
-#ifndef OT_ENGINE_POOL_H
-#define OT_ENGINE_POOL_H
+#ifndef OT_ENGINE_CORE_POOL_H
+#define OT_ENGINE_CORE_POOL_H
 
 #include "base/base.h"
 

@@ -13,8 +13,8 @@
  * without looking anything up.
  *
  */
-#ifndef OT_ENGINE_SESSION_H
-#define OT_ENGINE_SESSION_H
+#ifndef OT_ENGINE_CORE_SESSION_H
+#define OT_ENGINE_CORE_SESSION_H
 
 #include "pack/pack.h"
 #include "engine.h"

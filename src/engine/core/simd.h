@@ -1,7 +1,7 @@
 /* Loops over numbers, compiled for several instruction sets; the one that the machine has is
  * chosen when the program starts. Sanitized and non-x86 builds have one version. */
-#ifndef OT_ENGINE_SIMD_H
-#define OT_ENGINE_SIMD_H
+#ifndef OT_ENGINE_CORE_SIMD_H
+#define OT_ENGINE_CORE_SIMD_H
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \

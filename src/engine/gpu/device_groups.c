@@ -35,10 +35,7 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return false;
 }
 
-static bool has_static_shape(const void *of, ot_id v)
-{
-    return ((const dv_prog *)of)->p->at[v]->is_result;
-}
+static bool is_kept(const void *of, ot_id v) { return ((const dv_prog *)of)->p->at[v]->is_result; }
 static bool is_const(const void *of, ot_id v) { return ((const dv_prog *)of)->p->at[v]->is_const; }
 
 static bool shape(const void *of, ot_id v, ot_group_shape *s)
@@ -114,9 +111,9 @@ static void keep(dv_prog *q, const ot_group *x, ot_group *groups)
 
 ot_status dv_find_groups(dv_prog *q, ot_group **out)
 {
-    const ot_group_view view = {q,       q->p->g,         q->p->n_steps, node_at,          operands,
-                                readers, maker,           origin,        has_static_shape, is_const,
-                                shape,   has_more_outputs};
+    const ot_group_view view = {q,        q->p->g,  q->p->n_steps, node_at,
+                                operands, readers,  maker,         origin,
+                                is_kept,  is_const, shape,         has_more_outputs};
     const ot_group_rules rules = {"device", supported, NULL};
     ot_group_list chains;
     *out = OT_NEW_N(q->s->a, ot_group, q->p->n_steps + 1u);

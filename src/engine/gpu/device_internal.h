@@ -8,8 +8,8 @@
  * iteration where it is a tile's.
  *
  */
-#ifndef OT_ENGINE_DEVICE_INTERNAL_H
-#define OT_ENGINE_DEVICE_INTERNAL_H
+#ifndef OT_ENGINE_GPU_DEVICE_INTERNAL_H
+#define OT_ENGINE_GPU_DEVICE_INTERNAL_H
 
 #include "device_session.h"
 

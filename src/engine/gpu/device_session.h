@@ -13,8 +13,8 @@
  * moved, and counted.
  *
  */
-#ifndef OT_ENGINE_DEVICE_SESSION_H
-#define OT_ENGINE_DEVICE_SESSION_H
+#ifndef OT_ENGINE_GPU_DEVICE_SESSION_H
+#define OT_ENGINE_GPU_DEVICE_SESSION_H
 
 #include "device/device.h"
 #include "engine/core/engine.h"

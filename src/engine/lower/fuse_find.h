@@ -1,7 +1,7 @@
 /* What several passes ask while they look for units, and what they make of the nodes that they
  * found (fuse_find.c). */
-#ifndef OT_ENGINE_FUSE_FIND_H
-#define OT_ENGINE_FUSE_FIND_H
+#ifndef OT_ENGINE_LOWER_FUSE_FIND_H
+#define OT_ENGINE_LOWER_FUSE_FIND_H
 
 #include "lower.h"
 

@@ -35,7 +35,7 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return true;
 }
 
-static bool has_static_shape(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
+static bool is_kept(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
 static bool is_const(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].slot->is_const; }
 
 static bool shape(const void *of, ot_id v, ot_group_shape *s)
@@ -56,6 +56,6 @@ static bool has_more_outputs(const void *of, uint32_t place)
 
 ot_group_view lw_group_view(const lw_pass *l)
 {
-    return (ot_group_view){l,     l->p->g, l->n_units,       node_at,  operands, readers,
-                           maker, origin,  has_static_shape, is_const, shape,    has_more_outputs};
+    return (ot_group_view){l,     l->p->g, l->n_units, node_at,  operands, readers,
+                           maker, origin,  is_kept,    is_const, shape,    has_more_outputs};
 }

@@ -11,8 +11,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_LOWER_H
-#define OT_ENGINE_LOWER_H
+#ifndef OT_ENGINE_LOWER_LOWER_H
+#define OT_ENGINE_LOWER_LOWER_H
 
 #include "engine/cpu/chain/chain.h"
 #include "engine/cpu/units/units.h"

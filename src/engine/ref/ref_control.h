@@ -5,8 +5,8 @@
  * hands over what it returns.
  *
  */
-#ifndef OT_ENGINE_REF_CONTROL_H
-#define OT_ENGINE_REF_CONTROL_H
+#ifndef OT_ENGINE_REF_REF_CONTROL_H
+#define OT_ENGINE_REF_REF_CONTROL_H
 
 #include "ref_move.h"
 

@@ -1,6 +1,6 @@
 /* Tables of reference kernels, one per family; ref_kernels.c looks operators up in all of them. */
-#ifndef OT_ENGINE_REF_KERNELS_H
-#define OT_ENGINE_REF_KERNELS_H
+#ifndef OT_ENGINE_REF_REF_KERNELS_H
+#define OT_ENGINE_REF_REF_KERNELS_H
 
 #include "engine/core/engine.h"
 

@@ -12,8 +12,8 @@
  *             output
  *
  */
-#ifndef OT_REF_MATH_H
-#define OT_REF_MATH_H
+#ifndef OT_ENGINE_REF_REF_MATH_H
+#define OT_ENGINE_REF_REF_MATH_H
 
 #include "engine/core/engine.h"
 

@@ -11,8 +11,8 @@
  *   Concat                           -->  one box an input, each starting elsewhere in the output
  *
  */
-#ifndef OT_ENGINE_REF_MOVE_H
-#define OT_ENGINE_REF_MOVE_H
+#ifndef OT_ENGINE_REF_REF_MOVE_H
+#define OT_ENGINE_REF_REF_MOVE_H
 
 #include "ref_number.h"
 

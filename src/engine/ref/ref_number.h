@@ -9,8 +9,8 @@
  * operators on 64-bit integers use ot_num_ints.
  *
  */
-#ifndef OT_ENGINE_REF_NUMBER_H
-#define OT_ENGINE_REF_NUMBER_H
+#ifndef OT_ENGINE_REF_REF_NUMBER_H
+#define OT_ENGINE_REF_REF_NUMBER_H
 
 #include "ref_kernels.h"
 

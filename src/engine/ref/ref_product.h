@@ -6,8 +6,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_REF_PRODUCT_H
-#define OT_ENGINE_REF_PRODUCT_H
+#ifndef OT_ENGINE_REF_REF_PRODUCT_H
+#define OT_ENGINE_REF_REF_PRODUCT_H
 
 #include "ref_number.h"
 

@@ -11,8 +11,8 @@
  * and the reduced ones (ot_rm_counter).
  *
  */
-#ifndef OT_REF_REDUCE_H
-#define OT_REF_REDUCE_H
+#ifndef OT_ENGINE_REF_REF_REDUCE_H
+#define OT_ENGINE_REF_REF_REDUCE_H
 
 #include "ref_math.h"
 

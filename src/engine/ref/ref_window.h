@@ -7,8 +7,8 @@
  *       [ p=1 ]  stride apart
  *
  */
-#ifndef OT_ENGINE_REF_WINDOW_H
-#define OT_ENGINE_REF_WINDOW_H
+#ifndef OT_ENGINE_REF_REF_WINDOW_H
+#define OT_ENGINE_REF_REF_WINDOW_H
 
 #include "ref_number.h"
 

@@ -1,7 +1,7 @@
 /* The forms that a tiled region can be written in, and what each asks of the runtime that runs it.
  */
-#ifndef OT_MACHINE_FORM_H
-#define OT_MACHINE_FORM_H
+#ifndef OT_MACHINE_RUNTIME_FORM_H
+#define OT_MACHINE_RUNTIME_FORM_H
 
 #include <stdbool.h>
 

@@ -13,8 +13,8 @@
  *
  *
  */
-#ifndef OT_PLAN_RUNTIME_H
-#define OT_PLAN_RUNTIME_H
+#ifndef OT_MACHINE_RUNTIME_RUNTIME_H
+#define OT_MACHINE_RUNTIME_RUNTIME_H
 
 #include "fusion/fusion.h"
 #include "form.h"
@@ -212,7 +212,7 @@ typedef struct ot_runtime {
     bool own_biases;
 
     /* ---- memory ---- */
-    /* How its process grows, as process/ plays it; neither: not known. */
+    /* How its process grows, as alloc_sim/ simulates it; neither: not known. */
     bool chunk_arena; /* chunks of an arena, a block for the pattern of later runs */
     /* one block for all values, bodies of loops included, placed before it runs */
     bool one_block;
@@ -333,7 +333,7 @@ double ot_runtime_block_fill(const ot_runtime *r, int64_t channels);
 bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n);
 /* It hands blocks on. */
 bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n);
-/* What its process grows by can be played (process/). */
+/* What its process grows by can be played (alloc_sim/). */
 static inline bool ot_runtime_grows(const ot_runtime *r) { return r->chunk_arena || r->one_block; }
 /* What it takes for values can be played, be that a process's memory or a device's. */
 static inline bool ot_runtime_simulates(const ot_runtime *r)

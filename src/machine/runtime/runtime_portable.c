@@ -5,7 +5,7 @@
  *   loop       tiles written out, or a Loop; neither Scan nor sequences: MNN, OpenCV's dnn module,
  *              TensorRT
  *
- * Tiles that are written out are taken to fit each other's places; stage weigh/ plays what ONNX
+ * Tiles that are written out are taken to fit each other's places; stage select/ plays what ONNX
  * Runtime makes of them.
  *
  * What follows from the operators themselves is that of ONNX Runtime, whose figures are the ones

@@ -1,6 +1,6 @@
 /* Parts that tables of several runtimes share (private to this folder). */
-#ifndef OT_PLAN_RUNTIME_TABLES_H
-#define OT_PLAN_RUNTIME_TABLES_H
+#ifndef OT_MACHINE_RUNTIME_RUNTIME_TABLES_H
+#define OT_MACHINE_RUNTIME_RUNTIME_TABLES_H
 
 #include "runtime.h"
 

@@ -1,6 +1,6 @@
 /* Targets: what the machine can do. XML files (reports/target.xsd), presets, and `host`. */
-#ifndef OT_TARGET_H
-#define OT_TARGET_H
+#ifndef OT_MACHINE_TARGET_TARGET_H
+#define OT_MACHINE_TARGET_TARGET_H
 
 #include "onnx/graph/ir.h"
 #include "machine/scope.h"

@@ -1,6 +1,6 @@
 /* Between the target files (private to src/plan): presets, this machine, XML. */
-#ifndef OT_PLAN_TARGET_H
-#define OT_PLAN_TARGET_H
+#ifndef OT_MACHINE_TARGET_TARGET_INTERNAL_H
+#define OT_MACHINE_TARGET_TARGET_INTERNAL_H
 
 #include "target.h"
 

@@ -1,7 +1,7 @@
 /* Between the files that read and write target files (private to src/machine/target):
  * target_xml.c, target_factors.c. */
-#ifndef OT_TARGET_XML_H
-#define OT_TARGET_XML_H
+#ifndef OT_MACHINE_TARGET_TARGET_XML_H
+#define OT_MACHINE_TARGET_TARGET_XML_H
 
 #include "target_internal.h"
 

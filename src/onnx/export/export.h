@@ -1,6 +1,6 @@
 /* Private interface between the files of export/. */
-#ifndef OT_EXPORT_H
-#define OT_EXPORT_H
+#ifndef OT_ONNX_EXPORT_EXPORT_H
+#define OT_ONNX_EXPORT_EXPORT_H
 
 #include "onnx/import/source.h"
 #include "onnx/import/model_io.h"

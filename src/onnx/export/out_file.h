@@ -1,7 +1,7 @@
 /* Where output goes: buffered bytes, and files that appear whole or not at all. For whoever
  * writes files; knows no format. */
-#ifndef OT_OUT_FILE_H
-#define OT_OUT_FILE_H
+#ifndef OT_ONNX_EXPORT_OUT_FILE_H
+#define OT_ONNX_EXPORT_OUT_FILE_H
 
 #include "base/base.h"
 

@@ -17,8 +17,8 @@
  *
  *
  */
-#ifndef OT_IR_H
-#define OT_IR_H
+#ifndef OT_ONNX_GRAPH_IR_H
+#define OT_ONNX_GRAPH_IR_H
 
 #include "base/base.h"
 
@@ -287,7 +287,7 @@ typedef struct ot_node_note {
     uint32_t n;
 } ot_node_note;
 
-/* A normalisation (Softmax over pixels, Resize with align_corners) that stage split/ has taken
+/* A normalisation (Softmax over pixels, Resize with align_corners) that stage transform/decompose/ has taken
  * apart. */
 typedef struct ot_decomposed {
     const ot_id *whole; /* [n_whole] the nodes that it was, dead */
@@ -301,7 +301,7 @@ typedef struct ot_decomposed {
     uint32_t n_again;
 } ot_decomposed;
 
-/* A value that is made twice (stage split/). */
+/* A value that is made twice (stage transform/decompose/). */
 typedef struct ot_rematerialised {
     ot_id value, again; /* as it was, for some of its readers; for the others */
     const ot_id *nodes; /* [n_nodes] that make `again`; the first makes it */

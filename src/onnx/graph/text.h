@@ -1,7 +1,7 @@
 /* Private to the .ot text form: tokens, and tensor contents. The language is described in
  * docs/ot-format.md. */
-#ifndef OT_IR_TEXT_H
-#define OT_IR_TEXT_H
+#ifndef OT_ONNX_GRAPH_TEXT_H
+#define OT_ONNX_GRAPH_TEXT_H
 
 #include "ir.h"
 

@@ -1,6 +1,6 @@
 /* Private interface between the files of import/. */
-#ifndef OT_IMPORT_H
-#define OT_IMPORT_H
+#ifndef OT_ONNX_IMPORT_IMPORT_H
+#define OT_ONNX_IMPORT_IMPORT_H
 
 #include "source.h"
 

@@ -1,6 +1,6 @@
 /* Stages import/ and export/: ONNX files <-> ot_model. The only users of protobuf-c. */
-#ifndef OT_MODEL_IO_H
-#define OT_MODEL_IO_H
+#ifndef OT_ONNX_IMPORT_MODEL_IO_H
+#define OT_ONNX_IMPORT_MODEL_IO_H
 
 #include "onnx/graph/ir.h"
 

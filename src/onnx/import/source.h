@@ -4,8 +4,8 @@
  *   ot_model.source -> ot_source -> ModelProto (unpacked; every proto pointer of the IR points in)
  *                               \-> mappings of external data files (ot_tensor.data points in)
  */
-#ifndef OT_IMPORT_SOURCE_H
-#define OT_IMPORT_SOURCE_H
+#ifndef OT_ONNX_IMPORT_SOURCE_H
+#define OT_ONNX_IMPORT_SOURCE_H
 
 #include "onnx/graph/ir.h"
 

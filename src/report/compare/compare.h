@@ -8,8 +8,8 @@
  *   gate.c            limits on the figures of a report
  *
  */
-#ifndef OT_REPORT_COMPARE_H
-#define OT_REPORT_COMPARE_H
+#ifndef OT_REPORT_COMPARE_COMPARE_H
+#define OT_REPORT_COMPARE_COMPARE_H
 
 #include "report/html/html.h"
 

@@ -1,7 +1,7 @@
 /* A gate for changes of a model: limits on the figures of a report, and on what they are of a
  * report before (the baseline). */
-#ifndef OT_REPORT_GATE_H
-#define OT_REPORT_GATE_H
+#ifndef OT_REPORT_COMPARE_GATE_H
+#define OT_REPORT_COMPARE_GATE_H
 
 #include "report/facts/facts.h"
 

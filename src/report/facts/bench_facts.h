@@ -1,6 +1,6 @@
 /* What bench found, between the command and its two writers. */
-#ifndef OT_BENCH_FACTS_H
-#define OT_BENCH_FACTS_H
+#ifndef OT_REPORT_FACTS_BENCH_FACTS_H
+#define OT_REPORT_FACTS_BENCH_FACTS_H
 
 #include "measure/measure.h"
 

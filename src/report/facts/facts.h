@@ -16,8 +16,8 @@
  *
  *
  */
-#ifndef OT_FACTS_H
-#define OT_FACTS_H
+#ifndef OT_REPORT_FACTS_FACTS_H
+#define OT_REPORT_FACTS_FACTS_H
 
 #include "bench_facts.h"
 #include "tiling/lower/lowering.h"

@@ -1,6 +1,6 @@
 /* Inside of the facts' makers. */
-#ifndef OT_FACTS_BUILD_H
-#define OT_FACTS_BUILD_H
+#ifndef OT_REPORT_FACTS_FACTS_BUILD_H
+#define OT_REPORT_FACTS_FACTS_BUILD_H
 
 #include "facts.h"
 

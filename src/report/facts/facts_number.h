@@ -1,6 +1,6 @@
 /* How every writer of a report prints numbers and names. */
-#ifndef OT_FACTS_NUMBER_H
-#define OT_FACTS_NUMBER_H
+#ifndef OT_REPORT_FACTS_FACTS_NUMBER_H
+#define OT_REPORT_FACTS_FACTS_NUMBER_H
 
 #include "facts.h"
 

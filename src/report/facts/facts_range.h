@@ -1,6 +1,6 @@
 /* Sizes as they are told: the design, a range (private to this folder, and the XML report). */
-#ifndef OT_FACTS_RANGE_H
-#define OT_FACTS_RANGE_H
+#ifndef OT_REPORT_FACTS_FACTS_RANGE_H
+#define OT_REPORT_FACTS_FACTS_RANGE_H
 
 #include "base/json.h"
 #include "facts.h"

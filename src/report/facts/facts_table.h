@@ -16,8 +16,8 @@
  *
  *
  */
-#ifndef OT_REPORT_FACTS_TABLE_H
-#define OT_REPORT_FACTS_TABLE_H
+#ifndef OT_REPORT_FACTS_FACTS_TABLE_H
+#define OT_REPORT_FACTS_FACTS_TABLE_H
 
 #include "facts.h"
 

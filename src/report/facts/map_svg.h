@@ -1,6 +1,6 @@
 /* Maps of memory as SVG: time to the right, offsets upwards. */
-#ifndef OT_REPORT_MAP_SVG_H
-#define OT_REPORT_MAP_SVG_H
+#ifndef OT_REPORT_FACTS_MAP_SVG_H
+#define OT_REPORT_FACTS_MAP_SVG_H
 
 #include "tk/language/kernel.h"
 

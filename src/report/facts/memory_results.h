@@ -1,6 +1,6 @@
 /* What plan-memory found, and its two forms on a terminal. */
-#ifndef OT_REPORT_MEMORY_RESULTS_H
-#define OT_REPORT_MEMORY_RESULTS_H
+#ifndef OT_REPORT_FACTS_MEMORY_RESULTS_H
+#define OT_REPORT_FACTS_MEMORY_RESULTS_H
 
 #include "map_svg.h"
 #include "tk/access/kernel_access.h"

@@ -25,8 +25,8 @@
  *
  *
  */
-#ifndef OT_HTML_H
-#define OT_HTML_H
+#ifndef OT_REPORT_HTML_HTML_H
+#define OT_REPORT_HTML_HTML_H
 
 #include "report/facts/facts_number.h"
 

@@ -1,7 +1,7 @@
 /* Inside of the graph's section: groups of nodes for the overview, and the drawing of nodes and
  * edges that its pictures share. */
-#ifndef OT_HTML_GRAPH_H
-#define OT_HTML_GRAPH_H
+#ifndef OT_REPORT_HTML_HTML_GRAPH_H
+#define OT_REPORT_HTML_HTML_GRAPH_H
 
 #include "html.h"
 #include "html_layout.h"

@@ -17,8 +17,8 @@
  *
  *
  */
-#ifndef OT_HTML_LAYOUT_H
-#define OT_HTML_LAYOUT_H
+#ifndef OT_REPORT_HTML_HTML_LAYOUT_H
+#define OT_REPORT_HTML_HTML_LAYOUT_H
 
 #include "base/base.h"
 

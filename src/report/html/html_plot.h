@@ -5,8 +5,8 @@
  *     at_low +-----------------+
  *            low             high
  */
-#ifndef OT_HTML_PLOT_H
-#define OT_HTML_PLOT_H
+#ifndef OT_REPORT_HTML_HTML_PLOT_H
+#define OT_REPORT_HTML_HTML_PLOT_H
 
 #include "html.h"
 

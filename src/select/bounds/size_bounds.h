@@ -1,4 +1,4 @@
-/* Stage range/: what a model takes at the most over a range of sizes, as it is and tiled for
+/* Stage select/bounds/: what a model takes at the most over a range of sizes, as it is and tiled for
  * every size.
  *
  *   range        x = [1, 3, 256..2160, 256..3840]
@@ -10,12 +10,12 @@
  *
  * Within a class everything that lives grows with the size, so the largest of these is the
  * largest of the range: proved, and some size takes it. What the process grows by is predicted
- * there and at some more sizes (process/), with a margin for what was measured.
+ * there and at some more sizes (alloc_sim/), with a margin for what was measured.
  * docs/dynamic-shapes.md has the argument.
  *
  */
-#ifndef OT_RANGE_H
-#define OT_RANGE_H
+#ifndef OT_SELECT_BOUNDS_SIZE_BOUNDS_H
+#define OT_SELECT_BOUNDS_SIZE_BOUNDS_H
 
 #include "ops/size_terms.h"
 #include "select/search/plan_search.h"

@@ -1,6 +1,6 @@
 /* Sizes by how the last tiles of a region look (private to this folder). */
-#ifndef OT_RANGE_TILE_CLASSES_H
-#define OT_RANGE_TILE_CLASSES_H
+#ifndef OT_SELECT_BOUNDS_TILE_CLASSES_H
+#define OT_SELECT_BOUNDS_TILE_CLASSES_H
 
 #include "size_bounds.h"
 

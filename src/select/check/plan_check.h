@@ -1,7 +1,7 @@
 /* What the files of the plan checker share; its interface is ot_plan_check
  * (select/search/plan_search.h). */
-#ifndef OT_PLAN_CHECK_H
-#define OT_PLAN_CHECK_H
+#ifndef OT_SELECT_CHECK_PLAN_CHECK_H
+#define OT_SELECT_CHECK_PLAN_CHECK_H
 
 #include "cost/cost.h"
 

@@ -1,6 +1,6 @@
 /* Small mixed-integer programs: built by lp.c, solved by lp_glpk.c. */
-#ifndef OT_LP_H
-#define OT_LP_H
+#ifndef OT_SELECT_SEARCH_LP_H
+#define OT_SELECT_SEARCH_LP_H
 
 #include "base/base.h"
 

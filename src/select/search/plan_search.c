@@ -435,7 +435,7 @@ static bool is_worth_streaming(const ot_plan *tiles, const ot_plan *streams)
 
 /* Regions whose rows are handed on are candidates beside those in tiles: the best plan of all.
  * That needs somebody who writes in place; elsewhere streams are made by themselves (stage
- * weigh/). */
+ * select/). */
 static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t,
                              const ot_plan_options *o, const ot_limit *limit, ot_plan *p,
                              ot_region_pool *built)

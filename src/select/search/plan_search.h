@@ -1,6 +1,6 @@
 /* Stage select/search: one plan for one graph, target and set of options. */
-#ifndef OT_SELECT_PLAN_SEARCH_H
-#define OT_SELECT_PLAN_SEARCH_H
+#ifndef OT_SELECT_SEARCH_PLAN_SEARCH_H
+#define OT_SELECT_SEARCH_PLAN_SEARCH_H
 
 #include "tiling/plan.h"
 

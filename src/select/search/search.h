@@ -1,6 +1,6 @@
 /* What the files of the search share; its interface is select/search/plan_search.h. */
-#ifndef OT_PLAN_SEARCH_H
-#define OT_PLAN_SEARCH_H
+#ifndef OT_SELECT_SEARCH_SEARCH_H
+#define OT_SELECT_SEARCH_SEARCH_H
 
 #include "cost/cost.h"
 

@@ -19,7 +19,7 @@
 #include "search.h"
 
 #define ENDS_MAX 48
-/* where rows are carried by loops: each costs a plan of its own (stage weigh/) */
+/* where rows are carried by loops: each costs a plan of its own (stage select/) */
 #define ENDS_FEW  12
 #define HALVES    3        /* an interval, the end's half of it, a quarter */
 #define WORK_MAX  10000000 /* windows of steps that are looked at for a graph, about */

@@ -1,7 +1,7 @@
 /* What inner_nest.c (blocks of any operation) and inner_product.c (blocks of products) share.
  * Private to memory/. */
-#ifndef OT_INNER_NEST_H
-#define OT_INNER_NEST_H
+#ifndef OT_TILING_LOWER_INNER_NEST_H
+#define OT_TILING_LOWER_INNER_NEST_H
 
 #include "region_program.h"
 

@@ -1,7 +1,7 @@
-/* Stage memory/: what a planned region needs of the fast memory, and what an untiled graph needs
+/* Stage tiling/lower/: what a planned region needs of the fast memory, and what an untiled graph needs
  * of the slow one. */
-#ifndef OT_MEMORY_H
-#define OT_MEMORY_H
+#ifndef OT_TILING_LOWER_LOWERING_H
+#define OT_TILING_LOWER_LOWERING_H
 
 #include "tk/planmem/planmem.h"
 #include "tiling/region.h"

@@ -1,6 +1,6 @@
 /* What the files that write operators as operations of kernels share. Private to memory/. */
-#ifndef OT_PROGRAM_OPS_H
-#define OT_PROGRAM_OPS_H
+#ifndef OT_TILING_LOWER_PROGRAM_OPS_H
+#define OT_TILING_LOWER_PROGRAM_OPS_H
 
 #include "region_program.h"
 

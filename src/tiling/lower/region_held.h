@@ -1,7 +1,7 @@
 /* What a region's kernel keeps where: what the planned kernel and the program that runs have in
  * common. Private to memory/. */
-#ifndef OT_REGION_HELD_H
-#define OT_REGION_HELD_H
+#ifndef OT_TILING_LOWER_REGION_HELD_H
+#define OT_TILING_LOWER_REGION_HELD_H
 
 #include "lowering.h"
 

@@ -2,8 +2,8 @@
  * region_spans.c (sizes, windows) share. Private to memory/.
  *
  */
-#ifndef OT_REGION_LOWERING_H
-#define OT_REGION_LOWERING_H
+#ifndef OT_TILING_LOWER_REGION_LOWERING_H
+#define OT_TILING_LOWER_REGION_LOWERING_H
 
 #include "region_held.h"
 #include "region_names.h"

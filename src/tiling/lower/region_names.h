@@ -1,6 +1,6 @@
 /* Names of a model as names of a kernel. Private to the lowering of regions. */
-#ifndef OT_REGION_NAMES_H
-#define OT_REGION_NAMES_H
+#ifndef OT_TILING_LOWER_REGION_NAMES_H
+#define OT_TILING_LOWER_REGION_NAMES_H
 
 #include "base/base.h"
 

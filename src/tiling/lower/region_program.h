@@ -8,8 +8,8 @@
  *                                                                             blocks, inner_nest.c
  *
  */
-#ifndef OT_REGION_PROGRAM_H
-#define OT_REGION_PROGRAM_H
+#ifndef OT_TILING_LOWER_REGION_PROGRAM_H
+#define OT_TILING_LOWER_REGION_PROGRAM_H
 
 #include "region_held.h"
 #include "region_names.h"

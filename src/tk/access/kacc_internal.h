@@ -1,6 +1,6 @@
 /* Inside the analysis of accesses. */
-#ifndef OT_KACC_INTERNAL_H
-#define OT_KACC_INTERNAL_H
+#ifndef OT_TK_ACCESS_KACC_INTERNAL_H
+#define OT_TK_ACCESS_KACC_INTERNAL_H
 
 #include "kernel_access.h"
 

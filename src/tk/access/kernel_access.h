@@ -1,4 +1,4 @@
-/* Stage kernelaccess/: what the addresses of a kernel cost on a target, and what would cost less.
+/* Stage tk/access/: what the addresses of a kernel cost on a target, and what would cost less.
  *
  *   kernel --kacc_walk.c--> walks: an affine address for each operand of each statement
  *   --kacc_count.c--> findings --kacc_pad.c--> padded kernel
@@ -15,8 +15,8 @@
  * summed up in step with its neighbours.
  *
  */
-#ifndef OT_KERNELACCESS_H
-#define OT_KERNELACCESS_H
+#ifndef OT_TK_ACCESS_KERNEL_ACCESS_H
+#define OT_TK_ACCESS_KERNEL_ACCESS_H
 
 #include "tk/language/kernel.h"
 #include "machine/target/target.h"

@@ -1,4 +1,4 @@
-/* Stage kernelgen/: a planned kernel becomes a C program of a device: OpenCL C or CUDA C.
+/* Stage tk/codegen/: a planned kernel becomes a C program of a device: OpenCL C or CUDA C.
  *
  *   kernel + plan --kgen_walk.c--> loops, branches, what is carried  kgen_place.c: where an operand
  *                                                                    is, as text
@@ -16,8 +16,8 @@
  *
  *
  */
-#ifndef OT_KERNELGEN_H
-#define OT_KERNELGEN_H
+#ifndef OT_TK_CODEGEN_CODEGEN_H
+#define OT_TK_CODEGEN_CODEGEN_H
 
 #include "tk/planmem/planmem.h"
 

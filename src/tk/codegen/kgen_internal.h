@@ -4,8 +4,8 @@
  *   ...--> statements of C
  *
  */
-#ifndef OT_KGEN_INTERNAL_H
-#define OT_KGEN_INTERNAL_H
+#ifndef OT_TK_CODEGEN_KGEN_INTERNAL_H
+#define OT_TK_CODEGEN_KGEN_INTERNAL_H
 
 #include "codegen.h"
 

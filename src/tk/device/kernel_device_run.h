@@ -1,11 +1,11 @@
-/* Stage kerneldev/: device programs of kernels (kernelgen/), built and run on OpenCL devices
+/* Stage tk/device/: device programs of kernels (kernelgen/), built and run on OpenCL devices
  * (device/).
  *
  *   program + inputs --> build, buffers, launch --> what the kernel wrote
  *
  */
-#ifndef OT_KERNELDEV_H
-#define OT_KERNELDEV_H
+#ifndef OT_TK_DEVICE_KERNEL_DEVICE_RUN_H
+#define OT_TK_DEVICE_KERNEL_DEVICE_RUN_H
 
 #include "tk/codegen/codegen.h"
 #include "tk/interpreter/interpreter.h"

@@ -1,4 +1,4 @@
-/* Stage kernelrun/: a planned kernel, run on the CPU: the oracle of every other way to run it.
+/* Stage tk/interpreter/: a planned kernel, run on the CPU: the oracle of every other way to run it.
  *
  *   kernel + plan --krun_walk.c--> statements in order --> krun_ops.c: what an operation computes
  *   (docs/kernel-language.md)
@@ -12,8 +12,8 @@
  *
  *
  */
-#ifndef OT_KERNELRUN_H
-#define OT_KERNELRUN_H
+#ifndef OT_TK_INTERPRETER_INTERPRETER_H
+#define OT_TK_INTERPRETER_INTERPRETER_H
 
 #include "tk/planmem/planmem.h"
 

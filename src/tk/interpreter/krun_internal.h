@@ -4,8 +4,8 @@
  *   numbers --krun_ops.c--> numbers
  *
  */
-#ifndef OT_KRUN_INTERNAL_H
-#define OT_KRUN_INTERNAL_H
+#ifndef OT_TK_INTERPRETER_KRUN_INTERNAL_H
+#define OT_TK_INTERPRETER_KRUN_INTERNAL_H
 
 #include "interpreter.h"
 

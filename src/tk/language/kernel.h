@@ -1,4 +1,4 @@
-/* Stage kernel/: tile kernels as text (.tk), the input of the buffer planner.
+/* Stage tk/language/: tile kernels as text (.tk), the input of the buffer planner.
  *
  * A kernel is a linear list of statements with structured control flow. Buffers have a shape, a
  * scope (which memory) and no address until they are planned; parameters are tensors in slow
@@ -56,8 +56,8 @@
  *
  *
  */
-#ifndef OT_KERNEL_H
-#define OT_KERNEL_H
+#ifndef OT_TK_LANGUAGE_KERNEL_H
+#define OT_TK_LANGUAGE_KERNEL_H
 
 #include "machine/scope.h"
 

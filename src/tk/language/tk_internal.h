@@ -6,8 +6,8 @@
  *                                     code (ot_kb_...) -----^              \--tk_print--> text
  *
  */
-#ifndef OT_TK_INTERNAL_H
-#define OT_TK_INTERNAL_H
+#ifndef OT_TK_LANGUAGE_TK_INTERNAL_H
+#define OT_TK_LANGUAGE_TK_INTERNAL_H
 
 #include "base/reader.h"
 #include "kernel.h"

@@ -1,4 +1,4 @@
-/* Stage mlir/: kernels in the form of HIVM, an MLIR dialect, in and out of the buffer planner.
+/* Stage tk/mlir/: kernels in the form of HIVM, an MLIR dialect, in and out of the buffer planner.
  *
  *   k.mlir --mlir_parse--> ot_kernel (as .tk makes it) --planmem/--> offsets --mlir_write--> the
  *   same text with pointer_cast
@@ -15,8 +15,8 @@
  *
  *
  */
-#ifndef OT_MLIR_H
-#define OT_MLIR_H
+#ifndef OT_TK_MLIR_MLIR_H
+#define OT_TK_MLIR_MLIR_H
 
 #include "tk/planmem/planmem.h"
 

@@ -4,8 +4,8 @@
  *   (scf), mlir_hivm--> ot_kernel + casts
  *
  */
-#ifndef OT_MLIR_INTERNAL_H
-#define OT_MLIR_INTERNAL_H
+#ifndef OT_TK_MLIR_MLIR_INTERNAL_H
+#define OT_TK_MLIR_MLIR_INTERNAL_H
 
 #include "base/reader.h"
 #include "mlir.h"

@@ -21,8 +21,8 @@
  *
  *
  */
-#ifndef OT_LIFETIME_INTERNAL_H
-#define OT_LIFETIME_INTERNAL_H
+#ifndef OT_TK_PLANMEM_LIFETIME_INTERNAL_H
+#define OT_TK_PLANMEM_LIFETIME_INTERNAL_H
 
 #include "planmem.h"
 

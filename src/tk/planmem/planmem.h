@@ -1,11 +1,11 @@
-/* Stage planmem/: kernels and tables of buffers --> offsets, scope by scope.
+/* Stage tk/planmem/: kernels and tables of buffers --> offsets, scope by scope.
  *
  *   kernel --lifetime.c--> buffers with live spans --mem_plan.c--> each scope: sequential,
  *   PlanMemory (seed 002), or the packing search
  *
  */
-#ifndef OT_PLANMEM_H
-#define OT_PLANMEM_H
+#ifndef OT_TK_PLANMEM_PLANMEM_H
+#define OT_TK_PLANMEM_PLANMEM_H
 
 #include "tk/language/kernel.h"
 #include "pack/pack.h"

@@ -14,8 +14,8 @@
  *
  *
  */
-#ifndef OT_PLANMEM_INTERNAL_H
-#define OT_PLANMEM_INTERNAL_H
+#ifndef OT_TK_PLANMEM_PLANMEM_INTERNAL_H
+#define OT_TK_PLANMEM_PLANMEM_INTERNAL_H
 
 #include "planmem.h"
 

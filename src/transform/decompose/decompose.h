@@ -1,4 +1,4 @@
-/* Stage split/: normalisations over axes that tiles cut are taken apart, so that regions need
+/* Stage transform/decompose/: normalisations over axes that tiles cut are taken apart, so that regions need
  * not end there.
  *
  *     x --InstanceNormalization--> y          x --Moments--> mean, variance --NormFactors-->
@@ -29,8 +29,8 @@
  *   decompose_nodes.c    writing nodes and constants
  *
  */
-#ifndef OT_SPLIT_H
-#define OT_SPLIT_H
+#ifndef OT_TRANSFORM_DECOMPOSE_DECOMPOSE_H
+#define OT_TRANSFORM_DECOMPOSE_DECOMPOSE_H
 
 #include "ops/ops.h"
 

@@ -1,6 +1,6 @@
-/* Inside of stage split/: writing nodes one by one. */
-#ifndef OT_SPLIT_INTERNAL_H
-#define OT_SPLIT_INTERNAL_H
+/* Inside of stage transform/decompose/: writing nodes one by one. */
+#ifndef OT_TRANSFORM_DECOMPOSE_DECOMPOSE_INTERNAL_H
+#define OT_TRANSFORM_DECOMPOSE_DECOMPOSE_INTERNAL_H
 
 #include "ops/resize_corners.h"
 #include "decompose.h"

@@ -14,7 +14,7 @@
  *                                                        whole
  *
  * Both compute the same numbers: nothing but time is lost. What pays is weighed like every other
- * plan (stage weigh/).
+ * plan (stage select/).
  *
  *
  *

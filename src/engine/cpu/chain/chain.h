@@ -15,8 +15,8 @@
  * channel-blocked array is one of five dims), broadcast operands have stride 0.
  *
  */
-#ifndef OT_ENGINE_CHAIN_H
-#define OT_ENGINE_CHAIN_H
+#ifndef OT_ENGINE_CPU_CHAIN_CHAIN_H
+#define OT_ENGINE_CPU_CHAIN_CHAIN_H
 
 #include "engine/core/engine.h"
 #include "fusion/chain_rule.h"

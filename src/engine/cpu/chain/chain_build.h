@@ -1,7 +1,7 @@
 /* A chain while it is made: cells in the order in which they come up. Private to chain.c,
  * chain_nodes.c, chain_fuse.c. */
-#ifndef OT_ENGINE_CHAIN_BUILD_H
-#define OT_ENGINE_CHAIN_BUILD_H
+#ifndef OT_ENGINE_CPU_CHAIN_CHAIN_BUILD_H
+#define OT_ENGINE_CPU_CHAIN_CHAIN_BUILD_H
 
 #include "chain_ops.h"
 

@@ -23,8 +23,8 @@
  * on it.
  *
  */
-#ifndef OT_ENGINE_CHAIN_MATH_H
-#define OT_ENGINE_CHAIN_MATH_H
+#ifndef OT_ENGINE_CPU_CHAIN_CHAIN_MATH_H
+#define OT_ENGINE_CPU_CHAIN_CHAIN_MATH_H
 
 #include <math.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * widened, and what is written to them.
  *
  */
-#ifndef OT_ENGINE_CHAIN_OPS_H
-#define OT_ENGINE_CHAIN_OPS_H
+#ifndef OT_ENGINE_CPU_CHAIN_CHAIN_OPS_H
+#define OT_ENGINE_CPU_CHAIN_CHAIN_OPS_H
 
 #include "chain.h"
 

@@ -11,8 +11,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_CHAIN_PLAN_H
-#define OT_ENGINE_CHAIN_PLAN_H
+#ifndef OT_ENGINE_CPU_CHAIN_CHAIN_PLAN_H
+#define OT_ENGINE_CPU_CHAIN_CHAIN_PLAN_H
 
 #include "chain_ops.h"
 

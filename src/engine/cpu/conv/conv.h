@@ -1,7 +1,7 @@
 /* A convolution as lowering sees it; fuse_conv.c finds them, dnnl_conv.c makes primitives of them.
  */
-#ifndef OT_ENGINE_CONV_H
-#define OT_ENGINE_CONV_H
+#ifndef OT_ENGINE_CPU_CONV_CONV_H
+#define OT_ENGINE_CPU_CONV_CONV_H
 
 #include "engine/ref/ref_window.h"
 #include "engine/cpu/units/units.h"

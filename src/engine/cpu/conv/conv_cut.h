@@ -15,8 +15,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_CONV_CUT_H
-#define OT_ENGINE_CONV_CUT_H
+#ifndef OT_ENGINE_CPU_CONV_CONV_CUT_H
+#define OT_ENGINE_CPU_CONV_CONV_CUT_H
 
 #include "conv.h"
 

@@ -1,7 +1,7 @@
 /* Kernels of convolutions and what surrounds them that no fused step takes: float16, and shapes
  * or weights that the run brings. */
-#ifndef OT_ENGINE_FAST_CONV_H
-#define OT_ENGINE_FAST_CONV_H
+#ifndef OT_ENGINE_CPU_CONV_FAST_CONV_H
+#define OT_ENGINE_CPU_CONV_FAST_CONV_H
 
 #include "engine/ref/ref_kernels.h"
 

@@ -12,8 +12,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_WINOGRAD_H
-#define OT_ENGINE_WINOGRAD_H
+#ifndef OT_ENGINE_CPU_CONV_WINOGRAD_H
+#define OT_ENGINE_CPU_CONV_WINOGRAD_H
 
 #include "engine/core/engine.h"
 #include "fusion/winograd_rule.h"

@@ -11,8 +11,8 @@
  * set with other widths and other intrinsics.
  *
  */
-#ifndef OT_ENGINE_WINOGRAD_LANES_H
-#define OT_ENGINE_WINOGRAD_LANES_H
+#ifndef OT_ENGINE_CPU_CONV_WINOGRAD_LANES_H
+#define OT_ENGINE_CPU_CONV_WINOGRAD_LANES_H
 
 #include "winograd.h"
 

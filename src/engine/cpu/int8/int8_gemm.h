@@ -14,8 +14,8 @@
  * nothing and cannot fail; callers share out rows, or panels.
  *
  */
-#ifndef OT_ENGINE_INT8_GEMM_H
-#define OT_ENGINE_INT8_GEMM_H
+#ifndef OT_ENGINE_CPU_INT8_INT8_GEMM_H
+#define OT_ENGINE_CPU_INT8_INT8_GEMM_H
 
 #include "engine/ref/ref_kernels.h"
 #include "fusion/engine_bytes_rules.h"

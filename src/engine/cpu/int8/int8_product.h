@@ -3,8 +3,8 @@
  * (int8_gemm.h), whose arrays are those of one matrix.
  *
  */
-#ifndef OT_ENGINE_INT8_PRODUCT_H
-#define OT_ENGINE_INT8_PRODUCT_H
+#ifndef OT_ENGINE_CPU_INT8_INT8_PRODUCT_H
+#define OT_ENGINE_CPU_INT8_INT8_PRODUCT_H
 
 #include "int8_gemm.h"
 #include "engine/ref/ref_product.h"

@@ -7,8 +7,8 @@
  * read as the model has them. Elements outside of x are x_zero.
  *
  */
-#ifndef OT_ENGINE_QCONV_H
-#define OT_ENGINE_QCONV_H
+#ifndef OT_ENGINE_CPU_INT8_QCONV_H
+#define OT_ENGINE_CPU_INT8_QCONV_H
 
 #include "int8_gemm.h"
 

@@ -9,8 +9,8 @@
  * Elements outside of x count for nothing, or (`counts_pads`) as zeros.
  *
  */
-#ifndef OT_ENGINE_QPOOL_H
-#define OT_ENGINE_QPOOL_H
+#ifndef OT_ENGINE_CPU_INT8_QPOOL_H
+#define OT_ENGINE_CPU_INT8_QPOOL_H
 
 #include "engine/ref/ref_kernels.h"
 

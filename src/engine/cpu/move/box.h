@@ -5,8 +5,8 @@
  *                                       negative runs backwards
  *
  */
-#ifndef OT_ENGINE_BOX_H
-#define OT_ENGINE_BOX_H
+#ifndef OT_ENGINE_CPU_MOVE_BOX_H
+#define OT_ENGINE_CPU_MOVE_BOX_H
 
 #include "engine/core/engine.h"
 

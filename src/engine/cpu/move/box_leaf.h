@@ -13,8 +13,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_BOX_LEAF_H
-#define OT_ENGINE_BOX_LEAF_H
+#ifndef OT_ENGINE_CPU_MOVE_BOX_LEAF_H
+#define OT_ENGINE_CPU_MOVE_BOX_LEAF_H
 
 #include "engine/core/engine.h"
 #include "engine/core/simd.h"

@@ -5,8 +5,8 @@
  * place has the messages) it leaves to the reference kernel before it has made an output.
  *
  */
-#ifndef OT_ENGINE_FAST_MOVE_H
-#define OT_ENGINE_FAST_MOVE_H
+#ifndef OT_ENGINE_CPU_MOVE_FAST_MOVE_H
+#define OT_ENGINE_CPU_MOVE_FAST_MOVE_H
 
 #include "fast_resize.h"
 #include "engine/ref/ref_kernels.h"

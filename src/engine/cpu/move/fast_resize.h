@@ -9,8 +9,8 @@
  * as one piece.
  *
  */
-#ifndef OT_ENGINE_FAST_RESIZE_H
-#define OT_ENGINE_FAST_RESIZE_H
+#ifndef OT_ENGINE_CPU_MOVE_FAST_RESIZE_H
+#define OT_ENGINE_CPU_MOVE_FAST_RESIZE_H
 
 #include "engine/core/engine.h"
 

@@ -15,8 +15,8 @@
  * infinity or NaN, becomes NaN (blind_zero says otherwise of the former).
  *
  */
-#ifndef OT_ENGINE_ATTENTION_H
-#define OT_ENGINE_ATTENTION_H
+#ifndef OT_ENGINE_CPU_PRODUCT_ATTENTION_H
+#define OT_ENGINE_CPU_PRODUCT_ATTENTION_H
 
 #include "engine/core/engine.h"
 #include "fusion/attention_rule.h"

@@ -1,6 +1,6 @@
 /* Products of float32 matrices, as the kernels of fast_product*.c share them. */
-#ifndef OT_ENGINE_FAST_PRODUCT_H
-#define OT_ENGINE_FAST_PRODUCT_H
+#ifndef OT_ENGINE_CPU_PRODUCT_FAST_PRODUCT_H
+#define OT_ENGINE_CPU_PRODUCT_FAST_PRODUCT_H
 
 #include "engine/ref/ref_product.h"
 #include "engine/cpu/rows/rows.h"

@@ -1,6 +1,6 @@
 /* What the fast kernels of rows and lanes share. */
-#ifndef OT_ENGINE_FAST_ROWS_H
-#define OT_ENGINE_FAST_ROWS_H
+#ifndef OT_ENGINE_CPU_ROWS_FAST_ROWS_H
+#define OT_ENGINE_CPU_ROWS_FAST_ROWS_H
 
 #include "engine/core/half.h"
 #include "engine/core/pool.h"

@@ -1,7 +1,7 @@
 /* Rows folded into one number, and rows folded element by element into accumulators: what
  * reductions and global pools are made of. */
-#ifndef OT_ENGINE_FAST_ROWS_FOLD_H
-#define OT_ENGINE_FAST_ROWS_FOLD_H
+#ifndef OT_ENGINE_CPU_ROWS_FAST_ROWS_FOLD_H
+#define OT_ENGINE_CPU_ROWS_FAST_ROWS_FOLD_H
 
 #include "fast_rows.h"
 #include "engine/ref/ref_reduce.h"

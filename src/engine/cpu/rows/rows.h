@@ -17,8 +17,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_ROWS_H
-#define OT_ENGINE_ROWS_H
+#ifndef OT_ENGINE_CPU_ROWS_ROWS_H
+#define OT_ENGINE_CPU_ROWS_ROWS_H
 
 #include <string.h>
 

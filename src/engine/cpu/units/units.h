@@ -13,8 +13,8 @@
  *
  *
  */
-#ifndef OT_ENGINE_UNITS_H
-#define OT_ENGINE_UNITS_H
+#ifndef OT_ENGINE_CPU_UNITS_UNITS_H
+#define OT_ENGINE_CPU_UNITS_UNITS_H
 
 #include "engine/core/session.h"
 

@@ -1,7 +1,7 @@
 /* Private to the kernels of convolutions: dg_conv.c (arrays as models have them),
  * dg_conv_blocks.c (in blocks of channels). */
-#ifndef OT_DG_CONV_H
-#define OT_DG_CONV_H
+#ifndef OT_ENGINE_GPU_SHADERS_DG_CONV_H
+#define OT_ENGINE_GPU_SHADERS_DG_CONV_H
 
 #include "dg_internal.h"
 

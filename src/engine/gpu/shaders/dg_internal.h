@@ -7,8 +7,8 @@
  *   dg_load, dg_store     the element as a number of the type that is computed in
  *
  */
-#ifndef OT_DG_INTERNAL_H
-#define OT_DG_INTERNAL_H
+#ifndef OT_ENGINE_GPU_SHADERS_DG_INTERNAL_H
+#define OT_ENGINE_GPU_SHADERS_DG_INTERNAL_H
 
 #include "shaders.h"
 

@@ -1,6 +1,6 @@
 /* Private to devicegen/: the elements that one work-item goes through. */
-#ifndef OT_DG_ROWS_H
-#define OT_DG_ROWS_H
+#ifndef OT_ENGINE_GPU_SHADERS_DG_ROWS_H
+#define OT_ENGINE_GPU_SHADERS_DG_ROWS_H
 
 #include "dg_internal.h"
 

@@ -16,8 +16,8 @@
  * kernel says why, and its caller runs it elsewhere.
  *
  */
-#ifndef OT_ENGINE_DEVICEGEN_H
-#define OT_ENGINE_DEVICEGEN_H
+#ifndef OT_ENGINE_GPU_SHADERS_SHADERS_H
+#define OT_ENGINE_GPU_SHADERS_SHADERS_H
 
 #include "engine/core/engine.h"
 
