@@ -26,8 +26,6 @@
 #define LARGER          8
 #define LEAST_HALVED    32 /* rows: fewer are not halved */
 #define SEQUENCES_SINCE 13 /* opset */
-/* of what the file takes in half precision, as of any untiled model (select/) */
-#define WINS 0.88
 /* of a static_shape plan: such took 11 % more than predicted in the median of ten models, free
  * ones 5 % */
 #define FREE_ABOUT 1.06
@@ -201,7 +199,8 @@ void ot_run_tell_untiled(ot_run *r)
 bool ot_run_wide_pays(const ot_run *r)
 {
     return r->options.plan.goal != OT_GOAL_MEMORY || r->file_growth == 0 ||
-           (double)r->plan->tiled.growth_bytes <= WINS * (double)r->file_growth;
+           (double)r->plan->tiled.growth_bytes <=
+               r->target.runtime->margins.wins * (double)r->file_growth;
 }
 
 ot_status ot_run_bind_design(ot_run *r)

@@ -20,7 +20,6 @@
 
 /* of what the other plan takes: no difference is worth another rounding */
 #define LESS         0.98
-#define WINS         0.88 /* of the untiled model's growth, as for other plans */
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
 /* of the untiled model's peak: only values of that size weigh, in one of the plans */
@@ -182,8 +181,9 @@ static double seconds_of(const ot_plan *p, const ot_plan *whole)
 
 /* The plan b for the split model is to be preferred to a, which is for it, too, or for the model
  * as it is, as `whole` is. */
-static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whole, const ot_plan *b)
+static bool wins(const request *r, const ot_plan *a, const ot_plan *whole, const ot_plan *b)
 {
+    const ot_plan_options *o = r->o;
     if (b->n_regions == 0) return false;
     if (o->force) return true;
     const bool faster = seconds_of(b, whole) < LESS * seconds_of(a, whole);
@@ -196,7 +196,8 @@ static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whol
     if (o->goal == OT_GOAL_TIME) return faster; /* live tensors of both keep to the budget */
     if (whole->untiled.growth_bytes > 0 && b->tiled.growth_bytes > 0)
         return weight(&b->tiled, &whole->untiled) < LESS * weight(&a->tiled, &whole->untiled) &&
-               weight(&b->tiled, &whole->untiled) < WINS * (double)whole->untiled.growth_bytes;
+               weight(&b->tiled, &whole->untiled) <
+                   r->t->runtime->margins.wins_decomposed * (double)whole->untiled.growth_bytes;
     return (double)b->tiled.peak_bytes < LESS * (double)a->tiled.peak_bytes;
 }
 
@@ -225,7 +226,7 @@ static ot_status try_split(const request *r, const ot_plan *p, ot_plan **best)
 {
     OT_TRY(plan_split(r, best));
     show(r, *best);
-    if (!*best || wins(r->o, p, p, *best)) return OT_OK;
+    if (!*best || wins(r, p, p, *best)) return OT_OK;
     ot_plan_free(*best);
     *best = NULL;
     return OT_OK;
@@ -309,7 +310,7 @@ static ot_status try_twice(const request *r, uint32_t *n, const ot_plan *p, ot_p
         ot_plan *other = NULL;
         OT_TRY(plan_split(r, &other));
         show(r, other);
-        won = other && wins(r->o, so_far, p, other) &&
+        won = other && wins(r, so_far, p, other) &&
               bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
         ot_plan_free(won ? *best : other);
         if (won) *best = other;
@@ -376,7 +377,7 @@ ot_status ot_select_decomposed_dynamic(ot_graph *g, const ot_target *t, const ot
     const bool by_far = s == OT_OK && (o->force || o->goal == OT_GOAL_TIME ||
                                        bytes_of(*p, &whole->untiled) <
                                            FREE_LESS * bytes_of(whole, &whole->untiled));
-    if (by_far && wins(o, whole, whole, *p)) {
+    if (by_far && wins(&r, whole, whole, *p)) {
         (*p)->whole = whole->untiled;
         (*p)->is_decomposed = true;
         return OT_OK;

@@ -18,21 +18,8 @@
 #include "tiling/forms.h"
 #include "transform/transform.h"
 
-/* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth
- * in bad cases */
-#define WINS       0.88
-#define WINS_BLOCK 0.95 /* where one block is placed before the run: predicted within 5 % */
-/* there, with normalisations over maps: untiled models were predicted 20 % too high, tiled ones
- * 5 % too low */
-#define WINS_NORM 0.80
-/* half precision: casts at the borders of bodies, of which a third more was measured than is
- * predicted */
-#define WINS_HALF 0.70
-/* 8-bit integers: what ONNX Runtime merges of them is predicted 57 % off in the median, and both
- * ways */
-#define WINS_BYTES 0.65
-#define BRANCH     0.95 /* of what the same plan takes without the branch */
-#define PIECES     0.95 /* of what the same plan takes when all values are joined */
+#define BRANCH 0.95 /* of what the same plan takes without the branch */
+#define PIECES 0.95 /* of what the same plan takes when all values are joined */
 /* of what the same plan takes without views, in the order that is thought likely */
 #define VIEWS      1.05
 #define LATE_LEAST (2 << 20) /* bytes that packing weights late must save */
@@ -347,14 +334,14 @@ static bool computes_half(const ot_graph *g, const ot_node *n)
 static double least_win(const ot_candidates *x)
 {
     const ot_graph *g = x->g;
+    const ot_runtime_margins *m = &x->t->runtime->margins;
     for (uint32_t k = 0; k < g->n_order; k++)
-        if (computes_half(g, &g->nodes[g->order[k]])) return WINS_HALF;
+        if (computes_half(g, &g->nodes[g->order[k]])) return m->wins_half;
     for (uint32_t k = 0; k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear ||
             g->nodes[g->order[k]].op == OT_OP_QLinearConv)
-            return WINS_BYTES;
-    if (!ot_runtime_places_all(x->t->runtime)) return WINS;
-    return normalises(g) ? WINS_NORM : WINS_BLOCK;
+            return m->wins_bytes;
+    return normalises(g) ? m->wins_norms : m->wins;
 }
 
 /* Large values may stay in pieces between regions (transform/unjoined_tiles.c): the largest

@@ -124,6 +124,18 @@ typedef struct ot_form_price {
     uint32_t tiles_chain;
 } ot_form_price;
 
+/* Least gains in memory: the part of what a process of the untiled model grows by that a plan may
+ * take at the most to be preferred. They are as far from 1 as predictions are off for a runtime.
+ * Set where growth is simulated (ot_runtime_simulates). The first row that holds counts. */
+typedef struct ot_runtime_margins {
+    double wins_half;  /* graphs that compute in half precision */
+    double wins_bytes; /* graphs of 8-bit integers */
+    double wins_norms; /* graphs with an InstanceNormalization or GroupNormalization */
+    double wins;       /* any other graph */
+    /* the same graph decomposed or rematerialised, besides the row that holds for it */
+    double wins_decomposed;
+} ot_runtime_margins;
+
 /* Where moves_tiles: an array stays on the host when two of its tiles take no more than that
  * part of it, and windows of an input, all together, move no more than so many times all of it. */
 #define OT_STREAM_PART_MOST  0.5
@@ -244,6 +256,7 @@ typedef struct ot_runtime {
     double short_rows; /* the same where rows are cut short */
     /* part of the model's time within which less memory is preferred; 0: time alone decides */
     double about;
+    ot_runtime_margins margins;
 } ot_runtime;
 
 /* ---- the runtimes ---- */

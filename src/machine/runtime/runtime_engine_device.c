@@ -33,4 +33,5 @@ const ot_runtime ot_runtime_engine_device = {
     .doubt = 1,
     .short_rows = 1,
     .about = 0.03,
+    .margins = OT_BLOCK_MARGINS,
 };

@@ -84,6 +84,7 @@ static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool,
         .recompute_forced = 64,                                                                                               \
         .doubt = 1.04,      /* predictions are no better than a few percent: a gain below that is none; assumed */            \
         .short_rows = 1.02, /* shorter vectors and strided copies */                                                          \
+        .margins = OT_CHUNK_MARGINS,                                                                                          \
     }
 /* clang-format on */
 

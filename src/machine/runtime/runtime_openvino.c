@@ -138,6 +138,7 @@ static const ot_op KEEPS[] = {OT_OP_MaxPool,       OT_OP_AveragePool, OT_OP_Glob
         .recompute_forced = 64,                                                                                                         \
         .doubt = 1.1, /* measured: gains of that size that were predicted were none */                                                  \
         .short_rows = 1.02,                                                                                                             \
+        .margins = OT_BLOCK_MARGINS,                                                                                                    \
     }
 /* clang-format on */
 

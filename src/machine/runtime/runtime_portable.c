@@ -52,7 +52,8 @@ static const ot_op KEEPS[] = {
                .crop_readers = true},                                                             \
     .packing = OT_PACK_SLOW, .run_seconds = 80e-9, .weights_seen = 0.3,                           \
     .motion = OT_MOTION_COPIED, .price = OT_PRICES(0), .chunk_arena = true, .slices_apart = true, \
-    .in_place = true, .recompute = 5, .recompute_forced = 64, .doubt = 1.04, .short_rows = 1.02
+    .in_place = true, .recompute = 5, .recompute_forced = 64, .doubt = 1.04, .short_rows = 1.02,  \
+    .margins = OT_CHUNK_MARGINS
 
 const ot_runtime ot_runtime_loop = {
     ANYWHERE,
