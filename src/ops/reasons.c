@@ -11,6 +11,14 @@ static const struct {
 #include "reasons.def"
 };
 
+/* An id without a row would have no name; two rows of one id are an error of the compiler. */
+enum {
+#define REASON(id, name, sentence, lift) ROW_OF_##id,
+#include "reasons.def"
+    N_ROWS
+};
+_Static_assert(N_ROWS == OT_WHYS - 1, "each id of reasons.h needs one row in reasons.def");
+
 static ot_why known(ot_why why) { return (unsigned)why < OT_WHYS ? why : OT_WHY_NONE; }
 
 const char *ot_reason_name(ot_why why) { return ROWS[known(why)].name; }

@@ -3,6 +3,9 @@
 . "$(dirname "$0")/lib.bash"
 make_model --small resnet50 vgg16_head
 
+# its sentences are compiled once: a changed one builds one file
+[ "$(grep -rl --include="*.[ch]" 'include .*reasons.def' "$root/src")" = "$root/src/ops/reasons.c" ] || fail "reasons.def is included by more than reasons.c"
+
 # every reason of the table is given somewhere, and nothing searches its sentences
 src="$root/src"
 for id in $(sed -n 's/^REASON\(_UNFORCED\)\?(\([A-Z_]*\),.*/\2/p' "$src/ops/reasons.def"); do

@@ -15,8 +15,7 @@ static void names_are_ids(void **state)
 {
     (void)state;
     static const char *const ids[] = {
-        "NONE",
-#define REASON(id, name, sentence, lift) #id,
+#define REASON(id, name, sentence, lift) [OT_WHY_##id] = #id,
 #include "ops/reasons.def"
     };
     for (ot_why w = OT_WHY_NONE + 1; w < OT_WHYS; w++) {
