@@ -1,7 +1,7 @@
 /* Which element-wise nodes run in one pass over memory with others: see chain_rule.h. */
 #include "chain_rule.h"
 
-#include <math.h>
+#include "base/half_float.h"
 
 /* Operators, the types they are taken with, and how many operands they must have; 0: takes_rest
  * knows. */
@@ -101,19 +101,8 @@ uint32_t ot_chain_quantized_op(const ot_node *n, uint32_t *tensors)
 static float half_number(ot_dtype t, const void *data)
 {
     uint16_t h;
-    uint32_t bits;
-    float f;
     memcpy(&h, data, sizeof h);
-    if (t == OT_BF16) {
-        bits = (uint32_t)h << 16;
-        memcpy(&f, &bits, sizeof f);
-        return f;
-    }
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    f = exponent == 31 ? fraction ? NAN : INFINITY
-        : exponent     ? ldexpf((float)(fraction + 1024), exponent - 25)
-                       : ldexpf((float)fraction, -24);
-    return h & 0x8000 ? -f : f;
+    return t == OT_BF16 ? ot_bf16_to_f32(h) : ot_f16_to_f32(h);
 }
 
 bool ot_chain_known(const ot_graph *g, ot_id id, float *out)

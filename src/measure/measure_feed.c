@@ -11,6 +11,7 @@
  */
 #include "measure.h"
 
+#include "base/half_float.h"
 #include "engine/core/session.h"
 
 typedef struct work {

@@ -1,46 +1,22 @@
 /* Known contents in their own element type: rounding to it, and writing them down as a constant. */
-#include <math.h>
-
 #include "ops.h"
 #include "shape.h"
 
-/* v with `bits` bits of fraction, exponents from `least` to `most`. */
-static double round_to(double v, int bits, int least, int most)
-{
-    if (v == 0 || v != v || isinf(v)) return v;
-    int exponent = ilogb(v), unit = (exponent < least ? least : exponent) - bits;
-    double r = scalbn(nearbyint(scalbn(v, -unit)), unit);
-    return fabs(r) >= scalbn(1, most + 1) ? copysign((double)INFINITY, v) : r;
-}
+#include "base/half_float.h"
 
 double ot_known_round(ot_dtype t, double v)
 {
     if (t == OT_F64) return v;
-    v = (double)(float)v;
-    if (t == OT_F16) return round_to(v, 10, -14, 15);
-    return t == OT_BF16 ? round_to(v, 7, -126, 127) : v;
-}
-
-/* Bits of a number that float16 holds exactly. */
-static uint16_t half_bits(double v)
-{
-    uint16_t sign = signbit(v) ? 0x8000u : 0;
-    double a = fabs(v);
-    if (isinf(v)) return (uint16_t)(sign | 0x7c00u);
-    if (a < 0x1p-14) return (uint16_t)(sign | (uint16_t)(a * 0x1p24));
-    int exponent = ilogb(a);
-    return (uint16_t)(sign | (uint16_t)(exponent + 15) << 10 |
-                      (uint16_t)((scalbn(a, -exponent) - 1) * 1024));
+    float f = (float)v;
+    if (t == OT_F16) f = ot_f16_to_f32(ot_f32_to_f16(f));
+    if (t == OT_BF16) f = ot_bf16_to_f32(ot_f32_to_bf16(f));
+    return (double)f;
 }
 
 static void put_float(unsigned char *to, ot_dtype t, double v)
 {
     float f = (float)v;
-    uint32_t bits;
-    uint16_t half = 0;
-    memcpy(&bits, &f, sizeof bits);
-    if (t == OT_F16) half = half_bits(v);
-    if (t == OT_BF16) half = (uint16_t)(bits >> 16);
+    uint16_t half = t == OT_F16 ? ot_f32_to_f16(f) : ot_f32_to_bf16(f);
     if (t == OT_F64)
         memcpy(to, &v, sizeof v);
     else if (t == OT_F32)

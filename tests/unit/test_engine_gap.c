@@ -6,6 +6,8 @@
  */
 #include "fast_check.h"
 
+#include "base/half_float.h"
+
 #include <time.h>
 
 #include "engine/ref/ref_product.h"

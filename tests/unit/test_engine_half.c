@@ -3,6 +3,7 @@
  * end, so what is compared is the normalised squared error. */
 #include "engine_graphs.h"
 
+#include "base/half_float.h"
 #include "engine/core/half.h"
 
 static const ot_dtype half_types[] = {OT_F16, OT_BF16};

@@ -39,43 +39,6 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-/* ---- 16-bit floats ---- */
-
-/* Every half and every bfloat16 survives the way to float and back. */
-static void halves_survive(void **state)
-{
-    (void)state;
-    for (uint32_t h = 0; h < 65536; h++) {
-        float f = ot_f16_to_f32((uint16_t)h), b = ot_bf16_to_f32((uint16_t)h);
-        if (!isnan(f)) assert_int_equal(ot_f32_to_f16(f), h);
-        if (isnan(f)) assert_true(isnan(ot_f16_to_f32(ot_f32_to_f16(f))));
-        if (!isnan(b)) assert_int_equal(ot_f32_to_bf16(b), h);
-        if (isnan(b)) assert_true(isnan(ot_bf16_to_f32(ot_f32_to_bf16(b))));
-    }
-}
-
-/* Between two neighbours: below the middle down, above it up, the middle to the even one. */
-static void halves_round_to_even(void **state)
-{
-    (void)state;
-    for (uint32_t h = 0; h < 0x7bff; h++) {
-        float lo = ot_f16_to_f32((uint16_t)h), hi = ot_f16_to_f32((uint16_t)(h + 1)),
-              mid = lo + (hi - lo) / 2;
-        assert_int_equal(ot_f32_to_f16(mid), h + (h & 1));
-        assert_int_equal(ot_f32_to_f16(nextafterf(mid, 0)), h);
-        assert_int_equal(ot_f32_to_f16(nextafterf(mid, INFINITY)), h + 1);
-        assert_int_equal(ot_f32_to_f16(-mid), (h + (h & 1)) | 0x8000);
-    }
-    assert_int_equal(ot_f32_to_f16(65519.996f), 0x7bff);
-    assert_int_equal(ot_f32_to_f16(65520.0f), 0x7c00);
-    for (uint32_t h = 0; h < 0x7f7f; h++) {
-        float lo = ot_bf16_to_f32((uint16_t)h), hi = ot_bf16_to_f32((uint16_t)(h + 1)),
-              mid = lo + (hi - lo) / 2;
-        assert_int_equal(ot_f32_to_bf16(mid), h + (h & 1));
-        assert_int_equal(ot_f32_to_bf16(nextafterf(mid, INFINITY)), h + 1);
-    }
-}
-
 /* ---- arrays ---- */
 
 static void shapes(void **state)
@@ -295,8 +258,6 @@ static void tensor_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_survive),
-        cmocka_unit_test(halves_round_to_even),
         cmocka_unit_test(shapes),
         cmocka_unit_test(elements),
         cmocka_unit_test(sequences_share),

@@ -57,10 +57,6 @@ void ot_nd_set_blocked(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims,
 /* Element i of an integer or bool array (dense) as int64; of any numeric array as double. */
 int64_t ot_nd_int(const ot_nd *a, int64_t i);
 double ot_nd_double(const ot_nd *a, int64_t i);
-float ot_f16_to_f32(uint16_t h);
-uint16_t ot_f32_to_f16(float f); /* to nearest even */
-float ot_bf16_to_f32(uint16_t h);
-uint16_t ot_f32_to_bf16(float f);
 
 /* ---- one call of a kernel ---- */
 

@@ -12,6 +12,8 @@
 
 #include "simd.h"
 
+#include "base/half_float.h"
+
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -19,60 +21,28 @@
 #define HALF_X86
 #endif
 
-static inline float float_of(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static inline uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
 /* ---- float16 in integers ---- */
 
-/* Exponents are 112 apart; infinity and NaN have the largest of either form. */
 OT_CLONES static void widen_plain(float *restrict to, const uint16_t *restrict from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t h = from[i], magnitude = h & 0x7fffu;
-        uint32_t bits = bits_of(float_of(magnitude << 13) * 0x1p112f);
-        bits |= magnitude >= 0x7c00u ? 0x7f800000u : 0;
-        to[i] = float_of(bits | (h & 0x8000u) << 16);
-    }
+    for (int64_t i = 0; i < n; i++) to[i] = ot_f16_to_f32(from[i]);
 }
 
-/* Numbers below the least normal one are rounded by adding 1/2, whose last place is their unit. */
 OT_CLONES static void narrow_plain(uint16_t *restrict to, const float *restrict from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = bits_of(from[i]), a = bits & 0x7fffffffu;
-        uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
-        uint32_t small = bits_of(float_of(a) + 0.5f) - bits_of(0.5f);
-        uint32_t h = a < 0x38800000u ? small : normal;
-        h = a >= 0x477ff000u ? 0x7c00u : h;
-        h = a > 0x7f800000u ? 0x7e00u : h;
-        to[i] = (uint16_t)(h | (bits >> 16 & 0x8000u));
-    }
+    for (int64_t i = 0; i < n; i++) to[i] = ot_f32_to_f16(from[i]);
 }
 
 /* ---- bfloat16 ---- */
 
 OT_CLONES static void widen_brain(float *restrict to, const uint16_t *restrict from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = float_of((uint32_t)from[i] << 16);
+    for (int64_t i = 0; i < n; i++) to[i] = ot_bf16_to_f32(from[i]);
 }
 
 OT_CLONES static void narrow_brain(uint16_t *restrict to, const float *restrict from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = bits_of(from[i]), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-        to[i] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
-    }
+    for (int64_t i = 0; i < n; i++) to[i] = ot_f32_to_bf16(from[i]);
 }
 
 /* ---- float16 by the processor ---- */

@@ -8,7 +8,7 @@
  */
 #include "session.h"
 
-#include <math.h>
+#include "base/half_float.h"
 
 bool ot_nd_elems(const ot_nd *a, int64_t *out) { return ot_product(a->dims, a->rank, out); }
 
@@ -251,57 +251,4 @@ double ot_nd_double(const ot_nd *a, int64_t i)
     case OT_U64: return (double)*(const uint64_t *)at(a, i, 8);
     default: return (double)ot_nd_int(a, i);
     }
-}
-
-/* ---- 16-bit floats ---- */
-
-static uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-static float from_bits(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-float ot_f16_to_f32(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu,
-             fraction = h & 0x3ffu;
-    if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
-    if (exponent > 0) return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
-    return copysignf((float)fraction * 0x1p-24f, from_bits(sign)); /* subnormal or zero */
-}
-
-/* Shift `mantissa` right by `by` bits (1 to 31), to nearest, ties to even. */
-static uint32_t round_shift(uint32_t mantissa, uint32_t by)
-{
-    uint32_t kept = mantissa >> by, rest = mantissa & ((1u << by) - 1), half = 1u << (by - 1);
-    return kept + (rest > half || (rest == half && (kept & 1)));
-}
-
-uint16_t ot_f32_to_f16(float f)
-{
-    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
-    if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* rounds to 65536 or more */
-    uint32_t exponent = magnitude >> 23, mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-    /* normal: the carry of rounding moves into the exponent, as it should */
-    if (exponent >= 113) return (uint16_t)(sign | round_shift(magnitude - (112u << 23), 13));
-    if (exponent < 102) return (uint16_t)sign;
-    return (uint16_t)(sign | round_shift(mantissa, 126 - exponent));
-}
-
-float ot_bf16_to_f32(uint16_t h) { return from_bits((uint32_t)h << 16); }
-
-uint16_t ot_f32_to_bf16(float f)
-{
-    uint32_t u = bits_of(f);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }

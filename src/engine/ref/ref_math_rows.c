@@ -10,6 +10,8 @@
  */
 #include "ref_math.h"
 
+#include "base/half_float.h"
+
 /* ---- element types ---- */
 
 unsigned ot_rm_kind(ot_dtype t)

@@ -2,6 +2,8 @@
  * See ref_number.h. */
 #include "ref_number.h"
 
+#include "base/half_float.h"
+
 #include <math.h>
 
 int64_t ot_num_count(const ot_nd *a)

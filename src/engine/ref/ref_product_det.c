@@ -6,6 +6,8 @@
  */
 #include "ref_product.h"
 
+#include "base/half_float.h"
+
 #include <math.h>
 
 static double determinant(double *m, int64_t n)

@@ -22,6 +22,8 @@
 
 #include "text.h"
 
+#include "base/half_float.h"
+
 typedef enum ot_lit { LIT_NONE, LIT_FLOAT, LIT_SIGNED, LIT_UNSIGNED } ot_lit;
 
 /* How elements of a type are written. */
@@ -50,45 +52,6 @@ static ot_lit literal_of(ot_dtype t)
     }
 }
 
-/* ---- half precision ---- */
-
-static float float_of_bits(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static double half_to_double(uint16_t h)
-{
-    int exp = h >> 10 & 31, frac = h & 1023;
-    double sign = h & 0x8000 ? -1.0 : 1.0;
-    if (exp == 31) return frac ? (double)NAN : sign * (double)INFINITY;
-    return sign * (exp ? ldexp(1024 + frac, exp - 25) : ldexp(frac, -24));
-}
-
-/* Nearest, ties to even. */
-static uint16_t half_of_double(double d)
-{
-    uint16_t sign = signbit(d) ? 0x8000 : 0;
-    d = fabs(d);
-    if (isnan(d)) return (uint16_t)(sign | 0x7e00);
-    if (d >= 65520.0) return (uint16_t)(sign | 0x7c00);
-    int exp = d > 0 ? ilogb(d) : -15;
-    if (exp < -14) exp = -14;                     /* subnormal: fixed unit 2^-24 */
-    double units = nearbyint(ldexp(d, 10 - exp)); /* of 2^(exp-10); 1024..2048 when normal */
-    int code = (int)units + (exp + 14) * 1024;    /* a carry into the exponent comes out right */
-    return (uint16_t)(sign | code);
-}
-
-static uint16_t bfloat_of_float(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    if (isnan(f)) return (uint16_t)(u >> 16 | 0x40);
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
 float ot_text_narrow(double d)
 {
     if (!(fabs(d) > (double)FLT_MAX)) return (float)d;
@@ -107,15 +70,15 @@ static double load_float(ot_dtype t, const unsigned char *p)
     switch (t) {
     case OT_F32: memcpy(&f, p, sizeof f); return (double)f;
     case OT_F64: memcpy(&d, p, sizeof d); return d;
-    case OT_F16: memcpy(&half, p, sizeof half); return half_to_double(half);
-    default: memcpy(&half, p, sizeof half); return (double)float_of_bits((uint32_t)half << 16);
+    case OT_F16: memcpy(&half, p, sizeof half); return (double)ot_f16_to_f32(half);
+    default: memcpy(&half, p, sizeof half); return (double)ot_bf16_to_f32(half);
     }
 }
 
 static void store_float(ot_dtype t, unsigned char *p, double d)
 {
     float f = ot_text_narrow(d);
-    uint16_t half = t == OT_F16 ? half_of_double(d) : bfloat_of_float(f);
+    uint16_t half = t == OT_F16 ? ot_f64_to_f16(d) : ot_f32_to_bf16(f);
     if (t == OT_F32)
         memcpy(p, &f, sizeof f);
     else if (t == OT_F64)

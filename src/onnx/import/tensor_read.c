@@ -3,6 +3,8 @@
  * Elements are read with memcpy: raw_data need not be aligned for every type.
  */
 #include "import.h"
+
+#include "base/half_float.h"
 #include "model_io.h"
 
 #include <sys/mman.h>
@@ -79,24 +81,6 @@ bool ot_tensor_ints(const ot_tensor *t, int64_t *out, size_t max, size_t *n)
     return true;
 }
 
-static float from_bits(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* IEEE half -> float, exactly. */
-static float from_half(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu,
-             fraction = h & 0x3ffu;
-    if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
-    if (exponent > 0) return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
-    float tiny = (float)fraction * 0x1p-24f; /* subnormal or zero */
-    return sign ? -tiny : tiny;
-}
-
 static bool one_float(ot_dtype type, const char *p, float *out)
 {
     double f64;
@@ -109,11 +93,11 @@ static bool one_float(ot_dtype type, const char *p, float *out)
         return true;
     case OT_F16:
         memcpy(&u16, p, 2);
-        *out = from_half(u16);
+        *out = ot_f16_to_f32(u16);
         return true;
     case OT_BF16:
         memcpy(&u16, p, 2);
-        *out = from_bits((uint32_t)u16 << 16);
+        *out = ot_bf16_to_f32(u16);
         return true;
     default: return false;
     }

@@ -7,41 +7,11 @@
  */
 #include "krun_internal.h"
 
+#include "base/half_float.h"
+
 #include <math.h>
 
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
-
-/* ---- short floats ---- */
-
-static double decode_short(uint32_t bits, int exponent_bits, int fraction_bits)
-{
-    uint32_t top = (1u << exponent_bits) - 1, fraction = bits & ((1u << fraction_bits) - 1);
-    uint32_t exponent = bits >> fraction_bits & top;
-    int bias = (int)(top >> 1);
-    double x = exponent == 0
-                   ? ldexp(fraction, 1 - bias - fraction_bits)
-                   : ldexp(fraction + (1u << fraction_bits), (int)exponent - bias - fraction_bits);
-    if (exponent == top) x = fraction ? (double)NAN : (double)INFINITY;
-    return bits >> (exponent_bits + fraction_bits) ? -x : x;
-}
-
-/* To nearest, ties to even. */
-static uint32_t encode_short(double x, int exponent_bits, int fraction_bits)
-{
-    uint32_t top = (1u << exponent_bits) - 1, infinite = top << fraction_bits;
-    uint32_t sign = signbit(x) ? 1u << (exponent_bits + fraction_bits) : 0;
-    int bias = (int)(top >> 1), least = 1 - bias;
-    if (isnan(x)) return sign | infinite | 1u << (fraction_bits - 1);
-    if (isinf(x)) return sign | infinite;
-    if (x == 0) return sign;
-    int e = ilogb(x);
-    if (e > bias + 1) return sign | infinite;
-    if (e < least) e = least;
-    /* with the leading one; a carry goes on upwards */
-    uint32_t q = (uint32_t)nearbyint(ldexp(fabs(x), fraction_bits - e));
-    uint32_t bits = ((uint32_t)(e - least) << fraction_bits) + q;
-    return sign | (bits > infinite ? infinite : bits);
-}
 
 /* ---- all types ---- */
 
@@ -60,8 +30,8 @@ double krun_decode(const char *dtype, const uint8_t *at)
     uint64_t raw = load(at, bits / 8);
     if (is(dtype, "f32")) return memcpy(&f, at, sizeof f), f;
     if (is(dtype, "f64")) return memcpy(&x, at, sizeof x), x;
-    if (is(dtype, "f16")) return decode_short((uint32_t)raw, 5, 10);
-    if (is(dtype, "bf16")) return decode_short((uint32_t)raw, 8, 7);
+    if (is(dtype, "f16")) return (double)ot_f16_to_f32((uint16_t)raw);
+    if (is(dtype, "bf16")) return (double)ot_bf16_to_f32((uint16_t)raw);
     if (is(dtype, "bool")) return raw != 0;
     if (dtype[0] == 'u') return (double)raw;
     return (double)((int64_t)(raw << (64 - bits)) >> (64 - bits));
@@ -95,9 +65,9 @@ void krun_encode(const char *dtype, double x, uint8_t *to)
         return;
     }
     if (is(dtype, "f16"))
-        raw = encode_short(x, 5, 10);
+        raw = ot_f64_to_f16(x);
     else if (is(dtype, "bf16"))
-        raw = encode_short(x, 8, 7);
+        raw = ot_f64_to_bf16(x);
     else if (is(dtype, "bool"))
         raw = x != 0;
     else

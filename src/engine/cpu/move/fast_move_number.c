@@ -9,6 +9,7 @@
 #include "fast_move.h"
 
 #include "box_leaf.h"
+#include "base/half_float.h"
 #include "engine/ref/ref_math.h"
 #include "engine/ref/ref_number.h"
 #include "engine/core/pool.h"
@@ -54,44 +55,8 @@ CAST(f32_i32, int32_t, float, float_to_int32(x[i]))
 CAST(f32_u8, uint8_t, float, float_to_int32(x[i]))
 CAST(f32_bool, uint8_t, float, x[i] != 0)
 
-static inline uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-static inline float float_of(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-/* Exponent and fraction move to their places; the factor corrects the exponent's bias, subnormal
- * numbers' too. */
-static inline float widened(uint16_t h)
-{
-    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
-    uint32_t finite = bits_of(float_of(magnitude) * 0x1p112f),
-             quiet = (h & 0x7fff) > 0x7c00 ? 0x400000u : 0;
-    return float_of(sign | ((h & 0x7c00) == 0x7c00 ? magnitude | quiet | 0x7f800000u : finite));
-}
-
-/* To nearest even. Small numbers are rounded by adding one whose last bit is worth a float16's. */
-static inline uint16_t narrowed(float f)
-{
-    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7fffffffu;
-    uint32_t normal = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1)) >> 13;
-    uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
-    uint32_t large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    return (uint16_t)(sign | (magnitude >= 0x477ff000u   ? large
-                              : magnitude < (113u << 23) ? small
-                                                         : normal));
-}
-
-CAST(f16_f32, float, uint16_t, widened(x[i]))
-CAST(f32_f16, uint16_t, float, narrowed(x[i]))
+CAST(f16_f32, float, uint16_t, ot_f16_to_f32(x[i]))
+CAST(f32_f16, uint16_t, float, ot_f32_to_f16(x[i]))
 
 /* ---- Cast ---- */
 
