@@ -2,6 +2,8 @@
 #include "profile.h"
 #include "driver.h"
 
+#include "base/trace_events.h"
+
 #include <math.h>
 
 typedef struct profile_record {
@@ -332,44 +334,37 @@ void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uin
 /* ---- the trace ---- */
 
 static void trace_one(const profile_record *r, uint32_t process, double shift, double origin,
-                      FILE *f)
+                      ot_trace_events *t)
 {
     double start = (r->is_memory ? r->start : r->start + shift) - origin;
     if (r->is_memory) {
-        fprintf(f,
-                ",\n{\"name\": \"device memory\", \"ph\": \"C\", \"pid\": %u, \"ts\": %.3f, "
-                "\"args\": {\"bytes\": %lld}}",
-                process, start * 1e6, (long long)r->used);
+        ot_event curve = {.name = "device memory", .process = process, .start = start};
+        ot_events_bytes(t, curve, r->used);
         return;
     }
-    fputs(",\n{\"name\": ", f);
-    ot_json_string(r->name, f);
-    fprintf(f,
-            ", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": %u, \"ts\": %.3f, \"dur\": "
-            "%.3f, \"args\": {\"bytes\": %lld}}",
-            WORK_NAMES[r->work], process, r->queue, start * 1e6, (r->end - r->start) * 1e6,
-            (long long)r->bytes);
+    ot_event head = {r->name, WORK_NAMES[r->work], process, r->queue, start};
+    ot_events_span(t, head, r->end - r->start);
+    ot_json_put_int(&t->json, "bytes", r->bytes);
+    ot_events_end(t);
 }
 
-static void trace_device(ot_device *dev, const char *name, uint32_t process, FILE *f)
+static void trace_device(ot_device *dev, const char *name, uint32_t process, ot_trace_events *t)
 {
-    fprintf(f, "%s\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %u, \"args\": {\"name\": ",
-            process > 1 ? "," : "", process);
-    ot_json_string(name, f);
-    fputs("}}", f);
+    ot_events_name_process(t, process, name);
     dev_lock(dev);
     const dev_profile *p = dev->profile;
     double origin = p && p->n ? p->records[0].asked : 0,
            shift = p && p->shift > -1e299 ? p->shift : 0;
     for (size_t k = 0; p && k < p->n; k++)
-        if (is_done(&p->records[k])) trace_one(&p->records[k], process, shift, origin, f);
+        if (is_done(&p->records[k])) trace_one(&p->records[k], process, shift, origin, t);
     dev_unlock(dev);
 }
 
 void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n,
                              FILE *f)
 {
-    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", f);
-    for (uint32_t k = 0; k < n; k++) trace_device(devices[k], names[k], k + 1, f);
-    fputs("\n]}\n", f);
+    ot_trace_events t;
+    ot_events_open(&t, f);
+    for (uint32_t k = 0; k < n; k++) trace_device(devices[k], names[k], k + 1, &t);
+    ot_events_close(&t, 0);
 }

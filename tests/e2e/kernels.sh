@@ -16,7 +16,9 @@ import json, sys
 e = json.load(open(sys.argv[1]))['traceEvents']
 names = [x['name'] for x in e]
 assert 'alloc a' in names and 'free p' in names and 'p = square' in names and 'y <- p' in names, names[:20]
-assert {x['tid'] for x in e if x['ph'] == 'X'} == {'fetch', 'drain', 'vector'}
+rows = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
+assert {rows[x['tid']] for x in e if x['ph'] == 'X'} == {'fetch', 'drain', 'vector'}
+assert {rows[x['tid']] for x in e if x['ph'] == 'i'} == {'memory'}
 assert max(x['args']['bytes'] for x in e if x['ph'] == 'C') == 4096
 P
 expect 0 "$TOOL" run-kernel "$gallery/double_buffer.tk" --input x="$tmp/x.npy" --json

@@ -75,6 +75,8 @@ static void sums_and_texts_agree(void **state)
     assert_int_equal(count(trace, "\"ph\": \"X\""), 5);
     assert_int_equal(count(trace, "\"ph\": \"C\""), 1);
     says(trace, "\"args\": {\"bytes\": 1024}");
+    says(trace, "\"process_name\", \"pid\": 1, \"args\": {\"name\": \"fake \\\"one\\\"\"}");
+    says(trace, "\"name\": \"conv\", \"cat\": \"kernel\", \"pid\": 1,");
     free(json);
     free(trace);
     ot_dev_heap_free(h);

@@ -4,14 +4,12 @@
  *             room
  *   thread 1  | event |         room           |  rows lie on cache lines of their own
  *
- * Written as the "trace event format": complete events (ph X) with ts and dur in microseconds; a
- * group is a process, a thread a thread of it.
- *
+ * Written as spans of base/trace_events.h: a group is a process, a thread a thread of it.
  *
  */
 #include "engine_trace.h"
 
-#include "base/json.h"
+#include "base/trace_events.h"
 
 #include <errno.h>
 
@@ -109,54 +107,38 @@ static double first_start(const ot_trace *t)
     return first;
 }
 
-/* Nanoseconds are the clock's grain. */
-static void write_time(const char *key, double seconds, FILE *f)
+static void write_event(const event *e, uint32_t thread, double origin, ot_trace_events *to)
 {
-    fprintf(f, ", \"%s\": %.3f", key, seconds > 0 ? seconds * 1e6 : 0.0);
+    const char *name = e->name && *e->name ? e->name : e->op, *op = e->op ? e->op : "";
+    ot_event head = {name, op, e->group, thread, e->start - origin};
+    ot_events_span(to, head, e->end - e->start);
+    ot_json_put_text(&to->json, "op", op);
+    if (e->tile >= 0) ot_json_put_int(&to->json, "tile", e->tile);
+    ot_events_end(to);
 }
 
-static void write_event(const event *e, uint32_t thread, double origin, FILE *f)
+static void write_names(const ot_trace *t, ot_trace_events *to)
 {
-    const char *name = e->name && *e->name ? e->name : e->op;
-    fputs(",\n{\"ph\": \"X\", \"name\": ", f);
-    ot_json_string(name ? name : "", f);
-    fputs(", \"cat\": ", f);
-    ot_json_string(e->op ? e->op : "", f);
-    fprintf(f, ", \"pid\": %u, \"tid\": %u", e->group, thread);
-    write_time("ts", e->start - origin, f);
-    write_time("dur", e->end - e->start, f);
-    fputs(", \"args\": {\"op\": ", f);
-    ot_json_string(e->op ? e->op : "", f);
-    if (e->tile >= 0) fprintf(f, ", \"tile\": %lld", (long long)e->tile);
-    fputs("}}", f);
-}
-
-/* Names of processes and threads; the first entry of the list, so that every other follows a comma.
- */
-static void write_names(const ot_trace *t, FILE *f)
-{
+    char name[32];
     for (uint32_t g = 0; g < (t->n_groups ? t->n_groups : 1); g++) {
-        fprintf(f,
-                "%s{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %u, \"args\": {\"name\": ",
-                g ? ",\n" : "", g);
-        ot_json_string(t->n_groups ? t->groups[g] : "run", f);
-        fputs("}}", f);
-        for (uint32_t k = 0; k < t->n_threads; k++)
-            fprintf(f,
-                    ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, "
-                    "\"args\": {\"name\": \"thread %u\"}}",
-                    g, k, k);
+        ot_events_name_process(to, g, t->n_groups ? t->groups[g] : "run");
+        for (uint32_t k = 0; k < t->n_threads; k++) {
+            snprintf(name, sizeof name, "thread %u", k);
+            ot_events_name_thread(to, g, k, name);
+        }
     }
 }
 
 ot_status ot_trace_write(const ot_trace *t, FILE *f, ot_diag *d)
 {
     double origin = first_start(t);
-    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", f);
-    write_names(t, f);
+    ot_trace_events to;
+    ot_events_open(&to, f);
+    write_names(t, &to);
     for (uint32_t k = 0; k < t->n_threads; k++)
-        for (size_t j = 0; j < t->rows[k].n; j++) write_event(&t->rows[k].events[j], k, origin, f);
-    fprintf(f, "\n], \"otherData\": {\"dropped\": %zu}}\n", ot_trace_dropped(t));
+        for (size_t j = 0; j < t->rows[k].n; j++)
+            write_event(&t->rows[k].events[j], k, origin, &to);
+    ot_events_close(&to, ot_trace_dropped(t));
     if (ferror(f)) return ot_fail(d, OT_E_SYSTEM, "cannot write the trace: %s", strerror(errno));
     return OT_OK;
 }

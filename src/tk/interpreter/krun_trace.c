@@ -3,7 +3,9 @@
  * curves. A step is a microsecond. */
 #include "krun_internal.h"
 
-#include "base/json.h"
+#include "base/trace_events.h"
+
+#define STEP 1e-6 /* seconds that one is shown as */
 
 static const char *const WHAT[] = {"alloc", "free", "move", "compute"};
 
@@ -27,38 +29,62 @@ static void label(const ot_kernel *k, const ot_krun_event *e, char buf[600])
         snprintf(buf, 600, "%s %s", WHAT[e->what], name);
 }
 
-static void put_event(const ot_kernel *k, const ot_krun_event *e, FILE *f)
+/* Rows are threads, numbered as they come. */
+typedef struct rows {
+    ot_map *numbers; /* by name */
+    uint32_t n;
+} rows;
+
+static bool find_row(rows *r, ot_trace_events *t, const char *name, uint32_t *row)
+{
+    *row = ot_map_get(r->numbers, name);
+    if (*row != OT_NONE) return true;
+    *row = r->n++;
+    ot_events_name_thread(t, 0, *row, name);
+    return ot_map_put(r->numbers, name, *row);
+}
+
+static bool put_event(const ot_kernel *k, const ot_krun_event *e, rows *r, ot_trace_events *t)
 {
     char text[600];
-    bool point = e->what == OT_KRUN_ALLOC || e->what == OT_KRUN_FREE;
+    ot_event head = {.name = text, .start = (double)e->step * STEP};
     label(k, e, text);
-    fputs("{\"name\": ", f);
-    ot_json_string(text, f);
-    fprintf(f, ", \"ph\": \"%s\", \"ts\": %lld, ", point ? "i" : "X", (long long)e->step);
-    fprintf(f, "%s\"pid\": \"kernel\", \"tid\": ", point ? "\"s\": \"t\", " : "\"dur\": 1, ");
-    ot_json_string(row_of(k, e), f);
-    fprintf(f, ", \"args\": {\"line\": %u, \"bytes\": %lld", k->stmts[e->stmt].line,
-            (long long)e->bytes);
-    if (e->what == OT_KRUN_ALLOC) fprintf(f, ", \"offset\": %lld", (long long)e->offset);
-    fputs("}}", f);
+    if (!find_row(r, t, row_of(k, e), &head.thread)) return false;
+    if (e->what == OT_KRUN_ALLOC || e->what == OT_KRUN_FREE)
+        ot_events_mark(t, head);
+    else
+        ot_events_span(t, head, STEP);
+    ot_json_put_int(&t->json, "line", k->stmts[e->stmt].line);
+    ot_json_put_int(&t->json, "bytes", e->bytes);
+    if (e->what == OT_KRUN_ALLOC) ot_json_put_int(&t->json, "offset_bytes", e->offset);
+    ot_events_end(t);
+    return true;
+}
+
+static bool put_events(const ot_kernel *k, const ot_krun_result *r, rows *w, ot_trace_events *t)
+{
+    int64_t live[OT_SCOPE_COUNT] = {0};
+    for (size_t i = 0; i < r->n_events; i++) {
+        const ot_krun_event *e = &r->events[i];
+        ot_scope scope = k->values[e->value].scope;
+        if (!put_event(k, e, w, t)) return false;
+        if (e->what != OT_KRUN_ALLOC && e->what != OT_KRUN_FREE) continue;
+        live[scope] += e->what == OT_KRUN_ALLOC ? e->bytes : -e->bytes;
+        ot_event curve = {.name = ot_scope_name(scope), .start = (double)e->step * STEP};
+        ot_events_bytes(t, curve, live[scope]);
+    }
+    return true;
 }
 
 ot_status ot_krun_trace(const ot_kernel *k, const ot_krun_result *r, FILE *f)
 {
-    int64_t live[OT_SCOPE_COUNT] = {0};
-    fputs("{\"traceEvents\": [\n", f);
-    for (size_t i = 0; i < r->n_events; i++) {
-        const ot_krun_event *e = &r->events[i];
-        ot_scope scope = k->values[e->value].scope;
-        if (i > 0) fputs(",\n", f);
-        put_event(k, e, f);
-        if (e->what != OT_KRUN_ALLOC && e->what != OT_KRUN_FREE) continue;
-        live[scope] += e->what == OT_KRUN_ALLOC ? e->bytes : -e->bytes;
-        fprintf(f,
-                ",\n{\"name\": \"%s\", \"ph\": \"C\", \"ts\": %lld, \"pid\": \"kernel\", \"args\": "
-                "{\"bytes\": %lld}}",
-                ot_scope_name(scope), (long long)e->step, (long long)live[scope]);
-    }
-    fputs("\n]}\n", f);
-    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+    ot_arena *arena = ot_arena_new();
+    rows w = {.numbers = arena ? ot_map_new(arena) : NULL};
+    ot_trace_events t;
+    ot_events_open(&t, f);
+    ot_events_name_process(&t, 0, "kernel");
+    bool ok = w.numbers && put_events(k, r, &w, &t);
+    if (ok) ot_events_close(&t, 0);
+    ot_arena_free(arena);
+    return !ok ? OT_E_NOMEM : ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
