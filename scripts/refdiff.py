@@ -4,8 +4,9 @@
   refdiff.py OLD NEW [--models DIR]... [--highres DIR] [--only GLOB]... [--modes NAME,...] [--keep DIR] [--cache FILE] [--added] [-v]
 
 Models: DIR/models.json (file, shapes) where there is one, else every .onnx below DIR. --highres: make_models.py and highres.py of that folder
-make their networks (in --keep's folder, where they stay). --cache: what OLD answered is kept there. Modes: time, memory, forced, forced-memory, engine, engine-forced (a model is written), and a target's name
-(plan only, by inspect). Compared: exit status, standard error's first line, the model's bytes, the plan (inspect --json) without its file
+make their networks (in --keep's folder, where they stay). --cache: what OLD answered is kept there. Modes: those of MODES; a
+target's name: plan only, by inspect; else options by
+which a model is written. Compared: exit status, standard error's first line, the model's bytes, the plan (inspect --json) without its file
 name. Closes with `N same, N differ`; exit 1 when one differs.
 """
 import argparse
@@ -28,6 +29,10 @@ MODES = {
     'forced-memory': ['--force', '--goal', 'memory', '--l2', '128K'],
     'engine': ['--emit', 'engine'],
     'engine-forced': ['--emit', 'engine', '--force', '--l2', '512K'],
+    'openvino': ['--runtime', 'openvino'],
+    'openvino-memory': ['--runtime', 'openvino', '--goal', 'memory'],
+    'engine-device': ['--runtime', 'engine-device', '--emit', 'engine'],
+    'engine-device-memory': ['--runtime', 'engine-device', '--emit', 'engine', '--goal', 'memory'],
     'h200': ['--target', 'h200'],
     'ascend-a2-16m': ['--target', 'ascend-a2-16m'],
     'tlf-16m': ['--target', 'tlf-16m'],
@@ -103,7 +108,7 @@ def look(tool, file, shapes, mode, out):
         base += ['--target', 'cpu-generic', '--threads', '1']
     rc, err, text = run(tool, ['inspect', file, '--json', *base])
     found = {'exit': rc, 'error': err, 'plan': plan_of(text)}
-    if mode in ('time', 'memory', 'forced', 'forced-memory', 'engine', 'engine-forced') and rc == 0:
+    if '--target' not in MODES[mode] and rc == 0:
         if os.path.exists(out):
             os.remove(out)
         rc, err, _ = run(tool, [file, '-o', out, '-q', *base])

@@ -16,7 +16,7 @@
  *
  * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c
  * (graph -> boxes), live_boxes.c (their places). So do the engine's devices: device_steps.c
- * (what runs as one), device_arena.c (what is there at once); nothing else grows.
+ * (what runs as one), device_growth.c (what is there at once); nothing else grows.
  *
  */
 #ifndef OT_ALLOC_SIM_ALLOC_SIM_H

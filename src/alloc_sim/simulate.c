@@ -13,7 +13,7 @@
  */
 #include "chunk_arena.h"
 #include "simulate.h"
-#include "device_arena.h"
+#include "device_growth.h"
 #include "one_block.h"
 
 #define RUNS       2
@@ -581,7 +581,7 @@ ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_s
                 .each = 1};
     ot_status s = !x.memory         ? OT_E_NOMEM
                   : r->one_block    ? ot_one_block_growth(g, r, a, out)
-                  : r->device_arena ? ot_device_arena_growth(g, a, out)
+                  : r->device_arena ? ot_device_growth(g, a, out)
                                     : play_runs(&x, g, out);
     ot_arena_free(a);
     return s;

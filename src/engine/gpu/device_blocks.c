@@ -38,7 +38,7 @@ static bool may_lie_so(const dv_prog *q, ot_id v, uint32_t block)
 {
     const dv_value *x = q->at[v];
     if (!dv_known(q, v) || x->of || x->owner != q || x->memory != DV_ARENA || x->uploaded ||
-        x->host || x->twice)
+        x->host || x->room.twice)
         return false;
     if (q->placed_in[v] != OT_NONE || q->p->at[v]->is_result || q->p->at[v]->is_const ||
         q->p->g->values[v].is_outer)
@@ -46,7 +46,7 @@ static bool may_lie_so(const dv_prog *q, ot_id v, uint32_t block)
     for (uint32_t k = 0; k < q->p->g->n_outputs; k++)
         if (q->p->g->outputs[k] == v) return false;
     return x->nd.dtype == OT_F32 && x->nd.rank >= 3 && x->nd.rank <= 5 &&
-           x->nd.dims[1] % block == 0 && q->n_readers[v] > 0;
+           x->nd.dims[1] % block == 0 && ot_list_readers(&q->list, v) > 0;
 }
 
 static bool is_plain(const ot_step *step)
@@ -73,14 +73,14 @@ static bool reads(const blocks *x, uint32_t place, ot_id v, bool *gains)
 static bool lies_so(const blocks *x, ot_id v, uint32_t block)
 {
     const dv_prog *q = x->q;
-    const uint32_t by = q->maker[v];
+    const uint32_t by = q->list.maker[v];
     bool gains = false;
     if (by == OT_NONE || !may_lie_so(q, v, block) || !is_plain(&q->p->steps[by])) return false;
     if (q->p->steps[by].out_ids[0] != v ||
         !ot_dg_makes_blocks(q->p->steps[x->head[by]].node, q->arrays))
         return false;
-    for (uint32_t k = 0; k < q->n_readers[v]; k++)
-        if (!reads(x, q->readers[q->reader_first[v] + k], v, &gains)) return false;
+    for (uint32_t k = q->list.first[v]; k < q->list.first[v + 1]; k++)
+        if (!reads(x, q->list.readers[k], v, &gains)) return false;
     return gains;
 }
 
@@ -94,7 +94,7 @@ ot_status dv_choose_blocks(dv_prog *q, const ot_group *groups)
         const ot_id v = q->p->steps[k].n_out > 0 && q->p->steps[k].out_slots[0]
                             ? q->p->steps[k].out_ids[0]
                             : OT_NONE;
-        if (!q->needed[k] || v == OT_NONE || !lies_so(&x, v, block)) continue;
+        if (!q->list.node[k] || v == OT_NONE || !lies_so(&x, v, block)) continue;
         ot_nd *nd = &q->at[v]->nd;
         ot_nd_set_blocked(nd, nd->dtype, nd->rank, nd->dims, block);
         dv_set(q, v, q->at[v]);

@@ -15,7 +15,8 @@
 
 #include "engine/core/session.h"
 #include "engine/gpu/shaders/shaders.h"
-#include "fusion/fusion.h"
+#include "fusion/graph_view.h"
+#include "tiling/lower/device_arena.h"
 
 struct dv_prog;
 
@@ -38,13 +39,9 @@ struct dv_value {
     bool uploaded; /* its contents come from the host: an input, or made there */
     /* it stays in this array of the host, and loops move tiles of it; NULL: it does not */
     ot_slot *host;
-    /* a tile that is moved: it has two places, for even iterations and for odd ones, */
-    bool twice;
-    int64_t turn;        /* which are so many bytes apart */
-    uint32_t born, last; /* units that touch it first and last */
-    uint32_t item;       /* of the plan */
-    uint32_t block;      /* of the weights' memory */
-    int64_t offset;      /* bytes in its memory, of weights in their block */
+    ot_device_memory room; /* in its arena; a tile that moves has two, by turns */
+    uint32_t block;        /* of the weights' memory, */
+    int64_t offset;        /* and bytes in that */
 };
 
 /* What moves between host and device while a loop runs: windows of an input, or tiles of a result.
@@ -122,21 +119,16 @@ typedef struct dv_prog {
     dv_value **at;         /* [n_ids] */
     ot_nd *arrays;         /* [n_ids] what at[v]->nd says */
     uint32_t n_ids, cap_ids;
-    bool *needed; /* [steps] */
-    /* by value: steps that read it, captured values too */
-    uint32_t *reader_first, *n_readers, *readers;
-    uint32_t *maker; /* by value: step, or OT_NONE */
-    /* [steps] part of a group already; its unit is there */
-    bool *taken, *made;
+    ot_node_list list; /* places: steps; without those that are not needed */
+    bool *made;        /* [steps] its unit is there */
     /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
     ot_id *placed_in;
     dv_unit *units; /* [n_units] */
     size_t n_units, cap_units;
     dv_stream *streams; /* [n_streams] of a body */
     size_t n_streams, cap_streams;
-    bool on_host;              /* some unit runs on the host */
-    int64_t arena_bytes, base; /* base: of a body, in the arena of the graph */
-    int64_t live_bytes;        /* most of the arena that values fill at one time */
+    bool on_host;          /* some unit runs on the host */
+    ot_device_arena arena; /* of its values */
 } dv_prog;
 
 struct dv_session {

@@ -55,8 +55,7 @@ ot_status dv_packed_value(dv_session *s, const dv_value *x, const ot_dg_packing 
     dv_value *y = OT_NEW(s->a, dv_value);
     if (!y || !OT_PUSH(s->a, s->packed, s->n_packed, s->cap_packed, y))
         return ot_fail_nomem(s->s->d);
-    *y = (dv_value){
-        .memory = DV_WEIGHTS, .born = OT_NONE, .item = OT_NONE, .plain = &x->nd, .pack = *pack};
+    *y = (dv_value){.memory = DV_WEIGHTS, .plain = &x->nd, .pack = *pack};
     ot_nd_set_dense(&y->nd, x->nd.dtype, 1, &elems);
     const int64_t filled = elems -
                            pack->groups * pack->maps * pack->depth_dims[0] * pack->depth_dims[1];

@@ -1,29 +1,11 @@
-/* Where values lie on the device.
- *
- *   unit      0     1       2        3  arena
- *   x (input) |=====|                   [x       ]     uploaded before the first unit that reads it
- *   a         .     |=======|           .        [a   ]
- *   tiles     .     .       |========|  [body's arena  ]   the same for every iteration
- *   b         .     |================|  .              [b  ]
- *
- * A body's arena is laid out for itself, and takes part in the plan of the graph as the scratch
- * of its While. Constants and the numbers of kernels lie in a memory of their own, which is
- * written once: one block, or several where the device has none as large.
+/* Where values lie on the device: those of each program in an arena (tiling/lower/device_arena.h)
+ * by the units that touch them; constants and the numbers of kernels in a memory of their own,
+ * which is written once: one block, or several where the device has none as large.
  *
  */
 #include "device_internal.h"
 
-#include "tiling/lower/lowering.h"
-
-#define ALIGN 256 /* of values: rows of vectors and cache lines begin with them */
-
-typedef struct plan_work {
-    dv_prog *q;
-    ot_pack_item *items; /* [n] */
-    dv_value **of;       /* [n] whose they are; NULL: a loop's scratch */
-    uint32_t *unit;      /* [n] of scratch: the loop */
-    size_t n, cap, cap_of, cap_unit;
-} plan_work;
+#define ALIGN 256 /* of constants: rows of vectors and cache lines begin with them */
 
 static int64_t aligned(int64_t bytes) { return ot_ceil_div(bytes, ALIGN) * ALIGN; }
 
@@ -35,12 +17,15 @@ static ot_status bytes_of(const dv_session *s, const dv_value *x, int64_t *bytes
 
 /* ---- lifetimes ---- */
 
+static bool is_of(const dv_prog *q, const dv_value *root)
+{
+    return root->owner == q && root->memory == DV_ARENA;
+}
+
 static void touch(const dv_prog *q, dv_value *x, uint32_t unit)
 {
     dv_value *root = dv_root(x);
-    if (root->owner != q || root->memory != DV_ARENA || !root->used) return;
-    if (root->born == OT_NONE) root->born = unit;
-    root->last = unit;
+    if (is_of(q, root) && root->used) ot_device_touch(&root->room, unit);
 }
 
 /* All that unit u of `inner` touches of q's values; inner is q, or a body in it. */
@@ -61,8 +46,8 @@ static ot_status upload_inputs(dv_prog *q)
     const ot_graph *g = q->p->g;
     for (uint32_t k = 0; k < g->n_inputs && !q->outer; k++) {
         dv_value *x = q->at[g->inputs[k]];
-        if (!x->used || x->memory != DV_ARENA || x->born == OT_NONE) continue;
-        dv_unit *u = &q->units[x->born];
+        if (!x->used || x->memory != DV_ARENA || x->room.first == OT_NONE) continue;
+        dv_unit *u = &q->units[x->room.first];
         ot_id *list = OT_NEW_N(q->s->a, ot_id, u->n_inputs + 1u);
         if (!list) return ot_fail_nomem(q->s->s->d);
         if (u->n_inputs) memcpy(list, u->inputs, u->n_inputs * sizeof *list);
@@ -74,75 +59,32 @@ static ot_status upload_inputs(dv_prog *q)
 
 /* ---- the arena ---- */
 
-static ot_status add_item(plan_work *w, dv_value *of, uint32_t lower, uint32_t upper, int64_t bytes)
+static ot_status add_value(dv_prog *q, dv_value *x)
 {
-    const ot_pack_item item = {.lower = lower,
-                               .upper = (int64_t)upper + 1,
-                               .size = bytes,
-                               .alignment = ALIGN,
-                               .fixed = -1,
-                               .hint = -1};
-    size_t n = w->n, n_of = w->n, n_unit = w->n;
-    if (of) of->item = (uint32_t)n;
-    if (!OT_PUSH(w->q->s->a, w->items, n, w->cap, item) ||
-        !OT_PUSH(w->q->s->a, w->of, n_of, w->cap_of, of) ||
-        !OT_PUSH(w->q->s->a, w->unit, n_unit, w->cap_unit, lower))
-        return ot_fail_nomem(w->q->s->s->d);
-    w->n = n;
-    return OT_OK;
-}
-
-static ot_status add_value(plan_work *w, dv_value *x)
-{
-    int64_t bytes;
     dv_value *root = dv_root(x);
-    if (root->owner != w->q || root->memory != DV_ARENA || root->item != OT_NONE ||
-        root->born == OT_NONE)
-        return OT_OK;
-    OT_TRY(bytes_of(w->q->s, root, &bytes));
-    if (root->nd.chan_block) dv_count_blocks(w->q->s, bytes);
-    if (!root->twice) return add_item(w, root, root->born, root->last, aligned(bytes));
-    root->turn = aligned(bytes); /* it moves while all units of the next iteration run */
-    return add_item(w, root, 0, (uint32_t)w->q->n_units - 1, 2 * root->turn);
-}
-
-static ot_status pack(plan_work *w)
-{
-    dv_prog *q = w->q;
-    ot_pack_problem problem = {w->items, (uint32_t)w->n};
-    ot_pack_options o = {.step_limit = ot_graph_arena_steps((uint32_t)w->n),
-                         .threads = 1,
-                         .rules = OT_PACK_RULES_ALL};
-    ot_pack_result r;
-    int64_t *offsets = OT_NEW_N(q->s->a, int64_t, w->n + 1);
-    if (!offsets) return ot_fail_nomem(q->s->s->d);
-    OT_TRY(ot_pack(&problem, &o, q->s->s->d, offsets, &r));
-    OT_TRY(ot_pack_check(&problem, offsets, 0, NULL, q->s->s->d));
-    for (size_t k = 0; k < w->n; k++) {
-        if (w->of[k])
-            w->of[k]->offset = offsets[k];
-        else
-            q->units[w->unit[k]].body->base = offsets[k];
-    }
-    q->arena_bytes = r.height;
-    for (size_t k = 0; k < w->n; k++) /* of a body's arena what lives there */
-        if (!w->of[k]) w->items[k].size = q->units[w->unit[k]].body->live_bytes;
-    return ot_pack_find_bound(&problem, &q->live_bytes) == OT_OK ? OT_OK
-                                                                 : ot_fail_nomem(q->s->s->d);
+    if (!is_of(q, root) || root->room.listed || root->room.first == OT_NONE) return OT_OK;
+    OT_TRY(bytes_of(q->s, root, &root->room.bytes));
+    if (root->nd.chan_block) dv_count_blocks(q->s, root->room.bytes);
+    if (ot_device_arena_add(&q->arena, q->s->a, &root->room) == OT_OK) return OT_OK;
+    return ot_fail_nomem(q->s->s->d);
 }
 
 static ot_status plan(dv_prog *q)
 {
-    plan_work w = {.q = q};
+    q->arena = (ot_device_arena){.n_units = (uint32_t)q->n_units};
     for (size_t k = 0; k < q->n_units; k++)
         if (q->units[k].body) OT_TRY(plan(q->units[k].body));
     for (size_t k = 0; k < q->n_units; k++) touch_unit(q, q, &q->units[k], (uint32_t)k);
     OT_TRY(upload_inputs(q));
-    for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(add_value(&w, q->at[v]));
+    for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(add_value(q, q->at[v]));
     for (size_t k = 0; k < q->n_units; k++)
-        if (q->units[k].body && q->units[k].body->arena_bytes > 0)
-            OT_TRY(add_item(&w, NULL, (uint32_t)k, (uint32_t)k, q->units[k].body->arena_bytes));
-    return w.n ? pack(&w) : OT_OK;
+        if (q->units[k].body &&
+            ot_device_arena_add_body(&q->arena, q->s->a, &q->units[k].body->arena, (uint32_t)k) !=
+                OT_OK)
+            return ot_fail_nomem(q->s->s->d);
+    OT_TRY(ot_device_arena_place(&q->arena, q->s->a, q->s->s->d));
+    if (ot_device_arena_measure(&q->arena, q->s->a) != OT_OK) return ot_fail_nomem(q->s->s->d);
+    return OT_OK;
 }
 
 /* ---- constants ---- */

@@ -20,9 +20,9 @@ static int64_t place_of(const dv_at *r, const dv_value *x, int64_t more)
     int64_t elements = more;
     size_t size = ot_dtype_bytes(x->nd.dtype);
     for (; x->of; x = x->of) elements += x->first + (x->moves ? x->moves[r->i] : 0);
-    int64_t base = x->memory == DV_WEIGHTS ? 0 : x->owner->base;
-    if (x->twice && r->i & 1) base += x->turn;
-    return base + x->offset + elements * (int64_t)size;
+    int64_t base = x->memory == DV_WEIGHTS ? x->offset : x->owner->arena.base + x->room.offset;
+    if (x->room.twice && r->i & 1) base += x->room.turn;
+    return base + elements * (int64_t)size;
 }
 
 ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out)

@@ -27,9 +27,9 @@ static ot_status check_memory(const dv_session *s)
     const ot_device_usage u = ot_device_use(s->dev);
     const int64_t most = ot_device_about(s->dev)->allocation_most;
     const int64_t rest = u.budget - u.used, each = most > 0 ? ot_min(most, rest) : rest;
-    int64_t all, one = s->top->arena_bytes; /* the largest block */
+    int64_t all, one = s->top->arena.height; /* the largest block */
     for (uint32_t k = 0; k < s->n_blocks; k++) one = ot_max(one, s->block_bytes[k]);
-    if (!ot_add_i64(s->weight_bytes, s->top->arena_bytes, &all)) all = INT64_MAX;
+    if (!ot_add_i64(s->weight_bytes, s->top->arena.height, &all)) all = INT64_MAX;
     if (all <= rest && one <= each) return OT_OK;
     return ot_fail(s->s->d, OT_E_BUDGET,
                    "the model takes %s of device memory, %s of it weights and %s activations, %s "
@@ -37,7 +37,7 @@ static ot_status check_memory(const dv_session *s)
                    "tiled with --emit engine --memory-budget it may take less",
                    ot_format_bytes((double)all, needs, sizeof needs),
                    ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
-                   ot_format_bytes((double)s->top->arena_bytes, arena, sizeof arena),
+                   ot_format_bytes((double)s->top->arena.height, arena, sizeof arena),
                    ot_format_bytes((double)one, largest, sizeof largest),
                    ot_format_bytes((double)rest, has, sizeof has),
                    ot_format_bytes((double)each, block, sizeof block));
@@ -71,8 +71,8 @@ static ot_status build(dv_session *s)
     OT_TRY(dv_describe(s->top));
     OT_TRY(dv_make_units(s->top));
     OT_TRY(dv_plan(s));
-    s->figures.arena_bytes = s->top->arena_bytes;
-    s->figures.arena_live = s->top->live_bytes;
+    s->figures.arena_bytes = s->top->arena.height;
+    s->figures.arena_live = s->top->arena.live;
     s->figures.weight_bytes = s->weight_bytes;
     OT_TRY(check_memory(s));
     OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));
@@ -80,7 +80,7 @@ static ot_status build(dv_session *s)
     if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->stores), &e));
     OT_TRY(dv_compile(s));
     OT_TRY(new_weights(s));
-    OT_TRY(new_buffer(s, "activations", s->top->arena_bytes, &s->arena));
+    OT_TRY(new_buffer(s, "activations", s->top->arena.height, &s->arena));
     return dv_upload_weights(s);
 }
 

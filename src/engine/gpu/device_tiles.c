@@ -127,26 +127,15 @@ ot_status dv_unplace(dv_prog *q, ot_id v)
     return OT_OK;
 }
 
-/* Is what makes v no view of something else, so that it can write wherever it is told to? */
-static bool is_made(const dv_prog *q, ot_id v)
-{
-    const ot_node *n = q->maker[v] == OT_NONE ? NULL : q->p->steps[q->maker[v]].node;
-    return n && n->op != OT_OP_OPAQUE && !ot_op_is_view(n->op) && n->op != OT_OP_Slice &&
-           n->op != OT_OP_Split && n->op != OT_OP_Expand;
-}
-
 ot_status dv_place_tiles(dv_prog *q)
 {
     if (!q->outer) return OT_OK;
     for (uint32_t k = 0; k < q->p->n_steps; k++) {
         const ot_step *step = &q->p->steps[k];
         bool ok;
-        if (!q->needed[k] || !ot_is_tile_op(step->node, "Deslice")) continue;
+        if (!ot_device_makes_in_place(&q->list, k)) continue;
         ot_id t = step->in_ids[0], y = step->in_ids[1];
-        bool only = dv_known(q, t) && dv_known(q, y) && dv_only_reader(q, t) == k &&
-                    is_made(q, t) && is_buffer(q, y) && dv_only_reader(q, y) == k &&
-                    !q->at[y]->host;
-        if (!only) continue;
+        if (!dv_known(q, t) || !dv_known(q, y) || q->at[y]->host) continue;
         const int64_t *moves = moves_of(q, step->node, &q->arrays[y], &ok);
         if (!ok) return ot_fail_nomem(q->s->s->d);
         const ot_nd window = window_of(&q->arrays[y], &q->arrays[t]);

@@ -39,7 +39,7 @@ static ot_status table_value(dv_prog *q, const ot_nd *table, dv_value **out)
 {
     *out = OT_NEW(q->s->a, dv_value);
     if (!*out) return nomem(q);
-    **out = (dv_value){.nd = *table, .memory = DV_WEIGHTS, .born = OT_NONE, .item = OT_NONE};
+    **out = (dv_value){.nd = *table, .memory = DV_WEIGHTS};
     return OT_OK;
 }
 
@@ -113,10 +113,9 @@ ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
 static bool is_stored(const dv_prog *q, const ot_group *x, ot_id v)
 {
     if (q->p->at[v]->is_result) return true;
-    for (uint32_t k = 0; k < q->n_readers[v]; k++) {
+    for (uint32_t k = q->list.first[v]; k < q->list.first[v + 1]; k++) {
         bool inside = false;
-        for (uint32_t j = 0; j < x->n; j++)
-            inside |= x->parts[j].place == q->readers[q->reader_first[v] + k];
+        for (uint32_t j = 0; j < x->n; j++) inside |= x->parts[j].place == q->list.readers[k];
         if (!inside) return true;
     }
     return false;
@@ -300,7 +299,7 @@ static ot_status push_results(dv_prog *q, ot_step *step, bool *sent)
     dv_unit u = {.kind = DV_NOTHING, .step = step};
     for (uint32_t k = 0; k < q->p->g->n_outputs && !q->outer; k++) {
         ot_id v = q->p->g->outputs[k];
-        uint32_t by = q->maker[v];
+        uint32_t by = q->list.maker[v];
         if (sent[k] || by == OT_NONE || !q->made[by] || !on_device(q, v)) continue;
         sent[k] = true;
         OT_TRY(download(q, &u, step, v));
@@ -322,14 +321,14 @@ ot_status dv_make_units(dv_prog *q)
     OT_TRY(dv_choose_blocks(q, groups));
     for (uint32_t k = 0; k < q->p->n_steps; k++) {
         ot_step *step = &q->p->steps[k];
-        if (!q->needed[k]) continue;
+        if (!q->list.node[k]) continue;
         if (strcmp(step->node->domain, "onnx_tile") == 0 && step->node->op == OT_OP_OPAQUE)
             OT_TRY(dv_tile_unit(q, step));
         else if (groups[k].n > 0)
             OT_TRY(group_unit(q, &groups[k], k));
-        else if (!q->taken[k])
+        else if (!q->list.taken[k])
             OT_TRY(single(q, k));
-        q->made[k] = !q->taken[k];
+        q->made[k] = !q->list.taken[k];
         for (uint32_t j = 0; j < groups[k].n; j++) q->made[groups[k].parts[j].place] = true;
         OT_TRY(push_results(q, step, sent));
     }

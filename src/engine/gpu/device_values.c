@@ -38,7 +38,7 @@ static ot_status make_room(dv_prog *q, uint32_t n)
 static dv_value *new_value(dv_prog *q)
 {
     dv_value *x = OT_NEW(q->s->a, dv_value);
-    if (x) *x = (dv_value){.owner = q, .memory = DV_ARENA, .born = OT_NONE, .item = OT_NONE};
+    if (x) *x = (dv_value){.owner = q, .memory = DV_ARENA, .room = OT_DEVICE_UNUSED};
     return x;
 }
 
@@ -149,17 +149,19 @@ static ot_status find_needed(dv_prog *q)
 {
     const ot_prog *p = q->p;
     bool *wanted = OT_NEW_N(q->s->a, bool, p->g->n_values + 1u);
-    q->needed = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
-    if (!wanted || !q->needed) return ot_fail_nomem(q->s->s->d);
+    q->list = (ot_node_list){.g = p->g, .n = p->n_steps};
+    q->list.node = OT_NEW_N(q->s->a, const ot_node *, p->n_steps + 1u);
+    if (!wanted || !q->list.node) return ot_fail_nomem(q->s->s->d);
     for (uint32_t k = 0; k < p->g->n_outputs; k++)
         wanted[p->g->outputs[k]] = !is_const(q, p->g->outputs[k]);
     for (uint32_t k = p->n_steps; k-- > 0;) {
         const ot_step *step = &p->steps[k];
         const ot_node *n = step->node;
         for (uint32_t j = 0; j < step->n_out; j++)
-            q->needed[k] |= step->out_ids[j] != OT_NONE && wanted[step->out_ids[j]] &&
-                            !is_const(q, step->out_ids[j]);
-        for (uint32_t j = 0; q->needed[k] && j < step->n_in + n->n_captured; j++) {
+            if (step->out_ids[j] != OT_NONE && wanted[step->out_ids[j]] &&
+                !is_const(q, step->out_ids[j]))
+                q->list.node[k] = n;
+        for (uint32_t j = 0; q->list.node[k] && j < step->n_in + n->n_captured; j++) {
             ot_id v = j < step->n_in ? step->in_ids[j] : n->captured[j - step->n_in];
             if (v != OT_NONE) wanted[v] = true;
         }
@@ -167,49 +169,30 @@ static ot_status find_needed(dv_prog *q)
     return OT_OK;
 }
 
-static ot_status find_readers(dv_prog *q)
+/* Who makes and who reads what, as the program has it. */
+static ot_status list_nodes(dv_prog *q)
 {
     const ot_prog *p = q->p;
-    uint32_t n_values = p->g->n_values, total = 0;
-    q->reader_first = OT_NEW_N(q->s->a, uint32_t, n_values + 1u);
-    q->n_readers = OT_NEW_N(q->s->a, uint32_t, n_values + 1u);
-    q->maker = OT_NEW_N(q->s->a, uint32_t, n_values + 1u);
+    const uint32_t n_values = p->g->n_values;
     q->placed_in = OT_NEW_N(q->s->a, ot_id, n_values + 1u);
-    q->taken = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
     q->made = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
-    if (!q->reader_first || !q->n_readers || !q->maker || !q->taken || !q->made || !q->placed_in)
+    if (!q->made || !q->placed_in || ot_node_list_fill(&q->list, q->s->a) != OT_OK)
         return ot_fail_nomem(q->s->s->d);
-    for (ot_id v = 0; v < n_values; v++) q->maker[v] = q->placed_in[v] = OT_NONE;
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t k = 0; k < p->n_steps; k++) {
-            const ot_step *step = &p->steps[k];
-            if (!q->needed[k]) continue;
-            for (uint32_t j = 0; j < step->n_out; j++)
-                if (step->out_slots[j]) q->maker[step->out_ids[j]] = k;
-            for (uint32_t j = 0; j < step->n_in + step->node->n_captured; j++) {
-                ot_id v = j < step->n_in ? step->in_ids[j] : step->node->captured[j - step->n_in];
-                if (v == OT_NONE) continue;
-                uint32_t *n = &q->n_readers[v];
-                if (pass == 1 && *n > 0 && q->readers[q->reader_first[v] + *n - 1] == k) continue;
-                if (pass == 1) q->readers[q->reader_first[v] + *n] = k;
-                (*n)++;
-            }
-        }
-        for (ot_id v = 0; pass == 0 && v < n_values; v++) {
-            q->reader_first[v] = total;
-            total += q->n_readers[v];
-            q->n_readers[v] = 0;
-        }
-        if (pass == 0 && !(q->readers = OT_NEW_N(q->s->a, uint32_t, total + 1u)))
-            return ot_fail_nomem(q->s->s->d);
+    for (ot_id v = 0; v < n_values; v++) {
+        q->placed_in[v] = OT_NONE;
+        q->list.kept[v] |= p->at[v]->is_result;
+        q->list.constant[v] = is_const(q, v);
     }
+    for (uint32_t k = 0; k < p->n_steps; k++)
+        for (uint32_t j = 0; j < p->steps[k].n_out; j++)
+            if (p->steps[k].out_ids[j] != OT_NONE && !p->steps[k].out_slots[j])
+                q->list.unwanted[p->steps[k].out_ids[j]] = true;
     return OT_OK;
 }
 
 uint32_t dv_only_reader(const dv_prog *q, ot_id v)
 {
-    if (v >= q->p->g->n_values || q->n_readers[v] != 1 || q->p->at[v]->is_result) return OT_NONE;
-    return q->readers[q->reader_first[v]];
+    return v < q->p->g->n_values ? ot_list_only_reader(&q->list, v) : OT_NONE;
 }
 
 ot_status dv_describe(dv_prog *q)
@@ -218,5 +201,5 @@ ot_status dv_describe(dv_prog *q)
     q->n_ids = q->p->g->n_values;
     for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(describe(q, v));
     OT_TRY(find_needed(q));
-    return find_readers(q);
+    return list_nodes(q);
 }
