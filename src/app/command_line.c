@@ -81,7 +81,7 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     if (strcmp(o->target, "host") != 0) add(&w, " --target "), add_word(&w, o->target);
     if (o->emit_engine)
         add(&w, o->operators == OT_OPERATORS_NONE ? " --emit engine" : " --emit ort-engine");
-    if (o->runtime && !(o->emit_engine && strcmp(o->runtime, "engine") == 0))
+    if (o->runtime && !ot_runtime_named(o->runtime)->gives_form)
         add(&w, " --runtime %s", o->runtime);
     if (o->operators > OT_OPERATORS_WHOLE)
         add(&w, " --ort-operators %s", ot_operators_name(o->operators));

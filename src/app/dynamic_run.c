@@ -49,8 +49,8 @@ static const char *one_size_option(const ot_run_options *o)
 {
     return o->n_shapes      ? "--shape"
            : o->emit_engine ? "--emit engine"
-           : o->runtime && strcmp(o->runtime, "onnxruntime") != 0
-               ? "another --runtime than onnxruntime"
+           : o->runtime && !ot_runtime_named(o->runtime)->keeps_dynamic
+               ? "a --runtime that needs sizes"
            : o->plan.memory_budget && !o->n_ranges ? "--memory-budget without --range"
            : o->plan.max_tensor                    ? "--max-tensor"
            : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED &&
@@ -371,8 +371,7 @@ ot_status ot_run_select_dynamic(ot_run *r)
 {
     ot_diag aside = {0};
     ot_run f = {0};
-    if (!r->pristine || r->model->resized || strcmp(r->target.runtime->name, "onnxruntime") != 0)
-        return OT_OK;
+    if (!r->pristine || r->model->resized || !r->target.runtime->keeps_dynamic) return OT_OK;
     ot_status s = start_free(r, &aside, &f);
     if (s == OT_OK) s = plan_free(&f);
     const bool goes_on = s == OT_OK && is_better_free(r->plan, f.plan);

@@ -137,9 +137,9 @@ static ot_status settle_runtime(ot_diag *d, ot_options *o)
     if (o->command == OT_CMD_BENCH && names_device(o) && o->emit_engine && !o->runtime)
         o->runtime = ot_runtime_engine_device.name;
     if (!o->runtime) return OT_OK;
-    const bool engine = ot_runtime_in_classes(ot_runtime_named(o->runtime));
-    if (o->emit_given &&
-        (o->emit_engine != engine || (o->in_operator && strcmp(o->runtime, "engine") != 0)))
+    const ot_runtime *r = ot_runtime_named(o->runtime);
+    const bool engine = ot_runtime_in_classes(r);
+    if (o->emit_given && (o->emit_engine != engine || (o->in_operator && !r->gives_form)))
         return ot_fail(d, OT_E_USAGE,
                        "--runtime %s and --emit %s contradict each other: leave one out",
                        o->runtime,

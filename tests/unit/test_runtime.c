@@ -134,6 +134,40 @@ static void runtimes_are_asked_for(void **state)
     assert_non_null(strstr(d.message, names));
 }
 
+static void has_overheads(const ot_target *t, const ot_overheads *o)
+{
+    assert_true(t->node_overhead == o->node && t->loop_overhead == o->loop &&
+                t->region_overhead == o->region);
+}
+
+/* This machine says nothing of overheads: those of the runtime's table count, by default too.
+ * What a preset says counts for its own runtime, and for those that start operators alike. */
+static void overheads_are_the_runtimes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"openvino", "onnxruntime", "portable", "engine"};
+    ot_target host = preset("host"), cpu = preset("cpu-generic"), chip = preset("h200");
+    const ot_overheads said = {cpu.node_overhead, cpu.loop_overhead, cpu.region_overhead},
+                       launch = {chip.node_overhead, chip.loop_overhead, chip.region_overhead};
+    ot_diag d = {0};
+    has_overheads(&host, ot_runtime_onnxruntime.overheads);
+    assert_true(said.loop != ot_runtime_onnxruntime.overheads->loop && launch.node > 0);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        assert_int_equal(ot_target_set_runtime(&host, names[k], &d), OT_OK);
+        has_overheads(&host, host.runtime->overheads);
+        assert_int_equal(ot_target_set_runtime(&cpu, names[k], &d), OT_OK);
+        has_overheads(&cpu, cpu.runtime->overheads == ot_runtime_onnxruntime.overheads
+                                ? &said
+                                : cpu.runtime->overheads);
+    }
+    ot_target_set_engine(&chip);
+    has_overheads(&chip, ot_runtime_engine_device.overheads);
+    ot_target npu = preset("ethos-u55");
+    const double node = npu.node_overhead;
+    ot_target_set_engine(&npu); /* a launch of the chip, whoever starts it */
+    assert_true(node > 0 && npu.node_overhead == node);
+}
+
 /* What may be written out one by one is bounded where models must stay small. */
 static void written_tiles_are_bounded(void **state)
 {
@@ -282,9 +316,13 @@ static void conv_keeps_its_layout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_sane),        cmocka_unit_test(targets_have_runtimes),
-        cmocka_unit_test(runtimes_are_asked_for), cmocka_unit_test(written_tiles_are_bounded),
-        cmocka_unit_test(every_form_has_a_price), cmocka_unit_test(prelu_is_elementwise),
+        cmocka_unit_test(fields_are_sane),
+        cmocka_unit_test(targets_have_runtimes),
+        cmocka_unit_test(runtimes_are_asked_for),
+        cmocka_unit_test(written_tiles_are_bounded),
+        cmocka_unit_test(overheads_are_the_runtimes),
+        cmocka_unit_test(every_form_has_a_price),
+        cmocka_unit_test(prelu_is_elementwise),
         cmocka_unit_test(conv_keeps_its_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

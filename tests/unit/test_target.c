@@ -297,10 +297,13 @@ static void factors_of_a_file(void **state)
     free(text);
     check_factors(&u);
     /* another runtime has its own table, this one its measured one again */
+    assert_true(u.node_overhead == 1e-6 && u.region_overhead == 0);
     assert_int_equal(ot_target_set_runtime(&u, "openvino", &d), OT_OK);
     assert_ptr_equal(u.runtime, &ot_runtime_openvino);
+    assert_true(u.loop_overhead == ot_runtime_openvino.overheads->loop && u.region_overhead > 0);
     assert_int_equal(ot_target_set_runtime(&u, "onnxruntime", &d), OT_OK);
     check_factors(&u);
+    assert_true(u.loop_overhead == 1e-6 && u.region_overhead == 0);
     ot_target_set_engine(&t);
     assert_ptr_equal(t.runtime, &ot_runtime_engine);
     ot_target_free(&t);

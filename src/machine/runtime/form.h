@@ -27,6 +27,7 @@ typedef enum ot_form {
     OT_FORM_STREAM,
     OT_FORM_WHILE /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
 } ot_form;
+#define OT_FORM_COUNT (OT_FORM_WHILE + 1)
 /* "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "stream", "while" */
 const char *ot_form_name(ot_form f);
 

@@ -94,6 +94,13 @@ typedef struct ot_block_habits {
     bool crop_readers;                 /* crop_blocked only where every reader takes blocks */
 } ot_block_habits;
 
+/* What it takes to start something, in seconds. */
+typedef struct ot_overheads {
+    double node;   /* each node that is executed */
+    double loop;   /* each iteration of a Loop or Scan, besides its nodes */
+    double region; /* each execution of a tiled region */
+} ot_overheads;
+
 /* What an output form takes besides the region's own nodes, where tiles are copied. */
 typedef struct ot_form_price {
     bool copies;  /* windows are copied out */
@@ -147,6 +154,9 @@ typedef struct ot_runtime {
     /* what it is, one line, where it can be asked for by --runtime; NULL: it follows from the
      * target alone */
     const char *summary;
+    /* Asked for by name, it gives the engine's form to whatever runs that on the target
+     * (ot_runtime_emitting); else it takes the place of the target's own runtime. */
+    bool gives_form;
     /* OT_BY_... of quirks.h: whose behaviour the table of quirks speaks of; several: any of them
      * may run it */
     uint32_t bit;
@@ -189,9 +199,10 @@ typedef struct ot_runtime {
     bool fills_granules; /* short runs fill their last granule in part: half of it on average */
     /* part of the time to fetch constants that fit the middle level which kernels do not hide */
     double weights_seen;
-    double node_overhead, loop_overhead,
-        /* seconds, in place of the target's unless that was measured; 0: the target's */
-        region_overhead;
+    /* where the target does not say them of this runtime (target_runtime.c); NULL: a launch takes
+     * what the device takes, and its target says that. Runtimes that share them start operators
+     * alike: what a target says of one holds for the other */
+    const ot_overheads *overheads;
 
     /* ---- forms ---- */
     unsigned forms;  /* bit set of 1 << ot_form: those that it accepts */
@@ -200,9 +211,12 @@ typedef struct ot_runtime {
      * anyway */
     uint32_t written_most;
     ot_motion motion;
-    ot_form_price price[OT_FORM_WHILE + 1]; /* of the accepted forms; read for OT_MOTION_COPIED */
+    const ot_form_price *price; /* [OT_FORM_COUNT]; of the accepted forms */
     /* a Scan reads slices of the outer tensors where they lie */
     bool scan_in_place;
+    /* free dimensions may stay free: it takes loops whose trip counts, windows that are computed
+     * when the model runs (transform/dynamic_form.c) */
+    bool keeps_dynamic;
 
     /* bodies read weights of the top graph by name; else they hold them, and the runtime those
      * twice */

@@ -29,18 +29,18 @@
 
 #define STANDARD_ON_SCRATCHPAD                                                         \
     SCRATCHPAD, .forms = OT_FORMS_STANDARD | OT_FORM_BIT(OT_FORM_STREAM),              \
-                .price = OT_STANDARD_PRICES, .blocks = {.crop = 2, .crop_blocked = 2}, \
+                .price = ot_standard_prices, .blocks = {.crop = 2, .crop_blocked = 2}, \
                 .int8_groups = true
 
-#define WHILE_ON_SCRATCHPAD                                                        \
-    SCRATCHPAD, .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM), \
-                .blocks = {.crop = 1, .crop_blocked = 1}, .about = 0.03,           \
+#define WHILE_ON_SCRATCHPAD                                                                     \
+    SCRATCHPAD, .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM),              \
+                .price = ot_no_prices, .blocks = {.crop = 1, .crop_blocked = 1}, .about = 0.03, \
                 .title = "the project's engine"
 
 /* Overlap and constants as on CPUs, for want of a measurement. */
 #define CACHED                                                                              \
     COMMON, .overlap = 0.35, .weights_seen = 0.3, .motion = OT_MOTION_COPIED,               \
-            .forms = OT_FORMS_STANDARD, .price = OT_STANDARD_PRICES, .scan_in_place = true, \
+            .forms = OT_FORMS_STANDARD, .price = ot_standard_prices, .scan_in_place = true, \
             .blocks = {.crop = 2, .crop_blocked = 2}, .int8_groups = true, .recompute = 5,  \
             .doubt = 1.04, .short_rows = 1.02
 

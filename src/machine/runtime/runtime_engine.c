@@ -10,9 +10,13 @@ static const ot_op MAKES[] = {OT_OP_Conv, OT_OP_ConvTranspose};
 static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool,
                               OT_OP_GlobalMaxPool, OT_OP_Concat};
 
+/* Where the target is not calibrated. */
+static const ot_overheads OVERHEADS = {.node = 1.5e-6, .loop = 2e-6, .region = 5e-6};
+
 const ot_runtime ot_runtime_engine = {
     .name = "engine",
     .title = "the project's engine",
+    .gives_form = true,
     .summary = "the project's own engine, by operators of its own (as --emit engine)",
     .bit = OT_BY_ENGINE,
     .merges = &ot_engine_rules,
@@ -44,14 +48,13 @@ const ot_runtime ot_runtime_engine = {
                .crop = 1,          /* taken where it lies, in short rows */
                .crop_blocked = 2}, /* a copy */
     .packing = OT_PACK_LEVEL,
-    .attention_pack = 2,     /* read along one axis, written along the other */
-    .run_seconds = 5e-9,     /* a row of a window by itself */
-    .row_loss = 4,           /* registers that are filled in part */
-    .node_overhead = 1.5e-6, /* where the target is not calibrated */
-    .loop_overhead = 2e-6,
-    .region_overhead = 5e-6,
+    .attention_pack = 2, /* read along one axis, written along the other */
+    .run_seconds = 5e-9, /* a row of a window by itself */
+    .row_loss = 4,       /* registers that are filled in part */
+    .overheads = &OVERHEADS,
     .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM),
     .motion = OT_MOTION_VIEWS,
+    .price = ot_no_prices,
     .scan_in_place = true,
     .own_outputs = true,
     .in_place = true,

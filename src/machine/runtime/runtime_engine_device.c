@@ -8,6 +8,9 @@
  */
 #include "runtime_tables.h"
 
+/* A launch each, where the target is not calibrated. */
+static const ot_overheads OVERHEADS = {.node = 5e-6, .loop = 5e-6, .region = 5e-6};
+
 const ot_runtime ot_runtime_engine_device = {
     .name = "engine-device",
     .title = "the project's engine on a device",
@@ -18,11 +21,10 @@ const ot_runtime ot_runtime_engine_device = {
     .conv = {.transposed_part = 1, .bytes_part = 1},
     .overlap = 0.35, /* as on CPUs, for want of a measurement */
     .blocks = {.crop = 1, .crop_blocked = 1},
-    .node_overhead = 5e-6, /* a launch; where the target is not calibrated */
-    .loop_overhead = 5e-6,
-    .region_overhead = 5e-6,
+    .overheads = &OVERHEADS,
     .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM),
     .motion = OT_MOTION_VIEWS,
+    .price = ot_no_prices,
     .scan_in_place = true,
     .device_arena = true,
     .growth_title = "on the device",

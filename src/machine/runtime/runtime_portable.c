@@ -26,34 +26,57 @@ static const ot_op KEEPS[] = {
     OT_OP_GlobalMaxPool, OT_OP_Add,     OT_OP_Concat,      OT_OP_Relu,
     OT_OP_Clip};
 
-#define ANYWHERE                                                                                  \
-    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true,   \
-    .slow = SLOW, .n_slow = sizeof SLOW / sizeof *SLOW,                                           \
-    .conv = {.block = 16,                                                                         \
-             .few = FEW,                                                                          \
-             .n_few = sizeof FEW / sizeof *FEW,                                                   \
-             .transposed = OT_TRANSPOSED_COLUMNS,                                                 \
-             .transposed_part = 0.6,                                                              \
-             .bytes_part = 1},                                                                    \
-    .overlap = 0.35,                                                                              \
-    .blocks = {.has_blocks = true,                                                                \
-               .makes = MAKES,                                                                    \
-               .n_makes = sizeof MAKES / sizeof *MAKES,                                           \
-               .keeps = KEEPS,                                                                    \
-               .n_keeps = sizeof KEEPS / sizeof *KEEPS,                                           \
-               .least = 8,                                                                        \
-               .into = 2.5,                                                                       \
-               .out_of = 2,                                                                       \
-               .copies = 0.5,                                                                     \
-               .border_into = 2,                                                                  \
-               .border_out_of = 2,                                                                \
-               .crop = 2,                                                                         \
-               .crop_blocked = 6,                                                                 \
-               .crop_readers = true},                                                             \
-    .packing = OT_PACK_SLOW, .run_seconds = 80e-9, .weights_seen = 0.3,                           \
-    .motion = OT_MOTION_COPIED, .price = OT_PRICES(0), .chunk_arena = true, .slices_apart = true, \
-    .in_place = true, .recompute = 5, .recompute_forced = 64, .doubt = 1.04, .short_rows = 1.02,  \
-    .margins = OT_CHUNK_MARGINS
+/* As ot_standard_prices; tiles that are written out fit each other's places. */
+static const ot_form_price PRICES[OT_FORM_COUNT] = {
+    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1},
+    [OT_FORM_UNROLLED] = {.copies = true,
+                          .nodes = 1,
+                          .stitch = 2,
+                          .scattered = 2,
+                          .outputs = 2,
+                          .outputs_scattered = 2,
+                          .outputs_grid = 2,
+                          .tiles = 1,
+                          .tiles_grid = 1},
+    [OT_FORM_LOOP] = {.copies = true,
+                      .nodes = 4,
+                      .loops = true,
+                      .stitch = 3,
+                      .scattered = 5,
+                      .outputs = 2,
+                      .outputs_scattered = 3,
+                      .outputs_grid = 3,
+                      .tiles_grid = 2},
+};
+
+#define ANYWHERE                                                                                \
+    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true, \
+    .slow = SLOW, .n_slow = sizeof SLOW / sizeof *SLOW,                                         \
+    .conv = {.block = 16,                                                                       \
+             .few = FEW,                                                                        \
+             .n_few = sizeof FEW / sizeof *FEW,                                                 \
+             .transposed = OT_TRANSPOSED_COLUMNS,                                               \
+             .transposed_part = 0.6,                                                            \
+             .bytes_part = 1},                                                                  \
+    .overlap = 0.35,                                                                            \
+    .blocks = {.has_blocks = true,                                                              \
+               .makes = MAKES,                                                                  \
+               .n_makes = sizeof MAKES / sizeof *MAKES,                                         \
+               .keeps = KEEPS,                                                                  \
+               .n_keeps = sizeof KEEPS / sizeof *KEEPS,                                         \
+               .least = 8,                                                                      \
+               .into = 2.5,                                                                     \
+               .out_of = 2,                                                                     \
+               .copies = 0.5,                                                                   \
+               .border_into = 2,                                                                \
+               .border_out_of = 2,                                                              \
+               .crop = 2,                                                                       \
+               .crop_blocked = 6,                                                               \
+               .crop_readers = true},                                                           \
+    .packing = OT_PACK_SLOW, .run_seconds = 80e-9, .weights_seen = 0.3,                         \
+    .overheads = &ot_onnxruntime_overheads, .motion = OT_MOTION_COPIED, .price = PRICES,        \
+    .chunk_arena = true, .slices_apart = true, .in_place = true, .recompute = 5,                \
+    .recompute_forced = 64, .doubt = 1.04, .short_rows = 1.02, .margins = OT_CHUNK_MARGINS
 
 const ot_runtime ot_runtime_loop = {
     ANYWHERE,

@@ -54,10 +54,13 @@ typedef struct ot_target {
     /* the engine: multiply-adds of the products of Winograd's algorithm; 0: not measured */
     double rate_conv_winograd;
     double rate_elem, rate_trans, rate_reduce, rate_pool;
-    /* Seconds. */
+    /* Seconds, of `runtime` here (target_runtime.c). */
     double node_overhead;   /* per executed node */
     double loop_overhead;   /* per iteration of a Loop or Scan, besides its nodes */
     double region_overhead; /* per execution of a tiled region */
+    /* What a file or a preset says of them, and whose they are; NULL: it says nothing. */
+    ot_overheads said;
+    const ot_runtime *said_of;
     /* of devices; for runtimes that keep inputs and results on the host */
     ot_transfer_costs transfers;
     int64_t memory_bytes;   /* slow memory; 0 unlimited */

@@ -62,6 +62,11 @@ const ot_runtime *ot_target_runtime_of_file(const ot_target *t, const ot_runtime
     return t->factors && t->factors->of == r ? &t->factors->table : r;
 }
 
+const ot_runtime *ot_target_plain_runtime(const ot_target *t)
+{
+    return t->factors && t->runtime == &t->factors->table ? t->factors->of : t->runtime;
+}
+
 /* ---- reading ---- */
 
 static ot_status bad(const ot_xml_reader *r, xmlNode *e, const char *name, const char *text,

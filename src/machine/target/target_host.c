@@ -125,9 +125,6 @@ void ot_target_host(uint32_t threads, ot_target *t)
         .rate_trans = other / 32,
         .rate_reduce = other / 25,
         .rate_pool = other / 22,
-        .node_overhead = 1e-6,
-        .loop_overhead = 1.5e-6,
-        .region_overhead = 10e-6,
         .memory_bytes = page > 0 && pages > 0 ? (int64_t)page * pages : 0,
         .scopes = {[OT_SCOPE_GM] = {.alignment = 64}}, /* a cache line */
     };
@@ -135,6 +132,7 @@ void ot_target_host(uint32_t threads, ot_target *t)
         t->mid_bytes = 0;
         t->bw_mid = t->bw_slow;
     }
+    ot_target_settle_overheads(t, false);
     ot_target_scale(t, threads ? threads : core_count());
 }
 

@@ -28,8 +28,14 @@ void ot_target_fill_scopes(ot_target *t);
 /* Standard alignment of a scope in bytes. */
 int64_t ot_target_scope_alignment(ot_scope s);
 
+/* target_runtime.c: the overheads that a loaded target says, those of its own runtime, become
+ * `said`; says: it has some. Then those of the runtime are in force. */
+void ot_target_settle_overheads(ot_target *t, bool says);
+
 /* target_factors.c: the runtime r, with the factors that the target's file has for it. */
 const ot_runtime *ot_target_runtime_of_file(const ot_target *t, const ot_runtime *r);
+/* The target's runtime as it is without a file's factors. */
+const ot_runtime *ot_target_plain_runtime(const ot_target *t);
 
 /* Read and check an XML file. */
 ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t) OT_MUST_USE;

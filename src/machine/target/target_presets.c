@@ -228,6 +228,7 @@ static const ot_target_preset PRESETS[] = {
                 .rate_trans = 0.6e9,
                 .rate_reduce = 2e9,
                 .rate_pool = 1e9,
+                /* assumed, on an ordinary core */
                 .node_overhead = 3e-6,
                 .loop_overhead = 8e-6,
                 .region_overhead = 20e-6,

@@ -1,0 +1,79 @@
+/* Parts that tables of several runtimes share. */
+#include "runtime_tables.h"
+
+/* Standard ONNX, whoever runs it: the operators that the rewriter writes around a region
+ * (src/transform). Slice and Concat copy: a byte read and one written. The peaks are those of
+ * ONNX Runtime's arena.
+ *
+ *   scan      slices of the outer tensors, results in place
+ *   unrolled  a Slice for each window, a Concat; tiles live in the outer graph, where sizes that
+ *             differ from layer to layer do not fit
+ *             each other's places (measured: 4 working sets for a chain of 12 nodes, 12 for one of
+ *             48)
+ *   peeled    Slice and its bounds; in several dimensions border tiles stay in the outer graph and
+ *             the stack is transposed
+ *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other
+ *   loop      the same, and a Concat with the border tiles, which are written out
+ *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without
+ *             bounds
+ *   stream    as peeled; rows that are carried are part of a tile's windows */
+const ot_form_price ot_standard_prices[OT_FORM_COUNT] = {
+    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1},
+    [OT_FORM_UNROLLED] = {.copies = true,
+                          .nodes = 1,
+                          .stitch = 2,
+                          .scattered = 2,
+                          .outputs = 2,
+                          .outputs_scattered = 2,
+                          .outputs_grid = 2,
+                          .tiles = 1,
+                          .tiles_grid = 1,
+                          .tiles_chain = 4},
+    [OT_FORM_PEELED] = {.copies = true,
+                        .nodes = 4,
+                        .loops = true,
+                        .stitch = 2,
+                        .scattered = 2,
+                        .cropped = 2,
+                        .outputs = 2,
+                        .outputs_scattered = 2,
+                        .outputs_grid = 3,
+                        .tiles_grid = 2},
+    [OT_FORM_WINDOW] = {.copies = true,
+                        .nodes = 2,
+                        .loops = true,
+                        .stitch = 1,
+                        .scattered = 3,
+                        .outputs = 1,
+                        .outputs_scattered = 2,
+                        .outputs_grid = 2},
+    [OT_FORM_LOOP] = {.copies = true,
+                      .nodes = 4,
+                      .loops = true,
+                      .stitch = 3,
+                      .scattered = 5,
+                      .outputs = 2,
+                      .outputs_scattered = 3,
+                      .outputs_grid = 3,
+                      .tiles_grid = 2},
+    [OT_FORM_PRESCAN] = {.copies = true,
+                         .nodes = 1,
+                         .loops = true,
+                         .stitch = 3,
+                         .scattered = 5,
+                         .windows = 2,
+                         .inputs = 1,
+                         .outputs = 2,
+                         .outputs_scattered = 3,
+                         .outputs_grid = 3,
+                         .tiles_grid = 2},
+    [OT_FORM_STREAM] = {.copies = true,
+                        .nodes = 4,
+                        .loops = true,
+                        .stitch = 2,
+                        .scattered = 2,
+                        .outputs = 2,
+                        .outputs_scattered = 2},
+};
+
+const ot_form_price ot_no_prices[OT_FORM_COUNT] = {{0}};
