@@ -17,7 +17,7 @@ import sys
 MODULES = """
 base
 onnx/graph onnx/import onnx/export
-ops fusion
+ops lifetime fusion
 machine machine/runtime machine/target
 pack device
 tk/language tk/planmem tk/mlir tk/access tk/interpreter tk/codegen tk/device

@@ -5,28 +5,33 @@
  */
 #include "sequence.h"
 
+#include "lifetime/lifetime.h"
 #include "ops/quirks.h"
 
-static void fill_ranges(ot_seq *s)
+static ot_status fill_ranges(ot_seq *s)
 {
     ot_graph *g = s->g;
+    ot_value_lifetimes lives;
+    uint32_t *step_of = OT_NEW_N(s->arena, uint32_t, g->n_nodes + 1u);
+    if (!step_of) return OT_E_NOMEM;
+    memcpy(step_of, s->pos, g->n_nodes * sizeof *step_of);
+    for (uint32_t k = 0; k < g->n_order; k++) { /* what others read is kept alive, like an output */
+        const ot_id node = g->order[k];
+        if (step_of[node] == OT_NONE && !ot_static_foldable(g, &g->nodes[node]))
+            step_of[node] = s->n;
+    }
+    OT_TRY(ot_value_lifetimes_of(g, step_of, s->n, s->arena, &lives));
+    s->last = lives.last;
+    s->def = lives.made;
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *x = &g->values[v];
-        s->def[v] = s->last[v] = OT_NONE;
+        if (s->def[v] == s->n) s->def[v] = OT_NONE;
         if (!ot_value_bytes(x, &s->bytes[v])) s->bytes[v] = 0;
         if (!ot_value_elems(x, &s->elems[v])) s->elems[v] = 0;
-        bool made = x->producer != OT_NONE && s->pos[x->producer] != OT_NONE;
-        s->act[v] = made ||
+        s->act[v] = s->def[v] != OT_NONE ||
                     (x->producer == OT_NONE && !x->is_const && (!x->init || x->overridable));
-        if (made) s->def[v] = s->pos[x->producer];
-        for (uint32_t u = 0; u < x->n_uses; u++) {
-            uint32_t p = s->pos[x->uses[u]];
-            /* kept alive, like an output */
-            if (p == OT_NONE && !ot_static_foldable(g, &g->nodes[x->uses[u]])) p = s->n;
-            if (p != OT_NONE && (s->last[v] == OT_NONE || p > s->last[v])) s->last[v] = p;
-        }
-        if (x->is_output) s->last[v] = s->n;
     }
+    return OT_OK;
 }
 
 /* The value, followed backwards through operators that only move data, is a Sigmoid's. */
@@ -55,8 +60,6 @@ static bool alloc_tables(ot_seq *s)
     s->bytes = OT_NEW_N(a, int64_t, g->n_values + 1u);
     s->held = OT_NEW_N(a, int64_t, g->n_values + 1u);
     s->elems = OT_NEW_N(a, int64_t, g->n_values + 1u);
-    s->def = OT_NEW_N(a, uint32_t, g->n_values + 1u);
-    s->last = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->odd = OT_NEW_N(a, bool, g->n_order + 1u);
     s->cancels = OT_NEW_N(a, bool, g->n_order + 1u);
     s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
@@ -75,10 +78,10 @@ static bool alloc_tables(ot_seq *s)
     s->work = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
-    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last &&
-           s->odd && s->cancels && s->fused && s->head && s->tail && s->strided && s->on_bytes &&
-           s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra &&
-           s->blocked && s->hands_blocks && s->work && s->live && s->cut;
+    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->odd && s->cancels &&
+           s->fused && s->head && s->tail && s->strided && s->on_bytes && s->inside &&
+           s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked &&
+           s->hands_blocks && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */
@@ -127,7 +130,7 @@ ot_status ot_seq_build(ot_graph *g, ot_arena *a, ot_seq *out)
         out->pos[g->order[k]] = out->n;
         out->node[out->n++] = g->order[k];
     }
-    fill_ranges(out);
+    if (fill_ranges(out) != OT_OK) return ot_fail_nomem(g->model->diag);
     mark_odd(out);
     for (uint32_t k = 0; k < out->n; k++)
         out->cancels[k] = ot_sum_cancels(g, &g->nodes[out->node[k]]);

@@ -13,6 +13,7 @@
  */
 #include "engine/lower/lower.h"
 
+#include "lifetime/lifetime.h"
 #include "onnx/import/model_io.h"
 
 /* ---- values ---- */
@@ -227,38 +228,46 @@ static ot_status add_tiles(ot_prog *p, uint32_t depth)
 
 /* ---- lifetimes ---- */
 
-static void read_at(ot_prog *p, ot_id v, uint32_t step)
-{
-    ot_slot *slot = p->at[v];
-    if (v >= p->g->n_values || slot == &p->slots[v]) slot->last = step;
-}
-
 /* Windows of fused steps hold no reference: what they look at lives as long as they do. */
-static void keep_viewed(ot_prog *p)
+static void keep_viewed(const ot_prog *p, ot_value_lifetimes *l)
 {
     for (uint32_t k = p->n_steps; k-- > 0;) {
         const ot_step *step = &p->steps[k];
-        if (step->is_fused && step->is_view &&
-            step->out_slots[0]->last > p->at[step->in_ids[0]]->last)
-            read_at(p, step->in_ids[0], step->out_slots[0]->last);
+        if (step->is_fused && step->is_view)
+            ot_lifetime_read(l, step->in_ids[0], ot_lifetime_end(l, step->out_ids[0]));
     }
 }
 
-/* Fill release lists. What is captured counts as read by the step whose node captures it. */
-static ot_status find_last(ot_prog *p)
+/* What is captured counts as read by the step whose node captures it; values of programs around
+ * are theirs. */
+static ot_status find_lifetimes(ot_prog *p, ot_arena *a)
 {
-    uint32_t *count = OT_NEW_N(p->s->a, uint32_t, p->n_steps + 1u);
-    if (!count) return ot_fail_nomem(p->s->d);
+    ot_value_lifetimes l;
+    if (ot_value_lifetimes_new(p->n_ids, a, &l) != OT_OK) return ot_fail_nomem(p->s->d);
     for (uint32_t k = 0; k < p->n_steps; k++) {
         const ot_step *step = &p->steps[k];
         for (uint32_t j = 0; j < step->n_in; j++)
-            if (step->in_ids[j] != OT_NONE) read_at(p, step->in_ids[j], k);
+            if (step->in_ids[j] != OT_NONE) ot_lifetime_read(&l, step->in_ids[j], k);
         for (uint32_t j = 0; j < step->node->n_captured; j++)
-            read_at(p, step->node->captured[j], k);
+            ot_lifetime_read(&l, step->node->captured[j], k);
         for (uint32_t j = 0; j < step->n_out; j++)
-            if (step->out_slots[j]) step->out_slots[j]->born = step->out_slots[j]->last = k;
+            if (step->out_slots[j]) l.made[step->out_ids[j]] = k;
     }
-    keep_viewed(p);
+    keep_viewed(p, &l);
+    for (ot_id v = 0; v < p->n_ids; v++)
+        if (l.made[v] != OT_NONE) {
+            p->at[v]->born = l.made[v];
+            p->at[v]->last = ot_lifetime_end(&l, v);
+        }
+    return OT_OK;
+}
+
+/* Fill release lists. */
+static ot_status find_last(ot_prog *p, ot_arena *a)
+{
+    uint32_t *count = OT_NEW_N(p->s->a, uint32_t, p->n_steps + 1u);
+    if (!count) return ot_fail_nomem(p->s->d);
+    OT_TRY(find_lifetimes(p, a));
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < p->n_steps; k++)
             for (uint32_t j = 0; j < p->steps[k].n_out; j++) {
@@ -295,7 +304,7 @@ static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
     }
     OT_TRY(add_tiles(p, depth));
     if (!p->s->place) OT_TRY(ot_lower(p));
-    return find_last(p);
+    return find_last(p, scratch);
 }
 
 ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth,

@@ -10,6 +10,8 @@
  */
 #include "size_bounds.h"
 
+#include "lifetime/lifetime.h"
+
 typedef struct walk {
     ot_arena *a;
     int64_t peak, pieces; /* bytes; pieces: of all sequences that exist */
@@ -20,7 +22,7 @@ typedef struct walk {
 typedef struct visit {
     const ot_graph *g;
     int64_t *bytes;  /* [n_values] of a tensor that takes memory; 0 */
-    uint32_t *last;  /* [n_values] position that reads it last; n_order: the caller */
+    uint32_t *last;  /* [n_values] position that reads it last; n_order: the caller; OT_NONE */
     int64_t *pieces; /* [n_values] bytes of a sequence */
     int64_t live;
 } visit;
@@ -44,24 +46,15 @@ static int64_t bytes_of(walk *w, const ot_value *v)
     return bytes;
 }
 
-static void note_reads(const visit *x, const ot_node *n, uint32_t at)
-{
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE) x->last[n->in[k]] = at;
-    for (uint32_t k = 0; k < n->n_captured; k++)
-        if (n->captured[k] != OT_NONE) x->last[n->captured[k]] = at;
-}
-
 static ot_status begin(walk *w, const ot_graph *g, visit *x)
 {
     *x = (visit){.g = g,
                  .bytes = OT_NEW_N(w->a, int64_t, g->n_values + 1u),
-                 .last = OT_NEW_N(w->a, uint32_t, g->n_values + 1u),
                  .pieces = OT_NEW_N(w->a, int64_t, g->n_values + 1u)};
-    if (!x->bytes || !x->last || !x->pieces) return OT_E_NOMEM;
-    for (ot_id v = 0; v < g->n_values; v++) x->last[v] = OT_NONE;
-    for (uint32_t k = 0; k < g->n_order; k++) note_reads(x, &g->nodes[g->order[k]], k);
-    for (uint32_t k = 0; k < g->n_outputs; k++) x->last[g->outputs[k]] = g->n_order;
+    ot_value_lifetimes lives;
+    if (!x->bytes || !x->pieces) return OT_E_NOMEM;
+    OT_TRY(ot_value_lifetimes_of(g, NULL, g->n_order, w->a, &lives));
+    x->last = lives.last;
     return OT_OK;
 }
 

@@ -21,6 +21,8 @@
  */
 #include "lowering.h"
 
+#include "lifetime/lifetime.h"
+
 #define ALIGNMENT 64
 #define BYTES_MAX (INT64_C(1) << 60)
 /* of the search, for graphs of up to FEW values; for more, as many as make the same work */
@@ -30,12 +32,13 @@
 typedef struct arena_work {
     const ot_graph *g;
     ot_arena *a;
-    const bool *absent;  /* [n_values] values that lie nowhere; NULL: none */
-    uint32_t n_steps;    /* position of the last step; the caller reads the outputs one later */
-    uint32_t *pos;       /* [n_nodes] position of a live node */
-    uint32_t *item_of;   /* [n_values] index into items, or OT_NONE */
-    ot_pack_item *items; /* [n] one a value, lower and upper as above */
-    ot_id *values;       /* [n] whose they are */
+    const bool *absent; /* [n_values] values that lie nowhere; NULL: none */
+    uint32_t n_steps;   /* position of the last step; the caller reads the outputs one later */
+    uint32_t *pos;      /* [n_nodes] position of a live node */
+    ot_value_lifetimes lives; /* by those */
+    uint32_t *item_of;        /* [n_values] index into items, or OT_NONE */
+    ot_pack_item *items;      /* [n] one a value, lower and upper as above */
+    ot_id *values;            /* [n] whose they are */
     uint32_t n;
     uint32_t *group; /* [n] union-find */
 } arena_work;
@@ -62,8 +65,7 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
         return;
     }
     if (bytes == 0) return;
-    for (uint32_t k = 0; k < x->n_uses; k++) last = ot_max(last, w->pos[x->uses[k]]);
-    if (x->is_output) last = (int64_t)w->n_steps + 1;
+    if (w->lives.last[v] != OT_NONE) last = ot_max(last, w->lives.last[v]);
     w->item_of[v] = w->n;
     w->values[w->n] = v;
     w->items[w->n++] = (ot_pack_item){.lower = born,
@@ -74,9 +76,11 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
                                       .hint = -1};
 }
 
-static void add_values(arena_work *w, uint32_t *n_unknown)
+static ot_status add_values(arena_work *w, uint32_t *n_unknown)
 {
     const ot_graph *g = w->g;
+    if (ot_value_lifetimes_of(g, w->pos, w->n_steps + 1, w->a, &w->lives) != OT_OK)
+        return ot_fail_nomem(g->model->diag);
     *n_unknown = 0;
     for (ot_id v = 0; v < g->n_values; v++) w->item_of[v] = OT_NONE;
     for (uint32_t k = 0; k < g->n_inputs; k++) add_value(w, g->inputs[k], 0, n_unknown);
@@ -85,6 +89,7 @@ static void add_values(arena_work *w, uint32_t *n_unknown)
         for (uint32_t o = 0; o < n->n_out; o++)
             if (n->out[o] != OT_NONE) add_value(w, n->out[o], w->pos[g->order[k]], n_unknown);
     }
+    return OT_OK;
 }
 
 static void number_nodes(arena_work *w)
@@ -161,7 +166,7 @@ static ot_status fill(arena_work *w, ot_arena_figures *out, uint32_t *n_unknown)
     ot_pack_result r = {0};
     if (!allocate(w, 0)) return ot_fail_nomem(w->g->model->diag);
     number_nodes(w);
-    add_values(w, n_unknown);
+    OT_TRY(add_values(w, n_unknown));
     int64_t *offsets = OT_NEW_N(w->a, int64_t, w->n + 1u);
     if (!offsets) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t k = 0; k < w->n; k++)
@@ -208,7 +213,7 @@ static ot_status lay_out(arena_work *w, const ot_arena_steps *steps, ot_arena_la
     memcpy(w->pos, steps->step_of, w->g->n_nodes * sizeof *w->pos);
     w->n_steps = steps->n;
     w->absent = steps->absent;
-    add_values(w, n_unknown);
+    OT_TRY(add_values(w, n_unknown));
     for (uint32_t k = 0; k < steps->n_extra; k++, w->n++) {
         w->items[w->n] = steps->extra[k];
         w->values[w->n] = OT_NONE;
