@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far from float64 is a decoder that is computed in tiles? The table of docs/exactness.md.
+"""How far from float64 is a decoder that is computed in tiles? Section exactness of docs/results.md.
 
   exactness_table.py --tool TOOL [--seed N] [--latent N] [--tile N] [--markdown]
 
@@ -207,7 +207,7 @@ def main():
             ('tiles blended at their borders', blended(net, x, args.tile)),
             ('variances averaged over tiles', decode(net, x, averaged(args.latent // args.tile))),
             ('statistics of a small picture', decode(net, x, of_small_picture(net, x, args.tile)))]
-    print('| | largest error / range | NMSE |\n|---|---|---|' if args.markdown else f'{"":32}  largest error / range      NMSE')
+    print('| method | largest error / range | NMSE |\n|---|---|---|' if args.markdown else f'{"":32}  largest error / range      NMSE')
     for name, y in rows:
         most, nmse = abs(y - want).max() / wide, ((y - want) ** 2).sum() / (want ** 2).sum()
         print(f'| {name} | {most:.1e} | {nmse:.1e} |' if args.markdown else f'{name:32}  {most:21.1e}   {nmse:.1e}')

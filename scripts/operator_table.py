@@ -2,12 +2,12 @@
 """Models in ONNX Runtime, as they are and as operators that hold the engine: is the output the same, what become memory and time?
 
   operator_table.py --models DIR... [--tool TOOL] [--library build/wheel/libonnxtile_ort.so] [--operators whole|parts|regions] [--only GLOB]
-                    [--rounds N] [--write docs/onnxruntime-operators.md]
+                    [--rounds N]
 
 DIR/models.json lists models and shapes as for real_models.py; without it, all of DIR/*.onnx. Each is tiled with `--emit ort-engine --goal memory
 --threads 1` and run before and after on the same inputs, one thread, in processes of their own which take turns. Memory is the growth of the
-process while it runs, over the loaded session. Outputs are compared as there. A table a folder. --write replaces what stands between the two
-marks of that file. Exit 1 when an output differs or a model cannot be run.
+process while it runs, over the loaded session. Outputs are compared as there. A table a folder. Section operator of docs/results.md.
+Exit 1 when an output differs or a model cannot be run.
 """
 import argparse
 import fnmatch
@@ -17,7 +17,6 @@ import sys
 import tempfile
 
 from memory_truth import cases
-import marked_table
 from real_models import cells, mean_line, pair
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -41,7 +40,7 @@ def look(case, a):
 
 def table(folder, a):
     """Lines of Markdown, and how many models differ or do not run."""
-    lines, found, bad = ['| model | memory, MB | | time, ms | | outputs |', '|---|--:|--:|--:|--:|---|'], [], 0
+    lines, found, bad = ['| model | memory, MB | ratio | time, ms | ratio | outputs |', '|---|--:|--:|--:|--:|---|'], [], 0
     for case in cases(folder):
         if not fnmatch.fnmatch(case[0], a.only):
             continue
@@ -62,14 +61,10 @@ def main():
     p.add_argument('--operators', default='whole')
     p.add_argument('--only', default='*')
     p.add_argument('--rounds', type=int, default=3)
-    p.add_argument('--write', metavar='FILE')
     a = p.parse_args()
     tables = [table(folder, a) for folder in a.models]
     text = '\n\n'.join('\n'.join(lines) for lines, _ in tables)
-    if not a.write:
-        print(text)
-    else:
-        marked_table.replace(a.write, __file__, text)
+    print(text)
     return 1 if any(bad for _, bad in tables) else 0
 
 

@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
-"""The table of docs/out-of-memory.md: networks of the classes that people run out of memory with, before and after, in ONNX Runtime.
+"""Section out-of-memory of docs/results.md: networks of the classes that people run out of memory with, before and after, in ONNX Runtime.
 
-  out_of_memory.py [--tool build/onnx-tile] [--only GLOB] [--rounds N] [--write docs/out-of-memory.md]
+  out_of_memory.py [--tool build/onnx-tile] [--only GLOB] [--rounds N]
 
 Makes each model (models/memory_models.py), runs the command of its row, and runs both models in ONNX Runtime on the same inputs, one thread,
 each in a process of its own. Memory: bytes that the process grows by while the model runs, over the loaded session, the largest of the
-rounds. Outputs are equal as scripts/compare.py has it. --write replaces what stands between the two marks of that file. Exit 1 when an
+rounds. Outputs are equal as scripts/compare.py has it. Exit 1 when an
 output differs or a model is not made smaller.
 """
 import argparse
 import fnmatch
-import json
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 
-import marked_table
 from compare import compare
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -38,17 +36,16 @@ CASES = [
 
 
 def measure(case, a, folder):
-    thread, about, model, options = case
+    thread, _, model, options = case
     path, tiled = f'{folder}/{model}.onnx', f'{folder}/{model}-tiled.onnx'
     subprocess.run([sys.executable, f'{ROOT}/models/memory_models.py', folder, model], check=True)
-    p = subprocess.run([a.tool, path, '-o', tiled, '--json', *shlex.split(options)], capture_output=True, text=True, check=True)
-    plan = json.loads(p.stdout)
+    subprocess.run([a.tool, path, '-o', tiled, '-q', *shlex.split(options)], check=True)
     facts = compare(path, tiled, rounds=a.rounds)
     before, after = (int(mb * (1 << 20)) for mb in facts['peak_mb'])
     owner, number = thread.split('#')
-    largest = [plan[s]['largest_tensor_bytes'] for s in ('untiled', 'tiled')]
-    return {'line': f'| [{thread}](https://github.com/{owner}/issues/{number}) | {about} | `{model}` | `{options}` | {before:,} | {after:,} | '
-                    f'x{after / before:.2f} | {largest[0]:,} -> {largest[1]:,} | {facts["why"] or "equal"} |',
+    more = options.removeprefix(MEMORY).strip()
+    return {'line': f'| [{thread}](https://github.com/{owner}/issues/{number}) | `{model}` | {f"`{more}`" if more else ""} | '
+                    f'{before:,} | {after:,} | x{after / before:.2f} | {facts["why"] or "equal"} |',
             'good': not facts['why'] and after < before}
 
 
@@ -57,21 +54,18 @@ def main():
     p.add_argument('--tool', default=f'{ROOT}/build/onnx-tile')
     p.add_argument('--only', default='*')
     p.add_argument('--rounds', type=int, default=2)
-    p.add_argument('--write', metavar='FILE')
     a = p.parse_args()
-    lines, good = ['| thread | what it is about | model | options | bytes before | bytes after | | largest tensor | outputs |',
-                   '|---|---|---|---|--:|--:|--:|---|---|'], True
+    lines, good = ['| thread | model | more options | bytes before | after | ratio | outputs |', '|---|---|---|--:|--:|--:|---|'], True
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
             if not fnmatch.fnmatch(case[2], a.only):
                 continue
             row = measure(case, a, folder)
-            print(row['line'], flush=True)
+            print(row['line'], file=sys.stderr, flush=True)
             lines.append(row['line'])
             good = good and row['good']
-    if a.write:
-        marked_table.replace(a.write, __file__, '\n'.join(lines))
-    print(f'{len(lines) - 2} models: {"outputs equal, all smaller" if good else "NOT as it should be"}')
+    print('\n'.join(lines))
+    print(f'\n{len(lines) - 2} models: {"outputs equal, all smaller" if good else "NOT as it should be"}')
     return 0 if good else 1
 
 

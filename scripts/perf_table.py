@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/performance.md: the engine, untiled and tiled, next to ONNX Runtime and OpenVINO.
+"""Section engine of docs/results.md: the engine, untiled and tiled, next to ONNX Runtime and OpenVINO.
 
   perf_table.py [--tool T] [--threads 1,2] [--only GLOB]... [--repeat N] [--openvino PYTHON] [--models DIR] [--keep DIR] [--json F]
 
@@ -242,8 +242,8 @@ def count(threads):
 
 def times_table(rows, m, threads):
     print(f'\n### {count(threads)}: time, ms\n')
-    print('| network | ONNX Runtime | OpenVINO | engine | tiled | regions | best / ONNX Runtime | best / OpenVINO | roof | of roof |')
-    print('|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|')
+    print('| network | ONNX Runtime | OpenVINO | engine | tiled | best / ONNX Runtime | best / OpenVINO | roof | of roof |')
+    print('|---|--:|--:|--:|--:|--:|--:|--:|--:|')
     for name, f in rows.items():
         best = min(f[k]['ms'] for k in ('engine', 'tiled') if k in f)
         compute, memory = f['macs'] / m['macs'], f['bytes'] / m['bandwidth']

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
-"""The tables of docs/published-cases.md: published cases planned by the tool, nothing measured.
+"""Published cases planned by the tool, nothing measured: sections published-* of docs/results.md.
 
-  published_cases.py [--tool build/onnx-tile] [--doc docs/published-cases.md | --print]
+  published_cases.py [--tool build/onnx-tile] [--table vgg|vgg-apart|mobilenet]
 
-Makes the models (models/make_models.py), runs `inspect --json` and writes what it says between the markers <!-- vgg --> and
-<!-- mobilenet --> of the page. Feature maps: bytes moved less those of weights, which are read once where a region keeps them (and of
+Makes the models (models/make_models.py), runs `inspect --json` and prints what it says, in Markdown. Feature maps: bytes moved less those of weights, which are read once where a region keeps them (and of
 every untiled node), else once in every tile.
 """
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -93,8 +91,7 @@ def mobilenet(tool, model):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default=os.path.join(ROOT, 'build', 'onnx-tile'))
-    p.add_argument('--doc', default=os.path.join(ROOT, 'docs', 'published-cases.md'))
-    p.add_argument('--print', action='store_true')
+    p.add_argument('--table', choices=('vgg', 'vgg-apart', 'mobilenet'))
     o = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in ('vgg16_head', 'mobilenet_v2_int8'):
@@ -102,18 +99,7 @@ def main():
             subprocess.run([sys.executable, make, folder, name, '--size', '224'], check=True, stdout=subprocess.DEVNULL)
         head, net = (os.path.join(folder, n + '.onnx') for n in ('vgg16_head', 'mobilenet_v2_int8'))
         tables = {'vgg': vgg(o.tool, head), 'vgg-apart': vgg_apart(o.tool, head), 'mobilenet': mobilenet(o.tool, net)}
-        tables = {k: '\n'.join(v) for k, v in tables.items()}
-    if o.print:
-        print('\n\n'.join(tables.values()))
-        return
-    with open(o.doc, encoding='utf-8') as f:
-        page = f.read()
-    for name, table in tables.items():
-        page, n = re.subn(rf'(<!-- {name} -->\n).*?(<!-- /{name} -->)', lambda m, t=table: m[1] + t + '\n' + m[2], page, flags=re.S)
-        if n != 1:
-            sys.exit(f'{o.doc}: {n} markers {name}')
-    with open(o.doc, 'w', encoding='utf-8') as f:
-        f.write(page)
+        print('\n\n'.join('\n'.join(rows) for name, rows in tables.items() if o.table in (None, name)))
 
 
 if __name__ == '__main__':

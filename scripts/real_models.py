@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every model of a folder, before and after: memory and time in ONNX Runtime, OpenVINO and the tool's own engine.
 
-  real_models.py --tool TOOL --models DIR [--openvino PYTHON] [--only GLOB] [--rounds N] [--write docs/real-models.md]
+  real_models.py --tool TOOL --models DIR [--openvino PYTHON] [--only GLOB] [--rounds N]
 
 DIR/models.json lists models and shapes (file, name, shapes, dynamic). Each is tiled with `--goal memory` for each runtime, run before and
 after on the same inputs, one thread, in processes of their own which take turns. Memory is the growth of the process while it runs: over
@@ -9,7 +9,7 @@ the loaded session in ONNX Runtime; over the process before the model is read, w
 compiles. Of the engine: its working memory. Outputs are equal when their normalised mean square error is at most 1e-8, or
 at most ten times that of the untiled model run with the runtime's own optimisations switched off.
 
---write replaces what stands between the two marks of that file; without it the table is printed. --openvino names an interpreter that has the
+Tables are printed in Markdown: section real-models of docs/results.md. --openvino names an interpreter that has the
 package. Exit 1 when an output differs.
 """
 import argparse
@@ -22,7 +22,6 @@ import sys
 import tempfile
 
 from compare import Side, error_of
-import marked_table
 from memory_truth import cases
 
 MB = 1 << 20
@@ -121,7 +120,7 @@ def mean_line(found, of):
 
 
 def table(rows, who, title):
-    lines = [f'### {title}', '', '| model | memory, MB | | time, ms | | outputs |', '|---|--:|--:|--:|--:|---|']
+    lines = [f'### {title}', '', '| model | memory, MB | ratio | time, ms | ratio | outputs |', '|---|--:|--:|--:|--:|---|']
     lines += [f'| {r["name"]} | {cells(r[who])} |' for r in rows]
     found = [r[who] for r in rows if 'why' not in r[who]]
     return lines + (['', mean_line(found, who)] if found else []) + ['']
@@ -134,19 +133,15 @@ def main():
     p.add_argument('--openvino', metavar='PYTHON')
     p.add_argument('--only', default='*')
     p.add_argument('--rounds', type=int, default=3)
-    p.add_argument('--write', metavar='FILE')
     a = p.parse_args()
     rows = []
     for case in cases(a.models):
         if fnmatch.fnmatch(case[0], a.only):
             rows.append(look(case, a))
             print(rows[-1]['name'], *(f'{who}: {cells(f)}' for who, f in rows[-1].items() if who != 'name'), sep='\n    ', file=sys.stderr, flush=True)
-    titles = {'onnxruntime': 'ONNX Runtime', 'openvino': 'OpenVINO, `--runtime openvino`', 'engine': "The tool's own engine, untiled and tiled"}
+    titles = {'onnxruntime': 'ONNX Runtime', 'openvino': 'OpenVINO, `--runtime openvino`', 'engine': "The native engine, untiled and tiled"}
     text = '\n'.join(line for who, title in titles.items() if rows and who in rows[0] for line in table(rows, who, title))
-    if not a.write:
-        print(text)
-    else:
-        marked_table.replace(a.write, __file__, text)
+    print(text)
     return 1 if any(f.get('verdict') == 'DIFFERS' for r in rows for f in r.values() if isinstance(f, dict)) else 0
 
 

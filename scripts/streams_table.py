@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 from compare import Side, error_of
-from free_truth import half
+from dynamic_truth import half
 from memory_truth import cases
 
 MB = 1 << 20
