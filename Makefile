@@ -72,7 +72,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
-.PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
+.PHONY: all help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
         format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python check-wheel deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -84,6 +84,7 @@ help:
 	@echo 'make check        every test: unit, golden, e2e'
 	@echo 'make unit | golden | golden-update | e2e'
 	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine, a fifth as many kernels on OpenCL; OT_SEED=n for others'
+	@echo 'make doc-test     commands that the documents show are run, names and links in them checked'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -241,6 +242,10 @@ e2e: test-tools $(TOOL) $(ORACLE_BINS) $(EXAMPLE_BINS)
 
 check: test-tools $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS) scripts/golden.sh $(E2E_TESTS)
+
+# README and docs: commands are run, shown output is compared, what they name exists.
+doc-test: test-tools $(TOOL)
+	@$(TEST_ENV) tests/e2e/doc_test.sh
 
 # Not part of check: as many random graphs as patience allows.
 soak: test-tools $(TOOL)
