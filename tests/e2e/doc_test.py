@@ -15,7 +15,7 @@
       <!-- doc-test: skip WHY -->   cannot be run here: a GPU, a registry, minutes
 
 * Files and folders of the repository that a document or a comment names exist; so do options of commands, targets of make, links,
-  headings that links lead to, members of JSON that docs/json.md lists, and fields of runtimes.
+  headings that links lead to, members of JSON that docs/json.md lists, and fields of runtimes; docs/architecture.md has every module.
 
 Prints how many blocks ran, were compared, were skipped. Exit 1 when something is not true.
 """
@@ -359,6 +359,18 @@ def check_fields(repo):
                 problem('docs/runtimes.md', f'names the field {name}, which no runtime has')
 
 
+def check_modules(repo):
+    """Folders of src/ that scripts/arrows.py lists are in the table of docs/architecture.md, by themselves or as FOLDER/*."""
+    listed = re.search(r'^MODULES = """(.*?)"""', repo.read('scripts/arrows.py'), re.M | re.S)[1].split()
+    table = re.findall(r'^\| (`[^|]*) \|', repo.read('docs/architecture.md'), re.M)
+    spans = {s for row in table for s in re.findall(r'`([\w/*]+)`', row)}
+    text = re.findall(r'`([\w/*]+)`', repo.read('docs/architecture.md'))
+    for module in listed:
+        counts['modules'] += 1
+        if module not in spans | set(text) and os.path.dirname(module) + '/*' not in spans and not any(m.startswith(module + '/') for m in spans):
+            problem('docs/architecture.md', f'does not say what {module} is')
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('tool')
@@ -381,13 +393,14 @@ def main():
     if a.only == '*':
         check_comments(repo)
         check_members(repo)
-        if 'docs/runtimes.md' in repo.files:
+        if 'docs/runtimes.md' in repo.files:  # not in a document of a test
             check_fields(repo)
+            check_modules(repo)
     for text in problems:
         print(text)
     print(f'{counts["documents"]} documents: {counts["ran"]} blocks of commands ran, of which {counts["compared"]} were compared; '
           f'{counts["skipped"]} skipped; {counts["links"]} links, {counts["paths"]} paths, {counts["options"]} options, '
-          f'{counts["targets"]} targets, {counts["comments"]} documents in sources, {counts["members"]} members')
+          f'{counts["targets"]} targets, {counts["comments"]} documents in sources, {counts["members"]} members, {counts["modules"]} modules')
     return 1 if problems else 0
 
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* How the tiles are expressed in plain ONNX (DESIGN section 6). */
+/* How the tiles are expressed in plain ONNX (docs/design-notes.md). */
 typedef enum ot_form {
     OT_FORM_NONE = 0,
     /* one cut axis outermost in memory for all inputs and outputs, no halo, even tiles: Scan
