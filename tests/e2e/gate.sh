@@ -7,9 +7,7 @@ m=vgg16_head.onnx plan="--target cpu-generic"
 expect 0 "$TOOL" inspect $m $plan --report time.xml -q
 expect 0 "$TOOL" inspect $m $plan --goal memory --report memory.xml -q
 figure() { # REPORT CARD: the tiled model's
-    "$PYTHON" -c 'import sys, xml.etree.ElementTree as E
-c = [c for c in E.parse(sys.argv[1]).getroot().iter("card") if c.get("id") == sys.argv[2]][0]
-print(c.get("after") or c.get("before"))' "$1" "$2"
+    py figure "$1" "$2"
 }
 peak=$(figure memory.xml peak-memory) growth=$(figure memory.xml process-growth)
 
@@ -34,14 +32,7 @@ expect 0 "$TOOL" gate memory.xml --max-time-regression 0 --max-peak-regression 0
 grep -q '(+0.0 %, at most +0 %)' "$tmp/out" || fail "$(cat "$tmp/out")"
 expect 3 "$TOOL" gate time.xml --max-peak-regression 10 --baseline memory.xml
 expect 3 "$TOOL" gate memory.xml --max-time-regression "$more" --max-peak 1G --baseline time.xml --json
-"$PYTHON" - "$tmp" "$(figure memory.xml time)" "$(figure time.xml time)" <<'P' || fail "JSON: $(cat "$tmp/out")"
-import json, sys
-j, now, base = json.load(open(sys.argv[1] + '/out')), float(sys.argv[2]), float(sys.argv[3])
-assert not j['passed'] and not j['measured'] and j['baseline'] == 'time.xml', j
-peak, time = j['checks']
-assert peak['passed'] and peak['limit'] == 2**30 and 'baseline' not in peak, peak
-assert not time['passed'] and abs(time['value'] / now - 1) < 1e-6 and abs(time['baseline'] / base - 1) < 1e-6, time
-P
+py judged "$tmp" "$(figure memory.xml time)" "$(figure time.xml time)" || fail "JSON: $(cat "$tmp/out")"
 
 # what cannot be judged
 expect 2 "$TOOL" gate $m; says 'gate needs a limit'
@@ -72,25 +63,13 @@ cmp -s summary.md file.md || fail "-o and stdout differ"
 sed 's/name="conv_3"/name="a|b`@c\&lt;i\&gt;\&#10;d"/' memory.xml >hostile.xml
 expect 0 "$TOOL" compare time.xml hostile.xml --markdown
 grep -qF "| \`a\\|b'@c<i>?d\` and 11 more |" "$tmp/out" || grep -qF "| \`a\\|b'@c<i> d\` and 11 more |" "$tmp/out" || fail "$(cat "$tmp/out")"
-"$PYTHON" - summary.md "$tmp/out" <<'P' || fail "tables are not even"
-import re, sys
-for path in sys.argv[1:]:
-    for table in re.findall(r'(?:^\|.*\n)+', open(path).read(), re.M):
-        assert len({len(re.findall(r'(?<!\\)\|', line)) for line in table.splitlines()}) == 1, table
-P
+py even summary.md "$tmp/out" || fail "tables are not even"
 expect 0 "$TOOL" compare memory.xml memory.xml --markdown
 grep -q '^The same tiling.$' "$tmp/out" || fail "$(cat "$tmp/out")"
 
 # the steps of the example workflow, as it has them
 cp $m model.onnx
-"$PYTHON" - "$root/examples/gate.yml" >steps.sh <<'P' || fail "no steps"
-import re, sys
-text = open(sys.argv[1]).read()
-for name, value in re.findall(r'^  ([A-Z]+): (.*)$', text, re.M):
-    print(f'{name}="{value}"')
-for line in re.findall(r'^ +(?:run: )?(onnx-tile .*)$', text, re.M):
-    print(line)
-P
+py steps "$root/examples/gate.yml" >steps.sh || fail "no steps"
 [ "$(grep -c '^onnx-tile' steps.sh)" = 4 ] || fail "steps: $(cat steps.sh)"
 ln -s "$TOOL" onnx-tile
 cp $m before.onnx

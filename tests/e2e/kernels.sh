@@ -11,16 +11,7 @@ for part in "output   y: f32 [8,256]" "memory   ub         peak 4096, freed 8192
     "leak     line 6: 'a' (1024 bytes of ub) is never freed"; do
     grep -qF -- "$part" "$tmp/out" || fail "stats lack '$part': $(cat "$tmp/out")"
 done
-"$PYTHON" - "$tmp/t.json" <<'P' || fail "the trace"
-import json, sys
-e = json.load(open(sys.argv[1]))['traceEvents']
-names = [x['name'] for x in e]
-assert 'alloc a' in names and 'free p' in names and 'p = square' in names and 'y <- p' in names, names[:20]
-rows = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
-assert {rows[x['tid']] for x in e if x['ph'] == 'X'} == {'fetch', 'drain', 'vector'}
-assert {rows[x['tid']] for x in e if x['ph'] == 'i'} == {'memory'}
-assert max(x['args']['bytes'] for x in e if x['ph'] == 'C') == 4096
-P
+"$PYTHON" "$root/tests/e2e/double_buffer_trace.py" "$tmp/t.json" || fail "the trace"
 expect 0 "$TOOL" run-kernel "$gallery/double_buffer.tk" --input x="$tmp/x.npy" --json
 "$PYTHON" -c "import json; r = json.load(open('$tmp/out')); assert r['memories'][0]['peak_bytes'] == 4096 and r['outputs'][0]['name'] == 'y'" || fail "json"
 

@@ -28,6 +28,10 @@ says() {
     grep -qF -- "$1" "$tmp/err" || fail "stderr does not say '$1': $(cat "$tmp/err")"
 }
 
+# py COMMAND ARGUMENTS...: what the test has in Python, X.py beside X.sh; it may use the modules of tests/models.
+export PYTHONPATH=$root/tests/models${PYTHONPATH:+:$PYTHONPATH}
+py() { "$PYTHON" "$root/tests/e2e/$(basename "$0" .sh).py" "$@"; }
+
 make_model() { "$PYTHON" "$root/models/make_models.py" "$tmp" "$@" || { echo "FAIL: cannot make $*"; exit 1; }; }
 
 finish() {

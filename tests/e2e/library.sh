@@ -21,9 +21,7 @@ else
     cp "$tmp/out" "$tmp/sums"
     grep -q ' sum [0-9]' "$tmp/sums" || fail "no sums: $(cat "$tmp/sums")"
     expect 0 "$BUILD/examples/run_session" "$tmp/t.onnx" 2
-    "$PYTHON" -c 'import sys
-a, b = ([float(x.split()[-1]) for x in open(f)] for f in sys.argv[1:])
-assert len(a) == len(b) and all(abs(x - y) <= 1e-4 * abs(x) for x, y in zip(a, b)), (a, b)' "$tmp/sums" "$tmp/out" || fail "the tiled model gives other sums"
+    py sums "$tmp/sums" "$tmp/out" || fail "the tiled model gives other sums"
     expect 1 "$BUILD/examples/run_session" "$tmp/absent.onnx"
 fi
 
@@ -40,17 +38,7 @@ expect 0 "$tmp/example" "$tmp/vgg16_head.onnx" "$tmp/t3.onnx" 65536
 cmp -s "$tmp/t.onnx" "$tmp/t3.onnx" || fail "the installed library gives other bytes"
 
 # what the header and the README show is code: each example becomes a function, and the first one runs
-"$PYTHON" - "$root" >"$tmp/shown.c" <<'EOF' || fail "no examples found"
-import re, sys
-header = open(sys.argv[1] + '/include/onnx_tile.h').read()
-readme = re.search(r'^## Library$(.*?)^## ', open(sys.argv[1] + '/README.md').read(), re.M | re.S)[1]
-shown = [re.sub(r'^ \*', '', b, flags=re.M) for b in re.findall(r'(?:^ \*     .*\n)+', header, re.M)] + re.findall(r'(?:^    .*\n)+', readme, re.M)
-assert len(shown) == 3, len(shown)
-print('#include <onnx_tile.h>\n#include <stdio.h>\n')
-for k, block in enumerate(shown):
-    print(f'int example_{k}(const void *pixels);\nint example_{k}(const void *pixels)\n{{\n    (void)pixels;\n{block}    return 0;\n}}\n')
-print('int main(void) { return example_0(NULL); }')
-EOF
+py shown "$root" >"$tmp/shown.c" || fail "no examples found"
 # shellcheck disable=SC2046
 expect 0 "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror "$tmp/shown.c" -o "$tmp/shown" \
     $(pkg-config --define-variable=prefix="$tmp/dest/usr" --cflags --libs onnxtile)

@@ -14,17 +14,5 @@ graph main {
 }
 OT
 expect 0 "$TOOL" "$tmp/view.ot" -o "$tmp/view.onnx" -q
-"$PYTHON" - "$tmp/view.onnx" <<'PY' || fail "an integer constant of opset 7"
-import sys
-import numpy as np
-import onnx
-import onnxruntime as ort
-m = onnx.load(sys.argv[1])
-onnx.checker.check_model(m, full_check=True)
-assert [n.op_type for n in m.graph.node] == ['Constant', 'Cast', 'Reshape'], m.graph.node
-assert m.ir_version == 3 and len(m.graph.input) == 1
-x = np.arange(12, dtype='f4').reshape(2, 6)
-y, = ort.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider']).run(None, {'x': x})
-assert np.array_equal(y, x.reshape(3, 4))
-PY
+py view "$tmp/view.onnx" || fail "an integer constant of opset 7"
 finish

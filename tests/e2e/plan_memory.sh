@@ -3,36 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 # check.py IN OUT [HEIGHT]: OUT has the rows of IN, a legal offset in each, and at most this height. Shares nothing with the tool.
-cat >"$tmp/check.py" <<'P'
-import csv, sys
-def rows(path):
-    with open(path, newline='', encoding='utf-8-sig') as f:
-        r = csv.DictReader(f, skipinitialspace=True)
-        r.fieldnames = [n.strip().lower() for n in r.fieldnames]
-        return [{k: v.strip() for k, v in x.items()} for x in r]
-def pick(row, *names): return next(row[n] for n in names if n in row)
-def read(row, off):
-    inc = 1 if 'end' in row else 0
-    lo, hi = int(pick(row, 'lower', 'begin', 'start')), int(pick(row, 'upper', 'end')) + inc
-    gaps = [tuple(map(int, g.split('-'))) for g in row.get('gaps', '').split() if '@' not in g]
-    live = {t for t in range(lo, hi) if not any(a <= t < b + inc for a, b in gaps)}
-    return live, int(row['size']), int(off), int(row.get('alignment') or 1)
-a, b = rows(sys.argv[1]), rows(sys.argv[2])
-assert len(a) == len(b), 'rows'
-items = []
-for x, y in zip(a, b):
-    fixed = x.get('offset', '')
-    for k in x:
-        if k != 'offset': assert x[k] == y[k], (k, x, y)
-    live, size, off, align = read(x, y['offset'])
-    assert off >= 0 and off % align == 0, y
-    assert fixed in ('', '-1') or int(fixed) == off, ('moved', y)
-    for l2, s2, o2 in items: assert not (live & l2 and off < o2 + s2 and o2 < off + size), ('overlap', y)
-    items.append((live, size, off))
-top = max((o + s for _, s, o in items), default=0)
-assert len(sys.argv) < 4 or top <= int(sys.argv[3]), ('height', top)
-P
-check() { "$PYTHON" "$tmp/check.py" "$@" 2>"$tmp/why" || fail "$*: $(tail -n 1 "$tmp/why")"; }
+check() { py check "$@" 2>"$tmp/why" || fail "$*: $(tail -n 1 "$tmp/why")"; }
 
 # ---- a table: minimalloc's example, optimum 12 ----
 printf 'id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n' >"$tmp/five.csv"
@@ -64,17 +35,7 @@ expect 0 "$TOOL" plan-memory "$tmp/none.csv" -o "$tmp/o.csv"
 [ "$(cat "$tmp/o.csv")" = id,lower,upper,size,offset ] || fail "no rows: $(cat "$tmp/o.csv")"
 
 # random tables, each mode, one thread or two: legal, and the same bytes
-"$PYTHON" - "$tmp" <<'P'
-import random, sys
-random.seed(7)
-for k in range(6):
-    with open(f'{sys.argv[1]}/r{k}.csv', 'w') as f:
-        f.write('id,lower,upper,size,alignment,gaps\n')
-        for i in range(40):
-            lo = random.randrange(50); hi = lo + random.randrange(1, 30)
-            g = f'{lo + 1}-{lo + 3}' if hi - lo > 6 and random.random() < .3 else ''
-            f.write(f'b{i},{lo},{hi},{random.randrange(0, 5000)},{random.choice([1, 32, 64, 48])},{g}\n')
-P
+py tables "$tmp"
 for k in 0 1 2 3 4 5; do
     for mode in reuse search; do
         expect 0 "$TOOL" plan-memory "$tmp/r$k.csv" -o "$tmp/o1.csv" --mode $mode
@@ -222,20 +183,7 @@ well_formed() {
 }
 printf 'id,lower,upper,size\n"</title><script>""\xff\x01",0,9,4096\nb,0,3,4096\nc,3,9,4096\n' >"$tmp/hostile.csv"
 expect 0 "$TOOL" plan-memory "$tmp/hostile.csv" --json --svg "$tmp/m.svg" --capacity 8K
-"$PYTHON" - "$tmp/out" <<'P' || fail "JSON of a table"
-import json, sys
-r = json.load(open(sys.argv[1]))
-s = r['scopes'][0]
-assert r['file'].endswith('hostile.csv') and r['kernel'] is None and r['target'] is None and r['mode'] == 'auto'
-assert r['buffers'] == 3 and s['height_bytes'] == s['lower_bound_bytes'] == s['capacity_bytes'] == 8192 and s['sum_bytes'] == 12288
-assert s['proved'] is True and s['time_limit_hit'] is False and s['gap_percent'] == 0 and s['mode'] == 'search' and s['scope'] is None
-assert r['warnings'] == [] and r['time_s'] >= 0
-a, b, c = r['placed']
-assert a['names'] == ['</title><script>"\ufffd\u0001'] and b['names'] == ['b'] and all(x['scope'] is None for x in (a, b, c))
-assert [x['live'] for x in (a, b, c)] == [[{'lower': 0, 'upper': 9}], [{'lower': 0, 'upper': 3}], [{'lower': 3, 'upper': 9}]]
-assert all(x['size_bytes'] == 4096 and len(x['offsets_bytes']) == 1 for x in (a, b, c))
-assert sorted([a['offsets_bytes'][0], b['offsets_bytes'][0]]) == [0, 4096] and b['offsets_bytes'] == c['offsets_bytes']
-P
+py table_json "$tmp/out" || fail "JSON of a table"
 printf 'id,lower,upper,size,gaps\na,0,9,8,2-4 5-6\n' >"$tmp/gaps.csv"
 expect 0 "$TOOL" plan-memory "$tmp/gaps.csv" --json
 grep -q '"live": \[{"lower": 0, "upper": 2}, {"lower": 4, "upper": 5}, {"lower": 6, "upper": 9}\]' "$tmp/out" || fail "gaps: $(cat "$tmp/out")"
@@ -248,30 +196,7 @@ for k in 02_same_pipe 11_control_flow 12_scopes 13_swap; do
     read -ra args < <(sed -n 's/^# run: plan-memory case.tk -o planned.tk//p' "$f")
     expect 0 "$TOOL" plan-memory "$f" --json --svg "$tmp/$k.svg" -o "$tmp/$k.tk" "${args[@]}"
     well_formed "$tmp/$k.svg"
-    "$PYTHON" - "$tmp/out" "$tmp/$k.tk" <<'P' || fail "JSON of $k"
-import json, re, sys
-r = json.load(open(sys.argv[1]))
-assert r['kernel'] and r['target'] == 'ascend-a2' and r['scopes'] and r['buffers'] == sum(s['buffers'] for s in r['scopes'])
-for s in r['scopes']:
-    assert s['lower_bound_bytes'] <= s['height_bytes'] <= s['sum_bytes'] or s['doubled'], s
-    assert s['capacity_bytes'] is None or s['height_bytes'] <= s['capacity_bytes']
-    assert s['mode'] in ('sequential', 'reuse', 'search') and s['level'] in (0, 1, 2, None)
-# every buffer where the printed kernel has it; what lives together lies apart; the heights are those of the summary
-printed = {m[1]: [int(o) for o in m[2].split(',')] for m in re.finditer(r'(?:alloc|workspace|place|place yield) (\S+):.* offset=(\S+)', open(sys.argv[2]).read())}
-tops, seen = {}, {}
-assert len(r['placed']) == r['buffers']
-for b in r['placed']:
-    assert b['names'] and b['live'] == sorted(b['live'], key=lambda x: x['lower']) and all(x['lower'] < x['upper'] for x in b['live'])
-    for name in b['names']: assert printed.pop(name, b['offsets_bytes']) == b['offsets_bytes'], name
-    if not b['live']: continue
-    live = {t for x in b['live'] for t in range(x['lower'], x['upper'])}
-    for o in b['offsets_bytes']:
-        tops[b['scope']] = max(tops.get(b['scope'], 0), o + b['size_bytes'])
-        for l2, o2, s2 in seen.setdefault(b['scope'], []):
-            assert not live & l2 or o >= o2 + s2 or o2 >= o + b['size_bytes'], b
-        seen[b['scope']].append((live, o, b['size_bytes']))
-assert not printed and tops == {s['scope']: s['height_bytes'] for s in r['scopes']}, (printed, tops)
-P
+    py kernel_json "$tmp/out" "$tmp/$k.tk" || fail "JSON of $k"
 done
 [ "$(grep -c 'class="plot"' "$tmp/12_scopes.svg")" = 7 ] || fail "not one map a scope"
 
@@ -285,11 +210,7 @@ says "--apply is for what --analyse finds: add --analyse"
 expect 2 "$TOOL" plan-memory "$root/tests/golden/access/01_banks.tk" --analyse --apply
 says "--apply writes the padded kernel: add -o OUT.tk"
 expect 0 "$TOOL" plan-memory "$root/tests/golden/access/01_banks.tk" --analyse --apply -o "$tmp/padded.tk" --json
-"$PYTHON" - "$tmp/out" <<'P' || fail "JSON of accesses"
-import json, sys
-a = json.load(open(sys.argv[1]))['accesses']
-assert [(x['kind'], x['line'], x['value'], x['taken'], x['least']) for x in a] == [('bank-conflict', 14, 'a', 65536, 2048), ('bank-conflict', 16, 'b', 65536, 2048)], a
-P
+py accesses "$tmp/out" || fail "JSON of accesses"
 expect 0 "$TOOL" plan-memory "$tmp/padded.tk" --analyse
 grep -q "10 looked at, 0 not known, 0 take more" "$tmp/out" || fail "conflicts in the padded kernel: $(cat "$tmp/out")"
 if ! "$TOOL" run-kernel 2>&1 | grep -q "native engine"; then # it computes the same

@@ -50,19 +50,10 @@ for name in edge_residual_block edge_whisper_enc_attn edge_dynamic_dim_repeat_in
 done
 
 # ---- bench: what was measured; a tiled file, which has no plan ----
-cat >"$tmp/timed.py" <<'P'
-import json, sys
-f = json.load(open(sys.argv[1]))
-assert f['kind'] == 'bench' and f['measured'] is True and f['bench']['same'] is True, 'not measured'
-timed = [r for r in f['regions'] if 'measured_seconds' in r]
-assert timed and all(r['measured_seconds'] > 0 and r['error'] >= 0 for r in timed), 'regions without times'
-nodes = [n for n in f['nodes'] if 'measured_seconds' in n]
-assert len(nodes) * 3 >= len([n for n in f['nodes'] if not n['fused']]), f'{len(nodes)} nodes with times'
-P
 if [ $engine = yes ]; then
     for name in resnet50 vgg16_head; do
         report "$r/bench-$name" bench "$tmp/$name.onnx" --repeat 1 --l2 64K --force
-        "$PYTHON" "$tmp/timed.py" "$r/bench-$name.json" 2>"$tmp/why" || fail "bench of $name: $(tail -n 1 "$tmp/why")"
+        py timed "$r/bench-$name.json" 2>"$tmp/why" || fail "bench of $name: $(tail -n 1 "$tmp/why")"
     done
     expect 0 "$TOOL" "$tmp/vgg16_head.onnx" -o "$tmp/hold/tiled.onnx" --emit engine -q --l2 64K --force --target cpu-generic
     report "$r/bench-file" bench "$tmp/vgg16_head.onnx" "$tmp/hold/tiled.onnx" --repeat 1
@@ -78,38 +69,17 @@ report "$r/table" plan-memory "$tmp/five.csv" -o "$tmp/hold/five.csv"
 
 # ---- models with little in them ----
 printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[2,3]\n  output %%x\n}\n' >"$tmp/empty.ot"
-cat >"$tmp/little.py" <<'P'
-import sys
-import onnx
-from onnx import TensorProto as T, helper as h
-d = sys.argv[1]
-def save(name, nodes, dims, out):
-    g = h.make_graph(nodes, 'g', [h.make_tensor_value_info('x', T.FLOAT, dims), h.make_tensor_value_info('c', T.BOOL, [])],
-                     [h.make_tensor_value_info('y', T.FLOAT, out)])
-    onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8), f'{d}/{name}.onnx')
-def body(op): return h.make_graph([h.make_node(op, ['x'], ['r'])], op, [], [h.make_tensor_value_info('r', T.FLOAT, None)])
-save('flow', [h.make_node('If', ['c'], ['y'], then_branch=body('Relu'), else_branch=body('Neg'))], [8, 8], None)
-save('dynamic', [h.make_node('Relu', ['x'], ['a']), h.make_node('Softmax', ['a'], ['b'], axis=-1), h.make_node('Neg', ['b'], ['y'])],
-     ['n', 'm'], ['n', 'm'])
-P
-"$PYTHON" "$tmp/little.py" "$tmp" || fail "cannot make the models"
+py little "$tmp" || fail "cannot make the models"
 report "$r/empty" inspect "$tmp/empty.ot" --target cpu-generic
 report "$r/flow" inspect "$tmp/flow.onnx" --target cpu-generic
 report "$r/dynamic" inspect "$tmp/dynamic.onnx" --target cpu-generic --runtime loop # for one size, which is not given
 grep -q 'shape="?x?"' "$r/dynamic.xml" || fail "unknown dimensions are not told"
 
 # ---- what the process grows by stands first, with the figures that the terminal tells ----
-cat >"$tmp/growth.py" <<'P'
-import json, sys
-report, told = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
-card, figures = report['cards'][0], [told[k]['growth_bytes'] for k in ('untiled', 'tiled')]
-assert card['id'] == 'process-growth', card['id']
-assert [card['before'], card['after']] == figures, (card, figures)
-P
 expect 0 "$TOOL" inspect "$tmp/unet.onnx" --target cpu-generic --goal memory --json
 cp "$tmp/out" "$tmp/told.json"
 report "$r/growth" inspect "$tmp/unet.onnx" --target cpu-generic --goal memory
-"$PYTHON" "$tmp/growth.py" "$r/growth.json" "$tmp/told.json" 2>"$tmp/why" || fail "growth: $(tail -n 1 "$tmp/why")"
+py growth "$r/growth.json" "$tmp/told.json" 2>"$tmp/why" || fail "growth: $(tail -n 1 "$tmp/why")"
 
 # ---- the same input, the same bytes ----
 for model in "$tmp/unet.onnx" "$tmp/hold/five.csv"; do
@@ -121,30 +91,8 @@ for model in "$tmp/unet.onnx" "$tmp/hold/five.csv"; do
 done
 
 # ---- hostile names, also of the file ----
-cat >"$tmp/hostile.py" <<'P'
-import sys
-import numpy as np
-import onnx
-from onnx import TensorProto as T, helper as h, numpy_helper
-names = [b'</script><script>alert(1)</script>', b'"><img src=x onerror=alert(1)>', b"'--><svg/onload=alert(2)>", b'a\nb\r\nc\td',
-         b'\x01\x1f\x7f\x1b[31m', b'\xff\xfe\xc0\xaf', b'\xed\xa0\x80x', b'L' * 10000, b'\xe2\x80\xae\xe2\x81\xa6txt.exe\xef\xbb\xbf',
-         b']]>&lt;&#0;&amp;', b'=HYPERLINK("http://x")', b'@SUM(1)', b'<!-- ${1} %s %n', b'{{7*7}}', b'\xf0\x9f\x90\x99 \xe4\xb8\x96']
-stand = [f'{k:02d}'.ljust(len(n), '~') for k, n in enumerate(names)] # of the same length: protobuf for Python takes no broken UTF-8
-x, y, last = stand[0] + '!', stand[1] + '!', stand[1] + '?'
-nodes, value = [], x
-for k, s in enumerate(stand):
-    out = s + '#'
-    nodes.append(h.make_node('Conv', [value, 'w'], [out], s, pads=[1, 1, 1, 1]) if k % 2 else h.make_node('Relu', [value], [out], s))
-    value = out
-nodes.append(h.make_node('Softmax', [value], [y], last, axis=1))
-g = h.make_graph(nodes, 'g', [h.make_tensor_value_info(x, T.FLOAT, [1, 8, 64, 64])], [h.make_tensor_value_info(y, T.FLOAT, [1, 8, 64, 64])],
-                 [numpy_helper.from_array(np.ones((8, 8, 3, 3), 'f4') / 72, 'w')])
-b = h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8).SerializeToString()
-for s, n in zip(stand, names): b = b.replace(s.encode(), n)
-open(sys.argv[1], 'wb').write(b)
-P
 hostile=$tmp/hold/$(printf '"><img src=x onerror=alert(1)>\n'"'"'&\033.onnx')
-"$PYTHON" "$tmp/hostile.py" "$hostile" || fail "cannot make the hostile model"
+py hostile "$hostile" || fail "cannot make the hostile model"
 report "$r/hostile" inspect "$hostile" --target cpu-generic --emit engine --force --l2 64K
 report "$r/hostile-plain" "$hostile" -o "$tmp/hold/out.onnx" --target mcu-512k --force
 [ $engine = no ] || report "$r/hostile-bench" bench "$hostile" --repeat 1 --target cpu-generic --force
@@ -174,14 +122,9 @@ says 'must end in .html'
 # ---- compare ----
 report "$r/a" inspect "$tmp/unet.onnx" --target cpu-generic --emit engine
 report "$r/b" inspect "$tmp/unet.onnx" --target tlf-16m --emit engine
-cat >"$tmp/parse.py" <<'P'
-import sys, xml.etree.ElementTree, html5lib
-xml.etree.ElementTree.parse(sys.argv[1])
-html5lib.HTMLParser(strict=True).parse(open(sys.argv[1], 'rb'), transport_encoding='utf-8')
-P
 compare() {
     expect 0 "$TOOL" compare "$1" "$2" -o "$tmp/diff.html"
-    "$PYTHON" "$tmp/parse.py" "$tmp/diff.html" 2>"$tmp/why" || fail "compare $1 $2: $(tail -n 1 "$tmp/why")"
+    py parse "$tmp/diff.html" 2>"$tmp/why" || fail "compare $1 $2: $(tail -n 1 "$tmp/why")"
 }
 compare "$r/a.xml" "$r/b.xml"
 for name in cpu-generic tlf-16m; do grep -q "$name" "$tmp/diff.html" || fail "the comparison does not name $name"; done

@@ -8,31 +8,7 @@ if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
     finish
 fi
 
-cat >"$tmp/make.py" <<'EOF_PY'
-import sys
-import numpy as np
-import onnx
-from onnx import TensorProto as T, helper as h, numpy_helper
-
-d = sys.argv[1]
-
-
-def save(name, nodes, inits=(), dims=(1, 4, 64, 64), external=False, opsets=()):
-    g = h.make_graph(nodes, 'g', [h.make_tensor_value_info('x', T.FLOAT, dims)], [h.make_tensor_value_info('y', T.FLOAT, None)], list(inits))
-    m = h.make_model(g, opset_imports=[h.make_opsetid('', 17), *opsets], ir_version=8)
-    onnx.save(m, f'{d}/{name}.onnx', save_as_external_data=external, location=name + '.bin', size_threshold=0) if external else onnx.save(m, f'{d}/{name}.onnx')
-
-
-rng = np.random.default_rng(0)
-w = [numpy_helper.from_array(rng.normal(0, .2, (4, 4, 3, 3)).astype('f4'), f'w{k}') for k in range(3)]
-conv = [h.make_node('Conv', ['x' if k == 0 else f'c{k - 1}', f'w{k}'], [f'c{k}'], f'conv{k}', pads=[1, 1, 1, 1]) for k in range(3)]
-pool = [h.make_node('Relu', ['c2'], ['inner'], 'relu'), h.make_node('GlobalAveragePool', ['inner'], ['p'], 'pool'), h.make_node('Tanh', ['p'], ['y'], 'tanh')]
-save('net', conv + pool, w)
-save('external', conv + pool, w, external=True)
-save('free', conv + pool, w, dims=['n', 4, 'h', 64])
-save('strange', conv + [h.make_node('Relu', ['c2'], ['r']), h.make_node('Strange', ['r'], ['y'], 'odd', domain='here')], w, opsets=[h.make_opsetid('here', 1)])
-EOF_PY
-"$PYTHON" "$tmp/make.py" "$tmp" || fail "cannot make the models"
+py models "$tmp" || fail "cannot make the models"
 cd "$tmp" || exit 1
 how="--force --target mcu-512k --l2 24K"
 

@@ -1,4 +1,4 @@
-/* force_pieces MODEL OUT VALUE AXIS FORM TILES FORM TILES: two regions, what makes VALUE and
+/* force_unjoined MODEL OUT VALUE AXIS FORM TILES FORM TILES: two regions, what makes VALUE and
  * what makes the first graph output of it, each with its form (peeled, stream) and as many tiles
  * along the axis. What goes from the first to the second stays in pieces where that is possible
  * (src/transform/unjoined_tiles.c). Used by tests/e2e/unjoined_tiles.sh, which compares MODEL
@@ -45,11 +45,11 @@ int main(int argc, char **argv)
     ot_diag diag = {0};
     ot_model *m = NULL;
     if (argc != 9)
-        return fprintf(stderr, "force_pieces MODEL OUT VALUE AXIS FORM TILES FORM TILES\n"), 1;
+        return fprintf(stderr, "force_unjoined MODEL OUT VALUE AXIS FORM TILES FORM TILES\n"), 1;
     ot_arena *a = ot_arena_new();
     int rc = 1;
     if (a && ot_import_file(argv[1], &diag, &m) == OT_OK) rc = tile(m, argv, a);
-    if (rc == 1) fprintf(stderr, "force_pieces: %s\n", diag.message);
+    if (rc == 1) fprintf(stderr, "force_unjoined: %s\n", diag.message);
     ot_model_free(m);
     ot_arena_free(a);
     return rc;

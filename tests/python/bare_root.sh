@@ -36,14 +36,9 @@ sed -n '/^## Python$/,/^## /p' "$root/README.md" | sed -n '/^    import onnx_til
     cat "$tmp/lines"
     echo 'assert numpy.isfinite(y).all()'
 } >"$tmp/root/work/readme.py"
-"$python" - "$root" "$tmp/root/work" <<'END'
-import sys
-sys.path.insert(0, sys.argv[1] + '/models')
-import make_models
-import onnx
-onnx.save(make_models.build('resnet50', batch=8, size=224), sys.argv[2] + '/resnet50.onnx')
-onnx.save(make_models.build('sr', size=360), sys.argv[2] + '/super_resolution.onnx')
-END
+"$python" "$root/models/make_models.py" "$tmp/root/work" resnet50 --batch 8 --size 224
+"$python" "$root/models/make_models.py" "$tmp/root/work" sr --size 360
+mv "$tmp/root/work/sr.onnx" "$tmp/root/work/super_resolution.onnx"
 
 start=$(date +%s)
 inside python3 -m venv /work/venv

@@ -1,0 +1,100 @@
+"""What device.sh has in Python: arrays and figures of devices."""
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from command_line import commands
+
+
+def same(folder):
+    """One output of the device is that of the host."""
+    a, b = (np.load(f'{folder}/{d}/0.npy') for d in ('same', 'same_host'))
+    assert a.shape == b.shape and np.abs(a - b).max() <= 1e-4 * np.abs(b).max(), (a, b)
+
+
+def figures(tmp, tiled_file, api):
+    """Outputs and figures of the network, untiled and tiled."""
+    tiled = json.load(open(tiled_file))['device']
+    untiled = json.load(open(f'{tmp}/untiled.json'))['device']
+    for k in range(2):
+        want = np.load(f'{tmp}/host/{k}.npy')
+        for form in 'device', 'tiled':
+            got = np.load(f'{tmp}/{form}/{k}.npy')
+            assert got.shape == want.shape and np.max(np.abs(got - want)) <= 1e-4 * np.max(np.abs(want)), (form, k)
+    for d in untiled, tiled:
+        assert d['planned_bytes'] == d['allocated_bytes'] == d['peak_bytes'], d
+        assert d['nodes_on_host'] == 0 and not d['fallbacks'], d
+        assert d['downloaded_bytes'] == (16 * 32 * 32 + 5) * 4, d
+    assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], (tiled, untiled) # halos are moved twice
+    assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
+    for d in untiled, tiled:
+        l = d['layouts']
+        in_blocks = api == 'opencl' # a work-item of pocl has vectors, of llvmpipe it is an element of one
+        assert l['together'] == 1 and l['packed_constants'] == 3 and l['kernels_spread'] == 0, l # devices of a CPU; convolutions and transB
+        assert l['block'] == (8 if in_blocks else 0) and (l['blocked_activations'] > 0) == (l['blocked_bytes'] > 0) == in_blocks, l
+        assert l['packed_bytes'] == (16 * 3 * 9 + 16 * 16 * 9 + 8 * 16) * 4 and l['filled_bytes'] == 3 * 16 * 4, l
+        assert l['transactions_ideal'] <= l['transactions'] < 0.5 * l['transactions_plain'], l
+
+
+def attention(path):
+    """bench: tiled, scores of an attention take less than half of the arena."""
+    b = json.load(open(path))
+    assert b['same'] and b['tiled']['device']['arena_bytes'] < 0.5 * b['original']['device']['arena_bytes'], b
+
+
+def bench(path, api):
+    """bench of two files: the same, and the tiled one has the smaller arena."""
+    b = json.load(open(path))
+    original, tiled = b['original']['device'], b['tiled']['device']
+    assert b['same'] and original['api'] == api and 0 < tiled['arena_bytes'] < original['arena_bytes'], b
+
+
+def trace(folder):
+    """Commands of a trace are those that the figures count."""
+    def commands(name):
+        return [e for e in json.load(open(f'{folder}/{name}.json'))['traceEvents'] if e['ph'] == 'X']
+    d = json.load(open(folder + '/figures.json'))['device']
+    x = commands('run')
+    moved = {c: sum(e['args']['bytes'] for e in x if e['cat'] == c) for c in ('upload', 'download')}
+    assert moved == {'upload': d['uploaded_bytes'], 'download': d['downloaded_bytes']}, (moved, d)
+    assert sum(e['cat'] == 'kernel' for e in x) == d['launches'] == sum(k['count'] for k in d['profile']['kernels']), d
+    names = {e['name'] for e in x if e['cat'] == 'kernel'}
+    assert names == {k['name'] for k in d['profile']['kernels']} and any(n.startswith('Conv, ') for n in names), names # operators, not k0
+    assert len({e['tid'] for e in x}) == 3 and d['profile']['memory']['peak_bytes'] == d['peak_bytes'], d
+    assert {e['pid'] for e in commands('bench')} == {1, 2}
+
+
+def report(tmp, api):
+    """The XML report has the figures of the JSON."""
+    said, root = json.load(open(f'{tmp}/figures.json')), ET.parse(f'{tmp}/r.xml').getroot()
+    devices = root.findall('bench/devices/device')
+    assert [d.get('side') for d in devices] == ['original', 'tiled'], devices
+    for d in devices:
+        want, number = said[d.get('side')]['device'], lambda name: float(d.get(name))
+        assert d.get('api') == api and d.get('name') == want['name']
+        for name in 'planned', 'arena', 'arena-live', 'weight', 'peak':
+            assert number(name + '-bytes') == want[name.replace('-', '_') + '_bytes'], (name, d.attrib, want)
+        assert number('allocated') == 2 and number('allocated-bytes') == want['peak_bytes'] and number('freed') == 0, d.attrib
+        assert 0 < number('arena-live-bytes') <= number('arena-bytes') and 0 <= number('fragmentation') < 1, d.attrib
+        assert abs(number('fragmentation') - (1 - number('arena-live-bytes') / number('arena-bytes'))) < 1e-6, d.attrib
+        assert 0 < number('busy-seconds') <= number('span-seconds') and number('allocate-seconds') > 0, d.attrib
+        laid = want['layouts']
+        assert number('packed-constants') == laid['packed_constants'] > 0 and number('packed-bytes') == laid['packed_bytes'], (d.attrib, laid)
+        assert number('blocked-activations') == laid['blocked_activations'] and number('blocked-bytes') == laid['blocked_bytes'], (d.attrib, laid)
+        assert number('transactions') == laid['transactions'] < number('transactions-plain') == laid['transactions_plain'], (d.attrib, laid)
+        assert number('transactions-ideal') == laid['transactions_ideal'] <= laid['transactions'], (d.attrib, laid)
+        moved = {t.get('direction'): t for t in d.iter('transfer')}
+        assert float(moved['upload'].get('bytes')) == want['uploaded_bytes'] and float(moved['upload'].get('of-peak')) > 0, moved
+        assert float(moved['download'].get('bytes')) == want['downloaded_bytes'], moved
+        kernels = list(d.iter('kernel'))
+        assert sum(int(k.get('count')) for k in kernels) == number('launches') == want['launches'], d.attrib
+        times = [float(k.get('time-seconds')) for k in kernels]
+        assert times == sorted(times, reverse=True) and times[-1] > 0, times
+        assert any(k.get('name').startswith('Conv, ') for k in kernels), kernels
+    cards = {c.get('id') for c in root.iter('card')}
+    assert 'device-memory' in cards and 'peak-memory' not in cards, cards
+
+
+if __name__ == '__main__':
+    commands(same, figures, attention, bench, trace, report)

@@ -1,0 +1,82 @@
+"""Random encoders and decoders whose skip connections are computed twice. skips.py TOOL FOLDER ROUNDS"""
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+
+import builder
+from checks import outputs
+
+LEVELS = 4
+tool, d, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+
+class Net(builder.Net):
+    """x [1, 3, n, n] -- two convolutions -- s1, pool, ... s4, pool, two convolutions, up, Concat(s4), two convolutions, up, ... Concat(s1), ..."""
+
+    def block(self, x, c_in, c_out):
+        x = self.conv(x, c_in, c_out, pads=[1] * 4)
+        if self.rng.random() < .5:
+            x = self.op('BatchNormalization', x, *(self.uniform(c_out) for _ in range(4)))
+        return self.op('Relu', x)
+
+    def build(self):
+        rng = self.rng
+        n, c, x, c_in, skips = 16 * int(rng.integers(32, 40)), int(rng.choice([8, 12, 16])), 'x', 3, []
+        for level in range(LEVELS):
+            wide = c << level
+            x = self.block(self.block(x, c_in, wide), wide, wide)
+            skips.append((x, wide))
+            x, c_in = self.op('MaxPool', x, kernel_shape=[2, 2], strides=[2, 2]), wide
+        x = self.block(self.block(x, c_in, c << LEVELS), c << LEVELS, c << LEVELS)
+        for skip, wide in reversed(skips):
+            up = self.const(rng.normal(0, .1, (2 * wide, wide, 2, 2)))
+            x = self.op('Concat', self.op('ConvTranspose', x, up, strides=[2, 2]), skip, axis=1)
+            x = self.block(self.block(x, 2 * wide, wide), wide, wide)
+        y = self.op('Conv', x, self.const(rng.normal(0, .3, (1, c, 1, 1))))
+        self.input('x', [1, 3, n, n])
+        self.output(y, [1, 1, n, n])
+        return self.model(), [1, 3, n, n]
+
+
+def tile(path, out, *options):
+    p = subprocess.run([tool, path, '-o', out, '--threads', '1', '--target', 'cpu-generic', '--json', *options], capture_output=True, text=True)
+    if p.returncode: sys.exit(f'{path} {options}: exit {p.returncode}: {p.stderr}')
+    onnx.checker.check_model(onnx.load(out), full_check=True)
+    return json.loads(p.stdout), any(n.name.startswith('tile/again/') or '/tile/again/' in n.name for n in onnx.load(out).graph.node)
+
+
+def in_ort(path, x):
+    return outputs(path, {'x': x})[0]
+
+
+def in_openvino(path, x):
+    try:
+        import openvino as ov
+    except ImportError:
+        return None
+    return ov.Core().compile_model(path, 'CPU', {'INFERENCE_PRECISION_HINT': 'f32'})({'x': x})[0]
+
+
+twice = most = 0
+for k in range(rounds):
+    m, dims = Net([5, k]).build()
+    path, out = f'{d}/m{k}.onnx', f'{d}/m{k}_out.onnx'
+    onnx.save(m, path)
+    x = np.random.default_rng(k).standard_normal(dims).astype('f4')
+    for options in (('--runtime', 'onnxruntime', '--goal', 'memory'), ('--runtime', 'openvino', '--force')):
+        if tile(path, out, *options)[1]: sys.exit(f'm{k} {options}: computed twice')
+    facts, again = tile(path, out, '--runtime', 'openvino', '--goal', 'memory')
+    twice += again
+    most = max(most, len(facts['regions']) if again else 0)
+    if again and not facts['tiled']['growth_bytes'] < .7 * facts['untiled']['growth_bytes']: sys.exit(f'm{k}: computed twice for nothing')
+    for run in in_ort, in_openvino:
+        want, got = run(path, x), run(out, x)
+        if want is None: continue
+        error = abs(got.astype('f8') - want).max() / abs(want).max()
+        if not error < 1e-5: sys.exit(f'm{k} {run.__name__}: error {error:.1e}')
+print(f'{twice} of {rounds} computed twice, {most} regions at most')
+# where the block is as full at several steps, several regions have to come in together
+sys.exit(twice < rounds // 2 or most < 3)

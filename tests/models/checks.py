@@ -1,0 +1,50 @@
+"""What tests written in Python share: running models in ONNX Runtime, walking graphs with their bodies, differences.
+
+tests/e2e/lib.bash puts this folder on the path; programs that run by themselves add it.
+"""
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+
+def session(path, threads=1):
+    """A session on the CPU that says nothing of what the model is."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 4
+    return ort.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+
+
+def outputs(path, feeds, threads=1):
+    """All outputs of the model, in ONNX Runtime."""
+    return session(path, threads).run(None, feeds)
+
+
+def input_extents(model, k=0):
+    """Extents of an input; 0 where one is free."""
+    return [d.dim_value for d in model.graph.input[k].type.tensor_type.shape.dim]
+
+
+def graphs(graph):
+    """The graph and all bodies of its nodes, at any depth."""
+    yield graph
+    for n in graph.node:
+        for a in n.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                yield from graphs(a.g)
+
+
+def nodes(graph):
+    """Nodes of the graph and of all bodies."""
+    for g in graphs(graph):
+        yield from g.node
+
+
+def nmse(got, want):
+    """Squared error, by the squares of what is wanted."""
+    got, want = got.astype('f8'), want.astype('f8')
+    return ((got - want) ** 2).sum() / max((want ** 2).sum(), 1e-30)
+
+
+def range_error(got, want):
+    """The largest error, by the range of what is wanted."""
+    return np.abs(got.astype('f8') - want).max() / (want.max() - want.min())
