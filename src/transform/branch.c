@@ -93,7 +93,8 @@ static ot_status keep_constant(ot_graph *g, ot_id v)
     ot_id in[2] = {v, label ? ot_const_i64(g, label, x.dims, 1, &rank) : OT_NONE};
     if (out == OT_NONE || in[1] == OT_NONE) return nomem(g->model);
     OT_TRY(ot_replace_uses(g, v, out));
-    ot_id n = ot_node_new(g, "Reshape", "", name, in, 2, &out, 1, NULL, 0);
+    ot_id n = ot_node_new(
+        g, &(ot_node_def){.op = "Reshape", .name = name, .in = {in, 2}, .out = {&out, 1}});
     if (n == OT_NONE) return nomem(g->model);
     g->nodes[n].is_static = g->values[out].is_const = true;
     return OT_OK;
@@ -146,8 +147,11 @@ static ot_status new_node(ot_graph *g, const char *op, const char *base, ot_id i
                           const ot_attr *attrs, uint32_t n_attrs)
 {
     const char *name = ot_fresh_name(g->model, base);
-    if (!name ||
-        ot_node_new(g, op, "", name, &in, in != OT_NONE, &out, 1, attrs, n_attrs) == OT_NONE)
+    if (!name || ot_node_new(g, &(ot_node_def){.op = op,
+                                               .name = name,
+                                               .in = {&in, in != OT_NONE},
+                                               .out = {&out, 1},
+                                               .attrs = {attrs, n_attrs}}) == OT_NONE)
         return nomem(g->model);
     return OT_OK;
 }
@@ -226,8 +230,11 @@ static ot_status write_if(ot_graph *top, ot_graph *g, ot_id condition, ot_graph 
         top->values[top->outputs[k]].is_output = true;
         top->n_outputs++;
     }
-    if (ot_node_new(top, "If", "", name, &condition, 1, top->outputs, top->n_outputs, branches,
-                    2) == OT_NONE)
+    if (ot_node_new(top, &(ot_node_def){.op = "If",
+                                        .name = name,
+                                        .in = {&condition, 1},
+                                        .out = {top->outputs, top->n_outputs},
+                                        .attrs = {branches, 2}}) == OT_NONE)
         return nomem(top->model);
     return OT_OK;
 }

@@ -59,16 +59,14 @@ static ot_id find_input(const ot_graph *g)
     return OT_NONE;
 }
 
-static ot_status add_node(ot_graph *g, const char *op, const char *base, const ot_id *in,
-                          uint32_t n_in, const ot_attr *attr, ot_dtype type, int32_t rank,
-                          const int64_t *dims, ot_id *out)
+/* The node, with one output; the names of both begin with def->name. */
+static ot_status add_node(ot_graph *g, const ot_node_def *def, ot_tensor_type type, ot_id *out)
 {
-    const char *name = ot_fresh_name(g->model, base);
-    *out = name ? ot_value_new(g, name, type, rank, dims) : OT_NONE;
-    if (*out == OT_NONE ||
-        ot_node_new(g, op, "", name, in, n_in, out, 1, attr, attr != NULL) == OT_NONE)
-        return nomem(g);
-    return OT_OK;
+    ot_node_def own = *def;
+    own.name = ot_fresh_name(g->model, def->name);
+    own.out = (ot_id_list){out, 1};
+    *out = own.name ? ot_value_new(g, own.name, type.dtype, type.rank, type.dims) : OT_NONE;
+    return *out == OT_NONE || ot_node_new(g, &own) == OT_NONE ? nomem(g) : OT_OK;
 }
 
 static ot_status add_constant(ot_graph *g, const char *base, const int64_t *data, int64_t n,
@@ -89,13 +87,19 @@ static ot_status write_zero(ot_graph *g, ot_id x, ot_id *zero)
     ot_id in[2] = {x}, at;
     for (int32_t d = 0; d < g->values[x].rank; d++) n *= g->values[x].dims[d];
     OT_TRY(add_constant(g, "tile/late/flat", &flat, 1, &in[1]));
-    OT_TRY(add_node(g, "Reshape", "tile/late/input", in, 2, NULL, type, 1, &n, &at));
+    OT_TRY(add_node(g, &(ot_node_def){.op = "Reshape", .name = "tile/late/input", .in = {in, 2}},
+                    (ot_tensor_type){type, 1, &n}, &at));
     in[0] = at;
     OT_TRY(add_constant(g, "tile/late/first", &none, -1, &in[1]));
-    OT_TRY(add_node(g, "Gather", "tile/late/number", in, 2, NULL, type, 0, NULL, &at));
+    OT_TRY(add_node(g, &(ot_node_def){.op = "Gather", .name = "tile/late/number", .in = {in, 2}},
+                    (ot_tensor_type){type, 0, NULL}, &at));
     in[0] = in[1] = at;
-    OT_TRY(add_node(g, "Less", "tile/late/false", in, 2, NULL, OT_BOOL, 0, NULL, &at));
-    return add_node(g, "Cast", "tile/late/zero", &at, 1, &to, OT_I64, 0, NULL, zero);
+    OT_TRY(add_node(g, &(ot_node_def){.op = "Less", .name = "tile/late/false", .in = {in, 2}},
+                    (ot_tensor_type){OT_BOOL, 0, NULL}, &at));
+    return add_node(
+        g,
+        &(ot_node_def){.op = "Cast", .name = "tile/late/zero", .in = {&at, 1}, .attrs = {&to, 1}},
+        (ot_tensor_type){OT_I64, 0, NULL}, zero);
 }
 
 /* Weight v, late, for all that read it. */
@@ -109,12 +113,14 @@ static ot_status write_late(const late *x, ot_id v, ot_id zero)
     if (!label) return nomem(g);
     memcpy(dims + 1, w.dims, (size_t)w.rank * sizeof *dims);
     OT_TRY(add_constant(g, "tile/late/shape", dims, w.rank + 1, &in[1]));
-    OT_TRY(add_node(g, "Reshape", label, in, 2, NULL, w.dtype, w.rank + 1, dims, &out));
+    OT_TRY(add_node(g, &(ot_node_def){.op = "Reshape", .name = label, .in = {in, 2}},
+                    (ot_tensor_type){w.dtype, w.rank + 1, dims}, &out));
     g->values[out].is_const = true;
     g->nodes[g->values[out].producer].is_static = true;
     in[0] = out;
     in[1] = zero;
-    OT_TRY(add_node(g, "Gather", label, in, 2, NULL, w.dtype, w.rank, w.dims, &out));
+    OT_TRY(add_node(g, &(ot_node_def){.op = "Gather", .name = label, .in = {in, 2}}, ot_type_of(&w),
+                    &out));
     for (uint32_t k = 0; k < w.n_uses; k++) {
         g->nodes[w.uses[k]].in[1] = out;
         g->nodes[w.uses[k]].proto = NULL;

@@ -61,15 +61,21 @@ typedef struct tile_loop {
 
 /* ---- counting ---- */
 
-/* An operator on scalars of integers (or a [1]); in the region's graph or a body. */
+/* An operator on scalars of integers or truths (or [1]), b OT_NONE: on a alone; in the region's
+ * graph or a body. */
 static ot_status arithmetic(rw_region *w, rw_target *t, const char *op, const char *name, ot_id a,
-                            ot_id b, ot_dtype type, int32_t rank, ot_id *out)
+                            ot_id b, ot_id *out)
 {
     const int64_t one[1] = {1};
     const ot_id in[2] = {a, b};
+    const ot_value *x = &t->g->values[a], *y = b == OT_NONE ? x : &t->g->values[b];
+    const bool compares = !strcmp(op, "Less") || !strcmp(op, "Equal");
+    const ot_tensor_type type = {compares ? OT_BOOL : x->dtype,
+                                 x->rank > y->rank ? x->rank : y->rank, one};
     *out = OT_NONE;
-    return rw_op(w, t, op, t->is_body ? t->label : "count", name, in, b == OT_NONE ? 1 : 2, NULL, 0,
-                 type, rank, one, out);
+    return rw_op(w, t, t->is_body ? t->label : "count",
+                 &(ot_node_def){.op = op, .name = name, .in = {in, b == OT_NONE ? 1 : 2}}, type,
+                 out);
 }
 
 static ot_status number(rw_region *w, rw_target *t, int64_t value, bool scalar, ot_id *out)
@@ -85,21 +91,24 @@ static ot_status extent_of(rw_region *w, uint32_t v, ot_id *out)
     const int64_t rank = x.rank;
     const ot_attr axis = ot_mk_int("axis", 0);
     ot_id in[2] = {OT_NONE, OT_NONE};
-    OT_TRY(rw_op(w, &w->top, "Shape", "count", x.name, &id, 1, NULL, 0, OT_I64, 1, &rank, &in[0]));
+    OT_TRY(rw_op(w, &w->top, "count", &(ot_node_def){.op = "Shape", .name = x.name, .in = {&id, 1}},
+                 (ot_tensor_type){OT_I64, 1, &rank}, &in[0]));
     OT_TRY(number(w, &w->top, w->r->values[v].axis[0], true, &in[1]));
     *out = OT_NONE;
-    return rw_op(w, &w->top, "Gather", "count", x.name, in, 2, &axis, 1, OT_I64, 0, NULL, out);
+    return rw_op(w, &w->top, "count",
+                 &(ot_node_def){.op = "Gather", .name = x.name, .in = {in, 2}, .attrs = {&axis, 1}},
+                 (ot_tensor_type){OT_I64, 0, NULL}, out);
 }
 
 /* *all = *all op more, or more where there is nothing yet. */
-static ot_status join(rw_region *w, const char *op, ot_id more, ot_dtype type, ot_id *all)
+static ot_status join(rw_region *w, const char *op, ot_id more, ot_id *all)
 {
     ot_id both;
     if (*all == OT_NONE) {
         *all = more;
         return OT_OK;
     }
-    OT_TRY(arithmetic(w, &w->top, op, "all", *all, more, type, 0, &both));
+    OT_TRY(arithmetic(w, &w->top, op, "all", *all, more, &both));
     *all = both;
     return OT_OK;
 }
@@ -110,13 +119,13 @@ static ot_status count_by(writing *x, uint32_t v, ot_id extent, ot_id *tiles, ot
     rw_region *w = x->w;
     ot_id least, step, room, few;
     OT_TRY(number(w, &w->top, x->f.least[v], true, &least));
-    OT_TRY(arithmetic(w, &w->top, "Less", "short", extent, least, OT_BOOL, 0, &few));
-    OT_TRY(join(w, "Or", few, OT_BOOL, low));
+    OT_TRY(arithmetic(w, &w->top, "Less", "short", extent, least, &few));
+    OT_TRY(join(w, "Or", few, low));
     if (x->f.step[v] == 0) return OT_OK; /* inner tiles read nothing of it */
     OT_TRY(number(w, &w->top, x->f.step[v], true, &step));
-    OT_TRY(arithmetic(w, &w->top, "Sub", "room", extent, least, OT_I64, 0, &room));
-    OT_TRY(arithmetic(w, &w->top, "Div", "tiles", room, step, OT_I64, 0, &few));
-    return join(w, "Min", few, OT_I64, tiles);
+    OT_TRY(arithmetic(w, &w->top, "Sub", "room", extent, least, &room));
+    OT_TRY(arithmetic(w, &w->top, "Div", "tiles", room, step, &few));
+    return join(w, "Min", few, tiles);
 }
 
 static ot_status count(writing *x)
@@ -134,24 +143,26 @@ static ot_status count(writing *x)
         OT_TRY(count_by(x, v, extent, &tiles, &low));
         if (first == OT_NONE) first = extent;
         if (first == extent || !x->f.same) continue;
-        OT_TRY(arithmetic(w, &w->top, "Equal", "same", first, extent, OT_BOOL, 0, &same));
-        OT_TRY(arithmetic(w, &w->top, "Not", "differs", same, OT_NONE, OT_BOOL, 0, &differs));
-        OT_TRY(join(w, "Or", differs, OT_BOOL, &low));
+        OT_TRY(arithmetic(w, &w->top, "Equal", "same", first, extent, &same));
+        OT_TRY(arithmetic(w, &w->top, "Not", "differs", same, OT_NONE, &differs));
+        OT_TRY(join(w, "Or", differs, &low));
     }
     if (tiles == OT_NONE) OT_BUG("a region without an input that is cut");
     x->n.untiled = OT_NONE;
-    OT_TRY(rw_op(w, &w->top, "Cast", "count", "untiled", &low, 1, &to, 1, OT_I64, 0, NULL,
-                 &x->n.untiled));
+    OT_TRY(
+        rw_op(w, &w->top, "count",
+              &(ot_node_def){.op = "Cast", .name = "untiled", .in = {&low, 1}, .attrs = {&to, 1}},
+              (ot_tensor_type){OT_I64, 0, NULL}, &x->n.untiled));
     OT_TRY(number(w, &w->top, 1, true, &one));
-    OT_TRY(arithmetic(w, &w->top, "Sub", "tiled", one, x->n.untiled, OT_I64, 0, &x->n.tiled));
-    OT_TRY(arithmetic(w, &w->top, "Mul", "inner", tiles, x->n.tiled, OT_I64, 0, &x->n.inner));
+    OT_TRY(arithmetic(w, &w->top, "Sub", "tiled", one, x->n.untiled, &x->n.tiled));
+    OT_TRY(arithmetic(w, &w->top, "Mul", "inner", tiles, x->n.tiled, &x->n.inner));
     for (uint32_t v = 0; v < w->r->n_inputs; v++) {
         ot_id step, lo, way;
         if (x->f.step[v] == 0) continue;
         OT_TRY(number(w, &w->top, x->f.step[v], false, &step));
         OT_TRY(number(w, &w->top, x->f.inner->made[v].lo, false, &lo));
-        OT_TRY(arithmetic(w, &w->top, "Mul", "way", x->n.inner, step, OT_I64, 1, &way));
-        OT_TRY(arithmetic(w, &w->top, "Add", "start", way, lo, OT_I64, 1, &x->n.start[v]));
+        OT_TRY(arithmetic(w, &w->top, "Mul", "way", x->n.inner, step, &way));
+        OT_TRY(arithmetic(w, &w->top, "Add", "start", way, lo, &x->n.start[v]));
     }
     return OT_OK;
 }
@@ -171,13 +182,14 @@ static ot_status slice(rw_loop *l, ot_id src, uint32_t axis, ot_id start, int64_
         OT_TRY(number(w, &l->body, OT_TO_END, false, &in[2]));
     } else {
         OT_TRY(number(w, &l->body, len, false, &in[3]));
-        OT_TRY(arithmetic(w, &l->body, "Add", "end", start, in[3], OT_I64, 1, &in[2]));
+        OT_TRY(arithmetic(w, &l->body, "Add", "end", start, in[3], &in[2]));
     }
     OT_TRY(rw_const_i64(w, &l->body, "axes", &at, 1, false, &in[3]));
     memcpy(open, v.dims, (size_t)v.rank * sizeof *open);
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
     open[axis] = OT_DIM_UNKNOWN;
-    OT_TRY(rw_op(w, &l->body, "Slice", "slice", name, in, 4, NULL, 0, v.dtype, v.rank, open, &cut));
+    OT_TRY(rw_op(w, &l->body, "slice", &(ot_node_def){.op = "Slice", .name = name, .in = {in, 4}},
+                 (ot_tensor_type){v.dtype, v.rank, open}, &cut));
     *out = cut;
     if (len == OT_TO_END) return OT_OK;
     dims[axis] = len;
@@ -207,8 +219,8 @@ static ot_status bring(writing *x, rw_loop *l, const ot_tile_windows *win, tile_
     }
     OT_TRY(number(w, &l->body, x->f.step[v], false, &step));
     OT_TRY(number(w, &l->body, win->made[v].lo, false, &lo));
-    OT_TRY(arithmetic(w, &l->body, "Mul", "way", l->iter, step, OT_I64, 1, &start));
-    OT_TRY(arithmetic(w, &l->body, "Add", "start", start, lo, OT_I64, 1, &start));
+    OT_TRY(arithmetic(w, &l->body, "Mul", "way", l->iter, step, &start));
+    OT_TRY(arithmetic(w, &l->body, "Add", "start", start, lo, &start));
     return slice(l, src, axis, start, ot_win_len(win->made[v]), name, out);
 }
 
@@ -234,7 +246,7 @@ static ot_status row_operand(tile_loop *t, uint32_t k, ot_id *in, ot_id *made)
                  dims);
     *in = x->rows[v];
     if (t->kind == TILE_FIRST) OT_TRY(rw_no_rows(w, v, in));
-    OT_TRY(rw_value(w, &w->top, "rows", of.name, of.dtype, of.rank, dims, made));
+    OT_TRY(rw_value(w, &w->top, "rows", of.name, (ot_tensor_type){of.dtype, of.rank, dims}, made));
     x->rows[v] = *made;
     return OT_OK;
 }
@@ -268,7 +280,8 @@ static ot_status close_loop(tile_loop *t, ot_id trips, const ot_id *results)
         const ot_value y = w->g->values[w->r->values[t->outs[k]].value];
         ot_id *sequence = &(k < t->n_out ? x->seq : x->own)[t->outs[k]];
         in[at + 2] = *sequence;
-        OT_TRY(rw_value(w, &w->top, "while", y.name, type_of(t, k), 0, NULL, &made[at]));
+        OT_TRY(rw_value(w, &w->top, "while", y.name, (ot_tensor_type){type_of(t, k), 0, NULL},
+                        &made[at]));
         rw_make_sequence(w->g, made[at]);
         *sequence = made[at];
     }
@@ -311,7 +324,8 @@ static ot_status carry(tile_loop *t)
 static ot_status insert(rw_loop *l, const char *name, ot_id before, ot_id piece, ot_id *out)
 {
     const ot_id in[2] = {before, piece};
-    return rw_sequence_op(l->w, &l->body, "SequenceInsert", name, in, 2, NULL, 0,
+    return rw_sequence_op(l->w, &l->body,
+                          &(ot_node_def){.op = "SequenceInsert", .name = name, .in = {in, 2}},
                           l->body.g->values[piece].dtype, out);
 }
 
@@ -323,7 +337,7 @@ static ot_status rows_input(tile_loop *t, uint32_t v, ot_id *out)
     const ot_value of = w->g->values[w->r->values[v].value];
     int64_t dims[OT_RANK_MAX];
     dims_of_rows(w, v, t->kind == TILE_FIRST ? OT_DIM_UNKNOWN : ot_win_len(t->win->kept[v]), dims);
-    OT_TRY(rw_value(w, &l->body, "rows", of.name, of.dtype, of.rank, dims, out));
+    OT_TRY(rw_value(w, &l->body, "rows", of.name, (ot_tensor_type){of.dtype, of.rank, dims}, out));
     l->body.g->values[*out].is_input = true;
     return OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK : rw_nomem(w);
 }
@@ -378,9 +392,10 @@ static ot_status add_piece(tile_loop *t, uint32_t k, ot_id *out)
         return insert(&t->l, y.name, t->before[k], piece, out);
     }
     if (!rw_has_piece(&t->c, v)) { /* a first tile may have none of an output */
+        const ot_node_def same = {.op = "Identity", .name = y.name, .in = {&t->before[k], 1}};
+        *out = OT_NONE;
         OT_TRY(
-            arithmetic(w, &t->l.body, "Identity", y.name, t->before[k], OT_NONE, OT_I64, 0, out));
-        t->l.body.g->values[*out].dtype = y.dtype;
+            rw_op(w, &t->l.body, t->l.body.label, &same, (ot_tensor_type){y.dtype, 0, NULL}, out));
         rw_make_sequence(t->l.body.g, *out);
         return OT_OK;
     }
@@ -443,13 +458,17 @@ static ot_status copy_node(rw_loop *l, uint32_t i, ot_id *val)
         out[o] = OT_NONE;
         if (n.out[o] == OT_NONE) continue;
         const ot_value v = w->g->values[n.out[o]];
-        OT_TRY(rw_value(w, &l->body, "untiled", v.name, v.dtype, v.rank, v.dims, &out[o]));
+        OT_TRY(rw_value(w, &l->body, "untiled", v.name, ot_type_of(&v), &out[o]));
         if (rn->out[o] != OT_NONE) val[rn->out[o]] = out[o];
     }
     const char *name = rw_name(w, "untiled", n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
-    const ot_id id = ot_node_new(l->body.g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out,
-                                 n.attrs, n.n_attrs);
+    const ot_id id = ot_node_new(l->body.g, &(ot_node_def){.op = n.op_type,
+                                                           .domain = n.domain,
+                                                           .name = name,
+                                                           .in = {in, n.n_in},
+                                                           .out = {out, n.n_out},
+                                                           .attrs = {n.attrs, n.n_attrs}});
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
@@ -493,11 +512,14 @@ static ot_status start_sequences(writing *x)
         if (!w->r->values[v].is_output || !rw_is_part(w, v)) continue;
         const ot_value y = w->g->values[w->r->values[v].value];
         const ot_attr type = ot_mk_int("dtype", y.dtype), rows = ot_mk_int("dtype", OT_F64);
-        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &type, 1, y.dtype,
-                              &x->seq[v]));
+        OT_TRY(rw_sequence_op(
+            w, &w->top, &(ot_node_def){.op = "SequenceEmpty", .name = y.name, .attrs = {&type, 1}},
+            y.dtype, &x->seq[v]));
         if (rw_part_is_weighed(w, v))
-            OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &rows, 1, OT_F64,
-                                  &x->own[v]));
+            OT_TRY(rw_sequence_op(
+                w, &w->top,
+                &(ot_node_def){.op = "SequenceEmpty", .name = y.name, .attrs = {&rows, 1}}, OT_F64,
+                &x->own[v]));
     }
     return OT_OK;
 }
@@ -508,9 +530,9 @@ static ot_status count_all(writing *x, ot_id *out)
     rw_region *w = x->w;
     ot_id ends, all;
     OT_TRY(number(w, &w->top, (int64_t)x->f.n_first + 1, false, &ends));
-    OT_TRY(arithmetic(w, &w->top, "Mul", "ends", x->n.tiled, ends, OT_I64, 1, &all));
-    OT_TRY(arithmetic(w, &w->top, "Add", "ends", all, x->n.inner, OT_I64, 1, &ends));
-    return arithmetic(w, &w->top, "Add", "parts", ends, x->n.untiled, OT_I64, 1, out);
+    OT_TRY(arithmetic(w, &w->top, "Mul", "ends", x->n.tiled, ends, &all));
+    OT_TRY(arithmetic(w, &w->top, "Add", "ends", all, x->n.inner, &ends));
+    return arithmetic(w, &w->top, "Add", "parts", ends, x->n.untiled, out);
 }
 
 /* The region's outputs of what the sequences hold. */

@@ -44,8 +44,11 @@ ot_status rw_free_part(rw_region *w, rw_target *t, uint32_t v, ot_id x, ot_id *p
     if (y.rank > 0) memcpy(dims + 1, y.dims, (size_t)y.rank * sizeof *dims);
     OT_TRY(rw_const_i64(w, t, "front", &front, 1, false, &in[1]));
     *piece = OT_NONE;
-    return rw_op(w, t, "Unsqueeze", "part", w->g->values[w->r->values[v].value].name, in, 2, NULL,
-                 0, y.dtype, y.rank + 1, dims, piece);
+    return rw_op(w, t, "part",
+                 &(ot_node_def){.op = "Unsqueeze",
+                                .name = w->g->values[w->r->values[v].value].name,
+                                .in = {in, 2}},
+                 (ot_tensor_type){y.dtype, y.rank + 1, dims}, piece);
 }
 
 ot_status rw_free_part_all(rw_region *w, rw_target *t, ot_id *rows)
@@ -65,38 +68,51 @@ ot_status rw_free_part_rows(rw_chain *c, const ot_tile_windows *win, uint32_t v,
     if (!c->to_end) return number(w, c->t, (double)ot_win_len(own), rows);
     const ot_value of = c->t->g->values[x];
     const int64_t rank = of.rank;
-    OT_TRY(rw_op(w, c->t, "Shape", c->t->label, of.name, &x, 1, NULL, 0, OT_I64, 1, &rank, &in[0]));
+    OT_TRY(rw_op(w, c->t, c->t->label,
+                 &(ot_node_def){.op = "Shape", .name = of.name, .in = {&x, 1}},
+                 (ot_tensor_type){OT_I64, 1, &rank}, &in[0]));
     OT_TRY(rw_const_i64(w, c->t, "axis", &axis, 1, false, &in[1]));
     OT_TRY(
-        rw_op(w, c->t, "Gather", c->t->label, of.name, in, 2, &first, 1, OT_I64, 1, one, &extent));
+        rw_op(w, c->t, c->t->label,
+              &(ot_node_def){.op = "Gather", .name = of.name, .in = {in, 2}, .attrs = {&first, 1}},
+              (ot_tensor_type){OT_I64, 1, one}, &extent));
     if (before > 0) {
         in[0] = extent;
         extent = OT_NONE;
         OT_TRY(rw_const_i64(w, c->t, "before", &before, 1, false, &in[1]));
-        OT_TRY(
-            rw_op(w, c->t, "Sub", c->t->label, of.name, in, 2, NULL, 0, OT_I64, 1, one, &extent));
+        OT_TRY(rw_op(w, c->t, c->t->label,
+                     &(ot_node_def){.op = "Sub", .name = of.name, .in = {in, 2}},
+                     (ot_tensor_type){OT_I64, 1, one}, &extent));
     }
     *rows = OT_NONE;
-    return rw_op(w, c->t, "Cast", c->t->label, of.name, &extent, 1, &to, 1, OT_F64, 1, one, rows);
+    return rw_op(
+        w, c->t, c->t->label,
+        &(ot_node_def){.op = "Cast", .name = of.name, .in = {&extent, 1}, .attrs = {&to, 1}},
+        (ot_tensor_type){OT_F64, 1, one}, rows);
 }
 
 /* All that a sequence holds, along a first axis of as many entries as there were tiles (an [1],
- * computed), of that type and dims. */
-static ot_status joined(rw_region *w, const char *name, ot_id sequence, ot_id tiles, ot_dtype type,
-                        int32_t rank, const int64_t *dims, ot_id *out)
+ * computed), of that type. */
+static ot_status joined(rw_region *w, const char *name, ot_id sequence, ot_id tiles,
+                        ot_tensor_type type, ot_id *out)
 {
     const ot_attr axis = ot_mk_int("axis", 0);
-    const int64_t n = rank;
+    const int64_t n = type.rank;
     int64_t rest[OT_RANK_MAX];
     ot_id in[2] = {tiles, OT_NONE}, loose = OT_NONE, shape = OT_NONE;
-    OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "combine", name, &sequence, 1, &axis, 1, type,
-                 rank, dims, &loose));
-    if (rank > 1) {
+    OT_TRY(rw_op(
+        w, &w->top, "combine",
+        &(ot_node_def){
+            .op = "ConcatFromSequence", .name = name, .in = {&sequence, 1}, .attrs = {&axis, 1}},
+        type, &loose));
+    if (type.rank > 1) {
         /* 0: as it is */
-        for (int32_t k = 1; k < rank; k++) rest[k - 1] = dims[k] < 0 ? 0 : dims[k];
-        OT_TRY(rw_const_i64(w, &w->top, "rest", rest, (size_t)rank - 1, false, &in[1]));
+        for (int32_t k = 1; k < type.rank; k++) rest[k - 1] = type.dims[k] < 0 ? 0 : type.dims[k];
+        OT_TRY(rw_const_i64(w, &w->top, "rest", rest, (size_t)type.rank - 1, false, &in[1]));
         OT_TRY(
-            rw_op(w, &w->top, "Concat", "combine", name, in, 2, &axis, 1, OT_I64, 1, &n, &shape));
+            rw_op(w, &w->top, "combine",
+                  &(ot_node_def){.op = "Concat", .name = name, .in = {in, 2}, .attrs = {&axis, 1}},
+                  (ot_tensor_type){OT_I64, 1, &n}, &shape));
         in[1] = shape;
     } else {
         in[1] = tiles;
@@ -104,7 +120,8 @@ static ot_status joined(rw_region *w, const char *name, ot_id sequence, ot_id ti
     in[0] = loose;
     *out = OT_NONE;
     /* States the shape, which nobody can infer behind a sequence. */
-    return rw_op(w, &w->top, "Reshape", "combine", name, in, 2, NULL, 0, type, rank, dims, out);
+    return rw_op(w, &w->top, "combine",
+                 &(ot_node_def){.op = "Reshape", .name = name, .in = {in, 2}}, type, out);
 }
 
 /* What each tile has of all rows, as something that parts of that type and rank are multiplied
@@ -116,15 +133,22 @@ static ot_status shares_of(rw_region *w, const char *name, ot_id rows, ot_id til
     const int64_t any[1] = {OT_DIM_UNKNOWN}, one[1] = {1}, front = 0;
     int64_t dims[OT_RANK_MAX], shape[OT_RANK_MAX];
     ot_id in[2], sum = OT_NONE, share = OT_NONE;
-    OT_TRY(joined(w, name, rows, tiles, OT_F64, 1, any, &in[0]));
+    OT_TRY(joined(w, name, rows, tiles, (ot_tensor_type){OT_F64, 1, any}, &in[0]));
     OT_TRY(rw_const_i64(w, &w->top, "front", &front, 1, false, &in[1]));
-    OT_TRY(rw_op(w, &w->top, "ReduceSum", "combine", name, in, 2, &keep, 1, OT_F64, 1, one, &sum));
+    OT_TRY(
+        rw_op(w, &w->top, "combine",
+              &(ot_node_def){.op = "ReduceSum", .name = name, .in = {in, 2}, .attrs = {&keep, 1}},
+              (ot_tensor_type){OT_F64, 1, one}, &sum));
     in[1] = sum;
-    OT_TRY(rw_op(w, &w->top, "Div", "combine", name, in, 2, NULL, 0, OT_F64, 1, any, &share));
+    OT_TRY(rw_op(w, &w->top, "combine", &(ot_node_def){.op = "Div", .name = name, .in = {in, 2}},
+                 (ot_tensor_type){OT_F64, 1, any}, &share));
     in[0] = share;
     if (type != OT_F64) {
         in[0] = OT_NONE;
-        OT_TRY(rw_op(w, &w->top, "Cast", "combine", name, &share, 1, &to, 1, type, 1, any, &in[0]));
+        OT_TRY(
+            rw_op(w, &w->top, "combine",
+                  &(ot_node_def){.op = "Cast", .name = name, .in = {&share, 1}, .attrs = {&to, 1}},
+                  (ot_tensor_type){type, 1, any}, &in[0]));
     }
     for (int32_t k = 0; k < rank; k++) {
         shape[k] = k == 0 ? -1 : 1;
@@ -132,7 +156,9 @@ static ot_status shares_of(rw_region *w, const char *name, ot_id rows, ot_id til
     }
     OT_TRY(rw_const_i64(w, &w->top, "shares", shape, (size_t)rank, false, &in[1]));
     *out = OT_NONE;
-    return rw_op(w, &w->top, "Reshape", "combine", name, in, 2, NULL, 0, type, rank, dims, out);
+    return rw_op(w, &w->top, "combine",
+                 &(ot_node_def){.op = "Reshape", .name = name, .in = {in, 2}},
+                 (ot_tensor_type){type, rank, dims}, out);
 }
 
 ot_status rw_free_combine(rw_region *w, uint32_t v, ot_id parts, ot_id rows, ot_id tiles)
@@ -141,7 +167,7 @@ ot_status rw_free_combine(rw_region *w, uint32_t v, ot_id parts, ot_id rows, ot_
     int64_t dims[OT_RANK_MAX] = {OT_DIM_UNKNOWN};
     ot_id all, shares = OT_NONE;
     if (y.rank > 0) memcpy(dims + 1, y.dims, (size_t)y.rank * sizeof *dims);
-    OT_TRY(joined(w, y.name, parts, tiles, y.dtype, y.rank + 1, dims, &all));
+    OT_TRY(joined(w, y.name, parts, tiles, (ot_tensor_type){y.dtype, y.rank + 1, dims}, &all));
     if (rows != OT_NONE) OT_TRY(shares_of(w, y.name, rows, tiles, y.dtype, y.rank + 1, &shares));
     return rw_combine_by(w, v, all, shares);
 }

@@ -47,28 +47,28 @@ const char *rw_labelled(rw_region *w, const rw_target *t, const char *value)
     return t->label ? ot_format(w->arena, "%s_%s", value, t->label) : value;
 }
 
-ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name, ot_dtype dtype,
-                   int32_t rank, const int64_t *dims, ot_id *out)
+ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name,
+                   ot_tensor_type type, ot_id *out)
 {
     const char *fresh = rw_name(w, role, name);
     if (!fresh) return rw_nomem(w);
-    *out = ot_value_new(t->g, fresh, dtype, rank, dims);
+    *out = ot_value_new(t->g, fresh, type.dtype, type.rank, type.dims);
     return *out == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
-ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name,
-                const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                ot_dtype dtype, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status rw_op(rw_region *w, rw_target *t, const char *role, const ot_node_def *def,
+                ot_tensor_type type, ot_id *out)
 {
-    const char *node = rw_name(w, role, name);
-    if (!node) return rw_nomem(w);
+    ot_node_def own = *def;
+    own.name = rw_name(w, role, def->name);
+    own.out = (ot_id_list){out, 1};
+    if (!own.name) return rw_nomem(w);
     if (*out == OT_NONE) {
-        const char *value = name ? ot_format(w->arena, "%s/out", name) : "out";
+        const char *value = def->name ? ot_format(w->arena, "%s/out", def->name) : "out";
         if (!value) return rw_nomem(w);
-        OT_TRY(rw_value(w, t, role, value, dtype, rank, dims, out));
+        OT_TRY(rw_value(w, t, role, value, type, out));
     }
-    ot_id n = ot_node_new(t->g, op_type, "", node, in, n_in, out, 1, attrs, n_attrs);
-    return n == OT_NONE ? rw_nomem(w) : OT_OK;
+    return ot_node_new(t->g, &own) == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
 /* ---- constants ---- */
@@ -150,11 +150,12 @@ static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, con
         .dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data};
     ot_attr value = ot_mk_tensor("value", y), to = ot_mk_int("to", x->dtype);
     ot_id plain = OT_NONE;
-    OT_TRY(rw_op(w, t, "Constant", role, name, NULL, 0, &value, 1, OT_F64, (int32_t)x->rank,
-                 x->dims, &plain));
+    OT_TRY(rw_op(w, t, role, &(ot_node_def){.op = "Constant", .name = name, .attrs = {&value, 1}},
+                 (ot_tensor_type){OT_F64, (int32_t)x->rank, x->dims}, &plain));
     *out = OT_NONE;
-    return rw_op(w, t, "Cast", role, name, &plain, 1, &to, 1, x->dtype, (int32_t)x->rank, x->dims,
-                 out);
+    return rw_op(w, t, role,
+                 &(ot_node_def){.op = "Cast", .name = name, .in = {&plain, 1}, .attrs = {&to, 1}},
+                 (ot_tensor_type){x->dtype, (int32_t)x->rank, x->dims}, out);
 }
 
 ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor *x, ot_id *out)
@@ -167,7 +168,8 @@ ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor
     if (cast)
         OT_TRY(const_by_cast(w, t, role, name, x, out));
     else
-        OT_TRY(rw_value(w, t, role, name, x->dtype, (int32_t)x->rank, x->dims, out));
+        OT_TRY(
+            rw_value(w, t, role, name, (ot_tensor_type){x->dtype, (int32_t)x->rank, x->dims}, out));
     ot_value *v = &t->g->values[*out];
     if (!cast) v->init = x;
     v->is_const = true;
@@ -285,13 +287,17 @@ static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint
                          ot_mk_ints(a, "ends", hi, n)};
         for (int k = 0; k < 3; k++)
             if (at[k].kind != OT_ATTR_INTS) return rw_nomem(w);
-        return rw_op(w, t, "Slice", "slice", label, &src, 1, at, 3, v.dtype, v.rank, dims, out);
+        return rw_op(
+            w, t, "slice",
+            &(ot_node_def){.op = "Slice", .name = label, .in = {&src, 1}, .attrs = {at, 3}},
+            (ot_tensor_type){v.dtype, v.rank, dims}, out);
     }
     ot_id in[4] = {src, OT_NONE, OT_NONE, OT_NONE};
     OT_TRY(rw_const_i64(w, t, "starts", lo, n, false, &in[1]));
     OT_TRY(rw_const_i64(w, t, "ends", hi, n, false, &in[2]));
     OT_TRY(rw_const_i64(w, t, "axes", axes, n, false, &in[3]));
-    return rw_op(w, t, "Slice", "slice", label, in, 4, NULL, 0, v.dtype, v.rank, dims, out);
+    return rw_op(w, t, "slice", &(ot_node_def){.op = "Slice", .name = label, .in = {in, 4}},
+                 (ot_tensor_type){v.dtype, v.rank, dims}, out);
 }
 
 ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n,
@@ -342,7 +348,8 @@ ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *n
     int64_t shape[OT_RANK_MAX];
     for (int32_t k = 0; k < rank; k++) shape[k] = dims[k] < 0 ? 0 : dims[k];
     OT_TRY(rw_const_i64(w, t, "shape", shape, (size_t)rank, false, &ops[1]));
-    return rw_op(w, t, "Reshape", role, name, ops, 2, NULL, 0, v.dtype, rank, dims, out);
+    return rw_op(w, t, role, &(ot_node_def){.op = "Reshape", .name = name, .in = {ops, 2}},
+                 (ot_tensor_type){v.dtype, rank, dims}, out);
 }
 
 ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n,
@@ -357,5 +364,7 @@ ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *i
     }
     dims[axis] = sum;
     ot_attr at = ot_mk_int("axis", axis);
-    return rw_op(w, t, "Concat", "deslice", name, in, n, &at, 1, v.dtype, v.rank, dims, out);
+    return rw_op(w, t, "deslice",
+                 &(ot_node_def){.op = "Concat", .name = name, .in = {in, n}, .attrs = {&at, 1}},
+                 (ot_tensor_type){v.dtype, v.rank, dims}, out);
 }

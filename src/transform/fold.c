@@ -36,9 +36,15 @@ static ot_status cast_known(ot_graph *g, ot_id v)
     ot_attr value = ot_mk_tensor("value", t), to = ot_mk_int("to", x.dtype);
     ot_id from = ot_value_new(g, plain, OT_F64, x.rank, x.dims);
     if (from == OT_NONE) return ot_fail_nomem(g->model->diag);
-    ot_id made = ot_node_new(g, "Constant", "", constant, NULL, 0, &from, 1, &value, 1);
+    ot_id made = ot_node_new(
+        g, &(ot_node_def){
+               .op = "Constant", .name = constant, .out = {&from, 1}, .attrs = {&value, 1}});
     ot_id end = made == OT_NONE ? OT_NONE
-                                : ot_node_new(g, "Cast", "", cast, &from, 1, &v, 1, &to, 1);
+                                : ot_node_new(g, &(ot_node_def){.op = "Cast",
+                                                                .name = cast,
+                                                                .in = {&from, 1},
+                                                                .out = {&v, 1},
+                                                                .attrs = {&to, 1}});
     if (end == OT_NONE) return ot_fail_nomem(g->model->diag);
     g->values[from].is_const = g->values[v].is_const = true;
     g->nodes[made].is_static = g->nodes[end].is_static = true;

@@ -20,7 +20,7 @@
 
 ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out)
 {
-    OT_TRY(rw_value(l->w, &l->body, "body", name, dtype, 0, NULL, out));
+    OT_TRY(rw_value(l->w, &l->body, "body", name, (ot_tensor_type){dtype, 0, NULL}, out));
     l->body.g->values[*out].is_input = true;
     return OT_PUSH(l->w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK
                                                                              : rw_nomem(l->w);
@@ -55,8 +55,9 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
     ot_id out = OT_NONE;
     bool plain = l->w->r->form == OT_FORM_LOOP && !l->scan && x.rank > 0;
     if (x.producer == OT_NONE || x.is_output || plain)
-        OT_TRY(rw_op(l->w, &l->body, "Identity", "body", name, v, 1, NULL, 0, x.dtype, x.rank,
-                     x.dims, &out));
+        OT_TRY(rw_op(l->w, &l->body, "body",
+                     &(ot_node_def){.op = "Identity", .name = name, .in = {v, 1}}, ot_type_of(&x),
+                     &out));
     else
         out = *v;
     l->body.g->values[out].is_output = true;
@@ -86,7 +87,11 @@ ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *
     const ot_attr body = ot_mk_graph("body", l->body.g);
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
-    return ot_node_new(w->g, "Loop", "", name, in, n_carried + 2, made, n, &body, 1) == OT_NONE
+    return ot_node_new(w->g, &(ot_node_def){.op = "Loop",
+                                            .name = name,
+                                            .in = {in, n_carried + 2},
+                                            .out = {made, n},
+                                            .attrs = {&body, 1}}) == OT_NONE
                ? rw_nomem(w)
                : OT_OK;
 }
@@ -119,15 +124,23 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
         OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &loop_in[0]));
         OT_TRY(rw_const_true(w, &w->top, &loop_in[1]));
         loop_in[2] = loop_in[0];
-        if (carried) OT_TRY(rw_value(w, &w->top, "while", "carried", OT_I64, 0, NULL, &made[0]));
+        if (carried)
+            OT_TRY(rw_value(w, &w->top, "while", "carried", (ot_tensor_type){OT_I64, 0, NULL},
+                            &made[0]));
     }
     memcpy(made + carried, stacked, n * sizeof *stacked);
     const char *name = rw_name(w, l->scan ? "scan" : "while", NULL);
     if (!name) return rw_nomem(w);
-    ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs,
-                                     n_attrs)
-                       : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 2, made,
-                                     carried + n, attrs, 1);
+    ot_id id = l->scan ? ot_node_new(w->g, &(ot_node_def){.op = "Scan",
+                                                          .name = name,
+                                                          .in = {l->scan_in, l->n_scan},
+                                                          .out = {made, n},
+                                                          .attrs = {attrs, n_attrs}})
+                       : ot_node_new(w->g, &(ot_node_def){.op = "Loop",
+                                                          .name = name,
+                                                          .in = {loop_in, carried ? 3 : 2},
+                                                          .out = {made, carried + n},
+                                                          .attrs = {attrs, 1}});
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
@@ -187,13 +200,16 @@ static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t sta
         /* Always there behind a Loop: who concatenates results along their first axis, instead
          * of stacking them, gets the same. */
         if (keeps_to_first(l))
-            OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, (int32_t)n, split, &parts));
+            OT_TRY(rw_value(w, &w->top, "deslice", x.name,
+                            (ot_tensor_type){x.dtype, (int32_t)n, split}, &parts));
         OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
         for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
         ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
         if (at.kind != OT_ATTR_INTS) return rw_nomem(w);
-        OT_TRY(rw_op(w, &w->top, "Transpose", "deslice", x.name, &parts, 1, &at, 1, x.dtype,
-                     (int32_t)n, moved, &turned));
+        OT_TRY(rw_op(
+            w, &w->top, "deslice",
+            &(ot_node_def){.op = "Transpose", .name = x.name, .in = {&parts, 1}, .attrs = {&at, 1}},
+            (ot_tensor_type){x.dtype, (int32_t)n, moved}, &turned));
         src = turned;
     }
     return rw_reshape(w, &w->top, "deslice", x.name, src, x.rank, whole, out);
@@ -233,7 +249,8 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
         *at = 0;
         *result = c->val[v];
         OT_TRY(rw_part(w, &l->body, c->win, v, 0, result));
-        OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, stacked));
+        OT_TRY(rw_value(w, &w->top, "stack", x.name, (ot_tensor_type){x.dtype, x.rank + 1, dims},
+                        stacked));
         return rw_loop_own(l, x.name, result);
     }
     *at = stack_axis(l, v, dims + 1);
@@ -246,7 +263,8 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     } else {
         for (int64_t k = 0; k < *at; k++) dims[k] = dims[k + 1];
         dims[*at] = l->b->n_tiles;
-        OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, stacked));
+        OT_TRY(rw_value(w, &w->top, "stack", x.name, (ot_tensor_type){x.dtype, x.rank + 1, dims},
+                        stacked));
     }
     return rw_loop_own(l, x.name, result);
 }

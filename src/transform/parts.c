@@ -108,24 +108,17 @@ static double elements(const rw_region *w, const ot_tile_windows *const *win, ui
     return n;
 }
 
-/* x times or divided by (op Mul or Div) a count; *out as in rw_op. */
-static ot_status by_count(rw_region *w, rw_target *t, const char *op, const char *role,
-                          const char *name, ot_id x, double count, ot_id *out)
-{
-    const ot_value v = t->g->values[x];
-    ot_id in[2] = {x, OT_NONE};
-    OT_TRY(scalar(w, t, v.dtype, count, &in[1]));
-    return rw_op(w, t, op, role, name, in, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
-}
-
 ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v,
                   uint32_t n_slots, ot_id *part)
 {
     int64_t dims[OT_RANK_MAX];
     if (!rw_is_part(w, v)) return OT_OK;
     if (kind_of(w, v) == OT_SUM_MEAN && !is_even(w, v)) {
-        ot_id sum = OT_NONE;
-        OT_TRY(by_count(w, t, "Mul", t->label, "sum", *part, elements(w, win, v), &sum));
+        const ot_value mean = t->g->values[*part];
+        ot_id in[2] = {*part, OT_NONE}, sum = OT_NONE;
+        OT_TRY(scalar(w, t, mean.dtype, elements(w, win, v), &in[1]));
+        OT_TRY(rw_op(w, t, t->label, &(ot_node_def){.op = "Mul", .name = "sum", .in = {in, 2}},
+                     ot_type_of(&mean), &sum));
         *part = sum;
     }
     if (n_slots == 0) return OT_OK;
@@ -168,8 +161,10 @@ static ot_status over_slots(const combination *c, const char *op, ot_id x, bool 
         attrs[n_attrs] = ot_mk_ints(w->g->model->arena, "axes", axes, c->n_slots);
         if (attrs[n_attrs++].kind != OT_ATTR_INTS) return rw_nomem(w);
     }
-    return rw_op(w, &w->top, op, "combine", c->name, in, n_in, attrs, n_attrs, v.dtype,
-                 (int32_t)(at + (uint32_t)v.rank - c->n_slots), dims, out);
+    return rw_op(
+        w, &w->top, "combine",
+        &(ot_node_def){.op = op, .name = c->name, .in = {in, n_in}, .attrs = {attrs, n_attrs}},
+        (ot_tensor_type){v.dtype, (int32_t)(at + (uint32_t)v.rank - c->n_slots), dims}, out);
 }
 
 /* An operator of two operands, of the shape of the first. */
@@ -178,8 +173,8 @@ static ot_status binary(const combination *c, const char *op, ot_id a, ot_id b, 
     const ot_value v = c->w->g->values[a];
     const ot_id in[2] = {a, b};
     *out = OT_NONE;
-    return rw_op(c->w, &c->w->top, op, "combine", c->name, in, 2, NULL, 0, v.dtype, v.rank, v.dims,
-                 out);
+    return rw_op(c->w, &c->w->top, "combine",
+                 &(ot_node_def){.op = op, .name = c->name, .in = {in, 2}}, ot_type_of(&v), out);
 }
 
 /* The mean of x over the slots, each by its share. */
@@ -204,8 +199,10 @@ static ot_status pick(const combination *c, ot_id x, int64_t k, ot_id *out)
     dims[v.rank - 1] = 1;
     OT_TRY(rw_const_i64(w, &w->top, k ? "second" : "first", &k, 1, false, &in[1]));
     *out = OT_NONE;
-    return rw_op(w, &w->top, "Gather", "combine", c->name, in, 2, &axis, 1, v.dtype, v.rank, dims,
-                 out);
+    return rw_op(
+        w, &w->top, "combine",
+        &(ot_node_def){.op = "Gather", .name = c->name, .in = {in, 2}, .attrs = {&axis, 1}},
+        (ot_tensor_type){v.dtype, v.rank, dims}, out);
 }
 
 /* Shares [n_tiles] as a constant that broadcasts with parts of that rank. */
@@ -243,8 +240,9 @@ static ot_status without_slots(const combination *c, ot_id x, int32_t rank, cons
     if (ot_value_is_static(&v))
         return rw_reshape(w, &w->top, "combine", c->name, x, rank, dims, out);
     OT_TRY(rw_const_i64(w, &w->top, "slots", axes, c->n_slots, false, &in[1]));
-    return rw_op(w, &w->top, "Squeeze", "combine", c->name, in, 2, NULL, 0, v.dtype, rank, dims,
-                 out);
+    return rw_op(w, &w->top, "combine",
+                 &(ot_node_def){.op = "Squeeze", .name = c->name, .in = {in, 2}},
+                 (ot_tensor_type){v.dtype, rank, dims}, out);
 }
 
 /* y [..., 2] from parts [slots..., ..., 2]: means, then variances. */
@@ -287,7 +285,11 @@ ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts, uint32_t n_slots, co
     }
     if (kind != OT_SUM_MEAN || even) return over_slots(&c, OF_PARTS[kind], parts, false, &out);
     OT_TRY(over_slots(&c, "ReduceSum", parts, false, &sum));
-    return by_count(w, &w->top, "Div", "combine", y.name, sum, elements(w, NULL, v), &out);
+    const ot_value all = w->g->values[sum];
+    ot_id in[2] = {sum, OT_NONE};
+    OT_TRY(scalar(w, &w->top, all.dtype, elements(w, NULL, v), &in[1]));
+    return rw_op(w, &w->top, "combine", &(ot_node_def){.op = "Div", .name = y.name, .in = {in, 2}},
+                 ot_type_of(&all), &out);
 }
 
 ot_status rw_combine_by(rw_region *w, uint32_t v, ot_id parts, ot_id shares)

@@ -91,8 +91,10 @@ static ot_status make_view(const views *x, ot_id v)
     g->values[raw].out_index = y.out_index;
     for (uint32_t k = 0; k < y.n_uses; k++)
         if (takes_blocked(x, &g->nodes[y.uses[k]])) read_instead(&g->nodes[y.uses[k]], v, raw);
-    return ot_node_new(g, "Reshape", "", base, (const ot_id[]){raw, dims}, 2, &v, 1, NULL, 0) ==
-                   OT_NONE
+    return ot_node_new(g, &(ot_node_def){.op = "Reshape",
+                                         .name = base,
+                                         .in = {(const ot_id[]){raw, dims}, 2},
+                                         .out = {&v, 1}}) == OT_NONE
                ? ot_fail_nomem(m->diag)
                : OT_OK;
 }

@@ -73,8 +73,12 @@ static ot_status gather(gathering *m, uint32_t d, uint32_t axis, ot_id *value)
     dims[axis] = count;
     dims[axis + 1] = len;
     memcpy(dims + axis + 2, x.dims + axis + 1, ((size_t)x.rank - axis - 1) * sizeof *dims);
-    OT_TRY(rw_op(w, &w->top, "Gather", "slice", w->g->values[w->r->values[m->v].value].name, in, 2,
-                 &at, 1, x.dtype, x.rank + 1, dims, &out));
+    OT_TRY(rw_op(w, &w->top, "slice",
+                 &(ot_node_def){.op = "Gather",
+                                .name = w->g->values[w->r->values[m->v].value].name,
+                                .in = {in, 2},
+                                .attrs = {&at, 1}},
+                 (ot_tensor_type){x.dtype, x.rank + 1, dims}, &out));
     *value = out;
     return OT_OK;
 }
@@ -106,8 +110,12 @@ static ot_status counts_first(gathering *m, const uint32_t *at, ot_id *value)
     if (!moved) return OT_OK; /* a Reshape does it */
     ot_attr to = ot_mk_ints(w->g->model->arena, "perm", perm, n);
     if (to.kind != OT_ATTR_INTS) return rw_nomem(w);
-    OT_TRY(rw_op(w, &w->top, "Transpose", "slice", w->g->values[w->r->values[m->v].value].name,
-                 value, 1, &to, 1, x.dtype, x.rank, dims, &out));
+    OT_TRY(rw_op(w, &w->top, "slice",
+                 &(ot_node_def){.op = "Transpose",
+                                .name = w->g->values[w->r->values[m->v].value].name,
+                                .in = {value, 1},
+                                .attrs = {&to, 1}},
+                 (ot_tensor_type){x.dtype, x.rank, dims}, &out));
     *value = out;
     return OT_OK;
 }
@@ -131,8 +139,12 @@ static ot_status repeat(gathering *m, const int64_t *dims, ot_id *value)
                     which[i] = which[i] * m->l->b->count[d] + (k[d] - m->l->b->first[d]);
     }
     OT_TRY(rw_const_i64(w, &w->top, "windows", which, n_tiles, false, &in[1]));
-    OT_TRY(rw_op(w, &w->top, "Gather", "slice", w->g->values[w->r->values[m->v].value].name, in, 2,
-                 &at, 1, x.dtype, x.rank, dims, &out));
+    OT_TRY(rw_op(w, &w->top, "slice",
+                 &(ot_node_def){.op = "Gather",
+                                .name = w->g->values[w->r->values[m->v].value].name,
+                                .in = {in, 2},
+                                .attrs = {&at, 1}},
+                 (ot_tensor_type){x.dtype, x.rank, dims}, &out));
     *value = out;
     return OT_OK;
 }

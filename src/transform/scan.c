@@ -19,7 +19,7 @@ bool rw_use_scan(const rw_region *w)
 ot_status rw_scanned(rw_loop *l, const ot_value *x, const int64_t *dims, ot_id stacked, ot_id *out)
 {
     rw_region *w = l->w;
-    OT_TRY(rw_value(w, &l->body, "body", x->name, x->dtype, x->rank, dims, out));
+    OT_TRY(rw_value(w, &l->body, "body", x->name, (ot_tensor_type){x->dtype, x->rank, dims}, out));
     l->body.g->values[*out].is_input = true;
     if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
         !OT_PUSH(w->arena, l->scan_in, l->n_scan, l->cap_scan, stacked))

@@ -21,12 +21,11 @@ void rw_make_sequence(ot_graph *g, ot_id v)
     g->values[v].dims = NULL;
 }
 
-ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char *name,
-                         const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                         ot_dtype dtype, ot_id *out)
+ot_status rw_sequence_op(rw_region *w, rw_target *t, const ot_node_def *def, ot_dtype dtype,
+                         ot_id *out)
 {
     *out = OT_NONE;
-    OT_TRY(rw_op(w, t, op, "deslice", name, in, n_in, attrs, n_attrs, dtype, 0, NULL, out));
+    OT_TRY(rw_op(w, t, "deslice", def, (ot_tensor_type){dtype, 0, NULL}, out));
     rw_make_sequence(t->g, *out);
     return OT_OK;
 }
@@ -38,8 +37,9 @@ ot_status rw_sequences_start(rw_region *w, ot_id *seq)
         if (!w->r->values[v].is_output || rw_is_part(w, v)) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
         ot_attr type = ot_mk_int("dtype", x.dtype);
-        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", x.name, NULL, 0, &type, 1, x.dtype,
-                              &seq[v]));
+        OT_TRY(rw_sequence_op(
+            w, &w->top, &(ot_node_def){.op = "SequenceEmpty", .name = x.name, .attrs = {&type, 1}},
+            x.dtype, &seq[v]));
     }
     return OT_OK;
 }
@@ -72,7 +72,7 @@ static ot_status close_loop(rw_loop *l, const rw_block *b, const handed *h, ot_i
     for (uint32_t k = 0; k < n; k++) {
         const ot_value x = w->g->values[w->r->values[h->carried[k]].value];
         in[k + 2] = seq[h->carried[k]];
-        OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, 0, NULL, &made[k]));
+        OT_TRY(rw_value(w, &w->top, "while", x.name, (ot_tensor_type){x.dtype, 0, NULL}, &made[k]));
         rw_make_sequence(w->g, made[k]);
         seq[h->carried[k]] = made[k];
     }
@@ -81,7 +81,8 @@ static ot_status close_loop(rw_loop *l, const rw_block *b, const handed *h, ot_i
         int64_t dims[OT_RANK_MAX];
         dims[0] = trips;
         if (x.rank > 0) memcpy(dims + 1, x.dims, (size_t)x.rank * sizeof *dims);
-        OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, &made[n + k]));
+        OT_TRY(rw_value(w, &w->top, "stack", x.name, (ot_tensor_type){x.dtype, x.rank + 1, dims},
+                        &made[n + k]));
         b->out[h->parts[k]] = made[n + k];
     }
     for (uint32_t k = 0; k < all; k++) {
@@ -99,8 +100,9 @@ static ot_status hand_out(rw_loop *l, const rw_chain *c, handed *h)
         const ot_value x = w->g->values[w->r->values[h->carried[k]].value];
         ot_id in[2] = {h->before[k], OT_NONE};
         OT_TRY(rw_window_piece(l, h->carried[k], c->val[h->carried[k]], &in[1]));
-        OT_TRY(rw_sequence_op(w, &l->body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype,
-                              &h->results[k]));
+        OT_TRY(rw_sequence_op(w, &l->body,
+                              &(ot_node_def){.op = "SequenceInsert", .name = x.name, .in = {in, 2}},
+                              x.dtype, &h->results[k]));
     }
     for (uint32_t k = 0; k < h->n_parts; k++) {
         ot_id *part = &h->results[h->n + k];
@@ -149,10 +151,13 @@ ot_status rw_sequences_join(rw_region *w, const ot_id *seq)
         const ot_value x = w->g->values[out];
         ot_id joined = x.is_output ? out : OT_NONE;
         ot_attr axis = ot_mk_int("axis", w->r->values[v].axis[0]);
-        if (!x.is_output)
-            OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, x.rank, x.dims, &joined));
-        OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "deslice", x.name, &seq[v], 1, &axis, 1,
-                     x.dtype, x.rank, x.dims, &joined));
+        if (!x.is_output) OT_TRY(rw_value(w, &w->top, "deslice", x.name, ot_type_of(&x), &joined));
+        OT_TRY(rw_op(w, &w->top, "deslice",
+                     &(ot_node_def){.op = "ConcatFromSequence",
+                                    .name = x.name,
+                                    .in = {&seq[v], 1},
+                                    .attrs = {&axis, 1}},
+                     ot_type_of(&x), &joined));
         /* States the shape, which nobody can infer behind a sequence: what follows stays static,
          * and a wrong join is an error. */
         if (joined != out)

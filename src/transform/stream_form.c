@@ -95,7 +95,7 @@ static ot_status carried_input(run_writer *x, uint32_t v, int64_t rows, ot_id *o
     const ot_value of = w->g->values[w->r->values[v].value];
     int64_t dims[OT_RANK_MAX];
     dims_of_rows(w, v, rows, dims);
-    OT_TRY(rw_value(w, &l->body, "rows", of.name, of.dtype, of.rank, dims, out));
+    OT_TRY(rw_value(w, &l->body, "rows", of.name, (ot_tensor_type){of.dtype, of.rank, dims}, out));
     l->body.g->values[*out].is_input = true;
     return OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK : rw_nomem(w);
 }
@@ -152,8 +152,9 @@ static ot_status body_results(run_writer *x, ot_id *outs)
         const uint32_t v = x->pieces[k];
         const ot_value of = w->g->values[w->r->values[v].value];
         const ot_id in[2] = {x->before[k], x->c.val[v]};
-        OT_TRY(rw_sequence_op(w, &x->l.body, "SequenceInsert", of.name, in, 2, NULL, 0, of.dtype,
-                              &outs[n]));
+        OT_TRY(rw_sequence_op(
+            w, &x->l.body, &(ot_node_def){.op = "SequenceInsert", .name = of.name, .in = {in, 2}},
+            of.dtype, &outs[n]));
         x->l.body.g->values[outs[n++]].is_output = true;
     }
     return OT_OK;
@@ -171,14 +172,16 @@ static ot_status loop_operands(run_writer *x, ot_id *in, ot_id *made)
         dims_of_rows(w, v, ot_win_len(x->handed[v]), dims);
         in[n] = x->state[v];
         if (x->once) OT_TRY(rw_no_rows(w, v, &in[n]));
-        OT_TRY(rw_value(w, &w->top, "rows", of.name, of.dtype, of.rank, dims, &made[n]));
+        OT_TRY(rw_value(w, &w->top, "rows", of.name, (ot_tensor_type){of.dtype, of.rank, dims},
+                        &made[n]));
         x->state[v] = made[n];
     }
     for (uint32_t k = 0; k < x->n_pieces; k++, n++) {
         const uint32_t v = x->pieces[k];
         const ot_value of = w->g->values[w->r->values[v].value];
         in[n] = x->seq[v];
-        OT_TRY(rw_value(w, &w->top, "while", of.name, of.dtype, 0, NULL, &made[n]));
+        OT_TRY(
+            rw_value(w, &w->top, "while", of.name, (ot_tensor_type){of.dtype, 0, NULL}, &made[n]));
         rw_make_sequence(w->g, made[n]);
         x->seq[v] = made[n];
     }

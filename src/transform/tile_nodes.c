@@ -186,7 +186,7 @@ static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
     const ot_value v = w->g->values[n.out[o]], lead = w->g->values[n.out[rn->lead_out[0]]];
     output_dims(c, i, rn->lead_out[0], made); /* all parts are cut alike */
     for (int32_t k = 0; k < v.rank; k++) dims[k] = made[k] != lead.dims[k] ? made[k] : v.dims[k];
-    return rw_value(c->w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, out);
+    return rw_value(c->w, c->t, c->t->label, v.name, (ot_tensor_type){v.dtype, v.rank, dims}, out);
 }
 
 /* Moments of a tile, in standard ONNX. */
@@ -224,11 +224,15 @@ static ot_status relative_index(rw_chain *c, const char *name, ot_id rows, ot_id
                *of_index = ot_format(w->arena, "%s/index", name);
     if (!of_first || !of_index) return rw_nomem(w);
     OT_TRY(rw_const_i64(w, c->t, "first", &zero, 1, false, &at));
-    OT_TRY(rw_op(w, c->t, "Gather", c->t->label, of_first, (ot_id[]){rows, at}, 2, &axis, 1, OT_I64,
-                 1, &one, &first));
+    OT_TRY(rw_op(
+        w, c->t, c->t->label,
+        &(ot_node_def){
+            .op = "Gather", .name = of_first, .in = {(ot_id[]){rows, at}, 2}, .attrs = {&axis, 1}},
+        (ot_tensor_type){OT_I64, 1, &one}, &first));
     *out = OT_NONE;
-    return rw_op(w, c->t, "Sub", c->t->label, of_index, (ot_id[]){index, first}, 2, NULL, 0, OT_I64,
-                 1, all.dims, out);
+    return rw_op(w, c->t, c->t->label,
+                 &(ot_node_def){.op = "Sub", .name = of_index, .in = {(ot_id[]){index, first}, 2}},
+                 (ot_tensor_type){OT_I64, 1, all.dims}, out);
 }
 
 /* GatherRows of a tile, in standard ONNX. */
@@ -254,8 +258,9 @@ static ot_status emit_gather_rows(rw_chain *c, uint32_t i)
     output_dims(c, i, 0, dims);
     ot_id *out = &c->val[rn->out[0]];
     *out = OT_NONE;
-    return rw_op(w, c->t, "Gather", c->t->label, y.name, in, 2, &axis, 1, y.dtype, y.rank, dims,
-                 out);
+    return rw_op(w, c->t, c->t->label,
+                 &(ot_node_def){.op = "Gather", .name = y.name, .in = {in, 2}, .attrs = {&axis, 1}},
+                 (ot_tensor_type){y.dtype, y.rank, dims}, out);
 }
 
 static ot_status emit_node(rw_chain *c, uint32_t i)
@@ -280,15 +285,20 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
         }
         const ot_value v = w->g->values[n.out[o]];
         output_dims(c, i, o, dims);
-        OT_TRY(rw_value(w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, &out[o]));
+        OT_TRY(rw_value(w, c->t, c->t->label, v.name, (ot_tensor_type){v.dtype, v.rank, dims},
+                        &out[o]));
         c->val[rn->out[o]] = out[o];
     }
     while (n_out > 0 && out[n_out - 1] == OT_NONE) n_out--;
     const char *name = rw_name(w, c->t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
     const char *type = a->op_type ? a->op_type : n.op_type;
-    ot_id id = ot_node_new(c->t->g, type, n.domain, name, in, n_in, out, n_out, a->attrs,
-                           a->n_attrs);
+    ot_id id = ot_node_new(c->t->g, &(ot_node_def){.op = type,
+                                                   .domain = n.domain,
+                                                   .name = name,
+                                                   .in = {in, n_in},
+                                                   .out = {out, n_out},
+                                                   .attrs = {a->attrs, a->n_attrs}});
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 

@@ -134,13 +134,12 @@ const char *rw_name(rw_region *w, const char *role, const char *name);
  * ran out. */
 const char *rw_labelled(rw_region *w, const rw_target *t, const char *value);
 /* A new value named after role and name. */
-ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name, ot_dtype dtype,
-                   int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
-/* A node with one output. *out: the output to use, or OT_NONE for a new value of that dtype and
- * shape. */
-ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name,
-                const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                ot_dtype dtype, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
+ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name,
+                   ot_tensor_type type, ot_id *out) OT_MUST_USE;
+/* A node with one output, named after role and def->name. *out: the output to use, or OT_NONE
+ * for a new value of that type; def->out is not read. */
+ot_status rw_op(rw_region *w, rw_target *t, const char *role, const ot_node_def *def,
+                ot_tensor_type type, ot_id *out) OT_MUST_USE;
 /* A constant holding tensor x (borrowed; must live as long as the model). Small equal constants
  * are shared. */
 ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor *x,
@@ -220,9 +219,8 @@ ot_status rw_sequence(rw_region *w) OT_MUST_USE;
 /* v is a sequence from now on. */
 void rw_make_sequence(ot_graph *g, ot_id v);
 /* A node whose one output is a sequence of dtype. */
-ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char *name,
-                         const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                         ot_dtype dtype, ot_id *out) OT_MUST_USE;
+ot_status rw_sequence_op(rw_region *w, rw_target *t, const ot_node_def *def, ot_dtype dtype,
+                         ot_id *out) OT_MUST_USE;
 /* An empty sequence for each output of the region; OT_NONE for other values. seq: [n_values]. */
 ot_status rw_sequences_start(rw_region *w, ot_id *seq) OT_MUST_USE;
 /* The region's outputs from sequences that hold all of their pieces. */
@@ -335,10 +333,16 @@ void rw_tile_at(const rw_block *b, uint32_t i, uint32_t k[OT_DIMS_MAX]);
 /* The body's row of a table with one row of `n` numbers per iteration. */
 ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n,
                    ot_id *out) OT_MUST_USE;
-/* In the body: `len[a]` elements from start lo[i * n + a] of axes[a] of src (a value of the
- * body) in iteration i. */
-ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo,
-                         const int64_t *len, const char *name, ot_id *out) OT_MUST_USE;
+/* A window that moves with the iteration: len[a] elements of axes[a], in iteration i from
+ * lo[i * n + a] on. */
+typedef struct rw_moving_window {
+    uint32_t n, axes[OT_DIMS_MAX];
+    int64_t len[OT_DIMS_MAX];
+    int64_t *lo; /* [tiles of the block * n] */
+} rw_moving_window;
+/* In the body: that window of src, a value of the body. */
+ot_status rw_moving_crop(rw_loop *l, ot_id src, const rw_moving_window *m, const char *name,
+                         ot_id *out) OT_MUST_USE;
 /* Where the body finds the made windows of region input v: captured, cut before the loop, or cut
  * in each iteration. */
 ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;

@@ -227,7 +227,10 @@ static ot_status position(const taking *x, uint32_t j, ot_id *out)
     OT_TRY(rw_table(x->l, "piece", rows, 1, &in[0]));
     OT_TRY(rw_const_i64(w, &x->l->body, "only", &none, 1, true, &in[1]));
     *out = OT_NONE;
-    return rw_op(w, &x->l->body, "Gather", "slice", "piece", in, 2, &axis, 1, OT_I64, 0, NULL, out);
+    return rw_op(
+        w, &x->l->body, "slice",
+        &(ot_node_def){.op = "Gather", .name = "piece", .in = {in, 2}, .attrs = {&axis, 1}},
+        (ot_tensor_type){OT_I64, 0, NULL}, out);
 }
 
 static ot_status take_piece(const taking *x, uint32_t j, ot_id *out)
@@ -238,8 +241,9 @@ static ot_status take_piece(const taking *x, uint32_t j, ot_id *out)
     memcpy(dims, x->of.dims, (size_t)x->of.rank * sizeof *dims);
     dims[x->axis] = extent_of(x->from, x->at[0] + j);
     *out = OT_NONE;
-    return rw_op(x->l->w, &x->l->body, "SequenceAt", "slice", x->of.name, in, 2, NULL, 0,
-                 x->of.dtype, x->of.rank, dims, out);
+    return rw_op(x->l->w, &x->l->body, "slice",
+                 &(ot_node_def){.op = "SequenceAt", .name = x->of.name, .in = {in, 2}},
+                 (ot_tensor_type){x->of.dtype, x->of.rank, dims}, out);
 }
 
 /* The window lies at the same place of what is taken in every iteration: what is not wanted is
@@ -265,7 +269,7 @@ static ot_status join_cut(const taking *x, int64_t lo, int64_t hi, ot_id *out)
 }
 
 /* All that is taken is joined, and cut at a place that moves. lo: [n_tiles] */
-static ot_status join_moving(const taking *x, const int64_t *lo, int64_t len, ot_id *out)
+static ot_status join_moving(const taking *x, int64_t *lo, int64_t len, ot_id *out)
 {
     rw_loop *l = x->l;
     ot_id *parts = OT_NEW_N(l->w->arena, ot_id, x->n + 1u), joined;
@@ -273,7 +277,8 @@ static ot_status join_moving(const taking *x, const int64_t *lo, int64_t len, ot
     for (uint32_t j = 0; j < x->n; j++) OT_TRY(take_piece(x, j, &parts[j]));
     joined = x->n > 1 ? OT_NONE : parts[0];
     if (x->n > 1) OT_TRY(rw_concat(l->w, &l->body, x->of.name, parts, x->n, x->axis, &joined));
-    return rw_moving_crop(l, joined, &x->axis, 1, lo, &len, x->of.name, out);
+    const rw_moving_window m = {.n = 1, .axes = {x->axis}, .len = {len}, .lo = lo};
+    return rw_moving_crop(l, joined, &m, x->of.name, out);
 }
 
 ot_status rw_pieces_window(rw_loop *l, uint32_t v, ot_id *out)

@@ -51,15 +51,19 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     for (uint32_t k = 0; k < n.n_out; k++) {
         if ((out[k] = n.out[k]) == OT_NONE) continue;
         const ot_value v = w->g->values[n.out[k]];
-        OT_TRY(rw_value(w, t, t->label, v.name, v.dtype, v.rank, v.dims, &out[k]));
+        OT_TRY(rw_value(w, t, t->label, v.name, ot_type_of(&v), &out[k]));
         t->g->values[out[k]].is_const = true;
         t->g->values[out[k]].is_tensor = v.is_tensor;
         OT_TRY(note_found(w, t, n.out[k], out[k]));
     }
     const char *name = rw_name(w, t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
-    ot_id copy = ot_node_new(t->g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs,
-                             n.n_attrs);
+    ot_id copy = ot_node_new(t->g, &(ot_node_def){.op = n.op_type,
+                                                  .domain = n.domain,
+                                                  .name = name,
+                                                  .in = {in, n.n_in},
+                                                  .out = {out, n.n_out},
+                                                  .attrs = {n.attrs, n.n_attrs}});
     if (copy == OT_NONE) return rw_nomem(w);
     t->g->nodes[copy].version = n.version;
     t->g->nodes[copy].is_static = true;
@@ -73,7 +77,8 @@ static ot_status use_weight(rw_region *w, rw_target *t, ot_id v)
     ot_id in[2], out = OT_NONE;
     OT_TRY(rw_capture(w, t, v, &in[0]));
     OT_TRY(rw_const_i64(w, t, "shape", x.dims, (size_t)x.rank, false, &in[1]));
-    OT_TRY(rw_op(w, t, "Reshape", t->label, x.name, in, 2, NULL, 0, x.dtype, x.rank, x.dims, &out));
+    OT_TRY(rw_op(w, t, t->label, &(ot_node_def){.op = "Reshape", .name = x.name, .in = {in, 2}},
+                 ot_type_of(&x), &out));
     t->g->values[out].is_const = true;
     t->g->nodes[t->g->values[out].producer].is_static = true;
     return note_found(w, t, v, out);

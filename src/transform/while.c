@@ -61,21 +61,17 @@ typedef struct tile_class {
     ot_id *kept;
 } tile_class;
 
-/* A node of the engine's domain with one output; *out as in rw_op. */
-static ot_status engine_op(rw_region *w, rw_target *t, const char *op_type, const char *role,
-                           const char *name, const ot_id *in, uint32_t n_in, const ot_attr *attrs,
-                           uint32_t n_attrs, const ot_value *like, const int64_t *dims, ot_id *out)
+/* A node of the engine's domain with one output, as rw_op. */
+static ot_status engine_op(rw_region *w, rw_target *t, const char *role, const ot_node_def *def,
+                           ot_tensor_type type, ot_id *out)
 {
-    const char *node = rw_name(w, role, name);
-    const char *value = ot_format(w->arena, "%s/out", name);
-    if (!node || !value) return rw_nomem(w);
-    for (uint32_t k = 0; k < n_attrs; k++)
-        if (attrs[k].kind == OT_ATTR_OPAQUE)
+    ot_node_def own = *def;
+    own.domain = OT_TILE_DOMAIN;
+    for (uint32_t k = 0; k < def->attrs.n; k++)
+        if (def->attrs.at[k].kind == OT_ATTR_OPAQUE)
             return rw_nomem(w); /* a builder that ran out of memory */
-    if (*out == OT_NONE) OT_TRY(rw_value(w, t, role, value, like->dtype, like->rank, dims, out));
-    ot_id id = ot_node_new(t->g, op_type, OT_TILE_DOMAIN, node, in, n_in, out, 1, attrs, n_attrs);
-    if (id == OT_NONE) return rw_nomem(w);
-    t->g->nodes[id].version = DOMAIN_VERSION;
+    OT_TRY(rw_op(w, t, role, &own, type, out));
+    t->g->nodes[t->g->n_nodes - 1].version = DOMAIN_VERSION;
     return OT_OK;
 }
 
@@ -154,7 +150,10 @@ static ot_status slice_input(tile_class *c, uint32_t v, ot_id *out)
                         ot_mk_ints(a, "starts", p.starts, (size_t)c->b->n_tiles * p.n)};
     ot_id in[2] = {src, c->iteration};
     *out = OT_NONE;
-    return engine_op(w, &c->body, "Slice", "slice", name, in, 2, attrs, 3, &x, dims, out);
+    return engine_op(
+        w, &c->body, "slice",
+        &(ot_node_def){.op = "Slice", .name = name, .in = {in, 2}, .attrs = {attrs, 3}},
+        (ot_tensor_type){x.dtype, x.rank, dims}, out);
 }
 
 /* This tile's piece of output v, which it holds as `made`. */
@@ -191,14 +190,17 @@ static ot_status deslice_output(tile_class *c, uint32_t v, ot_id made, ot_id buf
     ot_attr attrs[2] = {ot_mk_ints(a, "axes", p.axes, p.n),
                         ot_mk_ints(a, "starts", p.starts, (size_t)c->b->n_tiles * p.n)};
     *out = OT_NONE;
-    return engine_op(w, &c->body, "Deslice", "deslice", name, in, 3, attrs, 2, &x, x.dims, out);
+    return engine_op(
+        w, &c->body, "deslice",
+        &(ot_node_def){.op = "Deslice", .name = name, .in = {in, 3}, .attrs = {attrs, 2}},
+        ot_type_of(&x), out);
 }
 
 static ot_status body_input(tile_class *c, const char *name, const ot_value *like, ot_id *out)
 {
     static const ot_value counter = {.dtype = OT_I64, .rank = 0};
     const ot_value x = like ? *like : counter;
-    OT_TRY(rw_value(c->w, &c->body, c->body.label, name, x.dtype, x.rank, x.dims, out));
+    OT_TRY(rw_value(c->w, &c->body, c->body.label, name, ot_type_of(&x), out));
     c->body.g->values[*out].is_input = true;
     return OT_OK;
 }
@@ -274,8 +276,10 @@ static ot_status take_rows(tile_class *c, const flow *f, rw_chain *chain)
                             same_start(c, 0)};
         const ot_id in[2] = {c->rows[v], c->iteration};
         dims[axis] = rows;
-        OT_TRY(engine_op(w, &c->body, "Slice", "slice", slice, in, 2, attrs, 3, &x, dims,
-                         &c->kept[v]));
+        OT_TRY(engine_op(
+            w, &c->body, "slice",
+            &(ot_node_def){.op = "Slice", .name = slice, .in = {in, 2}, .attrs = {attrs, 3}},
+            (ot_tensor_type){x.dtype, x.rank, dims}, &c->kept[v]));
     }
     return OT_OK;
 }
@@ -295,7 +299,10 @@ static ot_status put_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_
     OT_TRY(rw_stream_rows(chain, v, part.lo, part.hi, &in[0]));
     ot_attr attrs[3] = {ot_mk_ints(a, "axes", &axis, 1), same_start(c, at), ot_mk_int("again", 1)};
     *buffer = OT_NONE;
-    return engine_op(w, &c->body, "Deslice", "deslice", name, in, 3, attrs, 3, &x, x.dims, buffer);
+    return engine_op(
+        w, &c->body, "deslice",
+        &(ot_node_def){.op = "Deslice", .name = name, .in = {in, 3}, .attrs = {attrs, 3}},
+        ot_type_of(&x), buffer);
 }
 
 /* What the next step keeps of v lies in front of its buffer: rows that were there before, then
@@ -391,7 +398,7 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         from[k] = f->buffer[v];
         to[k] = w->r->values[v].value;
         if (f->last[v] != block || rw_is_part(w, v))
-            OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
+            OT_TRY(rw_value(w, &w->top, "while", x.name, ot_type_of(&x), &to[k]));
         f->buffer[v] = to[k++];
     }
     const uint32_t n_outputs = k;
@@ -400,7 +407,7 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         int64_t dims[OT_RANK_MAX];
         const ot_value x = rows_type(w, f, v, dims);
         from[k] = f->rows[v];
-        OT_TRY(rw_value(w, &w->top, "rows", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        OT_TRY(rw_value(w, &w->top, "rows", x.name, ot_type_of(&x), &to[k]));
         f->rows[v] = to[k++];
     }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
@@ -408,8 +415,12 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
                         ot_mk_int("carried", n - n_outputs)};
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
-    ot_id id = ot_node_new(w->g, "While", OT_TILE_DOMAIN, name, from, n, to, n, attrs,
-                           n > n_outputs ? 3 : 2);
+    ot_id id = ot_node_new(w->g, &(ot_node_def){.op = "While",
+                                                .domain = OT_TILE_DOMAIN,
+                                                .name = name,
+                                                .in = {from, n},
+                                                .out = {to, n},
+                                                .attrs = {attrs, n > n_outputs ? 3 : 2}});
     if (id == OT_NONE) return rw_nomem(w);
     w->g->nodes[id].version = DOMAIN_VERSION;
     return OT_OK;
@@ -422,7 +433,9 @@ static ot_status alloc_output(rw_region *w, uint32_t v, ot_id *out)
     ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", x.dims, (size_t)x.rank),
                         ot_mk_int("dtype", x.dtype)};
     *out = OT_NONE;
-    return engine_op(w, &w->top, "Alloc", "alloc", x.name, NULL, 0, attrs, 2, &x, x.dims, out);
+    return engine_op(w, &w->top, "alloc",
+                     &(ot_node_def){.op = "Alloc", .name = x.name, .attrs = {attrs, 2}},
+                     ot_type_of(&x), out);
 }
 
 /* Where tile number k of dim d is found among the sorted ones. */
@@ -473,8 +486,9 @@ static ot_status alloc_rows(rw_region *w, flow *f)
                             ot_mk_int("dtype", y.dtype)};
         const char *name = ot_format(w->arena, "rows/%s", y.name);
         if (!name) return rw_nomem(w);
-        OT_TRY(engine_op(w, &w->top, "Alloc", "alloc", name, NULL, 0, attrs, 2, &y, y.dims,
-                         &f->rows[v]));
+        OT_TRY(engine_op(w, &w->top, "alloc",
+                         &(ot_node_def){.op = "Alloc", .name = name, .attrs = {attrs, 2}},
+                         ot_type_of(&y), &f->rows[v]));
     }
     return OT_OK;
 }

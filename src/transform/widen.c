@@ -123,7 +123,12 @@ static ot_status cast(ot_graph *g, ot_id from, ot_id to)
 {
     const ot_attr type = ot_mk_int("to", g->values[to].dtype);
     const char *name = new_name(g, "cast/", g->values[to].dtype == OT_F16 ? to : from);
-    const ot_id n = name ? ot_node_new(g, "Cast", "", name, &from, 1, &to, 1, &type, 1) : OT_NONE;
+    const ot_id n = name ? ot_node_new(g, &(ot_node_def){.op = "Cast",
+                                                         .name = name,
+                                                         .in = {&from, 1},
+                                                         .out = {&to, 1},
+                                                         .attrs = {&type, 1}})
+                         : OT_NONE;
     if (n == OT_NONE) return ot_fail_nomem(g->model->diag);
     g->nodes[n].is_static = g->values[to].is_const = is_constant(g, from);
     return OT_OK;

@@ -61,7 +61,7 @@ ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n
     if ((*out = ot_map_get(l->tables, key)) != OT_NONE) return OT_OK;
     if (l->scan) {
         OT_TRY(rw_const_rows(w, &w->top, name, rows, l->b->n_tiles, n, &table));
-        OT_TRY(rw_value(w, &l->body, "body", name, OT_I64, 1, dims, out));
+        OT_TRY(rw_value(w, &l->body, "body", name, (ot_tensor_type){OT_I64, 1, dims}, out));
         l->body.g->values[*out].is_input = true;
         if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
             !OT_PUSH(w->arena, l->scan_in, l->n_scan, l->cap_scan, table))
@@ -70,60 +70,68 @@ ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n
         ot_attr axis = ot_mk_int("axis", 0);
         OT_TRY(rw_const_rows(w, &l->body, name, rows, l->b->n_tiles, n, &table));
         ot_id in[2] = {table, l->iter};
-        OT_TRY(rw_op(w, &l->body, "Gather", "body", name, in, 2, &axis, 1, OT_I64, 1, dims, out));
+        OT_TRY(
+            rw_op(w, &l->body, "body",
+                  &(ot_node_def){.op = "Gather", .name = name, .in = {in, 2}, .attrs = {&axis, 1}},
+                  (ot_tensor_type){OT_I64, 1, dims}, out));
     }
     return ot_map_put(l->tables, key, *out) ? OT_OK : rw_nomem(w);
 }
 
-/* One axis at opset < 10: Gather the indices start, start+1, ... */
-static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64_t *lo,
-                               uint32_t step, int64_t len, const char *name, ot_id *out)
+/* Axis a of the window at opset < 10: Gather the indices start, start+1, ... */
+static ot_status gather_window(rw_loop *l, ot_id src, const rw_moving_window *m, uint32_t a,
+                               const char *name, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
+    const int64_t len = m->len[a];
     int64_t dims[OT_RANK_MAX];
     uint32_t n_tiles = l->b->n_tiles;
     int64_t *rows = OT_NEW_N(w->arena, int64_t, (size_t)n_tiles * (size_t)len);
     ot_id in[2] = {src, OT_NONE};
-    ot_attr at = ot_mk_int("axis", axis);
+    ot_attr at = ot_mk_int("axis", m->axes[a]);
     if (!rows) return rw_nomem(w);
     for (uint32_t i = 0; i < n_tiles; i++)
-        for (int64_t j = 0; j < len; j++) rows[(int64_t)i * len + j] = lo[(size_t)i * step] + j;
+        for (int64_t j = 0; j < len; j++)
+            rows[(int64_t)i * len + j] = m->lo[(size_t)i * m->n + a] + j;
     OT_TRY(rw_table(l, "indices", rows, (uint32_t)len, &in[1]));
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
-    dims[axis] = len;
+    dims[m->axes[a]] = len;
     *out = OT_NONE;
-    return rw_op(w, &l->body, "Gather", "slice", name, in, 2, &at, 1, v.dtype, v.rank, dims, out);
+    return rw_op(w, &l->body, "slice",
+                 &(ot_node_def){.op = "Gather", .name = name, .in = {in, 2}, .attrs = {&at, 1}},
+                 (ot_tensor_type){v.dtype, v.rank, dims}, out);
 }
 
-ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo,
-                         const int64_t *len, const char *name, ot_id *out)
+ot_status rw_moving_crop(rw_loop *l, ot_id src, const rw_moving_window *m, const char *name,
+                         ot_id *out)
 {
+    const uint32_t n = m->n;
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
     int64_t dims[OT_RANK_MAX], open[OT_RANK_MAX], wide[OT_DIMS_MAX];
     size_t numbers = (size_t)l->b->n_tiles * n;
     *out = src;
     if (w->g->model->opset < OT_SLICE_HAS_INPUTS) {
-        for (uint32_t a = 0; a < n; a++)
-            OT_TRY(gather_window(l, *out, axes[a], lo + a, n, len[a], name, out));
+        for (uint32_t a = 0; a < n; a++) OT_TRY(gather_window(l, *out, m, a, name, out));
         return OT_OK;
     }
     int64_t *hi = OT_NEW_N(w->arena, int64_t, numbers);
     if (!hi) return rw_nomem(w);
-    for (size_t k = 0; k < numbers; k++) hi[k] = lo[k] + len[k % n];
+    for (size_t k = 0; k < numbers; k++) hi[k] = m->lo[k] + m->len[k % n];
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
     memcpy(open, v.dims, (size_t)v.rank * sizeof *open);
     for (uint32_t a = 0; a < n; a++) {
-        dims[axes[a]] = len[a];
-        open[axes[a]] = OT_DIM_UNKNOWN;
-        wide[a] = axes[a];
+        dims[m->axes[a]] = m->len[a];
+        open[m->axes[a]] = OT_DIM_UNKNOWN;
+        wide[a] = m->axes[a];
     }
     ot_id in[4] = {src, OT_NONE, OT_NONE, OT_NONE}, cut = OT_NONE;
-    OT_TRY(rw_table(l, "starts", lo, n, &in[1]));
+    OT_TRY(rw_table(l, "starts", m->lo, n, &in[1]));
     OT_TRY(rw_table(l, "ends", hi, n, &in[2]));
     OT_TRY(rw_const_i64(w, &l->body, "axes", wide, n, false, &in[3]));
-    OT_TRY(rw_op(w, &l->body, "Slice", "slice", name, in, 4, NULL, 0, v.dtype, v.rank, open, &cut));
+    OT_TRY(rw_op(w, &l->body, "slice", &(ot_node_def){.op = "Slice", .name = name, .in = {in, 4}},
+                 (ot_tensor_type){v.dtype, v.rank, open}, &cut));
     *out = OT_NONE;
     return rw_reshape(w, &l->body, "body", name, cut, v.rank, dims, out);
 }
@@ -133,10 +141,7 @@ ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n
 typedef struct motion {
     rw_cut still[OT_DIMS_MAX];
     uint32_t n_still;
-    uint32_t axes[OT_DIMS_MAX];
-    int64_t len[OT_DIMS_MAX];
-    uint32_t n_moving;
-    int64_t *lo; /* [n_tiles * n_moving] */
+    rw_moving_window moving;
 } motion;
 
 /* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is
@@ -178,20 +183,20 @@ static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool toge
         if (rv->axis[d] == OT_AX_WHOLE) continue;
         int64_t lo = start_of(l, d, l->b->first[d], v, piece), len = length_of(l, d, v, piece);
         if ((any && together) || moves(l, d, v, piece)) {
-            dims[m->n_moving] = d;
-            m->axes[m->n_moving] = (uint32_t)rv->axis[d];
-            m->len[m->n_moving++] = len;
+            dims[m->moving.n] = d;
+            m->moving.axes[m->moving.n] = (uint32_t)rv->axis[d];
+            m->moving.len[m->moving.n++] = len;
         } else {
             m->still[m->n_still++] = (rw_cut){(uint32_t)rv->axis[d], lo, lo + len};
         }
     }
-    m->lo = OT_NEW_N(l->w->arena, int64_t, (size_t)l->b->n_tiles * m->n_moving);
-    if (!m->lo) return rw_nomem(l->w);
+    m->moving.lo = OT_NEW_N(l->w->arena, int64_t, (size_t)l->b->n_tiles * m->moving.n);
+    if (!m->moving.lo) return rw_nomem(l->w);
     for (uint32_t i = 0; i < l->b->n_tiles; i++) {
         uint32_t k[OT_DIMS_MAX];
         rw_tile_at(l->b, i, k);
-        for (uint32_t a = 0; a < m->n_moving; a++)
-            m->lo[(size_t)i * m->n_moving + a] = start_of(l, dims[a], k[dims[a]], v, piece);
+        for (uint32_t a = 0; a < m->moving.n; a++)
+            m->moving.lo[(size_t)i * m->moving.n + a] = start_of(l, dims[a], k[dims[a]], v, piece);
     }
     return OT_OK;
 }
@@ -207,13 +212,13 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     OT_TRY(find_motion(l, v, false, l->inside, &m));
     if (l->inside) { /* nothing of the tiles in the outer graph */
         OT_TRY(rw_use(w, &l->body, id, &src));
-        if (m.n_moving) return rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out);
+        if (m.moving.n) return rw_moving_crop(l, src, &m.moving, name, out);
         return rw_crop(w, &l->body, src, m.still, m.n_still, name, out);
     }
     OT_TRY(rw_crop(w, &w->top, id, m.still, m.n_still, name, &src));
-    if (m.n_moving == 0) return rw_use(w, &l->body, src, out);
+    if (m.moving.n == 0) return rw_use(w, &l->body, src, out);
     OT_TRY(rw_capture(w, &l->body, src, &src));
-    return rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out);
+    return rw_moving_crop(l, src, &m.moving, name, out);
 }
 
 ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out)
@@ -222,6 +227,6 @@ ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out)
     const char *name = w->g->values[w->r->values[v].value].name;
     motion m;
     OT_TRY(find_motion(l, v, true, true, &m));
-    if (m.n_moving) return rw_moving_crop(l, made, m.axes, m.n_moving, m.lo, m.len, name, out);
+    if (m.moving.n) return rw_moving_crop(l, made, &m.moving, name, out);
     return rw_crop(w, &l->body, made, m.still, m.n_still, name, out);
 }

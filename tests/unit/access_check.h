@@ -131,7 +131,11 @@ static void build(kase *c)
         out[k] = ot_value_new(g, ot_format(c->model->arena, "out%u", k), OT_F32, c->full[k].rank,
                               c->full[k].d);
     }
-    c->node = ot_node_new(g, c->type, "", "n", in, c->n_in, out, c->n_out, c->attrs, c->n_attrs);
+    c->node = ot_node_new(g, &(ot_node_def){.op = c->type,
+                                            .name = "n",
+                                            .in = {in, c->n_in},
+                                            .out = {out, c->n_out},
+                                            .attrs = {c->attrs, c->n_attrs}});
     assert_int_not_equal(c->node, OT_NONE);
     g->nodes[c->node].version = c->version;
 }

@@ -60,9 +60,12 @@ static inline void add_conv(rig *x, const step *l, uint32_t i, ot_id in, ot_id o
     ot_attr at[3] = {ot_mk_ints(a, "kernel_shape", k, 2), ot_mk_ints(a, "strides", s, 2),
                      ot_mk_ints(a, "pads", p, 4)};
     ot_id ops[2] = {in, add_weight(x->m->graph, a, ot_format(a, "w%u", i), l->k)};
-    assert_int_not_equal(
-        ot_node_new(x->m->graph, "Conv", "", ot_format(a, "conv%u", i), ops, 2, &out, 1, at, 3),
-        OT_NONE);
+    assert_int_not_equal(ot_node_new(x->m->graph, &(ot_node_def){.op = "Conv",
+                                                                 .name = ot_format(a, "conv%u", i),
+                                                                 .in = {ops, 2},
+                                                                 .out = {&out, 1},
+                                                                 .attrs = {at, 3}}),
+                         OT_NONE);
 }
 
 static inline void set_io(ot_graph *g, ot_id in, ot_id out)
@@ -96,7 +99,10 @@ static inline void build(rig *x, int32_t opset, int64_t extent, const step *link
         if (links[i].kind == 'c')
             add_conv(x, &links[i], i, in, out);
         else
-            assert_int_not_equal(ot_node_new(g, "Relu", "", "", &in, 1, &out, 1, NULL, 0), OT_NONE);
+            assert_int_not_equal(
+                ot_node_new(
+                    g, &(ot_node_def){.op = "Relu", .name = "", .in = {&in, 1}, .out = {&out, 1}}),
+                OT_NONE);
         in = out;
     }
     set_io(g, first, in);

@@ -489,7 +489,11 @@ static void random_node(ot_model *m)
     }
     for (uint32_t k = 0; k < n_attrs; k++) attrs[k] = random_attr(m->arena);
     m->opset = (int32_t)(1 + rnd(24));
-    ot_id id = ot_node_new(g, ot_op_name(type), "", "n", in, n_in, out, n_out, attrs, n_attrs);
+    ot_id id = ot_node_new(g, &(ot_node_def){.op = ot_op_name(type),
+                                             .name = "n",
+                                             .in = {in, n_in},
+                                             .out = {out, n_out},
+                                             .attrs = {attrs, n_attrs}});
     const ot_node *n = &g->nodes[id];
     for (uint32_t o = 0; o < n_out + 1; o++)
         for (uint32_t a = 0; a < 5; a++) {

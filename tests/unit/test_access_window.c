@@ -411,7 +411,11 @@ static int instance(kind kd)
     ot_attr attrs[8];
     uint32_t n_in = operands_of(&a, g, e, in), n_attrs = attrs_of(&a, m->arena, attrs);
     ot_id y = ot_value_new(g, "y", OT_F32, 3, (int64_t[]){1, 1, out});
-    ot_id id = ot_node_new(g, kind_names[kd], "", "n", in, n_in, &y, 1, attrs, n_attrs);
+    ot_id id = ot_node_new(g, &(ot_node_def){.op = kind_names[kd],
+                                             .name = "n",
+                                             .in = {in, n_in},
+                                             .out = {&y, 1},
+                                             .attrs = {attrs, n_attrs}});
     assert_true(id != OT_NONE);
     ot_confirm(g, OT_P_SHAPES);
     const ot_node *n = &g->nodes[id];
@@ -503,7 +507,10 @@ static bool accepts(const char *op, int64_t e, int64_t out, const char *attr, co
     in[1] = ot_value_new(m->graph, "w", OT_F32, 3, (int64_t[]){1, 1, 3});
     y = ot_value_new(m->graph, "y", OT_F32, 3, (int64_t[]){1, 1, out});
     bool pool = strstr(op, "Pool") != NULL;
-    ot_id id = ot_node_new(m->graph, op, "", "n", in, pool ? 1 : 2, &y, 1, attrs, 2);
+    ot_id id = ot_node_new(
+        m->graph,
+        &(ot_node_def){
+            .op = op, .name = "n", .in = {in, pool ? 1 : 2}, .out = {&y, 1}, .attrs = {attrs, 2}});
     int8_t in_axis[2], out_axis[1];
     *why = OT_WHY_NONE;
     bool ok = ot_access_axis(m->graph, &m->graph->nodes[id], 0, 2, in_axis, out_axis, why);
@@ -551,9 +558,14 @@ static void test_gates(void **state)
     ot_id outs[2] = {y, z}, o1 = ot_value_new(g, "o1", OT_F32, 4, d4),
           o2 = ot_value_new(g, "o2", OT_F32, 4, d4);
     ot_attr attrs[2] = {k, ot_mk_ints(m->arena, "strides", (int64_t[]){2, 2}, 2)};
-    ot_id pool = ot_node_new(g, "MaxPool", "", "p", &x, 1, outs, 2, attrs, 2);
-    ot_id shy = ot_node_new(g, "Relu", "", "r", &u, 1, &o1, 1, NULL, 0);
-    ot_id own = ot_node_new(g, "Relu", "my.domain", "c", &x, 1, &o2, 1, NULL, 0);
+    ot_id pool = ot_node_new(
+        g, &(ot_node_def){
+               .op = "MaxPool", .name = "p", .in = {&x, 1}, .out = {outs, 2}, .attrs = {attrs, 2}});
+    ot_id shy = ot_node_new(
+        g, &(ot_node_def){.op = "Relu", .name = "r", .in = {&u, 1}, .out = {&o1, 1}});
+    ot_id own = ot_node_new(
+        g, &(ot_node_def){
+               .op = "Relu", .domain = "my.domain", .name = "c", .in = {&x, 1}, .out = {&o2, 1}});
     int8_t ia[4], oa[4];
     ot_why why = OT_WHY_NONE;
     for (uint32_t ax = 0; ax < 6; ax++) {
@@ -584,7 +596,10 @@ static bool cuts_nearest(const char *map, const char *rounding, int64_t in, int6
     ot_id x = ot_value_new(m->graph, "x", OT_F32, 3, (int64_t[]){1, 1, in}),
           y = ot_value_new(m->graph, "y", OT_F32, 3, sizes);
     ot_id operands[4] = {x, OT_NONE, OT_NONE, ot_const_i64(m->graph, "n", sizes, 1, &three)};
-    ot_id id = ot_node_new(m->graph, "Resize", "", "n", operands, 4, &y, 1, attrs, 2);
+    ot_id id = ot_node_new(
+        m->graph,
+        &(ot_node_def){
+            .op = "Resize", .name = "n", .in = {operands, 4}, .out = {&y, 1}, .attrs = {attrs, 2}});
     int8_t in_axis[4], out_axis[1];
     *why = OT_WHY_NONE;
     bool ok = ot_access_axis(m->graph, &m->graph->nodes[id], 0, 2, in_axis, out_axis, why);
@@ -619,7 +634,11 @@ static double macs_of(const char *op, const int64_t *xd, int32_t xr, const int64
     ot_id in[2] = {ot_value_new(g, "x", OT_F32, xr, xd), ot_value_new(g, "w", OT_F32, wr, wd)};
     ot_id y = ot_value_new(g, "y", OT_F32, yr, yd);
     ot_attr eq = ot_mk_str("equation", "bij,bjk->bik");
-    ot_id id = ot_node_new(g, op, "", "n", in, 2, &y, 1, &eq, strcmp(op, "Einsum") == 0);
+    ot_id id = ot_node_new(g, &(ot_node_def){.op = op,
+                                             .name = "n",
+                                             .in = {in, 2},
+                                             .out = {&y, 1},
+                                             .attrs = {&eq, strcmp(op, "Einsum") == 0}});
     double macs = ot_node_macs(g, &g->nodes[id]);
     ot_model_free(m);
     return macs;

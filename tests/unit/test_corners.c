@@ -247,8 +247,11 @@ static void the_rest_is_standard(void **state)
         const ot_node n = g->nodes[k];
         if (n.dead || n.op != OT_OP_Resize) continue;
         ot_node_remove(g, k);
-        assert_true(ot_node_new(g, "Resize", "", "another", n.in, n.n_in, n.out, 1, n.attrs,
-                                n.n_attrs) != OT_NONE);
+        assert_true(ot_node_new(g, &(ot_node_def){.op = "Resize",
+                                                  .name = "another",
+                                                  .in = {n.in, n.n_in},
+                                                  .out = {n.out, 1},
+                                                  .attrs = {n.attrs, n.n_attrs}}) != OT_NONE);
         break;
     }
     assert_int_equal(ot_recompose(g, false), OT_OK);

@@ -250,7 +250,10 @@ static void the_rest_is_standard(void **state)
     const ot_id last = m->decomposed[0].parts[m->decomposed[0].n_parts - 1];
     const ot_node add = g->nodes[last];
     ot_node_remove(g, last);
-    assert_true(ot_node_new(g, "Sum", "", "another", add.in, 2, add.out, 1, NULL, 0) != OT_NONE);
+    assert_true(ot_node_new(g, &(ot_node_def){.op = "Sum",
+                                              .name = "another",
+                                              .in = {add.in, 2},
+                                              .out = {add.out, 1}}) != OT_NONE);
     assert_int_equal(ot_recompose(g, false), OT_OK);
     assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
     assert_int_equal(ot_verify(g), OT_OK);
@@ -478,8 +481,13 @@ static void twice_in_order(void **state)
     const ot_node moments = g->nodes[m->decomposed[0].parts[0]];
     ot_node_remove(g, m->decomposed[0].parts[0]);
     const ot_id x = ot_value_find(g, "x");
-    assert_true(ot_node_new(g, "Moments", OT_TILE_DOMAIN, "another", &x, 1, moments.out, 1,
-                            moments.attrs, moments.n_attrs) != OT_NONE);
+    assert_true(ot_node_new(g, &(ot_node_def){.op = "Moments",
+                                              .domain = OT_TILE_DOMAIN,
+                                              .name = "another",
+                                              .in = {&x, 1},
+                                              .out = {moments.out, 1},
+                                              .attrs = {moments.attrs, moments.n_attrs}}) !=
+                OT_NONE);
     assert_int_equal(ot_recompose(g, true), OT_OK);
     assert_false(g->nodes[m->decomposed[0].again[0]].dead);
     ot_model_free(m);

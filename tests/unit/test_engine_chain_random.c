@@ -244,8 +244,11 @@ static const ot_chain *compile(expression *e, ot_model *m, ot_arena *a)
         ot_id in[3];
         for (uint32_t i = 0; i < t->n_in; i++) in[i] = e->t[t->in[i]].id;
         ot_attr to = ot_mk_int("to", OT_F32);
-        assert_int_not_equal(ot_node_new(g, ot_op_name(t->op), "", "", in, t->n_in, &t->id, 1, &to,
-                                         t->op == OT_OP_Cast),
+        assert_int_not_equal(ot_node_new(g, &(ot_node_def){.op = ot_op_name(t->op),
+                                                           .name = "",
+                                                           .in = {in, t->n_in},
+                                                           .out = {&t->id, 1},
+                                                           .attrs = {&to, t->op == OT_OP_Cast}}),
                              OT_NONE);
     }
     for (uint32_t k = 0; k < g->n_nodes; k++) {

@@ -561,11 +561,17 @@ static void add_body(ot_model *m, ot_id weight)
     b->inputs = ot_memdup(m->arena, &in, sizeof in);
     b->outputs = ot_memdup(m->arena, &out, sizeof out);
     b->n_inputs = b->n_outputs = 1;
-    assert_true(ot_node_new(b, "Add", "", "b_add", (ot_id[]){in, w}, 2, &out, 1, NULL, 0) !=
-                OT_NONE);
+    assert_true(ot_node_new(b, &(ot_node_def){.op = "Add",
+                                              .name = "b_add",
+                                              .in = {(ot_id[]){in, w}, 2},
+                                              .out = {&out, 1}}) != OT_NONE);
     ot_attr attrs[2] = {ot_mk_graph("body", b), ot_mk_int("num_scan_inputs", 1)};
     ot_id x = ot_value_find(g, "x"), z = ot_value_new(g, "z", OT_F32, 2, DIMS(1, 2));
-    assert_true(ot_node_new(g, "Scan", "", "scan", &x, 1, &z, 1, attrs, 2) != OT_NONE);
+    assert_true(ot_node_new(g, &(ot_node_def){.op = "Scan",
+                                              .name = "scan",
+                                              .in = {&x, 1},
+                                              .out = {&z, 1},
+                                              .attrs = {attrs, 2}}) != OT_NONE);
     g->values[weight].removed = true;
     assert_int_equal(ot_topo_sort(g), OT_OK);
 }

@@ -67,8 +67,13 @@ static void test_edit(void **state)
                      ot_mk_str("mode", "edge")};
     pads[0] = 7; /* copied too */
     ot_id in1[1] = {x}, in2[2] = {y, OT_NONE};
-    ot_id a = ot_node_new(g, "Relu", "", "a", in1, 1, &y, 1, at, 3);
-    ot_id b = ot_node_new(g, "Gelu", "com.microsoft", "b", in2, 2, &z, 1, NULL, 0);
+    ot_id a = ot_node_new(
+        g, &(ot_node_def){
+               .op = "Relu", .name = "a", .in = {in1, 1}, .out = {&y, 1}, .attrs = {at, 3}});
+    ot_id b = ot_node_new(
+        g,
+        &(ot_node_def){
+            .op = "Gelu", .domain = "com.microsoft", .name = "b", .in = {in2, 2}, .out = {&z, 1}});
     assert_int_equal(g->nodes[a].op, OT_OP_Relu);
     assert_int_equal(g->nodes[a].version, 17);
     assert_int_equal(g->nodes[b].op, OT_OP_OPAQUE);
@@ -240,14 +245,17 @@ static void test_order_deep(void **state)
         ot_id at = x;
         for (uint32_t k = 0; k < n + (uint32_t)c; k++) {
             ot_id next = ot_value_new(g, ot_format(m->arena, "v%d_%u", c, k), OT_F32, -1, NULL);
-            assert_int_not_equal(ot_node_new(g, "Relu", "", "", &at, 1, &next, 1, NULL, 0),
-                                 OT_NONE);
+            assert_int_not_equal(
+                ot_node_new(
+                    g, &(ot_node_def){.op = "Relu", .name = "", .in = {&at, 1}, .out = {&next, 1}}),
+                OT_NONE);
             at = next;
         }
         ends[c] = at;
     }
     join = ot_value_new(g, "join", OT_F32, -1, NULL);
-    ot_id last = ot_node_new(g, "Add", "", "", ends, 2, &join, 1, NULL, 0);
+    ot_id last = ot_node_new(
+        g, &(ot_node_def){.op = "Add", .name = "", .in = {ends, 2}, .out = {&join, 1}});
     g->values[join].is_output = true;
     g->outputs = &join;
     g->n_outputs = 1;
@@ -283,7 +291,10 @@ static void test_undefined(void **state)
     ot_model *m = ot_model_new(&d);
     ot_id v[2] = {ot_value_new(m->graph, "ghost", OT_F32, -1, NULL),
                   ot_value_new(m->graph, "y", OT_F32, -1, NULL)};
-    assert_int_not_equal(ot_node_new(m->graph, "Relu", "", "r", v, 1, v + 1, 1, NULL, 0), OT_NONE);
+    assert_int_not_equal(
+        ot_node_new(m->graph,
+                    &(ot_node_def){.op = "Relu", .name = "r", .in = {v, 1}, .out = {v + 1, 1}}),
+        OT_NONE);
     assert_int_equal(ot_topo_sort(m->graph), OT_E_INPUT);
     assert_non_null(strstr(d.message, "'r' (Relu)"));
     assert_non_null(strstr(d.message, "'ghost'"));
@@ -551,7 +562,10 @@ static void test_restore(void **state)
         const ot_id x = ot_value_find(g, "x"), y = ot_value_find(g, "y"), z = ot_value_find(g, "z");
         const ot_id added = ot_value_new(g, "added", OT_F32, 2, (const int64_t[]){2, 3});
         assert_int_not_equal(added, OT_NONE);
-        assert_int_not_equal(ot_node_new(g, "Neg", "", "neg", &y, 1, &added, 1, NULL, 0), OT_NONE);
+        assert_int_not_equal(
+            ot_node_new(
+                g, &(ot_node_def){.op = "Neg", .name = "neg", .in = {&y, 1}, .out = {&added, 1}}),
+            OT_NONE);
         assert_int_equal(ot_replace_uses(g, y, added), OT_OK);
         ot_node_remove(g, g->values[z].producer);
         assert_int_equal(ot_value_set_shape(g, x, 2, (const int64_t[]){2, 3}), OT_OK);

@@ -145,7 +145,10 @@ static void test_a_raised_model_is_written_as_such(void **state)
                f32_info(11, "x"), f32_info(12, "y"));
     ot_model *m = good(x_model(3, 6, g));
     ot_id y = ot_value_find(m->graph, "y"), z = ot_value_new(m->graph, "z", OT_F32, 2, DIMS(1, 2));
-    assert_true(ot_node_new(m->graph, "Abs", "", "new", &y, 1, &z, 1, NULL, 0) != OT_NONE);
+    assert_true(
+        ot_node_new(m->graph,
+                    &(ot_node_def){.op = "Abs", .name = "new", .in = {&y, 1}, .out = {&z, 1}}) !=
+        OT_NONE);
     assert_int_equal(ot_topo_sort(m->graph), OT_OK);
     wire want = x_model(4, 13,
                         W(w_msg(1, x_node("Relu", "x", "a", "r", W_NONE)),

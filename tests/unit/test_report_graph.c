@@ -335,8 +335,11 @@ static void make_model(model *x, uint64_t *state, uint32_t n)
         int64_t dims[1] = {1 + below(state, 1000)};
         ot_id in[2] = {last[below(state, 8)], last[below(state, 8)]};
         ot_id out = ot_value_new(g, ot_format(a, "v%u", k), OT_F32, 1, dims);
-        assert_int_not_equal(
-            ot_node_new(g, "Add", "", ot_format(a, "n%u", k), in, 2, &out, 1, NULL, 0), OT_NONE);
+        assert_int_not_equal(ot_node_new(g, &(ot_node_def){.op = "Add",
+                                                           .name = ot_format(a, "n%u", k),
+                                                           .in = {in, 2},
+                                                           .out = {&out, 1}}),
+                             OT_NONE);
         last[below(state, 8)] = out;
         g->values[out].is_output = below(state, 20) == 0;
     }

@@ -76,7 +76,11 @@ static ot_id op(ot_model *m, const char *type, const char *out, const ot_id *in,
                 const ot_attr *a, uint32_t n_a)
 {
     ot_id v = value(m, out);
-    assert_int_not_equal(ot_node_new(m->graph, type, "", "the_node", in, n_in, &v, 1, a, n_a),
+    assert_int_not_equal(ot_node_new(m->graph, &(ot_node_def){.op = type,
+                                                              .name = "the_node",
+                                                              .in = {in, n_in},
+                                                              .out = {&v, 1},
+                                                              .attrs = {a, n_a}}),
                          OT_NONE);
     return v;
 }
@@ -377,7 +381,10 @@ static ot_id cast_halves(ot_model *m, ot_dtype type, const uint16_t *bits, int32
     dims[0] = n;
     *t = (ot_tensor){.dtype = type, .rank = 1, .dims = dims, .data = bits, .bytes = (size_t)n * 2};
     ot_id made = value(m, "halves"),
-          node = ot_node_new(m->graph, "Constant", "", "halves", NULL, 0, &made, 1, contents, 1);
+          node = ot_node_new(m->graph, &(ot_node_def){.op = "Constant",
+                                                      .name = "halves",
+                                                      .out = {&made, 1},
+                                                      .attrs = {contents, 1}});
     assert_int_not_equal(node, OT_NONE);
     return OPA(m, "Cast", "scales", to, made);
 }

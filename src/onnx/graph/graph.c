@@ -208,34 +208,32 @@ static bool collect_captures(ot_graph *g, const ot_attr *attrs, uint32_t n_attrs
     return true;
 }
 
-ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name,
-                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
-                  const ot_attr *attrs, uint32_t n_attrs)
+ot_id ot_node_new(ot_graph *g, const ot_node_def *def)
 {
     ot_arena *a = g->model->arena;
-    ot_node n = {.name = name ? name : "",
-                 .op_type = op_type,
-                 .domain = domain ? domain : "",
-                 .n_in = n_in,
-                 .n_out = n_out,
-                 .n_attrs = n_attrs,
+    ot_node n = {.name = def->name ? def->name : "",
+                 .op_type = def->op,
+                 .domain = def->domain ? def->domain : "",
+                 .n_in = def->in.n,
+                 .n_out = def->out.n,
+                 .n_attrs = def->attrs.n,
                  .source = OT_NONE};
     bool standard = !n.domain[0];
-    n.op = ot_op_of(n.domain, op_type);
+    n.op = ot_op_of(n.domain, def->op);
     n.version = standard ? g->model->opset : 0;
-    n.in = ot_memdup(a, in, n_in * sizeof *in);
-    n.out = ot_memdup(a, out, n_out * sizeof *out);
-    n.attrs = ot_memdup(a, attrs, n_attrs * sizeof *attrs);
+    n.in = ot_memdup(a, def->in.at, n.n_in * sizeof *n.in);
+    n.out = ot_memdup(a, def->out.at, n.n_out * sizeof *n.out);
+    n.attrs = ot_memdup(a, def->attrs.at, n.n_attrs * sizeof *n.attrs);
     if (!n.in || !n.out || !n.attrs) return OT_NONE;
-    if (!collect_captures(g, attrs, n_attrs, &n.captured, &n.n_captured)) return OT_NONE;
+    if (!collect_captures(g, n.attrs, n.n_attrs, &n.captured, &n.n_captured)) return OT_NONE;
     if (g->n_nodes >= OT_NONE - 1) return OT_NONE;
     if (n.name[0] && !reserve_name(g->model, n.name)) return OT_NONE;
     if (!OT_PUSH(a, g->nodes, g->n_nodes, g->cap_nodes, n)) return OT_NONE;
     ot_id id = g->n_nodes - 1;
-    for (uint32_t k = 0; k < n_out; k++) {
-        if (out[k] == OT_NONE) continue;
-        g->values[out[k]].producer = id;
-        g->values[out[k]].out_index = k;
+    for (uint32_t k = 0; k < n.n_out; k++) {
+        if (n.out[k] == OT_NONE) continue;
+        g->values[n.out[k]].producer = id;
+        g->values[n.out[k]].out_index = k;
     }
     g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
     return id;

@@ -246,6 +246,34 @@ typedef struct ot_node {
     const void *proto; /* NodeProto when nothing changed since import, else NULL */
 } ot_node;
 
+/* Element type and shape of a tensor; dims are borrowed. */
+typedef struct ot_tensor_type {
+    ot_dtype dtype;
+    int32_t rank;
+    const int64_t *dims; /* [rank] */
+} ot_tensor_type;
+static inline ot_tensor_type ot_type_of(const ot_value *v)
+{
+    return (ot_tensor_type){v->dtype, v->rank, v->dims};
+}
+
+/* Lists that are borrowed. */
+typedef struct ot_id_list {
+    const ot_id *at;
+    uint32_t n;
+} ot_id_list;
+typedef struct ot_attr_list {
+    const ot_attr *at;
+    uint32_t n;
+} ot_attr_list;
+
+/* What a new node is: as ONNX's NodeProto. */
+typedef struct ot_node_def {
+    const char *op, *domain, *name; /* domain, name: NULL as "" */
+    ot_id_list in, out;             /* OT_NONE: an operand or result that is left out */
+    ot_attr_list attrs;
+} ot_node_def;
+
 /* Facts about a graph that passes establish (ot_confirm) and require (ot_assure). */
 enum {
     OT_P_ORDER = 1u << 0, /* `order` is a topological order of the live nodes */
@@ -376,13 +404,11 @@ ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank,
 /* Value of that name, or OT_NONE. */
 ot_id ot_value_find(const ot_graph *g, const char *name);
 ot_status ot_value_set_shape(ot_graph *g, ot_id v, int32_t rank, const int64_t *dims) OT_MUST_USE;
-/* New node, appended (not yet in `order`; clears OT_P_ORDER and OT_P_USES). in/out/attrs arrays
- * are copied (attrs shallowly), op_type/domain/name borrowed. Sets producer of its outputs.
+/* New node, appended (not yet in `order`; clears OT_P_ORDER and OT_P_USES). Arrays of the
+ * definition are copied (attrs shallowly), its texts borrowed. Sets producer of its outputs.
  * version: the model's opset. `captured` is filled from the outer values of the bodies among
  * attrs, which must be complete. OT_NONE when memory ran out. */
-ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name,
-                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
-                  const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
+ot_id ot_node_new(ot_graph *g, const ot_node_def *def) OT_MUST_USE;
 /* Mark dead, detach its outputs' producer; clears ORDER and USES. */
 void ot_node_remove(ot_graph *g, ot_id n);
 /* A constant that nobody reads is no longer written: an initializer, or the only result of a

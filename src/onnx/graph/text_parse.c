@@ -419,8 +419,12 @@ static ot_status parse_attrs(ot_parser *p, ot_scope *s, ot_draft *d)
 
 static ot_status build_node(ot_parser *p, ot_scope *s, const ot_draft *d)
 {
-    ot_id id = ot_node_new(s->g, d->op_type, d->domain, d->name, d->in, d->n_in, d->out, d->n_out,
-                           d->attrs, d->n_attrs);
+    ot_id id = ot_node_new(s->g, &(ot_node_def){.op = d->op_type,
+                                                .domain = d->domain,
+                                                .name = d->name,
+                                                .in = {d->in, d->n_in},
+                                                .out = {d->out, d->n_out},
+                                                .attrs = {d->attrs, d->n_attrs}});
     if (id == OT_NONE) return nomem(p);
     ot_node *n = &s->g->nodes[id];
     n->source = id;

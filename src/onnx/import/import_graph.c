@@ -318,8 +318,12 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
         out[k] = ot_value_find(im->g, ot_text(p->output[k]));
     uint32_t n_attrs = (uint32_t)p->n_attribute;
     if (im->raised) drop_attrs(p, attrs, &n_attrs);
-    ot_id id = ot_node_new(im->g, p->op_type, ot_domain(p->domain), ot_text(p->name), in,
-                           (uint32_t)p->n_input, out, (uint32_t)p->n_output, attrs, n_attrs);
+    ot_id id = ot_node_new(im->g, &(ot_node_def){.op = p->op_type,
+                                                 .domain = ot_domain(p->domain),
+                                                 .name = ot_text(p->name),
+                                                 .in = {in, (uint32_t)p->n_input},
+                                                 .out = {out, (uint32_t)p->n_output},
+                                                 .attrs = {attrs, n_attrs}});
     if (id == OT_NONE) return ot_fail_nomem(im->d);
     ot_node *n = &im->g->nodes[id];
     n->op = op;

@@ -111,8 +111,11 @@ static ot_status write_anew(ot_graph *g, ot_id id)
     name = name ? ot_fresh_name(g->model, name) : NULL;
     if (!name) return ot_fail_nomem(g->model->diag);
     ot_node_remove(g, id);
-    const ot_id made = ot_node_new(g, old.op_type, "", name, in, n_in, old.out, old.n_out, attrs,
-                                   n_attrs);
+    const ot_id made = ot_node_new(g, &(ot_node_def){.op = old.op_type,
+                                                     .name = name,
+                                                     .in = {in, n_in},
+                                                     .out = {old.out, old.n_out},
+                                                     .attrs = {attrs, n_attrs}});
     return made == OT_NONE ? ot_fail_nomem(g->model->diag) : OT_OK;
 }
 

@@ -59,8 +59,13 @@ static ot_status op(const writer *w, const char *type, const ot_id *in, uint32_t
         *out = result ? ot_value_new(w->g, result, OT_DT_UNKNOWN, -1, NULL) : OT_NONE;
         if (*out == OT_NONE) return nomem(w);
     }
-    return ot_node_new(w->g, type, "", name, in, n, out, 1, attrs, n_attrs) == OT_NONE ? nomem(w)
-                                                                                       : OT_OK;
+    return ot_node_new(w->g, &(ot_node_def){.op = type,
+                                            .name = name,
+                                            .in = {in, n},
+                                            .out = {out, 1},
+                                            .attrs = {attrs, n_attrs}}) == OT_NONE
+               ? nomem(w)
+               : OT_OK;
 }
 
 /* x * by + plus, [n, 1, 1] or (n 0) a scalar. */

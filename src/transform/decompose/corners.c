@@ -83,17 +83,23 @@ static ot_status write_rows(split_writer *w, const ot_corners *c, ot_id x, ot_id
     for (uint32_t k = 0; k < c->n_taps; k++) {
         ot_id table, tap = c->n_taps == 1 ? *y : OT_NONE, by, part = OT_NONE;
         OT_TRY(split_ints(w, "index", index + k * (size_t)c->out, c->out, &table));
-        OT_TRY(split_op(w, "GatherRows", "rows", (ot_id[]){x, rows, table}, 3, attrs, 3, v.dtype,
-                        v.rank, dims, &tap));
+        OT_TRY(split_op(w,
+                        &(ot_node_def){.op = "GatherRows",
+                                       .name = "rows",
+                                       .in = {(ot_id[]){x, rows, table}, 3},
+                                       .attrs = {attrs, 3}},
+                        (ot_tensor_type){v.dtype, v.rank, dims}, &tap));
         sum = k == 0 ? tap : sum;
         if (c->n_taps == 1) break;
         OT_TRY(weight_table(w, c, &v, weight + k * (size_t)c->out, &by));
-        OT_TRY(split_op(w, "Mul", "weighed", (ot_id[]){tap, by}, 2, NULL, 0, v.dtype, v.rank, dims,
-                        &part));
+        OT_TRY(split_op(
+            w, &(ot_node_def){.op = "Mul", .name = "weighed", .in = {(ot_id[]){tap, by}, 2}},
+            (ot_tensor_type){v.dtype, v.rank, dims}, &part));
         ot_id both = k + 1 == c->n_taps ? *y : OT_NONE;
         if (k > 0)
-            OT_TRY(split_op(w, "Add", "sum", (ot_id[]){sum, part}, 2, NULL, 0, v.dtype, v.rank,
-                            dims, &both));
+            OT_TRY(split_op(
+                w, &(ot_node_def){.op = "Add", .name = "sum", .in = {(ot_id[]){sum, part}, 2}},
+                (ot_tensor_type){v.dtype, v.rank, dims}, &both));
         sum = k > 0 ? both : part;
     }
     *y = sum;
@@ -117,8 +123,11 @@ ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c)
         OT_TRY(split_ints(w, "sizes", c->sizes, entries, &in[c->operand]));
     else
         OT_TRY(split_floats(w, "scales", c->scales, 1, &entries, &in[c->operand]));
-    return split_op(w, "Resize", "columns", in, n.n_in, n.attrs, n.n_attrs, v.dtype, v.rank, v.dims,
-                    &y);
+    return split_op(
+        w,
+        &(ot_node_def){
+            .op = "Resize", .name = "columns", .in = {in, n.n_in}, .attrs = {n.attrs, n.n_attrs}},
+        ot_type_of(&v), &y);
 }
 
 ot_status split_settle_rows(ot_graph *g)
@@ -129,7 +138,11 @@ ot_status split_settle_rows(ot_graph *g)
         const ot_attr axis = ot_mk_int("axis", ot_attr_int(&n, "axis", 0));
         const ot_id in[2] = {n.in[0], n.in[2]};
         ot_node_remove(g, k);
-        if (ot_node_new(g, "Gather", "", n.name, in, 2, n.out, 1, &axis, 1) == OT_NONE)
+        if (ot_node_new(g, &(ot_node_def){.op = "Gather",
+                                          .name = n.name,
+                                          .in = {in, 2},
+                                          .out = {n.out, 1},
+                                          .attrs = {&axis, 1}}) == OT_NONE)
             return ot_fail_nomem(g->model->diag);
     }
     return OT_OK;

@@ -11,13 +11,12 @@
  * rest of a network */
 #define LONG (1 << 18)
 
-/* An element-wise operator on x, of x's type; its result is the normalisation's where `last`. */
-static ot_status by_element(split_writer *w, const ot_norm *n, const char *op, const char *role,
-                            ot_id x, ot_id other, bool last, ot_id *out)
+/* An element-wise operator on x, of x's type; *out as in split_op. */
+static ot_status by_element(split_writer *w, const char *op, const char *role, ot_id x, ot_id other,
+                            ot_id *out)
 {
-    const ot_value v = w->g->values[x];
-    *out = last ? n->y : OT_NONE;
-    return split_op(w, op, role, (ot_id[]){x, other}, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
+    const ot_node_def def = {.op = op, .name = role, .in = {(ot_id[]){x, other}, 2}};
+    return split_op(w, &def, ot_type_of(&w->g->values[x]), out);
 }
 
 /* y of x, the factor and the summand, and what each element is scaled by. In half precision x *
@@ -44,9 +43,14 @@ static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id bot
         ot_id by = steps[k].by;
         if (by == OT_NONE) continue;
         if (w->g->values[by].dtype != type) OT_TRY(split_cast(w, "wide_each", by, type, &by));
-        OT_TRY(by_element(w, n, steps[k].op, steps[k].role, v, by, k == last && !half, &v));
+        ot_id made = k == last && !half ? n->y : OT_NONE;
+        OT_TRY(by_element(w, steps[k].op, steps[k].role, v, by, &made));
+        v = made;
     }
-    return half ? split_op(w, "Cast", "narrow", &v, 1, &back, 1, x.dtype, x.rank, x.dims, &y)
+    return half ? split_op(w,
+                           &(ot_node_def){
+                               .op = "Cast", .name = "narrow", .in = {&v, 1}, .attrs = {&back, 1}},
+                           ot_type_of(&x), &y)
                 : OT_OK;
 }
 
@@ -76,14 +80,19 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
     dims[x.rank - 1] = 2;
     const ot_attr over = ot_mk_ints(a, "axes", axes, (size_t)x.rank - 2);
     if (over.kind != OT_ATTR_INTS) return ot_fail_nomem(g->model->diag);
-    OT_TRY(split_op(&w, "Moments", "moments", &n->x, 1, &over, 1, OT_F64, x.rank, dims, &moments));
+    OT_TRY(split_op(
+        &w,
+        &(ot_node_def){.op = "Moments", .name = "moments", .in = {&n->x, 1}, .attrs = {&over, 1}},
+        (ot_tensor_type){OT_F64, x.rank, dims}, &moments));
     dims[x.rank - 1] = last;
     const ot_dtype type = x.dtype == OT_F64 ? OT_F64 : OT_F32;
     const ot_attr attrs[4] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups),
                               ot_mk_int("dtype", type), ot_mk_int("centred", 1)};
     const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
-    OT_TRY(
-        split_pair(&w, "NormFactors", in, 5, attrs, n->centred ? 4 : 3, type, x.rank, dims, both));
+    OT_TRY(split_pair(
+        &w,
+        &(ot_node_def){.op = "NormFactors", .in = {in, 5}, .attrs = {attrs, n->centred ? 4 : 3}},
+        (ot_tensor_type){type, x.rank, dims}, both));
     OT_TRY(write_affine(&w, n, both));
     return note(&w, n->nodes, n->n_nodes, made);
 }

@@ -22,20 +22,18 @@ typedef struct split_writer {
     uint32_t n_nodes;
 } split_writer;
 
-/* A node with one output. *out: the output to use, or OT_NONE for a new value of that type and
- * shape. Fails: OT_E_NOMEM. */
-ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in,
-                   uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, ot_dtype type,
-                   int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
-/* A NormFactors node: two outputs of that type and shape. Fails: OT_E_NOMEM. */
-ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in,
-                     const ot_attr *attrs, uint32_t n_attrs, ot_dtype type, int32_t rank,
-                     const int64_t *dims, ot_id out[2]) OT_MUST_USE;
+/* A node with one output, named after the role def->name. *out: the output to use, or OT_NONE for
+ * a new value of that type; def->out is not read. Fails: OT_E_NOMEM. */
+ot_status split_op(split_writer *w, const ot_node_def *def, ot_tensor_type type,
+                   ot_id *out) OT_MUST_USE;
+/* A NormFactors node: two outputs of that type. Fails: OT_E_NOMEM. */
+ot_status split_pair(split_writer *w, const ot_node_def *def, ot_tensor_type type,
+                     ot_id out[2]) OT_MUST_USE;
 ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to,
                      ot_id *out) OT_MUST_USE;
-/* Reduction op_type over axes [n], which stay with one element; dims: of the result. */
+/* Reduction op_type over axes [n] (not negative), which stay with one element. */
 ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x,
-                       const int64_t *axes, size_t n, const int64_t *dims, ot_id *out) OT_MUST_USE;
+                       const int64_t *axes, size_t n, ot_id *out) OT_MUST_USE;
 ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank,
                         const int64_t *dims, ot_id *out) OT_MUST_USE;
 /* Constants: int64 [n]; float64 and float32 of any shape. */

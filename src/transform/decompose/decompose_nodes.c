@@ -14,17 +14,16 @@ static const char *name_of(const split_writer *w, const char *role)
     return name ? ot_fresh_name(w->g->model, name) : NULL;
 }
 
-/* The node itself, with its outputs. */
-static ot_status add_node(split_writer *w, const char *op_type, const char *role, const ot_id *in,
-                          uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, const ot_id *out,
-                          uint32_t n_out)
+/* The node itself, named after def->name. */
+static ot_status add_node(split_writer *w, const ot_node_def *def)
 {
-    const char *name = name_of(w, role);
-    if (!name) return nomem(w);
-    const ot_op op = ot_op_find(op_type);
+    const ot_op op = ot_op_find(def->op);
     const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors || op == OT_OP_GatherRows;
-    ot_id id = ot_node_new(w->g, op_type, own ? OT_TILE_DOMAIN : "", name, in, n_in, out, n_out,
-                           attrs, n_attrs);
+    ot_node_def n = *def;
+    n.name = name_of(w, def->name);
+    if (own) n.domain = OT_TILE_DOMAIN;
+    if (!n.name) return nomem(w);
+    ot_id id = ot_node_new(w->g, &n);
     if (id == OT_NONE) return nomem(w);
     if (own) w->g->nodes[id].version = 1;
     if (w->n_nodes == sizeof w->nodes / sizeof *w->nodes)
@@ -33,31 +32,31 @@ static ot_status add_node(split_writer *w, const char *op_type, const char *role
     return OT_OK;
 }
 
-static ot_status add_value(split_writer *w, const char *role, ot_dtype type, int32_t rank,
-                           const int64_t *dims, ot_id *out)
+static ot_status add_value(split_writer *w, const char *role, ot_tensor_type type, ot_id *out)
 {
     const char *tail = ot_format(w->g->model->arena, "%s/out", role),
                *name = tail ? name_of(w, tail) : NULL;
     if (!name) return nomem(w);
-    *out = ot_value_new(w->g, name, type, rank, dims);
+    *out = ot_value_new(w->g, name, type.dtype, type.rank, type.dims);
     return *out == OT_NONE ? nomem(w) : OT_OK;
 }
 
-ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in,
-                   uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, ot_dtype type,
-                   int32_t rank, const int64_t *dims, ot_id *out)
+ot_status split_op(split_writer *w, const ot_node_def *def, ot_tensor_type type, ot_id *out)
 {
-    if (*out == OT_NONE) OT_TRY(add_value(w, role, type, rank, dims, out));
-    return add_node(w, op_type, role, in, n_in, attrs, n_attrs, out, 1);
+    ot_node_def n = *def;
+    n.out = (ot_id_list){out, 1};
+    if (*out == OT_NONE) OT_TRY(add_value(w, def->name, type, out));
+    return add_node(w, &n);
 }
 
-ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in,
-                     const ot_attr *attrs, uint32_t n_attrs, ot_dtype type, int32_t rank,
-                     const int64_t *dims, ot_id out[2])
+ot_status split_pair(split_writer *w, const ot_node_def *def, ot_tensor_type type, ot_id out[2])
 {
-    OT_TRY(add_value(w, "factor", type, rank, dims, &out[0]));
-    OT_TRY(add_value(w, "summand", type, rank, dims, &out[1]));
-    return add_node(w, op_type, "factors", in, n_in, attrs, n_attrs, out, 2);
+    ot_node_def n = *def;
+    n.name = "factors";
+    n.out = (ot_id_list){out, 2};
+    OT_TRY(add_value(w, "factor", type, &out[0]));
+    OT_TRY(add_value(w, "summand", type, &out[1]));
+    return add_node(w, &n);
 }
 
 ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot_id *out)
@@ -65,13 +64,17 @@ ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot
     const ot_value v = w->g->values[x];
     const ot_attr at = ot_mk_int("to", to);
     *out = OT_NONE;
-    return split_op(w, "Cast", role, &x, 1, &at, 1, to, v.rank, v.dims, out);
+    return split_op(w, &(ot_node_def){.op = "Cast", .name = role, .in = {&x, 1}, .attrs = {&at, 1}},
+                    (ot_tensor_type){to, v.rank, v.dims}, out);
 }
 
 ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x,
-                       const int64_t *axes, size_t n, const int64_t *dims, ot_id *out)
+                       const int64_t *axes, size_t n, ot_id *out)
 {
     const ot_value v = w->g->values[x];
+    int64_t dims[OT_RANK_MAX];
+    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
+    for (size_t k = 0; k < n; k++) dims[axes[k]] = 1;
     ot_id in[2] = {x, OT_NONE};
     ot_attr attrs[2] = {ot_mk_int("keepdims", 1)};
     uint32_t n_in = 1, n_attrs = 1;
@@ -83,7 +86,9 @@ ot_status split_reduce(split_writer *w, const char *op_type, const char *role, o
         if (attrs[n_attrs++].kind != OT_ATTR_INTS) return nomem(w);
     }
     *out = OT_NONE;
-    return split_op(w, op_type, role, in, n_in, attrs, n_attrs, v.dtype, v.rank, dims, out);
+    return split_op(
+        w, &(ot_node_def){.op = op_type, .name = role, .in = {in, n_in}, .attrs = {attrs, n_attrs}},
+        (ot_tensor_type){v.dtype, v.rank, dims}, out);
 }
 
 ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank,
@@ -95,7 +100,8 @@ ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank
     for (int32_t k = 0; k < rank; k++) shape[k] = dims[k] < 0 ? 0 : dims[k];
     OT_TRY(split_ints(w, "shape", shape, rank, &in[1]));
     *out = OT_NONE;
-    return split_op(w, "Reshape", role, in, 2, NULL, 0, w->g->values[x].dtype, rank, dims, out);
+    return split_op(w, &(ot_node_def){.op = "Reshape", .name = role, .in = {in, 2}},
+                    (ot_tensor_type){w->g->values[x].dtype, rank, dims}, out);
 }
 
 /* ---- constants ---- */

@@ -41,16 +41,21 @@ ot_status split_write_lp(split_writer *w, const ot_lane_norm *s)
     int64_t dims[OT_RANK_MAX];
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
     dims[axis] = 1;
+    const ot_tensor_type one_each = {v.dtype, v.rank, dims};
     ot_node_remove(w->g, s->node);
     OT_TRY(split_reduce(w, ot_attr_int(&n, "p", 2) == 1 ? "ReduceL1" : "ReduceL2", "norm", x, &axis,
-                        1, dims, &norm));
-    OT_TRY(split_op(w, "Sign", "sign", &norm, 1, NULL, 0, v.dtype, v.rank, dims, &sign));
+                        1, &norm));
+    OT_TRY(split_op(w, &(ot_node_def){.op = "Sign", .name = "sign", .in = {&norm, 1}}, one_each,
+                    &sign));
     OT_TRY(split_doubles(w, "one", &unit, 0, NULL, &one));
     if (v.dtype != OT_F64) OT_TRY(split_cast(w, "one", one, v.dtype, &one));
-    OT_TRY(split_op(w, "Sub", "is_zero", (ot_id[]){one, sign}, 2, NULL, 0, v.dtype, v.rank, dims,
-                    &rest));
-    OT_TRY(split_op(w, "Add", "divisor", (ot_id[]){norm, rest}, 2, NULL, 0, v.dtype, v.rank, dims,
-                    &divisor));
-    return split_op(w, "Div", "share", (ot_id[]){x, divisor}, 2, NULL, 0, v.dtype, v.rank, v.dims,
-                    &y);
+    OT_TRY(split_op(w,
+                    &(ot_node_def){.op = "Sub", .name = "is_zero", .in = {(ot_id[]){one, sign}, 2}},
+                    one_each, &rest));
+    OT_TRY(split_op(
+        w, &(ot_node_def){.op = "Add", .name = "divisor", .in = {(ot_id[]){norm, rest}, 2}},
+        one_each, &divisor));
+    return split_op(w,
+                    &(ot_node_def){.op = "Div", .name = "share", .in = {(ot_id[]){x, divisor}, 2}},
+                    ot_type_of(&v), &y);
 }

@@ -32,7 +32,8 @@ static ot_status calc(factors *f, const char *op, const char *role, ot_id a, ot_
     for (int k = 0; k < 3; k++)
         dims[k] = ot_max(x.rank == 3 ? x.dims[k] : 1, y.rank == 3 ? y.dims[k] : 1);
     *out = OT_NONE;
-    return split_op(&f->w, op, role, (ot_id[]){a, b}, 2, NULL, 0, OT_F64, 3, dims, out);
+    return split_op(&f->w, &(ot_node_def){.op = op, .name = role, .in = {(ot_id[]){a, b}, 2}},
+                    (ot_tensor_type){OT_F64, 3, dims}, out);
 }
 
 /* Element k of the pairs that moments end with, as [N, groups, per_group]. */
@@ -46,7 +47,9 @@ static ot_status pick(factors *f, ot_id moments, int64_t k, const char *role, ot
     memcpy(one, m.dims, (size_t)m.rank * sizeof *one);
     one[m.rank - 1] = 1;
     OT_TRY(split_ints(&f->w, role, &k, 1, &in[1]));
-    OT_TRY(split_op(&f->w, "Gather", role, in, 2, &last, 1, OT_F64, m.rank, one, &picked));
+    OT_TRY(split_op(
+        &f->w, &(ot_node_def){.op = "Gather", .name = role, .in = {in, 2}, .attrs = {&last, 1}},
+        (ot_tensor_type){OT_F64, m.rank, one}, &picked));
     return split_reshape(&f->w, role, picked, 3, dims, out);
 }
 
@@ -73,15 +76,15 @@ static ot_status numbers(factors *f, ot_id v, const char *role, ot_id *out)
 /* Mean and variance of all channels of each group, from those of the channels. */
 static ot_status join_groups(factors *f, ot_id *mean, ot_id *variance)
 {
-    const int64_t axis = 2, dims[3] = {f->n, f->groups, 1};
+    const int64_t axis = 2;
     ot_id all, away, square, spread;
     if (f->per_group == 1) return OT_OK;
-    OT_TRY(split_reduce(&f->w, "ReduceMean", "group_mean", *mean, &axis, 1, dims, &all));
+    OT_TRY(split_reduce(&f->w, "ReduceMean", "group_mean", *mean, &axis, 1, &all));
     OT_TRY(calc(f, "Sub", "away", *mean, all, &away));
     OT_TRY(calc(f, "Mul", "square", away, away, &square));
     OT_TRY(calc(f, "Add", "spread", *variance, square, &spread));
     *mean = all;
-    return split_reduce(&f->w, "ReduceMean", "group_variance", spread, &axis, 1, dims, variance);
+    return split_reduce(&f->w, "ReduceMean", "group_variance", spread, &axis, 1, variance);
 }
 
 /* x, [N, groups, 1 or per_group], becomes output v of the node. */
@@ -99,7 +102,9 @@ static ot_status hand_out(factors *f, ot_id x, const char *role, ot_id v)
         OT_TRY(calc(f, "Mul", role, x, spread, &x));
     }
     OT_TRY(split_reshape(&f->w, role, x, y.rank, y.dims, &x));
-    return split_op(&f->w, "Cast", role, &x, 1, &to, 1, y.dtype, y.rank, y.dims, &v);
+    return split_op(&f->w,
+                    &(ot_node_def){.op = "Cast", .name = role, .in = {&x, 1}, .attrs = {&to, 1}},
+                    ot_type_of(&y), &v);
 }
 
 /* Operand k of the node, if it is there. */
@@ -119,13 +124,13 @@ static ot_status write_centred(factors *f, ot_id mean, ot_id variance, ot_id eps
 {
     const double one = 1;
     ot_id root = OT_NONE, minus = OT_NONE, unit, factor;
-    OT_TRY(split_op(&f->w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3,
-                    f->w.g->values[variance].dims, &root));
+    OT_TRY(split_op(&f->w, &(ot_node_def){.op = "Sqrt", .name = "deviation", .in = {&variance, 1}},
+                    (ot_tensor_type){OT_F64, 3, f->w.g->values[variance].dims}, &root));
     OT_TRY(calc(f, "Add", "above_zero", root, epsilon, &root));
     OT_TRY(split_doubles(&f->w, "one", &one, 0, NULL, &unit));
     OT_TRY(calc(f, "Div", "factor", unit, root, &factor));
-    OT_TRY(split_op(&f->w, "Neg", "minus", &mean, 1, NULL, 0, OT_F64, 3, f->w.g->values[mean].dims,
-                    &minus));
+    OT_TRY(split_op(&f->w, &(ot_node_def){.op = "Neg", .name = "minus", .in = {&mean, 1}},
+                    (ot_tensor_type){OT_F64, 3, f->w.g->values[mean].dims}, &minus));
     OT_TRY(hand_out(f, factor, "factor", out[0]));
     return hand_out(f, minus, "summand", out[1]);
 }
@@ -146,16 +151,16 @@ ot_status ot_norm_factors_write(ot_graph *g, ot_id node)
     OT_TRY(split_doubles(&f.w, "epsilon", &epsilon, 0, NULL, &eps));
     if (ot_attr_int(&n, "centred", 0)) return write_centred(&f, mean, variance, eps, n.out);
     OT_TRY(calc(&f, "Add", "above_zero", variance, eps, &variance));
-    OT_TRY(split_op(&f.w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3,
-                    g->values[variance].dims, &root));
+    OT_TRY(split_op(&f.w, &(ot_node_def){.op = "Sqrt", .name = "deviation", .in = {&variance, 1}},
+                    (ot_tensor_type){OT_F64, 3, g->values[variance].dims}, &root));
     if (operand(&n, 1) != OT_NONE)
         OT_TRY(numbers(&f, n.in[1], "scale", &unit));
     else
         OT_TRY(split_doubles(&f.w, "one", &one, 0, NULL, &unit));
     OT_TRY(calc(&f, "Div", "factor", unit, root, &factor));
     OT_TRY(calc(&f, "Mul", "product", mean, factor, &product));
-    OT_TRY(split_op(&f.w, "Neg", "minus", &product, 1, NULL, 0, OT_F64, 3, g->values[product].dims,
-                    &summand));
+    OT_TRY(split_op(&f.w, &(ot_node_def){.op = "Neg", .name = "minus", .in = {&product, 1}},
+                    (ot_tensor_type){OT_F64, 3, g->values[product].dims}, &summand));
     OT_TRY(by_operand(&f, "Add", "bias", operand(&n, 2), &summand));
     OT_TRY(by_operand(&f, "Mul", "gamma", operand(&n, 3), &factor));
     OT_TRY(by_operand(&f, "Mul", "gamma", operand(&n, 3), &summand));

@@ -179,7 +179,12 @@ static ot_status copy_node(ot_graph *g, const chain *c, uint32_t k, const char *
     }
     made[k] = ot_value_new(g, result, y.dtype, y.rank, y.dims);
     if (made[k] == OT_NONE) return ot_fail_nomem(g->model->diag);
-    *node = ot_node_new(g, n.op_type, n.domain, name, in, n.n_in, &made[k], 1, n.attrs, n.n_attrs);
+    *node = ot_node_new(g, &(ot_node_def){.op = n.op_type,
+                                          .domain = n.domain,
+                                          .name = name,
+                                          .in = {in, n.n_in},
+                                          .out = {&made[k], 1},
+                                          .attrs = {n.attrs, n.n_attrs}});
     if (*node == OT_NONE) return ot_fail_nomem(g->model->diag);
     g->nodes[*node].op = n.op;
     g->nodes[*node].version = n.version;

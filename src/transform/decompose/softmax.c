@@ -56,10 +56,11 @@ static ot_status write_exp(split_writer *w, const char *role, ot_id x, ot_id mos
 {
     const ot_value v = w->g->values[x];
     ot_id away = OT_NONE;
-    OT_TRY(
-        split_op(w, "Sub", role, (ot_id[]){x, most}, 2, NULL, 0, v.dtype, v.rank, v.dims, &away));
+    OT_TRY(split_op(w, &(ot_node_def){.op = "Sub", .name = role, .in = {(ot_id[]){x, most}, 2}},
+                    ot_type_of(&v), &away));
     *out = OT_NONE;
-    return split_op(w, "Exp", role, &away, 1, NULL, 0, v.dtype, v.rank, v.dims, out);
+    return split_op(w, &(ot_node_def){.op = "Exp", .name = role, .in = {&away, 1}}, ot_type_of(&v),
+                    out);
 }
 
 ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s)
@@ -68,14 +69,12 @@ ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s)
     ot_id y = w->g->nodes[s->node].out[0], most, powers, sum;
     const ot_value v = w->g->values[x];
     const int64_t axis = s->axis;
-    int64_t dims[OT_RANK_MAX];
-    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
-    dims[axis] = 1;
     ot_node_remove(w->g, s->node);
-    OT_TRY(split_reduce(w, "ReduceMax", "most", x, &axis, 1, dims, &most));
+    OT_TRY(split_reduce(w, "ReduceMax", "most", x, &axis, 1, &most));
     OT_TRY(write_exp(w, "power", x, most, &powers));
-    OT_TRY(split_reduce(w, "ReduceSum", "sum", powers, &axis, 1, dims, &sum));
+    OT_TRY(split_reduce(w, "ReduceSum", "sum", powers, &axis, 1, &sum));
     OT_TRY(write_exp(w, "power_again", x, most, &powers));
-    return split_op(w, "Div", "share", (ot_id[]){powers, sum}, 2, NULL, 0, v.dtype, v.rank, v.dims,
-                    &y);
+    return split_op(w,
+                    &(ot_node_def){.op = "Div", .name = "share", .in = {(ot_id[]){powers, sum}, 2}},
+                    ot_type_of(&v), &y);
 }
