@@ -112,9 +112,10 @@ static void try_box(uint32_t rank, const int64_t *dims, size_t size, bool fill, 
     int64_t at = to.first * (int64_t)size, after = from.first * (int64_t)size;
     naive_copy(size, rank, dims, want + at, to.strides, src + after, from.strides);
     if (fill)
-        ot_box_fill(size, rank, dims, got + at, to.strides, src, threads);
+        ot_box_fill((ot_box_shape){size, rank, dims}, got + at, to.strides, src, threads);
     else
-        ot_box_copy(size, rank, dims, got + at, to.strides, src + after, from.strides, threads);
+        ot_box_copy((ot_box_shape){size, rank, dims}, got + at, to.strides, src + after,
+                    from.strides, threads);
     if (memcmp(got, want, n_to) != 0) {
         for (uint32_t k = 0; k < rank; k++)
             printf("dim %lld: to %lld from %lld\n", (long long)dims[k], (long long)to.strides[k],
@@ -153,10 +154,10 @@ static void nothing_to_copy(void **state)
     (void)state;
     const int64_t dims[3] = {4, 0, 2}, strides[3] = {2, 2, 1};
     char dst[4] = "abc", src[4] = "def";
-    ot_box_copy(1, 3, dims, dst, strides, src, strides, 2);
-    ot_box_fill(1, 3, dims, dst, strides, src, 2);
+    ot_box_copy((ot_box_shape){1, 3, dims}, dst, strides, src, strides, 2);
+    ot_box_fill((ot_box_shape){1, 3, dims}, dst, strides, src, 2);
     assert_string_equal(dst, "abc");
-    ot_box_copy(2, 0, NULL, dst, NULL, src, NULL, 1);
+    ot_box_copy((ot_box_shape){2, 0, NULL}, dst, NULL, src, NULL, 1);
     assert_string_equal(dst, "dec");
 }
 

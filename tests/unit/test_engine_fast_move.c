@@ -583,8 +583,7 @@ static void blocked_resizes(void **state)
         ot_model *m = NULL;
         if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s: %s", text, d.message);
         for (uint32_t k = 0; k < t.n_in; k++) in[k] = t.omitted[k] ? NULL : &t.in[k];
-        assert_int_equal(ot_resize_new(a, &m->graph->nodes[0], OT_F32, 4, dims, in, t.n_in, &r),
-                         OT_OK);
+        assert_int_equal(ot_resize_new(a, &m->graph->nodes[0], &t.in[0], in, t.n_in, &r), OT_OK);
         if (r && ot_resize_blocked_ok(r, OT_F32)) {
             ot_nd x = t.in[0], y, got, bx = x, by;
             int64_t out[4];

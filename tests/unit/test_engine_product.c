@@ -19,8 +19,8 @@ static void panels_of(int64_t m, int64_t n, int64_t k, bool transposed, bool add
     for (int64_t i = 0; i < m * ldc; i++) old[i] = c[i] = fast_number();
     int64_t row = transposed ? 1 : ldb, column = transposed ? ldb : 1,
             all = (n + OT_PANEL - 1) / OT_PANEL;
-    ot_panels_pack(panels, b, k, n, row, column, 0, all / 2);
-    ot_panels_pack(panels, b, k, n, row, column, all / 2, all);
+    ot_panels_pack(panels, b, &(ot_matrix_layout){k, n, row, column}, 0, all / 2);
+    ot_panels_pack(panels, b, &(ot_matrix_layout){k, n, row, column}, all / 2, all);
     ot_panels_job j = {m, n, k, lda, ldc, a, panels, c, alpha, add};
     ot_panels_product(&j, 0, all / 3);
     ot_panels_product(&j, all / 3, all);

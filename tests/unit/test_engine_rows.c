@@ -64,7 +64,8 @@ static void strided_rows(void **state)
         bool layer = round % 3 == 0;
         ot_rows_norm norm = {.epsilon = 1e-3f};
         if (layer)
-            ot_rows_layernorm(y, x, rows, n, stride, stride, &norm, mean, inverse);
+            for (int64_t r = 0; r < rows; r++)
+                ot_rows_layernorm(y + r * stride, x + r * stride, n, &norm, mean + r, inverse + r);
         else
             ot_rows_softmax(y, x, rows, n, stride, stride);
         for (int64_t r = 0; r < rows; r++) {

@@ -51,8 +51,8 @@ static ot_status settle(dv_session *s, dv_stream *x, uint32_t turn)
     if (i < 0) return OT_OK;
     const ot_nd tile = dense_like(&x->window);
     OT_TRY(wait_for(s, x->moved[turn]));
-    ot_box_copy(ot_dtype_bytes(tile.dtype), tile.rank, tile.dims, place_in(x, i), x->window.strides,
-                x->staging[turn], tile.strides, 1);
+    ot_box_copy((ot_box_shape){ot_dtype_bytes(tile.dtype), tile.rank, tile.dims}, place_in(x, i),
+                x->window.strides, x->staging[turn], tile.strides, 1);
     x->waits[turn] = -1;
     return OT_OK;
 }
@@ -121,8 +121,8 @@ static ot_status load(const dv_at *r, dv_stream *x)
     if (staging) {
         const ot_nd tile = dense_like(&x->window);
         OT_TRY(wait_for(s, x->moved[r->i & 1]));
-        ot_box_copy(ot_dtype_bytes(tile.dtype), tile.rank, tile.dims, staging, tile.strides, from,
-                    x->window.strides, 1);
+        ot_box_copy((ot_box_shape){ot_dtype_bytes(tile.dtype), tile.rank, tile.dims}, staging,
+                    tile.strides, from, x->window.strides, 1);
     }
     OT_TRY(dv_slice_of(r, x->tile, &to));
     OT_TRY(dv_told(

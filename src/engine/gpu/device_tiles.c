@@ -50,11 +50,11 @@ static ot_status push_nothing(dv_prog *q, ot_step *step)
                                                                    : ot_fail_nomem(q->s->s->d);
 }
 
-static ot_status copy(dv_prog *q, ot_step *step, ot_id from, const ot_nd *read, ot_id to,
-                      const ot_nd *write, const int64_t *const moves[2])
+static ot_status copy(dv_prog *q, ot_step *step, ot_dg_array from, ot_dg_array to,
+                      const int64_t *const moves[2])
 {
     ot_dg_code code;
-    OT_TRY(ot_dg_copy(&q->s->target, from, read, to, write, q->s->a, q->s->s->d, &code));
+    OT_TRY(ot_dg_copy(&q->s->target, from, to, q->s->a, q->s->s->d, &code));
     if (code.why) return bad(q, step->node, code.why);
     return dv_push_code(q, step, step->node->op_type, 1, &code, moves);
 }
@@ -80,7 +80,8 @@ static ot_status slice(dv_prog *q, ot_step *step)
         return push_nothing(q, step);
     }
     if (is_buffer(q, x))
-        return copy(q, step, x, &window, y, &q->arrays[y], (const int64_t *const[2]){moves, NULL});
+        return copy(q, step, (ot_dg_array){x, &window}, (ot_dg_array){y, &q->arrays[y]},
+                    (const int64_t *const[2]){moves, NULL});
     OT_TRY(dv_window(q, y, q->at[x], &window, 0, moves));
     return push_nothing(q, step);
 }
@@ -94,7 +95,7 @@ static ot_status store_tile(dv_prog *q, ot_step *step, ot_id t, ot_id y, const o
         OT_TRY(push_nothing(q, step));
     } else {
         OT_TRY(dv_add(q, &q->arrays[t], &own));
-        OT_TRY(copy(q, step, t, &q->arrays[t], own, &q->arrays[own],
+        OT_TRY(copy(q, step, (ot_dg_array){t, &q->arrays[t]}, (ot_dg_array){own, &q->arrays[own]},
                     (const int64_t *const[2]){NULL, NULL}));
     }
     return dv_stream_out(q, own, y, window, moves);
@@ -112,7 +113,8 @@ static ot_status deslice(dv_prog *q, ot_step *step)
     dv_set(q, step->out_ids[0], q->at[y]);
     if (q->at[y]->host) return store_tile(q, step, t, y, &window, moves);
     if (q->placed_in[t] != OT_NONE) return push_nothing(q, step);
-    return copy(q, step, t, &q->arrays[t], y, &window, (const int64_t *const[2]){NULL, moves});
+    return copy(q, step, (ot_dg_array){t, &q->arrays[t]}, (ot_dg_array){y, &window},
+                (const int64_t *const[2]){NULL, moves});
 }
 
 /* ---- tiles made in their place ---- */

@@ -101,8 +101,8 @@ ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
     *out = v;
     if (ot_nd_is_dense(&q->arrays[v])) return OT_OK;
     OT_TRY(dv_add(q, &q->arrays[v], out));
-    OT_TRY(ot_dg_copy(&q->s->target, v, &q->arrays[v], *out, &q->arrays[*out], q->s->a, q->s->s->d,
-                      &code));
+    OT_TRY(ot_dg_copy(&q->s->target, (ot_dg_array){v, &q->arrays[v]},
+                      (ot_dg_array){*out, &q->arrays[*out]}, q->s->a, q->s->s->d, &code));
     if (code.why) OT_BUG("an array that cannot be copied");
     return dv_push_code(q, step, "copy", 0, &code, NULL);
 }

@@ -156,7 +156,8 @@ ot_status lw_fuse_attention(lw_pass *l)
         ot_id in[4] = {x.q, x.k, x.v, x.mask};
         own = ot_memdup(l->a, &plan, sizeof plan);
         if (!own) return ot_fail_nomem(l->p->s->d);
-        OT_TRY(lw_merge(l, parts, x.group.n, LW_ATTENTION, in, plan.masked ? 4 : 3, &x.y, 1, own));
+        OT_TRY(lw_merge(l, parts, x.group.n, LW_ATTENTION, (ot_id_list){in, plan.masked ? 4 : 3},
+                        (ot_id_list){&x.y, 1}, own));
     }
     return OT_OK;
 }
@@ -169,7 +170,8 @@ ot_status lw_write_attention(lw_pass *l, lw_unit *u)
     for (uint32_t k = 0; k < u->n_in; k++)
         OT_TRY(lw_need(l, u->in[k], LW_ANY_PLAIN, LW_PLAIN, &in[k]));
     OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_attention, p, in, u->n_in, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_attention, p, (ot_id_list){in, u->n_in},
+                   (ot_id_list){&out, 1}, &step));
     return ot_mul_i64(p->scratch * (int64_t)sizeof(float), p->threads, &step->work)
                ? OT_OK
                : ot_fail_nomem(l->p->s->d);

@@ -60,7 +60,8 @@ static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool 
     const ot_id *in;
     uint32_t n_in = ot_chain_inputs(chain, &in);
     *made = true;
-    return lw_merge(l, units, n, LW_CHAIN, in, n_in, outputs, n_out, (void *)(uintptr_t)chain);
+    return lw_merge(l, units, n, LW_CHAIN, (ot_id_list){in, n_in}, (ot_id_list){outputs, n_out},
+                    (void *)(uintptr_t)chain);
 }
 
 ot_status lw_fuse_chain(lw_pass *l)

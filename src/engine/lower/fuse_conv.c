@@ -283,8 +283,9 @@ static ot_status fuse(lw_pass *l, const ot_group_view *v, uint32_t at)
     lw_conv *own = ot_memdup(l->scratch, &s.k, sizeof s.k);
     if (!own) return ot_fail_nomem(l->p->s->d);
     ot_id in[2] = {s.k.x, s.k.residual};
-    return lw_merge(l, parts, x.n, s.k.transposed ? LW_DECONV : LW_CONV, in,
-                    s.k.residual == OT_NONE ? 1 : 2, &s.k.y, 1, own);
+    return lw_merge(l, parts, x.n, s.k.transposed ? LW_DECONV : LW_CONV,
+                    (ot_id_list){in, s.k.residual == OT_NONE ? 1 : 2}, (ot_id_list){&s.k.y, 1},
+                    own);
 }
 
 ot_status lw_fuse_conv(lw_pass *l)

@@ -40,7 +40,8 @@ ot_status lw_apply(lw_pass *l, const lw_rewrite *r, lw_unit **unit)
     ot_slot **slots = OT_NEW(l->a, ot_slot *);
     if (!step || !in || !out || !slots) return ot_fail_nomem(l->p->s->d);
     *step = *l->units[r->like].step;
-    OT_TRY(lw_merge(l, r->parts, r->n_parts, LW_NODE, r->in, r->n_in, &r->out, 1, NULL));
+    OT_TRY(lw_merge(l, r->parts, r->n_parts, LW_NODE, (ot_id_list){r->in, r->n_in},
+                    (ot_id_list){&r->out, 1}, NULL));
     lw_unit *u = &l->units[l->v[r->out].maker];
     for (uint32_t k = 0; k < r->n_in; k++)
         in[k] = r->in[k] == OT_NONE ? NULL : &l->p->at[r->in[k]]->nd;

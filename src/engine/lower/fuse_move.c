@@ -187,5 +187,6 @@ ot_status lw_write_concat(lw_pass *l, lw_unit *u)
     for (uint32_t k = 0; k < u->n_in; k++)
         OT_TRY(lw_need(l, u->in[k], LW_ANY_PLAIN | LW_ANY_BLOCK, layout, &in[k]));
     OT_TRY(lw_make(l, u->out[0], layout, &out));
-    return lw_push(l, u->nodes[0], run_concat, p, in, u->n_in, &out, 1, NULL);
+    return lw_push(l, u->nodes[0], run_concat, p, (ot_id_list){in, u->n_in}, (ot_id_list){&out, 1},
+                   NULL);
 }

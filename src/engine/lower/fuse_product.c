@@ -32,7 +32,7 @@ static ot_status fuse(lw_pass *l, uint32_t at, uint32_t reader, float factor)
     *step = *u->step;
     node->attrs = alpha;
     node->n_attrs = 1;
-    OT_TRY(lw_merge(l, parts, 2, LW_NODE, in, 2, &out, 1, NULL));
+    OT_TRY(lw_merge(l, parts, 2, LW_NODE, (ot_id_list){in, 2}, (ot_id_list){&out, 1}, NULL));
     lw_unit *fused = &l->units[reader];
     step->node = node;
     step->run = ot_fast_fused_matmul;

@@ -207,7 +207,8 @@ static ot_status make_unit(lw_pass *l, found *f)
     uint32_t n_in = 1;
     if (f->zero != OT_NONE) in[n_in++] = f->zero;
     if (f->factor != OT_NONE) in[n_in++] = f->factor;
-    return lw_merge(l, f->parts, f->n_parts, LW_QCONV, in, n_in, &f->y, 1, p);
+    return lw_merge(l, f->parts, f->n_parts, LW_QCONV, (ot_id_list){in, n_in},
+                    (ot_id_list){&f->y, 1}, p);
 }
 
 /* ---- DequantizeLinear, Conv, QuantizeLinear ---- */
@@ -407,7 +408,8 @@ ot_status lw_write_qconv(lw_pass *l, lw_unit *u)
     if (p->factor != OT_NONE)
         OT_TRY(lw_need(l, p->factor, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
     OT_TRY(lw_make(l, p->y, LW_PLAIN, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_qconv, p, in, n_in, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_qconv, p, (ot_id_list){in, n_in}, (ot_id_list){&out, 1},
+                   &step));
     step->work = ot_qconv_work(&p->v, p->threads);
     return OT_OK;
 }

@@ -39,8 +39,7 @@ static ot_status fit(lw_pass *l, const lw_unit *u, const ot_resize **out)
         in[k] = &slot->nd;
     }
     const ot_resize *r;
-    if (ot_resize_new(l->a, n, x->dtype, x->rank, x->dims, in, u->n_in, &r) != OT_OK)
-        return ot_fail_nomem(l->p->s->d);
+    if (ot_resize_new(l->a, n, x, in, u->n_in, &r) != OT_OK) return ot_fail_nomem(l->p->s->d);
     if (!r || !ot_resize_blocked_ok(r, x->dtype) || y->rank != r->rank) return OT_OK;
     for (uint32_t k = 0; k < r->rank; k++)
         if (y->dims[k] != r->axes[k].out || r->axes[k].outside) return OT_OK;
@@ -70,7 +69,7 @@ static ot_status drop_casts(lw_pass *l, uint32_t at)
     if (lw_only_reader(l, u->in[0]) == at) parts[n++] = before;
     parts[n++] = at;
     parts[n++] = behind;
-    OT_TRY(lw_merge(l, parts, n, LW_RESIZE, &in, 1, &out, 1, u->plan));
+    OT_TRY(lw_merge(l, parts, n, LW_RESIZE, (ot_id_list){&in, 1}, (ot_id_list){&out, 1}, u->plan));
     return lw_find_readers(l);
 }
 
@@ -103,7 +102,8 @@ ot_status lw_write_resize(lw_pass *l, lw_unit *u)
     ot_step *step = NULL;
     OT_TRY(lw_need(l, u->in[0], blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, layout, &in));
     OT_TRY(lw_make(l, u->out[0], layout, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_resize, u->plan, &in, 1, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_resize, u->plan, (ot_id_list){&in, 1}, (ot_id_list){&out, 1},
+                   &step));
     step->work = ot_resize_scratch(u->plan, l->v[u->in[0]].slot->fore.dtype, blocked ? l->block : 0,
                                    l->p->threads);
     return OT_OK;

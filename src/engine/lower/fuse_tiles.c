@@ -152,7 +152,7 @@ static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id it
     if (!t->dense)
         memcpy(l->ids[*out]->fore.strides, l->ids[in[0]]->fore.strides,
                sizeof l->ids[*out]->fore.strides);
-    OT_TRY(lw_push(l, n, run_tile_in, t, in, 2, out, 1, &step));
+    OT_TRY(lw_push(l, n, run_tile_in, t, (ot_id_list){in, 2}, (ot_id_list){out, 1}, &step));
     step->is_view = true;
     return OT_OK;
 }
@@ -167,7 +167,8 @@ static ot_status copy_window(lw_pass *l, lw_unit *u)
     OT_TRY(lw_need(l, u->in[0], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
     OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
     OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
-    return lw_push(l, u->nodes[0], run_tile_copy, t, in, 2, &out, 1, &step);
+    return lw_push(l, u->nodes[0], run_tile_copy, t, (ot_id_list){in, 2}, (ot_id_list){&out, 1},
+                   &step);
 }
 
 /* Whoever reads the window of a carried buffer copies it, before anything is written to the buffer.
@@ -218,7 +219,8 @@ ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
         lw_need(l, u->in[0], real ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
     OT_TRY(lw_need(l, u->in[2], LW_BIT(LW_PLAIN), LW_PLAIN, &in[2]));
     OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_tile_out, t, in, 3, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_tile_out, t, (ot_id_list){in, 3}, (ot_id_list){&out, 1},
+                   &step));
     step->is_view = true;
     return OT_OK;
 }
@@ -427,8 +429,8 @@ static ot_status make_region(lw_pass *l, region *r)
         if (!ot_add_i64(t->tasks, count, &t->tasks))
             return bad(l, u->nodes[0], "its count is absurd");
     }
-    return lw_merge(l, r->parts, r->n, LW_TILES, r->in, (uint32_t)r->n_in, r->out,
-                    (uint32_t)r->n_out, t);
+    return lw_merge(l, r->parts, r->n, LW_TILES, (ot_id_list){r->in, (uint32_t)r->n_in},
+                    (ot_id_list){r->out, (uint32_t)r->n_out}, t);
 }
 
 /* The rules of the form, above all that no element is written twice. */
@@ -597,6 +599,7 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
         if (!l->v[u->in[k]].slot->is_const)
             OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
     for (uint32_t k = 0; k < u->n_out; k++) OT_TRY(lw_make(l, u->out[k], LW_PLAIN, &out[k]));
-    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, in, n_in, out, u->n_out, &step));
+    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, (ot_id_list){in, n_in},
+                   (ot_id_list){out, u->n_out}, &step));
     return ot_mul_i64(t->stride, t->n_workers, &step->work) ? OT_OK : ot_fail_nomem(l->p->s->d);
 }

@@ -61,7 +61,8 @@ static void pack_share(void *job, int64_t first, int64_t end, uint32_t worker)
     ot_product_panels *p = j->to;
     (void)worker;
     if (p->type == OT_F32)
-        ot_panels_pack(p->panels, j->source, p->k, p->n, p->row_step, p->column_step, first, end);
+        ot_panels_pack(p->panels, j->source,
+                       &(ot_matrix_layout){p->k, p->n, p->row_step, p->column_step}, first, end);
     else
         ot_half_panels_pack(p, j->source, first, end);
 }

@@ -69,7 +69,7 @@ static void clear_tail(const chain_plan *p, const ot_nd *y)
     dims[1] = 1;
     dims[p->rank - 1] = (int64_t)p->block - p->tail;
     char *last = (char *)y->data + ((p->dims[1] - 1) * y->strides[1] + p->tail) * (int64_t)size;
-    ot_box_fill(size, p->rank, dims, last, strides, zero, 1);
+    ot_box_fill((ot_box_shape){size, p->rank, dims}, last, strides, zero, 1);
 }
 
 static ot_status run_chain(ot_call *c)
@@ -256,7 +256,8 @@ ot_status lw_write_chain(lw_pass *l, lw_unit *u)
     set_box(l, &l->v[u->out[0]].slot->fore, p);
     for (uint32_t k = 0; k < u->n_in; k++) OT_TRY(plan_operand(l, u, p, k, array, ids, &n_ids));
     OT_TRY(plan_outputs(l, u, p, ids, &n_ids, outs, &n_outs));
-    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_chain, p, ids, n_ids, outs, n_outs, &step));
+    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_chain, p, (ot_id_list){ids, n_ids},
+                   (ot_id_list){outs, n_outs}, &step));
     if (p->places[0] == OT_NONE) step->in_place = overwritable(l, u, p, ids);
     return OT_OK;
 }

@@ -36,16 +36,20 @@ static ot_status circle_new(ot_call *c, int64_t n, circle *o)
     return OT_OK;
 }
 
-/* Sum over the signal of (re, im)[t] e^(sign 2 pi i k t / N); entries `step` apart. im may be NULL.
- */
-static void transform(const circle *o, const double *re, const double *im, int64_t step,
-                      int64_t len, int64_t k, int sign, double *out)
+/* Complex numbers, `step` apart; im NULL: real ones. */
+typedef struct signal {
+    const double *re, *im;
+    int64_t step, len;
+} signal;
+
+/* Sum over the signal of (re, im)[t] e^(sign 2 pi i k t / N). */
+static void transform(const circle *o, const signal *s, int64_t k, int sign, double *out)
 {
     int64_t j = 0;
     out[0] = out[1] = 0;
-    for (int64_t t = 0; t < len; t++) {
-        double cosine = o->cos[j], sine = sign * o->sin[j], a = re[t * step],
-               b = im ? im[t * step] : 0;
+    for (int64_t t = 0; t < s->len; t++) {
+        double cosine = o->cos[j], sine = sign * o->sin[j], a = s->re[t * s->step],
+               b = s->im ? s->im[t * s->step] : 0;
         out[0] += a * cosine - b * sine;
         out[1] += a * sine + b * cosine;
         j += k;
@@ -123,9 +127,10 @@ static void dft_line(const dft *d, const circle *o, const double *re, const doub
         }
         re = full, im = full + 1, step = 2, len = d->n;
     }
+    const signal s = {re, im, step, len};
     for (int64_t k = 0; k < d->out; k++) {
         double v[2];
-        transform(o, re, im, step, len, k, d->inverse ? 1 : -1, v);
+        transform(o, &s, k, d->inverse ? 1 : -1, v);
         for (int64_t p = 0; p < d->out_parts; p++)
             y[k * d->inner * d->out_parts + p] = d->inverse ? v[p] / (double)d->n : v[p];
     }
@@ -210,9 +215,8 @@ ot_status ot_ref_stft(ot_call *c)
         const double *from = v + (f / s.frames * s.length + f % s.frames * s.step) * s.parts;
         for (int64_t i = 0; i < s.frame * s.parts; i++)
             part[i] = from[i] * (s.window ? s.window[i / s.parts] : 1);
-        for (int64_t k = 0; k < s.bins; k++)
-            transform(&o, part, s.parts == 2 ? part + 1 : NULL, s.parts, s.frame, k, -1,
-                      y + (f * s.bins + k) * 2);
+        const signal frame = {part, s.parts == 2 ? part + 1 : NULL, s.parts, s.frame};
+        for (int64_t k = 0; k < s.bins; k++) transform(&o, &frame, k, -1, y + (f * s.bins + k) * 2);
     }
     return ot_num_output(c, 0, x->dtype, 4, dims, y);
 }

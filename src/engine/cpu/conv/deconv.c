@@ -355,12 +355,13 @@ static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, c
         src += p->skip[a] * temp->strides[a + 2];
     }
     if (y->chan_block) {
-        ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at, to,
+        ot_box_copy((ot_box_shape){sizeof *src, rank, dims}, (float *)y->data + at, to,
                     src + base / b * temp->strides[1], from, threads);
         return;
     }
     for (int64_t m = 0; m < d->maps; m++)
-        ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at + m * y->strides[1], to,
+        ot_box_copy((ot_box_shape){sizeof *src, rank, dims},
+                    (float *)y->data + at + m * y->strides[1], to,
                     src + (base + m) / b * temp->strides[1] + (base + m) % b, from, threads);
 }
 
@@ -425,7 +426,8 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d)
     ot_step *step = NULL;
     OT_TRY(lw_need(l, k->x, LW_BIT(d->x), d->x, &in));
     OT_TRY(lw_make(l, k->y, d->y, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_deconv, d, &in, 1, &out, 1, &step));
+    OT_TRY(
+        lw_push(l, u->nodes[0], run_deconv, d, (ot_id_list){&in, 1}, (ot_id_list){&out, 1}, &step));
     step->state = (ot_kernel_state){d, free_plan};
     step->work = d->work;
     return OT_OK;

@@ -603,7 +603,8 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
     if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
     if (st == OT_OK) st = lw_make(l, k->y, ly, &out);
     if (st == OT_OK)
-        st = lw_push(l, u->nodes[0], run_conv, p, in, residual ? 2 : 1, &out, 1, &step);
+        st = lw_push(l, u->nodes[0], run_conv, p, (ot_id_list){in, residual ? 2 : 1},
+                     (ot_id_list){&out, 1}, &step);
     if (st != OT_OK) {
         lw_conv_free(p);
         return st;

@@ -292,7 +292,9 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
     ot_status st = ok ? lw_need(l, u->in[0], LW_BIT(layout), layout, &in)
                       : ot_fail_nomem(l->p->s->d);
     if (st == OT_OK) st = lw_make(l, u->out[0], layout, &out);
-    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_pool, p, &in, 1, &out, 1, &step);
+    if (st == OT_OK)
+        st = lw_push(l, u->nodes[0], run_pool, p, (ot_id_list){&in, 1}, (ot_id_list){&out, 1},
+                     &step);
     if (st != OT_OK) {
         free_plan(p);
         return st;

@@ -221,7 +221,8 @@ ot_status lw_write_half_pool(lw_pass *l, lw_unit *u, const ot_window *w, bool mo
     p->row_floats = ot_ceil_div(floats, 16) * 16;
     if (!ot_mul_i64(p->row_floats, 4 * (int64_t)sizeof(float) * p->n_workers, &work))
         return ot_fail_nomem(l->p->s->d);
-    OT_TRY(lw_push(l, u->nodes[0], run_half_pool, p, &in, 1, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_half_pool, p, (ot_id_list){&in, 1}, (ot_id_list){&out, 1},
+                   &step));
     step->work = work;
     return OT_OK;
 }

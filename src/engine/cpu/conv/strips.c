@@ -341,7 +341,8 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, strips *s)
     if (s->residual) OT_TRY(lw_need(l, k->residual, same, s->ly, &in[1]));
     OT_TRY(lw_make(l, k->y, s->ly, &out));
     if (!ot_mul_i64(s->worker_bytes, s->n_workers, &work)) return ot_fail_nomem(l->p->s->d);
-    OT_TRY(lw_push(l, u->nodes[0], run_strips, s, in, s->residual ? 2 : 1, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_strips, s, (ot_id_list){in, s->residual ? 2 : 1},
+                   (ot_id_list){&out, 1}, &step));
     step->state = (ot_kernel_state){s, free_strips};
     step->work = work;
     /* A strip is read before it is written; other readers must be gone. */

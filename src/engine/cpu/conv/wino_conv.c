@@ -135,7 +135,8 @@ ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done)
     if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(LW_BLOCK), LW_BLOCK, &in[1]);
     if (st == OT_OK) st = lw_make(l, k->y, LW_BLOCK, &out);
     if (st == OT_OK)
-        st = lw_push(l, u->nodes[0], run_wino, w, in, residual ? 2 : 1, &out, 1, &step);
+        st = lw_push(l, u->nodes[0], run_wino, w, (ot_id_list){in, residual ? 2 : 1},
+                     (ot_id_list){&out, 1}, &step);
     if (st != OT_OK) {
         ot_winograd_free(w);
         return st;

@@ -70,13 +70,12 @@ static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int6
                 to[i / 2 * 2 * OT_I8_PANEL + j * 2 + i % 2] = b[i * row_step + j * column_step];
 }
 
-void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step,
-                int64_t column_step, int64_t first, int64_t end)
+void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, int64_t first, int64_t end)
 {
     for (int64_t p = first; p < end; p++) {
         int64_t j = p * OT_I8_PANEL;
-        pack_panel(to + j * ((k + 1) / 2 * 2), (const uint8_t *)b + j * column_step, k,
-                   ot_min(OT_I8_PANEL, n - j), row_step, column_step);
+        pack_panel(to + j * ((m->k + 1) / 2 * 2), (const uint8_t *)b + j * m->column_step, m->k,
+                   ot_min(OT_I8_PANEL, m->n - j), m->row_step, m->column_step);
     }
 }
 

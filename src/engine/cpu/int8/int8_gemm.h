@@ -17,6 +17,7 @@
 #ifndef OT_ENGINE_CPU_INT8_INT8_GEMM_H
 #define OT_ENGINE_CPU_INT8_INT8_GEMM_H
 
+#include "engine/cpu/rows/rows.h"
 #include "engine/ref/ref_kernels.h"
 #include "fusion/engine_bytes_rules.h"
 
@@ -27,10 +28,8 @@
 
 /* Bytes that B [k, n] takes packed; -1: more than can be counted. */
 int64_t ot_i8_packed_size(int64_t k, int64_t n);
-/* Element (i, j) of B is the byte b[i * row_step + j * column_step]; signs and zero points come
- * later. Panels [first, end). */
-void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step,
-                int64_t column_step, int64_t first, int64_t end);
+/* Panels [first, end) of B, of bytes; signs and zero points come later. */
+void ot_i8_pack(uint8_t *to, const void *b, const ot_matrix_layout *m, int64_t first, int64_t end);
 
 /* int16 elements of a row of k: even, and such that rows fall into different cache sets. */
 int64_t ot_i8_row_step(int64_t k);

@@ -24,7 +24,7 @@ uint8_t *ot_i8_packed(const void *b, int64_t k, int64_t n, bool transposed)
     if (size < 0 || size > INT64_MAX / 8) return NULL;
     uint8_t *to = aligned_alloc(64, ((size_t)size + 64) / 64 * 64);
     if (to)
-        ot_i8_pack(to, b, k, n, transposed ? 1 : n, transposed ? k : 1, 0,
+        ot_i8_pack(to, b, &(ot_matrix_layout){k, n, transposed ? 1 : n, transposed ? k : 1}, 0,
                    (n + OT_I8_PANEL - 1) / OT_I8_PANEL);
     return to;
 }
@@ -206,7 +206,8 @@ static void pack_item(const run *r, ot_i8_job *j, const uint8_t *b, const worksp
     if (j->panels) return;
     int64_t k = r->p->shape.k, n = r->p->shape.n;
     bool transposed = r->p->b_transposed;
-    ot_i8_pack(w->packed, b, k, n, transposed ? 1 : n, transposed ? k : 1, 0, r->panels);
+    ot_i8_pack(w->packed, b, &(ot_matrix_layout){k, n, transposed ? 1 : n, transposed ? k : 1}, 0,
+               r->panels);
     j->panels = w->packed;
 }
 

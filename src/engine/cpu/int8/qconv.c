@@ -240,15 +240,19 @@ static void widen_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t n
     }
 }
 
-/* Maps [first, end) at positions [p, p + n), whose panels are there. `at`: of element (0, 0) of
- * the image's output. */
-static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t end, int64_t p,
-                          int64_t n, int64_t at, worker *w)
+/* Part of an image's output: maps [first, end) at positions [p, p + n). */
+typedef struct piece {
+    int64_t first, end, p, n;
+    int64_t at; /* element of y that is (0, 0) of the image */
+} piece;
+
+/* The piece, whose panels are there. */
+static void multiply_rows(const ot_qconv *v, const cut *c, const piece *o, worker *w)
 {
     size_t size = ot_dtype_bytes(v->y.type);
-    for (int64_t m = first; m < end; m += c->rows) {
-        ot_i8_job j = {.m = ot_min(c->rows, end - m),
-                       .n = n,
+    for (int64_t m = o->first; m < o->end; m += c->rows) {
+        ot_i8_job j = {.m = ot_min(c->rows, o->end - m),
+                       .n = o->n,
                        .k = c->k,
                        .rows = w->rows,
                        .row_step = ot_i8_row_step(c->k),
@@ -257,12 +261,12 @@ static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_
                        .b_zero = v->x_zero,
                        .out = v->y};
         widen_rows(v, c, m, j.m, w);
-        j.out.to = (char *)v->y.to + (size_t)(at + m * c->out_n + p) * size;
+        j.out.to = (char *)v->y.to + (size_t)(o->at + m * c->out_n + o->p) * size;
         j.out.ld = c->out_n;
         if (v->y.row_scales) j.out.row_scales += m;
         if (v->y.row_bias) j.out.row_bias += m;
         if (v->y.row_shift) j.out.row_shift += m;
-        ot_i8_multiply(&j, 0, ot_ceil_div(n, OT_I8_PANEL));
+        ot_i8_multiply(&j, 0, ot_ceil_div(o->n, OT_I8_PANEL));
     }
 }
 
@@ -273,9 +277,13 @@ static void run_task(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t 
     int64_t part = task / c->blocks % c->parts, g = task / c->blocks / c->parts % v->group;
     int64_t image = task / c->blocks / c->parts / v->group;
     fill_panels(v, c, x + image * v->x_strides[0] + g * c->per * v->x_strides[1], p, n, w);
-    int64_t maps = g * c->maps_per, first = maps + c->maps_per * part / c->parts,
-            end = maps + c->maps_per * (part + 1) / c->parts;
-    multiply_rows(v, c, first, end, p, n, image * v->maps * c->out_n, w);
+    int64_t maps = g * c->maps_per;
+    const piece o = {.first = maps + c->maps_per * part / c->parts,
+                     .end = maps + c->maps_per * (part + 1) / c->parts,
+                     .p = p,
+                     .n = n,
+                     .at = image * v->maps * c->out_n};
+    multiply_rows(v, c, &o, w);
 }
 
 typedef struct product_job {

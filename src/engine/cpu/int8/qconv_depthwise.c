@@ -148,10 +148,11 @@ static int32_t weight(const ot_qconv *v, int64_t map, int64_t k, int64_t n)
            (v->w_zeros ? v->w_zeros[map] : v->w_zero);
 }
 
-/* Taps [k, k + some) of a map of n; those beyond the last count nothing. */
+/* Taps [k, k + some) of a map; those beyond the last count nothing. */
 static void find_taps(const ot_qconv *v, const band *b, const uint8_t *x, int64_t map, int64_t k,
-                      int64_t some, int64_t n, taps *t)
+                      int64_t some, taps *t)
 {
+    const int64_t n = v->kernel[0] * v->kernel[1];
     for (int64_t j = 0; j < some; j++) {
         int64_t tap = ot_min(k + j, n - 1), y = tap / v->kernel[1] * v->dilation[0],
                 c = tap % v->kernel[1] * v->dilation[1];
@@ -168,13 +169,13 @@ static void sum_band(const ot_qconv *v, const band *b, const uint8_t *x, int64_t
     int64_t n = v->kernel[0] * v->kernel[1];
     taps t;
     if (n == 9) {
-        find_taps(v, b, x, map, 0, 9, n, &t);
+        find_taps(v, b, x, map, 0, 9, &t);
         sum_nine(sums, &t, bias, count);
         return;
     }
     for (int64_t i = 0; i < count; i++) sums[i] = bias;
     for (int64_t k = 0; k < n; k += 3) {
-        find_taps(v, b, x, map, k, 3, n, &t);
+        find_taps(v, b, x, map, k, 3, &t);
         sum_three(sums, &t, count);
     }
 }
@@ -221,26 +222,26 @@ static finish finish_of(const ot_qconv *v, int64_t map)
                     (float)(most - o->zero), o->zero};
 }
 
-/* `some` rows of sums to y, whose first element of them is number `at`; `bytes` has room for as
- * many. */
+/* `some` rows of sums to `to`, of y's type; `bytes` has room for as many. */
 static void finish_band(const ot_qconv *v, const band *b, int64_t map, const int32_t *sums,
-                        int64_t some, uint8_t *bytes, void *y, int64_t at)
+                        int64_t some, uint8_t *bytes, char *to)
 {
     finish f = finish_of(v, map);
     int64_t width = v->out[1];
     bool narrow = v->y.type != OT_I32 && v->y.type != OT_F32;
+    size_t row = (size_t)width * (narrow ? sizeof *bytes : sizeof *sums);
     if (narrow && b->width == width) {
-        finish_bytes((uint8_t *)y + at, sums, some * width, &f);
+        finish_bytes((uint8_t *)to, sums, some * width, &f);
         return;
     }
     if (narrow) finish_bytes(bytes, sums, whole((some - 1) * b->width + width), &f);
-    for (int64_t r = 0; r < some; r++, sums += b->width, bytes += b->width, at += width) {
+    for (int64_t r = 0; r < some; r++, sums += b->width, bytes += b->width, to += row) {
         if (narrow)
-            memcpy((uint8_t *)y + at, bytes, (size_t)width);
+            memcpy(to, bytes, row);
         else if (v->y.type == OT_I32)
-            memcpy((int32_t *)y + at, sums, (size_t)width * sizeof *sums);
+            memcpy(to, sums, row);
         else
-            finish_floats((float *)y + at, sums, width, f.factor, f.shift);
+            finish_floats((float *)(void *)to, sums, width, f.factor, f.shift);
     }
 }
 
@@ -263,7 +264,8 @@ void ot_qconv_depthwise(const ot_qconv *v, const uint8_t *x, void *y, int64_t im
         int64_t some = ot_min(b.step, v->out[0] - first);
         take_band(v, &b, taken, plane, first, some, (uint8_t)zero);
         sum_band(v, &b, taken, map, (int32_t)bias, sums, whole((some - 1) * b.width + v->out[1]));
-        finish_band(v, &b, map, sums, some, bytes, y,
-                    ((image * v->maps + map) * v->out[0] + first) * v->out[1]);
+        int64_t at = ((image * v->maps + map) * v->out[0] + first) * v->out[1];
+        finish_band(v, &b, map, sums, some, bytes,
+                    (char *)y + (size_t)at * ot_dtype_bytes(v->y.type));
     }
 }

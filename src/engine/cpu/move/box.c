@@ -80,16 +80,16 @@ static void box_widen(box *b)
 }
 
 /* false: nothing to do. `src_strides` NULL: a fill. */
-static bool box_open(box *b, size_t size, uint32_t rank, const int64_t *dims, void *dst,
-                     const int64_t *dst_strides, const void *src, const int64_t *src_strides)
+static bool box_open(box *b, ot_box_shape shape, void *dst, const int64_t *dst_strides,
+                     const void *src, const int64_t *src_strides)
 {
-    *b = (box){.size = size, .dst = dst, .src = src};
-    for (uint32_t k = 0; k < rank; k++)
+    const int64_t *dims = shape.dims, size = (int64_t)shape.size;
+    *b = (box){.size = shape.size, .dst = dst, .src = src};
+    for (uint32_t k = 0; k < shape.rank; k++)
         if (dims[k] <= 0) return false;
-    for (uint32_t k = 0; k < rank; k++)
+    for (uint32_t k = 0; k < shape.rank; k++)
         if (dims[k] > 1)
-            box_insert(b, dims[k], dst_strides[k] * (int64_t)size,
-                       src_strides ? src_strides[k] * (int64_t)size : 0);
+            box_insert(b, dims[k], dst_strides[k] * size, src_strides ? src_strides[k] * size : 0);
     box_join(b);
     return true;
 }
@@ -236,19 +236,18 @@ static void box_share(const box *b, bool fill, uint32_t threads)
     ot_pool_share((uint32_t)parts, ot_ceil_div(b->dims[j.dim], j.unit), 1, box_part, &j);
 }
 
-void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst,
-                 const int64_t *dst_strides, const void *src, const int64_t *src_strides,
-                 uint32_t threads)
+void ot_box_copy(ot_box_shape shape, void *dst, const int64_t *dst_strides, const void *src,
+                 const int64_t *src_strides, uint32_t threads)
 {
     box b;
-    if (!box_open(&b, size, rank, dims, dst, dst_strides, src, src_strides)) return;
+    if (!box_open(&b, shape, dst, dst_strides, src, src_strides)) return;
     box_widen(&b);
     box_share(&b, false, threads);
 }
 
-void ot_box_fill(size_t size, uint32_t rank, const int64_t *dims, void *dst,
-                 const int64_t *dst_strides, const void *value, uint32_t threads)
+void ot_box_fill(ot_box_shape shape, void *dst, const int64_t *dst_strides, const void *value,
+                 uint32_t threads)
 {
     box b;
-    if (box_open(&b, size, rank, dims, dst, dst_strides, value, NULL)) box_share(&b, true, threads);
+    if (box_open(&b, shape, dst, dst_strides, value, NULL)) box_share(&b, true, threads);
 }

@@ -12,17 +12,23 @@
 
 #define OT_BOX_RANK 12
 
-/* Elements of `size` bytes (1, 2, 4 or 8); strides in elements. Boxes do not overlap. Runs of
+/* What is copied: elements of `size` bytes, dims [rank]. */
+typedef struct ot_box_shape {
+    size_t size;
+    uint32_t rank;
+    const int64_t *dims;
+} ot_box_shape;
+
+/* Elements of 1, 2, 4 or 8 bytes; strides in elements. Boxes do not overlap. Runs of
  * elements that are adjacent on both sides are copied whole; where they are adjacent along one
  * dim in src and along another in dst, small squares go through registers (a transposition of 8
  * x 8 floats costs 8 loads and 8 stores). threads > 1: the longest dims are shared out
  * (ot_pool_share). */
-void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst,
-                 const int64_t *dst_strides, const void *src, const int64_t *src_strides,
+void ot_box_copy(ot_box_shape shape, void *dst, const int64_t *dst_strides, const void *src,
+                 const int64_t *src_strides, uint32_t threads);
+/* All elements of the box become the bytes of one element at `value`. */
+void ot_box_fill(ot_box_shape shape, void *dst, const int64_t *dst_strides, const void *value,
                  uint32_t threads);
-/* All elements of the box become the `size` bytes at `value`. */
-void ot_box_fill(size_t size, uint32_t rank, const int64_t *dims, void *dst,
-                 const int64_t *dst_strides, const void *value, uint32_t threads);
 
 /* Change of layout: `from` and `to` have equal dims, each plain with any strides (chan_block 0)
  * or blocked by channel (axis 1, `chan_block` channels together: dims [N, ceil(C / b), ..., b];

@@ -58,8 +58,8 @@ static void copy_groups(const side *to, const side *from, int64_t k, int64_t gro
     dims[rank] = lanes;
     dst[rank] = to->lane;
     src[rank] = from->lane;
-    ot_box_copy((size_t)size_of(to), rank + 1, dims, side_start(to, k), dst, side_start(from, k),
-                src, threads);
+    ot_box_copy((ot_box_shape){(size_t)size_of(to), rank + 1, dims}, side_start(to, k), dst,
+                side_start(from, k), src, threads);
 }
 
 /* Lanes of the last block of `to` that are no channel. */
@@ -76,7 +76,7 @@ static void zero_pads(const side *to, int64_t channels, uint32_t threads)
     dst[rank] = 1;
     char *last = (char *)to->a->data +
                  (channels / to->block * to->a->strides[1] + used) * size_of(to);
-    ot_box_fill((size_t)size_of(to), rank + 1, dims, last, dst, zero, threads);
+    ot_box_fill((ot_box_shape){(size_t)size_of(to), rank + 1, dims}, last, dst, zero, threads);
 }
 
 /* ---- the last block, from plain channels ---- */
@@ -158,8 +158,8 @@ void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads)
     for (uint32_t k = 0; k < to->rank; k++)
         if (to->dims[k] == 0) return;
     if (group == 1) {
-        ot_box_copy(ot_dtype_bytes(to->dtype), to->rank, to->dims, to->data, to->strides,
-                    from->data, from->strides, threads);
+        ot_box_copy((ot_box_shape){ot_dtype_bytes(to->dtype), to->rank, to->dims}, to->data,
+                    to->strides, from->data, from->strides, threads);
         return;
     }
     const side dst = side_of(to, group), src = side_of(from, group);

@@ -86,16 +86,24 @@ static void pick_share(void *job, int64_t first, int64_t end, uint32_t worker)
     }
 }
 
-/* The same for `outer` sources, `x_step` elements apart, shared out among threads; y is dense. */
-static void pick_all(const ot_call *c, size_t size, int64_t outer, int64_t x_step, int64_t count,
-                     int64_t n, char *y, const char *x, const int64_t *offsets)
+/* The same for `outer` sources, x_step elements apart, shared out among threads; y is dense. */
+static void pick_all(const ot_call *c, pick_job j, int64_t outer)
 {
-    pick_job j = {
-        .size = size, .count = count, .x_step = x_step, .n = n, .y = y, .x = x, .offsets = offsets};
-    int64_t piece = count * (int64_t)size;
-    j.each = ot_max(1, ot_min(n, (32 << 10) / ot_max(1, piece)));
-    ot_pool_share((uint32_t)ot_move_threads(c, outer * n * piece), outer * ot_ceil_div(n, j.each),
-                  1, pick_share, &j);
+    int64_t piece = j.count * (int64_t)j.size;
+    j.each = ot_max(1, ot_min(j.n, (32 << 10) / ot_max(1, piece)));
+    ot_pool_share((uint32_t)ot_move_threads(c, outer * j.n * piece),
+                  outer * ot_ceil_div(j.n, j.each), 1, pick_share, &j);
+}
+
+/* n pieces of `count` elements of x, at these offsets, to output 0. */
+static pick_job pieces_of(const ot_call *c, int64_t count, int64_t n, const int64_t *offsets)
+{
+    return (pick_job){.size = ot_mv_size(c->in[0]),
+                      .count = count,
+                      .n = n,
+                      .y = c->out[0]->data,
+                      .x = c->in[0]->data,
+                      .offsets = offsets};
 }
 
 /* ---- the operators ---- */
@@ -120,8 +128,9 @@ ot_status ot_fast_gather(ot_call *c)
     for (uint32_t k = 0; k < index->rank; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = a + 1; k < x->rank; k++) dims[rank++] = x->dims[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
-    pick_all(c, ot_mv_size(x), extent(x->dims, 0, a), x->dims[a] * after, after, n, c->out[0]->data,
-             x->data, offsets);
+    pick_job j = pieces_of(c, after, n, offsets);
+    j.x_step = x->dims[a] * after;
+    pick_all(c, j, extent(x->dims, 0, a));
     return OT_OK;
 }
 
@@ -149,7 +158,7 @@ ot_status ot_fast_gather_elements(ot_call *c)
         (void)ot_num_next(last, index->dims, pos);
     }
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, index->dims));
-    pick_all(c, ot_mv_size(x), 1, 0, 1, n, c->out[0]->data, x->data, offsets);
+    pick_all(c, pieces_of(c, 1, n, offsets), 1);
     return OT_OK;
 }
 
@@ -185,7 +194,6 @@ ot_status ot_fast_gather_nd(ot_call *c)
     for (uint32_t k = 0; k < last; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = b + (uint32_t)m; k < x->rank; k++) dims[rank++] = x->dims[k];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
-    pick_all(c, ot_mv_size(x), 1, 0, extent(x->dims, b + (uint32_t)m, x->rank), n, c->out[0]->data,
-             x->data, offsets);
+    pick_all(c, pieces_of(c, extent(x->dims, b + (uint32_t)m, x->rank), n, offsets), 1);
     return OT_OK;
 }

@@ -4,24 +4,24 @@
  */
 #include "fast_move.h"
 
-#include "box.h"
 #include "box_leaf.h"
 #include "engine/ref/ref_move.h"
 
-void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst,
-                 const int64_t *dst_strides, const char *src, const int64_t *src_strides)
+void ot_move_box(const ot_call *c, ot_box_shape shape, char *dst, const int64_t *dst_strides,
+                 const char *src, const int64_t *src_strides)
 {
+    const size_t size = shape.size;
     int64_t n[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
     uint32_t kept = 0;
-    for (uint32_t k = 0; k < rank; k++) {
-        if (dims[k] == 1) continue;
-        n[kept] = dims[k];
+    for (uint32_t k = 0; k < shape.rank; k++) {
+        if (shape.dims[k] == 1) continue;
+        n[kept] = shape.dims[k];
         to[kept] = dst_strides[k];
         from[kept++] = src_strides[k];
     }
     bool usual = kept <= OT_BOX_RANK && (size == 1 || size == 2 || size == 4 || size == 8);
     if (usual)
-        ot_box_copy(size, kept, n, dst, to, src, from, c->threads);
+        ot_box_copy((ot_box_shape){size, kept, n}, dst, to, src, from, c->threads);
     else
         ot_mv_copy(size, kept, n, dst, to, src, from);
 }
@@ -46,8 +46,8 @@ static ot_status to_output(ot_call *c, uint32_t rank, const int64_t *dims, int64
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, x->dtype, rank, dims));
     if (ot_num_count(c->out[0]) > 0)
-        ot_move_box(c, ot_mv_size(x), rank, dims, c->out[0]->data, c->out[0]->strides,
-                    ot_mv_at(x, first), strides);
+        ot_move_box(c, (ot_box_shape){ot_mv_size(x), rank, dims}, c->out[0]->data,
+                    c->out[0]->strides, ot_mv_at(x, first), strides);
     return OT_OK;
 }
 
@@ -141,8 +141,8 @@ static ot_status fast_split(ot_call *c)
         dims[axis] = given ? given[k] : x->dims[axis] / parts;
         OT_TRY(ot_call_output(c, k, x->dtype, x->rank, dims));
         if (c->out[k] && ot_num_count(c->out[k]) > 0)
-            ot_move_box(c, ot_mv_size(x), x->rank, dims, c->out[k]->data, c->out[k]->strides,
-                        ot_mv_at(x, from * x->strides[axis]), x->strides);
+            ot_move_box(c, (ot_box_shape){ot_mv_size(x), x->rank, dims}, c->out[k]->data,
+                        c->out[k]->strides, ot_mv_at(x, from * x->strides[axis]), x->strides);
         from += dims[axis];
     }
     return OT_OK;
@@ -180,8 +180,8 @@ static ot_status fast_concat(ot_call *c)
     for (uint32_t k = 0; k < c->n_in && ot_num_count(y) > 0; k++) {
         const ot_nd *x = c->in[k];
         if (ot_num_count(x) > 0)
-            ot_move_box(c, ot_mv_size(x), x->rank, x->dims, ot_mv_at(y, at * y->strides[axis]),
-                        y->strides, x->data, x->strides);
+            ot_move_box(c, (ot_box_shape){ot_mv_size(x), x->rank, x->dims},
+                        ot_mv_at(y, at * y->strides[axis]), y->strides, x->data, x->strides);
         at += x->dims[axis];
     }
     return OT_OK;
@@ -238,7 +238,7 @@ static ot_status fast_tile(ot_call *c)
             from[rank++] = x_step[j];
         }
     }
-    ot_move_box(c, ot_mv_size(x), rank, box, y->data, to, x->data, from);
+    ot_move_box(c, (ot_box_shape){ot_mv_size(x), rank, box}, y->data, to, x->data, from);
     return OT_OK;
 }
 
@@ -279,8 +279,9 @@ static ot_status move_blocks(ot_call *c, ot_op op, bool to_deep)
         strides[k] = deep_side.strides[wide_dims[crd][k]];
     }
     ot_nd_set_dense(&wide_side, x->dtype, 6, dims);
-    ot_move_box(c, ot_mv_size(x), 6, dims, c->out[0]->data, to_deep ? strides : wide_side.strides,
-                x->data, to_deep ? wide_side.strides : strides);
+    ot_move_box(c, (ot_box_shape){ot_mv_size(x), 6, dims}, c->out[0]->data,
+                to_deep ? strides : wide_side.strides, x->data,
+                to_deep ? wide_side.strides : strides);
     return OT_OK;
 }
 

@@ -8,6 +8,7 @@
 #ifndef OT_ENGINE_CPU_MOVE_FAST_MOVE_H
 #define OT_ENGINE_CPU_MOVE_FAST_MOVE_H
 
+#include "box.h"
 #include "fast_resize.h"
 #include "engine/ref/ref_kernels.h"
 
@@ -16,8 +17,8 @@ extern const ot_kernel_entry ot_fast_move[];
 
 /* ot_box_copy by the call's threads, for elements of any size and up to OT_RANK_MAX dims;
  * strides in elements. */
-void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst,
-                 const int64_t *dst_strides, const char *src, const int64_t *src_strides);
+void ot_move_box(const ot_call *c, ot_box_shape shape, char *dst, const int64_t *dst_strides,
+                 const char *src, const int64_t *src_strides);
 /* Are inputs [0, n) given, and output 0 wanted and of a type that is held in memory? */
 bool ot_move_usual(const ot_call *c, uint32_t n);
 /* How many threads work on so many bytes. */

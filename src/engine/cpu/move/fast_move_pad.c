@@ -99,15 +99,15 @@ static void pad_border(const ot_call *c, const padding *p, ot_nd *y, uint32_t k,
     char *base = ot_mv_at(y, at);
     dims[k] = to - from;
     if (p->mode == PAD_CONSTANT) {
-        ot_box_fill((size_t)size, y->rank, dims, base + from * step, y->strides, &p->value,
-                    c->threads);
+        ot_box_fill((ot_box_shape){(size_t)size, y->rank, dims}, base + from * step, y->strides,
+                    &p->value, c->threads);
         return;
     }
     dims[k] = 1;
     for (int64_t i = from; i < to; i++) {
         int64_t source = p->before[k] + border_source(p->mode, i - p->before[k], p->kept[k]);
-        ot_box_copy((size_t)size, y->rank, dims, base + i * step, y->strides, base + source * step,
-                    y->strides, c->threads);
+        ot_box_copy((ot_box_shape){(size_t)size, y->rank, dims}, base + i * step, y->strides,
+                    base + source * step, y->strides, c->threads);
     }
 }
 
@@ -127,8 +127,8 @@ ot_status ot_fast_pad(ot_call *c)
         from += p.cut[k] * x->strides[k];
         to += p.before[k] * y->strides[k];
     }
-    ot_box_copy(ot_mv_size(x), x->rank, p.kept, ot_mv_at(y, to), y->strides, ot_mv_at(x, from),
-                x->strides, c->threads);
+    ot_box_copy((ot_box_shape){ot_mv_size(x), x->rank, p.kept}, ot_mv_at(y, to), y->strides,
+                ot_mv_at(x, from), x->strides, c->threads);
     for (uint32_t k = x->rank; k-- > 0;) {
         pad_border(c, &p, y, k, 0, p.before[k]);
         pad_border(c, &p, y, k, p.before[k] + p.kept[k], dims[k]);

@@ -300,10 +300,11 @@ static bool is_runnable(ot_resize *r, ot_dtype type)
                                         : ot_dtype_is_real(type);
 }
 
-ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank,
-                        const int64_t *dims, const ot_nd *const *in, uint32_t n_in,
-                        const ot_resize **out)
+ot_status ot_resize_new(ot_arena *arena, const ot_node *n, const ot_nd *x, const ot_nd *const *in,
+                        uint32_t n_in, const ot_resize **out)
 {
+    const uint32_t rank = x->rank;
+    const int64_t *dims = x->dims;
     rules u = {0};
     ot_resize *r = OT_NEW(arena, ot_resize);
     *out = NULL;
@@ -321,7 +322,7 @@ ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32
         if (r->axes[k].out == 0) return OT_OK;
         OT_TRY(fill_axis(arena, &u, &r->axes[k]));
     }
-    if (is_runnable(r, type)) *out = r;
+    if (is_runnable(r, x->dtype)) *out = r;
     return OT_OK;
 }
 
@@ -349,8 +350,7 @@ ot_status ot_fast_resize(ot_call *c)
     ot_arena *arena = ot_arena_new();
     ot_status s = arena ? OT_OK : ot_fail_nomem(c->diag);
     if (arena && ot_move_usual(c, 1)) {
-        s = ot_resize_new(arena, c->node, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims, c->in,
-                          c->n_in, &r);
+        s = ot_resize_new(arena, c->node, c->in[0], c->in, c->n_in, &r);
         if (s == OT_E_NOMEM) (void)ot_fail_nomem(c->diag);
     }
     if (s == OT_OK) s = r ? resize_call(c, r) : ot_kernel_reference(OT_OP_Resize)(c);

@@ -38,11 +38,11 @@ typedef struct ot_resize {
     ot_resize_axis axes[OT_RANK_MAX];
 } ot_resize;
 
-/* The tables of node n for an input of these dims, in arena a; in: [n_in] the node's inputs, of
- * which in[0] is not looked at. *out NULL: the reference kernel's business. Fails: OT_E_NOMEM. */
-ot_status ot_resize_new(ot_arena *a, const ot_node *n, ot_dtype type, uint32_t rank,
-                        const int64_t *dims, const ot_nd *const *in, uint32_t n_in,
-                        const ot_resize **out) OT_MUST_USE;
+/* The tables of node n for an input of x's type and dims, in arena a; in: [n_in] the node's
+ * inputs, of which in[0] is not looked at. *out NULL: the reference's business. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_resize_new(ot_arena *a, const ot_node *n, const ot_nd *x, const ot_nd *const *in,
+                        uint32_t n_in, const ot_resize **out) OT_MUST_USE;
 /* May it run on arrays blocked by channel, and on windows of larger arrays? Real numbers;
  * neither batch nor channels change. */
 bool ot_resize_blocked_ok(const ot_resize *r, ot_dtype type);

@@ -128,7 +128,8 @@ static transform *make(ot_call *c, const stft *s)
     if (s->window) memcpy(t->window, s->window, (size_t)s->frame * sizeof *t->window);
     fill_circle(circle, s->frame);
     fill(m, s, circle);
-    ot_panels_pack(t->panels, m, s->frame, columns, columns, 1, 0, ot_ceil_div(columns, OT_PANEL));
+    ot_panels_pack(t->panels, m, &(ot_matrix_layout){s->frame, columns, columns, 1}, 0,
+                   ot_ceil_div(columns, OT_PANEL));
     return t;
 }
 

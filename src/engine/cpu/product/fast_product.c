@@ -91,7 +91,7 @@ static void run_packing(const ot_product_job *j)
     int64_t step = CHUNK / (OT_PANEL * j->k) * OT_PANEL;
     for (int64_t at = 0; at < j->n; at += step) {
         int64_t n = ot_min(step, j->n - at), end = (n + OT_PANEL - 1) / OT_PANEL;
-        ot_panels_pack(panels, j->b.data + at, j->k, n, j->b.ld, 1, 0, end);
+        ot_panels_pack(panels, j->b.data + at, &(ot_matrix_layout){j->k, n, j->b.ld, 1}, 0, end);
         ot_panels_job p = {j->m,      n,      j->k,      j->a.row_step, j->ldc,
                            j->a.data, panels, j->c + at, j->alpha,      j->add};
         ot_panels_product(&p, 0, end);
@@ -203,7 +203,8 @@ static ot_product_panels *pack(const ot_product_job *j)
                                     j->b.row_step, j->b.column_step, false};
     ot_product_panels *p = ot_product_panels_new(&like);
     if (p)
-        ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0,
+        ot_panels_pack(p->panels, j->b.data,
+                       &(ot_matrix_layout){j->k, j->n, j->b.row_step, j->b.column_step}, 0,
                        (j->n + OT_PANEL - 1) / OT_PANEL);
     return p;
 }

@@ -289,8 +289,9 @@ static ot_status run_direction(ot_call *c, recurrence *s, int64_t d)
             to_next = s->batch_first ? s->width : s->batch * s->width;
     OT_TRY(from_input(c, s, d));
     if (s->panels)
-        ot_panels_pack(s->panels, s->r + d * s->width * s->hidden, s->hidden, s->width, 1,
-                       s->hidden, 0, ot_ceil_div(s->width, OT_PANEL));
+        ot_panels_pack(s->panels, s->r + d * s->width * s->hidden,
+                       &(ot_matrix_layout){s->hidden, s->width, 1, s->hidden}, 0,
+                       ot_ceil_div(s->width, OT_PANEL));
     load_state(s, d);
     for (int64_t k = 0; k < s->seq; k++) {
         int64_t t = backwards ? s->seq - 1 - k : k;

@@ -62,7 +62,7 @@ static void layer_norm_share(void *job, int64_t first, int64_t end, uint32_t wor
     const layer_norm *l = job;
     (void)worker;
     for (int64_t r = first; r < end; r++)
-        ot_rows_layernorm(l->y + r * l->n, l->x + r * l->n, 1, l->n, l->n, l->n, l->norm,
+        ot_rows_layernorm(l->y + r * l->n, l->x + r * l->n, l->n, l->norm,
                           l->mean ? l->mean + r : NULL, l->inverse ? l->inverse + r : NULL);
 }
 
@@ -151,8 +151,8 @@ static void skip_row(const skip_norm *s, int64_t r)
     const float *x = s->x + r * s->n, *skip = s->skip + r % s->skip_rows * s->n;
     for (int64_t i = 0; i < s->n; i++) sum[i] = x[i] + skip[i] + (s->bias ? s->bias[i] : 0.0f);
     if (s->y)
-        ot_rows_layernorm(s->y + r * s->n, sum, 1, s->n, s->n, s->n, &s->norm,
-                          s->mean ? s->mean + r : NULL, s->inverse ? s->inverse + r : NULL);
+        ot_rows_layernorm(s->y + r * s->n, sum, s->n, &s->norm, s->mean ? s->mean + r : NULL,
+                          s->inverse ? s->inverse + r : NULL);
 }
 
 static void skip_share(void *job, int64_t first, int64_t end, uint32_t worker)

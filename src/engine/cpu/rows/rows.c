@@ -234,8 +234,8 @@ void ot_rows_affine(float *dst, const float *x, int64_t n, float center, float f
     affine(dst, x, n, center, factor, shift);
 }
 
-OT_CLONES static void layernorm_row(float *dst, const float *x, int64_t n, const ot_rows_norm *norm,
-                                    float *mean, float *inverse)
+OT_CLONES void ot_rows_layernorm(float *dst, const float *x, int64_t n, const ot_rows_norm *norm,
+                                 float *mean, float *inverse)
 {
     const float *scale = norm->scale, *shift = norm->shift;
     double m = norm->rms ? 0 : mean_of(x, n), off = m - (double)(float)m;
@@ -257,14 +257,6 @@ OT_CLONES static void layernorm_row(float *dst, const float *x, int64_t n, const
         for (int64_t i = 0; i < n; i++)
             dst[i] = (x[i] - center) * factor + rest + (shift ? shift[i] : 0.0f);
     }
-}
-
-void ot_rows_layernorm(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
-                       int64_t src_stride, const ot_rows_norm *norm, float *mean, float *inverse)
-{
-    for (int64_t r = 0; r < rows; r++)
-        layernorm_row(dst + r * dst_stride, src + r * src_stride, n, norm, mean ? mean + r : NULL,
-                      inverse ? inverse + r : NULL);
 }
 
 /* ---- activations ---- */

@@ -135,10 +135,10 @@ typedef struct ot_rows_norm {
     bool rms; /* no mean is subtracted */
 } ot_rows_norm;
 
-/* (x - mean) / sqrt(variance + epsilon) * scale + shift. mean, inverse: [rows] receive the
+/* One row: (x - mean) / sqrt(variance + epsilon) * scale + shift. mean, inverse: receive the
  * statistics, or NULL. */
-void ot_rows_layernorm(float *dst, const float *src, int64_t rows, int64_t n, int64_t dst_stride,
-                       int64_t src_stride, const ot_rows_norm *norm, float *mean, float *inverse);
+void ot_rows_layernorm(float *dst, const float *x, int64_t n, const ot_rows_norm *norm, float *mean,
+                       float *inverse);
 /* Mean, and mean of squared distances from `center`, of n elements. */
 double ot_rows_mean(const float *x, int64_t n);
 double ot_rows_square_mean(const float *x, int64_t n, double center);
@@ -161,9 +161,13 @@ double ot_rows_dot(const float *a, const float *b, int64_t n);
 
 /* Floats that B [k, n] takes packed; -1: more than can be counted. */
 int64_t ot_panels_size(int64_t k, int64_t n);
-/* Element (i, j) of B is b[i * row_step + j * column_step]. Panels [first, end). */
-void ot_panels_pack(float *to, const float *b, int64_t k, int64_t n, int64_t row_step,
-                    int64_t column_step, int64_t first, int64_t end);
+/* A matrix B [k, n], whose element (i, j) is b[i * row_step + j * column_step]. */
+typedef struct ot_matrix_layout {
+    int64_t k, n, row_step, column_step;
+} ot_matrix_layout;
+/* Panels [first, end) of B. */
+void ot_panels_pack(float *to, const float *b, const ot_matrix_layout *m, int64_t first,
+                    int64_t end);
 
 /* C [m, n] = alpha * A * B + (add ? C : 0), columns of panels [first, end). A is row-major with
  * ld lda; C with ldc. */

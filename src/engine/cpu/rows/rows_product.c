@@ -62,13 +62,13 @@ static void pack_one(float *to, const float *b, int64_t k, int64_t w, int64_t ro
     }
 }
 
-void ot_panels_pack(float *to, const float *b, int64_t k, int64_t n, int64_t row_step,
-                    int64_t column_step, int64_t first, int64_t end)
+void ot_panels_pack(float *to, const float *b, const ot_matrix_layout *m, int64_t first,
+                    int64_t end)
 {
     for (int64_t p = first; p < end; p++) {
         int64_t j = p * OT_PANEL;
-        pack_one(to + j * k, b + j * column_step, k, ot_min(OT_PANEL, n - j), row_step,
-                 column_step);
+        pack_one(to + j * m->k, b + j * m->column_step, m->k, ot_min(OT_PANEL, m->n - j),
+                 m->row_step, m->column_step);
     }
 }
 

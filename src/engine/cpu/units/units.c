@@ -112,8 +112,8 @@ uint32_t lw_threads(const lw_pass *l, double work)
 
 /* ---- merging ---- */
 
-ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in,
-                   uint32_t n_in, const ot_id *out, uint32_t n_out, void *plan)
+ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, ot_id_list in,
+                   ot_id_list out, void *plan)
 {
     uint32_t last = parts[0], count = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -121,8 +121,8 @@ ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, 
         count += l->units[parts[k]].n_nodes;
     }
     const ot_node **nodes = OT_NEW_N(l->a, const ot_node *, count);
-    ot_id *ins = ot_memdup(l->a, in, n_in * sizeof *in),
-          *outs = ot_memdup(l->a, out, n_out * sizeof *out);
+    ot_id *ins = ot_memdup(l->a, in.at, in.n * sizeof *in.at),
+          *outs = ot_memdup(l->a, out.at, out.n * sizeof *out.at);
     if (!nodes || !ins || !outs) return ot_fail_nomem(l->p->s->d);
     count = 0;
     for (uint32_t k = 0; k < n; k++)
@@ -135,11 +135,11 @@ ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, 
                                .nodes = nodes,
                                .n_nodes = count,
                                .in = ins,
-                               .n_in = n_in,
+                               .n_in = in.n,
                                .out = outs,
-                               .n_out = n_out,
+                               .n_out = out.n,
                                .plan = plan};
-    for (uint32_t k = 0; k < n_out; k++)
+    for (uint32_t k = 0; k < out.n; k++)
         if (outs[k] != OT_NONE) l->v[outs[k]].maker = last;
     return OT_OK;
 }

@@ -105,8 +105,8 @@ const float *lw_const_real(lw_pass *l, ot_id v);
 /* A constant of one element, of either type. */
 bool lw_scalar(const lw_pass *l, ot_id v, float *out);
 /* Units `parts` [n] become one at the last of them. */
-ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in,
-                   uint32_t n_in, const ot_id *out, uint32_t n_out, void *plan) OT_MUST_USE;
+ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, ot_id_list in,
+                   ot_id_list out, void *plan) OT_MUST_USE;
 
 /* How many threads share a step of so many multiply-adds: waking them up costs some microseconds.
  */
@@ -125,7 +125,6 @@ bool lw_stays_dense(const ot_nd *window, const ot_nd *source);
 ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id) OT_MUST_USE;
 /* Append a step. ids are copied. */
 ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan,
-                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
-                  ot_step **step) OT_MUST_USE;
+                  ot_id_list in, ot_id_list out, ot_step **step) OT_MUST_USE;
 
 #endif

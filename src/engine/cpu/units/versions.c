@@ -18,32 +18,32 @@
 /* ---- steps and versions ---- */
 
 ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan,
-                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out, ot_step **step)
+                  ot_id_list in, ot_id_list out, ot_step **step)
 {
     ot_step x = {.node = node,
                  .run = run,
                  .is_fused = true,
                  .plan = plan,
-                 .n_in = n_in,
-                 .n_out = n_out,
+                 .n_in = in.n,
+                 .n_out = out.n,
                  .in_place = OT_NONE,
                  .work_at = -1};
-    x.in_ids = ot_memdup(l->a, in, n_in * sizeof *in);
-    x.out_ids = ot_memdup(l->a, out, n_out * sizeof *out);
-    x.in = OT_NEW_N(l->a, const ot_nd *, n_in + 1u);
-    x.out = OT_NEW_N(l->a, ot_nd *, n_out + 1u);
-    x.out_slots = OT_NEW_N(l->a, ot_slot *, n_out + 1u);
+    x.in_ids = ot_memdup(l->a, in.at, in.n * sizeof *in.at);
+    x.out_ids = ot_memdup(l->a, out.at, out.n * sizeof *out.at);
+    x.in = OT_NEW_N(l->a, const ot_nd *, in.n + 1u);
+    x.out = OT_NEW_N(l->a, ot_nd *, out.n + 1u);
+    x.out_slots = OT_NEW_N(l->a, ot_slot *, out.n + 1u);
     if (!x.in_ids || !x.out_ids || !x.in || !x.out || !x.out_slots ||
         !OT_PUSH(l->scratch, l->steps, l->n_steps, l->cap_steps, x))
         return ot_fail_nomem(l->p->s->d);
-    for (uint32_t k = 0; k < n_in; k++) {
-        if (in[k] == OT_NONE) continue;
-        x.in[k] = &l->ids[in[k]]->nd;
-        l->ids[in[k]]->is_exact = true;
+    for (uint32_t k = 0; k < in.n; k++) {
+        if (in.at[k] == OT_NONE) continue;
+        x.in[k] = &l->ids[in.at[k]]->nd;
+        l->ids[in.at[k]]->is_exact = true;
     }
-    for (uint32_t k = 0; k < n_out; k++) {
-        if (out[k] == OT_NONE) continue;
-        x.out_slots[k] = l->ids[out[k]];
+    for (uint32_t k = 0; k < out.n; k++) {
+        if (out.at[k] == OT_NONE) continue;
+        x.out_slots[k] = l->ids[out.at[k]];
         x.out[k] = &x.out_slots[k]->nd;
     }
     if (step) *step = &l->steps[l->n_steps - 1];
@@ -153,7 +153,8 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
                         src->strides[k];
     ins[0] = from;
     outs[0] = *id;
-    OT_TRY(lw_push(l, l->units[w->maker].nodes[0], run_window, plan, ins, 1, outs, 1, &step));
+    OT_TRY(lw_push(l, l->units[w->maker].nodes[0], run_window, plan, (ot_id_list){ins, 1},
+                   (ot_id_list){outs, 1}, &step));
     step->is_view = true;
     return OT_OK;
 }
@@ -183,5 +184,5 @@ ot_status lw_need(lw_pass *l, ot_id v, unsigned accept, lw_layout otherwise, ot_
     }
     OT_TRY(lw_make(l, v, otherwise, id));
     const ot_node *node = w->maker == OT_NONE ? l->p->steps[0].node : l->units[w->maker].nodes[0];
-    return lw_push(l, node, run_relayout, NULL, &from, 1, id, 1, NULL);
+    return lw_push(l, node, run_relayout, NULL, (ot_id_list){&from, 1}, (ot_id_list){id, 1}, NULL);
 }

@@ -18,7 +18,7 @@ static ot_status tables(dg_build *b, const ot_node *n, ot_diag *d, const ot_resi
             return OT_OK;
         }
     }
-    return ot_resize_new(b->a, n, x->dtype, x->rank, x->dims, in, n->n_in, r);
+    return ot_resize_new(b->a, n, x, in, n->n_in, r);
 }
 
 bool dg_resize(dg_build *b, const ot_node *n)

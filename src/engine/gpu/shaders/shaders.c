@@ -90,10 +90,11 @@ ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *
     return close_build(&b, d, out);
 }
 
-ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write,
-                     const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out)
+ot_status ot_dg_copy(const ot_dg_target *t, ot_dg_array from, ot_dg_array to, ot_arena *a,
+                     ot_diag *d, ot_dg_code *out)
 {
     dg_build b = {.a = a, .target = t};
-    (void)dg_copy_kernel(&b, (dg_place){.v = read, .x = *from}, (dg_place){.v = write, .x = *to});
+    (void)dg_copy_kernel(&b, (dg_place){.v = from.v, .x = *from.x},
+                         (dg_place){.v = to.v, .x = *to.x});
     return close_build(&b, d, out);
 }

@@ -143,9 +143,13 @@ bool ot_dg_takes_posts(const ot_node *n);
 /* Output `out` of a Slice, Split or Expand as a window of its input 0, which needs no kernel:
  * *view has dims and strides, *first the elements to skip. false: it is none, or not known. */
 bool ot_dg_view(const ot_node *n, uint32_t out, const ot_nd *arrays, ot_nd *view, int64_t *first);
-/* A kernel that copies `from` (of value `read`) to `to` (of value `write`): equal dims and
- * types, any strides. */
-ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write,
-                     const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
+/* A value, and how it lies in memory. */
+typedef struct ot_dg_array {
+    ot_id v;
+    const ot_nd *x;
+} ot_dg_array;
+/* A kernel that copies `from` to `to`: equal dims and types, any strides. */
+ot_status ot_dg_copy(const ot_dg_target *t, ot_dg_array from, ot_dg_array to, ot_arena *a,
+                     ot_diag *d, ot_dg_code *out) OT_MUST_USE;
 
 #endif
