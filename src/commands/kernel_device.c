@@ -17,9 +17,7 @@ static bool ends_in(const char *text, const char *end)
 
 typedef struct work {
     const ot_kernel_device *want;
-    const ot_kernel *k;
-    const char *path;
-    const ot_mem_plan *p;
+    ot_kernel_device_job *j;
     ot_diag *d;
     ot_kd_device *dev; /* NULL: none */
     ot_kg_options options;
@@ -36,14 +34,15 @@ static ot_status emit(work *w)
             .language = OT_KG_CUDA, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
         if (o.items == 0) o.items = OT_KG_ITEMS_DEFAULT;
     }
-    OT_TRY(ot_kernelgen(w->k, w->path, w->p, &o, w->d, &c));
+    OT_TRY(ot_kernelgen(w->j->kernel, w->j->path, w->j->plan, &o, w->d, &c));
     ot_status s = ot_out_write(w->want->source, c->text, c->n, w->d);
     ot_kg_free(c);
     return s;
 }
 
-static ot_status settle(work *w, ot_kd_facts *facts)
+static ot_status settle(work *w)
 {
+    ot_kd_facts *facts = &w->j->facts;
     ot_kg_options *o = &w->options;
     *o = (ot_kg_options){
         .language = OT_KG_OPENCL, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
@@ -59,9 +58,9 @@ static ot_status settle(work *w, ot_kd_facts *facts)
     return OT_OK;
 }
 
-static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot_kd_facts *facts,
-                     ot_kd_result **out)
+static ot_status all(work *w)
 {
+    ot_kernel_device_job *j = w->j;
     ot_kg_code *c = NULL;
     ot_dev_api api;
     uint32_t number;
@@ -74,24 +73,22 @@ static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot
                            w->want->device);
         OT_TRY(ot_kd_open(number, w->d, &w->dev));
     }
-    OT_TRY(settle(w, facts));
+    OT_TRY(settle(w));
     OT_TRY(emit(w));
     if (!w->dev) return OT_OK;
-    ot_kd_request r = {.inputs = inputs, .n_inputs = n_inputs, .repeat = w->want->repeat};
-    OT_TRY(ot_kernelgen(w->k, w->path, w->p, &w->options, w->d, &c));
-    ot_status s = ot_kd_run(w->dev, w->k, w->path, c, &r, w->d, out);
+    ot_kd_request r = {.inputs = j->inputs, .n_inputs = j->n_inputs, .repeat = w->want->repeat};
+    OT_TRY(ot_kernelgen(w->j->kernel, w->j->path, w->j->plan, &w->options, w->d, &c));
+    ot_status s = ot_kd_run(w->dev, j->kernel, j->path, c, &r, w->d, &j->result);
     ot_kg_free(c);
     return s;
 }
 
-ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path,
-                               const ot_mem_plan *p, const ot_krun_array *inputs, uint32_t n_inputs,
-                               ot_diag *d, ot_kd_facts *facts, uint32_t *items, ot_kd_result **out)
+ot_status ot_kernel_device_run(const ot_kernel_device *want, ot_kernel_device_job *j, ot_diag *d)
 {
-    work w = {.want = want, .k = k, .path = path, .p = p, .d = d};
-    *out = NULL;
-    ot_status s = all(&w, inputs, n_inputs, facts, out);
-    *items = w.options.items;
+    work w = {.want = want, .j = j, .d = d};
+    j->result = NULL;
+    ot_status s = all(&w);
+    j->items = w.options.items;
     ot_kd_close(w.dev);
     return s;
 }

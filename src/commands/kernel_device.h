@@ -19,13 +19,22 @@ typedef struct ot_kernel_device {
 
 /* Is the kernel to run on a device (and not in the interpreter)? */
 bool ot_kernel_device_wanted(const ot_kernel_device *k);
-/* Write the source if that is asked for, then run on the device if that is: *out is NULL where
- * nothing ran, else the caller's, with *facts about the device. For CUDA C, or without a device,
- * the program is made for groups of OT_KG_ITEMS_DEFAULT items that have OT_KG_LOCAL_DEFAULT
- * bytes. Fails as ot_kernelgen, ot_kd_open and ot_kd_run do, or with OT_E_SYSTEM: the file. */
-ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path,
-                               const ot_mem_plan *p, const ot_krun_array *inputs, uint32_t n_inputs,
-                               ot_diag *d, ot_kd_facts *facts, uint32_t *items,
-                               ot_kd_result **out) OT_MUST_USE;
+/* A planned kernel with its inputs, and what became of it. */
+typedef struct ot_kernel_device_job {
+    const ot_kernel *kernel;
+    const char *path; /* for messages */
+    const ot_mem_plan *plan;
+    const ot_krun_array *inputs; /* [n_inputs] */
+    uint32_t n_inputs;
+    ot_kd_facts facts;    /* out: about the device that ran it */
+    uint32_t items;       /* out: of a work-group */
+    ot_kd_result *result; /* out: the caller's; NULL where nothing ran */
+} ot_kernel_device_job;
+/* Write the source if that is asked for, then run on the device if that is. For CUDA C, or
+ * without a device, the program is made for groups of OT_KG_ITEMS_DEFAULT items that have
+ * OT_KG_LOCAL_DEFAULT bytes. Fails as ot_kernelgen, ot_kd_open and ot_kd_run do, or with
+ * OT_E_SYSTEM: the file. */
+ot_status ot_kernel_device_run(const ot_kernel_device *want, ot_kernel_device_job *j,
+                               ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -213,7 +213,10 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
 
     r->plans = OT_NEW(r->arena, ot_scope_plan);
     if (!offsets || !r->plans) return ot_fail_nomem(w->d);
-    OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, offsets, r->plans, &r->steps));
+    ot_table_plan plan = {.offsets = offsets};
+    OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, &plan));
+    r->plans[0] = plan.memory;
+    r->steps = plan.steps;
     r->n_plans = 1;
     r->n_buffers = f->problem.n;
     r->seconds = ot_now() - start;

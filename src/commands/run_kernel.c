@@ -135,8 +135,15 @@ static ot_status load(work *w)
 
 static ot_status run_on_device(work *w)
 {
-    OT_TRY(ot_kernel_device_run(&w->r->on, w->k, w->path, w->plan, w->inputs,
-                                (uint32_t)w->r->n_inputs, w->d, &w->facts, &w->items, &w->device));
+    ot_kernel_device_job j = {.kernel = w->k,
+                              .path = w->path,
+                              .plan = w->plan,
+                              .inputs = w->inputs,
+                              .n_inputs = (uint32_t)w->r->n_inputs};
+    OT_TRY(ot_kernel_device_run(&w->r->on, &j, w->d));
+    w->facts = j.facts;
+    w->items = j.items;
+    w->device = j.result;
     if (!w->device) return OT_OK;
     w->outputs = w->device->outputs;
     w->n_outputs = w->device->n_outputs;

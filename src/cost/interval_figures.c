@@ -280,7 +280,7 @@ static void add_node(ot_trial *tr, const ot_node_facts *f, pair *p, double after
     const ot_node_cut *cut[OT_DIMS_MAX];
     for (uint32_t d = 0; d < tr->n_dims; d++) cut[d] = &tr->dim[d][p->c[d]].node;
     const double most = p->sums.ws;
-    ot_sums_add_node(&p->sums, tr->s, tr->t, f, cut, tr->n_dims, pending_bytes(tr, p), after);
+    ot_sums_add_node(&p->sums, tr->s, tr->t, f, cut, pending_bytes(tr, p), after);
     if (p->sums.ws > most) p->most_at = f->pos;
 }
 
@@ -303,9 +303,10 @@ static void add_whole(ot_trial *tr, const ot_node_facts *f)
                 tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[n->out[k]].dims[axis]);
         }
     ot_node_facts whole = *f;
+    whole.n_dims = 0;
     whole.whole_reads = 0;
     whole.in_place = s->fused[f->pos];
-    ot_sums_add_node(&tr->w_sums, s, tr->t, &whole, NULL, 0, before, 0);
+    ot_sums_add_node(&tr->w_sums, s, tr->t, &whole, NULL, before, 0);
     tr->w_pack += f->whole_reads;
 }
 
@@ -381,8 +382,12 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     for (uint32_t d = 0; d < tr->n_dims; d++) in_axis[d] = tr->w->in_axis[d];
     for (uint32_t k = 0; k < n->n_in; k++)
         tr->later[k] = n->in[k] != OT_NONE && (tr->is_pending[n->in[k]] || tr->whole_in[n->in[k]]);
-    ot_node_facts f = ot_node_facts_of(tr->s, tr->t, pos, tr->w->lead_out, in_axis, tr->n_dims,
-                                       tr->later, tr->bytes);
+    const ot_node_use use = {.pos = pos,
+                             .lead = tr->w->lead_out,
+                             .n_dims = tr->n_dims,
+                             .in_axis = in_axis,
+                             .later = tr->later};
+    ot_node_facts f = ot_node_facts_of(tr->s, tr->t, &use, tr->bytes);
     note_whole(tr, n);
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {

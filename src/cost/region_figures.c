@@ -231,9 +231,13 @@ static void add_node(figures *x, uint32_t i, ot_node_sums *sums, double *live)
         for (uint32_t j = 0; j < k; j++) counted |= rn->in[j] == v;
         if (!counted) *live += tile_bytes(x, v);
     }
-    ot_node_facts f = ot_node_facts_of(x->s, x->t, x->s->pos[rn->node], rn->lead_out[0], in_axis,
-                                       r->n_dims, x->later, x->bytes);
-    ot_sums_add_node(sums, x->s, x->t, &f, cut, r->n_dims, *live, after);
+    const ot_node_use use = {.pos = x->s->pos[rn->node],
+                             .lead = rn->lead_out[0],
+                             .n_dims = r->n_dims,
+                             .in_axis = in_axis,
+                             .later = x->later};
+    ot_node_facts f = ot_node_facts_of(x->s, x->t, &use, x->bytes);
+    ot_sums_add_node(sums, x->s, x->t, &f, cut, *live, after);
     for (uint32_t v = 0; v < r->n_inputs; v++)
         if (x->first[v] == i && holds(x, v)) *live -= tile_bytes(x, v);
 }
@@ -265,10 +269,11 @@ static double carried_bytes(const figures *x)
 
 /* stream: the region's steps, in that form; else NULL. */
 static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
-                        const ot_region *r, const ot_stream *stream, ot_totals *tot,
-                        ot_node_sums *sums, bool *possible)
+                        const ot_region *r, const ot_stream *stream, ot_region_figures *out)
 {
     const ot_graph *g = s->g;
+    ot_totals *tot = &out->totals;
+    ot_node_sums *sums = &out->sums;
     ot_tile_windows w;
     figures x;
     OT_TRY(ot_tile_windows_new(g, r, a, &w));
@@ -300,23 +305,23 @@ static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsign
     tot->halo = has_halo(&x);
     ot_totals_finish(tot, t, sums, &g->values[sink->value], sink->axis[r->n_dims - 1], inner->tile);
     tot->largest = largest_tensor(&x);
-    *possible = true;
+    out->possible = true;
     return OT_OK;
 }
 
 ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
-                           const ot_region *r, ot_totals *tot, ot_node_sums *sums, bool *possible)
+                           const ot_region *r, ot_region_figures *out)
 {
-    *possible = false;
-    *sums = (ot_node_sums){0};
-    ot_totals_start(tot, r->n_dims);
-    if (r->form != OT_FORM_STREAM) return totals(s, t, a, how, r, NULL, tot, sums, possible);
+    *out = (ot_region_figures){0};
+    ot_totals_start(&out->totals, r->n_dims);
+    if (r->form != OT_FORM_STREAM) return totals(s, t, a, how, r, NULL, out);
     ot_stream steps;
     ot_why why;
+    bool possible = false;
     ot_arena *scratch = ot_arena_new(); /* windows of all steps at once */
     if (!scratch) return ot_fail_nomem(s->g->model->diag);
-    ot_status st = ot_stream_steps(s->g, r, scratch, &steps, possible, &why);
-    if (st == OT_OK && *possible) st = totals(s, t, a, how, r, &steps, tot, sums, possible);
+    ot_status st = ot_stream_steps(s->g, r, scratch, &steps, &possible, &why);
+    if (st == OT_OK && possible) st = totals(s, t, a, how, r, &steps, out);
     ot_arena_free(scratch);
     return st;
 }
@@ -339,15 +344,14 @@ static int64_t made_before(const ot_seq *s, const ot_region *r)
 ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
                           ot_region *r)
 {
-    ot_totals tot;
-    ot_node_sums sums;
-    bool possible;
+    ot_region_figures f;
     int64_t stitch;
     double macs = 0;
     r->time_tiled = -1;
     r->stall = 0; /* known when its memory is planned */
-    OT_TRY(ot_region_totals(s, t, a, how, r, &tot, &sums, &possible));
-    if (!possible) return OT_OK;
+    OT_TRY(ot_region_totals(s, t, a, how, r, &f));
+    if (!f.possible) return OT_OK;
+    const ot_totals tot = f.totals;
     r->weight_bytes = (int64_t)tot.weights;
     r->largest = tot.largest;
     r->carried = (int64_t)(tot.carried + 0.5);
@@ -365,7 +369,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
         macs += s->macs[pos];
     }
     r->benefit = r->time_untiled - r->time_tiled;
-    r->mac_ratio = macs > 0 ? sums.macs / macs : 1;
+    r->mac_ratio = macs > 0 ? f.sums.macs / macs : 1;
     r->peak = s->cut[r->first] + made_before(s, r) + stitch + tot.ws;
     return OT_OK;
 }

@@ -4,11 +4,15 @@
 
 #include "tile_totals.h"
 
-/* The totals of region r in its form, and what its nodes add up to, from the windows of every
- * tile. *possible false: some tile cannot be made. how: OT_FIT_ bits. Scratch is in a. Fails:
- * OT_E_NOMEM. */
+/* Of a region in its form, from the windows of every tile. */
+typedef struct ot_region_figures {
+    bool possible; /* else some tile cannot be made, and the rest says nothing */
+    ot_totals totals;
+    ot_node_sums sums; /* what its nodes add up to */
+} ot_region_figures;
+
+/* how: OT_FIT_ bits. Scratch is in a. Fails: OT_E_NOMEM. */
 ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how,
-                           const ot_region *r, ot_totals *tot, ot_node_sums *sums,
-                           bool *possible) OT_MUST_USE;
+                           const ot_region *r, ot_region_figures *out) OT_MUST_USE;
 
 #endif

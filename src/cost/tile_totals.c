@@ -59,18 +59,18 @@ static bool runs_in_place(const ot_seq *s, const ot_target *t, uint32_t pos, con
     return false;
 }
 
-ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos, uint32_t lead,
-                               const int8_t *const *in_axis, uint32_t n_dims, const bool *later,
+ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, const ot_node_use *u,
                                double *bytes)
 {
+    const uint32_t pos = u->pos;
     const ot_node *n = &s->g->nodes[s->node[pos]];
     bool free = s->fused[pos] || s->strided[pos] != OT_NONE || ot_op_cost(n->op) == OT_COST_FREE;
-    ot_node_facts f = {.node = n, .pos = pos, .bytes = bytes, .is_free = free};
+    ot_node_facts f = {.node = n, .pos = pos, .n_dims = u->n_dims, .bytes = bytes, .is_free = free};
     double out_elems = 0, in_elems = 0;
     bool packs = ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
-        bool whole = v != OT_NONE && is_whole(in_axis, n_dims, k);
+        bool whole = v != OT_NONE && is_whole(u->in_axis, u->n_dims, k);
         bytes[k] = v == OT_NONE || (whole && !s->act[v]) ? 0 : ot_cost_moved(s, v, t);
         if (v == OT_NONE || !s->act[v]) continue;
         in_elems += (double)s->elems[v];
@@ -79,12 +79,12 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         bool used = v != OT_NONE &&
-                    (s->g->values[v].n_uses > 0 || s->g->values[v].is_output || k == lead);
+                    (s->g->values[v].n_uses > 0 || s->g->values[v].is_output || k == u->lead);
         bytes[n->n_in + k] = used ? (double)s->bytes[v] : 0;
         if (v != OT_NONE) out_elems += (double)s->elems[v];
     }
     f.compute = ot_cost_compute(s->g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
-    f.in_place = runs_in_place(s, t, pos, later);
+    f.in_place = runs_in_place(s, t, pos, u->later);
     return f;
 }
 
@@ -103,8 +103,9 @@ static double crop_bytes(const ot_seq *s, const ot_target *t, ot_id v,
 }
 
 void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, const ot_node_facts *f,
-                      const ot_node_cut *const *cut, uint32_t n_dims, double before, double after)
+                      const ot_node_cut *const *cut, double before, double after)
 {
+    const uint32_t n_dims = f->n_dims;
     const ot_node *n = f->node;
     ot_share share[OT_DIMS_MAX];
     double factor = 1, tiles = 1, work = s->work[f->pos], bytes = 0, outs = 0, crop = 0;

@@ -107,7 +107,8 @@ void ot_node_cut_finish(ot_node_cut *x, const ot_graph *g, const ot_node *n, uin
 typedef struct ot_node_facts {
     const ot_node *node;
     uint32_t pos;
-    double compute; /* seconds of the whole node on its own */
+    uint32_t n_dims; /* along which the region is cut */
+    double compute;  /* seconds of the whole node on its own */
     /* bytes of activations that every tile reads whole and packs anew; 0: packs nothing */
     double whole_reads;
     bool is_free;  /* merged into another node, or moves nothing */
@@ -117,10 +118,15 @@ typedef struct ot_node_facts {
     const double *bytes;
 } ot_node_facts;
 
-/* in_axis: [n_dims] arrays [n_in]; later: [n_in] a node behind this one in the region reads the
- * operand, too; lead: output asked; bytes: [n_in + n_out] room for the facts' array. */
-ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos, uint32_t lead,
-                               const int8_t *const *in_axis, uint32_t n_dims, const bool *later,
+/* A node as a region has it. */
+typedef struct ot_node_use {
+    uint32_t pos, lead; /* in the sequence; output asked */
+    uint32_t n_dims;
+    const int8_t *const *in_axis; /* [n_dims] arrays [n_in] */
+    const bool *later;            /* [n_in] a node behind this one reads the operand, too */
+} ot_node_use;
+/* bytes: [n_in + n_out] room for the facts' array. */
+ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, const ot_node_use *u,
                                double *bytes);
 
 /* What the nodes of a region add up to in all tiles. Starts as zero. */
@@ -132,11 +138,11 @@ typedef struct ot_node_sums {
     double ws;                    /* bytes: most that are live in the largest tile */
 } ot_node_sums;
 
-/* Add a node; the nodes behind it in the region are in. cut: [n_dims], none: the node whole,
+/* Add a node; the nodes behind it in the region are in. cut: [f->n_dims], 0: the node whole,
  * once. before, after: bytes live in the largest tile when it starts (its operands, and what
  * others behind it still read), when it has run. */
 void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, const ot_node_facts *f,
-                      const ot_node_cut *const *cut, uint32_t n_dims, double before, double after);
+                      const ot_node_cut *const *cut, double before, double after);
 
 /* Bytes of v over all tiles. e: [n_dims]. */
 static inline double ot_tiles_bytes(const ot_seq *s, ot_id v, const ot_extents *e, uint32_t n_dims)

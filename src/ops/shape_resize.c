@@ -45,17 +45,17 @@ static int64_t scaled(int64_t in, double scale)
     return out >= 0 && out < (float)OT_SHAPE_DIM_MAX ? (int64_t)out : OT_DIM_UNKNOWN;
 }
 
-static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, size_t n,
-                           const double *scales, const float *attr, const bool *ok, int64_t *d)
+static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, const ot_known *scales,
+                           int64_t *d)
 {
-    if ((int64_t)n != t->n)
-        return ot_shape_fail(c, "scales has %zu values, expected %lld", n, (long long)t->n);
-    for (size_t e = 0; e < n; e++) {
+    if ((int64_t)scales->n != t->n)
+        return ot_shape_fail(c, "scales has %u values, expected %lld", scales->n, (long long)t->n);
+    for (uint32_t e = 0; e < scales->n; e++) {
         uint32_t a = t->at[e];
-        double s = attr != NULL ? (double)attr[e] : scales != NULL ? scales[e] : 0;
+        double s = scales->f[e];
         d[a] = OT_DIM_UNKNOWN;
-        if (ok != NULL && !ok[e]) continue;
-        if (!(s > 0)) return ot_shape_fail(c, "scales[%zu] is %g, must be positive", e, s);
+        if (!ot_known_has(scales, e)) continue;
+        if (!(s > 0)) return ot_shape_fail(c, "scales[%u] is %g, must be positive", e, s);
         if (x->dims[a] >= 0)
             d[a] = scaled(x->dims[a], s);
         else if (s == 1.0)
@@ -128,7 +128,9 @@ ot_status ot_shape_resize(ot_infer *c)
     if (c->n->op == OT_OP_Upsample && c->n->version < 9) {
         if (attr == NULL || attr->kind != OT_ATTR_FLOATS)
             return ot_shape_fail(c, "attribute scales is missing");
-        OT_TRY(by_scales(c, x, &t, attr->n, NULL, attr->floats, NULL, d));
+        double wide[OT_RANK_MAX];
+        for (size_t e = 0; e < attr->n && e < OT_RANK_MAX; e++) wide[e] = (double)attr->floats[e];
+        OT_TRY(by_scales(c, x, &t, &(ot_known){.n = (uint32_t)attr->n, .f = wide}, d));
         done = true;
     } else if (present(sizes)) {
         const ot_known *k = ot_shape_known(c, 3);
@@ -139,7 +141,7 @@ ot_status ot_shape_resize(ot_infer *c)
     } else if (present(scales)) {
         const ot_known *k = ot_shape_known(c, at);
         if (k != NULL && k->f != NULL) {
-            OT_TRY(by_scales(c, x, &t, k->n, k->f, NULL, k->ok, d));
+            OT_TRY(by_scales(c, x, &t, k, d));
             done = true;
         }
     } else {

@@ -109,34 +109,44 @@ static uint32_t bring_earlier(const compare *c, uint32_t *list, uint32_t n, uint
     return front;
 }
 
+/* Places, in any order. */
+typedef struct place_list {
+    uint32_t *at;
+    uint32_t n;
+} place_list;
+
+/* The first n of the list; those behind them. */
+static place_list first_of(place_list x, uint32_t n) { return (place_list){x.at, n}; }
+static place_list behind(place_list x, uint32_t n) { return (place_list){x.at + n, x.n - n}; }
+
 /* Does one of `wide` hold the first element of one of `points` along `axis`, both having met
  * along those after it? All points begin in [lo, hi), and all of `wide` reach into it. Reorders
  * both lists. true: there is an answer, in c->found. */
-static bool search(compare *c, uint32_t *wide, uint32_t n_wide, uint32_t *points, uint32_t n_points,
-                   uint32_t axis, int64_t lo, int64_t hi)
+static bool search(compare *c, place_list wide, place_list points, uint32_t axis, int64_t lo,
+                   int64_t hi)
 {
-    if (n_wide == 0 || n_points == 0) return false;
-    bool few = n_wide <= FEW || n_points <= FEW;
-    c->work += few ? (int64_t)n_wide * n_points : (int64_t)n_wide + n_points;
+    if (wide.n == 0 || points.n == 0) return false;
+    bool few = wide.n <= FEW || points.n <= FEW;
+    c->work += few ? (int64_t)wide.n * points.n : (int64_t)wide.n + points.n;
     if (c->work > WORK_MAX) {
         c->found = OT_PLACES_UNKNOWN;
         return true;
     }
-    if (few) return any_pair(c, wide, n_wide, points, n_points);
-    uint32_t n = bring_forward(c, wide, n_wide, axis, lo, hi, true);
-    if (n > 0 && axis == 0) return met(c, wide[0], points[points[0] == wide[0]]);
-    if (n > 0 && (search(c, wide, n, points, n_points, axis - 1, 0, c->extent[axis - 1]) ||
-                  search(c, points, n_points, wide, n, axis - 1, 0, c->extent[axis - 1])))
+    if (few) return any_pair(c, wide.at, wide.n, points.at, points.n);
+    uint32_t n = bring_forward(c, wide.at, wide.n, axis, lo, hi, true);
+    if (n > 0 && axis == 0) return met(c, wide.at[0], points.at[points.at[0] == wide.at[0]]);
+    const int64_t extent = axis > 0 ? c->extent[axis - 1] : 0;
+    if (n > 0 && (search(c, first_of(wide, n), points, axis - 1, 0, extent) ||
+                  search(c, points, first_of(wide, n), axis - 1, 0, extent)))
         return true;
-    wide += n;
-    n_wide -= n;
-    if (n_wide == 0) return false; /* always so in a piece of one element */
+    wide = behind(wide, n);
+    if (wide.n == 0) return false; /* always so in a piece of one element */
     int64_t mid = lo + (hi - lo) / 2;
-    uint32_t early = bring_earlier(c, points, n_points, axis, mid);
-    n = bring_forward(c, wide, n_wide, axis, lo, mid, false);
-    if (search(c, wide, n, points, early, axis, lo, mid)) return true;
-    n = bring_forward(c, wide, n_wide, axis, mid, hi, false);
-    return search(c, wide, n, points + early, n_points - early, axis, mid, hi);
+    uint32_t early = bring_earlier(c, points.at, points.n, axis, mid);
+    n = bring_forward(c, wide.at, wide.n, axis, lo, mid, false);
+    if (search(c, first_of(wide, n), first_of(points, early), axis, lo, mid)) return true;
+    n = bring_forward(c, wide.at, wide.n, axis, mid, hi, false);
+    return search(c, first_of(wide, n), behind(points, early), axis, mid, hi);
 }
 
 /* Axes that some table cuts, those along which there are the most tiles last: they are the first
@@ -195,7 +205,8 @@ static ot_status compare_all(compare *c, ot_arena *a, const ot_place_table *tabl
     uint32_t *wide = OT_NEW_N(a, uint32_t, n), *points = OT_NEW_N(a, uint32_t, n);
     if (!wide || !points || !open_tables(c, a, tables, n_tables, n, axes)) return OT_E_NOMEM;
     for (uint32_t k = 0; k < n; k++) wide[k] = points[k] = k;
-    (void)search(c, wide, n, points, n, c->n_axes - 1, 0, c->extent[c->n_axes - 1]);
+    (void)search(c, (place_list){wide, n}, (place_list){points, n}, c->n_axes - 1, 0,
+                 c->extent[c->n_axes - 1]);
     return OT_OK;
 }
 

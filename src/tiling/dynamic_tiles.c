@@ -115,13 +115,13 @@ static ot_status find_lead(const looking *l, int64_t *lead, ot_why *why)
     int64_t ends[STEPS + INNER + 1];
     const uint32_t n = ends_from(l, d->tile, STEPS + INNER, ends);
     ot_arena *scratch = ot_arena_new();
-    ot_tile_windows *x;
-    bool legal = false, same = false;
+    ot_tile_windows *x = NULL;
+    bool same = false;
     *lead = 0;
-    ot_status s = scratch ? ot_stream_at(l->t.g, &l->r, scratch, ends, n, &x, &legal, why)
+    ot_status s = scratch ? ot_stream_at(l->t.g, &l->r, scratch, ends, n, &x, why)
                           : ot_fail_nomem(l->t.g->model->diag);
-    if (s == OT_OK && legal) *why = OT_WHY_NONE_ALIKE;
-    for (uint32_t k = 1; s == OT_OK && legal && !same && k + INNER < n; k++) {
+    if (s == OT_OK && x) *why = OT_WHY_NONE_ALIKE;
+    for (uint32_t k = 1; s == OT_OK && x && !same && k + INNER < n; k++) {
         s = steps_alike(l, x, k, INNER, &same);
         if (same) *lead = k * d->tile;
     }
@@ -145,15 +145,15 @@ static bool hand_over(const looking *l, ot_tile_windows *last)
 static ot_status find_steady(looking *l, ot_why *why)
 {
     int64_t ends[INNER + 2];
-    bool legal = false, same = false;
+    bool same = false;
     *why = OT_WHY_NONE_ALIKE;
     if (l->r.dims[0].extent < 1) return OT_OK; /* the larger graph may have nothing left to cut */
     OT_TRY(find_lead(l, &l->lead, why));
     if (l->lead == 0) return OT_OK;
     const uint32_t n = ends_from(l, l->lead, INNER + 1, ends);
     if (n < INNER + 2) return OT_OK;
-    OT_TRY(ot_stream_at(l->t.g, &l->r, l->t.arena, ends, n, &l->x, &legal, why));
-    if (!legal) return OT_OK;
+    OT_TRY(ot_stream_at(l->t.g, &l->r, l->t.arena, ends, n, &l->x, why));
+    if (!l->x) return OT_OK;
     *why = OT_WHY_NONE_ALIKE;
     l->first = 1;
     OT_TRY(steps_alike(l, l->x, 1, INNER, &same));
@@ -172,8 +172,9 @@ static ot_status part_to(const looking *l, int64_t hi, ot_arena *a, ot_tile_wind
         *legal = ot_tile_windows_part(l->t.g, &l->r, 0, l->lead, hi, w, why);
         return OT_OK;
     }
-    OT_TRY(ot_stream_at(l->t.g, &l->r, a, ends, 3, &x, legal, why));
-    if (*legal) *w = x[1];
+    OT_TRY(ot_stream_at(l->t.g, &l->r, a, ends, 3, &x, why));
+    *legal = x != NULL;
+    if (x) *w = x[1];
     return OT_OK;
 }
 

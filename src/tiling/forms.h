@@ -78,13 +78,18 @@ void ot_made_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *
                   uint32_t v, int64_t *dims);
 void ot_piece_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win,
                    uint32_t v, int64_t *dims);
-/* A value's tile shape repeated over a block of count[d] tiles: [counts > 1 ..., tile dims ...]
- * against the value's own layout [..., count, tile dim, ...]. perm: [*n] position in the first
- * of each entry of the second. Returns whether the two are the same in memory, so that a Reshape
- * alone restores the value. split: [*n] the first; whole: [rank] the block's shape. */
+/* A value's tile shape repeated over a block of count[d] tiles, [counts > 1 ..., tile dims ...],
+ * against the value's own layout [..., count, tile dim, ...]. */
+typedef struct ot_reassembly {
+    uint32_t n;
+    int64_t split[OT_RANK_MAX]; /* [n] the first */
+    int64_t perm[OT_RANK_MAX];  /* [n] position in the first of each entry of the second */
+    int64_t whole[OT_RANK_MAX]; /* [rank] the block's shape */
+} ot_reassembly;
+/* Of region value v, whose tiles have dims `tile`. Returns whether the two are the same in
+ * memory, so that a Reshape alone restores the value. */
 bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t *count, uint32_t v,
-                          const int64_t *tile, int64_t *perm, int64_t *split, uint32_t *n,
-                          int64_t *whole);
+                          const int64_t *tile, ot_reassembly *out);
 /* Whether region input v can be handed to a Scan over the tiles [first, first + count) in slices
  * of its own memory. */
 bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count,

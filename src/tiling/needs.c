@@ -53,12 +53,12 @@ static bool stacks_elsewhere(const ot_form_tiles *t)
         count[d] = r->dims[d].n_tiles;
         for (uint32_t e = 0; e < r->n_dims; e++) win[e] = t->dims[e].loop;
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
-            int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
-            uint32_t n;
+            int64_t dims[OT_RANK_MAX];
+            ot_reassembly layout;
             /* parts are stacked in front */
             if (!r->values[v].is_output || ot_is_part(r, v, d)) continue;
             ot_piece_dims(t->g, r, win, v, dims);
-            if (!ot_reassemble_layout(t->g, r, count, v, dims, perm, split, &n, whole)) return true;
+            if (!ot_reassemble_layout(t->g, r, count, v, dims, &layout)) return true;
         }
     }
     return false;

@@ -35,9 +35,9 @@ void ot_piece_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows 
 }
 
 bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t *count, uint32_t v,
-                          const int64_t *tile, int64_t *perm, int64_t *split, uint32_t *n,
-                          int64_t *whole)
+                          const int64_t *tile, ot_reassembly *out)
 {
+    int64_t *perm = out->perm, *split = out->split, *whole = out->whole;
     const ot_rvalue *rv = &r->values[v];
     uint32_t rank = (uint32_t)g->values[rv->value].rank, counts = 0, at = 0;
     uint32_t place[OT_DIMS_MAX]; /* of a dimension's count among the leading entries */
@@ -46,7 +46,7 @@ bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t 
         place[d] = counts;
         split[counts++] = count[d];
     }
-    *n = counts + rank;
+    out->n = counts + rank;
     for (uint32_t a = 0; a < rank; a++) {
         split[counts + a] = whole[a] = tile[a];
         for (uint32_t d = 0; d < r->n_dims; d++) {
@@ -62,7 +62,7 @@ bool ot_reassemble_layout(const ot_graph *g, const ot_region *r, const uint32_t 
         if (perm[k] < last) return false;
         last = perm[k];
     }
-    return at == *n; /* false: the value is not cut in every dimension of the block */
+    return at == out->n; /* false: the value is not cut in every dimension of the block */
 }
 
 bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count,
@@ -70,8 +70,8 @@ bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_
 {
     const ot_rvalue *rv = &t->r->values[v];
     const ot_tile_windows *win[OT_DIMS_MAX];
-    int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
-    uint32_t n;
+    int64_t dims[OT_RANK_MAX];
+    ot_reassembly layout;
     for (uint32_t d = 0; d < t->r->n_dims; d++) {
         const ot_tile_windows *all = count[d] > 1 ? t->dims[d].loop : t->dims[d].exact;
         win[d] = &all[first[d]];
@@ -86,7 +86,7 @@ bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_
             if (all[first[d] + k].made[v].lo != (int64_t)k * len) return false;
     }
     ot_made_dims(t->g, t->r, win, v, dims);
-    return ot_reassemble_layout(t->g, t->r, count, v, dims, perm, split, &n, whole);
+    return ot_reassemble_layout(t->g, t->r, count, v, dims, &layout);
 }
 
 ot_status ot_prescan_legal(const ot_form_tiles *t, bool *legal, ot_why *why)
@@ -118,12 +118,12 @@ bool ot_scan_legal(const ot_form_tiles *t, ot_why *why)
     }
     *why = OT_WHY_SCAN_OUTPUT;
     for (uint32_t v = 0; v < r->n_values; v++) {
-        int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
-        uint32_t n;
+        int64_t dims[OT_RANK_MAX];
+        ot_reassembly layout;
         if (v < r->n_inputs) any = any || ot_scan_sliced(t, first, count, v);
         if (!r->values[v].is_output) continue;
         ot_piece_dims(t->g, r, win, v, dims);
-        if (!ot_reassemble_layout(t->g, r, count, v, dims, perm, split, &n, whole)) return false;
+        if (!ot_reassemble_layout(t->g, r, count, v, dims, &layout)) return false;
     }
     *why = OT_WHY_SCAN_INPUT;
     return any;

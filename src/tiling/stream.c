@@ -308,11 +308,13 @@ static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const p
 }
 
 ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const int64_t *ends,
-                       uint32_t n, ot_tile_windows **steps, bool *legal, ot_why *why)
+                       uint32_t n, ot_tile_windows **steps, ot_why *why)
 {
     stepper x = {.g = g, .r = r, .a = a};
-    *legal = can_stream(&x, why);
-    return *legal ? take_steps(&x, ends, n, NULL, steps, legal, why) : OT_OK;
+    bool legal = can_stream(&x, why);
+    if (legal) OT_TRY(take_steps(&x, ends, n, NULL, steps, &legal, why));
+    if (!legal) *steps = NULL;
+    return OT_OK;
 }
 
 /* The longest run of steps that are alike, the earliest of these. */

@@ -67,8 +67,8 @@ static inline ot_region ot_stream_written(const ot_region *r)
 ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out,
                           bool *legal, ot_why *why) OT_MUST_USE;
 /* Windows of steps that end at ends [n] of the sink, ascending, whatever they look like; *steps
- * [n] in a. The rest as above. */
+ * [n] in a, or NULL, with *why, when the region cannot stream so. The rest as above. */
 ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const int64_t *ends,
-                       uint32_t n, ot_tile_windows **steps, bool *legal, ot_why *why) OT_MUST_USE;
+                       uint32_t n, ot_tile_windows **steps, ot_why *why) OT_MUST_USE;
 
 #endif

@@ -129,18 +129,15 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
 }
 
 /* The node reduces what it reads along this dimension: the tile's share of that, so that every
- * element counts once. */
+ * element counts once. false: it has none. */
 static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, ot_win tile, uint32_t i,
-                     ot_tile_windows *w, ot_win *in, ot_why *why)
+                     ot_tile_windows *w, ot_win *in)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
     int64_t extent = g->values[n->in[0]].dims[rn->in_axis[d][0]];
     ot_win share = piece_of(&r->dims[d], tile, extent);
-    if (is_empty(share)) {
-        *why = OT_WHY_NO_SHARE;
-        return false;
-    }
+    if (is_empty(share)) return false;
     in[0] = share;
     w->ops[i] = (ot_op_tile){.need = share, .made = share, .in = in};
     for (uint32_t j = 0; j < n->n_in; j++)
@@ -178,7 +175,10 @@ bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int
         if (r->nodes[i].lead_axis[d] == OT_AX_WHOLE)
             whole_node(g, r, d, i, w);
         else if (r->nodes[i].lead_axis[d] == OT_AX_SUM) {
-            if (!sum_node(g, r, d, (ot_win){lo, hi}, i, w, in + n_in, why)) return false;
+            if (!sum_node(g, r, d, (ot_win){lo, hi}, i, w, in + n_in)) {
+                *why = OT_WHY_NO_SHARE;
+                return false;
+            }
         } else if (!cut_node(g, r, d, i, w, in + n_in, why))
             return false;
     }

@@ -173,15 +173,16 @@ static bool keeps_to_first(const rw_loop *l)
  * is as good. */
 static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
 {
-    int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], axis = 0;
-    uint32_t n, counts = 0;
+    ot_reassembly layout;
+    int64_t axis = 0;
+    uint32_t counts = 0;
     for (uint32_t d = 0; d < l->w->r->n_dims; d++)
         if (l->b->count[d] > 1) {
             counts++;
             axis = l->w->r->values[v].axis[d];
         }
     if (keeps_to_first(l) || counts != 1 ||
-        ot_reassemble_layout(l->w->g, l->w->r, l->b->count, v, tile, perm, split, &n, whole))
+        ot_reassemble_layout(l->w->g, l->w->r, l->b->count, v, tile, &layout))
         return 0;
     return axis;
 }
@@ -192,27 +193,26 @@ static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t sta
 {
     rw_region *w = l->w;
     const ot_value x = w->g->values[w->r->values[v].value];
-    int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], moved[OT_RANK_MAX];
-    uint32_t n;
+    ot_reassembly at;
+    int64_t moved[OT_RANK_MAX];
     ot_id src = stacked, turned = OT_NONE, parts = OT_NONE;
-    if (!ot_reassemble_layout(w->g, w->r, l->b->count, v, tile, perm, split, &n, whole) &&
-        stack_at == 0) {
+    if (!ot_reassemble_layout(w->g, w->r, l->b->count, v, tile, &at) && stack_at == 0) {
         /* Always there behind a Loop: who concatenates results along their first axis, instead
          * of stacking them, gets the same. */
         if (keeps_to_first(l))
             OT_TRY(rw_value(w, &w->top, "deslice", x.name,
-                            (ot_tensor_type){x.dtype, (int32_t)n, split}, &parts));
-        OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
-        for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
-        ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
-        if (at.kind != OT_ATTR_INTS) return rw_nomem(w);
-        OT_TRY(rw_op(
-            w, &w->top, "deslice",
-            &(ot_node_def){.op = "Transpose", .name = x.name, .in = {&parts, 1}, .attrs = {&at, 1}},
-            (ot_tensor_type){x.dtype, (int32_t)n, moved}, &turned));
+                            (ot_tensor_type){x.dtype, (int32_t)at.n, at.split}, &parts));
+        OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)at.n, at.split, &parts));
+        for (uint32_t k = 0; k < at.n; k++) moved[k] = at.split[at.perm[k]];
+        ot_attr perm = ot_mk_ints(w->g->model->arena, "perm", at.perm, at.n);
+        if (perm.kind != OT_ATTR_INTS) return rw_nomem(w);
+        OT_TRY(rw_op(w, &w->top, "deslice",
+                     &(ot_node_def){
+                         .op = "Transpose", .name = x.name, .in = {&parts, 1}, .attrs = {&perm, 1}},
+                     (ot_tensor_type){x.dtype, (int32_t)at.n, moved}, &turned));
         src = turned;
     }
-    return rw_reshape(w, &w->top, "deslice", x.name, src, x.rank, whole, out);
+    return rw_reshape(w, &w->top, "deslice", x.name, src, x.rank, at.whole, out);
 }
 
 /* ---- the block ---- */

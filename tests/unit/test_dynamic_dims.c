@@ -227,14 +227,13 @@ static int64_t plays_steps(ot_model *file, const ot_region *planned, const ot_dy
         ot_region r = region_of(g, &s, tile, a);
         int64_t ends[160];
         ot_tile_windows *w;
-        bool legal = false;
         ot_why why = OT_WHY_NONE;
         r.form = OT_FORM_STREAM;
         for (int64_t k = 0; k <= n; k++) ends[k] = f->lead + k * tile;
         ends[n + 1] = r.dims[0].extent;
         assert_true(ends[n + 1] > ends[n]);
-        assert_int_equal(ot_stream_at(g, &r, a, ends, (uint32_t)n + 2, &w, &legal, &why), OT_OK);
-        if (!legal) fail_msg("steps at %lld: %s", (long long)h, ot_reason_sentence(why));
+        assert_int_equal(ot_stream_at(g, &r, a, ends, (uint32_t)n + 2, &w, &why), OT_OK);
+        if (!w) fail_msg("steps at %lld: %s", (long long)h, ot_reason_sentence(why));
         for (int64_t k = 0; k <= n + 1; k++)
             for (uint32_t v = 0; v < r.n_values; v++) {
                 const ot_tile_windows *is = k == 0 ? &f->first[0] : f->inner;

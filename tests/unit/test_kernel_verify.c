@@ -266,10 +266,11 @@ static ot_kernel *build(void)
     ot_kernel_builder *b = ot_kernel_build("built", "t");
     if (!b) return NULL;
     uint32_t x = ot_kb_param(b, "x", "f32", (int64_t[]){1, 64}, 2);
-    uint32_t w = ot_kb_alloc(b, "w", "f16", (int64_t[]){8}, 1, OT_SCOPE_L2, 64, 1);
+    uint32_t w = ot_kb_alloc(b, "w", "f16", (int64_t[]){8}, 1, (ot_tk_storage){OT_SCOPE_L2, 64, 1});
     ot_kb_for(b, i, 0, 8, 2);
     ot_kb_for(b, j, 0, -1, 1);
-    uint32_t t = ot_kb_alloc(b, "t", "f32", (int64_t[]){2, 32}, 2, OT_SCOPE_UB, 0, 2);
+    uint32_t t = ot_kb_alloc(b, "t", "f32", (int64_t[]){2, 32}, 2,
+                             (ot_tk_storage){OT_SCOPE_UB, 0, 2});
     ot_tk_range window[2] = {range(0, 1, NULL, 0), range(-1, 15, i, 8)};
     window[1].lo.n = window[1].hi.n = 4; /* 8*i, -j, and two that come to nothing */
     window[1].lo.terms[1].var = window[1].hi.terms[1].var = j;
@@ -369,11 +370,12 @@ static void test_builder_nonsense(void **state)
             "'' is no name",
         };
         ot_kernel_builder *b = ot_kernel_build("k", NULL);
-        uint32_t a = ot_kb_alloc(b, "a", "f32", dims, 2, OT_SCOPE_GM, 0, 1), none = OT_NONE;
+        uint32_t a = ot_kb_alloc(b, "a", "f32", dims, 2, (ot_tk_storage){OT_SCOPE_GM, 0, 1}),
+                 none = OT_NONE;
         ot_tk_range r[2] = {range(0, 1, "i", 1), range(0, 8, NULL, 0)};
         ot_kb_for(b, "i", 0, 4, 1);
         switch (t) {
-        case 0: ot_kb_alloc(b, "d", "f32", dims, 9, OT_SCOPE_UB, 0, 1); break;
+        case 0: ot_kb_alloc(b, "d", "f32", dims, 9, (ot_tk_storage){OT_SCOPE_UB, 0, 1}); break;
         case 1: ot_kb_param(b, "d", "f33", dims, 1); break;
         case 2: ot_kb_alias(b, "d", none, "f32", dims, 1); break;
         case 3: ot_kb_subview(b, "d", none, r); break;
@@ -392,9 +394,9 @@ static void test_builder_nonsense(void **state)
         case 7: ot_kb_copy(b, none, a); break;
         case 8: ot_kb_compute(b, OT_PIPE_CUBE, "f", &a, 1, &none, 1); break;
         case 9: ot_kb_load(b, a, ot_kb_alias(b, "v", a, "f32", dims, 1), r, 2); break;
-        case 10: ot_kb_alloc(b, "d", "f32", dims, 2, (ot_scope)77, 0, 1); break;
+        case 10: ot_kb_alloc(b, "d", "f32", dims, 2, (ot_tk_storage){(ot_scope)77, 0, 1}); break;
         case 11: ot_kb_alias(b, "d", a, "f64", dims, 2); break;
-        default: ot_kb_alloc(b, "", "f32", dims, 2, OT_SCOPE_UB, 0, 1); break;
+        default: ot_kb_alloc(b, "", "f32", dims, 2, (ot_tk_storage){OT_SCOPE_UB, 0, 1}); break;
         }
         ot_kb_end(b);
         ot_kernel *k = ot_kb_finish(b);

@@ -15,12 +15,13 @@ static ot_status plan(const char *csv, ot_mem_mode mode, int64_t capacity, int64
                       ot_scope_plan *p, ot_diag *d)
 {
     ot_pack_file *f = NULL;
-    int64_t steps = 0;
+    ot_table_plan t = {.offsets = offsets};
     ot_diag read = {0};
     const ot_pack_options o = {.capacity = capacity, .rules = OT_PACK_RULES_ALL};
     if (ot_pack_read_csv("t.csv", csv, strlen(csv), &read, &f) != OT_OK)
         fail_msg("%s", read.message);
-    ot_status s = ot_pack_table(f, "t.csv", mode, &o, d, offsets, p, &steps);
+    ot_status s = ot_pack_table(f, "t.csv", mode, &o, d, &t);
+    *p = t.memory;
     ot_pack_file_free(f);
     return s;
 }

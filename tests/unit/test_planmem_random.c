@@ -128,9 +128,10 @@ static void planmem(const problem *p, int64_t capacity, outcome *o)
     ot_arena *a = ot_arena_new();
     ot_diag d = {0};
     memset(o, 0, sizeof *o);
-    assert_int_equal(ot_planmem(p->list, p->n, &p->k, capacity, a, &d, o->offsets, o->multi,
-                                o->level, &o->stats, &o->fits, &o->needed),
-                     OT_OK);
+    ot_scope_places at = {o->offsets, o->multi, o->level, &o->stats, false, 0};
+    assert_int_equal(ot_planmem(p->list, p->n, &p->k, capacity, a, &d, &at), OT_OK);
+    o->fits = at.fits;
+    o->needed = at.needed;
     ot_arena_free(a);
 }
 

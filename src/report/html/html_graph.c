@@ -243,14 +243,16 @@ static ot_status put_overview(html *h, ot_arena *a)
 
 /* ---- pictures of nodes ---- */
 
-/* Lay out and draw nodes[0 .. n), ascending, with the edges between them. place: [n_nodes],
- * OT_NONE everywhere, and again after. */
-static ot_status put_picture(html *h, uint32_t *nodes, uint32_t n, uint32_t *place, graph_picture p,
-                             double max_width, ot_arena *a, layout *l)
+/* Lay out and draw p.nodes[0 .. l->n), ascending, with the edges between them. place: [n_nodes],
+ * OT_NONE everywhere, and again after. l: n and max_width are set. */
+static ot_status put_picture(html *h, graph_picture p, uint32_t *place, ot_arena *a, layout *l)
 {
     const ot_facts *f = h->f;
+    const uint32_t n = l->n, *nodes = p.nodes;
     uint32_t n_edges = 0, *edges = OT_NEW_N(a, uint32_t, f->n_edges + 1u);
-    *l = (layout){.n = n, .gap_x = 18, .gap_y = 26, .row_max = 8, .max_width = max_width};
+    l->gap_x = 18;
+    l->gap_y = 26;
+    l->row_max = 8;
     l->boxes = OT_NEW_N(a, layout_box, n + 1u);
     l->edges = OT_NEW_N(a, layout_edge, f->n_edges + 1u);
     if (!edges || !l->boxes || !l->edges) return OT_E_NOMEM;
@@ -269,7 +271,6 @@ static ot_status put_picture(html *h, uint32_t *nodes, uint32_t n, uint32_t *pla
     l->n_edges = n_edges;
     for (uint32_t k = 0; k < n; k++) place[nodes[k]] = OT_NONE;
     OT_TRY(layout_run(l, a));
-    p.nodes = nodes;
     p.edges = edges;
     return graph_draw(h, l, &p, a);
 }
@@ -313,7 +314,7 @@ static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list,
     const ot_fact_region *region = &h->f->regions[r];
     char label[64];
     uint32_t around, list[OPEN_NODES + OPEN_AROUND];
-    layout l;
+    layout l = {0};
     ot_status st = OT_OK;
     html_open_class(h, "details", "g-open");
     html_open(h, "summary");
@@ -344,8 +345,9 @@ static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list,
     if (drawn) {
         snprintf(label, sizeof label, "Nodes of region %u", region->id);
         html_open_class(h, "div", "g-frame");
-        st = put_picture(h, list, pick_nodes(h->f, r, list, in_list, &around), place,
-                         (graph_picture){.region = r, .label = label}, PAGE_W, a, &l);
+        l = (layout){.n = pick_nodes(h->f, r, list, in_list, &around), .max_width = PAGE_W};
+        st = put_picture(h, (graph_picture){.nodes = list, .region = r, .label = label}, place, a,
+                         &l);
         html_close(h);
     }
     ot_arena_free(a);
@@ -396,7 +398,7 @@ static ot_status put_full(html *h, uint32_t *place, ot_arena *a)
 {
     uint32_t n = h->f->n_nodes < FULL_NODES ? h->f->n_nodes : FULL_NODES;
     uint32_t *nodes = OT_NEW_N(a, uint32_t, n + 1u);
-    layout l;
+    layout l = {0};
     if (!nodes) return OT_E_NOMEM;
     for (uint32_t k = 0; k < n; k++) nodes[k] = k;
     html_open_class(h, "details", "g-full");
@@ -413,12 +415,13 @@ static ot_status put_full(html *h, uint32_t *place, ot_arena *a)
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");
     html_attr(h, "aria-label", "Every node of the graph; scroll with the arrow keys");
-    OT_TRY(put_picture(h, nodes, n, place,
-                       (graph_picture){.region = OT_NONE,
-                                       .searched = true,
-                                       .terse = n > FULL_TERSE,
-                                       .label = "Every node of the graph"},
-                       0, a, &l));
+    const graph_picture all = {.nodes = nodes,
+                               .region = OT_NONE,
+                               .searched = true,
+                               .terse = n > FULL_TERSE,
+                               .label = "Every node of the graph"};
+    l.n = n;
+    OT_TRY(put_picture(h, all, place, a, &l));
     html_close(h);
     html_open_class(h, "p", "note");
     html_text(h, "From top to bottom, then the next column. \xe2\x96\xbe marks at a node stand for "

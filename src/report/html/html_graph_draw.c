@@ -292,21 +292,20 @@ typedef struct outline {
     uint32_t n;
 } outline;
 
-/* Around the nodes of region r in column c, when no other node is between them. */
+/* Around those of the n nodes of a column that are of the region, when no other is between them. */
 static bool find_outline(const ot_facts *f, const layout *l, const graph_picture *p,
-                         const uint32_t *by_column, uint32_t first, uint32_t end, uint32_t region,
-                         outline *o)
+                         const uint32_t *column, uint32_t n, uint32_t region, outline *o)
 {
     *o = (outline){INFINITY, INFINITY, -INFINITY, -INFINITY, 0};
-    for (uint32_t j = first; j < end; j++) {
-        const layout_box *b = &l->boxes[by_column[j]];
-        if (f->nodes[p->nodes[by_column[j]]].region != region) continue;
+    for (uint32_t j = 0; j < n; j++) {
+        const layout_box *b = &l->boxes[column[j]];
+        if (f->nodes[p->nodes[column[j]]].region != region) continue;
         *o = (outline){fmin(o->x0, b->x - 6), fmin(o->y0, b->y - 12), fmax(o->x1, b->x + b->w + 6),
                        fmax(o->y1, b->y + b->h + 6), o->n + 1};
     }
-    for (uint32_t j = first; j < end; j++) {
-        const layout_box *b = &l->boxes[by_column[j]];
-        if (f->nodes[p->nodes[by_column[j]]].region == region) continue;
+    for (uint32_t j = 0; j < n; j++) {
+        const layout_box *b = &l->boxes[column[j]];
+        if (f->nodes[p->nodes[column[j]]].region == region) continue;
         if (b->x < o->x1 && b->x + b->w > o->x0 && b->y < o->y1 && b->y + b->h > o->y0)
             return false;
     }
@@ -347,7 +346,7 @@ static ot_status put_outlines(html *h, const layout *l, const graph_picture *p, 
             uint32_t r = h->f->nodes[p->nodes[ids[j]]].region;
             if (r >= h->f->n_regions || done[r] == c + 1) continue;
             done[r] = c + 1;
-            if (find_outline(h->f, l, p, ids, first[c], first[c + 1], r, &o))
+            if (find_outline(h->f, l, p, ids + first[c], first[c + 1] - first[c], r, &o))
                 put_outline(h, &h->f->regions[r], &o);
         }
     return OT_OK;

@@ -28,13 +28,20 @@ typedef struct ot_region_held {
     const double *work;
 } ot_region_held;
 
-/* As ot_region_kernel; *h, whose lists are in `a`, tells where values are. h NULL: not wanted. */
-ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t,
-                                ot_diag *d, ot_arena *a, ot_region_held *h,
+/* A region that is lowered for a target; lists that are handed out live in the arena. */
+typedef struct ot_region_job {
+    const ot_graph *g;
+    const ot_region *r;
+    const ot_target *t;
+    ot_arena *a;
+    ot_diag *d;
+} ot_region_job;
+
+/* As ot_region_kernel; *h tells where values are. h NULL: not wanted. */
+ot_status ot_region_kernel_held(const ot_region_job *j, ot_region_held *h,
                                 ot_kernel **out) OT_MUST_USE;
 /* As ot_region_plan_memory with the kernel asked for, likewise. */
-ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
-                              ot_arena *a, ot_region_memory *out, ot_region_held *h,
+ot_status ot_region_plan_held(const ot_region_job *j, ot_region_memory *out, ot_region_held *h,
                               ot_kernel **kernel) OT_MUST_USE;
 /* Seconds that the pipes of a planned kernel lose because buffers share memory; seconds:
  * [n_stmts] that each statement takes. */

@@ -46,12 +46,10 @@
  */
 #include "region_lowering.h"
 
-/* A computation; node: of the region, OT_NONE: none. */
-static bool compute(lowering *l, uint32_t node, ot_pipe pipe, const char *op, const uint32_t *out,
-                    uint32_t n_out, const uint32_t *in, uint32_t n_in)
+/* The computation that comes next is that of this node of the region; OT_NONE: of none. */
+static bool next_is(lowering *l, uint32_t node)
 {
-    return OT_PUSH(l->a, l->nodes, l->n_nodes, l->cap_nodes, node) &&
-           ot_kb_compute(l->b, pipe, op, out, n_out, in, n_in);
+    return OT_PUSH(l->a, l->nodes, l->n_nodes, l->cap_nodes, node);
 }
 
 /* ---- declarations ---- */
@@ -67,7 +65,8 @@ static uint32_t allocate(lowering *l, const char *name, const char *suffix, cons
                          const int64_t *dims, uint32_t rank, uint32_t multi)
 {
     const char *own = ot_region_name(&l->names, name, suffix);
-    return own ? ot_kb_alloc(l->b, own, type, dims, rank, OT_SCOPE_L2, 0, multi) : OT_NONE;
+    const ot_tk_storage in = {.scope = OT_SCOPE_L2, .multi = multi};
+    return own ? ot_kb_alloc(l->b, own, type, dims, rank, in) : OT_NONE;
 }
 
 /* Slots of a tile that is loaded or stored: as the cost model counts them (ot_double_buffers). */
@@ -164,8 +163,8 @@ static ot_status declare_rows(lowering *l)
             if (s.dim[k] == 0) s.tile[k] = l->kept[v];
         l->rows[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_rows", s.type, s.tile,
                               s.rank, 1);
-        if (l->rows[v] == OT_NONE ||
-            !compute(l, OT_NONE, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0))
+        if (l->rows[v] == OT_NONE || !next_is(l, OT_NONE) ||
+            !ot_kb_compute(l->b, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0))
             return lower_nomem(l);
     }
     return OT_OK;
@@ -179,7 +178,8 @@ static ot_status keep_rows(lowering *l, uint32_t v)
 {
     uint32_t from[2] = {l->tile[v], l->rows[v]};
     if (l->rows[v] == OT_NONE || l->tile[v] == OT_NONE) return OT_OK;
-    return compute(l, OT_NONE, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1)
+    return next_is(l, OT_NONE) && ot_kb_compute(l->b, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from,
+                                                l->r->rolling ? 2 : 1)
                ? OT_OK
                : lower_nomem(l);
 }
@@ -295,7 +295,9 @@ static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t
     int64_t dims[1] = {(int64_t)bytes};
     *out = allocate(l, n->name[0] ? n->name : n->op_type, "_work", "u8", dims, 1, 1);
     if (*out == OT_NONE) return lower_nomem(l);
-    return compute(l, OT_NONE, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : lower_nomem(l);
+    return next_is(l, OT_NONE) && ot_kb_compute(l->b, OT_PIPE_VECTOR, "pack", out, 1, in, 1)
+               ? OT_OK
+               : lower_nomem(l);
 }
 
 /* Append the buffers of carried rows that node i works on. */
@@ -358,7 +360,8 @@ static ot_status emit_node(lowering *l, uint32_t i)
     ot_cost_kind kind = ot_op_cost(n->op);
     ot_pipe pipe = kind == OT_COST_CONV || kind == OT_COST_GEMM ? OT_PIPE_CUBE : OT_PIPE_VECTOR;
     if (n_out == 0) return OT_OK;
-    if (!compute(l, i, pipe, name, out, n_out, in, n_in)) return lower_nomem(l);
+    if (!next_is(l, i) || !ot_kb_compute(l->b, pipe, name, out, n_out, in, n_in))
+        return lower_nomem(l);
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
         if (v != OT_NONE && !l->r->rolling) OT_TRY(keep_rows(l, v));
@@ -433,13 +436,12 @@ static bool keep_held(const lowering *l, ot_region_held *h, ot_arena *a)
     return h->value && h->rows && w && work && h->nodes;
 }
 
-ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t,
-                                ot_diag *d, ot_arena *a, ot_region_held *h, ot_kernel **out)
+ot_status ot_region_kernel_held(const ot_region_job *j, ot_region_held *h, ot_kernel **out)
 {
-    lowering l = {.g = g, .r = r, .t = t, .d = d};
+    lowering l = {.g = j->g, .r = j->r, .t = j->t, .d = j->d};
     ot_status st = prepare(&l) ? emit_all(&l) : lower_nomem(&l);
     *out = NULL;
-    if (st == OT_OK && h && !keep_held(&l, h, a)) st = lower_nomem(&l);
+    if (st == OT_OK && h && !keep_held(&l, h, j->a)) st = lower_nomem(&l);
     if (st == OT_OK) {
         *out = ot_kb_finish(l.b);
         if (!*out) st = lower_nomem(&l);
@@ -455,5 +457,5 @@ ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_
 ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
                            ot_kernel **out)
 {
-    return ot_region_kernel_held(g, r, t, d, NULL, NULL, out);
+    return ot_region_kernel_held(&(ot_region_job){g, r, t, NULL, d}, NULL, out);
 }

@@ -89,13 +89,13 @@ static double seconds_of(const ot_graph *g, const ot_region *r, const ot_target 
 }
 
 /* What sharing stalls: how long each statement takes, then the pipes side by side. */
-static ot_status find_stall(const ot_graph *g, const ot_region *r, const ot_target *t,
-                            const ot_kernel *k, const ot_mem_plan *p, const ot_region_held *h,
-                            ot_arena *a, ot_diag *d, double *out)
+static ot_status find_stall(const ot_region_job *j, const ot_kernel *k, const ot_mem_plan *p,
+                            const ot_region_held *h, double *out)
 {
-    double *seconds = OT_NEW_N(a, double, k->n_stmts + 1u);
+    const ot_target *t = j->t;
+    double *seconds = OT_NEW_N(j->a, double, k->n_stmts + 1u);
     uint32_t n = 0;
-    if (!seconds) return ot_fail_nomem(d);
+    if (!seconds) return ot_fail_nomem(j->d);
     for (uint32_t s = 0; s < k->n_stmts; s++) {
         const ot_tk_stmt *x = &k->stmts[s];
         const bool moves = x->op == OT_TK_LOAD || x->op == OT_TK_STORE;
@@ -108,21 +108,22 @@ static ot_status find_stall(const ot_graph *g, const ot_region *r, const ot_targ
         const uint32_t i = n < h->n_nodes ? h->nodes[n] : OT_NONE;
         n++;
         if (i != OT_NONE)
-            seconds[s] = seconds_of(g, r, t, i, h->work[i]);
+            seconds[s] = seconds_of(j->g, j->r, t, i, h->work[i]);
         else if (t->bw_fast > 0)
             seconds[s] = (double)k->values[x->out[0]].bytes / t->bw_fast;
     }
-    return ot_region_stall(k, p, seconds, d, out);
+    return ot_region_stall(k, p, seconds, j->d, out);
 }
 
-ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
-                              ot_arena *a, ot_region_memory *out, ot_region_held *h,
+ot_status ot_region_plan_held(const ot_region_job *j, ot_region_memory *out, ot_region_held *h,
                               ot_kernel **kernel)
 {
+    const ot_target *t = j->t;
+    ot_diag *d = j->d;
     ot_kernel *k = NULL;
     ot_mem_plan *p = NULL;
     *out = (ot_region_memory){.proved = true};
-    OT_TRY(ot_region_kernel_held(g, r, t, d, a, h, &k));
+    OT_TRY(ot_region_kernel_held(j, h, &k));
     ot_status st = ot_kernel_verify(k, k->name, d);
     if (st == OT_OK) st = plan(k, t, OT_MEM_SEARCH, CAPACITY, d, &p);
     const ot_scope_plan *l2 = st == OT_OK ? fast_plan(p) : NULL;
@@ -137,8 +138,8 @@ ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_ta
         out->mode = l2->mode;
         out->level = l2->level;
         out->cross_pipe = l2->n_cross_pipe;
-        if (st == OT_OK && r->overlap && l2->n_cross_pipe > 0)
-            st = find_stall(g, r, t, k, p, h, a, d, &out->stall);
+        if (st == OT_OK && j->r->overlap && l2->n_cross_pipe > 0)
+            st = find_stall(j, k, p, h, &out->stall);
     }
     if (st == OT_OK && kernel) {
         ot_mem_plan_apply(p, k);
@@ -157,7 +158,7 @@ ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_
     ot_arena *a = ot_arena_new();
     ot_region_held held = {0};
     if (!a) return ot_fail_nomem(d);
-    ot_status st = ot_region_plan_held(g, r, t, d, a, out, &held, kernel);
+    ot_status st = ot_region_plan_held(&(ot_region_job){g, r, t, a, d}, out, &held, kernel);
     ot_arena_free(a);
     return st;
 }

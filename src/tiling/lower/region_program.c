@@ -41,7 +41,8 @@ ot_status prog_alloc(prog *p, const char *name, const char *suffix, ot_scope sco
 {
     const char *own = ot_region_name(&p->names, name, suffix);
     *out = *like;
-    out->v = own ? ot_kb_alloc(p->b, own, like->type, like->dims, like->rank, scope, 0, multi)
+    out->v = own ? ot_kb_alloc(p->b, own, like->type, like->dims, like->rank,
+                               (ot_tk_storage){.scope = scope, .multi = multi})
                  : OT_NONE;
     return out->v == OT_NONE ? prog_nomem(p) : OT_OK;
 }
@@ -309,7 +310,7 @@ ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target
     ot_kernel *planned = NULL;
     ot_region_held held = {0};
     *out = (ot_region_program){0};
-    OT_TRY(ot_region_plan_held(g, r, t, d, a, &out->memory, &held, &planned));
+    OT_TRY(ot_region_plan_held(&(ot_region_job){g, r, t, a, d}, &out->memory, &held, &planned));
     prog p = {.g = g,
               .r = r,
               .t = t,

@@ -63,16 +63,23 @@ static bool push_part(krun *m, const krun_spans *base, int64_t from, int64_t n, 
     return true;
 }
 
-/* One row: elements [lo, lo + n) of the last axis, at `first` + them; outside: the whole row is. */
-static bool push_row(krun *m, const krun_spans *base, int64_t first, int64_t dim, int64_t lo,
-                     int64_t n, int64_t width, bool outside, krun_spans *out)
+/* Elements [lo, lo + n) of a row of `dim`, whose first is element `first` of the tensor. */
+typedef struct row {
+    int64_t first, dim, lo, n;
+    int64_t width; /* bytes of an element */
+    bool outside;  /* the whole row is */
+} row;
+
+static bool push_row(krun *m, const krun_spans *base, const row *r, krun_spans *out)
 {
-    int64_t from = ot_max(0, ot_min(lo, dim)), to = ot_max(from, ot_min(lo + n, dim));
-    if (outside) from = to = lo + n;
+    const int64_t lo = r->lo, n = r->n, width = r->width;
+    int64_t from = ot_max(0, ot_min(lo, r->dim)), to = ot_max(from, ot_min(lo + n, r->dim));
+    if (r->outside) from = to = lo + n;
     int64_t before = ot_min(n, ot_max(0, from - lo));
     return push(m, out, -1, before * width) &&
-           (from >= to || push_part(m, base, (first + from) * width, (to - from) * width, out)) &&
-           push(m, out, -1, (n - before - (outside ? 0 : to - from)) * width);
+           (from >= to ||
+            push_part(m, base, (r->first + from) * width, (to - from) * width, out)) &&
+           push(m, out, -1, (n - before - (r->outside ? 0 : to - from)) * width);
 }
 
 /* The window [lo, lo + extent) of a tensor x whose bytes are `base`. */
@@ -83,15 +90,13 @@ static bool window(krun *m, const krun_spans *base, const ot_tk_value *x, const 
     uint32_t last = x->rank - 1;
     clear(out);
     for (;;) {
-        int64_t first = 0;
-        bool outside = false;
+        row r = {.dim = x->dims[last], .lo = lo[last], .n = extent[last], .width = width};
         for (uint32_t d = 0; d < last; d++) {
             int64_t i = lo[d] + at[d];
-            outside = outside || i < 0 || i >= x->dims[d];
-            first = (first + i) * x->dims[d + 1];
+            r.outside = r.outside || i < 0 || i >= x->dims[d];
+            r.first = (r.first + i) * x->dims[d + 1];
         }
-        if (!push_row(m, base, first, x->dims[last], lo[last], extent[last], width, outside, out))
-            return false;
+        if (!push_row(m, base, &r, out)) return false;
         uint32_t d = last;
         while (d > 0 && ++at[d - 1] == extent[d - 1]) at[--d] = 0;
         if (d == 0) return true;

@@ -355,8 +355,14 @@ ot_kernel_builder *ot_kernel_build(const char *name, const char *target);
 /* Type of a new value; returns its id. */
 uint32_t ot_kb_param(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims,
                      uint32_t rank);
+/* Where a buffer lies. */
+typedef struct ot_tk_storage {
+    ot_scope scope;
+    int64_t align;  /* bytes; 0: the scope's */
+    uint32_t multi; /* slots */
+} ot_tk_storage;
 uint32_t ot_kb_alloc(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims,
-                     uint32_t rank, ot_scope scope, int64_t align, uint32_t multi);
+                     uint32_t rank, ot_tk_storage in);
 /* Another name and shape for all of `base` (not larger than it); a part of `base`: ranges
  * [base's rank], affine over open loops with equal terms in lo and hi. Both return the new id. */
 uint32_t ot_kb_alias(ot_kernel_builder *b, const char *name, uint32_t base, const char *dtype,

@@ -195,12 +195,12 @@ uint32_t ot_kb_param(ot_kernel_builder *b, const char *name, const char *dtype, 
 }
 
 uint32_t ot_kb_alloc(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims,
-                     uint32_t rank, ot_scope scope, int64_t align, uint32_t multi)
+                     uint32_t rank, ot_tk_storage in)
 {
     ot_tk_value v = value_of(b, name, OT_TK_BUFFER, dtype, dims, rank);
-    v.scope = scope;
-    v.align = align;
-    v.multi = multi;
+    v.scope = in.scope;
+    v.align = in.align;
+    v.multi = in.multi;
     return define(b, v, OT_TK_ALLOC);
 }
 

@@ -115,8 +115,11 @@ static bool fits(const mem_job *j, int64_t height)
 
 static ot_status plan_reuse(const mem_job *j, int64_t capacity, bool *done, int64_t *needed)
 {
-    return ot_planmem(j->buffers, j->n, j->kernel, capacity, j->scratch, j->diag, j->offsets,
-                      j->multi, j->level, j->stats, done, needed);
+    ot_scope_places at = {j->offsets, j->multi, j->level, j->stats, false, 0};
+    OT_TRY(ot_planmem(j->buffers, j->n, j->kernel, capacity, j->scratch, j->diag, &at));
+    *done = at.fits;
+    *needed = at.needed;
+    return OT_OK;
 }
 
 /* No capacity to keep to: the height that PlanMemory reaches, then the highest levels at that

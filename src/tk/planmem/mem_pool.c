@@ -67,13 +67,13 @@ static ot_status pack_pool(const mem_job *j, mem_pools *x, uint32_t p, const uin
     ot_buffer *own = &x->buffers[p];
     ot_buffer *copies = OT_NEW_N(j->scratch, ot_buffer, n);
     const ot_buffer **list = OT_NEW_N(j->scratch, const ot_buffer *, n);
-    int64_t(*offsets)[OT_TK_MULTI_MAX] = ot_alloc_n(j->scratch, n, sizeof *offsets);
-    uint32_t *multi = OT_NEW_N(j->scratch, uint32_t, n);
-    ot_reuse_level *level = OT_NEW_N(j->scratch, ot_reuse_level, n);
     ot_scope_plan stats = {0};
-    int64_t needed = 0, bound;
-    bool fits = false;
-    if (!copies || !list || !offsets || !multi || !level) return ot_fail_nomem(j->diag);
+    ot_scope_places at = {.offsets = ot_alloc_n(j->scratch, n, sizeof *at.offsets),
+                          .multi = OT_NEW_N(j->scratch, uint32_t, n),
+                          .level = OT_NEW_N(j->scratch, ot_reuse_level, n),
+                          .stats = &stats};
+    int64_t bound;
+    if (!copies || !list || !at.offsets || !at.multi || !at.level) return ot_fail_nomem(j->diag);
     for (uint32_t i = 0; i < n; i++) {
         copies[i] = *x->all[ids[i]];
         int64_t unit = ot_max(pool->block, copies[i].align);
@@ -88,15 +88,14 @@ static ot_status pack_pool(const mem_job *j, mem_pools *x, uint32_t p, const uin
         if (!join_live(j, own, &copies[i])) return ot_fail_nomem(j->diag);
     }
     OT_TRY(pm_lower_bound(list, n, j->scratch, j->diag, &bound));
-    OT_TRY(ot_planmem(list, n, j->kernel, pool->max, j->scratch, j->diag, offsets, multi, level,
-                      &stats, &fits, &needed));
+    OT_TRY(ot_planmem(list, n, j->kernel, pool->max, j->scratch, j->diag, &at));
     for (uint32_t i = 0; i < n; i++) {
-        if (!fits && offsets[i][0] + copies[i].size > pool->max)
-            return fail_pool(j, pool, x->all[ids[i]], ot_max(bound, needed));
-        memcpy(x->inner[ids[i]], offsets[i], sizeof *offsets);
+        if (!at.fits && at.offsets[i][0] + copies[i].size > pool->max)
+            return fail_pool(j, pool, x->all[ids[i]], ot_max(bound, at.needed));
+        memcpy(x->inner[ids[i]], at.offsets[i], sizeof *at.offsets);
     }
-    own->size = needed;
-    return fits ? OT_OK : fail_pool(j, pool, x->all[ids[n - 1]], ot_max(bound, needed));
+    own->size = at.needed;
+    return at.fits ? OT_OK : fail_pool(j, pool, x->all[ids[n - 1]], ot_max(bound, at.needed));
 }
 
 static ot_status enter_pool(mem_job *j, mem_pools *x, uint32_t p, const ot_buffer **list,

@@ -156,11 +156,9 @@ static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *
     *v = NOT_FOUND;
     if (mode != OT_MEM_SEARCH) {
         ot_scope_plan stats = {0};
-        bool fits;
-        int64_t needed;
-        OT_TRY(ot_planmem(subset, n, j->kernel, j->capacity, j->scratch, j->diag, j->offsets,
-                          j->multi, j->level, &stats, &fits, &needed));
-        if (fits) *v = FITS;
+        ot_scope_places own = {j->offsets, j->multi, j->level, &stats, false, 0};
+        OT_TRY(ot_planmem(subset, n, j->kernel, j->capacity, j->scratch, j->diag, &own));
+        if (own.fits) *v = FITS;
     }
     if (mode != OT_MEM_REUSE && *v != FITS) {
         ot_pack_options o = {

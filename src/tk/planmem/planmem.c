@@ -163,12 +163,11 @@ static void read_out(const pm_state *m, int64_t (*offsets)[OT_TK_MULTI_MAX], uin
 }
 
 ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
-                     int64_t capacity, ot_arena *a, ot_diag *d, int64_t (*offsets)[OT_TK_MULTI_MAX],
-                     uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
-                     int64_t *needed)
+                     int64_t capacity, ot_arena *a, ot_diag *d, ot_scope_places *out)
 {
     pm_state m = {
         .buffers = buffers, .n = n, .kernel = k, .capacity = capacity > 0 ? capacity : INT64_MAX};
+    ot_scope_plan *stats = out->stats;
     uint32_t *by_write = OT_NEW_N(a, uint32_t, (size_t)n + 1),
              *by_area = OT_NEW_N(a, uint32_t, (size_t)n + 1);
     if (!by_write || !by_area || !new_state(&m, a)) return ot_fail_nomem(d);
@@ -177,16 +176,16 @@ ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kerne
     int64_t bound;
     OT_TRY(pm_lower_bound(buffers, n, a, d, &bound));
     stats->rollbacks = stats->restarts = 0;
-    *fits = bound <= m.capacity &&
-            plan_levels(&m, (const uint32_t *const[2]){by_write, by_area}, n_order, stats);
-    *needed = *fits ? pm_height(&m) : place_low(&m, by_area, n_order);
-    if (!*fits && *needed > m.capacity) {
+    out->fits = bound <= m.capacity &&
+                plan_levels(&m, (const uint32_t *const[2]){by_write, by_area}, n_order, stats);
+    out->needed = out->fits ? pm_height(&m) : place_low(&m, by_area, n_order);
+    if (!out->fits && out->needed > m.capacity) {
         int64_t other = place_low(&m, by_write, n_order);
-        *needed = ot_min(*needed, other);
+        out->needed = ot_min(out->needed, other);
     }
-    *fits = *needed <= m.capacity;
-    read_out(&m, offsets, multi);
-    pm_grade(buffers, n, k, offsets, multi, level, stats);
+    out->fits = out->needed <= m.capacity;
+    read_out(&m, out->offsets, out->multi);
+    pm_grade(buffers, n, k, out->offsets, out->multi, out->level, stats);
     stats->mode = OT_MEM_REUSE;
     stats->height = pm_height(&m);
     return OT_OK;

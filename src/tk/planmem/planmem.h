@@ -187,22 +187,31 @@ typedef struct ot_mem_text {
 ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **k,
                            ot_mem_plan **p) OT_MUST_USE;
 
-/* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. offsets,
- * multi, level: as in ot_mem_plan, for these n. false in *fits: no plan; *needed is then the
- * height that level 0 wants (else the plan's). */
+/* Where the buffers of one scope are put; the arrays are the caller's. */
+typedef struct ot_scope_places {
+    int64_t (*offsets)[OT_TK_MULTI_MAX]; /* [n] as in ot_mem_plan, as are multi and level */
+    uint32_t *multi;
+    ot_reuse_level *level;
+    ot_scope_plan *stats;
+    bool fits;      /* else there is no plan */
+    int64_t needed; /* the plan's height; where there is none, the height that level 0 wants */
+} ot_scope_places;
+/* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. */
 ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,
-                     int64_t capacity, ot_arena *a, ot_diag *d, int64_t (*offsets)[OT_TK_MULTI_MAX],
-                     uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
-                     int64_t *needed) OT_MUST_USE;
+                     int64_t capacity, ot_arena *a, ot_diag *d, ot_scope_places *out) OT_MUST_USE;
 
 /* ---- table_plan.c: a table of buffers in one memory ---- */
 
+typedef struct ot_table_plan {
+    int64_t *offsets; /* [n] the caller's */
+    ot_scope_plan memory;
+    int64_t steps; /* of the search */
+} ot_table_plan;
 /* Offsets of a table, by mode: search (and auto) is ot_pack; reuse is ot_pack_greedy, the
- * largest first at the lowest place; sequential puts one behind the other. offsets: [n]. Checked
+ * largest first at the lowest place; sequential puts one behind the other. Checked
  * by ot_pack_check. Fails with OT_E_BUDGET when o->capacity is passed, as ot_mem_plan_kernel
  * says it. */
 ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
-                        const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_scope_plan *plan,
-                        int64_t *steps) OT_MUST_USE;
+                        const ot_pack_options *o, ot_diag *d, ot_table_plan *out) OT_MUST_USE;
 
 #endif

@@ -30,10 +30,13 @@ bool pm_same_pipe(const ot_buffer *a, const ot_buffer *b);
 bool pm_cross_pipe(const ot_buffer *a, const ot_buffer *b);
 /* Is statement `loop` the loop `outer` or inside it? OT_NONE is inside nothing. */
 bool pm_loop_inside(const ot_kernel *k, uint32_t loop, uint32_t outer);
-/* May slot ka of a, which has ma slots, and slot kb of b share memory at `level`, when the two
- * are never alive together? */
-bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka,
-                  const ot_buffer *b, uint32_t mb, uint32_t kb, ot_reuse_level level);
+/* One of the slots that a buffer has. */
+typedef struct pm_turn {
+    const ot_buffer *of;
+    uint32_t multi, slot; /* how many; which */
+} pm_turn;
+/* May these share memory at `level`, when their buffers are never alive together? */
+bool pm_may_share(const ot_kernel *k, pm_turn a, pm_turn b, ot_reuse_level level);
 /* The levels that a finished plan needed, of each buffer (both of a pair that shares), and of
  * all and the cross-pipe pairs in *stats. Asks only where the buffers are, not who planned them. */
 void pm_grade(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k,

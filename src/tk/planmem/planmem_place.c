@@ -64,7 +64,8 @@ static void split_outline(slot_search *s, ot_reuse_level level, bool lift)
         uint32_t multi = m->multi[p->buffer];
         if (lift && can_upgrade(m, p->buffer) && y->loop == x->loop) multi = s->multi;
         bool share = p->buffer != s->buffer && !pm_meet(x, y) &&
-                     pm_may_share(m->kernel, x, s->multi, s->slot, y, multi, p->slot, level);
+                     pm_may_share(m->kernel, (pm_turn){x, s->multi, s->slot},
+                                  (pm_turn){y, multi, p->slot}, level);
         if (share)
             m->over[s->n_over++] = *p;
         else
@@ -156,9 +157,9 @@ static bool neighbours_agree(pm_state *m, uint32_t c)
     for (uint32_t i = 0; own && i < m->n_outline; i++) {
         const pm_slot *p = &m->outline[i];
         if (p->buffer == c || p->offset >= own->end || p->end <= own->offset) continue;
-        if (!pm_may_share(m->kernel, m->buffers[c], m->multi[c], 0, m->buffers[p->buffer],
-                          m->multi[p->buffer], p->slot, OT_LEVEL_1))
-            return false;
+        const pm_turn first = {m->buffers[c], m->multi[c], 0},
+                      over = {m->buffers[p->buffer], m->multi[p->buffer], p->slot};
+        if (!pm_may_share(m->kernel, first, over, OT_LEVEL_1)) return false;
     }
     m->work += m->n_outline;
     return true;

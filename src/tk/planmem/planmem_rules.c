@@ -55,20 +55,19 @@ bool pm_loop_inside(const ot_kernel *k, uint32_t loop, uint32_t outer)
     return false;
 }
 
-/* Does slot ka of a, which takes turns in a loop, keep its turn when slot kb of b lies over it? */
-static bool keeps_turn(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka,
-                       const ot_buffer *b, uint32_t mb, uint32_t kb)
+/* Does a, which takes turns in a loop, keep its turn when b lies over it? */
+static bool keeps_turn(const ot_kernel *k, pm_turn a, pm_turn b)
 {
-    if (ma == 1 || a->loop == OT_NONE || !pm_loop_inside(k, b->loop, a->loop)) return true;
-    return a->loop == b->loop && ma == mb && ka == kb;
+    const uint32_t loop = a.of->loop;
+    if (a.multi == 1 || loop == OT_NONE || !pm_loop_inside(k, b.of->loop, loop)) return true;
+    return loop == b.of->loop && a.multi == b.multi && a.slot == b.slot;
 }
 
-bool pm_may_share(const ot_kernel *k, const ot_buffer *a, uint32_t ma, uint32_t ka,
-                  const ot_buffer *b, uint32_t mb, uint32_t kb, ot_reuse_level level)
+bool pm_may_share(const ot_kernel *k, pm_turn a, pm_turn b, ot_reuse_level level)
 {
-    if (level == OT_LEVEL_0 || pm_same_pipe(a, b)) return true;
+    if (level == OT_LEVEL_0 || pm_same_pipe(a.of, b.of)) return true;
     if (level >= OT_LEVEL_2) return false;
-    return keeps_turn(k, a, ma, ka, b, mb, kb) && keeps_turn(k, b, mb, kb, a, ma, ka);
+    return keeps_turn(k, a, b) && keeps_turn(k, b, a);
 }
 
 /* ---- grading ---- */
@@ -86,7 +85,8 @@ static ot_reuse_level pair_level(const ot_buffer *const *buffers, uint32_t i, ui
                 offsets[j][kb] >= offsets[i][ka] + a->size)
                 continue;
             ot_reuse_level at = OT_LEVEL_2;
-            while (at > OT_LEVEL_0 && !pm_may_share(k, a, multi[i], ka, b, multi[j], kb, at)) at--;
+            const pm_turn x = {a, multi[i], ka}, y = {b, multi[j], kb};
+            while (at > OT_LEVEL_0 && !pm_may_share(k, x, y, at)) at--;
             if (at < level) level = at;
         }
     return level;

@@ -254,14 +254,14 @@ static ot_status fail_fit(const table *t, ot_mem_mode mode, const ot_pack_result
 
 /* ---- all of it ---- */
 
-static ot_status plan_table(const table *t, ot_mem_mode mode, int64_t *offsets, ot_scope_plan *plan,
-                            int64_t *steps)
+static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_plan *out)
 {
     ot_pack_result r = {0};
+    ot_scope_plan *plan = &out->memory;
 
-    OT_TRY(place(t, mode, offsets, &r));
+    OT_TRY(place(t, mode, out->offsets, &r));
     if (!r.found) return fail_fit(t, mode, &r);
-    OT_TRY(validate(t, offsets));
+    OT_TRY(validate(t, out->offsets));
     *plan = (ot_scope_plan){.capacity = t->o->capacity,
                             .height = r.height,
                             .lower_bound = r.lower_bound,
@@ -271,17 +271,16 @@ static ot_status plan_table(const table *t, ot_mem_mode mode, int64_t *offsets, 
                             .proved = r.proved && t->f->n_windows == 0,
                             .timed_out = r.timed_out};
     for (uint32_t k = 0; k < t->n; k++) plan->sum += t->items[k].size;
-    *steps = r.steps;
+    out->steps = r.steps;
     return OT_OK;
 }
 
 ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
-                        const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_scope_plan *plan,
-                        int64_t *steps)
+                        const ot_pack_options *o, ot_diag *d, ot_table_plan *out)
 {
     table t = {f, f->problem.items, f->problem.n, path, o, d, ot_arena_new()};
     if (!t.a) return ot_fail_nomem(d);
-    ot_status s = plan_table(&t, mode == OT_MEM_AUTO ? OT_MEM_SEARCH : mode, offsets, plan, steps);
+    ot_status s = plan_table(&t, mode == OT_MEM_AUTO ? OT_MEM_SEARCH : mode, out);
     ot_arena_free(t.a);
     return s;
 }

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Functions with many parameters: few, and none with very many. The counter is tried on a sample first.
+. "$(dirname "$0")/lib.bash"
+cd "$root" || exit 1
+
+cat >"$tmp/sample.c" <<'END'
+#define MANY(a, b, c, d, e, f, g, h) { /* none: text of a macro */ }
+/* int comment(int a, int b, int c, int d, int e, int f, int g, int h) { } */
+int declared(int a, int b, int c, int d, int e, int f, int g, int h);
+static const char *text = "f(a, b, c, d, e, f, g, h) {";
+int seven(int a, void (*b)(int, int), int c[2], int d, int e, int f, int g) { return call(a, b, c, d, e, f, g, a); }
+static int eight(int a, void (*b)(int x, int y), const char *c,
+                 int d, int e, int f, int g, ...)
+{
+    return a;
+}
+int none(void) { return 0; }
+END
+expect 0 "$PYTHON" scripts/long_calls.py --root "$tmp"
+[ "$(cat "$tmp/out")" = "$tmp/sample.c:6: eight 8
+1 functions with more than 7 parameters, 8 at most" ] || fail "of the sample: $(cat "$tmp/out")"
+expect 1 "$PYTHON" scripts/long_calls.py --root "$tmp" --most 0
+expect 1 "$PYTHON" scripts/long_calls.py --root "$tmp" --widest 7
+expect 0 "$PYTHON" scripts/long_calls.py --root "$tmp" --most 1 --widest 8
+
+expect 0 "$PYTHON" scripts/long_calls.py --most 20 --widest 11
+[ $failures = 0 ] || cat "$tmp/out"
+tail -n 1 "$tmp/out"
+finish
