@@ -10,7 +10,7 @@ int declared(int a, int b, int c, int d, int e, int f, int g, int h);
 static const char *text = "f(a, b, c, d, e, f, g, h) {";
 int seven(int a, void (*b)(int, int), int c[2], int d, int e, int f, int g) { return call(a, b, c, d, e, f, g, a); }
 static int eight(int a, void (*b)(int x, int y), const char *c,
-                 int d, int e, int f, int g, ...)
+                 int d, int e, int f, int g, int h)
 {
     return a;
 }
