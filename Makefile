@@ -51,6 +51,9 @@ OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
 GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o $(BUILD)/obj/gen/page.o $(BUILD)/obj/gen/benefit_xsd.o
 LIB_OBJS  := $(filter-out $(BUILD)/obj/commands/main.o,$(OBJS)) $(GEN_OBJ)
 LIB       := $(BUILD)/libonnxtile.a
+# Tile kernels, a library of its own (src/tk/tk.h): nothing of ONNX, no third party.
+TK_LIB    := $(BUILD)/libonnxtile_tk.a
+TK_SRCS   := $(wildcard src/base/*.c src/machine/*.c src/pack/*.c) $(filter-out src/tk/device/%,$(wildcard src/tk/*/*.c))
 TOOL      := $(BUILD)/onnx-tile
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
@@ -72,7 +75,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
-.PHONY: all help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
+.PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
         format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python check-wheel deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -81,6 +84,7 @@ all: $(TOOL) $(LIB)
 
 help:
 	@echo 'make [all]        build/onnx-tile and build/libonnxtile.a'
+	@echo 'make tk           build/libonnxtile_tk.a: tile kernels as a library of their own (src/tk/tk.h)'
 	@echo 'make check        every test: unit, golden, e2e'
 	@echo 'make unit | golden | golden-update | e2e'
 	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine, a fifth as many kernels on OpenCL; OT_SEED=n for others'
@@ -170,6 +174,13 @@ $(LIB): $(LIB_OBJS)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+tk: $(TK_LIB)
+
+$(TK_LIB): $(TK_SRCS:src/%.c=$(BUILD)/obj/%.o)
+	@echo '  AR       $@'
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
 $(TOOL): $(BUILD)/obj/commands/main.o $(LIB)
 	@echo '  LINK     $@'
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -179,6 +190,12 @@ $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
+
+# Sees the library of tile kernels, and nothing else.
+$(BUILD)/tests/test_tk_library: tests/unit/test_tk_library.c $(TK_LIB)
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -Isrc $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(TK_LIB) $(CMOCKA_LIBS) -lm -lpthread
 
 # What it makes fail: calls between files of the library, which need no code of their own for it.
 OOM_WRAPS := ot_alloc ot_alloc_n ot_memdup ot_strdup ot_strndup ot_format ot_grow ot_arena_new malloc calloc open_memstream fsync

@@ -15,12 +15,12 @@ import subprocess
 import sys
 
 MODULES = """
-base
+base machine pack
+tk/language tk/planmem tk/mlir tk/access tk/interpreter tk/codegen tk
 onnx/graph onnx/import onnx/export
 ops lifetime fusion
-machine machine/runtime machine/target
-pack device
-tk/language tk/planmem tk/mlir tk/access tk/interpreter tk/codegen tk/device
+machine/runtime machine/target
+device tk/device
 tiling tiling/lower
 cost
 transform/decompose transform

@@ -1,6 +1,8 @@
 /* Reading what commands plan and run: a text, and the target that is meant. */
 #include "kernel_file.h"
 
+#include "machine/target/target.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <strings.h>
@@ -61,8 +63,8 @@ bool ot_ends_with(const char *s, const char *end)
     return n > m && strcasecmp(s + n - m, end) == 0;
 }
 
-ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
-                           ot_target *t)
+static ot_status load_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
+                             ot_target *t)
 {
     ot_diag local = {0};
     if (asked) return ot_target_load(asked, 0, d, t);
@@ -74,4 +76,14 @@ ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *ask
     if (s == OT_OK) return OT_OK;
     return ot_fail(d, s == OT_E_NOMEM || s == OT_E_SYSTEM ? s : OT_E_INPUT, "%.300s: %s", path,
                    local.message);
+}
+
+ot_status ot_kernel_machine(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
+                            ot_tk_machine *out)
+{
+    ot_target t;
+    OT_TRY(load_target(k, path, asked, d, &t));
+    *out = ot_target_tk_machine(&t);
+    ot_target_free(&t); /* memories do not depend on who runs */
+    return OT_OK;
 }

@@ -10,9 +10,9 @@ ot_status ot_read_text(const char *path, ot_arena *a, ot_diag *d, char **out,
                        size_t *n) OT_MUST_USE;
 /* Does s end so, in large or small letters? */
 bool ot_ends_with(const char *s, const char *end);
-/* The target `asked` (NULL: the kernel's own, else this machine). Kernels come from strangers:
- * they name shipped targets, not files. To be freed with ot_target_free. */
-ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
-                           ot_target *t) OT_MUST_USE;
+/* The memories of the target `asked` (NULL: the kernel's own, else this machine). Kernels come
+ * from strangers: they name shipped targets, not files. */
+ot_status ot_kernel_machine(const ot_kernel *k, const char *path, const char *asked, ot_diag *d,
+                            ot_tk_machine *out) OT_MUST_USE;
 
 #endif

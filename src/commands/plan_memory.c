@@ -321,7 +321,8 @@ static ot_status render_kernel(work *w, const ot_kernel *k, const ot_mem_plan *p
 }
 
 /* Facts of the plan, copied out of it. */
-static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p, const ot_target *t)
+static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p,
+                            const ot_tk_machine *t)
 {
     ot_memory_results *r = w->r;
     const ot_lifetimes *l = p->lifetimes;
@@ -366,7 +367,7 @@ static ot_status keep_accesses(work *w, const ot_kaccess_report *a)
 }
 
 /* What the accesses cost; with --apply the kernel is padded and planned anew. */
-static ot_status analyse(work *w, ot_kernel *k, const ot_target *t, ot_mem_plan **p)
+static ot_status analyse(work *w, ot_kernel *k, const ot_tk_machine *t, ot_mem_plan **p)
 {
     ot_kaccess_report a;
     double start = ot_now();
@@ -381,7 +382,7 @@ static ot_status analyse(work *w, ot_kernel *k, const ot_target *t, ot_mem_plan 
     return ot_mem_plan_kernel(k, w->path, t, &w->run->plan, w->d, p);
 }
 
-static ot_status plan_kernel(work *w, const ot_target *t)
+static ot_status plan_kernel(work *w, const ot_tk_machine *t)
 {
     ot_kernel *k = NULL;
     ot_mem_plan *p = NULL;
@@ -409,21 +410,20 @@ static ot_status plan_kernel(work *w, const ot_target *t)
 static ot_status run_kernel(work *w)
 {
     ot_kernel *k = NULL;
-    ot_target t;
+    ot_tk_machine t;
     double start = ot_now();
 
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
     log_time(w, "parse", start);
-    ot_status s = ot_kernel_target(k, w->path, w->run->target, w->d, &t);
+    ot_status s = ot_kernel_machine(k, w->path, w->run->target, w->d, &t);
     ot_kernel_free(k);
     if (s != OT_OK) return s;
-    ot_target_free(&t); /* memories do not depend on who runs */
     return plan_kernel(w, &t);
 }
 
 /* ---- MLIR ---- */
 
-static ot_status plan_mlir(work *w, const ot_mlir *m, const ot_target *t)
+static ot_status plan_mlir(work *w, const ot_mlir *m, const ot_tk_machine *t)
 {
     ot_kernel *k = ot_mlir_kernel(m);
     ot_mem_plan *p = NULL;
@@ -444,7 +444,7 @@ static ot_status plan_mlir(work *w, const ot_mlir *m, const ot_target *t)
 static ot_status run_mlir(work *w)
 {
     ot_mlir *m = NULL;
-    ot_target t;
+    ot_tk_machine t;
     double start = ot_now();
 
     if (w->run->analyse)
@@ -455,11 +455,8 @@ static ot_status run_mlir(work *w)
                        w->path);
     OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->plan.part, w->d, &m));
     log_time(w, "parse", start);
-    ot_status s = ot_kernel_target(ot_mlir_kernel(m), w->path, w->run->target, w->d, &t);
-    if (s == OT_OK) {
-        s = plan_mlir(w, m, &t);
-        ot_target_free(&t);
-    }
+    ot_status s = ot_kernel_machine(ot_mlir_kernel(m), w->path, w->run->target, w->d, &t);
+    if (s == OT_OK) s = plan_mlir(w, m, &t);
     ot_mlir_free(m);
     return s;
 }

@@ -113,8 +113,8 @@ static ot_status plan(work *w)
 {
     ot_tk_binding *sizes = NULL;
     uint32_t n_sizes = 0;
-    ot_target t;
-    OT_TRY(ot_kernel_target(w->k, w->path, w->r->target, w->d, &t));
+    ot_tk_machine t;
+    OT_TRY(ot_kernel_machine(w->k, w->path, w->r->target, w->d, &t));
     ot_status s = find_sizes(w, &sizes, &n_sizes);
     w->m = (ot_mem_text){
         .path = w->path, .text = w->text, .n = w->n_text, .target = &t, .options = &w->r->plan};
@@ -123,7 +123,6 @@ static ot_status plan(work *w)
     ot_kernel_free(w->k);
     w->k = NULL;
     if (s == OT_OK) s = ot_mem_plan_text(&w->m, w->a, w->d, &w->k, &w->plan);
-    ot_target_free(&t);
     return s;
 }
 

@@ -8,6 +8,7 @@
  * line with its place.
  *
  */
+#include "machine/target/target.h"
 #include "tk/mlir/mlir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,7 +25,7 @@ static void expect_place(const ot_diag *d)
 }
 
 /* NULL: refused, too large for a fuzzer, or it does not fit. */
-static char *planned(const char *text, size_t size, const ot_target *t, size_t *n)
+static char *planned(const char *text, size_t size, const ot_tk_machine *t, size_t *n)
 {
     ot_diag d = {0};
     ot_mlir *m = NULL;
@@ -52,11 +53,15 @@ static char *planned(const char *text, size_t size, const ot_target *t, size_t *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static ot_target t;
+    static ot_tk_machine t;
+    ot_target target;
     size_t n, n2;
     ot_diag d = {0};
-    if (t.scopes[OT_SCOPE_UB].bytes == 0 && ot_target_load("ascend-a2", 0, &d, &t) != OT_OK)
-        OT_BUG("no target");
+    if (t.scopes[OT_SCOPE_UB].bytes == 0) {
+        if (ot_target_load("ascend-a2", 0, &d, &target) != OT_OK) OT_BUG("no target");
+        t = ot_target_tk_machine(&target);
+        ot_target_free(&target);
+    }
     char *text = planned((const char *)data, size, &t, &n);
     if (!text) return 0;
     char *text2 = planned(text, n, &t, &n2);

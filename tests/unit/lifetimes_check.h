@@ -19,9 +19,9 @@
 static const ot_lifetime_options PLAIN = {0}, RESTRICTED = {.restrict_in_place = true},
                                  APART = {.no_in_place = true}, HOLD = {.hold_multi = true};
 
-static inline ot_target target(void)
+static inline ot_tk_machine target(void)
 {
-    ot_target t = {0};
+    ot_tk_machine t = {0};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) t.scopes[s].alignment = 32;
     return t;
 }
@@ -40,7 +40,7 @@ static inline ot_kernel *parse(const char *body)
 
 static inline ot_lifetimes *find(const ot_kernel *k, const ot_lifetime_options *o)
 {
-    ot_target t = target();
+    ot_tk_machine t = target();
     ot_diag d = {0};
     ot_lifetimes *l = NULL;
     if (ot_lifetimes_find(k, "k.tk", &t, o, &d, &l) != OT_OK) fail_msg("%s", d.message);
@@ -99,7 +99,7 @@ static inline void check(const char *body, const char *want) { check_with(body, 
 static inline void check_fails(const char *body, const char *want)
 {
     ot_kernel *k = parse(body);
-    ot_target t = target();
+    ot_tk_machine t = target();
     ot_diag d = {0};
     ot_lifetimes *l;
     assert_int_equal(ot_lifetimes_find(k, "k.tk", &t, &PLAIN, &d, &l), OT_E_INPUT);

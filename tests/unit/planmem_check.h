@@ -14,9 +14,9 @@
 
 #define UB_BYTES 196608 /* of Atlas A2 */
 
-static inline ot_target small_target(void)
+static inline ot_tk_machine small_target(void)
 {
-    ot_target t;
+    ot_tk_machine t;
     memset(&t, 0, sizeof t);
     snprintf(t.name, sizeof t.name, "ascend-a2");
     const int64_t bytes[OT_SCOPE_COUNT] = {
@@ -55,7 +55,7 @@ typedef struct planned {
 
 static inline planned plan_with(const char *text, const ot_mem_options *o)
 {
-    ot_target t = small_target();
+    ot_tk_machine t = small_target();
     ot_diag d = {0};
     planned r = {parse(text), NULL};
     if (ot_mem_plan_kernel(r.k, "k.tk", &t, o, &d, &r.p) != OT_OK)
@@ -74,7 +74,7 @@ static inline planned plan(const char *text, ot_mem_mode mode, int64_t capacity)
 static inline ot_status refuse(const char *text, const char *path, const ot_mem_options *o,
                                ot_diag *d)
 {
-    ot_target t = small_target();
+    ot_tk_machine t = small_target();
     ot_kernel *k = parse(text);
     ot_mem_plan *p = NULL;
     ot_status s = ot_mem_plan_kernel(k, path, &t, o, d, &p);

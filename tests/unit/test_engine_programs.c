@@ -262,7 +262,7 @@ static void run_program(const ot_graph *g, const ot_region_program *p, const ot_
     ot_krun_request q = {.inputs = in};
     ot_mem_plan *m = NULL;
     ot_krun_result *r = NULL;
-    ot_target roomy = *t;
+    ot_tk_machine roomy = ot_target_tk_machine(t);
     roomy.scopes[OT_SCOPE_L2].bytes = ot_max(t->fast_bytes, p->memory.arena);
     const ot_mem_options o = {.threads = 1};
     for (uint32_t k = 0; k < p->n_params; k++) {

@@ -121,9 +121,9 @@ static void damage_is_answered(void **state)
     assert_true(good > 300);
 }
 
-static ot_target target_of(int64_t ub)
+static ot_tk_machine target_of(int64_t ub)
 {
-    ot_target t = {.name = "test"};
+    ot_tk_machine t = {.name = "test"};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) t.scopes[s].alignment = 32;
     t.scopes[OT_SCOPE_UB].bytes = ub;
     return t;
@@ -132,7 +132,7 @@ static ot_target target_of(int64_t ub)
 static ot_status plan_text(const char *text, int64_t ub, const ot_tk_binding *given, uint32_t n,
                            ot_arena *a, ot_diag *d, ot_mem_text *m, ot_kernel **k, ot_mem_plan **p)
 {
-    static ot_target t;
+    static ot_tk_machine t;
     static ot_mem_options o;
     t = target_of(ub);
     o = (ot_mem_options){.threads = 1};

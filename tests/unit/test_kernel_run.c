@@ -13,9 +13,9 @@
 
 #define TEXT_MAX (1 << 19)
 
-static ot_target target(int64_t capacity)
+static ot_tk_machine target(int64_t capacity)
 {
-    ot_target t = {0};
+    ot_tk_machine t = {0};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) {
         t.scopes[s].bytes = s == OT_SCOPE_GM ? 0 : capacity;
         t.scopes[s].alignment = s == OT_SCOPE_UB ? 4 : 1 + s;
@@ -36,7 +36,7 @@ static ot_kernel *parse(const char *text, size_t n)
  * them. */
 static ot_kernel *random_kernel(uint64_t seed, int size, bool parts, bool apart, char *text)
 {
-    ot_target t = target(1 << 20);
+    ot_tk_machine t = target(1 << 20);
     for (int multi = 1;; multi--) {
         size_t n = kg_kernel(seed, size, parts, multi, apart ? 63 : 0, text, TEXT_MAX);
         ot_kernel *k = parse(text, n);
@@ -111,7 +111,7 @@ static layout lay_out(const ot_lifetimes *l, bool apart)
 
 static ot_lifetimes *find(const ot_kernel *k, const ot_lifetime_options *o)
 {
-    ot_target t = target(1 << 20);
+    ot_tk_machine t = target(1 << 20);
     ot_diag d = {0};
     ot_lifetimes *l = NULL;
     if (ot_lifetimes_find(k, "k.tk", &t, o, &d, &l) != OT_OK) fail_msg("%s", d.message);
@@ -231,7 +231,7 @@ static void run_plan(const ot_kernel *k, const ot_mem_plan *p, uint64_t seed, co
 static int64_t plan_and_run(const ot_kernel *k, ot_mem_mode mode, int64_t capacity, uint64_t seed,
                             const char *text, uint32_t *levels)
 {
-    ot_target t = target(1 << 20);
+    ot_tk_machine t = target(1 << 20);
     ot_mem_options o = {
         .mode = mode, .capacity = capacity, .step_limit = 3000, .workspace_reuse = seed % 2};
     ot_diag d = {0};
@@ -290,7 +290,7 @@ static void plans_replay(void **state)
     print_message("seeds %u to %u\n", (unsigned)first, (unsigned)last);
     for (uint64_t seed = first; seed <= last; seed++) {
         ot_kernel *k = random_kernel(seed, 5 + (int)(seed % 40), true, false, text);
-        ot_target t = target(1 << 20);
+        ot_tk_machine t = target(1 << 20);
         ot_mem_options o = {.mode = OT_MEM_SEARCH, .step_limit = 3000, .workspace_reuse = true};
         ot_diag d = {0};
         ot_mem_plan *p, *again;

@@ -3,6 +3,7 @@
  * a run. */
 #include "seeded.h"
 
+#include "machine/target/target.h"
 #include "tk/access/kernel_access.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ typedef struct tally {
 
 typedef struct enumeration {
     const ot_kernel *k;
-    const ot_target *t;
+    const ot_tk_machine *t;
     const int64_t *value_of; /* loop variables by statement */
     tally *sum;              /* [n_stmts][n_values][2] */
 } enumeration;
@@ -420,10 +421,11 @@ static void check(const char *s)
 {
     ot_diag d = {0};
     ot_kernel *k = parse(s);
-    ot_target t;
+    ot_target target;
     ot_arena *a = ot_arena_new();
     ot_kaccess_report r;
-    assert_true(a && ot_target_load(k->target, 0, &d, &t) == OT_OK);
+    assert_true(a && ot_target_load(k->target, 0, &d, &target) == OT_OK);
+    const ot_tk_machine t = ot_target_tk_machine(&target);
     int64_t *vars = calloc(k->n_stmts, sizeof *vars);
     tally *sum = calloc((size_t)k->n_stmts * k->n_values * 2, sizeof *sum);
     assert_true(vars && sum);
@@ -448,7 +450,7 @@ static void check(const char *s)
                          (long long)sum[i * k->n_values * 2 + j].least, s);
     free(vars);
     free(sum);
-    ot_target_free(&t);
+    ot_target_free(&target);
     ot_arena_free(a);
     ot_kernel_free(k);
 }
@@ -474,12 +476,13 @@ static void padded(void **state)
         "    b = vector.transpose(a)\n    store y[0:32, 32*i:32*i+32] <- b\n    free a\n  }\n}\n";
     ot_diag d = {0};
     ot_kernel *k = parse(s), *again = NULL;
-    ot_target t;
+    ot_target target;
     ot_arena *a = ot_arena_new();
     ot_kaccess_report r, after;
     char *printed = NULL;
     size_t n;
-    assert_true(ot_target_load("h200", 0, &d, &t) == OT_OK);
+    assert_true(ot_target_load("h200", 0, &d, &target) == OT_OK);
+    const ot_tk_machine t = ot_target_tk_machine(&target);
     assert_true(ot_kaccess_analyse(k, &t, a, &d, &r) == OT_OK);
     assert_true(r.n_findings == 1 && r.n_pads == 1 && r.pads[0].elements == 1);
     assert_true(r.findings[0].taken == 2048 && r.findings[0].least == 64 &&
@@ -496,7 +499,7 @@ static void padded(void **state)
     ot_kernel_free(again);
     ot_kernel_free(k);
     ot_arena_free(a);
-    ot_target_free(&t);
+    ot_target_free(&target);
 }
 
 /* Numbers as large as texts may have them. */
@@ -511,15 +514,16 @@ static void large(void **state)
         "  for m in 0..4611686018427387904 {\n    load a <- x[m-4:m, 4-m:8-m]\n  }\n}\n";
     ot_diag d = {0};
     ot_kernel *k = NULL;
-    ot_target t;
+    ot_target target;
     ot_arena *a = ot_arena_new();
     ot_kaccess_report r;
     if (ot_kernel_parse("k.tk", s, strlen(s), &d, &k) != OT_OK) fail_msg("%s", d.message);
-    assert_true(ot_target_load("tlf-16m", 0, &d, &t) == OT_OK);
+    assert_true(ot_target_load("tlf-16m", 0, &d, &target) == OT_OK);
+    const ot_tk_machine t = ot_target_tk_machine(&target);
     assert_true(ot_kaccess_analyse(k, &t, a, &d, &r) == OT_OK);
     ot_kernel_free(k);
     ot_arena_free(a);
-    ot_target_free(&t);
+    ot_target_free(&target);
 }
 
 int main(void)

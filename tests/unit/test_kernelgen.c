@@ -6,9 +6,9 @@
 #include "tk/codegen/codegen.h"
 #include "stingy.h"
 
-static ot_target roomy(void)
+static ot_tk_machine roomy(void)
 {
-    ot_target t = {0};
+    ot_tk_machine t = {0};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) {
         t.scopes[s].bytes = s == OT_SCOPE_GM ? 0 : 1 << 20;
         t.scopes[s].alignment = 4;
@@ -22,7 +22,7 @@ static ot_status generate(const char *text, uint32_t items, ot_kg_language langu
                           ot_diag *d, ot_kg_code **out)
 {
     ot_kernel *k = parse(text);
-    ot_target t = roomy();
+    ot_tk_machine t = roomy();
     ot_mem_plan *p = NULL;
     ot_mem_options o = {.threads = 1};
     ot_kg_options g = {language, items, OT_KG_LOCAL_DEFAULT};

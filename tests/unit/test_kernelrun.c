@@ -8,9 +8,9 @@
 
 /* ---- running a text ---- */
 
-static ot_target roomy(int64_t ub)
+static ot_tk_machine roomy(int64_t ub)
 {
-    ot_target t = {0};
+    ot_tk_machine t = {0};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) {
         t.scopes[s].bytes = s == OT_SCOPE_GM ? 0 : s == OT_SCOPE_UB ? ub : 1 << 20;
         t.scopes[s].alignment = 4;
@@ -22,7 +22,7 @@ static ot_status run_text(const char *text, const ot_krun_array *in, uint32_t n_
                           ot_diag *d, ot_krun_result **r)
 {
     ot_kernel *k = parse(text);
-    ot_target t = roomy(ub);
+    ot_tk_machine t = roomy(ub);
     ot_mem_plan *p = NULL;
     ot_mem_options o = {.threads = 1};
     ot_krun_request q = {.inputs = in, .n_inputs = n_in, .events = true};
@@ -406,7 +406,7 @@ static ot_status run_zeros(const ot_kernel *k, ot_diag *d)
         in[n] = (ot_krun_array){.name = x->name, .dtype = x->dtype, .rank = x->rank, .data = zeros};
         memcpy(in[n++].dims, x->dims, sizeof x->dims);
     }
-    ot_target t = roomy(1 << 18);
+    ot_tk_machine t = roomy(1 << 18);
     ot_mem_plan *p = NULL;
     ot_krun_result *r = NULL;
     ot_mem_options o = {.threads = 1};
@@ -524,7 +524,7 @@ static void out_of_memory(void **state)
     const char *text = HEAD "  alloc a: 8x8 f32 @ub\n  alloc b: 8x8 f32 @ub\n  load a <- x "
                             "stream=s\n  wait s\n  b = cube.matmul(a, a)\n  store y <- b\n}\n";
     ot_kernel *k = parse(text);
-    ot_target t = roomy(1 << 16);
+    ot_tk_machine t = roomy(1 << 16);
     ot_mem_plan *p = NULL;
     ot_diag d = {0};
     ot_mem_options o = {.threads = 1};

@@ -399,7 +399,7 @@ static void memory_runs_out(void **state)
     ot_diag d = {0};
     ot_kernel *k = NULL;
     if (ot_kernel_parse("k.tk", text, n, &d, &k) != OT_OK) fail_msg("%s", d.message);
-    ot_target t = target();
+    ot_tk_machine t = target();
     ot_set_alloc_hook(failing);
     int failures = 0;
     for (int64_t allow = 0;; allow++) {

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "machine/target/target.h"
 #include "tk/mlir/mlir.h"
 
 #include <stdio.h>
@@ -23,12 +24,13 @@ static ot_status read_text(const char *text, size_t n, ot_diag *d, ot_mlir **m)
 static void plan(const ot_mlir *m, ot_mem_plan **p)
 {
     ot_diag d = {0};
-    ot_target t;
+    ot_target target;
     ot_mem_options o = {.threads = 1};
-    assert_true(ot_target_load("ascend-a2", 0, &d, &t) == OT_OK);
+    assert_true(ot_target_load("ascend-a2", 0, &d, &target) == OT_OK);
+    const ot_tk_machine t = ot_target_tk_machine(&target);
     if (ot_mem_plan_kernel(ot_mlir_kernel(m), "k.mlir", &t, &o, &d, p) != OT_OK)
         fail_msg("%s", d.message);
-    ot_target_free(&t);
+    ot_target_free(&target);
 }
 
 static char *written(const ot_mlir *m, const ot_mem_plan *p, size_t *n)

@@ -536,7 +536,7 @@ static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
 static void memory_may_run_out_anywhere(void **state)
 {
     (void)state;
-    ot_target t = small_target();
+    ot_tk_machine t = small_target();
     static const struct {
         ot_mem_mode mode;
         int64_t capacity;

@@ -292,7 +292,7 @@ static void random_kernels_in_all_modes(void **state)
     (void)state;
     static char text[8192];
     uint32_t planned_by[4] = {0}, refused = 0;
-    ot_target t = small_target();
+    ot_tk_machine t = small_target();
     for (uint64_t seed = 1; seed <= 150; seed++) {
         random_kernel(text, sizeof text, seed);
         ot_mem_options o = options(OT_MEM_SEARCH, 1 << 20);

@@ -118,7 +118,8 @@ static int64_t planner_bound(rig *x, const ot_kernel *k, bool hold)
                         .lifetimes = {.no_in_place = true, .hold_multi = hold}};
     ot_mem_plan *p = NULL;
     int64_t bound = 0;
-    if (ot_mem_plan_kernel(k, "test", &x->t, &o, &x->diag, &p) != OT_OK)
+    const ot_tk_machine t = ot_target_tk_machine(&x->t);
+    if (ot_mem_plan_kernel(k, "test", &t, &o, &x->diag, &p) != OT_OK)
         fail_msg("%s", x->diag.message);
     for (uint32_t s = 0; s < p->n_scopes; s++)
         if (p->scopes[s].scope == OT_SCOPE_L2) bound = p->scopes[s].lower_bound;

@@ -90,7 +90,8 @@ static void sharing_stalls_the_pipes(void **state)
         ot_diag d = {0};
         ot_kernel *k = NULL;
         ot_mem_plan *p = NULL;
-        ot_target t = scratchpad();
+        const ot_target machine = scratchpad();
+        const ot_tk_machine t = ot_target_tk_machine(&machine);
         const ot_mem_options o = {.threads = 1, .lifetimes = {.no_in_place = true}};
         double seconds[32], stall = -1;
         for (size_t s = 0; s < 32; s++) seconds[s] = 1;

@@ -3,11 +3,8 @@
 #define OT_MACHINE_TARGET_TARGET_H
 
 #include "onnx/graph/ir.h"
-#include "machine/scope.h"
+#include "machine/tk_machine.h"
 #include "machine/runtime/runtime.h"
-
-#define OT_TARGET_LANES_MAX 64
-#define OT_TARGET_BANKS_MAX 1024
 
 /* What it takes to move bytes between host and device. */
 typedef struct ot_transfer_costs {
@@ -65,22 +62,8 @@ typedef struct ot_target {
     ot_transfer_costs transfers;
     int64_t memory_bytes;   /* slow memory; 0 unlimited */
     bool inplace_depthwise; /* depthwise convolutions run in place (microcontroller engines) */
-    /* How lanes that work in step reach memories (GPUs). */
-    struct {
-        /* of one access, at most 64; 0: the target has none, and moves granules by DMA */
-        uint32_t lanes;
-        /* of the shared memory, at most 1024, that serve one word each at a time; words of
-         * bank_bytes are dealt in turn */
-        uint32_t banks;
-        int64_t bank_bytes;
-        int64_t sector;   /* bytes that are fetched from slow memory at once, at least */
-        double bw_shared; /* bytes per second of all shared memories together */
-    } access;
-    /* Memories that kernels name (buffer planner), indexed by ot_scope. */
-    struct {
-        int64_t bytes;     /* 0: the target has no such memory; for gm: unlimited */
-        int64_t alignment; /* >= 1 */
-    } scopes[OT_SCOPE_COUNT];
+    ot_lane_access access;
+    ot_scope_room scopes[OT_SCOPE_COUNT]; /* memories that kernels name (buffer planner) */
 } ot_target;
 
 /* Fill *t from a preset name ("host", "ascend-a2", "ascend-a2-16m", "tlf-16m", "cpu-generic",
@@ -103,6 +86,8 @@ static inline bool ot_target_weights_apart(const ot_target *t, int64_t bytes)
 {
     return t->weight_bytes > 0 && bytes <= t->weight_bytes;
 }
+/* The target as tile kernels see it. */
+ot_tk_machine ot_target_tk_machine(const ot_target *t);
 /* Another capacity of the fast memory (--l2): of tiles and of the scope l2. */
 void ot_target_set_l2(ot_target *t, int64_t bytes);
 /* For the engine on this machine: the target `host` becomes what `calibrate` left in the cache,

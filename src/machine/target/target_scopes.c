@@ -33,6 +33,15 @@ void ot_target_fill_scopes(ot_target *t)
         if (t->scopes[s].alignment == 0) t->scopes[s].alignment = STANDARD[s];
 }
 
+ot_tk_machine ot_target_tk_machine(const ot_target *t)
+{
+    ot_tk_machine m = {
+        .granule = t->granule, .is_cache = t->is_cache, .bw_slow = t->bw_slow, .access = t->access};
+    memcpy(m.name, t->name, sizeof m.name);
+    memcpy(m.scopes, t->scopes, sizeof m.scopes);
+    return m;
+}
+
 void ot_target_set_l2(ot_target *t, int64_t bytes)
 {
     t->fast_bytes = bytes;

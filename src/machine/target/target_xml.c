@@ -360,9 +360,9 @@ static ot_status read_target(reader *r, xmlDoc *doc)
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     OT_TRY(read_memories(r, e));
-    if (r->t->access.lanes > OT_TARGET_LANES_MAX || r->t->access.banks > OT_TARGET_BANKS_MAX)
+    if (r->t->access.lanes > OT_LANES_MAX || r->t->access.banks > OT_BANKS_MAX)
         return ot_fail(r->diag, OT_E_INPUT, "%s: <access>: at most %d lanes and %d banks", r->path,
-                       OT_TARGET_LANES_MAX, OT_TARGET_BANKS_MAX);
+                       OT_LANES_MAX, OT_BANKS_MAX);
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
     if (!r->t->runtime) r->t->runtime = ot_runtime_of(r->t->is_cache, r->fuses);
     if (!ot_runtime_drives(r->t->runtime, r->t->is_cache))

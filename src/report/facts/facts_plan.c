@@ -298,7 +298,8 @@ static ot_status add_place_map(ot_facts *f, const fact_source *x, const ot_kerne
     ot_fact_map *map = OT_NEW(f->arena, ot_fact_map);
     const ot_lifetime_options held = {.hold_multi = true}; /* as it was planned */
     if (!map) return ot_fail_nomem(d);
-    OT_TRY(ot_lifetimes_find(k, k->name, x->t, &held, d, &l));
+    const ot_tk_machine machine = ot_target_tk_machine(x->t);
+    OT_TRY(ot_lifetimes_find(k, k->name, &machine, &held, d, &l));
     *map = (ot_fact_map){
         .id = ot_format(f->arena, "region-%u", to->id),
         .title = ot_format(f->arena, "Region r%u: a tile's buffers, %s", to->id, to->placement),

@@ -3,6 +3,7 @@
 #ifndef OT_TILING_LOWER_LOWERING_H
 #define OT_TILING_LOWER_LOWERING_H
 
+#include "machine/target/target.h"
 #include "tk/planmem/planmem.h"
 #include "tiling/region.h"
 

@@ -34,7 +34,7 @@ static int64_t steps_for(const ot_kernel *k)
 static ot_status plan(const ot_kernel *k, const ot_target *t, ot_mem_mode mode, int64_t capacity,
                       ot_diag *d, ot_mem_plan **out)
 {
-    ot_target roomy = *t;
+    ot_tk_machine roomy = ot_target_tk_machine(t);
     ot_mem_options o = {.mode = mode,
                         .capacity = capacity,
                         .step_limit = steps_for(k),

@@ -268,7 +268,7 @@ static void give_places(const prog *p, ot_kernel *k)
 /* The rest of the plan: memories that the region's plan does not have. */
 static ot_status place_rest(const prog *p, ot_kernel *k, ot_region_program *out)
 {
-    ot_target t = *p->t;
+    ot_tk_machine t = ot_target_tk_machine(p->t);
     ot_mem_options o = {.mode = OT_MEM_AUTO, .threads = 1};
     ot_mem_plan *m = NULL;
     for (int s = 0; s < OT_SCOPE_COUNT; s++)

@@ -24,7 +24,7 @@ typedef struct kcase {
 typedef struct counter {
     const kacc_walk *w;
     ot_kaccess_kind kind;
-    const ot_target *t;
+    const ot_tk_machine *t;
     int64_t unit;
     kcase *cases; /* [n] */
     size_t n, cap;
@@ -114,14 +114,14 @@ static uint32_t distinct(int64_t *list, uint32_t n)
     return kept;
 }
 
-#define LANES_MAX OT_TARGET_LANES_MAX
+#define LANES_MAX OT_LANES_MAX
 #define WORDS_MAX (LANES_MAX * 16)
 
 /* One access of up to LANES_MAX lanes at these bytes. */
 static void count_access(const counter *c, int64_t *at, uint32_t n, kacc_sum *sum)
 {
     int64_t units[WORDS_MAX], width = c->w->width;
-    uint32_t n_units = 0, banks = c->t->access.banks, load[OT_TARGET_BANKS_MAX] = {0}, most = 0;
+    uint32_t n_units = 0, banks = c->t->access.banks, load[OT_BANKS_MAX] = {0}, most = 0;
     n = distinct(at, n);
     for (uint32_t k = 0; k < n; k++)
         for (int64_t u = at[k] / c->unit; u <= (at[k] + width - 1) / c->unit && n_units < WORDS_MAX;
@@ -239,7 +239,7 @@ static kacc_walk without_idle(const kacc_walk *w, int64_t unit)
     return x;
 }
 
-bool kacc_count(const kacc_walk *given, ot_kaccess_kind kind, const ot_target *t, kacc_sum *out)
+bool kacc_count(const kacc_walk *given, ot_kaccess_kind kind, const ot_tk_machine *t, kacc_sum *out)
 {
     kacc_walk reduced;
     counter c = {.w = &reduced, .kind = kind, .t = t};

@@ -7,7 +7,7 @@
 
 typedef struct finder {
     const ot_kernel *k;
-    const ot_target *t;
+    const ot_tk_machine *t;
     ot_arena *a;
     ot_kaccess_finding *list; /* [n] */
     size_t n, cap;
@@ -161,7 +161,7 @@ static bool may_pad(const ot_kernel *k, uint32_t v)
 }
 
 typedef struct pad_sum {
-    const ot_target *t;
+    const ot_tk_machine *t;
     uint32_t value;
     int64_t taken;
     int64_t *steps; /* left */
@@ -243,7 +243,7 @@ static bool find_pads(finder *f, ot_kaccess_report *out)
     return true;
 }
 
-ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_target *t, ot_arena *a, ot_diag *d,
+ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_tk_machine *t, ot_arena *a, ot_diag *d,
                              ot_kaccess_report *out)
 {
     finder f = {.k = k, .t = t, .a = a, .steps = PAD_STEPS_MAX};

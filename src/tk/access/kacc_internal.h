@@ -87,6 +87,6 @@ bool kacc_give_product(kacc_walker *w, const ot_tk_stmt *s, const char *key, boo
 bool kacc_walks(const ot_kernel *k, const int64_t *pads, kacc_visit visit, void *self,
                 uint32_t *skipped);
 /* kacc_count.c: how many units it takes. false: memory ran out. */
-bool kacc_count(const kacc_walk *w, ot_kaccess_kind kind, const ot_target *t, kacc_sum *out);
+bool kacc_count(const kacc_walk *w, ot_kaccess_kind kind, const ot_tk_machine *t, kacc_sum *out);
 
 #endif

@@ -19,7 +19,7 @@
 #define OT_TK_ACCESS_KERNEL_ACCESS_H
 
 #include "tk/language/kernel.h"
-#include "machine/target/target.h"
+#include "machine/tk_machine.h"
 
 typedef enum ot_kaccess_kind {
     OT_KACCESS_BANKS,
@@ -63,7 +63,7 @@ typedef struct ot_kaccess_report {
 
 /* Requires a verified kernel. Everything is in `a`, but names, which are the kernel's. Fails:
  * OT_E_NOMEM. */
-ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_target *t, ot_arena *a, ot_diag *d,
+ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_tk_machine *t, ot_arena *a, ot_diag *d,
                              ot_kaccess_report *out) OT_MUST_USE;
 /* The kernel with these pads: `alloc a: 32x32` becomes `alloc a.pad: 32x33` and `subview a =
  * a.pad[0:32, 0:32]`. Requires pads of ot_kaccess_analyse for this kernel; the kernel is to be

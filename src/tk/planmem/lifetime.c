@@ -191,7 +191,7 @@ static bool warn_all(maker *m)
     return true;
 }
 
-static ot_status find(const ot_kernel *k, const char *path, const ot_target *t,
+static ot_status find(const ot_kernel *k, const char *path, const ot_tk_machine *t,
                       const ot_lifetime_options *o, ot_diag *d, ot_lifetimes *out,
                       ot_arena *scratch)
 {
@@ -208,7 +208,7 @@ static ot_status find(const ot_kernel *k, const char *path, const ot_target *t,
     return OT_OK;
 }
 
-ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_target *t,
+ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_tk_machine *t,
                             const ot_lifetime_options *o, ot_diag *d, ot_lifetimes **out)
 {
     *out = NULL;

@@ -156,7 +156,7 @@ typedef struct lt_classes {
 } lt_classes;
 
 /* Every variable by itself, then merged: copies first, then in place. */
-ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t,
+ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_tk_machine *t,
                    const ot_lifetime_options *o, const char *path, ot_arena *a,
                    ot_diag *d) OT_MUST_USE;
 /* Innermost loop that is or holds both (OT_NONE: none). */

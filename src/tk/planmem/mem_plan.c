@@ -93,7 +93,7 @@ static bool is_register(ot_scope s)
            s == OT_SCOPE_BARRIER || s == OT_SCOPE_REDUCER || s == OT_SCOPE_DESCRIPTOR;
 }
 
-static ot_status find_capacity(mem_job *j, const ot_target *t)
+static ot_status find_capacity(mem_job *j, const ot_tk_machine *t)
 {
     j->capacity = t->scopes[j->scope].bytes;
     if (j->scope == OT_SCOPE_GM || is_register(j->scope)) return OT_OK;
@@ -219,7 +219,7 @@ static ot_status plan_modes(const mem_job *j)
     }
 }
 
-static ot_status plan_scope(mem_job *j, const ot_target *t)
+static ot_status plan_scope(mem_job *j, const ot_tk_machine *t)
 {
     OT_TRY(find_capacity(j, t));
     OT_TRY(check_sizes(j));
@@ -236,7 +236,7 @@ static ot_status plan_scope(mem_job *j, const ot_target *t)
 /* ---- the kernel ---- */
 
 /* Collect the buffers of a scope, plan them, and put the result where the plan wants it. */
-static ot_status scope_of_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
+static ot_status scope_of_kernel(mem_job *j, const ot_tk_machine *t, ot_mem_plan *p)
 {
     const ot_lifetimes *l = p->lifetimes;
     uint32_t *ids = OT_NEW_N(j->scratch, uint32_t, l->n_buffers);
@@ -263,7 +263,7 @@ static ot_status scope_of_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
     return OT_OK;
 }
 
-static ot_status plan_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
+static ot_status plan_kernel(mem_job *j, const ot_tk_machine *t, ot_mem_plan *p)
 {
     ot_lifetimes *l = NULL;
     OT_TRY(ot_lifetimes_find(j->kernel, j->path, t, &j->options->lifetimes, j->diag, &l));
@@ -281,7 +281,7 @@ static ot_status plan_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
     return mem_check_addresses(j->kernel, j->path, p, t, j->diag);
 }
 
-ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t,
+ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_tk_machine *t,
                              const ot_mem_options *o, ot_diag *d, ot_mem_plan **out)
 {
     *out = NULL;

@@ -180,7 +180,7 @@ static bool view_offset(const ot_kernel *k, uint32_t v, int64_t *offset)
 }
 
 static ot_status check_address(const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                               const ot_target *t, const ot_tk_stmt *s, ot_diag *d)
+                               const ot_tk_machine *t, const ot_tk_stmt *s, ot_diag *d)
 {
     uint32_t v = s->in[0], root = ot_tk_root(k, v, NULL), buffer = p->lifetimes->buffer_of[root];
     bool aligned = strcmp(s->name, "is_aligned") == 0;
@@ -207,7 +207,7 @@ static ot_status check_address(const ot_kernel *k, const char *path, const ot_me
 }
 
 ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                              const ot_target *t, ot_diag *d)
+                              const ot_tk_machine *t, ot_diag *d)
 {
     for (uint32_t i = 0; i < k->n_stmts; i++)
         if (k->stmts[i].op == OT_TK_CHECK) OT_TRY(check_address(k, path, p, t, &k->stmts[i], d));

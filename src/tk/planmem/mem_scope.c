@@ -26,7 +26,7 @@ typedef struct use {
 
 typedef struct chooser {
     ot_kernel *k;
-    const ot_target *t;
+    const ot_tk_machine *t;
     ot_arena *a;
     use *uses; /* [n_values] of roots */
     ot_scope fast;
@@ -34,7 +34,7 @@ typedef struct chooser {
     size_t n_reasons, cap_reasons;
 } chooser;
 
-static ot_scope fast_memory(const ot_target *t)
+static ot_scope fast_memory(const ot_tk_machine *t)
 {
     static const ot_scope order[] = {OT_SCOPE_UB, OT_SCOPE_SHARED, OT_SCOPE_L2};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -107,7 +107,7 @@ static void follow(ot_kernel *k)
     }
 }
 
-ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d,
+ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_tk_machine *t, ot_diag *d,
                                ot_arena *a, const char ***reasons, uint32_t *n)
 {
     chooser c = {.k = k, .t = t, .a = a, .fast = fast_memory(t)};

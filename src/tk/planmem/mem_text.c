@@ -101,7 +101,7 @@ static bool is_moved(const ot_kernel *k, uint32_t v)
 }
 
 /* Of the buffers whose rows grow from kernel `small` to `large`. */
-static int64_t ask_for_rows(const ot_target *t, const ot_kernel *small, const ot_kernel *large,
+static int64_t ask_for_rows(const ot_tk_machine *t, const ot_kernel *small, const ot_kernel *large,
                             int64_t unit)
 {
     for (uint32_t v = 0; v < small->n_values && v < large->n_values; v++) {

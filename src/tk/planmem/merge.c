@@ -42,8 +42,8 @@ uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b)
 
 /* ---- classes of one ---- */
 
-static ot_status alignment(const lt_flow *f, uint32_t value, const ot_target *t, const char *path,
-                           ot_diag *d, int64_t *out)
+static ot_status alignment(const lt_flow *f, uint32_t value, const ot_tk_machine *t,
+                           const char *path, ot_diag *d, int64_t *out)
 {
     const ot_tk_value *v = &f->k->values[value];
     int64_t a = ot_max(v->align, 1), b = ot_max(t->scopes[v->scope].alignment, 1);
@@ -71,7 +71,7 @@ static bool find_writes(lt_classes *c, lt_class *x, const lt_var *v)
     return true;
 }
 
-static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, const char *path,
+static ot_status one_class(lt_classes *c, uint32_t var, const ot_tk_machine *t, const char *path,
                            ot_diag *d)
 {
     const lt_var *v = &c->flow->vars[var];
@@ -373,7 +373,7 @@ static ot_status check_multi(const lt_classes *c, const char *path, ot_diag *d)
     return OT_OK;
 }
 
-ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t,
+ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_tk_machine *t,
                    const ot_lifetime_options *o, const char *path, ot_arena *a, ot_diag *d)
 {
     *c = (lt_classes){.flow = f, .options = o, .arena = a};

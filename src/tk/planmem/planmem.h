@@ -9,7 +9,7 @@
 
 #include "tk/language/kernel.h"
 #include "pack/pack.h"
-#include "machine/target/target.h"
+#include "machine/tk_machine.h"
 
 /* Lifetimes. One `ot_buffer` is the storage of one alloc, or of several that were merged: in
  * place, or by carried values and yields. Positions are statement indices: a buffer read last by
@@ -64,7 +64,7 @@ typedef struct ot_lifetime_options {
 /* Gen/kill analysis over the linearised kernel. Requires a verified kernel. Fails with
  * OT_E_INPUT when the kernel asks for what cannot be (a multi-buffer that keeps a value from one
  * iteration to the next), "path:line:col: ...". Scope alignments are from the target. */
-ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_target *t,
+ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_tk_machine *t,
                             const ot_lifetime_options *o, ot_diag *d,
                             ot_lifetimes **out) OT_MUST_USE;
 void ot_lifetimes_free(ot_lifetimes *l); /* accepts NULL */
@@ -153,7 +153,7 @@ typedef struct ot_mem_plan {
  * nothing", " at the given offset", ", which cannot be placed together" or, where that is not
  * proved, ", no plan found for them". A scope that the target does not have: OT_E_INPUT. The
  * result is checked by ot_mem_plan_check always. */
-ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t,
+ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_tk_machine *t,
                              const ot_mem_options *o, ot_diag *d, ot_mem_plan **out) OT_MUST_USE;
 void ot_mem_plan_free(ot_mem_plan *p); /* accepts NULL */
 /* Validator of kernel plans: O(n^2), no shared code: slots of one buffer disjoint, live buffers
@@ -166,7 +166,7 @@ void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k);
 /* mem_scope.c: choose a memory for each alloc that says `@auto` (and what is made of it), by
  * size, use and target, and check the kernel again. reasons: [*n] lines for the reader, in the
  * arena; NULL: not wanted. */
-ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d,
+ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_tk_machine *t, ot_diag *d,
                                ot_arena *a, const char ***reasons, uint32_t *n) OT_MUST_USE;
 
 /* mem_text.c: read a kernel, choose its memories and its `auto` sizes (the largest multiples
@@ -179,7 +179,7 @@ typedef struct ot_mem_text {
     size_t n;
     const ot_tk_binding *given; /* [n_given] */
     uint32_t n_given;
-    const ot_target *target;
+    const ot_tk_machine *target;
     const ot_mem_options *options;
     const char **notes; /* [n_notes] out: sizes and memories that were chosen, in the arena */
     uint32_t n_notes;

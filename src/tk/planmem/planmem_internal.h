@@ -159,7 +159,7 @@ void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i,
                      int64_t offsets[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level);
 /* mem_pool.c: what the kernel's `check` statements ask of the planned addresses. */
 ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p,
-                              const ot_target *t, ot_diag *d) OT_MUST_USE;
+                              const ot_tk_machine *t, ot_diag *d) OT_MUST_USE;
 
 /* overflow.c: the failure of a scope that does not fit; `mode` that tried last; `required`:
  * least height found. */
