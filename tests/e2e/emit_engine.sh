@@ -6,13 +6,14 @@
 eval=("$PYTHON" "$root/tests/oracle/while_eval.py")
 cd "$tmp" || exit 1
 
-# same MODEL OPTIONS...: tiled by force, in the engine's form, with at least one region
+# same MODEL OPTIONS...: tiled by force, in the engine's form, with at least one region; evaluated with all others by check_same
+pairs=()
 same() {
-    local model=$1
+    local model=$1 kept=${#pairs[@]}
     shift
     expect 0 "$TOOL" "$model" -o t.onnx -q --emit engine --force --target cpu-generic "$@"
-    "${eval[@]}" "$model" t.onnx >eval.out 2>&1 || fail "$model $*: $(tail -n 1 eval.out)"
-    grep -q '^same: [1-9]' eval.out || fail "$model $*: not tiled: $(tail -n 1 eval.out)"
+    cp "$model" "pair$kept-$model" && cp t.onnx "pair$kept-tiled.onnx"
+    pairs+=("pair$kept-$model" "pair$kept-tiled.onnx")
     # its own output: as it is, as text and back
     expect 0 "$TOOL" inspect t.onnx -q
     expect 0 "$TOOL" t.onnx -o again.onnx -q --emit engine
@@ -20,6 +21,12 @@ same() {
     expect 0 "$TOOL" "$model" -o t.ot -q --emit engine --force --target cpu-generic "$@"
     expect 0 "$TOOL" t.ot -o again.ot -q
     cmp -s t.ot again.ot || fail "$model $*: text is not read as it was written"
+}
+
+# All pairs in one process: each says "same", with regions, and as many lines come as there are pairs.
+check_same() {
+    "${eval[@]}" --pairs "${pairs[@]}" >eval.out 2>&1 || fail "$(grep -v '^[^ ]*: same: ' eval.out | tail -n 5)"
+    [ "$(grep -c ': same: [1-9]' eval.out)" = $((${#pairs[@]} / 2)) ] || fail "not tiled: $(grep -v ': same: [1-9]' eval.out)"
 }
 
 "${eval[@]}" --make . || fail "cannot make the models"
@@ -51,6 +58,8 @@ expect 0 "$TOOL" inspect pooled.onnx --force --target cpu-generic --l2 12K
 grep -qF -- "ends in GlobalAveragePool" "$tmp/out" || fail "inspect of the standard form does not say: ends in GlobalAveragePool"
 make_model --small mobilenet_v2 unet sr
 for m in mobilenet_v2 unet sr; do same $m.onnx --l2 96K; done
+
+check_same
 
 # weights stay where they are, and are not duplicated
 "${eval[@]}" --make . chain

@@ -1,14 +1,21 @@
 """What runtime_option.sh has in Python."""
 import json
+import os
+import sys
 
+import numpy as np
 import onnx
 
 from builder import conv_chain, save
+from checks import session
 from command_line import commands
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'scripts'))
+import compare  # noqa: E402
 
-def forms(runtime, model_file):
-    """Fails with the first node that the runtime gets wrong or refuses; prints the number of regions."""
+
+def regions_for(runtime, model_file):
+    """Regions of a model made for the runtime; fails with the first node that it gets wrong or refuses."""
     model = onnx.load(model_file)
     SEQUENCES = runtime == 'onnxruntime'
     regions = set()
@@ -57,7 +64,29 @@ def forms(runtime, model_file):
         assert len(biases) == len(set(biases)), 'convolutions share a bias'
     made_for = [p.value for p in model.metadata_props if p.key == 'onnx_tile.runtime']
     assert made_for == ([runtime] if regions else []), f'metadata: {made_for}'
-    print(len(regions))
+    return len(regions)
+
+
+def forms(*words):
+    """RUNTIME MODEL ...: a line "MODEL RUNTIME REGIONS" for each; fails where one holds what its runtime does not take."""
+    for runtime, path in zip(words[::2], words[1::2], strict=True):
+        try:
+            print(path, runtime, regions_for(runtime, path))
+        except AssertionError as e:
+            raise AssertionError(f'{path} for {runtime}: {e}') from e
+
+
+def equal(folder, original, *tiled):
+    """Outputs of all models are those of the first within rounding, as scripts/compare.py has it."""
+    feeds = None
+    for k, path in enumerate([original, *tiled]):
+        s = session(path)
+        feeds = feeds or compare.make_inputs(s, {}, 0)
+        made = {f'o{j}': o for j, o in enumerate(s.run(None, feeds))}
+        np.savez(f'{folder}/{min(k, 1)}.npz', names=np.array([o.name for o in s.get_outputs()]), **made)
+        if k:
+            why = compare.equal(f'{folder}/0.npz', f'{folder}/1.npz')
+            assert not why, f'{path}: {why}'
 
 
 def deep(path):
@@ -89,4 +118,4 @@ def no_entry(path):
 
 
 if __name__ == '__main__':
-    commands(forms, deep, in_bodies, entries, no_entry)
+    commands(forms, equal, deep, in_bodies, entries, no_entry)

@@ -2,6 +2,7 @@
 """A model in the engine's form (domain onnx_tile) against the model that it was made from, both in onnx.reference, in float64.
 
   while_eval.py MODEL TILED [--shape INPUT=D,D,...]... [--seed N] [--tol X]    compare; prints one line, exit 1 when they differ
+  while_eval.py --pairs MODEL TILED MODEL TILED...                             a line for each: "TILED: same: ...", exit 1 when one differs
   while_eval.py --make DIR [NAME...]                                           write the small models of the tests to DIR
 
 The four operators are written down here a second time, in numpy, sharing nothing with the program:
@@ -281,10 +282,20 @@ def tokens(g):
 MODELS = {f.__name__: f for f in (chain, strided, residual, mobile, softmax, resize, concat, shuffle, pointwise, pooled, pools, beside, whole, tokens)}
 
 
+def tell(model, tiled, shapes, seed, tol):
+    """Whether both are the same, and a line that says so."""
+    try:
+        regions, classes, worst = compare(model, tiled, shapes, seed, tol)
+    except AssertionError as e:
+        return False, f'DIFFERS: {e} (seed {seed})'
+    return True, f'same: {regions} regions, {classes} classes, largest difference {worst:.2g}'
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument('files', nargs='*')
     ap.add_argument('--make')
+    ap.add_argument('--pairs', action='store_true')
     ap.add_argument('--opset', type=int, default=17)
     ap.add_argument('--shape', action='append', default=[])
     ap.add_argument('--seed', type=int, default=1)
@@ -295,13 +306,16 @@ def main():
             onnx.save(MODELS[name](Net(a.opset)), os.path.join(a.make, name + '.onnx'))
         return 0
     shapes = {s.rsplit('=', 1)[0]: [int(d) for d in s.rsplit('=', 1)[1].split(',')] for s in a.shape}
-    try:
-        regions, classes, worst = compare(a.files[0], a.files[1], shapes, a.seed, a.tol)
-    except AssertionError as e:
-        print(f'DIFFERS: {e} (seed {a.seed})')
-        return 1
-    print(f'same: {regions} regions, {classes} classes, largest difference {worst:.2g}')
-    return 0
+    if not a.pairs:
+        same, said = tell(*a.files, shapes, a.seed, a.tol)
+        print(said)
+        return int(not same)
+    differ = 0
+    for model, tiled in zip(a.files[::2], a.files[1::2], strict=True):
+        same, said = tell(model, tiled, shapes, a.seed, a.tol)
+        print(f'{tiled}: {said}')
+        differ += not same
+    return int(differ > 0)
 
 
 if __name__ == '__main__':

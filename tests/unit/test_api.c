@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -253,6 +254,121 @@ static void bad_options(void **state)
     onnx_tile_free(t);
 }
 
+/* Who runs the model: a runtime by name, the engine, or ONNX Runtime with the engine inside; NULL is
+ * the target's own again. */
+static void runtimes_by_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"onnxruntime", "openvino", "portable", "loop", "engine"};
+    onnx_tile *t;
+    const char *json;
+    bytes m = chain_model();
+    assert_int_equal(onnx_tile_set_runtime(NULL, "engine"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_ort_operators(NULL, "whole"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char want[64];
+        assert_int_equal(onnx_tile_set_runtime(t, names[k]), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+        if (onnx_tile_inspect(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+        assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
+        snprintf(want, sizeof want, "\"runtime\": \"%s\"", names[k]);
+        if (!strstr(json, want)) fail_msg("no %s", want);
+    }
+    assert_int_equal(onnx_tile_set_runtime(t, "nobody"), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "no runtime 'nobody': use one of "));
+    assert_int_equal(onnx_tile_set_runtime(t, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
+    assert_non_null(strstr(json, "\"runtime\": \"onnxruntime\""));
+    onnx_tile_free(t);
+}
+
+/* What operators of ONNX Runtime hold is asked of the runtime that writes some. */
+static void operators_for_onnxruntime(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_ort_operators(t, "parts"), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "for runtime ort-engine alone"));
+    assert_int_equal(onnx_tile_set_runtime(t, "ort-engine"), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_ort_operators(t, "part"), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "whole, parts, regions"));
+    assert_int_equal(onnx_tile_set_ort_operators(t, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_force(t, 1), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_l2(t, 65536), ONNX_TILE_OK);
+#ifdef OT_ENGINE
+    static const char *const which[] = {"whole", "parts", "regions"};
+    bytes m = chain_model();
+    for (size_t k = 0; k < 3; k++) {
+        void *out;
+        size_t n;
+        assert_int_equal(onnx_tile_set_ort_operators(t, which[k]), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+        if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+        assert_int_equal(onnx_tile_save_memory(t, &out, &n), ONNX_TILE_OK);
+        assert_non_null(memmem(out, n, "Engine", 6)); /* the operator's name */
+        onnx_tile_free_bytes(out);
+    }
+#endif
+    /* another runtime writes none, and forgets what they hold */
+    assert_int_equal(onnx_tile_set_runtime(t, "engine"), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_ort_operators(t, "whole"), ONNX_TILE_USAGE);
+    onnx_tile_free(t);
+}
+
+/* Options at the ends of what they take, and beyond; no handle, no call. */
+static void options_at_their_ends(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_max_slowdown(t, 0), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_max_slowdown(t, 1000), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_max_slowdown(t, 1000.5), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_max_slowdown(t, (double)NAN), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_max_slowdown(t, (double)INFINITY), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "from 0 to 1000 percent"));
+    assert_int_equal(onnx_tile_set_threads(t, 4096), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_threads(t, 4097), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_goal(t, ONNX_TILE_GOAL_MEMORY), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_goal(t, (onnx_tile_goal)7), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_memory_budget(t, 0), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_l2(t, 0), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_target(t, ""), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_load_file(t, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_load_file(t, ""), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_file(t, ""), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_memory(t, NULL, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_results_json(t, NULL), ONNX_TILE_USAGE);
+    onnx_tile_free(t);
+
+    static const int64_t one[] = {1};
+    size_t n;
+    void *out;
+    const char *json;
+    assert_int_equal(onnx_tile_set_target(NULL, "host"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_l2(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_threads(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_goal(NULL, ONNX_TILE_GOAL_TIME), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_memory_budget(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_max_slowdown(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_force(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_bit_exact(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_bind_shape(NULL, "x", one, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_load_file(NULL, "m.onnx"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_load_memory(NULL, "", 0, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_optimise(NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_file(NULL, "m.onnx"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_memory(NULL, &out, &n), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_results_json(NULL, &json), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_region_count(NULL), 0);
+    assert_string_equal(onnx_tile_error(NULL), "no handle");
+    assert_true(strlen(onnx_tile_version()) >= 5);
+}
+
 /* A model of fixed size for another one, under a limit on tensors; what cannot be kept is told. */
 static void another_size_and_a_limit(void **state)
 {
@@ -370,6 +486,9 @@ int main(void)
         cmocka_unit_test(whole_path_in_memory),
         cmocka_unit_test(calls_out_of_order),
         cmocka_unit_test(bad_options),
+        cmocka_unit_test(runtimes_by_name),
+        cmocka_unit_test(operators_for_onnxruntime),
+        cmocka_unit_test(options_at_their_ends),
         cmocka_unit_test(another_size_and_a_limit),
         cmocka_unit_test(free_dimensions),
         cmocka_unit_test(bad_models),
