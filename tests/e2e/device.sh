@@ -89,7 +89,7 @@ says "add --device opencl"
 same_as_host() {
     expect 0 "$TOOL" run "$2" --device "$1" --output-dir "$tmp/same"
     expect 0 "$TOOL" run "$2" --output-dir "$tmp/same_host"
-    expect 0 py same "$tmp"
+    py same "$tmp" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 }
 
 # $1: the API that runs it; skipped where it has no device
@@ -109,7 +109,7 @@ run_on() {
     grep -q "9 nodes on the device, 0 on the host" "$tmp/out" || fail "nodes: $(cat "$tmp/out")"
     expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
     expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --json --output-dir "$tmp/tiled"
-    expect 0 py figures "$tmp" "$tmp/out" "$api"
+    py figures "$tmp" "$tmp/out" "$api" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     # a budget: kept to the byte, or refused before anything runs
     need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["allocated_bytes"])' "$tmp/untiled.json")
@@ -130,26 +130,26 @@ run_on() {
 
     # bench tiles for the device, where scores of an attention are stored
     expect 0 "$TOOL" bench "$tmp/attention.ot" --goal memory --l2 64K --device "$api" --repeat 1 --json
-    expect 0 py attention "$tmp/out"
+    py attention "$tmp/out" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 2
     [ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"
     grep -q "output m .*same" "$tmp/out" || fail "bench: $(cat "$tmp/out")"
     expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 1 --json
-    expect 0 py bench "$tmp/out" "$api"
+    py bench "$tmp/out" "$api" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     # what the device did: a process for each model, a row for each queue, the sums in JSON
     expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --trace "$tmp/run.json" --json
     cp "$tmp/out" "$tmp/figures.json"
     expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 1 --trace "$tmp/bench.json" -q
-    expect 0 py trace "$tmp"
+    py trace "$tmp" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
     # the same in reports
     expect 0 "$TOOL" bench "$tmp/net.ot" --force --l2 64K --device "$api" --repeat 1 --json --report "$tmp/r.html" --report "$tmp/r.xml" \
         --report "$tmp/r.json" --report "$tmp/r.csv"
     expect 0 xmllint --noout --schema "$root/reports/benefit.xsd" "$tmp/r.xml"
     cp "$tmp/out" "$tmp/figures.json"
     expect 0 "$PYTHON" "$root/tests/e2e/report_check.py" "$tmp/r"
-    expect 0 py report "$tmp" "$api"
+    py report "$tmp" "$api" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
     expect 0 "$TOOL" compare "$tmp/r.xml" "$tmp/r.xml" -o "$tmp/same.html"
     grep -q "activations on the device" "$tmp/same.html" || fail "compare leaves the device out"
 }

@@ -6,6 +6,7 @@
 #include "engine_check.h"
 
 #include "engine/cpu/conv/winograd.h"
+#include "select/search/plan_search.h"
 #include "select/search/search.h"
 
 #include <math.h>

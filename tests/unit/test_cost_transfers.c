@@ -10,6 +10,7 @@
  */
 #include "shaped_model.h"
 
+#include "select/search/plan_search.h"
 #include "select/search/search.h"
 
 #include <math.h>

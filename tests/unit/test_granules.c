@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "select/search/plan_search.h"
 #include "select/search/search.h"
 
 #define ROWS    5

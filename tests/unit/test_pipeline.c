@@ -443,7 +443,8 @@ static void commands(void **state)
 {
     (void)state;
     static const int64_t dims[] = {1, 3, 64, 48};
-    static const ot_shape_binding x = {"x", 4, dims, true, NULL}, odd = {"it's", 2, dims, true, NULL};
+    static const ot_shape_binding x = {"x", 4, dims, true, NULL},
+                                  odd = {"it's", 2, dims, true, NULL};
     ot_run r = {.options = {.target = "host", .plan = {.max_slowdown = 0.10}}};
     r.source.path = "dir/m.onnx";
     command_is(&r, "onnx-tile dir/m.onnx -o dir/m-tiled.onnx --goal time");
@@ -454,7 +455,8 @@ static void commands(void **state)
     r.source.path = "-m.ot";
     command_is(&r, "onnx-tile ./-m.ot -o ./-m.ot-tiled.onnx --goal time");
     r.source.path = "a 'b' $c.onnx";
-    command_is(&r, "onnx-tile 'a '\\''b'\\'' $c.onnx' -o 'a '\\''b'\\'' $c-tiled.onnx' --goal time");
+    command_is(&r,
+               "onnx-tile 'a '\\''b'\\'' $c.onnx' -o 'a '\\''b'\\'' $c-tiled.onnx' --goal time");
 
     r.source.path = "m.onnx";
     r.options.target = "tlf-16m";
@@ -478,8 +480,8 @@ static void commands(void **state)
     r.options.runtime = "openvino";
     command_is(&r, "onnx-tile m.onnx -o m-tiled.onnx --runtime openvino --design "
                    "'it'\\''s=1,3' --goal time");
-    r.options = (ot_run_options){.target = "host", .emit_engine = true,
-                                 .plan = {.max_slowdown = 0.10}};
+    r.options = (ot_run_options){
+        .target = "host", .emit_engine = true, .plan = {.max_slowdown = 0.10}};
     command_is(&r, "onnx-tile m.onnx -o m-tiled.onnx --emit engine --goal time");
     r.options.operators = OT_OPERATORS_WHOLE;
     command_is(&r, "onnx-tile m.onnx -o m-tiled.onnx --emit ort-engine --goal time");

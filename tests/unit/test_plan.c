@@ -5,6 +5,7 @@
  * intervals are enumerated here, without dynamic programming.
  *
  */
+#include "select/search/plan_search.h"
 #include "select/search/search.h"
 
 #include <math.h>

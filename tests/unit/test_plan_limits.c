@@ -1,5 +1,6 @@
 /* What the user allows is kept by every step of the planner: the slowdown, the budget, and what
  * a plan gains. */
+#include "select/search/plan_search.h"
 #include "select/search/search.h"
 
 #include <setjmp.h>
