@@ -99,9 +99,10 @@ const option option_table[] = {
     {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE, AIMS,
      "run original and result, compare the outputs; --verify=all: inner values, too"},
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, AIMS, NULL},
+    {"tie-glpk", 0, NULL, FLAG, NULL, AT(plan.tie_glpk), TILERS, AIMS, NULL},
     {"no-streams", 0, NULL, FLAG, NULL, AT(plan.no_streams), TILERS, AIMS, NULL},
-    {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan|stream", FORM, NULL,
-     AT(plan.force_form), TILERS, AIMS, NULL},
+    {"form", 0, "scan|unrolled|loop-peeled|loop|prescan|stream", FORM, NULL, AT(plan.force_form),
+     TILERS, AIMS, NULL},
 
     {"max-peak", 0, "SIZE", SIZE, NULL, AT(max_peak), GATE, LIMITS,
      "most bytes of tensors that may live at one time, tiled"},

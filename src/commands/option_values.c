@@ -223,16 +223,15 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
         const char *name;
         ot_form form;
     } forms[] = {{"scan", OT_FORM_SCAN},          {"unrolled", OT_FORM_UNROLLED},
-                 {"loop-peeled", OT_FORM_PEELED}, {"loop-window", OT_FORM_WINDOW},
-                 {"loop", OT_FORM_LOOP},          {"prescan", OT_FORM_PRESCAN},
-                 {"stream", OT_FORM_STREAM}};
+                 {"loop-peeled", OT_FORM_PEELED}, {"loop", OT_FORM_LOOP},
+                 {"prescan", OT_FORM_PRESCAN},    {"stream", OT_FORM_STREAM}};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (strcmp(text, forms[k].name) != 0) continue;
         *out = forms[k].form;
         return OT_OK;
     }
     return bad_choice(d, o, text, o->value,
-                      "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
+                      "must be scan, unrolled, loop-peeled, loop, prescan or stream");
 }
 
 static ot_status parse_operators(ot_diag *d, const option *o, const char *text, ot_operators *out)

@@ -8,8 +8,6 @@
  *                                                                   that fragment the outer
  *                                                                   graph's memory
  *   loop-peeled Slice copy          sequence of pieces, Concat      2 x
- *   loop-window Slice copy + crop   scan output, Transpose          2 x, or 1 x when tiles are
- *                                                                   contiguous
  *   loop        Slice copy          scan output, Transpose, Concat  2 x, and border tiles in the
  *                                                                   outer graph
  *   prescan     Gather, Transpose   scan output, Transpose, Concat  2 x, border tiles, and the

@@ -1,10 +1,8 @@
 /* From the totals of an interval to a choice: which output form would be cheapest, what it
  * costs, what it holds.
  *
- * Three tilings compete for every pair of tile counts: exact windows written out or peeled, a
- * zero-copy Scan where windows do not overlap, and one window size for all tiles, which computes
- * more but never crops inside.
- *
+ * For every pair of tile counts, windows written out or peeled compete with a zero-copy Scan where
+ * windows do not overlap.
  */
 #include "interval_figures.h"
 
@@ -31,8 +29,8 @@ static bool overlaps(const ot_trial *tr, const pair *p)
 }
 
 /* Forms this tiling can probably take; the rewriter has the last word. */
-static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x,
-                             const ot_totals *w, double *time, double *traffic, int64_t *stitch)
+static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, double *time,
+                             double *traffic, int64_t *stitch)
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
@@ -49,10 +47,8 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
             continue;
         double t, tr_bytes;
         int64_t st;
-        if (f == OT_FORM_WINDOW && !w) continue;
-        const ot_totals *y = f == OT_FORM_WINDOW ? w : x;
-        ot_form_cost(tr->t, y, f, &t, &tr_bytes, &st);
-        st += y->ws; /* all that the region holds */
+        ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
+        st += x->ws; /* all that the region holds */
         bool leaner = st < *stitch && t < best_time * 1.05;
         if (best != OT_FORM_NONE &&
             !(tr->o->goal == OT_GOAL_MEMORY ? leaner || t < best_time * 0.95 : t < best_time))
@@ -64,34 +60,6 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
         *stitch = st;
     }
     return best;
-}
-
-/* The same tiling with one window size for all tiles, an approximation: the region's inputs say
- * how much longer than whole nodes' share the windows are. False when there is none. */
-static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x, ot_totals *w)
-{
-    double scale = 1;
-    if (!tr->w_ok || !overlaps(tr, p) || !ot_runtime_tries_windows(tr->t->runtime)) return false;
-    for (uint32_t d = 0; d < tr->n_dims; d++) {
-        double ratio = 0, unit = (double)tr->w_unit[d];
-        for (uint32_t k = 0; k < tr->n_pending; k++) {
-            ot_id v = tr->pending[k];
-            double m = ot_walk_axis(tr->w, v, d) >= 0 ? tr->dim[d][p->c[d]].value[v].e.max : 0;
-            if (m > ratio) ratio = m;
-        }
-        if (tr->w_unit[d] < 4 || ratio <= 0) return false;
-        ratio = (double)(int64_t)(ratio * unit + 0.999) / unit; /* whole units */
-        if (ratio > 0.9) return false;
-        scale *= ratio;
-    }
-    *w = *x;
-    double pack = ot_cost_pack(tr->t, tr->w_pack, x->tiles);
-    w->t_fast = tr->w_sums.t_fast * scale * x->tiles + pack;
-    w->t_mid = tr->w_sums.t_mid * scale * x->tiles + pack;
-    w->t_slow = tr->w_sums.t_slow * scale * x->tiles + pack;
-    w->nodes = tr->w_sums.nodes * x->tiles;
-    w->ws = (int64_t)(tr->w_sums.ws * scale);
-    return true;
 }
 
 /* Classes of alike tiles, about: tiles in the middle, and on either side those whose windows
@@ -133,9 +101,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     if (ot_target_hard_limit(tr->t) && x.ws > tr->t->fast_bytes) return false;
     double time = 0, traffic = 0;
     int64_t stitch = 0;
-    ot_totals w;
-    bool window = window_totals(tr, p, &x, &w);
-    ot_form form = cheapest_form(tr, p, &x, window ? &w : NULL, &time, &traffic, &stitch);
+    ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
     if (form == OT_FORM_NONE) return false;
     if (tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= tr->t->runtime->doubt;
     if (short_rows) time *= tr->t->runtime->short_rows;

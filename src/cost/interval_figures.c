@@ -14,8 +14,7 @@
  *     that makes it may still join; where a node wants more of a value than those behind it, of
  *     these only the place where most is
  *     live is weighed again;
- *   - form scan, which holds no windows of its inputs on a cache;
- *   - form window, whose equal windows are scaled from the whole nodes (interval_choice.c).
+ *   - form scan, which holds no windows of its inputs on a cache.
  *
  */
 #include "interval_figures.h"
@@ -93,10 +92,6 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_in = 0;
     tr->outside_live = 0;
-    tr->w_sums = (ot_node_sums){0};
-    tr->w_pack = 0;
-    tr->w_ok = true;
-    for (uint32_t d = 0; d < OT_DIMS_MAX; d++) tr->w_unit[d] = 0;
     tr->split_quant = false;
     const ot_value *sink = &tr->s->g->values[w->sink];
     for (uint32_t d = 0; d < n_dims; d++) {
@@ -284,32 +279,6 @@ static void add_node(ot_trial *tr, const ot_node_facts *f, pair *p, double after
     if (p->sums.ws > most) p->most_at = f->pos;
 }
 
-/* The node whole, for tiles that all have one window size. Windows need a unit that divides
- * every cut axis, and operators that treat a window as they treat the whole. */
-static void add_whole(ot_trial *tr, const ot_node_facts *f)
-{
-    const ot_seq *s = tr->s;
-    const ot_node *n = f->node;
-    ot_access_kind a = ot_op_access(n->op);
-    tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT &&
-               a != OT_ACC_GATHER && a != OT_ACC_ROWS;
-    if (!tr->w_ok) return;
-    double before = 0;
-    for (uint32_t k = 0; k < tr->n_pending; k++) before += (double)s->bytes[tr->pending[k]];
-    for (uint32_t k = 0; k < n->n_out; k++)
-        for (uint32_t d = 0; d < tr->n_dims && n->out[k] != OT_NONE; d++) {
-            int8_t axis = ot_walk_axis(tr->w, n->out[k], d);
-            if (axis >= 0)
-                tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[n->out[k]].dims[axis]);
-        }
-    ot_node_facts whole = *f;
-    whole.n_dims = 0;
-    whole.whole_reads = 0;
-    whole.in_place = s->fused[f->pos];
-    ot_sums_add_node(&tr->w_sums, s, tr->t, &whole, NULL, before, 0);
-    tr->w_pack += f->whole_reads;
-}
-
 static void set_pending(ot_trial *tr, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_out; k++) {
@@ -425,7 +394,6 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     set_pending(tr, n);
     for (uint32_t k = 0; k < tr->n_pairs; k++)
         if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after), tr->work++;
-    add_whole(tr, &f);
     tr->border.weights += (double)ot_cost_weights(tr->s, pos, in_axis, tr->n_dims);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->in_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];

@@ -72,12 +72,6 @@ struct ot_trial {
     int64_t outside_live;
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
-    /* For OT_FORM_WINDOW: whole nodes, what they pack (not in these sums), common unit of the
-     * cut axes. */
-    ot_node_sums w_sums;
-    double w_pack;
-    int64_t w_unit[OT_DIMS_MAX];
-    bool w_ok;
     /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
     bool split_quant;
     ot_win *scratch; /* [max n_in] */

@@ -113,14 +113,9 @@ static bool add_tiles(figures *x, uint32_t d, ot_tile_windows *w)
 {
     const ot_region *r = x->r;
     const ot_graph *g = x->s->g;
-    const bool clamped = r->form == OT_FORM_WINDOW;
     ot_why why;
-    ot_clamp c;
-    if (clamped && !ot_tile_clamp_plan(g, r, d, w, &c, &why)) return false;
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
-        bool ok = clamped ? ot_tile_clamp_fill(g, r, d, k, &c, w, &why)
-                          : ot_tile_windows_get(g, r, d, k, w, &why);
-        if (!ok) return false;
+        if (!ot_tile_windows_get(g, r, d, k, w, &why)) return false;
         add_tile(x, d, w);
     }
     return true;

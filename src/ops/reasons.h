@@ -233,11 +233,6 @@ typedef enum ot_why {
     OT_WHY_RUNS_NO_LONG_SUM,
     OT_WHY_OUTPUT_BESIDE,
     OT_WHY_NO_SHARE,
-    OT_WHY_CUT_AND_WHOLE,
-    OT_WHY_UNEQUAL_WINDOWS,
-    OT_WHY_NO_COMMON_UNIT,
-    OT_WHY_NOT_IN_EVERY_TILE,
-    OT_WHY_WINDOW_IS_ALL,
     /* plan/: groups that could be tiled and are not, and nodes where a region ends */
     OT_WHY_NO_EXACT_FORM,
     OT_WHY_NO_FORM_OF_RUNTIME,

@@ -20,8 +20,7 @@ static ot_status measure_largest(ot_candidates *x, const ot_plan *p, int64_t *by
 
 ot_status ot_limit_keep(ot_candidates *x, ot_plan **p)
 {
-    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN,
-                                    OT_FORM_WINDOW};
+    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN};
     ot_diag *told = x->g->model->diag;
     int64_t bytes, least;
     OT_TRY(measure_largest(x, *p, &bytes));

@@ -2,7 +2,7 @@
  * allows, and where pieces lie in memory.
  *
  *   dim 0: 0       A |    B    | C  peeled, loop, prescan   one run of alike tiles, the rest single
- *          1,2,3   D |   loop  | E  window    one run of all tiles, windows clamped
+ *          1,2,3   D |   loop  | E
  *          4       F |    G    | H  scan      one run of all tiles, nothing copied
  *
  *   stream         stream.h
@@ -27,9 +27,8 @@ typedef struct ot_tile_run {
 typedef struct ot_dim_runs {
     /* windows: as many as tiles; form stream: as steps, which may be fewer */
     uint32_t n;
-    ot_tile_windows *exact; /* [n]; form while: sorted by class, not by place */
+    ot_tile_windows *tiles; /* [n]; form while: sorted by class, not by place */
     uint32_t *tile;         /* [n] form while: number of each of these */
-    ot_tile_windows *loop;  /* [n] windows to use in loops: exact or clamped */
     ot_tile_run *runs;      /* [n_runs] in order, covering all tiles */
     uint32_t n_runs;
 } ot_dim_runs;

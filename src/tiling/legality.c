@@ -7,9 +7,8 @@
  *   conv 3x3 pad 1, 6 tiles     pads  1,0 | 0,0  0,0  0,0  0,0 | 0,1
  *                               runs   A  |         B          |  C
  *
- * Clamped windows (plan.h) make all tiles but a smaller last one alike, wherever they lie. The
- * engine's form does not care where a tile lies: there, tiles are sorted into classes, and each
- * class is a run.
+ * The engine's form does not care where a tile lies: there, tiles are sorted into classes, and
+ * each class is a run.
  *
  *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
  *
@@ -105,11 +104,11 @@ static ot_status same_form(const ot_form_tiles *w, uint32_t d, uint32_t i, const
 }
 
 /* Extents of all windows of a value agree, and pieces lie at the same place in them. */
-static bool alike_value(const ot_tile_windows *a, const ot_tile_windows *b, uint32_t v, bool moving)
+static bool alike_value(const ot_tile_windows *a, const ot_tile_windows *b, uint32_t v)
 {
     if (ot_win_len(a->made[v]) != ot_win_len(b->made[v])) return false;
     if (ot_win_len(a->piece[v]) != ot_win_len(b->piece[v])) return false;
-    if (moving || ot_win_empty(a->piece[v])) return true;
+    if (ot_win_empty(a->piece[v])) return true;
     return a->piece[v].lo - a->made[v].lo == b->piece[v].lo - b->made[v].lo;
 }
 
@@ -136,24 +135,23 @@ static bool alike_node(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_
     return true;
 }
 
-/* moving: the pieces may lie at different places inside the made windows. */
-static bool alike_windows(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
-                          const ot_tile_windows *b, bool moving)
+bool ot_windows_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
+                      const ot_tile_windows *b)
 {
     const ot_region *r = w->r;
     for (uint32_t v = 0; v < r->n_values; v++)
-        if (r->values[v].axis[d] != OT_AX_WHOLE && !alike_value(a, b, v, moving)) return false;
+        if (r->values[v].axis[d] != OT_AX_WHOLE && !alike_value(a, b, v)) return false;
     for (uint32_t i = 0; i < r->n_nodes; i++)
         if (!alike_node(w, d, i, a, b)) return false;
     return true;
 }
 
-static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
-                       const ot_tile_windows *b, bool moving, ot_arena *scratch, bool *same)
+ot_status ot_tiles_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
+                         const ot_tile_windows *b, ot_arena *scratch, bool *same)
 {
     const ot_region *r = w->r;
     *same = false;
-    if (!alike_windows(w, d, a, b, moving)) return OT_OK;
+    if (!ot_windows_alike(w, d, a, b)) return OT_OK;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         if (r->nodes[i].lead_axis[d] < 0 || ot_win_empty(a->ops[i].need)) continue;
         OT_TRY(same_form(w, d, i, a, b, scratch, same));
@@ -163,21 +161,9 @@ static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows
     return OT_OK;
 }
 
-bool ot_windows_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
-                      const ot_tile_windows *b)
-{
-    return alike_windows(w, d, a, b, false);
-}
-
-ot_status ot_tiles_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a,
-                         const ot_tile_windows *b, ot_arena *scratch, bool *same)
-{
-    return alike(w, d, a, b, false, scratch, same);
-}
-
 /* The longest run of tiles that look like its first one (the earliest of the longest). */
 static ot_status longest_run(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win,
-                             bool moving, ot_tile_run *best)
+                             ot_tile_run *best)
 {
     ot_arena *scratch = ot_arena_new();
     ot_status st = scratch ? OT_OK : ot_fail_nomem(w->g->model->diag);
@@ -187,7 +173,7 @@ static ot_status longest_run(const ot_form_tiles *w, uint32_t d, const ot_tile_w
         uint32_t end = k + 1;
         bool same = true;
         while (end < n) {
-            st = alike(w, d, &win[k], &win[end], moving, scratch, &same);
+            st = ot_tiles_alike(w, d, &win[k], &win[end], scratch, &same);
             if (st != OT_OK || !same) break;
             end++;
         }
@@ -228,7 +214,7 @@ static ot_status classify(const ot_form_tiles *w, uint32_t d, const ot_tile_wind
         uint32_t guess = k > 0 ? class_of[k - 1] : 0;
         for (uint32_t j = 0; st == OT_OK && !same && j < *n_classes; j++) {
             uint32_t c = (guess + j) % *n_classes;
-            st = alike(w, d, &win[first[c]], &win[k], false, scratch, &same);
+            st = ot_tiles_alike(w, d, &win[first[c]], &win[k], scratch, &same);
             class_of[k] = c;
         }
         if (st != OT_OK || same) continue;
@@ -248,7 +234,7 @@ static ot_status group(ot_form_tiles *w, uint32_t d, bool *legal, ot_why *why)
     ot_tile_windows *sorted = OT_NEW_N(w->arena, ot_tile_windows, n);
     x->tile = OT_NEW_N(w->arena, uint32_t, n);
     if (!class_of || !sorted || !x->tile) return ot_fail_nomem(w->g->model->diag);
-    OT_TRY(classify(w, d, x->exact, class_of, &n_classes));
+    OT_TRY(classify(w, d, x->tiles, class_of, &n_classes));
     *why = OT_WHY_TILE_KINDS;
     *legal = n_classes <= OT_CLASSES_MAX;
     x->runs = OT_NEW_N(w->arena, ot_tile_run, n_classes);
@@ -258,12 +244,12 @@ static ot_status group(ot_form_tiles *w, uint32_t d, bool *legal, ot_why *why)
         for (uint32_t k = 0; k < n; k++)
             if (class_of[k] == c) {
                 x->tile[at] = k;
-                sorted[at++] = x->exact[k];
+                sorted[at++] = x->tiles[k];
             }
         run.count = at - run.first;
         x->runs[x->n_runs++] = run;
     }
-    x->exact = x->loop = sorted;
+    x->tiles = sorted;
     return OT_OK;
 }
 
@@ -273,18 +259,6 @@ static ot_status new_windows(ot_form_tiles *w, uint32_t d, ot_tile_windows **out
     *out = OT_NEW_N(w->arena, ot_tile_windows, n);
     if (!*out) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t k = 0; k < n; k++) OT_TRY(ot_tile_windows_new(w->g, w->r, w->arena, &(*out)[k]));
-    return OT_OK;
-}
-
-/* Clamped windows for dimension d; *ok false (with *why) when there are none. */
-static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, ot_why *why)
-{
-    ot_dim_runs *x = &w->dims[d];
-    ot_clamp c;
-    OT_TRY(new_windows(w, d, &x->loop));
-    *ok = ot_tile_clamp_plan(w->g, w->r, d, &x->loop[0], &c, why);
-    for (uint32_t k = 0; *ok && k < w->r->dims[d].n_tiles; k++)
-        *ok = ot_tile_clamp_fill(w->g, w->r, d, k, &c, &x->loop[k], why);
     return OT_OK;
 }
 
@@ -310,8 +284,7 @@ static bool is_part(const ot_region *r, uint32_t v)
     return false;
 }
 
-/* Whether form f can put the parts of reductions together: windows of equal length hold elements
- * that other tiles own, and what a Scan hands over in place is the value itself. In standard
+/* Whether form f can put the parts of reductions together: what a Scan hands over in place is the value itself. In standard
  * ONNX, parts lie one behind the other: nothing of them is cut besides. */
 static bool parts_fit(const ot_form_tiles *w, ot_form f, ot_why *why)
 {
@@ -335,21 +308,16 @@ static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal,
 {
     ot_dim_runs *x = &w->dims[d];
     ot_tile_run run = {0, 1};
-    OT_TRY(new_windows(w, d, &x->exact));
-    x->loop = x->exact;
+    OT_TRY(new_windows(w, d, &x->tiles));
     x->n = w->r->dims[d].n_tiles;
     for (uint32_t k = 0; k < w->r->dims[d].n_tiles; k++)
-        if (!ot_tile_windows_get(w->g, w->r, d, k, &x->exact[k], why)) return OT_OK;
+        if (!ot_tile_windows_get(w->g, w->r, d, k, &x->tiles[k], why)) return OT_OK;
     *legal = true;
     if (f == OT_FORM_WHILE) return group(w, d, legal, why);
-    if (f != OT_FORM_UNROLLED) OT_TRY(longest_run(w, d, x->exact, false, &run));
+    if (f != OT_FORM_UNROLLED) OT_TRY(longest_run(w, d, x->tiles, &run));
     if (f == OT_FORM_SCAN && run.count < w->r->dims[d].n_tiles) {
         *legal = false;
         *why = OT_WHY_SCAN_TILES_DIFFER;
-    }
-    if (f == OT_FORM_WINDOW && run.count < w->r->dims[d].n_tiles) {
-        OT_TRY(clamp(w, d, legal, why));
-        if (*legal) OT_TRY(longest_run(w, d, x->loop, true, &run));
     }
     return *legal ? set_runs(w, d, run) : OT_OK;
 }
@@ -423,8 +391,7 @@ static ot_status prepare_stream(ot_form_tiles *w, bool *legal, ot_why *why)
     if (w->r->in_classes ? !all_whole_bytes(w) : !ot_sequence_fits(w->g, w->r)) return OT_OK;
     OT_TRY(ot_stream_steps(w->g, w->r, w->arena, &s, legal, why));
     if (!*legal) return OT_OK;
-    *x = (ot_dim_runs){
-        .n = s.n, .exact = s.steps, .loop = s.steps, .runs = s.runs, .n_runs = s.n_runs};
+    *x = (ot_dim_runs){.n = s.n, .tiles = s.steps, .runs = s.runs, .n_runs = s.n_runs};
     if (w->r->in_classes) *why = OT_WHY_TILE_KINDS;
     *legal = w->r->in_classes ? s.n_runs <= OT_CLASSES_MAX
                               : ot_reassemble_legal(w, OT_FORM_STREAM, true, why);

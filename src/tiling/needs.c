@@ -3,10 +3,10 @@
  *   form         one dimension, opset 13 on     else
  *   unrolled     -                              -
  *   scan         Scan; captures what it does not cut
- *   loop-peeled  Loop, sequences                as window, for every run of tiles (single ones in
- *                                               one dimension, too)
- *   loop-window  Scan; captures inputs whose windows overlap; stacks at the cut axis, where
- *                that is not the outermost in memory
+ *   loop-peeled  Loop, sequences                Scan, for every run of tiles (single ones in one
+ *                                               dimension, too); captures inputs whose windows
+ *                                               overlap; stacks at the cut axis, where that is not
+ *                                               the outermost in memory
  *   loop         Loop
  *   prescan      Scan
  *   stream       Loop, sequences                not written
@@ -51,7 +51,7 @@ static bool stacks_elsewhere(const ot_form_tiles *t)
         const ot_tile_windows *win[OT_DIMS_MAX];
         uint32_t count[OT_DIMS_MAX] = {1, 1, 1};
         count[d] = r->dims[d].n_tiles;
-        for (uint32_t e = 0; e < r->n_dims; e++) win[e] = t->dims[e].loop;
+        for (uint32_t e = 0; e < r->n_dims; e++) win[e] = t->dims[e].tiles;
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             int64_t dims[OT_RANK_MAX];
             ot_reassembly layout;
@@ -82,7 +82,7 @@ static bool has_uneven_pool(const ot_form_tiles *t)
         for (uint32_t d = 0; d < r->n_dims; d++) {
             if (r->nodes[i].lead_axis[d] < 2) continue; /* not a spatial axis: nothing is padded */
             for (uint32_t k = 0; k < t->dims[d].n; k++) {
-                const ot_op_tile *tile = &t->dims[d].exact[k].ops[i];
+                const ot_op_tile *tile = &t->dims[d].tiles[k].ops[i];
                 if (!ot_win_empty(tile->need) && tile->pad_hi > tile->pad_lo) return true;
             }
         }
@@ -140,8 +140,7 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
         *needs |= OT_NEEDS_SCAN;
         if (f != OT_FORM_PRESCAN && !captured) OT_TRY(captures(t, &captured));
         if (captured) *needs |= OT_NEEDS_SCAN_CAPTURE | (loop_needs(g) & OT_NEEDS_MOVING_GATHER);
-        if ((f == OT_FORM_WINDOW || f == OT_FORM_PEELED) && stacks_elsewhere(t))
-            *needs |= OT_NEEDS_SCAN_AXES;
+        if (f == OT_FORM_PEELED && stacks_elsewhere(t)) *needs |= OT_NEEDS_SCAN_AXES;
     }
     if (has_group_norm(t)) *needs |= OT_NEEDS_GROUP_NORM;
     return OT_OK;

@@ -119,7 +119,8 @@ typedef struct ot_plan_options {
     double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
     bool bit_exact;        /* no reductions in parts in standard ONNX (the target's bit_exact) */
     bool force;            /* tile every legal region */
-    bool tie_break;        /* use GLPK (tests turn it off) */
+    bool tie_break;        /* of plans that are about as fast, the leanest (tests turn it off) */
+    bool tie_glpk;         /* found by GLPK, where it is built in: for comparisons */
     bool detail;           /* fill the plan's detail, for reports */
     bool spare;            /* keep what was built and not chosen */
     uint32_t first_region; /* number of the first region */

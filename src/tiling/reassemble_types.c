@@ -56,7 +56,7 @@ static bool is_cropped(const ot_form_tiles *w, uint32_t v)
     for (uint32_t d = 0; d < r->n_dims; d++) {
         if (r->values[v].axis[d] < 0) continue;
         for (uint32_t k = 0; k < w->dims[d].n; k++) {
-            const ot_tile_windows *x = w->dims[d].loop ? &w->dims[d].loop[k] : &w->dims[d].exact[k];
+            const ot_tile_windows *x = &w->dims[d].tiles[k];
             ot_win made = x->made[v], piece = x->piece[v];
             if (!ot_win_empty(piece) && (piece.lo != made.lo || piece.hi != made.hi)) return true;
             for (uint32_t i = 0; i < r->n_nodes; i++) {

@@ -135,21 +135,5 @@ bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int
 /* Part of the work of region node i that falls to the tile with these windows along d. */
 double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i,
                      const ot_tile_windows *w);
-/* Equal windows for OT_FORM_WINDOW: made[v] of every tile has the same extent for each value;
- * pads are the original ones. Fills w for tile k as above with made = the clamped window. false
- * (with why) when this region has no such form. */
-bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k,
-                             ot_tile_windows *w, ot_why *why);
-/* The same in two steps, for callers that want many tiles: the common unit and window length
- * once (w is scratch), then each tile. */
-typedef struct ot_clamp {
-    /* every cut axis in the dimension is a whole number of elements per unit long */
-    int64_t units;
-    int64_t window; /* units that each tile reads and makes */
-} ot_clamp;
-bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w,
-                        ot_clamp *c, ot_why *why);
-bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k,
-                        const ot_clamp *c, ot_tile_windows *w, ot_why *why);
 
 #endif

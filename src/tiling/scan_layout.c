@@ -73,7 +73,7 @@ bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_
     int64_t dims[OT_RANK_MAX];
     ot_reassembly layout;
     for (uint32_t d = 0; d < t->r->n_dims; d++) {
-        const ot_tile_windows *all = count[d] > 1 ? t->dims[d].loop : t->dims[d].exact;
+        const ot_tile_windows *all = t->dims[d].tiles;
         win[d] = &all[first[d]];
         if (rv->axis[d] == OT_AX_WHOLE) {
             if (count[d] > 1) return false;
@@ -114,7 +114,7 @@ bool ot_scan_legal(const ot_form_tiles *t, ot_why *why)
     if (t->g->model->opset < OT_SCAN_SINCE) return false;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         count[d] = r->dims[d].n_tiles;
-        win[d] = &t->dims[d].exact[0];
+        win[d] = &t->dims[d].tiles[0];
     }
     *why = OT_WHY_SCAN_OUTPUT;
     for (uint32_t v = 0; v < r->n_values; v++) {

@@ -279,8 +279,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
           *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
     int64_t *at = OT_NEW_N(w->arena, int64_t, w->r->n_values);
     if (!results || !stacked || !at) return rw_nomem(w);
-    for (uint32_t d = 0; d < w->r->n_dims; d++)
-        win[d] = &(b->count[d] > 1 ? w->tiles->dims[d].loop : w->tiles->dims[d].exact)[b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].tiles[b->first[d]];
     for (uint32_t v = 0; v < w->r->n_values; v++) b->out[v] = OT_NONE;
     if (rw_no_piece(w, win)) return OT_OK;
     OT_TRY(rw_loop_open(&l, w, b, false));

@@ -75,7 +75,7 @@ static bool is_even(const rw_region *w, uint32_t v)
     const uint32_t i = reducer(w, v);
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         if (!ot_is_part(w->r, v, d)) continue;
-        const ot_tile_windows *t = w->tiles->dims[d].exact;
+        const ot_tile_windows *t = w->tiles->dims[d].tiles;
         for (uint32_t k = 1; k < w->r->dims[d].n_tiles; k++)
             if (ot_win_len(t[k].ops[i].in[0]) != ot_win_len(t[0].ops[i].in[0])) return false;
     }
@@ -314,7 +314,7 @@ static double block_elements(const rw_region *w, const rw_block *b, uint32_t i, 
     const ot_tile_windows *win[OT_DIMS_MAX];
     uint32_t k[OT_DIMS_MAX];
     rw_tile_at(b, i, k);
-    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].exact[k[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].tiles[k[d]];
     return elements(w, win, v);
 }
 

@@ -26,7 +26,7 @@ typedef struct gathering {
 static const ot_tile_windows *windows_of(const rw_loop *l, uint32_t d)
 {
     const ot_dim_runs *x = &l->w->tiles->dims[d];
-    return &(l->b->count[d] > 1 ? x->loop : x->exact)[l->b->first[d]];
+    return &x->tiles[l->b->first[d]];
 }
 
 /* Sort the dimensions of the value into those along which windows move and the crops that all

@@ -65,7 +65,7 @@ static bool body_pays(const rw_region *w, const rw_block *b)
 {
     const ot_tile_windows *win[OT_DIMS_MAX];
     double made = 0, largest = 0, kept = 0, constants = 0;
-    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].exact[b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].tiles[b->first[d]];
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         const double bytes = tile_bytes(w, win, v, false);
         made += bytes;

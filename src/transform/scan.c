@@ -35,9 +35,7 @@ ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out)
     const ot_value x = w->g->values[id];
     int64_t dims[OT_RANK_MAX];
     ot_id stacked = OT_NONE;
-    for (uint32_t d = 0; d < w->r->n_dims; d++)
-        win[d] = &(l->b->count[d] > 1 ? w->tiles->dims[d].loop
-                                      : w->tiles->dims[d].exact)[l->b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].tiles[l->b->first[d]];
     dims[0] = l->b->n_tiles;
     ot_made_dims(w->g, w->r, win, v, dims + 1);
     OT_TRY(rw_reshape(w, &w->top, "slice", x.name, id, x.rank + 1, dims, &stacked));

@@ -116,7 +116,7 @@ static ot_status hand_out(rw_loop *l, const rw_chain *c, handed *h)
 /* Write the tiles of b as a loop of their own. */
 static ot_status write_run(rw_region *w, const rw_block *b, ot_id *seq)
 {
-    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].exact[b->first[0]]};
+    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].tiles[b->first[0]]};
     const size_t room = w->r->n_values + 1u;
     rw_loop l;
     rw_chain c;

@@ -243,7 +243,7 @@ static ot_status handed_rows(rw_region *w, uint32_t k, const ot_win **out)
     if (first + 1 >= x->n) return OT_OK;
     ot_win *handed = OT_NEW_N(w->arena, ot_win, w->r->n_values + 1u);
     if (!handed) return rw_nomem(w);
-    memcpy(handed, x->exact[first + 1].kept, w->r->n_values * sizeof *handed);
+    memcpy(handed, x->tiles[first + 1].kept, w->r->n_values * sizeof *handed);
     *out = handed;
     return OT_OK;
 }
@@ -253,7 +253,7 @@ static ot_status write_run(rw_region *w, uint32_t k, ot_id *state, ot_id *seq)
     const ot_tile_run run = w->tiles->dims[0].runs[k];
     const rw_block b = {
         .first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
-    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].exact[run.first]};
+    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].tiles[run.first]};
     const uint32_t n = w->r->n_values + 1u;
     run_writer x = {.w = w, .win = win[0], .once = run.count == 1, .state = state, .seq = seq};
     OT_TRY(handed_rows(w, k, &x.handed));

@@ -24,7 +24,7 @@
  *
  *          dim 1:  0 | 1 2 3 4 5 | 6           unrolled  every run is one tile
  *   dim 0: 0       A |    B      | C           peeled    one run of alike tiles, the rest single
- *          1,2,3   D |   loop    | E           window    one run of all tiles, windows clamped
+ *          1,2,3   D |   loop    | E
  *          4       F |    G      | H           scan      one run of all tiles, nothing copied
  *
  */

@@ -48,7 +48,7 @@ static int64_t piece_at(const rw_pieces *x, int64_t e)
 
 static const ot_win *window_of(const ot_dim_runs *d, uint32_t k, uint32_t v)
 {
-    return &d->exact[k].made[v];
+    return &d->tiles[k].made[v];
 }
 
 /* The pieces that the tiles [first, first + count) take for region value v: *n each, from at[i]
@@ -107,7 +107,7 @@ static void cut_pieces(const chooser *x, uint32_t k, uint32_t v, rw_pieces **out
         return;
     }
     for (uint32_t i = 0; i < d->n; i++) {
-        const ot_win w = d->exact[i].piece[v];
+        const ot_win w = d->tiles[i].piece[v];
         if (ot_win_empty(w)) continue;
         y->starts[y->n++] = w.lo;
         y->starts[y->n] = w.hi;

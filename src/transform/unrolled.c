@@ -92,7 +92,7 @@ static ot_status emit_tile(rw_region *w, const uint32_t *k, ot_id *out)
     rw_chain c;
     w->top.label = tile_label(w, k);
     if (!w->top.label) return rw_nomem(w);
-    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].exact[k[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].tiles[k[d]];
     OT_TRY(rw_chain_plan(&c, w, &w->top, win));
     OT_TRY(cut_inputs(&c));
     OT_TRY(rw_chain_emit(&c));

@@ -121,7 +121,7 @@ static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool a
             if (a < n_slots)
                 *start = x->tile[at];
             else
-                *start = piece ? x->exact[at].piece[v].lo : x->exact[at].made[v].lo;
+                *start = piece ? x->tiles[at].piece[v].lo : x->tiles[at].made[v].lo;
         }
     }
     return OT_OK;
@@ -210,9 +210,9 @@ static ot_status open_class(tile_class *c, rw_region *w, const rw_block *b, uint
 {
     const char *label = ot_format(w->arena, "body%u", number);
     *c = (tile_class){.w = w, .b = b};
-    for (uint32_t d = 0; d < w->r->n_dims; d++) c->win[d] = &w->tiles->dims[d].exact[b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) c->win[d] = &w->tiles->dims[d].tiles[b->first[d]];
     if (w->r->form == OT_FORM_STREAM && b->first[0] + 1 < w->tiles->dims[0].n)
-        c->handed = w->tiles->dims[0].exact[b->first[0] + 1].kept;
+        c->handed = w->tiles->dims[0].tiles[b->first[0] + 1].kept;
     const char *name = label ? rw_name(w, label, NULL) : NULL;
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     if (!g) return rw_nomem(w);
@@ -374,7 +374,7 @@ static bool writes(const rw_region *w, const rw_block *b, uint32_t v)
     bool any = rv->is_output;
     for (uint32_t d = 0; any && d < w->r->n_dims; d++)
         any = rv->axis[d] == OT_AX_WHOLE ||
-              !ot_win_empty(w->tiles->dims[d].exact[b->first[d]].piece[v]);
+              !ot_win_empty(w->tiles->dims[d].tiles[b->first[d]].piece[v]);
     return any;
 }
 
@@ -460,7 +460,7 @@ static ot_status combine(rw_region *w, uint32_t v, ot_id parts)
         for (uint32_t s = n_slots; s-- > 0;) {
             const ot_dim_runs *x = &w->tiles->dims[by[s]];
             const uint32_t count = w->r->dims[by[s]].n_tiles;
-            win[by[s]] = &x->exact[place_of(x, (uint32_t)(rest % count))];
+            win[by[s]] = &x->tiles[place_of(x, (uint32_t)(rest % count))];
             rest /= count;
         }
         n[t] = rw_part_elements(w, win, v);
@@ -479,7 +479,7 @@ static ot_status alloc_rows(rw_region *w, flow *f)
         int64_t dims[OT_RANK_MAX];
         f->rows[v] = OT_NONE;
         for (uint32_t k = 0; v >= w->r->n_inputs && k < x->n; k++)
-            f->most[v] = ot_max(f->most[v], ot_win_len(x->exact[k].kept[v]));
+            f->most[v] = ot_max(f->most[v], ot_win_len(x->tiles[k].kept[v]));
         if (f->most[v] == 0) continue;
         const ot_value y = rows_type(w, f, v, dims);
         ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", y.dims, (size_t)y.rank),

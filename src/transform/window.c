@@ -9,8 +9,6 @@
  *     table [T, n] --row--> [n] --starts--> Slice(x) --Reshape--> tile of static shape
  *
  * Before opset 10, Slice cannot take starts as an input; there the rows are index lists for Gather.
- * With clamped windows the valid piece moves inside the result as well, and is cut the same way.
- *
  */
 #include "transform_internal.h"
 
@@ -144,50 +142,40 @@ typedef struct motion {
     rw_moving_window moving;
 } motion;
 
-/* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is
- * cut. */
-static int64_t start_of(const rw_loop *l, uint32_t d, uint32_t k, uint32_t v, bool piece)
+/* What tile k makes of v in dimension d; of inputs, what it reads. */
+static ot_win window_at(const rw_loop *l, uint32_t d, uint32_t k, uint32_t v)
 {
-    const ot_dim_runs *x = &l->w->tiles->dims[d];
-    const ot_tile_windows *t = &(l->b->count[d] > 1 ? x->loop : x->exact)[k];
-    return piece ? t->piece[v].lo - t->made[v].lo : t->made[v].lo;
+    return l->w->tiles->dims[d].tiles[k].made[v];
 }
 
-static int64_t length_of(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
-{
-    const ot_dim_runs *x = &l->w->tiles->dims[d];
-    const ot_tile_windows *t = &(l->b->count[d] > 1 ? x->loop : x->exact)[l->b->first[d]];
-    return ot_win_len(piece ? t->piece[v] : t->made[v]);
-}
-
-static bool moves(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
+static bool moves(const rw_loop *l, uint32_t d, uint32_t v)
 {
     const uint32_t first = l->b->first[d];
     for (uint32_t k = 1; k < l->b->count[d]; k++)
-        if (start_of(l, d, first + k, v, piece) != start_of(l, d, first, v, piece)) return true;
+        if (window_at(l, d, first + k, v).lo != window_at(l, d, first, v).lo) return true;
     return false;
 }
 
-/* together: where one window moves, all do, though some to the same place: one Slice cuts them
- * all. Cut on its own in the body, a window that stays would be taken out of all that the others
- * move over, in every iteration. */
-static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool together, motion *m)
+/* Of input v. Where one window moves and the cut is made in the body, all are cut there by one
+ * Slice, though some move to the same place: cut on its own in the body, a window that stays would
+ * be taken out of all that the others move over, in every iteration. */
+static ot_status find_motion(const rw_loop *l, uint32_t v, motion *m)
 {
     const ot_rvalue *rv = &l->w->r->values[v];
     uint32_t dims[OT_DIMS_MAX] = {0};
     bool any = false;
     *m = (motion){0};
     for (uint32_t d = 0; d < l->w->r->n_dims; d++)
-        any |= rv->axis[d] != OT_AX_WHOLE && moves(l, d, v, piece);
+        any |= rv->axis[d] != OT_AX_WHOLE && moves(l, d, v);
     for (uint32_t d = 0; d < l->w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
-        int64_t lo = start_of(l, d, l->b->first[d], v, piece), len = length_of(l, d, v, piece);
-        if ((any && together) || moves(l, d, v, piece)) {
+        const ot_win at = window_at(l, d, l->b->first[d], v);
+        if ((any && l->inside) || moves(l, d, v)) {
             dims[m->moving.n] = d;
             m->moving.axes[m->moving.n] = (uint32_t)rv->axis[d];
-            m->moving.len[m->moving.n++] = len;
+            m->moving.len[m->moving.n++] = ot_win_len(at);
         } else {
-            m->still[m->n_still++] = (rw_cut){(uint32_t)rv->axis[d], lo, lo + len};
+            m->still[m->n_still++] = (rw_cut){(uint32_t)rv->axis[d], at.lo, at.hi};
         }
     }
     m->moving.lo = OT_NEW_N(l->w->arena, int64_t, (size_t)l->b->n_tiles * m->moving.n);
@@ -196,7 +184,7 @@ static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool toge
         uint32_t k[OT_DIMS_MAX];
         rw_tile_at(l->b, i, k);
         for (uint32_t a = 0; a < m->moving.n; a++)
-            m->moving.lo[(size_t)i * m->moving.n + a] = start_of(l, dims[a], k[dims[a]], v, piece);
+            m->moving.lo[(size_t)i * m->moving.n + a] = window_at(l, dims[a], k[dims[a]], v).lo;
     }
     return OT_OK;
 }
@@ -209,7 +197,7 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     motion m;
     ot_id src;
     if (rw_in_pieces(w, v)) return rw_pieces_window(l, v, out);
-    OT_TRY(find_motion(l, v, false, l->inside, &m));
+    OT_TRY(find_motion(l, v, &m));
     if (l->inside) { /* nothing of the tiles in the outer graph */
         OT_TRY(rw_use(w, &l->body, id, &src));
         if (m.moving.n) return rw_moving_crop(l, src, &m.moving, name, out);
@@ -221,12 +209,18 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     return rw_moving_crop(l, src, &m.moving, name, out);
 }
 
+/* Tiles of a run look alike: the piece lies at the same place in all of them. */
 ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out)
 {
     rw_region *w = l->w;
-    const char *name = w->g->values[w->r->values[v].value].name;
-    motion m;
-    OT_TRY(find_motion(l, v, true, true, &m));
-    if (m.moving.n) return rw_moving_crop(l, made, &m.moving, name, out);
-    return rw_crop(w, &l->body, made, m.still, m.n_still, name, out);
+    const ot_rvalue *rv = &w->r->values[v];
+    rw_cut cuts[OT_DIMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < w->r->n_dims; d++) {
+        if (rv->axis[d] == OT_AX_WHOLE) continue;
+        const ot_tile_windows *t = &w->tiles->dims[d].tiles[l->b->first[d]];
+        const int64_t inset = t->piece[v].lo - t->made[v].lo;
+        cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], inset, inset + ot_win_len(t->piece[v])};
+    }
+    return rw_crop(w, &l->body, made, cuts, n, w->g->values[rv->value].name, out);
 }

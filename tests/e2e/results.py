@@ -30,7 +30,7 @@ def check(path, hard=None):
              weight_bytes=int, weights_stay=bool, time_untiled_s=num, time_tiled_s=num, benefit_s=num, mac_ratio=num, traffic_bytes=num)
         assert 0 < r['working_set_lower_bound_bytes'] <= r['working_set_bytes']
         assert not hard or r['working_set_bytes'] <= d['target']['l2_bytes'], 'a scratchpad that does not hold its tiles'
-        assert r['form'] in ('scan', 'unrolled', 'loop-peeled', 'loop-window', 'loop', 'prescan'), r['form']
+        assert r['form'] in ('scan', 'unrolled', 'loop-peeled', 'loop', 'prescan'), r['form']
         assert len(r['axes']) == len(r['tiles']) in (1, 2, 3) and all(t >= 2 for t in r['tiles'])
         assert not seen & set(r['nodes']), 'a node in two regions'
         seen |= set(r['nodes'])

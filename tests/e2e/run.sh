@@ -103,7 +103,7 @@ timeout 600 "$PYTHON" "$root/tests/oracle/run_suite.py" --tool "$TOOL" --limit 1
 grep -q '^[1-9][0-9]* passed, 0 failed, 0 skipped$' suite.txt || fail "$(grep -v ' pass ' suite.txt)"
 
 # ---- tiled: loops and sequences of the rewriter ----
-for form in scan unrolled loop-peeled loop-window loop prescan; do
+for form in scan unrolled loop-peeled loop prescan; do
     for net in mobilenet_v2 unet; do
         expect 0 "$TOOL" "nets/$net.onnx" -o tiled.onnx --force --form $form --target mcu-512k -q
         expect 0 "$TOOL" run "nets/$net.onnx" --output-dir plain -q

@@ -18,7 +18,7 @@ import graph_gen  # noqa: E402
 import random_graphs  # noqa: E402
 
 CASES = {}
-FORMS = [None, 'scan', 'unrolled', 'loop-peeled', 'loop-window', 'loop', 'prescan', 'stream']
+FORMS = [None, 'scan', 'unrolled', 'loop-peeled', 'loop', 'prescan', 'stream']
 
 
 def case(make):

@@ -41,7 +41,7 @@ def options(seed, g):
     if rng.random() < 0.92:
         args += ['--force']
     args += ['--goal', pick(['time', 'memory'])]
-    form = pick([None, None, 'scan', 'unrolled', 'loop-peeled', 'loop-window', 'loop', 'prescan'])
+    form = pick([None, None, 'scan', 'unrolled', 'loop-peeled', 'loop', 'prescan'])
     if form:
         args += ['--form', form]
     if rng.random() < 0.2:

@@ -131,8 +131,6 @@ static void forms_say_what_they_need(void **state)
                      captures | OT_NEEDS_SCAN_AXES | OT_NEEDS_MOVING_GATHER);
     assert_int_equal(needs_of(CHAIN, 8, 1, rows, eight, OT_FORM_PEELED),
                      OT_NEEDS_LOOP | OT_NEEDS_MOVING_GATHER);
-    assert_int_equal(needs_of(CHAIN, 17, 1, rows, eight, OT_FORM_WINDOW),
-                     captures | OT_NEEDS_SCAN_AXES);
     assert_int_equal(needs_of(CHAIN, 17, 1, batch, two, OT_FORM_SCAN), OT_NEEDS_SCAN);
     assert_int_equal(needs_of(CHAIN, 17, 1, rows, eight, OT_FORM_LOOP), OT_NEEDS_LOOP);
     assert_int_equal(needs_of(CHAIN, 9, 2, grid, grid_tiles, OT_FORM_LOOP),

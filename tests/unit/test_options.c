@@ -55,8 +55,8 @@ static void every_option(void **state)
 {
     (void)state;
     parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget",
-                     "2G", "--max-slowdown=25%", "--force", "--no-tie-break", "--form",
-                     "loop-window", "--", "-odd.onnx", NULL);
+                     "2G", "--max-slowdown=25%", "--force", "--no-tie-break", "--tie-glpk",
+                     "--form", "prescan", "--", "-odd.onnx", NULL);
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_INSPECT);
     assert_int_equal(p.o.l2_bytes, 1572864);
@@ -66,7 +66,8 @@ static void every_option(void **state)
     assert_true(p.o.plan.max_slowdown == 0.25);
     assert_true(p.o.plan.force);
     assert_false(p.o.plan.tie_break);
-    assert_int_equal(p.o.plan.force_form, OT_FORM_WINDOW);
+    assert_true(p.o.plan.tie_glpk);
+    assert_int_equal(p.o.plan.force_form, OT_FORM_PRESCAN);
     assert_string_equal(p.o.model, "-odd.onnx");
     ot_options_free(&p.o);
 }

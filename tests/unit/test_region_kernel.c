@@ -261,21 +261,6 @@ static void two_dims_are_nested(void **state)
     done(&x);
 }
 
-static void equal_windows_crop_their_pieces(void **state)
-{
-    (void)state;
-    rig x;
-    open_model(&x, CHAIN);
-    cut(&x, 1, 2, 4, 0, 0, OT_FORM_WINDOW);
-    lower(&x);
-    HAS_DIMS(&x, "x_tile", 1, 4, 20, 16);
-    HAS_DIMS(&x, "y_tile", 1, 4, 20, 16); /* one size for all */
-    HAS_DIMS(&x, "y_piece", 1, 4, 16, 16);
-    assert_int_equal(named(&x, "y_piece")->kind, OT_TK_SUBVIEW);
-    assert_non_null(stmt_of(&x, OT_TK_STORE, "y_piece"));
-    done(&x);
-}
-
 static void tiles_in_flight_share_with_what_works_in_them(void **state)
 {
     (void)state;
@@ -518,7 +503,6 @@ int main(void)
         cmocka_unit_test(line_buffers_hold_what_is_kept),
         cmocka_unit_test(weights_stream_when_they_do_not_stay),
         cmocka_unit_test(two_dims_are_nested),
-        cmocka_unit_test(equal_windows_crop_their_pieces),
         cmocka_unit_test(tiles_in_flight_share_with_what_works_in_them),
         cmocka_unit_test(scan_reads_slices_on_a_cache_only),
         cmocka_unit_test(whole_inputs_stay_where_they_are),

@@ -13,9 +13,6 @@ typedef enum ot_form {
     OT_FORM_SCAN,
     OT_FORM_UNROLLED, /* every tile written out: Slice ... Concat, exact pads */
     OT_FORM_PEELED,   /* interior tiles in one Loop/Scan body, the others written out; Concat */
-    /* one body for all tiles: equal windows clamped into the tensor, original pads, crop at the
-     * end */
-    OT_FORM_WINDOW,
     /* alike interior tiles in one Loop with scan outputs, border tiles written out: what most
      * runtimes take */
     OT_FORM_LOOP,
@@ -28,14 +25,11 @@ typedef enum ot_form {
     OT_FORM_WHILE /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
 } ot_form;
 #define OT_FORM_COUNT (OT_FORM_WHILE + 1)
-/* "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "stream", "while" */
+/* "scan", "unrolled", "loop-peeled", "loop", "prescan", "stream", "while" */
 const char *ot_form_name(ot_form f);
 
 /* Whether bodies of form f cut windows that move with the iteration. */
-static inline bool ot_form_gathers(ot_form f)
-{
-    return f == OT_FORM_PEELED || f == OT_FORM_WINDOW || f == OT_FORM_LOOP;
-}
+static inline bool ot_form_gathers(ot_form f) { return f == OT_FORM_PEELED || f == OT_FORM_LOOP; }
 
 /* What a written region asks of who runs it, besides the region's own operators and Slice,
  * Gather, Concat, Reshape and Transpose: bits of a set. What a runtime lacks, or gets wrong, is

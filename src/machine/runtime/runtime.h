@@ -338,11 +338,6 @@ static inline bool ot_runtime_one_form(const ot_runtime *r)
     const uint32_t tiles = r->forms & ~(1u << OT_FORM_STREAM);
     return (tiles & (tiles - 1)) == 0;
 }
-/* Tiles with one window size may be chosen while searching: windows cost copies that those save. */
-static inline bool ot_runtime_tries_windows(const ot_runtime *r)
-{
-    return r->motion == OT_MOTION_COPIED && ot_runtime_takes(r, OT_FORM_WINDOW);
-}
 /* Windows of cut inputs are brought into a tile in this form; else it reads them where they lie. */
 static inline bool ot_runtime_brings_inputs(const ot_runtime *r, ot_form f)
 {

@@ -12,8 +12,8 @@
  *             48)
  *   peeled    Slice and its bounds; in several dimensions border tiles stay in the outer graph and
  *             the stack is transposed
- *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other
- *   loop      the same, and a Concat with the border tiles, which are written out
+ *   loop      bounds and Slice, scan outputs, Transpose where pieces do not follow each other, and
+ *             a Concat with the border tiles, which are written out
  *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without
  *             bounds
  *   stream    as peeled; rows that are carried are part of a tile's windows */
@@ -39,14 +39,6 @@ const ot_form_price ot_standard_prices[OT_FORM_COUNT] = {
                         .outputs_scattered = 2,
                         .outputs_grid = 3,
                         .tiles_grid = 2},
-    [OT_FORM_WINDOW] = {.copies = true,
-                        .nodes = 2,
-                        .loops = true,
-                        .stitch = 1,
-                        .scattered = 3,
-                        .outputs = 1,
-                        .outputs_scattered = 2,
-                        .outputs_grid = 2},
     [OT_FORM_LOOP] = {.copies = true,
                       .nodes = 4,
                       .loops = true,

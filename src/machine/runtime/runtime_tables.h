@@ -7,9 +7,8 @@
 #include "ops/quirks.h"
 
 #define OT_FORM_BIT(f) (1u << (f))
-#define OT_FORMS_STANDARD                                                                      \
-    (OT_FORM_BIT(OT_FORM_SCAN) | OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_PEELED) | \
-     OT_FORM_BIT(OT_FORM_WINDOW))
+#define OT_FORMS_STANDARD \
+    (OT_FORM_BIT(OT_FORM_SCAN) | OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_PEELED))
 /* What the forms take in standard ONNX, whoever runs it. */
 extern const ot_form_price ot_standard_prices[OT_FORM_COUNT];
 /* Of runtimes that do not copy tiles. */

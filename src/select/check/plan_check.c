@@ -229,13 +229,11 @@ static ot_status check_node(checker *c, uint32_t d, uint32_t i, const ot_tile_wi
     if (t.need.lo >= t.need.hi) return OT_OK;
     if (cut && !ot_access_window(c->g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
         return broken(c, ot_reason_sentence(why), n->out[x->lead_out[d]]);
-    /* windows as long as others': more than is needed */
-    const bool equal = r->form == OT_FORM_WINDOW;
-    if (cut) count_node(c, d, i, equal ? w->made[x->out[x->lead_out[d]]] : t.made);
+    if (cut) count_node(c, d, i, t.made);
     for (uint32_t k = 0; k < n->n_in; k++) {
         int8_t axis = cut ? x->in_axis[d][k] : OT_AX_WHOLE;
         if (x->in[k] == OT_NONE || (axis >= 0 && t.in[k].lo >= t.in[k].hi)) continue;
-        if (cut) count_read(c, d, i, k, axis, equal && axis >= 0 ? w->made[x->in[k]] : t.in[k], w);
+        if (cut) count_read(c, d, i, k, axis, t.in[k], w);
         OT_TRY(take(c, d, x->in[k], axis, t.in[k], w, must));
     }
     return OT_OK;
@@ -287,17 +285,12 @@ static ot_status check_dim(checker *c, uint32_t d, ot_tile_windows *w, ot_win *m
 {
     const ot_region *r = c->r;
     ot_check_extents *x = c->x;
-    const bool equal = r->form == OT_FORM_WINDOW;
     ot_why why;
-    ot_clamp clamp;
     int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
     if (!covered) return ot_fail_nomem(c->d);
-    if (equal && !ot_tile_clamp_plan(c->g, r, d, w, &clamp, &why))
-        return broken(c, ot_reason_sentence(why), OT_NONE);
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
-        bool ok = equal ? ot_tile_clamp_fill(c->g, r, d, k, &clamp, w, &why)
-                        : ot_tile_windows_get(c->g, r, d, k, w, &why);
-        if (!ok) return broken(c, ot_reason_sentence(why), OT_NONE);
+        if (!ot_tile_windows_get(c->g, r, d, k, w, &why))
+            return broken(c, ot_reason_sentence(why), OT_NONE);
         for (uint32_t v = 0; v < r->n_values; v++) {
             if (r->values[v].axis[d] < 0) continue;
             x->most[d][v] = ot_max(x->most[d][v], w->made[v].hi - w->made[v].lo);

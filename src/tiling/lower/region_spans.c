@@ -12,13 +12,6 @@
 
 /* ---- windows ---- */
 
-static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c,
-                    ot_tile_windows *w, ot_why *why)
-{
-    if (l->r->form == OT_FORM_WINDOW) return ot_tile_clamp_fill(l->g, l->r, d, k, c, w, why);
-    return ot_tile_windows_get(l->g, l->r, d, k, w, why);
-}
-
 static int64_t extent_of(const lowering *l, uint32_t d, uint32_t v)
 {
     const ot_rvalue *rv = &l->r->values[v];
@@ -77,7 +70,6 @@ ot_status lower_measure(lowering *l, uint32_t d)
     const ot_region *r = l->r;
     const ot_dim *m = &r->dims[d];
     ot_tile_windows w;
-    ot_clamp c = {0, 0};
     ot_why why = OT_WHY_NONE;
     uint32_t middle = m->n_tiles > 2 ? (m->n_tiles - 1) / 2 : 0;
     l->span[d] = OT_NEW_N(l->a, span_of_tiles, r->n_values + 1u);
@@ -86,9 +78,9 @@ ot_status lower_measure(lowering *l, uint32_t d)
     OT_TRY(ot_tile_windows_new(l->g, r, l->a, &w));
     const bool stream = r->form == OT_FORM_STREAM && d == 0;
     if (stream) OT_TRY(note_steps(l, &middle));
-    bool ok = r->form != OT_FORM_WINDOW || ot_tile_clamp_plan(l->g, r, d, &w, &c, &why);
+    bool ok = true;
     for (uint32_t k = 0; ok && !stream && k < m->n_tiles; k++) {
-        ok = windows(l, d, k, &c, &w, &why);
+        ok = ot_tile_windows_get(l->g, r, d, k, &w, &why);
         if (ok) note_tile(l, d, k, middle, &w);
     }
     if (!ok) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, ot_reason_sentence(why));
