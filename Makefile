@@ -3,7 +3,7 @@
 #   src/**/*.c ---------> build/obj/*.o --> build/libonnxtile.a --> build/onnx-tile, build/tests/*
 #   /usr/include/onnx/onnx.proto --protoc-c--> build/gen/onnx.pb-c.{c,h}
 #
-# scripts/setup.sh installs what is missing and writes build/config-$(ENGINE).mk (once; a no-op when all is there).
+# scripts/setup.sh installs what is missing, and what it found is in $(CONFIG) (once; a no-op when all is there).
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -15,6 +15,8 @@ LIBDIR   ?= lib
 BUILD    ?= build
 # The native engine is a separate part: `ENGINE=no` builds without src/engine/ and the commands that run models.
 ENGINE   ?= yes
+# `GLPK=no` builds without src/select/search/*milp*, lp*: plans are the same, found by label_search.c.
+GLPK     ?= yes
 VERSION  := 0.1.0
 PYTHON   ?= .venv/bin/python
 
@@ -28,7 +30,8 @@ override CFLAGS := -std=c17 $(OPT) $(WARN) $(SAN) $(CFLAGS)
 SIMD     := $(if $(filter yes,$(ENGINE)),$(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp-simd -x c - -o /dev/null 2>/dev/null && echo -fopenmp-simd))
 # oneDNN, and the OpenMP library that it uses, which is told to use one thread.
 DNNL_LIBS := $(if $(filter yes,$(ENGINE)),-ldnnl -lgomp)
-LDLIBS    = $(DNNL_LIBS) $(PROTOBUF_LIBS) $(XML_LIBS) -lglpk -lm -lpthread
+GLPK_LIBS := $(if $(filter yes,$(GLPK)),-lglpk)
+LDLIBS    = $(DNNL_LIBS) $(PROTOBUF_LIBS) $(XML_LIBS) $(GLPK_LIBS) -lm -lpthread
 
 Q := @
 ifeq ($(V),1)
@@ -46,6 +49,12 @@ CPPFLAGS  += -DOT_ENGINE
 else
 SRCS      := $(filter-out $(ENGINE_SRCS),$(SRCS))
 UNIT_SRCS := $(filter-out tests/unit/test_engine%.c tests/unit/test_ref_%.c tests/unit/test_cost_engine.c,$(UNIT_SRCS))
+endif
+ifeq ($(GLPK),yes)
+CPPFLAGS  += -DOT_GLPK
+else
+SRCS      := $(filter-out $(addprefix src/select/search/,lp.c lp_glpk.c net_milp.c),$(SRCS))
+UNIT_SRCS := $(filter-out tests/unit/test_lp.c tests/unit/test_net_milp.c,$(UNIT_SRCS))
 endif
 OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
 GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o $(BUILD)/obj/gen/page.o $(BUILD)/obj/gen/benefit_xsd.o
@@ -106,17 +115,18 @@ help:
 	@echo 'make busy         small steps beside processes that never rest, the engine next to ONNX Runtime'
 	@echo 'make arrows       which folders use which: none uses a later one'
 	@echo 'make lint | format | format-check | bench | cover | clean'
-	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
+	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no GLPK=no'
 
 # ---- configuration: found (and installed) once ----
 
 NO_CONFIG := clean help format format-check
+CONFIG    := build/config-$(ENGINE)$(if $(filter yes,$(GLPK)),,-no-glpk).mk
 ifneq ($(filter-out $(NO_CONFIG),$(or $(MAKECMDGOALS),all)),)
-include build/config-$(ENGINE).mk
+include $(CONFIG)
 endif
 
-build/config-$(ENGINE).mk: scripts/setup.sh
-	$(Q)ENGINE=$(ENGINE) scripts/setup.sh build
+$(CONFIG): scripts/setup.sh
+	$(Q)ENGINE=$(ENGINE) GLPK=$(GLPK) scripts/setup.sh build
 	@mkdir -p build
 	@{ echo "PROTOBUF_LIBS := $$(pkg-config --libs libprotobuf-c)"; \
 	   echo "XML_CFLAGS := $$(pkg-config --cflags libxml-2.0)"; \
@@ -376,7 +386,7 @@ install: all
 	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/$(LIBDIR)'; echo 'includedir=$${prefix}/include'; echo; \
 	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
 	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
-	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(DNNL_LIBS) -lglpk -lm -lpthread'; } > '$(D)/$(LIBDIR)/pkgconfig/onnxtile.pc'
+	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(DNNL_LIBS) $(GLPK_LIBS) -lm -lpthread'; } > '$(D)/$(LIBDIR)/pkgconfig/onnxtile.pc'
 
 # ---- the Python package ----
 
@@ -408,10 +418,10 @@ $(ORT_LIBRARY): $(ORT_SRCS) $(wildcard src/ort/*.h) include/onnx_tile.h $(SHARED
 
 wheel-parts: $(SHARED) $(BUILD)/shared-program $(if $(filter yes,$(ENGINE)),$(ORT_LIBRARY))
 
-# Objects of the two builds differ.
+# Objects of the two builds differ. Without GLPK: nothing in the wheel is under the GPL.
 BUILD_WHEEL  := build/wheel$(if $(filter yes,$(ENGINE)),,-no-engine)
 CFLAGS_WHEEL := -fPIC -fvisibility=hidden
-MAKE_WHEEL    = $(MAKE) --no-print-directory BUILD=$(BUILD_WHEEL) OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)'
+MAKE_WHEEL    = $(MAKE) --no-print-directory GLPK=no BUILD=$(BUILD_WHEEL) OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)'
 
 # build/wheel/libonnxtile_ort.so, for SessionOptions.register_custom_ops_library
 ort-library:
@@ -419,7 +429,7 @@ ort-library:
 	@$(MAKE_WHEEL) build/wheel/libonnxtile_ort.so
 
 wheel:
-	$(Q)ENGINE=$(ENGINE) scripts/setup.sh wheel
+	$(Q)ENGINE=$(ENGINE) GLPK=no scripts/setup.sh wheel
 	@$(MAKE_WHEEL) wheel-parts
 	@BUILD=$(BUILD_WHEEL) VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install what is missing to build, check or lint onnx-tile. Idempotent; a quick no-op when all is there.
 #
-#   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, GLPK, libxml2; oneDNN unless ENGINE=no
+#   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, libxml2; oneDNN unless ENGINE=no, GLPK unless GLPK=no
 #   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
 #   scripts/setup.sh check    the same, plus xmllint, Chromium unless BROWSER=no, OpenCL and Vulkan for the CPU with their checkers
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
@@ -56,7 +56,7 @@ setup_build() {
     need_command protoc-c protobuf-c-compiler
     need_command pkg-config pkg-config
     need_header protobuf-c/protobuf-c.h libprotobuf-c-dev
-    need_header glpk.h libglpk-dev
+    [ "${GLPK:-yes}" = no ] || need_header glpk.h libglpk-dev
     [ "${ENGINE:-yes}" = no ] || need_header dnnl.h libdnnl-dev
     need_header cmocka.h libcmocka-dev
     [ -f /usr/include/onnx/onnx.proto ] || missing+=(libonnx-dev)

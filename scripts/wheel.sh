@@ -39,7 +39,7 @@ cp "$BUILD/shared-program" "$stage/onnx_tile/bin/onnx-tile"
 cp LICENSE "$stage/onnx_tile/licenses/onnx-tile"
 
 # What the bundled libraries ask of who passes them on, as their packages have it.
-for name in libdnnl libgomp libprotobuf-c libxml2 libglpk libcolamd libamd libsuitesparseconfig libgmp libltdl libz liblzma libOpenCL; do
+for name in libdnnl libgomp libprotobuf-c libxml2 libz liblzma libOpenCL; do
     file=$(needed $name.so)
     [ -n "$file" ] || continue
     file=$(readlink -f "$file")

@@ -173,6 +173,22 @@ static void dp_equals_exhaustive(void **state)
                  tiled); /* the test means something only when tiling wins often */
 }
 
+/* GLPK finds the same plan as labels do. */
+static void check_glpk(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_plan *p)
+{
+    ot_plan_options by_glpk = *o;
+    ot_plan *q = NULL;
+    by_glpk.tie_glpk = true;
+    assert_int_equal(ot_plan_graph(g, t, &by_glpk, &q), OT_OK);
+    assert_int_equal(q->n_regions, p->n_regions);
+    assert_true(q->tiled.time_s == p->tiled.time_s && q->tiled.peak_bytes == p->tiled.peak_bytes);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        assert_true(p->regions[k].first == q->regions[k].first &&
+                    p->regions[k].last == q->regions[k].last &&
+                    p->regions[k].form == q->regions[k].form);
+    ot_plan_free(q);
+}
+
 static void plans_check_out(void **state)
 {
     (void)state;
@@ -195,6 +211,7 @@ static void plans_check_out(void **state)
         if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         regions += p->n_regions;
+        check_glpk(m->graph, &t, &o, p);
         ot_plan_options less = o; /* where it can be met, a budget is kept */
         less.memory_budget = p->tiled.peak_bytes - p->tiled.peak_bytes / 8;
         ot_plan *q = NULL;

@@ -65,8 +65,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
 /* ---- tie_break.c ---- */
 
 /* Among plans within epsilon of the path's time (and under the budgets): least peak, then loops,
- * then tiles, by a small MILP over the pool. Leaves *path as it was when GLPK finds nothing
- * better or the program is too large. */
+ * then tiles, over the pool (plan_net.h). Leaves *path as it was where the net is too large. */
 ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
                        ot_path *path) OT_MUST_USE;
 
