@@ -16,6 +16,7 @@
 #include "onnx/import/model_io.h"
 #include "select/search/plan_search.h"
 #include "transform/transform.h"
+#include "../oracle/region_prices.h"
 
 #define VERSION_MAX 100000
 
@@ -93,7 +94,7 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
     t.fast_bytes = 1024 << ((h >> 10) & 7);
     ot_status s = ot_plan_graph(m->graph, &t, &o, &p);
-    if (s == OT_OK && ot_plan_check(m->graph, p, &t, &o, d) != OT_OK)
+    if (s == OT_OK && check_plan_and_prices(m->graph, p, &t, &o, d) != OT_OK)
         OT_BUG("the plan check refuses the plan");
     if (s == OT_OK && o.detail) s = report(m->graph, p, &t, &o, h);
     if (s == OT_OK && p->n_regions > 0) s = ot_overlay(m->graph, p);

@@ -12,6 +12,7 @@
 
 #include "select/search/plan_search.h"
 #include "select/search/search.h"
+#include "region_prices.h"
 
 #include <math.h>
 
@@ -71,7 +72,7 @@ static void open_plan(planned *x, const char *text, ot_target t, bool force)
     *x = (planned){.t = t, .o = {.force = force, .tie_break = true}};
     x->m = read_model(text, &x->d);
     if (ot_plan_graph(x->m->graph, &x->t, &x->o, &x->p) != OT_OK) fail_msg("%s", x->d.message);
-    if (ot_plan_check(x->m->graph, x->p, &x->t, &x->o, &x->d) != OT_OK)
+    if (check_plan_and_prices(x->m->graph, x->p, &x->t, &x->o, &x->d) != OT_OK)
         fail_msg("%s", x->d.message);
 }
 

@@ -4,6 +4,7 @@
 #include "transform/transform.h"
 #include "select/select.h"
 #include "shaped_model.h"
+#include "region_prices.h"
 
 #include <math.h>
 
@@ -171,7 +172,7 @@ static ot_plan *plan_for(int size, const char *runtime, ot_goal goal)
     assert_int_equal(ot_target_set_runtime(&t, runtime, &d), OT_OK);
     if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK ||
         ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK ||
-        ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+        check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
         fail_msg("%s", d.message);
     ot_model_free(m);
     return p;

@@ -4,6 +4,7 @@
 #include "alloc_sim/live_boxes.h"
 #include "alloc_sim/alloc_sim.h"
 #include "select/select.h"
+#include "region_prices.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,7 +231,7 @@ static int64_t weighed(const char *text)
     assert_int_equal(ot_target_set_runtime(&t, "openvino", &d), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
-    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     const int64_t part = 100 * p->tiled.growth_bytes / p->untiled.growth_bytes;
     ot_plan_free(p);
     ot_model_free(m);

@@ -7,6 +7,7 @@
  */
 #include "select/search/plan_search.h"
 #include "tiling/forms.h"
+#include "region_prices.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,17 +135,18 @@ static void planted_errors(void **state)
     ot_diag d = {0};
     const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .force = true};
     ot_region *r = pool_region(m, &t, &p, &sum);
-    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     sum->lead_axis[0] = OT_AX_WHOLE;
-    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
+    assert_int_not_equal(check_plan_and_prices(m->graph, p, &t, &o, &d), OT_OK);
     sum->lead_axis[0] = OT_AX_SUM;
     r->nodes[0].lead_axis[0] = OT_AX_SUM; /* a convolution has no parts */
-    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
+    assert_int_not_equal(check_plan_and_prices(m->graph, p, &t, &o, &d), OT_OK);
     r->nodes[0].lead_axis[0] = 2;
     r->form = OT_FORM_UNROLLED; /* no other form can combine them */
-    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
+    assert_int_not_equal(check_plan_and_prices(m->graph, p, &t, &o, &d), OT_OK);
     r->form = OT_FORM_WHILE;
-    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("not as it was: %s", d.message);
+    if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
+        fail_msg("not as it was: %s", d.message);
     assert_true(form_legal(m->graph, r, OT_FORM_WHILE, &why));
     ot_plan_free(p);
     ot_model_free(m);
@@ -169,7 +171,7 @@ static void plain_forms(void **state)
         for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
             parts |= p->regions[k].nodes[i].lead_axis[0] == OT_AX_SUM;
     assert_true(parts);
-    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     ot_plan_free(p);
     t.bit_exact = true;
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);

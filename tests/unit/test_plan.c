@@ -7,6 +7,7 @@
  */
 #include "select/search/plan_search.h"
 #include "select/search/search.h"
+#include "region_prices.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -208,7 +209,7 @@ static void plans_check_out(void **state)
                              .tie_break = true};
         ot_plan *p;
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+        if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         regions += p->n_regions;
         check_glpk(m->graph, &t, &o, p);
@@ -217,7 +218,7 @@ static void plans_check_out(void **state)
         ot_plan *q = NULL;
         ot_status st = ot_plan_graph(m->graph, &t, &less, &q);
         if (st != OT_OK) assert_int_equal(st, OT_E_BUDGET);
-        if (st == OT_OK && ot_plan_check(m->graph, q, &t, &less, &d) != OT_OK)
+        if (st == OT_OK && check_plan_and_prices(m->graph, q, &t, &less, &d) != OT_OK)
             fail_msg("seed %llu, budget: %s\n%s", (unsigned long long)seed, d.message, text);
         met += st == OT_OK;
         ot_plan_free(q);
@@ -226,12 +227,12 @@ static void plans_check_out(void **state)
             ot_diag planted = {0};
             int64_t tile = r->dims[0].tile;
             r->dims[0].tile += r->dims[0].extent;
-            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &planted), OT_OK);
+            assert_int_not_equal(check_plan_and_prices(m->graph, p, &t, &o, &planted), OT_OK);
             r->dims[0].tile = tile;
             uint32_t n = r->n_values - 1;
             r->values[n].is_output = !r->values[n].is_output;
             memset(&planted, 0, sizeof planted);
-            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &planted), OT_OK);
+            assert_int_not_equal(check_plan_and_prices(m->graph, p, &t, &o, &planted), OT_OK);
         }
         ot_plan_free(p);
         ot_model_free(m);
@@ -291,7 +292,8 @@ static void unread_results_are_not_tiled(void **state)
         ot_plan_options o = {.force = true};
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
         assert_true(p->n_regions > 0);
-        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s\n%s", d.message, text);
+        if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
+            fail_msg("%s\n%s", d.message, text);
         ot_plan_free(p);
         ot_model_free(m);
     }

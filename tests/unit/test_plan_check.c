@@ -1,6 +1,8 @@
-/* The plan checker: an error planted for every rule is found, and its reason said. */
+/* The plan checker, and the prices of regions beside it: an error planted for every rule is found,
+ * and its reason said. */
 #include "tiling/lower/lowering.h"
 #include "select/search/plan_search.h"
+#include "region_prices.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -63,10 +65,8 @@ static void move_more(rig *x, double part)
 
 static void hold_more(rig *x, int64_t more)
 {
-    for (uint32_t k = 0; k < 2; k++) {
-        x->r[k].peak += more;
-        x->p->tiled.peak_bytes = ot_max(x->p->tiled.peak_bytes, x->r[k].peak);
-    }
+    for (uint32_t k = 0; k < 2; k++) x->r[k].peak += more;
+    x->p->tiled.peak_bytes += more; /* which is that of a region */
 }
 
 /* The region's kernel plans well, of a region that is not what it should be: the planner of
@@ -106,6 +106,8 @@ PLANT(no_interval, x->r[1].last = 1000)
 PLANT(overlap, x->r[1].first = x->r[0].last)
 PLANT(outside, x->r->first = x->r->last)
 PLANT(no_time, x->r->time_tiled = NAN)
+PLANT(no_traffic, x->r->traffic = NAN)
+PLANT(no_peak, x->r[1].peak = 0)
 PLANT(untiled_time, x->r->time_untiled *= 1.001)
 PLANT(benefit, x->r->benefit += 1e-6)
 PLANT(untiled_traffic, x->r->traffic_untiled += 1)
@@ -169,6 +171,8 @@ static const struct {
     {overlap, "intervals overlap"},
     {outside, "a node outside the interval"},
     {no_time, "time is no time"},
+    {no_traffic, "traffic is no number of bytes"},
+    {no_peak, "region 1: peak below what is live"},
     {untiled_time, "region 0: untiled time is not its nodes'"},
     {benefit, "benefit is not time saved"},
     {untiled_traffic, "region 0: untiled traffic is not its nodes'"},
@@ -214,7 +218,7 @@ static void every_rule_has_its_reason(void **state)
         x.r = x.p->regions;
         assert_true(x.r->benefit < 0 && x.p->tiled.peak_bytes > 0);
         CASES[k].plant(&x);
-        ot_status st = ot_plan_check(m->graph, x.p, &x.t, &x.o, &d);
+        ot_status st = check_plan_and_prices(m->graph, x.p, &x.t, &x.o, &d);
         if (st != (CASES[k].reason ? OT_E_INPUT : OT_OK) ||
             (CASES[k].reason && !strstr(d.message, CASES[k].reason)))
             fail_msg("case %zu (%s): status %d, %s", k,
@@ -251,7 +255,7 @@ static void attention_is_one_step(void **state)
         assert_int_equal(ot_text_parse(attention, strlen(attention), &d, &m), OT_OK);
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+        if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("force %d: %s", force, d.message);
         ot_plan_free(p);
         ot_model_free(m);
@@ -279,7 +283,7 @@ static void cut_constants_count_once(void **state)
     assert_int_equal(ot_text_parse(sums, strlen(sums), &d, &m), OT_OK);
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     assert_int_equal(p->n_regions, 1);
     assert_int_equal(p->regions[0].n_nodes, 2);
     assert_int_equal(p->regions[0].weight_bytes, weights);

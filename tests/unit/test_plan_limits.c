@@ -2,6 +2,7 @@
  * a plan gains. */
 #include "select/search/plan_search.h"
 #include "select/search/search.h"
+#include "region_prices.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -221,7 +222,7 @@ static void tensors_are_small(void **state)
                              .max_tensor = least};
         ot_status st = ot_plan_graph(g, &t, &o, &p);
         if (st == OT_OK) {
-            if (ot_plan_check(g, p, &t, &o, &d) != OT_OK)
+            if (check_plan_and_prices(g, p, &t, &o, &d) != OT_OK)
                 fail_msg("seed %u: %s", (unsigned)seed, d.message);
         } else {
             assert_int_equal(st, OT_E_BUDGET);
@@ -257,11 +258,11 @@ static void whole_tensors_are_seen(void **state)
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &limited, &p), OT_OK);
     assert_true(p->n_regions == 1 && p->regions[0].n_nodes == 3 && p->regions[0].largest <= 65536);
-    assert_int_equal(ot_plan_check(m->graph, p, &t, &limited, &d), OT_OK);
+    assert_int_equal(check_plan_and_prices(m->graph, p, &t, &limited, &d), OT_OK);
     p->n_regions = 0;
     p->tiled = p->untiled;
-    assert_int_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
-    assert_int_equal(ot_plan_check(m->graph, p, &t, &limited, &d), OT_E_INPUT);
+    assert_int_equal(check_plan_and_prices(m->graph, p, &t, &o, &d), OT_OK);
+    assert_int_equal(check_plan_and_prices(m->graph, p, &t, &limited, &d), OT_E_INPUT);
     assert_non_null(strstr(d.message, "above the limit is whole"));
     ot_plan_free(p);
     ot_model_free(m);

@@ -6,6 +6,7 @@
 #include "transform/transform.h"
 #include "select/select.h"
 #include "shaped_model.h"
+#include "region_prices.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -445,7 +446,7 @@ static void weighed_plans_are_never_worse(void **state)
             fail_msg("seed %llu: %u regions, growth %lld of %lld\n%s", (unsigned long long)seed,
                      p->n_regions, (long long)p->tiled.growth_bytes,
                      (long long)p->untiled.growth_bytes, text);
-        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+        if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         tiled += won;
         untiled += same;
@@ -476,7 +477,7 @@ static void plans_keep_to_little_slowdown(void **state)
         if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK ||
             ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
-        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+        if (check_plan_and_prices(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         assert_true(p->tiled.growth_bytes <= p->untiled.growth_bytes);
         ot_plan_free(p);
@@ -560,7 +561,7 @@ static void bytes_have_a_price(void **state)
     o.price = 0;
     o.level = 0;
     assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &plain), OT_OK);
-    if (ot_plan_check(m->graph, plain, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    if (check_plan_and_prices(m->graph, plain, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     assert_in_range(plain->tiled.growth_bytes, 1, plain->untiled.growth_bytes * 7 / 10);
     ot_plan_free(plain);
     ot_plan_free(paid);

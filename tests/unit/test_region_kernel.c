@@ -6,6 +6,7 @@
  *
  */
 #include "region_rig.h"
+#include "region_prices.h"
 
 static const ot_tk_value *named(const rig *x, const char *name)
 {
@@ -470,7 +471,7 @@ static void random_regions_are_counted_right(void **state)
         x.t.rate_elem = x.t.rate_trans = x.t.rate_reduce = x.t.rate_pool = 1e10;
         ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
         assert_int_equal(ot_plan_graph(x.m->graph, &x.t, &o, &p), OT_OK);
-        if (ot_plan_check(x.m->graph, p, &x.t, &o, &x.diag) != OT_OK)
+        if (check_plan_and_prices(x.m->graph, p, &x.t, &o, &x.diag) != OT_OK)
             fail_msg("seed %llu: %s", (unsigned long long)seed, x.diag.message);
         for (uint32_t k = 0; k < p->n_regions; k++, regions++) {
             x.r = p->regions[k];
@@ -485,7 +486,7 @@ static void random_regions_are_counted_right(void **state)
             lower_in_place += x.r.working_set_bound < most;
             p->regions[k].working_set++; /* a planted error is found */
             ot_diag planted = {0};
-            assert_int_not_equal(ot_plan_check(x.m->graph, p, &x.t, &o, &planted), OT_OK);
+            assert_int_not_equal(check_plan_and_prices(x.m->graph, p, &x.t, &o, &planted), OT_OK);
             assert_non_null(strstr(planted.message, "planned arena"));
             p->regions[k].working_set--;
         }

@@ -1,18 +1,25 @@
-/* An independent checker: recompute every claim of a plan from the graph and the operators'
- * slice relations alone.
+/* An independent checker of plans, in release builds too. What it proves, from the graph and the
+ * operators' slice relations alone:
  *
- *   plan_check.c           geometry: members, convexity, tiles, windows, outputs
- *   plan_check_stream.c    the same of regions that carry rows from step to step
- *   plan_check_memory.c    the fast memory: buffers of a tile, and that the plan's arena holds them
- *   plan_check_region.c    what a region's windows come to in seconds, bytes moved, bytes held
- *   plan_check_figures.c   regions and the nodes between them added up; the limits that the user
- *                          set
+ *   legality   nodes are in one region each, regions convex and connected, in a form that the
+ *              runtime takes; every reader finds in its tile what it needs, and outside what it
+ *              reads (plan_check.c); in steps that carry rows, too (plan_check_stream.c)
+ *   coverage   tiles cover an axis once; pieces are disjoint and complete; every element of a
+ *              reduction counts once
+ *   memory     buffers of a tile lie in the planned arena and do not overlap while both live
+ *              (plan_check_memory.c)
+ *   figures    sizes, scratch, constants, multiply-adds and what is untiled are the graph's; times,
+ *              bytes moved and peaks of the plan are the sums of its steps (plan_check_figures.c)
+ *   limits     slowdown, memory budget, largest tensor, capacity of a scratchpad, and what a
+ *              region may lose
+ *
+ * What it takes as stated is what the tiles of a region cost: seconds, bytes moved, peak. Tests
+ * add these up a second time (tests/oracle/region_prices.h).
  *
  * It shares no code with the search (no walk, no trial, no totals): it follows the region's
  * nodes itself, tile by tile, and compares. What it shares are tables and rates: the target, the
- * runtime, and the cost model's pure functions of one node. It runs in release builds too; it is
- * linear in nodes x tiles, but for the packing, whose steps are bounded.
- *
+ * runtime, and the cost model's pure functions of one node. It is linear in nodes x tiles, but for
+ * the packing, whose steps are bounded.
  */
 #include "plan_check.h"
 
@@ -361,7 +368,8 @@ static ot_status check_region(checker *c, const uint32_t *owner, uint32_t k)
     return ot_plan_check_memory(c->g, c->r, c->t, c->x, c->constant, c->a, c->d);
 }
 
-static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_plan_options *o)
+static ot_status check_regions(checker *c, const ot_graph *g, const ot_plan *p,
+                               ot_check_found *found)
 {
     uint32_t *owner = OT_NEW_N(c->a, uint32_t, g->n_nodes + 1u);
     ot_check_extents *extents = OT_NEW_N(c->a, ot_check_extents, p->n_regions + 1u);
@@ -383,7 +391,17 @@ static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_
         c->x = &extents[k];
         OT_TRY(check_region(c, owner, k));
     }
-    return ot_plan_check_figures(g, p, c->t, o, extents, owner, c->a, c->d);
+    *found = (ot_check_found){.extents = extents, .owner = owner};
+    return OT_OK;
+}
+
+ot_status ot_plan_check_find(ot_graph *g, const ot_plan *p, const ot_target *t,
+                             const ot_plan_options *o, ot_arena *a, ot_diag *d,
+                             ot_check_found *found)
+{
+    checker c = {.g = g, .t = t, .d = d, .a = a};
+    OT_TRY(check_regions(&c, g, p, found));
+    return ot_plan_check_figures(g, p, t, o, found, a, d);
 }
 
 /* requires the graph the plan was made for, unchanged. Fails: OT_E_INPUT with the first
@@ -391,9 +409,9 @@ static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_
 ot_status ot_plan_check(ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o,
                         ot_diag *d)
 {
+    ot_check_found found;
     ot_arena *a = ot_arena_new();
-    checker c = {.g = g, .t = t, .d = d, .a = a};
-    ot_status st = a ? check_plan(&c, g, p, o) : ot_fail_nomem(d);
+    ot_status st = a ? ot_plan_check_find(g, p, t, o, a, d, &found) : ot_fail_nomem(d);
     ot_arena_free(a);
     return st;
 }

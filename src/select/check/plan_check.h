@@ -45,29 +45,28 @@ ot_status ot_plan_check_memory(const ot_graph *g, const ot_region *r, const ot_t
                                const ot_check_extents *x, uint32_t *constant, ot_arena *a,
                                ot_diag *d) OT_MUST_USE;
 
-/* ---- plan_check_region.c ---- */
-
-/* What the windows of a region's tiles come to in the form that it has. */
-typedef struct ot_check_bill {
-    double seconds, traffic;
-    /* bytes that a process holds beside what is live when the region starts: outputs as the form
-     * holds them, and tiles */
-    double held;
-} ot_check_bill;
-
-/* s: filled for t. A residency of constants or a second slot that the target cannot give is
- * OT_E_INPUT. Fails: OT_E_NOMEM. */
-ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r,
-                             const ot_check_extents *x, ot_arena *a, ot_diag *d,
-                             ot_check_bill *out) OT_MUST_USE;
-
 /* ---- plan_check_figures.c ---- */
 
-/* Seconds, bytes moved, multiply-adds and peaks of the plan and its regions, and the limits of
- * o. extents: [n_regions]; owner: [n_nodes] region of a node or OT_NONE; a: scratch. Requires a
- * plan whose regions were checked. Fails as ot_plan_check. */
+/* What the checker found of a plan, besides that it is right. */
+typedef struct ot_check_found {
+    ot_check_extents *extents; /* [n_regions] */
+    uint32_t *owner;           /* [n_nodes] region of a node, or OT_NONE */
+    /* [n_regions] bytes live when the first tile of a region runs: whole values, the region's
+     * inputs among them */
+    double *start;
+} ot_check_found;
+
+/* Figures of the plan and its regions, and the limits of o. found: extents and owner; start is
+ * filled. a: scratch. Requires a plan whose regions were checked. Fails as ot_plan_check. */
 ot_status ot_plan_check_figures(ot_graph *g, const ot_plan *p, const ot_target *t,
-                                const ot_plan_options *o, const ot_check_extents *extents,
-                                const uint32_t *owner, ot_arena *a, ot_diag *d) OT_MUST_USE;
+                                const ot_plan_options *o, ot_check_found *found, ot_arena *a,
+                                ot_diag *d) OT_MUST_USE;
+
+/* ---- plan_check.c ---- */
+
+/* ot_plan_check, and what it found, in arena a. */
+ot_status ot_plan_check_find(ot_graph *g, const ot_plan *p, const ot_target *t,
+                             const ot_plan_options *o, ot_arena *a, ot_diag *d,
+                             ot_check_found *found) OT_MUST_USE;
 
 #endif

@@ -2,17 +2,16 @@
  * keep.
  *
  * The prices of untiled nodes are the cost model's (time, bytes moved, MACs, bytes held,
- * scratch: cost/sequence_cost.c). All that is added up of them is added up here anew:
+ * scratch: cost/sequence_cost.c), and a region's seconds, bytes moved and peak are what it states.
+ * All that is added up of them is added up here anew:
  *
  *     order  n0  n1 [ region 0: n2 n4 n5 ] n3  n6  time, traffic, MACs  sum over n0 n1 n3 n6, and
  *            what region 0 states
  *     live   ##  ##      stated peak       ##  ##  peak                 sweep over values; a region
  *                                                                       is one step
  *
- * A region's own figures are those that its windows come to (plan_check_region.c).
- *
- *
- *
+ * Whether a region's prices are right is for tests: tests/oracle/region_prices.h adds them up a
+ * second time.
  */
 #include "plan_check.h"
 
@@ -25,7 +24,7 @@ typedef struct checker {
     const ot_plan *p;
     const ot_target *t;
     const ot_plan_options *o;
-    const uint32_t *owner; /* [n_nodes] region of a node, or OT_NONE */
+    ot_check_found *found;
     ot_arena *a;
     ot_diag *d;
     ot_seq s;
@@ -198,10 +197,11 @@ static double waiting_inputs(const checker *c, const ot_region *r)
     return bytes;
 }
 
-static ot_status check_region(const checker *c, const ot_region *r, const ot_check_extents *x)
+/* start: bytes live when its first tile runs. */
+static ot_status check_region(const checker *c, const ot_region *r, const ot_check_extents *x,
+                              double start)
 {
     double time = 0, traffic = 0, ratio = mac_ratio(c, r, x), all = c->s.time[c->s.n];
-    ot_check_bill bill;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         uint32_t at = c->s.pos[r->nodes[i].node];
         if (at == OT_NONE || at < r->first || at > r->last)
@@ -216,13 +216,10 @@ static ot_status check_region(const checker *c, const ot_region *r, const ot_che
         return broken(c, r, "a form that the runtime does not take", (double)r->form,
                       (double)c->t->runtime->forms);
     OT_TRY(check_sizes(c, r));
-    OT_TRY(ot_plan_check_bill(&c->s, c->t, r, x, c->a, c->d, &bill));
     if (!(r->time_tiled >= 0 && isfinite(r->time_tiled)))
         return broken(c, r, "time is no time", r->time_tiled, 0);
-    /* which the check of the memory makes sure of */
-    const double seconds = bill.seconds + r->stall;
-    if (!same(r->time_tiled, seconds, seconds))
-        return broken(c, r, "time is not what its tiles take", r->time_tiled, seconds);
+    if (!(r->traffic >= 0 && isfinite(r->traffic)))
+        return broken(c, r, "traffic is no number of bytes", r->traffic, 0);
     if (!same(r->time_untiled, time, all))
         return broken(c, r, "untiled time is not its nodes'", r->time_untiled, time);
     if (!same(r->benefit, time - r->time_tiled, all))
@@ -231,11 +228,8 @@ static ot_status check_region(const checker *c, const ot_region *r, const ot_che
         return broken(c, r, "untiled traffic is not its nodes'", r->traffic_untiled, traffic);
     if (!same(r->mac_ratio, ratio, ratio))
         return broken(c, r, "MACs are not what its tiles compute", r->mac_ratio, ratio);
-    if (!same(r->traffic, bill.traffic, bill.traffic))
-        return broken(c, r, "traffic is not what its tiles move", r->traffic, bill.traffic);
-    double peak = (double)c->before[r->first] + waiting_inputs(c, r) + bill.held;
-    if (fabs((double)r->peak - peak) > 1 + ABOUT * peak)
-        return broken(c, r, "peak is not what is live", (double)r->peak, peak);
+    if ((double)r->peak < start)
+        return broken(c, r, "peak below what is live", (double)r->peak, start);
     return OT_OK;
 }
 
@@ -296,7 +290,7 @@ static ot_status check_tiled(const checker *c)
     double time = c->p->deferred_seconds, traffic = 0, macs = 0;
     int64_t peak = 0;
     for (uint32_t k = 0; k < c->s.n; k++) {
-        if (c->owner[c->s.node[k]] != OT_NONE) continue;
+        if (c->found->owner[c->s.node[k]] != OT_NONE) continue;
         time += price_time(c, k);
         traffic += price_traffic(c, k);
         macs += c->s.macs[k];
@@ -329,7 +323,7 @@ static ot_status check_tensors(const checker *c, const ot_check_extents *extents
     const double most = (double)c->o->max_tensor;
     for (ot_id v = 0; v < c->g->n_values; v++) {
         if (!c->s.act[v] || c->s.def[v] == OT_NONE || c->s.bytes[v] <= c->o->max_tensor) continue;
-        const uint32_t owner = c->owner[c->g->values[v].producer];
+        const uint32_t owner = c->found->owner[c->g->values[v].producer];
         if (owner == OT_NONE)
             return broken(c, NULL, "a tensor above the limit is whole", (double)c->s.bytes[v],
                           most);
@@ -373,24 +367,28 @@ static ot_status check_limits(const checker *c)
 }
 
 ot_status ot_plan_check_figures(ot_graph *g, const ot_plan *p, const ot_target *t,
-                                const ot_plan_options *o, const ot_check_extents *extents,
-                                const uint32_t *owner, ot_arena *a, ot_diag *d)
+                                const ot_plan_options *o, ot_check_found *found, ot_arena *a,
+                                ot_diag *d)
 {
-    checker c = {.g = g, .p = p, .t = t, .o = o, .owner = owner, .a = a, .d = d};
+    checker c = {.g = g, .p = p, .t = t, .o = o, .found = found, .a = a, .d = d};
     int64_t peak, tiled;
     OT_TRY(ot_seq_build(g, a, &c.s));
     OT_TRY(ot_cost_fill(&c.s, t));
     c.before = OT_NEW_N(a, int64_t, c.s.n + 1u);
     c.live = OT_NEW_N(a, int64_t, c.s.n + 1u);
+    found->start = OT_NEW_N(a, double, p->n_regions + 1u);
     bool *absent = tile_values(&c);
-    if (!c.before || !c.live || !absent) return ot_fail_nomem(d);
+    if (!c.before || !c.live || !found->start || !absent) return ot_fail_nomem(d);
     OT_TRY(check_intervals(&c));
     OT_TRY(sweep(&c, NULL, &peak));
     OT_TRY(check_untiled(&c, peak));
     OT_TRY(sweep(&c, absent, &tiled));
-    for (uint32_t k = 0; k < p->n_regions; k++)
-        OT_TRY(check_region(&c, &p->regions[k], &extents[k]));
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        const ot_region *r = &p->regions[k];
+        found->start[k] = (double)c.before[r->first] + waiting_inputs(&c, r);
+        OT_TRY(check_region(&c, r, &found->extents[k], found->start[k]));
+    }
     OT_TRY(check_tiled(&c));
-    OT_TRY(o->max_tensor > 0 ? check_tensors(&c, extents) : OT_OK);
+    OT_TRY(o->max_tensor > 0 ? check_tensors(&c, found->extents) : OT_OK);
     return check_limits(&c);
 }

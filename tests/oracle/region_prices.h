@@ -1,5 +1,5 @@
-/* The checker's figures of one region: from the windows of its tiles to seconds, bytes moved and
- * bytes held, in the form it has.
+/* A second opinion on what regions cost: from the windows of a region's tiles to seconds, bytes
+ * moved and bytes held, in the form it has; and plans checked by it.
  *
  *   windows of all tiles                    the target's and the runtime's tables
  *   bytes read and made, longest tile  -->  which memory a tile sees   -->   seconds of every node
@@ -9,16 +9,25 @@
  * What one node costs for given work and bytes, whole or in tiles, is the cost model's (cost.h:
  * ot_cost_compute and its kin): that is data. All that is added up of it is added up here a
  * second time, so that an error in the estimator (tile_totals.c, region_figures.c, form_cost.c)
- * is not repeated.
- *
- *
- *
+ * is not repeated. The windows are those that the plan checker has found to be right.
  */
-#include "plan_check.h"
+#ifndef TEST_REGION_PRICES_H
+#define TEST_REGION_PRICES_H
+
+#include "select/check/plan_check.h"
+#include "select/search/plan_search.h"
 
 #include <math.h>
 
 #define OVERLAP 1e-6 /* windows of all tiles that are longer than the axis by more than rounding */
+
+/* What the windows of a region's tiles come to in the form that it has. */
+typedef struct region_bill {
+    double seconds, traffic;
+    /* bytes that a process holds beside what is live when the region starts: outputs as the form
+     * holds them, and tiles */
+    double held;
+} region_bill;
 
 typedef struct billing {
     const ot_seq *s;
@@ -51,7 +60,7 @@ typedef struct billing {
 
 static ot_status broken(const billing *b, const char *rule)
 {
-    return ot_fail(b->d, OT_E_INPUT, "plan check: region %u: %s", b->r->id, rule);
+    return ot_fail(b->d, OT_E_INPUT, "prices: region %u: %s", b->r->id, rule);
 }
 
 /* ---- values ---- */
@@ -474,7 +483,7 @@ static double with_moves(const billing *b, double kernels)
 
 /* Every core takes tiles in turn; windows are views of the slow memory, pieces lie in their place.
  */
-static void bill_views(const billing *b, double compute, ot_check_bill *out)
+static void bill_views(const billing *b, double compute, region_bill *out)
 {
     const ot_target *t = b->t;
     const ot_dim *inner = &b->r->dims[b->r->n_dims - 1];
@@ -502,7 +511,7 @@ static void bill_views(const billing *b, double compute, ot_check_bill *out)
 }
 
 /* Transfers into a scratchpad and back. */
-static void bill_dma(const billing *b, double compute, ot_check_bill *out)
+static void bill_dma(const billing *b, double compute, region_bill *out)
 {
     const ot_target *t = b->t;
     double constants, seconds = constants_seconds(b, &constants);
@@ -516,7 +525,7 @@ static void bill_dma(const billing *b, double compute, ot_check_bill *out)
 }
 
 /* Operators of the model copy windows out and put pieces together. */
-static void bill_copied(const billing *b, double compute, ot_check_bill *out)
+static void bill_copied(const billing *b, double compute, region_bill *out)
 {
     const ot_target *t = b->t;
     const ot_form_price *f = &t->runtime->price[b->r->form];
@@ -554,8 +563,8 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     out->held += f->loops ? (double)t->runtime->loop_bytes : 0;
 }
 
-ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r,
-                             const ot_check_extents *x, ot_arena *a, ot_diag *d, ot_check_bill *out)
+static ot_status bill_region(const ot_seq *s, const ot_target *t, const ot_region *r,
+                             const ot_check_extents *x, ot_arena *a, ot_diag *d, region_bill *out)
 {
     billing b = {.s = s, .t = t, .r = r, .x = x, .a = a, .d = d, .tiles = 1};
     double compute = 0;
@@ -573,3 +582,61 @@ ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_regio
     out->held += b.held;
     return OT_OK;
 }
+
+/* ---- plans ---- */
+
+#define PRICES_ABOUT 1e-9 /* sums that are made in another order differ by rounding */
+
+static ot_status wrong_price(ot_diag *d, const ot_region *r, const char *what, double stated,
+                             double found)
+{
+    return ot_fail(d, OT_E_INPUT, "prices: region %u: %s: %.17g, found %.17g", r->id, what, stated,
+                   found);
+}
+
+static bool same_price(double a, double b)
+{
+    return fabs(a - b) <= PRICES_ABOUT * (fabs(a) + fabs(b));
+}
+
+/* What region r states. start: bytes live when its first tile runs. */
+static ot_status check_prices(const ot_seq *s, const ot_target *t, const ot_region *r,
+                              const ot_check_extents *x, double start, ot_arena *a, ot_diag *d)
+{
+    region_bill bill = {0};
+    OT_TRY(bill_region(s, t, r, x, a, d, &bill));
+    const double seconds = bill.seconds + r->stall, peak = start + bill.held;
+    if (!same_price(r->time_tiled, seconds))
+        return wrong_price(d, r, "time is not what its tiles take", r->time_tiled, seconds);
+    if (!same_price(r->traffic, bill.traffic))
+        return wrong_price(d, r, "traffic is not what its tiles move", r->traffic, bill.traffic);
+    if (fabs((double)r->peak - peak) > 1 + PRICES_ABOUT * peak)
+        return wrong_price(d, r, "peak is not what is live", (double)r->peak, peak);
+    return OT_OK;
+}
+
+static ot_status check_all_prices(ot_graph *g, const ot_plan *p, const ot_target *t,
+                                  const ot_plan_options *o, ot_arena *a, ot_diag *d)
+{
+    ot_check_found found;
+    ot_seq s;
+    OT_TRY(ot_plan_check_find(g, p, t, o, a, d, &found));
+    OT_TRY(ot_seq_build(g, a, &s));
+    OT_TRY(ot_cost_fill(&s, t));
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        OT_TRY(check_prices(&s, t, &p->regions[k], &found.extents[k], found.start[k], a, d));
+    return OT_OK;
+}
+
+/* ot_plan_check, and the prices of all regions. Fails: OT_E_INPUT with the first thing that is
+ * wrong, OT_E_NOMEM. */
+static inline ot_status check_plan_and_prices(ot_graph *g, const ot_plan *p, const ot_target *t,
+                                              const ot_plan_options *o, ot_diag *d)
+{
+    ot_arena *a = ot_arena_new();
+    ot_status st = a ? check_all_prices(g, p, t, o, a, d) : ot_fail_nomem(d);
+    ot_arena_free(a);
+    return st;
+}
+
+#endif
