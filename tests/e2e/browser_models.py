@@ -4,7 +4,9 @@ import os
 import sys
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
+
+import builder
 
 NAMES = ('</script><script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "';alert(1)//", '<svg onload=alert(1)>',
          '\u202egnirts', '&lt;b&gt; &amp;', ']]>', 'javascript:alert(1)')
@@ -16,9 +18,7 @@ def small():
         nodes.append(helper.make_node('Relu' if k % 2 else 'Exp', [at], [f'v{k}'], f'step_{k}'))
         at = f'v{k}'
     shape = [1, 8, 64, 64]
-    g = helper.make_graph(nodes, 'small', [helper.make_tensor_value_info('x', TensorProto.FLOAT, shape)],
-                          [helper.make_tensor_value_info(at, TensorProto.FLOAT, shape)])
-    return helper.make_model(g, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
+    return builder.model(nodes, [builder.value('x', shape)], [builder.value(at, shape)], name='small')
 
 
 def hostile(model):

@@ -14,27 +14,22 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto as TP, helper as H, numpy_helper as NH
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
+import builder  # noqa: E402
+
 ort.set_default_logger_severity(4)
 OPSETS = (7, 8, 9, 10, 11, 13, 17, 21)
 
 
-class Net:
-    """Builds one model; values are names, weights are seeded."""
+class Net(builder.Net):
+    """Builds one model; values are called after what makes them, weights are seeded."""
 
     def __init__(self, opset, seed=0):
-        self.opset, self.nodes, self.inits, self.ins, self.outs = opset, [], [], [], []
-        self.rng = np.random.default_rng(seed)
-
-    def input(self, name, shape, dtype=TP.FLOAT):
-        self.ins.append(H.make_tensor_value_info(name, dtype, shape))
-        return name
-
-    def output(self, name, shape, dtype=TP.FLOAT):
-        self.outs.append(H.make_tensor_value_info(name, dtype, shape))
+        super().__init__(seed, opset)
 
     def const(self, array, name=None):
         name = name or f'w{len(self.inits)}'
-        self.inits.append(NH.from_array(np.ascontiguousarray(array), name))
+        self.inits.append(builder.constant(name, np.ascontiguousarray(array), None))
         return name
 
     def weight(self, *shape):
@@ -70,9 +65,8 @@ class Net:
 
     def model(self):
         ir = 3 if self.opset < 9 else 4 if self.opset < 10 else 6 if self.opset < 13 else 8 if self.opset < 21 else 10
-        ins = self.ins + ([H.make_tensor_value_info(t.name, t.data_type, t.dims) for t in self.inits] if ir < 4 else [])
-        g = H.make_graph(self.nodes, 'net', ins, self.outs, self.inits)
-        return H.make_model(g, opset_imports=[H.make_opsetid('', self.opset)], ir_version=ir)
+        ins = self.inputs + ([builder.value(t.name, t.dims, t.data_type) for t in self.inits] if ir < 4 else [])
+        return builder.model(self.nodes, ins, self.outputs, self.inits, self.opset, ir, name='net')
 
 
 def chain(n):

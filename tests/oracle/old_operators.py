@@ -12,6 +12,9 @@ import numpy as np, onnx, onnxruntime as ort
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
+import builder  # noqa: E402
+
 F = np.float32
 R = np.random.default_rng(5)
 N = helper.make_node
@@ -95,12 +98,17 @@ def wanted(path, x, folder):
         return None, False
 
 
+def save_old(case, path):
+    """The case as a file of IR 3, whose constants are inputs."""
+    old, _, nodes, inits, shape = case
+    ins = [builder.value('x', shape)] + [builder.value(i.name, i.dims) for i in inits]
+    builder.save(builder.model(nodes, ins, [builder.value('y', [None] * 4)], inits, old, ir=3), path)
+
+
 def judge(case, form, tool, folder):
     old, new, nodes, inits, shape = case
     path, out = os.path.join(folder, 'a.onnx'), os.path.join(folder, 'b.onnx')
-    infos = [helper.make_tensor_value_info('x', 1, shape)] + [helper.make_tensor_value_info(i.name, 1, i.dims) for i in inits]
-    graph = helper.make_graph(nodes, 'g', infos, [helper.make_tensor_value_info('y', 1, [None] * 4)], inits)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', old)], ir_version=3), path)
+    save_old(case, path)
     x = R.standard_normal(shape).astype(F)
     np.save(os.path.join(folder, 'x.npy'), x)
     want, exact = wanted(path, x, folder)
@@ -129,9 +137,7 @@ def judge_untouched(case, tool, folder):
     """Nothing is tiled: the file as it was, whatever it was read as."""
     old, _, nodes, inits, shape = case
     path, out = os.path.join(folder, 'a.onnx'), os.path.join(folder, 'b.onnx')
-    infos = [helper.make_tensor_value_info('x', 1, shape)] + [helper.make_tensor_value_info(i.name, 1, i.dims) for i in inits]
-    graph = helper.make_graph(nodes, 'g', infos, [helper.make_tensor_value_info('y', 1, [None] * 4)], inits)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', old)], ir_version=3), path)
+    save_old(case, path)
     p = subprocess.run([tool, path, '-o', out, '-q', '--l2', '1G'], capture_output=True, text=True)
     if p.returncode:
         return 'the tool fails: ' + p.stderr

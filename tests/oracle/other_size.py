@@ -20,10 +20,11 @@ import tempfile
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx import TensorProto, helper, shape_inference
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, 'models'))
+sys.path[:0] = [os.path.join(ROOT, 'models'), os.path.join(ROOT, 'tests', 'models')]
+import builder  # noqa: E402
 ort.set_default_logger_severity(4)
 
 
@@ -147,10 +148,8 @@ class Judge:
 
 def graph(nodes, inits=(), size=(1, 8, 32, 32), out='y', more=(), opset=17, dtype=TensorProto.FLOAT):
     """x -> nodes -> out, with value_info and output shapes at this size."""
-    g = helper.make_graph(list(nodes), 'g', [helper.make_tensor_value_info('x', TensorProto.FLOAT, size), *more],
-                          [helper.make_tensor_value_info(o, dtype, None) for o in ([out] if isinstance(out, str) else out)],
-                          [numpy_helper.from_array(np.asarray(v), k) for k, v in inits])
-    m = helper.make_model(g, opset_imports=[helper.make_opsetid('', opset)], ir_version=8)
+    outs = [builder.value(o, None, dtype) for o in ([out] if isinstance(out, str) else out)]
+    m = builder.model(list(nodes), [builder.value('x', size), *more], outs, [builder.constant(k, v, None) for k, v in inits], opset, ir=8)
     if any(n.domain for n in nodes):
         m.opset_import.append(helper.make_opsetid('com.acme', 1))
         return m

@@ -13,6 +13,9 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto as TP, helper as H
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
+import builder  # noqa: E402
+
 ort.set_default_logger_severity(4)
 OPSETS = (7, 9, 10, 11, 13, 15, 16, 18, 19, 21, 23, 24, 25)
 TYPES = {n: v for n, v in TP.DataType.items() if v and n != 'UNDEFINED'}
@@ -117,8 +120,8 @@ def main():
         for opset in args.opset or OPSETS:
             for (name, value), net in ((t, n) for t in TYPES.items() for n in NETS):
                 nodes, tin, tout, shape = net(value)
-                graph = H.make_graph(nodes, 'g', [H.make_tensor_value_info('x', tin, SHAPE)], [H.make_tensor_value_info('y', tout, shape)])
-                model = H.make_model(graph, opset_imports=[H.make_opsetid('', opset)], ir_version=8 if opset < 19 else 10)
+                ends = [builder.value('x', SHAPE, tin)], [builder.value('y', shape, tout)]
+                model = builder.model(nodes, *ends, opset=opset, ir=8 if opset < 19 else 10)
                 src = os.path.join(folder, f'{net.__name__}_{name}_{opset}.onnx')
                 if checked(model):
                     tally['without'] += 1

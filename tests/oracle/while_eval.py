@@ -19,6 +19,9 @@ from onnx import TensorProto as TP, helper as H, numpy_helper as NH
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
+import builder  # noqa: E402
+
 DOMAIN = 'onnx_tile'
 POISON = {'f': np.nan, 'i': -86, 'u': 170, 'b': True}
 
@@ -162,12 +165,12 @@ def compare(original, tiled, shapes, seed, tol):
 
 # ---- small models ----
 
-class Net:
+class Net(builder.Net):
     def __init__(self, opset=17):
-        self.rng, self.nodes, self.inits, self.opset = np.random.default_rng(3), [], [], opset
+        super().__init__(3, opset)
 
     def const(self, array):
-        self.inits.append(NH.from_array(np.ascontiguousarray(array), f'w{len(self.inits)}'))
+        self.inits.append(builder.constant(f'w{len(self.inits)}', np.ascontiguousarray(array), None))
         return self.inits[-1].name
 
     def weight(self, *shape):
@@ -185,9 +188,8 @@ class Net:
 
     def model(self, inputs, outputs):
         """inputs: name -> shape; outputs: names (their shapes are inferred)."""
-        ins = [H.make_tensor_value_info(n, TP.FLOAT, s) for n, s in inputs.items()]
-        outs = [H.make_tensor_value_info(n, TP.FLOAT, None) for n in outputs]
-        m = H.make_model(H.make_graph(self.nodes, 'net', ins, outs, self.inits), opset_imports=[H.make_opsetid('', self.opset)], ir_version=8)
+        ins, outs = [builder.value(n, s) for n, s in inputs.items()], [builder.value(n, None) for n in outputs]
+        m = builder.model(self.nodes, ins, outs, self.inits, self.opset, ir=8, name='net')
         return onnx.shape_inference.infer_shapes(m, strict_mode=True, data_prop=True)
 
 

@@ -10,10 +10,11 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, '..', 'models')]
 import numpy as np  # noqa: E402
-from onnx import TensorProto as TP, helper as H, numpy_helper as NH  # noqa: E402
+from onnx import TensorProto as TP, helper as H  # noqa: E402
 
+import builder  # noqa: E402
 import graph_gen  # noqa: E402
 import random_graphs  # noqa: E402
 
@@ -32,12 +33,11 @@ def node(op, ins, outs, **attrs):
 
 def build(nodes, shape, outputs, opset=17, ir=8, inits=None):
     inits = {k: np.asarray(v) for k, v in (inits or {}).items()}
-    ins = [H.make_tensor_value_info('x', TP.FLOAT, shape)]
+    ins = [builder.value('x', shape)]
     if ir < 4:
-        ins += [H.make_tensor_value_info(k, H.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inits.items()]
-    outs = [H.make_tensor_value_info(o, t, None) for o, t in outputs.items()]
-    g = H.make_graph(nodes, 'found', ins, outs, [NH.from_array(v, k) for k, v in inits.items()])
-    m = H.make_model(g, opset_imports=[H.make_opsetid('', opset)], ir_version=ir)
+        ins += [builder.value(k, v.shape, H.np_dtype_to_tensor_dtype(v.dtype)) for k, v in inits.items()]
+    outs = [builder.value(o, None, t) for o, t in outputs.items()]
+    m = builder.model(nodes, ins, outs, [builder.constant(k, v, None) for k, v in inits.items()], opset, ir, name='found')
     arrays = graph_gen.session(m.SerializeToString(), optimise=False).run(None, {'x': floats(*shape)})
     for o, a in zip(m.graph.output, arrays):      # the checker wants shapes
         o.CopyFrom(H.make_tensor_value_info(o.name, o.type.tensor_type.elem_type, a.shape))

@@ -21,7 +21,10 @@ import tempfile
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import TensorProto as TP, helper as H, numpy_helper as NH
+from onnx import helper as H
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
+import builder  # noqa: E402
 
 OWN = 2  # times what optimisations change in the original's results
 
@@ -42,12 +45,12 @@ class Net:
 
     def weight(self, *dims):
         name = f'w{len(self.inits)}'
-        self.inits.append(NH.from_array((self.rng.standard_normal(dims) * 0.4).astype('f4'), name))
+        self.inits.append(builder.constant(name, self.rng.standard_normal(dims) * 0.4))
         return name
 
     def const(self, array):
         name = f'k{len(self.inits)}'
-        self.inits.append(NH.from_array(np.asarray(array), name))
+        self.inits.append(builder.constant(name, array, None))
         return name
 
     def add(self, op, ins, shape, **attrs):
@@ -133,9 +136,8 @@ class Net:
             if v in made and v not in keep:
                 keep.add(v)
                 todo += made[v].input
-        info = lambda v: H.make_tensor_value_info(v, TP.FLOAT, [1] + self.shape[v])
-        g = H.make_graph([n for n in self.nodes if n.output[0] in keep], 'net', [info('x')], [info(v) for v in outs], self.inits)
-        return H.make_model(g, opset_imports=[H.make_opsetid('', 17)], ir_version=8)
+        ends = [builder.value(v, [1] + self.shape[v]) for v in ['x', *outs]]
+        return builder.model([n for n in self.nodes if n.output[0] in keep], ends[:1], ends[1:], self.inits, name='net')
 
 
 def session(path, optimise):
