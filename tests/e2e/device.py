@@ -87,12 +87,15 @@ def report(tmp, api):
         assert abs(number('fragmentation') - (1 - number('arena-live-bytes') / number('arena-bytes'))) < 1e-6, d.attrib
         assert 0 < number('busy-seconds') <= number('span-seconds') and number('allocate-seconds') > 0, d.attrib
         laid = want['layouts']
-        assert number('packed-constants') == laid['packed_constants'] > 0 and number('packed-bytes') == laid['packed_bytes'], (d.attrib, laid)
+        assert number('packed-constants') == laid['packed_constants'] and number('packed-bytes') == laid['packed_bytes'], (d.attrib, laid)
+        assert laid['packed_constants'] > 0 or d.get('side') == 'tiled', laid  # tiles may read the one weight that is packed in parts
         assert number('blocked-activations') == laid['blocked_activations'] and number('blocked-bytes') == laid['blocked_bytes'], (d.attrib, laid)
         assert number('transactions') == laid['transactions'] < number('transactions-plain') == laid['transactions_plain'], (d.attrib, laid)
         assert number('transactions-ideal') == laid['transactions_ideal'] <= laid['transactions'], (d.attrib, laid)
         moved = {t.get('direction'): t for t in d.iter('transfer')}
-        assert float(moved['upload'].get('bytes')) == want['uploaded_bytes'] and float(moved['upload'].get('of-peak')) > 0, moved
+        assert float(moved['upload'].get('bytes')) == want['uploaded_bytes'], moved
+        peak = moved['upload'].get('of-peak')  # what stands for CUDA on the host has none
+        assert float(peak) > 0 if peak else api == 'cuda', moved
         assert float(moved['download'].get('bytes')) == want['downloaded_bytes'], moved
         kernels = list(d.iter('kernel'))
         assert sum(int(k.get('count')) for k in kernels) == number('launches') == want['launches'], d.attrib
