@@ -14,9 +14,9 @@
  *   chunk_arena.c      the allocator, and which pages of it were touched
  *   loaded_model.c           constants that were packed, or copied into bodies, before all that
  *
- * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c
- * (graph -> boxes), live_boxes.c (their places). So do the engine's devices: device_steps.c
- * (what runs as one), device_growth.c (what is there at once); nothing else grows.
+ * OpenVINO places everything before it runs: one_block.c (graph -> boxes), live_boxes.c (their
+ * places). So do the engine's devices: device_growth.c (what is there at once); nothing else grows.
+ * What runs as one step is for fusion/ to say.
  *
  */
 #ifndef OT_ALLOC_SIM_ALLOC_SIM_H

@@ -13,11 +13,10 @@
  */
 #include "device_growth.h"
 
-#include "device_steps.h"
 #include "simulate.h"
 #include "live_boxes.h"
-#include "merged_steps.h"
 
+#include "fusion/steps.h"
 #include "ops/ops.h"
 #include "tiling/lower/device_arena.h"
 
@@ -26,7 +25,10 @@ typedef struct walk {
     struct walk *outer; /* of a body: around it, where it is body of node `loop` */
     const ot_node *loop;
     ot_arena *a;
-    ot_device_steps s;
+    /* places: numbers in the order, those left out whose results are known before the model runs,
+     * or that nobody wants */
+    ot_node_list list;
+    ot_steps steps;          /* kernels */
     ot_device_memory **room; /* [n_values] whose memory it is; NULL: none of this graph's */
     bool *host;              /* [n_values] stays on the host, tiles of it move */
     bool *placed;            /* [n_values] a tile that is made in its place of a buffer */
@@ -47,8 +49,48 @@ static int64_t bytes_of(const walk *w, ot_id v)
     return bytes;
 }
 
-static const ot_node *node_of(const walk *w, uint32_t place) { return w->s.list.node[place]; }
-static uint32_t maker_of(const walk *w, ot_id v) { return w->s.list.maker[v]; }
+/* ---- kernels ---- */
+
+static uint32_t n_operands(const ot_node *n) { return n->n_in + n->n_captured; }
+static ot_id operand(const ot_node *n, uint32_t k)
+{
+    return k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+}
+
+/* Nodes that no result depends on do not run. wanted: [n_values]. */
+static void find_needed(const ot_graph *g, const ot_id *order, bool *wanted, bool *needed)
+{
+    for (uint32_t k = 0; k < g->n_outputs; k++) wanted[g->outputs[k]] = true;
+    for (uint32_t k = g->n_order; k-- > 0;) {
+        const ot_node *n = &g->nodes[order[k]];
+        if (n->is_static) continue;
+        for (uint32_t j = 0; j < n->n_out; j++)
+            needed[order[k]] |= n->out[j] != OT_NONE && wanted[n->out[j]];
+        for (uint32_t j = 0; j < n_operands(n) && needed[order[k]]; j++)
+            if (operand(n, j) != OT_NONE) wanted[operand(n, j)] = true;
+    }
+}
+
+static ot_status find_steps(walk *w)
+{
+    const ot_graph *g = w->g;
+    ot_id *order = OT_NEW_N(w->a, ot_id, g->n_order + 1u);
+    bool *wanted = OT_NEW_N(w->a, bool, g->n_values + 1u),
+         *needed = OT_NEW_N(w->a, bool, g->n_nodes + 1u);
+    w->list = (ot_node_list){.g = g, .node = OT_NEW_N(w->a, const ot_node *, g->n_order + 1u)};
+    if (!wanted || !needed || !order || !w->list.node) return OT_E_NOMEM;
+    OT_TRY(ot_tile_reads_order(g, w->a, order));
+    find_needed(g, order, wanted, needed);
+    for (uint32_t k = 0; k < g->n_order; k++)
+        if (needed[order[k]]) w->list.node[w->list.n++] = &g->nodes[order[k]];
+    OT_TRY(ot_node_list_fill(&w->list, w->a));
+    for (ot_id v = 0; v < g->n_values; v++)
+        w->list.constant[v] |= g->values[v].known || g->values[v].known_floats;
+    return ot_steps_find(&w->list, &ot_device_rules, w->a, &w->steps);
+}
+
+static const ot_node *node_of(const walk *w, uint32_t place) { return w->list.node[place]; }
+static uint32_t maker_of(const walk *w, ot_id v) { return w->list.maker[v]; }
 
 static const ot_graph *body_of(const ot_node *n)
 {
@@ -96,11 +138,11 @@ static ot_id named_like(const ot_graph *g, const ot_id *list, uint32_t n, const 
 
 static ot_status find_streams(walk *w)
 {
-    const ot_graph **bodies = OT_NEW_N(w->a, const ot_graph *, w->s.list.n + 1u);
+    const ot_graph **bodies = OT_NEW_N(w->a, const ot_graph *, w->list.n + 1u);
     ot_id *host_of;
     if (!bodies) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < w->s.list.n; k++) bodies[k] = body_of(node_of(w, k));
-    OT_TRY(ot_device_streams_find(&w->s.list, bodies, w->a, &host_of));
+    for (uint32_t k = 0; k < w->list.n; k++) bodies[k] = body_of(node_of(w, k));
+    OT_TRY(ot_device_streams_find(&w->list, bodies, w->a, &host_of));
     for (ot_id v = 0; v < w->g->n_values; v++) w->host[v] = host_of[v] != OT_NONE;
     return OT_OK;
 }
@@ -125,8 +167,8 @@ static bool is_buffer(const walk *w, ot_id v) { return w->outer && w->g->values[
 
 static void find_placed(walk *w)
 {
-    for (uint32_t k = 0; k < w->s.list.n; k++) {
-        if (!w->outer || !ot_device_makes_in_place(&w->s.list, k)) continue;
+    for (uint32_t k = 0; k < w->list.n; k++) {
+        if (!w->outer || !ot_device_makes_in_place(&w->list, k)) continue;
         const ot_node *n = node_of(w, k);
         w->placed[n->in[0]] = !w->host[n->in[1]];
     }
@@ -195,13 +237,13 @@ static bool is_whole_part(const ot_graph *g, ot_id v, ot_id of)
 static ot_status make(walk *w, uint32_t place)
 {
     const ot_node *n = node_of(w, place);
-    const uint32_t step = w->s.at[place];
+    const uint32_t step = ot_step_at(&w->steps, place);
     bool done;
     OT_TRY(make_tiles(w, n, step, &done));
     for (uint32_t j = 0; j < n->n_out && !done; j++) {
         const ot_id v = n->out[j];
         if (v == OT_NONE || w->placed[v] || w->host[v] || ot_is_fixed(w->g, v) ||
-            !ot_device_stores(&w->s, v, place))
+            !ot_step_stores(&w->list, &w->steps, v, w->steps.leader[place]))
             continue;
         const bool looks = ot_device_looks(n) && n->n_in > 0 && n->in[0] != OT_NONE &&
                            !ot_is_fixed(w->g, n->in[0]);
@@ -217,21 +259,22 @@ static ot_status make(walk *w, uint32_t place)
 static ot_status walk_graph(walk *w)
 {
     const ot_graph *g = w->g;
-    OT_TRY(ot_device_steps_find(g, w->a, &w->s));
+    OT_TRY(find_steps(w));
     w->room = OT_NEW_N(w->a, ot_device_memory *, g->n_values + 1u);
     w->host = OT_NEW_N(w->a, bool, g->n_values + 1u);
     w->placed = OT_NEW_N(w->a, bool, g->n_values + 1u);
     if (!w->room || !w->host || !w->placed) return OT_E_NOMEM;
-    w->arena.n_units = w->s.list.n;
+    w->arena.n_units = w->list.n;
     if (w->outer)
         inherit_streams(w);
     else
         OT_TRY(find_streams(w));
     find_placed(w);
-    for (uint32_t k = 0; k < w->s.list.n; k++) {
+    for (uint32_t k = 0; k < w->list.n; k++) {
         const ot_node *n = node_of(w, k);
-        for (uint32_t j = 0; j < n->n_in; j++) OT_TRY(touch(w, n->in[j], w->s.at[k]));
-        for (uint32_t j = 0; j < n->n_captured; j++) OT_TRY(touch(w, n->captured[j], w->s.at[k]));
+        const uint32_t step = ot_step_at(&w->steps, k);
+        for (uint32_t j = 0; j < n->n_in; j++) OT_TRY(touch(w, n->in[j], step));
+        for (uint32_t j = 0; j < n->n_captured; j++) OT_TRY(touch(w, n->captured[j], step));
         OT_TRY(make(w, k));
     }
     for (size_t k = 0; k < w->n_made; k++) OT_TRY(ot_device_arena_add(&w->arena, w->a, w->made[k]));
@@ -251,7 +294,7 @@ static ot_status find_fullest(const walk *w, ot_sim_figures *out)
                                  loop ? (ot_id)(loop - w->g->nodes) : w->makers[next]};
         next += !x->body;
     }
-    return ot_boxes_fullest(boxes, w->arena.n, w->s.list.n + 1, w->a, out->fullest, OT_FULLEST,
+    return ot_boxes_fullest(boxes, w->arena.n, w->list.n + 1, w->a, out->fullest, OT_FULLEST,
                             &out->n_fullest);
 }
 

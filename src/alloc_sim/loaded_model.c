@@ -68,7 +68,7 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
         return again || !is_body || v->is_outer ? OT_OK : keep_original(x, g, w);
     }
     if (n->op == OT_OP_Conv && ot_sim_is_blocked(g, x->r, n, &input)) {
-        if (!again || ot_sim_folded(g, (ot_id)(n - g->nodes)) != OT_NONE)
+        if (!again || ot_onnxruntime_folded(g, (ot_id)(n - g->nodes)) != OT_NONE)
             x->packed += padded(v, 0, x->r->conv.block);
     } else if (!again) {
         x->plain += bytes_of(v);
@@ -81,7 +81,8 @@ static bool has_weights(const ot_graph *g, const ot_node *n)
     if (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose && n->op != OT_OP_MatMul &&
         n->op != OT_OP_Gemm)
         return false;
-    return n->n_in >= 2 && n->in[1] != OT_NONE && n->n_out > 0 && ot_sim_is_constant(g, n->in[1]);
+    return n->n_in >= 2 && n->in[1] != OT_NONE && n->n_out > 0 &&
+           ot_value_is_precomputed(g, n->in[1]);
 }
 
 /* Between nodes of half precision there are casts. */
@@ -101,7 +102,7 @@ static ot_status count_graph(tally *x, const ot_graph *g, bool is_body)
         if (has_weights(g, n)) OT_TRY(count_product(x, g, n, is_body, seen));
         for (uint32_t j = 0; j < n->n_in; j++) {
             const ot_id v = n->in[j];
-            if (v == OT_NONE || seen[v] || !ot_sim_is_constant(g, v) || g->values[v].is_outer)
+            if (v == OT_NONE || seen[v] || !ot_value_is_precomputed(g, v) || g->values[v].is_outer)
                 continue;
             seen[v] = true;
             x->plain += bytes_of(&g->values[v]);

@@ -24,7 +24,8 @@
 
 #include "simulate.h"
 #include "live_boxes.h"
-#include "merged_steps.h"
+
+#include "fusion/steps.h"
 
 /* what is freed of less than this stays with the process (malloc) */
 #define HEAP_BYTES (INT64_C(32) << 20)
@@ -54,10 +55,11 @@ typedef struct walk {
     tally *x;
     const ot_graph *g;
     bool is_body;
-    ot_merged_steps steps;
+    ot_node_list list; /* places: numbers in the order */
+    ot_steps steps;
     place *places; /* [n_values] */
     bool *weighed; /* [n_values] constants that were counted, as weights of a product */
-    bool *ran;     /* [n_nodes] leaders of steps that ran */
+    bool *ran;     /* [places] leaders of steps that ran */
 } walk;
 
 static ot_status walk_graph(tally *x, const ot_graph *g, bool is_body);
@@ -88,24 +90,24 @@ static void read_at(tally *x, uint32_t box, uint32_t step)
 static bool is_convolution(ot_op op) { return op == OT_OP_Conv || op == OT_OP_ConvTranspose; }
 
 /* The activation that the step is about: what its first node reads first. */
-static ot_id first_read(const walk *w, ot_id leader)
+static ot_id first_read(const walk *w, uint32_t leader)
 {
-    const ot_node *n = &w->g->nodes[leader];
+    const ot_node *n = w->list.node[leader];
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !ot_is_fixed(w->g, n->in[k])) return n->in[k];
     return OT_NONE;
 }
 
-static bool step_is_last(const walk *w, ot_id leader)
+static bool step_is_last(const walk *w, uint32_t leader)
 {
-    const ot_id product = w->steps.product[leader], v = first_read(w, leader);
+    const uint32_t product = w->steps.product[leader], v = first_read(w, leader);
     if (product != OT_NONE) {
-        const ot_node *n = &w->g->nodes[product];
+        const ot_node *n = w->list.node[product];
         return is_convolution(n->op) && ot_runtime_makes_blocks(w->x->r, n) &&
                w->g->values[n->in[0]].rank > 2;
     }
     return v != OT_NONE && w->places[v].is_last &&
-           ot_runtime_keeps_blocks(w->x->r, &w->g->nodes[leader]);
+           ot_runtime_keeps_blocks(w->x->r, w->list.node[leader]);
 }
 
 /* The step `t` reads v in that layout. Changing it is a step before. */
@@ -125,17 +127,17 @@ static ot_status bring(walk *w, ot_id v, bool last, uint32_t *box)
 
 /* ---- constants ---- */
 
-static void count_weights(walk *w, ot_id leader)
+static void count_weights(walk *w, uint32_t leader)
 {
-    const ot_id product = w->steps.product[leader];
-    if (product == OT_NONE || w->g->nodes[product].n_in < 2) return;
-    const ot_id v = w->g->nodes[product].in[1];
+    const uint32_t product = w->steps.product[leader];
+    if (product == OT_NONE || w->list.node[product]->n_in < 2) return;
+    const ot_id v = w->list.node[product]->in[1];
     bool folded = false;
     if (v == OT_NONE || !ot_is_fixed(w->g, v)) return;
-    for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k])
-        folded |= w->g->nodes[k].op == OT_OP_BatchNormalization;
+    for (uint32_t k = leader; k != OT_NONE; k = w->steps.next[k])
+        folded |= w->list.node[k]->op == OT_OP_BatchNormalization;
     /* transposed, and packed */
-    const int64_t copies = w->g->nodes[product].op == OT_OP_MatMul ? 3 : 2;
+    const int64_t copies = w->list.node[product]->op == OT_OP_MatMul ? 3 : 2;
     if (folded || !w->weighed[v]) w->x->own += copies * bytes_of(w->x, &w->g->values[v]);
     w->weighed[v] = true;
 }
@@ -143,7 +145,7 @@ static void count_weights(walk *w, ot_id leader)
 static void count_constants(walk *w)
 {
     for (ot_id v = 0; v < w->g->n_values; v++)
-        if (w->g->values[v].init && !w->weighed[v] && w->steps.n_readers[v] > 0)
+        if (w->g->values[v].init && !w->weighed[v] && ot_list_readers(&w->list, v) > 0)
             w->x->own += bytes_of(w->x, &w->g->values[v]);
 }
 
@@ -156,20 +158,20 @@ static const ot_graph *body_of(const ot_node *n)
                                                                                          : NULL;
 }
 
-static bool is_inside(const walk *w, ot_id v, ot_id leader)
+static bool is_inside(const walk *w, ot_id v, uint32_t leader)
 {
-    ot_id by = w->steps.maker[v];
+    const uint32_t by = w->list.maker[v];
     return by != OT_NONE && w->steps.leader[by] == leader;
 }
 
 /* What the step reads, brought to its layout: [*n] boxes. */
-static ot_status bring_all(walk *w, ot_id leader, bool last, uint32_t **boxes, size_t *n)
+static ot_status bring_all(walk *w, uint32_t leader, bool last, uint32_t **boxes, size_t *n)
 {
     size_t cap = 0;
     *boxes = NULL;
     *n = 0;
-    for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k]) {
-        const ot_node *node = &w->g->nodes[k];
+    for (uint32_t k = leader; k != OT_NONE; k = w->steps.next[k]) {
+        const ot_node *node = w->list.node[k];
         for (uint32_t j = 0; j < node->n_in + node->n_captured; j++) {
             ot_id v = j < node->n_in ? node->in[j] : node->captured[j - node->n_in];
             uint32_t box;
@@ -181,23 +183,14 @@ static ot_status bring_all(walk *w, ot_id leader, bool last, uint32_t **boxes, s
     return OT_OK;
 }
 
-/* Somebody outside the step wants v. */
-static bool is_wanted(const walk *w, ot_id v, ot_id leader)
-{
-    if (w->g->values[v].is_output) return true;
-    for (uint32_t k = 0; k < w->steps.n_readers[v]; k++)
-        if (w->steps.leader[w->steps.readers[v][k]] != leader) return true;
-    return false;
-}
-
 /* The tensor that a convolution adds to its result, if its memory can take the result: nobody
  * reads it later. */
-static uint32_t added_to(const walk *w, ot_id leader, ot_id result)
+static uint32_t added_to(const walk *w, uint32_t leader, ot_id result)
 {
-    const ot_id product = w->steps.product[leader];
-    if (product == OT_NONE || !is_convolution(w->g->nodes[product].op)) return OT_NONE;
-    for (ot_id k = w->steps.next[leader]; k != OT_NONE; k = w->steps.next[k]) {
-        const ot_node *n = &w->g->nodes[k];
+    const uint32_t product = w->steps.product[leader];
+    if (product == OT_NONE || !is_convolution(w->list.node[product]->op)) return OT_NONE;
+    for (uint32_t k = w->steps.next[leader]; k != OT_NONE; k = w->steps.next[k]) {
+        const ot_node *n = w->list.node[k];
         for (uint32_t j = 0;
              (n->op == OT_OP_Add || n->op == OT_OP_Sub || n->op == OT_OP_Sum) && j < n->n_in; j++) {
             ot_id v = n->in[j];
@@ -206,8 +199,8 @@ static uint32_t added_to(const walk *w, ot_id leader, ot_id result)
                 continue;
             const place *p = &w->places[v];
             bool later = false;
-            for (uint32_t i = 0; i < w->steps.n_readers[v]; i++)
-                later |= !w->ran[w->steps.leader[w->steps.readers[v][i]]];
+            for (uint32_t i = w->list.first[v]; i < w->list.first[v + 1]; i++)
+                later |= !w->ran[w->steps.leader[w->list.readers[i]]];
             if (!later) return p->is_last ? p->box : p->changed;
         }
     }
@@ -231,9 +224,10 @@ static ot_status hand_out(walk *w, ot_id v)
     return OT_OK;
 }
 
-static ot_status make_result(walk *w, ot_id v, ot_id leader, bool last, uint32_t from, uint32_t to)
+static ot_status make_result(walk *w, ot_id v, uint32_t leader, bool last, uint32_t from,
+                             uint32_t to)
 {
-    const ot_node *n = &w->g->nodes[leader];
+    const ot_node *n = w->list.node[leader];
     place *p = &w->places[v];
     *p = (place){bytes_of(w->x, &w->g->values[v]), OT_NONE, OT_NONE, last};
     const bool view = (ot_op_is_view(n->op) || n->op == OT_OP_Identity) && n->n_in > 0 &&
@@ -255,20 +249,20 @@ static ot_status make_result(walk *w, ot_id v, ot_id leader, bool last, uint32_t
 
 /* A body with an extent that is not known before it runs: what it hands out is stacked in a
  * buffer that stays, then copied. */
-static void count_stacks(walk *w, ot_id loop)
+static void count_stacks(walk *w, uint32_t loop)
 {
-    const ot_node *n = &w->g->nodes[loop];
+    const ot_node *n = w->list.node[loop];
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) w->x->own += bytes_of(w->x, &w->g->values[n->out[k]]);
 }
 
 /* Kernels and their tables: one for the step, one for each node of it that has constants besides
  * the weights of a product. */
-static int64_t tables(const walk *w, ot_id leader)
+static int64_t tables(const walk *w, uint32_t leader)
 {
     int64_t n = 1;
-    for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k]) {
-        const ot_node *node = &w->g->nodes[k];
+    for (uint32_t k = leader; k != OT_NONE; k = w->steps.next[k]) {
+        const ot_node *node = w->list.node[k];
         bool has = false;
         for (uint32_t j = k == w->steps.product[leader] ? 2 : 0; j < node->n_in; j++)
             has |= node->in[j] != OT_NONE && w->g->values[node->in[j]].init;
@@ -277,9 +271,9 @@ static int64_t tables(const walk *w, ot_id leader)
     return n;
 }
 
-static ot_status run_step(walk *w, ot_id leader)
+static ot_status run_step(walk *w, uint32_t leader)
 {
-    const ot_graph *body = body_of(&w->g->nodes[leader]);
+    const ot_graph *body = body_of(w->list.node[leader]);
     const bool last = step_is_last(w, leader);
     uint32_t *read;
     size_t n;
@@ -296,10 +290,10 @@ static ot_status run_step(walk *w, ot_id leader)
     for (size_t k = 0; k < n; k++) read_at(w->x, read[k], to);
     count_weights(w, leader);
     w->ran[leader] = true;
-    for (ot_id k = leader; k != OT_NONE; k = w->steps.next[k])
-        for (uint32_t j = 0; j < w->g->nodes[k].n_out; j++) {
-            ot_id v = w->g->nodes[k].out[j];
-            if (v != OT_NONE && is_wanted(w, v, leader))
+    for (uint32_t k = leader; k != OT_NONE; k = w->steps.next[k])
+        for (uint32_t j = 0; j < w->list.node[k]->n_out; j++) {
+            ot_id v = w->list.node[k]->out[j];
+            if (v != OT_NONE && ot_step_stores(&w->list, &w->steps, v, leader))
                 OT_TRY(make_result(w, v, leader, last, from, to));
         }
     return OT_OK;
@@ -310,10 +304,15 @@ static ot_status run_step(walk *w, ot_id leader)
 static ot_status walk_graph(tally *x, const ot_graph *g, bool is_body)
 {
     walk w = {.x = x, .g = g, .is_body = is_body};
-    OT_TRY(ot_merged_steps_find(g, x->r, x->a, &w.steps));
+    w.list = (ot_node_list){
+        .g = g, .n = g->n_order, .node = OT_NEW_N(x->a, const ot_node *, g->n_order + 1u)};
+    if (!w.list.node) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < g->n_order; k++) w.list.node[k] = &g->nodes[g->order[k]];
+    OT_TRY(ot_node_list_fill(&w.list, x->a));
+    OT_TRY(ot_steps_find(&w.list, x->r->merges, x->a, &w.steps));
     w.places = OT_NEW_N(x->a, place, g->n_values + 1u);
     w.weighed = OT_NEW_N(x->a, bool, g->n_values + 1u);
-    w.ran = OT_NEW_N(x->a, bool, g->n_nodes + 1u);
+    w.ran = OT_NEW_N(x->a, bool, g->n_order + 1u);
     if (!w.places || !w.weighed || !w.ran) return OT_E_NOMEM;
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *of = &g->values[v];
@@ -326,8 +325,8 @@ static ot_status walk_graph(tally *x, const ot_graph *g, bool is_body)
             x->given_back += w.places[v].bytes;
     }
     for (uint32_t k = 0; k < g->n_order; k++) {
-        const ot_id id = g->order[k], leader = w.steps.leader[id];
-        if (!g->nodes[id].is_static && w.steps.last[leader] == id) OT_TRY(run_step(&w, leader));
+        const uint32_t leader = w.steps.leader[k];
+        if (!w.list.node[k]->is_static && w.steps.last[leader] == k) OT_TRY(run_step(&w, leader));
     }
     count_constants(&w);
     return OT_OK;

@@ -122,7 +122,7 @@ static ot_status count_converted(player *x, const ot_graph *g, int64_t *bytes)
             const ot_id v = n->in[j];
             int64_t of = 0;
             if (v == OT_NONE || seen[v] || g->values[v].dtype != OT_F16 ||
-                !ot_sim_is_constant(g, v))
+                !ot_value_is_precomputed(g, v))
                 continue;
             seen[v] = true;
             if (ot_sim_held_bytes(&g->values[v], &of)) *bytes += of;

@@ -4,6 +4,8 @@
 
 #include "alloc_sim.h"
 
+#include "fusion/fusion.h"
+
 /* A larger value counts as one of unknown size: no memory holds it, and sums of padded ones stay
  * within 64 bits. */
 #define OT_SIM_MOST_BYTES (INT64_C(1) << 40)
@@ -38,9 +40,9 @@ typedef struct ot_sim_step {
     uint32_t n_reads, n_writes;
     /* bit k: the first result may lie where reads[k] lies, when that is read no more */
     uint32_t over;
-    bool is_view;                            /* it is reads[0] under another name */
-    bool is_conv, has_added, has_activation; /* a convolution, and what it took in */
-    bool is_gone;                            /* runs later, as part of another step */
+    bool is_view; /* it is reads[0] under another name */
+    ot_open_conv conv;
+    bool is_gone; /* runs later, as part of another step */
     int64_t scratch;
     uint64_t rank; /* of two steps that may run next, the one of more rank does */
 } ot_sim_step;
@@ -64,12 +66,11 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
 /* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels,
  * is held in float32. false: not known, or more than any memory has. */
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes);
-/* v is known before the run: what is computed from shapes, too. */
-bool ot_sim_is_constant(const ot_graph *g, ot_id v);
-
-/* Of a convolution, or what is folded into it: the next node that is folded into its weights (a
- * BatchNormalization, a constant factor or bias for each channel); OT_NONE. Requires USES. */
-ot_id ot_sim_folded(const ot_graph *g, ot_id node);
+/* Values that take no memory of their own as activations. */
+static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
+{
+    return g->values[v].init || g->values[v].is_const;
+}
 
 /* Does convolution n, which has two inputs or more, run on channel blocks, and (*input) does it
  * want its input in them? */

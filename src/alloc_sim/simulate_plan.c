@@ -38,12 +38,6 @@ typedef struct maker {
 
 /* ---- groups ---- */
 
-static bool same_dims(const ot_value *x, const ot_value *y)
-{
-    return x->rank == y->rank && x->rank >= 0 &&
-           (x->rank == 0 || memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0);
-}
-
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes)
 {
     if (!ot_value_bytes(v, bytes) || *bytes > OT_SIM_MOST_BYTES) return false;
@@ -54,91 +48,17 @@ bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes)
 /* Its first result is wanted. */
 static bool has_result(const ot_node *n) { return n->n_out > 0 && n->out[0] != OT_NONE; }
 
-bool ot_sim_is_constant(const ot_graph *g, ot_id v)
-{
-    const ot_value *x = &g->values[v];
-    return x->init || x->is_const || (x->producer != OT_NONE && g->nodes[x->producer].is_static);
-}
-
-/* The node that alone reads the first result of n; OT_NONE. */
-static ot_id only_reader(const ot_graph *g, const ot_node *n)
-{
-    if (!has_result(n)) return OT_NONE;
-    const ot_value *v = &g->values[n->out[0]];
-    if (v->is_output || v->n_uses != 1 || g->nodes[v->uses[0]].n_captured) return OT_NONE;
-    return v->uses[0];
-}
-
-/* A constant of one element for all, or for each channel of a map of rank 4. */
-static bool is_per_channel(const ot_graph *g, ot_id v, const ot_value *map)
-{
-    const ot_value *x = &g->values[v];
-    int64_t elems = 0;
-    if (!ot_sim_is_constant(g, v) || !ot_value_elems(x, &elems) || map->rank != 4) return false;
-    return elems == 1 || (x->rank >= 3 && elems == map->dims[1] && x->dims[x->rank - 3] == elems);
-}
-
-/* n is folded into the weights of the convolution before it: a BatchNormalization, a constant
- * factor or bias. */
-static bool is_folded(const ot_graph *g, const ot_node *n)
-{
-    if (!has_result(n)) return false;
-    if (n->op == OT_OP_BatchNormalization) return true;
-    return (n->op == OT_OP_Mul || n->op == OT_OP_Add) && n->n_in == 2 && n->in[0] != OT_NONE &&
-           n->in[1] != OT_NONE && is_per_channel(g, n->in[1], &g->values[n->out[0]]) &&
-           same_dims(&g->values[n->in[0]], &g->values[n->out[0]]);
-}
-
-ot_id ot_sim_folded(const ot_graph *g, ot_id node)
-{
-    ot_id next = only_reader(g, &g->nodes[node]);
-    return next != OT_NONE && is_folded(g, &g->nodes[next]) ? next : OT_NONE;
-}
-
 /* What is folded into a convolution's weights makes its result. */
 static void fold_into_weights(maker *m, ot_id conv)
 {
     ot_id at = conv;
     for (;;) {
-        ot_id next = ot_sim_folded(m->g, at);
+        ot_id next = ot_onnxruntime_folded(m->g, at);
         if (next == OT_NONE) return;
         m->merged[at] = true;
         m->head[next] = conv;
         at = next;
     }
-}
-
-/* A Transpose of the last two axes whose only reader is a matrix product: the product reads its
- * input as it lies. */
-static bool is_read_transposed(const ot_graph *g, const ot_node *n)
-{
-    size_t rank = 0;
-    const int64_t *perm = n->op == OT_OP_Transpose ? ot_attr_ints(n, "perm", &rank) : NULL;
-    ot_id reader = perm && rank >= 2 ? only_reader(g, n) : OT_NONE;
-    if (reader == OT_NONE || g->nodes[reader].op != OT_OP_MatMul ||
-        g->values[n->out[0]].dtype != OT_F32)
-        return false;
-    for (size_t k = 0; k < rank; k++) {
-        int64_t from = k + 2 < rank ? (int64_t)k : (int64_t)(k + 1 == rank ? rank - 2 : rank - 1);
-        if (perm[k] != from) return false;
-    }
-    return true;
-}
-
-/* A factor beside a matrix product, which the product takes in: Mul, Div by a constant of one
- * element. */
-static bool is_taken_in(const maker *m, const ot_node *n)
-{
-    int64_t elems = 0;
-    if ((n->op != OT_OP_Mul && n->op != OT_OP_Div) || n->n_in != 2 || !has_result(n)) return false;
-    if (m->g->values[n->out[0]].dtype != OT_F32) return false;
-    if (!ot_sim_is_constant(m->g, n->in[1]) || !ot_value_elems(&m->g->values[n->in[1]], &elems) ||
-        elems != 1)
-        return false;
-    ot_id reader = only_reader(m->g, n), by = m->g->values[n->in[0]].producer;
-    bool behind = by != OT_NONE && m->g->nodes[by].op == OT_OP_MatMul &&
-                  m->g->values[n->in[0]].n_uses == 1;
-    return behind || (reader != OT_NONE && m->g->nodes[reader].op == OT_OP_MatMul);
 }
 
 /* ---- layouts ---- */
@@ -150,7 +70,7 @@ bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n,
     if (!ot_runtime_makes_blocks(r, n) || block == 0 || !has_result(n)) return false;
     const ot_value *x = &g->values[n->in[0]], *w = &g->values[n->in[1]], *y = &g->values[n->out[0]];
     if ((x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank != 4 || w->rank != 4 ||
-        y->rank != 4 || !ot_sim_is_constant(g, n->in[1]))
+        y->rank != 4 || !ot_value_is_precomputed(g, n->in[1]))
         return false;
     int64_t in = x->dims[1], out = w->dims[0], group = ot_attr_int(n, "group", 1);
     *input = in >= block;
@@ -209,7 +129,7 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
 {
     ot_sim_value *x = &m->p->values[v], *y = &m->p->values[m->g->n_values + v];
     *out = v;
-    if (ot_sim_is_constant(m->g, v) || x->is_blocked == blocked) return OT_OK;
+    if (ot_value_is_precomputed(m->g, v) || x->is_blocked == blocked) return OT_OK;
     *out = m->g->n_values + v;
     if (y->is_blocked == blocked && y->bytes != 0) return OT_OK;
     ot_sim_step *s = NULL;
@@ -254,7 +174,7 @@ static bool stays_blocked(const maker *m, const ot_node *n)
     if (!ot_runtime_keeps_blocks(m->r, n) && !resizes_blocked(m->g, n)) return false;
     if (n->op == OT_OP_Concat && ot_attr_int(n, "axis", 1) != 1) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
-        if (n->in[k] == OT_NONE || ot_sim_is_constant(m->g, n->in[k])) continue;
+        if (n->in[k] == OT_NONE || ot_value_is_precomputed(m->g, n->in[k])) continue;
         if (!m->p->values[n->in[k]].is_blocked) return false;
         if (n->op == OT_OP_Concat && m->g->values[n->in[k]].dims[1] % m->r->conv.block != 0)
             return false;
@@ -263,7 +183,7 @@ static bool stays_blocked(const maker *m, const ot_node *n)
     if (n->op != OT_OP_BatchNormalization && n->op != OT_OP_Clip && n->op != OT_OP_Resize &&
         n->op != OT_OP_Upsample)
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OT_NONE && ot_sim_is_constant(m->g, n->in[k])) return false;
+            if (n->in[k] != OT_NONE && ot_value_is_precomputed(m->g, n->in[k])) return false;
     return activations > 0;
 }
 
@@ -306,16 +226,6 @@ static ot_status hand_out_plain(maker *m, ot_id v)
     return OT_OK;
 }
 
-/* The convolution that makes v and can take in what alone reads it. */
-static ot_sim_step *open_convolution(const maker *m, ot_id v)
-{
-    if (v == OT_NONE || m->by[v] == OT_NONE || m->g->values[v].is_output ||
-        m->g->values[v].n_uses != 1)
-        return NULL;
-    ot_sim_step *s = &m->p->steps[m->by[v]];
-    return s->is_conv && !s->has_activation && m->g->values[v].dtype == OT_F32 ? s : NULL;
-}
-
 /* The step runs where its new last node stands, and makes what that makes. */
 static ot_status continue_as(maker *m, ot_sim_step *from, const ot_node *n, uint32_t other)
 {
@@ -324,39 +234,39 @@ static ot_status continue_as(maker *m, ot_sim_step *from, const ot_node *n, uint
     from->is_gone = true;
     s.n_writes = 0;
     if (other != OT_NONE) {
-        s.has_added = true;
+        s.conv.has_added = true;
         add_read(m, &s, other, true);
     } else {
-        s.has_activation = true;
+        s.conv.has_activation = true;
     }
     if (!OT_PUSH(m->a, m->p->steps, m->p->n, m->p->cap, s)) return OT_E_NOMEM;
     set_result(m, &m->p->steps[m->p->n - 1], n->out[0], blocked);
     return hand_out_plain(m, n->out[0]);
 }
 
-/* An activation, or the Add of a blocked tensor to a blocked result, runs inside the convolution
- * before it. *done: it does. */
+/* The step that makes v, or NULL. */
+static ot_sim_step *step_of(const maker *m, ot_id v)
+{
+    return v == OT_NONE || m->by[v] == OT_NONE ? NULL : &m->p->steps[m->by[v]];
+}
+
+/* The node runs inside the convolution before it. *done: it does. */
 static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
 {
+    ot_open_conv by[2] = {{0}};
+    bool blocked = n->n_in == 2;
     *done = false;
-    if (!ot_runtime_fuses(m->r) || n->n_in == 0 || n->n_out != 1 || !has_result(n)) return OT_OK;
-    ot_sim_step *s = open_convolution(m, n->in[0]);
-    if (ot_onnxruntime_fuses_activation(n->op)) {
-        *done = s != NULL;
-        return s ? continue_as(m, s, n, OT_NONE) : OT_OK;
+    if (!ot_runtime_fuses(m->r)) return OT_OK;
+    for (uint32_t k = 0; k < n->n_in && k < 2; k++) {
+        const ot_sim_step *s = step_of(m, n->in[k]);
+        if (s) by[k] = s->conv;
+        blocked = blocked && n->in[k] != OT_NONE && m->p->values[n->in[k]].is_blocked;
     }
-    if ((n->op != OT_OP_Add && n->op != OT_OP_Sum) || n->n_in != 2 || n->in[0] == n->in[1])
-        return OT_OK;
-    const ot_graph *g = m->g;
-    if (!m->p->values[n->in[0]].is_blocked || !m->p->values[n->in[1]].is_blocked) return OT_OK;
-    if (!same_dims(&g->values[n->in[0]], &g->values[n->in[1]])) return OT_OK;
-    ot_id other = n->in[1];
-    if (!s || s->has_added) {
-        s = open_convolution(m, n->in[1]);
-        other = n->in[0];
-    }
-    *done = s && !s->has_added;
-    return *done ? continue_as(m, s, n, other) : OT_OK;
+    const uint32_t k = ot_onnxruntime_joins(m->g, n, by, blocked);
+    *done = k != OT_NONE;
+    if (!*done) return OT_OK;
+    const bool adds = !ot_onnxruntime_fuses_activation(n->op);
+    return continue_as(m, step_of(m, n->in[k]), n, adds ? n->in[1 - k] : OT_NONE);
 }
 
 static ot_status node_step(maker *m, ot_id id)
@@ -389,9 +299,9 @@ static ot_status node_step(maker *m, ot_id id)
             add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k));
     for (uint32_t k = 0; k < n->n_captured; k++)
         if (n->captured[k] != OT_NONE) add_read(m, s, captured[k], false);
-    s->is_view = ot_op_is_view(n->op) || is_read_transposed(g, n) || is_taken_in(m, n);
-    s->is_conv = n->op == OT_OP_Conv;
-    if (blocked && (s->is_conv || ot_op_access(n->op) == OT_ACC_POOL ||
+    s->is_view = ot_op_is_view(n->op) || ot_onnxruntime_reads_through(g, n);
+    s->conv.is_conv = n->op == OT_OP_Conv;
+    if (blocked && (s->conv.is_conv || ot_op_access(n->op) == OT_ACC_POOL ||
                     ot_op_access(n->op) == OT_ACC_GLOBALPOOL || n->op == OT_OP_Resize ||
                     n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
         s->rank += RANK_LATER;

@@ -115,6 +115,9 @@ typedef struct ot_group {
     ot_id residual; /* of a convolution: what is added; OT_NONE */
 } ot_group;
 
+struct ot_node_list;
+struct ot_steps;
+
 typedef struct ot_group_rules {
     const char *name; /* of who merges so */
     /* May the node at `place` join `group` in that role? Asked in the order in which parts join;
@@ -122,6 +125,9 @@ typedef struct ot_group_rules {
     bool (*supported)(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
                       ot_group_role role);
     void *ctx;
+    /* How steps are found (steps.h): NULL, the groups of the recogniser, kind after kind. */
+    ot_status (*find)(const struct ot_group_rules *r, struct ot_node_list *l, ot_arena *a,
+                      struct ot_steps *s);
 } ot_group_rules;
 
 /* ---- conv_group.c ---- */
@@ -217,16 +223,37 @@ typedef struct ot_group_list {
 ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d,
                           ot_group_list *out) OT_MUST_USE;
 
-/* ---- engine_rules.c, device_rules.c, onnxruntime_rules.c ---- */
+/* ---- engine_rules.c, device_rules.c, onnxruntime_rules.c, openvino_rules.c ---- */
 
 /* What the engine merges, as far as the graph says: its lowering asks its kernels besides. */
 extern const ot_group_rules ot_engine_rules;
 /* The same on a device. */
 extern const ot_group_rules ot_device_rules;
+/* What OpenVINO runs as one step. */
+extern const ot_group_rules ot_openvino_rules;
 /* What ONNX Runtime merges into a convolution, and what others are assumed to. */
 extern const ot_group_rules ot_onnxruntime_rules;
 /* An activation that ONNX Runtime computes within the convolution before it. */
 bool ot_onnxruntime_fuses_activation(ot_op op);
+/* ---- onnxruntime_steps.c: the same and what more it does, step by step. Requires USES ---- */
+
+/* v is known before the run: what is computed from shapes, too. */
+bool ot_value_is_precomputed(const ot_graph *g, ot_id v);
+/* Of a convolution, or what is folded into it: the next node that is folded into its weights (a
+ * BatchNormalization, a constant factor or bias for each channel); OT_NONE. */
+ot_id ot_onnxruntime_folded(const ot_graph *g, ot_id node);
+
+/* A step, as far as it is made. */
+typedef struct ot_open_conv {
+    bool is_conv, has_added, has_activation; /* a convolution, and what it took in */
+} ot_open_conv;
+/* Which operand of n is the result of a convolution that n runs in; OT_NONE: none. by: the steps
+ * that make the first two; blocked: both lie in blocks of channels. */
+uint32_t ot_onnxruntime_joins(const ot_graph *g, const ot_node *n, const ot_open_conv by[2],
+                              bool blocked);
+/* A matrix product reads what n reads, as it lies. */
+bool ot_onnxruntime_reads_through(const ot_graph *g, const ot_node *n);
+
 /* The engine's answer, for rules that ask more than that. ctx: not looked at. */
 bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
                       ot_group_role role);
