@@ -11,7 +11,7 @@ names=(resnet50 mobilenet_v2 mobilenet_v2_int8 mobilenet_v2_qdq vgg16 vit sr une
 make_model --small "${names[@]}"
 shopt -s nullglob
 shared=("$root"/../shared/{models,real}/*.onnx)
-"$BUILD/tests/compare_groups" "$tmp"/*.onnx "$root"/tests/golden/{ir,shapes,rewrite}/*.ot "${shared[@]}" >"$tmp/groups" 2>&1 || fail "groups differ: $(grep -v ' 0 differ' "$tmp/groups" | head -20)"
+"$BUILD/tests/compare_fusion" "$tmp"/*.onnx "$root"/tests/golden/{ir,shapes,rewrite}/*.ot "${shared[@]}" >"$tmp/groups" 2>&1 || fail "groups differ: $(grep -v ' 0 differ' "$tmp/groups" | head -20)"
 alike=$(grep -c ' 0 differ' "$tmp/groups")
 [ "$alike" -ge ${#names[@]} ] || fail "only $alike models were compared: $(grep skipped "$tmp/groups" | head -5)"
 finish
