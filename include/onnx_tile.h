@@ -101,7 +101,7 @@ onnx_tile_status onnx_tile_set_bit_exact(onnx_tile *t, int exact) ONNX_TILE_MUST
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
 /* Bind the dimensions of a model input, free ones and those that the model fixes. (With goal
  * memory, free ones may stay free all the same where that takes less: the results say
- * "stays_free".) When planning, ONNX_TILE_USAGE: the model has no such input, or a constant that
+ * "stays_dynamic".) When planning, ONNX_TILE_USAGE: the model has no such input, or a constant that
  * only fits its old size, which onnx_tile_error names with its node. */
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                       uint32_t rank) ONNX_TILE_MUST_USE;

@@ -71,7 +71,7 @@ def region_rows(tool, names, folder, markdown):
     for name in names:
         for target, size in RUNS:
             d = facts[name] = inspect(tool, os.path.join(folder, name + '.onnx'), target, size)
-            pairs = [(r['working_set_bytes'], r['working_set_lower_bound_bytes']) for r in d['regions']]
+            pairs = [(r['working_set_bytes'], r['working_set_bound_bytes']) for r in d['regions']]
             these = [p / b for p, b in pairs]
             ratios += these
             if pairs:

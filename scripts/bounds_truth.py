@@ -69,7 +69,7 @@ def sizes(ranges, sides, seed):
     names = [n for n, _ in ranges]
     yield {n: [d[1] for d in dims] for n, dims in ranges}
     for side in sides:
-        for key in ('live_at', 'growth_at'):
+        for key in ('peak_at', 'growth_at'):
             if side.get(key):
                 yield parse_at(side[key], names)
     rng = random.Random(seed)

@@ -44,9 +44,9 @@ def run_runtime(path, threads, runs):
     for _ in range(runs):
         start = time.perf_counter()
         session.run(None, feeds)
-        times.append((time.perf_counter() - start) * 1e3)
+        times.append(time.perf_counter() - start)
     times = times[runs // 10:]
-    print(json.dumps({'ms_p50': statistics.median(times), 'ms_p90': percentile(times, .9)}))
+    print(json.dumps({'median_seconds': statistics.median(times), 'p90_seconds': percentile(times, .9)}))
 
 
 def measure(who, model, a):
@@ -56,7 +56,7 @@ def measure(who, model, a):
     else:
         command = [who, 'run', model, '--threads', str(a.threads), '--repeat', str(a.runs), '--json']
     out = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return {'p50': out['ms_p50'], 'p90': out['ms_p90'], 'steps': len(out.get('nodes', []))}
+    return {'p50': out['median_seconds'] * 1e3, 'p90': out['p90_seconds'] * 1e3, 'steps': len(out.get('nodes', []))}
 
 
 def rounds(a, model, who):

@@ -102,10 +102,10 @@ def main():
         for _ in range(args.rounds):
             for name in VARIANTS:
                 r = device(args, folder, name, inputs)
-                times.setdefault(name, []).append(r['seconds'])
+                times.setdefault(name, []).append(r['time_seconds'])
             times['dnnl_sgemm'].append(time_sgemm(sgemm, a, b))
             ratios.append(times['all'][-1] / times['dnnl_sgemm'][-1])
-    print(f'{r["device"]}: {r["groups"]} groups of {r["items"]} items')
+    print(f'{r["device_name"]}: {r["groups"]} groups of {r["items"]} items')
     for name, seconds in times.items():
         rate = '' if 'only' in name else f', {2e-9 * args.size**3 / min(seconds):.1f} Gflop/s'
         print(f'{name:16s} {1e3 * min(seconds):8.2f} ms{rate}')

@@ -181,7 +181,7 @@ def engine(tool, model, threads, repeat, feeds, outputs=None):
     if p.returncode:
         raise RuntimeError(p.stderr.strip())
     j = json.loads(p.stdout)
-    return {'ms': j['ms_min'], 'peak_mb': j['peak_bytes'] / MB, 'planned_mb': j['planned_peak_bytes'] / MB,
+    return {'ms': j['least_seconds'] * 1e3, 'peak_mb': j['peak_bytes'] / MB, 'planned_mb': j['planned_peak_bytes'] / MB,
             'weights_mb': j['weight_bytes'] / MB, 'resident_mb': j['resident_bytes'] / MB}
 
 

@@ -31,15 +31,15 @@ def inspect(tool, model, *options):
 
 def tiles(region):
     n = 1
-    for t in region['tiles']:
-        n *= t
+    for d in region['dims']:
+        n *= d['tiles']
     return n
 
 
 def regions(plan):
     """'10: H/19 x W/7, rows kept', by region."""
     def one(r):
-        cut = ' x '.join(f"{a}/{t}" for a, t in zip(r['axes'], r['tiles']))
+        cut = ' x '.join(f"{d['axis']}/{d['tiles']}" for d in r['dims'])
         return f"{len(r['nodes'])}: {cut}" + (' in lines' if r['form'] == 'stream' else '')
     return ', '.join(one(r) for r in plan['regions'])
 
@@ -58,8 +58,8 @@ def vgg_row(tool, model, target, l2, options):
     p = inspect(tool, model, '--target', target, '--l2', l2, *options)
     u, t = p['untiled']['traffic_bytes'] / MIB, p['tiled']['traffic_bytes'] / MIB
     before, after = (x / MIB for x in feature_maps(p))
-    return (f'| {u:.1f} -> {t:.1f} | {before:.1f} -> {after:.1f} | x{macs(p):.3f} | {p["untiled"]["time_s"] * 1e3:.3g} -> '
-            f'{p["tiled"]["time_s"] * 1e3:.3g} ms | {regions(p)} |')
+    return (f'| {u:.1f} -> {t:.1f} | {before:.1f} -> {after:.1f} | x{macs(p):.3f} | {p["untiled"]["time_seconds"] * 1e3:.3g} -> '
+            f'{p["tiled"]["time_seconds"] * 1e3:.3g} ms | {regions(p)} |')
 
 
 def vgg(tool, model):
@@ -85,7 +85,7 @@ def mobilenet(tool, model):
         a, b = p['untiled']['peak_bytes'], p['tiled']['peak_bytes']
         sets = ', '.join(f"{r['working_set_bytes'] / 1024:.0f}" for r in p['regions'])
         yield (f'| {percent} | {a:,} -> {b:,} | {a / 1024:.0f} -> {b / 1024:.1f} KiB, x{b / a:.3f} | x{macs(p):.3f} | '
-               f'{p["untiled"]["time_s"] * 1e3:.0f} -> {p["tiled"]["time_s"] * 1e3:.0f} ms | {sets} | {regions(p)} |')
+               f'{p["untiled"]["time_seconds"] * 1e3:.0f} -> {p["tiled"]["time_seconds"] * 1e3:.0f} ms | {sets} | {regions(p)} |')
 
 
 def main():

@@ -72,7 +72,7 @@ class Result:
     @property
     def refused(self) -> List[Dict[str, Any]]:
         """What could be tiled and is not: nodes, reason_id, reason, lift."""
-        return self.data["refused"]
+        return self.data["refusals"]
 
     @property
     def peak_ratio(self) -> Optional[float]:

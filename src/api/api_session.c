@@ -100,7 +100,7 @@ static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *plan
 static void put_profile(const onnx_tile_session *s, ot_json *j)
 {
     ot_session_json_memory(s->s, j);
-    ot_session_json_nodes(s->s, false, j);
+    ot_session_json_nodes(s->s, j);
 }
 
 #else

@@ -12,7 +12,7 @@ void ot_session_json_memory(const ot_session *s, ot_json *j)
     ot_json_put_int(j, "weight_bytes", x.weight_bytes);
 }
 
-void ot_session_json_nodes(const ot_session *s, bool older, ot_json *j)
+void ot_session_json_nodes(const ot_session *s, ot_json *j)
 {
     uint32_t n;
     const ot_node_time *t = ot_session_times(s, &n);
@@ -21,7 +21,6 @@ void ot_session_json_nodes(const ot_session *s, bool older, ot_json *j)
         ot_json_open(j, NULL);
         ot_json_put_text(j, "name", t[k].name);
         ot_json_put_text(j, "op", t[k].op);
-        if (older) ot_json_put_figure(j, "ms", t[k].seconds * 1e3);
         ot_json_put_figure(j, "measured_seconds", t[k].seconds);
         ot_json_close(j);
     }

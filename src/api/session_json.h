@@ -9,9 +9,8 @@
 struct ot_session;
 /* peak_bytes, planned_peak_bytes, weight_bytes; over all runs so far. */
 void ot_session_json_memory(const struct ot_session *s, ot_json *j);
-/* The list nodes, of name, op, measured_seconds: of the last run. older: also under the older
- * name `ms`, in milliseconds. */
-void ot_session_json_nodes(const struct ot_session *s, bool older, ot_json *j);
+/* The list nodes, of name, op, measured_seconds: of the last run. */
+void ot_session_json_nodes(const struct ot_session *s, ot_json *j);
 #endif
 
 #endif

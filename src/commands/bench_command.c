@@ -297,8 +297,8 @@ static ot_status gather(work *w)
         f->time = ot_spread_of(s->x.seconds, s->x.n_runs);
         ot_session_figures_get(s->x.s, &f->figures);
         OT_TRY(ot_count_bytes(s->run.model, &t, w->a, &f->bytes));
-        f->references = s->cache.references / w->facts.runs;
-        f->misses = s->cache.misses / w->facts.runs;
+        f->references = w->facts.counted ? s->cache.references / w->facts.runs : OT_ABSENT;
+        f->misses = w->facts.counted ? s->cache.misses / w->facts.runs : OT_ABSENT;
         if (r) f->predicted = k == ORIGINAL ? r->totals.untiled.time_s : r->totals.tiled.time_s;
     }
     w->facts.model = w->r->model;

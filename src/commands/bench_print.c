@@ -6,7 +6,7 @@
  */
 #include "bench_print.h"
 
-#include <math.h>
+#include "report/facts/facts_table.h"
 
 #define CELL 32
 
@@ -104,95 +104,38 @@ void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f
     }
 }
 
-/* ---- JSON: names and units of docs/json.md; ms_* are older names of the same times ---- */
+/* ---- JSON ---- */
 
-/* A time of 0 was not measured, or not predicted. */
-static void put_time(ot_json *j, const char *seconds_key, const char *ms_key, double seconds)
+static void put_side(const ot_bench_side *s, const ot_bench_place *at, fact_json *to)
 {
-    ot_json_put_number(j, ms_key, seconds > 0 ? seconds * 1e3 : NAN);
-    ot_json_put_number(j, seconds_key, seconds > 0 ? seconds : NAN);
-}
-
-static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s,
-                     const ot_bench_place *at)
-{
-    ot_json_open(j, s->name);
-    put_time(j, "least_seconds", "ms_min", s->time.min);
-    put_time(j, "median_seconds", "ms_p50", s->time.p50);
-    put_time(j, "p90_seconds", "ms_p90", s->time.p90);
-    put_time(j, "p99_seconds", "ms_p99", s->time.p99);
-    put_time(j, "predicted_seconds", "ms_predicted", s->predicted);
-    ot_json_put_int(j, "peak_bytes", s->figures.peak);
-    ot_json_put_int(j, "planned_peak_bytes", s->figures.planned_peak);
-    ot_json_put_int(j, "weight_bytes", s->figures.weight_bytes);
-    ot_json_put_int(j, "mispredicted", s->figures.n_mispredicted);
-    ot_json_open(j, "operand_bytes");
-    ot_json_put_figure(j, "fast", s->bytes.fast);
-    ot_json_put_figure(j, "mid", s->bytes.mid);
-    ot_json_put_figure(j, "slow", s->bytes.slow);
-    ot_json_put_int(j, "unsized", s->bytes.n_unsized);
-    ot_json_close(j);
-    if (b->counted) {
-        ot_json_open(j, "cache");
-        ot_json_put_figure(j, "references", s->references);
-        ot_json_put_figure(j, "misses", s->misses);
-        ot_json_close(j);
-    } else {
-        ot_json_put_null(j, "cache");
-    }
-    if (at->on->dev) ot_model_device_json(at->on, at->session, j);
-    ot_json_close(j);
-}
-
-static void put_regions(ot_json *j, const ot_bench_facts *b)
-{
-    ot_json_list(j, "regions");
-    for (uint32_t k = 0; k < b->n_regions; k++) {
-        const ot_bench_region *r = &b->regions[k];
-        ot_json_open(j, NULL);
-        put_time(j, "untiled_seconds", "ms_untiled_predicted", r->predicted[0]);
-        put_time(j, "measured_untiled_seconds", "ms_untiled", r->measured[0]);
-        put_time(j, "tiled_seconds", "ms_tiled_predicted", r->predicted[1]);
-        put_time(j, "measured_seconds", "ms_tiled", r->measured[1]);
-        ot_json_put_int(j, "id", r->id);
-        ot_json_close(j);
-    }
-    ot_json_close(j);
-    ot_json_put_number(j, "region_error", b->region_error >= 0 ? b->region_error : NAN);
-}
-
-static void put_outputs(ot_json *j, const ot_bench_facts *b)
-{
-    ot_json_list(j, "outputs");
-    for (uint32_t k = 0; k < b->n_outputs; k++) {
-        const ot_difference *x = &b->outputs[k].difference;
-        ot_json_open(j, NULL);
-        ot_json_put_text(j, "name", b->outputs[k].name);
-        ot_json_put_truth(j, "same", x->same);
-        ot_json_put_number(j, "nmse", x->nmse);
-        ot_json_put_number(j, "max_abs", x->max_abs);
-        ot_json_put_number(j, "max_rel", x->max_rel);
-        ot_json_close(j);
-    }
-    ot_json_close(j);
-    ot_json_put_truth(j, "same", b->same);
+    ot_json_open(to->json, s->name);
+    ot_facts_put_struct(NULL, &FACTS_BENCH_SIDE, s, &to->base);
+    if (at->on->dev) ot_model_device_json(at->on, at->session, to->json);
+    ot_json_close(to->json);
 }
 
 void ot_bench_json(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
 {
     ot_json j = {.f = f};
+    fact_json to = ot_facts_json_sink(&j, true);
     ot_json_open(&j, NULL);
-    ot_json_put_text(&j, "model", b->model);
-    ot_json_put_text(&j, "tiled_model", b->tiled);
-    ot_json_put_text(&j, "target", b->target);
-    ot_json_put_truth(&j, "other_machine", b->elsewhere);
-    ot_json_put_int(&j, "threads", b->threads);
-    ot_json_put_int(&j, "runs", b->runs);
-    ot_json_put_int(&j, "resident_bytes", b->resident);
-    for (int k = 0; k < 2; k++) put_side(&j, b, &b->side[k], &at[k]);
-    ot_json_put_number(&j, "time_ratio",
-                       b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0);
-    put_regions(&j, b);
-    put_outputs(&j, b);
+    ot_facts_put_fields(NULL, &FACTS_BENCH_HEAD, b, &to.base);
+    for (int k = 0; k < 2; k++) put_side(&b->side[k], &at[k], &to);
+    if (b->side[0].time.min > 0)
+        ot_json_put_number(&j, "time_ratio", b->side[1].time.min / b->side[0].time.min);
+    ot_json_list(&j, "regions");
+    for (uint32_t k = 0; k < b->n_regions; k++) {
+        ot_json_open(&j, NULL);
+        ot_facts_put_struct(NULL, &FACTS_BENCH_REGION, &b->regions[k], &to.base);
+        ot_json_close(&j);
+    }
+    ot_json_close(&j);
+    ot_json_list(&j, "outputs");
+    for (uint32_t k = 0; k < b->n_outputs; k++) {
+        ot_json_open(&j, NULL);
+        ot_facts_put_struct(NULL, &FACTS_BENCH_OUTPUT, &b->outputs[k], &to.base);
+        ot_json_close(&j);
+    }
+    ot_json_close(&j);
     ot_json_close(&j);
 }

@@ -90,13 +90,13 @@ static void put_layouts(const ot_device_layouts *v, ot_json *j)
     ot_json_put_int(j, "sector_bytes", v->layout.sector);
     ot_json_put_int(j, "packed_constants", v->n_packed);
     ot_json_put_int(j, "packed_bytes", v->packed_bytes);
-    ot_json_put_int(j, "filled_bytes", v->filled);
+    ot_json_put_int(j, "packed_filled_bytes", v->filled);
     ot_json_put_int(j, "block", v->layout.block);
     ot_json_put_int(j, "blocked_activations", v->n_blocked);
     ot_json_put_int(j, "blocked_bytes", v->blocked_bytes);
     ot_json_put_int(j, "kernels", v->n_kernels);
-    ot_json_put_int(j, "kernels_analysed", v->n_analysed);
-    ot_json_put_int(j, "kernels_spread", v->n_spread);
+    ot_json_put_int(j, "analysed_kernels", v->n_analysed);
+    ot_json_put_int(j, "spread_kernels", v->n_spread);
     ot_json_put_number(j, "transactions", v->transactions);
     ot_json_put_number(j, "transactions_plain", v->transactions_plain);
     ot_json_put_number(j, "transactions_ideal", v->transactions_ideal);
@@ -116,7 +116,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_put_int(j, "arena_bytes", v.arena_bytes);
     ot_json_put_int(j, "arena_live_bytes", v.arena_live);
     ot_json_put_int(j, "weight_bytes", v.weight_bytes);
-    ot_json_put_int(j, "allocated_bytes", v.device_bytes);
+    ot_json_put_int(j, "held_bytes", v.device_bytes);
     ot_json_put_int(j, "peak_bytes", measured(x));
     ot_json_put_int(j, "nodes_on_device", v.n_device);
     ot_json_put_int(j, "nodes_on_host", v.n_host);

@@ -278,7 +278,7 @@ static void json_memory(const work *w, ot_json *j)
         ot_json_put_int(j, "allocated_bytes", s->allocated);
         ot_json_put_int(j, "peak_bytes", s->peak);
         ot_json_put_int(j, "freed_bytes", s->freed);
-        ot_json_put_int(j, "planned_bytes", s->height);
+        ot_json_put_int(j, "height_bytes", s->height);
         ot_json_close(j);
     }
     ot_json_close(j);
@@ -315,10 +315,10 @@ static void json_leaks(const work *w, ot_json *j)
 
 static void json_device(const work *w, ot_json *j)
 {
-    ot_json_put_text(j, "device", w->facts.name);
+    ot_json_put_text(j, "device_name", w->facts.name);
     ot_json_put_int(j, "groups", w->device->n_groups);
     ot_json_put_int(j, "items", w->items);
-    ot_json_put_number(j, "seconds", w->device->seconds);
+    ot_json_put_number(j, "time_seconds", w->device->seconds);
 }
 
 static void print_json(const work *w)

@@ -293,9 +293,9 @@ static void put_transfers(const ot_device_profile *p, const double *peak, ot_jso
         ot_json_put_text(j, "direction", WORK_NAMES[k]);
         ot_json_put_int(j, "count", (int64_t)p->work[k].n);
         ot_json_put_int(j, "bytes", p->work[k].bytes);
-        ot_json_put_number(j, "seconds", p->work[k].seconds);
-        ot_json_put_figure(j, "bandwidth", rate);
-        if (peak && k < 3 && peak[k] > 0) ot_json_put_number(j, "of_peak_ratio", rate / peak[k]);
+        ot_json_put_number(j, "time_seconds", p->work[k].seconds);
+        ot_json_put_figure(j, "bytes_per_second", rate);
+        if (peak && k < 3 && peak[k] > 0) ot_json_put_number(j, "of_peak", rate / peak[k]);
         ot_json_close(j);
     }
     ot_json_close(j);
@@ -311,7 +311,7 @@ static void put_kernels(ot_device *dev, ot_json *j)
         ot_json_put_text(j, "name", sums[k].name);
         ot_json_put_int(j, "count", (int64_t)sums[k].n);
         ot_json_put_int(j, "bytes", sums[k].bytes);
-        ot_json_put_number(j, "seconds", sums[k].seconds);
+        ot_json_put_number(j, "time_seconds", sums[k].seconds);
         ot_json_close(j);
     }
     ot_json_close(j);

@@ -37,14 +37,15 @@ def of_a_file(path):
     assert j['same'] and [o['name'] for o in j['outputs']] == ['y'] and j['outputs'][0]['nmse'] <= 1e-8
     o, t = j['original'], j['tiled']
     for s in (o, t):
-        assert 0 < s['ms_min'] <= s['ms_p50'] <= s['ms_p90'] <= s['ms_p99'] and s['ms_predicted'] is None
-        assert s['cache'] is None or s['cache']['references'] >= s['cache']['misses'] >= 0
+        assert 0 < s['least_seconds'] <= s['median_seconds'] <= s['p90_seconds'] <= s['p99_seconds']
+        assert s['predicted_seconds'] is None
+        assert s['cache_references'] >= s['cache_misses'] >= 0 if j['counted'] else 'cache_misses' not in s
         assert s['weight_bytes'] >= 3 * 8 * 8 * 9 * 4
     # six nodes read and write 288 KiB each, of which no more than 64 KiB fit
-    beyond = [s['operand_bytes']['mid'] + s['operand_bytes']['slow'] for s in (o, t)]
-    assert beyond[0] == 6 * 2 * 8 * 96 * 96 * 4 and o['operand_bytes']['fast'] == 3 * 8 * 8 * 9 * 4
+    beyond = [s['mid_operand_bytes'] + s['slow_operand_bytes'] for s in (o, t)]
+    assert beyond[0] == 6 * 2 * 8 * 96 * 96 * 4 and o['fast_operand_bytes'] == 3 * 8 * 8 * 9 * 4
     assert beyond[1] < beyond[0] * 0.8
-    assert abs(j['time_ratio'] - t['ms_min'] / o['ms_min']) < 1e-6
+    assert abs(j['time_ratio'] - t['least_seconds'] / o['least_seconds']) < 1e-6
 
 
 if __name__ == '__main__':

@@ -23,7 +23,7 @@ def figures(tmp, tiled_file, api):
             got = np.load(f'{tmp}/{form}/{k}.npy')
             assert got.shape == want.shape and np.max(np.abs(got - want)) <= 1e-4 * np.max(np.abs(want)), (form, k)
     for d in untiled, tiled:
-        assert d['planned_bytes'] == d['allocated_bytes'] == d['peak_bytes'], d
+        assert d['planned_bytes'] == d['held_bytes'] == d['peak_bytes'], d
         assert d['nodes_on_host'] == 0 and not d['fallbacks'], d
         assert d['downloaded_bytes'] == (16 * 32 * 32 + 5) * 4, d
     assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], (tiled, untiled) # halos are moved twice
@@ -36,10 +36,10 @@ def figures(tmp, tiled_file, api):
         assert l['packed_bytes'] in (conv, conv + gemm), l
         assert l['block'] == (8 if in_blocks else 0), l
         assert (l['blocked_activations'] > 0) == (l['blocked_bytes'] > 0) == in_blocks, l
-        assert l['kernels_spread'] == 0 or not in_blocks, l
+        assert l['spread_kernels'] == 0 or not in_blocks, l
         assert l['transactions_ideal'] <= l['transactions'] < (0.5 if in_blocks else 0.7) * l['transactions_plain'], l
     l = untiled['layouts']  # transB is packed, and 5 rows become 8
-    assert l['packed_constants'] == (1 if api == 'cuda' else 3) and l['packed_bytes'] == conv + gemm and l['filled_bytes'] == 3 * 16 * 4, l
+    assert l['packed_constants'] == (1 if api == 'cuda' else 3) and l['packed_bytes'] == conv + gemm and l['packed_filled_bytes'] == 3 * 16 * 4, l
 
 
 def attention(path):

@@ -112,7 +112,7 @@ run_on() {
     py figures "$tmp" "$tmp/out" "$api" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     # a budget: kept to the byte, or refused before anything runs
-    need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["allocated_bytes"])' "$tmp/untiled.json")
+    need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["held_bytes"])' "$tmp/untiled.json")
     expect 0 "$TOOL" run "$tmp/net.ot" --device "$api" --device-memory "$need"
     expect 3 "$TOOL" run "$tmp/net.ot" --device "$api" --device-memory $((need - 1)) --output-dir "$tmp/none"
     says "of device memory"

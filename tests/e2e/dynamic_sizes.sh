@@ -41,7 +41,7 @@ done
 [ ! -e "$out" ] || fail "a refused run wrote a model"
 expect 0 "$TOOL" "$free" -o "$out" --design "$design" --goal memory --force --l2 64K --target cpu-generic --json
 grep -q '"form": *"loop-peeled"' "$tmp/out" || fail "no region with free dimensions: $(head -c 600 "$tmp/out")"
-grep -q '"free_dims": *true' "$tmp/out" || fail "no word of free dimensions: $(head -c 600 "$tmp/out")"
+grep -q '"dynamic_dims": *true' "$tmp/out" || fail "no word of free dimensions: $(head -c 600 "$tmp/out")"
 expect 0 "$TOOL" inspect "$free" --design "$design" --force --target cpu-generic --l2 64K
 grep -q 'for every size' "$tmp/out" || fail "inspect says nothing of free dimensions"
 
@@ -75,7 +75,7 @@ py every_size "$free" "$tmp/default.onnx" || fail "what is written by default is
 # A plan is not made for its design alone: with half as many rows, the steps of eight that are as good at 526 rows take a third more than those of four.
 py up "$tmp/up.onnx"
 expect 0 "$TOOL" inspect "$tmp/up.onnx" --design x=1,3,526,526 --goal memory --threads 1 --target cpu-generic --json
-steps=$("$PYTHON" -c 'import json, sys; print(*(t for r in json.load(sys.stdin)["regions"] for t in r["tiles"]))' <"$tmp/out")
+steps=$("$PYTHON" -c 'import json, sys; print(*(d["tiles"] for r in json.load(sys.stdin)["regions"] for d in r["dims"]))' <"$tmp/out")
 [ "${steps:-0}" -ge 100 ] || fail "planned for one size alone: $steps steps"
 expect 0 "$TOOL" explain "$free" --design "$design" --target cpu-generic --l2 64K --force
 grep -q -- '--design x=1,3,256,256' "$tmp/out" || fail "explain gives another command: $(cat "$tmp/out")"

@@ -25,7 +25,7 @@ make_model unet --size 256 --width 8
 py make_half "$tmp/unet.onnx" "$tmp/half.onnx" "$tmp/wide.onnx"
 py free "$tmp/half.onnx" "$tmp/wide.onnx"
 expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal memory --target cpu-generic --threads 1 --design x=1,3,512,512 --json
-grep -q '"free_dims": *true' "$tmp/out" || fail "free: $(head -c 400 "$tmp/out")"
+grep -q '"dynamic_dims": *true' "$tmp/out" || fail "free: $(head -c 400 "$tmp/out")"
 grep -q '"loop-peeled"\|"stream"' "$tmp/out" || fail "free: nothing is tiled"
 for size in 512 96; do
     py same "$tmp/half.onnx" "$tmp/wide.onnx" "$tmp/tiled.onnx" $size >"$tmp/out" 2>&1 || fail "free, $size: $(cat "$tmp/out")"

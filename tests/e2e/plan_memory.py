@@ -55,8 +55,8 @@ def table_json(path):
     s = r['scopes'][0]
     assert r['file'].endswith('hostile.csv') and r['kernel'] is None and r['target'] is None and r['mode'] == 'auto'
     assert r['buffers'] == 3 and s['height_bytes'] == s['lower_bound_bytes'] == s['capacity_bytes'] == 8192 and s['sum_bytes'] == 12288
-    assert s['proved'] is True and s['time_limit_hit'] is False and s['gap_percent'] == 0 and s['mode'] == 'search' and s['scope'] is None
-    assert r['warnings'] == [] and r['time_s'] >= 0
+    assert s['proved'] is True and s['timed_out'] is False and s['gap_percent'] == 0 and s['mode'] == 'search' and s['scope'] is None
+    assert r['warnings'] == [] and r['time_seconds'] >= 0
     a, b, c = r['placed']
     assert a['names'] == ['</title><script>"\ufffd\u0001'] and b['names'] == ['b'] and all(x['scope'] is None for x in (a, b, c))
     assert [x['live'] for x in (a, b, c)] == [[{'lower': 0, 'upper': 9}], [{'lower': 0, 'upper': 3}], [{'lower': 3, 'upper': 9}]]

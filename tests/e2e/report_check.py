@@ -40,9 +40,15 @@ def clean(text):
 # ---- JSON ----
 
 def same_value(word, value):
+    if value is None: return word in ('0', 'none')  # a figure that there is none of
     if isinstance(value, bool): return word == ('true' if value else 'false')
     if isinstance(value, (int, float)): return float(word) == float(value)
     return isinstance(value, str) and word == clean(value)
+
+
+def json_name(name):
+    key = name.replace('-', '_')
+    return {'stays_free': 'stays_dynamic', 'bench_regions': 'regions', 'bench_outputs': 'outputs'}.get(key, key)
 
 
 def compare_json(stem, element, value, path):
@@ -58,12 +64,12 @@ def compare_json(stem, element, value, path):
         return
     seen = set()
     for name, word in element.attrib.items():
-        key = name.replace('-', '_')
+        key = json_name(name)
         seen.add(key)
         if key not in value or not same_value(word, value[key]):
             wrong(stem, f'{path}.{key}: XML {word!r}, JSON {value.get(key)!r}')
     for child in element:
-        key = child.tag.replace('-', '_')
+        key = json_name(child.tag)
         seen.add(key)
         if key not in value: wrong(stem, f'{path}.{key} is not in JSON')
         else: compare_json(stem, child, value[key], f'{path}.{key}')

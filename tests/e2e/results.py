@@ -14,29 +14,29 @@ def check(path, hard=None):
         for k, t in kinds.items():
             if not isinstance(o.get(k), t): raise SystemExit(f'{k}: {o.get(k)!r}')
     num = (int, float)
-    need(d, model=str, target=dict, untiled=dict, tiled=dict, compulsory_bytes=num, benefit_s=num, speedup=num,
-         regions=list, barriers=list, refused=list, arena=dict)
+    need(d, model=str, target=dict, untiled=dict, tiled=dict, compulsory_bytes=num, benefit_seconds=num, speedup=num,
+         regions=list, barriers=list, refusals=list, arena=dict)
     a = d['arena']
     need(a, naive_bytes=int, lower_bound_bytes=int, planned_bytes=int, greedy_by_size_bytes=int, in_place_bytes=int, buffers=int,
          unsized=int, proved=bool)
     assert 0 < a['in_place_bytes'] <= a['planned_bytes'] <= a['greedy_by_size_bytes'] <= a['naive_bytes'], a
     assert a['lower_bound_bytes'] <= a['planned_bytes'], a
-    need(d['target'], name=str, l2_bytes=int)
+    need(d['target'], name=str, fast_bytes=int)
     for side in ('untiled', 'tiled'):
-        need(d[side], time_s=num, peak_bytes=int, traffic_bytes=num)
+        need(d[side], time_seconds=num, peak_bytes=int, traffic_bytes=num)
     seen = set()
     for r in d['regions']:
-        need(r, id=int, nodes=list, axes=list, tiles=list, form=str, working_set_bytes=int, working_set_lower_bound_bytes=int,
-             weight_bytes=int, weights_stay=bool, time_untiled_s=num, time_tiled_s=num, benefit_s=num, mac_ratio=num, traffic_bytes=num)
-        assert 0 < r['working_set_lower_bound_bytes'] <= r['working_set_bytes']
-        assert not hard or r['working_set_bytes'] <= d['target']['l2_bytes'], 'a scratchpad that does not hold its tiles'
+        need(r, id=int, nodes=list, dims=list, form=str, working_set_bytes=int, working_set_bound_bytes=int,
+             weight_bytes=int, weights_stay=bool, untiled_seconds=num, tiled_seconds=num, benefit_seconds=num, mac_ratio=num, traffic_bytes=num)
+        assert 0 < r['working_set_bound_bytes'] <= r['working_set_bytes']
+        assert not hard or r['working_set_bytes'] <= d['target']['fast_bytes'], 'a scratchpad that does not hold its tiles'
         assert r['form'] in ('scan', 'unrolled', 'loop-peeled', 'loop', 'prescan'), r['form']
-        assert len(r['axes']) == len(r['tiles']) in (1, 2, 3) and all(t >= 2 for t in r['tiles'])
+        assert len(r['dims']) in (1, 2, 3) and all(d['tiles'] >= 2 for d in r['dims'])
         assert not seen & set(r['nodes']), 'a node in two regions'
         seen |= set(r['nodes'])
-        assert abs(r['benefit_s'] - (r['time_untiled_s'] - r['time_tiled_s'])) <= 1e-6 * max(r['time_untiled_s'], 1e-9)
+        assert abs(r['benefit_seconds'] - (r['untiled_seconds'] - r['tiled_seconds'])) <= 1e-6 * max(r['untiled_seconds'], 1e-9)
     for b in d['barriers']: need(b, node=str, op=str, reason=str)
-    for r in d['refused']: need(r, nodes=list, reason=str)
+    for r in d['refusals']: need(r, nodes=list, reason=str)
     assert d['tiled']['traffic_bytes'] >= 0.999 * d['compulsory_bytes'] or not d['regions'], 'below the lower bound'
     print(len(d['regions']), len(d['barriers']))
 
@@ -57,9 +57,9 @@ def dialect(plan_file, report_file):
                 if abs(a[k] - b[k]) > 1e-8 * abs(b[k]) + 1e-12: raise SystemExit(f'{what}: {k} is {a[k]} and {b[k]}')
             elif a[k] != b[k]: raise SystemExit(f'{what}: {k} is {a[k]} and {b[k]}')
         return a.keys() & b.keys()
-    for x, y, least in (('regions', 'regions', 14), ('barriers', 'barriers', 3), ('refused', 'refusals', 2)):
-        if len(plan[x]) != len(report[y]): raise SystemExit(f'{x}: {len(plan[x])} and {len(report[y])}')
-        for a, b in zip(plan[x], report[y]):
+    for x, least in (('regions', 14), ('barriers', 3), ('refusals', 2)):
+        if len(plan[x]) != len(report[x]): raise SystemExit(f'{x}: {len(plan[x])} and {len(report[x])}')
+        for a, b in zip(plan[x], report[x]):
             if len(same(a, b, x)) < least: raise SystemExit(f'{x} share only {sorted(a.keys() & b.keys())}')
             if 'nodes' in a and a['nodes'] != [names[k] for k in b['members']]: raise SystemExit(f'{x}: other nodes')
             if 'op' in a and a['node'] != names[b['node']]: raise SystemExit(f'{x}: another node')

@@ -7,7 +7,7 @@ import onnx
 tmp, doc = sys.argv[1], open(sys.argv[2], encoding='utf-8').read()
 plan = json.load(open(f'{tmp}/plan.json'))
 (r,) = plan['regions']
-assert (r['axes'], r['tiles'], r['form'], r['mac_ratio']) == (['N'], [16], 'scan', 1), r
+assert ([(d['axis'], d['tiles']) for d in r['dims']], r['form'], r['mac_ratio']) == ([('N', 16)], 'scan', 1), r
 assert r['working_set_bytes'] == 7104512 and '7,104,512' in doc, r['working_set_bytes']
 assert (plan['untiled']['peak_bytes'], plan['tiled']['peak_bytes']) == (41943040, 6850560), plan
 scans = [n for n in onnx.load(f'{tmp}/tiled.onnx').graph.node if n.op_type == 'Scan']

@@ -14,9 +14,9 @@ cat >"$tmp/good.xml" <<'X'
 </target>
 X
 expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --json
-grep -q '"name": "chip", "l2_bytes": 65536' "$tmp/out" || fail "the file's figures are not used"
+grep -q '"name": "chip", "fast_bytes": 65536' "$tmp/out" || fail "the file's figures are not used"
 expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --json --l2 128K
-grep -q '"l2_bytes": 131072' "$tmp/out" || fail "--l2 does not override"
+grep -q '"fast_bytes": 131072' "$tmp/out" || fail "--l2 does not override"
 
 sed 's/double-buffer="true"/& weights="1048576"/' "$tmp/good.xml" >"$tmp/apart.xml"
 expect 0 "$TOOL" inspect "$m" --target "$tmp/apart.xml" -q

@@ -91,7 +91,7 @@ class Tile(unittest.TestCase):
         self.assertGreater(len(result.regions), 0)
         tiled, result = onnx_tile.tile(model, design={"x": [1, 3, 512, 256]}, **OPTIONS)
         self.assertEqual(tiled.graph.input[0].type.tensor_type.shape.dim[2].dim_param, "height")
-        self.assertTrue(result.data["free_dims"])
+        self.assertTrue(result.data["dynamic_dims"])
 
 
 class Errors(unittest.TestCase):

@@ -420,7 +420,7 @@ static void free_dimensions(void **state)
     if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
     assert_int_equal(onnx_tile_region_count(t), 1);
     assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
-    assert_non_null(strstr(json, "\"free_dims\": true"));
+    assert_non_null(strstr(json, "\"dynamic_dims\": true"));
     assert_int_equal(onnx_tile_bind_shape(t, "x", design, 4), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_USAGE);

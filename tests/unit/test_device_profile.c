@@ -65,9 +65,9 @@ static void sums_and_texts_agree(void **state)
                 sum.span_seconds >= sum.busy_seconds - 1e-9);
     assert_true(sum.usage.peak == 1024 && sum.usage.n_allocated == 1);
     char *json = text_of(dev, h, false), *trace = text_of(dev, h, true);
-    says(json, "\"direction\": \"upload\", \"count\": 3, \"bytes\": 300, \"seconds\": 0.003, "
-               "\"bandwidth\": 100000, \"of_peak_ratio\": 0.5");
-    says(json, "\"name\": \"conv\", \"count\": 2, \"bytes\": 200, \"seconds\": 0.002");
+    says(json, "\"direction\": \"upload\", \"count\": 3, \"bytes\": 300, \"time_seconds\": 0.003, "
+               "\"bytes_per_second\": 100000, \"of_peak\": 0.5");
+    says(json, "\"name\": \"conv\", \"count\": 2, \"bytes\": 200, \"time_seconds\": 0.002");
     says(json, "\"peak_bytes\": 1024");
     says(json,
          "\"name\": \"pool\", \"requested_bytes\": 100, \"used_bytes\": 256, \"held_bytes\": 1024");

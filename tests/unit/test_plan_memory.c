@@ -201,13 +201,15 @@ static void summary_of_a_kernel(void **state)
     text = printed(&r, true);
     assert_non_null(strstr(text, "\"file\": \"dir/\\u000a.tk\""));
     assert_non_null(strstr(text, "\"kernel\": \"k\\\"\""));
-    assert_non_null(strstr(text, "\"gap_percent\": 50, \"proved\": false, \"time_limit_hit\": "
-                                 "true, \"capacity_bytes\": 4096"));
+    assert_non_null(
+        strstr(text, "\"scope\": \"ub\", \"capacity_bytes\": 4096, \"height_bytes\": "));
     assert_non_null(strstr(text,
-                           "\"mode\": \"reuse\", \"level\": 1, \"rollbacks\": 2, \"restarts\": 1, "
-                           "\"doubled\": 3, \"cross_pipe_pairs\": 5, \"cross_pipe\": 5"));
-    assert_non_null(strstr(text, "\"gap_percent\": null, \"proved\": true, \"time_limit_hit\": "
-                                 "false, \"capacity_bytes\": null"));
+                           "\"mode\": \"reuse\", \"level\": 1, \"buffers\": 4, \"rollbacks\": "
+                           "2, \"restarts\": 1, \"doubled\": 3, \"cross_pipe\": 5, "
+                           "\"proved\": false, \"timed_out\": true, \"gap_percent\": 50}"));
+    assert_non_null(strstr(text, "\"scope\": \"gm\", \"capacity_bytes\": null, "));
+    assert_non_null(strstr(text, "\"mode\": \"sequential\", \"level\": null, "));
+    assert_non_null(strstr(text, "\"timed_out\": false, \"gap_percent\": null}"));
     assert_non_null(strstr(text, "\"in_place\": 1,\n  \"copies\": 2"));
     assert_non_null(strstr(text, "\\u001b[31m buffer \\\"x\\\"\""));
     free(text);

@@ -358,6 +358,8 @@ static bool json_value(json *j)
         ok = true, j->at += 4;
     else if (strncmp(j->at, "false", 5) == 0)
         ok = true, j->at += 5;
+    else if (strncmp(j->at, "null", 4) == 0)
+        ok = true, j->at += 4;
     else
         ok = json_number(j);
     j->depth--;
@@ -381,7 +383,12 @@ static void json_is_well_formed(void **state)
                 "\"name\": \"ctl\\u0001\\u001b[31m\\u0009tab\\u000aline\\u000dreturn\\u007f\""));
             assert_non_null(strstr(text, "\"members\": [0, 1, 2, 3]"));
             assert_non_null(strstr(text, "\"benefit_seconds\": -0.0001"));
+            assert_non_null(strstr(text, "\"stays_dynamic\": "));
+            assert_null(strstr(text, "bench_regions"));
         }
+        /* the figures that lists have null for */
+        if (k == 1) assert_non_null(strstr(text, "\"capacity_bytes\": null"));
+        if (k == 1) assert_non_null(strstr(text, "\"level\": null"));
         free(text);
         ot_facts_free(f);
     }

@@ -13,11 +13,14 @@
 
 #define WHOLE_MAX 9007199254740992.0 /* 2^53 */
 
-const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE])
+const char *ot_fact_digits(double x, int digits, char buffer[FACT_NUMBER_SIZE])
 {
     if (x == 0) x = 0; /* no minus */
     bool whole = fabs(x) < WHOLE_MAX && x == floor(x);
-    snprintf(buffer, FACT_NUMBER_SIZE, whole ? "%.0f" : "%.9g", x);
+    if (whole)
+        snprintf(buffer, FACT_NUMBER_SIZE, "%.0f", x);
+    else
+        snprintf(buffer, FACT_NUMBER_SIZE, "%.*g", digits, x);
 
     char *out = buffer; /* what a locale has for the point, one byte or more, becomes one */
     for (const char *p = buffer; *p; p++) {
@@ -29,6 +32,11 @@ const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE])
     }
     *out = '\0';
     return buffer;
+}
+
+const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE])
+{
+    return ot_fact_digits(x, 9, buffer);
 }
 
 /* Length of the UTF-8 sequence at s when XML 1.0 has its character, else 0. Stops at the

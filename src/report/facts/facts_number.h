@@ -8,6 +8,8 @@
  * buffer. */
 #define FACT_NUMBER_SIZE 32
 const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE]);
+/* The same with so many digits that count, 17 at most. */
+const char *ot_fact_digits(double x, int digits, char buffer[FACT_NUMBER_SIZE]);
 /* UTF-8 as XML 1.0 can hold it: other bytes and characters become U+FFFD. In arena a; NULL when
  * memory ran out. */
 char *ot_fact_clean(ot_arena *a, const char *text);

@@ -96,8 +96,8 @@ static void put_side(ot_json *j, const char *name, const ot_bounds_side *s)
     ot_json_open(j, name);
     ot_json_put_text(j, "verdict", ot_bounds_verdict_name(s->verdict));
     if (s->live_at) {
-        ot_json_put_int(j, "live_bytes", s->live_bytes);
-        ot_json_put_text(j, "live_at", s->live_at);
+        ot_json_put_int(j, "peak_bytes", s->live_bytes);
+        ot_json_put_text(j, "peak_at", s->live_at);
     }
     if (s->growth_at) {
         ot_json_put_int(j, "growth_bytes", s->growth_bytes);

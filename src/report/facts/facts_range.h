@@ -6,7 +6,7 @@
 #include "facts.h"
 #include "select/bounds/size_bounds.h"
 
-/* results_json.c: members "design", "design_guessed" and "stays_free" of the open object; none
+/* results_json.c: members "design", "design_guessed" and "stays_dynamic" of the open object; none
  * where all sizes are fixed. */
 void ot_design_put(const ot_facts *f, ot_json *j);
 

@@ -4,29 +4,37 @@
  * compare the two. */
 #include "facts_table.h"
 
-#define FIELD(type, owner, name, member)             \
-    {                                                \
-        name, type, offsetof(owner, member), NULL, 0 \
+#define FIELD(type, owner, name, member)                   \
+    {                                                      \
+        name, type, offsetof(owner, member), NULL, 0, NULL \
     }
-#define ENUM(type, owner, name, member, list)                                    \
-    {                                                                            \
-        name, type, offsetof(owner, member), list, sizeof(list) / sizeof *(list) \
+#define FIELD_AS(type, owner, name, member, json)          \
+    {                                                      \
+        name, type, offsetof(owner, member), NULL, 0, json \
     }
-#define END                         \
-    {                               \
-        NULL, FACT_TEXT, 0, NULL, 0 \
-    }
-#define LIST(owner, list, item, of, member)                                            \
+#define ENUM(type, owner, name, member, list)                                          \
     {                                                                                  \
-        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), false \
+        name, type, offsetof(owner, member), list, sizeof(list) / sizeof *(list), NULL \
     }
-#define LIST_IF_ANY(owner, list, item, of, member)                                    \
-    {                                                                                 \
-        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), true \
+#define END                               \
+    {                                     \
+        NULL, FACT_TEXT, 0, NULL, 0, NULL \
     }
-#define NO_MORE                       \
-    {                                 \
-        NULL, NULL, NULL, 0, 0, false \
+#define LIST(owner, list, item, of, member)                                              \
+    {                                                                                    \
+        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), 0, NULL \
+    }
+#define LIST_IF_ANY(owner, list, item, of, member)                                                 \
+    {                                                                                              \
+        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), FACT_IF_ANY, NULL \
+    }
+#define LIST_AS(owner, list, item, of, member, rules, json)                                  \
+    {                                                                                        \
+        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), rules, json \
+    }
+#define NO_MORE                         \
+    {                                   \
+        NULL, NULL, NULL, 0, 0, 0, NULL \
     }
 #define MEMBERS(owner) \
     .has_members = true, .members = offsetof(owner, nodes), .n_members = offsetof(owner, n_nodes)
@@ -111,12 +119,12 @@ static const fact_struct CANDIDATE = {
 #define F(type, name, member) FIELD(type, ot_scope_plan, name, member)
 static const fact_field SCOPE_FIELDS[] = {
     ENUM(FACT_OF_KERNEL, ot_scope_plan, "scope", scope, SCOPES),
-    F(FACT_I64, "capacity-bytes", capacity),
+    F(FACT_LIMIT, "capacity-bytes", capacity),
     F(FACT_I64, "height-bytes", height),
     F(FACT_I64, "lower-bound-bytes", lower_bound),
     F(FACT_I64, "sum-bytes", sum),
     ENUM(FACT_NAME, ot_scope_plan, "mode", mode, MODES),
-    ENUM(FACT_OF_KERNEL, ot_scope_plan, "level", level, LEVELS),
+    ENUM(FACT_LEVEL, ot_scope_plan, "level", level, LEVELS),
     F(FACT_U32, "buffers", n_buffers),
     F(FACT_U32, "rollbacks", rollbacks),
     F(FACT_U32, "restarts", restarts),
@@ -126,7 +134,7 @@ static const fact_field SCOPE_FIELDS[] = {
     F(FACT_TRUTH, "timed-out", timed_out),
     END};
 #undef F
-static const fact_struct SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};
+const fact_struct FACTS_SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};
 
 #define F(type, name, member) FIELD(type, ot_fact_block, name, member)
 static const fact_field BLOCK_FIELDS[] = {F(FACT_TEXT, "name", node),
@@ -163,8 +171,8 @@ static const fact_field REGION_FIELDS[] = {
     F(FACT_NUMBER, "measured-untiled-seconds", measured_untiled),
     F(FACT_NUMBER, "measured-seconds", measured),
     F(FACT_NUMBER, "error", error),
-    ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
-    ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
+    ENUM(FACT_DETAIL, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
+    ENUM(FACT_DETAIL, ot_fact_region, "bound", bound, BOUNDS),
     F(FACT_SOME, "residence", residence),
     F(FACT_SOME, "placement", placement),
     F(FACT_NUMBER, "stall-seconds", stall),
@@ -174,9 +182,10 @@ static const fact_field REGION_FIELDS[] = {
 static const fact_field SUM_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_sum, "node", node), END};
 static const fact_struct SUM = {.fields = SUM_FIELDS, .size = sizeof(ot_fact_sum)};
 static const fact_list REGION_LISTS[] = {
-    LIST(ot_fact_region, "sums", "sum", SUM, sums),
-    LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates),
-    LIST_IF_ANY(ot_fact_region, "scopes", "scope", SCOPE, scopes),
+    LIST_AS(ot_fact_region, "sums", "sum", SUM, sums, FACT_NOT_IN_PLAN, NULL),
+    LIST_AS(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates, FACT_NOT_IN_PLAN,
+            NULL),
+    LIST_IF_ANY(ot_fact_region, "scopes", "scope", FACTS_SCOPE, scopes),
     LIST_IF_ANY(ot_fact_region, "blocks", "block", BLOCK, blocks), NO_MORE};
 const fact_struct FACTS_REGION = {.fields = REGION_FIELDS,
                                   .lists = REGION_LISTS,
@@ -190,17 +199,17 @@ static const fact_field BARRIER_FIELDS[] = {
     FIELD(FACT_SOME, ot_fact_barrier, "reason-id", reason_id),
     FIELD(FACT_TEXT, ot_fact_barrier, "reason", reason),
     FIELD(FACT_SOME, ot_fact_barrier, "lift", lift), END};
-static const fact_struct BARRIER = {
+const fact_struct FACTS_BARRIER = {
     .fields = BARRIER_FIELDS, .size = sizeof(ot_fact_barrier), .is_numbered = true};
 
 static const fact_field REFUSAL_FIELDS[] = {
     FIELD(FACT_SOME, ot_fact_refusal, "reason-id", reason_id),
     FIELD(FACT_TEXT, ot_fact_refusal, "reason", reason),
     FIELD(FACT_SOME, ot_fact_refusal, "lift", lift), END};
-static const fact_struct REFUSAL = {.fields = REFUSAL_FIELDS,
-                                    .size = sizeof(ot_fact_refusal),
-                                    .is_numbered = true,
-                                    MEMBERS(ot_fact_refusal)};
+const fact_struct FACTS_REFUSAL = {.fields = REFUSAL_FIELDS,
+                                   .size = sizeof(ot_fact_refusal),
+                                   .is_numbered = true,
+                                   MEMBERS(ot_fact_refusal)};
 
 #define F(type, name, member) FIELD(type, ot_fact_box, name, member)
 static const fact_field BOX_FIELDS[] = {F(FACT_TEXT, "name", name),
@@ -220,7 +229,7 @@ static const fact_field MAP_FIELDS[] = {F(FACT_TEXT, "id", id),
                                         F(FACT_I64, "steps", steps),
                                         F(FACT_I64, "height-bytes", height),
                                         F(FACT_I64, "lower-bound-bytes", lower_bound),
-                                        F(FACT_I64, "capacity-bytes", capacity),
+                                        F(FACT_LIMIT, "capacity-bytes", capacity),
                                         F(FACT_TRUTH, "proved", proved),
                                         END};
 #undef F
@@ -276,18 +285,18 @@ static const fact_field ENTRY_FIELDS[] = {
 static const fact_struct ENTRY = {.fields = ENTRY_FIELDS, .size = sizeof(ot_fact_entry)};
 
 /* A list of plain texts. */
-static const fact_field WARNING_FIELDS[] = {{"text", FACT_TEXT, 0, NULL, 0}, END};
+static const fact_field WARNING_FIELDS[] = {{"text", FACT_TEXT, 0, NULL, 0, NULL}, END};
 static const fact_struct WARNING = {.fields = WARNING_FIELDS, .size = sizeof(const char *)};
 
 /* ---- bench ---- */
 
 #define F(type, name, member) FIELD(type, ot_bench_side, name, member)
 static const fact_field SIDE_FIELDS[] = {F(FACT_TEXT, "name", name),
-                                         F(FACT_NUMBER, "least-seconds", time.min),
-                                         F(FACT_NUMBER, "median-seconds", time.p50),
-                                         F(FACT_NUMBER, "p90-seconds", time.p90),
-                                         F(FACT_NUMBER, "p99-seconds", time.p99),
-                                         F(FACT_NUMBER, "predicted-seconds", predicted),
+                                         F(FACT_TIME, "least-seconds", time.min),
+                                         F(FACT_TIME, "median-seconds", time.p50),
+                                         F(FACT_TIME, "p90-seconds", time.p90),
+                                         F(FACT_TIME, "p99-seconds", time.p99),
+                                         F(FACT_TIME, "predicted-seconds", predicted),
                                          F(FACT_I64, "planned-peak-bytes", figures.planned_peak),
                                          F(FACT_I64, "peak-bytes", figures.peak),
                                          F(FACT_I64, "weight-bytes", figures.weight_bytes),
@@ -307,14 +316,14 @@ const fact_struct FACTS_BENCH_SIDE = {.fields = SIDE_FIELDS, .size = sizeof(ot_b
 #define F(type, name, member) FIELD(type, ot_bench_region, name, member)
 static const fact_field BENCH_REGION_FIELDS[] = {
     F(FACT_U32, "region", id),
-    F(FACT_NUMBER, "untiled-seconds", predicted[0]),
-    F(FACT_NUMBER, "tiled-seconds", predicted[1]),
-    F(FACT_NUMBER, "measured-untiled-seconds", measured[0]),
-    F(FACT_NUMBER, "measured-seconds", measured[1]),
+    F(FACT_TIME, "untiled-seconds", predicted[0]),
+    F(FACT_TIME, "tiled-seconds", predicted[1]),
+    F(FACT_TIME, "measured-untiled-seconds", measured[0]),
+    F(FACT_TIME, "measured-seconds", measured[1]),
     END};
 #undef F
-static const fact_struct BENCH_REGION = {.fields = BENCH_REGION_FIELDS,
-                                         .size = sizeof(ot_bench_region)};
+const fact_struct FACTS_BENCH_REGION = {.fields = BENCH_REGION_FIELDS,
+                                        .size = sizeof(ot_bench_region)};
 
 #define F(type, name, member) FIELD(type, ot_bench_output, name, member)
 static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name),
@@ -325,7 +334,7 @@ static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name),
                                            F(FACT_MAYBE, "why", difference.why),
                                            END};
 #undef F
-static const fact_struct OUTPUT = {.fields = OUTPUT_FIELDS, .size = sizeof(ot_bench_output)};
+const fact_struct FACTS_BENCH_OUTPUT = {.fields = OUTPUT_FIELDS, .size = sizeof(ot_bench_output)};
 
 #define F(type, name, member) FIELD(type, ot_bench_transfer, name, member)
 static const fact_field TRANSFER_FIELDS[] = {F(FACT_TEXT, "direction", direction),
@@ -409,8 +418,10 @@ static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
                                           END};
 #undef F
 static const fact_list BENCH_LISTS[] = {
-    LIST(ot_bench_facts, "bench-regions", "bench-region", BENCH_REGION, regions),
-    LIST(ot_bench_facts, "bench-outputs", "bench-output", OUTPUT, outputs),
+    LIST_AS(ot_bench_facts, "bench-regions", "bench-region", FACTS_BENCH_REGION, regions, 0,
+            "regions"),
+    LIST_AS(ot_bench_facts, "bench-outputs", "bench-output", FACTS_BENCH_OUTPUT, outputs, 0,
+            "outputs"),
     LIST_IF_ANY(ot_bench_facts, "devices", "device", DEVICE, devices), NO_MORE};
 const fact_struct FACTS_BENCH_HEAD = {
     .fields = BENCH_FIELDS, .lists = BENCH_LISTS, .size = sizeof(ot_bench_facts)};
@@ -418,30 +429,31 @@ const fact_struct FACTS_BENCH_HEAD = {
 /* ---- the report ---- */
 
 #define F(type, name, member) FIELD(type, ot_facts, name, member)
-static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kind, KINDS),
-                                           F(FACT_TEXT, "tool-version", version),
-                                           F(FACT_TEXT, "model", model),
-                                           F(FACT_MAYBE, "output", output),
-                                           F(FACT_MAYBE, "target", target),
-                                           F(FACT_MAYBE, "runtime", runtime),
-                                           F(FACT_MAYBE, "design", design),
-                                           F(FACT_TRUTH, "design-guessed", design_guessed),
-                                           F(FACT_TRUTH, "stays-free", stays_free),
-                                           F(FACT_MAYBE, "goal", goal),
-                                           F(FACT_I64, "fast-bytes", fast_bytes),
-                                           F(FACT_REGION, "peak-region", peak_region),
-                                           F(FACT_MAYBE, "command", command),
-                                           F(FACT_TRUTH, "measured", measured),
-                                           F(FACT_NUMBER, "region-error", region_error),
-                                           END};
+static const fact_field REPORT_FIELDS[] = {
+    ENUM(FACT_NAME, ot_facts, "kind", kind, KINDS),
+    F(FACT_TEXT, "tool-version", version),
+    F(FACT_TEXT, "model", model),
+    F(FACT_MAYBE, "output", output),
+    F(FACT_MAYBE, "target", target),
+    F(FACT_MAYBE, "runtime", runtime),
+    F(FACT_MAYBE, "design", design),
+    F(FACT_TRUTH, "design-guessed", design_guessed),
+    FIELD_AS(FACT_TRUTH, ot_facts, "stays-free", stays_free, "stays_dynamic"),
+    F(FACT_MAYBE, "goal", goal),
+    F(FACT_I64, "fast-bytes", fast_bytes),
+    F(FACT_REGION, "peak-region", peak_region),
+    F(FACT_MAYBE, "command", command),
+    F(FACT_TRUTH, "measured", measured),
+    F(FACT_NUMBER, "region-error", region_error),
+    END};
 #undef F
 #define L(list, item, of, member) LIST(ot_facts, list, item, of, member)
 static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
                                          L("nodes", "node", NODE, nodes),
                                          L("edges", "edge", EDGE, edges),
                                          L("regions", "region", FACTS_REGION, regions),
-                                         L("barriers", "barrier", BARRIER, barriers),
-                                         L("refusals", "refusal", REFUSAL, refusals),
+                                         L("barriers", "barrier", FACTS_BARRIER, barriers),
+                                         L("refusals", "refusal", FACTS_REFUSAL, refusals),
                                          L("maps", "map", MAP, maps),
                                          L("roofs", "roof", ROOF, roofs),
                                          L("points", "point", POINT, points),
@@ -453,8 +465,8 @@ static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
                                          L("obstacles", "obstacle", OBSTACLE, obstacles),
                                          {"range", "entry", &ENTRY,
                                           offsetof(ot_facts, range_entries),
-                                          offsetof(ot_facts, n_range_entries), true},
-                                         L("scopes", "scope", SCOPE, scopes),
+                                          offsetof(ot_facts, n_range_entries), FACT_IF_ANY, NULL},
+                                         L("scopes", "scope", FACTS_SCOPE, scopes),
                                          L("warnings", "warning", WARNING, warnings),
                                          NO_MORE};
 #undef L

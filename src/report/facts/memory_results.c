@@ -9,8 +9,7 @@
  */
 #include "memory_results.h"
 #include "facts_number.h"
-
-#include "base/json.h"
+#include "facts_table.h"
 
 #include <math.h>
 
@@ -175,30 +174,11 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
 
 static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, ot_json *j)
 {
+    const ot_facts facts = {.target = r->kernel ? r->target : NULL};
+    fact_json to = ot_facts_json_sink(j, true);
     ot_json_open(j, NULL);
-    ot_json_put_text(j, "scope", r->kernel ? ot_scope_name(p->scope) : NULL);
-    ot_json_put_int(j, "buffers", p->n_buffers);
-    ot_json_put_int(j, "height_bytes", p->height);
-    ot_json_put_int(j, "lower_bound_bytes", p->lower_bound);
-    ot_json_put_int(j, "sum_bytes", p->sum);
+    ot_facts_put_struct(&facts, &FACTS_SCOPE, p, &to.base);
     ot_json_put_number(j, "gap_percent", gap_of(p));
-    ot_json_put_truth(j, "proved", p->proved);
-    ot_json_put_truth(j, "time_limit_hit", p->timed_out);
-    if (p->capacity > 0)
-        ot_json_put_int(j, "capacity_bytes", p->capacity);
-    else
-        ot_json_put_null(j, "capacity_bytes");
-    ot_json_put_text(j, "mode", ot_mem_mode_name(p->mode));
-    if (r->kernel && p->level != OT_LEVEL_NONE)
-        ot_json_put_int(j, "level", (int64_t)p->level);
-    else
-        ot_json_put_null(j, "level");
-    ot_json_put_int(j, "rollbacks", p->rollbacks);
-    ot_json_put_int(j, "restarts", p->restarts);
-    ot_json_put_int(j, "doubled", p->n_upgraded);
-    ot_json_put_int(j, "cross_pipe_pairs", p->n_cross_pipe);
-    ot_json_put_int(j, "cross_pipe", p->n_cross_pipe);
-    ot_json_put_truth(j, "timed_out", p->timed_out);
     ot_json_close(j);
 }
 
@@ -238,12 +218,11 @@ static void put_access(const ot_kaccess_finding *x, ot_json *j)
     ot_json_put_int(j, "least", x->least);
     if (x->kind == OT_KACCESS_GRANULES) ot_json_put_int(j, "misaligned", x->off);
     ot_json_put_truth(j, "scaled", x->is_part);
-    ot_json_put_figure(j, "seconds", x->seconds);
+    ot_json_put_figure(j, "excess_seconds", x->seconds);
     ot_json_put_text(j, "advice", x->advice);
     ot_json_close(j);
 }
 
-/* time_s, time_limit_hit and cross_pipe_pairs are older names: docs/json.md. */
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
 {
     ot_json j = {.f = f};
@@ -274,7 +253,6 @@ ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
     ot_json_list(&j, "warnings");
     for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(&j, NULL, r->warnings[k]);
     ot_json_close(&j);
-    ot_json_put_figure(&j, "time_s", r->seconds);
     ot_json_put_figure(&j, "time_seconds", r->seconds);
     ot_json_close(&j);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;

@@ -73,7 +73,7 @@ static void put_field(const ot_facts *f, const fact_field *field, const ot_fact_
     else if (field->type == FACT_TEXT ||
              (field->type == FACT_SOME && fact_text_at(r, field->offset)))
         put_cell(fact_text_at(r, field->offset), out);
-    else if (field->type == FACT_NAME)
+    else if (field->type == FACT_DETAIL)
         fputs(field->names[fact_u32_at(r, field->offset)], out);
 }
 

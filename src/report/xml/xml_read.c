@@ -215,7 +215,7 @@ static void read_field(reader *r, const fact_field *field, const xmlNode *node, 
 {
     const char *text = attribute(r, node, field->name);
     char *at = (char *)base + field->offset;
-    double x = number_of(text, field->type == FACT_NUMBER ? OT_ABSENT : 0);
+    double x = number_of(text, field->type == FACT_SIGNED ? 0 : OT_ABSENT);
     int64_t wide = integer_of(text);
     uint32_t n = count_of(text);
     bool truth = text && strcmp(text, "true") == 0;
@@ -228,7 +228,9 @@ static void read_field(reader *r, const fact_field *field, const xmlNode *node, 
         return;
     case FACT_MAYBE: memcpy(at, &text, sizeof text); return;
     case FACT_NUMBER:
+    case FACT_TIME:
     case FACT_SIGNED: memcpy(at, &x, sizeof x); return;
+    case FACT_LIMIT:
     case FACT_I64: memcpy(at, &wide, sizeof wide); return;
     case FACT_TRUTH: memcpy(at, &truth, sizeof truth); return;
     case FACT_INDEX:
@@ -236,6 +238,8 @@ static void read_field(reader *r, const fact_field *field, const xmlNode *node, 
         break;
     case FACT_REGION: n = text ? region_of(r, text) : OT_NONE; break;
     case FACT_NAME:
+    case FACT_DETAIL:
+    case FACT_LEVEL:
     case FACT_OF_KERNEL: n = name_of(field, text); break;
     case FACT_U32: break;
     }

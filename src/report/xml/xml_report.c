@@ -76,7 +76,13 @@ static int write_file(void *context, const char *bytes, int n)
 
 ot_status ot_report_xml(const ot_facts *f, FILE *out)
 {
-    xml_sink x = {.base = {open_element, open_element, close_element, put_text, put_word, put_node},
+    xml_sink x = {.base = {.open = open_element,
+                           .list = open_element,
+                           .close = close_element,
+                           .text = put_text,
+                           .word = put_word,
+                           .node = put_node},
+
                   .a = ot_arena_new()};
     xmlOutputBuffer *buffer = xmlOutputBufferCreateIO(write_file, NULL, out, NULL);
     x.w = buffer ? xmlNewTextWriter(buffer) : NULL;
