@@ -15,14 +15,14 @@
       <!-- doc-test: skip WHY -->   cannot be run here: a GPU, a registry, minutes
 
 * Files and folders of the repository that a document or a comment names exist; so do options of commands, targets of make, links,
-  headings that links lead to, members of JSON that docs/json.md lists, and fields of runtimes; docs/architecture.md has every module.
+  headings that links lead to, members of JSON that docs/json.md lists, all that commands print among them, and fields of runtimes; docs/architecture.md has every module.
 
 Prints how many blocks ran, were compared, were skipped. Exit 1 when something is not true.
 """
 import argparse
 import collections
 import fnmatch
-import glob
+import json
 import os
 import re
 import shutil
@@ -337,16 +337,54 @@ def check_comments(repo):
                     problem(f, f'names {path}, which is not there')
 
 
+def json_document(repo):
+    """docs/json.md without the table of names that are gone."""
+    return re.sub(r'^## Renamed\n.*?(?=^\*\*|^## |\Z)', '', repo.read('docs/json.md'), flags=re.M | re.S)
+
+
 def check_members(repo):
     """Members of JSON that docs/json.md lists are written somewhere in src/."""
     words = set()
     for f in repo.files:
         if f.startswith('src/') and f.endswith(('.c', '.h', '.def')):
             words.update(re.findall(r'\b[a-z][a-z0-9_-]*[a-z0-9]\b', repo.read(f)))
-    for name in set(re.findall(r'`([a-z]+(?:_[a-z0-9]+)+)`', without_blocks(repo.read('docs/json.md')))):
+    for name in set(re.findall(r'`([a-z]+(?:_[a-z0-9]+)+)`', without_blocks(json_document(repo)))):
         counts['members'] += 1
         if name not in words and name.replace('_', '-') not in words and not re.fullmatch(r'onnx_tile_\w+', name):
             problem('docs/json.md', f'lists {name}, which nothing writes')
+
+
+def members_of(x):
+    """Names of all members of a JSON value, inner ones included."""
+    if isinstance(x, dict):
+        for name, inner in x.items():
+            yield name
+            yield from members_of(inner)
+    elif isinstance(x, list):
+        for inner in x:
+            yield from members_of(inner)
+
+
+JSON_COMMANDS = ('inspect m.onnx --force --l2 64K', 'inspect m.onnx --target tlf-16m --l2 64K', 'inspect m.onnx --target h200 --force',
+                 'inspect m.onnx --goal memory --range input=1,3,32:64,32:64', 'explain m.onnx', 'gate m.onnx --max-peak 1G', 'run static.onnx',
+                 'bench static.onnx', 'plan-memory k.tk --analyse', 'devices')
+
+
+def check_json(repo, tool, root):
+    """Every member that a command prints with --json is described in docs/json.md."""
+    described = set(re.findall(r'[a-z][a-z0-9_]*', ' '.join(re.findall(r'`([^`]*)`', json_document(repo)))))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(f'{root}/examples/kernels/softmax.tk', f'{folder}/k.tk')
+        for name, more in (('m.onnx', []), ('static.onnx', ['--static'])):
+            subprocess.run([sys.executable, f'{root}/tests/e2e/doc_models.py', 'sr', f'{folder}/{name}', *more], check=True)
+        for command in JSON_COMMANDS:
+            p = subprocess.run([tool, *command.split(), '--json'], cwd=folder, capture_output=True, text=True, check=False)
+            if p.returncode:
+                problem('docs/json.md', f'{command}: exit {p.returncode}: {p.stderr.strip()[-200:]}')
+                continue
+            for name in sorted(set(members_of(json.loads(p.stdout))) - described):
+                problem('docs/json.md', f'does not describe {name}, which {command.split()[0]} --json prints')
+            counts['members'] += 1
 
 
 def check_fields(repo):
@@ -394,6 +432,7 @@ def main():
         check_comments(repo)
         check_members(repo)
         if 'docs/runtimes.md' in repo.files:  # not in a document of a test
+            check_json(repo, tool, root)
             check_fields(repo)
             check_modules(repo)
     for text in problems:
