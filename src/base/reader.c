@@ -8,6 +8,37 @@ ot_reader ot_reader_of(const char *path, const char *text, size_t n, ot_diag *d)
         .path = path, .text = text, .n = n, .line = 1, .d = d, .tok_line = 1, .tok_col = 1};
 }
 
+int ot_hex_digit(int c)
+{
+    if (ot_is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+void ot_reader_while(ot_reader *r, bool (*belongs)(int c))
+{
+    while (belongs(ot_peek(r, 0))) r->next++;
+}
+
+bool ot_reader_exponent(ot_reader *r)
+{
+    const size_t sign = ot_peek(r, 1) == '+' || ot_peek(r, 1) == '-';
+    if ((ot_peek(r, 0) | 32) != 'e' || !ot_is_digit(ot_peek(r, 1 + sign))) return false;
+    r->next += 1 + sign;
+    ot_reader_while(r, ot_is_digit);
+    return true;
+}
+
+bool ot_reader_string(ot_reader *r, bool escapes)
+{
+    for (r->next++; ot_peek(r, 0) != '"'; r->next++) {
+        if (escapes && ot_peek(r, 0) == '\\') r->next++;
+        if (ot_peek(r, 0) < 0 || ot_peek(r, 0) == '\n') return false;
+    }
+    r->next++;
+    return true;
+}
+
 void ot_reader_skip(ot_reader *r, const char *comment)
 {
     const size_t marks = strlen(comment);
@@ -33,7 +64,8 @@ ot_status ot_reader_vfail(ot_reader *r, uint32_t line, uint32_t col, const char 
     char message[700];
     if (r->status != OT_OK) return r->status;
     vsnprintf(message, sizeof message, fmt, args);
-    r->status = ot_fail(r->d, OT_E_INPUT, "%s:%u:%u: %s", r->path, line, col, message);
+    r->status = ot_fail(r->d, OT_E_INPUT, "%s%s%u:%u: %s", r->path ? r->path : "",
+                        r->path ? ":" : "", line, col, message);
     return r->status;
 }
 

@@ -4,7 +4,8 @@
  *   alloc a: 16x64 f16 @ub        # comment
  *         ^at  ^next               line, line_start: of `next`; tok_line, tok_col: of `at`
  *
- * The text is any bytes from a stranger: every look is bounded by the length.
+ * All languages of text share this: .ot graphs, .tk kernels, MLIR. The text is any bytes from a
+ * stranger: every look is bounded by the length.
  *
  */
 #ifndef OT_BASE_READER_H
@@ -15,10 +16,11 @@
 #include <stdarg.h>
 
 typedef struct ot_reader {
-    const char *path, *text; /* text: [n]; borrowed */
-    size_t n, next;          /* next byte to look at */
-    size_t line_start;       /* where the line of `next` begins */
-    uint32_t line;           /* of `next`, from 1 */
+    const char *path;  /* in front of messages; NULL: only line and column are */
+    const char *text;  /* [n] borrowed */
+    size_t n, next;    /* next byte to look at */
+    size_t line_start; /* where the line of `next` begins */
+    uint32_t line;     /* of `next`, from 1 */
     ot_diag *d;
     ot_status status; /* the first failure */
     /* the token at hand */
@@ -40,10 +42,19 @@ static inline bool ot_is_letter(int c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+/* Value of a hexadecimal digit; -1: it is none. */
+int ot_hex_digit(int c);
+/* Go on while characters belong. */
+void ot_reader_while(ot_reader *r, bool (*belongs)(int c));
+/* Go on behind e5, E-5; false, nothing is done: there is no exponent. */
+bool ot_reader_exponent(ot_reader *r);
+/* From an opening quote to behind the closing one; with `escapes` a backslash hides what follows.
+ * false: the line or the text ends first. */
+bool ot_reader_string(ot_reader *r, bool escapes);
 /* Skip blanks, ends of lines, and comments, which begin with these characters and end with their
  * line (a NUL is no part of one). The next token begins there. */
 void ot_reader_skip(ot_reader *r, const char *comment);
-/* OT_E_INPUT "path:line:col: ..."; the first failure stays. */
+/* OT_E_INPUT "path:line:col: ..." or "line:col: ..."; the first failure stays. */
 ot_status ot_reader_vfail(ot_reader *r, uint32_t line, uint32_t col, const char *fmt, va_list args);
 /* "expected WHAT, found 'the token at hand'", long ones cut; behind the end: "found the end of
  * the text". */

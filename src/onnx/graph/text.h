@@ -5,6 +5,8 @@
 
 #include "ir.h"
 
+#include "base/reader.h"
+
 #define OT_TEXT_INLINE   16        /* tensors up to this many elements are written out */
 #define OT_TEXT_DATA_MAX (1 << 30) /* bytes of contents that one file may make */
 #define OT_TEXT_NEST_MAX 32        /* bodies inside bodies */
@@ -23,17 +25,11 @@ typedef enum ot_tok {
 } ot_tok;
 
 typedef struct ot_lexer {
-    const char *text;   /* [n] borrowed */
-    size_t n, at;       /* next byte */
-    size_t line_start;  /* where the line of `at` begins */
-    uint32_t line;      /* 1-based */
+    ot_reader r;        /* the text, the place of the current token, the first failure */
     uint32_t last_line; /* where the token before the current one ended */
     ot_arena *arena;    /* token texts */
-    ot_diag *diag;
-    ot_status status; /* first failure */
     /* the current token */
     ot_tok tok;
-    uint32_t tok_line, tok_col;
     const char *str; /* NAME, VALUE, STRING */
     size_t len;      /* of str */
     bool neg;        /* INT */

@@ -18,42 +18,25 @@
 
 ot_status(ot_lex_fail)(ot_lexer *lx, const char *fmt, ...)
 {
-    if (lx->status != OT_OK) return lx->status;
-    char message[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
+    ot_status s = ot_reader_vfail(&lx->r, lx->r.tok_line, lx->r.tok_col, fmt, args);
     va_end(args);
     lx->tok = OT_TOK_BAD;
-    lx->status = ot_fail(lx->diag, OT_E_INPUT, "%u:%u: %s", lx->tok_line, lx->tok_col, message);
-    return lx->status;
+    return s;
 }
 
 static void fail_nomem(ot_lexer *lx)
 {
-    if (lx->status == OT_OK) lx->status = ot_fail_nomem(lx->diag);
+    if (lx->r.status == OT_OK) lx->r.status = ot_fail_nomem(lx->r.d);
     lx->tok = OT_TOK_BAD;
 }
 
 /* ---- characters ---- */
 
-static int peek(const ot_lexer *lx, size_t ahead)
-{
-    return lx->n - lx->at > ahead ? (unsigned char)lx->text[lx->at + ahead] : -1;
-}
-
-static bool is_digit(int c) { return c >= '0' && c <= '9'; }
-static bool is_alpha(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool is_word(int c) { return is_alpha(c) || is_digit(c) || c == '.'; }
+static int peek(const ot_lexer *lx, size_t ahead) { return ot_peek(&lx->r, ahead); }
+static bool is_word(int c) { return ot_is_letter(c) || ot_is_digit(c) || c == '.'; }
 static bool is_value(int c) { return is_word(c) || c == '/'; }
-
-static int hex_digit(int c)
-{
-    if (is_digit(c)) return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
 
 bool ot_text_is_keyword(const char *s)
 {
@@ -62,7 +45,7 @@ bool ot_text_is_keyword(const char *s)
 
 bool ot_text_is_word(const char *s, bool value)
 {
-    if (!s[0] || (!value && !is_alpha((unsigned char)s[0]))) return false;
+    if (!s[0] || (!value && !ot_is_letter((unsigned char)s[0]))) return false;
     for (; *s; s++)
         if (!(value ? is_value((unsigned char)*s) : is_word((unsigned char)*s))) return false;
     return true;
@@ -85,31 +68,15 @@ void ot_text_quote(FILE *f, const char *s, size_t n)
     fputc('"', f);
 }
 
-static void skip_blank(ot_lexer *lx)
-{
-    for (;;) {
-        int c = peek(lx, 0);
-        if (c == '\n') {
-            lx->line++;
-            lx->line_start = lx->at + 1;
-        } else if (c == '#') {
-            while (peek(lx, 1) != '\n' && peek(lx, 1) != -1) lx->at++;
-        } else if (c != ' ' && c != '\t' && c != '\r') {
-            return;
-        }
-        lx->at++;
-    }
-}
-
 /* ---- tokens ---- */
 
 static void lex_run(ot_lexer *lx, ot_tok tok, bool (*belongs)(int))
 {
-    size_t from = lx->at;
-    while (belongs(peek(lx, 0))) lx->at++;
+    size_t from = lx->r.next;
+    ot_reader_while(&lx->r, belongs);
     lx->tok = tok;
-    lx->len = lx->at - from;
-    lx->str = ot_strndup(lx->arena, lx->text + from, lx->len);
+    lx->len = lx->r.next - from;
+    lx->str = ot_strndup(lx->arena, lx->r.text + from, lx->len);
     if (!lx->str) fail_nomem(lx);
 }
 
@@ -117,12 +84,13 @@ static void lex_run(ot_lexer *lx, ot_tok tok, bool (*belongs)(int))
 static bool lex_char(ot_lexer *lx, char *out)
 {
     int c = peek(lx, 0);
-    lx->at++;
+    lx->r.next++;
     if (c != '\\') {
         *out = (char)c;
         return true;
     }
-    int e = peek(lx, 0), hi = hex_digit(peek(lx, 1)), lo = hi < 0 ? -1 : hex_digit(peek(lx, 2));
+    int e = peek(lx, 0), hi = ot_hex_digit(peek(lx, 1)),
+        lo = hi < 0 ? -1 : ot_hex_digit(peek(lx, 2));
     if (e == '"' || e == '\\')
         *out = (char)e;
     else if (e == 'n')
@@ -133,32 +101,32 @@ static bool lex_char(ot_lexer *lx, char *out)
         *out = (char)(hi * 16 + lo);
     else
         return false;
-    lx->at += e == 'x' ? 3 : 1;
+    lx->r.next += e == 'x' ? 3 : 1;
     return true;
 }
 
 static void lex_string(ot_lexer *lx, ot_tok tok)
 {
-    size_t end = lx->at + 1; /* upper bound of the result's length: up to the closing quote */
-    while (end < lx->n && lx->text[end] != '"' && lx->text[end] != '\n')
-        end += lx->text[end] == '\\' ? 2 : 1;
-    if (end >= lx->n || lx->text[end] != '"') {
+    const size_t start = lx->r.next;
+    if (!ot_reader_string(&lx->r, true)) {
         ot_lex_fail(lx, "string without its closing quote");
         return;
     }
-    char *s = ot_alloc(lx->arena, end - lx->at);
+    const size_t end = lx->r.next -
+                       1; /* the closing quote: no text is longer than what lies before */
+    char *s = ot_alloc(lx->arena, end - start);
     if (!s) {
         fail_nomem(lx);
         return;
     }
     size_t n = 0;
-    lx->at++;
-    while (lx->at < end)
+    lx->r.next = start + 1;
+    while (lx->r.next < end)
         if (!lex_char(lx, &s[n++])) {
             ot_lex_fail(lx, "unknown escape in a string (known: \\\" \\\\ \\n \\t \\xHH)");
             return;
         }
-    lx->at = end + 1;
+    lx->r.next = end + 1;
     lx->tok = tok;
     lx->str = s;
     lx->len = n;
@@ -168,10 +136,10 @@ static void lex_string(ot_lexer *lx, ot_tok tok)
 
 static void lex_hex(ot_lexer *lx)
 {
-    lx->at += 2;
+    lx->r.next += 2;
     lx->u = 0;
     uint32_t digits = 0;
-    for (int h; (h = hex_digit(peek(lx, 0))) >= 0; lx->at++, digits++)
+    for (int h; (h = ot_hex_digit(peek(lx, 0))) >= 0; lx->r.next++, digits++)
         lx->u = lx->u << 4 | (unsigned)h;
     if (digits == 0 || digits > 16) ot_lex_fail(lx, "a hexadecimal number has 1 to 16 digits");
 }
@@ -180,10 +148,10 @@ static void lex_hex(ot_lexer *lx)
 static void lex_number(ot_lexer *lx)
 {
     lx->neg = peek(lx, 0) == '-';
-    if (lx->neg || peek(lx, 0) == '+') lx->at++;
+    if (lx->neg || peek(lx, 0) == '+') lx->r.next++;
     lx->tok = OT_TOK_INT;
     if (peek(lx, 0) == 'i' && peek(lx, 1) == 'n' && peek(lx, 2) == 'f' && !is_word(peek(lx, 3))) {
-        lx->at += 3;
+        lx->r.next += 3;
         lx->tok = OT_TOK_FLOAT;
         lx->d = lx->neg ? -INFINITY : INFINITY;
         return;
@@ -195,12 +163,12 @@ static void lex_number(ot_lexer *lx)
     char buf[NUMBER_MAX] = "";
     size_t n = 0;
     bool digits = false;
-    for (int c; n < NUMBER_MAX - 1; lx->at++) {
+    for (int c; n < NUMBER_MAX - 1; lx->r.next++) {
         c = peek(lx, 0);
         bool exp_sign = (c == '-' || c == '+') && n > 0 && (buf[n - 1] | 32) == 'e';
-        if (!is_digit(c) && c != '.' && (c | 32) != 'e' && !exp_sign) break;
-        digits |= is_digit(c);
-        if (!is_digit(c)) lx->tok = OT_TOK_FLOAT;
+        if (!ot_is_digit(c) && c != '.' && (c | 32) != 'e' && !exp_sign) break;
+        digits |= ot_is_digit(c);
+        if (!ot_is_digit(c)) lx->tok = OT_TOK_FLOAT;
         buf[n++] = (char)c;
     }
     buf[n] = 0;
@@ -218,19 +186,17 @@ static void lex_number(ot_lexer *lx)
 
 void ot_lex_next(ot_lexer *lx)
 {
-    if (lx->status != OT_OK) {
+    if (lx->r.status != OT_OK) {
         lx->tok = OT_TOK_BAD;
         return;
     }
-    lx->last_line = lx->line;
-    skip_blank(lx);
-    lx->tok_line = lx->line;
-    lx->tok_col = (uint32_t)(lx->at - lx->line_start + 1);
+    lx->last_line = lx->r.line;
+    ot_reader_skip(&lx->r, "#");
     int c = peek(lx, 0);
     if (c < 0) {
         lx->tok = OT_TOK_END;
     } else if (c == '%') {
-        lx->at++;
+        lx->r.next++;
         if (peek(lx, 0) == '"')
             lex_string(lx, OT_TOK_VALUE);
         else if (is_value(peek(lx, 0)))
@@ -239,14 +205,14 @@ void ot_lex_next(ot_lexer *lx)
             ot_lex_fail(lx, "'%%' without a value name");
     } else if (c == '"') {
         lex_string(lx, OT_TOK_STRING);
-    } else if (is_alpha(c)) {
+    } else if (ot_is_letter(c)) {
         lex_run(lx, OT_TOK_NAME, is_word);
-    } else if (is_digit(c) || c == '-' || c == '+') {
+    } else if (ot_is_digit(c) || c == '-' || c == '+') {
         lex_number(lx);
     } else if (memchr("{}()[]=,:*?@", c, 12)) {
         lx->tok = OT_TOK_PUNCT;
         lx->punct = c == ':' && peek(lx, 1) == ':' ? 'S' : c;
-        lx->at += lx->punct == 'S' ? 2 : 1;
+        lx->r.next += lx->punct == 'S' ? 2 : 1;
     } else {
         ot_lex_fail(lx, "unexpected character (byte 0x%02x)", (unsigned)c);
     }
@@ -254,7 +220,7 @@ void ot_lex_next(ot_lexer *lx)
 
 void ot_lex_init(ot_lexer *lx, const char *text, size_t n, ot_arena *arena, ot_diag *diag)
 {
-    *lx = (ot_lexer){.text = text, .n = n, .line = 1, .arena = arena, .diag = diag};
+    *lx = (ot_lexer){.r = ot_reader_of(NULL, text, n, diag), .arena = arena};
     ot_lex_next(lx);
 }
 
@@ -286,7 +252,7 @@ bool ot_lex_accept_word(ot_lexer *lx, const char *word)
 
 ot_status ot_lex_expect(ot_lexer *lx, int punct)
 {
-    if (ot_lex_accept(lx, punct)) return lx->status;
+    if (ot_lex_accept(lx, punct)) return lx->r.status;
     return punct == 'S' ? ot_lex_fail(lx, "expected '::'")
                         : ot_lex_fail(lx, "expected '%c'", punct);
 }
@@ -298,5 +264,5 @@ ot_status ot_lex_i64(ot_lexer *lx, int64_t *out)
     if (lx->u > most) return ot_lex_fail(lx, "integer does not fit 64 bits");
     *out = lx->neg ? (int64_t)(0 - lx->u) : (int64_t)lx->u;
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }

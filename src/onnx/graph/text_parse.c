@@ -77,7 +77,7 @@ static ot_status parse_type(ot_parser *p, ot_type *t)
     *t = (ot_type){.rank = -1};
     if (ot_lex_accept_word(lx, "opaque")) {
         t->opaque = true;
-        return lx->status;
+        return lx->r.status;
     }
     if (!ot_lex_accept(lx, '?')) {
         if (lx->tok != OT_TOK_NAME) return ot_lex_fail(lx, "expected an element type");
@@ -85,7 +85,7 @@ static ot_status parse_type(ot_parser *p, ot_type *t)
         if (t->dtype == OT_DT_UNKNOWN) return ot_lex_fail(lx, "unknown element type '%s'", lx->str);
         ot_lex_next(lx);
     }
-    if (!ot_lex_accept(lx, '[')) return lx->status;
+    if (!ot_lex_accept(lx, '[')) return lx->r.status;
     t->rank = 0;
     while (!ot_lex_is(lx, ']')) {
         if (t->rank && !ot_lex_accept(lx, ','))
@@ -106,7 +106,7 @@ static ot_status parse_def(ot_parser *p, ot_scope *s, ot_id *out, ot_type *t)
 {
     ot_lexer *lx = &p->lx;
     if (lx->tok != OT_TOK_VALUE) return ot_lex_fail(lx, "expected a value (%%name)");
-    uint32_t line = lx->tok_line, col = lx->tok_col;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     const char *name = lx->str;
     OT_TRY(refer(p, s, name, line, col, out));
     if (s->marks[*out].defined)
@@ -115,7 +115,7 @@ static ot_status parse_def(ot_parser *p, ot_scope *s, ot_id *out, ot_type *t)
     s->marks[*out] = (ot_mark){true, line, col};
     ot_lex_next(lx);
     *t = (ot_type){.rank = -1};
-    if (!ot_lex_accept(lx, ':')) return lx->status;
+    if (!ot_lex_accept(lx, ':')) return lx->r.status;
     OT_TRY(parse_type(p, t));
     s->g->values[*out].dtype = t->dtype;
     s->g->values[*out].is_tensor = !t->opaque;
@@ -140,7 +140,7 @@ static ot_status parse_tensor(ot_parser *p, const ot_type *t, const ot_tensor **
         return ot_lex_fail(lx, "tensor too large");
     x->bytes = (size_t)(bits / 8 + (bits % 8 != 0));
     *out = x;
-    return ot_lex_accept(lx, '=') ? ot_text_parse_contents(lx, x, &p->budget) : lx->status;
+    return ot_lex_accept(lx, '=') ? ot_text_parse_contents(lx, x, &p->budget) : lx->r.status;
 }
 
 /* ---- declarations ---- */
@@ -164,7 +164,7 @@ static ot_status parse_input(ot_parser *p, ot_scope *s)
     OT_TRY(parse_def(p, s, &v, &t));
     if (!OT_PUSH(p->m->arena, g->inputs, g->n_inputs, s->cap_inputs, v)) return nomem(p);
     g->values[v].is_input = true;
-    if (!has_init && !ot_lex_is(&p->lx, '=')) return p->lx.status;
+    if (!has_init && !ot_lex_is(&p->lx, '=')) return p->lx.r.status;
     OT_TRY(parse_init(p, s, v, &t));
     g->values[v].overridable = p->m->ir_version >= 4 && g->values[v].init;
     return OT_OK;
@@ -176,11 +176,11 @@ static ot_status parse_output(ot_parser *p, ot_scope *s)
     ot_graph *g = s->g;
     if (lx->tok != OT_TOK_VALUE) return ot_lex_fail(lx, "expected a value (%%name)");
     ot_id v;
-    OT_TRY(refer(p, s, lx->str, lx->tok_line, lx->tok_col, &v));
+    OT_TRY(refer(p, s, lx->str, lx->r.tok_line, lx->r.tok_col, &v));
     if (!OT_PUSH(p->m->arena, g->outputs, g->n_outputs, s->cap_outputs, v)) return nomem(p);
     g->values[v].is_output = true;
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_decl(ot_parser *p, ot_scope *s)
@@ -239,7 +239,7 @@ static ot_status parse_string_elem(ot_parser *p, ot_list *l)
     if (!OT_PUSH(p->m->arena, l->strings, l->n_strings, l->cap_strings, lx->str)) return nomem(p);
     l->n++;
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_elem(ot_parser *p, ot_list *l)
@@ -259,7 +259,7 @@ static ot_status parse_elem(ot_parser *p, ot_list *l)
     }
     if (!OT_PUSH(p->m->arena, l->ints, l->n_ints, l->cap_ints, i)) return nomem(p);
     if (!OT_PUSH(p->m->arena, l->floats, l->n, l->cap_floats, f)) return nomem(p);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* [ "ints" | "floats" | "strings" ] "[" elements "]" */
@@ -303,7 +303,7 @@ static ot_status parse_word_attr(ot_parser *p, ot_scope *s, ot_attr *a)
         a->kind = OT_ATTR_TENSOR;
         return parse_tensor(p, &t, &a->t);
     }
-    if (ot_lex_accept_word(lx, "opaque")) return lx->status;
+    if (ot_lex_accept_word(lx, "opaque")) return lx->r.status;
     return ot_lex_fail(lx, "unknown attribute value '%s'", lx->str);
 }
 
@@ -334,7 +334,7 @@ static ot_status parse_attr(ot_parser *p, ot_scope *s, ot_attr *a)
         return ot_lex_fail(lx, "expected the value of attribute '%s'", a->name);
     }
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* ---- nodes ---- */
@@ -374,7 +374,7 @@ static ot_status parse_operands(ot_parser *p, ot_scope *s, bool may_omit, ot_id 
         if (!(may_omit && ot_lex_accept_word(lx, "_"))) {
             if (lx->tok != OT_TOK_VALUE)
                 return ot_lex_fail(lx, "expected an operand (%%name or _)");
-            OT_TRY(refer(p, s, lx->str, lx->tok_line, lx->tok_col, &v));
+            OT_TRY(refer(p, s, lx->str, lx->r.tok_line, lx->r.tok_col, &v));
             ot_lex_next(lx);
         }
         if (!OT_PUSH(p->scratch, *list, *n, *cap, v)) return nomem(p);
@@ -397,7 +397,7 @@ static ot_status parse_op(ot_parser *p, ot_draft *d)
     }
     if (!d->domain || strcmp(d->domain, "ai.onnx") == 0) d->domain = "";
     d->version = -1;
-    if (!ot_lex_accept(lx, '@')) return lx->status;
+    if (!ot_lex_accept(lx, '@')) return lx->r.status;
     if (lx->tok == OT_TOK_INT && (lx->neg || lx->u > VERSION_MAX))
         return ot_lex_fail(lx, "version out of range");
     return ot_lex_i64(lx, &d->version);
@@ -406,7 +406,7 @@ static ot_status parse_op(ot_parser *p, ot_draft *d)
 static ot_status parse_attrs(ot_parser *p, ot_scope *s, ot_draft *d)
 {
     ot_lexer *lx = &p->lx;
-    if (!ot_lex_accept(lx, '{')) return lx->status;
+    if (!ot_lex_accept(lx, '{')) return lx->r.status;
     while (!ot_lex_is(lx, '}')) {
         if (d->n_attrs && !ot_lex_accept(lx, ','))
             return ot_lex_fail(lx, "expected ',' or '}' after an attribute");
@@ -447,13 +447,13 @@ static ot_status parse_node(ot_parser *p, ot_scope *s)
     OT_TRY(parse_attrs(p, s, &d));
     if (ot_lex_accept_word(lx, "captures"))
         OT_TRY(parse_operands(p, s, false, &d.captured, &d.n_captured, &d.cap_captured));
-    if (lx->tok == OT_TOK_STRING && lx->tok_line == lx->last_line) {
+    if (lx->tok == OT_TOK_STRING && lx->r.tok_line == lx->last_line) {
         if (memchr(lx->str, 0, lx->len))
             return ot_lex_fail(lx, "a node name cannot hold a zero byte");
         d.name = lx->str;
         ot_lex_next(lx);
     }
-    OT_TRY(lx->status);
+    OT_TRY(lx->r.status);
     return build_node(p, s, &d);
 }
 
@@ -468,8 +468,8 @@ static ot_status close_scope(ot_parser *p, ot_scope *s)
     for (ot_id v = 0; v < s->g->n_values; v++) {
         const ot_value *val = &s->g->values[v];
         if (!s->marks[v].defined) {
-            lx->tok_line = s->marks[v].line;
-            lx->tok_col = s->marks[v].col;
+            lx->r.tok_line = s->marks[v].line;
+            lx->r.tok_col = s->marks[v].col;
             return ot_lex_fail(lx, "value '%s' is not defined in this graph%s", val->name,
                                s->up ? " (a value from outside is declared with 'outer')" : "");
         }

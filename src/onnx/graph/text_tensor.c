@@ -187,7 +187,7 @@ static ot_status parse_elem(ot_lexer *lx, ot_dtype t, size_t size, unsigned char
         store_int(p, size, lx->neg ? 0 - lx->u : lx->u);
     }
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_list(ot_lexer *lx, ot_dtype t, size_t size, unsigned char *p, size_t n)
@@ -264,7 +264,7 @@ static ot_status parse_base64(ot_lexer *lx, unsigned char *p, size_t n)
     }
     if (out != n) return ot_lex_fail(lx, "the shape needs %zu bytes, here are %zu", n, out);
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* bits 0x...: remember the hash, hold nothing. */
@@ -275,7 +275,7 @@ static ot_status parse_bits(ot_lexer *lx, ot_tensor *t)
                            "expected the hash of the contents, 0x and up to 16 digits, not zero");
     t->text_hash = lx->u;
     ot_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
@@ -293,7 +293,7 @@ ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
         return ot_lex_fail(lx, "the file's tensors need more than %d bytes", OT_TEXT_DATA_MAX);
     *budget -= bytes;
     unsigned char *p = ot_alloc(lx->arena, t->bytes);
-    if (!p) return ot_fail_nomem(lx->diag);
+    if (!p) return ot_fail_nomem(lx->r.d);
     t->data = p;
     if (ot_lex_is(lx, '[')) return parse_list(lx, t->dtype, size, p, (size_t)n);
     if (ot_lex_accept_word(lx, "fill")) return parse_fill(lx, t->dtype, size, p, (size_t)n);

@@ -95,7 +95,7 @@ bool tk_is_string(const char *text)
 
 static void lex_name(tk_lexer *lx)
 {
-    while (is_rest(peek(lx, 0))) lx->r.next++;
+    ot_reader_while(&lx->r, is_rest);
     lx->tok = TK_NAME;
     lx->r.len = lx->r.next - lx->r.at;
     if (lx->r.len > TK_NAME_MAX) {
@@ -108,16 +108,6 @@ static void lex_name(tk_lexer *lx)
 
 /* ---- the other tokens ---- */
 
-/* The exponent after a number's digits: e5, e-5. Its length, 0: there is none. */
-static size_t exponent(const tk_lexer *lx)
-{
-    size_t sign = peek(lx, 1) == '+' || peek(lx, 1) == '-';
-    if ((peek(lx, 0) != 'e' && peek(lx, 0) != 'E') || !ot_is_digit(peek(lx, 1 + sign))) return 0;
-    size_t n = 2 + sign;
-    while (ot_is_digit(peek(lx, n))) n++;
-    return n;
-}
-
 /* Go on after the digits of a number with a point or an exponent: 0.5, 1e-5. Else nothing is done.
  */
 static void lex_fraction(tk_lexer *lx)
@@ -126,9 +116,9 @@ static void lex_fraction(tk_lexer *lx)
     size_t start = lx->r.next;
     if (peek(lx, 0) == '.' && ot_is_digit(peek(lx, 1))) {
         lx->r.next++;
-        while (ot_is_digit(peek(lx, 0))) lx->r.next++;
+        ot_reader_while(&lx->r, ot_is_digit);
     }
-    lx->r.next += exponent(lx);
+    (void)ot_reader_exponent(&lx->r);
     if (lx->r.next == start) return;
     lx->tok = TK_FLOAT;
     size_t n = lx->r.next - lx->r.at;
@@ -168,7 +158,7 @@ static void lex_number(tk_lexer *lx)
         return;
     }
     bool glued = ot_is_letter(peek(lx, 0));
-    while (glued && is_rest(peek(lx, 0))) lx->r.next++;
+    if (glued) ot_reader_while(&lx->r, is_rest);
     lx->r.len = lx->r.next - lx->r.at;
     if (glued)
         tk_expected(lx, "a number");
@@ -178,15 +168,13 @@ static void lex_number(tk_lexer *lx)
 
 static void lex_string(tk_lexer *lx)
 {
-    lx->r.next++;
-    while (peek(lx, 0) > 0 && peek(lx, 0) != '"' && peek(lx, 0) != '\n') lx->r.next++;
-    if (peek(lx, 0) != '"') {
+    bool closed = ot_reader_string(&lx->r, false);
+    lx->r.len = lx->r.next - lx->r.at;
+    if (!closed || memchr(lx->r.text + lx->r.at, '\0', lx->r.len)) {
         tk_fail(lx, "the string has no closing quote");
         return;
     }
-    lx->r.next++;
     lx->tok = TK_STRING;
-    lx->r.len = lx->r.next - lx->r.at;
     if (lx->r.len > TK_NAME_MAX + 2)
         tk_fail(lx, "a string has at most %d bytes, not %zu", TK_NAME_MAX, lx->r.len - 2);
 }

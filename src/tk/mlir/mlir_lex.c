@@ -58,7 +58,7 @@ static void lex_name(ml_lexer *lx, ml_tok tok)
         lx->r.next++;
     if (tok == ML_VALUE && peek(lx, 0) == '#') {
         lx->r.next++;
-        while (ot_is_digit(peek(lx, 0))) lx->r.next++;
+        ot_reader_while(&lx->r, ot_is_digit);
     }
     if (lx->r.next - lx->r.at > ML_NAME_MAX)
         ml_fail(lx, "a name has at most %d bytes", ML_NAME_MAX);
@@ -67,14 +67,7 @@ static void lex_name(ml_lexer *lx, ml_tok tok)
 static void lex_string(ml_lexer *lx, ml_tok tok)
 {
     lx->tok = tok;
-    for (lx->r.next++; peek(lx, 0) != '"'; lx->r.next++) {
-        if (peek(lx, 0) == '\\') lx->r.next++;
-        if (peek(lx, 0) < 0 || peek(lx, 0) == '\n') {
-            ml_fail(lx, "the string has no end");
-            return;
-        }
-    }
-    lx->r.next++;
+    if (!ot_reader_string(&lx->r, true)) ml_fail(lx, "the string has no end");
 }
 
 /* 16x?x */
@@ -110,12 +103,9 @@ static void lex_number(ml_lexer *lx)
     }
     if (peek(lx, 0) == '.') {
         lx->tok = ML_FLOAT;
-        for (lx->r.next++; ot_is_digit(peek(lx, 0)); lx->r.next++) {}
-        if (peek(lx, 0) == 'e' || peek(lx, 0) == 'E') {
-            lx->r.next++;
-            if (peek(lx, 0) == '-' || peek(lx, 0) == '+') lx->r.next++;
-            while (ot_is_digit(peek(lx, 0))) lx->r.next++;
-        }
+        lx->r.next++;
+        ot_reader_while(&lx->r, ot_is_digit);
+        (void)ot_reader_exponent(&lx->r);
     } else if (!fits) {
         ml_fail(lx, "the number does not fit 64 bits");
     }
