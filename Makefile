@@ -370,6 +370,7 @@ format:
 format-check:
 	$(Q)scripts/setup.sh format
 	$(Q)clang-format --dry-run --Werror $(C_FILES)
+	$(Q)python3 scripts/width.py $(C_FILES) $(wildcard src/*/*/*.inc)
 
 # ---- install ----
 

@@ -1,8 +1,8 @@
 /* --verify: run the original and the tiled model in the native engine on the same inputs, compare.
  *
- *   source file (or bytes kept) --import--> original --.  same arrays  .--> outputs --.
- *                                                      +---------------+              +--> compare one by one
- *   run->model --export--> bytes --import--> tiled  ---'               '--> outputs --'
+ *   source file (or bytes kept) --import--> original --. same arrays .--> outputs --.
+ *                                                      +-------------+              +--> compare
+ *   run->model --export--> bytes --import--> tiled  ---'             '--> outputs --'    one by one
  *
  * What is compared is what would be written, read back: an error of the exporter counts, too. A
  * model that does not fit into one message (external data) goes through a file next to the

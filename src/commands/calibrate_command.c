@@ -1,8 +1,7 @@
 /* calibrate: measure this machine or a device, write a target file.
  *
- *   built-in estimate of `host` --> capacities --> measured figures --> host-calibrated   --> -o FILE, or the cache
- *   device                      --> capacities --> measured figures --> opencl-calibrated --> -o
- *                               FILE
+ *   estimate of `host` -> capacities -> measured figures -> host-calibrated   -> -o FILE, or cache
+ *   device             -> capacities -> measured figures -> opencl-calibrated -> -o FILE
  *
  * The file names the processor and the number of threads, or the device; nothing else of the
  * machine.

@@ -1,8 +1,9 @@
 /* Cost model, the engine's 3x3 convolutions: which of them take Winograd's algorithm, and how
  * long that takes.
  *
- *   Conv, stride 1 --> spec of a run --> ot_winograd_guess_for  pays?  cycles, bytes held     the engine's own functions
+ *   Conv, stride 1 --> spec of a run --> ot_winograd_guess_for  pays?  cycles, bytes held
  *                                        ot_winograd_admits     is there room for its weights?
+ *                                        (the engine's own functions)
  *
  *   untiled    the whole map, all threads at it
  *   tiled      the mean tile, on one thread, times the number of tiles: blocks of m x m outputs

@@ -5,7 +5,8 @@
  *   maker    x: -    a: 0        b: 1       readers  a: 1 2    b: 2
  *
  * Whoever shows a graph says which nodes run, in which order; the tables follow. The engine's
- * lowering, whose units change while it merges them, shows those itself (engine/lower/group_view.c).
+ * lowering, whose units change while it merges them, shows those itself
+ * (engine/lower/group_view.c).
  */
 #ifndef OT_FUSION_GRAPH_VIEW_H
 #define OT_FUSION_GRAPH_VIEW_H

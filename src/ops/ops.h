@@ -155,8 +155,9 @@ typedef struct ot_operand {
 
 typedef enum ot_adapt_kind {
     OT_ADAPT_CLONE, /* same operator, with attrs and operands below */
-    OT_ADAPT_FORWARD /* the tile of input `forward` is the result as it is (Concat of one piece, Pad of nothing...);
-                           no node is needed */
+    /* the tile of input `forward` is the result as it is (Concat of one piece, Pad of nothing...);
+     * no node is needed */
+    OT_ADAPT_FORWARD
 } ot_adapt_kind;
 
 typedef struct ot_adapted {

@@ -18,7 +18,8 @@ typedef struct ot_place_table {
 typedef enum ot_places {
     OT_PLACES_APART = 0,
     OT_PLACES_MEET,
-    OT_PLACES_UNKNOWN /* more of them along more axes than the work that is allowed can tell apart */
+    /* more of them along more axes than the work that is allowed can tell apart */
+    OT_PLACES_UNKNOWN
 } ot_places;
 
 typedef struct ot_place {

@@ -2,10 +2,11 @@
  * the place of a state in the table, and what is stored there is compared byte for byte, so that
  * two states with one hash are two states.
  *
- *   tags   [mask + 1]  hash of the state at this place; 0: free       a state is looked for at 8
- *                                                                     places from its hash on
- *   at     [mask + 1]  where its bytes lie, in units of 8 bytes
- *   blocks             | room, used | bytes ... | room, used | bytes ... |      taken as they are needed, BLOCKS_MAX at most
+ *   tags    [mask + 1]  hash of the state at this place; 0: free; a state is looked for at 8
+ *                       places from its hash on
+ *   at      [mask + 1]  where its bytes lie, in units of 8 bytes
+ *   blocks  | room, used | bytes ... | room, used | bytes ... |  taken as they are needed,
+ *                                                                BLOCKS_MAX at most
  *
  * The bytes of a state are the items to come (the first id, then a bit an id up to the last) and
  * the floors of the sections that these items cover (in runs: length, change from the run

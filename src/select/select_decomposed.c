@@ -1,5 +1,5 @@
-/* One more candidate: the model with its normalisations taken apart (stage transform/decompose/), planned and
- * weighed like the model as it is.
+/* One more candidate: the model with its normalisations decomposed (stage transform/decompose/),
+ * planned and scored like the model as it is.
  *
  *   planned, weighed --------------------------------> bytes, seconds ---.
  *   copy -- split -- planned, weighed ---------------> bytes, seconds ----> if it wins, the model

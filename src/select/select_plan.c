@@ -288,8 +288,8 @@ static ot_status try_forms(ot_candidates *x, const ot_plan_options *best)
                                     OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) OT_TRY(try_form(x, best, FORMS[k]));
     if (best->price == 0) return OT_OK;
-    if (!takes_sequences(
-            x)) /* of the goal's own plan, too: patterns hold what the price of bytes does not see */
+    /* of the goal's own plan, too: patterns hold what the price of bytes does not see */
+    if (!takes_sequences(x))
         for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++)
             OT_TRY(try_form(x, x->o, FORMS[k]));
     return x->branch ? try_form(x, x->o, OT_FORM_PEELED) : OT_OK;

@@ -80,7 +80,8 @@ typedef struct ot_plan {
     /* [n_refused] groups that could have been tiled and were not, with the reason */
     ot_refusal *refused;
     uint32_t n_refused;
-    /* regions read this runtime's blocked values through views (stage select/); NULL: as they are */
+    /* regions read this runtime's blocked values through views (stage select/); NULL: as they
+     * are */
     const ot_runtime *viewed;
     bool outer_weights, /* bodies read weights by name (the runtime's) */
         /* border tiles of form loop have bodies of their own (the runtime's) */
@@ -97,7 +98,8 @@ typedef struct ot_plan {
     int64_t defer_from;
     double deferred_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
-    /* made for the model as stage transform/decompose/ has changed it, its normalisations taken apart, */
+    /* made for the model as stage transform/decompose/ has changed it, its normalisations
+     * decomposed, */
     bool is_decomposed;
     bool whole_softmax;      /* but Softmaxes are as they were */
     ot_remat remat;          /* and this is computed twice in it */

@@ -4,7 +4,8 @@
  * end; walking the nodes backwards, each node makes the rows that its readers lack and nothing
  * ahead of that:
  *
- *   make(v, t)  = [ready(v, t-1), most that a reader of v wants in step t)       as late as possible: values lag behind their inputs
+ *   make(v, t)  = [ready(v, t-1), most that a reader of v wants in step t)
+ *                 as late as possible: values lag behind their inputs
  *   kept(v, t)  = [least that a reader of v wants in step t or later, ready(v, t-1))
  *
  * The steps of the rows at the border are not like the others. The longest run of steps that are

@@ -4,7 +4,8 @@
  * and after. So the weights go through a Gather, whose index is zero and is computed from an
  * input:
  *
- *     x --> Reshape [-1] --> Gather (0) --> Less (., itself) --> Cast --> zero          false even if x is not a number
+ *                                                     false even if x is not a number
+ *     x --> Reshape [-1] --> Gather (0) --> Less (., itself) --> Cast --> zero
  *     W --> Reshape [1, ...] --------------------> Gather (., zero) --> W, late --> Conv
  *
  * The Gather's extents are known, so that its result has a place like any other value's (a Slice

@@ -2,9 +2,9 @@
  *
  *     Shape(x) --Gather--> extent --Sub, Div--> n, start        outside the loops, integers
  *
- *     SequenceEmpty --> Loop(untiled) --> Loop(first) --> Loop(inner) --> Loop(last) -->
- *     ConcatFromSequence --> y
- *         trips           0 | 1            1 | 0            n | 0           1 | 0        where x is long | short enough
+ *     SequenceEmpty --> Loop(untiled) --> Loop(first) --> Loop(inner) --> Loop(last)
+ *         trips           0 | 1            1 | 0            n | 0           1 | 0
+ *         --> ConcatFromSequence --> y                      where x is long | short enough
  *
  * Steps of a stream are the same picture; rows go from Loop to Loop as in stream_form.c, and
  * where the region runs untiled nobody reads what they are handed.

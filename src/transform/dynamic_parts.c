@@ -2,7 +2,8 @@
  * the model runs.
  *
  *     bodies  x --ReduceMean--> m_t --Unsqueeze--> [1, shape of y] --SequenceInsert--> parts
- *             rows of x that the tile owns, [1] --SequenceInsert--> rows                     constants; of the last tile computed
+ *             rows of x that the tile owns, [1] --SequenceInsert--> rows
+ *                                               constants; of the last tile computed
  *     behind  rows --ConcatFromSequence--> [tiles] --Div by their sum--> shares
  *             parts --ConcatFromSequence--> [tiles, shape of y] --Mul shares, ReduceSum--> y
  *

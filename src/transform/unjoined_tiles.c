@@ -1,7 +1,8 @@
 /* Values that stay in pieces between two regions.
  *
- *     joined  Loop --pieces--> ConcatFromSequence --> y     Loop { Slice(y) ... }    pieces and y at once, y in one stretch
- *     kept    Loop --pieces------------------------------>  Loop { SequenceAt, ... }
+ *     joined    Loop --tiles--> ConcatFromSequence --> y   Loop { Slice(y) ... }
+ *                               tiles and y at once, y in one stretch
+ *     unjoined  Loop --tiles---------------------------->  Loop { SequenceAt, ... }
  *
  *     pieces  |  0  |  1  |  2  |  3  |  a window of the region behind takes those that it touches,
  *             1 to 3 here, cuts off

@@ -1,10 +1,10 @@
 /* Facts made by hand for the tests of the report's writers: every kind of member is filled, and
  * names are what a hostile model would choose.
  *
- *   in --> 0 Conv --> 1 Relu --> 2 Conv --> 3 MaxPool --> 4 GlobalAveragePool --> 5 Softmax --> 6
- *   MatMul --> 7 Add --> out
- *          |------------- region 0, H x W -----------|    barrier                  refused      |- region 3, a0 -|
- * (variant 0 only)
+ *   in -> 0 Conv -> 1 Relu -> 2 Conv -> 3 MaxPool -> 4 GlobalAveragePool -> 5 Softmax -> 6 MatMul
+ *         |--------- region 0, H x W ----------|     barrier                refused
+ *   -> 7 Add -> out
+ *      MatMul and Add: region 3, a0 (variant 0 only)
  *
  * Variant 1 is the same model after a change: another target, other times, region 0 cut along H
  * only, region 3 no more. Everything lives in the facts' arena: ot_facts_free.

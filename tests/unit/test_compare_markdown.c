@@ -141,7 +141,8 @@ static void regions_that_are_cut_alike(void **state)
     }
 }
 
-/* Names are strangers' texts: one line in a code span, without a backquote or a bar that ends it. */
+/* Names are strangers' texts: one line in a code span, without a backquote or a bar that ends
+ * it. */
 static void hostile_names(void **state)
 {
     (void)state;

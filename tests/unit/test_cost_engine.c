@@ -142,7 +142,8 @@ static void planner_and_engine_choose_the_same(void **state)
                     "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y",
                     0);
     check_agreement(
-        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* two activations in one pass */
+        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
+        /* two activations in one pass */
         "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Relu(%y)\n%u = Sigmoid(%z)\noutput %u",
         0);
     check_agreement(
@@ -150,7 +151,8 @@ static void planner_and_engine_choose_the_same(void **state)
         "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Sigmoid(%y)\n%u = Mul(%y, %z)\noutput %u",
         0);
     check_agreement(
-        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* residual and activation */
+        "input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
+        /* residual and activation */
         "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Add(%y, %x)\n%u = Relu(%z)\noutput %u",
         1);
 }

@@ -176,9 +176,8 @@ static void make_graph(made *g, unsigned seed, bool exact)
         "{axis=%d}\n",
         per_map ? 0 : 1);
     if (biased) put(g, "%%bs = Mul(%%xs, %%ws)\n%%bf = DequantizeLinear(%%b, %%bs) {axis=0}\n");
-    if (biased == 2)
-        put(g,
-            "%%half : float32[] = Identity(%%xs)\n%%bb = Add(%%bf, %%half)\n"); /* no multiple of the products' unit */
+    if (biased == 2) /* no multiple of the products' unit */
+        put(g, "%%half : float32[] = Identity(%%xs)\n%%bb = Add(%%bf, %%half)\n");
     put(g, "%%c = Conv(%%xf, %%wf%s) ", biased == 2 ? ", %bb" : biased ? ", %bf" : "");
     put_attributes(g, &s);
     const char *last = "c";

@@ -7,8 +7,8 @@
 /* No limit. */
 static const ot_gate_limits NONE = {-1, -1, -1, -1};
 
-/* A report of a plan: live tensors, growth of the process, time, of the untiled and the tiled model;
- * tiled < 0: nothing is tiled. */
+/* A report of a plan: live tensors, growth of the process, time, of the untiled and the tiled
+ * model; tiled < 0: nothing is tiled. */
 typedef struct figures {
     double peak, tiled_peak, growth, tiled_growth, time, tiled_time;
 } figures;

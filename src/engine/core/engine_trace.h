@@ -2,7 +2,8 @@
  * (chrome://tracing, Perfetto).
  *
  *   ot_trace_new --> ot_trace_begin("original") --> threads add, each to its own row, without locks
- *                --> ot_trace_begin("tiled")    --> ...                                          --> ot_trace_write: JSON
+ *                --> ot_trace_begin("tiled")    --> ...
+ *                --> ot_trace_write: JSON
  *
  *
  *

@@ -1,7 +1,7 @@
 /* Quantized convolutions (fusion/bytes_group.c finds them) as units on the 8-bit tensors (qconv.h).
  *
  *   xq --DequantizeLinear--.
- *   wq --DequantizeLinear--+--> Conv --> [Relu, Clip] --> QuantizeLinear --> yq       one unit: xq, wq --> yq
+ *   wq --DequantizeLinear--+--> Conv --> [Relu, Clip] --> QuantizeLinear --> yq    one unit
  *   bq --DequantizeLinear--'       `-- nobody quantizes the result: a unit that makes float32
  *
  *   QLinearConv with constant parameters, ConvInteger                                  a unit, too

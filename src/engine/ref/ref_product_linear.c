@@ -4,7 +4,8 @@
  *   RotaryEmbedding  pairs of numbers of a head are turned by the angle of its position:
  *                    neighbours (interleaved) or halves
  *   LinearAttention  state S [d_k, d_v] for each head, token by token:
- *                      gated: S *= exp(decay)      delta: v = beta * (v - S^T k)      S += k v^T  y = scale * S^T q
+ *                      gated: S *= exp(decay)   delta: v = beta * (v - S^T k)
+ *                      S += k v^T  y = scale * S^T q
  *
  *
  *

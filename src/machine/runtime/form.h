@@ -22,7 +22,9 @@ typedef enum ot_form {
     /* Loops that walk along one axis and carry the last rows of each value: nothing is computed
      * twice (stream.h) */
     OT_FORM_STREAM,
-    OT_FORM_WHILE /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
+    /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written
+     * in place */
+    OT_FORM_WHILE
 } ot_form;
 #define OT_FORM_COUNT (OT_FORM_WHILE + 1)
 /* "scan", "unrolled", "loop-peeled", "loop", "prescan", "stream", "while" */

@@ -27,7 +27,9 @@ typedef enum ot_motion {
     OT_MOTION_COPIED,
     /* transfers in and out of a scratchpad, beside the compute where the target double-buffers */
     OT_MOTION_DMA,
-    OT_MOTION_VIEWS /* windows are views, pieces are written in place; the cores share out tiles, each with a fast memory of its own */
+    /* windows are views, pieces are written in place; the cores share out tiles, each with a fast
+     * memory of its own */
+    OT_MOTION_VIEWS
 } ot_motion;
 
 /* Scratch of a transposed convolution. */
@@ -35,12 +37,17 @@ typedef enum ot_transposed {
     OT_TRANSPOSED_PLAIN, /* none */
     /* a matrix product into a column buffer for each sample, which is then summed into place */
     OT_TRANSPOSED_COLUMNS,
-    OT_TRANSPOSED_PHASES /* a convolution for each phase of the stride, into an array of the result's size that is then interleaved */
+    /* a convolution for each phase of the stride, into an array of the result's size that is then
+     * interleaved */
+    OT_TRANSPOSED_PHASES
 } ot_transposed;
 
 /* Whence a matrix product packs a second factor that is an activation, anew in each tile. */
-/* slow memory; the level it fits in */
-typedef enum ot_packing { OT_PACK_NONE, OT_PACK_SLOW, OT_PACK_LEVEL } ot_packing;
+typedef enum ot_packing {
+    OT_PACK_NONE,
+    OT_PACK_SLOW, /* slow memory */
+    OT_PACK_LEVEL /* the level it fits in */
+} ot_packing;
 
 /* An operator whose kernel is far from the rate of its class. */
 typedef struct ot_op_factor {

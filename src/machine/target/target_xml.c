@@ -8,10 +8,12 @@
  *     <rates conv="..." conv-depthwise="..." conv-pointwise="..." gemm="..." elementwise="..."
  *            transcendental="..." reduction="..." pooling="..."/>
  *     <overheads node="..." loop="..." region="..."/>
- *     <transfers upload="2e10" upload-seconds="8e-6" download="2e10" download-seconds="9e-6"/>   (optional: devices)
- *     <access lanes="32" banks="32" bank-bytes="4" sector="32" shared-bandwidth="3e13"/>     (optional)
- *     <runtime name="onnxruntime" ...>...</runtime>             (optional: target_factors.c)
- *     <memory scope="ub" bytes="196608" alignment="32"/>        (any number, one a scope)
+ *     <transfers upload="2e10" upload-seconds="8e-6" download="2e10" download-seconds="9e-6"/>
+ *                                                                (optional: devices)
+ *     <access lanes="32" banks="32" bank-bytes="4" sector="32" shared-bandwidth="3e13"/>
+ *                                                                (optional)
+ *     <runtime name="onnxruntime" ...>...</runtime>              (optional: target_factors.c)
+ *     <memory scope="ub" bytes="196608" alignment="32"/>         (any number, one a scope)
  *   </target>
  *
  * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone

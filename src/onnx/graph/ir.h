@@ -315,8 +315,8 @@ typedef struct ot_node_note {
     uint32_t n;
 } ot_node_note;
 
-/* A normalisation (Softmax over pixels, Resize with align_corners) that stage transform/decompose/ has taken
- * apart. */
+/* A normalisation (Softmax over pixels, Resize with align_corners) that stage
+ * transform/decompose/ has decomposed. */
 typedef struct ot_decomposed {
     const ot_id *whole; /* [n_whole] the nodes that it was, dead */
     /* [n_parts] the nodes in their place; of a normalisation, Moments and NormFactors are the

@@ -42,8 +42,9 @@ enum {
     UNPADDED = 16, /* before opset 7 it was not said whether an average counts its padding */
     ONE_OUT = 32,  /* the other outputs changed */
     DEFAULTS = 64, /* alpha and gamma are given: before opset 6 their defaults were rounded */
-    REPLACED =
-        128 /* newer opsets have it no more, or otherwise: other nodes are written in its place (replace.c) */
+    /* newer opsets have it no more, or otherwise: other nodes are written in its place
+     * (replace.c) */
+    REPLACED = 128
 };
 
 typedef struct rule {

@@ -2,9 +2,10 @@
  * regions with free dimensions are written with (transform/dynamic_form.c). Attributes of some
  * operators became operands, others got another meaning:
  *
- *   opset 11  Unsqueeze(x) {axes=[0]}  Split(x) {axis=1, split=[2,3]}  ReduceSum(x) {axes=[1]}
- *             Softmax(x: [N,C]) {}
- *   opset 13  Unsqueeze(x, [0])        Split(x, [2,3]) {axis=1}        ReduceSum(x, [1])       Softmax(x) {axis=1}
+ *   opset 11  Unsqueeze(x) {axes=[0]}   Split(x) {axis=1, split=[2,3]}
+ *             ReduceSum(x) {axes=[1]}   Softmax(x: [N,C]) {}
+ *   opset 13  Unsqueeze(x, [0])         Split(x, [2,3]) {axis=1}
+ *             ReduceSum(x, [1])         Softmax(x) {axis=1}
  *
  * All others mean the same in the three opsets. A Softmax of more than one axis, a subgraph or a
  * local function leave the model as it is. The old nodes stay, dead: a model that nothing else

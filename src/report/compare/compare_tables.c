@@ -3,8 +3,9 @@
  *
  *   before  after  operators  nodes  axes x tiles      form              time              what
  *   r0      r0     Conv 2     4      H 4 x W 4 -> H 4  unrolled -> scan  650 us -> 325 us  other
- *                                                                        tiles
- *   r3      -      MatMul     2      a0 8              loop-peeled       1.6 ms            only before
+ *                                                                                          tiles
+ *   r3      -      MatMul     2      a0 8              loop-peeled       1.6 ms            only
+ *                                                                                          before
  *
  * What is equal is said once; lists are bounded, and say how much they leave out.
  *

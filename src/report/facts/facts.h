@@ -1,12 +1,12 @@
 /* Stage report/: the facts of a report, one plain struct that every writer reads.
  *
  *   plan + graph + target --facts_plan.c---.
- *   arena layouts ----------facts_map.c----+--> ot_facts --+--> xml_report.c   F.xml  (reports/benefit.xsd)
- *   bench ------------------facts_bench.c--+               +--> html_*.c       F.html (one self-contained page)
- *   plan-memory ------------facts_memory.c-'               +--> json_report.c  F.json
- *                                                          +--> csv_report.c   F.csv  (one row a region)
- *                                                          +--> results_table.c, results_json.c:
- *                                                          the terminal, --json
+ *   arena layouts ----------facts_map.c----+-> ot_facts -+-> xml_report.c   F.xml (benefit.xsd)
+ *   bench ------------------facts_bench.c--+             +-> html_*.c       F.html (one page)
+ *   plan-memory ------------facts_memory.c-'             +-> json_report.c  F.json
+ *                                                        +-> csv_report.c   F.csv (a row a region)
+ *                                                        +-> results_table.c, results_json.c:
+ *                                                            the terminal, --json
  *
  * Writers compute nothing that a reader sees as a number: what is shown is a member here, so
  * that the page and its machine twin cannot disagree. Absent figures are negative (OT_ABSENT)

@@ -1,12 +1,12 @@
 /* The shape of the facts as tables: which member of which struct has which name in
  * machine-readable reports.
  *
- *   FACTS_REPORT  fields: tool-version, kind, model, ...               one table, three users:
- *     lists: cards    --> card    fields: id, title, unit, before-..     facts_write.c  facts -->
- *                                                                        sink (XML, JSON)
- *            nodes    --> node    fields: name, op, region, macs, ...    xml_read.c     XML --> facts
- *            regions  --> region  fields: ...; members; dims             csv_report.c   columns of the region table
- *              lists: candidates --> candidate  fields: ...; dims
+ *   FACTS_REPORT  fields: tool-version, kind, model, ...            one table, three users:
+ *     lists: cards    --> card    fields: id, title, unit, ...        facts_write.c  facts --> sink
+ *                                                                                    (XML, JSON)
+ *            nodes    --> node    fields: name, op, region, ...       xml_read.c     XML --> facts
+ *            regions  --> region  fields: ...; members; dims          csv_report.c   columns of the
+ *              lists: candidates --> candidate  fields: ...; dims                    region table
  *            ...
  *
  * So XML and JSON hold the same facts under the same names (JSON and CSV with '_' for '-'), and

@@ -5,8 +5,8 @@
  *                     before      after
  *   peak memory     98.0 MiB   24.5 MiB   x0.25
  *   ...
- *   region  nodes  from .. to      axis/tiles  form    working set                time  benefit   MACs
- *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB fits  12.1 ms -> 8.0 ms   4.1 ms  x1.03
+ *   region  nodes  from .. to      axis/tiles  form  working set   time                benefit ...
+ *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB fits  12.1 ms -> 8.0 ms   4.1 ms ...
  *
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
  *
@@ -140,7 +140,9 @@ static void fill_row(const ot_facts *all, const ot_fact_region *r, row_cells c)
     tiles_text(r, c[3], CELL);
     snprintf(c[4], CELL, "%s", r->form);
     ot_format_bytes((double)r->working_set, a, sizeof a);
-    if (*r->residence) /* a cache's capacity is soft: a share of it says little, the lines below the table say what streams */
+    /* a cache's capacity is soft: a share of it says little, the lines below the table say what
+     * streams */
+    if (*r->residence)
         snprintf(c[5], CELL, "%s %s", a, r->working_set <= r->capacity ? "fits" : "streams");
     else
         snprintf(c[5], CELL, "%s (%.0f %%)", a,

@@ -1,17 +1,22 @@
 /* Inside of the HTML report: a page is written from top to bottom by sections that share this
  * writer.
  *
- *   html_report.c   head, style, script, order of the sections      page.css, page.js: embedded by
- *                                                                   the Makefile
- *   html_write.c    this interface on libxml2's xmlTextWriter
- *   html_explain.c  where memory goes
- *   html_cards.c    headline      html_graph.c  graph as SVG (html_layout.c: where nodes go)
- *   html_regions.c  region table  html_candidates.c  candidates of a region: plot, heat map, text
- *   html_map.c      memory maps   html_roofline.c  roofline   html_barriers.c  barriers and
- *                                                             refusals, by reason
- *   html_tables.c   target, environment, scopes   html_bench.c  measurements   html_device.c  the profile of a device
- *   html_plot.c  axes of plots (html_plot.h)
- *   html_pieces.c   what sections share: headings, drawings, lists of names and of operators
+ *   html_report.c      head, style, script, order of the sections; page.css, page.js: embedded by
+ *                      the Makefile
+ *   html_write.c       this interface on libxml2's xmlTextWriter
+ *   html_explain.c     where memory goes
+ *   html_cards.c       headline
+ *   html_graph.c       graph as SVG (html_layout.c: where nodes go)
+ *   html_regions.c     region table
+ *   html_candidates.c  candidates of a region: plot, heat map, text
+ *   html_map.c         memory maps
+ *   html_roofline.c    roofline
+ *   html_barriers.c    barriers and refusals, by reason
+ *   html_tables.c      target, environment, scopes
+ *   html_bench.c       measurements
+ *   html_device.c      the profile of a device
+ *   html_plot.c        axes of plots (html_plot.h)
+ *   html_pieces.c      what sections share: headings, drawings, lists of names and of operators
  *
  * The page is XHTML and HTML at once (polyglot): parsers of both read the same tree, so tests
  * parse it strictly. Texts from models pass through html_text and html_attr only, which replace

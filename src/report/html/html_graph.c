@@ -1,9 +1,9 @@
 /* The graph's section: from far to near.
  *
- *   overview        inputs -> [37 untiled nodes] -> [region 0: H × 8 ...] -> ... -> outputs  every
- *                   region closed
- *   <details> each  region 0, its nodes and the nodes around it                              a region open
- *   <details>       every node, in a frame that scrolls and zooms                            all open
+ *   overview        inputs -> [37 untiled nodes] -> [region 0: H × 8 ...] -> ... -> outputs:
+ *                   every region closed
+ *   <details> each  region 0, its nodes and the nodes around it: a region open
+ *   <details>       every node, in a frame that scrolls and zooms: all open
  *
  * Nothing here needs a script: a closed region is a link to its open drawing (#graph-region-N,
  * inside of a <details>, which browsers open for a link into it) and from there to its tilings

@@ -1,5 +1,5 @@
-/* Stage select/bounds/: what a model takes at the most over a range of sizes, as it is and tiled for
- * every size.
+/* Stage select/bounds/: what a model takes at the most over a range of sizes, as it is and tiled
+ * for every size.
  *
  *   range        x = [1, 3, 256..2160, 256..3840]
  *   size_terms   every extent as a term of h and w: none falls where h or w grows

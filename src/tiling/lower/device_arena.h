@@ -66,8 +66,8 @@ ot_status ot_device_arena_place(ot_device_arena *x, ot_arena *a, ot_diag *d) OT_
 /* Inputs and results of the top graph that loops alone touch, tile by tile. bodies: [l->n] of
  * Whiles at their places, else NULL; *host_of: [n_values] in arena a; of an input itself, of the
  * buffer that an Alloc makes for a result that result; OT_NONE: v lies on the device. An input
- * stays where its two tiles take half of it at the most, and halos move it twice at the most. Fails:
- * OT_E_NOMEM. */
+ * stays where its two tiles take half of it at the most, and halos move it twice at the most.
+ * Fails: OT_E_NOMEM. */
 ot_status ot_device_streams_find(const ot_node_list *l, const ot_graph *const *bodies, ot_arena *a,
                                  ot_id **host_of) OT_MUST_USE;
 

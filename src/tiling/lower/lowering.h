@@ -1,5 +1,5 @@
-/* Stage tiling/lower/: what a planned region needs of the fast memory, and what an untiled graph needs
- * of the slow one. */
+/* Stage tiling/lower/: what a planned region needs of the fast memory, and what an untiled graph
+ * needs of the slow one. */
 #ifndef OT_TILING_LOWER_LOWERING_H
 #define OT_TILING_LOWER_LOWERING_H
 

@@ -3,10 +3,10 @@
  *
  *   line buffers (region.rolling)                      rows put together
  *
- *     x_rows: rows 4..5 of x, x_tile: 6..9           y_tile: rows 3..8, of which
- *     join:   4..9 in global memory, where a reader    y_tile[2:6] = conv(...)   are made in this step and
- *             wants rows of both                       y_tile[0:2] <- y_rows     were handed on
- *     x_rows <- 8..9 behind the last reader          y_rows <- y_tile[4:6]
+ *     x_rows: rows 4..5 of x, x_tile: 6..9       y_tile: rows 3..8, of which
+ *     join:   4..9 in global memory, where a       y_tile[2:6] = conv(...)   are made in this step,
+ *             reader wants rows of both            y_tile[0:2] <- y_rows     were handed on
+ *     x_rows <- 8..9 behind the last reader      y_rows <- y_tile[4:6]
  *
  * The buffer of rows holds what the step wants of those before it, the first of them in front;
  * of a loop's steps each finds as many. What readers want together is workspace that the planned

@@ -206,7 +206,7 @@ static ot_status step(kgen *g)
         break;
     case OT_TK_FREE:
     case OT_TK_VIEW:
-    case OT_TK_ARRIVE: /* the statements before it are done, or a barrier comes where that matters */
+    case OT_TK_ARRIVE: /* what is before it is done, or a barrier comes where that matters */
     case OT_TK_CHECK: break;
     }
     return OT_OK;

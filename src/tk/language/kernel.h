@@ -183,7 +183,9 @@ typedef enum ot_tk_op {
     OT_TK_WAIT,   /* for a stream's transfers (stream), or for a barrier (in[0]) */
     OT_TK_ARRIVE, /* at a barrier: in[0] */
     OT_TK_FENCE,  /* every pipe waits for every other */
-    OT_TK_CHECK /* of in[0]'s planned address: name "is_aligned" or "address_of", keep: the alignment, the address */
+    /* of in[0]'s planned address: name "is_aligned" or "address_of", keep: the alignment, the
+     * address */
+    OT_TK_CHECK
 } ot_tk_op;
 
 /* A setting of an operation: axis=1, pad=[1, 1, 0, 0]. */

@@ -2,11 +2,11 @@
  *
  *   kernel NAME [target "..."] { param...  statement... }
  *
- *   statement: alloc  workspace  alias  subview  free  load  store  copy  yield  begins with its
- *                     word
- *              [names =] for | while | if ... { ... }                            block
- *              names = PIPE.OP(...)                                              operation
- *              place [yield] NAME: TYPE @SCOPE offset=N                          no statement: a value's offsets
+ *   statement: alloc  workspace  alias  subview  free  load  store  copy  yield
+ *                                                         begins with its word
+ *              [names =] for | while | if ... { ... }     block
+ *              names = PIPE.OP(...)                       operation
+ *              place [yield] NAME: TYPE @SCOPE offset=N   no statement: a value's offsets
  *
  * Blocks nest through the builder's list of open blocks, not through recursion: a text cannot
  * use up the stack. Results and carried names are new values; their types follow from the inits

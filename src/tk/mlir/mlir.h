@@ -5,7 +5,7 @@
  *
  *   %a = memref.alloc() : memref<16x256xf16, #hivm.address_space<ub>>
  *   -->
- *   %c512_i64 = arith.constant 512 : i64                                                (head of the function)
+ *   %c512_i64 = arith.constant 512 : i64                     (head of the function)
  *   %a = hivm.hir.pointer_cast(%c512_i64) : memref<16x256xf16, #hivm.address_space<ub>>
  *
  * The subset that is read is listed in docs/kernels/mlir.md; what is outside of it is an error

@@ -2,7 +2,7 @@
  *
  *   hivm.hir.vadd ins(%a, %b : memref<...>, memref<...>) outs(%c : memref<...>) broadcast = [0]
  *   hivm.hir.vcast ins(%a : ...) outs(%b : ...) temp_buffer(%t : ...) round_mode = <rint>
- *   hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]                                       touches no memory
+ *   hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]                   touches no memory
  *
  * The pipe follows from the operation, and with it what may share memory. A product adds to its
  * output unless it says that it begins: the first i1 among its inputs is `true`.

@@ -1,7 +1,9 @@
 /* Statements that make memrefs, name them anew, mark them, and reach single elements.
  *
- *   memref.alloc, memref_ext.alloc_workspace   a buffer      hivm.hir.pointer_cast(%c0)    a buffer at a given place
- *   memref.cast, collapse_shape, expand_shape  another name  memref.subview, view, reinterpret_cast     a part
+ *   memref.alloc, memref_ext.alloc_workspace    a buffer
+ *   hivm.hir.pointer_cast(%c0)                  a buffer at a given place
+ *   memref.cast, collapse_shape, expand_shape   another name
+ *   memref.subview, view, reinterpret_cast      a part
  *
  *
  *

@@ -1,10 +1,12 @@
 /* The text with addresses.
  *
  *   func.func @k(...) {
- *   + %c0_i64 = arith.constant 0 : i64                                        each address once, ascending
+ *   + %c0_i64 = arith.constant 0 : i64                 each address once, ascending
  *   - %a = memref.alloc() : memref<16xf16, ...>
- *   + %a = hivm.hir.pointer_cast(%c0_i64, %c64_i64) : memref<16xf16, ...>      as many as the plan has slots
- *   + annotation.mark %a {hivm.multi_buffer = 2 : i32} : memref<16xf16, ...>   where the planner has doubled it
+ *   + %a = hivm.hir.pointer_cast(%c0_i64, %c64_i64)    as many as the plan has slots
+ *            : memref<16xf16, ...>
+ *   + annotation.mark %a {hivm.multi_buffer = 2 : i32} where the planner has doubled it
+ *            : memref<16xf16, ...>
  *
  *
  *

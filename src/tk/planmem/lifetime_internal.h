@@ -6,11 +6,12 @@
  * values would have if nothing was shared. A statement is one point, but for those that carry
  * values: they copy, and each copy is a point of its own.
  *
- *   r = for i in 0..n carry (acc = init) {  [acc <- init]  [test]-------+  point   what it reads and writes
- *     next = vector.add(acc, t)                [next <- acc, t]  <---+  |  [x <- y] writes x, reads
- *                                                                          y
- *     yield (next)                             [way <- next]         |  |  [test]   the end of an edge
- *   }                                          [acc <- way]  [test]--+  |
+ *   r = for i in 0..n carry (acc = init) {  [acc <- init]  [test]-------+  point   what it reads,
+ *                                                                       |          and writes
+ *     next = vector.add(acc, t)             [next <- acc, t]  <---+     |  [x <- y] writes x,
+ *                                                                 |     |          reads y
+ *     yield (next)                          [way <- next]         |     |  [test]  the end of an
+ *   }                                       [acc <- way]  [test]--+     |          edge
  *                                           [exit]  <-------------+-----+
  *                                           [r <- acc]
  *

@@ -4,14 +4,14 @@
  * Loops test at the top once and then at the bottom, so that a value which every iteration
  * writes anew is not alive around the back edge only because it is read after the loop:
  *
- *   for, while:  copies of inits -> test -> body -> copies of yielded values -> test -> exit ->
- *                copies to results
- *                                    |       ^                                   |        ^
- *                                    |       +-----------------------------------+        |
- *                                    +----------------------------------------------------+   unless the body surely runs
+ *   for, while:  copies of inits -> test -> body -> copies of yielded -> test -> exit -> copies to
+ *                                    |       ^                            |        ^     results
+ *                                    |       +----------------------------+        |
+ *                                    +---------------------------------------------+  unless the
+ *                                                                       body surely runs
  *   if:          test -> then -> jump -> end         jump has the position of the statement before
- *                                                    `else`: what only the
- *                  +---> else -> end                 else branch holds is not alive there
+ *                  |                      ^          `else`: what only the else branch holds is
+ *                  +---> else ------------+          not alive there
  *
  * Views are accesses of their root. A write by way of a view that is smaller than the root
  * writes a part.

@@ -1,5 +1,5 @@
-/* Stage transform/decompose/: normalisations over axes that tiles cut are taken apart, so that regions need
- * not end there.
+/* Stage transform/decompose/: normalisations over axes that tiles cut are decomposed, so that
+ * regions need not end there.
  *
  *     x --InstanceNormalization--> y          x --Moments--> mean, variance --NormFactors-->
  *                                             factor, summand [N, C, 1, 1]

@@ -1,8 +1,9 @@
 /* Normalisations that are what they look like at every size, where extents are free.
  *
  *   planned graph  [1, 32, 64, 64] --Reshape--> [1, 4, 32768] --InstanceNormalization--> ..
- *                  --Reshape--> [1, 32, 64, 64]  found here
- *   file's graph   [1, 32, h?, w?] --Reshape {0, 4, -1}--> ..                            --Reshape by Shape(x)--> ..  and judged by this
+ *                  --Reshape--> [1, 32, 64, 64]         found here
+ *   file's graph   [1, 32, h?, w?] --Reshape {0, 4, -1}--> .. --InstanceNormalization--> ..
+ *                  --Reshape by Shape(x)--> ..          and judged by this
  *
  * At one size many graphs look like a normalisation. It is one at all sizes where the channels
  * are fixed, the groups are a constant of the Reshape in front, and the one behind goes back to
@@ -55,9 +56,8 @@ static bool holds_anyhow(const ot_graph *planned, const ot_graph *file, const ot
     const ot_value *x = &file->values[n->x], *now = &planned->values[n->x];
     if (x->rank != now->rank || x->dims[1] != now->dims[1] || (n->centred && x->dims[0] < 0))
         return false;
-    for (
-        int32_t a = 2; a < x->rank;
-        a++) /* a number for each element is refused at other sizes, where parts would broadcast it */
+    /* a number for each element is refused at other sizes, where parts would broadcast it */
+    for (int32_t a = 2; a < x->rank; a++)
         if (n->each_scale != OT_NONE && x->dims[a] < 0) return false;
     const ot_id operands[] = {n->scale, n->bias, n->gamma, n->beta, n->each_scale, n->each_bias};
     for (size_t k = 0; k < sizeof operands / sizeof *operands; k++)

@@ -1,10 +1,10 @@
 /* Which nodes are a normalisation over spatial axes, in the forms that exporters write.
  *
- *   InstanceNormalization, GroupNormalization            one node
- *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...] [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]       torch's GroupNorm
+ *   InstanceNormalization, GroupNormalization       one node
+ *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...]
+ *       [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]  torch's GroupNorm
  *   the form of decompose_written.c, with such reshapes around it or not
- *   any of them, with Mul and Add behind it              gamma and beta are taken in: two passes
- *                                                        less
+ *   any of them, with Mul and Add behind it         gamma and beta are taken in: two passes less
  *   MeanVarianceNormalization of one sample, over maps, or channels and maps
  *   LayerNormalization over the last axes from 1 or 2 on  its scale and bias, a number for each
  *                                                         element, stay what they are

@@ -12,10 +12,10 @@
  * of (x - point) over the other points, so that rows of +-a share their even and odd parts. The
  * scales of winograd_points (winograd.c) go with them.
  *
- *   input: columns first (adjacent tiles share two of them)  output: columns first, too
- *     d0 d1 d2 d3 d4 d5 | d4 d5 ...                            m00..m05       s00..s05       y00..y03
- *     each column --B'--> 6 numbers, kept in `columns`            ...    -A'->   ...    -A->    ...
- *     each tile: 6 rows of these --B--> V                      m50..m55       s30..s35       y30..y33
+ *   input: columns first (adjacent tiles share two)   output: columns first, too
+ *     d0 d1 d2 d3 d4 d5 | d4 d5 ...                     m00..m05       s00..s05      y00..y03
+ *     each column --B'--> 6 numbers, in `columns`          ...   -A'->    ...   -A->   ...
+ *     each tile: 6 rows of these --B--> V               m50..m55       s30..s35      y30..y33
  *
  *
  *

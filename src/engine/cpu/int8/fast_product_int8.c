@@ -1,11 +1,12 @@
 /* MatMulInteger, QLinearMatMul and com.microsoft's relatives with exact 8-bit products.
  *
- *                         A          zero points         factor of a sum                  output
- *   MatMulInteger         u8, s8     rows, columns       -                                int32
- *   QLinearMatMul         u8, s8     rows, columns       a_scale b_scale[j] / y_scale     u8, s8
- *   MatMulIntegerToFloat  u8, s8     all, columns        a_scale b_scale[j]               float, + bias
- *   DynamicQuantizeMatMul float: quantized to u8 first, as DynamicQuantizeLinear does     float, + bias
- *   QGemm                 u8, s8     all, columns        alpha a_scale b_scale[j] / y_scale   u8, s8, or float
+ *                         A        zero points    factor of a sum                output
+ *   MatMulInteger         u8, s8   rows, columns  -                              int32
+ *   QLinearMatMul         u8, s8   rows, columns  a_scale b_scale[j] / y_scale   u8, s8
+ *   MatMulIntegerToFloat  u8, s8   all, columns   a_scale b_scale[j]             float, + bias
+ *   DynamicQuantizeMatMul float: quantized to u8 as DynamicQuantizeLinear does   float, + bias
+ *   QGemm                 u8, s8   all, columns   alpha a_scale b_scale[j] / y_scale
+ *                                                                                u8, s8, or float
  *
  * Integer results are those of the references, bit by bit. What is unusual goes to the
  * reference, where there is one.

@@ -1,9 +1,9 @@
 /* The kernel of attention.h.
  *
- *   scratch  Q' [panels][size][16]  Y' [panels][v_size][16]  largest, sums [panels][16]  of the
- *            block
- *            K  [chunk / 6][size][6]  V  [v_size / 6][chunk][6]                           of the chunk, for all panels
- *            scores [chunk][16]  mask [chunk][16]                                         of one panel
+ *   scratch  Q' [panels][size][16]  Y' [panels][v_size][16]
+ *            largest, sums [panels][16]                          of the block
+ *            K  [chunk / 6][size][6]  V  [v_size / 6][chunk][6]  of the chunk, for all panels
+ *            scores [chunk][16]  mask [chunk][16]                of one panel
  *
  *   for chunks of keys
  *       K and V copied so that six rows of their products lie together

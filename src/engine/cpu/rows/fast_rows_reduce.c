@@ -14,13 +14,10 @@
 
 #include <math.h>
 
-enum {
-    COLUMNS = 1024,
-    CHUNK = 32,
-    CHUNK_SUM = 4096
-}; /* outputs side by side; rows that are folded in float before double takes
-                                                          over. Sums go one row after the other as far as runtimes do so, too:
-                                                          networks subtract nearly equal sums, and then the order shows */
+/* Outputs side by side; rows that are folded in float before double takes over. Sums go one row
+ * after the other as far as runtimes do so, too: networks subtract nearly equal sums, and then the
+ * order shows. */
+enum { COLUMNS = 1024, CHUNK = 32, CHUNK_SUM = 4096 };
 
 typedef struct reduction {
     ot_op op;

@@ -55,8 +55,9 @@ typedef struct ot_dg_target {
 
 /* Nodes that run as one. */
 typedef struct ot_dg_group {
-    const ot_node *const *
-        nodes; /* [n_nodes] in the order in which they compute; all but the first are element-wise (ot_dg_is_element) */
+    /* [n_nodes] in the order in which they compute; all but the first are element-wise
+     * (ot_dg_is_element) */
+    const ot_node *const *nodes;
     uint32_t n_nodes;
     /* by value id: dtype, dims, strides of what nodes read and make; data: contents of constants
      * (dense), else NULL */
