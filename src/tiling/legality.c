@@ -284,8 +284,9 @@ static bool is_part(const ot_region *r, uint32_t v)
     return false;
 }
 
-/* Whether form f can put the parts of reductions together: what a Scan hands over in place is the value itself. In standard
- * ONNX, parts lie one behind the other: nothing of them is cut besides. */
+/* Whether form f can put the parts of reductions together: what a Scan hands over in place is the
+ * value itself. In standard ONNX, parts lie one behind the other: nothing of them is cut
+ * besides. */
 static bool parts_fit(const ot_form_tiles *w, ot_form f, ot_why *why)
 {
     const ot_region *r = w->r;

@@ -254,8 +254,8 @@ static void bad_options(void **state)
     onnx_tile_free(t);
 }
 
-/* Who runs the model: a runtime by name, the engine, or ONNX Runtime with the engine inside; NULL is
- * the target's own again. */
+/* Who runs the model: a runtime by name, the engine, or ONNX Runtime with the engine inside; NULL
+ * is the target's own again. */
 static void runtimes_by_name(void **state)
 {
     (void)state;

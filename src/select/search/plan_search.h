@@ -27,9 +27,9 @@ ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o
  * relations, and the prices of untiled nodes: regions disjoint, convex, connected; pieces cover
  * outputs exactly once; windows contain what brute-force propagation needs; working sets and
  * capacity; what all regions add up to in time, bytes moved, multiply-adds and peak, where those
- * of one region are taken as stated (select/check/plan_check.c); the limits in o, the options that the plan was made with. Requires ORDER, USES, SHAPES; keeps them.
- * Fails: OT_E_INPUT with the first violation, each with a reason of its own (our bug);
- * OT_E_NOMEM. */
+ * of one region are taken as stated (select/check/plan_check.c); the limits in o, the options
+ * that the plan was made with. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_INPUT with
+ * the first violation, each with a reason of its own (our bug); OT_E_NOMEM. */
 ot_status ot_plan_check(ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o,
                         ot_diag *d) OT_MUST_USE;
 
