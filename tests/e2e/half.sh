@@ -21,7 +21,6 @@ check memory decoder --size 128
 check memory espcn --size 270
 
 # Free dimensions stay free, and casts that an exporter wrote around what it kept in float32 are gone.
-make_model unet --size 256 --width 8
 py make_half "$tmp/unet.onnx" "$tmp/half.onnx" "$tmp/wide.onnx"
 py free "$tmp/half.onnx" "$tmp/wide.onnx"
 expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal memory --target cpu-generic --threads 1 --design x=1,3,512,512 --json
