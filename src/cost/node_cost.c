@@ -158,7 +158,8 @@ double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, doub
     for (uint32_t d = 0; d < n_dims; d++) converts *= cut[d].made;
     if (quick > 0) return quick + converts;
     for (uint32_t d = 0; d < n_dims; d++) compute *= cut[d].made;
-    if (s->on_bytes[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_CONV)
+    if (s->on_bytes[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_CONV &&
+        t->runtime->conv.bytes_part > 0)
         compute /= t->runtime->conv.bytes_part;
     bool phases = t->runtime->conv.transposed == OT_TRANSPOSED_PHASES &&
                   s->g->nodes[s->node[p]].op == OT_OP_ConvTranspose;

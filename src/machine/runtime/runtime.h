@@ -70,7 +70,8 @@ typedef struct ot_conv_habits {
     uint32_t n_few;
     ot_transposed transposed;
     double transposed_part; /* of rate_conv that a transposed convolution reaches */
-    /* of the rate of float32, on 8-bit tensors that are dequantized in the kernel */
+    /* of the rate of float32, on 8-bit tensors that are dequantized in the kernel; 0: there are no
+     * such */
     double bytes_part;
     bool winograd; /* 3x3 convolutions may take Winograd's algorithm (winograd_cost.c) */
     /* of the rate of Winograd's products that a direct one reaches, where the target does not
@@ -165,7 +166,7 @@ typedef struct ot_runtime {
      * (ot_runtime_emitting); else it takes the place of the target's own runtime. */
     bool gives_form;
     /* OT_BY_... of quirks.h: whose behaviour the table of quirks speaks of; several: any of them
-     * may run it */
+     * may run it; 0: it has none that plans depend on */
     uint32_t bit;
 
     /* ---- what runs as one (fusion/fusion.h) ---- */

@@ -11,9 +11,9 @@
  */
 #include "runtime_tables.h"
 
-#define PLAIN_CONV                            \
-    {                                         \
-        .transposed_part = 1, .bytes_part = 1 \
+#define PLAIN_CONV           \
+    {                        \
+        .transposed_part = 1 \
     }
 
 #define COMMON                                                                         \
@@ -27,10 +27,9 @@
     COMMON, .overlap = 0, .weights_seen = 1, .motion = OT_MOTION_DMA, .recompute = 16, .doubt = 1, \
             .short_rows = 1
 
-#define STANDARD_ON_SCRATCHPAD                                                         \
-    SCRATCHPAD, .forms = OT_FORMS_STANDARD | OT_FORM_BIT(OT_FORM_STREAM),              \
-                .price = ot_standard_prices, .blocks = {.crop = 2, .crop_blocked = 2}, \
-                .int8_groups = true
+#define STANDARD_ON_SCRATCHPAD                                                                   \
+    SCRATCHPAD, .forms = OT_FORMS_STANDARD | OT_FORM_BIT(OT_FORM_STREAM), .price = ot_no_prices, \
+                .blocks = {.crop = 2, .crop_blocked = 2}, .int8_groups = true
 
 #define WHILE_ON_SCRATCHPAD                                                                     \
     SCRATCHPAD, .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM),              \

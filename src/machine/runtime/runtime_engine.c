@@ -18,7 +18,6 @@ const ot_runtime ot_runtime_engine = {
     .title = "the project's engine",
     .gives_form = true,
     .summary = "the project's own engine, by operators of its own (as --emit engine)",
-    .bit = OT_BY_ENGINE,
     .merges = &ot_engine_rules,
     .one_pass = true,
     .conv = {.block = 8, /* AVX2 registers of float32 */
@@ -55,7 +54,6 @@ const ot_runtime ot_runtime_engine = {
     .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM),
     .motion = OT_MOTION_VIEWS,
     .price = ot_no_prices,
-    .scan_in_place = true,
     .own_outputs = true,
     .in_place = true,
     .recompute = 5,

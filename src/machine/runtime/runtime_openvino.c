@@ -24,7 +24,6 @@ static const ot_op_factor SLOW[] = {
     {OT_OP_Resize, NULL, 6},
     {OT_OP_Upsample, "nearest", 1.5},
     {OT_OP_Upsample, "linear", 2},
-    {OT_OP_Upsample, NULL, 6},
     {OT_OP_Transpose, NULL, 4},
 };
 

@@ -17,18 +17,18 @@
 static const ot_op_factor SLOW[] = {
     {OT_OP_PRelu, NULL, 2},           {OT_OP_Erf, NULL, 1.5},         {OT_OP_Pow, NULL, 3},
     {OT_OP_Resize, "nearest", 1.6},   {OT_OP_Resize, "linear", 12},   {OT_OP_Resize, NULL, 50},
-    {OT_OP_Upsample, "nearest", 1.6}, {OT_OP_Upsample, "linear", 12}, {OT_OP_Upsample, NULL, 50},
+    {OT_OP_Upsample, "nearest", 1.6}, {OT_OP_Upsample, "linear", 12},
 };
 static const ot_few_channels FEW[] = {{8, 0.45}, {24, 0.7}, {48, 0.92}};
 static const ot_op MAKES[] = {OT_OP_Conv};
-static const ot_op KEEPS[] = {
-    OT_OP_Conv,          OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool,
-    OT_OP_GlobalMaxPool, OT_OP_Add,     OT_OP_Concat,      OT_OP_Relu,
-    OT_OP_Clip};
+static const ot_op KEEPS[] = {OT_OP_MaxPool,       OT_OP_AveragePool, OT_OP_GlobalAveragePool,
+                              OT_OP_GlobalMaxPool, OT_OP_Add,         OT_OP_Concat,
+                              OT_OP_Relu,          OT_OP_Clip};
 
-/* As ot_standard_prices; tiles that are written out fit each other's places. */
+/* As ot_standard_prices: loop has bounds and Slice, a Concat with the border tiles, which are
+ * written out. Tiles that are written out fit each other's places. */
 static const ot_form_price PRICES[OT_FORM_COUNT] = {
-    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1},
+    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_grid = 1},
     [OT_FORM_UNROLLED] = {.copies = true,
                           .nodes = 1,
                           .stitch = 2,
@@ -56,8 +56,7 @@ static const ot_form_price PRICES[OT_FORM_COUNT] = {
              .few = FEW,                                                                        \
              .n_few = sizeof FEW / sizeof *FEW,                                                 \
              .transposed = OT_TRANSPOSED_COLUMNS,                                               \
-             .transposed_part = 0.6,                                                            \
-             .bytes_part = 1},                                                                  \
+             .transposed_part = 0.6},                                                           \
     .overlap = 0.35,                                                                            \
     .blocks = {.has_blocks = true,                                                              \
                .makes = MAKES,                                                                  \

@@ -7,18 +7,13 @@
  *
  *   scan      slices of the outer tensors, results in place
  *   unrolled  a Slice for each window, a Concat; tiles live in the outer graph, where sizes that
- *             differ from layer to layer do not fit
- *             each other's places (measured: 4 working sets for a chain of 12 nodes, 12 for one of
- *             48)
+ *             differ from layer to layer do not fit each other's places (measured: 4 working sets
+ *             for a chain of 12 nodes, 12 for one of 48)
  *   peeled    Slice and its bounds; in several dimensions border tiles stay in the outer graph and
  *             the stack is transposed
- *   loop      bounds and Slice, scan outputs, Transpose where pieces do not follow each other, and
- *             a Concat with the border tiles, which are written out
- *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without
- *             bounds
  *   stream    as peeled; rows that are carried are part of a tile's windows */
 const ot_form_price ot_standard_prices[OT_FORM_COUNT] = {
-    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1},
+    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_grid = 1},
     [OT_FORM_UNROLLED] = {.copies = true,
                           .nodes = 1,
                           .stitch = 2,
@@ -39,26 +34,6 @@ const ot_form_price ot_standard_prices[OT_FORM_COUNT] = {
                         .outputs_scattered = 2,
                         .outputs_grid = 3,
                         .tiles_grid = 2},
-    [OT_FORM_LOOP] = {.copies = true,
-                      .nodes = 4,
-                      .loops = true,
-                      .stitch = 3,
-                      .scattered = 5,
-                      .outputs = 2,
-                      .outputs_scattered = 3,
-                      .outputs_grid = 3,
-                      .tiles_grid = 2},
-    [OT_FORM_PRESCAN] = {.copies = true,
-                         .nodes = 1,
-                         .loops = true,
-                         .stitch = 3,
-                         .scattered = 5,
-                         .windows = 2,
-                         .inputs = 1,
-                         .outputs = 2,
-                         .outputs_scattered = 3,
-                         .outputs_grid = 3,
-                         .tiles_grid = 2},
     [OT_FORM_STREAM] = {.copies = true,
                         .nodes = 4,
                         .loops = true,

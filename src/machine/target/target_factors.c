@@ -279,9 +279,10 @@ int ot_xml_write_factors(xmlTextWriter *w, const ot_target *t)
     if (!x || t->runtime != &x->table) return 0;
     int rc = xmlTextWriterStartElement(w, (const xmlChar *)"runtime");
     if (rc >= 0) rc = write_text(w, "name", x->table.name);
-    for (size_t k = 0; k < N_FACTORS && rc >= 0; k++)
-        rc = write_number(w, FACTORS[k].name,
-                          *(const double *)((const char *)&x->table + FACTORS[k].offset));
+    for (size_t k = 0; k < N_FACTORS && rc >= 0; k++) {
+        const double d = *(const double *)((const char *)&x->table + FACTORS[k].offset);
+        if (d >= FACTORS[k].least) rc = write_number(w, FACTORS[k].name, d); /* else: has none */
+    }
     if (rc >= 0) rc = write_rows(w, x);
     return rc >= 0 ? xmlTextWriterEndElement(w) : rc;
 }
