@@ -25,7 +25,9 @@ WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror=imp
 SAN      :=
 CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BUILD)/gen
 CFLAGS   ?=
-override CFLAGS := -std=c17 $(OPT) $(WARN) $(SAN) $(CFLAGS)
+# A section for each function: links leave out what nobody reaches, and `make dead` lists it.
+SECTIONS := -ffunction-sections -fdata-sections
+override CFLAGS := -std=c17 $(OPT) $(WARN) $(SECTIONS) $(SAN) $(CFLAGS)
 # Loops that vectorise are marked as OpenMP does; a compiler that does not know the marks leaves some of them as they are.
 SIMD     := $(if $(filter yes,$(ENGINE)),$(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp-simd -x c - -o /dev/null 2>/dev/null && echo -fopenmp-simd))
 # oneDNN, and the OpenMP library that it uses, which is told to use one thread.
@@ -84,7 +86,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
-.PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
+.PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
         format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python check-wheel deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -113,6 +115,7 @@ help:
 	@echo 'make fuzz         libFuzzer for FUZZ_TIME=$(FUZZ_TIME) seconds (clang)'
 	@echo 'make matrix       what other runtimes make of tiled models: docs/matrix.md anew (downloads them, once)'
 	@echo 'make busy         small steps beside processes that never rest, the engine next to ONNX Runtime'
+	@echo 'make dead         functions of the library that nobody reaches'
 	@echo 'make arrows       which folders use which: none uses a later one'
 	@echo 'make lint | format | format-check | bench | cover | clean'
 	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no GLPK=no'
@@ -193,7 +196,7 @@ $(TK_LIB): $(TK_SRCS:src/%.c=$(BUILD)/obj/%.o)
 
 $(TOOL): $(BUILD)/obj/commands/main.o $(LIB)
 	@echo '  LINK     $@'
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $^ $(LDLIBS)
 
 $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@echo '  CC       $<'
@@ -356,6 +359,11 @@ cover:
 # Includes and link symbols between the folders of src/: none runs up.
 arrows: python $(TOOL)
 	@$(PYTHON) scripts/arrows.py --objects $(BUILD)/obj
+
+# Functions of the library that nobody reaches: none, but in the files of scripts/dead.txt.
+dead: python $(TOOL)
+	$(if $(filter yes,$(ENGINE)),,$(error Without the engine, what only it uses is not reached))
+	@$(PYTHON) scripts/dead.py --main $(BUILD)/obj/commands/main.o --library $(LIB) --sources src --but scripts/dead.txt --link $(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS)
 
 lint: $(BUILD)/gen/onnx.pb-c.h
 	$(Q)scripts/setup.sh lint

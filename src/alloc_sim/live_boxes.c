@@ -130,17 +130,6 @@ static void fill_live(const ot_live_box *boxes, size_t n, int64_t *live, uint32_
     for (uint32_t k = 1; k < n_steps; k++) live[k] += live[k - 1];
 }
 
-ot_status ot_boxes_live(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a,
-                        int64_t *most)
-{
-    int64_t *live = OT_NEW_N(a, int64_t, n_steps + 1u);
-    *most = 0;
-    if (!live) return OT_E_NOMEM;
-    fill_live(boxes, n, live, n_steps);
-    for (uint32_t k = 0; k < n_steps; k++) *most = ot_max(*most, live[k]);
-    return OT_OK;
-}
-
 static uint32_t list_makers(const ot_live_box *boxes, size_t n, uint32_t at, ot_id *makers,
                             uint32_t most)
 {

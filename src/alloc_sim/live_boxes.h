@@ -15,10 +15,6 @@ typedef struct ot_live_box {
 /* Place n boxes as OpenVINO does, and return the height of the block. Their order changes. */
 int64_t ot_boxes_place(ot_live_box *boxes, size_t n);
 
-/* The most bytes that are there at a step. n_steps: as below. Fails: OT_E_NOMEM. */
-ot_status ot_boxes_live(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a,
-                        int64_t *most) OT_MUST_USE;
-
 /* Makers of the boxes that are there when most bytes are, the largest first, each once: [*found
  * <= most] into makers. n_steps: more than any box's last. Fails: OT_E_NOMEM. */
 ot_status ot_boxes_fullest(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a,

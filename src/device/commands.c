@@ -320,18 +320,6 @@ static ot_status look(ot_device *dev, ot_dev_event ev, ot_device_error *e, dev_q
                         : OT_OK;
 }
 
-ot_status ot_dev_is_done(ot_device *dev, ot_dev_event ev, bool *done, ot_device_error *e)
-{
-    dev_queue *q;
-    *done = true;
-    if (ev.serial == 0) return OT_OK;
-    dev_lock(dev);
-    ot_status s = look(dev, ev, e, &q);
-    if (s == OT_OK) *done = ev.serial <= q->done;
-    dev_unlock(dev);
-    return s;
-}
-
 ot_status ot_dev_wait(ot_device *dev, ot_dev_event ev, ot_device_error *e)
 {
     dev_queue *q;

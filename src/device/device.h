@@ -198,8 +198,6 @@ ot_status ot_dev_flush(ot_device *dev, ot_dev_queue q, ot_device_error *e) OT_MU
  * device, all who wait for its queue are told so: free the queue. */
 ot_status ot_dev_finish(ot_device *dev, ot_dev_queue q, ot_device_error *e) OT_MUST_USE;
 ot_status ot_dev_wait(ot_device *dev, ot_dev_event ev, ot_device_error *e) OT_MUST_USE;
-ot_status ot_dev_is_done(ot_device *dev, ot_dev_event ev, bool *done,
-                         ot_device_error *e) OT_MUST_USE;
 /* Seconds of the device's clock at which a command that is done began and ended; false: not
  * done, or more than 1,000 commands ago. */
 bool ot_dev_times(ot_device *dev, ot_dev_event ev, double *start, double *end);

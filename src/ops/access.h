@@ -82,9 +82,8 @@ ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, 
                             size_t n) OT_MUST_USE;
 /* Leave an attribute out (no effect when absent). */
 ot_status ot_adapt_drop_attr(ot_arena *arena, ot_adapted *out, const char *name) OT_MUST_USE;
-/* Replace operand `input` by a 1-D constant of n elements, or omit it. */
+/* Replace operand `input` by a 1-D constant of n elements. */
 ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v,
                            size_t n) OT_MUST_USE;
-ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input) OT_MUST_USE;
 
 #endif

@@ -95,11 +95,6 @@ static ot_status set_operand(ot_arena *arena, ot_adapted *out, ot_operand op)
     return OT_OK;
 }
 
-ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input)
-{
-    return set_operand(arena, out, (ot_operand){.input = input, .omit = true});
-}
-
 ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v,
                            size_t n)
 {

@@ -38,6 +38,14 @@ class Program(unittest.TestCase):
                 onnx_tile.tile("/nowhere/x.onnx")
             self.assertEqual(p.stderr, f"onnx-tile: error: {caught.exception}\n")
 
+    def test_nothing_under_the_gpl(self):
+        folder = os.path.dirname(onnx_tile.__file__)
+        names = os.listdir(os.path.join(folder, "licenses"))
+        self.assertIn("onnx-tile", names)
+        libraries = [x for _, _, files in os.walk(os.path.dirname(folder)) for x in files if ".so" in x]
+        for name in names + libraries:
+            self.assertNotIn("glpk", name)
+
 
 if __name__ == "__main__":
     unittest.main()

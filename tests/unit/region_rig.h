@@ -68,7 +68,8 @@ static inline void lower(rig *x)
 {
     ot_kernel_free(x->k);
     x->k = NULL;
-    if (ot_region_kernel(x->m->graph, &x->r, &x->t, &x->diag, &x->k) != OT_OK)
+    if (ot_region_kernel_held(&(ot_region_job){x->m->graph, &x->r, &x->t, NULL, &x->diag}, NULL,
+                              &x->k) != OT_OK)
         fail_msg("%s", x->diag.message);
     if (ot_kernel_verify(x->k, "test", &x->diag) != OT_OK) fail_msg("%s", x->diag.message);
 }

@@ -97,13 +97,6 @@ bool ot_dnnl_md(dnnl_memory_desc_t *md, const ot_nd *a)
            dnnl_success;
 }
 
-bool ot_dnnl_md_any(dnnl_memory_desc_t *md, const ot_nd *a)
-{
-    dnnl_dims_t dims;
-    return dims_of(a, dims) && dnnl_memory_desc_init_by_tag(md, (int)a->rank, dims, dnnl_f32,
-                                                            dnnl_format_tag_any) == dnnl_success;
-}
-
 bool ot_dnnl_is_reference(const_dnnl_primitive_desc_t pd)
 {
     const char *name = NULL;

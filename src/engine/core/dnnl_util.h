@@ -22,8 +22,6 @@ void ot_dnnl_alone(void);
 /* Descriptor of a float32 array as it lies: dense plain, blocked without holes, or NULL layout
  * "any". false: it has none. */
 bool ot_dnnl_md(dnnl_memory_desc_t *md, const ot_nd *a);
-/* The same dims in whatever layout the primitive likes. */
-bool ot_dnnl_md_any(dnnl_memory_desc_t *md, const ot_nd *a);
 /* The slow but general implementations, which must never run. */
 bool ot_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
 

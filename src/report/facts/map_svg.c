@@ -614,15 +614,3 @@ ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, F
     fputs("</svg>\n", f);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
-
-ot_status ot_map_svg(const ot_map_box *boxes, uint32_t n, int64_t height, int64_t lower_bound,
-                     int64_t capacity, const char *title, FILE *f)
-{
-    ot_map_plot plot = {.title = "",
-                        .boxes = boxes,
-                        .n = n,
-                        .height = height,
-                        .lower_bound = lower_bound,
-                        .capacity = capacity};
-    return ot_maps_svg(&plot, 1, title, f);
-}

@@ -23,8 +23,5 @@ typedef struct ot_map_plot {
 /* A self-contained SVG document, one map below the other. Names are escaped; deterministic;
  * below 5 MB whatever n is (the smallest boxes lose their tooltips, then go). */
 ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, FILE *f) OT_MUST_USE;
-/* One map. capacity 0: no line for it. */
-ot_status ot_map_svg(const ot_map_box *boxes, uint32_t n, int64_t height, int64_t lower_bound,
-                     int64_t capacity, const char *title, FILE *f) OT_MUST_USE;
 
 #endif

@@ -7,12 +7,6 @@
 #include "tk/planmem/planmem.h"
 #include "tiling/region.h"
 
-/* The kernel of one tile loop nest of a planned region: loads of the input windows, the
- * operators, stores of the pieces; weights loaded before the loop when they stay resident; every
- * buffer has the size of its largest tile, scope l2. */
-ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
-                           ot_kernel **out) OT_MUST_USE;
-
 typedef struct ot_region_memory {
     int64_t height;      /* of the planned scope l2: the region's working set */
     int64_t lower_bound; /* most bytes live at once */

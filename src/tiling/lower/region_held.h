@@ -37,7 +37,11 @@ typedef struct ot_region_job {
     ot_diag *d;
 } ot_region_job;
 
-/* As ot_region_kernel; *h tells where values are. h NULL: not wanted. */
+/* The kernel of one tile loop nest of a planned region: loads of the input windows, the
+ * operators, stores of the pieces; weights loaded before the loop when they stay resident; every
+ * buffer has the size of its largest tile, scope l2. *h tells where values are; h NULL: not
+ * wanted. Requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that
+ * cannot be made: our bug). */
 ot_status ot_region_kernel_held(const ot_region_job *j, ot_region_held *h,
                                 ot_kernel **out) OT_MUST_USE;
 /* As ot_region_plan_memory with the kernel asked for, likewise. */

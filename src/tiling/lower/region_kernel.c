@@ -451,11 +451,3 @@ ot_status ot_region_kernel_held(const ot_region_job *j, ot_region_held *h, ot_ke
     ot_arena_free(l.a);
     return st;
 }
-
-/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot
- * be made: our bug). */
-ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d,
-                           ot_kernel **out)
-{
-    return ot_region_kernel_held(&(ot_region_job){g, r, t, NULL, d}, NULL, out);
-}
