@@ -181,8 +181,6 @@ static inline bool dv_known(const dv_prog *q, ot_id v)
 {
     return v != OT_NONE && q->arrays[v].dtype != OT_DT_UNKNOWN;
 }
-/* The step that alone reads v, when it is no result; OT_NONE. */
-uint32_t dv_only_reader(const dv_prog *q, ot_id v);
 
 /* ---- device_groups.c ---- */
 

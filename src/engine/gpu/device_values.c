@@ -190,11 +190,6 @@ static ot_status list_nodes(dv_prog *q)
     return OT_OK;
 }
 
-uint32_t dv_only_reader(const dv_prog *q, ot_id v)
-{
-    return v < q->p->g->n_values ? ot_list_only_reader(&q->list, v) : OT_NONE;
-}
-
 ot_status dv_describe(dv_prog *q)
 {
     OT_TRY(make_room(q, q->p->g->n_values));
