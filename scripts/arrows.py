@@ -25,7 +25,7 @@ tiling tiling/lower
 cost
 transform/decompose transform
 alloc_sim
-select/search select/check select select/bounds
+select/search select/check select/bounds select
 engine/core engine/ref
 engine/cpu/move engine/cpu/units engine/cpu/chain engine/cpu/rows engine/cpu/product engine/cpu/int8 engine/cpu/conv
 engine/lower engine/session engine/gpu/shaders engine/gpu

@@ -1,24 +1,22 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> plan --> weigh --> plan-check --> results --> rewrite --> limit -->
- *   export
- *   `---load---'`-------------------------- tile ------------------------------'`--save--'
+ *   import --> shapes --> select --> plan-check --> results --> rewrite --> limit --> export
+ *   `---load---'`-------------------- tile ------------------------------'`--save--'
  *
- * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them
+ * What plan a model gets, and in which variant it is written, is decided in the select pass alone
+ * (src/select); regions are lowered to kernels inside it, for their memory. The dump writes them
  * after plan-check.
  *
- * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R
- * W D G) print from inside the plan pass.
- *
+ * A new pass is one file and one line here. Letters are those of -d; the planner's own letters
+ * (A R W D G P) print from inside the select pass.
  */
-#include "dynamic_run.h"
+#include "dynamic_shapes.h"
 
 #include "engine/core/engine.h"
 #include "tiling/lower/lowering.h"
 #include "transform/transform.h"
 #include "onnx/import/model_io.h"
-#include "transform/decompose/decompose.h"
 #include "select/select.h"
 
 #include <errno.h>
@@ -63,7 +61,8 @@ static bool has_spectral_node(const ot_graph *g)
 /* The graph that plans are made of. */
 static ot_graph *planned_graph(const ot_run *r)
 {
-    return r->planned ? r->planned->graph : r->model->graph;
+    const ot_model *design = r->selection.design;
+    return design ? design->graph : r->model->graph;
 }
 
 /* Whether the file states all extents of its inputs. */
@@ -79,8 +78,8 @@ static ot_status pass_shapes(ot_run *r)
 {
     r->was_fixed = has_fixed_inputs(r->model->graph);
     OT_TRY(ot_run_choose_design(r));
-    if (r->options.keep_dynamic) return ot_run_bind_design(r);
-    OT_TRY(ot_run_keep_pristine(r));
+    if (r->options.keep_dynamic) return ot_run_infer_dynamic(r);
+    OT_TRY(ot_run_keep_unbound(r));
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
     r->model->static_inputs = r->options.n_shapes > 0 &&
                               (r->model->resized || !has_spectral_node(r->model->graph));
@@ -96,149 +95,69 @@ static void use_calibration(ot_run *r)
         fprintf(r->options.log, "onnx-tile: host: %s\n", note);
 }
 
-/* An input whose extents were bound may be free in the file: who runs the untiled model learns
- * them late. */
-static bool has_static_shape(const ot_run *r)
-{
-    return !r->planned && (r->options.n_shapes == 0 || r->was_fixed);
-}
-
-/* Plans are weighed while they are made; not for free dimensions, where normalisations stay whole.
- */
-static bool has_budget(const ot_run *r)
-{
-    return r->options.plan.memory_budget > 0 && !r->options.plan.force && !r->planned;
-}
-
-/* The same over a range. */
-static bool has_range_budget(const ot_run *r)
-{
-    return r->options.plan.memory_budget > 0 && r->planned;
-}
-
-static ot_bounds_case range_case(const ot_run *r)
+/* The target as the options change it. */
+static ot_status load_target(ot_run *r)
 {
     const ot_run_options *o = &r->options;
-    return (ot_bounds_case){.file = r->model,
-                            .planned = r->planned,
-                            .plan = r->plan,
-                            .target = &r->target,
-                            .ranges = o->ranges,
-                            .n = o->n_ranges,
-                            .budget = o->plan.memory_budget,
-                            .diag = r->diag};
-}
-
-/* A budget of live bytes, and a limit for tensors, speak of half precision as the file has it;
- * who forces regions wants the file's operators. */
-static bool may_widen(const ot_run *r)
-{
-    const ot_plan_options *p = &r->options.plan;
-    return r->target.runtime->widens && !p->bit_exact && !p->memory_budget && !p->max_tensor &&
-           !p->force && r->options.n_ranges == 0;
-}
-
-/* What is computed in half precision is planned, and written where something is tiled, in float32.
- */
-static ot_status widen(ot_run *r)
-{
-    if (!may_widen(r)) return OT_OK;
-    if (r->planned) return ot_run_widen_dynamic(r);
-    OT_TRY(ot_widen(r->model->graph, &r->narrow));
-    return r->narrow ? ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes)
-                     : OT_OK;
-}
-
-static ot_status make_plan(ot_run *r)
-{
-    if (has_budget(r))
-        return ot_select_budget(r->model->graph, &r->target, &r->options.plan, has_static_shape(r),
-                                &r->plan);
-    if (has_range_budget(r)) {
-        const ot_bounds_case c = range_case(r);
-        return ot_bounds_plan(&c, &r->options.plan, r->model->arena, &r->plan, &r->range);
-    }
-    return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
-}
-
-static ot_status pass_plan(ot_run *r)
-{
     ot_target_free(&r->target);
-    OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
-    if (r->options.emit_engine) use_calibration(r);
-    if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
-    if (r->options.weight_bytes) r->target.weight_bytes = r->options.weight_bytes;
-    if (r->options.runtime)
-        OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
-    else if (r->options.emit_engine)
+    OT_TRY(ot_target_load(o->target, o->threads, r->diag, &r->target));
+    if (o->emit_engine) use_calibration(r);
+    if (o->l2_bytes) ot_target_set_l2(&r->target, o->l2_bytes);
+    if (o->weight_bytes) r->target.weight_bytes = o->weight_bytes;
+    if (o->runtime)
+        OT_TRY(ot_target_set_runtime(&r->target, o->runtime, r->diag));
+    else if (o->emit_engine)
         ot_target_set_engine(&r->target);
-    r->target.bit_exact = r->options.plan.bit_exact;
-    OT_TRY(widen(r));
-    return make_plan(r);
+    r->target.bit_exact = o->plan.bit_exact;
+    return OT_OK;
 }
 
-static ot_status weigh(ot_run *r)
+static ot_status pass_select(ot_run *r)
 {
-    const bool static_shape = has_static_shape(r);
-    if (has_budget(r) || has_range_budget(r)) return OT_OK;
-    OT_TRY(ot_select_plan(planned_graph(r), &r->target, &r->options.plan, static_shape, &r->plan));
-    if (r->planned) return ot_run_select_decomposed(r);
-    return ot_select_decomposed(r->model->graph, &r->target, &r->options.plan, static_shape,
-                                &r->plan);
-}
-
-/* The model as it is in the file. */
-static ot_status narrow_again(ot_run *r)
-{
-    OT_TRY(ot_widen_undo(r->model->graph, r->narrow));
-    r->narrow = NULL;
-    ot_plan_free(r->plan);
-    r->plan = NULL;
-    if (r->planned) OT_TRY(ot_run_bind_again(r));
-    return make_plan(r);
-}
-
-static ot_status pass_weigh(ot_run *r)
-{
-    OT_TRY(weigh(r));
-    if (r->planned && r->narrow) ot_run_tell_untiled(r);
-    if (r->narrow && (!ot_plan_changes(r->plan) || (r->planned && !ot_run_wide_pays(r)))) {
-        OT_TRY(narrow_again(r));
-        OT_TRY(weigh(r));
-    }
-    return ot_run_select_dynamic(r);
+    const ot_run_options *o = &r->options;
+    OT_TRY(load_target(r));
+    const bool may_stay = r->unbound && !r->model->resized && r->target.runtime->keeps_dynamic;
+    const ot_select_request q = {.model = r->model,
+                                 .unbound = may_stay ? r->unbound : NULL,
+                                 .target = &r->target,
+                                 .options = &o->plan,
+                                 .sizes = {.shapes = o->shapes,
+                                           .n_shapes = o->n_shapes,
+                                           .design = may_stay ? r->given_design : o->design,
+                                           .n_design = may_stay ? o->n_shapes : o->n_design,
+                                           .ranges = o->ranges,
+                                           .n_ranges = o->n_ranges,
+                                           .one_size = o->one_size || may_stay},
+                                 .is_dynamic = o->keep_dynamic,
+                                 .static_shape = !o->keep_dynamic &&
+                                                 (o->n_shapes == 0 || r->was_fixed),
+                                 .diag = r->diag};
+    return ot_select(&q, &r->selection);
 }
 
 static ot_status pass_plan_check(ot_run *r)
 {
-    return ot_plan_check(planned_graph(r), r->plan, &r->target, &r->options.plan, r->diag);
-}
-
-/* What the plan takes at the most; with a budget that is known. */
-static ot_status bound_range(ot_run *r)
-{
-    if (r->options.n_ranges == 0 || has_range_budget(r)) return OT_OK;
-    const ot_bounds_case c = range_case(r);
-    return ot_bounds_compute(&c, r->model->arena, &r->range);
+    return ot_plan_check(planned_graph(r), r->selection.plan, &r->target, &r->options.plan,
+                         r->diag);
 }
 
 /* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
-    OT_TRY(bound_range(r));
     /* checked before: what the file takes is what people compare with */
-    if (r->plan->is_decomposed) r->plan->untiled = r->plan->whole;
-    OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan,
+    if (r->selection.plan->is_decomposed) r->selection.plan->untiled = r->selection.plan->whole;
+    OT_TRY(ot_facts_from_plan(planned_graph(r), r->selection.plan, &r->target, &r->options.plan,
                               r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
-    if (r->planned) {
+    if (r->selection.design) {
         r->facts->design_guessed = r->guessed;
-        r->facts->stays_free = r->sized != NULL;
+        r->facts->stays_free = r->selection.stays_dynamic;
         r->facts->design = ot_run_design_text(r, r->facts->arena);
         if (!r->facts->design) return ot_fail_nomem(r->diag);
     }
-    if (r->options.n_ranges > 0) OT_TRY(ot_facts_add_bounds(r->facts, &r->range, r->diag));
-    if (!r->facts->complete || !ot_plan_changes(r->plan)) return OT_OK;
+    if (r->options.n_ranges > 0)
+        OT_TRY(ot_facts_add_bounds(r->facts, &r->selection.bounds, r->diag));
+    if (!r->facts->complete || !ot_plan_changes(r->selection.plan)) return OT_OK;
     r->facts->command = ot_run_command_text(r, r->facts->arena);
     return r->facts->command ? OT_OK : ot_fail_nomem(r->diag);
 }
@@ -248,23 +167,25 @@ static ot_status pass_rewrite(ot_run *r)
 {
     int64_t packed;
     r->model->operators = r->options.operators;
-    if (!ot_plan_changes(r->plan)) return ot_raise_undo(r->model);
+    if (!ot_plan_changes(r->selection.plan)) return ot_raise_undo(r->model);
     r->model->runtime = r->target.runtime->name;
-    if (r->plan->n_regions > 0) {
-        OT_TRY(ot_overlay(r->model->graph, r->plan));
-        OT_TRY(r->planned ? ot_fold_dynamic(r->model->graph, r->planned->graph)
-                          : ot_fold_static(r->model->graph, r->plan));
-        OT_TRY(r->planned ? ot_transform_dynamic(r->model->graph, r->planned->graph, r->plan)
-                          : ot_transform_tiles(r->model->graph, r->plan));
+    if (r->selection.plan->n_regions > 0) {
+        OT_TRY(ot_overlay(r->model->graph, r->selection.plan));
+        OT_TRY(r->selection.design ? ot_fold_dynamic(r->model->graph, r->selection.design->graph)
+                                   : ot_fold_static(r->model->graph, r->selection.plan));
+        OT_TRY(r->selection.design
+                   ? ot_transform_dynamic(r->model->graph, r->selection.design->graph,
+                                          r->selection.plan)
+                   : ot_transform_tiles(r->model->graph, r->selection.plan));
     } else {
         r->model->static_inputs = r->model->resized; /* nothing in it depends on the extents */
     }
-    if (r->plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
-    if (r->plan->n_regions > 0 && r->target.runtime->own_biases)
+    if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
+    if (r->selection.plan->n_regions > 0 && r->target.runtime->own_biases)
         OT_TRY(ot_own_biases(r->model->graph));
-    if (r->plan->defer_from > 0)
-        OT_TRY(ot_defer_packing(r->model->graph, r->plan->defer_from, &packed));
-    return r->plan->in_branch ? ot_branch(r->model) : OT_OK;
+    if (r->selection.plan->defer_from > 0)
+        OT_TRY(ot_defer_packing(r->model->graph, r->selection.plan->defer_from, &packed));
+    return r->selection.plan->in_branch ? ot_branch(r->model) : OT_OK;
 }
 
 /* The graph as it will be written, by its own shapes: what the planner promised of them is not
@@ -292,15 +213,10 @@ static const struct {
     const char *name;
     ot_status (*run)(ot_run *r);
 } PASSES[] = {
-    {LOAD, 'I', "import", pass_import},
-    {TILE, 'S', "shapes", pass_shapes},
-    {TILE, 0, "plan", pass_plan},
-    {TILE, 0, "weigh", pass_weigh},
-    {TILE, 0, "plan-check", pass_plan_check},
-    {TILE, 0, "results", pass_results},
-    {REWRITE, 'T', "rewrite", pass_rewrite},
-    {REWRITE, 0, "limit", pass_limit},
-    {REWRITE, 0, "operator", ot_run_mark_operators},
+    {LOAD, 'I', "import", pass_import}, {TILE, 'S', "shapes", pass_shapes},
+    {TILE, 0, "select", pass_select},   {TILE, 0, "plan-check", pass_plan_check},
+    {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
+    {REWRITE, 0, "limit", pass_limit},  {REWRITE, 0, "operator", ot_run_mark_operators},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
@@ -313,9 +229,9 @@ static uint32_t *region_table(const ot_run *r)
     const ot_graph *g = r->model->graph;
     uint32_t *of = malloc(((size_t)g->n_nodes + 1) * sizeof *of);
     for (uint32_t k = 0; of && k < g->n_nodes; k++) of[k] = OT_NONE;
-    for (uint32_t k = 0; of && r->plan && k < r->plan->n_regions; k++)
-        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++)
-            of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
+    for (uint32_t k = 0; of && r->selection.plan && k < r->selection.plan->n_regions; k++)
+        for (uint32_t j = 0; j < r->selection.plan->regions[k].n_nodes; j++)
+            of[r->selection.plan->regions[k].nodes[j].node] = r->selection.plan->regions[k].id;
     return of;
 }
 
@@ -435,9 +351,9 @@ static ot_status dump_program(const ot_run *r, const ot_region *x)
 
 static ot_status dump_kernels(const ot_run *r)
 {
-    for (uint32_t k = 0; k < r->plan->n_regions; k++) {
-        OT_TRY(dump_kernel(r, &r->plan->regions[k]));
-        OT_TRY(dump_program(r, &r->plan->regions[k]));
+    for (uint32_t k = 0; k < r->selection.plan->n_regions; k++) {
+        OT_TRY(dump_kernel(r, &r->selection.plan->regions[k]));
+        OT_TRY(dump_program(r, &r->selection.plan->regions[k]));
     }
     return OT_OK;
 }
@@ -491,19 +407,11 @@ ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
 
 void ot_run_free(ot_run *run)
 {
-    if (run->plan) ot_plan_free(run->plan);
     ot_facts_free(run->facts);
-    ot_model_free(run->large);
-    ot_model_free(run->small);
-    ot_model_free(run->planned);
-    ot_model_free(run->apart);
-    ot_model_free(run->sized);
-    ot_model_free(run->pristine);
+    ot_selection_free(&run->selection);
+    ot_model_free(run->unbound);
     ot_model_free(run->model);
     ot_target_free(&run->target);
-    run->plan = NULL;
-    run->narrow = NULL;
     run->facts = NULL;
-    run->planned = run->large = run->small = run->apart = run->sized = run->pristine = NULL;
-    run->model = NULL;
+    run->unbound = run->model = NULL;
 }

@@ -3,8 +3,7 @@
 #define OT_APP_PIPELINE_H
 
 #include "report/facts/facts.h"
-#include "select/search/plan_search.h"
-#include "select/bounds/size_bounds.h"
+#include "select/select.h"
 
 /* Where a model comes from. */
 typedef struct ot_source {
@@ -51,30 +50,12 @@ typedef struct ot_run {
     const char *output;
     ot_target target;
     ot_model *model; /* after load */
-    /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts
-     * speak of; else NULL */
-    ot_model *planned;
-    ot_model *large; /* the same at a larger size; NULL: the model does not take it */
-    ot_model *small; /* at a smaller size, likewise */
-    /* with normalisations taken apart, which these are copies of; NULL: they are of `model` */
-    ot_model *apart;
-    const struct ot_norm *norms; /* [n_norms] that were; ids of the model before it */
-    uint32_t n_norms;
-    /* a size was given: the model before it was bound; NULL: nobody will ask for it */
-    ot_model *pristine;
-    /* free dimensions stay free although a size was given: what `planned` and its like are
-     * copies of; else NULL */
-    ot_model *sized;
-    int64_t file_growth,
-        /* with `narrow` and `planned`: what a process of the file, in half precision, takes; 0:
-         * not known */
-        file_loaded;
-    /* half precision was made float32: the graph before; else NULL. In the model's arena */
-    ot_graph *narrow;
-    ot_plan *plan;         /* after tile */
-    ot_facts *facts;       /* after tile; complete with options.plan.detail */
-    ot_bounds_facts range; /* after tile, where ranges are given; in the model's arena */
-    bool was_fixed;        /* after tile: the file states all extents of its inputs */
+    /* a size was given: the model before it was bound, where its dimensions may stay dynamic */
+    ot_model *unbound;
+    const ot_shape_binding *given_design; /* [options.n_shapes] with that: the size as a design */
+    ot_selection selection;               /* after tile: the plan, and what it is of */
+    ot_facts *facts;                      /* after tile; complete with options.plan.detail */
+    bool was_fixed; /* after tile: the file states all extents of its inputs */
     /* after tile: part of the design, or all of it, is a guess (guessed_size.c) */
     bool guessed;
 } ot_run;

@@ -147,6 +147,8 @@ typedef struct ot_map ot_map;    /* string -> uint32_t; keys are borrowed */
 ot_map *ot_map_new(ot_arena *a); /* NULL when memory ran out */
 /* Insert or replace; false when memory ran out. */
 bool ot_map_put(ot_map *m, const char *key, uint32_t value) OT_MUST_USE;
+/* A map of the same keys and values; NULL when memory ran out. */
+ot_map *ot_map_copy(ot_arena *a, const ot_map *m);
 /* The value, or OT_NONE. */
 uint32_t ot_map_get(const ot_map *m, const char *key);
 

@@ -81,6 +81,15 @@ ot_map *ot_map_new(ot_arena *a)
     return m;
 }
 
+ot_map *ot_map_copy(ot_arena *a, const ot_map *m)
+{
+    ot_map *x = ot_memdup(a, m, sizeof *m);
+    if (!x) return NULL;
+    x->arena = a;
+    x->slots = ot_memdup(a, m->slots, m->cap * sizeof *m->slots);
+    return x->slots ? x : NULL;
+}
+
 /* The slot of `key`: its own, or the free one where it belongs. */
 static slot *find(slot *slots, size_t cap, uint32_t hash, const char *key)
 {

@@ -7,9 +7,6 @@
  *
  * What the user allows of time holds for each set. Work is counted in nodes that are written and
  * played; the same set comes up again in each round, and is weighed once.
- *
- *
- *
  */
 #include "candidates.h"
 
@@ -21,6 +18,7 @@
 #define STEPS_SAVE 0.05
 /* of the untiled model's growth: what smaller tiles must save that take longer */
 #define SLOWER_SAVES 300
+#define TIME_ABOUT   1e-9  /* sums of seconds differ by rounding */
 #define STARTS       2     /* plans from which sets are looked for */
 #define ROUNDS       4     /* through all regions */
 #define MOST_WORK    40000 /* nodes that are written and played: half a second */
@@ -37,16 +35,27 @@ static bool same_region(const ot_region *a, const ot_region *b)
     return true;
 }
 
-/* A region that sets may have. */
-static ot_status add_region(ot_candidates *x, const ot_region *r)
+/* Its place in the pool, where it is put if it is new; OT_NONE: no memory. */
+static uint32_t place_of(ot_candidates *x, const ot_region *r)
 {
     for (size_t j = 0; j < x->n_pool; j++)
-        if (same_region(r, &x->pool[j])) return OT_OK;
+        if (same_region(r, &x->pool[j])) return (uint32_t)j;
     if (ot_dbg['P'])
         fprintf(stderr, "> Region: steps %u to %u, form %s, %u tiles of %lld: %.3f ms\n", r->first,
                 r->last, ot_form_name(r->form), r->dims[0].n_tiles, (long long)r->dims[0].tile,
                 r->benefit * 1e3);
-    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r)
+    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r) ? (uint32_t)(x->n_pool - 1)
+                                                                  : OT_NONE;
+}
+
+/* A region that sets may have. */
+static ot_status add_region(ot_candidates *x, const ot_region *r)
+{
+    const uint32_t at = place_of(x, r);
+    if (at == OT_NONE) return ot_fail_nomem(x->g->model->diag);
+    for (size_t k = 0; k < x->n_lap_pool; k++)
+        if (x->lap_pool[k] == at) return OT_OK;
+    return OT_PUSH(x->arena, x->lap_pool, x->n_lap_pool, x->cap_lap_pool, at)
                ? OT_OK
                : ot_fail_nomem(x->g->model->diag);
 }
@@ -101,7 +110,12 @@ static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_regio
 
 static bool in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from)
 {
-    return to->gain >= -x->o->max_slowdown * x->untiled_s || to->gain >= from->gain;
+    return to->gain >= -x->o.max_slowdown * x->untiled_s || to->gain >= from->gain;
+}
+
+static bool is_allowed(const ot_candidates *x, const ot_region_set *set)
+{
+    return set->gain >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
 }
 
 /* `from` with r, without what r overlaps; false: it has r. to->all: room. */
@@ -138,21 +152,13 @@ static void swap(ot_region_set *a, ot_region_set *b)
     *b = t;
 }
 
-/* Sets that were weighed. */
-typedef struct weighed {
-    uint64_t key;
-    int64_t bytes;
-} weighed;
-
-typedef struct tried {
-    weighed *all; /* [n] */
-    size_t n, cap;
-} tried;
-
 /* Of all by which regions differ (same_region), and of how they are written. */
 static uint64_t key_of(const ot_candidates *x, const ot_region_set *set)
 {
-    const uint64_t base[2] = {(uint64_t)x->branch, (uint64_t)x->unjoined_from};
+    const ot_writing *w = &x->how;
+    const uint64_t base[6] = {
+        w->branch,   w->views, w->folds_norms, (uint64_t)w->unjoined_from, (uint64_t)w->defer_from,
+        x->at_design};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
     for (uint32_t k = 0; k < set->n; k++) {
         const ot_region *r = &set->all[k];
@@ -180,17 +186,18 @@ static uint64_t unrolled(const ot_region_set *set)
     return n / 2;
 }
 
-static ot_status weigh(ot_candidates *x, const ot_plan *first, ot_region_set *set, tried *t)
+/* set->bytes, looked up where the same set was scored before. */
+static ot_status score(ot_candidates *x, ot_region_set *set)
 {
     const uint64_t key = key_of(x, set);
-    for (size_t k = 0; k < t->n; k++) {
-        if (t->all[k].key != key) continue;
-        set->bytes = t->all[k].bytes;
+    for (size_t k = 0; k < x->n_scored; k++) {
+        if (x->scored[k].key != key) continue;
+        set->bytes = x->scored[k].bytes;
         return OT_OK;
     }
-    OT_TRY(ot_candidates_score(x, first, set->all, set->n, &set->bytes));
+    OT_TRY(ot_candidates_score(x, set->all, set->n, &set->bytes));
     x->work += unrolled(set);
-    return OT_PUSH(x->arena, t->all, t->n, t->cap, ((weighed){key, set->bytes}))
+    return OT_PUSH(x->arena, x->scored, x->n_scored, x->cap_scored, ((ot_scored){key, set->bytes}))
                ? OT_OK
                : ot_fail_nomem(x->g->model->diag);
 }
@@ -203,74 +210,106 @@ bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot
     return beats(x, to, from, LESS);
 }
 
-/* One round through all regions; *better: the set has changed. spare: room for another set. */
-static ot_status round_of(ot_candidates *x, const ot_plan *first, uint64_t most, ot_region_set *set,
-                          ot_region_set *spare, tried *t, bool *better)
+/* The k-th region that may come in: of the lap at hand, or of all; NULL: there are no more. */
+static const ot_region *pooled(const ot_candidates *x, bool all, size_t k)
 {
-    for (uint32_t k = set->n; k-- > 0 && x->work < most;) {
-        take_out(set, k, spare);
-        if (!in_time(x, spare, set)) continue;
-        OT_TRY(weigh(x, first, spare, t));
-        if (!beats(x, spare, set, ABOUT)) continue;
-        swap(set, spare);
+    if (all) return k < x->n_pool ? &x->pool[k] : NULL;
+    return k < x->n_lap_pool ? &x->pool[x->lap_pool[k]] : NULL;
+}
+
+/* A climb: from a set to better ones. */
+typedef struct climbing {
+    bool all;      /* regions of all laps come in */
+    uint64_t most; /* work that it may have done at its end */
+    ot_region_set set, spare;
+} climbing;
+
+/* One round through all regions; *better: the set has changed. */
+static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
+{
+    const ot_region *r;
+    *better = false;
+    for (uint32_t k = c->set.n; k-- > 0 && x->work < c->most;) {
+        take_out(&c->set, k, &c->spare);
+        if (!in_time(x, &c->spare, &c->set)) continue;
+        OT_TRY(score(x, &c->spare));
+        if (!beats(x, &c->spare, &c->set, ABOUT)) continue;
+        swap(&c->set, &c->spare);
         *better = true;
     }
-    for (size_t k = 0; k < x->n_pool && x->work < most; k++) {
-        if (!put_in(set, &x->pool[k], spare) || !in_time(x, spare, set)) continue;
-        OT_TRY(weigh(x, first, spare, t));
-        if (!ot_candidates_comes_in(x, &x->pool[k], set, spare)) continue;
-        swap(set, spare);
+    for (size_t k = 0; (r = pooled(x, c->all, k)) != NULL && x->work < c->most; k++) {
+        if (!put_in(&c->set, r, &c->spare) || !in_time(x, &c->spare, &c->set)) continue;
+        OT_TRY(score(x, &c->spare));
+        if (!ot_candidates_comes_in(x, r, &c->set, &c->spare)) continue;
+        swap(&c->set, &c->spare);
         *better = true;
     }
     return OT_OK;
 }
 
-static ot_status climb(ot_candidates *x, const ot_plan *first, uint64_t most, ot_region_set *set,
-                       tried *t)
+/* *set: from it as far as `most` work allows. */
+static ot_status climb(ot_candidates *x, bool all, uint64_t most, ot_region_set *set)
 {
-    ot_region_set spare = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1)}, own = *set;
-    own.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1);
-    if (!spare.all || !own.all) return ot_fail_nomem(x->g->model->diag);
-    for (uint32_t k = 0; k < set->n; k++) own.all[k] = set->all[k];
-    for (int round = 0; round < ROUNDS && x->work < most; round++) {
-        bool better = false;
-        OT_TRY(round_of(x, first, most, &own, &spare, t, &better));
-        if (!better) break;
-    }
+    climbing c = {.all = all,
+                  .most = most,
+                  .set = *set,
+                  .spare.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1)};
+    bool better = true;
+    c.set.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1);
+    if (!c.spare.all || !c.set.all) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < set->n; k++) c.set.all[k] = set->all[k];
+    for (int round = 0; round < ROUNDS && better && x->work < most; round++)
+        OT_TRY(round_of(x, &c, &better));
     if (ot_dbg['P'])
         fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n",
-                (double)set->bytes / 1048576.0, (double)own.bytes / 1048576.0, own.n,
+                (double)set->bytes / 1048576.0, (double)c.set.bytes / 1048576.0, c.set.n,
                 (unsigned long long)x->work);
-    *set = own;
+    *set = c.set;
     return OT_OK;
 }
 
-ot_status ot_candidates_search(ot_candidates *x, const ot_plan *first, ot_region_set *won)
+/* From the best of sets [n] that is none of done; *won, where that is better and allowed. *any: *won
+ * is a set. */
+static ot_status climb_best(ot_candidates *x, const ot_region_set *sets, bool *done, size_t n,
+                            climbing *how, ot_region_set *won, bool *any)
 {
-    bool *done = OT_NEW_N(x->arena, bool, x->n_sets + 1);
-    tried t = {0};
+    size_t best = n;
+    for (size_t k = 0; k < n; k++)
+        if (!done[k] && (best == n || beats(x, &sets[k], &sets[best], ABOUT))) best = k;
+    if (best == n) return OT_OK;
+    for (size_t k = 0; k < n; k++)
+        done[k] |= sets[k].bytes == sets[best].bytes && sets[k].n == sets[best].n;
+    ot_region_set set = sets[best];
+    OT_TRY(climb(x, how->all, how->most, &set));
+    if (!is_allowed(x, &set) || (*any && !beats(x, &set, won, ABOUT))) return OT_OK;
+    *won = set;
+    *any = true;
+    return OT_OK;
+}
+
+ot_status ot_candidates_search(ot_candidates *x, ot_region_set *won)
+{
+    /* plans to begin with that pay for kept bytes bring as much work as the goal's own */
+    const uint64_t share = (x->starts_rich ? 3 : 1) * MOST_WORK / STARTS;
+    bool *done = OT_NEW_N(x->arena, bool, x->n_sets + x->n_kept + 1), any = false;
+    climbing how = {.all = false};
     if (!done) return ot_fail_nomem(x->g->model->diag);
     x->work = 0;
     for (uint64_t start = 0; start < STARTS; start++) {
-        size_t best = x->n_sets;
-        for (size_t k = 0; k < x->n_sets; k++)
-            if (!done[k] && (best == x->n_sets || beats(x, &x->sets[k], &x->sets[best], ABOUT)))
-                best = k;
-        if (best == x->n_sets) break;
-        for (size_t k = 0; k < x->n_sets; k++)
-            done[k] |= x->sets[k].bytes == x->sets[best].bytes && x->sets[k].n == x->sets[best].n;
-        ot_region_set set = x->sets[best];
-        OT_TRY(climb(x, first, (2 + x->n_starts) / 2 * MOST_WORK / STARTS * (start + 1), &set, &t));
-        if (start == 0 || beats(x, &set, won, ABOUT)) *won = set;
+        how.most = share * (start + 1);
+        OT_TRY(climb_best(x, x->sets, done, x->n_sets, &how, won, &any));
     }
-    return OT_OK;
+    if (x->n_kept == 0) return OT_OK;
+    how = (climbing){.all = true, .most = x->work + MOST_WORK / STARTS};
+    if (any) OT_TRY(climb(x, true, how.most, won));
+    how.most = x->work + MOST_WORK / STARTS;
+    return climb_best(x, x->kept, done + x->n_sets, x->n_kept, &how, won, &any);
 }
 
-ot_status ot_candidates_climb(ot_candidates *x, const ot_plan *first, ot_region_set *won)
+ot_status ot_candidates_climb(ot_candidates *x, ot_region_set *won)
 {
-    tried t = {0};
     x->work = 0;
-    return climb(x, first, MOST_WORK / STARTS, won, &t);
+    return climb(x, true, MOST_WORK / STARTS, won);
 }
 
 /* ---- where one region alone lowers nothing ---- */
@@ -299,15 +338,15 @@ static bool is_elsewhere(const ot_candidates *x, const ot_sim_figures *before,
 /* The block may be as full at several steps, so that no region lowers it alone: one comes in
  * that empties the step where it is fullest now, even if the block stays as large, and the next
  * step is looked at then. */
-static ot_status leave_step(ot_candidates *x, const ot_plan *first, const ot_sim_figures *full,
-                            const ot_region_set *from, ot_region_set *best, ot_region_set *spare)
+static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const ot_region_set *from,
+                            ot_region_set *best, ot_region_set *spare)
 {
     best->n = 0;
     for (size_t k = 0; k < x->n_pool; k++) {
         ot_sim_figures f = {0};
         if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
         if (!put_in(from, &x->pool[k], spare) || !in_time(x, spare, from)) continue;
-        OT_TRY(ot_candidates_simulate(x, first, spare->all, spare->n, &f));
+        OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
         spare->bytes = ot_score_bytes(f.growth, f.loaded, &x->whole);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
         /* with as many regions: there and back again */
@@ -318,15 +357,15 @@ static ot_status leave_step(ot_candidates *x, const ot_plan *first, const ot_sim
     return OT_OK;
 }
 
-ot_status ot_candidates_leave(ot_candidates *x, const ot_plan *first, const ot_sim_figures *full,
-                              ot_region_set *at, bool *left)
+ot_status ot_candidates_leave(ot_candidates *x, const ot_sim_figures *full, ot_region_set *at,
+                              bool *left)
 {
     ot_region_set best = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1)},
                   spare = best;
     spare.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1);
     *left = false;
     if (!best.all || !spare.all) return ot_fail_nomem(x->g->model->diag);
-    OT_TRY(leave_step(x, first, full, at, &best, &spare));
+    OT_TRY(leave_step(x, full, at, &best, &spare));
     if (best.n == 0) return OT_OK;
     *left = true;
     *at = best;
@@ -364,34 +403,49 @@ static void give_away(ot_candidates *x, size_t k)
     x->n_plans--;
 }
 
-ot_status ot_candidates_plan(ot_candidates *x, ot_plan *first, const ot_region_set *won,
-                             ot_plan **out)
+ot_status ot_candidates_keep(ot_candidates *x, const ot_region_set *set)
+{
+    ot_region_set own = *set;
+    own.all = OT_NEW_N(x->arena, ot_region, set->n + 1u);
+    if (!own.all) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < set->n; k++) own.all[k] = set->all[k];
+    return OT_PUSH(x->arena, x->kept, x->n_kept, x->cap_kept, own)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
+}
+
+/* The plans that own regions of *won, and x->own, into lenders; they are given away. */
+static uint32_t give_lenders(ot_candidates *x, const ot_region_set *won, ot_plan **lenders)
 {
     uint32_t n = 0;
-    ot_plan **lenders = OT_NEW_N(x->arena, ot_plan *, x->n_plans + 1);
-    if (!lenders) return ot_fail_nomem(x->g->model->diag);
-    if (is_whole(first, won)) {
-        give_away(x, 0);
-        for (uint32_t k = 0; k < won->n; k++) first->regions[k].id = x->o->first_region + k;
-        *out = first;
-        return OT_OK;
-    }
-    for (size_t k = x->n_plans; k-- > 1;) {
-        bool any = false;
+    for (size_t k = x->n_plans; k-- > 0;) {
+        bool any = x->plans[k] == x->own; /* what is idle is its */
         for (uint32_t j = 0; j < won->n; j++) any |= owns(x->plans[k], &won->all[j]);
         if (!any) continue;
         lenders[n++] = x->plans[k];
         give_away(x, k);
     }
-    const uint32_t n_idle = first->n_regions;
-    ot_region *idle = OT_NEW_N(x->arena, ot_region, n_idle + 1u);
-    for (uint32_t k = 0; idle && k < n_idle; k++) idle[k] = first->regions[k];
-    lenders[n++] = first; /* what is idle is its */
-    give_away(x, 0);
-    if (!idle) {
-        for (uint32_t k = 0; k < n; k++) ot_plan_free(lenders[k]);
-        return ot_fail_nomem(x->g->model->diag);
+    return n;
+}
+
+ot_status ot_candidates_plan(ot_candidates *x, const ot_region_set *won, ot_plan **out)
+{
+    ot_plan *own = x->own;
+    ot_plan **lenders = OT_NEW_N(x->arena, ot_plan *, x->n_plans + 1);
+    if (!lenders) return ot_fail_nomem(x->g->model->diag);
+    if (is_whole(own, won)) {
+        for (size_t k = x->n_plans; k-- > 0;)
+            if (x->plans[k] == own) give_away(x, k);
+        for (uint32_t k = 0; k < won->n; k++) own->regions[k].id = x->o.first_region + k;
+        *out = own;
+        return OT_OK;
     }
-    return ot_plan_take(x->g, x->t, x->o, won->all, won->n, idle, n_idle, OT_WHY_GROWTH, lenders, n,
-                        out);
+    ot_plan_parts of = {.regions = won->all,
+                        .n = won->n,
+                        .idle = own->regions,
+                        .n_idle = own->n_regions,
+                        .reason = OT_WHY_GROWTH,
+                        .lenders = lenders};
+    of.n_lenders = give_lenders(x, won, lenders);
+    return ot_planner_take(x->planner, &x->o, &of, out);
 }

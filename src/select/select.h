@@ -1,40 +1,68 @@
-/* Stage select/: plans are rewritten on a copy and played as the runtime would run them
- * (alloc_sim/). The planner's live bytes say what a plan must hold; what counts for somebody whose
- * process dies is what the process grows by. */
+/* Stage select/: which plan a model gets. The one place that decides.
+ *
+ *   for each variant of the model           as it is, decomposed, with values made again, with
+ *                                           dynamic shapes
+ *     for each limit on time, tight first
+ *       propose -> transform a copy -> simulate -> score -> keep       (candidates.h)
+ *
+ * Limits are constraints: more slowdown allowed, or a larger budget, never gives a worse plan, since
+ * what was found under tighter limits competes. docs/architecture.md draws it.
+ */
 #ifndef OT_SELECT_SELECT_H
 #define OT_SELECT_SELECT_H
 
 #include "select/search/plan_search.h"
+#include "select/bounds/size_bounds.h"
 
-/* Fill largest_bytes of p's figures, and with o's max_tensor see that the graph as it is written
- * keeps it (OT_E_BUDGET). Fill growth_bytes, where the runtime's habits and all sizes are known.
- * With goal memory (no budget, no force) the plan is first improved on by that figure: regions
- * and whole plans that do not lower it are left out, the graph is run as a branch where that is
- * possible and pays (in_branch), and nothing is tiled that does not win by an eighth.
- * static_shape: the model's file states all extents. *p may be replaced by another plan.
- * Requires ORDER, USES, SHAPES; g is not changed. Fails: OT_E_NOMEM. Deterministic, bounded. */
+/* The sizes that a model is planned for. */
+typedef struct ot_sizes {
+    const ot_shape_binding *shapes; /* [n_shapes] bound in the model */
+    size_t n_shapes;
+    const ot_shape_binding *design; /* [n_design] with dynamic shapes: what plans are made at */
+    size_t n_design;
+    const ot_size_range *ranges; /* [n_ranges] with dynamic shapes: what is bounded */
+    size_t n_ranges;
+    bool one_size; /* with dynamic shapes: no other size counts */
+} ot_sizes;
+
+typedef struct ot_select_request {
+    ot_model
+        *model; /* the file's; becomes the variant that is chosen. Shapes inferred: all, or with
+                        is_dynamic as far as they are known */
+    ot_model
+        *unbound; /* the model before sizes.shapes were bound, where its shapes may stay dynamic
+                          all the same; NULL: they may not */
+    const ot_target *target;
+    const ot_plan_options *options;
+    ot_sizes sizes;
+    bool is_dynamic;   /* shapes stay dynamic */
+    bool static_shape; /* the file states all extents */
+    ot_diag *diag;
+} ot_select_request;
+
+/* What was chosen. What it holds lives as long as the model is used. */
+typedef struct ot_selection {
+    ot_plan *plan;
+    /* with dynamic shapes: the model's copy at the design size, which the plan is of; else NULL */
+    ot_model *design;
+    bool stays_dynamic;              /* although a size was given */
+    ot_bounds_facts bounds;          /* over the ranges; in the model's arena */
+    struct ot_variant_group *groups; /* [n_groups] */
+    uint32_t n_groups;
+    ot_arena *arena;
+} ot_selection;
+
+/* Choose a variant of r's model, and a plan for it. Requires ORDER, USES, SHAPES; of the model
+ * changed. Fails: OT_E_BUDGET naming required, available and excess bytes, or a size of the ranges
+ * that takes more; OT_E_USAGE (an input without a size); OT_E_NOMEM. Deterministic, bounded. */
+ot_status ot_select(const ot_select_request *r, ot_selection *out) OT_MUST_USE;
+void ot_selection_free(ot_selection *s); /* not the plan's graph, which is the model's */
+
+/* *p, a plan of g with o or NULL, is replaced by the best one for g as it is: nothing is decomposed,
+ * and sizes are what they are. static_shape: the model's file states all extents. Requires ORDER,
+ * USES, SHAPES; g is not changed. Fails: OT_E_BUDGET, where live tensors cannot keep o's memory
+ * budget or a tensor its limit; OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o,
                          bool static_shape, ot_plan **p) OT_MUST_USE;
-
-/* *p, the plan for g, is replaced where the model with its normalisations taken apart has a
- * better one for the same goal; g is then taken apart, too. Nothing for a target that is to keep
- * all rounding (bit_exact). Requires ORDER, USES, SHAPES and keeps them. Fails: OT_E_NOMEM. */
-ot_status ot_select_decomposed(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                               bool static_shape, ot_plan **p) OT_MUST_USE;
-
-/* The plan for g, a graph with free extents at its design size whose normalisations are taken
- * apart, where it is better than `whole`, the plan for the model as it is; else *p NULL.
- * Requires ORDER, USES, SHAPES; g is not changed. Fails: OT_E_NOMEM. */
-ot_status ot_select_decomposed_dynamic(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                                       const ot_plan *whole, ot_plan **p) OT_MUST_USE;
-
-/* The plan for g under o's memory budget (above 0): *p keeps live tensors within it, and the
- * process, too, where a plan is found that does and the runtime's habits are known; of such
- * plans the fastest, else the one that grows least. g is taken apart where the plan is for the
- * model with its normalisations in parts. Takes the place of ot_plan_graph, ot_select_plan and
- * ot_select_decomposed. Requires ORDER, USES, SHAPES and keeps them. Fails: OT_E_BUDGET naming
- * required, available and excess bytes; OT_E_NOMEM. Deterministic, bounded. */
-ot_status ot_select_budget(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                           bool static_shape, ot_plan **p) OT_MUST_USE;
 
 #endif

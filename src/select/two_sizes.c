@@ -6,7 +6,6 @@
  * The rows of a tile are the same at every size. So a plan is weighed by both sizes: by what it
  * takes of the untiled model's growth there and there, in the mean. The regions are written as
  * they are for every size: such as are too short there for a first and a last tile run untiled.
- *
  */
 #include "candidates.h"
 
@@ -46,23 +45,26 @@ static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_
 
 /* Growth of the process with the regions at the small size; *known false: they cannot be written
  * there. */
-static ot_status play(const ot_candidates *x, const ot_graph *small, const ot_plan *p,
-                      const ot_region *regions, uint32_t n, ot_sim_figures *f, bool *known)
+static ot_status simulate(const ot_candidates *x, const ot_graph *small, const ot_region *regions,
+                          uint32_t n, ot_sim_figures *f, bool *known)
 {
     ot_model *copy = NULL;
     ot_diag aside = {0};
-    ot_plan some = *p;
+    ot_plan some = {.outer_weights = x->t->runtime->outer_weights,
+                    .looped_borders = x->t->runtime->looped_borders,
+                    .slices_apart = x->t->runtime->slices_apart};
     ot_arena *a = ot_arena_new();
     some.regions = a ? OT_NEW_N(a, ot_region, n + 1u) : NULL;
     ot_status s = some.regions ? ot_model_clone(small->model, &copy) : OT_E_NOMEM;
     if (s == OT_OK) {
         copy->diag = &aside;
+        some.arena = copy->arena;
         copy->dynamic_dims = x->g->model->dynamic_dims;
         s = resize(copy->graph, regions, n, some.regions, &some.n_regions);
         for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;
         if (s == OT_OK) s = ot_fold_static(copy->graph, &some);
         if (s == OT_OK) s = ot_transform_tiles(copy->graph, &some);
-        if (s == OT_OK && x->branch) s = ot_branch(copy);
+        if (s == OT_OK && x->how.branch) s = ot_branch(copy);
         if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
         if (s == OT_OK) s = ot_candidates_growth(x, copy->graph, x->static_shape, f);
         ot_model_free(copy);
@@ -72,8 +74,7 @@ static ot_status play(const ot_candidates *x, const ot_graph *small, const ot_pl
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : OT_OK;
 }
 
-ot_status ot_candidates_both(ot_candidates *x, const ot_plan *p, const ot_region *regions,
-                             uint32_t n, int64_t *bytes)
+ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t *bytes)
 {
     const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
     ot_sim_figures whole = {0}, f = {0};
@@ -85,7 +86,7 @@ ot_status ot_candidates_both(ot_candidates *x, const ot_plan *p, const ot_region
         x->small_growth = whole.n_unknown == 0 && whole.growth > 0 ? whole.growth : -1;
     }
     if (x->small_growth < 0) return OT_OK;
-    OT_TRY(play(x, small, p, regions, n, &f, &known));
+    OT_TRY(simulate(x, small, regions, n, &f, &known));
     if (!known) return OT_OK;
     const double there = (double)f.growth / (double)x->small_growth,
                  here = (double)x->whole.growth_bytes;
@@ -97,32 +98,31 @@ ot_status ot_candidates_both(ot_candidates *x, const ot_plan *p, const ot_region
 
 /* *best: of all sets the one that weighs least at the design size, where that is less than what
  * *won weighs there; else it has no regions. */
-static ot_status best_at_design(ot_candidates *x, const ot_plan *first, const ot_region_set *won,
-                                ot_region_set *best)
+static ot_status best_at_design(ot_candidates *x, const ot_region_set *won, ot_region_set *best)
 {
     int64_t least;
     best->n = 0;
-    OT_TRY(ot_candidates_score(x, first, won->all, won->n, &least));
+    OT_TRY(ot_candidates_score(x, won->all, won->n, &least));
     for (size_t k = 0; k < x->n_sets; k++) {
         ot_region_set at = x->sets[k];
-        OT_TRY(ot_candidates_score(x, first, at.all, at.n, &at.bytes));
+        OT_TRY(ot_candidates_score(x, at.all, at.n, &at.bytes));
         if (at.bytes >= least) continue;
         least = at.bytes;
         *best = at;
     }
-    return best->n > 0 ? ot_candidates_climb(x, first, best) : OT_OK;
+    return best->n > 0 ? ot_candidates_climb(x, best) : OT_OK;
 }
 
-ot_status ot_candidates_at_design(ot_candidates *x, const ot_plan *first, ot_region_set *won)
+ot_status ot_candidates_at_design(ot_candidates *x, ot_region_set *won)
 {
     ot_region_set best;
     if (!x->g->model->dynamic_dims || !x->g->model->dynamic_dims->small) return OT_OK;
     x->at_design = true;
-    const ot_status s = best_at_design(x, first, won, &best);
+    const ot_status s = best_at_design(x, won, &best);
     x->at_design = false;
     OT_TRY(s);
     if (best.n == 0) return OT_OK;
-    OT_TRY(ot_candidates_score(x, first, best.all, best.n, &best.bytes));
+    OT_TRY(ot_candidates_score(x, best.all, best.n, &best.bytes));
     if (ot_dbg['P'])
         fprintf(stderr, "> Best at the design size: %.2f MB at both, %u regions\n",
                 (double)best.bytes / 1048576.0, best.n);
@@ -150,7 +150,7 @@ static uint32_t vary(const ot_region_set *set, ot_region *out)
     return n;
 }
 
-ot_status ot_candidates_vary(ot_candidates *x, const ot_plan *first, ot_region_set *won)
+ot_status ot_candidates_vary(ot_candidates *x, ot_region_set *won)
 {
     ot_plan *p;
     if (!x->g->model->dynamic_dims || !x->g->model->dynamic_dims->small || won->n == 0)
@@ -161,5 +161,5 @@ ot_status ot_candidates_vary(ot_candidates *x, const ot_plan *first, ot_region_s
     if (n == 0) return OT_OK;
     OT_TRY(ot_plan_like(x->g, x->t, like, n, &p));
     OT_TRY(ot_candidates_offer(x, p));
-    return ot_candidates_climb(x, first, won);
+    return ot_candidates_climb(x, won);
 }

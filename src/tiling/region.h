@@ -98,6 +98,10 @@ typedef struct ot_region {
     int64_t peak;
 } ot_region;
 
+/* A copy of r, a region of g, in arena a. Fails: OT_E_NOMEM. */
+ot_status ot_region_copy(const ot_graph *g, const ot_region *r, ot_arena *a,
+                         ot_region *out) OT_MUST_USE;
+
 /* Whether a tile of dimension d makes a part of region value v, all of v's extents, that is
  * combined with those of other tiles. */
 static inline bool ot_is_part(const ot_region *r, uint32_t v, uint32_t d)

@@ -133,3 +133,27 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
     for (uint32_t v = 0; v < out->n_values; v++) w->number[out->values[v].value] = OT_NONE;
     return OT_OK;
 }
+
+static bool copy_node(ot_rnode *x, const ot_node *n, ot_arena *a)
+{
+    x->in = ot_memdup(a, x->in, (n->n_in + 1u) * sizeof *x->in);
+    x->out = ot_memdup(a, x->out, (n->n_out + 1u) * sizeof *x->out);
+    bool ok = x->in && x->out;
+    for (uint32_t d = 0; d < OT_DIMS_MAX && ok; d++) {
+        if (!x->in_axis[d]) continue;
+        x->in_axis[d] = ot_memdup(a, x->in_axis[d], n->n_in + 1u);
+        ok = x->in_axis[d] != NULL;
+    }
+    return ok;
+}
+
+ot_status ot_region_copy(const ot_graph *g, const ot_region *r, ot_arena *a, ot_region *out)
+{
+    *out = *r;
+    out->nodes = ot_memdup(a, r->nodes, r->n_nodes * sizeof *r->nodes);
+    out->values = ot_memdup(a, r->values, r->n_values * sizeof *r->values);
+    bool ok = out->nodes && out->values;
+    for (uint32_t k = 0; k < r->n_nodes && ok; k++)
+        ok = copy_node(&out->nodes[k], &g->nodes[r->nodes[k].node], a);
+    return ok ? OT_OK : ot_fail_nomem(g->model->diag);
+}

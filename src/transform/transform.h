@@ -40,18 +40,13 @@ ot_status ot_fold_norms(ot_graph *g, bool contents) OT_MUST_USE;
  * Fails: OT_E_NOMEM. */
 ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_USE;
 /* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast
- * every operand anyway. Inputs and results keep their types. *before: what g was, for
- * ot_widen_undo, in the model's arena; NULL: nothing was to gain, or an operator stands in the
- * way, and g is as it was. Requires SHAPES, which are to be inferred anew; makes ORDER and USES.
- * Fails: OT_E_NOMEM. */
-ot_status ot_widen(ot_graph *g, ot_graph **before) OT_MUST_USE;
+ * every operand anyway. Inputs and results keep their types. *changed false: nothing was to gain, or
+ * an operator stands in the way, and g is as it was. Requires SHAPES, which are to be inferred anew;
+ * makes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_widen(ot_graph *g, bool *changed) OT_MUST_USE;
 /* Casts from float32 to float32, which exporters leave around what they keep so, are taken out
  * of a graph that was widened. Makes ORDER and USES; keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_widen_drop_casts(ot_graph *g) OT_MUST_USE;
-/* g becomes what it was; nothing else may have changed it since. Makes ORDER and USES. Fails:
- * OT_E_NOMEM. */
-ot_status ot_widen_undo(ot_graph *g, const ot_graph *before) OT_MUST_USE;
-
 /* Whether the graph can be written as a branch: sequences exist, and every output is made by a
  * node and has a type and a rank. */
 bool ot_branch_fits(const ot_graph *g);

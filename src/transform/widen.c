@@ -228,35 +228,14 @@ static void drop_unread(ot_graph *g, const ot_id *wide, uint32_t n_values)
         if (wide[v] != OT_NONE && contents(g, v)) ot_value_drop_unread(g, v);
 }
 
-/* What is changed of g, as it was. */
-static ot_graph *keep(const ot_graph *g)
-{
-    ot_arena *a = g->model->arena;
-    ot_graph *x = ot_memdup(a, g, sizeof *g);
-    if (!x) return NULL;
-    x->nodes = ot_memdup(a, g->nodes, g->n_nodes * sizeof *g->nodes);
-    x->values = ot_memdup(a, g->values, g->n_values * sizeof *g->values);
-    bool ok = x->nodes && x->values; /* there is a product, and what it reads */
-    for (ot_id k = 0; ok && k < x->n_nodes; k++) {
-        ot_node *n = &x->nodes[k];
-        if (n->n_in > 0) ok = (n->in = ot_memdup(a, n->in, n->n_in * sizeof *n->in)) != NULL;
-        if (ok && n->n_out > 0)
-            ok = (n->out = ot_memdup(a, n->out, n->n_out * sizeof *n->out)) != NULL;
-    }
-    x->cap_nodes = x->n_nodes;
-    x->cap_values = x->n_values;
-    return ok ? x : NULL;
-}
-
-ot_status ot_widen(ot_graph *g, ot_graph **before)
+ot_status ot_widen(ot_graph *g, bool *changed)
 {
     const ot_id n = g->n_nodes;
     const uint32_t n_values = g->n_values;
-    *before = NULL;
+    *changed = false;
     if (g->model->weight_bytes > MOST_WEIGHTS || !gains(g)) return OT_OK;
-    ot_graph *kept = keep(g);
     ot_id *wide = ot_alloc_n(g->model->arena, g->n_values + 1u, sizeof *wide);
-    if (!kept || !wide) return ot_fail_nomem(g->model->diag);
+    if (!wide) return ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; v < g->n_values; v++) wide[v] = OT_NONE;
     for (ot_id k = 0; k < n; k++)
         if (takes_part(&g->nodes[k])) OT_TRY(widen_results(g, k, wide));
@@ -265,16 +244,9 @@ ot_status ot_widen(ot_graph *g, ot_graph **before)
         OT_TRY(widen_operands(g, k, wide));
         OT_TRY(widen_cast(g, k));
     }
-    *before = kept;
+    *changed = true;
     ot_confirm(g, 0);
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
     drop_unread(g, wide, n_values);
-    return ot_assure(g, OT_P_ORDER | OT_P_USES);
-}
-
-ot_status ot_widen_undo(ot_graph *g, const ot_graph *before)
-{
-    *g = *before;
-    g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }

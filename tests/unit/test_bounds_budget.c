@@ -1,6 +1,7 @@
-/* Plans that keep a budget over a range of sizes (src/select/bounds/bounds_budget.c), and ranges
- * that are those of a model's inputs (bounds_check.c). */
+/* Plans that keep a budget over a range of sizes (src/select/bounds_budget.c), and ranges
+ * that are those of a model's inputs (bounds/bounds_check.c). */
 #include "bounds_rig.h"
+#include "select/variant.h"
 #include "stingy.h"
 
 /* Four convolutions: untiled, two of their maps live at once. */
@@ -25,15 +26,19 @@ static ot_bounds_case case_of(ranged *r, int64_t budget)
 }
 
 /* The plan within the budget, with its facts; the case's diag has the line of a failure. */
-static ot_status plan_within(ranged *r, int64_t budget, const ot_plan_options *more, ot_arena *a,
-                             ot_plan **p, ot_bounds_facts *f)
+static ot_status plan_within(ranged *r, int64_t budget, const ot_plan_options *more, ot_plan **p,
+                             ot_bounds_facts *f)
 {
-    const ot_bounds_case c = case_of(r, budget);
     ot_plan_options o = more ? *more : (ot_plan_options){.goal = OT_GOAL_TIME, .tie_break = true};
     o.memory_budget = budget;
-    *p = NULL;
+    const ot_select_request q = {.model = r->file,
+                                 .target = &r->target,
+                                 .options = &o,
+                                 .sizes = {.ranges = &r->range, .n_ranges = 1},
+                                 .is_dynamic = true,
+                                 .diag = &diag};
     diag = (ot_diag){0};
-    return ot_bounds_plan(&c, &o, a, p, f);
+    return ot_bounds_plan(&q, r->planned, p, f);
 }
 
 static void new_chain(ranged *r) { assert_true(ranged_new(r, CHAIN, ROWS, 65536, &TILES)); }
@@ -45,10 +50,9 @@ static void a_budget_that_nothing_passes(void **state)
     ranged r;
     ot_plan *p, *own;
     ot_bounds_facts f;
-    ot_arena *a = ot_arena_new();
     new_chain(&r);
     const ot_plan_options o = {.goal = OT_GOAL_TIME, .tie_break = true};
-    assert_int_equal(plan_within(&r, (int64_t)1 << 40, &o, a, &p, &f), OT_OK);
+    assert_int_equal(plan_within(&r, (int64_t)1 << 40, &o, &p, &f), OT_OK);
     assert_int_equal(f.tiled.verdict, OT_BOUNDS_PROVED);
     assert_int_equal(f.untiled.verdict, OT_BOUNDS_PROVED);
     assert_int_equal(f.untiled.live_bytes, 2 * MAP_BYTES);
@@ -58,7 +62,6 @@ static void a_budget_that_nothing_passes(void **state)
     assert_int_equal(p->tiled.peak_bytes, own->tiled.peak_bytes);
     ot_plan_free(own);
     ot_plan_free(p);
-    ot_arena_free(a);
     ranged_free(&r);
 }
 
@@ -98,7 +101,7 @@ static void budgets_downward(void **state)
         ot_arena *a = ot_arena_new();
         ot_plan *p;
         ot_bounds_facts f;
-        const ot_status s = plan_within(&r, budget, NULL, a, &p, &f);
+        const ot_status s = plan_within(&r, budget, NULL, &p, &f);
         if (s == OT_OK) {
             if (refused) fail_msg("%lld are kept, but a larger budget was not", (long long)budget);
             kept++;
@@ -133,13 +136,11 @@ static void budgets_downward(void **state)
 
 static void refuses(ranged *r, int64_t budget, const ot_plan_options *o, const char *says)
 {
-    ot_arena *a = ot_arena_new();
     ot_plan *p;
     ot_bounds_facts f;
-    assert_int_equal(plan_within(r, budget, o, a, &p, &f), OT_E_BUDGET);
+    assert_int_equal(plan_within(r, budget, o, &p, &f), OT_E_BUDGET);
     if (!strstr(diag.message, says)) fail_msg("'%s' does not say '%s'", diag.message, says);
     assert_null(p);
-    ot_arena_free(a);
 }
 
 /* The refusal names the size and the bytes of what passes the budget first: live tensors. */
@@ -197,14 +198,12 @@ static void out_of_memory(void **state)
     long n = 0;
     new_chain(&r);
     for (;; n += 1 + n / 4) {
-        ot_arena *a = ot_arena_new();
         ot_plan *p;
         ot_bounds_facts f;
         ot_set_alloc_hook(stingy);
         allowed = n;
-        const ot_status s = plan_within(&r, 9 * MAP_BYTES, NULL, a, &p, &f);
+        const ot_status s = plan_within(&r, 9 * MAP_BYTES, NULL, &p, &f);
         ot_set_alloc_hook(NULL);
-        ot_arena_free(a);
         if (s == OT_OK) {
             ot_plan_free(p);
             break;

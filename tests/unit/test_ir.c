@@ -570,7 +570,7 @@ static void test_restore(void **state)
         ot_node_remove(g, g->values[z].producer);
         assert_int_equal(ot_value_set_shape(g, x, 2, (const int64_t[]){2, 3}), OT_OK);
         m->opset = 13;
-        assert_int_equal(ot_model_restore(m, clone), OT_OK);
+        assert_int_equal(ot_model_adopt(m, clone), OT_OK);
         char *after = print(g);
         assert_string_equal(after, before);
         free(after);

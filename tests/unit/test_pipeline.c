@@ -64,17 +64,17 @@ static void plan_then_tile(void **state)
     tile(&p, true);
     assert_int_equal(p.run.model->graph->n_nodes, n_nodes);
     assert_int_equal(p.run.facts->kind, OT_FACTS_INSPECT);
-    assert_true(p.run.plan->n_regions > 0 && p.run.was_fixed);
-    const int64_t peak = p.run.plan->tiled.peak_bytes;
+    assert_true(p.run.selection.plan->n_regions > 0 && p.run.was_fixed);
+    const int64_t peak = p.run.selection.plan->tiled.peak_bytes;
     ot_run_free(&p.run);
     assert_null(p.run.model);
-    assert_null(p.run.plan);
+    assert_null(p.run.selection.plan);
 
     start_run(&p, CHAIN);
     p.run.output = "t.ot";
     load(&p);
     tile(&p, false);
-    assert_int_equal(p.run.plan->tiled.peak_bytes, peak);
+    assert_int_equal(p.run.selection.plan->tiled.peak_bytes, peak);
     assert_int_equal(p.run.facts->kind, OT_FACTS_OPTIMISE);
     assert_true(p.run.model->graph->n_nodes > n_nodes);
     static char out[256];
@@ -103,7 +103,7 @@ static void nothing_to_do(void **state)
     p.run.options.plan.force = false;
     load(&p);
     tile(&p, false);
-    assert_int_equal(p.run.plan->n_regions, 0);
+    assert_int_equal(p.run.selection.plan->n_regions, 0);
     assert_int_equal(p.run.model->graph->n_nodes, 1);
     assert_null(p.run.model->runtime);
     ot_run_free(&p.run);
@@ -166,8 +166,8 @@ static void budgets(void **state)
     p.run.options.plan.memory_budget = budget;
     load(&p);
     tile(&p, true);
-    assert_true(p.run.plan->untiled.peak_bytes > budget);
-    assert_true(p.run.plan->tiled.peak_bytes <= budget);
+    assert_true(p.run.selection.plan->untiled.peak_bytes > budget);
+    assert_true(p.run.selection.plan->tiled.peak_bytes <= budget);
     ot_run_free(&p.run);
 
     start_run(&p, CHAIN);
@@ -217,7 +217,7 @@ static void a_size_that_is_guessed(void **state)
     load(&p);
     tile(&p, false);
     assert_true(p.run.guessed && !p.run.was_fixed);
-    assert_non_null(p.run.planned);
+    assert_non_null(p.run.selection.design);
     assert_string_equal(p.run.facts->design, "x=1,8,4096,128");
     assert_true(p.run.facts->design_guessed);
     assert_int_equal(p.run.model->graph->values[p.run.model->graph->inputs[0]].dims[2],
@@ -248,10 +248,10 @@ static void a_range_of_sizes(void **state)
         p.run.options.plan.memory_budget = budget ? 30000000 : 0;
         load(&p);
         tile(&p, true);
-        assert_int_equal(p.run.range.tiled.verdict, OT_BOUNDS_PROVED);
-        assert_string_equal(p.run.range.untiled.live_at, "1x8x1024x128");
-        assert_int_equal(p.run.range.untiled.live_bytes, 2 * 8 * 1024 * 128 * 4);
-        if (budget) assert_true(p.run.range.tiled.live_bytes <= 30000000);
+        assert_int_equal(p.run.selection.bounds.tiled.verdict, OT_BOUNDS_PROVED);
+        assert_string_equal(p.run.selection.bounds.untiled.live_at, "1x8x1024x128");
+        assert_int_equal(p.run.selection.bounds.untiled.live_bytes, 2 * 8 * 1024 * 128 * 4);
+        if (budget) assert_true(p.run.selection.bounds.tiled.live_bytes <= 30000000);
         ot_run_free(&p.run);
     }
 }
@@ -355,7 +355,8 @@ static void dumps(void **state)
         p.run.options.dump_dir = folder_of_dump;
         load(&p);
         tile(&p, false);
-        const uint32_t n_regions = p.run.plan->n_regions, n_ot = files_in(folder_of_dump, ".ot");
+        const uint32_t n_regions = p.run.selection.plan->n_regions,
+                       n_ot = files_in(folder_of_dump, ".ot");
         assert_true(n_regions > 0 && n_ot >= 7);
         assert_int_equal(files_in(folder_of_dump, ".dot"), n_ot);
         assert_int_equal(files_in(folder_of_dump, ".tk"), 2 * n_regions);
@@ -365,7 +366,8 @@ static void dumps(void **state)
         assert_int_equal(ot_text_file_read(path, &p.diag, &first), OT_OK);
         assert_int_equal(first->graph->n_nodes, 5);
         ot_model_free(first);
-        snprintf(path, sizeof path, "%s/region-%u.tk", folder_of_dump, p.run.plan->regions[0].id);
+        snprintf(path, sizeof path, "%s/region-%u.tk", folder_of_dump,
+                 p.run.selection.plan->regions[0].id);
         char *text = get_file(path);
         has_word(text, "# args: --capacity ");
         has_word(text, " operators, ");
@@ -373,7 +375,8 @@ static void dumps(void **state)
         assert_int_equal(strstr(text, "# placed in ") != NULL, p.run.target.double_buffer);
         has_word(text, "\nkernel ");
         free(text);
-        snprintf(path, sizeof path, "%s/program-%u.tk", folder_of_dump, p.run.plan->regions[0].id);
+        snprintf(path, sizeof path, "%s/program-%u.tk", folder_of_dump,
+                 p.run.selection.plan->regions[0].id);
         text = get_file(path);
         has_word(text, "# args: --fast-memory ");
         has_word(text, " = x\n");
@@ -418,7 +421,7 @@ static void log_of_passes(void **state)
     tile(&p, false);
     assert_int_equal(fclose(f), 0);
     const char *at = text;
-    static const char *const passes[] = {"import", "shapes", "plan", "results", "rewrite"};
+    static const char *const passes[] = {"import", "shapes", "select", "results", "rewrite"};
     for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
         char line[64];
         snprintf(line, sizeof line, "onnx-tile: %-10s ", passes[k]);

@@ -159,7 +159,7 @@ static void dp_equals_exhaustive(void **state)
         assert_int_equal(ot_walk_new(&s, &w), OT_OK);
         ot_trial *tr = ot_trial_new(&s, &t, &o);
         assert_non_null(tr);
-        assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, &path), OT_OK);
+        assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, NULL, &path), OT_OK);
         fill_table(&s, &w, tr, &o, &tab);
         double best = enumerate(&s, &tab, 0);
         if (path.time > best * (1 + 1e-6) || path.time < best * (1 - 1e-6))

@@ -144,7 +144,7 @@ static void ties_keep_the_gain(void **state)
         assert_int_equal(ot_walk_new(&s, &w), OT_OK);
         ot_trial *tr = ot_trial_new(&s, &t, &o);
         assert_non_null(tr);
-        assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, &path), OT_OK);
+        assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, NULL, &path), OT_OK);
         double gain = s.time[s.n] - path.time;
         assert_int_equal(ot_tie_break(&s, &t, &o, &path), OT_OK);
         double left = s.time[s.n] - path.time;
@@ -187,7 +187,7 @@ static void work_is_bounded(void **state)
     assert_int_equal(ot_walk_new(&s, &w), OT_OK);
     ot_trial *tr = ot_trial_new(&s, &t, &o);
     assert_non_null(tr);
-    assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, &path), OT_OK);
+    assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, NULL, NULL, &path), OT_OK);
     assert_true(ot_trial_work(tr) < 8100000); /* 27 million without a limit */
     assert_true(path.time < s.time[s.n] * 0.7);
     /* the limit is spread evenly: the end of the chain is tiled as its beginning is */

@@ -30,7 +30,7 @@ typedef struct rig {
 static int64_t growth_of(rig *r, ot_region *regions, uint32_t n)
 {
     ot_sim_figures f = {0};
-    assert_int_equal(ot_candidates_simulate(&r->x, r->plan, regions, n, &f), OT_OK);
+    assert_int_equal(ot_candidates_simulate(&r->x, regions, n, &f), OT_OK);
     return f.growth;
 }
 
@@ -45,25 +45,26 @@ static void build(rig *r)
     assert_int_equal(r->plan->n_regions, 2);
     r->x = (ot_candidates){.g = r->m->graph,
                            .t = &r->target,
-                           .o = &r->o,
+                           .o = r->o,
                            .static_shape = true,
                            .untiled_s = 1,
                            .arena = ot_arena_new()};
-    r->plan->tiled.time_s = 0.9;
     for (uint32_t k = 0; k < 2; k++) {
         r->plan->regions[k].benefit = 0.05;
         r->without[k] = growth_of(r, &r->plan->regions[1 - k], 1);
     }
-    assert_int_equal(ot_candidates_simulate(&r->x, r->plan, r->plan->regions, 2, &r->all), OT_OK);
+    assert_int_equal(ot_candidates_simulate(&r->x, r->plan->regions, 2, &r->all), OT_OK);
 }
 
 /* Regions that stay when the untiled model grows the process by that; *left: the first of them. */
 static uint32_t stay(rig *r, int64_t untiled, ot_id *left)
 {
     r->x.whole = (ot_figures){.growth_bytes = untiled};
-    assert_int_equal(ot_time_is_worth(&r->x, &r->all, &r->plan), OT_OK);
-    const uint32_t n = r->plan->n_regions;
-    *left = n > 0 ? r->plan->regions[0].first : OT_NONE;
+    ot_region_set set = {.all = r->plan->regions, .n = 2};
+    for (uint32_t k = 0; k < 2; k++) set.gain += set.all[k].benefit;
+    assert_int_equal(ot_time_is_worth(&r->x, &r->all, &set), OT_OK);
+    const uint32_t n = set.n;
+    *left = n > 0 ? set.all[0].first : OT_NONE;
     ot_arena_free(r->x.arena);
     ot_plan_free(r->plan);
     ot_target_free(&r->target);
@@ -90,7 +91,6 @@ static void test_the_worst_leaves(void **state)
     const uint32_t worst = r.without[1] < r.without[0], other = 1 - worst;
     const int64_t least = r.without[worst];
     const ot_id first = r.plan->regions[other].first;
-    r.plan->tiled.time_s = 1.2;
     r.plan->regions[worst].benefit = -0.3;
     r.plan->regions[other].benefit = 0.1;
     assert_true(least <= r.all.growth);

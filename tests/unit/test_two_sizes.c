@@ -54,7 +54,7 @@ static void build(rig *r)
     assert_int_equal(ot_sim_growth(r->planned->graph, r->target.runtime, false, &whole), OT_OK);
     r->x = (ot_candidates){.g = r->planned->graph,
                            .t = &r->target,
-                           .o = &r->o,
+                           .o = r->o,
                            .untiled_s = r->plan->untiled.time_s,
                            .arena = ot_arena_new()};
     r->x.whole = (ot_figures){.growth_bytes = whole.growth, .loaded_bytes = whole.loaded};
@@ -78,11 +78,9 @@ static void test_weighed_at_both_sizes(void **state)
     rig r;
     int64_t both, design;
     build(&r);
-    assert_int_equal(ot_candidates_score(&r.x, r.plan, r.plan->regions, r.plan->n_regions, &both),
-                     OT_OK);
+    assert_int_equal(ot_candidates_score(&r.x, r.plan->regions, r.plan->n_regions, &both), OT_OK);
     r.x.at_design = true;
-    assert_int_equal(ot_candidates_score(&r.x, r.plan, r.plan->regions, r.plan->n_regions, &design),
-                     OT_OK);
+    assert_int_equal(ot_candidates_score(&r.x, r.plan->regions, r.plan->n_regions, &design), OT_OK);
     assert_true(design < r.x.whole.growth_bytes);
     assert_true(both > design); /* tiles of as many rows are a larger part there */
     done(&r);
@@ -99,14 +97,14 @@ static void test_best_at_the_design_size(void **state)
     ot_region_set none = {.all = OT_NEW_N(r.x.arena, ot_region, r.x.n_pool + 1),
                           .bytes = r.x.whole.growth_bytes},
                   won = none;
-    assert_int_equal(ot_candidates_at_design(&r.x, r.plan, &won), OT_OK);
+    assert_int_equal(ot_candidates_at_design(&r.x, &won), OT_OK);
     assert_true(won.n > 0 && won.bytes < none.bytes);
     assert_false(r.x.at_design);
-    assert_int_equal(ot_candidates_score(&r.x, r.plan, won.all, won.n, &both), OT_OK);
+    assert_int_equal(ot_candidates_score(&r.x, won.all, won.n, &both), OT_OK);
     assert_int_equal(won.bytes, both);
     won = none;
     won.bytes = both; /* as if that were as good */
-    assert_int_equal(ot_candidates_at_design(&r.x, r.plan, &won), OT_OK);
+    assert_int_equal(ot_candidates_at_design(&r.x, &won), OT_OK);
     assert_int_equal(won.n, 0);
     done(&r);
 }
@@ -162,17 +160,17 @@ static void test_other_tiles(void **state)
     ot_plan *p = in_tiles(&r, r.planned->graph, 128);
     assert_int_equal(p->n_spare, 1);
     ot_region_set won = {.all = p->spare, .n = 1, .gain = p->spare[0].benefit};
-    assert_int_equal(ot_candidates_score(&r.x, r.plan, won.all, won.n, &won.bytes), OT_OK);
+    assert_int_equal(ot_candidates_score(&r.x, won.all, won.n, &won.bytes), OT_OK);
     const ot_region_set before = won;
-    r.x.n_pool = 0; /* there is nothing else to take */
-    assert_int_equal(ot_candidates_vary(&r.x, r.plan, &won), OT_OK);
+    r.x.n_pool = r.x.n_lap_pool = 0; /* there is nothing else to take */
+    assert_int_equal(ot_candidates_vary(&r.x, &won), OT_OK);
     assert_int_equal(won.n, 1);
     assert_true(won.bytes < before.bytes);
     assert_true(won.all[0].dims[0].tile < 128);
     won = before;
-    r.x.n_pool = 0;
-    r.o.max_slowdown = fmax(0, -before.gain / r.x.untiled_s); /* no time is left */
-    assert_int_equal(ot_candidates_vary(&r.x, r.plan, &won), OT_OK);
+    r.x.n_pool = r.x.n_lap_pool = 0;
+    r.x.o.max_slowdown = fmax(0, -before.gain / r.x.untiled_s); /* no time is left */
+    assert_int_equal(ot_candidates_vary(&r.x, &won), OT_OK);
     assert_true(won.gain >= before.gain);
     for (size_t k = 0; k < r.x.n_plans; k++) ot_plan_free(r.x.plans[k]);
     ot_plan_free(p);

@@ -38,11 +38,10 @@ static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
         to->values[k] = from->values[k];
         to->values[k].uses = NULL;
         to->values[k].n_uses = 0;
-        if (!ot_map_put(to->by_name, from->values[k].name, k) ||
-            !ot_map_put(to->model->names, from->values[k].name, 0))
-            return false;
     }
-    return true;
+    to->by_name = ot_map_copy(a, from->by_name);
+    to->model->names = ot_map_copy(a, from->model->names);
+    return to->by_name && to->model->names;
 }
 
 ot_status ot_model_clone(const ot_model *m, ot_model **out)
@@ -80,30 +79,24 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     return s;
 }
 
-ot_status ot_model_restore(ot_model *m, const ot_model *clone)
+ot_status ot_model_adopt(ot_model *m, const ot_model *copy)
 {
     ot_graph *to = m->graph;
-    const ot_graph *from = clone->graph;
-    to->n_values = from->n_values; /* what was added is forgotten, but for its names */
-    memcpy(to->values, from->values, from->n_values * sizeof *to->values);
-    to->by_name = ot_map_new(m->arena);
-    bool ok = to->by_name != NULL;
-    for (uint32_t k = 0; ok && k < to->n_values; k++)
-        ok = ot_map_put(to->by_name, to->values[k].name, k);
-    ok = ok && copy_nodes(to, from, m->arena);
+    const ot_graph *from = copy->graph;
+    bool ok = copy_values(to, from, m->arena) && copy_nodes(to, from, m->arena);
     to->n_inputs = from->n_inputs;
     to->n_outputs = from->n_outputs;
     to->inputs = from->inputs;
     to->outputs = from->outputs;
     ok = ok && copy_ids(m->arena, &to->inputs, to->n_inputs) &&
          copy_ids(m->arena, &to->outputs, to->n_outputs);
-    m->opset = clone->opset;
-    m->static_inputs = clone->static_inputs;
-    m->resized = clone->resized;
-    m->decomposed = clone->decomposed;
-    m->n_decomposed = clone->n_decomposed;
-    m->rematerialised = clone->rematerialised;
-    m->n_rematerialised = clone->n_rematerialised;
+    m->opset = copy->opset;
+    m->static_inputs = copy->static_inputs;
+    m->resized = copy->resized;
+    m->decomposed = copy->decomposed;
+    m->n_decomposed = copy->n_decomposed;
+    m->rematerialised = copy->rematerialised;
+    m->n_rematerialised = copy->n_rematerialised;
     to->props = 0;
     if (!ok) return ot_fail_nomem(m->diag);
     ot_confirm(to, from->props & OT_P_SHAPES);

@@ -4,9 +4,6 @@
  *            pieces         ##  ####  ######  ====>  joined
  *   body             [--peak--][--peak--][--peak--]         the last iteration has most pieces
  *                                                           beside it
- *
- *
- *
  */
 #include "size_bounds.h"
 

@@ -12,7 +12,6 @@
  * largest of the range: proved, and some size takes it. What the process grows by is predicted
  * there and at some more sizes (alloc_sim/), with a margin for what was measured.
  * docs/dynamic-shapes.md has the argument.
- *
  */
 #ifndef OT_SELECT_BOUNDS_SIZE_BOUNDS_H
 #define OT_SELECT_BOUNDS_SIZE_BOUNDS_H
@@ -73,14 +72,6 @@ ot_status ot_bounds_check(const ot_graph *g, const ot_size_range *ranges, size_t
 
 /* Requires ranges that ot_bounds_check took. Texts in arena a. Fails: OT_E_NOMEM. Deterministic. */
 ot_status ot_bounds_compute(const ot_bounds_case *c, ot_arena *a, ot_bounds_facts *out) OT_MUST_USE;
-
-/* The plan for c->planned (c->plan is not looked at) that keeps c->budget over the range: what
- * lives at once, proved, and the process, as predicted. Takes the place of ot_plan_graph and
- * ot_select_plan, and of ot_bounds_compute: *out is what that says. Fails: OT_E_BUDGET naming a
- * size and what it takes, or why nothing is proved; OT_E_NOMEM. Deterministic, bounded.
- * (bounds_budget.c) */
-ot_status ot_bounds_plan(const ot_bounds_case *c, const ot_plan_options *o, ot_arena *a,
-                         ot_plan **p, ot_bounds_facts *out) OT_MUST_USE;
 
 /* ---- live_bytes.c ---- */
 

@@ -9,9 +9,6 @@
  * What lives in a region's loops is a matter of the extents beside the cut axis, of how long the
  * last tile is, and of how many pieces there are. All of them grow with the size where the last
  * tile is as long; so of sizes with equal last tiles the largest counts.
- *
- *
- *
  */
 #include "tile_classes.h"
 

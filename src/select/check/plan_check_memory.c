@@ -16,9 +16,6 @@
  * Then: as many as the kernel allocates, of the same sizes; no two share a byte while both live,
  * but for such a pair; their top is the working set; its bound is the most that lives at once,
  * alignment aside.
- *
- *
- *
  */
 #include "tiling/lower/lowering.h"
 #include "plan_check.h"

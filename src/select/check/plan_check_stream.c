@@ -10,9 +10,6 @@
  *
  * Nothing of the walk backwards (tiling/stream.c) is repeated: why a row is kept does not
  * matter, only that it is there.
- *
- *
- *
  */
 #include "plan_check.h"
 #include "tiling/stream.h"

@@ -6,7 +6,6 @@
  *
  * The search itself weighs estimates, and intervals by the thousand; here the interval is
  * settled and its tilings are looked at once more, each as the region it would have been.
- *
  */
 #include "search.h"
 

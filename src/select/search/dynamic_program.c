@@ -13,6 +13,9 @@
  * share of what the ends before it have left, so a large graph has shorter intervals looked at,
  * everywhere alike, and the time of planning has a limit.
  *
+ * What an interval costs in a tiling depends on the goal alone; which of them make a plan depends
+ * on limits and prices. So the intervals of a graph are looked at once, and their choices kept
+ * (ot_interval_cache), for all plans that are made of it.
  */
 #include "search.h"
 
@@ -56,7 +59,9 @@ typedef struct solver {
     uint64_t work_end;   /* of the sequence's end at hand, likewise */
     /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
     double time_limit;
-    const ot_limit *limit; /* never NULL */
+    const ot_limit *limit;    /* never NULL */
+    ot_interval_cache *cache; /* NULL: none for these options */
+    ot_interval_list *record; /* of the end at hand; NULL: not recorded */
     /* a plan that takes so many times as long as the fastest is as good when it needs less
      * memory; 0: none */
     double lean_limit;
@@ -231,10 +236,63 @@ static bool is_banned(const solver *v, uint32_t first, uint32_t end)
     return false;
 }
 
+/* One more way to go on: the interval of c, whose values above the limit `concerned` says there
+ * are. kept: what the results weigh that it leaves. */
+static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_t missed,
+                             bool concerned)
+{
+    const ot_seq *s = v->s;
+    const double untiled = s->time[c->end + 1] - s->time[c->first];
+    bool done;
+    /* whatever it costs */
+    if (concerned && missed < v->limit->before[c->end + 1] - v->limit->before[c->first]) {
+        done = relax(v, c->first, c->end + 1, c, choice_penalty(v, c), missed);
+        return done ? OT_OK : ot_fail_nomem(s->g->model->diag);
+    }
+    bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
+    if (!v->o->force && !lean && v->o->memory_budget == 0 && c->time >= untiled) return OT_OK;
+    if (!v->o->force && lean && v->time_limit > 0 && c->time > untiled + v->time_limit)
+        return OT_OK;
+    if (v->o->near > 0 && !note_near(v, c)) return ot_fail_nomem(s->g->model->diag);
+    done = relax(v, c->first, c->end + 1, c, kept + choice_penalty(v, c), missed);
+    return done ? OT_OK : ot_fail_nomem(s->g->model->diag);
+}
+
+/* Keep c for other plans, unless one of its interval before it is as good. */
+static ot_status record_choice(solver *v, const ot_choice *c)
+{
+    ot_interval_list *x = v->record;
+    for (uint32_t k = x->n; k-- > 0 && x->all[k].first == c->first;) {
+        const ot_choice *b = &x->all[k];
+        if (b->n_dims == c->n_dims && memcmp(b->axes, c->axes, sizeof b->axes) == 0 &&
+            b->out_index == c->out_index && b->time <= c->time && b->peak <= c->peak)
+            return OT_OK;
+    }
+    v->cache->n_choices++;
+    return OT_PUSH(v->cache->arena, x->all, x->n, x->cap, *c) ? OT_OK
+                                                              : ot_fail_nomem(v->s->g->model->diag);
+}
+
+/* All tilings of the interval that the walk has reached. */
+static ot_status try_interval(solver *v, uint32_t first, uint32_t end)
+{
+    const ot_seq *s = v->s;
+    const double kept = kept_penalty(v, first, end, true);
+    const bool concerned = ot_limit_concerns(v->limit, first, end);
+    if (concerned && is_banned(v, first, end)) return OT_OK;
+    for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
+        ot_choice c;
+        if (!ot_trial_choice(v->tr, k, &c)) continue;
+        if (v->record) OT_TRY(record_choice(v, &c));
+        uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end) : 0;
+        OT_TRY(take_choice(v, &c, kept, missed, concerned));
+    }
+    return OT_OK;
+}
+
 static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *axes,
                           uint32_t n_dims)
 {
-    const ot_seq *s = v->s;
     ot_walk_start(v->w, end, out, axes, n_dims);
     ot_trial_start(v->tr, v->w, out, axes, n_dims);
     uint32_t min_nodes = v->o->force ? 1 : 2;
@@ -243,30 +301,9 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
         int st = ot_walk_step(v->w);
         if (!ot_trial_visit(v->tr, st)) break;
         uint32_t first = v->w->lo;
-        if (st != OT_ST_IN || end - first + 1 < min_nodes || ot_splits_fusion(s, first)) continue;
-        double untiled = s->time[end + 1] - s->time[first],
-               kept = kept_penalty(v, first, end, true);
-        bool concerned = ot_limit_concerns(v->limit, first, end);
-        if (concerned && is_banned(v, first, end)) continue;
-        for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
-            ot_choice c;
-            if (!ot_trial_choice(v->tr, k, &c)) continue;
-            uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end)
-                                        : 0;
-            /* whatever it costs */
-            if (concerned && missed < v->limit->before[end + 1] - v->limit->before[first]) {
-                if (!relax(v, first, end + 1, &c, choice_penalty(v, &c), missed))
-                    return ot_fail_nomem(s->g->model->diag);
-                continue;
-            }
-            bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
-            if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
-            if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit)
-                continue;
-            if (v->o->near > 0 && !note_near(v, &c)) return ot_fail_nomem(s->g->model->diag);
-            if (!relax(v, first, end + 1, &c, kept + choice_penalty(v, &c), missed))
-                return ot_fail_nomem(s->g->model->diag);
-        }
+        if (st != OT_ST_IN || end - first + 1 < min_nodes || ot_splits_fusion(v->s, first))
+            continue;
+        OT_TRY(try_interval(v, first, end));
     }
     return OT_OK;
 }
@@ -289,16 +326,12 @@ static ot_status try_output(solver *v, uint32_t end, uint32_t out)
     return OT_OK;
 }
 
-static ot_status solve_end(solver *v, uint32_t end)
+/* Intervals that end with this node, tile counts on its first output that is read, and on what
+ * it sums up. */
+static ot_status try_node(solver *v, uint32_t end)
 {
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[end]];
-    uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
-    double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0)
-                                 : excess_price(v, s->live[end], 1);
-    if (!relax(v, end, end + 1, NULL, penalty + kept_penalty(v, end, end, false), missed))
-        return ot_fail_nomem(s->g->model->diag);
-    if (!v->tileable[end] || ot_splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
         /* nobody reads it: Shape of it is known without */
@@ -306,6 +339,27 @@ static ot_status solve_end(solver *v, uint32_t end)
         OT_TRY(try_output(v, end, o));
         return o == 0 ? try_output(v, end, OT_SUM_SINK) : OT_OK;
     }
+    return OT_OK;
+}
+
+static ot_status solve_end(solver *v, uint32_t end)
+{
+    const ot_seq *s = v->s;
+    uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
+    double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0)
+                                 : excess_price(v, s->live[end], 1);
+    if (!relax(v, end, end + 1, NULL, penalty + kept_penalty(v, end, end, false), missed))
+        return ot_fail_nomem(s->g->model->diag);
+    if (!v->tileable[end] || ot_splits_fusion(s, end + 1)) return OT_OK;
+    ot_interval_list *known = v->cache ? &v->cache->ends[end] : NULL;
+    if (known && known->complete) {
+        for (uint32_t k = 0; k < known->n; k++) OT_TRY(take_choice(v, &known->all[k], 0, 0, false));
+        return OT_OK;
+    }
+    v->record = v->cache && v->cache->n_choices < OT_CACHED_CHOICES ? known : NULL;
+    OT_TRY(try_node(v, end));
+    if (v->record) v->record->complete = true;
+    v->record = NULL;
     return OT_OK;
 }
 
@@ -438,12 +492,15 @@ static ot_status untiled_path(const ot_seq *s, ot_path *out)
 
 /* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
-                      const ot_plan_options *o, const ot_limit *limit, ot_path *out)
+                      const ot_plan_options *o, const ot_limit *limit, ot_interval_cache *cache,
+                      ot_path *out)
 {
     static const ot_limit none;
     ot_diag *diag = s->g->model->diag;
     solver v = {.s = s, .w = w, .tr = tr, .t = t, .o = o, .limit = limit ? limit : &none};
     memset(out, 0, sizeof *out);
+    const bool any_plan = !o->force && o->byte_seconds <= 0 && o->near == 0 && o->max_tensor == 0;
+    v.cache = any_plan && v.limit->n_large == 0 ? cache : NULL;
     v.f = OT_NEW_N(s->arena, front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
     if (!v.f || !v.tileable) return ot_fail_nomem(diag);

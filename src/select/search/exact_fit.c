@@ -13,7 +13,6 @@
  *
  * A tiling that no form expresses, or that loses by its exact figures, gives way to the next
  * best one of its interval that the search had kept: a few at most, then the nodes stay whole.
- *
  */
 #include "search.h"
 
@@ -285,7 +284,6 @@ static int64_t divisor_above(int64_t extent, int64_t tile)
  * alike then, and one loop runs them.
  *
  *     512 rows in tiles of 11    47 bodies            in tiles of 16    first, 30 in a loop, last
- *
  */
 static ot_status even_out(fitting *x, const ot_choice *c)
 {

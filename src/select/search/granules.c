@@ -7,7 +7,6 @@
  * A transfer moves whole granules: one that is cut is moved by both tiles. The cost model counts
  * half a granule a row, wherever it is cut, so the search does not see the difference; here they
  * are counted from the windows of all tiles.
- *
  */
 #include "search.h"
 

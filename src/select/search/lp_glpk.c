@@ -11,7 +11,6 @@
  * abort(), unless an error hook does not return; jumping out of the hook and then freeing the
  * environment is the way that its manual gives. The jump passes over GLPK's frames and
  * count_node, which own nothing of ours, and stays in that thread.
- *
  */
 #include "lp.h"
 

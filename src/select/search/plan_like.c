@@ -3,7 +3,6 @@
  *
  *   region of any plan:  nodes, cut axis, rows of a tile, form --> region of this graph with exact
  *                        figures, where it is legal
- *
  */
 #include "search.h"
 

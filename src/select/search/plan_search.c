@@ -4,7 +4,6 @@
  * A region whose exact benefit turns out not to be positive is dropped again and listed as
  * refused, with the numbers. A plan that exact figures find to pass a limit gives way to the
  * best one of all regions at hand (recombine.c).
- *
  */
 #include "search.h"
 
@@ -226,6 +225,18 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
+int64_t ot_planner_peak(ot_planner *x, ot_region *regions, uint32_t n)
+{
+    ot_arena *scratch = ot_arena_new();
+    ot_plan p = {.arena = scratch, .regions = regions, .n_regions = n};
+    if (!scratch) return -1;
+    x->s.arena = scratch;
+    const ot_status s = total(&x->s, &p);
+    x->s.arena = x->arena;
+    ot_arena_free(scratch);
+    return s == OT_OK ? p.tiled.peak_bytes : -1;
+}
+
 /* What the process holds all the time for the regions makes up for what they save. A region's
  * own peak counts its own share. */
 static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p)
@@ -294,54 +305,54 @@ static void dump_steps(const ot_seq *s, const ot_path *path)
 }
 
 /* Regions that stream, those of the least peak; the rest is whole. */
-static ot_status plan_streams(ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
-                              const ot_limit *limit, ot_plan *p, ot_region_pool *built)
+static ot_status plan_streams(ot_planner *x, const ot_plan_options *o, const ot_limit *limit,
+                              ot_plan *p, ot_region_pool *built)
 {
-    OT_TRY(ot_stream_regions(s, w, t, o, p->arena, built));
+    const ot_seq *s = &x->s;
+    OT_TRY(ot_planner_streams(x, o, p->arena, built));
     p->regions = OT_NEW_N(p->arena, ot_region, built->n + 1u);
     p->refused = OT_NEW_N(p->arena, ot_refusal, built->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_recombine(s, o, built, p->regions, &p->n_regions));
     OT_TRY(total(s, p));
-    return drop_useless(s, t, o, limit, p);
+    return drop_useless(s, x->t, o, limit, p);
 }
 
 /* One pass of the planner under the given options; *p is started anew. */
-static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
-                           const ot_plan_options *o, ot_limit *limit, ot_plan *p,
+static ot_status plan_once(ot_planner *x, const ot_plan_options *o, ot_limit *limit, ot_plan *p,
                            ot_region_pool *built, ot_path *path)
 {
+    const ot_seq *s = &x->s;
     *path = (ot_path){0};
     p->n_regions = p->n_barriers = p->n_refused = 0;
     OT_TRY(list_barriers(s, p));
-    if (tr && o->force_form == OT_FORM_STREAM && !o->force)
-        return plan_streams(s, w, t, o, limit, p, built);
-    if (tr) {
-        OT_TRY(ot_dp_solve(s, w, tr, t, o, limit, path));
+    if (x->tr && o->force_form == OT_FORM_STREAM && !o->force)
+        return plan_streams(x, o, limit, p, built);
+    if (x->tr) {
+        OT_TRY(ot_dp_solve(s, &x->w, x->tr, x->t, o, limit, &x->cuts[o->goal], path));
         /* it knows no prices */
         if (o->tie_break && limit->n_large == 0 && o->price == 0)
-            OT_TRY(ot_tie_break(s, t, o, path));
+            OT_TRY(ot_tie_break(s, x->t, o, path));
         if (ot_dbg['D']) dump_steps(s, path);
     }
-    OT_TRY(build_regions(s, w, t, o, limit, path, p, built));
+    OT_TRY(build_regions(s, &x->w, x->t, o, limit, path, p, built));
     OT_TRY(total(s, p));
-    return drop_useless(s, t, o, limit, p);
+    return drop_useless(s, x->t, o, limit, p);
 }
 
 /* The same; intervals that no form expresses with tensors as small as they have to be give way
  * to others, which leave none larger. */
-static ot_status plan_within(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
-                             const ot_plan_options *o, ot_limit *limit, ot_plan *p,
+static ot_status plan_within(ot_planner *x, const ot_plan_options *o, ot_limit *limit, ot_plan *p,
                              ot_region_pool *built, ot_path *path)
 {
     for (;;) {
         uint32_t banned = limit->n_banned;
-        OT_TRY(plan_once(s, w, tr, t, o, limit, p, built, path));
+        OT_TRY(plan_once(x, o, limit, p, built, path));
         if (ot_limit_left(limit, p) == OT_NONE) return OT_OK;
         if (limit->n_banned == banned) break;
     }
-    OT_TRY(list_region_ends(s, p));
-    return ot_limit_fail(limit, s, p);
+    OT_TRY(list_region_ends(&x->s, p));
+    return ot_limit_fail(limit, &x->s, p);
 }
 
 /* What a plan tells besides its regions. */
@@ -436,16 +447,17 @@ static bool is_worth_streaming(const ot_plan *tiles, const ot_plan *streams)
 /* Regions whose rows are handed on are candidates beside those in tiles: the best plan of all.
  * That needs somebody who writes in place; elsewhere streams are made by themselves (stage
  * select/). */
-static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t,
-                             const ot_plan_options *o, const ot_limit *limit, ot_plan *p,
-                             ot_region_pool *built)
+static ot_status add_streams(ot_planner *x, const ot_plan_options *o, const ot_limit *limit,
+                             ot_plan *p, ot_region_pool *built)
 {
+    const ot_seq *s = &x->s;
+    const ot_target *t = x->t;
     const uint32_t before = built->n;
     const bool hard = ot_target_hard_limit(t),
                in_place = hard || (ot_runtime_in_classes(t->runtime) && o->goal == OT_GOAL_MEMORY);
     const ot_plan tiles = *p;
     if (!in_place || o->force || o->force_form != OT_FORM_NONE || limit->n_large > 0) return OT_OK;
-    OT_TRY(ot_stream_regions(s, w, t, o, p->arena, built));
+    OT_TRY(ot_planner_streams(x, o, p->arena, built));
     if (built->n == before) return OT_OK;
     ot_refusal *refused = OT_NEW_N(s->arena, ot_refusal, tiles.n_refused + 1u);
     if (!refused) return ot_fail_nomem(s->g->model->diag);
@@ -462,85 +474,53 @@ static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t,
 /* The exact figures may miss what the trials promised of memory and time: then the best of all
  * regions that were built, and of those on the search's other paths; under a budget that is hard
  * to keep, again with what is missing taken off. */
-static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                         ot_arena *scratch, ot_plan *p)
+ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
 {
-    ot_seq s;
-    ot_walk w;
-    ot_trial *tr = NULL;
-    ot_plan_options tight = *o, before = *o;
-    OT_TRY(ot_seq_build(g, scratch, &s));
-    OT_TRY(ot_cost_fill(&s, t));
-    OT_TRY(ot_walk_new(&s, &w));
-    if (g->model->opset >= 7 && s.n > 0) {
-        tr = ot_trial_new(&s, t, &tight);
-        if (!tr) return ot_fail_nomem(g->model->diag);
-    }
+    const ot_plan_options given = x->o, *o = &given;
+    ot_plan_options tight = given, before = given;
+    ot_graph *g = x->g;
+    const ot_target *t = x->t;
+    const ot_seq *s = &x->s;
+    ot_walk *w = &x->w;
+    ot_trial *tr = x->tr;
     ot_region_pool built = {0};
     ot_limit limit;
     int64_t least = 0;
-    OT_TRY(ot_limit_find(&s, o->max_tensor, &limit));
+    OT_TRY(ot_limit_find(s, o->max_tensor, &limit));
     const uint32_t attempts = o->memory_budget == 0 && o->price == 0 ? 1 : LIMIT_ATTEMPTS;
     for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
         ot_path path;
         if (attempt > 0) g->model->diag = &aside; /* tightened limits are nobody's business */
-        ot_status st = plan_within(&s, &w, tr, t, &tight, &limit, p, &built, &path);
+        ot_status st = plan_within(x, &tight, &limit, p, &built, &path);
         if (st == OT_E_BUDGET && attempt > 0) { /* tightened too much */
             attempt = attempts - 1;
-            st = plan_within(&s, &w, tr, t, &before, &limit, p, &built, &path);
+            st = plan_within(x, &before, &limit, p, &built, &path);
         }
-        if (st == OT_OK && attempt == 0 && tr) st = add_streams(&s, &w, t, o, &limit, p, &built);
+        if (st == OT_OK && attempt == 0 && tr) st = add_streams(x, o, &limit, p, &built);
         bool last = o->price == 0 || attempt + 1 == attempts;
-        if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(&s, o, p))) {
-            if (attempt == 0) st = build_rest(&s, &w, t, o, &path, p, &built);
-            if (st == OT_OK) st = recombine(&s, t, o, &built, p);
+        if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(s, o, p))) {
+            if (attempt == 0) st = build_rest(s, w, t, o, &path, p, &built);
+            if (st == OT_OK) st = recombine(s, t, o, &built, p);
         } else if (st == OT_OK && o->spare && attempt == 0) /* for sets that a contest makes */
-            st = build_rest(&s, &w, t, o, &path, p, &built);
+            st = build_rest(s, w, t, o, &path, p, &built);
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
         bool in_budget = o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget;
-        if (limit.n_large > 0 ? in_budget : is_allowed(&s, o, p)) {
-            if (o->spare) OT_TRY(keep_spare(&s, &built, p));
-            return finish(&s, &w, tr, t, o, p);
+        if (limit.n_large > 0 ? in_budget : is_allowed(s, o, p)) {
+            if (o->spare) OT_TRY(keep_spare(s, &built, p));
+            return finish(s, w, tr, t, o, p);
         }
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
         before = tight;
         int64_t excess = ot_max(0, p->tiled.peak_bytes - o->memory_budget);
         if (tight.memory_budget - excess > 0) tight.memory_budget -= excess;
-        tight.max_slowdown -= excess_time(&s, o, p) / s.time[s.n];
+        tight.max_slowdown -= excess_time(s, o, p) / s->time[s->n];
     }
     return ot_fail(g->model->diag, OT_E_BUDGET,
                    "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
                    (long long)least, (long long)o->memory_budget,
                    (long long)(least - o->memory_budget));
-}
-
-static void begin(ot_plan *p, ot_arena *arena, const ot_target *t)
-{
-    p->arena = arena;
-    p->outer_weights = t->runtime->outer_weights;
-    p->looped_borders = t->runtime->looped_borders;
-    p->slices_apart = t->runtime->slices_apart;
-}
-
-/* requires ORDER, USES, SHAPES. keeps all. */
-ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out)
-{
-    ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
-    ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
-    ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
-    *out = NULL;
-    if (st == OT_OK) {
-        begin(p, arena, t);
-        st = plan_in(g, t, o, scratch, p);
-    }
-    ot_arena_free(scratch);
-    if (st == OT_OK)
-        *out = p;
-    else
-        ot_arena_free(arena);
-    return st;
 }
 
 /* Idle regions of which no node is in a region of p. */
@@ -561,53 +541,54 @@ static ot_status refuse_idle(const ot_seq *s, const ot_region *idle, uint32_t n_
     return OT_OK;
 }
 
-static ot_status take_in(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                         const ot_region *regions, uint32_t n, const ot_region *idle,
-                         uint32_t n_idle, ot_why reason, ot_arena *scratch, ot_plan *p)
+static ot_status take_in(ot_planner *x, const ot_plan_parts *of, ot_plan *p)
 {
-    ot_seq s;
-    ot_walk w;
-    OT_TRY(ot_seq_build(g, scratch, &s));
-    OT_TRY(ot_cost_fill(&s, t));
-    OT_TRY(ot_walk_new(&s, &w));
-    ot_trial *tr = g->model->opset >= 7 && s.n > 0 ? ot_trial_new(&s, t, o) : NULL;
-    p->refused = OT_NEW_N(p->arena, ot_refusal, (size_t)n_idle + s.n + 1u);
-    p->regions = OT_NEW_N(p->arena, ot_region, n + 1u);
-    if (!p->refused || !p->regions || (g->model->opset >= 7 && s.n > 0 && !tr))
-        return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < n; k++) {
-        p->regions[k] = regions[k];
-        p->regions[k].id = o->first_region + k;
+    const ot_seq *s = &x->s;
+    p->refused = OT_NEW_N(p->arena, ot_refusal, (size_t)of->n_idle + s->n + 1u);
+    p->regions = OT_NEW_N(p->arena, ot_region, of->n + 1u);
+    if (!p->refused || !p->regions) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < of->n; k++) {
+        p->regions[k] = of->regions[k];
+        p->regions[k].id = x->o.first_region + k;
     }
-    p->n_regions = n;
-    OT_TRY(list_barriers(&s, p));
-    OT_TRY(total(&s, p));
-    OT_TRY(refuse_idle(&s, idle, n_idle, reason, p));
-    return finish(&s, &w, tr, t, o, p);
+    p->n_regions = of->n;
+    OT_TRY(list_barriers(s, p));
+    OT_TRY(total(s, p));
+    OT_TRY(refuse_idle(s, of->idle, of->n_idle, of->reason, p));
+    return finish(s, &x->w, x->tr, x->t, &x->o, p);
 }
 
-ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                       const ot_region *regions, uint32_t n, const ot_region *idle, uint32_t n_idle,
-                       ot_why reason, ot_plan **lenders, uint32_t n_lenders, ot_plan **out)
+static ot_status take_with(ot_planner *x, const ot_plan_options *o, const ot_plan_parts *of,
+                           ot_plan *p)
 {
-    ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
-    ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
-    ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
-    *out = NULL;
-    if (st == OT_OK) {
-        begin(p, arena, t);
-        p->lenders = OT_NEW_N(arena, ot_plan *, n_lenders + 1u);
-        if (p->lenders && n_lenders) memcpy(p->lenders, lenders, n_lenders * sizeof *lenders);
-        st = p->lenders ? take_in(g, t, o, regions, n, idle, n_idle, reason, scratch, p)
-                        : ot_fail_nomem(g->model->diag);
+    ot_arena *scratch = ot_arena_new();
+    p->lenders = OT_NEW_N(p->arena, ot_plan *, of->n_lenders + 1u);
+    ot_status st = OT_E_NOMEM;
+    if (scratch && p->lenders) {
+        if (of->n_lenders) memcpy(p->lenders, of->lenders, of->n_lenders * sizeof *of->lenders);
+        x->o = *o;
+        x->s.arena = scratch;
+        st = take_in(x, of, p);
+        x->s.arena = x->arena;
+    } else {
+        st = ot_fail_nomem(x->g->model->diag);
     }
     ot_arena_free(scratch);
+    return st;
+}
+
+ot_status ot_planner_take(ot_planner *x, const ot_plan_options *o, const ot_plan_parts *of,
+                          ot_plan **out)
+{
+    ot_plan *p = ot_plan_begin(x->t);
+    const ot_status st = p ? take_with(x, o, of, p) : ot_fail_nomem(x->g->model->diag);
+    *out = NULL;
     if (st == OT_OK) {
-        p->n_lenders = n_lenders;
+        p->n_lenders = of->n_lenders;
         *out = p;
         return OT_OK;
     }
-    ot_arena_free(arena);
-    for (uint32_t k = 0; k < n_lenders; k++) ot_plan_free(lenders[k]);
+    if (p) ot_arena_free(p->arena);
+    for (uint32_t k = 0; k < of->n_lenders; k++) ot_plan_free(of->lenders[k]);
     return st;
 }

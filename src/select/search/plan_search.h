@@ -4,6 +4,23 @@
 
 #include "tiling/plan.h"
 
+/* What plans of one graph for one target share: the sequence of its nodes with their costs, and
+ * what its intervals cost in their tilings, which no limit and no price changes. */
+typedef struct ot_planner ot_planner;
+/* Requires ORDER, USES, SHAPES of g, which must stay as it is, and outlive the planner, as t must.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_planner_open(ot_graph *g, const ot_target *t, ot_planner **out) OT_MUST_USE;
+/* One plan, which may outlive the planner. Fails: as ot_plan_graph. */
+ot_status ot_planner_plan(ot_planner *x, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
+void ot_planner_close(ot_planner *x);
+/* Of the untiled graph: its time, and nodes that run. */
+double ot_planner_untiled_seconds(const ot_planner *x);
+uint32_t ot_planner_nodes(const ot_planner *x);
+/* Live bytes when these regions ([n], in order, disjoint) are tiled; -1: no memory. */
+int64_t ot_planner_peak(ot_planner *x, ot_region *regions, uint32_t n);
+/* Fill p->detail of a plan of the graph. Fails: OT_E_NOMEM. */
+ot_status ot_planner_detail(ot_planner *x, const ot_plan_options *o, ot_plan *p) OT_MUST_USE;
+
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming
  * required, available and excess bytes when memory_budget cannot be met, or the tensor that
  * max_tensor does not let be and why it is not cut. Deterministic, bounded. */
@@ -15,14 +32,21 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
  * ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM. */
 ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n,
                        ot_plan **out) OT_MUST_USE;
-/* A plan of regions [n], in topological order, disjoint, that other plans of g for t have; idle
- * [n_idle] of them are listed as refused for `reason` where nothing of theirs is in the plan.
- * lenders [n_lenders]: the plans that own all those; the new one frees them, and does so when
- * this fails. Requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o,
-                       const ot_region *regions, uint32_t n, const ot_region *idle, uint32_t n_idle,
-                       ot_why reason, ot_plan **lenders, uint32_t n_lenders,
-                       ot_plan **out) OT_MUST_USE;
+/* What a plan is put together of. */
+typedef struct ot_plan_parts {
+    const ot_region *regions; /* [n] in topological order, disjoint, of plans of the graph */
+    uint32_t n;
+    /* [n_idle] listed as refused for `reason` where nothing of theirs is in the plan */
+    const ot_region *idle;
+    uint32_t n_idle;
+    ot_why reason;
+    ot_plan **lenders; /* [n_lenders] the plans that own all those */
+    uint32_t n_lenders;
+} ot_plan_parts;
+/* The plan of these parts. It frees the lenders with itself; they are freed when this fails, too.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_planner_take(ot_planner *x, const ot_plan_options *o, const ot_plan_parts *of,
+                          ot_plan **out) OT_MUST_USE;
 /* Recompute every claim of the plan without the search's code, from the graph, its slice
  * relations, and the prices of untiled nodes: regions disjoint, convex, connected; pieces cover
  * outputs exactly once; windows contain what brute-force propagation needs; working sets and

@@ -10,9 +10,6 @@
  *
  * The lowest P whose way is allowed is found by halving, over all bytes that a peak can be:
  * positions x log of their number.
- *
- *
- *
  */
 #include "search.h"
 

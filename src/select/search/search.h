@@ -3,6 +3,7 @@
 #define OT_SELECT_SEARCH_SEARCH_H
 
 #include "cost/cost.h"
+#include "plan_search.h"
 
 /* ---- tensor_limit.c ---- */
 
@@ -57,10 +58,27 @@ double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
 /* The node at `first` is merged into what comes before it: no boundary between them. first <= s->n.
  */
 bool ot_splits_fusion(const ot_seq *s, uint32_t first);
+/* What the intervals of a sequence cost in their tilings, for one goal: the same for all plans
+ * that are not forced, near a node, or pay for what is kept. */
+typedef struct ot_interval_list {
+    ot_choice *all; /* [n] that end at one position, in the order in which they were found */
+    uint32_t n;
+    size_t cap;
+    bool complete; /* all of them */
+} ot_interval_list;
+typedef struct ot_interval_cache {
+    ot_interval_list *ends; /* [n] by the position where they end */
+    ot_arena *arena;
+    size_t n_choices;
+} ot_interval_cache;
+#define OT_CACHED_CHOICES 400000 /* of a sequence; ends behind that are looked at again */
+
 /* Cheapest way through the sequence, of those that leave the fewest values above the limit
- * (NULL: there is none). OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
+ * (NULL: there is none). cache: of the goal of o; NULL: none. OT_E_BUDGET: no way keeps the
+ * memory budget (and the allowed time). */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
-                      const ot_plan_options *o, const ot_limit *limit, ot_path *out) OT_MUST_USE;
+                      const ot_plan_options *o, const ot_limit *limit, ot_interval_cache *cache,
+                      ot_path *out) OT_MUST_USE;
 
 /* ---- tie_break.c ---- */
 
@@ -150,5 +168,36 @@ ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_regio
 ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
                             const ot_plan_options *o, ot_arena *a,
                             ot_region_pool *pool) OT_MUST_USE;
+
+/* ---- planner.c ---- */
+
+/* Streams that were looked for with these options. */
+typedef struct ot_stream_cache {
+    uint32_t rows; /* o->stream_rows */
+    bool asked;    /* the form is forced */
+    ot_region_pool pool;
+} ot_stream_cache;
+
+/* See plan_search.h. */
+struct ot_planner {
+    ot_graph *g;
+    const ot_target *t;
+    ot_arena *arena; /* of all that plans share */
+    ot_seq s;        /* its arena: of the plan at hand */
+    ot_walk w;
+    ot_trial *tr;              /* NULL: nothing of the graph can be tiled */
+    ot_plan_options o;         /* of the plan at hand: trials read the goal there */
+    ot_interval_cache cuts[2]; /* by goal */
+    ot_stream_cache *streams;  /* [n_streams] */
+    size_t n_streams, cap_streams;
+};
+/* ot_stream_regions, looked for once: copies in arena a. Fails: OT_E_NOMEM. */
+ot_status ot_planner_streams(ot_planner *x, const ot_plan_options *o, ot_arena *a,
+                             ot_region_pool *pool) OT_MUST_USE;
+/* The plan of x->o into p, whose arena and runtime are set. Fails: as ot_planner_plan.
+ * (plan_search.c) */
+ot_status ot_planner_fill(ot_planner *x, ot_plan *p) OT_MUST_USE;
+/* A plan of no regions yet for t. NULL: no memory. */
+ot_plan *ot_plan_begin(const ot_target *t);
 
 #endif

@@ -12,9 +12,6 @@
  * lag, and with it the rows that the first and the last step make at once. Therefore few
  * intervals are looked at, not all of them as for tiles. Which of the regions go together is
  * recombine.c's choice.
- *
- *
- *
  */
 #include "search.h"
 

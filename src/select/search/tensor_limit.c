@@ -7,9 +7,6 @@
  * The search counts what a path leaves too large, and takes the paths that leave least before it
  * looks at time and memory; regions are settled in forms and tiles that hold. What is written in
  * the end is measured apart from all this (ops/largest.c).
- *
- *
- *
  */
 #include "search.h"
 

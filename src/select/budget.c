@@ -1,0 +1,60 @@
+/* A memory budget: live tensors must keep to it, and the process should, where the runtime's
+ * allocator is known. Who gives a budget means the process.
+ *
+ *   the goal's own plan within the budget
+ *   the goal's own plan within tighter budgets      tenths of what the untiled model takes, so that
+ *                                                   a looser budget knows what a tighter one found
+ *   for goal memory, slower and slower              unless one of these is met
+ */
+#include "variant.h"
+
+#define FITS       0.9 /* of the budget, by prediction: tiled models are predicted a tenth too low */
+#define MANY_NODES 1500 /* that run: every second budget is tried from there on */
+#define TENTHS     10
+
+static const double SLOWER[] = {0.3, 1.0}; /* slowdown, where a smaller one does not do */
+
+bool ot_budget_fits(int64_t growth, const ot_plan_options *o)
+{
+    return (double)growth <= FITS * (double)o->memory_budget;
+}
+
+/* Plans for the least growth are not made within the budget: what they hold is looked at when they
+ * are there. */
+static ot_status try_memory(const ot_budget_search *x, double slowdown, bool *met)
+{
+    ot_plan_options o = *x->o;
+    o.goal = OT_GOAL_MEMORY;
+    o.memory_budget = 0;
+    o.max_slowdown = slowdown;
+    return x->attempt(x->of, &o, met);
+}
+
+/* Tenths of `whole` that are tighter than the budget, the loosest first. */
+static ot_status try_tighter(const ot_budget_search *x, int64_t whole, bool *met)
+{
+    const int step = x->n_nodes > MANY_NODES ? 2 : 1;
+    for (int tenth = TENTHS - step; tenth > 0 && !(*met && x->stops); tenth -= step) {
+        ot_plan_options o = *x->o;
+        o.memory_budget = (int64_t)((double)tenth / TENTHS * (double)whole);
+        if (o.memory_budget <= 0 || o.memory_budget >= x->o->memory_budget) continue;
+        OT_TRY(x->attempt(x->of, &o, met));
+    }
+    return OT_OK;
+}
+
+ot_status ot_budget_run(const ot_budget_search *x)
+{
+    const ot_plan_options *o = x->o;
+    const int64_t peak = x->untiled.peak_bytes, growth = x->untiled.growth_bytes;
+    bool met = false;
+    OT_TRY(x->attempt(x->of, o, &met));
+    if (o->force_form != OT_FORM_NONE || (met && x->stops)) return OT_OK;
+    OT_TRY(try_tighter(x, peak, &met));
+    if (growth != peak) OT_TRY(try_tighter(x, growth, &met));
+    if (!met) OT_TRY(try_memory(x, o->max_slowdown, &met));
+    for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER && !met; k++)
+        if (o->goal == OT_GOAL_TIME && SLOWER[k] > o->max_slowdown)
+            OT_TRY(try_memory(x, SLOWER[k], &met));
+    return OT_OK;
+}

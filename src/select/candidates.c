@@ -1,0 +1,295 @@
+/* Candidates of one graph: made, written on a copy, simulated, scored.
+ *
+ *   planner -- copy -- transform [-- branch] -- simulate --> bytes   the least wins; within 2 %, the
+ *                                                                    faster one
+ *
+ * What the planner's live bytes say is what a plan must hold; what counts for somebody whose process
+ * dies is what that grows by. Where a runtime's habits are not known, plans compete by live bytes.
+ */
+#include "candidates.h"
+
+#include "ops/ops.h"
+#include "tiling/forms.h"
+#include "transform/transform.h"
+
+#define LOADED_FREE 8 /* that part of the gain may be held as copies of weights from loading on */
+/* of changes of layout, the worst of which counts with dynamic shapes: there are no views that
+ * settle it */
+#define ORDERS   3
+#define HALVINGS 4 /* of the price of kept bytes in a plan to begin with */
+
+bool ot_candidates_compete(const ot_plan_options *o)
+{
+    return o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force &&
+           o->force_form == OT_FORM_NONE;
+}
+
+static ot_status simulate_untiled(ot_candidates *x)
+{
+    ot_sim_figures f = {0};
+    if (!ot_runtime_simulates(x->t->runtime)) return OT_OK;
+    if (ot_sim_growth(x->g, x->t->runtime, x->static_shape, &f) != OT_OK)
+        return ot_fail_nomem(x->g->model->diag);
+    x->whole = (ot_figures){.growth_bytes = f.growth, .loaded_bytes = f.loaded};
+    x->is_known = f.n_unknown == 0;
+    return OT_OK;
+}
+
+ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                             bool static_shape, ot_candidates **out)
+{
+    ot_arena *arena = ot_arena_new();
+    ot_candidates *x = arena ? OT_NEW(arena, ot_candidates) : NULL;
+    *out = NULL;
+    if (!x) {
+        ot_arena_free(arena);
+        return ot_fail_nomem(g->model->diag);
+    }
+    *x = (ot_candidates){.g = g, .t = t, .o = *o, .static_shape = static_shape, .arena = arena};
+    ot_status s = ot_planner_open(g, t, &x->planner);
+    if (s == OT_OK) s = simulate_untiled(x);
+    if (s == OT_OK)
+        *out = x;
+    else
+        ot_candidates_close(x);
+    return s;
+}
+
+void ot_candidates_close(ot_candidates *x)
+{
+    if (!x) return;
+    for (size_t k = 0; k < x->n_plans; k++) ot_plan_free(x->plans[k]);
+    ot_planner_close(x->planner);
+    ot_arena_free(x->arena);
+}
+
+/* ---- writing and scoring ---- */
+
+ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, ot_model **copy)
+{
+    ot_plan some = {.regions = regions,
+                    .n_regions = n,
+                    .outer_weights = x->t->runtime->outer_weights,
+                    .looped_borders = x->t->runtime->looped_borders,
+                    .slices_apart = x->t->runtime->slices_apart,
+                    .unjoined_from = x->how.unjoined_from,
+                    .viewed = x->how.views ? x->t->runtime : NULL};
+    for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.first_region + k;
+    OT_TRY(ot_model_clone(x->g->model, copy));
+    some.arena = (*copy)->arena;
+    ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
+    /* normalisations become whole again, and values are made once */
+    if (s == OT_OK && (n > 0 || (*copy)->n_decomposed > 0 || (*copy)->n_rematerialised > 0))
+        s = ot_transform_tiles((*copy)->graph, &some);
+    if (s == OT_OK && x->how.folds_norms) s = ot_fold_norms((*copy)->graph, false);
+    if (s == OT_OK && x->how.defer_from > 0)
+        s = ot_defer_packing((*copy)->graph, x->how.defer_from, &x->deferred_bytes);
+    if (s == OT_OK && x->how.branch) s = ot_branch(*copy);
+    if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
+    if (s != OT_OK) ot_model_free(*copy);
+    return s;
+}
+
+ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool static_shape,
+                               ot_sim_figures *f)
+{
+    OT_TRY(ot_sim_growth(g, x->t->runtime, static_shape, f));
+    for (uint32_t k = 1; k < ORDERS && x->g->model->dynamic_dims; k++) {
+        ot_sim_figures other;
+        OT_TRY(ot_sim_growth_in(g, x->t->runtime, static_shape, k, &other));
+        if (other.growth > f->growth) *f = other;
+    }
+    return OT_OK;
+}
+
+ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,
+                                 ot_sim_figures *f)
+{
+    ot_model *copy;
+    ot_status s = ot_candidates_write(x, regions, n, &copy);
+    if (s == OT_OK) {
+        x->work += x->g->n_nodes + n;
+        s = ot_candidates_growth(x, copy->graph,
+                                 x->static_shape || (n > 0 && !x->g->model->dynamic_dims), f);
+        if (x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor)
+            f->growth = INT64_MAX;
+        ot_model_free(copy);
+    }
+    return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
+}
+
+int64_t ot_score_bytes(int64_t growth, int64_t loaded, const ot_figures *untiled)
+{
+    const int64_t more = loaded - untiled->loaded_bytes, gain = untiled->growth_bytes - growth;
+    return growth + ot_max(0, more - ot_max(0, gain) / LOADED_FREE);
+}
+
+ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n, int64_t *bytes)
+{
+    ot_sim_figures f = {0};
+    OT_TRY(ot_candidates_simulate(x, regions, n, &f));
+    *bytes = f.growth == INT64_MAX ? INT64_MAX : ot_score_bytes(f.growth, f.loaded, &x->whole);
+    return ot_candidates_both(x, regions, n, bytes);
+}
+
+/* ---- plans ---- */
+
+ot_status ot_candidates_make(ot_candidates *x, const ot_plan_options *o, ot_plan **p)
+{
+    ot_diag *told = x->g->model->diag, aside = {0};
+    *p = NULL;
+    if (o->max_tensor) x->g->model->diag = &aside; /* a plan that does not hold is no failure */
+    ot_status s = ot_planner_plan(x->planner, o, p);
+    x->g->model->diag = told;
+    if (s == OT_E_BUDGET && o->max_tensor) return OT_OK;
+    if (s == OT_E_NOMEM) return ot_fail_nomem(told);
+    OT_TRY(s);
+    if (OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, *p)) return OT_OK;
+    ot_plan_free(*p);
+    *p = NULL;
+    return ot_fail_nomem(told);
+}
+
+/* Where bytes weigh so much that nothing which saves them keeps within the time allowed, they
+ * weigh less and less. */
+static ot_status make_in_reach(ot_candidates *x, const ot_plan_options *o, ot_plan **p)
+{
+    ot_plan_options less = *o;
+    less.detail = false;
+    less.spare = o->near > 0 || o->force_form == OT_FORM_STREAM;
+    OT_TRY(ot_candidates_make(x, &less, p));
+    const bool priced = o->byte_seconds > 0 && !o->force;
+    for (int k = 0; k < HALVINGS && priced && *p && (*p)->n_regions == 0; k++) {
+        less.byte_seconds /= 2;
+        OT_TRY(ot_candidates_make(x, &less, p));
+    }
+    return OT_OK;
+}
+
+ot_status ot_candidates_try(ot_candidates *x, const ot_plan_options *o, int64_t *bytes)
+{
+    ot_plan *p;
+    *bytes = INT64_MAX;
+    OT_TRY(make_in_reach(x, o, &p));
+    if (!p) return OT_OK;
+    OT_TRY(ot_candidates_score(x, p->regions, p->n_regions, bytes));
+    if (ot_dbg['P'])
+        fprintf(stderr,
+                "> Candidate: level %lld, price %g, form %s: %u regions, %.2f MB, %.3f ms\n",
+                (long long)o->level, o->price, ot_form_name(o->force_form), p->n_regions,
+                (double)*bytes / 1048576.0, p->tiled.time_s * 1e3);
+    return ot_candidates_add(x, p, *bytes);
+}
+
+/* ---- a lap ---- */
+
+/* Sets of regions compete by what their process takes. */
+static bool sets_compete(const ot_candidates *x)
+{
+    return ot_candidates_compete(&x->o) && ot_runtime_simulates(x->t->runtime);
+}
+
+static void write_plainly(ot_candidates *x)
+{
+    const bool any = sets_compete(x);
+    x->how = (ot_writing){.branch = any && ot_candidates_branch(x),
+                          .folds_norms = any && x->t->runtime->folds_norms && !x->t->bit_exact};
+    x->deferred_bytes = 0;
+}
+
+/* The plan that the options alone give. */
+static ot_status make_own(ot_candidates *x)
+{
+    ot_plan_options o = x->o;
+    o.detail = false; /* filled when it is taken */
+    OT_TRY(ot_planner_plan(x->planner, &o, &x->own));
+    x->untiled_s = x->own->untiled.time_s;
+    if (OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, x->own)) return OT_OK;
+    ot_plan_free(x->own);
+    return ot_fail_nomem(x->g->model->diag);
+}
+
+static ot_region_set set_of(const ot_plan *p)
+{
+    ot_region_set set = {.all = p->regions, .n = p->n_regions};
+    for (uint32_t k = 0; k < set.n; k++) set.gain += set.all[k].benefit;
+    return set;
+}
+
+/* What p takes is known, and nothing was asked for but time. */
+static bool is_for_time(const ot_candidates *x)
+{
+    const ot_plan_options *o = &x->o;
+    return o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->max_tensor == 0 && !o->force &&
+           o->force_form == OT_FORM_NONE && x->is_known && !x->g->model->dynamic_dims;
+}
+
+/* Figures of the set as it is written. */
+static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome *out)
+{
+    ot_sim_figures f = {.growth = x->whole.growth_bytes, .loaded = x->whole.loaded_bytes};
+    const ot_writing *w = &x->how;
+    *out = (ot_outcome){.set = *set, .how = *w, .any_regions = set->n > 0};
+    out->changes = set->n > 0 || w->branch || w->defer_from > 0;
+    out->how.folds_norms = w->folds_norms && (set->n > 0 || w->defer_from > 0);
+    x->how = out->how;
+    if (ot_runtime_simulates(x->t->runtime) && (out->changes || ot_dbg['P']))
+        OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
+    if (is_for_time(x) && set->n > 0 && f.growth > x->whole.growth_bytes) {
+        OT_TRY(ot_time_is_worth(x, &f, &out->set));
+        f = (ot_sim_figures){.growth = x->whole.growth_bytes, .loaded = x->whole.loaded_bytes};
+        out->changes = out->any_regions = out->set.n > 0;
+        if (out->changes) OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
+    }
+    out->growth = x->is_known ? f.growth : 0;
+    out->loaded = x->is_known ? f.loaded : 0;
+    out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
+    out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
+    out->own = x->own;
+    out->o = x->o;
+    return out->peak >= 0 ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
+ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
+{
+    x->o.max_slowdown = slowdown;
+    x->n_sets = x->n_lap_pool = 0;
+    OT_TRY(make_own(x));
+    write_plainly(x);
+    if (x->o.max_tensor) OT_TRY(ot_limit_keep(x));
+    ot_region_set won = set_of(x->own);
+    if (sets_compete(x)) {
+        OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
+        OT_TRY(ot_candidates_add(x, x->own, won.bytes));
+        OT_TRY(ot_candidates_propose(x, &won));
+        OT_TRY(ot_candidates_keep(x, &won));
+        OT_TRY(ot_candidates_refine(x, &won));
+    }
+    return measure(x, &won, out);
+}
+
+ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **out)
+{
+    x->how = of->how;
+    if (!ot_candidates_compete(&of->o))
+        x->own = of->own; /* else the last lap's, to say what is idle */
+    x->o = of->o;
+    OT_TRY(ot_candidates_plan(x, &of->set, out));
+    ot_plan *p = *out;
+    if (x->o.detail && !p->detail) OT_TRY(ot_planner_detail(x->planner, &x->o, p));
+    p->in_branch = of->how.branch;
+    p->unjoined_from = of->set.n > 0 ? of->how.unjoined_from : 0;
+    p->viewed = of->set.n > 0 && of->how.views ? x->t->runtime : NULL;
+    p->defer_from = of->how.defer_from;
+    p->folds_norms = of->how.folds_norms;
+    p->deferred_seconds = of->seconds - (x->untiled_s - of->set.gain);
+    if (p->defer_from == 0) p->deferred_seconds = 0;
+    p->tiled.time_s += p->deferred_seconds;
+    if (x->is_known) {
+        p->untiled.growth_bytes = x->whole.growth_bytes;
+        p->untiled.loaded_bytes = x->whole.loaded_bytes;
+        p->tiled.growth_bytes = of->growth;
+        p->tiled.loaded_bytes = of->loaded;
+    }
+    return ot_limit_fill(x, p);
+}

@@ -1,0 +1,176 @@
+/* How the set of regions that won is written, and whether it wins over the untiled model.
+ *
+ *   unjoined tiles     large values stay in pieces between regions
+ *   views              regions read blocked values through views
+ *   deferred packing   weights are packed when they are used
+ *   branch             the graph is a branch, in which the runtime keeps no block for its tensors
+ *
+ * The model as it is stays unless what is written takes less by a margin that depends on how well
+ * the runtime's memory is predicted (ot_runtime_margins).
+ */
+#include "candidates.h"
+
+#include "ops/ops.h"
+#include "transform/transform.h"
+
+#define BRANCH_SAVES   0.95 /* of what the same plan takes without the branch */
+#define UNJOINED_SAVES 0.95 /* of what the same plan takes when all values are joined */
+/* of what the same plan takes without views, in the order that is thought likely */
+#define VIEWS_TAKE     1.05
+#define DEFERRED_SAVES (2 << 20) /* bytes that packing weights late must save */
+
+bool ot_candidates_sequences(const ot_candidates *x)
+{
+    const ot_runtime *r = x->t->runtime;
+    return !ot_runtime_in_classes(r) && (r->cannot & OT_NEEDS_SEQUENCE) == 0;
+}
+
+/* Memory patterns are escaped by a branch that reads a sequence. */
+bool ot_candidates_branch(const ot_candidates *x)
+{
+    return ot_candidates_sequences(x) && ot_branch_fits(x->g);
+}
+
+/* It normalises over maps, be that one operator or taken apart. */
+static bool normalises(const ot_graph *g)
+{
+    bool any = g->model->n_decomposed > 0;
+    for (uint32_t k = 0; k < g->n_order && !any; k++) {
+        const ot_op op = g->nodes[g->order[k]].op;
+        any = op == OT_OP_InstanceNormalization || op == OT_OP_GroupNormalization;
+    }
+    return any;
+}
+
+/* In half precision; a Cast at the border of what is computed in float32 (transform/widen.c)
+ * does not. */
+static bool computes_half(const ot_graph *g, const ot_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out && !n->is_static && n->op != OT_OP_Cast; k++)
+        if (n->out[k] != OT_NONE && g->values[n->out[k]].dtype == OT_F16) return true;
+    return false;
+}
+
+/* Part of the untiled model's growth that a plan must not exceed. */
+static double least_win(const ot_candidates *x)
+{
+    const ot_graph *g = x->g;
+    const ot_runtime_margins *m = &x->t->runtime->margins;
+    for (uint32_t k = 0; k < g->n_order; k++)
+        if (computes_half(g, &g->nodes[g->order[k]])) return m->wins_half;
+    for (uint32_t k = 0; k < g->n_order; k++)
+        if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear ||
+            g->nodes[g->order[k]].op == OT_OP_QLinearConv)
+            return m->wins_bytes;
+    return normalises(g) ? m->wins_norms : m->wins;
+}
+
+/* Large values may stay in pieces between regions (transform/unjoined_tiles.c): the largest
+ * alone, or those half, a quarter as large. Pieces that are not joined are copied once more for
+ * each window that they are part of: fewer of them, where that saves as much. */
+static ot_status try_unjoined(ot_candidates *x, ot_region_set *won)
+{
+    const int64_t largest = ot_largest_tensor(x->g).bytes;
+    int64_t from = 0, least = won->bytes;
+    if (won->n < 2 || !ot_candidates_sequences(x)) return OT_OK;
+    for (int k = 0; k < 3 && largest >> k > 0; k++) {
+        int64_t bytes;
+        x->how.unjoined_from = largest >> k;
+        OT_TRY(ot_candidates_score(x, won->all, won->n, &bytes));
+        if ((double)bytes >= (from ? 0.98 : UNJOINED_SAVES) * (double)least) continue;
+        least = bytes;
+        from = x->how.unjoined_from;
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Pieces from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+                (double)won->bytes / 1048576.0, (double)least / 1048576.0);
+    x->how.unjoined_from = from;
+    won->bytes = least;
+    return OT_OK;
+}
+
+/* Views of what the regions read in blocks (transform/plain_views.c), unless the order that they
+ * make is the worse one. Without, a session takes an order by chance. */
+static ot_status try_views(ot_candidates *x, ot_region_set *won)
+{
+    int64_t bytes;
+    if (won->n == 0 || !x->t->runtime->plain_views || x->g->model->dynamic_dims) return OT_OK;
+    x->how.views = true;
+    OT_TRY(ot_candidates_score(x, won->all, won->n, &bytes));
+    x->how.views = (double)bytes <= VIEWS_TAKE * (double)won->bytes;
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Views: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0,
+                (double)bytes / 1048576.0);
+    if (x->how.views) won->bytes = bytes;
+    return OT_OK;
+}
+
+double ot_candidates_deferred_seconds(const ot_candidates *x)
+{
+    return x->how.defer_from > 0 ? (double)x->deferred_bytes * x->t->runtime->deferred_seconds : 0;
+}
+
+/* Weights that are packed when they are used (transform/deferred_packing.c), all but small ones:
+ * the more of them, the more time that takes. They are tried with the regions that won, and
+ * where no region did. */
+static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
+{
+    static const int64_t FROM[] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
+    const double most = x->o.max_slowdown * x->untiled_s + won->gain;
+    int64_t from = 0, least = won->bytes;
+    if (x->t->runtime->deferred_seconds <= 0) return OT_OK;
+    for (size_t k = 0; k < sizeof FROM / sizeof *FROM; k++) {
+        int64_t bytes;
+        x->how.defer_from = FROM[k];
+        OT_TRY(ot_candidates_score(x, won->all, won->n, &bytes));
+        if (ot_candidates_deferred_seconds(x) > most || bytes > least - (from ? 1 : DEFERRED_SAVES))
+            continue;
+        least = bytes;
+        from = x->how.defer_from;
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Late weights from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+                (double)won->bytes / 1048576.0, (double)least / 1048576.0);
+    x->how.defer_from = from;
+    won->bytes = least;
+    return OT_OK;
+}
+
+/* The winner, with or without the branch, is compared with the graph that is only a branch. */
+static ot_status judge(ot_candidates *x, ot_region_set *won)
+{
+    const int64_t untiled = x->whole.growth_bytes;
+    int64_t none, without = INT64_MAX;
+    const double part = least_win(x);
+    const bool may_branch = x->how.branch;
+    bool in_branch = may_branch;
+    OT_TRY(ot_candidates_score(x, NULL, 0, &none));
+    if (may_branch) {
+        x->how.branch = false;
+        OT_TRY(ot_candidates_score(x, won->all, won->n, &without));
+    }
+    if (in_branch && (double)won->bytes > BRANCH_SAVES * (double)without) {
+        in_branch = false;
+        won->bytes = without;
+    }
+    if (won->n > 0 && (double)won->bytes > part * (double)none) {
+        *won = (ot_region_set){.all = won->all, .bytes = none};
+        in_branch = may_branch && none < untiled;
+    }
+    x->how.branch = in_branch;
+    if ((double)won->bytes <= part * (double)untiled) return OT_OK;
+    /* it has to be */
+    if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
+    *won = (ot_region_set){.all = won->all, .bytes = untiled};
+    x->how.branch = false;
+    x->how.defer_from = 0;
+    return OT_OK;
+}
+
+ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
+{
+    OT_TRY(try_unjoined(x, won));
+    OT_TRY(try_views(x, won));
+    OT_TRY(try_deferred(x, won));
+    return judge(x, won);
+}

@@ -1,0 +1,505 @@
+/* The choice: variants x limits, see select.h.
+ *
+ *   group    the model in one form of its shapes and of one type: plain, and with edits
+ *   lap      all groups under one limit on time: the best variant of each, then the better group
+ *   kept     the best of all laps; a later one must hold less, strictly
+ *
+ * Differences that are no better than the predictions are none: an edit that brings another rounding
+ * must save two hundredths, values that are made again a twentieth.
+ */
+#include "variant.h"
+
+#include "ops/dynamic_dims.h"
+#include "transform/transform.h"
+
+#include <math.h>
+
+#define TIME_ABOUT  1e-9
+#define EDIT_SAVES  0.98 /* of what the plan without the edit takes */
+#define AGAIN_SAVES 0.95
+/* of what the model as it is takes at the design and half of it: at other sizes, they differ by
+ * some percent more */
+#define DYNAMIC_SAVES 0.9
+/* of a plan of static shapes: such took 11 % more than predicted in the median of ten models, those
+ * of dynamic shapes 5 % */
+#define DYNAMIC_ABOUT 1.06
+#define GROUPS_MAX    4
+
+/* Limits on time that are searched, before the user's own: a plan found under one of them competes
+ * under all that are looser. */
+static const double SLOWDOWNS[] = {0,    0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5,
+                                   0.75, 1,    1.5, 2,    3,   5,   10};
+
+/* A variant and what was found for it. */
+typedef struct pick {
+    ot_variant_group *group;
+    ot_variant *v; /* NULL: nothing was found */
+    ot_outcome found;
+} pick;
+
+typedef struct selecting {
+    const ot_select_request *r;
+    ot_variant_group *groups; /* [n] */
+    uint32_t n;
+    pick memory;         /* the best of the laps for goal memory so far, */
+    size_t next_lap;     /* index of the next of SLOWDOWNS */
+    double lap_slowdown; /* of the last lap; negative: none */
+    /* budget */
+    pick best;
+    ot_diag why; /* the first refusal */
+} selecting;
+
+static const ot_variant *plain_of(const ot_variant_group *x) { return &x->v[OT_VARIANT_PLAIN]; }
+
+/* ---- one variant ---- */
+
+static ot_status open_candidates(const ot_variant_group *x, ot_variant *v, const ot_plan_options *o)
+{
+    const ot_select_request *r = x->r;
+    if (!v->c)
+        OT_TRY(ot_candidates_open(ot_variant_graph(v), r->target, o,
+                                  !x->is_dynamic && r->static_shape, &v->c));
+    v->c->o = *o;
+    v->c->starts_rich = v->kind != OT_VARIANT_PLAIN && r->target->runtime->chunk_arena &&
+                        ot_candidates_compete(o);
+    return OT_OK;
+}
+
+/* The fastest plan for v takes longer than allowed. */
+static ot_status is_too_slow(ot_variant *v, const ot_plan_options *o, double allowed, bool *slow)
+{
+    if (v->fastest_s == 0) {
+        ot_plan_options fast = *o;
+        ot_plan *p = NULL;
+        fast.goal = OT_GOAL_TIME;
+        fast.detail = false;
+        OT_TRY(ot_planner_plan(v->c->planner, &fast, &p));
+        v->fastest_s = p->tiled.time_s;
+        ot_plan_free(p);
+    }
+    *slow = v->fastest_s > allowed * (1 + TIME_ABOUT);
+    return OT_OK;
+}
+
+/* The slowdown that v may have where the plain variant may have so much: an edit costs time before
+ * anything is tiled. *slow: not even the fastest plan keeps to it. */
+static ot_status own_slowdown(const ot_variant_group *x, ot_variant *v, const ot_plan_options *o,
+                              double *slowdown, bool *slow)
+{
+    *slow = false;
+    if (v->kind == OT_VARIANT_PLAIN || o->goal != OT_GOAL_MEMORY || o->force) return OT_OK;
+    const double allowed = plain_of(x)->c->untiled_s * (1 + *slowdown);
+    const double slower = allowed / ot_planner_untiled_seconds(v->c->planner) - 1;
+    if (slower >= *slowdown) return OT_OK;
+    *slowdown = fmax(0, slower);
+    return slower < 0 ? is_too_slow(v, o, allowed, slow) : OT_OK;
+}
+
+/* v->last: what is found with options o. */
+static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_options *o)
+{
+    const bool compete = ot_candidates_compete(o);
+    double slowdown = o->max_slowdown;
+    bool slow;
+    OT_TRY(open_candidates(x, v, o));
+    OT_TRY(own_slowdown(x, v, o, &slowdown, &slow));
+    if (compete && v->slowdown == slowdown) return OT_OK; /* as in the lap before */
+    v->has_outcome = false;
+    v->slowdown = compete ? slowdown : -1;
+    if (slow) return OT_OK;
+    const ot_status s = ot_candidates_lap(v->c, slowdown, &v->last);
+    v->has_outcome = s == OT_OK;
+    if (s != OT_E_BUDGET || v->kind == OT_VARIANT_PLAIN || o->memory_budget == 0) return s;
+    *x->r->diag = (ot_diag){0}; /* the model as it is has a plan that keeps to it */
+    return OT_OK;
+}
+
+/* ---- one group ---- */
+
+/* Bytes by which outcomes compare, where nothing else is asked. */
+static double bytes_of(const ot_variant_group *x, const ot_outcome *of)
+{
+    const ot_figures *untiled = &plain_of(x)->c->whole;
+    return of->growth > 0 ? (double)ot_score_bytes(of->growth, of->loaded, untiled)
+                          : (double)of->peak;
+}
+
+/* Time of an outcome of v: what an edit by itself is predicted to save does not count, be it faster
+ * at all (25 normalisations of a Conv-TasNet, decomposed for one region: predicted x0.93, measured
+ * x1.22). */
+static double seconds_of(const ot_variant_group *x, const ot_variant *v, const ot_outcome *of)
+{
+    return of->seconds + fmax(0, plain_of(x)->c->untiled_s - v->c->untiled_s);
+}
+
+/* b's last outcome is to be preferred to a, of the plain variant or of one with edits, too. */
+static bool wins(const pick *a, const ot_variant *b, const ot_plan_options *o)
+{
+    const ot_variant_group *x = a->group;
+    const ot_candidates *plain = plain_of(x)->c;
+    const ot_outcome *to = &b->last;
+    if (!b->has_outcome || !to->any_regions) return false;
+    if (o->force) return true;
+    const bool faster = seconds_of(x, b, to) < EDIT_SAVES * seconds_of(x, a->v, &a->found);
+    if (o->goal == OT_GOAL_TIME && o->memory_budget == 0) return faster;
+    /* the checker knows the latter only */
+    const double allowed = fmin(plain->untiled_s, b->c->untiled_s) * (1 + o->max_slowdown);
+    if (o->goal == OT_GOAL_MEMORY && to->seconds > allowed * (1 + TIME_ABOUT)) return false;
+    const bool fits = ot_budget_fits(to->growth, o);
+    if (o->goal == OT_GOAL_TIME && ot_budget_fits(a->found.growth, o) != fits) return fits;
+    if (o->goal == OT_GOAL_TIME) return faster; /* live tensors of both keep to the budget */
+    const double margin = x->r->target->runtime->margins.wins_decomposed;
+    if (plain->whole.growth_bytes > 0 && to->growth > 0)
+        return bytes_of(x, to) < EDIT_SAVES * bytes_of(x, &a->found) &&
+               bytes_of(x, to) < margin * (double)plain->whole.growth_bytes;
+    return (double)to->peak < EDIT_SAVES * (double)a->found.peak;
+}
+
+static void show(const ot_variant_group *x, const ot_variant *v)
+{
+    static const char *const NAMES[] = {
+        "plain",           "decomposed",  "decomposed, no Softmax", "made again",
+        "made again, one", "skips again", "skips again, one"};
+    if (!ot_dbg['D'] || !v->has_outcome) return;
+    fprintf(stderr, "> Variant: %s%s: %u regions, %.3f ms, peak %lld, growth %lld\n",
+            x->is_dynamic ? "dynamic, " : "", NAMES[v->kind], v->last.set.n, v->last.seconds * 1e3,
+            (long long)v->last.peak, (long long)v->last.growth);
+}
+
+/* Run a variant with edits, where there is one; *best becomes it, if it wins by so much. */
+static ot_status try_variant(ot_variant_group *x, ot_variant_kind kind, double saves,
+                             const ot_plan_options *o, pick *best, bool *won)
+{
+    ot_variant *v = &x->v[kind];
+    *won = false;
+    OT_TRY(ot_group_make(x, kind));
+    if (!v->model) return OT_OK;
+    OT_TRY(run_variant(x, v, o));
+    show(x, v);
+    *won = wins(best, v, o) &&
+           (saves >= 1 || bytes_of(x, &v->last) < saves * bytes_of(x, &best->found));
+    if (*won) *best = (pick){x, v, v->last};
+    return OT_OK;
+}
+
+/* Normalisations decomposed; Softmaxes stay whole where no region cuts their pixels. */
+static ot_status try_decomposed(ot_variant_group *x, const ot_plan_options *o, pick *best)
+{
+    ot_variant *v = &x->v[OT_VARIANT_DECOMPOSED];
+    const pick before = *best;
+    const bool memory = o->goal == OT_GOAL_MEMORY && !o->force;
+    bool won;
+    OT_TRY(try_variant(x, OT_VARIANT_DECOMPOSED, x->is_dynamic && memory ? DYNAMIC_SAVES : 1, o,
+                       best, &won));
+    if (x->is_dynamic || !v->model || !v->has_outcome || !ot_variant_softmax_idle(v)) return OT_OK;
+    *best = before;
+    return try_variant(x, OT_VARIANT_NO_SOFTMAX, 1, o, best, &won);
+}
+
+/* Values that are made again, all that are large, or the largest alone. */
+static ot_status try_again(ot_variant_group *x, const ot_plan_options *o, pick *best)
+{
+    static const ot_variant_kind KINDS[][2] = {{OT_VARIANT_AGAIN, OT_VARIANT_AGAIN_ONE},
+                                               {OT_VARIANT_SKIPS, OT_VARIANT_SKIPS_ONE}};
+    for (size_t k = 0; k < 2 && !x->is_dynamic && ot_candidates_compete(o); k++) {
+        bool won;
+        OT_TRY(try_variant(x, KINDS[k][0], AGAIN_SAVES, o, best, &won));
+        if (!won) OT_TRY(try_variant(x, KINDS[k][1], AGAIN_SAVES, o, best, &won));
+    }
+    return OT_OK;
+}
+
+/* The best variant of the group with options o. */
+static ot_status run_group(ot_variant_group *x, const ot_plan_options *o, pick *best)
+{
+    ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
+    OT_TRY(run_variant(x, plain, o));
+    *best = (pick){x, plain, plain->last};
+    if (x->plain_only || plain->model->graph->n_nodes == 0) return OT_OK;
+    OT_TRY(try_decomposed(x, o, best));
+    return try_again(x, o, best);
+}
+
+/* ---- all groups ---- */
+
+/* Dynamic shapes in the place of given ones: by what the process takes, both within the time that
+ * is allowed. ONNX Runtime keeps a buffer of known shape until another of that shape has been in it,
+ * and knows none of what is computed of a dynamic dimension. */
+static bool is_better_dynamic(const pick *given, const pick *dynamic)
+{
+    const ot_outcome *a = &given->found, *b = &dynamic->found;
+    return b->any_regions && a->growth > 0 && b->growth > 0 &&
+           (double)b->growth <= DYNAMIC_ABOUT * (double)a->growth;
+}
+
+/* The best of all groups with options o. The second group is dynamic beside a given size: it goes
+ * where it cannot be planned at every size. */
+static ot_status run_groups(selecting *x, const ot_plan_options *o, pick *best)
+{
+    OT_TRY(run_group(&x->groups[0], o, best));
+    if (x->n < 2 || !ot_candidates_compete(o)) return OT_OK;
+    pick other;
+    const ot_status s = run_group(&x->groups[1], o, &other);
+    if (s == OT_E_NOMEM) return s;
+    if (s != OT_OK) {
+        *x->r->diag = (ot_diag){0};
+        ot_group_close(&x->groups[--x->n]);
+        return OT_OK;
+    }
+    if (is_better_dynamic(best, &other)) *best = other;
+    return OT_OK;
+}
+
+/* `to`, of a looser limit, holds less than what is kept. */
+static bool holds_less(const pick *kept, const pick *to)
+{
+    const ot_outcome *a = &kept->found, *b = &to->found;
+    const ot_variant_group *x = kept->group;
+    if (a->growth <= 0 || b->growth <= 0) return b->peak < a->peak;
+    return bytes_of(x, b) < bytes_of(x, a) && b->growth <= a->growth;
+}
+
+/* x->memory: with at most so much slowdown, the best of that lap and all before. */
+static ot_status lap(selecting *x, const ot_plan_options *o, double slowdown)
+{
+    ot_plan_options at = *o;
+    pick found;
+    if (slowdown <= x->lap_slowdown) return OT_OK;
+    at.max_slowdown = x->lap_slowdown = slowdown;
+    OT_TRY(run_groups(x, &at, &found));
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Lap: slowdown %.2f: %.2f MB, %.3f ms\n", slowdown,
+                (double)found.found.growth / 1048576.0, found.found.seconds * 1e3);
+    if (!x->memory.v || holds_less(&x->memory, &found)) x->memory = found;
+    return OT_OK;
+}
+
+/* The best with options o. */
+static ot_status find(selecting *x, const ot_plan_options *o, pick *out)
+{
+    static const size_t n = sizeof SLOWDOWNS / sizeof *SLOWDOWNS;
+    if (!ot_candidates_compete(o) || o->max_tensor) return run_groups(x, o, out);
+    for (; x->next_lap < n && SLOWDOWNS[x->next_lap] < o->max_slowdown; x->next_lap++)
+        OT_TRY(lap(x, o, SLOWDOWNS[x->next_lap]));
+    OT_TRY(lap(x, o, o->max_slowdown));
+    *out = x->memory;
+    return OT_OK;
+}
+
+/* ---- a memory budget ---- */
+
+/* p in the place of what is kept: of those whose process keeps the budget the fastest, else, and for
+ * goal memory, the one that grows least. */
+static bool is_better(const selecting *x, const pick *p)
+{
+    const ot_plan_options *o = x->r->options;
+    const ot_outcome *a = &x->best.found, *b = &p->found;
+    const bool fits = ot_budget_fits(b->growth, o);
+    if (!x->best.v) return true;
+    if (a->growth == 0 || b->growth == 0) return false; /* not known: the planner's order counts */
+    if (o->goal == OT_GOAL_TIME && fits != ot_budget_fits(a->growth, o)) return fits;
+    if (o->goal == OT_GOAL_TIME && fits) return b->seconds < a->seconds * (1 - TIME_ABOUT);
+    return bytes_of(p->group, b) < bytes_of(p->group, a);
+}
+
+static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
+{
+    selecting *x = of;
+    pick p = {0};
+    const ot_status s = find(x, o, &p);
+    if (s == OT_E_BUDGET) {
+        if (!x->why.message[0]) x->why = *x->r->diag;
+        *x->r->diag = (ot_diag){0};
+        return OT_OK;
+    }
+    OT_TRY(s);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Budget: peak %lld, growth %lld, %.3f ms\n", (long long)p.found.peak,
+                (long long)p.found.growth, p.found.seconds * 1e3);
+    if (p.found.peak <= x->r->options->memory_budget && is_better(x, &p)) x->best = p;
+    *met = x->best.v && x->r->options->goal == OT_GOAL_TIME &&
+           ot_budget_fits(x->best.found.growth, x->r->options);
+    return OT_OK;
+}
+
+static ot_status find_in_budget(selecting *x, pick *out)
+{
+    ot_variant *plain = &x->groups[0].v[OT_VARIANT_PLAIN];
+    OT_TRY(open_candidates(&x->groups[0], plain, x->r->options));
+    const ot_budget_search b = {
+        .of = x,
+        .o = x->r->options,
+        .untiled = {.peak_bytes = ot_planner_peak(plain->c->planner, NULL, 0),
+                    .growth_bytes = plain->c->whole.growth_bytes},
+        .n_nodes = ot_planner_nodes(plain->c->planner),
+        .attempt = attempt};
+    OT_TRY(ot_budget_run(&b));
+    if (!x->best.v) return ot_fail(x->r->diag, OT_E_BUDGET, "%s", x->why.message);
+    *out = x->best;
+    return OT_OK;
+}
+
+/* ---- taking ---- */
+
+/* The outcome as the selection's plan. */
+static ot_status take(const selecting *x, const pick *p, ot_selection *out)
+{
+    const ot_variant_group *g = p->group;
+    const ot_candidates *plain = plain_of(g)->c;
+    OT_TRY(ot_candidates_take(p->v->c, &p->found, &out->plan));
+    out->design = p->v->design;
+    out->stays_dynamic = g->is_dynamic && x->r->unbound != NULL;
+    if (p->v->kind != OT_VARIANT_PLAIN) {
+        ot_figures *whole = &out->plan->whole;
+        ot_plan *own = plain->own;
+        *whole = own->untiled;
+        whole->largest_bytes = ot_largest_tensor(plain->g).bytes;
+        if (plain->is_known) {
+            whole->growth_bytes = plain->whole.growth_bytes;
+            whole->loaded_bytes = plain->whole.loaded_bytes;
+        }
+        out->plan->is_decomposed = true;
+    }
+    if (g->file_growth > 0) {
+        out->plan->untiled.growth_bytes = g->file_growth;
+        out->plan->untiled.loaded_bytes = g->file_loaded;
+    }
+    return OT_OK;
+}
+
+/* What is computed in float32 must take enough less than the file, whatever it takes of itself. */
+static bool pays_widened(const ot_select_request *r, const pick *p)
+{
+    const ot_variant_group *g = p->group;
+    if (!p->found.changes) return false;
+    return r->options->goal != OT_GOAL_MEMORY || g->file_growth == 0 ||
+           (double)p->found.growth <= r->target->runtime->margins.wins * (double)g->file_growth;
+}
+
+static ot_status open_groups(selecting *x, bool widened, bool *any)
+{
+    const ot_select_request *r = x->r;
+    OT_TRY(ot_group_open(r, r->is_dynamic, widened, &x->groups[0], any));
+    x->n = *any ? 1 : 0;
+    x->lap_slowdown = -1;
+    if (!*any || !r->unbound) return OT_OK;
+    bool also;
+    const ot_status s = ot_group_open(r, true, widened, &x->groups[1], &also);
+    if (s == OT_E_NOMEM) return s;
+    if (s != OT_OK) *r->diag = (ot_diag){0};
+    if (s == OT_OK && !also) /* nothing to widen when shapes are dynamic */
+        return ot_group_open(r, true, false, &x->groups[1], &also) == OT_E_NOMEM ? OT_E_NOMEM
+                                                                                 : OT_OK;
+    x->n = s == OT_OK ? 2 : 1;
+    return OT_OK;
+}
+
+static void close_groups(selecting *x)
+{
+    for (uint32_t k = 0; k < GROUPS_MAX; k++) ot_group_close(&x->groups[k]);
+    x->n = 0;
+}
+
+/* Choose among the groups of one type. *found false: nothing was widened, or it does not pay. */
+static ot_status select_typed(selecting *x, bool widened, pick *p, bool *found)
+{
+    const ot_plan_options *o = x->r->options;
+    OT_TRY(open_groups(x, widened, found));
+    if (!*found) return OT_OK;
+    OT_TRY(o->memory_budget > 0 && !o->force && !x->r->is_dynamic ? find_in_budget(x, p)
+                                                                  : find(x, o, p));
+    *found = !widened || pays_widened(x->r, p);
+    return OT_OK;
+}
+
+/* A budget of live bytes, and a limit for tensors, speak of half precision as the file has it; who
+ * forces regions wants the file's operators. */
+static bool may_widen(const ot_select_request *r)
+{
+    const ot_plan_options *p = r->options;
+    return r->target->runtime->widens && !p->bit_exact && !p->memory_budget && !p->max_tensor &&
+           !p->force && r->sizes.n_ranges == 0;
+}
+
+static ot_status select_any(const ot_select_request *r, ot_selection *out)
+{
+    selecting x = {.r = r, .groups = out->groups};
+    pick p = {0};
+    bool found = false;
+    ot_status s = may_widen(r) ? select_typed(&x, true, &p, &found) : OT_OK;
+    if (s == OT_OK && !found) {
+        close_groups(&x);
+        x = (selecting){.r = r, .groups = out->groups};
+        s = select_typed(&x, false, &p, &found);
+    }
+    if (s == OT_OK) s = take(&x, &p, out);
+    if (s == OT_OK && p.v->model != r->model) s = ot_model_adopt(r->model, p.v->model);
+    return s;
+}
+
+/* The same over ranges of sizes with a budget. */
+static ot_status select_in_ranges(const ot_select_request *r, ot_selection *out)
+{
+    bool any;
+    OT_TRY(ot_group_open(r, true, false, &out->groups[0], &any));
+    out->design = out->groups[0].v[OT_VARIANT_PLAIN].design;
+    return ot_bounds_plan(r, out->design, &out->plan, &out->bounds);
+}
+
+static ot_bounds_case bounds_case(const ot_select_request *r, const ot_selection *s)
+{
+    return (ot_bounds_case){.file = r->model,
+                            .planned = s->design,
+                            .plan = s->plan,
+                            .target = r->target,
+                            .ranges = r->sizes.ranges,
+                            .n = r->sizes.n_ranges,
+                            .budget = r->options->memory_budget,
+                            .diag = r->diag};
+}
+
+ot_status ot_select(const ot_select_request *r, ot_selection *out)
+{
+    const bool budget = r->options->memory_budget > 0;
+    *out = (ot_selection){.arena = ot_arena_new()};
+    out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, GROUPS_MAX) : NULL;
+    if (!out->groups) return ot_fail_nomem(r->diag);
+    out->n_groups = GROUPS_MAX;
+    if (r->is_dynamic && budget) return select_in_ranges(r, out);
+    OT_TRY(select_any(r, out));
+    if (r->sizes.n_ranges == 0) return OT_OK;
+    const ot_bounds_case c = bounds_case(r, out);
+    return ot_bounds_compute(&c, r->model->arena, &out->bounds);
+}
+
+void ot_selection_free(ot_selection *s)
+{
+    ot_plan_free(s->plan);
+    for (uint32_t k = 0; k < s->n_groups; k++) ot_group_close(&s->groups[k]);
+    ot_arena_free(s->arena);
+    *s = (ot_selection){0};
+}
+
+ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o,
+                         bool static_shape, ot_plan **p)
+{
+    const ot_select_request r = {.model = g->model,
+                                 .target = t,
+                                 .options = o,
+                                 .static_shape = static_shape,
+                                 .diag = g->model->diag};
+    ot_variant_group group;
+    selecting x = {.r = &r, .groups = &group, .n = 1, .lap_slowdown = -1};
+    pick found = {0};
+    bool any;
+    ot_plan *made = NULL;
+    ot_status s = ot_group_open(&r, false, false, &group, &any);
+    group.plain_only = true;
+    if (s == OT_OK) s = find(&x, o, &found);
+    if (s == OT_OK) s = ot_candidates_take(found.v->c, &found.found, &made);
+    ot_group_close(&group);
+    if (s != OT_OK) return s;
+    ot_plan_free(*p);
+    *p = made;
+    return OT_OK;
+}
