@@ -21,7 +21,7 @@ static bool can_cross(const ot_graph *g, ot_id id)
 /* Nodes with graphs of their own stay with ONNX Runtime, whatever these hold. */
 static bool engine_has(const ot_model *m, const ot_node *n)
 {
-    bool ok = ot_kernel_choose(n, false) != NULL;
+    bool ok = ot_op_choose(n, false) != NULL;
     for (uint32_t k = 0; ok && k < n->n_attrs; k++) ok = !ot_attr_has_graph(m, &n->attrs[k]);
     for (uint32_t k = 0; ok && k < n->n_in; k++) ok = can_cross(m->graph, n->in[k]);
     for (uint32_t k = 0; ok && k < n->n_out; k++) ok = can_cross(m->graph, n->out[k]);

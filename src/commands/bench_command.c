@@ -97,7 +97,7 @@ static ot_status open_sides(work *w)
     for (int k = 0; k < SIDES; k++) {
         side *s = &w->side[k];
         OT_TRY(ot_model_device_open(w->r->device, w->r->device_memory, w->d, &w->on[k]));
-        o.place = ot_model_device_place(&w->on[k]);
+        o.place = ot_model_device_backend(&w->on[k]);
         OT_TRY(ot_measured_open(&s->x, s->run.model, &s->feed, &o, w->a, w->d));
     }
     if (w->side[ORIGINAL].x.n_outputs == w->side[TILED].x.n_outputs) return OT_OK;

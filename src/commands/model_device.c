@@ -17,7 +17,7 @@ ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_
     if (!ot_device_parse(name, &api, &number))
         return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", name);
     if (ot_device_open(api, number, &o, &e, &out->dev) != OT_OK) return ot_device_tell(&e, d);
-    out->place = ot_device_place(out->dev);
+    out->place = ot_device_backend(out->dev);
     return OT_OK;
 }
 
@@ -27,7 +27,7 @@ void ot_model_device_close(ot_model_device *x)
     *x = (ot_model_device){0};
 }
 
-const ot_session_place *ot_model_device_place(const ot_model_device *x)
+const ot_backend *ot_model_device_backend(const ot_model_device *x)
 {
     return x->dev ? &x->place : NULL;
 }
@@ -220,7 +220,7 @@ static ot_status list_transfers(const ot_device_profile *sum, const double peak[
 
 static int by_seconds(const void *a, const void *b)
 {
-    const ot_bench_kernel *x = a, *y = b;
+    const ot_bench_shader *x = a, *y = b;
     return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds)
                                     : strcmp(x->name, y->name);
 }
@@ -229,10 +229,10 @@ static ot_status list_kernels(ot_device *dev, ot_arena *a, ot_diag *d, ot_bench_
 {
     uint32_t n;
     ot_device_kernel_sum *sums = ot_device_profile_kernels(dev, &n);
-    ot_bench_kernel *list = OT_NEW_N(a, ot_bench_kernel, n + 1u);
+    ot_bench_shader *list = OT_NEW_N(a, ot_bench_shader, n + 1u);
     bool ok = list != NULL;
     for (uint32_t k = 0; ok && k < n; k++) {
-        list[k] = (ot_bench_kernel){ot_strdup(a, sums[k].name), (int64_t)sums[k].n, sums[k].bytes,
+        list[k] = (ot_bench_shader){ot_strdup(a, sums[k].name), (int64_t)sums[k].n, sums[k].bytes,
                                     sums[k].seconds, rate_of(sums[k].bytes, sums[k].seconds)};
         ok = list[k].name != NULL;
     }

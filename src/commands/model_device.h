@@ -8,7 +8,7 @@
 
 typedef struct ot_model_device {
     ot_device *dev; /* NULL: the host */
-    ot_session_place place;
+    ot_backend place;
     bool recorded;
     /* bytes per second that large uploads, downloads and copies reach; 0: not measured */
     double peak[3];
@@ -21,7 +21,7 @@ ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d,
                                ot_model_device *out) OT_MUST_USE;
 void ot_model_device_close(ot_model_device *x);
 /* Of ot_session_options; NULL: the host. */
-const ot_session_place *ot_model_device_place(const ot_model_device *x);
+const ot_backend *ot_model_device_backend(const ot_model_device *x);
 /* The session's figures on the device: lines, each opened by `indent`; a JSON object "device". */
 void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent,
                            FILE *f);

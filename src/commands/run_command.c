@@ -68,7 +68,7 @@ static ot_status run_all(work *w)
     const ot_run_request *r = w->r;
     ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed};
     OT_TRY(ot_model_device_open(r->device, r->device_memory, w->d, &w->on));
-    ot_session_options o = {.place = ot_model_device_place(&w->on),
+    ot_session_options o = {.place = ot_model_device_backend(&w->on),
                             .threads = r->threads,
                             .reference = r->reference,
                             .releases = true};

@@ -37,8 +37,8 @@ ot_status ot_measure_rates(ot_calibration *c, ot_diag *d) OT_MUST_USE;
 ot_status ot_measure_graph(const ot_calibration *c, const char *graph, uint32_t threads,
                            double *seconds, ot_diag *d) OT_MUST_USE;
 /* What the kernels of a run on c->dev take at the least, by the device's own clock. */
-ot_status ot_measure_kernels(const ot_calibration *c, const char *graph, double *seconds,
-                             ot_diag *d) OT_MUST_USE;
+ot_status ot_measure_operators(const ot_calibration *c, const char *graph, double *seconds,
+                               ot_diag *d) OT_MUST_USE;
 
 /* A model whose graph has that inside. */
 ot_status ot_parse_inside(const char *graph, ot_diag *d, ot_model **out) OT_MUST_USE;

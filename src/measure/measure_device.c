@@ -48,7 +48,7 @@ static ot_status bandwidth(const ot_calibration *c, const char *level, int64_t b
     fprintf(f, "input %%v0 : float32[%lld,%lld]\n", (long long)rows, (long long)columns);
     for (int k = 0; k < COPIES; k++) fprintf(f, "%%v%d = Concat(%%v%d) {axis=0}\n", k + 1, k);
     fprintf(f, "output %%v%d\n", COPIES);
-    ot_status s = fclose(f) == 0 ? ot_measure_kernels(c, text, &took, d) : ot_fail_nomem(d);
+    ot_status s = fclose(f) == 0 ? ot_measure_operators(c, text, &took, d) : ot_fail_nomem(d);
     free(text);
     if (s != OT_OK) return s;
     *out = (double)(2 * rows * columns * 4) * COPIES / took;

@@ -224,7 +224,7 @@ static ot_status run_model(runner *r, ot_model *m, ot_arena *a, ot_gate *g, bool
     ot_feed feed = {0};
     ot_measured x = {0};
     ot_feed_request none = {0};
-    const ot_session_place place = r->dev ? ot_device_place(r->dev) : (ot_session_place){0};
+    const ot_backend place = r->dev ? ot_device_backend(r->dev) : (ot_backend){0};
     ot_session_options o = {.threads = r->threads, .place = r->dev ? &place : NULL};
     ot_status s = ot_feed_new(m->graph, &none, a, &r->d, &feed);
     if (s == OT_OK) s = ot_measured_open(&x, m, &feed, &o, a, &r->d);
@@ -364,8 +364,8 @@ ot_status ot_measure_graph(const ot_calibration *c, const char *graph, uint32_t 
     return OT_OK;
 }
 
-ot_status ot_measure_kernels(const ot_calibration *c, const char *graph, double *seconds,
-                             ot_diag *d)
+ot_status ot_measure_operators(const ot_calibration *c, const char *graph, double *seconds,
+                               ot_diag *d)
 {
     runner r;
     const runner like = {

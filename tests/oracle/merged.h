@@ -30,7 +30,7 @@ static uint32_t merged_size(const ot_seq *s, uint32_t head)
 }
 
 /* What the engine merges. Kinds tell on which numbers an operator computes. */
-static uint32_t merged_engine(const ot_prog *p, const ot_seq *s, FILE *out, uint32_t *same)
+static uint32_t merged_engine(const ot_schedule *p, const ot_seq *s, FILE *out, uint32_t *same)
 {
     uint32_t differ = 0;
     for (uint32_t k = 0; k < p->n_merged; k++) {
@@ -60,7 +60,7 @@ static uint32_t merged_engine(const ot_prog *p, const ot_seq *s, FILE *out, uint
 }
 
 /* Does a step of the engine run the node that makes this value? */
-static bool merged_runs(const ot_prog *p, const char *value)
+static bool merged_runs(const ot_schedule *p, const char *value)
 {
     for (uint32_t k = 0; k < p->n_steps; k++) {
         const ot_node *n = p->steps[k].node;
@@ -85,7 +85,7 @@ static bool merged_lives(const ot_seq *s, uint32_t p, const bool *lives)
 }
 
 /* What the planner merges, or leaves out, and the engine does not. */
-static uint32_t merged_planner(const ot_prog *p, const ot_seq *s, FILE *out)
+static uint32_t merged_planner(const ot_schedule *p, const ot_seq *s, FILE *out)
 {
     uint32_t differ = 0;
     bool *lives = OT_NEW_N(s->arena, bool, s->n + 1u);

@@ -12,7 +12,7 @@
 
 static ot_dev_api api; /* OT_DEV_OPENCL unless the test says otherwise */
 static ot_device *dev;
-static ot_session_place place;
+static ot_backend place;
 static unsigned first_seed;
 static char cache_dir[32];
 
@@ -31,7 +31,7 @@ static inline int open_device(void **state)
     if (!dev) return 0;
     print_message("%s\n",
                   dev->options.validate ? "under the validation layer" : "no validation layer");
-    place = ot_device_place(dev);
+    place = ot_device_backend(dev);
     return 0;
 }
 

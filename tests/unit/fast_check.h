@@ -60,9 +60,9 @@ typedef struct fast_run {
     char what[600];
 } fast_run;
 
-static inline ot_kernel_fn fast_kernel(const ot_node *n)
+static inline ot_op_fn fast_op(const ot_node *n)
 {
-    ot_kernel_fn run = ot_kernel_fast(n);
+    ot_op_fn run = ot_op_fast(n);
     if (run) return run;
     fail_msg("%s is in no table", n->op_type);
     return NULL;
@@ -70,7 +70,7 @@ static inline ot_kernel_fn fast_kernel(const ot_node *n)
 
 /* Inputs are %a, %b...; r->in and n_in, n_out are set. `run` NULL: the kernel of the table. */
 static inline ot_status fast_try(fast_run *r, int opset, const char *node, uint32_t threads,
-                                 ot_kernel_fn run)
+                                 ot_op_fn run)
 {
     char text[4000], dims[200];
     size_t at = (size_t)snprintf(text, sizeof text, "model ir 8 opset %d\ngraph main {\n", opset),
@@ -95,7 +95,7 @@ static inline ot_status fast_try(fast_run *r, int opset, const char *node, uint3
     if (ot_session_new(r->b.m, &o, &r->b.d, &r->b.s) != OT_OK)
         fail_msg("%s: %s", r->what, r->b.d.message);
     ot_step *step = &r->b.s->top->steps[0];
-    step->run = run ? run : fast_kernel(step->node);
+    step->run = run ? run : fast_op(step->node);
     memset(r->out, 0, sizeof r->out);
     return ot_session_run(r->b.s, r->in, r->out, &r->b.d);
 }

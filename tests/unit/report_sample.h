@@ -336,7 +336,7 @@ static void sample_devices(ot_facts *f, ot_bench_facts *b)
 {
     static const ot_bench_transfer transfers[] = {{"upload", 2, 602112, 1.5e-4, 4e9, 0.8},
                                                   {"download", 1, 4000, 1e-5, 4e8, OT_ABSENT}};
-    static const ot_bench_kernel kernels[2][2] = {
+    static const ot_bench_shader kernels[2][2] = {
         {{"Conv, Relu", 3, 5218304, 2.5e-3, 2.0873216e9}, {"Softmax", 1, 8000, 2e-5, 4e8}},
         {{"Conv, Relu", 48, 5918304, 2.6e-3, 2.27627077e9}, {"copy", 16, 65536, 4e-5, 1.6384e9}}};
     static const ot_bench_fallback fallbacks[] = {

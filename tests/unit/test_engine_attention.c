@@ -347,7 +347,7 @@ static void other_axis(void **state)
 /* Is no step of a tile a Softmax by itself? */
 static bool all_fused(const ot_session *s)
 {
-    for (const ot_prog *p = s->all; p; p = p->next)
+    for (const ot_schedule *p = s->all; p; p = p->next)
         for (uint32_t k = 0; k < p->n_steps; k++)
             if (p->steps[k].node->op == OT_OP_Softmax) return false;
     return true;

@@ -182,7 +182,7 @@ static void columns_are_packed(void **state)
     const ot_dg_layout layouts[2] = {ot_device_layout(&gpu), {.together = 1, .sector = 64}};
     for (int k = 0; k < 2; k++) {
         const ot_device_laid laid = {dev, layouts[k]};
-        const ot_session_place place_of = ot_device_place_laid(&laid);
+        const ot_backend place_of = ot_device_backend_laid(&laid);
         bench b;
         ot_device_figures f;
         open_with(&b,
@@ -208,7 +208,7 @@ static void packed_weights_are_planned(void **state)
 {
     NEEDS_DEVICE(state);
     const ot_device_laid laid = {dev, {.packs = OT_DG_ALWAYS}};
-    const ot_session_place packed = ot_device_place_laid(&laid);
+    const ot_backend packed = ot_device_backend_laid(&laid);
     bench b;
     ot_device_figures f;
     open_with(&b,
@@ -242,7 +242,7 @@ static void lanes_are_spread_where_it_pays(void **state)
                          as_cpu = {dev, {.together = 1, .sector = 64}};
     const ot_device_laid *const laid[2] = {&as_gpu, &as_cpu};
     for (int k = 0; k < 2; k++) {
-        const ot_session_place place_of = ot_device_place_laid(laid[k]);
+        const ot_backend place_of = ot_device_backend_laid(laid[k]);
         bench b;
         ot_device_figures f;
         open_with(&b, net, (ot_session_options){.place = &place_of});

@@ -93,9 +93,9 @@ static void case_text(const node_case *t, char *text, size_t size)
     assert_in_range(n, 1, size - 1);
 }
 
-static ot_kernel_fn fast_kernel(ot_op op)
+static ot_op_fn fast_op(ot_op op)
 {
-    for (const ot_kernel_entry *e = ot_fast_move; e->op != OT_OP_OPAQUE; e++)
+    for (const ot_op_entry *e = ot_fast_move; e->op != OT_OP_OPAQUE; e++)
         if (e->op == op) return e->run;
     fail_msg("no fast kernel");
     return NULL;
@@ -145,7 +145,7 @@ static void check_case(node_case *t, uint32_t threads)
     memcpy(line, b.d.message, sizeof line);
     b.d = (ot_diag){0};
     assert_int_equal(b.s->top->n_steps, 1);
-    b.s->top->steps[0].run = fast_kernel(t->op);
+    b.s->top->steps[0].run = fast_op(t->op);
     memset(out, 0, sizeof out);
     ot_status got = ot_session_run(b.s, in, out, &b.d);
     if (got != expected)

@@ -18,7 +18,7 @@
 typedef struct cell_case {
     const char *op;
     int64_t gates;
-    ot_kernel_fn reference;
+    ot_op_fn reference;
 } cell_case;
 
 static const cell_case cells[] = {
@@ -36,7 +36,7 @@ static ot_nd small_array(uint32_t rank, const int64_t *dims)
 
 /* The kernel of the table and the reference make the same. */
 static void check_twins(fast_run *r, int opset, const char *node, uint32_t threads,
-                        ot_kernel_fn reference)
+                        ot_op_fn reference)
 {
     fast_run twin = *r;
     fast_right(r, opset, node, threads);

@@ -160,8 +160,7 @@ static void products(void **state)
 /* ---- kernels against references ---- */
 
 /* Runs the node with the fast kernel and with the reference; all outputs must be the same bytes. */
-static void same_as_reference(fast_run *r, const char *node, uint32_t threads,
-                              ot_kernel_fn reference)
+static void same_as_reference(fast_run *r, const char *node, uint32_t threads, ot_op_fn reference)
 {
     fast_right(r, 21, node, threads);
     fast_run s = {.n_in = r->n_in, .n_out = r->n_out};

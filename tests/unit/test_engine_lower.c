@@ -248,7 +248,7 @@ static void windows_of_values_on_the_heap(void **state)
     CHECK_FLOATS(&out[0], 0, 1, 2, 0, 4, 0);
     const float *y = out[1].data;
     assert_true(y[0] == 0 && y[3] == 3 && y[1] < -0.5f && y[1] > -1 && y[4] < -3.5f);
-    const ot_prog *top = b.s->top;
+    const ot_schedule *top = b.s->top;
     for (uint32_t k = 0; k < top->n_steps; k++) {
         const ot_step *step = &top->steps[k];
         if (step->plan && step->is_view)

@@ -29,7 +29,7 @@ static void tile(ot_model *m)
 static void count_placed(const ot_session *s, uint32_t *deslices, uint32_t *placed)
 {
     *deslices = *placed = 0;
-    for (const ot_prog *p = s->all; p; p = p->next)
+    for (const ot_schedule *p = s->all; p; p = p->next)
         for (uint32_t k = 0; k < p->n_steps; k++) {
             if (strcmp(p->steps[k].node->op_type, "Deslice") != 0 || p->steps[k].n_in != 3)
                 continue;

@@ -287,7 +287,7 @@ static void layer_norms(void **state)
 /* The kernel of a node of com.microsoft, which has no reference, in the place of a node with as
  * many inputs and outputs. */
 static const char *named_type;
-static ot_kernel_fn named_kernel;
+static ot_op_fn named_op;
 
 static ot_status run_named(ot_call *c)
 {
@@ -297,12 +297,12 @@ static ot_status run_named(ot_call *c)
     n.domain = "com.microsoft";
     n.op = OT_OP_OPAQUE;
     inner.node = &n;
-    return named_kernel(&inner);
+    return named_op(&inner);
 }
 
-static ot_kernel_fn find_named(const char *type)
+static ot_op_fn find_named(const char *type)
 {
-    for (const ot_kernel_named *e = ot_fast_rows_named; e->op_type; e++)
+    for (const ot_op_named *e = ot_fast_rows_named; e->op_type; e++)
         if (strcmp(e->op_type, type) == 0) return e->run;
     fail_msg("%s is not there", type);
     return NULL;
@@ -321,7 +321,7 @@ static void skip_layer_norm(void **state)
                                    : FAST_ARRAY(OT_F32, batch, seq, n);
         for (uint32_t k = 2; k < r.n_in; k++) r.in[k] = FAST_ARRAY(OT_F32, n);
         named_type = rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization";
-        named_kernel = find_named(named_type);
+        named_op = find_named(named_type);
         const char *stand_in = r.n_in == 3   ? "Attention(%a, %b, %c) {epsilon=0.001}"
                                : r.n_in == 4 ? "Attention(%a, %b, %c, %d) {epsilon=0.001}"
                                              : "Attention(%a, %b, %c, %d, %e) {epsilon=0.001}";
@@ -364,7 +364,7 @@ static void gelu_kernels(void **state)
         r.in[0] = FAST_ARRAY(OT_F32, rows, n);
         r.in[1] = FAST_ARRAY(OT_F32, n);
         named_type = types[round % 4];
-        named_kernel = find_named(named_type);
+        named_op = find_named(named_type);
         if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3,
                      run_named) != OT_OK)
             fail_msg("%s", r.b.d.message);

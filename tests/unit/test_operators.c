@@ -16,7 +16,7 @@
 
 #ifdef OT_ENGINE
 #include "engine/core/engine.h"
-static bool has_kernel(ot_op op) { return ot_kernel_reference(op) != NULL; }
+static bool has_kernel(ot_op op) { return ot_op_reference(op) != NULL; }
 #else
 static bool has_kernel(ot_op op) { return op != OT_OP_OPAQUE; }
 #endif

@@ -1,5 +1,5 @@
 /* oneDNN (C API) for the engine: one dnnl engine a session, a stream for each thread of a
- * program, and what makes its descriptors.
+ * schedule, and what makes its descriptors.
  *
  * oneDNN shares its loops out by OpenMP. Here it never does: sessions set its threads to one
  * while they are made and run, and share out parts of the work by their own pool (pool.h).
@@ -14,9 +14,9 @@
 
 /* Of the session; NULL: oneDNN does not work here. */
 dnnl_engine_t ot_dnnl_engine(ot_session *s);
-dnnl_stream_t ot_dnnl_stream(ot_prog *p);
-/* One for each of n threads, n at most the program's; NULL: no memory. */
-const dnnl_stream_t *ot_dnnl_streams(ot_prog *p, uint32_t n);
+dnnl_stream_t ot_dnnl_stream(ot_schedule *p);
+/* One for each of n threads, n at most the schedule's; NULL: no memory. */
+const dnnl_stream_t *ot_dnnl_streams(ot_schedule *p, uint32_t n);
 /* A thread of a pool is about to call oneDNN: it takes no other threads. */
 void ot_dnnl_alone(void);
 /* Descriptor of a float32 array as it lies: dense plain, blocked without holes, or NULL layout

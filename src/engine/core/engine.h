@@ -64,22 +64,22 @@ struct ot_frame;
 
 /* What a fast kernel keeps for its node (packed weights, primitives); zero at first, freed with
  * the session. */
-typedef struct ot_kernel_state {
+typedef struct ot_op_state {
     void *data;
     void (*free)(void *data); /* NULL: nothing to free */
-} ot_kernel_state;
+} ot_op_state;
 
 typedef struct ot_call {
     const ot_graph *g;
     const ot_node *node;
     uint32_t n_in, n_out;
-    const ot_nd *const *in;        /* [n_in] NULL: omitted */
-    ot_nd **out;                   /* [n_out] NULL: not wanted */
-    struct ot_frame *frame;        /* of the running graph: memory, outer values, threads */
-    uint32_t threads;              /* that the kernel may use, by ot_pool_share */
-    struct ot_kernel_state *state; /* of this node, kept from run to run */
-    const void *plan;              /* of a fused step (src/engine/cpu/units/units.h); else NULL */
-    void *work;                    /* planned scratch of a fused step, not zeroed */
+    const ot_nd *const *in;    /* [n_in] NULL: omitted */
+    ot_nd **out;               /* [n_out] NULL: not wanted */
+    struct ot_frame *frame;    /* of the running graph: memory, outer values, threads */
+    uint32_t threads;          /* that the kernel may use, by ot_pool_share */
+    struct ot_op_state *state; /* of this node, kept from run to run */
+    const void *plan;          /* of a fused step (src/engine/cpu/units/units.h); else NULL */
+    void *work;                /* planned scratch of a fused step, not zeroed */
     ot_diag *diag;
 } ot_call;
 
@@ -121,18 +121,18 @@ ot_status ot_nd_list_push(ot_nd *a, const ot_nd *item, ot_diag *d) OT_MUST_USE;
  * ot_nd. Only operators of control flow, sequences and optionals are given sequences and empty
  * optionals. */
 
-typedef ot_status (*ot_kernel_fn)(ot_call *c);
+typedef ot_status (*ot_op_fn)(ot_call *c);
 
-/* ref/ref_kernels.c, from the tables of ref/ref_kernels.h. NULL: the engine does not have the
+/* ref/ref_operators.c, from the tables of ref/ref_operators.h. NULL: the engine does not have the
  * operator. */
-ot_kernel_fn ot_kernel_reference(ot_op op);
-ot_kernel_fn ot_kernel_reference_of(const ot_node *n); /* also of operators known by name only */
-/* session/kernel_choice.c: a faster kernel for this very node, or NULL. It may call the
+ot_op_fn ot_op_reference(ot_op op);
+ot_op_fn ot_op_reference_of(const ot_node *n); /* also of operators known by name only */
+/* session/implementation_choice.c: a faster kernel for this very node, or NULL. It may call the
  * reference when it meets what it cannot do. */
-ot_kernel_fn ot_kernel_fast(const ot_node *n);
+ot_op_fn ot_op_fast(const ot_node *n);
 /* What computes a node: a fast kernel, the reference where there is none or `reference` asks for
  * it. Some operators have a fast kernel only. NULL: the engine does not have it. */
-ot_kernel_fn ot_kernel_choose(const ot_node *n, bool reference);
+ot_op_fn ot_op_choose(const ot_node *n, bool reference);
 
 /* ---- sessions ---- */
 
@@ -141,21 +141,21 @@ typedef struct ot_session ot_session; /* one model, ready to run; sessions share
 /* Somewhere else for the steps of a session to run: a device. The session reads the model,
  * computes constants and makes a step of each node that runs; what becomes of the steps is up to
  * this. */
-typedef struct ot_session_place {
-    /* Once, when the session is made: its top program has steps, operands, constants. *state is
+typedef struct ot_backend {
+    /* Once, when the session is made: its top schedule has steps, operands, constants. *state is
      * to be freed with free. */
-    ot_status (*make)(const struct ot_session_place *place, ot_session *s, void **state);
+    ot_status (*make)(const struct ot_backend *place, ot_session *s, void **state);
     /* Inputs lie in their slots; afterwards results lie in theirs. */
     ot_status (*run)(void *state);
     void (*free)(void *state); /* accepts NULL */
     void *with;                /* what `make` wants to know */
-} ot_session_place;
+} ot_backend;
 
 typedef struct ot_session_options {
-    const ot_session_place *place; /* borrowed until ot_session_free; NULL: here */
-    uint32_t threads;              /* 0: 1 */
-    ot_simulation executor;        /* whose threads these are; run NULL: the session's own */
-    bool reference;                /* reference kernels only */
+    const ot_backend *place; /* borrowed until ot_session_free; NULL: here */
+    uint32_t threads;        /* 0: 1 */
+    ot_simulation executor;  /* whose threads these are; run NULL: the session's own */
+    bool reference;          /* reference kernels only */
     /* the model serves this session only: contents of initializers that kernels keep in another
      * form are given back, and the model cannot be written or used again */
     bool releases;

@@ -1,4 +1,4 @@
-/* Running a program: one kernel call a step.
+/* Running a schedule: one kernel call a step.
  *
  *   operands ready? --> kernel --> outputs ours? --> scratch freed --> values nobody reads any more
  *   released
@@ -46,7 +46,7 @@ static void adopt(ot_session *s, ot_nd *a)
 static ot_status take_output(ot_call *c, const ot_step *step, uint32_t k)
 {
     ot_slot *slot = step->out_slots[k];
-    ot_session *s = c->frame->prog->s;
+    ot_session *s = c->frame->schedule->s;
     if (slot->handed) return OT_OK;
     if (!slot->nd.data && !slot->nd.list && !(step->takes_lists && slot->nd.dtype == OT_DT_UNKNOWN))
         return ot_call_fail(c, "output %u is not computed by the engine", k);
@@ -69,14 +69,14 @@ void ot_frame_release(ot_frame *f)
 {
     drop_scratch(f);
     (void)!ot_hook_alloc(f->scratch, f->cap_scratch * sizeof *f->scratch, 0);
-    *f = (ot_frame){.prog = f->prog};
+    *f = (ot_frame){.schedule = f->schedule};
 }
 
 /* A fused step's scratch. */
 static ot_status find_work(ot_call *c, const ot_step *step)
 {
     if (step->work == 0) return OT_OK;
-    c->work = step->work_at >= 0 ? c->frame->prog->base + step->work_at
+    c->work = step->work_at >= 0 ? c->frame->schedule->base + step->work_at
                                  : ot_call_scratch(c, (size_t)step->work);
     return c->work ? OT_OK : OT_E_NOMEM;
 }
@@ -96,7 +96,7 @@ static ot_status check_exact(ot_call *c, const ot_step *step, uint32_t k)
                         ot_dims_text(slot->fore.rank, slot->fore.dims, wanted, sizeof wanted));
 }
 
-ot_status ot_step_run(ot_prog *p, ot_step *step)
+ot_status ot_step_run(ot_schedule *p, ot_step *step)
 {
     ot_session *s = p->s;
     ot_call c = {.g = p->g,
@@ -125,17 +125,17 @@ ot_status ot_step_run(ot_prog *p, ot_step *step)
     return st;
 }
 
-/* ---- programs ---- */
+/* ---- schedules ---- */
 
 /* Fill with junk what the plan says is dead after step k. */
-static void poison_dead(const ot_prog *p, uint32_t k)
+static void poison_dead(const ot_schedule *p, uint32_t k)
 {
     for (uint32_t j = 0; p->base && j < p->n_items; j++)
         if (p->items[j].upper == (int64_t)k + 1)
             memset(p->base + p->offsets[j], OT_POISON, (size_t)p->items[j].size);
 }
 
-void ot_prog_clear(ot_prog *p)
+void ot_schedule_clear(ot_schedule *p)
 {
     for (ot_id v = 0; v < p->g->n_values; v++)
         if (!p->slots[v].is_const) ot_nd_release(&p->slots[v].nd);
@@ -143,7 +143,7 @@ void ot_prog_clear(ot_prog *p)
         if (!p->at[v]->is_const) ot_nd_release(&p->at[v]->nd);
 }
 
-static void record(const ot_prog *p, ot_node_time *times, uint32_t k, double start)
+static void record(const ot_schedule *p, ot_node_time *times, uint32_t k, double start)
 {
     double end = ot_now();
     times[k].seconds += end - start;
@@ -151,14 +151,14 @@ static void record(const ot_prog *p, ot_node_time *times, uint32_t k, double sta
         ot_trace_add(p->s->trace, p->worker, times[k].name, times[k].op, p->tile, start, end);
 }
 
-ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
+ot_status ot_schedule_run(ot_schedule *p, ot_node_time *times)
 {
     for (uint32_t k = 0; k < p->n_steps; k++) {
         ot_step *step = &p->steps[k];
         double start = times ? ot_now() : 0;
         ot_status st = ot_step_run(p, step);
         if (st != OT_OK) {
-            ot_prog_clear(p);
+            ot_schedule_clear(p);
             return st;
         }
         if (times) record(p, times, k, start);

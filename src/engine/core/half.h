@@ -36,6 +36,6 @@ bool ot_call_is_half(const ot_call *c);
 /* Run a kernel of float32 arrays: operands of 16 bits are widened, results rounded to what the
  * model says. leading: axes of operand 0 along which the kernel works part by part and that
  * results begin with, too; then few parts are float32 at one time. 0: all is. */
-ot_status ot_call_widened(ot_call *c, ot_kernel_fn kernel, uint32_t leading) OT_MUST_USE;
+ot_status ot_call_widened(ot_call *c, ot_op_fn kernel, uint32_t leading) OT_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
 /* Packed weights by what they were made of: a list of the session, newest first, searched when
- * programs are made. */
+ * schedules are made. */
 #include "packed_weights.h"
 
 #include "session.h"

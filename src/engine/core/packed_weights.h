@@ -1,4 +1,4 @@
-/* Weights in the forms that kernels want: packed once, shared by all programs of a session,
+/* Weights in the forms that kernels want: packed once, shared by all schedules of a session,
  * which owns them. */
 #ifndef OT_ENGINE_CORE_PACKED_WEIGHTS_H
 #define OT_ENGINE_CORE_PACKED_WEIGHTS_H
@@ -25,7 +25,7 @@ void *ot_packed_find(const ot_session *s, const void *source, uint64_t form);
 /* Keep data (owned from now on, also when this fails). */
 ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data,
                          void (*free)(void *)) OT_MUST_USE;
-/* The same for data that is filled when all programs of the session are made
+/* The same for data that is filled when all schedules of the session are made
  * (session/weight_release.c); source is a constant's contents, or what was kept before. */
 ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data,
                           void (*free)(void *), ot_packed_fill fill, const void *how) OT_MUST_USE;

@@ -1,10 +1,10 @@
 /* Private to the engine's core: how a session holds its graphs, and how a frame runs one.
  *
- *   session --- prog (top graph) --- step (node) --- prog (a subgraph of the node, or the function
- *   it calls) --- ...
- *                |                    |
- *                |                    kernel, addresses of inputs and outputs, what dies after it,
- *                                     bodies
+ *   session --- schedule (top graph) --- step (node) --- schedule (of a subgraph of the node, or
+ *                |                        |              of the function that it calls) --- ...
+ *                |                        |
+ *                |                        implementation, addresses of inputs and outputs, what
+ *                |                        dies after it, bodies
  *                slots, one a value: arrays; their memory is planned (top graph only) or from the
  *                heap
  *
@@ -68,29 +68,29 @@ bool ot_nd_is_owned(const ot_nd *a);
 /* "[1,3,?]" into buf; returns buf. */
 char *ot_dims_text(int64_t rank, const int64_t *dims, char *buf, size_t n);
 
-/* ---- programs ---- */
+/* ---- schedules ---- */
 
-struct ot_prog;
+struct ot_schedule;
 struct ot_session;
 
 typedef struct ot_body {
     const char *attr; /* name of the subgraph attribute; "" for the function that the node calls */
-    struct ot_prog *prog;
+    struct ot_schedule *schedule;
 } ot_body;
 
-typedef enum ot_place {
+typedef enum ot_slot_memory {
     OT_PLACE_HEAP = 0, /* from the heap, freed after the last use */
     OT_PLACE_ARENA,    /* planned: at `offset` */
     /* planned: the memory of an input of the step (`under`), whatever that is, lives as long */
     OT_PLACE_VIEW,
     OT_PLACE_CALLER /* a graph output for which the caller gave memory: `caller` */
-} ot_place;
+} ot_slot_memory;
 
-/* A value of a program, or one that lowering added. */
+/* A value of a schedule, or one that lowering added. */
 typedef struct ot_slot ot_slot;
 struct ot_slot {
     ot_nd nd;
-    ot_place place;
+    ot_slot_memory place;
     /* an initializer, or computed when the session was made: never released */
     bool is_const;
     bool absent;         /* of a function: an input that the call omits */
@@ -108,8 +108,8 @@ struct ot_slot {
 
 typedef struct ot_step {
     const ot_node *node; /* of a fused step: the one it is named after */
-    ot_kernel_fn run;
-    ot_kernel_state state;
+    ot_op_fn run;
+    ot_op_state state;
     bool is_fused;    /* made by lowering (lower.h): its outputs are as `fore` says */
     const void *plan; /* what the kernel of a fused step wants to know; may be NULL */
     int64_t work;     /* bytes of scratch that are planned */
@@ -132,7 +132,7 @@ typedef struct ot_step {
 } ot_step;
 
 typedef struct ot_frame {
-    struct ot_prog *prog;
+    struct ot_schedule *schedule;
     ot_step *step;      /* that runs now */
     ot_block **scratch; /* [n_scratch] of this step */
     size_t n_scratch, cap_scratch;
@@ -147,13 +147,13 @@ typedef struct ot_merged {
 } ot_merged;
 
 /* A graph made ready to run, and the frame that runs it. */
-typedef struct ot_prog {
+typedef struct ot_schedule {
     struct ot_session *s;
-    struct ot_prog *next;  /* of the session */
-    struct ot_prog *outer; /* NULL: top graph or function */
+    struct ot_schedule *next;  /* of the session */
+    struct ot_schedule *outer; /* NULL: top graph or function */
     ot_graph *g;
     ot_slot *slots; /* [g n_values]; those of outer values are not used */
-    /* [n_ids] the slot of each value, maybe an outer program's; then those that lowering added */
+    /* [n_ids] the slot of each value, maybe an outer schedule's; then those that lowering added */
     ot_slot **at;
     uint32_t n_ids;
     ot_step *steps; /* [n_steps] */
@@ -175,7 +175,7 @@ typedef struct ot_prog {
     uint32_t n_items;
     ot_merged *merged; /* [n_merged] tests hold them against what the planner believes */
     uint32_t n_merged;
-} ot_prog;
+} ot_schedule;
 
 struct ot_session {
     ot_model *m;
@@ -184,26 +184,26 @@ struct ot_session {
     uint32_t threads;
     ot_pool *pool; /* NULL: one thread */
     bool reference, poison, releases;
-    const ot_session_place *place; /* NULL: steps run here */
-    void *placed;                  /* its state */
-    struct ot_trace *trace;        /* NULL: steps are not recorded */
-    ot_prog *top;
-    /* Lowering a tiled region needs programs, which are lowered themselves: *p, the program of a
+    const ot_backend *place; /* NULL: steps run here */
+    void *placed;            /* its state */
+    struct ot_trace *trace;  /* NULL: steps are not recorded */
+    ot_schedule *top;
+    /* Lowering a tiled region needs schedules, which are lowered themselves: *p, the schedule of a
      * tile's body g inside `outer` (made now if NULL), gets places for its values and times. By
-     * whoever makes programs. */
-    ot_status (*hire)(struct ot_prog *outer, ot_graph *g, struct ot_prog **p);
+     * whoever makes schedules. */
+    ot_status (*hire)(struct ot_schedule *outer, ot_graph *g, struct ot_schedule **p);
     ot_heap heap;
     ot_block *arena; /* NULL: nothing is planned */
     int64_t arena_bytes;
     ot_id *inputs; /* [n_inputs] to be bound */
     uint32_t n_inputs;
-    ot_prog *all;            /* every program, newest first */
+    ot_schedule *all;        /* every schedule, newest first */
     void *dnnl;              /* oneDNN's engine, when it was asked for */
     int64_t winograd_growth; /* bytes by which transformed weights exceed the model's, so far */
     ot_packed *packed;       /* weights in the forms that kernels want, newest first */
     /* [g n_outputs] results that lie in memory that is not ours to hand out */
     ot_nd *copies;
-    ot_node_time *times; /* [n_times] steps of the top program, then of tile bodies */
+    ot_node_time *times; /* [n_times] steps of the top schedule, then of tile bodies */
     uint32_t n_times;
     struct {
         ot_value *value; /* of the top graph */
@@ -214,21 +214,21 @@ struct ot_session {
     uint32_t n_steps_all, n_calls;
 };
 
-/* program.c: the program of g; bodies and functions, too. `absent`: NULL, or of each graph
+/* schedule.c: the schedule of g; bodies and functions, too. `absent`: NULL, or of each graph
  * input: does the call omit it? It is in s->all, also when this fails. */
-ot_status ot_prog_new(struct ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth,
-                      const bool *absent, ot_prog **out) OT_MUST_USE;
+ot_status ot_schedule_new(struct ot_session *s, ot_graph *g, ot_schedule *outer, uint32_t depth,
+                          const bool *absent, ot_schedule **out) OT_MUST_USE;
 /* What a session's `hire` is. */
-ot_status ot_prog_hire(ot_prog *outer, ot_graph *g, ot_prog **p) OT_MUST_USE;
-/* program_const.c: the slot of an initializer. */
-ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t) OT_MUST_USE;
+ot_status ot_schedule_hire(ot_schedule *outer, ot_graph *g, ot_schedule **p) OT_MUST_USE;
+/* schedule_const.c: the slot of an initializer. */
+ot_status ot_slot_set_tensor(ot_schedule *p, ot_slot *slot, const ot_tensor *t) OT_MUST_USE;
 /* Run the step now and make its outputs constants, if it depends on constants only and that is
  * cheap. *done: it was. */
-ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done) OT_MUST_USE;
+ot_status ot_step_fold(ot_schedule *p, ot_step *step, bool *done) OT_MUST_USE;
 /* Frees what slots, steps and frame hold. */
-void ot_prog_release(ot_prog *p);
+void ot_schedule_release(ot_schedule *p);
 /* Make room for p->times. */
-ot_status ot_prog_time(ot_prog *p) OT_MUST_USE;
+ot_status ot_schedule_time(ot_schedule *p) OT_MUST_USE;
 
 /* dnnl_util.c: the number of threads that oneDNN takes, for primitives that are made or run by
  * this thread. Returns what it was. The engine lets it take one only: see dnnl_util.h. */
@@ -238,31 +238,31 @@ void ot_dnnl_release_stream(void *stream);
 void ot_dnnl_release_engine(void *engine);
 
 /* lower.c: fuse steps and give values layouts. Requires steps; lifetimes come after. */
-ot_status ot_lower(ot_prog *p) OT_MUST_USE;
+ot_status ot_lower(ot_schedule *p) OT_MUST_USE;
 /* The graph of p tells of outer values what the graphs around it know. */
-void ot_prog_describe_outer(ot_prog *p);
-/* weight_release.c: when all programs are made: fill packed weights, and give back what they
+void ot_schedule_describe_outer(ot_schedule *p);
+/* weight_release.c: when all schedules are made: fill packed weights, and give back what they
  * were made of. */
 ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
 
 /* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires
  * lifetimes. */
-ot_status ot_prog_plan(ot_prog *p) OT_MUST_USE;
+ot_status ot_schedule_plan(ot_schedule *p) OT_MUST_USE;
 
 /* frame.c */
-ot_status ot_step_run(ot_prog *p, ot_step *step) OT_MUST_USE;
+ot_status ot_step_run(ot_schedule *p, ot_step *step) OT_MUST_USE;
 /* All steps in order; times: NULL or [n_steps]. Results stay in their slots; on failure nothing
  * does. */
-ot_status ot_prog_run(ot_prog *p, ot_node_time *times) OT_MUST_USE;
+ot_status ot_schedule_run(ot_schedule *p, ot_node_time *times) OT_MUST_USE;
 /* Release what a run left: all slots but constants. */
-void ot_prog_clear(ot_prog *p);
+void ot_schedule_clear(ot_schedule *p);
 /* The kernel of a call of a model-local function. */
 ot_status ot_call_function(ot_call *c);
 
 /* Give back the scratch of a frame; its list, too. */
 void ot_frame_release(ot_frame *f);
 
-/* kernel_call.c: output k of a fused step as lowering foresaw it: its memory, contents not set
+/* op_call.c: output k of a fused step as lowering foresaw it: its memory, contents not set
  * (in place: those of the input). */
 ot_status ot_call_place(ot_call *c, uint32_t k) OT_MUST_USE;
 /* "node 'x' (Op)" into buf; returns buf. */

@@ -96,13 +96,13 @@ static void put_piece(const widening *w, uint32_t k, const ot_nd *piece, int64_t
 /* ---- the inner call ---- */
 
 /* The kernel on w->in; its results become those of parts from `first` on. */
-static ot_status run_piece(const widening *w, ot_kernel_fn kernel, ot_slot *slots, ot_slot **list,
+static ot_status run_piece(const widening *w, ot_op_fn kernel, ot_slot *slots, ot_slot **list,
                            ot_nd **out, int64_t first)
 {
     ot_call *c = w->c;
     ot_step step = *c->frame->step;
-    ot_frame frame = {.prog = c->frame->prog, .step = &step};
-    ot_kernel_state none = {0};
+    ot_frame frame = {.schedule = c->frame->schedule, .step = &step};
+    ot_op_state none = {0};
     ot_call inner = *c;
     step.out_slots = list;
     step.out = out;
@@ -127,7 +127,7 @@ static ot_status run_piece(const widening *w, ot_kernel_fn kernel, ot_slot *slot
     return st;
 }
 
-static ot_status run_pieces(widening *w, ot_kernel_fn kernel, ot_slot *slots, ot_slot **list,
+static ot_status run_pieces(widening *w, ot_op_fn kernel, ot_slot *slots, ot_slot **list,
                             ot_nd **out)
 {
     const uint16_t *x = w->c->in[0]->data;
@@ -143,7 +143,7 @@ static ot_status run_pieces(widening *w, ot_kernel_fn kernel, ot_slot *slots, ot
     return OT_OK;
 }
 
-ot_status ot_call_widened(ot_call *c, ot_kernel_fn kernel, uint32_t leading)
+ot_status ot_call_widened(ot_call *c, ot_op_fn kernel, uint32_t leading)
 {
     const ot_nd *x = c->in[0];
     widening w = {.c = c, .type = OT_DT_UNKNOWN, .leading = leading, .parts = 1, .part = 1};

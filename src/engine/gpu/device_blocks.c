@@ -14,7 +14,7 @@
 #include "device_internal.h"
 
 typedef struct blocks {
-    dv_prog *q;
+    dv_schedule *q;
     uint32_t *head; /* [steps] the first step of the group that each is part of */
     bool *hands_on; /* [steps] of such a first step: the group stores blocks */
 } blocks;
@@ -34,7 +34,7 @@ static ot_status find_heads(blocks *x, const ot_group *groups)
 
 /* Memory of the program's own, of a shape that makes whole blocks, which nobody outside of it sees.
  */
-static bool may_lie_so(const dv_prog *q, ot_id v, uint32_t block)
+static bool may_lie_so(const dv_schedule *q, ot_id v, uint32_t block)
 {
     const dv_value *x = q->at[v];
     if (!dv_known(q, v) || x->of || x->owner != q || x->memory != DV_ARENA || x->uploaded ||
@@ -57,7 +57,7 @@ static bool is_plain(const ot_step *step)
 /* Does the step take v so in all its places? *gains: and is it better off? */
 static bool reads(const blocks *x, uint32_t place, ot_id v, bool *gains)
 {
-    const dv_prog *q = x->q;
+    const dv_schedule *q = x->q;
     const ot_step *step = &q->p->steps[place];
     const ot_node *head = q->p->steps[x->head[place]].node, *n = step->node;
     if (!is_plain(step)) return false;
@@ -72,7 +72,7 @@ static bool reads(const blocks *x, uint32_t place, ot_id v, bool *gains)
 
 static bool lies_so(const blocks *x, ot_id v, uint32_t block)
 {
-    const dv_prog *q = x->q;
+    const dv_schedule *q = x->q;
     const uint32_t by = q->list.maker[v];
     bool gains = false;
     if (by == OT_NONE || !may_lie_so(q, v, block) || !is_plain(&q->p->steps[by])) return false;
@@ -84,7 +84,7 @@ static bool lies_so(const blocks *x, ot_id v, uint32_t block)
     return gains;
 }
 
-ot_status dv_choose_blocks(dv_prog *q, const ot_group *groups)
+ot_status dv_choose_blocks(dv_schedule *q, const ot_group *groups)
 {
     blocks x = {.q = q};
     const uint32_t block = q->s->target.layout.block;
@@ -103,7 +103,7 @@ ot_status dv_choose_blocks(dv_prog *q, const ot_group *groups)
     return OT_OK;
 }
 
-void dv_unblock(dv_prog *q, ot_id v)
+void dv_unblock(dv_schedule *q, ot_id v)
 {
     ot_nd *nd = &q->at[v]->nd;
     if (!nd->chan_block) return;

@@ -10,7 +10,7 @@
 
 /* All operands and the result are known, and the node is one of ot_dg_is_element; views are none.
  */
-static bool is_element(const dv_prog *q, uint32_t place)
+static bool is_element(const dv_schedule *q, uint32_t place)
 {
     const ot_step *step = &q->p->steps[place];
     const ot_node *n = step->node;
@@ -30,7 +30,7 @@ static bool same_dims(const ot_nd *a, const ot_nd *b)
 static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
                       ot_group_role role)
 {
-    const dv_prog *q = ctx;
+    const dv_schedule *q = ctx;
     const ot_node *n = v->node(v->of, place);
     if (!n) return false;
     if (role == OT_ROLE_PRODUCT)
@@ -48,7 +48,7 @@ static ot_group_shape shape_of(const ot_nd *x)
     return (ot_group_shape){x->dtype, x->rank, x->dims};
 }
 
-ot_status dv_find_groups(dv_prog *q, ot_group **out)
+ot_status dv_find_groups(dv_schedule *q, ot_group **out)
 {
     const ot_group_rules rules = {.supported = supported, .ctx = q, .find = ot_device_find};
     ot_steps steps;

@@ -1,6 +1,6 @@
 /* Private to engine/device/: a program as a device runs it.
  *
- *   dv_prog (top graph) --- dv_unit --- dv_prog (body of a While: one, for all iterations)
+ *   dv_schedule (top graph) --- dv_unit --- dv_schedule (body of a While: one, for all iterations)
  *      |                      |
  *      at[v] --> dv_value     kernels and the values they touch; or a step on the host; or a loop
  *
@@ -18,7 +18,7 @@
 #include "fusion/graph_view.h"
 #include "tiling/lower/device_arena.h"
 
-struct dv_prog;
+struct dv_schedule;
 
 typedef enum dv_memory { DV_ARENA, DV_WEIGHTS } dv_memory;
 
@@ -31,9 +31,9 @@ struct dv_value {
     int64_t first;        /* elements of `of` to skip, */
     const int64_t *moves; /* [iterations] and so many more; NULL: none */
     /* where `of` is NULL: */
-    const ot_nd *plain;          /* a constant's contents before it was rewritten as */
-    ot_dg_packing pack;          /* this; NULL: it was not */
-    const struct dv_prog *owner; /* whose arena it lies in */
+    const ot_nd *plain;              /* a constant's contents before it was rewritten as */
+    ot_dg_packing pack;              /* this; NULL: it was not */
+    const struct dv_schedule *owner; /* whose arena it lies in */
     dv_memory memory;
     bool used;     /* kernels touch it: it has memory on the device */
     bool uploaded; /* its contents come from the host: an input, or made there */
@@ -76,19 +76,19 @@ typedef struct dv_arg {
     const int64_t *moves; /* and so many more in each iteration; NULL: none */
 } dv_arg;
 
-typedef struct dv_kernel {
-    const ot_dg_kernel *k;
+typedef struct dv_shader {
+    const ot_dg_shader *k;
     const char *name;   /* of its nodes' operators, for profiles */
     dv_arg *args;       /* [k->n_args] */
     uint32_t function;  /* of the session's program */
     int64_t numbers_at; /* 32-bit numbers before its own in the table of all */
-} dv_kernel;
+} dv_shader;
 
 typedef struct dv_unit {
     dv_kind kind;
     ot_step *step; /* of the last node */
     uint32_t n_nodes;
-    dv_kernel *kernels; /* [n_kernels] */
+    dv_shader *kernels; /* [n_kernels] */
     uint32_t n_kernels;
     ot_id *inputs; /* [n_inputs] of the graph: read here first, uploaded before */
     uint32_t n_inputs;
@@ -99,7 +99,7 @@ typedef struct dv_unit {
     ot_id *downloads;
     ot_id *from; /* [n_downloads] the dense value that each is read from */
     uint32_t n_downloads;
-    struct dv_prog *body;
+    struct dv_schedule *body;
     int64_t count; /* iterations */
 } dv_unit;
 
@@ -112,12 +112,12 @@ typedef struct dv_turn {
 
 typedef struct dv_session dv_session;
 
-typedef struct dv_prog {
+typedef struct dv_schedule {
     dv_session *s;
-    ot_prog *p;
-    struct dv_prog *outer; /* NULL: top */
-    dv_value **at;         /* [n_ids] */
-    ot_nd *arrays;         /* [n_ids] what at[v]->nd says */
+    ot_schedule *p;
+    struct dv_schedule *outer; /* NULL: top */
+    dv_value **at;             /* [n_ids] */
+    ot_nd *arrays;             /* [n_ids] what at[v]->nd says */
     uint32_t n_ids, cap_ids;
     ot_node_list list; /* places: steps; without those that are not needed */
     bool *made;        /* [steps] its unit is there */
@@ -129,18 +129,18 @@ typedef struct dv_prog {
     size_t n_streams, cap_streams;
     bool on_host;          /* some unit runs on the host */
     ot_device_arena arena; /* of its values */
-} dv_prog;
+} dv_schedule;
 
 struct dv_session {
     ot_session *s;
     ot_device *dev;
     ot_arena *a;
-    dv_prog *top;
+    dv_schedule *top;
     dv_value **constants; /* [n_constants] used by kernels, in the weights' memory, */
     size_t n_constants, cap_constants;
     dv_value **packed; /* [n_packed] and those of them that are rewritten */
     size_t n_packed, cap_packed;
-    const ot_dg_kernel **functions; /* [n_functions] kernels of different texts */
+    const ot_dg_shader **functions; /* [n_functions] kernels of different texts */
     size_t n_functions, cap_functions;
     int32_t *numbers; /* [n_numbers] of all kernels */
     size_t n_numbers, cap_numbers;
@@ -168,16 +168,16 @@ struct dv_session {
 /* ---- device_values.c ---- */
 
 /* Values of g as the device has them; which steps are needed, who makes and who reads what. */
-ot_status dv_describe(dv_prog *q) OT_MUST_USE;
+ot_status dv_describe(dv_schedule *q) OT_MUST_USE;
 /* A further value of the program, dense, like nd. */
-ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out) OT_MUST_USE;
+ot_status dv_add(dv_schedule *q, const ot_nd *nd, ot_id *out) OT_MUST_USE;
 /* v is `value` from now on. */
-void dv_set(dv_prog *q, ot_id v, dv_value *value);
+void dv_set(dv_schedule *q, ot_id v, dv_value *value);
 /* Value v becomes a window of value `of`. */
-ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first,
+ot_status dv_window(dv_schedule *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first,
                     const int64_t *moves) OT_MUST_USE;
 dv_value *dv_root(dv_value *x);
-static inline bool dv_known(const dv_prog *q, ot_id v)
+static inline bool dv_known(const dv_schedule *q, ot_id v)
 {
     return v != OT_NONE && q->arrays[v].dtype != OT_DT_UNKNOWN;
 }
@@ -186,44 +186,44 @@ static inline bool dv_known(const dv_prog *q, ot_id v)
 
 /* Steps that run as one: *group of each step that is the last of a group (places: steps); n 0:
  * it stands alone or is part of a later one. */
-ot_status dv_find_groups(dv_prog *q, ot_group **out) OT_MUST_USE;
+ot_status dv_find_groups(dv_schedule *q, ot_group **out) OT_MUST_USE;
 
 /* ---- device_blocks.c ---- */
 
 /* Before units are made: which values lie in blocks of channels. groups: of dv_find_groups. */
-ot_status dv_choose_blocks(dv_prog *q, const ot_group *groups) OT_MUST_USE;
+ot_status dv_choose_blocks(dv_schedule *q, const ot_group *groups) OT_MUST_USE;
 /* v lies as the model has it: somebody else than kernels makes it. */
-void dv_unblock(dv_prog *q, ot_id v);
+void dv_unblock(dv_schedule *q, ot_id v);
 
 /* ---- device_units.c, device_tiles.c ---- */
 
-ot_status dv_make_units(dv_prog *q) OT_MUST_USE;
+ot_status dv_make_units(dv_schedule *q) OT_MUST_USE;
 /* A unit of kernels. name: in profiles, lives as long as the session; moves: of arguments 0 and
  * 1 of each kernel, or NULL. */
-ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes,
+ot_status dv_push_code(dv_schedule *q, ot_step *step, const char *name, uint32_t n_nodes,
                        const ot_dg_code *code, const int64_t *const moves[2]) OT_MUST_USE;
 /* v in memory without holes: itself, or a copy that a further unit makes. */
-ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out) OT_MUST_USE;
+ot_status dv_dense(dv_schedule *q, ot_step *step, ot_id v, ot_id *out) OT_MUST_USE;
 /* Alloc, While, Slice, Deslice. */
-ot_status dv_tile_unit(dv_prog *q, ot_step *step) OT_MUST_USE;
+ot_status dv_tile_unit(dv_schedule *q, ot_step *step) OT_MUST_USE;
 /* In a body: results that are made where a Deslice would put them. */
-ot_status dv_place_tiles(dv_prog *q) OT_MUST_USE;
+ot_status dv_place_tiles(dv_schedule *q) OT_MUST_USE;
 /* v lies where it would without its Deslice. */
-ot_status dv_unplace(dv_prog *q, ot_id v) OT_MUST_USE;
+ot_status dv_unplace(dv_schedule *q, ot_id v) OT_MUST_USE;
 ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why) OT_MUST_USE;
 
 /* ---- device_streams.c ---- */
 
 /* Before units are made: inputs and results of the top graph that stay on the host (dv_value.host).
  */
-ot_status dv_find_streams(dv_prog *q) OT_MUST_USE;
+ot_status dv_find_streams(dv_schedule *q) OT_MUST_USE;
 /* In a body: windows of an input that stays on the host. y: the tile. */
-ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window,
+ot_status dv_stream_in(dv_schedule *q, ot_id x, ot_id y, const ot_nd *window,
                        const int64_t *moves) OT_MUST_USE;
 /* Does the tile t of a result that stays on the host lie in memory of its own, whole? Else it is
  * copied first. */
-bool dv_has_own(const dv_prog *q, ot_id t);
-ot_status dv_stream_out(dv_prog *q, ot_id t, ot_id y, const ot_nd *window,
+bool dv_has_own(const dv_schedule *q, ot_id t);
+ot_status dv_stream_out(dv_schedule *q, ot_id t, ot_id y, const ot_nd *window,
                         const int64_t *moves) OT_MUST_USE;
 
 /* ---- device_layout.c ---- */
@@ -234,7 +234,7 @@ ot_status dv_packed_value(dv_session *s, const dv_value *x, const ot_dg_packing 
 /* Its contents, packed, in `to` of so many bytes. */
 void dv_pack_contents(const dv_value *x, void *to);
 /* What layouts change, of a kernel. */
-void dv_count_layout(dv_session *s, const ot_dg_kernel *k);
+void dv_count_layout(dv_session *s, const ot_dg_shader *k);
 /* The same, of an activation in blocks of channels. */
 void dv_count_blocks(dv_session *s, int64_t bytes);
 
@@ -251,7 +251,7 @@ ot_status dv_compile(dv_session *s) OT_MUST_USE;
 
 typedef struct dv_at {
     dv_session *s;
-    const dv_prog *q;
+    const dv_schedule *q;
     int64_t i; /* iteration of a body; 0 */
 } dv_at;
 

@@ -71,7 +71,7 @@ void dv_pack_contents(const dv_value *x, void *to)
     ot_dg_pack(&x->pack, ot_dtype_bytes(x->nd.dtype), x->plain->data, to);
 }
 
-void dv_count_layout(dv_session *s, const ot_dg_kernel *k)
+void dv_count_layout(dv_session *s, const ot_dg_shader *k)
 {
     ot_device_layouts *l = &s->figures.layouts;
     l->n_kernels++;

@@ -93,7 +93,7 @@ ot_status dv_moves_store(const dv_at *r)
 ot_status dv_moves_end(dv_session *s, bool failed)
 {
     for (size_t u = 0; u < s->top->n_units; u++) {
-        const dv_prog *body = s->top->units[u].body;
+        const dv_schedule *body = s->top->units[u].body;
         for (size_t k = 0; body && k < body->n_streams; k++) {
             dv_stream *x = &body->streams[k];
             const bool first = x->waits[0] > x->waits[1]; /* turn of the older one */

@@ -17,19 +17,20 @@ static ot_status bytes_of(const dv_session *s, const dv_value *x, int64_t *bytes
 
 /* ---- lifetimes ---- */
 
-static bool is_of(const dv_prog *q, const dv_value *root)
+static bool is_of(const dv_schedule *q, const dv_value *root)
 {
     return root->owner == q && root->memory == DV_ARENA;
 }
 
-static void touch(const dv_prog *q, dv_value *x, uint32_t unit)
+static void touch(const dv_schedule *q, dv_value *x, uint32_t unit)
 {
     dv_value *root = dv_root(x);
     if (is_of(q, root) && root->used) ot_device_touch(&root->room, unit);
 }
 
 /* All that unit u of `inner` touches of q's values; inner is q, or a body in it. */
-static void touch_unit(const dv_prog *q, const dv_prog *inner, const dv_unit *u, uint32_t unit)
+static void touch_unit(const dv_schedule *q, const dv_schedule *inner, const dv_unit *u,
+                       uint32_t unit)
 {
     for (uint32_t k = 0; k < u->n_kernels; k++)
         for (uint32_t j = 0; j < u->kernels[k].k->n_args; j++)
@@ -41,7 +42,7 @@ static void touch_unit(const dv_prog *q, const dv_prog *inner, const dv_unit *u,
 }
 
 /* Inputs are uploaded before the unit that touches them first. */
-static ot_status upload_inputs(dv_prog *q)
+static ot_status upload_inputs(dv_schedule *q)
 {
     const ot_graph *g = q->p->g;
     for (uint32_t k = 0; k < g->n_inputs && !q->outer; k++) {
@@ -59,7 +60,7 @@ static ot_status upload_inputs(dv_prog *q)
 
 /* ---- the arena ---- */
 
-static ot_status add_value(dv_prog *q, dv_value *x)
+static ot_status add_value(dv_schedule *q, dv_value *x)
 {
     dv_value *root = dv_root(x);
     if (!is_of(q, root) || root->room.listed || root->room.first == OT_NONE) return OT_OK;
@@ -69,7 +70,7 @@ static ot_status add_value(dv_prog *q, dv_value *x)
     return ot_fail_nomem(q->s->s->d);
 }
 
-static ot_status plan(dv_prog *q)
+static ot_status plan(dv_schedule *q)
 {
     q->arena = (ot_device_arena){.n_units = (uint32_t)q->n_units};
     for (size_t k = 0; k < q->n_units; k++)

@@ -52,7 +52,7 @@ static ot_dev_arg skip(const dv_session *s, int64_t elements)
 }
 
 /* Work-groups in rows, where one row would be too long. */
-static void set_groups(const dv_session *s, const ot_dg_kernel *k, ot_dev_launch *l)
+static void set_groups(const dv_session *s, const ot_dg_shader *k, ot_dev_launch *l)
 {
     const int64_t all = ot_ceil_div(k->items, k->group_items),
                   rows = ot_ceil_div(all, ot_device_about(s->dev)->groups_most);
@@ -61,7 +61,7 @@ static void set_groups(const dv_session *s, const ot_dg_kernel *k, ot_dev_launch
     l->items[0] = k->group_items;
 }
 
-static ot_status launch(const dv_at *r, const dv_kernel *k)
+static ot_status launch(const dv_at *r, const dv_shader *k)
 {
     dv_session *s = r->s;
     ot_dev_arg args[2 + 2 * OT_DG_ARGS_MAX];
@@ -174,7 +174,7 @@ static ot_status run_host(const dv_at *r, const dv_unit *u)
     return OT_OK;
 }
 
-static ot_status run_prog(const dv_at *r);
+static ot_status run_schedule(const dv_at *r);
 
 /* Kernels begin, while the host packs the next windows. */
 static ot_status flush_and_store(const dv_at *r)
@@ -191,10 +191,10 @@ static ot_status run_tiles(const dv_at *r, const dv_unit *u)
     if (moves) OT_TRY(dv_moves_begin(&inner, u->count));
     for (; inner.i < u->count; inner.i++) {
         if (moves) OT_TRY(dv_moves_load(&inner, u->count));
-        OT_TRY(run_prog(&inner));
+        OT_TRY(run_schedule(&inner));
         if (moves) OT_TRY(flush_and_store(&inner));
         if (u->body->on_host) OT_TRY(finish(r->s)); /* uploads read what is cleared */
-        ot_prog_clear(u->body->p);
+        ot_schedule_clear(u->body->p);
     }
     return OT_OK;
 }
@@ -209,7 +209,7 @@ static ot_status run_unit(const dv_at *r, const dv_unit *u)
     return OT_OK;
 }
 
-static ot_status run_prog(const dv_at *r)
+static ot_status run_schedule(const dv_at *r)
 {
     for (size_t k = 0; k < r->q->n_units; k++) OT_TRY(run_unit(r, &r->q->units[k]));
     return OT_OK;
@@ -222,7 +222,7 @@ ot_status dv_run(dv_session *s)
     f->uploaded = f->downloaded = 0;
     f->n_uploads = f->n_downloads = f->n_launches = 0;
     memset(s->waits, 0, sizeof s->waits);
-    ot_status st = run_prog(&r);
+    ot_status st = run_schedule(&r);
     ot_diag *told = s->s->d, later = {0};
     /* what is under way must end all the same: it reads and writes memory of this run */
     if (st != OT_OK) s->s->d = &later;

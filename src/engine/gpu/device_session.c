@@ -47,15 +47,15 @@ static ot_status check_memory(const dv_session *s)
  * look. */
 static ot_status check_form(dv_session *s)
 {
-    const ot_prog *p = s->s->top;
+    const ot_schedule *p = s->s->top;
     ot_graph **bodies = OT_NEW_N(s->a, ot_graph *, p->g->n_nodes + 1u);
     bool any = false;
     if (!bodies) return ot_fail_nomem(s->s->d);
     for (uint32_t k = 0; k < p->n_steps; k++) {
         const ot_step *step = &p->steps[k];
         if (!ot_is_tile_op(step->node, "While") || step->n_bodies != 1) continue;
-        ot_prog_describe_outer(step->bodies[0].prog);
-        bodies[step->node - p->g->nodes] = step->bodies[0].prog->g;
+        ot_schedule_describe_outer(step->bodies[0].schedule);
+        bodies[step->node - p->g->nodes] = step->bodies[0].schedule->g;
         any = true;
     }
     return any ? ot_check_tile_ops(p->g, bodies) : OT_OK;
@@ -64,9 +64,9 @@ static ot_status check_form(dv_session *s)
 static ot_status build(dv_session *s)
 {
     ot_device_error e;
-    s->top = OT_NEW(s->a, dv_prog);
+    s->top = OT_NEW(s->a, dv_schedule);
     if (!s->top) return ot_fail_nomem(s->s->d);
-    *s->top = (dv_prog){.s = s, .p = s->s->top};
+    *s->top = (dv_schedule){.s = s, .p = s->s->top};
     OT_TRY(check_form(s));
     OT_TRY(dv_describe(s->top));
     OT_TRY(dv_make_units(s->top));
@@ -137,13 +137,13 @@ static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session 
     return OT_OK;
 }
 
-static ot_status make_session(const ot_session_place *place, ot_session *session, void **state)
+static ot_status make_session(const ot_backend *place, ot_session *session, void **state)
 {
     const ot_dg_layout layout = ot_device_layout(ot_device_about(place->with));
     return make_on(place->with, &layout, session, state);
 }
 
-static ot_status make_laid(const ot_session_place *place, ot_session *session, void **state)
+static ot_status make_laid(const ot_backend *place, ot_session *session, void **state)
 {
     const ot_device_laid *laid = place->with;
     return make_on(laid->dev, &laid->layout, session, state);
@@ -151,18 +151,18 @@ static ot_status make_laid(const ot_session_place *place, ot_session *session, v
 
 static ot_status run_session(void *state) { return dv_run(state); }
 
-ot_session_place ot_device_place(ot_device *dev)
+ot_backend ot_device_backend(ot_device *dev)
 {
-    return (ot_session_place){
+    return (ot_backend){
         .make = make_session, .run = run_session, .free = free_session, .with = dev};
 }
 
-ot_session_place ot_device_place_laid(const ot_device_laid *laid)
+ot_backend ot_device_backend_laid(const ot_device_laid *laid)
 {
-    return (ot_session_place){.make = make_laid,
-                              .run = run_session,
-                              .free = free_session,
-                              .with = (void *)(uintptr_t)laid};
+    return (ot_backend){.make = make_laid,
+                        .run = run_session,
+                        .free = free_session,
+                        .with = (void *)(uintptr_t)laid};
 }
 
 void ot_device_figures_get(const ot_session *session, ot_device_figures *out)

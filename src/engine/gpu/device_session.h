@@ -21,14 +21,14 @@
 #include "engine/gpu/shaders/shaders.h"
 
 /* Place of ot_session_options: sessions made with it run on dev, which outlives them. */
-ot_session_place ot_device_place(ot_device *dev);
+ot_backend ot_device_backend(ot_device *dev);
 /* A device and the layouts that its kernels take, in place of those that suit it. */
 typedef struct ot_device_laid {
     ot_device *dev;
     ot_dg_layout layout;
 } ot_device_laid;
 /* The same, of `laid`, which outlives the place. */
-ot_session_place ot_device_place_laid(const ot_device_laid *laid);
+ot_backend ot_device_backend_laid(const ot_device_laid *laid);
 /* The layouts that suit a device of these facts. */
 ot_dg_layout ot_device_layout(const ot_device_facts *f);
 
@@ -73,7 +73,7 @@ typedef struct ot_device_figures {
     ot_device_layouts layouts;
 } ot_device_figures;
 
-/* Of a session made with ot_device_place. */
+/* Of a session made with ot_device_backend. */
 void ot_device_figures_get(const ot_session *s, ot_device_figures *out);
 
 #endif

@@ -10,16 +10,16 @@
  */
 #include "device_internal.h"
 
-ot_status dv_find_streams(dv_prog *q)
+ot_status dv_find_streams(dv_schedule *q)
 {
-    const ot_prog *p = q->p;
+    const ot_schedule *p = q->p;
     const ot_graph **bodies = OT_NEW_N(q->s->a, const ot_graph *, p->n_steps + 1u);
     ot_id *host_of;
     if (!bodies) return ot_fail_nomem(q->s->s->d);
     for (uint32_t k = 0; k < p->n_steps; k++)
         if (q->list.node[k] && ot_is_tile_op(p->steps[k].node, "While") &&
             p->steps[k].n_bodies == 1)
-            bodies[k] = p->steps[k].bodies[0].prog->g;
+            bodies[k] = p->steps[k].bodies[0].schedule->g;
     if (ot_device_streams_find(&q->list, bodies, q->s->a, &host_of) != OT_OK)
         return ot_fail_nomem(q->s->s->d);
     for (ot_id v = 0; v < p->g->n_values; v++)
@@ -29,7 +29,7 @@ ot_status dv_find_streams(dv_prog *q)
 
 /* ---- streams of a body ---- */
 
-static ot_status push(dv_prog *q, dv_value *whole, dv_value *tile, const ot_nd *window,
+static ot_status push(dv_schedule *q, dv_value *whole, dv_value *tile, const ot_nd *window,
                       const int64_t *moves, bool is_result)
 {
     dv_session *s = q->s;
@@ -51,7 +51,7 @@ static ot_status push(dv_prog *q, dv_value *whole, dv_value *tile, const ot_nd *
                                                                       : ot_fail_nomem(s->s->d);
 }
 
-ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window, const int64_t *moves)
+ot_status dv_stream_in(dv_schedule *q, ot_id x, ot_id y, const ot_nd *window, const int64_t *moves)
 {
     ot_id own;
     dv_value *whole = q->at[x];
@@ -61,7 +61,7 @@ ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window, const 
 }
 
 /* The memory that t fills, all of it; NULL: it is a part, not the body's, or moves already. */
-static dv_value *own_memory(const dv_prog *q, ot_id t)
+static dv_value *own_memory(const dv_schedule *q, ot_id t)
 {
     int64_t all, part;
     dv_value *x = q->at[t];
@@ -74,9 +74,9 @@ static dv_value *own_memory(const dv_prog *q, ot_id t)
     return all == part ? x : NULL;
 }
 
-bool dv_has_own(const dv_prog *q, ot_id t) { return own_memory(q, t) != NULL; }
+bool dv_has_own(const dv_schedule *q, ot_id t) { return own_memory(q, t) != NULL; }
 
-ot_status dv_stream_out(dv_prog *q, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves)
+ot_status dv_stream_out(dv_schedule *q, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves)
 {
     dv_value *tile = own_memory(q, t);
     if (!tile) OT_BUG("a tile that is a part of something");

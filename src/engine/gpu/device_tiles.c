@@ -11,7 +11,7 @@
  */
 #include "device_internal.h"
 
-static ot_status bad(const dv_prog *q, const ot_node *n, const char *what)
+static ot_status bad(const dv_schedule *q, const ot_node *n, const char *what)
 {
     char label[OT_LABEL_MAX];
     return ot_fail(q->s->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), what);
@@ -19,7 +19,7 @@ static ot_status bad(const dv_prog *q, const ot_node *n, const char *what)
 
 /* Elements of x before each iteration's window; NULL with *ok where nothing moves.
  * ot_check_tile_ops has checked the table. */
-static const int64_t *moves_of(dv_prog *q, const ot_node *n, const ot_nd *x, bool *ok)
+static const int64_t *moves_of(dv_schedule *q, const ot_node *n, const ot_nd *x, bool *ok)
 {
     size_t n_axes, n_starts;
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes),
@@ -42,7 +42,7 @@ static ot_nd window_of(const ot_nd *whole, const ot_nd *window)
     return x;
 }
 
-static ot_status push_nothing(dv_prog *q, ot_step *step)
+static ot_status push_nothing(dv_schedule *q, ot_step *step)
 {
     const dv_unit u = {.kind = DV_NOTHING, .step = step, .n_nodes = 1};
     q->s->figures.n_device++;
@@ -50,7 +50,7 @@ static ot_status push_nothing(dv_prog *q, ot_step *step)
                                                                    : ot_fail_nomem(q->s->s->d);
 }
 
-static ot_status copy(dv_prog *q, ot_step *step, ot_dg_array from, ot_dg_array to,
+static ot_status copy(dv_schedule *q, ot_step *step, ot_dg_array from, ot_dg_array to,
                       const int64_t *const moves[2])
 {
     ot_dg_code code;
@@ -59,14 +59,14 @@ static ot_status copy(dv_prog *q, ot_step *step, ot_dg_array from, ot_dg_array t
     return dv_push_code(q, step, step->node->op_type, 1, &code, moves);
 }
 
-static bool is_buffer(const dv_prog *q, ot_id v)
+static bool is_buffer(const dv_schedule *q, ot_id v)
 {
     for (uint32_t k = 1; k < q->p->g->n_inputs; k++)
         if (q->p->g->inputs[k] == v) return true;
     return false;
 }
 
-static ot_status slice(dv_prog *q, ot_step *step)
+static ot_status slice(dv_schedule *q, ot_step *step)
 {
     ot_id x = step->in_ids[0], y = step->out_ids[0];
     bool ok;
@@ -87,7 +87,7 @@ static ot_status slice(dv_prog *q, ot_step *step)
 }
 
 /* The tile leaves from its own memory, or from a copy's. */
-static ot_status store_tile(dv_prog *q, ot_step *step, ot_id t, ot_id y, const ot_nd *window,
+static ot_status store_tile(dv_schedule *q, ot_step *step, ot_id t, ot_id y, const ot_nd *window,
                             const int64_t *moves)
 {
     ot_id own = t;
@@ -101,7 +101,7 @@ static ot_status store_tile(dv_prog *q, ot_step *step, ot_id t, ot_id y, const o
     return dv_stream_out(q, own, y, window, moves);
 }
 
-static ot_status deslice(dv_prog *q, ot_step *step)
+static ot_status deslice(dv_schedule *q, ot_step *step)
 {
     ot_id t = step->in_ids[0], y = step->in_ids[1];
     bool ok;
@@ -119,7 +119,7 @@ static ot_status deslice(dv_prog *q, ot_step *step)
 
 /* ---- tiles made in their place ---- */
 
-ot_status dv_unplace(dv_prog *q, ot_id v)
+ot_status dv_unplace(dv_schedule *q, ot_id v)
 {
     ot_id own;
     if (v >= q->p->g->n_values || q->placed_in[v] == OT_NONE) return OT_OK;
@@ -129,7 +129,7 @@ ot_status dv_unplace(dv_prog *q, ot_id v)
     return OT_OK;
 }
 
-ot_status dv_place_tiles(dv_prog *q)
+ot_status dv_place_tiles(dv_schedule *q)
 {
     if (!q->outer) return OT_OK;
     for (uint32_t k = 0; k < q->p->n_steps; k++) {
@@ -151,10 +151,10 @@ ot_status dv_place_tiles(dv_prog *q)
 
 /* The body's first input is the iteration, which tables stand for; the others are the outer
  * buffers. */
-static ot_status loop(dv_prog *q, ot_step *step)
+static ot_status loop(dv_schedule *q, ot_step *step)
 {
     const ot_node *n = step->node;
-    dv_prog *body = OT_NEW(q->s->a, dv_prog);
+    dv_schedule *body = OT_NEW(q->s->a, dv_schedule);
     dv_unit u = {.kind = DV_TILES,
                  .step = step,
                  .n_nodes = 1,
@@ -162,7 +162,7 @@ static ot_status loop(dv_prog *q, ot_step *step)
                  .count = ot_attr_int(n, "count", 0)};
     if (!body) return ot_fail_nomem(q->s->s->d);
     if (step->n_bodies != 1) return bad(q, n, "it has no body");
-    *body = (dv_prog){.s = q->s, .p = step->bodies[0].prog, .outer = q};
+    *body = (dv_schedule){.s = q->s, .p = step->bodies[0].schedule, .outer = q};
     const ot_graph *g = body->p->g;
     if (step->n_in != step->n_out || g->n_inputs != step->n_in + 1 || g->n_outputs != step->n_out)
         return bad(q, n, "its buffers do not match its body's inputs and outputs");
@@ -178,7 +178,7 @@ static ot_status loop(dv_prog *q, ot_step *step)
                                                                    : ot_fail_nomem(q->s->s->d);
 }
 
-ot_status dv_tile_unit(dv_prog *q, ot_step *step)
+ot_status dv_tile_unit(dv_schedule *q, ot_step *step)
 {
     const ot_node *n = step->node;
     if (!q->outer && ot_is_tile_op(n, "While")) return loop(q, step);

@@ -9,7 +9,7 @@
  */
 #include "device_internal.h"
 
-static ot_status nomem(const dv_prog *q) { return ot_fail_nomem(q->s->s->d); }
+static ot_status nomem(const dv_schedule *q) { return ot_fail_nomem(q->s->s->d); }
 
 ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why)
 {
@@ -35,7 +35,7 @@ static ot_status use_constant(dv_session *s, dv_value *root)
 }
 
 /* Contents made for a kernel. */
-static ot_status table_value(dv_prog *q, const ot_nd *table, dv_value **out)
+static ot_status table_value(dv_schedule *q, const ot_nd *table, dv_value **out)
 {
     *out = OT_NEW(q->s->a, dv_value);
     if (!*out) return nomem(q);
@@ -43,7 +43,7 @@ static ot_status table_value(dv_prog *q, const ot_nd *table, dv_value **out)
     return OT_OK;
 }
 
-static ot_status add_function(dv_session *s, dv_kernel *k)
+static ot_status add_function(dv_session *s, dv_shader *k)
 {
     for (size_t f = 0; f < s->n_functions; f++)
         if (s->functions[f]->n_text == k->k->n_text &&
@@ -57,11 +57,11 @@ static ot_status add_function(dv_session *s, dv_kernel *k)
                : ot_fail_nomem(s->s->d);
 }
 
-static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *name,
-                             const int64_t *const moves[2], dv_kernel *k)
+static ot_status bind_kernel(dv_schedule *q, const ot_dg_shader *code, const char *name,
+                             const int64_t *const moves[2], dv_shader *k)
 {
     dv_session *s = q->s;
-    *k = (dv_kernel){.k = code,
+    *k = (dv_shader){.k = code,
                      .name = name,
                      .args = OT_NEW_N(s->a, dv_arg, code->n_args + 1u),
                      .numbers_at = (int64_t)s->n_numbers};
@@ -83,11 +83,11 @@ static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *n
     return add_function(s, k);
 }
 
-ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes,
+ot_status dv_push_code(dv_schedule *q, ot_step *step, const char *name, uint32_t n_nodes,
                        const ot_dg_code *code, const int64_t *const moves[2])
 {
     dv_unit u = {.kind = DV_KERNELS, .step = step, .n_nodes = n_nodes, .n_kernels = code->n};
-    u.kernels = OT_NEW_N(q->s->a, dv_kernel, code->n + 1u);
+    u.kernels = OT_NEW_N(q->s->a, dv_shader, code->n + 1u);
     if (!u.kernels) return nomem(q);
     for (uint32_t k = 0; k < code->n; k++)
         OT_TRY(bind_kernel(q, &code->kernels[k], name, moves, &u.kernels[k]));
@@ -95,7 +95,7 @@ ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_n
     return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : nomem(q);
 }
 
-ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
+ot_status dv_dense(dv_schedule *q, ot_step *step, ot_id v, ot_id *out)
 {
     ot_dg_code code;
     *out = v;
@@ -110,7 +110,7 @@ ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
 /* ---- groups ---- */
 
 /* Is v read by somebody who is no part of the group, or a result? */
-static bool is_stored(const dv_prog *q, const ot_group *x, ot_id v)
+static bool is_stored(const dv_schedule *q, const ot_group *x, ot_id v)
 {
     if (q->p->at[v]->is_result) return true;
     for (uint32_t k = q->list.first[v]; k < q->list.first[v + 1]; k++) {
@@ -121,7 +121,7 @@ static bool is_stored(const dv_prog *q, const ot_group *x, ot_id v)
     return false;
 }
 
-static ot_status generate(dv_prog *q, const ot_group *x, ot_dg_code *code)
+static ot_status generate(dv_schedule *q, const ot_group *x, ot_dg_code *code)
 {
     const ot_node *nodes[OT_GROUP_PARTS];
     ot_id stores[OT_GROUP_PARTS];
@@ -149,7 +149,7 @@ static ot_status generate(dv_prog *q, const ot_group *x, ot_dg_code *code)
 
 /* ---- nodes on the host ---- */
 
-static bool push_id(dv_prog *q, ot_id **list, uint32_t *n, ot_id v)
+static bool push_id(dv_schedule *q, ot_id **list, uint32_t *n, ot_id v)
 {
     for (uint32_t k = 0; k < *n; k++)
         if ((*list)[k] == v) return true;
@@ -162,7 +162,7 @@ static bool push_id(dv_prog *q, ot_id **list, uint32_t *n, ot_id v)
 }
 
 /* v on the host, where it comes from the device. */
-static ot_status download(dv_prog *q, dv_unit *u, ot_step *step, ot_id v)
+static ot_status download(dv_schedule *q, dv_unit *u, ot_step *step, ot_id v)
 {
     ot_id dense;
     uint32_t n = u->n_downloads;
@@ -179,14 +179,14 @@ static ot_status download(dv_prog *q, dv_unit *u, ot_step *step, ot_id v)
 }
 
 /* Do kernels make v (or a window of it)? Then its slot is empty until it is downloaded. */
-static bool on_device(const dv_prog *q, ot_id v)
+static bool on_device(const dv_schedule *q, ot_id v)
 {
     if (!dv_known(q, v)) return false;
     const dv_value *root = dv_root(q->at[v]);
     return root->memory == DV_ARENA && !root->host && (!root->uploaded || q->at[v]->of);
 }
 
-static ot_status host_unit(dv_prog *q, ot_step *step, const char *why)
+static ot_status host_unit(dv_schedule *q, ot_step *step, const char *why)
 {
     dv_unit u = {.kind = DV_HOST, .step = step, .n_nodes = 1};
     for (uint32_t k = 0; k < step->n_in + step->node->n_captured; k++) {
@@ -209,7 +209,7 @@ static ot_status host_unit(dv_prog *q, ot_step *step, const char *why)
 
 /* ---- views ---- */
 
-static ot_status push_nothing(dv_prog *q, ot_step *step)
+static ot_status push_nothing(dv_schedule *q, ot_step *step)
 {
     const dv_unit u = {.kind = DV_NOTHING, .step = step, .n_nodes = 1};
     q->s->figures.n_device++;
@@ -217,7 +217,7 @@ static ot_status push_nothing(dv_prog *q, ot_step *step)
 }
 
 /* A switch of Dropout: not there, or known to be false. */
-static bool is_off(const dv_prog *q, const ot_step *step, uint32_t k)
+static bool is_off(const dv_schedule *q, const ot_step *step, uint32_t k)
 {
     if (k >= step->n_in || step->in_ids[k] == OT_NONE) return true;
     const ot_nd *x = &q->arrays[step->in_ids[k]];
@@ -225,7 +225,7 @@ static bool is_off(const dv_prog *q, const ot_step *step, uint32_t k)
 }
 
 /* Outputs that are windows of the operand; *done: the step needs no kernel. */
-static ot_status view(dv_prog *q, ot_step *step, bool *done)
+static ot_status view(dv_schedule *q, ot_step *step, bool *done)
 {
     const ot_node *n = step->node;
     ot_nd shape[OT_GROUP_PARTS];
@@ -257,7 +257,7 @@ static ot_status view(dv_prog *q, ot_step *step, bool *done)
 
 /* ---- the whole ---- */
 
-static ot_status single(dv_prog *q, uint32_t place)
+static ot_status single(dv_schedule *q, uint32_t place)
 {
     ot_step *step = &q->p->steps[place];
     const ot_group alone = {.n = 1, .parts = {{place, OT_ROLE_ELEMENT}}};
@@ -273,7 +273,7 @@ static ot_status single(dv_prog *q, uint32_t place)
 }
 
 /* "Conv, Relu, Add". NULL: out of memory. */
-static const char *name_group(const dv_prog *q, const ot_group *x)
+static const char *name_group(const dv_schedule *q, const ot_group *x)
 {
     const char *name = q->p->steps[x->parts[0].place].node->op_type;
     for (uint32_t k = 1; k < x->n && name; k++)
@@ -281,7 +281,7 @@ static const char *name_group(const dv_prog *q, const ot_group *x)
     return name;
 }
 
-static ot_status group_unit(dv_prog *q, const ot_group *x, uint32_t last)
+static ot_status group_unit(dv_schedule *q, const ot_group *x, uint32_t last)
 {
     ot_dg_code code;
     if (x->n == 1) return single(q, x->parts[0].place);
@@ -294,7 +294,7 @@ static ot_status group_unit(dv_prog *q, const ot_group *x, uint32_t last)
 }
 
 /* Results that kernels have made by now go to the host. */
-static ot_status push_results(dv_prog *q, ot_step *step, bool *sent)
+static ot_status push_results(dv_schedule *q, ot_step *step, bool *sent)
 {
     dv_unit u = {.kind = DV_NOTHING, .step = step};
     for (uint32_t k = 0; k < q->p->g->n_outputs && !q->outer; k++) {
@@ -308,7 +308,7 @@ static ot_status push_results(dv_prog *q, ot_step *step, bool *sent)
     return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : nomem(q);
 }
 
-ot_status dv_make_units(dv_prog *q)
+ot_status dv_make_units(dv_schedule *q)
 {
     ot_group *groups;
     bool *sent = OT_NEW_N(q->s->a, bool, q->p->g->n_outputs + 1u);

@@ -12,13 +12,13 @@ dv_value *dv_root(dv_value *x)
     return x;
 }
 
-void dv_set(dv_prog *q, ot_id v, dv_value *value)
+void dv_set(dv_schedule *q, ot_id v, dv_value *value)
 {
     q->at[v] = value;
     q->arrays[v] = value->nd;
 }
 
-static ot_status make_room(dv_prog *q, uint32_t n)
+static ot_status make_room(dv_schedule *q, uint32_t n)
 {
     if (n <= q->cap_ids) return OT_OK;
     uint32_t cap = n + n / 2 + 16;
@@ -35,14 +35,14 @@ static ot_status make_room(dv_prog *q, uint32_t n)
     return OT_OK;
 }
 
-static dv_value *new_value(dv_prog *q)
+static dv_value *new_value(dv_schedule *q)
 {
     dv_value *x = OT_NEW(q->s->a, dv_value);
     if (x) *x = (dv_value){.owner = q, .memory = DV_ARENA, .room = OT_DEVICE_UNUSED};
     return x;
 }
 
-ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out)
+ot_status dv_add(dv_schedule *q, const ot_nd *nd, ot_id *out)
 {
     dv_value *x = new_value(q);
     if (!x) return ot_fail_nomem(q->s->s->d);
@@ -53,7 +53,7 @@ ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out)
     return OT_OK;
 }
 
-ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first,
+ot_status dv_window(dv_schedule *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first,
                     const int64_t *moves)
 {
     dv_value *x = new_value(q);
@@ -71,16 +71,16 @@ ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t 
 /* ---- describing ---- */
 
 /* The value of an enclosing program. */
-static dv_value *outer_value(const dv_prog *q, const ot_slot *slot)
+static dv_value *outer_value(const dv_schedule *q, const ot_slot *slot)
 {
-    for (const dv_prog *up = q->outer; up; up = up->outer)
+    for (const dv_schedule *up = q->outer; up; up = up->outer)
         if (slot >= up->p->slots && slot < up->p->slots + up->p->g->n_values)
             return up->at[slot - up->p->slots];
     return NULL;
 }
 
 /* What inference knows of the contents is as good as an initializer. */
-static ot_status use_known(dv_prog *q, ot_id v)
+static ot_status use_known(dv_schedule *q, ot_id v)
 {
     const ot_value *x = &q->p->g->values[v];
     if (q->p->slots[v].is_const || (!x->known && !x->known_floats) || !ot_value_is_static(x))
@@ -115,7 +115,7 @@ static bool known_shape(const ot_graph *g, const ot_value *x, ot_nd *nd)
     return true;
 }
 
-static ot_status describe(dv_prog *q, ot_id v)
+static ot_status describe(dv_schedule *q, ot_id v)
 {
     const ot_value *x = &q->p->g->values[v];
     const ot_slot *slot = q->p->at[v];
@@ -143,11 +143,11 @@ static ot_status describe(dv_prog *q, ot_id v)
 
 /* ---- what is needed ---- */
 
-static bool is_const(const dv_prog *q, ot_id v) { return q->p->at[v]->is_const; }
+static bool is_const(const dv_schedule *q, ot_id v) { return q->p->at[v]->is_const; }
 
-static ot_status find_needed(dv_prog *q)
+static ot_status find_needed(dv_schedule *q)
 {
-    const ot_prog *p = q->p;
+    const ot_schedule *p = q->p;
     bool *wanted = OT_NEW_N(q->s->a, bool, p->g->n_values + 1u);
     q->list = (ot_node_list){.g = p->g, .n = p->n_steps};
     q->list.node = OT_NEW_N(q->s->a, const ot_node *, p->n_steps + 1u);
@@ -170,9 +170,9 @@ static ot_status find_needed(dv_prog *q)
 }
 
 /* Who makes and who reads what, as the program has it. */
-static ot_status list_nodes(dv_prog *q)
+static ot_status list_nodes(dv_schedule *q)
 {
-    const ot_prog *p = q->p;
+    const ot_schedule *p = q->p;
     const uint32_t n_values = p->g->n_values;
     q->placed_in = OT_NEW_N(q->s->a, ot_id, n_values + 1u);
     q->made = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
@@ -190,7 +190,7 @@ static ot_status list_nodes(dv_prog *q)
     return OT_OK;
 }
 
-ot_status dv_describe(dv_prog *q)
+ot_status dv_describe(dv_schedule *q)
 {
     OT_TRY(make_room(q, q->p->g->n_values));
     q->n_ids = q->p->g->n_values;

@@ -12,7 +12,7 @@
 #include "engine/cpu/rows/fast_rows.h"
 #include "lower.h"
 
-typedef struct attention_plan {
+typedef struct attention_setup {
     uint32_t rank;
     int64_t dims[OT_RANK_MAX]; /* of the batch: [rank - 2] */
     int64_t batch, queries, keys, size, v_size;
@@ -22,12 +22,12 @@ typedef struct attention_plan {
     int64_t blocks;  /* of queries, of each matrix of the batch */
     int64_t scratch; /* floats of a thread */
     uint32_t threads;
-} attention_plan;
+} attention_setup;
 
 /* ---- running ---- */
 
 /* Operand o of item i of the batch. */
-static ot_attention_matrix matrix_at(const attention_plan *p, const ot_group_axes *o,
+static ot_attention_matrix matrix_at(const attention_setup *p, const ot_group_axes *o,
                                      const ot_nd *a, int64_t i)
 {
     ot_attention_matrix m = {.data = a->data, .type = a->dtype};
@@ -41,7 +41,7 @@ static ot_attention_matrix matrix_at(const attention_plan *p, const ot_group_axe
     return m;
 }
 
-static void run_block(const ot_call *c, const attention_plan *p, int64_t piece, float *scratch)
+static void run_block(const ot_call *c, const attention_setup *p, int64_t piece, float *scratch)
 {
     int64_t i = piece / p->blocks, panels = ot_ceil_div(p->queries, OT_ATTENTION_PANEL);
     int64_t first = panels * (piece % p->blocks) / p->blocks * OT_ATTENTION_PANEL,
@@ -65,14 +65,14 @@ static void run_block(const ot_call *c, const attention_plan *p, int64_t piece, 
 static void blocks_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     const ot_call *c = job;
-    const attention_plan *p = c->plan;
+    const attention_setup *p = c->plan;
     for (int64_t i = first; i < end; i++)
         run_block(c, p, i, (float *)c->work + worker * p->scratch);
 }
 
 static ot_status run_attention(ot_call *c)
 {
-    const attention_plan *p = c->plan;
+    const attention_setup *p = c->plan;
     OT_TRY(ot_call_place(c, 0));
     ot_pool_share_each(p->threads, p->batch * p->blocks, blocks_share, c);
     return OT_OK;
@@ -110,20 +110,20 @@ static int64_t dim_of(const lw_pass *l, ot_id v, uint32_t axis)
 }
 
 static bool make_plan(const lw_pass *l, const ot_attention_group *x, float scale,
-                      attention_plan *out)
+                      attention_setup *out)
 {
     const ot_nd *scores = &l->v[x->scores].slot->fore;
     uint32_t n = scores->rank - 2;
-    *out = (attention_plan){.rank = scores->rank,
-                            .queries = scores->dims[n],
-                            .keys = scores->dims[n + 1],
-                            .scale = scale,
-                            .masked = x->mask != OT_NONE,
-                            .q = x->of_q,
-                            .k = x->of_k,
-                            .v = x->of_v,
-                            .mask = x->of_mask,
-                            .y = x->of_y};
+    *out = (attention_setup){.rank = scores->rank,
+                             .queries = scores->dims[n],
+                             .keys = scores->dims[n + 1],
+                             .scale = scale,
+                             .masked = x->mask != OT_NONE,
+                             .q = x->of_q,
+                             .k = x->of_k,
+                             .v = x->of_v,
+                             .mask = x->of_mask,
+                             .y = x->of_y};
     memcpy(out->dims, scores->dims, n * sizeof *out->dims);
     out->size = dim_of(l, x->q, x->of_q.axis[n + 1]);
     out->v_size = dim_of(l, x->v, x->of_v.axis[n + 1]);
@@ -147,7 +147,7 @@ ot_status lw_fuse_attention(lw_pass *l)
     const ot_group_rules rules = {.name = "engine", .supported = supported, .ctx = l};
     for (uint32_t u = 0; u < l->n_units; u++) {
         ot_attention_group x;
-        attention_plan plan, *own;
+        attention_setup plan, *own;
         uint32_t parts[OT_GROUP_PARTS];
         if (!ot_group_attention(&v, &rules, u, &x) ||
             !make_plan(l, &x, scale_of(l, &v, &x.group), &plan))
@@ -164,7 +164,7 @@ ot_status lw_fuse_attention(lw_pass *l)
 
 ot_status lw_write_attention(lw_pass *l, lw_unit *u)
 {
-    const attention_plan *p = u->plan;
+    const attention_setup *p = u->plan;
     ot_id in[4], out;
     ot_step *step = NULL;
     for (uint32_t k = 0; k < u->n_in; k++)

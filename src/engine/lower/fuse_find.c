@@ -6,7 +6,7 @@ const ot_nd *lw_shape(const lw_pass *l, ot_id v)
     return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL;
 }
 
-const ot_nd *lw_constant(const ot_prog *p, ot_id v)
+const ot_nd *lw_constant(const ot_schedule *p, ot_id v)
 {
     const ot_slot *slot = v == OT_NONE ? NULL : p->at[v];
     return slot && slot->is_const && slot->nd.data ? &slot->nd : NULL;
@@ -20,7 +20,7 @@ bool lw_source_of(const lw_pass *l, ot_id v, lw_source *s)
         *s = (lw_source){l->p, u->nodes[0], true};
         return u->kind == LW_NODE;
     }
-    const ot_prog *p = l->p;
+    const ot_schedule *p = l->p;
     const ot_value *x = &p->g->values[v];
     while (x->is_outer && p->outer) {
         p = p->outer;

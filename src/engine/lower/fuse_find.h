@@ -20,17 +20,17 @@ static inline ot_id lw_operand_of(const lw_unit *u, uint32_t k)
 /* Type and dims of v, when they are known; else NULL. */
 const ot_nd *lw_shape(const lw_pass *l, ot_id v);
 /* Constant contents of p's value v; NULL: it has none, or v is OT_NONE. */
-const ot_nd *lw_constant(const ot_prog *p, ot_id v);
+const ot_nd *lw_constant(const ot_schedule *p, ot_id v);
 
-/* A node, and the program that has its operands. */
+/* A node, and the schedule that has its operands. */
 typedef struct lw_source {
-    const ot_prog *p;
+    const ot_schedule *p;
     const ot_node *node;
-    bool is_unit; /* it runs: its operands are values of this program */
+    bool is_unit; /* it runs: its operands are values of this schedule */
 } lw_source;
 
-/* What makes v: a node unit of this program or, when v was computed before (it is constant), a
- * node of the program that has it. */
+/* What makes v: a node unit of this schedule or, when v was computed before (it is constant), a
+ * node of the schedule that has it. */
 bool lw_source_of(const lw_pass *l, ot_id v, lw_source *s);
 
 /* A unit that is one node on other values, with a kernel of its own. */
@@ -41,7 +41,7 @@ typedef struct lw_rewrite {
     const ot_id *in; /* [n_in] */
     uint32_t n_in;
     ot_id out;
-    ot_kernel_fn run; /* NULL: the step's own */
+    ot_op_fn run; /* NULL: the step's own */
     const void *plan;
 } lw_rewrite;
 

@@ -10,7 +10,7 @@
  *
  * The sums are exact; nodes one after another round products and sums in between, so floats
  * differ by some rounding errors and what is quantized perhaps by one step where it lies half
- * way between two. Constant weights are packed once, for all programs of the session, and not
+ * way between two. Constant weights are packed once, for all schedules of the session, and not
  * kept in any other form. A DequantizeLinear whose float result others read, too, stays for
  * them.
  *
@@ -28,18 +28,18 @@
 /* the last three may be omitted */
 typedef enum int8_in { IN_A, IN_SCALE, IN_ZERO, IN_B, INPUTS } int8_in;
 
-typedef struct int8_plan {
+typedef struct int8_setup {
     ot_nd b;               /* shape and type of B [k, n]; data NULL when it is input IN_B, else */
     const uint8_t *panels; /* what it is packed into */
     bool b_transposed;     /* IN_B is never */
     int32_t a_zero, b_zero;
     const int32_t *b_zeros; /* [n] or NULL */
     ot_i8_out out;          /* of which the scale is yet to be multiplied with input IN_SCALE */
-} int8_plan;
+} int8_setup;
 
 static ot_status run_int8(ot_call *c)
 {
-    const int8_plan *plan = c->plan;
+    const int8_setup *plan = c->plan;
     const ot_nd *a = c->in[IN_A], *b = plan->panels ? &plan->b : c->in[IN_B],
                 *scale = c->in[IN_SCALE], *zero = c->in[IN_ZERO];
     ot_i8_product p = {
@@ -70,7 +70,7 @@ typedef struct found {
     float *shift;  /* [n], or NULL */
     float y_scale; /* of a quantized result; 0: it is float */
     bool fits;     /* all constants were there */
-    int8_plan plan;
+    int8_setup plan;
 } found;
 
 /* One number, or one for each of n columns: a vector, or along the last axis. */
@@ -83,7 +83,7 @@ static bool is_by_column(const ot_nd *a, int64_t n)
 /* ---- contents of constants ---- */
 
 /* Constant scales and zero points of Quantize- or DequantizeLinear: one, or one for each column. */
-static bool read_scale(const ot_prog *p, const ot_node *n, int64_t columns, const ot_nd **scale,
+static bool read_scale(const ot_schedule *p, const ot_node *n, int64_t columns, const ot_nd **scale,
                        const ot_nd **zero)
 {
     *scale = lw_constant(p, lw_operand(n, 1));
@@ -113,7 +113,7 @@ static ot_status take_zeros(lw_pass *l, const ot_nd *zero, found *f)
 }
 
 /* Constant weights [k, n], or [n, k]; bytes. */
-static bool take_weights(const ot_prog *p, ot_id v, bool transposed, found *f)
+static bool take_weights(const ot_schedule *p, ot_id v, bool transposed, found *f)
 {
     const ot_nd *b = lw_constant(p, v);
     if (!b || !lw_is_byte(b->dtype) || b->rank != 2 || !ot_nd_is_dense(b)) return false;
@@ -256,7 +256,7 @@ static void read_quantize(const lw_pass *l, const ot_bytes_group *x, found *f)
 
 static void free_panels(void *panels) { free(panels); }
 
-/* How weights are filled in when all programs are made. */
+/* How weights are filled in when all schedules are made. */
 typedef struct packing {
     int64_t k, n;
     bool transposed;
@@ -274,7 +274,7 @@ static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
     return OT_OK;
 }
 
-/* Panels for the weights: those that another program has, or new ones, to be filled later. */
+/* Panels for the weights: those that another schedule has, or new ones, to be filled later. */
 static ot_status pack(lw_pass *l, found *f)
 {
     ot_session *s = l->p->s;
@@ -322,7 +322,7 @@ static ot_status make_unit(lw_pass *l, const ot_group *x, found *f)
     uint32_t parts[OT_GROUP_PARTS];
     OT_TRY(set_factors(l, f));
     if (f->b) OT_TRY(pack(l, f));
-    const int8_plan *plan = ot_memdup(l->a, &f->plan, sizeof *plan);
+    const int8_setup *plan = ot_memdup(l->a, &f->plan, sizeof *plan);
     if (!plan) return ot_fail_nomem(l->p->s->d);
     for (uint32_t k = 0; k < x->n; k++) parts[k] = x->parts[k].place;
     const lw_rewrite r = {.parts = parts,

@@ -107,10 +107,10 @@ ot_status lw_find_windows(lw_pass *l)
 
 /* ---- Concat ---- */
 
-typedef struct concat_plan {
+typedef struct concat_setup {
     uint32_t axis;
     bool blocked;
-} concat_plan;
+} concat_setup;
 
 /* Of arrays of real numbers whose blocks of channels stay whole. *axis: along which. */
 static bool concat_fits(const lw_pass *l, const lw_unit *u, uint32_t *axis)
@@ -141,7 +141,7 @@ ot_status lw_fuse_move(lw_pass *l)
     for (uint32_t u = 0; u < l->n_units; u++) {
         uint32_t axis;
         if (!concat_fits(l, &l->units[u], &axis)) continue;
-        concat_plan *p = OT_NEW(l->a, concat_plan);
+        concat_setup *p = OT_NEW(l->a, concat_setup);
         if (!p) return ot_fail_nomem(l->p->s->d);
         p->axis = axis;
         l->units[u].kind = LW_CONCAT;
@@ -153,7 +153,7 @@ ot_status lw_fuse_move(lw_pass *l)
 /* Each part into its channels, or rows, of the result. */
 static ot_status run_concat(ot_call *c)
 {
-    const concat_plan *p = c->plan;
+    const concat_setup *p = c->plan;
     OT_TRY(ot_call_place(c, 0));
     ot_nd part = *c->out[0];
     for (uint32_t k = 0; k < c->n_in; k++) {
@@ -170,7 +170,7 @@ static ot_status run_concat(ot_call *c)
 
 ot_status lw_write_concat(lw_pass *l, lw_unit *u)
 {
-    concat_plan *p = u->plan;
+    concat_setup *p = u->plan;
     double gain = 0;
     ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in), out;
     if (!in) return ot_fail_nomem(l->p->s->d);

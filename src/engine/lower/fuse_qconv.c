@@ -98,12 +98,12 @@ typedef struct found {
     bool fits;
 } found;
 
-typedef struct qconv_plan {
+typedef struct qconv_setup {
     ot_qconv v;
     ot_slot *w;
     ot_id x, y, zero, factor;
     uint32_t threads;
-} qconv_plan;
+} qconv_setup;
 
 /* Sizes, attributes; x and w are shapes. */
 static bool read_shape(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *w,
@@ -189,9 +189,9 @@ static ot_status read_result(lw_pass *l, const found *f, ot_qconv *v)
 static ot_status make_unit(lw_pass *l, found *f)
 {
     const ot_nd *x = &l->v[f->x].slot->fore, *w = &f->w->nd, *y = &l->v[f->y].slot->fore;
-    qconv_plan *p = OT_NEW(l->a, qconv_plan);
+    qconv_setup *p = OT_NEW(l->a, qconv_setup);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    *p = (qconv_plan){.w = f->w, .x = f->x, .y = f->y, .zero = f->zero, .factor = f->factor};
+    *p = (qconv_setup){.w = f->w, .x = f->x, .y = f->y, .zero = f->zero, .factor = f->factor};
     ot_qconv *v = &p->v;
     if (!read_shape(l, f->unit->nodes[0], x, w, y, v)) return OT_OK;
     OT_TRY(read_zeros(l, &f->wq, v));
@@ -369,7 +369,7 @@ ot_status lw_fuse_qconv(lw_pass *l)
 
 static ot_status run_qconv(ot_call *c)
 {
-    const qconv_plan *p = c->plan;
+    const qconv_setup *p = c->plan;
     const ot_nd *x = c->in[0];
     ot_qconv v = p->v;
     uint32_t next = 2; /* behind x and the weights */
@@ -384,7 +384,7 @@ static ot_status run_qconv(ot_call *c)
     return OT_OK;
 }
 
-/* The weights' id in this program: they may be an outer one's. */
+/* The weights' id in this schedule: they may be an outer one's. */
 static ot_status weights_id(lw_pass *l, ot_slot *w, ot_id *id)
 {
     *id = (ot_id)l->n_ids;
@@ -398,7 +398,7 @@ static ot_status weights_id(lw_pass *l, ot_slot *w, ot_id *id)
 
 ot_status lw_write_qconv(lw_pass *l, lw_unit *u)
 {
-    const qconv_plan *p = u->plan;
+    const qconv_setup *p = u->plan;
     ot_id in[4], out;
     uint32_t n_in = 2;
     ot_step *step = NULL;

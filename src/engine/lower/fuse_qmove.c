@@ -76,7 +76,7 @@ static bool operand(const lw_pass *l, const lw_unit *u, ot_id bytes, uint32_t k,
 typedef struct rewrite {
     ot_id *in; /* [n_in] */
     uint32_t n_in;
-    ot_kernel_fn run; /* NULL: the node's own */
+    ot_op_fn run; /* NULL: the node's own */
     const void *plan;
 } rewrite;
 
@@ -120,14 +120,14 @@ static uint8_t *make_table(ot_arena *a, const quantized *x, const quantized *y)
 
 /* ---- moving ---- */
 
-typedef struct moving_plan {
-    ot_kernel_fn run;
+typedef struct moving_setup {
+    ot_op_fn run;
     const uint8_t *table;
-} moving_plan;
+} moving_setup;
 
 static ot_status run_moving(ot_call *c)
 {
-    const moving_plan *p = c->plan;
+    const moving_setup *p = c->plan;
     int64_t n;
     c->plan = NULL;
     OT_TRY(p->run(c));
@@ -143,9 +143,9 @@ static ot_status fuse_moving(lw_pass *l, const ot_bytes_group *g)
     rewrite r = {.n_in = u->n_in};
     if (!source(l, u->in[0], &x) || !sink(l, g, &y)) return OT_OK;
     if (!same(&x, &y)) {
-        moving_plan *p = OT_NEW(l->a, moving_plan);
+        moving_setup *p = OT_NEW(l->a, moving_setup);
         if (!p) return ot_fail_nomem(l->p->s->d);
-        *p = (moving_plan){u->step->run, make_table(l->a, &x, &y)};
+        *p = (moving_setup){u->step->run, make_table(l->a, &x, &y)};
         if (!p->table) return ot_fail_nomem(l->p->s->d);
         r.run = run_moving;
         r.plan = p;
@@ -158,15 +158,15 @@ static ot_status fuse_moving(lw_pass *l, const ot_bytes_group *g)
 
 /* ---- Concat ---- */
 
-typedef struct concat_plan {
+typedef struct concat_setup {
     uint32_t axis;
     /* [inputs] bytes of the result for bytes of the input; NULL: as they are */
     const uint8_t *const *tables;
-} concat_plan;
+} concat_setup;
 
 static ot_status run_concat(ot_call *c)
 {
-    const concat_plan *p = c->plan;
+    const concat_setup *p = c->plan;
     const ot_nd *first = c->in[0];
     int64_t dims[OT_RANK_MAX], outer = 1, inner = 1, done = 0;
     memcpy(dims, first->dims, first->rank * sizeof *dims);
@@ -199,7 +199,7 @@ static ot_status fuse_concat(lw_pass *l, const ot_bytes_group *g)
     const bool named = !g->x.n;
     quantized x, y;
     rewrite r = {.n_in = named ? (u->n_in - 2) / 3 : u->n_in, .run = run_concat};
-    concat_plan *p = OT_NEW(l->a, concat_plan);
+    concat_setup *p = OT_NEW(l->a, concat_setup);
     const uint8_t **tables = OT_NEW_N(l->a, const uint8_t *, r.n_in);
     r.in = OT_NEW_N(l->scratch, ot_id, r.n_in);
     if (!p || !tables || !r.in) return ot_fail_nomem(l->p->s->d);
@@ -230,10 +230,10 @@ static ot_status fuse_concat(lw_pass *l, const ot_bytes_group *g)
 
 /* ---- pools ---- */
 
-typedef struct pool_plan {
+typedef struct pool_setup {
     ot_qpool pool;
     uint32_t threads;
-} pool_plan;
+} pool_setup;
 
 typedef struct pool_job {
     const ot_qpool *q;
@@ -252,7 +252,7 @@ static void pool_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 static ot_status run_pool(ot_call *c)
 {
-    const pool_plan *p = c->plan;
+    const pool_setup *p = c->plan;
     const ot_qpool *q = &p->pool;
     const uint8_t *x = c->in[0]->data;
     int64_t dims[4] = {c->in[0]->dims[0], c->in[0]->dims[1], q->out[0], q->out[1]},
@@ -335,7 +335,7 @@ static ot_status fuse_pool(lw_pass *l, const ot_bytes_group *g)
     bool average = n->op == OT_OP_OPAQUE || n->op == OT_OP_AveragePool ||
                    n->op == OT_OP_GlobalAveragePool;
     const ot_nd *from = &l->v[x.bytes].slot->fore, *to = &l->v[u->out[0]].slot->fore;
-    pool_plan *p = OT_NEW(l->a, pool_plan);
+    pool_setup *p = OT_NEW(l->a, pool_setup);
     if (!p) return ot_fail_nomem(l->p->s->d);
     p->pool = (ot_qpool){.planes = from->dims[0] * from->dims[1],
                          .average = average,

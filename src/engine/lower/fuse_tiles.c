@@ -4,7 +4,7 @@
  *                                                                  whole of y
  *
  *   tasks   A0 | B0 B1 B2 B3 B4 | C0       shared out to workers one by one
- *   worker  0: A0 B1 B3 C0    1: B0 B2 B4  each has programs of all classes and an arena of its
+ *   worker  0: A0 B1 B3 C0    1: B0 B2 B4  each has schedules of all classes and an arena of its
  *                                          own; tiles of all classes
  *                                          lie in it, one after another
  *
@@ -230,7 +230,7 @@ ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
 /* Tiles that are alike. */
 typedef struct tile_class {
     const ot_node *node;
-    ot_prog **workers;       /* [n_workers] */
+    ot_schedule **workers;   /* [n_workers] */
     int64_t first, count;    /* tasks */
     const uint32_t *buffers; /* [body inputs - 1] output of the step */
 } tile_class;
@@ -254,7 +254,7 @@ static void run_task(team *m, uint32_t worker, int64_t task)
     uint32_t k = 0;
     while (task >= m->t->classes[k].first + m->t->classes[k].count) k++;
     const tile_class *class = &m->t->classes[k];
-    ot_prog *p = class->workers[worker];
+    ot_schedule *p = class->workers[worker];
     const ot_graph *g = p->g;
     int64_t i = task - class->first;
     ot_nd *at = &p->slots[g->inputs[0]].nd;
@@ -266,11 +266,11 @@ static void run_task(team *m, uint32_t worker, int64_t task)
         buffer->block = NULL;
     }
     p->d = &m->diags[worker];
-    p->worker = m->t->n_workers == 1 ? m->c->frame->prog->worker : worker;
+    p->worker = m->t->n_workers == 1 ? m->c->frame->schedule->worker : worker;
     p->tile = task;
     p->base = m->t->stride ? (char *)m->c->work + (int64_t)worker * m->t->stride : NULL;
-    m->said[worker] = ot_prog_run(p, p->times);
-    ot_prog_clear(p);
+    m->said[worker] = ot_schedule_run(p, p->times);
+    ot_schedule_clear(p);
 }
 
 static void tasks_share(void *job, int64_t first, int64_t end, uint32_t worker)
@@ -322,7 +322,7 @@ static uint32_t taken_by(const lw_pass *l, ot_id v)
  * shape, as many rows as iterations. */
 static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
 {
-    const ot_prog *body = u->step->bodies[0].prog;
+    const ot_schedule *body = u->step->bodies[0].schedule;
     const ot_graph *g = body->g;
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_slot *slot = &body->slots[g->inputs[k]];
@@ -354,7 +354,7 @@ static ot_status check_while(const lw_pass *l, const lw_unit *u)
     if (u->step->n_bodies != 1) return bad(l, n, "it has no body");
     if (count < 1 || count > ITERATIONS_MAX)
         return bad(l, n, "its count is not from 1 to 16777216");
-    const ot_graph *g = u->step->bodies[0].prog->g;
+    const ot_graph *g = u->step->bodies[0].schedule->g;
     if (u->n_in != u->n_out || g->n_inputs != u->n_in + 1 || g->n_outputs != u->n_out ||
         u->n_in == 0)
         return bad(l, n, "its buffers do not match its body's inputs and outputs");
@@ -420,7 +420,7 @@ static ot_status make_region(lw_pass *l, region *r)
             if (!push_once(l->scratch, &r->in, &r->n_in, &r->cap_in, u->nodes[0]->captured[j]))
                 return ot_fail_nomem(l->p->s->d);
         t->classes[t->n] = (tile_class){.node = u->nodes[0],
-                                        .workers = &u->step->bodies[0].prog,
+                                        .workers = &u->step->bodies[0].schedule,
                                         .first = t->tasks,
                                         .count = count,
                                         .buffers = buffers};
@@ -441,7 +441,7 @@ static ot_status check_form(const lw_pass *l)
     if (!bodies) return ot_fail_nomem(l->p->s->d);
     for (uint32_t u = 0; u < l->n_units; u++)
         if (is_while(&l->units[u]))
-            bodies[l->units[u].nodes[0] - g->nodes] = l->units[u].step->bodies[0].prog->g;
+            bodies[l->units[u].nodes[0] - g->nodes] = l->units[u].step->bodies[0].schedule->g;
     return ot_check_tile_ops(g, bodies);
 }
 
@@ -569,11 +569,11 @@ ot_status lw_fuse_tiles(lw_pass *l)
 
 /* ---- writing them ---- */
 
-/* Programs of all workers for one class; plans their memory. */
+/* Schedules of all workers for one class; plans their memory. */
 static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
 {
-    ot_prog *first = class->workers[0];
-    class->workers = OT_NEW_N(l->a, ot_prog *, t->n_workers);
+    ot_schedule *first = class->workers[0];
+    class->workers = OT_NEW_N(l->a, ot_schedule *, t->n_workers);
     if (!class->workers) return ot_fail_nomem(l->p->s->d);
     class->workers[0] = first;
     for (uint32_t w = 0; w < t->n_workers; w++) {

@@ -1,4 +1,4 @@
-/* The units of a program as the recogniser of groups sees them (fusion/fusion.h): a place is the
+/* The units of a schedule as the recogniser of groups sees them (fusion/fusion.h): a place is the
  * number of a unit. */
 #include "fuse_find.h"
 

@@ -17,10 +17,10 @@
 /* ---- values ---- */
 
 /* What is known of value v of p: an outer one is described where it is made. */
-static const ot_value *described(const ot_prog *p, ot_id v)
+static const ot_value *described(const ot_schedule *p, ot_id v)
 {
     const ot_value *x = &p->g->values[v];
-    for (const ot_prog *up = p->outer; x->is_outer && up; up = up->outer) {
+    for (const ot_schedule *up = p->outer; x->is_outer && up; up = up->outer) {
         ot_id found = ot_value_find(up->g, x->name);
         if (found != OT_NONE) x = &up->g->values[found];
     }
@@ -44,7 +44,7 @@ static void import_outer(ot_value *own, const ot_value *x)
     own->known_n = x->known_n;
 }
 
-void ot_prog_describe_outer(ot_prog *p)
+void ot_schedule_describe_outer(ot_schedule *p)
 {
     for (ot_id v = 0; v < p->g->n_values; v++) import_outer(&p->g->values[v], described(p, v));
 }
@@ -78,13 +78,13 @@ static void describe(lw_pass *l, ot_id v)
 
 static ot_status begin(lw_pass *l)
 {
-    ot_prog *p = l->p;
+    ot_schedule *p = l->p;
     l->n_units = p->n_steps;
     l->v = OT_NEW_N(l->scratch, lw_value, p->g->n_values + 1u);
     l->units = OT_NEW_N(l->scratch, lw_unit, p->n_steps + 1u);
     const ot_node **nodes = OT_NEW_N(l->scratch, const ot_node *, p->n_steps + 1u);
     if (!l->v || !l->units || !nodes) return ot_fail_nomem(p->s->d);
-    ot_prog_describe_outer(p);
+    ot_schedule_describe_outer(p);
     for (ot_id v = 0; v < p->g->n_values; v++) {
         describe(l, v);
         if (!OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, p->at[v]))
@@ -144,7 +144,7 @@ static ot_status lower(lw_pass *l)
 }
 
 /* What fused steps hold, when they are not to run after all. Nodes as they were are still the
- * program's. */
+ * schedule's. */
 static void drop_steps(lw_pass *l)
 {
     for (size_t k = 0; k < l->n_steps; k++)
@@ -152,7 +152,7 @@ static void drop_steps(lw_pass *l)
             l->steps[k].state.free(l->steps[k].state.data);
 }
 
-ot_status ot_lower(ot_prog *p)
+ot_status ot_lower(ot_schedule *p)
 {
     lw_pass l = {.p = p, .a = p->s->a, .scratch = ot_arena_new(), .block = ot_simd_block()};
     ot_status st = l.scratch ? lower(&l) : ot_fail_nomem(p->s->d);

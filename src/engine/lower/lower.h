@@ -1,7 +1,7 @@
 /* Lowering: from one step a node to fused steps on arrays in the layouts that their kernels
  * like. Private to the engine.
  *
- *   steps        Conv  BN  Relu  Sigmoid  Mul  Concat    one a node, as program.c made them
+ *   steps        Conv  BN  Relu  Sigmoid  Mul  Concat    one a node, as schedule.c made them
  *     | fuse
  *   units       [Conv BN Relu] [Sigmoid Mul] [Concat]    lower.c, fuse_*.c
  *     | lay out

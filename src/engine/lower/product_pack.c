@@ -1,4 +1,4 @@
-/* Constant right operands of products, packed once for all programs.
+/* Constant right operands of products, packed once for all schedules.
  *
  *   MatMul, Gemm   A [m, k]   B [k, n] constant        m known, in the range where panels pay
  *                             `-- panels, shared by workers and classes of tiles; B itself is given
@@ -16,7 +16,7 @@
 static bool is_gemm(const ot_step *step) { return step->run == ot_fast_gemm; }
 
 /* Rows of A together; 0: they are not known, or do not lie one after another. */
-static int64_t rows_of(const ot_prog *p, const ot_step *step)
+static int64_t rows_of(const ot_schedule *p, const ot_step *step)
 {
     const ot_nd *a = step->in_ids[0] == OT_NONE ? NULL : &p->at[step->in_ids[0]]->fore;
     int64_t m;
@@ -27,7 +27,7 @@ static int64_t rows_of(const ot_prog *p, const ot_step *step)
 }
 
 /* Will the step's product read B in panels? What it will be is *out, no memory yet. */
-static bool describe(const ot_prog *p, const ot_step *step, ot_product_panels *out)
+static bool describe(const ot_schedule *p, const ot_step *step, ot_product_panels *out)
 {
     if ((step->run != ot_fast_matmul && !is_gemm(step)) || step->state.data) return false;
     if (step->n_in < 2 || step->in_ids[1] == OT_NONE) return false;
@@ -77,7 +77,7 @@ static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
     return OT_OK;
 }
 
-static ot_status pack_step(ot_session *s, const ot_prog *p, ot_step *step)
+static ot_status pack_step(ot_session *s, const ot_schedule *p, ot_step *step)
 {
     ot_product_panels want, *made;
     if (!describe(p, step, &want)) return OT_OK;
@@ -96,7 +96,7 @@ static ot_status pack_step(ot_session *s, const ot_prog *p, ot_step *step)
 
 ot_status ot_pack_products(ot_session *s)
 {
-    for (const ot_prog *p = s->all; p && !s->reference; p = p->next)
+    for (const ot_schedule *p = s->all; p && !s->reference; p = p->next)
         for (uint32_t k = 0; k < p->n_steps; k++) OT_TRY(pack_step(s, p, &p->steps[k]));
     return OT_OK;
 }
@@ -109,7 +109,7 @@ bool ot_reads_panels(const ot_step *step, uint32_t k)
 void ot_point_at_panels(ot_session *s)
 {
     for (uint32_t pass = 0; pass < 2; pass++) /* a constant may be in panels of two forms */
-        for (const ot_prog *p = s->all; p; p = p->next)
+        for (const ot_schedule *p = s->all; p; p = p->next)
             for (uint32_t k = 0; k < p->n_steps; k++) {
                 const ot_step *step = &p->steps[k];
                 ot_product_panels *panels = step->state.data;

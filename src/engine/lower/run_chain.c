@@ -28,7 +28,7 @@ typedef struct chain_operand {
     uint32_t axis[OT_CHAIN_RANK]; /* of the array, for each dim of the box */
 } chain_operand;
 
-typedef struct chain_plan {
+typedef struct chain_setup {
     const ot_chain *chain;
     bool blocked;
     uint32_t rank;
@@ -41,11 +41,11 @@ typedef struct chain_plan {
     uint32_t places[OT_CHAIN_OUTPUTS];
     int64_t tail; /* channels in the last block; 0: whole blocks */
     uint32_t block;
-} chain_plan;
+} chain_setup;
 
 /* ---- running ---- */
 
-static void operand_strides(const chain_plan *p, const chain_operand *o, const ot_nd *a,
+static void operand_strides(const chain_setup *p, const chain_operand *o, const ot_nd *a,
                             int64_t *strides)
 {
     for (uint32_t k = 0; k < p->rank; k++) {
@@ -58,7 +58,7 @@ static void operand_strides(const chain_plan *p, const chain_operand *o, const o
     }
 }
 
-static void clear_tail(const chain_plan *p, const ot_nd *y)
+static void clear_tail(const chain_setup *p, const ot_nd *y)
 {
     int64_t dims[OT_CHAIN_RANK], strides[OT_CHAIN_RANK];
     static const char zero[4] = {0};
@@ -74,7 +74,7 @@ static void clear_tail(const chain_plan *p, const ot_nd *y)
 
 static ot_status run_chain(ot_call *c)
 {
-    const chain_plan *p = c->plan;
+    const chain_setup *p = c->plan;
     ot_chain_array in[OT_CHAIN_INPUTS], out[OT_CHAIN_OUTPUTS];
     for (uint32_t k = 0, made = 0; k < p->n_out; k++) {
         const ot_nd *y;
@@ -146,7 +146,7 @@ static bool can_block(const lw_pass *l, const lw_unit *u, const ot_chain *chain,
     return true;
 }
 
-static ot_status channel_copy(lw_pass *l, const ot_nd *a, chain_operand *o, const chain_plan *p)
+static ot_status channel_copy(lw_pass *l, const ot_nd *a, chain_operand *o, const chain_setup *p)
 {
     size_t n = (size_t)(p->dims[1] * p->block), channels = (size_t)count_of(a),
            size = ot_dtype_bytes(a->dtype);
@@ -162,7 +162,7 @@ static ot_status channel_copy(lw_pass *l, const ot_nd *a, chain_operand *o, cons
 }
 
 /* The operand's strides for each dim of the box, from its array's. */
-static void describe(const chain_plan *p, const ot_nd *a, bool channel, uint32_t rank,
+static void describe(const chain_setup *p, const ot_nd *a, bool channel, uint32_t rank,
                      chain_operand *o)
 {
     for (uint32_t k = 0; k < p->rank; k++) {
@@ -174,7 +174,7 @@ static void describe(const chain_plan *p, const ot_nd *a, bool channel, uint32_t
     }
 }
 
-static ot_status plan_operand(lw_pass *l, const lw_unit *u, chain_plan *p, uint32_t k,
+static ot_status plan_operand(lw_pass *l, const lw_unit *u, chain_setup *p, uint32_t k,
                               uint32_t *array, ot_id *ids, uint32_t *n_ids)
 {
     const ot_nd *y = &l->v[u->out[0]].slot->fore;
@@ -193,7 +193,7 @@ static ot_status plan_operand(lw_pass *l, const lw_unit *u, chain_plan *p, uint3
     return OT_OK;
 }
 
-static void set_box(const lw_pass *l, const ot_nd *y, chain_plan *p)
+static void set_box(const lw_pass *l, const ot_nd *y, chain_setup *p)
 {
     p->rank = y->rank;
     p->block = l->block;
@@ -206,7 +206,7 @@ static void set_box(const lw_pass *l, const ot_nd *y, chain_plan *p)
 }
 
 /* An array of the result's own shape, size and layout that may be overwritten. */
-static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_plan *p,
+static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_setup *p,
                              const ot_id *ids)
 {
     for (uint32_t k = 0; k < u->n_in; k++) {
@@ -220,7 +220,7 @@ static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_pla
 }
 
 /* Where the outputs go: *n_outs ids that the step makes; places join its inputs. */
-static ot_status plan_outputs(lw_pass *l, const lw_unit *u, chain_plan *p, ot_id *ids,
+static ot_status plan_outputs(lw_pass *l, const lw_unit *u, chain_setup *p, ot_id *ids,
                               uint32_t *n_ids, ot_id *outs, uint32_t *n_outs)
 {
     for (uint32_t k = 0; k < u->n_out; k++) {
@@ -239,18 +239,18 @@ static ot_status plan_outputs(lw_pass *l, const lw_unit *u, chain_plan *p, ot_id
 
 ot_status lw_write_chain(lw_pass *l, lw_unit *u)
 {
-    chain_plan *p = OT_NEW(l->a, chain_plan);
+    chain_setup *p = OT_NEW(l->a, chain_setup);
     uint32_t *array = OT_NEW_N(l->a, uint32_t, u->n_in + 1u), n_ids = 0;
     ot_id ids[OT_CHAIN_INPUTS + OT_CHAIN_OUTPUTS], outs[OT_CHAIN_OUTPUTS];
     uint32_t n_outs = 0;
     double gain;
     ot_step *step = NULL;
     if (!p || !array) return ot_fail_nomem(l->p->s->d);
-    *p = (chain_plan){.chain = u->plan,
-                      .n_in = u->n_in,
-                      .n_out = u->n_out,
-                      .in = OT_NEW_N(l->a, chain_operand, u->n_in + 1u),
-                      .array = array};
+    *p = (chain_setup){.chain = u->plan,
+                       .n_in = u->n_in,
+                       .n_out = u->n_out,
+                       .in = OT_NEW_N(l->a, chain_operand, u->n_in + 1u),
+                       .array = array};
     if (!p->in) return ot_fail_nomem(l->p->s->d);
     p->blocked = can_block(l, u, p->chain, &gain) && gain > 0;
     set_box(l, &l->v[u->out[0]].slot->fore, p);

@@ -82,7 +82,7 @@ static const char *group_name(const lw_pass *l, const lw_unit *u)
 /* Which nodes became one. */
 static ot_status note_merged(lw_pass *l)
 {
-    ot_prog *p = l->p;
+    ot_schedule *p = l->p;
     p->merged = OT_NEW_N(l->a, ot_merged, l->n_units + 1u);
     if (!p->merged) return ot_fail_nomem(p->s->d);
     p->n_merged = 0;

@@ -50,7 +50,7 @@ ot_status ot_ctl_empty_scan(ot_call *c, const char *attr, uint32_t k, ot_dtype *
     const ot_step *step = c->frame->step;
     const ot_value *v = NULL;
     for (uint32_t j = 0; j < step->n_bodies; j++) {
-        const ot_graph *g = step->bodies[j].prog->g;
+        const ot_graph *g = step->bodies[j].schedule->g;
         if (strcmp(step->bodies[j].attr, attr) == 0 && k < g->n_outputs)
             v = &g->values[g->outputs[k]];
     }
@@ -253,14 +253,14 @@ ot_status ot_ctl_loop(ot_call *c)
 
 /* ---- the family ---- */
 
-const ot_kernel_entry ot_kernels_control[] = {
+const ot_op_entry ot_ops_control[] = {
     {OT_OP_If, ot_ctl_if},
     {OT_OP_Loop, ot_ctl_loop},
     {OT_OP_Scan, ot_ctl_scan},
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_kernels_control_named[] = {
+const ot_op_named ot_ops_control_named[] = {
     {"", "SequenceConstruct", ot_ctl_sequence_construct},
     {"", "SequenceEmpty", ot_ctl_sequence_empty},
     {"", "SequenceInsert", ot_ctl_sequence_insert},

@@ -1,5 +1,5 @@
 /* Table of the element-wise operators. */
-#include "ref_kernels.h"
+#include "ref_operators.h"
 #include "ref_math.h"
 
 #define K(name, run)      \
@@ -9,7 +9,7 @@
 #define UNARY(name)  K(name, ot_rm_unary)
 #define BINARY(name) K(name, ot_rm_binary)
 
-const ot_kernel_entry ot_kernels_math[] = {
+const ot_op_entry ot_ops_math[] = {
     /* one input */
     UNARY(Abs),
     UNARY(Neg),

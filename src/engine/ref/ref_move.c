@@ -171,7 +171,7 @@ void ot_mv_share(ot_call *c, uint32_t k, const ot_nd *a)
 
 /* ---- the family ---- */
 
-const ot_kernel_entry ot_kernels_move[] = {
+const ot_op_entry ot_ops_move[] = {
     {OT_OP_Reshape, ot_mv_reshape},
     {OT_OP_Flatten, ot_mv_flatten},
     {OT_OP_Squeeze, ot_mv_squeeze},
@@ -210,7 +210,7 @@ const ot_kernel_entry ot_kernels_move[] = {
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_kernels_move_named[] = {
+const ot_op_named ot_ops_move_named[] = {
     {"", "BitCast", ot_mv_bitcast},
     {"", "CenterCropPad", ot_mv_center_crop_pad},
     {"", "TensorScatter", ot_mv_tensor_scatter},

@@ -12,7 +12,7 @@
 #ifndef OT_ENGINE_REF_REF_NUMBER_H
 #define OT_ENGINE_REF_REF_NUMBER_H
 
-#include "ref_kernels.h"
+#include "ref_operators.h"
 
 /* Sets of element types. */
 #define OT_NUM_BIT(t) (1u << (unsigned)(t))

@@ -2,7 +2,7 @@
  * transforms. */
 #include "ref_product.h"
 
-const ot_kernel_entry ot_kernels_product[] = {
+const ot_op_entry ot_ops_product[] = {
     {OT_OP_MatMul, ot_ref_matmul},
     {OT_OP_MatMulInteger, ot_ref_matmul_integer},
     {OT_OP_QLinearMatMul, ot_ref_qlinear_matmul},
@@ -18,7 +18,7 @@ const ot_kernel_entry ot_kernels_product[] = {
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_kernels_product_named[] = {
+const ot_op_named ot_ops_product_named[] = {
     {"", "DynamicQuantizeLinear", ot_ref_dynamic_quantize_linear},
     {"", "RotaryEmbedding", ot_ref_rotary_embedding},
     {"", "LinearAttention", ot_ref_linear_attention},

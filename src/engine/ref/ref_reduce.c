@@ -1,6 +1,6 @@
 /* Axes, lanes, counters, and the table of the family. */
 #include "ref_reduce.h"
-#include "ref_kernels.h"
+#include "ref_operators.h"
 
 ot_status ot_rm_axis(ot_call *c, int64_t axis, uint32_t rank, uint32_t *out)
 {
@@ -91,29 +91,29 @@ bool ot_rm_counter_next(ot_rm_counter *k)
         OT_OP_##name, run \
     }
 
-const ot_kernel_entry ot_kernels_reduce[] = {K(ReduceSum, ot_rm_reduce),
-                                             K(ReduceMean, ot_rm_reduce),
-                                             K(ReduceMax, ot_rm_reduce),
-                                             K(ReduceMin, ot_rm_reduce),
-                                             K(ReduceProd, ot_rm_reduce),
-                                             K(ReduceL1, ot_rm_reduce),
-                                             K(ReduceL2, ot_rm_reduce),
-                                             K(ReduceLogSum, ot_rm_reduce),
-                                             K(ReduceLogSumExp, ot_rm_reduce),
-                                             K(ReduceSumSquare, ot_rm_reduce),
-                                             K(ArgMax, ot_rm_arg),
-                                             K(ArgMin, ot_rm_arg),
-                                             K(Softmax, ot_rm_softmax),
-                                             K(LogSoftmax, ot_rm_softmax),
-                                             K(Hardmax, ot_rm_softmax),
-                                             K(LpNormalization, ot_rm_lp_norm),
-                                             K(CumSum, ot_rm_cum_sum),
-                                             K(TopK, ot_rm_topk),
-                                             K(LayerNormalization, ot_rm_layer_norm),
-                                             K(RMSNormalization, ot_rm_layer_norm),
-                                             K(InstanceNormalization, ot_rm_channel_norm),
-                                             K(GroupNormalization, ot_rm_channel_norm),
-                                             K(MeanVarianceNormalization, ot_rm_mean_variance),
-                                             K(Moments, ot_rm_moments),
-                                             K(NormFactors, ot_rm_norm_factors),
-                                             {OT_OP_OPAQUE, NULL}};
+const ot_op_entry ot_ops_reduce[] = {K(ReduceSum, ot_rm_reduce),
+                                     K(ReduceMean, ot_rm_reduce),
+                                     K(ReduceMax, ot_rm_reduce),
+                                     K(ReduceMin, ot_rm_reduce),
+                                     K(ReduceProd, ot_rm_reduce),
+                                     K(ReduceL1, ot_rm_reduce),
+                                     K(ReduceL2, ot_rm_reduce),
+                                     K(ReduceLogSum, ot_rm_reduce),
+                                     K(ReduceLogSumExp, ot_rm_reduce),
+                                     K(ReduceSumSquare, ot_rm_reduce),
+                                     K(ArgMax, ot_rm_arg),
+                                     K(ArgMin, ot_rm_arg),
+                                     K(Softmax, ot_rm_softmax),
+                                     K(LogSoftmax, ot_rm_softmax),
+                                     K(Hardmax, ot_rm_softmax),
+                                     K(LpNormalization, ot_rm_lp_norm),
+                                     K(CumSum, ot_rm_cum_sum),
+                                     K(TopK, ot_rm_topk),
+                                     K(LayerNormalization, ot_rm_layer_norm),
+                                     K(RMSNormalization, ot_rm_layer_norm),
+                                     K(InstanceNormalization, ot_rm_channel_norm),
+                                     K(GroupNormalization, ot_rm_channel_norm),
+                                     K(MeanVarianceNormalization, ot_rm_mean_variance),
+                                     K(Moments, ot_rm_moments),
+                                     K(NormFactors, ot_rm_norm_factors),
+                                     {OT_OP_OPAQUE, NULL}};

@@ -9,7 +9,7 @@
 #define ATTR_MAX   ((int64_t)1 << 31)
 #define SIZE_BOUND ((int64_t)1 << 40)
 
-const ot_kernel_entry ot_kernels_window[] = {
+const ot_op_entry ot_ops_window[] = {
     {OT_OP_Conv, ot_ref_conv},
     {OT_OP_ConvInteger, ot_ref_conv_integer},
     {OT_OP_QLinearConv, ot_ref_qlinear_conv},
@@ -28,7 +28,7 @@ const ot_kernel_entry ot_kernels_window[] = {
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_kernels_window_named[] = {
+const ot_op_named ot_ops_window_named[] = {
     {"", "MaxRoiPool", ot_ref_max_roi_pool},
     {"", "GridSample", ot_ref_grid_sample},
     {"", "AffineGrid", ot_ref_affine_grid},

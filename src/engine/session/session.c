@@ -1,8 +1,8 @@
 /* A session: one model, ready to run.
  *
- *   new   overrides -> shapes -> program -> weights -> memory plan -> arena
+ *   new   overrides -> shapes -> schedule -> weights -> memory plan -> arena
  *   run   inputs are checked and bound -> steps -> outputs
- *         (elsewhere, a place of its own takes the program and runs it: engine/device)
+ *         (elsewhere, a place of its own takes the schedule and runs it: engine/device)
  *   free  everything, and the model is as it was but for its inferred shapes
  *
  * Sessions share nothing: two may run in two threads. Results of a run stay in the session until
@@ -68,22 +68,22 @@ static ot_status list_inputs(ot_session *s)
 
 static ot_status list_times(ot_session *s)
 {
-    for (const ot_prog *p = s->all; p; p = p->next) {
+    for (const ot_schedule *p = s->all; p; p = p->next) {
         s->figures.n_nodes += p->n_steps;
         s->n_times += p->times ? p->n_steps : 0;
     }
-    OT_TRY(ot_prog_time(s->top));
+    OT_TRY(ot_schedule_time(s->top));
     s->n_times += s->top->n_steps;
     s->times = OT_NEW_N(s->a, ot_node_time, s->n_times + 1u);
     return s->times ? OT_OK : ot_fail_nomem(s->d);
 }
 
-/* Before a run: nothing took any time. After it: all that did, the top program first. */
+/* Before a run: nothing took any time. After it: all that did, the top schedule first. */
 static void collect_times(ot_session *s, bool after)
 {
     uint32_t n = s->top->n_steps;
     if (after) memcpy(s->times, s->top->times, n * sizeof *s->times);
-    for (const ot_prog *p = s->all; p; p = p->next)
+    for (const ot_schedule *p = s->all; p; p = p->next)
         for (uint32_t k = 0; p->times && k < p->n_steps; k++) {
             if (after && p != s->top) s->times[n++] = p->times[k];
             if (!after) p->times[k].seconds = 0;
@@ -105,7 +105,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     ot_graph *g = s->m->graph;
     s->threads = o->threads ? o->threads : 1;
     s->reference = o->reference;
-    s->hire = ot_prog_hire;
+    s->hire = ot_schedule_hire;
     s->poison = o->poison;
     s->place = o->place;
     s->releases = o->releases && o->n_overrides == 0;
@@ -119,12 +119,12 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_infer_shapes(g, o->shapes, o->n_shapes));
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
-    OT_TRY(ot_prog_new(s, g, NULL, 0, NULL, &s->top));
+    OT_TRY(ot_schedule_new(s, g, NULL, 0, NULL, &s->top));
     if (s->place) {
         OT_TRY(s->place->make(s->place, s, &s->placed));
     } else {
         OT_TRY(ot_settle_weights(s));
-        OT_TRY(ot_prog_plan(s->top));
+        OT_TRY(ot_schedule_plan(s->top));
         OT_TRY(take_arena(s));
     }
     s->heap.peak = s->heap.live; /* what making took is no part of a run */
@@ -159,7 +159,7 @@ ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, o
 
 static void clear_results(ot_session *s)
 {
-    if (s->top && s->top->slots) ot_prog_clear(s->top);
+    if (s->top && s->top->slots) ot_schedule_clear(s->top);
     for (uint32_t k = 0; s->copies && k < s->m->graph->n_outputs; k++) ot_nd_release(&s->copies[k]);
 }
 
@@ -168,7 +168,7 @@ void ot_session_free(ot_session *s)
     if (!s) return;
     clear_results(s);
     if (s->place) s->place->free(s->placed);
-    for (ot_prog *p = s->all; p; p = p->next) ot_prog_release(p);
+    for (ot_schedule *p = s->all; p; p = p->next) ot_schedule_release(p);
     ot_packed_free(s->packed);
     ot_dnnl_release_engine(s->dnnl);
     ot_pool_free(s->pool);
@@ -286,7 +286,7 @@ static ot_status run(ot_session *s, const ot_nd *in, ot_nd *out)
     OT_TRY(bind(s, in, out));
     if (s->poison && s->arena) memset(ot_block_data(s->arena), OT_POISON, (size_t)s->arena_bytes);
     collect_times(s, false);
-    OT_TRY(s->place ? s->place->run(s->placed) : ot_prog_run(s->top, s->top->times));
+    OT_TRY(s->place ? s->place->run(s->placed) : ot_schedule_run(s->top, s->top->times));
     collect_times(s, true);
     for (uint32_t k = 0; k < s->m->graph->n_outputs; k++) OT_TRY(hand_out(s, k, &out[k]));
     return OT_OK;

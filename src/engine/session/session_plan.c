@@ -1,5 +1,5 @@
-/* Where the values of a program lie: one arena, laid out by the buffer planner. The top
- * program's is the session's; a tile body's is part of its While step's scratch, one a worker.
+/* Where the values of a schedule lie: one arena, laid out by the buffer planner. The top
+ * schedule's is the session's; a tile body's is part of its While step's scratch, one a worker.
  *
  *   step       0     1       2        3         arena
  *   a          |=====|                          [a      ]
@@ -11,14 +11,14 @@
  * the heap's), what control flow makes (arrays of its bodies), constants and inputs; and the
  * scratch of fused steps. Positions are steps; a value read by the step that writes another
  * meets it, unless it is a fused step that may write in place. What kernels really make is
- * compared with this plan when it is made; see kernel_call.c.
+ * compared with this plan when it is made; see op_call.c.
  *
  */
 #include "engine/core/session.h"
 #include "tiling/lower/lowering.h"
 
 typedef struct plan_work {
-    ot_prog *p;
+    ot_schedule *p;
     uint32_t *item_of; /* [n_ids] the item whose memory a slot has, or OT_NONE */
 } plan_work;
 
@@ -83,7 +83,7 @@ static bool takes_place(const plan_work *w, const ot_step *step, uint32_t at)
 }
 
 /* Bytes of what the step's output k will be; false when that is not known. */
-static bool size_of(const ot_prog *p, const ot_step *step, uint32_t k, int64_t *bytes)
+static bool size_of(const ot_schedule *p, const ot_step *step, uint32_t k, int64_t *bytes)
 {
     ot_slot *slot = step->out_slots[k];
     ot_id id = step->out_ids[k];
@@ -120,7 +120,7 @@ static void add_outputs(plan_work *w, const ot_step *step, uint32_t at)
     }
 }
 
-static ot_status pack(ot_prog *p)
+static ot_status pack(ot_schedule *p)
 {
     ot_pack_problem problem = {p->items, p->n_items};
     ot_pack_options o = {
@@ -132,7 +132,7 @@ static ot_status pack(ot_prog *p)
     return OT_OK;
 }
 
-ot_status ot_prog_plan(ot_prog *p)
+ot_status ot_schedule_plan(ot_schedule *p)
 {
     plan_work w = {.p = p, .item_of = OT_NEW_N(p->s->a, uint32_t, p->n_ids + 1u)};
     p->items = OT_NEW_N(p->s->a, ot_pack_item, p->n_ids + p->n_steps + 1u);

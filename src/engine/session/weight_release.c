@@ -1,13 +1,13 @@
 /* Weights are held once: what only packed copies are read of is given back.
  *
- *   while programs are made   initializer --ot_packed_later--> memory of the packed form, not
+ *   while schedules are made   initializer --ot_packed_later--> memory of the packed form, not
  *                             written yet: no page of it exists
  *   when all are made         largest first:  initializer --fill--> packed form;  initializer's
  *                             contents given back
  *
  * So at no time do more weights lie in memory than the larger of the model's and the packed
- * ones, and one layer's more. That all programs are made before the first is filled also says
- * who reads what: a constant is of no more use when no step of any program has its contents
+ * ones, and one layer's more. That all schedules are made before the first is filled also says
+ * who reads what: a constant is of no more use when no step of any schedule has its contents
  * among its operands and no graph hands it out. What was computed from constants (folded) is the
  * session's own; contents that came with the model are given back only if the caller said so
  * (ot_session_options.releases).
@@ -74,10 +74,10 @@ static bool add_read(settling *w, const ot_nd *a)
     return !a || !a->data || OT_PUSH(w->a, w->read, w->n_read, w->cap_read, a->data);
 }
 
-/* Contents that programs read; nothing but constants has any yet. */
+/* Contents that schedules read; nothing but constants has any yet. */
 static bool find_read(settling *w)
 {
-    for (const ot_prog *p = w->s->all; p; p = p->next) {
+    for (const ot_schedule *p = w->s->all; p; p = p->next) {
         for (uint32_t k = 0; k < p->n_steps; k++)
             for (uint32_t j = 0; j < p->steps[k].n_in; j++)
                 if (!ot_reads_panels(&p->steps[k], j) && !add_read(w, p->steps[k].in[j]))
@@ -97,7 +97,7 @@ static bool is_read(const settling *w, const void *data)
 static bool find_idle(settling *w)
 {
     ot_session *s = w->s;
-    for (ot_prog *p = s->all; p; p = p->next)
+    for (ot_schedule *p = s->all; p; p = p->next)
         for (ot_id v = 0; v < p->g->n_values; v++) {
             ot_slot *slot = &p->slots[v];
             idle i = {.data = slot->nd.data, .slot = slot};

@@ -120,14 +120,14 @@ typedef enum ot_cost_kind {
 
 /* Inputs whose memory the first output of an operator may take, when they have its size and
  * nobody reads them later: what it writes to a place it has read before. Bit k: input k. */
-typedef enum ot_op_place {
+typedef enum ot_op_overwrite {
     OT_OVER_NONE = 0,
     OT_OVER_FIRST = 1,
     OT_OVER_BOTH = 3,
     OT_OVER_BRANCHES = 6, /* of Where: not the condition */
     OT_OVER_VIEW =
         1 | 64 /* nothing is computed: input 0 under another name (of Dropout, when it is off) */
-} ot_op_place;
+} ot_op_overwrite;
 
 /* Kinds of element types; what operators take is a union of them. */
 enum { OT_IS_FLOAT = 1, OT_IS_SIGNED = 2, OT_IS_UNSIGNED = 4, OT_IS_BOOL = 8 };
@@ -149,7 +149,7 @@ typedef struct ot_op_row {
     ot_access_kind access;
     ot_cost_kind cost;
     uint16_t min_in, max_in, max_out; /* the first min_in inputs must be there; max: OT_OP_MANY */
-    uint8_t place;                    /* ot_op_place */
+    uint8_t place;                    /* ot_op_overwrite */
     /* input that is multiplied with input 0; 0: it is no product */
     uint8_t weights;
     uint8_t types; /* ot_op_types of input 0, over all versions */

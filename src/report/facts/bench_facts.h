@@ -22,11 +22,11 @@ typedef struct ot_bench_transfer {
     double of_peak;            /* that by what large transfers reach; negative: not measured */
 } ot_bench_transfer;
 
-typedef struct ot_bench_kernel {
+typedef struct ot_bench_shader {
     const char *name; /* operators that it computes: "Conv, Relu" */
     int64_t count, bytes;
     double seconds, bandwidth; /* bytes a second */
-} ot_bench_kernel;
+} ot_bench_shader;
 
 /* Nodes of one operator that the host runs for one reason. */
 typedef struct ot_bench_fallback {
@@ -60,7 +60,7 @@ typedef struct ot_bench_device {
     double transactions_ideal;
     const ot_bench_transfer *transfers; /* [n_transfers] */
     uint32_t n_transfers;
-    const ot_bench_kernel *kernels; /* [n_kernels] what took longest first */
+    const ot_bench_shader *kernels; /* [n_kernels] what took longest first */
     uint32_t n_kernels;
     const ot_bench_fallback *fallbacks; /* [n_fallbacks] */
     uint32_t n_fallbacks;

@@ -21,7 +21,7 @@ static bool keep_text(ot_facts *f, const char **text)
 static bool copy_device(ot_facts *f, ot_bench_device *x)
 {
     ot_bench_transfer *t = ot_memdup(f->arena, x->transfers, x->n_transfers * sizeof *t);
-    ot_bench_kernel *kernels = ot_memdup(f->arena, x->kernels, x->n_kernels * sizeof *kernels);
+    ot_bench_shader *kernels = ot_memdup(f->arena, x->kernels, x->n_kernels * sizeof *kernels);
     ot_bench_fallback *b = ot_memdup(f->arena, x->fallbacks, x->n_fallbacks * sizeof *b);
     bool ok = keep_text(f, &x->side) && keep_text(f, &x->api) && keep_text(f, &x->name) &&
               (t || !x->n_transfers) && (kernels || !x->n_kernels) && (b || !x->n_fallbacks);

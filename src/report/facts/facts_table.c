@@ -347,7 +347,7 @@ static const fact_field TRANSFER_FIELDS[] = {F(FACT_TEXT, "direction", direction
 #undef F
 static const fact_struct TRANSFER = {.fields = TRANSFER_FIELDS, .size = sizeof(ot_bench_transfer)};
 
-#define F(type, name, member) FIELD(type, ot_bench_kernel, name, member)
+#define F(type, name, member) FIELD(type, ot_bench_shader, name, member)
 static const fact_field KERNEL_FIELDS[] = {F(FACT_TEXT, "name", name),
                                            F(FACT_I64, "count", count),
                                            F(FACT_I64, "bytes", bytes),
@@ -355,7 +355,7 @@ static const fact_field KERNEL_FIELDS[] = {F(FACT_TEXT, "name", name),
                                            F(FACT_NUMBER, "bytes-per-second", bandwidth),
                                            END};
 #undef F
-static const fact_struct KERNEL = {.fields = KERNEL_FIELDS, .size = sizeof(ot_bench_kernel)};
+static const fact_struct KERNEL = {.fields = KERNEL_FIELDS, .size = sizeof(ot_bench_shader)};
 
 static const fact_field FALLBACK_FIELDS[] = {FIELD(FACT_TEXT, ot_bench_fallback, "operator", op),
                                              FIELD(FACT_TEXT, ot_bench_fallback, "node", node),

@@ -234,7 +234,7 @@ static void put_transfers(html *h, const ot_bench_facts *b)
 /* ---- kernels ---- */
 
 /* NULL: this device ran none of that name. */
-static const ot_bench_kernel *kernel_of(const ot_bench_device *x, const char *name)
+static const ot_bench_shader *kernel_of(const ot_bench_device *x, const char *name)
 {
     for (uint32_t k = 0; k < x->n_kernels; k++)
         if (strcmp(x->kernels[k].name, name) == 0) return &x->kernels[k];
@@ -255,7 +255,7 @@ static void put_kernel(html *h, const ot_bench_facts *b, const char *name, doubl
     html_open(h, "tr");
     html_leaf(h, "td", "name operators", name);
     for (uint32_t k = 0; k < b->n_devices; k++) {
-        const ot_bench_kernel *x = kernel_of(&b->devices[k], name);
+        const ot_bench_shader *x = kernel_of(&b->devices[k], name);
         html_cell(h, x ? (double)x->count : OT_ABSENT, "count");
         html_open_class(h, "td", "num");
         html_number(h, x ? x->seconds : OT_ABSENT, "seconds");

@@ -40,7 +40,7 @@ typedef struct kacc_sum {
 } kacc_sum;
 
 /* Where a value lies: bytes from the start of its buffer or param. */
-typedef struct kacc_place {
+typedef struct kacc_layout {
     uint32_t root, width, rank;
     int64_t dims[OT_TK_RANK_MAX], stride[OT_TK_RANK_MAX]; /* stride in bytes */
     int64_t start;
@@ -49,7 +49,7 @@ typedef struct kacc_place {
         int64_t bytes;
     } terms[OT_TK_DEPTH_MAX];
     uint32_t n_terms;
-} kacc_place;
+} kacc_layout;
 
 /* Called for each walk; false ends it (memory ran out). */
 typedef bool (*kacc_visit)(void *self, const kacc_walk *w);
@@ -66,12 +66,12 @@ typedef struct kacc_walker {
 /* ---- kacc_walk.c ---- */
 
 /* false: its addresses are not affine, or too large. */
-bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_place *p);
+bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_layout *p);
 /* A walk of value v, of which the caller sets the axes. */
-kacc_walk kacc_walk_of(const kacc_walker *w, uint32_t v, const kacc_place *p, bool write);
+kacc_walk kacc_walk_of(const kacc_walker *w, uint32_t v, const kacc_layout *p, bool write);
 /* Give it to the visitor, if its memory is one that is looked at. first: affine first indices of
  * a window, or NULL. false: memory ran out. */
-bool kacc_give(kacc_walker *w, kacc_walk *x, const kacc_place *p, const ot_tk_affine *first);
+bool kacc_give(kacc_walker *w, kacc_walk *x, const kacc_layout *p, const ot_tk_affine *first);
 /* Operand v, whose axes are paired to those of a result of these dims from the last one; those
  * of 1 stand still. */
 bool kacc_give_broadcast(kacc_walker *w, uint32_t v, const int64_t *dims, uint32_t rank);

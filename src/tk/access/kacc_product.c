@@ -55,7 +55,7 @@ static bool skip(operation *o, uint32_t n)
  * from the last, the other one is summed up. */
 static bool give_factor(operation *o, uint32_t v, bool turned, bool is_left, int64_t depth)
 {
-    kacc_place p;
+    kacc_layout p;
     const ot_tk_value *out = o->out;
     bool ok = kacc_locate(o->w, v, &p) && p.rank >= 2 && p.rank <= out->rank;
     if (!ok) return skip(o, 1);
@@ -140,7 +140,7 @@ static bool lanes_of(const operation *o, int64_t groups, kacc_walk *x)
 /* What looks through the window: depth channels of a map's group, or with depth 0 the map's own. */
 static bool give_seen(operation *o, uint32_t v, const window *s, int64_t groups, int64_t depth)
 {
-    kacc_place p;
+    kacc_layout p;
     if (!kacc_locate(o->w, v, &p)) return skip(o, 1);
     kacc_walk x = kacc_walk_of(o->w, v, &p, false);
     if (!lanes_of(o, groups, &x)) return skip(o, 1);
@@ -175,7 +175,7 @@ static bool give_seen(operation *o, uint32_t v, const window *s, int64_t groups,
 /* Weights: maps x depth x kernel. */
 static bool give_weights(operation *o, uint32_t v, const window *s)
 {
-    kacc_place p;
+    kacc_layout p;
     if (!kacc_locate(o->w, v, &p)) return skip(o, 1);
     kacc_walk x = kacc_walk_of(o->w, v, &p, false);
     lanes_of(o, 1, &x);
@@ -189,7 +189,7 @@ static bool give_weights(operation *o, uint32_t v, const window *s)
 /* One element a map. */
 static bool give_bias(operation *o, uint32_t v)
 {
-    kacc_place p;
+    kacc_layout p;
     if (!kacc_locate(o->w, v, &p)) return skip(o, 1);
     kacc_walk x = kacc_walk_of(o->w, v, &p, false);
     lanes_of(o, 1, &x);

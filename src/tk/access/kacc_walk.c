@@ -17,7 +17,7 @@
 
 /* ---- where a value lies ---- */
 
-static void rows(kacc_place *p, int64_t pad)
+static void rows(kacc_layout *p, int64_t pad)
 {
     int64_t n = p->width;
     for (uint32_t d = p->rank; d-- > 0;) {
@@ -27,7 +27,7 @@ static void rows(kacc_place *p, int64_t pad)
 }
 
 /* p moves by so many strides. false: the numbers are too large. */
-static bool add_affine(kacc_place *p, const ot_tk_affine *a, int64_t stride)
+static bool add_affine(kacc_layout *p, const ot_tk_affine *a, int64_t stride)
 {
     int64_t bytes;
     if (!ot_mul_i64(a->constant, stride, &bytes) || !ot_add_i64(p->start, bytes, &p->start))
@@ -48,7 +48,7 @@ static bool add_affine(kacc_place *p, const ot_tk_affine *a, int64_t stride)
 }
 
 /* One row behind the other, without gaps? */
-static bool is_dense(const kacc_place *p)
+static bool is_dense(const kacc_layout *p)
 {
     int64_t n = p->width;
     for (uint32_t d = p->rank; d-- > 0; n *= p->dims[d])
@@ -56,7 +56,7 @@ static bool is_dense(const kacc_place *p)
     return true;
 }
 
-bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_place *p)
+bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_layout *p)
 {
     const ot_tk_value *x = &w->k->values[v];
     uint32_t bits = ot_tk_dtype_bits(x->dtype);
@@ -64,7 +64,7 @@ bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_place *p)
     if (x->kind == OT_TK_ALIAS || x->kind == OT_TK_SUBVIEW) {
         if (!kacc_locate(w, x->base, p)) return false;
     } else {
-        *p = (kacc_place){.root = v, .width = bits / 8, .rank = x->rank};
+        *p = (kacc_layout){.root = v, .width = bits / 8, .rank = x->rank};
     }
     if (x->kind == OT_TK_SUBVIEW) {
         for (uint32_t d = 0; d < x->rank; d++)
@@ -114,7 +114,7 @@ static bool adds_up(int64_t *sum, int64_t a, int64_t b)
 }
 
 /* Can every address and index be computed without care? */
-static bool is_small(const kacc_walker *w, const kacc_place *p, const kacc_walk *x,
+static bool is_small(const kacc_walker *w, const kacc_layout *p, const kacc_walk *x,
                      const ot_tk_affine *first)
 {
     int64_t reach = 0;
@@ -141,7 +141,7 @@ static bool is_small(const kacc_walker *w, const kacc_place *p, const kacc_walk 
 }
 
 /* What the loops around it do to it: each is an axis, or so many times the same. */
-static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_place *p,
+static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_layout *p,
                       const ot_tk_affine *first)
 {
     x->times = 1;
@@ -168,14 +168,14 @@ static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_place *p,
     }
 }
 
-kacc_walk kacc_walk_of(const kacc_walker *w, uint32_t v, const kacc_place *p, bool write)
+kacc_walk kacc_walk_of(const kacc_walker *w, uint32_t v, const kacc_layout *p, bool write)
 {
     return (kacc_walk){
         .stmt = w->at, .value = v, .root = p->root, .write = write, .width = p->width};
 }
 
 /* Give it away, if the memory is one that is looked at. */
-bool kacc_give(kacc_walker *w, kacc_walk *x, const kacc_place *p, const ot_tk_affine *first)
+bool kacc_give(kacc_walker *w, kacc_walk *x, const kacc_layout *p, const ot_tk_affine *first)
 {
     ot_scope s = w->k->values[p->root].scope;
     if (s != OT_SCOPE_SHARED && s != OT_SCOPE_GM) return true;
@@ -190,7 +190,7 @@ bool kacc_give(kacc_walker *w, kacc_walk *x, const kacc_place *p, const ot_tk_af
 /* A value, element by element; ranges: the window of it. */
 static bool give_window(kacc_walker *w, uint32_t v, const ot_tk_range *ranges, bool write)
 {
-    kacc_place p;
+    kacc_layout p;
     ot_tk_affine first[OT_TK_RANK_MAX];
     if (!kacc_locate(w, v, &p)) {
         w->skipped++;
@@ -219,7 +219,7 @@ static bool give_window(kacc_walker *w, uint32_t v, const ot_tk_range *ranges, b
 
 bool kacc_give_broadcast(kacc_walker *w, uint32_t v, const int64_t *dims, uint32_t rank)
 {
-    kacc_place p;
+    kacc_layout p;
     bool ok = kacc_locate(w, v, &p) && p.rank <= rank;
     for (uint32_t j = 0; ok && j < p.rank; j++) {
         int64_t n = dims[rank - 1 - j];
@@ -239,7 +239,7 @@ bool kacc_give_broadcast(kacc_walker *w, uint32_t v, const int64_t *dims, uint32
 
 static bool give_transposed(kacc_walker *w, const ot_tk_stmt *s)
 {
-    kacc_place p;
+    kacc_layout p;
     const ot_tk_attr *perm = ot_tk_attr_find(s, "perm");
     bool ok = kacc_locate(w, s->in[0], &p) && (!perm || perm->n == p.rank);
     kacc_walk x = kacc_walk_of(w, s->in[0], &p, false);
@@ -262,7 +262,7 @@ static bool give_transposed(kacc_walker *w, const ot_tk_stmt *s)
  * but images and channels are. */
 static bool give_reduced(kacc_walker *w, const ot_tk_stmt *s, bool places)
 {
-    kacc_place p;
+    kacc_layout p;
     bool reduced[OT_TK_RANK_MAX] = {false}, ok = kacc_locate(w, s->in[0], &p);
     const ot_tk_attr *axis = ot_tk_attr_find(s, "axis");
     for (uint32_t d = 2; ok && places && d < p.rank; d++) reduced[d] = true;

@@ -111,14 +111,14 @@ bool lw_deconv_supported(lw_pass *l, const lw_conv *k);
 
 /* What computes it, and the layouts of input and result. In the session's arena, but for what
  * lw_deconv_free gives back. */
-typedef struct deconv_plan deconv_plan;
-ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx,
+typedef struct deconv_setup deconv_setup;
+ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_setup **out, lw_layout *lx,
                        lw_layout *ly) OT_MUST_USE;
-int64_t lw_deconv_work(const deconv_plan *d); /* bytes of scratch */
+int64_t lw_deconv_work(const deconv_setup *d); /* bytes of scratch */
 /* false: oneDNN failed. */
-bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work,
+bool lw_deconv_run(const deconv_setup *d, const ot_nd *x, const ot_nd *y, void *work,
                    uint32_t threads);
-void lw_deconv_free(deconv_plan *d);
+void lw_deconv_free(deconv_setup *d);
 
 /* ---- strips.c: arrays of 16 bits, by float32 kernels on strips of rows ---- */
 

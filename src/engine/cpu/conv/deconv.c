@@ -31,7 +31,7 @@ typedef struct part {
     int64_t extra[3]; /* taps of 0 before the first */
 } part;
 
-struct deconv_plan {
+struct deconv_setup {
     uint32_t n, n_axes;
     /* of input and result, and of the parts' results: LW_PLAIN or LW_BLOCK */
     lw_layout x, y, temps;
@@ -241,7 +241,7 @@ static part all_phases(const lw_conv *k, int64_t wide)
  * there is no such way. */
 #define WAYS 4
 
-static bool split(const lw_conv *k, uint32_t way, deconv_plan *d)
+static bool split(const lw_conv *k, uint32_t way, deconv_setup *d)
 {
     int64_t n = phase_count(k), one[3] = {1, 1, 1}, wide = (int64_t)1 << way >> 1;
     memset(d->parts, 0, sizeof d->parts);
@@ -261,7 +261,7 @@ static bool split(const lw_conv *k, uint32_t way, deconv_plan *d)
 }
 
 /* The ways, the cheapest first, of equal ones the lower; their number. */
-static uint32_t rank_ways(const lw_pass *l, const lw_conv *k, deconv_plan *d, uint32_t *ways)
+static uint32_t rank_ways(const lw_pass *l, const lw_conv *k, deconv_setup *d, uint32_t *ways)
 {
     double costs[WAYS];
     uint32_t n = 0;
@@ -286,7 +286,7 @@ static void input_in(const lw_pass *l, const lw_conv *k, lw_layout layout, ot_nd
     lw_conv_in_layout(l, &k->x_form, layout, x);
 }
 
-static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_plan *d)
+static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_setup *d)
 {
     ot_nd x;
     lw_conv sub;
@@ -300,7 +300,7 @@ static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_plan *d)
 
 /* The cheapest way that has primitives, and its layouts: parts in blocks first, then plain ones
  * (im2col). */
-static bool choose(lw_pass *l, const lw_conv *k, deconv_plan *d)
+static bool choose(lw_pass *l, const lw_conv *k, deconv_setup *d)
 {
     bool few = k->x_form.dims[1] < 8;
     uint32_t ways[WAYS], n = rank_ways(l, k, d, ways);
@@ -322,7 +322,7 @@ static bool choose(lw_pass *l, const lw_conv *k, deconv_plan *d)
 
 bool lw_deconv_supported(lw_pass *l, const lw_conv *k)
 {
-    deconv_plan d;
+    deconv_setup d;
     if (k->type != OT_F32) return lw_strips_supported(l, k);
     return splits(k) && choose(l, k, &d);
 }
@@ -331,8 +331,8 @@ bool lw_deconv_supported(lw_pass *l, const lw_conv *k)
 
 /* Maps of one phase from the coarse grid to their places. base: the first of its channels in temp.
  */
-static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, const int64_t *phase,
-                       int64_t base, const ot_nd *y, uint32_t threads)
+static void interleave(const deconv_setup *d, const part *p, const ot_nd *temp,
+                       const int64_t *phase, int64_t base, const ot_nd *y, uint32_t threads)
 {
     uint32_t n = d->n_axes, rank = n + 3;
     /* plain: blocks of one channel */
@@ -365,7 +365,7 @@ static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, c
                     src + (base + m) / b * temp->strides[1] + (base + m) % b, from, threads);
 }
 
-bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work,
+bool lw_deconv_run(const deconv_setup *d, const ot_nd *x, const ot_nd *y, void *work,
                    uint32_t threads)
 {
     for (uint32_t k = 0; k < d->n; k++) {
@@ -393,9 +393,9 @@ static ot_status run_deconv(ot_call *c)
     return ok ? OT_OK : ot_call_fail(c, "oneDNN failed");
 }
 
-int64_t lw_deconv_work(const deconv_plan *d) { return d->work; }
+int64_t lw_deconv_work(const deconv_setup *d) { return d->work; }
 
-void lw_deconv_free(deconv_plan *d)
+void lw_deconv_free(deconv_setup *d)
 {
     for (uint32_t k = 0; d && k < d->n; k++) lw_conv_free(d->parts[k].op);
 }
@@ -403,7 +403,7 @@ void lw_deconv_free(deconv_plan *d)
 static void free_plan(void *data) { lw_deconv_free(data); }
 
 /* Parts and their scratch. */
-static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d)
+static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_setup *d)
 {
     int64_t most = 0, bytes;
     ot_nd x;
@@ -420,7 +420,7 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d)
     return OT_OK;
 }
 
-static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d)
+static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_setup *d)
 {
     ot_id in, out;
     ot_step *step = NULL;
@@ -428,15 +428,15 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d)
     OT_TRY(lw_make(l, k->y, d->y, &out));
     OT_TRY(
         lw_push(l, u->nodes[0], run_deconv, d, (ot_id_list){&in, 1}, (ot_id_list){&out, 1}, &step));
-    step->state = (ot_kernel_state){d, free_plan};
+    step->state = (ot_op_state){d, free_plan};
     step->work = d->work;
     return OT_OK;
 }
 
-ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx,
+ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_setup **out, lw_layout *lx,
                        lw_layout *ly)
 {
-    deconv_plan *d = *out = OT_NEW(l->a, deconv_plan);
+    deconv_setup *d = *out = OT_NEW(l->a, deconv_setup);
     /* it had a way, which can only lack memory now */
     if (!d || !choose(l, k, d)) return ot_fail_nomem(l->p->s->d);
     d->n_axes = k->win.n;
@@ -457,7 +457,7 @@ ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layou
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u)
 {
     const lw_conv *k = u->plan;
-    deconv_plan *d;
+    deconv_setup *d;
     lw_layout lx, ly;
     if (k->type != OT_F32) return lw_write_strips(l, u);
     OT_TRY(lw_deconv_op(l, k, &d, &lx, &ly));

@@ -7,7 +7,7 @@
  *
  * An implementation that calls itself a reference is a hundred times slower: such a convolution
  * is left to the next layout, and if none is left the node is not fused. Weights are scaled (a
- * folded normalisation), packed as the primitive likes, and kept for all programs of the
+ * folded normalisation), packed as the primitive likes, and kept for all schedules of the
  * session. Primitives are made for one thread; threads share out parts (conv_cut.h), which read
  * their part of the weights where it lies in the whole.
  *
@@ -298,7 +298,7 @@ static ot_status fill_packed(ot_session *s, const ot_packed *packed, bool own)
     return ok ? OT_OK : ot_fail_nomem(s->d);
 }
 
-/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs
+/* Memory of packed weights: found, or kept from now on. The model's are packed when all schedules
  * are made, what was computed from them at once. */
 static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md,
                               void **out)
@@ -609,7 +609,7 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
         lw_conv_free(p);
         return st;
     }
-    step->state = (ot_kernel_state){p, free_state};
+    step->state = (ot_op_state){p, free_state};
     step->work = lw_conv_work(p);
     if (sum) step->in_place = 1;
     return OT_OK;

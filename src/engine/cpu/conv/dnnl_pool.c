@@ -27,12 +27,12 @@ typedef struct pool_part {
     int64_t x_at, y_at; /* elements before what it reads and writes */
 } pool_part;
 
-typedef struct pool_plan {
+typedef struct pool_setup {
     pool_part *parts; /* [n] */
     uint32_t n, threads;
     int64_t pad;                 /* bytes of scratch of a thread */
     const dnnl_stream_t *stream; /* [threads] */
-} pool_plan;
+} pool_setup;
 
 static bool is_global(const ot_node *n)
 {
@@ -186,7 +186,7 @@ ot_status lw_fuse_pool(lw_pass *l)
 }
 
 typedef struct pool_run {
-    const pool_plan *p;
+    const pool_setup *p;
     float *x, *y;
     char *work; /* [threads][pad] */
     atomic_bool failed;
@@ -195,7 +195,7 @@ typedef struct pool_run {
 static void parts_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     pool_run *r = job;
-    const pool_plan *p = r->p;
+    const pool_setup *p = r->p;
     for (int64_t k = first; k < end; k++) {
         pool_part *part = &p->parts[k];
         ot_dnnl_set(&part->op, 0, r->x + part->x_at);
@@ -218,7 +218,7 @@ static ot_status run_pool(ot_call *c)
 
 static void free_plan(void *data)
 {
-    pool_plan *p = data;
+    pool_setup *p = data;
     for (uint32_t k = 0; p->parts && k < p->n; k++) ot_dnnl_op_free(&p->parts[k].op);
 }
 
@@ -233,7 +233,7 @@ static int64_t plane_of(const lw_pass *l, ot_id v)
 
 /* One part, channels [first, first + n). */
 static bool prepare(lw_pass *l, const lw_unit *u, bool blocked, int64_t first, int64_t n,
-                    pool_plan *p, pool_part *part)
+                    pool_setup *p, pool_part *part)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     dnnl_primitive_desc_t pd = describe(l, u, u->plan, blocked, n);
@@ -254,7 +254,7 @@ static bool prepare(lw_pass *l, const lw_unit *u, bool blocked, int64_t first, i
     return ok;
 }
 
-static bool prepare_all(lw_pass *l, const lw_unit *u, bool blocked, pool_plan *p)
+static bool prepare_all(lw_pass *l, const lw_unit *u, bool blocked, pool_setup *p)
 {
     uint32_t threads = threads_for(l, u);
     int64_t unit = blocked ? l->block : 1, units = channels_of(l, u, blocked) / unit;
@@ -278,13 +278,13 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
     if (is_half(l, u))
         return lw_write_half_pool(l, u, &unit->win, unit->alg == dnnl_pooling_max,
                                   unit->alg == dnnl_pooling_avg_include_padding);
-    pool_plan *p = OT_NEW(l->a, pool_plan);
+    pool_setup *p = OT_NEW(l->a, pool_setup);
     bool blocked = lw_has(l, u->in[0], LW_ANY_BLOCK);
     if (!p) return ot_fail_nomem(l->p->s->d);
     bool ok = !blocked && prepare_all(l, u, false, p);
     if (!ok) {
         free_plan(p);
-        *p = (pool_plan){0};
+        *p = (pool_setup){0};
         blocked = true;
         ok = prepare_all(l, u, true, p);
     }
@@ -299,7 +299,7 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
         free_plan(p);
         return st;
     }
-    step->state = (ot_kernel_state){p, free_plan};
+    step->state = (ot_op_state){p, free_plan};
     step->work = p->pad * p->threads;
     return OT_OK;
 }

@@ -192,7 +192,7 @@ OT_CLONES static void half_relu(uint16_t *to, const uint16_t *from, int64_t n)
 ot_status ot_fast_relu(ot_call *c)
 {
     const ot_nd *x = ot_num_in(c, 0);
-    if (!x || x->dtype != OT_F16) return ot_kernel_reference(OT_OP_Relu)(c);
+    if (!x || x->dtype != OT_F16) return ot_op_reference(OT_OP_Relu)(c);
     OT_TRY(ot_call_output(c, 0, OT_F16, x->rank, x->dims));
     if (ot_num_out(c, 0)) half_relu(c->out[0]->data, x->data, ot_num_count(x));
     return OT_OK;
@@ -298,7 +298,7 @@ ot_status ot_fast_max_pool(ot_call *c)
     return OT_OK;
 }
 
-const ot_kernel_entry ot_fast_window[] = {
+const ot_op_entry ot_fast_window[] = {
     {OT_OP_Conv, ot_fast_conv}, {OT_OP_ConvTranspose, ot_fast_conv_transpose},
     {OT_OP_Relu, ot_fast_relu}, {OT_OP_MaxPool, ot_fast_max_pool},
     {OT_OP_OPAQUE, NULL},

@@ -3,9 +3,9 @@
 #ifndef OT_ENGINE_CPU_CONV_FAST_CONV_H
 #define OT_ENGINE_CPU_CONV_FAST_CONV_H
 
-#include "engine/ref/ref_kernels.h"
+#include "engine/ref/ref_operators.h"
 
-extern const ot_kernel_entry ot_fast_window[];
+extern const ot_op_entry ot_fast_window[];
 
 /* fast_conv.c */
 ot_status ot_fast_conv(ot_call *c);

@@ -35,7 +35,7 @@ typedef struct strips {
     strip_kind kind;
     ot_dtype type;
     uint32_t n_workers;
-    void **ops; /* [n_workers] conv_op, deconv_plan; ot_winograd: one for all */
+    void **ops; /* [n_workers] conv_op, deconv_setup; ot_winograd: one for all */
     ot_nd x, y; /* forms of a strip, in the layouts of the arrays */
     lw_layout lx, ly;
     int64_t count, rows, out; /* strips of an image, rows of y in one, in all */
@@ -273,7 +273,7 @@ static ot_status open_transposed(lw_pass *l, const lw_conv *sub, strips *s, int6
 {
     s->kind = STRIP_TRANSPOSED;
     for (uint32_t w = 0; w < s->n_workers; w++) {
-        deconv_plan *d;
+        deconv_setup *d;
         OT_TRY(lw_deconv_op(l, sub, &d, &s->lx, &s->ly));
         s->ops[w] = d;
         *work = lw_deconv_work(d);
@@ -343,7 +343,7 @@ static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, strips *s)
     if (!ot_mul_i64(s->worker_bytes, s->n_workers, &work)) return ot_fail_nomem(l->p->s->d);
     OT_TRY(lw_push(l, u->nodes[0], run_strips, s, (ot_id_list){in, s->residual ? 2 : 1},
                    (ot_id_list){&out, 1}, &step));
-    step->state = (ot_kernel_state){s, free_strips};
+    step->state = (ot_op_state){s, free_strips};
     step->work = work;
     /* A strip is read before it is written; other readers must be gone. */
     if (s->residual && lw_conv_adds_in_place(l, k, (uint32_t)(u - l->units)) &&

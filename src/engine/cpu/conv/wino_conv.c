@@ -1,6 +1,6 @@
 /* A convolution of a unit by Winograd's algorithm (winograd.h).
  *
- * Transformed weights are two to seven times the model's. They are shared by all programs of a
+ * Transformed weights are two to seven times the model's. They are shared by all schedules of a
  * session (workers, classes of tiles), and what they take more than the model's, which they
  * replace, is limited (ot_winograd_admits): once the limit is reached, direct convolutions do.
  * The planner asks the same functions (cost/winograd_cost.c).
@@ -141,7 +141,7 @@ ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done)
         ot_winograd_free(w);
         return st;
     }
-    step->state = (ot_kernel_state){w, free_wino};
+    step->state = (ot_op_state){w, free_wino};
     step->work = ot_winograd_scratch(w);
     if (in_place) step->in_place = 1;
     *done = true;

@@ -209,7 +209,7 @@ ot_status ot_fast_qgemm(ot_call *c)
     return into_output(c, !y_scale ? OT_F32 : y_zero ? y_zero->dtype : OT_U8, &p, 3);
 }
 
-const ot_kernel_entry ot_fast_int8[] = {
+const ot_op_entry ot_fast_int8[] = {
     {OT_OP_MatMulInteger, ot_fast_matmul_integer},
     {OT_OP_QLinearMatMul, ot_fast_qlinear_matmul},
     {OT_OP_QuantizeLinear, ot_fast_quantize_linear},
@@ -217,7 +217,7 @@ const ot_kernel_entry ot_fast_int8[] = {
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_fast_int8_named[] = {
+const ot_op_named ot_fast_int8_named[] = {
     {"", "DynamicQuantizeLinear", ot_fast_dynamic_quantize_linear},
     {"com.microsoft", "QuantizeLinear", ot_fast_quantize_linear},
     {"com.microsoft", "DequantizeLinear", ot_fast_dequantize_linear},

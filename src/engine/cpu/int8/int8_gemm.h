@@ -18,7 +18,7 @@
 #define OT_ENGINE_CPU_INT8_INT8_GEMM_H
 
 #include "engine/cpu/rows/rows.h"
-#include "engine/ref/ref_kernels.h"
+#include "engine/ref/ref_operators.h"
 #include "fusion/engine_bytes_rules.h"
 
 #define OT_I8_PANEL 16 /* columns */

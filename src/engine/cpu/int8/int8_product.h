@@ -34,8 +34,8 @@ void ot_i8_product_constant(ot_call *c, uint32_t k, ot_i8_product *p);
  * many as neither, or no memory; the reference knows why. */
 bool ot_i8_zeros(ot_call *c, const ot_nd *a, int64_t lines, int32_t *one, const int32_t **each);
 
-extern const ot_kernel_entry ot_fast_int8[];
-extern const ot_kernel_named ot_fast_int8_named[];
+extern const ot_op_entry ot_fast_int8[];
+extern const ot_op_named ot_fast_int8_named[];
 
 /* fast_product_int8.c: kernels, and the tables of them and of quantize.c's */
 ot_status ot_fast_matmul_integer(ot_call *c);

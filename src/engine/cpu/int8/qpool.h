@@ -12,7 +12,7 @@
 #ifndef OT_ENGINE_CPU_INT8_QPOOL_H
 #define OT_ENGINE_CPU_INT8_QPOOL_H
 
-#include "engine/ref/ref_kernels.h"
+#include "engine/ref/ref_operators.h"
 
 typedef struct ot_qpool {
     /* H, W; one axis of space is two, the first 1 */

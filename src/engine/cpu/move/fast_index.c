@@ -116,14 +116,13 @@ ot_status ot_fast_gather(ot_call *c)
                  c->in[0]->rank + c->in[1]->rank <= OT_RANK_MAX;
     if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank ||
         ot_num_count(c->in[0]) == 0 || ot_num_count(c->in[1]) == 0)
-        return ot_kernel_reference(OT_OP_Gather)(c);
+        return ot_op_reference(OT_OP_Gather)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t a = (uint32_t)(axis < 0 ? axis + x->rank : axis);
     int64_t n = ot_num_count(index), after = extent(x->dims, a + 1, x->rank),
             *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;
-    if (!read_index(index, n, x->dims[a], after, offsets))
-        return ot_kernel_reference(OT_OP_Gather)(c);
+    if (!read_index(index, n, x->dims[a], after, offsets)) return ot_op_reference(OT_OP_Gather)(c);
     for (uint32_t k = 0; k < a; k++) dims[rank++] = x->dims[k];
     for (uint32_t k = 0; k < index->rank; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = a + 1; k < x->rank; k++) dims[rank++] = x->dims[k];
@@ -141,7 +140,7 @@ ot_status ot_fast_gather_elements(ot_call *c)
     bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank == c->in[1]->rank;
     if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank ||
         ot_num_count(c->in[1]) == 0)
-        return ot_kernel_reference(OT_OP_GatherElements)(c);
+        return ot_op_reference(OT_OP_GatherElements)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t a = (uint32_t)(axis < 0 ? axis + x->rank : axis), last = x->rank - 1;
     for (uint32_t k = 0; k < x->rank; k++)
@@ -150,7 +149,7 @@ ot_status ot_fast_gather_elements(ot_call *c)
             *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;
     if (!usual || !read_index(index, n, x->dims[a], x->strides[a], offsets))
-        return ot_kernel_reference(OT_OP_GatherElements)(c);
+        return ot_op_reference(OT_OP_GatherElements)(c);
     for (int64_t i = 0; i < n; i += row) {
         from = 0;
         for (uint32_t k = 0; k < last; k++) from += k == a ? 0 : pos[k] * x->strides[k];
@@ -171,13 +170,13 @@ ot_status ot_fast_gather_nd(ot_call *c)
                  c->in[1]->rank > 0 && batch >= 0;
     usual = usual && batch < c->in[0]->rank && batch < c->in[1]->rank &&
             ot_num_count(c->in[0]) > 0 && ot_num_count(c->in[1]) > 0;
-    if (!usual) return ot_kernel_reference(OT_OP_GatherND)(c);
+    if (!usual) return ot_op_reference(OT_OP_GatherND)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t b = (uint32_t)batch, last = index->rank - 1;
     int64_t m = index->dims[last];
     for (uint32_t k = 0; k < b; k++) usual = usual && x->dims[k] == index->dims[k];
     if (!usual || m > (int64_t)x->rank - batch || last + x->rank - b - m > OT_RANK_MAX)
-        return ot_kernel_reference(OT_OP_GatherND)(c);
+        return ot_op_reference(OT_OP_GatherND)(c);
     int64_t n = extent(index->dims, 0, last), each = extent(index->dims, b, last),
             whole = b > 0 ? x->strides[b - 1] : 0;
     int64_t *offsets = ot_num_scratch(c, n, sizeof *offsets);
@@ -187,7 +186,7 @@ ot_status ot_fast_gather_nd(ot_call *c)
         for (int64_t j = 0; j < m; j++) {
             int64_t v = ot_nd_int(index, i * m + j), size = x->dims[b + j];
             v = v < 0 ? v + size : v;
-            if (v < 0 || v >= size) return ot_kernel_reference(OT_OP_GatherND)(c);
+            if (v < 0 || v >= size) return ot_op_reference(OT_OP_GatherND)(c);
             offsets[i] += v * x->strides[b + j];
         }
     }

@@ -58,11 +58,11 @@ static ot_status fast_transpose(ot_call *c)
     const int64_t *perm;
     int64_t n, dims[OT_RANK_MAX], strides[OT_RANK_MAX];
     uint32_t axes[OT_RANK_MAX], count;
-    if (!ot_move_usual(c, 1)) return ot_kernel_reference(OT_OP_Transpose)(c);
+    if (!ot_move_usual(c, 1)) return ot_op_reference(OT_OP_Transpose)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_mv_list(c, OT_NONE, "perm", &perm, &n));
     OT_TRY(ot_mv_axes(c, perm, n, x->rank, axes, &count));
-    if (count != x->rank) return ot_kernel_reference(OT_OP_Transpose)(c);
+    if (count != x->rank) return ot_op_reference(OT_OP_Transpose)(c);
     for (uint32_t k = 0; k < x->rank; k++) {
         uint32_t from = perm ? axes[k] : x->rank - 1 - k;
         dims[k] = x->dims[from];
@@ -94,7 +94,7 @@ static ot_status fast_slice(ot_call *c)
     const int64_t *starts, *ends, *which, *steps;
     int64_t n, n_ends, n_axes, n_steps, at = 0, dims[OT_RANK_MAX], strides[OT_RANK_MAX];
     uint32_t axes[OT_RANK_MAX], count;
-    if (!ot_move_usual(c, 1)) return ot_kernel_reference(OT_OP_Slice)(c);
+    if (!ot_move_usual(c, 1)) return ot_op_reference(OT_OP_Slice)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_mv_list(c, 1, "starts", &starts, &n));
     OT_TRY(ot_mv_list(c, 2, "ends", &ends, &n_ends));
@@ -103,7 +103,7 @@ static ot_status fast_slice(ot_call *c)
     bool fits = starts && ends && n_ends == n && (!which || n_axes == n) &&
                 (!steps || n_steps == n) && n <= x->rank;
     for (int64_t k = 0; fits && steps && k < n; k++) fits = steps[k] != 0;
-    if (!fits) return ot_kernel_reference(OT_OP_Slice)(c);
+    if (!fits) return ot_op_reference(OT_OP_Slice)(c);
     OT_TRY(ot_mv_axes(c, which, n, x->rank, axes, &count));
     memcpy(dims, x->dims, sizeof dims);
     memcpy(strides, x->strides, sizeof strides);
@@ -127,7 +127,7 @@ static ot_status fast_split(ot_call *c)
     uint32_t axis;
     bool usual = c->n_in > 0 && c->in[0] && !c->in[0]->list &&
                  ot_dtype_bytes(c->in[0]->dtype) > 0 && c->n_out > 0;
-    if (!usual) return ot_kernel_reference(OT_OP_Split)(c);
+    if (!usual) return ot_op_reference(OT_OP_Split)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), x->rank, &axis));
     OT_TRY(ot_mv_list(c, 1, "split", &given, &n));
@@ -135,7 +135,7 @@ static ot_status fast_split(ot_call *c)
          fits = given ? n == c->n_out : even;
     for (uint32_t k = 0; fits && k < c->n_out && given; k++)
         fits = given[k] >= 0 && ot_add_i64(total, given[k], &total);
-    if (!fits || (given && total != x->dims[axis])) return ot_kernel_reference(OT_OP_Split)(c);
+    if (!fits || (given && total != x->dims[axis])) return ot_op_reference(OT_OP_Split)(c);
     memcpy(dims, x->dims, sizeof dims);
     for (uint32_t k = 0; k < c->n_out; k++) {
         dims[axis] = given ? given[k] : x->dims[axis] / parts;
@@ -172,9 +172,9 @@ static ot_status fast_concat(ot_call *c)
     uint32_t axis;
     bool given = ot_attr_find(c->node, "axis") || c->node->version < 4;
     if (c->n_in == 0 || !given || !ot_move_usual(c, c->n_in))
-        return ot_kernel_reference(OT_OP_Concat)(c);
+        return ot_op_reference(OT_OP_Concat)(c);
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 1), c->in[0]->rank, &axis));
-    if (!concat_dims(c, axis, dims)) return ot_kernel_reference(OT_OP_Concat)(c);
+    if (!concat_dims(c, axis, dims)) return ot_op_reference(OT_OP_Concat)(c);
     OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, c->in[0]->rank, dims));
     ot_nd *y = c->out[0];
     for (uint32_t k = 0; k < c->n_in && ot_num_count(y) > 0; k++) {
@@ -193,7 +193,7 @@ static ot_status fast_expand(ot_call *c)
 {
     int64_t want[OT_RANK_MAX], dims[OT_RANK_MAX], strides[OT_RANK_MAX];
     uint32_t n;
-    if (!ot_move_usual(c, 2)) return ot_kernel_reference(OT_OP_Expand)(c);
+    if (!ot_move_usual(c, 2)) return ot_op_reference(OT_OP_Expand)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_mv_shape(c, 1, &n, want));
     uint32_t rank = n > x->rank ? n : x->rank;
@@ -201,7 +201,7 @@ static ot_status fast_expand(ot_call *c)
         uint32_t from_end = rank - k;
         int64_t w = from_end <= n ? want[n - from_end] : 1,
                 d = from_end <= x->rank ? x->dims[x->rank - from_end] : 1;
-        if (w != d && w != 1 && d != 1) return ot_kernel_reference(OT_OP_Expand)(c);
+        if (w != d && w != 1 && d != 1) return ot_op_reference(OT_OP_Expand)(c);
         dims[k] = d == 1 ? w : d;
         strides[k] = d == 1 ? 0 : x->strides[x->rank - from_end];
     }
@@ -214,7 +214,7 @@ static ot_status fast_tile(ot_call *c)
     const int64_t *repeats;
     int64_t n, dims[OT_RANK_MAX], box[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
     uint32_t rank = 0;
-    if (c->n_in != 2 || !ot_move_usual(c, 2)) return ot_kernel_reference(OT_OP_Tile)(c);
+    if (c->n_in != 2 || !ot_move_usual(c, 2)) return ot_op_reference(OT_OP_Tile)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_mv_list(c, 1, NULL, &repeats, &n));
     bool fits = n == x->rank;
@@ -222,7 +222,7 @@ static ot_status fast_tile(ot_call *c)
         rank += (repeats[k] != 1) + (x->dims[k] != 1);
         fits = repeats[k] >= 0 && ot_mul_i64(x->dims[k], repeats[k], &dims[k]);
     }
-    if (!fits || rank > OT_RANK_MAX) return ot_kernel_reference(OT_OP_Tile)(c);
+    if (!fits || rank > OT_RANK_MAX) return ot_op_reference(OT_OP_Tile)(c);
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, dims));
     ot_nd *y = c->out[0];
     if (ot_num_count(y) == 0) return OT_OK;
@@ -256,14 +256,14 @@ static ot_status move_blocks(ot_call *c, ot_op op, bool to_deep)
     bool crd = strcmp(mode, "CRD") == 0;
     if (!ot_move_usual(c, 1) || c->in[0]->rank != 4 || b <= 0 || b > INT16_MAX ||
         (!crd && strcmp(mode, "DCR") != 0))
-        return ot_kernel_reference(op)(c);
+        return ot_op_reference(op)(c);
     const ot_nd *x = c->in[0];
     const int64_t *d = x->dims;
     if (to_deep ? d[2] % b != 0 || d[3] % b != 0 : d[1] % (b * b) != 0)
-        return ot_kernel_reference(op)(c);
+        return ot_op_reference(op)(c);
     if (to_deep ? !ot_mul_i64(d[1], b * b, &high)
                 : !ot_mul_i64(d[2], b, &high) || !ot_mul_i64(d[3], b, &wide))
-        return ot_kernel_reference(op)(c);
+        return ot_op_reference(op)(c);
     int64_t depth = to_deep ? d[1] : d[1] / (b * b), rows = to_deep ? d[2] / b : d[2],
             columns = to_deep ? d[3] / b : d[3];
     const int64_t out[4] = {d[0], to_deep ? high : depth, to_deep ? rows : high,
@@ -296,7 +296,7 @@ static ot_status fast_space_to_depth(ot_call *c)
 
 /* ---- the family ---- */
 
-const ot_kernel_entry ot_fast_move[] = {
+const ot_op_entry ot_fast_move[] = {
     {OT_OP_Transpose, fast_transpose},
     {OT_OP_Slice, fast_slice},
     {OT_OP_Split, fast_split},

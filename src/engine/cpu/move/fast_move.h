@@ -10,10 +10,10 @@
 
 #include "box.h"
 #include "fast_resize.h"
-#include "engine/ref/ref_kernels.h"
+#include "engine/ref/ref_operators.h"
 
 /* Ended by {OT_OP_OPAQUE, NULL}. */
-extern const ot_kernel_entry ot_fast_move[];
+extern const ot_op_entry ot_fast_move[];
 
 /* ot_box_copy by the call's threads, for elements of any size and up to OT_RANK_MAX dims;
  * strides in elements. */

@@ -142,13 +142,13 @@ ot_status ot_fast_cast(ot_call *c)
 {
     const ot_attr *attr = ot_attr_find(c->node, "to");
     bool usual = ot_move_usual(c, 1) && attr && attr->kind == OT_ATTR_INT;
-    if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
+    if (!usual) return ot_op_reference(OT_OP_Cast)(c);
     const ot_nd *x = c->in[0];
     ot_dtype from = x->dtype,
              to = attr->i > 0 && attr->i <= OT_I2 ? (ot_dtype)attr->i : OT_DT_UNKNOWN;
     usual = (from == OT_F16 || loop_for(OT_F32, from)) && (to == OT_F16 || loop_for(to, OT_F32)) &&
             from != to;
-    if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
+    if (!usual) return ot_op_reference(OT_OP_Cast)(c);
     OT_TRY(ot_call_output(c, 0, to, x->rank, x->dims));
     ot_nd *y = c->out[0];
     cast_job j = {.n = ot_num_count(x), .x = x, .y = y};
@@ -208,7 +208,7 @@ ot_status ot_fast_int_binary(ot_call *c)
     bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype &&
                  (c->node->version == 0 || c->node->version >= 7);
     usual = usual && (c->in[0]->dtype == OT_I32 || c->in[0]->dtype == OT_I64);
-    if (!usual) return ot_kernel_reference(op)(c);
+    if (!usual) return ot_op_reference(op)(c);
     bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul,
          wide = c->in[0]->dtype == OT_I64;
     size_t size = number ? ot_dtype_bytes(c->in[0]->dtype) : 1;
@@ -268,7 +268,7 @@ ot_status ot_fast_where(ot_call *c)
     bool usual = c->n_in == 3 && ot_move_usual(c, 3) && c->in[0]->dtype == OT_BOOL &&
                  c->in[1]->dtype == c->in[2]->dtype;
     size_t size = usual ? ot_dtype_bytes(c->in[1]->dtype) : 0;
-    if (!usual || size > 8) return ot_kernel_reference(OT_OP_Where)(c);
+    if (!usual || size > 8) return ot_op_reference(OT_OP_Where)(c);
     ot_rm_walk w;
     OT_TRY(ot_rm_broadcast(c, 0, 3, &rank, dims));
     OT_TRY(ot_call_output(c, 0, c->in[1]->dtype, rank, dims));

@@ -118,7 +118,7 @@ ot_status ot_fast_pad(ot_call *c)
     bool usual = ot_move_usual(c, 1) && c->in[0]->rank <= OT_BOX_RANK && pad_read_mode(c, &p) &&
                  pad_read_value(c, &p);
     if (usual) OT_TRY(pad_read(c, &p, dims, &usual));
-    if (!usual) return ot_kernel_reference(OT_OP_Pad)(c);
+    if (!usual) return ot_op_reference(OT_OP_Pad)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, dims));
     ot_nd *y = c->out[0];

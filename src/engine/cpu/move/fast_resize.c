@@ -353,7 +353,7 @@ ot_status ot_fast_resize(ot_call *c)
         s = ot_resize_new(arena, c->node, c->in[0], c->in, c->n_in, &r);
         if (s == OT_E_NOMEM) (void)ot_fail_nomem(c->diag);
     }
-    if (s == OT_OK) s = r ? resize_call(c, r) : ot_kernel_reference(OT_OP_Resize)(c);
+    if (s == OT_OK) s = r ? resize_call(c, r) : ot_op_reference(OT_OP_Resize)(c);
     ot_arena_free(arena);
     return s;
 }

@@ -138,7 +138,7 @@ static const transform *find(ot_call *c, const stft *s)
 {
     if (serves(c->state->data, s)) return c->state->data;
     free_transform(c->state->data);
-    *c->state = (ot_kernel_state){make(c, s), free_transform};
+    *c->state = (ot_op_state){make(c, s), free_transform};
     return c->state->data;
 }
 

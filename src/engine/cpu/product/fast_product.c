@@ -357,7 +357,7 @@ void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, co
 
 /* Product of a and b (already seen the right way round) into output 0. */
 static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha,
-                            ot_kernel_fn otherwise)
+                            ot_op_fn otherwise)
 {
     ot_matmul p = {0};
     ot_product_batch t;
@@ -466,7 +466,7 @@ ot_status ot_fast_gemm(ot_call *c)
     return run_batch(c, &(ot_product_batch){.count = 1}, &j);
 }
 
-const ot_kernel_entry ot_fast_product[] = {
+const ot_op_entry ot_fast_product[] = {
     {OT_OP_MatMul, ot_fast_matmul},
     {OT_OP_Gemm, ot_fast_gemm},
     {OT_OP_Attention, ot_fast_attention},
@@ -476,7 +476,7 @@ const ot_kernel_entry ot_fast_product[] = {
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_fast_product_named[] = {
+const ot_op_named ot_fast_product_named[] = {
     {"com.microsoft", "FusedMatMul", ot_fast_fused_matmul},
     {"com.microsoft", "Attention", ot_fast_projected_attention},
     {"", "STFT", ot_fast_stft},

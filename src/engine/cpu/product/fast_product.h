@@ -79,7 +79,7 @@ void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j);
 bool ot_half_operands(const ot_call *c);
 /* alpha * a * b into output 0; what it does not take, `otherwise` does. */
 ot_status ot_half_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha,
-                         ot_kernel_fn otherwise);
+                         ot_op_fn otherwise);
 ot_status ot_half_gemm(ot_call *c);
 /* Panels [first, end) of a constant of 16 bits. */
 void ot_half_panels_pack(ot_product_panels *p, const void *source, int64_t first, int64_t end);
@@ -88,8 +88,8 @@ bool ot_half_takes_panels(int64_t n, int64_t k);
 
 /* ---- kernels ---- */
 
-extern const ot_kernel_entry ot_fast_product[];
-extern const ot_kernel_named ot_fast_product_named[];
+extern const ot_op_entry ot_fast_product[];
+extern const ot_op_named ot_fast_product_named[];
 
 ot_status ot_fast_matmul(ot_call *c);
 ot_status ot_fast_fused_matmul(ot_call *c); /* com.microsoft: alpha * a' * b' */

@@ -302,7 +302,7 @@ static ot_status run_direction(ot_call *c, recurrence *s, int64_t d)
     return OT_OK;
 }
 
-static ot_status run(ot_call *c, cell kind, ot_kernel_fn reference)
+static ot_status run(ot_call *c, cell kind, ot_op_fn reference)
 {
     recurrence s = {.cell = kind};
     if (!usual_attributes(c->node, &s) || !usual_operands(c, &s)) return reference(c);

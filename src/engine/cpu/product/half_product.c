@@ -228,7 +228,7 @@ static const float *panels_of(const ot_call *c, const half_product *h)
 }
 
 ot_status ot_half_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha,
-                         ot_kernel_fn otherwise)
+                         ot_op_fn otherwise)
 {
     ot_matmul p = {0};
     ot_product_batch t;

@@ -92,11 +92,11 @@ ot_status ot_fast_softmax(ot_call *c)
     bool old = c->node->version < 13;
     uint32_t axis = 0;
     ot_lanes l;
-    if (!ot_rows_takes(c)) return ot_kernel_reference(ot_rows_op(c))(c);
+    if (!ot_rows_takes(c)) return ot_op_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
     if (!ot_rows_axis(ot_attr_int(c->node, "axis", old ? a->rank > 1 : -1), a->rank, &axis) ||
         !ot_lanes_open(a, axis, old ? a->rank : axis + 1, &l))
-        return ot_kernel_reference(ot_rows_op(c))(c);
+        return ot_op_reference(ot_rows_op(c))(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
     softmax s = {
@@ -239,11 +239,11 @@ ot_status ot_fast_lanes(ot_call *c)
     row_function f = ot_rows_takes(c) ? read_lanes(c, &axis_given) : NULL;
     if (!f || !ot_rows_axis(axis_given, c->in[0]->rank, &axis) ||
         !ot_lanes_open(c->in[0], axis, axis + 1, &l))
-        return ot_kernel_reference(ot_rows_op(c))(c);
+        return ot_op_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
     int threads = ot_rows_threads(c, 4.0 * (double)l.outer * (double)l.n * (double)l.inner);
     if (l.inner > 1 && !ot_mul_i64(l.n, (int64_t)sizeof(float) * TURNED * threads, &bytes))
-        return ot_kernel_reference(ot_rows_op(c))(c);
+        return ot_op_reference(ot_rows_op(c))(c);
     float *scratch = ot_call_scratch(c, (size_t)bytes + 1);
     if (!scratch) return ot_fail_nomem(c->diag);
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));
@@ -255,7 +255,7 @@ ot_status ot_fast_lanes(ot_call *c)
 
 /* ---- the tables ---- */
 
-const ot_kernel_entry ot_fast_rows[] = {
+const ot_op_entry ot_fast_rows[] = {
     {OT_OP_Softmax, ot_fast_softmax},
     {OT_OP_LogSoftmax, ot_fast_softmax},
     {OT_OP_Hardmax, ot_fast_lanes},
@@ -286,7 +286,7 @@ const ot_kernel_entry ot_fast_rows[] = {
     {OT_OP_OPAQUE, NULL},
 };
 
-const ot_kernel_named ot_fast_rows_named[] = {
+const ot_op_named ot_fast_rows_named[] = {
     {"com.microsoft", "SkipLayerNormalization", ot_fast_skip_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", ot_fast_skip_layer_norm},
     {"", "SimplifiedLayerNormalization", ot_fast_layer_norm},

@@ -104,7 +104,7 @@ ot_status ot_fast_arg(ot_call *c)
     if (!ot_rows_takes(c) ||
         !ot_rows_axis(ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis) ||
         !ot_lanes_open(c->in[0], axis, axis + 1, &l) || l.n > INT32_MAX)
-        return ot_kernel_reference(ot_rows_op(c))(c);
+        return ot_op_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
     for (uint32_t d = 0; d < a->rank; d++)
         if (d != axis || keep) dims[rank++] = d == axis ? 1 : a->dims[d];
@@ -267,7 +267,7 @@ ot_status ot_fast_topk(ot_call *c)
     topk t = {0};
     uint32_t axis = 0;
     int64_t dims[OT_RANK_MAX], bytes;
-    if (!open_topk(c, &axis, &t)) return ot_kernel_reference(OT_OP_TopK)(c);
+    if (!open_topk(c, &axis, &t)) return ot_op_reference(OT_OP_TopK)(c);
     const ot_nd *a = c->in[0];
     int threads = ot_rows_threads(c, 4.0 * (double)t.l.outer * (double)t.l.n * (double)t.l.inner);
     memcpy(dims, a->dims, sizeof dims);

@@ -71,7 +71,7 @@ ot_status ot_fast_mean_variance(ot_call *c)
         ot_rm_counter_new(&gone, c->in[0], reduced, true);
     }
     if (gone.rank == 0 || gone.steps[gone.rank - 1] != 1)
-        return ot_kernel_reference(OT_OP_MeanVarianceNormalization)(c);
+        return ot_op_reference(OT_OP_MeanVarianceNormalization)(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
@@ -145,7 +145,7 @@ ot_status ot_fast_lrn(ot_call *c)
     ot_lanes lanes;
     if (!ot_rows_takes(c) || c->in[0]->rank < 2 || size < 1 ||
         !ot_lanes_open(c->in[0], 1, 2, &lanes))
-        return ot_kernel_reference(OT_OP_LRN)(c);
+        return ot_op_reference(OT_OP_LRN)(c);
     const ot_nd *x = c->in[0];
     lrn l = {.channels = lanes.n,
              .inner = lanes.inner,

@@ -50,7 +50,7 @@ ot_status ot_fast_moments(ot_call *c)
     ot_lanes l;
     if (!x || !ot_dtype_is_real(x->dtype) || !ot_nd_is_dense(x) || !last_axes(c, x->rank, &first) ||
         !ot_lanes_open(x, first, x->rank, &l))
-        return ot_kernel_reference(OT_OP_Moments)(c);
+        return ot_op_reference(OT_OP_Moments)(c);
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = d < first ? x->dims[d] : 1;
     dims[x->rank - 1] = 2;
     OT_TRY(ot_call_output(c, 0, OT_F64, x->rank, dims));

@@ -76,7 +76,7 @@ ot_status ot_fast_layer_norm(ot_call *c)
     ot_rows_norm norm = {.rms = simplified || strcmp(type, "RMSNormalization") == 0};
     const ot_nd *x = ot_rows_in(c, 0), *scale = ot_rows_in(c, 1),
                 *shift = norm.rms ? NULL : ot_rows_in(c, 2);
-    ot_kernel_fn otherwise = simplified ? refuse : ot_kernel_reference(ot_rows_op(c));
+    ot_op_fn otherwise = simplified ? refuse : ot_op_reference(ot_rows_op(c));
     uint32_t axis = 0;
     ot_lanes l;
     if (!ot_rows_takes(c) || !ot_rows_axis(ot_attr_int(c->node, "axis", -1), x->rank, &axis) ||
@@ -268,7 +268,7 @@ ot_status ot_fast_channel_norm(ot_call *c)
 {
     channels k;
     int64_t room;
-    if (!open_channels(c, &k)) return ot_kernel_reference(ot_rows_op(c))(c);
+    if (!open_channels(c, &k)) return ot_op_reference(ot_rows_op(c))(c);
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;

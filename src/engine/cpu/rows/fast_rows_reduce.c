@@ -228,7 +228,7 @@ ot_status ot_fast_reduce(ot_call *c)
     uint32_t rank = 0;
     if (!r.in || !fold_of(r.op, r.in->dtype, &r.fold) || !ot_nd_is_dense(r.in) ||
         !ot_nd_elems(r.in, &elems) || elems == 0 || !read_axes(c, reduced))
-        return ot_kernel_reference(r.op)(c);
+        return ot_op_reference(r.op)(c);
     for (uint32_t d = 0; d < r.in->rank; d++) {
         if (!reduced[d]) n_out *= r.in->dims[d];
         if (!reduced[d] || keep) dims[rank++] = reduced[d] ? 1 : r.in->dims[d];
@@ -269,7 +269,7 @@ ot_status ot_fast_global_pool(ot_call *c)
     bool most = ot_rows_op(c) == OT_OP_GlobalMaxPool;
     int64_t dims[OT_RANK_MAX];
     if (!ot_rows_takes(c) || c->in[0]->rank < 2 || !ot_lanes_open(c->in[0], 2, c->in[0]->rank, &l))
-        return ot_kernel_reference(ot_rows_op(c))(c);
+        return ot_op_reference(ot_rows_op(c))(c);
     const ot_nd *x = c->in[0];
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = d < 2 ? x->dims[d] : 1;
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, dims));

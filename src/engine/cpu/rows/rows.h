@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-#include "engine/ref/ref_kernels.h"
+#include "engine/ref/ref_operators.h"
 #include "engine/core/simd.h"
 
 /* Products may be fused with additions: faster, and more exact. */
@@ -191,8 +191,8 @@ int ot_rows_threads(const ot_call *c, double work);
 /* ---- kernels ---- */
 
 /* ends with {OT_OP_OPAQUE, NULL}, as all such tables do */
-extern const ot_kernel_entry ot_fast_rows[];
-extern const ot_kernel_named ot_fast_rows_named[];
+extern const ot_op_entry ot_fast_rows[];
+extern const ot_op_named ot_fast_rows_named[];
 
 /* fast_rows*.c, by file */
 ot_status ot_fast_softmax(ot_call *c);

@@ -74,7 +74,7 @@ typedef struct lw_unit {
 } lw_unit;
 
 typedef struct lw_pass {
-    ot_prog *p;
+    ot_schedule *p;
     ot_arena *a;       /* of the session */
     ot_arena *scratch; /* dies with lowering */
     uint32_t block;    /* channels */
@@ -124,7 +124,7 @@ bool lw_stays_dense(const ot_nd *window, const ot_nd *source);
 /* A new version of v; its id. */
 ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id) OT_MUST_USE;
 /* Append a step. ids are copied. */
-ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan,
-                  ot_id_list in, ot_id_list out, ot_step **step) OT_MUST_USE;
+ot_status lw_push(lw_pass *l, const ot_node *node, ot_op_fn run, const void *plan, ot_id_list in,
+                  ot_id_list out, ot_step **step) OT_MUST_USE;
 
 #endif

@@ -17,8 +17,8 @@
 
 /* ---- steps and versions ---- */
 
-ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan,
-                  ot_id_list in, ot_id_list out, ot_step **step)
+ot_status lw_push(lw_pass *l, const ot_node *node, ot_op_fn run, const void *plan, ot_id_list in,
+                  ot_id_list out, ot_step **step)
 {
     ot_step x = {.node = node,
                  .run = run,
@@ -81,14 +81,14 @@ static ot_status run_relayout(ot_call *c)
 /* ---- windows ---- */
 
 /* A window of an array: offset in elements, then the array's own strides. */
-typedef struct window_plan {
+typedef struct window_setup {
     int64_t offset;
     bool dense; /* no holes: strides as if it were whole */
-} window_plan;
+} window_setup;
 
 static ot_status run_window(ot_call *c)
 {
-    const window_plan *plan = c->plan;
+    const window_setup *plan = c->plan;
     ot_slot *slot = c->frame->step->out_slots[0];
     slot->nd = slot->fore;
     if (!plan->dense) memcpy(slot->nd.strides, c->in[0]->strides, sizeof slot->nd.strides);
@@ -142,7 +142,7 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     bool dense = !blocked && !w->slot->is_result &&
                  lw_stays_dense(&w->slot->fore, &l->ids[from]->fore);
     OT_TRY(lw_make(l, v, dense ? LW_PLAIN : layout, id));
-    window_plan *plan = OT_NEW(l->a, window_plan);
+    window_setup *plan = OT_NEW(l->a, window_setup);
     if (!plan) return ot_fail_nomem(l->p->s->d);
     const ot_nd *src = &l->ids[from]->fore;
     ot_nd *to = &l->ids[*id]->fore;

@@ -40,7 +40,7 @@ typedef struct dg_build {
     size_t n_numbers, cap_numbers;
     double transactions[3]; /* of a kernel: as it is made, plain, ideal */
     bool spreads;
-    ot_dg_kernel *done; /* [n_done] */
+    ot_dg_shader *done; /* [n_done] */
     size_t n_done, cap_done;
 } dg_build;
 
@@ -53,11 +53,11 @@ typedef struct dg_type {
 bool dg_type_of(ot_dtype t, dg_type *out);
 
 /* A part of a value. */
-typedef struct dg_place {
+typedef struct dg_view {
     ot_id v;
     ot_nd x;       /* dims, strides, type as they are to be seen */
     int64_t first; /* elements to skip */
-} dg_place;
+} dg_view;
 
 /* ---- dg_text.c ---- */
 
@@ -76,7 +76,7 @@ const char *dg_num(dg_build *b, int64_t value);
 /* Argument for value v, seen as array x (NULL: as the group has it); its number. */
 uint32_t dg_arg(dg_build *b, ot_id v, const ot_nd *x, bool written);
 /* The same for a part of a value. */
-uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written);
+uint32_t dg_arg_at(dg_build *b, const dg_view *p, bool written);
 /* Argument for contents that are made for this kernel: dense, in the arena. */
 uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data);
 /* The kernel reads no more than so many of its elements. */
@@ -245,6 +245,6 @@ bool dg_block(dg_build *b, const ot_node *n);  /* DepthToSpace, SpaceToDepth */
 bool dg_repeat(dg_build *b, const ot_node *n); /* Tile */
 bool dg_reshape(dg_build *b, const ot_node *n);
 /* One kernel that copies `read` to `write`: equal dims, types of equal size. */
-bool dg_copy_kernel(dg_build *b, dg_place read, dg_place write);
+bool dg_copy_kernel(dg_build *b, dg_view read, dg_view write);
 
 #endif

@@ -151,7 +151,7 @@ static bool as_carrier(dg_build *b, ot_nd *x)
     return true;
 }
 
-bool dg_copy_kernel(dg_build *b, dg_place read, dg_place write)
+bool dg_copy_kernel(dg_build *b, dg_view read, dg_view write)
 {
     const char *c[OT_RANK_MAX];
     int64_t items;
@@ -196,11 +196,11 @@ bool dg_reshape(dg_build *b, const ot_node *n)
 bool dg_views(dg_build *b, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_out; k++) {
-        dg_place from = {.v = n->in[0]};
+        dg_view from = {.v = n->in[0]};
         if (n->out[k] == OT_NONE) continue;
         if (!view_of(b, n, k, &from.x, &from.first))
             return dg_refuse(b, "bounds that are not constant");
-        if (!dg_copy_kernel(b, from, (dg_place){.v = n->out[k], .x = *dg_nd(b, n->out[k])}))
+        if (!dg_copy_kernel(b, from, (dg_view){.v = n->out[k], .x = *dg_nd(b, n->out[k])}))
             return false;
     }
     return true;
@@ -215,9 +215,9 @@ bool dg_concat(dg_build *b, const ot_node *n)
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_nd *x = dg_nd(b, n->in[k]);
         const bool in_blocks = y->chan_block && axis == 1;
-        dg_place to = {.v = n->out[0],
-                       .x = *y,
-                       .first = (in_blocks ? at / y->chan_block : at) * y->strides[axis]};
+        dg_view to = {.v = n->out[0],
+                      .x = *y,
+                      .first = (in_blocks ? at / y->chan_block : at) * y->strides[axis]};
         if (in_blocks && at % y->chan_block != 0)
             return dg_refuse(b, "channels that make no blocks");
         if (x->rank != y->rank || x->dtype != y->dtype)
@@ -225,7 +225,7 @@ bool dg_concat(dg_build *b, const ot_node *n)
         to.x.dims[axis] = x->dims[axis];
         at += x->dims[axis];
         if (at > y->dims[axis] || !dg_same_dims(x, &to.x)) return dg_refuse(b, DG_CONTRADICT);
-        if (!dg_copy_kernel(b, (dg_place){.v = n->in[k], .x = *x}, to)) return false;
+        if (!dg_copy_kernel(b, (dg_view){.v = n->in[k], .x = *x}, to)) return false;
     }
     return true;
 }
@@ -233,7 +233,7 @@ bool dg_concat(dg_build *b, const ot_node *n)
 bool dg_repeat(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *y = dg_nd(b, n->out[0]);
-    dg_place from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
+    dg_view from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
     if (n->version < 6 || x->rank != y->rank || 2 * x->rank > OT_RANK_MAX)
         return dg_refuse(b, "a Tile of this rank");
     from.x.rank = to.x.rank = 2 * x->rank;
@@ -269,7 +269,7 @@ bool dg_block(dg_build *b, const ot_node *n)
     const int64_t channels[6] = {deep->strides[0], crd ? step * s * s : step,
                                  deep->strides[2], crd ? step * s : step * maps * s,
                                  deep->strides[3], crd ? step : step * maps};
-    dg_place from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
+    dg_view from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
     from.x.rank = to.x.rank = 6;
     memcpy(from.x.dims, dims, sizeof dims);
     memcpy(to.x.dims, dims, sizeof dims);

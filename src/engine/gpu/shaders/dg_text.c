@@ -184,7 +184,7 @@ static int64_t touched_bytes(const dg_build *b)
     return bytes;
 }
 
-uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
+uint32_t dg_arg_at(dg_build *b, const dg_view *p, bool written)
 {
     const size_t size = p->x.rank * sizeof *p->x.dims;
     for (uint32_t k = 0; k < b->n_args; k++) {
@@ -203,7 +203,7 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
 
 uint32_t dg_arg(dg_build *b, ot_id v, const ot_nd *x, bool written)
 {
-    const dg_place p = {.v = v, .x = x ? *x : *dg_nd(b, v)};
+    const dg_view p = {.v = v, .x = x ? *x : *dg_nd(b, v)};
     return dg_arg_at(b, &p, written);
 }
 
@@ -295,7 +295,7 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     dg_open_function(b, &text, group_items);
     if (b->body.n) dg_append(b, &text, b->body.s);
     dg_append(b, &text, "}\n");
-    ot_dg_kernel x = {.text = text.s,
+    ot_dg_shader x = {.text = text.s,
                       .n_text = text.n,
                       .args = ot_memdup(b->a, b->args, b->n_args * sizeof *b->args),
                       .n_args = b->n_args,

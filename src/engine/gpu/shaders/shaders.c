@@ -94,7 +94,7 @@ ot_status ot_dg_copy(const ot_dg_target *t, ot_dg_array from, ot_dg_array to, ot
                      ot_diag *d, ot_dg_code *out)
 {
     dg_build b = {.a = a, .target = t};
-    (void)dg_copy_kernel(&b, (dg_place){.v = from.v, .x = *from.x},
-                         (dg_place){.v = to.v, .x = *to.x});
+    (void)dg_copy_kernel(&b, (dg_view){.v = from.v, .x = *from.x},
+                         (dg_view){.v = to.v, .x = *to.x});
     return close_build(&b, d, out);
 }

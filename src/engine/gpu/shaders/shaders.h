@@ -86,7 +86,7 @@ typedef struct ot_dg_arg {
     bool written;
 } ot_dg_arg;
 
-typedef struct ot_dg_kernel {
+typedef struct ot_dg_shader {
     const char *text; /* "(args) { ... }"; GLSL: declarations and main */
     size_t n_text;
     /* [n_args] a pointer and a long, the first element, each; before them the table of numbers
@@ -105,10 +105,10 @@ typedef struct ot_dg_kernel {
     double transactions_plain; /* the same without a layout of the device's */
     double transactions_ideal; /* as if every one moved nothing but what is asked */
     bool spreads;
-} ot_dg_kernel;
+} ot_dg_shader;
 
 typedef struct ot_dg_code {
-    const ot_dg_kernel *kernels; /* [n] to run one after the other; 0: `why` */
+    const ot_dg_shader *kernels; /* [n] to run one after the other; 0: `why` */
     uint32_t n;
     const char *why; /* the group has no kernel: static or in the arena */
 } ot_dg_code;

@@ -14,7 +14,7 @@
 #define FOLD_ALWAYS ((int64_t)1 << 20) /* bytes that are made whatever is read */
 #define FOLD_FACTOR 4                  /* bytes that may be made for each byte read */
 
-ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t)
+ot_status ot_slot_set_tensor(ot_schedule *p, ot_slot *slot, const ot_tensor *t)
 {
     slot->is_const = true;
     if (t->rank > OT_RANK_MAX)
@@ -35,7 +35,7 @@ ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t)
     return OT_OK;
 }
 
-static bool all_const(const ot_prog *p, const ot_node *n)
+static bool all_const(const ot_schedule *p, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE && !p->g->values[n->out[k]].is_const) return false;
@@ -64,7 +64,7 @@ static bool is_weight(const ot_graph *g, ot_id v, uint32_t depth)
 
 /* Is what the step makes small, or not much larger than what it reads? Sizes that nobody knows
  * are taken for large. */
-static bool is_cheap(const ot_prog *p, const ot_node *n)
+static bool is_cheap(const ot_schedule *p, const ot_node *n)
 {
     int64_t made = 0, read = 0, bytes;
     if (n->n_out == 1 && n->out[0] != OT_NONE && is_weight(p->g, n->out[0], 3)) return true;
@@ -81,7 +81,7 @@ static bool is_cheap(const ot_prog *p, const ot_node *n)
     return made <= FOLD_ALWAYS || made / FOLD_FACTOR <= read;
 }
 
-static bool may_fold(const ot_prog *p, const ot_step *step)
+static bool may_fold(const ot_schedule *p, const ot_step *step)
 {
     const ot_node *n = step->node;
     if (n->op == OT_OP_Constant) return true;
@@ -90,7 +90,7 @@ static bool may_fold(const ot_prog *p, const ot_step *step)
            n->op != OT_OP_OPAQUE && all_const(p, n) && is_cheap(p, n);
 }
 
-ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done)
+ot_status ot_step_fold(ot_schedule *p, ot_step *step, bool *done)
 {
     ot_diag failed = {0}, *told = p->s->d;
     const ot_node *n = step->node;

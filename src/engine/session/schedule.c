@@ -1,13 +1,13 @@
 /* A graph -> what runs it: slots for values, steps for nodes.
  *
- *   1. every value gets a slot; an outer value is the slot of an enclosing program
+ *   1. every value gets a slot; an outer value is the slot of an enclosing schedule
  *   2. nodes that no output depends on are left out; the others become steps in graph.order:
  *   kernel, operands, subgraphs
  *   3. steps that depend on constants only are computed at once, where that is cheap, and left out,
  *   too
  *   4. each step learns which slots nobody reads after it
  *
- * Functions are programs, too, one a call, so that a call's attributes and omitted inputs are
+ * Functions are schedules, too, one a call, so that a call's attributes and omitted inputs are
  * known when it is made.
  *
  */
@@ -18,17 +18,17 @@
 
 /* ---- values ---- */
 
-/* The slot of an outer value: that of the innermost program around that knows the name. */
-static ot_slot *outer_slot(const ot_prog *p, const char *name)
+/* The slot of an outer value: that of the innermost schedule around that knows the name. */
+static ot_slot *outer_slot(const ot_schedule *p, const char *name)
 {
-    for (const ot_prog *up = p->outer; up; up = up->outer) {
+    for (const ot_schedule *up = p->outer; up; up = up->outer) {
         ot_id v = ot_value_find(up->g, name);
         if (v != OT_NONE && up->at[v]) return up->at[v];
     }
     return NULL;
 }
 
-static ot_status make_slots(ot_prog *p, const bool *absent)
+static ot_status make_slots(ot_schedule *p, const bool *absent)
 {
     ot_graph *g = p->g;
     p->slots = OT_NEW_N(p->s->a, ot_slot, g->n_values + 1u);
@@ -54,7 +54,7 @@ static ot_status make_slots(ot_prog *p, const bool *absent)
 }
 
 /* wanted: [n_values] read by a node that runs, or an output of the graph. needed: [n_nodes] */
-static ot_status find_needed(const ot_prog *p, ot_arena *a, bool **wanted, bool **needed)
+static ot_status find_needed(const ot_schedule *p, ot_arena *a, bool **wanted, bool **needed)
 {
     const ot_graph *g = p->g;
     *wanted = OT_NEW_N(a, bool, g->n_values + 1u);
@@ -77,7 +77,7 @@ static ot_status find_needed(const ot_prog *p, ot_arena *a, bool **wanted, bool 
 /* ---- steps ---- */
 
 /* Operators of opsets too old for the passes are opaque to them, but not to kernels. */
-static ot_status known_node(const ot_prog *p, const ot_node *n, const ot_node **out)
+static ot_status known_node(const ot_schedule *p, const ot_node *n, const ot_node **out)
 {
     ot_op op = ot_op_of(n->domain, n->op_type);
     *out = n;
@@ -99,7 +99,7 @@ static bool handles_lists(const ot_node *n)
     return strncmp(n->op_type, "Sequence", 8) == 0 || strncmp(n->op_type, "Optional", 8) == 0;
 }
 
-static ot_status operands(ot_prog *p, ot_step *step, const bool *wanted)
+static ot_status operands(ot_schedule *p, ot_step *step, const bool *wanted)
 {
     const ot_node *n = step->node;
     step->n_in = n->n_in;
@@ -121,23 +121,23 @@ static ot_status operands(ot_prog *p, ot_step *step, const bool *wanted)
     return OT_OK;
 }
 
-static ot_status add_body(ot_prog *p, ot_step *step, const char *attr, ot_graph *g, bool inside,
+static ot_status add_body(ot_schedule *p, ot_step *step, const char *attr, ot_graph *g, bool inside,
                           uint32_t depth, const bool *absent)
 {
-    ot_prog *body;
+    ot_schedule *body;
     if (depth >= OT_FRAME_DEPTH_MAX) {
         char label[OT_LABEL_MAX];
         return ot_fail(p->s->d, OT_E_INPUT,
                        "%s: subgraphs and functions are nested more than %d deep",
                        ot_node_label(step->node, label, sizeof label), OT_FRAME_DEPTH_MAX);
     }
-    OT_TRY(ot_prog_new(p->s, g, inside ? p : NULL, depth + 1, absent, &body));
+    OT_TRY(ot_schedule_new(p->s, g, inside ? p : NULL, depth + 1, absent, &body));
     step->bodies[step->n_bodies++] = (ot_body){attr, body};
     return OT_OK;
 }
 
-/* Programs of the subgraphs among the attributes. */
-static ot_status add_bodies(ot_prog *p, ot_step *step, uint32_t depth)
+/* Schedules of the subgraphs among the attributes. */
+static ot_status add_bodies(ot_schedule *p, ot_step *step, uint32_t depth)
 {
     const ot_node *n = step->node;
     uint32_t count = 0;
@@ -158,7 +158,7 @@ static ot_status add_bodies(ot_prog *p, ot_step *step, uint32_t depth)
 }
 
 /* The node calls a model-local function whose body is f. */
-static ot_status add_function(ot_prog *p, ot_step *step, ot_graph *f, uint32_t depth)
+static ot_status add_function(ot_schedule *p, ot_step *step, ot_graph *f, uint32_t depth)
 {
     const ot_node *n = step->node;
     char label[OT_LABEL_MAX];
@@ -176,7 +176,7 @@ static ot_status add_function(ot_prog *p, ot_step *step, ot_graph *f, uint32_t d
     return add_body(p, step, "", f, false, depth, absent);
 }
 
-static ot_status no_kernel(const ot_prog *p, const ot_node *n)
+static ot_status no_kernel(const ot_schedule *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX];
     return ot_fail(p->s->d, OT_E_INPUT, "%s: the engine does not have this operator%s%.100s%s",
@@ -184,14 +184,14 @@ static ot_status no_kernel(const ot_prog *p, const ot_node *n)
                    n->domain, n->domain[0] ? "')" : "");
 }
 
-static ot_status too_many(const ot_prog *p, const ot_node *n)
+static ot_status too_many(const ot_schedule *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX];
     return ot_fail(p->s->d, OT_E_INPUT, "%s: the model's functions call one another too often",
                    ot_node_label(n, label, sizeof label));
 }
 
-static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uint32_t depth,
+static ot_status make_step(ot_schedule *p, const ot_node *n, const bool *wanted, uint32_t depth,
                            ot_step *step)
 {
     ot_session *s = p->s;
@@ -205,7 +205,7 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
         if (f) return add_function(p, step, f, depth);
     }
     OT_TRY(known_node(p, n, &step->node));
-    step->run = ot_kernel_choose(step->node, s->reference);
+    step->run = ot_op_choose(step->node, s->reference);
     if (!step->run && strcmp(n->domain, "onnx_tile") == 0) step->run = ot_run_tile_op;
     if (!step->run) return no_kernel(p, n);
     step->takes_lists = handles_lists(step->node);
@@ -215,7 +215,7 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
 /* Bodies of tiles, those that run often first: the weights that a session may hold in other
  * forms (Winograd's) go to them, and not to steps in front of a stream or corners, whose sizes
  * may ask for a form of their own. */
-static ot_status add_tiles(ot_prog *p, uint32_t depth)
+static ot_status add_tiles(ot_schedule *p, uint32_t depth)
 {
     for (int often = 1; often >= 0; often--)
         for (uint32_t k = 0; k < p->n_steps; k++) {
@@ -229,7 +229,7 @@ static ot_status add_tiles(ot_prog *p, uint32_t depth)
 /* ---- lifetimes ---- */
 
 /* Windows of fused steps hold no reference: what they look at lives as long as they do. */
-static void keep_viewed(const ot_prog *p, ot_value_lifetimes *l)
+static void keep_viewed(const ot_schedule *p, ot_value_lifetimes *l)
 {
     for (uint32_t k = p->n_steps; k-- > 0;) {
         const ot_step *step = &p->steps[k];
@@ -238,9 +238,9 @@ static void keep_viewed(const ot_prog *p, ot_value_lifetimes *l)
     }
 }
 
-/* What is captured counts as read by the step whose node captures it; values of programs around
+/* What is captured counts as read by the step whose node captures it; values of schedules around
  * are theirs. */
-static ot_status find_lifetimes(ot_prog *p, ot_arena *a)
+static ot_status find_lifetimes(ot_schedule *p, ot_arena *a)
 {
     ot_value_lifetimes l;
     if (ot_value_lifetimes_new(p->n_ids, a, &l) != OT_OK) return ot_fail_nomem(p->s->d);
@@ -263,7 +263,7 @@ static ot_status find_lifetimes(ot_prog *p, ot_arena *a)
 }
 
 /* Fill release lists. */
-static ot_status find_last(ot_prog *p, ot_arena *a)
+static ot_status find_last(ot_schedule *p, ot_arena *a)
 {
     uint32_t *count = OT_NEW_N(p->s->a, uint32_t, p->n_steps + 1u);
     if (!count) return ot_fail_nomem(p->s->d);
@@ -287,7 +287,7 @@ static ot_status find_last(ot_prog *p, ot_arena *a)
 
 /* ---- the whole ---- */
 
-static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
+static ot_status make_steps(ot_schedule *p, ot_arena *scratch, uint32_t depth)
 {
     ot_graph *g = p->g;
     bool *wanted, *needed;
@@ -307,20 +307,20 @@ static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
     return find_last(p, scratch);
 }
 
-ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth,
-                      const bool *absent, ot_prog **out)
+ot_status ot_schedule_new(ot_session *s, ot_graph *g, ot_schedule *outer, uint32_t depth,
+                          const bool *absent, ot_schedule **out)
 {
-    ot_prog *p = *out = OT_NEW(s->a, ot_prog);
+    ot_schedule *p = *out = OT_NEW(s->a, ot_schedule);
     ot_arena *scratch = ot_arena_new();
     ot_status st = p && scratch ? OT_OK : ot_fail_nomem(s->d);
     if (p) {
-        *p = (ot_prog){.s = s,
-                       .next = s->all,
-                       .outer = outer,
-                       .g = g,
-                       .threads = outer ? outer->threads : s->threads,
-                       .tile = -1};
-        p->frame.prog = p;
+        *p = (ot_schedule){.s = s,
+                           .next = s->all,
+                           .outer = outer,
+                           .g = g,
+                           .threads = outer ? outer->threads : s->threads,
+                           .tile = -1};
+        p->frame.schedule = p;
         s->all = p;
     }
     if (st == OT_OK) st = make_slots(p, absent);
@@ -329,14 +329,14 @@ ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth
     return st;
 }
 
-ot_status ot_prog_hire(ot_prog *outer, ot_graph *g, ot_prog **p)
+ot_status ot_schedule_hire(ot_schedule *outer, ot_graph *g, ot_schedule **p)
 {
-    if (!*p) OT_TRY(ot_prog_new(outer->s, g, outer, 1, NULL, p));
-    OT_TRY(ot_prog_plan(*p));
-    return ot_prog_time(*p);
+    if (!*p) OT_TRY(ot_schedule_new(outer->s, g, outer, 1, NULL, p));
+    OT_TRY(ot_schedule_plan(*p));
+    return ot_schedule_time(*p);
 }
 
-ot_status ot_prog_time(ot_prog *p)
+ot_status ot_schedule_time(ot_schedule *p)
 {
     p->times = OT_NEW_N(p->s->a, ot_node_time, p->n_steps + 1u);
     if (!p->times) return ot_fail_nomem(p->s->d);
@@ -345,7 +345,7 @@ ot_status ot_prog_time(ot_prog *p)
     return OT_OK;
 }
 
-void ot_prog_release(ot_prog *p)
+void ot_schedule_release(ot_schedule *p)
 {
     for (uint32_t k = 0; p->slots && k < p->g->n_values; k++) ot_nd_release(&p->slots[k].nd);
     for (uint32_t k = p->g->n_values; k < p->n_ids; k++) ot_nd_release(&p->at[k]->nd);

@@ -81,7 +81,7 @@ static ot_status check_caller(ot_call *c, uint32_t k, const ot_slot *slot, ot_dt
 ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims)
 {
     ot_step *step = c->frame->step;
-    ot_session *s = c->frame->prog->s;
+    ot_session *s = c->frame->schedule->s;
     ot_slot *slot = k < c->n_out ? step->out_slots[k] : NULL;
     if (!slot) return OT_OK;
     OT_TRY(check_dims(c, k, t, rank, dims));
@@ -91,7 +91,7 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
     ot_nd_release(&slot->nd);
     ot_nd_set_dense(&slot->nd, t, rank, dims);
     if (slot->place == OT_PLACE_ARENA && ot_nd_same_shape(&slot->want, t, rank, dims)) {
-        slot->nd.data = c->frame->prog->base + slot->offset;
+        slot->nd.data = c->frame->schedule->base + slot->offset;
     } else if (slot->place == OT_PLACE_CALLER) {
         OT_TRY(check_caller(c, k, slot, t, rank, dims));
         slot->nd.data = slot->want.data;
@@ -113,7 +113,7 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
 
 ot_status ot_call_place(ot_call *c, uint32_t k)
 {
-    ot_prog *p = c->frame->prog;
+    ot_schedule *p = c->frame->schedule;
     ot_slot *slot = c->frame->step->out_slots[k];
     int64_t bytes;
     if (!slot) return OT_OK;
@@ -150,7 +150,7 @@ static bool in_arena(const ot_session *s, const void *data)
 }
 
 /* Do the bytes of `in` live as long as the slot? */
-static bool may_alias(const ot_prog *p, const ot_slot *slot, const ot_nd *in)
+static bool may_alias(const ot_schedule *p, const ot_slot *slot, const ot_nd *in)
 {
     if (slot->place == OT_PLACE_CALLER) return false;
     if (in->block) return true;
@@ -171,7 +171,7 @@ ot_status ot_call_view(ot_call *c, uint32_t k, uint32_t i, uint32_t rank, const 
         return ot_call_fail(c, "%lld elements have not the shape %s", (long long)before,
                             ot_dims_text(rank, dims, text, sizeof text));
     }
-    if (may_alias(c->frame->prog, slot, in)) {
+    if (may_alias(c->frame->schedule, slot, in)) {
         ot_nd_release(&slot->nd);
         slot->nd = (ot_nd){.data = in->data, .block = in->block};
         if (in->block) ot_block_ref(in->block);
@@ -198,7 +198,7 @@ void *ot_call_scratch(ot_call *c, size_t bytes)
         f->scratch = list;
         f->cap_scratch = cap;
     }
-    ot_block *b = ot_block_new(&f->prog->s->heap, bytes);
+    ot_block *b = ot_block_new(&f->schedule->s->heap, bytes);
     if (!b) return NULL;
     f->scratch[f->n_scratch++] = b;
     return memset(ot_block_data(b), 0, bytes);
@@ -217,11 +217,11 @@ static const ot_body *find_body(const ot_call *c, const char *attr)
 uint32_t ot_call_body_outputs(const ot_call *c, const char *attr)
 {
     const ot_body *b = find_body(c, attr);
-    return b ? b->prog->g->n_outputs : 0;
+    return b ? b->schedule->g->n_outputs : 0;
 }
 
 /* An output of a body that ran outlives the body: what others own is copied. */
-static ot_status take_result(ot_prog *body, ot_id v, ot_nd *out)
+static ot_status take_result(ot_schedule *body, ot_id v, ot_nd *out)
 {
     const ot_nd *a = &body->at[v]->nd;
     if (!ot_nd_is_owned(a)) return ot_nd_copy(out, a, &body->s->heap, body->d);
@@ -240,7 +240,7 @@ static void as_stated(ot_nd *a, const ot_value *v)
 }
 
 /* Is an input what the body's fused steps were made for? */
-static ot_status check_given(ot_call *c, const ot_prog *body, uint32_t k)
+static ot_status check_given(ot_call *c, const ot_schedule *body, uint32_t k)
 {
     const ot_slot *slot = &body->slots[body->g->inputs[k]];
     char given[400], stated[400];
@@ -254,7 +254,7 @@ static ot_status check_given(ot_call *c, const ot_prog *body, uint32_t k)
                         ot_dims_text(slot->nd.rank, slot->nd.dims, given, sizeof given));
 }
 
-static ot_status bind(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_t n_in)
+static ot_status bind(ot_call *c, ot_schedule *body, const ot_nd *const *in, uint32_t n_in)
 {
     const ot_graph *g = body->g;
     for (uint32_t k = 0; k < n_in; k++) {
@@ -268,17 +268,17 @@ static ot_status bind(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_
     return OT_OK;
 }
 
-static ot_status run_body(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_t n_in,
+static ot_status run_body(ot_call *c, ot_schedule *body, const ot_nd *const *in, uint32_t n_in,
                           ot_nd *out, uint32_t n_out)
 {
     const ot_graph *g = body->g;
     uint32_t done = 0;
     body->d = c->diag; /* a worker's, when a tile runs this */
     ot_status st = bind(c, body, in, n_in);
-    if (st == OT_OK) st = ot_prog_run(body, NULL);
+    if (st == OT_OK) st = ot_schedule_run(body, NULL);
     for (; st == OT_OK && done < n_out; done++)
         st = take_result(body, g->outputs[done], &out[done]);
-    ot_prog_clear(body);
+    ot_schedule_clear(body);
     if (st == OT_OK) return OT_OK;
     for (uint32_t k = 0; k + 1 < done; k++) ot_nd_release(&out[k]);
     for (uint32_t k = 0; k < n_out; k++) out[k] = (ot_nd){0};
@@ -291,19 +291,19 @@ ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, o
     const ot_body *b = find_body(c, attr);
     for (uint32_t k = 0; k < n_out; k++) out[k] = (ot_nd){0};
     if (!b) return ot_call_fail(c, "it has no subgraph '%s'", attr);
-    const ot_graph *g = b->prog->g;
+    const ot_graph *g = b->schedule->g;
     if (g->n_inputs != n_in || g->n_outputs != n_out)
         return ot_call_fail(c, "its subgraph '%s' has %u inputs and %u outputs, not %u and %u",
                             attr, g->n_inputs, g->n_outputs, n_in, n_out);
     const ot_nd **list = ot_call_scratch(c, (n_in + 1u) * sizeof *list);
     if (!list) return ot_fail_nomem(c->diag);
     for (uint32_t k = 0; k < n_in; k++) list[k] = &in[k];
-    return run_body(c, b->prog, list, n_in, out, n_out);
+    return run_body(c, b->schedule, list, n_in, out, n_out);
 }
 
 ot_status ot_call_function(ot_call *c)
 {
-    ot_prog *f = c->frame->step->bodies[0].prog;
+    ot_schedule *f = c->frame->step->bodies[0].schedule;
     ot_nd *out = ot_call_scratch(c, (f->g->n_outputs + 1u) * sizeof *out);
     if (!out) return ot_fail_nomem(c->diag);
     OT_TRY(run_body(c, f, c->in, c->n_in, out, f->g->n_outputs));

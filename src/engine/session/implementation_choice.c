@@ -11,31 +11,31 @@
 #include "engine/cpu/product/fast_product.h"
 #include "engine/cpu/rows/rows.h"
 
-static ot_kernel_fn fast_named(const ot_node *n)
+static ot_op_fn fast_named(const ot_node *n)
 {
-    const ot_kernel_named *const tables[] = {ot_fast_rows_named, ot_fast_product_named,
-                                             ot_fast_int8_named};
+    const ot_op_named *const tables[] = {ot_fast_rows_named, ot_fast_product_named,
+                                         ot_fast_int8_named};
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
-        for (const ot_kernel_named *e = tables[k]; e->op_type; e++)
+        for (const ot_op_named *e = tables[k]; e->op_type; e++)
             if (strcmp(e->op_type, n->op_type) == 0 && strcmp(e->domain, n->domain) == 0)
                 return e->run;
     return NULL;
 }
 
-ot_kernel_fn ot_kernel_fast(const ot_node *n)
+ot_op_fn ot_op_fast(const ot_node *n)
 {
-    const ot_kernel_entry *const tables[] = {ot_fast_rows, ot_fast_product, ot_fast_window,
-                                             ot_fast_int8, ot_fast_move};
+    const ot_op_entry *const tables[] = {ot_fast_rows, ot_fast_product, ot_fast_window,
+                                         ot_fast_int8, ot_fast_move};
     if (n->op == OT_OP_OPAQUE) return fast_named(n);
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
-        for (const ot_kernel_entry *e = tables[k]; e->op != OT_OP_OPAQUE; e++)
+        for (const ot_op_entry *e = tables[k]; e->op != OT_OP_OPAQUE; e++)
             if (e->op == n->op) return e->run;
     return NULL;
 }
 
-ot_kernel_fn ot_kernel_choose(const ot_node *n, bool reference)
+ot_op_fn ot_op_choose(const ot_node *n, bool reference)
 {
-    ot_kernel_fn run = reference ? NULL : ot_kernel_fast(n);
-    if (!run) run = ot_kernel_reference_of(n);
+    ot_op_fn run = reference ? NULL : ot_op_fast(n);
+    if (!run) run = ot_op_reference_of(n);
     return run ? run : fast_named(n);
 }
