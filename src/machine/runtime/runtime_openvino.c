@@ -43,8 +43,7 @@ static const ot_overheads OVERHEADS = {.node = 2e-6, .loop = 20e-6, .region = 10
  * Gather, Transpose and Concat take. Tiles that are cut to pieces of other sizes still fit each
  * other's places. */
 static const ot_form_price PRICES[OT_FORM_COUNT] = {
-    [OT_FORM_SCAN] =
-        {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1, .written = 1},
+    [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .written = 1},
     [OT_FORM_UNROLLED] = {.copies = true,
                           .nodes = 1,
                           .stitch = 2,
