@@ -229,10 +229,13 @@ static bool note_near(solver *v, const ot_choice *c)
     return OT_PUSH(v->s->arena, v->near, v->n_near, v->cap_near, *c);
 }
 
-static bool is_banned(const solver *v, uint32_t first, uint32_t end)
+static bool is_banned(const solver *v, const ot_choice *c)
 {
-    for (uint32_t k = 0; k < v->limit->n_banned; k++)
-        if (v->limit->banned[k].first == first && v->limit->banned[k].end == end) return true;
+    for (uint32_t k = 0; k < v->limit->n_banned; k++) {
+        const ot_banned *b = &v->limit->banned[k];
+        if (b->end != c->end) continue;
+        if (b->first == OT_NONE ? c->out_index == OT_SUM_SINK : b->first == c->first) return true;
+    }
     return false;
 }
 
@@ -244,6 +247,7 @@ static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_
     const ot_seq *s = v->s;
     const double untiled = s->time[c->end + 1] - s->time[c->first];
     bool done;
+    if (is_banned(v, c)) return OT_OK;
     /* whatever it costs */
     if (concerned && missed < v->limit->before[c->end + 1] - v->limit->before[c->first]) {
         done = relax(v, c->first, c->end + 1, c, choice_penalty(v, c), missed);
@@ -279,7 +283,6 @@ static ot_status try_interval(solver *v, uint32_t first, uint32_t end)
     const ot_seq *s = v->s;
     const double kept = kept_penalty(v, first, end, true);
     const bool concerned = ot_limit_concerns(v->limit, first, end);
-    if (concerned && is_banned(v, first, end)) return OT_OK;
     for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
         ot_choice c;
         if (!ot_trial_choice(v->tr, k, &c)) continue;

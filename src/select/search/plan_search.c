@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#define BAN_ROUNDS     3 /* plans that are made again without what no form expresses */
 #define LIMIT_ATTEMPTS 3 /* to keep a budget */
 #define MANY_NODES     1500
 #define REST           64   /* regions of other paths that are built when a limit is missed */
@@ -41,6 +42,13 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, ot_reas
     return OT_OK;
 }
 
+static void ban(ot_limit *limit, const ot_choice *c)
+{
+    if (limit->n_banned == OT_BANNED_MAX) return;
+    const bool sums = limit->most == 0 && c->out_index == OT_SUM_SINK;
+    limit->banned[limit->n_banned++] = (ot_banned){sums ? OT_NONE : c->first, c->end};
+}
+
 static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
                                const ot_plan_options *o, ot_limit *limit, const ot_path *path,
                                ot_plan *p, ot_region_pool *built)
@@ -62,8 +70,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
         OT_TRY(ot_region_fit(s, w, t, o, &at, c, spare - gain, p->arena, &left, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
         bool needed = limit->n_large > 0 && ot_limit_needs(limit, s, &r);
-        if (!found && needed && limit->n_banned < OT_BANNED_MAX)
-            limit->banned[limit->n_banned++] = (ot_banned){c->first, c->end};
+        if (!found && (needed || limit->most == 0)) ban(limit, c);
         if (!found) {
             ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE
                                                              : ot_reassemble_refusal(s->g, &r);
@@ -340,11 +347,38 @@ static ot_status plan_once(ot_planner *x, const ot_plan_options *o, ot_limit *li
     return drop_useless(s, x->t, o, limit, p);
 }
 
+/* a is to be preferred to b, by what the goal asks. */
+static bool is_better(const ot_plan_options *o, const ot_plan *a, const ot_plan *b)
+{
+    const ot_figures *x = &a->tiled, *y = &b->tiled;
+    if (o->goal == OT_GOAL_MEMORY && x->peak_bytes != y->peak_bytes)
+        return x->peak_bytes < y->peak_bytes;
+    return x->time_s < y->time_s;
+}
+
+/* Intervals that no form expresses give way to others, where that makes a better plan: a region that
+ * cannot end with a sum in parts may end before it. Not where a price or a limit leads the search. */
+static ot_status plan_without_banned(ot_planner *x, const ot_plan_options *o, ot_limit *limit,
+                                     ot_plan *p, ot_region_pool *built, ot_path *path)
+{
+    const bool plain = !o->force && o->memory_budget == 0 && o->price == 0 &&
+                       o->byte_seconds <= 0 && o->near == 0 && o->force_form == OT_FORM_NONE;
+    ot_plan best = {0};
+    for (int round = 0;; round++) {
+        const uint32_t banned = limit->n_banned;
+        OT_TRY(plan_once(x, o, limit, p, built, path));
+        if (round > 0 && !is_better(o, p, &best)) *p = best;
+        if (!plain || limit->n_banned == banned || round == BAN_ROUNDS) return OT_OK;
+        best = *p;
+    }
+}
+
 /* The same; intervals that no form expresses with tensors as small as they have to be give way
  * to others, which leave none larger. */
 static ot_status plan_within(ot_planner *x, const ot_plan_options *o, ot_limit *limit, ot_plan *p,
                              ot_region_pool *built, ot_path *path)
 {
+    if (limit->most == 0) return plan_without_banned(x, o, limit, p, built, path);
     for (;;) {
         uint32_t banned = limit->n_banned;
         OT_TRY(plan_once(x, o, limit, p, built, path));

@@ -7,9 +7,10 @@
 
 /* ---- tensor_limit.c ---- */
 
-/* An interval that no form expresses within the limit: not tried again. */
+/* An interval that no form expresses (within the limit): not tried again. */
 typedef struct ot_banned {
-    uint32_t first, end;
+    uint32_t first; /* OT_NONE: all that end there with sums in parts */
+    uint32_t end;
 } ot_banned;
 #define OT_BANNED_MAX 16
 
