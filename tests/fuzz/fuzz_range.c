@@ -154,8 +154,8 @@ static void tile(ot_model *m, const ot_options *o, ot_diag *d)
     expect_line(s, d);
     if (s == OT_OK && ot_verify(run.model->graph) != OT_OK) OT_BUG("the result does not verify");
     for (uint32_t k = 0; s == OT_OK && k < SIZES && o->n_ranges > 0; k++)
-        if (run.range.untiled.verdict == OT_BOUNDS_PROVED)
-            hold_against(file, &run.options, &run.range.untiled, k);
+        if (run.selection.bounds.untiled.verdict == OT_BOUNDS_PROVED)
+            hold_against(file, &run.options, &run.selection.bounds.untiled, k);
     if (s == OT_OK) read_again(run.model, d);
     ot_model_free(file);
     ot_run_free(&run);

@@ -279,8 +279,9 @@ static ot_status report(const void *with, ot_diag *d)
     ot_run run = *planned;
     ot_diag *before = run.model->diag;
     run.model->diag = d;
-    ot_status s = ot_facts_from_plan(run.model->graph, run.plan, &run.target, &run.options.plan,
-                                     "in.ot", NULL, OT_FACTS_INSPECT, &run.facts);
+    ot_status s = ot_facts_from_plan(run.model->graph, run.selection.plan, &run.target,
+                                     &run.options.plan, "in.ot", NULL, OT_FACTS_INSPECT,
+                                     &run.facts);
     if (s == OT_OK) s = write_all(&run, d);
     ot_facts_free(run.facts);
     run.model->diag = before;
