@@ -99,17 +99,17 @@ onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE
 onnx_tile_status onnx_tile_set_bit_exact(onnx_tile *t, int exact) ONNX_TILE_MUST_USE;
 /* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
-/* Bind the dimensions of a model input, free ones and those that the model fixes. (With goal
- * memory, free ones may stay free all the same where that takes less: the results say
+/* Bind the dimensions of a model input, dynamic ones and those that the model fixes. (With goal
+ * memory, dynamic ones may stay dynamic all the same where that takes less: the results say
  * "stays_dynamic".) When planning, ONNX_TILE_USAGE: the model has no such input, or a constant that
  * only fits its old size, which onnx_tile_error names with its node. */
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                       uint32_t rank) ONNX_TILE_MUST_USE;
-/* The size of an input to plan for while its free dimensions stay free: one result for every
+/* The size of an input to plan for while its dynamic dimensions stay dynamic: one result for every
  * size that the model takes. Not together with what is for one size or written otherwise
  * (onnx_tile_bind_shape, a budget, the largest tensor, the engine's operators, another runtime
  * than onnxruntime): ONNX_TILE_USAGE when planning. Where neither this nor onnx_tile_bind_shape
- * is called, nor any of those, free dimensions stay free as well, and the size to plan for is
+ * is called, nor any of those, dynamic dimensions stay dynamic as well, and the size to plan for is
  * one that such inputs usually have. */
 onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                         uint32_t rank) ONNX_TILE_MUST_USE;

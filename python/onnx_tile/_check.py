@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def memory_ratio(self) -> Optional[float]:
-        """After / before, of the growth of the process."""
+        """After / before, of the peak resident growth."""
         return ratio(self.before.growth_bytes, self.after.growth_bytes)
 
     def __bool__(self) -> bool:
@@ -79,7 +79,7 @@ class Comparison:
         def times(r: Optional[float]) -> str:
             return "" if r is None else f"x{r:.2f}"
         return [["time", format_seconds(self.before.seconds), format_seconds(self.after.seconds), times(self.time_ratio)],
-                ["growth of the process", format_bytes(self.before.growth_bytes), format_bytes(self.after.growth_bytes),
+                ["peak resident growth", format_bytes(self.before.growth_bytes), format_bytes(self.after.growth_bytes),
                  times(self.memory_ratio)]]
 
     def _verdict(self) -> str:

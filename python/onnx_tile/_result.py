@@ -92,7 +92,7 @@ class Result:
                 f"{format_bytes(self.after.get('peak_bytes'))}>")
 
     def _figures(self) -> List[List[str]]:
-        kinds = (("peak memory, live", "peak_bytes", format_bytes), ("growth of the process", "growth_bytes", format_bytes),
+        kinds = (("peak memory, live", "peak_bytes", format_bytes), ("peak resident growth", "growth_bytes", format_bytes),
                  ("bytes moved", "traffic_bytes", format_bytes), ("time", "time_seconds", format_seconds))
         rows = []
         for name, key, text in kinds:

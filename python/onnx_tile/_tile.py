@@ -88,7 +88,7 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
 
     goal: "memory" or "time". budget: bytes of peak memory that must not be passed, or "200M"; BudgetError otherwise.
     max_slowdown: what goal memory may cost, 0.1 is 10 %. max_tensor: bytes that no tensor may take.
-    shapes: {input: dimensions} that are bound; design: the size to plan for while free dimensions stay free.
+    shapes: {input: dimensions} that are bound; design: the size to plan for while dynamic dimensions stay dynamic.
     target: "host", a shipped preset or an .xml file. runtime: "onnxruntime", "openvino", "loop", "portable", "engine",
     "engine-device" (the engine on a device) or "ort-engine": the engine inside of ONNX Runtime, by the library that ort_library() names. ort_operators, for that one:
     "whole", the model is one operator; "parts", what the engine has is, in as few as the graph allows, and ONNX Runtime runs

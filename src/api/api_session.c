@@ -286,7 +286,7 @@ onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, 
         return misuse(s, "the input is no tensor of a type that can be bound");
     if (!data) return misuse(s, "an input needs its memory");
     if (!dims && !ot_value_is_static(v))
-        return misuse(s, "the input has free dimensions: give its dims");
+        return misuse(s, "the input has dynamic dimensions: give its dims");
     if (dims && rank > OT_RANK_MAX) return misuse(s, "an array has at most 16 dimensions");
     for (uint32_t j = 0; dims && j < rank; j++)
         if (dims[j] < 0) return misuse(s, "a dimension is negative");

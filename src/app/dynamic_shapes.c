@@ -31,7 +31,7 @@ static ot_status check_dynamic(const ot_run *r)
                        "dimensions with --shape instead",
                        other);
     return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE,
-                                  "--keep-dynamic: no dimension of the model's inputs is free")
+                                  "--keep-dynamic: no dimension of the model's inputs is dynamic")
                         : OT_OK;
 }
 

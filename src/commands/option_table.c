@@ -107,7 +107,7 @@ const option option_table[] = {
     {"max-peak", 0, "SIZE", SIZE, NULL, AT(max_peak), GATE, LIMITS,
      "most bytes of tensors that may live at one time, tiled"},
     {"max-growth", 0, "SIZE", SIZE, NULL, AT(max_growth), GATE, LIMITS,
-     "most bytes that running may add to the process"},
+     "most bytes of peak resident growth: what running adds to the process"},
     {"max-peak-regression", 0, "PCT", PERCENT, NULL, AT(gate.peak_regression), GATE, LIMITS,
      "peak memory above the baseline's, in percent"},
     {"max-time-regression", 0, "PCT", PERCENT, NULL, AT(gate.time_regression), GATE, LIMITS,
@@ -118,7 +118,8 @@ const option option_table[] = {
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, SIZES,
      "bind the dimensions of an input; repeatable"},
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS, SIZES,
-     "free dimensions stay free: one result for every size, planned at --design; so by default, "
+     "dynamic dimensions stay dynamic: one result for every size, planned at --design; so by "
+     "default, "
      "where nothing is said of sizes"},
     {"design", 0, "INPUT=D,D,...", DESIGN, NULL, 0, MODELS, SIZES,
      "size of an input to plan for; repeatable, implies --keep-dynamic"},
@@ -136,7 +137,7 @@ const option option_table[] = {
     {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS | KERNEL, RUNNING,
      "runs of each model (run: 1, bench: for some seconds), timed runs on a device"},
     {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, RUNNING,
-     "slow and obvious kernels only"},
+     "slow and obvious implementations of operators only"},
     {"trace", 0, "F.json", FILENAME, NULL, AT(trace), RUNNERS | KERNEL, RUNNING,
      "write a trace of one more run (bench: of each model) for chrome://tracing"},
     {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, RUNNING,

@@ -31,7 +31,7 @@ static ot_status enter(search *x, ot_plan *p)
     const bool holds = facts.tiled.verdict == OT_BOUNDS_PROVED &&
                        p->tiled.peak_bytes <= x->o->memory_budget;
     if (ot_dbg['P'])
-        fprintf(stderr, "> Budget over sizes: %s, %lld live, %lld growth\n",
+        fprintf(stderr, "> Budget over sizes: %s, %lld live, %lld resident growth\n",
                 ot_bounds_verdict_name(facts.tiled.verdict), (long long)facts.tiled.live_bytes,
                 (long long)facts.tiled.growth_bytes);
     if (x->best && !holds && (x->holds || worst(&facts.tiled) >= worst(&x->facts.tiled))) {

@@ -20,10 +20,11 @@ static ot_status check_design(const ot_graph *g)
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_value *v = &g->values[g->inputs[k]];
         if (!v->init && v->is_tensor && !ot_value_is_static(v))
-            return ot_fail(g->model->diag, OT_E_USAGE,
-                           "--keep-dynamic: input '%.300s' has free dimensions: give the size to "
-                           "plan for, --design %.300s=D,D,...",
-                           v->name, v->name);
+            return ot_fail(
+                g->model->diag, OT_E_USAGE,
+                "--keep-dynamic: input '%.300s' has dynamic dimensions: give the size to "
+                "plan for, --design %.300s=D,D,...",
+                v->name, v->name);
     }
     return OT_OK;
 }

@@ -122,7 +122,8 @@ static ot_status try_waiting(ot_candidates *x, left *l)
          k++) {
         int64_t bytes;
         o.near = f.waiting[k] + 1;
-        if (ot_dbg['P']) fprintf(stderr, "> Waiting: %s\n", x->g->nodes[f.waiting[k]].name);
+        if (ot_dbg['P'])
+            fprintf(stderr, "> Near held value of: %s\n", x->g->nodes[f.waiting[k]].name);
         OT_TRY(propose(x, l, &o, &bytes));
         if (x->how.branch) OT_TRY(try_form(x, l, &o, OT_FORM_PEELED));
     }
@@ -142,7 +143,7 @@ static ot_status try_near(ot_candidates *x, left *l, const ot_sim_figures *f, bo
         ot_plan_options o = x->o;
         tried[id] = *any = true;
         o.near = id + 1;
-        if (ot_dbg['P']) fprintf(stderr, "> Fullest: %s\n", x->g->nodes[id].name);
+        if (ot_dbg['P']) fprintf(stderr, "> Near fullest step: %s\n", x->g->nodes[id].name);
         OT_TRY(propose(x, l, &o, &bytes));
     }
     return OT_OK;

@@ -82,7 +82,7 @@ static ot_status try_unjoined(ot_candidates *x, ot_region_set *won)
         from = x->how.unjoined_from;
     }
     if (ot_dbg['P'])
-        fprintf(stderr, "> Pieces from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+        fprintf(stderr, "> Unjoined tiles from %lld: %.2f MB -> %.2f MB\n", (long long)from,
                 (double)won->bytes / 1048576.0, (double)least / 1048576.0);
     x->how.unjoined_from = from;
     won->bytes = least;
@@ -129,7 +129,7 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
         from = x->how.defer_from;
     }
     if (ot_dbg['P'])
-        fprintf(stderr, "> Late weights from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+        fprintf(stderr, "> Deferred packing from %lld: %.2f MB -> %.2f MB\n", (long long)from,
                 (double)won->bytes / 1048576.0, (double)least / 1048576.0);
     x->how.defer_from = from;
     won->bytes = least;

@@ -161,7 +161,7 @@ static void show(const ot_variant_group *x, const ot_variant *v)
         "plain",           "decomposed",  "decomposed, no Softmax", "made again",
         "made again, one", "skips again", "skips again, one"};
     if (!ot_dbg['D'] || !v->has_outcome) return;
-    fprintf(stderr, "> Variant: %s%s: %u regions, %.3f ms, peak %lld, growth %lld\n",
+    fprintf(stderr, "> Variant: %s%s: %u regions, %.3f ms, peak %lld, resident growth %lld\n",
             x->is_dynamic ? "dynamic, " : "", NAMES[v->kind], v->last.set.n, v->last.seconds * 1e3,
             (long long)v->last.peak, (long long)v->last.growth);
 }
@@ -268,7 +268,7 @@ static ot_status lap(selecting *x, const ot_plan_options *o, double slowdown)
     at.max_slowdown = x->lap_slowdown = slowdown;
     OT_TRY(run_groups(x, &at, &found));
     if (ot_dbg['P'])
-        fprintf(stderr, "> Lap: slowdown %.2f: %.2f MB, %.3f ms\n", slowdown,
+        fprintf(stderr, "> Time limit: slowdown %.2f: %.2f MB, %.3f ms\n", slowdown,
                 (double)found.found.growth / 1048576.0, found.found.seconds * 1e3);
     if (!x->memory.v || holds_less(&x->memory, &found)) x->memory = found;
     return OT_OK;
@@ -314,8 +314,8 @@ static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
     }
     OT_TRY(s);
     if (ot_dbg['P'])
-        fprintf(stderr, "> Budget: peak %lld, growth %lld, %.3f ms\n", (long long)p.found.peak,
-                (long long)p.found.growth, p.found.seconds * 1e3);
+        fprintf(stderr, "> Budget: peak %lld, resident growth %lld, %.3f ms\n",
+                (long long)p.found.peak, (long long)p.found.growth, p.found.seconds * 1e3);
     if (p.found.peak <= x->r->options->memory_budget && is_better(x, &p)) x->best = p;
     *met = x->best.v && x->r->options->goal == OT_GOAL_TIME &&
            ot_budget_fits(x->best.found.growth, x->r->options);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One tiled file for every size: random networks with free dimensions give what the original gives at sizes that nobody planned for. Other seeds: OT_SEED=7; more: FREE_SEEDS=1000. And what --keep-dynamic refuses.
+# One tiled file for every size: random networks with dynamic dimensions give what the original gives at sizes that nobody planned for. Other seeds: OT_SEED=7; more: FREE_SEEDS=1000. And what --keep-dynamic refuses.
 . "$(dirname "$0")/lib.bash"
 start=$((${OT_SEED:-1} * 1000000)) seeds=${FREE_SEEDS:-30}
 echo "seeds $start to $((start + seeds - 1))"
@@ -29,7 +29,7 @@ grep -q ', 0 failed' "$tmp/out" || fail "$(tail -n 40 "$tmp/out")"
 py models "$tmp"
 free=$tmp/free.onnx out=$tmp/tiled.onnx design='x=1,3,256,256'
 expect 2 "$TOOL" "$tmp/fixed.onnx" -o "$out" --design x=1,3,64,64
-says "no dimension of the model's inputs is free"
+says "no dimension of the model's inputs is dynamic"
 expect 2 "$TOOL" "$free" -o "$out" --design x=1,4,64,64
 says "--design x: dim 1 is 4"
 expect 2 "$TOOL" "$free" -o "$out" --design y=1
@@ -40,10 +40,10 @@ for words in "--shape $design" "--emit engine" "--runtime openvino" "--memory-bu
 done
 [ ! -e "$out" ] || fail "a refused run wrote a model"
 expect 0 "$TOOL" "$free" -o "$out" --design "$design" --goal memory --force --l2 64K --target cpu-generic --json
-grep -q '"form": *"loop-peeled"' "$tmp/out" || fail "no region with free dimensions: $(head -c 600 "$tmp/out")"
-grep -q '"dynamic_dims": *true' "$tmp/out" || fail "no word of free dimensions: $(head -c 600 "$tmp/out")"
+grep -q '"form": *"loop-peeled"' "$tmp/out" || fail "no region with dynamic dimensions: $(head -c 600 "$tmp/out")"
+grep -q '"dynamic_dims": *true' "$tmp/out" || fail "no word of dynamic dimensions: $(head -c 600 "$tmp/out")"
 expect 0 "$TOOL" inspect "$free" --design "$design" --force --target cpu-generic --l2 64K
-grep -q 'for every size' "$tmp/out" || fail "inspect says nothing of free dimensions"
+grep -q 'for every size' "$tmp/out" || fail "inspect says nothing of dynamic dimensions"
 
 # Nobody says a word of sizes: one that the model takes is planned for, and the file is for every size.
 py guesses "$tmp"
@@ -66,7 +66,7 @@ expect 2 "$TOOL" inspect "$tmp/nothing.onnx" --keep-dynamic
 says "give the size to plan for, --design x=D,D,..."
 for words in "--emit engine" "--runtime openvino" --verify; do # for one size: as the file states it
     expect 0 "$TOOL" "$free" -o "$tmp/one.onnx" --json $words
-    ! grep -q '"design"' "$tmp/out" || fail "$words: free dimensions were kept"
+    ! grep -q '"design"' "$tmp/out" || fail "$words: dynamic dimensions were kept"
 done
 expect 0 "$TOOL" "$free" -o "$tmp/default.onnx" --goal memory
 grep -q 'no size is given: planned for x=1,3,1024,1024 (--design' "$tmp/out" || fail "the table does not say what was planned for"
@@ -86,5 +86,5 @@ cp "$tmp/out" "$tmp/stays.json"
 expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/pinned.onnx" --goal memory --shape x=1,3,526,526 --threads 1 --bit-exact --json
 py stays "$tmp" || fail "a size that is given: not the better of both"
 expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/stays.onnx" --goal memory --shape x=1,3,526,526
-grep -q 'free dimensions stay free, planned for x=1,3,526,526' "$tmp/out" || fail "the table does not say that nothing is bound"
+grep -q 'dynamic dimensions stay dynamic, planned for x=1,3,526,526' "$tmp/out" || fail "the table does not say that nothing is bound"
 finish

@@ -17,7 +17,7 @@ expect 0 "$TOOL" gate $m $plan --goal memory --max-peak "$peak" --max-growth "$g
 expect 3 "$TOOL" gate $m $plan --goal memory --max-peak $((peak - 1)) --max-growth "$growth"
 says 'vgg16_head.onnx does not pass: peak-memory'
 grep -q '^  FAILED  Peak memory' "$tmp/out" || fail "$(cat "$tmp/out")"
-grep -q '^  passed  Process grows by' "$tmp/out" || fail "$(cat "$tmp/out")"
+grep -q '^  passed  Peak resident growth' "$tmp/out" || fail "$(cat "$tmp/out")"
 expect 3 "$TOOL" gate memory.xml --max-peak $((peak - 1)) --max-growth $((growth - 1)) -q
 says 'process-growth'; says 'peak-memory'
 [ -s "$tmp/out" ] && fail "-q printed $(cat "$tmp/out")"

@@ -26,8 +26,8 @@ says "--keep-dynamic does not go with --memory-budget without --range"
 
 # what it says
 expect 0 "$TOOL" inspect "$free" $common --range x=1,3,64:512,64:512
-grep -q 'range: untiled at most .* live at 1x3x512x512 (proved); process grows by up to' "$tmp/out" || fail "untiled: $(grep range: "$tmp/out")"
-grep -q 'range: tiled   at most .* live at 1x3x[0-9]*x512 (proved); process grows by up to' "$tmp/out" || fail "tiled: $(grep range: "$tmp/out")"
+grep -q 'range: untiled at most .* live at 1x3x512x512 (proved); resident growth up to' "$tmp/out" || fail "untiled: $(grep range: "$tmp/out")"
+grep -q 'range: tiled   at most .* live at 1x3x[0-9]*x512 (proved); resident growth up to' "$tmp/out" || fail "tiled: $(grep range: "$tmp/out")"
 expect 0 "$TOOL" inspect "$free" $common --range x=1,3,64:512:7,64:512:32 --design x=1,3,200,200 --json
 py proved "$tmp/out" || fail "the JSON of a range: $(head -c 900 "$tmp/out")"
 expect 0 "$TOOL" inspect "$tmp/data.onnx" --range x=1,3,64:128,64

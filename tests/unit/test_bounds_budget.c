@@ -282,7 +282,7 @@ static void ranges_that_are_none(void **state)
         {{"a", 3, other_batch}, "--range a: dim 0 is fixed at 1 in the model"},
         {{"a", 3, wider}, "--range a: dim 2 is fixed at 8 in the model"},
         {{"a", 3, narrower}, "--range a: dim 2 is fixed at 8 in the model"},
-        {{"a", 3, A}, "input 'b' has free dimensions: give its range, too, --range b=D,LO:HI"},
+        {{"a", 3, A}, "input 'b' has dynamic dimensions: give its range, too, --range b=D,LO:HI"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         checked c;
@@ -306,7 +306,7 @@ static void an_input_without_a_rank(void **state)
     assert_int_equal(ot_bounds_check(c.m->graph, &range, 1, c.a, &c.design), OT_OK);
     assert_int_equal(c.design[0].dims[1], 64);
     assert_int_equal(ot_bounds_check(c.m->graph, NULL, 0, c.a, &c.design), OT_E_USAGE);
-    assert_non_null(strstr(diag.message, "input 'x' has free dimensions"));
+    assert_non_null(strstr(diag.message, "input 'x' has dynamic dimensions"));
     forget_inputs(&c);
 }
 

@@ -22,7 +22,7 @@ static void put_sample(sample *s, const char *model, const figures *f)
 {
     const ot_fact_card cards[3] = {
         {"peak-memory", "Peak memory", "bytes", f->peak, f->tiled_peak, OT_ABSENT, OT_ABSENT, ""},
-        {"process-growth", "Process grows by", "bytes", f->growth, f->tiled_growth, OT_ABSENT,
+        {"process-growth", "Peak resident growth", "bytes", f->growth, f->tiled_growth, OT_ABSENT,
          OT_ABSENT, ""},
         {"time", "Time", "seconds", f->time, f->tiled_time, OT_ABSENT, OT_ABSENT, ""}};
     memcpy(s->cards, cards, sizeof cards);
@@ -216,7 +216,7 @@ static void what_it_prints(void **state)
     char *text = printed(&g, ot_gate_print);
     assert_int_equal(strncmp(text, "m.onnx (predicted)\n", 19), 0);
     assert_non_null(strstr(text, "  FAILED  Peak memory       1000 B, at most 999 B\n"));
-    assert_non_null(strstr(text, "  passed  Process grows by  2.93 KiB, at most 2.93 KiB\n"));
+    assert_non_null(strstr(text, "  passed  Peak resident growth  2.93 KiB, at most 2.93 KiB\n"));
     assert_non_null(strstr(text, "  passed  Peak memory       1000 B, 1000 B in base.xml (+0.0 %, "
                                  "at most +0 %)\n"));
     assert_non_null(strstr(text, "  FAILED  Time              1.5 s, 1.25 s in base.xml (+20.0 %, "

@@ -58,7 +58,7 @@ static void numbers_are_put_in(void **state)
     ot_arena *a = ot_arena_new();
     assert_non_null(a);
     assert_string_equal(ot_reason_text(a, (ot_reason){OT_WHY_LOSES, 0.0012345}),
-                        "predicted to lose 1.234 ms: windows, stitching and recomputation cost "
+                        "predicted to lose 1.234 ms: windows, reassembly and recomputation cost "
                         "more than the traffic saved");
     assert_string_equal(ot_reason_text(a, (ot_reason){OT_WHY_SOFTMAX, 3}),
                         "Softmax needs its whole axis");

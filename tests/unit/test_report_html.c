@@ -380,6 +380,26 @@ static void test_every_kind_without_facts(void **state)
     }
 }
 
+/* The first sentence names the figure as the runtime does, whatever its card is called. */
+static void test_the_growth_is_named(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {NULL, "in the blue memory"};
+    for (size_t k = 0; k < 2; k++) {
+        ot_facts *f = report_sample_empty(OT_FACTS_OPTIMISE);
+        ot_fact_card cards[] = {
+            {"process-growth", "On the device", "bytes", 4096, 1024, OT_ABSENT, 0.25, "A note."}};
+        f->cards = cards;
+        f->n_cards = 1;
+        f->totals.growth_title = titles[k];
+        page p = open_page(f);
+        assert_int_equal(strstr(p.text, "; peak resident growth ") != NULL, k == 0);
+        assert_int_equal(strstr(p.text, "; in the blue memory ") != NULL, k == 1);
+        close_page(&p);
+        ot_facts_free(f);
+    }
+}
+
 static void test_same_facts_same_bytes(void **state)
 {
     (void)state;
@@ -530,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_names_are_shown_as_they_are),
         cmocka_unit_test(test_every_kind_without_facts),
         cmocka_unit_test(test_the_device_has_a_section),
+        cmocka_unit_test(test_the_growth_is_named),
         cmocka_unit_test(test_same_facts_same_bytes),
         cmocka_unit_test(test_full_disk_is_told),
         cmocka_unit_test(test_large_models_have_small_pages),

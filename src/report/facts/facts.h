@@ -64,7 +64,7 @@ typedef struct ot_fact_edge {
     bool in_tiles; /* exists in tiles only: both ends in one region and read nowhere else */
 } ot_fact_edge;
 
-/* One tiling of a region's operators that was weighed. */
+/* One tiling of a region's operators that was scored. */
 typedef struct ot_fact_candidate {
     uint32_t n_dims;
     const char *axes[OT_DIMS_MAX];
@@ -178,7 +178,7 @@ typedef struct ot_fact_totals {
     uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
     int64_t memory_budget;        /* bytes that live tensors keep to; 0: any */
     int64_t max_tensor;           /* bytes that no tensor may take; 0: any */
-    /* free dimensions stay free: all figures are of the design size */
+    /* dynamic dimensions stay dynamic: all figures are of the design size */
     bool dynamic_dims;
     /* weights of so many bytes or more are packed when they are used; 0: none */
     int64_t defer_from;

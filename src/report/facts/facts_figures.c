@@ -45,7 +45,7 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
     const char *title = x->t->runtime->growth_title;
     const ot_fact_card cards[] = {
-        {"process-growth", title ? "On the device" : "Process grows by", "bytes",
+        {"process-growth", title ? "On the device" : "Peak resident growth", "bytes",
          (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
          title ? "Activations, inputs and results on the device, laid out before it runs, without "
                  "weights; predicted"

@@ -38,14 +38,15 @@ static bool make_entries(ot_facts *f)
     text(e, &n, "untiled-why", "Untiled, why unknown", u->why);
     bytes(e, &n, "untiled-live-bytes", "Untiled, live at once", u->live_bytes);
     text(e, &n, "untiled-live-at", "Untiled, at", u->live_at);
-    bytes(e, &n, "untiled-growth-bytes", "Untiled, process (predicted)", u->growth_bytes);
-    text(e, &n, "untiled-growth-at", "Untiled, process at", u->growth_at);
+    bytes(e, &n, "untiled-growth-bytes", "Untiled, peak resident growth (predicted)",
+          u->growth_bytes);
+    text(e, &n, "untiled-growth-at", "Untiled, resident growth at", u->growth_at);
     text(e, &n, "tiled-verdict", "Tiled", ot_bounds_verdict_name(t->verdict));
     text(e, &n, "tiled-why", "Tiled, why unknown", t->why);
     bytes(e, &n, "tiled-live-bytes", "Tiled, live at once", t->live_bytes);
     text(e, &n, "tiled-live-at", "Tiled, at", t->live_at);
-    bytes(e, &n, "tiled-growth-bytes", "Tiled, process (predicted)", t->growth_bytes);
-    text(e, &n, "tiled-growth-at", "Tiled, process at", t->growth_at);
+    bytes(e, &n, "tiled-growth-bytes", "Tiled, peak resident growth (predicted)", t->growth_bytes);
+    text(e, &n, "tiled-growth-at", "Tiled, resident growth at", t->growth_at);
     f->range_entries = ot_memdup(f->arena, e, n * sizeof *e);
     f->n_range_entries = n;
     return f->range_entries != NULL;
@@ -79,7 +80,7 @@ static void print_side(const char *name, const ot_bounds_side *s, FILE *f)
             ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at,
             ot_bounds_verdict_name(s->verdict));
     if (s->growth_bytes > 0)
-        fprintf(f, "; process grows by up to %s at %s (predicted)",
+        fprintf(f, "; resident growth up to %s at %s (predicted)",
                 ot_format_bytes((double)s->growth_bytes, bytes, sizeof bytes), s->growth_at);
     fputc('\n', f);
 }

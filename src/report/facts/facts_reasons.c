@@ -66,7 +66,7 @@ static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *
 
 static const char *victory(ot_arena *a, uint32_t n, const fact_source *x)
 {
-    if (n < 2) return "chosen; no other tiling was weighed";
+    if (n < 2) return "chosen; no other tiling was scored";
     if (x->o->goal == OT_GOAL_MEMORY)
         return ot_format(a, "chosen of %u: the lowest peak within the slowdown that is allowed", n);
     return ot_format(a, "chosen of %u: the shortest predicted time, then the lowest peak", n);

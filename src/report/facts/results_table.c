@@ -72,7 +72,7 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
     if (before->growth_bytes > 0) {
-        print_bytes(r->totals.growth_title ? r->totals.growth_title : "process grows",
+        print_bytes(r->totals.growth_title ? r->totals.growth_title : "resident growth",
                     before->growth_bytes, after->growth_bytes, f);
         if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN)
             print_bytes("model loaded", before->loaded_bytes, after->loaded_bytes, f);
@@ -347,13 +347,13 @@ static void print_design(const ot_facts *r, FILE *f)
     if (r->design_guessed)
         fprintf(f,
                 "\n%*sno size is given: planned for %s (--design INPUT=D,D,... says another, "
-                "--shape pins one)\n",
+                "--shape fixes one)\n",
                 MARGIN, "", r->design);
     if (r->stays_free)
-        fprintf(
-            f,
-            "\n%*sfree dimensions stay free, planned for %s: %s takes no more memory so, or less\n",
-            MARGIN, "", r->design, r->runtime);
+        fprintf(f,
+                "\n%*sdynamic dimensions stay dynamic, planned for %s: %s takes no more memory so, "
+                "or less\n",
+                MARGIN, "", r->design, r->runtime);
     fprintf(f,
             "\n%*sfor every size: figures are those of the design size, tiles are counted when the "
             "model runs\n",

@@ -1,4 +1,4 @@
-/* The tilings that were weighed for a region: as a plot, for two axes as a heat map, and as a
+/* The tilings that were scored for a region: as a plot, for two axes as a heat map, and as a
  * table with the reasons.
  *
  *   time |  o      o = larger than the         W  14     28     whole
@@ -259,7 +259,7 @@ static void drop_line(heat *m, int side, uint32_t line)
     }
 }
 
-/* Sizes that were weighed once, along one axis only, would be lines of nothing: the table has
+/* Sizes that were scored once, along one axis only, would be lines of nothing: the table has
  * them. The chosen one stays. */
 static void drop_lonely(heat *m)
 {
@@ -381,7 +381,7 @@ static void put_heat(html *h, const ot_fact_region *r, const shown *s)
     html_leaf(h, "p", "quiet note",
               "\xe2\x98\x85 and a thick rim: chosen. The stronger the colour, the slower; dashed "
               "rim: larger than the fast memory; "
-              "empty: not weighed. What was weighed along one axis only is in the table.");
+              "empty: not scored. What was scored along one axis only is in the table.");
     html_close(h);
 }
 
@@ -422,7 +422,7 @@ static void put_table(html *h, const ot_fact_region *r, const shown *s)
     static const char *const heads[] = {
         "Tiles",        "Elements of a tile", "Form", "#Time", "#Bytes moved",
         "#Working set", "Fast memory",        "Why",  NULL};
-    html_leaf(h, "h3", NULL, "Tilings that were weighed");
+    html_leaf(h, "h3", NULL, "Tilings that were scored");
     html_open_class(h, "div", "scroll tall");
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");

@@ -330,7 +330,7 @@ static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list,
     html_open_class(h, "p", "note");
     html_open(h, "a");
     html_attrf(h, "href", "#region-%u", region->id);
-    html_textf(h, "Tilings of region %u that were weighed", region->id);
+    html_textf(h, "Tilings of region %u that were scored", region->id);
     html_close(h);
     if (drawn && region->n_nodes > OPEN_NODES) {
         html_text(h, " \xc2\xb7 drawn are its first ");

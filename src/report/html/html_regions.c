@@ -370,7 +370,7 @@ static void put_details(html *h, const ot_fact_region *r)
 
 static void put_one_by_one(html *h)
 {
-    static const char title[] = "One by one: nodes, and the tilings that were weighed";
+    static const char title[] = "One by one: nodes, and the tilings that were scored";
     const ot_facts *f = h->f;
     bool folded = f->n_regions > ROWS_OPEN;
     if (folded) {

@@ -151,14 +151,13 @@ static void put_tiled(html *h)
     }
     const ot_fact_card *device = card_of(f, "device-memory"),
                        *growth = card_of(f, "process-growth");
-    const bool placed = growth && strcmp(growth->title, "On the device") == 0;
     if (device)
         put_change(h, "device memory", device);
     else
         put_change(h,
-                   placed   ? "on the device"
-                   : growth ? "process grows by"
-                            : "peak memory",
+                   !growth                  ? "peak memory"
+                   : f->totals.growth_title ? f->totals.growth_title
+                                            : "peak resident growth",
                    growth ? growth : card_of(f, "peak-memory"));
     put_change(h, f->measured ? "measured time" : "predicted time", card_of(f, "time"));
     html_text(h, ".");

@@ -40,7 +40,7 @@ ot_status ot_bounds_check(const ot_graph *g, const ot_size_range *ranges, size_t
         for (size_t j = 0; j < n; j++) given |= strcmp(ranges[j].input, v->name) == 0;
         if (!given)
             return ot_fail(d, OT_E_USAGE,
-                           "--range: input '%.300s' has free dimensions: give its range, too, "
+                           "--range: input '%.300s' has dynamic dimensions: give its range, too, "
                            "--range %.300s=D,LO:HI,...",
                            v->name, v->name);
     }

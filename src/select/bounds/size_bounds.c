@@ -73,7 +73,7 @@ static bool number_dims(bounding *x, uint32_t k, uint32_t *number)
     return true;
 }
 
-/* *ok false: more free dimensions than are told apart. */
+/* *ok false: more dynamic dimensions than are told apart. */
 static ot_status make_terms(bounding *x, bool *ok)
 {
     const ot_graph *g = file(x);
@@ -267,7 +267,7 @@ static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool neede
         if (ot_sim_growth_in(m->graph, x->c->target->runtime, false, k, &f) != OT_OK)
             return nomem(x);
         if (ot_dbg['P'])
-            fprintf(stderr, "> Range: %s: %lld live, %lld growth\n", size_text(x, at),
+            fprintf(stderr, "> Size: %s: %lld live, %lld resident growth\n", size_text(x, at),
                     (long long)live.peak, (long long)f.growth);
         if (f.n_unknown > 0 || f.growth <= side->growth_bytes) continue;
         side->growth_bytes = f.growth;
@@ -417,7 +417,7 @@ static ot_status bound(bounding *x)
     int64_t upper[OT_SIZE_VARS_MAX] = {0};
     bool ok = true;
     OT_TRY(make_terms(x, &ok));
-    if (!ok) return unknown_both(x, "there are more free dimensions than are told apart");
+    if (!ok) return unknown_both(x, "there are more dynamic dimensions than are told apart");
     OT_TRY(check_terms(x, &why));
     if (why) OT_TRY(unknown_both(x, why));
     for (uint32_t v = 0; v < x->n_vars; v++) upper[v] = x->vars[v].hi;

@@ -145,7 +145,7 @@ ot_status ot_tile_sizes_add(const ot_graph *g, const ot_region *r, const ot_size
     bool legal;
     ot_why why;
     OT_TRY(ot_dynamic_tiles_plan(&tiles, &f, &legal, &why));
-    if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
+    if (!legal) OT_BUG("a region with dynamic dimensions is planned that has no such form");
     sorting x = {.r = r,
                  .t = t,
                  .f = &f,
