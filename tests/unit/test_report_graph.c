@@ -331,6 +331,8 @@ static void make_model(model *x, uint64_t *state, uint32_t n)
     }
     g->inputs = ot_memdup(a, last, sizeof last);
     g->n_inputs = 8;
+    g->outputs = OT_NEW_N(a, ot_id, n + 1u);
+    assert_non_null(g->outputs);
     for (uint32_t k = 0; k < n; k++) {
         int64_t dims[1] = {1 + below(state, 1000)};
         ot_id in[2] = {last[below(state, 8)], last[below(state, 8)]};
@@ -342,6 +344,7 @@ static void make_model(model *x, uint64_t *state, uint32_t n)
                              OT_NONE);
         last[below(state, 8)] = out;
         g->values[out].is_output = below(state, 20) == 0;
+        if (g->values[out].is_output) g->outputs[g->n_outputs++] = out;
     }
     assert_int_equal(ot_topo_sort(g), OT_OK);
     ot_confirm(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);
