@@ -23,7 +23,7 @@ expect 1 "$PYTHON" scripts/long_calls.py --root "$tmp" --most 0
 expect 1 "$PYTHON" scripts/long_calls.py --root "$tmp" --widest 7
 expect 0 "$PYTHON" scripts/long_calls.py --root "$tmp" --most 1 --widest 8
 
-expect 0 "$PYTHON" scripts/long_calls.py --most 20 --widest 11
+expect 0 "$PYTHON" scripts/long_calls.py --most 20 --widest 9
 [ $failures = 0 ] || cat "$tmp/out"
 tail -n 1 "$tmp/out"
 finish

@@ -367,10 +367,15 @@ static ot_status snap(fitting *x, const ot_choice *c)
     return OT_OK;
 }
 
-static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
-                     const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left,
-                     ot_region *out, bool *found)
+static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double loss, ot_region *out,
+                     bool *found)
 {
+    const ot_seq *s = q->s;
+    ot_walk *w = q->w;
+    const ot_target *t = q->t;
+    const ot_plan_options *o = q->o;
+    ot_arena *a = q->arena;
+    ot_fit_left *left = q->left;
     fitting x = {
         .s = s, .w = w, .t = t, .o = o, .arena = a, .left = left, .slowest = DBL_MAX, .loss = loss};
     x.best = OT_NEW(s->arena, ot_region);
@@ -453,24 +458,24 @@ bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options 
 }
 
 /* Estimates are not exact figures: what is refused then is what was chosen. */
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
-                        const ot_path_ends *x, const ot_choice *choice, double loss, ot_arena *a,
-                        ot_fit_left *left, ot_region *out, bool *found)
+ot_status ot_region_fit(const ot_fit_request *q, const ot_choice *choice, double loss,
+                        ot_region *out, bool *found)
 {
+    const ot_plan_options *o = q->o;
     const ot_choice *tried[TILINGS_TRIED] = {choice};
     ot_region first;
     bool first_found;
     if (o->max_tensor) loss = DBL_MAX;
-    OT_TRY(fit(s, w, t, o, choice, loss, a, left, out, found));
+    OT_TRY(fit(q, choice, loss, out, found));
     first = *out;
     first_found = *found;
-    for (uint32_t n = 1;
-         n < TILINGS_TRIED && left->tries > 0 && (!*found || ot_region_loses(s, t, o, out));
-         n++, left->tries--) {
-        tried[n] = next_best(s, x, tried, n);
+    for (uint32_t n = 1; n < TILINGS_TRIED && q->left->tries > 0 &&
+                         (!*found || ot_region_loses(q->s, q->t, o, out));
+         n++, q->left->tries--) {
+        tried[n] = next_best(q->s, q->ends, tried, n);
         if (!tried[n]) break;
-        OT_TRY(fit(s, w, t, o, tried[n], loss, a, left, out, found));
+        OT_TRY(fit(q, tried[n], loss, out, found));
     }
-    if (!*found || ot_region_loses(s, t, o, out)) *out = first, *found = first_found;
+    if (!*found || ot_region_loses(q->s, q->t, o, out)) *out = first, *found = first_found;
     return OT_OK;
 }

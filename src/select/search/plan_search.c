@@ -59,6 +59,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
     OT_TRY(ot_path_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
+    const ot_fit_request q = {s, w, t, o, &at, p->arena, &left};
     /* what regions may take beyond what was estimated of them */
     double spare = ot_time_allowed(s, o) - path->time;
     for (uint32_t k = 0; k < path->n; k++) {
@@ -67,7 +68,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
         ot_region r;
         bool found;
         double gain = s->time[c->end + 1] - s->time[c->first] - c->time;
-        OT_TRY(ot_region_fit(s, w, t, o, &at, c, spare - gain, p->arena, &left, &r, &found));
+        OT_TRY(ot_region_fit(&q, c, spare - gain, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
         bool needed = limit->n_large > 0 && ot_limit_needs(limit, s, &r);
         if (!found && (needed || limit->most == 0)) ban(limit, c);
@@ -418,13 +419,14 @@ static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t,
 {
     ot_path_ends at;
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
+    const ot_fit_request q = {s, w, t, o, &at, p->arena, &left};
     uint32_t most = s->n > MANY_NODES ? REST_LARGE : REST;
     const double loss = fmax(0, ot_time_allowed(s, o) - s->time[s->n]);
     OT_TRY(ot_path_ends_list(s, path, &at));
     for (uint32_t k = 0; k < path->n_rest && k < most; k++) {
         ot_region r;
         bool found;
-        OT_TRY(ot_region_fit(s, w, t, o, &at, &path->rest[k], loss, p->arena, &left, &r, &found));
+        OT_TRY(ot_region_fit(&q, &path->rest[k], loss, &r, &found));
         if (found && !OT_PUSH(s->arena, built->all, built->n, built->cap, r))
             return ot_fail_nomem(s->g->model->diag);
     }

@@ -119,14 +119,24 @@ typedef struct ot_path_ends {
 /* Fails: OT_E_NOMEM. */
 ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x) OT_MUST_USE;
 
+/* What the regions of a plan are fitted with. */
+typedef struct ot_fit_request {
+    const ot_seq *s;
+    ot_walk *w;
+    const ot_target *t;
+    const ot_plan_options *o;
+    const ot_path_ends *ends; /* other tilings of an interval */
+    ot_arena *arena;          /* of the plan */
+    ot_fit_left *left;        /* counts down */
+} ot_fit_request;
+
 /* The region of a chosen interval: its best form, exact figures, working set planned. On a
  * scratchpad, finer tiles when the chosen ones do not fit (left counts down); another tiling of
  * the interval when it has no form or loses. loss: seconds that the region may lose for less
  * memory; beyond that it is written in its fastest form. *found false: no form can express it,
  * or nothing fits; *out is then the region as chosen. Fails: OT_E_NOMEM. */
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o,
-                        const ot_path_ends *x, const ot_choice *choice, double loss, ot_arena *a,
-                        ot_fit_left *left, ot_region *out, bool *found) OT_MUST_USE;
+ot_status ot_region_fit(const ot_fit_request *q, const ot_choice *choice, double loss,
+                        ot_region *out, bool *found) OT_MUST_USE;
 /* Plan the memory of r's kernel: working set and its bound. Requires a form. Fails: OT_E_NOMEM. */
 ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r) OT_MUST_USE;
 /* For goal time a region must not lose more than the runtime gives for less memory. */
