@@ -52,7 +52,7 @@ ot_status ot_budget_run(const ot_budget_search *x)
     if (o->force_form != OT_FORM_NONE || (met && x->stops)) return OT_OK;
     OT_TRY(try_tighter(x, peak, &met));
     if (growth != peak) OT_TRY(try_tighter(x, growth, &met));
-    if (!met) OT_TRY(try_memory(x, o->max_slowdown, &met));
+    if (!met || !x->stops) OT_TRY(try_memory(x, o->max_slowdown, &met));
     for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER && !met; k++)
         if (o->goal == OT_GOAL_TIME && SLOWER[k] > o->max_slowdown)
             OT_TRY(try_memory(x, SLOWER[k], &met));

@@ -25,10 +25,10 @@
 #define DYNAMIC_ABOUT 1.06
 #define GROUPS_MAX    4
 
-/* Limits on time that are searched, before the user's own: a plan found under one of them competes
- * under all that are looser. */
-static const double SLOWDOWNS[] = {0,    0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5,
-                                   0.75, 1,    1.5, 2,    3,   5,   10};
+/* Limits on time that are searched: the user's is rounded down to one of them, and what was found
+ * under the tighter ones competes. */
+static const double SLOWDOWNS[] = {0,   0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4,
+                                   0.5, 0.75, 1,   1.5,  2,   3,    5,   10};
 
 /* A variant and what was found for it. */
 typedef struct pick {
@@ -41,9 +41,8 @@ typedef struct selecting {
     const ot_select_request *r;
     ot_variant_group *groups; /* [n] */
     uint32_t n;
-    pick memory;         /* the best of the laps for goal memory so far, */
-    size_t next_lap;     /* index of the next of SLOWDOWNS */
-    double lap_slowdown; /* of the last lap; negative: none */
+    pick memory;     /* the best of the laps for goal memory so far, */
+    size_t next_lap; /* index of the next of SLOWDOWNS */
     /* budget */
     pick best;
     ot_diag why; /* the first refusal */
@@ -264,8 +263,7 @@ static ot_status lap(selecting *x, const ot_plan_options *o, double slowdown)
 {
     ot_plan_options at = *o;
     pick found;
-    if (slowdown <= x->lap_slowdown) return OT_OK;
-    at.max_slowdown = x->lap_slowdown = slowdown;
+    at.max_slowdown = slowdown;
     OT_TRY(run_groups(x, &at, &found));
     if (ot_dbg['P'])
         fprintf(stderr, "> Time limit: slowdown %.2f: %.2f MB, %.3f ms\n", slowdown,
@@ -279,9 +277,8 @@ static ot_status find(selecting *x, const ot_plan_options *o, pick *out)
 {
     static const size_t n = sizeof SLOWDOWNS / sizeof *SLOWDOWNS;
     if (!ot_candidates_compete(o) || o->max_tensor) return run_groups(x, o, out);
-    for (; x->next_lap < n && SLOWDOWNS[x->next_lap] < o->max_slowdown; x->next_lap++)
+    for (; x->next_lap < n && SLOWDOWNS[x->next_lap] <= o->max_slowdown; x->next_lap++)
         OT_TRY(lap(x, o, SLOWDOWNS[x->next_lap]));
-    OT_TRY(lap(x, o, o->max_slowdown));
     *out = x->memory;
     return OT_OK;
 }
@@ -299,7 +296,7 @@ static bool is_better(const selecting *x, const pick *p)
     if (a->growth == 0 || b->growth == 0) return false; /* not known: the planner's order counts */
     if (o->goal == OT_GOAL_TIME && fits != ot_budget_fits(a->growth, o)) return fits;
     if (o->goal == OT_GOAL_TIME && fits) return b->seconds < a->seconds * (1 - TIME_ABOUT);
-    return bytes_of(p->group, b) < bytes_of(p->group, a);
+    return b->growth < a->growth; /* whatever was loaded: the order of attempts must not count */
 }
 
 static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
@@ -381,7 +378,6 @@ static ot_status open_groups(selecting *x, bool widened, bool *any)
     const ot_select_request *r = x->r;
     OT_TRY(ot_group_open(r, r->is_dynamic, widened, &x->groups[0], any));
     x->n = *any ? 1 : 0;
-    x->lap_slowdown = -1;
     if (!*any || !r->unbound) return OT_OK;
     bool also;
     const ot_status s = ot_group_open(r, true, widened, &x->groups[1], &also);
@@ -489,7 +485,7 @@ ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options 
                                  .static_shape = static_shape,
                                  .diag = g->model->diag};
     ot_variant_group group;
-    selecting x = {.r = &r, .groups = &group, .n = 1, .lap_slowdown = -1};
+    selecting x = {.r = &r, .groups = &group, .n = 1};
     pick found = {0};
     bool any;
     ot_plan *made = NULL;
