@@ -8,7 +8,8 @@
  */
 #include "variant.h"
 
-#define FITS       0.9 /* of the budget, by prediction: tiled models are predicted a tenth too low */
+/* of the budget, by prediction: tiled models are predicted a tenth too low */
+#define FITS       0.9
 #define MANY_NODES 1500 /* that run: every second budget is tried from there on */
 #define TENTHS     10
 

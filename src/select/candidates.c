@@ -1,10 +1,12 @@
 /* Candidates of one graph: made, written on a copy, simulated, scored.
  *
- *   planner -- copy -- transform [-- branch] -- simulate --> bytes   the least wins; within 2 %, the
- *                                                                    faster one
+ *   planner -- copy -- transform [-- branch] -- simulate --> bytes  the least wins; within 2 %, the
+ *                                                                   faster one
  *
- * What the planner's live bytes say is what a plan must hold; what counts for somebody whose process
- * dies is what that grows by. Where a runtime's habits are not known, plans compete by live bytes.
+ * What the planner's live bytes say is what a plan must hold; what counts for somebody whose
+ * process dies is what that grows by. Where a runtime's habits are not known, plans compete by
+ * live bytes.
+ *
  */
 #include "candidates.h"
 

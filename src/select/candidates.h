@@ -89,7 +89,8 @@ typedef struct ot_candidates {
 
 /* ---- candidates.c ---- */
 
-/* What competes for graph g with options o, which are copied; g, t must outlive it. Fails: OT_E_NOMEM; then nothing is left to close. */
+/* What competes for graph g with options o, which are copied; g, t must outlive it. Fails:
+ * OT_E_NOMEM; then nothing is left to close. */
 ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_options *o,
                              bool static_shape, ot_candidates **out) OT_MUST_USE;
 void ot_candidates_close(ot_candidates *x);
@@ -189,9 +190,9 @@ ot_status ot_candidates_offer(ot_candidates *x, ot_plan *p) OT_MUST_USE;
  * more than tiles, for rows that are put together are predicted less well. */
 bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot_region_set *from,
                             const ot_region_set *to);
-/* The best set of regions that is found with some work: first of the plans of the lap at hand, as if
- * there had been no other; then of all, from that one and what laps before found. *won: in x's
- * arena, with room for all regions of the pool. Fails: OT_E_NOMEM. */
+/* The best set of regions that is found with some work: first of the plans of the lap at hand,
+ * as if there had been no other; then of all, from that one and what laps before found. *won: in
+ * x's arena, with room for all regions of the pool. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_search(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 /* *won becomes better, if it can, by regions that come in or go, one at a time; x->work begins
  * anew. Fails: OT_E_NOMEM. */

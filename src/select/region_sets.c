@@ -268,8 +268,8 @@ static ot_status climb(ot_candidates *x, bool all, uint64_t most, ot_region_set 
     return OT_OK;
 }
 
-/* From the best of sets [n] that is none of done; *won, where that is better and allowed. *any: *won
- * is a set. */
+/* From the best of sets [n] that is none of done; *won, where that is better and allowed. *any:
+ * *won is a set. */
 static ot_status climb_best(ot_candidates *x, const ot_region_set *sets, bool *done, size_t n,
                             climbing *how, ot_region_set *won, bool *any)
 {

@@ -4,8 +4,9 @@
  *   lap      all groups under one limit on time: the best variant of each, then the better group
  *   kept     the best of all laps; a later one must hold less, strictly
  *
- * Differences that are no better than the predictions are none: an edit that brings another rounding
- * must save two hundredths, values that are made again a twentieth.
+ * Differences that are no better than the predictions are none: an edit that brings another
+ * rounding must save two hundredths, values that are made again a twentieth.
+ *
  */
 #include "variant.h"
 
@@ -221,9 +222,9 @@ static ot_status run_group(ot_variant_group *x, const ot_plan_options *o, pick *
 
 /* ---- all groups ---- */
 
-/* Dynamic shapes in the place of given ones: by what the process takes, both within the time that
- * is allowed. ONNX Runtime keeps a buffer of known shape until another of that shape has been in it,
- * and knows none of what is computed of a dynamic dimension. */
+/* Dynamic shapes in the place of given ones: by what the process takes, both within the time
+ * that is allowed. ONNX Runtime keeps a buffer of known shape until another of that shape has
+ * been in it, and knows none of what is computed of a dynamic dimension. */
 static bool is_better_dynamic(const pick *given, const pick *dynamic)
 {
     const ot_outcome *a = &given->found, *b = &dynamic->found;
@@ -285,8 +286,8 @@ static ot_status find(selecting *x, const ot_plan_options *o, pick *out)
 
 /* ---- a memory budget ---- */
 
-/* p in the place of what is kept: of those whose process keeps the budget the fastest, else, and for
- * goal memory, the one that grows least. */
+/* p in the place of what is kept: of those whose process keeps the budget the fastest, else, and
+ * for goal memory, the one that grows least. */
 static bool is_better(const selecting *x, const pick *p)
 {
     const ot_plan_options *o = x->r->options;

@@ -5,8 +5,9 @@
  *     for each limit on time, tight first
  *       propose -> transform a copy -> simulate -> score -> keep       (candidates.h)
  *
- * Limits are constraints: more slowdown allowed, or a larger budget, never gives a worse plan, since
- * what was found under tighter limits competes. docs/architecture.md draws it.
+ * Limits are constraints: more slowdown allowed, or a larger budget, never gives a worse plan,
+ * since what was found under tighter limits competes. docs/architecture.md draws it.
+ *
  */
 #ifndef OT_SELECT_SELECT_H
 #define OT_SELECT_SELECT_H
@@ -58,10 +59,10 @@ typedef struct ot_selection {
 ot_status ot_select(const ot_select_request *r, ot_selection *out) OT_MUST_USE;
 void ot_selection_free(ot_selection *s); /* not the plan's graph, which is the model's */
 
-/* *p, a plan of g with o or NULL, is replaced by the best one for g as it is: nothing is decomposed,
- * and sizes are what they are. static_shape: the model's file states all extents. Requires ORDER,
- * USES, SHAPES; g is not changed. Fails: OT_E_BUDGET, where live tensors cannot keep o's memory
- * budget or a tensor its limit; OT_E_NOMEM. Deterministic, bounded. */
+/* *p, a plan of g with o or NULL, is replaced by the best one for g as it is: nothing is
+ * decomposed, and sizes are what they are. static_shape: the model's file states all extents.
+ * Requires ORDER, USES, SHAPES; g is not changed. Fails: OT_E_BUDGET, where live tensors cannot
+ * keep o's memory budget or a tensor its limit; OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o,
                          bool static_shape, ot_plan **p) OT_MUST_USE;
 

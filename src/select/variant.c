@@ -161,8 +161,8 @@ static ot_status make_again(ot_model *m, int64_t least, uint32_t most, uint32_t 
     return *n > 0 ? ot_rematerialise_norms(m->graph, picked, *n) : OT_OK;
 }
 
-/* Values that late readers make again. Where values of the whole graph have one block that is placed
- * before it runs: else what waits fills places that others leave. */
+/* Values that late readers make again. Where values of the whole graph have one block that is
+ * placed before it runs: else what waits fills places that others leave. */
 static ot_status make_skips(ot_model *m, int64_t least, uint32_t most, uint32_t *n)
 {
     ot_remat_skip all[OT_REMAT_MAX];

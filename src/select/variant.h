@@ -89,7 +89,8 @@ typedef struct ot_budget_search {
     ot_figures untiled;       /* peak_bytes, growth_bytes */
     uint32_t n_nodes;         /* that run */
     bool stops;               /* at the first plan that is met; else tighter budgets are tried */
-    /* Make a plan of these options and keep it if it is the best so far. *met: nothing that comes later is wanted. */
+    /* Make a plan of these options and keep it if it is the best so far. *met: nothing that
+     * comes later is wanted. */
     ot_status (*attempt)(void *of, const ot_plan_options *o, bool *met);
 } ot_budget_search;
 /* One after the other, in the order in which people like them. Fails: as attempt. */

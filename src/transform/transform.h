@@ -40,9 +40,9 @@ ot_status ot_fold_norms(ot_graph *g, bool contents) OT_MUST_USE;
  * Fails: OT_E_NOMEM. */
 ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_USE;
 /* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast
- * every operand anyway. Inputs and results keep their types. *changed false: nothing was to gain, or
- * an operator stands in the way, and g is as it was. Requires SHAPES, which are to be inferred anew;
- * makes ORDER and USES. Fails: OT_E_NOMEM. */
+ * every operand anyway. Inputs and results keep their types. *changed false: nothing was to
+ * gain, or an operator stands in the way, and g is as it was. Requires SHAPES, which are to be
+ * inferred anew; makes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_widen(ot_graph *g, bool *changed) OT_MUST_USE;
 /* Casts from float32 to float32, which exporters leave around what they keep so, are taken out
  * of a graph that was widened. Makes ORDER and USES; keeps SHAPES. Fails: OT_E_NOMEM. */

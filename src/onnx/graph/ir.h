@@ -391,9 +391,9 @@ void ot_model_free(ot_model *m); /* accepts NULL */
  * cannot be exported. Keeps SHAPES, establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM.
  * (clone.c) */
 ot_status ot_model_clone(const ot_model *m, ot_model **out) OT_MUST_USE;
-/* m becomes as `copy` is, a clone of it that may have been edited since, or have been taken before m
- * was edited, and which must outlive m: names and contents are borrowed. Keeps SHAPES of the copy,
- * establishes ORDER and USES. Fails: OT_E_NOMEM. (clone.c) */
+/* m becomes as `copy` is, a clone of it that may have been edited since, or have been taken
+ * before m was edited, and which must outlive m: names and contents are borrowed. Keeps SHAPES
+ * of the copy, establishes ORDER and USES. Fails: OT_E_NOMEM. (clone.c) */
 ot_status ot_model_adopt(ot_model *m, const ot_model *copy) OT_MUST_USE;
 /* A new graph (a body when parent != NULL) in the model's arena. */
 ot_graph *ot_graph_new(ot_model *m, ot_graph *parent, const char *name) OT_MUST_USE;

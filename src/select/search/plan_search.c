@@ -357,8 +357,9 @@ static bool is_better(const ot_plan_options *o, const ot_plan *a, const ot_plan 
     return x->time_s < y->time_s;
 }
 
-/* Intervals that no form expresses give way to others, where that makes a better plan: a region that
- * cannot end with a sum in parts may end before it. Not where a price or a limit leads the search. */
+/* Intervals that no form expresses give way to others, where that makes a better plan: a region
+ * that cannot end with a sum in parts may end before it. Not where a price or a limit leads the
+ * search. */
 static ot_status plan_without_banned(ot_planner *x, const ot_plan_options *o, ot_limit *limit,
                                      ot_plan *p, ot_region_pool *built, ot_path *path)
 {
