@@ -4,7 +4,7 @@
  * in ever larger regions and cuts it into chunks, buffers that wait for another tensor of their
  * shape, a block for the pattern of the second run while the first run's chunks stay, layouts
  * that exist twice, pieces of a loop until they are joined. The habits stand in the runtime's
- * table (ot_runtime); here they are played through, node by node, on the graph as it is:
+ * table (ot_runtime); here they are simulated, node by node, on the graph as it is:
  * untiled, or with tiled regions written out.
  *
  *   simulate_plan.c   graph -> steps: merged nodes, changes of layout, buffers and who takes whose
@@ -46,9 +46,9 @@ typedef struct ot_sim_figures {
     uint32_t n_fullest;
 } ot_sim_figures;
 
-/* Play g for runtime r. static_shape: the model's file states all extents; else they become
+/* Simulate g for runtime r. static_shape: the model's file states all extents; else they become
  * known while it runs, and buffers are not planned to follow each other. Requires ORDER, USES,
- * SHAPES. Bodies written by the rewriter are played, subgraphs of the model itself count by
+ * SHAPES. Bodies written by the rewriter are simulated, subgraphs of the model itself count by
  * their results. Fails: OT_E_NOMEM. Deterministic. */
 ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
                         ot_sim_figures *out) OT_MUST_USE;

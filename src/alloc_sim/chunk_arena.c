@@ -134,7 +134,7 @@ static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
     return best;
 }
 
-/* A chunk of 100 MB is some thousand pages, a plan is played with thousands of chunks, and most
+/* A chunk of 100 MB is some thousand pages, a plan is simulated with thousands of chunks, and most
  * of them have been handed out before. */
 static void touch(region *r, int64_t at, int64_t bytes)
 {

@@ -58,7 +58,7 @@ typedef struct walk {
     ot_node_list list; /* places: numbers in the order */
     ot_steps steps;
     place *places; /* [n_values] */
-    bool *weighed; /* [n_values] constants that were counted, as weights of a product */
+    bool *counted; /* [n_values] constants that were counted, as weights of a product */
     bool *ran;     /* [places] leaders of steps that ran */
 } walk;
 
@@ -138,14 +138,14 @@ static void count_weights(walk *w, uint32_t leader)
         folded |= w->list.node[k]->op == OT_OP_BatchNormalization;
     /* transposed, and packed */
     const int64_t copies = w->list.node[product]->op == OT_OP_MatMul ? 3 : 2;
-    if (folded || !w->weighed[v]) w->x->own += copies * bytes_of(w->x, &w->g->values[v]);
-    w->weighed[v] = true;
+    if (folded || !w->counted[v]) w->x->own += copies * bytes_of(w->x, &w->g->values[v]);
+    w->counted[v] = true;
 }
 
 static void count_constants(walk *w)
 {
     for (ot_id v = 0; v < w->g->n_values; v++)
-        if (w->g->values[v].init && !w->weighed[v] && ot_list_readers(&w->list, v) > 0)
+        if (w->g->values[v].init && !w->counted[v] && ot_list_readers(&w->list, v) > 0)
             w->x->own += bytes_of(w->x, &w->g->values[v]);
 }
 
@@ -311,9 +311,9 @@ static ot_status walk_graph(tally *x, const ot_graph *g, bool is_body)
     OT_TRY(ot_node_list_fill(&w.list, x->a));
     OT_TRY(ot_steps_find(&w.list, x->r->merges, x->a, &w.steps));
     w.places = OT_NEW_N(x->a, place, g->n_values + 1u);
-    w.weighed = OT_NEW_N(x->a, bool, g->n_values + 1u);
+    w.counted = OT_NEW_N(x->a, bool, g->n_values + 1u);
     w.ran = OT_NEW_N(x->a, bool, g->n_order + 1u);
-    if (!w.places || !w.weighed || !w.ran) return OT_E_NOMEM;
+    if (!w.places || !w.counted || !w.ran) return OT_E_NOMEM;
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *of = &g->values[v];
         w.places[v] = (place){0, OT_NONE, OT_NONE, false};

@@ -17,7 +17,7 @@
 #include "one_block.h"
 
 #define RUNS       2
-#define MOST_TRIPS 512                /* of a loop that are played, each for as many of */
+#define MOST_TRIPS 512                /* of a loop that are simulated, each for as many of */
 #define MOST_STOOD (INT64_C(1) << 20) /* that there are at most */
 /* code and tables that the first run touches; measured: 1.2 to 1.9 MB for models of no size */
 #define OWN (INT64_C(3) << 19)
@@ -36,7 +36,7 @@ typedef struct pieces {
     size_t n, cap;
 } pieces;
 
-typedef struct player {
+typedef struct simulator {
     const ot_runtime *r;
     bool static_shape;
     uint32_t order; /* of changes of layout */
@@ -46,17 +46,17 @@ typedef struct player {
     frame **frames;
     size_t n, cap, cap_frames, n_frames;
     uint32_t n_unknown;
-    /* iterations that one which is played stands for, in long loops: its pieces are so many
+    /* iterations that one which is simulated stands for, in long loops: its pieces are so many
      * times as large */
     int64_t each;
     int64_t most;            /* bytes that were touched up to now, */
     const ot_sim_step *last; /* since this step */
     const frame *last_frame; /* of this frame */
-} player;
+} simulator;
 
 /* One run of a frame. */
 typedef struct run {
-    player *x;
+    simulator *x;
     frame *f;
     uint32_t *left;  /* [n_buffers] readers to come */
     uint32_t *chunk; /* [n_buffers] OT_NONE: not there, or in the block */
@@ -77,9 +77,9 @@ typedef struct visit {
     pieces **made;      /* [g->n_outputs] pieces of its outputs, or NULL */
 } visit;
 
-static ot_status play(player *x, const ot_graph *g, const visit *v);
+static ot_status simulate(simulator *x, const ot_graph *g, const visit *v);
 
-static ot_status take(player *x, int64_t bytes, uint32_t *chunk)
+static ot_status take(simulator *x, int64_t bytes, uint32_t *chunk)
 {
     *chunk = OT_NONE;
     if (bytes <= 0) return OT_OK;
@@ -88,19 +88,19 @@ static ot_status take(player *x, int64_t bytes, uint32_t *chunk)
 }
 
 /* What is joined lies apart from the pieces. */
-static ot_status take_joined(player *x, int64_t bytes, uint32_t *chunk)
+static ot_status take_joined(simulator *x, int64_t bytes, uint32_t *chunk)
 {
     *chunk = bytes > 0 ? ot_chunk_take_roomy(x->memory, bytes) : OT_NONE;
     return *chunk == OT_NONE && bytes > 0 ? OT_E_NOMEM : OT_OK;
 }
 
-static void release(player *x, uint32_t *chunk)
+static void release(simulator *x, uint32_t *chunk)
 {
     if (*chunk != OT_NONE) ot_chunk_release(x->memory, *chunk);
     *chunk = OT_NONE;
 }
 
-static void release_pieces(player *x, pieces *p)
+static void release_pieces(simulator *x, pieces *p)
 {
     for (size_t k = 0; p && k < p->n; k++) release(x, &p->chunks[k]);
     if (p) p->n = 0;
@@ -109,7 +109,7 @@ static void release_pieces(player *x, pieces *p)
 /* Weights of half precision that nodes of g read, in float32. ONNX Runtime converts those of the
  * top graph when it loads; in a subgraph that is a Cast of each, which no other node has to wait
  * for: all of them run first. A detector of 65 MB in a branch: 150 MB in place of 58. */
-static ot_status count_converted(player *x, const ot_graph *g, int64_t *bytes)
+static ot_status count_converted(simulator *x, const ot_graph *g, int64_t *bytes)
 {
     *bytes = 0;
     if (!g->parent) return OT_OK;
@@ -131,7 +131,7 @@ static ot_status count_converted(player *x, const ot_graph *g, int64_t *bytes)
     return OT_OK;
 }
 
-static ot_status frame_of(player *x, const ot_graph *g, frame **out)
+static ot_status frame_of(simulator *x, const ot_graph *g, frame **out)
 {
     for (size_t k = x->n; k-- > 0;)
         if (x->graphs[k] == g) {
@@ -278,7 +278,7 @@ static ot_status loop_step(run *u, const ot_sim_step *s, const ot_node *n, const
     const bool scan = n->op == OT_OP_Scan;
     const int64_t trips = trips_of(g, n), before = u->x->each,
                   each = ot_max(1, ot_ceil_div(trips, MOST_TRIPS)),
-                  played = ot_ceil_div(trips, each);
+                  simulated = ot_ceil_div(trips, each);
     pieces stack = {0}, **fed = OT_NEW_N(u->x->a, pieces *, body->n_inputs + 1u),
            **made = OT_NEW_N(u->x->a, pieces *, body->n_outputs + 1u);
     uint32_t beside = OT_NONE;
@@ -292,7 +292,7 @@ static ot_status loop_step(run *u, const ot_sim_step *s, const ot_node *n, const
     for (uint32_t k = 2; !scan && k < n->n_in && k < body->n_inputs; k++)
         if (n->in[k] != OT_NONE) fed[k] = u->held[n->in[k]];
     u->x->each = ot_min(before * each, MOST_STOOD);
-    for (int64_t t = 0; t < played; t++) {
+    for (int64_t t = 0; t < simulated; t++) {
         visit v = {.fed = fed,
                    .n_fed = body->n_inputs,
                    .elsewhere = scan,
@@ -306,7 +306,7 @@ static ot_status loop_step(run *u, const ot_sim_step *s, const ot_node *n, const
             c.now[k] = c.next[k];
             c.next[k] = OT_NONE;
         }
-        OT_TRY(play(u->x, body, &v));
+        OT_TRY(simulate(u->x, body, &v));
         for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++)
             fed[k] = made[k - 1];
     }
@@ -339,7 +339,7 @@ static ot_status branch_step(run *u, const ot_sim_step *s, const ot_graph *branc
         if (b != OT_NONE && u->chunk[b] == OT_NONE && is_stated(branch, branch->outputs[k]))
             OT_TRY(take(u->x, u->f->plan.buffers[b].bytes, &u->chunk[b]));
     }
-    return play(u->x, branch, &v);
+    return simulate(u->x, branch, &v);
 }
 
 /* ---- steps ---- */
@@ -444,7 +444,7 @@ static ot_status step(run *u, const ot_sim_step *s)
 
 /* ---- runs ---- */
 
-static ot_status begin(run *u, player *x, frame *f, const visit *v)
+static ot_status begin(run *u, simulator *x, frame *f, const visit *v)
 {
     const ot_sim_plan *p = &f->plan;
     *u = (run){
@@ -497,7 +497,7 @@ static ot_status end(run *u, const visit *v)
     return OT_OK;
 }
 
-static ot_status play(player *x, const ot_graph *g, const visit *v)
+static ot_status simulate(simulator *x, const ot_graph *g, const visit *v)
 {
     frame *f = NULL;
     run u;
@@ -532,7 +532,7 @@ static void put_waiting(ot_sim_figures *out, int64_t bytes[OT_WAITING], ot_id ma
 
 /* Who made the tensors that were there at the step with which the process grew last, made before
  * it and read behind it. */
-static ot_status list_waiting(const player *x, ot_sim_figures *out)
+static ot_status list_waiting(const simulator *x, ot_sim_figures *out)
 {
     if (!x->last) return OT_OK;
     const ot_sim_plan *p = &x->last_frame->plan;
@@ -552,13 +552,13 @@ static ot_status list_waiting(const player *x, ot_sim_figures *out)
     return OT_OK;
 }
 
-static ot_status play_runs(player *x, const ot_graph *g, ot_sim_figures *out)
+static ot_status simulate_runs(simulator *x, const ot_graph *g, ot_sim_figures *out)
 {
     OT_TRY(ot_loaded_bytes(g, x->r, x->a, &out->loaded));
     for (int k = 0; k < RUNS; k++) {
         const visit v = {0};
         if (ot_dbg['P']) fprintf(stderr, "> Process: run %d\n", k + 1);
-        OT_TRY(play(x, g, &v));
+        OT_TRY(simulate(x, g, &v));
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
     }
     out->growth = ot_chunk_touched(x->memory) + OWN;
@@ -573,16 +573,16 @@ ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_s
 {
     *out = (ot_sim_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
-    player x = {.r = r,
-                .static_shape = static_shape,
-                .order = order,
-                .a = a,
-                .memory = a ? ot_chunk_arena_new(a) : NULL,
-                .each = 1};
+    simulator x = {.r = r,
+                   .static_shape = static_shape,
+                   .order = order,
+                   .a = a,
+                   .memory = a ? ot_chunk_arena_new(a) : NULL,
+                   .each = 1};
     ot_status s = !x.memory         ? OT_E_NOMEM
                   : r->one_block    ? ot_one_block_growth(g, r, a, out)
                   : r->device_arena ? ot_device_growth(g, a, out)
-                                    : play_runs(&x, g, out);
+                                    : simulate_runs(&x, g, out);
     ot_arena_free(a);
     return s;
 }

@@ -68,8 +68,7 @@ ot_status ot_run_infer_dynamic(ot_run *r)
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
-/* Where nobody says a word of sizes, free dimensions stay free, if a size can be found to plan for.
- */
+/* Where no size is given, dynamic dimensions stay dynamic, if a size can be found to plan for. */
 ot_status ot_run_choose_design(ot_run *r)
 {
     const bool asked = r->options.keep_dynamic;
@@ -82,7 +81,7 @@ ot_status ot_run_choose_design(ot_run *r)
     return OT_OK;
 }
 
-/* ---- a size is given, and free dimensions may stay free all the same ---- */
+/* ---- a size is given, and dynamic dimensions may stay dynamic all the same ---- */
 
 static bool may_stay_dynamic(const ot_run *r)
 {

@@ -1,6 +1,6 @@
 /* A size to plan for where nobody gives one: extents that such inputs usually have.
  *
- *   [N, 3, H, W]   1 x 3 x 1024 x 1024       two free dimensions behind the batch: a map
+ *   [N, 3, H, W]   1 x 3 x 1024 x 1024       two dynamic dimensions behind the batch: a map
  *   [N, 1, D, H, W]   1 x 1 x 128 x 128 x 128      three: a volume
  *   [N, 80, T], [N, T] of floats   1 x 80 x 4096    one: a line; of integers, tokens: 1024
  *
@@ -26,7 +26,7 @@ static const int64_t CHANNELS[] = {3, 1};
 
 typedef struct guess {
     size_t usual, channels; /* which are tried */
-    const char **names;     /* [n_names] of free dimensions, and the extents that they have */
+    const char **names;     /* [n_names] of dynamic dimensions, and the extents that they have */
     int64_t *extents;
     size_t n_names;
 } guess;

@@ -26,7 +26,7 @@ typedef struct ot_run_options {
      * corner is the design where there is none */
     const ot_size_range *ranges;
     size_t n_ranges;
-    /* free dimensions stay free in what is written; planned at the design size. Set where
+    /* dynamic dimensions stay dynamic in what is written; planned at the design size. Set where
      * nothing is said of sizes */
     bool keep_dynamic;
     bool one_size; /* ... but here: the model is looked at, or runs, at one size alone */

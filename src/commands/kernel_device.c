@@ -40,7 +40,7 @@ static ot_status emit(work *w)
     return s;
 }
 
-static ot_status settle(work *w)
+static ot_status resolve(work *w)
 {
     ot_kd_facts *facts = &w->j->facts;
     ot_kg_options *o = &w->options;
@@ -73,7 +73,7 @@ static ot_status all(work *w)
                            w->want->device);
         OT_TRY(ot_kd_open(number, w->d, &w->dev));
     }
-    OT_TRY(settle(w));
+    OT_TRY(resolve(w));
     OT_TRY(emit(w));
     if (!w->dev) return OT_OK;
     ot_kd_request r = {.inputs = j->inputs, .n_inputs = j->n_inputs, .repeat = w->want->repeat};

@@ -132,7 +132,7 @@ static bool names_device(const ot_options *o) { return o->device && strcmp(o->de
 
 /* --emit and --runtime say the same twice, or one of them says it; what bench tiles for a device
  * is for the engine there. */
-static ot_status settle_runtime(ot_diag *d, ot_options *o)
+static ot_status choose_runtime(ot_diag *d, ot_options *o)
 {
     if (o->command == OT_CMD_BENCH && names_device(o) && o->emit_engine && !o->runtime)
         o->runtime = ot_runtime_engine_device.name;
@@ -151,7 +151,7 @@ static ot_status settle_runtime(ot_diag *d, ot_options *o)
 }
 
 /* What becomes operators is asked of --emit ort-engine alone. */
-static ot_status settle_operators(ot_diag *d, ot_options *o)
+static ot_status choose_operators(ot_diag *d, ot_options *o)
 {
     if (o->operators != OT_OPERATORS_NONE && !o->in_operator)
         return ot_fail(d, OT_E_USAGE,
@@ -160,7 +160,7 @@ static ot_status settle_operators(ot_diag *d, ot_options *o)
     return OT_OK;
 }
 
-/* --verify runs the engine at one size. What else does not go with free dimensions the pipeline
+/* --verify runs the engine at one size. What else does not go with dynamic dimensions the pipeline
  * knows. */
 static ot_status check_dynamic(ot_diag *d, const ot_options *o)
 {
@@ -312,8 +312,8 @@ static ot_status parse_all(int argc, char **argv, ot_diag *d, ot_options *o)
     OT_TRY(take_command(argc, argv, d, o, &first));
     if (o->help) return OT_OK;
     OT_TRY(parse_words(argc, argv, first, d, o));
-    OT_TRY(settle_runtime(d, o));
-    OT_TRY(settle_operators(d, o));
+    OT_TRY(choose_runtime(d, o));
+    OT_TRY(choose_operators(d, o));
     OT_TRY(check_dynamic(d, o));
     return check_together(d, o);
 }

@@ -12,7 +12,7 @@ typedef struct ot_run_request {
     const char *model;          /* file, "-" for stdin; .ot is the text form */
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
-    /* [n_shapes] for inputs that are not given; free dimensions are 1 else */
+    /* [n_shapes] for inputs that are not given; dynamic dimensions are 1 else */
     const ot_shape_binding *shapes;
     size_t n_shapes;
     uint64_t seed;

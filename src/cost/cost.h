@@ -173,7 +173,7 @@ bool ot_weights_stay(const ot_target *t, const ot_totals *x);
  * were written, values that bodies took in. */
 int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time,
-                  double *traffic, int64_t *stitch_peak);
+                  double *traffic, int64_t *reassembly_peak);
 
 /* ---- transfer_cost.c: graph inputs and results between host and device; nothing where the
  * runtime or the target says nothing of it ---- */

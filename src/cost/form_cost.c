@@ -1,4 +1,4 @@
-/* What an output form adds to the node times: taking windows, stitching pieces, loop and
+/* What an output form adds to the node times: taking windows, reassembling pieces, loop and
  * operator overhead.
  *
  *   form        window in           piece out                       peak of the outputs
@@ -13,7 +13,7 @@
  *   prescan     Gather, Transpose   scan output, Transpose, Concat  2 x, border tiles, and the
  *                                                                   windows of all tiles
  *
- * Scratchpad targets run the While/Slice/Deslice form (no stitching): transfers in and out,
+ * Scratchpad targets run the While/Slice/Deslice form (no reassembly): transfers in and out,
  * overlapped with compute where the target double-buffers.
  *
  * So does the engine on a cached machine. There a core works on one tile at a time, in a fast
@@ -71,7 +71,7 @@ static double imbalance(const ot_target *t, double tiles)
 }
 
 static void engine_cost(const ot_target *t, const ot_totals *x, bool stream, double *time,
-                        double *traffic, int64_t *stitch_peak)
+                        double *traffic, int64_t *reassembly_peak)
 {
     bool resident = ot_weights_stay(t, x);
     double cores = t->cores > 1 ? t->cores : 1, in_flight = stream ? 1 : cores,
@@ -94,7 +94,7 @@ static void engine_cost(const ot_target *t, const ot_totals *x, bool stream, dou
     *traffic = x->in_slow + x->out_bytes +
                (resident || x->weights <= (double)t->mid_bytes ? x->weights
                                                                : x->weights * x->tiles);
-    *stitch_peak = (int64_t)(x->out_kept + (workers - 1) * (double)x->ws);
+    *reassembly_peak = (int64_t)(x->out_kept + (workers - 1) * (double)x->ws);
 }
 
 /* What reading constants takes, and how much of it goes through slow memory. */
@@ -114,9 +114,9 @@ static double padding_of(const ot_target *t, const ot_totals *x)
     return t->runtime->fills_granules ? x->runs * (double)t->granule / 2 : 0;
 }
 
-/* Transfers in and out of a scratchpad, no stitching. */
+/* Transfers in and out of a scratchpad, no reassembly. */
 static void dma_cost(const ot_target *t, const ot_totals *x, double *time, double *traffic,
-                     int64_t *stitch_peak)
+                     int64_t *reassembly_peak)
 {
     double compute = level_time(t, x), padding = padding_of(t, x), weight_traffic,
            weights = weight_seconds(t, x, &weight_traffic);
@@ -127,7 +127,7 @@ static void dma_cost(const ot_target *t, const ot_totals *x, double *time, doubl
     double longer = transfers < compute ? compute : transfers;
     *time = (ot_overlaps(t, x) ? longer : compute + transfers) + overhead;
     *traffic = x->in_slow + padding + x->out_bytes + weight_traffic;
-    *stitch_peak = (int64_t)x->out_bytes;
+    *reassembly_peak = (int64_t)x->out_bytes;
 }
 
 /* Bytes that a process holds for the operators and loops that are written for so many tiles of
@@ -140,7 +140,7 @@ static double written_bytes(const ot_runtime *rt, const ot_form_price *f, double
 }
 
 /* Bytes that a process holds besides the values of the outer graph. */
-static int64_t stitch_peak_of(const ot_target *t, const ot_form_price *f, const ot_totals *x)
+static int64_t reassembly_peak_of(const ot_target *t, const ot_form_price *f, const ot_totals *x)
 {
     bool grid = x->n_dims > 1;
     double outputs = grid && f->outputs_grid > 0 ? f->outputs_grid
@@ -153,9 +153,9 @@ static int64_t stitch_peak_of(const ot_target *t, const ot_form_price *f, const 
            (int64_t)held;
 }
 
-/* Operators of standard ONNX copy windows out and stitch pieces together. */
+/* Operators of standard ONNX copy windows out and reassemble pieces. */
 static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time,
-                        double *traffic, int64_t *stitch_peak)
+                        double *traffic, int64_t *reassembly_peak)
 {
     const ot_form_price *f = &t->runtime->price[form];
     double compute = level_time(t, x), padding = padding_of(t, x), weight_traffic,
@@ -165,9 +165,9 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     double copies = f->copies ? x->in_bytes / in_bw + x->runs * t->runtime->run_seconds : 0;
     if (ot_form_gathers(form)) copies += x->gathered * t->runtime->gather_seconds;
     copies += f->windows * x->in_bytes / ot_cost_bw(t, x->in_bytes);
-    double stitched = x->outermost ? f->stitch : f->scattered;
-    if (x->n_dims > 1 && x->halo) stitched += f->cropped;
-    double stitch = stitched * x->out_bytes / out_bw, overhead = t->region_overhead;
+    double reassembled = x->outermost ? f->reassemble : f->scattered;
+    if (x->n_dims > 1 && x->halo) reassembled += f->cropped;
+    double reassembly = reassembled * x->out_bytes / out_bw, overhead = t->region_overhead;
     const double tile_bw = ot_cost_layout_bw(t, in_bw), whole_bw = ot_cost_layout_bw(t, out_bw);
     if (!f->joins_blocks) {
         overhead += x->border_tile / tile_bw + x->border_whole / whole_bw;
@@ -175,12 +175,12 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     }
     overhead += x->tiles *
                 (x->n_inputs * f->nodes * t->node_overhead + (f->loops ? t->loop_overhead : 0));
-    *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;
+    *time = compute + transfers + copies + reassembly + overhead + x->nodes * t->node_overhead;
     /* Results too large for the fast memory are read and written once more. */
     *traffic = x->in_slow + padding +
-               x->out_bytes * (stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) +
+               x->out_bytes * (reassembly > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) +
                weight_traffic;
-    *stitch_peak = stitch_peak_of(t, f, x);
+    *reassembly_peak = reassembly_peak_of(t, f, x);
 }
 
 int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r)
@@ -194,14 +194,14 @@ int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r)
 }
 
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time,
-                  double *traffic, int64_t *stitch_peak)
+                  double *traffic, int64_t *reassembly_peak)
 {
     switch (t->runtime->motion) {
     case OT_MOTION_VIEWS:
-        engine_cost(t, x, form == OT_FORM_STREAM, time, traffic, stitch_peak);
+        engine_cost(t, x, form == OT_FORM_STREAM, time, traffic, reassembly_peak);
         return;
-    case OT_MOTION_DMA: dma_cost(t, x, time, traffic, stitch_peak); return;
+    case OT_MOTION_DMA: dma_cost(t, x, time, traffic, reassembly_peak); return;
     case OT_MOTION_COPIED: break;
     }
-    copied_cost(t, x, form, time, traffic, stitch_peak);
+    copied_cost(t, x, form, time, traffic, reassembly_peak);
 }

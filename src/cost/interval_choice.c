@@ -30,7 +30,7 @@ static bool overlaps(const ot_trial *tr, const pair *p)
 
 /* Forms this tiling can probably take; the rewriter has the last word. */
 static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, double *time,
-                             double *traffic, int64_t *stitch)
+                             double *traffic, int64_t *reassembly)
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
@@ -49,7 +49,7 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
         int64_t st;
         ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
         st += x->ws; /* all that the region holds */
-        bool leaner = st < *stitch && t < best_time * 1.05;
+        bool leaner = st < *reassembly && t < best_time * 1.05;
         if (best != OT_FORM_NONE &&
             !(tr->o->goal == OT_GOAL_MEMORY ? leaner || t < best_time * 0.95 : t < best_time))
             continue;
@@ -57,7 +57,7 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
         best_time = t;
         *time = t;
         *traffic = tr_bytes;
-        *stitch = st;
+        *reassembly = st;
     }
     return best;
 }
@@ -100,8 +100,8 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     /* a scratchpad is a hard limit */
     if (ot_target_hard_limit(tr->t) && x.ws > tr->t->fast_bytes) return false;
     double time = 0, traffic = 0;
-    int64_t stitch = 0;
-    ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
+    int64_t reassembly = 0;
+    ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &reassembly);
     if (form == OT_FORM_NONE) return false;
     if (tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= tr->t->runtime->doubt;
     if (short_rows) time *= tr->t->runtime->short_rows;
@@ -120,7 +120,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     for (uint32_t j = 0; j < tr->n_pending && outside > 0; j++)
         if (s->act[tr->pending[j]] && s->def[tr->pending[j]] != OT_NONE)
             outside += s->held[tr->pending[j]];
-    c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch, outside);
+    c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + reassembly, outside);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
     c->tiles = (uint32_t)x.tiles;
     c->form = form;

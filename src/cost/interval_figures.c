@@ -8,12 +8,12 @@
  *   dim 1: counts 2 4 8 ...   /
  *
  * Tiles, nodes and values go through the accumulator that exact figures use (tile_totals.h); the
- * three tiles weigh 1, n-2 and 1. So both agree where the tiles in between are alike, but for
+ * three tiles count 1, n-2 and 1. So both agree where the tiles in between are alike, but for
  *   - the working set: what the region reads from outside counts from the start of a tile, not from
  *   its first reader, since a node
  *     that makes it may still join; where a node wants more of a value than those behind it, of
  *     these only the place where most is
- *     live is weighed again;
+ *     live is counted again;
  *   - form scan, which holds no windows of its inputs on a cache.
  *
  */

@@ -340,7 +340,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
                           ot_region *r)
 {
     ot_region_figures f;
-    int64_t stitch;
+    int64_t reassembly;
     double macs = 0;
     r->time_tiled = -1;
     r->stall = 0; /* known when its memory is planned */
@@ -355,7 +355,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     r->overlap = ot_overlaps(t, &tot);
     /* the search estimates; a scratchpad is a hard limit */
     if (ot_target_hard_limit(t) && tot.ws > t->fast_bytes) return OT_OK;
-    ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &stitch);
+    ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &reassembly);
     r->time_untiled = r->traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         uint32_t pos = s->pos[r->nodes[i].node];
@@ -365,6 +365,6 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     }
     r->benefit = r->time_untiled - r->time_tiled;
     r->mac_ratio = macs > 0 ? f.sums.macs / macs : 1;
-    r->peak = s->cut[r->first] + made_before(s, r) + stitch + tot.ws;
+    r->peak = s->cut[r->first] + made_before(s, r) + reassembly + tot.ws;
     return OT_OK;
 }

@@ -26,7 +26,7 @@ typedef struct ot_run_input {
 typedef struct ot_feed_request {
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
-    /* [n_shapes] of inputs that are not given; free dimensions are 1 else */
+    /* [n_shapes] of inputs that are not given; dynamic dimensions are 1 else */
     const ot_shape_binding *shapes;
     size_t n_shapes;
     /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */

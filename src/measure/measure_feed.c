@@ -6,7 +6,7 @@
  *   arrays         as read     random  as read            shapes: x, y, w as their arrays have them
  *                                      overrides: w
  *
- * The shapes of the arrays bind the model's free dimensions, so that memory can be planned.
+ * The shapes of the arrays bind the model's dynamic dimensions, so that memory can be planned.
  *
  */
 #include "measure.h"

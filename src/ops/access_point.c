@@ -1,7 +1,7 @@
 /* Slice relation of element-wise operators, normalisations and softmax.
  *
  * All three share one shape: an output axis that is no part of a reduction is cut, and every
- * operand that varies along it is cut in the same place. They differ in which axes are free:
+ * operand that varies along it is cut in the same place. They differ in which axes are dynamic:
  *
  *   Add, Where, PRelu...    every axis; operands broadcast as in numpy (or by `axis`, before opset
  *                           7)

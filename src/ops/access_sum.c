@@ -46,7 +46,7 @@ static bool all_positive(const ot_value *x)
     return true;
 }
 
-/* With free dimensions: tiles may make parts of n, whatever the size. Behind sequences nobody
+/* With dynamic dimensions: tiles may make parts of n, whatever the size. Behind sequences nobody
  * infers shapes, so what has free axes has no bound. */
 static bool holds_anyhow(const ot_graph *g, const ot_node *n)
 {

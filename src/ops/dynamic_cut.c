@@ -2,7 +2,7 @@
  *
  * The tile of an operator is written once for all sizes. So nothing in it may come of an extent
  * that is free: pads of SAME with a stride, sizes of a Resize, bounds of a Slice on the cut
- * axis, an operand that broadcasts because its free extent happens to be 1. Axes that are not
+ * axis, an operand that broadcasts because its dynamic extent happens to be 1. Axes that are not
  * cut keep what the operator itself says of them, constant or computed.
  *
  */

@@ -1,4 +1,4 @@
-/* Free dimensions: a model is planned at one size and written for every size it takes.
+/* Dynamic dimensions: a model is planned at one size and written for every size it takes.
  *
  *   the file's graph   x [N?, 3, H?, W?]  -->  ...   shapes inferred as far as they go; this one is
  *                                                    written

@@ -167,7 +167,7 @@ typedef enum ot_why {
     OT_WHY_RESIZE_ROUNDING,
     OT_WHY_RESIZE_SPECIAL,
     OT_WHY_RESIZE_WINDOW,
-    /* ops/dynamic_cut.c, tiling/dynamic_tiles.c: with free dimensions */
+    /* ops/dynamic_cut.c, tiling/dynamic_tiles.c: with dynamic dimensions */
     OT_WHY_FREE_OPERATOR,
     OT_WHY_FREE_BROADCAST,
     OT_WHY_FREE_AUTO_PAD,

@@ -1,4 +1,4 @@
-/* Resize with align_corners, taken apart along its first resized axis
+/* Resize with align_corners, decomposed along its first resized axis
  * (src/transform/decompose/corners.c). */
 #ifndef OT_OPS_RESIZE_CORNERS_H
 #define OT_OPS_RESIZE_CORNERS_H

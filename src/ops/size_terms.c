@@ -1,4 +1,4 @@
-/* Extents as terms of free dimensions. See size_terms.h. */
+/* Extents as terms of dynamic dimensions. See size_terms.h. */
 #include "size_terms.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ typedef enum term_kind {
     T_SCALE
 } term_kind;
 
-/* where a free dimension is larger, it may be larger, may be smaller */
+/* where a dynamic dimension is larger, it may be larger, may be smaller */
 enum { RISES = 1, FALLS = 2 };
 
 typedef struct term {

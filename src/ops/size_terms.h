@@ -1,4 +1,4 @@
-/* Extents as terms of free dimensions: what an extent is at every size of a range, and whether
+/* Extents as terms of dynamic dimensions: what an extent is at every size of a range, and whether
  * it grows with each dimension.
  *
  *   x [n, 3, h, w] --Conv k3 s2 p1--> [n, 32, (h + 2 - 3) / 2 + 1, ...]
@@ -7,7 +7,7 @@
  *                                                        numbers
  *   least  256   255     127           128               over the range
  *   most   2160  2159    1079          1080
- *   falls  no    no      no            no                in no free dimension does it ever fall
+ *   falls  no    no      no            no                in no dynamic dimension does it ever fall
  *
  * A term that never falls is largest at the upper corner of the range: that is what a proved
  * bound rests on. Numbers are exact integers below 2^50; what would be larger, or is computed of
@@ -23,7 +23,7 @@
 
 #define OT_SIZE_VARS_MAX 32
 
-/* A free dimension and where it may lie: lo, lo + step, ... up to hi, which is one of them. */
+/* A dynamic dimension and where it may lie: lo, lo + step, ... up to hi, which is one of them. */
 typedef struct ot_size_var {
     int64_t lo, hi, step; /* 1 <= lo <= hi, step >= 1 */
 } ot_size_var;
@@ -56,7 +56,7 @@ bool ot_term_is_const(const ot_size_terms *s, ot_term t, int64_t *v);
 /* not above its least value in the range */
 int64_t ot_term_least(const ot_size_terms *s, ot_term t);
 int64_t ot_term_most(const ot_size_terms *s, ot_term t); /* not below its largest */
-/* it may be smaller where a free dimension is larger; OT_NONE: true */
+/* it may be smaller where a dynamic dimension is larger; OT_NONE: true */
 bool ot_term_falls(const ot_size_terms *s, ot_term t);
 uint32_t ot_term_vars(const ot_size_terms *s, ot_term t); /* bit k: variable k is in it */
 size_t ot_size_n_terms(const ot_size_terms *s);

@@ -16,7 +16,7 @@
 
 #define LOADED_FREE 8 /* that part of the gain may be held as copies of weights from loading on */
 /* of changes of layout, the worst of which counts with dynamic shapes: there are no views that
- * settle it */
+ * decide it */
 #define ORDERS   3
 #define HALVINGS 4 /* of the price of kept bytes in a plan to begin with */
 
@@ -152,8 +152,8 @@ ot_status ot_candidates_make(ot_candidates *x, const ot_plan_options *o, ot_plan
     return ot_fail_nomem(told);
 }
 
-/* Where bytes weigh so much that nothing which saves them keeps within the time allowed, they
- * weigh less and less. */
+/* Where bytes cost so much that nothing which saves them keeps within the time allowed, they
+ * cost less and less. */
 static ot_status make_in_reach(ot_candidates *x, const ot_plan_options *o, ot_plan **p)
 {
     ot_plan_options less = *o;

@@ -31,7 +31,7 @@ bool ot_candidates_branch(const ot_candidates *x)
     return ot_candidates_sequences(x) && ot_branch_fits(x->g);
 }
 
-/* It normalises over maps, be that one operator or taken apart. */
+/* It normalises over maps, be that one operator or decomposed. */
 static bool normalises(const ot_graph *g)
 {
     bool any = g->model->n_decomposed > 0;

@@ -6,7 +6,7 @@
  *   plan 2       [  d  ]   [  e  ]
  *
  * What the user allows of time holds for each set. Work is counted in nodes that are written and
- * played; the same set comes up again in each round, and is weighed once.
+ * simulated; the same set comes up again in each round, and is scored once.
  */
 #include "candidates.h"
 
@@ -21,7 +21,7 @@
 #define TIME_ABOUT   1e-9  /* sums of seconds differ by rounding */
 #define STARTS       2     /* plans from which sets are looked for */
 #define ROUNDS       4     /* through all regions */
-#define MOST_WORK    40000 /* nodes that are written and played: half a second */
+#define MOST_WORK    40000 /* nodes that are written and simulated: half a second */
 
 static bool same_region(const ot_region *a, const ot_region *b)
 {
@@ -172,8 +172,8 @@ static uint64_t key_of(const ot_candidates *x, const ot_region_set *set)
     return key;
 }
 
-/* Nodes of tiles that are written out one after another, less what plays as fast as nodes of loops.
- */
+/* Nodes of tiles that are written out one after another, less what is simulated as fast as nodes
+ * of loops. */
 static uint64_t unrolled(const ot_region_set *set)
 {
     uint64_t n = 0;
@@ -322,7 +322,7 @@ static bool makes_any(const ot_region *r, const ot_id *nodes, uint32_t n)
     return false;
 }
 
-/* The step where the block is fullest as `now` plays is another than as `before`: none of the
+/* The step where the block is fullest in `now` is another than in `before`: none of the
  * values is there in both, nor in pieces, which nodes make that a region has written. */
 static bool is_elsewhere(const ot_candidates *x, const ot_sim_figures *before,
                          const ot_sim_figures *now)

@@ -1,9 +1,9 @@
-/* What a plan for free dimensions takes at a smaller size than its design's.
+/* What a plan for dynamic dimensions takes at a smaller size than its design's.
  *
  *   design       whole values ===============  a tile ==  tiles may be large: the peak is elsewhere
  *   half of it   whole values =========        a tile ==  and is in them here
  *
- * The rows of a tile are the same at every size. So a plan is weighed by both sizes: by what it
+ * The rows of a tile are the same at every size. So a plan is scored at both sizes: by what it
  * takes of the untiled model's growth there and there, in the mean. The regions are written as
  * they are for every size: such as are too short there for a first and a last tile run untiled.
  */
@@ -96,8 +96,8 @@ ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_
     return OT_OK;
 }
 
-/* *best: of all sets the one that weighs least at the design size, where that is less than what
- * *won weighs there; else it has no regions. */
+/* *best: of all sets the one that scores best at the design size, where that is less than what
+ * *won takes there; else it has no regions. */
 static ot_status best_at_design(ot_candidates *x, const ot_region_set *won, ot_region_set *best)
 {
     int64_t least;

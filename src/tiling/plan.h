@@ -39,7 +39,7 @@ typedef struct ot_node_cost {
     bool is_fused; /* the runtime merges it into its producer */
 } ot_node_cost;
 
-/* A tiling of a region's operators that was weighed. Figures as in ot_region. */
+/* A tiling of a region's operators that was scored. Figures as in ot_region. */
 typedef struct ot_candidate {
     uint32_t n_dims;
     int8_t axes[OT_DIMS_MAX]; /* of the region's sink */
@@ -127,8 +127,8 @@ typedef struct ot_plan_options {
     bool spare;            /* keep what was built and not chosen */
     uint32_t first_region; /* number of the first region */
     /* goal memory: bytes that a node may be live among for nothing; with price. With
-     * byte_seconds: least bytes of what weighs; above 0, what nodes take beside their results
-     * weighs, too */
+     * byte_seconds: least bytes of what has a price; above 0, what nodes take beside their results
+     * has a price, too */
     int64_t level;
     /* seconds for each byte above that and node: what the plan pays for memory all over the
      * graph, not at its peak alone; 0: the least peak is looked for */
@@ -136,7 +136,7 @@ typedef struct ot_plan_options {
     /* 1 + the node around which regions are looked for; with spare, one for each interval that
      * holds it. 0: anywhere */
     uint32_t near;
-    /* what a byte of a value that is kept between steps weighs in the search, in seconds: a
+    /* what a byte of a value that is kept between steps costs in the search, in seconds: a
      * process has such values in two layouts and in pieces. Regions stay that do not lower the
      * peak. 0: nothing */
     double byte_seconds;

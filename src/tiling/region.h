@@ -93,7 +93,7 @@ typedef struct ot_region {
     double traffic_untiled;
     int64_t carried; /* form stream: bytes that a step hands on */
     int64_t largest; /* bytes of the largest tensor that is made: in a tile, or an output */
-    /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile,
+    /* slow-memory bytes live while the region runs: live-through + outputs (+ reassembly) + tile,
      * as the cost model counts it */
     int64_t peak;
 } ot_region;

@@ -171,7 +171,7 @@ static bool maps_fit(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axe
     return true;
 }
 
-/* With free dimensions, what static nodes compute is computed at run time: activations whose
+/* With dynamic dimensions, what static nodes compute is computed at run time: activations whose
  * shapes it needs are needed whole before whoever reads it (mark whole), or until then (mark
  * outside). */
 static void note_sources(ot_walk *w, ot_id v, bool whole)

@@ -13,7 +13,7 @@
  * on. Where some input is too short for a first and a last tile, the region's own operators run
  * on all of it: a loop of one step, with constants read from outside.
  *
- * Nodes are written to the file's graph, whose free extents are unknown; windows are those of
+ * Nodes are written to the file's graph, whose dynamic extents are unknown; windows are those of
  * the graph at the design size, which has the same nodes and values by number.
  *
  *
@@ -515,7 +515,7 @@ static ot_status start_sequences(writing *x)
         OT_TRY(rw_sequence_op(
             w, &w->top, &(ot_node_def){.op = "SequenceEmpty", .name = y.name, .attrs = {&type, 1}},
             y.dtype, &x->seq[v]));
-        if (rw_part_is_weighed(w, v))
+        if (rw_part_has_weight(w, v))
             OT_TRY(rw_sequence_op(
                 w, &w->top,
                 &(ot_node_def){.op = "SequenceEmpty", .name = y.name, .attrs = {&rows, 1}}, OT_F64,
@@ -562,7 +562,7 @@ ot_status rw_free(rw_region *w)
     if (!x.seq || !x.rows || !x.own) return rw_nomem(w);
     for (uint32_t v = 0; v < w->r->n_values; v++) x.rows[v] = OT_NONE;
     OT_TRY(ot_dynamic_tiles_plan(w->tiles, &x.f, &legal, &why));
-    if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
+    if (!legal) OT_BUG("a region with dynamic dimensions is planned that has no such form");
     /* operators are written by the extents that their windows are of */
     ot_form_tiles tiles = *w->tiles;
     tiles.g = x.f.g;

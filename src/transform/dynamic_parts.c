@@ -7,7 +7,7 @@
  *     behind  rows --ConcatFromSequence--> [tiles] --Div by their sum--> shares
  *             parts --ConcatFromSequence--> [tiles, shape of y] --Mul shares, ReduceSum--> y
  *
- * What is beside the cut axis is as much in every tile, so rows are all that weighs. A region
+ * What is beside the cut axis is as much in every tile, so rows are all that counts. A region
  * that runs untiled hands out one part, which is y: its share is 1, and it comes out as it went
  * in. Sums, largest and smallest need no weights. The formulas are those of parts.c.
  *

@@ -144,7 +144,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
-/* ---- stitching ---- */
+/* ---- reassembly ---- */
 
 /* Output v is stacked in place: its first axis is cut to extent 1, so the stack of [rest] is the
  * value itself. Only worth a Reshape in the body where the one behind the loop would copy: at a
@@ -188,8 +188,8 @@ static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
 }
 
 /* Turn the stack of tiles into the block's piece of v. */
-static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t stack_at,
-                        ot_id stacked, ot_id *out)
+static ot_status reassemble(rw_loop *l, uint32_t v, const int64_t *tile, int64_t stack_at,
+                            ot_id stacked, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value x = w->g->values[w->r->values[v].value];
@@ -304,7 +304,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
         }
         ot_id from = stacked[n++], to = final ? w->r->values[v].value : OT_NONE;
         ot_piece_dims(w->g, w->r, win, v, tile);
-        if (from != to) OT_TRY(stitch(&l, v, tile, axis, from, &to));
+        if (from != to) OT_TRY(reassemble(&l, v, tile, axis, from, &to));
         b->out[v] = to;
     }
     return OT_OK;

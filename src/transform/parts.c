@@ -64,7 +64,7 @@ static ot_sum_kind kind_of(const rw_region *w, uint32_t v)
     return ot_access_sum(g, &g->nodes[w->r->nodes[reducer(w, v)].node], reduced);
 }
 
-bool rw_part_is_weighed(const rw_region *w, uint32_t v)
+bool rw_part_has_weight(const rw_region *w, uint32_t v)
 {
     return kind_of(w, v) == OT_SUM_MEAN || kind_of(w, v) == OT_SUM_MOMENTS;
 }

@@ -7,7 +7,7 @@
 /* Replace static nodes that read values made inside a region by constants (fold.c). Call before
  * ot_transform_tiles. */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* With free dimensions: shape arithmetic of g, the file's graph, whose results are the same at
+/* With dynamic dimensions: shape arithmetic of g, the file's graph, whose results are the same at
  * every size becomes constants, and what was read for it alone goes: else regions could depend
  * on shapes of what they make. In place of ot_fold_static; planned: as of ot_transform_dynamic. */
 ot_status ot_fold_dynamic(ot_graph *g, const ot_graph *planned) OT_MUST_USE;
@@ -17,7 +17,7 @@ ot_status ot_overlay(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 /* Replace every planned region in the graph by its tiled form. Breaks ORDER, USES
  * (re-established before return), keeps SHAPES for new values. */
 ot_status ot_transform_tiles(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* Replace every region of a plan with free dimensions in g, the file's graph. planned: its copy
+/* Replace every region of a plan with dynamic dimensions in g, the file's graph. planned: its copy
  * at the design size, with the table of ops/dynamic_dims.h, whose regions these are; it must
  * live until the model is written. */
 ot_status ot_transform_dynamic(ot_graph *g, const ot_graph *planned, const ot_plan *p) OT_MUST_USE;
@@ -29,7 +29,7 @@ ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
 /* Make BatchNormalizations part of the convolutions whose result they alone read; convolutions
  * that read the same constants share the folded ones. contents: compute these; else the graph is
- * good for playing alone, not for writing. Call after ot_transform_tiles. Requires and keeps
+ * good for simulation alone, not for writing. Call after ot_transform_tiles. Requires and keeps
  * SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_fold_norms(ot_graph *g, bool contents) OT_MUST_USE;
 /* Weights of float32 of `from` bytes or more that only convolutions and Gemms of g read, which

@@ -5,7 +5,7 @@
  *   weights.c   bringing constants (and the nodes that make them) into a body
  *   tile_nodes.c     the region's operators, once, for one tile's windows
  *   unrolled.c  tiles written out, and joining blocks of tiles by Concat
- *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
+ *   loop.c      a block of tiles as one Scan or Loop, reassembled by Reshape (and Transpose)
  *   sequence_form.c loops that carry a sequence of pieces, for tiles cut in one dimension
  *   unjoined_tiles.c   values that stay in pieces between two of these, never joined
  *   stream_form.c   loops that carry the last rows of each value, too
@@ -271,7 +271,7 @@ ot_status rw_free_part(rw_region *w, rw_target *t, uint32_t v, ot_id x, ot_id *p
  * owns; c: its operators, written. */
 ot_status rw_free_part_rows(rw_chain *c, const ot_tile_windows *win, uint32_t v,
                             ot_id *rows) OT_MUST_USE;
-/* The same where one tile has all: they weigh nothing against others. */
+/* The same where one tile has all: they have no weight against others. */
 ot_status rw_free_part_all(rw_region *w, rw_target *t, ot_id *rows) OT_MUST_USE;
 /* Behind the loops: v from the sequences of its parts and of their rows; rows OT_NONE: parts
  * have no weight. tiles: how many there are, [1]. */
@@ -297,7 +297,7 @@ ot_value rw_buffer_type(const rw_region *w, uint32_t v, int64_t dims[OT_RANK_MAX
 ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v,
                   uint32_t n_slots, ot_id *part) OT_MUST_USE;
 /* Parts of v have a weight: means, and what goes with them. */
-bool rw_part_is_weighed(const rw_region *w, uint32_t v);
+bool rw_part_has_weight(const rw_region *w, uint32_t v);
 /* Behind the tiles: v from its parts [tiles, shape of v]. shares: [tiles, 1, ...] of all
  * elements, of v's type, where parts have a weight. */
 ot_status rw_combine_by(rw_region *w, uint32_t v, ot_id parts, ot_id shares) OT_MUST_USE;

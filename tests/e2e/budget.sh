@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # --memory-budget: live tensors keep to it or the exit status is 3; the process of ONNX Runtime keeps to it as well where a plan for
-# that is found, as measured, and where none is the result says so. Normalisations are taken apart where nothing else keeps to it.
+# that is found, as measured, and where none is the result says so. Normalisations are decomposed where nothing else keeps to it.
 . "$(dirname "$0")/lib.bash"
 
 py models "$tmp" || fail "cannot make the models"

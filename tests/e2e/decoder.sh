@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Decoders of latent diffusion models in small, --goal memory: normalisations taken apart, what the process is predicted to grow by, and that
+# Decoders of latent diffusion models in small, --goal memory: normalisations decomposed, what the process is predicted to grow by, and that
 # the tiled ones give what the untiled ones do. (Values that stay in pieces: unjoined_tiles.sh.)
 . "$(dirname "$0")/lib.bash"
 

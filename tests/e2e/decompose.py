@@ -153,7 +153,7 @@ def run_engine(path, x, *options):
 
 
 def check_engine(name, opset, kind, round_, half=False, batch=1):
-    """In the engine's form, and run there: whether it is taken apart."""
+    """In the engine's form, and run there: whether it is decomposed."""
     rng = np.random.default_rng([seed, round_])
     m, dims = Net(rng, opset, [kind], half, batch).build()
     onnx.save(m, f'{d}/{name}.onnx')
@@ -223,7 +223,7 @@ def check_brief_layer(axis):
     subprocess.run([tool, path, '-o', tiled, '--force', '--l2', '12K', '--target', 'cpu-generic', '--threads', '1', '-q'], check=True)
     x = rng.standard_normal(shape).astype('f4')
     want, got = run(path, x), run(tiled, x)
-    if not any('tile/norm/' in n.name for n in ops(tiled)): complain(f'LayerNormalization, bfloat16, axis {axis}: not taken apart')
+    if not any('tile/norm/' in n.name for n in ops(tiled)): complain(f'LayerNormalization, bfloat16, axis {axis}: not decomposed')
     if not abs(got - want).max() <= 2 ** -7 * (want.max() - want.min()): complain(f'LayerNormalization, bfloat16, axis {axis}: error {abs(got - want).max()}')
 
 
@@ -237,19 +237,19 @@ for k in range(int(sys.argv[4])):
     if not half: kinds += ['mvn', 'mvn maps', 'lp', 'lp pixels'] # which ONNX Runtime has in float32 alone
     combined += check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k, half)[0]
 for k, form in enumerate(FORMS):
-    if not any(check(f's{k}', [18, 13, 11][k] if form != 'loop-peeled' else 18, ['softmax'], form, i)[2] for i in range(k, k + 16)): complain(f'softmax, {form}: not taken apart')
-if not any(check_engine('s', 18, 'softmax', i) for i in range(16)): complain('softmax: not taken apart in the engine')
+    if not any(check(f's{k}', [18, 13, 11][k] if form != 'loop-peeled' else 18, ['softmax'], form, i)[2] for i in range(k, k + 16)): complain(f'softmax, {form}: not decomposed')
+if not any(check_engine('s', 18, 'softmax', i) for i in range(16)): complain('softmax: not decomposed in the engine')
 print('put together from parts:', combined)
 if combined < int(sys.argv[4]) // 2: complain('too few networks whose reductions are put together from parts')
 for k, kind in enumerate(['instance', 'torch', 'written', 'written groups', 'group', 'layer', 'layer maps', 'mvn', 'mvn maps', 'lp', 'lp pixels']):
     for half in (False, True) if not kind.startswith('lp') else (False,):
-        if not (half and kind.startswith('mvn')) and not any(check(f'k{k}{half}', 18, [kind], FORMS[k % 3], i, half)[1] for i in range(k, k + 16)): complain(f'{kind}, half {half}: not taken apart')
-        if not any(check_engine(f'e{k}{half}', 18, kind, i, half) for i in range(k, k + 16)): complain(f'{kind}, half {half}: not taken apart in the engine')
-    if not kind.startswith('lp') and not any(check_engine(f'b{k}', 18, kind, i, 'bfloat16') for i in range(k, k + 16)): complain(f'{kind}, bfloat16: not taken apart in the engine')
+        if not (half and kind.startswith('mvn')) and not any(check(f'k{k}{half}', 18, [kind], FORMS[k % 3], i, half)[1] for i in range(k, k + 16)): complain(f'{kind}, half {half}: not decomposed')
+        if not any(check_engine(f'e{k}{half}', 18, kind, i, half) for i in range(k, k + 16)): complain(f'{kind}, half {half}: not decomposed in the engine')
+    if not kind.startswith('lp') and not any(check_engine(f'b{k}', 18, kind, i, 'bfloat16') for i in range(k, k + 16)): complain(f'{kind}, bfloat16: not decomposed in the engine')
 # several samples: rows are cut across the normalisation, each sample has statistics of its own
 for k, kind in enumerate(['instance', 'torch', 'written groups', 'group', 'layer', 'mvn', 'root']):
     if not any(check(f'n{k}', 18, [kind], FORMS[k % 3], i, batch=2 + k % 2)[0] for i in range(k, k + 16)): complain(f'{kind}, several samples: not put together from parts')
-    if kind in ('instance', 'group') and not any(check_engine(f'm{k}', 18, kind, i, batch=3) for i in range(k, k + 16)): complain(f'{kind}, several samples: not taken apart in the engine')
+    if kind in ('instance', 'group') and not any(check_engine(f'm{k}', 18, kind, i, batch=3) for i in range(k, k + 16)): complain(f'{kind}, several samples: not decomposed in the engine')
 for axis in 1, 2: check_brief_layer(axis)
 if not any(check('root', 18, ['root'], 'loop-peeled', k)[0] for k in range(16)): complain('ReduceL2: not put together from parts')
 

@@ -7,7 +7,7 @@
 py "$TOOL" "$tmp" "${SEED:-1}" "${ROUNDS:-16}" ${VERBOSE:-} >"$tmp/out" 2>&1 || fail "$(tail -n 20 "$tmp/out")"
 
 # InstanceNormalization of large maps, which OpenVINO makes otherwise (quirk LONG_SUM): in parts for ONNX Runtime, whole for OpenVINO and for all;
-# smaller maps are taken apart for each.
+# smaller maps are decomposed for each.
 for extent in 384 128; do
     cat >"$tmp/maps.ot" <<OT
 model ir 8 opset 17
@@ -28,9 +28,9 @@ OT
         expect 0 "$TOOL" "$tmp/maps.ot" -o "$tmp/maps_tiled.ot" --force --l2 64K --target cpu-generic --threads 1 --runtime $runtime -q
         whole=$(grep -c 'InstanceNormalization(' "$tmp/maps_tiled.ot")
         if [ $extent = 384 ] && [ $runtime != onnxruntime ]; then
-            [ "$whole" = 1 ] || fail "$runtime, $extent: a normalisation of large maps is taken apart"
+            [ "$whole" = 1 ] || fail "$runtime, $extent: a normalisation of large maps is decomposed"
         else
-            [ "$whole" = 0 ] || fail "$runtime, $extent: a normalisation is not taken apart"
+            [ "$whole" = 0 ] || fail "$runtime, $extent: a normalisation is not decomposed"
         fi
     done
 done

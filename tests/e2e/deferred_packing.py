@@ -30,7 +30,7 @@ def compare(src, dst, opset):
     made = {o: n for n in m.graph.node for o in n.output}
     convs = [n for n in m.graph.node if n.op_type in ('Conv', 'ConvTranspose')]
     late = [n for n in convs if n.input[1] in made and made[n.input[1]].op_type == 'Gather']
-    if len(late) < 4: sys.exit(f'{len(late)} late weights')
+    if len(late) < 4: sys.exit(f'{len(late)} weights packed late')
     if any(n.op_type == 'BatchNormalization' for n in m.graph.node): sys.exit('a normalisation is left')
     names = {t.name for t in m.graph.initializer}
     if unread := names - {i for n in m.graph.node for i in n.input}: sys.exit(f'nobody reads {unread}')

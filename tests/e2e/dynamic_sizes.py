@@ -11,7 +11,7 @@ from command_line import commands
 
 
 def models(folder):
-    """Three convolutions, with free extents and with fixed ones."""
+    """Three convolutions, with dynamic extents and with fixed ones."""
     for name, extents in ('free', ('n', 'h', 'w')), ('fixed', (1, 64, 64)):
         save(conv_chain([3] * 3, 3, extents, fill=.1), f'{folder}/{name}.onnx')
 
@@ -64,11 +64,11 @@ def up(path):
 
 def stays(tmp):
     """A size that is given: the file stays free, takes hardly more than the bound one, and is equal."""
-    told, pinned = json.load(open(f'{tmp}/stays.json')), json.load(open(f'{tmp}/out'))
+    told, static = json.load(open(f'{tmp}/stays.json')), json.load(open(f'{tmp}/out'))
     assert told['stays_dynamic'] and told['design'] == 'x=1,3,526,526' and not told['design_guessed'], told.get('design')
-    assert 'design' not in pinned, pinned['design']
-    assert told['tiled']['growth_bytes'] <= 1.06 * pinned['tiled']['growth_bytes'], (told['tiled'], pinned['tiled'])
-    dims = [input_extents(onnx.load(f'{tmp}/{name}.onnx')) for name in ('stays', 'pinned')]
+    assert 'design' not in static, static['design']
+    assert told['tiled']['growth_bytes'] <= 1.06 * static['tiled']['growth_bytes'], (told['tiled'], static['tiled'])
+    dims = [input_extents(onnx.load(f'{tmp}/{name}.onnx')) for name in ('stays', 'static')]
     assert dims == [[1, 3, 0, 0], [1, 3, 526, 526]], dims
     for size in (526, 96):
         x = np.random.default_rng(7).random((1, 3, size, size), 'f4')

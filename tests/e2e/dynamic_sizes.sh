@@ -83,7 +83,7 @@ grep -q -- '--design x=1,3,256,256' "$tmp/out" || fail "explain gives another co
 # A size is given, and the model takes no more when it is not bound: it stays free. Rounding that is to be kept is asked of a size that is bound.
 expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/stays.onnx" --goal memory --shape x=1,3,526,526 --threads 1 --json
 cp "$tmp/out" "$tmp/stays.json"
-expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/pinned.onnx" --goal memory --shape x=1,3,526,526 --threads 1 --bit-exact --json
+expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/static.onnx" --goal memory --shape x=1,3,526,526 --threads 1 --bit-exact --json
 py stays "$tmp" || fail "a size that is given: not the better of both"
 expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/stays.onnx" --goal memory --shape x=1,3,526,526
 grep -q 'dynamic dimensions stay dynamic, planned for x=1,3,526,526' "$tmp/out" || fail "the table does not say that nothing is bound"

@@ -17,7 +17,7 @@ def make_half(path, half, wide):
 
 
 def same(half, wide, tiled, size=None):
-    """Types are kept, and the tiled model is as near to float32 as the untiled one. size: what free extents are."""
+    """Types are kept, and the tiled model is as near to float32 as the untiled one. size: what dynamic extents are."""
     def run(path, x):
         s = session(path, threads=0)
         return s.run(None, {s.get_inputs()[0].name: x})
@@ -28,7 +28,7 @@ def same(half, wide, tiled, size=None):
         if any(t.data_type == TensorProto.FLOAT16 for t in g.initializer):
             sys.exit('weights in half precision')
         cast = {o for n in g.node if n.op_type == 'Cast' for o in n.output}
-        # with free extents windows of inputs are in half precision, until they are cast
+        # with dynamic extents windows of inputs are in half precision, until they are cast
         if not size and any(v.type.tensor_type.elem_type == TensorProto.FLOAT16 and v.name not in cast
                             for v in g.value_info):
             sys.exit('a value in half precision')

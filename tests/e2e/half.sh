@@ -20,7 +20,7 @@ check memory resnet50 --size 256
 check memory decoder --size 128
 check memory espcn --size 270
 
-# Free dimensions stay free, and casts that an exporter wrote around what it kept in float32 are gone.
+# Dynamic dimensions stay dynamic, and casts that an exporter wrote around what it kept in float32 are gone.
 py make_half "$tmp/unet.onnx" "$tmp/half.onnx" "$tmp/wide.onnx"
 py free "$tmp/half.onnx" "$tmp/wide.onnx"
 expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal memory --target cpu-generic --threads 1 --design x=1,3,512,512 --json

@@ -32,7 +32,7 @@ def models(folder):
 
 
 def same(original, tiled, error):
-    """Outputs of both, where free extents are 33, and the batch 2."""
+    """Outputs of both, where dynamic extents are 33, and the batch 2."""
     one, two = session(original), session(tiled)
     feeds = {}
     for i in one.get_inputs():

@@ -21,7 +21,7 @@ def timed(path):
 
 
 def little(d):
-    """flow: an If; dynamic: free extents."""
+    """flow: an If; dynamic: dynamic extents."""
     def body(op):
         return helper.make_graph([helper.make_node(op, ['x'], ['r'])], op, [], [value('r', None)])
     for name, extents in ('flow', [8, 8]), ('dynamic', ['n', 'm']):

@@ -13,7 +13,7 @@
 #include "onnx/import/model_io.h"
 
 #define INPUTS_MAX 16
-#define SIDE       3 /* of free dimensions */
+#define SIDE       3 /* of dynamic dimensions */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,7 +34,7 @@ static void expect_line(onnx_tile_status s, const onnx_tile_session *x)
     fuzz_expect_line((ot_status)s, onnx_tile_session_error(x));
 }
 
-/* An array for input k; free dimensions are SIDE. Returned in *data, which the caller frees. */
+/* An array for input k; dynamic dimensions are SIDE. Returned in *data, which the caller frees. */
 static bool bind_input(onnx_tile_session *s, uint32_t k, void **data)
 {
     onnx_tile_tensor t;

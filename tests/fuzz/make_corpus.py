@@ -4,7 +4,7 @@
   make_corpus.py FOLDER [N] [--no-text] [--engine-form TOOL] [--range]
 
 --no-text: models only. --engine-form: the graphs as the tool tiles them with --emit engine, those in which it finds a region, as
-models and as text. --range: graphs with free dimensions, behind options that say for which sizes.
+models and as text. --range: graphs with dynamic dimensions, behind options that say for which sizes.
 """
 import argparse
 import glob

@@ -8,7 +8,7 @@ cases  An accepted model must give what ONNX Runtime gives on the model with cha
        one line with the words that the case names.
 nets   The same network is made at size A and at size B, with the same weights. The file of size A, asked for size B, must compute what
        the file of size B computes, or be refused.
-files  As cases; inputs with free extents are fixed first. Refusals are listed.
+files  As cases; inputs with dynamic extents are fixed first. Refusals are listed.
 Exit status 1 when anything is wrong.
 """
 import argparse

@@ -400,7 +400,7 @@ static void add_border(billing *b)
 /* The largest tile with second slots, where transfers run beside compute: what the target cannot
  * do, no plan may count on. Where tiles fit, only a scratchpad that has to hold them does
  * without. */
-static ot_status settle_residency(billing *b)
+static ot_status decide_residency(billing *b)
 {
     const ot_target *t = b->t;
     const ot_region *r = b->r;
@@ -421,7 +421,7 @@ static ot_status settle_residency(billing *b)
 /* Where tiles work: in the fast memory when they fit it; else in the middle one, which fades out
  * with what tiles take of it. One tensor at a time counts there, about half of what is live; of
  * the tiles of all cores, where these share it. */
-static void settle_level(billing *b)
+static void decide_level(billing *b)
 {
     const ot_target *t = b->t;
     const double fast = (double)t->fast_bytes, mid = (double)t->mid_bytes;
@@ -531,8 +531,8 @@ static void bill_copied(const billing *b, double compute, region_bill *out)
     const ot_form_price *f = &t->runtime->price[b->r->form];
     const bool grid = b->r->n_dims > 1;
     const double to = ot_cost_bw(t, b->outputs), from = ot_cost_bw(t, b->held);
-    const double stitched = (b->outermost ? f->stitch : f->scattered) +
-                            (grid && b->halo ? f->cropped : 0);
+    const double reassembled = (b->outermost ? f->reassemble : f->scattered) +
+                               (grid && b->halo ? f->cropped : 0);
     double constants, seconds = t->region_overhead + compute + node_runs(b) * t->node_overhead;
     /* fetched */
     seconds += constants_seconds(b, &constants) + (b->windows_slow + granules(b)) / t->bw_slow;
@@ -541,7 +541,7 @@ static void bill_copied(const billing *b, double compute, region_bill *out)
     /* number by number */
     if (ot_form_gathers(b->r->form)) seconds += b->gathered * t->runtime->gather_seconds;
     seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
-    seconds += (1 + stitched) * b->outputs / to;
+    seconds += (1 + reassembled) * b->outputs / to;
     const double inside = ot_cost_layout_bw(t, from), outside = ot_cost_layout_bw(t, to);
     if (!f->joins_blocks) {
         seconds += b->repack_inside / inside + b->repack_outside / outside;
@@ -551,7 +551,7 @@ static void bill_copied(const billing *b, double compute, region_bill *out)
                (f->loops ? b->tiles * t->loop_overhead : 0);
     out->seconds = seconds;
     /* pieces are written, read, written */
-    const bool again = stitched > 0 && b->outputs > (double)t->fast_bytes;
+    const bool again = reassembled > 0 && b->outputs > (double)t->fast_bytes;
     out->traffic = b->windows_slow + granules(b) + (again ? 3 : 1) * b->outputs + constants;
     double copies = b->outermost ? f->outputs : f->outputs_scattered,
            tiles = grid ? f->tiles_grid : f->tiles;
@@ -571,8 +571,8 @@ static ot_status bill_region(const ot_seq *s, const ot_target *t, const ot_regio
     for (uint32_t k = 0; k < r->n_dims; k++) b.tiles *= r->dims[k].n_tiles;
     OT_TRY(find_readers(&b));
     add_border(&b);
-    OT_TRY(settle_residency(&b));
-    settle_level(&b);
+    OT_TRY(decide_residency(&b));
+    decide_level(&b);
     for (uint32_t i = 0; i < r->n_nodes; i++) compute += node_seconds(&b, i);
     switch (t->runtime->motion) {
     case OT_MOTION_VIEWS: bill_views(&b, compute, out); break;

@@ -1,7 +1,7 @@
 """Cross-check of shape inference against two independent oracles.
 
     shapes.py --tool build/tests/dump_shapes models MODELS_JSON [--big]    third-party models listed in a models.json
-    shapes.py --tool build/tests/dump_shapes files MODEL.onnx...           any models; free dims are bound
+    shapes.py --tool build/tests/dump_shapes files MODEL.onnx...           any models; dynamic dims are bound
     shapes.py --tool build/tests/dump_shapes sweep [--seed S] [--n N]      random attributes, one operator at a time
     shapes.py --tool build/tests/dump_shapes hostile [--seed S] [--n N]    the same with extreme numbers: no crash
 
@@ -197,7 +197,7 @@ def models(args):
 
 
 def free_shapes(path, size):
-    """Bindings for inputs with free dims: 2 for the first axis, `size` elsewhere."""
+    """Bindings for inputs with dynamic dims: 2 for the first axis, `size` elsewhere."""
     out = {}
     for i in onnx.load(path, load_external_data=False).graph.input:
         dims = i.type.tensor_type.shape.dim
@@ -225,7 +225,7 @@ def main():
     sub = ap.add_subparsers(dest='what', required=True)
     p = sub.add_parser('models'); p.add_argument('list'); p.add_argument('--big', action='store_true'); p.add_argument('--only')
     p = sub.add_parser('files'); p.add_argument('files', nargs='+')
-    p.add_argument('--free', type=int, default=64, help='extent for free dims but the first')
+    p.add_argument('--free', type=int, default=64, help='extent for dynamic dims but the first')
     p = sub.add_parser('sweep'); p.add_argument('--seed', type=int, default=1); p.add_argument('--n', type=int, default=60)
     p.add_argument('--only')
     p = sub.add_parser('hostile'); p.add_argument('--seed', type=int, default=1); p.add_argument('--n', type=int, default=60)

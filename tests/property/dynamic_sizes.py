@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random networks with free dimensions: one tiled file must give what the original gives, at every size.
+"""Random networks with dynamic dimensions: one tiled file must give what the original gives, at every size.
 
   dynamic_sizes.py [--tool build/onnx-tile] [--any|--norms|--crops] [--form stream] [--force] [--start S] [--seeds N] [--keep DIR] [-v]
   dynamic_sizes.py --seed S      one again
@@ -8,7 +8,7 @@ Each seed makes a network as streams.py does, frees its batch, its spatial exten
 (--keep-dynamic --design ..., with --force every second time or each time), and runs original and result in ONNX Runtime at sizes that have nothing to do
 with the design: odd ones, such of a few rows, several samples, large ones (not such whose values take 2 GB). Every output must have the original's shape and be within
 1e-5 of its largest value, or twice what optimisations change in the original's; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
-over maps and reduce them, which is done in parts: within 5e-4. What is further off has to be as near to float64 as the original is, or twice as far. What the file states of free dimensions must
+over maps and reduce them, which is done in parts: within 5e-4. What is further off has to be as near to float64 as the original is, or twice as far. What the file states of dynamic dimensions must
 still be free in the result. With --crops the networks cut rows off both ends of maps, as residual blocks without padding do. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
 of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
 """
@@ -36,7 +36,7 @@ NORM_NMSE = 1e-6
 
 
 def free_up(model, net):
-    """Free dimensions: of the input as names, of outputs and values inside by leaving them out. Returns which axes are free."""
+    """Dynamic dimensions: of the input as names, of outputs and values inside by leaving them out. Returns which axes are dynamic."""
     rank = net.rank + 2
     axes = net.pick([[0], [2], list(range(2, rank)), list(range(2, rank)), [0] + list(range(2, rank)), [0] + list(range(2, rank)), [rank - 1]])
     for value in list(model.graph.input) + list(model.graph.output):

@@ -403,7 +403,7 @@ static void another_size_and_a_limit(void **state)
     onnx_tile_free(t);
 }
 
-/* One result for every size: dimensions stay free. */
+/* One result for every size: dimensions stay dynamic. */
 static void free_dimensions(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Resize with align_corners taken apart (src/transform/decompose/corners.c): rows and weights
+/* Resize with align_corners decomposed (src/transform/decompose/corners.c): rows and weights
  * against whole-number arithmetic, windows against the rows that brute force finds, what no
  * region touches becomes what it was. Values in runtimes: tests/e2e/corners.sh.
  *
@@ -13,7 +13,7 @@
 
 #define CORNERS "coordinate_transformation_mode=\"align_corners\""
 
-/* A model with one Resize of `in` rows to `out`; taken apart where `split`. */
+/* A model with one Resize of `in` rows to `out`; decomposed where `split`. */
 static ot_model *resized(int64_t in, int64_t out, const char *mode, bool split)
 {
     char text[600];
@@ -107,7 +107,7 @@ static void neighbours_are_exact(void **state)
         ot_model *m = resized(in, out, text, false);
         const ot_corners c = corners_of(m);
         for (int64_t o = 0; o < out; o++) {
-            if (!ot_corners_taps(&c, o, row, w)) continue; /* not taken apart */
+            if (!ot_corners_taps(&c, o, row, w)) continue; /* not decomposed */
             const int64_t want = neighbour(mode, o * (in - 1), out == 1 ? 1 : out - 1);
             if (row[0] != want || w[0] != 1)
                 fail_msg("%s: %ld -> %ld, row %ld: %ld, not %ld", MODES[mode], in, out, o, row[0],

@@ -1,4 +1,4 @@
-/* Normalisations taken apart (src/transform/decompose): which are found, what takes their place,
+/* Normalisations decomposed (src/transform/decompose): which are found, what takes their place,
  * that what no region touches becomes what it was, and that moments of parts add up to those of
  * all of it, in any sizes. Numbers in ONNX Runtime: tests/e2e/decompose.sh.
  *
@@ -406,7 +406,7 @@ static void strange_moments_are_refused(void **state)
     " init %w3 : float32[3,8,1,1] = random 3\n init %w8 : float32[8,3,3,3] = random 4\n %r = " \
     "Conv(%x, %w3)\n"
 
-/* What is found to be made twice: by which nodes, and what need not be kept then. */
+/* What is found to be rematerialised: by which nodes, and what need not be kept then. */
 static void cheap_values_are_made_twice(void **state)
 {
     (void)state;

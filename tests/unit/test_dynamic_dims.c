@@ -181,8 +181,8 @@ static int64_t inner_ones(const ot_region *planned, const ot_dynamic_tiles *f, i
 
 /* Tiles by the formulas at extent h, against the windows that the same pieces have there.
  * Returns how many inner ones there are. */
-static int64_t plays(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f,
-                     int64_t tile, int64_t h)
+static int64_t simulate(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f,
+                        int64_t tile, int64_t h)
 {
     ot_arena *a = ot_arena_new();
     ot_model *m = NULL;
@@ -215,8 +215,8 @@ static int64_t plays(ot_model *file, const ot_region *planned, const ot_dynamic_
 
 /* Steps of a stream likewise: what each makes and takes over at that extent, all steps taken one
  * by one. */
-static int64_t plays_steps(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f,
-                           int64_t tile, int64_t h)
+static int64_t simulate_steps(ot_model *file, const ot_region *planned, const ot_dynamic_tiles *f,
+                              int64_t tile, int64_t h)
 {
     ot_arena *a = ot_arena_new();
     ot_model *m = NULL;
@@ -318,7 +318,8 @@ static void tiles(void **state)
         const bool again = steps && strstr(cases[c / 2].body, "linear");
         if (!legal && !again) fail_msg("case %zu: %s", c, ot_reason_sentence(why));
         for (int64_t h = cases[c / 2].from; legal && h < 150; h++) {
-            const int64_t n = (steps ? plays_steps : plays)(s.file, &r, &f, cases[c / 2].tile, h);
+            const int64_t n = (steps ? simulate_steps : simulate)(s.file, &r, &f, cases[c / 2].tile,
+                                                                  h);
             untiled += n < 0;
             most = ot_max(most, n);
         }

@@ -1,4 +1,4 @@
-/* What a device of the engine holds, as it is played: by hand, and beside what sessions on a
+/* What a device of the engine holds, as it is simulated: by hand, and beside what sessions on a
  * device lay out for random networks, as they are and tiled. The second half is skipped where
  * there is no device.
  *
@@ -14,7 +14,7 @@
 
 #define KIB INT64_C(1024)
 
-static int64_t played(const ot_graph *g, const ot_runtime *r)
+static int64_t simulated(const ot_graph *g, const ot_runtime *r)
 {
     ot_sim_figures f;
     if (ot_sim_growth(g, r, true, &f) != OT_OK) fail_msg("out of memory");
@@ -31,7 +31,7 @@ static void check_held(const char *text, int64_t bytes)
     ot_diag d = {0};
     ot_model *m = text_model(text, &d);
     if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK) fail_msg("%s", d.message);
-    const int64_t held = played(m->graph, &ot_runtime_engine_device);
+    const int64_t held = simulated(m->graph, &ot_runtime_engine_device);
     if (held != bytes)
         fail_msg("%lld bytes, not %lld\n%s", (long long)held, (long long)bytes, text);
     ot_model_free(m);
@@ -80,13 +80,13 @@ static double planned_part(const char *text, double max_slowdown)
     if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK ||
         ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
         fail_msg("%s", d.message);
-    assert_int_equal(p->untiled.growth_bytes, played(m->graph, &ot_runtime_engine_device));
+    assert_int_equal(p->untiled.growth_bytes, simulated(m->graph, &ot_runtime_engine_device));
     const double part = (double)p->tiled.growth_bytes / (double)p->untiled.growth_bytes;
     if (p->n_regions > 0) { /* what is promised is what is written */
         if (ot_fold_static(m->graph, p) != OT_OK || ot_transform_tiles(m->graph, p) != OT_OK)
             fail_msg("%s", m->diag->message);
         if (ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK) fail_msg("%s", m->diag->message);
-        assert_int_equal(p->tiled.growth_bytes, played(m->graph, &ot_runtime_engine_device));
+        assert_int_equal(p->tiled.growth_bytes, simulated(m->graph, &ot_runtime_engine_device));
     }
     ot_plan_free(p);
     ot_model_free(m);
@@ -130,7 +130,7 @@ static void compare(ot_model *m, const char *text, uint64_t seed, bool tiled, do
     ot_session *s = NULL;
     ot_device_figures f;
     if (ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK) fail_msg("%s", m->diag->message);
-    const int64_t held = played(m->graph, &ot_runtime_engine_device);
+    const int64_t held = simulated(m->graph, &ot_runtime_engine_device);
     if (ot_session_new(m, &(ot_session_options){.place = &place}, &d, &s) != OT_OK)
         fail_msg("%s", d.message);
     ot_device_figures_get(s, &f);

@@ -356,7 +356,7 @@ static void check_figures(const planned *x)
 static void facts_tell_what_was_planned(void **state)
 {
     (void)state;
-    uint32_t regions = 0, weighed = 0, in_tiles = 0;
+    uint32_t regions = 0, scored = 0, in_tiles = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         char text[8192];
         planned x;
@@ -372,11 +372,11 @@ static void facts_tell_what_was_planned(void **state)
         check_regions(&x);
         check_figures(&x);
         regions += x.f->n_regions;
-        for (uint32_t k = 0; k < x.f->n_regions; k++) weighed += x.f->regions[k].n_candidates;
+        for (uint32_t k = 0; k < x.f->n_regions; k++) scored += x.f->regions[k].n_candidates;
         for (uint32_t k = 0; k < x.f->n_edges; k++) in_tiles += x.f->edges[k].in_tiles;
         drop(&x);
     }
-    assert_true(regions > 20 && weighed > 10 * regions && in_tiles > 20);
+    assert_true(regions > 20 && scored > 10 * regions && in_tiles > 20);
 }
 
 /* ---- one thing each ---- */

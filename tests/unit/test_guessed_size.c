@@ -71,7 +71,7 @@ static void each_kind_of_input(void **state)
         {"float32[1,3,?,?]", "x=1,3,1024,1024"}, /* a map */
         {"float32[?,8,?,?]", "x=1,8,1024,1024"}, /* of any batch */
         {"float32[?,?,?,?]", "x=1,3,1024,1024"}, /* of channels that are free, too */
-        {"float32[1,3,?,64]", "x=1,3,4096,64"},  /* one free extent: a line */
+        {"float32[1,3,?,64]", "x=1,3,4096,64"},  /* one dynamic extent: a line */
         {"float32[?,80,?]", "x=1,80,4096"},      /* frames */
         {"float32[1,?]", "x=1,4096"},            /* samples */
         {"int64[1,?]", "x=1,1024"},              /* tokens */
@@ -160,7 +160,7 @@ static void what_is_not_asked(void **state)
                  "");
 }
 
-/* The largest usual size that the model takes: its operators say which. */
+/* The largest guessed size that the model takes: its operators say which. */
 static void smaller_where_it_must_be(void **state)
 {
     (void)state;

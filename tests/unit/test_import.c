@@ -620,7 +620,7 @@ static void test_bodies_and_new_constants(void **state)
     }
 }
 
-static void test_bound_inputs_are_pinned_when_the_graph_changed(void **state)
+static void test_bound_inputs_are_static_when_the_graph_changed(void **state)
 {
     (void)state;
     wire n = w_msg(1, x_node("Relu", "x", "y", "r", W_NONE));
@@ -701,7 +701,7 @@ int main(void)
         TEST(test_untouched_models_come_back_byte_for_byte),
         TEST(test_a_changed_node_is_rebuilt),
         TEST(test_bodies_and_new_constants),
-        TEST(test_bound_inputs_are_pinned_when_the_graph_changed),
+        TEST(test_bound_inputs_are_static_when_the_graph_changed),
         TEST(test_an_output_appears_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

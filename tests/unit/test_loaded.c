@@ -91,7 +91,7 @@ static void branches_hold_weights_once(void **state)
     }
 }
 
-/* A branch states no extents of what it joins from a sequence, and is played so: the joined
+/* A branch states no extents of what it joins from a sequence, and is simulated so: the joined
  * tensor is taken behind the pieces, where a stated one is there from the start, in the first
  * large region. */
 static void joined_results_are_taken_late(void **state)

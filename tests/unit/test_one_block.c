@@ -76,7 +76,7 @@ static void boxes_do_not_overlap(void **state)
 
 /* ---- graphs ---- */
 
-static ot_sim_figures played(const char *text)
+static ot_sim_figures simulated(const char *text)
 {
     ot_diag d = {0};
     ot_model *m = NULL;
@@ -93,7 +93,7 @@ static ot_sim_figures played(const char *text)
 /* Within 3 % of what was measured. */
 static void assert_measured(const char *name, double mb, const char *text)
 {
-    const double grown = (double)played(text).growth / (double)MB;
+    const double grown = (double)simulated(text).growth / (double)MB;
     if (grown < 0.97 * mb || grown > 1.03 * mb)
         fail_msg("%s: %.1f MB, measured %.1f", name, grown, mb);
 }
@@ -144,8 +144,9 @@ static void sums_are_in_place(void **state)
         "w", "64", "64") "  %a = Conv(%x, %w)" PADS "  %b = Conv(%a, %w)" PADS \
                          "  %c = Conv(%b, %w)" PADS "  %d = Add(%c, " to       \
                          ")\n  %y = GlobalAveragePool(%d)\n  output %y\n}\n"
-    assert_int_equal(played(BLOCK("%a")).pattern / MB, 128); /* a and b, then c in the place of a */
-    assert_int_equal(played(BLOCK("%b")).pattern / MB, 192); /* b, c, d */
+    assert_int_equal(simulated(BLOCK("%a")).pattern / MB,
+                     128); /* a and b, then c in the place of a */
+    assert_int_equal(simulated(BLOCK("%b")).pattern / MB, 192); /* b, c, d */
 #undef BLOCK
 }
 
@@ -159,10 +160,10 @@ static void folded_weights_are_not_shared(void **state)
         "w", "512", "512") "  init %s : float32[512] = random 1\n  %a = Conv(%x, %w)" PADS norm \
                            "  output %y\n}\n"
     const int64_t shared =
-        played(TWO("  %b = Conv(%a, %w)" PADS "  %y = Conv(%b, %w)" PADS)).growth;
+        simulated(TWO("  %b = Conv(%a, %w)" PADS "  %y = Conv(%b, %w)" PADS)).growth;
     const int64_t folded =
-        played(TWO("  %n = BatchNormalization(%a, %s, %s, %s, %s)\n  %b = Conv(%n, %w)" PADS
-                   "  %m = BatchNormalization(%b, %s, %s, %s, %s)\n  %y = Conv(%m, %w)" PADS))
+        simulated(TWO("  %n = BatchNormalization(%a, %s, %s, %s, %s)\n  %b = Conv(%n, %w)" PADS
+                      "  %m = BatchNormalization(%b, %s, %s, %s, %s)\n  %y = Conv(%m, %w)" PADS))
             .growth;
     assert_in_range(shared, 18 * MB, 21 * MB);
     assert_in_range(folded, shared + 18 * MB, shared + 38 * MB);
@@ -174,7 +175,7 @@ static void folded_weights_are_not_shared(void **state)
 static void bodies_copy_what_they_read(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
+    ot_sim_figures f = simulated(
         HEAD
         "  input %x : float32[1,16,512,512]\n  init %n : int64[] = [4]\n  init %on : bool[] = [1]\n"
         "  %a = Softmax(%x) {axis=1}\n  %s : float32[4,1,16,1,1] = Loop(%n, %on) {body=graph b {\n"
@@ -216,7 +217,7 @@ static void the_fullest_step_is_named(void **state)
 }
 
 /* Percent of the untiled model's growth that is left with goal memory. */
-static int64_t weighed(const char *text)
+static int64_t own_bytes(const char *text)
 {
     const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .tie_break = true};
     ot_diag d = {0};
@@ -272,7 +273,7 @@ static void regions_are_found_where_the_block_is_full(void **state)
                                     "  %y = Conv(%l, %w8) {pads=[1,1,1,1]}\n"
                                     "  output %y\n"
                                     "}\n";
-    assert_in_range(weighed(text), 1, 70);
+    assert_in_range(own_bytes(text), 1, 70);
 }
 
 /* Normalisations over maps are predicted worse than the rest: a gain of a seventh is none there. */
@@ -285,8 +286,8 @@ static void normalisations_must_gain_more(void **state)
         W("w", "16", "32") "  %a = Conv(%x, %v)" PADS "  %y = Conv(%a, %w)" PADS                  \
                            "  %g = MaxPool(%y) {kernel_shape=[8,8], strides=[8,8]}\n  %z = " norm \
                            "\n  output %y\n  output %z\n}\n"
-    assert_in_range(weighed(BESIDE("Relu(%g)")), 81, 90);
-    assert_int_equal(weighed(BESIDE("InstanceNormalization(%g, %s, %s)")), 100);
+    assert_in_range(own_bytes(BESIDE("Relu(%g)")), 81, 90);
+    assert_int_equal(own_bytes(BESIDE("InstanceNormalization(%g, %s, %s)")), 100);
 #undef BESIDE
 }
 
@@ -294,14 +295,14 @@ static void normalisations_must_gain_more(void **state)
 static void odd_graphs_are_played(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
+    ot_sim_figures f = simulated(
         HEAD "  input %x : float32[1,4,8,8]\n  %y = Relu(%x)\n  output %x\n  output %y\n}\n");
     assert_int_equal(f.n_unknown, 0);
-    f = played(HEAD
-               "  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n");
+    f = simulated(
+        HEAD "  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n");
     assert_int_equal(f.n_unknown, 2);
-    f = played(HEAD "  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n  %y = "
-                    "Softmax(%a) {axis=1}\n  output %y\n}\n");
+    f = simulated(HEAD "  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n  %y = "
+                       "Softmax(%a) {axis=1}\n  output %y\n}\n");
     assert_true(f.n_unknown > 0);
 }
 

@@ -1,5 +1,5 @@
 /* What a process grows by: the arena of chunks, patterns, steps of a graph and their buffers;
- * plans that are weighed by it. Random cases print their seed. */
+ * plans that are scored by it. Random cases print their seed. */
 #include "alloc_sim/chunk_arena.h"
 #include "alloc_sim/simulate.h"
 #include "alloc_sim/alloc_sim.h"
@@ -118,7 +118,7 @@ static void patterns_hold_what_lives_together(void **state)
 
 /* ---- graphs ---- */
 
-static ot_sim_figures played(const char *text, bool static_shape)
+static ot_sim_figures simulated(const char *text, bool static_shape)
 {
     ot_diag d;
     ot_model *m = read_model(text, &d);
@@ -135,7 +135,7 @@ static ot_sim_figures played(const char *text, bool static_shape)
 static void later_runs_take_a_block(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
+    ot_sim_figures f = simulated(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
         "  %a = Exp(%x)\n  %b = MaxPool(%a) {kernel_shape=[3,3],pads=[1,1,1,1]}\n"
         "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) "
@@ -156,8 +156,8 @@ static void free_extents_are_not_planned(void **state)
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
         "  %a = MaxPool(%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %b = Exp(%a)\n"
         "  %y = ReduceMax(%b) {axes=[1,2,3]}\n  output %y\n}\n";
-    assert_int_equal(played(text, true).pattern, 16 * MB);
-    assert_int_equal(played(text, false).pattern, 32 * MB);
+    assert_int_equal(simulated(text, true).pattern, 16 * MB);
+    assert_int_equal(simulated(text, false).pattern, 32 * MB);
 }
 
 /* What an operator reads twice has two readers: it is not overwritten. */
@@ -171,8 +171,8 @@ static void squares_take_memory(void **state)
     char once[512], twice[512];
     snprintf(once, sizeof once, text, "x");
     snprintf(twice, sizeof twice, text, "a");
-    assert_int_equal(played(once, true).pattern, 16 * MB);
-    assert_int_equal(played(twice, true).pattern, 32 * MB);
+    assert_int_equal(simulated(once, true).pattern, 16 * MB);
+    assert_int_equal(simulated(twice, true).pattern, 32 * MB);
 }
 
 /* A convolution computes in blocks of 16 channels: 3 of them take the memory of 16, and the
@@ -180,7 +180,7 @@ static void squares_take_memory(void **state)
 static void blocks_are_padded(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
+    ot_sim_figures f = simulated(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,512,512]\n  init %w : "
         "float32[3,3,3,3] = random 1\n"
         "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Softmax(%a) {axis=3}\n  output %y\n}\n",
@@ -204,10 +204,10 @@ static ot_sim_figures looped(int64_t trips)
         "    output %%on\n    output %%more\n  }}\n"
         "  %%y : float32[%lld,1024,64] = ConcatFromSequence(%%all) {axis=0}\n  output %%y\n}\n",
         (long long)trips, (long long)trips);
-    return played(text, true);
+    return simulated(text, true);
 }
 
-/* Long loops are played in part: their pieces are held all the same, 256 KiB of each iteration,
+/* Long loops are simulated in part: their pieces are held all the same, 256 KiB of each iteration,
  * and joined. */
 static void long_loops_hold_all_pieces(void **state)
 {
@@ -221,7 +221,7 @@ static void long_loops_hold_all_pieces(void **state)
 static void carried_results_are_in_the_block(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
+    ot_sim_figures f = simulated(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %n : int64[] = "
         "[3]\n  init %yes : bool[] = [1]\n"
         "  %all : float32[1,16,512,512] = Loop(%n, %yes, %x) {body=graph step {\n    input %i : "
@@ -240,7 +240,7 @@ static void carried_results_are_in_the_block(void **state)
 static void computed_sizes_are_known(void **state)
 {
     (void)state;
-    ot_sim_figures f = played(
+    ot_sim_figures f = simulated(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,128,128]\n  init %w : "
         "float32[3,3,3,3] = random 1\n"
         "  init %k : int64[4] = [1,1,4,4]\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %h = "
@@ -257,21 +257,22 @@ static void computed_sizes_are_known(void **state)
 static void moving_windows_take_memory(void **state)
 {
     (void)state;
-    ot_sim_figures f = played("model ir 8 opset 17\ngraph g {\n  input %x : float32[8,1024,2048]\n "
-                              " init %n : int64[] = [8]\n  init %yes : bool[] = [1]\n"
-                              "  init %one : int64[1] = [1]\n  init %first : int64[1] = [0]\n  "
-                              "init %extents : int64[3] = [1,1024,2048]\n"
-                              "  %y : float32[8,1,1,1] = Loop(%n, %yes) {body=graph step {\n    "
-                              "input %i : int64[]\n    input %go : bool[]\n"
-                              "    outer %x : float32[8,1024,2048]\n    outer %one : int64[1]\n    "
-                              "outer %first : int64[1]\n    outer %extents : int64[3]\n"
-                              "    %on : bool[] = Identity(%go)\n    %from = Reshape(%i, %one)\n   "
-                              " %to = Add(%from, %one)\n"
-                              "    %s = Slice(%x, %from, %to, %first)\n    %v = Reshape(%s, "
-                              "%extents)\n    %e = Softmax(%v) {axis=2}\n"
-                              "    %r : float32[1,1,1] = ReduceMax(%e)\n    output %on\n    output "
-                              "%r\n  }}\n  output %y\n}\n",
-                              true);
+    ot_sim_figures f = simulated(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[8,1024,2048]\n "
+        " init %n : int64[] = [8]\n  init %yes : bool[] = [1]\n"
+        "  init %one : int64[1] = [1]\n  init %first : int64[1] = [0]\n  "
+        "init %extents : int64[3] = [1,1024,2048]\n"
+        "  %y : float32[8,1,1,1] = Loop(%n, %yes) {body=graph step {\n    "
+        "input %i : int64[]\n    input %go : bool[]\n"
+        "    outer %x : float32[8,1024,2048]\n    outer %one : int64[1]\n    "
+        "outer %first : int64[1]\n    outer %extents : int64[3]\n"
+        "    %on : bool[] = Identity(%go)\n    %from = Reshape(%i, %one)\n   "
+        " %to = Add(%from, %one)\n"
+        "    %s = Slice(%x, %from, %to, %first)\n    %v = Reshape(%s, "
+        "%extents)\n    %e = Softmax(%v) {axis=2}\n"
+        "    %r : float32[1,1,1] = ReduceMax(%e)\n    output %on\n    output "
+        "%r\n  }}\n  output %y\n}\n",
+        true);
     assert_int_equal(f.n_unknown, 0);
     assert_in_range(f.first_run, 16 * MB + OWN, 18 * MB + OWN);
 }
@@ -332,11 +333,11 @@ static void odd_graphs_are_played(void **state)
     };
 #undef HEAD
     for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
-        assert_int_equal(played(odd[k], true).n_unknown, 0);
-    ot_sim_figures f = played("model ir 8 opset 17\ngraph g {\n  input %x : "
-                              "float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n"
-                              "  %y = Softmax(%a) {axis=1}\n  output %y\n}\n",
-                              true);
+        assert_int_equal(simulated(odd[k], true).n_unknown, 0);
+    ot_sim_figures f = simulated("model ir 8 opset 17\ngraph g {\n  input %x : "
+                                 "float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n"
+                                 "  %y = Softmax(%a) {axis=1}\n  output %y\n}\n",
+                                 true);
     assert_int_equal(f.n_unknown, 2);
     assert_int_equal(f.growth, OWN);
 }
@@ -417,7 +418,7 @@ static void random_text(char *buf, uint32_t n)
 
 /* Goal memory never ends above the untiled model; what is left out is listed with its reason;
  * the plan passes the checker. */
-static void weighed_plans_are_never_worse(void **state)
+static void scored_plans_are_never_worse(void **state)
 {
     (void)state;
     static char text[TEXT];
@@ -569,7 +570,7 @@ static void bytes_have_a_price(void **state)
 }
 
 /* A branch is for goal memory, for runtimes that take sequences, and for opsets that have them. */
-static void branches_are_weighed(void **state)
+static void branches_are_scored(void **state)
 {
     (void)state;
     static const struct {
@@ -648,9 +649,9 @@ int main(void)
         cmocka_unit_test(branches_convert_weights),
         cmocka_unit_test(long_loops_hold_all_pieces),
         cmocka_unit_test(carried_results_are_in_the_block),
-        cmocka_unit_test(branches_are_weighed),
+        cmocka_unit_test(branches_are_scored),
         cmocka_unit_test(bytes_have_a_price),
-        cmocka_unit_test(weighed_plans_are_never_worse),
+        cmocka_unit_test(scored_plans_are_never_worse),
         cmocka_unit_test(plans_keep_to_little_slowdown),
         cmocka_unit_test(unknown_sizes_have_no_figure),
         cmocka_unit_test(idle_plans_say_why),

@@ -1,4 +1,4 @@
-/* Which of two sets of regions a contest takes: by what they weigh, and by what they save of time.
+/* Which of two sets of regions a search takes: by what they take, and by what they save of time.
  */
 #include "select/candidates.h"
 

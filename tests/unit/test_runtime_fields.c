@@ -141,7 +141,7 @@ static const row FIELDS[] = {
     P(copies, BOOL),
     P(nodes, REAL),
     P(loops, BOOL),
-    P(stitch, REAL),
+    P(reassemble, REAL),
     P(scattered, REAL),
     P(joins_blocks, BOOL),
     P(cropped, REAL),

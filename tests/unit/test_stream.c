@@ -2,7 +2,7 @@
  *
  * A graph of convolutions, pools, sums and up-sampling is grown as text. For every row of every
  * value the rows that it reads are listed from the operators' definitions; then the steps are
- * played row by row:
+ * simulated row by row:
  *
  *   sound     a row is computed where every row that it reads is at hand; what is kept was at hand
  *             before; nothing is computed twice

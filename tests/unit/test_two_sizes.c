@@ -1,4 +1,4 @@
-/* Plans for free dimensions are weighed at two sizes (src/select/two_sizes.c); what is best at
+/* Plans for dynamic dimensions are scored at two sizes (src/select/two_sizes.c); what is best at
  * the design size alone competes, too, and so do tiles of other lengths. */
 #include "ir_check.h"
 
@@ -16,7 +16,7 @@ static const char TEXT[] =
     " %a = Conv(%x, %w) {pads=[1,1,1,1]}\n %b = Conv(%a, %w) {pads=[1,1,1,1]}\n"
     " %c = Conv(%b, %w) {pads=[1,1,1,1]}\n %y = ReduceMax(%c) {axes=[1]}\n output %y\n}\n";
 
-/* A contest in which one plan takes part, of one region over all of the network. */
+/* Candidates of one plan, of one region over all of the network. */
 typedef struct rig {
     ot_model *file, *planned, *small;
     ot_diag diag;
@@ -72,7 +72,7 @@ static void done(rig *r)
 }
 
 /* The mean of both sizes, the smaller one by its part of what the model grows by there. */
-static void test_weighed_at_both_sizes(void **state)
+static void test_scored_at_both_sizes(void **state)
 {
     (void)state;
     rig r;
@@ -86,7 +86,7 @@ static void test_weighed_at_both_sizes(void **state)
     done(&r);
 }
 
-/* The set that is best at the design size comes in where it weighs less at both sizes, and
+/* The set that is best at the design size comes in where it takes less at both sizes, and
  * nowhere else. */
 static void test_best_at_the_design_size(void **state)
 {
@@ -150,7 +150,7 @@ static void test_like_another_region(void **state)
     done(&r);
 }
 
-/* A set of one region in tiles of many rows becomes one of shorter tiles, which weighs less and
+/* A set of one region in tiles of many rows becomes one of shorter tiles, which takes less and
  * keeps within the time allowed. */
 static void test_other_tiles(void **state)
 {
@@ -180,7 +180,7 @@ static void test_other_tiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weighed_at_both_sizes),
+        cmocka_unit_test(test_scored_at_both_sizes),
         cmocka_unit_test(test_best_at_the_design_size),
         cmocka_unit_test(test_like_another_region),
         cmocka_unit_test(test_other_tiles),

@@ -1,4 +1,4 @@
-/* Operators of domain onnx_tile that normalisations are taken apart to (src/transform/decompose).
+/* Operators of domain onnx_tile that normalisations are decomposed to (src/transform/decompose).
  *
  *   Moments      x [N, C, ...], the last axes -> [N, C, 1.., 2]: mean and variance of each channel,
  *                float64

@@ -23,7 +23,7 @@
 
 /* How tiles reach the kernels. */
 typedef enum ot_motion {
-    /* operators of the model copy windows out and stitch pieces together, one after the other */
+    /* operators of the model copy windows out and reassemble pieces, one after the other */
     OT_MOTION_COPIED,
     /* transfers in and out of a scratchpad, beside the compute where the target double-buffers */
     OT_MOTION_DMA,
@@ -116,16 +116,16 @@ typedef struct ot_form_price {
     bool loops;   /* a step of a Loop or Scan for each tile */
     /* bytes moved per byte of output to put pieces together, where these follow each other in
      * memory; */
-    double stitch;
+    double reassemble;
     double scattered; /* where they do not */
     /* windows are cut, pieces put together in blocks: neither changes layout at the region's
      * border */
     bool joins_blocks;
-    /* added where windows of several dimensions overlap: border tiles are stitched apart */
+    /* added where windows of several dimensions overlap: border tiles come by themselves */
     double cropped;
     /* bytes moved per byte of the windows of all tiles besides, to gather them ahead */
     double windows;
-    /* Memory that a process takes while the form stitches. */
+    /* Memory that a process takes while the form reassembles. */
     double inputs;    /* copies of the windows that tiles read, all tiles */
     bool inputs_stay; /* they are there as long as the model runs */
     /* times that the region's operators are written; 0: once for each tile */
@@ -222,8 +222,8 @@ typedef struct ot_runtime {
     const ot_form_price *price; /* [OT_FORM_COUNT]; of the accepted forms */
     /* a Scan reads slices of the outer tensors where they lie */
     bool scan_in_place;
-    /* free dimensions may stay free: it takes loops whose trip counts, windows that are computed
-     * when the model runs (transform/dynamic_form.c) */
+    /* dynamic dimensions may stay dynamic: it takes loops whose trip counts, windows that are
+     * computed when the model runs (transform/dynamic_form.c) */
     bool keeps_dynamic;
 
     /* bodies read weights of the top graph by name; else they hold them, and the runtime those
@@ -363,9 +363,9 @@ double ot_runtime_block_fill(const ot_runtime *r, int64_t channels);
 bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n);
 /* It hands blocks on. */
 bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n);
-/* What its process grows by can be played (alloc_sim/). */
+/* What its process grows by can be simulated (alloc_sim/). */
 static inline bool ot_runtime_grows(const ot_runtime *r) { return r->chunk_arena || r->one_block; }
-/* What it takes for values can be played, be that a process's memory or a device's. */
+/* What it takes for values can be simulated, be that a process's memory or a device's. */
 static inline bool ot_runtime_simulates(const ot_runtime *r)
 {
     return ot_runtime_grows(r) || r->device_arena;

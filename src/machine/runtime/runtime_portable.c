@@ -5,8 +5,8 @@
  *   loop       tiles written out, or a Loop; neither Scan nor sequences: MNN, OpenCV's dnn module,
  *              TensorRT
  *
- * Tiles that are written out are taken to fit each other's places; stage select/ plays what ONNX
- * Runtime makes of them.
+ * Tiles that are written out are taken to fit each other's places; stage select/ simulates what
+ * ONNX Runtime makes of them.
  *
  * What follows from the operators themselves is that of ONNX Runtime, whose figures are the ones
  * that were measured; what one runtime does better than another is not counted on.
@@ -31,7 +31,7 @@ static const ot_form_price PRICES[OT_FORM_COUNT] = {
     [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_grid = 1},
     [OT_FORM_UNROLLED] = {.copies = true,
                           .nodes = 1,
-                          .stitch = 2,
+                          .reassemble = 2,
                           .scattered = 2,
                           .outputs = 2,
                           .outputs_scattered = 2,
@@ -41,7 +41,7 @@ static const ot_form_price PRICES[OT_FORM_COUNT] = {
     [OT_FORM_LOOP] = {.copies = true,
                       .nodes = 4,
                       .loops = true,
-                      .stitch = 3,
+                      .reassemble = 3,
                       .scattered = 5,
                       .outputs = 2,
                       .outputs_scattered = 3,

@@ -80,7 +80,7 @@ static ot_status load(const char *name, uint32_t threads, ot_diag *diag, ot_targ
     for (size_t k = 0; k < n; k++) {
         if (strcmp(p[k].target.name, name) != 0) continue;
         *t = p[k].target;
-        ot_target_settle_overheads(t, true);
+        ot_target_fill_overheads(t, true);
         if (p[k].per_core)
             ot_target_scale(t, threads ? threads : 1);
         else if (threads)

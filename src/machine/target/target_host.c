@@ -132,7 +132,7 @@ void ot_target_host(uint32_t threads, ot_target *t)
         t->mid_bytes = 0;
         t->bw_mid = t->bw_slow;
     }
-    ot_target_settle_overheads(t, false);
+    ot_target_fill_overheads(t, false);
     ot_target_scale(t, threads ? threads : core_count());
 }
 

@@ -30,7 +30,7 @@ int64_t ot_target_scope_alignment(ot_scope s);
 
 /* target_runtime.c: the overheads that a loaded target says, those of its own runtime, become
  * `said`; says: it has some. Then those of the runtime are in force. */
-void ot_target_settle_overheads(ot_target *t, bool says);
+void ot_target_fill_overheads(ot_target *t, bool says);
 
 /* target_factors.c: the runtime r, with the factors that the target's file has for it. */
 const ot_runtime *ot_target_runtime_of_file(const ot_target *t, const ot_runtime *r);

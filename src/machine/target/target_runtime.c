@@ -30,7 +30,7 @@ static void take(ot_target *t, const ot_runtime *r)
     t->region_overhead = o->region;
 }
 
-void ot_target_settle_overheads(ot_target *t, bool says)
+void ot_target_fill_overheads(ot_target *t, bool says)
 {
     t->said = (ot_overheads){t->node_overhead, t->loop_overhead, t->region_overhead};
     t->said_of = says ? ot_target_plain_runtime(t) : NULL;

@@ -372,7 +372,7 @@ static ot_status read_target(reader *r, xmlDoc *doc)
                        "%s: <target runtime=\"%s\">: not for a fast memory with cache=\"%s\"",
                        r->path, r->t->runtime->name, r->t->is_cache ? "true" : "false");
     r->t->runtime = ot_runtime_with_lanes(r->t->runtime, r->t->vector_lanes);
-    ot_target_settle_overheads(r->t, true);
+    ot_target_fill_overheads(r->t, true);
     return OT_OK;
 }
 

@@ -329,7 +329,7 @@ typedef struct ot_decomposed {
     uint32_t n_again;
 } ot_decomposed;
 
-/* A value that is made twice (stage transform/decompose/). */
+/* A value that is rematerialised (stage transform/decompose/). */
 typedef struct ot_rematerialised {
     ot_id value, again; /* as it was, for some of its readers; for the others */
     const ot_id *nodes; /* [n_nodes] that make `again`; the first makes it */
@@ -345,7 +345,8 @@ typedef enum ot_operators {
     OT_OPERATORS_REGIONS /* tiled regions */
 } ot_operators;
 
-#define OT_REMAT_MAX 4 /* so many splits, and so many other values, are made twice in one plan */
+/* so many splits, and so many other values, are rematerialised in one plan */
+#define OT_REMAT_MAX 4
 
 typedef struct ot_model {
     ot_arena *arena; /* everything that lives as long as the model */

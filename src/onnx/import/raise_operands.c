@@ -1,5 +1,5 @@
 /* Models of opset 11 and 12, read as opset 13: from then on a Loop hands sequences on, which
- * regions with free dimensions are written with (transform/dynamic_form.c). Attributes of some
+ * regions with dynamic dimensions are written with (transform/dynamic_form.c). Attributes of some
  * operators became operands, others got another meaning:
  *
  *   opset 11  Unsqueeze(x) {axes=[0]}   Split(x) {axis=1, split=[2,3]}

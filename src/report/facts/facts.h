@@ -272,7 +272,7 @@ typedef struct ot_facts {
     const char *output;  /* tiled model; NULL: none written */
     const char *target, *goal;
     const char *runtime; /* name of what the model is made for; "": of no model (plan-memory) */
-    /* with free dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
+    /* with dynamic dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
     const char *design;
     bool design_guessed; /* chosen, in part at least, because the caller gave none */
     bool stays_free;     /* the caller bound that size; what is written does not */

@@ -9,9 +9,9 @@
 
 /* of what is predicted: up to 8 % more was measured (scripts/bounds_truth.py, six models) */
 #define SPARE 0.10
-/* of changes of layout that are played: the runtime's is that of a hash table */
+/* of changes of layout that are simulated: the runtime's is that of a hash table */
 #define ORDERS 6
-/* sizes between, at which the process is played, too: an allocator's regions do not grow evenly */
+/* sizes between, simulated, too: an allocator's regions do not grow evenly */
 #define PROBES 6
 
 typedef struct bounding {
@@ -46,7 +46,7 @@ static const ot_size_range *range_of(const bounding *x, const char *input)
 
 /* ---- variables ---- */
 
-/* The variable of a free dimension: dimensions of one name, and one range, are one. OT_NONE:
+/* The variable of a dynamic dimension: dimensions of one name, and one range, are one. OT_NONE:
  * there are too many. */
 static uint32_t variable(bounding *x, const ot_size_var *v, const char *name)
 {
@@ -179,12 +179,12 @@ static ot_status takes_size(void *context, const int64_t *at, bool *takes)
 
 /* Extents that only the Reshape behind states: of a Slice, which begins where the iteration
  * says, and of pieces that are joined. */
-static void settle_windows(ot_graph *g)
+static void fix_windows(ot_graph *g)
 {
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
         for (uint32_t j = 0; j < n->n_attrs; j++)
-            if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g) settle_windows(n->attrs[j].g);
+            if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g) fix_windows(n->attrs[j].g);
         if (n->op != OT_OP_Reshape || n->in[0] == OT_NONE) continue;
         ot_value *from = &g->values[n->in[0]], *to = &g->values[n->out[0]];
         const ot_id by = from->producer;
@@ -219,7 +219,7 @@ static ot_status write_tiled(const bounding *x, const ot_model *whole, const int
         *out = NULL;
         return s;
     }
-    settle_windows(g);
+    fix_windows(g);
     return OT_OK;
 }
 
@@ -320,7 +320,7 @@ static bool has_subgraph(const ot_node *n)
     return n->op == OT_OP_Loop || n->op == OT_OP_If || n->op == OT_OP_Scan;
 }
 
-/* No value falls where a free dimension grows: else *why. */
+/* No value falls where a dynamic dimension grows: else *why. */
 static ot_status check_terms(const bounding *x, const char **why)
 {
     const ot_graph *g = file(x);
@@ -400,7 +400,7 @@ static ot_status look_between(bounding *x)
     return OT_OK;
 }
 
-/* The process is told with something to spare. With a budget, a size that takes more settles it;
+/* The process is told with something to spare. With a budget, a size that takes more decides it;
  * nothing that is unknown keeps to one. */
 static void judge(const bounding *x, ot_bounds_side *side)
 {

@@ -64,7 +64,7 @@ typedef struct ot_bounds_case {
     ot_diag *diag;
 } ot_bounds_case;
 
-/* The ranges name inputs of g with free dimensions, all of them, and allow what is fixed. Sets
+/* The ranges name inputs of g with dynamic dimensions, all of them, and allow what is fixed. Sets
  * *design: the upper corner. In arena a. Fails: OT_E_USAGE in one line; OT_E_NOMEM. Requires
  * SHAPES as the file says. */
 ot_status ot_bounds_check(const ot_graph *g, const ot_size_range *ranges, size_t n, ot_arena *a,

@@ -1,4 +1,4 @@
-/* The checker's view of a region that carries rows: the steps are taken as claims and played,
+/* The checker's view of a region that carries rows: the steps are taken as claims and simulated,
  * forwards.
  *
  *   step t     what a value has:   [kept from step t - 1 | fresh]     kept: part of what it had in
@@ -14,7 +14,7 @@
 #include "plan_check.h"
 #include "tiling/stream.h"
 
-typedef struct player {
+typedef struct simulator {
     const ot_graph *g;
     const ot_region *r;
     ot_check_extents *x;
@@ -22,16 +22,16 @@ typedef struct player {
     ot_diag *d;
     ot_win *had;    /* [n_values] rows of each value in the step before */
     int64_t *ready; /* [n_values] rows that were fresh in some step so far, from the first one on */
-} player;
+} simulator;
 
-static ot_status broken(const player *p, const char *rule, uint32_t v)
+static ot_status broken(const simulator *p, const char *rule, uint32_t v)
 {
     const char *name = v == OT_NONE ? "" : p->g->values[p->r->values[v].value].name;
     return ot_fail(p->d, OT_E_INPUT, "plan check: region %u: %s%s%s", p->r->id, rule,
                    *name ? ": value " : "", name);
 }
 
-static int64_t extent_of(const player *p, uint32_t v)
+static int64_t extent_of(const simulator *p, uint32_t v)
 {
     return p->g->values[p->r->values[v].value].dims[p->r->values[v].axis[0]];
 }
@@ -39,7 +39,7 @@ static int64_t extent_of(const player *p, uint32_t v)
 static bool holds(ot_win a, ot_win b) { return ot_win_empty(b) || (a.lo <= b.lo && a.hi >= b.hi); }
 
 /* What is brought of input v: where rows stay, each once. */
-static ot_status check_input(player *p, const ot_tile_windows *w, uint32_t v)
+static ot_status check_input(simulator *p, const ot_tile_windows *w, uint32_t v)
 {
     const ot_win made = w->made[v], kept = w->kept[v];
     if (!p->r->rolling)
@@ -54,7 +54,7 @@ static ot_status check_input(player *p, const ot_tile_windows *w, uint32_t v)
 }
 
 /* What step w has of value v. */
-static ot_status check_value(player *p, const ot_tile_windows *w, uint32_t v)
+static ot_status check_value(simulator *p, const ot_tile_windows *w, uint32_t v)
 {
     const ot_rvalue *rv = &p->r->values[v];
     const ot_win made = w->made[v];
@@ -85,13 +85,13 @@ static ot_status check_value(player *p, const ot_tile_windows *w, uint32_t v)
         (w->piece[v].lo != p->ready[v] || w->piece[v].hi != (makes ? fresh.hi : p->ready[v])))
         return broken(p, "pieces overlap or leave a gap", v);
     if (makes && rv->is_output && fresh.lo != p->ready[v])
-        return broken(p, "a row is made twice", v);
+        return broken(p, "a row is computed twice", v);
     if (makes) p->ready[v] = ot_max(p->ready[v], fresh.hi);
     return OT_OK;
 }
 
 /* Node i finds what it needs for its rows. */
-static ot_status check_node(player *p, const ot_tile_windows *w, uint32_t i)
+static ot_status check_node(simulator *p, const ot_tile_windows *w, uint32_t i)
 {
     const ot_rnode *x = &p->r->nodes[i];
     const ot_node *n = &p->g->nodes[x->node];
@@ -128,7 +128,7 @@ static ot_status check_node(player *p, const ot_tile_windows *w, uint32_t i)
     return OT_OK;
 }
 
-static ot_status play(player *p, const ot_stream *s)
+static ot_status simulate(simulator *p, const ot_stream *s)
 {
     const ot_region *r = p->r;
     for (uint32_t k = 0; k < s->n; k++) {
@@ -146,7 +146,7 @@ static ot_status play(player *p, const ot_stream *s)
 ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_extents *x,
                                ot_arena *a, ot_diag *d)
 {
-    player p = {.g = g, .r = r, .x = x, .a = a, .d = d};
+    simulator p = {.g = g, .r = r, .x = x, .a = a, .d = d};
     ot_stream s;
     bool legal;
     ot_why why;
@@ -157,7 +157,7 @@ ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_e
     ot_status st = x->kept && p.had && p.ready && scratch
                        ? ot_stream_steps(g, r, scratch, &s, &legal, &why)
                        : ot_fail_nomem(d);
-    if (st == OT_OK) st = legal ? play(&p, &s) : broken(&p, ot_reason_sentence(why), OT_NONE);
+    if (st == OT_OK) st = legal ? simulate(&p, &s) : broken(&p, ot_reason_sentence(why), OT_NONE);
     ot_arena_free(scratch);
     return st;
 }

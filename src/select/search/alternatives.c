@@ -4,15 +4,15 @@
  *   region [first, last] --walk again, along every set of axes--> trial --> choices --built,
  *   windows summed--> exact figures
  *
- * The search itself weighs estimates, and intervals by the thousand; here the interval is
- * settled and its tilings are looked at once more, each as the region it would have been.
+ * The search itself scores estimates, and intervals by the thousand; here the interval is
+ * fixed and its tilings are looked at once more, each as the region it would have been.
  */
 #include "search.h"
 
 #define WINDOWS_MAX  500000.0 /* node windows computed for a whole graph: some tenths of a second */
 #define WALK_WINDOWS 4.0      /* what a step of the walk costs, in windows */
 
-typedef struct weighing {
+typedef struct scoring {
     const ot_seq *s;
     ot_walk *w;
     ot_trial *tr;
@@ -22,7 +22,7 @@ typedef struct weighing {
     ot_candidate *list; /* [n] of the region at hand, in the plan's arena */
     uint32_t n;
     size_t cap;
-} weighing;
+} scoring;
 
 static ot_candidate of_region(const ot_region *r, const ot_target *t)
 {
@@ -50,14 +50,14 @@ static bool same_tiling(const ot_candidate *a, const ot_candidate *b)
     return true;
 }
 
-static ot_status add(weighing *x, const ot_candidate *c)
+static ot_status add(scoring *x, const ot_candidate *c)
 {
     return OT_PUSH(x->p->arena, x->list, x->n, x->cap, *c) ? OT_OK
                                                            : ot_fail_nomem(x->s->g->model->diag);
 }
 
 /* The region that choice c would be, with exact figures; left out when it cannot be written. */
-static ot_status weigh(weighing *x, const ot_choice *c)
+static ot_status score(scoring *x, const ot_choice *c)
 {
     ot_why why;
     bool legal;
@@ -84,7 +84,7 @@ static ot_status weigh(weighing *x, const ot_choice *c)
 }
 
 /* Tilings of the interval [first, end] along one set of axes. */
-static ot_status weigh_axes(weighing *x, uint32_t first, uint32_t end, uint32_t out,
+static ot_status score_axes(scoring *x, uint32_t first, uint32_t end, uint32_t out,
                             const int8_t *axes, uint32_t n_dims)
 {
     ot_choice found[OT_COUNTS_MAX * OT_COUNTS_MAX];
@@ -100,7 +100,7 @@ static ot_status weigh_axes(weighing *x, uint32_t first, uint32_t end, uint32_t 
     if (st != OT_ST_IN) return OT_OK;
     for (uint32_t k = 0; k < ot_trial_pairs(x->tr) && n < sizeof found / sizeof *found; k++)
         if (ot_trial_choice(x->tr, k, &found[n])) n++;
-    for (uint32_t k = 0; k < n && x->left > 0; k++) OT_TRY(weigh(x, &found[k]));
+    for (uint32_t k = 0; k < n && x->left > 0; k++) OT_TRY(score(x, &found[k]));
     return OT_OK;
 }
 
@@ -115,7 +115,7 @@ uint32_t ot_sink_output(const ot_seq *s, const ot_region *r)
     return OT_NONE;
 }
 
-static ot_status weigh_region(weighing *x, const ot_region *r)
+static ot_status score_region(scoring *x, const ot_region *r)
 {
     int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
     uint32_t dims[OT_AXIS_SETS_MAX], out = ot_sink_output(x->s, r);
@@ -128,14 +128,14 @@ static ot_status weigh_region(weighing *x, const ot_region *r)
     if (!x->tr || out == OT_NONE) return OT_OK;
     uint32_t n = ot_candidate_axes(x->s, x->w, r->last, out, sets, dims);
     for (uint32_t k = 0; k < n && x->left > 0; k++)
-        OT_TRY(weigh_axes(x, r->first, r->last, out, sets[k], dims[k]));
+        OT_TRY(score_axes(x, r->first, r->last, out, sets[k], dims[k]));
     return OT_OK;
 }
 
 ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
                               ot_plan *p)
 {
-    weighing x = {.s = s, .w = w, .tr = tr, .t = t, .p = p};
+    scoring x = {.s = s, .w = w, .tr = tr, .t = t, .p = p};
     double left = WINDOWS_MAX;
     ot_plan_detail *d = p->detail = OT_NEW(p->arena, ot_plan_detail);
     if (!d) return ot_fail_nomem(s->g->model->diag);
@@ -147,7 +147,7 @@ ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const o
     d->n_nodes = s->n;
     for (uint32_t k = 0; k < p->n_regions; k++) {
         double share = x.left = left / (p->n_regions - k);
-        OT_TRY(weigh_region(&x, &p->regions[k]));
+        OT_TRY(score_region(&x, &p->regions[k]));
         left -= share - x.left;
         d->candidates[k] = x.list;
         d->n_candidates[k] = x.n;

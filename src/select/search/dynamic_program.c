@@ -177,7 +177,7 @@ static int64_t beside_bytes(const solver *v, uint32_t p)
            (ot_moments_are_many(&s->g->values[n->in[0]], axes, n_axes) ? 1 : 2);
 }
 
-/* What the results weigh that the nodes from `first` to `end`, of which the walk has put some
+/* What the results cost that the nodes from `first` to `end`, of which the walk has put some
  * into a region, leave to others, and what those take that run whole. */
 static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool tiled)
 {
@@ -240,7 +240,7 @@ static bool is_banned(const solver *v, const ot_choice *c)
 }
 
 /* One more way to go on: the interval of c, whose values above the limit `concerned` says there
- * are. kept: what the results weigh that it leaves. */
+ * are. kept: what the results cost that it leaves. */
 static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_t missed,
                              bool concerned)
 {

@@ -394,13 +394,13 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
     if (x.found && o->byte_seconds > 0 && !ot_target_hard_limit(t)) OT_TRY(even_out(&x, &c));
-    bool settled = x.found || (!ot_target_hard_limit(t) && !o->max_tensor);
-    if (!settled && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));
-    for (uint32_t round = 0; !settled && round < ROUNDS && more && left->tries > 0; round++) {
+    bool fitted = x.found || (!ot_target_hard_limit(t) && !o->max_tensor);
+    if (!fitted && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));
+    for (uint32_t round = 0; !fitted && round < ROUNDS && more && left->tries > 0; round++) {
         ot_region r = *out;
         if (round > 0) OT_TRY(ot_region_build(s, w, &c, a, &r));
         OT_TRY(try_finer(&x, &c, &r, &more));
-        settled = x.found;
+        fitted = x.found;
     }
     if (x.found && t->runtime->motion == OT_MOTION_DMA && !s->g->model->dynamic_dims)
         OT_TRY(snap(&x, choice));

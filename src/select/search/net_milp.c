@@ -74,7 +74,7 @@ static double cost_of(const ot_net_arc *a, goal of)
 }
 
 /* Fix the value reached for one goal before the next one is minimised. false: no memory. */
-static bool pin(ot_lp *lp, const ot_net *m, goal of, double value)
+static bool fix_goal(ot_lp *lp, const ot_net *m, goal of, double value)
 {
     if (of == LEAST_PEAK)
         return ot_lp_row(lp, "least", -1e300, value * (1 + 1e-9) + 1e-9, &m->n_arcs, (double[]){1},
@@ -107,7 +107,7 @@ static ot_status solve(const ot_net *m, ot_lp *lp, double *x, bool *found)
         memcpy(x, y, (m->n_arcs + 1u) * sizeof *x);
         *found = true;
         if (!optimal) return OT_OK;
-        if (of + 1 < N_GOALS && !pin(lp, m, of, obj)) return OT_E_NOMEM;
+        if (of + 1 < N_GOALS && !fix_goal(lp, m, of, obj)) return OT_E_NOMEM;
     }
     return OT_OK;
 }

@@ -539,7 +539,7 @@ ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
         if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(s, o, p))) {
             if (attempt == 0) st = build_rest(s, w, t, o, &path, p, &built);
             if (st == OT_OK) st = recombine(s, t, o, &built, p);
-        } else if (st == OT_OK && o->spare && attempt == 0) /* for sets that a contest makes */
+        } else if (st == OT_OK && o->spare && attempt == 0) /* for sets of regions that compete */
             st = build_rest(s, w, t, o, &path, p, &built);
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;

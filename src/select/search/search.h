@@ -90,7 +90,7 @@ ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_option
 
 /* ---- alternatives.c ---- */
 
-/* What a report tells besides the plan: costs of nodes, tilings that were weighed. Figures are
+/* What a report tells besides the plan: costs of nodes, tilings that were scored. Figures are
  * exact until a budget of windows is used up; regions after that have no candidates but their
  * own. Fills p->detail. */
 ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,

@@ -76,7 +76,7 @@ static void dump_rows(const ot_choice *c, const ot_region *r, bool fits)
 
 /* The region with figures and planned memory; on a scratchpad with less beside its steps where
  * it does not fit. *fits false: nothing does. */
-static ot_status settle(finder *x, ot_region *r, bool *fits)
+static ot_status fit(finder *x, ot_region *r, bool *fits)
 {
     const bool hard = ot_target_hard_limit(x->t);
     *fits = false;
@@ -110,7 +110,7 @@ static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *t
     if (*legal && !r.rolling)
         OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
-    OT_TRY(settle(x, &r, &fits));
+    OT_TRY(fit(x, &r, &fits));
     *taken = r.working_set;
     if (ot_dbg['D']) dump_rows(c, &r, fits);
     const bool asked = x->o->force_form == OT_FORM_STREAM;

@@ -5,7 +5,7 @@
  *                                                          tiles that are small enough
  *
  * The search counts what a path leaves too large, and takes the paths that leave least before it
- * looks at time and memory; regions are settled in forms and tiles that hold. What is written in
+ * looks at time and memory; regions are fitted in forms and tiles that hold. What is written in
  * the end is measured apart from all this (ops/largest.c).
  */
 #include "search.h"

@@ -162,7 +162,7 @@ typedef struct block_choice {
 } block_choice;
 
 /* What block costs; false: it does not fit. granule 1: rows of any length. */
-static bool weigh(const prog *p, const prog_op *op, const int64_t *block, int64_t granule,
+static bool score(const prog *p, const prog_op *op, const int64_t *block, int64_t granule,
                   block_choice *c)
 {
     const ot_scope in_scope = inner_is_gpu(p->t) ? OT_SCOPE_SHARED : OT_SCOPE_UB,
@@ -231,7 +231,7 @@ static block_choice choose(const prog *p, const prog_op *op, int64_t granule)
                                : 1;
         for (uint32_t k = 0; k < n; k++) {
             if (op->cut[pivot]) block[pivot] = lengths[k];
-            if (weigh(p, op, block, granule, &c) && c.seconds < best.seconds) best = c;
+            if (score(p, op, block, granule, &c) && c.seconds < best.seconds) best = c;
         }
         unit *= op->out.dims[pivot];
     }
@@ -332,7 +332,7 @@ static ot_status put_vector(prog *p, const prog_op *op)
     /* larger than a core's memory however it is cut: where it lies */
     if (!c.found) return prog_statement(p, op);
     block_choice rounded = c;
-    if (plain.found) (void)weigh(p, op, plain.block, p->t->granule, &rounded);
+    if (plain.found) (void)score(p, op, plain.block, p->t->granule, &rounded);
     ot_inner_op note = {.operation = op->name,
                         .unit = "vector",
                         .rank = op->out.rank,

@@ -146,7 +146,7 @@ static bool fits(const product *x, const int64_t *block, int64_t depth, int64_t 
 }
 
 /* Blocks of these, what they move, and how long that takes. */
-static double weigh(const product *x, const int64_t *block, int64_t depth, int64_t granule,
+static double score(const product *x, const int64_t *block, int64_t depth, int64_t granule,
                     double *bytes, int64_t *n)
 {
     int64_t left[OT_TK_RANK_MAX], right[OT_TK_RANK_MAX], parts = ot_ceil_div(x->depth, depth);
@@ -186,7 +186,7 @@ static void try_columns(const product *x, int64_t *block, int64_t granule, best_
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t k = 0; k < n_depths; k++) {
             block[x->rows] = rows[r];
-            const double seconds = weigh(x, block, depths[k], granule, &bytes, &n);
+            const double seconds = score(x, block, depths[k], granule, &bytes, &n);
             if (seconds >= best->seconds || !fits(x, block, depths[k], n > 1 ? 2 : 1)) continue;
             *best = (best_block){.depth = depths[k], .n = n, .seconds = seconds, .bytes = bytes};
             memcpy(best->block, block, sizeof best->block);
@@ -383,7 +383,7 @@ static ot_status note(const product *x, const best_block *c, const best_block *p
     double bytes = c->bytes;
     int64_t n;
     if (plain->seconds < DBL_MAX)
-        (void)weigh(x, plain->block, plain->depth, x->p->t->granule, &bytes, &n);
+        (void)score(x, plain->block, plain->depth, x->p->t->granule, &bytes, &n);
     ot_inner_op note = {.operation = x->op->name,
                         .unit = "cube",
                         .rank = x->rank,

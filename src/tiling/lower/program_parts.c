@@ -51,7 +51,7 @@ ot_status prog_declare_parts(prog *p, uint32_t v, const prog_tensor *like)
 }
 
 /* A mean of a share counts for as much as the share is of all. */
-static ot_status weigh(prog *p, uint32_t i)
+static ot_status scale_by_share(prog *p, uint32_t i)
 {
     const ot_rnode *rn = &p->r->nodes[i];
     const ot_node *n = &p->g->nodes[rn->node];
@@ -82,7 +82,7 @@ ot_status prog_keep_part(prog *p, uint32_t i)
     int64_t dims[OT_TK_RANK_MAX];
     uint32_t n = 0;
     if (!prog_tile_shape(p, v, true, &piece, lo)) return OT_OK;
-    OT_TRY(weigh(p, i));
+    OT_TRY(scale_by_share(p, i));
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         const int8_t axis = p->r->values[v].axis[d];
         if (ot_is_part(p->r, v, d))

@@ -109,7 +109,7 @@ static ot_status reduce(const kgen_call *c)
     return OT_OK;
 }
 
-/* exp(x - max) / sum, along one axis: the exponentials are made twice, for the output may be of
+/* exp(x - max) / sum, along one axis: the exponentials are computed twice, for the output may be of
  * a shorter type. */
 static ot_status softmax(const kgen_call *c)
 {

@@ -42,7 +42,7 @@ static bool fill_tables(const ot_corners *c, ot_arena *a, int64_t **index, float
         int64_t row[OT_CORNER_TAPS];
         float w[OT_CORNER_TAPS];
         if (!ot_corners_taps(c, o, row, w))
-            OT_BUG("a Resize was taken apart whose rows are not agreed on");
+            OT_BUG("a Resize was decomposed whose rows are not agreed on");
         for (uint32_t k = 0; k < c->n_taps; k++) {
             (*index)[k * (size_t)c->out + (size_t)o] = row[k];
             (*weight)[k * (size_t)c->out + (size_t)o] = w[k];
@@ -130,7 +130,7 @@ ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c)
         ot_type_of(&v), &y);
 }
 
-ot_status split_settle_rows(ot_graph *g)
+ot_status split_agree_rows(ot_graph *g)
 {
     for (ot_id k = 0; k < g->n_nodes; k++) {
         const ot_node n = g->nodes[k];

@@ -115,7 +115,7 @@ static ot_status write_corners(ot_graph *g, ot_id node, ot_decomposed *made)
                       .base = ot_format(g->model->arena, "tile/resize/%s",
                                         g->values[g->nodes[node].out[0]].name)};
     if (!w.base) return ot_fail_nomem(g->model->diag);
-    if (!split_find_corners(g, node, &c)) OT_BUG("a Resize is taken apart that cannot be");
+    if (!split_find_corners(g, node, &c)) OT_BUG("a Resize is decomposed that cannot be");
     OT_TRY(split_write_corners(&w, node, &c));
     return note(&w, &node, 1, made);
 }
@@ -143,7 +143,7 @@ ot_status ot_decompose_these(ot_graph *g, const ot_norm *norms, uint32_t n)
     return note_all(g, splits, n);
 }
 
-/* What of a graph is taken apart. */
+/* What of a graph is decomposed. */
 typedef struct findings {
     ot_norm *norms;      /* [n_norms] */
     ot_lane_norm *lanes; /* [n_lanes] */
@@ -200,7 +200,7 @@ static bool is_whole(const ot_graph *g, const ot_decomposed *s)
 }
 
 /* A normalisation of so many numbers that the runtime's own sum of them loses digits. In a model
- * that is taken apart anyhow, where the moments of channels take no more time and lose less, it
+ * that is decomposed anyhow, where the moments of channels take no more time and lose less, it
  * stays apart. */
 static bool is_long(const ot_graph *g, const ot_decomposed *s)
 {
@@ -245,5 +245,5 @@ ot_status ot_recompose(ot_graph *g, bool own_operators)
             if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
         }
     }
-    return split_settle_rows(g);
+    return split_agree_rows(g);
 }

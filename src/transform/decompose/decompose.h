@@ -15,7 +15,7 @@
  *   decompose_dynamic.c     which of them are one at every size, where extents are free
  *   decompose_written.c  the form that is written out: mean, difference, mean of its square, root,
  *                        quotient
- *   decompose.c          taking apart, and putting together again what no region has taken a part
+ *   decompose.c          decomposing, and putting together again what no region has taken a part
  *                        of
  *   moments.c        Moments in standard ONNX
  *   norm_factors.c   NormFactors in standard ONNX
@@ -59,7 +59,7 @@ bool ot_decompose_find(const ot_graph *g, ot_id id, ot_norm *out);
  * Breaks and makes ORDER and USES, keeps SHAPES. What is made depends on the graph alone: clones
  * get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_decompose_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
-/* Normalisations of a graph with free extents, the file's, into *norms [*n] (in a): those of
+/* Normalisations of a graph with dynamic extents, the file's, into *norms [*n] (in a): those of
  * `planned`, the same graph at one size, that are such at every size. Requires ORDER, USES,
  * SHAPES of both. Fails: OT_E_NOMEM. */
 ot_status ot_decompose_find_dynamic(const ot_graph *planned, const ot_graph *file, ot_arena *a,
@@ -75,7 +75,7 @@ typedef struct ot_remat_norm {
 
 /* Splits whose x only they read, and which is made by a few nodes of less than its bytes, into
  * out [max]. Returns how many. Requires ORDER, USES, SHAPES of a graph whose normalisations are
- * taken apart. */
+ * decomposed. */
 uint32_t ot_rematerialise_find_norms(const ot_graph *g, ot_remat_norm *out, uint32_t max);
 /* Make x of these splits [n] twice: for Moments, and for all that comes after. Names and numbers
  * depend on the graph alone. Breaks and makes ORDER and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
@@ -96,7 +96,7 @@ ot_status ot_rematerialise_find_skips(const ot_graph *g, ot_remat_skip *out, uin
  * ORDER and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_rematerialise_skips(ot_graph *g, const ot_id *values, uint32_t n) OT_MUST_USE;
 
-/* After the rewriting of regions: values that are made twice are made once, where no region has
+/* After the rewriting of regions: rematerialised values are made once again, where no region has
  * taken a part of that; what is whole still becomes the node that it was, but for normalisations
  * of more than 250 000 numbers, which are more exact in parts; else Moments in no region, and
  * NormFactors, become operators of the standard, unless own_operators. Breaks ORDER and USES.

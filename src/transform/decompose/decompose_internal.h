@@ -70,8 +70,8 @@ ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again,
  * as split_undo_again. */
 ot_status split_undo_skips(ot_graph *g) OT_MUST_USE;
 
-/* rematerialise_norms.c: x of s is made once, where it is made twice and no region has taken a
- * part of that; *once: it is made once. Fails: OT_E_NOMEM, OT_E_INPUT where a user's subgraph
+/* rematerialise_norms.c: x of s is made once again, where it was rematerialised and no region has
+ * taken a part of that; *once: it is made once. Fails: OT_E_NOMEM, OT_E_INPUT where a user's subgraph
  * reads it. */
 ot_status split_undo_again(ot_graph *g, const ot_decomposed *s, bool *once) OT_MUST_USE;
 
@@ -82,19 +82,19 @@ typedef struct ot_lane_norm {
     int32_t axis; /* of its input, >= 0 */
 } ot_lane_norm;
 
-/* Whether node `id` is one that is taken apart. Requires SHAPES. */
+/* Whether node `id` is one that is decomposed. Requires SHAPES. */
 bool split_find_softmax(const ot_graph *g, ot_id id, ot_lane_norm *out);
 bool split_find_lp(const ot_graph *g, ot_id id, ot_lane_norm *out);
 /* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
 ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
 ot_status split_write_lp(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
-/* corners.c: whether node `id` is a Resize with align_corners that is taken apart, and what it
+/* corners.c: whether node `id` is a Resize with align_corners that is decomposed, and what it
  * says. Requires SHAPES. */
 bool split_find_corners(const ot_graph *g, ot_id id, ot_corners *out);
 /* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
 ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c) OT_MUST_USE;
 /* GatherRows outside of all regions become Gathers. Fails: OT_E_NOMEM. */
-ot_status split_settle_rows(ot_graph *g) OT_MUST_USE;
+ot_status split_agree_rows(ot_graph *g) OT_MUST_USE;
 /* x is made by a Reshape of an image, of whose pixels axis `axis` has all. */
 bool split_is_over_pixels(const ot_graph *g, ot_id x, int32_t axis);
 

@@ -13,7 +13,7 @@
  *     s --Conv'--> x' --Mul(factor)--Add(summand)--> y   x' in the tiles of what follows: never
  *                                                        whole
  *
- * Both compute the same numbers: nothing but time is lost. What pays is weighed like every other
+ * Both compute the same numbers: nothing but time is lost. What pays is scored like every other
  * plan (stage select/).
  *
  *

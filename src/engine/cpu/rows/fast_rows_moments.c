@@ -2,9 +2,9 @@
  *
  *     x [N, C, H, W], axes {2, 3}:  N * C rows of H * W numbers  ->  [N, C, 1, 2]
  *
- * Means in vector lanes over blocks, blocks in double, as of the normalisation that is taken
- * apart; then squares of the differences. Half precision is widened row by row. Everything else
- * goes to the reference.
+ * Means in vector lanes over blocks, blocks in double, as of the normalisation that is
+ * decomposed; then squares of the differences. Half precision is widened row by row. Everything
+ * else goes to the reference.
  *
  */
 #include "fast_rows.h"

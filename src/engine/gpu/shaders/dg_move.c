@@ -175,7 +175,7 @@ bool dg_copy_kernel(dg_build *b, dg_view read, dg_view write)
     return !b->why;
 }
 
-/* Reshape of arrays of any strides: each element's number taken apart on both sides. */
+/* Reshape of arrays of any strides: each element's number split into indices on both sides. */
 bool dg_reshape(dg_build *b, const ot_node *n)
 {
     const char *c[OT_RANK_MAX], *d[OT_RANK_MAX];

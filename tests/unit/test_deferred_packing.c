@@ -125,7 +125,7 @@ static void large_weights_come_late(void **state)
 }
 
 /* Without a number to begin with, or with few enough bytes, all stays. */
-static void models_without_late_weights(void **state)
+static void models_without_deferred_packing(void **state)
 {
     (void)state;
     static const struct {
@@ -179,7 +179,7 @@ static ot_plan *plan_for(int size, const char *runtime, ot_goal goal)
 }
 
 /* Where that takes little of the model's time, and the runtime does so. */
-static void late_weights_are_chosen_where_they_pay(void **state)
+static void packing_is_deferred_where_it_pays(void **state)
 {
     (void)state;
     static const struct {
@@ -213,7 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(normalisations_are_folded_once),
                                        cmocka_unit_test(some_normalisations_stay),
                                        cmocka_unit_test(large_weights_come_late),
-                                       cmocka_unit_test(models_without_late_weights),
-                                       cmocka_unit_test(late_weights_are_chosen_where_they_pay)};
+                                       cmocka_unit_test(models_without_deferred_packing),
+                                       cmocka_unit_test(packing_is_deferred_where_it_pays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
