@@ -19,6 +19,7 @@
 /* of the untiled model's growth: what smaller tiles must save that take longer */
 #define SLOWER_SAVES 300
 #define TIME_ABOUT   1e-9  /* sums of seconds differ by rounding */
+#define STARTS_RICH  3     /* the same where plans that pay for kept bytes are among them */
 #define STARTS       2     /* plans from which sets are looked for */
 #define ROUNDS       4     /* through all regions */
 #define MOST_WORK    40000 /* nodes that are written and simulated: half a second */
@@ -295,7 +296,7 @@ ot_status ot_candidates_search(ot_candidates *x, ot_region_set *won)
     climbing how = {.all = false};
     if (!done) return ot_fail_nomem(x->g->model->diag);
     x->work = 0;
-    for (uint64_t start = 0; start < STARTS; start++) {
+    for (uint64_t start = 0; start < (x->starts_rich ? STARTS_RICH : STARTS); start++) {
         how.most = share * (start + 1);
         OT_TRY(climb_best(x, x->sets, done, x->n_sets, &how, won, &any));
     }
