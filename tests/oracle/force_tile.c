@@ -26,8 +26,7 @@ static uint32_t numbers(const char *text, long rank, uint32_t *out)
 
 static ot_form form_of(const char *name)
 {
-    static const char *const names[] = {"none",   "scan", "unrolled", "peeled",
-                                        "window", "loop", "prescan"};
+    static const char *const names[] = {"none", "scan", "unrolled", "peeled", "loop", "prescan"};
     for (int f = OT_FORM_SCAN; f <= OT_FORM_PRESCAN; f++)
         if (!strcmp(name, names[f])) return (ot_form)f;
     return OT_FORM_NONE;

@@ -45,7 +45,7 @@ def made(t):
 
 
 NETS = [moves, turns, inside, read, made]
-FORMS = ['scan', 'unrolled', 'peeled', 'window', 'loop', 'prescan']
+FORMS = ['scan', 'unrolled', 'peeled', 'loop', 'prescan']
 TILINGS = [('0', '4'), ('0', '2'), ('1', '3'), ('0,1', '2,3')]
 
 
