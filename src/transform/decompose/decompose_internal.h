@@ -71,8 +71,8 @@ ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again,
 ot_status split_undo_skips(ot_graph *g) OT_MUST_USE;
 
 /* rematerialise_norms.c: x of s is made once again, where it was rematerialised and no region has
- * taken a part of that; *once: it is made once. Fails: OT_E_NOMEM, OT_E_INPUT where a user's subgraph
- * reads it. */
+ * taken a part of that; *once: it is made once. Fails: OT_E_NOMEM, OT_E_INPUT where a user's
+ * subgraph reads it. */
 ot_status split_undo_again(ot_graph *g, const ot_decomposed *s, bool *once) OT_MUST_USE;
 
 /* A node that normalises along one axis: softmax.c, Softmax over the pixels of a map; lp_norm.c,
