@@ -262,16 +262,10 @@ static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_
     return done ? OT_OK : ot_fail_nomem(s->g->model->diag);
 }
 
-/* Keep c for other plans, unless one of its interval before it is as good. */
+/* Keep c for other plans: all of them, so that a plan is the same whichever came before it. */
 static ot_status record_choice(solver *v, const ot_choice *c)
 {
     ot_interval_list *x = v->record;
-    for (uint32_t k = x->n; k-- > 0 && x->all[k].first == c->first;) {
-        const ot_choice *b = &x->all[k];
-        if (b->n_dims == c->n_dims && memcmp(b->axes, c->axes, sizeof b->axes) == 0 &&
-            b->out_index == c->out_index && b->time <= c->time && b->peak <= c->peak)
-            return OT_OK;
-    }
     v->cache->n_choices++;
     return OT_PUSH(v->cache->arena, x->all, x->n, x->cap, *c) ? OT_OK
                                                               : ot_fail_nomem(v->s->g->model->diag);
