@@ -384,10 +384,7 @@ static ot_status open_groups(selecting *x, bool widened, bool *any)
     const ot_status s = ot_group_open(r, true, widened, &x->groups[1], &also);
     if (s == OT_E_NOMEM) return s;
     if (s != OT_OK) *r->diag = (ot_diag){0};
-    if (s == OT_OK && !also) /* nothing to widen when shapes are dynamic */
-        return ot_group_open(r, true, false, &x->groups[1], &also) == OT_E_NOMEM ? OT_E_NOMEM
-                                                                                 : OT_OK;
-    x->n = s == OT_OK ? 2 : 1;
+    x->n = s == OT_OK && also ? 2 : 1;
     return OT_OK;
 }
 

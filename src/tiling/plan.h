@@ -58,16 +58,6 @@ typedef struct ot_plan_detail {
     uint32_t *n_candidates;    /* [n_regions] */
 } ot_plan_detail;
 
-/* What a graph computes twice when a plan is made for it (stage transform/decompose/). */
-typedef struct ot_remat {
-    /* [n_again] splits: what these normalise (ot_rematerialise_norms) */
-    uint32_t again[OT_REMAT_MAX];
-    uint32_t n_again;
-    /* [n_skips] values: for readers that come late (ot_rematerialise_skips) */
-    ot_id skips[OT_REMAT_MAX];
-    uint32_t n_skips;
-} ot_remat;
-
 typedef struct ot_plan {
     ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
     ot_region *regions; /* [n_regions] in topological order, disjoint */
@@ -98,11 +88,8 @@ typedef struct ot_plan {
     int64_t defer_from;
     double deferred_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
-    /* made for the model as stage transform/decompose/ has changed it, its normalisations
-     * decomposed, */
+    /* made for the model as stage transform/decompose/ has changed it, */
     bool is_decomposed;
-    bool whole_softmax;      /* but Softmaxes are as they were */
-    ot_remat remat;          /* and this is computed twice in it */
     ot_figures whole;        /* which took this before, untiled */
     double compulsory_bytes; /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;  /* NULL unless asked for */
