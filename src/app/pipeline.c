@@ -304,17 +304,19 @@ static ot_status print_program(const ot_run *r, const ot_region *x, const ot_reg
     size_t n = strlen(target);
     bool file = n > 4 && strcmp(target + n - 4, ".xml") == 0 && strcspn(target, "\r\n") == n;
     if (!p->kernel) {
-        fprintf(f, "# region %u has no program: %s\n", x->id, p->why);
+        fprintf(f, "# region %u has no program: ", x->id);
+        ot_put_shown(p->why, f);
+        fputc('\n', f);
         return OT_OK;
     }
     fprintf(f, "# args: --fast-memory %lld%s%s\n",
             (long long)ot_max(p->memory.arena, r->target.fast_bytes), file ? " --target " : "",
             file ? target : "");
     for (uint32_t k = 0; k < p->n_params; k++) {
-        const char *name = planned_graph(r)->values[p->params[k].value].name;
-        if (name[strcspn(name, "\r\n")] == '\0')
-            fprintf(f, "# %s %s = %s\n", p->params[k].is_output ? "output" : "input",
-                    p->kernel->values[p->params[k].at].name, name);
+        fprintf(f, "# %s %s = ", p->params[k].is_output ? "output" : "input",
+                p->kernel->values[p->params[k].at].name);
+        ot_put_shown(planned_graph(r)->values[p->params[k].value].name, f);
+        fputc('\n', f);
     }
     return ot_kernel_print(p->kernel, f);
 }

@@ -60,6 +60,10 @@ ot_status ot_fail(ot_diag *d, ot_status status, const char *fmt, ...) OT_PRINTF(
  * that turn or break the line, and what is no UTF-8. */
 size_t ot_utf8_printable(const char *s);
 
+/* Write what a stranger's file says, or the name of one, as a terminal may show it: what is not
+ * printable as '?'. */
+void ot_put_shown(const char *text, FILE *f);
+
 /* Shorthand for "out of memory". */
 ot_status ot_fail_nomem(ot_diag *d);
 

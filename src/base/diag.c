@@ -9,6 +9,12 @@
 
 #include <stdarg.h>
 
+/* Characters that turn, break or hide what stands beside them: marks and isolates of direction,
+ * separators of lines, what has no width. */
+static const uint32_t GARBLES[][2] = {{0xad, 0xad},     {0x61c, 0x61c},   {0x180e, 0x180e},
+                                      {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+                                      {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+
 size_t ot_utf8_printable(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -29,8 +35,9 @@ size_t ot_utf8_printable(const char *text)
         code = code << 6 | (s[k] & 0x3fu);
     }
     if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
-    if (code >= 0x200e && code <= 0x202e && (code <= 0x200f || code >= 0x2028)) return 0;
-    return n; /* the line above: direction marks and line separators would garble the line */
+    for (size_t k = 0; k < sizeof GARBLES / sizeof *GARBLES; k++)
+        if (code >= GARBLES[k][0] && code <= GARBLES[k][1]) return 0;
+    return n;
 }
 
 static void clean(char *text)
@@ -39,6 +46,18 @@ static void clean(char *text)
         size_t n = ot_utf8_printable(p);
         if (n == 0) *p = '?';
         p += n ? n : 1;
+    }
+}
+
+void ot_put_shown(const char *text, FILE *f)
+{
+    while (*text) {
+        const size_t n = ot_utf8_printable(text);
+        if (n)
+            fwrite(text, 1, n, f);
+        else
+            fputc('?', f);
+        text += n ? n : 1;
     }
 }
 

@@ -6,6 +6,7 @@
  */
 #include "bench_print.h"
 
+#include "report/facts/facts_number.h"
 #include "report/facts/facts_table.h"
 
 #define CELL 32
@@ -76,20 +77,25 @@ static void print_outputs(const ot_bench_facts *b, FILE *f)
     fputc('\n', f);
     for (uint32_t k = 0; k < b->n_outputs; k++) {
         const ot_difference *x = &b->outputs[k].difference;
-        fprintf(
-            f,
-            "output %-10.60s %s: NMSE %.1e, largest difference %.1e (%.1e of the largest value)\n",
-            b->outputs[k].name, x->same ? "same" : x->why, x->nmse, x->max_abs, x->max_rel);
+        char name[64];
+        fprintf(f,
+                "output %-10s %s: NMSE %.1e, largest difference %.1e (%.1e of the largest value)\n",
+                ot_fact_short(b->outputs[k].name, 60, name), x->same ? "same" : x->why, x->nmse,
+                x->max_abs, x->max_rel);
     }
 }
 
 void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
 {
     const ot_bench_side *o = &b->side[0], *t = &b->side[1];
-    fprintf(f, "%s%s%s: %u runs each in turn, %u thread%s\n\n", b->model,
-            b->tiled ? " and " : ", tiled here", b->tiled ? b->tiled : "", b->runs, b->threads,
+    char left[32], right[32];
+    ot_put_shown(b->model, f);
+    fputs(b->tiled ? " and " : ", tiled here", f);
+    if (b->tiled) ot_put_shown(b->tiled, f);
+    fprintf(f, ": %u runs each in turn, %u thread%s\n\n", b->runs, b->threads,
             b->threads == 1 ? "" : "s");
-    fprintf(f, "%-16s %12s %12s\n", "", o->name, t->name);
+    fprintf(f, "%-16s %12s %12s\n", "", ot_fact_short(o->name, 28, left),
+            ot_fact_short(t->name, 28, right));
     row(f, "time least", o->time.min, t->time.min, ot_format_seconds);
     row(f, "time median", o->time.p50, t->time.p50, ot_format_seconds);
     row(f, "time p90", o->time.p90, t->time.p90, ot_format_seconds);
@@ -99,7 +105,9 @@ void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f
     print_regions(b, f);
     print_outputs(b, f);
     for (int k = 0; k < 2 && at[k].on->dev; k++) {
-        fprintf(f, "\n%s\n", b->side[k].name);
+        fputc('\n', f);
+        ot_put_shown(b->side[k].name, f);
+        fputc('\n', f);
         ot_model_device_print(at[k].on, at[k].session, "", f);
     }
 }

@@ -63,8 +63,9 @@ void ot_model_device_print(const ot_model_device *x, const ot_session *s, const 
     ot_device_figures v;
     ot_device_figures_get(s, &v);
     const ot_device_facts *facts = ot_device_about(x->dev);
-    fprintf(f, "%sdevice   %s:%u %s\n", indent, ot_dev_api_name(facts->api), facts->number,
-            facts->name);
+    fprintf(f, "%sdevice   %s:%u ", indent, ot_dev_api_name(facts->api), facts->number);
+    ot_put_shown(facts->name, f);
+    fputc('\n', f);
     fprintf(f, "%s         memory %s planned for activations, %s for weights; %s allocated\n",
             indent, ot_format_bytes((double)v.arena_bytes, a, sizeof a),
             ot_format_bytes((double)v.weight_bytes, b, sizeof b),
@@ -78,9 +79,13 @@ void ot_model_device_print(const ot_model_device *x, const ot_session *s, const 
             ot_format_bytes((double)v.uploaded, a, sizeof a), v.n_uploads,
             ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
     print_layouts(&v.layouts, indent, f);
-    for (uint32_t k = 0; k < v.n_fallbacks; k++)
-        fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n,
-                v.fallbacks[k].op, v.fallbacks[k].why, v.fallbacks[k].node);
+    for (uint32_t k = 0; k < v.n_fallbacks; k++) {
+        fprintf(f, "%s         on the host: %u ", indent, v.fallbacks[k].n);
+        ot_put_shown(v.fallbacks[k].op, f);
+        fprintf(f, " (%s), first '", v.fallbacks[k].why);
+        ot_put_shown(v.fallbacks[k].node, f);
+        fputs("'\n", f);
+    }
 }
 
 static void put_layouts(const ot_device_layouts *v, ot_json *j)

@@ -189,16 +189,22 @@ static void print_nodes(const work *w, FILE *f)
     char took[32];
     uint32_t n;
     const ot_node_time *t = ot_session_times(w->x.s, &n);
-    for (uint32_t k = 0; k < n; k++)
-        fprintf(f, "node     %-10s %s %s\n", ot_format_seconds(t[k].seconds, took, sizeof took),
-                t[k].op, t[k].name);
+    for (uint32_t k = 0; k < n; k++) {
+        fprintf(f, "node     %-10s ", ot_format_seconds(t[k].seconds, took, sizeof took));
+        ot_put_shown(t[k].op, f);
+        fputc(' ', f);
+        ot_put_shown(t[k].name, f);
+        fputc('\n', f);
+    }
 }
 
 static void print_outputs(const work *w, FILE *f)
 {
     for (uint32_t k = 0; k < w->x.n_outputs; k++) {
         const ot_nd *o = &w->x.out[k];
-        fprintf(f, "output %u %s: ", k, ot_session_output(w->x.s, k)->name);
+        fprintf(f, "output %u ", k);
+        ot_put_shown(ot_session_output(w->x.s, k)->name, f);
+        fputs(": ", f);
         if (o->list) {
             fprintf(f, "sequence of %zu\n", o->list->n);
             continue;

@@ -1,8 +1,12 @@
 """What the program writes to a terminal. terminal.py TOOL FOLDER"""
+import glob
 import os
 import pty
+import re
 import subprocess
 import sys
+
+from builder import Net, save
 
 tool, folder = sys.argv[1:]
 BAR, RED, WIPE = b'\r\x1b[Konnx-tile: ', b'\x1b[1;31m', b'\r\x1b[K'
@@ -39,3 +43,40 @@ for words in (work, wrong, work + ['-q']):
     assert b'\x1b' not in on_terminal(words, TERM='dumb'), words
 assert on_terminal(work + ['-q']) == b''
 assert b'\x1b' not in subprocess.run([tool, *work], cwd=folder, capture_output=True, check=True).stderr
+
+
+# ---- names of strangers ----
+
+BAD = '\x1b]0;owned\x07\x1b[31m\r\n\x7f\u009b1m\u202eab\u2066c\u061c\u200fd\u2028'
+# what would drive a terminal, but for the end of a line
+DRIVES = re.compile(r'[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]')
+# what of BAD starts a line of its own
+FORGED = re.compile(r'^\x7f?.?\u009b?1m', re.M)
+
+
+def hostile():
+    """A model in which every name is hostile, and what it names as an operator of another domain."""
+    net = Net(1)
+    at, w = net.input(BAD + 'x', ['n', 8, 128, 128]), net.const(net.rng.normal(0, .1, (8, 8, 3, 3)), name=BAD + 'w')
+    for k in range(6):
+        at = net.op('Conv', at, w, out=f'{BAD}c{k}', name=f'{BAD}conv{k}', pads=[1] * 4)
+        at = net.op('Relu', at, out=f'{BAD}r{k}', name=f'{BAD}relu{k}')
+    net.output(net.op('CumSum', at, net.const(2, 'i8', name=BAD + 'axis'), out=BAD + 'y', name=BAD + 'sum'))
+    return net.model()
+
+
+os.chdir(folder)
+path = save(hostile(), 'm\x1b[31m\u202e\u2066\n.onnx')
+SHAPE = ['--shape', BAD + 'x=1,8,128,128']
+for words in (['inspect', path], ['inspect', path, *SHAPE, '--target', 'mcu-512k'], ['explain', path], ['explain', path, *SHAPE],
+              ['run', path, *SHAPE, '-v'], ['bench', path, *SHAPE, '--repeat', '1'], ['gate', path, '--max-peak', '1G'],
+              ['gate', path, '--max-peak', '1'], [path, '-o', 't.onnx', *SHAPE, '--force', '--dump-dir', 'dump', '-v'],
+              ['inspect', path, '--target', 'mcu-512k', '--report', 'r\x1b.xml'], ['gate', 'r\x1b.xml', '--max-peak', '1']):
+    done = subprocess.run([tool, *words], capture_output=True)
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode in (0, 3) and said, (words, said)
+    assert not DRIVES.search(said) and not FORGED.search(said), (words, said)
+dumped = glob.glob('dump/*.tk')
+assert dumped
+for name in dumped:
+    assert not DRIVES.search(open(name).read()), name

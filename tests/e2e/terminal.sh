@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On a terminal: a bar of progress that is wiped, a red "error". Neither where the terminal is dumb; no colour with NO_COLOR; on a pipe plain text.
+# On a terminal: a bar of progress that is wiped, a red "error". Neither where the terminal is dumb; no colour with NO_COLOR; on a pipe plain text. Names of strangers are shown without what drives a terminal.
 . "$(dirname "$0")/lib.bash"
 make_model vgg16_head
 py "$TOOL" "$tmp" || fail "see above"

@@ -116,11 +116,14 @@ static void say_check(const ot_gate *g, const ot_gate_check *c, char *text, size
 ot_status ot_gate_print(const ot_gate *g, FILE *f)
 {
     char text[256];
-    fprintf(f, "%s (%s)\n", html_file_name(g->model), g->measured ? "measured" : "predicted");
+    ot_put_shown(html_file_name(g->model), f);
+    fprintf(f, " (%s)\n", g->measured ? "measured" : "predicted");
     for (uint32_t k = 0; k < g->n_checks; k++) {
         say_check(g, &g->checks[k], text, sizeof text);
-        fprintf(f, "  %-6s  %-16s  %s\n", g->checks[k].passed ? "passed" : "FAILED",
-                g->checks[k].title, text);
+        fprintf(f, "  %-6s  %-16s  ", g->checks[k].passed ? "passed" : "FAILED",
+                g->checks[k].title);
+        ot_put_shown(text, f);
+        fputc('\n', f);
     }
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

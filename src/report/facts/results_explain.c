@@ -188,10 +188,11 @@ ot_status ot_explain_print(const ot_facts *f, FILE *out)
     fprintf(out, "%s for %s on %s\n\n", ot_fact_short(*f->model ? f->model : "model", 80, name),
             ot_fact_short(f->runtime, 28, runtime), ot_fact_short(f->target, 40, target));
     print_unknown(f, out);
-    if (f->design_guessed)
-        fprintf(out,
-                "  No size is given: this is for %s. Yours: --design INPUT=D,D,... or --shape.\n\n",
-                f->design);
+    if (f->design_guessed) {
+        fputs("  No size is given: this is for ", out);
+        ot_put_shown(f->design, out);
+        fputs(". Yours: --design INPUT=D,D,... or --shape.\n\n", out);
+    }
     if (f->n_alive == 0) {
         fprintf(out, "  No tensor of a known size is made: there is nothing to tell.\n");
         return ferror(out) ? OT_E_SYSTEM : OT_OK;
@@ -200,7 +201,11 @@ ot_status ot_explain_print(const ot_facts *f, FILE *out)
     print_alive(f, out);
     print_tiled(f, out);
     print_obstacles(f, out);
-    if (f->command) fprintf(out, "\n  %s\n", f->command);
+    if (f->command) {
+        fputs("\n  ", out);
+        ot_put_shown(f->command, out);
+        fputc('\n', out);
+    }
     return ferror(out) ? OT_E_SYSTEM : OT_OK;
 }
 

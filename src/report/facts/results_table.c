@@ -65,9 +65,10 @@ static void print_bytes(const char *what, int64_t before, int64_t after, FILE *f
 
 static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
-    char a[32], b[32], name[84];
+    char a[32], b[32], name[84], target[44];
     ot_fact_short(*r->model ? r->model : "model", 80, name);
-    fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime, r->target,
+    fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime,
+            ot_fact_short(r->target, 40, target),
             ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
@@ -344,16 +345,16 @@ static void print_refused(const ot_facts *r, bool all, FILE *f)
 
 static void print_design(const ot_facts *r, FILE *f)
 {
-    if (r->design_guessed)
-        fprintf(f,
-                "\n%*sno size is given: planned for %s (--design INPUT=D,D,... says another, "
-                "--shape fixes one)\n",
-                MARGIN, "", r->design);
-    if (r->stays_free)
-        fprintf(f,
-                "\n%*sdynamic dimensions stay dynamic, planned for %s: %s takes no more memory so, "
-                "or less\n",
-                MARGIN, "", r->design, r->runtime);
+    if (r->design_guessed) {
+        fprintf(f, "\n%*sno size is given: planned for ", MARGIN, "");
+        ot_put_shown(r->design, f);
+        fputs(" (--design INPUT=D,D,... says another, --shape fixes one)\n", f);
+    }
+    if (r->stays_free) {
+        fprintf(f, "\n%*sdynamic dimensions stay dynamic, planned for ", MARGIN, "");
+        ot_put_shown(r->design, f);
+        fprintf(f, ": %s takes no more memory so, or less\n", r->runtime);
+    }
     fprintf(f,
             "\n%*sfor every size: figures are those of the design size, tiles are counted when the "
             "model runs\n",
