@@ -85,8 +85,12 @@ onnx_tile_status onnx_tile_set_l2(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_US
 /* Workers that share a node; 0: the target's own count. */
 onnx_tile_status onnx_tile_set_threads(onnx_tile *t, uint32_t threads) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal) ONNX_TILE_MUST_USE;
-/* Peak memory in bytes that must not be passed (ONNX_TILE_BUDGET otherwise); 0: none. */
+/* Bytes that live tensors, and by prediction the process, must not pass at the size that is
+ * planned for; 0: none. ONNX_TILE_BUDGET otherwise, and where sizes are not known. */
 onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
+/* Non-zero: a budget that is not kept, or not known to be, is no failure: the least that is found
+ * is written, and results say why ("missed"). */
+onnx_tile_status onnx_tile_set_best_effort(onnx_tile *t, int best_effort) ONNX_TILE_MUST_USE;
 /* Bytes that no tensor may take which the tiled model makes, in the graph or in a body, whatever
  * the goal (ONNX_TILE_BUDGET otherwise, and for larger inputs, outputs and constants, which are
  * not cut); 0: any. */
@@ -107,7 +111,7 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
                                       uint32_t rank) ONNX_TILE_MUST_USE;
 /* The size of an input to plan for while its dynamic dimensions stay dynamic: one result for every
  * size that the model takes. Not together with what is for one size or written otherwise
- * (onnx_tile_bind_shape, a budget, the largest tensor, the engine's operators, another runtime
+ * (onnx_tile_bind_shape, the largest tensor, the engine's operators, another runtime
  * than onnxruntime): ONNX_TILE_USAGE when planning. Where neither this nor onnx_tile_bind_shape
  * is called, nor any of those, dynamic dimensions stay dynamic as well, and the size to plan for is
  * one that such inputs usually have. */

@@ -1,5 +1,6 @@
 """The C library as ctypes sees it: include/onnx_tile.h, declared once. ctypes gives up the interpreter's lock while a call runs."""
 import ctypes
+import operator
 import os
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from typing import Optional
@@ -30,6 +31,7 @@ _STATUS = {
     "set_threads": ["h", c_uint32],
     "set_goal": ["h", c_int],
     "set_memory_budget": ["h", c_int64],
+    "set_best_effort": ["h", c_int],
     "set_max_tensor": ["h", c_int64],
     "set_max_slowdown": ["h", c_double],
     "set_force": ["h", c_int],
@@ -89,9 +91,17 @@ lib = _load()
 version: str = lib.onnx_tile_version().decode()
 
 
+def int64_of(value, what: str) -> int:
+    """A whole number that the library can take: ctypes would cut one of more than 64 bits down without a word."""
+    number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
+    if number is None or not -2**63 <= number < 2**63:
+        raise UsageError(f"{value!r} is no {what}: use a whole number below 2**63")
+    return number
+
+
 def dims_of(shape) -> "ctypes.Array[c_int64]":
     """A shape as the library takes it."""
-    return (c_int64 * len(shape))(*shape)
+    return (c_int64 * len(shape))(*(int64_of(d, "dimension") for d in shape))
 
 
 def path_bytes(path) -> bytes:
@@ -104,8 +114,8 @@ def path_bytes(path) -> bytes:
 
 def size_of(value) -> int:
     """Bytes: a number, or a text as the program's options take it ("200M", "1.5GB"; K is 1024)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return int64_of(value, "size")
     out = c_int64()
     if not isinstance(value, str) or lib.onnx_tile_parse_size(value.encode(), byref(out)) != 0:
         raise UsageError(f"{value!r} is no size: use bytes, or a text such as '200M' or '1.5GB'")

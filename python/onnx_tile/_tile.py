@@ -29,7 +29,7 @@ def _report_paths(report: "Reports") -> list:
     return [report] if is_path(report) else list(report)
 
 
-def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", max_slowdown: float, max_tensor: "Optional[Size]",
+def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort: bool, max_slowdown: float, max_tensor: "Optional[Size]",
              shapes: "Optional[Shapes]", design: "Optional[Shapes]", target: "Optional[Path]", runtime: Optional[str],
              ort_operators: Optional[str], threads: int, fast_memory: "Optional[Size]", bit_exact: bool, force: bool,
              keep_report: bool) -> None:
@@ -41,6 +41,7 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", max_slowdow
     handle.call("set_goal", _GOALS[goal])
     handle.call("set_max_slowdown", max_slowdown * 100)
     handle.call("set_threads", threads)
+    handle.call("set_best_effort", bool(best_effort))
     handle.call("set_bit_exact", bool(bit_exact))
     handle.call("set_force", bool(force))
     handle.call("keep_report", bool(keep_report))
@@ -76,7 +77,7 @@ def _result(handle: Handle) -> Result:
     return Result(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.TABLE))
 
 
-def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", budget: "Optional[Size]" = None,
+def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", budget: "Optional[Size]" = None, best_effort: bool = False,
          max_slowdown: float = 0.1, max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None,
          design: "Optional[Shapes]" = None, target: "Optional[Path]" = None, runtime: Optional[str] = None,
          ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
@@ -86,7 +87,8 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
     one, and bytes for a path or bytes. A model in which nothing is worth tiling comes back as it was.
 
-    goal: "memory" or "time". budget: bytes of peak memory that must not be passed, or "200M"; BudgetError otherwise.
+    goal: "memory" or "time". budget: bytes that the process must not grow past by prediction, or "200M"; BudgetError otherwise, and where
+    sizes are not known. best_effort: then the least that is found, and the Result says why (data["missed"]).
     max_slowdown: what goal memory may cost, 0.1 is 10 %. max_tensor: bytes that no tensor may take.
     shapes: {input: dimensions} that are bound; design: the size to plan for while dynamic dimensions stay dynamic.
     target: "host", a shipped preset or an .xml file. runtime: "onnxruntime", "openvino", "loop", "portable", "engine",
@@ -99,7 +101,7 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
 
     Raises ModelError, UsageError, BudgetError, SystemFailure or OutOfMemory with the program's line.
     """
-    with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor,
+    with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
                   fast_memory=fast_memory, bit_exact=bit_exact, force=force) as handle:
         if out is not None:
@@ -107,26 +109,26 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
         return out if out is not None else take(handle, model), _result(handle)
 
 
-def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, max_slowdown: float = 0.1,
+def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, best_effort: bool = False, max_slowdown: float = 0.1,
             max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
             target: "Optional[Path]" = None, runtime: Optional[str] = None,
             ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
             bit_exact: bool = False, force: bool = False, report: "Reports" = None,
             data_dir: "Optional[Path]" = None) -> Result:
     """The plan alone: what `tile` would do with the same arguments. The model is not changed."""
-    with _planned(model, "inspect", data_dir, report, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor,
+    with _planned(model, "inspect", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
                   fast_memory=fast_memory, bit_exact=bit_exact, force=force) as handle:
         return _result(handle)
 
 
-def explain(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, max_slowdown: float = 0.1,
+def explain(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, best_effort: bool = False, max_slowdown: float = 0.1,
             max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
             target: "Optional[Path]" = None, runtime: Optional[str] = None,
             ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
             bit_exact: bool = False, data_dir: "Optional[Path]" = None) -> Explanation:
     """Where memory goes, what tiling makes of it, what is in the way, and the command to use. Arguments as for `tile`."""
-    with _planned(model, "inspect", data_dir, None, detail=True, goal=goal, budget=budget, max_slowdown=max_slowdown,
+    with _planned(model, "inspect", data_dir, None, detail=True, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown,
                   max_tensor=max_tensor, shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators,
                   threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=False) as handle:
         return Explanation(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.EXPLAIN),

@@ -169,6 +169,14 @@ onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes)
     return ONNX_TILE_OK;
 }
 
+onnx_tile_status onnx_tile_set_best_effort(onnx_tile *t, int best_effort)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->run.options.plan.best_effort = best_effort != 0;
+    return ONNX_TILE_OK;
+}
+
 onnx_tile_status onnx_tile_set_max_tensor(onnx_tile *t, int64_t bytes)
 {
     if (!t) return ONNX_TILE_USAGE;

@@ -134,7 +134,10 @@ static ot_status widen(work *w)
 static ot_status run_both(work *w)
 {
     const ot_run_options *ro = &w->run->options;
-    ot_feed_request f = {.shapes = ro->shapes, .n_shapes = ro->n_shapes};
+    /* bound, or what was planned for */
+    const bool bound = ro->n_shapes > 0;
+    ot_feed_request f = {.shapes = bound ? ro->shapes : ro->design,
+                         .n_shapes = bound ? ro->n_shapes : ro->n_design};
     ot_session_options o = {.threads = ro->threads ? ro->threads : 1};
     OT_TRY(ot_feed_new(w->m[0]->graph, &f, w->a, w->d, &w->feed[0]));
     OT_TRY(ot_feed_adopt(w->m[1]->graph, w->m[0]->graph, &w->feed[0], w->a, w->d, &w->feed[1]));

@@ -93,6 +93,7 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     add(&w, " --goal %s", o->plan.goal == OT_GOAL_MEMORY ? "memory" : "time");
     if (o->plan.max_slowdown != 0.10) add(&w, " --max-slowdown %g", o->plan.max_slowdown * 100);
     if (o->plan.memory_budget) add(&w, " --memory-budget %lld", (long long)o->plan.memory_budget);
+    if (o->plan.best_effort) add(&w, " --best-effort");
     if (o->plan.max_tensor) add(&w, " --max-tensor %lld", (long long)o->plan.max_tensor);
     if (o->plan.force) add(&w, " --force");
     return w.text;

@@ -16,8 +16,7 @@ static const char *one_size_option(const ot_run_options *o)
            : o->emit_engine ? "--emit engine"
            : o->runtime && !ot_runtime_named(o->runtime)->keeps_dynamic
                ? "a --runtime that needs sizes"
-           : o->plan.memory_budget && !o->n_ranges ? "--memory-budget without --range"
-           : o->plan.max_tensor                    ? "--max-tensor"
+           : o->plan.max_tensor ? "--max-tensor"
            : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED &&
                    o->plan.force_form != OT_FORM_STREAM
                ? "another --form than loop-peeled and stream"
@@ -60,7 +59,6 @@ static ot_status raise_for_loops(ot_run *r)
 /* The model's shapes as far as they are known at every size. */
 ot_status ot_run_infer_dynamic(ot_run *r)
 {
-    OT_TRY(check_dynamic(r));
     if (r->model->opset < SEQUENCES_SINCE) OT_TRY(raise_for_loops(r));
     if (r->options.n_ranges > 0) OT_TRY(check_ranges(r));
     OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
@@ -68,12 +66,20 @@ ot_status ot_run_infer_dynamic(ot_run *r)
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
-/* Where no size is given, dynamic dimensions stay dynamic, if a size can be found to plan for. */
+/* What is asked for holds for bound dimensions alone: then nothing is guessed. */
+static bool needs_shapes(const ot_run_options *o)
+{
+    return o->n_shapes > 0 || o->plan.max_tensor > 0 || o->plan.force_form != OT_FORM_NONE;
+}
+
+/* Where no size is given, dynamic dimensions stay dynamic, if a size can be found to plan for. So
+ * they do for runtimes that take no tiles of dynamic dimensions, too: figures are those of the
+ * guessed size, and what is written takes every size that the file takes. */
 ot_status ot_run_choose_design(ot_run *r)
 {
     const bool asked = r->options.keep_dynamic;
-    if (r->was_fixed || r->options.n_ranges > 0 ||
-        (!asked && (r->options.one_size || one_size_option(&r->options))))
+    if (asked) OT_TRY(check_dynamic(r));
+    if (r->was_fixed || r->options.n_ranges > 0 || (!asked && needs_shapes(&r->options)))
         return OT_OK;
     r->guessed = false;
     OT_TRY(ot_run_guess_design(r));
@@ -87,9 +93,9 @@ static bool may_stay_dynamic(const ot_run *r)
 {
     ot_run_options o = r->options;
     o.n_shapes = 0;
-    return r->options.n_shapes > 0 && o.plan.goal == OT_GOAL_MEMORY && !o.one_size &&
-           !o.plan.force && !o.plan.bit_exact && o.plan.force_form == OT_FORM_NONE &&
-           !o.plan.no_streams && !r->was_fixed && !one_size_option(&o);
+    return r->options.n_shapes > 0 && o.plan.goal == OT_GOAL_MEMORY && !o.plan.force &&
+           !o.plan.bit_exact && o.plan.force_form == OT_FORM_NONE && !o.plan.no_streams &&
+           !o.plan.memory_budget && !r->was_fixed && !one_size_option(&o);
 }
 
 /* The size as a design; what the file fixes stays. */

@@ -127,7 +127,7 @@ static ot_status pass_select(ot_run *r)
                                            .n_design = may_stay ? o->n_shapes : o->n_design,
                                            .ranges = o->ranges,
                                            .n_ranges = o->n_ranges,
-                                           .one_size = o->one_size || may_stay},
+                                           .one_size = may_stay},
                                  .is_dynamic = o->keep_dynamic,
                                  .static_shape = !o->keep_dynamic &&
                                                  (o->n_shapes == 0 || r->was_fixed),
@@ -155,6 +155,8 @@ static ot_status pass_results(ot_run *r)
         r->facts->design = ot_run_design_text(r, r->facts->arena);
         if (!r->facts->design) return ot_fail_nomem(r->diag);
     }
+    r->facts->missed = ot_strdup(r->facts->arena, r->selection.missed);
+    if (!r->facts->missed) return ot_fail_nomem(r->diag);
     if (r->options.n_ranges > 0)
         OT_TRY(ot_facts_add_bounds(r->facts, &r->selection.bounds, r->diag));
     if (!r->facts->complete || !ot_plan_changes(r->selection.plan)) return OT_OK;

@@ -29,7 +29,6 @@ typedef struct ot_run_options {
     /* dynamic dimensions stay dynamic in what is written; planned at the design size. Set where
      * nothing is said of sizes */
     bool keep_dynamic;
-    bool one_size; /* ... but here: the model is looked at, or runs, at one size alone */
     ot_plan_options plan;
     /* who runs the model, by name (ot_target_set_runtime); NULL: the target's own, the engine
      * with emit_engine */

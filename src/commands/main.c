@@ -178,7 +178,6 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .ranges = o->ranges,
                         .n_ranges = o->n_ranges,
                         .keep_dynamic = o->keep_dynamic,
-                        .one_size = o->verify != OT_VERIFY_NONE,
                         .plan = o->plan,
                         .runtime = o->runtime,
                         .emit_engine = o->emit_engine,

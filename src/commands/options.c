@@ -160,16 +160,6 @@ static ot_status choose_operators(ot_diag *d, ot_options *o)
     return OT_OK;
 }
 
-/* --verify runs the engine at one size. What else does not go with dynamic dimensions the pipeline
- * knows. */
-static ot_status check_dynamic(ot_diag *d, const ot_options *o)
-{
-    if (!o->keep_dynamic || !o->verify) return OT_OK;
-    return ot_fail(d, OT_E_USAGE,
-                   "--keep-dynamic does not go with --verify, which is for one size: bind the "
-                   "dimensions with --shape instead");
-}
-
 static ot_status check_calibrate(ot_diag *d, const ot_options *o)
 {
     if (!names_device(o)) return OT_OK;
@@ -314,7 +304,6 @@ static ot_status parse_all(int argc, char **argv, ot_diag *d, ot_options *o)
     OT_TRY(parse_words(argc, argv, first, d, o));
     OT_TRY(choose_runtime(d, o));
     OT_TRY(choose_operators(d, o));
-    OT_TRY(check_dynamic(d, o));
     return check_together(d, o);
 }
 

@@ -132,11 +132,11 @@ ot_status ot_bounds_plan(const ot_select_request *r, ot_model *design, ot_plan *
     *p = NULL;
     ot_status s = try_all(&x);
     if (s == OT_OK && !x.holds) s = refuse(&x);
-    if (s != OT_OK) {
+    if (s != OT_OK && (s != OT_E_BUDGET || !x.o->best_effort)) {
         ot_plan_free(x.best);
         return s;
     }
     *p = x.best;
     *out = x.facts;
-    return OT_OK;
+    return s;
 }

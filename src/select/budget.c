@@ -8,6 +8,8 @@
  */
 #include "variant.h"
 
+#include <math.h>
+
 /* of the budget, by prediction: tiled models are predicted a tenth too low */
 #define FITS       0.9
 #define MANY_NODES 1500 /* that run: every second budget is tried from there on */
@@ -18,6 +20,12 @@ static const double SLOWER[] = {0.3, 1.0}; /* slowdown, where a smaller one does
 bool ot_budget_fits(int64_t growth, const ot_plan_options *o)
 {
     return (double)growth <= FITS * (double)o->memory_budget;
+}
+
+int64_t ot_budget_for(int64_t growth)
+{
+    const double least = ceil((double)growth / FITS);
+    return least < (double)INT64_MAX ? (int64_t)least : INT64_MAX;
 }
 
 /* Plans for the least growth are not made within the budget: what they hold is looked at when they

@@ -21,8 +21,7 @@
 
 bool ot_candidates_sequences(const ot_candidates *x)
 {
-    const ot_runtime *r = x->t->runtime;
-    return !ot_runtime_in_classes(r) && (r->cannot & OT_NEEDS_SEQUENCE) == 0;
+    return ot_runtime_sequences(x->t->runtime);
 }
 
 /* Memory patterns are escaped by a branch that reads a sequence. */

@@ -11,6 +11,7 @@
 #include "variant.h"
 
 #include "ops/dynamic_dims.h"
+#include "tiling/lower/lowering.h"
 #include "transform/transform.h"
 
 #include <math.h>
@@ -320,6 +321,30 @@ static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
     return OT_OK;
 }
 
+/* What takes least, whatever the budget. */
+static ot_status find_least(selecting *x, pick *out)
+{
+    ot_plan_options o = *x->r->options;
+    *x->r->diag = (ot_diag){0};
+    o.goal = OT_GOAL_MEMORY;
+    o.memory_budget = 0;
+    return find(x, &o, out);
+}
+
+/* The runtime takes no tiles of dynamic dimensions: the model takes what it takes. */
+static ot_status refuse_untiled(const selecting *x)
+{
+    const ot_candidates *plain = plain_of(&x->groups[0])->c;
+    const int64_t needed = ot_planner_peak(plain->planner, NULL, 0);
+    const int64_t budget = x->r->options->memory_budget;
+    *x->r->diag = (ot_diag){0};
+    return ot_fail(x->r->diag, OT_E_BUDGET,
+                   "memory budget cannot be met: required %lld bytes, available %lld, excess %lld: "
+                   "%s takes no tiles of dynamic dimensions: bind them with --shape",
+                   (long long)needed, (long long)budget, (long long)(needed - budget),
+                   x->r->target->runtime->name);
+}
+
 static ot_status find_in_budget(selecting *x, pick *out)
 {
     ot_variant *plain = &x->groups[0].v[OT_VARIANT_PLAIN];
@@ -332,6 +357,7 @@ static ot_status find_in_budget(selecting *x, pick *out)
         .n_nodes = ot_planner_nodes(plain->c->planner),
         .attempt = attempt};
     OT_TRY(ot_budget_run(&b));
+    if (!x->best.v && x->r->options->best_effort) return find_least(x, out);
     if (!x->best.v) return ot_fail(x->r->diag, OT_E_BUDGET, "%s", x->why.message);
     *out = x->best;
     return OT_OK;
@@ -400,8 +426,11 @@ static ot_status select_typed(selecting *x, bool widened, pick *p, bool *found)
     const ot_plan_options *o = x->r->options;
     OT_TRY(open_groups(x, widened, found));
     if (!*found) return OT_OK;
-    OT_TRY(o->memory_budget > 0 && !o->force && !x->r->is_dynamic ? find_in_budget(x, p)
-                                                                  : find(x, o, p));
+    ot_status s = o->memory_budget > 0 && !o->force ? find_in_budget(x, p) : find(x, o, p);
+    if (s == OT_E_BUDGET && x->r->is_dynamic && !ot_runtime_sequences(x->r->target->runtime))
+        s = refuse_untiled(x);
+    if (s == OT_E_BUDGET && o->best_effort && o->memory_budget > 0) s = find_least(x, p);
+    OT_TRY(s);
     *found = !widened || pays_widened(x->r, p);
     return OT_OK;
 }
@@ -437,7 +466,11 @@ static ot_status select_in_ranges(const ot_select_request *r, ot_selection *out)
     bool any;
     OT_TRY(ot_group_open(r, true, false, &out->groups[0], &any));
     out->design = out->groups[0].v[OT_VARIANT_PLAIN].design;
-    return ot_bounds_plan(r, out->design, &out->plan, &out->bounds);
+    const ot_status s = ot_bounds_plan(r, out->design, &out->plan, &out->bounds);
+    if (s != OT_E_BUDGET || !out->plan) return s;
+    out->missed = ot_strdup(out->arena, r->diag->message);
+    *r->diag = (ot_diag){0};
+    return out->missed ? OT_OK : ot_fail_nomem(r->diag);
 }
 
 static ot_bounds_case bounds_case(const ot_select_request *r, const ot_selection *s)
@@ -452,16 +485,53 @@ static ot_bounds_case bounds_case(const ot_select_request *r, const ot_selection
                             .diag = r->diag};
 }
 
+/* Why a process of what was chosen may pass the budget, or a tensor its limit; "": they keep to it,
+ * by all that is known. NULL: no memory. */
+static const char *say_missed(const ot_select_request *r, const ot_selection *s)
+{
+    const ot_plan_options *o = r->options;
+    const ot_figures *t = &s->plan->tiled;
+    const char *unknown = ot_unknown_sizes((s->design ? s->design : r->model)->graph, s->arena);
+    int64_t needed = t->peak_bytes;
+    if (!unknown) return NULL;
+    if (*unknown)
+        return ot_format(s->arena, "%s cannot be shown to be kept: %s",
+                         o->memory_budget > 0 ? "memory budget" : "max tensor", unknown);
+    if (o->memory_budget == 0) return "";
+    if (ot_runtime_simulates(r->target->runtime) && t->growth_bytes <= 0)
+        return "memory budget cannot be shown to be kept: what subgraphs take is not known";
+    if (t->growth_bytes > 0) needed = ot_max(needed, ot_budget_for(t->growth_bytes));
+    if (needed <= o->memory_budget) return "";
+    return ot_format(s->arena,
+                     "memory budget cannot be met: required %lld bytes, available %lld, excess "
+                     "%lld (live tensors take %lld; the process is predicted to grow by %lld, and "
+                     "predictions are a tenth off)",
+                     (long long)needed, (long long)o->memory_budget,
+                     (long long)(needed - o->memory_budget), (long long)t->peak_bytes,
+                     (long long)t->growth_bytes);
+}
+
+/* A limit that may be broken is one that is not kept. */
+static ot_status check_limits(const ot_select_request *r, ot_selection *s)
+{
+    s->missed = say_missed(r, s);
+    if (!s->missed) return ot_fail_nomem(r->diag);
+    if (!*s->missed || r->options->best_effort) return OT_OK;
+    return ot_fail(r->diag, OT_E_BUDGET, "%s; --best-effort writes the least that was found",
+                   s->missed);
+}
+
 ot_status ot_select(const ot_select_request *r, ot_selection *out)
 {
     const bool budget = r->options->memory_budget > 0;
-    *out = (ot_selection){.arena = ot_arena_new()};
+    *out = (ot_selection){.arena = ot_arena_new(), .missed = ""};
     out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, GROUPS_MAX) : NULL;
     if (!out->groups) return ot_fail_nomem(r->diag);
     out->n_groups = GROUPS_MAX;
-    if (r->is_dynamic && budget) return select_in_ranges(r, out);
+    if (r->sizes.n_ranges > 0 && budget) return select_in_ranges(r, out);
     OT_TRY(select_any(r, out));
-    if (r->sizes.n_ranges == 0) return OT_OK;
+    if (r->sizes.n_ranges == 0)
+        return budget || r->options->max_tensor > 0 ? check_limits(r, out) : OT_OK;
     const ot_bounds_case c = bounds_case(r, out);
     return ot_bounds_compute(&c, r->model->arena, &out->bounds);
 }

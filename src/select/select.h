@@ -46,16 +46,18 @@ typedef struct ot_selection {
     ot_plan *plan;
     /* with dynamic shapes: the model's copy at the design size, which the plan is of; else NULL */
     ot_model *design;
-    bool stays_dynamic;              /* although a size was given */
-    ot_bounds_facts bounds;          /* over the ranges; in the model's arena */
+    bool stays_dynamic;     /* although a size was given */
+    ot_bounds_facts bounds; /* over the ranges; in the model's arena */
+    const char *missed;     /* why the memory budget is not kept, with best_effort; "": it is */
     struct ot_variant_group *groups; /* [n_groups] */
     uint32_t n_groups;
     ot_arena *arena;
 } ot_selection;
 
 /* Choose a variant of r's model, and a plan for it. Requires ORDER, USES, SHAPES; of the model
- * changed. Fails: OT_E_BUDGET naming required, available and excess bytes, or a size of the ranges
- * that takes more; OT_E_USAGE (an input without a size); OT_E_NOMEM. Deterministic, bounded. */
+ * changed. Fails: OT_E_BUDGET naming required, available and excess bytes, a size of the ranges
+ * that takes more, or what is not known of what the process takes (unless options.best_effort);
+ * OT_E_USAGE (an input without a size); OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_select(const ot_select_request *r, ot_selection *out) OT_MUST_USE;
 void ot_selection_free(ot_selection *s); /* not the plan's graph, which is the model's */
 

@@ -97,12 +97,14 @@ typedef struct ot_budget_search {
 ot_status ot_budget_run(const ot_budget_search *x) OT_MUST_USE;
 /* The plan for design, r's model at its design size, that keeps o's budget over r's ranges: what
  * lives at once, proved, and the process, as predicted; *out is what ot_bounds_compute says of it.
- * Fails: OT_E_BUDGET naming a size and what it takes, or why nothing is proved; OT_E_NOMEM.
- * (bounds_budget.c) */
+ * Fails: OT_E_BUDGET naming a size and what it takes, or why nothing is proved; with best_effort
+ * *p is the plan that takes least then, else NULL; OT_E_NOMEM. (bounds_budget.c) */
 ot_status ot_bounds_plan(const ot_select_request *r, ot_model *design, ot_plan **p,
                          ot_bounds_facts *out) OT_MUST_USE;
 /* The process keeps to o's memory budget as well, with something to spare, as far as it is known
  * what it grows by. */
 bool ot_budget_fits(int64_t growth, const ot_plan_options *o);
+/* The least budget that a process keeps to which is predicted to grow by so much. */
+int64_t ot_budget_for(int64_t growth);
 
 #endif

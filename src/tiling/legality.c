@@ -405,8 +405,8 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
     if (!is_sound(w, why) || !parts_fit(w, f, why)) return OT_OK;
-    if (w->g->model->dynamic_dims &&
-        ((f != OT_FORM_PEELED && f != OT_FORM_STREAM) || !ot_sequence_fits(w->g, r))) {
+    if (w->g->model->dynamic_dims && ((f != OT_FORM_PEELED && f != OT_FORM_STREAM) ||
+                                      r->in_classes || !ot_sequence_fits(w->g, r))) {
         *why = OT_WHY_FREE_FORM;
         return OT_OK;
     }

@@ -103,6 +103,7 @@ typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 typedef struct ot_plan_options {
     ot_goal goal;
     int64_t memory_budget; /* bytes; 0 none */
+    bool best_effort;      /* where the budget cannot be kept, the least that is found does */
     /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
     int64_t max_tensor;
     double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */

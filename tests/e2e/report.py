@@ -21,7 +21,7 @@ def timed(path):
 
 
 def little(d):
-    """flow: an If; dynamic: dynamic extents."""
+    """flow: an If; dynamic: dynamic extents, of which one must be 37."""
     def body(op):
         return helper.make_graph([helper.make_node(op, ['x'], ['r'])], op, [], [value('r', None)])
     for name, extents in ('flow', [8, 8]), ('dynamic', ['n', 'm']):
@@ -31,7 +31,7 @@ def little(d):
         if name == 'flow':
             net.op('If', 'c', out='y', then_branch=body('Relu'), else_branch=body('Neg'))
         else:
-            net.op('Neg', net.op('Softmax', net.op('Relu', 'x'), axis=-1), out='y')
+            net.op('Neg', net.op('Softmax', net.op('Add', net.op('Relu', 'x'), net.const([1.] * 37)), axis=-1), out='y')
         net.output('y', None if name == 'flow' else extents)
         save(net.model(), f'{d}/{name}.onnx')
 

@@ -116,6 +116,14 @@ class Errors(unittest.TestCase):
             self.raises(onnx_tile.UsageError, 2, "z: the model has no input", lambda: onnx_tile.tile(small, shapes={"z": [1]}))
             self.raises(onnx_tile.UsageError, 2, "not int", lambda: onnx_tile.tile(5))
             self.raises(onnx_tile.BudgetError, 3, "required", lambda: onnx_tile.tile(small, budget=1000))
+            for size in (2**63, -2**63 - 1, 10**30):
+                self.raises(onnx_tile.UsageError, 2, "below 2\\*\\*63", lambda: onnx_tile.tile(small, budget=size))
+                self.raises(onnx_tile.UsageError, 2, "below 2\\*\\*63", lambda: onnx_tile.tile(small, shapes={"x": [size]}))
+            free, unranked = networks.conv_chain(rows="height"), networks.conv_chain(32, 32)
+            unranked.graph.input[0].type.tensor_type.ClearField("shape")
+            self.raises(onnx_tile.BudgetError, 3, "required", lambda: onnx_tile.tile(free, budget="1M"))
+            self.raises(onnx_tile.BudgetError, 3, "input 'x'", lambda: onnx_tile.tile(unranked, budget="100G"))
+            self.assertIn("input 'x'", onnx_tile.tile(unranked, budget="100G", best_effort=True)[1].data["missed"])
             self.raises(onnx_tile.SystemFailure, 4, "nowhere", lambda: onnx_tile.tile(small, folder + "/nowhere/x.onnx"))
             self.assertEqual(os.listdir(folder), [])
 

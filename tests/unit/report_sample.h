@@ -207,14 +207,14 @@ static void sample_figures(ot_facts *f, double scale)
 {
     ot_fact_card cards[] = {
         {"peak-memory", "Peak memory", "bytes", 9633792, 4816896, 3211264, 0.5,
-         "planned; the bound is the most bytes alive at once"},
+         "planned; the bound is the most bytes alive at once", false},
         {"bytes-moved", "Bytes moved", "bytes", 40140812.5, 15253507.75, 12845056,
-         15253507.75 / 40140812.5, "predicted <b>not bold</b>"},
+         15253507.75 / 40140812.5, "predicted <b>not bold</b>", false},
         {"time", "Time", "seconds", 3.6e-3 * scale, 3.15e-3 * scale, OT_ABSENT, 3.15 / 3.6,
-         "predicted for the target"},
+         "predicted for the target", false},
         {"macs", "Multiply-accumulates", "macs", 3699376128, 3757179136, 3699376128,
-         3757179136 / 3699376128.0, "halos are computed twice"},
-        {"zero", "Nothing before", "bytes", 0, 0, OT_ABSENT, OT_ABSENT, ""},
+         3757179136 / 3699376128.0, "halos are computed twice", false},
+        {"zero", "Nothing before", "bytes", 0, 0, OT_ABSENT, OT_ABSENT, "", false},
     };
     ot_fact_roof roofs[] = {{"slow", "slow memory", 1e11 / scale, OT_ABSENT},
                             {"fast", "fast memory", 1.6e12, OT_ABSENT},
@@ -425,6 +425,8 @@ static inline ot_facts *report_sample(int variant)
     ot_facts *f = a ? OT_NEW(a, ot_facts) : NULL;
     if (!f) return NULL;
     *f = (ot_facts){.arena = a,
+                    .unknown_sizes = "",
+                    .missed = "",
                     .kind = OT_FACTS_BENCH,
                     .version = "0.1.0",
                     .model = "mo<d>el & \"sons\".onnx",
@@ -460,6 +462,8 @@ static inline ot_facts *report_sample_empty(ot_fact_kind kind)
     ot_facts *f = a ? OT_NEW(a, ot_facts) : NULL;
     if (f)
         *f = (ot_facts){.arena = a,
+                        .unknown_sizes = "",
+                        .missed = "",
                         .kind = kind,
                         .version = "0.1.0",
                         .model = "empty.onnx",

@@ -226,6 +226,37 @@ static void sizes_as_the_program_takes_them(void **state)
     assert_int_equal(onnx_tile_parse_size("1", NULL), ONNX_TILE_USAGE);
 }
 
+/* A budget for dimensions that stay dynamic holds at the guessed size; best effort keeps none. */
+static void budgets_of_free_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t budget;
+        int best_effort;
+        onnx_tile_status want;
+    } cases[] = {
+        {1024, 0, ONNX_TILE_BUDGET}, {1024, 1, ONNX_TILE_OK}, {INT64_C(1) << 36, 0, ONNX_TILE_OK}};
+    bytes m = chain_of("rows");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        onnx_tile *t;
+        const char *json;
+        assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_set_memory_budget(t, cases[k].budget), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_set_best_effort(t, cases[k].best_effort), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_inspect(t), cases[k].want);
+        if (cases[k].want == ONNX_TILE_OK) {
+            assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
+            assert_non_null(strstr(json, "\"design_guessed\": true"));
+            assert_null(strstr(json, "\"peak_bytes\": 0"));
+            assert_int_equal(strstr(json, "\"missed\"") != NULL, cases[k].best_effort);
+        } else {
+            assert_non_null(strstr(onnx_tile_error(t), "required"));
+        }
+        onnx_tile_free(t);
+    }
+}
+
 static void bad_options(void **state)
 {
     (void)state;
@@ -354,6 +385,7 @@ static void options_at_their_ends(void **state)
     assert_int_equal(onnx_tile_set_threads(NULL, 1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_goal(NULL, ONNX_TILE_GOAL_TIME), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_memory_budget(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_best_effort(NULL, 1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_max_slowdown(NULL, 1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_force(NULL, 1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_bit_exact(NULL, 1), ONNX_TILE_USAGE);
@@ -485,6 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_path_in_memory),
         cmocka_unit_test(calls_out_of_order),
+        cmocka_unit_test(budgets_of_free_sizes),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(runtimes_by_name),
         cmocka_unit_test(operators_for_onnxruntime),

@@ -21,14 +21,16 @@ typedef struct sample {
 static void put_sample(sample *s, const char *model, const figures *f)
 {
     const ot_fact_card cards[3] = {
-        {"peak-memory", "Peak memory", "bytes", f->peak, f->tiled_peak, OT_ABSENT, OT_ABSENT, ""},
+        {"peak-memory", "Peak memory", "bytes", f->peak, f->tiled_peak, OT_ABSENT, OT_ABSENT, "",
+         false},
         {"process-growth", "Peak resident growth", "bytes", f->growth, f->tiled_growth, OT_ABSENT,
-         OT_ABSENT, ""},
-        {"time", "Time", "seconds", f->time, f->tiled_time, OT_ABSENT, OT_ABSENT, ""}};
+         OT_ABSENT, "", false},
+        {"time", "Time", "seconds", f->time, f->tiled_time, OT_ABSENT, OT_ABSENT, "", false}};
     memcpy(s->cards, cards, sizeof cards);
     s->facts = (ot_facts){.model = model,
                           .target = "cpu-generic",
                           .runtime = "onnxruntime",
+                          .unknown_sizes = "",
                           .cards = s->cards,
                           .n_cards = 3};
 }
@@ -149,6 +151,20 @@ static void digits_that_reports_do_not_hold(void **state)
 }
 
 /* No gate passes on a figure that is not known, and figures of two kinds are not compared. */
+/* What is not known passes no limit. */
+static void fails_unknown(const ot_facts *now, const ot_facts *base, const ot_gate_limits *l,
+                          const char *says)
+{
+    ot_diag d = {0};
+    const ot_gate g = judged(now, base, l);
+    for (uint32_t k = 0; k < g.n_checks; k++) {
+        assert_false(g.checks[k].passed);
+        assert_true(*g.checks[k].unknown);
+    }
+    assert_int_equal(ot_gate_result(&g, &d), OT_E_BUDGET);
+    if (!strstr(d.message, says)) fail_msg("'%s' does not say '%s'", d.message, says);
+}
+
 static void what_is_not_judged(void **state)
 {
     (void)state;
@@ -159,15 +175,27 @@ static void what_is_not_judged(void **state)
     more.time_regression = 9;
     f.growth = f.tiled_growth = OT_ABSENT;
     put_sample(&now, "m.onnx", &f);
-    refuses(&now.facts, NULL, &l, "m.onnx: there is no figure process-growth to judge");
+    fails_unknown(&now.facts, NULL, &l, "process-growth not known, at most 931 GiB: there is no ");
     put_sample(&now, "m.onnx", &TILED);
     now.facts.n_cards = 1;
-    refuses(&now.facts, NULL, &l, "no figure process-growth");
+    fails_unknown(&now.facts, NULL, &l, "process-growth not known");
 
     put_sample(&now, "m.onnx", &TILED);
     put_sample(&base, "m.onnx", &TILED);
     base.cards[2].before = base.cards[2].after = OT_ABSENT;
-    refuses(&now.facts, &base.facts, &more, "old/base.xml: there is no figure time to judge");
+    fails_unknown(&now.facts, &base.facts, &more, "at most +900 % of base.xml: there is no ");
+    put_sample(&base, "m.onnx", &TILED);
+    now.facts.unknown_sizes = "the size of 'v' is not known";
+    now.cards[1].at_least = now.cards[2].at_least = true;
+    fails_unknown(
+        &now.facts, NULL, &l,
+        "process-growth at least 2.93 KiB, at most 931 GiB: the size of 'v' is not known");
+    fails_unknown(&now.facts, &base.facts, &more, "time at least 1.25 s, at most +900 % of");
+    now.cards[1].at_least = now.cards[2].at_least = false;
+    base.facts.unknown_sizes = "the size of 'w' is not known";
+    base.cards[2].at_least = true;
+    fails_unknown(&now.facts, &base.facts, &more, "the size of 'w' is not known");
+    now.facts.unknown_sizes = "";
 
     put_sample(&base, "m.onnx", &TILED);
     base.facts.target = "tlf-16m";

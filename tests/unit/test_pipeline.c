@@ -165,9 +165,21 @@ static void budgets(void **state)
     p.run.options.plan.force = false;
     p.run.options.plan.memory_budget = budget;
     load(&p);
+    /* live tensors keep to it, the process cannot */
+    assert_int_equal(ot_run_tile(&p.run, true), OT_E_BUDGET);
+    has_word(p.diag.message, "700000");
+    has_word(p.diag.message, "--best-effort");
+    ot_run_free(&p.run);
+
+    start_run(&p, WIDE);
+    p.run.options.plan.force = false;
+    p.run.options.plan.memory_budget = budget;
+    p.run.options.plan.best_effort = true;
+    load(&p);
     tile(&p, true);
     assert_true(p.run.selection.plan->untiled.peak_bytes > budget);
     assert_true(p.run.selection.plan->tiled.peak_bytes <= budget);
+    has_word(p.run.facts->missed, "700000");
     ot_run_free(&p.run);
 
     start_run(&p, CHAIN);

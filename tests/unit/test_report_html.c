@@ -387,8 +387,8 @@ static void test_the_growth_is_named(void **state)
     static const char *const titles[] = {NULL, "in the blue memory"};
     for (size_t k = 0; k < 2; k++) {
         ot_facts *f = report_sample_empty(OT_FACTS_OPTIMISE);
-        ot_fact_card cards[] = {
-            {"process-growth", "On the device", "bytes", 4096, 1024, OT_ABSENT, 0.25, "A note."}};
+        ot_fact_card cards[] = {{"process-growth", "On the device", "bytes", 4096, 1024, OT_ABSENT,
+                                 0.25, "A note.", false}};
         f->cards = cards;
         f->n_cards = 1;
         f->totals.growth_title = titles[k];

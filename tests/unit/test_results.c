@@ -65,6 +65,8 @@ static ot_facts sample(ot_fact_region *region, ot_fact_barrier *barriers)
     barriers[1] = (ot_fact_barrier){7, "unknown-operator", "unknown", ""};
     barriers[2] = (ot_fact_barrier){8, "needs-all", "needs it all", ""};
     return (ot_facts){.model = "m.onnx",
+                      .unknown_sizes = "",
+                      .missed = "",
                       .target = "chip",
                       .fast_bytes = 2048,
                       .totals = {.untiled = {1.0, 4096, 8192, 0},
@@ -176,7 +178,8 @@ static void caches_are_told_in_words(void **state)
 static void nothing_tiled_is_said(void **state)
 {
     (void)state;
-    ot_facts r = {.model = "m", .target = "chip", .fast_bytes = 1};
+    ot_facts r = {
+        .model = "m", .target = "chip", .fast_bytes = 1, .unknown_sizes = "", .missed = ""};
     char *text = written(&r, ot_results_print, false);
     assert_non_null(strstr(text, "nothing is worth tiling"));
     free(text);

@@ -365,6 +365,11 @@ bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n);
 bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n);
 /* What its process grows by can be simulated (alloc_sim/). */
 static inline bool ot_runtime_grows(const ot_runtime *r) { return r->chunk_arena || r->one_block; }
+/* It hands pieces on in sequences, which tiles of dynamic dimensions are written with. */
+static inline bool ot_runtime_sequences(const ot_runtime *r)
+{
+    return !ot_runtime_in_classes(r) && (r->cannot & OT_NEEDS_SEQUENCE) == 0;
+}
 /* What it takes for values can be simulated, be that a process's memory or a device's. */
 static inline bool ot_runtime_simulates(const ot_runtime *r)
 {

@@ -33,6 +33,12 @@ static void put_figure(double x, const char *unit, FILE *f)
     fprintf(f, " %s |", x < 0 ? "-" : html_format(x, unit, text, sizeof text));
 }
 
+static void put_card(const ot_fact_card *c, double x, FILE *f)
+{
+    char text[CELL];
+    fprintf(f, " %s |", html_card_text(c, x, text, sizeof text));
+}
+
 /* "x0.50", "=" */
 static void put_ratio(double before, double after, FILE *f)
 {
@@ -51,11 +57,12 @@ static void put_headline(const comparison *c, FILE *f)
         const ot_fact_card *before = ot_compare_card(c, 0, c->cards.pairs[k].before),
                            *after = ot_compare_card(c, 1, c->cards.pairs[k].after);
         const double x = ot_compare_figure(before), y = ot_compare_figure(after);
-        if (!before || !after || strcmp(before->unit, after->unit) != 0 || (x < 0 && y < 0))
-            continue;
+        const bool told = x >= 0 || y >= 0 || *c->side[0]->unknown_sizes ||
+                          *c->side[1]->unknown_sizes;
+        if (!before || !after || strcmp(before->unit, after->unit) != 0 || !told) continue;
         fprintf(f, "| %s |", after->title);
-        put_figure(x, before->unit, f);
-        put_figure(y, after->unit, f);
+        put_card(before, x, f);
+        put_card(after, y, f);
         put_ratio(x, y, f);
     }
 }

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "compare.h"
 
-enum { SHOWN_MAX = 64 };
+enum { SHOWN_MAX = 64, LINE_MAX_BYTES = 768 };
 #define SLACK 1e-9 /* reports hold nine digits: no more above a limit is above it */
 
 bool ot_gate_needs_baseline(const ot_gate_limits *l)
@@ -24,13 +24,41 @@ static const ot_fact_card *card_of(const ot_facts *f, const char *id)
     return NULL;
 }
 
-static ot_status need_figure(const ot_facts *f, const char *id, const char *path, ot_diag *d,
-                             const ot_fact_card **card)
+/* The kinds of figures that are judged. */
+static const struct {
+    const char *id, *title, *unit;
+} KINDS[] = {{"peak-memory", "Peak memory", "bytes"},
+             {"process-growth", "Peak resident growth", "bytes"},
+             {"time", "Time", "seconds"}};
+
+static ot_gate_check new_check(const char *id)
 {
-    *card = card_of(f, id);
-    if (*card && ot_compare_figure(*card) >= 0) return OT_OK;
-    return ot_fail(d, OT_E_INPUT, "%s: there is no figure %s to judge (target %s, runtime %s)",
-                   path, id, f->target, f->runtime);
+    ot_gate_check c = {.figure = id,
+                       .title = id,
+                       .unit = "bytes",
+                       .value = OT_ABSENT,
+                       .baseline = OT_ABSENT,
+                       .limit = OT_ABSENT,
+                       .allowed = OT_ABSENT,
+                       .unknown = ""};
+    for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
+        if (strcmp(KINDS[k].id, id) != 0) continue;
+        c.title = KINDS[k].title;
+        c.unit = KINDS[k].unit;
+    }
+    return c;
+}
+
+/* The figure of f; what is in the way of judging it becomes the check's `unknown`. */
+static double figure_of(const ot_facts *f, ot_gate_check *c, bool *at_least)
+{
+    const ot_fact_card *card = card_of(f, c->figure);
+    const double x = ot_compare_figure(card);
+    *at_least = card && card->at_least;
+    if (x >= 0 && !*at_least) return x;
+    c->unknown = *f->unknown_sizes ? f->unknown_sizes
+                                   : "there is no prediction of it for this target and runtime";
+    return x;
 }
 
 /* Figures of two machines, or of a prediction and a measurement, say nothing beside each other. */
@@ -56,27 +84,25 @@ static ot_status check_alike(const ot_facts *now, const ot_facts *base, const ch
 }
 
 /* limit: bytes; or allowed: a fraction above what base has. */
-static ot_status add_check(ot_gate *g, const ot_facts *now, const ot_facts *base, const char *id,
-                           double limit, double allowed, ot_diag *d)
+static void add_check(ot_gate *g, const ot_facts *now, const ot_facts *base, const char *id,
+                      double limit, double allowed)
 {
-    const ot_fact_card *card, *before;
-    OT_TRY(need_figure(now, id, g->model, d, &card));
-    ot_gate_check c = {.figure = id,
-                       .title = card->title,
-                       .unit = card->unit,
-                       .value = ot_compare_figure(card),
-                       .baseline = OT_ABSENT,
-                       .limit = limit,
-                       .allowed = OT_ABSENT};
+    ot_gate_check c = new_check(id);
+    const ot_fact_card *card = card_of(now, id);
+    bool at_least;
+    if (card) {
+        c.title = card->title;
+        c.unit = card->unit;
+    }
+    c.limit = limit;
     if (base) {
-        OT_TRY(need_figure(base, id, g->baseline, d, &before));
-        c.baseline = ot_compare_figure(before);
-        c.limit = c.baseline * (1 + allowed);
+        c.baseline = figure_of(base, &c, &at_least);
+        c.limit = c.baseline < 0 ? OT_ABSENT : c.baseline * (1 + allowed);
         c.allowed = allowed;
     }
-    c.passed = c.value <= c.limit * (1 + SLACK);
+    c.value = figure_of(now, &c, &c.at_least);
+    c.passed = !*c.unknown && c.value <= c.limit * (1 + SLACK);
     g->checks[g->n_checks++] = c;
-    return OT_OK;
 }
 
 ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *baseline,
@@ -84,12 +110,10 @@ ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *b
 {
     *out = (ot_gate){.model = now->model, .baseline = baseline, .measured = now->measured};
     if (base) OT_TRY(check_alike(now, base, baseline, d));
-    if (l->peak >= 0) OT_TRY(add_check(out, now, NULL, "peak-memory", l->peak, 0, d));
-    if (l->growth >= 0) OT_TRY(add_check(out, now, NULL, "process-growth", l->growth, 0, d));
-    if (l->peak_regression >= 0)
-        OT_TRY(add_check(out, now, base, "peak-memory", 0, l->peak_regression, d));
-    if (l->time_regression >= 0)
-        OT_TRY(add_check(out, now, base, "time", 0, l->time_regression, d));
+    if (l->peak >= 0) add_check(out, now, NULL, "peak-memory", l->peak, 0);
+    if (l->growth >= 0) add_check(out, now, NULL, "process-growth", l->growth, 0);
+    if (l->peak_regression >= 0) add_check(out, now, base, "peak-memory", 0, l->peak_regression);
+    if (l->time_regression >= 0) add_check(out, now, base, "time", 0, l->time_regression);
     return OT_OK;
 }
 
@@ -98,11 +122,18 @@ ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *b
 /* "12.3 MiB, 11.2 MiB in base.xml (x1.10): at most x1.05" */
 static void say_check(const ot_gate *g, const ot_gate_check *c, char *text, size_t size)
 {
+    const ot_fact_card as = {.unit = c->unit, .at_least = c->at_least};
     char value[SHOWN_MAX], baseline[SHOWN_MAX], limit[SHOWN_MAX];
-    html_format(c->value, c->unit, value, sizeof value);
+    html_card_text(&as, c->value, value, sizeof value);
     html_format(c->limit, c->unit, limit, sizeof limit);
     if (c->allowed < 0) {
-        snprintf(text, size, "%s, at most %s", value, limit);
+        snprintf(text, size, "%s, at most %s%s%s", value, limit, *c->unknown ? ": " : "",
+                 c->unknown);
+        return;
+    }
+    if (*c->unknown) {
+        snprintf(text, size, "%s, at most +%.4g %% of %s: %s", value, 100 * c->allowed,
+                 html_file_name(g->baseline), c->unknown);
         return;
     }
     html_format(c->baseline, c->unit, baseline, sizeof baseline);
@@ -115,7 +146,7 @@ static void say_check(const ot_gate *g, const ot_gate_check *c, char *text, size
 
 ot_status ot_gate_print(const ot_gate *g, FILE *f)
 {
-    char text[256];
+    char text[LINE_MAX_BYTES];
     ot_put_shown(html_file_name(g->model), f);
     fprintf(f, " (%s)\n", g->measured ? "measured" : "predicted");
     for (uint32_t k = 0; k < g->n_checks; k++) {
@@ -126,6 +157,15 @@ ot_status ot_gate_print(const ot_gate *g, FILE *f)
         fputc('\n', f);
     }
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}
+
+/* null: not known. */
+static void put_known(ot_json *j, const char *key, double x)
+{
+    if (x < 0)
+        ot_json_put_null(j, key);
+    else
+        ot_json_put_number(j, key, x);
 }
 
 ot_status ot_gate_json(const ot_gate *g, FILE *f)
@@ -144,10 +184,11 @@ ot_status ot_gate_json(const ot_gate *g, FILE *f)
         ot_json_open(&j, NULL);
         ot_json_put_text(&j, "figure", c->figure);
         ot_json_put_text(&j, "unit", c->unit);
-        ot_json_put_number(&j, "value", c->value);
-        ot_json_put_number(&j, "limit", c->limit);
+        put_known(&j, "value", c->value);
+        put_known(&j, "limit", c->limit);
+        if (*c->unknown) ot_json_put_text(&j, "unknown", c->unknown);
         if (c->allowed >= 0) {
-            ot_json_put_number(&j, "baseline", c->baseline);
+            put_known(&j, "baseline", c->baseline);
             ot_json_put_number(&j, "allowed", c->allowed);
         }
         ot_json_put_truth(&j, "passed", c->passed);
@@ -160,7 +201,7 @@ ot_status ot_gate_json(const ot_gate *g, FILE *f)
 
 ot_status ot_gate_result(const ot_gate *g, ot_diag *d)
 {
-    char all[OT_DIAG_MAX] = "", text[256];
+    char all[OT_DIAG_MAX] = "", text[LINE_MAX_BYTES];
     for (uint32_t k = 0; k < g->n_checks; k++) {
         size_t used = strlen(all);
         if (g->checks[k].passed) continue;

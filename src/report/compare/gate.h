@@ -20,7 +20,10 @@ typedef struct ot_gate_check {
     /* limit: the most that value may be; baseline: OT_ABSENT where the limit is absolute */
     double value, baseline, limit;
     double allowed; /* fraction above the baseline; OT_ABSENT likewise */
-    bool passed;
+    /* why the figure, or the baseline's, is not known, or is one that others come to; "": it is */
+    const char *unknown;
+    bool at_least; /* value is what is known of it */
+    bool passed;   /* never what is not known */
 } ot_gate_check;
 
 typedef struct ot_gate {
@@ -35,9 +38,9 @@ typedef struct ot_gate {
 bool ot_gate_asks(const ot_gate_limits *l);
 bool ot_gate_needs_baseline(const ot_gate_limits *l);
 /* Judge `now`, whose tiled model counts (the untiled one where nothing is tiled), by limits;
- * base: NULL where none needs it. Texts of `out` are of the facts. Fails: OT_E_INPUT where a
- * figure is not there, or the two reports are of different targets or runtimes, or one of them
- * is measured and the other predicted. A figure above its limit is no failure here. */
+ * base: NULL where none needs it. Texts of `out` are of the facts. Fails: OT_E_INPUT where
+ * the two reports are of different targets or runtimes, or one of them is measured and the other
+ * predicted. A figure above its limit, or one that is not known, is no failure here. */
 ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *baseline,
                         const ot_gate_limits *l, ot_diag *d, ot_gate *out) OT_MUST_USE;
 /* One line a check. */

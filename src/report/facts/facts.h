@@ -171,6 +171,7 @@ typedef struct ot_fact_totals {
     ot_figures untiled, tiled; /* predictions */
     /* what their growth_bytes are, where that is no process's growth; NULL: it is */
     const char *growth_title;
+    bool predicts_growth; /* growth_bytes are predicted for the runtime, where sizes are known */
     double compulsory_bytes;
     double activation_sum;        /* bytes that nodes make together: no buffer ever reused */
     ot_arena_figures activations; /* of the untiled model's activations in one memory */
@@ -180,6 +181,7 @@ typedef struct ot_fact_totals {
     int64_t max_tensor;           /* bytes that no tensor may take; 0: any */
     /* dynamic dimensions stay dynamic: all figures are of the design size */
     bool dynamic_dims;
+    bool dynamic_untiled; /* which the runtime takes no tiles of */
     /* weights of so many bytes or more are packed when they are used; 0: none */
     int64_t defer_from;
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */
@@ -197,6 +199,7 @@ typedef struct ot_fact_card {
     double ratio;                /* after / before; OT_ABSENT when before is 0 */
     /* what the figure is, one sentence: predicted or measured, what the bound is */
     const char *note;
+    bool at_least; /* before and after leave out values of unknown size */
 } ot_fact_card;
 
 typedef struct ot_fact_box {
@@ -276,6 +279,10 @@ typedef struct ot_facts {
     const char *design;
     bool design_guessed; /* chosen, in part at least, because the caller gave none */
     bool stays_free;     /* the caller bound that size; what is written does not */
+    /* which sizes are not known, as ot_unknown_sizes says it: figures of the model leave them out,
+     * and those that have nothing else are OT_ABSENT. "": all are known */
+    const char *unknown_sizes;
+    const char *missed; /* why the memory budget is not kept, with --best-effort; "": it is */
     int64_t fast_bytes;
     bool measured; /* there are times of bench */
     bool complete; /* everything that a report shows is here; else only what the terminal shows */
@@ -325,6 +332,13 @@ typedef struct ot_facts {
     ot_fact_entry *range_entries; /* the same as a table */
     uint32_t n_range_entries;
 } ot_facts;
+
+/* A figure of the whole model as far as it is known: OT_ABSENT where sizes are not known and
+ * nothing is left to count. */
+static inline double ot_fact_known(const ot_facts *f, double x)
+{
+    return x > 0 || !*f->unknown_sizes ? x : OT_ABSENT;
+}
 
 /* ---- building ---- */
 

@@ -72,7 +72,8 @@ static ot_fact_card measured_card(const char *id, const char *title, const char 
     /* the machine is faster than its description */
     if (bound > before || bound > after) bound = OT_ABSENT;
     return (ot_fact_card){
-        id, title, unit, before, after, bound, before > 0 ? after / before : OT_ABSENT, note};
+        id,   title, unit, before, after, bound, before > 0 ? after / before : OT_ABSENT,
+        note, false};
 }
 
 /* Measured time and peak take the place of the predicted ones; what is not measured follows. */

@@ -273,8 +273,14 @@ static ot_status add_words(const explain *e, uint32_t k)
         {"time-seconds", "Time", NULL, a->time_s, "seconds"},
         {"tiled-time-seconds", "Time, tiled", NULL, b->time_s, "seconds"},
     };
-    for (size_t j = 0; j < sizeof entries / sizeof *entries; j++)
-        if (entries[j].number >= 0 || entries[j].text) OT_TRY(add_entry(f, g, entries[j]));
+    for (size_t j = 0; j < sizeof entries / sizeof *entries; j++) {
+        ot_fact_entry x = entries[j];
+        if (x.number == 0 && ot_fact_known(f, 0) < 0) {
+            x.text = "not known";
+            x.number = OT_ABSENT;
+        }
+        if (x.number >= 0 || x.text) OT_TRY(add_entry(f, g, x));
+    }
     return add_unknown(e);
 }
 

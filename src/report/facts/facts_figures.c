@@ -13,28 +13,36 @@ static double ratio_of(double before, double after)
     return before > 0 && after >= 0 ? after / before : OT_ABSENT;
 }
 
+/* Of its arithmetic, as far as it is known. */
+static double seconds_of(const ot_fact_node *n) { return n->compute > 0 ? n->compute : 0; }
+
 /* The longer of all compute and of the traffic that cannot be avoided. */
 static double least_time(const ot_facts *f, const fact_source *x)
 {
     double compute = 0, memory = x->p->compulsory_bytes / x->t->bw_slow;
-    for (uint32_t k = 0; k < f->n_nodes; k++) compute += f->nodes[k].compute;
+    for (uint32_t k = 0; k < f->n_nodes; k++) compute += seconds_of(&f->nodes[k]);
     return compute > memory ? compute : memory;
 }
 
-/* The limit is told where it is one: a prediction below it leaves it out. Figures of unknown
- * shapes count as 0, what stays in a cache is not moved, and the cost model takes some inputs
- * for read that are made beforehand. */
-static char *card_note(ot_arena *a, const ot_fact_card *c, const char *limit)
+/* The limit is told where it is one: a prediction below it leaves it out, since what stays in a
+ * cache is not moved, and the cost model takes some inputs for read that are made beforehand. */
+static char *card_note(const ot_facts *f, const ot_fact_card *c, const char *limit)
 {
-    return c->bound >= 0 ? ot_format(a, "%s; the limit is %s.", c->note, limit)
-                         : ot_format(a, "%s.", c->note);
+    const char *known = c->before < 0 ? "Not known: "
+                        : c->at_least ? "At least that: "
+                                      : "",
+               *which = *known ? f->unknown_sizes : "", *stop = *known ? ". " : "";
+    return c->bound >= 0 ? ot_format(f->arena, "%s%s%s%s; the limit is %s.", known, which, stop,
+                                     c->note, limit)
+                         : ot_format(f->arena, "%s%s%s%s.", known, which, stop, c->note);
 }
 
-/* Leaves out what is not known for the runtime, and the loaded model where tiling does not
+/* Leaves out what the runtime has no prediction of, and the loaded model where tiling does not
  * change it. */
-static bool is_card_told(const ot_fact_card *c)
+static bool is_card_told(const ot_facts *f, const fact_source *x, const ot_fact_card *c)
 {
-    if (strcmp(c->id, "process-growth") == 0) return c->before > 0;
+    if (strcmp(c->id, "process-growth") == 0)
+        return c->before > 0 || (*f->unknown_sizes && ot_runtime_simulates(x->t->runtime));
     if (strcmp(c->id, "model-loaded") == 0)
         return fabs(c->after - c->before) > OT_FACT_LOADED_SHOWN;
     return true;
@@ -51,26 +59,29 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
                  "weights; predicted"
                : "What running the model adds to the process: live tensors, and what the runtime's "
                  "allocator keeps beside them; "
-                 "predicted"},
+                 "predicted",
+         false},
         {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes,
          OT_ABSENT, 0,
          "Most bytes of activations that live at one time, predicted, with results in the place of "
          "operands where they may be. The "
          "memory maps give every buffer an address of its own, and leave out what operators take "
-         "to work in: they differ"},
+         "to work in: they differ",
+         false},
         {"model-loaded", "Model loaded", "bytes", (double)a->loaded_bytes, (double)b->loaded_bytes,
          OT_ABSENT, 0,
          "What loading the model takes before anything runs: weights, and what the runtime makes "
-         "of them; predicted"},
+         "of them; predicted",
+         false},
         {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes,
-         x->p->compulsory_bytes, 0, "Traffic of the slow memory, predicted"},
+         x->p->compulsory_bytes, 0, "Traffic of the slow memory, predicted", false},
         {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0,
-         "Predicted for the target"},
+         "Predicted for the target", false},
         {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0,
-         "Halos of neighbouring tiles are computed again"},
+         "Halos of neighbouring tiles are computed again", false},
         {"largest-tensor", "Largest tensor", "bytes", (double)a->largest_bytes,
          (double)b->largest_bytes, OT_ABSENT, 0,
-         "Of those that nodes make, in the graph and in the bodies of loops"},
+         "Of those that nodes make, in the graph and in the bodies of loops", false},
     };
     static const char *const limits[] = {
         "",
@@ -84,12 +95,15 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     f->cards = OT_NEW_N(f->arena, ot_fact_card, n);
     if (!f->cards) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < n; k++) {
-        if (!is_card_told(&cards[k])) continue;
+        if (!is_card_told(f, x, &cards[k])) continue;
         ot_fact_card *c = &f->cards[f->n_cards++];
         *c = cards[k];
+        c->before = ot_fact_known(f, c->before);
+        c->after = ot_fact_known(f, c->after);
+        c->at_least = *f->unknown_sizes != '\0' && c->before >= 0;
         c->ratio = ratio_of(c->before, c->after);
-        if (c->bound > c->before || c->bound > c->after) c->bound = OT_ABSENT;
-        c->note = card_note(f->arena, c, limits[k]);
+        if (c->at_least || c->bound > c->before || c->bound > c->after) c->bound = OT_ABSENT;
+        c->note = card_note(f, c, limits[k]);
         if (!c->note) return ot_fail_nomem(x->g->model->diag);
     }
     return OT_OK;
@@ -142,7 +156,7 @@ static ot_status add_points(ot_facts *f, const fact_source *x)
     for (uint32_t k = 0; k < f->n_nodes; k++) {
         ops[k] = ot_facts_operations(x->g, &x->p->detail->nodes[k]);
         all += ops[k];
-        all_compute += f->nodes[k].compute;
+        all_compute += seconds_of(&f->nodes[k]);
     }
     double flat = all_compute > 0 ? all / all_compute : 0,
            growth = x->p->untiled.macs > 0 ? x->p->tiled.macs / x->p->untiled.macs : 1;
@@ -160,7 +174,7 @@ static ot_status add_points(ot_facts *f, const fact_source *x)
         const ot_fact_region *r = &f->regions[k];
         double o = 0, compute = 0;
         for (uint32_t j = 0; j < r->n_nodes; j++)
-            o += ops[r->nodes[j]], compute += f->nodes[r->nodes[j]].compute;
+            o += ops[r->nodes[j]], compute += seconds_of(&f->nodes[r->nodes[j]]);
         flat = compute > 0 ? o / compute : 0;
         ot_fact_point untiled = {ot_format(f->arena, "region %u, untiled", r->id),
                                  k,
@@ -257,16 +271,24 @@ static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f,
     text(e, n, "force", "Forced", o->force ? "every legal region is tiled, whatever it costs" : "");
 }
 
+static void known_bytes(ot_fact_entry *e, uint32_t *n, const ot_facts *f, const char *id,
+                        const char *title, int64_t bytes)
+{
+    if (ot_fact_known(f, (double)bytes) < 0)
+        text(e, n, id, title, "not known");
+    else
+        number(e, n, id, title, (double)bytes, "bytes");
+}
+
 static void memory_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f)
 {
     const ot_arena_figures *a = &f->totals.activations;
     number(e, n, "buffers", "Activations of the untiled model", a->n_buffers, "count");
-    number(e, n, "naive", "All of them side by side", (double)a->naive, "bytes");
-    number(e, n, "greedy", "Packed, largest first", (double)a->greedy, "bytes");
-    number(e, n, "planned", "Packed by search", (double)a->planned, "bytes");
-    number(e, n, "in-place", "Packed by search, in place where possible", (double)a->in_place,
-           "bytes");
-    number(e, n, "lower-bound", "Most live at one time", (double)a->lower_bound, "bytes");
+    known_bytes(e, n, f, "naive", "All of them side by side", a->naive);
+    known_bytes(e, n, f, "greedy", "Packed, largest first", a->greedy);
+    known_bytes(e, n, f, "planned", "Packed by search", a->planned);
+    known_bytes(e, n, f, "in-place", "Packed by search, in place where possible", a->in_place);
+    known_bytes(e, n, f, "lower-bound", "Most live at one time", a->lower_bound);
     text(e, n, "proved", "Packing by search",
          a->proved ? "the least possible" : "not proved to be the least");
     number(e, n, "unsized", "Values of unknown size, not counted", f->totals.n_unsized, "count");

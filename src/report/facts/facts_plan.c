@@ -61,6 +61,21 @@ static double bytes_or_absent(const ot_value *v)
 
 /* ---- nodes and edges ---- */
 
+static bool is_unsized(const ot_graph *g, ot_id v)
+{
+    return v != OT_NONE && bytes_or_absent(&g->values[v]) < 0;
+}
+
+/* What follows from sizes that are not known is no figure. */
+static void leave_unknown(const ot_graph *g, const ot_node *n, ot_fact_node *to)
+{
+    bool reads = false, makes = false;
+    for (uint32_t k = 0; k < n->n_in; k++) reads |= is_unsized(g, n->in[k]);
+    for (uint32_t k = 0; k < n->n_out; k++) makes |= is_unsized(g, n->out[k]);
+    if (makes) to->out_bytes = OT_ABSENT;
+    if (reads || makes) to->macs = to->traffic = to->compute = to->memory = to->time = OT_ABSENT;
+}
+
 static ot_status add_nodes(ot_facts *f, const fact_source *x)
 {
     const ot_graph *g = x->g;
@@ -92,6 +107,7 @@ static ot_status add_nodes(ot_facts *f, const fact_source *x)
             if (!*to->shape) to->shape = shape_text(f->arena, &g->values[n->out[j]]);
             if (b > 0) to->out_bytes += b;
         }
+        leave_unknown(g, n, to);
         if (!to->name || !to->op || !to->shape) return ot_fail_nomem(g->model->diag);
         x->node_of[c->node] = k;
     }
@@ -466,6 +482,7 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
 {
     f->totals = (ot_fact_totals){.untiled = x->p->untiled,
                                  .growth_title = x->t->runtime->growth_title,
+                                 .predicts_growth = ot_runtime_simulates(x->t->runtime),
                                  .tiled = x->p->tiled,
                                  .compulsory_bytes = x->p->compulsory_bytes,
                                  .activation_sum = activation_sum(x->g),
@@ -473,6 +490,8 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                  .memory_budget = x->o->memory_budget,
                                  .max_tensor = x->o->max_tensor,
                                  .dynamic_dims = x->g->model->dynamic_dims != NULL,
+                                 .dynamic_untiled = x->g->model->dynamic_dims &&
+                                                    !ot_runtime_sequences(x->t->runtime),
                                  .defer_from = x->p->defer_from,
                                  .in_branch = x->p->in_branch};
     return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);
@@ -492,6 +511,8 @@ static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char
     f->goal = x->o->goal == OT_GOAL_MEMORY ? "memory" : "time";
     f->fast_bytes = x->t->fast_bytes;
     OT_TRY(add_totals(f, x));
+    f->unknown_sizes = ot_unknown_sizes(g, f->arena);
+    if (!f->unknown_sizes) return ot_fail_nomem(d);
     OT_TRY(f->complete ? add_nodes(f, x) : name_nodes(f, x));
     if (f->complete) OT_TRY(add_edges(f, x));
     OT_TRY(add_regions(f, x));

@@ -59,15 +59,12 @@ const char *ot_bound_name(ot_bound b) { return BOUNDS[b]; }
 /* ---- items of lists ---- */
 
 #define F(type, name, member) FIELD(type, ot_fact_card, name, member)
-static const fact_field CARD_FIELDS[] = {F(FACT_TEXT, "id", id),
-                                         F(FACT_TEXT, "title", title),
-                                         F(FACT_SOME, "unit", unit),
-                                         F(FACT_NUMBER, "before", before),
-                                         F(FACT_NUMBER, "after", after),
-                                         F(FACT_NUMBER, "bound", bound),
-                                         F(FACT_NUMBER, "ratio", ratio),
-                                         F(FACT_SOME, "note", note),
-                                         END};
+static const fact_field CARD_FIELDS[] = {
+    F(FACT_TEXT, "id", id),         F(FACT_TEXT, "title", title),
+    F(FACT_SOME, "unit", unit),     F(FACT_NUMBER, "before", before),
+    F(FACT_NUMBER, "after", after), F(FACT_NUMBER, "bound", bound),
+    F(FACT_NUMBER, "ratio", ratio), F(FACT_TRUTH, "at-least", at_least),
+    F(FACT_SOME, "note", note),     END};
 #undef F
 static const fact_struct CARD = {.fields = CARD_FIELDS, .size = sizeof(ot_fact_card)};
 
@@ -439,6 +436,8 @@ static const fact_field REPORT_FIELDS[] = {
     F(FACT_MAYBE, "design", design),
     F(FACT_TRUTH, "design-guessed", design_guessed),
     FIELD_AS(FACT_TRUTH, ot_facts, "stays-free", stays_free, "stays_dynamic"),
+    F(FACT_SOME, "unknown-sizes", unknown_sizes),
+    F(FACT_SOME, "missed", missed),
     F(FACT_MAYBE, "goal", goal),
     F(FACT_I64, "fast-bytes", fast_bytes),
     F(FACT_REGION, "peak-region", peak_region),

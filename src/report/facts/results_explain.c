@@ -184,10 +184,13 @@ static void print_unknown(const ot_facts *f, FILE *out)
 
 ot_status ot_explain_print(const ot_facts *f, FILE *out)
 {
-    char name[84], runtime[32], target[44];
+    char name[84], runtime[32], target[44], which[304];
     fprintf(out, "%s for %s on %s\n\n", ot_fact_short(*f->model ? f->model : "model", 80, name),
             ot_fact_short(f->runtime, 28, runtime), ot_fact_short(f->target, 40, target));
     print_unknown(f, out);
+    if (*f->unknown_sizes && !entry(f, "unknown-input"))
+        fprintf(out, "  %s: figures leave them out.\n\n",
+                ot_fact_short(f->unknown_sizes, 300, which));
     if (f->design_guessed) {
         fputs("  No size is given: this is for ", out);
         ot_put_shown(f->design, out);
@@ -258,6 +261,7 @@ ot_status ot_explain_json(const ot_facts *f, FILE *out)
     ot_json_close(&j);
     ot_json_put_text(&j, "runtime", f->runtime);
     ot_design_put(f, &j);
+    if (*f->unknown_sizes) ot_json_put_text(&j, "unknown_sizes", f->unknown_sizes);
     ot_json_list(&j, "peak");
     for (uint32_t k = 0; k < f->n_peak; k++) {
         const ot_fact_entry *e = &f->peak[k];

@@ -11,16 +11,34 @@ void ot_design_put(const ot_facts *f, ot_json *j)
     ot_json_put_truth(j, "stays_dynamic", f->stays_free);
 }
 
-static void put_figures(ot_json *j, const char *key, const ot_figures *v)
+/* A figure of the whole model; null: not known. */
+static void put_known(ot_json *j, const ot_facts *f, const char *key, double x)
 {
+    if (ot_fact_known(f, x) < 0)
+        ot_json_put_null(j, key);
+    else
+        ot_json_put_figure(j, key, x);
+}
+
+static void put_bytes(ot_json *j, const ot_facts *f, const char *key, int64_t x)
+{
+    if (ot_fact_known(f, (double)x) < 0)
+        ot_json_put_null(j, key);
+    else
+        ot_json_put_int(j, key, x);
+}
+
+static void put_figures(ot_json *j, const ot_facts *f, const char *key, const ot_figures *v)
+{
+    const bool grows = *f->unknown_sizes && f->totals.predicts_growth;
     ot_json_open(j, key);
-    ot_json_put_int(j, "peak_bytes", v->peak_bytes);
-    ot_json_put_int(j, "largest_tensor_bytes", v->largest_bytes);
-    if (v->growth_bytes > 0) ot_json_put_int(j, "growth_bytes", v->growth_bytes);
+    put_bytes(j, f, "peak_bytes", v->peak_bytes);
+    put_bytes(j, f, "largest_tensor_bytes", v->largest_bytes);
+    if (v->growth_bytes > 0 || grows) put_bytes(j, f, "growth_bytes", v->growth_bytes);
     if (v->loaded_bytes > 0) ot_json_put_int(j, "loaded_bytes", v->loaded_bytes);
-    ot_json_put_figure(j, "traffic_bytes", v->traffic_bytes);
-    ot_json_put_figure(j, "time_seconds", v->time_s);
-    ot_json_put_figure(j, "macs", v->macs);
+    put_known(j, f, "traffic_bytes", v->traffic_bytes);
+    put_known(j, f, "time_seconds", v->time_s);
+    put_known(j, f, "macs", v->macs);
     ot_json_close(j);
 }
 
@@ -60,15 +78,16 @@ static void put_region(ot_json *j, const ot_facts *f, const ot_fact_region *r)
 }
 
 /* The untiled model's activations in one memory. */
-static void put_arena(ot_json *j, const ot_fact_totals *t)
+static void put_arena(ot_json *j, const ot_facts *f)
 {
+    const ot_fact_totals *t = &f->totals;
     const ot_arena_figures *a = &t->activations;
     ot_json_open(j, "arena");
-    ot_json_put_int(j, "naive_bytes", a->naive);
-    ot_json_put_int(j, "lower_bound_bytes", a->lower_bound);
-    ot_json_put_int(j, "planned_bytes", a->planned);
-    ot_json_put_int(j, "greedy_by_size_bytes", a->greedy);
-    ot_json_put_int(j, "in_place_bytes", a->in_place);
+    put_bytes(j, f, "naive_bytes", a->naive);
+    put_bytes(j, f, "lower_bound_bytes", a->lower_bound);
+    put_bytes(j, f, "planned_bytes", a->planned);
+    put_bytes(j, f, "greedy_by_size_bytes", a->greedy);
+    put_bytes(j, f, "in_place_bytes", a->in_place);
     ot_json_put_int(j, "buffers", a->n_buffers);
     ot_json_put_int(j, "unsized", t->n_unsized);
     ot_json_put_truth(j, "proved", a->proved);
@@ -111,11 +130,13 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     ot_json_put_int(&j, "fast_bytes", f->fast_bytes);
     ot_json_close(&j);
     ot_json_put_text(&j, "runtime", f->runtime);
-    put_figures(&j, "untiled", &t->untiled);
-    put_figures(&j, "tiled", &t->tiled);
-    ot_json_put_figure(&j, "compulsory_bytes", t->compulsory_bytes);
-    ot_json_put_figure(&j, "activation_sum_bytes", t->activation_sum);
-    put_arena(&j, t);
+    put_figures(&j, f, "untiled", &t->untiled);
+    put_figures(&j, f, "tiled", &t->tiled);
+    if (*f->missed) ot_json_put_text(&j, "missed", f->missed);
+    if (*f->unknown_sizes) ot_json_put_text(&j, "unknown_sizes", f->unknown_sizes);
+    put_known(&j, f, "compulsory_bytes", t->compulsory_bytes);
+    put_known(&j, f, "activation_sum_bytes", t->activation_sum);
+    put_arena(&j, f);
     ot_json_put_truth(&j, "in_branch", t->in_branch);
     if (t->defer_from > 0) ot_json_put_int(&j, "deferred_packing_from_bytes", t->defer_from);
     if (t->dynamic_dims) ot_json_put_truth(&j, "dynamic_dims", true);

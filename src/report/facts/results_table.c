@@ -48,51 +48,70 @@ static void print_ratio(double before, double after, FILE *f)
     fputc('\n', f);
 }
 
-/* "peak memory     98.0 MiB   24.5 MiB   x0.25" */
-static void print_change(const char *what, double before, double after,
-                         char *(*format)(double, char *, size_t), FILE *f)
+typedef char *(*formatter)(double, char *, size_t);
+
+/* "24.5 MiB"; ">= 24.5 MiB" where values of unknown size come to that; "not known". */
+static const char *figure_text(const ot_facts *r, double x, formatter format, char *out,
+                               size_t size)
 {
-    char a[32], b[32];
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", what, format(before, a, sizeof a),
-            format(after, b, sizeof b));
+    char known[32];
+    if (ot_fact_known(r, x) < 0) return "not known";
+    snprintf(out, size, "%s%s", *r->unknown_sizes ? ">= " : "", format(x, known, sizeof known));
+    return out;
+}
+
+/* "peak memory     98.0 MiB   24.5 MiB   x0.25" */
+static void print_change(const ot_facts *r, const char *what, double before, double after,
+                         formatter format, FILE *f)
+{
+    char a[40], b[40];
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", what, figure_text(r, before, format, a, sizeof a),
+            figure_text(r, after, format, b, sizeof b));
     print_ratio(before, after, f);
 }
 
-static void print_bytes(const char *what, int64_t before, int64_t after, FILE *f)
+static void print_bytes(const ot_facts *r, const char *what, int64_t before, int64_t after, FILE *f)
 {
-    print_change(what, (double)before, (double)after, ot_format_bytes, f);
+    print_change(r, what, (double)before, (double)after, ot_format_bytes, f);
 }
 
 static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
-    char a[32], b[32], name[84], target[44];
+    char a[40], b[40], name[84], target[44];
     ot_fact_short(*r->model ? r->model : "model", 80, name);
     fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime,
             ot_fact_short(r->target, 40, target),
             ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
-    if (before->growth_bytes > 0) {
-        print_bytes(r->totals.growth_title ? r->totals.growth_title : "resident growth",
+    if (before->growth_bytes > 0 || (*r->unknown_sizes && r->totals.predicts_growth)) {
+        print_bytes(r, r->totals.growth_title ? r->totals.growth_title : "resident growth",
                     before->growth_bytes, after->growth_bytes, f);
         if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN)
-            print_bytes("model loaded", before->loaded_bytes, after->loaded_bytes, f);
+            print_bytes(r, "model loaded", before->loaded_bytes, after->loaded_bytes, f);
     }
-    print_bytes("peak memory", before->peak_bytes, after->peak_bytes, f);
+    print_bytes(r, "peak memory", before->peak_bytes, after->peak_bytes, f);
     if (r->totals.max_tensor > 0)
-        print_bytes("largest tensor", before->largest_bytes, after->largest_bytes, f);
-    print_change("bytes moved", before->traffic_bytes, after->traffic_bytes, ot_format_bytes, f);
-    print_change("time", before->time_s, after->time_s, ot_format_seconds, f);
-    if (r->totals.memory_budget > 0 && after->growth_bytes > r->totals.memory_budget)
-        fprintf(f,
-                "%*slive tensors keep to the budget of %s; the process is predicted to pass it\n",
-                MARGIN, "", ot_format_bytes((double)r->totals.memory_budget, a, sizeof a));
-    fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
-            ot_format_bytes(r->totals.compulsory_bytes, a, sizeof a));
+        print_bytes(r, "largest tensor", before->largest_bytes, after->largest_bytes, f);
+    print_change(r, "bytes moved", before->traffic_bytes, after->traffic_bytes, ot_format_bytes, f);
+    print_change(r, "time", before->time_s, after->time_s, ot_format_seconds, f);
+    if (*r->missed) {
+        char why[404];
+        fprintf(f, "%*s%s\n", MARGIN, "", ot_fact_short(r->missed, 400, why));
+    }
+    if (*r->unknown_sizes) {
+        char which[304];
+        fprintf(f, "%*s%s: figures leave them out\n", MARGIN, "",
+                ot_fact_short(r->unknown_sizes, 300, which));
+    } else {
+        fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN,
+                "", ot_format_bytes(r->totals.compulsory_bytes, a, sizeof a));
+    }
     if (all)
         fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "",
-                r->totals.n_live_nodes, ot_format_bytes(r->totals.activation_sum, a, sizeof a),
-                ot_format_bytes((double)r->totals.untiled.peak_bytes, b, sizeof b));
+                r->totals.n_live_nodes,
+                figure_text(r, r->totals.activation_sum, ot_format_bytes, a, sizeof a),
+                figure_text(r, (double)r->totals.untiled.peak_bytes, ot_format_bytes, b, sizeof b));
 }
 
 /* ---- arena ---- */
@@ -355,6 +374,11 @@ static void print_design(const ot_facts *r, FILE *f)
         ot_put_shown(r->design, f);
         fprintf(f, ": %s takes no more memory so, or less\n", r->runtime);
     }
+    if (r->totals.dynamic_untiled)
+        fprintf(f,
+                "\n%*s%s takes no tiles of dynamic dimensions: bind them with --shape to have it "
+                "tiled\n",
+                MARGIN, "", r->runtime);
     fprintf(f,
             "\n%*sfor every size: figures are those of the design size, tiles are counted when the "
             "model runs\n",

@@ -73,6 +73,8 @@ void html_number(html *h, double x, const char *unit);
 /* The same as plain text, for tooltips and labels of drawings; further units: "percent" (of the
  * fraction), "ratio", "tiny" (1.2e-09). */
 const char *html_format(double x, const char *unit, char *buffer, size_t size);
+/* A card's figure (before, after) as plain text: "12 MiB", "at least 12 MiB", "not known". */
+const char *html_card_text(const ot_fact_card *c, double x, char *buffer, size_t size);
 
 /* <section id="..."> with its heading and, unless NULL, a sentence that tells how to read it. */
 void html_section(html *h, const char *id, const char *title, const char *lead);

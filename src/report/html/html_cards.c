@@ -45,12 +45,21 @@ static void put_bars(html *h, const ot_fact_card *c)
     html_close(h);
 }
 
+static void put_figure(html *h, const ot_fact_card *c, double x)
+{
+    if (c->at_least) html_text(h, "at least ");
+    if (x < 0)
+        html_text(h, "not known");
+    else
+        html_number(h, x, c->unit);
+}
+
 static void put_value(html *h, const char *label_class, const char *label, const char *value_class,
-                      double x, const char *unit)
+                      const ot_fact_card *c, double x)
 {
     html_leaf(h, "span", label_class, label);
     html_open_class(h, "span", value_class);
-    html_number(h, x, unit);
+    put_figure(h, c, x);
     html_close(h);
 }
 
@@ -59,7 +68,7 @@ static void put_ratio(html *h, const ot_fact_card *c)
     bool less = c->ratio<1 - SAME, more = c->ratio> 1 + SAME;
     html_open_class(h, "div", "ratio");
     if (c->ratio < 0) {
-        html_number(h, c->after, c->unit);
+        put_figure(h, c, c->after);
     } else {
         html_ratio(h, c->ratio);
         html_leaf(h, "small",
@@ -81,9 +90,9 @@ static void put_card(html *h, const ot_fact_card *c)
     put_ratio(h, c);
     if (c->before >= 0) {
         html_open_class(h, "div", "pair");
-        put_value(h, "l1", "before", "v1", c->before, c->unit);
+        put_value(h, "l1", "before", "v1", c, c->before);
         put_bars(h, c);
-        put_value(h, "l2", "after", "v2", c->after, c->unit);
+        put_value(h, "l2", "after", "v2", c, c->after);
         html_close(h);
     }
     html_open_class(h, "p", "note");

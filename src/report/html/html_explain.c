@@ -31,7 +31,10 @@ static void put_alive(html *h)
         html_text(h, a->value);
         html_close(h);
         html_leaf(h, "td", "shape", *a->shape ? a->shape : "-");
-        html_cell(h, a->bytes, "bytes");
+        if (a->bytes > 0)
+            html_cell(h, a->bytes, "bytes");
+        else
+            html_leaf(h, "td", "num", "in place");
         html_cell(h, a->share, "percent");
         html_open(h, "td");
         put_node(h, a->maker, "-");

@@ -259,6 +259,14 @@ const char *html_format(double x, const char *unit, char *buffer, size_t size)
     return buffer;
 }
 
+const char *html_card_text(const ot_fact_card *c, double x, char *buffer, size_t size)
+{
+    char known[64];
+    snprintf(buffer, size, "%s%s", c->at_least && !is_absent(x) ? "at least " : "",
+             is_absent(x) ? "not known" : html_format(x, c->unit, known, sizeof known));
+    return buffer;
+}
+
 void html_number(html *h, double x, const char *unit)
 {
     char shown[64], exact[FACT_NUMBER_SIZE];

@@ -54,17 +54,24 @@ static bool allocate(arena_work *w, uint32_t n_extra)
     return w->pos && w->item_of && w->items && w->values && w->group;
 }
 
+/* v has a size while the graph runs, and it is not known. */
+static bool is_unsized(const ot_value *v)
+{
+    int64_t bytes;
+    return !v->is_const && !v->init && (!v->is_tensor || !ot_value_bytes(v, &bytes));
+}
+
 /* Value v, written at position `born`. */
 static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown)
 {
     const ot_value *x = &w->g->values[v];
     int64_t bytes, last = born;
     if (x->is_const || x->init || w->item_of[v] != OT_NONE || (w->absent && w->absent[v])) return;
-    if (!x->is_tensor || !ot_value_bytes(x, &bytes)) {
+    if (is_unsized(x)) {
         (*n_unknown)++;
         return;
     }
-    if (bytes == 0) return;
+    if (!ot_value_bytes(x, &bytes) || bytes == 0) return;
     if (w->lives.last[v] != OT_NONE) last = ot_max(last, w->lives.last[v]);
     w->item_of[v] = w->n;
     w->values[w->n] = v;
@@ -74,6 +81,42 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
                                       .alignment = ALIGNMENT,
                                       .fixed = -1,
                                       .hint = -1};
+}
+
+static const char *say_unsized(const ot_graph *g, ot_id v, uint32_t n, ot_arena *a)
+{
+    const ot_value *x = &g->values[v];
+    const char *what;
+    if (x->producer == OT_NONE) {
+        what = ot_format(a, "input '%.200s' (bind it with --shape)", x->name);
+    } else {
+        const ot_node *by = &g->nodes[x->producer];
+        const char *name = by->name ? by->name : "";
+        what = ot_format(a, "'%.200s', which %.80s%s%.200s%s makes", x->name, by->op_type,
+                         *name ? " '" : "", name, *name ? "'" : "");
+    }
+    if (!what) return NULL;
+    return n == 1
+               ? ot_format(a, "the size of %s is not known", what)
+               : ot_format(a, "sizes of %u values are not known, the first is that of %s", n, what);
+}
+
+const char *ot_unknown_sizes(const ot_graph *g, ot_arena *a)
+{
+    ot_id first = OT_NONE;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        if (!is_unsized(&g->values[g->inputs[k]])) continue;
+        if (n++ == 0) first = g->inputs[k];
+    }
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *node = &g->nodes[g->order[k]];
+        for (uint32_t o = 0; o < node->n_out; o++) {
+            if (node->out[o] == OT_NONE || !is_unsized(&g->values[node->out[o]])) continue;
+            if (n++ == 0) first = node->out[o];
+        }
+    }
+    return n > 0 ? say_unsized(g, first, n, a) : "";
 }
 
 static ot_status add_values(arena_work *w, uint32_t *n_unknown)

@@ -1,0 +1,141 @@
+"""What unknown_sizes.sh has in Python."""
+import json
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as E
+
+import numpy as np
+from builder import Net, TensorProto, helper, save
+from command_line import commands
+
+RUNTIMES = [[], ['--runtime', 'openvino'], ['--runtime', 'portable'], ['--runtime', 'loop'], ['--emit', 'engine'], ['--runtime', 'engine'],
+            ['--runtime', 'engine-device'], ['--emit', 'ort-engine'], ['--target', 'tlf-16m']]
+NO_GROWTH = ('--emit', 'engine', 'tlf-16m')  # of whose processes nothing is predicted
+
+# Columns: the words of a command; a limit that is far too small, and one that everything keeps.
+SMALL, LARGE = '1K', '100G'
+TILE, GATE = ['-o', 'out.onnx'], ['gate']
+COLUMNS = {'no limit': [TILE],
+           '`--memory-budget`': [TILE + ['--memory-budget', SMALL], TILE + ['--memory-budget', LARGE]],
+           'and `--best-effort`': [TILE + ['--best-effort', '--memory-budget', SMALL], TILE + ['--best-effort', '--memory-budget', LARGE]],
+           '`--max-tensor`': [TILE + ['--max-tensor', SMALL], TILE + ['--max-tensor', LARGE]],
+           '`gate --max-peak`': [GATE + ['--max-peak', SMALL], GATE + ['--max-peak', LARGE]],
+           '`gate --max-growth`': [GATE + ['--max-growth', SMALL], GATE + ['--max-growth', LARGE]]}
+KNOWN = ['0', '3, 0', '0, 0', '3, 0', '3, 0', '3, 0']
+FREE = ['0', '3, 0', '0, 0', '3, 3', '3, 0', '3, 0']
+UNKNOWN = ['0', '3, 3', '0, 0', '3, 3', '3, 3', '3, 3']
+ROWS = {'static': ('all sizes are stated', KNOWN),
+        'free': ('dimensions of the inputs are free, and a size is guessed', FREE),
+        'odd': ('free, and no usual size fits', UNKNOWN),
+        'unranked': ('an input has not even a rank', UNKNOWN),
+        'custom': ('sizes behind an operator of another domain are not known', UNKNOWN),
+        'counted': ('sizes depend on values (NonZero)', UNKNOWN),
+        'asked': ('sizes are an input of the model (Reshape)', UNKNOWN)}
+
+
+def chain(net, x, channels=3):
+    """Two convolutions and a Relu behind each."""
+    for k in range(2):
+        x = net.op('Relu', net.conv(x, channels if k == 0 else 8, 8, pads=[1] * 4))
+    return x
+
+
+def make(name):
+    """The model of a row."""
+    net, extents, domains = Net(), [1, 3, 64, 64], ()
+    if name == 'static':
+        net.output(chain(net, net.input('x', extents)), [1, 8, 64, 64])
+    elif name == 'free':
+        net.output(chain(net, net.input('x', ['n', 3, 'h', 'w'])), ['n', 8, 'h', 'w'])
+    elif name == 'odd':
+        net.output(net.op('Relu', net.op('Add', net.input('x', [1, 'a']), net.const(np.ones((1, 37))))), [1, 37])
+    elif name == 'unranked':
+        net.output(chain(net, net.input('x', None)))
+    elif name == 'custom':
+        net.nodes.append(helper.make_node('Odd', [chain(net, net.input('x', extents))], ['o'], domain='custom'))
+        domains = [('custom', 1)]
+        net.output(chain(net, 'o', 8))
+    elif name == 'counted':
+        net.output(net.op('Relu', net.op('Cast', net.op('NonZero', chain(net, net.input('x', extents))), to=1)))
+    else:
+        net.output(chain(net, net.op('Reshape', net.input('x', [3 * 64 * 64]), net.input('s', [4], TensorProto.INT64))))
+    return net.model(domains=domains)
+
+
+def status(tool, folder, model, words, runtime):
+    words = ['gate', model, *words[1:]] if words[0] == 'gate' else [model, *words]
+    out = os.path.join(folder, 'out.onnx')
+    if os.path.exists(out):
+        os.remove(out)
+    r = subprocess.run([tool, *words, *runtime], cwd=folder, capture_output=True, text=True)
+    assert (r.returncode == 0) == (not r.stderr), (words, r.stderr)
+    assert len(r.stderr.splitlines()) <= 1, (words, r.stderr)
+    assert words[0] == 'gate' or os.path.exists(out) == (r.returncode == 0), (words, 'a file beside exit', r.returncode)
+    return r.returncode
+
+
+def table(cells):
+    """The lines of docs/reports.md."""
+    lines = ['| exit status with 1K, 100G | ' + ' | '.join(COLUMNS) + ' |', '|---|' + '---|' * len(COLUMNS)]
+    return lines + [f'| {ROWS[name][0]} | ' + ' | '.join(cells[name]) + ' |' for name in ROWS]
+
+
+def grid(tool, folder, document):
+    """Every model, runtime and limit; the document has the table."""
+    bad = []
+    for name, (_, wanted) in ROWS.items():
+        save(make(name), f'{folder}/{name}.onnx')
+        for runtime in RUNTIMES:
+            if name == 'custom' and 'ort-engine' in runtime:
+                continue  # the engine does not run it, which is exit status 1
+            for (column, commands_), want in zip(COLUMNS.items(), wanted):
+                grows = not any(w in NO_GROWTH for w in runtime) or 'engine-device' in runtime
+                want = '3, 3' if 'growth' in column and not grows else want
+                got = ', '.join(str(status(tool, folder, name + '.onnx', words, runtime)) for words in commands_)
+                if got != want:
+                    bad.append(f'{name} {" ".join(runtime)}: {column} exit {got}, not {want}')
+    lines = table({name: row[1] for name, row in ROWS.items()})
+    text = open(document).read()
+    bad += [f'not in {document}: {line}' for line in lines if line not in text]
+    assert not bad, '\n'.join(bad)
+
+
+def no_zero(figures, where):
+    """Figures of a JSON object: null or above 0."""
+    for key in ('peak_bytes', 'growth_bytes', 'traffic_bytes', 'time_seconds', 'largest_tensor_bytes', 'macs'):
+        assert key not in figures or figures[key] is None or figures[key] > 0 or key in ('macs', 'largest_tensor_bytes'), (where, key, figures)
+
+
+def figures(tool, folder):
+    """Outputs of models with unknown sizes: a number, or not known."""
+    for name in ROWS:
+        for runtime in RUNTIMES[:2] + RUNTIMES[4:7:2] + RUNTIMES[8:]:
+            where = (name, *runtime)
+            reports = [w for k in ('html', 'xml', 'json', 'csv') for w in ('--report', f'{folder}/r.{k}')]
+            plain = subprocess.run([tool, 'inspect', f'{folder}/{name}.onnx', *runtime, *reports], capture_output=True, text=True, check=True)
+            told = subprocess.run([tool, 'inspect', f'{folder}/{name}.onnx', *runtime, '--json'], capture_output=True, text=True, check=True)
+            explained = subprocess.run([tool, 'explain', f'{folder}/{name}.onnx', *runtime], capture_output=True, text=True, check=True)
+            summary = subprocess.run([tool, 'compare', '--markdown', f'{folder}/r.xml', f'{folder}/r.xml'], capture_output=True, text=True,
+                                     check=True)
+            page = open(f'{folder}/r.html').read()
+            for text in plain.stdout, explained.stdout, summary.stdout:
+                assert not re.search(r'(?<![\d.])0 B\b', text), (where, text)
+            headline = page.split('id="cards"')[1].split('</section>')[0]
+            assert '>0 B<' not in headline, (where, headline)
+            j = json.loads(told.stdout)
+            unknown = name not in ('static', 'free')
+            assert ('unknown_sizes' in j) == unknown, (where, j.get('unknown_sizes'))
+            for side in ('untiled', 'tiled'):
+                no_zero(j[side], where)
+            cards = {c.get('id'): c for c in E.parse(f'{folder}/r.xml').getroot().iter('card')}
+            peak = cards['peak-memory']
+            assert unknown == (peak.get('at-least') == 'true' or peak.get('before') is None), (where, peak.attrib)
+            assert peak.get('before') != '0' and peak.get('after') != '0', (where, peak.attrib)
+            if unknown:
+                assert 'not known' in plain.stdout and re.search('not known|at least', headline), where
+                assert ('not known' in summary.stdout) == (peak.get('before') is None or cards.get('process-growth', peak).get('before') is None), where
+
+
+if __name__ == '__main__':
+    commands(grid, figures)
