@@ -207,7 +207,8 @@ bool ot_trial_choice(ot_trial *tr, uint32_t pair, ot_choice *c);
 uint32_t ot_trial_pairs(const ot_trial *tr);
 /* Bytes of v, which the nodes visited make or read cut, in the largest tile of the pair. */
 double ot_trial_tile_bytes(const ot_trial *tr, uint32_t pair, ot_id v);
-/* What all visits so far have cost: nodes times the tile counts and tilings that were alive. */
+/* What all visits so far have cost: nodes times the tile counts and tilings
+ * that were alive, those that read many values from outside of their region as several. */
 uint64_t ot_trial_work(const ot_trial *tr);
 
 #endif

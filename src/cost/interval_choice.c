@@ -88,9 +88,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
 {
     const pair *p = &tr->pairs[k];
     if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
-    for (uint32_t j = 0; j < tr->n_pending; j++)
-        if (tr->t->runtime->int8_groups && ot_value_is_dequantized(tr->s->g, tr->pending[j]))
-            return false;
+    if (tr->t->runtime->int8_groups && tr->n_dequantized > 0) return false;
     const ot_seq *s = tr->s;
     ot_totals x;
     if (ot_runtime_in_classes(tr->t->runtime) && kinds_of(tr, p) > OT_CLASSES_MAX) return false;

@@ -21,6 +21,10 @@
 
 #include "ops/quirks.h"
 
+/* Values that a region reads from outside, whose tiles take as long to sum up as a node does. Few
+ * regions read as many. */
+#define PENDING_A_STEP 8
+
 static bool alloc_count(ot_arena *a, uint32_t n_values, uint32_t max_in, uint32_t max_out,
                         dim_count *x)
 {
@@ -82,7 +86,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
 {
     for (uint32_t k = 0; k < tr->n_pending; k++) tr->is_pending[tr->pending[k]] = false;
     for (uint32_t k = 0; k < tr->n_whole; k++) tr->whole_in[tr->whole[k]] = 0;
-    tr->n_pending = tr->n_whole = 0;
+    tr->n_pending = tr->n_whole = tr->n_dequantized = 0;
     tr->w = w;
     tr->epoch++;
     tr->out_index = out_index;
@@ -288,6 +292,7 @@ static void set_pending(ot_trial *tr, const ot_node *n)
         for (uint32_t j = 0; j < tr->n_pending; j++)
             if (tr->pending[j] == v) {
                 tr->pending[j] = tr->pending[--tr->n_pending];
+                tr->n_dequantized -= ot_value_is_dequantized(tr->s->g, v);
                 break;
             }
     }
@@ -298,6 +303,7 @@ static void set_pending(ot_trial *tr, const ot_node *n)
         for (uint32_t d = 0; d < tr->n_dims; d++) cut = cut || tr->w->in_axis[d][k] >= 0;
         if (!cut) continue;
         tr->pending[tr->n_pending++] = v;
+        tr->n_dequantized += ot_value_is_dequantized(tr->s->g, v);
         tr->is_pending[v] = true;
         tr->pending_at[v] = tr->w->lo;
     }
@@ -392,8 +398,11 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     }
     if (!alive) return false;
     set_pending(tr, n);
-    for (uint32_t k = 0; k < tr->n_pairs; k++)
-        if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after), tr->work++;
+    for (uint32_t k = 0; k < tr->n_pairs; k++) {
+        if (tr->pairs[k].dead) continue;
+        add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after);
+        tr->work += 1 + tr->n_pending / PENDING_A_STEP;
+    }
     tr->border.weights += (double)ot_cost_weights(tr->s, pos, in_axis, tr->n_dims);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->in_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];

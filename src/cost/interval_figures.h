@@ -57,7 +57,8 @@ struct ot_trial {
     uint32_t n_pairs;
     ot_id *pending; /* [n_pending] cut values needed by the region and not made in it yet */
     uint32_t n_pending;
-    bool *is_pending; /* [n_values] */
+    uint32_t n_dequantized; /* of pending */
+    bool *is_pending;       /* [n_values] */
     /* [n_values] position of the last reader in the region, of pending ones */
     uint32_t *pending_at;
     ot_id *whole; /* [n_whole] activations read whole along some dim */

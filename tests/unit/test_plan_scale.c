@@ -10,9 +10,10 @@
 
 #include "shaped_model.h"
 #include "onnx/graph/ir.h"
+#include "select/search/search.h"
 #include "select/select.h"
 
-enum { TEXT = 1 << 16, STATICS = 700 };
+enum { TEXT = 1 << 16, STATICS = 700, SKIPS = 200, PLANS = 40 };
 
 /* What the process grows by with the plan for least memory. The graph's result is reshaped to
  * what so many nodes hand on from a constant. */
@@ -91,9 +92,57 @@ static void steps_are_not_tiny(void **state)
     ot_model_free(m);
 }
 
+/* x -> v1 -> ... -> vn, and all of them are added up from the last back to the first: an interval
+ * of the sums reads as many values as it has nodes. */
+static ot_model *read_nested_skips(ot_diag *d)
+{
+    static char text[TEXT];
+    size_t len = (size_t)snprintf(text, TEXT, "%s",
+                                  "model ir 8 opset 17\ngraph g {\n  input %x : "
+                                  "float32[1,4,16,16]\n  %v0 = Relu(%x)\n");
+    for (int k = 1; k < SKIPS; k++)
+        len += (size_t)snprintf(text + len, TEXT - len, "  %%v%d = Relu(%%v%d)\n", k, k - 1);
+    len += (size_t)snprintf(text + len, TEXT - len, "  %%u%d = Add(%%v%d, %%v%d)\n", SKIPS - 1,
+                            SKIPS - 1, SKIPS - 2);
+    for (int k = SKIPS - 2; k > 0; k--)
+        len += (size_t)snprintf(text + len, TEXT - len, "  %%u%d = Add(%%u%d, %%v%d)\n", k, k + 1,
+                                k - 1);
+    snprintf(text + len, TEXT - len, "  output %%u1\n}\n");
+    return read_model(text, d);
+}
+
+/* Plans that share no intervals share the work: the first may do all that one plan may, and a
+ * graph of a few kilobytes does not take minutes because it has many of them. */
+static void work_of_all_plans_has_a_limit(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_target t;
+    ot_planner *x = NULL;
+    const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .byte_seconds = 5e-10};
+    ot_model *m = read_nested_skips(&d);
+    uint64_t first = 0, all;
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    assert_int_equal(ot_planner_open(m->graph, &t, &x), OT_OK);
+    for (int k = 0; k < PLANS; k++) {
+        ot_plan *p = NULL;
+        assert_int_equal(ot_planner_plan(x, &o, &p), OT_OK);
+        ot_plan_free(p);
+        if (k == 0) first = ot_trial_work(x->tr);
+    }
+    all = ot_trial_work(x->tr);
+    print_message("work of the first plan %llu, of %d plans %llu\n", (unsigned long long)first,
+                  PLANS, (unsigned long long)all);
+    assert_in_range(first, 4000000, 9000000);
+    assert_in_range(all, first + 1, 80000000);
+    ot_planner_close(x);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(static_nodes_do_not_count),
-                                       cmocka_unit_test(steps_are_not_tiny)};
+                                       cmocka_unit_test(steps_are_not_tiny),
+                                       cmocka_unit_test(work_of_all_plans_has_a_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

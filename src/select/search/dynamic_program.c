@@ -23,8 +23,12 @@
 
 enum { STATES_MAX = 10 };
 
-#define NEAR     12                /* nodes before and behind the one that is asked for */
-#define WORK_MAX UINT64_C(8000000) /* about a second */
+#define NEAR 12 /* nodes before and behind the one that is asked for */
+/* Of one plan, about a second; of all plans of a graph, of which each may use a part of what those
+ * before it have left. */
+#define WORK_MAX   UINT64_C(8000000)
+#define WORK_ALL   (8 * WORK_MAX)
+#define WORK_LEAST (WORK_MAX / 32)
 
 typedef struct state {
     double score, time;
@@ -517,7 +521,9 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     if (v.limit->n_large > 0) v.time_limit = 0; /* what has to be in tiles is, whatever it costs */
     v.f[0].n = 1;
     v.f[0].s[0] = (state){.choice = OT_NONE};
-    const uint64_t work = ot_trial_work(tr), work_max = work + WORK_MAX;
+    const uint64_t work = ot_trial_work(tr),
+                   work_max = ot_max(share_of(work, WORK_ALL, WORK_ALL / WORK_MAX),
+                                     work + WORK_LEAST);
     for (uint32_t end = 0; end < s->n; end++) {
         v.work_end = share_of(ot_trial_work(tr), work_max, s->n - end);
         OT_TRY(solve_end(&v, end));
