@@ -6,6 +6,8 @@
  */
 #include "variant.h"
 
+#include <math.h>
+
 typedef struct search {
     ot_bounds_case c;
     const ot_plan_options *o; /* the user's */
@@ -47,7 +49,7 @@ static ot_status enter(search *x, ot_plan *p)
 
 /* A plan of these options; a limit that cannot be kept is no failure. The first that holds is the
  * one that people like best. */
-static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
+static ot_status attempt(void *of, const ot_plan_options *o, double *met)
 {
     search *x = of;
     ot_diag *told = x->design->diag, aside = {0};
@@ -61,12 +63,12 @@ static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
         s = OT_OK;
     else if (s != OT_E_NOMEM)
         s = ot_fail(told, s, "%s", aside.message);
-    *met = x->holds;
+    *met = x->holds ? 0 : INFINITY;
     return s == OT_E_NOMEM ? ot_fail_nomem(told) : s;
 }
 
 /* What the goal alone gives, before anything is asked of memory. */
-static ot_status try_unlimited(search *x, bool *met)
+static ot_status try_unlimited(search *x, double *met)
 {
     ot_plan_options o = *x->o;
     o.memory_budget = 0;
@@ -76,9 +78,9 @@ static ot_status try_unlimited(search *x, bool *met)
 static ot_status try_all(search *x)
 {
     ot_live_bytes live;
-    bool met = false;
+    double met = INFINITY;
     OT_TRY(try_unlimited(x, &met));
-    if (met) return OT_OK;
+    if (isfinite(met)) return OT_OK;
     OT_TRY(ot_live_bytes_of(x->design->graph, &live));
     const ot_budget_search b = {.of = x,
                                 .o = x->o,

@@ -4,7 +4,8 @@
  *   the goal's own plan within the budget
  *   the goal's own plan within tighter budgets      tenths of what the untiled model takes, so that
  *                                                   a looser budget knows what a tighter one found
- *   for goal memory, slower and slower              unless one of these is met
+ *   for goal memory, slower and slower              unless one of these is met that takes no longer
+ *                                                   than the slowdowns before allow
  */
 #include "variant.h"
 
@@ -14,6 +15,7 @@
 #define FITS       0.9
 #define MANY_NODES 1500 /* that run: every second budget is tried from there on */
 #define TENTHS     10
+#define ABOUT      0.02 /* so much longer than the untiled model is as good as no longer */
 
 static const double SLOWER[] = {0.3, 1.0}; /* slowdown, where a smaller one does not do */
 
@@ -30,7 +32,7 @@ int64_t ot_budget_for(int64_t growth)
 
 /* Plans for the least growth are not made within the budget: what they hold is looked at when they
  * are there. */
-static ot_status try_memory(const ot_budget_search *x, double slowdown, bool *met)
+static ot_status try_memory(const ot_budget_search *x, double slowdown, double *met)
 {
     ot_plan_options o = *x->o;
     o.goal = OT_GOAL_MEMORY;
@@ -40,10 +42,10 @@ static ot_status try_memory(const ot_budget_search *x, double slowdown, bool *me
 }
 
 /* Tenths of `whole` that are tighter than the budget, the loosest first. */
-static ot_status try_tighter(const ot_budget_search *x, int64_t whole, bool *met)
+static ot_status try_tighter(const ot_budget_search *x, int64_t whole, double *met)
 {
     const int step = x->n_nodes > MANY_NODES ? 2 : 1;
-    for (int tenth = TENTHS - step; tenth > 0 && !(*met && x->stops); tenth -= step) {
+    for (int tenth = TENTHS - step; tenth > 0 && !(x->stops && isfinite(*met)); tenth -= step) {
         ot_plan_options o = *x->o;
         o.memory_budget = (int64_t)((double)tenth / TENTHS * (double)whole);
         if (o.memory_budget <= 0 || o.memory_budget >= x->o->memory_budget) continue;
@@ -56,14 +58,16 @@ ot_status ot_budget_run(const ot_budget_search *x)
 {
     const ot_plan_options *o = x->o;
     const int64_t peak = x->untiled.peak_bytes, growth = x->untiled.growth_bytes;
-    bool met = false;
+    double met = INFINITY, before = ABOUT;
     OT_TRY(x->attempt(x->of, o, &met));
-    if (o->force_form != OT_FORM_NONE || (met && x->stops)) return OT_OK;
+    if (o->force_form != OT_FORM_NONE || (x->stops && isfinite(met))) return OT_OK;
     OT_TRY(try_tighter(x, peak, &met));
     if (growth != peak) OT_TRY(try_tighter(x, growth, &met));
-    if (!met || !x->stops) OT_TRY(try_memory(x, o->max_slowdown, &met));
-    for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER && !met; k++)
-        if (o->goal == OT_GOAL_TIME && SLOWER[k] > o->max_slowdown)
-            OT_TRY(try_memory(x, SLOWER[k], &met));
+    if (!x->stops || !isfinite(met)) OT_TRY(try_memory(x, o->max_slowdown, &met));
+    for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER; k++) {
+        if (o->goal != OT_GOAL_TIME || met <= x->untiled.time_s * (1 + before)) return OT_OK;
+        if (SLOWER[k] > o->max_slowdown) OT_TRY(try_memory(x, SLOWER[k], &met));
+        before = SLOWER[k];
+    }
     return OT_OK;
 }

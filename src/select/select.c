@@ -301,7 +301,7 @@ static bool is_better(const selecting *x, const pick *p)
     return b->growth < a->growth; /* whatever was loaded: the order of attempts must not count */
 }
 
-static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
+static ot_status attempt(void *of, const ot_plan_options *o, double *met)
 {
     selecting *x = of;
     pick p = {0};
@@ -316,8 +316,8 @@ static ot_status attempt(void *of, const ot_plan_options *o, bool *met)
         fprintf(stderr, "> Budget: peak %lld, resident growth %lld, %.3f ms\n",
                 (long long)p.found.peak, (long long)p.found.growth, p.found.seconds * 1e3);
     if (p.found.peak <= x->r->options->memory_budget && is_better(x, &p)) x->best = p;
-    *met = x->best.v && x->r->options->goal == OT_GOAL_TIME &&
-           ot_budget_fits(x->best.found.growth, x->r->options);
+    const bool keeps = x->best.v && ot_budget_fits(x->best.found.growth, x->r->options);
+    *met = keeps ? x->best.found.seconds : INFINITY;
     return OT_OK;
 }
 
@@ -353,7 +353,8 @@ static ot_status find_in_budget(selecting *x, pick *out)
         .of = x,
         .o = x->r->options,
         .untiled = {.peak_bytes = ot_planner_peak(plain->c->planner, NULL, 0),
-                    .growth_bytes = plain->c->whole.growth_bytes},
+                    .growth_bytes = plain->c->whole.growth_bytes,
+                    .time_s = ot_planner_untiled_seconds(plain->c->planner)},
         .n_nodes = ot_planner_nodes(plain->c->planner),
         .attempt = attempt};
     OT_TRY(ot_budget_run(&b));

@@ -86,12 +86,13 @@ ot_status ot_sizes_bind(const ot_select_request *r, ot_variant *v) OT_MUST_USE;
 typedef struct ot_budget_search {
     void *of;
     const ot_plan_options *o; /* with the budget */
-    ot_figures untiled;       /* peak_bytes, growth_bytes */
+    ot_figures untiled;       /* peak_bytes, growth_bytes, time_s */
     uint32_t n_nodes;         /* that run */
     bool stops;               /* at the first plan that is met; else tighter budgets are tried */
-    /* Make a plan of these options and keep it if it is the best so far. *met: nothing that
-     * comes later is wanted. */
-    ot_status (*attempt)(void *of, const ot_plan_options *o, bool *met);
+    /* Make a plan of these options and keep it if it is the best so far. *met: seconds that the
+     * best takes, if it keeps the budget; INFINITY: none does. 0: nothing that comes later is
+     * wanted. */
+    ot_status (*attempt)(void *of, const ot_plan_options *o, double *met);
 } ot_budget_search;
 /* One after the other, in the order in which people like them. Fails: as attempt. */
 ot_status ot_budget_run(const ot_budget_search *x) OT_MUST_USE;

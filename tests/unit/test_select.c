@@ -7,6 +7,7 @@
 #include "onnx/graph/text.h"
 #include "stingy.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -197,23 +198,24 @@ static void larger_budgets_are_never_worse(void **state)
 typedef struct asked {
     ot_plan_options o[64];
     uint32_t n, met_at;
+    double seconds; /* that the plan takes by which the budget is met */
 } asked;
 
-static ot_status note(void *of, const ot_plan_options *o, bool *met)
+static ot_status note(void *of, const ot_plan_options *o, double *met)
 {
     asked *x = of;
     x->o[x->n++] = *o;
-    *met = x->n >= x->met_at;
+    *met = x->n >= x->met_at ? x->seconds : INFINITY;
     return OT_OK;
 }
 
-static asked run_budget(int64_t budget, ot_goal goal, bool stops, uint32_t met_at)
+static asked run_budget(int64_t budget, ot_goal goal, bool stops, uint32_t met_at, double seconds)
 {
-    asked x = {.met_at = met_at};
+    asked x = {.met_at = met_at, .seconds = seconds};
     const ot_plan_options o = {.goal = goal, .memory_budget = budget, .max_slowdown = 0.1};
     const ot_budget_search b = {.of = &x,
                                 .o = &o,
-                                .untiled = {.peak_bytes = 1000, .growth_bytes = 2000},
+                                .untiled = {.peak_bytes = 1000, .growth_bytes = 2000, .time_s = 1},
                                 .n_nodes = 10,
                                 .stops = stops,
                                 .attempt = note};
@@ -225,7 +227,7 @@ static asked run_budget(int64_t budget, ot_goal goal, bool stops, uint32_t met_a
 static void what_a_budget_tries(void **state)
 {
     (void)state;
-    asked x = run_budget(350, OT_GOAL_TIME, false, UINT32_MAX);
+    asked x = run_budget(350, OT_GOAL_TIME, false, UINT32_MAX, 0);
     static const int64_t budgets[] = {350, 300, 200, 100, 200, 0, 0, 0};
     static const double slower[] = {0.1, 0.3, 1};
     assert_int_equal(x.n, 8);
@@ -234,11 +236,13 @@ static void what_a_budget_tries(void **state)
         assert_int_equal(x.o[5 + k].goal, OT_GOAL_MEMORY);
         assert_true(x.o[5 + k].max_slowdown == slower[k]);
     }
-    assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, UINT32_MAX).n, 6);
-    assert_int_equal(run_budget(350, OT_GOAL_TIME, false, 1).n,
-                     6); /* what a tighter one may find */
-    assert_int_equal(run_budget(350, OT_GOAL_TIME, true, 1).n, 1);
-    assert_int_equal(run_budget(350, OT_GOAL_TIME, true, 3).n, 3);
+    assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, UINT32_MAX, 0).n, 6);
+    /* what a tighter one may find, and a slower plan for memory that is faster than this one */
+    assert_int_equal(run_budget(350, OT_GOAL_TIME, false, 1, 1).n, 6);
+    assert_int_equal(run_budget(350, OT_GOAL_TIME, false, 1, 1.05).n, 7);
+    assert_int_equal(run_budget(350, OT_GOAL_TIME, false, 1, 1.9).n, 8);
+    assert_int_equal(run_budget(350, OT_GOAL_TIME, true, 1, 0).n, 1);
+    assert_int_equal(run_budget(350, OT_GOAL_TIME, true, 3, 0).n, 3);
 }
 
 /* ---- variants ---- */
