@@ -51,6 +51,25 @@ typedef struct ot_shape_binding {
  * OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
 
+/* ---- body_shapes.c ---- */
+
+/* Infer what the body of n is about, before it runs: its inputs have the types and shapes of what n
+ * hands it, as far as that is known and the same in every iteration, and everything behind follows
+ * from them as in ot_infer_shapes. What the file states of values is overruled, and is no more than
+ * a guess where inference knows nothing (see is_inferred). Changes inputs and values of the body
+ * only. Requires SHAPES of the graph around. Fails: OT_E_NOMEM, OT_E_INPUT (a cycle). */
+ot_status ot_infer_body(const ot_graph *outer, const ot_node *n, ot_graph *body) OT_MUST_USE;
+/* May somebody who looks at what x is before he reads it rely on its type and dims? Those of inputs
+ * and constants are what they are. What a node makes is sure where inference made it of sure
+ * operands; and where the node's own implementation alone can make it, so that the file's word for
+ * it is no more than what is compared. Requires SHAPES. */
+bool ot_shape_is_sure(const ot_graph *g, const ot_value *x);
+/* Does the number of inputs and outputs not fit the operator of n, or lack one that it needs? Then
+ * `why` says so. */
+bool ot_node_lacks(const ot_node *n, char *why, size_t size);
+/* Does inference have a rule for what n makes? */
+bool ot_shape_has_rule(const ot_node *n);
+
 /* ---- tile_ops.c: the engine's operators Alloc, While, Slice, Deslice ---- */
 
 /* Whether n is operator op_type of that domain. */

@@ -102,6 +102,7 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
         if (at == OT_NONE) continue;
         const ot_value *def = &up->values[at];
         v->dtype = def->dtype;
+        v->is_inferred = ot_shape_is_sure(up, def);
         v->is_const = def->is_const;
         v->known = def->known;
         v->known_floats = def->known_floats;
@@ -126,6 +127,7 @@ static ot_status start_values(ot_infer *c)
         v->known_floats = NULL;
         v->known_n = 0;
         v->is_const = false;
+        v->is_inferred = false;
         OT_TRY(clean_stated(g, v));
         if (v->is_outer) OT_TRY(copy_outer(c, id));
         if (v->init == NULL || v->producer != OT_NONE) continue;
@@ -147,21 +149,6 @@ static ot_status start_values(ot_infer *c)
 
 /* ---- one node ---- */
 
-/* The number of inputs and outputs fits the operator; required inputs are present. */
-static ot_status check_arity(ot_infer *c, const ot_op_row *row)
-{
-    const ot_node *n = c->n;
-    if (n->n_in < row->min_in)
-        return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
-    if (row->max_in != OT_OP_MANY && n->n_in > row->max_in)
-        return ot_shape_fail(c, "has %u inputs, takes at most %u", n->n_in, row->max_in);
-    if (row->max_out != OT_OP_MANY && n->n_out > row->max_out)
-        return ot_shape_fail(c, "has %u outputs, makes at most %u", n->n_out, row->max_out);
-    for (uint32_t k = 0; k < row->min_in; k++)
-        if (n->in[k] == OT_NONE) return ot_shape_fail(c, "required input %u is omitted", k);
-    return OT_OK;
-}
-
 static bool fully_known(int32_t rank, const int64_t *d)
 {
     if (rank < 0) return false;
@@ -170,11 +157,13 @@ static bool fully_known(int32_t rank, const int64_t *d)
     return true;
 }
 
-/* Merge the inferred shape o of output k with the stated one of its value. Sets inexact. */
+/* Merge the inferred shape o of output k with the stated one of its value. Sets inexact and
+ * is_inferred. */
 static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
 {
     ot_id id = c->n->out[k];
     ot_value *v = &c->g->values[id];
+    bool sure = c->sure && (o->dtype != OT_DT_UNKNOWN || v->dtype == OT_DT_UNKNOWN);
     if (o->dtype == OT_DT_UNKNOWN) o->dtype = v->dtype;
     for (int32_t a = 0; a < o->rank; a++) {
         if (o->d[a] > OT_SHAPE_DIM_MAX && c->exact)
@@ -187,12 +176,14 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
     if (o->rank < 0) {
         o->rank = v->rank;
         for (int32_t a = 0; a < v->rank; a++) o->d[a] = v->dims[a];
+        sure = sure && v->rank < 0;
         inexact = true;
     } else if (same) {
         for (int32_t a = 0; a < o->rank; a++) {
             if (o->d[a] == OT_DIM_UNKNOWN && v->dims[a] >= 0) {
                 o->d[a] = v->dims[a];
                 inexact = true;
+                sure = false;
             }
             same = same && o->d[a] == v->dims[a];
         }
@@ -205,6 +196,7 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
                              print_dims(v->rank, v->dims, said, sizeof said));
     }
     c->inexact[id] = inexact;
+    v->is_inferred = sure;
     v->dtype = o->dtype;
     return same ? OT_OK : ot_value_set_shape(c->g, id, o->rank, o->d);
 }
@@ -316,18 +308,23 @@ static ot_status grow_outputs(ot_infer *c, uint32_t n_out)
 static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
 {
     c->n = n;
-    c->exact = true;
-    OT_TRY(infer_bodies(c->g, n, depth));
+    c->exact = !c->lenient;
+    if (!c->lenient) OT_TRY(infer_bodies(c->g, n, depth));
     OT_TRY(grow_outputs(c, n->n_out));
     clear_outputs(c);
     bool known = n->op != OT_OP_OPAQUE;
     ot_shape_rule rule = known ? ot_shape_rule_of(n->op) : ot_shape_extra_rule(n);
-    if (known) OT_TRY(check_arity(c, ot_op_row_of(n->op)));
-    c->exact = known && rule != NULL;
+    char why[80];
+    ot_status s = ot_node_lacks(n, why, sizeof why) ? ot_shape_fail(c, "%s", why) : OT_OK;
+    if (s != OT_OK && c->exact) return s;
+    c->exact = c->exact && known && rule != NULL;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && c->inexact[n->in[k]]) c->exact = false;
+    c->sure = rule != NULL;
+    for (uint32_t k = 0; k < n->n_in && c->sure; k++)
+        c->sure = n->in[k] == OT_NONE || ot_shape_is_sure(c->g, &c->g->values[n->in[k]]);
     bool resized = ot_size_depends(c);
-    ot_status s = rule == NULL ? OT_OK : rule(c);
+    if (s == OT_OK && rule != NULL) s = rule(c);
     if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
     if (resized) OT_TRY(ot_size_check(c, s));
     if (s != OT_OK) clear_outputs(c);
@@ -357,20 +354,32 @@ static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_
     return OT_OK;
 }
 
+static ot_status infer_into(ot_infer *c, const ot_shape_binding *bind, size_t n_bind,
+                            uint32_t depth)
+{
+    ot_graph *g = c->g;
+    OT_TRY(ot_assure(g, OT_P_ORDER));
+    c->keep = g->model->arena;
+    c->scratch = ot_arena_new();
+    c->bound = n_bind > 0;
+    if (c->scratch == NULL) return ot_fail_nomem(g->model->diag);
+    ot_status s = infer_with(c, bind, n_bind, depth);
+    ot_arena_free(c->scratch);
+    if (s == OT_OK) ot_confirm(g, g->props | OT_P_SHAPES);
+    return s;
+}
+
 static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
                              ot_other_size *other, uint32_t depth)
 {
-    OT_TRY(ot_assure(g, OT_P_ORDER));
-    ot_infer c = {.g = g,
-                  .keep = g->model->arena,
-                  .scratch = ot_arena_new(),
-                  .bound = n_bind > 0,
-                  .other = other};
-    if (c.scratch == NULL) return ot_fail_nomem(g->model->diag);
-    ot_status s = infer_with(&c, bind, n_bind, depth);
-    ot_arena_free(c.scratch);
-    if (s == OT_OK) ot_confirm(g, g->props | OT_P_SHAPES);
-    return s;
+    ot_infer c = {.g = g, .other = other};
+    return infer_into(&c, bind, n_bind, depth);
+}
+
+ot_status ot_infer_lenient(ot_graph *g)
+{
+    ot_infer c = {.g = g, .lenient = true};
+    return infer_into(&c, NULL, 0, 0);
 }
 
 ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,

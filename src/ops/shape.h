@@ -47,11 +47,15 @@ typedef struct ot_infer {
     bool *inexact;
     /* the caller gave bindings: stated shapes may be for other sizes */
     bool bound;
+    /* a node that breaks a rule is no error: its outputs are unknown, and whoever runs it says so;
+     * bodies inside are not looked into */
+    bool lenient;
     int64_t spent; /* elements evaluated so far by known.c */
     /* other_size.h: inputs have other extents than the file says; NULL: they have not */
     struct ot_other_size *other;
     const ot_node *n; /* node being inferred */
     bool exact;       /* no input of n is inexact: a violated rule is an error */
+    bool sure;        /* n has a rule, and all its inputs are sure (ot_shape_is_sure) */
     ot_shp *out;      /* [cap_out] results, first n->n_out valid */
     uint32_t cap_out;
 } ot_infer;
@@ -114,6 +118,10 @@ int64_t ot_shape_slice_range(int64_t dim, int64_t start, int64_t end, int64_t st
  * that is not NULL. */
 ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
                          struct ot_other_size *other) OT_MUST_USE;
+
+/* Shape inference of a body whose inputs are set: what the file states otherwise is overruled
+ * where inference knows better, and a node that breaks a rule leaves its outputs unknown. */
+ot_status ot_infer_lenient(ot_graph *g) OT_MUST_USE;
 
 /* ---- rules by file ---- */
 

@@ -35,6 +35,23 @@ char *ot_shape_node_text(const ot_infer *c, char *buf, size_t size)
     return buf;
 }
 
+bool ot_node_lacks(const ot_node *n, char *why, size_t size)
+{
+    if (n->op == OT_OP_OPAQUE) return false;
+    const ot_op_row *row = ot_op_row_of(n->op);
+    if (n->n_in < row->min_in)
+        return snprintf(why, size, "has %u inputs, needs %u", n->n_in, row->min_in), true;
+    if (row->max_in != OT_OP_MANY && n->n_in > row->max_in)
+        return snprintf(why, size, "has %u inputs, takes at most %u", n->n_in, row->max_in), true;
+    if (row->max_out != OT_OP_MANY && n->n_out > row->max_out)
+        return snprintf(why, size, "has %u outputs, makes at most %u", n->n_out, row->max_out),
+               true;
+    for (uint32_t k = 0; k < row->min_in; k++)
+        if (n->in[k] == OT_NONE)
+            return snprintf(why, size, "required input %u is omitted", k), true;
+    return false;
+}
+
 ot_status(ot_shape_fail)(ot_infer *c, const char *fmt, ...)
 {
     char text[OT_DIAG_MAX], node[OT_DIAG_MAX];

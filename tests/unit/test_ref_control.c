@@ -180,7 +180,7 @@ static void scans(void **state)
               "-22]\noutput %y\noutput %Y\noutput %s\noutput %S");
     ref_right(11, "init %a0 : float32[2] = [0, 10]\ninput init %x : float32[0,2] = []\n"
                   "%y : float32[?], %s : float32[?,?] = Scan(%a0, %x) {num_scan_inputs=1," SUM
-                  "init %Y : float32[2] = [0, 10]\ninit %S : float32[0,0] = []\noutput %y\noutput "
+                  "init %Y : float32[2] = [0, 10]\ninit %S : float32[0,2] = []\noutput %y\noutput "
                   "%Y\noutput %s\noutput %S");
     ref_fails(11, SCAN "%y : float32[?], %s : float32[?,?] = Scan(%a0, %x) {num_scan_inputs=3," SUM,
               "num_scan_inputs");

@@ -2,6 +2,7 @@
  *
  *   | slack | ot_block | pad to 64 | bytes ... |
  *                                   ^ ot_block_data
+ *   | slack | ot_block | pad to 64 | guard | bytes ... | guard |     of a session with guards
  *
  * Views share a block; the last reference frees it. Kernels share out their loops, not their
  * arrays, but tiles that run at once may view the same outer value, and they share the heap:
@@ -43,18 +44,21 @@ void ot_heap_add(ot_heap *heap, int64_t bytes)
 ot_block *ot_block_new(ot_heap *heap, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2 || bytes > INT64_MAX / 2) return NULL;
-    size_t total = bytes + HEAD + OT_ARENA_ALIGN;
+    const uint32_t guard = heap && heap->guards ? OT_GUARD : 0;
+    size_t total = bytes + HEAD + OT_ARENA_ALIGN + 2 * guard;
     char *start = ot_hook_alloc(NULL, 0, total);
     if (!start) return NULL;
     ask_for_huge_pages(start, total);
     size_t shift = (OT_ARENA_ALIGN - (uintptr_t)start % OT_ARENA_ALIGN) % OT_ARENA_ALIGN;
     placed *p = (placed *)(void *)(start + shift);
-    *p = (placed){.b = {.heap = heap, .total = total, .bytes = bytes, .refs = 1}, .start = start};
+    *p = (placed){.b = {.heap = heap, .total = total, .bytes = bytes, .guard = guard, .refs = 1},
+                  .start = start};
     if (heap) { ot_heap_add(heap, (int64_t)bytes); }
+    if (guard) ot_guard_fill(ot_block_data(&p->b), bytes);
     return &p->b;
 }
 
-void *ot_block_data(ot_block *b) { return (char *)b + HEAD; }
+void *ot_block_data(ot_block *b) { return (char *)b + HEAD + b->guard; }
 
 void ot_block_ref(ot_block *b) { b->refs++; }
 
@@ -62,6 +66,8 @@ void ot_block_unref(ot_block *b)
 {
     if (!b || --b->refs > 0) return;
     placed *p = (placed *)(void *)b;
+    if (b->guard && !ot_guard_intact(ot_block_data(b), b->bytes))
+        OT_BUG("something was written outside of a block");
     if (b->heap) ot_heap_add(b->heap, -(int64_t)b->bytes);
     (void)!ot_hook_alloc(p->start, b->total, 0);
 }

@@ -161,6 +161,9 @@ typedef struct ot_session_options {
     bool releases;
     /* fill arena memory with junk where no value lives, and outputs before they are computed */
     bool poison;
+    /* lay bytes around all memory that is planned or from the heap, and end the program when a step
+     * wrote to them */
+    bool guards;
     /* [n_shapes] dimensions of inputs; usually those of the arrays to come */
     const ot_shape_binding *shapes;
     size_t n_shapes;

@@ -32,6 +32,29 @@ static ot_status check_inputs(ot_call *c, const ot_step *step)
     return OT_OK;
 }
 
+/* Fused steps were made for operands that lowering foresaw, and so was the memory of what they
+ * make: what another step made, a caller gave or an iteration handed on is compared here. */
+static ot_status check_foreseen(ot_call *c, const ot_step *step)
+{
+    const ot_schedule *p = c->frame->schedule;
+    char given[400], wanted[400];
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        if (step->in_ids[k] == OT_NONE) continue;
+        const ot_nd *fore = &p->at[step->in_ids[k]]->fore, *a = c->in[k];
+        if (fore->dtype == OT_DT_UNKNOWN) continue; /* a body's business */
+        if (ot_nd_same_shape(fore, a->dtype, a->rank, a->dims) &&
+            a->chan_block == fore->chan_block && (!ot_nd_is_dense(fore) || ot_nd_is_dense(a)))
+            continue;
+        return ot_call_fail(
+            c, "it reads '%.200s', which is %s %s, and the model's shapes say %s %s",
+            step->in_ids[k] < p->g->n_values ? p->g->values[step->in_ids[k]].name : "",
+            ot_dtype_name(a->dtype), ot_dims_text(a->rank, a->dims, given, sizeof given),
+            ot_dtype_name(fore->dtype),
+            ot_dims_text(fore->rank, fore->dims, wanted, sizeof wanted));
+    }
+    return OT_OK;
+}
+
 /* ---- outputs ---- */
 
 /* The session counts memory that a kernel got elsewhere. */
@@ -81,21 +104,6 @@ static ot_status find_work(ot_call *c, const ot_step *step)
     return c->work ? OT_OK : OT_E_NOMEM;
 }
 
-/* Is the value what fused steps were made for? */
-static ot_status check_exact(ot_call *c, const ot_step *step, uint32_t k)
-{
-    const ot_slot *slot = step->out_slots[k];
-    char made[400], wanted[400];
-    if (!slot->is_exact ||
-        ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims))
-        return OT_OK;
-    return ot_call_fail(c, "output %u is %s %s, which the model's shapes contradict: %s %s", k,
-                        ot_dtype_name(slot->nd.dtype),
-                        ot_dims_text(slot->nd.rank, slot->nd.dims, made, sizeof made),
-                        ot_dtype_name(slot->fore.dtype),
-                        ot_dims_text(slot->fore.rank, slot->fore.dims, wanted, sizeof wanted));
-}
-
 ot_status ot_step_run(ot_schedule *p, ot_step *step)
 {
     ot_session *s = p->s;
@@ -114,11 +122,11 @@ ot_status ot_step_run(ot_schedule *p, ot_step *step)
     for (uint32_t k = 0; k < step->n_out; k++)
         if (step->out_slots[k]) step->out_slots[k]->handed = false;
     ot_status st = check_inputs(&c, step);
+    if (st == OT_OK && step->is_fused) st = check_foreseen(&c, step);
     if (st == OT_OK) st = find_work(&c, step);
     if (st == OT_OK) st = step->run(&c);
     for (uint32_t k = 0; st == OT_OK && k < step->n_out; k++) {
         if (step->out_slots[k]) st = take_output(&c, step, k);
-        if (st == OT_OK && step->out_slots[k]) st = check_exact(&c, step, k);
     }
     drop_scratch(&p->frame);
     if (st == OT_E_NOMEM) return ot_fail_nomem(c.diag);
@@ -156,7 +164,9 @@ ot_status ot_schedule_run(ot_schedule *p, ot_node_time *times)
     for (uint32_t k = 0; k < p->n_steps; k++) {
         ot_step *step = &p->steps[k];
         double start = times ? ot_now() : 0;
+        if (p->s->guards) ot_guards_open(p, k);
         ot_status st = ot_step_run(p, step);
+        if (p->s->guards) ot_guards_check(p, k);
         if (st != OT_OK) {
             ot_schedule_clear(p);
             return st;

@@ -25,6 +25,7 @@
 
 #define OT_ARENA_ALIGN     64
 #define OT_POISON          0xA8
+#define OT_GUARD           64
 #define OT_FRAME_DEPTH_MAX 64 /* subgraphs and functions inside one another */
 /* of a session: functions that call functions grow without measure */
 #define OT_STEPS_MAX (1u << 20)
@@ -35,6 +36,7 @@
 /* What lives on the heap now, and the most there ever was. */
 typedef struct ot_heap {
     _Atomic int64_t live, peak;
+    bool guards; /* around each block: see guards.c */
 } ot_heap;
 
 void ot_heap_add(ot_heap *heap, int64_t bytes); /* or take away */
@@ -43,6 +45,7 @@ typedef struct ot_block {
     ot_heap *heap; /* that counts it, or NULL */
     size_t total;  /* bytes asked of the allocator */
     size_t bytes;
+    uint32_t guard;        /* bytes of a guard at either end, or 0 */
     _Atomic uint32_t refs; /* tiles that run at once may share what lies outside of them */
 } ot_block;
 
@@ -51,6 +54,12 @@ ot_block *ot_block_new(ot_heap *heap, size_t bytes) OT_MUST_USE;
 void *ot_block_data(ot_block *b);
 void ot_block_ref(ot_block *b);
 void ot_block_unref(ot_block *b); /* accepts NULL */
+
+/* ---- guards.c: bytes before and behind memory that nobody may write to ---- */
+
+/* OT_GUARD bytes at either end of these, which are the caller's to give. */
+void ot_guard_fill(void *data, size_t bytes);
+bool ot_guard_intact(const void *data, size_t bytes);
 
 /* nd.c: dense memory for `a` whose dtype and dims are set. */
 ot_status ot_nd_allocate(ot_nd *a, ot_heap *heap, ot_diag *d) OT_MUST_USE;
@@ -101,8 +110,8 @@ struct ot_slot {
     int64_t offset;      /* of OT_PLACE_ARENA */
     /* dtype and dims that the plan foresaw (ARENA), or the caller's array (CALLER) */
     ot_nd want;
-    bool is_exact;        /* fused steps rely on `fore` */
-    ot_nd fore;           /* dtype, dims, strides, layout that lowering foresaw */
+    /* dtype, dims, strides, layout that lowering foresaw; type unknown: it foresaw nothing */
+    ot_nd fore;
     const ot_slot *under; /* VIEW made by a fused step in place: whose memory */
 };
 
@@ -183,7 +192,7 @@ struct ot_session {
     ot_diag *d;  /* of the call that runs now */
     uint32_t threads;
     ot_pool *pool; /* NULL: one thread */
-    bool reference, poison, releases;
+    bool reference, poison, guards, releases;
     const ot_backend *place; /* NULL: steps run here */
     void *placed;            /* its state */
     struct ot_trace *trace;  /* NULL: steps are not recorded */
@@ -248,6 +257,11 @@ ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
 /* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires
  * lifetimes. */
 ot_status ot_schedule_plan(ot_schedule *p) OT_MUST_USE;
+
+/* guards.c: of planned memory that begins to live with step k; of all that lives during it, and of
+ * what it made on the heap. Ends the program when one was written to, naming the step. */
+void ot_guards_open(const ot_schedule *p, uint32_t k);
+void ot_guards_check(const ot_schedule *p, uint32_t k);
 
 /* frame.c */
 ot_status ot_step_run(ot_schedule *p, ot_step *step) OT_MUST_USE;

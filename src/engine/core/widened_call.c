@@ -70,8 +70,8 @@ static ot_status open_result(const widening *w, uint32_t k, const ot_nd *piece)
 {
     ot_call *c = w->c;
     int64_t dims[OT_RANK_MAX];
-    ot_dtype said = c->node->out[k] == OT_NONE ? OT_DT_UNKNOWN
-                                               : c->g->values[c->node->out[k]].dtype;
+    const ot_value *v = c->node->out[k] == OT_NONE ? NULL : &c->g->values[c->node->out[k]];
+    ot_dtype said = v && v->is_inferred ? v->dtype : OT_DT_UNKNOWN;
     bool half = piece->dtype == OT_F32 &&
                 (ot_dtype_is_half(said) || (said == OT_DT_UNKNOWN && k == 0));
     for (uint32_t a = 0; a < piece->rank; a++)

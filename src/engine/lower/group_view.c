@@ -42,6 +42,10 @@ static bool shape(const void *of, ot_id v, ot_group_shape *s)
 {
     const lw_value *x = &((const lw_pass *)of)->v[v];
     if (!x->is_static || x->slot->absent) return false;
+    /* what the file alone says of a part of a group is compared with nothing */
+    if (x->maker != OT_NONE && !x->x->is_inferred && node_at(of, x->maker)) {
+        if (ot_shape_has_rule(node_at(of, x->maker))) return false;
+    }
     *s = (ot_group_shape){x->slot->fore.dtype, x->slot->fore.rank, x->slot->fore.dims};
     return true;
 }

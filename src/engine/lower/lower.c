@@ -16,13 +16,16 @@
 
 /* ---- values ---- */
 
-/* What is known of value v of p: an outer one is described where it is made. */
-static const ot_value *described(const ot_schedule *p, ot_id v)
+/* What is known of value v of p: an outer one is described where it is made, in *g. */
+static const ot_value *described(const ot_schedule *p, ot_id v, const ot_graph **g)
 {
     const ot_value *x = &p->g->values[v];
+    *g = p->g;
     for (const ot_schedule *up = p->outer; x->is_outer && up; up = up->outer) {
         ot_id found = ot_value_find(up->g, x->name);
-        if (found != OT_NONE) x = &up->g->values[found];
+        if (found == OT_NONE) continue;
+        x = &up->g->values[found];
+        *g = up->g;
     }
     return x;
 }
@@ -46,21 +49,16 @@ static void import_outer(ot_value *own, const ot_value *x)
 
 void ot_schedule_describe_outer(ot_schedule *p)
 {
-    for (ot_id v = 0; v < p->g->n_values; v++) import_outer(&p->g->values[v], described(p, v));
-}
-
-/* Made by an operator of an opset too old for the passes: its shape is the file's word, which
- * may be false. */
-static bool is_claimed(const ot_graph *g, const ot_value *x)
-{
-    const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
-    return n && n->op == OT_OP_OPAQUE && !n->domain[0] && ot_op_find(n->op_type) != OT_OP_OPAQUE;
+    const ot_graph *g;
+    for (ot_id v = 0; v < p->g->n_values; v++) import_outer(&p->g->values[v], described(p, v, &g));
 }
 
 static void describe(lw_pass *l, ot_id v)
 {
     lw_value *w = &l->v[v];
-    *w = (lw_value){.x = described(l->p, v), .slot = l->p->at[v], .maker = OT_NONE, .of = OT_NONE};
+    const ot_graph *g;
+    *w = (lw_value){.slot = l->p->at[v], .maker = OT_NONE, .of = OT_NONE};
+    w->x = described(l->p, v, &g);
     for (uint32_t k = 0; k < LW_LAYOUTS; k++) w->version[k] = OT_NONE;
     const ot_nd *c = w->slot->is_const && w->slot->nd.data ? &w->slot->nd : NULL;
     ot_nd *fore = &w->slot->fore;
@@ -68,7 +66,7 @@ static void describe(lw_pass *l, ot_id v)
     if (c) {
         ot_nd_set_dense(fore, c->dtype, c->rank, c->dims);
         w->is_static = true;
-    } else if (w->x->is_tensor && !w->x->is_sequence && !is_claimed(l->p->g, &l->p->g->values[v]) &&
+    } else if (w->x->is_tensor && !w->x->is_sequence && ot_shape_is_sure(g, w->x) &&
                ot_value_is_static(w->x) && w->x->rank <= OT_RANK_MAX &&
                ot_dtype_bytes(w->x->dtype) > 0) {
         ot_nd_set_dense(fore, w->x->dtype, (uint32_t)w->x->rank, w->x->dims);

@@ -150,6 +150,7 @@ static ot_status add_bodies(ot_schedule *p, ot_step *step, uint32_t depth)
         if (!ot_attr_has_graph(p->s->m, &n->attrs[k])) continue;
         if (n->attrs[k].kind != OT_ATTR_GRAPH)
             OT_TRY(ot_import_body(p->s->m, &n->attrs[k], p->g, &g));
+        OT_TRY(ot_infer_body(p->g, n, g));
         OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
         if (ot_is_tile_op(n, "While")) OT_TRY(ot_tile_reads_first(g));
         OT_TRY(add_body(p, step, n->attrs[k].name, g, true, depth, NULL));
@@ -191,12 +192,22 @@ static ot_status too_many(const ot_schedule *p, const ot_node *n)
                    ot_node_label(n, label, sizeof label));
 }
 
+/* Kernels find the operands that their operator needs. Nodes of opsets too old for the passes had
+ * others: their kernels look themselves. */
+static ot_status check_operands(const ot_schedule *p, const ot_node *n)
+{
+    char label[OT_LABEL_MAX], why[80];
+    if (!ot_node_lacks(n, why, sizeof why)) return OT_OK;
+    return ot_fail(p->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), why);
+}
+
 static ot_status make_step(ot_schedule *p, const ot_node *n, const bool *wanted, uint32_t depth,
                            ot_step *step)
 {
     ot_session *s = p->s;
     *step = (ot_step){.node = n, .in_place = OT_NONE, .work_at = -1};
     if (++s->n_steps_all > OT_STEPS_MAX) return too_many(p, n);
+    OT_TRY(check_operands(p, n));
     OT_TRY(operands(p, step, wanted));
     if (n->op == OT_OP_OPAQUE) {
         ot_graph *f;

@@ -107,6 +107,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     s->reference = o->reference;
     s->hire = ot_schedule_hire;
     s->poison = o->poison;
+    s->guards = s->heap.guards = o->guards;
     s->place = o->place;
     s->releases = o->releases && o->n_overrides == 0;
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);

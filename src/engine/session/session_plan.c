@@ -40,7 +40,7 @@ static ot_pack_item *new_item(plan_work *w, int64_t lower, int64_t upper, int64_
     ot_pack_item *item = &w->p->items[w->p->n_items++];
     *item = (ot_pack_item){.lower = lower,
                            .upper = upper,
-                           .size = bytes,
+                           .size = bytes + (w->p->s->guards ? 2 * OT_GUARD : 0),
                            .alignment = OT_ARENA_ALIGN,
                            .fixed = -1,
                            .hint = -1};
@@ -129,6 +129,10 @@ static ot_status pack(ot_schedule *p)
     OT_TRY(ot_pack(&problem, &o, p->s->d, p->offsets, &r));
     OT_TRY(ot_pack_check(&problem, p->offsets, 0, NULL, p->s->d));
     p->arena_bytes = r.height;
+    for (uint32_t k = 0; p->s->guards && k < p->n_items; k++) {
+        p->offsets[k] += OT_GUARD;
+        p->items[k].size -= 2 * OT_GUARD;
+    }
     return OT_OK;
 }
 

@@ -39,7 +39,6 @@ ot_status lw_push(lw_pass *l, const ot_node *node, ot_op_fn run, const void *pla
     for (uint32_t k = 0; k < in.n; k++) {
         if (in.at[k] == OT_NONE) continue;
         x.in[k] = &l->ids[in.at[k]]->nd;
-        l->ids[in.at[k]]->is_exact = true;
     }
     for (uint32_t k = 0; k < out.n; k++) {
         if (out.at[k] == OT_NONE) continue;
