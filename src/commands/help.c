@@ -52,15 +52,33 @@ static void put_exceptions(unsigned commands, unsigned all, char *buf, size_t si
     snprintf(buf, size, " (%s %s)", of ? "of" : "not", of ? has : lacks);
 }
 
-/* `all`: the commands that the reader takes for granted. */
-static void help_option(const option *o, unsigned all, FILE *f)
+/* " (run, bench: random numbers for the others)" in a topic, "; random numbers for the others" in
+ * the help of one of these commands. */
+static void put_remark(const option *o, unsigned of, char *buf, size_t size)
 {
-    char text[512], exceptions[200];
+    char names[160];
+    *buf = '\0';
+    for (size_t k = 0; k < n_remarks; k++) {
+        const option_remark *r = &remark_table[k];
+        if (strcmp(r->name, o->name) != 0 || !(of & r->commands)) continue;
+        put_names(r->commands, names, sizeof names);
+        if (of & ~r->commands)
+            snprintf(buf, size, " (%s: %s)", names, r->text);
+        else
+            snprintf(buf, size, "; %s", r->text);
+    }
+}
+
+/* `all`: the commands that the reader takes for granted; `of`: those that are told about. */
+static void help_option(const option *o, unsigned all, unsigned of, FILE *f)
+{
+    char text[512], exceptions[200], remark[200];
+    put_remark(o, of, remark, sizeof remark);
     int used = o->letter ? fprintf(f, "  -%c, --%s", o->letter, o->name)
                          : fprintf(f, "  --%s", o->name);
     if (o->value) used += fprintf(f, " %s", o->value);
     put_exceptions(o->commands, all, exceptions, sizeof exceptions);
-    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, o->dflt ? " (default: " : "",
+    snprintf(text, sizeof text, "%s%s%s%s%s%s", o->help, remark, o->dflt ? " (default: " : "",
              o->dflt ? o->dflt : "", o->dflt ? ")" : "", exceptions);
     put_wrapped(text, used, HELP_AT, f);
 }
@@ -74,7 +92,7 @@ static void help_topic(option_subject topic, FILE *f)
             t->commands == EVERY ? "every command" : names);
     for (size_t k = 0; k < n_options; k++)
         if (option_table[k].help && option_table[k].topic == topic)
-            help_option(&option_table[k], t->commands, f);
+            help_option(&option_table[k], t->commands, option_table[k].commands, f);
 }
 
 static void help_usage(const command_row *c, FILE *f)
@@ -98,7 +116,7 @@ static void help_command(const command_row *c, FILE *f)
             if (!o->help || o->topic != t || !(o->commands & bit)) continue;
             if (!begun) fprintf(f, "\n%s:\n", topic_table[t].heading);
             begun = true;
-            help_option(o, o->commands, f);
+            help_option(o, o->commands, bit, f);
         }
     }
 }

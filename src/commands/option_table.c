@@ -44,7 +44,7 @@ const option_topic topic_table[TOPIC_COUNT] = {
 #define AT(member) offsetof(ot_options, member)
 const option option_table[] = {
     {"output", 'o', "OUT", FILENAME, NULL, AT(output), WRITERS, RESULTS,
-     "file to write; - is stdout, .ot writes the text form"},
+     "file to write; - is stdout"},
     {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, RESULTS,
      "write a report of what was found; repeatable"},
     {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES, RESULTS,
@@ -132,7 +132,7 @@ const option option_table[] = {
      "value of a kernel's size (run-kernel: others follow from the inputs)"},
 
     {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL, RUNNING,
-     "array for an input; repeatable (random numbers for the others)"},
+     "array for an input; repeatable"},
     {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, RUNNING, "of the random numbers"},
     {"output-dir", 0, "D", FOLDER, NULL, AT(output_dir), RUN | KERNEL, RUNNING,
      "write the outputs to D/0.npy, D/1.npy... (kernels: D/NAME.npy)"},
@@ -182,5 +182,11 @@ const option option_table[] = {
      "print a script that completes the words of this program"},
 };
 const size_t n_options = sizeof option_table / sizeof *option_table;
+
+const option_remark remark_table[] = {
+    {"output", OPTIMISE, ".ot writes the text form"},
+    {"input", RUNNERS, "random numbers for the others"},
+};
+const size_t n_remarks = sizeof remark_table / sizeof *remark_table;
 
 const char *command_word(const command_row *c) { return *c->name ? c->name : "tiling"; }

@@ -38,6 +38,15 @@ typedef struct option_topic {
     unsigned commands; /* that take its options where those do not say otherwise */
 } option_topic;
 
+/* What is true of an option with some of its commands only. */
+typedef struct option_remark {
+    const char *name; /* the option's */
+    unsigned commands;
+    const char *text;
+} option_remark;
+
+extern const option_remark remark_table[];
+extern const size_t n_remarks;
 extern const command_row command_table[];
 extern const size_t n_commands;
 extern const option option_table[];

@@ -194,6 +194,18 @@ static void bind_arrays(const ot_graph *g, const ot_feed_request *r, ot_feed *f)
     }
 }
 
+/* One of the first n shapes is the same. */
+static bool repeats(const ot_feed *f, size_t n, const ot_shape_binding *b)
+{
+    for (size_t k = 0; k < n; k++) {
+        const ot_shape_binding *x = &f->shapes[k];
+        if (strcmp(x->input, b->input) == 0 && x->rank == b->rank &&
+            memcmp(x->dims, b->dims, b->rank * sizeof *b->dims) == 0)
+            return true;
+    }
+    return false;
+}
+
 ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d,
                       ot_feed *out)
 {
@@ -202,9 +214,10 @@ ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, 
     OT_TRY(read_given(&w));
     OT_TRY(make_up(&w));
     bind_arrays(g, r, out);
-    /* A shape that repeats an array's does no harm; one of no input, or another one, is refused
-     * with the rest. */
-    for (size_t k = 0; k < r->n_shapes; k++) out->shapes[out->n_shapes++] = r->shapes[k];
+    /* One of no input, or another one than an array's, is refused with the rest. */
+    const size_t n_arrays = out->n_shapes;
+    for (size_t k = 0; k < r->n_shapes; k++)
+        if (!repeats(out, n_arrays, &r->shapes[k])) out->shapes[out->n_shapes++] = r->shapes[k];
     return OT_OK;
 }
 

@@ -29,6 +29,11 @@ def traced(path):
     assert any(v['name'].startswith('tile/') for v in x if v['pid'] == 1), x
 
 
+def command(path):
+    """Print the command that a report tells to use."""
+    print(json.load(open(path))['command'])
+
+
 def of_a_file(path):
     """bench of a model and its tiled file: figures that fit together."""
     j = json.load(open(path))
@@ -49,4 +54,4 @@ def of_a_file(path):
 
 
 if __name__ == '__main__':
-    commands(models, traced, of_a_file)
+    commands(models, traced, of_a_file, command)

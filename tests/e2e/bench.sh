@@ -51,6 +51,17 @@ grep -qE 'median error|[+-][0-9]+ %' "$tmp/out" && fail "the table compares two 
 expect 0 "$TOOL" bench two.onnx --repeat 1 --target tlf-16m -q
 [ ! -s "$tmp/err" ] || fail "-q says something"
 
+# ---- the command of a report does what bench did ----
+for shape in '' '--shape x=1,8,512,512'; do
+    # shellcheck disable=SC2086
+    expect 0 "$TOOL" bench net.onnx --goal memory --repeat 1 $shape -q --report command.json
+    command=$(py command command.json) || fail "no command in the report of bench $shape"
+    # shellcheck disable=SC2086
+    expect 0 "${TOOL%/*}"/$command
+    [ -s net-tiled.onnx ] || fail "'$command' writes nothing"
+    rm -f net-tiled.onnx
+done
+
 # ---- what is wrong ----
 "$TOOL" bench net.onnx other.onnx --repeat 1 --json >"$tmp/out" 2>"$tmp/err" && fail "other outputs pass"
 says "output 'y' of the tiled model is not the original's: the contents differ"

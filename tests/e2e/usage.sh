@@ -16,6 +16,20 @@ expect 2 "$TOOL" --help=sises; says "; did you mean 'sizes'?"
 expect 2 "$TOOL" --completion zsh; says "must be bash"
 expect 0 "$TOOL" inspect --help
 expect 0 "$TOOL" run --help
+
+# A font macro joins its arguments: an option and its value in two of them are shown as one word.
+grep -nE '^\.(RB|BR|BI|IB|IR|RI) .*\\-\\-[a-z\\-]+ +[a-z]' "$root/docs/onnx-tile.1" | grep -vE '"[^"]*\\-\\-[a-z\\-]+ +[a-z][^"]*"' &&
+    fail "the man page joins words"
+
+# What is true with one command is not said of another.
+said() { expect 0 "$TOOL" --help="$1"; tr -s ' \n' ' ' <"$tmp/out" | grep -qF -- "$2"; }
+said run 'for an input; repeatable; random numbers for the others' || fail "run --help: $(cat "$tmp/out")"
+said run-kernel 'random numbers' && fail "run-kernel --help promises inputs that are not made"
+said tiling '.ot writes the text form' || fail "--help=tiling: $(cat "$tmp/out")"
+for command in plan-memory calibrate compare; do
+    said $command '.ot ' && fail "$command --help offers .ot, which it does not take"
+done
+said running '(run, bench: random numbers for the others)' || fail "--help=running: $(cat "$tmp/out")"
 expect 0 "$TOOL" --version
 grep -qE '^onnx-tile [0-9]+\.[0-9]+\.[0-9]+$' "$tmp/out" || fail "--version: $(cat "$tmp/out")"
 expect 0 "$TOOL" --list-targets

@@ -16,7 +16,7 @@
 static const char *kind_of(const ot_nd *a)
 {
     if (a->list) return "a sequence";
-    return a->dtype == OT_DT_UNKNOWN ? "an empty optional" : ot_dtype_name(a->dtype);
+    return "an empty optional";
 }
 
 /* Kernels see tensors in memory; only some know sequences and empty optionals. */
@@ -26,6 +26,11 @@ static ot_status check_inputs(ot_call *c, const ot_step *step)
         const ot_nd *a = c->in[k];
         if (!a || a->data || (step->takes_lists && (a->list || a->dtype == OT_DT_UNKNOWN)))
             continue;
+        if (!a->list && a->dtype != OT_DT_UNKNOWN)
+            return ot_call_fail(c,
+                                "the contents of input %u (%s) are not held: the text form of a "
+                                "model has those of small tensors only",
+                                k, ot_dtype_name(a->dtype));
         return ot_call_fail(c, "input %u is %s, which this operator of the engine does not take", k,
                             kind_of(a));
     }

@@ -35,7 +35,8 @@ ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name
         onnx__tensor_proto__init(p);
         if (!t->data)
             return ot_fail(ex->d, OT_E_INPUT,
-                           "tensor '%.160s': its contents are not held and cannot be written",
+                           "tensor '%.160s': its contents are not held and cannot be written (the "
+                           "text form of a model has those of small tensors only)",
                            name);
         p->has_data_type = 1;
         p->data_type = (int32_t)t->dtype;
