@@ -139,6 +139,11 @@ class Explanation(Result):
         return self.memory["obstacles"]
 
     @property
+    def cures(self) -> List[Dict[str, Any]]:
+        """Options that were tried and make it less: options, growth_bytes, peak_bytes, time_seconds."""
+        return self.memory["cures"]
+
+    @property
     def command(self) -> Optional[str]:
         """The command that tiles the model so; None: nothing is tiled."""
         return self.memory.get("command")

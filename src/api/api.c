@@ -216,7 +216,7 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    t->run.options.plan.detail = keep != 0;
+    t->run.options.plan.detail = t->run.options.try_cures = keep != 0;
     return ONNX_TILE_OK;
 }
 

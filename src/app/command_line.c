@@ -99,6 +99,14 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     return w.text;
 }
 
+const char *ot_run_shape_text(const ot_run *r, ot_arena *a)
+{
+    words w = {a, ""};
+    for (size_t k = 0; k < r->options.n_design; k++)
+        add(&w, k ? " --shape" : "--shape"), add_shape(&w, &r->options.design[k]);
+    return w.text;
+}
+
 const char *ot_run_design_text(const ot_run *r, ot_arena *a)
 {
     words w = {a, ""};

@@ -1,8 +1,8 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> select --> plan-check --> results --> rewrite --> limit --> export
- *   `---load---'`-------------------- tile ------------------------------'`--save--'
+ *   import --> shapes --> select --> plan-check --> results --> cures --> rewrite --> limit --> export
+ *   `---load---'`------------------------- tile ------------------------------------'`--save--'
  *
  * What plan a model gets, and in which variant it is written, is decided in the select pass alone
  * (src/select); regions are lowered to kernels inside it, for their memory. The dump writes them
@@ -11,6 +11,7 @@
  * A new pass is one file and one line here. Letters are those of -d; the planner's own letters
  * (A R W D G P) print from inside the select pass.
  */
+#include "cures.h"
 #include "dynamic_shapes.h"
 
 #include "engine/core/engine.h"
@@ -77,6 +78,7 @@ static bool has_fixed_inputs(const ot_graph *g)
 static ot_status pass_shapes(ot_run *r)
 {
     r->was_fixed = has_fixed_inputs(r->model->graph);
+    OT_TRY(ot_run_keep_untouched(r));
     OT_TRY(ot_run_choose_design(r));
     if (r->options.keep_dynamic) return ot_run_infer_dynamic(r);
     OT_TRY(ot_run_keep_unbound(r));
@@ -215,10 +217,15 @@ static const struct {
     const char *name;
     ot_status (*run)(ot_run *r);
 } PASSES[] = {
-    {LOAD, 'I', "import", pass_import}, {TILE, 'S', "shapes", pass_shapes},
-    {TILE, 0, "select", pass_select},   {TILE, 0, "plan-check", pass_plan_check},
-    {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
-    {REWRITE, 0, "limit", pass_limit},  {REWRITE, 0, "operator", ot_run_mark_operators},
+    {LOAD, 'I', "import", pass_import},
+    {TILE, 'S', "shapes", pass_shapes},
+    {TILE, 0, "select", pass_select},
+    {TILE, 0, "plan-check", pass_plan_check},
+    {TILE, 0, "results", pass_results},
+    {TILE, 0, "cures", ot_run_try_cures},
+    {REWRITE, 'T', "rewrite", pass_rewrite},
+    {REWRITE, 0, "limit", pass_limit},
+    {REWRITE, 0, "operator", ot_run_mark_operators},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
@@ -401,6 +408,12 @@ static ot_status run_stage(ot_run *r, stage which)
 
 ot_status ot_run_load(ot_run *run) { return run_stage(run, LOAD); }
 
+ot_status ot_run_plan(ot_run *run)
+{
+    OT_TRY(pass_shapes(run));
+    return pass_select(run);
+}
+
 ot_status ot_run_tile(ot_run *run, bool plan_only)
 {
     OT_TRY(run_stage(run, TILE));
@@ -414,8 +427,9 @@ void ot_run_free(ot_run *run)
     ot_facts_free(run->facts);
     ot_selection_free(&run->selection);
     ot_model_free(run->unbound);
+    ot_model_free(run->untouched);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->facts = NULL;
-    run->unbound = run->model = NULL;
+    run->unbound = run->untouched = run->model = NULL;
 }

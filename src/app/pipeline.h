@@ -37,6 +37,7 @@ typedef struct ot_run_options {
     bool emit_engine;
     /* with emit_engine: what becomes operators, for ONNX Runtime with the engine as a library */
     ot_operators operators;
+    bool try_cures; /* with plan.detail: try what would help (cures.c), which takes more plans */
     const char *dump_dir;  /* NULL: none */
     FILE *log;             /* time of each pass, one line each; NULL: silent */
     ot_progress *progress; /* the running pass; NULL: none */
@@ -51,6 +52,9 @@ typedef struct ot_run {
     ot_model *model; /* after load */
     /* a size was given: the model before it was bound, where its dimensions may stay dynamic */
     ot_model *unbound;
+    /* with options.try_cures: the model and the options as they were before shapes were inferred */
+    ot_model *untouched;
+    ot_run_options asked;
     const ot_shape_binding *given_design; /* [options.n_shapes] with that: the size as a design */
     ot_selection selection;               /* after tile: the plan, and what it is of */
     ot_facts *facts;                      /* after tile; complete with options.plan.detail */
@@ -84,6 +88,8 @@ ot_status ot_run_guess_design(ot_run *run) OT_MUST_USE;
 const char *ot_run_command_text(const ot_run *run, ot_arena *a);
 /* The design size, or the one that was bound, "INPUT=D,D,... INPUT=...", likewise; "": none. */
 const char *ot_run_design_text(const ot_run *run, ot_arena *a);
+/* The options that bind the design size, "--shape INPUT=D,D,... --shape ...", likewise. */
+const char *ot_run_shape_text(const ot_run *run, ot_arena *a);
 
 /* ---- text_file.c: .ot files ---- */
 

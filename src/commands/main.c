@@ -185,6 +185,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
                         .progress = progress};
+    r.try_cures = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN;
     r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN || o->command == OT_CMD_GATE;
     return r;
 }

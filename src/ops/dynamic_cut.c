@@ -44,10 +44,10 @@ static bool spatial_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot
     if (axis < 2) return true;
     for (size_t k = 0; same && !turned && strides && k < count; k++)
         if (strides[k] != 1 && ot_axis_is_dynamic(g, n->in[0], (int32_t)k + 2))
-            return refuse(why, OT_WHY_FREE_AUTO_PAD);
+            return refuse(why, OT_WHY_DYNAMIC_AUTO_PAD);
     const bool fixed = !ot_axis_is_dynamic(g, n->in[0], (int32_t)axis) &&
                        !ot_axis_is_dynamic(g, n->out[0], (int32_t)axis);
-    if (turned && ot_attr_find(n, "output_shape") && !fixed) return refuse(why, OT_WHY_FREE_FIXED);
+    if (turned && ot_attr_find(n, "output_shape") && !fixed) return refuse(why, OT_WHY_DYNAMIC_FIXED);
     return true;
 }
 
@@ -86,19 +86,19 @@ static bool resize_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot_
     } else if (!ot_value_varies(g, operand(n, at))) {
         count = ot_acc_floats(g, n, at, scales, OT_RANK_MAX);
     }
-    if (count <= 0) return refuse(why, OT_WHY_FREE_FIXED);
+    if (count <= 0) return refuse(why, OT_WHY_DYNAMIC_FIXED);
     const int32_t rank = g->values[n->in[0]].rank;
     for (size_t k = 0; !old && k < n_axes; k++)
         if (ot_acc_norm_axis(axes[k], rank) == (int32_t)axis) entry = (int64_t)k;
     if (!old && axes && entry < (int64_t)n_axes &&
         ot_acc_norm_axis(axes[entry], rank) != (int32_t)axis)
         return true; /* not resized */
-    if (entry >= count) return !old && axes ? true : refuse(why, OT_WHY_FREE_FIXED);
+    if (entry >= count) return !old && axes ? true : refuse(why, OT_WHY_DYNAMIC_FIXED);
     const char *map = ot_attr_str(n, "coordinate_transformation_mode", "");
     const bool centred = strcmp(map, "half_pixel_symmetric") == 0 ||
                          strcmp(map, "pytorch_half_pixel") == 0;
     if (!is_power_of_two(scales[entry]) || (centred && scales[entry] < 1))
-        return refuse(why, OT_WHY_FREE_SCALE);
+        return refuse(why, OT_WHY_DYNAMIC_SCALE);
     return true;
 }
 
@@ -110,7 +110,7 @@ static bool reshape_holds(const ot_graph *g, const ot_node *n, uint32_t axis, co
     int64_t shape[OT_RANK_MAX];
     const ot_id x = n->in[0], y = n->out[0];
     const ot_value *in = &g->values[x], *out = &g->values[y];
-    *why = OT_WHY_FREE_FIXED;
+    *why = OT_WHY_DYNAMIC_FIXED;
     if (n->op == OT_OP_Unsqueeze) return !ot_value_varies(g, operand(n, 1));
     if (n->op == OT_OP_Squeeze)
         return (operand(n, 1) != OT_NONE || ot_attr_find(n, "axes")) &&
@@ -153,12 +153,12 @@ static bool pad_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot_why
     ot_op_tile t;
     ot_win in[4];
     const int64_t extent = g->values[n->out[0]].dims[axis];
-    *why = OT_WHY_FREE_FIXED;
+    *why = OT_WHY_DYNAMIC_FIXED;
     if (ot_value_varies(g, operand(n, 1)) || ot_value_varies(g, operand(n, 3)) || n->n_in > 4)
         return false;
     t = (ot_op_tile){.need = {0, extent}, .in = in};
     if (!ot_access_window(g, n, 0, axis, &t, why)) return false;
-    *why = OT_WHY_FREE_BORDER;
+    *why = OT_WHY_DYNAMIC_BORDER;
     const int64_t whole = g->values[n->in[0]].dims[axis];
     const bool crops = t.in[0].lo != 0 || t.in[0].hi != whole;
     return !crops &&
@@ -176,7 +176,7 @@ bool ot_dynamic_allows(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     case OT_ACC_MATMUL:
     case OT_ACC_GEMM:
         return broadcasts_always(g, n, out, axis, in_axis) ? true
-                                                           : refuse(why, OT_WHY_FREE_BROADCAST);
+                                                           : refuse(why, OT_WHY_DYNAMIC_BROADCAST);
     case OT_ACC_CONV:
     case OT_ACC_CONVT:
     case OT_ACC_POOL: return spatial_holds(g, n, axis, why);
@@ -191,16 +191,16 @@ bool ot_dynamic_allows(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     case OT_ACC_REDUCE:
     case OT_ACC_TILE:
     case OT_ACC_CUMSUM:
-        return !ot_value_varies(g, operand(n, 1)) ? true : refuse(why, OT_WHY_FREE_FIXED);
+        return !ot_value_varies(g, operand(n, 1)) ? true : refuse(why, OT_WHY_DYNAMIC_FIXED);
     case OT_ACC_CONCAT:
         return ot_acc_norm_axis(ot_attr_int(n, "axis", 1), out->rank) != (int32_t)axis
                    ? true
-                   : refuse(why, OT_WHY_FREE_FIXED);
+                   : refuse(why, OT_WHY_DYNAMIC_FIXED);
     case OT_ACC_RESIZE: return resize_holds(g, n, axis, why);
     case OT_ACC_RESHAPE: return reshape_holds(g, n, axis, in_axis, why);
-    case OT_ACC_SLICE: return slice_holds(g, n, axis) ? true : refuse(why, OT_WHY_FREE_FIXED);
+    case OT_ACC_SLICE: return slice_holds(g, n, axis) ? true : refuse(why, OT_WHY_DYNAMIC_FIXED);
     case OT_ACC_PAD: return pad_holds(g, n, axis, why);
-    default: return refuse(why, OT_WHY_FREE_OPERATOR);
+    default: return refuse(why, OT_WHY_DYNAMIC_OPERATOR);
     }
 }
 

@@ -3,11 +3,11 @@
 
 static const struct {
     const char *name, *sentence, *lift;
-    bool unforced; /* --force is what lifts it */
+    unsigned cures; /* OT_CURE_* */
 } ROWS[OT_WHYS] = {
-    [OT_WHY_NONE] = {"", "", "", false},
-#define REASON(id, name, sentence, lift)          [OT_WHY_##id] = {name, sentence, lift, false},
-#define REASON_UNFORCED(id, name, sentence, lift) [OT_WHY_##id] = {name, sentence, lift, true},
+    [OT_WHY_NONE] = {"", "", "", 0},
+#define REASON(id, name, sentence, lift)              [OT_WHY_##id] = {name, sentence, lift, 0},
+#define REASON_TRIED(id, name, sentence, lift, cures) [OT_WHY_##id] = {name, sentence, lift, cures},
 #include "reasons.def"
 };
 
@@ -25,11 +25,9 @@ const char *ot_reason_name(ot_why why) { return ROWS[known(why)].name; }
 
 const char *ot_reason_sentence(ot_why why) { return ROWS[known(why)].sentence; }
 
-const char *ot_reason_lift(ot_why why, bool forced)
-{
-    why = known(why);
-    return forced && ROWS[why].unforced ? "" : ROWS[why].lift;
-}
+const char *ot_reason_lift(ot_why why) { return ROWS[known(why)].lift; }
+
+unsigned ot_reason_cures(ot_why why) { return ROWS[known(why)].cures; }
 
 const char *ot_reason_text(ot_arena *a, ot_reason r)
 {

@@ -168,14 +168,14 @@ typedef enum ot_why {
     OT_WHY_RESIZE_SPECIAL,
     OT_WHY_RESIZE_WINDOW,
     /* ops/dynamic_cut.c, tiling/dynamic_tiles.c: with dynamic dimensions */
-    OT_WHY_FREE_OPERATOR,
-    OT_WHY_FREE_BROADCAST,
-    OT_WHY_FREE_AUTO_PAD,
-    OT_WHY_FREE_FIXED,
-    OT_WHY_FREE_SCALE,
-    OT_WHY_FREE_BORDER,
-    OT_WHY_FREE_FORM,
-    OT_WHY_FREE_STEP,
+    OT_WHY_DYNAMIC_OPERATOR,
+    OT_WHY_DYNAMIC_BROADCAST,
+    OT_WHY_DYNAMIC_AUTO_PAD,
+    OT_WHY_DYNAMIC_FIXED,
+    OT_WHY_DYNAMIC_SCALE,
+    OT_WHY_DYNAMIC_BORDER,
+    OT_WHY_DYNAMIC_FORM,
+    OT_WHY_DYNAMIC_STEP,
     /* tiling/barrier.c: nodes that no region contains */
     OT_WHY_KEPT_CONTROL_FLOW,
     OT_WHY_OTHER_DOMAIN,
@@ -184,6 +184,10 @@ typedef enum ot_why {
     OT_WHY_NO_TENSOR,
     OT_WHY_INPUT_SHAPE,
     OT_WHY_OUTPUT_SHAPE,
+    OT_WHY_LOCAL_FUNCTION,
+    OT_WHY_TILED_ALREADY,
+    OT_WHY_CONTROL_FLOW,
+    OT_WHY_NOT_CUT,
     OT_WHY_WHOLE_INPUT,
     OT_WHY_ODD_SHAPES,
     OT_WHY_ALL_ONES,
@@ -248,8 +252,21 @@ typedef enum ot_why {
     OT_WHY_TENSOR_LIMIT,
     OT_WHY_GROWTH,
     OT_WHY_PEAK,
+    /* report/facts/facts_explain.c: why a tensor is whole that no node above explains */
+    OT_WHY_MODEL_OUTPUT,
+    OT_WHY_READ_LATER,
+    OT_WHY_REGION_ENDS,
     OT_WHYS /* how many there are, this and OT_WHY_NONE included */
 } ot_why;
+
+/* Options of the tool that may help against a reason. Whether one does is tried. */
+enum {
+    OT_CURE_MEMORY = 1u << 0,   /* another goal: memory */
+    OT_CURE_SLOWDOWN = 1u << 1, /* with that goal, more time */
+    OT_CURE_ENGINE = 1u << 2,   /* the engine's operators, which have forms for more tilings */
+    OT_CURE_RUNTIME = 1u << 3,  /* onnxruntime, which runs more forms than other runtimes */
+    OT_CURE_SIZE = 1u << 4      /* one size in place of dynamic dimensions */
+};
 
 /* A reason with what it counts: a value, so that it outlives graph and plan. */
 typedef struct ot_reason {
@@ -261,8 +278,10 @@ typedef struct ot_reason {
  * the table: a {ms} is left. */
 const char *ot_reason_name(ot_why why);
 const char *ot_reason_sentence(ot_why why);
-/* What would lift it; "" when nothing would. forced: every legal tiling is taken already. */
-const char *ot_reason_lift(ot_why why, bool forced);
+/* What change of the model would lift it; "" when none would. */
+const char *ot_reason_lift(ot_why why);
+/* OT_CURE_* bits: the options that may help where it is in the way. */
+unsigned ot_reason_cures(ot_why why);
 /* The sentence with its number, static or in a; NULL when memory ran out. */
 const char *ot_reason_text(ot_arena *a, ot_reason r);
 /* The reason of that name; OT_WHY_NONE when there is none. */

@@ -279,6 +279,8 @@ static ot_status find(selecting *x, const ot_plan_options *o, pick *out)
 {
     static const size_t n = sizeof SLOWDOWNS / sizeof *SLOWDOWNS;
     if (!ot_candidates_compete(o) || o->max_tensor) return run_groups(x, o, out);
+    while (o->one_lap && x->next_lap + 1 < n && SLOWDOWNS[x->next_lap + 1] <= o->max_slowdown)
+        x->next_lap++;
     for (; x->next_lap < n && SLOWDOWNS[x->next_lap] <= o->max_slowdown; x->next_lap++)
         OT_TRY(lap(x, o, SLOWDOWNS[x->next_lap]));
     *out = x->memory;

@@ -5,9 +5,28 @@ static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
 {
     if (n->op != OT_OP_OPAQUE) return OT_WHY_NONE;
     if (n->n_captured > 0) return OT_WHY_KEPT_CONTROL_FLOW;
+    if (n->calls_function) return OT_WHY_LOCAL_FUNCTION;
     if (*n->domain && strcmp(n->domain, "ai.onnx") != 0) return OT_WHY_OTHER_DOMAIN;
     if (g->model->opset < 7) return OT_WHY_OLD_OPSET;
     return OT_WHY_UNKNOWN_OPERATOR;
+}
+
+/* Of operators that no row of the slice relation cuts. */
+static ot_why uncut_reason(const ot_graph *g, const ot_node *n)
+{
+    if (n->op == OT_OP_If || n->op == OT_OP_Loop || n->op == OT_OP_Scan) return OT_WHY_CONTROL_FLOW;
+    for (uint32_t k = 0; k < n->n_out; k++) /* how long it is depends on the data */
+        if (n->out[k] != OT_NONE && !ot_value_is_static(&g->values[n->out[k]]))
+            return OT_WHY_WHOLE_INPUT;
+    return OT_WHY_NOT_CUT;
+}
+
+/* A node that an earlier run of this tool has written ("tile/r3/...", "tile/branch/..."). */
+static bool is_of_tiles(const ot_node *n)
+{
+    return strncmp(n->name, "tile/branch", strlen("tile/branch")) == 0 ||
+           (strncmp(n->name, "tile/r", strlen("tile/r")) == 0 && n->name[6] >= '0' &&
+            n->name[6] <= '9');
 }
 
 static ot_why shape_reason(const ot_seq *s, const ot_node *n)
@@ -70,8 +89,10 @@ ot_status ot_barrier_reason(const ot_seq *s, ot_id node, ot_why *why)
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[node];
     *why = opaque_reason(g, n);
-    if (!*why && ot_op_access(n->op) == OT_ACC_BARRIER) *why = OT_WHY_WHOLE_INPUT;
+    if (!*why && ot_op_access(n->op) == OT_ACC_BARRIER) *why = uncut_reason(g, n);
     if (!*why) *why = shape_reason(s, n);
     if (!*why && s->pos[node] != OT_NONE && s->odd[s->pos[node]]) *why = OT_WHY_ODD_SHAPES;
-    return *why ? OT_OK : axes_reason(s, n, why);
+    if (!*why) OT_TRY(axes_reason(s, n, why));
+    if (*why && is_of_tiles(n)) *why = OT_WHY_TILED_ALREADY;
+    return OT_OK;
 }

@@ -242,7 +242,7 @@ static bool fill_last(const looking *l, ot_dynamic_tiles *out, ot_why *why)
                                      why)) {
         return false;
     }
-    *why = OT_WHY_FREE_BORDER;
+    *why = OT_WHY_DYNAMIC_BORDER;
     for (uint32_t v = 0; v < r->n_values; v++) {
         if (!is_cut(r, v)) continue;
         if (ot_win_empty(w->made[v]) != ot_win_empty(b->made[v])) return false;
@@ -415,13 +415,13 @@ static ot_status describe(const looking *l, ot_dynamic_tiles *out, bool *legal, 
     out->first = l->x;
     out->inner = &l->x[l->first];
     out->same = keeps_rows(&l->t, out->inner);
-    *why = OT_WHY_FREE_FORM;
+    *why = OT_WHY_DYNAMIC_FORM;
     if (!hands_on_all(l)) return OT_OK;
-    *why = OT_WHY_FREE_STEP;
+    *why = OT_WHY_DYNAMIC_STEP;
     if (!fill_steps(l, out->step)) return OT_OK;
-    *why = OT_WHY_FREE_BORDER;
+    *why = OT_WHY_DYNAMIC_BORDER;
     if (!first_fit(l) || !fill_last(l, out, why)) return OT_OK;
-    *why = OT_WHY_FREE_BORDER;
+    *why = OT_WHY_DYNAMIC_BORDER;
     ot_arena *scratch = ot_arena_new();
     ot_status s = scratch ? fill_least(l, out, scratch, legal) : ot_fail_nomem(l->t.g->model->diag);
     ot_arena_free(scratch);
@@ -434,9 +434,9 @@ ot_status ot_dynamic_tiles_plan(const ot_form_tiles *t, ot_dynamic_tiles *out, b
     looking l = {0};
     *out = (ot_dynamic_tiles){0};
     *legal = false;
-    *why = OT_WHY_FREE_FORM;
+    *why = OT_WHY_DYNAMIC_FORM;
     if (t->r->n_dims != 1) return OT_OK;
-    *why = OT_WHY_FREE_FIXED;
+    *why = OT_WHY_DYNAMIC_FIXED;
     for (uint32_t v = 0; v < t->r->n_values; v++)
         if (ot_value_is_unranked(t->g, t->r->values[v].value)) return OT_OK;
     look_at(t, &l);

@@ -407,7 +407,7 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     if (!is_sound(w, why) || !parts_fit(w, f, why)) return OT_OK;
     if (w->g->model->dynamic_dims && ((f != OT_FORM_PEELED && f != OT_FORM_STREAM) ||
                                       r->in_classes || !ot_sequence_fits(w->g, r))) {
-        *why = OT_WHY_FREE_FORM;
+        *why = OT_WHY_DYNAMIC_FORM;
         return OT_OK;
     }
     if (f == OT_FORM_STREAM) return prepare_stream(w, legal, why);

@@ -133,6 +133,9 @@ typedef struct ot_plan_options {
     ot_form force_form;
     /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
     uint32_t stream_rows;
+    /* the limit on time is searched alone: what tighter ones find does not compete. Quicker, and
+     * never better */
+    bool one_lap;
     bool no_streams; /* no region streams: tiles with halos alone, for comparisons */
 } ot_plan_options;
 

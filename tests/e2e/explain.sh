@@ -24,6 +24,12 @@ command=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["co
 bash -c "${command/onnx-tile/$TOOL}" >"$tmp/out" 2>&1 || fail "$command: $(cat "$tmp/out")"
 [ -s "a 'name' \$HOME-tiled.onnx" ] || fail "$command wrote nothing of that name"
 
+py reasons "$TOOL" "$tmp" || fail "a reason is not true"
+"$PYTHON" -c "
+from builder import conv_chain, save
+save(conv_chain([16] * 6, extents=('n', 'h', 'w'), act='Relu'), 'free.onnx')"
+py cured "$TOOL" "$tmp" || fail "a cure is not one"
+
 # strange models
 printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,?,8]\n  %%y = Relu(%%x)\n  output %%y\n}\n' >free.ot
 expect 0 "$TOOL" explain free.ot

@@ -291,7 +291,10 @@ static void sample_peak(ot_facts *f, int variant)
         {"y", 1024, OT_NONE, "", "an output of the model has to exist", ""}};
     SAMPLE_SET(f, peak, peak);
     SAMPLE_SET(f, alive, alive);
+    static const ot_fact_cure cures[] = {{"--max-slowdown 30", 6e6, 401408, 0.3},
+                                         {"--shape '<in>=1,64'", OT_ABSENT, 401408, 0.25}};
     SAMPLE_SET(f, obstacles, obstacles);
+    SAMPLE_SET(f, cures, cures);
     f->peak_region = variant == 0 ? 0 : OT_NONE;
     f->command = variant == 0 ? "onnx-tile 'a b.onnx' -o 'a b-tiled.onnx' --goal memory" : NULL;
     f->design = variant == 0 ? "in=1,64,56,56" : ""; /* a free size in one of them */

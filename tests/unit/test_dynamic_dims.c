@@ -77,29 +77,29 @@ static void cuts(void **state)
     asks("", "  %y = Conv(%x, %w) {pads=[1,1,1,1], strides=[2,2]}\n", 2, OT_WHY_NONE);
     asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\"}\n", 2, OT_WHY_NONE);
     asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 2,
-         OT_WHY_FREE_AUTO_PAD);
+         OT_WHY_DYNAMIC_AUTO_PAD);
     asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 0, OT_WHY_NONE);
     asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], pads=[1,1,1,1]}\n", 2, OT_WHY_NONE);
     asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], output_shape=[64,48]}\n", 2,
-         OT_WHY_FREE_FIXED);
+         OT_WHY_DYNAMIC_FIXED);
     asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], pads=[2,2,2,2]}\n", 2, OT_WHY_NONE);
     asks("", "  %y = Concat(%x, %x) {axis=1}\n", 2, OT_WHY_NONE);
-    asks("", "  %y = Concat(%x, %x) {axis=2}\n", 2, OT_WHY_FREE_FIXED);
+    asks("", "  %y = Concat(%x, %x) {axis=2}\n", 2, OT_WHY_DYNAMIC_FIXED);
     asks("  init %s : float32[4] = [1, 1, 2, 2]\n", "  %y = Resize(%x, _, %s) {mode=\"nearest\"}\n",
          2, OT_WHY_NONE);
     asks("  init %s : float32[4] = [1, 1, 1.5, 1.5]\n",
-         "  %y = Resize(%x, _, %s) {mode=\"linear\"}\n", 2, OT_WHY_FREE_SCALE);
+         "  %y = Resize(%x, _, %s) {mode=\"linear\"}\n", 2, OT_WHY_DYNAMIC_SCALE);
     asks("  init %s : int64[4] = [2, 8, 64, 48]\n",
-         "  %y = Resize(%x, _, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_FREE_FIXED);
+         "  %y = Resize(%x, _, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_DYNAMIC_FIXED);
     asks("  init %s : int64[4] = [0, 0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_NONE);
     asks("  init %s : int64[4] = [2, 8, 32, 24]\n", "  %y = Reshape(%x, %s)\n", 2,
-         OT_WHY_FREE_FIXED);
+         OT_WHY_DYNAMIC_FIXED);
     /* rows of a free length */
-    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
-    asks("", "  %s = Shape(%x)\n  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
+    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_DYNAMIC_FIXED);
+    asks("", "  %s = Shape(%x)\n  %y = Reshape(%x, %s)\n", 2, OT_WHY_DYNAMIC_FIXED);
     asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s)\n", 2, OT_WHY_NONE);
     asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s) {mode=\"reflect\"}\n", 2,
-         OT_WHY_FREE_BORDER);
+         OT_WHY_DYNAMIC_BORDER);
     asks("", "  %y = Softmax(%x) {axis=1}\n", 2, OT_WHY_NONE);
     /* Slices: from both ends, to the end; not to a row that is counted from the other end. */
 #define SLICE(from, to, step)                                        \
@@ -110,8 +110,8 @@ static void cuts(void **state)
     asks(SLICE("1, 0", "9223372036854775807, 2147483647", "2, 2"), slice, 2, OT_WHY_NONE);
     /* columns are another matter */
     asks(SLICE("1, 0", "9223372036854775807, 10", "2, 2"), slice, 2, OT_WHY_NONE);
-    asks(SLICE("1, 0", "9223372036854775807, 10", "2, 2"), slice, 3, OT_WHY_FREE_FIXED);
-    asks(SLICE("-9, 0", "-1, -1", "1, 1"), slice, 2, OT_WHY_FREE_FIXED);
+    asks(SLICE("1, 0", "9223372036854775807, 10", "2, 2"), slice, 3, OT_WHY_DYNAMIC_FIXED);
+    asks(SLICE("-9, 0", "-1, -1", "1, 1"), slice, 2, OT_WHY_DYNAMIC_FIXED);
     /* Where the extent is fixed, all that is fixed is the same at every size: here, rows that a
      * transposed convolution makes. */
     const char *fixed = "  %a = ConvTranspose(%x, %w) {strides=[2,2], output_shape=[64,48]}\n";
@@ -140,7 +140,7 @@ static void broadcasting(void **state)
         assert_int_equal(
             ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 0, in, out, &why),
             n != 1);
-        assert_int_equal(why == OT_WHY_FREE_BROADCAST, n == 1);
+        assert_int_equal(why == OT_WHY_DYNAMIC_BROADCAST, n == 1);
         /* fixed at 1 there */
         assert_true(
             ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 2, in, out, &why));

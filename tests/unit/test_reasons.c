@@ -67,24 +67,26 @@ static void numbers_are_put_in(void **state)
     ot_arena_free(a);
 }
 
-/* --force lifts nothing when it is given already, and no lift but those that name it depends on it.
- */
-static void lifts_know_force(void **state)
+/* What lifts a reason is a change of the model: options are tried before they are named. */
+static void lifts_name_no_option(void **state)
 {
     (void)state;
     for (ot_why w = OT_WHY_NONE; w < OT_WHYS; w++) {
-        const char *lift = ot_reason_lift(w, false);
-        assert_string_equal(ot_reason_lift(w, true), strstr(lift, "--force") ? "" : lift);
+        assert_null(strstr(ot_reason_lift(w), "--"));
+        assert_null(strstr(ot_reason_sentence(w), "--"));
+        assert_null(strstr(ot_reason_lift(w), "tiles along"));
     }
-    assert_string_equal(ot_reason_lift(OT_WHYS, false), "");
+    assert_string_equal(ot_reason_lift(OT_WHYS), "");
+    assert_int_equal(ot_reason_cures(OT_WHYS), 0);
+    assert_int_equal(ot_reason_cures(OT_WHY_PEAK), OT_CURE_SLOWDOWN);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_ids),    cmocka_unit_test(sentences_are_unique),
-        cmocka_unit_test(names_stay),       cmocka_unit_test(numbers_are_put_in),
-        cmocka_unit_test(lifts_know_force),
+        cmocka_unit_test(names_are_ids),        cmocka_unit_test(sentences_are_unique),
+        cmocka_unit_test(names_stay),           cmocka_unit_test(numbers_are_put_in),
+        cmocka_unit_test(lifts_name_no_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

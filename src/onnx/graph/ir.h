@@ -238,15 +238,16 @@ typedef struct ot_node {
     ot_op op;           /* OT_OP_OPAQUE unless it is a known op of domain "" */
     int32_t version;    /* imported opset version of its domain; 0 when not imported */
     uint32_t n_in, n_out, n_captured, n_attrs;
-    ot_id *in;         /* [n_in]; OT_NONE for an omitted input */
-    ot_id *out;        /* [n_out]; OT_NONE for an omitted output */
-    ot_id *captured;   /* [n_captured] values of this graph that its subgraphs read */
-    ot_attr *attrs;    /* [n_attrs] */
-    bool dead;         /* removed from the graph */
-    bool is_static;    /* set by shape inference: every output has `known` contents or
+    ot_id *in;           /* [n_in]; OT_NONE for an omitted input */
+    ot_id *out;          /* [n_out]; OT_NONE for an omitted output */
+    ot_id *captured;     /* [n_captured] values of this graph that its subgraphs read */
+    ot_attr *attrs;      /* [n_attrs] */
+    bool dead;           /* removed from the graph */
+    bool calls_function; /* one of the model's own */
+    bool is_static;      /* set by shape inference: every output has `known` contents or
                                 is_const; such nodes take no part in tiling */
-    uint32_t source;   /* position in the original file, or OT_NONE when made here */
-    const void *proto; /* NodeProto when nothing changed since import, else NULL */
+    uint32_t source;     /* position in the original file, or OT_NONE when made here */
+    const void *proto;   /* NodeProto when nothing changed since import, else NULL */
 } ot_node;
 
 /* Element type and shape of a tensor; dims are borrowed. */

@@ -254,15 +254,17 @@ static bool same_attr_twice(const Onnx__NodeProto *p)
     return false;
 }
 
-/* *op: what the node is; *version: of its domain. */
-static ot_status classify(ot_importer *im, const Onnx__NodeProto *p, ot_op *op, int32_t *version)
+/* *op: what the node is; *version: of its domain; *calls: it calls a function of the model. */
+static ot_status classify(ot_importer *im, const Onnx__NodeProto *p, ot_op *op, int32_t *version,
+                          bool *calls)
 {
     const char *domain = ot_domain(p->domain);
     uint32_t imported = ot_map_get(im->opsets, domain), function;
     *version = !domain[0] ? im->opset : imported == OT_NONE ? 0 : (int32_t)imported;
     *op = OT_OP_OPAQUE;
     bool nomem;
-    if (ot_calls_function(im, p, &function, &nomem)) return OT_OK;
+    *calls = ot_calls_function(im, p, &function, &nomem);
+    if (*calls) return OT_OK;
     if (nomem) return ot_fail_nomem(im->d);
     /* more attributes than any operator has would make the pairwise check slow */
     if (p->n_attribute > 64 || same_attr_twice(p)) return OT_OK;
@@ -307,7 +309,8 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
         return ot_fail(im->d, OT_E_INPUT, "%s: too many inputs, outputs or attributes", label);
     ot_op op;
     int32_t version;
-    OT_TRY(classify(im, p, &op, &version));
+    bool calls;
+    OT_TRY(classify(im, p, &op, &version, &calls));
     ot_attr *attrs;
     OT_TRY(ot_import_attrs(im, p, label, op != OT_OP_OPAQUE, &attrs));
     ot_id *in = OT_NEW_N(im->scratch, ot_id, p->n_input),
@@ -327,6 +330,7 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
     if (id == OT_NONE) return ot_fail_nomem(im->d);
     ot_node *n = &im->g->nodes[id];
     n->op = op;
+    n->calls_function = calls;
     n->version = version;
     n->source = (uint32_t)index;
     n->proto = p;

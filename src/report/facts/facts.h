@@ -267,6 +267,12 @@ typedef struct ot_fact_obstacle {
     const char *reason_id, *reason, *lift;
 } ot_fact_obstacle;
 
+/* Options that were tried, and what the model tiled with them takes: less than it does now. */
+typedef struct ot_fact_cure {
+    const char *options;       /* as for a shell */
+    double growth, peak, time; /* growth: OT_ABSENT where it is not known */
+} ot_fact_cure;
+
 typedef struct ot_facts {
     ot_arena *arena; /* owns everything here, itself included */
     ot_fact_kind kind;
@@ -319,6 +325,9 @@ typedef struct ot_facts {
     uint32_t n_alive;
     ot_fact_obstacle *obstacles; /* likewise */
     uint32_t n_obstacles;
+    ot_fact_cure *cures;
+    uint32_t n_cures;
+    size_t cap_cures;
     /* index into regions: the tiled model holds most while it runs; OT_NONE: while none does */
     uint32_t peak_region;
     const char *command; /* what makes the tiled model, as for a shell; NULL: nothing does */

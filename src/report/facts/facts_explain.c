@@ -137,34 +137,43 @@ static void tiled_peak(const explain *e, uint32_t *first, uint32_t *last, uint32
     }
 }
 
-/* Why v is whole: a node that makes or reads it and is not cut, or left alone. */
-static bool find_reason(const explain *e, ot_id v, ot_fact_obstacle *out)
+/* Reasons that tell what was not found, in place of what is in the way. */
+static bool is_general(const char *reason_id)
 {
-    const ot_facts *f = e->f;
-    const ot_value *x = &e->s.g->values[v];
-    for (uint32_t u = 0; u <= x->n_uses; u++) { /* its maker first */
-        ot_id id = u == 0 ? x->producer : x->uses[u - 1];
-        uint32_t node = e->x->node_of[id];
-        if (node == OT_NONE || f->nodes[node].barrier == OT_NONE) continue;
+    const ot_why why = ot_reason_find(reason_id);
+    return why == OT_WHY_PEAK_WITHIN_SLOWDOWN || why == OT_WHY_NOT_FASTER || why == OT_WHY_GROWTH ||
+           why == OT_WHY_PEAK;
+}
+
+/* How much the reason of a node tells: 3 it is a barrier, 2 it cannot be cut as its neighbours
+ * are, 1 no tiling of it was found, 0 none. */
+static int reason_of(const ot_facts *f, uint32_t node, ot_fact_obstacle *out)
+{
+    if (node == OT_NONE) return 0;
+    if (f->nodes[node].barrier != OT_NONE) {
         const ot_fact_barrier *b = &f->barriers[f->nodes[node].barrier];
-        out->node = node;
-        out->reason_id = b->reason_id;
-        out->reason = b->reason;
+        out->node = node, out->reason_id = b->reason_id, out->reason = b->reason,
         out->lift = b->lift;
-        return true;
+        return 3;
     }
+    if (f->nodes[node].refusal == OT_NONE) return 0;
+    const ot_fact_refusal *r = &f->refusals[f->nodes[node].refusal];
+    out->node = node, out->reason_id = r->reason_id, out->reason = r->reason, out->lift = r->lift;
+    return is_general(r->reason_id) ? 1 : 2;
+}
+
+/* Why v is whole: a node that makes or reads it and is not cut, or left alone; the one that tells
+ * most, its maker first. */
+static void find_reason(const explain *e, ot_id v, ot_fact_obstacle *out)
+{
+    const ot_value *x = &e->s.g->values[v];
+    int best = 0;
     for (uint32_t u = 0; u <= x->n_uses; u++) {
-        ot_id id = u == 0 ? x->producer : x->uses[u - 1];
-        uint32_t node = e->x->node_of[id];
-        if (node == OT_NONE || f->nodes[node].refusal == OT_NONE) continue;
-        const ot_fact_refusal *r = &f->refusals[f->nodes[node].refusal];
-        out->node = node;
-        out->reason_id = r->reason_id;
-        out->reason = r->reason;
-        out->lift = r->lift;
-        return true;
+        const ot_id id = u == 0 ? x->producer : x->uses[u - 1];
+        ot_fact_obstacle o = *out;
+        const int told = reason_of(e->f, e->x->node_of[id], &o);
+        if (told > best) best = told, *out = o;
     }
-    return false;
 }
 
 static ot_status add_obstacles(explain *e)
@@ -190,20 +199,17 @@ static ot_status add_obstacles(explain *e)
         if (best == OT_NONE) return OT_OK;
         done[best] = true;
         const ot_value *x = &s->g->values[best];
+        const ot_why why = x->is_output                                       ? OT_WHY_MODEL_OUTPUT
+                           : s->last[best] > last + 1 && s->last[best] < s->n ? OT_WHY_READ_LATER
+                                                                              : OT_WHY_REGION_ENDS;
         ot_fact_obstacle o = {.value = ot_strdup(f->arena, x->name),
                               .bytes = (double)s->held[best],
                               .node = index_at(e, s->def[best]),
-                              .reason_id = "",
+                              .reason_id = ot_reason_name(why),
+                              .reason = ot_reason_sentence(why),
                               .lift = ""};
         if (!o.value) return ot_fail_nomem(s->g->model->diag);
-        if (x->is_output)
-            o.reason = "an output of the model has to exist";
-        else if (!find_reason(e, best, &o))
-            o.reason =
-                s->last[best] > last + 1 && s->last[best] < s->n
-                    ? "it is kept for a node that comes much later, which no region that pays "
-                      "reaches"
-                    : "a region ends here: longer ones would compute more again than they save";
+        if (!x->is_output) find_reason(e, best, &o);
         f->obstacles[f->n_obstacles++] = o;
     }
     return OT_OK;

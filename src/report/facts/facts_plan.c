@@ -445,7 +445,7 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         ot_fact_barrier *to = &f->barriers[f->n_barriers++];
         *to = (ot_fact_barrier){node, ot_reason_name(b->reason.why),
                                 ot_reason_text(f->arena, b->reason),
-                                ot_reason_lift(b->reason.why, x->o->force)};
+                                ot_reason_lift(b->reason.why)};
         if (!to->reason) return ot_fail_nomem(x->g->model->diag);
     }
     for (uint32_t k = 0; k < x->p->n_refused; k++) {
@@ -457,7 +457,7 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         for (uint32_t j = 0; j < n; j++) f->nodes[nodes[j]].refusal = k;
         f->refusals[f->n_refusals++] = (ot_fact_refusal){
             nodes, n, ot_reason_name(r->reason.why), reason,
-            ot_reason_lift(r->reason.why, x->o->force)};
+            ot_reason_lift(r->reason.why)};
     }
     return OT_OK;
 }

@@ -274,6 +274,13 @@ static const fact_field OBSTACLE_FIELDS[] = {F(FACT_TEXT, "value", value),
 #undef F
 static const fact_struct OBSTACLE = {.fields = OBSTACLE_FIELDS, .size = sizeof(ot_fact_obstacle)};
 
+#define F(type, name, member) FIELD(type, ot_fact_cure, name, member)
+static const fact_field CURE_FIELDS[] = {
+    F(FACT_TEXT, "options", options), F(FACT_NUMBER, "growth-bytes", growth),
+    F(FACT_NUMBER, "peak-bytes", peak), F(FACT_NUMBER, "time-seconds", time), END};
+#undef F
+static const fact_struct CURE = {.fields = CURE_FIELDS, .size = sizeof(ot_fact_cure)};
+
 #define F(type, name, member) FIELD(type, ot_fact_entry, name, member)
 static const fact_field ENTRY_FIELDS[] = {
     F(FACT_TEXT, "id", id),           F(FACT_TEXT, "title", title), F(FACT_SOME, "text", text),
@@ -462,6 +469,7 @@ static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
                                          L("peak", "entry", ENTRY, peak),
                                          L("alive", "tensor", ALIVE, alive),
                                          L("obstacles", "obstacle", OBSTACLE, obstacles),
+                                         L("cures", "cure", CURE, cures),
                                          {"range", "entry", &ENTRY,
                                           offsetof(ot_facts, range_entries),
                                           offsetof(ot_facts, n_range_entries), FACT_IF_ANY, NULL},

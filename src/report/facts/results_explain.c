@@ -161,8 +161,28 @@ static void print_obstacles(const ot_facts *f, FILE *out)
         fputs("      ", out);
         print_wrapped(o->reason, 6, out);
         if (!*o->lift) continue;
-        fputs("      what would lift it: ", out);
-        print_wrapped(o->lift, 26, out);
+        fputs("      in the model, this would lift it: ", out);
+        print_wrapped(o->lift, 40, out);
+    }
+}
+
+/* Options that were tried and help. */
+static void print_cures(const ot_facts *f, FILE *out)
+{
+    char bytes[32];
+    const double time = figure(f, "time-seconds");
+    if (f->n_cures == 0) return;
+    fprintf(out, "\n  What would help, tried on this model:\n");
+    for (uint32_t k = 0; k < f->n_cures; k++) {
+        const ot_fact_cure *c = &f->cures[k];
+        fputs("    ", out);
+        ot_put_shown(c->options, out);
+        if (c->growth > 0)
+            fprintf(out, ": %s %s", grows_by(f), ot_format_bytes(c->growth, bytes, sizeof bytes));
+        else
+            fprintf(out, ": %s of tensors live", ot_format_bytes(c->peak, bytes, sizeof bytes));
+        if (time > 0) fprintf(out, "; time x%.2f", c->time / time);
+        fputc('\n', out);
     }
 }
 
@@ -204,6 +224,7 @@ ot_status ot_explain_print(const ot_facts *f, FILE *out)
     print_alive(f, out);
     print_tiled(f, out);
     print_obstacles(f, out);
+    print_cures(f, out);
     if (f->command) {
         fputs("\n  ", out);
         ot_put_shown(f->command, out);
@@ -245,6 +266,17 @@ static void put_lists(ot_json *j, const ot_facts *f)
         if (*o->reason_id) ot_json_put_text(j, "reason_id", o->reason_id);
         ot_json_put_text(j, "reason", o->reason);
         if (*o->lift) ot_json_put_text(j, "lift", o->lift);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_list(j, "cures");
+    for (uint32_t k = 0; k < f->n_cures; k++) {
+        const ot_fact_cure *c = &f->cures[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "options", c->options);
+        if (c->growth >= 0) ot_json_put_figure(j, "growth_bytes", c->growth);
+        ot_json_put_figure(j, "peak_bytes", c->peak);
+        ot_json_put_figure(j, "time_seconds", c->time);
         ot_json_close(j);
     }
     ot_json_close(j);

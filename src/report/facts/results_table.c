@@ -332,7 +332,7 @@ static ot_status print_barriers(const ot_facts *r, bool all, FILE *f)
     if (!groups) return OT_E_NOMEM;
     for (uint32_t k = 0; k < n; k++) groups[k] = (group){op_of(r, k), r->barriers[k].reason, k, 1};
     make_groups(groups, &n);
-    fprintf(f, "\n%*s%u barriers\n", MARGIN, "", r->n_barriers);
+    fprintf(f, "\n%*s%u barrier%s\n", MARGIN, "", r->n_barriers, r->n_barriers == 1 ? "" : "s");
     for (uint32_t k = 0; k < n && (all || k < GROUPS_SHOWN); k++) {
         char op[36];
         ot_fact_short(groups[k].op, 32, op);

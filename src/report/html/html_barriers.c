@@ -78,13 +78,12 @@ static void put_group(html *h, const cause *causes, const group *g, const uint32
     html_open_class(h, "p", "ops");
     html_operators(h, nodes, g->n_nodes, OPERATORS);
     html_close(h);
-    html_open_class(h, "p", "lift");
     if (*c->lift) {
-        html_leaf(h, "b", NULL, "What would lift it: ");
+        html_open_class(h, "p", "lift");
+        html_leaf(h, "b", NULL, "In the model, this would lift it: ");
         html_text(h, c->lift);
-    } else
-        html_leaf(h, "span", "quiet", "Nothing would lift it.");
-    html_close(h);
+        html_close(h);
+    }
     if (room) put_names(h, nodes, g->n_nodes, room);
     html_close(h);
 }

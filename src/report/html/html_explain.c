@@ -70,12 +70,39 @@ static void put_obstacles(html *h)
         html_close(h);
         if (*o->lift) {
             html_open_class(h, "p", "lift");
-            html_leaf(h, "b", NULL, "What would lift it: ");
+            html_leaf(h, "b", NULL, "In the model, this would lift it: ");
             html_text(h, o->lift);
             html_close(h);
         }
         html_close(h);
     }
+    html_close(h);
+}
+
+static void put_cures(html *h)
+{
+    static const char *const heads[] = {"Options", "#Growth", "#Live tensors", "#Time", NULL};
+    const ot_facts *f = h->f;
+    if (!f->n_cures) return;
+    html_leaf(h, "h3", NULL, "What would help, tried on this model");
+    html_scroll(h, "panel scroll", "Options that help");
+    html_open(h, "table");
+    html_heads(h, heads);
+    html_open(h, "tbody");
+    for (uint32_t k = 0; k < f->n_cures; k++) {
+        const ot_fact_cure *c = &f->cures[k];
+        html_open(h, "tr");
+        html_open(h, "th");
+        html_attr(h, "scope", "row");
+        html_leaf(h, "code", NULL, c->options);
+        html_close(h);
+        html_cell(h, c->growth, "bytes");
+        html_cell(h, c->peak, "bytes");
+        html_cell(h, c->time, "seconds");
+        html_close(h);
+    }
+    html_close(h);
+    html_close(h);
     html_close(h);
 }
 
@@ -99,6 +126,7 @@ void html_explain(html *h)
     html_close(h);
     if (f->n_alive) put_alive(h);
     put_obstacles(h);
+    put_cures(h);
     if (f->command) {
         html_leaf(h, "h3", NULL, "The command");
         html_open_class(h, "p", "panel");

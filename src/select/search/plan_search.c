@@ -93,85 +93,6 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
     return OT_OK;
 }
 
-/* Runs of tileable nodes that stayed untiled. */
-static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan *p)
-{
-    bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
-    if (!taken) return ot_fail_nomem(s->g->model->diag);
-    for (uint32_t k = 0; k < p->n_regions; k++)
-        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
-            taken[p->regions[k].nodes[i].node] = true;
-    for (uint32_t k = 0; k < p->n_barriers; k++) taken[p->barriers[k].node] = true;
-    for (uint32_t k = 0; k < p->n_refused; k++)
-        for (uint32_t i = 0; i < p->refused[k].n; i++) taken[p->refused[k].nodes[i]] = true;
-    ot_why reason = o->goal == OT_GOAL_MEMORY ? OT_WHY_PEAK_WITHIN_SLOWDOWN : OT_WHY_NOT_FASTER;
-    for (uint32_t k = 0; k < s->n;) {
-        if (taken[s->node[k]]) {
-            k++;
-            continue;
-        }
-        uint32_t from = k;
-        while (k < s->n && !taken[s->node[k]]) k++;
-        ot_id *nodes = ot_memdup(p->arena, s->node + from, (k - from) * sizeof *nodes);
-        if (!nodes) return ot_fail_nomem(s->g->model->diag);
-        p->refused[p->n_refused++] = (ot_refusal){nodes, k - from, {reason, 0}};
-    }
-    return OT_OK;
-}
-
-static bool listed(const ot_plan *p, ot_id node)
-{
-    for (uint32_t k = 0; k < p->n_barriers; k++)
-        if (p->barriers[k].node == node) return true;
-    return false;
-}
-
-static bool in_region(const ot_region *r, ot_id node)
-{
-    for (uint32_t k = 0; k < r->n_nodes; k++)
-        if (r->nodes[k].node == node) return true;
-    return false;
-}
-
-/* Why n ends the region before it, whose cut axes it reads whole; what lifts that, where the
- * form of the tiles decides. */
-static ot_why end_reason(const ot_seq *s, const ot_node *n)
-{
-    bool reduced[OT_RANK_MAX];
-    bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL,
-         liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
-    if (s->sums && s->cancels[s->pos[n - s->g->nodes]]) return OT_WHY_SUM_CANCELS;
-    if (pool && liftable) return OT_WHY_POOL_ENDS_ENGINE;
-    if (pool) return OT_WHY_POOL_ENDS;
-    return liftable ? OT_WHY_WHOLE_ENDS_ENGINE : OT_WHY_WHOLE_ENDS;
-}
-
-/* Nodes that could be cut somewhere, but not where the region before them is cut: they are where
- * it ends. */
-static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
-{
-    const ot_graph *g = s->g;
-    size_t cap = s->n + 1u;
-    for (uint32_t k = 0; k < p->n_regions; k++) {
-        const ot_region *r = &p->regions[k];
-        for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
-            const ot_value *x = &g->values[r->values[v].value];
-            for (uint32_t u = 0; r->values[v].is_output && u < x->n_uses; u++) {
-                const ot_node *n = &g->nodes[x->uses[u]];
-                ot_access_kind a = ot_op_access(n->op);
-                bool whole = a == OT_ACC_GLOBALPOOL || a == OT_ACC_REDUCE || a == OT_ACC_NORM ||
-                             a == OT_ACC_SOFTMAX;
-                if (!whole || s->pos[x->uses[u]] == OT_NONE || p->n_barriers == cap ||
-                    listed(p, x->uses[u]))
-                    continue;
-                if (in_region(r, x->uses[u])) continue; /* it reduces its input tile by tile */
-                p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], {end_reason(s, n), 0}};
-            }
-        }
-    }
-    return OT_OK;
-}
-
 static double compulsory(const ot_seq *s)
 {
     const ot_graph *g = s->g;
@@ -387,7 +308,7 @@ static ot_status plan_within(ot_planner *x, const ot_plan_options *o, ot_limit *
         if (ot_limit_left(limit, p) == OT_NONE) return OT_OK;
         if (limit->n_banned == banned) break;
     }
-    OT_TRY(list_region_ends(&x->s, p));
+    OT_TRY(ot_region_ends_list(&x->s, p));
     return ot_limit_fail(limit, &x->s, p);
 }
 
@@ -395,8 +316,8 @@ static ot_status plan_within(ot_planner *x, const ot_plan_options *o, ot_limit *
 static ot_status finish(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
                         const ot_plan_options *o, ot_plan *p)
 {
-    OT_TRY(list_region_ends(s, p));
-    OT_TRY(list_refused(s, o, p));
+    OT_TRY(ot_region_ends_list(s, p));
+    OT_TRY(ot_refusals_list(s, o, p));
     return o->detail ? ot_plan_detail_fill(s, w, tr, t, p) : OT_OK;
 }
 

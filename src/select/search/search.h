@@ -88,6 +88,16 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
 ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
                        ot_path *path) OT_MUST_USE;
 
+/* ---- region_ends.c: why regions end where they do, and what stayed untiled ---- */
+
+/* Add to p's barriers the nodes that read whole what the region before them cuts. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_region_ends_list(const ot_seq *s, ot_plan *p) OT_MUST_USE;
+/* Add to p's refusals the nodes of no region, barrier and refusal so far: those that cannot be
+ * cut as the region beside them is, with that reason, and runs of the others. p->refused has
+ * room for the nodes of s. Fails: OT_E_NOMEM. */
+ot_status ot_refusals_list(const ot_seq *s, const ot_plan_options *o, ot_plan *p) OT_MUST_USE;
+
 /* ---- alternatives.c ---- */
 
 /* What a report tells besides the plan: costs of nodes, tilings that were scored. Figures are
