@@ -156,6 +156,16 @@ bool ot_moments_are_many(const ot_value *x, const int64_t *axes, size_t n);
  * parts. Requires USES and SHAPES. */
 bool ot_sum_cancels(const ot_graph *g, const ot_node *n);
 
+/* ---- quantised_weight.c ---- */
+
+/* v is a constant that DequantizeLinear makes of integers of at most 8 bits. */
+bool ot_is_quantised_weight(const ot_graph *g, ot_id v);
+/* The same, and one node alone reads it, and each of its own operands. Requires USES. */
+bool ot_quantised_weight_alone(const ot_graph *g, ot_id v);
+/* n is a product whose operand 1 is such a constant, and whose operand 0 is not quantised: a
+ * runtime multiplies by the integers where nobody else reads what DequantizeLinear makes. */
+bool ot_is_quantised_product(const ot_graph *g, const ot_node *n);
+
 /* ---- adapt.c, adapt_*.c: the node that computes a tile ---- */
 
 /* One cut axis of the node. */

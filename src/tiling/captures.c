@@ -21,6 +21,8 @@ ot_body_source ot_body_source_of(const ot_graph *g, ot_id v)
                  : x->known_floats &&
                        !x->is_const; /* weights of Constant nodes are copied with their nodes */
     if (x->init && !x->overridable) return OT_BODY_INIT;
+    /* a copy with one reader would become part of the product (ops/quantised_weight.c) */
+    if (ot_is_quantised_weight(g, v) && !ot_quantised_weight_alone(g, v)) return OT_BODY_CAPTURE;
     if (known && !x->overridable && !x->is_input && x->rank >= 0) return OT_BODY_KNOWN;
     if (x->is_const && x->producer != OT_NONE && can_copy(&g->nodes[x->producer]))
         return OT_BODY_COPY;

@@ -1,7 +1,7 @@
 /* Element types of the operators that a form writes; see reassemble_types.h. From the standard's
  * type constraints (opsets 7 to 25), less what ONNX Runtime (1.31) has no kernel for although it
  * runs the type otherwise: its Reshape takes float8 numbers from opset 21 on, where the standard
- * says 19, and no 4-bit integers and no scales. tests/oracle/reassemble_types.py tries them all. */
+ * says 19, and no integers below 8 bits and no scales. tests/oracle/reassemble_types.py tries them all. */
 #include "reassemble_types.h"
 
 /* Types that came together. */
@@ -16,7 +16,7 @@ static const struct {
     /*                        old bf16  f8     4 bits f4     e8m0   2 bits */
     [OT_REASSEMBLE_SLICE] = {{1, 13, NEVER, NEVER, NEVER, NEVER, NEVER}, OT_WHY_TYPE_SLICE},
     [OT_REASSEMBLE_CONCAT] = {{1, 13, NEVER, NEVER, NEVER, NEVER, NEVER}, OT_WHY_TYPE_CONCAT},
-    [OT_REASSEMBLE_RESHAPE] = {{1, 13, 21, NEVER, 23, NEVER, 25}, OT_WHY_TYPE_RESHAPE},
+    [OT_REASSEMBLE_RESHAPE] = {{1, 13, 21, NEVER, 23, NEVER, NEVER}, OT_WHY_TYPE_RESHAPE},
     [OT_REASSEMBLE_TRANSPOSE] = {{1, 13, 21, 21, 23, 24, 25}, OT_WHY_TYPE_TRANSPOSE},
     [OT_REASSEMBLE_LOOP] = {{1, 16, 19, 21, 23, 24, 25}, OT_WHY_TYPE_LOOP},
     [OT_REASSEMBLE_SEQUENCE] = {{1, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER},

@@ -108,13 +108,29 @@ static bool packs_captured(const ot_graph *g, const ot_node *n, uint32_t k)
            g->values[n->in[k]].rank == 2;
 }
 
-/* Weights stay initializers of the top graph. */
+/* Values that the file's own subgraphs read, by the names in its bytes. */
+static bool *read_by_file(const ot_graph *g)
+{
+    bool *read = OT_NEW_N(g->model->arena, bool, g->n_values + 1u);
+    for (uint32_t k = 0; read && k < g->n_nodes; k++) {
+        const ot_node *n = &g->nodes[k];
+        bool opaque = false;
+        for (uint32_t j = 0; j < n->n_attrs; j++) opaque |= n->attrs[j].kind == OT_ATTR_OPAQUE;
+        for (uint32_t j = 0; j < n->n_captured && opaque && !n->dead; j++)
+            read[n->captured[j]] = true;
+    }
+    return read;
+}
+
+/* Weights stay initializers of the top graph; those that the file's own subgraphs read stay where
+ * they are. */
 static ot_status move_weights(ot_graph *g, ot_graph *top)
 {
     bool *kept = OT_NEW_N(
         g->model->arena, bool,
         g->n_values + 1u); /* a node of g reads it that asks for a constant of its own graph */
-    if (!kept) return nomem(top->model);
+    const bool *named = read_by_file(g);
+    if (!kept || !named) return nomem(top->model);
     for (uint32_t k = 0; k < g->n_nodes; k++)
         for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)
             if (g->nodes[k].in[j] != OT_NONE)
@@ -123,8 +139,8 @@ static ot_status move_weights(ot_graph *g, ot_graph *top)
     for (uint32_t k = 0; k < n_values; k++) {
         ot_value *v = &g->values[k];
         ot_id at;
-        if (!v->init || v->removed || v->is_output || v->n_uses == 0 ||
-            v->init->bytes < OT_OUTER_WEIGHT)
+        if (!v->init || v->removed || v->is_output || v->n_uses == 0 || named[k] ||
+            !rw_stays_outer(g->model, v->init))
             continue;
         OT_TRY(same_value(top, v, &at));
         top->values[at].init = v->init;

@@ -80,20 +80,85 @@ static origin *origins_of(const ot_graph *g, const ot_plan *p)
     return from;
 }
 
+/* Static nodes behind the regions' outputs, which may stay where no region waits for them that is
+ * itself what they wait for:
+ *
+ *     region: x --> a --> y ----------> c            y is joined from all tiles, and every tile
+ *                         |             |            waits for s: a cycle
+ *                         '--> Shape --> s --> Reshape of a weight
+ */
+typedef struct behind {
+    const uint32_t *of; /* [n_nodes] the region of each node; OT_NONE: none */
+    uint32_t *after;  /* [n_values] 1 + the last region whose output it is computed from; 0: none */
+    uint32_t *before; /* [n_values] the first region that waits for it; OT_NONE: none */
+} behind;
+
+/* NULL when memory ran out. */
+static const uint32_t *regions_of(const ot_graph *g, const ot_plan *p)
+{
+    uint32_t *of = OT_NEW_N(p->arena, uint32_t, g->n_nodes + 1u);
+    if (!of) return NULL;
+    memset(of, 0xff, g->n_nodes * sizeof *of);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) of[p->regions[k].nodes[i].node] = k;
+    return of;
+}
+
+static bool behind_new(const ot_graph *g, const ot_plan *p, behind *b)
+{
+    b->of = regions_of(g, p);
+    b->after = OT_NEW_N(p->arena, uint32_t, g->n_values + 1u);
+    b->before = OT_NEW_N(p->arena, uint32_t, g->n_values + 1u);
+    if (!b->of || !b->after || !b->before) return false;
+    memset(b->before, 0xff, g->n_values * sizeof *b->before);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t v = p->regions[k].n_inputs; v < p->regions[k].n_values; v++)
+            if (p->regions[k].values[v].is_output) b->after[p->regions[k].values[v].value] = k + 1;
+    for (uint32_t k = g->n_order; k-- > 0;) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        const uint32_t own = b->of[g->order[k]];
+        uint32_t first = own;
+        for (uint32_t o = 0; o < n->n_out && own == OT_NONE; o++)
+            if (n->out[o] != OT_NONE && b->before[n->out[o]] < first) first = b->before[n->out[o]];
+        for (uint32_t j = 0; j < n->n_in; j++)
+            if (n->in[j] != OT_NONE && first < b->before[n->in[j]]) b->before[n->in[j]] = first;
+    }
+    return true;
+}
+
+/* What n computes comes after some region that reads it. Notes of its results what they wait for. */
+static bool waits_for_reader(const ot_graph *g, const behind *b, const ot_node *n)
+{
+    uint32_t after = 0;
+    bool waits = false;
+    if (b->of[n - g->nodes] != OT_NONE) return false; /* of regions, their outputs are noted */
+    for (uint32_t j = 0; j < n->n_in; j++)
+        if (n->in[j] != OT_NONE && b->after[n->in[j]] > after) after = b->after[n->in[j]];
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        if (n->out[o] == OT_NONE) continue;
+        b->after[n->out[o]] = after;
+        /* by region after - 1, or one before it */
+        waits |= b->before[n->out[o]] < after;
+    }
+    return waits;
+}
+
 /* requires ORDER, SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM,
  * OT_E_INPUT when a reader cannot be folded (the planner then should have made the value an
  * output). */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
 {
     origin *from = origins_of(g, p);
-    if (!from) return ot_fail_nomem(g->model->diag);
+    behind b;
+    if (!from || !behind_new(g, p, &b)) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
         bool reads[COMPUTED + 1] = {false};
+        const bool waits = waits_for_reader(g, &b, n);
         if (!n->is_static || n->dead) continue;
         for (uint32_t i = 0; i < n->n_in; i++)
             if (n->in[i] != OT_NONE) reads[from[n->in[i]]] = true;
-        const bool needs = reads[INSIDE] || reads[COMPUTED] ||
+        const bool needs = reads[INSIDE] || reads[COMPUTED] || waits ||
                            (reads[OUTPUT] && g->model->dynamic_dims);
         if (!ot_static_foldable(g, n)) {
             if (reads[INSIDE])
@@ -108,8 +173,11 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
         uint32_t n_outs = n->n_out < 8 ? n->n_out : 8;
         memcpy(outs, n->out, n_outs * sizeof *outs);
         ot_node_remove(g, g->order[k]);
-        for (uint32_t o = 0; o < n_outs; o++)
-            if (outs[o] != OT_NONE) OT_TRY(fold_value(g, outs[o]));
+        for (uint32_t o = 0; o < n_outs; o++) {
+            if (outs[o] == OT_NONE) continue;
+            OT_TRY(fold_value(g, outs[o]));
+            b.after[outs[o]] = 0;
+        }
     }
     return OT_OK;
 }

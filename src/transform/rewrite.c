@@ -252,7 +252,8 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     uint32_t n_before = g->n_values;
     ot_arena *a = ot_arena_new();
     bool *had_reader = a ? OT_NEW_N(a, bool, n_before) : NULL;
-    ot_status st = had_reader ? OT_OK : ot_fail_nomem(g->model->diag);
+    const bool *alone = had_reader ? rw_quantised_alone(g, a) : NULL;
+    ot_status st = alone ? OT_OK : ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
     for (uint32_t k = 0; st == OT_OK && k < g->model->n_decomposed; k++)
         note_reads(g, &g->model->decomposed[k], had_reader);
@@ -264,6 +265,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
             st = rewrite_region(g, planned, &p->regions[k], p, force_loop, kept);
     if (st == OT_OK) st = ot_recompose(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
+    if (st == OT_OK) st = rw_own_quantised(g, alone, n_before);
     if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->dynamic_dims)
         st = rw_plain_views(g, p->viewed);
     ot_arena_free(a);

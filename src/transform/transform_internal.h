@@ -15,6 +15,7 @@
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *   parts.c     reductions over what the tiles cut: parts of tiles, put together behind them
+ *   own_quantised.c, own_biases.c  constants that one operator alone is to read
  *   fold_norms.c    BatchNormalizations become part of convolutions, once for all tiles
  *   deferred_packing.c  weights that a runtime packs when it uses them
  *   branch.c    the whole graph as a branch, for runtimes that keep a block for a graph's tensors
@@ -168,8 +169,20 @@ ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *i
 /* Where value v of the region's graph is found in the target: itself, a constant brought into
  * the body with the nodes that make it, or captured by name. */
 ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_USE;
+/* Whether bodies read this constant of the enclosing graph by name, and make one of their own of
+ * it by a Reshape: it is large, and of a type that Reshape takes. */
+bool rw_stays_outer(const ot_model *m, const ot_tensor *weight);
 /* v becomes a value of the body that is read from the enclosing graph by name. */
 ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_USE;
+
+/* ---- own_quantised.c ---- */
+
+/* [g n_values] quantised weights that one product alone reads; NULL when memory ran out. Requires
+ * USES; call before the first region is written. */
+bool *rw_quantised_alone(const ot_graph *g, ot_arena *a);
+/* Every product of g that reads one of those ([n_before]) gets one for itself. Makes ORDER, USES.
+ * Fails: OT_E_NOMEM. */
+ot_status rw_own_quantised(ot_graph *g, const bool *alone, uint32_t n_before) OT_MUST_USE;
 
 /* ---- tile_nodes.c ---- */
 

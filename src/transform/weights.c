@@ -7,13 +7,15 @@
  * along with what they read. ONNX Runtime holds the initializers of a body once more as the
  * bytes of the file, at each level (ResNet-50 in a Loop: 221 MB loaded, 109 with its weights in
  * the top graph, 108 untiled). There, large ones are captured, and a Reshape to what they are,
- * which is computed when the model is loaded, makes constants of the body of them. Activations,
- * and initializers that the caller may override, are captured by name.
+ * which is computed when the model is loaded, makes constants of the body of them; those of types
+ * that Reshape does not take are moved all the same. Activations, and initializers that the
+ * caller may override, are captured by name.
  *
  *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.
  *            x -------------------Conv      =>              x (captured) ----------Conv
  *
  */
+#include "tiling/reassemble_types.h"
 #include "transform_internal.h"
 
 ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out)
@@ -70,6 +72,12 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     return OT_OK;
 }
 
+bool rw_stays_outer(const ot_model *m, const ot_tensor *weight)
+{
+    return weight->bytes >= OT_OUTER_WEIGHT &&
+           ot_reassemble_takes(OT_REASSEMBLE_RESHAPE, weight->dtype, m->opset);
+}
+
 /* Captured, and a constant of the body all the same. */
 static ot_status use_weight(rw_region *w, rw_target *t, ot_id v)
 {
@@ -98,7 +106,7 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
         if (!(contents = ot_known_tensor(w->g->model->arena, &x))) return rw_nomem(w);
         break;
     case OT_BODY_INIT:
-        if (w->outer_weights && contents->bytes >= OT_OUTER_WEIGHT) return use_weight(w, t, v);
+        if (w->outer_weights && rw_stays_outer(w->g->model, contents)) return use_weight(w, t, v);
         break;
     }
     OT_TRY(rw_const(w, t, x.name, contents, &out));

@@ -387,6 +387,16 @@ static void test_quant(void **state)
     cut x;
     assert_true(ask(c, 2, &x));
     assert_int_equal(x.in_axis[1], 0);
+    ot_why why = OT_WHY_NONE;
+    ot_win in[3];
+    ot_op_tile one = {.need = {1, 2}, .in = in}, two = {.need = {1, 3}, .in = in};
+    assert_false(ot_access_window(c->model->graph, &c->model->graph->nodes[c->node], 0, 2, &one,
+                                  &why)); /* a scale of one element */
+    assert_int_equal(why, OT_WHY_QUANT_ONE);
+    assert_true(
+        ot_access_window(c->model->graph, &c->model->graph->nodes[c->node], 0, 2, &two, &why));
+    assert_true(ot_access_window(c->model->graph, &c->model->graph->nodes[c->node], 0, 1, &one,
+                                 &why)); /* another axis */
     check(c, "111");
     c = new_case("QuantizeLinear", 21);
     IN(c, 2, 4), IN(c, 1);

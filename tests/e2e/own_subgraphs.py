@@ -1,0 +1,98 @@
+"""Valid files that were refused, and what stands behind subgraphs. own_subgraphs.py TOOL FOLDER"""
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper
+
+from builder import Net, save, value
+from checks import graphs, outputs
+
+tool, folder = sys.argv[1:3]
+
+
+def body(name, nodes, inputs, outputs):
+    return helper.make_graph(nodes, name, inputs, outputs)
+
+
+def branches(net, x, weight, extents):
+    """If over two products by the network's own weight."""
+    graphs_ = [body(f'b{k}', [helper.make_node('Conv', [x, weight], [f'c{k}'], pads=[1] * 4), helper.make_node(op, [f'c{k}'], [f'o{k}'])],
+                    [], [value(f'o{k}', extents)]) for k, op in enumerate(('Relu', 'Sigmoid'))]
+    yes = net.op('Greater', net.op('ReduceSum', x, keepdims=0), net.const(np.float32(0)))
+    return net.op('If', yes, then_branch=graphs_[0], else_branch=graphs_[1])
+
+
+def looped(net, x, weight, extents):
+    """Loop whose body multiplies by the network's own weight."""
+    steps = body('l', [helper.make_node('Identity', ['go'], ['on']), helper.make_node('Conv', ['s', weight], ['c'], pads=[1] * 4),
+                       helper.make_node('Tanh', ['c'], ['s2'])],
+                 [value('i', [], T.INT64), value('go', [], T.BOOL), value('s', extents)], [value('on', [], T.BOOL), value('s2', extents)])
+    return net.op('Loop', net.const(np.int64(2), 'i8'), net.const(np.bool_(True), '?'), x, body=steps)
+
+
+def scanned(net, x, weight, extents):
+    """Scan over the batch, likewise."""
+    rows = body('r', [helper.make_node('Unsqueeze', ['s', net.const([0], 'i8')], ['u']),
+                      helper.make_node('Conv', ['u', weight], ['c'], pads=[1] * 4),
+                      helper.make_node('Squeeze', ['c', net.const([0], 'i8')], ['t'])], [value('s', extents[1:])], [value('t', extents[1:])])
+    return net.op('Scan', x, body=rows, num_scan_inputs=1)
+
+
+def shared_weight(inner, size=192):
+    """Convolutions around a subgraph of the file's own that reads the weight of all of them."""
+    net, extents = Net(seed=1), [1, 16, size, size]
+    x = net.input('x', extents)
+    w = net.const(net.rng.normal(0, .1, (16, 16, 3, 3)), name='w')
+    for k in range(3): x = net.op('Relu', net.op('Conv', x, w, pads=[1] * 4))
+    x = inner(net, x, w, extents)
+    for k in range(3): x = net.op('Relu', net.op('Conv', x, w, pads=[1] * 4))
+    net.op('Identity', x, out='y')
+    net.output('y', extents)
+    return net.model()
+
+
+def shape_of_its_own():
+    """A layer normalisation as some export it: weights are reshaped by the channels that Shape tells of what is normalised."""
+    net, c = Net(seed=2), 512
+    x = net.input('x', [1, 4, 192, 192])
+    x = net.conv(x, 4, c, k=2, strides=[2, 2])
+    for k in range(2):
+        channels = net.op('Unsqueeze', net.op('Gather', net.op('Shape', x), net.const(np.int64(1), 'i8')), net.const([0], 'i8'))
+        one = net.const([1], 'i8')
+        shape = net.op('Concat', one, channels, one, one, axis=0)
+        scale = net.op('Reshape', net.const(net.rng.normal(1, .1, c)), shape)
+        mean = net.op('ReduceMean', x, axes=[1])
+        centred = net.op('Sub', x, mean)
+        square = net.op('ReduceMean', net.op('Mul', centred, centred), axes=[1])
+        normal = net.op('Div', centred, net.op('Sqrt', net.op('Add', square, net.const(np.float32(1e-5)))))
+        y = net.conv(net.op('Mul', scale, normal), c, 32, k=1)
+        x = net.op('Add', x, net.conv(net.op('Relu', y), 32, c, k=1))
+    net.op('Identity', x, out='y')
+    net.output('y', [1, c, 96, 96])
+    return net.model()
+
+
+def check(name, model, *args, tiled=True):
+    path, out = save(model, f'{folder}/m.onnx'), f'{folder}/t.onnx'
+    r = subprocess.run([tool, path, '-o', out, '-q', *args], capture_output=True, text=True)
+    if r.returncode: sys.exit(f'{name} {args}: {r.stderr}')
+    onnx.checker.check_model(out)
+    if tiled and not any(n.name.startswith('tile/r') for g in graphs(onnx.load(out).graph) for n in g.node):
+        sys.exit(f'{name} {args}: not tiled')
+    rng = np.random.default_rng(0)
+    feeds = {i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype('f4') for i in model.graph.input}
+    for want, got in zip(outputs(path, feeds), outputs(out, feeds)):
+        if want.shape != got.shape or np.abs(want - got).max() > 1e-5 * np.abs(want).max(): sys.exit(f'{name} {args}: differs')
+    return r.stderr
+
+
+if __name__ == '__main__':
+    for inner in (branches, looped, scanned):
+        check(inner.__name__, shared_weight(inner), '--goal', 'memory', '--threads', '1', tiled=False)
+        check(inner.__name__, shared_weight(inner), '--force', '--l2', '256K')
+    for more in (['--goal', 'memory', '--threads', '1'], ['--force', '--l2', '1M'], ['--force', '--l2', '256K', '--runtime', 'portable']):
+        check('shape of its own', shape_of_its_own(), *more)
+    print('equal')
