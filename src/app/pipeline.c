@@ -75,7 +75,7 @@ static bool has_fixed_inputs(const ot_graph *g)
     return true;
 }
 
-static ot_status pass_shapes(ot_run *r)
+static ot_status infer_shapes(ot_run *r)
 {
     r->was_fixed = has_fixed_inputs(r->model->graph);
     OT_TRY(ot_run_keep_untouched(r));
@@ -86,6 +86,26 @@ static ot_status pass_shapes(ot_run *r)
     r->model->static_inputs = r->options.n_shapes > 0 &&
                               (r->model->resized || !has_spectral_node(r->model->graph));
     return ot_check_tile_ops(r->model->graph, NULL);
+}
+
+void ot_warn_unfollowed(const ot_model *m, FILE *f)
+{
+    if (!f || !m->unfollowed) return;
+    fprintf(f, "onnx-tile: warning: ");
+    for (const char *at = m->unfollowed; *at;) { /* names are the file's */
+        const size_t n = ot_utf8_printable(at);
+        fwrite(n ? at : "?", n ? n : 1, 1, f);
+        at += n ? n : 1;
+    }
+    if (m->n_unfollowed > 1) fprintf(f, "; %u more likewise", m->n_unfollowed - 1);
+    fputc('\n', f);
+}
+
+static ot_status pass_shapes(ot_run *r)
+{
+    OT_TRY(infer_shapes(r));
+    ot_warn_unfollowed(r->model, r->options.warn);
+    return OT_OK;
 }
 
 /* The engine's own figures of this machine, where there are some. */

@@ -40,6 +40,7 @@ typedef struct ot_run_options {
     bool try_cures; /* with plan.detail: try what would help (cures.c), which takes more plans */
     const char *dump_dir;  /* NULL: none */
     FILE *log;             /* time of each pass, one line each; NULL: silent */
+    FILE *warn;            /* what of the file is not followed, one line; NULL: silent */
     ot_progress *progress; /* the running pass; NULL: none */
 } ot_run_options;
 
@@ -97,5 +98,9 @@ bool ot_is_text_path(const char *path); /* ends in ".ot" */
 ot_status ot_text_file_read(const char *path, ot_diag *diag, ot_model **out) OT_MUST_USE;
 /* Whole or not at all, like ot_export_file. */
 ot_status ot_text_file_write(const ot_graph *g, const char *path, ot_diag *diag) OT_MUST_USE;
+
+/* The shapes that the file states and that do not follow (model.unfollowed), as one line; f NULL:
+ * nothing. */
+void ot_warn_unfollowed(const ot_model *m, FILE *f);
 
 #endif

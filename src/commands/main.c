@@ -184,6 +184,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .operators = o->operators,
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
+                        .warn = stderr,
                         .progress = progress};
     r.try_cures = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN;
     r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN || o->command == OT_CMD_GATE;

@@ -116,6 +116,22 @@ bool ot_resize_read(const ot_graph *g, const ot_node *n, ot_resize *r, ot_why *w
     return true;
 }
 
+bool ot_resize_is_odd(const ot_graph *g, const ot_node *n)
+{
+    ot_resize r;
+    ot_why why;
+    if (ot_op_access(n->op) != OT_ACC_RESIZE || !ot_resize_read(g, n, &r, &why) || r.by_sizes)
+        return false;
+    const ot_value *x = ot_acc_in(g, n, 0);
+    for (int32_t a = 0; a < x->rank; a++) {
+        if (r.entry[a] < 0) continue;
+        const float scale = r.scales[r.entry[a]];
+        const double in = (double)x->dims[a];
+        if (floor(in * (double)scale) != (double)floorf((float)in * scale)) return true;
+    }
+    return false;
+}
+
 static bool power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
 
 /* Smallest q with float(p/q) == scale. */

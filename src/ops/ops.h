@@ -43,10 +43,9 @@ typedef struct ot_shape_binding {
  * a fixed dimension). Those that may replace fixed extents make the model one for another size:
  * nothing that the file states of values which depend on them is believed, and a node with a
  * constant that only fits the old size is OT_E_USAGE; model.resized is set then. Shapes stated
- * in the file are used where inference knows nothing, and win ties of unknown dims; a
- * contradiction between a stated shape and the inferred one is OT_E_INPUT only when both are
- * fully static and differ in rank or dims of an operator we infer exactly (naming node, value
- * and rule). Malformed operators (kernel rank disagrees, negative stride, axis out of range...)
+ * in the file count behind operators without a rule whose operands are all known; elsewhere they
+ * may be of another size, and what inference says, or does not know, stands (model.restated,
+ * model.unfollowed). Malformed operators (kernel rank disagrees, negative stride, axis out of range...)
  * are OT_E_INPUT. Linear time. Symbolic equal dims (dim_param) are ignored. Establishes
  * OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
@@ -122,6 +121,10 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
 /* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but
  * older shape inference counts it. Requires shapes. */
 bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
+
+/* A Resize one of whose extents is another in single precision, which runtimes compute in, than
+ * in double, which shape inference does. Requires shapes. */
+bool ot_resize_is_odd(const ot_graph *g, const ot_node *n);
 
 /* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must
  * point to [n_in] entries. Returns false when this very window cannot be made (rare: alignment

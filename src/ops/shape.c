@@ -8,13 +8,14 @@
  *   inferred   stated     stored      note
  *   4          4          4
  *   4          ?          4
- *   ?          4          4           the value is now "inexact": 4 is the file's word, maybe stale
- *   4          8          4           an error when nothing inexact is involved, both shapes are
- *                                     fully known and no binding was given
+ *   ?          4          ?           the file's word may be of another size than what runs
+ *   ?          4          4           no rule, all operands known (believes_stated): "inexact"
+ *   4          8          4           as runtimes do
  *
- * Inexactness spreads to readers. A violated rule is reported only where all inputs are exact;
- * elsewhere the outputs become unknown (then stated), since the file's word is no proof of an
- * error.
+ * What the file states and is not followed is noted in the model, for one warning
+ * (model.unfollowed), unless sizes were given. Inexactness spreads to readers. A violated rule is
+ * reported only where all inputs are exact; elsewhere the outputs become unknown, since the file's
+ * word is no proof of an error.
  *
  * Where a binding replaces extents that the file fixes, the walk is done twice (other_size.c):
  * with the file's own, and with the new ones, when every node that depends on them is examined
@@ -28,7 +29,7 @@
 #define BODY_DEPTH_MAX 64
 
 static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
-                             ot_other_size *other, uint32_t depth);
+                             ot_other_size *other, uint32_t depth, bool bound);
 
 /* "[1,3,?]" into buf; returns buf. */
 static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
@@ -157,6 +158,68 @@ static bool fully_known(int32_t rank, const int64_t *d)
     return true;
 }
 
+/* Whether extents that are stated of what n makes count where inference knows none. Those of the
+ * file may be of the one size that it was made with: they do behind an operator without a rule,
+ * all of whose operands are known to the last extent. Those of bodies, and of graphs that have had
+ * shapes before, are our own. */
+static bool believes_stated(const ot_infer *c)
+{
+    const ot_node *n = c->n;
+    if (c->g->parent != NULL || c->g->model->shaped || strcmp(n->domain, OT_TILE_DOMAIN) == 0)
+        return true;
+    if (n->op != OT_OP_OPAQUE && ot_shape_rule_of(n->op) != NULL) return false;
+    for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
+        const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+        if (v != OT_NONE && c->g->values[v].is_tensor &&
+            !fully_known(c->g->values[v].rank, c->g->values[v].dims))
+            return false;
+    }
+    return true;
+}
+
+/* Extents of v as the file states them, where o has none; true where there are some. */
+static bool fill_stated(const ot_value *v, ot_shp *o)
+{
+    bool any = false;
+    if (o->rank < 0) {
+        o->rank = v->rank;
+        for (int32_t a = 0; a < v->rank; a++) o->d[a] = v->dims[a];
+        return true;
+    }
+    for (int32_t a = 0; a < o->rank && o->rank == v->rank; a++) {
+        if (o->d[a] != OT_DIM_UNKNOWN || v->dims[a] < 0) continue;
+        o->d[a] = v->dims[a];
+        any = true;
+    }
+    return any;
+}
+
+/* The file states an extent of v that o has not. */
+static bool is_at_odds(const ot_value *v, const ot_shp *o)
+{
+    if (v->rank < 0) return false;
+    if (o->rank != v->rank) return true;
+    for (int32_t a = 0; a < o->rank; a++)
+        if (v->dims[a] >= 0 && o->d[a] != v->dims[a]) return true;
+    return false;
+}
+
+/* Note that what the file states of v is not followed; it is not written again. */
+static ot_status leave_stated(ot_infer *c, ot_value *v, const ot_shp *o)
+{
+    ot_model *m = c->g->model;
+    char made[320], said[320], node[OT_DIAG_MAX];
+    if (c->g->parent != NULL) return OT_OK; /* a body is written as it was */
+    m->restated = true;
+    if (c->bound || m->n_unfollowed++ > 0) return OT_OK;
+    m->unfollowed = ot_format(
+        m->arena, "%s: output '%.300s' is taken as %s, not as %s, which the file states",
+        ot_shape_node_text(c, node, sizeof node), v->name,
+        print_dims(o->rank, o->d, made, sizeof made),
+        print_dims(v->rank, v->dims, said, sizeof said));
+    return m->unfollowed ? OT_OK : ot_fail_nomem(m->diag);
+}
+
 /* Merge the inferred shape o of output k with the stated one of its value. Sets inexact and
  * is_inferred. */
 static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
@@ -171,34 +234,15 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
                                  (long long)o->d[a]);
         if (o->d[a] < 0 || o->d[a] > OT_SHAPE_DIM_MAX) o->d[a] = OT_DIM_UNKNOWN;
     }
-    bool inexact = !c->exact;
-    bool same = o->rank == v->rank;
-    if (o->rank < 0) {
-        o->rank = v->rank;
-        for (int32_t a = 0; a < v->rank; a++) o->d[a] = v->dims[a];
-        sure = sure && v->rank < 0;
-        inexact = true;
-    } else if (same) {
-        for (int32_t a = 0; a < o->rank; a++) {
-            if (o->d[a] == OT_DIM_UNKNOWN && v->dims[a] >= 0) {
-                o->d[a] = v->dims[a];
-                inexact = true;
-                sure = false;
-            }
-            same = same && o->d[a] == v->dims[a];
-        }
-    }
-    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) &&
-        fully_known(v->rank, v->dims)) {
-        char made[320], said[320];
-        return ot_shape_fail(c, "output '%s' has shape %s, but the file states %s", v->name,
-                             print_dims(o->rank, o->d, made, sizeof made),
-                             print_dims(v->rank, v->dims, said, sizeof said));
-    }
-    c->inexact[id] = inexact;
-    v->is_inferred = sure;
+    const bool filled = v->is_tensor && believes_stated(c) && fill_stated(v, o);
+    c->inexact[id] = !c->exact || filled;
+    v->is_inferred = sure && !(filled && v->rank >= 0);
     v->dtype = o->dtype;
-    return same ? OT_OK : ot_value_set_shape(c->g, id, o->rank, o->d);
+    if (is_at_odds(v, o)) OT_TRY(leave_stated(c, v, o));
+    if (o->rank == v->rank &&
+        (o->rank <= 0 || !memcmp(o->d, v->dims, (size_t)o->rank * sizeof *o->d)))
+        return OT_OK;
+    return ot_value_set_shape(c->g, id, o->rank, o->d);
 }
 
 static void clear_outputs(ot_infer *c)
@@ -291,7 +335,7 @@ static ot_status infer_bodies(ot_graph *g, const ot_node *n, uint32_t depth)
         if (n->attrs[k].kind != OT_ATTR_GRAPH || n->attrs[k].g == NULL || depth >= BODY_DEPTH_MAX)
             continue;
         if (n->op == OT_OP_Loop) OT_TRY(bind_carried(g, n, n->attrs[k].g));
-        OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
+        OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1, false));
     }
     return OT_OK;
 }
@@ -361,7 +405,6 @@ static ot_status infer_into(ot_infer *c, const ot_shape_binding *bind, size_t n_
     OT_TRY(ot_assure(g, OT_P_ORDER));
     c->keep = g->model->arena;
     c->scratch = ot_arena_new();
-    c->bound = n_bind > 0;
     if (c->scratch == NULL) return ot_fail_nomem(g->model->diag);
     ot_status s = infer_with(c, bind, n_bind, depth);
     ot_arena_free(c->scratch);
@@ -370,9 +413,9 @@ static ot_status infer_into(ot_infer *c, const ot_shape_binding *bind, size_t n_
 }
 
 static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
-                             ot_other_size *other, uint32_t depth)
+                             ot_other_size *other, uint32_t depth, bool bound)
 {
-    ot_infer c = {.g = g, .other = other};
+    ot_infer c = {.g = g, .bound = bound, .other = other};
     return infer_into(&c, bind, n_bind, depth);
 }
 
@@ -385,12 +428,21 @@ ot_status ot_infer_lenient(ot_graph *g)
 ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
                          ot_other_size *other)
 {
-    return infer_graph(g, bind, n_bind, other, 0);
+    return infer_graph(g, bind, n_bind, other, 0, n_bind > 0);
 }
 
 /* requires ORDER (re-established when missing). keeps ORDER, USES. gives SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind)
 {
-    return ot_size_is_other(g, bind, n_bind) ? ot_size_infer(g, bind, n_bind)
-                                             : infer_graph(g, bind, n_bind, NULL, 0);
+    ot_status s = OT_OK;
+    if (ot_size_is_other(g, bind, n_bind)) {
+        s = ot_size_infer(g, bind, n_bind);
+    } else {
+        /* what the file states of free sizes goes before any is given */
+        if (n_bind > 0 && !g->parent && !g->model->shaped)
+            s = infer_graph(g, NULL, 0, NULL, 0, true);
+        if (s == OT_OK) s = infer_graph(g, bind, n_bind, NULL, 0, n_bind > 0);
+    }
+    if (s == OT_OK && !g->parent) g->model->shaped = true;
+    return s;
 }

@@ -96,8 +96,8 @@ static void mark_readers_odd(ot_seq *s)
 }
 
 /* Nodes on whose shapes runtimes and checkers disagree, with everything before and after them:
- * new shapes written there would be refused somewhere. Spectral nodes, and ceil_mode pools at an
- * unclear border. */
+ * new shapes written there would be refused somewhere. Spectral nodes, ceil_mode pools at an
+ * unclear border, and Resizes whose extent is a matter of rounding. */
 static void mark_odd(ot_seq *s)
 {
     const ot_graph *g = s->g;
@@ -105,7 +105,8 @@ static void mark_odd(ot_seq *s)
         const ot_node *n = &g->nodes[s->node[k]];
         s->odd[k] = ot_quirk_hits(OT_QUIRK_SPECTRAL_SHAPE, OT_BY_ALL, n->op_type) ||
                     (ot_quirk_concerns(OT_QUIRK_CEIL_POOL_SHAPE, OT_BY_ALL) &&
-                     ot_pool_is_odd(g, n));
+                     ot_pool_is_odd(g, n)) ||
+                    (ot_quirk_concerns(OT_QUIRK_RESIZE_FLOOR, OT_BY_ALL) && ot_resize_is_odd(g, n));
     }
     mark_readers_odd(s);
     for (uint32_t k = s->n; k-- > 0;) {

@@ -1,4 +1,4 @@
-"""Valid files that were refused, and what stands behind subgraphs. own_subgraphs.py TOOL FOLDER"""
+"""Valid files that are hard to take: weights and shapes shared with subgraphs, stated shapes that are stale. own_subgraphs.py TOOL FOLDER"""
 import subprocess
 import sys
 
@@ -89,10 +89,34 @@ def check(name, model, *args, tiled=True):
     return r.stderr
 
 
+def stale():
+    """Sizes of one batch, stated in a file whose sizes are free: what is written runs at others, and one line tells of it."""
+    net = Net(seed=3)
+    x = net.input('x', ['n', 3, 'h', 'w'])
+    for k in range(4): x = net.op('Relu', net.conv(x, 3 if k == 0 else 16, 16, pads=[1] * 4))
+    net.op('Identity', x, out='y')
+    for states_output in (False, True):
+        m = net.model()
+        net.outputs.clear()
+        shape = [1, 16, 64, 48]
+        m.graph.output.append(value('y', shape if states_output else ['n', 16, 'h', 'w']))
+        m.graph.value_info.extend(value(n.output[0], shape) for n in m.graph.node[:-1])
+        for args in (['--force', '--l2', '16K'], ['--force', '--l2', '16K', '--runtime', 'portable'], ['--goal', 'memory', '--threads', '1'],
+                     ['--force', '--l2', '16K', '--runtime', 'loop'], ['--force', '--l2', '16K', '--runtime', 'openvino']):
+            path, out = save(m, f'{folder}/s.onnx'), f'{folder}/st.onnx'
+            r = subprocess.run([tool, path, '-o', out, '-q', *args], capture_output=True, text=True)
+            if r.returncode or r.stderr.count('warning:') != 1: sys.exit(f'stale {args}: {r.returncode} {r.stderr}')
+            for extents in ((1, 3, 90, 70), (3, 3, 64, 48), (1, 3, 64, 48)):
+                feeds = {'x': np.random.default_rng(0).standard_normal(extents).astype('f4')}
+                want, got = outputs(path, feeds)[0], outputs(out, feeds)[0]
+                if want.shape != got.shape or not np.allclose(want, got, atol=1e-4): sys.exit(f'stale {args} at {extents}: {got.shape}')
+
+
 if __name__ == '__main__':
     for inner in (branches, looped, scanned):
         check(inner.__name__, shared_weight(inner), '--goal', 'memory', '--threads', '1', tiled=False)
         check(inner.__name__, shared_weight(inner), '--force', '--l2', '256K')
     for more in (['--goal', 'memory', '--threads', '1'], ['--force', '--l2', '1M'], ['--force', '--l2', '256K', '--runtime', 'portable']):
         check('shape of its own', shape_of_its_own(), *more)
+    stale()
     print('equal')

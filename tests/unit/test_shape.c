@@ -177,7 +177,36 @@ static void test_stated_contradiction(void **state)
     ot_model *m = fresh(17);
     ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "Relu", "y", x);
     assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){1, 4}), OT_OK);
-    assert_refused(m, "[2,4], but the file states [1,4]");
+    infer(m);
+    assert_shape(m, y, DIMS(2, 4));
+    assert_non_null(strstr(m->unfollowed, "is taken as [2,4], not as [1,4]"));
+    assert_int_equal(m->n_unfollowed, 1);
+    assert_true(m->restated);
+    infer(m); /* of what is known already, nothing is said again */
+    assert_int_equal(m->n_unfollowed, 1);
+    ot_model_free(m);
+}
+
+/* What is stated of a value that depends on free extents is of one size: it is free. Behind an
+ * operator without a rule it counts, where all operands are known. */
+static void test_stale_where_free(void **state)
+{
+    (void)state;
+    for (int fixed = 0; fixed < 2; fixed++) {
+        ot_model *m = fresh(17);
+        ot_id x = input(m, "x", OT_F32, DIMS(fixed ? 1 : U, 4)), y = OP(m, "Relu", "y", x);
+        ot_id z = OP(m, "NoSuchOperator", "z", y);
+        assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){1, 4}), OT_OK);
+        assert_int_equal(ot_value_set_shape(m->graph, z, 2, (const int64_t[]){1, 9}), OT_OK);
+        infer(m);
+        assert_shape(m, y, DIMS(fixed ? 1 : U, 4));
+        if (fixed)
+            assert_shape(m, z, DIMS(1, 9));
+        else
+            assert_int_equal(m->graph->values[z].rank, -1);
+        assert_int_equal(m->n_unfollowed, fixed ? 0 : 2);
+        ot_model_free(m);
+    }
 }
 
 /* A binding makes shapes stated for another batch stale, not wrong. */
@@ -700,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_binding_refused),
         cmocka_unit_test(test_stated_fills_unknown),
         cmocka_unit_test(test_stated_contradiction),
+        cmocka_unit_test(test_stale_where_free),
         cmocka_unit_test(test_stale_under_binding),
         cmocka_unit_test(test_no_error_on_hearsay),
         cmocka_unit_test(test_unchecked_axis),

@@ -65,6 +65,24 @@ static const Onnx__ValueInfoProto *own_info(const ot_value *v, Onnx__ValueInfoPr
     return p && p->name && strcmp(p->name, v->name) == 0 ? p : NULL;
 }
 
+/* The file says another shape than v has: of another size, or one that does not follow. */
+static bool is_restated(const builder *b, const ot_value *v, const Onnx__ValueInfoProto *p)
+{
+    if (!b->ex->m->resized && !b->ex->m->restated) return false;
+    if (!v->is_tensor || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return false;
+    const Onnx__TensorShapeProto *s = p->type->tensor_type->shape;
+    if (!s) return false;
+    if (v->rank < 0 || s->n_dim != (size_t)v->rank) return true;
+    for (int32_t k = 0; k < v->rank; k++) {
+        const Onnx__TensorShapeProto__Dimension *d = s->dim[k];
+        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            d->dim_value != v->dims[k])
+            return true;
+    }
+    return false;
+}
+
 static ot_status add_inputs(builder *b)
 {
     for (uint32_t k = 0; k < b->g->n_inputs; k++) {
@@ -82,6 +100,21 @@ static ot_status add_inputs(builder *b)
     return OT_OK;
 }
 
+/* An output of whose shape nothing is known: of the rank that the file states, since the format
+ * wants one. */
+static const Onnx__ValueInfoProto *free_output(const builder *b, const ot_value *v,
+                                               const Onnx__ValueInfoProto *p)
+{
+    ot_value x = *v;
+    const size_t rank = p->type->tensor_type->shape->n_dim;
+    int64_t *dims = OT_NEW_N(b->ex->a, int64_t, rank + 1u);
+    if (!dims || rank > INT32_MAX) return NULL;
+    for (size_t k = 0; k < rank; k++) dims[k] = OT_DIM_UNKNOWN;
+    x.rank = (int32_t)rank;
+    x.dims = dims;
+    return ot_export_static(b->ex, &x, p);
+}
+
 static ot_status add_outputs(builder *b)
 {
     for (uint32_t k = 0; k < b->g->n_outputs; k++) {
@@ -92,7 +125,9 @@ static ot_status add_outputs(builder *b)
                                                : own_info(v, NULL, 0, 0);
         if (!p)
             p = ot_export_value_info(b->ex, v);
-        else if (b->ex->m->static_inputs && v->rank >= 0)
+        else if (v->rank < 0 && is_restated(b, v, p))
+            p = free_output(b, v, p);
+        else if (v->rank >= 0 && (b->ex->m->static_inputs || is_restated(b, v, p)))
             p = ot_export_static(b->ex, v, p);
         if (!p) return ot_fail_nomem(b->ex->d);
         PUSH(b, output, n_output, cap_output, UNCONST(Onnx__ValueInfoProto *, p));
@@ -208,23 +243,6 @@ static bool needs_info(const builder *b, const ot_value *v)
     return true;
 }
 
-/* The file says another shape than v has at the size that was asked for. */
-static bool restated(const ot_value *v, const Onnx__ValueInfoProto *p)
-{
-    if (!v->is_tensor || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return false;
-    const Onnx__TensorShapeProto *s = p->type->tensor_type->shape;
-    if (!s) return false;
-    if (v->rank < 0 || s->n_dim != (size_t)v->rank) return true;
-    for (int32_t k = 0; k < v->rank; k++) {
-        const Onnx__TensorShapeProto__Dimension *d = s->dim[k];
-        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-            d->dim_value != v->dims[k])
-            return true;
-    }
-    return false;
-}
-
 /* Half precision became float32 (transform/widen.c). */
 static bool retyped(const ot_value *v, const Onnx__ValueInfoProto *p)
 {
@@ -245,7 +263,7 @@ static ot_status add_value_info(builder *b)
         if (retyped(&g->values[id], p)) {
             now = ot_export_static(b->ex, &g->values[id], p);
             if (!now) return ot_fail_nomem(b->ex->d);
-        } else if (b->ex->m->resized && restated(&g->values[id], p)) {
+        } else if (is_restated(b, &g->values[id], p)) {
             now = g->values[id].rank >= 0 ? ot_export_static(b->ex, &g->values[id], p) : NULL;
             if (!now && g->values[id].rank >= 0) return ot_fail_nomem(b->ex->d);
         }

@@ -55,6 +55,8 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     x->opset = m->opset;
     x->static_inputs = m->static_inputs;
     x->resized = m->resized;
+    x->shaped = m->shaped;
+    x->restated = m->restated;
     x->weight_bytes = m->weight_bytes;
     x->dynamic_dims = m->dynamic_dims;
     x->decomposed = m->decomposed;
@@ -93,6 +95,8 @@ ot_status ot_model_adopt(ot_model *m, const ot_model *copy)
     m->opset = copy->opset;
     m->static_inputs = copy->static_inputs;
     m->resized = copy->resized;
+    m->shaped = copy->shaped;
+    m->restated = copy->restated;
     m->decomposed = copy->decomposed;
     m->n_decomposed = copy->n_decomposed;
     m->rematerialised = copy->rematerialised;

@@ -367,6 +367,13 @@ typedef struct ot_model {
     /* fixed extents of graph inputs were replaced: what the file states of shapes is written
      * anew */
     bool resized;
+    /* shapes have been inferred: what values have is not the file's word any more */
+    bool shaped;
+    bool restated; /* the file states some shape that is not followed: it is written anew */
+    /* the first of these as a sentence, where no sizes were given, and how many there are; NULL:
+     * none */
+    const char *unfollowed;
+    uint32_t n_unfollowed;
     size_t weight_bytes; /* nominal bytes of all initializers of the top graph */
     /* made for it: name in the model's metadata_props; NULL: none is added. Static */
     const char *runtime;

@@ -550,6 +550,7 @@ ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **ou
         st = ot_fail_nomem(diag);
     }
     ot_arena_free(p.scratch);
+    if (st == OT_OK) p.m->shaped = true; /* a text is of a graph as we had it */
     if (st == OT_OK)
         *out = p.m;
     else
