@@ -74,7 +74,7 @@ static double kinds_of(const ot_trial *tr, const pair *p)
             ot_id v = tr->pending[k];
             int8_t axis = ot_walk_axis(tr->w, v, d);
             if (axis < 0) continue;
-            ot_win middle = x->value[v].at[x->n_at - 1].hull;
+            ot_win middle = ot_trial_cut(tr, x, v)->at[x->n_at - 1].hull;
             double need = (double)(middle.hi - middle.lo) * extent /
                           (double)tr->s->g->values[v].dims[axis];
             reach = fmax(reach, (need - (double)x->tile) / 2);

@@ -25,14 +25,34 @@
  * regions read as many. */
 #define PENDING_A_STEP 8
 
-static bool alloc_count(ot_arena *a, uint32_t n_values, uint32_t max_in, uint32_t max_out,
+/* Nodes that a walk visits at most, about: one that touches more values than so many nodes anywhere
+ * in the graph ends there. */
+#define LONGEST_WALK 1100
+
+static bool alloc_count(ot_arena *a, uint32_t max_slots, uint32_t max_in, uint32_t max_out,
                         dim_count *x)
 {
-    x->value = OT_NEW_N(a, value_cut, n_values + 1u);
-    x->seen = OT_NEW_N(a, uint32_t, n_values + 1u);
+    x->value = OT_NEW_N(a, value_cut, max_slots + 1u);
+    x->seen = OT_NEW_N(a, uint32_t, max_slots + 1u);
     x->node.read = OT_NEW_N(a, double, max_in + 1u);
     x->node.out = OT_NEW_N(a, ot_extents, max_out + 1u);
     return x->value && x->seen && x->node.read && x->node.out;
+}
+
+/* The most values that LONGEST_WALK nodes in a row read and make. */
+static uint32_t count_slots(const ot_seq *s)
+{
+    uint64_t now = 0, most = 0;
+    for (uint32_t k = 0; k < s->n; k++) {
+        const ot_node *n = &s->g->nodes[s->node[k]];
+        now += (uint64_t)n->n_in + n->n_out;
+        if (k >= LONGEST_WALK) {
+            const ot_node *gone = &s->g->nodes[s->node[k - LONGEST_WALK]];
+            now -= (uint64_t)gone->n_in + gone->n_out;
+        }
+        if (now > most) most = now;
+    }
+    return most < s->g->n_values ? (uint32_t)most : s->g->n_values;
 }
 
 ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_options *o)
@@ -59,11 +79,14 @@ ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_option
     /* each value once: they never grow in a walk */
     tr->pending = OT_NEW_N(a, ot_id, n_values + 1u);
     tr->whole = OT_NEW_N(a, ot_id, n_values + 1u);
-    bool ok = tr->pairs && tr->is_pending && tr->pending_at && tr->whole_in && tr->scratch &&
-              tr->later && tr->bytes && tr->pending && tr->whole;
+    tr->max_slots = count_slots(s);
+    tr->slot = OT_NEW_N(a, uint32_t, n_values + 1u);
+    tr->slot_of = OT_NEW_N(a, uint32_t, n_values + 1u);
+    bool ok = tr->pairs && tr->slot && tr->slot_of && tr->is_pending && tr->pending_at &&
+              tr->whole_in && tr->scratch && tr->later && tr->bytes && tr->pending && tr->whole;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
         for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++)
-            ok = ok && alloc_count(a, n_values, max_in, max_out, &tr->dim[d][c]);
+            ok = ok && alloc_count(a, tr->max_slots, max_in, max_out, &tr->dim[d][c]);
     return ok ? tr : NULL;
 }
 
@@ -89,6 +112,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->n_pending = tr->n_whole = tr->n_dequantized = 0;
     tr->w = w;
     tr->epoch++;
+    tr->n_slots = 0;
     tr->out_index = out_index;
     tr->n_dims = n_dims;
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
@@ -142,14 +166,24 @@ static void widen(ot_win *a, ot_win b)
     a->hi = ot_max(a->hi, b.hi);
 }
 
+static bool is_touched(const ot_trial *tr, const dim_count *x, ot_id v)
+{
+    return tr->slot_of[v] == tr->epoch && x->seen[tr->slot[v]] == tr->epoch;
+}
+
 /* v along d, begun when this is the first that is heard of it. */
 static value_cut *touch(ot_trial *tr, dim_count *x, ot_id v)
 {
-    if (x->seen[v] != tr->epoch) {
-        x->seen[v] = tr->epoch;
-        x->value[v] = (value_cut){0};
+    if (tr->slot_of[v] != tr->epoch) {
+        tr->slot_of[v] = tr->epoch;
+        tr->slot[v] = tr->n_slots++;
     }
-    return &x->value[v];
+    const uint32_t at = tr->slot[v];
+    if (x->seen[at] != tr->epoch) {
+        x->seen[at] = tr->epoch;
+        x->value[at] = (value_cut){0};
+    }
+    return &x->value[at];
 }
 
 /* Operand k of the node, which is cut or whose whole axis is read although others cut it, in a
@@ -206,7 +240,7 @@ static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const d
     for (uint32_t o = 0; o < n->n_out; o++) {
         ot_id v = n->out[o];
         if (v == OT_NONE) continue;
-        if (x->seen[v] == tr->epoch) widen(&t->need, x->value[v].at[sample].hull);
+        if (is_touched(tr, x, v)) widen(&t->need, ot_trial_cut(tr, x, v)->at[sample].hull);
         int8_t axis = ot_walk_axis(w, v, d);
         if (axis >= 0 && ot_walk_escapes(w, v))
             widen(&t->need, piece_of(x, g->values[w->sink].dims[w->sink_axis[d]],
@@ -214,6 +248,13 @@ static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const d
     }
     return t->need.lo >= t->need.hi ||
            ot_access_window(g, n, w->lead_out, (uint32_t)w->lead_axis[d], t, &why);
+}
+
+static bool is_cut_along_any(const ot_trial *tr, uint32_t k)
+{
+    for (uint32_t d = 0; d < tr->n_dims; d++)
+        if (tr->w->in_axis[d][k] >= 0) return true;
+    return false;
 }
 
 /* Windows of one node for one count. */
@@ -244,12 +285,12 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     }
     ot_node_cut_finish(&x->node, g, n, w->lead_out, in_axis);
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || in_axis[i] >= 0))
+        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || is_cut_along_any(tr, i)))
             measure(tr, x, n->in[i], d);
     for (uint32_t o = 0; o < n->n_out; o++) {
         if (n->out[o] == OT_NONE) continue;
         measure(tr, x, n->out[o], d);
-        x->node.out[o] = x->value[n->out[o]].e;
+        x->node.out[o] = ot_trial_cut(tr, x, n->out[o])->e;
     }
     if (x->node.axis >= 0 && ot_extents_overlap(&x->node.made)) x->halo = x->overlap = true;
     return true;
@@ -257,7 +298,7 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
 
 void ot_trial_extents(const ot_trial *tr, const pair *p, ot_id v, ot_extents *e)
 {
-    for (uint32_t d = 0; d < tr->n_dims; d++) e[d] = tr->dim[d][p->c[d]].value[v].e;
+    for (uint32_t d = 0; d < tr->n_dims; d++) e[d] = ot_trial_cut(tr, &tr->dim[d][p->c[d]], v)->e;
 }
 
 /* Bytes in the largest tile of what the nodes visited so far need and do not make. */
@@ -267,7 +308,7 @@ static double pending_bytes(const ot_trial *tr, const pair *p)
     for (uint32_t k = 0; k < tr->n_pending; k++) {
         double b = (double)tr->s->bytes[tr->pending[k]];
         for (uint32_t d = 0; d < tr->n_dims; d++)
-            b *= tr->dim[d][p->c[d]].value[tr->pending[k]].e.max;
+            b *= ot_trial_cut(tr, &tr->dim[d][p->c[d]], tr->pending[k])->e.max;
         sum += b;
     }
     return sum;
@@ -299,9 +340,7 @@ static void set_pending(ot_trial *tr, const ot_node *n)
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE || tr->is_pending[v]) continue;
-        bool cut = false;
-        for (uint32_t d = 0; d < tr->n_dims; d++) cut = cut || tr->w->in_axis[d][k] >= 0;
-        if (!cut) continue;
+        if (!is_cut_along_any(tr, k)) continue;
         tr->pending[tr->n_pending++] = v;
         tr->n_dequantized += ot_value_is_dequantized(tr->s->g, v);
         tr->is_pending[v] = true;
@@ -323,11 +362,13 @@ static void note_whole(ot_trial *tr, const ot_node *n)
 }
 
 /* Remember what operands that nodes behind this one read, too, held before it. */
-static void note_held(const ot_trial *tr, const ot_node *n, dim_count *x)
+static void note_held(ot_trial *tr, const ot_node *n, dim_count *x)
 {
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && tr->is_pending[n->in[k]])
-            x->value[n->in[k]].held = x->value[n->in[k]].e.max;
+        if (n->in[k] != OT_NONE && tr->is_pending[n->in[k]]) {
+            value_cut *c = touch(tr, x, n->in[k]);
+            c->held = c->e.max;
+        }
 }
 
 /* The node wants more of them than was known: where most was live, that has grown if the operand
@@ -342,7 +383,7 @@ static void grow_held(const ot_trial *tr, const ot_node *n, pair *p)
         if (again) continue;
         double before = (double)tr->s->bytes[v], now = before;
         for (uint32_t d = 0; d < tr->n_dims; d++) {
-            const value_cut *c = &tr->dim[d][p->c[d]].value[v];
+            const value_cut *c = ot_trial_cut(tr, &tr->dim[d][p->c[d]], v);
             before *= c->held;
             now *= c->e.max;
         }
@@ -429,12 +470,20 @@ void ot_trial_totals(const ot_trial *tr, const pair *p, ot_totals *x)
     ot_totals_finish(x, tr->t, &p->sums, sink, tr->axes[last], tr->dim[last][p->c[last]].tile);
 }
 
+/* There is a place for every value that the node may touch. */
+static bool has_room(const ot_trial *tr, const ot_node *n)
+{
+    return tr->max_slots == tr->s->g->n_values ||
+           (uint64_t)tr->n_slots + n->n_in + n->n_out <= tr->max_slots;
+}
+
 bool ot_trial_visit(ot_trial *tr, int st)
 {
     uint32_t pos = tr->w->lo, tail = tr->s->tail[tr->w->lo];
     /* scores would be stored */
     if (tail != OT_NONE && tail <= tr->w->end && tr->w->state[tail] != st) return false;
     const ot_node *n = &tr->s->g->nodes[tr->s->node[pos]];
+    if (!has_room(tr, n)) return false;
     if (st == OT_ST_IN) return visit_in(tr, n, pos);
     tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->outside_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];

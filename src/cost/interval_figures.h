@@ -29,8 +29,8 @@ typedef struct dim_count {
     bool dead;
     bool halo;        /* nodes compute some elements in several tiles, or tiles are uneven */
     bool overlap;     /* some window overlaps its neighbour's, or tiles are uneven */
-    value_cut *value; /* [n_values] */
-    uint32_t *seen;   /* [n_values] epoch */
+    value_cut *value; /* [max_slots] */
+    uint32_t *seen;   /* [max_slots] epoch */
     ot_node_cut node; /* of the node visited last */
 } dim_count;
 
@@ -48,6 +48,10 @@ struct ot_trial {
     const ot_plan_options *o;
     ot_walk *w;
     uint32_t epoch;
+    /* Values that the walk has touched, in a place each: a walk is short, graphs are not. */
+    uint32_t *slot;    /* [n_values] its place, where slot_of says that it is of this walk */
+    uint32_t *slot_of; /* [n_values] epoch */
+    uint32_t n_slots, max_slots;
     uint32_t out_index;
     int8_t axes[OT_DIMS_MAX];
     uint32_t n_dims;
@@ -80,6 +84,12 @@ struct ot_trial {
     double *bytes;   /* [max n_in + n_out] */
     uint64_t work;   /* see ot_trial_work */
 };
+
+/* v, which the nodes visited so far cut or read, along a dim in tiles of one size. */
+static inline const value_cut *ot_trial_cut(const ot_trial *tr, const dim_count *x, ot_id v)
+{
+    return &x->value[tr->slot[v]];
+}
 
 /* Extents of v, which the nodes visited so far cut or read, in the tiles of the pair; e: [n_dims].
  */
