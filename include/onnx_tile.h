@@ -118,6 +118,33 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
 onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                         uint32_t rank) ONNX_TILE_MUST_USE;
 
+#define ONNX_TILE_RANK_MAX 16
+
+/* Type of elements: the numbers of ONNX. Others than these exist, and cannot be bound. */
+typedef enum onnx_tile_type {
+    ONNX_TILE_TYPE_UNKNOWN = 0,
+    ONNX_TILE_FLOAT32 = 1,
+    ONNX_TILE_UINT8 = 2,
+    ONNX_TILE_INT8 = 3,
+    ONNX_TILE_UINT16 = 4,
+    ONNX_TILE_INT16 = 5,
+    ONNX_TILE_INT32 = 6,
+    ONNX_TILE_INT64 = 7,
+    ONNX_TILE_BOOL = 9, /* a byte each, 0 or 1 */
+    ONNX_TILE_FLOAT16 = 10,
+    ONNX_TILE_FLOAT64 = 11,
+    ONNX_TILE_UINT32 = 12,
+    ONNX_TILE_UINT64 = 13,
+    ONNX_TILE_BFLOAT16 = 16
+} onnx_tile_type;
+
+typedef struct onnx_tile_tensor {
+    const char *name;                 /* of the model's input or output; the handle's */
+    int32_t type;                     /* onnx_tile_type, or another number of ONNX */
+    int32_t rank;                     /* -1: not known */
+    int64_t dims[ONNX_TILE_RANK_MAX]; /* [rank] -1: not known */
+} onnx_tile_tensor;
+
 /* ---- one model ---- */
 
 /* Read a model; replaces the one the handle had, and its results. Options stay. */
@@ -126,6 +153,14 @@ onnx_tile_status onnx_tile_load_file(onnx_tile *t, const char *path) ONNX_TILE_M
  * refuses such data. */
 onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n,
                                        const char *dir) ONNX_TILE_MUST_USE;
+/* Inputs that have to be given (initializers have not), in the model's order; 0 before loading. */
+uint32_t onnx_tile_input_count(const onnx_tile *t);
+/* Input k with the size that plans and runs take: dimensions that were bound, or designed for, those
+ * that the model states, and for the others an extent that such inputs usually have and the model
+ * takes; -1 where none was found. name: the handle's, until the next load. After loading, and
+ * before planning. */
+onnx_tile_status onnx_tile_input(onnx_tile *t, uint32_t k,
+                                 onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
 /* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it
  * is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;
@@ -185,33 +220,6 @@ uint32_t onnx_tile_region_count(const onnx_tile *t);
  * loading fails with ONNX_TILE_USAGE. */
 
 typedef struct onnx_tile_session onnx_tile_session;
-
-#define ONNX_TILE_RANK_MAX 16
-
-/* Type of elements: the numbers of ONNX. Others than these exist, and cannot be bound. */
-typedef enum onnx_tile_type {
-    ONNX_TILE_TYPE_UNKNOWN = 0,
-    ONNX_TILE_FLOAT32 = 1,
-    ONNX_TILE_UINT8 = 2,
-    ONNX_TILE_INT8 = 3,
-    ONNX_TILE_UINT16 = 4,
-    ONNX_TILE_INT16 = 5,
-    ONNX_TILE_INT32 = 6,
-    ONNX_TILE_INT64 = 7,
-    ONNX_TILE_BOOL = 9, /* a byte each, 0 or 1 */
-    ONNX_TILE_FLOAT16 = 10,
-    ONNX_TILE_FLOAT64 = 11,
-    ONNX_TILE_UINT32 = 12,
-    ONNX_TILE_UINT64 = 13,
-    ONNX_TILE_BFLOAT16 = 16
-} onnx_tile_type;
-
-typedef struct onnx_tile_tensor {
-    const char *name;                 /* of the model's input or output; the session's */
-    int32_t type;                     /* onnx_tile_type, or another number of ONNX */
-    int32_t rank;                     /* -1: not known */
-    int64_t dims[ONNX_TILE_RANK_MAX]; /* [rank] -1: not known */
-} onnx_tile_tensor;
 
 /* Must be freed with onnx_tile_session_free. */
 onnx_tile_status onnx_tile_session_create(onnx_tile_session **out) ONNX_TILE_MUST_USE;

@@ -23,8 +23,8 @@ _OPENVINO = {"f32": "f4", "f16": "f2", "f64": "f8", "i64": "i8", "i32": "i4", "i
 class OnnxRuntime:
     """A session of ONNX Runtime on the CPU."""
 
-    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str]) -> None:
-        """library: of the engine's operator, for models that do not load without it; None: there is none."""
+    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str], plain: bool) -> None:
+        """library: of the engine's operator, for models that do not load without it; None: there is none. plain: nothing is optimised."""
         import onnxruntime
         del shapes  # arrays have them
         onnxruntime.set_default_logger_severity(4)
@@ -32,6 +32,8 @@ class OnnxRuntime:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
+        if plain:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         except Exception as why:  # whose class is not the same in all versions
@@ -52,9 +54,9 @@ class OnnxRuntime:
 class OpenVino:
     """A compiled model of OpenVINO on the CPU, in float32."""
 
-    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str]) -> None:
+    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str], plain: bool) -> None:
         import openvino
-        del library
+        del library, plain  # it has no such level
         core = openvino.Core()
         model = core.read_model(path)
         if shapes:
@@ -83,13 +85,22 @@ def _reset_peak() -> None:
         f.write("5")
 
 
+def _move(feeds: Dict[str, np.ndarray], seed: int) -> None:
+    """Floats of 32 or 64 bits become one of their neighbours; seed 0: they stay."""
+    rng = np.random.default_rng(seed)
+    for name, array in feeds.items():
+        if seed and array.dtype in (np.float32, np.float64):
+            feeds[name] = np.nextafter(array, np.where(rng.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype))
+
+
 def _make_feeds(inputs: List[Tuple[str, Any, Any]], shapes: Dict[str, List[int]], seed: int) -> Dict[str, np.ndarray]:
-    """Random arrays, the same for the same names and seed: floats from 0 to 1, bytes from 0 to 255, other integers 0 and 1."""
+    """Random arrays, the same for the same names and seed: floats from 0 to 1, bytes from 0 to 255, other integers 0 and 1. shapes: of
+    inputs with free dimensions, which are 1 otherwise."""
     rng, feeds = np.random.default_rng(seed), {}
     for name, kind, shape in sorted(inputs, key=lambda i: i[0]):
         if kind is None:
             raise ValueError(f"input '{name}' is no tensor of numbers")
-        dims = shapes.get(name) or [d if isinstance(d, int) and d > 0 else 1 for d in shape]
+        dims = shapes.get(name, [d if isinstance(d, int) and d > 0 else 1 for d in shape])
         dtype = np.dtype(kind)
         if dtype.kind == "b":
             feeds[name] = np.ones(dims, dtype)
@@ -117,9 +128,11 @@ def _serve(request: Dict[str, Any]) -> None:
     openvino = request["runtime"] == "openvino"
     resident = _kilobytes("VmRSS:")
     start = time.perf_counter()
-    model = (OpenVino if openvino else OnnxRuntime)(request["model"], request["threads"], request["shapes"], request["library"])
+    model = (OpenVino if openvino else OnnxRuntime)(request["model"], request["threads"], request["shapes"], request["library"],
+                                                   request.get("plain", False))
     load_seconds = time.perf_counter() - start
-    feeds = _make_feeds(model.inputs, request["shapes"], request["seed"])
+    feeds = _make_feeds(model.inputs, {**request["sizes"], **request["shapes"]}, request["seed"])
+    _move(feeds, request.get("move", 0))
     _tell({"runtime": model.name, "inputs": sorted(feeds), "output_names": model.outputs, "load_seconds": load_seconds})
     _reset_peak()
     if not openvino:

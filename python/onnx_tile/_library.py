@@ -41,6 +41,7 @@ _STATUS = {
     "design_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
     "load_file": ["h", c_char_p],
     "load_memory": ["h", c_char_p, c_size_t, c_char_p],
+    "input": ["h", c_uint32, POINTER(Tensor)],
     "optimise": ["h"],
     "inspect": ["h"],
     "save_file": ["h", c_char_p],
@@ -67,6 +68,7 @@ _OTHERS = {
     "free_bytes": (None, [c_void_p]),
     "session_free": (None, ["h"]),
     "session_error": (c_char_p, ["h"]),
+    "input_count": (c_uint32, ["h"]),
     "session_input_count": (c_uint32, ["h"]),
     "session_output_count": (c_uint32, ["h"]),
 }

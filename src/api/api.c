@@ -6,6 +6,7 @@
 #include "onnx_tile.h"
 
 #include "onnx/import/model_io.h"
+#include "ops/guessed_size.h"
 #include "app/pipeline.h"
 #include "shape_list.h"
 
@@ -267,6 +268,69 @@ onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n
     begin(t);
     if (!bytes && n) return misuse(t, "a model in memory needs its bytes");
     return load(t, (ot_source){.bytes = bytes ? bytes : "", .n = n, .dir = dir});
+}
+
+/* ---- its inputs ---- */
+
+static bool has_to_be_given(const ot_value *v) { return !v->init; }
+
+uint32_t onnx_tile_input_count(const onnx_tile *t)
+{
+    const ot_graph *g = t && t->run.model ? t->run.model->graph : NULL;
+    uint32_t n = 0;
+    for (uint32_t k = 0; g && k < g->n_inputs; k++) n += has_to_be_given(&g->values[g->inputs[k]]);
+    return n;
+}
+
+static const ot_value *input_at(const ot_graph *g, uint32_t at)
+{
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_value *v = &g->values[g->inputs[k]];
+        if (has_to_be_given(v) && at-- == 0) return v;
+    }
+    return NULL;
+}
+
+/* What is bound, then what is designed for. */
+static ot_status sizes_of(onnx_tile *t, ot_arena *a, ot_guessed_sizes *out)
+{
+    const size_t n = t->shapes.n + t->design.n;
+    ot_shape_binding *given = OT_NEW_N(a, ot_shape_binding, n + 1);
+    if (!given) return ot_fail_nomem(&t->diag);
+    for (size_t k = 0; k < n; k++)
+        given[k] = k < t->shapes.n ? t->shapes.all[k] : t->design.all[k - t->shapes.n];
+    return ot_guess_sizes(t->run.model, given, n, NULL, a, out);
+}
+
+static void describe(const ot_value *v, const ot_guessed_sizes *sizes, onnx_tile_tensor *out)
+{
+    *out = (onnx_tile_tensor){
+        .name = v->name, .type = (int32_t)v->dtype, .rank = v->is_tensor ? v->rank : -1};
+    for (int32_t k = 0; k < out->rank; k++) out->dims[k] = v->dims[k];
+    for (size_t j = 0; j < sizes->n; j++) {
+        const ot_shape_binding *b = &sizes->all[j];
+        if (strcmp(b->input, v->name) != 0 || !v->is_tensor || b->rank > ONNX_TILE_RANK_MAX)
+            continue;
+        out->rank = (int32_t)b->rank;
+        memcpy(out->dims, b->dims, b->rank * sizeof *b->dims);
+        return;
+    }
+}
+
+onnx_tile_status onnx_tile_input(onnx_tile *t, uint32_t k, onnx_tile_tensor *out)
+{
+    ot_guessed_sizes sizes;
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (t->progress != LOADED)
+        return misuse(t, "inputs are told of a loaded model, before planning");
+    const ot_value *v = input_at(t->run.model->graph, k);
+    if (!v || !out) return misuse(t, "the model has no such input");
+    ot_arena *a = ot_arena_new();
+    const ot_status s = a ? sizes_of(t, a, &sizes) : ot_fail_nomem(&t->diag);
+    if (s == OT_OK) describe(v, &sizes, out);
+    ot_arena_free(a);
+    return done(s);
 }
 
 static onnx_tile_status plan(onnx_tile *t, bool plan_only)

@@ -22,6 +22,9 @@
 
 typedef struct work {
     const ot_run *run;
+    const void *bytes; /* [n] the original; NULL: it is read from the run's file */
+    size_t n;
+    bool inner; /* values inside are outputs of both */
     ot_diag *d;
     ot_arena *a;
     ot_model *m[2]; /* original, tiled */
@@ -42,12 +45,12 @@ ot_status ot_verify_keep(const ot_run *run, void **bytes, size_t *n)
     return ot_export_memory(run->model, bytes, n);
 }
 
-static ot_status load_original(work *w, const void *bytes, size_t n)
+static ot_status load_original(const work *w, ot_model **m)
 {
     ot_run run = {.diag = w->d, .source = w->run->source};
-    if (bytes) return ot_import_memory(bytes, n, w->run->source.dir, w->d, &w->m[0]);
-    ot_status s = ot_run_load(&run);
-    w->m[0] = run.model;
+    if (w->bytes) return ot_import_memory(w->bytes, w->n, w->run->source.dir, w->d, m);
+    const ot_status s = ot_run_load(&run);
+    *m = run.model;
     return s;
 }
 
@@ -150,14 +153,32 @@ static ot_status run_both(work *w)
                    w->x[1].n_outputs, w->x[0].n_outputs);
 }
 
-static ot_status compare_all(const work *w, ot_verify_facts *out)
+static ot_status load_again(void *of, ot_model **m)
 {
+    const work *w = of;
+    ot_model *again = NULL;
+    const ot_status s = load_original(w, &again);
+    *m = again;
+    return s;
+}
+
+static ot_status compare_all(work *w, ot_verify_facts *out)
+{
+    const ot_comparison c = {.original = &w->x[0],
+                             .other = &w->x[1],
+                             .feed = &w->feed[0],
+                             .half = w->half,
+                             .load = w->inner ? NULL : load_again,
+                             .of = w};
+    ot_difference *found = OT_NEW_N(w->a, ot_difference, w->x[0].n_outputs + 1u);
+    if (!found) return ot_fail_nomem(w->d);
+    OT_TRY(ot_compare_outputs(&c, w->a, w->d, found));
     for (uint32_t k = 0; k < w->x[0].n_outputs; k++) {
         const char *name = ot_session_output(w->x[0].s, k)->name;
         const ot_nd *a = &w->x[0].out[k], *b = &w->x[1].out[k];
         /* computed in float32 now (transform/widen.c) */
         if (k >= w->n_own && a->dtype == OT_F16 && b->dtype == OT_F32) continue;
-        ot_difference x = ot_compare(a, b, w->half);
+        const ot_difference x = found[k];
         if (!x.same)
             return ot_fail(w->d, OT_E_SYSTEM,
                            "--verify: value '%.300s' of the tiled model is not the original's: %s "
@@ -165,16 +186,17 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
                            "%.3e, %.2e of the largest value)",
                            name, x.why, x.nmse, x.max_abs, x.max_rel);
         out->n_values++;
+        out->n_noisy += x.own_noise;
         if (x.nmse > out->nmse) out->nmse = x.nmse;
         if (x.max_rel > out->max_rel) out->max_rel = x.max_rel;
     }
     return OT_OK;
 }
 
-static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mode,
-                        ot_verify_facts *out)
+static ot_status verify(work *w, ot_verify_mode mode, ot_verify_facts *out)
 {
-    OT_TRY(load_original(w, bytes, n));
+    OT_TRY(load_original(w, &w->m[0]));
+    w->inner = mode == OT_VERIFY_ALL;
     w->half = ot_has_half(w->m[0]->graph);
     w->n_own = w->m[0]->graph->n_outputs;
     OT_TRY(load_tiled(w));
@@ -186,9 +208,9 @@ static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mod
 ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode,
                           ot_verify_facts *out)
 {
-    work w = {.run = run, .d = run->diag, .a = ot_arena_new()};
+    work w = {.run = run, .bytes = bytes, .n = n, .d = run->diag, .a = ot_arena_new()};
     *out = (ot_verify_facts){0};
-    ot_status s = w.a ? verify(&w, bytes, n, mode, out) : ot_fail_nomem(w.d);
+    ot_status s = w.a ? verify(&w, mode, out) : ot_fail_nomem(w.d);
     for (int k = 0; k < 2; k++) {
         ot_measured_close(&w.x[k]);
         ot_feed_release(&w.feed[k]);

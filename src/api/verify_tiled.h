@@ -12,6 +12,7 @@ typedef enum ot_verify_mode {
 
 typedef struct ot_verify_facts {
     uint32_t n_values;    /* compared */
+    uint32_t n_noisy;     /* of these, as far apart as the original from itself by rounding */
     double nmse, max_rel; /* the largest of all */
 } ot_verify_facts;
 

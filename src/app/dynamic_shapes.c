@@ -6,6 +6,7 @@
 #include "dynamic_shapes.h"
 
 #include "onnx/import/model_io.h"
+#include "ops/guessed_size.h"
 
 #define SEQUENCES_SINCE 13 /* opset */
 
@@ -82,8 +83,13 @@ ot_status ot_run_choose_design(ot_run *r)
     if (r->was_fixed || r->options.n_ranges > 0 || (!asked && needs_shapes(&r->options)))
         return OT_OK;
     r->guessed = false;
-    OT_TRY(ot_run_guess_design(r));
-    r->options.keep_dynamic |= r->guessed;
+    ot_guessed_sizes sizes;
+    OT_TRY(ot_guess_sizes(r->model, r->options.design, r->options.n_design, "--design",
+                          r->model->arena, &sizes));
+    if (!sizes.found) return OT_OK;
+    r->guessed = r->options.keep_dynamic = true;
+    r->options.design = sizes.all;
+    r->options.n_design = sizes.n;
     return OT_OK;
 }
 

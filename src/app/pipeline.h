@@ -60,7 +60,7 @@ typedef struct ot_run {
     ot_selection selection;               /* after tile: the plan, and what it is of */
     ot_facts *facts;                      /* after tile; complete with options.plan.detail */
     bool was_fixed; /* after tile: the file states all extents of its inputs */
-    /* after tile: part of the design, or all of it, is a guess (guessed_size.c) */
+    /* after tile: part of the design, or all of it, is a guess (ops/guessed_size.h) */
     bool guessed;
 } ot_run;
 
@@ -75,13 +75,6 @@ ot_status ot_run_save(ot_run *run) OT_MUST_USE;
 ot_status ot_run_mark_operators(ot_run *run) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
-
-/* ---- guessed_size.c ---- */
-
-/* Complete the run's design by extents that inputs of such ranks usually have and the model
- * takes: run->guessed. Nothing changes where none are found. In the model's arena. Requires
- * load. Fails: OT_E_NOMEM. */
-ot_status ot_run_guess_design(ot_run *run) OT_MUST_USE;
 
 /* ---- command_line.c ---- */
 

@@ -245,17 +245,34 @@ static ot_status run_rounds(work *w)
 
 /* ---- facts ---- */
 
+static ot_status load_again(void *of, ot_model **m)
+{
+    const work *w = of;
+    ot_run run = {.diag = w->d, .source = {.path = w->r->model}};
+    const ot_status s = ot_run_load(&run);
+    *m = run.model;
+    return s;
+}
+
 static ot_status compare_outputs(work *w)
 {
-    const side *o = &w->side[ORIGINAL], *t = &w->side[TILED];
+    side *o = &w->side[ORIGINAL], *t = &w->side[TILED];
     w->facts.n_outputs = o->x.n_outputs;
     w->facts.outputs = ot_alloc_n(w->a, o->x.n_outputs + 1u, sizeof *w->facts.outputs);
     if (!w->facts.outputs) return ot_fail_nomem(w->d);
     w->facts.same = true;
+    const ot_comparison c = {.original = &o->x,
+                             .other = &t->x,
+                             .feed = &o->feed,
+                             .half = w->half,
+                             .load = load_again,
+                             .of = w};
+    ot_difference *found = OT_NEW_N(w->a, ot_difference, o->x.n_outputs + 1u);
+    if (!found) return ot_fail_nomem(w->d);
+    OT_TRY(ot_compare_outputs(&c, w->a, w->d, found));
     for (uint32_t k = 0; k < o->x.n_outputs; k++) {
         ot_bench_output *x = &w->facts.outputs[k];
-        *x = (ot_bench_output){ot_session_output(o->x.s, k)->name,
-                               ot_compare(&o->x.out[k], &t->x.out[k], w->half)};
+        *x = (ot_bench_output){ot_session_output(o->x.s, k)->name, found[k]};
         w->facts.same = w->facts.same && x->difference.same;
     }
     return OT_OK;
@@ -381,8 +398,10 @@ static ot_status say(const work *w)
     for (int k = 0; k < SIDES; k++) at[k] = (ot_bench_place){&w->on[k], w->side[k].x.s};
     if (w->r->json)
         ot_bench_json(&w->facts, at, stdout);
-    else if (!w->r->quiet)
+    else if (!w->r->quiet) {
+        ot_feed_say_guess(&w->side[ORIGINAL].feed, stdout);
         ot_bench_print(&w->facts, at, stdout);
+    }
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
 }
 

@@ -256,8 +256,9 @@ static ot_status verify_result(const ot_options *o, const ot_run *run, const voi
     if (!o->quiet && !o->json)
         fprintf(table_stream(o),
                 "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the "
-                "largest value)\n",
-                f.n_values, f.n_values == 1 ? "" : "s", f.nmse, f.max_rel);
+                "largest value%s)\n",
+                f.n_values, f.n_values == 1 ? "" : "s", f.nmse, f.max_rel,
+                f.n_noisy > 0 ? ": within the original's own rounding" : "");
     return OT_OK;
 }
 

@@ -219,6 +219,7 @@ static void print_outputs(const work *w, FILE *f)
 static void print_table(const work *w, const ot_session_figures *x, FILE *f)
 {
     char a[32], b[32], c[32], e[32];
+    ot_feed_say_guess(&w->feed, f);
     fprintf(f, "time     %s least, %s median", ot_format_seconds(w->time.min, a, sizeof a),
             ot_format_seconds(w->time.p50, b, sizeof b));
     fprintf(f, ", %s p90, %s p99 of %u\n", ot_format_seconds(w->time.p90, c, sizeof c),

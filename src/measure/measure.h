@@ -26,7 +26,8 @@ typedef struct ot_run_input {
 typedef struct ot_feed_request {
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
-    /* [n_shapes] of inputs that are not given; dynamic dimensions are 1 else */
+    /* [n_shapes] of inputs that are not given; dynamic dimensions are guessed else
+     * (ops/guessed_size.h) */
     const ot_shape_binding *shapes;
     size_t n_shapes;
     /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */
@@ -42,6 +43,8 @@ typedef struct ot_feed {
     /* [n_overrides] initializers given other contents; the arrays are those above */
     ot_override *overrides;
     size_t n_overrides;
+    ot_shape_binding *guessed; /* [n_guessed] of these, sizes that are a guess */
+    size_t n_guessed;
 } ot_feed;
 
 /* Read and make up the arrays for g. Tables live in `a`. *out is to be released in any case.
@@ -53,6 +56,8 @@ ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, 
  * OT_E_INPUT: g has another input. */
 ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a,
                         ot_diag *d, ot_feed *out) OT_MUST_USE;
+/* Where sizes were guessed, a line that says them all and how to say others. */
+void ot_feed_say_guess(const ot_feed *f, FILE *out);
 /* Drop the arrays that no override needs: after the last run. */
 void ot_feed_release_inputs(ot_feed *f);
 void ot_feed_release(ot_feed *f);
@@ -99,10 +104,14 @@ ot_status ot_trace_save(const ot_trace *t, const char *path, ot_diag *d) OT_MUST
 /* ---- measure_compare.c: are two results the same? ---- */
 
 typedef struct ot_difference {
-    double nmse;     /* sum of squared differences by sum of squares of the first */
-    double max_abs;  /* largest difference */
-    double max_rel;  /* that by the largest magnitude of the first */
-    bool same;       /* kind, shape; integers exactly, floats within the tolerance */
+    double nmse;       /* sum of squared differences by sum of squares of the first */
+    double max_abs;    /* largest difference */
+    double max_rel;    /* that by the largest magnitude of the first */
+    int64_t n_unequal; /* elements */
+    bool same;         /* kind, shape; integers exactly, floats within the tolerance */
+    bool alike;        /* kind and shape are; then only contents may differ */
+    bool is_float;
+    bool own_noise;  /* same, and further apart than the tolerance: ot_compare_outputs */
     const char *why; /* not same: static text, "shapes differ"; else NULL */
 } ot_difference;
 
@@ -112,6 +121,24 @@ typedef struct ot_difference {
  * rounding, and so is every float where `half`: the model that makes a has such numbers inside
  * (ot_has_half). */
 ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half);
+
+/* ---- measure_noise.c: are two forms of a model the same? ---- */
+
+typedef struct ot_comparison {
+    ot_measured *original; /* both have run; the original may run again, on other inputs */
+    const ot_measured *other;
+    const ot_feed *feed; /* the original's */
+    bool half;           /* as for ot_compare */
+    /* the original once more, which the caller's `of` reads; *m is freed. NULL: it cannot */
+    ot_status (*load)(void *of, ot_model **m);
+    void *of;
+} ot_comparison;
+/* out[k], [outputs of the original]: whether the output is the same in both, within the tolerance or
+ * within what the original differs from itself by rounding. The other has as many outputs. The
+ * original's outputs are none to read afterwards. Scratch from a. Fails: as running does. */
+ot_status ot_compare_outputs(const ot_comparison *r, ot_arena *a, ot_diag *d,
+                             ot_difference *out) OT_MUST_USE;
+
 /* Values or constants of g are real numbers of 16 bits, as far as the file says. */
 bool ot_has_half(const ot_graph *g);
 

@@ -66,9 +66,10 @@ static const char *kind_difference(const ot_nd *a, const ot_nd *b)
 
 static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b, bool half)
 {
-    ot_difference r = {.why = kind_difference(a, b)};
+    ot_difference r = {.why = kind_difference(a, b), .is_float = is_float(a->dtype)};
     int64_t n = 0;
     sums s = {0};
+    r.alike = !r.why;
     if (r.why || !a->data) {
         r.same = !r.why;
         return r;
@@ -79,6 +80,7 @@ static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b, bool half)
     r.nmse = s.error / fmax(s.square, 1e-30);
     r.max_abs = s.max_error;
     r.max_rel = s.max_error / fmax(s.max_value, 1e-6);
+    r.n_unequal = s.n_unequal;
     r.same = s.n_unequal == 0;
     if (is_float(a->dtype))
         r.same = r.nmse <= (half ? HALF_NMSE : OT_SAME_NMSE) &&
@@ -90,7 +92,7 @@ static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b, bool half)
 ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half)
 {
     if (!a->list || !b->list) return compare_tensors(a, b, half);
-    ot_difference worst = {.same = true};
+    ot_difference worst = {.same = true, .alike = true};
     if (a->list->n != b->list->n)
         return (ot_difference){.why = "the sequences have different lengths"};
     for (size_t k = 0; k < a->list->n; k++) {
@@ -99,6 +101,9 @@ ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half)
             worst.same = false;
             worst.why = x.why;
         }
+        worst.alike = worst.alike && x.alike;
+        worst.is_float = worst.is_float || x.is_float;
+        worst.n_unequal += x.n_unequal;
         worst.nmse = fmax(worst.nmse, x.nmse);
         worst.max_abs = fmax(worst.max_abs, x.max_abs);
         worst.max_rel = fmax(worst.max_rel, x.max_rel);

@@ -13,12 +13,14 @@
 
 #include "base/half_float.h"
 #include "engine/core/session.h"
+#include "ops/guessed_size.h"
 
 typedef struct work {
     const ot_graph *g;
     const ot_feed_request *r;
     ot_diag *d;
     ot_feed *f;
+    ot_guessed_sizes sizes;
 } work;
 
 /* ---- given ---- */
@@ -58,11 +60,16 @@ static ot_status find_input(const work *w, const char *name, uint32_t *out)
 }
 
 /* What the user binds the input to; NULL: nothing. */
+static const ot_shape_binding *binding_of(const ot_shape_binding *all, size_t n, const char *name)
+{
+    for (size_t k = 0; k < n; k++)
+        if (strcmp(all[k].input, name) == 0) return &all[k];
+    return NULL;
+}
+
 static const ot_shape_binding *shape_of(const ot_feed_request *r, const char *name)
 {
-    for (size_t k = 0; k < r->n_shapes; k++)
-        if (strcmp(r->shapes[k].input, name) == 0) return &r->shapes[k];
-    return NULL;
+    return binding_of(r->shapes, r->n_shapes, name);
 }
 
 /* Does the array of `file` suit the input? */
@@ -129,11 +136,11 @@ static void fill_random(ot_nd *a, uint64_t state)
     }
 }
 
-/* Dims of an input that is not given: --shape, else what the model states, 1 where it states
- * nothing. */
+/* Dims of an input that is not given: --shape, else what the model states, else the size that is
+ * guessed for all inputs together; 1 where none fits. */
 static ot_status choose_dims(const work *w, const ot_value *v, int64_t *dims, uint32_t *rank)
 {
-    const ot_shape_binding *b = shape_of(w->r, v->name);
+    const ot_shape_binding *b = binding_of(w->sizes.all, w->sizes.n, v->name);
     if (!v->is_tensor || ot_dtype_bytes(v->dtype) == 0 || ot_dtype_bytes(v->dtype) > 8)
         return ot_fail(
             w->d, OT_E_INPUT,
@@ -150,6 +157,27 @@ static ot_status choose_dims(const work *w, const ot_value *v, int64_t *dims, ui
                        v->name);
     *rank = (uint32_t)v->rank;
     for (int32_t k = 0; k < v->rank; k++) dims[k] = v->dims[k] == OT_DIM_UNKNOWN ? 1 : v->dims[k];
+    return OT_OK;
+}
+
+/* Sizes for all inputs: of the arrays that are there, asked for, or guessed. */
+static ot_status choose_sizes(work *w, ot_arena *a)
+{
+    const ot_graph *g = w->g;
+    size_t n = 0;
+    ot_shape_binding *given = OT_NEW_N(a, ot_shape_binding, w->r->n_shapes + g->n_inputs + 1u);
+    if (!given) return ot_fail_nomem(w->d);
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_value *v = &g->values[g->inputs[k]];
+        const ot_nd *x = &w->f->arrays[k];
+        if (!v->init && x->data)
+            given[n++] = (ot_shape_binding){.input = v->name, .rank = x->rank, .dims = x->dims};
+    }
+    for (size_t k = 0; k < w->r->n_shapes; k++)
+        if (!binding_of(given, n, w->r->shapes[k].input)) given[n++] = w->r->shapes[k];
+    OT_TRY(ot_guess_sizes(g->model, given, n, NULL, a, &w->sizes));
+    w->f->guessed = w->sizes.all + n;
+    w->f->n_guessed = w->sizes.n - n;
     return OT_OK;
 }
 
@@ -209,9 +237,10 @@ static bool repeats(const ot_feed *f, size_t n, const ot_shape_binding *b)
 ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d,
                       ot_feed *out)
 {
-    work w = {g, r, d, out};
+    work w = {.g = g, .r = r, .d = d, .f = out};
     OT_TRY(new_tables(out, g, r->n_shapes, r->n_inputs, a, d));
     OT_TRY(read_given(&w));
+    OT_TRY(choose_sizes(&w, a));
     OT_TRY(make_up(&w));
     bind_arrays(g, r, out);
     /* One of no input, or another one than an array's, is refused with the rest. */
@@ -260,6 +289,20 @@ ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *
     }
     bind_arrays(g, NULL, out);
     return OT_OK;
+}
+
+void ot_feed_say_guess(const ot_feed *f, FILE *out)
+{
+    char dims[400];
+    if (f->n_guessed == 0) return;
+    fputs("size     ", out);
+    for (size_t k = 0; k < f->n_guessed; k++) {
+        const ot_shape_binding *b = &f->guessed[k];
+        fputs(k ? ", " : "", out);
+        ot_put_shown(b->input, out);
+        fprintf(out, " %s", ot_dims_text(b->rank, b->dims, dims, sizeof dims));
+    }
+    fputs(": none is given, --shape INPUT=D,D,... says another\n", out);
 }
 
 void ot_feed_release_inputs(ot_feed *f)

@@ -40,9 +40,9 @@ def guesses(folder):
     write('nothing', [('x', None)], [helper.make_node('Relu', ['x'], ['y'])])
 
 
-def every_size(original, tiled):
-    """The tiled file gives what the original gives, at sizes far from the one planned for."""
-    assert any(n.op_type in ('Loop', 'If') for n in onnx.load(tiled).graph.node), 'nothing is tiled'
+def every_size(original, tiled, how):
+    """The tiled file (how: "tiled", or "untiled") gives what the original gives, at sizes far from the one planned for."""
+    assert any(n.op_type in ('Loop', 'If') for n in onnx.load(tiled).graph.node) == (how == 'tiled'), how
     one, two = (session(p, threads=0) for p in (original, tiled))
     for size in ((1, 3, 1024, 1024), (2, 3, 7, 9), (1, 3, 333, 1501), (3, 3, 64, 1)):
         x = np.random.default_rng(7).random(size, 'f4')

@@ -67,14 +67,14 @@ says "give the size to plan for, --design x=D,D,..."
 for words in "--emit engine" "--runtime openvino"; do # without tiles of dynamic dimensions: figures of the guess, a file for every size
     expect 0 "$TOOL" "$free" -o "$tmp/one.onnx" $words
     grep -q "takes no tiles of dynamic dimensions: bind them with --shape" "$tmp/out" || fail "$words: $(cat "$tmp/out")"
-    py every_size "$free" "$tmp/one.onnx" || fail "$words: not the same at every size"
+    py every_size "$free" "$tmp/one.onnx" untiled || fail "$words: not the same at every size"
 done
 expect 0 "$TOOL" "$free" -o "$tmp/verified.onnx" --design "$design" --goal memory --force --l2 64K --target cpu-generic --verify
 grep -q '^verified' "$tmp/out" && grep -q loop-peeled "$tmp/out" || fail "dynamic tiles are not verified: $(cat "$tmp/out")"
-py every_size "$free" "$tmp/verified.onnx" || fail "what was verified is not the same at every size"
+py every_size "$free" "$tmp/verified.onnx" tiled || fail "what was verified is not the same at every size"
 expect 0 "$TOOL" "$free" -o "$tmp/default.onnx" --goal memory
 grep -q 'no size is given: planned for x=1,3,1024,1024 (--design' "$tmp/out" || fail "the table does not say what was planned for"
-py every_size "$free" "$tmp/default.onnx" || fail "what is written by default is not the same at every size"
+py every_size "$free" "$tmp/default.onnx" tiled || fail "what is written by default is not the same at every size"
 
 # A plan is not made for its design alone: with half as many rows, the steps of eight that are as good at 526 rows take a third more than those of four.
 py up "$tmp/up.onnx"

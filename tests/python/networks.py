@@ -64,6 +64,18 @@ def in_two(height=64, width=48, middle="QuickGelu"):
     return model
 
 
+def rounded(*ends):
+    """x, whose size is free, times a million and one less x times a million, as `ends` (operator, inputs, output) write it: "p", "m" are the
+    products and "x" is what is left but for rounding."""
+    weights = [numpy_helper.from_array(np.float32(v), n) for n, v in (("f", 1e6), ("g", 1000001.0), ("h", 1.5))]
+    ops = [("Mul", ("x", "g"), "p"), ("Mul", ("x", "f"), "m"), *ends]
+    nodes = [helper.make_node(op, list(ins), [out], f"n_{out}") for op, ins, out in ops]
+    shape = ["n", 3, "h", "w"]
+    graph = helper.make_graph(nodes, "rounded", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def broken():
     """A Conv whose weights have another number of channels than its input."""
     model = conv_chain(16, 16)

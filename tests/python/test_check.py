@@ -34,6 +34,19 @@ class Check(unittest.TestCase):
         self.assertIn("'y' differs: NMSE", str(c))
         self.assertFalse(np.isnan(c.outputs[0].nmse))
 
+    def test_own_rounding_is_no_difference(self):
+        """What is further apart than the tolerance, and no further than the model from itself; and at the size that is planned for."""
+        left = networks.rounded(("Sub", "pm", "y"))
+        exact = networks.rounded(("Sub", "mm", "z"), ("Add", "zx", "y"))
+        wrong = networks.rounded(("Mul", "xh", "y"))
+        c = onnx_tile.check(left, exact, rounds=1)
+        self.assertTrue(c, str(c))
+        self.assertTrue(c.outputs[0].own_noise)
+        self.assertIn("within the model's own rounding", str(c))
+        self.assertFalse(onnx_tile.check(left, wrong, rounds=1))
+        self.assertFalse(onnx_tile.check(exact, left, rounds=1))  # which has no such noise
+        self.assertGreater(c.before.growth_bytes, 3 * 1024 * 1024 * 4)
+
     def test_half_precision_inside(self):
         """A model that is float32 outside: what its own rounding does is allowed where it has float16 inside, and nowhere else."""
         def network(half):

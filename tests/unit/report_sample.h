@@ -391,8 +391,9 @@ static void sample_bench(ot_facts *f, double scale)
 {
     static ot_bench_region regions[] = {{0, {1e-3, 6.5e-4}, {1.1e-3, 7e-4}},
                                         {3, {1.5e-3, 1.6e-3}, {0, 0}}};
-    static ot_bench_output outputs[] = {{"out <1>", {1e-14, 2.5e-7, 1e-7, true, NULL}},
-                                        {"out 2", {0.5, 1, 1, false, "shapes differ"}}};
+    static ot_bench_output outputs[] = {
+        {"out <1>", {.nmse = 1e-14, .max_abs = 2.5e-7, .max_rel = 1e-7, .same = true}},
+        {"out 2", {.nmse = 0.5, .max_abs = 1, .max_rel = 1, .why = "shapes differ"}}};
     ot_bench_facts b = {.model = f->model,
                         .tiled = NULL,
                         .target = f->target,

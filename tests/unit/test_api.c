@@ -257,6 +257,42 @@ static void budgets_of_free_sizes(void **state)
     }
 }
 
+/* Inputs with the size that plans and runs take: bound, guessed, or as the model has it. */
+static void sizes_of_inputs(void **state)
+{
+    (void)state;
+    static const int64_t bound[] = {1, 8, 32, 256};
+    onnx_tile *t;
+    onnx_tile_tensor x;
+    bytes free_rows = chain_of("rows"), m = chain_model();
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_input_count(t), 0);
+    assert_int_equal(onnx_tile_input(t, 0, &x), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_load_memory(t, free_rows.at, free_rows.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_input_count(t), 1);
+    assert_int_equal(onnx_tile_input(t, 0, &x), ONNX_TILE_OK);
+    assert_string_equal(x.name, "x");
+    assert_int_equal(x.type, ONNX_TILE_FLOAT32);
+    assert_int_equal(x.rank, 4);
+    assert_int_equal(x.dims[2], 4096); /* one dynamic dimension: a line */
+    assert_int_equal(x.dims[3], 256);
+    assert_int_equal(onnx_tile_input(t, 1, &x), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_input(t, 0, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_bind_shape(t, "x", bound, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_input(t, 0, &x), ONNX_TILE_OK);
+    assert_int_equal(x.dims[2], 32);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_input(t, 0, &x), ONNX_TILE_USAGE); /* planned */
+    onnx_tile_free(t);
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_input(t, 0, &x), ONNX_TILE_OK);
+    assert_int_equal(x.dims[2], 256);
+    onnx_tile_free(t);
+    assert_int_equal(onnx_tile_input_count(NULL), 0);
+    assert_int_equal(onnx_tile_input(NULL, 0, &x), ONNX_TILE_USAGE);
+}
+
 static void bad_options(void **state)
 {
     (void)state;
@@ -518,6 +554,7 @@ int main(void)
         cmocka_unit_test(whole_path_in_memory),
         cmocka_unit_test(calls_out_of_order),
         cmocka_unit_test(budgets_of_free_sizes),
+        cmocka_unit_test(sizes_of_inputs),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(runtimes_by_name),
         cmocka_unit_test(operators_for_onnxruntime),

@@ -247,6 +247,50 @@ static void what_differs_is_found(void **state)
     assert_true(f.n_values > 1);
 }
 
+/* %b, and %p - %m, which is %b but for rounding: %p is a million and one times %b, %m a million. */
+#define ROUNDED(end)                          \
+    "input %x : float32[1,1,16,16]\n"         \
+    "init %w : float32[1,1,3,3] = random 1\n" \
+    "init %f : float32[] = fill 1e6\n"        \
+    "init %g : float32[] = fill 1000001\n"    \
+    "init %h : float32[] = fill 1.5\n"        \
+    "%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n" \
+    "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n" \
+    "%m = Mul(%b, %f)\n"                      \
+    "%p = Mul(%b, %g)\n" end "output %y\n"
+
+/* Outputs that are further apart than the tolerance, and no further than the original's own
+ * rounding; and such as are further apart than that. */
+static void own_rounding_is_no_difference(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tiled, *before;
+        ot_status want;
+        uint32_t noisy;
+    } cases[] = {
+        {ROUNDED("%y = Add(%b, %b)\n"), ROUNDED("%y = Add(%b, %b)\n"), OT_OK, 0},
+        {ROUNDED("%z = Sub(%m, %m)\n%y = Add(%z, %b)\n"), ROUNDED("%y = Sub(%p, %m)\n"), OT_OK, 1},
+        {ROUNDED("%y = Mul(%b, %h)\n"), ROUNDED("%y = Sub(%p, %m)\n"), OT_E_SYSTEM, 0},
+        {ROUNDED("%y = Sub(%p, %m)\n"), ROUNDED("%z = Sub(%m, %m)\n%y = Add(%z, %b)\n"),
+         OT_E_SYSTEM, 0}, /* exact before: it has no such noise */
+        /* whether a sum is rounded up, as integers */
+        {ROUNDED("%z = Sub(%m, %m)\n%q = Sub(%z, %b)\n%s = Add(%b, %q)\n%y = Cast(%s) {to=7}\n"),
+         ROUNDED("%q = Sub(%p, %m)\n%r = Sub(%q, %b)\n%s = Sign(%r)\n%y = Cast(%s) {to=7}\n"),
+         OT_OK, 1},
+        {ROUNDED("%s = Sign(%b)\n%y = Cast(%s) {to=7}\n"),
+         ROUNDED("%n = Neg(%b)\n%s = Sign(%n)\n%y = Cast(%s) {to=7}\n"), OT_E_SYSTEM, 0},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ot_verify_facts f = {0};
+        ot_diag d = {0};
+        const ot_status s = verify_against(cases[k].tiled, cases[k].before, OT_VERIFY_OUTPUTS, &f,
+                                           &d);
+        if (s != cases[k].want) fail_msg("case %zu: status %d: %s", k, s, d.message);
+        assert_int_equal(f.n_noisy, cases[k].noisy);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +302,7 @@ int main(void)
         cmocka_unit_test(bytes_of_loops),
         cmocka_unit_test(traces_are_bounded),
         cmocka_unit_test(what_differs_is_found),
+        cmocka_unit_test(own_rounding_is_no_difference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

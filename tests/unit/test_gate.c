@@ -216,6 +216,28 @@ static void what_is_not_judged(void **state)
     assert_true(judged(&now.facts, &base.facts, &more).measured);
 }
 
+/* Figures of a model that computes something else are none to pass by. */
+static void outputs_that_differ(void **state)
+{
+    (void)state;
+    sample now;
+    ot_diag d = {0};
+    ot_bench_output outputs[2] = {{"a", {.same = true}}, {"b", {.why = "the contents differ"}}};
+    ot_bench_facts bench = {.n_outputs = 2, .outputs = outputs};
+    ot_gate_limits l = NONE;
+    l.peak = 1e12;
+    put_sample(&now, "m.onnx", &TILED);
+    now.facts.bench = &bench;
+    ot_gate g = judged(&now.facts, NULL, &l);
+    assert_true(g.checks[0].passed);
+    assert_int_equal(ot_gate_result(&g, &d), OT_E_BUDGET);
+    assert_non_null(strstr(d.message, "output 'b' is not the original's: the contents differ"));
+    outputs[1].difference = (ot_difference){.same = true, .own_noise = true};
+    d = (ot_diag){0};
+    g = judged(&now.facts, NULL, &l);
+    assert_int_equal(ot_gate_result(&g, &d), OT_OK);
+}
+
 static char *printed(const ot_gate *g, ot_status (*print)(const ot_gate *, FILE *))
 {
     char *text = NULL;
@@ -316,8 +338,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_limits_ask),    cmocka_unit_test(absolute_limits),
         cmocka_unit_test(regressions),        cmocka_unit_test(digits_that_reports_do_not_hold),
-        cmocka_unit_test(what_is_not_judged), cmocka_unit_test(what_it_prints),
-        cmocka_unit_test(more_than_nothing),  cmocka_unit_test(a_full_device),
+        cmocka_unit_test(what_is_not_judged), cmocka_unit_test(outputs_that_differ),
+        cmocka_unit_test(what_it_prints),     cmocka_unit_test(more_than_nothing),
+        cmocka_unit_test(a_full_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

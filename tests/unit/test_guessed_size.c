@@ -1,4 +1,4 @@
-/* Sizes to plan for where nobody gives one (src/app/guessed_size.c): what each kind of input gets,
+/* Sizes to plan for where nobody gives one (src/ops/guessed_size.c): what each kind of input gets,
  * names that are shared, smaller sizes where the model takes no larger one, and models of which
  * nothing is guessed. */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include "stingy.h"
 #include "wire.h"
 
-#include "ops/ops.h"
+#include "ops/guessed_size.h"
 
 typedef struct guessed {
     ot_diag diag;
@@ -33,13 +33,26 @@ static void read_run(guessed *g, const char *lines, const ot_shape_binding *desi
     g->run.options.n_design = n;
 }
 
+static ot_status guess(guessed *g)
+{
+    ot_run *r = &g->run;
+    ot_guessed_sizes sizes;
+    OT_TRY(ot_guess_sizes(r->model, r->options.design, r->options.n_design, "--design",
+                          r->model->arena, &sizes));
+    r->guessed = sizes.found;
+    if (!sizes.found) return OT_OK;
+    r->options.design = sizes.all;
+    r->options.n_design = sizes.n;
+    return OT_OK;
+}
+
 /* The guess as text, "x=1,3,1024,1024 z=..."; "" where there is none. */
 static const char *guess_of(guessed *g)
 {
     static char text[512];
     size_t used = 0;
     *text = '\0';
-    if (ot_run_guess_design(&g->run) != OT_OK) fail_msg("%s", g->diag.message);
+    if (guess(g) != OT_OK) fail_msg("%s", g->diag.message);
     if (!g->run.guessed) return text;
     for (size_t k = 0; k < g->run.options.n_design; k++) {
         const ot_shape_binding *b = &g->run.options.design[k];
@@ -102,8 +115,10 @@ static wire named_value(const char *name, int type, const char *words)
     return W(w_str(1, name), w_msg(2, w_msg(1, W(w_int(1, type), w_msg(2, shape)))));
 }
 
-/* The guess of a file of two inputs, x of floats and z of int64, whose dimensions have names. */
-static void expect_named(const char *x, const char *z, const char *want)
+/* The guess of a file of two inputs, x of floats and z of int64, whose dimensions have names.
+ * given: a binding of the caller's, or NULL. */
+static void expect_beside(const ot_shape_binding *given, const char *x, const char *z,
+                          const char *want)
 {
     enum { FLOAT = 1, INT64 = 7 };
     guessed g = {.run.diag = NULL};
@@ -116,9 +131,16 @@ static void expect_named(const char *x, const char *z, const char *want)
     g.run.diag = &g.diag;
     if (ot_import_memory(model.data, model.n, NULL, &g.diag, &g.run.model) != OT_OK)
         fail_msg("%s", g.diag.message);
+    g.run.options.design = given;
+    g.run.options.n_design = given ? 1 : 0;
     assert_string_equal(guess_of(&g), want);
     ot_run_free(&g.run);
     wire_reset();
+}
+
+static void expect_named(const char *x, const char *z, const char *want)
+{
+    expect_beside(NULL, x, z, want);
 }
 
 /* Dimensions of one name have one extent, whatever they would have alone; a name that the batch
@@ -147,6 +169,8 @@ static void what_is_not_asked(void **state)
              &given, 1);
     assert_string_equal(guess_of(&g), "x=2,3,48,40 m=1,3,1024,1024");
     ot_run_free(&g.run);
+    /* a name that is given counts for the others, too */
+    expect_beside(&given, "n c h w", "n h", "x=2,3,48,40 z=2,48");
     /* all of them are given: there is nothing to guess */
     read_run(&g, "  input %x : float32[?,3,?,?]\n  %y = Relu(%x)\n  output %y\n", &given, 1);
     assert_string_equal(guess_of(&g), "");
@@ -191,7 +215,7 @@ static void out_of_memory(void **state)
         read_run(&g, "  input %x : float32[?,3,?,?]\n  %y = Relu(%x)\n  output %y\n", NULL, 0);
         ot_set_alloc_hook(stingy);
         allowed = n;
-        const ot_status s = ot_run_guess_design(&g.run);
+        const ot_status s = guess(&g);
         ot_set_alloc_hook(NULL);
         const bool found = g.run.guessed;
         ot_run_free(&g.run);

@@ -105,10 +105,22 @@ static void add_check(ot_gate *g, const ot_facts *now, const ot_facts *base, con
     g->checks[g->n_checks++] = c;
 }
 
+/* A tiled model that computes something else passes no gate. */
+static void note_outputs(const ot_facts *now, ot_gate *out)
+{
+    for (uint32_t k = 0; now->bench && k < now->bench->n_outputs && !out->differs; k++) {
+        const ot_bench_output *x = &now->bench->outputs[k];
+        if (x->difference.same) continue;
+        out->differs = x->name;
+        out->why = x->difference.why ? x->difference.why : "the contents differ";
+    }
+}
+
 ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *baseline,
                         const ot_gate_limits *l, ot_diag *d, ot_gate *out)
 {
     *out = (ot_gate){.model = now->model, .baseline = baseline, .measured = now->measured};
+    note_outputs(now, out);
     if (base) OT_TRY(check_alike(now, base, baseline, d));
     if (l->peak >= 0) add_check(out, now, NULL, "peak-memory", l->peak, 0);
     if (l->growth >= 0) add_check(out, now, NULL, "process-growth", l->growth, 0);
@@ -156,6 +168,11 @@ ot_status ot_gate_print(const ot_gate *g, FILE *f)
         ot_put_shown(text, f);
         fputc('\n', f);
     }
+    if (g->differs) {
+        fprintf(f, "  %-6s  %-16s  '", "FAILED", "Outputs");
+        ot_put_shown(g->differs, f);
+        fprintf(f, "': %s\n", g->why);
+    }
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
 
@@ -171,13 +188,14 @@ static void put_known(ot_json *j, const char *key, double x)
 ot_status ot_gate_json(const ot_gate *g, FILE *f)
 {
     ot_json j = {.f = f};
-    bool passed = true;
+    bool passed = !g->differs;
     for (uint32_t k = 0; k < g->n_checks; k++) passed = passed && g->checks[k].passed;
     ot_json_open(&j, NULL);
     ot_json_put_text(&j, "model", g->model);
     ot_json_put_text(&j, "baseline", g->baseline);
     ot_json_put_truth(&j, "measured", g->measured);
     ot_json_put_truth(&j, "passed", passed);
+    if (g->differs) ot_json_put_text(&j, "differs", g->differs);
     ot_json_list(&j, "checks");
     for (uint32_t k = 0; k < g->n_checks; k++) {
         const ot_gate_check *c = &g->checks[k];
@@ -209,6 +227,10 @@ ot_status ot_gate_result(const ot_gate *g, ot_diag *d)
         snprintf(all + used, sizeof all - used, "%s%s %s", used ? "; " : "", g->checks[k].figure,
                  text);
     }
+    const size_t used = strlen(all);
+    if (g->differs)
+        snprintf(all + used, sizeof all - used, "%soutput '%.200s' is not the original's: %s",
+                 used ? "; " : "", g->differs, g->why);
     return *all ? ot_fail(d, OT_E_BUDGET, "%s does not pass: %s", html_file_name(g->model), all)
                 : OT_OK;
 }

@@ -32,6 +32,8 @@ typedef struct ot_gate {
     bool measured; /* time and peak are measured, else predicted */
     ot_gate_check checks[OT_GATE_CHECKS];
     uint32_t n_checks;
+    /* measured: the first output that is not the original's, and why; NULL: all are the same */
+    const char *differs, *why;
 } ot_gate;
 
 /* Some limit is asked for; some limit needs a baseline. */

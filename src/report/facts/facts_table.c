@@ -332,6 +332,7 @@ const fact_struct FACTS_BENCH_REGION = {.fields = BENCH_REGION_FIELDS,
 #define F(type, name, member) FIELD(type, ot_bench_output, name, member)
 static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name),
                                            F(FACT_TRUTH, "same", difference.same),
+                                           F(FACT_TRUTH, "own-noise", difference.own_noise),
                                            F(FACT_NUMBER, "nmse", difference.nmse),
                                            F(FACT_NUMBER, "max-abs", difference.max_abs),
                                            F(FACT_NUMBER, "max-rel", difference.max_rel),

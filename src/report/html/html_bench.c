@@ -79,6 +79,7 @@ static void put_output(html *h, const ot_bench_output *o)
     html_open(h, "td");
     html_leaf(h, "span", x->same ? "tag yes" : "tag no", x->same ? "same" : "differs");
     if (!x->same && x->why) html_textf(h, " %s", x->why);
+    if (x->own_noise) html_text(h, " within its own rounding");
     html_close(h);
     html_cell(h, x->nmse, "tiny");
     html_cell(h, x->max_abs, "tiny");

@@ -1,4 +1,4 @@
-/* A size to plan for where nobody gives one: extents that such inputs usually have.
+/* A size where nobody gives one: extents that such inputs usually have.
  *
  *   [N, 3, H, W]   1 x 3 x 1024 x 1024       two dynamic dimensions behind the batch: a map
  *   [N, 1, D, H, W]   1 x 1 x 128 x 128 x 128      three: a volume
@@ -8,9 +8,8 @@
  * (latents of an image are no image), smaller ones are tried, then one channel in place of three
  * where a map's channels are free, too. What is written takes every size: a guess that is far
  * off makes tiles that are too small or too large, and nothing wrong.
- *
  */
-#include "pipeline.h"
+#include "ops/guessed_size.h"
 
 #include "onnx/import/model_io.h"
 
@@ -25,6 +24,10 @@ static const int64_t CHANNELS[] = {3, 1};
 #define N_CHANNELS (sizeof CHANNELS / sizeof *CHANNELS)
 
 typedef struct guess {
+    const ot_model *m;
+    const ot_shape_binding *given; /* [n_given] */
+    size_t n_given;
+    const char *option;
     size_t usual, channels; /* which are tried */
     const char **names;     /* [n_names] of dynamic dimensions, and the extents that they have */
     int64_t *extents;
@@ -66,95 +69,122 @@ static const char *name_of(const ot_value *v, uint32_t d)
     return name;
 }
 
-/* Dimensions that the file calls by one name are one. */
+/* Dimensions that the file calls by one name are one: the first that says its extent counts. */
+static void name_extent(guess *x, const char *name, int64_t extent)
+{
+    for (size_t k = 0; k < x->n_names; k++)
+        if (strcmp(x->names[k], name) == 0) return;
+    x->names[x->n_names] = name;
+    x->extents[x->n_names++] = extent;
+}
+
 static int64_t extent_of(guess *x, const ot_value *v, uint32_t d)
 {
     const char *name = name_of(v, d);
-    const int64_t extent = usual_extent(x, v, d);
     if (!is_free(v, d)) return v->dims[d];
     for (size_t k = 0; name && k < x->n_names; k++)
         if (strcmp(x->names[k], name) == 0) return x->extents[k];
-    if (name) {
-        x->names[x->n_names] = name;
-        x->extents[x->n_names++] = extent;
-    }
+    const int64_t extent = usual_extent(x, v, d);
+    if (name) name_extent(x, name, extent);
     return extent;
 }
 
-/* Inputs that want a size and have none of the caller's. */
-static bool is_asked(const ot_run *r, const ot_value *v)
+static const ot_shape_binding *given_for(const guess *x, const ot_value *v)
 {
-    for (size_t k = 0; k < r->options.n_design; k++)
-        if (strcmp(r->options.design[k].input, v->name) == 0) return false;
-    return !v->init && v->is_tensor && !ot_value_is_static(v);
+    for (size_t k = 0; k < x->n_given; k++)
+        if (strcmp(x->given[k].input, v->name) == 0) return &x->given[k];
+    return NULL;
+}
+
+/* Inputs that want a size and have none of the caller's. */
+static bool is_asked(const guess *x, const ot_value *v)
+{
+    return !given_for(x, v) && !v->init && v->is_tensor && !ot_value_is_static(v);
+}
+
+/* Names whose extents the caller's bindings say. */
+static void take_given(guess *x)
+{
+    const ot_graph *g = x->m->graph;
+    x->n_names = 0;
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_value *v = &g->values[g->inputs[k]];
+        const ot_shape_binding *b = given_for(x, v);
+        for (uint32_t d = 0; b && v->rank == (int32_t)b->rank && d < b->rank; d++) {
+            const char *name = is_free(v, d) ? name_of(v, d) : NULL;
+            if (name) name_extent(x, name, b->dims[d]);
+        }
+    }
 }
 
 /* The caller's bindings and a guess of the others. */
-static ot_status guess_all(const ot_run *r, guess *x, ot_arena *a, ot_shape_binding *bind,
-                           size_t *n)
+static ot_status guess_all(guess *x, ot_arena *a, ot_shape_binding *bind, size_t *n)
 {
-    const ot_graph *g = r->model->graph;
-    x->n_names = 0;
+    const ot_graph *g = x->m->graph;
+    take_given(x);
     *n = 0;
-    for (size_t k = 0; k < r->options.n_design; k++) bind[(*n)++] = r->options.design[k];
+    for (size_t k = 0; k < x->n_given; k++) bind[(*n)++] = x->given[k];
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_value *v = &g->values[g->inputs[k]];
-        if (!is_asked(r, v)) continue;
+        if (!is_asked(x, v)) continue;
         int64_t *dims = OT_NEW_N(a, int64_t, (uint32_t)v->rank + 1u);
-        if (!dims) return ot_fail_nomem(r->diag);
+        if (!dims) return ot_fail_nomem(x->m->diag);
         for (uint32_t d = 0; d < (uint32_t)v->rank; d++) dims[d] = extent_of(x, v, d);
         bind[(*n)++] = (ot_shape_binding){
-            .input = v->name, .rank = (uint32_t)v->rank, .dims = dims, .option = "--design"};
+            .input = v->name, .rank = (uint32_t)v->rank, .dims = dims, .option = x->option};
     }
     return OT_OK;
 }
 
 /* Whether the model takes this size, as far as its operators say, and stays within bounds. */
-static ot_status is_taken(const ot_run *r, const ot_shape_binding *bind, size_t n, bool *taken)
+static ot_status is_taken(const guess *x, const ot_shape_binding *bind, size_t n, bool *taken)
 {
     ot_diag aside = {0};
     ot_model *m;
-    OT_TRY(ot_model_clone(r->model, &m));
+    OT_TRY(ot_model_clone(x->m, &m));
     m->diag = &aside;
     const ot_status s = ot_infer_shapes(m->graph, bind, n);
     *taken = s == OT_OK && ot_largest_tensor(m->graph).bytes <= LARGEST;
     ot_model_free(m);
-    return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;
+    return s == OT_E_NOMEM ? ot_fail_nomem(x->m->diag) : OT_OK;
 }
 
-/* Dimensions of the inputs that are asked, or 0 where one of them has not even a rank. */
-static size_t count_dims(const ot_run *r)
+/* Dimensions of the inputs; 0 where none is asked, or one that is asked has not even a rank. */
+static size_t count_dims(const guess *x)
 {
-    const ot_graph *g = r->model->graph;
+    const ot_graph *g = x->m->graph;
     size_t n = 0;
+    bool any = false;
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_value *v = &g->values[g->inputs[k]];
-        if (!is_asked(r, v)) continue;
-        if (v->rank <= 0) return 0;
-        n += (size_t)v->rank;
+        if (is_asked(x, v) && v->rank <= 0) return 0;
+        any |= is_asked(x, v);
+        n += v->rank > 0 ? (size_t)v->rank : 0;
     }
-    return n;
+    return any ? n : 0;
 }
 
-ot_status ot_run_guess_design(ot_run *r)
+ot_status ot_guess_sizes(const ot_model *m, const ot_shape_binding *given, size_t n_given,
+                         const char *option, ot_arena *a, ot_guessed_sizes *out)
 {
-    ot_arena *a = r->model->arena;
-    const size_t n_dims = count_dims(r);
-    guess x = {0};
+    guess x = {.m = m, .given = given, .n_given = n_given, .option = option};
+    const size_t n_dims = count_dims(&x);
+    ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding, n_given + m->graph->n_inputs + 1);
+    *out = (ot_guessed_sizes){.all = bind};
+    if (!bind) return ot_fail_nomem(m->diag);
+    if (n_given > 0) memcpy(bind, given, n_given * sizeof *bind);
+    out->n = n_given;
     if (n_dims == 0) return OT_OK;
-    ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding,
-                                      r->options.n_design + r->model->graph->n_inputs);
     x.names = OT_NEW_N(a, const char *, n_dims);
     x.extents = OT_NEW_N(a, int64_t, n_dims);
-    if (!bind || !x.names || !x.extents) return ot_fail_nomem(r->diag);
-    for (size_t k = 0; k < N_USUAL * N_CHANNELS && !r->guessed; k++) {
+    if (!x.names || !x.extents) return ot_fail_nomem(m->diag);
+    for (size_t k = 0; k < N_USUAL * N_CHANNELS && !out->found; k++) {
         size_t n;
         x.usual = k % N_USUAL;
         x.channels = k / N_USUAL;
-        OT_TRY(guess_all(r, &x, a, bind, &n));
-        OT_TRY(is_taken(r, bind, n, &r->guessed));
-        r->options.design = r->guessed ? bind : r->options.design;
-        r->options.n_design = r->guessed ? n : r->options.n_design;
+        OT_TRY(guess_all(&x, a, bind, &n));
+        OT_TRY(is_taken(&x, bind, n, &out->found));
+        if (out->found) out->n = n;
     }
     return OT_OK;
 }
