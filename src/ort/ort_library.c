@@ -181,11 +181,19 @@ static ort_status *bind_shaped(kernel *k, uint32_t at, const ort_value *value,
     return NULL;
 }
 
+static ort_status *omitted(const kernel *k, uint32_t at)
+{
+    onnx_tile_tensor want;
+    TRY_TILE(k, onnx_tile_session_input(k->session, at, &want));
+    return failure(k->api, "an input that its body needs is omitted", want.name);
+}
+
 static ort_status *bind_input(kernel *k, ort_context *c, uint32_t at)
 {
     const ort_value *value;
     ort_shape *shape;
     TRY_ORT(CALL(k->api, ORT_INPUT, ort_input)(c, at, &value));
+    if (!value) return omitted(k, at);
     TRY_ORT(CALL(k->api, ORT_TENSOR_SHAPE, ort_tensor_shape)(value, &shape));
     ort_status *st = bind_shaped(k, at, value, shape);
     CALL(k->api, ORT_RELEASE_SHAPE, ort_release_shape)(shape);
@@ -219,12 +227,28 @@ static int64_t bytes_of(const onnx_tile_tensor *t)
     return n;
 }
 
-/* The runtime's memory for an output. */
+/* The runtime made a tensor of the type that its graph states for the output. Is that the body's? */
+static ort_status *check_type(const kernel *k, const ort_value *value, const onnx_tile_tensor *t)
+{
+    ort_shape *shape;
+    int type;
+    TRY_ORT(CALL(k->api, ORT_TENSOR_SHAPE, ort_tensor_shape)(value, &shape));
+    ort_status *st = CALL(k->api, ORT_SHAPE_TYPE, ort_shape_type)(shape, &type);
+    CALL(k->api, ORT_RELEASE_SHAPE, ort_release_shape)(shape);
+    if (!st && type != (int)t->type)
+        st = failure(k->api, "an output has another type than in the body", t->name);
+    return st;
+}
+
+/* The runtime's memory for an output; NULL: nobody wants it. */
 static ort_status *place_of(const kernel *k, ort_context *c, uint32_t at, const onnx_tile_tensor *t,
                             void **data)
 {
-    ort_value *value;
+    ort_value *value = NULL;
+    *data = NULL;
     TRY_ORT(CALL(k->api, ORT_OUTPUT, ort_output)(c, at, t->dims, (size_t)t->rank, &value));
+    if (!value) return NULL;
+    TRY_ORT(check_type(k, value, t));
     return CALL(k->api, ORT_TENSOR_DATA, ort_tensor_data)(value, data);
 }
 
@@ -239,7 +263,7 @@ static ort_status *bind_output(kernel *k, ort_context *c, uint32_t at)
     return NULL;
 }
 
-/* What was not computed in the runtime's memory. */
+/* What was not computed in the runtime's memory, where somebody wants it. */
 static ort_status *copy_output(kernel *k, ort_context *c, uint32_t at)
 {
     onnx_tile_tensor t;
@@ -251,7 +275,7 @@ static ort_status *copy_output(kernel *k, ort_context *c, uint32_t at)
     int64_t bytes = bytes_of(&t);
     if (bytes < 0) return failure(k->api, "an output is no tensor that can be handed on", t.name);
     TRY_ORT(place_of(k, c, at, &t, &to));
-    if (bytes > 0) memcpy(to, from, (size_t)bytes);
+    if (bytes > 0 && to) memcpy(to, from, (size_t)bytes);
     return NULL;
 }
 
