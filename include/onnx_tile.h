@@ -215,15 +215,21 @@ uint32_t onnx_tile_region_count(const onnx_tile *t);
  *
  * A session has one model. Arrays are the caller's memory, read and written in place; elements
  * are little-endian, packed densely, the last dimension fastest. Sessions share nothing:
- * different threads may use different sessions at the same time; one session belongs to one
- * thread at a time. A library that was built without the native engine has these functions, and
+ * different threads may use different sessions at the same time. Threads that share one wait for
+ * each other: see onnx_tile_session_lock. A library that was built without the native engine has these functions, and
  * loading fails with ONNX_TILE_USAGE. */
 
 typedef struct onnx_tile_session onnx_tile_session;
 
 /* Must be freed with onnx_tile_session_free. */
 onnx_tile_status onnx_tile_session_create(onnx_tile_session **out) ONNX_TILE_MUST_USE;
-/* Accepts NULL. Bound memory stays the caller's. */
+/* Each call on a session waits until no other thread is in one. What spans several calls, from
+ * binding to reading results and errors, is one thread's when it holds the lock meanwhile. The
+ * thread that holds it may lock again, and unlocks as often. Both accept NULL. */
+void onnx_tile_session_lock(onnx_tile_session *s);
+void onnx_tile_session_unlock(onnx_tile_session *s);
+/* Accepts NULL. Waits for a run in another thread; no thread may use the session afterwards. Bound
+ * memory stays the caller's. */
 void onnx_tile_session_free(onnx_tile_session *s);
 /* As onnx_tile_error. */
 const char *onnx_tile_session_error(const onnx_tile_session *s);
@@ -273,7 +279,8 @@ onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, 
  * each run. data NULL: the session's own memory again. */
 onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data,
                                                size_t bytes) ONNX_TILE_MUST_USE;
-/* Every input must be bound. May be called again and again. */
+/* Every input must be bound, and no output to memory of an input or of another output. May be called
+ * again and again. */
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;
 /* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it,
  * else in the session's, until the next run. ONNX_TILE_USAGE for sequences and other outputs

@@ -3,6 +3,7 @@ import collections.abc
 import ctypes
 import json
 import os
+import threading
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -76,8 +77,8 @@ class Session:
         y, = session.run({"x": pixels})
 
     Inputs are read where they lie when they are contiguous and of the right type; nothing is converted but the layout. Outputs of
-    fixed shape are computed in the arrays that come back. Several threads may have sessions of their own at the same time; one
-    session belongs to one thread at a time.
+    fixed shape are computed in the arrays that come back. Several threads may have sessions of their own at the same time; those
+    that share one wait for each other.
     """
 
     def __init__(self, model: "Model", *, threads: Optional[int] = None, shapes: Optional[Mapping[str, Sequence[int]]] = None,
@@ -87,6 +88,7 @@ class Session:
         data_dir: folder of external data of a model in memory. Raises ModelError naming node and operator when the engine cannot
         run it, UsageError when the library was built without the engine."""
         self._np = _numpy()
+        self._lock = threading.RLock()
         self._handle = Handle("session_")
         self._bound: Dict[int, Any] = {}
         handle = self._handle
@@ -153,7 +155,13 @@ class Session:
     def run(self, feeds: "Union[Mapping[str, np.ndarray], Sequence[np.ndarray]]",
             outputs: Optional[Sequence[str]] = None) -> "List[np.ndarray]":
         """Compute the outputs, all of them or those that are named, in that order. feeds: {input: array}, or arrays in the order of
-        the inputs. Raises UsageError for what is missing or of another type, ModelError for a shape that the model does not take."""
+        the inputs. Raises UsageError for what is missing or of another type, ModelError for a shape that the model does not take.
+        Waits while another thread runs the session."""
+        with self._lock:
+            return self._run(feeds, outputs)
+
+    def _run(self, feeds: "Union[Mapping[str, np.ndarray], Sequence[np.ndarray]]",
+             outputs: Optional[Sequence[str]]) -> "List[np.ndarray]":
         if not isinstance(feeds, collections.abc.Mapping):
             feeds = {v.name: a for v, a in zip(self._inputs, feeds)} if len(feeds) == len(self._inputs) else {}
             if not feeds and self._inputs:
@@ -180,12 +188,14 @@ class Session:
 
     def profile(self) -> Profile:
         """Times of the last run by node, and what memory the runs took."""
-        return Profile(json.loads(self._handle.text("profile")))
+        with self._lock:
+            return Profile(json.loads(self._handle.text("profile")))
 
     def close(self) -> None:
-        """Free what the session holds; it cannot be used afterwards."""
-        self._handle.close()
-        self._bound.clear()
+        """Free what the session holds, when a run in another thread has ended; it cannot be used afterwards."""
+        with self._lock:
+            self._handle.close()
+            self._bound.clear()
 
     def __enter__(self) -> "Session":
         return self

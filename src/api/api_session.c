@@ -14,8 +14,11 @@
 #include "session_json.h"
 #include "shape_list.h"
 
+#include <pthread.h>
+
 struct onnx_tile_session {
-    ot_arena *options; /* copies of strings and shapes, as long as the handle */
+    pthread_mutex_t lock; /* recursive: held by each call, and by callers for several calls */
+    ot_arena *options;    /* copies of strings and shapes, as long as the handle */
     ot_diag diag;
     uint32_t threads;
     onnx_tile_run_tasks *run_tasks; /* NULL: threads of its own */
@@ -42,8 +45,19 @@ _Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == 
 
 static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
 
-/* Begin a call: forget the last failure. */
-static void begin(onnx_tile_session *s) { memset(&s->diag, 0, sizeof s->diag); }
+/* Begin a call: the session is this thread's until the end of the block, and the last failure is
+ * forgotten. */
+static onnx_tile_session *enter(onnx_tile_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    memset(&s->diag, 0, sizeof s->diag);
+    return s;
+}
+
+static void leave(onnx_tile_session *const *s) { pthread_mutex_unlock(&(*s)->lock); }
+
+#define LOCKED(s) \
+    onnx_tile_session *const locked_ __attribute__((cleanup(leave), unused)) = enter(s)
 
 static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 {
@@ -136,6 +150,26 @@ static void put_profile(const onnx_tile_session *s, ot_json *j)
 
 /* ---- the handle ---- */
 
+static bool lock_new(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t kind;
+    if (pthread_mutexattr_init(&kind) != 0) return false;
+    bool ok = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE) == 0 &&
+              pthread_mutex_init(lock, &kind) == 0;
+    pthread_mutexattr_destroy(&kind);
+    return ok;
+}
+
+void onnx_tile_session_lock(onnx_tile_session *s)
+{
+    if (s) pthread_mutex_lock(&s->lock);
+}
+
+void onnx_tile_session_unlock(onnx_tile_session *s)
+{
+    if (s) pthread_mutex_unlock(&s->lock);
+}
+
 onnx_tile_status onnx_tile_session_create(onnx_tile_session **out)
 {
     if (!out) return ONNX_TILE_USAGE;
@@ -143,7 +177,8 @@ onnx_tile_status onnx_tile_session_create(onnx_tile_session **out)
     onnx_tile_session *s = calloc(1, sizeof *s);
     if (!s) return ONNX_TILE_NOMEM;
     s->options = ot_arena_new();
-    if (!s->options) {
+    if (!s->options || !lock_new(&s->lock)) {
+        ot_arena_free(s->options);
         free(s);
         return ONNX_TILE_NOMEM;
     }
@@ -168,8 +203,11 @@ static void unload(onnx_tile_session *s)
 void onnx_tile_session_free(onnx_tile_session *s)
 {
     if (!s) return;
+    pthread_mutex_lock(&s->lock); /* a run in another thread ends first */
     unload(s);
     ot_arena_free(s->options);
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -181,7 +219,7 @@ const char *onnx_tile_session_error(const onnx_tile_session *s)
 onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (threads < 1 || threads > 4096) return misuse(s, "threads must be from 1 to 4096");
     s->threads = threads;
     return ONNX_TILE_OK;
@@ -191,7 +229,7 @@ onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_
                                                 void *of)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     s->run_tasks = run;
     s->run_tasks_of = of;
     return ONNX_TILE_OK;
@@ -201,7 +239,7 @@ onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *
                                               const int64_t *dims, uint32_t rank)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     return done(ot_shape_list_put(&s->shapes, (ot_shape_binding){input, rank, dims, true, NULL},
                                   s->options, &s->diag));
 }
@@ -223,7 +261,7 @@ static onnx_tile_status load(onnx_tile_session *s, ot_source source)
 onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *path)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (!path || !*path) return misuse(s, "a model needs a path");
     char *copy = ot_strdup(s->options, path); /* models remember where they came from */
     if (!copy) return done(ot_fail_nomem(&s->diag));
@@ -234,16 +272,36 @@ onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void 
                                                const char *dir)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (!bytes && n) return misuse(s, "a model in memory needs its bytes");
     return load(s, (ot_source){.bytes = bytes ? bytes : "", .n = n, .dir = dir});
 }
 
 /* ---- asking ---- */
 
-uint32_t onnx_tile_session_input_count(const onnx_tile_session *s) { return s ? s->n_in : 0; }
+/* Asking changes nothing but the lock. */
+static onnx_tile_session *to_ask(const onnx_tile_session *s)
+{
+    return (onnx_tile_session *)(uintptr_t)s;
+}
 
-uint32_t onnx_tile_session_output_count(const onnx_tile_session *s) { return s ? s->n_out : 0; }
+static uint32_t count(const onnx_tile_session *s, const uint32_t *n)
+{
+    onnx_tile_session_lock(to_ask(s));
+    const uint32_t is = *n;
+    onnx_tile_session_unlock(to_ask(s));
+    return is;
+}
+
+uint32_t onnx_tile_session_input_count(const onnx_tile_session *s)
+{
+    return s ? count(s, &s->n_in) : 0;
+}
+
+uint32_t onnx_tile_session_output_count(const onnx_tile_session *s)
+{
+    return s ? count(s, &s->n_out) : 0;
+}
 
 static void describe(const ot_value *v, onnx_tile_tensor *out)
 {
@@ -255,7 +313,7 @@ static void describe(const ot_value *v, onnx_tile_tensor *out)
 onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (k >= s->n_in || !out)
         return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
     describe(s->inputs[k], out);
@@ -265,7 +323,7 @@ onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k, onnx_
 onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (k >= s->n_out || !out)
         return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     describe(s->outputs[k], out);
@@ -278,7 +336,7 @@ onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, 
                                               const int64_t *dims, uint32_t rank)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (k >= s->n_in) return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
     const ot_value *v = s->inputs[k];
     if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->dtype == OT_STRING ||
@@ -301,7 +359,7 @@ onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k,
 {
     int64_t need;
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (k >= s->n_out)
         return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     const ot_value *v = s->outputs[k];
@@ -320,16 +378,52 @@ onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k,
 
 /* ---- running ---- */
 
+/* The memory that an array takes; NULL: none. */
+static const char *span_of(const ot_nd *a, size_t *bytes)
+{
+    int64_t n = 0, size = (int64_t)ot_dtype_bits(a->dtype) / 8;
+    if (!a->data || !ot_product(a->dims, a->rank, &n) || !ot_mul_i64(n, size, &n) || n <= 0)
+        return NULL;
+    *bytes = (size_t)n;
+    return a->data;
+}
+
+static bool meet(const ot_nd *a, const ot_nd *b)
+{
+    size_t n = 0, m = 0;
+    const char *p = span_of(a, &n), *q = span_of(b, &m);
+    return p && q && p < q + m && q < p + n;
+}
+
+/* An output is written before all inputs are read, and before other outputs are done. */
+static ot_status check_apart(onnx_tile_session *s)
+{
+    for (uint32_t k = 0; k < s->n_out; k++) {
+        for (uint32_t j = 0; j < s->n_in; j++)
+            if (meet(&s->places[k], &s->in[j]))
+                return ot_fail(&s->diag, OT_E_USAGE,
+                               "output '%.200s' and input '%.200s' are bound to the same memory",
+                               s->outputs[k]->name, s->inputs[j]->name);
+        for (uint32_t j = 0; j < k; j++)
+            if (meet(&s->places[k], &s->places[j]))
+                return ot_fail(&s->diag, OT_E_USAGE,
+                               "outputs '%.200s' and '%.200s' are bound to the same memory",
+                               s->outputs[j]->name, s->outputs[k]->name);
+    }
+    return OT_OK;
+}
+
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (!s->a) return misuse(s, "no model is loaded");
     for (uint32_t k = 0; k < s->n_in; k++)
         if (!s->in[k].data)
             return done(
                 ot_fail(&s->diag, OT_E_USAGE, "input '%.200s' is not bound", s->inputs[k]->name));
-    ot_status st = run_model(s);
+    ot_status st = check_apart(s);
+    if (st == OT_OK) st = run_model(s);
     s->has_run = st == OT_OK;
     return done(st);
 }
@@ -338,7 +432,7 @@ onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx
                                           const void **data)
 {
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (!out || !data) return misuse(s, "a result needs a place");
     *data = NULL;
     if (k >= s->n_out)
@@ -356,7 +450,9 @@ onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx
 void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned)
 {
     int64_t p = 0, q = 0;
+    onnx_tile_session_lock(to_ask(s));
     if (s && s->a) read_memory(s, &p, &q);
+    onnx_tile_session_unlock(to_ask(s));
     if (peak) *peak = p;
     if (planned) *planned = q;
 }
@@ -365,7 +461,7 @@ onnx_tile_status onnx_tile_session_profile(onnx_tile_session *s, char **json)
 {
     size_t n = 0;
     if (!s) return ONNX_TILE_USAGE;
-    begin(s);
+    LOCKED(s);
     if (!json) return misuse(s, "the profile needs a place");
     *json = NULL;
     if (!s->a) return misuse(s, "no model is loaded");

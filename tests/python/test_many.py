@@ -82,6 +82,50 @@ class Many(unittest.TestCase):
             t.join()
         self.assertEqual(wrong, [])
 
+    def test_one_session_for_all(self):
+        session = onnx_tile.Session(networks.conv_chain(64, 64, 8, 3), threads=2)
+        arrays = [np.random.default_rng(k).random((1, 3, 64, 64), np.float32) for k in range(4)]
+        want = [session.run([x])[0] for x in arrays]
+        wrong = []
+
+        def work(k):
+            try:
+                for _ in range(40):
+                    y, = session.run([arrays[k]])
+                    if not np.array_equal(y, want[k]):
+                        wrong.append("another's result")
+                    session.profile()
+            except Exception as why:
+                wrong.append(repr(why))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_close_waits_for_a_run(self):
+        x = np.ones((1, 3, 256, 256), np.float32)
+        for _ in range(10):
+            session = onnx_tile.Session(networks.conv_chain(256, 256, 8, 3), threads=1)
+            said, started = [], threading.Event()
+
+            def work():
+                try:
+                    while True:
+                        started.set()
+                        session.run([x])
+                except onnx_tile.UsageError as why:
+                    said.append(str(why))
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            started.wait()
+            session.close()
+            thread.join()
+            self.assertEqual(said, ["the session is closed"])
+
     def test_the_interpreter_goes_on_while_a_model_is_tiled(self):
         content = networks.conv_chain(512, 512, 24, 6).SerializeToString()
         done = threading.Event()
