@@ -175,7 +175,8 @@ if [ -d "$tmp/stub" ] && ! command -v nvcc >/dev/null; then
     echo "skipped: no nvcc: CUDA C compiled for a GPU"
 elif [ -d "$tmp/stub" ]; then
     for program in "$tmp"/cache/onnx-tile/device/cuda-*.bin; do
-        tail -n +3 "$program" >"$tmp/k.cu" # behind the stub's two lines
+        # the program at the end of the file, behind the stub's two lines
+        tail -c "$(($(od -An -tu8 -j16 -N8 "$program")))" "$program" | tail -n +3 >"$tmp/k.cu"
         LD_LIBRARY_PATH= expect 0 nvcc -ptx -o "$tmp/k.ptx" "$tmp/k.cu"
         grep -q "entry k0" "$tmp/k.ptx" || fail "no kernel in $program"
     done

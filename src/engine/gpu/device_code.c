@@ -14,10 +14,7 @@
  *
  */
 #include "device_internal.h"
-
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "program_cache.h"
 
 #define OPTIONS "-w"
 
@@ -41,76 +38,44 @@ static ot_status source(dv_session *s, size_t first, size_t n_functions, char **
 
 /* ---- the cache on disk ---- */
 
-/* NULL: there is no place for it. */
-static char *cache_path(dv_session *s, const char *text, size_t n)
+/* What the program of this text depends on, and where it is kept; path NULL: nowhere. */
+typedef struct entry {
+    ot_bytes key;
+    const char *path;
+} entry;
+
+static entry entry_of(dv_session *s, const char *text)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     const ot_device_facts *f = ot_device_about(s->dev);
-    uint64_t hash = ot_hash_bytes(0, text, n);
-    hash = ot_hash_bytes(hash, f->name, strlen(f->name));
-    hash = ot_hash_bytes(hash, f->version, strlen(f->version));
-    hash = ot_hash_bytes(hash, OPTIONS, strlen(OPTIONS));
-    char *base = NULL;
-    if (cache && cache[0] == '/')
-        base = ot_strdup(s->a, cache);
-    else if (home && home[0] == '/')
-        base = ot_format(s->a, "%s/.cache", home);
-    return base ? ot_format(s->a, "%s/onnx-tile/device/%s-%016llx.bin", base,
-                            ot_dev_api_name(f->api), (unsigned long long)hash)
-                : NULL;
+    const char *folder = ot_cache_folder("device", s->a),
+               *key = ot_format(s->a, "%s\n%s\n%s\n%s", f->name, f->version, OPTIONS, text);
+    entry e = {{key, key ? strlen(key) : 0}, NULL};
+    if (folder && key)
+        e.path = ot_format(s->a, "%s/%s-%016llx.bin", folder, ot_dev_api_name(f->api),
+                           (unsigned long long)ot_hash_bytes(0, key, e.key.n));
+    return e;
 }
 
-static bool read_whole(ot_arena *a, const char *path, void **data, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    long size = -1;
-    if (!f) return false;
-    if (fseek(f, 0, SEEK_END) == 0) size = ftell(f);
-    bool ok = size > 0 && fseek(f, 0, SEEK_SET) == 0;
-    *data = ok ? ot_alloc(a, (size_t)size) : NULL;
-    ok = *data && fread(*data, 1, (size_t)size, f) == (size_t)size;
-    fclose(f);
-    *n = (size_t)size;
-    return ok;
-}
-
-/* Whole or not at all: another process may read it. */
-static void write_whole(dv_session *s, const char *path, const void *data, size_t n)
-{
-    char *part = ot_format(s->a, "%s.%ld", path, (long)getpid()), *dir = ot_strdup(s->a, path);
-    if (!part || !dir) return;
-    for (char *c = dir + 1; *c; c++) {
-        if (*c != '/') continue;
-        *c = '\0';
-        if (mkdir(dir, 0700) != 0 && errno != EEXIST) return;
-        *c = '/';
-    }
-    FILE *f = fopen(part, "wb");
-    if (!f) return;
-    bool ok = fwrite(data, 1, n, f) == n;
-    ok = fclose(f) == 0 && ok;
-    if (!ok || rename(part, path) != 0) (void)remove(part);
-}
-
-static bool load_binary(dv_session *s, const char *path, ot_dev_program *out)
+static bool load_binary(dv_session *s, const entry *kept, ot_dev_program *out)
 {
     ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model",
                           .language = OT_DEV_BINARY,
                           .options = OPTIONS};
-    void *data = NULL;
+    ot_bytes program;
     ot_device_error e;
-    if (!path || !read_whole(s->a, path, &data, &from.n)) return false;
-    from.text = data;
+    if (!kept->path || !ot_program_read(kept->path, kept->key, s->a, &program)) return false;
+    from.text = program.data;
+    from.n = program.n;
     return ot_dev_program_new(s->dev, &from, &e, out) == OT_OK;
 }
 
-static void keep_binary(dv_session *s, const char *path, ot_dev_program p)
+static void keep_binary(dv_session *s, const entry *kept, ot_dev_program p)
 {
     void *data;
     size_t n;
     ot_device_error e;
-    if (path && ot_dev_program_binary(s->dev, p, s->a, &e, &data, &n) == OT_OK)
-        write_whole(s, path, data, n);
+    if (kept->path && ot_dev_program_binary(s->dev, p, s->a, &e, &data, &n) == OT_OK)
+        ot_program_write(kept->path, kept->key, (ot_bytes){data, n}, s->a);
 }
 
 static ot_status make_program(dv_session *s, size_t first, size_t n_functions)
@@ -123,12 +88,12 @@ static ot_status make_program(dv_session *s, size_t first, size_t n_functions)
     OT_TRY(source(s, first, n_functions, &text, &from.n));
     from.text = text;
     if (ot_dbg['K']) fprintf(stderr, "%s", text);
-    const char *path = cache_path(s, text, from.n);
+    const entry kept = entry_of(s, text);
     ot_dev_program *p = &s->programs[s->n_programs];
-    if (!load_binary(s, path, p)) {
+    if (!load_binary(s, &kept, p)) {
         OT_TRY(dv_told(s, ot_dev_program_new(s->dev, &from, &e, p), &e));
         s->figures.from_disk = false;
-        keep_binary(s, path, *p);
+        keep_binary(s, &kept, *p);
     }
     s->n_programs++;
     return OT_OK;
