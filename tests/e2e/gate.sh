@@ -30,6 +30,12 @@ says "vgg16_head.onnx does not pass: time"; says 'in time.xml (+'
 expect 0 "$TOOL" gate memory.xml --max-time-regression $((more + 1)) --max-peak-regression 0 --baseline time.xml
 expect 0 "$TOOL" gate memory.xml --max-time-regression 0 --max-peak-regression 0 --baseline memory.xml
 grep -q '(+0.0 %, at most +0 %)' "$tmp/out" || fail "$(cat "$tmp/out")"
+grep -q 'another model' "$tmp/out" && fail "the same model is told to be another one"
+sed 's/model="vgg16_head.onnx"/model="other.onnx"/' time.xml >of_other.xml
+expect 0 "$TOOL" gate memory.xml --max-time-regression $((more + 1)) --baseline of_other.xml
+grep -qx '  note: of_other.xml is of another model, other.onnx' "$tmp/out" || fail "no note: $(cat "$tmp/out")"
+expect 0 "$TOOL" gate memory.xml --max-time-regression $((more + 1)) --baseline of_other.xml --json
+grep -q '"baseline_model": "other.onnx"' "$tmp/out" || fail "no baseline_model: $(cat "$tmp/out")"
 expect 3 "$TOOL" gate time.xml --max-peak-regression 10 --baseline memory.xml
 expect 3 "$TOOL" gate memory.xml --max-time-regression "$more" --max-peak 1G --baseline time.xml --json
 py judged "$tmp" "$(figure memory.xml time)" "$(figure time.xml time)" || fail "JSON: $(cat "$tmp/out")"

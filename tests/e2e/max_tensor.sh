@@ -25,6 +25,9 @@ says '--max-tensor'
 py models "$tmp" || fail "no models"
 expect 3 "$TOOL" "$tmp/softmax.onnx" -o "$tmp/no.onnx" --max-tensor 200K
 says 'needs_all'
+# a map that is pooled and multiplied by what becomes of that: the pool is in the way, not what follows it
+expect 3 "$TOOL" "$tmp/gated.onnx" -o "$tmp/no.onnx" --max-tensor 4M
+says "node 'pool' (GlobalAveragePool): global pooling reads the whole map"
 expect 3 "$TOOL" "$tmp/relu.onnx" -o "$tmp/no.onnx" --max-tensor 200K
 says "input 'x' is not known"
 expect 0 "$TOOL" "$tmp/relu.onnx" -o "$tmp/yes.onnx" --max-tensor 200K --shape x=1,4,64,64

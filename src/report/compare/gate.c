@@ -122,6 +122,8 @@ ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *b
     *out = (ot_gate){.model = now->model, .baseline = baseline, .measured = now->measured};
     note_outputs(now, out);
     if (base) OT_TRY(check_alike(now, base, baseline, d));
+    if (base && strcmp(html_file_name(now->model), html_file_name(base->model)) != 0)
+        out->other_model = base->model;
     if (l->peak >= 0) add_check(out, now, NULL, "peak-memory", l->peak, 0);
     if (l->growth >= 0) add_check(out, now, NULL, "process-growth", l->growth, 0);
     if (l->peak_regression >= 0) add_check(out, now, base, "peak-memory", 0, l->peak_regression);
@@ -173,6 +175,13 @@ ot_status ot_gate_print(const ot_gate *g, FILE *f)
         ot_put_shown(g->differs, f);
         fprintf(f, "': %s\n", g->why);
     }
+    if (g->other_model) {
+        fputs("  note: ", f);
+        ot_put_shown(html_file_name(g->baseline), f);
+        fputs(" is of another model, ", f);
+        ot_put_shown(html_file_name(g->other_model), f);
+        fputc('\n', f);
+    }
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
 
@@ -193,6 +202,7 @@ ot_status ot_gate_json(const ot_gate *g, FILE *f)
     ot_json_open(&j, NULL);
     ot_json_put_text(&j, "model", g->model);
     ot_json_put_text(&j, "baseline", g->baseline);
+    if (g->other_model) ot_json_put_text(&j, "baseline_model", g->other_model);
     ot_json_put_truth(&j, "measured", g->measured);
     ot_json_put_truth(&j, "passed", passed);
     if (g->differs) ot_json_put_text(&j, "differs", g->differs);

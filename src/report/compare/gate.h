@@ -29,7 +29,9 @@ typedef struct ot_gate_check {
 typedef struct ot_gate {
     /* names of what is judged and of the file compared with (NULL: none), borrowed */
     const char *model, *baseline;
-    bool measured; /* time and peak are measured, else predicted */
+    /* the baseline's model, where it has another name: figures of two models may be compared */
+    const char *other_model; /* borrowed; NULL: none, or the same */
+    bool measured;           /* time and peak are measured, else predicted */
     ot_gate_check checks[OT_GATE_CHECKS];
     uint32_t n_checks;
     /* measured: the first output that is not the original's, and why; NULL: all are the same */

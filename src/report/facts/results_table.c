@@ -216,6 +216,22 @@ static void print_residence(const ot_facts *r, bool all, FILE *f)
                 n - shown);
 }
 
+/* What the column "working set" counts and the peak does not. */
+static void print_weights(const ot_facts *r, FILE *f)
+{
+    int64_t most = 0;
+    char bytes[32];
+    for (uint32_t k = 0; k < r->n_regions; k++) {
+        const ot_fact_region *x = &r->regions[k];
+        if (!*x->residence && x->weights_stay) most = x->weights > most ? x->weights : most;
+    }
+    if (most > 0)
+        fprintf(f,
+                "%*sworking sets hold weights beside the tiles, up to %s; peak memory is of values "
+                "alone\n",
+                MARGIN, "", ot_format_bytes((double)most, bytes, sizeof bytes));
+}
+
 /* The second level, region by region. */
 static void print_cores(const ot_facts *r, bool all, FILE *f)
 {
@@ -263,6 +279,7 @@ static ot_status print_regions(const ot_facts *r, bool all, FILE *f)
     if (!all) width[6] = 0; /* what is live at once, beside what was planned for it */
     fputc('\n', f);
     for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
+    print_weights(r, f);
     print_residence(r, all, f);
     print_cores(r, all, f);
     print_sums(r, f);

@@ -110,10 +110,31 @@ ot_id ot_limit_left(const ot_limit *x, const ot_plan *p)
     return OT_NONE;
 }
 
+/* What a reader by itself does to v, where v is read later, too, and both are in one region. */
+static ot_why reduces(const ot_node *n)
+{
+    const ot_access_kind kind = ot_op_access(n->op);
+    return kind == OT_ACC_GLOBALPOOL ? OT_WHY_GLOBAL_POOL
+           : kind == OT_ACC_REDUCE   ? OT_WHY_REDUCE
+                                     : OT_WHY_NONE;
+}
+
+/* n reads or makes a tensor that is too large: what is computed of a pooled value is not in the
+ * way of what is not. */
+static bool touches_large(const ot_seq *s, const ot_node *n, int64_t most)
+{
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->bytes[n->in[k]] > most) return true;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] != OT_NONE && s->bytes[n->out[k]] > most) return true;
+    return false;
+}
+
 /* The node that keeps v whole, and why: its maker, a reader that needs all of it, or one on the
  * way from the first to the last of them, which must be in one region. *why OT_WHY_NONE: none of
  * them. */
-static ot_status culprit(const ot_seq *s, const ot_plan *p, ot_id v, ot_id *node, ot_why *why)
+static ot_status culprit(const ot_seq *s, const ot_plan *p, ot_id v, int64_t most, ot_id *node,
+                         ot_why *why)
 {
     const ot_value *x = &s->g->values[v];
     *node = x->producer;
@@ -127,10 +148,13 @@ static ot_status culprit(const ot_seq *s, const ot_plan *p, ot_id v, ot_id *node
         for (uint32_t u = 0; u < x->n_uses; u++)
             if (x->uses[u] == p->barriers[k].node)
                 *node = x->uses[u], *why = p->barriers[k].reason.why;
+    for (uint32_t k = 0; k < x->n_uses && *why == OT_WHY_NONE; k++)
+        if (s->pos[x->uses[k]] != OT_NONE && s->pos[x->uses[k]] < s->last[v])
+            *node = x->uses[k], *why = reduces(&s->g->nodes[*node]);
     for (uint32_t at = s->def[v] + 1;
          at < s->last[v] && at < s->n && s->last[v] != OT_NONE && *why == OT_WHY_NONE; at++) {
         *node = s->node[at];
-        OT_TRY(ot_barrier_reason(s, *node, why));
+        if (touches_large(s, &s->g->nodes[*node], most)) OT_TRY(ot_barrier_reason(s, *node, why));
     }
     return OT_OK;
 }
@@ -157,7 +181,7 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p)
         n_left++;
         if (why != OT_WHY_NONE) continue;
         left = x->large[k];
-        OT_TRY(culprit(s, p, left, &node, &why));
+        OT_TRY(culprit(s, p, left, x->most, &node, &why));
     }
     if (why == OT_WHY_NONE) {
         left = ot_limit_left(x, p);
