@@ -74,7 +74,7 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
          "of them; predicted",
          false},
         {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes,
-         x->p->compulsory_bytes, 0, "Traffic of the slow memory, predicted", false},
+         f->totals.compulsory_bytes, 0, "Traffic of the slow memory, predicted", false},
         {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0,
          "Predicted for the target", false},
         {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0,
@@ -288,9 +288,10 @@ static void memory_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f)
     known_bytes(e, n, f, "greedy", "Packed, largest first", a->greedy);
     known_bytes(e, n, f, "planned", "Packed by search", a->planned);
     known_bytes(e, n, f, "in-place", "Packed by search, in place where possible", a->in_place);
-    known_bytes(e, n, f, "lower-bound", "Most live at one time", a->lower_bound);
+    known_bytes(e, n, f, "lower-bound", "Most of them at one time", a->lower_bound);
     text(e, n, "proved", "Packing by search",
-         a->proved ? "the least possible" : "not proved to be the least");
+         a->proved ? "the least of all such layouts"
+                   : "not proved to be the least of such layouts");
     number(e, n, "unsized", "Values of unknown size, not counted", f->totals.n_unsized, "count");
 }
 

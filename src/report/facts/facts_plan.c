@@ -10,6 +10,8 @@
 #include "tiling/lower/lowering.h"
 #include "facts_build.h"
 
+#define ROUNDING 1e-3 /* of sums of bytes: no more above a figure is above it */
+
 const char *ot_fact_label(const ot_graph *g, const ot_node *n)
 {
     if (n->name && *n->name) return n->name;
@@ -444,8 +446,7 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         f->nodes[node].barrier = f->n_barriers;
         ot_fact_barrier *to = &f->barriers[f->n_barriers++];
         *to = (ot_fact_barrier){node, ot_reason_name(b->reason.why),
-                                ot_reason_text(f->arena, b->reason),
-                                ot_reason_lift(b->reason.why)};
+                                ot_reason_text(f->arena, b->reason), ot_reason_lift(b->reason.why)};
         if (!to->reason) return ot_fail_nomem(x->g->model->diag);
     }
     for (uint32_t k = 0; k < x->p->n_refused; k++) {
@@ -455,9 +456,8 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         const char *reason = ot_reason_text(f->arena, r->reason);
         if (!nodes || !reason) return ot_fail_nomem(x->g->model->diag);
         for (uint32_t j = 0; j < n; j++) f->nodes[nodes[j]].refusal = k;
-        f->refusals[f->n_refusals++] = (ot_fact_refusal){
-            nodes, n, ot_reason_name(r->reason.why), reason,
-            ot_reason_lift(r->reason.why)};
+        f->refusals[f->n_refusals++] = (ot_fact_refusal){nodes, n, ot_reason_name(r->reason.why),
+                                                         reason, ot_reason_lift(r->reason.why)};
     }
     return OT_OK;
 }
@@ -478,13 +478,22 @@ static double activation_sum(const ot_graph *g)
     return sum;
 }
 
+/* The limit is none where a prediction is below it: what stays in a cache is not moved, and the
+ * cost model takes some inputs for read that are made beforehand. */
+static double least_moved(const ot_plan *p)
+{
+    const double a = p->untiled.traffic_bytes, b = p->tiled.traffic_bytes, lower = a < b ? a : b;
+    if (p->compulsory_bytes > lower * (1 + ROUNDING)) return OT_ABSENT;
+    return p->compulsory_bytes < lower ? p->compulsory_bytes : lower;
+}
+
 static ot_status add_totals(ot_facts *f, const fact_source *x)
 {
     f->totals = (ot_fact_totals){.untiled = x->p->untiled,
                                  .growth_title = x->t->runtime->growth_title,
                                  .predicts_growth = ot_runtime_simulates(x->t->runtime),
                                  .tiled = x->p->tiled,
-                                 .compulsory_bytes = x->p->compulsory_bytes,
+                                 .compulsory_bytes = least_moved(x->p),
                                  .activation_sum = activation_sum(x->g),
                                  .n_live_nodes = x->g->n_order,
                                  .memory_budget = x->o->memory_budget,

@@ -53,18 +53,25 @@ static const char *grows_by(const ot_facts *f)
     return f->totals.growth_title ? "the device holds" : "the process grows by";
 }
 
+/* What is known of what grows is told in parts that add up. */
+static bool is_whole(double process, double live) { return process >= live && live >= 0; }
+
 static void print_untiled(const ot_facts *f, FILE *out)
 {
-    char a[32], b[32], node[128], runtime[32];
+    char a[32], b[32], c[32], node[128], runtime[32];
     double process = figure(f, "process-bytes"), live = figure(f, "peak-bytes");
     const ot_fact_entry *n = entry(f, "peak-node");
     ot_format_bytes(live, b, sizeof b);
     ot_fact_short(f->runtime, 28, runtime);
-    if (process > 0)
+    if (process > 0 && is_whole(process, live))
         fprintf(out,
-                "  Untiled, %s %s: %s of tensors that live at one time, and what %s keeps\n  "
+                "  Untiled, %s %s: %s of tensors that live at one time, and %s that %s\n  keeps "
                 "beside them.",
-                grows_by(f), ot_format_bytes(process, a, sizeof a), b, runtime);
+                grows_by(f), ot_format_bytes(process, a, sizeof a), b,
+                ot_format_bytes(process - live, c, sizeof c), runtime);
+    else if (process > 0)
+        fprintf(out, "  Untiled, %s %s; %s of tensors live at one time.\n ", grows_by(f),
+                ot_format_bytes(process, a, sizeof a), b);
     else
         fprintf(out, "  Untiled, %s of tensors live at one time.", b);
     fprintf(out, " Most live at step %.0f of %.0f, %s:\n", figure(f, "peak-step"),
@@ -112,13 +119,16 @@ static void print_tiled(const ot_facts *f, FILE *out)
                 ot_fact_short(f->runtime, 28, runtime));
     else
         fprintf(out, "\n  Tiled (%u region%s)", f->n_regions, f->n_regions == 1 ? "" : "s");
-    if (before > 0 && after > 0)
-        fprintf(out, ",\n  %s %s, x%.2f:", grows_by(f), ot_format_bytes(after, a, sizeof a),
-                after / before);
+    const bool grows = before > 0 && after > 0, whole = grows && is_whole(after, tiled);
+    if (grows)
+        fprintf(out, ",\n  %s %s, x%.2f%s", grows_by(f), ot_format_bytes(after, a, sizeof a),
+                after / before, whole ? ":" : ";");
     else
         fprintf(out, ",");
-    fprintf(out, " %s of tensors, x%.2f; time x%.2f.\n", ot_format_bytes(tiled, b, sizeof b),
-            live > 0 ? tiled / live : 1.0, time > 0 ? tiled_time / time : 1.0);
+    fprintf(out, " %s of tensors%s, x%.2f", ot_format_bytes(tiled, b, sizeof b),
+            grows && !whole ? " live" : "", live > 0 ? tiled / live : 1.0);
+    if (whole) fprintf(out, ", and %s beside them", ot_format_bytes(after - tiled, a, sizeof a));
+    fprintf(out, "; time x%.2f.\n", time > 0 ? tiled_time / time : 1.0);
     const ot_fact_entry *at = entry(f, "tiled-peak-at");
     char where[200];
     if (at && at->text && *at->text)

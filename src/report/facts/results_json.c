@@ -134,7 +134,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     put_figures(&j, f, "tiled", &t->tiled);
     if (*f->missed) ot_json_put_text(&j, "missed", f->missed);
     if (*f->unknown_sizes) ot_json_put_text(&j, "unknown_sizes", f->unknown_sizes);
-    put_known(&j, f, "compulsory_bytes", t->compulsory_bytes);
+    if (t->compulsory_bytes >= 0) put_known(&j, f, "compulsory_bytes", t->compulsory_bytes);
     put_known(&j, f, "activation_sum_bytes", t->activation_sum);
     put_arena(&j, f);
     ot_json_put_truth(&j, "in_branch", t->in_branch);

@@ -75,9 +75,25 @@ static void print_bytes(const ot_facts *r, const char *what, int64_t before, int
     print_change(r, what, (double)before, (double)after, ot_format_bytes, f);
 }
 
+/* The growth, which is the headline, taken apart. */
+static void print_parts(const ot_facts *r, FILE *f)
+{
+    char a[40], b[40];
+    const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
+    const int64_t kept = before->growth_bytes - before->peak_bytes,
+                  still = after->growth_bytes - after->peak_bytes;
+    if (before->growth_bytes > 0 && after->growth_bytes > 0 && kept >= 0 && still >= 0 &&
+        !r->totals.growth_title && !*r->unknown_sizes)
+        fprintf(f, "%*sof the growth, %s before and %s after is what %s keeps beside peak memory\n",
+                MARGIN, "", ot_format_bytes((double)kept, a, sizeof a),
+                ot_format_bytes((double)still, b, sizeof b), r->runtime);
+    fprintf(f, "%*s%u nodes, which make %s together\n", MARGIN, "", r->totals.n_live_nodes,
+            figure_text(r, r->totals.activation_sum, ot_format_bytes, a, sizeof a));
+}
+
 static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
-    char a[40], b[40], name[84], target[44];
+    char a[40], name[84], target[44];
     ot_fact_short(*r->model ? r->model : "model", 80, name);
     fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime,
             ot_fact_short(r->target, 40, target),
@@ -103,15 +119,11 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
         char which[304];
         fprintf(f, "%*s%s: figures leave them out\n", MARGIN, "",
                 ot_fact_short(r->unknown_sizes, 300, which));
-    } else {
+    } else if (r->totals.compulsory_bytes >= 0) {
         fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN,
                 "", ot_format_bytes(r->totals.compulsory_bytes, a, sizeof a));
     }
-    if (all)
-        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "",
-                r->totals.n_live_nodes,
-                figure_text(r, r->totals.activation_sum, ot_format_bytes, a, sizeof a),
-                figure_text(r, (double)r->totals.untiled.peak_bytes, ot_format_bytes, b, sizeof b));
+    if (all) print_parts(r, f);
 }
 
 /* ---- arena ---- */
@@ -127,13 +139,14 @@ static void print_arena(const ot_facts *r, FILE *f)
 {
     const ot_arena_figures *a = &r->totals.activations;
     if (a->n_buffers == 0) return;
-    fprintf(f, "\n%*sactivations of the untiled model in one memory (%u buffers", MARGIN, "",
-            a->n_buffers);
+    fprintf(f,
+            "\n%*stensors of the untiled model in one memory, each at its own address (%u buffers",
+            MARGIN, "", a->n_buffers);
     if (r->totals.n_unsized) fprintf(f, "; %u of unknown size left out", r->totals.n_unsized);
-    fputs(")\n", f);
+    fputs("; what operators work in is not in it)\n", f);
     print_arena_row("side by side", a->naive, "", f);
-    print_arena_row("live at once", a->lower_bound, "no plan is lower", f);
-    print_arena_row("planned", a->planned, a->proved ? "the least possible" : "", f);
+    print_arena_row("most of them at one time", a->lower_bound, "no such layout is lower", f);
+    print_arena_row("planned", a->planned, a->proved ? "the least of such layouts" : "", f);
     print_arena_row("planned, greedy by size", a->greedy, "", f);
     print_arena_row("planned, operators in place", a->in_place, "", f);
 }

@@ -237,7 +237,8 @@ static void put_caption(const plot *p)
     html_open_class(h, "p", "m-figures");
     html_text(h, "height ");
     html_bytes(h, (double)m->height);
-    html_text(h, m->proved ? ", the least possible; most alive at once " : "; most alive at once ");
+    html_text(h, m->proved ? ", the least of such layouts; most alive at once "
+                           : "; most alive at once ");
     html_bytes(h, (double)m->lower_bound);
     if (m->capacity > 0) {
         html_text(h, "; capacity ");
