@@ -69,7 +69,7 @@ static const operation OPERATIONS[] = {
     {OT_OP_ThresholdedRelu, 1, "$x > $a ? $x : 0", NULL, {"alpha"}, {1, 0}},
     {OT_OP_HardSigmoid,
      1,
-     "clamp($x * $a + $b, 0.0f, 1.0f)",
+     "$x != $x ? $x : clamp($x * $a + $b, 0.0f, 1.0f)",
      NULL,
      {"alpha", "beta"},
      {0.2f, 0.5f}},
