@@ -134,7 +134,7 @@ static void work_of_all_plans_has_a_limit(void **state)
     print_message("work of the first plan %llu, of %d plans %llu\n", (unsigned long long)first,
                   PLANS, (unsigned long long)all);
     assert_in_range(first, 4000000, 9000000);
-    assert_in_range(all, first + 1, 80000000);
+    assert_in_range(all, first + 1, 40000000);
     ot_planner_close(x);
     ot_model_free(m);
 }

@@ -27,7 +27,7 @@ enum { STATES_MAX = 10 };
 /* Of one plan, about a second; of all plans of a graph, of which each may use a part of what those
  * before it have left. */
 #define WORK_MAX   UINT64_C(8000000)
-#define WORK_ALL   (8 * WORK_MAX)
+#define WORK_ALL   (3 * WORK_MAX)
 #define WORK_LEAST (WORK_MAX / 32)
 
 typedef struct state {
