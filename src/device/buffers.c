@@ -96,7 +96,7 @@ ot_status ot_dev_buffer_new(ot_device *dev, const ot_dev_buffer_options *o, ot_d
 ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer handle, ot_device_error *e)
 {
     void *record;
-    dev_settle_buffer(dev, handle.id);
+    dev_await_buffer(dev, handle.id);
     dev_lock(dev);
     ot_status s = dev_slot_get(dev, DEV_BUFFER, handle.id, OT_DEV_INVALID_POINTER, e, &record);
     if (s == OT_OK && ((dev_buffer *)record)->n_maps > 0)

@@ -276,7 +276,7 @@ ot_status ot_dev_queue_free(ot_device *dev, ot_dev_queue handle, ot_device_error
     dev_lock(dev);
     ot_dev_event last = {handle, get_queue(dev, handle, NULL, &q) == OT_OK ? q->issued : 0};
     dev_unlock(dev);
-    dev_settle(dev, last);
+    dev_await(dev, last);
     dev_lock(dev);
     ot_status s = dev_slot_get(dev, DEV_QUEUE, handle.id, OT_DEV_INVALID_OBJECT, e, &record);
     if (s == OT_OK) {
@@ -358,13 +358,13 @@ bool ot_dev_times(ot_device *dev, ot_dev_event ev, double *start, double *end)
     return ok;
 }
 
-void dev_settle(ot_device *dev, ot_dev_event ev)
+void dev_await(ot_device *dev, ot_dev_event ev)
 {
     ot_status s = ot_dev_wait(dev, ev, NULL);
     (void)s; /* what failed is done, too */
 }
 
-void dev_settle_buffer(ot_device *dev, uint64_t id)
+void dev_await_buffer(ot_device *dev, uint64_t id)
 {
     void *record;
     ot_dev_event uses[DEV_QUEUES_MOST] = {0};
@@ -372,5 +372,5 @@ void dev_settle_buffer(ot_device *dev, uint64_t id)
     if (dev_slot_get(dev, DEV_BUFFER, id, OT_DEV_INVALID_POINTER, NULL, &record) == OT_OK)
         memcpy(uses, ((dev_buffer *)record)->last_use, sizeof uses);
     dev_unlock(dev);
-    for (uint32_t k = 0; k < DEV_QUEUES_MOST; k++) dev_settle(dev, uses[k]);
+    for (uint32_t k = 0; k < DEV_QUEUES_MOST; k++) dev_await(dev, uses[k]);
 }

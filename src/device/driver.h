@@ -195,9 +195,9 @@ void dev_slots_free(dev_slots *s);
 ot_status dev_part_of(ot_device *dev, ot_dev_slice s, uint32_t access, ot_device_error *e,
                       dev_part *out);
 /* Until the command is done, well or not. Not locked. */
-void dev_settle(ot_device *dev, ot_dev_event ev);
+void dev_await(ot_device *dev, ot_dev_event ev);
 /* Until what uses the buffer is done. Not locked. */
-void dev_settle_buffer(ot_device *dev, uint64_t id);
+void dev_await_buffer(ot_device *dev, uint64_t id);
 /* Command `serial`, the next of the queue, is done; seconds of the device's clock. For drivers. */
 void dev_retire(ot_device *dev, dev_queue *q, uint64_t serial, double start, double end, bool ok);
 

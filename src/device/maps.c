@@ -67,7 +67,7 @@ ot_status ot_dev_map_open(ot_device *dev, ot_dev_slice s, uint32_t access, ot_de
 {
     out->id = 0;
     *data = NULL;
-    dev_settle_buffer(dev, s.buffer.id);
+    dev_await_buffer(dev, s.buffer.id);
     dev_lock(dev);
     ot_status st = open_map(dev, s, access, e, out, data);
     dev_unlock(dev);

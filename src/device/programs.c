@@ -29,7 +29,7 @@ ot_status ot_dev_program_new(ot_device *dev, const ot_dev_source *s, ot_device_e
 }
 
 /* Until no queue runs anything: a kernel of it may be under way. */
-static void settle_queues(ot_device *dev)
+static void await_queues(ot_device *dev)
 {
     ot_dev_event last[DEV_QUEUES_MOST] = {0};
     uint32_t n = 0;
@@ -39,13 +39,13 @@ static void settle_queues(ot_device *dev)
         if (q) last[n++] = (ot_dev_event){{q->id}, q->issued};
     }
     dev_unlock(dev);
-    for (uint32_t k = 0; k < n; k++) dev_settle(dev, last[k]);
+    for (uint32_t k = 0; k < n; k++) dev_await(dev, last[k]);
 }
 
 ot_status ot_dev_program_free(ot_device *dev, ot_dev_program handle, ot_device_error *e)
 {
     void *record;
-    settle_queues(dev);
+    await_queues(dev);
     dev_lock(dev);
     ot_status s = dev_slot_get(dev, DEV_PROGRAM, handle.id, OT_DEV_INVALID_OBJECT, e, &record);
     if (s == OT_OK) {

@@ -88,14 +88,14 @@ static bool meet(const ot_dev_request *a, const ot_dev_request *b)
 
 /* ---- what is done ---- */
 
-static void settle(move *x, move_state state)
+static void finish(move *x, move_state state)
 {
     if (state == MOVE_DONE && x->ring) memcpy(x->r.sink, x->ring, (size_t)x->r.from.bytes);
     x->state = state;
     x->ring = NULL;
 }
 
-/* Until the transfer is done; all requests that went with it are settled, in order: where their
+/* Until the transfer is done; all requests that went with it are finished, in order: where their
  * host memory overlaps the later one counts. */
 static void land(ot_dev_mover *m, ot_dev_event event)
 {
@@ -106,7 +106,7 @@ static void land(ot_dev_mover *m, ot_dev_event event)
         move *x = &m->moves[k];
         if (x->state == MOVE_FLYING && x->event.queue.id == event.queue.id &&
             x->event.serial == event.serial)
-            settle(x, s == OT_OK ? MOVE_DONE : MOVE_FAILED);
+            finish(x, s == OT_OK ? MOVE_DONE : MOVE_FAILED);
     }
 }
 
@@ -386,7 +386,7 @@ uint32_t ot_dev_mover_cancel(ot_dev_mover *m)
     uint32_t n = 0;
     for (uint32_t k = 0; k < m->n; k++) {
         if (m->moves[k].state != MOVE_PENDING) continue;
-        settle(&m->moves[k], MOVE_CANCELLED);
+        finish(&m->moves[k], MOVE_CANCELLED);
         n++;
     }
     m->stats.n_cancelled += n;
@@ -404,7 +404,7 @@ static ot_status issue_groups(ot_dev_mover *m, uint32_t *order, uint32_t *member
         uint32_t count = gather(m, order, n, grouped, at, members, &hull, &from);
         ot_status s = submit_group(m, members, count, hull, from, e);
         if (s == OT_OK) continue;
-        for (uint32_t k = 0; k < count; k++) settle(&m->moves[members[k]], MOVE_FAILED);
+        for (uint32_t k = 0; k < count; k++) finish(&m->moves[members[k]], MOVE_FAILED);
         ot_dev_mover_cancel(m);
         return s;
     }

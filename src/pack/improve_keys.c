@@ -43,7 +43,7 @@ static const struct order {
 struct pack_keys {
     pack_improver *s;
     pack_skyline sky;
-    bool settles;       /* skyline packings give an order only */
+    bool fits_exactly;  /* skyline packings give an order only */
     double *contention; /* [n] */
     /* [n] key = base * weight; kept: weights before the last change */
     double *base, *weight, *kept, *key;
@@ -125,8 +125,8 @@ ot_status pack_keys_new(pack_improver *s, pack_keys **out)
     if (!k->contention || !k->base || !k->weight || !k->kept || !k->key || !k->sorted)
         return OT_E_NOMEM;
     OT_TRY(pack_skyline_new(s->p, s->arena, &k->sky));
-    k->settles = s->map.gaps;
-    for (uint32_t j = 0; j < s->p->n; j++) k->settles |= s->p->items[j].fixed >= 0;
+    k->fits_exactly = s->map.gaps;
+    for (uint32_t j = 0; j < s->p->n; j++) k->fits_exactly |= s->p->items[j].fixed >= 0;
     for (uint32_t r = 0; r < N_ORDERS; r++) k->rank[r].order = r;
     return find_contention(k);
 }
@@ -161,7 +161,7 @@ static void sort_by_offset(uint32_t *items, uint32_t n, const int64_t *offsets)
 }
 
 /* The packing at hand anew, gaps and fixed items considered. Returns its height. */
-static ot_status settle(pack_keys *k, int64_t *height)
+static ot_status place_exactly(pack_keys *k, int64_t *height)
 {
     pack_map *m = &k->s->map;
     const ot_pack_problem *p = k->s->p;
@@ -194,9 +194,9 @@ static ot_status pack_once(pack_keys *k, int64_t *height)
         k->key[i] = fmax(KEY_MIN, k->base[i] * k->weight[i]);
     }
     *height = pack_skyline_run(&k->sky, k->key, s->offsets);
-    if (k->settles) OT_TRY(settle(k, height));
+    if (k->fits_exactly) OT_TRY(place_exactly(k, height));
     pack_offer(s, s->offsets, *height);
-    pack_count(s, k->settles ? 4 * (int64_t)k->sky.n : k->sky.n);
+    pack_count(s, k->fits_exactly ? 4 * (int64_t)k->sky.n : k->sky.n);
     return OT_OK;
 }
 

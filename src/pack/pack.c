@@ -80,7 +80,7 @@ static void ask(worker *w)
                             &w->budget, w->offsets, &w->answer);
 }
 
-static bool settles(const worker *w) { return w->status != OT_OK || w->answer != PACK_LIMIT; }
+static bool decides(const worker *w) { return w->status != OT_OK || w->answer != PACK_LIMIT; }
 
 /* Take workers in order; one that has an answer stops those after it. */
 static void *work(void *arg)
@@ -90,7 +90,7 @@ static void *work(void *arg)
         uint32_t k = atomic_fetch_add(&q->next, 1);
         if (k >= q->n) return NULL;
         ask(&q->workers[k]);
-        if (!settles(&q->workers[k])) continue;
+        if (!decides(&q->workers[k])) continue;
         for (uint32_t j = k + 1; j < q->n; j++) atomic_store(&q->workers[j].stop, true);
     }
 }

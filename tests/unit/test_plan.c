@@ -151,7 +151,7 @@ static void dp_equals_exhaustive(void **state)
         ot_arena *a = ot_arena_new();
         ot_seq s;
         ot_walk w;
-        ot_path path;
+        ot_interval_path path;
         ot_plan_options o = {.goal = OT_GOAL_TIME};
         table tab;
         assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);

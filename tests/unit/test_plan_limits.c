@@ -137,7 +137,7 @@ static void ties_keep_the_gain(void **state)
         ot_arena *a = ot_arena_new();
         ot_seq s;
         ot_walk w;
-        ot_path path;
+        ot_interval_path path;
         t.bw_slow = 20e9; /* little to gain: half a percent of the time is much of it */
         assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
         assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
@@ -181,7 +181,7 @@ static void work_is_bounded(void **state)
     ot_arena *a = ot_arena_new();
     ot_seq s;
     ot_walk w;
-    ot_path path;
+    ot_interval_path path;
     assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
     assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
     assert_int_equal(ot_walk_new(&s, &w), OT_OK);

@@ -252,7 +252,7 @@ ot_status ot_lower(ot_schedule *p) OT_MUST_USE;
 void ot_schedule_describe_outer(ot_schedule *p);
 /* weight_release.c: when all schedules are made: fill packed weights, and give back what they
  * were made of. */
-ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
+ot_status ot_finish_weights(struct ot_session *s) OT_MUST_USE;
 
 /* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires
  * lifetimes. */

@@ -45,7 +45,7 @@ static ot_status flush(dv_session *s, ot_dev_queue q)
 /* ---- results ---- */
 
 /* What staging has of that turn goes into the array. */
-static ot_status settle(dv_session *s, dv_stream *x, uint32_t turn)
+static ot_status finish_turn(dv_session *s, dv_stream *x, uint32_t turn)
 {
     int64_t i = x->waits[turn];
     if (i < 0) return OT_OK;
@@ -64,7 +64,7 @@ static ot_status store(const dv_at *r, dv_stream *x)
     const ot_dev_after after = {&s->last, 1};
     ot_dev_slice from;
     ot_device_error e;
-    OT_TRY(settle(s, x, turn));
+    OT_TRY(finish_turn(s, x, turn));
     OT_TRY(dv_slice_of(r, x->tile, &from));
     OT_TRY(dv_told(
         s, ot_dev_download(s->dev, s->stores, x->staging[turn], from, &after, &e, &s->stored), &e));
@@ -98,8 +98,8 @@ ot_status dv_moves_end(dv_session *s, bool failed)
             dv_stream *x = &body->streams[k];
             const bool first = x->waits[0] > x->waits[1]; /* turn of the older one */
             if (failed) x->waits[0] = x->waits[1] = -1;
-            OT_TRY(settle(s, x, first));
-            OT_TRY(settle(s, x, !first));
+            OT_TRY(finish_turn(s, x, first));
+            OT_TRY(finish_turn(s, x, !first));
         }
     }
     return OT_OK;

@@ -39,7 +39,7 @@ static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool 
     for (uint32_t k = 0; k < n; k++) {
         const lw_unit *u = &l->units[units[k]];
         const lw_value *x = &l->v[u->out[0]];
-        bool outside = x->pinned;
+        bool outside = x->is_kept;
         for (uint32_t r = 0; r < x->n_readers && !outside; r++) {
             bool inside = false;
             for (uint32_t j = 0; j < n; j++)

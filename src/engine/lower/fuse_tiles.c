@@ -185,7 +185,7 @@ static bool read_in_time(const lw_pass *l, const lw_unit *u)
         const uint32_t by = l->readers[window->first + k];
         if (l->units[by].kind != LW_CONCAT || by >= written) return false;
     }
-    return !window->pinned;
+    return !window->is_kept;
 }
 
 ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
@@ -366,7 +366,7 @@ static ot_status check_while(const lw_pass *l, const lw_unit *u)
             return bad(l, n, "a buffer has no known shape or was not allocated");
         const lw_unit *maker = &l->units[l->v[v].maker];
         if ((!is_while(maker) && !ot_is_tile_op(maker->nodes[0], "Alloc")) ||
-            l->v[v].n_readers != 1 || l->v[v].pinned)
+            l->v[v].n_readers != 1 || l->v[v].is_kept)
             return bad(l, n, "a buffer is no Alloc's, or is read before it is complete");
     }
     return check_body(l, u, count);

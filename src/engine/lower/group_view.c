@@ -35,7 +35,7 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return true;
 }
 
-static bool is_kept(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
+static bool is_kept(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].is_kept; }
 static bool is_const(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].slot->is_const; }
 
 static bool shape(const void *of, ot_id v, ot_group_shape *s)

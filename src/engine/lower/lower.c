@@ -62,7 +62,7 @@ static void describe(lw_pass *l, ot_id v)
     for (uint32_t k = 0; k < LW_LAYOUTS; k++) w->version[k] = OT_NONE;
     const ot_nd *c = w->slot->is_const && w->slot->nd.data ? &w->slot->nd : NULL;
     ot_nd *fore = &w->slot->fore;
-    w->pinned = w->slot->is_result;
+    w->is_kept = w->slot->is_result;
     if (c) {
         ot_nd_set_dense(fore, c->dtype, c->rank, c->dims);
         w->is_static = true;
@@ -117,7 +117,7 @@ ot_status lw_drop_dequantized(lw_pass *l)
             unit->out[0] == OT_NONE)
             continue;
         const lw_value *v = &l->v[unit->out[0]];
-        if (v->n_readers == 0 && !v->pinned) unit->kind = LW_GONE;
+        if (v->n_readers == 0 && !v->is_kept) unit->kind = LW_GONE;
     }
     return lw_find_readers(l);
 }

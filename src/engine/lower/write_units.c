@@ -7,7 +7,7 @@
 ot_status lw_finish(lw_pass *l, ot_id v)
 {
     ot_id id;
-    if (v == OT_NONE || !l->v[v].pinned) return OT_OK;
+    if (v == OT_NONE || !l->v[v].is_kept) return OT_OK;
     return lw_need(l, v, LW_BIT(LW_PLAIN), LW_PLAIN, &id);
 }
 

@@ -124,7 +124,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     if (s->place) {
         OT_TRY(s->place->make(s->place, s, &s->placed));
     } else {
-        OT_TRY(ot_settle_weights(s));
+        OT_TRY(ot_finish_weights(s));
         OT_TRY(ot_schedule_plan(s->top));
         OT_TRY(take_arena(s));
     }

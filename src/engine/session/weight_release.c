@@ -194,7 +194,7 @@ static ot_status fill_all(settling *w)
     return OT_OK;
 }
 
-ot_status ot_settle_weights(ot_session *s)
+ot_status ot_finish_weights(ot_session *s)
 {
     settling w = {.s = s};
     OT_TRY(ot_pack_products(s));

@@ -423,7 +423,7 @@ static uint32_t fastest_state(const solver *v)
     return best;
 }
 
-static ot_status read_path(solver *v, uint32_t final, ot_path *out)
+static ot_status read_path(solver *v, uint32_t final, ot_interval_path *out)
 {
     const ot_seq *s = v->s;
     out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
@@ -450,7 +450,7 @@ static ot_status read_path(solver *v, uint32_t final, ot_path *out)
 }
 
 /* Choices of the other final states, the fastest state first. */
-static ot_status read_rest(solver *v, uint32_t final, ot_path *out)
+static ot_status read_rest(solver *v, uint32_t final, ot_interval_path *out)
 {
     const ot_seq *s = v->s;
     const front *f = &v->f[s->n];
@@ -478,7 +478,7 @@ static ot_status read_rest(solver *v, uint32_t final, ot_path *out)
 }
 
 /* Every node whole: what is left when nothing else is as fast as it must be. */
-static ot_status untiled_path(const ot_seq *s, ot_path *out)
+static ot_status untiled_path(const ot_seq *s, ot_interval_path *out)
 {
     out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
     if (!out->steps) return ot_fail_nomem(s->g->model->diag);
@@ -494,7 +494,7 @@ static ot_status untiled_path(const ot_seq *s, ot_path *out)
 /* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
                       const ot_plan_options *o, const ot_limit *limit, ot_interval_cache *cache,
-                      ot_path *out)
+                      ot_interval_path *out)
 {
     static const ot_limit none;
     ot_diag *diag = s->g->model->diag;

@@ -412,10 +412,10 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
 
 /* ---- other tilings of an interval ---- */
 
-ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x)
+ot_status ot_interval_ends_list(const ot_seq *s, const ot_interval_path *path, ot_interval_ends *x)
 {
-    *x = (ot_path_ends){path, OT_NEW_N(s->arena, uint32_t, s->n + 1u),
-                        OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u)};
+    *x = (ot_interval_ends){path, OT_NEW_N(s->arena, uint32_t, s->n + 1u),
+                            OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u)};
     if (!x->head || !x->next) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t p = 0; p <= s->n; p++) x->head[p] = OT_NONE;
     for (uint32_t k = 0; k < path->n_pool; k++) {
@@ -435,7 +435,7 @@ static bool same_tiling(const ot_choice *a, const ot_choice *b)
 
 /* The fastest other tiling of the interval of tried[0] that is in none of tried [n]; NULL: there
  * is none that is worth it. */
-static const ot_choice *next_best(const ot_seq *s, const ot_path_ends *x,
+static const ot_choice *next_best(const ot_seq *s, const ot_interval_ends *x,
                                   const ot_choice *const *tried, uint32_t n)
 {
     const ot_choice *best = NULL;

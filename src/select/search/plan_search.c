@@ -50,14 +50,14 @@ static void ban(ot_limit *limit, const ot_choice *c)
 }
 
 static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
-                               const ot_plan_options *o, ot_limit *limit, const ot_path *path,
-                               ot_plan *p, ot_region_pool *built)
+                               const ot_plan_options *o, ot_limit *limit,
+                               const ot_interval_path *path, ot_plan *p, ot_region_pool *built)
 {
-    ot_path_ends at;
+    ot_interval_ends at;
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
     p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
-    OT_TRY(ot_path_ends_list(s, path, &at));
+    OT_TRY(ot_interval_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
     const ot_fit_request q = {s, w, t, o, &at, p->arena, &left};
     /* what regions may take beyond what was estimated of them */
@@ -217,7 +217,7 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
     return kept < before ? total(s, p) : OT_OK;
 }
 
-static void dump_steps(const ot_seq *s, const ot_path *path)
+static void dump_steps(const ot_seq *s, const ot_interval_path *path)
 {
     fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3,
             (long long)path->peak);
@@ -249,10 +249,10 @@ static ot_status plan_streams(ot_planner *x, const ot_plan_options *o, const ot_
 
 /* One pass of the planner under the given options; *p is started anew. */
 static ot_status plan_once(ot_planner *x, const ot_plan_options *o, ot_limit *limit, ot_plan *p,
-                           ot_region_pool *built, ot_path *path)
+                           ot_region_pool *built, ot_interval_path *path)
 {
     const ot_seq *s = &x->s;
-    *path = (ot_path){0};
+    *path = (ot_interval_path){0};
     p->n_regions = p->n_barriers = p->n_refused = 0;
     OT_TRY(list_barriers(s, p));
     if (x->tr && o->force_form == OT_FORM_STREAM && !o->force)
@@ -282,7 +282,7 @@ static bool is_better(const ot_plan_options *o, const ot_plan *a, const ot_plan 
  * that cannot end with a sum in parts may end before it. Not where a price or a limit leads the
  * search. */
 static ot_status plan_without_banned(ot_planner *x, const ot_plan_options *o, ot_limit *limit,
-                                     ot_plan *p, ot_region_pool *built, ot_path *path)
+                                     ot_plan *p, ot_region_pool *built, ot_interval_path *path)
 {
     const bool plain = !o->force && o->memory_budget == 0 && o->price == 0 &&
                        o->byte_seconds <= 0 && o->near == 0 && o->force_form == OT_FORM_NONE;
@@ -299,7 +299,7 @@ static ot_status plan_without_banned(ot_planner *x, const ot_plan_options *o, ot
 /* The same; intervals that no form expresses with tensors as small as they have to be give way
  * to others, which leave none larger. */
 static ot_status plan_within(ot_planner *x, const ot_plan_options *o, ot_limit *limit, ot_plan *p,
-                             ot_region_pool *built, ot_path *path)
+                             ot_region_pool *built, ot_interval_path *path)
 {
     if (limit->most == 0) return plan_without_banned(x, o, limit, p, built, path);
     for (;;) {
@@ -336,15 +336,15 @@ static bool is_allowed(const ot_seq *s, const ot_plan_options *o, const ot_plan 
 
 /* Regions of other paths that the search found as good in another way, for a recombination. */
 static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t,
-                            const ot_plan_options *o, const ot_path *path, ot_plan *p,
+                            const ot_plan_options *o, const ot_interval_path *path, ot_plan *p,
                             ot_region_pool *built)
 {
-    ot_path_ends at;
+    ot_interval_ends at;
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
     const ot_fit_request q = {s, w, t, o, &at, p->arena, &left};
     uint32_t most = s->n > MANY_NODES ? REST_LARGE : REST;
     const double loss = fmax(0, ot_time_allowed(s, o) - s->time[s->n]);
-    OT_TRY(ot_path_ends_list(s, path, &at));
+    OT_TRY(ot_interval_ends_list(s, path, &at));
     for (uint32_t k = 0; k < path->n_rest && k < most; k++) {
         ot_region r;
         bool found;
@@ -448,7 +448,7 @@ ot_status ot_planner_fill(ot_planner *x, ot_plan *p)
     const uint32_t attempts = o->memory_budget == 0 && o->price == 0 ? 1 : LIMIT_ATTEMPTS;
     for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
-        ot_path path;
+        ot_interval_path path;
         if (attempt > 0) g->model->diag = &aside; /* tightened limits are nobody's business */
         ot_status st = plan_within(x, &tight, &limit, p, &built, &path);
         if (st == OT_E_BUDGET && attempt > 0) { /* tightened too much */

@@ -40,7 +40,7 @@ ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p) OT
 
 /* ---- dynamic_program.c ---- */
 
-typedef struct ot_path {
+typedef struct ot_interval_path {
     ot_choice *steps; /* [n] in order; untiled nodes have n_dims 0 */
     uint32_t n;
     double time;
@@ -51,7 +51,7 @@ typedef struct ot_path {
      * them in steps */
     ot_choice *rest;
     uint32_t n_rest;
-} ot_path;
+} ot_interval_path;
 
 /* Seconds that a plan may take in all: with goal memory what the user allows, but not when
  * everything legal is to be tiled; else no limit (DBL_MAX). */
@@ -79,14 +79,14 @@ typedef struct ot_interval_cache {
  * memory budget (and the allowed time). */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t,
                       const ot_plan_options *o, const ot_limit *limit, ot_interval_cache *cache,
-                      ot_path *out) OT_MUST_USE;
+                      ot_interval_path *out) OT_MUST_USE;
 
 /* ---- tie_break.c ---- */
 
 /* Among plans within epsilon of the path's time (and under the budgets): least peak, then loops,
  * then tiles, over the pool (plan_net.h). Leaves *path as it was where the net is too large. */
 ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
-                       ot_path *path) OT_MUST_USE;
+                       ot_interval_path *path) OT_MUST_USE;
 
 /* ---- region_ends.c: why regions end where they do, and what stayed untiled ---- */
 
@@ -121,13 +121,14 @@ typedef struct ot_fit_left {
 } ot_fit_left;
 
 /* Choices of a path's pool by the position where they end. */
-typedef struct ot_path_ends {
-    const ot_path *path;
+typedef struct ot_interval_ends {
+    const ot_interval_path *path;
     uint32_t *head; /* [n + 1] index into the pool, or OT_NONE */
     uint32_t *next; /* [path->n_pool] */
-} ot_path_ends;
+} ot_interval_ends;
 /* Fails: OT_E_NOMEM. */
-ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x) OT_MUST_USE;
+ot_status ot_interval_ends_list(const ot_seq *s, const ot_interval_path *path,
+                                ot_interval_ends *x) OT_MUST_USE;
 
 /* What the regions of a plan are fitted with. */
 typedef struct ot_fit_request {
@@ -135,9 +136,9 @@ typedef struct ot_fit_request {
     ot_walk *w;
     const ot_target *t;
     const ot_plan_options *o;
-    const ot_path_ends *ends; /* other tilings of an interval */
-    ot_arena *arena;          /* of the plan */
-    ot_fit_left *left;        /* counts down */
+    const ot_interval_ends *ends; /* other tilings of an interval */
+    ot_arena *arena;              /* of the plan */
+    ot_fit_left *left;            /* counts down */
 } ot_fit_request;
 
 /* The region of a chosen interval: its best form, exact figures, working set planned. On a

@@ -32,7 +32,7 @@ typedef struct choices {
 } choices;
 
 /* Least time from 0 to every position, and from every position to n, over all arcs. */
-static void distances(const ot_seq *s, const ot_path *path, double *fwd, double *bwd,
+static void distances(const ot_seq *s, const ot_interval_path *path, double *fwd, double *bwd,
                       uint32_t *head, uint32_t *next)
 {
     for (uint32_t p = 0; p <= s->n; p++) head[p] = OT_NONE;
@@ -91,7 +91,7 @@ static ot_status add_untiled(choices *m, const bool *is_key)
 }
 
 /* *any: there is something to choose, and not too much. */
-static ot_status build_net(const ot_path *path, double peak_limit, choices *m, bool *any)
+static ot_status build_net(const ot_interval_path *path, double peak_limit, choices *m, bool *any)
 {
     const ot_seq *s = m->s;
     double *fwd = OT_NEW_N(s->arena, double, s->n + 1u),
@@ -133,7 +133,7 @@ static void dump(const choices *m, const bool *used)
 }
 
 /* The plan of the arcs that are used. */
-static ot_status read_path(const choices *m, const bool *used, ot_path *path)
+static ot_status read_path(const choices *m, const bool *used, ot_interval_path *path)
 {
     const ot_seq *s = m->s;
     uint32_t at = 0, n = 0;
@@ -172,7 +172,8 @@ static double time_limit(const ot_seq *s, const ot_plan_options *o, double best)
 }
 
 /* requires a solved path. Fails: OT_E_NOMEM; never for being hard (the path stays). */
-ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_path *path)
+ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o,
+                       ot_interval_path *path)
 {
     (void)t;
     if (o->force || path->n_pool == 0) return OT_OK;

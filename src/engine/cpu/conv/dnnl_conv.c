@@ -572,7 +572,7 @@ bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
     if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD)
         return false;
     const lw_value *w = &l->v[k->residual];
-    if (w->pinned || w->maker == OT_NONE || w->of != OT_NONE) return false;
+    if (w->is_kept || w->maker == OT_NONE || w->of != OT_NONE) return false;
     for (uint32_t r = 0; r < w->n_readers; r++)
         if (l->readers[w->first + r] > at) return false;
     return true;

@@ -15,7 +15,7 @@ static void each_read(lw_pass *l, uint32_t u, uint32_t *seen, bool count)
     for (uint32_t k = 0; k < unit->n_in + n->n_captured; k++) {
         ot_id v = k < unit->n_in ? unit->in[k] : n->captured[k - unit->n_in];
         if (v == OT_NONE) continue;
-        if (k >= unit->n_in) l->v[v].pinned = true;
+        if (k >= unit->n_in) l->v[v].is_kept = true;
         if (seen[v] == u) continue;
         seen[v] = u;
         if (!count) l->readers[l->v[v].first + l->v[v].n_readers] = u;
@@ -50,7 +50,7 @@ ot_status lw_find_readers(lw_pass *l)
 uint32_t lw_only_reader(const lw_pass *l, ot_id v)
 {
     const lw_value *w = &l->v[v];
-    return w->pinned || w->n_readers != 1 ? OT_NONE : l->readers[w->first];
+    return w->is_kept || w->n_readers != 1 ? OT_NONE : l->readers[w->first];
 }
 
 bool lw_is_real(const lw_pass *l, ot_id v)

@@ -32,7 +32,7 @@ typedef enum lw_layout {
 
 typedef struct lw_value {
     bool is_static;            /* a tensor whose type and dims are known */
-    bool pinned;               /* needed as it is in the model: a result, or read by a subgraph */
+    bool is_kept;              /* needed as it is in the model: a result, or read by a subgraph */
     const ot_value *x;         /* what the graph (or an enclosing one) says of it */
     ot_slot *slot;             /* the value's own */
     uint32_t maker;            /* unit, or OT_NONE: constant, input, outer */
