@@ -115,6 +115,16 @@ def reasons(tool, folder):
         assert got in want, (make.__name__, got, want)
 
 
+def again(tool, folder):
+    """What an earlier run has written is told to be that, in every form."""
+    for name, options in ('vgg16_features', ['--goal', 'memory']), ('free', ['--goal', 'memory', '--force']), ('dncnn', ['--emit', 'engine', '--force']):
+        tiled = f'{folder}/{name}-again.onnx'
+        subprocess.run([tool, f'{folder}/{name}.onnx', '-o', tiled, '-q', *options], check=True)
+        j = json.loads(subprocess.run([tool, 'inspect', tiled, '--json'], capture_output=True, text=True, check=True).stdout)
+        of_tiles = [b for b in j['barriers'] if b['node'].startswith('tile/')]
+        assert of_tiles and all(b['reason_id'] == 'tiled-already' for b in of_tiles), (name, of_tiles)
+
+
 def cured(tool, folder):
     """What is named as a help makes less in a run of its own, as it says; what makes nothing less is not named."""
     named = 0
@@ -139,4 +149,4 @@ def cured(tool, folder):
 
 
 if __name__ == '__main__':
-    commands(agree, reasons, cured)
+    commands(agree, reasons, again, cured)

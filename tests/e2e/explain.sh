@@ -28,6 +28,7 @@ py reasons "$TOOL" "$tmp" || fail "a reason is not true"
 "$PYTHON" -c "
 from builder import conv_chain, save
 save(conv_chain([16] * 6, extents=('n', 'h', 'w'), act='Relu'), 'free.onnx')"
+py again "$TOOL" "$tmp" || fail "a tiled file is not told to be one"
 py cured "$TOOL" "$tmp" || fail "a cure is not one"
 
 # strange models

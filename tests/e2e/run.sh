@@ -112,4 +112,11 @@ for form in scan unrolled loop-peeled loop prescan; do
 assert a.shape == b.shape and np.abs(a - b).max() <= 1e-5 * np.abs(a).max(), '$net $form'"
     done
 done
+# the text form has no contents of large tensors: that is said, and not something else of the operator
+"$PYTHON" -c "
+from builder import conv_chain, save
+save(conv_chain([64, 64]), '$tmp/large.onnx')"
+expect 0 "$TOOL" "$tmp/large.onnx" -o "$tmp/large.ot" -q
+expect 1 "$TOOL" run "$tmp/large.ot"
+says "are not held: the text form of a model has those of small tensors only"
 finish
