@@ -19,10 +19,7 @@
 #define VIEWS_TAKE     1.05
 #define DEFERRED_SAVES (2 << 20) /* bytes that packing weights late must save */
 
-bool ot_candidates_sequences(const ot_candidates *x)
-{
-    return ot_runtime_sequences(x->t->runtime);
-}
+bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequences(x->t->runtime); }
 
 /* Memory patterns are escaped by a branch that reads a sequence. */
 bool ot_candidates_branch(const ot_candidates *x)
