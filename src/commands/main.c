@@ -10,7 +10,9 @@
 #include "run_kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 
@@ -287,10 +289,21 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (s == OT_OK && o->verify) s = verify_result(o, &run, original, n);
     free(original);
     if (s == OT_OK) s = write_reports(o, run.facts, d);
+    if (s == OT_OK) s = print_results(o, run.facts); /* who cannot print writes nothing */
+    if (s == OT_OK && fflush(stdout) != 0)
+        s = ot_fail(d, OT_E_SYSTEM, "cannot write standard output: %s", strerror(errno));
     if (s == OT_OK && !inspect) s = ot_run_save(&run);
-    if (s == OT_OK) s = print_results(o, run.facts);
     ot_run_free(&run);
     return s;
+}
+
+/* Descriptors of standard streams that are closed become ones that nothing can be written to, so
+ * that no file that is opened later gets their numbers and what is printed. */
+static void claim_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int main(int argc, char **argv)
@@ -299,6 +312,8 @@ int main(int argc, char **argv)
     ot_options o;
 
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is a write error like any other */
+    signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
+    claim_streams();
     ot_status s = ot_options_parse(argc, argv, &d, &o);
     if (s == OT_OK) s = ot_options_ask(&o) ? answer(&o, &d) : process(&o, &d);
     if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;

@@ -487,7 +487,7 @@ static ot_status write_outputs(work *w)
     for (size_t k = 0; k < n && s == OT_OK; k++)
         ot_sink_put(&outs[k].sink, text[k]->bytes, text[k]->n);
     if (s == OT_OK) s = publish(outs, n);
-    for (size_t k = 0; k < n; k++) ot_out_close(&outs[k]);
+    for (size_t k = n; k > 0; k--) ot_out_close(&outs[k - 1]);
     if (n > 0 && s == OT_OK) log_time(w, "write", start);
     return s;
 }

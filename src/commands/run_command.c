@@ -124,7 +124,7 @@ static ot_status write_files(work *w, const file *files, size_t n, ot_out *outs)
         if (s == OT_OK) s = ot_out_seal(&outs[opened]);
     }
     for (size_t k = 0; k < n && s == OT_OK; k++) s = ot_out_publish(&outs[k]);
-    for (size_t k = 0; k < opened; k++) ot_out_close(&outs[k]);
+    while (opened > 0) ot_out_close(&outs[--opened]);
     return s;
 }
 

@@ -203,7 +203,7 @@ static ot_status write_outputs(const work *w)
         if (s == OT_OK) s = ot_out_seal(&outs[opened]);
     }
     for (uint32_t k = 0; k < n && s == OT_OK; k++) s = ot_out_publish(&outs[k]);
-    for (uint32_t k = 0; k < opened; k++) ot_out_close(&outs[k]);
+    while (opened > 0) ot_out_close(&outs[--opened]);
     return s;
 }
 

@@ -13,6 +13,7 @@
  *
  */
 #include "pool.h"
+#include "base/signals.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -148,6 +149,8 @@ static void sleep_until_work(member *m)
 static void *run_worker(void *of)
 {
     member *m = of;
+    ot_signal_hold hold; /* the thread that writes files is asked whether to stop */
+    ot_signals_hold(&hold);
     here.inside = true;
     while (!atomic_load(&m->pool->quit)) {
         work(m->pool, m->id);

@@ -2,8 +2,10 @@
  *
  *   build message -> plan the data file -> measure -> write both to temporary files -> rename both
  *
- * The data file is renamed first: a reader that finds the new model finds its data. Both files are
- * complete and on disk before either becomes visible; after any failure neither is.
+ * The data file has a name by its contents and is renamed first: a reader that finds a model finds
+ * its data, whoever else writes the same model and wherever that fails. Both files are complete and
+ * on disk before either becomes visible. Data that a replaced model had stays: another model may
+ * have it, too.
  */
 #include "export.h"
 
@@ -28,8 +30,8 @@ static ot_status measure(job *j)
     return ot_pb_measure(&j->writer, &j->message->base, &j->size) ? OT_OK : ot_fail_nomem(j->ex.d);
 }
 
-/* Fill everything but the arena. location: name of the data file. */
-static ot_status prepare(job *j, const ot_model *m, const char *location)
+/* Fill everything but the arena. base: what the data file is called after. */
+static ot_status prepare(job *j, const ot_model *m, const char *base)
 {
     j->ex.m = m;
     j->ex.d = m->diag;
@@ -42,11 +44,10 @@ static ot_status prepare(job *j, const ot_model *m, const char *location)
         return measure(j);
     }
     if (m->operators != OT_OPERATORS_NONE) OT_TRY(ot_export_parts(&j->ex, j->message, &j->message));
-    if (m->has_external)
-        OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
+    if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, false, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
-    OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, true, &j->store));
+    OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, true, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
     return ot_fail(m->diag, OT_E_INPUT,
@@ -94,9 +95,11 @@ static ot_status write_files(job *j, ot_out *model, ot_out *data)
                            "beside it, so the "
                            "output must be a regular file",
                            model->sink.path);
-        char *path = ot_format(j->ex.a, "%s.data", model->path);
+        const char *slash = strrchr(model->path, '/');
+        char *path = ot_format(j->ex.a, "%.*s%s", slash ? (int)(slash + 1 - model->path) : 0,
+                               model->path, ot_store_location(j->store));
         if (!path) return ot_fail_nomem(j->ex.d);
-        OT_TRY(write_data(j, path, data));
+        if (!ot_store_is_in(j->store, path)) OT_TRY(write_data(j, path, data));
     }
     ot_pb_emit(&j->writer, &j->message->base, &model->sink);
     OT_TRY(ot_out_seal(model));
@@ -110,8 +113,7 @@ static ot_status export_file(job *j, const ot_model *m, const char *path)
     ot_out model, data = {.dir_fd = -1};
     OT_TRY(ot_out_open(&model, path, j->ex.a, m->diag));
     const char *slash = strrchr(model.path, '/');
-    char *location = ot_format(j->ex.a, "%s.data", slash ? slash + 1 : model.path);
-    ot_status st = location ? prepare(j, m, location) : ot_fail_nomem(m->diag);
+    ot_status st = prepare(j, m, slash ? slash + 1 : model.path);
     if (st == OT_OK) st = check_target(j, model.path);
     if (st == OT_OK) st = write_files(j, &model, &data);
     ot_out_close(&data);

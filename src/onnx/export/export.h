@@ -84,12 +84,16 @@ const Onnx__ValueInfoProto *ot_export_static(ot_exporter *ex, const ot_value *v,
 
 typedef struct ot_store ot_store;
 
-/* Decide which tensors below `msg` go to the data file called `location`: those that came from
- * one, or (all) every raw one; only if large; none where location is NULL: they come inside.
+/* Decide which tensors below `msg` go to the data file, called BASE.HASH.data: those that came from
+ * one, or (all) every raw one; only if large; none where base is NULL: they come inside.
  * *out NULL when none does and none needs inlining. */
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location,
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *base,
                         bool all, ot_store **out) OT_MUST_USE;
 bool ot_store_has_data(const ot_store *st);
+/* Name of the data file, where there is one. */
+const char *ot_store_location(const ot_store *st);
+/* Whether the regular file at `path` holds what would be written, and nothing else. */
+bool ot_store_is_in(const ot_store *st, const char *path);
 const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t);
 void ot_store_write(const ot_store *st, ot_sink *s);
 

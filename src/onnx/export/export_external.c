@@ -1,7 +1,10 @@
 /* The data file: which tensors go there, where, and what the model says about them.
  *
- *   out.onnx:       TensorProto { location "out.onnx.data", offset 64, length 1024 }
- *   out.onnx.data:  |tensor 0 ....|pad|tensor 1 ....|pad|...      every start a multiple of 64
+ *   out.onnx:          TensorProto { location "out.onnx.HASH.data", offset 64, length 1024 }
+ *   out.onnx.HASH.data:  |tensor 0 ....|pad|tensor 1 ....|pad|...   every start a multiple of 64
+ *
+ * The name is of the contents: who writes the same file twice, at once even, or fails between the
+ * two files, never leaves one model with the data of another.
  *
  * All tensors below the model message are visited, also those inside the user's subgraphs and
  * functions. Tensors that share their elements (one weight used by several bodies) share one
@@ -11,6 +14,10 @@
  *
  */
 #include "export.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define ALIGN ((uint64_t)64)
 #define SMALL ((size_t)1024)
@@ -28,7 +35,8 @@ typedef struct item {
 
 struct ot_store {
     ot_exporter *ex;
-    const char *location;
+    const char *base;     /* of the location; NULL: nothing goes to a file */
+    const char *location; /* set once the contents are known */
     bool all;
     item *items; /* [n] in visiting order */
     size_t n, cap;
@@ -46,7 +54,7 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
     if (e) {
         it.data = e->data;
         it.bytes = e->bytes;
-        it.outside = st->location && e->bytes >= SMALL;
+        it.outside = st->base && e->bytes >= SMALL;
     } else if (st->all && t->has_raw_data && t->raw_data.len >= SMALL) {
         it.data = t->raw_data.data;
         it.bytes = t->raw_data.len;
@@ -103,6 +111,36 @@ static ot_status assign_offsets(ot_store *st)
     return OT_OK;
 }
 
+/* Eight bytes at a time, so that gigabytes take no time beside writing them. */
+static uint64_t mix(uint64_t h, const uint8_t *data, size_t n)
+{
+    uint64_t word;
+    for (; n >= sizeof word; n -= sizeof word, data += sizeof word) {
+        memcpy(&word, data, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    word = n;
+    memcpy(&word, data, n);
+    h = (h ^ word) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+/* The name of the data file, by what is in it and where. */
+static ot_status name_file(ot_store *st)
+{
+    uint64_t h = 0;
+    for (size_t k = 0; k < st->n; k++) {
+        const item *it = &st->items[k];
+        if (!it->outside || !it->first) continue;
+        const uint64_t place[2] = {it->offset, it->bytes};
+        h = mix(h, (const uint8_t *)place, sizeof place);
+        h = mix(h, it->data, it->bytes);
+    }
+    st->location = ot_format(st->ex->a, "%s.%016llx.data", st->base, (unsigned long long)h);
+    return st->location ? OT_OK : ot_fail_nomem(st->ex->d);
+}
+
 static Onnx__StringStringEntryProto *new_entry(ot_store *st, const char *key, const char *value)
 {
     Onnx__StringStringEntryProto *e = OT_NEW(st->ex->a, Onnx__StringStringEntryProto);
@@ -140,18 +178,19 @@ static ot_status make_substitute(ot_store *st, item *it)
     return OT_OK;
 }
 
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location,
-                        bool all, ot_store **out)
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *base, bool all,
+                        ot_store **out)
 {
     *out = NULL;
     ot_store *st = OT_NEW(ex->a, ot_store);
     if (!st) return ot_fail_nomem(ex->d);
     st->ex = ex;
-    st->location = location;
+    st->base = base;
     st->all = all;
     OT_TRY(ot_pb_walk(msg, visit, st));
     if (st->n == 0) return OT_OK;
     OT_TRY(assign_offsets(st));
+    if (st->has_data) OT_TRY(name_file(st));
     st->by_from = OT_NEW_N(ex->a, item *, st->n);
     if (!st->by_from) return ot_fail_nomem(ex->d);
     for (size_t k = 0; k < st->n; k++) {
@@ -162,6 +201,8 @@ ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char
     *out = st;
     return OT_OK;
 }
+
+const char *ot_store_location(const ot_store *st) { return st->location; }
 
 bool ot_store_has_data(const ot_store *st) { return st && st->has_data; }
 
@@ -189,4 +230,40 @@ void ot_store_write(const ot_store *st, ot_sink *s)
         ot_sink_put(s, zeros, (size_t)(it->offset - s->total));
         ot_sink_put(s, it->data, it->bytes);
     }
+}
+
+/* Bytes [at, at + n) of the file are these; NULL: zeros. */
+static bool same_bytes(int fd, uint64_t at, const uint8_t *data, uint64_t n)
+{
+    uint8_t buffer[1 << 14];
+    while (n > 0) {
+        const size_t want = n < sizeof buffer ? (size_t)n : sizeof buffer;
+        const ssize_t got = pread(fd, buffer, want, (off_t)at);
+        if (got <= 0) return false;
+        for (ssize_t k = 0; !data && k < got; k++)
+            if (buffer[k]) return false;
+        if (data && memcmp(buffer, data, (size_t)got) != 0) return false;
+        data = data ? data + got : NULL;
+        at += (uint64_t)got;
+        n -= (uint64_t)got;
+    }
+    return true;
+}
+
+bool ot_store_is_in(const ot_store *st, const char *path)
+{
+    struct stat about;
+    uint64_t at = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool same = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    for (size_t k = 0; same && k < st->n; k++) {
+        const item *it = &st->items[k];
+        if (!it->outside || !it->first) continue;
+        same = same_bytes(fd, at, NULL, it->offset - at) &&
+               same_bytes(fd, it->offset, it->data, it->bytes);
+        at = it->offset + it->bytes;
+    }
+    same = same && at == (uint64_t)about.st_size;
+    if (fd >= 0) close(fd);
+    return same;
 }

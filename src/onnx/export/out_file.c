@@ -5,6 +5,8 @@
  *   publish: rename over the final name, fsync the folder
  *   close:   anything not published is removed
  *
+ * Signals that end a program wait from open to close, so that nothing of this stays behind.
+ *
  * What exists and is no regular file (a pipe, /dev/null), and standard output, is written to
  * directly: replacing a device by a file is never what anyone wants. An output that is a
  * symbolic link keeps being one: the file behind it is replaced.
@@ -55,6 +57,7 @@ static ot_status open_temp(ot_out *o, mode_t mode, ot_arena *a, ot_diag *d)
         if (o->sink.fd < 0) return cannot(d, "create a file for", o->path);
         o->owns_fd = true;
         o->temp = temp;
+        o->sink.hold = &o->hold;
         if (mode) (void)!fchmod(o->sink.fd, mode); /* keep the replaced file's mode where we may */
         o->dir_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return OT_OK;
@@ -74,9 +77,8 @@ static ot_status resolve_link(ot_out *o, ot_arena *a, ot_diag *d)
     return o->path ? OT_OK : ot_fail_nomem(d);
 }
 
-ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
+static ot_status open_any(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
 {
-    *o = (ot_out){.path = path, .dir_fd = -1};
     o->sink = (ot_sink){
         .d = d, .path = path, .fd = -1, .cap = BUFFER, .buffer = ot_alloc(a, BUFFER)};
     if (!o->sink.buffer) return ot_fail_nomem(d);
@@ -95,6 +97,15 @@ ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
     if (exists && access(path, W_OK) != 0) return cannot(d, "replace", path);
     OT_TRY(resolve_link(o, a, d));
     return open_temp(o, exists ? st.st_mode & 07777 : 0, a, d);
+}
+
+ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
+{
+    *o = (ot_out){.path = path, .dir_fd = -1};
+    ot_signals_hold(&o->hold);
+    const ot_status s = open_any(o, path, a, d);
+    if (s != OT_OK || o->direct) ot_signals_release(&o->hold); /* nothing would stay behind */
+    return s;
 }
 
 /* File systems without fsync say so with these; there is nothing more to be done then. */
@@ -133,6 +144,8 @@ void ot_out_close(ot_out *o)
     o->owns_fd = false;
     o->temp = NULL;
     o->dir_fd = -1;
+    o->sink.hold = NULL;
+    ot_signals_release(&o->hold);
 }
 
 ot_status ot_out_write(const char *path, const char *bytes, size_t n, ot_diag *d)

@@ -4,6 +4,7 @@
 #define OT_ONNX_EXPORT_OUT_FILE_H
 
 #include "base/base.h"
+#include "base/signals.h"
 
 /* ---- sink.c: where bytes go ---- */
 
@@ -16,6 +17,7 @@ typedef struct ot_sink {
     size_t n;         /* bytes waiting in buffer */
     size_t cap;
     uint64_t total; /* bytes put so far */
+    const ot_signal_hold *hold; /* of signals that give it up; NULL: none are held */
     ot_status status;
 } ot_sink;
 
@@ -32,9 +34,11 @@ typedef struct ot_out {
     bool direct;      /* pipe, device or stdout */
     int dir_fd;       /* of the folder, for fsync; -1 when it cannot be opened or is not needed */
     bool owns_fd;
+    ot_signal_hold hold; /* from open to close */
 } ot_out;
 
-/* Prepare writing to `path`. Strings and buffer live in `a`. */
+/* Prepare writing to `path`. Strings and buffer live in `a`. Signals that end the program wait until
+ * it is closed, and make writing fail; files are closed in reverse order of opening. */
 ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d) OT_MUST_USE;
 /* Flush and fsync; the data is safe but not yet visible. */
 ot_status ot_out_seal(ot_out *o) OT_MUST_USE;

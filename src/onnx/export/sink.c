@@ -7,10 +7,16 @@
 #include <errno.h>
 #include <unistd.h>
 
+#define PIECE ((size_t)1 << 24) /* between two looks at waiting signals */
+
 static void write_all(ot_sink *s, const char *bytes, size_t n)
 {
     while (n > 0 && s->status == OT_OK) {
-        ssize_t done = write(s->fd, bytes, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+        if (s->hold && ot_signals_wait(s->hold)) {
+            s->status = ot_fail(s->d, OT_E_SYSTEM, "writing '%s' was stopped by a signal", s->path);
+            return;
+        }
+        ssize_t done = write(s->fd, bytes, n < PIECE ? n : PIECE);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) {
             s->status = ot_fail(s->d, OT_E_SYSTEM, "cannot write '%s': %s", s->path,
