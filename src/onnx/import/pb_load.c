@@ -2,8 +2,9 @@
  *
  *   open + fstat -> map or read -> scan -> unpack -> unmap -> external data -> functions -> graph
  *
- * The file is mapped only while it is unpacked, and pages that were unpacked are dropped on the
- * way, so the peak is the unpacked copy and little more. protobuf-c allocates through our hook
+ * What is scanned must be what is unpacked, so a file is read once, into a copy. A large one is
+ * mapped, only while it is unpacked, and pages that were unpacked are dropped on the way, so the
+ * peak is the unpacked copy and little more; if it has changed meanwhile it is refused. protobuf-c allocates through our hook
  * (a small header remembers each block's size), so that a test can make every allocation fail,
  * and so that "out of memory" can be told from "malformed".
  *
@@ -18,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX ((size_t)INT32_MAX) /* protobuf's own limit: 2 GiB - 1 */
+#define FILE_MAX  ((size_t)INT32_MAX) /* protobuf's own limit: 2 GiB - 1 */
+#define COPY_MOST ((size_t)32 << 20)  /* files up to this size are read into a copy */
 
 const char *ot_text(const char *s) { return s ? s : ""; }
 
@@ -199,6 +201,17 @@ static ot_status load_stream(int fd, const char *path, ot_model *m, ot_source *s
     return st;
 }
 
+/* The file has not been written since `before`. */
+static bool is_unchanged(int fd, const struct stat *before)
+{
+    struct stat now;
+    return fstat(fd, &now) == 0 && now.st_size == before->st_size &&
+           now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == before->st_mtim.tv_nsec &&
+           now.st_ctim.tv_sec == before->st_ctim.tv_sec &&
+           now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+}
+
 static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
 {
     struct stat st;
@@ -209,10 +222,13 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
     if ((uint64_t)st.st_size > FILE_MAX)
         return ot_pb_unpack("", FILE_MAX + 1, m->diag, &src->model);
     size_t n = (size_t)st.st_size;
+    if (n <= COPY_MOST) return load_stream(fd, path, m, src);
     void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) return load_stream(fd, path, m, src); /* a file system without mmap */
     ot_status status = unpack_mapped(map, n, map, m->diag, &src->model);
     munmap(map, n);
+    if (status == OT_OK && !is_unchanged(fd, &st))
+        return ot_fail(m->diag, OT_E_INPUT, "'%s' was written while it was read", path);
     return status;
 }
 
