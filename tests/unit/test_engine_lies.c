@@ -49,7 +49,8 @@ typedef struct network {
     bool rough; /* rounding may show: 8 bits, 16 bits, comparisons */
 } network;
 
-static wire dims_of(const made *v, bool lie, char *text, size_t size)
+/* What the file states of v; with a lie, mostly something else. */
+static wire state(const made *v, bool lie)
 {
     int64_t dims[6], type = v->type;
     int rank = v->rank;
@@ -63,15 +64,7 @@ static wire dims_of(const made *v, bool lie, char *text, size_t size)
     for (int k = 0; k < rank && !lie; k++)
         if (one_in(12)) dims[k] = -1;
     dims[rank] = -9;
-    (void)size;
-    return x_value_info(text, (int)type, dims);
-}
-
-static wire state(const made *v, bool lie)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%s", v->name);
-    return dims_of(v, lie, text, sizeof text);
+    return x_value_info(v->name, (int)type, dims);
 }
 
 static size_t size_of(int type)
@@ -514,7 +507,7 @@ static void check(const lie *l, uint64_t at, counts *c)
     ot_nd x = {0}, want = {0}, got = {0};
     ot_diag d = {0}, d_ref = {0};
     uint32_t rank = 0;
-    while (l->dims[rank] != -9 && rank < 5) rank++;
+    while (rank < 5 && l->dims[rank] != -9) rank++;
     x = over(OT_F32, numbers, rank, l->dims);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         numbers[k] = (float)((k * 7919) % 401) / 100 - 2;
