@@ -16,7 +16,10 @@
 #include "wire.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define BODIES      10000
 #define VALUES_MOST 40
@@ -554,8 +557,65 @@ static void lying_bodies(void **state)
     assert_true(one || (c.ran > n / 2 && c.refused > n / 20 && c.compared > n / 8));
 }
 
+/* ---- what guards see ---- */
+
+static int offset; /* from the end of the 24 bytes of its output to where the step writes */
+
+static ot_status write_too_far(ot_call *c)
+{
+    const ot_nd *x = c->in[0];
+    OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
+    char *y = c->out[0]->data;
+    memset(y, 0, 24);
+    y[24 + offset] = 1;
+    return OT_OK;
+}
+
+/* How a process ends in which that step of two writes so far: the first makes planned memory, the
+ * second a result on the heap. */
+static int end_of(uint32_t step, int at)
+{
+    int status = 0;
+    bench b;
+    float x[6] = {1, 2, 3, 4, 5, 6};
+    ot_nd in = F32S(x, 2, 3), out = {0};
+    open_with(&b, "input %x : float32[2,3]\n%h = Softmax(%x)\n%y = Softmax(%h)\noutput %y",
+              (ot_session_options){.guards = true});
+    assert_int_equal(b.status, OT_OK);
+    assert_int_equal(b.s->top->n_steps, 2);
+    assert_true(b.s->arena_bytes > 0);
+    b.s->top->steps[step].run = write_too_far;
+    offset = at;
+    const pid_t child = fork();
+    if (child == 0) {
+        fclose(stderr);
+        signal(SIGABRT, SIG_DFL);
+        _exit(ot_session_run(b.s, &in, &out, &b.d) == OT_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close_bench(&b);
+    return status;
+}
+
+static void guards_see_what_writes_too_far(void **state)
+{
+    (void)state;
+    static const int at[] = {0, 3, 63, -25, -88};
+    for (uint32_t step = 0; step < 2; step++) {
+        assert_int_equal(end_of(step, -24), 0); /* within: no complaint */
+        for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+            const int status = end_of(step, at[k]);
+            assert_true(WIFSIGNALED(status));
+            assert_int_equal(WTERMSIG(status), SIGABRT);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lying_bodies)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guards_see_what_writes_too_far),
+        cmocka_unit_test(lying_bodies),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
