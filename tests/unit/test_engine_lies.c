@@ -52,12 +52,28 @@ typedef struct network {
     bool rough; /* rounding may show: 8 bits, 16 bits, comparisons */
 } network;
 
+/* How a file lies: of each value something else, or one thing of all of them, so that what it states
+ * agrees with itself. */
+static enum { ANYHOW, OF_ONE_TYPE, OLD_BATCH, FEWER_CHANNELS, STYLES } style;
+static int one_type;
+
+static wire state_agreeing(const made *v)
+{
+    int64_t dims[5];
+    for (int k = 0; k < v->rank; k++) dims[k] = v->dims[k];
+    dims[v->rank] = -9;
+    if (style == OLD_BATCH) dims[0] = 1;
+    if (style == FEWER_CHANNELS) dims[1] = ot_max(1, dims[1] / 2);
+    return x_value_info(v->name, style == OF_ONE_TYPE ? one_type : v->type, dims);
+}
+
 /* What the file states of v; with a lie, mostly something else. */
 static wire state(const made *v, bool lie)
 {
     int64_t dims[6], type = v->type;
     int rank = v->rank;
     static const int types[] = {1, 2, 3, 6, 7, 9, 10, 11, 16, 21};
+    if (style != ANYHOW) return state_agreeing(v);
     for (int k = 0; k < rank; k++) dims[k] = v->dims[k];
     if (lie && !one_in(3)) type = types[below(10)];
     if (lie && one_in(2)) dims[0] = 1; /* an old batch */
@@ -128,7 +144,7 @@ static void node(network *w, const char *op, const char *operands, made out, wir
     snprintf(out.name, sizeof out.name, "v%d", w->n_names++);
     snprintf(outs, sizeof outs, one_in(80) ? "%s extra%d" : "%s", out.name, w->n_names);
     w->nodes = W(w->nodes, w_msg(1, x_node(op, ins, outs, "", attrs)));
-    if (!one_in(3)) w->stated = W(w->stated, w_msg(13, state(&out, !one_in(3))));
+    if (style != ANYHOW || !one_in(3)) w->stated = W(w->stated, w_msg(13, state(&out, !one_in(3))));
     w->v[w->n++] = out;
 }
 
@@ -443,7 +459,10 @@ static void tell(lie *l)
     static const int channels[] = {3, 4, 8, 16, 24};
     network top = {.n = 1, .n_names = 1}, inner;
     made x = {.name = "x", .type = 1, .rank = 4};
+    static const int some_types[] = {9, 9, 2, 3, 10};
     const int kind = below(3);
+    style = below(STYLES);
+    one_type = some_types[below(5)];
     const int64_t scans = 2, times = 1 + below(3);
     for (int k = 0; k < 4; k++)
         x.dims[k] = k == 0 ? 1 + below(4) : k == 1 ? channels[below(5)] : 1 + below(9);

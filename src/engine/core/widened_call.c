@@ -70,8 +70,10 @@ static ot_status open_result(const widening *w, uint32_t k, const ot_nd *piece)
 {
     ot_call *c = w->c;
     int64_t dims[OT_RANK_MAX];
-    const ot_value *v = c->node->out[k] == OT_NONE ? NULL : &c->g->values[c->node->out[k]];
-    ot_dtype said = v && v->is_inferred ? v->dtype : OT_DT_UNKNOWN;
+    const ot_value *x = &c->g->values[c->node->in[0]],
+                   *v = c->node->out[k] == OT_NONE ? NULL : &c->g->values[c->node->out[k]];
+    /* inference began with the type that x really has */
+    ot_dtype said = v && v->is_inferred && x->dtype == c->in[0]->dtype ? v->dtype : OT_DT_UNKNOWN;
     bool half = piece->dtype == OT_F32 &&
                 (ot_dtype_is_half(said) || (said == OT_DT_UNKNOWN && k == 0));
     for (uint32_t a = 0; a < piece->rank; a++)
