@@ -113,7 +113,7 @@ def is_checked(path, full):
 
 
 def run_engine(tool, path, feeds, folder):
-    """What the tool's engine computes of a model of tensors; None: it has not this operator or type."""
+    """What the tool's engine computes; None: it has not this operator or type, or makes sequences."""
     args = []
     for k, (name, a) in enumerate(feeds.items()):
         np.save(f'{folder}/in{k}.npy', a)
@@ -122,6 +122,7 @@ def run_engine(tool, path, feeds, folder):
     r = subprocess.run([tool, 'run', path, '-q', '--output-dir', out, *args], capture_output=True, text=True, timeout=SECONDS)
     if r.returncode == 1: return None
     if r.returncode: raise RuntimeError(f'run: exit {r.returncode} {r.stderr.strip()[:200]}')
+    if sorted(os.listdir(out)) != sorted(f'{k}.npy' for k in range(len(os.listdir(out)))): return None  # sequences
     return [np.load(f'{out}/{k}.npy') for k in range(len(os.listdir(out)))]
 
 

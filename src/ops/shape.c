@@ -369,6 +369,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
         c->sure = n->in[k] == OT_NONE || ot_shape_is_sure(c->g, &c->g->values[n->in[k]]);
     bool resized = ot_size_depends(c);
     if (s == OT_OK && rule != NULL) s = rule(c);
+    if (s == OT_OK && !c->lenient) ot_shape_branches(c);
     if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
     if (resized) OT_TRY(ot_size_check(c, s));
     if (s != OT_OK) clear_outputs(c);

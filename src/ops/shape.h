@@ -123,6 +123,9 @@ ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bin
  * where inference knows better, and a node that breaks a rule leaves its outputs unknown. */
 ot_status ot_infer_lenient(ot_graph *g) OT_MUST_USE;
 
+/* Outputs of an If, Loop or Scan of the file, as far as its bodies say (shape_branches.c). */
+void ot_shape_branches(ot_infer *c);
+
 /* ---- rules by file ---- */
 
 #define OT_RULE(name) ot_status ot_shape_##name(ot_infer *c) OT_MUST_USE

@@ -82,6 +82,7 @@ def check(name, model, *args, tiled=True):
     onnx.checker.check_model(out)
     if tiled and not any(n.name.startswith('tile/r') for g in graphs(onnx.load(out).graph) for n in g.node):
         sys.exit(f'{name} {args}: not tiled')
+    if 'warning' in r.stderr: sys.exit(f'{name} {args}: {r.stderr}')
     rng = np.random.default_rng(0)
     feeds = {i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype('f4') for i in model.graph.input}
     for want, got in zip(outputs(path, feeds), outputs(out, feeds)):
