@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "pack/pack.h"
+#include "seeded.h"
 
 #define ITEM(from, to, bytes)                                                              \
     {                                                                                      \
@@ -164,6 +165,53 @@ static void first_rule_counts(void **state)
     assert_string_equal(REASON(AT(0, 8), 18), "buffers 0 [0, 10) and 1 [8, 18) overlap at time 0");
 }
 
+enum { ITEMS = 7, MOMENTS = 12, OFFSETS = 40, PROBLEMS = 20000 };
+
+static bool is_alive(const ot_pack_item *x, int64_t when)
+{
+    bool alive = when >= x->lower && when < x->upper;
+    for (uint32_t k = 0; k < x->n_gaps; k++)
+        alive = alive && (when < x->gaps[k].lower || when >= x->gaps[k].upper);
+    return alive;
+}
+
+/* Moment by moment, byte by byte: two items hold one. */
+static bool share_a_byte(const ot_pack_item *items, const int64_t *offsets)
+{
+    for (int64_t when = 0; when < MOMENTS; when++) {
+        int holders[OFFSETS + 10] = {0};
+        for (uint32_t k = 0; k < ITEMS; k++)
+            for (int64_t b = 0; is_alive(&items[k], when) && b < items[k].size; b++)
+                if (++holders[offsets[k] + b] > 1) return true;
+    }
+    return false;
+}
+
+static void overlaps_are_those_of_bytes(void **state)
+{
+    (void)state;
+    int refused = 0;
+    for (int round = 0; round < PROBLEMS; round++) {
+        ot_pack_item items[ITEMS];
+        ot_span gaps[ITEMS][2];
+        int64_t offsets[ITEMS];
+        for (uint32_t k = 0; k < ITEMS; k++) {
+            const int64_t from = below(MOMENTS - 6), to = from + 1 + below(6);
+            items[k] = (ot_pack_item)ITEM(from, to, below(8));
+            offsets[k] = below(OFFSETS);
+            if (to - from < 5 || below(2)) continue;
+            gaps[k][0] = (ot_span){from + 1, from + 2};
+            gaps[k][1] = (ot_span){from + 3, from + 3 + below(2)};
+            items[k].gaps = gaps[k];
+            items[k].n_gaps = 1 + draw(2);
+        }
+        const bool bad = share_a_byte(items, offsets);
+        refused += bad;
+        assert_int_equal(REASON(offsets, 0)[0] != 0, bad);
+    }
+    assert_in_range(refused, PROBLEMS / 10, PROBLEMS - PROBLEMS / 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +226,7 @@ int main(void)
         cmocka_unit_test(empty_items_hold_nothing),
         cmocka_unit_test(gaps),
         cmocka_unit_test(first_rule_counts),
+        cmocka_unit_test(overlaps_are_those_of_bytes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start, NULL);
 }
