@@ -297,7 +297,9 @@ static bool is_better(const selecting *x, const pick *p)
     const ot_outcome *a = &x->best.found, *b = &p->found;
     const bool fits = ot_budget_fits(b->growth, o);
     if (!x->best.v) return true;
-    if (a->growth == 0 || b->growth == 0) return false; /* not known: the planner's order counts */
+    if (a->growth == 0 || b->growth == 0) /* not known: live tensors of both keep to the budget */
+        return o->goal == OT_GOAL_TIME ? b->seconds < a->seconds * (1 - TIME_ABOUT)
+                                       : b->peak < a->peak;
     if (o->goal == OT_GOAL_TIME && fits != ot_budget_fits(a->growth, o)) return fits;
     if (o->goal == OT_GOAL_TIME && fits) return b->seconds < a->seconds * (1 - TIME_ABOUT);
     return b->growth < a->growth; /* whatever was loaded: the order of attempts must not count */

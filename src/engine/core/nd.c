@@ -22,10 +22,11 @@ bool ot_nd_is_dense(const ot_nd *a)
 {
     int64_t step = 1;
     if (a->chan_block) return false;
-    for (uint32_t k = a->rank; k-- > 0;) {
+    for (uint32_t k = 0; k < a->rank; k++)
         if (a->dims[k] == 0) return true;
+    for (uint32_t k = a->rank; k-- > 0;) {
         if (a->dims[k] != 1 && a->strides[k] != step) return false;
-        step *= a->dims[k];
+        if (!ot_mul_i64(step, a->dims[k], &step)) return false;
     }
     return true;
 }

@@ -254,9 +254,10 @@ static bool open_topk(const ot_call *c, uint32_t *axis, topk *t)
             return false;
         t->k = ot_nd_int(k, 0);
     }
+    if (t->k < 1 || t->k > t->l.n) return false;
     t->capacity = 2 * t->k + 256;
     t->flip = ot_attr_int(c->node, "largest", 1) != 0 ? UINT32_MAX : 0;
-    return t->k >= 1 && t->k <= t->l.n;
+    return true;
 }
 
 ot_status ot_fast_topk(ot_call *c)
