@@ -244,6 +244,8 @@ CASES = {  # name of a case, its operator in front -> function of (Kit, input) t
     'Det': lambda n, x: n.op('Det', n.reshape(x, [3072, 4, 4])),
     'Trilu': every('Trilu'),
 }
+# ONNX Runtime has no half-precision kernels for these, drops the Casts to it and back, and so answers of other numbers than the model states.
+UNROUNDED = {('Unique', 'FLOAT16'), ('MaxUnpool', 'FLOAT16')}
 OLDER = {'Upsample': 9, 'Affine': 6, 'ImageScaler': 6, 'Crop': 6}  # operators that newer opsets lack
 OLD_CASES = {
     'Upsample': lambda n, x: n.op('Upsample', x, n.tensor(np.float32([1, 1, 2, 2]), T.FLOAT)),
@@ -285,5 +287,6 @@ def cases():
     for table in (CASES, OLD_CASES):
         for what, build in table.items():
             for dtype in TYPES:
+                if (what, dtype) in UNROUNDED: continue
                 opset = OLDER.get(what) or YOUNGEST.get(getattr(T, dtype), 24 if what in ('Attention', 'RMSNormalization', 'Swish') else OPSET)
                 yield Case(what, build, dtype, opset)

@@ -87,8 +87,8 @@ typedef struct ot_store ot_store;
 /* Decide which tensors below `msg` go to the data file, called BASE.HASH.data: those that came from
  * one, or (all) every raw one; only if large; none where base is NULL: they come inside.
  * *out NULL when none does and none needs inlining. */
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *base,
-                        bool all, ot_store **out) OT_MUST_USE;
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *base, bool all,
+                        ot_store **out) OT_MUST_USE;
 bool ot_store_has_data(const ot_store *st);
 /* Name of the data file, where there is one. */
 const char *ot_store_location(const ot_store *st);
