@@ -52,8 +52,8 @@ typedef struct network {
     bool rough; /* rounding may show: 8 bits, 16 bits, comparisons */
 } network;
 
-/* How a file lies: of each value something else, or one thing of all of them, so that what it states
- * agrees with itself. */
+/* How a file lies: of each value something else, or one thing of all of them, so that what it
+ * states agrees with itself. */
 static enum { ANYHOW, OF_ONE_TYPE, OLD_BATCH, FEWER_CHANNELS, STYLES } style;
 static int one_type;
 
