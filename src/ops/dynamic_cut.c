@@ -47,7 +47,8 @@ static bool spatial_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot
             return refuse(why, OT_WHY_DYNAMIC_AUTO_PAD);
     const bool fixed = !ot_axis_is_dynamic(g, n->in[0], (int32_t)axis) &&
                        !ot_axis_is_dynamic(g, n->out[0], (int32_t)axis);
-    if (turned && ot_attr_find(n, "output_shape") && !fixed) return refuse(why, OT_WHY_DYNAMIC_FIXED);
+    if (turned && ot_attr_find(n, "output_shape") && !fixed)
+        return refuse(why, OT_WHY_DYNAMIC_FIXED);
     return true;
 }
 
