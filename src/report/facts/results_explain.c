@@ -53,8 +53,8 @@ static const char *grows_by(const ot_facts *f)
     return f->totals.growth_title ? "the device holds" : "the process grows by";
 }
 
-/* What is known of what grows is told in parts that add up. */
-static bool is_whole(double process, double live) { return process >= live && live >= 0; }
+/* What is known of what grows is told in parts that add up, where there are two. */
+static bool is_whole(double process, double live) { return process > live && live >= 0; }
 
 static void print_untiled(const ot_facts *f, FILE *out)
 {
