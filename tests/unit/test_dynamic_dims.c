@@ -95,7 +95,8 @@ static void cuts(void **state)
     asks("  init %s : int64[4] = [2, 8, 32, 24]\n", "  %y = Reshape(%x, %s)\n", 2,
          OT_WHY_DYNAMIC_FIXED);
     /* rows of a free length */
-    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_DYNAMIC_FIXED);
+    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2,
+         OT_WHY_DYNAMIC_FIXED);
     asks("", "  %s = Shape(%x)\n  %y = Reshape(%x, %s)\n", 2, OT_WHY_DYNAMIC_FIXED);
     asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s)\n", 2, OT_WHY_NONE);
     asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s) {mode=\"reflect\"}\n", 2,

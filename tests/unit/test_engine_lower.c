@@ -224,7 +224,8 @@ static void branches_that_make_other_shapes(void **state)
     static const char text[] =
         "  input %x : float32[1,?]\n  init %go : bool[] = [1]\n"
         "  %n : float32[1,4] = If(%go) {then_branch=graph t {\n    outer %x : float32[1,?]\n"
-        "    %d : float32[?,?] = Neg(%x)\n    output %d\n  }, else_branch=graph f {\n    outer %x : "
+        "    %d : float32[?,?] = Neg(%x)\n    output %d\n  }, else_branch=graph f {\n    outer %x "
+        ": "
         "float32[1,?]\n    %d : float32[?,?] = Abs(%x)\n    output %d\n  }} \"if\"\n"
         "  %c = Sigmoid(%n)\n  %y = Mul(%c, %n) \"mul\"\n  output %y";
     float x[] = {0, 5, 0, 7, 1};

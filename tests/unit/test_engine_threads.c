@@ -1,5 +1,5 @@
-/* One public session and several threads: each call waits for the others, and the lock makes several
- * calls one. For ThreadSanitizer above all (`make tsan`). */
+/* One public session and several threads: each call waits for the others, and the lock makes
+ * several calls one. For ThreadSanitizer above all (`make tsan`). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

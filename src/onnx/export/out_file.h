@@ -16,7 +16,7 @@ typedef struct ot_sink {
     char *buffer;     /* [cap]; owned by whoever set it */
     size_t n;         /* bytes waiting in buffer */
     size_t cap;
-    uint64_t total; /* bytes put so far */
+    uint64_t total;             /* bytes put so far */
     const ot_signal_hold *hold; /* of signals that give it up; NULL: none are held */
     ot_status status;
 } ot_sink;

@@ -220,8 +220,8 @@ typedef struct ot_value {
     /* set by shape inference: all that is said of type and dims follows from the producer's operands
      * and what is sure of them (ot_shape_is_sure); of an outer value: it is sure */
     bool is_inferred;
-    bool is_outer;    /* in a body graph: defined in an enclosing graph, same name */
-    bool is_tensor;   /* false for sequences, maps, optionals, sparse */
+    bool is_outer;  /* in a body graph: defined in an enclosing graph, same name */
+    bool is_tensor; /* false for sequences, maps, optionals, sparse */
     /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
     bool is_sequence;
     bool removed;      /* initializer no longer wanted by the exporter (moved to a body) */

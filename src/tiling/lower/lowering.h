@@ -98,7 +98,8 @@ typedef struct ot_arena_figures {
  * of unknown size are left out (counted in n_unknown). Deterministic: bounded by steps. */
 ot_status ot_graph_arena(const ot_graph *g, ot_arena_figures *out, uint32_t *n_unknown) OT_MUST_USE;
 /* What of g has no known size, of what lives while it runs, for a message: "the size of input 'x'
- * is not known" or "sizes of 3 values are not known, the first is that of 'y', which Odd 'n' makes".
+ * is not known" or "sizes of 3 values are not known, the first is that of 'y', which Odd 'n'
+ * makes".
  * In arena a; "": all sizes are known. Requires ORDER. NULL: no memory. */
 const char *ot_unknown_sizes(const ot_graph *g, ot_arena *a);
 
