@@ -37,8 +37,8 @@ typedef struct ot_out {
     ot_signal_hold hold; /* from open to close */
 } ot_out;
 
-/* Prepare writing to `path`. Strings and buffer live in `a`. Signals that end the program wait until
- * it is closed, and make writing fail; files are closed in reverse order of opening. */
+/* Prepare writing to `path`. Strings and buffer live in `a`. Signals that end the program wait
+ * until it is closed, and make writing fail; files are closed in reverse order of opening. */
 ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d) OT_MUST_USE;
 /* Flush and fsync; the data is safe but not yet visible. */
 ot_status ot_out_seal(ot_out *o) OT_MUST_USE;
