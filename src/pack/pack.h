@@ -87,9 +87,10 @@ bool ot_pack_meet(const ot_pack_item *a, const ot_pack_item *b);
 ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets,
                          int64_t *height) OT_MUST_USE;
 
-/* The validator: O(n log n), and what is alive is moved in memory; shares no code with the planners. capacity 0: not checked. Fails with
- * OT_E_INPUT and a reason of its own for each rule: negative offset, alignment, fixed offset
- * moved, above capacity, overlap (both items named). names: [n] or NULL. */
+/* The validator: O(n log n), and what is alive is moved in memory; shares no code with the
+ * planners. capacity 0: not checked. Fails with OT_E_INPUT and a reason of its own for each rule:
+ * negative offset, alignment, fixed offset moved, above capacity, overlap (both items named).
+ * names: [n] or NULL. Fails with OT_E_NOMEM, too. */
 ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity,
                         const char *const *names, ot_diag *d) OT_MUST_USE;
 
