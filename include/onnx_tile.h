@@ -155,9 +155,9 @@ onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n
                                        const char *dir) ONNX_TILE_MUST_USE;
 /* Inputs that have to be given (initializers have not), in the model's order; 0 before loading. */
 uint32_t onnx_tile_input_count(const onnx_tile *t);
-/* Input k with the size that plans and runs take: dimensions that were bound, or designed for, those
- * that the model states, and for the others an extent that such inputs usually have and the model
- * takes; -1 where none was found. name: the handle's, until the next load. After loading, and
+/* Input k with the size that plans and runs take: dimensions that were bound, or designed for,
+ * those that the model states, and for the others an extent that such inputs usually have and the
+ * model takes; -1 where none was found. name: the handle's, until the next load. After loading, and
  * before planning. */
 onnx_tile_status onnx_tile_input(onnx_tile *t, uint32_t k,
                                  onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
@@ -216,8 +216,8 @@ uint32_t onnx_tile_region_count(const onnx_tile *t);
  * A session has one model. Arrays are the caller's memory, read and written in place; elements
  * are little-endian, packed densely, the last dimension fastest. Sessions share nothing:
  * different threads may use different sessions at the same time. Threads that share one wait for
- * each other: see onnx_tile_session_lock. A library that was built without the native engine has these functions, and
- * loading fails with ONNX_TILE_USAGE. */
+ * each other: see onnx_tile_session_lock. A library that was built without the native engine has
+ * these functions, and loading fails with ONNX_TILE_USAGE. */
 
 typedef struct onnx_tile_session onnx_tile_session;
 
@@ -279,8 +279,8 @@ onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, 
  * each run. data NULL: the session's own memory again. */
 onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data,
                                                size_t bytes) ONNX_TILE_MUST_USE;
-/* Every input must be bound, and no output to memory of an input or of another output. May be called
- * again and again. */
+/* Every input must be bound, and no output to memory of an input or of another output. May be
+ * called again and again. */
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;
 /* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it,
  * else in the session's, until the next run. ONNX_TILE_USAGE for sequences and other outputs

@@ -1,7 +1,7 @@
 /* What would help: options that may, by the reasons of what is in the way, are tried on the model
  * as it was loaded, and kept where the tiled model then takes less.
  *
- *     obstacles of the facts --> OT_CURE_* --> options --> a plan of its own --> takes an eighth less?
+ *   obstacles of the facts --> OT_CURE_* --> options --> a plan of its own --> an eighth less?
  *
  * Few plans, by a search that is cut short; none for a large graph, where they take longer than
  * what they tell is worth.

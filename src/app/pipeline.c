@@ -1,8 +1,8 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> select --> plan-check --> results --> cures --> rewrite --> limit --> export
- *   `---load---'`------------------------- tile ------------------------------------'`--save--'
+ *   import -> shapes -> select -> plan-check -> results -> cures -> rewrite -> limit -> export
+ *   `---load--'`---------------------------- tile ---------------------------'`------ save --'
  *
  * What plan a model gets, and in which variant it is written, is decided in the select pass alone
  * (src/select); regions are lowered to kernels inside it, for their memory. The dump writes them

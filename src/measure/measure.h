@@ -133,8 +133,8 @@ typedef struct ot_comparison {
     ot_status (*load)(void *of, ot_model **m);
     void *of;
 } ot_comparison;
-/* out[k], [outputs of the original]: whether the output is the same in both, within the tolerance or
- * within what the original differs from itself by rounding. The other has as many outputs. The
+/* out[k], [outputs of the original]: whether the output is the same in both, within the tolerance
+ * or within what the original differs from itself by rounding. The other has as many outputs. The
  * original's outputs are none to read afterwards. Scratch from a. Fails: as running does. */
 ot_status ot_compare_outputs(const ot_comparison *r, ot_arena *a, ot_diag *d,
                              ot_difference *out) OT_MUST_USE;

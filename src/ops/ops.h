@@ -45,8 +45,8 @@ typedef struct ot_shape_binding {
  * constant that only fits the old size is OT_E_USAGE; model.resized is set then. Shapes stated
  * in the file count behind operators without a rule whose operands are all known; elsewhere they
  * may be of another size, and what inference says, or does not know, stands (model.restated,
- * model.unfollowed). Malformed operators (kernel rank disagrees, negative stride, axis out of range...)
- * are OT_E_INPUT. Linear time. Symbolic equal dims (dim_param) are ignored. Establishes
+ * model.unfollowed). Malformed operators (kernel rank disagrees, negative stride, axis out of
+ * range...) are OT_E_INPUT. Linear time. Symbolic equal dims (dim_param) are ignored. Establishes
  * OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
 

@@ -1,7 +1,7 @@
 /* Shapes behind an If, Loop or Scan of the file: what its bodies make. Of an If, what both do:
  *
- *     then: Conv -> Relu   [1,8,64,48]          else: Conv -> Tanh   [1,8,64,48]     -->  [1,8,64,48]
- *           ...            [1,8,32,48]                ...            [1,8,64,48]     -->  [1,8,?,48]
+ *     then: Conv -> Relu   [1,8,64,48]     else: Conv -> Tanh   [1,8,64,48]   -->  [1,8,64,48]
+ *           ...            [1,8,32,48]           ...            [1,8,64,48]   -->  [1,8,?,48]
  *
  * Bodies are inferred as the graph around is, from what they are handed and what they read; what
  * the file states of them is not asked. What a loop carries is as its body is handed it in every

@@ -227,7 +227,7 @@ static int64_t bytes_of(const onnx_tile_tensor *t)
     return n;
 }
 
-/* The runtime made a tensor of the type that its graph states for the output. Is that the body's? */
+/* The runtime made a tensor of the type that its graph states for the output. Is it the body's? */
 static ort_status *check_type(const kernel *k, const ort_value *value, const onnx_tile_tensor *t)
 {
     ort_shape *shape;

@@ -1,7 +1,8 @@
 /* Element types of the operators that a form writes; see reassemble_types.h. From the standard's
  * type constraints (opsets 7 to 25), less what ONNX Runtime (1.31) has no kernel for although it
  * runs the type otherwise: its Reshape takes float8 numbers from opset 21 on, where the standard
- * says 19, and no integers below 8 bits and no scales. tests/oracle/reassemble_types.py tries them all. */
+ * says 19, and no integers below 8 bits and no scales. tests/oracle/reassemble_types.py tries
+ * them all. */
 #include "reassemble_types.h"
 
 /* Types that came together. */

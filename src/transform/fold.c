@@ -126,7 +126,7 @@ static bool behind_new(const ot_graph *g, const ot_plan *p, behind *b)
     return true;
 }
 
-/* What n computes comes after some region that reads it. Notes of its results what they wait for. */
+/* What n computes comes after some region that reads it. Notes what its results wait for. */
 static bool waits_for_reader(const ot_graph *g, const behind *b, const ot_node *n)
 {
     uint32_t after = 0;

@@ -4,10 +4,9 @@
  *
  * What is scanned must be what is unpacked, so a file is read once, into a copy. A large one is
  * mapped, only while it is unpacked, and pages that were unpacked are dropped on the way, so the
- * peak is the unpacked copy and little more; if it has changed meanwhile it is refused. protobuf-c allocates through our hook
- * (a small header remembers each block's size), so that a test can make every allocation fail,
- * and so that "out of memory" can be told from "malformed".
- *
+ * peak is the unpacked copy and little more; if it has changed meanwhile it is refused. protobuf-c
+ * allocates through our hook (a small header remembers each block's size), so that a test can
+ * make every allocation fail, and so that "out of memory" can be told from "malformed".
  */
 #include "import.h"
 #include "model_io.h"

@@ -1,10 +1,10 @@
 /* Why regions end where they do, and what stayed untiled.
  *
- *     x --[ Conv  Relu ]--> y --> Softmax          y is cut along its rows; Softmax along them reads
- *           region, rows                           all: it ends the region
+ *     x --[ Conv  Relu ]--> y --> Softmax        y is cut along its rows; Softmax along them reads
+ *           region, rows                         all: it ends the region
  *
- *     Expand --> x --[ Mul ... ]                   x is cut along its rows, of which Expand's operand
- *                     region, rows                 has one: the region cannot begin before it
+ *     Expand --> x --[ Mul ... ]                 x is cut along its rows, of which Expand's operand
+ *                     region, rows               has one: the region cannot begin before it
  *
  * A reason is told of a node only where it is true of the axes that the region cuts.
  */
