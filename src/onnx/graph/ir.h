@@ -217,8 +217,8 @@ typedef struct ot_value {
     bool overridable; /* initializer that is also an input in IR >= 4: not constant */
     bool is_const;    /* set by shape inference: depends on initializers/constants only,
                                 whatever the graph inputs (weights, folded or not) */
-    /* set by shape inference: all that is said of type and dims follows from the producer's
-     * operands and what is sure of them (ot_shape_is_sure); of an outer value: it is sure */
+    /* set by shape inference: all that is said of type and dims follows from the operands of the
+     * producer and what is sure of them (ot_shape_is_sure); of an outer value: it is sure */
     bool is_inferred;
     bool is_outer;  /* in a body graph: defined in an enclosing graph, same name */
     bool is_tensor; /* false for sequences, maps, optionals, sparse */
