@@ -111,7 +111,7 @@ static ot_model *read_nested_skips(ot_diag *d)
     return read_model(text, d);
 }
 
-/* Plans that share no intervals share the work: the first may do all that one plan may, and a
+/* Of plans that share no intervals the first may do all that one plan may, the others a part: a
  * graph of a few kilobytes does not take minutes because it has many of them. */
 static void work_of_all_plans_has_a_limit(void **state)
 {
@@ -134,7 +134,7 @@ static void work_of_all_plans_has_a_limit(void **state)
     print_message("work of the first plan %llu, of %d plans %llu\n", (unsigned long long)first,
                   PLANS, (unsigned long long)all);
     assert_in_range(first, 4000000, 9000000);
-    assert_in_range(all, first + 1, 40000000);
+    assert_in_range(all, first + 1, 50000000);
     ot_planner_close(x);
     ot_model_free(m);
 }

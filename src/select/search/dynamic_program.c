@@ -24,11 +24,10 @@
 enum { STATES_MAX = 10 };
 
 #define NEAR 12 /* nodes before and behind the one that is asked for */
-/* Of one plan, about a second; of all plans of a graph, of which each may use a part of what those
- * before it have left. */
+/* Of one plan, about a second; of a plan that shares no intervals with others, where it is not the
+ * first: there are some forty of them. Neither depends on the plans before. */
 #define WORK_MAX   UINT64_C(8000000)
-#define WORK_ALL   (3 * WORK_MAX)
-#define WORK_LEAST (WORK_MAX / 32)
+#define WORK_ALONE (WORK_MAX / 8)
 
 typedef struct state {
     double score, time;
@@ -66,6 +65,8 @@ typedef struct solver {
     const ot_limit *limit;    /* never NULL */
     ot_interval_cache *cache; /* NULL: none for these options */
     ot_interval_list *record; /* of the end at hand; NULL: not recorded */
+    ot_choice *best;          /* [n_best] see keep_best; room for all tilings of an interval */
+    uint32_t n_best, max_best;
     /* a plan that takes so many times as long as the fastest is as good when it needs less
      * memory; 0: none */
     double lean_limit;
@@ -275,16 +276,54 @@ static ot_status record_choice(solver *v, const ot_choice *c)
                                                               : ot_fail_nomem(v->s->g->model->diag);
 }
 
+/* Of one interval, only tilings that neither another nor its nodes untiled beat in both time and
+ * peak make a plan. */
+static void keep_best(solver *v, const ot_choice *c)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < v->n_best; k++)
+        if (v->best[k].time <= c->time && v->best[k].peak <= c->peak) return;
+    for (uint32_t k = 0; k < v->n_best; k++)
+        if (v->best[k].time < c->time || v->best[k].peak < c->peak) v->best[n++] = v->best[k];
+    v->best[n++] = *c;
+    v->n_best = n;
+}
+
+/* The interval with its nodes untiled, as a choice. */
+static ot_choice untiled_choice(const ot_seq *s, uint32_t first, uint32_t end)
+{
+    ot_choice c = {.first = first, .end = end, .time = s->time[end + 1] - s->time[first]};
+    for (uint32_t p = first; p <= end; p++) c.peak = ot_max(c.peak, s->live[p]);
+    return c;
+}
+
+/* Tilings of the interval, which all plans of the graph may share. */
+static ot_status try_shared(solver *v, uint32_t first, uint32_t end)
+{
+    const ot_choice whole = untiled_choice(v->s, first, end);
+    v->n_best = 0;
+    for (uint32_t k = 0; k < ot_trial_pairs(v->tr) && v->n_best < v->max_best; k++) {
+        ot_choice c;
+        if (ot_trial_choice(v->tr, k, &c) && (c.time < whole.time || c.peak < whole.peak))
+            keep_best(v, &c);
+    }
+    for (uint32_t k = 0; k < v->n_best; k++) {
+        if (v->record) OT_TRY(record_choice(v, &v->best[k]));
+        OT_TRY(take_choice(v, &v->best[k], 0, 0, false));
+    }
+    return OT_OK;
+}
+
 /* All tilings of the interval that the walk has reached. */
 static ot_status try_interval(solver *v, uint32_t first, uint32_t end)
 {
     const ot_seq *s = v->s;
+    if (v->cache) return try_shared(v, first, end);
     const double kept = kept_penalty(v, first, end, true);
     const bool concerned = ot_limit_concerns(v->limit, first, end);
     for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
         ot_choice c;
         if (!ot_trial_choice(v->tr, k, &c)) continue;
-        if (v->record) OT_TRY(record_choice(v, &c));
         uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end) : 0;
         OT_TRY(take_choice(v, &c, kept, missed, concerned));
     }
@@ -504,7 +543,9 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     v.cache = any_plan && v.limit->n_large == 0 ? cache : NULL;
     v.f = OT_NEW_N(s->arena, front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
-    if (!v.f || !v.tileable) return ot_fail_nomem(diag);
+    v.max_best = OT_COUNTS_MAX * OT_COUNTS_MAX * OT_COUNTS_MAX;
+    v.best = OT_NEW_N(s->arena, ot_choice, v.max_best);
+    if (!v.f || !v.tileable || !v.best) return ot_fail_nomem(diag);
     for (uint32_t p = 0; p < s->n; p++) {
         ot_why why;
         OT_TRY(ot_barrier_reason(s, s->node[p], &why));
@@ -522,8 +563,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     v.f[0].n = 1;
     v.f[0].s[0] = (state){.choice = OT_NONE};
     const uint64_t work = ot_trial_work(tr),
-                   work_max = ot_max(share_of(work, WORK_ALL, WORK_ALL / WORK_MAX),
-                                     work + WORK_LEAST);
+                   work_max = work + (v.cache || work == 0 ? WORK_MAX : WORK_ALONE);
     for (uint32_t end = 0; end < s->n; end++) {
         v.work_end = share_of(ot_trial_work(tr), work_max, s->n - end);
         OT_TRY(solve_end(&v, end));
