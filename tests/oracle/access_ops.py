@@ -231,6 +231,9 @@ def check_case(case, tool, rng, tmp, stats):
             stats['refused'] += 1
             reasons = stats['reasons']
             reasons[ans['refused']] = reasons.get(ans['refused'], 0) + 1
+            one = any(a == ans['axis'] and hi - lo == 1 for a, lo, hi in req)
+            if one and ans['refused'].startswith('a tile would hold one element'):
+                continue  # of the axis that scales lie along
             if case.cut.get(ans['axis']) is True:
                 raise Mismatch(f'axis {ans["axis"]} refused ({ans["refused"]}) but should be cut')
             continue

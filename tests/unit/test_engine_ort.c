@@ -107,6 +107,7 @@ static ort_status *fake_input(const ort_context *c, size_t k, const ort_value **
 static ort_status *fake_output(ort_context *c, size_t k, const int64_t *dims, size_t rank,
                                ort_value **out)
 {
+    if (c->out[k].shape.type == 0) c->out[k].shape.type = ONNX_TILE_FLOAT32;
     c->out[k].shape.rank = rank;
     memcpy(c->out[k].shape.dims, dims, rank * sizeof *dims);
     *out = &c->out[k];
@@ -315,6 +316,9 @@ static void what_does_not_fit(void **state)
     ort_status *st = OPERATOR.compute(k, &c);
     assert_non_null(st);
     fake_release_status(st);
+    c.in[0].shape = (ort_shape){.type = ONNX_TILE_FLOAT32, .rank = 1, .dims = {2}};
+    c.out[0].shape.type = ONNX_TILE_FLOAT64; /* what its node states */
+    says(OPERATOR.compute(k, &c), "onnx_tile: an output has another type than in the body: y");
     c.n_in = 2;
     says(OPERATOR.compute(k, &c),
          "onnx_tile: the node has not as many inputs and outputs as its body");
