@@ -11,6 +11,7 @@
 
 #include "engine/core/engine.h"
 #include "app/pipeline.h"
+#include "base/lock.h"
 #include "session_json.h"
 #include "shape_list.h"
 
@@ -150,16 +151,6 @@ static void put_profile(const onnx_tile_session *s, ot_json *j)
 
 /* ---- the handle ---- */
 
-static bool lock_new(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t kind;
-    if (pthread_mutexattr_init(&kind) != 0) return false;
-    bool ok = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE) == 0 &&
-              pthread_mutex_init(lock, &kind) == 0;
-    pthread_mutexattr_destroy(&kind);
-    return ok;
-}
-
 void onnx_tile_session_lock(onnx_tile_session *s)
 {
     if (s) pthread_mutex_lock(&s->lock);
@@ -177,7 +168,7 @@ onnx_tile_status onnx_tile_session_create(onnx_tile_session **out)
     onnx_tile_session *s = calloc(1, sizeof *s);
     if (!s) return ONNX_TILE_NOMEM;
     s->options = ot_arena_new();
-    if (!s->options || !lock_new(&s->lock)) {
+    if (!s->options || !ot_lock_new(&s->lock)) {
         ot_arena_free(s->options);
         free(s);
         return ONNX_TILE_NOMEM;

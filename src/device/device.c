@@ -1,6 +1,8 @@
 /* Devices: the list of all, opening, closing, and what was never freed. */
 #include "driver.h"
 
+#include "base/lock.h"
+
 #include <stdatomic.h>
 
 #if __has_include(<CL/cl.h>)
@@ -67,22 +69,12 @@ static uint32_t next_mark(void)
     return (atomic_fetch_add(&last, 1) % 4095) + 1;
 }
 
-static bool make_lock(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t kind;
-    if (pthread_mutexattr_init(&kind) != 0) return false;
-    bool ok = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE) == 0 &&
-              pthread_mutex_init(lock, &kind) == 0;
-    pthread_mutexattr_destroy(&kind);
-    return ok;
-}
-
 ot_status dev_open_with(const dev_driver *driver, uint32_t number, const ot_device_options *o,
                         ot_device_error *e, ot_device **out)
 {
     ot_device *dev = calloc(1, sizeof *dev);
     *out = NULL;
-    if (!dev || !make_lock(&dev->lock)) {
+    if (!dev || !ot_lock_new(&dev->lock)) {
         free(dev);
         return dev_fail_host_memory(e);
     }
