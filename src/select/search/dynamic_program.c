@@ -267,7 +267,7 @@ static ot_status take_choice(solver *v, const ot_choice *c, double kept, uint32_
     return done ? OT_OK : ot_fail_nomem(s->g->model->diag);
 }
 
-/* Keep c for other plans: all of them, so that a plan is the same whichever came before it. */
+/* Keep c for other plans, so that a plan is the same whichever came before it. */
 static ot_status record_choice(solver *v, const ot_choice *c)
 {
     ot_interval_list *x = v->record;
