@@ -417,6 +417,7 @@ static ot_status run_stage(ot_run *r, stage which)
         ot_status s = PASSES[k].run(r);
         double end = ot_now();
         if (s == OT_OK) s = after_pass(r, k);
+        s = ot_import_check(r->model, s, r->diag);
         ot_progress_end(r->options.progress);
         OT_TRY(s);
         if (r->options.log)

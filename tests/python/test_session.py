@@ -1,4 +1,6 @@
 """Session: arrays in and out, where they lie, types, shapes, what is refused."""
+import os
+import tempfile
 import unittest
 
 import networks
@@ -99,6 +101,24 @@ class Sessions(unittest.TestCase):
         session.close()
         with self.assertRaisesRegex(onnx_tile.UsageError, "closed"):
             session.run({"x": self.x})
+
+    def test_external_data_that_is_shortened(self):
+        import onnx
+        with tempfile.TemporaryDirectory() as folder:
+            path, data = os.path.join(folder, "m.onnx"), os.path.join(folder, "w.bin")
+            weights = np.ones((1, 3, 64, 48), np.float32)
+            graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "w"], ["y"])], "g",
+                                           [onnx.helper.make_tensor_value_info("x", 1, weights.shape)],
+                                           [onnx.helper.make_tensor_value_info("y", 1, weights.shape)],
+                                           [onnx.numpy_helper.from_array(weights, "w")])
+            model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)])
+            onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+            session = onnx_tile.Session(path)
+            self.assertTrue(same(session.run({"x": self.x})[0], self.x + 1))
+            os.truncate(data, 4096)
+            with self.assertRaisesRegex(onnx_tile.ModelError, "'w.bin' has become shorter"):
+                session.run({"x": self.x})
+            session.close()
 
 
 if __name__ == "__main__":

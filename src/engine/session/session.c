@@ -11,6 +11,8 @@
  */
 #include "engine/core/session.h"
 
+#include "onnx/import/model_io.h"
+
 /* ---- making ---- */
 
 /* The array has the shape that the value has, as far as that is known, and no holes. */
@@ -150,6 +152,7 @@ ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, o
     (void)ot_pool_use(pool);
     m->diag = told;
     s->d = NULL;
+    st = ot_import_check(m, st, d);
     if (st != OT_OK) {
         ot_session_free(s);
         return st;
@@ -304,5 +307,6 @@ ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d)
     (void)ot_pool_use(pool);
     s->m->diag = told;
     s->d = NULL;
-    return st == OT_E_NOMEM ? ot_fail_nomem(d) : st;
+    if (st == OT_E_NOMEM) return ot_fail_nomem(d);
+    return ot_import_check(s->m, st, d);
 }

@@ -104,6 +104,13 @@ static ot_status write_files(job *j, ot_out *model, ot_out *data)
     ot_pb_emit(&j->writer, &j->message->base, &model->sink);
     OT_TRY(ot_out_seal(model));
     if (model->sink.total != j->size) OT_BUG("a model was not written as measured");
+    return OT_OK;
+}
+
+/* Both files are written; they get their names if what they hold is true. */
+static ot_status publish(const ot_model *m, ot_out *model, ot_out *data)
+{
+    OT_TRY(ot_import_check(m, OT_OK, m->diag));
     OT_TRY(ot_out_publish(data));
     return ot_out_publish(model);
 }
@@ -116,6 +123,7 @@ static ot_status export_file(job *j, const ot_model *m, const char *path)
     ot_status st = prepare(j, m, slash ? slash + 1 : model.path);
     if (st == OT_OK) st = check_target(j, model.path);
     if (st == OT_OK) st = write_files(j, &model, &data);
+    st = st == OT_OK ? publish(m, &model, &data) : ot_import_check(m, st, m->diag);
     ot_out_close(&data);
     ot_out_close(&model);
     return st;
@@ -153,6 +161,11 @@ static ot_status export_memory(job *j, const ot_model *m, void **bytes, size_t *
     ot_sink s = {.d = m->diag, .path = "memory", .fd = -1, .buffer = block, .cap = (size_t)j->size};
     ot_pb_emit(&j->writer, &j->message->base, &s);
     if (s.total != j->size) OT_BUG("a model was not written as measured");
+    ot_status st = ot_import_check(m, OT_OK, m->diag);
+    if (st != OT_OK) {
+        free(block);
+        return st;
+    }
     *bytes = block;
     *n = (size_t)j->size;
     return OT_OK;

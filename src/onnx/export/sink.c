@@ -9,8 +9,16 @@
 
 #define PIECE ((size_t)1 << 24) /* between two looks at waiting signals */
 
+/* Read a byte of every page: where a mapped file has become shorter, zeros are there from now on
+ * (base/file_view.h), which the system, that wanted to read them for us, could not know. */
+static void touch(const char *bytes, size_t n)
+{
+    for (size_t k = 0; k < n; k += 4096) (void)*(const volatile char *)(bytes + k);
+}
+
 static void write_all(ot_sink *s, const char *bytes, size_t n)
 {
+    bool touched = false;
     while (n > 0 && s->status == OT_OK) {
         if (s->hold && ot_signals_wait(s->hold)) {
             s->status = ot_fail(s->d, OT_E_SYSTEM, "writing '%s' was stopped by a signal", s->path);
@@ -18,6 +26,11 @@ static void write_all(ot_sink *s, const char *bytes, size_t n)
         }
         ssize_t done = write(s->fd, bytes, n < PIECE ? n : PIECE);
         if (done < 0 && errno == EINTR) continue;
+        if (done < 0 && errno == EFAULT && !touched) {
+            touch(bytes, n);
+            touched = true;
+            continue;
+        }
         if (done < 0) {
             s->status = ot_fail(s->d, OT_E_SYSTEM, "cannot write '%s': %s", s->path,
                                 strerror(errno));

@@ -8,16 +8,18 @@
  *   type;
  *   - keys are those the format defines, each at most once.
  * Each file is mapped once. Checks on the file are made on the open descriptor, so that swapping
- * names meanwhile gains nothing.
- *
+ * names meanwhile gains nothing. Small tensors, as sizes and axes are, are copied: what was checked
+ * stays. Of others the file may change; where it becomes shorter, the view is damaged and
+ * ot_import_check fails.
  */
 #include "import.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define COPIED_MOST 1023 /* bytes of a small tensor */
 
 typedef struct loader {
     ot_importer *im;
@@ -146,12 +148,12 @@ static ot_status map_fd(loader *l, const Onnx__TensorProto *t, int fd, ot_mappin
     map->inode = st.st_ino;
     map->size = (size_t)st.st_size;
     if (map->size == 0) return OT_OK;
-    void *p = mmap(NULL, map->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (p == MAP_FAILED)
-        return ot_fail(l->im->d, errno == ENOMEM ? OT_E_NOMEM : OT_E_SYSTEM,
-                       "tensor '%.*s': cannot map external data '%.*s': %s", OT_NAME_SHOWN,
-                       ot_text(t->name), OT_NAME_SHOWN, map->location, strerror(errno));
-    map->data = p;
+    ot_status s = ot_file_view_new(fd, map->size, &map->view);
+    if (s != OT_OK)
+        return ot_fail(l->im->d, s, "tensor '%.*s': cannot map external data '%.*s': %s",
+                       OT_NAME_SHOWN, ot_text(t->name), OT_NAME_SHOWN, map->location,
+                       strerror(errno));
+    map->data = ot_file_view_data(map->view);
     return OT_OK;
 }
 
@@ -211,6 +213,8 @@ static ot_status place_tensor(loader *l, const Onnx__TensorProto *t, const entry
             map->size);
     ot_ext ext = {t->external_data, need ? map->data + offset : (const uint8_t *)"", (size_t)need};
     ot_source *s = l->im->src;
+    if (need <= COPIED_MOST) ext.data = ot_memdup(l->im->m->arena, ext.data, ext.bytes);
+    if (!ext.data) return ot_fail_nomem(l->im->d);
     return OT_PUSH(l->im->m->arena, s->ext, s->n_ext, s->cap_ext, ext) ? OT_OK
                                                                        : ot_fail_nomem(l->im->d);
 }
@@ -254,4 +258,18 @@ const ot_ext *ot_source_ext(const ot_source *s, const Onnx__TensorProto *t)
     if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) return NULL;
     ot_ext key = {.key = t->external_data};
     return s->n_ext ? bsearch(&key, s->ext, s->n_ext, sizeof key, by_address) : NULL;
+}
+
+ot_status ot_import_check(const ot_model *m, ot_status so_far, ot_diag *d)
+{
+    const ot_source *s = m ? m->source : NULL;
+    for (const ot_mapping *map = s ? s->maps : NULL; map; map = map->next) {
+        if (!map->view || !ot_file_view_damaged(map->view)) continue;
+        if (d) *d = (ot_diag){0}; /* whatever went wrong, this is why */
+        return ot_fail(
+            d, OT_E_INPUT,
+            "external data '%.*s' has become shorter, or unreadable, while it was in use",
+            OT_NAME_SHOWN, map->location);
+    }
+    return so_far;
 }

@@ -27,6 +27,20 @@ typedef struct ot_importer {
 ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type,
                      ot_diag *d) OT_MUST_USE;
 
+/* pb_slim.c: a model file of n bytes, without the contents of its large tensors: into `a`; *out
+ * NULL: this file has to be read as a whole. Fails: OT_E_NOMEM. */
+typedef struct ot_slim ot_slim;
+typedef struct ot_slim_place {
+    uint64_t offset; /* in the file */
+    size_t bytes;
+} ot_slim_place;
+ot_status ot_slim_read(int fd, uint64_t n, ot_arena *a, ot_diag *d, ot_slim **out) OT_MUST_USE;
+/* What to unpack. */
+const void *ot_slim_bytes(const ot_slim *s, size_t *n);
+/* Read the contents into what was unpacked. Fails: OT_E_INPUT without a message (the file does not
+ * hold them any more, or has to be read as a whole), OT_E_NOMEM. */
+ot_status ot_slim_fill(ot_slim *s, Onnx__ModelProto *model, ot_diag *d) OT_MUST_USE;
+
 /* external.c: check and map the external data of every tensor of the model. dir_fd: the model's
  * folder, or -1 to refuse external data. */
 ot_status ot_import_external(ot_importer *im, int dir_fd) OT_MUST_USE;

@@ -17,6 +17,12 @@ ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out) OT_MUS
 ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag,
                            ot_model **out) OT_MUST_USE;
 
+/* What was done with a model ended with `so_far`. Returns that, unless zeros were read in the place
+ * of external data: then what came out is not true, and OT_E_INPUT, with the file's name, replaces
+ * what d says. Models that read from memory, and copies of models, have none: ask for the one that
+ * was read. (external.c) */
+ot_status ot_import_check(const ot_model *m, ot_status so_far, ot_diag *d) OT_MUST_USE;
+
 /* A model that nothing has changed since it was read: nodes that were written anew to read it as
  * a newer opset become what the file has. Keeps SHAPES, makes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_raise_undo(ot_model *m) OT_MUST_USE;

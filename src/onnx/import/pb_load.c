@@ -1,12 +1,11 @@
 /* From a file (or stdin, or memory) to an ot_model.
  *
- *   open + fstat -> map or read -> scan -> unpack -> unmap -> external data -> functions -> graph
+ *   open + fstat -> read -> scan -> unpack -> external data -> functions -> graph
  *
- * What is scanned must be what is unpacked, so a file is read once, into a copy. A large one is
- * mapped, only while it is unpacked, and pages that were unpacked are dropped on the way, so the
- * peak is the unpacked copy and little more; if it has changed meanwhile it is refused. protobuf-c
- * allocates through our hook (a small header remembers each block's size), so that a test can
- * make every allocation fail, and so that "out of memory" can be told from "malformed".
+ * What is scanned must be what is unpacked, so a file is read once, into a copy; the contents of
+ * large tensors are read where they stay (pb_slim.c), so the peak is what is unpacked and little
+ * more. protobuf-c allocates through our hook (a small header remembers each block's size), so that
+ * a test can make every allocation fail, and so that "out of memory" can be told from "malformed".
  */
 #include "import.h"
 #include "model_io.h"
@@ -14,12 +13,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX  ((size_t)INT32_MAX) /* protobuf's own limit: 2 GiB - 1 */
-#define COPY_MOST ((size_t)32 << 20)  /* files up to this size are read into a copy */
+#define FILE_MAX   ((size_t)INT32_MAX) /* protobuf's own limit: 2 GiB - 1 */
+#define WHOLE_MOST ((size_t)1 << 20)   /* files up to this size are read as a whole */
 
 const char *ot_text(const char *s) { return s ? s : ""; }
 
@@ -27,36 +25,19 @@ const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? 
 
 /* ---- protobuf-c's memory ---- */
 
-#define PB_HEADER  16u               /* keeps 16-byte alignment */
-#define DROP_EVERY ((size_t)4 << 20) /* bytes unpacked */
-
-/* One message being unpacked. */
-typedef struct unpacking {
-    bool failed;        /* no memory */
-    void *map;          /* the file it comes from, or NULL */
-    size_t size, since; /* bytes of map; bytes allocated since its pages were dropped */
-} unpacking;
-
-/* Pages of the file that are read again come from the system's cache. */
-static void drop_pages(unpacking *u)
-{
-    if (u->map) (void)madvise(u->map, u->size, MADV_DONTNEED);
-    u->since = 0;
-}
+#define PB_HEADER 16u /* keeps 16-byte alignment */
 
 static void *pb_alloc(void *context, size_t size)
 {
-    unpacking *u = context;
+    bool *failed = context; /* there was no memory */
     if (size > SIZE_MAX - PB_HEADER) return NULL;
     size_t total = size + PB_HEADER;
     char *p = ot_hook_alloc(NULL, 0, total);
     if (!p) {
-        if (u) u->failed = true;
+        if (failed) *failed = true;
         return NULL;
     }
     memcpy(p, &total, sizeof total);
-    if (u && total > SIZE_MAX - u->since) drop_pages(u);
-    if (u && (u->since += total) >= DROP_EVERY) drop_pages(u);
     return p + PB_HEADER;
 }
 
@@ -84,15 +65,12 @@ static void free_source(void *source)
 {
     ot_source *s = source; /* the struct itself lives in the model's arena */
     if (s->model) ot_pb_free(&s->model->base);
-    for (ot_mapping *map = s->maps; map; map = map->next)
-        if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
+    for (ot_mapping *map = s->maps; map; map = map->next) ot_file_view_free(map->view);
 }
 
 /* ---- bytes -> model ---- */
 
-/* map: the bytes, if they are a file's; or NULL. */
-static ot_status unpack_mapped(const void *bytes, size_t n, void *map, ot_diag *d,
-                               Onnx__ModelProto **out)
+ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out)
 {
     if (n == 0) return ot_fail(d, OT_E_INPUT, "the model file is empty");
     if (n > FILE_MAX)
@@ -100,18 +78,12 @@ static ot_status unpack_mapped(const void *bytes, size_t n, void *map, ot_diag *
                        "the model file is larger than 2 GiB - 1 bytes, which "
                        "no ONNX file may be (use external data)");
     OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, d));
-    unpacking u = {.map = map, .size = n};
-    drop_pages(&u); /* that the scan read */
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, &u};
+    bool failed = false;
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, &failed};
     *out = onnx__model_proto__unpack(&allocator, n, bytes);
-    if (!*out && u.failed) return ot_fail_nomem(d);
+    if (!*out && failed) return ot_fail_nomem(d);
     if (!*out) return ot_fail(d, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
     return OT_OK;
-}
-
-ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out)
-{
-    return unpack_mapped(bytes, n, NULL, d, out);
 }
 
 static ot_status build(ot_model *m, ot_source *src, int dir_fd)
@@ -131,7 +103,7 @@ static ot_status build(ot_model *m, ot_source *src, int dir_fd)
     if (st == OT_OK) st = ot_import_functions(&im);
     if (st == OT_OK) st = ot_import_graph(&im);
     ot_arena_free(im.scratch);
-    return st;
+    return ot_import_check(m, st, m->diag);
 }
 
 /* A model whose `source` is ready to be filled. */
@@ -211,9 +183,35 @@ static bool is_unchanged(int fd, const struct stat *before)
            now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
 }
 
+/* Without the contents of its tensors, then these. *done false, nothing is loaded: read the file as
+ * a whole. Fails: OT_E_NOMEM. */
+static ot_status load_parts(int fd, size_t n, ot_model *m, ot_source *src, bool *done)
+{
+    ot_diag own = {0};
+    ot_slim *slim;
+    size_t n_slim;
+    ot_arena *a = ot_arena_new();
+    *done = false;
+    if (!a) return ot_fail_nomem(m->diag);
+    ot_status st = ot_slim_read(fd, n, a, &own, &slim);
+    if (st == OT_OK && slim) {
+        const void *bytes = ot_slim_bytes(slim, &n_slim);
+        st = ot_pb_unpack(bytes, n_slim, &own, &src->model);
+        if (st == OT_OK) st = ot_slim_fill(slim, src->model, &own);
+        *done = st == OT_OK;
+    }
+    ot_arena_free(a);
+    if (!*done && src->model) {
+        ot_pb_free(&src->model->base);
+        src->model = NULL;
+    }
+    return st == OT_E_NOMEM ? ot_fail_nomem(m->diag) : OT_OK;
+}
+
 static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
 {
     struct stat st;
+    bool done = false;
     if (fstat(fd, &st) != 0) return cannot(m->diag, "read", path);
     if (S_ISDIR(st.st_mode))
         return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
@@ -221,14 +219,10 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
     if ((uint64_t)st.st_size > FILE_MAX)
         return ot_pb_unpack("", FILE_MAX + 1, m->diag, &src->model);
     size_t n = (size_t)st.st_size;
-    if (n <= COPY_MOST) return load_stream(fd, path, m, src);
-    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) return load_stream(fd, path, m, src); /* a file system without mmap */
-    ot_status status = unpack_mapped(map, n, map, m->diag, &src->model);
-    munmap(map, n);
-    if (status == OT_OK && !is_unchanged(fd, &st))
+    if (n > WHOLE_MOST) OT_TRY(load_parts(fd, n, m, src, &done));
+    if (!is_unchanged(fd, &st))
         return ot_fail(m->diag, OT_E_INPUT, "'%s' was written while it was read", path);
-    return status;
+    return done ? OT_OK : load_stream(fd, path, m, src);
 }
 
 /* Descriptor of the folder that holds `path`. */

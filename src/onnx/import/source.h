@@ -9,6 +9,8 @@
 
 #include "onnx/graph/ir.h"
 
+#include "base/file_view.h"
+
 #include "onnx.pb-c.h"
 
 #include <sys/types.h>
@@ -17,7 +19,8 @@
 typedef struct ot_mapping {
     struct ot_mapping *next;
     const char *location; /* as the model spells it */
-    const uint8_t *data;  /* [size]; NULL when size is 0 */
+    ot_file_view *view;   /* NULL when size is 0 */
+    const uint8_t *data;  /* [size], of view */
     size_t size;
     dev_t device; /* identity of the file: the exporter must never write onto it */
     ino_t inode;
