@@ -152,6 +152,12 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
     return ops;
 }
 
+/* Operators that repeat what they read: a tile needs no more than its extent. */
+static bool repeats_input(ot_access_kind kind)
+{
+    return kind == OT_ACC_EXPAND || kind == OT_ACC_TILE;
+}
+
 bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                     int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
@@ -163,8 +169,9 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
     const ot_access_ops *ops = gate(g, n, out_index, axis, why);
     if (!ops || !ops->axis(g, n, out_index, axis, in_axis, out_axis, why)) return false;
     out_axis[out_index] = (int8_t)axis;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (in_axis[i] >= 0) return ot_dynamic_allows(g, n, out_index, axis, in_axis, why);
+    bool varies = repeats_input(ot_op_access(n->op));
+    for (uint32_t i = 0; i < n->n_in; i++) varies |= in_axis[i] >= 0;
+    if (varies) return ot_dynamic_allows(g, n, out_index, axis, in_axis, why);
     return ot_acc_refuse(why, OT_WHY_NO_INPUT_VARIES);
 }
 

@@ -149,7 +149,11 @@ static ot_status reshape_adapt(const ot_graph *g, const ot_node *n, const ot_til
 
 const ot_access_ops ot_access_reshape = {reshape_axis, reshape_window, reshape_adapt};
 
-/* ---- Expand: numpy broadcasting of operand 0 to the shape in operand 1 ---- */
+/* ---- Expand: numpy broadcasting of operand 0 to the shape in operand 1 ----
+ *
+ * An axis along which it repeats its input cuts nothing but the shape: every tile repeats the whole
+ * input so many times.
+ */
 
 static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
@@ -158,9 +162,7 @@ static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
     if (!in || in->rank > out->rank) return ot_acc_refuse(why, OT_WHY_EXPAND_BROADCAST);
-    if (!ot_acc_set(in_axis, 0, ot_acc_broadcast_last(in, out, axis), why)) return false;
-    if (in_axis[0] < 0) return ot_acc_refuse(why, OT_WHY_EXPAND_REPEATS);
-    return true;
+    return ot_acc_set(in_axis, 0, ot_acc_broadcast_last(in, out, axis), why);
 }
 
 static bool expand_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,

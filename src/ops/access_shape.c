@@ -11,7 +11,7 @@
  *
  *   Gather     axes of the indices cut the indices, the other axes of the data cut the data;
  *              the gathered axis is needed whole, as the indices may point anywhere
- *   Tile       axes that are repeated once (its operand counts repeats, so it stays)
+ *   Tile       any axis: within one copy of the input its window, else copies of all of it
  */
 #include "access_same.h"
 
@@ -178,7 +178,20 @@ static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
 
 const ot_access_ops ot_access_gather = {gather_axis, gather_window, NULL};
 
-/* ---- Tile ---- */
+/* ---- Tile ----
+ *
+ *   in   0..E        out 0....E....2E....3E
+ *   out within one copy:  the same window of the input, repeated once
+ *   out over several:     the whole input, and all of these copies are made
+ *
+ * An input of extent 1 is needed whole, as of Expand.
+ */
+
+/* Is operand 0 repeated whole, whatever the tile? */
+static bool repeats_all(const ot_value *in, const ot_value *out, uint32_t axis)
+{
+    return in->dims[axis] == 1 && out->dims[axis] > 1;
+}
 
 static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
@@ -188,15 +201,50 @@ static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     if (!ot_acc_regular(g, n, why)) return false;
     if (n->version > 0 && n->version < 6) return ot_acc_refuse(why, OT_WHY_TILE_OPSET);
     if (!in || in->rank != out->rank) return ot_acc_refuse(why, OT_WHY_RANKS_DIFFER);
-    if (in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_TILE_REPEATS);
-    in_axis[0] = (int8_t)axis;
+    if (out->dims[axis] % in->dims[axis] != 0) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!repeats_all(in, out, axis)) in_axis[0] = (int8_t)axis;
     return true;
 }
 
 static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                         ot_op_tile *t, ot_why *why)
 {
-    return ot_acc_same_window(tile_axis, g, n, out_index, axis, t, why);
+    const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
+    const int64_t extent = in->dims[axis], first = t->need.lo / extent,
+                  end = (t->need.hi - 1) / extent + 1;
+    (void)why;
+    t->made = t->need;
+    if (repeats_all(in, out, axis)) return true;
+    if (end - first == 1) {
+        t->in[0] = (ot_win){t->need.lo - first * extent, t->need.hi - first * extent};
+    } else {
+        t->in[0] = (ot_win){0, extent};
+        t->made = (ot_win){first * extent, end * extent};
+    }
+    return true;
 }
 
-const ot_access_ops ot_access_tile = {tile_axis, tile_window, NULL};
+static ot_status tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, axes[0].out_index);
+    int64_t repeats[OT_RANK_MAX];
+    bool once = true;
+    if (g->model->dynamic_dims) return OT_OK; /* then it repeats along no axis that is cut */
+    for (int32_t d = 0; d < x->rank; d++) {
+        const ot_op_tile *t = ot_acc_cut(axes, n_axes, (uint32_t)d);
+        const bool part = t && !repeats_all(x, y, (uint32_t)d);
+        const int64_t made = t ? t->made.hi - t->made.lo : y->dims[d],
+                      in = part ? t->in[0].hi - t->in[0].lo : x->dims[d];
+        repeats[d] = made / in;
+        once &= repeats[d] == 1;
+    }
+    if (once) {
+        out->kind = OT_ADAPT_FORWARD;
+        out->forward = 0;
+        return OT_OK;
+    }
+    return ot_adapt_set_i64(arena, out, 1, repeats, (size_t)x->rank);
+}
+
+const ot_access_ops ot_access_tile = {tile_axis, tile_window, tile_adapt};

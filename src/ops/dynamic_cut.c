@@ -189,8 +189,12 @@ bool ot_dynamic_allows(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     case OT_ACC_GATHER:
     case OT_ACC_EINSUM:
     case OT_ACC_BLOCK: return true;
-    case OT_ACC_REDUCE:
     case OT_ACC_TILE:
+        return !ot_value_varies(g, operand(n, 1)) &&
+                       ot_acc_in(g, n, 0)->dims[axis] == out->dims[axis]
+                   ? true
+                   : refuse(why, OT_WHY_DYNAMIC_FIXED);
+    case OT_ACC_REDUCE:
     case OT_ACC_CUMSUM:
         return !ot_value_varies(g, operand(n, 1)) ? true : refuse(why, OT_WHY_DYNAMIC_FIXED);
     case OT_ACC_CONCAT:

@@ -112,9 +112,10 @@ typedef struct ot_op_tile {
 /* Which input axes follow `axis` of output `out_index`. in_axis: [n->n_in], filled with an axis
  * >= 0 or OT_AX_WHOLE (also for omitted inputs); out_axis: [n->n_out], the axis of each output
  * that is cut along with it (same tile windows), or OT_AX_WHOLE when that output cannot be (then
- * the node is usable only if that output has no reader). At least one input is >= 0 on success.
- * Returns false when the axis cannot be cut and sets *why to a reason that a person understands
- * (OT_WHY_SOFTMAX). Requires shapes; values of unknown shape: false. Never fails otherwise. */
+ * the node is usable only if that output has no reader). At least one input is >= 0 on success,
+ * except of operators that repeat their input along the axis (Expand, Tile). Returns false when
+ * the axis cannot be cut and sets *why to a reason that a person understands (OT_WHY_SOFTMAX).
+ * Requires shapes; values of unknown shape: false. Never fails otherwise. */
 bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                     int8_t *in_axis, int8_t *out_axis, ot_why *why);
 

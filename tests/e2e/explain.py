@@ -71,11 +71,6 @@ def wrapped(net, v):
                   name='it', mode='wrap')
 
 
-def expanded(net, v):
-    row = net.op('ReduceMean', v, axes=[2], keepdims=1, name='mean')
-    return net.op('Add', v, net.op('Expand', row, net.const([1, 8, 256, 256], 'i8'), name='it'))
-
-
 def highest(net, v):
     outs = net.fresh(), net.fresh()
     net.nodes.append(helper.make_node('TopK', [v, net.const([8], 'i8')], list(outs), name='it', axis=1))
@@ -104,7 +99,7 @@ def reason_of(tool, path, options):
 def reasons(tool, folder):
     """Each operator is told what is true of it where rows are cut."""
     general = ('peak-within-slowdown',)
-    for make, want in ((normalised, general), (last_axis, general), (wrapped, ('pad-wrap',)), (expanded, ('expand-repeats',)),
+    for make, want in ((normalised, general), (last_axis, general), (wrapped, ('pad-wrap',)),
                        (highest, ('not-cut',)), (function, ('local-function',)), (whole, ('whole-ends', 'softmax', 'peak-within-slowdown'))):
         net, path = (behind if want == general else around)(make), f'{folder}/{make.__name__}.onnx'
         body = helper.make_function('own', 'Twice', ['a'], ['b'], [helper.make_node('Add', ['a', 'a'], ['b'])],

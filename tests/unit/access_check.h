@@ -258,8 +258,10 @@ static void run_tile(const kase *c, const cut *x, uint32_t n)
             if (x[j].in_axis[k] >= 0 && x[j].in[k].lo == x[j].in[k].hi) assert_true(ad.drop[k]);
     uint32_t n_in = tile_operands(c, x, n, &ad, in);
     if (ad.kind == OT_ADAPT_FORWARD) {
-        assert_int_equal(n_in, 1);
-        out[0] = in[0];
+        uint32_t at = ad.forward;
+        for (uint32_t k = 0; k < ad.forward; k++) at -= ad.drop[k];
+        assert_in_range(at, 0, n_in - 1);
+        out[0] = in[at];
     } else {
         ev_op op = {c->type, c->version, ad.attrs, ad.n_attrs};
         ev_run(&op, in, n_in, out);

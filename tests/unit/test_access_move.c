@@ -141,13 +141,39 @@ static void test_expand_tile(void **state)
     seed(18);
     kase *c = new_case("Expand", 13);
     IN(c, 3, 1, 5), INTS(c, 2, 1, 4, 5);
-    check(c, "0101");
+    check(c, "1111");
     c = new_case("Expand", 13); /* 1 in the target keeps the extent */
     IN(c, 3, 4), INTS(c, 1, 1);
     check(c, "11");
     c = new_case("Tile", 13);
     IN(c, 3, 4, 2), INTS(c, 1, 3, 1);
-    check(c, "101");
+    check(c, "111");
+    c = new_case("Tile", 13);
+    IN(c, 1, 5), INTS(c, 4, 2);
+    check(c, "11");
+}
+
+/* Within one copy a tile reads its own window, over several all of the input. */
+static void test_tile_windows(void **state)
+{
+    static const struct {
+        int64_t lo, hi, in_lo, in_hi, made_lo, made_hi;
+    } rows[] = {{1, 3, 1, 3, 1, 3}, {5, 8, 1, 4, 5, 8}, {3, 5, 0, 4, 0, 8}, {7, 12, 0, 4, 4, 12}};
+    (void)state;
+    kase *c = new_case("Tile", 13);
+    cut x;
+    IN(c, 4), INTS(c, 3);
+    build(c);
+    assert_true(ask(c, 0, &x));
+    assert_int_equal(x.in_axis[0], 0);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        fill_window(c, &x, rows[k].lo, rows[k].hi);
+        assert_int_equal(x.in[0].lo, rows[k].in_lo);
+        assert_int_equal(x.in[0].hi, rows[k].in_hi);
+        assert_int_equal(x.tile.made.lo, rows[k].made_lo);
+        assert_int_equal(x.tile.made.hi, rows[k].made_hi);
+    }
+    drop(c);
 }
 
 static void test_concat_split(void **state)
@@ -198,7 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_transpose_random), cmocka_unit_test(test_reshape_random),
         cmocka_unit_test(test_reshape_kin),      cmocka_unit_test(test_expand_tile),
-        cmocka_unit_test(test_concat_split),     cmocka_unit_test(test_gather_random),
+        cmocka_unit_test(test_tile_windows),     cmocka_unit_test(test_concat_split),
+        cmocka_unit_test(test_gather_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,114 @@
+"""Networks around operators that are cut along axes of their own. cut_operators.py TOOL FOLDER [NAME]
+
+Each is judged by what ONNX Runtime computes of it as it was, of what the tool writes for memory and in small tiles, and by what the
+engine computes of its own form. Where memory is the point, the predicted growth is at most `share` of the untiled model's.
+"""
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+
+from builder import Net, save
+from checks import outputs
+
+FORMS = [('--goal', 'memory'), ('--force', '--l2', '16K'), ('--force', '--l2', '64K', '--goal', 'memory')]
+CASES = {}
+
+
+def case(share=None, tol=1e-5, opset=17, engine=True):
+    """share: of growth that is left for goal memory at most; None: not asked."""
+    def add(make):
+        CASES[make.__name__] = make, share, tol, opset, engine
+        return make
+    return add
+
+
+# ---- repeated ----
+
+@case(share=.1)
+def expand_mask(net):
+    """Attention under a mask that is expanded along all rows."""
+    x, mask = net.input('x', [1, 2048, 32]), net.input('m', [1, 1, 2048])
+    scores = net.op('Softmax', net.op('MatMul', x, net.op('Transpose', x, perm=[0, 2, 1])), axis=-1)
+    seen = net.op('Mul', scores, net.op('Expand', mask, net.const([1, 2048, 2048], 'i8')))
+    net.output(net.op('MatMul', seen, x), [1, 2048, 32])
+
+
+@case(share=.2)
+def expand_inside(net):
+    """A row that the network itself makes, repeated over all rows, between convolutions, along an axis that the row lacks as well."""
+    x = net.input('x', [1, 4, 512, 64])
+    row = net.op('Relu', net.input('r', [8, 1, 64]))
+    a = net.op('Relu', net.conv(x, 4, 8, pads=[1] * 4))
+    b = net.op('Concat', a, net.op('Expand', row, net.const([1, 8, 512, 64], 'i8')), axis=1)
+    net.output(net.conv(net.op('Sigmoid', b), 16, 2, pads=[1] * 4), [1, 2, 512, 64])
+
+
+@case(share=.4)
+def tile_rows(net):
+    """One row, repeated 512 times."""
+    x, row = net.input('x', [1, 8, 512, 64]), net.input('r', [1, 8, 1, 64])
+    a = net.op('Add', net.op('Relu', x), net.op('Tile', row, net.const([1, 1, 512, 1], 'i8')))
+    net.output(net.conv(net.op('Tanh', a), 8, 2, pads=[1] * 4), [1, 2, 512, 64])
+
+
+@case()
+def tile_copies(net):
+    """Three copies of a picture below each other, and two beside each other."""
+    x = net.op('Relu', net.conv(net.input('x', [1, 3, 40, 24]), 3, 4, pads=[1] * 4))
+    y = net.op('Tile', x, net.const([1, 1, 3, 2], 'i8'))
+    net.output(net.conv(net.op('Sigmoid', y), 4, 2, pads=[1] * 4), [1, 2, 120, 48])
+
+
+# ---- the judge ----
+
+def feeds_of(model, rng):
+    kinds = {onnx.TensorProto.FLOAT: lambda d: rng.standard_normal(d).astype('f4'), onnx.TensorProto.INT64: lambda d: rng.integers(0, 4, d)}
+    fed = {}
+    for v in model.graph.input:
+        t = v.type.tensor_type
+        fed[v.name] = kinds[t.elem_type]([d.dim_value for d in t.shape.dim])
+    return fed
+
+
+def call(*words):
+    p = subprocess.run(words, capture_output=True, text=True)
+    if p.returncode: sys.exit(f'{" ".join(words)}: exit {p.returncode}: {p.stderr}')
+    return p.stdout
+
+
+def same(name, got, want, tol):
+    for k, (a, b) in enumerate(zip(got, want, strict=True)):
+        if a.shape != b.shape or a.dtype != b.dtype: sys.exit(f'{name}: output {k} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}')
+        if b.dtype.kind != 'f' or tol == 0:
+            if not np.array_equal(a, b): sys.exit(f'{name}: output {k} differs')
+            continue
+        error = np.abs(a.astype('f8') - b).max() / max(np.abs(b).max(), 1e-30)
+        if not error <= tol: sys.exit(f'{name}: output {k} is off by {error:.1e}')
+
+
+def judge(name, tool, d):
+    make, share, tol, opset, engine = CASES[name]
+    net = Net([11, *name.encode()], opset=opset)
+    make(net)
+    path, out = save(net.model(), f'{d}/{name}.onnx'), f'{d}/{name}_out.onnx'
+    fed = feeds_of(onnx.load(path), np.random.default_rng(3))
+    want = outputs(path, fed)
+    left = None
+    for options in FORMS:
+        facts = json.loads(call(tool, path, '-o', out, '--threads', '1', '--target', 'cpu-generic', '--json', *options))
+        m = onnx.load(out)
+        if all(n.domain == '' for n in m.graph.node): onnx.checker.check_model(m, full_check=True)
+        same(f'{name} {" ".join(options)}', outputs(out, fed), want, tol)
+        if options == FORMS[0]: left = facts['tiled']['growth_bytes'] / facts['untiled']['growth_bytes']
+        elif not facts['regions']: sys.exit(f'{name} {" ".join(options)}: no region')
+    if engine: call(tool, path, '-o', out, '-q', '--threads', '1', '--emit', 'engine', '--force', '--l2', '16K', '--verify')
+    print(f'{name}: x{left:.2f}')
+    if share is not None and left > share: sys.exit(f'{name}: x{left:.2f} is left, not x{share}')
+
+
+tool, folder, only = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else ''
+for each in CASES:
+    if only in each: judge(each, tool, folder)
