@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 # NumPy's names of the types of elements, by ONNX's numbers. bfloat16 has none in NumPy: it comes and goes as uint16.
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-           11: "float64", 12: "uint32", 13: "uint64", 16: "uint16"}
+           11: "float64", 12: "uint32", 13: "uint64", 16: "uint16", 17: "uint8", 18: "uint8", 19: "uint8", 20: "uint8", 24: "uint8"}
+# Types below a byte, of outputs: values of integers, codes of floats; they cannot be bound.
+_BELOW_A_BYTE = {21: "uint8", 22: "int8", 23: "uint8", 25: "uint8", 26: "int8"}
 
 
 _NOTHING = ctypes.c_int64()  # where arrays without elements lie
@@ -145,10 +147,11 @@ class Session:
         """A copy of an output that lies in the session's memory."""
         t, data = Tensor(), c_void_p()
         self._handle.call("result", k, byref(t), byref(data))
-        if t.type not in _DTYPES:
+        dtype = _DTYPES.get(t.type) or _BELOW_A_BYTE.get(t.type)
+        if dtype is None:
             raise UsageError(f"output '{self._outputs[k].name}' is no tensor of a type that can be read")
         shape = tuple(t.dims[:t.rank])
-        array = self._np.empty(shape, _DTYPES[t.type])
+        array = self._np.empty(shape, dtype)
         ctypes.memmove(array.ctypes.data, data, array.nbytes)
         return array
 

@@ -1,23 +1,27 @@
-"""Weights of few bits: what ONNX Runtime loads untiled it loads tiled, and computes to the bit. narrow_types.py TOOL FOLDER"""
+"""Weights of few bits: what ONNX Runtime loads untiled it loads tiled, and computes to the bit; the engine computes the same.
+narrow_types.py TOOL FOLDER"""
+import os
 import subprocess
 import sys
 
 import numpy as np
 import onnx
 from onnx import TensorProto as T
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from builder import Net, save
 from checks import graphs, outputs
 
 tool, folder = sys.argv[1:3]
 rng = np.random.default_rng(0)
+NARROW = (T.INT4, T.UINT4, T.INT2, T.UINT2, T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+RANGES = {T.INT2: (-2, 2), T.UINT2: (0, 4), T.UINT4: (0, 16), T.UINT8: (0, 255)}
 YOUNG = {T.INT2: 25, T.UINT2: 25}  # opset; the others: 21
 
 
 def weight(net, dtype, rows, columns, per_row_block=True):
     """A constant of that type behind DequantizeLinear."""
-    low, high = {T.INT2: (-2, 2), T.UINT2: (0, 4), T.UINT4: (0, 16), T.UINT8: (0, 255)}.get(dtype, (-8, 8))
+    low, high = RANGES.get(dtype, (-8, 8))
     name = net.fresh('wq')
     net.inits.append(helper.make_tensor(name, dtype, [rows, columns], rng.integers(low, high, rows * columns).tolist()))
     scale = net.const(rng.uniform(.01, .1, (rows // 32, columns)))
@@ -50,9 +54,64 @@ def one_channel(rows, columns):
     return net.model()
 
 
+def engine(name, path, feeds, want):
+    """`run` computes what ONNX Runtime does."""
+    for k, v in feeds.items(): np.save(f'{folder}/{k}.npy', v)
+    given = [a for k in feeds for a in ('--input', f'{k}={folder}/{k}.npy')]
+    r = subprocess.run([tool, 'run', path, '-q', '--output-dir', f'{folder}/results', *given], capture_output=True, text=True)
+    if r.returncode: sys.exit(f'{name}: {r.stderr}')
+    for k, a in enumerate(want):
+        got = np.load(f'{folder}/results/{k}.npy')
+        same = got.dtype == a.dtype and got.shape == a.shape and np.allclose(got, a, rtol=1e-5, atol=1e-5, equal_nan=True)
+        if not same: sys.exit(f'{name}: output {k} is {got}, not {a}')
+
+
+def element_types():
+    """Every type, quantised as a whole, along an axis and in blocks, stored in each way; rows of an odd number of elements."""
+    for dtype in NARROW:
+        kind, opset = T.DataType.Name(dtype), YOUNG.get(dtype, 21)
+        floats = kind.startswith('FLOAT')
+        low, high = RANGES.get(dtype, (-8, 8))
+        for extents, axis, block, scale_of in (([5, 3], 0, 0, []), ([3, 7], 1, 0, [7]), ([7, 3], 0, 0, [7]), ([6, 5], 0, 2, [3, 5]), ([3, 9], 1, 4, [3, 3]),
+                                               ([2, 5, 3], 1, 5, [2, 1, 3])):
+            values = rng.integers(low, high, int(np.prod(extents)))
+            for stored in ('raw', 'typed', 'external'):
+                net = Net(opset=opset)
+                t = helper.make_tensor('q', dtype, extents, values.tolist())
+                if stored != 'typed': t = numpy_helper.from_array(numpy_helper.to_array(t), 'q')
+                net.inits.append(t)
+                zeros = rng.integers(low, high, int(np.prod(scale_of))) * (not floats)
+                net.inits.append(helper.make_tensor('z', dtype, scale_of, zeros.tolist()))
+                scale = net.const(rng.uniform(.1, 1, scale_of))
+                attrs = dict(block_size=block) if block else {}
+                x = net.input('x', extents)
+                y = net.op('DequantizeLinear', 'q', scale, 'z', axis=axis, **attrs)
+                q = net.op('QuantizeLinear', x, scale, 'z', axis=axis, **attrs)
+                net.op('Add', y, x, out='sum')
+                net.op('DequantizeLinear', q, scale, 'z', axis=axis, out='back', **attrs)
+                net.output('sum', extents)
+                net.output('back', extents)
+                if not block: casts(net, dtype, floats, x)
+                path = save(net.model(ir=11), f'{folder}/e.onnx', outside='e.bin' if stored == 'external' else None)
+                feeds = {'x': (rng.standard_normal(extents) * 9).astype('f4')}
+                engine(f'{kind} {extents} {scale_of} {stored}', path, feeds, outputs(path, feeds))
+                if os.path.exists(f'{folder}/e.bin'): os.remove(f'{folder}/e.bin')
+
+
+def casts(net, dtype, floats, x):
+    """To the type and back: of floats in and out of its range, of integers."""
+    back = net.op('Cast', net.op('Cast', x, to=dtype), to=T.FLOAT)
+    net.op('Identity', back, out='cast')
+    net.output('cast', None)
+    if floats: return
+    whole = net.op('Cast', net.op('Mul', x, net.const(np.float32(20))), to=T.INT32)
+    net.op('Cast', net.op('Cast', whole, to=dtype), to=T.INT64, out='whole')
+    net.output('whole', None, T.INT64)
+
+
 def check(name, model, *args, tiled=True):
     path, out = save(model, f'{folder}/m.onnx'), f'{folder}/t.onnx'
-    r = subprocess.run([tool, path, '-o', out, '-q', *args], capture_output=True, text=True)
+    r = subprocess.run([tool, path, '-o', out, '-q', '--verify', *args], capture_output=True, text=True)
     if r.returncode: sys.exit(f'{name} {args}: {r.stderr}')
     onnx.checker.check_model(out, full_check=True)
     regions = sum(n.name.startswith('tile/r') for g in graphs(onnx.load(out).graph) for n in g.node)
@@ -70,4 +129,5 @@ for dtype in (T.INT4, T.UINT4, T.INT2, T.UINT2, T.INT8, T.UINT8, T.FLOAT8E4M3FN,
         check(kind, mlp(dtype, 500, 64, 64), '--force', '--l2', '64K', '--runtime', runtime)
         check(f'{kind}, read twice', mlp(dtype, 500, 64, 64, 2), '--force', '--l2', '64K', '--runtime', runtime)
 check('one row', one_channel(24, 1024), '--force', '--l2', '8K', '--form', 'unrolled')
+element_types()
 print('equal')

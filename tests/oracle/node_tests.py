@@ -8,8 +8,7 @@ runner does (a few units in the last place of the largest output are allowed eve
 the model: a sequence from tensors by SequenceConstruct, an optional by Optional.
 
 Closes with one line per operator and `N passed, N failed, N skipped`. Skipped is what the engine refuses with exit 1: an operator that it
-does not have (and that is not in include/ops.def either), random numbers, or a test about strings or types narrower than a byte or of
-eight bits of floating point. Exit status 1 when a test fails, or none passes.
+does not have (and that is not in include/ops.def either), random numbers, or a test about strings or complex numbers. Exit status 1 when a test fails, or none passes.
 """
 import argparse, collections, fnmatch, os, re, subprocess, sys, tempfile, warnings
 import numpy as np, onnx
@@ -21,7 +20,8 @@ with warnings.catch_warnings():
     from onnx.backend.test.loader import load_model_tests
 
 T = TensorProto
-PLAIN = {T.FLOAT, T.UINT8, T.INT8, T.UINT16, T.INT16, T.INT32, T.INT64, T.BOOL, T.FLOAT16, T.DOUBLE, T.UINT32, T.UINT64, T.BFLOAT16}
+PLAIN = {T.FLOAT, T.UINT8, T.INT8, T.UINT16, T.INT16, T.INT32, T.INT64, T.BOOL, T.FLOAT16, T.DOUBLE, T.UINT32, T.UINT64, T.BFLOAT16,
+         T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ, T.FLOAT8E8M0, T.INT4, T.UINT4, T.INT2, T.UINT2, T.FLOAT4E2M1}
 OPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'include', 'ops.def')
 PER_OP = 6  # tests of an operator that --quick runs
 SECONDS = 60
@@ -78,7 +78,7 @@ def array(a):
 
 def save(path, a):
     a = array(a)
-    if a.dtype.kind in 'fiub' or a.dtype == ml_dtypes.bfloat16:
+    if a.dtype.isbuiltin == 1 and a.dtype.kind in 'fiub' or a.dtype == ml_dtypes.bfloat16:
         np.save(path + '.npy', a)
         return path + '.npy'
     with open(path + '.pb', 'wb') as f: f.write(numpy_helper.from_array(a).SerializeToString())
@@ -131,6 +131,7 @@ def prepare(model, inputs, folder):
 
 def load(path, want):
     a = np.load(path)
+    if want.dtype.kind == 'V' and a.dtype.kind in 'iu': return a.astype(want.dtype)  # integers below a byte
     return a.view(want.dtype) if a.dtype.kind == 'V' and a.dtype.itemsize == want.dtype.itemsize else a
 
 
@@ -138,6 +139,8 @@ def compare(got, want, rtol, atol):
     if got.shape != want.shape: return 'shape %s, not %s' % (list(got.shape), list(want.shape))
     if got.dtype != want.dtype: return 'type %s, not %s' % (got.dtype, want.dtype)
     if want.dtype.name == 'bfloat16': rtol, got, want = max(rtol, 2 ** -6), got.astype('f4'), want.astype('f4')
+    if want.dtype.name.startswith(('float8', 'float4')):
+        return '' if np.array_equal(got.astype('f4'), want.astype('f4'), equal_nan=True) else 'other contents'
     if want.dtype.kind == 'f' and want.size:  # near 0 the expected numbers are rounding errors of larger ones
         top = float(np.max(np.abs(want), where=np.isfinite(want), initial=0))
         atol = max(atol, LAST_PLACES * float(np.finfo(want.dtype).eps) * top)

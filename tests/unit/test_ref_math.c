@@ -321,7 +321,20 @@ static void casts(void **state)
     no(13, "float32[1] = [1]", NULL, "Cast(%a)", "to");
     no(13, "float32[1] = [1]", NULL, "Cast(%a) {to=8}", "string");
     no(13, "float32[1] = [1]", NULL, "Cast(%a) {to=-9223372036854775808}", "no data type");
-    no(21, "float32[1] = [1]", NULL, "Cast(%a) {to=22}", "int4");
+}
+
+/* There and back: low bits, with their sign; floats are rounded, halves away from zero. */
+static void casts_below_a_byte(void **state)
+{
+    (void)state;
+    const char *x = "float32[8] = [7, 8, -8.5, 2.5, -2.4, 300, nan, 1e10]";
+    one(21, x, "Cast(%c) {to=6}\n%c = Cast(%a) {to=22}", "int32[8] = [7, -8, 7, 3, -2, -4, 0, 0]");
+    one(21, x, "Cast(%c) {to=6}\n%c = Cast(%a) {to=21}", "int32[8] = [7, 8, 7, 3, 14, 12, 0, 0]");
+    const char *i = "int32[6] = [-3, -2, 1, 2, 7, 200]";
+    one(25, i, "Cast(%c) {to=1}\n%c = Cast(%a) {to=26}", "float32[6] = [1, -2, 1, -2, -1, 0]");
+    one(25, i, "Cast(%c) {to=1}\n%c = Cast(%a) {to=25}", "float32[6] = [1, 2, 1, 2, 3, 0]");
+    const char *f = "float32[7] = [2.5, 5, -7, 0.25, 0.75, -0.2, inf]";
+    one(23, f, "Cast(%c) {to=1}\n%c = Cast(%a) {to=23}", "float32[7] = [2, 4, -6, 0, 1, -0.0, 6]");
 }
 
 static void casts_to_eight_bits(void **state)
@@ -443,6 +456,7 @@ int main(void)
         cmocka_unit_test(several_inputs),
         cmocka_unit_test(nan_and_infinity),
         cmocka_unit_test(casts),
+        cmocka_unit_test(casts_below_a_byte),
         cmocka_unit_test(casts_to_eight_bits),
         cmocka_unit_test(batch_normalization),
         cmocka_unit_test(dropout_is_for_inference),

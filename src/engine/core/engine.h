@@ -47,14 +47,16 @@ typedef struct ot_nd_list {
 } ot_nd_list;
 
 bool ot_nd_elems(const ot_nd *a, int64_t *out); /* false on overflow */
-/* of one element held in memory; 0 for strings and sub-byte types */
+/* of one element held in memory; 0 for strings. Sub-byte types, which files pack, take a byte: int4
+ * and int2 as int8, uint4 and uint2 as uint8, float4 as its code */
 size_t ot_dtype_bytes(ot_dtype t);
 bool ot_nd_is_dense(const ot_nd *a);
 /* dims and row-major strides */
 void ot_nd_set_dense(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims);
 /* The same blocked by channel; rank >= 2. */
 void ot_nd_set_blocked(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, uint32_t block);
-/* Element i of an integer or bool array (dense) as int64; of any numeric array as double. */
+/* Element i of an integer or bool array (dense) as int64; of any numeric array but those of 4- and
+ * 8-bit floats as double. */
 int64_t ot_nd_int(const ot_nd *a, int64_t i);
 double ot_nd_double(const ot_nd *a, int64_t i);
 

@@ -12,11 +12,7 @@
 
 bool ot_nd_elems(const ot_nd *a, int64_t *out) { return ot_product(a->dims, a->rank, out); }
 
-size_t ot_dtype_bytes(ot_dtype t)
-{
-    uint32_t bits = ot_dtype_bits(t);
-    return bits < 8 ? 0 : bits / 8;
-}
+size_t ot_dtype_bytes(ot_dtype t) { return (ot_dtype_bits(t) + 7) / 8; }
 
 bool ot_nd_is_dense(const ot_nd *a)
 {
@@ -232,6 +228,10 @@ int64_t ot_nd_int(const ot_nd *a, int64_t i)
     case OT_BOOL: return *(const uint8_t *)at(a, i, 1) != 0;
     case OT_U8: return *(const uint8_t *)at(a, i, 1);
     case OT_I8: return *(const int8_t *)at(a, i, 1);
+    case OT_U4:
+    case OT_U2: return *(const uint8_t *)at(a, i, 1);
+    case OT_I4:
+    case OT_I2: return *(const int8_t *)at(a, i, 1);
     case OT_U16: return *(const uint16_t *)at(a, i, 2);
     case OT_I16: return *(const int16_t *)at(a, i, 2);
     case OT_U32: return *(const uint32_t *)at(a, i, 4);

@@ -28,6 +28,20 @@ static const struct {
              {"<u8", OT_U64}, {"|b1", OT_BOOL}, {"<V2", OT_BF16}, {"|V2", OT_BF16}};
 #define N_TYPES (sizeof TYPES / sizeof *TYPES)
 
+/* Types that NumPy does not have are written as what they are held as: values, or codes of floats. */
+static const char *descr_of(ot_dtype t)
+{
+    for (size_t k = 0; k < N_TYPES; k++)
+        if (TYPES[k].dtype == t) return TYPES[k].descr;
+    switch ((int)t) {
+    case OT_I4:
+    case OT_I2: return "|i1";
+    case OT_U4:
+    case OT_U2: return "|u1";
+    default: return ot_dtype_bytes(t) == 1 ? "|V1" : NULL;
+    }
+}
+
 /* "<f4", also "f4", "=f4" and "|f4"; the order of bytes means nothing where there is one byte. */
 static ot_dtype dtype_of(const char *descr)
 {
@@ -242,15 +256,15 @@ ot_status ot_npy_read(const char *path, ot_diag *d, ot_nd *out)
 static size_t make_header(const ot_nd *a, char *buf, size_t size)
 {
     char shape[OT_RANK_MAX * 24] = "";
-    size_t at = 0, type = 0;
-    while (type < N_TYPES && TYPES[type].dtype != a->dtype) type++;
-    if (type == N_TYPES) return 0;
+    size_t at = 0;
+    const char *descr = descr_of(a->dtype);
+    if (!descr) return 0;
     for (uint32_t k = 0; k < a->rank; k++)
         at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld%s", k ? ", " : "",
                                (long long)a->dims[k], a->rank == 1 ? "," : "");
     size_t n = 10 + (size_t)snprintf(buf + 10, size - 10,
                                      "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                                     TYPES[type].descr, shape);
+                                     descr, shape);
     while ((n + 1) % 64 != 0) buf[n++] = ' ';
     buf[n++] = '\n';
     memcpy(buf, "\x93NUMPY\x01", 8); /* version 1.0: the zero is the string's own */

@@ -1,10 +1,11 @@
-/* The 8-bit floating types of Cast.
+/* The floating types of 8 and 4 bits.
  *
  *     type      sign exponent mantissa  bias  largest  infinity   NaN
  *     E4M3FN    1    4        3         7     448      none       S.1111.111
  *     E4M3FNUZ  1    4        3         8     240      none       1.0000.000 (there is no -0)
  *     E5M2      1    5        2         15    57344    S.11111.00 S.11111.01 to S.11111.11
  *     E5M2FNUZ  1    5        2         16    57344    none       1.00000.00 (there is no -0)
+ *     E2M1      1    2        1         1     6        none       none (4 bits: 0 to 6, with sign)
  *     E8M0      0    8        0         127   2^127    none       11111111 (no zero either:
  *                                                                 00000000 is 2^-127)
  *
@@ -19,20 +20,23 @@ typedef struct float8_form {
     int mantissa, bias;
     double largest;
     bool fnuz;
-    uint8_t nan, inf; /* without sign; inf == nan: there is no infinity */
+    uint8_t nan, inf; /* without sign; inf == nan: there is no infinity; both 0: none of them */
+    uint8_t sign;
 } float8_form;
 
 static const float8_form *form_of(ot_dtype t)
 {
-    static const float8_form e4m3fn = {3, 7, 448, false, 0x7F, 0x7F},
-                             e4m3fnuz = {3, 8, 240, true, 0x80, 0x80};
-    static const float8_form e5m2 = {2, 15, 57344, false, 0x7F, 0x7C},
-                             e5m2fnuz = {2, 16, 57344, true, 0x80, 0x80};
+    static const float8_form e4m3fn = {3, 7, 448, false, 0x7F, 0x7F, 0x80},
+                             e4m3fnuz = {3, 8, 240, true, 0x80, 0x80, 0x80},
+                             e5m2 = {2, 15, 57344, false, 0x7F, 0x7C, 0x80},
+                             e5m2fnuz = {2, 16, 57344, true, 0x80, 0x80, 0x80},
+                             e2m1 = {1, 1, 6, false, 0, 0, 0x08};
     switch ((int)t) {
     case OT_F8E4M3FN: return &e4m3fn;
     case OT_F8E4M3FNUZ: return &e4m3fnuz;
     case OT_F8E5M2: return &e5m2;
     case OT_F8E5M2FNUZ: return &e5m2fnuz;
+    case OT_F4E2M1: return &e2m1;
     default: return NULL;
     }
 }
@@ -43,9 +47,10 @@ double ot_rm_float8_decode(ot_dtype t, uint8_t code)
 {
     const float8_form *f = form_of(t);
     if (!f) return code == 0xFF ? (double)NAN : ldexp(1, code - 127);
-    uint8_t magnitude = code & 0x7F;
-    double sign = code & 0x80 ? -1 : 1;
-    if (f->fnuz ? code == f->nan : magnitude > f->inf || magnitude == f->nan) return (double)NAN;
+    uint8_t magnitude = code & (uint8_t)(f->sign - 1);
+    double sign = code & f->sign ? -1 : 1;
+    bool is_nan = f->fnuz ? code == f->nan : magnitude > f->inf || magnitude == f->nan;
+    if (f->nan && is_nan) return (double)NAN;
     if (!f->fnuz && f->inf != f->nan && magnitude == f->inf) return sign * (double)INFINITY;
     int exponent = magnitude >> f->mantissa, fraction = magnitude & ((1 << f->mantissa) - 1);
     if (exponent == 0)
@@ -72,7 +77,8 @@ uint8_t ot_rm_float8_encode(ot_dtype t, double v, bool saturate, ot_rm_rounding 
 {
     const float8_form *f = form_of(t);
     if (!f) return encode_e8m0(v, saturate, rounding);
-    uint8_t sign = !f->fnuz && signbit(v) ? 0x80 : 0;
+    uint8_t sign = !f->fnuz && signbit(v) ? f->sign : 0;
+    if (isnan(v) && f->nan == 0) return f->sign; /* -0, as ml_dtypes has it */
     if (isnan(v)) return sign | f->nan;
     double size = fabs(v);
     if (isinf(v)) size = 2 * f->largest;
@@ -80,12 +86,12 @@ uint8_t ot_rm_float8_encode(ot_dtype t, double v, bool saturate, ot_rm_rounding 
     if (exponent < lowest) exponent = lowest;
     double units = rint(ldexp(size, f->mantissa - exponent)); /* halves to even */
     if (ldexp(units, exponent - f->mantissa) > f->largest) {
-        if (!saturate) return sign | f->inf;
+        if (!saturate && f->nan) return sign | f->inf;
         exponent = ilogb(f->largest);
         units = ldexp(f->largest, f->mantissa - exponent);
     }
     int hidden = 1 << f->mantissa, code = (int)units; /* 0 to 2 * hidden */
     if (code >= hidden) code += (exponent - lowest) * hidden;
-    if (f->fnuz && signbit(v) && code != 0) sign = 0x80;
+    if (f->fnuz && signbit(v) && code != 0) sign = f->sign;
     return (uint8_t)(sign | code);
 }

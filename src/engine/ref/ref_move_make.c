@@ -15,6 +15,10 @@ static ot_status put_tensor(ot_call *c, const ot_tensor *t)
     OT_TRY(ot_call_output(c, 0, t->dtype, t->rank, t->dims));
     size_t bytes = (size_t)ot_num_count(c->out[0]) * ot_mv_size(c->out[0]);
     if (bytes == 0) return OT_OK;
+    if (ot_dtype_bits(t->dtype) < 8)
+        return ot_tensor_unpack(t, c->out[0]->data)
+                   ? OT_OK
+                   : ot_call_fail(c, "the contents of its tensor are not held in memory");
     if (t->bytes != bytes || (!t->data && !t->proto))
         return ot_call_fail(c, "the contents of its tensor are not held in memory");
     if (t->data)

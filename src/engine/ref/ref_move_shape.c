@@ -131,8 +131,9 @@ ot_status ot_mv_bitcast(ot_call *c)
     OT_TRY(ot_call_need(c, 1));
     const ot_nd *x = c->in[0];
     int64_t to = ot_attr_int(c->node, "to", 0);
-    size_t size = to > 0 && to <= OT_I2 ? ot_dtype_bytes((ot_dtype)to) : 0;
-    if (size == 0 || size != ot_mv_size(x))
+    uint32_t bits = to > 0 && to <= OT_I2 ? ot_dtype_bits((ot_dtype)to) : 0;
+    size_t size = ot_mv_size(x);
+    if (bits < 8 || bits != ot_dtype_bits(x->dtype))
         return ot_call_fail(c, "the bits of %s cannot be read as type %lld",
                             ot_dtype_name(x->dtype), (long long)to);
     OT_TRY(ot_call_output(c, 0, (ot_dtype)to, x->rank, x->dims));

@@ -104,6 +104,10 @@ static void int_range(ot_dtype t, double *lo, double *hi)
     switch ((int)t) {
     case OT_I8: *lo = INT8_MIN, *hi = INT8_MAX; return;
     case OT_U8: *lo = 0, *hi = UINT8_MAX; return;
+    case OT_I4: *lo = -8, *hi = 7; return;
+    case OT_U4: *lo = 0, *hi = 15; return;
+    case OT_I2: *lo = -2, *hi = 1; return;
+    case OT_U2: *lo = 0, *hi = 3; return;
     case OT_I16: *lo = INT16_MIN, *hi = INT16_MAX; return;
     case OT_U16: *lo = 0, *hi = UINT16_MAX; return;
     case OT_I32: *lo = INT32_MIN, *hi = INT32_MAX; return;
@@ -119,6 +123,10 @@ void ot_num_put_int(ot_nd *a, int64_t i, int64_t v)
     case OT_BOOL: ((uint8_t *)a->data)[i] = v != 0; return;
     case OT_I8:
     case OT_U8: ((uint8_t *)a->data)[i] = (uint8_t)v; return;
+    case OT_I4: ((int8_t *)a->data)[i] = (int8_t)((v & 15) - (v & 8) * 2); return;
+    case OT_I2: ((int8_t *)a->data)[i] = (int8_t)((v & 3) - (v & 2) * 2); return;
+    case OT_U4: ((uint8_t *)a->data)[i] = (uint8_t)(v & 15); return;
+    case OT_U2: ((uint8_t *)a->data)[i] = (uint8_t)(v & 3); return;
     case OT_I16:
     case OT_U16: ((uint16_t *)a->data)[i] = (uint16_t)v; return;
     case OT_I32:

@@ -18,7 +18,12 @@
 #define OT_NUM_BIT(t) (1u << (unsigned)(t))
 #define OT_NUM_FLOATS \
     (OT_NUM_BIT(OT_F32) | OT_NUM_BIT(OT_F64) | OT_NUM_BIT(OT_F16) | OT_NUM_BIT(OT_BF16))
-#define OT_NUM_BYTES  (OT_NUM_BIT(OT_I8) | OT_NUM_BIT(OT_U8))
+#define OT_NUM_BYTES (OT_NUM_BIT(OT_I8) | OT_NUM_BIT(OT_U8))
+#define OT_NUM_NARROW \
+    (OT_NUM_BIT(OT_I4) | OT_NUM_BIT(OT_U4) | OT_NUM_BIT(OT_I2) | OT_NUM_BIT(OT_U2))
+#define OT_NUM_FLOAT8                                                              \
+    (OT_NUM_BIT(OT_F8E4M3FN) | OT_NUM_BIT(OT_F8E4M3FNUZ) | OT_NUM_BIT(OT_F8E5M2) | \
+     OT_NUM_BIT(OT_F8E5M2FNUZ) | OT_NUM_BIT(OT_F4E2M1))
 #define OT_NUM_SHORTS (OT_NUM_BIT(OT_I16) | OT_NUM_BIT(OT_U16))
 #define OT_NUM_WIDE \
     (OT_NUM_BIT(OT_I32) | OT_NUM_BIT(OT_U32) | OT_NUM_BIT(OT_I64) | OT_NUM_BIT(OT_U64))

@@ -1,12 +1,14 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
  *
  *   q = saturate(round-half-even(x / scale) + zero)      x = (q - zero) * scale
+ *   of a floating type: q = code of x / scale + zero
  *
  * Scale and zero point are one for the tensor, one for each slice along `axis`, or (block_size
  * B) one for each block of B neighbours along `axis`: the scale then has the input's shape with
  * ceil(D / B) in place of D.
  *
  */
+#include "ref_math.h"
 #include "ref_product.h"
 
 #include <math.h>
@@ -72,6 +74,16 @@ static ot_status scales_open(ot_call *c, scales *s)
     return OT_OK;
 }
 
+#define QUANTIZED (OT_NUM_BYTES | OT_NUM_SHORTS | OT_NUM_NARROW | OT_NUM_FLOAT8)
+#define SCALES    (OT_NUM_FLOATS | OT_NUM_BIT(OT_F8E8M0))
+
+/* Element i of a quantized tensor, a zero point or a scale. */
+static double number_of(const ot_nd *a, int64_t i)
+{
+    if (!ot_rm_is_float8(a->dtype)) return ot_nd_double(a, i);
+    return ot_rm_float8_decode(a->dtype, ((const uint8_t *)a->data)[i]);
+}
+
 /* Type of the quantized output: the zero point's, output_dtype, or uint8. */
 static ot_status quantized_type(ot_call *c, ot_dtype *t)
 {
@@ -81,7 +93,7 @@ static ot_status quantized_type(ot_call *c, ot_dtype *t)
     if (zero && asked != 0 && asked != (int64_t)zero->dtype)
         return ot_call_fail(c, "output_dtype disagrees with the zero point's type %s",
                             ot_dtype_name(*t));
-    if (!ot_num_is(*t, OT_NUM_BYTES | OT_NUM_SHORTS))
+    if (!ot_num_is(*t, QUANTIZED))
         return ot_call_fail(c, "quantizing to %s is not supported", ot_dtype_name(*t));
     return OT_OK;
 }
@@ -93,7 +105,7 @@ ot_status ot_ref_quantize_linear(ot_call *c)
     int64_t precision = ot_attr_int(c->node, "precision", 0);
     OT_TRY(ot_call_need(c, 2));
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS | OT_NUM_BIT(OT_I32)));
-    OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS | OT_NUM_BIT(OT_I32)));
+    OT_TRY(ot_num_type(c, 1, SCALES | OT_NUM_BIT(OT_I32)));
     OT_TRY(quantized_type(c, &t));
     OT_TRY(scales_open(c, &s));
     const ot_nd *x = c->in[0], *scale = c->in[1], *zero = ot_num_in(c, 2);
@@ -102,12 +114,17 @@ ot_status ot_ref_quantize_linear(ot_call *c)
     if (!ot_num_out(c, 0)) return OT_OK;
     OT_TRY(ot_call_output(c, 0, t, x->rank, x->dims));
     int64_t n = ot_num_count(x);
+    bool saturate = ot_attr_int(c->node, "saturate", 1) != 0;
     bool wide = precision == OT_F64 || scale->dtype == OT_F64;
     for (int64_t i = 0; i < n; i++) {
         int64_t k = scale_index(&s, i);
-        double by = ot_nd_double(scale, k),
-               q = wide ? v[i] / by : (double)((float)v[i] / (float)by);
-        ot_num_put_quantized(c->out[0], i, q, zero ? (double)ot_nd_int(zero, k) : 0);
+        double by = number_of(scale, k), q = wide ? v[i] / by : (double)((float)v[i] / (float)by),
+               at = zero ? number_of(zero, k) : 0;
+        if (!ot_rm_is_float8(t))
+            ot_num_put_quantized(c->out[0], i, q, at);
+        else
+            ((uint8_t *)c->out[0]->data)[i] = ot_rm_float8_encode(t, (double)(float)(q + at),
+                                                                  saturate, REF_NEAREST);
     }
     return OT_OK;
 }
@@ -116,8 +133,8 @@ ot_status ot_ref_dequantize_linear(ot_call *c)
 {
     scales s = {0};
     OT_TRY(ot_call_need(c, 2));
-    OT_TRY(ot_num_type(c, 0, OT_NUM_BYTES | OT_NUM_SHORTS | OT_NUM_BIT(OT_I32)));
-    OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
+    OT_TRY(ot_num_type(c, 0, QUANTIZED | OT_NUM_BIT(OT_I32)));
+    OT_TRY(ot_num_type(c, 1, SCALES));
     OT_TRY(ot_num_same_type(c, 2, 0));
     OT_TRY(scales_open(c, &s));
     const ot_nd *x = c->in[0], *scale = c->in[1], *zero = ot_num_in(c, 2);
@@ -125,11 +142,11 @@ ot_status ot_ref_dequantize_linear(ot_call *c)
     ot_dtype t = asked == 0 ? scale->dtype : (ot_dtype)(asked > 0 && asked < 32 ? asked : 0);
     if (!ot_num_is(t, OT_NUM_FLOATS))
         return ot_call_fail(c, "output_dtype %lld is not supported", (long long)asked);
-    double *y = ot_num_doubles(c, x);
+    double *y = ot_num_scratch(c, n, sizeof *y);
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
         int64_t k = scale_index(&s, i);
-        y[i] = (y[i] - (zero ? (double)ot_nd_int(zero, k) : 0)) * ot_nd_double(scale, k);
+        y[i] = (number_of(x, i) - (zero ? number_of(zero, k) : 0)) * number_of(scale, k);
     }
     return ot_num_output(c, 0, t, x->rank, x->dims, y);
 }

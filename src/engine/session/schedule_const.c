@@ -27,7 +27,10 @@ ot_status ot_slot_set_tensor(ot_schedule *p, ot_slot *slot, const ot_tensor *t)
     }
     if (!t->proto) return OT_OK;
     OT_TRY(ot_nd_allocate(&slot->nd, NULL, p->s->d));
-    if (slot->nd.block->bytes != t->bytes || !ot_tensor_read(t, slot->nd.data)) {
+    bool held = ot_dtype_bits(t->dtype) < 8
+                    ? ot_tensor_unpack(t, slot->nd.data)
+                    : slot->nd.block->bytes == t->bytes && ot_tensor_read(t, slot->nd.data);
+    if (!held) {
         ot_block_unref(slot->nd.block);
         slot->nd.block = NULL;
         slot->nd.data = NULL;

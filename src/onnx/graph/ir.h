@@ -163,7 +163,10 @@ typedef struct ot_tensor {
     const void *data;    /* little-endian elements, densely packed; NULL when not held in memory
                             (strings, sub-byte types, absent external data) */
     size_t bytes;        /* of data when held; else the tensor's nominal size, 0 when unknown */
-    const void *proto;   /* TensorProto it came from, or NULL for tensors made here */
+    /* of a sub-byte type: [bytes] as files pack them, the first element in the low bits; NULL: in
+     * proto's typed field, or not held */
+    const uint8_t *packed;
+    const void *proto; /* TensorProto it came from, or NULL for tensors made here */
     /* hash of the contents as read from .ot text when data is NULL; 0: not known. Only the text
      * form uses it, to print back what it read. */
     uint64_t text_hash;

@@ -76,7 +76,7 @@ static ot_status from_typed(ot_importer *im, const Onnx__TensorProto *p, const c
         return ot_fail(im->d, OT_E_INPUT, "%s: %s holds %zu entries, but its dims ask for %lld",
                        where, at.field, at.n, (long long)at.want);
     uint32_t bits = ot_dtype_bits(t->dtype);
-    if (bits < 8) return OT_OK; /* sub-byte types are never held */
+    if (bits < 8) return OT_OK; /* read in place (ot_tensor_unpack) */
     size_t stored = at.n ? at.entry * at.n : 0;
     if (stored == t->bytes) {
         t->data = at.n ? at.data : "";
@@ -91,7 +91,10 @@ static ot_status from_typed(ot_importer *im, const Onnx__TensorProto *p, const c
 static ot_status from_external(ot_importer *im, const ot_ext *e, ot_tensor *t)
 {
     uint32_t bits = ot_dtype_bits(t->dtype);
-    if (bits < 8) return OT_OK;
+    if (bits < 8) {
+        t->packed = e->data;
+        return OT_OK;
+    }
     size_t align = bits / 8 > 8 ? 8 : bits / 8;
     if (t->bytes == 0)
         t->data = "";
@@ -124,7 +127,11 @@ static ot_status fill(ot_importer *im, const Onnx__TensorProto *p, const char *w
         return ot_fail(im->d, OT_E_INPUT,
                        "%s: raw_data holds %zu bytes, but its dims and type (%s) ask for %zu",
                        where, p->raw_data.len, ot_dtype_name(t->dtype), t->bytes);
-    if (ot_dtype_bits(t->dtype) >= 8) t->data = t->bytes ? (const void *)p->raw_data.data : "";
+    const void *contents = t->bytes ? (const void *)p->raw_data.data : "";
+    if (ot_dtype_bits(t->dtype) >= 8)
+        t->data = contents;
+    else
+        t->packed = contents;
     return OT_OK;
 }
 
@@ -148,6 +155,34 @@ ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *p, const ch
     if (known) OT_TRY(fill(im, p, where, t)); /* a type newer than this program: passed through */
     *out = t;
     return OT_OK;
+}
+
+/* Byte k of a sub-byte tensor: packed, or an entry of int32_data. */
+static uint8_t packed_byte(const ot_tensor *t, const place *at, size_t k)
+{
+    return t->packed ? t->packed[k] : (uint8_t)((const int32_t *)at->data)[k];
+}
+
+bool ot_tensor_unpack(const ot_tensor *t, uint8_t *out)
+{
+    const Onnx__TensorProto *p = t->proto;
+    const uint32_t bits = ot_dtype_bits(t->dtype), each = bits ? 8 / bits : 1;
+    const bool is_signed = t->dtype == OT_I4 || t->dtype == OT_I2;
+    int64_t elems;
+    place at = {0};
+    if (bits == 0 || bits >= 8 || !ot_product(t->dims, t->rank, &elems)) return false;
+    if (!t->packed) {
+        if (!p) return false;
+        at = typed_place(p, elems);
+        if ((uint64_t)at.n != (uint64_t)at.want) return false;
+    }
+    for (int64_t k = 0; k < elems; k++) {
+        uint8_t code = (uint8_t)(packed_byte(t, &at, (size_t)(k / each)) >> (k % each * bits));
+        code &= (uint8_t)((1u << bits) - 1);
+        if (is_signed && code >> (bits - 1)) code |= (uint8_t)(0xffu << bits);
+        out[k] = code;
+    }
+    return true;
 }
 
 bool ot_tensor_read(const ot_tensor *t, void *out)

@@ -53,13 +53,17 @@ ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out) OT_MUST_
 
 /* ---- tensor_file.c ---- */
 
-/* A file that holds one TensorProto; contents and *out live in `a`. External data is refused.
+/* A file that holds one TensorProto; contents and *out live in `a`: those of sub-byte types unpacked
+ * (ot_tensor_unpack), so bytes counts their elements. External data is refused.
  * Fails with OT_E_INPUT. */
 ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d,
                                 const ot_tensor **out) OT_MUST_USE;
 /* Write all t->bytes of a tensor to `out`, also where t->data is NULL because they are stored in
- * another form. false: nobody holds them (strings, sub-byte types, tensors without contents). */
+ * another form. false: nobody holds them (strings, tensors without contents), or a sub-byte type. */
 bool ot_tensor_read(const ot_tensor *t, void *out) OT_MUST_USE;
+/* The elements of a sub-byte type, a byte each: int4, int2 as int8, uint4, uint2 as uint8, float4 as
+ * codes. false: another type, or nobody holds them. */
+bool ot_tensor_unpack(const ot_tensor *t, uint8_t *out) OT_MUST_USE;
 
 /* Give back the memory of the contents of a tensor that came from a file, which nobody will read
  * again: the model cannot be written any more. Of an external file only the pages go; small

@@ -50,14 +50,19 @@ static ot_status copy_tensor(const ot_tensor *t, const char *path, ot_arena *a, 
                              const ot_tensor **out)
 {
     ot_tensor *own = ot_memdup(a, t, sizeof *t);
-    void *data = own ? ot_alloc(a, t->bytes) : NULL;
+    const bool narrow = ot_dtype_bits(t->dtype) > 0 && ot_dtype_bits(t->dtype) < 8;
+    int64_t elems = 0;
+    if (!ot_product(t->dims, t->rank, &elems)) return ot_fail_nomem(d);
+    if (own && narrow) own->bytes = (size_t)elems;
+    void *data = own ? ot_alloc(a, own->bytes) : NULL;
     int64_t *dims = own ? ot_memdup(a, t->dims, t->rank * sizeof *t->dims) : NULL;
     if (!data || !dims) return ot_fail_nomem(d);
-    if (!ot_tensor_read(t, data))
+    if (narrow ? !ot_tensor_unpack(t, data) : !ot_tensor_read(t, data))
         return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type %s are not supported", path,
                        ot_dtype_name(t->dtype));
     own->data = data;
     own->dims = dims;
+    own->packed = NULL;
     own->proto = NULL;
     *out = own;
     return OT_OK;
