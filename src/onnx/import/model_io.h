@@ -59,10 +59,11 @@ ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out) OT_MUST_
 ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d,
                                 const ot_tensor **out) OT_MUST_USE;
 /* Write all t->bytes of a tensor to `out`, also where t->data is NULL because they are stored in
- * another form. false: nobody holds them (strings, tensors without contents), or a sub-byte type. */
+ * another form. false: nobody holds them (strings, tensors without contents), or they are of a
+ * sub-byte type. */
 bool ot_tensor_read(const ot_tensor *t, void *out) OT_MUST_USE;
-/* The elements of a sub-byte type, a byte each: int4, int2 as int8, uint4, uint2 as uint8, float4 as
- * codes. false: another type, or nobody holds them. */
+/* The elements of a sub-byte type, a byte each: int4 and int2 as int8, uint4 and uint2 as uint8,
+ * float4 as codes. false: another type, or nobody holds them. */
 bool ot_tensor_unpack(const ot_tensor *t, uint8_t *out) OT_MUST_USE;
 
 /* Give back the memory of the contents of a tensor that came from a file, which nobody will read
