@@ -53,9 +53,9 @@ ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out) OT_MUST_
 
 /* ---- tensor_file.c ---- */
 
-/* A file that holds one TensorProto; contents and *out live in `a`: those of sub-byte types unpacked
- * (ot_tensor_unpack), so bytes counts their elements. External data is refused.
- * Fails with OT_E_INPUT. */
+/* A file that holds one TensorProto; contents and *out live in `a`: those of sub-byte types
+ * unpacked (ot_tensor_unpack), so bytes counts their elements. External data is refused. Fails
+ * with OT_E_INPUT. */
 ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d,
                                 const ot_tensor **out) OT_MUST_USE;
 /* Write all t->bytes of a tensor to `out`, also where t->data is NULL because they are stored in
