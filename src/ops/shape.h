@@ -196,6 +196,16 @@ OT_RULE(einsum);
 OT_RULE(attention);
 OT_RULE(recurrent);
 
+/* shape_image.c */
+OT_RULE(max_roi_pool);
+OT_RULE(col2im);
+OT_RULE(affine_grid);
+OT_RULE(center_crop_pad);
+OT_RULE(bit_cast);
+OT_RULE(loss);
+OT_RULE(causal_conv);
+OT_RULE(linear_attention);
+OT_RULE(flex_attention);
 /* tile_ops.c */
 OT_RULE(tile_alloc);
 OT_RULE(tile_while);

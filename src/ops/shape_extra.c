@@ -9,6 +9,7 @@
 #include "shape.h"
 
 #define MS "com.microsoft"
+#define ML "ai.onnx.ml"
 
 static ot_dtype type_attr(const ot_infer *c, const char *name, ot_dtype dflt)
 {
@@ -26,6 +27,25 @@ static int64_t dim_at(const ot_value *v, int32_t a)
 static ot_status like_first(ot_infer *c)
 {
     ot_shape_set_like(c, 0, ot_shape_dtype(c, 0), ot_shape_ranked(c, 0));
+    return OT_OK;
+}
+
+static ot_status float_like(ot_infer *c)
+{
+    ot_shape_set_like(c, 0, OT_F32, ot_shape_ranked(c, 0));
+    return OT_OK;
+}
+
+/* The type is that of a table in an attribute. */
+static ot_status like_of_any_type(ot_infer *c)
+{
+    ot_shape_set_like(c, 0, OT_DT_UNKNOWN, ot_shape_ranked(c, 0));
+    return OT_OK;
+}
+
+static ot_status has_element(ot_infer *c)
+{
+    ot_shape_set(c, 0, OT_BOOL, 0, NULL);
     return OT_OK;
 }
 
@@ -289,6 +309,24 @@ static const struct {
     {"", "RandomNormal", random_of},
     {"", "RandomUniform", random_of},
     {"", "GridSample", grid_sample},
+    {"", "DeformConv", ot_shape_conv},
+    {"", "MaxRoiPool", ot_shape_max_roi_pool},
+    {"", "Col2Im", ot_shape_col2im},
+    {"", "AffineGrid", ot_shape_affine_grid},
+    {"", "CenterCropPad", ot_shape_center_crop_pad},
+    {"", "CumProd", like_first},
+    {"", "BitCast", ot_shape_bit_cast},
+    {"", "NegativeLogLikelihoodLoss", ot_shape_loss},
+    {"", "SoftmaxCrossEntropyLoss", ot_shape_loss},
+    {"", "CausalConvWithState", ot_shape_causal_conv},
+    {"", "LinearAttention", ot_shape_linear_attention},
+    {"ai.onnx.preview", "FlexAttention", ot_shape_flex_attention},
+    {"", "OptionalHasElement", has_element},
+    {ML, "Binarizer", like_first},
+    {ML, "Imputer", like_first},
+    {ML, "Normalizer", float_like},
+    {ML, "Scaler", float_like},
+    {ML, "LabelEncoder", like_of_any_type},
     {"", "DynamicQuantizeLinear", dynamic_quantize},
     {"", "HannWindow", window_function},
     {"", "HammingWindow", window_function},

@@ -169,6 +169,13 @@ static ot_status check_bias(ot_infer *c, uint32_t k, int64_t maps)
     return OT_OK;
 }
 
+/* The input that is the bias of a convolution. */
+static uint32_t bias_input(const ot_node *n)
+{
+    if (n->op == OT_OP_QLinearConv) return 8;
+    return strcmp(n->op_type, "DeformConv") == 0 ? 3 : 2;
+}
+
 static ot_status read_group(ot_infer *c, int64_t *group)
 {
     *group = ot_attr_int(c->n, "group", 1);
@@ -197,7 +204,7 @@ ot_status ot_shape_conv(ot_infer *c)
             return ot_shape_fail(c, "%lld output channels do not divide into %lld groups",
                                  (long long)d[1], (long long)group);
         if (x != NULL) OT_TRY(check_channels(c, x->dims[1], w->dims[1], group));
-        if (c->n->op != OT_OP_ConvInteger) OT_TRY(check_bias(c, qlinear ? 8 : 2, d[1]));
+        if (c->n->op != OT_OP_ConvInteger) OT_TRY(check_bias(c, bias_input(c->n), d[1]));
     }
     for (int32_t k = 0; k < rank - 2; k++)
         OT_TRY(conv_out(c, &win, k, x == NULL ? OT_DIM_UNKNOWN : x->dims[2 + k], &d[2 + k]));

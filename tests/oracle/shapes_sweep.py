@@ -324,9 +324,37 @@ def contents(r):
     return node('Range', [np.int64(r.randint(-9, 9)), np.int64(r.randint(-9, 9)), np.int64(r.choice([-3, -1, 1, 2]))], 11)
 
 
+def images(r):
+    """Operators on images that are not in ops.def."""
+    n, c, h, w = [r.randint(1, 4) for _ in range(2)] + [r.randint(3, 9) for _ in range(2)]
+    op = r.choice(['DeformConv', 'MaxRoiPool', 'Col2Im', 'AffineGrid', 'CenterCropPad'])
+    if op == 'DeformConv':
+        k, stride, pad = r.randint(1, 3), r.randint(1, 2), r.randint(0, 1)
+        oh, ow = [(e + 2 * pad - k) // stride + 1 for e in (h, w)]
+        return node(op, [X(n, c, h, w), np.zeros((5, c, k, k), F), X(n, 2 * k * k, oh, ow)], 19, strides=[stride] * 2, pads=[pad] * 4)
+    if op == 'MaxRoiPool':
+        return node(op, [X(n, c, h, w), X(r.randint(1, 5), 5)], 1, pooled_shape=[r.randint(1, 3), r.randint(1, 3)])
+    if op == 'Col2Im':
+        block = [r.randint(1, 3), r.randint(1, 3)]
+        positions = (h - block[0] + 1) * (w - block[1] + 1)
+        return node(op, [X(n, c * block[0] * block[1], positions), ints(h, w), ints(*block)], 18)
+    if op == 'AffineGrid':
+        axes = r.choice([2, 3])
+        return node(op, [X(n, axes, axes + 1), ints(n, c, *[r.randint(1, 5) for _ in range(axes)])], 20, align_corners=r.randint(0, 1))
+    axes = r.choice([None, [2, 3], [-1], [1, -2]])
+    return node(op, [X(n, c, h, w), ints(*[r.randint(1, 9) for _ in (axes or range(4))])], 18, axes=axes)
+
+
+def losses(r):
+    n, c, h = r.randint(1, 4), r.randint(1, 4), r.randint(1, 4)
+    op, reduction = r.choice(['NegativeLogLikelihoodLoss', 'SoftmaxCrossEntropyLoss']), r.choice(['none', 'sum', 'mean', None])
+    n_out = r.randint(1, 2) if op[0] == 'S' else 1
+    return node(op, [X(n, c, h), X(n, h, t=np.int64)], 13, n_out, reduction=reduction)
+
+
 FAMILIES = dict(contents=contents, conv=conv, conv_transpose=conv_transpose, pool=pool, resize=resize, upsample=upsample, slice=slice_, pad=pad, reshape=reshape,
                 squeeze=squeeze, unsqueeze=unsqueeze, reduce=reduce_, matmul=matmul, broadcast=broadcast, gather=gather, split=split,
-                movers=movers, dense=dense, others=others)
+                movers=movers, dense=dense, others=others, images=images, losses=losses)
 
 
 def describe(case):
