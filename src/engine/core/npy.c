@@ -28,7 +28,7 @@ static const struct {
              {"<u8", OT_U64}, {"|b1", OT_BOOL}, {"<V2", OT_BF16}, {"|V2", OT_BF16}};
 #define N_TYPES (sizeof TYPES / sizeof *TYPES)
 
-/* Types that NumPy does not have are written as what they are held as: values, or codes of floats. */
+/* Types that NumPy does not have are written as they are held: values, or codes of floats. */
 static const char *descr_of(ot_dtype t)
 {
     for (size_t k = 0; k < N_TYPES; k++)
