@@ -98,37 +98,41 @@ def open_openvino(config):
     return session, session.run
 
 
-def forget_peak():
+def forget_peak(trim=True):
     """What is free goes back to the system; the peak of the resident set starts again from what is left."""
-    ctypes.CDLL(None).malloc_trim(0)
+    if trim:
+        ctypes.CDLL(None).malloc_trim(0)
     with open('/proc/self/clear_refs', 'w') as f:
         f.write('5')
 
 
 def child(config):
     """Load, say so, then run once for each line on stdin. One JSON object a line on stdout. OpenVINO makes its buffers when it
-    compiles, so its memory counts from before that, weights and all."""
+    compiles, so its memory counts from before that, weights and all. Figures of the whole process count from before the session is made,
+    without the inputs; with "whole" what is free after loading stays, as in a process that nobody trims."""
     import numpy as np
     own = config.get('runtime') == 'openvino'
     if own:
         import openvino  # noqa: F401  the library itself is not what is measured
     before = status_mb('VmRSS')
     session, run = (open_openvino if own else open_onnxruntime)(config)
+    loaded, loading = status_mb('VmRSS') - before, status_mb('VmHWM') - before
     feeds = make_inputs(session, config['shapes'], config['seed'])
-    print(json.dumps({'ready': True}), flush=True)
-    forget_peak()                                 # or memory left over from loading would hide what running takes
+    print(json.dumps({'loaded_mb': loaded, 'loading_mb': loading}), flush=True)
+    fed = max(0, status_mb('VmRSS') - before - loaded)
+    forget_peak(trim=not config.get('whole'))     # or memory left over from loading would hide what running takes
     base = before if own else status_mb('VmRSS')
     for k, _ in enumerate(sys.stdin):
         start, cpu = time.perf_counter(), time.process_time()
         outputs = run(feeds)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        peak = status_mb('VmHWM') - base
+        top = status_mb('VmHWM')
         if k == 0 and config.get('outputs'):
             names = [o.name for o in session.get_outputs()]
             np.savez(config['outputs'], names=np.array(names), **{f'o{j}': o for j, o in enumerate(outputs)})
             forget_peak()                         # writing files takes buffers, too
         del outputs
-        print(json.dumps({'seconds': seconds, 'cpu_seconds': cpu, 'peak_mb': peak}), flush=True)
+        print(json.dumps({'seconds': seconds, 'cpu_seconds': cpu, 'peak_mb': top - base, 'process_mb': top - before - fed}), flush=True)
 
 
 class Side:
@@ -137,7 +141,7 @@ class Side:
     def __init__(self, python=sys.executable, **config):
         self.process = subprocess.Popen([python, os.path.abspath(__file__), '--child', json.dumps(config)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.answer()
+        self.loaded = self.answer()
 
     def answer(self):
         line = self.process.stdout.readline()

@@ -3,10 +3,12 @@
 
   memory_truth.py --tool TOOL [--models DIR]... [--only GLOB]... [--args "--goal memory"] [--json FILE] [--threads N]
 
-DIR/models.json lists models and shapes (file, name, shapes, dynamic); without it every .onnx of DIR with static shapes. Measured: growth of
-the process's resident set over what it is when the session is loaded, largest of two runs. Predicted: `growth_bytes` of `--json`, or
-`peak_bytes` where the tool gives no such figure. Models of which untiled less than 8 MB grow are left out of the summary, which is the
-median and the largest |predicted - measured| / measured.
+DIR/models.json lists models and shapes (file, name, shapes, dynamic); without it every .onnx of DIR with static shapes. Two kinds of figures
+of the resident set, each measured in a process of its own: growth, over what it is when the session is loaded and free memory has gone back
+to the system, largest of three runs; and the whole process, over what it is before the session is made, without the inputs: while loading,
+loaded, the peak of the first run and of all. Predicted: `growth_bytes` (`peak_bytes` where there is none), `loading_bytes`, `loaded_bytes`,
+`process_bytes` of `--json`. Models of which untiled less than 8 MB grow are left out of the summary, which is the median and the largest
+|predicted - measured| / measured. --original: untiled models only.
 """
 import argparse
 import fnmatch
@@ -22,6 +24,9 @@ import tempfile
 from compare import Side
 
 MB = 1 << 20
+RUNS = 3
+# of the whole process: figures by their names, and the members of --json that predict them
+PREDICTED = {'loading': 'loading_bytes', 'loaded': 'loaded_bytes', 'whole': 'process_bytes'}
 LEAST_MB = 8  # growth below that is noise of allocators and Python
 
 
@@ -38,16 +43,27 @@ def cases(folder):
             yield m['name'], os.path.join(folder, m.get('file', m['name'] + '.onnx')), shapes, m.get('dynamic') or []
 
 
-def grow(model, shapes, threads):
-    """MB that the process of one model grows by."""
+def figures(model, shapes, threads):
+    """MB that the process of one model takes, by what it is called."""
     side = Side(model=model, threads=threads, shapes=shapes, seed=0)
-    peak = max(side.run()['peak_mb'] for _ in range(2))
+    growth = max(side.run()['peak_mb'] for _ in range(RUNS))
     side.close()
-    return peak
+    side = Side(model=model, threads=threads, shapes=shapes, seed=0, whole=True)
+    tops = [side.run()['process_mb'] for _ in range(RUNS)]
+    side.close()
+    loading, loaded = side.loaded['loading_mb'], side.loaded['loaded_mb']
+    return {'growth': growth, 'loading': loading, 'loaded': loaded, 'first': max(loading, tops[0]), 'whole': max(loading, *tops)}
 
 
 def predicted(stage):
+    """MB of growth that the tool predicts."""
     return stage.get('growth_bytes', stage['peak_bytes']) / MB
+
+
+def predictions(stage):
+    """The same of all figures that it tells."""
+    known = {what: stage[key] / MB for what, key in PREDICTED.items() if key in stage}
+    return {'growth': predicted(stage), **known}
 
 
 def look(case, args):
@@ -56,28 +72,31 @@ def look(case, args):
     with tempfile.TemporaryDirectory() as tmp:
         out = os.path.join(tmp, 'tiled.onnx')
         bind = [x for k in shapes if k in dynamic for x in ('--shape', k + '=' + ','.join(map(str, shapes[k])))]
-        p = subprocess.run([args.tool, path, '-o', out, '--json', *bind, *shlex.split(args.args)], capture_output=True, text=True)
+        command = ['inspect', path] if args.original else [path, '-o', out]
+        p = subprocess.run([args.tool, *command, '--json', *bind, *shlex.split(args.args)], capture_output=True, text=True)
         if p.returncode:
             return {'name': name, 'why': p.stderr.strip()[-120:]}
-        plan = json.loads(p.stdout)
+        plan, models = json.loads(p.stdout), {'untiled': path} if args.original else {'untiled': path, 'tiled': out}
         try:
-            return {'name': name, 'regions': len(plan['regions']),
-                    'predicted': (predicted(plan['untiled']), predicted(plan['tiled'])),
-                    'measured': (grow(path, shapes, args.threads), grow(out, shapes, args.threads))}
+            return {'name': name, 'regions': len(plan['regions']), 'predicted': {k: predictions(plan[k]) for k in models},
+                    'measured': {k: figures(m, shapes, args.threads) for k, m in models.items()}}
         except RuntimeError as error:
             return {'name': name, 'why': str(error)[-120:]}
 
 
-def off(r, k):
-    return r['predicted'][k] / max(r['measured'][k], 1e-9) - 1
+def off(r, side, what):
+    return r['predicted'][side][what] / max(r['measured'][side][what], 1e-9) - 1
 
 
 def show(r):
     if 'why' in r:
         return f"{r['name']:32s} {r['why']}"
-    (p0, p1), (m0, m1) = r['predicted'], r['measured']
-    return (f"{r['name']:32s} untiled {p0:8.1f} predicted {m0:8.1f} MB ({off(r, 0):+5.0%})   tiled {p1:8.1f} {m1:8.1f} MB ({off(r, 1):+5.0%})   "
-            f"x{p1 / max(p0, 1e-9):.2f} measured x{m1 / max(m0, 1e-9):.2f}  regions {r['regions']}")
+    cells = []
+    for side, measured in r['measured'].items():
+        known = r['predicted'][side]
+        cells.append(side + '  ' + '  '.join(f'{what} {known[what]:.1f} for {m:.1f} ({off(r, side, what):+.0%})' if what in known else f'{what} {m:.1f}'
+                                             for what, m in measured.items()))
+    return f"{r['name']:28s} {'; '.join(cells)}; regions {r['regions']}"
 
 
 def options(doc):
@@ -88,6 +107,7 @@ def options(doc):
     a.add_argument('--only', action='append')
     a.add_argument('--args', default='--goal memory')
     a.add_argument('--json')
+    a.add_argument('--original', action='store_true')
     return a
 
 
@@ -99,11 +119,13 @@ def table(look, args):
             continue
         rows.append(look(case, args))
         print(show(rows[-1]), flush=True)
-    ran = [r for r in rows if 'measured' in r and r['measured'][0] >= LEAST_MB]
-    for k, what in enumerate(('untiled', 'tiled')):
-        errors = sorted(abs(off(r, k)) for r in ran)
-        if errors:
-            print(f'{what}: {len(errors)} models of {LEAST_MB} MB and more, error median {statistics.median(errors):.0%}, worst {errors[-1]:.0%}')
+    ran = [r for r in rows if 'measured' in r and r['measured']['untiled']['growth'] >= LEAST_MB]
+    for side in ('untiled', 'tiled'):
+        for what in ('growth', *PREDICTED):
+            errors = sorted((abs(off(r, side, what)), r['name']) for r in ran if what in r['predicted'].get(side, {}))
+            if errors:
+                middle = statistics.median(e for e, _ in errors)
+                print(f'{side} {what}: {len(errors)} models of {LEAST_MB} MB and more, error median {middle:.0%}, worst {errors[-1][0]:.0%} ({errors[-1][1]})')
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
             json.dump(rows, f, indent=1)

@@ -87,8 +87,9 @@ def look(case, args):
             return {'name': name, 'why': p.stderr.strip()[-120:]}
         plan = json.loads(p.stdout)
         try:
-            return {'name': name, 'regions': len(plan['regions']), 'predicted': (predicted(plan['untiled']), predicted(plan['tiled'])),
-                    'measured': (grow(path, shapes), grow(out, shapes))}
+            return {'name': name, 'regions': len(plan['regions']),
+                    'predicted': {side: {'growth': predicted(plan[side])} for side in ('untiled', 'tiled')},
+                    'measured': {side: {'growth': grow(m, shapes)} for side, m in (('untiled', path), ('tiled', out))}}
         except RuntimeError as error:
             return {'name': name, 'why': str(error)[-120:]}
 

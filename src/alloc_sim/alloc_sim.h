@@ -7,9 +7,12 @@
  * table (ot_runtime); here they are simulated, node by node, on the graph as it is:
  * untiled, or with tiled regions written out.
  *
- *   simulate_plan.c   graph -> steps: merged nodes, changes of layout, buffers and who takes whose
+ *   simulate_plan.c   graph -> steps: merged nodes, changes of layout; simulate_order.c: in which
+ *                     order
+ *   simulate_buffers.c  steps -> buffers, and who takes whose
  *   simulate.c        steps -> allocations and releases, loops iteration by iteration, some runs in
  *                     a row
+ *   simulate_waiting.c  which values waited when the process grew last
  *   memory_pattern.c   the block that later runs take for all tensors of a graph at once
  *   chunk_arena.c      the allocator, and which pages of it were touched
  *   loaded_model.c           constants that were packed, or copied into bodies, before all that

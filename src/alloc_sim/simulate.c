@@ -233,6 +233,41 @@ static ot_status take_results(run *u, const ot_sim_step *s)
     return OT_OK;
 }
 
+/* What the step holds while it runs comes; chunks: of those bytes. */
+static ot_status take_scratch(run *u, const ot_sim_scratch *x, uint32_t chunks[OT_SIM_SCRATCH])
+{
+    ot_sim_plan *p = &u->f->plan;
+    for (uint32_t k = 0; k < OT_SIM_SCRATCH; k++) {
+        chunks[k] = OT_NONE;
+        if (x->bytes[k] == 0 || (x->in_pattern && u->in_block)) continue;
+        OT_TRY(take(u->x, x->bytes[k], &chunks[k]));
+        if (x->in_pattern && p->tensors_only && !u->f->has_pattern &&
+            !ot_pattern_take(&u->f->pattern, u->x->a, (uint32_t)p->n_buffers + k, x->bytes[k]))
+            return OT_E_NOMEM;
+    }
+    return OT_OK;
+}
+
+static void release_scratch(run *u, const ot_sim_scratch *x, uint32_t chunks[OT_SIM_SCRATCH])
+{
+    for (uint32_t k = 0; k < OT_SIM_SCRATCH; k++) {
+        if (x->in_pattern && chunks[k] != OT_NONE)
+            ot_pattern_release(&u->f->pattern, (uint32_t)u->f->plan.n_buffers + k);
+        release(u->x, &chunks[k]);
+    }
+}
+
+/* A kernel runs: its results come, and what it holds besides comes and goes. */
+static ot_status kernel_step(run *u, const ot_sim_step *s)
+{
+    uint32_t chunks[OT_SIM_SCRATCH];
+    if (!s->scratch.is_first) OT_TRY(take_results(u, s));
+    OT_TRY(take_scratch(u, &s->scratch, chunks));
+    if (s->scratch.is_first) OT_TRY(take_results(u, s));
+    release_scratch(u, &s->scratch, chunks);
+    return OT_OK;
+}
+
 /* What a Loop carries besides sequences: tensors that the body hands from one iteration to the
  * next. */
 typedef struct carried {
@@ -420,7 +455,6 @@ static ot_status step(run *u, const ot_sim_step *s)
     const int64_t before = ot_dbg['P'] ? ot_chunk_touched(u->x->memory) : 0;
     const ot_node *n = s->node == OT_NONE ? NULL : &u->f->plan.g->nodes[s->node];
     const ot_graph *body = n ? body_of(n) : NULL, *branch = n ? branch_of(n) : NULL;
-    uint32_t scratch = OT_NONE;
     if (branch) {
         OT_TRY(branch_step(u, s, branch));
     } else if (body) {
@@ -428,9 +462,7 @@ static ot_status step(run *u, const ot_sim_step *s)
     } else if (is(n, "SequenceEmpty") || is(n, "SequenceInsert")) {
         OT_TRY(sequence_step(u, n));
     } else {
-        OT_TRY(take_results(u, s));
-        OT_TRY(take(u->x, s->scratch, &scratch));
-        release(u->x, &scratch);
+        OT_TRY(kernel_step(u, s));
     }
     if (ot_dbg['P']) trace(u, s, before);
     if (!branch && ot_chunk_touched(u->x->memory) > u->x->most) {
@@ -514,44 +546,6 @@ static ot_status simulate(simulator *x, const ot_graph *g, const visit *v)
     return OT_OK;
 }
 
-/* Put one in, largest first, each maker once. */
-static void put_waiting(ot_sim_figures *out, int64_t bytes[OT_WAITING], ot_id maker, int64_t size)
-{
-    uint32_t at = 0;
-    for (uint32_t k = 0; k < OT_WAITING; k++)
-        if (out->waiting[k] == maker) return;
-    while (at < OT_WAITING && bytes[at] >= size) at++;
-    for (uint32_t k = OT_WAITING; k-- > at + 1;) {
-        out->waiting[k] = out->waiting[k - 1];
-        bytes[k] = bytes[k - 1];
-    }
-    if (at == OT_WAITING) return;
-    out->waiting[at] = maker;
-    bytes[at] = size;
-}
-
-/* Who made the tensors that were there at the step with which the process grew last, made before
- * it and read behind it. */
-static ot_status list_waiting(const simulator *x, ot_sim_figures *out)
-{
-    if (!x->last) return OT_OK;
-    const ot_sim_plan *p = &x->last_frame->plan;
-    int64_t bytes[OT_WAITING] = {0};
-    bool *made = OT_NEW_N(x->a, bool, 2 * p->g->n_values + 1u);
-    if (!made) return OT_E_NOMEM;
-    size_t at = 0;
-    for (; at < p->n && &p->steps[at] != x->last; at++)
-        for (uint32_t k = 0; k < p->steps[at].n_writes; k++) made[p->steps[at].writes[k]] = true;
-    for (at++; at < p->n; at++) {
-        for (uint32_t k = 0; k < p->steps[at].n_reads; k++) {
-            const uint32_t v = p->steps[at].reads[k];
-            const ot_id maker = p->g->values[v % p->g->n_values].producer;
-            if (made[v] && maker != OT_NONE) put_waiting(out, bytes, maker, p->values[v].bytes);
-        }
-    }
-    return OT_OK;
-}
-
 static ot_status simulate_runs(simulator *x, const ot_graph *g, ot_sim_figures *out)
 {
     OT_TRY(ot_loaded_bytes(g, x->r, x->a, &out->loaded));
@@ -562,7 +556,7 @@ static ot_status simulate_runs(simulator *x, const ot_graph *g, ot_sim_figures *
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
     }
     out->growth = ot_chunk_touched(x->memory) + OWN;
-    OT_TRY(list_waiting(x, out));
+    if (x->last) OT_TRY(ot_sim_list_waiting(&x->last_frame->plan, x->last, x->a, out));
     out->pattern = x->n ? x->frames[0]->pattern.height : 0;
     out->n_unknown = x->n_unknown;
     return OT_OK;

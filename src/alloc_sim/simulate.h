@@ -31,7 +31,17 @@ typedef struct ot_sim_value {
     uint32_t buffer; /* OT_NONE: nobody has made it */
     uint32_t uses;
     bool is_blocked, is_result;
+    bool is_matrix; /* its buffer is planned as that of a matrix of its rows */
 } ot_sim_value;
+
+#define OT_SIM_SCRATCH 3
+
+/* What a step holds besides operands and results. */
+typedef struct ot_sim_scratch {
+    int64_t bytes[OT_SIM_SCRATCH]; /* 0: none */
+    bool is_first;                 /* taken before the results are */
+    bool in_pattern;               /* values of the graph, as results are */
+} ot_sim_scratch;
 
 typedef struct ot_sim_step {
     ot_id node;      /* OT_NONE: a change of layout */
@@ -43,7 +53,7 @@ typedef struct ot_sim_step {
     bool is_view; /* it is reads[0] under another name */
     ot_open_conv conv;
     bool is_gone; /* runs later, as part of another step */
-    int64_t scratch;
+    ot_sim_scratch scratch;
     uint64_t rank; /* of two steps that may run next, the one of more rank does */
 } ot_sim_step;
 
@@ -62,6 +72,15 @@ typedef struct ot_sim_plan {
  * ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
                            uint32_t order, ot_arena *a, ot_sim_plan *out) OT_MUST_USE;
+
+/* Gives the values of p, whose steps are in order, their buffers; static_shape: as of
+ * ot_sim_growth. Fails: OT_E_NOMEM. */
+ot_status ot_sim_plan_buffers(ot_sim_plan *p, bool static_shape, ot_arena *a) OT_MUST_USE;
+
+/* Fills out->waiting: who made the tensors that were there at step `last` of p, made before it
+ * and read behind it. Fails: OT_E_NOMEM. */
+ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+                              ot_sim_figures *out) OT_MUST_USE;
 
 /* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels,
  * is held in float32. false: not known, or more than any memory has. */

@@ -1,18 +1,9 @@
-/* From a graph to the steps that a runtime takes, and the buffers that it plans for them before
- * it runs.
+/* From a graph to the steps that a runtime takes.
  *
  *   graph   Conv -> BN -> Relu -> Resize -> Add               a step for each group; a change of
  *                                                             layout is a step of its own
  *   steps   [Conv BN Relu] -> (to plain) -> [Resize] -> [Add]
  *   layout  blocked           plain         plain
- *
- * Buffers, step by step: a result lies where an input of its shape dies, if the operator can;
- * else where an earlier value of exactly its shape lay, the last one that became free first
- * (that memory waits until then); else in memory of its own. Results of the graph never share.
- * (ONNX Runtime, allocation_planner.)
- *
- *
- *
  */
 #include "simulate.h"
 
@@ -22,18 +13,14 @@
 typedef struct maker {
     const ot_graph *g;
     const ot_runtime *r;
-    bool static_shape;
     uint32_t order; /* of changes of layout: see alloc_sim.h */
     ot_arena *a;
     ot_sim_plan *p;
-    bool *merged;    /* [n_nodes] its result is that of what is folded into it */
-    ot_id *head;     /* [n_nodes] of what is folded into a convolution: that; else itself */
-    uint32_t *by;    /* [n_values] step that makes v; OT_NONE */
-    uint32_t *freed; /* [n_freed] buffers that nobody reads any more, the latest last */
-    uint32_t *first; /* [n_buffers] value that the buffer was made for */
-    size_t n_freed, cap_freed, cap_first, n_first;
-    uint32_t *left; /* [n_buffers] steps that still read it */
-    size_t cap_left, n_left;
+    bool *merged;  /* [n_nodes] it runs within the step of another node */
+    ot_id *head;   /* [n_nodes] of what is folded into a convolution: that; else itself */
+    ot_id *tail;   /* [n_nodes] where it runs if it is replaced (ot_onnxruntime_replaced) */
+    ot_id *others; /* [n_nodes] of such a last node: another of its group, and so on; OT_NONE */
+    uint32_t *by;  /* [n_values] step that makes v; OT_NONE */
 } maker;
 
 /* ---- groups ---- */
@@ -187,8 +174,8 @@ static bool stays_blocked(const maker *m, const ot_node *n)
     return activations > 0;
 }
 
-/* Bytes that a kernel takes while it runs. */
-static int64_t scratch_of(const maker *m, const ot_node *n)
+/* Bytes of the columns of a transposed convolution. */
+static int64_t columns_of(const maker *m, const ot_node *n)
 {
     if (n->op != OT_OP_ConvTranspose || m->r->conv.transposed != OT_TRANSPOSED_COLUMNS) return 0;
     const ot_value *x = &m->g->values[n->in[0]], *w = &m->g->values[n->in[1]];
@@ -201,6 +188,38 @@ static int64_t scratch_of(const maker *m, const ot_node *n)
     bool ok = ot_mul_i64(pixels, kernel, &columns) && ot_mul_i64(columns, w->dims[1], &columns) &&
               ot_mul_i64(columns, 4, &columns);
     return ok && columns <= OT_SIM_MOST_BYTES ? columns : 0;
+}
+
+/* Bytes of operand k of a Where as far as the condition, which repeats, selects it. */
+static int64_t selected_bytes(const maker *m, const ot_node *n, uint32_t k)
+{
+    const ot_value *y = &m->g->values[n->out[0]];
+    const uint32_t operands[2] = {0, k};
+    int64_t bytes = 0;
+    if (!ot_sim_held_bytes(y, &bytes)) return 0;
+    for (int32_t d = 1; d <= y->rank; d++) {
+        const int64_t extent = y->dims[y->rank - d];
+        int64_t own = 1;
+        for (uint32_t j = 0; j < 2; j++) {
+            const ot_value *x = &m->g->values[n->in[operands[j]]];
+            if (x->rank >= d) own = ot_max(own, x->dims[x->rank - d]);
+        }
+        if (extent > 0 && own > 0) bytes = bytes / extent * own;
+    }
+    return bytes;
+}
+
+/* What a kernel holds besides operands and results. */
+static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
+{
+    const ot_op_memory *of = ot_runtime_kernel_memory(m->r, n);
+    ot_sim_scratch s = {.bytes = {columns_of(m, n)}};
+    int64_t bytes;
+    if (!of || !has_result(n) || !ot_sim_held_bytes(&m->g->values[n->out[0]], &bytes)) return s;
+    s = (ot_sim_scratch){.is_first = true, .in_pattern = of->kind == OT_KERNEL_INLINED};
+    for (uint32_t k = 0; k < of->values && k < OT_SIM_SCRATCH; k++)
+        s.bytes[k] = of->kind == OT_KERNEL_SELECTED ? selected_bytes(m, n, k + 1) : bytes;
+    return s;
 }
 
 static void set_result(maker *m, ot_sim_step *s, ot_id v, bool blocked)
@@ -269,6 +288,90 @@ static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
     return continue_as(m, step_of(m, n->in[k]), n, adds ? n->in[1 - k] : OT_NONE);
 }
 
+/* How a node's step reads: blocked activations, or only the first of them (a convolution's). */
+typedef struct layout_reads {
+    bool makes, input, blocked;
+} layout_reads;
+
+/* v is never made: it lies within the group whose last node is `tail`; OT_NONE: there is none. */
+static bool is_within(const maker *m, ot_id v, ot_id tail)
+{
+    const ot_id by = m->g->values[v].producer;
+    return tail != OT_NONE && by != OT_NONE && m->tail[by] == tail;
+}
+
+/* A matrix product is in the group. */
+static bool is_product(const maker *m, ot_id id)
+{
+    while (id != OT_NONE && m->g->nodes[id].op != OT_OP_MatMul) id = m->others[id];
+    return id != OT_NONE;
+}
+
+/* Operands of n, which runs in the step whose last node is `tail`, in their layouts. */
+static ot_status change_layouts(maker *m, const ot_node *n, ot_id tail, layout_reads how,
+                                uint32_t *reads)
+{
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        reads[k] = OT_NONE;
+        if (n->in[k] == OT_NONE) continue;
+        if (is_within(m, n->in[k], tail)) continue;
+        OT_TRY(in_layout(m, n->in[k], how.makes ? k == 0 && how.input : how.blocked, &reads[k]));
+    }
+    return OT_OK;
+}
+
+/* Everything that the group whose last node is `id` reads from outside, and how many that is. */
+static ot_status group_reads(maker *m, ot_id id, layout_reads how, uint32_t **reads, uint32_t *n)
+{
+    uint32_t most = 0;
+    for (ot_id k = id; k != OT_NONE; k = m->others[k]) most += m->g->nodes[k].n_in;
+    *reads = OT_NEW_N(m->a, uint32_t, most + 1u);
+    *n = 0;
+    if (!*reads) return OT_E_NOMEM;
+    for (ot_id k = id; k != OT_NONE; k = m->others[k]) {
+        OT_TRY(change_layouts(m, &m->g->nodes[k], m->tail[id], how, *reads + *n));
+        *n += m->g->nodes[k].n_in;
+    }
+    return OT_OK;
+}
+
+/* What the runtime replaces by one operator: it hands blocks on where all that it reads from
+ * outside is blocked, if the node that it ends with does. */
+static bool group_stays_blocked(const maker *m, ot_id id)
+{
+    const ot_node *tail = &m->g->nodes[id];
+    uint32_t activations = 0;
+    if (!has_result(tail) || m->g->values[tail->out[0]].rank != 4 ||
+        !ot_runtime_keeps_blocks(m->r, tail))
+        return false;
+    for (ot_id k = id; k != OT_NONE; k = m->others[k])
+        for (uint32_t j = 0; j < m->g->nodes[k].n_in; j++) {
+            const ot_id v = m->g->nodes[k].in[j];
+            if (v == OT_NONE || ot_value_is_precomputed(m->g, v) || is_within(m, v, id)) continue;
+            if (!m->p->values[v].is_blocked) return false;
+            activations++;
+        }
+    return activations > 0;
+}
+
+/* The last node of a group that is replaced by one operator. */
+static ot_status group_step(maker *m, ot_id id)
+{
+    const ot_node *tail = &m->g->nodes[id];
+    const bool blocked = group_stays_blocked(m, id);
+    uint32_t *reads, n_reads;
+    ot_sim_step *s = NULL;
+    OT_TRY(group_reads(m, id, (layout_reads){.blocked = blocked}, &reads, &n_reads));
+    OT_TRY(new_step(m, id, n_reads, tail->n_out, &s));
+    s->rank += RANK_LATER;
+    for (uint32_t k = 0; k < n_reads; k++)
+        if (reads[k] != OT_NONE) add_read(m, s, reads[k], false);
+    for (uint32_t k = 0; k < tail->n_out; k++)
+        if (tail->out[k] != OT_NONE) set_result(m, s, tail->out[k], blocked);
+    if (is_product(m, id)) m->p->values[tail->out[0]].is_matrix = true;
+    return hand_out_plain(m, tail->out[0]);
+}
+
 static ot_status node_step(maker *m, ot_id id)
 {
     const ot_graph *g = m->g;
@@ -278,14 +381,9 @@ static ot_status node_step(maker *m, ot_id id)
     if (done) return OT_OK;
     bool makes = n->op == OT_OP_Conv && n->n_in >= 2 && ot_sim_is_blocked(m->g, m->r, n, &input);
     bool blocked = makes || (n->op != OT_OP_Conv && stays_blocked(m, n));
-    uint32_t *reads = OT_NEW_N(m->a, uint32_t, n->n_in + 1u), n_reads = 0;
+    uint32_t *reads = OT_NEW_N(m->a, uint32_t, n->n_in + 1u);
     if (!reads) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        reads[k] = OT_NONE;
-        if (n->in[k] == OT_NONE) continue;
-        OT_TRY(in_layout(m, n->in[k], makes ? k == 0 && input : blocked, &reads[k]));
-        n_reads++;
-    }
+    OT_TRY(change_layouts(m, n, OT_NONE, (layout_reads){makes, input, blocked}, reads));
     /* bodies read plain tensors */
     uint32_t *captured = OT_NEW_N(m->a, uint32_t, n->n_captured + 1u);
     if (!captured) return OT_E_NOMEM;
@@ -293,10 +391,9 @@ static ot_status node_step(maker *m, ot_id id)
         if (n->captured[k] != OT_NONE) OT_TRY(in_layout(m, n->captured[k], false, &captured[k]));
     ot_sim_step *s = NULL;
     /* one more: what an Add brings */
-    OT_TRY(new_step(m, m->head[id], n_reads + n->n_captured + 1, tail->n_out, &s));
+    OT_TRY(new_step(m, m->head[id], n->n_in + n->n_captured + 1, tail->n_out, &s));
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (reads[k] != OT_NONE)
-            add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k));
+        if (reads[k] != OT_NONE) add_read(m, s, reads[k], ot_runtime_overwrites(m->r, n, k));
     for (uint32_t k = 0; k < n->n_captured; k++)
         if (n->captured[k] != OT_NONE) add_read(m, s, captured[k], false);
     s->is_view = ot_op_is_view(n->op) || ot_onnxruntime_reads_through(g, n);
@@ -311,122 +408,25 @@ static ot_status node_step(maker *m, ot_id id)
     return tail->n_out ? hand_out_plain(m, tail->out[0]) : OT_OK;
 }
 
-/* ---- buffers ---- */
-
-static ot_status new_buffer(maker *m, ot_buffer_kind kind, uint32_t v)
+/* Groups that the runtime replaces by one operator each: lists of their nodes. */
+static ot_status list_groups(maker *m)
 {
-    ot_sim_value *x = &m->p->values[v];
-    ot_sim_buffer b = {kind, ot_max(x->bytes, 0), 0};
-    x->buffer = (uint32_t)m->p->n_buffers;
-    bool ok = OT_PUSH(m->a, m->p->buffers, m->p->n_buffers, m->p->cap_buffers, b) &&
-              OT_PUSH(m->a, m->first, m->n_first, m->cap_first, v) &&
-              OT_PUSH(m->a, m->left, m->n_left, m->cap_left, 0);
-    return ok ? OT_OK : OT_E_NOMEM;
-}
-
-/* Extents as the runtime sees them: channel blocks padded, whatever the layout. */
-static bool same_shape(const maker *m, uint32_t v, uint32_t w)
-{
-    const uint32_t n = m->g->n_values;
-    const ot_sim_value *x = &m->p->values[v], *y = &m->p->values[w];
-    const ot_value *a = &m->g->values[v % n], *b = &m->g->values[w % n];
-    if (!m->static_shape || x->bytes != y->bytes || a->rank != b->rank || a->rank < 0) return false;
-    for (int32_t k = 0; k < a->rank; k++)
-        if (a->dims[k] < 0 ||
-            (a->dims[k] != b->dims[k] && (k != 1 || x->is_blocked == y->is_blocked)))
-            return false;
-    return true; /* equal bytes and other extents: equal channels when padded */
-}
-
-static void use_buffer(maker *m, uint32_t v, uint32_t b)
-{
-    m->p->values[v].buffer = b;
-    m->left[b] += m->p->values[v].uses;
-    m->p->buffers[b].uses += m->p->values[v].uses;
-}
-
-/* Where the first result goes, if it goes where something else lay. */
-static uint32_t taken_over(maker *m, const ot_sim_step *s, uint32_t v)
-{
-    if (s->is_view && s->n_reads) return m->p->values[s->reads[0]].buffer;
-    for (uint32_t k = 0; k < s->n_reads && k < 32; k++) {
-        uint32_t b = m->p->values[s->reads[k]].buffer;
-        if (!(s->over >> k & 1) || b == OT_NONE || m->p->buffers[b].kind != OT_BUFFER_PLANNED ||
-            m->left[b] != 1)
-            continue;
-        if (same_shape(m, v, s->reads[k])) return b;
-    }
-    return OT_NONE;
-}
-
-static uint32_t waiting(maker *m, uint32_t v)
-{
-    for (size_t k = m->n_freed; k-- > 0;) {
-        uint32_t b = m->freed[k];
-        if (!same_shape(m, v, m->first[b])) continue;
-        memmove(&m->freed[k], &m->freed[k + 1], (m->n_freed - k - 1) * sizeof *m->freed);
-        m->n_freed--;
-        return b;
-    }
-    return OT_NONE;
-}
-
-/* v is what the Loop carried in the end: the first of its results, as many as it is handed. */
-static bool carries(const ot_graph *g, const ot_node *loop, uint32_t v)
-{
-    for (uint32_t k = 0; k + 2 < loop->n_in && k < loop->n_out; k++)
-        if (loop->out[k] == v && v < g->n_values) return true;
-    return false;
-}
-
-static ot_status place(maker *m, const ot_sim_step *s, uint32_t k)
-{
-    const uint32_t v = s->writes[k];
-    const ot_sim_value *x = &m->p->values[v];
-    const ot_value *of = &m->g->values[v % m->g->n_values];
-    uint32_t b = OT_NONE;
-    const ot_node *by = s->node == OT_NONE ? NULL : &m->g->nodes[s->node];
-    if (of->is_tensor && !x->is_result && by && by->op == OT_OP_Loop && carries(m->g, by, v)) {
-        OT_TRY(new_buffer(m, OT_BUFFER_HANDED, v));
-    } else if (!of->is_tensor) {
-        OT_TRY(new_buffer(m, OT_BUFFER_PIECES, v));
-    } else if (x->is_result) {
-        OT_TRY(new_buffer(m, OT_BUFFER_RESULT, v));
-    } else {
-        if (k == 0 && s->is_view && s->n_reads && m->p->values[s->reads[0]].buffer == OT_NONE)
-            return OT_OK; /* of what is not the run's */
-        if (k == 0) b = taken_over(m, s, v);
-        if (b == OT_NONE && x->bytes > 0) b = waiting(m, v);
-        if (b == OT_NONE) OT_TRY(new_buffer(m, OT_BUFFER_PLANNED, v));
-    }
-    use_buffer(m, v, b == OT_NONE ? x->buffer : b);
-    return OT_OK;
-}
-
-static ot_status give_back(maker *m, uint32_t b)
-{
-    if (b == OT_NONE || m->p->buffers[b].kind != OT_BUFFER_PLANNED || m->left[b] > 0) return OT_OK;
-    return OT_PUSH(m->a, m->freed, m->n_freed, m->cap_freed, b) ? OT_OK : OT_E_NOMEM;
-}
-
-static ot_status plan_buffers(maker *m)
-{
-    for (size_t p = 0; p < m->p->n; p++) {
-        const ot_sim_step *s = &m->p->steps[p];
-        if (s->is_gone) continue;
-        for (uint32_t k = 0; k < s->n_writes; k++) OT_TRY(place(m, s, k));
-        for (uint32_t k = 0; k < s->n_reads; k++) {
-            uint32_t b = m->p->values[s->reads[k]].buffer;
-            if (b == OT_NONE) continue;
-            m->left[b]--;
-            OT_TRY(give_back(m, b));
-        }
-        for (uint32_t k = 0; k < s->n_writes; k++)
-            if (m->p->values[s->writes[k]].uses == 0)
-                OT_TRY(give_back(m, m->p->values[s->writes[k]].buffer));
+    m->others = OT_NEW_N(m->a, ot_id, m->g->n_nodes + 1u);
+    m->tail = OT_NEW_N(m->a, ot_id, m->g->n_nodes + 1u);
+    if (!m->others || !m->tail) return OT_E_NOMEM;
+    for (ot_id k = 0; k < m->g->n_nodes; k++) m->others[k] = m->tail[k] = OT_NONE;
+    if (ot_runtime_fuses(m->r)) OT_TRY(ot_onnxruntime_replaced(m->g, m->a, &m->tail));
+    for (ot_id k = 0; k < m->g->n_nodes; k++) {
+        const ot_id at = m->tail[k];
+        if (at == OT_NONE || at == k) continue;
+        m->merged[k] = true;
+        m->others[k] = m->others[at];
+        m->others[at] = k;
     }
     return OT_OK;
 }
+
+/* ---- extents that others state ---- */
 
 /* Bytes of windows that move with the iteration, whose extents nobody states but the Reshape
  * behind them: the view says them. */
@@ -467,7 +467,7 @@ static void measure_unstated(maker *m)
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
                            uint32_t order, ot_arena *a, ot_sim_plan *out)
 {
-    maker m = {.g = g, .r = r, .static_shape = static_shape, .order = order, .a = a, .p = out};
+    maker m = {.g = g, .r = r, .order = order, .a = a, .p = out};
     *out = (ot_sim_plan){.g = g, .tensors_only = true};
     out->values = OT_NEW_N(a, ot_sim_value, 2 * (size_t)g->n_values + 1);
     m.head = OT_NEW_N(a, ot_id, g->n_nodes + 1u);
@@ -481,15 +481,16 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
         out->tensors_only &= g->values[g->inputs[k]].is_tensor;
     for (uint32_t v = 0; v < g->n_values; v++)
         out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
+    OT_TRY(list_groups(&m));
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);
     for (uint32_t k = 0; k < g->n_order; k++) {
         ot_id id = g->order[k];
-        if (!m.merged[id] && !g->nodes[id].is_static) OT_TRY(node_step(&m, id));
+        if (m.merged[id] || g->nodes[id].is_static) continue;
+        OT_TRY(m.tail[id] == OT_NONE ? node_step(&m, id) : group_step(&m, id));
     }
     measure_unstated(&m);
     measure_viewed(&m);
     OT_TRY(ot_sim_order(out, a));
-    OT_TRY(plan_buffers(&m));
-    return OT_OK;
+    return ot_sim_plan_buffers(out, static_shape, a);
 }

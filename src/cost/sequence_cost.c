@@ -1,8 +1,9 @@
 /* The figures of the untiled model: which nodes the runtime merges, which layouts it holds, how
  * long each node takes, how many bytes are live.
  *
- * Live bytes follow ONNX Runtime's habit: an element-wise node overwrites an input that dies
- * there; graph inputs belong to the caller and do not count.
+ * Live bytes are what a runtime need not go below: an element-wise node overwrites an input that
+ * dies there, whether its kernel does or not (alloc_sim/ says what a process takes); graph inputs
+ * belong to the caller and do not count.
  *
  */
 #include "cost.h"

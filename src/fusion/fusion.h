@@ -254,6 +254,14 @@ uint32_t ot_onnxruntime_joins(const ot_graph *g, const ot_node *n, const ot_open
 /* A matrix product reads what n reads, as it lies. */
 bool ot_onnxruntime_reads_through(const ot_graph *g, const ot_node *n);
 
+/* ---- onnxruntime_replaced.c ---- */
+
+/* Nodes that it replaces by one operator of its own (Gemm, Gelu, QuickGelu, LayerNormalization,
+ * SkipLayerNormalization): (*tail)[n], in arena a, is the last node of n's group, where it runs;
+ * OT_NONE: n stays as it is. Values between them are never made. Requires USES, SHAPES. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_onnxruntime_replaced(const ot_graph *g, ot_arena *a, ot_id **tail) OT_MUST_USE;
+
 /* The engine's answer, for rules that ask more than that. ctx: not looked at. */
 bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place,
                       ot_group_role role);

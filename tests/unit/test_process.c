@@ -154,25 +154,124 @@ static void free_extents_are_not_planned(void **state)
     (void)state;
     static const char text[] =
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
-        "  %a = MaxPool(%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %b = Exp(%a)\n"
+        "  %a = MaxPool(%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %b = Tanh(%a)\n"
         "  %y = ReduceMax(%b) {axes=[1,2,3]}\n  output %y\n}\n";
     assert_int_equal(simulated(text, true).pattern, 16 * MB);
     assert_int_equal(simulated(text, false).pattern, 32 * MB);
 }
 
-/* What an operator reads twice has two readers: it is not overwritten. */
-static void squares_take_memory(void **state)
+/* Buffers of 16 MB that are there at once when a value is made, nodes follow, and a number is read
+ * of the last of them, r. */
+static int64_t buffers_of(const char *nodes)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,512,512]\n"
+             "  init %%n : float32[] = [2]\n  init %%row : float32[512] = random 1\n"
+             "  init %%w : float32[512,512] = random 2\n"
+             "  %%a = MaxPool(%%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n%s"
+             "  %%y = ReduceMax(%%r) {axes=[1,2,3]}\n  output %%y\n}\n",
+             nodes);
+    return simulated(text, true).pattern / (16 * MB);
+}
+
+/* As scripts/in_place_truth.py measures it: few operators write over their input, and not where
+ * somebody else reads it, too. */
+static void few_operators_write_over_their_input(void **state)
+{
+    (void)state;
+    assert_int_equal(buffers_of("  %r = Relu(%a)\n"), 1);
+    assert_int_equal(buffers_of("  %b = Sigmoid(%a)\n  %r = Softmax(%b)\n"), 1);
+    assert_int_equal(buffers_of("  %r = Exp(%a)\n"), 2);
+    assert_int_equal(buffers_of("  %b = Exp(%a)\n  %c = Add(%b, %n)\n  %r = Neg(%c)\n"), 2);
+    assert_int_equal(buffers_of("  %r = Mul(%a, %a)\n"), 2);
+    assert_int_equal(buffers_of("  %b = Relu(%a)\n  %r = Add(%a, %b)\n"), 3);
+    assert_int_equal(buffers_of("  %r = HardSwish(%a)\n"), 3);
+}
+
+/* What kernels hold until they are done is not in the pattern: the first run's chunks have it. */
+static void selections_are_held_apart(void **state)
 {
     (void)state;
     static const char text[] =
         "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,512,512]\n"
-        "  %%a = MaxPool(%%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %%b = Mul(%%a, %%%s)\n"
-        "  %%y = ReduceMax(%%b) {axes=[1,2,3]}\n  output %%y\n}\n";
-    char once[512], twice[512];
-    snprintf(once, sizeof once, text, "x");
-    snprintf(twice, sizeof twice, text, "a");
-    assert_int_equal(simulated(once, true).pattern, 16 * MB);
-    assert_int_equal(simulated(twice, true).pattern, 32 * MB);
+        "  input %%c : bool[%s]\n  init %%n : float32[] = [2]\n"
+        "  %%r = Where(%%c, %%x, %%n)\n  %%y = ReduceMax(%%r) {axes=[1,2,3]}\n  output %%y\n}\n";
+    static const struct {
+        const char *condition;
+        int64_t values; /* of the first run */
+    } CASES[] = {{"1,16,512,512", 3}, {"1,1,1,512", 2}, {"1", 2}};
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        char model[512];
+        snprintf(model, sizeof model, text, CASES[k].condition);
+        const ot_sim_figures f = simulated(model, true);
+        assert_int_equal(f.pattern, 16 * MB);
+        assert_in_range(f.first_run, CASES[k].values * 16 * MB, CASES[k].values * 16 * MB + 4 * MB);
+    }
+}
+
+/* Nodes that the runtime replaces by one have nothing between them; one that differs in a detail
+ * stays what it is. */
+static void replaced_nodes_hold_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(buffers_of("  %s = Sigmoid(%a)\n  %r = Mul(%a, %s)\n"), 2);
+    assert_int_equal(buffers_of("  %f = Mul(%n, %a)\n  %s = Sigmoid(%f)\n  %r = Mul(%s, %a)\n"), 2);
+    assert_int_equal(buffers_of("  %f = Mul(%a, %row)\n  %s = Sigmoid(%f)\n  %r = Mul(%s, %a)\n"),
+                     3);
+#define ERF(x, one) \
+    "  %d = Div(%a, %n)\n  %e = Erf(%d)\n  %o = Add(%e, %" one ")\n  %m = Mul(%" x ", %o)\n"
+    assert_int_equal(buffers_of(ERF("a", "n") "  %r = Mul(%m, %n)\n"), 2);
+    assert_int_equal(buffers_of("  %h = Mul(%n, %a)\n" ERF("h", "n") "  %r = Relu(%m)\n"), 2);
+    assert_int_equal(buffers_of(ERF("a", "row") "  %r = Mul(%m, %n)\n"), 3);
+#define CUBE                                                                           \
+    "  %p = Pow(%a, %n)\n  %q = Mul(%p, %n)\n  %s = Add(%a, %q)\n  %t = Mul(%s, %n)\n" \
+    "  %u = Tanh(%t)\n  %o = Add(%u, %n)\n"
+    assert_int_equal(buffers_of(CUBE "  %m = Mul(%a, %o)\n  %r = Mul(%m, %n)\n"), 2);
+    assert_int_equal(buffers_of("  %h = Mul(%a, %n)\n" CUBE "  %r = Mul(%h, %o)\n"), 2);
+    assert_int_equal(buffers_of("  %m = MatMul(%a, %w)\n  %r = Add(%row, %m)\n"), 2);
+#define NORM                                                                      \
+    "  %m = ReduceMean(%s) {axes=[-1]}\n  %d = Sub(%s, %m)\n  %q = Pow(%d, %n)\n" \
+    "  %v = ReduceMean(%q) {axes=[-1]}\n  %e = Add(%v, %n)\n  %o = Sqrt(%e)\n"    \
+    "  %f = Div(%d, %o)\n  %g = Mul(%f, %row)\n  %r = Add(%g, %row)\n"
+    assert_int_equal(buffers_of("  %s = Exp(%a)\n" NORM), 2);
+    assert_int_equal(buffers_of("  %s = Exp(%a)\n  %z = ReduceMax(%s) {axes=[1,2,3]}\n"
+                                "  output %z\n" NORM),
+                     2);
+}
+
+/* A sum of three axes that only a normalisation reads is part of it. */
+static void skipped_sums_are_not_made(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,4096,1024]\n"
+        "  init %%w : float32[1024] = random 1\n  %%a = Exp(%%x)\n  %%b = Add(%%x, %%a)\n"
+        "  %%r = LayerNormalization(%%b, %%w, %%w)\n  %%s = %s\n"
+        "  %%y = ReduceMax(%%s) {axes=[1,2]}\n  output %%y\n}\n";
+    char alone[512], read[512];
+    snprintf(alone, sizeof alone, text, "Exp(%r)");
+    snprintf(read, sizeof read, text, "Mul(%r, %b)");
+    assert_int_equal(simulated(alone, true).pattern, 32 * MB);
+    assert_int_equal(simulated(read, true).pattern, 48 * MB);
+}
+
+/* A product with a bias is computed on matrices: its buffer fits another one's, not that of a
+ * value of three axes. */
+static void products_have_buffers_of_matrices(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[%s4096,1024]\n"
+        "  init %%w : float32[1024,1024] = random 1\n  init %%b : float32[1024] = random 2\n"
+        "  %%p = Exp(%%x)\n  %%m = MatMul(%%p, %%w)\n  %%a = Add(%%m, %%b)\n"
+        "  %%c = Exp(%%a)\n  %%k = MatMul(%%c, %%w)\n  %%d = Add(%%k, %%b)\n"
+        "  %%y = ReduceMax(%%d) {axes=[-1,-2]}\n  output %%y\n}\n";
+    char flat[1024], deep[1024];
+    snprintf(flat, sizeof flat, text, "");
+    snprintf(deep, sizeof deep, text, "1,");
+    assert_int_equal(simulated(flat, true).pattern, 32 * MB);
+    assert_int_equal(simulated(deep, true).pattern, 32 * MB);
 }
 
 /* A convolution computes in blocks of 16 channels: 3 of them take the memory of 16, and the
@@ -639,7 +738,11 @@ int main(void)
         cmocka_unit_test(patterns_hold_what_lives_together),
         cmocka_unit_test(later_runs_take_a_block),
         cmocka_unit_test(free_extents_are_not_planned),
-        cmocka_unit_test(squares_take_memory),
+        cmocka_unit_test(few_operators_write_over_their_input),
+        cmocka_unit_test(selections_are_held_apart),
+        cmocka_unit_test(replaced_nodes_hold_nothing),
+        cmocka_unit_test(skipped_sums_are_not_made),
+        cmocka_unit_test(products_have_buffers_of_matrices),
         cmocka_unit_test(blocks_are_padded),
         cmocka_unit_test(computed_sizes_are_known),
         cmocka_unit_test(moving_windows_take_memory),

@@ -107,6 +107,10 @@ static const row FIELDS[] = {
     R(own_outputs, BOOL),
     R(moves_tiles, BOOL),
     R(in_place, BOOL),
+    R(overwriters, TABLE),
+    R(n_overwriters, COUNT),
+    R(kernels, TABLE),
+    R(n_kernels, COUNT),
     R(recompute, REAL),
     R(recompute_forced, REAL),
     R(doubt, REAL),
@@ -193,6 +197,8 @@ static const runtime_case CASES[] = {
     {"layouts", ""},
     {"layouts", "--goal memory"},
     {"slow", ""},
+    {"overwriters", ""},
+    {"selected", ""},
     {"half", ""},
     {"half", "--goal memory"},
     {"bytes", ""},
@@ -454,6 +460,7 @@ static void try_rows(subject *x)
     }
     try_operators(x, "makes", r->blocks.makes, r->blocks.n_makes);
     try_operators(x, "keeps", r->blocks.keeps, r->blocks.n_keeps);
+    try_operators(x, "overwriters", r->overwriters, r->n_overwriters);
     for (ot_form f = OT_FORM_SCAN; f < OT_FORM_COUNT; f++) {
         if (!ot_runtime_takes(r, f)) continue;
         char of[64];

@@ -114,3 +114,16 @@ bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n)
 {
     return r->in_place && ot_op_row_of(n->op)->place != OT_OVER_NONE;
 }
+
+bool ot_runtime_overwrites(const ot_runtime *r, const ot_node *n, uint32_t in)
+{
+    if (!r->in_place || !ot_op_over(n->op, in)) return false;
+    return !r->overwriters || contains(r->overwriters, r->n_overwriters, n->op);
+}
+
+const ot_op_memory *ot_runtime_kernel_memory(const ot_runtime *r, const ot_node *n)
+{
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        if (r->kernels[k].op == n->op) return &r->kernels[k];
+    return NULL;
+}

@@ -62,6 +62,21 @@ typedef struct ot_few_channels {
     double part;   /* of the rate that is reached */
 } ot_few_channels;
 
+/* What a kernel holds besides its operands and results. */
+typedef enum ot_kernel_memory {
+    OT_KERNEL_VALUES, /* as many values of its result's size, until it is done */
+    /* as many of what a standard function that is inlined makes: they are values of the graph */
+    OT_KERNEL_INLINED,
+    /* of Where: each branch as far as the condition selects it, until they are merged */
+    OT_KERNEL_SELECTED
+} ot_kernel_memory;
+
+typedef struct ot_op_memory {
+    ot_op op;
+    ot_kernel_memory kind;
+    uint32_t values;
+} ot_op_memory;
+
 typedef struct ot_conv_habits {
     /* kernels compute output channels in blocks of so many, padding included; 0: no blocks */
     int64_t block;
@@ -269,6 +284,11 @@ typedef struct ot_runtime {
     bool moves_tiles;
     /* operators that may overwrite an equally large input that dies there (ops.def) do so */
     bool in_place;
+    /* [n_overwriters] the kernels that do, where its process is simulated; NULL: all of these */
+    const ot_op *overwriters;
+    uint32_t n_overwriters;
+    const ot_op_memory *kernels; /* [n_kernels] those that hold more than operands and results */
+    uint32_t n_kernels;
 
     /* ---- how far the planner goes for it ---- */
     double recompute;        /* times that a tiling may compute a node, summed over its tiles */
@@ -380,7 +400,12 @@ static inline bool ot_runtime_places_all(const ot_runtime *r)
 {
     return r->one_block || r->device_arena;
 }
-/* It may write its result over an input of the same size that dies there. */
+/* It may write its result over an input of the same size that dies there: as plans count, which
+ * tell apart neither kernels nor what is replaced by one of them. */
 bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n);
+/* Its kernel does so with input `in`. */
+bool ot_runtime_overwrites(const ot_runtime *r, const ot_node *n, uint32_t in);
+/* What its kernel holds besides operands and results; NULL: nothing. */
+const ot_op_memory *ot_runtime_kernel_memory(const ot_runtime *r, const ot_node *n);
 
 #endif

@@ -44,3 +44,22 @@ const ot_form_price ot_standard_prices[OT_FORM_COUNT] = {
 };
 
 const ot_form_price ot_no_prices[OT_FORM_COUNT] = {{0}};
+
+/* Measured in 1.31.1; so do releases from 1.16 on. Of all others, Add and Mul among them, input
+ * and result exist together. */
+const ot_op ot_onnxruntime_overwriters[OT_ONNXRUNTIME_OVERWRITERS] = {
+    OT_OP_Relu,        OT_OP_Sigmoid,  OT_OP_Tanh,       OT_OP_Elu,
+    OT_OP_Selu,        OT_OP_Celu,     OT_OP_LeakyRelu,  OT_OP_Softplus,
+    OT_OP_HardSigmoid, OT_OP_Softsign, OT_OP_Shrink,     OT_OP_ThresholdedRelu,
+    OT_OP_Clip,        OT_OP_Softmax,  OT_OP_LogSoftmax, OT_OP_Cast,
+};
+
+const ot_op_memory ot_onnxruntime_kernels[OT_ONNXRUNTIME_KERNELS] = {
+    {OT_OP_HardSwish, OT_KERNEL_INLINED, 1},
+    {OT_OP_Mish, OT_KERNEL_INLINED, 1},
+    {OT_OP_Swish, OT_KERNEL_INLINED, 1},
+    {OT_OP_GroupNormalization, OT_KERNEL_INLINED, 2},
+    {OT_OP_MeanVarianceNormalization, OT_KERNEL_VALUES, 3},
+    {OT_OP_LRN, OT_KERNEL_VALUES, 2},
+    {OT_OP_Where, OT_KERNEL_SELECTED, 2},
+};
