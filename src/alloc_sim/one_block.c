@@ -271,6 +271,18 @@ static int64_t tables(const walk *w, uint32_t leader)
     return n;
 }
 
+/* What lives inside of the step's nodes while they run. */
+static ot_status run_inner(walk *w, uint32_t leader, uint32_t now)
+{
+    for (uint32_t k = leader; k != OT_NONE; k = w->steps.next[k]) {
+        const int64_t bytes = w->list.node[k]->inner.bytes;
+        uint32_t box;
+        if (bytes < 0) w->x->n_unknown++;
+        if (bytes > 0) OT_TRY(new_box(w->x, now, bytes, OT_NONE, &box));
+    }
+    return OT_OK;
+}
+
 static ot_status run_step(walk *w, uint32_t leader)
 {
     const ot_graph *body = body_of(w->list.node[leader]);
@@ -287,6 +299,7 @@ static ot_status run_step(walk *w, uint32_t leader)
         to = w->x->now++;
         if (w->x->n_unknown > unknown) count_stacks(w, leader);
     }
+    OT_TRY(run_inner(w, leader, from));
     for (size_t k = 0; k < n; k++) read_at(w->x, read[k], to);
     count_weights(w, leader);
     w->ran[leader] = true;

@@ -209,9 +209,12 @@ static int64_t selected_bytes(const maker *m, const ot_node *n, uint32_t k)
     return bytes;
 }
 
-/* What a kernel holds besides operands and results. */
+/* What a kernel holds besides operands and results, or what is inside of the node does. */
 static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 {
+    if (n->inner.bytes < 0) m->p->n_unknown++;
+    if (n->inner.bytes > 0)
+        return (ot_sim_scratch){.bytes = {ot_min(n->inner.bytes, OT_SIM_MOST_BYTES)}};
     const ot_op_memory *of = ot_runtime_kernel_memory(m->r, n);
     ot_sim_scratch s = {.bytes = {columns_of(m, n)}};
     int64_t bytes;

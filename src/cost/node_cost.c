@@ -259,6 +259,7 @@ double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t)
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
     ot_transposed how = t->runtime->conv.transposed;
+    if (n->inner.bytes > 0) return (double)n->inner.bytes;
     if (how == OT_TRANSPOSED_PLAIN || n->op != OT_OP_ConvTranspose || n->n_in < 2) return 0;
     const ot_value *x = &g->values[n->in[0]];
     if (x->rank < 3 || x->dims[0] < 1 || x->dims[1] < 1) return 0;

@@ -95,6 +95,13 @@ static ot_status set_scan(const ot_graph *g, const ot_node *n, ot_graph *body)
     return OT_OK;
 }
 
+/* A function may be called with fewer operands than it has. */
+static ot_status set_call(const ot_graph *g, const ot_node *n, ot_graph *body)
+{
+    for (uint32_t k = 0; k < body->n_inputs; k++) OT_TRY(set_input(body, k, of_value(g, n, k)));
+    return OT_OK;
+}
+
 /* Elements of sequences: any shape, of the type that the body says. */
 static ot_status set_other(ot_graph *body)
 {
@@ -188,7 +195,10 @@ ot_status ot_infer_body(const ot_graph *outer, const ot_node *n, ot_graph *body)
         OT_TRY(set_scan(outer, n, body));
         return infer_carried(body, 0, scans >= 0 && scans < in ? in - (uint32_t)scans : 0, 0);
     }
-    if (n->op != OT_OP_If) OT_TRY(set_other(body));
+    if (n->calls_function)
+        OT_TRY(set_call(outer, n, body));
+    else if (n->op != OT_OP_If)
+        OT_TRY(set_other(body));
     return ot_infer_lenient(body);
 }
 

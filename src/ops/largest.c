@@ -1,6 +1,5 @@
-/* The largest tensor that a graph makes, bodies of the rewriter included: what --max-tensor is
- * held against once the graph is written. It knows nothing of plans.
- *
+/* The largest tensor that a graph makes, bodies included: what --max-tensor is held against once
+ * the graph is written. It knows nothing of plans.
  */
 #include "ops.h"
 
@@ -22,6 +21,14 @@ static void look(const ot_graph *g, bool body, uint32_t depth, ot_largest *out)
             out->bytes = bytes;
             out->value = v->name;
         }
+    }
+    for (ot_id id = 0; id < g->n_nodes; id++) {
+        const ot_inner *inner = &g->nodes[id].inner;
+        if (g->nodes[id].dead) continue;
+        out->n_unknown += inner->bytes < 0;
+        if (inner->largest <= out->bytes) continue;
+        out->bytes = inner->largest;
+        out->value = inner->value;
     }
     for (ot_id id = 0; id < g->n_nodes && depth < 64; id++)
         for (uint32_t k = 0; k < g->nodes[id].n_attrs && !g->nodes[id].dead; k++)

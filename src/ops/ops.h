@@ -58,6 +58,8 @@ ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bi
  * a guess where inference knows nothing (see is_inferred). Changes inputs and values of the body
  * only. Requires SHAPES of the graph around. Fails: OT_E_NOMEM, OT_E_INPUT (a cycle). */
 ot_status ot_infer_body(const ot_graph *outer, const ot_node *n, ot_graph *body) OT_MUST_USE;
+/* Set `inner` of all nodes (body_memory.c). Requires ORDER, SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_size_bodies(ot_graph *g) OT_MUST_USE;
 /* May somebody who looks at what x is before he reads it rely on its type and dims? Those of inputs
  * and constants are what they are. What a node makes is sure where inference made it of sure
  * operands; and where the node's own implementation alone can make it, so that the file's word for

@@ -444,6 +444,7 @@ ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bi
             s = infer_graph(g, NULL, 0, NULL, 0, true);
         if (s == OT_OK) s = infer_graph(g, bind, n_bind, NULL, 0, n_bind > 0);
     }
+    if (s == OT_OK && !g->parent) s = ot_size_bodies(g);
     if (s == OT_OK && !g->parent) g->model->shaped = true;
     return s;
 }

@@ -1,4 +1,5 @@
-/* Shapes behind an If, Loop or Scan of the file: what its bodies make. Of an If, what both do:
+/* Shapes behind an If, Loop or Scan of the file, and calls of its functions: what the bodies make.
+ * Of an If, what both do:
  *
  *     then: Conv -> Relu   [1,8,64,48]     else: Conv -> Tanh   [1,8,64,48]   -->  [1,8,64,48]
  *           ...            [1,8,32,48]           ...            [1,8,64,48]   -->  [1,8,?,48]
@@ -98,16 +99,33 @@ static void if_outputs(ot_infer *c, const ot_graph *yes, const ot_graph *no)
         take_common(&yes->values[yes->outputs[k]], &no->values[no->outputs[k]], &c->out[k]);
 }
 
+static void call_outputs(ot_infer *c)
+{
+    ot_model *m = c->g->model;
+    ot_diag aside = {0}, *diag = m->diag;
+    ot_graph *body = NULL;
+    m->diag = &aside;
+    ot_status s = ot_import_call(m, c->n, &body);
+    if (s == OT_OK && body) s = ot_infer_body(c->g, c->n, body);
+    m->diag = diag;
+    if (s == OT_OK && body) if_outputs(c, body, body);
+}
+
 void ot_shape_branches(ot_infer *c)
 {
     const ot_op op = c->n->op;
     bool all = true;
-    if ((op != OT_OP_If && op != OT_OP_Loop && op != OT_OP_Scan) || c->g->parent) return;
+    const bool control = op == OT_OP_If || op == OT_OP_Loop || op == OT_OP_Scan;
+    if (!(control || c->n->calls_function) || c->g->parent) return;
     for (uint32_t k = 0; k < c->n->n_out; k++) { /* a graph that had shapes keeps them */
         const ot_value *v = c->n->out[k] == OT_NONE ? NULL : &c->g->values[c->n->out[k]];
         all = all && (!v || (c->g->model->shaped && ot_value_is_static(v)));
     }
     if (all) return;
+    if (c->n->calls_function) {
+        call_outputs(c);
+        return;
+    }
     const ot_graph *body = body_of(c, op == OT_OP_If ? "then_branch" : "body");
     const ot_graph *other = op == OT_OP_If ? body_of(c, "else_branch") : body;
     if (!body || !other) return;

@@ -234,6 +234,16 @@ typedef struct ot_value {
     const void *proto; /* ValueInfoProto (input, output or value_info), or NULL */
 } ot_value;
 
+/* What is inside of a node with bodies of the file's own (If, Loop, Scan), or that calls one of the
+ * file's functions; zero for other nodes. */
+typedef struct ot_inner {
+    int64_t bytes;     /* most of values that live there at one time, beside the node's operands and
+                      results; -1: not known */
+    int64_t largest;   /* bytes of the largest of them, results included */
+    const char *value; /* its name; NULL: none */
+    uint64_t key;      /* of the shapes that this is of; 0: not asked yet */
+} ot_inner;
+
 typedef struct ot_node {
     const char *name; /* may be empty */
     const char *op_type;
@@ -250,6 +260,7 @@ typedef struct ot_node {
     bool is_static;      /* set by shape inference: every output has `known` contents or
                                 is_const; such nodes take no part in tiling */
     uint32_t source;     /* position in the original file, or OT_NONE when made here */
+    ot_inner inner;      /* set by shape inference */
     const void *proto;   /* NodeProto when nothing changed since import, else NULL */
 } ot_node;
 

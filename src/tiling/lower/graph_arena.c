@@ -9,8 +9,8 @@
  *
  * Nodes run in graph.order. Graph inputs and outputs count: they lie in memory while the model
  * runs, whoever owns them, and the arenas that other planners report hold them too. Constants do
- * not. A node with subgraphs counts by its outputs; what the subgraphs read of this graph stays
- * alive until it ran. Offsets are multiples of 64 bytes.
+ * not. A node with subgraphs counts by its outputs and by the most that lives inside of it; what
+ * the subgraphs read of this graph stays alive until it ran. Offsets are multiples of 64 bytes.
  *
  * The in-place figure merges a value with the input that its operator may overwrite (ot_op_over:
  * same size, and nobody reads it later), and takes a reshape as another name of what it reads. A
@@ -48,9 +48,10 @@ static bool allocate(arena_work *w, uint32_t n_extra)
     const ot_graph *g = w->g;
     w->pos = OT_NEW_N(w->a, uint32_t, g->n_nodes + 1u);
     w->item_of = OT_NEW_N(w->a, uint32_t, g->n_values + 1u);
-    w->items = OT_NEW_N(w->a, ot_pack_item, (size_t)g->n_values + n_extra + 1);
-    w->values = OT_NEW_N(w->a, ot_id, (size_t)g->n_values + n_extra + 1);
-    w->group = OT_NEW_N(w->a, uint32_t, g->n_values + 1u);
+    const size_t most = (size_t)g->n_values + g->n_nodes + n_extra + 1;
+    w->items = OT_NEW_N(w->a, ot_pack_item, most);
+    w->values = OT_NEW_N(w->a, ot_id, most);
+    w->group = OT_NEW_N(w->a, uint32_t, most);
     return w->pos && w->item_of && w->items && w->values && w->group;
 }
 
@@ -83,6 +84,20 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
                                       .hint = -1};
 }
 
+/* What lives inside of the node at position p, while it runs. */
+static void add_inner(arena_work *w, const ot_node *n, uint32_t p, uint32_t *n_unknown)
+{
+    if (n->inner.bytes < 0) (*n_unknown)++;
+    if (n->inner.bytes <= 0) return;
+    w->values[w->n] = OT_NONE;
+    w->items[w->n++] = (ot_pack_item){.lower = p,
+                                      .upper = (int64_t)p + 1,
+                                      .size = n->inner.bytes,
+                                      .alignment = ALIGNMENT,
+                                      .fixed = -1,
+                                      .hint = -1};
+}
+
 static const char *say_unsized(const ot_graph *g, ot_id v, uint32_t n, ot_arena *a)
 {
     const ot_value *x = &g->values[v];
@@ -101,6 +116,19 @@ static const char *say_unsized(const ot_graph *g, ot_id v, uint32_t n, ot_arena 
                : ot_format(a, "sizes of %u values are not known, the first is that of %s", n, what);
 }
 
+/* The first node that holds values inside of which nobody knows the size; "": there is none. */
+static const char *say_unsized_inside(const ot_graph *g, ot_arena *a)
+{
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        if (n->inner.bytes >= 0) continue;
+        const char *name = n->name ? n->name : "";
+        return ot_format(a, "sizes of values inside of %.80s%s%.200s%s are not known", n->op_type,
+                         *name ? " '" : "", name, *name ? "'" : "");
+    }
+    return "";
+}
+
 const char *ot_unknown_sizes(const ot_graph *g, ot_arena *a)
 {
     ot_id first = OT_NONE;
@@ -116,7 +144,7 @@ const char *ot_unknown_sizes(const ot_graph *g, ot_arena *a)
             if (n++ == 0) first = node->out[o];
         }
     }
-    return n > 0 ? say_unsized(g, first, n, a) : "";
+    return n > 0 ? say_unsized(g, first, n, a) : say_unsized_inside(g, a);
 }
 
 static ot_status add_values(arena_work *w, uint32_t *n_unknown)
@@ -131,6 +159,7 @@ static ot_status add_values(arena_work *w, uint32_t *n_unknown)
         const ot_node *n = &g->nodes[g->order[k]];
         for (uint32_t o = 0; o < n->n_out; o++)
             if (n->out[o] != OT_NONE) add_value(w, n->out[o], w->pos[g->order[k]], n_unknown);
+        add_inner(w, n, w->pos[g->order[k]], n_unknown);
     }
     return OT_OK;
 }
