@@ -39,6 +39,7 @@ static const ot_access_ops *const tables[] = {
     [OT_ACC_CUMSUM] = &ot_access_cumsum,
     [OT_ACC_EINSUM] = &ot_access_einsum,
     [OT_ACC_ATTENTION] = &ot_access_attention,
+    [OT_ACC_BATCHED] = &ot_access_batched,
     [OT_ACC_SHAPE] = NULL,
 };
 

@@ -41,7 +41,7 @@ extern const ot_access_ops ot_access_pointwise, ot_access_conv, ot_access_convt,
     ot_access_gemm, ot_access_quant, ot_access_transpose, ot_access_reshape, ot_access_expand,
     ot_access_concat, ot_access_split, ot_access_slice, ot_access_pad, ot_access_resize,
     ot_access_block, ot_access_gather, ot_access_rows, ot_access_tile, ot_access_cumsum,
-    ot_access_einsum, ot_access_attention;
+    ot_access_einsum, ot_access_attention, ot_access_batched;
 
 /* The table of a kind, or NULL for kinds that are never sliced. */
 const ot_access_ops *ot_access_table(ot_access_kind kind);

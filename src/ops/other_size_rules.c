@@ -340,15 +340,17 @@ static ot_status check_batches(ot_infer *c)
     return OT_OK;
 }
 
+/* A grid has no size of its own where the image has moved. */
+static ot_status check_grid(ot_infer *c)
+{
+    if (c->n->n_in > 1 && ot_size_any_moved(c, c->n->in[0]) && !ot_size_any_moved(c, c->n->in[1]))
+        return refuse_constant(c, 1, "is a grid of the old size");
+    return OT_OK;
+}
+
 /* Operators outside ops.def whose shapes are known. */
 static ot_status check_extra(ot_infer *c)
 {
-    if (strcmp(c->n->op_type, "GridSample") == 0) {
-        if (c->n->n_in > 1 && ot_size_any_moved(c, c->n->in[0]) &&
-            !ot_size_any_moved(c, c->n->in[1]))
-            return refuse_constant(c, 1, "is a grid of the old size");
-        return OT_OK;
-    }
     for (uint32_t k = 0; k < c->n->n_in; k++)
         if (is_constant(c, k)) OT_TRY(check_any_axis(c, k));
     const ot_value *x = ot_shape_ranked(c, 0);
@@ -372,6 +374,8 @@ static ot_status check_by_name(ot_infer *c)
     case OT_OP_ScatterND: return check_scatter(c);
     case OT_OP_TopK: return check_count(c, 1, axis_of(c, -1));
     case OT_OP_OneHot: return check_one_hot(c);
+    case OT_OP_GridSample: return check_grid(c);
+    case OT_OP_DeformConv: return is_constant(c, 2) ? check_any_axis(c, 2) : OT_OK;
     case OT_OP_Compress:
     case OT_OP_ReverseSequence:
     case OT_OP_RoiAlign: return check_per_element(c, 1);

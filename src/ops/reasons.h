@@ -34,6 +34,9 @@ typedef enum ot_why {
     OT_WHY_BATCH_DIFFERS,
     OT_WHY_CHANNELS_DIFFER,
     OT_WHY_AXIS_RANGE,
+    OT_WHY_INDEXED,
+    OT_WHY_WORKED_ALONG,
+    OT_WHY_DEFORMED,
     /* windows in space: convolutions and pools */
     OT_WHY_NO_SPATIAL_AXIS,
     OT_WHY_MANY_SPATIAL_AXES,

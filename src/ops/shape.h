@@ -136,6 +136,7 @@ OT_RULE(pool);
 OT_RULE(global_pool);
 OT_RULE(max_unpool);
 OT_RULE(roi_align);
+OT_RULE(grid_sample);
 OT_RULE(depth_to_space);
 OT_RULE(space_to_depth);
 /* shape_move.c; [start, end) of Shape (opset 15), clamped */

@@ -71,7 +71,7 @@ static ot_status random_of(ot_infer *c)
     return OT_OK;
 }
 
-static ot_status grid_sample(ot_infer *c)
+ot_status ot_shape_grid_sample(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0), *grid = ot_shape_ranked(c, 1);
     int64_t d[OT_RANK_MAX];
@@ -308,8 +308,6 @@ static const struct {
     {"", "RandomUniformLike", random_like},
     {"", "RandomNormal", random_of},
     {"", "RandomUniform", random_of},
-    {"", "GridSample", grid_sample},
-    {"", "DeformConv", ot_shape_conv},
     {"", "MaxRoiPool", ot_shape_max_roi_pool},
     {"", "Col2Im", ot_shape_col2im},
     {"", "AffineGrid", ot_shape_affine_grid},
@@ -368,7 +366,7 @@ static const struct {
     {MS, "Attention", packed_attention},
     {MS, "MultiHeadAttention", multi_head},
     {MS, "EmbedLayerNormalization", embed_norm},
-    {MS, "GridSample", grid_sample},
+    {MS, "GridSample", ot_shape_grid_sample},
     {OT_TILE_DOMAIN, "Alloc", ot_shape_tile_alloc},
     {OT_TILE_DOMAIN, "While", ot_shape_tile_while},
     {OT_TILE_DOMAIN, "Slice", ot_shape_tile_slice},

@@ -9,10 +9,12 @@ import sys
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from builder import Net, save
 from checks import outputs
 
+INT64 = onnx.TensorProto.INT64
 FORMS = [('--goal', 'memory'), ('--force', '--l2', '16K'), ('--force', '--l2', '64K', '--goal', 'memory')]
 CASES = {}
 
@@ -60,6 +62,83 @@ def tile_copies(net):
     x = net.op('Relu', net.conv(net.input('x', [1, 3, 40, 24]), 3, 4, pads=[1] * 4))
     y = net.op('Tile', x, net.const([1, 1, 3, 2], 'i8'))
     net.output(net.conv(net.op('Sigmoid', y), 4, 2, pads=[1] * 4), [1, 2, 120, 48])
+
+
+# ---- batches ----
+
+@case(share=.4)
+def top_classes(net):
+    """The best three of many classes, resized to the picture."""
+    x = net.op('Relu', net.conv(net.input('x', [1, 4, 48, 48]), 4, 48, pads=[1] * 4))
+    large = net.op('Resize', x, '', net.const([1, 1, 4, 4]), mode='linear')
+    best, at = net.fresh(), net.fresh()
+    net.nodes.append(helper.make_node('TopK', [large, net.const([3], 'i8')], [best, at], axis=1))
+    net.output(net.op('Sigmoid', best), [1, 3, 192, 192])
+    net.output(net.op('Identity', at), [1, 3, 192, 192], INT64)
+
+
+@case(share=.25)
+def coded_labels(net):
+    """Labels as planes of ones and zeros, a convolution behind them."""
+    x = net.input('x', [1, 256, 64], INT64)
+    planes = net.op('OneHot', x, net.const(32, 'i8'), net.const([0, 1]), axis=1)
+    net.output(net.conv(net.op('Sigmoid', planes), 32, 2, pads=[1] * 4), [1, 2, 256, 64])
+
+
+@case(share=.3)
+def neighbours(net):
+    """Rows of neighbours, gathered out of an expanded copy of all of them."""
+    x, at = net.input('x', [1, 1, 256, 32]), net.input('at', [1, 256, 8, 1], INT64)
+    every = net.op('Expand', x, net.const([1, 256, 256, 32], 'i8'))
+    rows = net.op('GatherElements', every, net.op('Expand', at, net.const([1, 256, 8, 32], 'i8')), axis=2)
+    net.output(net.reduce('ReduceMax', net.op('Relu', rows), [2], keepdims=0), [1, 256, 32])
+
+
+@case()
+def gathered_points(net):
+    """Points of each picture of a batch."""
+    x, at = net.input('x', [8, 64, 16]), net.input('at', [8, 32, 1], INT64)
+    y = net.op('GatherND', net.op('Tanh', x), at, batch_dims=1)
+    net.output(net.op('Relu', net.op('ScatterElements', y, at_rows(net, at), net.op('Neg', y), axis=1)), [8, 32, 16])
+
+
+def at_rows(net, at):
+    return net.op('Expand', at, net.const([8, 32, 16], 'i8'))
+
+
+@case(share=.6)
+def sampled_picture(net):
+    """A flow between two pictures: the image whole, the result by rows."""
+    x, grid = net.input('x', [1, 8, 64, 64]), net.input('grid', [1, 512, 64, 2])
+    y = net.op('GridSample', x, net.op('Tanh', grid), mode='bilinear', padding_mode='border', align_corners=1)
+    net.output(net.conv(net.op('Sigmoid', y), 8, 2, pads=[1] * 4), [1, 2, 512, 64])
+
+
+@case(opset=19)
+def deformed(net):
+    """Deformed convolutions of a batch."""
+    x, at = net.input('x', [6, 3, 16, 16]), net.input('at', [6, 18, 16, 16])
+    w = net.const(net.rng.normal(0, .2, (4, 3, 3, 3)))
+    y = net.op('DeformConv', net.op('Relu', x), w, net.op('Tanh', at), pads=[1] * 4, kernel_shape=[3, 3])
+    net.output(net.op('Sigmoid', y), [6, 4, 16, 16])
+
+
+@case()
+def boxes(net):
+    """What lies in boxes, box by box."""
+    x, at = net.input('x', [1, 8, 32, 32]), net.input('rois', [64, 4])
+    rois = net.op('Abs', net.op('Mul', at, net.const(8)))
+    y = net.op('RoiAlign', x, rois, net.const(np.zeros(64), 'i8'), output_height=7, output_width=7, sampling_ratio=2)
+    net.output(net.op('Relu', net.conv(net.op('Tanh', y), 8, 4, pads=[1] * 4)), [64, 4, 7, 7])
+
+
+@case(tol=1e-4)
+def recurrence(net):
+    """A recurrence over short sequences of a large batch."""
+    x, (w, r) = net.input('x', [8, 64, 16]), ((net.const(net.rng.normal(0, .2, (1, 64, 16)))) for _ in range(2))
+    y, last = net.fresh(), net.fresh()
+    net.nodes.append(helper.make_node('LSTM', [net.op('Tanh', x), w, r], [y, last], hidden_size=16))
+    net.output(net.op('Relu', y), [8, 1, 64, 16])
 
 
 # ---- the judge ----

@@ -25,14 +25,14 @@ const ot_op_entry ot_ops_window[] = {
     {OT_OP_Upsample, ot_ref_resize},
     {OT_OP_MaxUnpool, ot_ref_max_unpool},
     {OT_OP_RoiAlign, ot_ref_roi_align},
+    {OT_OP_GridSample, ot_ref_grid_sample},
+    {OT_OP_DeformConv, ot_ref_deform_conv},
     {OT_OP_OPAQUE, NULL},
 };
 
 const ot_op_named ot_ops_window_named[] = {
     {"", "MaxRoiPool", ot_ref_max_roi_pool},
-    {"", "GridSample", ot_ref_grid_sample},
     {"", "AffineGrid", ot_ref_affine_grid},
-    {"", "DeformConv", ot_ref_deform_conv},
     {"", "Col2Im", ot_ref_col2im},
     {"", "CausalConvWithState", ot_ref_causal_conv},
     {"com.microsoft", "QLinearAveragePool", ot_ref_qlinear_average_pool},
