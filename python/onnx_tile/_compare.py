@@ -1,5 +1,6 @@
 """Two files of outputs, compared one by one: the same within a tolerance, or no further apart than TIMES what the first model is from
-itself when nothing changes but rounding (its own noise)."""
+itself when nothing changes but rounding (its own noise). The engine has the same rule for what it runs itself (src/measure/measure_noise.c);
+tests/e2e/noise_rule.sh holds both to the same data."""
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np

@@ -124,6 +124,13 @@ ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half);
 
 /* ---- measure_noise.c: are two forms of a model the same? ---- */
 
+/* Own noise of an output, zero at first: at least what x says, which compares two runs of one model
+ * that differ by rounding alone. */
+void ot_noise_add(ot_difference *noise, const ot_difference *x);
+/* The outputs of two models that differ beyond the tolerance, by x, are no further apart than some
+ * times that. */
+bool ot_noise_covers(const ot_difference *noise, const ot_difference *x);
+
 typedef struct ot_comparison {
     ot_measured *original; /* both have run; the original may run again, on other inputs */
     const ot_measured *other;

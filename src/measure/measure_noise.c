@@ -7,8 +7,9 @@
  *   the same, reference implementations     --> a"        |a" - a|    the largest is its own noise
  *
  * A step is the distance to the next float of 32 or 64 bits, which is what any operator rounds by.
- * The noise is looked for where the tolerance alone would say that the outputs differ.
- *
+ * The noise is looked for where the tolerance alone would say that the outputs differ. The Python
+ * package, which runs other runtimes, has the rule a second time (_compare.py), because it works
+ * without the engine; tests/e2e/noise_rule.sh holds both to the same data.
  */
 #include "measure.h"
 
@@ -29,16 +30,11 @@ typedef struct work {
     uint32_t n;
 } work;
 
-static double larger(double x, double y) { return isfinite(y) && y > x ? y : x; }
-
 static void add_noise(work *w, const ot_nd *out)
 {
     for (uint32_t k = 0; k < w->n; k++) {
         const ot_difference x = ot_compare(&w->kept[k], &out[k], w->r->half);
-        ot_difference *to = &w->noise[k];
-        to->nmse = larger(to->nmse, x.nmse);
-        to->max_abs = larger(to->max_abs, x.max_abs);
-        to->n_unequal = x.n_unequal > to->n_unequal ? x.n_unequal : to->n_unequal;
+        ot_noise_add(&w->noise[k], &x);
     }
 }
 
@@ -125,8 +121,18 @@ static ot_status find_noise(work *w)
 
 /* ---- the rule ---- */
 
-static bool within(const ot_difference *x, const ot_difference *noise)
+static double larger(double x, double y) { return isfinite(y) && y > x ? y : x; }
+
+void ot_noise_add(ot_difference *noise, const ot_difference *x)
 {
+    noise->nmse = larger(noise->nmse, x->nmse);
+    noise->max_abs = larger(noise->max_abs, x->max_abs);
+    noise->n_unequal = ot_max(noise->n_unequal, x->n_unequal);
+}
+
+bool ot_noise_covers(const ot_difference *noise, const ot_difference *x)
+{
+    if (x->same || !x->alike) return false;
     if (x->is_float)
         return x->nmse <= fmax(OT_SAME_NMSE, TIMES * noise->nmse) &&
                x->max_abs <= TIMES * noise->max_abs;
@@ -155,7 +161,7 @@ ot_status ot_compare_outputs(const ot_comparison *r, ot_arena *a, ot_diag *d, ot
     ot_status s = keep(&w);
     if (s == OT_OK) s = find_noise(&w);
     for (uint32_t k = 0; k < w.n && s == OT_OK; k++) {
-        if (out[k].same || !out[k].alike || !within(&out[k], &w.noise[k])) continue;
+        if (!ot_noise_covers(&w.noise[k], &out[k])) continue;
         out[k].same = out[k].own_noise = true;
         out[k].why = NULL;
     }
