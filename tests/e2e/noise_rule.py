@@ -31,7 +31,7 @@ def spoilt(a):
 def case():
     """(half, original, other, original again...)"""
     kind = rng.choice(TYPES)
-    a = rng.standard_normal(rng.integers(0, 6, rng.integers(0, 4))) * rng.choice([0, 1e-7, 1, 1e4 if kind in 'f4f8' else 9])
+    a = rng.standard_normal(rng.integers(0, 6, rng.integers(0, 4)) if rng.random() < .4 else [4, 5]) * rng.choice([0, 1e-7, 1, 1e4 if kind in 'f4f8' else 9])
     a = (np.abs(a) if kind in 'u1?' else a).astype(kind)
     if rng.random() < .1: a = spoilt(a)
     step = 10. ** rng.uniform(-8, 0)
@@ -39,6 +39,12 @@ def case():
     if rng.random() < .05: b = spoilt(b)
     if rng.random() < .03: b = b.astype('f8' if kind == 'f4' else 'f4')
     if rng.random() < .03: b = b[None]
+    if kind in 'f4f8' and a.size and rng.random() < .4:  # squared errors about TIMES apart, or largest errors
+        d, ratio = rng.standard_normal(a.shape) * step, rng.choice([rng.uniform(2.9, 3.4), rng.uniform(9, 11)])
+        return False, a, (a + d * ratio).astype(kind), [(a + d).astype(kind)]
+    if kind in 'i4i8' and a.size > 10 and rng.random() < .7:  # so many elements that differ
+        other = lambda n: (a.ravel() + (np.arange(a.size) < n)).reshape(a.shape).astype(kind)
+        return False, a, other(rng.integers(8, 13)), [other(1)]
     again = [spoilt(a) if rng.random() < .05 else moved(a, step * 10. ** rng.uniform(-3, 1)) for _ in range(rng.integers(0, 3))]
     return bool(rng.random() < .2), a, b, again
 
