@@ -102,7 +102,7 @@ typedef enum ot_access_kind {
     OT_ACC_EINSUM,
     OT_ACC_ATTENTION,
     OT_ACC_BATCHED, /* TopK, GatherElements...: the same for every element of a batch */
-    OT_ACC_SHAPE /* Shape, Size, ConstantOfShape, Range: never part of a region */
+    OT_ACC_SHAPE    /* Shape, Size, ConstantOfShape, Range: never part of a region */
 } ot_access_kind;
 
 /* Class of compute cost; rates per class come from the target. */
