@@ -63,6 +63,8 @@ size_t ot_utf8_printable(const char *s);
 /* Write what a stranger's file says, or the name of one, as a terminal may show it: what is not
  * printable as '?'. */
 void ot_put_shown(const char *text, FILE *f);
+/* The same in place: of a name that a driver gives. */
+void ot_make_shown(char *text);
 
 /* Shorthand for "out of memory". */
 ot_status ot_fail_nomem(ot_diag *d);

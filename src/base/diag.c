@@ -61,6 +61,15 @@ void ot_put_shown(const char *text, FILE *f)
     }
 }
 
+void ot_make_shown(char *text)
+{
+    while (*text) {
+        const size_t n = ot_utf8_printable(text);
+        if (!n) *text = '?';
+        text += n ? n : 1;
+    }
+}
+
 ot_status(ot_fail)(ot_diag *d, ot_status status, const char *fmt, ...)
 {
     if (!d || d->status != OT_OK) return status;

@@ -29,6 +29,8 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     cu->cuDriverGetVersion(&version);
     cu->cuDeviceTotalMem_v2(&bytes, device);
     if (cu->cuDeviceGetName(f->name, (int)sizeof f->name, device) != 0) *f->name = '\0';
+    f->name[sizeof f->name - 1] = '\0';
+    ot_make_shown(f->name);
     snprintf(f->version, sizeof f->version, "CUDA %d.%d, compute capability %d.%d", version / 1000,
              version % 1000 / 10, (int)ask_int(cu, device, CU_MAJOR),
              (int)ask_int(cu, device, CU_MINOR));

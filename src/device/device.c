@@ -40,6 +40,7 @@ ot_status ot_devices_list(ot_arena *a, ot_device_list **out)
             OT_TRY(dev_drivers[k]->list(a, l));
         else
             snprintf(l->missing[k], sizeof l->missing[k], "%s", NO_DRIVER[k]);
+        ot_make_shown(l->missing[k]); /* what the loader and drivers say may be in it */
     }
     return OT_OK;
 }

@@ -125,6 +125,8 @@ static void ask(const opencl_api *cl, cl_device_id id, uint32_t number, ot_devic
     *f = (ot_device_facts){.api = OT_DEV_OPENCL, .number = number};
     ask_text(cl, id, CL_DEVICE_NAME, f->name, sizeof f->name);
     ask_text(cl, id, CL_DEVICE_VERSION, f->version, sizeof f->version);
+    ot_make_shown(f->name);
+    ot_make_shown(f->version);
     ask_text(cl, id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
     cl->clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
     cl->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof items, &items, NULL);

@@ -169,6 +169,7 @@ static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number
     uint32_t v = p.properties.apiVersion;
     *f = (ot_device_facts){.api = OT_DEV_VULKAN, .number = number};
     snprintf(f->name, sizeof f->name, "%.127s", p.properties.deviceName);
+    ot_make_shown(f->name);
     snprintf(f->version, sizeof f->version, "Vulkan %u.%u.%u", VK_API_VERSION_MAJOR(v),
              VK_API_VERSION_MINOR(v), VK_API_VERSION_PATCH(v));
     ask_memory(vk, physical, f);

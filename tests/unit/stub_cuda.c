@@ -37,7 +37,7 @@ FINE(cuEventSynchronize, (void *e))
 int cuDriverGetVersion(int *v) { return *v = 12040, 0; }
 int cuDeviceGetCount(int *n) { return *n = 1, 0; }
 int cuDeviceGet(int *d, int k) { return *d = k, 0; }
-int cuDeviceGetName(char *s, int n, int d) { return snprintf(s, (size_t)n, "stub"), 0; }
+int cuDeviceGetName(char *s, int n, int d) { return snprintf(s, (size_t)n, "stub\033[31m\n"), 0; }
 int cuDeviceGetAttribute(int *v, int a, int d)
 {
     return *v = a == 1 ? 1024 : a == 8 ? 49152 : a == 75 ? 9 : a == 83 || a == 89, 0;

@@ -47,6 +47,25 @@ static void transfers_and_maps(void **state)
     ot_device_close(dev);
 }
 
+/* The stub's name has an escape sequence in it. */
+static void names_are_printable(void **state)
+{
+    OPEN;
+    (void)q;
+    (void)state;
+    if (cuda_is_stub) assert_string_equal(ot_device_about(dev)->name, "stub?[31m?");
+    ot_device_list *l;
+    ot_arena *a = ot_arena_new();
+    assert_int_equal(ot_devices_list(a, &l), OT_OK);
+    for (uint32_t k = 0; k < l->n; k++)
+        for (const char *s = l->devices[k].name; *s;) {
+            assert_true(ot_utf8_printable(s) > 0);
+            s += ot_utf8_printable(s);
+        }
+    ot_arena_free(a);
+    ot_device_close(dev);
+}
+
 static void programs_and_faults(void **state)
 {
     uint8_t out[64];
@@ -91,6 +110,7 @@ static void programs_and_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(transfers_and_maps),
+                                       cmocka_unit_test(names_are_printable),
                                        cmocka_unit_test(programs_and_faults)};
     cuda_load_stub();
     return cmocka_run_group_tests(tests, NULL, NULL);
