@@ -173,7 +173,7 @@ static ot_status pass_results(ot_run *r)
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
     if (r->selection.design) {
         r->facts->design_guessed = r->guessed;
-        r->facts->stays_free = r->selection.stays_dynamic;
+        r->facts->stays_dynamic = r->selection.stays_dynamic;
         r->facts->design = ot_run_design_text(r, r->facts->arena);
         if (!r->facts->design) return ot_fail_nomem(r->diag);
     }

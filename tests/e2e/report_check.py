@@ -48,7 +48,7 @@ def same_value(word, value):
 
 def json_name(name):
     key = name.replace('-', '_')
-    return {'stays_free': 'stays_dynamic', 'bench_regions': 'regions', 'bench_outputs': 'outputs'}.get(key, key)
+    return {'bench_regions': 'regions', 'bench_outputs': 'outputs'}.get(key, key)
 
 
 def compare_json(stem, element, value, path):

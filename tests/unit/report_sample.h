@@ -299,7 +299,7 @@ static void sample_peak(ot_facts *f, int variant)
     f->command = variant == 0 ? "onnx-tile 'a b.onnx' -o 'a b-tiled.onnx' --goal memory" : NULL;
     f->design = variant == 0 ? "in=1,64,56,56" : ""; /* a free size in one of them */
     f->design_guessed = variant == 0;
-    f->stays_free = variant == 1;
+    f->stays_dynamic = variant == 1;
 }
 
 static void sample_maps(ot_facts *f)

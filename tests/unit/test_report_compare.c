@@ -90,6 +90,24 @@ static void comparison_of_the_same_finds_nothing(void **state)
     expect_text(page, "//h:section[@id='target']", "No difference.");
 }
 
+/* A report that an earlier version wrote has stays-free. */
+static void an_attribute_of_an_older_name_is_read(void **state)
+{
+    (void)state;
+    const char *a = in_folder("a.xml");
+    put_sample(a, 1);
+    char *text = get_file(a),
+         *older = replaced(text, "stays-dynamic=\"true\"", "stays-free=\"true\"");
+    put_file(a, older);
+    free(text);
+    free(older);
+    ot_diag d = {0};
+    ot_facts *facts;
+    if (ot_report_read(a, &d, &facts) != OT_OK) fail_msg("%s", d.message);
+    assert_true(facts->stays_dynamic);
+    ot_facts_free(facts);
+}
+
 /* Nodes of one name pair in order; a region that is split goes with its larger part. */
 static void regions_pair_by_their_nodes(void **state)
 {
@@ -239,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparison_says_what_changed),
         cmocka_unit_test(comparison_of_the_same_finds_nothing),
+        cmocka_unit_test(an_attribute_of_an_older_name_is_read),
         cmocka_unit_test(regions_pair_by_their_nodes),
         cmocka_unit_test(strange_files_are_refused),
         cmocka_unit_test(nodes_are_numbered_in_order),

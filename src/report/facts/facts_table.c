@@ -443,7 +443,7 @@ static const fact_field REPORT_FIELDS[] = {
     F(FACT_MAYBE, "runtime", runtime),
     F(FACT_MAYBE, "design", design),
     F(FACT_TRUTH, "design-guessed", design_guessed),
-    FIELD_AS(FACT_TRUTH, ot_facts, "stays-free", stays_free, "stays_dynamic"),
+    FIELD(FACT_TRUTH, ot_facts, "stays-dynamic", stays_dynamic),
     F(FACT_SOME, "unknown-sizes", unknown_sizes),
     F(FACT_SOME, "missed", missed),
     F(FACT_MAYBE, "goal", goal),

@@ -8,7 +8,7 @@ void ot_design_put(const ot_facts *f, ot_json *j)
     if (!f->design || !*f->design) return;
     ot_json_put_text(j, "design", f->design);
     ot_json_put_truth(j, "design_guessed", f->design_guessed);
-    ot_json_put_truth(j, "stays_dynamic", f->stays_free);
+    ot_json_put_truth(j, "stays_dynamic", f->stays_dynamic);
 }
 
 /* A figure of the whole model; null: not known. */

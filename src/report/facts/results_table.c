@@ -399,7 +399,7 @@ static void print_design(const ot_facts *r, FILE *f)
         ot_put_shown(r->design, f);
         fputs(" (--design INPUT=D,D,... says another, --shape fixes one)\n", f);
     }
-    if (r->stays_free) {
+    if (r->stays_dynamic) {
         fprintf(f, "\n%*sdynamic dimensions stay dynamic, planned for ", MARGIN, "");
         ot_put_shown(r->design, f);
         fprintf(f, ": %s takes no more memory so, or less\n", r->runtime);

@@ -157,10 +157,18 @@ static ot_status wrong(reader *r, const xmlNode *node, const char *rule)
                    (const char *)node->name, rule);
 }
 
+/* Attributes of other names in reports that earlier versions wrote. */
+static const struct {
+    const char *name, *before;
+} RENAMED[] = {{"stays-dynamic", "stays-free"}};
+
 /* An attribute, in the arena; NULL: left out, or memory ran out (r->status). */
 static const char *attribute(reader *r, const xmlNode *node, const char *name)
 {
     xmlChar *value = xmlGetNoNsProp(node, BAD_CAST name);
+    for (size_t k = 0; k < sizeof RENAMED / sizeof *RENAMED && !value; k++)
+        if (strcmp(name, RENAMED[k].name) == 0)
+            value = xmlGetNoNsProp(node, BAD_CAST RENAMED[k].before);
     if (!value) return NULL;
     const char *copy = ot_strdup(r->a, (const char *)value);
     xmlFree(value);
