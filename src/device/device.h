@@ -57,7 +57,7 @@ ot_status ot_device_tell(const ot_device_error *e, ot_diag *d);
 
 typedef struct ot_device_facts {
     ot_dev_api api;
-    uint32_t number; /* of its API, from 0 */
+    uint32_t number;              /* of its API, from 0 */
     char name[128], version[128]; /* printable, whatever the driver says */
     bool is_cpu, has_f64, has_f16;
     /* 64-bit integers; elements of two bytes, of one, in buffers */

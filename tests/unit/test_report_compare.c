@@ -2,6 +2,8 @@
  * strictly and read by XPath. */
 #include "report_check.h"
 
+#include "report/facts/facts_table.h"
+
 #include <libxml/parser.h>
 #include <libxml/xpath.h>
 #include <libxml/xpathInternals.h>

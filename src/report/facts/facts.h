@@ -284,7 +284,7 @@ typedef struct ot_facts {
     /* with dynamic dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
     const char *design;
     bool design_guessed; /* chosen, in part at least, because the caller gave none */
-    bool stays_dynamic;     /* the caller bound that size; what is written does not */
+    bool stays_dynamic;  /* the caller bound that size; what is written does not */
     /* which sizes are not known, as ot_unknown_sizes says it: figures of the model leave them out,
      * and those that have nothing else are OT_ABSENT. "": all are known */
     const char *unknown_sizes;
