@@ -548,7 +548,7 @@ static ot_status simulate(simulator *x, const ot_graph *g, const visit *v)
 
 static ot_status simulate_runs(simulator *x, const ot_graph *g, ot_sim_figures *out)
 {
-    OT_TRY(ot_loaded_bytes(g, x->r, x->a, &out->loaded));
+    OT_TRY(ot_loaded_bytes(g, x->r, x->a, out));
     for (int k = 0; k < RUNS; k++) {
         const visit v = {0};
         if (ot_dbg['P']) fprintf(stderr, "> Process: run %d\n", k + 1);

@@ -32,7 +32,8 @@ static ot_status simulate_untiled(ot_candidates *x)
     if (!ot_runtime_simulates(x->t->runtime)) return OT_OK;
     if (ot_sim_growth(x->g, x->t->runtime, x->static_shape, &f) != OT_OK)
         return ot_fail_nomem(x->g->model->diag);
-    x->whole = (ot_figures){.growth_bytes = f.growth, .loaded_bytes = f.loaded};
+    x->whole = (ot_figures){
+        .growth_bytes = f.growth, .loaded_bytes = f.loaded, .loading_bytes = f.loading};
     x->is_known = f.n_unknown == 0;
     return OT_OK;
 }
@@ -229,7 +230,10 @@ static bool is_for_time(const ot_candidates *x)
 /* Figures of the set as it is written. */
 static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome *out)
 {
-    ot_sim_figures f = {.growth = x->whole.growth_bytes, .loaded = x->whole.loaded_bytes};
+    const ot_sim_figures untiled = {.growth = x->whole.growth_bytes,
+                                    .loaded = x->whole.loaded_bytes,
+                                    .loading = x->whole.loading_bytes};
+    ot_sim_figures f = untiled;
     const ot_writing *w = &x->how;
     *out = (ot_outcome){.set = *set, .how = *w, .any_regions = set->n > 0};
     out->changes = set->n > 0 || w->branch || w->defer_from > 0;
@@ -239,12 +243,13 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
         OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
     if (is_for_time(x) && set->n > 0 && f.growth > x->whole.growth_bytes) {
         OT_TRY(ot_time_is_worth(x, &f, &out->set));
-        f = (ot_sim_figures){.growth = x->whole.growth_bytes, .loaded = x->whole.loaded_bytes};
+        f = untiled;
         out->changes = out->any_regions = out->set.n > 0;
         if (out->changes) OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
     }
     out->growth = x->is_known ? f.growth : 0;
     out->loaded = x->is_known ? f.loaded : 0;
+    out->loading = x->is_known ? f.loading : 0;
     out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
     out->own = x->own;
@@ -290,8 +295,10 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     if (x->is_known) {
         p->untiled.growth_bytes = x->whole.growth_bytes;
         p->untiled.loaded_bytes = x->whole.loaded_bytes;
+        p->untiled.loading_bytes = x->whole.loading_bytes;
         p->tiled.growth_bytes = of->growth;
         p->tiled.loaded_bytes = of->loaded;
+        p->tiled.loading_bytes = of->loading;
     }
     return ot_limit_fill(x, p);
 }

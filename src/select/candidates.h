@@ -38,9 +38,9 @@ typedef struct ot_writing {
 typedef struct ot_outcome {
     ot_region_set set;
     ot_writing how;
-    /* figures of the model that is written so; growth and loaded as ot_figures has them, peak: live
+    /* figures of the model that is written so; growth, loaded, loading as of ot_figures, peak: live
      * bytes */
-    int64_t growth, loaded, peak;
+    int64_t growth, loaded, loading, peak;
     double seconds;
     ot_plan *own;      /* the plan that the lap's options alone give; the candidates' */
     ot_plan_options o; /* of the lap */
@@ -65,7 +65,7 @@ typedef struct ot_candidates {
     int64_t deferred_bytes; /* weights that were deferred in what was written last */
     bool at_design;         /* scored at the design size alone */
     double untiled_s;       /* predicted time of the untiled model */
-    ot_figures whole;       /* of the untiled model: growth_bytes, loaded_bytes */
+    ot_figures whole;       /* of the untiled model: growth_bytes, loaded_bytes, loading_bytes */
     bool is_known;          /* the simulation knows all sizes */
     /* growth of the untiled model at the smaller size (two_sizes.c); 0: not looked at yet, -1: not
      * known */

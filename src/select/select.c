@@ -386,12 +386,14 @@ static ot_status take(const selecting *x, const pick *p, ot_selection *out)
         if (plain->is_known) {
             whole->growth_bytes = plain->whole.growth_bytes;
             whole->loaded_bytes = plain->whole.loaded_bytes;
+            whole->loading_bytes = plain->whole.loading_bytes;
         }
         out->plan->is_decomposed = true;
     }
     if (g->file_growth > 0) {
         out->plan->untiled.growth_bytes = g->file_growth;
         out->plan->untiled.loaded_bytes = g->file_loaded;
+        out->plan->untiled.loading_bytes = g->file_loading;
     }
     return OT_OK;
 }

@@ -52,6 +52,7 @@ static ot_status simulate_file(ot_variant_group *x, const ot_model *m)
     if (s != OT_OK || f.n_unknown > 0) return s;
     x->file_growth = f.growth;
     x->file_loaded = f.loaded;
+    x->file_loading = f.loading;
     return OT_OK;
 }
 

@@ -49,7 +49,7 @@ typedef struct ot_variant_group {
     bool plain_only; /* no variant with edits is looked for */
     /* with both: what a process of the file, in half precision, grows by and holds loaded; 0: not
      * known */
-    int64_t file_growth, file_loaded;
+    int64_t file_growth, file_loaded, file_loading;
     ot_variant v[OT_VARIANT_KINDS];
 } ot_variant_group;
 

@@ -68,7 +68,7 @@ expect 0 "$TOOL" compare time.xml memory.xml --markdown -o file.md
 cmp -s summary.md file.md || fail "-o and stdout differ"
 sed 's/name="conv_3"/name="a|b`@c\&lt;i\&gt;\&#10;d"/' memory.xml >hostile.xml
 expect 0 "$TOOL" compare time.xml hostile.xml --markdown
-grep -qF "| \`a\\|b'@c<i>?d\` and 11 more |" "$tmp/out" || grep -qF "| \`a\\|b'@c<i> d\` and 11 more |" "$tmp/out" || fail "$(cat "$tmp/out")"
+grep -qE "^\| \`a\\\\\|b'@c<i>[? ]d\` and [0-9]+ more \|" "$tmp/out" || fail "$(cat "$tmp/out")"
 py even summary.md "$tmp/out" || fail "tables are not even"
 expect 0 "$TOOL" compare memory.xml memory.xml --markdown
 grep -q '^The same tiling.$' "$tmp/out" || fail "$(cat "$tmp/out")"

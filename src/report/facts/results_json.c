@@ -35,7 +35,12 @@ static void put_figures(ot_json *j, const ot_facts *f, const char *key, const ot
     put_bytes(j, f, "peak_bytes", v->peak_bytes);
     put_bytes(j, f, "largest_tensor_bytes", v->largest_bytes);
     if (v->growth_bytes > 0 || grows) put_bytes(j, f, "growth_bytes", v->growth_bytes);
-    if (v->loaded_bytes > 0) ot_json_put_int(j, "loaded_bytes", v->loaded_bytes);
+    if (v->loaded_bytes > 0) {
+        ot_json_put_int(j, "loaded_bytes", v->loaded_bytes);
+        ot_json_put_int(j, "loading_bytes", v->loading_bytes);
+        ot_json_put_int(j, "process_bytes",
+                        ot_max(v->loading_bytes, v->loaded_bytes + v->growth_bytes));
+    }
     put_known(j, f, "traffic_bytes", v->traffic_bytes);
     put_known(j, f, "time_seconds", v->time_s);
     put_known(j, f, "macs", v->macs);
