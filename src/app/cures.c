@@ -31,7 +31,7 @@ static ot_status plan_with(const ot_run *r, const ot_run_options *o, bool quick,
 {
     ot_diag own = {0};
     ot_run t = {.diag = &own, .options = *o, .source = r->source};
-    t.options.plan.detail = t.options.try_cures = false;
+    t.options.plan.detail = t.options.plan.try_slower = t.options.try_cures = false;
     t.options.plan.one_lap = quick;
     t.options.dump_dir = NULL;
     t.options.log = NULL;
@@ -67,17 +67,24 @@ static ot_status try_options(cures *x, const ot_run_options *o, const char *text
 
 /* ---- the options ---- */
 
+/* What the largest limit brings, as the search itself tried it. */
+static ot_status plan_slower(const cures *x, const ot_run_options *o, ot_figures *most)
+{
+    *most = x->r->selection.slower;
+    return most->peak_bytes > 0 ? OT_OK : plan_with(x->r, o, true, most);
+}
+
 /* The largest limit first: where it brings nothing, no other does. Then the smallest that helps. */
 static ot_status try_slowdown(cures *x)
 {
-    static const double LIMITS[] = {0.3, 1, 3};
+    static const double LIMITS[] = {0.3, 1, OT_SLOWER};
     enum { N = sizeof LIMITS / sizeof *LIMITS };
     ot_run_options o = x->r->asked;
     ot_figures most;
     bool helps = false;
     if (o.plan.max_slowdown >= LIMITS[N - 1]) return OT_OK;
     o.plan.max_slowdown = LIMITS[N - 1];
-    OT_TRY(plan_with(x->r, &o, true, &most));
+    OT_TRY(plan_slower(x, &o, &most));
     if (!takes_less(&most, &x->now)) return OT_OK;
     for (size_t k = 0; k < N && !helps; k++) {
         if (LIMITS[k] <= x->r->asked.plan.max_slowdown) continue;
@@ -160,6 +167,7 @@ ot_status ot_run_keep_untouched(ot_run *r)
 {
     if (!r->options.try_cures || r->model->graph->n_nodes > NODES_MOST) return OT_OK;
     r->asked = r->options;
+    r->options.plan.try_slower = r->options.plan.goal == OT_GOAL_MEMORY;
     return ot_model_clone(r->model, &r->untouched);
 }
 

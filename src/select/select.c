@@ -451,6 +451,22 @@ static bool may_widen(const ot_select_request *r)
            !p->force && r->sizes.n_ranges == 0;
 }
 
+/* Whether a much larger limit on time would bring anything, of the planners at hand. */
+static ot_status try_slower(selecting *x, ot_figures *out)
+{
+    ot_plan_options at = *x->r->options;
+    pick found;
+    if (!ot_candidates_compete(&at) || at.max_tensor || at.memory_budget ||
+        at.max_slowdown >= OT_SLOWER)
+        return OT_OK;
+    at.max_slowdown = OT_SLOWER;
+    OT_TRY(run_groups(x, &at, &found));
+    *out = (ot_figures){.growth_bytes = found.found.growth,
+                        .peak_bytes = found.found.peak,
+                        .time_s = found.found.seconds};
+    return OT_OK;
+}
+
 static ot_status select_any(const ot_select_request *r, ot_selection *out)
 {
     selecting x = {.r = r, .groups = out->groups};
@@ -463,6 +479,7 @@ static ot_status select_any(const ot_select_request *r, ot_selection *out)
         s = select_typed(&x, false, &p, &found);
     }
     if (s == OT_OK) s = take(&x, &p, out);
+    if (s == OT_OK && r->options->try_slower) s = try_slower(&x, &out->slower);
     if (s == OT_OK && p.v->model != r->model) s = ot_model_adopt(r->model, p.v->model);
     return s;
 }

@@ -41,6 +41,8 @@ typedef struct ot_select_request {
     ot_diag *diag;
 } ot_select_request;
 
+#define OT_SLOWER 3.0
+
 /* What was chosen. What it holds lives as long as the model is used. */
 typedef struct ot_selection {
     ot_plan *plan;
@@ -48,7 +50,10 @@ typedef struct ot_selection {
     ot_model *design;
     bool stays_dynamic;     /* although a size was given */
     ot_bounds_facts bounds; /* over the ranges; in the model's arena */
-    const char *missed;     /* why the memory budget is not kept, with best_effort; "": it is */
+    /* with options.try_slower: what a plan takes that may be OT_SLOWER times as slow; all 0: it was
+     * not tried */
+    ot_figures slower;
+    const char *missed; /* why the memory budget is not kept, with best_effort; "": it is */
     struct ot_variant_group *groups; /* [n_groups] */
     uint32_t n_groups;
     ot_arena *arena;

@@ -137,6 +137,7 @@ typedef struct ot_plan_options {
     /* the limit on time is searched alone: what tighter ones find does not compete. Quicker, and
      * never better */
     bool one_lap;
+    bool try_slower; /* see ot_selection.slower */
     bool no_streams; /* no region streams: tiles with halos alone, for comparisons */
 } ot_plan_options;
 

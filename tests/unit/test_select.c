@@ -158,6 +158,32 @@ static void more_slowdown_never_holds_more(void **state)
     }
 }
 
+/* Asking what a much larger limit would bring changes nothing of what is chosen. */
+static void a_slower_plan_is_asked_about_alone(void **state)
+{
+    (void)state;
+    uint64_t seed = first_seed() + 2;
+    for (int k = 0; k < NETWORKS; k++) {
+        char text[4096];
+        chosen with, without;
+        network(&seed, text, sizeof text);
+        load(&with, text, NULL);
+        load(&without, text, NULL);
+        with.o.goal = without.o.goal = OT_GOAL_MEMORY;
+        with.o.try_slower = true;
+        assert_int_equal(choose(&with, NULL, NULL), OT_OK);
+        assert_int_equal(choose(&without, NULL, NULL), OT_OK);
+        assert_int_equal(growth(&with), growth(&without));
+        assert_int_equal(with.s.plan->n_regions, without.s.plan->n_regions);
+        assert_true(with.s.plan->tiled.time_s == without.s.plan->tiled.time_s);
+        assert_true(with.s.slower.peak_bytes > 0 && without.s.slower.peak_bytes == 0);
+        assert_true(with.s.slower.time_s <= with.s.plan->untiled.time_s * (1 + OT_SLOWER + 1e-6));
+        check(&with);
+        drop(&with);
+        drop(&without);
+    }
+}
+
 static void larger_budgets_are_never_worse(void **state)
 {
     (void)state;
@@ -364,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_slowdown_never_holds_more),
+        cmocka_unit_test(a_slower_plan_is_asked_about_alone),
         cmocka_unit_test(larger_budgets_are_never_worse),
         cmocka_unit_test(what_a_budget_tries),
         cmocka_unit_test(norms_are_decomposed),
