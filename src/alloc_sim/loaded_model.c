@@ -144,42 +144,86 @@ static bool is_half(const ot_graph *g, const ot_node *n)
     return n->n_out > 0 && n->out[0] != OT_NONE && g->values[n->out[0]].dtype == OT_F16;
 }
 
+/* Which nodes of a graph are computed while loading, and which values they make: all that reads
+ * constants, which includes what the rewriter put in. Casts from and to 8 bits stay. */
+typedef struct folding {
+    bool *nodes, *values; /* [n_nodes], [n_values] */
+} folding;
+
+static bool folds(const folding *f, const ot_graph *g, const ot_node *n)
+{
+    if (n->is_static) return true;
+    if (n->op == OT_OP_OPAQUE || n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear ||
+        n->n_in == 0 || n->n_captured > 0)
+        return false;
+    for (uint32_t k = 0; k < n->n_attrs; k++)
+        if (n->attrs[k].kind == OT_ATTR_GRAPH) return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && !f->values[n->in[k]] && !ot_value_is_precomputed(g, n->in[k]))
+            return false;
+    return true;
+}
+
+static ot_status find_folding(const ot_graph *g, ot_arena *a, folding *f)
+{
+    *f = (folding){OT_NEW_N(a, bool, g->n_nodes + 1u), OT_NEW_N(a, bool, g->n_values + 1u)};
+    if (!f->nodes || !f->values) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        f->nodes[g->order[k]] = folds(f, g, n);
+        for (uint32_t j = 0; f->nodes[g->order[k]] && j < n->n_out; j++)
+            if (n->out[j] != OT_NONE) f->values[n->out[j]] = true;
+    }
+    return OT_OK;
+}
+
 /* Results that are computed while loading: those that no node which runs reads are there until
  * the end, of the others a copy is made. */
-static void count_folded(tally *x, const ot_graph *g, const ot_node *n)
+static void count_folded(tally *x, const ot_graph *g, const ot_node *n, const folding *f)
 {
     for (uint32_t k = 0; k < n->n_out; k++) {
         const ot_value *v = n->out[k] == OT_NONE ? NULL : &g->values[n->out[k]];
         bool runs = v && v->is_output;
-        for (uint32_t u = 0; v && u < v->n_uses; u++) runs |= !g->nodes[v->uses[u]].is_static;
+        for (uint32_t u = 0; v && u < v->n_uses; u++) runs |= !f->nodes[v->uses[u]];
         if (v && !runs) x->folded += bytes_of(v);
         if (v && runs) x->transient = ot_max(x->transient, bytes_of(v));
     }
 }
 
+static ot_status count_graph(tally *x, const ot_graph *g, bool is_body);
+
+static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, bool is_body,
+                            const folding *f, bool *seen)
+{
+    x->nodes += is_half(g, n) ? NODE + NODE / 2 : NODE;
+    if (has_weights(g, n)) OT_TRY(count_product(x, g, n, is_body, seen));
+    for (uint32_t j = 0; j < n->n_in; j++) {
+        const ot_id v = n->in[j];
+        if (v == OT_NONE || seen[v] || g->values[v].is_outer ||
+            !(f->values[v] || ot_value_is_precomputed(g, v)))
+            continue;
+        seen[v] = true;
+        x->plain += bytes_of(&g->values[v]);
+        count_copies(x, bytes_of(&g->values[v]), WEIGHT_PLAIN);
+    }
+    for (uint32_t j = 0; j < n->n_attrs; j++)
+        if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g)
+            OT_TRY(count_graph(x, n->attrs[j].g, true));
+    return OT_OK;
+}
+
 static ot_status count_graph(tally *x, const ot_graph *g, bool is_body)
 {
     bool *seen = OT_NEW_N(x->a, bool, g->n_values + 1u);
+    folding f;
     if (!seen) return OT_E_NOMEM;
+    OT_TRY(find_folding(g, x->a, &f));
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
-        if (n->is_static) {
-            count_folded(x, g, n);
-            continue;
-        }
-        x->nodes += is_half(g, n) ? NODE + NODE / 2 : NODE;
-        if (has_weights(g, n)) OT_TRY(count_product(x, g, n, is_body, seen));
-        for (uint32_t j = 0; j < n->n_in; j++) {
-            const ot_id v = n->in[j];
-            if (v == OT_NONE || seen[v] || !ot_value_is_precomputed(g, v) || g->values[v].is_outer)
-                continue;
-            seen[v] = true;
-            x->plain += bytes_of(&g->values[v]);
-            count_copies(x, bytes_of(&g->values[v]), WEIGHT_PLAIN);
-        }
-        for (uint32_t j = 0; j < n->n_attrs; j++)
-            if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g)
-                OT_TRY(count_graph(x, n->attrs[j].g, true));
+        if (f.nodes[g->order[k]])
+            count_folded(x, g, n, &f);
+        else
+            OT_TRY(count_node(x, g, n, is_body, &f, seen));
     }
     return OT_OK;
 }

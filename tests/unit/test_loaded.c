@@ -124,6 +124,34 @@ static void folded_constants_exist_together(void **state)
     ot_model_free(m);
 }
 
+/* A constant that each of two loops is given in a shape of its own exists twice, and once more
+ * until all is loaded. */
+static void reshaped_constants_are_copies(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[256,1024]\n"
+        "  init %w : float32[1024,1] = fill 1\n  init %s : int64[2] = [1024, 1024]\n"
+        "  init %t : int64[3] = [4, 256, 1024]\n"
+        "  %a = Expand(%w, %s)\n  %p : float32[4,256,1024] = Reshape(%a, %t)\n"
+        "  %q : float32[4,256,1024] = Reshape(%a, %t)\n"
+        "  %c = Add(%x, %p)\n  %y = Add(%c, %q)\n  output %y\n}\n";
+    ot_diag d;
+    ot_sim_figures once, twice;
+    ot_model *m = read_model(text, &d);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &once), OT_OK);
+    /* as the rewriter leaves them: nobody has said that they are constants */
+    for (ot_id k = 0; k < m->graph->n_nodes; k++) {
+        if (m->graph->nodes[k].op != OT_OP_Reshape) continue;
+        m->graph->nodes[k].is_static = false;
+        m->graph->values[m->graph->nodes[k].out[0]].is_const = false;
+    }
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &twice), OT_OK);
+    assert_int_equal(twice.loaded, once.loaded);
+    assert_int_equal(twice.loading - twice.loaded, 8 * MB);
+    ot_model_free(m);
+}
+
 /* 3 output channels are packed as 16. */
 static void packed_weights_are_padded(void **state)
 {
@@ -203,6 +231,7 @@ int main(void)
         cmocka_unit_test(weights_are_packed_once_unless_folded),
         cmocka_unit_test(freed_memory_stays),
         cmocka_unit_test(folded_constants_exist_together),
+        cmocka_unit_test(reshaped_constants_are_copies),
         cmocka_unit_test(packed_weights_are_padded),
         cmocka_unit_test(branches_hold_weights_once),
         cmocka_unit_test(joined_results_are_taken_late),
