@@ -12,9 +12,6 @@
  * TensorFlow Lite): the largest first, each into the smallest hole that takes it. With an order
  * every item takes the lowest hole: then each packing that cannot sink has an order which yields
  * it (its own, by offsets), and searching orders searches packings.
- *
- *
- *
  */
 #include "improve.h"
 
@@ -59,7 +56,8 @@ static bool too_large(const ot_pack_problem *p)
     return false;
 }
 
-static ot_status run(const ot_pack_problem *p, const uint32_t *order, ot_arena *a, int64_t *offsets)
+static ot_status run(const ot_pack_problem *p, const uint32_t *order, pack_budget *b, ot_arena *a,
+                     int64_t *offsets)
 {
     pack_map m;
     pack_fit fit = order ? PACK_FIRST_FIT : PACK_BEST_FIT;
@@ -68,11 +66,14 @@ static ot_status run(const ot_pack_problem *p, const uint32_t *order, ot_arena *
     OT_TRY(pack_map_new(p, a, &m));
     for (uint32_t k = 0; k < p->n; k++)
         if (p->items[k].fixed >= 0 && !pack_map_put(&m, k, p->items[k].fixed)) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < p->n; k++) {
+    bool goes_on = true;
+    for (uint32_t k = 0; k < p->n && goes_on; k++) {
         uint32_t item = order[k];
         if (p->items[item].fixed >= 0) continue;
+        goes_on = pack_spend(b, 1);
         if (!pack_map_put(&m, item, pack_map_place(&m, item, fit))) return OT_E_NOMEM;
     }
+    if (!goes_on) OT_TRY(pack_stack(&m, order));
     memcpy(offsets, m.offset, p->n * sizeof *offsets);
     return OT_OK;
 }
@@ -80,9 +81,16 @@ static ot_status run(const ot_pack_problem *p, const uint32_t *order, ot_arena *
 ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets,
                          int64_t *height)
 {
+    pack_budget whole = {0};
+    return pack_greedy(p, order, &whole, offsets, height);
+}
+
+ot_status pack_greedy(const ot_pack_problem *p, const uint32_t *order, pack_budget *b,
+                      int64_t *offsets, int64_t *height)
+{
     if (too_large(p)) return OT_E_INPUT;
     ot_arena *a = ot_arena_new();
-    ot_status st = a ? run(p, order, a, offsets) : OT_E_NOMEM;
+    ot_status st = a ? run(p, order, b, a, offsets) : OT_E_NOMEM;
     ot_arena_free(a);
     *height = 0;
     for (uint32_t k = 0; k < p->n && st == OT_OK; k++)

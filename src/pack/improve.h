@@ -38,10 +38,14 @@ typedef struct pack_map {
     bool gaps;            /* some item has gaps */
     uint32_t stride;      /* window w holds moments [w * stride, (w + 2) * stride) */
     pack_window *windows; /* [n_windows] */
-    uint32_t n_windows;
+    uint32_t n_windows, n_moments;
     pack_block *near;  /* what pack_map_near found */
     pack_block *spare; /* [n] scratch */
 } pack_map;
+
+/* stack.c: what is not in the map, in this order of all items, each above everything that is alive
+ * with it: offsets alone, the map stays. */
+ot_status pack_stack(pack_map *m, const uint32_t *order) OT_MUST_USE;
 
 /* An empty map. Items without a size are never in it. */
 ot_status pack_map_new(const ot_pack_problem *p, ot_arena *a, pack_map *out) OT_MUST_USE;

@@ -73,6 +73,7 @@ ot_status pack_map_new(const ot_pack_problem *p, ot_arena *a, pack_map *out)
     out->spare = OT_NEW_N(a, pack_block, p->n + 1u);
     if (!out->life || !out->offset || !out->near || !out->spare) return OT_E_NOMEM;
     OT_TRY(pack_lives(p, a, out->life, &moments));
+    out->n_moments = moments;
     for (uint32_t k = 0; k < p->n; k++) {
         out->gaps |= p->items[k].n_gaps > 0;
         out->offset[k] = -1;

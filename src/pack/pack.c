@@ -228,7 +228,9 @@ static ot_status improve_on(packer *s, int64_t goal)
 /* goal: the height below which nothing is gained (another part is as tall). */
 static ot_status solve_part(packer *s, int64_t goal)
 {
-    OT_TRY(ot_pack_greedy(s->p, NULL, s->best, &s->height));
+    pack_budget first = {.deadline = s->deadline};
+    OT_TRY(pack_greedy(s->p, NULL, &first, s->best, &s->height));
+    s->timed_out |= first.timed_out;
     int64_t enough = s->o->capacity > 0 ? s->o->capacity : ot_max(s->bound, goal);
     if (s->height <= enough || (s->o->capacity > 0 && s->bound > s->o->capacity)) return OT_OK;
     if (s->p->n > SEARCH_ITEMS_MAX) return improve_on(s, enough);

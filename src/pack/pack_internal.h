@@ -31,6 +31,11 @@ typedef enum pack_answer {
 ot_status pack_search(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules,
                       pack_budget *b, int64_t *offsets, pack_answer *answer) OT_MUST_USE;
 
+/* greedy.c: ot_pack_greedy within a budget of items placed (a step each); the others are then put
+ * above all that they meet (stack.c). */
+ot_status pack_greedy(const ot_pack_problem *p, const uint32_t *order, pack_budget *b,
+                      int64_t *offsets, int64_t *height) OT_MUST_USE;
+
 /* improve.c: heuristics that get lower than plain greedy, from 10 to 100,000 items.
  * offsets/height: in: a valid packing (of ot_pack_greedy); out: the best found. Stops at height
  * <= goal or when the budget is used up. Deterministic in (p, seed, steps). */

@@ -340,6 +340,56 @@ static void greedy_equals_its_naive_twin(void **state)
     }
 }
 
+/* Each item that is left, in the order by size, above all that it meets in time. */
+static void stack_naive(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets)
+{
+    for (uint32_t k = 0; k < p->n; k++) {
+        const uint32_t i = order[k];
+        const ot_pack_item *x = &p->items[i];
+        int64_t top = 0;
+        if (offsets[i] >= 0) continue;
+        for (uint32_t j = 0; j < p->n; j++) {
+            const ot_pack_item *y = &p->items[j];
+            if (offsets[j] >= 0 && x->lower < y->upper && y->lower < x->upper)
+                top = ot_max(top, offsets[j] + y->size);
+        }
+        offsets[i] = (top + x->alignment - 1) / x->alignment * x->alignment;
+    }
+}
+
+/* When its budget is spent, the items so far lie as ever, and the others on top. */
+static void greedy_ends_with_its_budget(void **state)
+{
+    (void)state;
+    static int64_t got[N_MAX], whole[N_MAX], want[N_MAX];
+    static uint32_t order[N_MAX];
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        const uint32_t n = seed % 10 ? (uint32_t)(2 + seed % 60) : N_MAX;
+        const uint32_t steps = 1 + (uint32_t)seed * 7 % n;
+        pack_budget b = {.step_limit = steps};
+        int64_t height, most = 0;
+        ot_diag d = {0};
+        make_random(&problem, seed, n, seed % 4 ? (unsigned)(seed / 2 % 32) : PLAIN);
+        order_naive(&problem.p, order);
+        assert_int_equal(ot_pack_greedy(&problem.p, NULL, whole, &height), OT_OK);
+        assert_int_equal(pack_greedy(&problem.p, NULL, &b, got, &height), OT_OK);
+        uint32_t placed = 0;
+        for (uint32_t k = 0; k < n; k++) want[k] = problem.items[k].fixed;
+        for (uint32_t k = 0; k < n && placed < steps; k++) {
+            if (problem.items[order[k]].fixed >= 0) continue;
+            want[order[k]] = whole[order[k]];
+            placed++;
+        }
+        if (placed == steps) stack_naive(&problem.p, order, want);
+        for (uint32_t k = 0; k < n; k++) {
+            CHECK(seed, got[k] == want[k]);
+            most = ot_max(most, got[k] + problem.items[k].size);
+        }
+        CHECK(seed, height == most);
+        CHECK(seed, ot_pack_check(&problem.p, got, 0, NULL, &d) == OT_OK);
+    }
+}
+
 /* ---- bound ---- */
 
 static void meet_equals_its_naive_twin(void **state)
@@ -655,6 +705,7 @@ int main(void)
         cmocka_unit_test(empty_items),
         cmocka_unit_test(too_large_sums),
         cmocka_unit_test(greedy_equals_its_naive_twin),
+        cmocka_unit_test(greedy_ends_with_its_budget),
         cmocka_unit_test(meet_equals_its_naive_twin),
         cmocka_unit_test(bound_equals_its_naive_twin),
         cmocka_unit_test(bound_of_aligned_items),
