@@ -1,9 +1,11 @@
 /* Items on top of what is placed: each above all that is alive together with it.
  *
- *   offset ^        +-------+            tops, by moments:   0  0  3  3  3  1  1
- *          |  +--+  |   b   |                                      `--.--'
- *          |  | a|  +---+---+  c alive here lies at 3     a tree of ranges holds the highest of each
- *          +--+--+------+-+-----> time
+ *   offset ^        +-------+              tops, by moments:  0  0  3  3  3  1  1
+ *          |  +--+  |   b   |
+ *          |  | a|  +---+---+  c, alive     a tree over the moments knows the highest top of
+ *          |  |  |  |   |      here, lies   ranges of them
+ *          +--+--+--+---+-----> on b
+ *                      time
  *
  * No hole is looked for, so an item takes the logarithm of the moments, however many others are
  * alive: what is left of a large problem when its time is over.
