@@ -1,10 +1,11 @@
 """What ort_engine.sh has in Python: models, and what the operator of the engine holds. Files are of the current folder."""
 import json
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from builder import model, save, value
+from builder import Net, model, save, value
 from command_line import commands
 
 
@@ -77,5 +78,15 @@ def twice():
     onnx.save(m, 'twice.onnx')
 
 
+def large():
+    """large.onnx: a weight of 16 GiB that is made from a number, and as large a result."""
+    net = Net()
+    x = net.input('x', [1, 4, 8, 8])
+    w = net.op('Expand', net.const(np.float32(.5)), net.const(np.array([1 << 18, 4, 64, 64]), 'i8'))
+    net.op('Conv', x, w, pads=[40] * 4, out='y')
+    net.output('y', [1, 1 << 18, 25, 25])
+    save(net.model(), 'large.onnx')
+
+
 if __name__ == '__main__':
-    commands(one, strange, unknown, barred, parts, as_one, twice)
+    commands(one, strange, unknown, barred, parts, as_one, twice, large)

@@ -55,6 +55,10 @@ cmp -s none.onnx barred.onnx || fail "regions where there are none: not the mode
 py twice || fail "cannot make the model"
 expect 1 "$TOOL" inspect twice.onnx -q
 says "its body does not fit into the graph: another value is called as its"
+# whether the engine runs a model is found without the memory that running takes
+py large || fail "cannot make the model"
+limited() { (ulimit -v 4000000 && "$@"); }
+expect 0 limited "$TOOL" large.onnx -o held.onnx -q --emit ort-engine
 expect 2 "$TOOL" barred.onnx -o one.onnx --ort-operators parts
 says "add --emit ort-engine"
 expect 2 "$TOOL" barred.onnx -o one.onnx --emit ort-engine --ort-operators part

@@ -161,6 +161,9 @@ typedef struct ot_session_options {
     /* the model serves this session only: contents of initializers that kernels keep in another
      * form are given back, and the model cannot be written or used again */
     bool releases;
+    /* to learn whether the engine takes the model: no arena, no packed weights, no constants are
+     * made, and the session cannot run */
+    bool checks_only;
     /* fill arena memory with junk where no value lives, and outputs before they are computed */
     bool poison;
     /* lay bytes around all memory that is planned or from the heap, and end the program when a step

@@ -111,6 +111,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     s->poison = o->poison;
     s->guards = s->heap.guards = o->guards;
     s->place = o->place;
+    s->checks_only = o->checks_only;
     s->releases = o->releases && o->n_overrides == 0;
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);
     if (!s->overridden) return ot_fail_nomem(s->d);
@@ -123,7 +124,9 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
     OT_TRY(ot_schedule_new(s, g, NULL, 0, NULL, &s->top));
-    if (s->place) {
+    if (s->checks_only) {
+        OT_TRY(ot_schedule_plan(s->top));
+    } else if (s->place) {
         OT_TRY(s->place->make(s->place, s, &s->placed));
     } else {
         OT_TRY(ot_finish_weights(s));
@@ -302,6 +305,7 @@ ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d)
     s->d = s->m->diag = d;
     ot_pool *pool = ot_pool_use(s->pool);
     int threads = ot_dnnl_threads(1);
+    if (s->checks_only) OT_BUG("a session that only checks was asked to run");
     ot_status st = run(s, in, out);
     (void)ot_dnnl_threads((uint32_t)threads);
     (void)ot_pool_use(pool);
