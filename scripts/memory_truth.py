@@ -77,6 +77,8 @@ def look(case, args):
         if p.returncode:
             return {'name': name, 'why': p.stderr.strip()[-120:]}
         plan, models = json.loads(p.stdout), {'untiled': path} if args.original else {'untiled': path, 'tiled': out}
+        if plan['untiled'].get('growth_bytes', plan['untiled']['peak_bytes']) is None:
+            return {'name': name, 'why': 'not predicted: sizes are not known'}
         try:
             return {'name': name, 'regions': len(plan['regions']), 'predicted': {k: predictions(plan[k]) for k in models},
                     'measured': {k: figures(m, shapes, args.threads) for k, m in models.items()}}

@@ -59,8 +59,15 @@ typedef struct tally {
 
 typedef enum weight_kind { WEIGHT_OF_CONV, WEIGHT_OF_PRODUCT, WEIGHT_PLAIN } weight_kind;
 
-/* What loading one weight leaves behind. */
-static void count_copies(tally *x, int64_t bytes, weight_kind kind)
+/* A node makes v while the model is loaded: from other numbers, not by another name of them. */
+static bool is_computed(const ot_graph *g, const ot_value *v)
+{
+    return v->producer != OT_NONE && g->nodes[v->producer].op != OT_OP_Reshape;
+}
+
+/* What loading weight v, of so many bytes, leaves behind. */
+static void count_copies(tally *x, const ot_graph *g, const ot_value *v, int64_t bytes,
+                         weight_kind kind)
 {
     uint32_t k = 0;
     while (bytes >= FREED[k].below) k++;
@@ -68,7 +75,8 @@ static void count_copies(tally *x, int64_t bytes, weight_kind kind)
     double part = kind == WEIGHT_OF_CONV      ? row->conv
                   : kind == WEIGHT_OF_PRODUCT ? row->product
                                               : row->constant;
-    if (x->mapped) part = part > 1 ? part - 1 : 0;
+    /* nor is what is computed copied from the file */
+    if (x->mapped || is_computed(g, v)) part = part > 1 ? part - 1 : 0;
     const int64_t copies = kind == WEIGHT_OF_CONV && bytes >= MAPPED_ABOVE ? CONV_COPIES : 1;
     x->freed += (int64_t)((double)bytes * part);
     x->transient = ot_max(x->transient, copies * bytes);
@@ -113,18 +121,18 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
         const bool turned = n->op == OT_OP_Gemm && ot_attr_int(n, "transB", 0) != 0;
         if (!again) {
             x->packed += padded(v, turned ? 0 : 1, PACKED_COLUMNS);
-            count_copies(x, bytes_of(v), WEIGHT_OF_PRODUCT);
+            count_copies(x, g, v, bytes_of(v), WEIGHT_OF_PRODUCT);
         }
         return again || !is_body || v->is_outer ? OT_OK : keep_original(x, g, w);
     }
     if (n->op == OT_OP_Conv && ot_sim_is_blocked(g, x->r, n, &input)) {
         if (!again || ot_onnxruntime_folded(g, (ot_id)(n - g->nodes)) != OT_NONE) {
             x->packed += padded(v, 0, x->r->conv.block);
-            count_copies(x, padded(v, 0, x->r->conv.block), WEIGHT_OF_CONV);
+            count_copies(x, g, v, padded(v, 0, x->r->conv.block), WEIGHT_OF_CONV);
         }
     } else if (!again) {
         x->plain += bytes_of(v);
-        count_copies(x, bytes_of(v), WEIGHT_PLAIN);
+        count_copies(x, g, v, bytes_of(v), WEIGHT_PLAIN);
     }
     return OT_OK;
 }
@@ -204,7 +212,7 @@ static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, bool 
             continue;
         seen[v] = true;
         x->plain += bytes_of(&g->values[v]);
-        count_copies(x, bytes_of(&g->values[v]), WEIGHT_PLAIN);
+        count_copies(x, g, &g->values[v], bytes_of(&g->values[v]), WEIGHT_PLAIN);
     }
     for (uint32_t j = 0; j < n->n_attrs; j++)
         if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g)
