@@ -71,6 +71,7 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
                        int64_t out_elems, int64_t in_elems)
 {
     double slow = ot_runtime_slowness(t->runtime, n);
+    if (ot_is_fused_conv(n)) return macs / conv_rate(g, n, t);
     switch (ot_op_cost(n->op)) {
     case OT_COST_FREE: return 0;
     case OT_COST_MOVE: return slow > 1 ? slow * (double)out_elems / t->rate_elem : 0;

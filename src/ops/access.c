@@ -48,6 +48,13 @@ const ot_access_ops *ot_access_table(ot_access_kind kind)
     return (size_t)kind < sizeof tables / sizeof tables[0] ? tables[kind] : NULL;
 }
 
+const ot_access_ops *ot_access_of(const ot_node *n)
+{
+    return n->op == OT_OP_OPAQUE ? ot_access_contrib(n) : ot_access_table(ot_op_access(n->op));
+}
+
+bool ot_access_known(const ot_node *n) { return n->op != OT_OP_OPAQUE || ot_access_contrib(n); }
+
 /* ---- helpers shared by the operator files ---- */
 
 const ot_value *ot_acc_in(const ot_graph *g, const ot_node *n, uint32_t i)
@@ -128,7 +135,7 @@ static bool shapes_known(const ot_graph *g, const ot_node *n)
 static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index,
                                  uint32_t axis, ot_why *why)
 {
-    if (n->op == OT_OP_OPAQUE) {
+    if (!ot_access_known(n)) {
         *why = OT_WHY_UNKNOWN_TO_TOOL;
         return NULL;
     }
@@ -136,7 +143,7 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
         *why = OT_WHY_SUBGRAPH;
         return NULL;
     }
-    const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
+    const ot_access_ops *ops = ot_access_of(n);
     if (!ops) {
         *why = ot_op_access(n->op) == OT_ACC_SHAPE ? OT_WHY_MAKES_SHAPES : OT_WHY_NEEDS_ALL;
         return NULL;
@@ -183,7 +190,7 @@ bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     if (!why) why = &local;
     *why = OT_WHY_NO_WINDOW;
     /* ot_access_axis went through the gates */
-    const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
+    const ot_access_ops *ops = ot_access_of(n);
     if (!ops) return false;
     int64_t extent = ot_acc_out(g, n, out_index)->dims[axis];
     if (t->need.lo < 0 || t->need.lo >= t->need.hi || t->need.hi > extent)

@@ -45,6 +45,10 @@ extern const ot_access_ops ot_access_pointwise, ot_access_conv, ot_access_convt,
 
 /* The table of a kind, or NULL for kinds that are never sliced. */
 const ot_access_ops *ot_access_table(ot_access_kind kind);
+/* Of an operator of domain com.microsoft; NULL: it is none, or never sliced (access_contrib.c). */
+const ot_access_ops *ot_access_contrib(const ot_node *n);
+/* The table of n's operator, or NULL. */
+const ot_access_ops *ot_access_of(const ot_node *n);
 
 /* ---- small helpers for the access_*.c files (access.c, adapt.c) ---- */
 

@@ -3,7 +3,7 @@
  *
  *   GatherElements   out and indices alike; data too, but along `axis`, where it is whole
  *   ScatterElements  all alike, but along `axis`
- *   GatherND         data [b..., k indexed, rest]   indices [b..., m..., k]   out [b..., m..., rest]
+ *   GatherND         data [b.., k indexed, rest]   indices [b, m.., k]   out [b, m.., rest]
  *   ScatterND        data, updates: the axes that one index leaves whole
  *   TopK             all but `axis`
  *   OneHot           the axes of the indices

@@ -35,7 +35,7 @@ ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis 
     *out = (ot_adapted){.kind = OT_ADAPT_CLONE, .attrs = n->attrs, .n_attrs = n->n_attrs};
     out->drop = OT_NEW_N(arena, bool, n->n_in);
     if (!out->drop) return OT_E_NOMEM;
-    const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
+    const ot_access_ops *ops = ot_access_of(n);
     if (!ops || !ops->adapt || n_axes == 0) return OT_OK;
     bool all_full = true;
     for (uint32_t i = 0; i < n_axes && all_full; i++)

@@ -28,9 +28,9 @@ static double last_dim(const ot_value *v, int32_t from_end)
     return v && v->rank >= from_end ? (double)v->dims[v->rank - from_end] : 1;
 }
 
-static double conv_macs(const ot_graph *g, const ot_node *n)
+static double conv_macs(const ot_graph *g, const ot_node *n, uint32_t weights)
 {
-    const ot_value *w = ot_acc_in(g, n, ot_op_row_of(n->op)->weights), *y = ot_acc_out(g, n, 0);
+    const ot_value *w = ot_acc_in(g, n, weights), *y = ot_acc_out(g, n, 0);
     if (!w || w->rank < 1 || w->dims[0] < 1) return 0;
     return elems(y) * elems(w) / (double)w->dims[0];
 }
@@ -124,8 +124,9 @@ double ot_node_macs(const ot_graph *g, const ot_node *n)
         if (elems(ot_acc_in(g, n, i)) < 0) return 0;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (elems(ot_acc_out(g, n, i)) < 0) return 0;
+    if (ot_is_fused_conv(n)) return conv_macs(g, n, 1);
     switch (ot_op_access(n->op)) {
-    case OT_ACC_CONV: return conv_macs(g, n);
+    case OT_ACC_CONV: return conv_macs(g, n, ot_op_row_of(n->op)->weights);
     case OT_ACC_CONVT: return convt_macs(g, n);
     case OT_ACC_MATMUL: return elems(ot_acc_out(g, n, 0)) * last_dim(ot_acc_in(g, n, 0), 1);
     case OT_ACC_GEMM: return gemm_macs(g, n);

@@ -121,6 +121,11 @@ typedef struct ot_op_tile {
 bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                     int8_t *in_axis, int8_t *out_axis, ot_why *why);
 
+/* Is n an operator of ops.def, or one of another domain that the slice relation knows? */
+bool ot_access_known(const ot_node *n);
+/* Is n FusedConv of com.microsoft, a Conv with a sum and an activation? */
+bool ot_is_fused_conv(const ot_node *n);
+
 /* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but
  * older shape inference counts it. Requires shapes. */
 bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);

@@ -1,4 +1,5 @@
-/* Shapes of operators outside ops.def: never tiled, but what follows them needs their sizes.
+/* Shapes of operators outside ops.def: few are tiled (access_contrib.c), but what follows them
+ * needs their sizes.
  *
  * Old experimental operators (ScaledTanh...), signal processing, random numbers, and the
  * fused operators that ONNX Runtime writes into optimised models (domain com.microsoft). Nothing

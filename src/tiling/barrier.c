@@ -3,7 +3,7 @@
 
 static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
 {
-    if (n->op != OT_OP_OPAQUE) return OT_WHY_NONE;
+    if (ot_access_known(n)) return OT_WHY_NONE;
     if (n->n_captured > 0) return OT_WHY_KEPT_CONTROL_FLOW;
     if (n->calls_function) return OT_WHY_LOCAL_FUNCTION;
     if (*n->domain && strcmp(n->domain, "ai.onnx") != 0) return OT_WHY_OTHER_DOMAIN;
@@ -89,7 +89,8 @@ ot_status ot_barrier_reason(const ot_seq *s, ot_id node, ot_why *why)
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[node];
     *why = opaque_reason(g, n);
-    if (!*why && ot_op_access(n->op) == OT_ACC_BARRIER) *why = uncut_reason(g, n);
+    if (!*why && n->op != OT_OP_OPAQUE && ot_op_access(n->op) == OT_ACC_BARRIER)
+        *why = uncut_reason(g, n);
     if (!*why) *why = shape_reason(s, n);
     if (!*why && s->pos[node] != OT_NONE && s->odd[s->pos[node]]) *why = OT_WHY_ODD_SHAPES;
     if (!*why) OT_TRY(axes_reason(s, n, why));

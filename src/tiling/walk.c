@@ -256,7 +256,7 @@ static int classify(ot_walk *w, const ot_node *n)
     if (whole) return leave_before(w, n);
     int8_t axes[OT_DIMS_MAX];
     if (lead == OT_NONE) {
-        bool known = n->n_captured == 0 && n->op != OT_OP_OPAQUE && !w->s->odd[w->lo];
+        bool known = n->n_captured == 0 && ot_access_known(n) && !w->s->odd[w->lo];
         if (known &&
             ((attach_forward(w, n, axes) && maps_fit(w, n, 0, axes)) || attach_sum(w, n, axes))) {
             join(w, n, 0, axes);
@@ -266,8 +266,7 @@ static int classify(ot_walk *w, const ot_node *n)
         return leave_after(w, n);
     }
     for (uint32_t d = 0; d < w->n_dims; d++) axes[d] = ot_walk_axis(w, n->out[lead], d);
-    if (n->op == OT_OP_OPAQUE || n->n_captured > 0 || w->s->odd[w->lo] ||
-        !maps_fit(w, n, lead, axes))
+    if (!ot_access_known(n) || n->n_captured > 0 || w->s->odd[w->lo] || !maps_fit(w, n, lead, axes))
         return leave_before(w, n);
     join(w, n, lead, axes);
     w->n_pre_run = 0;

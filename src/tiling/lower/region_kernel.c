@@ -274,9 +274,11 @@ static ot_status emit_view(lowering *l, uint32_t i, bool *done)
     return l->r->values[v].is_output ? store_piece(l, v, &to) : OT_OK;
 }
 
-static const char *lower_case(lowering *l, const char *text)
+/* Name of n's operation: its operator in lower case. One of another domain has a name of its own,
+ * for what is known of the standard's does not hold for it. */
+static const char *operation_name(lowering *l, const ot_node *n)
 {
-    char *s = ot_strdup(l->a, text);
+    char *s = ot_format(l->a, "%s%s", n->op == OT_OP_OPAQUE ? "contrib_" : "", n->op_type);
     for (char *c = s; c && *c; c++)
         if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
     return s;
@@ -335,7 +337,7 @@ static ot_status emit_node(lowering *l, uint32_t i)
     uint32_t n_in = 0, n_out = 0, work;
     uint32_t *in = OT_NEW_N(l->a, uint32_t, 2 * n->n_in + n->n_out + 1u),
              *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
-    const char *name = lower_case(l, n->op_type);
+    const char *name = operation_name(l, n);
     shape s;
     bool done;
     if (!in || !out || !name) return lower_nomem(l);
