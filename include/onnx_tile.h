@@ -101,6 +101,10 @@ onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent) ONNX_T
 onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE;
 /* Non-zero: nothing that adds up in another order than the runtime would. */
 onnx_tile_status onnx_tile_set_bit_exact(onnx_tile *t, int exact) ONNX_TILE_MUST_USE;
+/* Non-zero: for goal memory, weights may be written to a file beside the model
+ * (onnx_tile_save; NAME.HASH.data), where a runtime that maps them takes less memory then.
+ * onnx_tile_save_memory puts them into the model all the same, which takes more. Default 0. */
+onnx_tile_status onnx_tile_set_data_file(onnx_tile *t, int allowed) ONNX_TILE_MUST_USE;
 /* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
 /* Bind the dimensions of a model input, dynamic ones and those that the model fixes. (With goal

@@ -36,6 +36,7 @@ _STATUS = {
     "set_max_slowdown": ["h", c_double],
     "set_force": ["h", c_int],
     "set_bit_exact": ["h", c_int],
+    "set_data_file": ["h", c_int],
     "keep_report": ["h", c_int],
     "bind_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
     "design_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],

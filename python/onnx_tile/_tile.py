@@ -32,7 +32,7 @@ def _report_paths(report: "Reports") -> list:
 def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort: bool, max_slowdown: float, max_tensor: "Optional[Size]",
              shapes: "Optional[Shapes]", design: "Optional[Shapes]", target: "Optional[Path]", runtime: Optional[str],
              ort_operators: Optional[str], threads: int, fast_memory: "Optional[Size]", bit_exact: bool, force: bool,
-             keep_report: bool) -> None:
+             keep_report: bool, data_file: bool = False) -> None:
     """Set a handle's options."""
     if goal not in _GOALS:
         raise UsageError(f"goal {goal!r}: use 'time' or 'memory'")
@@ -44,6 +44,7 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort
     handle.call("set_best_effort", bool(best_effort))
     handle.call("set_bit_exact", bool(bit_exact))
     handle.call("set_force", bool(force))
+    handle.call("set_data_file", bool(data_file))
     handle.call("keep_report", bool(keep_report))
     if target is not None:
         handle.call("set_target", path_bytes(target))
@@ -81,7 +82,8 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
          max_slowdown: float = 0.1, max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None,
          design: "Optional[Shapes]" = None, target: "Optional[Path]" = None, runtime: Optional[str] = None,
          ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
-         force: bool = False, report: "Reports" = None, data_dir: "Optional[Path]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
+         force: bool = False, single_file: bool = False, report: "Reports" = None,
+         data_dir: "Optional[Path]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
     """Rewrite a model so that chains of operators run tile by tile. Returns the model and a Result.
 
     model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
@@ -97,13 +99,15 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     the rest; "regions", tiled regions alone are.
     threads: as the model will be run; 0: the target's own. fast_memory: its capacity, in place of the target's.
     bit_exact: nothing that adds up in another order. force: tile even at a predicted loss.
+    single_file: weights stay in the file `out`; else goal memory writes them to a file beside it where a runtime takes less memory then.
     report: a path or several that end in .html, .xml, .json or .csv. data_dir: folder of external data of a model in memory.
 
     Raises ModelError, UsageError, BudgetError, SystemFailure or OutOfMemory with the program's line.
     """
     with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
-                  fast_memory=fast_memory, bit_exact=bit_exact, force=force) as handle:
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=force,
+                  data_file=out is not None and not single_file) as handle:
         if out is not None:
             save(handle, out)
         return out if out is not None else take(handle, model), _result(handle)

@@ -122,6 +122,8 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
         if (!again) {
             x->packed += padded(v, turned ? 0 : 1, PACKED_COLUMNS);
             count_copies(x, g, v, bytes_of(v), WEIGHT_OF_PRODUCT);
+            /* the enclosing graph lets go of it when all bodies have packed theirs */
+            if (v->is_outer) x->folded += bytes_of(v);
         }
         return again || !is_body || v->is_outer ? OT_OK : keep_original(x, g, w);
     }
@@ -238,7 +240,10 @@ static ot_status count_graph(tally *x, const ot_graph *g, bool is_body)
 
 ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, ot_sim_figures *out)
 {
-    tally x = {.r = r, .a = a, .kept = ot_map_new(a), .mapped = g->model->has_external};
+    tally x = {.r = r,
+               .a = a,
+               .kept = ot_map_new(a),
+               .mapped = g->model->has_external || g->model->data_file};
     if (!x.kept) return OT_E_NOMEM;
     OT_TRY(count_graph(&x, g, false));
     out->loaded = SESSION + x.packed + x.plain + x.nodes + x.freed;

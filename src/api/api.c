@@ -59,7 +59,7 @@ onnx_tile_status onnx_tile_create(onnx_tile **out)
     t->run.diag = &t->diag;
     t->run.options.target = "host";
     t->run.options.plan = (ot_plan_options){
-        .goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
+        .goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true, .single_file = true};
     *out = t;
     return ONNX_TILE_OK;
 }
@@ -210,6 +210,14 @@ onnx_tile_status onnx_tile_set_bit_exact(onnx_tile *t, int exact)
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
     t->run.options.plan.bit_exact = exact != 0;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_data_file(onnx_tile *t, int allowed)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->run.options.plan.single_file = allowed == 0;
     return ONNX_TILE_OK;
 }
 

@@ -96,6 +96,7 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     if (o->plan.best_effort) add(&w, " --best-effort");
     if (o->plan.max_tensor) add(&w, " --max-tensor %lld", (long long)o->plan.max_tensor);
     if (o->plan.force) add(&w, " --force");
+    if (o->plan.single_file) add(&w, " --single-file");
     return w.text;
 }
 

@@ -191,7 +191,8 @@ static ot_status pass_rewrite(ot_run *r)
 {
     int64_t packed;
     r->model->operators = r->options.operators;
-    if (!ot_plan_changes(r->selection.plan)) return ot_raise_undo(r->model);
+    r->model->data_file = r->selection.plan->data_file;
+    if (!ot_plan_edits(r->selection.plan)) return ot_raise_undo(r->model);
     r->model->runtime = r->target.runtime->name;
     if (r->selection.plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->selection.plan));

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -167,6 +168,15 @@ static ot_status run_kernel(const ot_options *o, ot_diag *d)
 }
 
 /* How to tile a model. */
+/* Nothing can be written beside it: standard output, a text file, a device. */
+static bool stands_alone(const char *output)
+{
+    struct stat st;
+    if (!output) return false;
+    return strcmp(output, "-") == 0 || ot_is_text_path(output) ||
+           (stat(output, &st) == 0 && !S_ISREG(st.st_mode));
+}
+
 static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
 {
     ot_run_options r = {.target = o->target,
@@ -188,6 +198,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .log = o->verbose ? stderr : NULL,
                         .warn = stderr,
                         .progress = progress};
+    r.plan.single_file |= stands_alone(o->output);
     r.try_cures = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN;
     r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN || o->command == OT_CMD_GATE;
     return r;

@@ -57,6 +57,8 @@ const option option_table[] = {
      "draw the plan as a map: time by offset"},
     {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, RESULTS,
      "dump passes to stderr (letters of " DUMP_LETTERS ")"},
+    {"single-file", 0, NULL, FLAG, NULL, AT(plan.single_file), TILERS, RESULTS,
+     "weights stay in the model's file (goal memory maps a file of them)"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, RESULTS, "print no table"},
     {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, RESULTS, "print the time of each pass"},
 

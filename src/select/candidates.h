@@ -30,6 +30,7 @@ typedef struct ot_writing {
     bool branch;           /* as a branch (transform/branch.c) */
     bool views;            /* they read blocked values through views */
     bool folds_norms;      /* BatchNormalizations become part of convolutions */
+    bool data_file;        /* weights are in a file beside the model */
     int64_t unjoined_from; /* values of so many bytes stay in pieces; 0: none */
     int64_t defer_from;    /* weights of so many bytes are packed when they are used; 0: none */
 } ot_writing;
@@ -60,6 +61,7 @@ typedef struct ot_candidates {
     ot_plan_options o;      /* the user's, with the limit on time of the lap at hand */
     ot_planner *planner;    /* of g */
     bool static_shape;      /* the file states all extents */
+    int64_t weights;        /* bytes of g's initializers */
     bool starts_rich;       /* laps begin with plans in which kept bytes have a price, too */
     ot_writing how;         /* of what is scored now */
     int64_t deferred_bytes; /* weights that were deferred in what was written last */

@@ -157,9 +157,13 @@ static void swap(ot_region_set *a, ot_region_set *b)
 static uint64_t key_of(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
-    const uint64_t base[6] = {
-        w->branch,   w->views, w->folds_norms, (uint64_t)w->unjoined_from, (uint64_t)w->defer_from,
-        x->at_design};
+    const uint64_t base[7] = {w->branch,
+                              w->views,
+                              w->folds_norms,
+                              w->data_file,
+                              (uint64_t)w->unjoined_from,
+                              (uint64_t)w->defer_from,
+                              x->at_design};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
     for (uint32_t k = 0; k < set->n; k++) {
         const ot_region *r = &set->all[k];

@@ -50,7 +50,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
 {
     ot_model *copy = NULL;
     ot_diag aside = {0};
-    ot_plan some = {.outer_weights = x->t->runtime->outer_weights,
+    ot_plan some = {.outer_weights = x->t->runtime->outer_weights && !x->how.data_file,
                     .looped_borders = x->t->runtime->looped_borders,
                     .slices_apart = x->t->runtime->slices_apart};
     ot_arena *a = ot_arena_new();
@@ -59,6 +59,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
     if (s == OT_OK) {
         copy->diag = &aside;
         some.arena = copy->arena;
+        copy->data_file = x->how.data_file;
         copy->dynamic_dims = x->g->model->dynamic_dims;
         s = resize(copy->graph, regions, n, some.regions, &some.n_regions);
         for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;

@@ -79,7 +79,9 @@ typedef struct ot_plan {
         looped_borders, slices_apart, /* Slices of one axis name another one, too (the runtime's) */
         /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block
          * for its tensors (stage select/) */
-        in_branch;
+        in_branch,
+        /* weights are in a file beside the model, and bodies refer to it (stage select/) */
+        data_file;
     /* values of so many bytes or more stay in pieces between regions, where that is possible
      * (stage select/); 0: none */
     int64_t unjoined_from;
@@ -137,14 +139,17 @@ typedef struct ot_plan_options {
     /* the limit on time is searched alone: what tighter ones find does not compete. Quicker, and
      * never better */
     bool one_lap;
-    bool try_slower; /* see ot_selection.slower */
-    bool no_streams; /* no region streams: tiles with halos alone, for comparisons */
+    bool try_slower;  /* see ot_selection.slower */
+    bool single_file; /* the model is written as one file, or to memory */
+    bool no_streams;  /* no region streams: tiles with halos alone, for comparisons */
 } ot_plan_options;
 
 void ot_plan_free(ot_plan *p);
-/* The model is written otherwise than it was read. */
-static inline bool ot_plan_changes(const ot_plan *p)
+/* The graph is written otherwise than it was read. */
+static inline bool ot_plan_edits(const ot_plan *p)
 {
     return p->n_regions > 0 || p->in_branch || p->defer_from > 0;
 }
+/* The model is: its graph, or where its weights are. */
+static inline bool ot_plan_changes(const ot_plan *p) { return ot_plan_edits(p) || p->data_file; }
 #endif

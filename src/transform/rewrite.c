@@ -249,7 +249,7 @@ static void note_reads(const ot_graph *g, const ot_decomposed *s, bool *had_read
 ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, bool force_loop)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
-    uint32_t n_before = g->n_values;
+    const uint32_t n_before = g->n_values, n_nodes = g->n_nodes;
     ot_arena *a = ot_arena_new();
     bool *had_reader = a ? OT_NEW_N(a, bool, n_before) : NULL;
     const bool *alone = had_reader ? rw_quantised_alone(g, a) : NULL;
@@ -266,6 +266,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     if (st == OT_OK) st = ot_recompose(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
     if (st == OT_OK) st = rw_own_quantised(g, alone, n_before);
+    if (st == OT_OK && planned == g) st = rw_share_constants(g, n_nodes);
     if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->dynamic_dims)
         st = rw_plain_views(g, p->viewed);
     ot_arena_free(a);

@@ -16,6 +16,7 @@
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *   parts.c     reductions over what the tiles cut: parts of tiles, put together behind them
  *   own_quantised.c, own_biases.c  constants that one operator alone is to read
+ *   share_constants.c  what tiles read of a large constant, once for all regions
  *   fold_norms.c    BatchNormalizations become part of convolutions, once for all tiles
  *   deferred_packing.c  weights that a runtime packs when it uses them
  *   branch.c    the whole graph as a branch, for runtimes that keep a block for a graph's tensors
@@ -361,6 +362,13 @@ ot_status rw_moving_crop(rw_loop *l, ot_id src, const rw_moving_window *m, const
 ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
 /* The piece of output v out of what the chain made. */
 ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out) OT_MUST_USE;
+
+/* ---- share_constants.c ---- */
+
+/* Nodes of g from number n_before on that compute the same large result of constants become one,
+ * and are static. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM; OT_E_INPUT as
+ * ot_replace_uses. */
+ot_status rw_share_constants(ot_graph *g, uint32_t n_before) OT_MUST_USE;
 
 /* ---- plain_views.c ---- */
 

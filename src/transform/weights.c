@@ -8,7 +8,8 @@
  * bytes of the file, at each level (ResNet-50 in a Loop: 221 MB loaded, 109 with its weights in
  * the top graph, 108 untiled). There, large ones are captured, and a Reshape to what they are,
  * which is computed when the model is loaded, makes constants of the body of them; those of types
- * that Reshape does not take are moved all the same. Activations, and initializers that the
+ * that Reshape does not take are moved all the same; where weights are in a file beside the model,
+ * bodies refer to it, and there are no such bytes. Activations, and initializers that the
  * caller may override, are captured by name.
  *
  *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.

@@ -91,6 +91,7 @@ static const row FIELDS[] = {
     R(scan_in_place, BOOL),
     R(keeps_dynamic, BOOL),
     R(outer_weights, BOOL),
+    R(maps_weights, BOOL),
     R(slices_apart, BOOL),
     R(looped_borders, BOOL),
     R(widens, BOOL),

@@ -244,6 +244,9 @@ typedef struct ot_runtime {
     /* bodies read weights of the top graph by name; else they hold them, and the runtime those
      * twice */
     bool outer_weights;
+    /* weights in a file beside the model are mapped, and then bodies hold references to them:
+     * nothing of the model's file is copied while it is loaded */
+    bool maps_weights;
     /* Tiles that are written out are cut by Slices that name a second axis, whole: ONNX Runtime
      * makes one Split of Slices that share out a tensor along one, and all pieces live from then
      * on. */

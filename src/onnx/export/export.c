@@ -30,8 +30,9 @@ static ot_status measure(job *j)
     return ot_pb_measure(&j->writer, &j->message->base, &j->size) ? OT_OK : ot_fail_nomem(j->ex.d);
 }
 
-/* Fill everything but the arena. base: what the data file is called after. */
-static ot_status prepare(job *j, const ot_model *m, const char *base)
+/* Fill everything but the arena. base: what the data file is called after; to_file: one can be
+ * written where the model merely does better with it. */
+static ot_status prepare(job *j, const ot_model *m, const char *base, bool to_file)
 {
     j->ex.m = m;
     j->ex.d = m->diag;
@@ -44,7 +45,9 @@ static ot_status prepare(job *j, const ot_model *m, const char *base)
         return measure(j);
     }
     if (m->operators != OT_OPERATORS_NONE) OT_TRY(ot_export_parts(&j->ex, j->message, &j->message));
-    if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, false, &j->store));
+    const bool apart = m->data_file && to_file;
+    if (m->has_external || apart)
+        OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, apart, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
     OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, true, &j->store));
@@ -120,7 +123,7 @@ static ot_status export_file(job *j, const ot_model *m, const char *path)
     ot_out model, data = {.dir_fd = -1};
     OT_TRY(ot_out_open(&model, path, j->ex.a, m->diag));
     const char *slash = strrchr(model.path, '/');
-    ot_status st = prepare(j, m, slash ? slash + 1 : model.path);
+    ot_status st = prepare(j, m, slash ? slash + 1 : model.path, !model.direct);
     if (st == OT_OK) st = check_target(j, model.path);
     if (st == OT_OK) st = write_files(j, &model, &data);
     st = st == OT_OK ? publish(m, &model, &data) : ot_import_check(m, st, m->diag);
@@ -144,14 +147,14 @@ ot_status ot_export_bodies(const ot_model *m, ot_body_visit visit, void *ctx)
 {
     job j = {.ex = {.a = ot_arena_new(), .visit = visit, .visit_ctx = ctx}};
     if (!j.ex.a) return ot_fail_nomem(m->diag);
-    ot_status st = prepare(&j, m, "data");
+    ot_status st = prepare(&j, m, "data", false);
     ot_arena_free(j.ex.a);
     return st;
 }
 
 static ot_status export_memory(job *j, const ot_model *m, void **bytes, size_t *n)
 {
-    OT_TRY(prepare(j, m, "data"));
+    OT_TRY(prepare(j, m, "data", false));
     if (ot_store_has_data(j->store))
         return ot_fail(
             m->diag, OT_E_INPUT,

@@ -377,6 +377,9 @@ typedef struct ot_model {
     ot_map *names;
     const char *path;  /* file it came from; NULL for stdin or text */
     bool has_external; /* some tensor is stored in an external file */
+    /* all weights are to be written to a file beside the model; where it is written to memory, they
+     * are in it */
+    bool data_file;
     /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
     bool static_inputs;
     /* fixed extents of graph inputs were replaced: what the file states of shapes is written

@@ -186,6 +186,7 @@ typedef struct ot_fact_totals {
     int64_t defer_from;
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */
     bool in_branch;
+    bool data_file; /* weights are written to a file beside the model */
 } ot_fact_totals;
 
 #define OT_FACT_LOADED_SHOWN (1 << 20) /* bytes by which a loaded model must differ to be told of */

@@ -502,7 +502,8 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                  .dynamic_untiled = x->g->model->dynamic_dims &&
                                                     !ot_runtime_sequences(x->t->runtime),
                                  .defer_from = x->p->defer_from,
-                                 .in_branch = x->p->in_branch};
+                                 .in_branch = x->p->in_branch,
+                                 .data_file = x->p->data_file};
     return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);
 }
 

@@ -434,6 +434,11 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
             f,
             "\n%*sweights of %lld KiB and more are packed when they are used: %s holds them once\n",
             MARGIN, "", (long long)(r->totals.defer_from >> 10), r->runtime);
+    if (r->totals.data_file)
+        fprintf(f,
+                "\n%*sweights are in a file beside the model, which %s maps: nothing is copied "
+                "while it loads (--single-file: one file)\n",
+                MARGIN, "", r->runtime);
     if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
