@@ -528,7 +528,7 @@ static void test_dot(void **state)
     ot_model *m = parse("model ir 8 opset 17 graph \"a\\\"b\" { input %x : float32[2,?] init %w : "
                         "float32[1] output %z\n"
                         "%y : float32[2,3] = Add(%x, %w) \"n\\\"1\\n\"\n %z = NonZero(%y) "
-                        "\"two\"\n %k = TopK(%y) \"three\"\n }");
+                        "\"two\"\n %k = Unique(%y) \"three\"\n }");
     uint32_t region[3] = {4, OT_NONE, OT_NONE};
     char *text = NULL;
     size_t n = 0;
@@ -540,7 +540,7 @@ static void test_dot(void **state)
         strstr(text, "n0 [label=\"Add\\nn\\\"1?\\n1 constant\\nregion 4\", fillcolor="));
     assert_non_null(strstr(text, "n0 -> n1 [label=\"2x3\"]"));
     assert_non_null(strstr(text, "v0 -> n0 [label=\"2x?\"]"));
-    assert_non_null(strstr(text, "n2 [label=\"TopK\\nthree\", color="));
+    assert_non_null(strstr(text, "n2 [label=\"Unique\\nthree\", color="));
     assert_null(strstr(text, "n1 [label=\"NonZero\\ntwo\", fillcolor"));
     free(text);
     ot_model_free(m);

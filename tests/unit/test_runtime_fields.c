@@ -382,6 +382,7 @@ static bool differs(subject *x, uint32_t k)
 
 /* Not shown by the networks here: they need larger ones, whose plans take too long for a test. */
 static const char *const NEEDS_LARGER[] = {
+    "onnxruntime ot_runtime maps_weights", /* 1 MiB of weights; tests/e2e/data_file.sh */
     "onnxruntime ot_runtime bit", /* averages beside what they read, in quantized networks */
     "onnxruntime ot_runtime_margins wins_decomposed",
     "openvino ot_runtime bit", /* sums over more than a million pixels */
