@@ -34,8 +34,10 @@ static ot_status simulate_untiled(ot_candidates *x)
     if (!ot_runtime_simulates(x->t->runtime)) return OT_OK;
     if (ot_sim_growth(x->g, x->t->runtime, x->static_shape, &f) != OT_OK)
         return ot_fail_nomem(x->g->model->diag);
-    x->whole = (ot_figures){
-        .growth_bytes = f.growth, .loaded_bytes = f.loaded, .loading_bytes = f.loading};
+    x->whole = (ot_figures){.growth_bytes = f.growth,
+                            .loaded_bytes = f.loaded,
+                            .in_use_bytes = f.in_use,
+                            .loading_bytes = f.loading};
     x->is_known = f.n_unknown == 0;
     return OT_OK;
 }
@@ -138,9 +140,9 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
 }
 
-int64_t ot_score_bytes(int64_t growth, int64_t loaded, const ot_figures *untiled)
+int64_t ot_score_bytes(int64_t growth, int64_t in_use, const ot_figures *untiled)
 {
-    const int64_t more = loaded - untiled->loaded_bytes, gain = untiled->growth_bytes - growth;
+    const int64_t more = in_use - untiled->in_use_bytes, gain = untiled->growth_bytes - growth;
     return growth + ot_max(0, more - ot_max(0, gain) / LOADED_FREE);
 }
 
@@ -148,7 +150,7 @@ ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n, 
 {
     ot_sim_figures f = {0};
     OT_TRY(ot_candidates_simulate(x, regions, n, &f));
-    *bytes = f.growth == INT64_MAX ? INT64_MAX : ot_score_bytes(f.growth, f.loaded, &x->whole);
+    *bytes = f.growth == INT64_MAX ? INT64_MAX : ot_score_bytes(f.growth, f.in_use, &x->whole);
     return ot_candidates_both(x, regions, n, bytes);
 }
 
@@ -266,6 +268,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
 {
     const ot_sim_figures untiled = {.growth = x->whole.growth_bytes,
                                     .loaded = x->whole.loaded_bytes,
+                                    .in_use = x->whole.in_use_bytes,
                                     .loading = x->whole.loading_bytes};
     ot_sim_figures f = untiled;
     const ot_writing *w = &x->how;
@@ -285,6 +288,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     }
     out->growth = x->is_known ? f.growth : 0;
     out->loaded = x->is_known ? f.loaded : 0;
+    out->in_use = x->is_known ? f.in_use : 0;
     out->loading = x->is_known ? f.loading : 0;
     out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);

@@ -41,7 +41,7 @@ typedef struct ot_outcome {
     ot_writing how;
     /* figures of the model that is written so; growth, loaded, loading as of ot_figures, peak: live
      * bytes */
-    int64_t growth, loaded, loading, peak;
+    int64_t growth, loaded, in_use, loading, peak;
     double seconds;
     ot_plan *own;      /* the plan that the lap's options alone give; the candidates' */
     ot_plan_options o; /* of the lap */
@@ -125,10 +125,9 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
 /* What counts of that (ot_score_bytes). Fails: OT_E_NOMEM. */
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
                               int64_t *bytes) OT_MUST_USE;
-/* Bytes by which processes compare: what one grows by, and what it holds of the loaded model
- * beyond what it holds of the untiled one, as far as that is more than an eighth of what tiling
- * gains. */
-int64_t ot_score_bytes(int64_t growth, int64_t loaded, const ot_figures *untiled);
+/* Bytes by which processes compare: what one grows by, and what it has in use of the loaded model
+ * beyond the untiled one, as far as that is more than an eighth of what tiling gains. */
+int64_t ot_score_bytes(int64_t growth, int64_t in_use, const ot_figures *untiled);
 
 /* ---- propose.c ---- */
 

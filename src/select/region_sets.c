@@ -352,7 +352,7 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
         if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
         if (!put_in(from, &x->pool[k], spare) || !in_time(x, spare, from)) continue;
         OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
-        spare->bytes = ot_score_bytes(f.growth, f.loaded, &x->whole);
+        spare->bytes = ot_score_bytes(f.growth, f.in_use, &x->whole);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
         /* with as many regions: there and back again */
         if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue;

@@ -121,7 +121,7 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
 static double bytes_of(const ot_variant_group *x, const ot_outcome *of)
 {
     const ot_figures *untiled = &plain_of(x)->c->whole;
-    return of->growth > 0 ? (double)ot_score_bytes(of->growth, of->loaded, untiled)
+    return of->growth > 0 ? (double)ot_score_bytes(of->growth, of->in_use, untiled)
                           : (double)of->peak;
 }
 

@@ -35,7 +35,7 @@ graph main {
   init %b : float32[32] = random 2
   %r = MatMul(%x, %w)
   %a = Relu(%r)
-  %g : float32[64,32] = "com.microsoft"::BiasGelu@1(%a, %b)
+  %g : float32[64,32] = "com.microsoft"::FusedGemm@1(%a, %w, %b) {activation="Relu"}
   %m = MatMul(%g, %w)
   %y = Relu(%m)
   output %y

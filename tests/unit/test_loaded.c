@@ -217,7 +217,8 @@ static void joined_results_are_taken_late(void **state)
 static void loaded_copies_count(void **state)
 {
     (void)state;
-    const ot_figures untiled = {.growth_bytes = 100 * MB, .loaded_bytes = 20 * MB};
+    const ot_figures untiled = {
+        .growth_bytes = 100 * MB, .loaded_bytes = 20 * MB, .in_use_bytes = 20 * MB};
     assert_int_equal(ot_score_bytes(20 * MB, 20 * MB, &untiled), 20 * MB);
     assert_int_equal(ot_score_bytes(20 * MB, 30 * MB, &untiled), 20 * MB);
     assert_int_equal(ot_score_bytes(20 * MB, 40 * MB, &untiled), 30 * MB);

@@ -57,7 +57,8 @@ static void build(rig *r)
                            .o = r->o,
                            .untiled_s = r->plan->untiled.time_s,
                            .arena = ot_arena_new()};
-    r->x.whole = (ot_figures){.growth_bytes = whole.growth, .loaded_bytes = whole.loaded};
+    r->x.whole = (ot_figures){
+        .growth_bytes = whole.growth, .loaded_bytes = whole.loaded, .in_use_bytes = whole.in_use};
     assert_int_equal(ot_candidates_add(&r->x, r->plan, INT64_MAX), OT_OK);
 }
 
