@@ -167,7 +167,6 @@ static ot_status run_kernel(const ot_options *o, ot_diag *d)
     return ot_run_kernel(&r, d);
 }
 
-/* How to tile a model. */
 /* Nothing can be written beside it: standard output, a text file, a device. */
 static bool stands_alone(const char *output)
 {
@@ -177,6 +176,7 @@ static bool stands_alone(const char *output)
            (stat(output, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
+/* How to tile a model. */
 static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
 {
     ot_run_options r = {.target = o->target,

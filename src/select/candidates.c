@@ -273,9 +273,9 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     ot_sim_figures f = untiled;
     const ot_writing *w = &x->how;
     *out = (ot_outcome){.set = *set, .how = *w, .any_regions = set->n > 0};
-    out->how.data_file = w->data_file &&
-                         (set->n > 0 || w->branch || w->defer_from > 0 || is_weights(x));
-    out->changes = set->n > 0 || w->branch || w->defer_from > 0 || out->how.data_file;
+    const bool edits = set->n > 0 || w->branch || w->defer_from > 0;
+    out->how.data_file = w->data_file && (edits || is_weights(x));
+    out->changes = edits || out->how.data_file;
     out->how.folds_norms = w->folds_norms && out->changes;
     x->how = out->how;
     if (ot_runtime_simulates(x->t->runtime) && (out->changes || ot_dbg['P']))
