@@ -103,17 +103,11 @@ static ot_status size_nodes(ot_graph *g, ot_arena *a);
 static ot_status take_body(ot_graph *g, const ot_node *n, const ot_attr *attr, ot_arena *a,
                            ot_inner *all)
 {
-    ot_model *m = g->model;
-    ot_diag aside = {0}, *diag = m->diag;
-    ot_graph *body = NULL;
+    ot_graph *body;
     ot_inner found = {.bytes = UNKNOWN};
-    m->diag = &aside;
-    ot_status s = attr ? ot_import_body(m, attr, g, &body) : ot_import_call(m, n, &body);
-    if (s == OT_OK && body) s = ot_infer_body(g, n, body);
-    if (s == OT_OK && body) s = size_nodes(body, a);
-    if (s == OT_OK && body) s = body_holds(n, body, a, &found);
-    m->diag = diag;
-    if (s == OT_E_NOMEM) return ot_fail_nomem(diag);
+    OT_TRY(ot_inferred_body(g, n, attr, &body));
+    if (body) OT_TRY(size_nodes(body, a));
+    if (body) OT_TRY(body_holds(n, body, a, &found));
     all->bytes = found.bytes < 0 || all->bytes < 0 ? UNKNOWN : ot_max(all->bytes, found.bytes);
     take_largest(all, found.largest, found.value);
     return OT_OK;

@@ -9,8 +9,8 @@
  * What goes from one iteration to the next has the first one's shape as long as the body keeps it;
  * dims that the body changes are unknown. That is found by inferring until nothing changes: each
  * time round, what differs becomes unknown and stays so.
- *
  */
+#include "onnx/import/model_io.h"
 #include "shape.h"
 
 /* A value from outside as the body sees it: without the axes that the node takes slices of. */
@@ -20,7 +20,8 @@ typedef struct handed {
     int64_t dims[OT_RANK_MAX];
 } handed;
 
-#define ROUNDS 4
+#define ROUNDS    4
+#define BODY_COST 64 /* nodes that take as much memory as a body without any */
 
 static const handed UNKNOWN = {.rank = -1};
 
@@ -200,6 +201,33 @@ ot_status ot_infer_body(const ot_graph *outer, const ot_node *n, ot_graph *body)
     else if (n->op != OT_OP_If)
         OT_TRY(set_other(body));
     return ot_infer_lenient(body);
+}
+
+static ot_status read_and_infer(const ot_graph *g, const ot_node *n, const ot_attr *attr,
+                                ot_graph **body)
+{
+    ot_model *m = g->model;
+    OT_TRY(attr ? ot_import_body(m, attr, (ot_graph *)(uintptr_t)g, body)
+                : ot_import_call(m, n, body));
+    if (!*body) return OT_OK;
+    m->in_bodies += (*body)->n_nodes + BODY_COST;
+    (*body)->nesting = g->nesting + 1;
+    return ot_infer_body(g, n, *body);
+}
+
+ot_status ot_inferred_body(const ot_graph *g, const ot_node *n, const ot_attr *attr,
+                           ot_graph **body)
+{
+    ot_model *m = g->model;
+    ot_diag aside = {0}, *diag = m->diag;
+    *body = NULL;
+    if (g->nesting >= OT_NESTING_MAX || m->in_bodies > OT_BODY_NODES_MAX) return OT_OK;
+    m->diag = &aside;
+    const ot_status s = read_and_infer(g, n, attr, body);
+    m->diag = diag;
+    if (s == OT_E_NOMEM) return ot_fail_nomem(diag);
+    if (s != OT_OK) *body = NULL;
+    return OT_OK;
 }
 
 bool ot_shape_is_sure(const ot_graph *g, const ot_value *x)

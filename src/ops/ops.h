@@ -58,6 +58,15 @@ ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bi
  * a guess where inference knows nothing (see is_inferred). Changes inputs and values of the body
  * only. Requires SHAPES of the graph around. Fails: OT_E_NOMEM, OT_E_INPUT (a cycle). */
 ot_status ot_infer_body(const ot_graph *outer, const ot_node *n, ot_graph *body) OT_MUST_USE;
+/* The body that n has as `attr`, or the function that it calls (attr NULL), read and inferred. NULL
+ * in *body: it cannot be read or inferred, is nested deeper than OT_NESTING_MAX, or the model's
+ * bodies, each counted as often as it is run from another place, have more than OT_BODY_NODES_MAX
+ * nodes: two functions of two calls each make four, thirty 2^30. Whoever runs it says why. Lives as
+ * long as the model. Requires SHAPES of g. Fails: OT_E_NOMEM. */
+ot_status ot_inferred_body(const ot_graph *g, const ot_node *n, const ot_attr *attr,
+                           ot_graph **body) OT_MUST_USE;
+#define OT_NESTING_MAX    64 /* as of the engine */
+#define OT_BODY_NODES_MAX 1000000
 /* Set `inner` of all nodes (body_memory.c). Requires ORDER, SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_size_bodies(ot_graph *g) OT_MUST_USE;
 /* May somebody who looks at what x is before he reads it rely on its type and dims? Those of inputs

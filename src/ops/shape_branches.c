@@ -11,19 +11,13 @@
 #include "onnx/import/model_io.h"
 #include "shape.h"
 
-/* A body as a graph with shapes; NULL where it cannot be read: whoever runs it says why. */
+/* A body as a graph with shapes; NULL where it cannot be read. */
 static ot_graph *body_of(const ot_infer *c, const char *name)
 {
     const ot_attr *a = ot_attr_find(c->n, name);
-    ot_model *m = c->g->model;
-    ot_diag aside = {0}, *diag = m->diag;
-    ot_graph *body = NULL;
-    if (!a || a->kind != OT_ATTR_OPAQUE || !ot_attr_has_graph(m, a)) return NULL;
-    m->diag = &aside;
-    ot_status s = ot_import_body(m, a, c->g, &body);
-    if (s == OT_OK) s = ot_infer_body(c->g, c->n, body);
-    m->diag = diag;
-    return s == OT_OK ? body : NULL;
+    ot_graph *body;
+    if (!a || a->kind != OT_ATTR_OPAQUE || !ot_attr_has_graph(c->g->model, a)) return NULL;
+    return ot_inferred_body(c->g, c->n, a, &body) == OT_OK ? body : NULL;
 }
 
 /* What is the same in a and b. */
@@ -101,14 +95,8 @@ static void if_outputs(ot_infer *c, const ot_graph *yes, const ot_graph *no)
 
 static void call_outputs(ot_infer *c)
 {
-    ot_model *m = c->g->model;
-    ot_diag aside = {0}, *diag = m->diag;
-    ot_graph *body = NULL;
-    m->diag = &aside;
-    ot_status s = ot_import_call(m, c->n, &body);
-    if (s == OT_OK && body) s = ot_infer_body(c->g, c->n, body);
-    m->diag = diag;
-    if (s == OT_OK && body) if_outputs(c, body, body);
+    ot_graph *body;
+    if (ot_inferred_body(c->g, c->n, NULL, &body) == OT_OK && body) if_outputs(c, body, body);
 }
 
 void ot_shape_branches(ot_infer *c)

@@ -322,6 +322,7 @@ typedef struct ot_graph {
     ot_map *by_name;   /* value name -> id */
     unsigned props;    /* OT_P_* that hold */
     const void *proto; /* GraphProto or NULL */
+    uint32_t nesting;  /* bodies and calls that it was inferred inside of; 0: the top graph */
 } ot_graph;
 
 /* Metadata for the nodes made here for tiled region `id` ("tile/r<id>/..."): for graph viewers. */
@@ -387,7 +388,8 @@ typedef struct ot_model {
     bool resized;
     /* shapes have been inferred: what values have is not the file's word any more */
     bool shaped;
-    bool restated; /* the file states some shape that is not followed: it is written anew */
+    uint64_t in_bodies; /* nodes of bodies and functions that were inferred for their callers */
+    bool restated;      /* the file states some shape that is not followed: it is written anew */
     /* the first of these as a sentence, where no sizes were given, and how many there are; NULL:
      * none */
     const char *unfollowed;
