@@ -167,7 +167,8 @@ static ot_status pass_plan_check(ot_run *r)
 static ot_status pass_results(ot_run *r)
 {
     /* checked before: what the file takes is what people compare with */
-    if (r->selection.plan->is_decomposed) r->selection.plan->untiled = r->selection.plan->whole;
+    if (r->selection.plan->is_decomposed || r->selection.plan->narrowed_nodes > 0)
+        r->selection.plan->untiled = r->selection.plan->whole;
     OT_TRY(ot_facts_from_plan(planned_graph(r), r->selection.plan, &r->target, &r->options.plan,
                               r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
@@ -203,7 +204,8 @@ static ot_status pass_rewrite(ot_run *r)
                                           r->selection.plan)
                    : ot_transform_tiles(r->model->graph, r->selection.plan));
     } else {
-        r->model->static_inputs = r->model->resized; /* nothing in it depends on the extents */
+        /* nothing in it depends on the extents, but windows that are read */
+        r->model->static_inputs = r->model->resized || r->selection.plan->narrowed_nodes > 0;
     }
     if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
     if (r->selection.plan->n_regions > 0 && r->target.runtime->own_biases)

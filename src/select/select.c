@@ -545,13 +545,9 @@ static ot_status check_limits(const ot_select_request *r, ot_selection *s)
                    s->missed);
 }
 
-ot_status ot_select(const ot_select_request *r, ot_selection *out)
+static ot_status select_narrowed(const ot_select_request *r, ot_selection *out)
 {
     const bool budget = r->options->memory_budget > 0;
-    *out = (ot_selection){.arena = ot_arena_new(), .missed = ""};
-    out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, GROUPS_MAX) : NULL;
-    if (!out->groups) return ot_fail_nomem(r->diag);
-    out->n_groups = GROUPS_MAX;
     if (r->sizes.n_ranges > 0 && budget) return select_in_ranges(r, out);
     OT_TRY(select_any(r, out));
     if (r->sizes.n_ranges == 0)
@@ -560,10 +556,31 @@ ot_status ot_select(const ot_select_request *r, ot_selection *out)
     return ot_bounds_compute(&c, r->model->arena, &out->bounds);
 }
 
+ot_status ot_select(const ot_select_request *r, ot_selection *out)
+{
+    ot_select_request q = *r;
+    ot_narrowed narrowed;
+    ot_figures whole;
+    *out = (ot_selection){.arena = ot_arena_new(), .missed = ""};
+    out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, GROUPS_MAX) : NULL;
+    if (!out->groups) return ot_fail_nomem(r->diag);
+    out->n_groups = GROUPS_MAX;
+    OT_TRY(ot_select_narrow(r, &out->narrowed, &narrowed, &whole));
+    if (!out->narrowed) return select_narrowed(r, out);
+    q.unbound = NULL; /* windows are those of one size */
+    OT_TRY(select_narrowed(&q, out));
+    out->plan->whole = whole;
+    out->plan->narrowed_nodes = narrowed.n_nodes;
+    out->plan->unread_macs = narrowed.unread_macs;
+    out->plan->unread_bytes = narrowed.unread_bytes;
+    return OT_OK;
+}
+
 void ot_selection_free(ot_selection *s)
 {
     ot_plan_free(s->plan);
     for (uint32_t k = 0; k < s->n_groups; k++) ot_group_close(&s->groups[k]);
+    ot_model_free(s->narrowed);
     ot_arena_free(s->arena);
     *s = (ot_selection){0};
 }

@@ -1,5 +1,6 @@
 /* Stage select/: which plan a model gets. The one place that decides.
  *
+ *   narrow: what nobody reads is not computed, where that is much
  *   for each variant of the model           as it is, decomposed, with values made again, with
  *                                           dynamic shapes
  *     for each limit on time, tight first
@@ -53,6 +54,9 @@ typedef struct ot_selection {
     /* with options.try_slower: what a plan takes that may be OT_SLOWER times as slow; all 0: it was
      * not tried */
     ot_figures slower;
+    /* the model in which nobody computes what nobody reads (narrowed.c), which everything here is
+     * of; NULL: it is the file's */
+    ot_model *narrowed;
     const char *missed; /* why the memory budget is not kept, with best_effort; "": it is */
     struct ot_variant_group *groups; /* [n_groups] */
     uint32_t n_groups;

@@ -13,6 +13,7 @@
 #include "select/candidates.h"
 
 #include "transform/decompose/decompose.h"
+#include "transform/transform.h"
 
 typedef enum ot_variant_kind {
     OT_VARIANT_PLAIN = 0,  /* no edits */
@@ -107,5 +108,13 @@ ot_status ot_bounds_plan(const ot_select_request *r, ot_model *design, ot_plan *
 bool ot_budget_fits(int64_t growth, const ot_plan_options *o);
 /* The least budget that a process keeps to which is predicted to grow by so much. */
 int64_t ot_budget_for(int64_t growth);
+
+/* ---- narrowed.c ---- */
+
+/* r's model becomes one in which nobody computes what nobody reads, where that is much and takes no
+ * more memory: *out, a copy that must outlive it; *whole: the figures that it had before. *out
+ * NULL: the model stays as it is. Fails: OT_E_NOMEM. */
+ot_status ot_select_narrow(const ot_select_request *r, ot_model **out, ot_narrowed *what,
+                           ot_figures *whole) OT_MUST_USE;
 
 #endif

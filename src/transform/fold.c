@@ -7,7 +7,7 @@
  * replaced by a constant.
  *
  */
-#include "transform.h"
+#include "transform_internal.h"
 
 #include "ops/dynamic_dims.h"
 
@@ -51,7 +51,7 @@ static ot_status cast_known(ot_graph *g, ot_id v)
     return OT_OK;
 }
 
-static ot_status fold_value(ot_graph *g, ot_id id)
+ot_status rw_fold_value(ot_graph *g, ot_id id)
 {
     ot_value *v = &g->values[id];
     if (must_cast(g)) return cast_known(g, id);
@@ -175,7 +175,7 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
         ot_node_remove(g, g->order[k]);
         for (uint32_t o = 0; o < n_outs; o++) {
             if (outs[o] == OT_NONE) continue;
-            OT_TRY(fold_value(g, outs[o]));
+            OT_TRY(rw_fold_value(g, outs[o]));
             b.after[outs[o]] = 0;
         }
     }
@@ -198,7 +198,7 @@ ot_status ot_fold_dynamic(ot_graph *g, const ot_graph *planned)
         const bool known = ot_static_foldable(g, &n);
         ot_node_remove(g, id);
         for (uint32_t o = 0; o < n.n_out && known; o++)
-            if (n.out[o] != OT_NONE) OT_TRY(fold_value(g, n.out[o]));
+            if (n.out[o] != OT_NONE) OT_TRY(rw_fold_value(g, n.out[o]));
     }
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }

@@ -47,6 +47,17 @@ ot_status ot_widen(ot_graph *g, bool *changed) OT_MUST_USE;
 /* Casts from float32 to float32, which exporters leave around what they keep so, are taken out
  * of a graph that was widened. Makes ORDER and USES; keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_widen_drop_casts(ot_graph *g) OT_MUST_USE;
+/* What a graph computes, and what of that nobody reads. */
+typedef struct ot_narrowed {
+    uint32_t n_nodes;             /* that compute less, or are gone; 0: the graph stays as it is */
+    double unread_macs, all_macs; /* multiply-adds */
+    double unread_bytes, all_bytes; /* of values that nodes make */
+} ot_narrowed;
+#define OT_NARROW_PAYS 0.125 /* of all_macs or all_bytes */
+/* Where nobody reads so much of what the nodes of g compute, they compute what is read alone
+ * (narrow.c): results keep their bits, as far as kernels do not depend on how much they compute.
+ * Requires ORDER, USES, SHAPES of static extents; keeps them. Fails: OT_E_NOMEM. */
+ot_status ot_narrow(ot_graph *g, ot_narrowed *out) OT_MUST_USE;
 /* Whether the graph can be written as a branch: sequences exist, and every output is made by a
  * node and has a type and a rank. */
 bool ot_branch_fits(const ot_graph *g);

@@ -363,6 +363,11 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
 /* The piece of output v out of what the chain made. */
 ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out) OT_MUST_USE;
 
+/* ---- fold.c ---- */
+
+/* The known contents of v, whose producer is no more, become a constant. Fails: OT_E_NOMEM. */
+ot_status rw_fold_value(ot_graph *g, ot_id v) OT_MUST_USE;
+
 /* ---- share_constants.c ---- */
 
 /* Nodes of g from number n_before on that compute the same large result of constants become one,

@@ -187,6 +187,10 @@ typedef struct ot_fact_totals {
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */
     bool in_branch;
     bool data_file; /* weights are written to a file beside the model */
+    /* nodes that compute what is read of them alone, or are gone, and what that leaves out:
+     * multiply-adds, bytes of values; 0: none */
+    uint32_t narrowed_nodes;
+    double unread_macs, unread_bytes;
 } ot_fact_totals;
 
 #define OT_FACT_LOADED_SHOWN (1 << 20) /* bytes by which a loaded model must differ to be told of */

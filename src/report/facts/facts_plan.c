@@ -503,7 +503,10 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                                     !ot_runtime_sequences(x->t->runtime),
                                  .defer_from = x->p->defer_from,
                                  .in_branch = x->p->in_branch,
-                                 .data_file = x->p->data_file};
+                                 .data_file = x->p->data_file,
+                                 .narrowed_nodes = x->p->narrowed_nodes,
+                                 .unread_macs = x->p->unread_macs,
+                                 .unread_bytes = x->p->unread_bytes};
     return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);
 }
 

@@ -144,6 +144,11 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     put_arena(&j, f);
     ot_json_put_truth(&j, "in_branch", t->in_branch);
     ot_json_put_truth(&j, "data_file", t->data_file);
+    if (t->narrowed_nodes > 0) {
+        ot_json_put_int(&j, "narrowed_nodes", t->narrowed_nodes);
+        ot_json_put_figure(&j, "unread_macs", t->unread_macs);
+        put_known(&j, f, "unread_bytes", t->unread_bytes);
+    }
     if (t->defer_from > 0) ot_json_put_int(&j, "deferred_packing_from_bytes", t->defer_from);
     if (t->dynamic_dims) ot_json_put_truth(&j, "dynamic_dims", true);
     ot_design_put(f, &j);

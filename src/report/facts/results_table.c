@@ -415,6 +415,17 @@ static void print_design(const ot_facts *r, FILE *f)
             MARGIN, "");
 }
 
+static void print_narrowed(const ot_fact_totals *t, FILE *f)
+{
+    char bytes[32];
+    if (t->narrowed_nodes == 0) return;
+    fprintf(f,
+            "\n%*snot all is read of what %u node%s made: %s of values and %.4g multiply-adds are "
+            "left out\n",
+            MARGIN, "", t->narrowed_nodes, t->narrowed_nodes == 1 ? "" : "s",
+            ot_format_bytes(t->unread_bytes, bytes, sizeof bytes), t->unread_macs);
+}
+
 ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
 {
     print_headline(r, all, f);
@@ -424,6 +435,7 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     print_refused(r, all, f);
     if (r->totals.dynamic_dims) print_design(r, f);
     if (r->range) ot_bounds_print(r->range, f);
+    print_narrowed(&r->totals, f);
     if (r->totals.in_branch)
         fprintf(f,
                 "\n%*sruns as a branch, in which %s keeps no second block of memory for the "
@@ -439,6 +451,8 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
                 "\n%*sweights are in a file beside the model, which %s maps: nothing is copied "
                 "while it loads (--single-file: one file)\n",
                 MARGIN, "", r->runtime);
-    if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");
+    if (r->n_regions == 0)
+        fprintf(f, "\n%*snothing %sis worth tiling here\n", MARGIN, "",
+                r->totals.narrowed_nodes > 0 ? "of the rest " : "");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

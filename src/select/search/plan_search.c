@@ -154,16 +154,30 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
-int64_t ot_planner_peak(ot_planner *x, ot_region *regions, uint32_t n)
+/* Fill p's figures, of which only its regions count. */
+static ot_status total_of(ot_planner *x, ot_plan *p)
 {
     ot_arena *scratch = ot_arena_new();
-    ot_plan p = {.arena = scratch, .regions = regions, .n_regions = n};
-    if (!scratch) return -1;
+    if (!scratch) return ot_fail_nomem(x->g->model->diag);
     x->s.arena = scratch;
-    const ot_status s = total(&x->s, &p);
+    const ot_status s = total(&x->s, p);
     x->s.arena = x->arena;
     ot_arena_free(scratch);
-    return s == OT_OK ? p.tiled.peak_bytes : -1;
+    return s;
+}
+
+int64_t ot_planner_peak(ot_planner *x, ot_region *regions, uint32_t n)
+{
+    ot_plan p = {.regions = regions, .n_regions = n};
+    return total_of(x, &p) == OT_OK ? p.tiled.peak_bytes : -1;
+}
+
+ot_status ot_planner_untiled(ot_planner *x, ot_figures *out)
+{
+    ot_plan p = {.n_regions = 0};
+    const ot_status s = total_of(x, &p);
+    *out = p.untiled;
+    return s;
 }
 
 /* What the process holds all the time for the regions makes up for what they save. A region's

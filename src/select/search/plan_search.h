@@ -16,6 +16,8 @@ void ot_planner_close(ot_planner *x);
 /* Of the untiled graph: its time, and nodes that run. */
 double ot_planner_untiled_seconds(const ot_planner *x);
 uint32_t ot_planner_nodes(const ot_planner *x);
+/* Fill *out of that: time, live bytes, bytes moved, multiply-adds. Fails: OT_E_NOMEM. */
+ot_status ot_planner_untiled(ot_planner *x, ot_figures *out) OT_MUST_USE;
 /* Live bytes when these regions ([n], in order, disjoint) are tiled; -1: no memory. */
 int64_t ot_planner_peak(ot_planner *x, ot_region *regions, uint32_t n);
 /* Fill p->detail of a plan of the graph. Fails: OT_E_NOMEM. */
