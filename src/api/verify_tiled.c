@@ -5,7 +5,7 @@
  *   run->model --export--> bytes --import--> tiled  ---'             '--> outputs --'    one by one
  *
  * What is compared is what would be written, read back: an error of the exporter counts, too. A
- * model that does not fit into one message (external data) goes through a file next to the
+ * model that does not fit into one message (external data) goes through a folder next to the
  * output, which is removed again. For OT_VERIFY_ALL both graphs get further outputs: values that
  * have the same name in both.
  *
@@ -17,6 +17,7 @@
 #include "measure/measure.h"
 #include "onnx/import/model_io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ typedef struct work {
     ot_measured x[2];
     bool half;       /* the original has half precision inside */
     uint32_t n_own;  /* outputs of the original, before what is inside */
-    char temp[4096]; /* file that holds the tiled model; "": none */
+    char temp[4096]; /* folder that holds the tiled model and its data; "": none */
 } work;
 
 /* ---- the two models ---- */
@@ -62,10 +63,9 @@ static ot_status choose_temp(work *w)
     int n = special ? snprintf(w->temp, sizeof w->temp, "%s/onnx-tile-XXXXXX", ot_temp_folder())
                     : snprintf(w->temp, sizeof w->temp, "%.*s.onnx-tile-XXXXXX",
                                slash ? (int)(slash - output) + 1 : 0, output);
-    int fd = n > 0 && (size_t)n < sizeof w->temp ? mkstemp(w->temp) : -1;
-    if (fd >= 0 && close(fd) == 0) return OT_OK;
+    if (n > 0 && (size_t)n < sizeof w->temp && mkdtemp(w->temp)) return OT_OK;
     w->temp[0] = '\0';
-    return ot_fail(w->d, OT_E_SYSTEM, "cannot make a temporary file for --verify: %s",
+    return ot_fail(w->d, OT_E_SYSTEM, "cannot make a temporary folder for --verify: %s",
                    strerror(errno));
 }
 
@@ -81,17 +81,21 @@ static ot_status load_tiled(work *w)
     free(bytes);
     if (s == OT_OK || w->m[1] || ignored.status != OT_E_INPUT) return s;
     OT_TRY(choose_temp(w));
-    OT_TRY(ot_export_file(w->run->model, w->temp));
-    return ot_import_file(w->temp, w->d, &w->m[1]);
+    const char *path = ot_format(w->a, "%s/tiled.onnx", w->temp);
+    if (!path) return ot_fail_nomem(w->d);
+    OT_TRY(ot_export_file(w->run->model, path));
+    return ot_import_file(path, w->d, &w->m[1]);
 }
 
+/* Whatever was written there: data files are named by their contents. */
 static void remove_temp(const work *w)
 {
-    char data[sizeof w->temp + 8];
     if (!w->temp[0]) return;
-    snprintf(data, sizeof data, "%s.data", w->temp);
-    unlink(w->temp);
-    unlink(data);
+    DIR *folder = opendir(w->temp);
+    for (const struct dirent *e; folder && (e = readdir(folder));)
+        unlinkat(dirfd(folder), e->d_name, 0);
+    if (folder) closedir(folder);
+    rmdir(w->temp);
 }
 
 /* ---- values inside ---- */

@@ -6,10 +6,11 @@ from command_line import commands
 
 
 def models(d):
-    """net, external (weights beside it), free, strange: three convolutions, and what follows."""
+    """net, external (weights beside it), large (likewise, too large for the message), free, strange: three convolutions, and what follows."""
     tail = [('Relu', {}), ('GlobalAveragePool', {}), ('Tanh', {})]
     for name, extents, outside in (('net', (1, 64, 64), None), ('external', (1, 64, 64), 'external.bin'), ('free', ('n', 'h', 64), None)):
         save(conv_chain([4] * 3, 4, extents, scale=.2, tail=tail), f'{d}/{name}.onnx', outside)
+    save(conv_chain([32] * 3, 4, (1, 64, 64)), f'{d}/large.onnx', 'large.bin')
     strange = conv_chain([4] * 3, 4, (1, 64, 64), scale=.2, act='Relu')
     strange.graph.node.append(helper.make_node('Strange', ['y'], ['odd'], 'odd', domain='here'))
     strange.graph.output[0].CopyFrom(value('odd', None))

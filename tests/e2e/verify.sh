@@ -32,6 +32,9 @@ done
     "$PYTHON" -m json.tool "$tmp/out" >/dev/null || fail "--json with --verify is none"
     expect 0 "$TOOL" external.onnx -o far.onnx $how --verify=all
     [ "$(values)" -gt 1 ] || fail "external data: $(cat "$tmp/out")"
+    # large tensors go to a file, which a pipe has no place for
+    expect 0 "$TOOL" large.onnx -o far.onnx $how --verify -q
+    TMPDIR=$tmp expect 1 "$TOOL" large.onnx -o - $how --verify -q; says "needs a file for its external data"
     expect 0 "$TOOL" free.onnx -o free2.onnx $how --shape x=2,4,48,64 --verify
     "$TOOL" - -o piped.onnx $how --verify -q <net.onnx || fail "a model from a pipe is not verified"
     cmp -s piped.onnx json.onnx || fail "a model from a pipe gives something else"
