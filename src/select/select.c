@@ -159,8 +159,8 @@ static bool wins(const pick *a, const ot_variant *b, const ot_plan_options *o)
 static void show(const ot_variant_group *x, const ot_variant *v)
 {
     static const char *const NAMES[] = {
-        "plain",           "decomposed",  "decomposed, no Softmax", "made again",
-        "made again, one", "skips again", "skips again, one"};
+        "plain",      "wraps moved",     "decomposed",  "decomposed, no Softmax",
+        "made again", "made again, one", "skips again", "skips again, one"};
     if (!ot_dbg['D'] || !v->has_outcome) return;
     fprintf(stderr, "> Variant: %s%s: %u regions, %.3f ms, peak %lld, resident growth %lld\n",
             x->is_dynamic ? "dynamic, " : "", NAMES[v->kind], v->last.set.n, v->last.seconds * 1e3,
@@ -217,6 +217,8 @@ static ot_status run_group(ot_variant_group *x, const ot_plan_options *o, pick *
     OT_TRY(run_variant(x, plain, o));
     *best = (pick){x, plain, plain->last};
     if (x->plain_only || plain->model->graph->n_nodes == 0) return OT_OK;
+    bool won;
+    OT_TRY(try_variant(x, OT_VARIANT_WRAPS, 1, o, best, &won));
     OT_TRY(try_decomposed(x, o, best));
     return try_again(x, o, best);
 }

@@ -185,6 +185,7 @@ static ot_status edit(const ot_variant_group *x, ot_variant_kind kind, ot_model 
     const uint32_t most = one ? 1 : OT_REMAT_MAX;
     uint32_t norms;
     *n = 0;
+    if (kind == OT_VARIANT_WRAPS) return ot_move_wraps(m->graph, n);
     if (kind == OT_VARIANT_SKIPS || kind == OT_VARIANT_SKIPS_ONE) {
         if (!ot_runtime_places_all(x->r->target->runtime)) return OT_OK;
         OT_TRY(make_skips(m, least, most, n));
@@ -220,9 +221,10 @@ ot_status ot_group_make(ot_variant_group *x, ot_variant_kind kind)
     uint32_t n;
     if (v->is_made) return OT_OK;
     v->is_made = true;
-    if (t->bit_exact || plain->model->graph->n_nodes == 0) return OT_OK;
+    const bool exact = kind == OT_VARIANT_WRAPS;
+    if ((t->bit_exact && !exact) || plain->model->graph->n_nodes == 0) return OT_OK;
     if (x->is_dynamic) return make_dynamic(x, v);
-    if (differs_decomposed(plain->model->graph, t->runtime->bit)) return OT_OK;
+    if (!exact && differs_decomposed(plain->model->graph, t->runtime->bit)) return OT_OK;
     OT_TRY(copy_of(plain->model, x->r->diag, &v->model));
     OT_TRY(edit(x, kind, v->model, &n));
     if (n > 0) return OT_OK;

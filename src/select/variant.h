@@ -17,6 +17,7 @@
 
 typedef enum ot_variant_kind {
     OT_VARIANT_PLAIN = 0,  /* no edits */
+    OT_VARIANT_WRAPS,      /* circular padding is moved to the front */
     OT_VARIANT_DECOMPOSED, /* normalisations, Softmaxes over pixels, ... */
     OT_VARIANT_NO_SOFTMAX, /* the same, Softmaxes whole */
     OT_VARIANT_AGAIN,      /* and what normalisations read is made again where it is large */

@@ -58,6 +58,10 @@ typedef struct ot_narrowed {
  * (narrow.c): results keep their bits, as far as kernels do not depend on how much they compute.
  * Requires ORDER, USES, SHAPES of static extents; keeps them. Fails: OT_E_NOMEM. */
 ot_status ot_narrow(ot_graph *g, ot_narrowed *out) OT_MUST_USE;
+/* Circular padding along axis 2 moves to the front of what it is repeated in (wraps.c): *n, how
+ * many go. Values are those that they were. Requires ORDER, USES, SHAPES of static extents; keeps
+ * them. Fails: OT_E_NOMEM. */
+ot_status ot_move_wraps(ot_graph *g, uint32_t *n) OT_MUST_USE;
 /* Whether the graph can be written as a branch: sequences exist, and every output is made by a
  * node and has a type and a rank. */
 bool ot_branch_fits(const ot_graph *g);
