@@ -183,16 +183,13 @@ static bool may_follow(const ot_graph *g, const ot_node *n)
 }
 
 /* Rows of operands for one of the result, of operands that follow AXIS, which it pads at neither
- * end; 0: it is not so. follow: [n_in]. */
-static int64_t stride_of(const moving *m, const ot_node *n, int8_t *follow)
+ * end; 0: it is not so. follow: [n_in + n_out], of which the first are filled; windows: two of
+ * each operand. */
+static int64_t stride_of(const ot_graph *g, const ot_node *n, int8_t *follow, ot_win *windows)
 {
-    const ot_graph *g = m->g;
-    int8_t *out_axis = OT_NEW_N(m->a, int8_t, n->n_out + 1u);
-    ot_win *first = OT_NEW_N(m->a, ot_win, n->n_in + 1u),
-           *in = OT_NEW_N(m->a, ot_win, n->n_in + 1u);
+    ot_win *first = windows, *in = windows + n->n_in;
     ot_why why;
-    if (!out_axis || !first || !in || !may_follow(g, n) ||
-        !ot_access_axis(g, n, 0, AXIS, follow, out_axis, &why))
+    if (!may_follow(g, n) || !ot_access_axis(g, n, 0, AXIS, follow, follow + n->n_in, &why))
         return 0;
     const int64_t extent = g->values[n->out[0]].dims[AXIS];
     int64_t stride = 0;
@@ -240,9 +237,10 @@ static ot_status find_nodes(moving *m)
             m->period[n->out[0]] = g->values[w->x].dims[AXIS];
             continue;
         }
-        m->follow[id] = OT_NEW_N(m->a, int8_t, n->n_in + 1u);
-        if (!m->follow[id]) return nomem(m);
-        m->stride[id] = stride_of(m, n, m->follow[id]);
+        m->follow[id] = OT_NEW_N(m->a, int8_t, (size_t)n->n_in + n->n_out);
+        ot_win *windows = OT_NEW_N(m->a, ot_win, 2 * (size_t)n->n_in);
+        if (!m->follow[id] || !windows) return nomem(m);
+        m->stride[id] = stride_of(g, n, m->follow[id], windows);
         if (m->stride[id] > 0) m->period[n->out[0]] = period_of(m, n, m->stride[id], m->follow[id]);
     }
     return OT_OK;

@@ -113,6 +113,23 @@ static const char network[] =
     "  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n  %d = Add(%c, %x)\n  %e = Softmax(%d) {axis=1}\n"
     "  %p = GlobalAveragePool(%e)\n  %y = Relu(%d)\n  output %y\n  output %p\n}\n";
 
+/* The last rows of it are read (transform/narrow.c). */
+static const char cropped[] =
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,256,64]\n"
+    "  init %w : float32[8,8,3,3] = random 1\n  init %s : int64[1] = [-96]\n"
+    "  init %e : int64[1] = [256]\n  init %d : int64[1] = [2]\n  init %i : int64[] = [5]\n"
+    "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %c = Slice(%b, %s, %e, %d)\n"
+    "  %f = Conv(%c, %w) {pads=[1,1,1,1]}\n  %h = Exp(%f)\n"
+    "  %y = Gather(%h, %i) {axis = 3}\n  output %y\n}\n";
+
+/* Circular padding that goes (transform/wraps.c). */
+static const char wrapped[] =
+    "model ir 9 opset 19\ngraph g {\n  input %x : float32[1,8,64,64]\n"
+    "  init %w : float32[8,8,3,3] = random 1\n  init %p : int64[8] = [0,0,1,1,0,0,1,1]\n"
+    "  %a = Pad(%x, %p) {mode = \"wrap\"}\n  %b = Conv(%a, %w)\n  %r = Relu(%b)\n"
+    "  %c = Pad(%r, %p) {mode = \"wrap\"}\n  %d = Conv(%c, %w)\n  %y = Add(%d, %r)\n"
+    "  output %y\n}\n";
+
 /* *json: what the tool says of its plan; in memory of the C library. */
 static onnx_tile_status plan(const void *bytes, size_t n, onnx_tile_goal goal, char **json,
                              char *error)
@@ -168,16 +185,23 @@ static void walk_plan(const void *bytes, size_t n, onnx_tile_goal goal, bool alo
     assert_true(k > 50); /* arenas take memory in blocks */
 }
 
-static void test_a_plan_or_none(void **state)
+/* The file of the text; the caller frees it. */
+static void *file_of(const char *text, size_t *n)
 {
-    (void)state;
     ot_diag d = {0};
     ot_model *m = NULL;
     void *bytes = NULL;
-    size_t n;
-    assert_int_equal(ot_text_parse(network, strlen(network), &d, &m), OT_OK);
-    assert_int_equal(ot_export_memory(m, &bytes, &n), OT_OK);
+    assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+    assert_int_equal(ot_export_memory(m, &bytes, n), OT_OK);
     ot_model_free(m);
+    return bytes;
+}
+
+static void test_a_plan_or_none(void **state)
+{
+    (void)state;
+    size_t n;
+    void *bytes = file_of(network, &n);
     for (int alone = 0; alone < 2; alone++) {
         walk_plan(bytes, n, ONNX_TILE_GOAL_TIME, alone);
         walk_plan(bytes, n, ONNX_TILE_GOAL_MEMORY, alone);
@@ -185,9 +209,26 @@ static void test_a_plan_or_none(void **state)
     free(bytes);
 }
 
+static void test_an_edited_graph_or_none(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {cropped, wrapped};
+    for (int k = 0; k < 4; k++) {
+        size_t n;
+        char *json, error[500];
+        void *bytes = file_of(texts[k / 2], &n);
+        assert_int_equal(plan(bytes, n, ONNX_TILE_GOAL_MEMORY, &json, error), ONNX_TILE_OK);
+        assert_non_null(strstr(json, k < 2 ? "narrowed_nodes" : "tile/wrap"));
+        free(json);
+        walk_plan(bytes, n, ONNX_TILE_GOAL_MEMORY, k % 2);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail),
-                                       cmocka_unit_test(test_a_plan_or_none)};
+                                       cmocka_unit_test(test_a_plan_or_none),
+                                       cmocka_unit_test(test_an_edited_graph_or_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
