@@ -232,6 +232,29 @@ static bool range(ot_infer *c, const ot_value *v, ot_known_buf *b)
     return true;
 }
 
+/* One of two values everywhere, the other where the position along the new axis is the index; a
+ * negative index counts from the end, and one outside is nowhere. */
+static bool one_hot(ot_infer *c, const ot_value *v, ot_known_buf *b)
+{
+    const ot_known *idx, *off_on = ot_shape_known(c, 2);
+    const ot_value *i;
+    if (!operand(c, 0, &idx, &i) || idx->i == NULL || off_on == NULL || off_on->n != 2 ||
+        v->rank != i->rank + 1)
+        return false;
+    int32_t axis = axis_of(c->n, v->rank, -1);
+    if (axis < 0 || axis >= v->rank) return false;
+    for (uint32_t e = 0; e < b->n; e++) {
+        int64_t at[OT_RANK_MAX], of[OT_RANK_MAX];
+        ot_known_unravel(v, e, at);
+        for (int32_t a = 0; a < i->rank; a++) of[a] = at[a < axis ? a : a + 1];
+        uint32_t s = ot_known_ravel(i, of);
+        if (!ot_known_has(idx, s)) continue;
+        int64_t hot = idx->i[s] < 0 ? idx->i[s] + v->dims[axis] : idx->i[s];
+        ot_known_copy(b, e, off_on, at[axis] == hot);
+    }
+    return true;
+}
+
 /* Data with rows replaced: indices [..., q] name places of the first q axes, updates hold what goes
  * there. */
 static bool scatter_nd(ot_infer *c, ot_known_buf *b)
@@ -281,6 +304,7 @@ bool ot_known_move(ot_infer *c, uint32_t k, const ot_value *v, ot_known_buf *b)
     case OT_OP_Slice: return slice(c, v, b);
     case OT_OP_Tile: return tile(c, v, b);
     case OT_OP_Range: return range(c, v, b);
+    case OT_OP_OneHot: return one_hot(c, v, b);
     case OT_OP_ScatterND: return scatter_nd(c, b);
     default: return false;
     }

@@ -4,6 +4,9 @@
  *     then: Conv -> Relu   [1,8,64,48]     else: Conv -> Tanh   [1,8,64,48]   -->  [1,8,64,48]
  *           ...            [1,8,32,48]           ...            [1,8,64,48]   -->  [1,8,?,48]
  *
+ * Where the condition is known, what the branch that is taken makes: exporters write "squeeze an
+ * axis if it is 1" as an If whose branches differ in rank.
+ *
  * Bodies are inferred as the graph around is, from what they are handed and what they read; what
  * the file states of them is not asked. What a loop carries is as its body is handed it in every
  * iteration.
@@ -93,6 +96,15 @@ static void if_outputs(ot_infer *c, const ot_graph *yes, const ot_graph *no)
         take_common(&yes->values[yes->outputs[k]], &no->values[no->outputs[k]], &c->out[k]);
 }
 
+/* Whether the condition of an If is known; *yes: its value. */
+static bool is_decided(const ot_infer *c, bool *yes)
+{
+    const ot_known *k = ot_shape_known(c, 0);
+    if (!k || !k->i || k->n != 1 || !ot_known_has(k, 0)) return false;
+    *yes = k->i[0] != 0;
+    return true;
+}
+
 static void call_outputs(ot_infer *c)
 {
     ot_graph *body;
@@ -114,8 +126,12 @@ void ot_shape_branches(ot_infer *c)
         call_outputs(c);
         return;
     }
-    const ot_graph *body = body_of(c, op == OT_OP_If ? "then_branch" : "body");
-    const ot_graph *other = op == OT_OP_If ? body_of(c, "else_branch") : body;
+    bool yes = true;
+    const bool decided = op == OT_OP_If && is_decided(c, &yes);
+    const ot_graph *body = body_of(c, op != OT_OP_If ? "body"
+                                      : yes          ? "then_branch"
+                                                     : "else_branch");
+    const ot_graph *other = op == OT_OP_If && !decided ? body_of(c, "else_branch") : body;
     if (!body || !other) return;
     if (op == OT_OP_If) if_outputs(c, body, other);
     if (op == OT_OP_Loop) loop_outputs(c, body);

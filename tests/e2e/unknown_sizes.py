@@ -77,6 +77,23 @@ def inner(net, name, x):
     return 'y'
 
 
+def decided(tool, folder):
+    """An If whose condition is known makes what the branch that is taken makes: as exporters write "squeeze this axis if it is 1"."""
+    for frames in 1, 2:
+        net = Net()
+        x = net.input('x', [1, 4, frames, 8, 8])
+        extent = net.op('Gather', net.op('Shape', x), net.const(np.array(2), 'i8'), axis=0)
+        net.const(np.array([2]), 'i8', 'axis')
+        branches = dict(then_branch=graph([helper.make_node('Squeeze', ['x', 'axis'], ['y1'], 'squeeze')], ['y1'], 'yes'),
+                        else_branch=graph([helper.make_node('Identity', ['x'], ['y2'], 'keep')], ['y2'], 'no'))
+        y = net.op('If', net.op('Equal', extent, net.const(np.array(1), 'i8')), **branches)
+        net.output(net.op('Neg', y), ['a', 4, 'h', 'w'] if frames == 1 else ['a', 4, 'f', 'h', 'w'])
+        save(net.model(), f'{folder}/d.onnx')
+        told = subprocess.run([tool, 'inspect', f'{folder}/d.onnx', '-q', '-d', 'S'], capture_output=True, text=True, check=True)
+        shape = '[1,4,8,8]' if frames == 1 else '[1,4,2,8,8]'
+        assert f'%{y} : float32{shape} = If(' in told.stderr, (frames, told.stderr)
+
+
 def bodies(tool, folder):
     """Values inside of an If, a Loop and a function count: beside x and y, two tensors four times as large, and what the Loop carries. An If in a
     Loop is not known."""
@@ -205,4 +222,4 @@ def figures(tool, folder):
 
 
 if __name__ == '__main__':
-    commands(grid, figures, bodies)
+    commands(grid, figures, bodies, decided)
