@@ -16,7 +16,7 @@
 #define MORE 0.05
 /* what slower steps that come in must save: U-Net's are predicted at x0.98, measured at x1.07 */
 #define STEPS_SAVE 0.05
-/* of what the untiled model scores: what smaller tiles must save that take longer */
+/* of the untiled model's growth: what smaller tiles must save that take longer */
 #define SLOWER_SAVES 300
 #define TIME_ABOUT   1e-9  /* sums of seconds differ by rounding */
 #define STARTS_RICH  3     /* the same where plans that pay for kept bytes are among them */
@@ -101,7 +101,7 @@ static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_regio
                   double about)
 {
     if (only_tiles_differ(a, b) && a->gain != b->gain) {
-        const int64_t least = x->base.untiled / SLOWER_SAVES;
+        const int64_t least = x->whole.growth_bytes / SLOWER_SAVES;
         if (a->gain < b->gain && a->bytes > b->bytes - least) return false;
         if (a->gain > b->gain && a->bytes < b->bytes + least) return true;
     }
@@ -352,7 +352,7 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
         if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
         if (!put_in(from, &x->pool[k], spare) || !in_time(x, spare, from)) continue;
         OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
-        spare->bytes = ot_score_bytes(&f, &x->base);
+        spare->bytes = ot_score_bytes(f.growth, f.in_use, &x->whole);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
         /* with as many regions: there and back again */
         if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue;
