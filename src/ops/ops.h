@@ -231,6 +231,21 @@ typedef struct ot_adapted {
  * window full this returns a plain clone. OT_E_NOMEM is the only failure. */
 ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
                         uint32_t n_axes, ot_arena *arena, ot_adapted *out) OT_MUST_USE;
+/* Operands that the adapted node may have, of a node with n_in. */
+static inline uint32_t ot_adapted_room(const ot_adapted *a, uint32_t n_in)
+{
+    uint32_t all = n_in;
+    for (uint32_t k = 0; k < a->n_operands; k++)
+        if (a->operands[k].input >= all) all = a->operands[k].input + 1;
+    return all;
+}
+/* What changes of operand j; NULL: nothing. */
+static inline const ot_operand *ot_adapted_operand(const ot_adapted *a, uint32_t j)
+{
+    for (uint32_t k = 0; k < a->n_operands; k++)
+        if (a->operands[k].input == j) return &a->operands[k];
+    return NULL;
+}
 
 /* Multiply-accumulates of the whole node (Conv, ConvTranspose, MatMul, Gemm, Attention: exact;
  * others: elements touched); 0 when shapes are unknown. */

@@ -48,14 +48,13 @@ static bool pays(const ot_figures *before, const ot_figures *after)
     return time <= NO_WORSE && bytes <= NO_WORSE && (time <= GAINS || bytes <= GAINS);
 }
 
-/* m, a copy, is narrowed; *is_better: it is to be the model. */
+/* m, a copy with something to leave out, is narrowed; *is_better: it is to be the model. */
 static ot_status narrow(const ot_select_request *r, ot_model *m, ot_narrowed *what,
                         ot_figures *whole, bool *is_better)
 {
     ot_figures after;
     *is_better = false;
     OT_TRY(ot_narrow(m->graph, what));
-    if (what->n_nodes == 0) return OT_OK;
     OT_TRY(ot_infer_shapes(m->graph, r->sizes.shapes, r->sizes.n_shapes));
     OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));
     OT_TRY(figures_of(r, r->model, whole));
@@ -71,6 +70,9 @@ ot_status ot_select_narrow(const ot_select_request *r, ot_model **out, ot_narrow
     bool is_better = false;
     *out = NULL;
     if (r->is_dynamic || r->sizes.n_ranges > 0) return OT_OK;
+    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    OT_TRY(ot_find_unread(r->model->graph, what));
+    if (what->n_nodes == 0) return OT_OK; /* of most models, all is read: none is copied */
     OT_TRY(ot_model_clone(r->model, &m));
     m->diag = r->diag;
     m->source = r->model->source; /* borrowed: nothing frees it here */

@@ -172,18 +172,18 @@ static ot_status forward(const writer *w, ot_id id, uint32_t j)
                     &(ot_node_def){.op = "Identity", .in = {&from, 1}, .out = {&v, 1}});
 }
 
-/* Operands of the adapted node. in: room for all of them. */
-static ot_status operands(const writer *w, ot_id id, const ot_adapted *to, ot_id *in, uint32_t *n)
+/* Operands of the adapted node ([*n] in *list). */
+static ot_status operands(const writer *w, ot_id id, const ot_adapted *to, ot_id **list,
+                          uint32_t *n)
 {
     const ot_node was = w->g->nodes[id];
-    uint32_t all = was.n_in;
+    const uint32_t all = ot_adapted_room(to, was.n_in);
+    ot_id *in = OT_NEW_N(w->x->a, ot_id, all + 1u);
+    if (!in) return nomem(w);
+    *list = in;
     *n = 0;
-    for (uint32_t k = 0; k < to->n_operands; k++)
-        if (to->operands[k].input >= all) all = to->operands[k].input + 1;
     for (uint32_t j = 0; j < all; j++) {
-        const ot_operand *changed = NULL;
-        for (uint32_t k = 0; k < to->n_operands; k++)
-            if (to->operands[k].input == j) changed = &to->operands[k];
+        const ot_operand *changed = ot_adapted_operand(to, j);
         if (!changed && j < was.n_in && to->drop && to->drop[j]) continue;
         ot_id *at = &in[(*n)++];
         *at = OT_NONE;
@@ -247,15 +247,12 @@ static ot_status write_cut(const writer *w, ot_id id)
     const ot_node was = w->g->nodes[id];
     const nr_node *to = &w->x->nodes[id];
     ot_adapted how;
-    uint32_t n_in, room = was.n_in + 1u;
+    ot_id *in = NULL;
+    uint32_t n_in = 0;
     if (ot_tile_adapt(w->g, &was, to->axes, to->n_axes, w->g->model->arena, &how) != OT_OK)
         return nomem(w);
     if (how.kind == OT_ADAPT_FORWARD) return forward(w, id, how.forward);
-    for (uint32_t k = 0; k < how.n_operands; k++)
-        if (how.operands[k].input >= room) room = how.operands[k].input + 1;
-    ot_id *in = OT_NEW_N(w->x->a, ot_id, room);
-    if (!in) return nomem(w);
-    OT_TRY(operands(w, id, &how, in, &n_in));
+    OT_TRY(operands(w, id, &how, &in, &n_in));
     if (to->kind == NR_PICK) OT_TRY(new_indices(w, id, &in[1]));
     return replace(w, id, &how, in, n_in);
 }
@@ -385,20 +382,36 @@ static ot_status write_all(const writer *w)
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }
 
+/* What is read, and whether enough is not: else out->n_nodes is 0. */
+static ot_status look(ot_graph *g, ot_arena *a, nr_graph *x, ot_narrowed *out)
+{
+    *out = (ot_narrowed){0};
+    if (!a) return ot_fail_nomem(g->model->diag);
+    OT_TRY(nr_find(g, a, x));
+    count(x, out);
+    if (out->unread_macs < OT_NARROW_PAYS * out->all_macs &&
+        out->unread_bytes < OT_NARROW_PAYS * out->all_bytes)
+        out->n_nodes = 0;
+    return OT_OK;
+}
+
+ot_status ot_find_unread(ot_graph *g, ot_narrowed *out)
+{
+    ot_arena *a = ot_arena_new();
+    nr_graph x;
+    const ot_status s = look(g, a, &x, out);
+    ot_arena_free(a);
+    return s;
+}
+
 ot_status ot_narrow(ot_graph *g, ot_narrowed *out)
 {
     ot_arena *a = ot_arena_new();
     nr_graph x;
-    *out = (ot_narrowed){0};
-    ot_status s = a ? nr_find(g, a, &x) : ot_fail_nomem(g->model->diag);
-    if (s == OT_OK) count(&x, out);
-    if (s == OT_OK && out->n_nodes > 0 &&
-        (out->unread_macs >= OT_NARROW_PAYS * out->all_macs ||
-         out->unread_bytes >= OT_NARROW_PAYS * out->all_bytes)) {
+    ot_status s = look(g, a, &x, out);
+    if (s == OT_OK && out->n_nodes > 0) {
         writer w = {&x, g, OT_NEW_N(a, ot_id, g->n_values + 1u), ot_map_new(a)};
         s = w.now && w.cuts ? write_all(&w) : ot_fail_nomem(g->model->diag);
-    } else {
-        out->n_nodes = 0;
     }
     ot_arena_free(a);
     return s;

@@ -39,8 +39,7 @@ static bool reads(const rw_chain *c, uint32_t i, uint32_t j)
     const ot_adapted *a = &c->adapted[i];
     if (a->kind == OT_ADAPT_FORWARD) return j == a->forward;
     if (a->drop && a->drop[j]) return false;
-    for (uint32_t k = 0; k < a->n_operands; k++)
-        if (a->operands[k].input == j) return false;
+    if (ot_adapted_operand(a, j)) return false;
     for (uint32_t d = 0; d < c->w->r->n_dims; d++)
         if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE &&
             ot_win_empty(c->win[d]->ops[i].in[j]))
@@ -135,16 +134,12 @@ static ot_status collect_operands(rw_chain *c, uint32_t i, ot_id **list, uint32_
 {
     const ot_node n = c->w->g->nodes[c->w->r->nodes[i].node];
     const ot_adapted *a = &c->adapted[i];
-    uint32_t all = n.n_in;
-    for (uint32_t k = 0; k < a->n_operands; k++)
-        if (a->operands[k].input >= all) all = a->operands[k].input + 1;
+    const uint32_t all = ot_adapted_room(a, n.n_in);
     ot_id *in = OT_NEW_N(c->w->arena, ot_id, all);
     if (!in) return rw_nomem(c->w);
     *count = 0;
     for (uint32_t j = 0; j < all; j++) {
-        const ot_operand *changed = NULL;
-        for (uint32_t k = 0; k < a->n_operands; k++)
-            if (a->operands[k].input == j) changed = &a->operands[k];
+        const ot_operand *changed = ot_adapted_operand(a, j);
         if (!changed && j < n.n_in && a->drop && a->drop[j]) continue;
         ot_id *to = &in[(*count)++];
         *to = OT_NONE;

@@ -58,6 +58,8 @@ typedef struct ot_narrowed {
  * (narrow.c): results keep their bits, as far as kernels do not depend on how much they compute.
  * Requires ORDER, USES, SHAPES of static extents; keeps them. Fails: OT_E_NOMEM. */
 ot_status ot_narrow(ot_graph *g, ot_narrowed *out) OT_MUST_USE;
+/* What ot_narrow would find, and leave as it is. Requires the same. Fails: OT_E_NOMEM. */
+ot_status ot_find_unread(ot_graph *g, ot_narrowed *out) OT_MUST_USE;
 /* Circular padding along axis 2 moves to the front of what it is repeated in (wraps.c): *n, how
  * many go. Values are those that they were. Requires ORDER, USES, SHAPES of static extents; keeps
  * them. Fails: OT_E_NOMEM. */

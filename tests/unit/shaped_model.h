@@ -23,4 +23,12 @@ static inline ot_model *read_model(const char *text, ot_diag *d)
     return m;
 }
 
+/* Nodes of that operator which run. Requires ORDER. */
+static inline uint32_t count_nodes(const ot_graph *g, ot_op op)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->n_order; k++) n += g->nodes[g->order[k]].op == op;
+    return n;
+}
+
 #endif

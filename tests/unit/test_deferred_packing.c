@@ -16,13 +16,6 @@ static const ot_node *maker(const ot_graph *g, const char *name)
     return &g->nodes[g->values[v].producer];
 }
 
-static uint32_t count(const ot_graph *g, ot_op op)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < g->n_order; k++) n += g->nodes[g->order[k]].op == op;
-    return n;
-}
-
 static const float *contents(const ot_graph *g, ot_id v) { return g->values[v].init->data; }
 
 #define NORM                                                                                       \
@@ -46,7 +39,7 @@ static void normalisations_are_folded_once(void **state)
         &d);
     ot_graph *g = m->graph;
     assert_int_equal(ot_fold_norms(g, true), OT_OK);
-    assert_int_equal(count(g, OT_OP_BatchNormalization), 0);
+    assert_int_equal(count_nodes(g, OT_OP_BatchNormalization), 0);
     const ot_node *a = maker(g, "ya"), *c = maker(g, "yc"), *e = maker(g, "ye");
     assert_int_equal(a->op, OT_OP_Conv);
     assert_int_equal(a->in[1], c->in[1]);
@@ -86,7 +79,7 @@ static void some_normalisations_stay(void **state)
                  NORM, rest[k]);
         ot_model *m = read_model(text, &d);
         assert_int_equal(ot_fold_norms(m->graph, true), OT_OK);
-        assert_int_equal(count(m->graph, OT_OP_BatchNormalization), 1);
+        assert_int_equal(count_nodes(m->graph, OT_OP_BatchNormalization), 1);
         assert_false(m->graph->values[ot_value_find(m->graph, "w")].removed);
         ot_model_free(m);
     }

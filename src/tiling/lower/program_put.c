@@ -87,14 +87,14 @@ bool tile_numbers(const tile_node *x, uint32_t j, double *out, size_t max, size_
 {
     const ot_graph *g = x->p->g;
     *n = 0;
-    for (uint32_t k = 0; k < x->ad->n_operands; k++)
-        if (x->ad->operands[k].input == j) {
-            const ot_tensor *t = x->ad->operands[k].tensor;
-            if (x->ad->operands[k].omit) return false;
-            if (!t || t->dtype != OT_I64 || !t->data || t->bytes / 8 > max) return false;
-            for (*n = 0; *n < t->bytes / 8; ++*n) out[*n] = (double)((const int64_t *)t->data)[*n];
-            return true;
-        }
+    const ot_operand *changed = ot_adapted_operand(x->ad, j);
+    if (changed) {
+        const ot_tensor *t = changed->tensor;
+        if (changed->omit) return false;
+        if (!t || t->dtype != OT_I64 || !t->data || t->bytes / 8 > max) return false;
+        for (*n = 0; *n < t->bytes / 8; ++*n) out[*n] = (double)((const int64_t *)t->data)[*n];
+        return true;
+    }
     if (j >= x->n.n_in || x->n.in[j] == OT_NONE) return false;
     const ot_value *v = &g->values[x->n.in[j]];
     if (v->known || v->known_floats) {
