@@ -36,7 +36,6 @@ typedef struct ot_sim_figures {
     /* bytes that it holds before that: weights as they are and packed, kernels, what loading freed
      * and the heap keeps; 0: growth has them */
     int64_t loaded;
-    int64_t in_use;    /* of loaded, without what loading freed */
     int64_t loading;   /* the most that it holds until then; 0: as `loaded` */
     int64_t first_run; /* of growth, by the first run */
     /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */

@@ -247,7 +247,6 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, o
     if (!x.kept) return OT_E_NOMEM;
     OT_TRY(count_graph(&x, g, false));
     out->loaded = SESSION + x.packed + x.plain + x.nodes + x.freed;
-    out->in_use = out->loaded - x.freed;
     out->loading = out->loaded + ot_max(x.folded + x.transient - x.freed, 0);
     if (ot_dbg['P'])
         fprintf(stderr,

@@ -14,7 +14,6 @@
 #include "tiling/forms.h"
 #include "transform/transform.h"
 
-#define LOADED_FREE 8 /* that part of the gain may be held as copies of weights from loading on */
 /* of changes of layout, the worst of which counts with dynamic shapes: there are no views that
  * decide it */
 #define ORDERS       3
@@ -30,15 +29,11 @@ bool ot_candidates_compete(const ot_plan_options *o)
 
 static ot_status simulate_untiled(ot_candidates *x)
 {
-    ot_sim_figures f = {0};
     if (!ot_runtime_simulates(x->t->runtime)) return OT_OK;
-    if (ot_sim_growth(x->g, x->t->runtime, x->static_shape, &f) != OT_OK)
+    if (ot_sim_growth(x->g, x->t->runtime, x->static_shape, &x->untiled) != OT_OK)
         return ot_fail_nomem(x->g->model->diag);
-    x->whole = (ot_figures){.growth_bytes = f.growth,
-                            .loaded_bytes = f.loaded,
-                            .in_use_bytes = f.in_use,
-                            .loading_bytes = f.loading};
-    x->is_known = f.n_unknown == 0;
+    x->base = ot_score_base_of(&x->untiled, &x->untiled);
+    x->is_known = x->untiled.n_unknown == 0;
     return OT_OK;
 }
 
@@ -140,17 +135,11 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
 }
 
-int64_t ot_score_bytes(int64_t growth, int64_t in_use, const ot_figures *untiled)
-{
-    const int64_t more = in_use - untiled->in_use_bytes, gain = untiled->growth_bytes - growth;
-    return growth + ot_max(0, more - ot_max(0, gain) / LOADED_FREE);
-}
-
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n, int64_t *bytes)
 {
     ot_sim_figures f = {0};
     OT_TRY(ot_candidates_simulate(x, regions, n, &f));
-    *bytes = f.growth == INT64_MAX ? INT64_MAX : ot_score_bytes(f.growth, f.in_use, &x->whole);
+    *bytes = ot_score_bytes(&f, &x->base);
     return ot_candidates_both(x, regions, n, bytes);
 }
 
@@ -228,6 +217,18 @@ static void write_plainly(ot_candidates *x)
     x->deferred_bytes = 0;
 }
 
+/* Where weights are written to a file of their own, sets compete beside the model written so. */
+static ot_status set_base(ot_candidates *x)
+{
+    ot_sim_figures f;
+    if (x->has_base || !sets_compete(x)) return OT_OK;
+    x->has_base = true;
+    if (!x->how.data_file) return OT_OK;
+    OT_TRY(ot_candidates_simulate(x, NULL, 0, &f));
+    if (f.growth != INT64_MAX) x->base = ot_score_base_of(&x->untiled, &f);
+    return OT_OK;
+}
+
 /* The plan that the options alone give. */
 static ot_status make_own(ot_candidates *x)
 {
@@ -259,18 +260,14 @@ static bool is_for_time(const ot_candidates *x)
  * (measured: half of them; BERT 607 MB, 417). */
 static bool is_weights(const ot_candidates *x)
 {
-    const double whole = (double)x->whole.growth_bytes + (double)x->whole.loaded_bytes;
+    const double whole = (double)x->untiled.growth + (double)x->untiled.loaded;
     return sets_compete(x) && x->is_known && (double)x->weights > WEIGHTS_PART * whole;
 }
 
 /* Figures of the set as it is written. */
 static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome *out)
 {
-    const ot_sim_figures untiled = {.growth = x->whole.growth_bytes,
-                                    .loaded = x->whole.loaded_bytes,
-                                    .in_use = x->whole.in_use_bytes,
-                                    .loading = x->whole.loading_bytes};
-    ot_sim_figures f = untiled;
+    ot_sim_figures f = x->untiled;
     const ot_writing *w = &x->how;
     *out = (ot_outcome){.set = *set, .how = *w, .any_regions = set->n > 0};
     const bool edits = set->n > 0 || w->branch || w->defer_from > 0;
@@ -280,15 +277,14 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     x->how = out->how;
     if (ot_runtime_simulates(x->t->runtime) && (out->changes || ot_dbg['P']))
         OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
-    if (is_for_time(x) && set->n > 0 && f.growth > x->whole.growth_bytes) {
+    if (is_for_time(x) && set->n > 0 && ot_time_costs_memory(x, &f)) {
         OT_TRY(ot_time_is_worth(x, &f, &out->set));
-        f = untiled;
+        f = x->untiled;
         out->changes = out->any_regions = out->set.n > 0;
         if (out->changes) OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
     }
     out->growth = x->is_known ? f.growth : 0;
     out->loaded = x->is_known ? f.loaded : 0;
-    out->in_use = x->is_known ? f.in_use : 0;
     out->loading = x->is_known ? f.loading : 0;
     out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
@@ -303,6 +299,7 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
     x->n_sets = x->n_lap_pool = 0;
     OT_TRY(make_own(x));
     write_plainly(x);
+    OT_TRY(set_base(x));
     if (x->o.max_tensor) OT_TRY(ot_limit_keep(x));
     ot_region_set won = set_of(x->own);
     if (sets_compete(x)) {
@@ -335,9 +332,9 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     if (p->defer_from == 0) p->deferred_seconds = 0;
     p->tiled.time_s += p->deferred_seconds;
     if (x->is_known) {
-        p->untiled.growth_bytes = x->whole.growth_bytes;
-        p->untiled.loaded_bytes = x->whole.loaded_bytes;
-        p->untiled.loading_bytes = x->whole.loading_bytes;
+        p->untiled.growth_bytes = x->untiled.growth;
+        p->untiled.loaded_bytes = x->untiled.loaded;
+        p->untiled.loading_bytes = x->untiled.loading;
         p->tiled.growth_bytes = of->growth;
         p->tiled.loaded_bytes = of->loaded;
         p->tiled.loading_bytes = of->loading;

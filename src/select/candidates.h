@@ -41,13 +41,20 @@ typedef struct ot_outcome {
     ot_writing how;
     /* figures of the model that is written so; growth, loaded, loading as of ot_figures, peak: live
      * bytes */
-    int64_t growth, loaded, in_use, loading, peak;
+    int64_t growth, loaded, loading, peak;
     double seconds;
     ot_plan *own;      /* the plan that the lap's options alone give; the candidates' */
     ot_plan_options o; /* of the lap */
     bool changes;      /* the model is written otherwise than it is */
     bool any_regions;  /* the plan has regions */
 } ot_outcome;
+
+/* What processes are scored by (score.c). */
+typedef struct ot_score_base {
+    int64_t process; /* bytes of the untiled model's */
+    int64_t beside;  /* of which, beside growth, it must hold: less is no gain to any set */
+    int64_t untiled; /* what the untiled model scores */
+} ot_score_base;
 
 /* A set that was scored, and how it was written. */
 typedef struct ot_scored {
@@ -67,11 +74,13 @@ typedef struct ot_candidates {
     int64_t deferred_bytes; /* weights that were deferred in what was written last */
     bool at_design;         /* scored at the design size alone */
     double untiled_s;       /* predicted time of the untiled model */
-    ot_figures whole;       /* of the untiled model: growth_bytes, loaded_bytes, loading_bytes */
+    ot_sim_figures untiled; /* what a process takes that runs the untiled model */
+    ot_score_base base;     /* what is scored by, */
+    bool has_base;          /* once a lap has set it */
     bool is_known;          /* the simulation knows all sizes */
-    /* growth of the untiled model at the smaller size (two_sizes.c); 0: not looked at yet, -1: not
-     * known */
-    int64_t small_growth;
+    /* of the smaller size (two_sizes.c), once that was looked at; process 0: not known */
+    ot_score_base small_base;
+    bool looked_small;
     uint64_t work; /* nodes that were written and simulated */
     ot_arena *arena;
     ot_plan *own;    /* the plan of o of the lap at hand; one of plans */
@@ -125,9 +134,19 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
 /* What counts of that (ot_score_bytes). Fails: OT_E_NOMEM. */
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
                               int64_t *bytes) OT_MUST_USE;
-/* Bytes by which processes compare: what one grows by, and what it has in use of the loaded model
- * beyond the untiled one, as far as that is more than an eighth of what tiling gains. */
-int64_t ot_score_bytes(int64_t growth, int64_t in_use, const ot_figures *untiled);
+
+/* ---- score.c ---- */
+
+/* The most that a process holds of that, while it loads the model or runs it. */
+int64_t ot_process_bytes(const ot_sim_figures *f);
+/* To score by: `written` is the untiled model as tiles are going to be written, with its weights in
+ * a file of their own; else the same. */
+ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written);
+/* What an edit of the model makes competes with what the model as it is makes: by one base. Until
+ * plain has one, nothing. */
+void ot_score_base_share(const ot_candidates *plain, ot_candidates *edited);
+/* Bytes by which processes compare. Growth without bound: INT64_MAX. */
+int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base);
 
 /* ---- propose.c ---- */
 
@@ -164,8 +183,10 @@ ot_status ot_candidates_vary(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 
 /* ---- select_time.c ---- */
 
-/* With goal time: regions leave *set until the process's growth times the seconds is no more than
- * the untiled model's; grown: what *set takes. Fails: OT_E_NOMEM. */
+/* The process grows by more, or holds more, than the untiled model's. */
+bool ot_time_costs_memory(const ot_candidates *x, const ot_sim_figures *f);
+/* With goal time: regions leave *set until the process holds no more than the untiled model's, and
+ * its growth times the seconds is no more; grown: what *set takes. Fails: OT_E_NOMEM. */
 ot_status ot_time_is_worth(ot_candidates *x, const ot_sim_figures *grown,
                            ot_region_set *set) OT_MUST_USE;
 

@@ -29,7 +29,6 @@ static ot_status figures_of(const ot_select_request *r, const ot_model *m, ot_fi
     if (f.n_unknown > 0) return OT_OK;
     out->growth_bytes = f.growth;
     out->loaded_bytes = f.loaded;
-    out->in_use_bytes = f.in_use;
     out->loading_bytes = f.loading;
     return OT_OK;
 }

@@ -47,7 +47,7 @@ static bool computes_half(const ot_graph *g, const ot_node *n)
     return false;
 }
 
-/* Part of the untiled model's growth that a plan must not exceed. */
+/* Part of what the untiled model scores that a plan must not exceed. */
 static double least_win(const ot_candidates *x)
 {
     const ot_graph *g = x->g;
@@ -135,7 +135,7 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */
 static ot_status judge(ot_candidates *x, ot_region_set *won)
 {
-    const int64_t untiled = x->whole.growth_bytes;
+    const int64_t untiled = x->base.untiled;
     int64_t none, without = INT64_MAX;
     const double part = least_win(x);
     const bool may_branch = x->how.branch;

@@ -16,7 +16,7 @@
 #define MORE 0.05
 /* what slower steps that come in must save: U-Net's are predicted at x0.98, measured at x1.07 */
 #define STEPS_SAVE 0.05
-/* of the untiled model's growth: what smaller tiles must save that take longer */
+/* of what the untiled model scores: what smaller tiles must save that take longer */
 #define SLOWER_SAVES 300
 #define TIME_ABOUT   1e-9  /* sums of seconds differ by rounding */
 #define STARTS_RICH  3     /* the same where plans that pay for kept bytes are among them */
@@ -101,7 +101,7 @@ static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_regio
                   double about)
 {
     if (only_tiles_differ(a, b) && a->gain != b->gain) {
-        const int64_t least = x->whole.growth_bytes / SLOWER_SAVES;
+        const int64_t least = x->base.untiled / SLOWER_SAVES;
         if (a->gain < b->gain && a->bytes > b->bytes - least) return false;
         if (a->gain > b->gain && a->bytes < b->bytes + least) return true;
     }
@@ -273,6 +273,15 @@ static ot_status climb(ot_candidates *x, bool all, uint64_t most, ot_region_set 
     return OT_OK;
 }
 
+/* Regions of the same steps, in whatever form: from there, the same sets are found. */
+static bool same_steps(const ot_region_set *a, const ot_region_set *b)
+{
+    if (a->n != b->n || a->bytes == b->bytes) return a->n == b->n;
+    for (uint32_t k = 0; k < a->n; k++)
+        if (a->all[k].first != b->all[k].first || a->all[k].last != b->all[k].last) return false;
+    return true;
+}
+
 /* From the best of sets [n] that is none of done; *won, where that is better and allowed. *any:
  * *won is a set. */
 static ot_status climb_best(ot_candidates *x, const ot_region_set *sets, bool *done, size_t n,
@@ -282,8 +291,7 @@ static ot_status climb_best(ot_candidates *x, const ot_region_set *sets, bool *d
     for (size_t k = 0; k < n; k++)
         if (!done[k] && (best == n || beats(x, &sets[k], &sets[best], ABOUT))) best = k;
     if (best == n) return OT_OK;
-    for (size_t k = 0; k < n; k++)
-        done[k] |= sets[k].bytes == sets[best].bytes && sets[k].n == sets[best].n;
+    for (size_t k = 0; k < n; k++) done[k] |= same_steps(&sets[k], &sets[best]);
     ot_region_set set = sets[best];
     OT_TRY(climb(x, how->all, how->most, &set));
     if (!is_allowed(x, &set) || (*any && !beats(x, &set, won, ABOUT))) return OT_OK;
@@ -352,7 +360,7 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
         if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
         if (!put_in(from, &x->pool[k], spare) || !in_time(x, spare, from)) continue;
         OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
-        spare->bytes = ot_score_bytes(f.growth, f.in_use, &x->whole);
+        spare->bytes = ot_score_bytes(&f, &x->base);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
         /* with as many regions: there and back again */
         if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue;

@@ -60,6 +60,7 @@ static ot_status open_candidates(const ot_variant_group *x, ot_variant *v, const
     if (!v->c)
         OT_TRY(ot_candidates_open(ot_variant_graph(v), r->target, o,
                                   !x->is_dynamic && r->static_shape, &v->c));
+    if (v->kind != OT_VARIANT_PLAIN) ot_score_base_share(plain_of(x)->c, v->c);
     v->c->o = *o;
     v->c->starts_rich = v->kind != OT_VARIANT_PLAIN && r->target->runtime->chunk_arena &&
                         ot_candidates_compete(o);
@@ -120,9 +121,8 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
 /* Bytes by which outcomes compare, where nothing else is asked. */
 static double bytes_of(const ot_variant_group *x, const ot_outcome *of)
 {
-    const ot_figures *untiled = &plain_of(x)->c->whole;
-    return of->growth > 0 ? (double)ot_score_bytes(of->growth, of->in_use, untiled)
-                          : (double)of->peak;
+    const ot_sim_figures f = {.growth = of->growth, .loaded = of->loaded, .loading = of->loading};
+    return of->growth > 0 ? (double)ot_score_bytes(&f, &plain_of(x)->c->base) : (double)of->peak;
 }
 
 /* Time of an outcome of v: what an edit by itself is predicted to save does not count, be it faster
@@ -150,9 +150,9 @@ static bool wins(const pick *a, const ot_variant *b, const ot_plan_options *o)
     if (o->goal == OT_GOAL_TIME && ot_budget_fits(a->found.growth, o) != fits) return fits;
     if (o->goal == OT_GOAL_TIME) return faster; /* live tensors of both keep to the budget */
     const double margin = x->r->target->runtime->margins.wins_decomposed;
-    if (plain->whole.growth_bytes > 0 && to->growth > 0)
+    if (plain->untiled.growth > 0 && to->growth > 0)
         return bytes_of(x, to) < EDIT_SAVES * bytes_of(x, &a->found) &&
-               bytes_of(x, to) < margin * (double)plain->whole.growth_bytes;
+               bytes_of(x, to) < margin * (double)plain->base.untiled;
     return (double)to->peak < EDIT_SAVES * (double)a->found.peak;
 }
 
@@ -359,7 +359,7 @@ static ot_status find_in_budget(selecting *x, pick *out)
         .of = x,
         .o = x->r->options,
         .untiled = {.peak_bytes = ot_planner_peak(plain->c->planner, NULL, 0),
-                    .growth_bytes = plain->c->whole.growth_bytes,
+                    .growth_bytes = plain->c->untiled.growth,
                     .time_s = ot_planner_untiled_seconds(plain->c->planner)},
         .n_nodes = ot_planner_nodes(plain->c->planner),
         .attempt = attempt};
@@ -386,9 +386,9 @@ static ot_status take(const selecting *x, const pick *p, ot_selection *out)
         *whole = own->untiled;
         whole->largest_bytes = ot_largest_tensor(plain->g).bytes;
         if (plain->is_known) {
-            whole->growth_bytes = plain->whole.growth_bytes;
-            whole->loaded_bytes = plain->whole.loaded_bytes;
-            whole->loading_bytes = plain->whole.loading_bytes;
+            whole->growth_bytes = plain->untiled.growth;
+            whole->loaded_bytes = plain->untiled.loaded;
+            whole->loading_bytes = plain->untiled.loading;
         }
         out->plan->is_decomposed = true;
     }
@@ -405,8 +405,16 @@ static bool pays_widened(const ot_select_request *r, const pick *p)
 {
     const ot_variant_group *g = p->group;
     if (!p->found.changes) return false;
+    const ot_outcome *of = &p->found;
+    const ot_sim_figures file = {.growth = g->file_growth,
+                                 .loaded = g->file_loaded,
+                                 .loading = g->file_loading},
+                         found = {
+                             .growth = of->growth, .loaded = of->loaded, .loading = of->loading};
+    const ot_score_base base = ot_score_base_of(&file, &file);
     return r->options->goal != OT_GOAL_MEMORY || g->file_growth == 0 ||
-           (double)p->found.growth <= r->target->runtime->margins.wins * (double)g->file_growth;
+           (double)ot_score_bytes(&found, &base) <=
+               r->target->runtime->margins.wins * (double)base.untiled;
 }
 
 static ot_status open_groups(selecting *x, bool widened, bool *any)

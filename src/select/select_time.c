@@ -1,8 +1,8 @@
 /* Goal time: what a plan saves in seconds must be worth what it adds to the process.
  *
  *   regions          all of the plan, as long as      growth x seconds  <=  those of the untiled
- *                                                                           model
- *     | thin out     else the region goes without which the process grows least, and so on
+ *                                                     process           <=  model
+ *     | thin out     else the region goes without which the process takes least, and so on
  *   regions that pay, or none: the model stays as it was
  *
  * Tiles are there to take less memory; where they take more (a result in pieces next to its
@@ -16,24 +16,32 @@
 
 static bool is_worth(const ot_candidates *x, double seconds, const ot_sim_figures *f)
 {
-    return (double)f->growth * seconds <= ABOUT * (double)x->whole.growth_bytes * x->untiled_s;
+    return (double)f->growth * seconds <= ABOUT * (double)x->untiled.growth * x->untiled_s &&
+           (double)ot_process_bytes(f) <= ABOUT * (double)ot_process_bytes(&x->untiled);
 }
 
-/* The set without the region without which the process grows least. *left: simulations that may
+bool ot_time_costs_memory(const ot_candidates *x, const ot_sim_figures *f)
+{
+    return f->growth > x->untiled.growth || ot_process_bytes(f) > ot_process_bytes(&x->untiled);
+}
+
+/* The set without the region without which the process takes least. *left: simulations that may
  * still be done. spare: room for it. */
 static ot_status leave_one(ot_candidates *x, ot_region_set *set, ot_region *spare, uint32_t *left,
                            ot_sim_figures *f)
 {
     uint32_t worst = 0;
-    f->growth = INT64_MAX;
+    int64_t least = INT64_MAX;
     for (uint32_t k = 0; k < set->n; k++) {
         ot_sim_figures at = {0};
         uint32_t m = 0;
         for (uint32_t j = 0; j < set->n; j++)
             if (j != k) spare[m++] = set->all[j];
         OT_TRY(ot_candidates_simulate(x, spare, m, &at));
-        if (at.growth >= f->growth) continue;
+        const int64_t bytes = at.growth == INT64_MAX ? at.growth : ot_process_bytes(&at);
+        if (k > 0 && bytes >= least) continue;
         *f = at;
+        least = bytes;
         worst = k;
     }
     *left -= set->n;

@@ -4,7 +4,7 @@
  *   half of it   whole values =========        a tile ==  and is in them here
  *
  * The rows of a tile are the same at every size. So a plan is scored at both sizes: by what it
- * takes of the untiled model's growth there and there, in the mean. The regions are written as
+ * scores of what the untiled model scores there and there, in the mean. The regions are written as
  * they are for every size: such as are too short there for a first and a last tile run untiled.
  */
 #include "candidates.h"
@@ -43,7 +43,7 @@ static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_
     return OT_OK;
 }
 
-/* Growth of the process with the regions at the small size; *known false: they cannot be written
+/* What the process takes with the regions at the small size; *known false: they cannot be written
  * there. */
 static ot_status simulate(const ot_candidates *x, const ot_graph *small, const ot_region *regions,
                           uint32_t n, ot_sim_figures *f, bool *known)
@@ -75,22 +75,31 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : OT_OK;
 }
 
+/* x->small_base, once. */
+static ot_status look_small(ot_candidates *x, const ot_graph *small)
+{
+    ot_sim_figures f;
+    if (x->looked_small) return OT_OK;
+    x->looked_small = true;
+    if (ot_sim_growth(small, x->t->runtime, x->static_shape, &f) != OT_OK)
+        return ot_fail_nomem(x->g->model->diag);
+    if (f.n_unknown == 0 && f.growth > 0) x->small_base = ot_score_base_of(&f, &f);
+    return OT_OK;
+}
+
 ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t *bytes)
 {
     const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
-    ot_sim_figures whole = {0}, f = {0};
+    ot_sim_figures f = {0};
     bool known;
-    if (x->at_design || !small || *bytes == INT64_MAX || x->whole.growth_bytes <= 0) return OT_OK;
-    if (x->small_growth == 0) {
-        if (ot_sim_growth(small, x->t->runtime, x->static_shape, &whole) != OT_OK)
-            return ot_fail_nomem(x->g->model->diag);
-        x->small_growth = whole.n_unknown == 0 && whole.growth > 0 ? whole.growth : -1;
-    }
-    if (x->small_growth < 0) return OT_OK;
+    if (x->at_design || !small || *bytes == INT64_MAX || x->untiled.growth <= 0) return OT_OK;
+    OT_TRY(look_small(x, small));
+    if (x->small_base.process == 0) return OT_OK;
     OT_TRY(simulate(x, small, regions, n, &f, &known));
     if (!known) return OT_OK;
-    const double there = (double)f.growth / (double)x->small_growth,
-                 here = (double)x->whole.growth_bytes;
+    const ot_score_base *base = &x->small_base;
+    const double there = (double)ot_score_bytes(&f, base) / (double)base->untiled,
+                 here = (double)x->base.untiled;
     if (ot_dbg['P'])
         fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
     *bytes = (int64_t)(((double)*bytes + there * here) / 2);

@@ -28,7 +28,6 @@ typedef struct ot_figures {
     /* that it holds before that, with the model loaded; 0: not predicted, or part of
      * growth_bytes */
     int64_t loaded_bytes;
-    int64_t in_use_bytes;  /* of loaded_bytes, without what loading freed */
     int64_t loading_bytes; /* the most that it holds until then */
 } ot_figures;
 

@@ -112,7 +112,7 @@ def places():
 def constants():
     m = shared_bias()
     original = save(m, os.path.join(folder, 'bias.onnx'))
-    path, _ = tiled(original, 'bias_tiled.onnx', '--goal', 'memory')
+    path, _ = tiled(original, 'bias_tiled.onnx', '--goal', 'memory', '--force')
     written = onnx.load(path).graph
     assert sum(n.op_type == 'Softmax' for n in nodes(written)) > 3, 'layers are not tiled'
     read = []

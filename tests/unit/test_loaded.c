@@ -213,17 +213,35 @@ static void joined_results_are_taken_late(void **state)
     ot_model_free(m);
 }
 
-/* What is loaded counts as far as it is more than an eighth of what is gained. */
-static void loaded_copies_count(void **state)
+/* What the process takes beside its growth counts half, down to what it must take; what takes more
+ * than the untiled model is worse than that. */
+static void whole_processes_compete(void **state)
 {
     (void)state;
-    const ot_figures untiled = {
-        .growth_bytes = 100 * MB, .loaded_bytes = 20 * MB, .in_use_bytes = 20 * MB};
-    assert_int_equal(ot_score_bytes(20 * MB, 20 * MB, &untiled), 20 * MB);
-    assert_int_equal(ot_score_bytes(20 * MB, 30 * MB, &untiled), 20 * MB);
-    assert_int_equal(ot_score_bytes(20 * MB, 40 * MB, &untiled), 30 * MB);
-    assert_int_equal(ot_score_bytes(100 * MB, 21 * MB, &untiled), 101 * MB);
-    assert_int_equal(ot_score_bytes(110 * MB, 10 * MB, &untiled), 110 * MB);
+    const ot_sim_figures untiled = {.growth = 100 * MB, .loaded = 40 * MB, .loading = 60 * MB},
+                         file = {.growth = 104 * MB, .loaded = 20 * MB};
+    const ot_score_base plain = ot_score_base_of(&untiled, &untiled),
+                        apart = ot_score_base_of(&untiled, &file);
+    const struct {
+        ot_sim_figures f;
+        int64_t plain, apart;
+    } rows[] = {
+        {untiled, 100, 110},
+        {{.growth = 20 * MB, .loaded = 40 * MB}, 20, 30},
+        {{.growth = 20 * MB, .loaded = 60 * MB}, 30, 40},
+        {{.growth = 20 * MB, .loaded = 60 * MB, .loading = 130 * MB}, 55, 65},
+        {{.growth = 20 * MB, .loaded = 30 * MB}, 15, 25},
+        {{.growth = 20 * MB, .loaded = 0}, 5, 10}, /* a part of growth always counts */
+        /* holds more than the untiled model, whatever it grows by */
+        {{.growth = 20 * MB, .loaded = 60 * MB, .loading = 160 * MB}, 120, 130},
+        {{.growth = 140 * MB, .loaded = 40 * MB}, 180, 190},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        assert_int_equal(ot_score_bytes(&rows[k].f, &plain), rows[k].plain * MB);
+        assert_int_equal(ot_score_bytes(&rows[k].f, &apart), rows[k].apart * MB);
+    }
+    assert_int_equal(apart.untiled, 110 * MB);
+    assert_true(ot_score_bytes(&(ot_sim_figures){.growth = INT64_MAX}, &plain) == INT64_MAX);
 }
 
 int main(void)
@@ -236,7 +254,7 @@ int main(void)
         cmocka_unit_test(packed_weights_are_padded),
         cmocka_unit_test(branches_hold_weights_once),
         cmocka_unit_test(joined_results_are_taken_late),
-        cmocka_unit_test(loaded_copies_count),
+        cmocka_unit_test(whole_processes_compete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static bool is_chosen(one a, one b)
         ot_region_set sets[2] = {order ? b.set : a.set, order ? a.set : b.set}, won = {0};
         ot_candidates x = {.o = o,
                            .untiled_s = 100,
-                           .whole.growth_bytes = 1000,
+                           .base.untiled = 1000,
                            .arena = arena,
                            .sets = sets,
                            .n_sets = 2,
@@ -49,7 +49,7 @@ static bool is_chosen(one a, one b)
 
 static bool comes_in(one now, one then)
 {
-    const ot_candidates x = {.whole.growth_bytes = 1000};
+    const ot_candidates x = {.base.untiled = 1000};
     now.set.all = &now.r;
     then.set.all = &then.r;
     return ot_candidates_comes_in(&x, &then.r, &now.set, &then.set);

@@ -25,6 +25,7 @@ typedef struct rig {
     ot_candidates x;
     ot_sim_figures all; /* of all regions */
     int64_t without[2]; /* growth without region k */
+    int64_t loaded;     /* of the untiled model */
 } rig;
 
 static int64_t growth_of(rig *r, ot_region *regions, uint32_t n)
@@ -37,7 +38,7 @@ static int64_t growth_of(rig *r, ot_region *regions, uint32_t n)
 /* Two regions that save a twentieth of a second each, of one. */
 static void build(rig *r)
 {
-    *r = (rig){.m = parse(TEXT), .o = {.goal = OT_GOAL_TIME, .force = true}};
+    *r = (rig){.loaded = 1ll << 40, .m = parse(TEXT), .o = {.goal = OT_GOAL_TIME, .force = true}};
     assert_int_equal(ot_infer_shapes(r->m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_assure(r->m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     assert_int_equal(ot_target_load("cpu-generic", 1, &r->diag, &r->target), OT_OK);
@@ -59,7 +60,7 @@ static void build(rig *r)
 /* Regions that stay when the untiled model grows the process by that; *left: the first of them. */
 static uint32_t stay(rig *r, int64_t untiled, ot_id *left)
 {
-    r->x.whole = (ot_figures){.growth_bytes = untiled};
+    r->x.untiled = (ot_sim_figures){.growth = untiled, .loaded = r->loaded};
     ot_region_set set = {.all = r->plan->regions, .n = 2};
     for (uint32_t k = 0; k < 2; k++) set.gain += set.all[k].benefit;
     assert_int_equal(ot_time_is_worth(&r->x, &r->all, &set), OT_OK);
@@ -108,12 +109,25 @@ static void test_none_pays(void **state)
     assert_int_equal(stay(&r, 1 << 10, &left), 0);
 }
 
+/* Growth and time are worth it, but the process is larger than the untiled model's. */
+static void test_the_process_counts(void **state)
+{
+    (void)state;
+    rig r;
+    ot_id left;
+    build(&r);
+    assert_true(r.all.loaded > r.all.growth / 20);
+    r.loaded = 0;
+    assert_int_equal(stay(&r, r.all.growth, &left), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worth_it),
         cmocka_unit_test(test_the_worst_leaves),
         cmocka_unit_test(test_none_pays),
+        cmocka_unit_test(test_the_process_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,8 @@ static void build(rig *r)
                            .o = r->o,
                            .untiled_s = r->plan->untiled.time_s,
                            .arena = ot_arena_new()};
-    r->x.whole = (ot_figures){
-        .growth_bytes = whole.growth, .loaded_bytes = whole.loaded, .in_use_bytes = whole.in_use};
+    r->x.untiled = whole;
+    r->x.base = ot_score_base_of(&whole, &whole);
     assert_int_equal(ot_candidates_add(&r->x, r->plan, INT64_MAX), OT_OK);
 }
 
@@ -72,7 +72,7 @@ static void done(rig *r)
     ot_model_free(r->file);
 }
 
-/* The mean of both sizes, the smaller one by its part of what the model grows by there. */
+/* The mean of both sizes, the smaller one by its part of what the model scores there. */
 static void test_scored_at_both_sizes(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void test_scored_at_both_sizes(void **state)
     assert_int_equal(ot_candidates_score(&r.x, r.plan->regions, r.plan->n_regions, &both), OT_OK);
     r.x.at_design = true;
     assert_int_equal(ot_candidates_score(&r.x, r.plan->regions, r.plan->n_regions, &design), OT_OK);
-    assert_true(design < r.x.whole.growth_bytes);
+    assert_true(design < r.x.base.untiled);
     assert_true(both > design); /* tiles of as many rows are a larger part there */
     done(&r);
 }
@@ -96,7 +96,7 @@ static void test_best_at_the_design_size(void **state)
     int64_t both;
     build(&r);
     ot_region_set none = {.all = OT_NEW_N(r.x.arena, ot_region, r.x.n_pool + 1),
-                          .bytes = r.x.whole.growth_bytes},
+                          .bytes = r.x.base.untiled},
                   won = none;
     assert_int_equal(ot_candidates_at_design(&r.x, &won), OT_OK);
     assert_true(won.n > 0 && won.bytes < none.bytes);

@@ -1,0 +1,64 @@
+/* What sets of regions, and ways to write them, compete by.
+ *
+ *      process        loading  loaded          run 1  run 2  ...
+ *      (bytes)          /\                    ____---------------   growth: over what is loaded
+ *                      /  \__________________/
+ *                _____/
+ *
+ * A machine must hold the whole process at its highest, while it loads the model or runs it. The
+ * score is what the process grows by, and what it takes beside that more than it must: than the
+ * untiled model's, or the same with its weights in a file of their own.
+ *
+ *      untiled        loaded 40, growth 100                       process 140   score 100
+ *      tiles          loaded 60, growth  20                       process  80   score  30
+ *      tiles          loaded 60, growth  20, 130 while loading    process 130   score  55
+ *
+ * SHARE of the score is growth alone: where the process is at its highest while it loads, tensors
+ * would be left as they are otherwise, and models that run side by side load one after another.
+ */
+#include "candidates.h"
+
+#define SHARE 2    /* one part in so many */
+#define LEAST 4    /* of growth that part is left, whatever is saved beside it */
+#define ABOUT 1.02 /* predictions differ by that much from one another at least */
+
+int64_t ot_process_bytes(const ot_sim_figures *f)
+{
+    return ot_max(f->loading, f->loaded + ot_max(f->growth, 0));
+}
+
+static int64_t beside_growth(const ot_sim_figures *f) { return ot_process_bytes(f) - f->growth; }
+
+static int64_t score_of(const ot_sim_figures *f, int64_t beside)
+{
+    const int64_t more = beside_growth(f) - beside;
+    return ot_max(f->growth + more - more / SHARE, f->growth / LEAST);
+}
+
+ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written)
+{
+    const int64_t beside = ot_min(beside_growth(untiled), beside_growth(written));
+    return (ot_score_base){.process = ot_process_bytes(untiled),
+                           .beside = beside,
+                           .untiled = score_of(untiled, beside)};
+}
+
+void ot_score_base_share(const ot_candidates *plain, ot_candidates *edited)
+{
+    if (!plain->has_base) return;
+    edited->base = plain->base;
+    edited->has_base = true;
+    if (!plain->looked_small) return;
+    edited->small_base = plain->small_base;
+    edited->looked_small = true;
+}
+
+int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base)
+{
+    if (f->growth == INT64_MAX) return INT64_MAX;
+    const int64_t score = score_of(f, base->beside), more = ot_process_bytes(f) - base->process;
+    /* a loss, whatever it grows by */
+    if ((double)more > (ABOUT - 1) * (double)base->process)
+        return ot_max(score, base->untiled) + more;
+    return score;
+}
