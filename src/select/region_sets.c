@@ -289,7 +289,9 @@ static ot_status climb_best(ot_candidates *x, const ot_region_set *sets, bool *d
 {
     size_t best = n;
     for (size_t k = 0; k < n; k++)
-        if (!done[k] && (best == n || beats(x, &sets[k], &sets[best], ABOUT))) best = k;
+        if (!done[k] && sets[k].bytes < INT64_MAX &&
+            (best == n || beats(x, &sets[k], &sets[best], ABOUT)))
+            best = k;
     if (best == n) return OT_OK;
     for (size_t k = 0; k < n; k++) done[k] |= same_steps(&sets[k], &sets[best]);
     ot_region_set set = sets[best];
