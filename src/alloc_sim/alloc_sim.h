@@ -12,7 +12,7 @@
  *   simulate_buffers.c  steps -> buffers, and who takes whose
  *   simulate.c        steps -> allocations and releases, loops iteration by iteration, some runs in
  *                     a row
- *   simulate_waiting.c  which values waited when the process grew last
+ *   simulate_waiting.c  which values waited, or were held, when the process grew last
  *   memory_pattern.c   the block that later runs take for all tensors of a graph at once
  *   chunk_arena.c      the allocator, and which pages of it were touched
  *   loaded_model.c           constants that were packed, or copied into bodies, before all that
@@ -48,6 +48,10 @@ typedef struct ot_sim_figures {
      * there when most bytes are, largest first */
     ot_id fullest[OT_FULLEST];
     uint32_t n_fullest;
+    /* [n_held] values that are there at the last step of the first run at which an arena grew by
+     * much, largest first: of the graph, or of its branch */
+    ot_id held[OT_FULLEST];
+    uint32_t n_held;
 } ot_sim_figures;
 
 /* Simulate g for runtime r. static_shape: the model's file states all extents; else they become

@@ -16,6 +16,8 @@
 #include "device_growth.h"
 #include "one_block.h"
 
+#define GROWS_MUCH \
+    32 /* of what it has then: by that part a process grows at the step that counts */
 #define RUNS       2
 #define MOST_TRIPS 512                /* of a loop that are simulated, each for as many of */
 #define MOST_STOOD (INT64_C(1) << 20) /* that there are at most */
@@ -49,9 +51,16 @@ typedef struct simulator {
     /* iterations that one which is simulated stands for, in long loops: its pieces are so many
      * times as large */
     int64_t each;
+    uint32_t n_loops; /* bodies that run, one in another */
+    /* the step that runs, of the graph or its branch: a loop is one */
+    const ot_sim_step *now;
+    const frame *now_frame;
     int64_t most;            /* bytes that were touched up to now, */
-    const ot_sim_step *last; /* since this step */
+    const ot_sim_step *last; /* since this step, */
     const frame *last_frame; /* of this frame */
+    bool is_first;           /* run: the next one may take a block for all of it before it starts */
+    const ot_sim_step *much; /* the last step of the first run that took much, */
+    const frame *much_frame; /* of this frame */
 } simulator;
 
 /* One run of a frame. */
@@ -341,7 +350,9 @@ static ot_status loop_step(run *u, const ot_sim_step *s, const ot_node *n, const
             c.now[k] = c.next[k];
             c.next[k] = OT_NONE;
         }
+        u->x->n_loops++;
         OT_TRY(simulate(u->x, body, &v));
+        u->x->n_loops--;
         for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++)
             fed[k] = made[k - 1];
     }
@@ -455,6 +466,10 @@ static ot_status step(run *u, const ot_sim_step *s)
     const int64_t before = ot_dbg['P'] ? ot_chunk_touched(u->x->memory) : 0;
     const ot_node *n = s->node == OT_NONE ? NULL : &u->f->plan.g->nodes[s->node];
     const ot_graph *body = n ? body_of(n) : NULL, *branch = n ? branch_of(n) : NULL;
+    if (!branch && u->x->n_loops == 0) {
+        u->x->now = s;
+        u->x->now_frame = u->f;
+    }
     if (branch) {
         OT_TRY(branch_step(u, s, branch));
     } else if (body) {
@@ -465,10 +480,15 @@ static ot_status step(run *u, const ot_sim_step *s)
         OT_TRY(kernel_step(u, s));
     }
     if (ot_dbg['P']) trace(u, s, before);
-    if (!branch && ot_chunk_touched(u->x->memory) > u->x->most) {
+    const int64_t grown = ot_chunk_touched(u->x->memory) - u->x->most;
+    if (!branch && grown > 0) {
         u->x->most = ot_chunk_touched(u->x->memory);
-        u->x->last = s;
-        u->x->last_frame = u->f;
+        u->x->last = u->x->now;
+        u->x->last_frame = u->x->now_frame;
+        if (u->x->is_first && grown >= ot_chunk_touched(u->x->memory) / GROWS_MUCH) {
+            u->x->much = u->x->now;
+            u->x->much_frame = u->x->now_frame;
+        }
     }
     after_step(u, s, n);
     return OT_OK;
@@ -549,14 +569,17 @@ static ot_status simulate(simulator *x, const ot_graph *g, const visit *v)
 static ot_status simulate_runs(simulator *x, const ot_graph *g, ot_sim_figures *out)
 {
     OT_TRY(ot_loaded_bytes(g, x->r, x->a, out));
+    x->is_first = true;
     for (int k = 0; k < RUNS; k++) {
         const visit v = {0};
         if (ot_dbg['P']) fprintf(stderr, "> Process: run %d\n", k + 1);
         OT_TRY(simulate(x, g, &v));
+        x->is_first = false;
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
     }
     out->growth = ot_chunk_touched(x->memory) + OWN;
     if (x->last) OT_TRY(ot_sim_list_waiting(&x->last_frame->plan, x->last, x->a, out));
+    if (x->much) OT_TRY(ot_sim_list_held(&x->much_frame->plan, x->much, x->a, out));
     out->pattern = x->n ? x->frames[0]->pattern.height : 0;
     out->n_unknown = x->n_unknown;
     return OT_OK;

@@ -82,6 +82,11 @@ ot_status ot_sim_plan_buffers(ot_sim_plan *p, bool static_shape, ot_arena *a) OT
 ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
                               ot_sim_figures *out) OT_MUST_USE;
 
+/* Fills out->held: the values of p's graph that are there while step `last` runs. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_sim_list_held(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+                           ot_sim_figures *out) OT_MUST_USE;
+
 /* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels,
  * is held in float32. false: not known, or more than any memory has. */
 bool ot_sim_held_bytes(const ot_value *v, int64_t *bytes);

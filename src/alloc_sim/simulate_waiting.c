@@ -39,3 +39,40 @@ ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_
     }
     return OT_OK;
 }
+
+/* Put one in, largest first, each value once. */
+static void put_held(ot_sim_figures *out, int64_t bytes[OT_FULLEST], ot_id value, int64_t size)
+{
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < out->n_held; k++)
+        if (out->held[k] == value) return;
+    while (at < out->n_held && bytes[at] >= size) at++;
+    if (at == OT_FULLEST) return;
+    if (out->n_held < OT_FULLEST) out->n_held++;
+    for (uint32_t k = out->n_held; k-- > at + 1;) {
+        out->held[k] = out->held[k - 1];
+        bytes[k] = bytes[k - 1];
+    }
+    out->held[at] = value;
+    bytes[at] = size;
+}
+
+ot_status ot_sim_list_held(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
+                           ot_sim_figures *out)
+{
+    int64_t bytes[OT_FULLEST] = {0};
+    const uint32_t n_values = p->g->n_values;
+    bool *made = OT_NEW_N(a, bool, 2 * n_values + 1u);
+    if (!made) return OT_E_NOMEM;
+    const size_t at = (size_t)(last - p->steps);
+    for (size_t i = 0; i < at; i++)
+        for (uint32_t k = 0; k < p->steps[i].n_writes; k++) made[p->steps[i].writes[k]] = true;
+    for (uint32_t k = 0; k < last->n_writes; k++)
+        put_held(out, bytes, last->writes[k] % n_values, p->values[last->writes[k]].bytes);
+    for (size_t i = at; i < p->n; i++)
+        for (uint32_t k = 0; k < p->steps[i].n_reads; k++) {
+            const uint32_t v = p->steps[i].reads[k];
+            if (made[v]) put_held(out, bytes, v % n_values, p->values[v].bytes);
+        }
+    return OT_OK;
+}

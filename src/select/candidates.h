@@ -3,6 +3,7 @@
  *   lap of one time limit:
  *     propose     plans of other options, each of them one more set of regions        propose.c
  *     search      sets of regions of any of these plans                               region_sets.c
+ *     let go      regions that pay only together                                      growth_step.c
  *     refine      how the best set is written                                         refine.c
  *       each:     transform a copy -> simulate -> score                               candidates.c
  *     keep        the best set, unless one of a tighter limit holds less              select.c
@@ -88,6 +89,12 @@ typedef struct ot_candidates {
     size_t n_plans, cap_plans;
     ot_region *pool; /* [n_pool] their regions, each once */
     size_t n_pool, cap_pool;
+    /* [n_late] one for each of the pool: only ot_candidates_let_go puts it into sets, for a climb
+     * through all would take too long */
+    bool *late;
+    size_t n_late, cap_late;
+    bool finds_late;    /* what is found now is such */
+    size_t n_near;      /* regions of the pool that were found around held values */
     uint32_t *lap_pool; /* [n_lap_pool] of these, the ones that plans of the lap at hand have */
     size_t n_lap_pool, cap_lap_pool;
     ot_region_set *sets; /* [n_sets] of each plan of the lap at hand */
@@ -212,6 +219,12 @@ ot_status ot_candidates_offer(ot_candidates *x, ot_plan *p) OT_MUST_USE;
  * more than tiles, for rows that are put together are predicted less well. */
 bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot_region_set *from,
                             const ot_region_set *to);
+/* `to` keeps to the limit on time, or is no slower than `from`. */
+bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from);
+/* *to: `from` with r, without what r overlaps; false: it has r. to->all: room. */
+bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to);
+/* set->bytes, looked up where the same set was scored before. Fails: OT_E_NOMEM. */
+ot_status ot_set_score(ot_candidates *x, ot_region_set *set) OT_MUST_USE;
 /* The best set of regions that is found with some work: first of the plans of the lap at hand,
  * as if there had been no other; then of all, from that one and what laps before found. *won: in
  * x's arena, with room for all regions of the pool. Fails: OT_E_NOMEM. */
@@ -225,5 +238,13 @@ ot_status ot_candidates_leave(ot_candidates *x, const ot_sim_figures *full, ot_r
                               bool *left) OT_MUST_USE;
 /* The set as a plan; x gives the plans away that it still needs. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_plan(ot_candidates *x, const ot_region_set *won, ot_plan **out) OT_MUST_USE;
+
+/* ---- growth_step.c ---- */
+
+/* *won becomes a better set by a region that lets go of what is held at the step where the process
+ * grows last, f: as *won is simulated; by one and its twins; or by two that follow each other so.
+ * x->work stays below `most`, but for the last set. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_let_go(ot_candidates *x, uint64_t most, const ot_sim_figures *f,
+                               ot_region_set *won, bool *better) OT_MUST_USE;
 
 #endif

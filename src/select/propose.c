@@ -8,6 +8,7 @@
  *   waiting    around what waits for a late reader
  *   forms      one form preferred, for the goal's plan and the best level's
  *   streams    rows handed on
+ *   held       around what is held where a process grows last; regions that pay together
  *   fullest    around what fills the one block of a runtime that has one
  *
  * Work is counted in nodes of plans that are made: a large graph has fewer proposals, the first of
@@ -18,12 +19,17 @@
 #include "tiling/forms.h"
 
 /* nodes that run, of all plans of a lap that are proposed */
-#define PROPOSED_NODES 16000
-#define LEAST_PROPOSED 3 /* of graphs of any size */
-#define FULL_ROUNDS    4
-#define LEAVES         6 /* steps of a block that are emptied one after the other */
-#define BYTE_SECONDS   5e-10
-#define LARGE          0.1 /* of the untiled peak: values of that size have a price */
+#define PROPOSED_NODES   16000
+#define LEAST_PROPOSED   3 /* of graphs of any size */
+#define FULL_ROUNDS      4
+#define LEAVES           6 /* steps of a block that are emptied one after the other */
+#define HELD_NEAR        2 /* values of these, in each round */
+#define HELD_ROUNDS      4
+#define HELD_REGIONS     48   /* of these that climbs go through */
+#define HELD_WORK        1500 /* nodes that are written and simulated for them */
+#define ORDERS_AND_SIZES 4
+#define BYTE_SECONDS     5e-10
+#define LARGE            0.1 /* of the untiled peak: values of that size have a price */
 
 /* Nodes that run: exporters write a constant or a shape's arithmetic for every second one, which
  * costs a plan nothing. */
@@ -130,20 +136,19 @@ static ot_status try_waiting(ot_candidates *x, left *l)
     return OT_OK;
 }
 
-/* Regions around the nodes that fill the block at its fullest step, but for those that were
- * looked at. *any: there were others. */
-static ot_status try_near(ot_candidates *x, left *l, const ot_sim_figures *f, bool *tried,
+/* Regions around nodes [n], but for those that were looked at. *any: there were others. */
+static ot_status try_near(ot_candidates *x, left *l, const ot_id *nodes, uint32_t n, bool *tried,
                           bool *any)
 {
     *any = false;
-    for (uint32_t k = 0; k < f->n_fullest; k++) {
-        const ot_id id = f->fullest[k];
+    for (uint32_t k = 0; k < n; k++) {
+        const ot_id id = nodes[k];
         int64_t bytes;
         if (id >= x->g->n_nodes || tried[id]) continue;
         ot_plan_options o = x->o;
         tried[id] = *any = true;
         o.near = id + 1;
-        if (ot_dbg['P']) fprintf(stderr, "> Near fullest step: %s\n", x->g->nodes[id].name);
+        if (ot_dbg['P']) fprintf(stderr, "> Near: %s\n", x->g->nodes[id].name);
         OT_TRY(propose(x, l, &o, &bytes));
     }
     return OT_OK;
@@ -157,7 +162,7 @@ static ot_status try_leaving(ot_candidates *x, left *l, bool *tried, ot_region_s
     for (int k = 0; k < LEAVES && emptied; k++) {
         ot_sim_figures f;
         OT_TRY(ot_candidates_simulate(x, at.all, at.n, &f));
-        OT_TRY(try_near(x, l, &f, tried, &any));
+        OT_TRY(try_near(x, l, f.fullest, f.n_fullest, tried, &any));
         OT_TRY(ot_candidates_leave(x, &f, &at, &emptied));
     }
     return at.bytes < won->bytes ? ot_candidates_search(x, won) : OT_OK;
@@ -172,7 +177,7 @@ static ot_status try_fullest(ot_candidates *x, left *l, ot_region_set *won)
     for (int round = 0; round < FULL_ROUNDS; round++) {
         ot_sim_figures f;
         OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
-        OT_TRY(try_near(x, l, &f, tried, &any));
+        OT_TRY(try_near(x, l, f.fullest, f.n_fullest, tried, &any));
         if (!any) break;
         OT_TRY(ot_candidates_search(x, won));
     }
@@ -210,6 +215,36 @@ static ot_status try_streams(ot_candidates *x, left *l)
     return OT_OK;
 }
 
+/* Regions around what made the values that are held when the process grows last, with the regions
+ * of the best set so far written out; sets with these. */
+static ot_status try_held(ot_candidates *x, left *l, ot_region_set *won)
+{
+    bool *tried = OT_NEW_N(x->arena, bool, x->g->n_nodes + 1u), better = true;
+    if (!tried) return ot_fail_nomem(x->g->model->diag);
+    /* with dynamic shapes, each set is simulated in several orders and at two sizes */
+    const uint64_t most = HELD_WORK / (x->g->model->dynamic_dims ? ORDERS_AND_SIZES : 1);
+    x->work = 0;
+    for (int round = 0; round < HELD_ROUNDS && better; round++) {
+        ot_sim_figures f;
+        ot_id makers[OT_FULLEST];
+        uint32_t n = 0;
+        OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
+        for (uint32_t k = 0; k < f.n_held && n < HELD_NEAR; k++) {
+            const ot_id v = f.held[k], by = v < x->g->n_values ? x->g->values[v].producer : OT_NONE;
+            if (by != OT_NONE && !tried[by]) makers[n++] = by;
+        }
+        const size_t before = x->n_pool;
+        x->finds_late = x->n_near >= HELD_REGIONS;
+        const ot_status s = try_near(x, l, makers, n, tried, &better);
+        x->finds_late = false;
+        x->n_near += x->n_pool - before;
+        OT_TRY(s);
+        OT_TRY(ot_candidates_let_go(x, most, &f, won, &better));
+        better |= n > 0;
+    }
+    return OT_OK;
+}
+
 ot_status ot_candidates_propose(ot_candidates *x, ot_region_set *won)
 {
     const uint32_t running = count_running(x->g);
@@ -224,5 +259,6 @@ ot_status ot_candidates_propose(ot_candidates *x, ot_region_set *won)
     OT_TRY(ot_candidates_search(x, won));
     OT_TRY(ot_candidates_at_design(x, won));
     OT_TRY(ot_candidates_vary(x, won));
+    if (x->t->runtime->chunk_arena) OT_TRY(try_held(x, &l, won));
     return ot_runtime_places_all(x->t->runtime) ? try_fullest(x, &l, won) : OT_OK;
 }

@@ -40,11 +40,15 @@ static bool same_region(const ot_region *a, const ot_region *b)
 static uint32_t place_of(ot_candidates *x, const ot_region *r)
 {
     for (size_t j = 0; j < x->n_pool; j++)
-        if (same_region(r, &x->pool[j])) return (uint32_t)j;
+        if (same_region(r, &x->pool[j])) {
+            x->late[j] &= x->finds_late;
+            return (uint32_t)j;
+        }
     if (ot_dbg['P'])
         fprintf(stderr, "> Region: steps %u to %u, form %s, %u tiles of %lld: %.3f ms\n", r->first,
                 r->last, ot_form_name(r->form), r->dims[0].n_tiles, (long long)r->dims[0].tile,
                 r->benefit * 1e3);
+    if (!OT_PUSH(x->arena, x->late, x->n_late, x->cap_late, x->finds_late)) return OT_NONE;
     return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r) ? (uint32_t)(x->n_pool - 1)
                                                                   : OT_NONE;
 }
@@ -109,7 +113,7 @@ static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_regio
     return (double)a->bytes <= (double)b->bytes * (1 + about) && a->gain > b->gain;
 }
 
-static bool in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from)
+bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from)
 {
     return to->gain >= -x->o.max_slowdown * x->untiled_s || to->gain >= from->gain;
 }
@@ -119,8 +123,7 @@ static bool is_allowed(const ot_candidates *x, const ot_region_set *set)
     return set->gain >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
 }
 
-/* `from` with r, without what r overlaps; false: it has r. to->all: room. */
-static bool put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to)
+bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to)
 {
     bool done = false;
     *to = (ot_region_set){.all = to->all, .gain = r->benefit};
@@ -191,8 +194,7 @@ static uint64_t unrolled(const ot_region_set *set)
     return n / 2;
 }
 
-/* set->bytes, looked up where the same set was scored before. */
-static ot_status score(ot_candidates *x, ot_region_set *set)
+ot_status ot_set_score(ot_candidates *x, ot_region_set *set)
 {
     const uint64_t key = key_of(x, set);
     for (size_t k = 0; k < x->n_scored; k++) {
@@ -236,15 +238,17 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
     *better = false;
     for (uint32_t k = c->set.n; k-- > 0 && x->work < c->most;) {
         take_out(&c->set, k, &c->spare);
-        if (!in_time(x, &c->spare, &c->set)) continue;
-        OT_TRY(score(x, &c->spare));
+        if (!ot_set_in_time(x, &c->spare, &c->set)) continue;
+        OT_TRY(ot_set_score(x, &c->spare));
         if (!beats(x, &c->spare, &c->set, ABOUT)) continue;
         swap(&c->set, &c->spare);
         *better = true;
     }
     for (size_t k = 0; (r = pooled(x, c->all, k)) != NULL && x->work < c->most; k++) {
-        if (!put_in(&c->set, r, &c->spare) || !in_time(x, &c->spare, &c->set)) continue;
-        OT_TRY(score(x, &c->spare));
+        if (c->all && x->late[k]) continue;
+        if (!ot_set_put_in(&c->set, r, &c->spare) || !ot_set_in_time(x, &c->spare, &c->set))
+            continue;
+        OT_TRY(ot_set_score(x, &c->spare));
         if (!ot_candidates_comes_in(x, r, &c->set, &c->spare)) continue;
         swap(&c->set, &c->spare);
         *better = true;
@@ -360,7 +364,7 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
     for (size_t k = 0; k < x->n_pool; k++) {
         ot_sim_figures f = {0};
         if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
-        if (!put_in(from, &x->pool[k], spare) || !in_time(x, spare, from)) continue;
+        if (!ot_set_put_in(from, &x->pool[k], spare) || !ot_set_in_time(x, spare, from)) continue;
         OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
         spare->bytes = ot_score_bytes(&f, &x->base);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
