@@ -153,6 +153,7 @@ bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool)
     const ot_value *x = ot_acc_in(g, pool, 0);
     const ot_node *pad = x && x->producer != OT_NONE ? &g->nodes[x->producer] : NULL;
     bool max = pool->op == OT_OP_MaxPool;
+    if (g->model->unchanged) return false;
     if (!max && (pool->op != OT_OP_AveragePool || ot_attr_int(pool, "count_include_pad", 0) == 0))
         return false;
     if (!pad || pad->op != OT_OP_Pad || !pads_by_zeros(g, pad)) return false;

@@ -282,6 +282,15 @@ static ot_why obstacle(const ot_graph *g, const ot_node *n, const ot_resize *r, 
     return OT_WHY_NONE;
 }
 
+bool ot_resize_repeats(const ot_graph *g, const ot_node *n, uint32_t axis)
+{
+    ot_resize r;
+    rs_axis a;
+    ot_why why;
+    if (!ot_resize_read(g, n, &r, &why) || !read_axis(g, n, &r, axis, &a, &why)) return false;
+    return a.identity || a.dyadic || r.mode == RS_NEAREST;
+}
+
 static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {

@@ -142,6 +142,9 @@ bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
 /* A Resize one of whose extents is another in single precision, which runtimes compute in, than
  * in double, which shape inference does. Requires shapes. */
 bool ot_resize_is_odd(const ot_graph *g, const ot_node *n);
+/* A Resize, cut along an axis, computes the same bits wherever its rows lie there: coordinates are
+ * exact, or no more than choose a neighbour. Requires shapes. */
+bool ot_resize_repeats(const ot_graph *g, const ot_node *n, uint32_t axis);
 
 /* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must
  * point to [n_in] entries. Returns false when this very window cannot be made (rare: alignment

@@ -395,7 +395,11 @@ static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_
     for (size_t k = 0; k < n_bind; k++)
         OT_TRY(bind_input(g, &bind[k], c->other != NULL && bind[k].replace));
     OT_TRY(start_values(c));
-    for (uint32_t k = 0; k < g->n_order; k++) OT_TRY(infer_node(c, &g->nodes[g->order[k]], depth));
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_status s = infer_node(c, &g->nodes[g->order[k]], depth);
+        if (s != OT_OK && g->model->graph == g) g->model->failed_node = g->order[k];
+        OT_TRY(s);
+    }
     return OT_OK;
 }
 

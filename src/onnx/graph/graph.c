@@ -40,6 +40,7 @@ ot_model *ot_model_new(ot_diag *diag)
     }
     m->arena = a;
     m->diag = diag;
+    m->failed_node = OT_NONE;
     m->names = ot_map_new(a);
     m->graph = m->names ? ot_graph_new(m, NULL, "") : NULL;
     if (!m->graph) {

@@ -386,6 +386,11 @@ typedef struct ot_model {
     /* fixed extents of graph inputs were replaced: what the file states of shapes is written
      * anew */
     bool resized;
+    /* the slice relation is asked of the model as it is: no tile is made of it, and what runtimes
+     * make of tiles is no matter */
+    bool unchanged;
+    /* where shape inference of the top graph ended with a failure; OT_NONE: nowhere */
+    ot_id failed_node;
     /* shapes have been inferred: what values have is not the file's word any more */
     bool shaped;
     uint64_t in_bodies; /* nodes of bodies and functions that were inferred for their callers */
