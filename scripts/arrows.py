@@ -18,7 +18,7 @@ MODULES = """
 base machine pack
 tk/language tk/planmem tk/mlir tk/access tk/interpreter tk/codegen tk
 onnx/graph onnx/import onnx/export
-ops lifetime fusion
+ops geometry lifetime fusion
 machine/runtime machine/target
 device tk/device
 tiling tiling/lower

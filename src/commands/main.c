@@ -3,6 +3,7 @@
 #include "calibrate_command.h"
 #include "devices_command.h"
 #include "gate_command.h"
+#include "geometry_command.h"
 #include "report/facts/facts.h"
 #include "options.h"
 #include "app/pipeline.h"
@@ -245,6 +246,17 @@ static ot_status compare(const ot_options *o, ot_diag *d)
     return ot_compare_summary(o->model, o->second, o->output ? o->output : "-", d);
 }
 
+static ot_status geometry(const ot_options *o, ot_diag *d)
+{
+    ot_geometry_request r = {.model = o->model,
+                             .shapes = o->shapes,
+                             .n_shapes = o->n_shapes,
+                             .json = o->json,
+                             .bioimage = o->bioimage,
+                             .quiet = o->quiet};
+    return ot_geometry_command(&r, d);
+}
+
 static ot_status gate(const ot_options *o, ot_diag *d)
 {
     ot_progress progress = progress_of(o);
@@ -293,6 +305,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->command == OT_CMD_DEVICES) return ot_devices_command(o->json, o->quiet, d);
     if (o->command == OT_CMD_COMPARE) return compare(o, d);
     if (o->command == OT_CMD_GATE) return gate(o, d);
+    if (o->command == OT_CMD_GEOMETRY) return geometry(o, d);
     keep_freed();
     ot_status s = ot_run_load(&run);
     if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);

@@ -235,6 +235,8 @@ static ot_status check_together(ot_diag *d, ot_options *o)
     if (o->command == OT_CMD_GATE) OT_TRY(check_gate(d, o));
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
+    if (o->json && o->bioimage)
+        return ot_fail(d, OT_E_USAGE, "--json and --bioimage both want stdout");
     if (o->json && is_stdout(o->output))
         return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
     if (o->json && is_stdout(o->svg))

@@ -21,7 +21,8 @@ typedef enum ot_command {
     OT_CMD_EXPLAIN,
     OT_CMD_RUN_KERNEL,
     OT_CMD_DEVICES,
-    OT_CMD_GATE
+    OT_CMD_GATE,
+    OT_CMD_GEOMETRY
 } ot_command;
 
 typedef struct ot_options {
@@ -76,6 +77,7 @@ typedef struct ot_options {
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;
+    bool bioimage; /* of geometry */
     bool json, quiet, verbose;
     /* answer one of them and do nothing else */
     bool help, version, list_targets, list_runtimes, completion;
