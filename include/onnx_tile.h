@@ -165,6 +165,19 @@ uint32_t onnx_tile_input_count(const onnx_tile *t);
  * before planning. */
 onnx_tile_status onnx_tile_input(onnx_tile *t, uint32_t k,
                                  onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
+/* What a part of an output needs of the inputs, so that the model as it is computes it from a crop
+ * (docs/large.md): halo, alignment, scale of each axis, and which nodes are in the way. At the size
+ * that onnx_tile_input tells. */
+typedef enum onnx_tile_geometry_form {
+    ONNX_TILE_GEOMETRY_TABLE = 0, /* `onnx-tile geometry` */
+    ONNX_TILE_GEOMETRY_JSON,      /* `--json` */
+    ONNX_TILE_GEOMETRY_BIOIMAGE   /* `--bioimage` */
+} onnx_tile_geometry_form;
+/* *text ends in a 0 byte and must be freed with onnx_tile_free_bytes; NULL on failure. After
+ * loading, and before planning; the model is not changed. ONNX_TILE_USAGE: the model does not take
+ * a size that was bound, dimensions are dynamic and no size is found, or there is no such form. */
+onnx_tile_status onnx_tile_geometry(onnx_tile *t, onnx_tile_geometry_form form,
+                                    char **text) ONNX_TILE_MUST_USE;
 /* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it
  * is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;

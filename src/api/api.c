@@ -8,6 +8,7 @@
 #include "onnx/import/model_io.h"
 #include "ops/guessed_size.h"
 #include "app/pipeline.h"
+#include "geometry/geometry.h"
 #include "shape_list.h"
 
 #include <math.h>
@@ -339,6 +340,37 @@ onnx_tile_status onnx_tile_input(onnx_tile *t, uint32_t k, onnx_tile_tensor *out
     if (s == OT_OK) describe(v, &sizes, out);
     ot_arena_free(a);
     return done(s);
+}
+
+static ot_status put_geometry(onnx_tile *t, onnx_tile_geometry_form form, FILE *out)
+{
+    ot_geometry *g;
+    OT_TRY(ot_geometry_find(t->run.model, t->shapes.all, t->shapes.n, &g));
+    ot_status s = form == ONNX_TILE_GEOMETRY_TABLE  ? ot_geometry_print(g, out)
+                  : form == ONNX_TILE_GEOMETRY_JSON ? ot_geometry_json(g, out)
+                                                    : ot_geometry_bioimage(g, out);
+    ot_geometry_free(g);
+    return s == OT_E_SYSTEM ? OT_E_NOMEM : s; /* it is written to memory */
+}
+
+onnx_tile_status onnx_tile_geometry(onnx_tile *t, onnx_tile_geometry_form form, char **text)
+{
+    size_t n = 0;
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!text) return misuse(t, "the geometry needs a place");
+    *text = NULL;
+    if (t->progress != LOADED)
+        return misuse(t, "the geometry is that of a loaded model, before planning");
+    if ((int)form < ONNX_TILE_GEOMETRY_TABLE || form > ONNX_TILE_GEOMETRY_BIOIMAGE)
+        return misuse(t, "the geometry has no such form");
+    FILE *f = open_memstream(text, &n);
+    ot_status s = f ? put_geometry(t, form, f) : OT_E_NOMEM;
+    if (f && fclose(f) != 0 && s == OT_OK) s = OT_E_NOMEM;
+    if (s == OT_OK) return ONNX_TILE_OK;
+    free(*text);
+    *text = NULL;
+    return s == OT_E_NOMEM ? done(ot_fail_nomem(&t->diag)) : done(s);
 }
 
 static onnx_tile_status plan(onnx_tile *t, bool plan_only)

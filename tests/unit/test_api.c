@@ -496,6 +496,36 @@ static void free_dimensions(void **state)
     onnx_tile_free(t);
 }
 
+static void geometry_of_a_loaded_model(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    char *text = NULL;
+    bytes m = chain_model();
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_geometry(NULL, ONNX_TILE_GEOMETRY_JSON, &text), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_geometry(t, ONNX_TILE_GEOMETRY_JSON, &text), ONNX_TILE_USAGE);
+    assert_null(text);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_geometry(t, ONNX_TILE_GEOMETRY_JSON, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_geometry(t, (onnx_tile_geometry_form)7, &text), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "no such form"));
+    static const char *const says[] = {"axis 3 of axis 3: align 1, scale 1/1",
+                                       "\"halo_lo\": 0, \"halo_hi\": 0", "\"reference\": \"x\""};
+    for (int form = ONNX_TILE_GEOMETRY_TABLE; form <= ONNX_TILE_GEOMETRY_BIOIMAGE; form++) {
+        if (onnx_tile_geometry(t, (onnx_tile_geometry_form)form, &text) != ONNX_TILE_OK)
+            fail_msg("%s", onnx_tile_error(t));
+        if (!strstr(text, says[form])) fail_msg("%s", text);
+        onnx_tile_free_bytes(text);
+    }
+    const int64_t dims[] = {1, 8, 64, 64};
+    assert_int_equal(onnx_tile_bind_shape(t, "nobody", dims, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_geometry(t, ONNX_TILE_GEOMETRY_JSON, &text), ONNX_TILE_USAGE);
+    assert_null(text);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    onnx_tile_free(t);
+}
+
 static void bad_models(void **state)
 {
     (void)state;
@@ -561,6 +591,7 @@ int main(void)
         cmocka_unit_test(options_at_their_ends),
         cmocka_unit_test(another_size_and_a_limit),
         cmocka_unit_test(free_dimensions),
+        cmocka_unit_test(geometry_of_a_loaded_model),
         cmocka_unit_test(bad_models),
         cmocka_unit_test(handles_in_threads),
         cmocka_unit_test(results_in_each_form),
