@@ -10,6 +10,7 @@ Everything goes through the C library of the package; docs/python.md has the res
 """
 from ._check import Comparison, check
 from ._errors import BudgetError, Error, ModelError, OutOfMemory, SystemFailure, UsageError
+from ._geometry import Crop, Geometry, geometry
 from ._library import version as __version__
 from ._ort import ort_library
 from ._plan_memory import MemoryPlan, plan_memory
@@ -17,6 +18,6 @@ from ._result import Explanation, Result
 from ._session import Profile, Session, Value
 from ._tile import explain, inspect, tile
 
-__all__ = ["tile", "inspect", "explain", "plan_memory", "check", "ort_library", "Session", "Result", "Explanation", "MemoryPlan",
+__all__ = ["tile", "inspect", "explain", "geometry", "plan_memory", "check", "ort_library", "Session", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
            "Comparison", "Profile", "Value", "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
            "__version__"]
