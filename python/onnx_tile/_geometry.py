@@ -111,7 +111,7 @@ class Geometry:
         for a, whole in zip(axes, extents):
             if (a["num"], a["den"], a["output_extent"]) != (1, 1, a["extent"]) or a["axis"] != a["input_axis"]:
                 raise UsageError("the output has not the rows of the input: use crop")
-            front, behind = a["halo_lo"] + a["offset"], a["halo_hi"] - a["offset"]
+            front, behind = max(0, a["halo_lo"] + a["offset"]), max(0, a["halo_hi"] - a["offset"])
             depth[a["input_axis"]] = (-(-front // a["align"]) * a["align"], behind + (whole - behind) % a["align"])
         return depth
 

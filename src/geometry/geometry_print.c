@@ -3,13 +3,6 @@
 
 #include "base/json.h"
 
-static const char *shown(ot_arena *a, const char *name)
-{
-    char *copy = ot_strdup(a, name);
-    if (copy) ot_make_shown(copy);
-    return copy ? copy : "";
-}
-
 static void print_axis(const ot_geometry_axis *x, FILE *f)
 {
     fprintf(f, "  axis %u of axis %u: align %lld, scale %lld/%lld, offset %lld, halo %lld + %lld, ",
@@ -23,19 +16,28 @@ static void print_axis(const ot_geometry_axis *x, FILE *f)
     fputc('\n', f);
 }
 
+static void print_barrier(const ot_geometry_barrier *b, FILE *f)
+{
+    fprintf(f, "  in the way of axis %u: node ", b->input_axis);
+    ot_put_shown(b->name, f);
+    fputs(" (", f);
+    ot_put_shown(b->op, f);
+    fprintf(f, "), %s: ", ot_geometry_kind_name(b->kind));
+    ot_put_shown(b->why, f);
+    fputc('\n', f);
+}
+
 ot_status ot_geometry_print(const ot_geometry *g, FILE *f)
 {
     for (uint32_t k = 0; k < g->n_pairs; k++) {
         const ot_geometry_pair *p = &g->pairs[k];
-        fprintf(f, "output %s of input %s\n", shown(g->arena, p->output),
-                shown(g->arena, p->input));
+        fputs("output ", f);
+        ot_put_shown(p->output, f);
+        fputs(" of input ", f);
+        ot_put_shown(p->input, f);
+        fputc('\n', f);
         for (uint32_t j = 0; j < p->n_axes; j++) print_axis(&p->axes[j], f);
-        for (uint32_t j = 0; j < p->n_barriers; j++) {
-            const ot_geometry_barrier *b = &p->barriers[j];
-            fprintf(f, "  in the way of axis %u: node %s (%s), %s: %s\n", b->input_axis,
-                    shown(g->arena, b->name), shown(g->arena, b->op),
-                    ot_geometry_kind_name(b->kind), shown(g->arena, b->why));
-        }
+        for (uint32_t j = 0; j < p->n_barriers; j++) print_barrier(&p->barriers[j], f);
         if (p->n_axes + p->n_barriers == 0) fprintf(f, "  no axis can be cropped\n");
     }
     if (g->n_pairs == 0) fprintf(f, "no output has an axis of an input that can be cropped\n");

@@ -13,6 +13,11 @@
 #define TRIES     8
 #define ALIGN_MAX (1 << 16)
 
+/* Products of rows and scales stay within 62 bits, and phases are walked one by one. */
+#define ROWS_MAX   (1LL << 40)
+#define SCALE_MAX  (1 << 20)
+#define PHASES_MAX (1 << 17)
+
 ot_status ot_geo_model_at(const ot_finding *f, ot_model **out, ot_id *node, const char **why)
 {
     ot_diag aside = {0};
@@ -75,6 +80,9 @@ static ot_status place_outputs(ot_tracing *w, ot_id id, int64_t num, int64_t den
                       less = w->beside->graph->values[y].dims[w->s.axis[y]];
         w->flow.num[y] = num;
         w->flow.den[y] = den;
+        if (large > ROWS_MAX || num > SCALE_MAX || den > SCALE_MAX ||
+            w->flow.align * num / den > PHASES_MAX)
+            return stop(w, id, "its result has too many rows, or at too large a scale");
         if ((large - less) * den != w->step * num && w->step % den == 0)
             return stop(w, id, "the extent of its result does not follow that of the input");
     }

@@ -60,13 +60,16 @@ static ot_id only_reader(const ot_graph *g, ot_id n)
 
 ot_id ot_group_norm_of(const ot_graph *g, ot_id n, ot_id *back)
 {
-    const ot_id norm = g->nodes[n].op == OT_OP_Reshape ? only_reader(g, n) : OT_NONE;
+    const ot_node *x = &g->nodes[n];
+    if (x->op != OT_OP_Reshape || x->n_in < 1 || x->in[0] == OT_NONE) return OT_NONE;
+    const ot_id norm = only_reader(g, n);
     if (norm == OT_NONE || g->nodes[norm].op != OT_OP_InstanceNormalization) return OT_NONE;
     const ot_id last = only_reader(g, norm);
     if (last == OT_NONE || g->nodes[last].op != OT_OP_Reshape) return OT_NONE;
-    const ot_value *x = &g->values[g->nodes[n].in[0]], *y = &g->values[g->nodes[last].out[0]];
-    if (x->rank < 1 || x->rank != y->rank ||
-        memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) != 0)
+    if (g->nodes[last].n_out < 1 || g->nodes[last].out[0] == OT_NONE) return OT_NONE;
+    const ot_value *v = &g->values[x->in[0]], *y = &g->values[g->nodes[last].out[0]];
+    if (v->rank < 1 || v->rank != y->rank ||
+        memcmp(v->dims, y->dims, (size_t)v->rank * sizeof *v->dims) != 0)
         return OT_NONE;
     if (back) *back = g->nodes[last].out[0];
     return norm;
@@ -92,8 +95,7 @@ static void visit(spreading *w, ot_id id)
     if (keeps_shape(g, n) && s->axis[n->in[0]] >= 0 && s->axis[n->out[0]] < 0)
         move(w, id, n->out[0], s->axis[n->in[0]]);
     ot_id back;
-    if (n->op == OT_OP_Reshape && s->axis[n->in[0]] >= 0 &&
-        ot_group_norm_of(g, id, &back) != OT_NONE && s->axis[back] < 0)
+    if (ot_group_norm_of(g, id, &back) != OT_NONE && s->axis[n->in[0]] >= 0 && s->axis[back] < 0)
         move(w, id, back, s->axis[n->in[0]]);
 }
 

@@ -21,6 +21,7 @@ COMMANDS = {
     'bench': ['bench', 'absent.onnx'],
     'run-kernel': ['run-kernel', 'absent.tk'],
     'calibrate': ['calibrate'],  # without a cache to write to
+    'geometry': ['geometry', 'absent.onnx'],
     'devices': ['devices'],     # reads nothing, and is done
     'gate': ['gate', 'absent.onnx', '--max-peak', '1G'],
     'compare': ['compare', 'absent.xml', 'absent.xml', '-o', 'x.html'],

@@ -15,6 +15,7 @@
 #include "app/pipeline.h"
 #include "commands/plan_memory.h"
 #include "commands/run_command.h"
+#include "geometry/geometry.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -346,6 +347,30 @@ static void reports_of_a_plan(void **state)
     }
 }
 
+static ot_status geometry(const void *with, ot_diag *d)
+{
+    (void)with;
+    ot_run run = {.diag = d, .source = {.path = in_folder("in_small.ot")}};
+    ot_geometry *g = NULL;
+    ot_status s = ot_run_load(&run);
+    if (s == OT_OK) s = ot_geometry_find(run.model, NULL, 0, &g);
+    FILE *f = fopen(in_folder("out.json"), "w");
+    assert_non_null(f);
+    if (s == OT_OK) s = ot_geometry_json(g, f);
+    if (s == OT_OK) s = ot_geometry_print(g, f);
+    if (s == OT_OK) s = ot_geometry_bioimage(g, f);
+    fclose(f);
+    ot_geometry_free(g);
+    ot_run_free(&run);
+    return s;
+}
+
+static void geometry_of_a_model(void **state)
+{
+    (void)state;
+    walk_all(&(walk){.name = "geometry", .run = geometry, .dense = true, .same = equal_bytes});
+}
+
 typedef struct packing {
     const char *input, *output;
     ot_mem_mode mode;
@@ -512,6 +537,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspect_and_optimise),
         cmocka_unit_test(reports_of_a_plan),
+        cmocka_unit_test(geometry_of_a_model),
         cmocka_unit_test(plan_memory),
 #ifdef OT_ENGINE
         cmocka_unit_test(run_models),
