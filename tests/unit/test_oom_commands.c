@@ -535,10 +535,8 @@ static int remove_inputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inspect_and_optimise),
-        cmocka_unit_test(reports_of_a_plan),
-        cmocka_unit_test(geometry_of_a_model),
-        cmocka_unit_test(plan_memory),
+        cmocka_unit_test(inspect_and_optimise), cmocka_unit_test(reports_of_a_plan),
+        cmocka_unit_test(geometry_of_a_model),  cmocka_unit_test(plan_memory),
 #ifdef OT_ENGINE
         cmocka_unit_test(run_models),
 #endif
