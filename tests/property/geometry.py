@@ -5,11 +5,12 @@
 
 Each seed makes a network of convolutions (kernels, strides, dilations, uneven and SAME pads), pools (ceil_mode, both ways to count
 padding), Resize in all modes, ConvTranspose, Pad in three modes, Slice with steps, DepthToSpace, SpaceToDepth, Transpose,
-element-wise operators, skip connections, reductions over channels, one or two inputs; now and then something that no crop can pass.
+element-wise operators, skip connections, reductions over channels, one or two inputs, of one to three axes; now and then something that no crop can pass.
 The model is unchanged: ONNX Runtime runs it on the whole input, of an odd extent, and on crops of the form that the geometry gives,
-for random windows of the output, those at both ends included. Every element must be equal in its bits. Seeds whose geometry names
+for random windows of the output, those at both ends included. Every element must be equal in its bits, but for one in twenty
+networks, where the kernels that ONNX Runtime has for a few rows round otherwise (1e-6 of the largest value). Seeds whose geometry names
 a barrier are counted; with one row less of each halo some window of most others must differ, or the halo would be too large.
-Closes with 'N equal, N barred, N not run; N of N differ with one row less'.
+Closes with 'N equal, N rounded, N barred, N not run; N of N differ with one row less'.
 """
 import argparse
 import json
@@ -27,6 +28,7 @@ from builder import Net, save  # noqa: E402
 ort.set_default_logger_severity(4)
 STEPS = ('conv conv conv dilated strided same max average ceil nearest linear cubic turned pad mirror depth space leaky residual '
          'step crop turn channels concat scale').split()
+ROUNDING = 1e-6  # of the largest value: ONNX Runtime has kernels of their own for a few rows, which add up in another order
 BARRIERS = ('norm', 'pool', 'corners', 'join')
 
 
@@ -36,10 +38,11 @@ class Grower:
     def __init__(self, seed):
         self.r = np.random.default_rng([seed, 29])
         self.net = Net(opset=17, rng=self.r)
-        self.v, self.c, self.scale = self.net.input('x', [1, 2, 'h', 'w']), 2, 1.0
+        self.n = int(self.r.choice([1, 2, 3], p=[.2, .7, .1]))  # axes of the picture, recording or volume
+        size = ['h', 'w', 'd'][:self.n]
+        self.v, self.c, self.scale = self.net.input('x', [1, 2, *size]), 2, 1.0
         if self.r.random() < .2:
-            self.v, self.c = self.net.op('Concat', self.v, self.net.input('guide', [1, 1, 'h', 'w']), axis=1), 3
-        self.skips = {}
+            self.v, self.c = self.net.op('Concat', self.v, self.net.input('guide', [1, 1, *size]), axis=1), 3
         self.log = []
 
     def int(self, lo, hi):
@@ -53,15 +56,25 @@ class Grower:
 
     def conv(self, k, **attrs):
         co = self.int(1, 4)
-        self.v = self.net.op('Conv', self.v, self.weight(co, self.c, k, k), kernel_shape=[k, k], **attrs)
+        self.v = self.net.op('Conv', self.v, self.weight(co, self.c, *[k] * self.n), kernel_shape=[k] * self.n, **attrs)
         self.c = co
 
+    def some(self, most):
+        """Pads, all of their own."""
+        return [self.int(0, most) for _ in range(2 * self.n)]
+
+    def padded(self, pads, mode):
+        pads = [0, 0, *pads[:self.n], 0, 0, *pads[self.n:]]
+        self.v = self.net.op('Pad', self.v, self.net.const(pads, 'i8'), mode=mode)
+
     def resize(self, mode, **attrs):
-        self.v = self.net.op('Resize', self.v, '', self.net.const([1, 1, 2, 2], 'f4'), mode=mode, **attrs)
+        self.v = self.net.op('Resize', self.v, '', self.net.const([1, 1] + [2] * self.n, 'f4'), mode=mode, **attrs)
         self.scale *= 2
 
     def grow(self):
         kind = self.pick(STEPS) if self.r.random() > .02 else self.pick(BARRIERS)
+        if kind in ('depth', 'space', 'turn', 'linear', 'cubic')[:5 if self.n > 2 else 3] and self.n != 2:
+            return
         if kind in ('nearest', 'linear', 'cubic', 'turned', 'depth') and self.scale > 1:
             return
         if kind in ('strided', 'same', 'max', 'ceil', 'space', 'step') and self.scale < .2:
@@ -71,31 +84,31 @@ class Grower:
 
     def do_conv(self):
         k = self.pick([1, 2, 3, 5])
-        self.conv(k, pads=[self.int(0, k - 1) for _ in range(4)])
+        self.conv(k, pads=self.some(k - 1))
 
     def do_dilated(self):
         d = self.int(2, 3)
-        self.conv(3, dilations=[d, d], pads=[d] * 4)
+        self.conv(3, dilations=[d] * self.n, pads=[d] * 2 * self.n)
 
     def do_strided(self):
-        self.conv(3, strides=[2, 2], pads=[self.int(0, 2) for _ in range(4)])
+        self.conv(3, strides=[2] * self.n, pads=self.some(2))
         self.scale /= 2
 
     def do_same(self):
         s = self.int(1, 2)
-        self.conv(self.int(2, 4), strides=[s, s], auto_pad=self.pick(['SAME_UPPER', 'SAME_LOWER']))
+        self.conv(self.int(2, 4), strides=[s] * self.n, auto_pad=self.pick(['SAME_UPPER', 'SAME_LOWER']))
         self.scale /= s
 
     def do_max(self):
-        self.v = self.net.op('MaxPool', self.v, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+        self.v = self.net.op('MaxPool', self.v, kernel_shape=[3] * self.n, strides=[2] * self.n, pads=[1] * 2 * self.n)
         self.scale /= 2
 
     def do_average(self):
-        self.v = self.net.op('AveragePool', self.v, kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=self.int(0, 1))
+        self.v = self.net.op('AveragePool', self.v, kernel_shape=[3] * self.n, pads=[1] * 2 * self.n, count_include_pad=self.int(0, 1))
 
     def do_ceil(self):
         k = self.int(2, 3)
-        self.v = self.net.op('MaxPool', self.v, kernel_shape=[k, k], strides=[2, 2], ceil_mode=1)
+        self.v = self.net.op('MaxPool', self.v, kernel_shape=[k] * self.n, strides=[2] * self.n, ceil_mode=1)
         self.scale /= 2
 
     def do_nearest(self):
@@ -110,17 +123,15 @@ class Grower:
 
     def do_turned(self):
         k, co = self.int(2, 4), self.int(1, 4)
-        self.v = self.net.op('ConvTranspose', self.v, self.weight(self.c, co, k, k), kernel_shape=[k, k], strides=[2, 2],
-                             pads=[self.int(0, 1) for _ in range(4)], output_padding=[int(k == 3)] * 2)
+        self.v = self.net.op('ConvTranspose', self.v, self.weight(self.c, co, *[k] * self.n), kernel_shape=[k] * self.n, strides=[2] * self.n,
+                             pads=self.some(1), output_padding=[int(k == 3)] * self.n)
         self.c, self.scale = co, self.scale * 2
 
     def do_pad(self):
-        pads = [0, 0, self.int(0, 2), self.int(0, 2), 0, 0, self.int(0, 2), self.int(0, 2)]
-        self.v = self.net.op('Pad', self.v, self.net.const(pads, 'i8'), mode=self.pick(['edge', 'constant']))
+        self.padded(self.some(2), mode=self.pick(['edge', 'constant']))
 
     def do_mirror(self):
-        pads = [0, 0, self.int(0, 3), self.int(0, 3), 0, 0, self.int(0, 3), self.int(0, 3)]
-        self.v = self.net.op('Pad', self.v, self.net.const(pads, 'i8'), mode='reflect')
+        self.padded(self.some(3), mode='reflect')
 
     def do_depth(self):
         self.conv(1)
@@ -136,17 +147,17 @@ class Grower:
         self.v = self.net.op('LeakyRelu', self.v, alpha=.3)
 
     def do_residual(self):
-        other = self.net.op('Conv', self.v, self.weight(self.c, self.c, 3, 3), pads=[1] * 4)
+        other = self.net.op('Conv', self.v, self.weight(self.c, self.c, *[3] * self.n), pads=[1] * 2 * self.n)
         self.v = self.net.op('Add', other, self.v)
 
     def do_step(self):
         start, step = self.int(0, 2), self.int(1, 2)
-        self.v = self.net.op('Slice', self.v, *(self.net.const([k], 'i8') for k in (start, 2 ** 62, 2, step)))
-        self.v = self.net.op('Slice', self.v, *(self.net.const([k], 'i8') for k in (start, 2 ** 62, 3, step)))
+        for axis in range(2, 2 + self.n):
+            self.v = self.net.op('Slice', self.v, *(self.net.const([k], 'i8') for k in (start, 2 ** 62, axis, step)))
         self.scale /= step
 
     def do_crop(self):
-        args = [self.int(0, 2) for _ in range(2)], [-self.int(1, 2) for _ in range(2)], [2, 3]
+        args = [self.int(0, 2) for _ in range(self.n)], [-self.int(1, 2) for _ in range(self.n)], list(range(2, 2 + self.n))
         self.v = self.net.op('Slice', self.v, *(self.net.const(a, 'i8') for a in args))
 
     def do_turn(self):
@@ -162,16 +173,17 @@ class Grower:
         self.c = 1
 
     def do_concat(self):
-        other = self.net.op('Conv', self.v, self.weight(2, self.c, 3, 3), dilations=[2, 2], pads=[2] * 4)
+        other = self.net.op('Conv', self.v, self.weight(2, self.c, *[3] * self.n), dilations=[2] * self.n, pads=[2] * 2 * self.n)
         self.v, self.c = self.net.op('Concat', self.v, other, axis=1), self.c + 2
 
     def do_scale(self):
         """A level of a U-Net: down by 2, something, and up, joined with what was before."""
-        down = self.net.op('MaxPool', self.v, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
-        down = self.net.op('Conv', down, self.weight(self.c, self.c, 3, 3), pads=[1] * 4)
-        up = self.net.op('Resize', down, '', self.net.const([1, 1, 2, 2], 'f4'), mode=self.pick(['nearest', 'linear']))
-        shape = self.net.op('Slice', self.net.op('Shape', self.v), *(self.net.const([k], 'i8') for k in (2, 4)))
-        ends = [self.net.const([0, 0], 'i8'), shape, self.net.const([2, 3], 'i8')]
+        down = self.net.op('MaxPool', self.v, kernel_shape=[2] * self.n, strides=[2] * self.n, ceil_mode=1)
+        down = self.net.op('Conv', down, self.weight(self.c, self.c, *[3] * self.n), pads=[1] * 2 * self.n)
+        up = self.net.op('Resize', down, '', self.net.const([1, 1] + [2] * self.n, 'f4'),
+                         mode=self.pick(['nearest', 'linear'][:1 if self.n > 2 else 2]))
+        shape = self.net.op('Slice', self.net.op('Shape', self.v), *(self.net.const([k], 'i8') for k in (2, 2 + self.n)))
+        ends = [self.net.const([0] * self.n, 'i8'), shape, self.net.const(list(range(2, 2 + self.n)), 'i8')]
         self.v, self.c = self.net.op('Concat', self.v, self.net.op('Slice', up, *ends), axis=1), 2 * self.c
 
     def do_norm(self):
@@ -184,13 +196,15 @@ class Grower:
         self.resize('linear', coordinate_transformation_mode='align_corners')
 
     def do_join(self):
-        self.v = self.net.op('Concat', self.v, self.v, axis=3)
+        self.v = self.net.op('Concat', self.v, self.v, axis=1 + self.n)
 
     def model(self):
+        if self.n == 1:  # else nothing says which of the axes are channels
+            self.do_conv()
         for _ in range(self.int(3, 8)):
             self.grow()
         self.net.op('LeakyRelu', self.v, alpha=.5, out='y')
-        self.net.output('y', [1, None, None, None])
+        self.net.output('y', [1, None, *[None] * self.n])
         return self.net.model()
 
 
@@ -213,7 +227,7 @@ def window(rng, rows, least=1):
 
 
 def compare(run, feeds, whole, axes, wins, less=0):
-    """The windows of the output, cut from the crop that they need: the same bits?"""
+    """The windows of the output, cut from the crop that they need: 0 for the same bits, else the difference as a part of the largest value."""
     places, at = {name: [slice(None)] * x.ndim for name, x in feeds.items()}, [slice(None)] * whole.ndim
     want = [slice(None)] * whole.ndim
     for number, (lo, hi) in enumerate(wins):
@@ -224,16 +238,21 @@ def compare(run, feeds, whole, axes, wins, less=0):
             places[name][a['input_axis']] = slice(begin, end)
         at[a['axis']], want[a['axis']] = slice(first, first + hi - lo), slice(lo, hi)
     part = run({name: np.ascontiguousarray(x[tuple(places[name])]) for name, x in feeds.items()})[tuple(at)]
-    return part.shape == whole[tuple(want)].shape and np.array_equal(part.view('u4'), np.ascontiguousarray(whole[tuple(want)]).view('u4'))
+    right = np.ascontiguousarray(whole[tuple(want)])
+    if part.shape != right.shape:
+        return 1
+    if np.array_equal(part.view('u4'), right.view('u4')):
+        return 0
+    return max(float(np.max(np.abs(part - right)) / np.max(np.abs(whole))), 1e-12)
 
 
 def check(seed, tool, folder, verbose):
-    """'equal', 'barred' or 'not run', and whether one row less differs; what is wrong as an exception."""
+    """'equal', 'rounded', 'barred' or 'not run', and whether one row less differs; what is wrong as an exception."""
     g = Grower(seed)
     m = g.model()
     path = save(m, os.path.join(folder, 'm.onnx'))
     rng = np.random.default_rng([seed, 31])
-    size = [int(rng.integers(90, 200)) for _ in range(2)]
+    size = [int(rng.integers(60, 90) if g.n > 2 else rng.integers(90, 200)) for _ in range(g.n)]
     feeds = {i.name: rng.normal(0, 1, (1, i.type.tensor_type.shape.dim[1].dim_value, *size)).astype('f4') for i in m.graph.input}
     so = ort.SessionOptions()
     so.intra_op_num_threads = 1
@@ -267,22 +286,26 @@ def check(seed, tool, folder, verbose):
         return session.run(None, parts)[0]
     if not all(a['any_extent'] or bound for p in axes.values() for a in p):
         return 'barred', None
+    how = 'equal'
     for _ in range(8):
         wins = [window(rng, rows) for rows in whole.shape[2:]]
-        if not compare(run, feeds, whole, axes, wins):
+        apart = compare(run, feeds, whole, axes, wins)
+        if apart > 0:
+            how = 'rounded'
+        if apart > ROUNDING:
             raise AssertionError(f'{g.log} {size} -> {whole.shape[2:]}: {wins} differs; {axes["x"]}')
     differs = False
     if not bound:
-        return 'equal', None
+        return how, None
     for _ in range(40):
         wins = [window(rng, rows) for rows in whole.shape[2:]]
         try:
-            differs |= not compare(run, feeds, whole, axes, wins, less=1)
+            differs |= compare(run, feeds, whole, axes, wins, less=1) > ROUNDING
         except Exception:
             differs = True
         if differs:
             break
-    return 'equal', differs
+    return how, differs
 
 
 def main():
@@ -294,7 +317,7 @@ def main():
     p.add_argument('-v', action='store_true')
     args = p.parse_args()
     seeds = [args.seed] if args.seed is not None else range(args.start, args.start + args.seeds)
-    count, wrong, less = {'equal': 0, 'barred': 0, 'not run': 0}, 0, []
+    count, wrong, less = {'equal': 0, 'rounded': 0, 'barred': 0, 'not run': 0}, 0, []
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             try:
@@ -309,7 +332,10 @@ def main():
     enough = sum(less) * 3 >= len(less) * 2 or len(less) < 10
     if not enough:
         print('too many are equal with one row less: the halos are too large')
-    return wrong > 0 or not enough
+    rounded = count['rounded'] * 20 > count['equal'] + 20
+    if rounded:
+        print('too many are rounded otherwise')
+    return wrong > 0 or not enough or rounded
 
 
 if __name__ == '__main__':
