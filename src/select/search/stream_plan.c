@@ -18,6 +18,8 @@
 #define ENDS_MAX 48
 /* where rows are carried by loops: each costs a plan of its own (stage select/) */
 #define ENDS_FEW  12
+#define APART     200 /* ends are at least that part of the sequence from one another */
+#define WORTH     0.25
 #define HALVES    3        /* an interval, the end's half of it, a quarter */
 #define WORK_MAX  10000000 /* windows of steps that are looked at for a graph, about */
 #define ABOUT     1.05     /* memory, or time, that is taken to be the same */
@@ -93,9 +95,15 @@ static ot_status fit(finder *x, ot_region *r, bool *fits)
     return OT_OK;
 }
 
-/* The region in steps of c->tile[0] rows goes to the pool. *legal: it can be written, where it
- * fits; *taken: bytes that a step takes, 0: not known. */
-static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *taken)
+/* What became of an interval in steps of some rows. */
+typedef struct tried {
+    bool legal;    /* it can be written, where it fits, */
+    bool in_reach; /* and a plan of it alone keeps within the time allowed */
+    int64_t bytes; /* that a step takes, 0: not known */
+} tried;
+
+/* The region in steps of c->tile[0] rows goes to the pool. */
+static ot_status try_rows(finder *x, const ot_choice *c, tried *out)
 {
     ot_region r;
     ot_why why;
@@ -105,13 +113,15 @@ static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *t
     r.rolling = has_line_buffers(x->t);
     r.in_classes = ot_runtime_in_classes(x->t->runtime);
     x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
-    *taken = 0;
-    *legal = r.n_nodes > 0 && r.dims[0].sink != OT_NONE && is_whole(x, &r);
+    *out = (tried){.legal = r.n_nodes > 0 && r.dims[0].sink != OT_NONE && is_whole(x, &r)};
+    bool *legal = &out->legal;
     if (*legal && !r.rolling)
         OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
     OT_TRY(fit(x, &r, &fits));
-    *taken = r.working_set;
+    out->bytes = r.working_set;
+    out->in_reach = x->s->time[x->s->n] + r.time_tiled - r.time_untiled <=
+                    ot_time_allowed(x->s, x->o);
     if (ot_dbg['D']) dump_rows(c, &r, fits);
     const bool asked = x->o->force_form == OT_FORM_STREAM;
     /* steps that hand on nothing are tiles */
@@ -145,26 +155,25 @@ static bool is_tiny(int64_t largest, int64_t extent, int64_t rows)
 }
 
 /* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows
- * the first. *any: there was one. *least: bytes that the fewest rows take, 0: not known. */
-static ot_status try_interval(finder *x, ot_choice *c, bool *any, int64_t *least)
+ * the first. out: what became of any of them, the bytes those of the fewest rows. */
+static ot_status try_interval(finder *x, ot_choice *c, tried *out)
 {
     const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
     const int64_t extent = sink->dims[c->axes[0]], largest = largest_made(x, c);
-    *any = false;
-    *least = 0;
+    *out = (tried){0};
     for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && x->work < WORK_MAX; k++) {
         const uint32_t before = x->pool->n;
-        int64_t taken;
-        bool legal;
+        tried of;
         if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
         if (!has_line_buffers(x->t) && is_tiny(largest, extent, ROWS[k])) continue;
         c->tile[0] = ROWS[k];
-        OT_TRY(try_rows(x, c, &legal, &taken));
-        if (*least == 0) *least = taken;
-        *any |= legal;
-        if (legal && x->o->stream_rows > 0) return OT_OK;
+        OT_TRY(try_rows(x, c, &of));
+        if (out->bytes == 0) out->bytes = of.bytes;
+        out->legal |= of.legal;
+        out->in_reach |= of.in_reach;
+        if (of.legal && x->o->stream_rows > 0) return OT_OK;
         /* more rows take more, and keep no more */
-        if (taken > 0 && x->pool->n == before) return OT_OK;
+        if (of.bytes > 0 && x->pool->n == before) return OT_OK;
     }
     return OT_OK;
 }
@@ -198,25 +207,23 @@ static ot_status try_strips(finder *x, ot_choice *c, int64_t whole)
     int64_t tiles[OT_COUNTS_MAX];
     const uint32_t n = ot_candidate_tiles(sink->dims[c->axes[1]], STRIPS, false, tiles);
     for (uint32_t k = 0; k < n; k++) {
-        bool any;
-        int64_t least;
+        tried of;
         c->tile[1] = tiles[k];
         if ((double)whole * (double)tiles[k] >
             ROOM * (double)x->t->fast_bytes * (double)sink->dims[c->axes[1]])
             continue;
-        OT_TRY(try_interval(x, c, &any, &least));
+        OT_TRY(try_interval(x, c, &of));
     }
     return OT_OK;
 }
 
-/* The interval in whole rows, in strips where these take too much. *any: it can be written. */
-static ot_status try_first(finder *x, ot_choice c, bool *any)
+/* The interval in whole rows, out: what became of it; in strips where these take too much. */
+static ot_status try_first(finder *x, ot_choice c, tried *out)
 {
     const uint32_t before = x->pool->n;
     const int32_t rank = x->s->g->values[x->s->g->nodes[x->s->node[c.end]].out[0]].rank;
-    int64_t whole;
-    OT_TRY(try_interval(x, &c, any, &whole));
-    if (!*any || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 ||
+    OT_TRY(try_interval(x, &c, out));
+    if (!out->legal || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 ||
         c.axes[0] != rank - 2)
         return OT_OK;
     c.n_dims = 2;
@@ -224,27 +231,28 @@ static ot_status try_first(finder *x, ot_choice c, bool *any)
     /* columns may not reach as far down */
     const uint32_t lowest = lowest_start(x, c.end, c.axes, 2);
     c.first = start_from(x, lowest > c.first ? lowest : c.first, c.end, c.axes, 2);
-    return c.first < c.end ? try_strips(x, &c, whole) : OT_OK;
+    return c.first < c.end ? try_strips(x, &c, out->bytes) : OT_OK;
 }
 
 /* Intervals that end at `end` along the axis, and begin as far down as it can be followed, or
- * half way; with line buffers, wherever little is handed on. */
+ * half way where that cannot be written or takes too long: the first and the last step of a long
+ * one hold much. With line buffers, wherever little is handed on. */
 static ot_status try_axis(finder *x, uint32_t end, const int8_t *axis)
 {
     const uint32_t lowest = lowest_start(x, end, axis, 1);
     ot_choice c = {.first = lowest, .end = end, .n_dims = 1, .axes = {axis[0]}};
-    uint32_t tried = OT_NONE;
-    bool any = false;
-    for (uint32_t half = 0; half < HALVES && c.first < end && !any; half++) {
-        OT_TRY(try_first(x, c, &any));
-        tried = c.first;
+    uint32_t before = OT_NONE;
+    tried of = {0};
+    for (uint32_t half = 0; half < HALVES && c.first < end && !of.in_reach; half++) {
+        OT_TRY(try_first(x, c, &of));
+        before = c.first;
         c.first = start_from(x, c.first + (end - c.first + 1) / 2, end, axis, 1);
     }
     for (uint32_t k = 0; has_line_buffers(x->t) && k < x->n_ends; k++) {
         c.first = start_from(x, x->ends[k] + 1, end, axis, 1);
-        if (x->ends[k] < lowest || c.first >= end || c.first == tried) continue;
-        OT_TRY(try_first(x, c, &any));
-        tried = c.first;
+        if (x->ends[k] < lowest || c.first >= end || c.first == before) continue;
+        OT_TRY(try_first(x, c, &of));
+        before = c.first;
     }
     return OT_OK;
 }
@@ -288,31 +296,57 @@ static int by_position(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Positions after which least is handed on, each the least among its neighbours, in order. */
-static ot_status find_ends(finder *x)
+/* Positions after which less is handed on than at their neighbours, where an interval may end.
+ * Where maps grow to the end, as a decoder's do, least is handed on where there is nothing to
+ * gain: with loops, ends lie behind that. all: [n] room for a sequence. */
+static ot_status find_minima(const finder *x, uint32_t *all, uint32_t *n)
 {
     const ot_seq *s = x->s;
-    const uint32_t most = has_line_buffers(x->t) ? ENDS_MAX : ENDS_FEW;
-    x->n_ends = 0;
+    int64_t live = 0;
+    *n = 0;
     for (uint32_t p = 0; p < s->n; p++) {
         bool may;
         const int64_t here = s->cut[p + 1];
-        if ((p + 1 < s->n && s->cut[p + 2 <= s->n ? p + 2 : p + 1] < here) || s->cut[p] < here)
-            continue;
+        live = ot_max(live, s->live[p]);
+        if (!has_line_buffers(x->t) && (double)live < WORTH * (double)s->peak) continue;
+        if (s->cut[p] < here || (p + 1 < s->n && s->cut[p + 2] < here)) continue;
         OT_TRY(may_end(x, p, &may));
-        if (!may) continue;
-        uint32_t at = x->n_ends;
-        if (at == most) { /* in place of the one that hands on most */
-            at = 0;
-            for (uint32_t k = 1; k < most; k++)
-                if (s->cut[x->ends[k] + 1] > s->cut[x->ends[at] + 1]) at = k;
-            if (s->cut[x->ends[at] + 1] < here) continue;
-        } else {
-            ++x->n_ends;
-        }
-        x->ends[at] = p;
+        if (may) all[(*n)++] = p;
     }
-    if (has_line_buffers(x->t)) qsort(x->ends, x->n_ends, sizeof *x->ends, by_position);
+    return OT_OK;
+}
+
+/* Of positions all [n], the one after which least is handed on, the last of equal ones; none that
+ * is nearer than `apart` to an end. OT_NONE: there is none. */
+static uint32_t next_end(const finder *x, const uint32_t *all, uint32_t n, uint32_t apart)
+{
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < n; k++) {
+        bool far = true;
+        for (uint32_t j = 0; j < x->n_ends; j++)
+            far &= llabs((long long)all[k] - (long long)x->ends[j]) >= apart;
+        if (far && (best == OT_NONE || x->s->cut[all[k] + 1] <= x->s->cut[best + 1])) best = all[k];
+    }
+    return best;
+}
+
+/* The last position where an interval may end, and those after which least is handed on, in
+ * order. Carried by loops, intervals that end near to one another are the same: their ends lie
+ * apart. */
+static ot_status find_ends(finder *x)
+{
+    const bool lines = has_line_buffers(x->t);
+    const uint32_t most = lines ? ENDS_MAX : ENDS_FEW, apart = lines ? 1 : 1 + x->s->n / APART;
+    uint32_t n, *all = OT_NEW_N(x->s->arena, uint32_t, x->s->n + 1u);
+    x->n_ends = 0;
+    if (!all) return ot_fail_nomem(x->s->g->model->diag);
+    OT_TRY(find_minima(x, all, &n));
+    if (n > 0) x->ends[x->n_ends++] = all[n - 1];
+    for (uint32_t p = 0; p != OT_NONE && x->n_ends < most;) {
+        p = next_end(x, all, n, apart);
+        if (p != OT_NONE) x->ends[x->n_ends++] = p;
+    }
+    qsort(x->ends, x->n_ends, sizeof *x->ends, by_position);
     return OT_OK;
 }
 
