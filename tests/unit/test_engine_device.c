@@ -310,6 +310,23 @@ static void planned_is_what_is_allocated(void **state)
     assert_int_equal(ot_device_use(dev).used, before);
 }
 
+/* A model that the host runs, all of it, takes no activations on the device. */
+static void nothing_is_planned_for_the_host(void **state)
+{
+    NEEDS_DEVICE(state);
+    bench b;
+    ot_device_figures f;
+    const int64_t before = ot_device_use(dev).used;
+    open_with(&b, "input %x : float32[4]\n%y = NonZero(%x)\noutput %y\n",
+              (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    ot_device_figures_get(b.s, &f);
+    assert_int_equal(f.arena_bytes, 0);
+    assert_int_equal(f.device_bytes, f.weight_bytes);
+    assert_int_equal(ot_device_use(dev).used - before, f.weight_bytes);
+    close_bench(&b);
+}
+
 /* NonZero makes what nobody knows the size of; TopK has no kernel: both run on the host, between
  * kernels. */
 static void the_host_takes_the_rest(void **state)
@@ -435,6 +452,7 @@ int main(void)
         cmocka_unit_test(random_networks),
         cmocka_unit_test(names_in_a_group_differ),
         cmocka_unit_test(planned_is_what_is_allocated),
+        cmocka_unit_test(nothing_is_planned_for_the_host),
         cmocka_unit_test(the_host_takes_the_rest),
         cmocka_unit_test(the_host_reads_views_of_inputs),
         cmocka_unit_test(the_host_takes_part_in_tiles),

@@ -3,8 +3,7 @@
 
 static ot_status new_buffer(dv_session *s, const char *name, int64_t bytes, ot_dev_buffer *out)
 {
-    const ot_dev_buffer_options o = {
-        .name = name, .bytes = ot_max(bytes, 4), .kind = OT_DEV_MEM_DEVICE};
+    const ot_dev_buffer_options o = {.name = name, .bytes = bytes, .kind = OT_DEV_MEM_DEVICE};
     ot_device_error e;
     OT_TRY(dv_told(s, ot_dev_buffer_new(s->dev, &o, &e, out), &e));
     s->figures.device_bytes += o.bytes;
@@ -80,7 +79,8 @@ static ot_status build(dv_session *s)
     if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->stores), &e));
     OT_TRY(dv_compile(s));
     OT_TRY(new_weights(s));
-    OT_TRY(new_buffer(s, "activations", s->top->arena.height, &s->arena));
+    if (s->top->arena.height > 0)
+        OT_TRY(new_buffer(s, "activations", s->top->arena.height, &s->arena));
     return dv_upload_weights(s);
 }
 
