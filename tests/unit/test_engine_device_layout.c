@@ -134,9 +134,10 @@ static void check_layouts(const char *text, uint64_t seed)
     ot_device_figures f;
     laid_want want;
     want_of(&want, text, seed);
-    for (int choice = 0; choice < 4; choice++) {
-        const ot_dg_layout layout = {.together = 1,
+    for (int choice = 0; choice < 8; choice++) {
+        const ot_dg_layout layout = {.together = choice & 4 ? 32 : 1,
                                      .sector = 64,
+                                     .busy = choice & 4 ? 2000 : 0,
                                      .packs = choice & 1 ? OT_DG_ALWAYS : OT_DG_NEVER,
                                      .spreads = choice & 2 ? OT_DG_ALWAYS : OT_DG_NEVER};
         same_laid(&want, layout, &f);
@@ -257,11 +258,64 @@ static void lanes_are_spread_where_it_pays(void **state)
     }
 }
 
+/* Shaders of a model's only kernel in a layout: how many work-items, in groups of how many. */
+static int64_t items_in(const ot_dg_layout *layout, const char *net, uint32_t *group_items)
+{
+    const ot_dg_target target = {.dialect = OT_DG_CUDA, .has_f64 = true, .layout = *layout};
+    bench b;
+    ot_dg_code code;
+    open_with(&b, net, (ot_session_options){0});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    ot_arena *a = ot_arena_new();
+    const ot_graph *g = b.m->graph;
+    ot_nd *arrays = OT_NEW_N(a, ot_nd, g->n_values);
+    assert_non_null(arrays);
+    for (ot_id v = 0; v < g->n_values; v++)
+        ot_nd_set_dense(&arrays[v], g->values[v].dtype, (uint32_t)g->values[v].rank,
+                        g->values[v].dims);
+    const ot_node *node = &g->nodes[0];
+    const ot_dg_group group = {&node, 1, arrays, node->out, 1};
+    assert_int_equal(ot_dg_generate(&group, &target, a, &b.d, &code), OT_OK);
+    if (code.n != 1) fail_msg("%s", code.why ? code.why : "many kernels");
+    const int64_t items = code.kernels[0].items;
+    *group_items = code.kernels[0].group_items;
+    ot_arena_free(a);
+    close_bench(&b);
+    return items;
+}
+
+/* A result too small for a GPU's units is cut into more work-items; a large one is not. Groups are
+ * whole subgroups. */
+static void small_results_keep_units_busy(void **state)
+{
+    (void)state;
+    static const char *const small[] = {
+        "input %x : float32[1,512,7,7]\ninit %w : float32[512,512,1,1] = random 1\n%y = Conv(%x, "
+        "%w)\noutput %y\n",
+        "input %x : float32[1,512]\ninit %w : float32[512,4000] = random 1\n%y = MatMul(%x, "
+        "%w)\noutput %y\n"};
+    static const char large[] = "input %x : float32[1,8,1024,1024]\ninit %w : float32[64,8,1,1] = "
+                                "random 1\n%y = Conv(%x, %w)\noutput %y\n";
+    const ot_device_facts few = {.units = 1}, many = {.units = 100};
+    const ot_dg_layout one = ot_device_layout(&few), all = ot_device_layout(&many);
+    assert_int_equal(all.busy, 100 * one.busy);
+    uint32_t group;
+    for (int k = 0; k < 2; k++) {
+        const int64_t least = k == 0 ? 512 * 49 : 4000;
+        assert_true(items_in(&one, small[k], &group) <= least / 8);
+        assert_int_equal(items_in(&all, small[k], &group), least);
+        assert_int_equal(group, 32);
+    }
+    assert_int_equal(items_in(&all, large, &group), 1024 * 1024);
+    assert_int_equal(group, 128);
+}
+
 int main(void)
 {
     const struct CMUnitTest alone[] = {
         cmocka_unit_test(layouts_of_devices),
         cmocka_unit_test(transactions),
+        cmocka_unit_test(small_results_keep_units_busy),
         cmocka_unit_test(packing),
     };
     const struct CMUnitTest tests[] = {

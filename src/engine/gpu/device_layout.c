@@ -7,7 +7,7 @@
  *                              element of each of eight work-items, and blocks took x1.5 of the
  *                              time
  *   a GPU                      a subgroup's work-items load together; what moves is a sector of a
- *                              cache line
+ *                              cache line; each unit wants hundreds of work-items
  *
  * Whether a kernel takes a layout follows from the transactions that it makes with and without
  * (engine/gpu/shaders/dg_access.c).
@@ -19,13 +19,17 @@
 #define SUBGROUP   32
 #define GPU_SECTOR 32 /* bytes that a GPU's cache line of 64 or 128 is read in */
 #define CPU_LINE   64
+/* work-items of a GPU's unit that hide what loads take, where each makes many sums */
+#define BUSY_ITEMS 512
 /* channels of an activation side by side: a vector of a CPU's, and what kernels have registers
  * for */
 #define BLOCK 8
 
 ot_dg_layout ot_device_layout(const ot_device_facts *f)
 {
-    if (!f->is_cpu) return (ot_dg_layout){.together = SUBGROUP, .sector = GPU_SECTOR};
+    if (!f->is_cpu)
+        return (ot_dg_layout){
+            .together = SUBGROUP, .busy = (int64_t)f->units * BUSY_ITEMS, .sector = GPU_SECTOR};
     ot_dg_layout l = {.together = 1,
                       .sector = f->cache_line > 0 ? (uint32_t)f->cache_line : CPU_LINE};
     if (f->vector_floats > 1 && ot_dg_blocks_pay(&l, BLOCK)) l.block = BLOCK;

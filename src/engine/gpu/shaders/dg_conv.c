@@ -76,6 +76,31 @@ static void choose_block(const dg_build *b, conv *c)
     }
 }
 
+static double items_of(const conv *c)
+{
+    return (double)(c->y.dims[0] * c->group * c->blocks) * (double)(c->y.dims[2] * c->y.dims[3]) *
+           (double)ot_ceil_div(c->y.dims[4], c->lanes);
+}
+
+/* The same for a device that wants many work-items: lanes, too, where there would be few. */
+static void choose_shape(const dg_build *b, conv *c)
+{
+    const uint32_t widest = c->lanes;
+    double best = 0;
+    for (uint32_t lanes = widest; lanes > 0; lanes = lanes == 8 ? 4 : lanes == 4)
+        for (uint32_t block = 8; block > 0; block /= 2) {
+            conv x = *c;
+            x.lanes = lanes;
+            x.block = block;
+            x.blocks = ot_ceil_div(c->maps, block);
+            if (dg_fills_up(&x) && !may_fill(b, c, block)) continue;
+            const double work = dg_work(b, items_of(&x), lanes, block);
+            if (best > 0 && work >= best) continue;
+            best = work;
+            *c = x;
+        }
+}
+
 enum { INPUT, WEIGHTS, RESULT, ACCESSES };
 
 static void accesses(const conv *c, bool packs, bool spread, dg_access out[ACCESSES])
@@ -89,12 +114,6 @@ static void accesses(const conv *c, bool packs, bool spread, dg_access out[ACCES
     out[RESULT] = (dg_access){c->y.dtype, c->block, c->lanes, to * lane, to * item};
 }
 
-static double items_of(const conv *c)
-{
-    return (double)(c->y.dims[0] * c->group * c->blocks) * (double)(c->y.dims[2] * c->y.dims[3]) *
-           (double)ot_ceil_div(c->y.dims[4], c->lanes);
-}
-
 /* What a convolution makes of the row of its result, of its channels, of the device's layout. */
 static void choose(dg_build *b, conv *c)
 {
@@ -106,7 +125,10 @@ static void choose(dg_build *b, conv *c)
     c->blocks = c->maps / c->block;
     accesses(c, false, false, plain);
     dg_count_plain(b, plain, ACCESSES, items_of(c));
-    choose_block(b, c);
+    if (b->target->layout.busy > 0)
+        choose_shape(b, c);
+    else
+        choose_block(b, c);
     accesses(c, false, false, plain);
     accesses(c, true, true, laid);
     c->packs = c->block > 1 &&

@@ -96,6 +96,11 @@ void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dim
 /* "const int i = work_item(); if (i >= items) return;" */
 void dg_begin(dg_build *b, int64_t items);
 /* The kernel is complete; a new one begins. */
+/* Time of so many work-items that each make lanes x block sums, up to a factor: loads, which take
+ * as long as four multiply-adds, and multiply-adds; items that leave units idle cost as those that
+ * do not. */
+double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block);
+/* group_items: of a device whose work-items load one by one. */
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
 
 /* some are the file's word: nothing is read outside of an array because of them */

@@ -41,13 +41,16 @@ static void accesses(const product *p, bool packs, bool spread, dg_access out[AC
     const int64_t in = packs ? 1 : p->b.strides[p->b.rank - 1], to = p->y.strides[p->y.rank - 1];
     out[LEFT] = (dg_access){p->a.dtype, (double)p->depth * p->block, 1, 0, 0};
     out[RIGHT] = (dg_access){p->b.dtype, (double)p->depth, p->lanes, in * lane,
-                             packs && !spread ? p->depth * p->lanes : in * item};
+                             packs && !spread && p->lanes > 1 ? p->depth * p->lanes : in * item};
     out[RESULT] = (dg_access){p->y.dtype, p->block, p->lanes, to * lane, to * item};
 }
 
+/* Packed as [N/LANES][K][LANES], not as [K][N]? */
+static bool in_blocks(const product *p) { return p->packs && p->span == 1 && p->lanes > 1; }
+
 static ot_dg_packing packing_of(const product *p)
 {
-    return (ot_dg_packing){.block = p->span == 1 ? p->lanes : (uint32_t)p->cols,
+    return (ot_dg_packing){.block = in_blocks(p) ? p->lanes : (uint32_t)p->cols,
                            .groups = 1,
                            .maps = p->cols,
                            .map_stride = p->b.strides[1],
@@ -56,10 +59,11 @@ static ot_dg_packing packing_of(const product *p)
 }
 
 /* May B be packed? Columns that fill up its last block take memory. */
-static bool may_pack(const product *p)
+static bool may_pack(const dg_build *b, const product *p)
 {
     const int64_t filled = ot_ceil_div(p->cols, p->lanes) * p->lanes;
-    if (p->b.rank != 2 || p->lanes == 1 || p->cols > INT32_MAX) return false;
+    if (p->b.rank != 2 || p->cols > INT32_MAX) return false;
+    if (p->lanes == 1) return b->target->layout.busy > 0;
     return p->depth * p->cols * 4 <= DG_FILL_SMALL || filled <= p->cols + p->cols / 4;
 }
 
@@ -82,6 +86,24 @@ static double items_of(const product *p)
     return items;
 }
 
+/* The same for a device that wants many work-items: lanes, too, where there would be few. */
+static void choose_shape(const dg_build *b, product *p)
+{
+    const uint32_t widest = p->lanes;
+    double best = 0;
+    for (uint32_t lanes = widest; lanes > 0; lanes = lanes == 8 ? 4 : lanes == 4)
+        for (uint32_t block = 8; block > 0; block /= 2) {
+            product x = *p;
+            x.lanes = lanes;
+            x.block = block;
+            const double work = dg_work(b, items_of(&x), lanes, block);
+            if (best > 0 && work >= best) continue;
+            best = work;
+            p->lanes = lanes;
+            p->block = block;
+        }
+}
+
 static void choose(dg_build *b, product *p)
 {
     dg_access plain[ACCESSES], laid[ACCESSES];
@@ -89,12 +111,14 @@ static void choose(dg_build *b, product *p)
     choose_block(p);
     accesses(p, false, false, plain);
     dg_count_plain(b, plain, ACCESSES, items_of(p));
+    if (b->target->layout.busy > 0) choose_shape(b, p);
+    accesses(p, false, false, plain);
     accesses(p, false, true, laid);
     b->spreads = p->lanes > 1 && dg_spreads(b, plain, laid, ACCESSES);
     p->span = b->spreads ? ot_ceil_div(p->cols, p->lanes) : 1;
     accesses(p, false, b->spreads, plain);
     accesses(p, true, b->spreads, laid);
-    p->packs = may_pack(p) && dg_packs(b, p->n->in[1], &plain[RIGHT], &laid[RIGHT]);
+    p->packs = may_pack(b, p) && dg_packs(b, p->n->in[1], &plain[RIGHT], &laid[RIGHT]);
     accesses(p, p->packs, b->spreads, laid);
     dg_count(b, laid, ACCESSES, items_of(p));
 }
@@ -149,7 +173,7 @@ static const char *lane_at(dg_build *b, const product *p, const char *lane)
 static const char *load_at(dg_build *b, const product *p, const char *col)
 {
     if (!p->packs) return operand_index(b, p, p->in_b, "k", col);
-    if (p->span == 1)
+    if (in_blocks(p))
         return dg_index(b, p->in_b, (const char *const[]){p->coords[p->y.rank - 1], "0", "k", "0"});
     return dg_index(b, p->in_b, (const char *const[]){"0", "0", "k", col});
 }
@@ -160,7 +184,7 @@ static void load_lanes(dg_build *b, const product *p)
     const ot_nd *x = &b->arrays[p->in_b];
     const char *cols = dg_num(b, p->cols);
     const bool neighbours = x->strides[x->rank - 1] == 1 && p->span == 1 && x->dtype != OT_BF16,
-               blocks = p->packs && p->span == 1;
+               blocks = in_blocks(p);
     if (p->lanes == 1) {
         dg_line(b, "const float x = %s;", dg_load(b, p->in_b, load_at(b, p, "col")));
         return;

@@ -1,6 +1,10 @@
 /* Text of kernels: lines, numbers, arguments, places of elements. */
 #include "dg_internal.h"
 
+#include <math.h>
+
+#define GPU_GROUP 128 /* work-items: a unit has room for many such groups */
+
 #include <stdarg.h>
 
 /* ---- types ---- */
@@ -150,7 +154,8 @@ static int64_t places(const ot_nd *x)
 
 static uint32_t add_arg(dg_build *b, const ot_dg_arg *arg, const ot_nd *x)
 {
-    if (b->n_args == OT_DG_ARGS_MAX || b->n_args == b->target->args_most) {
+    const uint32_t most = b->target->args_most;
+    if (b->n_args == OT_DG_ARGS_MAX || (most > 0 && b->n_args >= most)) {
         (void)dg_refuse(b, "too many operands");
         return 0;
     }
@@ -289,9 +294,23 @@ void dg_begin(dg_build *b, int64_t items)
     dg_line(b, "const int i = work_item();\nif (i >= %s) return;", dg_num(b, items));
 }
 
+/* A GPU's groups are whole subgroups: of one where there are few, so that each unit has some. */
+static uint32_t group_of(const ot_dg_layout *l, int64_t items, uint32_t group_items)
+{
+    if (l->together <= 1) return group_items;
+    return items >= ot_max(l->busy, 1) ? GPU_GROUP : l->together;
+}
+
+double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block)
+{
+    const double busy = (double)b->target->layout.busy;
+    return fmax(items, busy) * (4.0 * (lanes + block) + lanes * block);
+}
+
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
 {
     dg_text text = {0};
+    group_items = group_of(&b->target->layout, items, group_items);
     dg_open_function(b, &text, group_items);
     if (b->body.n) dg_append(b, &text, b->body.s);
     dg_append(b, &text, "}\n");

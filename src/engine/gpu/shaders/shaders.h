@@ -33,6 +33,9 @@ typedef struct ot_dg_layout {
     /* work-items whose loads are one: a GPU's subgroup; 1: each loads by itself, in vectors; 0:
      * as 1 */
     uint32_t together;
+    /* work-items that keep all units of a GPU busy: where there would be fewer, each gets less to
+     * do; 0: any number does */
+    int64_t busy;
     uint32_t sector; /* bytes that move as one: a cache line, a sector of one; 0: 64 */
     /* constant weights in blocks of output channels, [O/b][...][b]: those of a work-item are
      * neighbours */
