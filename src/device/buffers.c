@@ -127,3 +127,18 @@ ot_dev_slice ot_dev_whole(ot_device *dev, ot_dev_buffer handle)
     dev_unlock(dev);
     return all;
 }
+
+bool ot_dev_pin(ot_device *dev, void *memory, size_t bytes)
+{
+    dev_lock(dev);
+    const bool ok = !dev->lost && dev->driver->pin && dev->driver->pin(dev, memory, bytes);
+    dev_unlock(dev);
+    return ok;
+}
+
+void ot_dev_unpin(ot_device *dev, void *memory)
+{
+    dev_lock(dev);
+    if (dev->driver->unpin) dev->driver->unpin(dev, memory);
+    dev_unlock(dev);
+}

@@ -35,6 +35,7 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
              version % 1000 / 10, (int)ask_int(cu, device, CU_MAJOR),
              (int)ask_int(cu, device, CU_MINOR));
     f->has_f64 = f->has_i64 = f->has_shorts = f->has_bytes = true;
+    f->pins = true;
     f->groups_most = INT32_MAX;
     f->slices_most = OT_DEV_ARGS_MAX;
     f->has_f16 = ask_int(cu, device, CU_MAJOR) >= 6;
@@ -174,6 +175,20 @@ static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int6
     return OT_OK;
 }
 
+static bool pin(ot_device *dev, void *memory, size_t bytes)
+{
+    const cu_state *x = cu_state_of(dev);
+    return x->cu.cuCtxSetCurrent(x->context) == 0 &&
+           x->cu.cuMemHostRegister_v2(memory, bytes, CU_HOST_PORTABLE_MAPPED) == 0;
+}
+
+static void unpin(ot_device *dev, void *memory)
+{
+    const cu_state *x = cu_state_of(dev);
+    x->cu.cuCtxSetCurrent(x->context);
+    x->cu.cuMemHostUnregister(memory);
+}
+
 /* ---- programs ---- */
 
 /* PTX is told from CUDA C by its first directive. */
@@ -256,6 +271,8 @@ const dev_driver dev_cuda = {.api = OT_DEV_CUDA,
                              .map = map_buffer,
                              .unmap = unmap_buffer,
                              .sync = sync_buffer,
+                             .pin = pin,
+                             .unpin = unpin,
                              .queue_new = cu_queue_new,
                              .queue_free = cu_queue_free,
                              .submit = cu_submit,

@@ -29,6 +29,7 @@ ot_status cu_queue_new(ot_device *dev, dev_queue *q, ot_device_error *e)
     cu_result code = cu->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING);
     if (code == 0) code = cu->cuEventCreate(&s->origin, 0);
     if (code == 0) code = cu->cuEventRecord(s->origin, s->stream);
+    if (code == 0) code = cu->cuEventSynchronize(s->origin); /* the host's clock beside it */
     s->began = ot_now();
     q->api = s;
     if (code == 0) return OT_OK;
@@ -75,11 +76,13 @@ ot_status cu_poll(ot_device *dev, dev_queue *q, ot_device_error *e)
     while (q->done < q->issued) {
         cu_slot *x = slot_of(q, q->done + 1);
         cu_result code = cu->cuEventQuery(x->end);
-        float start = 0, end = 0;
+        float start = 0, took = 0;
         if (code == CU_NOT_READY) return OT_OK;
         if (code == 0) code = cu->cuEventElapsedTime(&start, s->origin, x->start);
-        if (code == 0) code = cu->cuEventElapsedTime(&end, s->origin, x->end);
-        dev_retire(dev, q, x->serial, s->began + start * 1e-3, s->began + end * 1e-3, code == 0);
+        /* not from the origin: a difference of floats would lose what is short */
+        if (code == 0) code = cu->cuEventElapsedTime(&took, x->start, x->end);
+        const double began = s->began + (double)start * 1e-3;
+        dev_retire(dev, q, x->serial, began, began + (double)took * 1e-3, code == 0);
         x->serial = 0;
         if (code != 0) return cu_failed(dev, e, "a command failed", code);
     }

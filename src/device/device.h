@@ -62,6 +62,7 @@ typedef struct ot_device_facts {
     bool is_cpu, has_f64, has_f16;
     /* 64-bit integers; elements of two bytes, of one, in buffers */
     bool has_i64, has_shorts, has_bytes;
+    bool pins;               /* transfers want memory of the host that is pinned (ot_dev_pin) */
     bool maps_stay;          /* a buffer may be used by commands while it is mapped */
     bool unified;            /* host and device share one memory: maps copy nothing */
     int64_t memory_bytes;    /* of the device */
@@ -225,6 +226,13 @@ ot_status ot_dev_fill(ot_device *dev, ot_dev_queue q, ot_dev_slice to, uint32_t 
                       ot_dev_event *done) OT_MUST_USE;
 
 /* ---- maps: maps.c ---- */
+
+/* Pin whole pages of the caller's memory, so that transfers from and to it go on beside kernels:
+ * CUDA takes other memory in pieces, and a download into it ends before the call does. false: not
+ * possible, or no use (facts.pins); transfers work all the same. To be unpinned before it is
+ * freed. */
+bool ot_dev_pin(ot_device *dev, void *memory, size_t bytes);
+void ot_dev_unpin(ot_device *dev, void *memory);
 
 /* A window of the host into a buffer of kind host or unified. The first map of a buffer maps all
  * of it, and it stays so: later ones are hits, whatever their range. What the host writes is the

@@ -108,6 +108,9 @@ typedef struct dev_driver {
      * of the granule or reaches the end. */
     ot_status (*sync)(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device,
                       ot_device_error *e);
+    /* Memory of the host for transfers; NULL: any does. */
+    bool (*pin)(ot_device *dev, void *memory, size_t bytes);
+    void (*unpin)(ot_device *dev, void *memory);
     ot_status (*queue_new)(ot_device *dev, dev_queue *q, ot_device_error *e);
     void (*queue_free)(ot_device *dev, dev_queue *q);
     /* Queue the command; it gets its serial by the layer. */

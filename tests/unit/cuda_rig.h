@@ -33,4 +33,12 @@ static inline void cuda_load_stub(void)
     rmdir(folder);
 }
 
+/* What the stub counts; 0 of a real driver. */
+static inline int cuda_stub_count(const char *function)
+{
+    int (*count)(void);
+    *(void **)&count = dlsym(RTLD_DEFAULT, function);
+    return cuda_is_stub && count ? count() : 0;
+}
+
 #endif

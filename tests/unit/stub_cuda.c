@@ -5,6 +5,10 @@
  *   CUDA C --"NVRTC"-->  ".version", the text --c++, with what CUDA C has beyond C++ (HOST)--> a
  *                        library of functions
  *
+ *   stub_pageable()      transfers from or to memory of the host that was not pinned
+ *   stub_pinned()        ranges that are pinned now
+ *   stub_advance(ms)     its clock goes on by so much
+ *
  * Kernels of CUDA C have pointers and longs for arguments, and no shared memory.
  *
  */
@@ -27,8 +31,6 @@ static int fine(void) { return 0; }
 FINE(cuInit, (unsigned f))
 FINE(cuDevicePrimaryCtxRelease_v2, (int d))
 FINE(cuCtxSetCurrent, (void *c))
-FINE(cuMemHostRegister_v2, (void *p, size_t n, unsigned f))
-FINE(cuMemHostUnregister, (void *p))
 FINE(cuStreamSynchronize, (void *s))
 FINE(cuStreamWaitEvent, (void *s, void *e, unsigned f))
 FINE(cuEventQuery, (void *e))
@@ -76,13 +78,50 @@ int cuEventElapsedTime(float *ms, void *a, void *b)
     return *ms = (float)(*(double *)b - *(double *)a), 0;
 }
 
+/* ---- pinned memory ---- */
+
+static struct {
+    char *at;
+    size_t n;
+} pinned[64];
+static int pageable;
+
+int cuMemHostRegister_v2(void *p, size_t n, unsigned f)
+{
+    for (int k = 0; k < 64; k++)
+        if (!pinned[k].at) return pinned[k].at = p, pinned[k].n = n, 0;
+    return 2;
+}
+int cuMemHostUnregister(void *p)
+{
+    for (int k = 0; k < 64; k++)
+        if (pinned[k].at == p) return pinned[k].at = NULL, 0;
+    return 713;
+}
+static void note_host(const char *p, size_t n)
+{
+    for (int k = 0; k < 64; k++)
+        if (pinned[k].at && p >= pinned[k].at && p + n <= pinned[k].at + pinned[k].n) return;
+    pageable++;
+}
+int stub_pageable(void) { return pageable; }
+int stub_pinned(void)
+{
+    int n = 0;
+    for (int k = 0; k < 64; k++) n += pinned[k].at != NULL;
+    return n;
+}
+void stub_advance(double ms) { now += ms; }
+
+/* ---- transfers ---- */
+
 int cuMemcpyHtoDAsync_v2(ptr to, const void *from, size_t n, void *s)
 {
-    return memcpy((void *)(uintptr_t)to, from, n), 0;
+    return note_host(from, n), memcpy((void *)(uintptr_t)to, from, n), 0;
 }
 int cuMemcpyDtoHAsync_v2(void *to, ptr from, size_t n, void *s)
 {
-    return memcpy(to, (void *)(uintptr_t)from, n), 0;
+    return note_host(to, n), memcpy(to, (void *)(uintptr_t)from, n), 0;
 }
 int cuMemcpyDtoDAsync_v2(ptr to, ptr from, size_t n, void *s)
 {

@@ -414,6 +414,47 @@ static void the_host_takes_part_in_tiles(void **state)
     close_bench(&b);
 }
 
+/* Tiles that move beside kernels lie in pinned memory where the device wants that: other memory is
+ * read and written while the host waits. */
+static void tiles_move_by_pinned_memory(void **state)
+{
+    NEEDS_DEVICE(state);
+    enum { ROWS = 64, COLS = 3000 };
+    static float x[ROWS * COLS], want[ROWS * COLS];
+    bench b;
+    char starts[ROWS * 4 + 8] = "", text[4000];
+    for (int k = 0; k < ROWS; k++)
+        snprintf(starts + strlen(starts), sizeof starts - strlen(starts), "%s%d", k ? "," : "", k);
+    snprintf(text, sizeof text,
+             "input %%x : float32[%d,%d]\n%%y0 = \"onnx_tile\"::Alloc@1() {shape=[%d,%d], "
+             "dtype=1}\n%%y = \"onnx_tile\"::While@1(%%y0) {count=%d, body=graph body {\n  input "
+             "%%i : int64[]\n  input %%buffer : float32[%d,%d]\n  outer %%x : float32[%d,%d]\n"
+             "  %%s : float32[1,%d] = \"onnx_tile\"::Slice@1(%%x, %%i) {axes=[0], sizes=[1], "
+             "starts=[%s]}\n  %%a : float32[1,%d] = Neg(%%s)\n"
+             "  %%next : float32[%d,%d] = \"onnx_tile\"::Deslice@1(%%a, %%buffer, %%i) {axes=[0], "
+             "starts=[%s]}\n  output %%next\n}}\noutput %%y\n",
+             ROWS, COLS, ROWS, COLS, ROWS, ROWS, COLS, ROWS, COLS, COLS, starts, COLS, ROWS, COLS,
+             starts);
+    for (int k = 0; k < ROWS * COLS; k++) want[k] = -(x[k] = (float)k);
+    ot_nd in = F32S(x, ROWS, COLS), out = {0};
+    ot_device_figures f;
+    const bool on_stub = cuda_is_stub && ot_device_about(dev)->api == OT_DEV_CUDA;
+    open_with(&b, text, (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    const int before = cuda_stub_count("stub_pageable");
+    run_ok(&b, &in, &out);
+    check_floats(&out, want, ROWS * COLS);
+    ot_device_figures_get(b.s, &f);
+    assert_int_equal(f.n_uploads, ROWS);
+    assert_int_equal(f.n_downloads, ROWS);
+    if (on_stub) {
+        assert_int_equal(cuda_stub_count("stub_pageable"), before);
+        assert_int_equal(cuda_stub_count("stub_pinned"), 4);
+    }
+    close_bench(&b);
+    assert_int_equal(cuda_stub_count("stub_pinned"), 0);
+}
+
 /* NaN, infinities and zeros go through a device as through the host. */
 static void bad_values_are_the_hosts(void **state)
 {
@@ -456,6 +497,7 @@ int main(void)
         cmocka_unit_test(the_host_takes_the_rest),
         cmocka_unit_test(the_host_reads_views_of_inputs),
         cmocka_unit_test(the_host_takes_part_in_tiles),
+        cmocka_unit_test(tiles_move_by_pinned_memory),
     };
     cuda_load_stub();
     return RUN_ON_EVERY_DEVICE(tests);

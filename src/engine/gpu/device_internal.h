@@ -55,7 +55,8 @@ typedef struct dv_stream {
     ot_nd window;         /* the tile's dims, the array's strides */
     const int64_t *moves; /* [iterations] elements of the array before each tile; NULL: none */
     int64_t bytes;        /* of a tile */
-    /* [bytes] on the host, by turns; NULL: an input's windows have no holes */
+    /* [bytes] on the host, by turns; NULL: an input's windows have no holes,
+     * and the device takes them as they are */
     void *staging[2];
     ot_dev_event moved[2]; /* the last transfer of each turn */
     /* of a result: the iteration whose tile is in staging, or on its way to it; -1: none */
@@ -154,11 +155,13 @@ struct dv_session {
     ot_dev_buffer arena;
     ot_dev_queue queue, loads, stores; /* of kernels; of tiles that move, where there are some */
     bool streams;                      /* there are some */
-    ot_dev_event last, stored;         /* the last command of `queue`, of `stores` */
-    ot_dev_event waits[2];             /* what the next command of `queue` waits for */
-    dv_turn turns[2];                  /* of the loop that runs: even and odd iterations */
-    ot_dg_target target;               /* of the kernels' text */
-    ot_dev_program *programs;          /* [n_programs] one of all functions, or one of each */
+    void **pinned;                     /* [n_pinned] memory of the host, until the session ends */
+    size_t n_pinned, cap_pinned;
+    ot_dev_event last, stored; /* the last command of `queue`, of `stores` */
+    ot_dev_event waits[2];     /* what the next command of `queue` waits for */
+    dv_turn turns[2];          /* of the loop that runs: even and odd iterations */
+    ot_dg_target target;       /* of the kernels' text */
+    ot_dev_program *programs;  /* [n_programs] one of all functions, or one of each */
     size_t n_programs;
     ot_device_fallback *fallbacks; /* [n] */
     size_t n_fallbacks, cap_fallbacks;

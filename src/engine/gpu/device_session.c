@@ -98,6 +98,7 @@ static void free_session(void *state)
     if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
     for (uint32_t k = 0; s->weights && k < s->n_blocks; k++)
         if (s->weights[k].id) (void)!ot_dev_buffer_free(s->dev, s->weights[k], &e);
+    for (size_t k = 0; k < s->n_pinned; k++) ot_dev_unpin(s->dev, s->pinned[k]);
     ot_arena_free(s->a);
 }
 

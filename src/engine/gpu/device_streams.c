@@ -10,6 +10,8 @@
  */
 #include "device_internal.h"
 
+#define PAGE 4096
+
 ot_status dv_find_streams(dv_schedule *q)
 {
     const ot_schedule *p = q->p;
@@ -29,6 +31,23 @@ ot_status dv_find_streams(dv_schedule *q)
 
 /* ---- streams of a body ---- */
 
+/* Memory of the host that tiles are packed in, pinned where the device wants that. */
+static ot_status new_staging(dv_session *s, int64_t bytes, void **out)
+{
+    const size_t whole = ((size_t)bytes + PAGE - 1) / PAGE * PAGE;
+    char *memory = bytes > INT64_MAX - 2 * PAGE ? NULL : ot_alloc(s->a, whole + PAGE);
+    *out = NULL;
+    if (!memory) return ot_fail_nomem(s->s->d);
+    memory += (PAGE - (uintptr_t)memory % PAGE) % PAGE;
+    if (ot_dev_pin(s->dev, memory, whole) &&
+        !OT_PUSH(s->a, s->pinned, s->n_pinned, s->cap_pinned, (void *)memory)) {
+        ot_dev_unpin(s->dev, memory);
+        return ot_fail_nomem(s->s->d);
+    }
+    *out = memory;
+    return OT_OK;
+}
+
 static ot_status push(dv_schedule *q, dv_value *whole, dv_value *tile, const ot_nd *window,
                       const int64_t *moves, bool is_result)
 {
@@ -45,8 +64,8 @@ static ot_status push(dv_schedule *q, dv_value *whole, dv_value *tile, const ot_
     s->streams = true;
     if (!ot_nd_bytes(window->dtype, window->rank, window->dims, &x.bytes))
         OT_BUG("an array of impossible size");
-    for (uint32_t k = 0; k < 2 && (is_result || !ot_nd_is_dense(window)); k++)
-        if (!(x.staging[k] = ot_alloc(s->a, (size_t)x.bytes))) return ot_fail_nomem(s->s->d);
+    const bool staged = is_result || !ot_nd_is_dense(window) || ot_device_about(s->dev)->pins;
+    for (uint32_t k = 0; k < 2 && staged; k++) OT_TRY(new_staging(s, x.bytes, &x.staging[k]));
     return OT_PUSH(s->a, q->streams, q->n_streams, q->cap_streams, x) ? OT_OK
                                                                       : ot_fail_nomem(s->s->d);
 }
