@@ -92,6 +92,7 @@ static void put_layouts(const ot_device_layouts *v, ot_json *j)
 {
     ot_json_open(j, "layouts");
     ot_json_put_int(j, "together", v->layout.together);
+    ot_json_put_int(j, "busy_work_items", v->layout.busy);
     ot_json_put_int(j, "sector_bytes", v->layout.sector);
     ot_json_put_int(j, "packed_constants", v->n_packed);
     ot_json_put_int(j, "packed_bytes", v->packed_bytes);

@@ -129,7 +129,7 @@ run_on() {
     same_as_host "$api" "$tmp/opaque.onnx"
 
     # bench tiles for the device, where scores of an attention are stored
-    expect 0 "$TOOL" bench "$tmp/attention.ot" --goal memory --max-slowdown 50 --l2 64K --device "$api" --repeat 1 --json
+    expect 0 "$TOOL" bench "$tmp/attention.ot" --target cpu-generic --goal memory --max-slowdown 50 --l2 64K --device "$api" --repeat 1 --json
     py attention "$tmp/out" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 
     expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 2

@@ -42,7 +42,7 @@ int cuDeviceGet(int *d, int k) { return *d = k, 0; }
 int cuDeviceGetName(char *s, int n, int d) { return snprintf(s, (size_t)n, "stub\033[31m\n"), 0; }
 int cuDeviceGetAttribute(int *v, int a, int d)
 {
-    return *v = a == 1 ? 1024 : a == 8 ? 49152 : a == 75 ? 9 : a == 83 || a == 89, 0;
+    return *v = a == 1 ? 1024 : a == 8 ? 49152 : a == 16 ? 8 : a == 75 ? 9 : a == 83 || a == 89, 0;
 }
 int cuDeviceTotalMem_v2(size_t *n, int d) { return *n = 1 << 30, 0; }
 int cuDevicePrimaryCtxRetain(void **c, int d) { return *c = &used, 0; }

@@ -19,17 +19,17 @@
 #define SUBGROUP   32
 #define GPU_SECTOR 32 /* bytes that a GPU's cache line of 64 or 128 is read in */
 #define CPU_LINE   64
-/* work-items of a GPU's unit that hide what loads take, where each makes many sums */
-#define BUSY_ITEMS 512
+#define GPU_UNITS  32 /* of a GPU whose API does not tell: Vulkan */
 /* channels of an activation side by side: a vector of a CPU's, and what kernels have registers
  * for */
 #define BLOCK 8
 
 ot_dg_layout ot_device_layout(const ot_device_facts *f)
 {
+    const int64_t units = f->units == 1 ? GPU_UNITS : f->units;
     if (!f->is_cpu)
         return (ot_dg_layout){
-            .together = SUBGROUP, .busy = (int64_t)f->units * BUSY_ITEMS, .sector = GPU_SECTOR};
+            .together = SUBGROUP, .busy = units * OT_DG_UNIT_ITEMS, .sector = GPU_SECTOR};
     ot_dg_layout l = {.together = 1,
                       .sector = f->cache_line > 0 ? (uint32_t)f->cache_line : CPU_LINE};
     if (f->vector_floats > 1 && ot_dg_blocks_pay(&l, BLOCK)) l.block = BLOCK;

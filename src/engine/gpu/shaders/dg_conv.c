@@ -123,12 +123,10 @@ static void choose(dg_build *b, conv *c)
     c->block = 8;
     while (c->maps % c->block != 0) c->block /= 2;
     c->blocks = c->maps / c->block;
+    if (b->target->layout.busy > 0) choose_shape(b, c);
     accesses(c, false, false, plain);
     dg_count_plain(b, plain, ACCESSES, items_of(c));
-    if (b->target->layout.busy > 0)
-        choose_shape(b, c);
-    else
-        choose_block(b, c);
+    if (b->target->layout.busy == 0) choose_block(b, c);
     accesses(c, false, false, plain);
     accesses(c, true, true, laid);
     c->packs = c->block > 1 &&

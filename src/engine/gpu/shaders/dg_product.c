@@ -108,11 +108,12 @@ static void choose(dg_build *b, product *p)
 {
     dg_access plain[ACCESSES], laid[ACCESSES];
     p->lanes = p->cols >= 5 ? 8 : p->cols >= 3 ? 4 : 1;
-    choose_block(p);
+    if (b->target->layout.busy > 0)
+        choose_shape(b, p);
+    else
+        choose_block(p);
     accesses(p, false, false, plain);
     dg_count_plain(b, plain, ACCESSES, items_of(p));
-    if (b->target->layout.busy > 0) choose_shape(b, p);
-    accesses(p, false, false, plain);
     accesses(p, false, true, laid);
     b->spreads = p->lanes > 1 && dg_spreads(b, plain, laid, ACCESSES);
     p->span = b->spreads ? ot_ceil_div(p->cols, p->lanes) : 1;

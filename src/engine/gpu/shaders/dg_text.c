@@ -294,11 +294,16 @@ void dg_begin(dg_build *b, int64_t items)
     dg_line(b, "const int i = work_item();\nif (i >= %s) return;", dg_num(b, items));
 }
 
-/* A GPU's groups are whole subgroups: of one where there are few, so that each unit has some. */
+/* A GPU's groups are whole subgroups, and less where its units would get none: each runs a group at
+ * a time in each of four places. */
 static uint32_t group_of(const ot_dg_layout *l, int64_t items, uint32_t group_items)
 {
     if (l->together <= 1) return group_items;
-    return items >= ot_max(l->busy, 1) ? GPU_GROUP : l->together;
+    if (items >= ot_max(l->busy, 1)) return GPU_GROUP;
+    const int64_t places = 4 * l->busy / OT_DG_UNIT_ITEMS;
+    uint32_t group = l->together;
+    while (group > 1 && items < group * places) group /= 2;
+    return group;
 }
 
 double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block)

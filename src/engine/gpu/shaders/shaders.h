@@ -21,7 +21,9 @@
 
 #include "engine/core/engine.h"
 
-#define OT_DG_ARGS_MAX 24 /* values that one kernel reads or writes */
+/* work-items of a GPU's unit that hide what loads take, where each makes many sums */
+#define OT_DG_UNIT_ITEMS 512
+#define OT_DG_ARGS_MAX   24 /* values that one kernel reads or writes */
 
 typedef enum ot_dg_dialect { OT_DG_OPENCL, OT_DG_GLSL, OT_DG_CUDA } ot_dg_dialect;
 
