@@ -258,30 +258,66 @@ static void lanes_are_spread_where_it_pays(void **state)
     }
 }
 
-/* Shaders of a model's only kernel in a layout: how many work-items, in groups of how many. */
-static int64_t items_in(const ot_dg_layout *layout, const char *net, uint32_t *group_items)
+/* The kernel of a model's only node, in an arena of the caller's. */
+static ot_dg_shader kernel_of(const ot_dg_target *target, const char *net, ot_arena *a)
 {
-    const ot_dg_target target = {.dialect = OT_DG_CUDA, .has_f64 = true, .layout = *layout};
     bench b;
     ot_dg_code code;
     open_with(&b, net, (ot_session_options){0});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
-    ot_arena *a = ot_arena_new();
     const ot_graph *g = b.m->graph;
     ot_nd *arrays = OT_NEW_N(a, ot_nd, g->n_values);
     assert_non_null(arrays);
-    for (ot_id v = 0; v < g->n_values; v++)
+    for (ot_id v = 0; v < g->n_values; v++) {
         ot_nd_set_dense(&arrays[v], g->values[v].dtype, (uint32_t)g->values[v].rank,
                         g->values[v].dims);
+        if (b.s->top->slots[v].is_const) arrays[v].data = b.s->top->slots[v].nd.data;
+    }
     const ot_node *node = &g->nodes[0];
     const ot_dg_group group = {&node, 1, arrays, node->out, 1};
-    assert_int_equal(ot_dg_generate(&group, &target, a, &b.d, &code), OT_OK);
+    assert_int_equal(ot_dg_generate(&group, target, a, &b.d, &code), OT_OK);
     if (code.n != 1) fail_msg("%s", code.why ? code.why : "many kernels");
-    const int64_t items = code.kernels[0].items;
-    *group_items = code.kernels[0].group_items;
-    ot_arena_free(a);
+    const ot_dg_shader made = code.kernels[0];
     close_bench(&b);
+    return made;
+}
+
+/* How many work-items a model's only kernel has in a layout, in groups of how many. */
+static int64_t items_in(const ot_dg_layout *layout, const char *net, uint32_t *group_items)
+{
+    const ot_dg_target target = {.dialect = OT_DG_CUDA, .has_f64 = true, .layout = *layout};
+    ot_arena *a = ot_arena_new();
+    const ot_dg_shader made = kernel_of(&target, net, a);
+    const int64_t items = made.items;
+    *group_items = made.group_items;
+    ot_arena_free(a);
     return items;
+}
+
+/* GLSL leaves open what % makes of a negative number, which indices of Pad are: rem has a meaning
+ * in each language. */
+static void remainders_of_negatives_are_spelled_out(void **state)
+{
+    (void)state;
+    const ot_dg_target target = {
+        .dialect = OT_DG_GLSL, .has_f64 = true, .has_i64 = true, .layout = {.together = 32}};
+    static const char *const modes[] = {"reflect", "wrap"};
+    char net[300], text[6000];
+    for (int k = 0; k < 2; k++) {
+        snprintf(
+            net, sizeof net,
+            "input %%x : float32[5,6]\ninit %%p : int64[4] = [2, 1, 1, 3]\n%%y = Pad(%%x, %%p) "
+            "{mode=\"%s\"}\noutput %%y\n",
+            modes[k]);
+        ot_arena *a = ot_arena_new();
+        const ot_dg_shader made = kernel_of(&target, net, a);
+        assert_true(made.n_text < sizeof text);
+        memcpy(text, made.text, made.n_text);
+        text[made.n_text] = '\0';
+        assert_non_null(strstr(text, "a0 = rem(rem(a0, "));
+        assert_null(strstr(text, "a0 %"));
+        ot_arena_free(a);
+    }
 }
 
 /* A result too small for a GPU's units is cut into more work-items; a large one is not. Groups are
@@ -316,6 +352,7 @@ int main(void)
         cmocka_unit_test(layouts_of_devices),
         cmocka_unit_test(transactions),
         cmocka_unit_test(small_results_keep_units_busy),
+        cmocka_unit_test(remainders_of_negatives_are_spelled_out),
         cmocka_unit_test(packing),
     };
     const struct CMUnitTest tests[] = {

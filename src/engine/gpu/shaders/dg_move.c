@@ -336,11 +336,11 @@ bool dg_pad(dg_build *b, const ot_node *n)
             inside = dg_fmt(b, "%s && u%u", inside, k);
         }
         if (constant || edge) dg_line(b, "a%u = clamp(a%u, 0, %s - 1);", k, k, extent);
-        if (wrap) dg_line(b, "a%u = (a%u %% %s + %s) %% %s;", k, k, extent, extent, extent);
+        if (wrap) dg_line(b, "a%u = rem(rem(a%u, %s) + %s, %s);", k, k, extent, extent, extent);
         if (!constant && !edge && !wrap)
             dg_line(b,
-                    "if (%s > 1) { const int turn = 2 * %s - 2; a%u = (a%u %% turn + turn) %% "
-                    "turn; a%u = min(a%u, turn - a%u); } else a%u = 0;",
+                    "if (%s > 1) { const int turn = 2 * %s - 2; a%u = rem(rem(a%u, turn) + "
+                    "turn, turn); a%u = min(a%u, turn - a%u); } else a%u = 0;",
                     extent, extent, k, k, k, k, k, k);
     }
     const char *value = "0";
