@@ -14,9 +14,10 @@ if [ -z "${TOOL:-}" ]; then
 fi
 
 # NVRTC: as the loader finds it, of the toolkit, of Python's package
-"$PYTHON" -c 'import ctypes; ctypes.CDLL("libnvrtc.so.13")' 2>/dev/null || {
+there_is() { "$PYTHON" -c "import ctypes; ctypes.CDLL('libnvrtc.so.$1')" 2>/dev/null; }
+there_is 13 || there_is 12 || {
     for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib $("$PYTHON" -c 'import sys; print(*[p + "/nvidia/*/lib" for p in sys.path if p])'); do
-        for library in "$folder"/libnvrtc.so.1[0-9]; do
+        for library in "$folder"/libnvrtc.so.1[23]; do
             [ -e "$library" ] && export LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" && break 2
         done
     done

@@ -49,8 +49,8 @@ static void transfers_and_maps(void **state)
     ot_device_close(dev);
 }
 
-/* A command takes as long on a queue that is days old: a second of floats in milliseconds since then
- * is all or nothing. */
+/* A command takes as long on a queue that is days old, from which floats of milliseconds count in
+ * steps of 16. */
 static void old_queues_have_exact_times(void **state)
 {
     uint32_t word = 7;
