@@ -212,7 +212,8 @@ static ot_status pass_rewrite(ot_run *r)
         OT_TRY(ot_own_biases(r->model->graph));
     if (r->selection.plan->defer_from > 0)
         OT_TRY(ot_defer_packing(r->model->graph, r->selection.plan->defer_from, &packed));
-    return r->selection.plan->in_branch ? ot_branch(r->model) : OT_OK;
+    return r->selection.plan->in_branch ? ot_branch(r->model, r->selection.plan->hides_extents)
+                                        : OT_OK;
 }
 
 /* The graph as it will be written, by its own shapes: what the planner promised of them is not

@@ -81,6 +81,11 @@ void ot_candidates_close(ot_candidates *x)
 
 /* ---- writing and scoring ---- */
 
+bool ot_candidates_hide(const ot_candidates *x, uint32_t n_regions)
+{
+    return x->how.branch && !x->g->model->dynamic_dims && (x->static_shape || n_regions > 0);
+}
+
 ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, ot_model **copy)
 {
     ot_plan some = {.regions = regions,
@@ -101,7 +106,8 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
     if (s == OT_OK && x->how.folds_norms) s = ot_fold_norms((*copy)->graph, false);
     if (s == OT_OK && x->how.defer_from > 0)
         s = ot_defer_packing((*copy)->graph, x->how.defer_from, &x->deferred_bytes);
-    if (s == OT_OK && x->how.branch) s = ot_branch(*copy);
+    if (s == OT_OK && x->how.branch)
+        s = ot_branch(*copy, x->how.hidden && ot_candidates_hide(x, n));
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
     if (s != OT_OK) ot_model_free(*copy);
     return s;
@@ -126,8 +132,9 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
     ot_status s = ot_candidates_write(x, regions, n, &copy);
     if (s == OT_OK) {
         x->work += x->g->n_nodes + n;
+        const bool is_stated = x->static_shape || (n > 0 && !x->g->model->dynamic_dims);
         s = ot_candidates_growth(x, copy->graph,
-                                 x->static_shape || (n > 0 && !x->g->model->dynamic_dims), f);
+                                 is_stated && !(x->how.hidden && ot_candidates_hide(x, n)), f);
         if (x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor)
             f->growth = INT64_MAX;
         ot_model_free(copy);
@@ -274,6 +281,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     out->how.data_file = w->data_file && (edits || is_weights(x));
     out->changes = edits || out->how.data_file;
     out->how.folds_norms = w->folds_norms && out->changes;
+    out->how.hidden = w->hidden && ot_candidates_hide(x, set->n);
     x->how = out->how;
     if (ot_runtime_simulates(x->t->runtime) && (out->changes || ot_dbg['P']))
         OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
@@ -322,6 +330,7 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     ot_plan *p = *out;
     if (x->o.detail && !p->detail) OT_TRY(ot_planner_detail(x->planner, &x->o, p));
     p->in_branch = of->how.branch;
+    p->hides_extents = of->how.hidden;
     p->data_file = of->how.data_file;
     p->outer_weights = p->outer_weights && !p->data_file;
     p->unjoined_from = of->set.n > 0 ? of->how.unjoined_from : 0;

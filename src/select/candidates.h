@@ -29,6 +29,7 @@ typedef struct ot_region_set {
 /* How regions are written. */
 typedef struct ot_writing {
     bool branch;           /* as a branch (transform/branch.c) */
+    bool hidden;           /* which states no extents (transform/hidden_extents.c) */
     bool views;            /* they read blocked values through views */
     bool folds_norms;      /* BatchNormalizations become part of convolutions */
     bool data_file;        /* weights are in a file beside the model */
@@ -138,6 +139,8 @@ ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool s
  * where a tensor is larger than allowed. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,
                                  ot_sim_figures *f) OT_MUST_USE;
+/* Extents can be hidden where they are stated, by the file or by n_regions regions of one size. */
+bool ot_candidates_hide(const ot_candidates *x, uint32_t n_regions);
 /* What counts of that (ot_score_bytes). Fails: OT_E_NOMEM. */
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
                               int64_t *bytes) OT_MUST_USE;

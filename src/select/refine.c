@@ -3,6 +3,7 @@
  *   unjoined tiles     large values stay in pieces between regions
  *   views              regions read blocked values through views
  *   deferred packing   weights are packed when they are used
+ *   hidden extents     the runtime does not know what values take
  *   branch             the graph is a branch, in which the runtime keeps no block for its tensors
  *
  * The model as it is stays unless what is written takes less by a margin that depends on how well
@@ -17,6 +18,7 @@
 #define UNJOINED_SAVES 0.95 /* of what the same plan takes when all values are joined */
 /* of what the same plan takes without views, in the order that is thought likely */
 #define VIEWS_TAKE     1.05
+#define HIDDEN_SAVES   0.9       /* of what the same plan takes where extents are stated */
 #define DEFERRED_SAVES (2 << 20) /* bytes that packing weights late must save */
 
 bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequences(x->t->runtime); }
@@ -132,17 +134,38 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
     return OT_OK;
 }
 
+/* Extents that the runtime does not know, and once more sets of regions: others pay then. What is
+ * in the way is a Slice of each input. */
+static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
+{
+    int64_t bytes;
+    ot_sim_figures stated, hidden;
+    if (!ot_candidates_hide(x, won->n)) return OT_OK;
+    OT_TRY(ot_candidates_simulate(x, won->all, won->n, &stated));
+    x->how.hidden = true;
+    OT_TRY(ot_candidates_simulate(x, won->all, won->n, &hidden));
+    bytes = ot_score_bytes(&hidden, &x->base);
+    x->how.hidden = (double)bytes <= HIDDEN_SAVES * (double)won->bytes &&
+                    ot_process_bytes(&hidden) <= ot_process_bytes(&stated);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Hidden extents: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0,
+                (double)bytes / 1048576.0);
+    if (!x->how.hidden) return OT_OK;
+    won->bytes = bytes;
+    return x->o.max_tensor ? OT_OK : ot_candidates_climb(x, won);
+}
+
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */
 static ot_status judge(ot_candidates *x, ot_region_set *won)
 {
     const int64_t untiled = x->base.untiled;
     int64_t none, without = INT64_MAX;
     const double part = least_win(x);
-    const bool may_branch = x->how.branch;
+    const bool may_branch = x->how.branch, may_hide = x->how.hidden;
     bool in_branch = may_branch;
     OT_TRY(ot_candidates_score(x, NULL, 0, &none));
     if (may_branch) {
-        x->how.branch = false;
+        x->how.branch = x->how.hidden = false;
         OT_TRY(ot_candidates_score(x, won->all, won->n, &without));
     }
     if (in_branch && (double)won->bytes > BRANCH_SAVES * (double)without) {
@@ -154,11 +177,12 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
         in_branch = may_branch && none < untiled;
     }
     x->how.branch = in_branch;
+    x->how.hidden = in_branch && may_hide;
     if ((double)won->bytes <= part * (double)untiled) return OT_OK;
     /* it has to be */
     if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};
-    x->how.branch = false;
+    x->how.branch = x->how.hidden = false;
     x->how.defer_from = 0;
     return OT_OK;
 }
@@ -168,5 +192,6 @@ ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
     OT_TRY(try_unjoined(x, won));
     OT_TRY(try_views(x, won));
     OT_TRY(try_deferred(x, won));
+    OT_TRY(try_hidden(x, won));
     return judge(x, won);
 }

@@ -160,7 +160,8 @@ static void swap(ot_region_set *a, ot_region_set *b)
 static uint64_t key_of(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
-    const uint64_t base[7] = {w->branch,
+    const uint64_t base[8] = {w->branch,
+                              w->hidden,
                               w->views,
                               w->folds_norms,
                               w->data_file,

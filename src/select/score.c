@@ -19,7 +19,7 @@
 #include "candidates.h"
 
 #define SHARE 2    /* one part in so many */
-#define LEAST 4    /* of growth that part is left, whatever is saved beside it */
+#define FULLY 1.5  /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
 #define ABOUT 1.02 /* predictions differ by that much from one another at least */
 
 int64_t ot_process_bytes(const ot_sim_figures *f)
@@ -32,7 +32,9 @@ static int64_t beside_growth(const ot_sim_figures *f) { return ot_process_bytes(
 static int64_t score_of(const ot_sim_figures *f, int64_t beside)
 {
     const int64_t more = beside_growth(f) - beside;
-    return ot_max(f->growth + more - more / SHARE, f->growth / LEAST);
+    const double growth = (double)f->growth, fully = FULLY * growth;
+    if ((double)-more <= fully) return f->growth + more - more / SHARE;
+    return (int64_t)((growth - fully / SHARE) * fully / (double)-more); /* above 0 */
 }
 
 ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written)

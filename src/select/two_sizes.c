@@ -65,7 +65,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
         for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;
         if (s == OT_OK) s = ot_fold_static(copy->graph, &some);
         if (s == OT_OK) s = ot_transform_tiles(copy->graph, &some);
-        if (s == OT_OK && x->how.branch) s = ot_branch(copy);
+        if (s == OT_OK && x->how.branch) s = ot_branch(copy, false);
         if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
         if (s == OT_OK) s = ot_candidates_growth(x, copy->graph, x->static_shape, f);
         ot_model_free(copy);

@@ -80,6 +80,8 @@ typedef struct ot_plan {
         /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block
          * for its tensors (stage select/) */
         in_branch,
+        /* ... that states no extents */
+        hides_extents,
         /* weights are in a file beside the model, and bodies refer to it (stage select/) */
         data_file;
     /* values of so many bytes or more stay in pieces between regions, where that is possible

@@ -193,15 +193,15 @@ static ot_status write_condition(ot_graph *top, ot_id *sequence, ot_id *conditio
 }
 
 /* What the branch reads of the sequence. */
-static ot_status read_sequence(ot_graph *g, const ot_value *sequence)
+static ot_status read_sequence(ot_graph *g, const ot_value *sequence, ot_id *length)
 {
-    ot_id at = ot_value_new(g, sequence->name, sequence->dtype, -1, NULL), length;
+    ot_id at = ot_value_new(g, sequence->name, sequence->dtype, -1, NULL);
     if (at == OT_NONE) return nomem(g->model);
     g->values[at].is_outer = true;
     g->values[at].is_tensor = false;
     g->values[at].is_sequence = true;
-    OT_TRY(new_value(g, "tile/branch/read", OT_I64, 0, &length));
-    return new_node(g, "SequenceLength", "tile/branch/read", at, length, NULL, 0);
+    OT_TRY(new_value(g, "tile/branch/read", OT_I64, 0, length));
+    return new_node(g, "SequenceLength", "tile/branch/read", at, *length, NULL, 0);
 }
 
 /* A tensor of v's type and rank: nothing in it, or one zero where there are no axes. */
@@ -260,13 +260,13 @@ static ot_status write_if(ot_graph *top, ot_graph *g, ot_id condition, ot_graph 
 /* Results whose extents the branch states are taken before it runs, and in later runs at places
  * that its tensors could have had. What is joined from a sequence need not state them: it is
  * taken when it is made (super-resolution x4: 45 MB, 39 this way). */
-static ot_status state_no_extents(ot_graph *g)
+static ot_status state_no_extents(ot_graph *g, bool hides)
 {
     int64_t none[OT_RANK_MAX];
     for (int k = 0; k < OT_RANK_MAX; k++) none[k] = OT_DIM_UNKNOWN;
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         ot_value *v = &g->values[g->outputs[k]];
-        if (strcmp(g->nodes[v->producer].op_type, "ConcatFromSequence") != 0) continue;
+        if (!hides && strcmp(g->nodes[v->producer].op_type, "ConcatFromSequence") != 0) continue;
         OT_TRY(ot_value_set_shape(g, g->outputs[k], v->rank, none));
         v->proto = NULL; /* which the file is written from */
     }
@@ -274,16 +274,17 @@ static ot_status state_no_extents(ot_graph *g)
 }
 
 /* requires USES, SHAPES of m->graph, and ot_branch_fits. keeps SHAPES; establishes ORDER, USES. */
-ot_status ot_branch(ot_model *m)
+ot_status ot_branch(ot_model *m, bool hides)
 {
     ot_graph *g = m->graph, *top = ot_graph_new(m, NULL, g->name), *never = NULL;
     const char *name = ot_fresh_name(m, "tile/branch/body");
-    ot_id sequence = OT_NONE, condition = OT_NONE;
+    ot_id sequence = OT_NONE, condition = OT_NONE, one = OT_NONE;
     if (!top || !name) return nomem(m);
     OT_TRY(move_inputs(g, top));
     OT_TRY(move_weights(g, top));
     OT_TRY(write_condition(top, &sequence, &condition));
-    OT_TRY(read_sequence(g, &top->values[sequence]));
+    OT_TRY(read_sequence(g, &top->values[sequence], &one));
+    if (hides) OT_TRY(rw_hide_extents(g, one));
     OT_TRY(ot_topo_sort(g));
     ot_confirm(g, g->props | OT_P_SHAPES);
     g->name = name;
@@ -291,7 +292,7 @@ ot_status ot_branch(ot_model *m)
     m->graph = top;
     OT_TRY(write_never(top, g, &never));
     OT_TRY(write_if(top, g, condition, never));
-    OT_TRY(state_no_extents(g));
+    OT_TRY(state_no_extents(g, hides));
     OT_TRY(ot_topo_sort(top));
     ot_confirm(top, top->props | OT_P_SHAPES);
     return ot_assure(top, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);

@@ -375,6 +375,13 @@ ot_status rw_fold_value(ot_graph *g, ot_id v) OT_MUST_USE;
  * ot_replace_uses. */
 ot_status rw_share_constants(ot_graph *g, uint32_t n_before) OT_MUST_USE;
 
+/* ---- hidden_extents.c ---- */
+
+/* Large values of g, a branch, become such of whose extents the runtime knows nothing before it
+ * runs. one: a scalar of g that is 1, as nobody can know. Requires that captured values are marked.
+ * Clears ORDER, USES. Fails: OT_E_NOMEM. */
+ot_status rw_hide_extents(ot_graph *g, ot_id one) OT_MUST_USE;
+
 /* ---- plain_views.c ---- */
 
 /* Views of the blocked values that are read plain. Requires ORDER, USES, SHAPES; keeps them.

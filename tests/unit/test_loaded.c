@@ -179,7 +179,7 @@ static void branches_hold_weights_once(void **state)
         ot_model *m = read_model(products[k], &d);
         const int64_t before = loaded(m);
         assert_true(ot_branch_fits(m->graph));
-        assert_int_equal(ot_branch(m), OT_OK);
+        assert_int_equal(ot_branch(m, false), OT_OK);
         assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
         assert_in_range(loaded(m) - before, 0, 128 * KB);
         ot_model_free(m);
@@ -199,7 +199,7 @@ static void joined_results_are_taken_late(void **state)
         "  %s : opaque = SequenceConstruct(%a, %a)\n"
         "  %y : float32[1,32,512,512] = ConcatFromSequence(%s) {axis=1}\n  output %y\n}\n",
         &d);
-    assert_int_equal(ot_branch(m), OT_OK);
+    assert_int_equal(ot_branch(m, false), OT_OK);
     assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     const ot_value *top = &m->graph->values[m->graph->outputs[0]];
     const ot_graph *branch = ot_attr_find(&m->graph->nodes[top->producer], "then_branch")->g;
@@ -224,21 +224,22 @@ static void whole_processes_compete(void **state)
                         apart = ot_score_base_of(&untiled, &file);
     const struct {
         ot_sim_figures f;
-        int64_t plain, apart;
+        double plain, apart;
     } rows[] = {
         {untiled, 100, 110},
         {{.growth = 20 * MB, .loaded = 40 * MB}, 20, 30},
         {{.growth = 20 * MB, .loaded = 60 * MB}, 30, 40},
         {{.growth = 20 * MB, .loaded = 60 * MB, .loading = 130 * MB}, 55, 65},
         {{.growth = 20 * MB, .loaded = 30 * MB}, 15, 25},
-        {{.growth = 20 * MB, .loaded = 0}, 5, 10}, /* a part of growth always counts */
+        {{.growth = 20 * MB, .loaded = 0}, 3.75, 10}, /* a part of growth always counts */
+        {{.growth = 10 * MB, .loaded = 10 * MB}, 1.25, 5},
         /* holds more than the untiled model, whatever it grows by */
         {{.growth = 20 * MB, .loaded = 60 * MB, .loading = 160 * MB}, 120, 130},
         {{.growth = 140 * MB, .loaded = 40 * MB}, 180, 190},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        assert_int_equal(ot_score_bytes(&rows[k].f, &plain), rows[k].plain * MB);
-        assert_int_equal(ot_score_bytes(&rows[k].f, &apart), rows[k].apart * MB);
+        assert_int_equal(ot_score_bytes(&rows[k].f, &plain), (int64_t)(rows[k].plain * MB));
+        assert_int_equal(ot_score_bytes(&rows[k].f, &apart), (int64_t)(rows[k].apart * MB));
     }
     assert_int_equal(apart.untiled, 110 * MB);
     assert_true(ot_score_bytes(&(ot_sim_figures){.growth = INT64_MAX}, &plain) == INT64_MAX);

@@ -456,7 +456,7 @@ static void branches_have_no_block(void **state)
         ot_model *m = read_model(text, &d);
         ot_sim_figures f;
         assert_true(ot_branch_fits(m->graph));
-        if (ot_branch(m) != OT_OK || ot_verify(m->graph) != OT_OK) fail_msg("%s", d.message);
+        if (ot_branch(m, false) != OT_OK || ot_verify(m->graph) != OT_OK) fail_msg("%s", d.message);
         assert_int_equal(m->graph->n_inputs, 1);
         assert_string_equal(m->graph->values[m->graph->inputs[0]].name, "x");
         assert_string_equal(m->graph->values[m->graph->outputs[0]].name, "y");
@@ -484,7 +484,7 @@ static void branches_convert_weights(void **state)
     ot_model *m = read_model(text, &d);
     assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
     const int64_t whole = f.first_run;
-    if (ot_branch(m) != OT_OK) fail_msg("%s", d.message);
+    if (ot_branch(m, false) != OT_OK) fail_msg("%s", d.message);
     assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
     assert_in_range(f.first_run - whole, 8 * MB, 12 * MB);
     ot_model_free(m);

@@ -255,6 +255,7 @@ static bool retyped(const ot_value *v, const Onnx__ValueInfoProto *p)
 static ot_status add_value_info(builder *b)
 {
     const ot_graph *g = b->g;
+    if (g->states_no_extents) return OT_OK;
     for (size_t k = 0; b->old && k < b->old->n_value_info; k++) {
         Onnx__ValueInfoProto *p = b->old->value_info[k];
         ot_id id = ot_value_find(g, p->name ? p->name : "");

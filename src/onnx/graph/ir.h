@@ -322,6 +322,8 @@ typedef struct ot_graph {
     ot_map *by_name;   /* value name -> id */
     unsigned props;    /* OT_P_* that hold */
     const void *proto; /* GraphProto or NULL */
+    /* what its values take is known here, and is not written (transform/hidden_extents.c) */
+    bool states_no_extents;
     uint32_t nesting;  /* bodies and calls that it was inferred inside of; 0: the top graph */
 } ot_graph;
 

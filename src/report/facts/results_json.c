@@ -143,6 +143,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     put_known(&j, f, "activation_sum_bytes", t->activation_sum);
     put_arena(&j, f);
     ot_json_put_truth(&j, "in_branch", t->in_branch);
+    ot_json_put_truth(&j, "hides_extents", t->hides_extents);
     ot_json_put_truth(&j, "data_file", t->data_file);
     if (t->narrowed_nodes > 0) {
         ot_json_put_int(&j, "narrowed_nodes", t->narrowed_nodes);

@@ -441,6 +441,11 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
                 "\n%*sruns as a branch, in which %s keeps no second block of memory for the "
                 "graph's tensors\n",
                 MARGIN, "", r->runtime);
+    if (r->totals.hides_extents)
+        fprintf(f,
+                "\n%*sstates no extents of large values: %s keeps no buffer of one for the next "
+                "of its shape\n",
+                MARGIN, "", r->runtime);
     if (r->totals.defer_from > 0)
         fprintf(
             f,

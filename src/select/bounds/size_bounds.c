@@ -260,7 +260,7 @@ static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool neede
     if (!ot_runtime_grows(x->c->target->runtime) || live.unknown)
         return side->live_at ? OT_OK : nomem(x);
     if (in_branch) {
-        OT_TRY(ot_branch(m));
+        OT_TRY(ot_branch(m, false));
         OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));
     }
     for (uint32_t k = 0; k < ORDERS; k++) {
