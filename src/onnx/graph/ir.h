@@ -324,7 +324,7 @@ typedef struct ot_graph {
     const void *proto; /* GraphProto or NULL */
     /* what its values take is known here, and is not written (transform/hidden_extents.c) */
     bool states_no_extents;
-    uint32_t nesting;  /* bodies and calls that it was inferred inside of; 0: the top graph */
+    uint32_t nesting; /* bodies and calls that it was inferred inside of; 0: the top graph */
 } ot_graph;
 
 /* Metadata for the nodes made here for tiled region `id` ("tile/r<id>/..."): for graph viewers. */

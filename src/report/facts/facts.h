@@ -187,7 +187,7 @@ typedef struct ot_fact_totals {
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */
     bool in_branch;
     bool hides_extents; /* nor does the runtime know what they take before it runs */
-    bool data_file; /* weights are written to a file beside the model */
+    bool data_file;     /* weights are written to a file beside the model */
     /* nodes that compute what is read of them alone, or are gone, and what that leaves out:
      * multiply-adds, bytes of values; 0: none */
     uint32_t narrowed_nodes;
