@@ -19,6 +19,7 @@
 /* of what the same plan takes without views, in the order that is thought likely */
 #define VIEWS_TAKE     1.05
 #define HIDDEN_SAVES   0.9       /* of what the same plan takes where extents are stated */
+#define HIDDEN_ABOUT   1.02      /* processes that are taken to hold as much: it has more nodes */
 #define DEFERRED_SAVES (2 << 20) /* bytes that packing weights late must save */
 
 bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequences(x->t->runtime); }
@@ -146,7 +147,8 @@ static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
     OT_TRY(ot_candidates_simulate(x, won->all, won->n, &hidden));
     bytes = ot_score_bytes(&hidden, &x->base);
     x->how.hidden = (double)bytes <= HIDDEN_SAVES * (double)won->bytes &&
-                    ot_process_bytes(&hidden) <= ot_process_bytes(&stated);
+                    (double)ot_process_bytes(&hidden) <=
+                        HIDDEN_ABOUT * (double)ot_process_bytes(&stated);
     if (ot_dbg['P'])
         fprintf(stderr, "> Hidden extents: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0,
                 (double)bytes / 1048576.0);
