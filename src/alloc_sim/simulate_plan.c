@@ -21,6 +21,8 @@ typedef struct maker {
     ot_id *tail;   /* [n_nodes] where it runs if it is replaced (ot_onnxruntime_replaced) */
     ot_id *others; /* [n_nodes] of such a last node: another of its group, and so on; OT_NONE */
     uint32_t *by;  /* [n_values] step that makes v; OT_NONE */
+    /* [n_nodes] place in the file, where that is another order than the graph's; else NULL */
+    uint32_t *place;
 } maker;
 
 /* ---- groups ---- */
@@ -405,6 +407,8 @@ static ot_status node_step(maker *m, ot_id id)
                     ot_op_access(n->op) == OT_ACC_GLOBALPOOL || n->op == OT_OP_Resize ||
                     n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
         s->rank += RANK_LATER;
+    else if (m->place)
+        s->rank = m->place[id];
     s->scratch = scratch_of(m, n);
     for (uint32_t k = 0; k < tail->n_out; k++)
         if (tail->out[k] != OT_NONE) set_result(m, s, tail->out[k], blocked);
@@ -426,6 +430,22 @@ static ot_status list_groups(maker *m)
         m->others[k] = m->others[at];
         m->others[at] = k;
     }
+    return OT_OK;
+}
+
+/* ---- the file's order ---- */
+
+/* What the runtime takes as it is has its place in the file as rank; what its passes make anew is
+ * made in the order that they go through the graph. */
+static ot_status find_places(maker *m)
+{
+    const ot_graph *g = m->g;
+    const ot_id *order = ot_write_order(g, m->a);
+    if (!order) return OT_E_NOMEM;
+    if (order == g->order) return OT_OK;
+    m->place = OT_NEW_N(m->a, uint32_t, g->n_nodes + 1u);
+    if (!m->place) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < g->n_order; k++) m->place[order[k]] = k;
     return OT_OK;
 }
 
@@ -484,6 +504,7 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
         out->tensors_only &= g->values[g->inputs[k]].is_tensor;
     for (uint32_t v = 0; v < g->n_values; v++)
         out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
+    OT_TRY(find_places(&m));
     OT_TRY(list_groups(&m));
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);

@@ -201,7 +201,9 @@ static ot_status add_nodes(builder *b)
 {
     const ot_graph *g = b->g;
     if (g->props & OT_P_ORDER) {
-        for (uint32_t k = 0; k < g->n_order; k++) OT_TRY(add_node(b, &g->nodes[g->order[k]]));
+        const ot_id *order = (g->props & OT_P_USES) ? ot_write_order(g, b->ex->a) : g->order;
+        if (!order) return ot_fail_nomem(b->ex->d);
+        for (uint32_t k = 0; k < g->n_order; k++) OT_TRY(add_node(b, &g->nodes[order[k]]));
     } else { /* a body that was built in order and never sorted */
         for (ot_id id = 0; id < g->n_nodes; id++) OT_TRY(add_node(b, &g->nodes[id]));
     }

@@ -501,6 +501,12 @@ ot_status ot_assure(ot_graph *g, unsigned mask) OT_MUST_USE;
 /* Only the properties in `mask` still hold. */
 void ot_confirm(ot_graph *g, unsigned mask);
 
+/* ---- write_order.c ---- */
+
+/* The live nodes in the order in which a file has them ([n_order], in arena a, or g->order): as
+ * they were read where none was made here. Requires ORDER, USES. NULL: no memory. */
+const ot_id *ot_write_order(const ot_graph *g, ot_arena *a);
+
 /* ---- opinfo.c ---- */
 
 ot_op ot_op_find(const char *op_type); /* OT_OP_OPAQUE when unknown; constant time */
