@@ -69,8 +69,8 @@ ot_status ot_move_wraps(ot_graph *g, uint32_t *n) OT_MUST_USE;
 bool ot_branch_fits(const ot_graph *g);
 /* Make m's graph the body of a branch that is always taken, in a new top graph: the runtime then
  * records no pattern of its allocations (branch.c). hides: nor does it know what the values take
- * before it runs (hidden_extents.c); then all extents must be static. Call last, for a graph that fits. Requires
- * USES, SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+ * before it runs (hidden_extents.c); then all extents must be static. Call last, for a graph that
+ * fits. Requires USES, SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_branch(ot_model *m, bool hides) OT_MUST_USE;
 
 #endif
