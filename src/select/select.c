@@ -231,8 +231,9 @@ static ot_status run_group(ot_variant_group *x, const ot_plan_options *o, pick *
 static bool is_better_dynamic(const pick *given, const pick *dynamic)
 {
     const ot_outcome *a = &given->found, *b = &dynamic->found;
+    const ot_variant_group *x = given->group;
     return b->any_regions && a->growth > 0 && b->growth > 0 &&
-           (double)b->growth <= DYNAMIC_ABOUT * (double)a->growth;
+           bytes_of(x, b) <= DYNAMIC_ABOUT * bytes_of(x, a);
 }
 
 /* The best of all groups with options o. The second group is dynamic beside a given size: it goes
