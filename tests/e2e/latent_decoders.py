@@ -1,6 +1,6 @@
 """Decoders of video and image autoencoders (models/latent_decoders.py): tiled, with the results that they have untiled. latent_decoders.py TOOL FOLDER
 
-With --goal memory every one is tiled, by what the process grows by; forced, and small, all that can be cut is.
+With --goal memory every one is tiled, or states no extents, by what the process grows by; forced, and small, all that can be cut is.
 """
 import json
 import os
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from latent_decoders import MODELS  # noqa: E402
 
 # the most that the process grows by, of the untiled model's growth. ltx: most of it is the result, in pieces and whole
-MOST = {'wan': .15, 'qwen': .25, 'hunyuan': .45, 'cogvideox': .25, 'ltx': .6, 'ltx_causal': .6, 'image': .5}
+MOST = {'wan': .15, 'qwen': .25, 'hunyuan': .45, 'cogvideox': .25, 'ltx': .6, 'ltx_causal': .6, 'image': .55}
 EXACT = {'wan', 'qwen'}  # with --goal memory nothing is summed over what is cut, nor are products
 
 
@@ -29,7 +29,7 @@ def check(name, model, options):
     p = subprocess.run([tool, path, '-o', out, *options, '--threads', '1', '--target', 'cpu-generic', '--json'], capture_output=True, text=True)
     if p.returncode: sys.exit(f'{name} {options}: exit {p.returncode}: {p.stderr}')
     facts = json.loads(p.stdout)
-    if not facts['regions']: sys.exit(f'{name} {options}: nothing is tiled')
+    if not facts['regions'] and not facts['hides_extents']: sys.exit(f'{name} {options}: nothing is tiled')
     x = {'z': np.random.default_rng(1).standard_normal(input_extents(model)).astype('f4')}
     want, got = (outputs(f, x)[0] for f in (path, out))
     limit = 0 if name in EXACT and '--force' not in options else 1e-5 * np.ptp(want)

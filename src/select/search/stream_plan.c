@@ -297,9 +297,8 @@ static int by_position(const void *a, const void *b)
 }
 
 /* Positions after which less is handed on than at their neighbours, where an interval may end.
- * Where maps grow to the end, as a decoder's do, least is handed on where there is nothing to
- * gain: with loops, ends lie behind that. all: [n] room for a sequence. */
-static ot_status find_minima(const finder *x, uint32_t *all, uint32_t *n)
+ * worth: only behind the first that is live in some amount. all: [n] room for a sequence. */
+static ot_status find_minima(const finder *x, bool worth, uint32_t *all, uint32_t *n)
 {
     const ot_seq *s = x->s;
     int64_t live = 0;
@@ -308,7 +307,7 @@ static ot_status find_minima(const finder *x, uint32_t *all, uint32_t *n)
         bool may;
         const int64_t here = s->cut[p + 1];
         live = ot_max(live, s->live[p]);
-        if (!has_line_buffers(x->t) && (double)live < WORTH * (double)s->peak) continue;
+        if (worth && (double)live < WORTH * (double)s->peak) continue;
         if (s->cut[p] < here || (p + 1 < s->n && s->cut[p + 2] < here)) continue;
         OT_TRY(may_end(x, p, &may));
         if (may) all[(*n)++] = p;
@@ -332,7 +331,8 @@ static uint32_t next_end(const finder *x, const uint32_t *all, uint32_t n, uint3
 
 /* The last position where an interval may end, and those after which least is handed on, in
  * order. Carried by loops, intervals that end near to one another are the same: their ends lie
- * apart. */
+ * apart. Where maps grow to the end, as a decoder's do, least is handed on where there is nothing
+ * to gain: ends lie behind that, if there are too many to try them all. */
 static ot_status find_ends(finder *x)
 {
     const bool lines = has_line_buffers(x->t);
@@ -340,7 +340,8 @@ static ot_status find_ends(finder *x)
     uint32_t n, *all = OT_NEW_N(x->s->arena, uint32_t, x->s->n + 1u);
     x->n_ends = 0;
     if (!all) return ot_fail_nomem(x->s->g->model->diag);
-    OT_TRY(find_minima(x, all, &n));
+    OT_TRY(find_minima(x, false, all, &n));
+    if (!lines && n > most) OT_TRY(find_minima(x, true, all, &n));
     if (n > 0) x->ends[x->n_ends++] = all[n - 1];
     for (uint32_t p = 0; p != OT_NONE && x->n_ends < most;) {
         p = next_end(x, all, n, apart);
