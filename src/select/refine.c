@@ -135,6 +135,17 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
     return OT_OK;
 }
 
+/* Sets from *won on, with hidden extents, unless the process then holds more than `most`. */
+static ot_status climb_hidden(ot_candidates *x, ot_region_set *won, int64_t most)
+{
+    const ot_region_set before = *won;
+    ot_sim_figures f;
+    OT_TRY(ot_candidates_climb(x, won));
+    OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
+    if ((double)ot_process_bytes(&f) > HIDDEN_ABOUT * (double)most) *won = before;
+    return OT_OK;
+}
+
 /* Extents that the runtime does not know, and once more sets of regions: others pay then. What is
  * in the way is a Slice of each input. */
 static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
@@ -154,7 +165,7 @@ static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
                 (double)bytes / 1048576.0);
     if (!x->how.hidden) return OT_OK;
     won->bytes = bytes;
-    return x->o.max_tensor ? OT_OK : ot_candidates_climb(x, won);
+    return x->o.max_tensor ? OT_OK : climb_hidden(x, won, ot_process_bytes(&hidden));
 }
 
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */

@@ -25,6 +25,7 @@
 /* of a plan of static shapes: such took 11 % more than predicted in the median of ten models, those
  * of dynamic shapes 5 % */
 #define DYNAMIC_ABOUT 1.06
+#define GROWTH_ABOUT  1.01 /* growth that is taken to be the same, where the process holds less */
 #define GROUPS_MAX    4
 
 /* Limits on time that are searched: the user's is rounded down to one of them, and what was found
@@ -260,7 +261,7 @@ static bool holds_less(const pick *kept, const pick *to)
     const ot_outcome *a = &kept->found, *b = &to->found;
     const ot_variant_group *x = kept->group;
     if (a->growth <= 0 || b->growth <= 0) return b->peak < a->peak;
-    return bytes_of(x, b) < bytes_of(x, a) && b->growth <= a->growth;
+    return bytes_of(x, b) < bytes_of(x, a) && (double)b->growth <= GROWTH_ABOUT * (double)a->growth;
 }
 
 /* x->memory: with at most so much slowdown, the best of that lap and all before. */
