@@ -5,26 +5,34 @@
  */
 #include "simulate.h"
 
-/* Put one in, largest first, each maker once. */
-static void put_waiting(ot_sim_figures *out, int64_t bytes[OT_WAITING], ot_id maker, int64_t size)
+/* The largest of what was put in. */
+typedef struct largest {
+    ot_id *ids;     /* [n] of `most`, largest first, each once */
+    int64_t *bytes; /* [n] */
+    uint32_t n, most;
+} largest;
+
+static void put_in(largest *x, ot_id id, int64_t size)
 {
     uint32_t at = 0;
-    for (uint32_t k = 0; k < OT_WAITING; k++)
-        if (out->waiting[k] == maker) return;
-    while (at < OT_WAITING && bytes[at] >= size) at++;
-    for (uint32_t k = OT_WAITING; k-- > at + 1;) {
-        out->waiting[k] = out->waiting[k - 1];
-        bytes[k] = bytes[k - 1];
+    for (uint32_t k = 0; k < x->n; k++)
+        if (x->ids[k] == id) return;
+    while (at < x->n && x->bytes[at] >= size) at++;
+    if (at == x->most) return;
+    if (x->n < x->most) x->n++;
+    for (uint32_t k = x->n; k-- > at + 1;) {
+        x->ids[k] = x->ids[k - 1];
+        x->bytes[k] = x->bytes[k - 1];
     }
-    if (at == OT_WAITING) return;
-    out->waiting[at] = maker;
-    bytes[at] = size;
+    x->ids[at] = id;
+    x->bytes[at] = size;
 }
 
 ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
                               ot_sim_figures *out)
 {
-    int64_t bytes[OT_WAITING] = {0};
+    int64_t bytes[OT_WAITING];
+    largest x = {out->waiting, bytes, 0, OT_WAITING};
     bool *made = OT_NEW_N(a, bool, 2 * p->g->n_values + 1u);
     if (!made) return OT_E_NOMEM;
     size_t at = 0;
@@ -34,33 +42,18 @@ ot_status ot_sim_list_waiting(const ot_sim_plan *p, const ot_sim_step *last, ot_
         for (uint32_t k = 0; k < p->steps[at].n_reads; k++) {
             const uint32_t v = p->steps[at].reads[k];
             const ot_id maker = p->g->values[v % p->g->n_values].producer;
-            if (made[v] && maker != OT_NONE) put_waiting(out, bytes, maker, p->values[v].bytes);
+            if (made[v] && maker != OT_NONE && p->values[v].bytes > 0)
+                put_in(&x, maker, p->values[v].bytes);
         }
     }
     return OT_OK;
 }
 
-/* Put one in, largest first, each value once. */
-static void put_held(ot_sim_figures *out, int64_t bytes[OT_FULLEST], ot_id value, int64_t size)
-{
-    uint32_t at = 0;
-    for (uint32_t k = 0; k < out->n_held; k++)
-        if (out->held[k] == value) return;
-    while (at < out->n_held && bytes[at] >= size) at++;
-    if (at == OT_FULLEST) return;
-    if (out->n_held < OT_FULLEST) out->n_held++;
-    for (uint32_t k = out->n_held; k-- > at + 1;) {
-        out->held[k] = out->held[k - 1];
-        bytes[k] = bytes[k - 1];
-    }
-    out->held[at] = value;
-    bytes[at] = size;
-}
-
 ot_status ot_sim_list_held(const ot_sim_plan *p, const ot_sim_step *last, ot_arena *a,
                            ot_sim_figures *out)
 {
-    int64_t bytes[OT_FULLEST] = {0};
+    int64_t bytes[OT_FULLEST];
+    largest x = {out->held, bytes, 0, OT_FULLEST};
     const uint32_t n_values = p->g->n_values;
     bool *made = OT_NEW_N(a, bool, 2 * n_values + 1u);
     if (!made) return OT_E_NOMEM;
@@ -68,11 +61,12 @@ ot_status ot_sim_list_held(const ot_sim_plan *p, const ot_sim_step *last, ot_are
     for (size_t i = 0; i < at; i++)
         for (uint32_t k = 0; k < p->steps[i].n_writes; k++) made[p->steps[i].writes[k]] = true;
     for (uint32_t k = 0; k < last->n_writes; k++)
-        put_held(out, bytes, last->writes[k] % n_values, p->values[last->writes[k]].bytes);
+        put_in(&x, last->writes[k] % n_values, p->values[last->writes[k]].bytes);
     for (size_t i = at; i < p->n; i++)
         for (uint32_t k = 0; k < p->steps[i].n_reads; k++) {
             const uint32_t v = p->steps[i].reads[k];
-            if (made[v]) put_held(out, bytes, v % n_values, p->values[v].bytes);
+            if (made[v]) put_in(&x, v % n_values, p->values[v].bytes);
         }
+    out->n_held = x.n;
     return OT_OK;
 }

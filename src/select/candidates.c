@@ -81,9 +81,15 @@ void ot_candidates_close(ot_candidates *x)
 
 /* ---- writing and scoring ---- */
 
+/* The model states its extents when it is written, with so many regions: they are of one size. */
+static bool states_extents(const ot_candidates *x, uint32_t n_regions)
+{
+    return x->static_shape || (n_regions > 0 && !x->g->model->dynamic_dims);
+}
+
 bool ot_candidates_hide(const ot_candidates *x, uint32_t n_regions)
 {
-    return x->how.branch && !x->g->model->dynamic_dims && (x->static_shape || n_regions > 0);
+    return x->how.branch && !x->g->model->dynamic_dims && states_extents(x, n_regions);
 }
 
 ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, ot_model **copy)
@@ -132,9 +138,8 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
     ot_status s = ot_candidates_write(x, regions, n, &copy);
     if (s == OT_OK) {
         x->work += x->g->n_nodes + n;
-        const bool is_stated = x->static_shape || (n > 0 && !x->g->model->dynamic_dims);
-        s = ot_candidates_growth(x, copy->graph,
-                                 is_stated && !(x->how.hidden && ot_candidates_hide(x, n)), f);
+        const bool hidden = x->how.hidden && ot_candidates_hide(x, n);
+        s = ot_candidates_growth(x, copy->graph, states_extents(x, n) && !hidden, f);
         if (x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor)
             f->growth = INT64_MAX;
         ot_model_free(copy);

@@ -226,6 +226,7 @@ bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot
 bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from);
 /* *to: `from` with r, without what r overlaps; false: it has r. to->all: room. */
 bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to);
+void ot_set_swap(ot_region_set *a, ot_region_set *b);
 /* set->bytes, looked up where the same set was scored before. Fails: OT_E_NOMEM. */
 ot_status ot_set_score(ot_candidates *x, ot_region_set *set) OT_MUST_USE;
 /* The best set of regions that is found with some work: first of the plans of the lap at hand,

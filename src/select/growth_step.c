@@ -52,13 +52,6 @@ static bool are_twins(const ot_graph *g, const ot_region *a, const ot_region *b)
     return true;
 }
 
-static void swap(ot_region_set *a, ot_region_set *b)
-{
-    ot_region_set t = *a;
-    *a = *b;
-    *b = t;
-}
-
 /* Puts s among the beam, unless it is there or takes more than the last of a full one. */
 static void keep_best(letting_go *q, ot_region_set *s)
 {
@@ -70,9 +63,9 @@ static void keep_best(letting_go *q, ot_region_set *s)
         q->n_beam--;
     }
     uint32_t at = q->n_beam++;
-    swap(&q->beam[at], s);
+    ot_set_swap(&q->beam[at], s);
     for (; at > 0 && q->beam[at].bytes < q->beam[at - 1].bytes; at--)
-        swap(&q->beam[at], &q->beam[at - 1]);
+        ot_set_swap(&q->beam[at], &q->beam[at - 1]);
 }
 
 /* Scores *s, to which r came in last: it has to take less, be it as fast as it may. first: it may
@@ -83,7 +76,7 @@ static ot_status consider(letting_go *q, const ot_region *r, ot_region_set *s, b
     OT_TRY(ot_set_score(q->x, s));
     const ot_region_set *least = q->best.n > 0 ? &q->best : q->at;
     if (s->bytes < least->bytes && ot_candidates_comes_in(q->x, r, least, s))
-        swap(&q->best, s);
+        ot_set_swap(&q->best, s);
     else if (first && (double)s->bytes <= (double)q->at->bytes * (1 + MORE))
         keep_best(q, s);
     return OT_OK;
@@ -118,7 +111,7 @@ static bool add_twins(letting_go *q, const ot_region *r)
         const ot_region *y = &x->pool[k];
         if (!are_twins(x->g, r, y) || has_twin_at(x->g, &q->twins, r, y)) continue;
         if (!ot_set_put_in(&q->twins, y, &q->other)) continue;
-        swap(&q->twins, &q->other);
+        ot_set_swap(&q->twins, &q->other);
         any = true;
     }
     return any;

@@ -149,7 +149,7 @@ static void take_out(const ot_region_set *from, uint32_t which, ot_region_set *t
         if (k != which) to->all[to->n++] = from->all[k];
 }
 
-static void swap(ot_region_set *a, ot_region_set *b)
+void ot_set_swap(ot_region_set *a, ot_region_set *b)
 {
     ot_region_set t = *a;
     *a = *b;
@@ -242,7 +242,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
         if (!ot_set_in_time(x, &c->spare, &c->set)) continue;
         OT_TRY(ot_set_score(x, &c->spare));
         if (!beats(x, &c->spare, &c->set, ABOUT)) continue;
-        swap(&c->set, &c->spare);
+        ot_set_swap(&c->set, &c->spare);
         *better = true;
     }
     for (size_t k = 0; (r = pooled(x, c->all, k)) != NULL && x->work < c->most; k++) {
@@ -251,7 +251,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
             continue;
         OT_TRY(ot_set_score(x, &c->spare));
         if (!ot_candidates_comes_in(x, r, &c->set, &c->spare)) continue;
-        swap(&c->set, &c->spare);
+        ot_set_swap(&c->set, &c->spare);
         *better = true;
     }
     return OT_OK;
@@ -372,7 +372,7 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
         /* with as many regions: there and back again */
         if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue;
         if ((double)spare->bytes > (double)from->bytes * (1 + MORE)) continue;
-        if (best->n == 0 || beats(x, spare, best, LESS)) swap(best, spare);
+        if (best->n == 0 || beats(x, spare, best, LESS)) ot_set_swap(best, spare);
     }
     return OT_OK;
 }

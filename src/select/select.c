@@ -119,10 +119,15 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
 
 /* ---- one group ---- */
 
+static ot_sim_figures figures_of(const ot_outcome *of)
+{
+    return (ot_sim_figures){.growth = of->growth, .loaded = of->loaded, .loading = of->loading};
+}
+
 /* Bytes by which outcomes compare, where nothing else is asked. */
 static double bytes_of(const ot_variant_group *x, const ot_outcome *of)
 {
-    const ot_sim_figures f = {.growth = of->growth, .loaded = of->loaded, .loading = of->loading};
+    const ot_sim_figures f = figures_of(of);
     return of->growth > 0 ? (double)ot_score_bytes(&f, &plain_of(x)->c->base) : (double)of->peak;
 }
 
@@ -407,12 +412,10 @@ static bool pays_widened(const ot_select_request *r, const pick *p)
 {
     const ot_variant_group *g = p->group;
     if (!p->found.changes) return false;
-    const ot_outcome *of = &p->found;
     const ot_sim_figures file = {.growth = g->file_growth,
                                  .loaded = g->file_loaded,
                                  .loading = g->file_loading},
-                         found = {
-                             .growth = of->growth, .loaded = of->loaded, .loading = of->loading};
+                         found = figures_of(&p->found);
     const ot_score_base base = ot_score_base_of(&file, &file);
     return r->options->goal != OT_GOAL_MEMORY || g->file_growth == 0 ||
            (double)ot_score_bytes(&found, &base) <=

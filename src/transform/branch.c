@@ -110,10 +110,9 @@ static bool packs_captured(const ot_graph *g, const ot_node *n, uint32_t k)
            g->values[n->in[k]].rank == 2;
 }
 
-/* Values that the file's own subgraphs read, by the names in its bytes. */
-static bool *read_by_file(const ot_graph *g)
+bool *rw_read_by_file(const ot_graph *g, ot_arena *a)
 {
-    bool *read = OT_NEW_N(g->model->arena, bool, g->n_values + 1u);
+    bool *read = OT_NEW_N(a, bool, g->n_values + 1u);
     for (uint32_t k = 0; read && k < g->n_nodes; k++) {
         const ot_node *n = &g->nodes[k];
         bool opaque = false;
@@ -131,7 +130,7 @@ static ot_status move_weights(ot_graph *g, ot_graph *top)
     bool *kept = OT_NEW_N(
         g->model->arena, bool,
         g->n_values + 1u); /* a node of g reads it that asks for a constant of its own graph */
-    const bool *named = read_by_file(g);
+    const bool *named = rw_read_by_file(g, g->model->arena);
     if (!kept || !named) return nomem(top->model);
     for (uint32_t k = 0; k < g->n_nodes; k++)
         for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)

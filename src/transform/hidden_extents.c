@@ -58,19 +58,6 @@ static ot_status multiply(hiding *x, ot_id shape, ot_id *out)
     return OT_OK;
 }
 
-/* Subgraphs of the file read v, by the name in its bytes. */
-static bool is_read_by_file(const ot_graph *g, ot_id v)
-{
-    for (uint32_t k = 0; k < g->n_nodes; k++) {
-        const ot_node *n = &g->nodes[k];
-        bool opaque = false;
-        for (uint32_t j = 0; j < n->n_attrs; j++) opaque |= n->attrs[j].kind == OT_ATTR_OPAQUE;
-        for (uint32_t j = 0; j < n->n_captured && opaque && !n->dead; j++)
-            if (n->captured[j] == v) return true;
-    }
-    return false;
-}
-
 /* A whole Slice between v, which the branch captures, and its readers. */
 static ot_status hide_input(hiding *x, ot_id v)
 {
@@ -129,7 +116,8 @@ ot_status rw_hide_extents(ot_graph *g, ot_id one)
                 .one = one,
                 .hidden = a ? OT_NEW_N(a, ot_id, g->n_values + 1u) : NULL,
                 .n_old = g->n_values};
-    ot_status s = x.hidden ? OT_OK : nomem(&x);
+    const bool *named = x.hidden ? rw_read_by_file(g, a) : NULL;
+    ot_status s = named ? OT_OK : nomem(&x);
     for (uint32_t v = 0; s == OT_OK && v < x.n_old; v++) x.hidden[v] = OT_NONE;
     const uint32_t n_nodes = g->n_nodes;
     for (ot_id k = 0; s == OT_OK && k < n_nodes; k++) {
@@ -143,7 +131,7 @@ ot_status rw_hide_extents(ot_graph *g, ot_id one)
     }
     for (ot_id v = 0; s == OT_OK && v < x.n_old; v++) {
         const ot_value *y = &g->values[v];
-        if (y->is_outer && !y->is_const && !y->init && is_large(y) && !is_read_by_file(g, v))
+        if (y->is_outer && !y->is_const && !y->init && is_large(y) && !named[v])
             s = hide_input(&x, v);
     }
     g->states_no_extents = true;

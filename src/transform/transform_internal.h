@@ -375,6 +375,12 @@ ot_status rw_fold_value(ot_graph *g, ot_id v) OT_MUST_USE;
  * ot_replace_uses. */
 ot_status rw_share_constants(ot_graph *g, uint32_t n_before) OT_MUST_USE;
 
+/* ---- branch.c ---- */
+
+/* [n_values] of g: the file's own subgraphs read it, by the name in their bytes. In a; NULL: no
+ * memory. */
+bool *rw_read_by_file(const ot_graph *g, ot_arena *a) OT_MUST_USE;
+
 /* ---- hidden_extents.c ---- */
 
 /* Large values of g, a branch, become such of whose extents the runtime knows nothing before it
