@@ -1,4 +1,4 @@
-"""The program inside the package: `onnx-tile ...` and `python -m onnx_tile ...` become it."""
+"""The program inside the package: `onnx-tile ...` and `python -m onnx_tile ...` become it. And `onnx-tile-apply`, which is Python."""
 import os
 import sys
 from typing import NoReturn
@@ -20,3 +20,13 @@ def main() -> NoReturn:
     except OSError as why:
         print(f"onnx-tile: error: cannot start {path}: {why.strerror}", file=sys.stderr)
         sys.exit(Error.exit_code)
+
+
+def apply_main() -> int:
+    """`onnx-tile-apply`: its exit status. What it needs may not be installed."""
+    try:
+        from .large._command import main as command
+    except ImportError as why:
+        print(f"onnx-tile-apply: error: {why}: pip install 'onnx_tile[large]'", file=sys.stderr)
+        return Error.exit_code
+    return command()

@@ -301,7 +301,7 @@ def check_span(doc, span, made, repo):
         if not (repo.exists(span, beside) or name in made or ('/' not in span and fnmatch.filter(repo.names, name))
                 or any(fnmatch.fnmatch(f, '*/' + span) for f in repo.files)):
             problem(doc, f'names {span}, which is not there')
-    other = not re.search(r'onnx-tile', span) or re.search(r'\.py|\.sh|scripts/|\.ci/|xmllint|pip |docker', span)
+    other = not re.search(r'onnx-tile(?!-apply)', span) or re.search(r'\.py|\.sh|scripts/|\.ci/|xmllint|pip |docker', span)
     for option in re.findall(r'(?<![\w-])--([a-z][a-z0-9-]+)', span):
         counts['options'] += 1
         if option not in repo.options and not (other and option in repo.script_options):

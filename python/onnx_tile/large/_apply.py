@@ -1,0 +1,352 @@
+"""apply: a model over one input of any size, part by part, on any number of workers."""
+import json
+import math
+import os
+import tempfile
+import time
+import uuid
+from collections import Counter, deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from .._errors import BudgetError, Error, SystemFailure, UsageError
+from .._library import size_of, version
+from .._result import format_bytes
+from . import _work as work
+from ._manifest import Manifest
+from ._models import hash_of
+from ._plan import Plan, Planner
+from ._pools import OwnProcess, Pool, open_pool
+from ._setup import Setup
+from ._targets import ArrayTarget, Target, open_target
+from ._windows import Part
+
+if TYPE_CHECKING:
+    from .._model import Model
+    from ._sources import Array
+
+# Tasks that wait at a worker, so that it has one when it is done with another.
+_TASKS_AHEAD = 2
+
+
+class Progress(NamedTuple):
+    """chunks and total: done, of all; seconds since the work began; peak_bytes: the most of a worker so far."""
+
+    chunks: int
+    total: int
+    seconds: float
+    peak_bytes: int
+
+
+class Applied:
+    """What `apply` did. target: the array, or what was given; chunks, and done_before of them by a run before; chunk: shape of one;
+    peak_bytes: the most resident of each worker, by its name; own_peak_bytes: of the calling process; predicted_bytes: for a
+    worker; retried: tasks whose worker died; mixed: workers that compute other bits, with other_bits="tell"."""
+
+    def __init__(self, target: Any, plan: Plan, chunks: int, done_before: int) -> None:
+        """The rest is counted while the work goes on."""
+        self.target, self.chunks, self.done_before = target, chunks, done_before
+        self.chunk, self.predicted_bytes, self.tiled = plan.edges, plan.worker_bytes, plan.content is not None
+        self.seconds, self.bytes_read, self.retried = 0.0, 0, 0
+        self.peak_bytes: Dict[str, int] = {}
+        self.own_peak_bytes = 0
+        self.mixed: List[str] = []
+
+    def __str__(self) -> str:
+        before = f", {self.done_before} of them done before" if self.done_before else ""
+        peaks = ", ".join(format_bytes(b) for b in self.peak_bytes.values()) or "none"
+        retried = f"; {self.retried} tasks given to another worker" if self.retried else ""
+        mixed = f"; other bits by {', '.join(self.mixed)}" if self.mixed else ""
+        return (f"{self.chunks} chunks of {' x '.join(map(str, self.chunk))}{before}; {self.seconds:.1f} s; peak of workers "
+                f"{peaks}, of this process {format_bytes(self.own_peak_bytes)}{retried}{mixed}")
+
+    def __repr__(self) -> str:
+        return f"<onnx_tile.large.Applied: {self}>"
+
+
+def _first_result(pool: Pool, retries: int, function: Callable[..., Any], job: work.Job, *more: Any) -> Any:
+    """What one worker says before the work begins."""
+    for _ in range(retries + 1):
+        future = pool.submit(function, pool.share(work.sent(job)), *more)
+        pool.first_done([future])
+        try:
+            return future.result()
+        except pool.lost:
+            if not pool.revive():
+                break
+    raise SystemFailure("the first worker died while it loaded the model, or could not begin: it takes more memory than there is, or the "
+                        "script that calls apply has no if __name__ == '__main__'")
+
+
+class _Run:
+    """The loop: tasks are given out, what workers report is noted."""
+
+    def __init__(self, pool: Pool, job: work.Job, target: Target, report: Applied, manifest: Optional[Manifest],
+                 progress: Optional[Callable[[Progress], None]], retries: int) -> None:
+        self._pool, self._job, self._target, self._report = pool, job, target, report
+        self._manifest, self._progress, self._retries = manifest, progress, retries
+        self._shared = pool.share(work.sent(job))
+        self._start, self._finished = time.perf_counter(), report.done_before
+        self._again: Deque[Part] = deque()
+        self._attempts: "Counter[int]" = Counter()
+
+    def run(self, tasks: Iterator[Part]) -> None:
+        """Until no task is left."""
+        running: Dict[Any, Part] = {}
+        while True:
+            while len(running) < _TASKS_AHEAD * self._pool.workers:
+                part = self._again.popleft() if self._again else next(tasks, None)
+                if part is None:
+                    break
+                running[self._pool.submit(work.work, self._shared, part, work.read_inline(self._job, part))] = part
+            if not running:
+                return
+            died = False
+            for future in self._pool.first_done(running):
+                part = running.pop(future)
+                try:
+                    done = future.result()
+                except self._pool.lost as why:
+                    died = True
+                    self._lost(part, why)
+                except (Error, OSError, MemoryError) as why:
+                    raise self._failed(part, why) from None
+                else:
+                    self._note(part, done)
+            if died and not running and not self._pool.revive():
+                raise SystemFailure("workers of the executor died: run again to go on where it was")
+
+    def _lost(self, part: Part, why: BaseException) -> None:
+        self._attempts[part.number] += 1
+        self._report.retried += 1
+        if self._attempts[part.number] > self._retries:
+            raise SystemFailure(f"chunk {part.number}: its worker died {self._attempts[part.number]} times, killed or out of memory: "
+                                "use a smaller budget")
+        self._again.append(part)
+
+    def _failed(self, part: Part, why: BaseException) -> Error:
+        text = " ".join(str(why).split()) or type(why).__name__
+        if isinstance(why, work.OtherBits):
+            return why
+        return (type(why) if isinstance(why, Error) else SystemFailure)(f"chunk {part.number}: {text}")
+
+    def _note(self, part: Part, done: work.Done) -> None:
+        report = self._report
+        if done.part is not None:
+            self._target.write(part.number, part.window[self._job.dropped:], done.part)
+        if self._manifest is not None:
+            self._manifest.chunk_done(part.number)
+        report.peak_bytes[done.worker] = max(done.peak_bytes, report.peak_bytes.get(done.worker, 0))
+        report.bytes_read += done.bytes_read
+        if self._job.expected not in (None, done.probe) and done.worker not in report.mixed:
+            report.mixed.append(done.worker)
+        self._finished += 1
+        if self._progress is not None:
+            self._progress(Progress(self._finished, report.chunks, time.perf_counter() - self._start, max(report.peak_bytes.values())))
+
+
+class _Call:
+    """One call of apply: from what is given to the plan, and through all of its chunks."""
+
+    def __init__(self, setup: Setup, convert: work.Convert, pool: Pool, manifest: Optional[Manifest], folder: str, *,
+                 runtime: str, threads: int, tiled: bool, tell_only: bool, retries: int) -> None:
+        """folder: for the model that workers run, and the target while it is made."""
+        self._setup, self._convert, self._pool, self._manifest, self._folder = setup, convert, pool, manifest, folder
+        self._runtime, self._threads, self._tiled, self._retries = runtime, threads, tiled, retries
+        head = {"model": setup.sha256, "tool": version, "geometry": setup.windows.facts(), "convert": convert.facts(),
+                "source": {n: s.identity() for n, s in setup.sources.items()}, "runtime": runtime, "tiled": tiled}
+        self._head: Dict[str, Any] = json.loads(json.dumps(head))
+        original = setup.model_file(folder, None)
+        self._job = work.Job(original, original, runtime, threads, setup.windows.output, setup.sources, setup.types,
+                             convert, setup.probe_part(), uuid.uuid4().hex, tell_only=tell_only)
+
+    def run(self, dst: Any, options: Mapping[str, Any], limit: int, chunk: "Union[None, int, Sequence[int]]", resume: bool,
+            progress: Optional[Callable[[Progress], None]]) -> Applied:
+        """See apply."""
+        begun = self._begun(dst, resume)
+        if begun and self._is_whole(dst):
+            return self._whole(dst)
+        found: work.Probed = _first_result(self._pool, self._retries, work.probe, self._job)
+        rank, windows = len(found.shape), self._setup.windows
+        wanted = rank - len(dst.shape) if hasattr(dst, "shape") else self._setup.added
+        dropped = self._setup.dropped(found.shape, wanted)
+        axes = windows.pairs[self._setup.first]
+        target = open_target(dst, os.path.join(self._folder, "data"), options, self._setup.sources[self._setup.first], axes, rank - dropped)
+        job = replace(self._job, target=target, dropped=dropped)
+        plan, job = self._settle(job, found, limit, chunk, begun)
+        parts = windows.parts(plan.edges, rank)
+        shape = list(found.shape)
+        for axis, extent in zip(windows.axes, windows.extents):
+            shape[axis] = extent
+        edges = list(shape)
+        for axis, edge in zip(windows.axes, plan.edges):
+            edges[axis] = edge
+        target.set(tuple(shape[dropped:]), found.dtype, tuple(edges[dropped:]))
+        done = self._begin(target, plan, found, begun)
+        report = Applied(dst, plan, len(parts), len(done))
+        start = time.perf_counter()
+        _Run(self._pool, job, target, report, self._manifest, progress, self._retries).run(
+            parts[k] for k in range(len(parts)) if k not in done)
+        target.finish((p.number, p.window[dropped:]) for p in (parts[k] for k in range(len(parts))))
+        if isinstance(target, ArrayTarget):
+            report.target = target.array
+        for name in ("model.onnx", "tiled.onnx"):
+            if os.path.exists(os.path.join(self._folder, name)):
+                os.remove(os.path.join(self._folder, name))
+        report.seconds, report.own_peak_bytes = time.perf_counter() - start, work.memory_bytes("VmHWM:")
+        return report
+
+    def _begun(self, dst: Any, resume: bool) -> bool:
+        """Whether a run is gone on with. Raises UsageError where it was another one's, or where a file is there that was not made here."""
+        manifest = self._manifest
+        if manifest is None or not resume:
+            return False
+        if manifest.head is None:
+            if os.path.exists(manifest.target):
+                raise UsageError(f"'{manifest.target}' is there and was not made by apply: remove it, or use resume=False (--fresh)")
+            return False
+        manifest.agrees(self._head, tuple(self._head))
+        return True
+
+    def _is_whole(self, dst: Any) -> bool:
+        manifest = self._manifest
+        assert manifest is not None and manifest.head is not None
+        return len(manifest.done) == manifest.head["chunks"] and os.path.exists(manifest.target) and not any(
+            name.startswith("data") for name in os.listdir(self._folder))
+
+    def _whole(self, dst: Any) -> Applied:
+        assert self._manifest is not None and self._manifest.head is not None
+        head = self._manifest.head
+        return Applied(dst, Plan(tuple(head["edges"]), None, head["worker_bytes"]), head["chunks"], head["chunks"])
+
+    def _settle(self, job: work.Job, found: work.Probed, limit: int, chunk: "Union[None, int, Sequence[int]]",
+                begun: bool) -> Tuple[Plan, work.Job]:
+        """The plan, and the job with its model. A tiled model that rounds otherwise than the given one is not run: on the whole that one counts."""
+        head = self._manifest.head if begun and self._manifest is not None else None
+        tiled = self._tiled if head is None else head["ran"] is not None
+        for inside in (True, False) if tiled else (False,):
+            plan = self._plan(self._planner(job, found, inside), limit, chunk, head)
+            if plan.content is None:
+                break
+            made = replace(job, model=self._setup.model_file(self._folder, plan.content), expected=found.digest)
+            rank = len(found.shape)
+            first = self._setup.windows.parts(plan.edges, rank)[0]
+            samples = self._setup.samples(self._setup.windows.sizes(plan.edges), rank)
+            if _first_result(self._pool, self._retries, work.agrees, made, first, samples):
+                return plan, made
+        return plan, replace(job, expected=found.digest)
+
+    def _planner(self, job: work.Job, found: work.Probed, tiled: bool) -> Planner:
+        assert job.target is not None
+        axes, rank = self._setup.windows.axes, len(found.shape)
+        steps = job.target.step(rank - job.dropped)
+        sends = not job.target.shared or any(not s.shared for s in self._setup.sources.values())
+        return Planner(self._setup.model, self._setup.windows, self._setup.types, (found.shape, found.dtype), runtime=self._runtime,
+                       threads=self._threads, tiled=tiled, resident_bytes=found.resident_bytes, steps=[steps[a - job.dropped] for a in axes],
+                       workers=self._pool.workers, sent=_TASKS_AHEAD + 1 if sends and not isinstance(self._pool, OwnProcess) else 0)
+
+    def _plan(self, planner: Planner, limit: int, chunk: "Union[None, int, Sequence[int]]", head: Optional[Dict[str, Any]]) -> Plan:
+        """By the run that is gone on with, by what the caller wants, or by the budget."""
+        if head is not None:
+            return planner.plan(tuple(head["edges"]))
+        own = 0 if isinstance(self._pool, OwnProcess) else work.memory_bytes("VmRSS:")
+        worker_budget = (limit - own) // self._pool.workers
+        if chunk is None:
+            return planner.choose(worker_budget)
+        plan = planner.plan(planner.given([chunk] if isinstance(chunk, int) else list(chunk)))
+        if plan.worker_bytes is not None and plan.worker_bytes > worker_budget:
+            raise BudgetError(f"a worker needs {format_bytes(plan.worker_bytes)} for chunks of {' x '.join(map(str, plan.edges))}, "
+                              f"and has {format_bytes(max(worker_budget, 0))}: what the budget leaves besides this process, for each worker")
+        return plan
+
+    def _begin(self, target: Target, plan: Plan, found: work.Probed, begun: bool) -> "set[int]":
+        """Chunks that are done; where none are, the target is made."""
+        manifest = self._manifest
+        if begun and manifest is not None and manifest.head is not None:
+            ran = None if plan.content is None else hash_of(plan.content)
+            if (manifest.head["ran"], manifest.head["runtime_version"]) != (ran, found.runtime):
+                raise UsageError(f"'{manifest.target}' was begun with another version of the runtime or of onnx-tile, whose bits may be "
+                                 f"others: {manifest.head['runtime_version']}, not {found.runtime}; use resume=False (--fresh)")
+            if manifest.head["probe"] != found.digest and not self._job.tell_only:
+                raise work.OtherBits(f"'{manifest.target}' was begun on a processor that computes other bits: go on where it was, or use "
+                                     "other_bits='tell'")
+            if target.exists():
+                return set(manifest.done)
+        target.create()
+        if manifest is not None:
+            chunks = math.prod(self._setup.windows.counts(plan.edges))
+            manifest.begin({**self._head, "edges": list(plan.edges), "worker_bytes": plan.worker_bytes, "chunks": chunks,
+                            "ran": None if plan.content is None else hash_of(plan.content), "runtime_version": found.runtime,
+                            "probe": found.digest, "shape": list(target.shape), "dtype": target.dtype.str})
+        return set()
+
+
+def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]" = "2GB", workers: Optional[int] = None,
+          executor: Any = None, resume: bool = True, runtime: str = "onnxruntime", threads: int = 1,
+          chunk: "Union[None, int, Sequence[int]]" = None, tiled: bool = True, output: Optional[str] = None,
+          scale: Optional[float] = None, out_scale: Optional[float] = None, dtype: Any = None,
+          prepare: "Optional[Callable[[Array], Array]]" = None, finish: "Optional[Callable[[Array], Array]]" = None,
+          target_options: Optional[Mapping[str, Any]] = None, progress: Optional[Callable[[Progress], None]] = None,
+          retries: int = 3, other_bits: str = "refuse") -> Applied:
+    """Run a model on an input of any size, part by part: what is written is what the model gives on the whole, to the bit.
+
+    model: a path, bytes or an onnx.ModelProto. src: an array, a zarr.Array, or the path of a .npy, .zarr, .tif or .tiff file; for
+    a model of several inputs {input: source}. Dimensions that it lacks in front are 1. dst: the same kinds, or None for a new
+    array. A file appears when all of it is there; until then, what is done lies in the folder DST.onnx-tile.
+
+    budget: bytes, or "2GB", that all workers and this process hold at the most; chunks are as large as it allows, by prediction.
+    chunk: their rows, in place of that; one number or one for each axis that is cut. tiled: tile the model inside of chunks where
+    that takes less. workers: processes on this machine, or how many tasks an executor runs at a time; None: one for each
+    processor; 0: this process. executor: one of concurrent.futures, a function that makes one (again, when workers died), or a
+    Client of Dask's distributed. threads: of the runtime in each worker.
+
+    resume: go on where a run was killed; False: begin anew. output: its name, if not the first. runtime: "onnxruntime" or "engine".
+    scale: inputs are multiplied by it once they have the model's type. out_scale, dtype: results are multiplied and converted;
+    whole numbers are rounded and limited. prepare, finish: functions of an array in place of that, which keep its rows.
+    target_options: for whoever makes the file (rasterio's profile, zarr.create_array, tifffile.memmap). progress: called with a
+    Progress after each chunk. retries: of a chunk whose worker died. other_bits: "refuse" workers whose processor computes other
+    bits than the first one's, or "tell" (Applied.mixed).
+
+    Raises UsageError naming the node where a node needs a whole axis or the resumed run was of another model, BudgetError where
+    no chunk fits, ModelError or SystemFailure.
+    """
+    _check_options(runtime, other_bits, threads, retries)
+    limit = size_of(budget)
+    setup = Setup(model, src, output)
+    convert = work.Convert(scale, out_scale, None if dtype is None else np.dtype(dtype).str, prepare, finish)
+    pool = open_pool(executor, workers, retries)
+    manifest: Optional[Manifest] = None
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnx-tile-") as scratch:
+            path = _path_of(dst)
+            manifest = Manifest(path) if path is not None else None
+            folder = manifest.folder if manifest is not None else scratch
+            call = _Call(setup, convert, pool, manifest, folder, runtime=runtime, threads=threads, tiled=tiled,
+                         tell_only=other_bits == "tell", retries=retries)
+            return call.run(dst, target_options or {}, limit, chunk, resume, progress)
+    finally:
+        pool.close()
+        if isinstance(pool, OwnProcess):
+            work.forget_sessions()
+        if manifest is not None:
+            manifest.close()
+
+
+def _check_options(runtime: str, other_bits: str, threads: int, retries: int) -> None:
+    if runtime not in work.RUNTIMES:
+        raise UsageError(f"runtime {runtime!r}: use 'onnxruntime' or 'engine'")
+    if other_bits not in ("refuse", "tell"):
+        raise UsageError(f"other_bits {other_bits!r}: use 'refuse' or 'tell'")
+    if threads < 1:
+        raise UsageError(f"threads {threads!r}: use 1 or more")
+    if retries < 0:
+        raise UsageError(f"retries {retries!r}: use 0 or more")
+
+
+def _path_of(dst: Any) -> Optional[str]:
+    """Where the manifest belongs to: of a target that is a file."""
+    if isinstance(dst, (str, os.PathLike)):
+        return os.fspath(dst)
+    return None

@@ -1,0 +1,99 @@
+"""The model as workers run it: of free extents where crops differ, tiled inside where that takes less memory."""
+import hashlib
+import os
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .._library import Handle, Tensor
+from .._errors import SystemFailure, UsageError
+from .._model import is_path, is_proto, load
+from ._packages import need
+
+if TYPE_CHECKING:
+    from .._model import Model
+
+
+class Input(NamedTuple):
+    """An input as the model declares it; a dimension that is free or not known is None."""
+
+    name: str
+    dims: Optional[List[Optional[int]]]
+
+
+def inputs_of(model: "Model") -> List[Input]:
+    """The inputs that are no weights."""
+    found = []
+    with Handle() as handle:
+        load(handle, model)
+        for k in range(handle.count("input_count")):
+            t = Tensor()
+            handle.call("input", k, byref(t))
+            dims = None if t.rank < 0 else [None if d < 0 else int(d) for d in t.dims[:t.rank]]
+            found.append(Input(t.name.decode("utf-8", "surrogateescape"), dims))
+    return found
+
+
+def whole_shape(given: Input, shape: Tuple[int, ...], what: str) -> Tuple[int, ...]:
+    """The shape of an input for a source of this shape: dimensions that the source lacks come in front and are 1."""
+    if given.dims is None:
+        return shape
+    missing = len(given.dims) - len(shape)
+    if missing < 0:
+        raise UsageError(f"input '{given.name}' has {len(given.dims)} dimensions, {what} {len(shape)}: {list(shape)}")
+    return (1,) * missing + shape
+
+
+def check_fixed(given: Input, shape: Tuple[int, ...], cut: Sequence[int]) -> None:
+    """Dimensions that are fixed in the model and not cut have to be those of the source."""
+    for axis, (want, have) in enumerate(zip(given.dims or [], shape)):
+        if axis not in cut and want is not None and want != have:
+            raise UsageError(f"input '{given.name}' has {want} along axis {axis}, the source {have}")
+
+
+def content_of(model: "Model", whole: bool = False) -> bytes:
+    """A model's bytes. whole: with the weights that lie in a file beside it."""
+    if is_path(model):
+        path = os.fspath(model)  # type: ignore[arg-type]
+        try:
+            with open(path, "rb") as f:
+                content = f.read()
+        except OSError as why:
+            raise SystemFailure(f"cannot read '{path}': {why.strerror}") from None
+        if whole and b"location" in content:
+            onnx = need("onnx")
+            content = onnx.load(path).SerializeToString()
+        return content
+    return model.SerializeToString() if is_proto(model) else bytes(model)  # type: ignore[union-attr, arg-type]
+
+
+def hash_of(content: bytes) -> str:
+    """What tells models apart."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def freed(model: "Model", cut: Mapping[str, Sequence[int]]) -> "Model":
+    """The model for crops of any size: cut axes of inputs that are fixed become free, and sizes that followed from them are left
+    out. A model whose axes are free comes back as it is. cut: axes by input."""
+    fixed = [i for i in inputs_of(model) for a in cut.get(i.name, ()) if i.dims is not None and i.dims[a] is not None]
+    if not fixed:
+        return model
+    onnx = need("onnx")
+    proto = onnx.load(os.fspath(model)) if is_path(model) else onnx.load_model_from_string(content_of(model))  # type: ignore[arg-type]
+    for value in proto.graph.input:
+        for axis in cut.get(value.name, ()):
+            value.type.tensor_type.shape.dim[axis].Clear()
+            value.type.tensor_type.shape.dim[axis].dim_param = f"{value.name}_{axis}"
+    for value in proto.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    del proto.graph.value_info[:]
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+def predicted_bytes(data: Dict[str, Any]) -> Tuple[Optional[int], Optional[int]]:
+    """Bytes that a process is predicted to take with the model, untiled and tiled; None where that is not known."""
+    def of(side: Mapping[str, Any]) -> Optional[int]:
+        value = side.get("process_bytes", side.get("growth_bytes"))
+        return None if value is None else int(value)
+    return of(data["untiled"]), of(data["tiled"])
