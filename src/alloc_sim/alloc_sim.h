@@ -37,6 +37,7 @@ typedef struct ot_sim_figures {
      * and the heap keeps; 0: growth has them */
     int64_t loaded;
     int64_t loading;   /* the most that it holds until then; 0: as `loaded` */
+    int64_t reused;    /* of growth, what runs take of the memory that loading freed */
     int64_t first_run; /* of growth, by the first run */
     /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
     int64_t pattern;

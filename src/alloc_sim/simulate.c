@@ -578,6 +578,7 @@ static ot_status simulate_runs(simulator *x, const ot_graph *g, ot_sim_figures *
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
     }
     out->growth = ot_chunk_touched(x->memory) + OWN;
+    out->reused = ot_min(out->reused, out->growth / 2);
     if (x->last) OT_TRY(ot_sim_list_waiting(&x->last_frame->plan, x->last, x->a, out));
     if (x->much) OT_TRY(ot_sim_list_held(&x->much_frame->plan, x->much, x->a, out));
     out->pattern = x->n ? x->frames[0]->pattern.height : 0;

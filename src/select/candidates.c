@@ -272,7 +272,7 @@ static bool is_for_time(const ot_candidates *x)
  * (measured: half of them; BERT 607 MB, 417). */
 static bool is_weights(const ot_candidates *x)
 {
-    const double whole = (double)x->untiled.growth + (double)x->untiled.loaded;
+    const double whole = (double)ot_process_bytes(&x->untiled);
     return sets_compete(x) && x->is_known && (double)x->weights > WEIGHTS_PART * whole;
 }
 
@@ -299,6 +299,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     out->growth = x->is_known ? f.growth : 0;
     out->loaded = x->is_known ? f.loaded : 0;
     out->loading = x->is_known ? f.loading : 0;
+    out->reused = x->is_known ? f.reused : 0;
     out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
     out->own = x->own;
@@ -346,12 +347,9 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     if (p->defer_from == 0) p->deferred_seconds = 0;
     p->tiled.time_s += p->deferred_seconds;
     if (x->is_known) {
-        p->untiled.growth_bytes = x->untiled.growth;
-        p->untiled.loaded_bytes = x->untiled.loaded;
-        p->untiled.loading_bytes = x->untiled.loading;
-        p->tiled.growth_bytes = of->growth;
-        p->tiled.loaded_bytes = of->loaded;
-        p->tiled.loading_bytes = of->loading;
+        const ot_sim_figures tiled = ot_outcome_figures(of);
+        ot_process_figures(&x->untiled, &p->untiled);
+        ot_process_figures(&tiled, &p->tiled);
     }
     return ot_limit_fill(x, p);
 }

@@ -41,9 +41,8 @@ typedef struct ot_writing {
 typedef struct ot_outcome {
     ot_region_set set;
     ot_writing how;
-    /* figures of the model that is written so; growth, loaded, loading as of ot_figures, peak: live
-     * bytes */
-    int64_t growth, loaded, loading, peak;
+    /* figures of the model that is written so, as of ot_sim_figures; peak: live bytes */
+    int64_t growth, loaded, loading, reused, peak;
     double seconds;
     ot_plan *own;      /* the plan that the lap's options alone give; the candidates' */
     ot_plan_options o; /* of the lap */
@@ -149,6 +148,10 @@ ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
 
 /* The most that a process holds of that, while it loads the model or runs it. */
 int64_t ot_process_bytes(const ot_sim_figures *f);
+/* The same, and what it is made of, as figures of a plan. */
+void ot_process_figures(const ot_sim_figures *f, ot_figures *out);
+/* What the process of an outcome takes. */
+ot_sim_figures ot_outcome_figures(const ot_outcome *of);
 /* To score by: `written` is the untiled model as tiles are going to be written, with its weights in
  * a file of their own; else the same. */
 ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written);

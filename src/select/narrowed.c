@@ -27,9 +27,7 @@ static ot_status figures_of(const ot_select_request *r, const ot_model *m, ot_fi
     if (s != OT_OK) return s;
     out->largest_bytes = ot_largest_tensor(m->graph).bytes;
     if (f.n_unknown > 0) return OT_OK;
-    out->growth_bytes = f.growth;
-    out->loaded_bytes = f.loaded;
-    out->loading_bytes = f.loading;
+    ot_process_figures(&f, out);
     return OT_OK;
 }
 

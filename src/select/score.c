@@ -24,7 +24,21 @@
 
 int64_t ot_process_bytes(const ot_sim_figures *f)
 {
-    return ot_max(f->loading, f->loaded + ot_max(f->growth, 0));
+    return ot_max(f->loading, f->loaded + ot_max(f->growth - f->reused, 0));
+}
+
+void ot_process_figures(const ot_sim_figures *f, ot_figures *out)
+{
+    out->growth_bytes = f->growth;
+    out->loaded_bytes = f->loaded;
+    out->loading_bytes = f->loading;
+    out->process_bytes = ot_process_bytes(f);
+}
+
+ot_sim_figures ot_outcome_figures(const ot_outcome *of)
+{
+    return (ot_sim_figures){
+        .growth = of->growth, .loaded = of->loaded, .loading = of->loading, .reused = of->reused};
 }
 
 static int64_t beside_growth(const ot_sim_figures *f) { return ot_process_bytes(f) - f->growth; }

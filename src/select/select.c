@@ -119,15 +119,10 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
 
 /* ---- one group ---- */
 
-static ot_sim_figures figures_of(const ot_outcome *of)
-{
-    return (ot_sim_figures){.growth = of->growth, .loaded = of->loaded, .loading = of->loading};
-}
-
 /* Bytes by which outcomes compare, where nothing else is asked. */
 static double bytes_of(const ot_variant_group *x, const ot_outcome *of)
 {
-    const ot_sim_figures f = figures_of(of);
+    const ot_sim_figures f = ot_outcome_figures(of);
     return of->growth > 0 ? (double)ot_score_bytes(&f, &plain_of(x)->c->base) : (double)of->peak;
 }
 
@@ -392,18 +387,10 @@ static ot_status take(const selecting *x, const pick *p, ot_selection *out)
         ot_plan *own = plain->own;
         *whole = own->untiled;
         whole->largest_bytes = ot_largest_tensor(plain->g).bytes;
-        if (plain->is_known) {
-            whole->growth_bytes = plain->untiled.growth;
-            whole->loaded_bytes = plain->untiled.loaded;
-            whole->loading_bytes = plain->untiled.loading;
-        }
+        if (plain->is_known) ot_process_figures(&plain->untiled, whole);
         out->plan->is_decomposed = true;
     }
-    if (g->file_growth > 0) {
-        out->plan->untiled.growth_bytes = g->file_growth;
-        out->plan->untiled.loaded_bytes = g->file_loaded;
-        out->plan->untiled.loading_bytes = g->file_loading;
-    }
+    if (g->of_file.growth > 0) ot_process_figures(&g->of_file, &out->plan->untiled);
     return OT_OK;
 }
 
@@ -412,12 +399,9 @@ static bool pays_widened(const ot_select_request *r, const pick *p)
 {
     const ot_variant_group *g = p->group;
     if (!p->found.changes) return false;
-    const ot_sim_figures file = {.growth = g->file_growth,
-                                 .loaded = g->file_loaded,
-                                 .loading = g->file_loading},
-                         found = figures_of(&p->found);
-    const ot_score_base base = ot_score_base_of(&file, &file);
-    return r->options->goal != OT_GOAL_MEMORY || g->file_growth == 0 ||
+    const ot_sim_figures found = ot_outcome_figures(&p->found);
+    const ot_score_base base = ot_score_base_of(&g->of_file, &g->of_file);
+    return r->options->goal != OT_GOAL_MEMORY || g->of_file.growth == 0 ||
            (double)ot_score_bytes(&found, &base) <=
                r->target->runtime->margins.wins * (double)base.untiled;
 }

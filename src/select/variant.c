@@ -50,9 +50,7 @@ static ot_status simulate_file(ot_variant_group *x, const ot_model *m)
         s = ot_fail_nomem(x->r->diag);
     ot_variant_close(&at, NULL);
     if (s != OT_OK || f.n_unknown > 0) return s;
-    x->file_growth = f.growth;
-    x->file_loaded = f.loaded;
-    x->file_loading = f.loading;
+    x->of_file = f;
     return OT_OK;
 }
 

@@ -48,10 +48,8 @@ typedef struct ot_variant_group {
     const struct ot_select_request *r; /* while it is chosen among */
     const ot_model *file;              /* r's */
     bool is_dynamic, is_widened;
-    bool plain_only; /* no variant with edits is looked for */
-    /* with both: what a process of the file, in half precision, grows by and holds loaded; 0: not
-     * known */
-    int64_t file_growth, file_loaded, file_loading;
+    bool plain_only;        /* no variant with edits is looked for */
+    ot_sim_figures of_file; /* with both: of the file, in half precision; growth 0: not known */
     ot_variant v[OT_VARIANT_KINDS];
 } ot_variant_group;
 

@@ -29,6 +29,7 @@ typedef struct ot_figures {
      * growth_bytes */
     int64_t loaded_bytes;
     int64_t loading_bytes; /* the most that it holds until then */
+    int64_t process_bytes; /* the most of loading and running; 0: not predicted */
 } ot_figures;
 
 /* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they

@@ -34,7 +34,7 @@ static int64_t loaded_text(const char *text)
 
 #define HEAD   "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,256,8,8]\n"
 #define WEIGHT "  init %w : float32[256,256,4,4] = random 1\n" /* 4 MB */
-#define FREED  (4 * MB * 7 / 5 - KB) /* what loading it leaves free in the heap */
+#define FREED  (4 * MB * 17 / 10 - KB) /* what loading it leaves free in the heap */
 #define SCALES                                                                               \
     "  init %s : float32[256] = random 2\n  init %b : float32[256] = random 3\n  init %m : " \
     "float32[256] = random 4\n"                                                              \
@@ -81,8 +81,8 @@ static ot_sim_figures filled(const char *op, int64_t n, int64_t kb, bool externa
 }
 
 /* What loading freed stays in the heap: of small constants, and of weights that were packed; not
- * of larger pieces, which go back to the system, and not of what is mapped from a file. All that
- * was measured with so many constants of a size; MB. */
+ * of larger pieces, which go back to the system, and not of what is mapped from a file. A quarter
+ * of it serves runs, half of what they take at most. */
 static void freed_memory_stays(void **state)
 {
     (void)state;
@@ -90,10 +90,10 @@ static void freed_memory_stays(void **state)
         const char *op;
         int64_t n, kb;
         bool external;
-        int64_t loaded, loading; /* measured, less what a session takes */
+        int64_t loaded, loading; /* MB, less what a session takes */
     } CASES[] = {
         {"MatMul", 1, 40000, false, 39, 78},
-        {"MatMul", 10, 4000, false, 79, 79},
+        {"MatMul", 10, 4000, false, 62, 62},
         {"MatMul", 20, 64, false, 3, 3},
         {"MatMul", 10, 4000, true, 40, 43},
     };
@@ -103,7 +103,10 @@ static void freed_memory_stays(void **state)
         assert_in_range(f.loaded - session, (CASES[k].loaded - 1) * MB, (CASES[k].loaded + 2) * MB);
         assert_in_range(f.loading - session, (CASES[k].loading - 1) * MB,
                         (CASES[k].loading + 2) * MB);
+        assert_true(f.reused <= f.growth / 2);
     }
+    const ot_sim_figures f = {.growth = 20 * MB, .loaded = 60 * MB, .reused = 5 * MB};
+    assert_int_equal(ot_process_bytes(&f), 75 * MB);
 }
 
 /* Constants that are computed while loading exist together until that is done. */
@@ -120,7 +123,8 @@ static void folded_constants_exist_together(void **state)
         "  output %y\n}\n",
         &d);
     assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
-    assert_int_equal(f.loading - f.loaded, 12 * MB); /* a, b, and a copy of c */
+    const int64_t freed = 8 * MB * 7 / 10;                                       /* of a and b */
+    assert_in_range(f.loading - f.loaded, 12 * MB - freed, 12 * MB - freed + 1); /* a copy of c */
     ot_model_free(m);
 }
 
@@ -148,7 +152,8 @@ static void reshaped_constants_are_copies(void **state)
     }
     assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &twice), OT_OK);
     assert_int_equal(twice.loaded, once.loaded);
-    assert_int_equal(twice.loading - twice.loaded, 8 * MB);
+    const int64_t freed = 4 * MB * 7 / 10; /* of %a */
+    assert_in_range(twice.loading - twice.loaded, 8 * MB - freed, 8 * MB - freed + 1);
     ot_model_free(m);
 }
 
