@@ -85,7 +85,7 @@ onnx_tile_status onnx_tile_set_l2(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_US
 /* Workers that share a node; 0: the target's own count. */
 onnx_tile_status onnx_tile_set_threads(onnx_tile *t, uint32_t threads) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal) ONNX_TILE_MUST_USE;
-/* Bytes that live tensors, and by prediction the process, must not pass at the size that is
+/* Bytes that live tensors, and by prediction the whole process, must not pass at the size that is
  * planned for; 0: none. ONNX_TILE_BUDGET otherwise, and where sizes are not known. */
 onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
 /* Non-zero: a budget that is not kept, or not known to be, is no failure: the least that is found

@@ -51,7 +51,7 @@ class Result:
 
     @property
     def before(self) -> Dict[str, Any]:
-        """Of the model as it came: time_seconds, peak_bytes (live tensors), growth_bytes (of the process), traffic_bytes, macs."""
+        """Of the model as it came: time_seconds, peak_bytes (live tensors), process_bytes, growth_bytes (of the process), traffic_bytes, macs."""
         return self.data["untiled"]
 
     @property
@@ -92,7 +92,7 @@ class Result:
                 f"{format_bytes(self.after.get('peak_bytes'))}>")
 
     def _figures(self) -> List[List[str]]:
-        kinds = (("peak memory, live", "peak_bytes", format_bytes), ("peak resident growth", "growth_bytes", format_bytes),
+        kinds = (("whole process", "process_bytes", format_bytes), ("peak memory, live", "peak_bytes", format_bytes), ("peak resident growth", "growth_bytes", format_bytes),
                  ("bytes moved", "traffic_bytes", format_bytes), ("time", "time_seconds", format_seconds))
         rows = []
         for name, key, text in kinds:

@@ -89,8 +89,8 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
     one, and bytes for a path or bytes. A model in which nothing is worth tiling comes back as it was.
 
-    goal: "memory" or "time". budget: bytes that the process must not grow past by prediction, or "200M"; BudgetError otherwise, and where
-    sizes are not known. best_effort: then the least that is found, and the Result says why (data["missed"]).
+    goal: "memory" or "time". budget: bytes that the whole process must keep to by prediction, or "200M"; BudgetError otherwise, and
+    where sizes are not known. best_effort: then the least that is found, and the Result says why (data["missed"]).
     max_slowdown: what goal memory may cost, 0.1 is 10 %. max_tensor: bytes that no tensor may take.
     shapes: {input: dimensions} that are bound; design: the size to plan for while dynamic dimensions stay dynamic.
     target: "host", a shipped preset or an .xml file. runtime: "onnxruntime", "openvino", "loop", "portable", "engine",

@@ -55,6 +55,13 @@ typedef struct ot_sim_figures {
     uint32_t n_held;
 } ot_sim_figures;
 
+/* The most that the process holds, while it loads the model or runs it. INT64_MAX: no bound. */
+static inline int64_t ot_process_bytes(const ot_sim_figures *f)
+{
+    if (f->growth == INT64_MAX) return INT64_MAX;
+    return ot_max(f->loading, f->loaded + ot_max(f->growth - f->reused, 0));
+}
+
 /* Simulate g for runtime r. static_shape: the model's file states all extents; else they become
  * known while it runs, and buffers are not planned to follow each other. Requires ORDER, USES,
  * SHAPES. Bodies written by the rewriter are simulated, subgraphs of the model itself count by

@@ -101,7 +101,8 @@ static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
 bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n, bool *input);
 
 /* Fills out->loaded and out->loading, what a session of runtime r holds once g is loaded, and the
- * most until then; and out->reused, of any growth. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
+ * most until then; and out->reused, of any growth. Requires ORDER, USES, SHAPES (bodies: ORDER).
+ * Fails: OT_E_NOMEM. */
 ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a,
                           ot_sim_figures *out) OT_MUST_USE;
 

@@ -86,7 +86,7 @@ const option option_table[] = {
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, AIMS,
      "what to minimise (explain: memory)"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, AIMS,
-     "memory that the process must not grow past, by prediction, else exit 3"},
+     "memory that the whole process must keep to, by prediction, else exit 3"},
     {"best-effort", 0, NULL, FLAG, NULL, AT(plan.best_effort), TILERS, AIMS,
      "where --memory-budget cannot be kept, or shown to be kept: the least that is found"},
     {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, AIMS,
@@ -114,6 +114,8 @@ const option option_table[] = {
 
     {"max-peak", 0, "SIZE", SIZE, NULL, AT(max_peak), GATE, LIMITS,
      "most bytes of tensors that may live at one time, tiled"},
+    {"max-process", 0, "SIZE", SIZE, NULL, AT(max_process), GATE, LIMITS,
+     "most bytes that the whole process may take, from loading the model to the last run"},
     {"max-growth", 0, "SIZE", SIZE, NULL, AT(max_growth), GATE, LIMITS,
      "most bytes of peak resident growth: what running adds to the process"},
     {"max-peak-regression", 0, "PCT", PERCENT, NULL, AT(gate.peak_regression), GATE, LIMITS,

@@ -201,6 +201,7 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
 static ot_status check_gate(ot_diag *d, ot_options *o)
 {
     o->gate.peak = o->max_peak ? (double)o->max_peak : OT_ABSENT;
+    o->gate.process = o->max_process ? (double)o->max_process : OT_ABSENT;
     o->gate.growth = o->max_growth ? (double)o->max_growth : OT_ABSENT;
     if (!ot_gate_asks(&o->gate))
         return ot_fail(d, OT_E_USAGE, "gate needs a limit: see 'onnx-tile --help=limits'");

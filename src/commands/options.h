@@ -70,8 +70,8 @@ typedef struct ot_options {
     uint32_t work_items;   /* of run-kernel; 0: the device's choice */
     const char **reports;  /* [n_reports] files to write */
     size_t n_reports, cap_reports;
-    ot_gate_limits gate; /* of gate; its sizes are in max_peak, max_growth */
-    int64_t max_peak, max_growth;
+    ot_gate_limits gate; /* of gate; its sizes are in the next ones */
+    int64_t max_peak, max_growth, max_process;
     const char *baseline; /* of gate; NULL: none */
     bool markdown;        /* of compare */
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */

@@ -18,7 +18,7 @@ typedef struct search {
     bool holds;
 } search;
 
-static int64_t worst(const ot_bounds_side *s) { return ot_max(s->live_bytes, s->growth_bytes); }
+static int64_t worst(const ot_bounds_side *s) { return ot_max(s->live_bytes, s->process_bytes); }
 
 /* Bound p and take it in, if it is the best so far; else free it. */
 static ot_status enter(search *x, ot_plan *p)
@@ -33,9 +33,9 @@ static ot_status enter(search *x, ot_plan *p)
     const bool holds = facts.tiled.verdict == OT_BOUNDS_PROVED &&
                        p->tiled.peak_bytes <= x->o->memory_budget;
     if (ot_dbg['P'])
-        fprintf(stderr, "> Budget over sizes: %s, %lld live, %lld resident growth\n",
+        fprintf(stderr, "> Budget over sizes: %s, %lld live, process %lld\n",
                 ot_bounds_verdict_name(facts.tiled.verdict), (long long)facts.tiled.live_bytes,
-                (long long)facts.tiled.growth_bytes);
+                (long long)facts.tiled.process_bytes);
     if (x->best && !holds && (x->holds || worst(&facts.tiled) >= worst(&x->facts.tiled))) {
         ot_plan_free(p);
         return OT_OK;
@@ -107,11 +107,11 @@ static ot_status refuse(const search *x)
                        "memory budget cannot be kept over the range: at %.300s live tensors take "
                        "%lld bytes, %lld are allowed",
                        t->live_at, (long long)t->live_bytes, (long long)budget);
-    if (t->growth_bytes > budget)
+    if (t->process_bytes > budget)
         return ot_fail(x->c.diag, OT_E_BUDGET,
-                       "memory budget cannot be kept over the range: at %.300s the process grows "
-                       "by up to %lld bytes, %lld are allowed",
-                       t->growth_at, (long long)t->growth_bytes, (long long)budget);
+                       "memory budget cannot be kept over the range: at %.300s the process takes "
+                       "up to %lld bytes, %lld are allowed",
+                       t->growth_at, (long long)t->process_bytes, (long long)budget);
     return ot_fail(x->c.diag, OT_E_BUDGET,
                    "memory budget cannot be kept over the range: the plan holds %lld bytes at "
                    "once, %lld are allowed",

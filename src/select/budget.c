@@ -19,14 +19,14 @@
 
 static const double SLOWER[] = {0.3, 1.0}; /* slowdown, where a smaller one does not do */
 
-bool ot_budget_fits(int64_t growth, const ot_plan_options *o)
+bool ot_budget_fits(int64_t process, const ot_plan_options *o)
 {
-    return (double)growth <= FITS * (double)o->memory_budget;
+    return (double)process <= FITS * (double)o->memory_budget;
 }
 
-int64_t ot_budget_for(int64_t growth)
+int64_t ot_budget_for(int64_t process)
 {
-    const double least = ceil((double)growth / FITS);
+    const double least = ceil((double)process / FITS);
     return least < (double)INT64_MAX ? (int64_t)least : INT64_MAX;
 }
 

@@ -146,12 +146,11 @@ ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
 
 /* ---- score.c ---- */
 
-/* The most that a process holds of that, while it loads the model or runs it. */
-int64_t ot_process_bytes(const ot_sim_figures *f);
-/* The same, and what it is made of, as figures of a plan. */
+/* The process (ot_process_bytes), and what it is made of, as figures of a plan. */
 void ot_process_figures(const ot_sim_figures *f, ot_figures *out);
-/* What the process of an outcome takes. */
+/* What the process of an outcome takes; its most, 0: not known. */
 ot_sim_figures ot_outcome_figures(const ot_outcome *of);
+int64_t ot_outcome_process(const ot_outcome *of);
 /* To score by: `written` is the untiled model as tiles are going to be written, with its weights in
  * a file of their own; else the same. */
 ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written);

@@ -22,11 +22,6 @@
 #define FULLY 1.5  /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
 #define ABOUT 1.02 /* predictions differ by that much from one another at least */
 
-int64_t ot_process_bytes(const ot_sim_figures *f)
-{
-    return ot_max(f->loading, f->loaded + ot_max(f->growth - f->reused, 0));
-}
-
 void ot_process_figures(const ot_sim_figures *f, ot_figures *out)
 {
     out->growth_bytes = f->growth;
@@ -49,6 +44,12 @@ static int64_t score_of(const ot_sim_figures *f, int64_t beside)
     const double growth = (double)f->growth, fully = FULLY * growth;
     if ((double)-more <= fully) return f->growth + more - more / SHARE;
     return (int64_t)((growth - fully / SHARE) * fully / (double)-more); /* above 0 */
+}
+
+int64_t ot_outcome_process(const ot_outcome *of)
+{
+    const ot_sim_figures f = ot_outcome_figures(of);
+    return of->growth > 0 ? ot_process_bytes(&f) : 0;
 }
 
 ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written)

@@ -147,8 +147,9 @@ static bool wins(const pick *a, const ot_variant *b, const ot_plan_options *o)
     /* the checker knows the latter only */
     const double allowed = fmin(plain->untiled_s, b->c->untiled_s) * (1 + o->max_slowdown);
     if (o->goal == OT_GOAL_MEMORY && to->seconds > allowed * (1 + TIME_ABOUT)) return false;
-    const bool fits = ot_budget_fits(to->growth, o);
-    if (o->goal == OT_GOAL_TIME && ot_budget_fits(a->found.growth, o) != fits) return fits;
+    const bool fits = ot_budget_fits(ot_outcome_process(to), o);
+    if (o->goal == OT_GOAL_TIME && ot_budget_fits(ot_outcome_process(&a->found), o) != fits)
+        return fits;
     if (o->goal == OT_GOAL_TIME) return faster; /* live tensors of both keep to the budget */
     const double margin = x->r->target->runtime->margins.wins_decomposed;
     if (plain->untiled.growth > 0 && to->growth > 0)
@@ -294,19 +295,20 @@ static ot_status find(selecting *x, const ot_plan_options *o, pick *out)
 /* ---- a memory budget ---- */
 
 /* p in the place of what is kept: of those whose process keeps the budget the fastest, else, and
- * for goal memory, the one that grows least. */
+ * for goal memory, the one whose process takes least. */
 static bool is_better(const selecting *x, const pick *p)
 {
     const ot_plan_options *o = x->r->options;
     const ot_outcome *a = &x->best.found, *b = &p->found;
-    const bool fits = ot_budget_fits(b->growth, o);
+    const int64_t process = ot_outcome_process(b), kept = ot_outcome_process(a);
+    const bool fits = ot_budget_fits(process, o);
     if (!x->best.v) return true;
-    if (a->growth == 0 || b->growth == 0) /* not known: live tensors of both keep to the budget */
+    if (kept == 0 || process == 0) /* not known: live tensors of both keep to the budget */
         return o->goal == OT_GOAL_TIME ? b->seconds < a->seconds * (1 - TIME_ABOUT)
                                        : b->peak < a->peak;
-    if (o->goal == OT_GOAL_TIME && fits != ot_budget_fits(a->growth, o)) return fits;
+    if (o->goal == OT_GOAL_TIME && fits != ot_budget_fits(kept, o)) return fits;
     if (o->goal == OT_GOAL_TIME && fits) return b->seconds < a->seconds * (1 - TIME_ABOUT);
-    return b->growth < a->growth; /* whatever was loaded: the order of attempts must not count */
+    return process < kept;
 }
 
 static ot_status attempt(void *of, const ot_plan_options *o, double *met)
@@ -321,10 +323,11 @@ static ot_status attempt(void *of, const ot_plan_options *o, double *met)
     }
     OT_TRY(s);
     if (ot_dbg['P'])
-        fprintf(stderr, "> Budget: peak %lld, resident growth %lld, %.3f ms\n",
-                (long long)p.found.peak, (long long)p.found.growth, p.found.seconds * 1e3);
+        fprintf(stderr, "> Budget: peak %lld, process %lld, %.3f ms\n", (long long)p.found.peak,
+                (long long)ot_outcome_process(&p.found), p.found.seconds * 1e3);
     if (p.found.peak <= x->r->options->memory_budget && is_better(x, &p)) x->best = p;
-    const bool keeps = x->best.v && ot_budget_fits(x->best.found.growth, x->r->options);
+    const bool keeps = x->best.v &&
+                       ot_budget_fits(ot_outcome_process(&x->best.found), x->r->options);
     *met = keeps ? x->best.found.seconds : INFINITY;
     return OT_OK;
 }
@@ -523,15 +526,15 @@ static const char *say_missed(const ot_select_request *r, const ot_selection *s)
     if (o->memory_budget == 0) return "";
     if (ot_runtime_simulates(r->target->runtime) && t->growth_bytes <= 0)
         return "memory budget cannot be shown to be kept: what subgraphs take is not known";
-    if (t->growth_bytes > 0) needed = ot_max(needed, ot_budget_for(t->growth_bytes));
+    if (t->growth_bytes > 0) needed = ot_max(needed, ot_budget_for(t->process_bytes));
     if (needed <= o->memory_budget) return "";
     return ot_format(s->arena,
                      "memory budget cannot be met: required %lld bytes, available %lld, excess "
-                     "%lld (live tensors take %lld; the process is predicted to grow by %lld, and "
+                     "%lld (live tensors take %lld; the process is predicted to take %lld, and "
                      "predictions are a tenth off)",
                      (long long)needed, (long long)o->memory_budget,
                      (long long)(needed - o->memory_budget), (long long)t->peak_bytes,
-                     (long long)t->growth_bytes);
+                     (long long)t->process_bytes);
 }
 
 /* A limit that may be broken is one that is not kept. */

@@ -104,9 +104,9 @@ ot_status ot_bounds_plan(const ot_select_request *r, ot_model *design, ot_plan *
                          ot_bounds_facts *out) OT_MUST_USE;
 /* The process keeps to o's memory budget as well, with something to spare, as far as it is known
  * what it grows by. */
-bool ot_budget_fits(int64_t growth, const ot_plan_options *o);
-/* The least budget that a process keeps to which is predicted to grow by so much. */
-int64_t ot_budget_for(int64_t growth);
+bool ot_budget_fits(int64_t process, const ot_plan_options *o);
+/* The least budget that a process keeps to which is predicted to take so much. */
+int64_t ot_budget_for(int64_t process);
 
 /* ---- narrowed.c ---- */
 

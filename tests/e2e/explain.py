@@ -130,7 +130,7 @@ def cured(tool, folder):
             run = lambda *words: json.loads(subprocess.run([tool, *words, '--json'], capture_output=True, text=True, check=True).stdout)
             j = run('explain', path, *options)
             peak = {e['id']: e.get('number') for e in j['peak']}
-            now = peak.get('tiled-process-bytes') or peak['tiled-peak-bytes']
+            now = peak.get('tiled-growth-bytes') or peak['tiled-peak-bytes']
             for c in j['cures']:
                 named += 1
                 goal = [] if '--goal' in options or '--goal' in c['options'] else ['--goal', 'memory']

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as E
 from command_line import commands
 
 UNITS = {'B': 1, 'µs': 1e-6, 'KiB': 2**10, 'MiB': 2**20, 'GiB': 2**30, 'us': 1e-6, 'ms': 1e-3, 's': 1}
-ROWS = {'resident growth': ('growth_bytes', 'process-growth'), 'peak memory': ('peak_bytes', 'peak-memory'),
+ROWS = {'whole process': ('process_bytes', 'process'), 'resident growth': ('growth_bytes', 'process-growth'), 'peak memory': ('peak_bytes', 'peak-memory'),
         'model loaded': ('loaded_bytes', 'model-loaded'), 'bytes moved': ('traffic_bytes', 'bytes-moved'), 'time': ('time_seconds', 'time')}
 SHOWN = r'([0-9.]+) (B|KiB|MiB|GiB|us|µs|ms|s)'
 

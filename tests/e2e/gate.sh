@@ -9,7 +9,7 @@ expect 0 "$TOOL" inspect $m $plan --goal memory --report memory.xml -q
 figure() { # REPORT CARD: the tiled model's
     py figure "$1" "$2"
 }
-peak=$(figure memory.xml peak-memory) growth=$(figure memory.xml process-growth)
+peak=$(figure memory.xml peak-memory) growth=$(figure memory.xml process-growth) process=$(figure memory.xml process)
 
 # absolute limits: at the figure, and a byte below it
 expect 0 "$TOOL" gate $m $plan --goal memory --max-peak "$peak" --max-growth "$growth" --report again.xml
@@ -21,6 +21,10 @@ grep -q '^  passed  Peak resident growth' "$tmp/out" || fail "$(cat "$tmp/out")"
 expect 3 "$TOOL" gate memory.xml --max-peak $((peak - 1)) --max-growth $((growth - 1)) -q
 says 'process-growth'; says 'peak-memory'
 [ -s "$tmp/out" ] && fail "-q printed $(cat "$tmp/out")"
+
+expect 0 "$TOOL" gate $m $plan --goal memory --max-process "$process"
+expect 3 "$TOOL" gate memory.xml --max-process $((process - 1)); says 'process '
+grep -q '^  FAILED  Whole process' "$tmp/out" || fail "$(cat "$tmp/out")"
 
 # against a baseline, above it and below
 more=$("$PYTHON" -c 'import sys; a, b = map(float, sys.argv[1:]); print(int((a / b - 1) * 100))' "$(figure memory.xml time)" "$(figure time.xml time)")
@@ -47,6 +51,7 @@ expect 2 "$TOOL" gate $m --max-peak 1G --baseline time.xml; says 'add one of the
 expect 2 "$TOOL" gate time.xml --max-peak 1G --report x.html; says 'is a report already'
 expect 2 "$TOOL" gate $m -o x.onnx --max-peak 1G; says 'writes no model'
 expect 1 "$TOOL" gate $m --target tlf-16m --max-time-regression 5 --baseline time.xml; says "target 'cpu-generic' in the baseline and 'tlf-16m' here"
+expect 3 "$TOOL" gate $m --target tlf-16m --max-process 1G; says 'process not known, at most 1 GiB: there is no prediction of it'
 expect 3 "$TOOL" gate $m --target tlf-16m --max-growth 1G; says 'process-growth not known, at most 1 GiB: there is no prediction of it'
 expect 4 "$TOOL" gate $m --max-time-regression 5 --baseline absent.xml; says 'absent.xml'
 echo '<report/>' >bad.xml

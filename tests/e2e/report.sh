@@ -79,7 +79,7 @@ grep -q 'shape="?x?"' "$r/dynamic.xml" || fail "unknown dimensions are not told"
 expect 0 "$TOOL" inspect "$tmp/unet.onnx" --target cpu-generic --goal memory --json
 cp "$tmp/out" "$tmp/told.json"
 report "$r/growth" inspect "$tmp/unet.onnx" --target cpu-generic --goal memory
-py growth "$r/growth.json" "$tmp/told.json" 2>"$tmp/why" || fail "growth: $(tail -n 1 "$tmp/why")"
+py process "$r/growth.json" "$tmp/told.json" 2>"$tmp/why" || fail "process: $(tail -n 1 "$tmp/why")"
 
 # ---- the same input, the same bytes ----
 for model in "$tmp/unet.onnx" "$tmp/hold/five.csv"; do

@@ -279,7 +279,7 @@ static void sample_peak(ot_facts *f, int variant)
         {"peak-node", "At", "Conv <b>\x02\"quoted\"", OT_ABSENT, ""},
         {"peak-step", "Step", NULL, 4, "count"},
         {"peak-bytes", "Bytes", NULL, 802816 * 3, "bytes"},
-        {"process-bytes", "Process", NULL, 9e6, "bytes"},
+        {"growth-bytes", "Process", NULL, 9e6, "bytes"},
         {"tiled-peak-bytes", "Tiled", NULL, 802816, "bytes"},
         {"time-seconds", "Time", NULL, 0.25, "seconds"}};
     static const ot_fact_alive alive[] = {

@@ -5,7 +5,7 @@
 #include "report/compare/gate.h"
 
 /* No limit. */
-static const ot_gate_limits NONE = {-1, -1, -1, -1};
+static const ot_gate_limits NONE = {-1, -1, -1, -1, -1};
 
 /* A report of a plan: live tensors, growth of the process, time, of the untiled and the tiled
  * model; tiled < 0: nothing is tiled. */
@@ -62,9 +62,10 @@ static void what_limits_ask(void **state)
     static const struct {
         ot_gate_limits limits;
         bool asks, needs_baseline;
-    } cases[] = {{{-1, -1, -1, -1}, false, false}, {{0, -1, -1, -1}, true, false},
-                 {{-1, 0, -1, -1}, true, false},   {{-1, -1, 0, -1}, true, true},
-                 {{-1, -1, -1, 0}, true, true},    {{5, 5, -1, -1}, true, false}};
+    } cases[] = {{{-1, -1, -1, -1, -1}, false, false}, {{0, -1, -1, -1, -1}, true, false},
+                 {{-1, 0, -1, -1, -1}, true, false},   {{-1, -1, 0, -1, -1}, true, false},
+                 {{-1, -1, -1, 0, -1}, true, true},    {{-1, -1, -1, -1, 0}, true, true},
+                 {{5, 5, 5, -1, -1}, true, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         assert_int_equal(ot_gate_asks(&cases[k].limits), cases[k].asks);
         assert_int_equal(ot_gate_needs_baseline(&cases[k].limits), cases[k].needs_baseline);
@@ -120,7 +121,7 @@ static void regressions(void **state)
         f.tiled_time = cases[k].time;
         f.tiled_peak = cases[k].peak;
         put_sample(&now, "m.onnx", &f);
-        const ot_gate_limits l = {-1, -1, cases[k].allowed_time, cases[k].allowed_peak};
+        const ot_gate_limits l = {-1, -1, -1, cases[k].allowed_time, cases[k].allowed_peak};
         const ot_gate g = judged(&now.facts, &base.facts, &l);
         assert_int_equal(g.n_checks, 2);
         assert_string_equal(g.checks[0].figure, "peak-memory");
@@ -259,9 +260,9 @@ static void what_it_prints(void **state)
     put_sample(&base, "m.onnx", &TILED);
     f.tiled_time = 1.5;
     put_sample(&now, "dir/m.onnx", &f);
-    const ot_gate_limits l = {999, 3000, 0.10, 0};
+    const ot_gate_limits l = {999, 3000, -1, 0.10, 0};
     const ot_gate g = judged(&now.facts, &base.facts, &l);
-    assert_int_equal(g.n_checks, OT_GATE_CHECKS);
+    assert_int_equal(g.n_checks, OT_GATE_CHECKS - 1);
 
     char *text = printed(&g, ot_gate_print);
     assert_int_equal(strncmp(text, "m.onnx (predicted)\n", 19), 0);
@@ -285,7 +286,7 @@ static void what_it_prints(void **state)
     free(text);
 
     /* all pass: the result is good, the JSON says so, and absolute limits have no baseline */
-    const ot_gate_limits wide = {1e9, 1e9, -1, -1};
+    const ot_gate_limits wide = {1e9, 1e9, -1, -1, -1};
     const ot_gate good = judged(&now.facts, NULL, &wide);
     assert_int_equal(ot_gate_result(&good, &d), OT_OK);
     text = printed(&good, ot_gate_json);

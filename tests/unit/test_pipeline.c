@@ -257,13 +257,13 @@ static void a_range_of_sizes(void **state)
         p.run.options.n_ranges = 1;
         p.run.options.design = &design;
         p.run.options.n_design = 1;
-        p.run.options.plan.memory_budget = budget ? 30000000 : 0;
+        p.run.options.plan.memory_budget = budget ? 60000000 : 0;
         load(&p);
         tile(&p, true);
         assert_int_equal(p.run.selection.bounds.tiled.verdict, OT_BOUNDS_PROVED);
         assert_string_equal(p.run.selection.bounds.untiled.live_at, "1x8x1024x128");
         assert_int_equal(p.run.selection.bounds.untiled.live_bytes, 2 * 8 * 1024 * 128 * 4);
-        if (budget) assert_true(p.run.selection.bounds.tiled.live_bytes <= 30000000);
+        if (budget) assert_true(p.run.selection.bounds.tiled.process_bytes <= 60000000);
         ot_run_free(&p.run);
     }
 }

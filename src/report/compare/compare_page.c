@@ -116,8 +116,10 @@ static void put_header(const comparison *c, html *h)
     put_sentence_part(c, h, "measured-time", "Measured time", &n);
     if (n == 0) put_sentence_part(c, h, "time", "Predicted time", &n);
     uint32_t told = n;
-    put_sentence_part(c, h, "process-growth", n ? "peak resident growth" : "Peak resident growth",
-                      &n);
+    put_sentence_part(c, h, "process", n ? "whole process" : "Whole process", &n);
+    if (n == told)
+        put_sentence_part(c, h, "process-growth",
+                          n ? "peak resident growth" : "Peak resident growth", &n);
     if (n == told) put_sentence_part(c, h, "peak-memory", n ? "peak memory" : "Peak memory", &n);
     put_changes(c, h, n);
     html_close(h);

@@ -14,7 +14,7 @@ bool ot_gate_needs_baseline(const ot_gate_limits *l)
 
 bool ot_gate_asks(const ot_gate_limits *l)
 {
-    return l->peak >= 0 || l->growth >= 0 || ot_gate_needs_baseline(l);
+    return l->peak >= 0 || l->growth >= 0 || l->process >= 0 || ot_gate_needs_baseline(l);
 }
 
 static const ot_fact_card *card_of(const ot_facts *f, const char *id)
@@ -29,6 +29,7 @@ static const struct {
     const char *id, *title, *unit;
 } KINDS[] = {{"peak-memory", "Peak memory", "bytes"},
              {"process-growth", "Peak resident growth", "bytes"},
+             {"process", "Whole process", "bytes"},
              {"time", "Time", "seconds"}};
 
 static ot_gate_check new_check(const char *id)
@@ -126,6 +127,7 @@ ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *b
         out->other_model = base->model;
     if (l->peak >= 0) add_check(out, now, NULL, "peak-memory", l->peak, 0);
     if (l->growth >= 0) add_check(out, now, NULL, "process-growth", l->growth, 0);
+    if (l->process >= 0) add_check(out, now, NULL, "process", l->process, 0);
     if (l->peak_regression >= 0) add_check(out, now, base, "peak-memory", 0, l->peak_regression);
     if (l->time_regression >= 0) add_check(out, now, base, "time", 0, l->time_regression);
     return OT_OK;

@@ -7,15 +7,16 @@
 
 /* What must hold; negative: not asked for. */
 typedef struct ot_gate_limits {
-    double peak, growth; /* bytes: live tensors, what the process grows by */
+    /* bytes: live tensors, what the process grows by, the whole process */
+    double peak, growth, process;
     /* fractions that a figure may be above the baseline's */
     double time_regression, peak_regression;
 } ot_gate_limits;
 
-#define OT_GATE_CHECKS 4
+#define OT_GATE_CHECKS 5
 
 typedef struct ot_gate_check {
-    const char *figure;       /* id of the card: "peak-memory", "process-growth", "time" */
+    const char *figure;       /* id of the card: "peak-memory", "process", "time" */
     const char *title, *unit; /* "Peak memory", "bytes" */
     /* limit: the most that value may be; baseline: OT_ABSENT where the limit is absolute */
     double value, baseline, limit;

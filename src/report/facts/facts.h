@@ -171,9 +171,10 @@ typedef struct ot_fact_totals {
     ot_figures untiled, tiled; /* predictions */
     /* what their growth_bytes are, where that is no process's growth; NULL: it is */
     const char *growth_title;
-    bool predicts_growth;    /* growth_bytes are predicted for the runtime, where sizes are known */
-    double compulsory_bytes; /* that no plan can go below; OT_ABSENT: a prediction does */
-    double activation_sum;   /* bytes that nodes make together: no buffer ever reused */
+    /* growth_bytes, process_bytes are predicted for the runtime, where sizes are known */
+    bool predicts_growth, predicts_process;
+    double compulsory_bytes;      /* that no plan can go below; OT_ABSENT: a prediction does */
+    double activation_sum;        /* bytes that nodes make together: no buffer ever reused */
     ot_arena_figures activations; /* of the untiled model's activations in one memory */
     uint32_t n_unsized;           /* values of unknown size, not in the arena */
     uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
@@ -198,7 +199,7 @@ typedef struct ot_fact_totals {
 
 /* A headline figure: before and after, and the least that is possible. */
 typedef struct ot_fact_card {
-    const char *id;              /* "process-growth", "peak-memory", "time", ... */
+    const char *id;              /* "process", "peak-memory", "time", ... */
     const char *title;           /* "Peak memory" */
     const char *unit;            /* "bytes", "seconds", "macs" */
     double before, after, bound; /* OT_ABSENT: none */

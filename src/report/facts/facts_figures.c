@@ -41,6 +41,8 @@ static char *card_note(const ot_facts *f, const ot_fact_card *c, const char *lim
  * change it. */
 static bool is_card_told(const ot_facts *f, const fact_source *x, const ot_fact_card *c)
 {
+    if (strcmp(c->id, "process") == 0)
+        return ot_runtime_grows(x->t->runtime) && (c->before > 0 || *f->unknown_sizes);
     if (strcmp(c->id, "process-growth") == 0)
         return c->before > 0 || (*f->unknown_sizes && ot_runtime_simulates(x->t->runtime));
     if (strcmp(c->id, "model-loaded") == 0)
@@ -53,6 +55,11 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
     const char *title = x->t->runtime->growth_title;
     const ot_fact_card cards[] = {
+        {"process", "Whole process", "bytes", (double)a->process_bytes, (double)b->process_bytes,
+         OT_ABSENT, 0,
+         "The most that the process holds, from before it loads the model to the last run, without "
+         "the inputs; predicted",
+         false},
         {"process-growth", title ? "On the device" : "Peak resident growth", "bytes",
          (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
          title ? "Activations, inputs and results on the device, laid out before it runs, without "
@@ -84,6 +91,7 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
          "Of those that nodes make, in the graph and in the bodies of loops", false},
     };
     static const char *const limits[] = {
+        "",
         "",
         "",
         "",

@@ -31,7 +31,7 @@ static void bytes(ot_fact_entry *e, uint32_t *n, const char *id, const char *tit
 static bool make_entries(ot_facts *f)
 {
     const ot_bounds_side *u = &f->range->untiled, *t = &f->range->tiled;
-    ot_fact_entry e[16];
+    ot_fact_entry e[18];
     uint32_t n = 0;
     text(e, &n, "sizes", "Range", f->range->text);
     text(e, &n, "untiled-verdict", "Untiled", ot_bounds_verdict_name(u->verdict));
@@ -41,12 +41,14 @@ static bool make_entries(ot_facts *f)
     bytes(e, &n, "untiled-growth-bytes", "Untiled, peak resident growth (predicted)",
           u->growth_bytes);
     text(e, &n, "untiled-growth-at", "Untiled, resident growth at", u->growth_at);
+    bytes(e, &n, "untiled-process-bytes", "Untiled, whole process (predicted)", u->process_bytes);
     text(e, &n, "tiled-verdict", "Tiled", ot_bounds_verdict_name(t->verdict));
     text(e, &n, "tiled-why", "Tiled, why unknown", t->why);
     bytes(e, &n, "tiled-live-bytes", "Tiled, live at once", t->live_bytes);
     text(e, &n, "tiled-live-at", "Tiled, at", t->live_at);
     bytes(e, &n, "tiled-growth-bytes", "Tiled, peak resident growth (predicted)", t->growth_bytes);
     text(e, &n, "tiled-growth-at", "Tiled, resident growth at", t->growth_at);
+    bytes(e, &n, "tiled-process-bytes", "Tiled, whole process (predicted)", t->process_bytes);
     f->range_entries = ot_memdup(f->arena, e, n * sizeof *e);
     f->n_range_entries = n;
     return f->range_entries != NULL;
@@ -65,7 +67,7 @@ ot_status ot_facts_add_bounds(ot_facts *f, const ot_bounds_facts *r, ot_diag *d)
 /* "untiled at most 1.2 GiB at 1x3x2160x3840 (proved), process up to 2.1 GiB (predicted)" */
 static void print_side(const char *name, const ot_bounds_side *s, FILE *f)
 {
-    char bytes[32];
+    char bytes[32], process[32];
     fprintf(f, "  range: %-7s ", name);
     if (s->verdict == OT_BOUNDS_UNKNOWN) {
         fprintf(f, "unknown: %s", s->why);
@@ -80,8 +82,9 @@ static void print_side(const char *name, const ot_bounds_side *s, FILE *f)
             ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at,
             ot_bounds_verdict_name(s->verdict));
     if (s->growth_bytes > 0)
-        fprintf(f, "; resident growth up to %s at %s (predicted)",
-                ot_format_bytes((double)s->growth_bytes, bytes, sizeof bytes), s->growth_at);
+        fprintf(f, "; resident growth up to %s, whole process %s, at %s (predicted)",
+                ot_format_bytes((double)s->growth_bytes, bytes, sizeof bytes),
+                ot_format_bytes((double)s->process_bytes, process, sizeof process), s->growth_at);
     fputc('\n', f);
 }
 
@@ -103,6 +106,7 @@ static void put_side(ot_json *j, const char *name, const ot_bounds_side *s)
     if (s->growth_at) {
         ot_json_put_int(j, "growth_bytes", s->growth_bytes);
         ot_json_put_text(j, "growth_at", s->growth_at);
+        ot_json_put_int(j, "process_bytes", s->process_bytes);
     }
     if (s->why) ot_json_put_text(j, "why", s->why);
     ot_json_close(j);

@@ -59,7 +59,7 @@ static bool is_whole(double process, double live) { return process > live && liv
 static void print_untiled(const ot_facts *f, FILE *out)
 {
     char a[32], b[32], c[32], node[128], runtime[32];
-    double process = figure(f, "process-bytes"), live = figure(f, "peak-bytes");
+    double process = figure(f, "growth-bytes"), live = figure(f, "peak-bytes");
     const ot_fact_entry *n = entry(f, "peak-node");
     ot_format_bytes(live, b, sizeof b);
     ot_fact_short(f->runtime, 28, runtime);
@@ -104,7 +104,7 @@ static void print_alive(const ot_facts *f, FILE *out)
 static void print_tiled(const ot_facts *f, FILE *out)
 {
     char a[32], b[32], runtime[32];
-    double before = figure(f, "process-bytes"), after = figure(f, "tiled-process-bytes");
+    double before = figure(f, "growth-bytes"), after = figure(f, "tiled-growth-bytes");
     double live = figure(f, "peak-bytes"), tiled = figure(f, "tiled-peak-bytes");
     double time = figure(f, "time-seconds"), tiled_time = figure(f, "tiled-time-seconds");
     if (!f->command) {

@@ -38,8 +38,9 @@ static void put_figures(ot_json *j, const ot_facts *f, const char *key, const ot
     if (v->loaded_bytes > 0) {
         ot_json_put_int(j, "loaded_bytes", v->loaded_bytes);
         ot_json_put_int(j, "loading_bytes", v->loading_bytes);
-        ot_json_put_int(j, "process_bytes", v->process_bytes);
     }
+    if (f->totals.predicts_process && (v->process_bytes > 0 || *f->unknown_sizes))
+        put_bytes(j, f, "process_bytes", v->process_bytes);
     put_known(j, f, "traffic_bytes", v->traffic_bytes);
     put_known(j, f, "time_seconds", v->time_s);
     put_known(j, f, "macs", v->macs);

@@ -75,7 +75,7 @@ static void print_bytes(const ot_facts *r, const char *what, int64_t before, int
     print_change(r, what, (double)before, (double)after, ot_format_bytes, f);
 }
 
-/* The growth, which is the headline, taken apart. */
+/* The growth, taken apart. */
 static void print_parts(const ot_facts *r, FILE *f)
 {
     char a[40], b[40];
@@ -100,6 +100,8 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
             ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
+    if (r->totals.predicts_process && (before->process_bytes > 0 || *r->unknown_sizes))
+        print_bytes(r, "whole process", before->process_bytes, after->process_bytes, f);
     if (before->growth_bytes > 0 || (*r->unknown_sizes && r->totals.predicts_growth)) {
         print_bytes(r, r->totals.growth_title ? r->totals.growth_title : "resident growth",
                     before->growth_bytes, after->growth_bytes, f);

@@ -149,10 +149,12 @@ static void put_tiled(html *h)
         html_count(h, f->n_nodes);
         html_text(h, f->n_nodes == 1 ? " node" : " nodes");
     }
-    const ot_fact_card *device = card_of(f, "device-memory"),
+    const ot_fact_card *device = card_of(f, "device-memory"), *process = card_of(f, "process"),
                        *growth = card_of(f, "process-growth");
     if (device)
         put_change(h, "device memory", device);
+    else if (process)
+        put_change(h, "whole process", process);
     else
         put_change(h,
                    !growth                  ? "peak memory"

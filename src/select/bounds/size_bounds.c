@@ -269,7 +269,9 @@ static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool neede
         if (ot_dbg['P'])
             fprintf(stderr, "> Size: %s: %lld live, %lld resident growth\n", size_text(x, at),
                     (long long)live.peak, (long long)f.growth);
-        if (f.n_unknown > 0 || f.growth <= side->growth_bytes) continue;
+        if (f.n_unknown > 0) continue;
+        side->process_bytes = ot_max(side->process_bytes, ot_process_bytes(&f));
+        if (f.growth <= side->growth_bytes) continue;
         side->growth_bytes = f.growth;
         side->growth_at = size_text(x, at);
         if (!side->growth_at) return nomem(x);
@@ -405,9 +407,11 @@ static ot_status look_between(bounding *x)
 static void judge(const bounding *x, ot_bounds_side *side)
 {
     const int64_t budget = x->c->budget;
-    side->growth_bytes += (int64_t)(SPARE * (double)side->growth_bytes);
+    const int64_t spare = (int64_t)(SPARE * (double)side->growth_bytes);
+    side->growth_bytes += spare;
+    side->process_bytes += spare;
     if (side->verdict == OT_BOUNDS_NONE) side->verdict = OT_BOUNDS_PROVED;
-    if (budget > 0 && (side->live_bytes > budget || side->growth_bytes > budget))
+    if (budget > 0 && (side->live_bytes > budget || side->process_bytes > budget))
         side->verdict = OT_BOUNDS_EXCEEDS;
 }
 

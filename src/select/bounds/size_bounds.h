@@ -43,7 +43,8 @@ typedef struct ot_bounds_side {
     /* of the process, predicted, with a margin; 0: not predicted for this runtime */
     int64_t growth_bytes;
     const char *growth_at;
-    const char *why; /* of an unknown one, a sentence that names the node; else NULL */
+    int64_t process_bytes; /* with what loading takes */
+    const char *why;       /* of an unknown one, a sentence that names the node; else NULL */
 } ot_bounds_side;
 
 typedef struct ot_bounds_facts {
