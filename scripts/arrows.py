@@ -24,6 +24,7 @@ device tk/device
 tiling tiling/lower
 cost
 transform/decompose transform
+step
 alloc_sim
 select/search select/check select/bounds select
 engine/core engine/ref

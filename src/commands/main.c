@@ -9,6 +9,7 @@
 #include "app/pipeline.h"
 #include "plan_memory.h"
 #include "run_kernel.h"
+#include "step_command.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,6 +258,18 @@ static ot_status geometry(const ot_options *o, ot_diag *d)
     return ot_geometry_command(&r, d);
 }
 
+static ot_status step(const ot_options *o, ot_diag *d)
+{
+    ot_step_command_request r = {.model = o->model,
+                                 .output = o->output,
+                                 .step = o->step,
+                                 .table = o->quiet ? NULL : table_stream(o),
+                                 .json = o->json};
+    r.step.shapes = o->shapes;
+    r.step.n_shapes = o->n_shapes;
+    return ot_step_command(&r, d);
+}
+
 static ot_status gate(const ot_options *o, ot_diag *d)
 {
     ot_progress progress = progress_of(o);
@@ -306,6 +319,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->command == OT_CMD_COMPARE) return compare(o, d);
     if (o->command == OT_CMD_GATE) return gate(o, d);
     if (o->command == OT_CMD_GEOMETRY) return geometry(o, d);
+    if (o->emit_step) return step(o, d);
     keep_freed();
     ot_status s = ot_run_load(&run);
     if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);

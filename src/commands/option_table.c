@@ -93,9 +93,13 @@ const option option_table[] = {
      "no tensor may be larger, whatever the goal, else exit 3"},
     {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, AIMS,
      "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine|ort-engine", EMIT, "onnx", AT(emit_engine), TILERS, AIMS,
+    {"emit", 0, "onnx|engine|ort-engine|step", EMIT, "onnx", AT(emit_engine), TILERS, AIMS,
      "operators to write: standard ONNX, the engine's own (bench: engine), or one that runs in "
-     "ONNX Runtime and holds these"},
+     "ONNX Runtime and holds these; step: no tiles, but a model of the next rows along --axis and "
+     "of the state"},
+    {"axis", 0, "INPUT:AXIS[=K]", AXIS, NULL, AT(step), OPTIMISE, AIMS,
+     "of --emit step: the axis that never ends, and how many rows of it a step takes (default: as "
+     "few as the model can be cut in)"},
     {"ort-operators", 0, "whole|parts|regions", ORT_OPERATORS, "whole", AT(operators), TILERS, AIMS,
      "of --emit ort-engine: all in one operator; what the engine has, the rest is ONNX Runtime's; "
      "or tiled regions alone"},

@@ -121,6 +121,27 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
     return ok ? OT_OK : ot_fail_nomem(d);
 }
 
+/* INPUT:AXIS[=K]; names of inputs may have colons. */
+static ot_status parse_axis(ot_diag *d, const option *o, const char *text, ot_options *all)
+{
+    ot_step_request *out = &all->step;
+    const char *colon = strrchr(text, ':');
+    char digits[24];
+    if (!colon || colon == text) return bad_value(d, o, text, "must be INPUT:AXIS or INPUT:AXIS=K");
+    const size_t n = strcspn(colon + 1, "=");
+    const char *rows = colon[1 + n] ? colon + 2 + n : NULL;
+    if (n >= sizeof digits) return bad_value(d, o, text, "has an axis that is no number");
+    memcpy(digits, colon + 1, n);
+    digits[n] = '\0';
+    if (!option_count(digits, OT_RANK_MAX - 1, &out->axis))
+        return bad_value(d, o, text, "has an axis that is not from 0 to 15");
+    out->rows = 0;
+    if (rows && (!option_count(rows, INT32_MAX, &out->rows) || out->rows < 1))
+        return bad_value(d, o, text, "has rows of a step that are not from 1 to 2147483647");
+    out->input = ot_strndup(all->arena, text, (size_t)(colon - text));
+    return out->input ? OT_OK : ot_fail_nomem(d);
+}
+
 /* A number of `n` characters at p, from 1 on; false: it is none. */
 static bool read_extent(const char *p, size_t n, int64_t *out)
 {
@@ -363,11 +384,15 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         return OT_OK;
     case EMIT:
         out->in_operator = strcmp(text, "ort-engine") == 0;
-        if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0 && !out->in_operator)
-            return bad_choice(d, o, text, o->value, "must be onnx, engine or ort-engine");
-        *(bool *)at = strcmp(text, "onnx") != 0; /* the operator holds what the engine runs */
+        out->emit_step = strcmp(text, "step") == 0;
+        if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0 && !out->in_operator &&
+            !out->emit_step)
+            return bad_choice(d, o, text, o->value, "must be onnx, engine, ort-engine or step");
+        /* the operator holds what the engine runs */
+        *(bool *)at = strcmp(text, "engine") == 0 || out->in_operator;
         out->emit_given = true;
         return OT_OK;
+    case AXIS: return parse_axis(d, o, text, out);
     case RUNTIME: return parse_runtime(d, o, text, at);
     case DEVICE: return parse_device(d, o, text, at);
     case SOURCE: return parse_source(d, o, text, at);

@@ -36,6 +36,7 @@ typedef enum option_kind {
     MEM_PLAN,
     TIME,
     EMIT,
+    AXIS,
     RUNTIME,
     INPUT,
     EXTENT,

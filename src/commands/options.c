@@ -160,6 +160,23 @@ static ot_status choose_operators(ot_diag *d, ot_options *o)
     return OT_OK;
 }
 
+/* --emit step and --axis go together, and nothing is tiled then. */
+static ot_status check_step(ot_diag *d, const ot_options *o)
+{
+    if (o->step.input && !o->emit_step)
+        return ot_fail(d, OT_E_USAGE, "--axis is for steps along an axis: add --emit step");
+    if (!o->emit_step) return OT_OK;
+    if (o->command != OT_CMD_OPTIMISE)
+        return ot_fail(d, OT_E_USAGE, "--emit step writes a model: it is for onnx-tile MODEL -o OUT");
+    if (!o->step.input)
+        return ot_fail(d, OT_E_USAGE, "--emit step needs --axis INPUT:AXIS, the axis of its rows");
+    if (o->runtime || o->verify || o->keep_dynamic || o->n_reports > 0 || o->plan.memory_budget > 0)
+        return ot_fail(d, OT_E_USAGE,
+                       "--emit step tiles nothing: leave out --runtime, --verify, --report, sizes "
+                       "to plan for and budgets");
+    return OT_OK;
+}
+
 static ot_status check_calibrate(ot_diag *d, const ot_options *o)
 {
     if (!names_device(o)) return OT_OK;
@@ -236,6 +253,7 @@ static ot_status check_together(ot_diag *d, ot_options *o)
     if (o->command == OT_CMD_GATE) OT_TRY(check_gate(d, o));
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
+    OT_TRY(check_step(d, o));
     if (o->json && o->bioimage)
         return ot_fail(d, OT_E_USAGE, "--json and --bioimage both want stdout");
     if (o->json && is_stdout(o->output))

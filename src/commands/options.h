@@ -8,6 +8,7 @@
 #include "select/bounds/size_bounds.h"
 #include "report/compare/gate.h"
 #include "run_command.h"
+#include "step/step.h"
 #include "api/verify_tiled.h"
 
 typedef enum ot_command {
@@ -51,6 +52,8 @@ typedef struct ot_options {
     bool in_operator;       /* --emit ort-engine */
     ot_operators operators; /* --ort-operators, which is for that; NONE: not given */
     bool emit_given;        /* --emit was there */
+    bool emit_step;         /* --emit step; */
+    ot_step_request step;   /* --axis, which is for that; input NULL: not given */
     ot_mem_options memory;  /* of plan-memory; threads is above */
     bool analyse, apply;    /* likewise */
     ot_run_input *inputs;   /* [n_inputs] of run and bench */

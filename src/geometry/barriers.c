@@ -118,6 +118,7 @@ static bool follows(ot_spread *s, const ot_node *n, uint32_t k, int8_t *in, int8
 {
     const int8_t axis = s->axis[n->in[k]];
     *why = OT_WHY_NOT_ALONG_AXIS;
+    if (k == 0 && ot_spread_runs(s, n)) return true;
     for (uint32_t o = 0; o < n->n_out; o++) {
         const ot_id y = n->out[o];
         for (int32_t a = 0; y != OT_NONE && a < s->g->values[y].rank; a++) {

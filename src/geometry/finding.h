@@ -4,6 +4,7 @@
  *   look.c       one set: the model at two large sizes, and the maps of its nodes
  *   reach.c      one output: offset, halo, fewest rows
  *   pairs.c      what is told of each output beside each input
+ *   axis_flow.c  one axis that somebody names, for who writes models by it
  */
 #ifndef OT_GEOMETRY_FINDING_H
 #define OT_GEOMETRY_FINDING_H
@@ -56,6 +57,14 @@ typedef struct ot_tracing {
     int64_t runs;  /* fewest rows of the reference at which the model runs */
     int64_t *need; /* [2 n_values] scratch */
 } ot_tracing;
+
+/* ---- geometry.c ---- */
+
+/* The size that is asked for, and all inputs as bindings that can be changed. Fails: as
+ * ot_geometry_find. */
+ot_status ot_geo_base(ot_finding *f, const ot_shape_binding *bind, size_t n) OT_MUST_USE;
+/* Rows of the inputs that move together; *fit false: not in a small ratio. Fails: OT_E_NOMEM. */
+ot_status ot_geo_extents(ot_finding *f, ot_together *t, bool *fit) OT_MUST_USE;
 
 /* ---- look.c ---- */
 

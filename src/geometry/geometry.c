@@ -97,8 +97,7 @@ static ot_status find_together(ot_tracing *w)
 
 static bool has_to_be_given(const ot_value *v) { return !v->init && v->is_tensor; }
 
-/* The size that is asked for, and all inputs as bindings that can be changed. */
-static ot_status find_base(ot_finding *f, const ot_shape_binding *bind, size_t n)
+ot_status ot_geo_base(ot_finding *f, const ot_shape_binding *bind, size_t n)
 {
     ot_arena *a = f->out->arena;
     ot_guessed_sizes sizes;
@@ -137,8 +136,7 @@ static ot_status find_base(ot_finding *f, const ot_shape_binding *bind, size_t n
     return OT_OK;
 }
 
-/* Rows of the inputs that move together; *fit false: not in a small ratio. */
-static ot_status fill_extents(ot_finding *f, ot_together *t, bool *fit)
+ot_status ot_geo_extents(ot_finding *f, ot_together *t, bool *fit)
 {
     t->extent = OT_NEW_N(f->out->arena, int64_t, f->at.n + 1u);
     if (!t->extent) return ot_fail_nomem(f->diag);
@@ -194,7 +192,7 @@ static ot_status find_sets(ot_finding *f, ot_together **all, uint32_t *n)
             bool fit = false;
             OT_TRY(
                 ot_spread_fill(f->base->graph, NULL, f->at.input[k], axis, f->out->arena, &t.base));
-            OT_TRY(fill_extents(f, &t, &fit));
+            OT_TRY(ot_geo_extents(f, &t, &fit));
             if (!fit) continue;
             if (!OT_PUSH(f->out->arena, *all, *n, cap, t)) return ot_fail_nomem(f->diag);
         }
@@ -206,7 +204,7 @@ static ot_status find_all(ot_finding *f, const ot_shape_binding *bind, size_t n)
     ot_together *all = NULL;
     uint32_t count = 0;
     bool pictures = false;
-    OT_TRY(find_base(f, bind, n));
+    OT_TRY(ot_geo_base(f, bind, n));
     OT_TRY(find_sets(f, &all, &count));
     for (uint32_t k = 0; k < count; k++) pictures |= all[k].base.is_spatial;
     for (uint32_t k = 0; k < count; k++)

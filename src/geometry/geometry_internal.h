@@ -1,4 +1,4 @@
-/* Private to src/geometry/. */
+/* Private to src/geometry/, but for what axis_flow.h hands out. */
 #ifndef OT_GEOMETRY_INTERNAL_H
 #define OT_GEOMETRY_INTERNAL_H
 
@@ -20,14 +20,19 @@ typedef struct ot_spread {
     ot_geometry_barrier *barriers; /* [n_barriers] in the order of nodes */
     uint32_t n_barriers;
     size_t cap_barriers;
+    /* nodes that run along the axis and hand a state on (ot_runs_along) follow it; else they are
+     * barriers. Set before it is filled */
+    bool runs;
     bool is_spatial; /* some operator treats the axis as one of a picture */
     bool is_feature; /* weights are multiplied with it: another extent needs other weights */
 } ot_spread;
 
 /* Where `axis` of input `seed` goes, and which other inputs move with it. Requires SHAPES, ORDER,
- * USES. Everything lives in a. Fails: OT_E_NOMEM. */
+ * USES, and `runs` of *out. Everything lives in a. Fails: OT_E_NOMEM. */
 ot_status ot_spread_fill(const ot_graph *g, const ot_graph *beside, ot_id seed, uint32_t axis,
                          ot_arena *a, ot_spread *out) OT_MUST_USE;
+/* Node n runs along the axis that its operand 0 moves with; with s->runs. */
+bool ot_spread_runs(const ot_spread *s, const ot_node *n);
 
 /* ---- barriers.c ---- */
 
@@ -65,6 +70,10 @@ typedef enum ot_row_fit {
 /* The relation of operand k of node n as s has it. Requires that s has a lead for it. */
 ot_status ot_row_map_find(const ot_spread *s, ot_id n, uint32_t k, ot_arena *a, ot_row_map *out,
                           ot_row_fit *fit) OT_MUST_USE;
+/* The relation of operand k of node n in s, another size, is m there: at both borders and in the
+ * middle. a: scratch. Fails: OT_E_NOMEM. */
+ot_status ot_row_map_holds(const ot_spread *s, ot_id n, uint32_t k, const ot_row_map *m,
+                           ot_arena *a, bool *holds) OT_MUST_USE;
 bool ot_row_map_equal(const ot_row_map *x, const ot_row_map *y);
 
 /* ---- compose.c: from rows of a value back to rows of the inputs ---- */

@@ -185,7 +185,7 @@ static ot_status start_flow(ot_tracing *w)
  * takes no other size (*why); OT_NONE and *why NULL: it does. */
 static ot_status look(ot_tracing *w, ot_row_fit *fit, ot_id *node, const char **why)
 {
-    ot_spread beside;
+    ot_spread beside = {.runs = w->t->base.runs};
     const ot_id seed = w->f->at.input[w->t->first];
     const uint32_t axis = (uint32_t)w->t->base.axis[seed];
     *why = NULL;
@@ -196,6 +196,7 @@ static ot_status look(ot_tracing *w, ot_row_fit *fit, ot_id *node, const char **
     ot_geo_set_extents(w->f, w->t, 2 * w->step);
     OT_TRY(ot_geo_model_at(w->f, &w->beside, node, why));
     if (!w->beside) return OT_OK;
+    w->s.runs = w->t->base.runs;
     OT_TRY(ot_spread_fill(w->large->graph, w->beside->graph, seed, axis, w->a, &w->s));
     OT_TRY(ot_spread_fill(w->beside->graph, w->large->graph, seed, axis, w->a, &beside));
     OT_TRY(start_flow(w));

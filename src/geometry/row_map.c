@@ -130,26 +130,61 @@ static ot_row_fit check_borders(const asking *x, ot_row_map *m)
     return m->begin < x->extent / 4 && m->end < x->extent / 4 ? OT_ROWS_FIT : OT_ROWS_SHORT;
 }
 
-ot_status ot_row_map_find(const ot_spread *s, ot_id n, uint32_t k, ot_arena *a, ot_row_map *out,
-                          ot_row_fit *fit)
+/* Row o of what runs along the axis comes of row o, and of the state. */
+static const int64_t OWN_ROW[] = {0}, NEXT_ROW[] = {1};
+static const ot_row_map SAME_ROW = {.p = 1, .q = 1, .lo = OWN_ROW, .hi = NEXT_ROW};
+
+/* Of operand k of node n. */
+static ot_status start_asking(const ot_spread *s, ot_id n, uint32_t k, ot_arena *a, asking *q)
 {
     const ot_node *x = &s->g->nodes[n];
     const ot_id y = x->out[s->lead[n]];
-    asking q = {.g = s->g,
-                .n = x,
-                .out = s->lead[n],
-                .axis = (uint32_t)s->axis[y],
-                .k = k,
-                .extent = s->g->values[x->in[k]].dims[s->axis[x->in[k]]],
-                .made = s->g->values[y].dims[s->axis[y]],
-                .windows = OT_NEW_N(a, ot_win, x->n_in + 1u)};
+    *q = (asking){.g = s->g,
+                  .n = x,
+                  .out = s->lead[n],
+                  .axis = (uint32_t)s->axis[y],
+                  .k = k,
+                  .extent = s->g->values[x->in[k]].dims[s->axis[x->in[k]]],
+                  .made = s->g->values[y].dims[s->axis[y]],
+                  .windows = OT_NEW_N(a, ot_win, x->n_in + 1u)};
+    return q->windows ? OT_OK : ot_fail_nomem(s->g->model->diag);
+}
+
+ot_status ot_row_map_find(const ot_spread *s, ot_id n, uint32_t k, ot_arena *a, ot_row_map *out,
+                          ot_row_fit *fit)
+{
+    asking q;
     *out = (ot_row_map){0};
     *fit = OT_ROWS_ODD;
-    if (!q.windows) return ot_fail_nomem(s->g->model->diag);
+    if (ot_spread_runs(s, &s->g->nodes[n])) {
+        *out = SAME_ROW;
+        *fit = OT_ROWS_FIT;
+        return OT_OK;
+    }
+    OT_TRY(start_asking(s, n, k, a, &q));
     if (!is_uniform(&q)) return OT_OK;
     OT_TRY(fit_middle(&q, PERIOD, a, out, fit));
     if (*fit == OT_ROWS_ODD) OT_TRY(fit_middle(&q, PERIOD_MAX, a, out, fit));
     if (*fit == OT_ROWS_FIT) *fit = check_borders(&q, out);
+    return OT_OK;
+}
+
+ot_status ot_row_map_holds(const ot_spread *s, ot_id n, uint32_t k, const ot_row_map *m,
+                           ot_arena *a, bool *holds)
+{
+    asking q;
+    ot_row_map there = {.p = m->p, .q = m->q, .lo = m->lo, .hi = m->hi};
+    *holds = ot_spread_runs(s, &s->g->nodes[n]);
+    if (*holds) return OT_OK;
+    OT_TRY(start_asking(s, n, k, a, &q));
+    *holds = is_uniform(&q) && check_borders(&q, &there) == OT_ROWS_FIT &&
+             ot_row_map_equal(m, &there);
+    for (int64_t j = 0; *holds && j < m->p; j++) {
+        const int64_t o = q.made / 2 + j;
+        const ot_win f = formula(m, o);
+        ot_win w;
+        *holds = ask(&q, o, &w) && w.lo == f.lo && w.hi == f.hi;
+    }
     return OT_OK;
 }
 

@@ -75,6 +75,13 @@ ot_id ot_group_norm_of(const ot_graph *g, ot_id n, ot_id *back)
     return norm;
 }
 
+bool ot_spread_runs(const ot_spread *s, const ot_node *n)
+{
+    int32_t in, out;
+    return s->runs && n->n_in > 0 && n->in[0] != OT_NONE && ot_runs_along(s->g, n, &in, &out) &&
+           s->axis[n->in[0]] == in;
+}
+
 static void visit(spreading *w, ot_id id)
 {
     ot_spread *s = w->s;
@@ -92,6 +99,7 @@ static void visit(spreading *w, ot_id id)
             for (uint32_t k = 0; k < n->n_out; k++) move(w, id, n->out[k], w->out[k]);
         }
     }
+    if (ot_spread_runs(s, n)) move(w, id, n->out[0], s->axis[n->in[0]]);
     if (keeps_shape(g, n) && s->axis[n->in[0]] >= 0 && s->axis[n->out[0]] < 0)
         move(w, id, n->out[0], s->axis[n->in[0]]);
     ot_id back;
@@ -107,6 +115,13 @@ static ot_status fill_leads(spreading *w, ot_arena *a)
     for (uint32_t k = 0; k < s->g->n_order; k++) {
         const ot_id id = s->g->order[k];
         const ot_node *n = &s->g->nodes[id];
+        if (ot_spread_runs(s, n)) {
+            memset(w->in, OT_AX_WHOLE, n->n_in + 1u);
+            w->in[0] = s->axis[n->in[0]];
+            s->lead[id] = 0;
+            s->in_axis[id] = ot_memdup(a, w->in, n->n_in + 1u);
+            if (!s->in_axis[id]) return ot_fail_nomem(s->g->model->diag);
+        }
         for (uint32_t o = 0; o < n->n_out && s->lead[id] == OT_NONE; o++) {
             const ot_id y = n->out[o];
             if (y == OT_NONE || s->axis[y] < 0) continue;
@@ -153,6 +168,7 @@ ot_status ot_spread_fill(const ot_graph *g, const ot_graph *beside, ot_id seed, 
     }
     *out = (ot_spread){.g = g,
                        .beside = beside,
+                       .runs = out->runs,
                        .axis = OT_NEW_N(a, int8_t, g->n_values + 1u),
                        .lead = OT_NEW_N(a, uint32_t, g->n_nodes + 1u),
                        .in_axis = ot_alloc_n(a, g->n_nodes + 1u, sizeof *out->in_axis),

@@ -199,3 +199,23 @@ static bool batched_window(const ot_graph *g, const ot_node *n, uint32_t out_ind
 }
 
 const ot_access_ops ot_access_batched = {batched_axis, batched_window, NULL};
+
+bool ot_runs_along(const ot_graph *g, const ot_node *n, int32_t *in, int32_t *out)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
+    int64_t along;
+    if (!x || !y || x->rank < 1) return false;
+    switch (n->op) {
+    case OT_OP_LSTM:
+    case OT_OP_GRU:
+    case OT_OP_RNN:
+        *in = *out = ot_attr_int(n, "layout", 0) != 0 ? 1 : 0;
+        return x->rank == 3 && y->rank == 4 && !ot_acc_in(g, n, 4) &&
+               strcmp(ot_attr_str(n, "direction", "forward"), "forward") == 0;
+    case OT_OP_CumSum:
+        if (ot_attr_int(n, "reverse", 0) != 0 || ot_acc_ints(g, n, 1, &along, 1) != 1) return false;
+        *in = *out = ot_acc_norm_axis(along, x->rank);
+        return *in >= 0 && x->rank == y->rank;
+    default: return false;
+    }
+}

@@ -152,6 +152,29 @@ bool ot_resize_repeats(const ot_graph *g, const ot_node *n, uint32_t axis);
 bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                       ot_op_tile *t, ot_why *why);
 
+/* n goes through axis `in` of operand 0 from its first row to its last, makes row by row of axis
+ * `out` of output 0 of it, and hands a state from each to the next: LSTM, GRU and RNN forwards over
+ * all rows, CumSum (access_batched.c). Requires shapes. */
+bool ot_runs_along(const ot_graph *g, const ot_node *n, int32_t *in, int32_t *out);
+
+/* ---- outside.c ---- */
+
+typedef enum ot_outside_kind {
+    OT_OUTSIDE_VALUE,   /* one value: of `operand`, or `number` */
+    OT_OUTSIDE_LOWEST,  /* less than any other, or the least that the type has */
+    OT_OUTSIDE_EDGE,    /* the first or last row */
+    OT_OUTSIDE_REFLECT, /* the rows inside, mirrored at the first or last */
+    OT_OUTSIDE_LEFT_OUT, /* nothing: an average is one of fewer */
+    OT_OUTSIDE_UNKNOWN
+} ot_outside_kind;
+typedef struct ot_outside {
+    ot_outside_kind kind;
+    ot_id operand; /* of VALUE: a scalar, or of one element for each channel; OT_NONE: number */
+    float number;
+} ot_outside;
+/* What rows outside of operand 0 of n count as, where its windows reach there. */
+ot_outside ot_access_outside(const ot_node *n);
+
 /* ---- access_sum.c: reductions in parts ---- */
 
 /* How the reductions of pieces of an input are combined to the reduction of all of it. */

@@ -66,18 +66,17 @@ static ot_status add_new_domains(imports *im, const ot_graph *g)
     return OT_OK;
 }
 
-/* The file's own entries, and for whom the model was tiled: in the place of an earlier entry of
- * that name. */
-static ot_status put_runtime(ot_exporter *ex, Onnx__ModelProto *p)
+/* The file's own entries, and one of ours in the place of an earlier one of that name. */
+static ot_status put_entry(ot_exporter *ex, Onnx__ModelProto *p, const char *key,
+                           const char *value)
 {
-    static const char key[] = "onnx_tile.runtime";
     size_t n = p->n_metadata_props, at = 0;
     Onnx__StringStringEntryProto *e = OT_NEW(ex->a, Onnx__StringStringEntryProto), **list;
     list = OT_NEW_N(ex->a, Onnx__StringStringEntryProto *, n + 1);
     if (!e || !list) return ot_fail_nomem(ex->d);
     onnx__string_string_entry_proto__init(e);
     e->key = UNCONST(char *, key);
-    e->value = UNCONST(char *, ex->m->runtime);
+    e->value = UNCONST(char *, value);
     for (size_t k = 0; k < n; k++)
         if (!p->metadata_props[k]->key || strcmp(p->metadata_props[k]->key, key) != 0)
             list[at++] = p->metadata_props[k];
@@ -105,7 +104,9 @@ ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out)
     OT_TRY(add_new_domains(&im, ex->m->graph));
     p->n_opset_import = im.n;
     p->opset_import = im.list;
-    if (ex->m->runtime) OT_TRY(put_runtime(ex, p));
+    /* for whom the model was tiled */
+    if (ex->m->runtime) OT_TRY(put_entry(ex, p, "onnx_tile.runtime", ex->m->runtime));
+    if (ex->m->step) OT_TRY(put_entry(ex, p, "onnx_tile.step", ex->m->step));
     const Onnx__GraphProto *g;
     OT_TRY(ot_export_graph(ex, ex->m->graph, &g));
     p->graph = UNCONST(Onnx__GraphProto *, g);

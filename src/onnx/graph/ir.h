@@ -404,6 +404,9 @@ typedef struct ot_model {
     size_t weight_bytes; /* nominal bytes of all initializers of the top graph */
     /* made for it: name in the model's metadata_props; NULL: none is added. Static */
     const char *runtime;
+    /* it is a step along an axis: what goes from step to step, as JSON, in metadata_props; NULL: it
+     * is none */
+    const char *step;
     ot_operators operators; /* what is written as bodies of operators */
     /* [graph->n_nodes] with PARTS and REGIONS: nodes that go into operators */
     const bool *in_operator;
