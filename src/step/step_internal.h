@@ -35,6 +35,7 @@ typedef struct step_node {
     bool used;
     bool has_rows, runs;
     ot_win make;     /* rows of its outputs */
+    ot_win made;     /* what the written node makes: more, of some resampling */
     step_read *read; /* [n_in] */
     ot_outside outside;
     ot_op_tile tile;
@@ -87,6 +88,9 @@ ot_status step_write_model(step_plan *p, ot_step_facts *facts) OT_MUST_USE;
 /* A node with one result of this type. in: [n]. */
 ot_status step_op(step_writer *w, const char *op, const ot_id *in, uint32_t n, ot_attr_list attrs,
                   ot_tensor_type type, ot_id *out) OT_MUST_USE;
+/* The same with result y, which no node makes yet. */
+ot_status step_op_into(step_writer *w, const char *op, const ot_id *in, uint32_t n,
+                       ot_id y) OT_MUST_USE;
 ot_status step_ints(step_writer *w, const char *name, const int64_t *v, int64_t n,
                     ot_id *out) OT_MUST_USE;
 /* Rows [lo, hi) of x, whose first row along the axis is `base`. */
@@ -115,6 +119,9 @@ ot_status step_extent(step_writer *w, ot_id v, ot_id *out) OT_MUST_USE;
 /* Operand j of node id as the node reads it, of x, rows `from`: rows `need`, with those
  * outside replaced. */
 ot_status step_outside(step_writer *w, ot_id id, uint32_t j, ot_id x, ot_id *out) OT_MUST_USE;
+/* Averages that node id, `was` before, has made of operands with zeros outside, as its result: those
+ * that leave these out. */
+ot_status step_leave_out(step_writer *w, ot_id id, const ot_node *was, ot_id made) OT_MUST_USE;
 /* The output that says which rows of output y there are. */
 ot_status step_tell(step_writer *w, ot_id y, ot_id *out) OT_MUST_USE;
 

@@ -2,6 +2,7 @@
  *
  *   one value    Where(0 <= place + [0, 1, ...] < extent, x, value)
  *   other rows   Gather(x, rows that they stand for): the edge, or mirrored at it
+ *   nothing      zeros, and the average is divided by that of ones and zeros in the same places
  */
 #include "step_internal.h"
 
@@ -102,10 +103,9 @@ static bool value_bytes(ot_dtype t, ot_outside o, unsigned char out[8])
     }
 }
 
-/* The value of node id's operand that stands outside, as a scalar. */
-static ot_status value_of(step_writer *w, ot_id id, ot_dtype dtype, ot_id *out)
+/* The value that stands outside of node id's operand, as a scalar. */
+static ot_status value_of(step_writer *w, ot_outside o, ot_id id, ot_dtype dtype, ot_id *out)
 {
-    const ot_outside o = w->p->nodes[id].outside;
     ot_arena *a = w->g->model->arena;
     *out = o.operand;
     if (*out != OT_NONE) {
@@ -131,19 +131,52 @@ static ot_status value_of(step_writer *w, ot_id id, ot_dtype dtype, ot_id *out)
     return OT_OK;
 }
 
-static ot_status replace(step_writer *w, ot_id id, uint32_t j, ot_id x, ot_id *out)
+/* Which rows of operand j of node id there are: `of` is what it reads. */
+static ot_status inside_of(step_writer *w, ot_id id, uint32_t j, const ot_value *of, ot_id *out)
 {
     const ot_id v = w->g->nodes[id].in[j];
     const step_read *r = &w->p->nodes[id].read[j];
-    const ot_value of = w->g->values[x];
     const int32_t axis = w->p->flow->s->axis[v];
-    per_row rows = {.w = w, .rank = of.rank - axis};
+    per_row rows = {.w = w, .rank = of->rank - axis};
+    for (int32_t k = 0; k < rows.rank; k++)
+        rows.dims[k] = k == 0 ? r->from.hi - r->from.lo : 1;
+    return inside(&rows, v, r->from, r, out);
+}
+
+static ot_status replace(step_writer *w, ot_id id, uint32_t j, ot_id x, ot_id *out)
+{
+    const ot_value of = w->g->values[x];
     ot_id is, value;
-    for (int32_t k = 0; k < rows.rank; k++) rows.dims[k] = k == 0 ? of.dims[axis] : 1;
-    OT_TRY(inside(&rows, v, r->from, r, &is));
-    OT_TRY(value_of(w, id, of.dtype, &value));
+    OT_TRY(inside_of(w, id, j, &of, &is));
+    OT_TRY(value_of(w, w->p->nodes[id].outside, id, of.dtype, &value));
     return step_op(w, "Where", (ot_id[3]){is, x, value}, 3, (ot_attr_list){0}, ot_type_of(&of),
                    out);
+}
+
+/* ---- nothing ---- */
+
+ot_status step_leave_out(step_writer *w, ot_id id, const ot_node *was, ot_id made)
+{
+    const ot_adapted *how = &w->p->nodes[id].how;
+    const ot_outside one = {OT_OUTSIDE_VALUE, OT_NONE, 1}, none = {OT_OUTSIDE_VALUE, OT_NONE, 0};
+    const ot_value x = w->g->values[was->in[0]], y = w->g->values[was->out[0]];
+    const step_read *r = &w->p->nodes[id].read[0];
+    const int32_t axis = w->p->flow->s->axis[was->in[0]];
+    int64_t dims[OT_RANK_MAX];
+    ot_id is, row, ones, zero, share;
+    for (int32_t k = 0; k < x.rank; k++)
+        dims[k] = k < 2 ? 1 : k == axis ? r->from.hi - r->from.lo : x.dims[k];
+    const ot_tensor_type type = {x.dtype, x.rank, dims};
+    OT_TRY(inside_of(w, id, 0, &x, &is));
+    OT_TRY(value_of(w, one, id, x.dtype, &ones));
+    OT_TRY(value_of(w, none, id, x.dtype, &zero));
+    OT_TRY(step_ints(w, "shape", dims, x.rank, &row));
+    OT_TRY(step_op(w, "Expand", (ot_id[2]){ones, row}, 2, (ot_attr_list){0}, type, &ones));
+    OT_TRY(step_op(w, "Where", (ot_id[3]){is, ones, zero}, 3, (ot_attr_list){0}, type, &ones));
+    for (int32_t k = 2; k < x.rank; k++) dims[k] = y.dims[k];
+    OT_TRY(step_op(w, was->op_type, &ones, 1, (ot_attr_list){how->attrs, how->n_attrs}, type,
+                   &share));
+    return step_op_into(w, "Div", (ot_id[2]){made, share}, 2, was->out[0]);
 }
 
 /* ---- other rows ---- */

@@ -322,7 +322,8 @@ static ot_status ask_node(step_plan *p, ot_id id)
     if (!x->tile.in) return ot_fail_nomem(p->m->diag);
     if (!ot_access_window(p->g, n, s->lead[id], (uint32_t)s->axis[y], &x->tile, &why))
         return step_refuse(p, id, ot_reason_sentence(why));
-    bool same = x->tile.made.lo == rows.lo && x->tile.made.hi == rows.hi;
+    x->made = moved(x->tile.made, -p->place * p->values[y].rows);
+    bool same = true;
     for (uint32_t j = 0; j < n->n_in && same; j++) {
         step_read *r = &x->read[j];
         if (!r->is_read) continue;

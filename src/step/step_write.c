@@ -41,6 +41,11 @@ ot_status step_op(step_writer *w, const char *op, const ot_id *in, uint32_t n, o
     return OT_OK;
 }
 
+ot_status step_op_into(step_writer *w, const char *op, const ot_id *in, uint32_t n, ot_id y)
+{
+    return make(w, op, (ot_id_list){in, n}, (ot_attr_list){0}, ot_type_of(&w->g->values[y]), &y);
+}
+
 ot_status step_ints(step_writer *w, const char *name, const int64_t *v, int64_t n, ot_id *out)
 {
     char key[96];
@@ -305,6 +310,16 @@ static ot_status write_even(step_writer *w, ot_id id, const ot_node *was)
     return ot_node_new(w->g, &def) == OT_NONE ? nomem(w) : OT_OK;
 }
 
+/* A value as y, with this many rows. */
+static ot_status wider(step_writer *w, ot_id y, int64_t rows, ot_id *out)
+{
+    const ot_value v = w->g->values[y];
+    int64_t dims[OT_RANK_MAX];
+    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
+    dims[axis_of(w, y)] = rows;
+    return new_value(w, v.name, (ot_tensor_type){v.dtype, v.rank, dims}, out);
+}
+
 static ot_status write_adapted(step_writer *w, ot_id id, const ot_node *was)
 {
     const ot_adapted *how = &w->p->nodes[id].how;
@@ -319,13 +334,28 @@ static ot_status write_adapted(step_writer *w, ot_id id, const ot_node *was)
     }
     OT_TRY(operands(w, id, &in, &n_in));
     ot_node_remove(w->g, id);
+    const step_node *x = &w->p->nodes[id];
+    const bool left_out = x->outside.kind == OT_OUTSIDE_LEFT_OUT &&
+                          (x->read[0].low || x->read[0].high);
+    const bool more = x->made.lo != x->make.lo || x->made.hi != x->make.hi || left_out;
+    ot_id *out = ot_memdup(w->p->a, was->out, was->n_out * sizeof *out + 1);
+    if (!out) return nomem(w);
+    for (uint32_t o = 0; o < was->n_out && more; o++)
+        if (out[o] != OT_NONE && axis_of(w, out[o]) >= 0)
+            OT_TRY(wider(w, out[o], x->made.hi - x->made.lo, &out[o]));
     const ot_node_def def = {.op = how->op_type ? how->op_type : was->op_type,
                              .domain = was->domain,
                              .name = was->name,
                              .in = {in, n_in},
-                             .out = {was->out, was->n_out},
+                             .out = {out, was->n_out},
                              .attrs = {how->attrs, how->n_attrs}};
-    return ot_node_new(w->g, &def) == OT_NONE ? nomem(w) : OT_OK;
+    if (ot_node_new(w->g, &def) == OT_NONE) return nomem(w);
+    if (left_out) return step_leave_out(w, id, was, out[0]);
+    for (uint32_t o = 0; o < was->n_out; o++)
+        if (out[o] != was->out[o])
+            OT_TRY(step_cut_into(w, out[o], (uint32_t)axis_of(w, was->out[o]), x->made.lo, x->make,
+                                 was->out[o]));
+    return OT_OK;
 }
 
 static ot_status write_node(step_writer *w, ot_id id)
