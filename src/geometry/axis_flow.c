@@ -111,18 +111,11 @@ static ot_status see_remainders(search *x, bool *all)
     return OT_OK;
 }
 
-/* Values along the axis that are computed of no input have a scale, too. */
 static void scale_rest(search *x)
 {
-    const ot_tracing *w = &x->w;
-    for (ot_id v = 0; v < w->s.g->n_values; v++) {
-        const int8_t axis = w->s.axis[v];
-        if (axis < 0 || w->flow.num[v] > 0 || w->s.reads[v]) continue;
-        w->flow.num[v] =
-            w->s.g->values[v].dims[axis] - w->beside->graph->values[v].dims[axis];
-        w->flow.den[v] = w->step;
-        if (w->flow.num[v] > 0) ot_geo_reduce(&w->flow.num[v], &w->flow.den[v]);
-    }
+    for (ot_id v = 0; v < x->w.s.g->n_values; v++)
+        if (x->w.s.axis[v] >= 0 && x->w.flow.num[v] == 0 && !x->w.s.reads[v])
+            ot_geo_scale_by_extents(&x->w, v);
 }
 
 static ot_status search_axis(search *x, const ot_shape_binding *bind, size_t n, const char *input,

@@ -167,7 +167,7 @@ static bool is_even(const ot_spread *s, ot_id v, uint32_t depth)
     if (id == OT_NONE || depth == 0) return false;
     const ot_node *n = &s->g->nodes[id];
     if (n->op == OT_OP_ConstantOfShape) return true;
-    if (s->lead[id] == OT_NONE) return false;
+    if (s->lead[id] == OT_NONE || ot_spread_runs(s, n)) return false;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (s->in_axis[id][k] >= 0 && !is_even(s, n->in[k], depth - 1)) return false;
     return true;
@@ -244,7 +244,8 @@ static ot_status check_node(ot_spread *s, ot_arena *a, ot_id id, int8_t *in, int
         const ot_geometry_kind kind = kind_of(s->g, n);
         OT_TRY(ot_spread_stop(s, a, id, kind, sentence(why, kind)));
     }
-    for (uint32_t k = 0; k < n->n_in && s->lead[id] != OT_NONE && reads_rows(s, n); k++) {
+    const bool rows = s->lead[id] != OT_NONE && (reads_rows(s, n) || ot_spread_runs(s, n));
+    for (uint32_t k = 0; k < n->n_in && rows; k++) {
         ot_geometry_kind kind;
         const char *bad = n->in[k] == OT_NONE ? NULL : bad_operand(s, n, k, &kind);
         if (!bad) continue;
@@ -261,7 +262,8 @@ static void pass_on(ot_spread *s, ot_id id)
 {
     const ot_node *n = &s->g->nodes[id];
     const bool shapes = ot_reads_extents(n);
-    bool reads = false, sized = false, behind = s->stops[id];
+    /* a sum of ones says how many rows there have been: as good as what is read */
+    bool reads = ot_spread_runs(s, n), sized = false, behind = s->stops[id];
     for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
         const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
         if (v == OT_NONE) continue;

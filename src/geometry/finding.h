@@ -78,6 +78,8 @@ void ot_geo_set_extents(const ot_finding *f, const ot_together *t, int64_t more)
  * before. *why: the model takes no other size, at *node; else NULL, and *fit says whether maps were
  * found. Fails: OT_E_NOMEM. */
 ot_status ot_geo_look(ot_tracing *w, ot_row_fit *fit, ot_id *node, const char **why) OT_MUST_USE;
+/* Of a value along the axis that is computed of no input: what w->flow says of its scale. */
+void ot_geo_scale_by_extents(ot_tracing *w, ot_id v);
 void ot_geo_drop(ot_tracing *w); /* frees w's models */
 int64_t ot_geo_lcm(int64_t a, int64_t b);
 void ot_geo_reduce(int64_t *num, int64_t *den);

@@ -102,6 +102,14 @@ static ot_status map_operand(ot_tracing *w, const ot_spread *beside, ot_id id, u
     return OT_OK;
 }
 
+void ot_geo_scale_by_extents(ot_tracing *w, ot_id v)
+{
+    const int8_t axis = w->s.axis[v];
+    w->flow.num[v] = w->s.g->values[v].dims[axis] - w->beside->graph->values[v].dims[axis];
+    w->flow.den[v] = w->step;
+    if (w->flow.num[v] > 0) ot_geo_reduce(&w->flow.num[v], &w->flow.den[v]);
+}
+
 /* Maps of one node, and where its outputs lie. */
 static ot_status map_node(ot_tracing *w, const ot_spread *beside, ot_id id, ot_row_fit *fit)
 {
@@ -111,7 +119,9 @@ static ot_status map_node(ot_tracing *w, const ot_spread *beside, ot_id id, ot_r
     if (!w->map[id]) return ot_fail_nomem(w->f->diag);
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_id v = n->in[k];
-        if (v == OT_NONE || w->s.in_axis[id][k] < 0 || !w->s.reads[v]) continue;
+        if (v == OT_NONE || w->s.in_axis[id][k] < 0) continue;
+        if (!w->s.reads[v] && !ot_spread_runs(&w->s, n)) continue;
+        if (!w->s.reads[v]) ot_geo_scale_by_extents(w, v);
         OT_TRY(map_operand(w, beside, id, k, fit));
         if (*fit == OT_ROWS_SHORT) return OT_OK;
         ot_row_map *m = &w->map[id][k];

@@ -79,7 +79,18 @@ bool ot_spread_runs(const ot_spread *s, const ot_node *n)
 {
     int32_t in, out;
     return s->runs && n->n_in > 0 && n->in[0] != OT_NONE && ot_runs_along(s->g, n, &in, &out) &&
-           s->axis[n->in[0]] == in;
+           s->axis[n->in[0]] == in && s->axis[n->out[0]] == out;
+}
+
+/* What runs along the axis moves it on, and back: rows may be counted by a sum of ones. */
+static void visit_run(spreading *w, ot_id id)
+{
+    const ot_spread *s = w->s;
+    const ot_node *n = &s->g->nodes[id];
+    int32_t in, out;
+    if (!s->runs || !ot_runs_along(s->g, n, &in, &out)) return;
+    if (moves(s, n->in[0], (int8_t)in)) move(w, id, n->out[0], (int8_t)out);
+    if (moves(s, n->out[0], (int8_t)out)) move(w, id, n->in[0], (int8_t)in);
 }
 
 static void visit(spreading *w, ot_id id)
@@ -99,7 +110,7 @@ static void visit(spreading *w, ot_id id)
             for (uint32_t k = 0; k < n->n_out; k++) move(w, id, n->out[k], w->out[k]);
         }
     }
-    if (ot_spread_runs(s, n)) move(w, id, n->out[0], s->axis[n->in[0]]);
+    visit_run(w, id);
     if (keeps_shape(g, n) && s->axis[n->in[0]] >= 0 && s->axis[n->out[0]] < 0)
         move(w, id, n->out[0], s->axis[n->in[0]]);
     ot_id back;
