@@ -178,6 +178,14 @@ typedef enum onnx_tile_geometry_form {
  * a size that was bound, dimensions are dynamic and no size is found, or there is no such form. */
 onnx_tile_status onnx_tile_geometry(onnx_tile *t, onnx_tile_geometry_form form,
                                     char **text) ONNX_TILE_MUST_USE;
+/* Make the loaded model the one of a step along `axis` of `input` (docs/steps.md): its inputs are
+ * the next rows, `rows` of that input (0: as few as the model can be cut in), and a state, its
+ * outputs the rows that are finished and the next state; metadata "onnx_tile.step" says which is
+ * which. In place of onnx_tile_optimise; onnx_tile_save_file and onnx_tile_save_memory write it.
+ * ONNX_TILE_USAGE: no such input or axis, or rows that the model cannot be cut in; ONNX_TILE_INPUT:
+ * a node needs more than rows that are near, which onnx_tile_error names. */
+onnx_tile_status onnx_tile_step(onnx_tile *t, const char *input, uint32_t axis,
+                                int64_t rows) ONNX_TILE_MUST_USE;
 /* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it
  * is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;

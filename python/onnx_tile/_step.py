@@ -1,16 +1,45 @@
-"""Stepper: a model of `--emit step`, fed with rows as they come."""
+"""step, Stepper: a model along an axis that never ends, and what feeds it with rows as they come."""
 import json
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import UsageError
-from ._model import is_path, is_proto
+from ._library import Handle, dims_of
+from ._model import is_path, is_proto, load, save, take
 
 if TYPE_CHECKING:
-    import numpy as np
+    import os
 
+    import numpy as np
+    import onnx
+
+    from ._model import Model
+
+    Path = Union[str, "os.PathLike[str]"]
     Arrays = Union[np.ndarray, Mapping[str, np.ndarray]]
 
 _KEY = "onnx_tile.step"
+
+
+def step(model: "Model", out: "Optional[Path]" = None, *, axis: Tuple[str, int], rows: int = 0,
+         shapes: "Optional[Mapping[str, Sequence[int]]]" = None,
+         data_dir: "Optional[Path]" = None) -> "Union[Path, bytes, onnx.ModelProto]":
+    """The model of a step along an axis that never ends, for Stepper (docs/steps.md). Returns it as `tile` does.
+
+    axis: (input, axis). rows: of that input in a step; 0: as few as the model can be cut in. shapes: {input: dimensions}, where
+    the model leaves some open. Raises ModelError with the node that needs more than rows that are near, UsageError where there is
+    no such axis or the rows are no multiple of what the model can be cut in.
+    """
+    name, number = axis
+    if number < 0 or rows < 0:
+        raise UsageError(f"axis {axis!r} with {rows} rows: from 0 on")
+    with Handle() as handle:
+        for value, dims in (shapes or {}).items():
+            handle.call("bind_shape", value.encode(), dims_of(dims), len(dims))
+        load(handle, model, data_dir)
+        handle.call("step", name.encode(), number, rows)
+        if out is not None:
+            save(handle, out)
+        return out if out is not None else take(handle, model)
 
 
 def _session(model: Any, options: Any) -> Any:

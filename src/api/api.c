@@ -9,6 +9,7 @@
 #include "ops/guessed_size.h"
 #include "app/pipeline.h"
 #include "geometry/geometry.h"
+#include "step/step.h"
 #include "shape_list.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@
 #define OT_VERSION "0.1.0"
 #endif
 
-typedef enum progress { EMPTY, LOADED, PLANNED, FAILED } progress;
+typedef enum progress { EMPTY, LOADED, PLANNED, STEP, FAILED } progress;
 
 struct onnx_tile {
     ot_arena *options; /* copies of strings and shapes, as long as the handle */
@@ -377,7 +378,7 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (t->progress == PLANNED)
+    if (t->progress == PLANNED || t->progress == STEP)
         return misuse(t, "this model has been planned: load it again to plan anew");
     if (t->progress != LOADED) return misuse(t, "no model is loaded");
     t->run.options.shapes = t->shapes.all;
@@ -395,12 +396,35 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) { return plan(t, false); }
 onnx_tile_status onnx_tile_inspect(onnx_tile *t) { return plan(t, true); }
 
+onnx_tile_status onnx_tile_step(onnx_tile *t, const char *input, uint32_t axis, int64_t rows)
+{
+    ot_step_facts *facts;
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (t->progress != LOADED)
+        return misuse(t, "a step is made of a loaded model, in place of planning");
+    if (!input || rows < 0) return misuse(t, "a step needs an input and its rows, 0 or more");
+    const ot_step_request r = {.input = input,
+                               .axis = axis,
+                               .rows = rows,
+                               .shapes = t->shapes.all,
+                               .n_shapes = t->shapes.n};
+    ot_status s = ot_step_write(t->run.model, &r, &facts);
+    t->progress = s == OT_OK ? STEP : FAILED;
+    return done(s);
+}
+
+static bool may_save(const onnx_tile *t)
+{
+    return t->progress == LOADED || t->progress == PLANNED || t->progress == STEP;
+}
+
 onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
     if (!path || !*path) return misuse(t, "an output needs a path");
-    if (t->progress != LOADED && t->progress != PLANNED) return misuse(t, "no model is loaded");
+    if (!may_save(t)) return misuse(t, "no model is loaded");
     t->run.output = path;
     ot_status s = ot_run_save(&t->run);
     t->run.output = NULL;
@@ -414,7 +438,7 @@ onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
     if (!bytes || !n) return misuse(t, "an output in memory needs a place");
     *bytes = NULL;
     *n = 0;
-    if (t->progress != LOADED && t->progress != PLANNED) return misuse(t, "no model is loaded");
+    if (!may_save(t)) return misuse(t, "no model is loaded");
     return done(ot_export_memory(t->run.model, bytes, n));
 }
 
