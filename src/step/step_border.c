@@ -53,6 +53,33 @@ static void find_high(step_plan *p, const int64_t *made, int64_t *top)
     }
 }
 
+/* A single zero point, or none, that all real zeros are of. */
+static bool has_one_zero(const step_plan *p, const ot_node *n)
+{
+    int64_t elems;
+    if (n->op != OT_OP_DequantizeLinear) return false;
+    if (n->n_in < 3 || n->in[2] == OT_NONE) return true;
+    return ot_value_elems(&p->g->values[n->in[2]], &elems) && elems == 1;
+}
+
+/* Zeros outside of operand j of node id, which DequantizeLinear makes, are zero points outside of
+ * its own operand: nothing comes between it and its readers, which runtimes run as one. */
+static void move_to_bytes(step_plan *p, ot_id id, uint32_t j)
+{
+    step_node *x = &p->nodes[id];
+    const ot_id v = p->g->nodes[id].in[j], maker = p->g->values[v].producer;
+    if (!(x->read[j].low || x->read[j].high) || maker == OT_NONE || !p->values[v].anew) return;
+    if (x->outside.kind != OT_OUTSIDE_VALUE || x->outside.operand != OT_NONE ||
+        x->outside.number != 0 || !has_one_zero(p, &p->g->nodes[maker]))
+        return;
+    step_node *y = &p->nodes[maker];
+    const ot_node *n = &p->g->nodes[maker];
+    y->outside = (ot_outside){OT_OUTSIDE_VALUE, n->n_in > 2 ? n->in[2] : OT_NONE, 0};
+    y->read[0].low |= x->read[j].low && !starts_with_zeros(p, y, n->in[0]);
+    y->read[0].high |= x->read[j].high;
+    x->read[j].low = x->read[j].high = false;
+}
+
 static ot_status check(const step_plan *p, ot_id id)
 {
     const step_node *x = &p->nodes[id];
@@ -76,6 +103,9 @@ ot_status step_find_borders(step_plan *p)
     }
     for (int64_t r = 0; r < p->flow->flow->align; r++)
         if (p->flow->made[r]) find_high(p, p->flow->made[r], top);
+    for (uint32_t k = 0; k < p->g->n_order; k++)
+        for (uint32_t j = 0; p->nodes[p->g->order[k]].has_rows && j < p->g->nodes[p->g->order[k]].n_in; j++)
+            move_to_bytes(p, p->g->order[k], j);
     for (uint32_t k = 0; k < p->g->n_order; k++)
         if (p->nodes[p->g->order[k]].used && p->nodes[p->g->order[k]].has_rows)
             OT_TRY(check(p, p->g->order[k]));

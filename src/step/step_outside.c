@@ -143,12 +143,38 @@ static ot_status inside_of(step_writer *w, ot_id id, uint32_t j, const ot_value 
     return inside(&rows, v, r->from, r, out);
 }
 
+/* Where of these is to be had in runtimes. */
+static bool chooses(ot_dtype t)
+{
+    return t == OT_U8 || t == OT_I32 || t == OT_I64 || ot_dtype_is_real(t) || t == OT_F64;
+}
+
+static ot_status cast(step_writer *w, ot_id x, ot_dtype to, ot_id *out)
+{
+    const ot_value of = w->g->values[x];
+    const ot_attr type = ot_mk_int("to", to);
+    return step_op(w, "Cast", &x, 1, (ot_attr_list){&type, 1},
+                   (ot_tensor_type){to, of.rank, of.dims}, out);
+}
+
+/* Where(in) by way of 32 bits. */
+static ot_status replace_wide(step_writer *w, const ot_id in[3], const ot_value *of, ot_id *out)
+{
+    ot_id wide[3] = {in[0], OT_NONE, OT_NONE};
+    OT_TRY(cast(w, in[1], OT_I32, &wide[1]));
+    OT_TRY(cast(w, in[2], OT_I32, &wide[2]));
+    OT_TRY(step_op(w, "Where", wide, 3, (ot_attr_list){0},
+                   (ot_tensor_type){OT_I32, of->rank, of->dims}, out));
+    return cast(w, *out, of->dtype, out);
+}
+
 static ot_status replace(step_writer *w, ot_id id, uint32_t j, ot_id x, ot_id *out)
 {
     const ot_value of = w->g->values[x];
     ot_id is, value;
     OT_TRY(inside_of(w, id, j, &of, &is));
     OT_TRY(value_of(w, w->p->nodes[id].outside, id, of.dtype, &value));
+    if (!chooses(of.dtype)) return replace_wide(w, (ot_id[3]){is, x, value}, &of, out);
     return step_op(w, "Where", (ot_id[3]){is, x, value}, 3, (ot_attr_list){0}, ot_type_of(&of),
                    out);
 }

@@ -150,10 +150,18 @@ static void lag_behind(const step_plan *p, ot_id id, uint32_t j, int64_t *lag, i
     *period = *period / ot_gcd(*period, m->p) * m->p;
 }
 
+/* Padding, so that it is not late; and real numbers of quantised ones, which runtimes make a part of
+ * who reads them: what is kept are the bytes. */
+static bool is_made_anew(const ot_graph *g, const ot_node *n)
+{
+    return ot_op_access(n->op) == OT_ACC_PAD ||
+           (n->op == OT_OP_DequantizeLinear && n->n_out == 1 && !g->values[n->out[0]].is_output);
+}
+
 static void set_lags(step_plan *p, ot_id id)
 {
     const ot_node *n = &p->g->nodes[id];
-    const bool anew = ot_op_access(n->op) == OT_ACC_PAD;
+    const bool anew = is_made_anew(p->g, n);
     int64_t lag = INT64_MIN, since = 0, period = 1;
     for (uint32_t j = 0; j < n->n_in; j++)
         if (p->nodes[id].read[j].is_read && map_of(p, id, j))

@@ -7,9 +7,12 @@ import onnxruntime as ort
 ort.set_default_logger_severity(4)
 
 
-def session(path):
+def session(path, plain=False):
+    """plain: without the runtime's optimisations."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
+    if plain:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     return ort.InferenceSession(path, options, providers=['CPUExecutionProvider'])
 
 
@@ -60,9 +63,12 @@ def feeds_of(model_session, sizes, seed):
     return feeds
 
 
-def compare(model_path, step_path, sizes, seed=0):
-    """The largest difference of any output, as a share of its largest value; 0: equal in all bits. AssertionError: other rows."""
-    whole = session(model_path)
+def compare(model_path, step_path, sizes, seed=0, plain=False):
+    """The largest difference of any output, as a share of its largest value; 0: equal in all bits. AssertionError: other rows.
+
+    plain: the whole model runs without optimisations.
+    """
+    whole = session(model_path, plain)
     feeds = feeds_of(whole, sizes, seed)
     want = dict(zip([o.name for o in whole.get_outputs()], whole.run(None, feeds)))
     got, about = run_steps(step_path, feeds)

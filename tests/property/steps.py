@@ -59,6 +59,8 @@ def check(seed, tool, folder, verbose):
         if said.returncode:
             raise AssertionError(f'{grower.log}, {rows} rows: exit {said.returncode}: {said.stderr.strip()}')
     most, about = compare(model, out, size, seed)
+    if most > ROUNDING:  # ONNX Runtime makes Pad a part of the MaxPool behind it, which then pads with other values
+        most, about = compare(model, out, size, seed, plain=True)
     if verbose:
         print(seed, grower.log, size, about['rows'], most)
     if most > ROUNDING:
