@@ -94,12 +94,8 @@ const option option_table[] = {
     {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, AIMS,
      "slowdown allowed with --goal memory, in percent"},
     {"emit", 0, "onnx|engine|ort-engine|step", EMIT, "onnx", AT(emit_engine), TILERS, AIMS,
-     "operators to write: standard ONNX, the engine's own (bench: engine), or one that runs in "
-     "ONNX Runtime and holds these; step: no tiles, but a model of the next rows along --axis and "
-     "of the state"},
-    {"axis", 0, "INPUT:AXIS[=K]", AXIS, NULL, AT(step), OPTIMISE, AIMS,
-     "of --emit step: the axis that never ends, and how many rows of it a step takes (default: as "
-     "few as the model can be cut in)"},
+     "operators to write: standard ONNX, the engine's own (bench: engine), one of ONNX Runtime "
+     "that holds these; step: see --axis"},
     {"ort-operators", 0, "whole|parts|regions", ORT_OPERATORS, "whole", AT(operators), TILERS, AIMS,
      "of --emit ort-engine: all in one operator; what the engine has, the rest is ONNX Runtime's; "
      "or tiled regions alone"},
@@ -140,6 +136,9 @@ const option option_table[] = {
     {"range", 0, "INPUT=D,LO:HI,...", RANGE, NULL, 0, MODELS, SIZES,
      "sizes of an input (LO:HI, LO:HI:STEP or D) to prove the largest peak for; repeatable, "
      "implies --keep-dynamic"},
+    {"axis", 0, "INPUT:AXIS[=K]", AXIS, NULL, AT(step), OPTIMISE, SIZES,
+     "of --emit step: the axis that never ends, and how many rows of it a step takes (default: as "
+     "few as the model can be cut in)"},
     {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, SIZES,
      "value of a kernel's size (run-kernel: others follow from the inputs)"},
 

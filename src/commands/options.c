@@ -167,7 +167,8 @@ static ot_status check_step(ot_diag *d, const ot_options *o)
         return ot_fail(d, OT_E_USAGE, "--axis is for steps along an axis: add --emit step");
     if (!o->emit_step) return OT_OK;
     if (o->command != OT_CMD_OPTIMISE)
-        return ot_fail(d, OT_E_USAGE, "--emit step writes a model: it is for onnx-tile MODEL -o OUT");
+        return ot_fail(d, OT_E_USAGE,
+                       "--emit step writes a model: it is for onnx-tile MODEL -o OUT");
     if (!o->step.input)
         return ot_fail(d, OT_E_USAGE, "--emit step needs --axis INPUT:AXIS, the axis of its rows");
     if (o->runtime || o->verify || o->keep_dynamic || o->n_reports > 0 || o->plan.memory_budget > 0)

@@ -34,13 +34,15 @@ static ot_status find_named(search *x, const char *input, int64_t axis, uint32_t
         const ot_value *v = &g->values[x->f.at.input[*named]];
         if (strcmp(v->name, input) != 0) continue;
         if (axis < 0 || axis >= v->rank)
-            return ot_fail(x->f.diag, OT_E_USAGE, "input '%.300s' has %d axes: there is no axis %lld",
-                           input, (int)v->rank, (long long)axis);
-        if (v->dims[axis] < 2)
             return ot_fail(x->f.diag, OT_E_USAGE,
-                           "axis %lld of input '%.300s' has %lld rows, which shows no relation: give "
-                           "a larger size with --shape",
-                           (long long)axis, input, (long long)v->dims[axis]);
+                           "input '%.300s' has %d axes: there is no axis %lld", input, (int)v->rank,
+                           (long long)axis);
+        if (v->dims[axis] < 2)
+            return ot_fail(
+                x->f.diag, OT_E_USAGE,
+                "axis %lld of input '%.300s' has %lld rows, which shows no relation: give "
+                "a larger size with --shape",
+                (long long)axis, input, (long long)v->dims[axis]);
         return OT_OK;
     }
     return ot_fail(x->f.diag, OT_E_USAGE, "the model has no input '%.300s'", input);
@@ -134,7 +136,8 @@ static ot_status search_axis(search *x, const ot_shape_binding *bind, size_t n, 
     if (!ratio) return cannot(x, NULL, OT_NONE, "its inputs' extents have no small ratio");
     x->w = (ot_tracing){.f = &x->f, .t = &x->t, .a = out->arena};
     OT_TRY(ot_geo_look(&x->w, &fit, &node, &why));
-    if (!why && fit != OT_ROWS_FIT) why = "too few rows are left of some value to see what it reads";
+    if (!why && fit != OT_ROWS_FIT)
+        why = "too few rows are left of some value to see what it reads";
     if (why) return cannot(x, x->f.base->graph, node, why);
     scale_rest(x);
     OT_TRY(see_remainders(x, &out->all_seen));

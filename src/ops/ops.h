@@ -160,10 +160,10 @@ bool ot_runs_along(const ot_graph *g, const ot_node *n, int32_t *in, int32_t *ou
 /* ---- outside.c ---- */
 
 typedef enum ot_outside_kind {
-    OT_OUTSIDE_VALUE,   /* one value: of `operand`, or `number` */
-    OT_OUTSIDE_LOWEST,  /* less than any other, or the least that the type has */
-    OT_OUTSIDE_EDGE,    /* the first or last row */
-    OT_OUTSIDE_REFLECT, /* the rows inside, mirrored at the first or last */
+    OT_OUTSIDE_VALUE,    /* one value: of `operand`, or `number` */
+    OT_OUTSIDE_LOWEST,   /* less than any other, or the least that the type has */
+    OT_OUTSIDE_EDGE,     /* the first or last row */
+    OT_OUTSIDE_REFLECT,  /* the rows inside, mirrored at the first or last */
     OT_OUTSIDE_LEFT_OUT, /* nothing: an average is one of fewer */
     OT_OUTSIDE_UNKNOWN
 } ot_outside_kind;

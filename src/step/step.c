@@ -62,8 +62,7 @@ static ot_status find_counting(step_plan *p)
         for (uint32_t j = 5; x->runs && j < n->n_in && j < 7; j++)
             p->counts |= n->in[j] != OT_NONE; /* a state that it begins with */
         p->counts |= x->runs && p->values[n->out[0]].lag > 0;
-        for (uint32_t j = 0; j < n->n_in; j++)
-            p->counts |= x->read[j].low || x->read[j].high;
+        for (uint32_t j = 0; j < n->n_in; j++) p->counts |= x->read[j].low || x->read[j].high;
     }
     return OT_OK;
 }
@@ -75,8 +74,8 @@ static ot_status infer_there(step_plan *p)
     const int64_t rows = f->flow->extent % f->flow->align + 2 * p->place * p->rows;
     for (uint32_t k = 0; k < f->n_inputs; k++)
         if (f->extent[k] > 0)
-            f->dims[k][f->s->axis[f->input[k]]] =
-                rows / f->flow->den[f->input[k]] * f->flow->num[f->input[k]];
+            f->dims[k][f->s->axis[f->input[k]]] = rows / f->flow->den[f->input[k]] *
+                                                  f->flow->num[f->input[k]];
     p->m->unchanged = true;
     OT_TRY(ot_infer_shapes(p->g, f->bind, f->n_inputs));
     return ot_assure(p->g, OT_P_ORDER | OT_P_USES);

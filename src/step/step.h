@@ -21,8 +21,8 @@
 
 typedef struct ot_step_request {
     const char *input;
-    int64_t axis; /* of it */
-    int64_t rows; /* of a step; 0: as few as the model can be cut in */
+    int64_t axis;                   /* of it */
+    int64_t rows;                   /* of a step; 0: as few as the model can be cut in */
     const ot_shape_binding *shapes; /* [n_shapes] as of ot_geometry_find */
     size_t n_shapes;
 } ot_step_request;
@@ -31,9 +31,9 @@ typedef struct ot_step_request {
 typedef struct ot_step_rows {
     const char *name;
     uint32_t axis;
-    int64_t rows;  /* of each step */
-    int64_t num, den; /* of all rows: num for den of the named input */
-    int64_t delay; /* of outputs: rows of the first steps that there are not */
+    int64_t rows;      /* of each step */
+    int64_t num, den;  /* of all rows: num for den of the named input */
+    int64_t delay;     /* of outputs: rows of the first steps that there are not */
     const char *valid; /* of outputs: the output that says which rows there are; NULL: all */
 } ot_step_rows;
 

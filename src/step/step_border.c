@@ -67,8 +67,9 @@ static bool has_one_zero(const step_plan *p, const ot_node *n)
 static void move_to_bytes(step_plan *p, ot_id id, uint32_t j)
 {
     step_node *x = &p->nodes[id];
+    if (!(x->read[j].low || x->read[j].high)) return;
     const ot_id v = p->g->nodes[id].in[j], maker = p->g->values[v].producer;
-    if (!(x->read[j].low || x->read[j].high) || maker == OT_NONE || !p->values[v].anew) return;
+    if (maker == OT_NONE || !p->values[v].anew) return;
     if (x->outside.kind != OT_OUTSIDE_VALUE || x->outside.operand != OT_NONE ||
         x->outside.number != 0 || !has_one_zero(p, &p->g->nodes[maker]))
         return;
@@ -92,22 +93,26 @@ static ot_status check(const step_plan *p, ot_id id)
 
 ot_status step_find_borders(step_plan *p)
 {
+    const ot_graph *g = p->g;
     int64_t *top = OT_NEW_N(p->a, int64_t, p->n_values + 1u);
-    if (!top) return ot_fail_nomem(p->m->diag);
-    for (uint32_t k = 0; k < p->g->n_order; k++) {
-        const ot_id id = p->g->order[k];
-        if (!p->nodes[id].used || !p->nodes[id].has_rows) continue;
-        p->nodes[id].outside = ot_access_outside(&p->g->nodes[id]);
-        for (uint32_t j = 0; j < p->g->nodes[id].n_in; j++)
-            if (p->nodes[id].read[j].is_read && map_of(p, id, j)) find_low(p, id, j);
+    ot_id *with = OT_NEW_N(p->a, ot_id, g->n_order + 1u);
+    uint32_t n = 0;
+    if (!top || !with) return ot_fail_nomem(p->m->diag);
+    for (uint32_t k = 0; k < g->n_order; k++)
+        if (p->nodes[g->order[k]].used && p->nodes[g->order[k]].has_rows) with[n++] = g->order[k];
+    for (uint32_t k = 0; k < n; k++) {
+        step_node *x = &p->nodes[with[k]];
+        x->outside = ot_access_outside(&g->nodes[with[k]]);
+        for (uint32_t j = 0; j < g->nodes[with[k]].n_in; j++)
+            if (x->read[j].is_read && map_of(p, with[k], j)) find_low(p, with[k], j);
+        if (!x->runs || g->nodes[with[k]].op != OT_OP_CumSum) continue;
+        x->outside = (ot_outside){OT_OUTSIDE_VALUE, OT_NONE, 0}; /* sums begin with the first row */
+        x->read[0].low = p->values[g->nodes[with[k]].out[0]].lag > 0;
     }
     for (int64_t r = 0; r < p->flow->flow->align; r++)
         if (p->flow->made[r]) find_high(p, p->flow->made[r], top);
-    for (uint32_t k = 0; k < p->g->n_order; k++)
-        for (uint32_t j = 0; p->nodes[p->g->order[k]].has_rows && j < p->g->nodes[p->g->order[k]].n_in; j++)
-            move_to_bytes(p, p->g->order[k], j);
-    for (uint32_t k = 0; k < p->g->n_order; k++)
-        if (p->nodes[p->g->order[k]].used && p->nodes[p->g->order[k]].has_rows)
-            OT_TRY(check(p, p->g->order[k]));
+    for (uint32_t k = n; k-- > 0;)
+        for (uint32_t j = 0; j < g->nodes[with[k]].n_in; j++) move_to_bytes(p, with[k], j);
+    for (uint32_t k = 0; k < n; k++) OT_TRY(check(p, with[k]));
     return OT_OK;
 }

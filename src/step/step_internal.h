@@ -28,7 +28,8 @@ typedef struct step_read {
     bool is_read;
     ot_win need; /* rows that the written node reads */
     ot_win from; /* rows that these are made of: more where some are repeated or mirrored */
-    bool low, high; /* it reads rows before the first, or behind the last, that count as `outside` */
+    bool low,
+        high; /* it reads rows before the first, or behind the last, that count as `outside` */
 } step_read;
 
 typedef struct step_node {
@@ -47,13 +48,13 @@ typedef struct step_plan {
     ot_graph *g;
     ot_axis_flow *flow;
     ot_arena *a;
-    int64_t rows;        /* of the reference in a step */
-    int64_t place;       /* the step for which nodes are written */
-    step_value *values;  /* [n_values] */
-    step_node *nodes;    /* [n_nodes] */
-    uint32_t n_values;   /* of the model as it was */
-    bool counts;         /* it matters where rows lie */
-    bool *told;          /* [n_outputs] an output says which rows there are */
+    int64_t rows;       /* of the reference in a step */
+    int64_t place;      /* the step for which nodes are written */
+    step_value *values; /* [n_values] */
+    step_node *nodes;   /* [n_nodes] */
+    uint32_t n_values;  /* of the model as it was */
+    bool counts;        /* it matters where rows lie */
+    bool *told;         /* [n_outputs] an output says which rows there are */
 } step_plan;
 
 /* "node '<name>' (Op): why" as OT_E_INPUT. */
@@ -78,8 +79,8 @@ typedef struct step_writer {
     ot_graph *g;
     ot_step_facts *facts;
     size_t cap_states;
-    ot_id *now;   /* [n_values] its rows at hand in a step; of others, itself */
-    ot_map *made; /* "<what>" -> value that is made once */
+    ot_id *now;        /* [n_values] its rows at hand in a step; of others, itself */
+    ot_map *made;      /* "<what>" -> value that is made once */
     ot_id first, seen; /* counters: the reference's rows before this step, and all there are; [1] */
 } step_writer;
 
@@ -90,7 +91,11 @@ ot_status step_op(step_writer *w, const char *op, const ot_id *in, uint32_t n, o
                   ot_tensor_type type, ot_id *out) OT_MUST_USE;
 /* The same with result y, which no node makes yet. */
 ot_status step_op_into(step_writer *w, const char *op, const ot_id *in, uint32_t n,
-                       ot_id y) OT_MUST_USE;
+                       ot_attr_list attrs, ot_id y) OT_MUST_USE;
+ot_status step_value_new(step_writer *w, const char *base, ot_tensor_type type,
+                         ot_id *out) OT_MUST_USE;
+/* A value as v, with this many rows. */
+ot_status step_like(step_writer *w, ot_id v, uint32_t axis, int64_t rows, ot_id *out) OT_MUST_USE;
 ot_status step_ints(step_writer *w, const char *name, const int64_t *v, int64_t n,
                     ot_id *out) OT_MUST_USE;
 /* Rows [lo, hi) of x, whose first row along the axis is `base`. */
@@ -105,8 +110,7 @@ ot_status step_new_input(step_writer *w, const char *base, ot_tensor_type type,
 /* `made` becomes an output of that name, which is *out then. */
 ot_status step_new_output(step_writer *w, const char *base, ot_id made, ot_id *out) OT_MUST_USE;
 /* A state of this type, "state.<name>", at first 0, with its next value to be told. */
-ot_status step_state(step_writer *w, const char *name, ot_tensor_type type,
-                     ot_id *out) OT_MUST_USE;
+ot_status step_state(step_writer *w, const char *name, ot_tensor_type type, ot_id *out) OT_MUST_USE;
 ot_status step_next(step_writer *w, ot_id state, ot_id next) OT_MUST_USE;
 
 /* ---- step_counters.c ---- */
@@ -119,8 +123,8 @@ ot_status step_extent(step_writer *w, ot_id v, ot_id *out) OT_MUST_USE;
 /* Operand j of node id as the node reads it, of x, rows `from`: rows `need`, with those
  * outside replaced. */
 ot_status step_outside(step_writer *w, ot_id id, uint32_t j, ot_id x, ot_id *out) OT_MUST_USE;
-/* Averages that node id, `was` before, has made of operands with zeros outside, as its result: those
- * that leave these out. */
+/* Averages that node id, `was` before, has made of operands with zeros outside, as its result:
+ * those that leave these out. */
 ot_status step_leave_out(step_writer *w, ot_id id, const ot_node *was, ot_id made) OT_MUST_USE;
 /* The output that says which rows of output y there are. */
 ot_status step_tell(step_writer *w, ot_id y, ot_id *out) OT_MUST_USE;

@@ -138,8 +138,7 @@ static ot_status inside_of(step_writer *w, ot_id id, uint32_t j, const ot_value 
     const step_read *r = &w->p->nodes[id].read[j];
     const int32_t axis = w->p->flow->s->axis[v];
     per_row rows = {.w = w, .rank = of->rank - axis};
-    for (int32_t k = 0; k < rows.rank; k++)
-        rows.dims[k] = k == 0 ? r->from.hi - r->from.lo : 1;
+    for (int32_t k = 0; k < rows.rank; k++) rows.dims[k] = k == 0 ? r->from.hi - r->from.lo : 1;
     return inside(&rows, v, r->from, r, out);
 }
 
@@ -200,9 +199,9 @@ ot_status step_leave_out(step_writer *w, ot_id id, const ot_node *was, ot_id mad
     OT_TRY(step_op(w, "Expand", (ot_id[2]){ones, row}, 2, (ot_attr_list){0}, type, &ones));
     OT_TRY(step_op(w, "Where", (ot_id[3]){is, ones, zero}, 3, (ot_attr_list){0}, type, &ones));
     for (int32_t k = 2; k < x.rank; k++) dims[k] = y.dims[k];
-    OT_TRY(step_op(w, was->op_type, &ones, 1, (ot_attr_list){how->attrs, how->n_attrs}, type,
-                   &share));
-    return step_op_into(w, "Div", (ot_id[2]){made, share}, 2, was->out[0]);
+    OT_TRY(
+        step_op(w, was->op_type, &ones, 1, (ot_attr_list){how->attrs, how->n_attrs}, type, &share));
+    return step_op_into(w, "Div", (ot_id[2]){made, share}, 2, (ot_attr_list){0}, was->out[0]);
 }
 
 /* ---- other rows ---- */

@@ -150,8 +150,8 @@ static void lag_behind(const step_plan *p, ot_id id, uint32_t j, int64_t *lag, i
     *period = *period / ot_gcd(*period, m->p) * m->p;
 }
 
-/* Padding, so that it is not late; and real numbers of quantised ones, which runtimes make a part of
- * who reads them: what is kept are the bytes. */
+/* Padding, so that it is not late; and real numbers of quantised ones, which runtimes make a part
+ * of who reads them: what is kept are the bytes. */
 static bool is_made_anew(const ot_graph *g, const ot_node *n)
 {
     return ot_op_access(n->op) == OT_ACC_PAD ||
@@ -169,7 +169,6 @@ static void set_lags(step_plan *p, ot_id id)
     for (uint32_t o = 0; o < n->n_out && !anew; o++)
         if (n->out[o] != OT_NONE && p->values[n->out[o]].used)
             lag = ot_max(lag, least_lag(p, n->out[o], since));
-    if (p->nodes[id].runs) period = p->values[n->out[0]].rows;
     for (uint32_t o = 0; o < n->n_out; o++) {
         if (n->out[o] == OT_NONE) continue;
         step_value *y = &p->values[n->out[o]];
@@ -188,9 +187,10 @@ static ot_status find_lags(step_plan *p)
         p->values[v].rows = scaled(p, v, p->rows);
         if (p->values[v].rows * f->den[v] != p->rows * f->num[v] || p->values[v].rows < 1)
             return p->g->values[v].producer == OT_NONE
-                       ? ot_fail(p->m->diag, OT_E_INPUT, "input '%.300s' has no whole rows in a step",
-                                 p->g->values[v].name)
-                       : step_refuse(p, p->g->values[v].producer, "it makes no whole rows in a step");
+                       ? ot_fail(p->m->diag, OT_E_INPUT,
+                                 "input '%.300s' has no whole rows in a step", p->g->values[v].name)
+                       : step_refuse(p, p->g->values[v].producer,
+                                     "it makes no whole rows in a step");
     }
     for (uint32_t k = 0; k < p->g->n_order; k++) {
         const ot_id id = p->g->order[k];
@@ -201,7 +201,8 @@ static ot_status find_lags(step_plan *p)
             reads |= p->nodes[id].read[j].is_read && map_of(p, id, j);
         if (reads) set_lags(p, id);
         for (uint32_t o = 0; o < n->n_out && !reads; o++)
-            if (n->out[o] != OT_NONE) p->values[n->out[o]].anew = true; /* rows that are all alike */
+            if (n->out[o] != OT_NONE)
+                p->values[n->out[o]].anew = true; /* rows that are all alike */
     }
     return OT_OK;
 }
@@ -218,8 +219,7 @@ static void widen(ot_win *a, ot_win b)
 static ot_win back(const ot_row_map *m, ot_win make)
 {
     const int64_t t = ot_floor_div(make.lo, m->p), u = ot_floor_div(make.hi - 1, m->p);
-    return (ot_win){m->q * t + m->lo[make.lo - t * m->p],
-                    m->q * u + m->hi[make.hi - 1 - u * m->p]};
+    return (ot_win){m->q * t + m->lo[make.lo - t * m->p], m->q * u + m->hi[make.hi - 1 - u * m->p]};
 }
 
 /* Rows that are repeated or mirrored lie up to as far inside as those that they stand for lie

@@ -12,11 +12,20 @@ static int8_t axis_of(const step_writer *w, ot_id v) { return w->p->flow->s->axi
 
 /* ---- small parts ---- */
 
-static ot_status new_value(step_writer *w, const char *base, ot_tensor_type type, ot_id *out)
+ot_status step_value_new(step_writer *w, const char *base, ot_tensor_type type, ot_id *out)
 {
     const char *name = ot_fresh_name(w->g->model, base);
     *out = name ? ot_value_new(w->g, name, type.dtype, type.rank, type.dims) : OT_NONE;
     return *out == OT_NONE ? nomem(w) : OT_OK;
+}
+
+ot_status step_like(step_writer *w, ot_id v, uint32_t axis, int64_t rows, ot_id *out)
+{
+    const ot_value of = w->g->values[v];
+    int64_t dims[OT_RANK_MAX];
+    memcpy(dims, of.dims, (size_t)of.rank * sizeof *dims);
+    dims[axis] = rows;
+    return step_value_new(w, of.name, (ot_tensor_type){of.dtype, of.rank, dims}, out);
 }
 
 /* A node that makes *out, or a new value where that is OT_NONE. */
@@ -26,9 +35,8 @@ static ot_status make(step_writer *w, const char *op, ot_id_list in, ot_attr_lis
     const char *base = ot_format(w->g->model->arena, "step/%s", op);
     const char *name = base ? ot_fresh_name(w->g->model, base) : NULL;
     if (!name) return nomem(w);
-    if (*out == OT_NONE) OT_TRY(new_value(w, name, type, out));
-    const ot_node_def def = {
-        .op = op, .name = name, .in = in, .out = {out, 1}, .attrs = attrs};
+    if (*out == OT_NONE) OT_TRY(step_value_new(w, name, type, out));
+    const ot_node_def def = {.op = op, .name = name, .in = in, .out = {out, 1}, .attrs = attrs};
     return ot_node_new(w->g, &def) == OT_NONE ? nomem(w) : OT_OK;
 }
 
@@ -41,9 +49,10 @@ ot_status step_op(step_writer *w, const char *op, const ot_id *in, uint32_t n, o
     return OT_OK;
 }
 
-ot_status step_op_into(step_writer *w, const char *op, const ot_id *in, uint32_t n, ot_id y)
+ot_status step_op_into(step_writer *w, const char *op, const ot_id *in, uint32_t n,
+                       ot_attr_list attrs, ot_id y)
 {
-    return make(w, op, (ot_id_list){in, n}, (ot_attr_list){0}, ot_type_of(&w->g->values[y]), &y);
+    return make(w, op, (ot_id_list){in, n}, attrs, ot_type_of(&w->g->values[y]), &y);
 }
 
 ot_status step_ints(step_writer *w, const char *name, const int64_t *v, int64_t n, ot_id *out)
@@ -93,8 +102,7 @@ ot_status step_cut(step_writer *w, ot_id x, uint32_t axis, int64_t base, ot_win 
     return stays && ot_map_put(w->made, stays, *out) ? OT_OK : nomem(w);
 }
 
-ot_status step_cut_into(step_writer *w, ot_id x, uint32_t axis, int64_t base, ot_win rows,
-                        ot_id y)
+ot_status step_cut_into(step_writer *w, ot_id x, uint32_t axis, int64_t base, ot_win rows, ot_id y)
 {
     return cut_into(w, x, axis, base, rows, &y);
 }
@@ -125,7 +133,7 @@ static bool push(step_writer *w, ot_id **list, uint32_t *n, ot_id v)
 
 ot_status step_new_input(step_writer *w, const char *base, ot_tensor_type type, ot_id *out)
 {
-    OT_TRY(new_value(w, base, type, out));
+    OT_TRY(step_value_new(w, base, type, out));
     w->g->values[*out].is_input = true;
     return push(w, &w->g->inputs, &w->g->n_inputs, *out) ? OT_OK : nomem(w);
 }
@@ -134,7 +142,7 @@ ot_status step_new_input(step_writer *w, const char *base, ot_tensor_type type, 
 ot_status step_new_output(step_writer *w, const char *base, ot_id made, ot_id *out)
 {
     const ot_value v = w->g->values[made];
-    OT_TRY(new_value(w, base, ot_type_of(&v), out));
+    OT_TRY(step_value_new(w, base, ot_type_of(&v), out));
     OT_TRY(make(w, "Identity", (ot_id_list){&made, 1}, (ot_attr_list){0}, ot_type_of(&v), out));
     w->g->values[*out].is_output = true;
     return push(w, &w->g->outputs, &w->g->n_outputs, *out) ? OT_OK : nomem(w);
@@ -162,8 +170,7 @@ ot_status step_next(step_writer *w, ot_id state, ot_id next)
     if (!base) return nomem(w);
     OT_TRY(step_new_output(w, base, next, &out));
     for (uint32_t k = 0; k < w->facts->n_states; k++)
-        if (w->facts->states[k].from == from)
-            w->facts->states[k].to = w->g->values[out].name;
+        if (w->facts->states[k].from == from) w->facts->states[k].to = w->g->values[out].name;
     return OT_OK;
 }
 
@@ -210,8 +217,9 @@ static ot_status take_inputs(step_writer *w)
         if (axis_of(w, v) < 0 || !w->p->flow->s->reads[v]) continue;
         const ot_value of = w->g->values[v];
         memcpy(dims, of.dims, (size_t)of.rank * sizeof *dims);
-        dims[axis_of(w, v)] = x->used ? x->rows : ot_max(1, w->p->rows * of.dims[axis_of(w, v)] /
-                                                                w->p->flow->flow->extent);
+        dims[axis_of(w, v)] = x->used ? x->rows
+                                      : ot_max(1, w->p->rows * of.dims[axis_of(w, v)] /
+                                                      w->p->flow->flow->extent);
         OT_TRY(ot_value_set_shape(w->g, v, of.rank, dims));
         if (x->used) OT_TRY(take_over(w, v, v));
     }
@@ -234,7 +242,7 @@ static ot_status operand(step_writer *w, ot_id id, uint32_t j, ot_id *out)
             return step_refuse(w->p, id, "an operand of it is computed of the extent");
         if ((*out = w->now[v]) != v) return OT_OK;
         const ot_tensor *t = ot_known_tensor(w->g->model->arena, x);
-        OT_TRY(new_value(w, "step/known", ot_type_of(x), out));
+        OT_TRY(step_value_new(w, "step/known", ot_type_of(x), out));
         w->g->values[*out].init = t;
         w->g->values[*out].is_const = true;
         w->now[v] = *out;
@@ -262,8 +270,8 @@ static ot_status operands(step_writer *w, ot_id id, ot_id **list, uint32_t *n)
         *at = OT_NONE;
         if (changed && !changed->omit) {
             const ot_tensor *t = changed->tensor;
-            OT_TRY(new_value(w, "step/operand", (ot_tensor_type){t->dtype, (int32_t)t->rank, t->dims},
-                             at));
+            OT_TRY(step_value_new(w, "step/operand",
+                                  (ot_tensor_type){t->dtype, (int32_t)t->rank, t->dims}, at));
             w->g->values[*at].init = t;
             w->g->values[*at].is_const = true;
         } else if (!changed && j < n_in) {
@@ -310,16 +318,6 @@ static ot_status write_even(step_writer *w, ot_id id, const ot_node *was)
     return ot_node_new(w->g, &def) == OT_NONE ? nomem(w) : OT_OK;
 }
 
-/* A value as y, with this many rows. */
-static ot_status wider(step_writer *w, ot_id y, int64_t rows, ot_id *out)
-{
-    const ot_value v = w->g->values[y];
-    int64_t dims[OT_RANK_MAX];
-    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
-    dims[axis_of(w, y)] = rows;
-    return new_value(w, v.name, (ot_tensor_type){v.dtype, v.rank, dims}, out);
-}
-
 static ot_status write_adapted(step_writer *w, ot_id id, const ot_node *was)
 {
     const ot_adapted *how = &w->p->nodes[id].how;
@@ -342,7 +340,8 @@ static ot_status write_adapted(step_writer *w, ot_id id, const ot_node *was)
     if (!out) return nomem(w);
     for (uint32_t o = 0; o < was->n_out && more; o++)
         if (out[o] != OT_NONE && axis_of(w, out[o]) >= 0)
-            OT_TRY(wider(w, out[o], x->made.hi - x->made.lo, &out[o]));
+            OT_TRY(step_like(w, out[o], (uint32_t)axis_of(w, out[o]), x->made.hi - x->made.lo,
+                             &out[o]));
     const ot_node_def def = {.op = how->op_type ? how->op_type : was->op_type,
                              .domain = was->domain,
                              .name = was->name,
@@ -375,8 +374,7 @@ static ot_status write_node(step_writer *w, ot_id id)
     }
     for (uint32_t o = 0; o < was.n_out; o++) {
         const ot_id y = was.out[o];
-        if (y != OT_NONE && axis_of(w, y) >= 0 && w->p->values[y].used)
-            OT_TRY(take_over(w, y, y));
+        if (y != OT_NONE && axis_of(w, y) >= 0 && w->p->values[y].used) OT_TRY(take_over(w, y, y));
     }
     return OT_OK;
 }
@@ -401,7 +399,7 @@ static ot_status cut_output(step_writer *w, uint32_t o)
     const ot_value v = w->g->values[y];
     int64_t dims[OT_RANK_MAX];
     ot_id all;
-    OT_TRY(new_value(w, v.name, ot_type_of(&v), &all));
+    OT_TRY(step_value_new(w, v.name, ot_type_of(&v), &all));
     OT_TRY(ot_replace_uses(w->g, y, all));
     w->g->outputs[o] = y;
     const ot_node maker = w->g->nodes[v.producer];

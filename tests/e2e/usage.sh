@@ -125,7 +125,7 @@ else
     ONNX_TILE_CACHE=off expect 2 "$TOOL" calibrate; says 'there is no cache to write to'
     expect 2 "$TOOL" bench m.onnx --dump-dir d; says "--dump-dir is not for 'bench'"
 fi
-expect 2 "$TOOL" m.onnx -o x --emit native; says "must be onnx, engine or ort-engine"
+expect 2 "$TOOL" m.onnx -o x --emit native; says "must be onnx, engine, ort-engine or step"
 expect 2 "$TOOL" m.onnx -o x --report r.pdf; says "must end in .html, .xml, .json or .csv"
 expect 2 "$TOOL" compare a.xml -o d.html; says "compare needs two reports"
 finish

@@ -67,8 +67,7 @@ static ot_status add_new_domains(imports *im, const ot_graph *g)
 }
 
 /* The file's own entries, and one of ours in the place of an earlier one of that name. */
-static ot_status put_entry(ot_exporter *ex, Onnx__ModelProto *p, const char *key,
-                           const char *value)
+static ot_status put_entry(ot_exporter *ex, Onnx__ModelProto *p, const char *key, const char *value)
 {
     size_t n = p->n_metadata_props, at = 0;
     Onnx__StringStringEntryProto *e = OT_NEW(ex->a, Onnx__StringStringEntryProto), **list;
