@@ -148,6 +148,30 @@ char *ot_format(ot_arena *a, const char *fmt, ...)
     return text;
 }
 
+char *ot_join(ot_arena *a, const char *const *parts, size_t n)
+{
+    size_t room = 1;
+    for (size_t k = 0; k < n; k++) {
+        const size_t length = strlen(parts[k]);
+        if (length > SIZE_MAX / 4 - room) return NULL;
+        room += length;
+    }
+    char *text = ot_alloc(a, room), *at = text;
+    if (!text) return NULL;
+    for (size_t k = 0; k < n; k++)
+        for (const char *from = parts[k]; *from;) *at++ = *from++;
+    return text; /* ot_alloc zeroes: terminated */
+}
+
+char *ot_decimal(uint64_t n, char buf[OT_DECIMAL])
+{
+    char *at = buf + OT_DECIMAL - 1;
+    *at = 0;
+    do *--at = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    return at;
+}
+
 size_t ot_arena_bytes(const ot_arena *a) { return a->held; }
 
 bool ot_grow(ot_arena *a, void **items, size_t *cap, size_t want, size_t item_size)

@@ -98,6 +98,11 @@ void *ot_alloc_n(ot_arena *a, size_t count, size_t size) OT_MUST_USE;
 char *ot_strdup(ot_arena *a, const char *s) OT_MUST_USE;
 char *ot_strndup(ot_arena *a, const char *s, size_t n) OT_MUST_USE;
 char *ot_format(ot_arena *a, const char *fmt, ...) OT_PRINTF(2, 3) OT_MUST_USE;
+/* The parts [n] one after the other: names are made by the million, and formats are slow. */
+char *ot_join(ot_arena *a, const char *const *parts, size_t n) OT_MUST_USE;
+#define OT_DECIMAL 24 /* characters of the longest number, with its end */
+/* n in decimal, into buf; returns where it begins, which is within buf. */
+char *ot_decimal(uint64_t n, char buf[OT_DECIMAL]);
 void *ot_memdup(ot_arena *a, const void *p, size_t bytes) OT_MUST_USE;
 size_t ot_arena_bytes(const ot_arena *a); /* held from the system */
 
@@ -153,6 +158,10 @@ typedef struct ot_map ot_map;    /* string -> uint32_t; keys are borrowed */
 ot_map *ot_map_new(ot_arena *a); /* NULL when memory ran out */
 /* Insert or replace; false when memory ran out. */
 bool ot_map_put(ot_map *m, const char *key, uint32_t value) OT_MUST_USE;
+/* Insert unless the key is there (*fresh: it was not); false when memory ran out. */
+bool ot_map_add(ot_map *m, const char *key, uint32_t value, bool *fresh) OT_MUST_USE;
+/* Where the value of a key is, until the next is put in; NULL: there is no such key. */
+uint32_t *ot_map_at(ot_map *m, const char *key);
 /* A map of the same keys and values; NULL when memory ran out. */
 ot_map *ot_map_copy(ot_arena *a, const ot_map *m);
 /* The value, or OT_NONE. */

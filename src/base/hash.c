@@ -26,7 +26,8 @@ struct ot_map {
 
 static uint64_t rotl(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
-static void sip_round(uint64_t v[4])
+/* Names are hashed millions of times in a run: inlined, the state stays in registers. */
+static inline void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[1] = rotl(v[1], 13);
@@ -116,21 +117,41 @@ static bool enlarge(ot_map *m)
     return true;
 }
 
+/* The slot of `key`, which is put in if it is not there; NULL when memory ran out. */
+static slot *claim(ot_map *m, const char *key, bool *fresh)
+{
+    const uint32_t hash = hash_of(m, key);
+    slot *s = find(m->slots, m->cap, hash, key);
+    *fresh = !s->key;
+    if (s->key) return s;
+    if (m->n + 1 > m->cap / 4 * 3) {
+        if (!enlarge(m)) return NULL;
+        s = find(m->slots, m->cap, hash, key);
+    }
+    *s = (slot){.key = key, .hash = hash};
+    m->n++;
+    return s;
+}
+
 bool ot_map_put(ot_map *m, const char *key, uint32_t value)
 {
-    uint32_t hash = hash_of(m, key);
-    slot *s = find(m->slots, m->cap, hash, key);
-    if (!s->key) {
-        if (m->n + 1 > m->cap / 4 * 3) {
-            if (!enlarge(m)) return false;
-            s = find(m->slots, m->cap, hash, key);
-        }
-        s->key = key;
-        s->hash = hash;
-        m->n++;
-    }
-    s->value = value;
-    return true;
+    bool fresh;
+    slot *s = claim(m, key, &fresh);
+    if (s) s->value = value;
+    return s != NULL;
+}
+
+bool ot_map_add(ot_map *m, const char *key, uint32_t value, bool *fresh)
+{
+    slot *s = claim(m, key, fresh);
+    if (s && *fresh) s->value = value;
+    return s != NULL;
+}
+
+uint32_t *ot_map_at(ot_map *m, const char *key)
+{
+    slot *s = find(m->slots, m->cap, hash_of(m, key), key);
+    return s->key ? &s->value : NULL;
 }
 
 uint32_t ot_map_get(const ot_map *m, const char *key)

@@ -36,15 +36,16 @@ ot_status rw_target_init(rw_region *w, rw_target *t, ot_graph *g, const char *la
 
 const char *rw_name(rw_region *w, const char *role, const char *name)
 {
-    const char *base = role && name
-                           ? ot_format(w->arena, "tile/r%u/%s/%s", w->r->id, role, name)
-                           : ot_format(w->arena, "tile/r%u/%s", w->r->id, role ? role : name);
+    char number[OT_DECIMAL];
+    const char *id = ot_decimal(w->r->id, number);
+    const char *parts[] = {"tile/r", id, "/", role ? role : name, "/", name};
+    const char *base = ot_join(w->arena, parts, role && name ? 6 : 4);
     return base ? ot_fresh_name(w->g->model, base) : NULL;
 }
 
 const char *rw_labelled(rw_region *w, const rw_target *t, const char *value)
 {
-    return t->label ? ot_format(w->arena, "%s_%s", value, t->label) : value;
+    return t->label ? ot_join(w->arena, (const char *[]){value, "_", t->label}, 3) : value;
 }
 
 ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name,
@@ -64,7 +65,8 @@ ot_status rw_op(rw_region *w, rw_target *t, const char *role, const ot_node_def 
     own.out = (ot_id_list){out, 1};
     if (!own.name) return rw_nomem(w);
     if (*out == OT_NONE) {
-        const char *value = def->name ? ot_format(w->arena, "%s/out", def->name) : "out";
+        const char *value = def->name ? ot_join(w->arena, (const char *[]){def->name, "/out"}, 2)
+                                      : "out";
         if (!value) return rw_nomem(w);
         OT_TRY(rw_value(w, t, role, value, type, out));
     }

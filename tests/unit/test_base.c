@@ -308,6 +308,41 @@ static void test_map_against_a_list(void **state)
     ot_arena_free(a);
 }
 
+/* What is there keeps its value; what is new comes in, also where the table has to grow. */
+static void test_map_add(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    static char keys[N][8];
+    bool fresh;
+    ot_arena *a = ot_arena_new();
+    ot_map *m = ot_map_new(a);
+    assert_non_null(m);
+    assert_null(ot_map_at(m, "k0"));
+    for (uint32_t k = 0; k < N; k++) {
+        snprintf(keys[k], sizeof keys[k], "k%u", k);
+        assert_true(ot_map_add(m, keys[k], k, &fresh) && fresh);
+        assert_true(ot_map_add(m, keys[k / 2], 1000, &fresh) && !fresh);
+    }
+    for (uint32_t k = 0; k < N; k++) assert_int_equal(ot_map_get(m, keys[k]), k);
+    *ot_map_at(m, "k7") = 70;
+    assert_int_equal(ot_map_get(m, "k7"), 70);
+    ot_arena_free(a);
+}
+
+static void test_join(void **state)
+{
+    (void)state;
+    char number[OT_DECIMAL];
+    ot_arena *a = ot_arena_new();
+    assert_string_equal(ot_join(a, NULL, 0), "");
+    assert_string_equal(ot_join(a, (const char *[]){"a", "", "bc"}, 3), "abc");
+    assert_string_equal(ot_decimal(0, number), "0");
+    assert_string_equal(ot_decimal(4096, number), "4096");
+    assert_string_equal(ot_decimal(UINT64_MAX, number), "18446744073709551615");
+    ot_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +359,8 @@ int main(void)
         cmocka_unit_test(test_parse_size),
         cmocka_unit_test(test_sizes_and_times_as_text),
         cmocka_unit_test(test_map_against_a_list),
+        cmocka_unit_test(test_map_add),
+        cmocka_unit_test(test_join),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
     }
     to->by_name = ot_map_copy(a, from->by_name);
     to->model->names = ot_map_copy(a, from->model->names);
+    to->model->last_fresh = NULL;
     return to->by_name && to->model->names;
 }
 

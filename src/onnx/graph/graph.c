@@ -62,27 +62,30 @@ void ot_model_free(ot_model *m)
 /* Reserve a name for the whole model unless it already is. */
 static bool reserve_name(ot_model *m, const char *name)
 {
-    if (ot_map_get(m->names, name) != OT_NONE) return true;
-    return ot_map_put(m->names, name, 0);
+    bool fresh;
+    if (name == m->last_fresh) return true;
+    return ot_map_add(m->names, name, 0, &fresh);
 }
 
 /* The map remembers, per base name, which suffix to try next, so that n requests for one base cost
  * O(n) in all. The number is a hint only: each candidate is looked up before it is handed out. */
 const char *ot_fresh_name(ot_model *m, const char *base)
 {
-    uint32_t next = ot_map_get(m->names, base);
-    if (next == OT_NONE) {
+    const uint32_t *taken = ot_map_at(m->names, base);
+    bool fresh = false;
+    if (!taken) {
         char *own = ot_strdup(m->arena, base);
-        return own && ot_map_put(m->names, own, 0) ? own : NULL;
+        if (!own || !ot_map_add(m->names, own, 0, &fresh)) return NULL;
+        return m->last_fresh = own;
     }
-    for (;;) {
+    for (uint32_t next = *taken;;) {
+        char number[OT_DECIMAL];
         next = next >= OT_NONE - 1 ? 1 : next + 1;
-        char *name = ot_format(m->arena, "%s_%u", base, next);
-        if (!name) return NULL;
-        if (ot_map_get(m->names, name) != OT_NONE) continue;
-        char *key = ot_strdup(m->arena, base); /* keys are borrowed: `base` may not outlive us */
-        if (!key || !ot_map_put(m->names, name, 0) || !ot_map_put(m->names, key, next)) return NULL;
-        return name;
+        char *name = ot_join(m->arena, (const char *[]){base, "_", ot_decimal(next, number)}, 3);
+        if (!name || !ot_map_add(m->names, name, 0, &fresh)) return NULL;
+        if (!fresh) continue;
+        *ot_map_at(m->names, base) = next; /* the table may have grown */
+        return m->last_fresh = name;
     }
 }
 
@@ -99,7 +102,6 @@ static bool copy_dims(ot_arena *a, int32_t rank, const int64_t *dims, int64_t **
 ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank, const int64_t *dims)
 {
     if (!name[0]) OT_BUG("a value needs a name");
-    if (ot_map_get(g->by_name, name) != OT_NONE) OT_BUG("two values of one name in a graph");
     ot_arena *a = g->model->arena;
     ot_value v = {.name = name,
                   .dtype = dtype,
@@ -108,12 +110,14 @@ ot_id ot_value_new(ot_graph *g, const char *name, ot_dtype dtype, int32_t rank, 
                   .is_tensor = true};
     if (!copy_dims(a, v.rank, dims, &v.dims)) return OT_NONE;
     if (g->n_values >= OT_NONE - 1 || !reserve_name(g->model, name)) return OT_NONE;
-    /* the map entry is made last but one: an id without a value must never be found */
+    /* the map entry is made last: an id without a value must never be found */
     if (!OT_PUSH(a, g->values, g->n_values, g->cap_values, v)) return OT_NONE;
-    if (!ot_map_put(g->by_name, name, g->n_values - 1)) {
+    bool fresh;
+    if (!ot_map_add(g->by_name, name, g->n_values - 1, &fresh)) {
         g->n_values--;
         return OT_NONE;
     }
+    if (!fresh) OT_BUG("two values of one name in a graph");
     return g->n_values - 1;
 }
 

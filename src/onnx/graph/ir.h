@@ -378,8 +378,9 @@ typedef struct ot_model {
     int32_t opset; /* version imported for domain "" (0 when none) */
     /* every name used anywhere in the model, subgraphs included; for ot_fresh_name */
     ot_map *names;
-    const char *path;  /* file it came from; NULL for stdin or text */
-    bool has_external; /* some tensor is stored in an external file */
+    const char *last_fresh; /* what ot_fresh_name gave last, a key of `names`; NULL: nothing yet */
+    const char *path;       /* file it came from; NULL for stdin or text */
+    bool has_external;      /* some tensor is stored in an external file */
     /* all weights are to be written to a file beside the model; where it is written to memory, they
      * are in it */
     bool data_file;
