@@ -32,12 +32,12 @@ typedef struct chunk {
     uint32_t next, last; /* of the free ones, in no order; OT_NONE */
     int64_t at, bytes;
     bool is_free;
+    bool is_touched; /* all its pages are known to be */
 } chunk;
 
 typedef struct region {
     int64_t bytes, page;
     uint8_t *touched; /* [bytes / page] */
-    int64_t n_touched;
 } region;
 
 struct ot_chunk_arena {
@@ -48,6 +48,7 @@ struct ot_chunk_arena {
     uint32_t spare; /* first entry of a chunk that is gone; OT_NONE */
     size_t n, cap, n_regions, cap_regions;
     int64_t due;
+    int64_t touched; /* bytes of pages that were, and of the arena's own lists */
 };
 
 ot_chunk_arena *ot_chunk_arena_new(ot_arena *a)
@@ -105,6 +106,7 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
     region r = {.bytes = x->due, .page = ot_max(PAGE, x->due / PAGES_MOST)};
     r.touched = ot_alloc(x->a, (size_t)(r.bytes / r.page));
     if (!r.touched || !OT_PUSH(x->a, x->regions, x->n_regions, x->cap_regions, r)) return OT_NONE;
+    x->touched += r.bytes / GRANULE * HANDLE;
     if (ot_dbg['P'])
         fprintf(stderr, "  %10.2f MB  asked, a region of %.0f MB\n", (double)bytes / 1048576.0,
                 (double)r.bytes / 1048576.0);
@@ -134,14 +136,18 @@ static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
     return best;
 }
 
-/* A chunk of 100 MB is some thousand pages, a plan is simulated with thousands of chunks, and most
- * of them have been handed out before. */
-static void touch(region *r, int64_t at, int64_t bytes)
+/* The first `bytes` of the chunk. One of 100 MB is some thousand pages, a plan is simulated with
+ * thousands of chunks, and most of them were handed out before: whole, or as parts that were. */
+static void touch(ot_chunk_arena *x, chunk *c, int64_t bytes)
 {
-    uint8_t *page = r->touched + at / r->page, *end = r->touched + (at + bytes - 1) / r->page + 1;
+    const region *r = &x->regions[c->region];
+    if (c->is_touched) return;
+    c->is_touched = bytes == c->bytes;
+    uint8_t *page = r->touched + c->at / r->page,
+            *end = r->touched + (c->at + bytes - 1) / r->page + 1;
     while (page < end && (page = memchr(page, 0, (size_t)(end - page))) != NULL) {
         *page++ = 1;
-        r->n_touched++;
+        x->touched += r->page;
     }
 }
 
@@ -152,20 +158,20 @@ static uint32_t take(ot_chunk_arena *x, int64_t bytes, bool roomy)
     uint32_t k = best_fit(x, bytes, roomy);
     if (k == OT_NONE) k = extend(x, bytes);
     if (k == OT_NONE) return OT_NONE;
+    unlist_free(x, k);
     const chunk c = x->chunks[k];
     if (c.bytes >= 2 * bytes || c.bytes - bytes >= DEAD_BYTES) {
-        uint32_t rest = new_chunk(x, (chunk){.region = c.region,
-                                             .before = k,
-                                             .after = c.after,
-                                             .at = c.at + bytes,
-                                             .bytes = c.bytes - bytes});
+        chunk left = c;
+        left.before = k;
+        left.at += bytes;
+        left.bytes -= bytes;
+        const uint32_t rest = new_chunk(x, left);
         if (rest == OT_NONE) return OT_NONE;
         if (c.after != OT_NONE) x->chunks[c.after].before = rest;
         x->chunks[k].after = rest;
         x->chunks[k].bytes = bytes;
     }
-    unlist_free(x, k);
-    touch(&x->regions[c.region], c.at, bytes);
+    touch(x, &x->chunks[k], bytes);
     return k;
 }
 
@@ -178,6 +184,7 @@ static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)
 {
     chunk *p = &x->chunks[a], *q = &x->chunks[b];
     p->bytes += q->bytes;
+    p->is_touched &= q->is_touched;
     p->after = q->after;
     if (q->after != OT_NONE) x->chunks[q->after].before = a;
     unlist_free(x, b);
@@ -193,11 +200,25 @@ void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
     if (before != OT_NONE && x->chunks[before].is_free) join(x, before, k);
 }
 
-int64_t ot_chunk_touched(const ot_chunk_arena *x)
+int64_t ot_chunk_touched(const ot_chunk_arena *x) { return x->touched; }
+
+/* Another one for any other place or size. */
+static uint64_t mark_of(const chunk *c)
 {
-    int64_t sum = 0;
-    for (size_t k = 0; k < x->n_regions; k++)
-        sum += x->regions[k].n_touched * x->regions[k].page +
-               x->regions[k].bytes / GRANULE * HANDLE;
+    uint64_t state = (uint64_t)c->at / GRANULE;
+    state = ot_next_random(&state) ^ (uint64_t)c->bytes / GRANULE;
+    state = ot_next_random(&state) ^ c->region;
+    return ot_next_random(&state);
+}
+
+uint64_t ot_chunk_layout(const ot_chunk_arena *x)
+{
+    uint64_t sum = 0; /* the list is in no order */
+    for (uint32_t k = x->free; k != OT_NONE; k = x->chunks[k].next) sum += mark_of(&x->chunks[k]);
     return sum;
+}
+
+uint64_t ot_chunk_mark(const ot_chunk_arena *x, uint32_t k)
+{
+    return k == OT_NONE ? 0 : mark_of(&x->chunks[k]);
 }

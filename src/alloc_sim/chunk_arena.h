@@ -17,6 +17,10 @@ uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes);
 void ot_chunk_release(ot_chunk_arena *x, uint32_t chunk);
 /* Bytes of pages that were ever touched, and what the arena itself holds for its regions. */
 int64_t ot_chunk_touched(const ot_chunk_arena *x);
+/* A mark of what is free: equal for equal places and sizes, whatever came and went in between. */
+uint64_t ot_chunk_layout(const ot_chunk_arena *x);
+/* A mark of the chunk's place and size; 0: of OT_NONE. */
+uint64_t ot_chunk_mark(const ot_chunk_arena *x, uint32_t chunk);
 
 /* ---- memory_pattern.c ---- */
 

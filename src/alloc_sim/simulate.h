@@ -43,8 +43,17 @@ typedef struct ot_sim_scratch {
     bool in_pattern;               /* values of the graph, as results are */
 } ot_sim_scratch;
 
+/* What a step does with sequences. */
+typedef enum ot_sim_sequence {
+    OT_SIM_NO_SEQUENCE = 0,
+    OT_SIM_SEQUENCE_EMPTY,
+    OT_SIM_SEQUENCE_INSERT,
+    OT_SIM_SEQUENCE_JOIN
+} ot_sim_sequence;
+
 typedef struct ot_sim_step {
-    ot_id node;      /* OT_NONE: a change of layout */
+    ot_id node; /* OT_NONE: a change of layout */
+    ot_sim_sequence sequence;
     uint32_t *reads; /* [n_reads] values, each once */
     uint32_t *writes;
     uint32_t n_reads, n_writes;

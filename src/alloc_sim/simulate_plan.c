@@ -93,9 +93,20 @@ static void add_read(maker *m, ot_sim_step *s, uint32_t v, bool over)
     m->p->values[v].uses++;
 }
 
+static ot_sim_sequence sequence_of(const ot_node *n)
+{
+    if (n->op != OT_OP_OPAQUE || n->domain[0] != 0) return OT_SIM_NO_SEQUENCE;
+    if (strcmp(n->op_type, "SequenceEmpty") == 0) return OT_SIM_SEQUENCE_EMPTY;
+    if (strcmp(n->op_type, "SequenceInsert") == 0) return OT_SIM_SEQUENCE_INSERT;
+    if (strcmp(n->op_type, "ConcatFromSequence") == 0) return OT_SIM_SEQUENCE_JOIN;
+    return OT_SIM_NO_SEQUENCE;
+}
+
 static ot_status new_step(maker *m, ot_id node, uint32_t reads, uint32_t writes, ot_sim_step **out)
 {
     ot_sim_step s = {.node = node,
+                     .sequence = node == OT_NONE ? OT_SIM_NO_SEQUENCE
+                                                 : sequence_of(&m->g->nodes[node]),
                      .rank = m->p->n,
                      .reads = OT_NEW_N(m->a, uint32_t, reads + 1u),
                      .writes = OT_NEW_N(m->a, uint32_t, writes + 1u)};

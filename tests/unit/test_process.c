@@ -82,6 +82,40 @@ static void chunks_are_used_again(void **state)
     }
 }
 
+/* The mark of a layout is the same once the same is free, however that came about; another
+ * otherwise. */
+static void layouts_have_marks(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        ot_arena *a = ot_arena_new();
+        ot_chunk_arena *x = ot_chunk_arena_new(a);
+        uint32_t held[24], n = 0;
+        rng = seed;
+        for (uint32_t k = 0; k < 12; k++) held[n++] = ot_chunk_take(x, 1 + next_random(300000));
+        for (uint32_t k = 0; k < 6; k++) ot_chunk_release(x, held[--n]);
+        const int64_t touched = ot_chunk_touched(x);
+        const uint64_t before = ot_chunk_layout(x), mark = ot_chunk_mark(x, held[0]);
+        const uint32_t first = n;
+        while (n < 20) {
+            held[n++] = ot_chunk_take(x, 1 + next_random(40000));
+            if (ot_chunk_layout(x) == before)
+                fail_msg("seed %llu: a chunk left no trace", (unsigned long long)seed);
+        }
+        while (n > first) { /* in some order */
+            const uint32_t j = first + next_random(n - first);
+            ot_chunk_release(x, held[j]);
+            held[j] = held[--n];
+        }
+        const bool more = ot_chunk_touched(x) > touched; /* a region came */
+        if (!more && ot_chunk_layout(x) != before)
+            fail_msg("seed %llu: the same is free", (unsigned long long)seed);
+        assert_true(ot_chunk_mark(x, held[0]) == mark && ot_chunk_mark(x, OT_NONE) == 0);
+        assert_true(mark != ot_chunk_mark(x, held[1]));
+        ot_arena_free(a);
+    }
+}
+
 /* ---- patterns ---- */
 
 static void patterns_hold_what_lives_together(void **state)
@@ -313,6 +347,38 @@ static void long_loops_hold_all_pieces(void **state)
     (void)state;
     assert_in_range(looped(400).growth, 200 * MB, 210 * MB);
     assert_in_range(looped(1600).growth, 800 * MB, 860 * MB);
+}
+
+/* A loop that hands tensors of two sizes from one iteration to the next, each by way of others:
+ * what the process grows by once it is through. */
+static int64_t handed_on(int64_t trips)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,200,200]\n  input %%z : "
+             "float32[1,16,300,300]\n  init %%n : int64[] = [%lld]\n  init %%yes : bool[] = [1]\n"
+             "  %%p : float32[1,16,200,200], %%q : float32[1,16,300,300] = Loop(%%n, %%yes, %%x, "
+             "%%z) {body=graph step {\n    input %%i : int64[]\n    input %%go : bool[]\n"
+             "    input %%s : float32[1,16,200,200]\n    input %%t : float32[1,16,300,300]\n"
+             "    %%e : float32[1,16,200,200] = Exp(%%s)\n"
+             "    %%f : float32[1,16,300,300] = Exp(%%t)\n    %%h : float32[1,16,300,300] = "
+             "Relu(%%f)\n    output %%go\n    output %%e\n    output %%h\n  }}\n"
+             "  %%u : float32[1,16,200,200] = Exp(%%p)\n  %%v : float32[1,16,300,300] = "
+             "Exp(%%q)\n"
+             "  output %%v\n  output %%u\n}\n",
+             (long long)trips);
+    return simulated(text, true).growth;
+}
+
+/* Iterations that change nothing any more are left out, whole rounds of them: more or less of them
+ * is the same, and the last one is there. */
+static void long_loops_repeat(void **state)
+{
+    (void)state;
+    for (int64_t trips = 6; trips <= 9; trips++)
+        for (int64_t more = 2; more <= 200; more += 66)
+            assert_int_equal(handed_on(trips + more), handed_on(trips));
+    assert_true(handed_on(2) > handed_on(1));
 }
 
 /* What a Loop hands out in the end is part of its graph's pattern: later runs have it in the
@@ -735,6 +801,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_grow_by_powers_of_two),
         cmocka_unit_test(chunks_are_used_again),
+        cmocka_unit_test(layouts_have_marks),
         cmocka_unit_test(patterns_hold_what_lives_together),
         cmocka_unit_test(later_runs_take_a_block),
         cmocka_unit_test(free_extents_are_not_planned),
@@ -751,6 +818,7 @@ int main(void)
         cmocka_unit_test(branches_have_no_block),
         cmocka_unit_test(branches_convert_weights),
         cmocka_unit_test(long_loops_hold_all_pieces),
+        cmocka_unit_test(long_loops_repeat),
         cmocka_unit_test(carried_results_are_in_the_block),
         cmocka_unit_test(branches_are_scored),
         cmocka_unit_test(bytes_have_a_price),

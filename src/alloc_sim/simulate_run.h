@@ -1,0 +1,91 @@
+/* A simulation at work: graphs that run, their chunks, their loops (private to this folder). */
+#ifndef OT_ALLOC_SIM_SIMULATE_RUN_H
+#define OT_ALLOC_SIM_SIMULATE_RUN_H
+
+#include "chunk_arena.h"
+#include "simulate.h"
+
+/* Pieces that live together: of a sequence, of a loop's results. */
+typedef struct ot_sim_pieces {
+    uint32_t *chunks; /* [n] */
+    size_t n, cap;
+} ot_sim_pieces;
+
+/* A graph that runs again and again. */
+typedef struct ot_sim_frame {
+    ot_sim_plan plan;
+    ot_pattern pattern;
+    bool has_pattern;  /* it ran once */
+    int64_t converted; /* bytes of weights that are converted anew in each run, before all else */
+    /* of the run at hand: a graph does not run within itself */
+    uint32_t *left;       /* [n_buffers] readers to come */
+    uint32_t *chunk;      /* [n_buffers] OT_NONE: not there, or in the block */
+    ot_sim_pieces **held; /* [n_values] pieces of a sequence */
+} ot_sim_frame;
+
+typedef struct ot_simulator {
+    const ot_runtime *r;
+    bool static_shape;
+    uint32_t order; /* of changes of layout */
+    ot_arena *a;
+    ot_chunk_arena *memory;
+    const ot_graph **graphs; /* [n] of frames */
+    ot_sim_frame **frames;
+    size_t n, cap, cap_frames, n_frames;
+    uint32_t n_unknown;
+    /* iterations that one which is simulated stands for, in long loops: its pieces are so many
+     * times as large */
+    int64_t each;
+    uint32_t n_loops; /* bodies that run, one in another */
+    /* the step that runs, of the graph or its branch: a loop is one */
+    const ot_sim_step *now;
+    const ot_sim_frame *now_frame;
+    int64_t most;                   /* bytes that were touched up to now, */
+    const ot_sim_step *last;        /* since this step, */
+    const ot_sim_frame *last_frame; /* of this frame */
+    bool is_first;           /* run: the next one may take a block for all of it before it starts */
+    const ot_sim_step *much; /* the last step of the first run that took much, */
+    const ot_sim_frame *much_frame; /* of this frame */
+} ot_simulator;
+
+/* One run of a frame. */
+typedef struct ot_sim_run {
+    ot_simulator *x;
+    ot_sim_frame *f;
+    uint32_t *left, *chunk; /* the frame's */
+    ot_sim_pieces **held;
+    ot_sim_pieces late; /* results of a branch that are handed out */
+    bool in_block, elsewhere;
+} ot_sim_run;
+
+/* What a graph is run with, and what becomes of its results. */
+typedef struct ot_sim_visit {
+    ot_sim_pieces *const *fed; /* [n_fed] pieces of its inputs, NULL: a tensor */
+    uint32_t n_fed;
+    bool elsewhere;      /* results are written into memory that is there already */
+    ot_sim_pieces *kept; /* else they are added here; NULL: they are given back at once */
+    /* [g->n_outputs] but for those that are to be handed on: chunks of these; NULL: none are */
+    uint32_t *into;
+    const bool *handed;   /* [g->n_outputs] which */
+    ot_sim_pieces **made; /* [g->n_outputs] pieces of its outputs, or NULL */
+} ot_sim_visit;
+
+/* One run of g. Fails: OT_E_NOMEM. */
+ot_status ot_sim_run_graph(ot_simulator *x, const ot_graph *g, const ot_sim_visit *v) OT_MUST_USE;
+
+/* A chunk of so many bytes; OT_NONE: of none. Fails: OT_E_NOMEM. */
+ot_status ot_sim_take(ot_simulator *x, int64_t bytes, uint32_t *chunk) OT_MUST_USE;
+/* Gives *chunk back, if there is one; it is OT_NONE then. */
+void ot_sim_release(ot_simulator *x, uint32_t *chunk);
+void ot_sim_release_pieces(ot_simulator *x, ot_sim_pieces *p);
+
+/* The results of step s come. Fails: OT_E_NOMEM. */
+ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s) OT_MUST_USE;
+/* Buffer b, which was taken, becomes part of the pattern. Fails: OT_E_NOMEM. */
+ot_status ot_sim_record(ot_sim_run *u, uint32_t b) OT_MUST_USE;
+
+/* Step s, the loop n, runs its body. Fails: OT_E_NOMEM. */
+ot_status ot_sim_loop_step(ot_sim_run *u, const ot_sim_step *s, const ot_node *n,
+                           const ot_graph *body) OT_MUST_USE;
+
+#endif
