@@ -75,6 +75,17 @@ ot_status rw_op(rw_region *w, rw_target *t, const char *role, const ot_node_def 
 
 /* ---- constants ---- */
 
+#define KEY_PART (OT_DECIMAL + 1) /* characters that put_part writes at most */
+
+/* One number of a key, behind `mark` if it is not 0; returns the end. */
+static char *put_part(char *at, uint64_t number, char mark)
+{
+    char text[OT_DECIMAL];
+    if (mark) *at++ = mark;
+    for (const char *from = ot_decimal(number, text); *from;) *at++ = *from++;
+    return at;
+}
+
 /* *out: a string that is equal for equal constants; NULL when the constant is too large to
  * compare. false: no memory. */
 static bool contents_key(rw_region *w, const ot_tensor *x, char **out)
@@ -82,19 +93,17 @@ static bool contents_key(rw_region *w, const ot_tensor *x, char **out)
     static const char hex[] = "0123456789abcdef";
     *out = NULL;
     if (!x->data || x->bytes > KEY_DATA_MAX) return true;
-    size_t room = 64 + 24 * (size_t)x->rank + 2 * x->bytes, at;
-    char *key = *out = ot_alloc(w->arena, room);
-    if (!key) return false;
-    at = (size_t)snprintf(key, room, "%d", (int)x->dtype);
-    for (uint32_t k = 0; k < x->rank; k++)
-        at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)x->dims[k]);
-    key[at++] = ':';
+    char *at = *out = ot_alloc(w->arena, (1 + (size_t)x->rank) * KEY_PART + 2 * x->bytes + 2);
+    if (!at) return false;
+    at = put_part(at, (uint64_t)x->dtype, 0);
+    for (uint32_t k = 0; k < x->rank; k++) at = put_part(at, (uint64_t)x->dims[k], ',');
+    *at++ = ':';
     for (size_t k = 0; k < x->bytes; k++) {
         unsigned char b = ((const unsigned char *)x->data)[k];
-        key[at++] = hex[b >> 4];
-        key[at++] = hex[b & 15];
+        *at++ = hex[b >> 4];
+        *at++ = hex[b & 15];
     }
-    key[at] = 0;
+    *at = 0;
     return true;
 }
 
@@ -308,7 +317,7 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
     const ot_value *v = &t->g->values[src];
     rw_cut real[OT_RANK_MAX];
     uint32_t m = 0;
-    char key[32 + OT_RANK_MAX * 64];
+    char key[(1 + 3 * OT_RANK_MAX) * KEY_PART + 1], *end;
     for (uint32_t k = 0; k < n; k++) {
         if (cuts[k].lo == 0 && (cuts[k].hi == OT_TO_END || cuts[k].hi == v->dims[cuts[k].axis]))
             continue;
@@ -318,10 +327,13 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
     }
     *out = src;
     if (m == 0) return OT_OK;
-    size_t len = (size_t)snprintf(key, sizeof key, "%u", src);
-    for (uint32_t k = 0; k < m; k++)
-        len += (size_t)snprintf(key + len, sizeof key - len, ";%u:%lld,%lld", real[k].axis,
-                                (long long)real[k].lo, (long long)real[k].hi);
+    end = put_part(key, src, 0);
+    for (uint32_t k = 0; k < m; k++) {
+        end = put_part(end, real[k].axis, ';');
+        end = put_part(end, (uint64_t)real[k].lo, ':');
+        end = put_part(end, (uint64_t)real[k].hi, ',');
+    }
+    *end = 0;
     if ((*out = ot_map_get(t->crops, key)) != OT_NONE) return OT_OK;
     bool to_end = false;
     for (uint32_t k = 0; k < m; k++) to_end |= real[k].hi == OT_TO_END;

@@ -24,7 +24,9 @@ ot_op ot_op_find(const char *op_type)
 {
     size_t len = strlen(op_type);
     for (int k = OT_OP_OPAQUE + 1; k < OT_OP_COUNT; k++)
-        if (op_rows[k].len == len && memcmp(op_rows[k].name, op_type, len) == 0) return (ot_op)k;
+        if (op_rows[k].len == len && op_rows[k].name[0] == op_type[0] &&
+            memcmp(op_rows[k].name, op_type, len) == 0)
+            return (ot_op)k;
     return OT_OP_OPAQUE;
 }
 
