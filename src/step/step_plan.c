@@ -124,13 +124,14 @@ static int64_t scaled(const step_plan *p, ot_id v, int64_t rows)
 }
 
 /* The least lag with which v is not ahead of itself: rows that the model would not have if the
- * input ended here, and rows that read mirrored ones. */
+ * input ended at the next extent that it takes, and rows that read mirrored ones. */
 static int64_t least_lag(const step_plan *p, ot_id v, int64_t since)
 {
     const ot_flow *f = p->flow->flow;
-    const int64_t *made = p->flow->made[0];
     const int64_t all = f->extent - f->extent % f->align + f->align;
-    int64_t lag = made ? ot_max(0, scaled(p, v, all) - made[v]) : 0;
+    int64_t lag = 0;
+    for (int64_t r = 0; r < f->align; r++) /* the input may end with any of these rows more */
+        if (p->flow->made[r]) lag = ot_max(lag, scaled(p, v, all) - p->flow->made[r][v]);
     if (since > 0) lag = ot_max(lag, ot_ceil_div(since * f->num[v], f->den[v]) - 1);
     return lag;
 }

@@ -55,6 +55,14 @@ def guided():
     return net.done(net.layer(v, 2, 2, 5, pads=[2, 2]), [1, 2, 't'])
 
 
+def uneven():
+    """Padding that depends on the extent, and rows that are cut off at the end: of odd extents, none of which is whole steps."""
+    net = Kind(10)
+    v = net.layer(net.input('x', [1, 4, 't']), 4, 4, 3, strides=[2], auto_pad='SAME_UPPER')
+    v = net.op('Slice', v, net.const([0], 'i8'), net.const([-4], 'i8'), net.const([2], 'i8'))
+    return net.done(net.layer(v, 4, 4, 3, pads=[1, 1]), [1, 4, None])
+
+
 def lost(kind):
     """What needs all rows."""
     net = Kind(9)
@@ -95,6 +103,7 @@ def models(folder):
     for name, m in KINDS.items():
         save(m, os.path.join(folder, f'{name}.onnx'))
         print(name, 'x:2')
+    save(uneven(), os.path.join(folder, 'uneven.onnx'))
     save(guided(), os.path.join(folder, 'guided.onnx'))
     for name in LOST:
         save(lost(name), os.path.join(folder, f'lost_{name}.onnx'))

@@ -20,6 +20,13 @@ done <"$tmp/list"
 expect 0 "$TOOL" "$tmp/guided.onnx" -o "$tmp/s.onnx" --emit step --axis guide:2 --shape x=1,2,32 --shape guide=1,2,16 --json
 py same "$tmp/guided.onnx" "$tmp/s.onnx" 32 >"$tmp/out" 2>&1 || fail "guided: $(tail -n 1 "$tmp/out")"
 
+# padding of odd extents: no whole number of steps is one
+expect 0 "$TOOL" "$tmp/uneven.onnx" -o "$tmp/s.onnx" --emit step --axis x:2=4 --shape x=1,4,97
+grep -q '^extent .* modulo 2, 1$' "$tmp/out" || fail "uneven: $(cat "$tmp/out")"
+for rows in 45 47 97; do
+    py same "$tmp/uneven.onnx" "$tmp/s.onnx" "$rows" >"$tmp/out" 2>&1 || fail "uneven, $rows rows: $(tail -n 1 "$tmp/out")"
+done
+
 # a causal network is not late, and counts nothing; one that looks ahead is late by what it reads
 expect 0 "$TOOL" "$tmp/tcn_causal.onnx" -o "$tmp/s.onnx" --emit step --axis x:2
 grep -q '^output y: 1 row of axis 2$' "$tmp/out" || fail "late: $(cat "$tmp/out")"

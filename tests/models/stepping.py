@@ -7,6 +7,10 @@ import onnxruntime as ort
 ort.set_default_logger_severity(4)
 
 
+class OtherRows(AssertionError):
+    """An output has another shape than that of the whole model."""
+
+
 def session(path, plain=False):
     """plain: without the runtime's optimisations."""
     options = ort.SessionOptions()
@@ -64,7 +68,7 @@ def feeds_of(model_session, sizes, seed):
 
 
 def compare(model_path, step_path, sizes, seed=0, plain=False):
-    """The largest difference of any output, as a share of its largest value; 0: equal in all bits. AssertionError: other rows.
+    """The largest difference of any output, as a share of its largest value; 0: equal in all bits. OtherRows: of another shape.
 
     plain: the whole model runs without optimisations.
     """
@@ -76,7 +80,7 @@ def compare(model_path, step_path, sizes, seed=0, plain=False):
     for name, rows in got.items():
         shape = None if rows is None else rows.shape
         if shape != want[name].shape:
-            raise AssertionError(f'{name} has {shape}, not {want[name].shape}')
+            raise OtherRows(f'{name} has {shape}, not {want[name].shape}')
         if not np.array_equal(rows, want[name]):
             a, b = rows.astype('f8'), want[name].astype('f8')
             if not np.isfinite(a).all():

@@ -21,7 +21,7 @@ import numpy as np
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models')]
 from builder import save  # noqa: E402
 from geometry import BARRIERS, Grower  # noqa: E402
-from stepping import compare, session  # noqa: E402
+from stepping import OtherRows, compare, session  # noqa: E402
 
 ROUNDING = 3e-6
 
@@ -58,8 +58,11 @@ def check(seed, tool, folder, verbose):
         said = written(tool, model, out, f'x:{2 + cut}={rows}', shapes)
         if said.returncode:
             raise AssertionError(f'{grower.log}, {rows} rows: exit {said.returncode}: {said.stderr.strip()}')
-    most, about = compare(model, out, size, seed)
-    if most > ROUNDING:  # ONNX Runtime makes Pad a part of the MaxPool behind it, which then pads with other values
+    try:
+        most, about = compare(model, out, size, seed)
+    except OtherRows:
+        most = np.inf
+    if most > ROUNDING:  # ONNX Runtime makes Pad a part of the MaxPool behind it, which then pads otherwise
         most, about = compare(model, out, size, seed, plain=True)
     if verbose:
         print(seed, grower.log, size, about['rows'], most)
