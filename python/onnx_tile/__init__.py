@@ -8,6 +8,8 @@
 
 Everything goes through the C library of the package; docs/python.md has the rest.
 """
+from typing import Any
+
 from ._check import Comparison, check
 from ._errors import BudgetError, Error, ModelError, OutOfMemory, SystemFailure, UsageError
 from ._geometry import Crop, Geometry, geometry
@@ -22,3 +24,11 @@ from ._tile import explain, inspect, tile
 __all__ = ["tile", "inspect", "explain", "geometry", "step", "plan_memory", "check", "ort_library", "Session", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
            "Comparison", "Profile", "Value", "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
            "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """onnx_tile.large is loaded when it is asked for: it needs NumPy."""
+    if name == "large":
+        import importlib
+        return importlib.import_module(".large", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

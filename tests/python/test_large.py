@@ -157,6 +157,22 @@ class Arrays(Folder):
         done = large.apply(path_of(conv_chain(64, 64), ".", "m"), x, workers=0, chunk=150, scale=1 / 255)
         self.same(done.target, whole(chain(), as_input(x))[0])
 
+    def test_batches_and_several_inputs(self):
+        model = chain()
+        for value in (model.graph.input[0], model.graph.output[0]):
+            value.type.tensor_type.shape.dim[0].dim_param = "n"
+        x = np.random.default_rng(10).normal(0, 1, (2, 3, 90, 101)).astype("f4")
+        self.same(onnx_tile.large.apply(model, x, workers=0, chunk=40).target, whole(model, x))
+        nodes = [helper.make_node("Conv", ["x", "w"], ["t"], pads=[1] * 4), helper.make_node("Mul", ["t", "mask"], ["y"])]
+        model = of_nodes(nodes, {"w": np.random.default_rng(11).normal(0, 1, (1, 1, 3, 3)).astype("f4")})
+        model.graph.input.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, [1, 1, "d0", "d1"]))
+        mask = picture(90, 101).astype("f4")
+        x = x[0, 0]
+        want = ort.InferenceSession(model.SerializeToString()).run(None, {"x": x[None, None], "mask": mask[None, None]})[0][0, 0]
+        self.same(large.apply(model, {"x": x, "mask": mask}, workers=0, chunk=40).target, want)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "the model has the inputs 'x', 'mask': give"):
+            large.apply(model, x, workers=0)
+
     def test_elements(self):
         x = picture(3, 150, 170)
         want = whole(chain(), as_input(x))
@@ -395,13 +411,15 @@ class Files(Folder):
         x = picture(3, 300, 421)
         want = whole(chain(), as_input(x))[0]
         np.save("x.npy", x)
+        os.environ["TEST_LARGE_DEAD"] = os.path.abspath("dead")  # the workers have it, also those that come in place of dead ones
+        self.addCleanup(os.environ.pop, "TEST_LARGE_DEAD")
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
             done = large.apply(chain(), "x.npy", "y.zarr", executor=client, chunk=100, scale=1 / 255)
             self.same(zarr.open_array("y.zarr")[:], want)
             self.assertEqual(len(done.peak_bytes), 2)
-            os.environ["TEST_LARGE_DEAD"] = os.path.abspath("dead")
-            self.addCleanup(os.environ.pop, "TEST_LARGE_DEAD")
-            client.run(os.environ.update, {"TEST_LARGE_DEAD": os.path.abspath("dead")})
+            done = large.apply(chain(), "x.npy", "z.npy", executor=client, chunk=200, scale=1 / 255, prepare=die_once, tiled=False)
+            self.assertTrue(os.path.exists("dead"))
+            self.same(np.load("z.npy"), want)
             y = large.map_array(chain(), da.from_array(x, chunks=(3, 128, 200)), scale=1 / 255)
             self.same(y.compute(), want)
 
@@ -451,6 +469,26 @@ class Refusals(Folder):
         with self.assertRaisesRegex(onnx_tile.SystemFailure, "cannot read 'none.npy'"):
             large.apply(chain(), "none.npy", workers=0)
         self.assertEqual(os.listdir("."), ["x.png"])
+
+
+class Seams(Folder):
+    def test_what_the_picture_of_the_documents_shows(self):
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+        self.addCleanup(sys.path.pop, 0)
+        import large_pictures
+        import seams
+        seams.SIZE, seams.TILE = 384, 128
+        model = large_pictures.unet(width=4, depth=4)
+        x = large_pictures.picture(3, seams.SIZE, seams.SIZE)[None].astype("f4") / np.float32(255)
+        run = large_pictures.session(model)
+        want = run(x)
+        self.same(seams.by_geometry(model, x), want)
+        for wrong in (seams.cut_by_hand(run, x), seams.blended(run, x)):
+            self.assertEqual(wrong.shape, want.shape)
+            self.assertGreater(np.abs(wrong - want).max(), np.ptp(want) / 255)
+        large_pictures.write_png("p.png", np.zeros((3, 5, 3), "u1"))
+        with open("p.png", "rb") as f:
+            self.assertEqual(f.read()[:24], b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\5\0\0\0\3")
 
 
 class Command(Folder):

@@ -1,12 +1,10 @@
 """The model as workers run it: of free extents where crops differ, tiled inside where that takes less memory."""
 import hashlib
 import os
-from ctypes import byref
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .._library import Handle, Tensor
-from .._errors import SystemFailure, UsageError
-from .._model import is_path, is_proto, load
+from .._errors import ModelError, SystemFailure, UsageError
+from .._model import is_path, is_proto
 from ._packages import need
 
 if TYPE_CHECKING:
@@ -20,16 +18,30 @@ class Input(NamedTuple):
     dims: Optional[List[Optional[int]]]
 
 
+def proto_of(model: "Model", whole: bool) -> Any:
+    """The model as an onnx.ModelProto. whole: with weights that lie in a file beside it."""
+    if is_proto(model):
+        return model
+    onnx = need("onnx")
+    try:
+        if is_path(model):
+            return onnx.load(os.fspath(model), load_external_data=whole)  # type: ignore[arg-type]
+        return onnx.load_model_from_string(content_of(model))
+    except OSError as why:
+        raise ModelError(f"{os.fspath(model)}: {why.strerror}") from None  # type: ignore[arg-type]
+    except Exception as why:  # of protobuf's own class
+        raise ModelError(f"the model is no ONNX file: {' '.join(str(why).split())}") from None
+
+
 def inputs_of(model: "Model") -> List[Input]:
     """The inputs that are no weights."""
-    found = []
-    with Handle() as handle:
-        load(handle, model)
-        for k in range(handle.count("input_count")):
-            t = Tensor()
-            handle.call("input", k, byref(t))
-            dims = None if t.rank < 0 else [None if d < 0 else int(d) for d in t.dims[:t.rank]]
-            found.append(Input(t.name.decode("utf-8", "surrogateescape"), dims))
+    graph, found = proto_of(model, whole=False).graph, []
+    weights = {w.name for w in graph.initializer} | {w.values.name for w in graph.sparse_initializer}
+    for value in graph.input:
+        if value.name not in weights:
+            shape = value.type.tensor_type
+            dims = [int(d.dim_value) if d.HasField("dim_value") else None for d in shape.shape.dim] if shape.HasField("shape") else None
+            found.append(Input(value.name, dims))
     return found
 
 
@@ -60,8 +72,7 @@ def content_of(model: "Model", whole: bool = False) -> bytes:
         except OSError as why:
             raise SystemFailure(f"cannot read '{path}': {why.strerror}") from None
         if whole and b"location" in content:
-            onnx = need("onnx")
-            content = onnx.load(path).SerializeToString()
+            content = proto_of(path, whole=True).SerializeToString()
         return content
     return model.SerializeToString() if is_proto(model) else bytes(model)  # type: ignore[union-attr, arg-type]
 
@@ -77,8 +88,8 @@ def freed(model: "Model", cut: Mapping[str, Sequence[int]]) -> "Model":
     fixed = [i for i in inputs_of(model) for a in cut.get(i.name, ()) if i.dims is not None and i.dims[a] is not None]
     if not fixed:
         return model
-    onnx = need("onnx")
-    proto = onnx.load(os.fspath(model)) if is_path(model) else onnx.load_model_from_string(content_of(model))  # type: ignore[arg-type]
+    proto = need("onnx").ModelProto()
+    proto.CopyFrom(proto_of(model, whole=True))
     for value in proto.graph.input:
         for axis in cut.get(value.name, ()):
             value.type.tensor_type.shape.dim[axis].Clear()
