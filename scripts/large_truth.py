@@ -54,10 +54,10 @@ def workers_of(pid):
 
 
 def run(a, model, target, kill_worker=False, kill_run=False):
-    """One run of the command. Returns exit status, what it printed, seconds, the most of each worker and of the run itself."""
+    """One run of the command. Returns exit status, what it printed, seconds, the most of each worker."""
     command = [sys.executable, '-m', 'onnx_tile.large._command', model, a.source, target, '--budget', a.budget, '--workers', str(a.workers),
                '--scale', '1/255', '--dtype', 'uint8', '--out-scale', '255', *(['--untiled'] if a.untiled else [])]
-    start, most, own, killed = time.perf_counter(), {}, 0, False
+    start, most, killed = time.perf_counter(), {}, False
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while process.poll() is None:
         time.sleep(.2)

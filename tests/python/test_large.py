@@ -468,7 +468,34 @@ class Refusals(Folder):
                 large.apply(chain(), **{"src": x, "workers": 0, "chunk": 64, **arguments})
         with self.assertRaisesRegex(onnx_tile.SystemFailure, "cannot read 'none.npy'"):
             large.apply(chain(), "none.npy", workers=0)
+        with self.assertRaisesRegex(onnx_tile.SystemFailure, "none/y.npy.onnx-tile/manifest.jsonl'"):
+            large.apply(chain(), x, "none/y.npy", workers=0)
         self.assertEqual(os.listdir("."), ["x.png"])
+
+    def test_files_that_are_not_what_they_say(self):
+        for name in ("x.npy", "x.tif", "x.zarr"):
+            if da is None and name != "x.npy":
+                continue
+            with open(name, "wb") as f:
+                f.write(b"nothing of the kind, for more than some bytes")
+            with self.subTest(name), self.assertRaisesRegex(onnx_tile.Error, f"^cannot read '{name}': [^\n]*$"):
+                large.apply(chain(), name, "y.npy", workers=0)
+        with self.assertRaisesRegex(onnx_tile.ModelError, "the model is no ONNX file"):
+            large.apply(b"none", np.zeros((3, 64, 64), "f4"), workers=0)
+        self.assertFalse(os.path.exists("y.npy.onnx-tile"))
+
+    def test_other_arrays(self):
+        """A run that begins with an array in memory goes on with the same one only."""
+        x = np.random.default_rng(12).normal(0, 1, (3, 200, 200)).astype("f4")
+
+        def stop(_progress):
+            raise RuntimeError("enough")
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            large.apply(chain(), x, "y.npy", workers=0, chunk=90, progress=stop)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "begun with another source"):
+            large.apply(chain(), x + 1, "y.npy", workers=0)
+        self.assertEqual(large.apply(chain(), x, "y.npy", workers=0).done_before, 1)
+        self.same(np.load("y.npy"), whole(chain(), x[None])[0])
 
 
 class Seams(Folder):

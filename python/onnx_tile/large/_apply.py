@@ -304,7 +304,7 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
 
     resume: go on where a run was killed; False: begin anew. output: its name, if not the first. runtime: "onnxruntime" or "engine".
     scale: inputs are multiplied by it once they have the model's type. out_scale, dtype: results are multiplied and converted;
-    whole numbers are rounded and limited. prepare, finish: functions of an array in place of that, which keep its rows.
+    whole numbers are rounded and limited. prepare, finish: functions of an array that come first, and keep its rows.
     target_options: for whoever makes the file (rasterio's profile, zarr.create_array, tifffile.memmap). progress: called with a
     Progress after each chunk. retries: of a chunk whose worker died. other_bits: "refuse" workers whose processor computes other
     bits than the first one's, or "tell" (Applied.mixed).

@@ -6,6 +6,7 @@
 
 so that a run that was killed goes on where it was, and is refused where the model, the input or an option is another.
 """
+import contextlib
 import fcntl
 import json
 import os
@@ -30,7 +31,8 @@ class Manifest:
         self.target, self.folder = target, folder_of(target)
         self._path = os.path.join(self.folder, "manifest.jsonl")
         try:
-            os.makedirs(self.folder, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.folder)
             self._file = open(self._path, "a+", encoding="ascii")
         except OSError as why:
             raise SystemFailure(f"cannot write '{self._path}': {why.strerror}") from None

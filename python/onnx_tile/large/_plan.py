@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from .._model import Model
     from ._windows import Windows
 
-# Edges that are tried, in rows; chunks beyond save nothing more.
+# Edges that are tried, in rows.
 _EDGES = [k * 2 ** n for n in range(4, 12) for k in (2, 3)] + [8192]
 # Chunks for each worker, where the output is large enough: the last ones are not waited for long.
 _TASKS_A_WORKER = 4
 # What a prediction is taken for, of what it says.
 _MARGIN = 1.1
+# Chunks do not grow beyond where halos are this part of the work and a chunk has so many elements of a map: more memory brings little more.
+_HALO_PART, _ELEMENTS_ENOUGH = 0.1, 1 << 20
 
 
 class Plan(NamedTuple):
@@ -99,9 +101,19 @@ class Planner:
             return Plan(edges, content, None)
         return Plan(edges, content, self._resident + int(_MARGIN * (model + (1 + self._sent) * self._arrays_bytes(crops, edges))))
 
+    def _is_enough(self, edges: Tuple[int, ...]) -> bool:
+        """Whether larger chunks are hardly faster."""
+        sizes = self._windows.sizes(edges)
+        parts = [math.prod(sizes[n][a["input_axis"]] * a["num"] / (a["den"] * edges[self._windows.axes.index(a["axis"])]) for a in axes)
+                 for n, axes in self._windows.pairs.items()]
+        return max(parts) <= 1 + _HALO_PART and math.prod(edges) >= _ELEMENTS_ENOUGH
+
     def choose(self, worker_budget: int) -> Plan:
-        """The largest chunks whose worker stays in the budget. Raises BudgetError where the smallest does not."""
+        """The largest chunks whose worker stays in the budget, or smaller ones that are as good. Raises BudgetError where the smallest
+        does not."""
         tries = sorted({self.edges(e) for e in _EDGES}, key=math.prod)
+        enough = next((k for k, e in enumerate(tries) if self._is_enough(e)), len(tries) - 1)
+        tries = tries[:enough + 1]
         many = [e for e in tries if math.prod(self._windows.counts(e)) >= _TASKS_A_WORKER * self._workers]
         tries = many or tries[:1]
         low, high, best = 0, len(tries) - 1, None

@@ -1,12 +1,13 @@
 """Where parts of the input are read from. A source opens its file for each part and closes it: what is mapped or cached then does
 not stay in a worker, and a source can be sent to any process that sees the file."""
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 import numpy as np
 
-from .._errors import SystemFailure, UsageError
+from .._errors import Error, ModelError, SystemFailure, UsageError
 from ._packages import need
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ def stamp(path: str) -> Dict[str, Any]:
     return {"path": os.path.abspath(path), "size_bytes": found.st_size, "modified_ns": found.st_mtime_ns}
 
 
+def _unreadable(path: str, why: Exception) -> Error:
+    """For a file that cannot be opened, or is not what its name says."""
+    kind = SystemFailure if isinstance(why, OSError) and why.errno else ModelError
+    return kind(f"cannot read '{path}': {' '.join(str(why).split()) or type(why).__name__}")
+
+
 class ArraySource(Source):
     """An array in the caller's memory."""
 
@@ -59,6 +66,12 @@ class ArraySource(Source):
     def read(self, window: "Window") -> "Array":
         """See Source."""
         return np.array(self._array[window])
+
+    def identity(self) -> Dict[str, Any]:
+        """See Source. Of the elements, some 100,000 that are spread over all."""
+        most = max(1, round(1e5 ** (1 / max(1, self._array.ndim))))
+        sample = self._array[tuple(slice(None, None, max(1, n // most)) for n in self.shape)]
+        return {**super().identity(), "sha256": hashlib.sha256(np.ascontiguousarray(sample).tobytes()).hexdigest()}
 
 
 class MappedSource(Source):
@@ -103,19 +116,25 @@ class RasterSource(Source):
         """Opens it once for what it holds and where it lies on the earth."""
         rasterio = need("rasterio")
         self._path = os.path.abspath(path)
-        with _quiet(rasterio), rasterio.open(self._path) as file:
-            super().__init__((file.count, file.height, file.width), file.dtypes[0])
-            if len(set(file.dtypes)) > 1:
-                raise UsageError(f"'{path}' has bands of several types")
-            self.crs: Optional[str] = file.crs.to_wkt() if file.crs else None
-            self.transform: Tuple[float, ...] = tuple(file.transform)[:6]
+        try:
+            with quiet(rasterio), rasterio.open(self._path) as file:
+                self._look(path, file)
+        except rasterio.errors.RasterioError as why:
+            raise _unreadable(path, why) from None
+
+    def _look(self, path: str, file: Any) -> None:
+        super().__init__((file.count, file.height, file.width), file.dtypes[0])
+        if len(set(file.dtypes)) > 1:
+            raise UsageError(f"'{path}' has bands of several types")
+        self.crs: Optional[str] = file.crs.to_wkt() if file.crs else None
+        self.transform: Tuple[float, ...] = tuple(file.transform)[:6]
 
     def read(self, window: "Window") -> "Array":
         """See Source."""
         rasterio = need("rasterio")
         bands, rows, columns = (s.indices(n) for s, n in zip(window, self.shape))
         place = ((rows[0], rows[1]), (columns[0], columns[1]))
-        with _quiet(rasterio), rasterio.open(self._path) as file:
+        with quiet(rasterio), rasterio.open(self._path) as file:
             return np.asarray(file.read(list(range(bands[0] + 1, bands[1] + 1)), window=place))
 
     def identity(self) -> Dict[str, Any]:
@@ -147,7 +166,7 @@ class StackSource(Source):
         return {**super().identity(), **stamp(self._path)}
 
 
-def _quiet(rasterio: Any) -> Any:
+def quiet(rasterio: Any) -> Any:
     """GDAL with a small cache. Pictures without a place on the earth are no reason for a warning."""
     import warnings
     warnings.filterwarnings("ignore", category=rasterio.errors.NotGeoreferencedWarning)
@@ -157,8 +176,8 @@ def _quiet(rasterio: Any) -> Any:
 def _npy(path: str) -> Source:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError) as why:
-        raise SystemFailure(f"cannot read '{path}': {why}") from None
+    except Exception as why:  # OSError, ValueError, of a broken header others
+        raise _unreadable(path, why) from None
     return MappedSource(path, array.shape, array.dtype, array.offset, not array.flags.c_contiguous)
 
 
@@ -174,7 +193,7 @@ def _zarr(path: str) -> Source:
     try:
         found = zarr.open(path, mode="r")
     except Exception as why:  # of many classes
-        raise SystemFailure(f"cannot read '{path}': {_line(why)}") from None
+        raise _unreadable(path, why) from None
     if hasattr(found, "dtype"):
         return ZarrSource(found)
     attributes = dict(found.attrs)
@@ -196,17 +215,13 @@ def _tiff(path: str) -> Source:
     except ImportError:
         return RasterSource(path)
     except Exception as why:  # of many classes
-        raise SystemFailure(f"cannot read '{path}': {_line(why)}") from None
+        raise _unreadable(path, why) from None
     if not stack:
         return RasterSource(path)
     last = axes.endswith("S")
     if offset is not None and native and not last:
         return MappedSource(path, shape, dtype, offset)
     return StackSource(path, shape, dtype, last)
-
-
-def _line(why: Exception) -> str:
-    return " ".join(str(why).split()) or type(why).__name__
 
 
 def open_source(given: Any) -> Source:

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._errors import SystemFailure, UsageError
 from ._packages import need
-from ._sources import GDAL_CACHE_MIB, RasterSource, Source, _quiet, is_zarr
+from ._sources import RasterSource, Source, is_zarr, quiet
 
 if TYPE_CHECKING:
     from ._sources import Array, Window
@@ -98,6 +98,15 @@ class FileTarget(Target):
         os.replace(self.made, self.path)
 
 
+def _reserve(path: str) -> None:
+    """Take the room of a file on the disk now: what is mapped and has none ends the process that writes it."""
+    try:
+        with open(path, "r+b") as f:
+            os.posix_fallocate(f.fileno(), 0, max(1, os.path.getsize(path)))
+    except OSError as why:
+        raise SystemFailure(f"cannot write '{path}': {why.strerror}") from None
+
+
 class NpyTarget(FileTarget):
     """A .npy file, mapped."""
 
@@ -106,6 +115,7 @@ class NpyTarget(FileTarget):
         if self.options:
             raise UsageError(f"a .npy file has no option '{next(iter(self.options))}'")
         np.lib.format.open_memmap(self.made, "w+", self.dtype, self.shape)
+        _reserve(self.made)
 
     def write(self, number: int, window: "Window", part: "Array") -> None:
         """See Target."""
@@ -121,6 +131,7 @@ class StackTarget(FileTarget):
         """See Target."""
         options = {"bigtiff": True, "photometric": "minisblack", **self.options}
         need("tifffile").memmap(self.made, shape=self.shape, dtype=self.dtype, **options).flush()
+        _reserve(self.made)
 
     def write(self, number: int, window: "Window", part: "Array") -> None:
         """See Target."""
@@ -211,7 +222,7 @@ class RasterTarget(FileTarget):
         first = {"driver": "GTiff", "tiled": True, "blockxsize": BLOCK, "blockysize": BLOCK, "BIGTIFF": "YES", **self._place} if cloud else profile
         joined = self.made + ".whole" if cloud else self.made
         try:
-            with _quiet(rasterio):
+            with quiet(rasterio):
                 with rasterio.open(joined, "w", count=bands, height=height, width=width, dtype=self.dtype.name, **first) as file:
                     for number, window in windows:
                         part = np.load(self._part(number), mmap_mode="r")
@@ -224,7 +235,9 @@ class RasterTarget(FileTarget):
         except rasterio.errors.RasterioError as why:
             raise SystemFailure(f"cannot write '{self.path}': {' '.join(str(why).split())}") from None
         super().finish(windows)
-        shutil.rmtree(self._parts)
+        joined_parts = os.path.join(os.path.dirname(self.made), "joined")  # of no use from here on, also where only some are removed
+        os.replace(self._parts, joined_parts)
+        shutil.rmtree(joined_parts)
 
 
 def _step(axis: Mapping[str, int]) -> Tuple[float, float]:

@@ -35,9 +35,9 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class Convert:
-    """What is done to elements. An input in another type than the model's is converted, then multiplied by `scale`; results are
-    multiplied by `out_scale` and, for whole numbers, rounded and limited to the type's range. `prepare` and `finish` come in
-    place of both: of an array, an array of the same rows."""
+    """What is done to elements. An input is converted to the model's type, then multiplied by `scale`; results are multiplied by
+    `out_scale`, then converted to `dtype`, rounded and limited to its range where that is one of whole numbers. `prepare` and `finish`
+    come first: of an array, an array of the same rows."""
 
     scale: Optional[float] = None
     out_scale: Optional[float] = None
