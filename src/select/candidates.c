@@ -92,6 +92,11 @@ bool ot_candidates_hide(const ot_candidates *x, uint32_t n_regions)
     return x->how.branch && !x->g->model->dynamic_dims && states_extents(x, n_regions);
 }
 
+static void number_regions(const ot_candidates *x, ot_region *regions, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.first_region + k;
+}
+
 ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, ot_model **copy)
 {
     ot_plan some = {.regions = regions,
@@ -101,7 +106,7 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
                     .slices_apart = x->t->runtime->slices_apart,
                     .unjoined_from = x->how.unjoined_from,
                     .viewed = x->how.views ? x->t->runtime : NULL};
-    for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.first_region + k;
+    number_regions(x, regions, n);
     OT_TRY(ot_model_clone(x->g->model, copy));
     some.arena = (*copy)->arena;
     (*copy)->data_file = x->how.data_file;
@@ -131,20 +136,52 @@ ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool s
     return OT_OK;
 }
 
+/* Of the set, and of the nodes in it: regions of equal ends may leave out others. */
+static uint64_t key_of(const ot_candidates *x, const ot_region *regions, uint32_t n)
+{
+    const ot_region_set set = {.all = (ot_region *)regions, .n = n};
+    uint64_t key = ot_set_key(x, &set);
+    key = ot_hash_bytes(key, &x->o.max_tensor, sizeof x->o.max_tensor);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < regions[k].n_nodes; i++)
+            key = ot_hash_bytes(key, &regions[k].nodes[i].node, sizeof(ot_id));
+    return key;
+}
+
+static ot_status simulate_written(ot_candidates *x, ot_region *regions, uint32_t n,
+                                  ot_sim_figures *f)
+{
+    ot_model *copy;
+    OT_TRY(ot_candidates_write(x, regions, n, &copy));
+    const bool hidden = x->how.hidden && ot_candidates_hide(x, n);
+    const ot_status s = ot_candidates_growth(x, copy->graph, states_extents(x, n) && !hidden, f);
+    if (s == OT_OK && x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor)
+        f->growth = INT64_MAX;
+    ot_model_free(copy);
+    return s;
+}
+
+/* What was simulated before counts as work all the same: how far a search goes does not depend on
+ * who asked first. -d P prints the steps of each, so that each is simulated then. */
 ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,
                                  ot_sim_figures *f)
 {
-    ot_model *copy;
-    ot_status s = ot_candidates_write(x, regions, n, &copy);
-    if (s == OT_OK) {
-        x->work += x->g->n_nodes + n;
-        const bool hidden = x->how.hidden && ot_candidates_hide(x, n);
-        s = ot_candidates_growth(x, copy->graph, states_extents(x, n) && !hidden, f);
-        if (x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor)
-            f->growth = INT64_MAX;
-        ot_model_free(copy);
+    const uint64_t key = key_of(x, regions, n);
+    x->work += x->g->n_nodes + n;
+    number_regions(x, regions, n);
+    for (size_t k = 0; k < x->n_simulated && !ot_dbg['P']; k++) {
+        if (x->simulated[k].key != key) continue;
+        *f = x->simulated[k].figures;
+        x->deferred_bytes = x->simulated[k].deferred_bytes;
+        return OT_OK;
     }
-    return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
+    const ot_status s = simulate_written(x, regions, n, f);
+    if (s == OT_E_NOMEM) return ot_fail_nomem(x->g->model->diag);
+    OT_TRY(s);
+    const ot_simulated done = {.key = key, .figures = *f, .deferred_bytes = x->deferred_bytes};
+    return OT_PUSH(x->arena, x->simulated, x->n_simulated, x->cap_simulated, done)
+               ? OT_OK
+               : ot_fail_nomem(x->g->model->diag);
 }
 
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n, int64_t *bytes)

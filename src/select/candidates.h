@@ -63,6 +63,13 @@ typedef struct ot_scored {
     int64_t bytes;
 } ot_scored;
 
+/* What a set takes, as it was written. */
+typedef struct ot_simulated {
+    uint64_t key;
+    ot_sim_figures figures;
+    int64_t deferred_bytes;
+} ot_simulated;
+
 typedef struct ot_candidates {
     ot_graph *g;
     const ot_target *t;
@@ -103,6 +110,8 @@ typedef struct ot_candidates {
     size_t n_kept, cap_kept;
     ot_scored *scored; /* [n_scored] */
     size_t n_scored, cap_scored;
+    ot_simulated *simulated; /* [n_simulated] */
+    size_t n_simulated, cap_simulated;
 } ot_candidates;
 
 /* ---- candidates.c ---- */
@@ -229,6 +238,8 @@ bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_re
 /* *to: `from` with r, without what r overlaps; false: it has r. to->all: room. */
 bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to);
 void ot_set_swap(ot_region_set *a, ot_region_set *b);
+/* Of all by which regions differ, and of how they are written. */
+uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set);
 /* set->bytes, looked up where the same set was scored before. Fails: OT_E_NOMEM. */
 ot_status ot_set_score(ot_candidates *x, ot_region_set *set) OT_MUST_USE;
 /* The best set of regions that is found with some work: first of the plans of the lap at hand,

@@ -156,8 +156,7 @@ void ot_set_swap(ot_region_set *a, ot_region_set *b)
     *b = t;
 }
 
-/* Of all by which regions differ (same_region), and of how they are written. */
-static uint64_t key_of(const ot_candidates *x, const ot_region_set *set)
+uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
     const uint64_t base[8] = {w->branch,
@@ -197,7 +196,7 @@ static uint64_t unrolled(const ot_region_set *set)
 
 ot_status ot_set_score(ot_candidates *x, ot_region_set *set)
 {
-    const uint64_t key = key_of(x, set);
+    const uint64_t key = ot_set_key(x, set);
     for (size_t k = 0; k < x->n_scored; k++) {
         if (x->scored[k].key != key) continue;
         set->bytes = x->scored[k].bytes;

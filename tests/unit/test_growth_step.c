@@ -144,12 +144,38 @@ static void test_held_at_the_last_growth(void **state)
     ot_model_free(m);
 }
 
+/* A set is written and simulated once, whichever step asks, and counts as work each time; written
+ * in another way, or with another region, it is another. */
+static void test_simulated_once(void **state)
+{
+    (void)state;
+    rig r;
+    build(&r, TWINS);
+    ot_region set[1] = {*region_of(r.plans[0], 0, 2)}, other[1] = {*region_of(r.plans[1], 3, 5)};
+    ot_sim_figures first, again, plain;
+    r.x.work = 0;
+    assert_int_equal(ot_candidates_simulate(&r.x, set, 1, &first), OT_OK);
+    const uint64_t once = r.x.work;
+    assert_true(once > 0 && r.x.n_simulated == 1);
+    assert_int_equal(ot_candidates_simulate(&r.x, set, 1, &again), OT_OK);
+    assert_true(r.x.work == 2 * once && r.x.n_simulated == 1);
+    assert_memory_equal(&first, &again, sizeof first);
+    assert_int_equal(ot_candidates_simulate(&r.x, other, 1, &again), OT_OK);
+    assert_int_equal(r.x.n_simulated, 2);
+    r.x.how.branch = false;
+    assert_int_equal(ot_candidates_simulate(&r.x, set, 1, &plain), OT_OK);
+    assert_int_equal(r.x.n_simulated, 3);
+    assert_int_not_equal(plain.growth, first.growth);
+    done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_two_that_differ),
         cmocka_unit_test(test_held_at_the_last_growth),
+        cmocka_unit_test(test_simulated_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
