@@ -34,7 +34,7 @@ from torch_time import torch_bandwidth, torch_seconds
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LARGE = ('resnet50', 'mobilenet_v2', 'vit', 'unet', 'dncnn', 'espcn', 'vgg16_features', 'decoder', 'depthwise', 'elementwise')
-UNIT_TESTS = ('test_device_cuda', 'test_engine_device', 'test_engine_device_layout')
+UNIT_TESTS = ('test_device_cuda', 'test_engine_device', 'test_engine_device_layout', 'test_engine_device_shared')
 CUDA_CORES = 128  # of a multiprocessor, since compute capability 8.6; each makes a product and a sum a cycle
 
 

@@ -3,13 +3,21 @@
 #
 #   scripts/gpu_check.sh [-o gpu.json] [--seconds 480] [--model F.onnx[:INPUT=D,D]]...      (gpu_check.py --help has the rest)
 #
-# Builds the project here, or takes TOOL=... (and TESTS=..., a folder of its unit tests). Needs NVIDIA's driver, and NVRTC: of the toolkit, or of
+# Builds the project here, if what that needs is here (scripts/setup.sh build: headers that no package of Python has), or takes TOOL=... (and
+# TESTS=..., a folder of its unit tests), built elsewhere for this processor, with the libraries that it needs beside it. Needs NVIDIA's driver, and NVRTC: of the toolkit, or of
 # the Python package nvidia-cuda-nvrtc. PYTHON (python3) has numpy, onnx and onnxruntime; torch, where it has it, is timed beside.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PYTHON=${PYTHON:-python3}
 if [ -z "${TOOL:-}" ]; then
-    make -C "$root" -j"$(nproc)" PYTHON="$PYTHON" all build/tests/test_device_cuda build/tests/test_engine_device build/tests/test_engine_device_layout >&2
+    # what is missing is named, and nothing is installed: such a machine may have no network
+    lacks=$("$root/scripts/setup.sh" missing)
+    if [ -n "$lacks" ]; then
+        echo "gpu_check: to build here, install: $lacks; or build elsewhere and set TOOL=... and TESTS=..." >&2
+        exit 2
+    fi
+    make -C "$root" -j"$(nproc)" PYTHON="$PYTHON" all build/tests/test_device_cuda build/tests/test_engine_device build/tests/test_engine_device_layout \
+        build/tests/test_engine_device_shared >&2
     TOOL=$root/build/onnx-tile TESTS=$root/build/tests
 fi
 

@@ -2,6 +2,7 @@
 # Install what is missing to build, check or lint onnx-tile. Idempotent; a quick no-op when all is there.
 #
 #   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, libxml2; oneDNN unless ENGINE=no, GLPK unless GLPK=no
+#   scripts/setup.sh missing  installs nothing: prints the packages that build lacks
 #   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
 #   scripts/setup.sh check    the same, plus xmllint, Chromium unless BROWSER=no, OpenCL and Vulkan for the CPU with their checkers
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
@@ -48,7 +49,7 @@ has_fuzzer() { echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return 
 has_openmp() { printf '#include <omp.h>\nint main(void) { return omp_get_num_threads() < 0; }\n' |
     clang -fopenmp -fsanitize=thread -x c - -o /dev/null 2>/dev/null; }
 
-setup_build() {
+need_build() {
     need_command make make
     # a compiler without its libc headers cannot compile a hello world: ask for both
     if ! has_command "${cc[0]}" || ! has_header stdio.h; then missing+=(gcc libc6-dev); fi
@@ -61,6 +62,10 @@ setup_build() {
     need_header cmocka.h libcmocka-dev
     [ -f /usr/include/onnx/onnx.proto ] || missing+=(libonnx-dev)
     if ! has_command pkg-config || ! pkg-config --exists libxml-2.0; then missing+=(libxml2-dev); fi
+}
+
+setup_build() {
+    need_build
     install_missing
     # devices; without these headers the program is built and says so
     missing=()
@@ -170,5 +175,9 @@ tsan)
     has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|matrix|wheel|tsan]" >&2; exit 2 ;;
+missing)
+    need_build
+    echo "${missing[*]}"
+    ;;
+*) echo "usage: scripts/setup.sh [build|missing|check|demo|lint|format|fuzz|matrix|wheel|tsan]" >&2; exit 2 ;;
 esac

@@ -29,22 +29,24 @@ def figures(tmp, tiled_file, api):
         assert d['downloaded_bytes'] == (16 * 32 * 32 + 5) * 4, d
     assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], (tiled, untiled) # halos are moved twice
     assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
-    # bytes that weights take when they are packed; a GPU has one column of a product for each work-item, and fills up none
+    # bytes that weights take when they are packed; a GPU has one column of a product for each work-item, and fills up none, or
+    # blocks of shared memory, which are filled up to 32 channels and take products as they are
     on_gpu = tiled['layouts']['busy_work_items'] > 0
+    on_gpu_blocks = (0, 32 * 16 * 9 * 4, 64 * 16 * 9 * 4)
     conv, gemm = (0 if on_gpu else (16 * 3 * 9 + 16 * 16 * 9) * 4), (5 if on_gpu else 8) * 16 * 4
     in_blocks = api == 'opencl' and not on_gpu  # a work-item of pocl has vectors, of llvmpipe it is an element of one
     for d in untiled, tiled:
         l = d['layouts']
         assert l['together'] == (32 if on_gpu else 1) and (api != 'cuda' or on_gpu), l  # work-items that read together: one on devices of a CPU
-        assert l['packed_bytes'] in (conv, conv + gemm), l
+        assert l['packed_bytes'] in ([a + b for a in on_gpu_blocks for b in (0, gemm)] if on_gpu else (conv, conv + gemm)), l
         assert l['block'] == (8 if in_blocks else 0), l
         assert (l['blocked_activations'] > 0) == (l['blocked_bytes'] > 0) == in_blocks, l
         assert l['spread_kernels'] == 0 or not in_blocks, l
         # a GPU's work-items make single elements of what is small: neighbours, as the array has them
-        assert l['transactions_ideal'] <= l['transactions'] <= (1 if on_gpu else 0.5 if in_blocks else 0.7) * l['transactions_plain'], l
+        assert l['transactions_ideal'] <= l['transactions'] <= (1.01 if on_gpu else 0.5 if in_blocks else 0.7) * l['transactions_plain'], l
     l = untiled['layouts']  # transB is packed, and 5 rows become 8
-    assert l['packed_constants'] == (1 if on_gpu else 3) and l['packed_bytes'] == conv + gemm, l
-    assert l['packed_filled_bytes'] == (0 if on_gpu else 3 * 16 * 4), l
+    if not on_gpu:
+        assert l['packed_constants'] == 3 and l['packed_bytes'] == conv + gemm and l['packed_filled_bytes'] == 3 * 16 * 4, l
 
 
 def attention(path):
@@ -93,7 +95,7 @@ def report(tmp, api):
         assert 0 < number('busy-seconds') <= number('span-seconds') and number('allocate-seconds') > 0, d.attrib
         laid = want['layouts']
         assert number('packed-constants') == laid['packed_constants'] and number('packed-bytes') == laid['packed_bytes'], (d.attrib, laid)
-        assert laid['packed_constants'] > 0 or d.get('side') == 'tiled', laid  # tiles may read the one weight that is packed in parts
+        assert laid['packed_constants'] > 0 or d.get('side') == 'tiled' or laid['busy_work_items'] > 0, laid  # tiles may read the one weight that is packed in parts
         assert number('blocked-activations') == laid['blocked_activations'] and number('blocked-bytes') == laid['blocked_bytes'], (d.attrib, laid)
         rounded = [math.isclose(number(name), laid[name.replace('-', '_')], rel_tol=1e-8) for name in ('transactions', 'transactions-plain')]
         assert all(rounded) and number('transactions') <= number('transactions-plain'), (d.attrib, laid)

@@ -9,7 +9,8 @@
  *   stub_pinned()        ranges that are pinned now
  *   stub_advance(ms)     its clock goes on by so much
  *
- * Kernels of CUDA C have pointers and longs for arguments, and no shared memory.
+ * Kernels of CUDA C have pointers and longs for arguments. Where they meet at barriers, each
+ * work-item of a group has a stack of its own, and goes on when all others have come as far.
  *
  */
 #define _GNU_SOURCE
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 typedef unsigned long long ptr;
@@ -139,8 +141,10 @@ static const char PTX[] = ".version 7.0\n// ";
 
 static const char HOST[] =
     "#include <math.h>\n"
-    "#define __device__\n#define __global__\n"
-    "extern \"C\" { struct { unsigned x, y, z; } blockIdx, blockDim, threadIdx; }\n"
+    "#define __device__\n#define __global__\n#define __shared__ static\n"
+    "#define __align__(n) __attribute__((aligned(n)))\n#define __syncthreads() stub_meet()\n"
+    "extern \"C\" { void (*stub_meet)(void); struct { unsigned x, y, z; } blockIdx, blockDim, "
+    "threadIdx; }\n"
     "template <class t> static t min(t a, t b) { return a < b ? a : b; }\n"
     "template <class t> static t max(t a, t b) { return a > b ? a : b; }\n"
     "template <class to, class from> static to as(from x) { to y; __builtin_memcpy(&y, &x, 4); "
@@ -175,6 +179,8 @@ typedef struct function {
     void *run;
     int n_args;
     index3 *block, *size, *thread;
+    void (**meet)(void); /* the barrier that it calls */
+    int meets;           /* it may */
 } function;
 
 /* The two instructions of PTX in the text are calls here. */
@@ -224,6 +230,15 @@ static int count_args(const char *text, const char *name)
     return n;
 }
 
+static int meets(const char *text, const char *name)
+{
+    char head[80];
+    snprintf(head, sizeof head, "__global__ void %s(", name);
+    const char *at = strstr(text, head), *next = at ? strstr(at + 1, "__global__") : NULL,
+               *found = at ? strstr(at, "meet();") : NULL;
+    return found && (!next || found < next);
+}
+
 int cuModuleGetFunction(void **f, void *of, const char *name)
 {
     static function found; /* launched at once */
@@ -231,9 +246,13 @@ int cuModuleGetFunction(void **f, void *of, const char *name)
     found = (function){0};
     *f = &found;
     if (!m->library) return strcmp(name, "incr") == 0 ? 0 : 500;
-    found = (function){dlsym(m->library, name), count_args(m->text, name),
-                       dlsym(m->library, "blockIdx"), dlsym(m->library, "blockDim"),
-                       dlsym(m->library, "threadIdx")};
+    found = (function){dlsym(m->library, name),
+                       count_args(m->text, name),
+                       dlsym(m->library, "blockIdx"),
+                       dlsym(m->library, "blockDim"),
+                       dlsym(m->library, "threadIdx"),
+                       dlsym(m->library, "stub_meet"),
+                       meets(m->text, name)};
     return found.run ? 0 : 500;
 }
 
@@ -243,12 +262,63 @@ int cuModuleGetFunction(void **f, void *of, const char *name)
 
 /* Registers and the stack hold as many arguments as the kernel takes, and more that it does not
  * look at. */
+static void call(const function *f, const uint64_t a[50])
+{
+    ((void (*)(uint64_t, ...))f->run)(ALL(a));
+}
+
+/* ---- groups that meet ---- */
+
+#define STACK 65536
+static struct fiber {
+    ucontext_t at;
+    int ended;
+    char *stack;
+} fibers[1024];
+static ucontext_t all; /* who lets them go on, one after the other */
+static struct fiber *now_on;
+static const function *now_of;
+static const uint64_t *now_args;
+
+static void meet(void) { swapcontext(&now_on->at, &all); }
+static void enter(void)
+{
+    call(now_of, now_args);
+    now_on->ended = 1;
+}
+static void run_group(const function *f, unsigned n, const uint64_t a[50])
+{
+    unsigned ended = 0;
+    now_of = f;
+    now_args = a;
+    *f->meet = meet;
+    for (unsigned k = 0; k < n; k++) {
+        struct fiber *x = &fibers[k];
+        if (!x->stack) x->stack = malloc(STACK);
+        x->ended = 0;
+        getcontext(&x->at);
+        x->at.uc_stack.ss_sp = x->stack;
+        x->at.uc_stack.ss_size = STACK;
+        x->at.uc_link = &all;
+        makecontext(&x->at, enter, 0);
+    }
+    for (unsigned k = 0; ended < n; k = (k + 1) % n) {
+        if (fibers[k].ended) continue;
+        now_on = &fibers[k];
+        f->thread->x = k;
+        swapcontext(&all, &fibers[k].at);
+        ended += (unsigned)fibers[k].ended;
+    }
+}
+
 static void run_all(const function *f, index3 grid, index3 block, const uint64_t a[50])
 {
     *f->size = block;
     for (f->block->x = 0; f->block->x < grid.x; f->block->x++)
-        for (f->thread->x = 0; f->thread->x < block.x; f->thread->x++)
-            ((void (*)(uint64_t, ...))f->run)(ALL(a));
+        if (f->meets)
+            run_group(f, block.x, a);
+        else
+            for (f->thread->x = 0; f->thread->x < block.x; f->thread->x++) call(f, a);
 }
 
 int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

@@ -180,7 +180,8 @@ static void columns_are_packed(void **state)
 {
     NEEDS_DEVICE(state);
     const ot_device_facts gpu = {.cache_line = 128};
-    const ot_dg_layout layouts[2] = {ot_device_layout(&gpu), {.together = 1, .sector = 64}};
+    ot_dg_layout layouts[2] = {ot_device_layout(&gpu), {.together = 1, .sector = 64}};
+    layouts[0].tiles = OT_DG_NEVER; /* where columns lie apart does not matter */
     for (int k = 0; k < 2; k++) {
         const ot_device_laid laid = {dev, layouts[k]};
         const ot_backend place_of = ot_device_backend_laid(&laid);
@@ -239,8 +240,9 @@ static void lanes_are_spread_where_it_pays(void **state)
         "input %x : float32[1,16,8,256]\ninit %w : float32[16,16,3,3] = random 1\n"
         "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\noutput %y\n";
     const ot_device_facts gpu = {.cache_line = 128};
-    const ot_device_laid as_gpu = {dev, ot_device_layout(&gpu)},
-                         as_cpu = {dev, {.together = 1, .sector = 64}};
+    ot_device_laid as_gpu = {dev, ot_device_layout(&gpu)};
+    const ot_device_laid as_cpu = {dev, {.together = 1, .sector = 64}};
+    as_gpu.layout.tiles = OT_DG_NEVER;
     const ot_device_laid *const laid[2] = {&as_gpu, &as_cpu};
     for (int k = 0; k < 2; k++) {
         const ot_backend place_of = ot_device_backend_laid(laid[k]);
@@ -320,6 +322,92 @@ static void remainders_of_negatives_are_spelled_out(void **state)
     }
 }
 
+/* Has a model's only kernel in a layout shared memory? In groups of how many work-items. */
+static bool shares_in(const ot_dg_target *target, const char *net, uint32_t *group_items)
+{
+    ot_arena *a = ot_arena_new();
+    const ot_dg_shader made = kernel_of(target, net, a);
+    const bool shares = strstr(made.text, "meet();") != NULL;
+    *group_items = made.group_items;
+    ot_arena_free(a);
+    return shares;
+}
+
+/* Blocks of operands in shared memory follow from the units and the result: large ones where there
+ * are many, small ones with slices of the depth where there are few; none where the device shares
+ * nothing, or where channels are few. The same of rows: a row that is long is a group's. */
+static void what_groups_share(void **state)
+{
+    (void)state;
+    const ot_device_facts gpu = {.units = 132}, cpu = {.is_cpu = true, .vector_floats = 8};
+    const ot_dg_target large = {.dialect = OT_DG_CUDA,
+                                .has_f64 = true,
+                                .group_most = 1024,
+                                .shared_bytes = 49152,
+                                .layout = ot_device_layout(&gpu)};
+    ot_dg_target none = large, vectors = large;
+    none.shared_bytes = 0;
+    vectors.layout = ot_device_layout(&cpu);
+    static const struct {
+        const char *net;
+        uint32_t group; /* 0: nothing is shared */
+    } nets[] = {
+        {"input %x : float32[1,512,7,7]\ninit %w : float32[512,512,3,3] = random 1\n%y = Conv(%x, "
+         "%w) {pads=[1, 1, 1, 1]}\noutput %y\n",
+         512},
+        {"input %x : float32[1,64,512,512]\ninit %w : float32[64,64,3,3] = random 1\n%y = "
+         "Conv(%x, %w) {pads=[1, 1, 1, 1]}\noutput %y\n",
+         128},
+        {"input %x : float32[4096,1024]\ninit %w : float32[1024,4096] = random 1\n%y = MatMul(%x, "
+         "%w)\noutput %y\n",
+         256},
+        {"input %x : float32[1,3,512,512]\ninit %w : float32[8,3,3,3] = random 1\n%y = Conv(%x, "
+         "%w)\noutput %y\n",
+         0},
+        {"input %x : float32[1,8,300,300]\n%y = GlobalAveragePool(%x)\noutput %y\n", 1024},
+        {"input %x : float32[100,50000]\n%y = Softmax(%x)\noutput %y\n", 1024},
+        {"input %x : float32[100000,64]\n%y = Softmax(%x)\noutput %y\n", 32},
+        {"input %x : float32[100000,12]\n%y = Softmax(%x)\noutput %y\n", 0},
+        {"input %x : float32[64,20000]\n%y = ReduceMean(%x) {axes=[0]}\noutput %y\n", 0},
+    };
+    for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) {
+        uint32_t group;
+        assert_int_equal(shares_in(&large, nets[k].net, &group), nets[k].group > 0);
+        if (nets[k].group > 0) assert_int_equal(group, nets[k].group);
+        assert_false(shares_in(&none, nets[k].net, &group));
+        assert_false(shares_in(&vectors, nets[k].net, &group));
+    }
+}
+
+/* Compilers of Vulkan may take for granted that there is no NaN: comparisons that it is to pass ask
+ * for it by its bits. */
+static void nan_is_asked_for(void **state)
+{
+    (void)state;
+    const ot_dg_target target = {.dialect = OT_DG_GLSL,
+                                 .has_f64 = true,
+                                 .has_i64 = true,
+                                 .has_bytes = true,
+                                 .layout = {.together = 32}};
+    static const char *const calls[] = {"Relu(%x)",          "Max(%x, %x)",
+                                        "Min(%x, %x)",       "Sign(%x)",
+                                        "IsNaN(%x)",         "HardSigmoid(%x)",
+                                        "Clip(%x, %l)",      "Clip(%x, %l, %l)",
+                                        "GlobalMaxPool(%x)", "MaxPool(%x) {kernel_shape=[2, 2]}",
+                                        "ReduceMin(%x)"};
+    char net[300];
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+        snprintf(net, sizeof net,
+                 "input %%x : float32[1,2,3,4]\ninit %%l : float32[] = [1]\n%%y = %s\noutput "
+                 "%%y\n",
+                 calls[k]);
+        ot_arena *a = ot_arena_new();
+        const ot_dg_shader made = kernel_of(&target, net, a);
+        if (!strstr(made.text, "is_nan(")) fail_msg("%s", calls[k]);
+        ot_arena_free(a);
+    }
+}
+
 /* A result too small for a GPU's units is cut into more work-items; a large one is not. Groups are
  * whole subgroups. */
 static void small_results_keep_units_busy(void **state)
@@ -353,6 +441,8 @@ int main(void)
         cmocka_unit_test(transactions),
         cmocka_unit_test(small_results_keep_units_busy),
         cmocka_unit_test(remainders_of_negatives_are_spelled_out),
+        cmocka_unit_test(what_groups_share),
+        cmocka_unit_test(nan_is_asked_for),
         cmocka_unit_test(packing),
     };
     const struct CMUnitTest tests[] = {

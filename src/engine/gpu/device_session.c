@@ -114,6 +114,8 @@ static ot_dg_target target_of(const ot_device_facts *f, const ot_dg_layout *layo
                           .has_bytes = f->has_bytes,
                           .args_most = f->slices_most - 1, /* the first is the table of numbers */
                           .steps_most = f->steps_most,
+                          .group_most = f->items_most,
+                          .shared_bytes = f->shared_bytes,
                           .layout = *layout};
 }
 

@@ -364,6 +364,9 @@ bool dg_conv(dg_build *b, const ot_node *n)
     if (!open_conv(b, n, &c)) return false;
     if (dg_conv_takes_blocks(b, &c)) return dg_conv_blocks(b, &c);
     choose(b, &c);
+    bool done;
+    if (!dg_conv_tiles(b, &c, dg_work(b, items_of(&c), c.lanes, c.block), &done) || done)
+        return !b->why;
     int64_t dims[5] = {c.y.dims[0], c.group * c.blocks, c.y.dims[2], c.y.dims[3],
                        ot_ceil_div(c.y.dims[4], c.lanes)};
     const char *first, *block;

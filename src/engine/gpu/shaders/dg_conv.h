@@ -1,5 +1,5 @@
-/* Private to the kernels of convolutions: dg_conv.c (arrays as models have them),
- * dg_conv_blocks.c (in blocks of channels). */
+/* Private to the kernels of convolutions: dg_conv.c (arrays as models have them), dg_conv_tiles.c
+ * (the same in shared memory), dg_conv_blocks.c (in blocks of channels). */
 #ifndef OT_ENGINE_GPU_SHADERS_DG_CONV_H
 #define OT_ENGINE_GPU_SHADERS_DG_CONV_H
 
@@ -44,6 +44,12 @@ static inline bool dg_may_fill(int64_t maps, uint32_t block, int64_t bytes)
  * whose sum is `value`. */
 bool dg_conv_rest(dg_build *b, const dg_convolution *c, const char *map, const char *at,
                   const char *value);
+
+/* ---- dg_conv_tiles.c ---- */
+
+/* The kernel of blocks in shared memory, where the device takes it: *done. plain: dg_work of a
+ * kernel without. false: refused. */
+bool dg_conv_tiles(dg_build *b, dg_convolution *c, double plain, bool *done);
 
 /* ---- dg_conv_blocks.c ---- */
 

@@ -165,6 +165,7 @@ static void open_pointers(dg_build *b, dg_text *text)
     for (uint32_t k = 0; k < b->n_args; k++)
         dg_append(b, text, dg_fmt(b, ", %s, const long first%u", pointer(b, k, "base"), k));
     dg_append(b, text, ")\n{\n");
+    if (b->shared.n) dg_append(b, text, b->shared.s);
 }
 
 static void open_glsl(dg_build *b, dg_text *text, uint32_t group_items)
@@ -179,6 +180,7 @@ static void open_glsl(dg_build *b, dg_text *text, uint32_t group_items)
         dg_append(b, text,
                   dg_fmt(b, "layout(std430, binding = %u) %sbuffer Array%u { %s base%u[]; };\n",
                          k + 1, b->args[k].written ? "" : "readonly ", k, held(b, k), k));
+    if (b->shared.n) dg_append(b, text, b->shared.s);
     dg_append(b, text, "void main()\n{\n");
 }
 

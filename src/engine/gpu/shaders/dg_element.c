@@ -6,7 +6,7 @@
  *
  * In expressions $x, $y, $z are operands and $a, $b attributes. Floats are computed in float32
  * (float64 in its own), integers in 32 or 64 bits as C does, wrapping through unsigned where a
- * sum may overflow.
+ * sum may overflow. Where NaN is to pass a comparison, is_nan says so (dg_prelude.c).
  *
  */
 #include "dg_internal.h"
@@ -31,7 +31,7 @@ typedef struct operation {
 static const operation OPERATIONS[] = {
     UNARY(Abs, "fabs($x)", "$x < 0 ? -$x : $x"),
     UNARY(Neg, "-$x", "to_$t(0 - to_$u($x))"),
-    UNARY(Sign, "$x > 0 ? 1 : $x < 0 ? -1 : $x", "to_$t($x > 0) - to_$t($x < 0)"),
+    UNARY(Sign, "is_nan($x) ? $x : $x > 0 ? 1 : $x < 0 ? -1 : $x", "to_$t($x > 0) - to_$t($x < 0)"),
     UNARY(Floor, "floor($x)", NULL),
     UNARY(Ceil, "ceil($x)", NULL),
     UNARY(Round, "rint($x)", NULL),
@@ -52,13 +52,13 @@ static const operation OPERATIONS[] = {
     UNARY(Asinh, "asinh($x)", NULL),
     UNARY(Acosh, "acosh($x)", NULL),
     UNARY(Atanh, "atanh($x)", NULL),
-    UNARY(Relu, "$x < 0 ? 0 : $x", "$x < 0 ? 0 : $x"),
+    UNARY(Relu, "$x < 0 && !is_nan($x) ? 0 : $x", "$x < 0 ? 0 : $x"),
     UNARY(Sigmoid, "1 / (1 + exp(-$x))", NULL),
     UNARY(HardSwish, "$x * clamp($x / 6 + 0.5f, 0.0f, 1.0f)", NULL),
     UNARY(Softplus, "log1p(exp(-fabs($x))) + ($x > 0 ? $x : 0)", NULL),
     UNARY(Softsign, "isinf($x) ? ($x > 0 ? 1 : -1) : $x / (1 + fabs($x))", NULL),
     UNARY(Mish, "$x * tanh(log1p(exp(-fabs($x))) + ($x > 0 ? $x : 0))", NULL),
-    UNARY(IsNaN, "to_int($x != $x)", NULL),
+    UNARY(IsNaN, "to_int(is_nan($x))", NULL),
     UNARY(Not, NULL, "to_int($x == 0)"),
     UNARY(BitwiseNot, NULL, "~$x"),
     UNARY(Identity, "$x", "$x"),
@@ -69,7 +69,7 @@ static const operation OPERATIONS[] = {
     {OT_OP_ThresholdedRelu, 1, "$x > $a ? $x : 0", NULL, {"alpha"}, {1, 0}},
     {OT_OP_HardSigmoid,
      1,
-     "$x != $x ? $x : clamp($x * $a + $b, 0.0f, 1.0f)",
+     "is_nan($x) ? $x : clamp($x * $a + $b, 0.0f, 1.0f)",
      NULL,
      {"alpha", "beta"},
      {0.2f, 0.5f}},
@@ -108,8 +108,8 @@ static const operation OPERATIONS[] = {
     BINARY(Greater, "to_int($x > $y)", "to_int($x > $y)"),
     BINARY(GreaterOrEqual, "to_int($x >= $y)", "to_int($x >= $y)"),
     /* n-ary: the first operand with the second, the result with the third, and so on */
-    BINARY(Max, "$x > $y || $x != $x ? $x : $y", "$x > $y ? $x : $y"),
-    BINARY(Min, "$x < $y || $x != $x ? $x : $y", "$x < $y ? $x : $y"),
+    BINARY(Max, "!is_nan($y) && ($x > $y || is_nan($x)) ? $x : $y", "$x > $y ? $x : $y"),
+    BINARY(Min, "!is_nan($y) && ($x < $y || is_nan($x)) ? $x : $y", "$x < $y ? $x : $y"),
     BINARY(Sum, "$x + $y", NULL),
     BINARY(Mean, "$x + $y", NULL),
     /* with code of their own */
@@ -290,10 +290,11 @@ static const char *limits(dg_build *b, dg_element *e, const ot_node *n, const dg
         if (ot_attr_find(n, "min")) lo = literal(b, (double)ot_attr_float(n, "min", 0), t);
         if (ot_attr_find(n, "max")) hi = literal(b, (double)ot_attr_float(n, "max", 0), t);
     }
-    if (lo) x = dg_fmt(b, "(%s < %s ? %s : %s)", x, lo, lo, x);
+    if (lo) x = dg_fmt(b, "(%s < %s && !is_nan(%s) ? %s : %s)", x, lo, x, lo, x);
     if (!hi) return x;
     dg_line(b, "const %s low%u = %s;", t->computed, e->n_vars, x);
-    return dg_fmt(b, "low%u > %s ? %s : low%u", e->n_vars, hi, hi, e->n_vars);
+    return dg_fmt(b, "low%u > %s && !is_nan(low%u) ? %s : low%u", e->n_vars, hi, e->n_vars, hi,
+                  e->n_vars);
 }
 
 static const char *batch_norm(dg_build *b, const dg_element *e, const ot_node *n, const dg_type *t,

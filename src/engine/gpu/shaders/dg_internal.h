@@ -40,7 +40,9 @@ typedef struct dg_build {
     size_t n_numbers, cap_numbers;
     double transactions[3]; /* of a kernel: as it is made, plain, ideal */
     bool spreads;
-    ot_dg_shader *done; /* [n_done] */
+    uint32_t group_items; /* of a kernel whose work-groups share memory (dg_begin_group); 0 */
+    dg_text shared;       /* its declarations */
+    ot_dg_shader *done;   /* [n_done] */
     size_t n_done, cap_done;
 } dg_build;
 
@@ -95,12 +97,18 @@ void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dim
               const char **coords);
 /* "const int i = work_item(); if (i >= items) return;" */
 void dg_begin(dg_build *b, int64_t items);
-/* The kernel is complete; a new one begins. */
+/* A kernel of so many work-groups, `i`, of `items` work-items each, `me`, that share memory. */
+void dg_begin_group(dg_build *b, int64_t groups, uint32_t items);
+/* Shared memory of n elements of a type of the language's under this name. */
+void dg_shared(dg_build *b, const char *type, const char *name, int64_t n);
+/* A line: all work-items of the group have come here, and each sees what the others shared. */
+void dg_meet(dg_build *b);
 /* Time of so many work-items that each make lanes x block sums, up to a factor: loads, which take
  * as long as four multiply-adds, and multiply-adds; items that leave units idle cost as those that
  * do not. */
 double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block);
-/* group_items: of a device whose work-items load one by one. */
+/* The kernel is complete; a new one begins. items: work-items; group_items: of a work-group, where
+ * the device's work-items load one by one and share no memory. */
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
 
 /* some are the file's word: nothing is read outside of an array because of them */

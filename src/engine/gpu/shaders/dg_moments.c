@@ -29,8 +29,10 @@ bool dg_moments(dg_build *b, const ot_node *n)
         if (y->dims[k] != (k + 1 == x->rank ? 2 : r.reduced[k] ? 1 : x->dims[k]))
             return dg_refuse(b, DG_CONTRADICT);
     }
-    if (!dg_row_open(b, &r, x)) return false;
-    uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
+    ot_nd from = *x;
+    dg_row_join(&r, 0, &from, NULL);
+    if (!dg_row_open(b, &r, &from)) return false;
+    uint32_t in = dg_arg(b, n->in[0], &from, false), out = dg_arg(b, n->out[0], NULL, true);
     const char *load = dg_load(b, in, dg_index(b, in, r.coords)), *length = dg_num(b, r.length),
                *kept[OT_RANK_MAX];
     for (uint32_t k = 0; k < x->rank; k++) kept[k] = r.reduced[k] ? "0" : r.coords[k];
@@ -38,13 +40,17 @@ bool dg_moments(dg_build *b, const ot_node *n)
     dg_row_loops(b, &r);
     dg_line(b, "s += %s;", load);
     dg_row_close(b, &r);
+    dg_row_merge(b, &r, "double", "s", "s += x");
     dg_line(b, "s /= %s;", length);
     dg_row_loops(b, &r);
     dg_line(b, "const double x = %s - s;\nv += x * x;", load);
     dg_row_close(b, &r);
+    dg_row_merge(b, &r, "double", "v", "s += x");
+    dg_row_one(b, &r);
     dg_store(b, out, pair_index(b, out, kept, "0"), "s");
     dg_store(b, out, pair_index(b, out, kept, "1"), dg_fmt(b, "v / %s", length));
-    dg_end(b, r.items, 4, 4.0 * (double)r.items * (double)r.length);
+    dg_row_one_end(b, &r);
+    dg_row_end(b, &r, 4, 4.0 * (double)r.items * (double)r.length);
     return !b->why;
 }
 

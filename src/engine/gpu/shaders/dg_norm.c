@@ -28,7 +28,8 @@ static ot_nd split_channels(const ot_nd *x, int64_t groups)
     return y;
 }
 
-/* Lines that make `mean` (unless it is none) and `factor` of the row; `load`: an element. */
+/* Rows of a normalisation (dg_share.c). Lines that make `mean` (unless it is none) and `factor` of
+ * the row; `load`: an element. */
 static void moments(dg_build *b, const dg_row *r, const char *load, bool centred, float epsilon)
 {
     const char *n = dg_num(b, r->length);
@@ -37,11 +38,13 @@ static void moments(dg_build *b, const dg_row *r, const char *load, bool centred
         dg_row_loops(b, r);
         dg_line(b, "s += %s;", load);
         dg_row_close(b, r);
+        dg_row_merge(b, r, "sum_t", "s", "s += x");
         dg_line(b, "mean = to_float(s / %s);\ns = 0;", n);
     }
     dg_row_loops(b, r);
     dg_line(b, "const float x = %s - mean;\ns += x * x;", load);
     dg_row_close(b, r);
+    dg_row_merge(b, r, "sum_t", "s", "s += x");
     dg_line(b, "const float factor = 1 / sqrt(to_float(s / %s) + to_float(%.9g));", n,
             (double)epsilon);
 }
@@ -80,7 +83,7 @@ static bool layer_norm(dg_build *b, const ot_node *n)
     if (dg_in(n, 2) != OT_NONE) y = dg_fmt(b, "%s + %s", y, row_operand(b, &r, n->in[2]));
     dg_store(b, out, dg_index(b, out, r.coords), y);
     dg_row_close(b, &r);
-    dg_end(b, r.items, 4, 8.0 * (double)r.items * (double)r.length);
+    dg_row_end(b, &r, 4, 8.0 * (double)r.items * (double)r.length);
     return !b->why;
 }
 
@@ -94,7 +97,7 @@ static bool group_norm(dg_build *b, const ot_node *n)
     int64_t groups = instance ? x->dims[1] : ot_attr_int(n, "num_groups", 0);
     if (groups < 1 || x->dims[1] % groups != 0)
         return dg_refuse(b, "channels that are no whole groups");
-    const ot_nd from = split_channels(x, groups), to = split_channels(y, groups);
+    ot_nd from = split_channels(x, groups), to = split_channels(y, groups);
     bool by_group = !instance && n->version < 21;
     for (uint32_t k = 1; k < 3; k++) {
         const ot_nd *v = dg_nd(b, n->in[k]);
@@ -102,6 +105,7 @@ static bool group_norm(dg_build *b, const ot_node *n)
             return dg_refuse(b, DG_CONTRADICT);
     }
     for (uint32_t k = 2; k < from.rank; k++) r.reduced[k] = true;
+    dg_row_join(&r, 3, &from, &to);
     if (!dg_row_open(b, &r, &from)) return false;
     uint32_t in = dg_arg(b, n->in[0], &from, false), out = dg_arg(b, n->out[0], &to, true);
     uint32_t scale = dg_arg(b, n->in[1], NULL, false), bias = dg_arg(b, n->in[2], NULL, false);
@@ -115,7 +119,7 @@ static bool group_norm(dg_build *b, const ot_node *n)
              dg_fmt(b, "(%s - mean) * factor * %s + %s", load, dg_load(b, scale, channel),
                     dg_load(b, bias, channel)));
     dg_row_close(b, &r);
-    dg_end(b, r.items, 1, 8.0 * (double)r.items * (double)r.length);
+    dg_row_end(b, &r, 1, 8.0 * (double)r.items * (double)r.length);
     return !b->why;
 }
 
@@ -135,11 +139,12 @@ static bool lp_norm(dg_build *b, const ot_node *n)
     dg_row_loops(b, &r);
     dg_line(b, "const float x = %s;\ns += %s;", load, p == 1 ? "fabs(x)" : "x * x");
     dg_row_close(b, &r);
+    dg_row_merge(b, &r, "sum_t", "s", "s += x");
     dg_line(b, "const float norm = to_float(%s);", p == 1 ? "s" : "sqrt(s)");
     dg_row_loops(b, &r);
     dg_store(b, out, dg_index(b, out, r.coords), dg_fmt(b, "norm == 0 ? 0 : %s / norm", load));
     dg_row_close(b, &r);
-    dg_end(b, r.items, 4, 4.0 * (double)r.items * (double)r.length);
+    dg_row_end(b, &r, 4, 4.0 * (double)r.items * (double)r.length);
     return !b->why;
 }
 

@@ -7,6 +7,11 @@
  *   rem(x, y)                      remainder with the sign of x
  *   power, erf, log1p, ...         functions, written out where a language lacks them
  *   work_item()                    number of the work-item, of all in the launch
+ *   work_group(), local_item()     of its group, and of the work-item in that
+ *   meet()                         a barrier of the group, for the memory that it shares
+ *   near4(a, i), near8(a, i)       lanes of a shared array of float from i on, a multiple of 4
+ *   unrolled                       before a loop with a constant number of iterations
+ *   is_nan(x)                      whatever the compiler takes for granted of floats
  *
  */
 #include "shaders.h"
@@ -37,7 +42,16 @@ static const char OPENCL[] =
     "#else\n"
     "typedef float sum_t;\n"
     "#endif\n"
-    "#define work_item() get_global_id(0)\n" CASTS_OF_C "#define to_char(x) ((char)(x))\n"
+    "#define work_item() get_global_id(0)\n"
+    "#define work_group() get_group_id(0)\n"
+    "#define local_item() get_local_id(0)\n"
+    "#define meet() barrier(CLK_LOCAL_MEM_FENCE)\n"
+    "#define near4(a, i) vload4(0, (a) + (i))\n"
+    "#define near8(a, i) vload8(0, (a) + (i))\n"
+    "#define lanes4(...) ((float4)(__VA_ARGS__))\n"
+    "#define lanes8(...) ((float8)(__VA_ARGS__))\n"
+    "#define unrolled\n"
+    "#define is_nan(x) ((x) != (x))\n" CASTS_OF_C "#define to_char(x) ((char)(x))\n"
     "#define wrap_char(x) ((int)(char)(x))\n"
     "#define madd(a, x, s) ((s) + (a) * (x))\n"
     "#define madd_each madd\n"
@@ -55,7 +69,7 @@ static const char OPENCL[] =
 
 /* Lanes of languages whose vectors end at four, and have no members of these names. */
 static const char LANES[] =
-    "struct float4 { float s0, s1, s2, s3; };\n"
+    "struct together float4 { float s0, s1, s2, s3; };\n"
     "struct float8 { float s0, s1, s2, s3, s4, s5, s6, s7; };\n"
     "#define splat1(x) (x)\n"
     "#define splat4(x) lanes4(x, x, x, x)\n"
@@ -117,6 +131,15 @@ static const char GLSL[] = "#version 460\n"
                            "#define work_item() int((gl_WorkGroupID.y * gl_NumWorkGroups.x + "
                            "gl_WorkGroupID.x) * gl_WorkGroupSize.x + "
                            "gl_LocalInvocationID.x)\n"
+                           "#define work_group() int(gl_WorkGroupID.y * gl_NumWorkGroups.x + "
+                           "gl_WorkGroupID.x)\n"
+                           "#define local_item() int(gl_LocalInvocationID.x)\n"
+                           "#define meet() memoryBarrierShared(); barrier()\n"
+                           "#define near4(a, i) lanes4(a[i], a[(i) + 1], a[(i) + 2], a[(i) + 3])\n"
+                           "#define near8(a, i) lanes8(a[i], a[(i) + 1], a[(i) + 2], a[(i) + 3], "
+                           "a[(i) + 4], a[(i) + 5], a[(i) + 6], a[(i) + 7])\n"
+                           "#define unrolled\n"
+                           "#define together\n"
                            "#define rem(x, y) ((x) - (y) * ((x) / (y)))\n"
                            "#define INFINITY uintBitsToFloat(0x7f800000u)\n"
                            "#define NAN uintBitsToFloat(0x7fc00000u)\n"
@@ -127,8 +150,13 @@ static const char GLSL[] = "#version 460\n"
 /* erf: a series up to 1, then formula 7.1.26 of Abramowitz and Stegun, Handbook of Mathematical
  * Functions (1.5e-7); log1p: the series of 2 artanh(x / (2 + x)), for x from 0 to 1; expm1: a
  * series near 0; asin, atan: series after their halving formulas, since Vulkan's own may be off
- * by thousands of units in the last place. Vulkan leaves powers of negative numbers open. */
+ * by thousands of units in the last place. Vulkan leaves powers of negative numbers open.
+ * NaN is told by its bits: compilers of Vulkan may take for granted that there is none, and make
+ * x < 0 ? 0 : x a maximum, which is 0. */
 static const char GLSL_FUNCTIONS[] =
+    "bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }\n"
+    "bool is_nan(int x) { return false; }\n"
+    "bool is_nan(uint x) { return false; }\n"
     "#define fabs abs\n"
     "#define fmax max\n"
     "#define rint roundEven\n"
@@ -137,7 +165,7 @@ static const char GLSL_FUNCTIONS[] =
     "uint to_bf16(float f)\n"
     "{\n"
     "    const uint u = floatBitsToUint(f);\n"
-    "    return isnan(f) ? u >> 16 | 64u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
+    "    return is_nan(f) ? u >> 16 | 64u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
     "}\n"
     "float erf(float x)\n"
     "{\n"
@@ -208,6 +236,16 @@ static const char GLSL_FUNCTIONS[] =
     "    return y * 0.5f == floor(y * 0.5f) ? p : -p;\n"
     "}\n";
 
+static const char GLSL_DOUBLES[] =
+    "bool is_nan(double x)\n"
+    "{\n"
+    "    const uvec2 u = unpackDouble2x32(x);\n"
+    "    const uint high = u.y & 0x7fffffffu;\n"
+    "    return high > 0x7ff00000u || (high == 0x7ff00000u && u.x != 0u);\n"
+    "}\n";
+static const char GLSL_LONGS[] = "bool is_nan(long x) { return false; }\n"
+                                 "bool is_nan(ulong x) { return false; }\n";
+
 /* Types by the names of OpenCL C, without the toolkit's headers, which NVRTC might not find:
  * half precision is converted by PTX. CUDA C has a float4 with other members. */
 static const char CUDA[] =
@@ -223,6 +261,14 @@ static const char CUDA[] =
     "#define lanes4(...) (float4{__VA_ARGS__})\n"
     "#define lanes8(...) (float8{__VA_ARGS__})\n"
     "#define work_item() (int)(blockIdx.x * blockDim.x + threadIdx.x)\n"
+    "#define work_group() (int)blockIdx.x\n"
+    "#define local_item() (int)threadIdx.x\n"
+    "#define meet() __syncthreads()\n"
+    "#define unrolled _Pragma(\"unroll\")\n"
+    "#define is_nan(x) ((x) != (x))\n"
+    "#define together __align__(16)\n"
+    "#define near4(a, i) (*(const float4 *)&(a)[i])\n"
+    "#define near8(a, i) near_lanes(&(a)[i])\n"
     "#undef INFINITY\n"
     "#undef NAN\n"
     "#define INFINITY __int_as_float(0x7f800000)\n"
@@ -250,10 +296,19 @@ static const char CUDA[] =
     "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
     "}\n";
 
+/* After LANES: loads of four floats at once. */
+static const char CUDA_LANES[] =
+    "function float8 near_lanes(const float *a)\n"
+    "{\n"
+    "    const float4 x = near4(a, 0), y = near4(a, 4);\n"
+    "    return lanes8(x.s0, x.s1, x.s2, x.s3, y.s0, y.s1, y.s2, y.s3);\n"
+    "}\n";
+
 const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a)
 {
     if (t->dialect == OT_DG_OPENCL) return OPENCL;
-    if (t->dialect == OT_DG_CUDA) return ot_format(a, "%s%s", CUDA, LANES);
-    return ot_format(a, "%s#define sum_t %s\n%s%s", GLSL, t->has_f64 ? "double" : "float", LANES,
-                     GLSL_FUNCTIONS);
+    if (t->dialect == OT_DG_CUDA) return ot_format(a, "%s%s%s", CUDA, LANES, CUDA_LANES);
+    return ot_format(a, "%s#define sum_t %s\n%s%s%s%s", GLSL, t->has_f64 ? "double" : "float",
+                     LANES, GLSL_FUNCTIONS, t->has_f64 ? GLSL_DOUBLES : "",
+                     t->has_i64 ? GLSL_LONGS : "");
 }

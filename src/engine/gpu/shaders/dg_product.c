@@ -8,18 +8,9 @@
  * where lanes are spread (dg_access.c).
  *
  */
-#include "dg_internal.h"
+#include "dg_product.h"
 
-typedef struct product {
-    const ot_node *n;
-    ot_nd a, b, y; /* A [..., M, K], B [..., K, N], Y [..., M, N] */
-    int64_t rows, cols, depth;
-    uint32_t lanes, block; /* block: rows of a work-item */
-    bool packs;            /* B is packed */
-    int64_t span;          /* columns between lanes */
-    const char *coords[OT_RANK_MAX];
-    uint32_t in_a, in_b;
-} product;
+typedef dg_matrices product;
 
 static void swap_axes(ot_nd *x)
 {
@@ -152,9 +143,8 @@ static bool open_product(dg_build *b, const ot_node *n, product *p)
     return true;
 }
 
-/* Index of an operand: batch axes of y, aligned at the right, then two of its own. */
-static const char *operand_index(dg_build *b, const product *p, uint32_t arg, const char *row,
-                                 const char *col)
+const char *dg_product_index(dg_build *b, const product *p, uint32_t arg, const char *row,
+                             const char *col)
 {
     const char *c[OT_RANK_MAX];
     const ot_nd *x = &b->arrays[arg];
@@ -173,7 +163,7 @@ static const char *lane_at(dg_build *b, const product *p, const char *lane)
 
 static const char *load_at(dg_build *b, const product *p, const char *col)
 {
-    if (!p->packs) return operand_index(b, p, p->in_b, "k", col);
+    if (!p->packs) return dg_product_index(b, p, p->in_b, "k", col);
     if (in_blocks(p))
         return dg_index(b, p->in_b, (const char *const[]){p->coords[p->y.rank - 1], "0", "k", "0"});
     return dg_index(b, p->in_b, (const char *const[]){"0", "0", "k", col});
@@ -226,10 +216,21 @@ static const char *scaled(dg_build *b, const product *p, const char *sum, const 
                      : dg_fmt(b, "%s + %s * to_float(%.9g)", sum, load, beta);
 }
 
-static bool finish(dg_build *b, product *p)
+bool dg_product_rest(dg_build *b, product *p, const char *row, const char *col, const char *value)
 {
     const char *coords[OT_RANK_MAX];
-    uint32_t rank = p->y.rank;
+    const uint32_t rank = p->y.rank;
+    memcpy(coords, p->coords, rank * sizeof *coords);
+    coords[rank - 2] = row;
+    coords[rank - 1] = col;
+    dg_line(b, "const float y = %s;", scaled(b, p, value, coords));
+    dg_element e = {.rank = rank, .dims = p->y.dims, .coords = coords};
+    dg_element_var(b, &e, p->n->out[0], "y");
+    return dg_element_rest(b, &e, 1);
+}
+
+static bool finish(dg_build *b, product *p)
+{
     dg_line(b, "%s sums[%u];", dg_vector(b, p->lanes), p->block);
     for (uint32_t j = 0; j < p->block; j++) dg_line(b, "sums[%u] = acc%u;", j, j);
     dg_line(b, "for (int j = 0; j < %u && row + j < %s; j++) {", p->block, dg_num(b, p->rows));
@@ -240,13 +241,8 @@ static bool finish(dg_build *b, product *p)
     } else {
         dg_line(b, "{\nconst int l = 0;\nconst float lane[1] = {sums[j]};");
     }
-    memcpy(coords, p->coords, rank * sizeof *coords);
-    coords[rank - 2] = "(row + j)";
-    coords[rank - 1] = dg_fmt(b, "(%s)", lane_at(b, p, "l"));
-    dg_line(b, "const float y = %s;", scaled(b, p, "lane[l]", coords));
-    dg_element e = {.rank = rank, .dims = p->y.dims, .coords = coords};
-    dg_element_var(b, &e, p->n->out[0], "y");
-    if (!dg_element_rest(b, &e, 1)) return false;
+    const char *col = dg_fmt(b, "(%s)", lane_at(b, p, "l"));
+    if (!dg_product_rest(b, p, "(row + j)", col, "lane[l]")) return false;
     dg_line(b, "}\n}");
     return true;
 }
@@ -255,7 +251,10 @@ bool dg_product(dg_build *b, const ot_node *n)
 {
     product p;
     int64_t dims[OT_RANK_MAX], items, elems;
+    bool done;
     if (!open_product(b, n, &p)) return false;
+    if (!dg_product_tiles(b, &p, dg_work(b, items_of(&p), p.lanes, p.block), &done) || done)
+        return !b->why;
     uint32_t rank = p.y.rank;
     memcpy(dims, p.y.dims, rank * sizeof *dims);
     dims[rank - 2] = ot_ceil_div(p.rows, p.block);
@@ -281,7 +280,7 @@ bool dg_product(dg_build *b, const ot_node *n)
     for (uint32_t j = 0; j < p.block; j++) {
         const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + %u, %s)", j, last);
         dg_line(b, "acc%u = madd(%s, x, acc%u);", j,
-                dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")), j);
+                dg_load(b, p.in_a, dg_product_index(b, &p, p.in_a, row, "k")), j);
     }
     dg_line(b, "}");
     if (!finish(b, &p)) return false;

@@ -1,54 +1,11 @@
-/* Reductions, Softmax, ArgMax: a work-item goes through the elements that make one result, or
- * one row.
+/* Reductions, Softmax, ArgMax: a work-item, or a group of them, goes through the elements that
+ * make one result, or one row (dg_share.c).
  *
- *   kept axes      coordinates of the work-item      c0, c1
- *   reduced axes   loops                             for r2, for r3
+ *   kept axes      coordinates of the row      c0, c1
+ *   reduced axes   loops                       for r2, for r3
  *
  */
-#include "dg_internal.h"
-
 #include "dg_rows.h"
-
-/* ---- rows ---- */
-
-bool dg_row_open(dg_build *b, dg_row *r, const ot_nd *x)
-{
-    int64_t kept[OT_RANK_MAX];
-    r->items = r->length = 1;
-    for (uint32_t k = 0; k < x->rank; k++) {
-        kept[k] = r->reduced[k] ? 1 : x->dims[k];
-        if (!ot_mul_i64(r->items, kept[k], &r->items) ||
-            !ot_mul_i64(r->length, r->reduced[k] ? x->dims[k] : 1, &r->length))
-            return dg_refuse(b, "more elements than can be counted");
-    }
-    if (r->items == 0 || r->length == 0) return dg_refuse(b, "an empty array");
-    double steps = 0, here = 1; /* loops within loops; three passes at the most */
-    for (uint32_t k = 0; k < x->rank; k++)
-        if (r->reduced[k]) steps += here *= (double)x->dims[k];
-    if (!dg_steps(b, 3 * steps)) return false;
-    dg_begin(b, r->items);
-    dg_split(b, "c", x->rank, kept, r->coords);
-    for (uint32_t k = 0; k < x->rank; k++)
-        if (r->reduced[k]) r->coords[k] = x->dims[k] == 1 ? "0" : dg_fmt(b, "r%u", k);
-    r->rank = x->rank;
-    r->dims = x->dims;
-    return true;
-}
-
-void dg_row_loops(dg_build *b, const dg_row *r)
-{
-    for (uint32_t k = 0; k < r->rank; k++)
-        if (r->reduced[k] && r->dims[k] != 1)
-            dg_line(b, "for (int r%u = 0; r%u < %s; r%u++) {", k, k, dg_num(b, r->dims[k]), k);
-    dg_line(b, "{");
-}
-
-void dg_row_close(dg_build *b, const dg_row *r)
-{
-    for (uint32_t k = 0; k < r->rank; k++)
-        if (r->reduced[k] && r->dims[k] != 1) dg_line(b, "}");
-    dg_line(b, "}");
-}
 
 static bool is_number(dg_build *b, const ot_nd *x, dg_type *t)
 {
@@ -58,24 +15,27 @@ static bool is_number(dg_build *b, const ot_nd *x, dg_type *t)
 
 /* ---- reductions ---- */
 
-/* sum_t s begins as `first`, takes in each x, and is `last` in the end; n: how many. Maxima and
- * minima are of the type itself. */
+#define LARGER  "s = !is_nan(s) && (x > s || is_nan(x)) ? x : s"
+#define SMALLER "s = !is_nan(s) && (x < s || is_nan(x)) ? x : s"
+
+/* sum_t s begins as `first`, takes in each x, others' s as `merge` says, and is `last` in the end;
+ * n: how many. Maxima and minima are of the type itself. */
 static const struct reduction {
     ot_op op;
-    const char *first, *each, *last;
+    const char *first, *each, *merge, *last;
     bool extreme, integers;
 } REDUCTIONS[] = {
-    {OT_OP_ReduceSum, "0", "s += x", "s", false, true},
-    {OT_OP_ReduceMean, "0", "s += x", "s / n", false, false},
-    {OT_OP_GlobalAveragePool, "0", "s += x", "s / n", false, false},
-    {OT_OP_ReduceL1, "0", "s += x < 0 ? -x : x", "s", false, true},
-    {OT_OP_ReduceL2, "0", "s += to_sum_t(x) * x", "sqrt(s)", false, false},
-    {OT_OP_ReduceSumSquare, "0", "s += to_sum_t(x) * x", "s", false, false},
-    {OT_OP_ReduceProd, "1", "s *= x", "s", false, true},
-    {OT_OP_ReduceLogSum, "0", "s += x", "log(s)", false, false},
-    {OT_OP_ReduceMax, NULL, "s = x > s || x != x ? x : s", "s", true, true},
-    {OT_OP_ReduceMin, NULL, "s = x < s || x != x ? x : s", "s", true, true},
-    {OT_OP_GlobalMaxPool, NULL, "s = x > s || x != x ? x : s", "s", true, false},
+    {OT_OP_ReduceSum, "0", "s += x", "s += x", "s", false, true},
+    {OT_OP_ReduceMean, "0", "s += x", "s += x", "s / n", false, false},
+    {OT_OP_GlobalAveragePool, "0", "s += x", "s += x", "s / n", false, false},
+    {OT_OP_ReduceL1, "0", "s += x < 0 ? -x : x", "s += x", "s", false, true},
+    {OT_OP_ReduceL2, "0", "s += to_sum_t(x) * x", "s += x", "sqrt(s)", false, false},
+    {OT_OP_ReduceSumSquare, "0", "s += to_sum_t(x) * x", "s += x", "s", false, false},
+    {OT_OP_ReduceProd, "1", "s *= x", "s *= x", "s", false, true},
+    {OT_OP_ReduceLogSum, "0", "s += x", "s += x", "log(s)", false, false},
+    {OT_OP_ReduceMax, NULL, LARGER, LARGER, "s", true, true},
+    {OT_OP_ReduceMin, NULL, SMALLER, SMALLER, "s", true, true},
+    {OT_OP_GlobalMaxPool, NULL, LARGER, LARGER, "s", true, false},
 };
 
 /* Axes of a Reduce: attribute, or constant operand 1; none: all, unless the node is to do
@@ -132,8 +92,11 @@ bool dg_reduce(dg_build *b, const ot_node *n)
     if (!how) return dg_refuse(b, "a reduction that has no kernel");
     if (!is_number(b, x, &t)) return false;
     if (!t.is_float && !how->integers) return dg_refuse(b, "a reduction of this type");
-    if (!read_axes(b, n, x, r.reduced) || !dg_row_open(b, &r, x)) return false;
-    uint32_t in = dg_arg(b, n->in[0], NULL, false);
+    if (!read_axes(b, n, x, r.reduced)) return false;
+    ot_nd from = *x;
+    dg_row_join(&r, 0, &from, NULL);
+    if (!dg_row_open(b, &r, &from)) return false;
+    uint32_t in = dg_arg(b, n->in[0], &from, false);
     const char *sum = how->extreme || !t.is_float ? t.computed : "sum_t";
     if (how->extreme) {
         const char *first[OT_RANK_MAX];
@@ -146,6 +109,8 @@ bool dg_reduce(dg_build *b, const ot_node *n)
     dg_line(b, "const %s x = %s;\n%s;", t.computed, dg_load(b, in, dg_index(b, in, r.coords)),
             how->each);
     dg_row_close(b, &r);
+    dg_row_merge(b, &r, sum, "s", how->merge);
+    dg_row_one(b, &r);
     dg_line(b, "const sum_t n_all = %s;", dg_num(b, r.length));
     const char *last = strcmp(how->last, "s / n") == 0 ? "s / n_all" : how->last;
     if (n->op == OT_OP_ReduceLogSum) last = dg_fmt(b, "log(to_%s(s))", t.computed);
@@ -155,7 +120,8 @@ bool dg_reduce(dg_build *b, const ot_node *n)
     dg_element e = {.rank = y->rank, .dims = y->dims, .coords = coords};
     dg_element_var(b, &e, n->out[0], "y");
     if (!dg_element_rest(b, &e, 1)) return false;
-    dg_end(b, r.items, 4, (double)r.items * (double)r.length);
+    dg_row_one_end(b, &r);
+    dg_row_end(b, &r, 4, (double)r.items * (double)r.length);
     return !b->why;
 }
 
@@ -180,20 +146,39 @@ bool dg_softmax(dg_build *b, const ot_node *n)
     dg_row_loops(b, &r);
     dg_line(b, "m = fmax(m, %s);", load);
     dg_row_close(b, &r);
+    dg_row_merge(b, &r, "float", "m", "s = fmax(s, x)");
     dg_line(b, "sum_t s = 0;");
     dg_row_loops(b, &r);
     dg_line(b, "s += exp(%s - m);", load);
     dg_row_close(b, &r);
+    dg_row_merge(b, &r, "sum_t", "s", "s += x");
     dg_line(b, "const float f = %s;", log ? "log(to_float(s))" : "1 / to_float(s)");
     dg_row_loops(b, &r);
     dg_store(b, out, dg_index(b, out, r.coords),
              dg_fmt(b, log ? "%s - m - f" : "exp(%s - m) * f", load));
     dg_row_close(b, &r);
-    dg_end(b, r.items, 4, 8.0 * (double)r.items * (double)r.length);
+    dg_row_end(b, &r, 4, 8.0 * (double)r.items * (double)r.length);
     return !b->why;
 }
 
 /* ---- ArgMax, ArgMin ---- */
+
+/* The place of the best of all work-items' in `at`; among equals the first or the last. */
+static void merge_places(dg_build *b, const dg_row *r, const char *type, const char *better,
+                         const char *sooner)
+{
+    if (r->share == 1) return;
+    dg_shared(b, type, "part_s", r->share);
+    dg_shared(b, "int", "part_at", r->share);
+    dg_line(b, "part_s[me] = s;\npart_at[me] = at;");
+    dg_meet(b);
+    dg_line(b, "for (int h = %u; h > 0; h /= 2) {\nif (me < h) {", r->share / 2);
+    dg_line(b, "const %s x = part_s[me], y = part_s[me + h];", type);
+    dg_line(b, "if (y %s x || (y == x && part_at[me + h] %s part_at[me])) {", better, sooner);
+    dg_line(b, "part_s[me] = y; part_at[me] = part_at[me + h];\n}\n}");
+    dg_meet(b);
+    dg_line(b, "}\nat = part_at[0];");
+}
 
 bool dg_arg_reduce(dg_build *b, const ot_node *n)
 {
@@ -216,8 +201,11 @@ bool dg_arg_reduce(dg_build *b, const ot_node *n)
     dg_line(b, "if (x %s%s s) { s = x; at = %s; }", n->op == OT_OP_ArgMax ? ">" : "<",
             last ? "=" : "", r.coords[axis]);
     dg_row_close(b, &r);
+    merge_places(b, &r, t.computed, n->op == OT_OP_ArgMax ? ">" : "<", last ? ">" : "<");
     if (!result_coords(b, &r, y, coords)) return false;
+    dg_row_one(b, &r);
     dg_store(b, out, dg_index(b, out, coords), "at");
-    dg_end(b, r.items, 4, (double)r.items * (double)r.length);
+    dg_row_one_end(b, &r);
+    dg_row_end(b, &r, 4, (double)r.items * (double)r.length);
     return !b->why;
 }

@@ -306,6 +306,25 @@ static uint32_t group_of(const ot_dg_layout *l, int64_t items, uint32_t group_it
     return group;
 }
 
+void dg_begin_group(dg_build *b, int64_t groups, uint32_t items)
+{
+    b->group_items = items;
+    dg_line(b, "const int i = work_group(), me = local_item();");
+    /* Vulkan's groups may stand in rows, the last of which is filled up: a whole group returns */
+    if (b->target->dialect == OT_DG_GLSL) dg_line(b, "if (i >= %s) return;", dg_num(b, groups));
+}
+
+void dg_shared(dg_build *b, const char *type, const char *name, int64_t n)
+{
+    static const char *const space[] = {[OT_DG_OPENCL] = "__local ",
+                                        [OT_DG_CUDA] = "__shared__ together ",
+                                        [OT_DG_GLSL] = "shared "};
+    dg_append(b, &b->shared,
+              dg_fmt(b, "%s%s %s[%lld];\n", space[b->target->dialect], type, name, (long long)n));
+}
+
+void dg_meet(dg_build *b) { dg_line(b, "meet();"); }
+
 double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block)
 {
     const double busy = (double)b->target->layout.busy;
@@ -315,7 +334,10 @@ double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block)
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
 {
     dg_text text = {0};
-    group_items = group_of(&b->target->layout, items, group_items);
+    if (b->group_items > 0)
+        group_items = b->group_items;
+    else
+        group_items = group_of(&b->target->layout, items, group_items);
     dg_open_function(b, &text, group_items);
     if (b->body.n) dg_append(b, &text, b->body.s);
     dg_append(b, &text, "}\n");
@@ -339,6 +361,8 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     b->body = (dg_text){0};
     memset(b->transactions, 0, sizeof b->transactions);
     b->spreads = false;
+    b->group_items = 0;
+    b->shared = (dg_text){0};
     b->n_args = 0;
     b->chan = NULL;
     b->numbers = NULL;

@@ -189,7 +189,7 @@ bool dg_pool(dg_build *b, const ot_node *n)
     uint32_t in = dg_arg(b, n->in[0], &x5, false);
     dg_reads_at_most(b, in, dg_window_elements(&x5, &w));
     dg_line(b, "float y = %s;", max ? "-INFINITY" : "0");
-    pool_loops(b, &w, c, in, max ? "y = x > y || x != x ? x : y;" : "y += x;");
+    pool_loops(b, &w, c, in, max ? "y = !is_nan(y) && (x > y || is_nan(x)) ? x : y;" : "y += x;");
     if (!max) {
         pool_count(b, &w, c, ot_attr_int(n, "count_include_pad", 0) != 0);
         dg_line(b, "y /= count > 0 ? count : 1;");

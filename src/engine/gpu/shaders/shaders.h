@@ -46,6 +46,11 @@ typedef struct ot_dg_layout {
     uint32_t block;
     /* a work-item's elements lie apart, so that those of neighbouring work-items are neighbours */
     ot_dg_choice spreads;
+    /* a row of a reduction or normalisation is a work-group's, which adds up what its work-items
+     * found; else a work-item's */
+    ot_dg_choice shares_rows;
+    /* blocks of a convolution's or product's operands in memory that a work-group shares */
+    ot_dg_choice tiles;
 } ot_dg_layout;
 
 /* What text is for. */
@@ -55,6 +60,8 @@ typedef struct ot_dg_target {
     bool has_shorts, has_bytes; /* reads and writes elements of two bytes, of one */
     uint32_t args_most;         /* arrays of one kernel; 0: OT_DG_ARGS_MAX */
     int64_t steps_most;         /* iterations of all loops of a work-item; 0: as many as it takes */
+    uint32_t group_most;        /* work-items of a work-group, */
+    int64_t shared_bytes;       /* and memory that they share; 0: work-groups share nothing */
     ot_dg_layout layout;
 } ot_dg_target;
 
