@@ -179,6 +179,8 @@ double ot_now(void); /* seconds of a clock that never goes back */
 /* Floats of a vector that fast code computes with on this machine: 16 with AVX-512, 8 with AVX2;
  * 0: there is none. */
 uint32_t ot_cpu_lanes(void);
+/* Channels of one block in ONNX Runtime's blocked layout on this machine; 0: not known. */
+int64_t ot_cpu_channel_block(void);
 /* Where temporary files go: $TMPDIR, else /tmp. The environment's, no slash at the end. */
 const char *ot_temp_folder(void);
 /* splitmix64: the next of a sequence that `state` begins */

@@ -26,3 +26,12 @@ uint32_t ot_cpu_lanes(void)
 #endif
     return 0;
 }
+
+int64_t ot_cpu_channel_block(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f")) return 16;
+    if (__builtin_cpu_supports("avx")) return 8;
+#endif
+    return 0;
+}

@@ -1,11 +1,14 @@
 /* What ONNX Runtime merges into a convolution: BatchNormalization, a unary activation, or the
  * Add of a tensor of the same size, when nobody else reads the result before. An Add follows the
- * convolution or its BatchNormalization; what follows an activation runs on its own.
+ * convolution or its BatchNormalization; what follows an activation runs on its own, and so does an
+ * Add in one or three dimensions.
  *
  *   Conv --> BatchNormalization --> Relu                   Conv --> Add(x) --> Relu
  *
  */
 #include "fusion.h"
+
+#define PICTURE 4 /* rank of what a convolution makes where an Add is merged into it */
 
 /* Bytes of a value as the runtime holds it; 0: not known. */
 static int64_t size_of(const ot_group_view *v, ot_id value)
@@ -38,6 +41,7 @@ static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_
     ot_op last = v->node(v->of, x->parts[x->n - 1].place)->op;
     bool first = x->n == 1 || last == OT_OP_BatchNormalization;
     if (op != OT_OP_Add) return is_unary(op) && (first || last == OT_OP_Add);
+    if (v->g->values[x->result].rank != PICTURE) return false;
     bool second = ot_group_operand(v, place, 0) == x->result;
     return first && size_of(v, ot_group_operand(v, place, second ? 1 : 0)) == size_of(v, x->result);
 }

@@ -155,7 +155,7 @@ def recurrence(net):
 
 # ---- what ONNX Runtime's optimiser writes ----
 
-@case(share=.4, engine=False, holds=['FusedConv'])
+@case(share=.55, holds=['FusedConv'])
 def fused_convolutions(net):
     """Convolutions with activations, and one that is added to another."""
     x = net.op('Relu', net.conv(net.input('x', [1, 3, 160, 128]), 3, 16, bias=.1, pads=[1] * 4))

@@ -121,6 +121,19 @@ static void the_engine_takes_attention(void **state)
                 &ot_onnxruntime_rules, "aab");
 }
 
+static void onnxruntime_adds_within_pictures_only(void **state)
+{
+    (void)state;
+    const ot_group_rules *r = &ot_onnxruntime_rules;
+    check_steps("%a = Conv(%x, %w)\n%y = Add(%a, %x)\noutput %y\n", r, "aa");
+    check_steps("input %l : float32[1,8,12]\ninit %n : float32[8,8,1] = random 4\n"
+                "%a = Conv(%l, %n)\n%y = Add(%a, %l)\noutput %y\n",
+                r, "ab");
+    check_steps("input %l : float32[1,8,3,3,3]\ninit %n : float32[8,8,1,1,1] = random 4\n"
+                "%a = Conv(%l, %n)\n%y = Add(%a, %l)\noutput %y\n",
+                r, "ab");
+}
+
 /* ---- ONNX Runtime, node by node ---- */
 
 static ot_id node_of(const ot_graph *g, const char *value)
@@ -245,6 +258,7 @@ int main(void)
         cmocka_unit_test(openvino_joins_what_nobody_else_reads),
         cmocka_unit_test(devices_extend_heads),
         cmocka_unit_test(the_engine_takes_attention),
+        cmocka_unit_test(onnxruntime_adds_within_pictures_only),
         cmocka_unit_test(onnxruntime_folds_and_joins),
         cmocka_unit_test(onnxruntime_reads_through),
         cmocka_unit_test(cost_and_memory_agree),

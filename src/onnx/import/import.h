@@ -54,6 +54,14 @@ bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr);
 int32_t ot_raise_own(const char *op);
 /* replace.c: write those nodes of im->g. Needs all names of the model. Fails: OT_E_NOMEM. */
 ot_status ot_raise_nodes(ot_importer *im) OT_MUST_USE;
+/* Constants are no inputs any more: a file before IR 4, where all have to be, is read as IR 4.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_raise_constants(ot_importer *im) OT_MUST_USE;
+/* unfuse.c, unblock.c: operators that ONNX Runtime's optimiser writes, as the standard ones that
+ * mean the same. Need all names of the model. Fail: OT_E_NOMEM; unblock.c also OT_E_INPUT, as
+ * ot_topo_sort. */
+ot_status ot_unfuse_nodes(ot_importer *im) OT_MUST_USE;
+ot_status ot_unblock_nodes(ot_importer *im) OT_MUST_USE;
 
 /* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x'
  * ..."). */

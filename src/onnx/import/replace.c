@@ -11,75 +11,38 @@
  * dead: a model that nothing else changes is taken back to what it was.
  *
  */
-#include "import.h"
 #include "model_io.h"
+#include "node_writer.h"
 
 #define NEWEST 13 /* opset that models are raised to at most */
 /* IR version from which on constants need not be inputs; branches and bodies are written with
  * those */
 #define UNLISTED 4
 
-typedef struct writer {
-    ot_graph *g;
-    const char *base; /* of names */
-} writer;
-
-static ot_status nomem(const writer *w) { return ot_fail_nomem(w->g->model->diag); }
-
-static const char *name_of(const writer *w, const char *role)
-{
-    const char *name = ot_format(w->g->model->arena, "%s/%s", w->base, role);
-    return name ? ot_fresh_name(w->g->model, name) : NULL;
-}
-
-static ot_status ints(const writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out)
-{
-    const char *name = name_of(w, role);
-    *out = name ? ot_const_i64(w->g, name, data, 1, &n) : OT_NONE;
-    return *out == OT_NONE ? nomem(w) : OT_OK;
-}
-
 /* [n, 1, 1], or a scalar where n is 0. */
-static ot_status floats(const writer *w, const char *role, const float *data, int64_t n, ot_id *out)
+static ot_status floats(const ot_node_writer *w, const char *role, const float *data, int64_t n,
+                        ot_id *out)
 {
     const int64_t dims[3] = {n, 1, 1};
-    const char *name = name_of(w, role);
+    const char *name = ot_writer_name(w, role);
     *out = name ? ot_const_f32(w->g, name, data, n > 0 ? 3 : 0, dims) : OT_NONE;
-    return *out == OT_NONE ? nomem(w) : OT_OK;
-}
-
-/* op(in [n]) -> *out, which is made where it is OT_NONE. */
-static ot_status op(const writer *w, const char *type, const ot_id *in, uint32_t n,
-                    const ot_attr *attrs, uint32_t n_attrs, ot_id *out)
-{
-    const char *name = name_of(w, type);
-    if (!name) return nomem(w);
-    if (*out == OT_NONE) {
-        const char *result = name_of(w, "out");
-        *out = result ? ot_value_new(w->g, result, OT_DT_UNKNOWN, -1, NULL) : OT_NONE;
-        if (*out == OT_NONE) return nomem(w);
-    }
-    return ot_node_new(w->g, &(ot_node_def){.op = type,
-                                            .name = name,
-                                            .in = {in, n},
-                                            .out = {out, 1},
-                                            .attrs = {attrs, n_attrs}}) == OT_NONE
-               ? nomem(w)
-               : OT_OK;
+    return *out == OT_NONE ? ot_fail_nomem(w->g->model->diag) : OT_OK;
 }
 
 /* x * by + plus, [n, 1, 1] or (n 0) a scalar. */
-static ot_status write_scaled(const writer *w, const ot_node *old, float by, const float *plus,
-                              int64_t n)
+static ot_status write_scaled(const ot_node_writer *w, const ot_node *old, float by,
+                              const float *plus, int64_t n)
 {
     ot_id factor, summand, scaled = OT_NONE, y = old->out[0];
     OT_TRY(floats(w, "scale", &by, 0, &factor));
     OT_TRY(floats(w, "bias", plus, n, &summand));
-    OT_TRY(op(w, "Mul", (ot_id[]){old->in[0], factor}, 2, NULL, 0, &scaled));
-    return op(w, "Add", (ot_id[]){scaled, summand}, 2, NULL, 0, &y);
+    OT_TRY(ot_write_node(w, "Mul", (ot_id_list){(ot_id[]){old->in[0], factor}, 2},
+                         (ot_attr_list){0}, &scaled));
+    return ot_write_node(w, "Add", (ot_id_list){(ot_id[]){scaled, summand}, 2}, (ot_attr_list){0},
+                         &y);
 }
 
-static ot_status write_crop(const writer *w, const ot_node *old)
+static ot_status write_crop(const ot_node_writer *w, const ot_node *old)
 {
     static const int64_t axes[2] = {2, 3};
     size_t n, n_size;
@@ -90,29 +53,28 @@ static ot_status write_crop(const writer *w, const ot_node *old)
     ot_id in[4] = {old->in[0]}, y = old->out[0];
     for (int k = 0; k < 2; k++)
         ends[k] = size ? starts[k] + size[k] : border[3 - k] > 0 ? -border[3 - k] : INT64_MAX;
-    OT_TRY(ints(w, "starts", starts, 2, &in[1]));
-    OT_TRY(ints(w, "ends", ends, 2, &in[2]));
-    OT_TRY(ints(w, "axes", axes, 2, &in[3]));
-    return op(w, "Slice", in, 4, NULL, 0, &y);
+    OT_TRY(ot_write_ints(w, "starts", starts, 2, &in[1]));
+    OT_TRY(ot_write_ints(w, "ends", ends, 2, &in[2]));
+    OT_TRY(ot_write_ints(w, "axes", axes, 2, &in[3]));
+    return ot_write_node(w, "Slice", (ot_id_list){in, 4}, (ot_attr_list){0}, &y);
 }
 
-static ot_status write_pad(const writer *w, const ot_node *old)
+static ot_status write_pad(const ot_node_writer *w, const ot_node *old)
 {
     size_t n;
     const int64_t *pads = ot_attr_ints(old, "pads", &n);
     const ot_attr *mode = ot_attr_find(old, "mode");
     ot_id in[2] = {old->in[0]}, y = old->out[0];
-    OT_TRY(ints(w, "pads", pads, (int64_t)n, &in[1]));
-    return op(w, "Pad", in, 2, mode, mode ? 1 : 0, &y);
+    OT_TRY(ot_write_ints(w, "pads", pads, (int64_t)n, &in[1]));
+    return ot_write_node(w, "Pad", (ot_id_list){in, 2}, (ot_attr_list){mode, mode ? 1 : 0}, &y);
 }
 
 static ot_status write_anew(ot_graph *g, ot_id id)
 {
-    const ot_node old = g->nodes[id];
-    const writer w = {.g = g, .base = old.name[0] ? old.name : g->values[old.out[0]].name};
+    ot_node old;
+    const ot_node_writer w = ot_writer_in_place_of(g, id, &old);
     const ot_attr *bias = ot_attr_find(&old, "bias");
     const float beta = ot_attr_float(&old, "beta", 0);
-    ot_node_remove(g, id);
     if (old.op == OT_OP_ImageScaler)
         return write_scaled(&w, &old, ot_attr_float(&old, "scale", 1), bias->floats,
                             (int64_t)bias->n);
@@ -123,8 +85,9 @@ static ot_status write_anew(ot_graph *g, ot_id id)
 
 /* Constants are no inputs any more. Before IR 4 all had to be listed as such, and nobody could
  * give others. */
-static ot_status unlist_constants(ot_importer *im)
+ot_status ot_raise_constants(ot_importer *im)
 {
+    if (im->m->ir_version >= UNLISTED) return OT_OK;
     ot_graph *g = im->g;
     ot_source *src = im->src;
     ot_id *kept = OT_NEW_N(im->m->arena, ot_id, g->n_inputs + 1u);
@@ -155,8 +118,7 @@ ot_status ot_raise_nodes(ot_importer *im)
         if (im->opset <= ot_raise_own(ot_op_name(what))) continue;
         OT_TRY(write_anew(g, id));
     }
-    return im->raised && im->opset == NEWEST && im->m->ir_version < UNLISTED ? unlist_constants(im)
-                                                                             : OT_OK;
+    return im->raised && im->opset == NEWEST ? ot_raise_constants(im) : OT_OK;
 }
 
 ot_status ot_raise_undo(ot_model *m)

@@ -1,0 +1,189 @@
+"""Models that ONNX Runtime saved with its optimisations, read as standard operators. optimised_files.py TOOL FOLDER SEED"""
+import filecmp
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper
+
+from builder import Net, model, save, value
+from checks import outputs
+
+BLOCKED, MS = 'com.microsoft.nchwc', 'com.microsoft'
+TILES = ('--force', '--l2', '16K', '--threads', '1', '--target', 'cpu-generic')
+
+
+def saved(path):
+    """The file as ONNX Runtime saves it with all of its optimisations."""
+    options, out = ort.SessionOptions(), path.replace('.onnx', '_all.onnx')
+    options.optimized_model_filepath, options.log_severity_level = out, 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    ort.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+    return out
+
+
+def call(*words):
+    p = subprocess.run(words, capture_output=True, text=True)
+    if p.returncode: sys.exit(f'{" ".join(words)}: exit {p.returncode}: {p.stderr}')
+    return p.stdout
+
+
+def same(name, got, want, tol):
+    for a, b in zip(got, want, strict=True):
+        if a.shape != b.shape: sys.exit(f'{name}: {a.shape}, not {b.shape}')
+        error = np.abs(a.astype('f8') - b).max() / max(np.abs(b).max(), 1e-30)
+        if not error <= tol: sys.exit(f'{name}: off by {error:.1e}')
+
+
+def tiled(path, fed, tol=1e-4, engine=True):
+    """Tiled into standard operators alone, and as the engine computes it: equal. Returns how many regions."""
+    out = path.replace('.onnx', '_out.onnx')
+    want = outputs(path, fed)
+    facts = json.loads(call(tool, path, '-o', out, '--json', *TILES))
+    same(path, outputs(out, fed), want, tol)
+    left = {n.domain for n in onnx.load(out).graph.node} & {BLOCKED}
+    if left: sys.exit(f'{path}: still has nodes of {left}')
+    if engine:
+        call(tool, path, '-o', out, '-q', '--emit', 'engine', '--verify', *TILES)
+        np.save(f'{folder}/x.npy', fed['x'])
+        call(tool, 'run', path, '-q', '--input', f'x={folder}/x.npy', '--output-dir', folder)
+        same(f'{path} (run)', [np.load(f'{folder}/0.npy')], want, tol)
+    return len(facts['regions'])
+
+
+# ---- blocks of channels ----
+
+WIDTHS = [4, 8, 12, 16, 20, 24, 32, 40, 48]
+
+
+def step(net, rng, v, c):
+    """One more layer behind v of c channels; returns its result and channels."""
+    kind = rng.integers(0, 9)
+    if kind == 0: return net.conv(v, 1, c, bias=.1, group=c, pads=[1] * 4), c  # one channel a group
+    if kind == 1: return net.op('MaxPool', v, kernel_shape=[3, 3], pads=[1] * 4), c
+    if kind == 2: return net.op('AveragePool', v, kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=int(rng.integers(0, 2))), c
+    if kind == 3:  # a gate by channel
+        gate = net.op('Sigmoid', net.conv(net.op('GlobalAveragePool', v), c, c, k=1, bias=.1))
+        return net.op('Mul', v, gate), c
+    if kind == 4:  # a block that is added to what it reads
+        return net.op('Relu', net.op('Add', net.conv(net.op('Relu', net.conv(v, c, c, pads=[1] * 4)), c, c, pads=[1] * 4), v)), c
+    if kind == 5 and c % 16 == 0:
+        more = net.conv(v, c, 16, bias=.1, pads=[1] * 4)
+        return net.op('Concat', v, net.op('Relu', more), axis=1), c + 16
+    wide = int(rng.choice(WIDTHS))
+    v = net.conv(v, c, wide, bias=.1 if rng.random() < .7 else None, pads=[1] * 4)
+    act = rng.integers(0, 5)
+    if act == 0: v = net.op('Relu', v)
+    if act == 1: v = net.op('LeakyRelu', v, alpha=.1)
+    if act == 2: v = net.op('Clip', v, net.const(-.5), net.const(.7))
+    if act == 3: v = net.op('HardSigmoid', v, alpha=.3, beta=.4)
+    return v, wide
+
+
+def network(seed):
+    rng = np.random.default_rng([seed, 77])
+    net = Net([seed, 78], opset=int(rng.choice([11, 13, 17])))
+    free = rng.random() < .3
+    v, c = net.input('x', [1, 3, 'h', 'w'] if free else [1, 3, 40, 36]), 3
+    for _ in range(int(rng.integers(3, 7))): v, c = step(net, rng, v, c) if c > 3 else (net.conv(v, 3, 16, bias=.1, pads=[1] * 4), 16)
+    if rng.random() < .4:
+        mode = {'mode': 'nearest', 'coordinate_transformation_mode': 'asymmetric', 'nearest_mode': 'floor'}
+        if rng.random() < .5: mode = {'mode': 'linear', 'coordinate_transformation_mode': 'half_pixel'}
+        v = net.op('Resize', net.conv(v, c, 16, pads=[1] * 4), net.const(np.zeros(0)), net.const([1, 1, 2, 2]), **mode)
+        c = 16
+    v = net.conv(v, c, int(rng.choice([1, 3, 16])), bias=.1, pads=[1] * 4)
+    net.op('Tanh', v, out='y')
+    net.output('y', [None] * 4)
+    return net.model(), free
+
+
+def blocked_networks():
+    kinds, regions = set(), 0
+    for seed in range(seed0, seed0 + 16):
+        m, free = network(seed)
+        path = saved(save(m, f'{folder}/net{seed}.onnx'))
+        nodes = onnx.load(path).graph.node
+        kinds |= {n.op_type for n in nodes if n.domain == BLOCKED}
+        fed = {'x': np.random.default_rng(seed).standard_normal((1, 3, 40, 36)).astype('f4')}
+        if free:  # sizes stay free
+            out = path.replace('.onnx', '_out.onnx')
+            call(tool, path, '-o', out, '-q', '--goal', 'memory', '--threads', '1')
+            same(path, outputs(out, fed), outputs(path, fed), 1e-4)
+        else:
+            regions += tiled(path, fed)
+    wanted = {'Conv', 'ReorderInput', 'ReorderOutput', 'MaxPool', 'AveragePool', 'GlobalAveragePool', 'Upsample'}
+    if not wanted <= kinds: sys.exit(f'ONNX Runtime writes only {kinds}')
+    if regions < 16: sys.exit(f'{regions} regions in all')
+
+
+def edited(path, name, edit):
+    m = onnx.load(path)
+    edit(m.graph)
+    return save(m, f'{folder}/{name}.onnx')
+
+
+def left_alone():
+    """What does not fit, and what needs no change, comes back as it was."""
+    net = Net(5)
+    v = net.op('Relu', net.conv(net.input('x', [1, 3, 32, 32]), 3, 16, pads=[1] * 4))
+    net.op('Relu', net.conv(v, 16, 16, pads=[1] * 4), out='y')
+    net.output('y', [1, 16, 32, 32])
+    path, out = saved(save(net.model(), f'{folder}/two.onnx')), f'{folder}/out.onnx'
+
+    def shows_blocks(g):
+        g.output.append(value(g.node[0].output[0], [1, 16, 32, 32]))
+
+    def moves_blocks(g):
+        g.node.insert(1, helper.make_node('Neg', [g.node[0].output[0]], ['negated']))
+        g.node[2].input[0] = 'negated'
+
+    def narrows(g):
+        g.node[-1].attribute[0].CopyFrom(helper.make_attribute('channels', 99))
+        del g.node[-1].attribute[1:]
+
+    def weights_fed(g):
+        g.input.append(value(g.node[0].input[1], [16, 3, 3, 3]))
+    for edit in (shows_blocks, moves_blocks, narrows, weights_fed):
+        file = edited(path, edit.__name__, edit)
+        call(tool, file, '-o', out, '-q', *TILES)
+        if not filecmp.cmp(file, out, shallow=False): sys.exit(f'{file}: changed')
+    call(tool, path, '-o', out, '-q', '--target', 'cpu-generic', '--goal', 'time', '--l2', '1G')
+    if not filecmp.cmp(path, out, shallow=False): sys.exit(f'{path}: changed, though nothing is tiled')
+
+
+# ---- merged activations ----
+
+PARAMETERS = {'Relu': [], 'Sigmoid': [], 'Tanh': [], 'LeakyRelu': [.2], 'Clip': [-.3, .4], 'HardSigmoid': [.3, .4]}
+
+
+def merged_activations():
+    rng = np.random.default_rng(3)
+    for opset in (9, 17):
+        for act, given in PARAMETERS.items():
+            x, z = value('x', [1, 4, 48, 40]), helper.make_tensor_value_info('y', 1, [1, 8, 48, 40])
+            w = onnx.numpy_helper.from_array(rng.normal(0, .3, (8, 4, 3, 3)).astype('f4'), 'w')
+            v = onnx.numpy_helper.from_array(rng.normal(0, .3, (8, 8, 3, 3)).astype('f4'), 'v')
+            more = {'activation_params': given} if given else {}
+            nodes = [helper.make_node('FusedConv', ['x', 'w'], ['a'], domain=MS, pads=[1] * 4, activation=act, **more),
+                     helper.make_node('FusedConv', ['a', 'v', '', 'a'], ['y'], domain=MS, pads=[1] * 4, activation=act, **more)]
+            m = model(nodes, [x], [z], [w, v], opset=opset, domains=[(MS, 1)])
+            fed = {'x': rng.standard_normal((1, 4, 48, 40)).astype('f4')}
+            if tiled(save(m, f'{folder}/conv_{act}_{opset}.onnx'), fed) < 1: sys.exit(f'FusedConv of {act}, opset {opset}: no region')
+            if act == 'Clip': continue  # FusedGemm has no such
+            more = {f'activation_{n}': p for n, p in zip(('alpha', 'beta'), given)}
+            nodes = [helper.make_node('FusedGemm', ['x', 'w', 'b'], ['a'], domain=MS, transB=1, activation=act, **more),
+                     helper.make_node('FusedGemm', ['a', 'w', 'b'], ['y'], domain=MS, transB=1, activation=act, **more)]
+            w = onnx.numpy_helper.from_array(rng.normal(0, .2, (32, 32)).astype('f4'), 'w')
+            b = onnx.numpy_helper.from_array(rng.normal(0, .2, 32).astype('f4'), 'b')
+            m = model(nodes, [value('x', [256, 32])], [value('y', [256, 32])], [w, b], opset=opset, domains=[(MS, 1)])
+            fed = {'x': rng.standard_normal((256, 32)).astype('f4')}
+            if tiled(save(m, f'{folder}/gemm_{act}_{opset}.onnx'), fed) < 1: sys.exit(f'FusedGemm of {act}, opset {opset}: no region')
+
+
+tool, folder, seed0 = sys.argv[1], sys.argv[2], int(sys.argv[3])
+blocked_networks()
+left_alone()
+merged_activations()
