@@ -10,16 +10,16 @@
  * untiled model's, or the same with its weights in a file of their own.
  *
  *      untiled        loaded 40, growth 100                       process 140   score 100
- *      tiles          loaded 60, growth  20                       process  80   score  30
- *      tiles          loaded 60, growth  20, 130 while loading    process 130   score  55
+ *      tiles          loaded 60, growth  20                       process  80   score  35
+ *      tiles          loaded 60, growth  20, 130 while loading    process 130   score  72
  *
  * SHARE of the score is growth alone: where the process is at its highest while it loads, tensors
  * would be left as they are otherwise, and models that run side by side load one after another.
  */
 #include "candidates.h"
 
-#define SHARE 2    /* one part in so many */
-#define FULLY 1.5  /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
+#define SHARE 4    /* one part in so many */
+#define FULLY 1    /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
 #define ABOUT 1.02 /* predictions differ by that much from one another at least */
 
 void ot_process_figures(const ot_sim_figures *f, ot_figures *out)
@@ -41,9 +41,9 @@ static int64_t beside_growth(const ot_sim_figures *f) { return ot_process_bytes(
 static int64_t score_of(const ot_sim_figures *f, int64_t beside)
 {
     const int64_t more = beside_growth(f) - beside;
-    const double growth = (double)f->growth, fully = FULLY * growth;
+    const double growth = (double)f->growth, fully = FULLY * growth, counts = 1 - 1.0 / SHARE;
     if ((double)-more <= fully) return f->growth + more - more / SHARE;
-    return (int64_t)((growth - fully / SHARE) * fully / (double)-more); /* above 0 */
+    return (int64_t)((growth - counts * fully) * fully / (double)-more); /* above 0 */
 }
 
 int64_t ot_outcome_process(const ot_outcome *of)
