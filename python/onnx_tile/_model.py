@@ -23,7 +23,8 @@ def is_path(model: object) -> bool:
     return isinstance(model, (str, os.PathLike))
 
 
-def _content(model: object) -> bytes:
+def bytes_of(model: object) -> bytes:
+    """What a file of a model in memory would hold. UsageError where it is none."""
     if is_proto(model):
         return model.SerializeToString()  # type: ignore[attr-defined]
     if isinstance(model, (bytes, bytearray, memoryview)):
@@ -36,7 +37,7 @@ def load(handle: Handle, model: "Model", data_dir: Optional[Union[str, "os.PathL
     if is_path(model):
         handle.call("load_file", path_bytes(model))
         return
-    content = _content(model)
+    content = bytes_of(model)
     handle.call("load_memory", content, len(content), path_bytes(data_dir) if data_dir is not None else None)
 
 

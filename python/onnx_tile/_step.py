@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ._errors import UsageError
 from ._library import Handle, dims_of
-from ._model import is_path, is_proto, load, save, take
+from ._model import load, save, take
+from ._onnxruntime import for_onnxruntime
 
 if TYPE_CHECKING:
     import os
@@ -47,12 +48,7 @@ def _session(model: Any, options: Any) -> Any:
     if hasattr(model, "get_modelmeta"):
         return model
     import onnxruntime
-    if is_proto(model):
-        model = model.SerializeToString()
-    elif not is_path(model):
-        model = bytes(model)
-    providers = ["CPUExecutionProvider"]
-    return onnxruntime.InferenceSession(model if isinstance(model, bytes) else str(model), options, providers=providers)
+    return onnxruntime.InferenceSession(for_onnxruntime(model), options, providers=["CPUExecutionProvider"])
 
 
 class Stepper:
