@@ -7,6 +7,10 @@
  */
 #include "simulate.h"
 
+#include "ops/access_resize.h"
+
+#include <math.h>
+
 /* what passes of the runtime make has more rank than what the file says */
 #define RANK_LATER (UINT64_C(1) << 40)
 
@@ -69,9 +73,8 @@ bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n,
 }
 
 /* Bytes of v, in blocks of channels or plain; -1: not known. */
-static int64_t layout_bytes(const maker *m, ot_id v, bool blocked)
+static int64_t layout_bytes(const maker *m, const ot_value *x, bool blocked)
 {
-    const ot_value *x = &m->g->values[v];
     int64_t bytes, block = m->r->conv.block;
     if (!ot_sim_held_bytes(x, &bytes)) return -1;
     if (!blocked || x->rank != 4 || x->dims[1] == 0) return bytes;
@@ -134,24 +137,40 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
     if (y->is_blocked == blocked && y->bytes != 0) return OT_OK;
     ot_sim_step *s = NULL;
     OT_TRY(new_step(m, OT_NONE, 1, 1, &s));
-    *y = (ot_sim_value){
-        .bytes = layout_bytes(m, v, blocked), .buffer = OT_NONE, .is_blocked = blocked};
+    *y = (ot_sim_value){.bytes = layout_bytes(m, &m->g->values[v], blocked),
+                        .buffer = OT_NONE,
+                        .is_blocked = blocked};
     s->rank = blocked ? RANK_LATER + s->rank : 2 * RANK_LATER + turn_of(s->rank, m->order);
     s->writes[s->n_writes++] = *out;
     add_read(m, s, v, false);
     return OT_OK;
 }
 
+/* Rows and columns of n's result are whole multiples of those of its operand, which nothing else
+ * of it changes: by extents, or where they are not stated by constant scales. */
+static bool repeats_rows(const ot_graph *g, const ot_node *n)
+{
+    const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
+    if (x->rank != 4) return false;
+    if (ot_value_is_static(x) && ot_value_is_static(y)) {
+        for (int k = 2; k < 4; k++)
+            if (x->dims[k] == 0 || y->dims[k] % x->dims[k] != 0) return false;
+        return x->dims[0] == y->dims[0] && x->dims[1] == y->dims[1];
+    }
+    ot_resize r;
+    ot_why why;
+    if (!ot_resize_read(g, n, &r, &why) || r.by_sizes) return false;
+    for (int k = 0; k < 4; k++) {
+        const float scale = r.entry[k] < 0 ? 1 : r.scales[r.entry[k]];
+        if (k < 2 ? scale != 1 : !(scale >= 1 && scale == floorf(scale))) return false;
+    }
+    return true;
+}
+
 /* Upsampling by whole factors of rows and columns, which the blocked kernel does. */
 static bool resizes_blocked(const ot_graph *g, const ot_node *n)
 {
-    if (n->op != OT_OP_Resize && n->op != OT_OP_Upsample) return false;
-    const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
-    if (!ot_value_is_static(x) || !ot_value_is_static(y) || x->rank != 4 ||
-        x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1])
-        return false;
-    for (int k = 2; k < 4; k++)
-        if (x->dims[k] == 0 || y->dims[k] % x->dims[k] != 0) return false;
+    if ((n->op != OT_OP_Resize && n->op != OT_OP_Upsample) || !repeats_rows(g, n)) return false;
     const char *mode = ot_attr_str(n, "mode", "nearest");
     const char *where = ot_attr_str(n, "coordinate_transformation_mode",
                                     n->op == OT_OP_Resize ? "half_pixel" : "asymmetric");
@@ -241,7 +260,7 @@ static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
 static void set_result(maker *m, ot_sim_step *s, ot_id v, bool blocked)
 {
     const ot_value *x = &m->g->values[v];
-    const int64_t bytes = layout_bytes(m, v, blocked);
+    const int64_t bytes = layout_bytes(m, x, blocked);
     if (x->is_tensor && bytes < 0) m->p->n_unknown++;
     m->p->values[v] = (ot_sim_value){.bytes = bytes,
                                      .buffer = OT_NONE,
@@ -478,7 +497,7 @@ static void measure_viewed(maker *m)
     }
 }
 
-/* Bytes of results that a branch does not state: those of the If say them. */
+/* Bytes of results that a branch does not state, in blocks and plain: those of the If say them. */
 static void measure_unstated(maker *m)
 {
     const ot_graph *g = m->g, *top = g->parent;
@@ -487,12 +506,14 @@ static void measure_unstated(maker *m)
         const ot_attr *a = n->op == OT_OP_If ? ot_attr_find(n, "then_branch") : NULL;
         if (!a || a->kind != OT_ATTR_GRAPH || a->g != g) continue;
         for (uint32_t j = 0; j < n->n_out && j < g->n_outputs; j++) {
-            ot_sim_value *x = &m->p->values[g->outputs[j]];
-            int64_t bytes;
-            if (x->bytes >= 0 || n->out[j] == OT_NONE ||
-                !ot_sim_held_bytes(&top->values[n->out[j]], &bytes))
-                continue;
+            const ot_id v = g->outputs[j];
+            ot_sim_value *x = &m->p->values[v], *plain = &m->p->values[g->n_values + v];
+            if (x->bytes >= 0 || n->out[j] == OT_NONE) continue;
+            const ot_value *of = &top->values[n->out[j]];
+            const int64_t bytes = layout_bytes(m, of, x->is_blocked);
+            if (bytes < 0) continue;
             x->bytes = bytes;
+            if (plain->bytes < 0) plain->bytes = layout_bytes(m, of, false);
             m->p->n_unknown--;
         }
     }

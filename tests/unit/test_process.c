@@ -417,6 +417,28 @@ static void computed_sizes_are_known(void **state)
     assert_in_range(f.pattern, 19 * MB, 21 * MB);
 }
 
+/* The result of a branch that states no extents is made in blocks all the same, where a Resize by
+ * constant scales makes it: 3 channels of 512 x 512 in 16, and as they are handed out. */
+static void unstated_results_are_made_in_blocks(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_sim_figures f;
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,128,128]\n  init %w : "
+        "float32[3,3,3,3] = random 1\n  init %k : float32[4] = [1,1,4,4]\n"
+        "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Resize(%a, _, %k) {mode=\"linear\", "
+        "coordinate_transformation_mode=\"align_corners\"}\n  output %y\n}\n",
+        &d);
+    assert_int_equal(ot_branch(m, true), OT_OK);
+    assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_int_equal(f.n_unknown, 0);
+    assert_in_range(f.growth, 33 * MB,
+                    38 * MB); /* the second run finds the first one's result there */
+    ot_model_free(m);
+}
+
 /* A window that moves with the iteration has the extents that the Reshape behind it states: 8
  * MiB beside those of the result. */
 static void moving_windows_take_memory(void **state)
@@ -812,6 +834,7 @@ int main(void)
         cmocka_unit_test(products_have_buffers_of_matrices),
         cmocka_unit_test(blocks_are_padded),
         cmocka_unit_test(computed_sizes_are_known),
+        cmocka_unit_test(unstated_results_are_made_in_blocks),
         cmocka_unit_test(moving_windows_take_memory),
         cmocka_unit_test(convolutions_take_in),
         cmocka_unit_test(odd_graphs_are_played),
