@@ -66,5 +66,5 @@ says "must be whole, parts or regions"
 expect 2 "$TOOL" residual.onnx -o one.onnx --emit ort-engine --runtime openvino
 says "contradict each other"
 expect 2 "$TOOL" residual.onnx -o one.onnx --emit ort
-says "must be onnx, engine or ort-engine"
+says "must be onnx, engine, ort-engine or step"
 finish
