@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Does a process take the memory that the tool predicts? Each model, untiled and tiled, in stock ONNX Runtime.
 
-  memory_truth.py --tool TOOL [--models DIR]... [--only GLOB]... [--args "--goal memory"] [--json FILE] [--markdown] [--threads N]
-  memory_truth.py --from FILE... --markdown
+  memory_truth.py --tool TOOL [--models DIR]... [--only GLOB]... [--args "--goal memory"] [--json FILE] [--threads N]
 
 DIR/models.json lists models and shapes (file, name, shapes, dynamic); without it every .onnx of DIR with static shapes. Two kinds of figures
 of the resident set, each measured in a process of its own: growth, over what it is when the session is loaded and free memory has gone back
 to the system, largest of three runs; and the whole process, over what it is before the session is made, without the inputs: while loading,
 loaded, the peak of the first run and of all. Predicted: `growth_bytes` (`peak_bytes` where there is none), `loading_bytes`, `loaded_bytes`,
 `process_bytes` of `--json`. Models of which untiled less than 8 MB grow are left out of the summary, which is the median and the largest
-|predicted - measured| / measured. --original: untiled models only. --markdown: a table of the whole process; --from: of rows that --json kept.
+|predicted - measured| / measured. --original: untiled models only.
 """
 import argparse
 import fnmatch
@@ -105,54 +104,26 @@ def show(r):
 def options(doc):
     """What both runtimes' scripts are called with."""
     a = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--tool')
-    a.add_argument('--models', action='append', default=[])
+    a.add_argument('--tool', required=True)
+    a.add_argument('--models', action='append', required=True)
     a.add_argument('--only', action='append')
     a.add_argument('--args', default='--goal memory')
     a.add_argument('--json')
-    a.add_argument('--markdown', action='store_true')
-    a.add_argument('--from', dest='kept', nargs='+')
     a.add_argument('--original', action='store_true')
     return a
 
 
-def mean(values):
-    return statistics.geometric_mean(max(v, 1e-3) for v in values)
-
-
-def markdown(rows):
-    """Lines of a table: of the whole process what was predicted and measured, and what is left of it and of the growth."""
-    lines = ['| model | untiled, MB: predicted | measured | tiled: predicted | measured | whole process | growth |', '|---|--:|--:|--:|--:|--:|--:|']
-    tiled = [r for r in rows if 'tiled' in r.get('measured', {})]
-    parts = {what: [r['measured']['tiled'][what] / r['measured']['untiled'][what] for r in tiled] for what in ('whole', 'growth')}
-    for k, r in enumerate(tiled):
-        cells = [f"{r[kind][side]['whole']:.0f}" for side in ('untiled', 'tiled') for kind in ('predicted', 'measured')]
-        lines.append(f"| {r['name']} | {' | '.join(cells)} | x{parts['whole'][k]:.2f} | x{parts['growth'][k]:.2f} |")
-    errors = {side: [abs(off(r, side, 'whole')) for r in tiled] for side in ('untiled', 'tiled')}
-    told = '; '.join(f'{side}: median {statistics.median(e):.0%}, largest {max(e):.0%}' for side, e in errors.items())
-    return lines + ['', f"{len(tiled)} models, geometric means: whole process x{mean(parts['whole']):.3f}, growth x{mean(parts['growth']):.3f}. "
-                        f'Predictions of the whole process are off, {told}.']
-
-
 def table(look, args):
-    """Look at each case, print its row, then the summary; rows as JSON, or as Markdown alone, where args say so."""
+    """Look at each case, print its row, then the summary; rows as JSON where args say so."""
     rows = []
-    if args.kept:
-        for path in args.kept:
-            with open(path, encoding='utf-8') as f:
-                rows += json.load(f)
-        print('\n'.join(markdown(rows)))
-        return 0
     for case in (c for folder in args.models for c in cases(folder)):
         if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
             continue
         rows.append(look(case, args))
-        print(show(rows[-1]), flush=True, file=sys.stderr if args.markdown else sys.stdout)
-    if args.markdown:
-        print('\n'.join(markdown(rows)))
+        print(show(rows[-1]), flush=True)
     ran = [r for r in rows if 'measured' in r and r['measured']['untiled']['growth'] >= LEAST_MB]
     for side in ('untiled', 'tiled'):
-        for what in () if args.markdown else ('growth', *PREDICTED):
+        for what in ('growth', *PREDICTED):
             errors = sorted((abs(off(r, side, what)), r['name']) for r in ran if what in r['predicted'].get(side, {}))
             if errors:
                 middle = statistics.median(e for e, _ in errors)
@@ -166,10 +137,7 @@ def table(look, args):
 def main():
     a = options(__doc__)
     a.add_argument('--threads', type=int, default=1)
-    args = a.parse_args()
-    if bool(args.kept) == bool(args.tool and args.models):
-        a.error('--tool and --models measure, --from shows what was measured: one of them')
-    return table(look, args)
+    return table(look, a.parse_args())
 
 
 if __name__ == '__main__':

@@ -32,7 +32,7 @@ MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'streaming': (['scripts/streams_table.py'], False),
     'static-dynamic': (['scripts/dynamic_truth.py'], False),
     'ranges': (['scripts/bounds_truth.py'], False),
-    'process-memory': (['scripts/memory_truth.py', '--markdown'], True),
+    'process-memory': (['scripts/memory_table.py'], True),
     'openvino-memory': (['scripts/memory_truth_openvino.py'], False),
     'device-memory': (['scripts/device_suite.py'], False),
     'busy': (['scripts/busy_bench.py'], False),
