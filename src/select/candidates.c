@@ -333,10 +333,7 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
         out->changes = out->any_regions = out->set.n > 0;
         if (out->changes) OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
     }
-    out->growth = x->is_known ? f.growth : 0;
-    out->loaded = x->is_known ? f.loaded : 0;
-    out->loading = x->is_known ? f.loading : 0;
-    out->reused = x->is_known ? f.reused : 0;
+    if (x->is_known) out->takes = f;
     out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
     out->own = x->own;
@@ -384,9 +381,8 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     if (p->defer_from == 0) p->deferred_seconds = 0;
     p->tiled.time_s += p->deferred_seconds;
     if (x->is_known) {
-        const ot_sim_figures tiled = ot_outcome_figures(of);
         ot_process_figures(&x->untiled, &p->untiled);
-        ot_process_figures(&tiled, &p->tiled);
+        ot_process_figures(&of->takes, &p->tiled);
     }
     return ot_limit_fill(x, p);
 }

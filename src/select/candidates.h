@@ -41,8 +41,8 @@ typedef struct ot_writing {
 typedef struct ot_outcome {
     ot_region_set set;
     ot_writing how;
-    /* figures of the model that is written so, as of ot_sim_figures; peak: live bytes */
-    int64_t growth, loaded, loading, reused, peak;
+    ot_sim_figures takes; /* of the model that is written so; all 0: not known */
+    int64_t peak;         /* its live bytes */
     double seconds;
     ot_plan *own;      /* the plan that the lap's options alone give; the candidates' */
     ot_plan_options o; /* of the lap */
@@ -157,8 +157,7 @@ ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
 
 /* The process (ot_process_bytes), and what it is made of, as figures of a plan. */
 void ot_process_figures(const ot_sim_figures *f, ot_figures *out);
-/* What the process of an outcome takes; its most, 0: not known. */
-ot_sim_figures ot_outcome_figures(const ot_outcome *of);
+/* The process of an outcome; 0: not known. */
 int64_t ot_outcome_process(const ot_outcome *of);
 /* To score by: `written` is the untiled model as tiles are going to be written, with its weights in
  * a file of their own; else the same. */

@@ -30,12 +30,6 @@ void ot_process_figures(const ot_sim_figures *f, ot_figures *out)
     out->process_bytes = ot_process_bytes(f);
 }
 
-ot_sim_figures ot_outcome_figures(const ot_outcome *of)
-{
-    return (ot_sim_figures){
-        .growth = of->growth, .loaded = of->loaded, .loading = of->loading, .reused = of->reused};
-}
-
 static int64_t beside_growth(const ot_sim_figures *f) { return ot_process_bytes(f) - f->growth; }
 
 static int64_t score_of(const ot_sim_figures *f, int64_t beside)
@@ -48,8 +42,7 @@ static int64_t score_of(const ot_sim_figures *f, int64_t beside)
 
 int64_t ot_outcome_process(const ot_outcome *of)
 {
-    const ot_sim_figures f = ot_outcome_figures(of);
-    return of->growth > 0 ? ot_process_bytes(&f) : 0;
+    return of->takes.growth > 0 ? ot_process_bytes(&of->takes) : 0;
 }
 
 ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figures *written)

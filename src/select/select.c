@@ -122,8 +122,8 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
 /* Bytes by which outcomes compare, where nothing else is asked. */
 static double bytes_of(const ot_variant_group *x, const ot_outcome *of)
 {
-    const ot_sim_figures f = ot_outcome_figures(of);
-    return of->growth > 0 ? (double)ot_score_bytes(&f, &plain_of(x)->c->base) : (double)of->peak;
+    return of->takes.growth > 0 ? (double)ot_score_bytes(&of->takes, &plain_of(x)->c->base)
+                                : (double)of->peak;
 }
 
 /* Time of an outcome of v: what an edit by itself is predicted to save does not count, be it faster
@@ -152,7 +152,7 @@ static bool wins(const pick *a, const ot_variant *b, const ot_plan_options *o)
         return fits;
     if (o->goal == OT_GOAL_TIME) return faster; /* live tensors of both keep to the budget */
     const double margin = x->r->target->runtime->margins.wins_decomposed;
-    if (plain->untiled.growth > 0 && to->growth > 0)
+    if (plain->untiled.growth > 0 && to->takes.growth > 0)
         return bytes_of(x, to) < EDIT_SAVES * bytes_of(x, &a->found) &&
                bytes_of(x, to) < margin * (double)plain->base.untiled;
     return (double)to->peak < EDIT_SAVES * (double)a->found.peak;
@@ -166,7 +166,7 @@ static void show(const ot_variant_group *x, const ot_variant *v)
     if (!ot_dbg['D'] || !v->has_outcome) return;
     fprintf(stderr, "> Variant: %s%s: %u regions, %.3f ms, peak %lld, resident growth %lld\n",
             x->is_dynamic ? "dynamic, " : "", NAMES[v->kind], v->last.set.n, v->last.seconds * 1e3,
-            (long long)v->last.peak, (long long)v->last.growth);
+            (long long)v->last.peak, (long long)v->last.takes.growth);
 }
 
 /* Run a variant with edits, where there is one; *best becomes it, if it wins by so much. */
@@ -234,7 +234,7 @@ static bool is_better_dynamic(const pick *given, const pick *dynamic)
 {
     const ot_outcome *a = &given->found, *b = &dynamic->found;
     const ot_variant_group *x = given->group;
-    return b->any_regions && a->growth > 0 && b->growth > 0 &&
+    return b->any_regions && a->takes.growth > 0 && b->takes.growth > 0 &&
            bytes_of(x, b) <= DYNAMIC_ABOUT * bytes_of(x, a);
 }
 
@@ -261,8 +261,9 @@ static bool holds_less(const pick *kept, const pick *to)
 {
     const ot_outcome *a = &kept->found, *b = &to->found;
     const ot_variant_group *x = kept->group;
-    if (a->growth <= 0 || b->growth <= 0) return b->peak < a->peak;
-    return bytes_of(x, b) < bytes_of(x, a) && (double)b->growth <= GROWTH_ABOUT * (double)a->growth;
+    if (a->takes.growth <= 0 || b->takes.growth <= 0) return b->peak < a->peak;
+    return bytes_of(x, b) < bytes_of(x, a) &&
+           (double)b->takes.growth <= GROWTH_ABOUT * (double)a->takes.growth;
 }
 
 /* x->memory: with at most so much slowdown, the best of that lap and all before. */
@@ -274,7 +275,7 @@ static ot_status lap(selecting *x, const ot_plan_options *o, double slowdown)
     OT_TRY(run_groups(x, &at, &found));
     if (ot_dbg['P'])
         fprintf(stderr, "> Time limit: slowdown %.2f: %.2f MB, %.3f ms\n", slowdown,
-                (double)found.found.growth / 1048576.0, found.found.seconds * 1e3);
+                (double)found.found.takes.growth / 1048576.0, found.found.seconds * 1e3);
     if (!x->memory.v || holds_less(&x->memory, &found)) x->memory = found;
     return OT_OK;
 }
@@ -402,10 +403,9 @@ static bool pays_widened(const ot_select_request *r, const pick *p)
 {
     const ot_variant_group *g = p->group;
     if (!p->found.changes) return false;
-    const ot_sim_figures found = ot_outcome_figures(&p->found);
     const ot_score_base base = ot_score_base_of(&g->of_file, &g->of_file);
     return r->options->goal != OT_GOAL_MEMORY || g->of_file.growth == 0 ||
-           (double)ot_score_bytes(&found, &base) <=
+           (double)ot_score_bytes(&p->found.takes, &base) <=
                r->target->runtime->margins.wins * (double)base.untiled;
 }
 
@@ -463,7 +463,7 @@ static ot_status try_slower(selecting *x, ot_figures *out)
         return OT_OK;
     at.max_slowdown = OT_SLOWER;
     OT_TRY(run_groups(x, &at, &found));
-    *out = (ot_figures){.growth_bytes = found.found.growth,
+    *out = (ot_figures){.growth_bytes = found.found.takes.growth,
                         .peak_bytes = found.found.peak,
                         .time_s = found.found.seconds};
     return OT_OK;

@@ -38,7 +38,7 @@ static ot_status leave_one(ot_candidates *x, ot_region_set *set, ot_region *spar
         for (uint32_t j = 0; j < set->n; j++)
             if (j != k) spare[m++] = set->all[j];
         OT_TRY(ot_candidates_simulate(x, spare, m, &at));
-        const int64_t bytes = at.growth == INT64_MAX ? at.growth : ot_process_bytes(&at);
+        const int64_t bytes = ot_process_bytes(&at);
         if (k > 0 && bytes >= least) continue;
         *f = at;
         least = bytes;
