@@ -60,6 +60,45 @@ static void normalisations_are_folded_once(void **state)
     ot_model_free(m);
 }
 
+#define BODY(name, x)                                                                        \
+    name "_branch=graph " name " {\n  outer %x : float32[1,1,4,4]\n  init %" x "w : "        \
+         "float32[2,1,1,1] = [3, 5]\n  init %" x "s : float32[2] = [2, 4]\n  init %" x       \
+         "o : float32[2] = [1, -1]\n  %" x "c : float32[1,2,4,4] = Conv(%x, %" x "w)\n  %" x \
+         "y : float32[1,2,4,4] = BatchNormalization(%" x "c, %" x "s, %" x "o, %" x "o, %" x \
+         "s) {epsilon=0.0}\n  output %" x "y\n  }"
+
+/* Bodies of which each has a value for the same weights share what is folded into them. */
+static void normalisations_of_bodies_are_folded(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,1,4,4]\n  "
+                             "input %p : bool[]\n  %y : float32[1,2,4,4] = If(%p) {" BODY(
+                                 "then", "t") ", " BODY("else", "e") "}\n  output %y\n}\n",
+                             &d);
+    const ot_node *n = maker(m->graph, "y");
+    ot_graph *then = n->attrs[0].g, *other = n->attrs[1].g;
+    static const char *const shared[] = {"w", "s", "o"};
+    for (int k = 0; k < 3; k++) {
+        char from[8], to[8];
+        snprintf(from, sizeof from, "t%s", shared[k]);
+        snprintf(to, sizeof to, "e%s", shared[k]);
+        other->values[ot_value_find(other, to)].init = then->values[ot_value_find(then, from)].init;
+    }
+    assert_int_equal(ot_fold_norms(m->graph, true), OT_OK);
+    const ot_node *a = maker(then, "ty"), *b = maker(other, "ey");
+    assert_int_equal(a->op, OT_OP_Conv);
+    assert_int_equal(b->op, OT_OP_Conv);
+    assert_int_equal(count_nodes(then, OT_OP_BatchNormalization), 0);
+    assert_ptr_equal(contents(then, a->in[1]), contents(other, b->in[1]));
+    assert_ptr_equal(contents(then, a->in[2]), contents(other, b->in[2]));
+    const float *weights = contents(then, a->in[1]), *bias = contents(then, a->in[2]);
+    assert_float_equal(weights[1], 5 * 4 / 2.f, 1e-5);
+    assert_float_equal(bias[1], 1 * 4 / 2.f - 1, 1e-5);
+    assert_true(other->values[ot_value_find(other, "ew")].removed);
+    ot_model_free(m);
+}
+
 /* What others read of the convolution stays, and so does a normalisation whose factors are
  * computed. */
 static void some_normalisations_stay(void **state)
@@ -204,6 +243,7 @@ static void packing_is_deferred_where_it_pays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(normalisations_are_folded_once),
+                                       cmocka_unit_test(normalisations_of_bodies_are_folded),
                                        cmocka_unit_test(some_normalisations_stay),
                                        cmocka_unit_test(large_weights_come_late),
                                        cmocka_unit_test(models_without_deferred_packing),
