@@ -146,6 +146,23 @@ static inline double *fast_doubles(const ot_nd *a)
     return v;
 }
 
+/* The kernel of the table and the reference make the same, within 1e-5 of themselves and `abs`
+ * besides. */
+static inline void fast_twins(fast_run *r, int opset, const char *node, uint32_t threads,
+                              ot_op_fn reference, double abs)
+{
+    fast_run twin = *r;
+    fast_right(r, opset, node, threads);
+    if (fast_try(&twin, opset, node, threads, reference) != OT_OK)
+        fail_msg("%s: %s", twin.what, twin.b.d.message);
+    for (uint32_t k = 0; k < r->n_out; k++) {
+        double *want = fast_doubles(&twin.out[k]);
+        fast_same(r, k, twin.out[k].rank, twin.out[k].dims, want, 1e-5, abs);
+        test_free(want);
+    }
+    fast_end(&twin);
+}
+
 /* Random shape whose axis `axis` is sometimes long, sometimes everything is small. */
 static inline ot_nd lanes_array(uint32_t rank, uint32_t axis)
 {

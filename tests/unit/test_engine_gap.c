@@ -34,22 +34,6 @@ static ot_nd small_array(uint32_t rank, const int64_t *dims)
 #define SMALL(...) \
     small_array(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
-/* The kernel of the table and the reference make the same. */
-static void check_twins(fast_run *r, int opset, const char *node, uint32_t threads,
-                        ot_op_fn reference)
-{
-    fast_run twin = *r;
-    fast_right(r, opset, node, threads);
-    if (fast_try(&twin, opset, node, threads, reference) != OT_OK)
-        fail_msg("%s: %s", twin.what, twin.b.d.message);
-    for (uint32_t k = 0; k < r->n_out; k++) {
-        double *want = fast_doubles(&twin.out[k]);
-        fast_same(r, k, twin.out[k].rank, twin.out[k].dims, want, 1e-5, 2e-5);
-        test_free(want);
-    }
-    fast_end(&twin);
-}
-
 static void random_cell(const cell_case *cell, uint32_t threads)
 {
     static const char *const directions[] = {"forward", "reverse", "bidirectional"};
@@ -77,7 +61,7 @@ static void random_cell(const cell_case *cell, uint32_t threads)
              state ? bias ? ", _, %e" : ", _, %d" : "",
              state && cell->gates == 4 ? bias ? ", %f" : ", %e" : "", (int)hidden, (int)layout,
              direction, cell->gates == 3 && fast_random(2) ? ", linear_before_reset = 1" : "");
-    check_twins(&r, 14, node, threads, cell->reference);
+    fast_twins(&r, 14, node, threads, cell->reference, 2e-5);
     fast_close(&r);
 }
 
@@ -105,7 +89,7 @@ static void test_stft(void **state)
         if (!window) *(int64_t *)r.in[2].data = frame;
         snprintf(node, sizeof node, "STFT(%%a, %%b, %s%%c) {onesided = %d}", window ? "" : "_, ",
                  (int)fast_random(2));
-        check_twins(&r, 17, node, 1 + fast_random(2), ot_ref_stft);
+        fast_twins(&r, 17, node, 1 + fast_random(2), ot_ref_stft, 2e-5);
         /* once more with what the node keeps, and with another window */
         for (int64_t i = 0; window && i < frame; i++) ((float *)r.in[2].data)[i] = fast_number();
         double *before = fast_doubles(&r.out[0]);
@@ -115,7 +99,7 @@ static void test_stft(void **state)
         test_free(before);
         if (window) {
             fast_end(&r);
-            check_twins(&r, 17, node, 1, ot_ref_stft);
+            fast_twins(&r, 17, node, 1, ot_ref_stft, 2e-5);
         }
         fast_close(&r);
     }
@@ -167,7 +151,7 @@ static void random_conv(bool half)
         fast_end(&twin);
         for (int j = 0; j < 3; j++) test_free(f[j].data);
     } else {
-        check_twins(&r, 17, node, 1 + fast_random(2), ot_ref_conv);
+        fast_twins(&r, 17, node, 1 + fast_random(2), ot_ref_conv, 2e-5);
     }
     fast_close(&r);
 }
@@ -211,7 +195,7 @@ static void random_deconv(void)
                  kh > 1 ? (int)fast_random(2) : 0, kw > 1 ? (int)fast_random(2) : 0, 0,
                  kw > 2 && w > 3 ? (int)fast_random(2) : 0, (int)fast_random((uint32_t)sh),
                  (int)fast_random((uint32_t)sw));
-    check_twins(&r, 17, node, 1 + fast_random(2), ot_ref_conv_transpose);
+    fast_twins(&r, 17, node, 1 + fast_random(2), ot_ref_conv_transpose, 2e-5);
     fast_close(&r);
 }
 

@@ -30,6 +30,23 @@ void ot_matmul_doubles(const ot_matmul *p, const double *a, const double *b, dou
 /* modulo 2^64 */
 void ot_matmul_ints(const ot_matmul *p, const int64_t *a, const int64_t *b, int64_t *y);
 
+/* ---- ref_product_einsum.c: an equation and its operands ---- */
+
+#define OT_EINSUM_LABELS (OT_RANK_MAX + 52) /* dimensions under an ellipsis, then letters */
+
+typedef struct ot_einsum {
+    int64_t extent[OT_EINSUM_LABELS];  /* -1: label not used */
+    uint32_t count[OT_EINSUM_LABELS];  /* occurrences in inputs */
+    uint32_t n_ops, ellipsis;          /* most dimensions under an ellipsis */
+    int64_t (*step)[OT_EINSUM_LABELS]; /* [n_ops] elements of an operand per label; 0: has it not */
+    uint32_t order[OT_EINSUM_LABELS];  /* the output's labels, then those that are summed */
+    uint32_t n_out, n_all;
+    int64_t dims[OT_RANK_MAX]; /* [n_out] of the output */
+} ot_einsum;
+
+/* Reads the equation and checks it against the inputs. */
+ot_status ot_einsum_open(ot_call *c, ot_einsum *e) OT_MUST_USE;
+
 /* ---- kernels, by file ---- */
 
 ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMul */

@@ -8,29 +8,12 @@
  * an ellipsis are labels, too, aligned at the right; dimensions of 1 broadcast. Without "->" the
  * output has the ellipsis and the labels that occur once, in alphabetical order.
  *
- *
- *
  */
 #include "ref_product.h"
 
 #define LETTERS 52
-#define LABELS  (OT_RANK_MAX + LETTERS) /* ellipsis dimensions first, then A-Z a-z */
-
-typedef struct operand {
-    const double *f;
-    const int64_t *i;
-    int64_t step[LABELS];
-} operand;
-
-typedef struct einsum {
-    int64_t extent[LABELS];   /* -1: label not used */
-    uint32_t count[LABELS];   /* occurrences in inputs */
-    uint32_t n_ops, ellipsis; /* most dimensions under an ellipsis */
-    operand *ops;             /* [n_ops] */
-    uint32_t order[LABELS];   /* output's labels, then summed ones */
-    uint32_t n_out, n_all;
-    bool is_float;
-} einsum;
+#define LABELS  OT_EINSUM_LABELS /* ellipsis dimensions first, then A-Z a-z */
+_Static_assert(LABELS == OT_RANK_MAX + LETTERS, "labels of an equation");
 
 static int label_of(char ch)
 {
@@ -69,7 +52,7 @@ static ot_status term_labels(ot_call *c, const char *s, const char *end, uint32_
                      : ot_call_fail(c, "a term has %u labels, its operand %u axes", n, rank);
 }
 
-static ot_status add_operand(ot_call *c, einsum *e, uint32_t k, const char *s, const char *end)
+static ot_status add_operand(ot_call *c, ot_einsum *e, uint32_t k, const char *s, const char *end)
 {
     const ot_nd *x = c->in[k];
     uint32_t labels[OT_RANK_MAX], n_ellipsis;
@@ -82,7 +65,7 @@ static ot_status add_operand(ot_call *c, einsum *e, uint32_t k, const char *s, c
             return ot_call_fail(c, "a label stands for %lld and %lld", (long long)*extent,
                                 (long long)d);
         if (*extent < 0 || *extent == 1) *extent = d;
-        if (d != 1) e->ops[k].step[labels[a]] += step;
+        if (d != 1) e->step[k][labels[a]] += step;
         e->count[labels[a]]++;
         if (d > 0 && !ot_mul_i64(step, d, &step)) return ot_call_fail(c, "an operand is too large");
     }
@@ -90,7 +73,7 @@ static ot_status add_operand(ot_call *c, einsum *e, uint32_t k, const char *s, c
 }
 
 /* Labels of the output: after "->", or the implicit ones. */
-static ot_status output_labels(ot_call *c, einsum *e, const char *s)
+static ot_status output_labels(ot_call *c, ot_einsum *e, const char *s)
 {
     uint32_t labels[OT_RANK_MAX], n_ellipsis, rank = 0;
     if (s) {
@@ -121,7 +104,7 @@ static ot_status output_labels(ot_call *c, einsum *e, const char *s)
     return OT_OK;
 }
 
-static ot_status parse(ot_call *c, einsum *e)
+static ot_status parse(ot_call *c, ot_einsum *e)
 {
     const char *s = ot_attr_str(c->node, "equation", NULL);
     if (!s) return ot_call_fail(c, "attribute equation is missing");
@@ -139,9 +122,31 @@ static ot_status parse(ot_call *c, einsum *e)
     return output_labels(c, e, arrow ? arrow + 2 : NULL);
 }
 
+ot_status ot_einsum_open(ot_call *c, ot_einsum *e)
+{
+    *e = (ot_einsum){.n_ops = c->n_in};
+    OT_TRY(ot_call_need(c, c->n_in > 0 ? c->n_in : 1));
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        OT_TRY(ot_num_type(c, k, OT_NUM_FLOATS | OT_NUM_INTS));
+        OT_TRY(ot_num_same_type(c, k, 0));
+    }
+    e->step = ot_num_scratch(c, e->n_ops, sizeof *e->step);
+    if (!e->step) return OT_E_NOMEM;
+    OT_TRY(parse(c, e));
+    for (uint32_t j = 0; j < e->n_out; j++) e->dims[j] = e->extent[e->order[j]];
+    return OT_OK;
+}
+
+/* Elements of the operands, as one of two kinds. */
+typedef struct operands {
+    const double **f; /* [n_ops] */
+    const int64_t **i;
+    bool is_float;
+} operands;
+
 /* The sum at one output position (`at`: first element of each operand there). */
-static void sum_labels(const einsum *e, const int64_t *at, const int64_t *dims, double *f,
-                       uint64_t *i)
+static void sum_labels(const ot_einsum *e, const operands *x, const int64_t *at,
+                       const int64_t *dims, double *f, uint64_t *i)
 {
     int64_t pos[LABELS] = {0};
     *f = 0;
@@ -152,18 +157,18 @@ static void sum_labels(const einsum *e, const int64_t *at, const int64_t *dims, 
         for (uint32_t k = 0; k < e->n_ops; k++) {
             int64_t from = at[k];
             for (uint32_t j = e->n_out; j < e->n_all; j++)
-                from += pos[j - e->n_out] * e->ops[k].step[e->order[j]];
-            if (e->is_float)
-                product *= e->ops[k].f[from];
+                from += pos[j - e->n_out] * e->step[k][e->order[j]];
+            if (x->is_float)
+                product *= x->f[k][from];
             else
-                whole *= (uint64_t)e->ops[k].i[from];
+                whole *= (uint64_t)x->i[k][from];
         }
         *f += product;
         *i += whole;
     } while (ot_num_next(e->n_all - e->n_out, dims, pos));
 }
 
-static ot_status compute(ot_call *c, const einsum *e, ot_nd *y)
+static ot_status compute(ot_call *c, const ot_einsum *e, const operands *x, ot_nd *y)
 {
     int64_t summed[LABELS], pos[OT_RANK_MAX] = {0}, n = ot_num_count(y), empty = 0;
     int64_t *at = ot_num_scratch(c, e->n_ops, sizeof *at);
@@ -175,10 +180,10 @@ static ot_status compute(ot_call *c, const einsum *e, ot_nd *y)
         uint64_t i = 0;
         for (uint32_t k = 0; k < e->n_ops; k++) {
             at[k] = 0;
-            for (uint32_t j = 0; j < e->n_out; j++) at[k] += pos[j] * e->ops[k].step[e->order[j]];
+            for (uint32_t j = 0; j < e->n_out; j++) at[k] += pos[j] * e->step[k][e->order[j]];
         }
-        if (!empty) sum_labels(e, at, summed, &f, &i);
-        if (e->is_float)
+        if (!empty) sum_labels(e, x, at, summed, &f, &i);
+        if (x->is_float)
             ot_num_put(y, o, f);
         else
             ot_num_put_int(y, o, (int64_t)i);
@@ -188,26 +193,21 @@ static ot_status compute(ot_call *c, const einsum *e, ot_nd *y)
 
 ot_status ot_ref_einsum(ot_call *c)
 {
-    einsum e = {.n_ops = c->n_in};
-    int64_t dims[OT_RANK_MAX];
-    OT_TRY(ot_call_need(c, c->n_in > 0 ? c->n_in : 1));
-    for (uint32_t k = 0; k < c->n_in; k++) {
-        OT_TRY(ot_num_type(c, k, OT_NUM_FLOATS | OT_NUM_INTS));
-        OT_TRY(ot_num_same_type(c, k, 0));
-    }
-    e.is_float = ot_num_is(c->in[0]->dtype, OT_NUM_FLOATS);
-    e.ops = ot_num_scratch(c, e.n_ops, sizeof *e.ops);
-    if (!e.ops) return OT_E_NOMEM;
-    OT_TRY(parse(c, &e));
+    ot_einsum e;
+    operands x = {0};
+    OT_TRY(ot_einsum_open(c, &e));
+    x.is_float = ot_num_is(c->in[0]->dtype, OT_NUM_FLOATS);
+    x.f = ot_num_scratch(c, e.n_ops, sizeof *x.f);
+    x.i = ot_num_scratch(c, e.n_ops, sizeof *x.i);
+    if (!x.f || !x.i) return OT_E_NOMEM;
     for (uint32_t k = 0; k < e.n_ops; k++) {
-        if (e.is_float)
-            e.ops[k].f = ot_num_doubles(c, c->in[k]);
+        if (x.is_float)
+            x.f[k] = ot_num_doubles(c, c->in[k]);
         else
-            e.ops[k].i = ot_num_ints(c, c->in[k]);
-        if (!e.ops[k].f && !e.ops[k].i) return OT_E_NOMEM;
+            x.i[k] = ot_num_ints(c, c->in[k]);
+        if (!x.f[k] && !x.i[k]) return OT_E_NOMEM;
     }
-    for (uint32_t j = 0; j < e.n_out; j++) dims[j] = e.extent[e.order[j]];
     if (!ot_num_out(c, 0)) return OT_OK;
-    OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, e.n_out, dims));
-    return compute(c, &e, c->out[0]);
+    OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, e.n_out, e.dims));
+    return compute(c, &e, &x, c->out[0]);
 }

@@ -7,54 +7,31 @@
  *   +---------+---------+
  *
  */
-#include "ref_window.h"
-
-#include <math.h>
+#include "ref_roi.h"
 
 #define SAMPLES_MAX 4096.0 /* along one side of a bin */
 
-typedef struct bins {
-    double top, left, height, width; /* of the first bin: corner and size, in elements */
-    int64_t rows, columns;           /* samples in a bin */
-    bool max;
-} bins;
-
-/* Value of `plane` [h, w] between its elements. max: the largest of the four weighted neighbours
- * instead of their sum. */
-static double between(const double *plane, int64_t h, int64_t w, double y, double x, bool max)
-{
-    if (!(y >= -1 && y <= (double)h && x >= -1 && x <= (double)w)) return 0;
-    y = fmax(y, 0);
-    x = fmax(x, 0);
-    int64_t y0 = (int64_t)y, x0 = (int64_t)x, y1 = y0 + 1, x1 = x0 + 1;
-    if (y0 >= h - 1) y0 = y1 = h - 1, y = (double)y0;
-    if (x0 >= w - 1) x0 = x1 = w - 1, x = (double)x0;
-    double fy = y - (double)y0, fx = x - (double)x0;
-    double a = (1 - fy) * (1 - fx) * plane[y0 * w + x0], b = (1 - fy) * fx * plane[y0 * w + x1];
-    double d = fy * (1 - fx) * plane[y1 * w + x0], e = fy * fx * plane[y1 * w + x1];
-    return max ? fmax(fmax(a, b), fmax(d, e)) : a + b + d + e;
-}
-
-static double bin_value(const bins *b, const double *plane, int64_t h, int64_t w, int64_t row,
-                        int64_t column)
+static double bin_value(const ot_roi_bins *b, const double *plane, int64_t h, int64_t w,
+                        int64_t row, int64_t column)
 {
     double sum = 0, most = 0;
-    for (int64_t i = 0; i < b->rows; i++) {
-        double y = b->top + (double)row * b->height +
-                   ((double)i + 0.5) * b->height / (double)b->rows;
-        for (int64_t j = 0; j < b->columns; j++) {
-            double x = b->left + (double)column * b->width +
-                       ((double)j + 0.5) * b->width / (double)b->columns;
-            double v = between(plane, h, w, y, x, b->max);
-            sum += v;
-            most = i + j == 0 || v > most ? v : most;
+    for (int64_t k = 0; k < b->rows * b->columns; k++) {
+        double v = 0, largest = 0;
+        ot_roi_sample s = ot_roi_sample_at(b, h, w, row, column, k);
+        for (int t = 0; t < 4; t++) {
+            double e = s.weight[t] * plane[s.index[t]];
+            v += e;
+            largest = t == 0 ? e : fmax(largest, e);
         }
+        if (!s.inside) v = largest = 0;
+        sum += v;
+        most = k == 0 || largest > most ? largest : most;
     }
     return b->max ? most : sum / (double)ot_max(1, b->rows * b->columns);
 }
 
-/* The bins of region r, out_h x out_w of them. */
-static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w, bins *b)
+/* The bins of region r. */
+static ot_status place_bins(ot_call *c, int64_t r, const int64_t dims[4], ot_roi_bins *b)
 {
     double scale = (double)ot_attr_float(c->node, "spatial_scale", 1), edge[4];
     bool old = c->node->version != 0 && c->node->version < 16;
@@ -72,8 +49,8 @@ static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w,
                   (half ? 0.5 : 0); /* left, top, right, bottom */
     b->left = edge[0];
     b->top = edge[1];
-    b->width = (half ? edge[2] - edge[0] : fmax(edge[2] - edge[0], 1)) / (double)out_w;
-    b->height = (half ? edge[3] - edge[1] : fmax(edge[3] - edge[1], 1)) / (double)out_h;
+    b->width = (half ? edge[2] - edge[0] : fmax(edge[2] - edge[0], 1)) / (double)dims[3];
+    b->height = (half ? edge[3] - edge[1] : fmax(edge[3] - edge[1], 1)) / (double)dims[2];
     double rows = ratio > 0 ? (double)ratio : ceil(b->height),
            columns = ratio > 0 ? (double)ratio : ceil(b->width);
     if (!(rows <= SAMPLES_MAX && columns <= SAMPLES_MAX))
@@ -83,7 +60,7 @@ static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w,
     return OT_OK;
 }
 
-ot_status ot_ref_roi_align(ot_call *c)
+ot_status ot_roi_align_open(ot_call *c, int64_t dims[4], ot_roi_bins **bins)
 {
     int64_t out_h = ot_attr_int(c->node, "output_height", 1),
             out_w = ot_attr_int(c->node, "output_width", 1), n;
@@ -94,26 +71,41 @@ ot_status ot_ref_roi_align(ot_call *c)
     OT_TRY(ot_num_rank(c, 0, 4));
     OT_TRY(ot_num_rank(c, 2, 1));
     const ot_nd *x = c->in[0], *batch = c->in[2];
-    int64_t h = x->dims[2], w = x->dims[3], dims[4] = {batch->dims[0], x->dims[1], out_h, out_w},
-            rois[2] = {batch->dims[0], 4};
+    int64_t rois[2] = {batch->dims[0], 4};
+    memcpy(dims, (int64_t[]){batch->dims[0], x->dims[1], out_h, out_w}, 4 * sizeof *dims);
     OT_TRY(ot_num_dims(c, 1, 2, rois));
     if (out_h < 1 || out_w < 1)
         return ot_call_fail(c, "output size %lld x %lld is not positive", (long long)out_h,
                             (long long)out_w);
-    if ((h == 0 || w == 0) && dims[0] > 0) return ot_call_fail(c, "the input has no elements");
+    if ((x->dims[2] == 0 || x->dims[3] == 0) && dims[0] > 0)
+        return ot_call_fail(c, "the input has no elements");
+    if (!ot_product(dims, 4, &n)) return ot_call_fail(c, "the size overflows");
+    if (!(*bins = ot_num_scratch(c, dims[0], sizeof **bins))) return OT_E_NOMEM;
+    for (int64_t r = 0; n > 0 && r < dims[0]; r++) {
+        ot_roi_bins *b = &(*bins)[r];
+        b->image = ot_nd_int(batch, r);
+        if (b->image < 0 || b->image >= x->dims[0])
+            return ot_call_fail(c, "batch index %lld is out of range", (long long)b->image);
+        OT_TRY(place_bins(c, r, dims, b));
+    }
+    return OT_OK;
+}
+
+ot_status ot_ref_roi_align(ot_call *c)
+{
+    int64_t dims[4], n;
+    ot_roi_bins *bins;
+    OT_TRY(ot_roi_align_open(c, dims, &bins));
+    const ot_nd *x = c->in[0];
+    int64_t h = x->dims[2], w = x->dims[3], size = dims[1] * dims[2] * dims[3];
     double *v = ot_num_doubles(c, x),
            *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
-    for (int64_t r = 0; n > 0 && r < dims[0]; r++) {
-        bins b = {0};
-        int64_t image = ot_nd_int(batch, r), size = dims[1] * out_h * out_w;
-        if (image < 0 || image >= x->dims[0])
-            return ot_call_fail(c, "batch index %lld is out of range", (long long)image);
-        OT_TRY(place_bins(c, r, out_h, out_w, &b));
-        for (int64_t i = 0; i < size; i++) {
-            const double *plane = v + (image * dims[1] + i / (out_h * out_w)) * h * w;
-            y[r * size + i] = bin_value(&b, plane, h, w, i / out_w % out_h, i % out_w);
-        }
+    for (int64_t i = 0; i < n; i++) {
+        const ot_roi_bins *b = &bins[i / size];
+        int64_t ch = i / (dims[2] * dims[3]) % dims[1];
+        y[i] = bin_value(b, v + (b->image * dims[1] + ch) * h * w, h, w, i / dims[3] % dims[2],
+                         i % dims[3]);
     }
     return ot_num_output(c, 0, x->dtype, 4, dims, y);
 }

@@ -3,75 +3,12 @@
  *   a place x along an axis:   . . o  x   o . .      one tap (nearest), two (linear) or four
  *                                                    (cubic), each an index and a weight
  *   several axes: every combination of their taps, weights multiplied; a tap outside the input
- *   counts as zero, or is moved inside
- *
- *
+ *   counts as zero, or is moved inside (ref_sample.h)
  *
  */
-#include "ref_window.h"
+#include "ref_sample.h"
 
-#include <math.h>
-
-typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
-typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
-
-typedef struct place {
-    int64_t index[4]; /* -1: outside, zero */
-    double weight[4];
-    int n;
-} place;
-
-typedef struct sampler {
-    mode mode;
-    padding padding;
-    bool align_corners;
-    uint32_t n; /* axes */
-    int64_t in[OT_RANK_MAX];
-} sampler;
-
-/* x mirrored at lo and hi until it lies between them. */
-static double reflect(double x, double lo, double hi)
-{
-    double range = hi - lo, d = x < lo ? lo - x : x - hi;
-    if (!(range > 0)) return lo;
-    if (d <= 0) return x;
-    double rest = fmod(d, range);
-    bool even = fmod(floor(d / range), 2) == 0;
-    return (x < lo) == even ? lo + rest : hi - rest;
-}
-
-/* Element at whole position p, as the padding mode says. */
-static int64_t element(const sampler *s, uint32_t a, double p)
-{
-    double hi = (double)(s->in[a] - 1), edge = s->align_corners ? 0 : 0.5;
-    if (p >= 0 && p <= hi) return (int64_t)p;
-    if (s->padding == ZEROS || isnan(p)) return -1;
-    if (s->padding == REFLECTION) p = reflect(p, -edge, hi + edge);
-    return !(p > 0) ? 0 : p < hi ? (int64_t)p : (int64_t)hi;
-}
-
-static void cubic_weights(double f, double *w)
-{
-    const double a = -0.75;
-    double g = 1 - f;
-    w[0] = ((a * (f + 1) - 5 * a) * (f + 1) + 8 * a) * (f + 1) - 4 * a;
-    w[1] = ((a + 2) * f - (a + 3)) * f * f + 1;
-    w[2] = ((a + 2) * g - (a + 3)) * g * g + 1;
-    w[3] = ((a * (g + 1) - 5 * a) * (g + 1) + 8 * a) * (g + 1) - 4 * a;
-}
-
-static void locate(const sampler *s, uint32_t a, double x, place *to)
-{
-    double base = floor(x), f = x - base;
-    to->n = s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
-    to->weight[0] = s->mode == NEAREST ? 1 : 1 - f;
-    to->weight[1] = f;
-    if (s->mode == CUBIC) cubic_weights(f, to->weight);
-    if (s->mode == NEAREST) base = x;
-    for (int t = 0; t < to->n; t++) to->index[t] = element(s, a, base + t - (s->mode == CUBIC));
-}
-
-static double sample(const sampler *s, const double *plane, const place *places)
+static double sample(const ot_sampler *s, const double *plane, const ot_place *places)
 {
     int64_t counts[OT_RANK_MAX], at[OT_RANK_MAX] = {0};
     double sum = 0;
@@ -93,84 +30,77 @@ static double sample(const sampler *s, const double *plane, const place *places)
 
 /* ---- GridSample ---- */
 
-static ot_status read_sampler(ot_call *c, sampler *s)
+static ot_status read_sampler(ot_call *c, ot_sampler *s)
 {
     const char *m = ot_attr_str(c->node, "mode", "linear"),
                *p = ot_attr_str(c->node, "padding_mode", "zeros");
     if (strcmp(m, "nearest") == 0)
-        s->mode = NEAREST;
+        s->mode = OT_SAMPLE_NEAREST;
     else if (strcmp(m, "linear") == 0 || strcmp(m, "bilinear") == 0)
-        s->mode = LINEAR;
+        s->mode = OT_SAMPLE_LINEAR;
     else if (strcmp(m, "cubic") == 0 || strcmp(m, "bicubic") == 0)
-        s->mode = CUBIC;
+        s->mode = OT_SAMPLE_CUBIC;
     else
         return ot_call_fail(c, "mode '%s' is unknown", m);
     if (strcmp(p, "zeros") == 0)
-        s->padding = ZEROS;
+        s->padding = OT_SAMPLE_ZEROS;
     else if (strcmp(p, "border") == 0)
-        s->padding = BORDER;
+        s->padding = OT_SAMPLE_BORDER;
     else if (strcmp(p, "reflection") == 0)
-        s->padding = REFLECTION;
+        s->padding = OT_SAMPLE_REFLECTION;
     else
         return ot_call_fail(c, "padding_mode '%s' is unknown", p);
     s->align_corners = ot_attr_int(c->node, "align_corners", 0) != 0;
     return OT_OK;
 }
 
-/* Grid coordinate g in [-1, 1] as position along axis a; in the grid's precision, which decides
- * where nearest falls. */
-static double position(const sampler *s, uint32_t a, double g, bool is_double)
+ot_status ot_grid_open(ot_call *c, ot_grid *g)
 {
-    double len = (double)s->in[a], hi = len - 1, edge = s->align_corners ? 0 : 0.5, x;
-    if (is_double)
-        x = s->align_corners ? (g + 1) / 2 * hi : ((g + 1) * len - 1) / 2;
-    else
-        x = (double)(s->align_corners ? ((float)g + 1) / 2 * (float)hi
-                                      : (((float)g + 1) * (float)len - 1) / 2);
-    if (s->mode == NEAREST) x = rint(x);
-    /* cubic moves each tap inside, not the place between them */
-    if (x >= -edge && x <= hi + edge) return x;
-    if (s->padding == BORDER && s->mode != CUBIC) x = !(x > 0) ? 0 : x < hi ? x : hi;
-    if (s->padding == REFLECTION && isfinite(x)) x = reflect(x, -edge, hi + edge);
-    return x;
-}
-
-ot_status ot_ref_grid_sample(ot_call *c)
-{
-    sampler s = {0};
-    place places[OT_RANK_MAX];
-    int64_t dims[OT_RANK_MAX], in_n, out_n, n;
+    ot_sampler *s = &g->s;
+    *g = (ot_grid){0};
     OT_TRY(ot_call_need(c, 2));
     OT_TRY(ot_num_type(c, 0, OT_NUM_ALL));
     OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
-    OT_TRY(read_sampler(c, &s));
+    OT_TRY(read_sampler(c, s));
     const ot_nd *x = c->in[0], *grid = c->in[1];
     if (x->rank < 3 || grid->rank != x->rank || grid->dims[0] != x->dims[0] ||
         grid->dims[x->rank - 1] != x->rank - 2)
         return ot_call_fail(c, "the grid does not fit the input of rank %u", x->rank);
-    s.n = x->rank - 2;
-    memcpy(s.in, x->dims + 2, s.n * sizeof *s.in);
-    memcpy(dims, x->dims, 2 * sizeof *dims);
-    memcpy(dims + 2, grid->dims + 1, s.n * sizeof *dims);
-    if (!ot_product(s.in, s.n, &in_n) || !ot_product(dims + 2, s.n, &out_n))
+    s->n = x->rank - 2;
+    memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
+    memcpy(g->dims, x->dims, 2 * sizeof *g->dims);
+    memcpy(g->dims + 2, grid->dims + 1, s->n * sizeof *g->dims);
+    if (!ot_product(s->in, s->n, &g->in_n) || !ot_product(g->dims + 2, s->n, &g->out_n))
         return ot_call_fail(c, "the size overflows");
-    if (in_n == 0 && out_n > 0) return ot_call_fail(c, "the input has no elements to sample");
+    if (g->in_n == 0 && g->out_n > 0) return ot_call_fail(c, "the input has no elements to sample");
+    return OT_OK;
+}
+
+ot_status ot_ref_grid_sample(ot_call *c)
+{
+    ot_grid g;
+    ot_place places[OT_RANK_MAX];
+    int64_t n;
+    OT_TRY(ot_grid_open(c, &g));
+    const ot_sampler *s = &g.s;
+    const ot_nd *x = c->in[0], *grid = c->in[1];
     double *v = ot_num_doubles(c, x),
-           *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
+           *y = v ? ot_num_scratch(c, ot_product(g.dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
-    for (int64_t b = 0; b < dims[0]; b++) {
-        for (int64_t p = 0; p < out_n; p++) {
-            for (uint32_t a = 0; a < s.n; a++) { /* the grid names the last axis first */
-                double g = ot_nd_double(grid, (b * out_n + p) * s.n + (s.n - 1 - a));
-                locate(&s, a, position(&s, a, g, grid->dtype == OT_F64), &places[a]);
+    for (int64_t b = 0; b < g.dims[0]; b++) {
+        for (int64_t p = 0; p < g.out_n; p++) {
+            for (uint32_t a = 0; a < s->n; a++) { /* the grid names the last axis first */
+                double at = ot_nd_double(grid, (b * g.out_n + p) * s->n + (s->n - 1 - a));
+                ot_sample_locate(s, a, ot_sample_position(s, a, at, grid->dtype == OT_F64),
+                                 &places[a]);
             }
-            for (int64_t ch = 0; ch < dims[1]; ch++) {
-                int64_t plane = b * dims[1] + ch;
-                y[plane * out_n + p] = sample(&s, v + plane * in_n, places);
+            for (int64_t ch = 0; ch < g.dims[1]; ch++) {
+                int64_t plane = b * g.dims[1] + ch;
+                y[plane * g.out_n + p] = sample(s, v + plane * g.in_n, places);
             }
         }
     }
-    return ot_num_output(c, 0, x->dtype, x->rank, dims, y);
+    return ot_num_output(c, 0, x->dtype, x->rank, g.dims, y);
 }
 
 /* ---- AffineGrid: theta [N, n, n + 1], size [N, C, D1 ... Dn] -> grid [N, D1 ... Dn, n] ---- */
@@ -219,15 +149,7 @@ ot_status ot_ref_affine_grid(ot_call *c)
 
 /* ---- DeformConv: a convolution whose taps are moved by `offset` and weighed by `mask` ---- */
 
-/* Inputs x, w, offset, bias, mask. */
-typedef struct deform {
-    ot_conv v;
-    int64_t offset_group;
-    /* offset [N, groups, kernel, 2, out], mask [N, groups, kernel, out] */
-    const double *x, *wt, *offset, *mask;
-} deform;
-
-static ot_status deform_open(ot_call *c, deform *d)
+ot_status ot_deform_open(ot_call *c, ot_deform *d)
 {
     int64_t dims[4];
     OT_TRY(ot_call_need(c, 3));
@@ -250,41 +172,38 @@ static ot_status deform_open(ot_call *c, deform *d)
     OT_TRY(ot_num_dims(c, 2, 4, dims));
     OT_TRY(ot_num_dims(c, 3, 1, &d->v.maps));
     if (d->v.in_n == 0) return ot_call_fail(c, "the input has no elements to sample");
-    const ot_nd *mask = ot_num_in(c, 4);
-    d->mask = NULL;
-    if (!(d->x = ot_num_doubles(c, c->in[0])) || !(d->wt = ot_num_doubles(c, c->in[1])) ||
-        !(d->offset = ot_num_doubles(c, c->in[2])) ||
-        (mask && !(d->mask = ot_num_doubles(c, mask))))
-        return OT_E_NOMEM;
     return OT_OK;
 }
 
+/* The arrays as doubles. */
+typedef struct deform_numbers {
+    const double *x, *wt, *offset, *mask;
+} deform_numbers;
+
 /* What tap k of output position p of image n reads in channel ch. */
-static double deformed(const deform *d, int64_t n, int64_t ch, int64_t k, int64_t p)
+static double deformed(const ot_deform *d, const deform_numbers *v, int64_t n, int64_t ch,
+                       int64_t k, int64_t p)
 {
-    const ot_window *w = &d->v.w;
     int64_t group = ch / (d->v.channels / d->offset_group),
             at = (n * d->offset_group + group) * d->v.k_n + k;
-    int64_t row = p / w->out[1] * w->stride[0] - w->lo[0] + k / w->kernel[1] * w->dilation[0];
-    int64_t column = p % w->out[1] * w->stride[1] - w->lo[1] + k % w->kernel[1] * w->dilation[1];
-    sampler s = {.mode = LINEAR,
-                 .padding = ZEROS,
-                 .align_corners = true,
-                 .n = 2,
-                 .in = {w->in[0], w->in[1]}};
-    place places[2];
-    locate(&s, 0, (double)row + d->offset[2 * at * d->v.out_n + p], &places[0]);
-    locate(&s, 1, (double)column + d->offset[(2 * at + 1) * d->v.out_n + p], &places[1]);
-    double e = sample(&s, d->x + (n * d->v.channels + ch) * d->v.in_n, places);
-    return d->mask ? e * d->mask[at * d->v.out_n + p] : e;
+    ot_sampler s = ot_deform_sampler(d);
+    ot_place places[2];
+    ot_deform_locate(d, &s, k, p, v->offset[2 * at * d->v.out_n + p],
+                     v->offset[(2 * at + 1) * d->v.out_n + p], places);
+    double e = sample(&s, v->x + (n * d->v.channels + ch) * d->v.in_n, places);
+    return v->mask ? e * v->mask[at * d->v.out_n + p] : e;
 }
 
 ot_status ot_ref_deform_conv(ot_call *c)
 {
-    deform d = {0};
-    OT_TRY(deform_open(c, &d));
+    ot_deform d;
+    deform_numbers f = {0};
+    OT_TRY(ot_deform_open(c, &d));
     const ot_conv *v = &d.v;
-    const ot_nd *b = ot_num_in(c, 3);
+    const ot_nd *b = ot_num_in(c, 3), *mask = ot_num_in(c, 4);
+    if (!(f.x = ot_num_doubles(c, c->in[0])) || !(f.wt = ot_num_doubles(c, c->in[1])) ||
+        !(f.offset = ot_num_doubles(c, c->in[2])) || (mask && !(f.mask = ot_num_doubles(c, mask))))
+        return OT_E_NOMEM;
     int64_t dims[4] = {v->batch, v->maps, v->w.out[0], v->w.out[1]}, n,
             per = v->channels / v->group;
     double *y = ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y);
@@ -294,8 +213,8 @@ ot_status ot_ref_deform_conv(ot_call *c)
         y[i] = b ? ot_nd_double(b, m) : 0;
         for (int64_t ch = 0; ch < per; ch++)
             for (int64_t k = 0; k < v->k_n; k++)
-                y[i] += d.wt[(m * per + ch) * v->k_n + k] *
-                        deformed(&d, image, m / (v->maps / v->group) * per + ch, k, p);
+                y[i] += f.wt[(m * per + ch) * v->k_n + k] *
+                        deformed(&d, &f, image, m / (v->maps / v->group) * per + ch, k, p);
     }
     return ot_num_output(c, 0, c->in[0]->dtype, 4, dims, y);
 }

@@ -299,7 +299,12 @@ ot_status ot_fast_max_pool(ot_call *c)
 }
 
 const ot_op_entry ot_fast_window[] = {
-    {OT_OP_Conv, ot_fast_conv}, {OT_OP_ConvTranspose, ot_fast_conv_transpose},
-    {OT_OP_Relu, ot_fast_relu}, {OT_OP_MaxPool, ot_fast_max_pool},
+    {OT_OP_Conv, ot_fast_conv},
+    {OT_OP_ConvTranspose, ot_fast_conv_transpose},
+    {OT_OP_GridSample, ot_fast_grid_sample},
+    {OT_OP_DeformConv, ot_fast_deform_conv},
+    {OT_OP_RoiAlign, ot_fast_roi_align},
+    {OT_OP_Relu, ot_fast_relu},
+    {OT_OP_MaxPool, ot_fast_max_pool},
     {OT_OP_OPAQUE, NULL},
 };

@@ -13,5 +13,9 @@ ot_status ot_fast_relu(ot_call *c);     /* float16 */
 ot_status ot_fast_max_pool(ot_call *c); /* float16 */
 /* fast_deconv.c */
 ot_status ot_fast_conv_transpose(ot_call *c);
+/* fast_sample.c */
+ot_status ot_fast_grid_sample(ot_call *c);
+ot_status ot_fast_deform_conv(ot_call *c);
+ot_status ot_fast_roi_align(ot_call *c); /* fast_roi.c */
 
 #endif

@@ -470,6 +470,7 @@ const ot_op_entry ot_fast_product[] = {
     {OT_OP_MatMul, ot_fast_matmul},
     {OT_OP_Gemm, ot_fast_gemm},
     {OT_OP_Attention, ot_fast_attention},
+    {OT_OP_Einsum, ot_fast_einsum},
     {OT_OP_RNN, ot_fast_rnn},
     {OT_OP_GRU, ot_fast_gru},
     {OT_OP_LSTM, ot_fast_lstm},

@@ -100,5 +100,6 @@ ot_status ot_fast_rnn(ot_call *c);
 ot_status ot_fast_gru(ot_call *c);
 ot_status ot_fast_lstm(ot_call *c);
 ot_status ot_fast_stft(ot_call *c);
+ot_status ot_fast_einsum(ot_call *c);
 
 #endif

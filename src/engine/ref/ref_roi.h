@@ -1,0 +1,46 @@
+/* RoiAlign: where the samples of a bin lie. One rule for the reference and the fast kernel. */
+#ifndef OT_ENGINE_REF_REF_ROI_H
+#define OT_ENGINE_REF_REF_ROI_H
+
+#include "ref_window.h"
+
+#include <math.h>
+
+/* A grid of bins over a region. */
+typedef struct ot_roi_bins {
+    int64_t image;
+    double top, left, height, width; /* of the first bin: corner and size, in elements */
+    int64_t rows, columns;           /* samples in a bin */
+    bool max;                        /* the largest of all weighted neighbours, not their mean */
+} ot_roi_bins;
+
+/* Inputs (checked) and attributes of a RoiAlign: dims of its output, bins[regions] in scratch. */
+ot_status ot_roi_align_open(ot_call *c, int64_t dims[4], ot_roi_bins **bins) OT_MUST_USE;
+
+typedef struct ot_roi_sample {
+    bool inside;      /* else it is 0 */
+    int64_t index[4]; /* of an element of the plane; 0 outside */
+    double weight[4];
+} ot_roi_sample;
+
+/* Sample k of a bin, of a plane of h x w elements. */
+static inline ot_roi_sample ot_roi_sample_at(const ot_roi_bins *b, int64_t h, int64_t w,
+                                             int64_t row, int64_t column, int64_t k)
+{
+    ot_roi_sample s = {0};
+    double i = (double)(k / b->columns), j = (double)(k % b->columns);
+    double y = b->top + (double)row * b->height + (i + 0.5) * b->height / (double)b->rows,
+           x = b->left + (double)column * b->width + (j + 0.5) * b->width / (double)b->columns;
+    if (!(y >= -1 && y <= (double)h && x >= -1 && x <= (double)w)) return s;
+    y = fmax(y, 0);
+    x = fmax(x, 0);
+    int64_t y0 = (int64_t)y, x0 = (int64_t)x, y1 = y0 + 1, x1 = x0 + 1;
+    if (y0 >= h - 1) y0 = y1 = h - 1, y = (double)y0;
+    if (x0 >= w - 1) x0 = x1 = w - 1, x = (double)x0;
+    double fy = y - (double)y0, fx = x - (double)x0;
+    return (ot_roi_sample){.inside = true,
+                           .index = {y0 * w + x0, y0 * w + x1, y1 * w + x0, y1 * w + x1},
+                           .weight = {(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx}};
+}
+
+#endif
