@@ -68,6 +68,8 @@ typedef struct ot_region {
     uint32_t n_dims;
     ot_dim dims[OT_DIMS_MAX];
     ot_form form;
+    /* form stream, while it is looked at: its steps, once somebody asked (stream.h); else NULL */
+    struct ot_stream_memo *memo;
     /* form stream, planned for somebody who writes in place: line buffers, see stream.h */
     bool rolling;
     /* form stream, written in the engine's operators: small steps in front as with line buffers;

@@ -418,8 +418,8 @@ static ot_status roll(stepper *x, const pace *p, ot_stream *s, bool *legal, ot_w
     return *legal ? set_runs(x, s, legal, why) : OT_OK;
 }
 
-ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out,
-                          bool *legal, ot_why *why)
+static ot_status find_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out,
+                            bool *legal, ot_why *why)
 {
     stepper x = {.g = g, .r = r, .a = a};
     ot_tile_run run;
@@ -440,4 +440,17 @@ ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot
     out->n = ends_of(&r->dims[0], run, ends);
     OT_TRY(take_steps(&x, ends, out->n, NULL, &out->steps, legal, why));
     return *legal ? set_runs(&x, out, legal, why) : OT_OK;
+}
+
+ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out,
+                          bool *legal, ot_why *why)
+{
+    ot_stream_memo *m = r->memo;
+    if (!m) return find_steps(g, r, a, out, legal, why);
+    if (!m->is_known) OT_TRY(find_steps(g, r, m->a, &m->steps, &m->legal, &m->why));
+    m->is_known = true;
+    *out = m->steps;
+    *legal = m->legal;
+    *why = m->why;
+    return OT_OK;
 }

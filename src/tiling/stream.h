@@ -44,6 +44,15 @@ typedef struct ot_stream {
     uint32_t n_runs;
 } ot_stream;
 
+/* What ot_stream_steps found for the region that has it (r->memo): who looks at one region asks
+ * for its steps several times. It holds for the region's rows and form as they are. */
+typedef struct ot_stream_memo {
+    ot_arena *a; /* of the steps */
+    bool is_known, legal;
+    ot_why why;
+    ot_stream steps;
+} ot_stream_memo;
+
 /* Rows of value v that are new in step w: behind those that were kept. */
 static inline ot_win ot_stream_new(const ot_tile_windows *w, uint32_t v)
 {
@@ -56,14 +65,17 @@ static inline ot_region ot_stream_written(const ot_region *r)
 {
     ot_region flat = *r;
     if (r->in_classes) return flat;
-    if (r->rolling) flat.n_dims = 1;
+    if (r->rolling) {
+        flat.n_dims = 1;
+        flat.memo = NULL; /* other steps */
+    }
     flat.rolling = false;
     return flat;
 }
 
 /* Steps of region r along dims[0], .tile rows of the sink in each of the steady ones. *legal
- * false, with *why, when the region cannot stream so. Requires SHAPES; a borrows nothing. Fails:
- * OT_E_NOMEM. */
+ * false, with *why, when the region cannot stream so. In a, or in that of r->memo. Requires SHAPES;
+ * a borrows nothing. Fails: OT_E_NOMEM. */
 ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out,
                           bool *legal, ot_why *why) OT_MUST_USE;
 /* Windows of steps that end at ends [n] of the sink, ascending, whatever they look like; *steps

@@ -103,12 +103,33 @@ static void arena_packing_has_bounded_work(void **state)
     }
 }
 
+/* Of very many values, a layout near the bound will do, and says what it is. */
+static void arena_of_many_values_is_near_the_bound(void **state)
+{
+    (void)state;
+    static char text[1 << 17];
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        rig x;
+        ot_arena_figures f;
+        uint32_t unknown;
+        rng = seed * 977;
+        open_model(&x, random_text(text, sizeof text, 300));
+        assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
+        assert_true(f.n_buffers > 200);
+        assert_in_range(f.planned, f.lower_bound, f.greedy);
+        assert_int_equal(f.proved, f.planned == f.lower_bound);
+        assert_in_range(f.planned, f.lower_bound, f.lower_bound + f.lower_bound / 1000);
+        done(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_counts_every_activation),
         cmocka_unit_test(arena_packing_has_bounded_work),
         cmocka_unit_test(arena_in_place_and_unknown),
+        cmocka_unit_test(arena_of_many_values_is_near_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

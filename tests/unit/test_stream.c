@@ -353,9 +353,54 @@ static void line_buffers_are_what_brute_force_finds(void **state)
     assert_true(streamed > GRAPHS / 4 && level > GRAPHS / 20);
 }
 
+/* Kept beside the region, steps are found once, and the same; other rows are other steps. */
+static void kept_steps_are_those_of_the_region(void **state)
+{
+    (void)state;
+    uint32_t legal_ones = 0, others = 0;
+    for (uint64_t k = 0; k < GRAPHS; k++) {
+        net x;
+        ot_diag d = {0};
+        ot_region r;
+        ot_stream plain, kept, again, flat;
+        ot_why why = OT_WHY_NONE, also = OT_WHY_NONE;
+        bool legal, same;
+        grow(&x, FIRST + k);
+        if (x.n == 0) continue;
+        ot_model *m = build(&x, &d);
+        ot_arena *a = ot_arena_new(), *scratch = ot_arena_new();
+        ot_stream_memo memo = {.a = a};
+        region_of(m->graph, a, (int64_t)draw(&x, 8) + 1, &r);
+        assert_null(r.memo);
+        assert_int_equal(ot_stream_steps(m->graph, &r, a, &plain, &legal, &why), OT_OK);
+        r.memo = &memo;
+        assert_int_equal(ot_stream_steps(m->graph, &r, scratch, &kept, &same, &also), OT_OK);
+        ot_arena_free(scratch); /* they lie elsewhere */
+        assert_int_equal(same, legal);
+        assert_true(legal || also == why);
+        assert_int_equal(kept.n, plain.n);
+        for (uint32_t t = 0; legal && t < kept.n; t++)
+            for (uint32_t v = 0; v < r.n_values; v++)
+                assert_memory_equal(&kept.steps[t].made[v], &plain.steps[t].made[v],
+                                    sizeof(ot_win));
+        assert_int_equal(ot_stream_steps(m->graph, &r, a, &again, &same, &also), OT_OK);
+        assert_ptr_equal(again.steps, kept.steps);
+        r.rolling = true;
+        const ot_region written = ot_stream_written(&r);
+        assert_int_equal(ot_stream_steps(m->graph, &written, a, &flat, &same, &also), OT_OK);
+        others += legal && flat.steps != kept.steps;
+        legal_ones += legal;
+        ot_arena_free(a);
+        ot_model_free(m);
+    }
+    assert_true(legal_ones > GRAPHS / 4);
+    assert_int_equal(others, legal_ones);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_what_brute_force_finds),
+                                       cmocka_unit_test(kept_steps_are_those_of_the_region),
                                        cmocka_unit_test(line_buffers_are_what_brute_force_finds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,8 @@ ot_status ot_planner_streams(ot_planner *x, const ot_plan_options *o, ot_arena *
         ot_stream_cache made = {.rows = o->stream_rows, .asked = asked};
         ot_arena *scratch = x->s.arena;
         x->s.arena = x->arena;
-        const ot_status s = ot_stream_regions(&x->s, &x->w, x->t, o, x->arena, &made.pool);
+        const ot_status s = ot_stream_regions(&x->s, &x->w, x->t, o, x->arena, &x->steps_seen,
+                                              &made.pool);
         x->s.arena = scratch;
         OT_TRY(s);
         if (!OT_PUSH(x->arena, x->streams, x->n_streams, x->cap_streams, made))

@@ -184,11 +184,28 @@ ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_regio
 
 /* ---- stream_plan.c ---- */
 
+/* An interval in steps of some rows, as it was looked at. */
+typedef struct ot_steps_seen {
+    ot_choice c;   /* the interval, its axes and rows */
+    ot_region r;   /* of it, with figures where it is legal */
+    bool legal;    /* it can be written, where it fits */
+    bool fits;     /* the fast memory, */
+    bool writes;   /* and can be written as it is then */
+    uint64_t work; /* that it took to look at it */
+} ot_steps_seen;
+
+/* All that were seen of a graph: whatever rows are asked for, an interval is looked at once. */
+typedef struct ot_steps_cache {
+    ot_steps_seen *all; /* [n] */
+    size_t n, cap;
+} ot_steps_cache;
+
 /* Regions in form stream with exact figures, of long intervals, into the pool; of each interval
  * those of all steps that it takes, or with o->stream_rows only the one of the least rows from
- * that on. a: of the plan. Nothing for a runtime without the form. Fails: OT_E_NOMEM. */
+ * that on. a: of the plan, and of what is seen. Nothing for a runtime without the form. Fails:
+ * OT_E_NOMEM. */
 ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
-                            const ot_plan_options *o, ot_arena *a,
+                            const ot_plan_options *o, ot_arena *a, ot_steps_cache *seen,
                             ot_region_pool *pool) OT_MUST_USE;
 
 /* ---- planner.c ---- */
@@ -212,6 +229,7 @@ struct ot_planner {
     ot_interval_cache cuts[2]; /* by goal */
     ot_stream_cache *streams;  /* [n_streams] */
     size_t n_streams, cap_streams;
+    ot_steps_cache steps_seen;
 };
 /* ot_stream_regions, looked for once: copies in arena a. Fails: OT_E_NOMEM. */
 ot_status ot_planner_streams(ot_planner *x, const ot_plan_options *o, ot_arena *a,

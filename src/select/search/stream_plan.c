@@ -15,6 +15,8 @@
  */
 #include "search.h"
 
+#include "tiling/stream.h"
+
 #define ENDS_MAX 48
 /* where rows are carried by loops: each costs a plan of its own (stage select/) */
 #define ENDS_FEW  12
@@ -39,6 +41,7 @@ typedef struct finder {
     const ot_plan_options *o;
     ot_arena *arena; /* of the plan */
     ot_region_pool *pool;
+    ot_steps_cache *seen;
     uint64_t work;
     uint32_t ends[ENDS_MAX], n_ends; /* positions after which little is handed on */
 } finder;
@@ -102,33 +105,79 @@ typedef struct tried {
     int64_t bytes; /* that a step takes, 0: not known */
 } tried;
 
+/* What becomes of the interval in steps of c->tile[0] rows. */
+static ot_status look(finder *x, const ot_choice *c, ot_steps_seen *out)
+{
+    ot_region *r = &out->r;
+    ot_why why;
+    *out = (ot_steps_seen){.c = *c};
+    OT_TRY(ot_region_build(x->s, x->w, c, x->arena, r));
+    ot_stream_memo memo = {.a = ot_arena_new()};
+    if (!memo.a) return ot_fail_nomem(x->s->g->model->diag);
+    r->form = OT_FORM_STREAM;
+    r->memo = &memo;
+    r->rolling = has_line_buffers(x->t);
+    r->in_classes = ot_runtime_in_classes(x->t->runtime);
+    x->work += (uint64_t)r->dims[0].n_tiles * (r->n_nodes + r->n_values);
+    out->legal = r->n_nodes > 0 && r->dims[0].sink != OT_NONE && is_whole(x, r);
+    ot_status s = OT_OK;
+    if (out->legal && !r->rolling)
+        s = ot_form_legal(x->s->g, r, r->form, x->t->runtime->cannot, &out->legal, &why);
+    if (s == OT_OK && out->legal) s = fit(x, r, &out->fits);
+    out->writes = out->fits;
+    if (s == OT_OK && out->fits && r->rolling)
+        s = ot_form_legal(x->s->g, r, r->form, x->t->runtime->cannot, &out->writes, &why);
+    if (s == OT_OK && out->legal && ot_dbg['D']) dump_rows(c, r, out->fits);
+    r->memo = NULL;
+    ot_arena_free(memo.a);
+    return s;
+}
+
+static bool same_rows(const ot_choice *a, const ot_choice *b)
+{
+    bool same = a->first == b->first && a->end == b->end && a->n_dims == b->n_dims;
+    for (uint32_t d = 0; d < a->n_dims && same; d++)
+        same = a->axes[d] == b->axes[d] && a->tile[d] == b->tile[d];
+    return same;
+}
+
+/* The same, once for each interval and number of rows. */
+static ot_status look_once(finder *x, const ot_choice *c, const ot_steps_seen **out)
+{
+    ot_steps_cache *seen = x->seen;
+    const uint64_t before = x->work;
+    ot_steps_seen now;
+    for (size_t k = 0; k < seen->n; k++)
+        if (same_rows(&seen->all[k].c, c)) {
+            *out = &seen->all[k];
+            x->work += seen->all[k].work;
+            return OT_OK;
+        }
+    OT_TRY(look(x, c, &now));
+    now.work = x->work - before;
+    if (!OT_PUSH(x->arena, seen->all, seen->n, seen->cap, now))
+        return ot_fail_nomem(x->s->g->model->diag);
+    *out = &seen->all[seen->n - 1];
+    return OT_OK;
+}
+
 /* The region in steps of c->tile[0] rows goes to the pool. */
 static ot_status try_rows(finder *x, const ot_choice *c, tried *out)
 {
-    ot_region r;
-    ot_why why;
-    bool fits = false;
-    OT_TRY(ot_region_build(x->s, x->w, c, x->arena, &r));
-    r.form = OT_FORM_STREAM;
-    r.rolling = has_line_buffers(x->t);
-    r.in_classes = ot_runtime_in_classes(x->t->runtime);
-    x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
-    *out = (tried){.legal = r.n_nodes > 0 && r.dims[0].sink != OT_NONE && is_whole(x, &r)};
-    bool *legal = &out->legal;
-    if (*legal && !r.rolling)
-        OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
-    if (!*legal) return OT_OK;
-    OT_TRY(fit(x, &r, &fits));
-    out->bytes = r.working_set;
-    out->in_reach = x->s->time[x->s->n] + r.time_tiled - r.time_untiled <=
+    const ot_steps_seen *seen;
+    OT_TRY(look_once(x, c, &seen));
+    const ot_region *r = &seen->r;
+    *out = (tried){.legal = seen->legal};
+    if (!seen->legal) return OT_OK;
+    out->bytes = r->working_set;
+    out->in_reach = x->s->time[x->s->n] + r->time_tiled - r->time_untiled <=
                     ot_time_allowed(x->s, x->o);
-    if (ot_dbg['D']) dump_rows(c, &r, fits);
     const bool asked = x->o->force_form == OT_FORM_STREAM;
     /* steps that hand on nothing are tiles */
-    if (!fits || (r.carried == 0 && (r.rolling || r.in_classes) && !asked)) return OT_OK;
-    if (r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
-    if (!*legal) return OT_OK;
-    return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r)
+    if (!seen->fits || (r->carried == 0 && (r->rolling || r->in_classes) && !asked)) return OT_OK;
+    out->legal = seen->writes;
+    if (!seen->writes) return OT_OK;
+    return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, *r)
                ? OT_OK
                : ot_fail_nomem(x->s->g->model->diag);
 }
@@ -381,9 +430,10 @@ static void drop_covered(ot_region_pool *pool, uint32_t from)
 }
 
 ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t,
-                            const ot_plan_options *o, ot_arena *a, ot_region_pool *pool)
+                            const ot_plan_options *o, ot_arena *a, ot_steps_cache *seen,
+                            ot_region_pool *pool)
 {
-    finder x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .pool = pool};
+    finder x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .seen = seen, .pool = pool};
     const uint32_t before = pool->n;
     if (o->no_streams || !ot_runtime_takes(t->runtime, OT_FORM_STREAM)) return OT_OK;
     OT_TRY(find_ends(&x));

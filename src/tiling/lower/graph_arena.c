@@ -28,6 +28,7 @@
 /* of the search, for graphs of up to FEW values; for more, as many as make the same work */
 #define STEPS      20000
 #define VALUES_FEW 200
+#define NEAR       1000 /* of more values, a layout that is that part above the bound will do */
 
 typedef struct arena_work {
     const ot_graph *g;
@@ -223,13 +224,18 @@ int64_t ot_graph_arena_steps(uint32_t n)
     return n <= VALUES_FEW ? STEPS : ot_max(1, (int64_t)STEPS * VALUES_FEW / n);
 }
 
+/* The lowest layout that is found; r->proved: there is no lower one. */
 static ot_status pack(arena_work *w, int64_t *offsets, ot_pack_result *r)
 {
     ot_pack_problem p = {w->items, w->n};
     ot_pack_options o = {
         .step_limit = ot_graph_arena_steps(w->n), .threads = 1, .rules = OT_PACK_RULES_ALL};
     ot_diag *d = w->g->model->diag;
+    int64_t bound;
+    if (ot_pack_find_bound(&p, &bound) != OT_OK) return ot_fail_nomem(d);
+    if (w->n > VALUES_FEW && bound > 0) o.capacity = bound + bound / NEAR;
     OT_TRY(ot_pack(&p, &o, d, offsets, r));
+    r->proved = o.capacity ? r->height == r->lower_bound : r->proved;
     return ot_pack_check(&p, offsets, 0, NULL, d);
 }
 
