@@ -119,6 +119,63 @@ def blocked_networks():
     if regions < 16: sys.exit(f'{regions} regions in all')
 
 
+def shuffled(net, v, c):
+    """Channels in four groups, exchanged."""
+    parts = net.reshape(net.op('Conv', v, net.const(net.rng.normal(0, .3, (c, c // 4, 1, 1))), group=4), [1, 4, c // 4, 24, 20])
+    return net.reshape(net.op('Transpose', parts, perm=[0, 2, 1, 3, 4]), [1, c, 24, 20])
+
+
+def cut_plain(net, v, c, how):
+    """Operators that ONNX Runtime does not put in blocks, whose channels are told by constants; returns channels, too."""
+    old = net.opset < 10
+    ints = [net.const(a, 'i8') for a in ([0, 4], [24, c], [2, 1])] if how == 'Slice' and not old else []
+    if how == 'Slice': return net.op('Slice', v, *ints, **({'starts': [0, 4], 'ends': [24, c], 'axes': [2, 1]} if old else {})), c - 4
+    if how == 'Pad':
+        pads = [0, 2, 0, 0, 0, 2, 0, 0]
+        old = net.opset < 11
+        return net.op('Pad', v, *([] if old else [net.const(pads, 'i8')]), mode='reflect', **({'pads': pads} if old else {})), c + 4
+    if how == 'DepthToSpace': return net.op('SpaceToDepth', net.op('DepthToSpace', v, blocksize=2), blocksize=2), c
+    if how == 'Split':
+        a, b = net.fresh(), net.fresh()
+        sizes = {'split': [8, c - 8]} if net.opset < 13 else {}
+        net.nodes.append(helper.make_node('Split', [v] + ([] if sizes else [net.const([8, c - 8], 'i8')]), [a, b], axis=1, **sizes))
+        return net.op('Concat', b, net.op('Neg', a), axis=1), c
+    if how == 'Gather': return net.op('Gather', v, net.const(np.arange(c)[::-1], 'i8'), axis=1), c
+    if how == 'ReduceMax': return net.op('Sub', v, net.reduce(how, v, [2, 3])), c
+    return shuffled(net, v, c), c
+
+
+def channels_told():
+    """Values between blocks, in old and new opsets: where their channels are no whole number of blocks, nothing but what makes them tells how
+    many there are."""
+    for opset in (8, 9, 10, 11, 17):
+        for how in ('shuffle', 'Slice', 'Pad', 'DepthToSpace', 'Split', 'Gather', 'ReduceMax'):
+            net = Net([opset, 6], opset=opset)
+            v = net.op('Relu', net.conv(net.input('x', [1, 3, 48, 40]), 3, 20, bias=.1, pads=[1] * 4))
+            v, c = cut_plain(net, net.op('MaxPool', v, kernel_shape=[2, 2], strides=[2, 2]), 20, how)
+            v = net.op('Relu', net.conv(v, 1, c, bias=.1, group=c, pads=[1] * 4))  # the weights of padding are 0
+            v = net.conv(net.op('AveragePool', v, kernel_shape=[3, 3], pads=[1] * 4), c, 16, pads=[1] * 4)
+            if opset == 9: v = net.op('Upsample', v, net.const([1, 1, 2, 2]), mode='nearest')
+            if opset == 10: v = net.op('Resize', v, net.const([1, 1, 2, 2]), mode='nearest')
+            net.op('Tanh', net.conv(v, 16, 12, bias=.1, pads=[1] * 4), out='y')
+            net.output('y', [None] * 4)
+            path = saved(save(net.model(ir=4), f'{folder}/told_{opset}_{how}.onnx'))
+            kinds = {n.op_type for n in onnx.load(path).graph.node if n.domain == BLOCKED}
+            if not {'Conv', 'ReorderInput'} <= kinds: sys.exit(f'{path}: ONNX Runtime writes only {kinds}')
+            if tiled(path, {'x': np.random.default_rng(opset).standard_normal((1, 3, 48, 40)).astype('f4')}) < 1: sys.exit(f'{path}: no region')
+
+
+def pools_alone():
+    """One average in blocks, of no convolution."""
+    net = Net(9, opset=9)
+    v = net.op('BatchNormalization', net.op('Relu', net.input('x', [1, 32, 48, 40])), *[net.uniform([32]) for _ in range(4)])
+    net.op('AveragePool', net.op('LRN', v, size=3), kernel_shape=[5, 5], out='y')
+    net.output('y', [1, 32, 44, 36])
+    path = saved(save(net.model(ir=4), f'{folder}/pools.onnx'))
+    if 'AveragePool' not in {n.op_type for n in onnx.load(path).graph.node if n.domain == BLOCKED}: sys.exit('no pool in blocks')
+    if tiled(path, {'x': np.random.default_rng(1).standard_normal((1, 32, 48, 40)).astype('f4')}) < 1: sys.exit(f'{path}: no region')
+
+
 def edited(path, name, edit):
     m = onnx.load(path)
     edit(m.graph)
@@ -185,5 +242,7 @@ def merged_activations():
 
 tool, folder, seed0 = sys.argv[1], sys.argv[2], int(sys.argv[3])
 blocked_networks()
+channels_told()
+pools_alone()
 left_alone()
 merged_activations()

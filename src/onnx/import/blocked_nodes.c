@@ -7,6 +7,8 @@
 #define BLOCKED "com.microsoft.nchwc"
 #define FOURS   4 /* numbers of channels that are put in blocks are multiples of */
 
+#define PICTURES 4 /* axes of what ONNX Runtime puts in blocks */
+
 /* Operators with one result of the shape of all their operands, but for numbers behind the first
  * operand of Clip. */
 static const char *const ALIKE[] = {
@@ -14,6 +16,15 @@ static const char *const ALIKE[] = {
     "HardSigmoid", "HardSwish", "LeakyRelu", "Max", "Min", "Mul",  "QuickGelu",
     "Relu",        "Sigmoid",   "Softplus",  "Sub", "Sum", "Tanh",
 };
+
+bool ot_is_among(const char *op_type, const char *const *names, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (strcmp(op_type, names[k]) == 0) return true;
+    return false;
+}
+
+bool ot_blocked_is_alike(const char *op_type) { return OT_IS_AMONG(op_type, ALIKE); }
 
 bool ot_blocked_is_op(const ot_node *n) { return strcmp(n->domain, BLOCKED) == 0; }
 
@@ -92,65 +103,6 @@ static bool conv_fits(const ot_blocked *b, const ot_node *n)
            in / groups == each;
 }
 
-/* Operators that keep channels, besides those of ALIKE. */
-static const char *const KEEPING[] = {
-    "AveragePool",
-    "BatchNormalization",
-    "Cast",
-    "Dropout",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "Identity",
-    "LRN",
-    "LpPool",
-    "MaxPool",
-    "InstanceNormalization",
-    "PRelu",
-    "Resize",
-    "Upsample",
-};
-
-static bool is_among(const char *op_type, const char *const *names, size_t n)
-{
-    for (size_t k = 0; k < n; k++)
-        if (strcmp(op_type, names[k]) == 0) return true;
-    return false;
-}
-#define IS_AMONG(op_type, names) is_among(op_type, names, sizeof(names) / sizeof *(names))
-
-/* Channels of operand k of a standard operator: of broadcast constants, too; 0: not known. */
-static int64_t operand_width(const ot_blocked *b, const ot_node *n, uint32_t k)
-{
-    const ot_value *v = k < n->n_in && n->in[k] != OT_NONE ? &b->g->values[n->in[k]] : NULL;
-    if (!v) return 0;
-    if (v->init) return v->rank == 4 ? v->dims[1] : v->rank == 3 ? v->dims[0] : v->rank < 2;
-    return b->plain_width[n->in[k]];
-}
-
-/* Channels of what standard node n makes, as far as its operands tell. */
-static int64_t width_made(const ot_blocked *b, const ot_node *n)
-{
-    const bool joins = strcmp(n->op_type, "Concat") == 0 && ot_attr_int(n, "axis", 0) == 1;
-    const ot_value *w = n->n_in > 1 && n->in[1] != OT_NONE ? &b->g->values[n->in[1]] : NULL;
-    const bool weighs = w && w->init && w->rank >= 3;
-    int64_t width = 0;
-    if (n->domain[0] || n->n_in == 0) return 0;
-    if (strcmp(n->op_type, "Conv") == 0) return weighs ? w->dims[0] : 0;
-    if (strcmp(n->op_type, "ConvTranspose") == 0)
-        return weighs && ot_mul_i64(w->dims[1], ot_attr_int(n, "group", 1), &width) ? width : 0;
-    if (IS_AMONG(n->op_type, KEEPING)) return operand_width(b, n, 0);
-    if (!joins && !IS_AMONG(n->op_type, ALIKE)) return 0;
-    bool all = true;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        const int64_t one = operand_width(b, n, k);
-        all &= one > 0;
-        if (one > INT32_MAX ||
-            !ot_add_i64(joins ? width : 0, joins ? one : ot_max(one, width), &width))
-            return 0;
-    }
-    return all || (!joins && width > 1) ? width : 0;
-}
-
 /* Channels that a convolution reads or (one a group) makes of the blocked v, where its weights show
  * that the last ones are no padding, which has zeros: channels come in fours. 0: they do not. */
 static int64_t width_weighed(const ot_blocked *b, const ot_node *conv)
@@ -191,7 +143,7 @@ static bool give_fits(const ot_blocked *b, const ot_node *n)
     return in > 0 && channels > in - b->block && channels > 0 && channels <= in;
 }
 
-static bool resize_fits(const ot_node *n)
+static bool resize_fits(const ot_node *n, int32_t opset)
 {
     size_t count;
     const int64_t *scales = ot_attr_ints(n, "scales", &count);
@@ -200,17 +152,21 @@ static bool resize_fits(const ot_node *n)
         return false;
     for (size_t k = 0; k < count; k++)
         if (scales[k] < 1 || scales[k] > 4096) return false;
-    return strcmp(mode, "nearest") == 0 || strcmp(mode, "linear") == 0;
+    if (strcmp(mode, "nearest") == 0) return true;
+    return strcmp(mode, "linear") == 0 &&
+           (opset >= OT_RESIZES_BY_MODE ||
+            strcmp(ot_attr_str(n, "coordinate_transformation_mode", ""), "asymmetric") == 0);
 }
 
-/* Averages have no dilations before opset 19. */
-static bool pool_fits(const ot_node *n)
+/* Averages have no dilations before opset 19; no window has them, nor rounds up, before 10. */
+static bool pool_fits(const ot_node *n, int32_t opset)
 {
     size_t count = 0;
     const int64_t *by = ot_attr_ints(n, "dilations", &count);
-    for (size_t k = 0; by && strcmp(n->op_type, "AveragePool") == 0 && k < count; k++)
+    const bool plain = opset < OT_POOLS_ROUND_UP || strcmp(n->op_type, "AveragePool") == 0;
+    for (size_t k = 0; by && plain && k < count; k++)
         if (by[k] != 1) return false;
-    return n->n_in == 1;
+    return n->n_in == 1 && (opset >= OT_POOLS_ROUND_UP || ot_attr_int(n, "ceil_mode", 0) == 0);
 }
 
 static bool is_split(const ot_blocked *b, const ot_node *n, uint32_t k)
@@ -226,7 +182,7 @@ static int64_t width_between(const ot_blocked *b, const ot_node *n)
     const bool known = !n->domain[0] || strcmp(n->domain, "com.microsoft") == 0;
     int64_t width = 0;
     if (n->n_captured > 0 || !known || n->calls_function) return 0;
-    if (joins ? ot_attr_int(n, "axis", 0) != 1 : !IS_AMONG(n->op_type, ALIKE)) return 0;
+    if (joins ? ot_attr_int(n, "axis", 0) != 1 : !ot_blocked_is_alike(n->op_type)) return 0;
     for (uint32_t k = 0; k < (limits ? 1 : n->n_in); k++) {
         const int64_t one = width_of(b, n, k);
         if (one == 0 || (!joins && k > 0 && one != width)) return 0;
@@ -277,8 +233,9 @@ static bool node_fits(ot_blocked *b, ot_id id)
     int64_t made = 0;
     b->parts[id] = what;
     if (!ot_blocked_is_op(n) && !reads_blocked(b, n)) {
-        if (n->n_out > 0 && n->out[0] != OT_NONE && b->plain_width[n->out[0]] == 0)
-            b->plain_width[n->out[0]] = width_made(b, n);
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (n->out[k] != OT_NONE && b->plain_width[n->out[k]] == 0)
+                b->plain_width[n->out[k]] = ot_plain_width(b, n, k);
         return true;
     }
     if (n->n_in < 1 || n->in[0] == OT_NONE || n->n_out != 1 || n->out[0] == OT_NONE) return false;
@@ -299,11 +256,11 @@ static bool node_fits(ot_blocked *b, ot_id id)
         b->rank = ot_blocked_constant(b, n, 1)->rank;
         break;
     case OT_BLOCKED_RESIZE:
-        if (!resize_fits(n)) return false;
+        if (!resize_fits(n, b->g->model->opset)) return false;
         made = width_of(b, n, 0);
         break;
     case OT_BLOCKED_POOL:
-        if (!pool_fits(n)) return false;
+        if (!pool_fits(n, b->g->model->opset)) return false;
         made = width_of(b, n, 0);
         break;
     default:
@@ -332,7 +289,8 @@ static bool all_fit(ot_blocked *b, int64_t block)
     }
     for (uint32_t k = 0; k < b->g->n_order; k++)
         if (!node_fits(b, b->g->order[k])) return false;
-    return b->rank != 0;
+    if (b->rank == 0) b->rank = PICTURES; /* pools alone */
+    return true;
 }
 
 /* The size of blocks that every node fits; 0: there is none. */

@@ -4,6 +4,9 @@
 
 #include "import.h"
 
+#define OT_POOLS_ROUND_UP  10 /* opset from which on pools have dilations and round up */
+#define OT_RESIZES_BY_MODE 11 /* opset from which on Resize says where its samples lie */
+
 /* What a node is among them. Standard operators read blocked values between those of the domain,
  * and two Reshapes make the blocks of one an axis and take that back. */
 typedef enum ot_blocked_part {
@@ -27,6 +30,16 @@ typedef struct ot_blocked {
     bool *split;            /* [n_values] its blocks are an axis of their own */
     ot_blocked_part *parts; /* [n_nodes] */
 } ot_blocked;
+
+bool ot_is_among(const char *op_type, const char *const *names, size_t n);
+#define OT_IS_AMONG(op_type, names) ot_is_among(op_type, names, sizeof(names) / sizeof *(names))
+
+/* Standard operators with one result of the shape of all their operands, that mean the same of
+ * blocked values. */
+bool ot_blocked_is_alike(const char *op_type);
+
+/* plain_width.c: channels of result k of node n, which reads no blocked value; 0: not known. */
+int64_t ot_plain_width(const ot_blocked *b, const ot_node *n, uint32_t k);
 
 /* Is n of the domain of blocked operators? */
 bool ot_blocked_is_op(const ot_node *n);

@@ -29,8 +29,11 @@
 #include "model_io.h"
 #include "node_writer.h"
 
-#define OLDEST     11 /* opset whose Pad, Slice and Resize are written */
-#define OMITS_ROIS 13 /* opset from which on Resize needs none */
+#define OLDEST         7  /* opset whose operators are known */
+#define SCALE_OPERAND  9  /* opset from which on Upsample's scales are an operand */
+#define SLICE_OPERANDS 10 /* opset from which on Slice has its places as operands */
+#define PAD_OPERANDS   11 /* opset from which on Pad has its pads as an operand */
+#define OMITS_ROIS     13 /* opset from which on Resize needs none */
 
 typedef struct unblocking {
     ot_blocked b;
@@ -112,26 +115,46 @@ static ot_status write_taken(const unblocking *u, const ot_node_writer *w, const
     int64_t pads[2 * OT_RANK_MAX] = {0};
     pads[rank + 1] = more;
     ot_id in[2] = {x};
-    OT_TRY(ot_write_ints(w, "pads", pads, 2 * (int64_t)rank, &in[1]));
-    return ot_write_node(w, "Pad", (ot_id_list){in, 2}, (ot_attr_list){0}, &y);
+    const bool operand = u->b.g->model->opset >= PAD_OPERANDS;
+    const ot_attr attr = ot_mk_ints(w->g->model->arena, "pads", pads, 2 * (size_t)rank);
+    if (operand) OT_TRY(ot_write_ints(w, "pads", pads, 2 * (int64_t)rank, &in[1]));
+    return ot_write_node(w, "Pad", (ot_id_list){in, operand ? 2 : 1},
+                         (ot_attr_list){&attr, operand ? 0 : 1}, &y);
+}
+
+/* The first channels of x -> *y. */
+static ot_status write_first(const unblocking *u, const ot_node_writer *w, ot_id x,
+                             int64_t channels, ot_id *y)
+{
+    const int64_t axis = 1, begin = 0;
+    ot_id in[4] = {x};
+    if (u->b.g->model->opset < SLICE_OPERANDS) {
+        ot_arena *a = w->g->model->arena;
+        const ot_attr attrs[3] = {ot_mk_ints(a, "starts", &begin, 1),
+                                  ot_mk_ints(a, "ends", &channels, 1),
+                                  ot_mk_ints(a, "axes", &axis, 1)};
+        return ot_write_node(w, "Slice", (ot_id_list){in, 1}, (ot_attr_list){attrs, 3}, y);
+    }
+    OT_TRY(ot_write_ints(w, "starts", &begin, 1, &in[1]));
+    OT_TRY(ot_write_ints(w, "ends", &channels, 1, &in[2]));
+    OT_TRY(ot_write_ints(w, "axes", &axis, 1, &in[3]));
+    return ot_write_node(w, "Slice", (ot_id_list){in, 4}, (ot_attr_list){0}, y);
 }
 
 static ot_status write_given(const unblocking *u, const ot_node_writer *w, const ot_node *old)
 {
     ot_id x = old->in[0], y = old->out[0];
-    const int64_t channels = ot_attr_int(old, "channels", 0), axis = 1, begin = 0;
+    const int64_t channels = ot_attr_int(old, "channels", 0);
     const bool last = ot_blocked_is_last(old), cuts = channels < u->kept[x];
-    ot_id in[4] = {stands_for(u, x)}, out = last ? OT_NONE : y;
-    if (in[0] == y) return OT_OK;
+    ot_id from = stands_for(u, x), out = last ? OT_NONE : y;
+    if (from == y) return OT_OK;
     if (cuts) {
-        OT_TRY(ot_write_ints(w, "starts", &begin, 1, &in[1]));
-        OT_TRY(ot_write_ints(w, "ends", &channels, 1, &in[2]));
-        OT_TRY(ot_write_ints(w, "axes", &axis, 1, &in[3]));
-        OT_TRY(ot_write_node(w, "Slice", (ot_id_list){in, 4}, (ot_attr_list){0}, &out));
-        in[0] = out;
+        OT_TRY(write_first(u, w, from, channels, &out));
+        from = out;
     }
-    if (last) return write_turned(w, in[0], (int32_t)u->b.rank, true, &y);
-    return cuts ? OT_OK : ot_write_node(w, "Identity", (ot_id_list){in, 1}, (ot_attr_list){0}, &y);
+    if (last) return write_turned(w, from, (int32_t)u->b.rank, true, &y);
+    return cuts ? OT_OK
+                : ot_write_node(w, "Identity", (ot_id_list){&from, 1}, (ot_attr_list){0}, &y);
 }
 
 /* The first `kept` output channels of the weights, in plain order. */
@@ -212,6 +235,24 @@ static ot_status write_empty(const unblocking *u, const ot_node_writer *w, const
     return *out == OT_NONE ? ot_fail_nomem(u->b.g->model->diag) : OT_OK;
 }
 
+/* Before opset 11 samples of a Resize, or Upsample, lie where nearest ones do now. */
+static ot_status write_old_resize(const unblocking *u, const ot_node_writer *w, const ot_node *old,
+                                  const float *factors, size_t count)
+{
+    const int32_t opset = u->b.g->model->opset;
+    const bool operand = opset >= SCALE_OPERAND;
+    const float *kept = ot_memdup(w->g->model->arena, factors, count * sizeof *factors);
+    const ot_attr attrs[2] = {
+        ot_mk_str("mode", ot_attr_str(old, "mode", "nearest")),
+        {.name = "scales", .kind = OT_ATTR_FLOATS, .floats = kept, .n = count}};
+    ot_id in[2] = {stands_for(u, old->in[0])}, y = stands_for(u, old->out[0]);
+    if (!kept) return ot_fail_nomem(w->g->model->diag);
+    if (operand) OT_TRY(ot_write_floats(w, "scales", factors, (int64_t)count, &in[1]));
+    return ot_write_node(w, opset >= SLICE_OPERANDS ? "Resize" : "Upsample",
+                         (ot_id_list){in, operand ? 2 : 1}, (ot_attr_list){attrs, operand ? 1 : 2},
+                         &y);
+}
+
 static ot_status write_resize(const unblocking *u, const ot_node_writer *w, const ot_node *old)
 {
     size_t count;
@@ -224,26 +265,32 @@ static ot_status write_resize(const unblocking *u, const ot_node_writer *w, cons
                               ot_mk_str("nearest_mode", "floor")};
     float factors[OT_RANK_MAX];
     ot_id in[3] = {stands_for(u, old->in[0]), OT_NONE, OT_NONE}, y = stands_for(u, old->out[0]);
+    for (size_t k = 0; k < count; k++) factors[k] = (float)scales[k];
+    if (u->b.g->model->opset < OT_RESIZES_BY_MODE)
+        return write_old_resize(u, w, old, factors, count);
     if (u->b.g->model->opset < OMITS_ROIS)
         OT_TRY(write_empty(u, w, "roi", &in[1])); /* cannot be omitted */
-    for (size_t k = 0; k < count; k++) factors[k] = (float)scales[k];
     OT_TRY(ot_write_floats(w, "scales", factors, (int64_t)count, &in[2]));
     return ot_write_node(w, "Resize", (ot_id_list){in, 3}, (ot_attr_list){attrs, nearest ? 3 : 2},
                          &y);
 }
 
 /* The same operator on the plain values. */
-static ot_status write_same(const unblocking *u, const ot_node_writer *w, const ot_node *old)
+static ot_status write_same(const unblocking *u, const ot_node_writer *w, const ot_node *old,
+                            ot_id id)
 {
-    static const char *const all[] = {NULL}, *const pool[] = {"dilations", NULL};
-    const bool averages = strcmp(old->op_type, "AveragePool") == 0;
+    static const char *const all[] = {NULL}, *const average[] = {"dilations", NULL},
+                             *const pool[] = {"dilations", "ceil_mode", "storage_order", NULL};
+    const bool averages = strcmp(old->op_type, "AveragePool") == 0,
+               early = u->b.parts[id] == OT_BLOCKED_POOL &&
+                       u->b.g->model->opset < OT_POOLS_ROUND_UP;
     ot_attr *attrs;
     uint32_t n_attrs;
     ot_id *in = OT_NEW_N(u->scratch, ot_id, old->n_in), y = stands_for(u, old->out[0]);
     if (!in) return ot_fail_nomem(u->b.g->model->diag);
     for (uint32_t k = 0; k < old->n_in; k++)
         in[k] = old->in[k] == OT_NONE ? OT_NONE : stands_for(u, old->in[k]);
-    OT_TRY(ot_write_attrs_of(w, old, averages ? pool : all, &attrs, &n_attrs));
+    OT_TRY(ot_write_attrs_of(w, old, early ? pool : averages ? average : all, &attrs, &n_attrs));
     return ot_write_node(w, old->op_type, (ot_id_list){in, old->n_in},
                          (ot_attr_list){attrs, n_attrs}, &y);
 }
@@ -257,10 +304,10 @@ static ot_status write_node(const unblocking *u, ot_id id)
     case OT_BLOCKED_GIVE: return write_given(u, &w, &old);
     case OT_BLOCKED_CONV: return write_conv(u, &w, &old);
     case OT_BLOCKED_RESIZE: return write_resize(u, &w, &old);
-    case OT_BLOCKED_BETWEEN: w.domain = old.domain; return write_same(u, &w, &old);
+    case OT_BLOCKED_BETWEEN: w.domain = old.domain; return write_same(u, &w, &old, id);
     case OT_BLOCKED_SPLIT:
     case OT_BLOCKED_JOIN: return OT_OK;
-    default: return write_same(u, &w, &old);
+    default: return write_same(u, &w, &old, id);
     }
 }
 
