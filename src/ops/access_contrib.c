@@ -7,16 +7,18 @@
  *   FusedConv                     as Conv; a summand, operand 3, is cut as what is made
  *   FusedMatMul                   rows of A, columns of B, batches of both
  *   SkipLayerNormalization        all axes but the last
+ *   SimplifiedLayerNormalization  all axes before its own (domain ai.onnx, in ONNX Runtime only)
+ *   QLinearLeakyRelu, ...Sigmoid  element-wise operand 0; numbers stay whole
+ *   QLinearSoftmax                all axes but its own
+ *   QLinearAveragePool            as AveragePool; QLinearGlobalAveragePool: batch and channels
+ *   QuantizeLinear, ...           as the standard's, with one scale
  *
+ * What transformers have is in access_transformers.c.
+
  * A tile is a plain clone, but for the pads of a convolution and the pieces that it does not read.
  */
-#include "access_same.h"
+#include "access_contrib.h"
 #include "access_spatial.h"
-
-typedef struct contrib {
-    const char *op_type;
-    ot_access_ops ops;
-} contrib;
 
 /* Operand k, broadcast to the output, follows it. */
 static bool follow(const ot_graph *g, const ot_node *n, uint32_t k, const ot_value *out,
@@ -223,27 +225,149 @@ static bool skip_norm_window(const ot_graph *g, const ot_node *n, uint32_t out_i
     return ot_acc_same_window(skip_norm_axis, g, n, out_index, axis, t, why);
 }
 
-static const contrib table[] = {
+/* ---- quantized operators of operand 0 ---- */
+
+/* Scales and zero points are numbers. */
+static bool one_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                     int8_t *in_axis, int8_t *out_axis, ot_why *why)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
+    (void)out_axis;
+    if (!ot_acc_regular(g, n, why)) return false;
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
+        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    for (uint32_t k = 1; k < n->n_in; k++) {
+        const ot_value *v = ot_acc_in(g, n, k);
+        if (v && (v->rank > 1 || (v->rank == 1 && v->dims[0] != 1)))
+            return ot_acc_refuse(why, OT_WHY_QUANT_SCALE);
+    }
+    in_axis[0] = (int8_t)axis;
+    return true;
+}
+
+static bool one_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       ot_op_tile *t, ot_why *why)
+{
+    return ot_acc_same_window(one_axis, g, n, out_index, axis, t, why);
+}
+
+/* Before opset 13 all axes from `axis` on are one. */
+static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
+{
+    const int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", -1),
+                                           ot_acc_out(g, n, out_index)->rank);
+    const bool single = ot_attr_int(n, "opset", 0) >= 13;
+    if (along < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
+    if (single ? along == (int32_t)axis : along <= (int32_t)axis)
+        return ot_acc_refuse(why, OT_WHY_SOFTMAX);
+    return one_axis(g, n, out_index, axis, in_axis, out_axis, why);
+}
+
+static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           ot_op_tile *t, ot_why *why)
+{
+    return ot_acc_same_window(softmax_axis, g, n, out_index, axis, t, why);
+}
+
+/* Of plain order: import turns the other one (nhwc_nodes.c). */
+static bool average_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
+{
+    if (ot_attr_int(n, "channels_last", 0) != 0) return ot_acc_refuse(why, OT_WHY_CHANNELS_LAST);
+    return ot_access_pool.axis(g, n, out_index, axis, in_axis, out_axis, why);
+}
+
+static bool average_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           ot_op_tile *t, ot_why *why)
+{
+    return ot_access_pool.window(g, n, out_index, axis, t, why);
+}
+
+static ot_status average_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                               uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+{
+    return ot_access_pool.adapt(g, n, axes, n_axes, arena, out);
+}
+
+static bool global_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
+{
+    if (ot_attr_int(n, "channels_last", 0) != 0) return ot_acc_refuse(why, OT_WHY_CHANNELS_LAST);
+    return ot_access_globalpool.axis(g, n, out_index, axis, in_axis, out_axis, why);
+}
+
+static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, ot_why *why)
+{
+    return ot_access_globalpool.window(g, n, out_index, axis, t, why);
+}
+
+/* ---- SimplifiedLayerNormalization (x, scale) ---- */
+
+static bool simplified_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                            int8_t *in_axis, int8_t *out_axis, ot_why *why)
+{
+    const ot_value *x = ot_acc_in(g, n, 0);
+    const int32_t from = x ? ot_acc_norm_axis(ot_attr_int(n, "axis", -1), x->rank) : -1;
+    (void)out_axis;
+    if (!ot_acc_regular(g, n, why)) return false;
+    if (out_index != 0 || from < 0) return ot_acc_refuse(why, OT_WHY_NORM_AXIS_RANGE);
+    if ((int32_t)axis >= from) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (ot_acc_out(g, n, k)) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
+    in_axis[0] = (int8_t)axis;
+    return true;
+}
+
+static bool simplified_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
+                              uint32_t axis, ot_op_tile *t, ot_why *why)
+{
+    return ot_acc_same_window(simplified_axis, g, n, out_index, axis, t, why);
+}
+
+static const ot_contrib table[] = {
     {"Gelu", {point_axis, point_window, NULL}},
     {"FastGelu", {point_axis, point_window, NULL}},
     {"QuickGelu", {point_axis, point_window, NULL}},
     {"BiasGelu", {point_axis, point_window, NULL}},
     {"QLinearAdd", {binary_axis, binary_window, NULL}},
     {"QLinearMul", {binary_axis, binary_window, NULL}},
+    {"QLinearLeakyRelu", {one_axis, one_window, NULL}},
+    {"QLinearSigmoid", {one_axis, one_window, NULL}},
+    {"QLinearSoftmax", {softmax_axis, softmax_window, NULL}},
+    {"QLinearAveragePool", {average_axis, average_window, average_adapt}},
+    {"QLinearGlobalAveragePool", {global_axis, global_window, NULL}},
+    {"QuantizeLinear", {one_axis, one_window, NULL}},
+    {"DequantizeLinear", {one_axis, one_window, NULL}},
     {"QLinearConcat", {concat_axis, concat_window, concat_adapt}},
     {"FusedConv", {conv_axis, conv_window, conv_adapt}},
     {"FusedMatMul", {matmul_axis, matmul_window, NULL}},
     {"SkipLayerNormalization", {skip_norm_axis, skip_norm_window, NULL}},
     {"SkipSimplifiedLayerNormalization", {skip_norm_axis, skip_norm_window, NULL}},
+    {NULL, {NULL, NULL, NULL}},
 };
+
+/* Domain ai.onnx has no such operator: ONNX Runtime put it there. */
+static const ot_contrib own_table[] = {
+    {"SimplifiedLayerNormalization", {simplified_axis, simplified_window, NULL}},
+    {NULL, {NULL, NULL, NULL}},
+};
+
+static const ot_access_ops *find(const ot_contrib *rows, const char *op_type)
+{
+    for (; rows->op_type; rows++)
+        if (strcmp(op_type, rows->op_type) == 0) return &rows->ops;
+    return NULL;
+}
 
 const ot_access_ops *ot_access_contrib(const ot_node *n)
 {
-    if (n->op != OT_OP_OPAQUE || n->calls_function || strcmp(n->domain, "com.microsoft") != 0)
-        return NULL;
-    for (size_t k = 0; k < sizeof table / sizeof table[0]; k++)
-        if (strcmp(n->op_type, table[k].op_type) == 0) return &table[k].ops;
-    return NULL;
+    if (n->op != OT_OP_OPAQUE || n->calls_function) return NULL;
+    if (!n->domain[0]) return find(own_table, n->op_type);
+    if (strcmp(n->domain, "com.microsoft") != 0) return NULL;
+    const ot_access_ops *ops = find(table, n->op_type);
+    return ops ? ops : find(ot_access_transformers, n->op_type);
 }
 
 bool ot_is_fused_conv(const ot_node *n)

@@ -62,6 +62,7 @@ typedef enum ot_why {
     OT_WHY_POOL_AFTER_PAD,
     OT_WHY_GLOBAL_POOL_NO_AXIS,
     OT_WHY_GLOBAL_POOL_EXTENT,
+    OT_WHY_CHANNELS_LAST,
     /* products */
     OT_WHY_MATMUL_OPERAND,
     OT_WHY_MATMUL_RANKS,
@@ -83,6 +84,7 @@ typedef enum ot_why {
     OT_WHY_ATTENTION_GROUPS,
     OT_WHY_ATTENTION_DISAGREE,
     OT_WHY_ATTENTION_LENGTHS,
+    OT_WHY_ATTENTION_KEYS,
     /* element by element, normalisations, reductions */
     OT_WHY_NO_BROADCAST,
     OT_WHY_NO_OPERAND_VARIES,

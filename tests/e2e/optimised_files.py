@@ -176,6 +176,73 @@ def pools_alone():
     if tiled(path, {'x': np.random.default_rng(1).standard_normal((1, 32, 48, 40)).astype('f4')}) < 1: sys.exit(f'{path}: no region')
 
 
+# ---- quantized, channels last ----
+
+def numbered(net, v, scale=.05, zero=128):
+    """Through 8-bit numbers."""
+    s, z = net.const(scale), net.const(zero, 'u1')
+    return net.op('DequantizeLinear', net.op('QuantizeLinear', v, s, z), s, z)
+
+
+def byte_conv(net, v, c_in, c_out, k=3, group=1):
+    w = net.op('DequantizeLinear', net.const(net.rng.integers(-90, 91, (c_out, c_in // group, k, k)), 'i1'), net.const(.01), net.const(0, 'i1'))
+    b = net.op('DequantizeLinear', net.const(net.rng.integers(-999, 1000, c_out), 'i4'), net.const(.05 * .01), net.const(0, 'i4'))
+    return numbered(net, net.op('Conv', v, w, b, group=group, pads=[k // 2] * 4))
+
+
+def byte_step(net, v, c):
+    """One more layer behind v of c channels; returns its result and channels."""
+    kind = net.rng.integers(0, 9)
+    if kind == 0: return numbered(net, net.op('LeakyRelu', v, alpha=.1)), c
+    if kind == 1: return numbered(net, net.op('Sigmoid', v), 1 / 256, 0), c
+    if kind == 2: return numbered(net, net.op('Add', v, byte_conv(net, v, c, c))), c
+    if kind == 3: return numbered(net, net.op('Concat', v, byte_conv(net, v, c, 8), axis=1)), c + 8
+    if kind == 4: return numbered(net, net.op('AveragePool', v, kernel_shape=[3, 3], pads=[1] * 4)), c
+    if kind == 5: return net.op('MaxPool', v, kernel_shape=[3, 3], pads=[1] * 4), c
+    if kind == 6:
+        gate = byte_conv(net, numbered(net, net.op('GlobalAveragePool', v)), c, c, k=1)
+        return numbered(net, net.op('Mul', v, gate)), c
+    if kind == 7: return numbered(net, net.op('Softmax', v, axis=1), 1 / 256, 0), c
+    return byte_conv(net, v, c, c, group=c), c
+
+
+def byte_networks():
+    """Convolutions whose channels lie last, and pools and others between them; a value that somebody reads as it lies."""
+    kinds, regions = set(), 0
+    for seed in range(seed0, seed0 + 16):
+        net = Net([seed, 5], opset=int(np.random.default_rng(seed).choice([13, 17])))
+        v, c = byte_conv(net, numbered(net, net.input('x', [1, 3, 40, 36])), 3, 16), 16
+        for _ in range(int(net.rng.integers(2, 6))): v, c = byte_step(net, v, c)
+        net.output(net.op('Identity', byte_conv(net, v, c, 8), out='y'), [1, 8, 40, 36])
+        turned = net.op('Transpose', v, perm=[0, 2, 3, 1])
+        net.output(net.op('Mul', turned, net.uniform([c]), out='z'), [1, 40, 36, c])
+        path = saved(save(net.model(), f'{folder}/bytes{seed}.onnx'))
+        kinds |= {n.op_type for n in onnx.load(path).graph.node if any(a.name == 'channels_last' and a.i for a in n.attribute)}
+        fed = {'x': np.random.default_rng(seed).standard_normal((1, 3, 40, 36)).astype('f4')}
+        regions += tiled(path, fed, tol=1e-6, engine=False)
+        left = [n.op_type for n in onnx.load(path.replace('.onnx', '_out.onnx')).graph.node for a in n.attribute if a.name == 'channels_last' and a.i]
+        if left: sys.exit(f'{path}: still has {left} whose channels lie last')
+    if not {'QLinearConv', 'QLinearAveragePool', 'QLinearGlobalAveragePool'} <= kinds: sys.exit(f'ONNX Runtime writes only {kinds}')
+    if regions < 16: sys.exit(f'{regions} regions in all')
+
+
+def last_pool():
+    """A MaxPool whose channels lie last, between others, whose result is shown as it lies as well."""
+    w = onnx.numpy_helper.from_array(np.random.default_rng(1).integers(-90, 91, (8, 4, 3, 3)).astype('i1'), 'w')
+    def number(name, v, t): return onnx.numpy_helper.from_array(np.array(v, t), name)
+    inits = [w, number('s', .05, 'f4'), number('z', 128, 'u1'), number('ws', .01, 'f4'), number('wz', 0, 'i1')]
+    nodes = [helper.make_node('Transpose', ['x'], ['a'], perm=[0, 2, 3, 1]),
+             helper.make_node('QLinearConv', ['a', 's', 'z', 'w', 'ws', 'wz', 's', 'z'], ['b'], domain=MS, channels_last=1, pads=[1] * 4),
+             helper.make_node('NhwcMaxPool', ['b'], ['c'], domain=MS, kernel_shape=[2, 2], strides=[2, 2]),
+             helper.make_node('Transpose', ['c'], ['d'], perm=[0, 3, 1, 2]), helper.make_node('Transpose', ['c'], ['e'], perm=[0, 3, 1, 2]),
+             helper.make_node('DequantizeLinear', ['d', 's', 'z'], ['y']), helper.make_node('DequantizeLinear', ['e', 's', 'z'], ['f'])]
+    shapes = {'y': (1, 8, 32, 24), 'f': (1, 8, 32, 24), 'c': (1, 32, 24, 8)}
+    U8 = onnx.TensorProto.UINT8
+    m = model(nodes, [value('x', [1, 4, 64, 48], U8)], [value(n, s, U8 if n == 'c' else 1) for n, s in shapes.items()], inits, opset=13, domains=[(MS, 1)])
+    fed = {'x': np.random.default_rng(2).integers(0, 256, (1, 4, 64, 48)).astype('u1')}
+    if tiled(save(m, f'{folder}/last_pool.onnx'), fed, tol=0, engine=False) < 1: sys.exit('NhwcMaxPool: no region')
+
+
 def edited(path, name, edit):
     m = onnx.load(path)
     edit(m.graph)
@@ -244,5 +311,7 @@ tool, folder, seed0 = sys.argv[1], sys.argv[2], int(sys.argv[3])
 blocked_networks()
 channels_told()
 pools_alone()
+byte_networks()
+last_pool()
 left_alone()
 merged_activations()

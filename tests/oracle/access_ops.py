@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Case:
-    """One node; op: as DOMAIN::NAME where it is not of the standard, and out_type the type of what it makes. inputs:
+    """One node; op: as DOMAIN::NAME where it is not of the standard, and out_type the type of what it makes, or a list of types. inputs:
     list of (array, is_const) or None for an omitted operand; attrs as helper.make_node takes them.
     tol: largest |difference| relative to the largest value (0: bit-exact). cut: {axis: True/False} that must be
     accepted / refused; other axes may be either. out_index: output whose axes are cut."""
@@ -63,7 +63,7 @@ def run(model, arrays, const):
 def out_types(case, model):
     """Element types of the outputs by ONNX's own inference (ORT needs them stated)."""
     if case.out_type:
-        return [case.out_type] * len(case.outputs)
+        return case.out_type if isinstance(case.out_type, list) else [case.out_type] * len(case.outputs)
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=False)
     got = {o.name: o.type.tensor_type.elem_type for o in inferred.graph.output}
     first = next(helper.np_dtype_to_tensor_dtype(np.asarray(i[0]).dtype) for i in case.inputs if i is not None)

@@ -31,9 +31,6 @@ typedef struct ot_blocked {
     ot_blocked_part *parts; /* [n_nodes] */
 } ot_blocked;
 
-bool ot_is_among(const char *op_type, const char *const *names, size_t n);
-#define OT_IS_AMONG(op_type, names) ot_is_among(op_type, names, sizeof(names) / sizeof *(names))
-
 /* Standard operators with one result of the shape of all their operands, that mean the same of
  * blocked values. */
 bool ot_blocked_is_alike(const char *op_type);

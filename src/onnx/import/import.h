@@ -57,11 +57,16 @@ ot_status ot_raise_nodes(ot_importer *im) OT_MUST_USE;
 /* Constants are no inputs any more: a file before IR 4, where all have to be, is read as IR 4.
  * Fails: OT_E_NOMEM. */
 ot_status ot_raise_constants(ot_importer *im) OT_MUST_USE;
-/* unfuse.c, unblock.c: operators that ONNX Runtime's optimiser writes, as the standard ones that
- * mean the same. Need all names of the model. Fail: OT_E_NOMEM; unblock.c also OT_E_INPUT, as
- * ot_topo_sort. */
+/* unfuse.c, unblock.c, nhwc_nodes.c: operators that ONNX Runtime's optimiser writes, as the
+ * standard ones that mean the same. Need all names of the model. Fail: OT_E_NOMEM; the last two
+ * also OT_E_INPUT, as ot_topo_sort. */
 ot_status ot_unfuse_nodes(ot_importer *im) OT_MUST_USE;
 ot_status ot_unblock_nodes(ot_importer *im) OT_MUST_USE;
+ot_status ot_turn_nhwc_nodes(ot_importer *im) OT_MUST_USE;
+
+/* Is op_type one of the array `names`? */
+bool ot_is_among(const char *op_type, const char *const *names, size_t n);
+#define OT_IS_AMONG(op_type, names) ot_is_among(op_type, names, sizeof(names) / sizeof *(names))
 
 /* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x'
  * ..."). */
