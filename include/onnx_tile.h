@@ -304,12 +304,42 @@ onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, 
  * each run. data NULL: the session's own memory again. */
 onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data,
                                                size_t bytes) ONNX_TILE_MUST_USE;
+/* Arrays larger than memory. What a tiled model does not read whole is not held whole: tiles run
+ * in the order of rows, and rows come before a tile reads them and go behind it.
+ *
+ * A file in place of memory: .npy, or elements alone (.raw, .bin; of `dims`, NULL: the model's
+ * own). Input: mapped now, until something else is bound. ONNX_TILE_INPUT: it is not what it has
+ * to be; so ends a run in which it becomes shorter. Output: each run makes the file at full size
+ * beside the final one, writes into it, and puts it there at its end, whole or not at all; signals
+ * that end the program end the run first. No file may be two of them. */
+onnx_tile_status onnx_tile_session_map_input(onnx_tile_session *s, uint32_t k, const char *path,
+                                             const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_map_output(onnx_tile_session *s, uint32_t k,
+                                              const char *path) ONNX_TILE_MUST_USE;
+/* Functions in place of memory. They are given rows [first, end) along the axis, dense: all other
+ * dimensions whole. They return 0; anything else ends the run with ONNX_TILE_SYSTEM. They are
+ * called by any thread of the session, one call at a time for an array, and must not call
+ * functions of the session. */
+typedef int onnx_tile_read_rows(void *of, int64_t first, int64_t end, void *rows);
+typedef int onnx_tile_write_rows(void *of, int64_t first, int64_t end, const void *rows);
+/* `read` fills in rows before they are read: each once in a run when one region of a tiled model
+ * reads the input; all of them, and they are held, when something reads it whole. dims NULL: the
+ * model's own. */
+onnx_tile_status onnx_tile_session_read_input(onnx_tile_session *s, uint32_t k, const int64_t *dims,
+                                              uint32_t rank, uint32_t axis,
+                                              onnx_tile_read_rows *read,
+                                              void *of) ONNX_TILE_MUST_USE;
+/* `write` is given rows in order, each once in a run. When another node of the model reads the
+ * output, all are held until the run ends. */
+onnx_tile_status onnx_tile_session_write_output(onnx_tile_session *s, uint32_t k, uint32_t axis,
+                                                onnx_tile_write_rows *write,
+                                                void *of) ONNX_TILE_MUST_USE;
 /* Every input must be bound, and no output to memory of an input or of another output. May be
  * called again and again. */
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;
 /* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it,
  * else in the session's, until the next run. ONNX_TILE_USAGE for sequences and other outputs
- * that are no tensors. */
+ * that are no tensors, and for those that went to a file or a writer. */
 onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out,
                                           const void **data) ONNX_TILE_MUST_USE;
 /* Bytes that values took at the most at one time in all runs, without bound memory and

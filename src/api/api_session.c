@@ -9,35 +9,9 @@
  */
 #include "onnx_tile.h"
 
-#include "engine/core/engine.h"
-#include "app/pipeline.h"
-#include "base/lock.h"
+#include "session_handle.h"
+
 #include "session_json.h"
-#include "shape_list.h"
-
-#include <pthread.h>
-
-struct onnx_tile_session {
-    pthread_mutex_t lock; /* recursive: held by each call, and by callers for several calls */
-    ot_arena *options;    /* copies of strings and shapes, as long as the handle */
-    ot_diag diag;
-    uint32_t threads;
-    onnx_tile_run_tasks *run_tasks; /* NULL: threads of its own */
-    void *run_tasks_of;
-    ot_shape_list shapes;
-
-    /* of the loaded model */
-    ot_arena *a; /* NULL: none is loaded */
-    ot_model *m;
-    ot_session *s;
-    const ot_value **inputs;  /* [n_in] */
-    const ot_value **outputs; /* [n_out] */
-    ot_nd *in;                /* [n_in] bound; no data: not yet */
-    ot_nd *places;            /* [n_out] bound; no data: the session's memory */
-    ot_nd *out;               /* [n_out] of the last run */
-    uint32_t n_in, n_out;
-    bool has_run;
-};
 
 _Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == (int)OT_I64 &&
                    (int)ONNX_TILE_BOOL == (int)OT_BOOL && (int)ONNX_TILE_FLOAT16 == (int)OT_F16 &&
@@ -46,19 +20,14 @@ _Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == 
 
 static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
 
-/* Begin a call: the session is this thread's until the end of the block, and the last failure is
- * forgotten. */
-static onnx_tile_session *enter(onnx_tile_session *s)
+onnx_tile_session *ot_api_session_enter(onnx_tile_session *s)
 {
     pthread_mutex_lock(&s->lock);
     memset(&s->diag, 0, sizeof s->diag);
     return s;
 }
 
-static void leave(onnx_tile_session *const *s) { pthread_mutex_unlock(&(*s)->lock); }
-
-#define LOCKED(s) \
-    onnx_tile_session *const locked_ __attribute__((cleanup(leave), unused)) = enter(s)
+void ot_api_session_leave(onnx_tile_session *const *s) { pthread_mutex_unlock(&(*s)->lock); }
 
 static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 {
@@ -90,12 +59,18 @@ static ot_status open_model(onnx_tile_session *s)
     return OT_OK;
 }
 
-static void close_model(onnx_tile_session *s) { ot_session_free(s->s); }
+static void close_model(onnx_tile_session *s)
+{
+    ot_session_arrays_free(s);
+    ot_session_free(s->s);
+}
 
 static ot_status run_model(onnx_tile_session *s)
 {
+    ot_status st = ot_session_arrays_begin(s);
     for (uint32_t k = 0; k < s->n_out; k++) s->out[k] = s->places[k];
-    return ot_session_run(s->s, s->in, s->out, &s->diag);
+    if (st == OT_OK) st = ot_session_run(s->s, s->in, s->out, &s->diag);
+    return ot_session_arrays_end(s, st);
 }
 
 static void set_array(ot_nd *a, ot_dtype type, uint32_t rank, const int64_t *dims, void *data)
@@ -147,6 +122,60 @@ static void put_profile(const onnx_tile_session *s, ot_json *j)
     (void)j;
 }
 
+void ot_session_arrays_drop_input(onnx_tile_session *s, uint32_t k)
+{
+    (void)s;
+    (void)k;
+}
+
+void ot_session_arrays_drop_output(onnx_tile_session *s, uint32_t k)
+{
+    (void)s;
+    (void)k;
+}
+
+bool ot_session_arrays_has_output(const onnx_tile_session *s, uint32_t k)
+{
+    (void)s;
+    (void)k;
+    return false;
+}
+
+static onnx_tile_status no_engine(onnx_tile_session *s)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    LOCKED(s);
+    return done(open_model(s));
+}
+
+onnx_tile_status onnx_tile_session_map_input(onnx_tile_session *s, uint32_t k, const char *path,
+                                             const int64_t *dims, uint32_t rank)
+{
+    (void)k, (void)path, (void)dims, (void)rank;
+    return no_engine(s);
+}
+
+onnx_tile_status onnx_tile_session_map_output(onnx_tile_session *s, uint32_t k, const char *path)
+{
+    (void)k, (void)path;
+    return no_engine(s);
+}
+
+onnx_tile_status onnx_tile_session_read_input(onnx_tile_session *s, uint32_t k, const int64_t *dims,
+                                              uint32_t rank, uint32_t axis,
+                                              onnx_tile_read_rows *read, void *of)
+{
+    (void)k, (void)dims, (void)rank, (void)axis, (void)read, (void)of;
+    return no_engine(s);
+}
+
+onnx_tile_status onnx_tile_session_write_output(onnx_tile_session *s, uint32_t k, uint32_t axis,
+                                                onnx_tile_write_rows *write, void *of)
+{
+    (void)k, (void)axis, (void)write, (void)of;
+    return no_engine(s);
+}
+
 #endif
 
 /* ---- the handle ---- */
@@ -187,6 +216,7 @@ static void unload(onnx_tile_session *s)
     s->s = NULL;
     s->m = NULL;
     s->a = NULL;
+    s->arrays = NULL;
     s->n_in = s->n_out = 0;
     s->has_run = false;
 }
@@ -339,6 +369,7 @@ onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, 
     if (dims && rank > OT_RANK_MAX) return misuse(s, "an array has at most 16 dimensions");
     for (uint32_t j = 0; dims && j < rank; j++)
         if (dims[j] < 0) return misuse(s, "a dimension is negative");
+    ot_session_arrays_drop_input(s, k);
     /* The engine only reads inputs. */
     set_array(&s->in[k], v->dtype, dims ? rank : (uint32_t)v->rank, dims ? dims : v->dims,
               (void *)(uintptr_t)data);
@@ -354,6 +385,7 @@ onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k,
     if (k >= s->n_out)
         return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     const ot_value *v = s->outputs[k];
+    ot_session_arrays_drop_output(s, k);
     s->places[k] = (ot_nd){0};
     if (!data) return ONNX_TILE_OK;
     if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 ||
@@ -429,6 +461,8 @@ onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx
     if (k >= s->n_out)
         return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
     if (!s->has_run) return misuse(s, "no results: run first");
+    if (ot_session_arrays_has_output(s, k))
+        return misuse(s, "the output is in its file, or was handed to its writer");
     const ot_nd *a = &s->out[k];
     if (!a->data || a->list) return misuse(s, "the output is no tensor");
     *out = (onnx_tile_tensor){

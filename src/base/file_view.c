@@ -20,6 +20,7 @@ struct ot_file_view {
     _Atomic uintptr_t begin; /* 0: of no file */
     _Atomic size_t size;
     atomic_bool damaged;
+    atomic_bool written; /* into the file */
     ot_file_view *next;
 };
 
@@ -45,7 +46,7 @@ static bool put_zeros(uintptr_t address)
     if (!v) return false;
     uintptr_t first = address / page_size * page_size;
     size_t n = atomic_load(&v->begin) + atomic_load(&v->size) - first;
-    void *p = mmap((void *)first, n, PROT_READ,
+    void *p = mmap((void *)first, n, PROT_READ | (atomic_load(&v->written) ? PROT_WRITE : 0),
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return false;
     atomic_store(&v->damaged, true);
@@ -104,31 +105,48 @@ static ot_file_view *take_entry(void)
 }
 
 /* With the lock held. */
-static ot_status map_guarded(int fd, size_t size, ot_file_view **out)
+static ot_status map_guarded(int fd, size_t size, bool written, ot_file_view **out)
 {
     if (!install()) return OT_E_SYSTEM;
     ot_file_view *v = take_entry();
     if (!v) return OT_E_NOMEM;
-    void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *p = written ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                      : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) return errno == ENOMEM ? OT_E_NOMEM : OT_E_SYSTEM;
     atomic_store(&v->damaged, false);
+    atomic_store(&v->written, written);
     atomic_store(&v->size, size);
     atomic_store(&v->begin, (uintptr_t)p);
     *out = v;
     return OT_OK;
 }
 
-ot_status ot_file_view_new(int fd, size_t size, ot_file_view **out)
+static ot_status map_locked(int fd, size_t size, bool written, ot_file_view **out)
 {
     pthread_mutex_lock(&lock);
-    ot_status s = map_guarded(fd, size, out);
+    ot_status s = map_guarded(fd, size, written, out);
     pthread_mutex_unlock(&lock);
     return s;
+}
+
+ot_status ot_file_view_new(int fd, size_t size, ot_file_view **out)
+{
+    return map_locked(fd, size, false, out);
+}
+
+ot_status ot_file_view_write(int fd, size_t size, ot_file_view **out)
+{
+    return map_locked(fd, size, true, out);
 }
 
 const void *ot_file_view_data(const ot_file_view *v)
 {
     return (const void *)atomic_load(&v->begin);
+}
+
+void *ot_file_view_place(ot_file_view *v)
+{
+    return atomic_load(&v->written) ? (void *)atomic_load(&v->begin) : NULL;
 }
 
 bool ot_file_view_damaged(const ot_file_view *v) { return atomic_load(&v->damaged); }

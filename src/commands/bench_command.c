@@ -55,7 +55,8 @@ static uint32_t threads_of(const work *w) { return w->r->threads ? w->r->threads
 static ot_status load_original(work *w)
 {
     side *o = &w->side[ORIGINAL];
-    ot_feed_request f = {w->r->inputs, w->r->n_inputs, w->r->shapes, w->r->n_shapes, w->r->seed};
+    ot_feed_request f = {w->r->inputs,   w->r->n_inputs, w->r->shapes,
+                         w->r->n_shapes, w->r->seed,     false};
     o->run = (ot_run){.diag = w->d, .source = {.path = w->r->model}};
     OT_TRY(ot_run_load(&o->run));
     w->half = ot_has_half(o->run.model->graph);

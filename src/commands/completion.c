@@ -58,6 +58,7 @@ static ot_status put_value(const option *o, FILE *f)
     case FILENAME:
     case REPORT:
     case SOURCE:
+    case OUTPUT:
     case INPUT: fputs("_onnx_tile_files", f); break;
     default:
         fputs(lists_words(o) ? "_onnx_tile_words \"" : ":", f);

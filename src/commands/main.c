@@ -136,6 +136,8 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
                         .shapes = o->shapes,
                         .n_shapes = o->n_shapes,
                         .seed = o->seed,
+                        .outputs = o->outputs,
+                        .n_outputs = o->n_outputs,
                         .output_dir = o->output_dir,
                         .device = o->device,
                         .device_memory = o->device_memory,

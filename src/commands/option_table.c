@@ -45,8 +45,7 @@ const option_topic topic_table[TOPIC_COUNT] = {
 
 #define AT(member) offsetof(ot_options, member)
 const option option_table[] = {
-    {"output", 'o', "OUT", FILENAME, NULL, AT(output), WRITERS, RESULTS,
-     "file to write; - is stdout"},
+    {"output", 'o', "OUT", OUTPUT, NULL, 0, WRITERS | RUN, RESULTS, "file to write; - is stdout"},
     {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, RESULTS,
      "write a report of what was found; repeatable"},
     {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES | GEOMETRY,
@@ -142,7 +141,7 @@ const option option_table[] = {
     {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, SIZES,
      "value of a kernel's size (run-kernel: others follow from the inputs)"},
 
-    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL, RUNNING,
+    {"input", 0, "NAME=F.npy|F.raw|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL, RUNNING,
      "array for an input; repeatable"},
     {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, RUNNING, "of the random numbers"},
     {"output-dir", 0, "D", FOLDER, NULL, AT(output_dir), RUN | KERNEL, RUNNING,
@@ -196,6 +195,7 @@ const size_t n_options = sizeof option_table / sizeof *option_table;
 
 const option_remark remark_table[] = {
     {"output", OPTIMISE, ".ot writes the text form"},
+    {"output", RUN, "NAME=F.npy or NAME=F.raw, of an output; repeatable"},
     {"input", RUNNERS, "random numbers for the others"},
 };
 const size_t n_remarks = sizeof remark_table / sizeof *remark_table;

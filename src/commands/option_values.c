@@ -1,6 +1,8 @@
 /* The values of options: text --> places in ot_options, each kind by its own rule. */
 #include "option_values.h"
 
+#include "kernel_file.h"
+
 #include "device/device.h"
 #include "report/facts/facts.h"
 
@@ -203,7 +205,7 @@ static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_o
 {
     const char *eq = strrchr(text, '=');
     if (!eq || eq == text || !eq[1])
-        return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.pb");
+        return bad_value(d, o, text, "must be NAME=F.npy, NAME=F.raw or NAME=F.pb");
     ot_run_input in = {ot_strndup(out->arena, text, (size_t)(eq - text)), eq + 1};
     if (!in.name) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_inputs; k++)
@@ -325,6 +327,27 @@ static ot_status parse_source(ot_diag *d, const option *o, const char *text, con
     return OT_OK;
 }
 
+/* A file; of run "NAME=FILE": the name ends at the last '='. */
+static ot_status parse_output(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    if (!*text) return bad_value(d, o, text, "must not be empty");
+    if (out->command != OT_CMD_RUN) {
+        out->output = text;
+        return OT_OK;
+    }
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text || !eq[1] || strcmp(eq + 1, "-") == 0 || ot_ends_with(eq, ".pb"))
+        return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.raw");
+    ot_run_output to = {ot_strndup(out->arena, text, (size_t)(eq - text)), eq + 1};
+    if (!to.name) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_outputs; k++)
+        if (strcmp(out->outputs[k].name, to.name) == 0)
+            return bad_value(d, o, text, "gives an output twice");
+    return OT_PUSH(out->arena, out->outputs, out->n_outputs, out->cap_outputs, to)
+               ? OT_OK
+               : ot_fail_nomem(d);
+}
+
 ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
     void *at = (char *)out + o->offset;
@@ -375,6 +398,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         *(bool *)at = true;
         return OT_OK;
     case INPUT: return parse_input(d, o, text, out);
+    case OUTPUT: return parse_output(d, o, text, out);
     case EXTENT: return parse_extent(d, o, text, out);
     case REPORT: return parse_report(d, o, text, out);
     case SEED:

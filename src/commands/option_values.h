@@ -39,6 +39,7 @@ typedef enum option_kind {
     AXIS,
     RUNTIME,
     INPUT,
+    OUTPUT, /* a file; of run: NAME=FILE */
     EXTENT,
     SEED,
     VERIFY, /* nothing, or "all" attached */

@@ -238,6 +238,10 @@ static ot_status check_together(ot_diag *d, ot_options *o)
 {
     if (ot_options_ask(o)) return OT_OK;
     if (o->command == OT_CMD_CALIBRATE) return check_calibrate(d, o);
+    if (o->n_outputs > 0 && o->output_dir)
+        return ot_fail(d, OT_E_USAGE,
+                       "--output names a file of each output, --output-dir a folder of all: leave "
+                       "one out");
     if (o->command == OT_CMD_DEVICES) return OT_OK;
     if (!o->model && (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL))
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");

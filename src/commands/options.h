@@ -63,6 +63,8 @@ typedef struct ot_options {
     uint64_t seed;          /* of random inputs */
     uint32_t repeat;        /* of run and bench; 0: their own choice */
     const char *trace;      /* of run and bench: file; NULL: none */
+    ot_run_output *outputs; /* [n_outputs] of run */
+    size_t n_outputs, cap_outputs;
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
     bool stats;             /* of run-kernel */

@@ -1,7 +1,7 @@
 /* run: read a model and its inputs, run it, write its outputs.
  *
- *   import --> feed: given arrays are read, the others made up --> session --> run, run, ... -->
- *   files --> figures
+ *   import --> feed: given arrays are read or mapped, the others made up --> session --> files of
+ *   large outputs, mapped --> run, run, ... --> other files --> figures
  *
  * Output files are all on the disk before the first is visible.
  *
@@ -10,15 +10,11 @@
 
 #include "model_device.h"
 
-#include "onnx/export/out_file.h"
 #include "measure/measure.h"
 #include "onnx/import/model_io.h"
 #include "app/pipeline.h"
 #include "api/session_json.h"
 #include "base/json.h"
-
-#include <errno.h>
-#include <sys/stat.h>
 
 typedef struct work {
     const ot_run_request *r;
@@ -28,7 +24,10 @@ typedef struct work {
     ot_feed feed;
     ot_measured x;
     ot_model_device on;
-    ot_spread time; /* of the runs */
+    ot_run_output_request wants;
+    ot_run_outputs outputs;
+    ot_row_windows windows; /* of what is mapped */
+    ot_spread time;         /* of the runs */
 } work;
 
 /* ---- running ---- */
@@ -63,10 +62,52 @@ static ot_status write_trace(work *w)
     return s;
 }
 
+/* Large outputs get files, none of which is read. */
+static ot_status open_outputs(work *w)
+{
+    const char **reads = ot_alloc_n(w->a, w->r->n_inputs + 1u, sizeof *reads);
+    if (!reads) return ot_fail_nomem(w->d);
+    for (size_t k = 0; k < w->r->n_inputs; k++) reads[k] = w->r->inputs[k].file;
+    reads[w->r->n_inputs] = w->r->model;
+    w->wants = (ot_run_output_request){.files = w->r->outputs,
+                                       .n_files = w->r->n_outputs,
+                                       .dir = w->r->output_dir,
+                                       .reads = reads,
+                                       .n_reads = w->r->n_inputs + 1u};
+    return ot_run_outputs_open(&w->outputs, &w->wants, &w->x, w->a, w->d);
+}
+
+static ot_status add_window(work *w, const ot_nd *array, const char *name, bool written)
+{
+    ot_row_window **to = &w->windows.all[w->windows.n];
+    OT_TRY(ot_row_window_mapped(array, name, written, w->d, to));
+    w->windows.n++;
+    return OT_OK;
+}
+
+/* The pages of mapped files come and go with the tiles. */
+static ot_status watch_rows(work *w)
+{
+    const ot_graph *g = w->m->graph;
+    const ot_run_outputs *o = &w->outputs;
+    w->windows.all = ot_alloc_n(w->a, w->feed.n + o->n_mapped + 1u, sizeof *w->windows.all);
+    if (!w->windows.all) return ot_fail_nomem(w->d);
+    for (uint32_t k = 0; k < w->feed.n; k++)
+        if (w->feed.files[k].view)
+            OT_TRY(add_window(w, &w->feed.arrays[k], g->values[g->inputs[k]].name, false));
+    for (uint32_t k = 0; k < o->n_mapped; k++)
+        if (o->mapped[k].view)
+            OT_TRY(add_window(w, &o->mapped[k].array, ot_session_output(w->x.s, o->of[k])->name,
+                              true));
+    if (o->n_mapped > 0) w->windows.hold = &o->mapped[0].file.hold;
+    if (w->windows.n > 0) ot_session_row_windows(w->x.s, &w->windows);
+    return OT_OK;
+}
+
 static ot_status run_all(work *w)
 {
     const ot_run_request *r = w->r;
-    ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed};
+    ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed, true};
     OT_TRY(ot_model_device_open(r->device, r->device_memory, w->d, &w->on));
     ot_session_options o = {.place = ot_model_device_backend(&w->on),
                             .threads = r->threads,
@@ -74,6 +115,8 @@ static ot_status run_all(work *w)
                             .releases = true};
     OT_TRY(ot_feed_new(w->m->graph, &f, w->a, w->d, &w->feed));
     OT_TRY(ot_measured_open(&w->x, w->m, &w->feed, &o, w->a, w->d));
+    OT_TRY(open_outputs(w));
+    OT_TRY(watch_rows(w));
     uint32_t n = r->repeat ? r->repeat : 1;
     for (uint32_t k = 0; k < n; k++) {
         if (n > 1) ot_progress_at(r->progress, "run", (double)k / n);
@@ -83,62 +126,9 @@ static ot_status run_all(work *w)
     }
     w->time = ot_spread_of(w->x.seconds, w->x.n_runs);
     if (r->trace) OT_TRY(write_trace(w));
+    OT_TRY(ot_feed_check(&w->feed, w->d));
     ot_feed_release_inputs(&w->feed);
     return OT_OK;
-}
-
-/* ---- writing ---- */
-
-typedef struct file {
-    const char *path;
-    const ot_nd *array;
-} file;
-
-/* D/<k>.npy; the tensors of a sequence are D/<k>-<i>.npy. */
-static ot_status list_files(work *w, file **out, size_t *n)
-{
-    size_t cap = 0;
-    *out = NULL;
-    *n = 0;
-    for (uint32_t k = 0; k < w->m->graph->n_outputs; k++) {
-        const ot_nd *a = &w->x.out[k];
-        size_t items = a->list ? a->list->n : 1;
-        for (size_t i = 0; i < items; i++) {
-            file f = {.array = a->list ? &a->list->items[i] : a};
-            f.path = a->list ? ot_format(w->a, "%s/%u-%zu.npy", w->r->output_dir, k, i)
-                             : ot_format(w->a, "%s/%u.npy", w->r->output_dir, k);
-            if (!f.path || !OT_PUSH(w->a, *out, *n, cap, f)) return ot_fail_nomem(w->d);
-        }
-    }
-    return OT_OK;
-}
-
-static ot_status write_files(work *w, const file *files, size_t n, ot_out *outs)
-{
-    size_t opened = 0;
-    ot_status s = OT_OK;
-    for (; opened < n && s == OT_OK; opened++) {
-        const file *f = &files[opened];
-        s = ot_out_open(&outs[opened], f->path, w->a, w->d);
-        if (s == OT_OK) s = ot_npy_put(&outs[opened].sink, f->array, f->path, w->d);
-        if (s == OT_OK) s = ot_out_seal(&outs[opened]);
-    }
-    for (size_t k = 0; k < n && s == OT_OK; k++) s = ot_out_publish(&outs[k]);
-    while (opened > 0) ot_out_close(&outs[--opened]);
-    return s;
-}
-
-static ot_status write_outputs(work *w)
-{
-    file *files;
-    size_t n;
-    if (!w->r->output_dir) return OT_OK;
-    if (mkdir(w->r->output_dir, 0777) != 0 && errno != EEXIST)
-        return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir,
-                       strerror(errno));
-    OT_TRY(list_files(w, &files, &n));
-    ot_out *outs = OT_NEW_N(w->a, ot_out, n + 1);
-    return outs ? write_files(w, files, n, outs) : ot_fail_nomem(w->d);
 }
 
 /* ---- saying ---- */
@@ -253,7 +243,7 @@ static ot_status run_command(work *w)
 {
     OT_TRY(load(w));
     OT_TRY(run_all(w));
-    OT_TRY(write_outputs(w));
+    OT_TRY(ot_run_outputs_write(&w->outputs, w->d));
     return say(w);
 }
 
@@ -261,7 +251,9 @@ ot_status ot_run_command(const ot_run_request *r, ot_diag *d)
 {
     work w = {.r = r, .d = d, .a = ot_arena_new()};
     ot_status s = w.a ? run_command(&w) : ot_fail_nomem(d);
+    ot_run_outputs_close(&w.outputs);
     ot_measured_close(&w.x);
+    for (uint32_t k = 0; k < w.windows.n; k++) ot_row_window_free(w.windows.all[k]);
     ot_model_device_close(&w.on);
     ot_feed_release(&w.feed);
     ot_model_free(w.m);

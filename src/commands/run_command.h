@@ -6,7 +6,7 @@
 #ifndef OT_COMMANDS_RUN_COMMAND_H
 #define OT_COMMANDS_RUN_COMMAND_H
 
-#include "measure/measure.h"
+#include "run_outputs.h"
 
 typedef struct ot_run_request {
     const char *model;          /* file, "-" for stdin; .ot is the text form */
@@ -16,7 +16,9 @@ typedef struct ot_run_request {
     const ot_shape_binding *shapes;
     size_t n_shapes;
     uint64_t seed;
-    const char *output_dir; /* NULL: results are not written */
+    const ot_run_output *outputs; /* [n_outputs] those that are written, each to its file; */
+    size_t n_outputs;
+    const char *output_dir; /* or all to a folder; NULL: not so */
     /* "opencl", "vulkan:1" and the like; NULL or "cpu": the engine itself */
     const char *device;
     int64_t device_memory;     /* bytes that the model may take of it; 0: all */

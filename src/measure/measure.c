@@ -21,7 +21,7 @@ static ot_status make_places(ot_measured *x, ot_diag *d)
 {
     for (uint32_t k = 0; k < x->n_outputs; k++) {
         const ot_value *v = ot_session_output(x->s, k);
-        if (!v->is_tensor || v->is_sequence || !ot_value_is_static(v) ||
+        if (x->places[k].data || !v->is_tensor || v->is_sequence || !ot_value_is_static(v) ||
             ot_dtype_bytes(v->dtype) == 0)
             continue;
         OT_TRY(ot_nd_new(&x->places[k], v->dtype, (uint32_t)v->rank, v->dims, d));
@@ -50,7 +50,13 @@ ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f,
     if (!x->in || !x->out || !x->places) return ot_fail_nomem(d);
     for (uint32_t k = 0; k < g->n_inputs && at < n; k++)
         if (&g->values[g->inputs[k]] == ot_session_input(x->s, at)) x->in[at++] = f->arrays[k];
-    return make_places(x, d);
+    return OT_OK;
+}
+
+void ot_measured_place(ot_measured *x, uint32_t k, const ot_nd *place)
+{
+    x->places[k] = *place;
+    x->places[k].block = NULL; /* the caller's */
 }
 
 static void drop_places(ot_measured *x)
@@ -87,6 +93,8 @@ ot_status ot_measured_run(ot_measured *x, bool keep, ot_diag *d)
 {
     double took;
     ot_diag first = {0};
+    if (!x->has_places) OT_TRY(make_places(x, d));
+    x->has_places = true;
     ot_status s = run_once(x, &took, &first);
     if (s == OT_E_INPUT && x->n_runs == 0 && has_places(x)) {
         drop_places(x);

@@ -12,15 +12,17 @@
 #ifndef OT_MEASURE_MEASURE_H
 #define OT_MEASURE_MEASURE_H
 
+#include "engine/core/array_file.h"
 #include "engine/core/engine.h"
 #include "engine/core/engine_trace.h"
+#include "engine/core/row_window.h"
 #include "machine/target/target.h"
 
 /* ---- measure_feed.c: arrays for the inputs of a model ---- */
 
 typedef struct ot_run_input {
     const char *name; /* of the model's input */
-    const char *file; /* .npy, or .pb for a TensorProto */
+    const char *file; /* engine/core/array_file.h: .npy, .raw, .pb */
 } ot_run_input;
 
 typedef struct ot_feed_request {
@@ -32,6 +34,7 @@ typedef struct ot_feed_request {
     size_t n_shapes;
     /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */
     uint64_t seed;
+    bool maps; /* large files are mapped, not read: ot_feed_check after a run */
 } ot_feed_request;
 
 typedef struct ot_feed {
@@ -45,6 +48,7 @@ typedef struct ot_feed {
     size_t n_overrides;
     ot_shape_binding *guessed; /* [n_guessed] of these, sizes that are a guess */
     size_t n_guessed;
+    ot_array_in *files; /* [n] of inputs that are mapped: path NULL else */
 } ot_feed;
 
 /* Read and make up the arrays for g. Tables live in `a`. *out is to be released in any case.
@@ -58,6 +62,8 @@ ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *
                         ot_diag *d, ot_feed *out) OT_MUST_USE;
 /* Where sizes were guessed, a line that says them all and how to say others. */
 void ot_feed_say_guess(const ot_feed *f, FILE *out);
+/* After a run: OT_E_INPUT where a file that is mapped has become shorter. */
+ot_status ot_feed_check(const ot_feed *f, ot_diag *d) OT_MUST_USE;
 /* Drop the arrays that no override needs: after the last run. */
 void ot_feed_release_inputs(ot_feed *f);
 void ot_feed_release(ot_feed *f);
@@ -71,6 +77,7 @@ typedef struct ot_measured {
     ot_nd *out; /* [n_outputs] of the last run: in `places`, else the session's */
     /* [n_outputs] memory for outputs of known shape: no data where it is not known */
     ot_nd *places;
+    bool has_places; /* from the first run on */
     uint32_t n_outputs;
     double *seconds; /* [n_runs] of ot_session_run alone */
     uint32_t n_runs;
@@ -82,6 +89,8 @@ typedef struct ot_measured {
  * in any case. m and feed stay as they are until then. */
 ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f,
                            const ot_session_options *base, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Output k of later runs is written to `place`, dense, of the caller's memory. Before the first. */
+void ot_measured_place(ot_measured *x, uint32_t k, const ot_nd *place);
 /* Run once; `keep` adds the time to `seconds`. */
 ot_status ot_measured_run(ot_measured *x, bool keep, ot_diag *d) OT_MUST_USE;
 void ot_measured_close(ot_measured *x);

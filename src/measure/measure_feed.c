@@ -97,6 +97,38 @@ static ot_status check_given(const work *w, const ot_value *v, const ot_nd *a, c
                    ot_dims_text((int32_t)a->rank, a->dims, has, sizeof has));
 }
 
+/* Type and dimensions of a raw file: what the model and --shape say of its input. */
+static ot_status raw_form(const work *w, const ot_value *v, ot_nd *out)
+{
+    const ot_shape_binding *b = shape_of(w->r, v->name);
+    const int64_t *dims = b ? b->dims : v->dims;
+    const int64_t rank = b ? (int64_t)b->rank : v->is_tensor ? v->rank : -1;
+    bool known = rank >= 0 && v->dtype != OT_DT_UNKNOWN;
+    for (int64_t k = 0; k < rank && known; k++) known = dims[k] != OT_DIM_UNKNOWN;
+    if (!known)
+        return ot_fail(w->d, OT_E_USAGE,
+                       "--input %.200s: a raw file has no shape of its own: give --shape "
+                       "%.200s=D,D,...",
+                       v->name, v->name);
+    memset(out, 0, sizeof *out);
+    ot_nd_set_dense(out, v->dtype, (uint32_t)rank, dims);
+    return OT_OK;
+}
+
+/* The array of a file: mapped where that is asked for, and the model's input. */
+static ot_status open_given(const work *w, const ot_value *v, uint32_t at, const char *path)
+{
+    ot_nd *a = &w->f->arrays[at], raw;
+    ot_array_in *in = &w->f->files[at];
+    const bool is_raw = ot_path_is_raw(path);
+    if (!is_raw && (!w->r->maps || v->init)) return ot_npy_read(path, w->d, a);
+    if (is_raw) OT_TRY(raw_form(w, v, &raw));
+    OT_TRY(ot_array_in_open(in, path, is_raw ? &raw : NULL, w->r->maps && !v->init, w->d));
+    *a = in->array;
+    in->array.block = NULL; /* the feed's array has it now */
+    return OT_OK;
+}
+
 static ot_status read_given(const work *w)
 {
     for (size_t k = 0; k < w->r->n_inputs; k++) {
@@ -106,7 +138,7 @@ static ot_status read_given(const work *w)
         const ot_value *v = &w->g->values[w->g->inputs[at]];
         ot_nd *a = &w->f->arrays[at];
         if (a->data) return ot_fail(w->d, OT_E_USAGE, "--input %.200s: given twice", in->name);
-        OT_TRY(ot_npy_read(in->file, w->d, a));
+        OT_TRY(open_given(w, v, at, in->file));
         OT_TRY(check_given(w, v, a, in->file));
         if (v->init) w->f->overrides[w->f->n_overrides++] = (ot_override){v->name, *a};
     }
@@ -201,9 +233,10 @@ static ot_status new_tables(ot_feed *f, const ot_graph *g, size_t n_shapes, size
                             ot_arena *a, ot_diag *d)
 {
     *f = (ot_feed){.arrays = OT_NEW_N(a, ot_nd, g->n_inputs + 1u),
+                   .files = OT_NEW_N(a, ot_array_in, g->n_inputs + 1u),
                    .shapes = OT_NEW_N(a, ot_shape_binding, g->n_inputs + n_shapes + 1),
                    .overrides = ot_alloc_n(a, n_overrides + 1, sizeof *f->overrides)};
-    if (!f->arrays || !f->shapes || !f->overrides) return ot_fail_nomem(d);
+    if (!f->arrays || !f->files || !f->shapes || !f->overrides) return ot_fail_nomem(d);
     f->n = g->n_inputs;
     return OT_OK;
 }
@@ -305,6 +338,12 @@ void ot_feed_say_guess(const ot_feed *f, FILE *out)
     fputs(": none is given, --shape INPUT=D,D,... says another\n", out);
 }
 
+ot_status ot_feed_check(const ot_feed *f, ot_diag *d)
+{
+    for (uint32_t k = 0; k < f->n; k++) OT_TRY(ot_array_in_check(&f->files[k], d));
+    return OT_OK;
+}
+
 void ot_feed_release_inputs(ot_feed *f)
 {
     for (uint32_t k = 0; f->arrays && k < f->n; k++) {
@@ -318,6 +357,9 @@ void ot_feed_release_inputs(ot_feed *f)
 
 void ot_feed_release(ot_feed *f)
 {
-    for (uint32_t k = 0; f->arrays && k < f->n; k++) ot_nd_release(&f->arrays[k]);
+    for (uint32_t k = 0; f->arrays && k < f->n; k++) {
+        ot_nd_release(&f->arrays[k]);
+        if (f->files) ot_array_in_close(&f->files[k]);
+    }
     *f = (ot_feed){0};
 }

@@ -10,6 +10,7 @@
 #include "session.h"
 
 #include "engine_trace.h"
+#include "row_window.h"
 
 /* ---- operands ---- */
 
@@ -57,6 +58,23 @@ static ot_status check_foreseen(ot_call *c, const ot_step *step)
             ot_dtype_name(fore->dtype),
             ot_dims_text(fore->rank, fore->dims, wanted, sizeof wanted));
     }
+    return OT_OK;
+}
+
+/* The worker whose tile runs the schedule; UINT32_MAX: it is part of none. */
+static uint32_t worker_of(const ot_schedule *p)
+{
+    while (p && p->tile < 0) p = p->outer;
+    return p ? p->worker : UINT32_MAX;
+}
+
+/* Of operands larger than memory, the rows that the step reads. */
+static ot_status bring_rows(const ot_schedule *p, const ot_step *step, ot_diag *d)
+{
+    const ot_row_windows *w = p->s->windows;
+    OT_TRY(ot_row_windows_stop(w, d));
+    for (uint32_t k = 0; k < step->n_in && !step->is_view && !step->is_tiles; k++)
+        OT_TRY(ot_row_windows_need(w, step->in[k], worker_of(p), d));
     return OT_OK;
 }
 
@@ -128,6 +146,7 @@ ot_status ot_step_run(ot_schedule *p, ot_step *step)
         if (step->out_slots[k]) step->out_slots[k]->handed = false;
     ot_status st = check_inputs(&c, step);
     if (st == OT_OK && step->is_fused) st = check_foreseen(&c, step);
+    if (st == OT_OK && s->windows) st = bring_rows(p, step, c.diag);
     if (st == OT_OK) st = find_work(&c, step);
     if (st == OT_OK) st = step->run(&c);
     for (uint32_t k = 0; st == OT_OK && k < step->n_out; k++) {

@@ -11,6 +11,7 @@
  */
 #include "session.h"
 
+#include "array_file.h"
 #include "onnx/export/out_file.h"
 #include "onnx/import/model_io.h"
 
@@ -212,15 +213,34 @@ static ot_status read_elements(FILE *f, const char *path, const header *h, ot_di
     return s;
 }
 
-static ot_status read_npy(FILE *f, const char *path, ot_diag *d, ot_nd *out)
+/* The header, behind which the file stands. */
+static ot_status take_header(FILE *f, const char *path, ot_diag *d, header *h)
 {
     char *text = ot_hook_alloc(NULL, 0, HEADER_MAX + 1);
     if (!text) return ot_fail_nomem(d);
-    header h = {.at = text};
+    *h = (header){.at = text};
     ot_status s = read_header(f, path, d, text);
-    if (s == OT_OK && !parse_header(&h)) s = bad(d, path, "its header is malformed");
+    if (s == OT_OK && !parse_header(h)) s = bad(d, path, "its header is malformed");
     (void)!ot_hook_alloc(text, HEADER_MAX + 1, 0);
-    return s == OT_OK ? read_elements(f, path, &h, d, out) : s;
+    return s;
+}
+
+static ot_status read_npy(FILE *f, const char *path, ot_diag *d, ot_nd *out)
+{
+    header h;
+    OT_TRY(take_header(f, path, d, &h));
+    return read_elements(f, path, &h, d, out);
+}
+
+ot_status ot_npy_head(FILE *f, const char *path, ot_diag *d, ot_npy_form *out)
+{
+    header h;
+    *out = (ot_npy_form){.dtype = OT_DT_UNKNOWN};
+    OT_TRY(take_header(f, path, d, &h));
+    const long at = ftell(f);
+    *out = (ot_npy_form){.dtype = h.dtype, .rank = h.rank, .at = at, .fortran = h.fortran};
+    memcpy(out->dims, h.dims, sizeof out->dims);
+    return OT_OK;
 }
 
 static ot_status read_pb(const char *path, ot_diag *d, ot_nd *out)
@@ -234,17 +254,22 @@ static ot_status read_pb(const char *path, ot_diag *d, ot_nd *out)
     return s;
 }
 
-ot_status ot_npy_read(const char *path, ot_diag *d, ot_nd *out)
+ot_status ot_npy_open(const char *path, ot_diag *d, FILE **out)
 {
-    size_t n = strlen(path);
-    *out = (ot_nd){0};
-    if (n > 3 && strcmp(path + n - 3, ".pb") == 0) return read_pb(path, d, out);
-    FILE *f = fopen(path, "re");
+    *out = fopen(path, "re");
     bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG ||
                  errno == ELOOP;
-    if (!f)
-        return ot_fail(d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", path,
-                       strerror(errno));
+    if (*out) return OT_OK;
+    return ot_fail(d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", path,
+                   strerror(errno));
+}
+
+ot_status ot_npy_read(const char *path, ot_diag *d, ot_nd *out)
+{
+    FILE *f;
+    *out = (ot_nd){0};
+    if (ot_path_ends(path, ".pb")) return read_pb(path, d, out);
+    OT_TRY(ot_npy_open(path, d, &f));
     ot_status s = read_npy(f, path, d, out);
     (void)fclose(f); /* read only */
     return s;
@@ -273,15 +298,24 @@ static size_t make_header(const ot_nd *a, char *buf, size_t size)
     return n;
 }
 
-ot_status ot_npy_put(ot_sink *sink, const ot_nd *a, const char *what, ot_diag *d)
+ot_status ot_npy_put_head(ot_sink *sink, const ot_nd *a, const char *what, ot_diag *d)
 {
     char buf[OT_RANK_MAX * 24 + 256];
-    int64_t bytes;
-    size_t n = a->data && ot_nd_is_dense(a) ? make_header(a, buf, sizeof buf) : 0;
-    if (n == 0 || !ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
+    size_t n = make_header(a, buf, sizeof buf);
+    if (n == 0)
         return ot_fail(d, OT_E_INPUT, "%.300s: an array of type %s cannot be written as .npy", what,
                        ot_dtype_name(a->dtype));
     ot_sink_put(sink, buf, n);
+    return sink->status;
+}
+
+ot_status ot_npy_put(ot_sink *sink, const ot_nd *a, const char *what, ot_diag *d)
+{
+    int64_t bytes;
+    if (!a->data || !ot_nd_is_dense(a) || !ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
+        return ot_fail(d, OT_E_INPUT, "%.300s: an array of type %s cannot be written as .npy", what,
+                       ot_dtype_name(a->dtype));
+    OT_TRY(ot_npy_put_head(sink, a, what, d));
     ot_sink_put(sink, a->data, (size_t)bytes);
     return sink->status;
 }

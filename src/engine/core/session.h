@@ -133,6 +133,7 @@ typedef struct ot_step {
     /* output 0 may be written over this input if nobody reads that later; OT_NONE: no */
     uint32_t in_place;
     bool is_view;      /* output 0 is input 0 with other strides */
+    bool is_tiles;     /* its bodies read, and write its outputs */
     ot_slot **release; /* [n_release] slots that nobody reads after this step */
     uint32_t n_release;
     ot_body *bodies; /* [n_bodies] */
@@ -197,6 +198,8 @@ struct ot_session {
     const ot_backend *place; /* NULL: steps run here */
     void *placed;            /* its state */
     struct ot_trace *trace;  /* NULL: steps are not recorded */
+    /* of the arrays that runs bind; NULL: all of each lies in memory */
+    const struct ot_row_windows *windows;
     ot_schedule *top;
     /* Lowering a tiled region needs schedules, which are lowered themselves: *p, the schedule of a
      * tile's body g inside `outer` (made now if NULL), gets places for its values and times. By

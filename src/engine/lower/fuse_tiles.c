@@ -20,227 +20,20 @@
  *
  *
  */
-#include "lower.h"
+#include "tiles.h"
 
 #include "engine/core/pool.h"
-#include "engine/cpu/move/box.h"
+#include "engine/core/row_window.h"
 
 #define ITERATIONS_MAX ((int64_t)1 << 24) /* of one While, as the form says */
-
-static ot_status bad(const lw_pass *l, const ot_node *n, const char *what)
-{
-    char label[OT_LABEL_MAX];
-    return ot_fail(l->p->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), what);
-}
+#define ROW_ORDER_MAX  ((int64_t)1 << 20) /* of all that run together */
 
 ot_status ot_run_tile_op(ot_call *c)
 {
     return ot_call_fail(c, "this operator runs as part of a tiled region only");
 }
 
-/* ---- Slice and Deslice ---- */
-
-/* Where windows begin: one row of starts an iteration. */
-typedef struct table {
-    uint32_t n_axes;
-    int64_t rows;
-    const int64_t *axes, *starts; /* [n_axes], [rows * n_axes] */
-    bool dense;                   /* windows have no holes: strides as if they were whole */
-} table;
-
-/* The table of a Slice or Deslice, its windows of `window` (dims) within `whole`. */
-static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, const ot_nd *window,
-                            table *t)
-{
-    size_t n_axes, n_starts;
-    t->axes = ot_attr_ints(n, "axes", &n_axes);
-    t->starts = ot_attr_ints(n, "starts", &n_starts);
-    bool whole_array = !t->axes || n_axes == 0;
-    if (whole_array) n_axes = 0;
-    if (whole->rank != window->rank || whole->dtype != window->dtype)
-        return bad(l, n, "its window has another rank or type");
-    if (!whole_array && (!t->starts || n_starts % n_axes != 0))
-        return bad(l, n, "its starts are not a row for each iteration");
-    t->n_axes = (uint32_t)n_axes;
-    t->rows = whole_array ? INT64_MAX : (int64_t)(n_starts / n_axes);
-    int64_t room[OT_RANK_MAX];
-    for (uint32_t a = 0; a < whole->rank; a++) room[a] = whole->dims[a] - window->dims[a];
-    bool cut[OT_RANK_MAX] = {false};
-    for (uint32_t k = 0; k < n_axes; k++) {
-        if (t->axes[k] < 0 || t->axes[k] >= whole->rank || cut[t->axes[k]])
-            return bad(l, n, "an axis is out of range or named twice");
-        cut[t->axes[k]] = true;
-    }
-    for (size_t k = 0; n_axes && k < n_starts; k++) {
-        int64_t a = t->axes[k % n_axes];
-        if (t->starts[k] < 0 || t->starts[k] > room[a])
-            return bad(l, n, "a window lies outside of its tensor");
-    }
-    for (uint32_t a = 0; a < whole->rank; a++)
-        if (!cut[a] && room[a] != 0)
-            return bad(l, n, "its window differs from the tensor along an axis that is not cut");
-    return OT_OK;
-}
-
-/* *w: the window of `whole` in this iteration; dims are set already. */
-static ot_status open_window(ot_call *c, const table *t, const ot_nd *whole, const ot_nd *iteration,
-                             ot_nd *w)
-{
-    int64_t i = ot_nd_int(iteration, 0), at = 0;
-    if (i < 0 || i >= t->rows) return ot_call_fail(c, "there is no iteration %lld", (long long)i);
-    for (uint32_t k = 0; k < t->n_axes; k++)
-        at += t->starts[i * t->n_axes + k] * whole->strides[t->axes[k]];
-    memcpy(w->strides, whole->strides, sizeof w->strides);
-    w->data = (char *)whole->data + at * (int64_t)ot_dtype_bytes(w->dtype);
-    w->block = NULL;
-    return OT_OK;
-}
-
-static ot_status run_tile_in(ot_call *c)
-{
-    ot_slot *slot = c->frame->step->out_slots[0];
-    const table *t = c->plan;
-    slot->nd = slot->fore;
-    slot->handed = true;
-    OT_TRY(open_window(c, t, c->in[0], c->in[1], &slot->nd));
-    if (t->dense) memcpy(slot->nd.strides, slot->fore.strides, sizeof slot->nd.strides);
-    return OT_OK;
-}
-
-/* in: buffer, iteration; out: a copy of its window, which may be written over from now on. */
-static ot_status run_tile_copy(ot_call *c)
-{
-    ot_nd window;
-    OT_TRY(ot_call_place(c, 0));
-    memset(&window, 0, sizeof window);
-    ot_nd_set_dense(&window, c->in[0]->dtype, c->in[0]->rank, c->out[0]->dims);
-    OT_TRY(open_window(c, c->plan, c->in[0], c->in[1], &window));
-    ot_box_relayout(c->out[0], &window, 1);
-    return OT_OK;
-}
-
-/* in: buffer, tile, iteration; out: the buffer. */
-static ot_status run_tile_out(ot_call *c)
-{
-    ot_slot *slot = c->frame->step->out_slots[0];
-    ot_nd window;
-    memset(&window, 0, sizeof window);
-    ot_nd_set_dense(&window, c->in[1]->dtype, c->in[1]->rank, c->in[1]->dims);
-    OT_TRY(open_window(c, c->plan, c->in[0], c->in[2], &window));
-    bool there = c->in[1]->data == window.data; /* made in its place */
-    if (!there) ot_box_relayout(&window, c->in[1], 1);
-    slot->nd = *c->in[0];
-    slot->nd.block = NULL;
-    slot->handed = true;
-    return OT_OK;
-}
-
-/* v as the window of `whole` at the iteration, by node n: its id. */
-static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id iteration, ot_id v,
-                             ot_id *out)
-{
-    ot_id in[2];
-    ot_step *step = NULL;
-    table *t = OT_NEW(l->a, table);
-    if (!t) return ot_fail_nomem(l->p->s->d);
-    OT_TRY(read_table(l, n, &l->v[whole].slot->fore, &l->v[v].slot->fore, t));
-    OT_TRY(lw_need(l, whole, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
-    OT_TRY(lw_need(l, iteration, LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    t->dense = !l->v[v].slot->is_result &&
-               lw_stays_dense(&l->v[v].slot->fore, &l->ids[in[0]]->fore);
-    OT_TRY(lw_make(l, v, t->dense ? LW_PLAIN : LW_PLAIN_VIEW, out));
-    if (!t->dense)
-        memcpy(l->ids[*out]->fore.strides, l->ids[in[0]]->fore.strides,
-               sizeof l->ids[*out]->fore.strides);
-    OT_TRY(lw_push(l, n, run_tile_in, t, (ot_id_list){in, 2}, (ot_id_list){out, 1}, &step));
-    step->is_view = true;
-    return OT_OK;
-}
-
-static ot_status copy_window(lw_pass *l, lw_unit *u)
-{
-    ot_id in[2], out;
-    ot_step *step = NULL;
-    table *t = OT_NEW(l->a, table);
-    if (!t) return ot_fail_nomem(l->p->s->d);
-    OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[0]].slot->fore, &l->v[u->out[0]].slot->fore, t));
-    OT_TRY(lw_need(l, u->in[0], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
-    OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
-    return lw_push(l, u->nodes[0], run_tile_copy, t, (ot_id_list){in, 2}, (ot_id_list){&out, 1},
-                   &step);
-}
-
-/* Whoever reads the window of a carried buffer copies it, before anything is written to the buffer.
- */
-static bool read_in_time(const lw_pass *l, const lw_unit *u)
-{
-    const lw_value *window = &l->v[u->out[0]], *buffer = &l->v[u->in[0]];
-    uint32_t written = l->n_units;
-    for (uint32_t k = 0; k < buffer->n_readers; k++) {
-        const uint32_t by = l->readers[buffer->first + k];
-        if (l->units[by].kind == LW_TILE_OUT && by < written) written = by;
-    }
-    for (uint32_t k = 0; k < window->n_readers; k++) {
-        const uint32_t by = l->readers[window->first + k];
-        if (l->units[by].kind != LW_CONCAT || by >= written) return false;
-    }
-    return !window->is_kept;
-}
-
-ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
-{
-    ot_id out;
-    if (l->p->g->values[u->in[0]].is_input && !read_in_time(l, u)) return copy_window(l, u);
-    return take_window(l, u->nodes[0], u->in[0], u->in[1], u->out[0], &out);
-}
-
-ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place)
-{
-    uint32_t reader = lw_only_reader(l, v);
-    const lw_unit *u = reader == OT_NONE ? NULL : &l->units[reader];
-    *place = OT_NONE;
-    if (!u || u->kind != LW_TILE_OUT || u->in[0] != v || l->v[u->in[1]].maker != OT_NONE ||
-        l->v[u->in[2]].maker != OT_NONE || lw_only_reader(l, u->in[1]) != reader)
-        return OT_OK; /* or others write to the buffer before, or read it */
-    return take_window(l, u->nodes[0], u->in[1], u->in[2], v, place);
-}
-
-ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
-{
-    ot_id in[3], out;
-    ot_step *step = NULL;
-    table *t = OT_NEW(l->a, table);
-    if (!t) return ot_fail_nomem(l->p->s->d);
-    OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[1]].slot->fore, &l->v[u->in[0]].slot->fore, t));
-    bool real = lw_is_real(l, u->in[0]);
-    OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
-    OT_TRY(
-        lw_need(l, u->in[0], real ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
-    OT_TRY(lw_need(l, u->in[2], LW_BIT(LW_PLAIN), LW_PLAIN, &in[2]));
-    OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_tile_out, t, (ot_id_list){in, 3}, (ot_id_list){&out, 1},
-                   &step));
-    step->is_view = true;
-    return OT_OK;
-}
-
 /* ---- regions ---- */
-
-/* Tiles that are alike. */
-typedef struct tile_class {
-    const ot_node *node;
-    ot_schedule **workers;   /* [n_workers] */
-    int64_t first, count;    /* tasks */
-    const uint32_t *buffers; /* [body inputs - 1] output of the step */
-} tile_class;
-
-typedef struct ot_tiles {
-    tile_class *classes; /* [n] */
-    uint32_t n, n_workers;
-    int64_t tasks, stride; /* bytes of one worker's arena */
-    bool ordered;          /* tasks read what the ones before them left */
-} ot_tiles;
 
 typedef struct team {
     ot_call *c;
@@ -253,7 +46,7 @@ static void run_task(team *m, uint32_t worker, int64_t task)
 {
     uint32_t k = 0;
     while (task >= m->t->classes[k].first + m->t->classes[k].count) k++;
-    const tile_class *class = &m->t->classes[k];
+    const lw_tile_class *class = &m->t->classes[k];
     ot_schedule *p = class->workers[worker];
     const ot_graph *g = p->g;
     int64_t i = task - class->first;
@@ -268,16 +61,19 @@ static void run_task(team *m, uint32_t worker, int64_t task)
     p->d = &m->diags[worker];
     p->worker = m->t->n_workers == 1 ? m->c->frame->schedule->worker : worker;
     p->tile = task;
+    ot_row_windows_enter(p->s->windows, p->worker);
     p->base = m->t->stride ? (char *)m->c->work + (int64_t)worker * m->t->stride : NULL;
     m->said[worker] = ot_schedule_run(p, p->times);
+    ot_row_windows_leave(p->s->windows, p->worker);
     ot_schedule_clear(p);
 }
 
 static void tasks_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     team *m = job;
-    for (int64_t task = first; task < end && m->said[worker] == OT_OK; task++)
-        run_task(m, worker, task);
+    const int64_t *by_row = m->c->frame->schedule->s->windows ? m->t->by_row : NULL;
+    for (int64_t k = first; k < end && m->said[worker] == OT_OK; k++)
+        run_task(m, worker, by_row ? by_row[k] : k);
 }
 
 static ot_status run_tiles(ot_call *c)
@@ -330,18 +126,15 @@ static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
         if (slot->is_const ||
             !(outer ? ot_nd_same_shape(&slot->fore, outer->dtype, outer->rank, outer->dims)
                     : ot_nd_same_shape(&slot->fore, OT_I64, 0, NULL)))
-            return bad(l, u->nodes[0],
-                       k > 0 ? "a buffer has another type or shape in its body"
-                             : "the first input of its body is no int64 scalar");
+            return lw_bad_node(l, u->nodes[0],
+                               k > 0 ? "a buffer has another type or shape in its body"
+                                     : "the first input of its body is no int64 scalar");
     }
     for (uint32_t k = 0; k < body->n_steps; k++) {
         const ot_step *step = &body->steps[k];
-        const table *t = step->run == run_tile_in || step->run == run_tile_out ||
-                                 step->run == run_tile_copy
-                             ? step->plan
-                             : NULL;
+        const lw_table *t = lw_table_of(step);
         if (t && t->n_axes > 0 && t->rows != count)
-            return bad(l, step->node, "its starts are not a row for each iteration");
+            return lw_bad_node(l, step->node, "its starts are not a row for each iteration");
     }
     return OT_OK;
 }
@@ -351,23 +144,23 @@ static ot_status check_while(const lw_pass *l, const lw_unit *u)
 {
     const ot_node *n = u->nodes[0];
     int64_t count = ot_attr_int(n, "count", -1);
-    if (u->step->n_bodies != 1) return bad(l, n, "it has no body");
+    if (u->step->n_bodies != 1) return lw_bad_node(l, n, "it has no body");
     if (count < 1 || count > ITERATIONS_MAX)
-        return bad(l, n, "its count is not from 1 to 16777216");
+        return lw_bad_node(l, n, "its count is not from 1 to 16777216");
     const ot_graph *g = u->step->bodies[0].schedule->g;
     if (u->n_in != u->n_out || g->n_inputs != u->n_in + 1 || g->n_outputs != u->n_out ||
         u->n_in == 0)
-        return bad(l, n, "its buffers do not match its body's inputs and outputs");
+        return lw_bad_node(l, n, "its buffers do not match its body's inputs and outputs");
     for (uint32_t k = 0; k < u->n_in; k++) {
         ot_id v = u->in[k], w = u->out[k];
         if (v == OT_NONE || w == OT_NONE || l->v[v].maker == OT_NONE || !l->v[v].is_static ||
             !l->v[w].is_static || !lw_same_dims(l, v, w) ||
             l->v[v].slot->fore.dtype != l->v[w].slot->fore.dtype)
-            return bad(l, n, "a buffer has no known shape or was not allocated");
+            return lw_bad_node(l, n, "a buffer has no known shape or was not allocated");
         const lw_unit *maker = &l->units[l->v[v].maker];
         if ((!is_while(maker) && !ot_is_tile_op(maker->nodes[0], "Alloc")) ||
             l->v[v].n_readers != 1 || l->v[v].is_kept)
-            return bad(l, n, "a buffer is no Alloc's, or is read before it is complete");
+            return lw_bad_node(l, n, "a buffer is no Alloc's, or is read before it is complete");
     }
     return check_body(l, u, count);
 }
@@ -402,7 +195,7 @@ static ot_status make_region(lw_pass *l, region *r)
 {
     ot_tiles *t = OT_NEW(l->a, ot_tiles);
     if (!t) return ot_fail_nomem(l->p->s->d);
-    t->classes = OT_NEW_N(l->a, tile_class, r->n);
+    t->classes = OT_NEW_N(l->a, lw_tile_class, r->n);
     if (!t->classes) return ot_fail_nomem(l->p->s->d);
     for (uint32_t k = 0; k < r->n; k++) {
         const lw_unit *u = &l->units[r->parts[k]];
@@ -419,15 +212,15 @@ static ot_status make_region(lw_pass *l, region *r)
         for (uint32_t j = 0; j < u->nodes[0]->n_captured; j++)
             if (!push_once(l->scratch, &r->in, &r->n_in, &r->cap_in, u->nodes[0]->captured[j]))
                 return ot_fail_nomem(l->p->s->d);
-        t->classes[t->n] = (tile_class){.node = u->nodes[0],
-                                        .workers = &u->step->bodies[0].schedule,
-                                        .first = t->tasks,
-                                        .count = count,
-                                        .buffers = buffers};
+        t->classes[t->n] = (lw_tile_class){.node = u->nodes[0],
+                                           .workers = &u->step->bodies[0].schedule,
+                                           .first = t->tasks,
+                                           .count = count,
+                                           .buffers = buffers};
         t->n++;
         t->ordered = t->ordered || ot_attr_int(u->nodes[0], "carried", 0) > 0;
         if (!ot_add_i64(t->tasks, count, &t->tasks))
-            return bad(l, u->nodes[0], "its count is absurd");
+            return lw_bad_node(l, u->nodes[0], "its count is absurd");
     }
     return lw_merge(l, r->parts, r->n, LW_TILES, (ot_id_list){r->in, (uint32_t)r->n_in},
                     (ot_id_list){r->out, (uint32_t)r->n_out}, t);
@@ -510,7 +303,8 @@ static ot_status order_units(lw_pass *l)
         if (l->units[u].kind == LW_TILES) put_waiting(&x);
     }
     if (x.n_later > 0)
-        return bad(l, l->units[x.later[0]].nodes[0], "what it reads is made of what it makes");
+        return lw_bad_node(l, l->units[x.later[0]].nodes[0],
+                           "what it reads is made of what it makes");
     if (!moved) return OT_OK;
     for (uint32_t k = 0; k < x.n; k++) units[k] = l->units[x.order[k]];
     for (ot_id v = 0; v < l->p->g->n_values; v++)
@@ -554,14 +348,14 @@ ot_status lw_fuse_tiles(lw_pass *l)
         any = any || is_while(unit);
         if (!in && !out) continue;
         if (unit->n_in != (in ? 2u : 3u) || unit->n_out < 1)
-            return bad(l, unit->nodes[0], "it has another number of inputs");
+            return lw_bad_node(l, unit->nodes[0], "it has another number of inputs");
         for (uint32_t k = 0; k < unit->n_in; k++)
             if (unit->in[k] == OT_NONE || !l->v[unit->in[k]].is_static)
-                return bad(l, unit->nodes[0], "an input has no known shape");
+                return lw_bad_node(l, unit->nodes[0], "an input has no known shape");
         if (!l->v[unit->out[0]].is_static)
-            return bad(l, unit->nodes[0], "its output has no known shape");
+            return lw_bad_node(l, unit->nodes[0], "its output has no known shape");
         if (!ot_nd_same_shape(&l->v[unit->in[unit->n_in - 1]].slot->fore, OT_I64, 0, NULL))
-            return bad(l, unit->nodes[0], "its iteration is no int64 scalar");
+            return lw_bad_node(l, unit->nodes[0], "its iteration is no int64 scalar");
         unit->kind = in ? LW_TILE_IN : LW_TILE_OUT;
     }
     return any ? find_regions(l) : OT_OK;
@@ -570,7 +364,7 @@ ot_status lw_fuse_tiles(lw_pass *l)
 /* ---- writing them ---- */
 
 /* Schedules of all workers for one class; plans their memory. */
-static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
+static ot_status hire(lw_pass *l, ot_tiles *t, lw_tile_class *class)
 {
     ot_schedule *first = class->workers[0];
     class->workers = OT_NEW_N(l->a, ot_schedule *, t->n_workers);
@@ -584,6 +378,51 @@ static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
     return OT_OK;
 }
 
+/* A tile and the element that it writes first. */
+typedef struct tile_place {
+    int64_t at, task;
+} tile_place;
+
+static int by_place(const void *a, const void *b)
+{
+    const tile_place *x = a, *y = b;
+    if (x->at != y->at) return x->at < y->at ? -1 : 1;
+    return x->task < y->task ? -1 : x->task > y->task;
+}
+
+/* Where the iterations of a class write, by the first of its Deslices that cuts. */
+static void find_places(const lw_tile_class *class, tile_place *places)
+{
+    const ot_schedule *body = class->workers[0];
+    const ot_step *out = NULL;
+    for (uint32_t k = 0; k < body->n_steps && !out; k++)
+        if (lw_is_tile_out(&body->steps[k]) && lw_table_of(&body->steps[k])->n_axes > 0)
+            out = &body->steps[k];
+    const lw_table *at = out ? lw_table_of(out) : NULL;
+    for (int64_t i = 0; i < class->count; i++) {
+        tile_place *p = &places[class->first + i];
+        *p = (tile_place){0, class->first + i};
+        for (uint32_t k = 0; at && k < at->n_axes; k++)
+            p->at += at->starts[i * at->n_axes + k] *
+                     body->at[out->in_ids[0]]->fore.strides[at->axes[k]];
+    }
+}
+
+/* Iterations of all classes in the order of their places, so that rows of inputs come, and rows of
+ * outputs go, once. Where they are as many as ROW_ORDER_MAX their order stays. */
+static ot_status order_by_row(lw_pass *l, ot_tiles *t)
+{
+    if (t->ordered || t->tasks > ROW_ORDER_MAX) return OT_OK;
+    tile_place *places = ot_alloc_n(l->scratch, (size_t)t->tasks, sizeof *places);
+    int64_t *order = ot_alloc_n(l->a, (size_t)t->tasks, sizeof *order);
+    if (!places || !order) return ot_fail_nomem(l->p->s->d);
+    for (uint32_t k = 0; k < t->n; k++) find_places(&t->classes[k], places);
+    qsort(places, (size_t)t->tasks, sizeof *places, by_place);
+    for (int64_t k = 0; k < t->tasks; k++) order[k] = places[k].task;
+    t->by_row = order;
+    return OT_OK;
+}
+
 ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
 {
     ot_tiles *t = u->plan;
@@ -594,6 +433,7 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
     if (!in || !out) return ot_fail_nomem(l->p->s->d);
     t->n_workers = t->ordered ? 1 : (uint32_t)ot_min(l->p->threads, t->tasks);
     for (uint32_t k = 0; k < t->n; k++) OT_TRY(hire(l, t, &t->classes[k]));
+    OT_TRY(order_by_row(l, t));
     for (uint32_t k = 0; k < u->n_in;
          k++) /* constants live anyway, unless bodies have no use for them */
         if (!l->v[u->in[k]].slot->is_const)
@@ -601,5 +441,6 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
     for (uint32_t k = 0; k < u->n_out; k++) OT_TRY(lw_make(l, u->out[k], LW_PLAIN, &out[k]));
     OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, (ot_id_list){in, n_in},
                    (ot_id_list){out, u->n_out}, &step));
+    step->is_tiles = true;
     return ot_mul_i64(t->stride, t->n_workers, &step->work) ? OT_OK : ot_fail_nomem(l->p->s->d);
 }

@@ -11,6 +11,7 @@
  */
 #include "engine/core/session.h"
 
+#include "engine/core/row_window.h"
 #include "onnx/import/model_io.h"
 
 /* ---- making ---- */
@@ -256,6 +257,27 @@ static ot_status bind(ot_session *s, const ot_nd *in, const ot_nd *out)
     return OT_OK;
 }
 
+/* Outputs of which rows are handed on as they come: not those that something reads later. */
+static void keep_rows(const ot_session *s, const ot_nd *out)
+{
+    const ot_graph *g = s->m->graph;
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        const ot_slot *slot = &s->top->slots[g->outputs[k]];
+        bool read = slot->last != slot->born;
+        for (uint32_t j = 0; j < g->n_outputs; j++)
+            read = read || (j != k && g->outputs[j] == g->outputs[k]);
+        if (read) ot_row_windows_keep(s->windows, out[k].data);
+    }
+}
+
+/* A device takes its inputs as a whole. */
+static ot_status bring_all(const ot_session *s, const ot_nd *in)
+{
+    for (uint32_t k = 0; s->place && k < s->n_inputs; k++)
+        OT_TRY(ot_row_windows_need(s->windows, &in[k], UINT32_MAX, s->d));
+    return OT_OK;
+}
+
 /* Result k as the caller wants it. */
 static ot_status hand_out(ot_session *s, uint32_t k, ot_nd *out)
 {
@@ -267,6 +289,7 @@ static ot_status hand_out(ot_session *s, uint32_t k, ot_nd *out)
         return ot_fail(s->d, OT_E_INPUT,
                        "output '%.200s' is of type %s, which the engine does not hold", v->name,
                        ot_dtype_name(a->dtype));
+    if (out->data != a->data) OT_TRY(ot_row_windows_need(s->windows, a, UINT32_MAX, s->d));
     if (!out->data) {
         if (!ot_nd_is_owned(a)) {
             OT_TRY(ot_nd_copy(&s->copies[k], a, &s->heap, s->d));
@@ -291,12 +314,15 @@ static ot_status run(ot_session *s, const ot_nd *in, ot_nd *out)
 {
     clear_results(s);
     OT_TRY(bind(s, in, out));
+    OT_TRY(ot_row_windows_begin(s->windows, s->threads, s->d));
+    keep_rows(s, out);
+    OT_TRY(bring_all(s, in));
     if (s->poison && s->arena) memset(ot_block_data(s->arena), OT_POISON, (size_t)s->arena_bytes);
     collect_times(s, false);
     OT_TRY(s->place ? s->place->run(s->placed) : ot_schedule_run(s->top, s->top->times));
     collect_times(s, true);
     for (uint32_t k = 0; k < s->m->graph->n_outputs; k++) OT_TRY(hand_out(s, k, &out[k]));
-    return OT_OK;
+    return ot_row_windows_end(s->windows, s->d);
 }
 
 ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d)

@@ -52,7 +52,7 @@ static ot_status open_temp(ot_out *o, mode_t mode, ot_arena *a, ot_diag *d)
     for (int k = 0; k < TEMP_TRIES; k++) {
         char *temp = ot_format(a, "%s/.onnx-tile-%ld-%d.tmp", folder, (long)getpid(), k);
         if (!temp) return ot_fail_nomem(d);
-        o->sink.fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        o->sink.fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (o->sink.fd < 0 && errno == EEXIST) continue;
         if (o->sink.fd < 0) return cannot(d, "create a file for", o->path);
         o->owns_fd = true;
