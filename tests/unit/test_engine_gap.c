@@ -71,6 +71,36 @@ static void test_cells(void **state)
     for (int k = 0; k < 150; k++) random_cell(&cells[k % 3], 1 + fast_random(2));
 }
 
+/* ---- DFT ---- */
+
+static void random_dft(uint32_t threads)
+{
+    static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 30, 31, 37, 60, 64, 77, 97, 128};
+    int64_t n = lengths[fast_random(17)], inner = 1 + fast_random(4), outer = 1 + fast_random(40),
+            length = n;
+    bool inverse = fast_random(2), onesided = fast_random(2), last = fast_random(2);
+    int64_t parts = onesided && !inverse ? 1 : 1 + fast_random(2);
+    if (fast_random(3) == 0) length = lengths[fast_random(17)]; /* cut, or filled up */
+    fast_run r = {.n_in = 2, .n_out = 1};
+    char node[200];
+    if (last)
+        r.in[0] = FAST_ARRAY(OT_F32, outer, n, parts);
+    else
+        r.in[0] = FAST_ARRAY(OT_F32, outer, n, inner, parts);
+    r.in[1] = fast_array(OT_I64, 0, NULL);
+    *(int64_t *)r.in[1].data = length;
+    snprintf(node, sizeof node, "DFT(%%a, %%b) {axis = 1, inverse = %d, onesided = %d}",
+             (int)inverse, (int)onesided);
+    fast_twins(&r, 17, node, threads, ot_ref_dft, 3e-4);
+    fast_close(&r);
+}
+
+static void test_dft(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 400; k++) random_dft(1 + fast_random(3));
+}
+
 /* ---- STFT ---- */
 
 static void test_stft(void **state)
@@ -386,9 +416,9 @@ int main(void)
     fast_state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
     print_message("SEED=%llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),  cmocka_unit_test(test_stft),   cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_deconv), cmocka_unit_test(test_halves), cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_resize), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_cells), cmocka_unit_test(test_dft),    cmocka_unit_test(test_stft),
+        cmocka_unit_test(test_conv),  cmocka_unit_test(test_deconv), cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_pool),  cmocka_unit_test(test_resize), cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

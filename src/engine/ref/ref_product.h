@@ -47,6 +47,18 @@ typedef struct ot_einsum {
 /* Reads the equation and checks it against the inputs. */
 ot_status ot_einsum_open(ot_call *c, ot_einsum *e) OT_MUST_USE;
 
+/* ---- ref_product_fourier.c: a DFT of lines of an array [outer, axis, inner, parts] ---- */
+
+typedef struct ot_dft {
+    int64_t n, len, out; /* of the transform, of what is used of the input, of the output's axis */
+    int64_t outer, inner, in_extent;
+    int64_t parts, out_parts; /* numbers per element: 1 real, 2 complex */
+    bool inverse, onesided;
+} ot_dft;
+
+/* Inputs (checked), attributes, dims of the output. */
+ot_status ot_dft_open(ot_call *c, ot_dft *d, int64_t *dims) OT_MUST_USE;
+
 /* ---- kernels, by file ---- */
 
 ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMul */

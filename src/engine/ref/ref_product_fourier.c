@@ -2,12 +2,10 @@
  *
  *   X[k] = sum over n of x[n] e^(-2 pi i k n / N)        inverse: conjugated, over N; k n is
  *                                                        reduced modulo N first, which keeps
- * the angles exact The last axis holds real numbers (1) or complex ones (2). onesided: only the
- * first N / 2 + 1 of X, whose rest are conjugates; with inverse, it is the input that is so
- * shortened, and the output is real.
- *
- *
- *
+ *                                                        the angles exact
+ * The last axis holds real numbers (1) or complex ones (2). onesided: only the first N / 2 + 1 of
+ * X, whose rest are conjugates; with inverse, it is the input that is so shortened, and the output
+ * is real.
  */
 #include "ref_product.h"
 
@@ -59,14 +57,6 @@ static void transform(const circle *o, const signal *s, int64_t k, int sign, dou
 
 /* ---- DFT ---- */
 
-typedef struct dft {
-    /* length of the transform, of the signal used of the input, of the output's axis */
-    int64_t n, len, out;
-    int64_t outer, inner, in_extent;
-    int64_t parts, out_parts; /* numbers per element: 1 real, 2 complex */
-    bool inverse, onesided;
-} dft;
-
 /* Attribute axis (before opset 20) or input 2. */
 static ot_status dft_axis(ot_call *c, uint32_t *axis)
 {
@@ -81,8 +71,10 @@ static ot_status dft_axis(ot_call *c, uint32_t *axis)
                : ot_call_fail(c, "axis %lld holds the parts of complex numbers", (long long)asked);
 }
 
-static ot_status dft_open(ot_call *c, dft *d, int64_t *dims)
+ot_status ot_dft_open(ot_call *c, ot_dft *d, int64_t *dims)
 {
+    OT_TRY(ot_call_need(c, 1));
+    OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
     const ot_nd *x = c->in[0], *length = ot_num_in(c, 1);
     uint32_t axis;
     OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
@@ -114,7 +106,7 @@ static ot_status dft_open(ot_call *c, dft *d, int64_t *dims)
 
 /* Output k of the line that starts at re (and im); `full`: scratch for the whole spectrum of a
  * onesided inverse. */
-static void dft_line(const dft *d, const circle *o, const double *re, const double *im,
+static void dft_line(const ot_dft *d, const circle *o, const double *re, const double *im,
                      double *full, double *y)
 {
     int64_t step = d->inner * d->parts, len = d->len;
@@ -138,12 +130,10 @@ static void dft_line(const dft *d, const circle *o, const double *re, const doub
 
 ot_status ot_ref_dft(ot_call *c)
 {
-    dft d = {0};
+    ot_dft d = {0};
     circle o = {0};
     int64_t dims[OT_RANK_MAX], n;
-    OT_TRY(ot_call_need(c, 1));
-    OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
-    OT_TRY(dft_open(c, &d, dims));
+    OT_TRY(ot_dft_open(c, &d, dims));
     const ot_nd *x = c->in[0];
     double *v = ot_num_doubles(c, x),
            *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;

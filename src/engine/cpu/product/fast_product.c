@@ -481,5 +481,6 @@ const ot_op_named ot_fast_product_named[] = {
     {"com.microsoft", "FusedMatMul", ot_fast_fused_matmul},
     {"com.microsoft", "Attention", ot_fast_projected_attention},
     {"", "STFT", ot_fast_stft},
+    {"", "DFT", ot_fast_dft},
     {NULL, NULL, NULL},
 };
