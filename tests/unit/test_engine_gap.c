@@ -34,6 +34,23 @@ static ot_nd small_array(uint32_t rank, const int64_t *dims)
 #define SMALL(...) \
     small_array(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
+/* Adds the name of the next operand, which is there or omitted. */
+static void name_next(fast_run *r, bool there, char *names)
+{
+    if (there)
+        sprintf(names + strlen(names), ", %%%c", 'a' + (int)r->n_in++);
+    else
+        strcat(names, ", _");
+}
+
+static ot_nd lengths(int64_t batch, int64_t seq)
+{
+    ot_nd a = FAST_ARRAY(OT_I32, batch);
+    for (int64_t b = 0; b < batch; b++)
+        ((int32_t *)a.data)[b] = (int32_t)fast_random((uint32_t)seq + 1);
+    return a;
+}
+
 static void random_cell(const cell_case *cell, uint32_t threads)
 {
     static const char *const directions[] = {"forward", "reverse", "bidirectional"};
@@ -41,26 +58,31 @@ static void random_cell(const cell_case *cell, uint32_t threads)
     int64_t d = direction[0] == 'b' ? 2 : 1, layout = fast_random(2), hidden = 1 + fast_random(40),
             input = 1 + fast_random(40);
     int64_t batch = 1 + fast_random(5), seq = 1 + fast_random(9), width = cell->gates * hidden;
-    bool bias = fast_random(3) > 0, state = fast_random(2) > 0;
+    bool bias = fast_random(3) > 0, state = fast_random(2) > 0, lens = fast_random(3) == 0,
+         peep = cell->gates == 4 && fast_random(3) == 0;
     fast_run r = {.n_out = cell->gates == 4 ? 3 : 2};
     char node[300];
     r.in[0] = layout ? SMALL(batch, seq, input) : SMALL(seq, batch, input);
     r.in[1] = SMALL(d, width, input);
     r.in[2] = SMALL(d, width, hidden);
     r.n_in = 3;
-    if (bias) r.in[r.n_in++] = SMALL(d, 2 * width);
-    if (state) r.in[r.n_in++] = layout ? SMALL(batch, d, hidden) : SMALL(d, batch, hidden);
-    if (state && cell->gates == 4)
-        r.in[r.n_in++] = layout ? SMALL(batch, d, hidden) : SMALL(d, batch, hidden);
+    char optional[100] = "";
+    if (bias) r.in[r.n_in] = SMALL(d, 2 * width);
+    name_next(&r, bias, optional);
+    if (lens) r.in[r.n_in] = lengths(batch, seq);
+    name_next(&r, lens, optional);
+    for (int k = 0; k < (cell->gates == 4 ? 2 : 1); k++) {
+        if (state) r.in[r.n_in] = layout ? SMALL(batch, d, hidden) : SMALL(d, batch, hidden);
+        name_next(&r, state, optional);
+    }
+    if (peep) {
+        r.in[r.n_in] = SMALL(d, 3 * hidden);
+        name_next(&r, true, optional);
+    }
     snprintf(node, sizeof node,
-             "%s(%%a, %%b, %%c%s%s%s) {hidden_size = %d, layout = %d, direction = \"%s\"%s}",
-             cell->op,
-             bias    ? ", %d"
-             : state ? ", _"
-                     : "",
-             state ? bias ? ", _, %e" : ", _, %d" : "",
-             state && cell->gates == 4 ? bias ? ", %f" : ", %e" : "", (int)hidden, (int)layout,
-             direction, cell->gates == 3 && fast_random(2) ? ", linear_before_reset = 1" : "");
+             "%s(%%a, %%b, %%c%s) {hidden_size = %d, layout = %d, direction = \"%s\"%s}", cell->op,
+             optional, (int)hidden, (int)layout, direction,
+             cell->gates == 3 && fast_random(2) ? ", linear_before_reset = 1" : "");
     fast_twins(&r, 14, node, threads, cell->reference, 2e-5);
     fast_close(&r);
 }

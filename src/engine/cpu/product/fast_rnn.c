@@ -5,8 +5,9 @@
  *   time t:  gates[t] += h * R'  -->  activations  -->  h, Y[t]                    a small one each
  *
  * GRU keeps its third gate apart: its share of the state is weighed by the reset gate before or
- * after the product. Other activations, clips, peepholes, coupled gates, sequences of unequal
- * length, and whatever the operator refuses: the reference.
+ * after the product. Of sequences of unequal length those that have ended keep their state; their
+ * outputs are 0. Other activations, clips, coupled gates, and whatever the operator refuses: the
+ * reference.
  *
  */
 #include "engine/core/half.h"
@@ -22,13 +23,16 @@ typedef struct recurrence {
     cell cell;
     int64_t directions, seq, batch, input, hidden, width; /* width: of all gates */
     bool batch_first, reverse, before_reset;
-    const float *x, *w, *r, *bias, *h0, *c0; /* NULL where omitted */
-    float *y, *y_h, *y_c;                    /* NULL where not wanted */
-    float *gates;                            /* [seq * batch][width], rows as those of x */
+    const float *x, *w, *r, *bias, *h0, *c0, *peep; /* NULL where omitted */
+    const int32_t *lens;                            /* [batch] or NULL: all of length seq */
+    float *y, *y_h, *y_c;                           /* NULL where not wanted */
+    float *gates;                                   /* [seq * batch][width], rows as those of x */
     /* [batch][width] GRU: R h + Rb; or [batch][hidden]: R (r * h) */
     float *state;
     float *h, *c;  /* [batch][hidden] */
-    float *panels; /* R packed, or NULL: few rows */
+    float *panels; /* R packed, or NULL */
+    bool vectors;  /* panels are for products of vectors */
+    float *now;    /* [batch][width] gates of one step where sequences have lengths */
 } recurrence;
 
 /* ---- what is done here ---- */
@@ -70,11 +74,21 @@ static bool take(const ot_call *c, uint32_t k, bool may_miss, uint32_t rank, con
     return a ? ot_nd_same_shape(a, OT_F32, rank, dims) : may_miss;
 }
 
+static bool take_lengths(const ot_call *c, recurrence *s)
+{
+    const ot_nd *lens = ot_num_in(c, 4);
+    if (!lens) return true;
+    s->lens = lens->data;
+    if (!ot_nd_same_shape(lens, OT_I32, 1, &s->batch)) return false;
+    for (int64_t b = 0; b < s->batch; b++)
+        if (s->lens[b] < 0 || s->lens[b] > s->seq) return false;
+    return true;
+}
+
 static bool usual_operands(const ot_call *c, recurrence *s)
 {
     const ot_nd *x = ot_num_in(c, 0), *r = ot_num_in(c, 2);
-    if (!x || !r || x->rank != 3 || r->rank != 3 || ot_num_in(c, 4) || ot_num_in(c, 7))
-        return false;
+    if (!x || !r || x->rank != 3 || r->rank != 3) return false;
     s->seq = x->dims[s->batch_first ? 1 : 0];
     s->batch = x->dims[s->batch_first ? 0 : 1];
     s->input = x->dims[2];
@@ -86,11 +100,14 @@ static bool usual_operands(const ot_call *c, recurrence *s)
             r_dims[3] = {d, s->width, s->hidden};
     int64_t b_dims[2] = {d, 2 * s->width},
             state[3] = {s->batch_first ? s->batch : d, s->batch_first ? d : s->batch, s->hidden};
-    if (ot_attr_int(c->node, "hidden_size", s->hidden) != s->hidden) return false;
+    int64_t p_dims[2] = {d, 3 * s->hidden};
+    if (ot_attr_int(c->node, "hidden_size", s->hidden) != s->hidden || !take_lengths(c, s))
+        return false;
     return take(c, 0, false, 3, x->dims, &s->x) && take(c, 1, false, 3, w_dims, &s->w) &&
            take(c, 2, false, 3, r_dims, &s->r) && take(c, 3, true, 2, b_dims, &s->bias) &&
            take(c, 5, true, 3, state, &s->h0) &&
-           (s->cell != CELL_LSTM || take(c, 6, true, 3, state, &s->c0));
+           (s->cell != CELL_LSTM ||
+            (take(c, 6, true, 3, state, &s->c0) && take(c, 7, true, 2, p_dims, &s->peep)));
 }
 
 /* ---- memory ---- */
@@ -110,10 +127,17 @@ static ot_status open_outputs(ot_call *c, recurrence *s)
     return OT_OK;
 }
 
+enum {
+    VECTORS_MAX = 2, /* sequences that are multiplied one after the other */
+    PACKED_STEPS = 6 /* steps from which packing R for that pays */
+};
+
 static ot_status open_scratch(ot_call *c, recurrence *s)
 {
-    int64_t rows, gates, states, extra,
-        panels = s->batch > 1 && ot_panels_pay() ? ot_panels_size(s->hidden, s->width) : 0;
+    int64_t rows, gates, states, extra, panels = 0;
+    s->vectors = s->batch <= VECTORS_MAX && s->seq >= PACKED_STEPS;
+    if (s->vectors || (s->batch > 1 && ot_panels_pay()))
+        panels = ot_panels_size(s->hidden, s->width);
     if (!ot_mul_i64(s->seq, s->batch, &rows) || !ot_mul_i64(rows, s->width, &gates) ||
         !ot_mul_i64(s->batch, s->hidden, &states) || !ot_mul_i64(s->batch, s->width, &extra))
         return OT_E_NOMEM;
@@ -122,6 +146,7 @@ static ot_status open_scratch(ot_call *c, recurrence *s)
         !(s->c = ot_num_scratch(c, states, sizeof *s->c)) ||
         !(s->state = ot_num_scratch(c, extra, sizeof *s->state)))
         return OT_E_NOMEM;
+    if (s->lens && !(s->now = ot_num_scratch(c, extra, sizeof *s->now))) return OT_E_NOMEM;
     s->panels = panels > 0 ? ot_num_scratch(c, panels, sizeof *s->panels) : NULL;
     return panels > 0 && !s->panels ? OT_E_NOMEM : OT_OK;
 }
@@ -165,7 +190,10 @@ static ot_status from_state(const recurrence *s, int64_t d, int64_t first, int64
     j.a = (ot_matrix){.data = from, .row_step = s->hidden, .column_step = 1, .ld = s->hidden};
     j.b = transposed(s->r + (d * s->width + first) * s->hidden, s->hidden);
     if (first % OT_PANEL == 0 && s->panels) j.panels = s->panels + first * s->hidden;
-    return ot_product_run(&j);
+    if (!j.panels || !s->vectors) return ot_product_run(&j);
+    for (int64_t b = 0; b < s->batch; b++)
+        ot_panels_add_vector(from + b * s->hidden, j.panels, to + b * ldc, columns, s->hidden);
+    return OT_OK;
 }
 
 /* ---- activations: n units of one sequence ---- */
@@ -174,6 +202,19 @@ OT_CLONES static void activate_rnn(float *h, const float *g, int64_t n)
 {
     cm_limits l = cm_make_limits();
     for (int64_t j = 0; j < n; j++) h[j] = cm_tanh(g[j], l);
+}
+
+/* Gates i, o, f look at the cell by peepholes, o at the new one. */
+OT_CLONES static void activate_peeping(float *restrict h, float *restrict c,
+                                       const float *restrict g, const float *restrict p, int64_t n)
+{
+    cm_limits l = cm_make_limits();
+    for (int64_t j = 0; j < n; j++) {
+        float i = cm_sigmoid(g[j] + p[j] * c[j], l),
+              f = cm_sigmoid(g[2 * n + j] + p[2 * n + j] * c[j], l);
+        c[j] = f * c[j] + i * cm_tanh(g[3 * n + j], l);
+        h[j] = cm_sigmoid(g[n + j] + p[n + j] * c[j], l) * cm_tanh(c[j], l);
+    }
 }
 
 /* Gates i, o, f, c. */
@@ -214,8 +255,14 @@ OT_CLONES static void activate_gru_last(float *restrict h, const float *restrict
 
 /* ---- one time ---- */
 
-/* g: gates of sequence 0, those of the others `step` floats apart. */
-static ot_status gru_time(recurrence *s, int64_t d, float *g, int64_t step)
+/* Has sequence b ended before step k? */
+static bool has_ended(const recurrence *s, int64_t b, int64_t k)
+{
+    return s->lens && k >= s->lens[b];
+}
+
+/* Step k of all sequences. g: gates of sequence 0, those of the others `step` floats apart. */
+static ot_status gru_time(recurrence *s, int64_t d, int64_t k, float *g, int64_t step)
 {
     int64_t n = s->hidden;
     const float *bias = s->bias ? s->bias + d * 2 * s->width + s->width + 2 * n : NULL;
@@ -227,20 +274,25 @@ static ot_status gru_time(recurrence *s, int64_t d, float *g, int64_t step)
     }
     OT_TRY(from_state(s, d, 2 * n, n, s->before_reset ? s->h : reset, s->state, n));
     for (int64_t b = 0; b < s->batch; b++)
-        activate_gru_last(s->h + b * n, g + b * step, s->state + b * n, s->before_reset, n);
+        if (!has_ended(s, b, k))
+            activate_gru_last(s->h + b * n, g + b * step, s->state + b * n, s->before_reset, n);
     return OT_OK;
 }
 
-static ot_status one_time(recurrence *s, int64_t d, float *g, int64_t step)
+static ot_status one_time(recurrence *s, int64_t d, int64_t k, float *g, int64_t step)
 {
     int64_t n = s->hidden;
-    if (s->cell == CELL_GRU) return gru_time(s, d, g, step);
+    if (s->cell == CELL_GRU) return gru_time(s, d, k, g, step);
     OT_TRY(from_state(s, d, 0, s->width, s->h, g, step));
     for (int64_t b = 0; b < s->batch; b++) {
-        if (s->cell == CELL_LSTM)
-            activate_lstm(s->h + b * n, s->c + b * n, g + b * step, n);
+        float *h = s->h + b * n, *c = s->c + b * n;
+        if (has_ended(s, b, k)) continue;
+        if (s->cell == CELL_RNN)
+            activate_rnn(h, g + b * step, n);
+        else if (s->peep)
+            activate_peeping(h, c, g + b * step, s->peep + d * 3 * n, n);
         else
-            activate_rnn(s->h + b * n, g + b * step, n);
+            activate_lstm(h, c, g + b * step, n);
     }
     return OT_OK;
 }
@@ -273,13 +325,35 @@ static void store_state(const recurrence *s, int64_t d)
     }
 }
 
-static void store_time(const recurrence *s, int64_t d, int64_t t)
+/* Sequences of unequal length that run backwards begin at times of their own. */
+static int64_t time_of(const recurrence *s, bool backwards, int64_t b, int64_t k)
 {
+    int64_t len = s->lens ? s->lens[b] : s->seq;
+    return !backwards || k >= len ? k : len - 1 - k;
+}
+
+/* Results of step k, at the time of each sequence; 0 after its end. */
+static void store_step(const recurrence *s, int64_t d, bool backwards, int64_t k)
+{
+    size_t bytes = (size_t)s->hidden * sizeof *s->y;
     for (int64_t b = 0; s->y && b < s->batch; b++) {
+        int64_t t = time_of(s, backwards, b, k);
         int64_t row = s->batch_first ? (b * s->seq + t) * s->directions + d
                                      : (t * s->directions + d) * s->batch + b;
-        memcpy(s->y + row * s->hidden, s->h + b * s->hidden, (size_t)s->hidden * sizeof *s->y);
+        if (has_ended(s, b, k))
+            memset(s->y + row * s->hidden, 0, bytes);
+        else
+            memcpy(s->y + row * s->hidden, s->h + b * s->hidden, bytes);
     }
+}
+
+/* Gates of step k side by side. */
+static void gather_gates(const recurrence *s, bool backwards, int64_t k, int64_t step,
+                         int64_t to_next)
+{
+    for (int64_t b = 0; b < s->batch; b++)
+        memcpy(s->now + b * s->width, s->gates + b * step + time_of(s, backwards, b, k) * to_next,
+               (size_t)s->width * sizeof *s->now);
 }
 
 static ot_status run_direction(ot_call *c, recurrence *s, int64_t d)
@@ -294,9 +368,13 @@ static ot_status run_direction(ot_call *c, recurrence *s, int64_t d)
                        ot_ceil_div(s->width, OT_PANEL));
     load_state(s, d);
     for (int64_t k = 0; k < s->seq; k++) {
-        int64_t t = backwards ? s->seq - 1 - k : k;
-        OT_TRY(one_time(s, d, s->gates + t * to_next, step));
-        store_time(s, d, t);
+        if (s->lens) {
+            gather_gates(s, backwards, k, step, to_next);
+            OT_TRY(one_time(s, d, k, s->now, s->width));
+        } else {
+            OT_TRY(one_time(s, d, k, s->gates + time_of(s, backwards, 0, k) * to_next, step));
+        }
+        store_step(s, d, backwards, k);
     }
     store_state(s, d);
     return OT_OK;

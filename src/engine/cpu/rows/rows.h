@@ -179,7 +179,9 @@ typedef struct ot_panels_job {
     bool add;
 } ot_panels_job;
 void ot_panels_product(const ot_panels_job *j, int64_t first, int64_t end);
-/* Is it faster than oneDNN on this machine? */
+/* c [n] += a [k] * B, all of it packed. */
+void ot_panels_add_vector(const float *a, const float *panels, float *c, int64_t n, int64_t k);
+/* Is ot_panels_product faster than oneDNN on this machine? */
 bool ot_panels_pay(void);
 
 /* ---- threads ---- */

@@ -11,8 +11,6 @@
  *           for panels
  *               for six rows: micro kernel, then C = alpha * sums, or C += them
  *
- *
- *
  */
 #include "rows.h"
 
@@ -195,4 +193,41 @@ void ot_panels_product(const ot_panels_job *j, int64_t first, int64_t end)
             }
         }
     }
+}
+
+/* ---- a vector ---- */
+
+typedef float v16 __attribute__((vector_size(64)));
+typedef float v16u __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* c [16 * count] += a * panels; count from 1 to 4, known to the compiler. */
+static inline __attribute__((always_inline)) void add_vector(const float *a, const float *panels,
+                                                             float *c, int64_t k, int count)
+{
+    const int64_t step = k * OT_PANEL;
+    const float *b = panels;
+    v16 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    for (int64_t p = 0; p < k; p++, b += OT_PANEL) {
+        s0 += a[p] * *(const v16u *)b;
+        if (count > 1) s1 += a[p] * *(const v16u *)(b + step);
+        if (count > 2) s2 += a[p] * *(const v16u *)(b + 2 * step);
+        if (count > 3) s3 += a[p] * *(const v16u *)(b + 3 * step);
+    }
+    v16u *to = (v16u *)c;
+    to[0] += s0;
+    if (count > 1) to[1] += s1;
+    if (count > 2) to[2] += s2;
+    if (count > 3) to[3] += s3;
+}
+
+OT_CLONES void ot_panels_add_vector(const float *a, const float *panels, float *c, int64_t n,
+                                    int64_t k)
+{
+    int64_t j = 0;
+    for (; j + 4 * OT_PANEL <= n; j += 4 * OT_PANEL) add_vector(a, panels + j * k, c + j, k, 4);
+    for (; j + OT_PANEL <= n; j += OT_PANEL) add_vector(a, panels + j * k, c + j, k, 1);
+    if (j == n) return;
+    float rest[OT_PANEL] = {0};
+    add_vector(a, panels + j * k, rest, k, 1);
+    for (int64_t i = 0; j + i < n; i++) c[j + i] += rest[i];
 }
