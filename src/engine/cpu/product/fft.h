@@ -1,6 +1,6 @@
 /* Discrete Fourier transforms of float32 in n log n operations, several at a time.
  *
- *   n = r1 * r2 * ... * rk     a pass for each factor (4, 2, 3, 5, others up to FFT_PRIME_MAX), which
+ *   n = r1 * r2 * ... * rk     a pass for each factor (4, 2, 3, 5, others up to 31), which
  *                              leaves the elements in order (Stockham)
  *   a larger prime factor      a convolution with a chirp, by transforms of a power of 2 (Bluestein)
  *
