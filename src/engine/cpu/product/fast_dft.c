@@ -1,9 +1,10 @@
 /* DFT of float32 by fast transforms: up to LANES lines of an array at a time.
  *
  *   x [outer, t, inner, parts]   line (i, j) = x[i, :, j]
- *   lane                         a line; or two lines of real numbers, one as the imaginary part of the other:
+ *   lane                         a line; or two lines of real numbers, one as the imaginary part
+ *                                of the other:
  *
- *       Z = A + i B              A[k] = (Z[k] + conj Z[n - k]) / 2      B[k] = (Z[k] - conj Z[n - k]) / 2i
+ *       Z = A + i B     A[k] = (Z[k] + conj Z[n - k]) / 2     B[k] = (Z[k] - conj Z[n - k]) / 2i
  *
  * Other types, and transforms longer than OT_FFT_MAX, go to the reference.
  */
