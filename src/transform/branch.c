@@ -1,15 +1,18 @@
 /* The whole graph as the branch of an If that is always taken, and that is given a sequence.
  *
- *     top      one --> SequenceConstruct --> sequence --> SequenceLength --> Cast --> true
- *              x                                |                                      |
- *              |                                |        y <-- If { branch, empty } <--'
+ *     top      x --> Slice --> SequenceConstruct --> SequenceErase --> sequence --> SequenceLength
+ *              x                  (two elements)       (one left)         |             --> Cast
+ *              |                                                          |                  |
+ *              |                               y <-- If { branch, empty } <------------------'
  *     branch   '--> (all nodes of the graph) --> y       SequenceLength(sequence): nobody reads it
  *
  * A runtime that records a pattern of a graph's allocations, and later takes one block for all
  * of them beside what the first run took (docs/allocator-simulation.md), does so for graphs
  * whose inputs are tensors. The branch reads a sequence, so it has no pattern: its tensors come
  * from the arena and go back to it in every run. The condition is computed from the sequence,
- * which nobody folds away.
+ * which nobody folds away: not runtimes, as it is of an input; not simplifiers, which know the
+ * length of what SequenceConstruct makes, and cannot keep a sequence that is a constant. It has
+ * one element whatever the input holds, none included.
  *
  * The graph itself becomes the branch's body: its nodes, values and small initializers stay what
  * they are. Its inputs and its weights are captured by name: of a body's initializers the
@@ -160,35 +163,89 @@ static ot_status new_value(ot_graph *g, const char *base, ot_dtype type, int32_t
     return *out == OT_NONE ? nomem(g->model) : OT_OK;
 }
 
-static ot_status new_node(ot_graph *g, const char *op, const char *base, ot_id in, ot_id out,
-                          const ot_attr *attrs, uint32_t n_attrs)
+/* attr: NULL, or the one attribute. */
+static ot_status new_node(ot_graph *g, const char *op, const char *base, const ot_id *in,
+                          uint32_t n_in, ot_id out, const ot_attr *attr)
 {
     const char *name = ot_fresh_name(g->model, base);
     if (!name || ot_node_new(g, &(ot_node_def){.op = op,
                                                .name = name,
-                                               .in = {&in, in != OT_NONE},
+                                               .in = {in, n_in},
                                                .out = {&out, 1},
-                                               .attrs = {attrs, n_attrs}}) == OT_NONE)
+                                               .attrs = {attr, attr != NULL}}) == OT_NONE)
         return nomem(g->model);
     return OT_OK;
+}
+
+static ot_status new_sequence(ot_graph *g, const char *base, ot_dtype type, ot_id *out)
+{
+    OT_TRY(new_value(g, base, type, -1, out));
+    g->values[*out].is_tensor = false;
+    g->values[*out].is_sequence = true;
+    return OT_OK;
+}
+
+/* Element types of which there are sequences, and that every runtime cuts. */
+static bool is_sequence_element(ot_dtype type)
+{
+    return type == OT_F32 || type == OT_F16 || type == OT_F64 || type == OT_BOOL || type == OT_U8 ||
+           type == OT_I8 || type == OT_I32 || type == OT_I64;
+}
+
+/* One element of an input, or of a constant where no input has one. */
+static ot_status take_element(ot_graph *top, ot_id *item)
+{
+    static const int64_t zeros[OT_RANK_MAX];
+    int64_t ones[OT_RANK_MAX];
+    ot_id in[3] = {OT_NONE, OT_NONE, OT_NONE};
+    for (int k = 0; k < OT_RANK_MAX; k++) ones[k] = 1;
+    for (uint32_t k = 0; k < top->n_inputs && in[0] == OT_NONE; k++) {
+        const ot_value *v = &top->values[top->inputs[k]];
+        if (v->is_tensor && !v->init && v->rank > 0 && is_sequence_element(v->dtype))
+            in[0] = top->inputs[k];
+    }
+    if (in[0] == OT_NONE) {
+        const char *name = ot_fresh_name(top->model, "tile/branch/one");
+        *item = name ? ot_const_i64(top, name, ones, 0, NULL) : OT_NONE;
+        return *item == OT_NONE ? nomem(top->model) : OT_OK;
+    }
+    const ot_value x = top->values[in[0]];
+    const int64_t rank = x.rank;
+    const char *const names[] = {ot_fresh_name(top->model, "tile/branch/first"),
+                                 ot_fresh_name(top->model, "tile/branch/last"),
+                                 ot_fresh_name(top->model, "tile/branch/element")};
+    if (!names[0] || !names[1] || !names[2]) return nomem(top->model);
+    in[1] = ot_const_i64(top, names[0], zeros, 1, &rank);
+    in[2] = ot_const_i64(top, names[1], ones, 1, &rank);
+    if (in[1] == OT_NONE || in[2] == OT_NONE) return nomem(top->model);
+    for (int32_t k = 0; k < x.rank; k++)
+        if (x.dims[k] < 1) ones[k] = x.dims[k]; /* none, or not known */
+    *item = ot_value_new(top, names[2], x.dtype, x.rank, ones);
+    if (*item == OT_NONE) return nomem(top->model);
+    return ot_node_new(
+               top,
+               &(ot_node_def){.op = "Slice", .name = names[2], .in = {in, 3}, .out = {item, 1}}) ==
+                   OT_NONE
+               ? nomem(top->model)
+               : OT_OK;
 }
 
 /* The sequence, and true, which is computed from it. */
 static ot_status write_condition(ot_graph *top, ot_id *sequence, ot_id *condition)
 {
-    const int64_t one = 1;
-    const char *name = ot_fresh_name(top->model, "tile/branch/one");
     const ot_attr to = ot_mk_int("to", OT_BOOL);
-    ot_id item = name ? ot_const_i64(top, name, &one, 0, NULL) : OT_NONE, length;
-    if (item == OT_NONE) return nomem(top->model);
-    OT_TRY(new_value(top, "tile/branch/sequence", OT_I64, -1, sequence));
-    top->values[*sequence].is_tensor = false;
-    top->values[*sequence].is_sequence = true;
+    ot_id item[2], both, length;
+    OT_TRY(take_element(top, &item[0]));
+    item[1] = item[0];
+    const ot_dtype type = top->values[item[0]].dtype;
+    OT_TRY(new_sequence(top, "tile/branch/two", type, &both));
+    OT_TRY(new_sequence(top, "tile/branch/sequence", type, sequence));
     OT_TRY(new_value(top, "tile/branch/length", OT_I64, 0, &length));
     OT_TRY(new_value(top, "tile/branch/condition", OT_BOOL, 0, condition));
-    OT_TRY(new_node(top, "SequenceConstruct", "tile/branch/construct", item, *sequence, NULL, 0));
-    OT_TRY(new_node(top, "SequenceLength", "tile/branch/count", *sequence, length, NULL, 0));
-    return new_node(top, "Cast", "tile/branch/cast", length, *condition, &to, 1);
+    OT_TRY(new_node(top, "SequenceConstruct", "tile/branch/construct", item, 2, both, NULL));
+    OT_TRY(new_node(top, "SequenceErase", "tile/branch/erase", &both, 1, *sequence, NULL));
+    OT_TRY(new_node(top, "SequenceLength", "tile/branch/count", sequence, 1, length, NULL));
+    return new_node(top, "Cast", "tile/branch/cast", &length, 1, *condition, &to);
 }
 
 /* What the branch reads of the sequence. */
@@ -200,7 +257,7 @@ static ot_status read_sequence(ot_graph *g, const ot_value *sequence, ot_id *len
     g->values[at].is_tensor = false;
     g->values[at].is_sequence = true;
     OT_TRY(new_value(g, "tile/branch/read", OT_I64, 0, length));
-    return new_node(g, "SequenceLength", "tile/branch/read", at, *length, NULL, 0);
+    return new_node(g, "SequenceLength", "tile/branch/read", &at, 1, *length, NULL);
 }
 
 /* A tensor of v's type and rank: nothing in it, or one zero where there are no axes. */
@@ -216,7 +273,7 @@ static ot_status write_empty(ot_graph *g, const ot_value *v, ot_id *out)
     OT_TRY(new_value(g, "tile/branch/empty", v->dtype, 0, out));
     OT_TRY(ot_value_set_shape(g, *out, v->rank, none));
     g->values[*out].is_output = true;
-    return new_node(g, "Constant", "tile/branch/empty", OT_NONE, *out, &value, 1);
+    return new_node(g, "Constant", "tile/branch/empty", NULL, 0, *out, &value);
 }
 
 /* The branch that is never taken. */

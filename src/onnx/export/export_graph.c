@@ -254,11 +254,18 @@ static bool retyped(const ot_value *v, const Onnx__ValueInfoProto *p)
     return p->type->tensor_type->elem_type == OT_F16;
 }
 
+/* Whether v, which was made here, is described: sequences always, as readers that infer shapes
+ * take what they do not know for a tensor. */
+static bool states_type(const ot_graph *g, const ot_value *v)
+{
+    if (v->is_sequence) return true;
+    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->rank >= 0 && !g->states_no_extents;
+}
+
 static ot_status add_value_info(builder *b)
 {
     const ot_graph *g = b->g;
-    if (g->states_no_extents) return OT_OK;
-    for (size_t k = 0; b->old && k < b->old->n_value_info; k++) {
+    for (size_t k = 0; b->old && k < b->old->n_value_info && !g->states_no_extents; k++) {
         Onnx__ValueInfoProto *p = b->old->value_info[k];
         ot_id id = ot_value_find(g, p->name ? p->name : "");
         if (!still_there(g, id)) continue;
@@ -277,7 +284,7 @@ static ot_status add_value_info(builder *b)
         if (id < b->first_new && !needs_info(b, v)) continue;
         if (v->producer == OT_NONE || v->is_input || v->is_output || v->is_outer || v->removed)
             continue;
-        if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->rank < 0) continue;
+        if (!states_type(g, v)) continue;
         const Onnx__ValueInfoProto *p = ot_export_value_info(b->ex, v);
         if (!p) return ot_fail_nomem(b->ex->d);
         PUSH(b, value_info, n_value_info, cap_info, UNCONST(Onnx__ValueInfoProto *, p));
