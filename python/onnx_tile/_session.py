@@ -8,14 +8,19 @@ from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._errors import UsageError
-from ._library import Handle, Tensor, dims_of
+from ._library import Handle, Tensor, dims_of, path_bytes
 from ._model import load
 from ._result import format_bytes, format_seconds, html_table
+from ._rows import Rows, callback
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ._model import Model
+
+    # What an input is read from, and what an output is written into.
+    Source = Union[np.ndarray, str, "os.PathLike[str]", Rows]
+    Place = Union[np.ndarray, str, "os.PathLike[str]", Rows]
 
 # NumPy's names of the types of elements, by ONNX's numbers. bfloat16 has none in NumPy: it comes and goes as uint16.
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
@@ -79,7 +84,11 @@ class Session:
         y, = session.run({"x": pixels})
 
     Inputs are read where they lie when they are contiguous and of the right type; nothing is converted but the layout. Outputs of
-    fixed shape are computed in the arrays that come back. Several threads may have sessions of their own at the same time; those
+    fixed shape are computed in the arrays that come back. Arrays larger than memory are files (.npy, .raw), np.memmap, or `Rows`:
+
+        session.run({"x": "slide.npy"}, into={"y": "mask.npy"})
+
+    Several threads may have sessions of their own at the same time; those
     that share one wait for each other.
     """
 
@@ -93,6 +102,7 @@ class Session:
         self._lock = threading.RLock()
         self._handle = Handle("session_")
         self._bound: Dict[int, Any] = {}
+        self._kept: List[Any] = []  # functions of the run
         handle = self._handle
         count = len(os.sched_getaffinity(0)) if threads is None else threads
         if not 1 <= count <= 4096:
@@ -119,6 +129,49 @@ class Session:
     def outputs(self) -> List[Value]:
         """Outputs, in the model's order."""
         return list(self._outputs)
+
+    def _bind_rows(self, k: int, rows: Rows, raised: List[BaseException], writes: bool) -> None:
+        value = (self._outputs if writes else self._inputs)[k]
+        shape = value.shape if rows.shape is None else rows.shape
+        if shape is None or None in shape or value.dtype is None:
+            raise UsageError(f"'{value.name}' has free dimensions: give its shape" + (" to Session(shapes=...)" if writes else ""))
+        if not 0 <= rows.axis < len(shape):
+            raise UsageError(f"'{value.name}' has {len(shape)} dimensions: it has no rows along axis {rows.axis}")
+        function = callback(self._np, rows, shape, value.dtype, writes, raised)
+        address = ctypes.cast(function, c_void_p)
+        if writes:
+            self._handle.call("write_output", k, rows.axis, address, None)
+        else:
+            self._handle.call("read_input", k, dims_of(shape), len(shape), rows.axis, address, None)
+        self._kept.append(function)
+
+    def _bind_source(self, k: int, source: Any, raised: List[BaseException]) -> None:
+        """What the input is: an array, a file, rows."""
+        if isinstance(source, Rows):
+            self._bind_rows(k, source, raised, writes=False)
+        elif isinstance(source, (str, os.PathLike)):
+            shape = self._inputs[k].shape
+            free = shape is None or None in shape
+            self._handle.call("map_input", k, path_bytes(source), None if free else dims_of(shape), 0 if free else len(shape))
+        else:
+            self._bind_input(k, source)
+
+    def _bind_place(self, k: int, place: Any, raised: List[BaseException]) -> Any:
+        """Where the output goes, which is what the run returns of it; None where the session has it."""
+        value, np = self._outputs[k], self._np
+        if place is None:
+            return self._bind_output(k)
+        if isinstance(place, Rows):
+            self._bind_rows(k, place, raised, writes=True)
+        elif isinstance(place, (str, os.PathLike)):
+            self._handle.call("map_output", k, path_bytes(place))
+        else:
+            if not isinstance(place, np.ndarray) or not place.flags.c_contiguous or not place.flags.writeable:
+                raise UsageError(f"the place of output '{value.name}' is no contiguous array that can be written")
+            if value.dtype is None or place.dtype != np.dtype(value.dtype) or place.shape != value.shape:
+                raise UsageError(f"output '{value.name}' is {value.dtype} {value.shape}, and its place {place.dtype} {place.shape}")
+            self._handle.call("bind_output", k, place.ctypes.data if place.size else ctypes.addressof(_NOTHING), place.nbytes)
+        return place
 
     def _bind_input(self, k: int, array: Any) -> None:
         np, value = self._np, self._inputs[k]
@@ -155,16 +208,18 @@ class Session:
         ctypes.memmove(array.ctypes.data, data, array.nbytes)
         return array
 
-    def run(self, feeds: "Union[Mapping[str, np.ndarray], Sequence[np.ndarray]]",
-            outputs: Optional[Sequence[str]] = None) -> "List[np.ndarray]":
-        """Compute the outputs, all of them or those that are named, in that order. feeds: {input: array}, or arrays in the order of
-        the inputs. Raises UsageError for what is missing or of another type, ModelError for a shape that the model does not take.
-        Waits while another thread runs the session."""
+    def run(self, feeds: "Union[Mapping[str, Source], Sequence[Source]]", outputs: Optional[Sequence[str]] = None, *,
+            into: "Optional[Mapping[str, Place]]" = None) -> "List[Any]":
+        """Compute the outputs, all of them or those that are named, in that order. feeds: {input: array, path of a file or Rows}, or a
+        list of these in the order of the inputs. into: {output: array, path or Rows} that it is written into, and that comes back in its
+        place; its dimensions are fixed. A file appears whole or not at all. Raises UsageError for what is missing or of another type,
+        ModelError for a shape that the model does not take and files that are not what they have to be. Waits while another thread
+        runs the session."""
         with self._lock:
-            return self._run(feeds, outputs)
+            return self._run(feeds, outputs, into or {})
 
-    def _run(self, feeds: "Union[Mapping[str, np.ndarray], Sequence[np.ndarray]]",
-             outputs: Optional[Sequence[str]]) -> "List[np.ndarray]":
+    def _run(self, feeds: "Union[Mapping[str, Source], Sequence[Source]]", outputs: Optional[Sequence[str]],
+             into: "Mapping[str, Place]") -> "List[Any]":
         if not isinstance(feeds, collections.abc.Mapping):
             feeds = {v.name: a for v, a in zip(self._inputs, feeds)} if len(feeds) == len(self._inputs) else {}
             if not feeds and self._inputs:
@@ -173,21 +228,33 @@ class Session:
         for name in feeds:
             if name not in names:
                 raise UsageError(f"the model has no input '{name}'")
-        for name in outputs or ():
+        for name in (*(outputs or ()), *into):
             if name not in (v.name for v in self._outputs):
                 raise UsageError(f"the model has no output '{name}'")
-        for k, name in enumerate(names):
+        for name in names:
             if name not in feeds:
                 raise UsageError(f"input '{name}' is not given")
-            self._bind_input(k, feeds[name])
-        wanted = range(len(self._outputs)) if outputs is None else [[v.name for v in self._outputs].index(n) for n in outputs]
-        places = {k: self._bind_output(k) for k in wanted}
+        known = [v.name for v in self._outputs]
+        wanted = range(len(known)) if outputs is None else [known.index(n) for n in outputs]
+        raised: List[BaseException] = []
+        bound: List[int] = []
         try:
+            for k, name in enumerate(names):
+                self._bind_source(k, feeds[name], raised)
+            places = {}
+            for k in dict.fromkeys([*wanted, *map(known.index, into)]):
+                bound.append(k)
+                places[k] = self._bind_place(k, into.get(known[k]), raised)
             self._handle.call("run")
             return [self._read_output(k) if places[k] is None else places[k] for k in wanted]
+        except Exception:
+            if raised:
+                raise raised[0]
+            raise
         finally:  # nothing of the caller's, and no array that it has, is written or read later
-            for k in places:
+            for k in bound:
                 self._handle.call("bind_output", k, None, 0)
+            self._kept.clear()
 
     def profile(self) -> Profile:
         """Times of the last run by node, and what memory the runs took."""
