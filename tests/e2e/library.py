@@ -11,10 +11,10 @@ def sums(*paths):
 
 
 def shown(root):
-    """The examples of the header and of README, each as a function of C."""
+    """The examples of the header and of the guide, each as a function of C."""
     header = open(root + '/include/onnx_tile.h').read()
-    readme = re.search(r'^## Library$(.*?)^## ', open(root + '/README.md').read(), re.M | re.S)[1]
-    shown = [re.sub(r'^ \*', '', b, flags=re.M) for b in re.findall(r'(?:^ \*     .*\n)+', header, re.M)] + re.findall(r'(?:^    .*\n)+', readme, re.M)
+    guide = re.search(r'^## Library$(.*?)^## ', open(root + '/docs/guide.md').read(), re.M | re.S)[1]
+    shown = [re.sub(r'^ \*', '', b, flags=re.M) for b in re.findall(r'(?:^ \*     .*\n)+', header, re.M)] + re.findall(r'(?:^    .*\n)+', guide, re.M)
     assert len(shown) == 3, len(shown)
     print('#include <onnx_tile.h>\n#include <stdio.h>\n')
     for k, block in enumerate(shown):

@@ -37,7 +37,7 @@ expect 0 "${CC:-gcc}" -std=c11 "$root/examples/optimise.c" -o "$tmp/example" \
 expect 0 "$tmp/example" "$tmp/vgg16_head.onnx" "$tmp/t3.onnx" 65536
 cmp -s "$tmp/t.onnx" "$tmp/t3.onnx" || fail "the installed library gives other bytes"
 
-# what the header and the README show is code: each example becomes a function, and the first one runs
+# what the header and the guide show is code: each example becomes a function, and the first one runs
 py shown "$root" >"$tmp/shown.c" || fail "no examples found"
 # shellcheck disable=SC2046
 expect 0 "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror "$tmp/shown.c" -o "$tmp/shown" \
