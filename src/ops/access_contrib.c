@@ -7,7 +7,6 @@
  *   FusedConv                     as Conv; a summand, operand 3, is cut as what is made
  *   FusedMatMul                   rows of A, columns of B, batches of both
  *   SkipLayerNormalization        all axes but the last
- *   SimplifiedLayerNormalization  all axes before its own (domain ai.onnx, in ONNX Runtime only)
  *   QLinearLeakyRelu, ...Sigmoid  element-wise operand 0; numbers stay whole
  *   QLinearSoftmax                all axes but its own
  *   QLinearAveragePool            as AveragePool; QLinearGlobalAveragePool: batch and channels
@@ -303,29 +302,6 @@ static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
     return ot_access_globalpool.window(g, n, out_index, axis, t, why);
 }
 
-/* ---- SimplifiedLayerNormalization (x, scale) ---- */
-
-static bool simplified_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                            int8_t *in_axis, int8_t *out_axis, ot_why *why)
-{
-    const ot_value *x = ot_acc_in(g, n, 0);
-    const int32_t from = x ? ot_acc_norm_axis(ot_attr_int(n, "axis", -1), x->rank) : -1;
-    (void)out_axis;
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (out_index != 0 || from < 0) return ot_acc_refuse(why, OT_WHY_NORM_AXIS_RANGE);
-    if ((int32_t)axis >= from) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
-    for (uint32_t k = 1; k < n->n_out; k++)
-        if (ot_acc_out(g, n, k)) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
-    in_axis[0] = (int8_t)axis;
-    return true;
-}
-
-static bool simplified_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
-                              uint32_t axis, ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(simplified_axis, g, n, out_index, axis, t, why);
-}
-
 static const ot_contrib table[] = {
     {"Gelu", {point_axis, point_window, NULL}},
     {"FastGelu", {point_axis, point_window, NULL}},
@@ -348,12 +324,6 @@ static const ot_contrib table[] = {
     {NULL, {NULL, NULL, NULL}},
 };
 
-/* Domain ai.onnx has no such operator: ONNX Runtime put it there. */
-static const ot_contrib own_table[] = {
-    {"SimplifiedLayerNormalization", {simplified_axis, simplified_window, NULL}},
-    {NULL, {NULL, NULL, NULL}},
-};
-
 static const ot_access_ops *find(const ot_contrib *rows, const char *op_type)
 {
     for (; rows->op_type; rows++)
@@ -364,7 +334,7 @@ static const ot_access_ops *find(const ot_contrib *rows, const char *op_type)
 const ot_access_ops *ot_access_contrib(const ot_node *n)
 {
     if (n->op != OT_OP_OPAQUE || n->calls_function) return NULL;
-    if (!n->domain[0]) return find(own_table, n->op_type);
+    if (!n->domain[0]) return ot_access_extra(n);
     if (strcmp(n->domain, "com.microsoft") != 0) return NULL;
     const ot_access_ops *ops = find(table, n->op_type);
     return ops ? ops : find(ot_access_transformers, n->op_type);

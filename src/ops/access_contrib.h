@@ -1,5 +1,6 @@
-/* Operators of domain com.microsoft that are cut, by name (access_contrib.c). Private to src/ops/.
- */
+/* Operators without a row in ops.def that are cut, by name: of domain com.microsoft
+ * (access_contrib.c, access_transformers.c), and of the standard (access_extra.c). Private to
+ * src/ops/. */
 #ifndef OT_OPS_ACCESS_CONTRIB_H
 #define OT_OPS_ACCESS_CONTRIB_H
 
@@ -11,5 +12,8 @@ typedef struct ot_contrib {
 } ot_contrib;
 
 extern const ot_contrib ot_access_transformers[];
+
+/* Of an operator of the standard; NULL: it has a row, or is never cut. */
+const ot_access_ops *ot_access_extra(const ot_node *n);
 
 #endif

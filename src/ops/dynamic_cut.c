@@ -187,8 +187,10 @@ bool ot_dynamic_allows(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     case OT_ACC_TRANSPOSE:
     case OT_ACC_SPLIT: /* never along the axis that it splits */
     case OT_ACC_GATHER:
-    case OT_ACC_EINSUM:
     case OT_ACC_BLOCK: return true;
+    case OT_ACC_EINSUM: /* what an ellipsis covers broadcasts */
+        return !strchr(ot_attr_str(n, "equation", ""), '.') ? true
+                                                            : refuse(why, OT_WHY_DYNAMIC_BROADCAST);
     case OT_ACC_TILE:
         return !ot_value_varies(g, operand(n, 1)) &&
                        ot_acc_in(g, n, 0)->dims[axis] == out->dims[axis]

@@ -132,6 +132,8 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
 
 /* Is n an operator of ops.def, or one of another domain that the slice relation knows? */
 bool ot_access_known(const ot_node *n);
+/* Why a standard operator without a row in ops.def is never cut; OT_WHY_NONE: nothing is known. */
+ot_why ot_access_extra_reason(const ot_node *n);
 /* Is n FusedConv of com.microsoft, a Conv with a sum and an activation? */
 bool ot_is_fused_conv(const ot_node *n);
 

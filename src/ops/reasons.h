@@ -36,6 +36,9 @@ typedef enum ot_why {
     OT_WHY_AXIS_RANGE,
     OT_WHY_INDEXED,
     OT_WHY_WORKED_ALONG,
+    OT_WHY_RANDOM,
+    OT_WHY_TEXTS,
+    OT_WHY_RANGE_OF_ALL,
     OT_WHY_DEFORMED,
     /* windows in space: convolutions and pools */
     OT_WHY_NO_SPATIAL_AXIS,
@@ -68,7 +71,6 @@ typedef enum ot_why {
     OT_WHY_MATMUL_RANKS,
     OT_WHY_MATMUL_NO_OPERAND,
     OT_WHY_GEMM_NO_MATRIX,
-    OT_WHY_EINSUM_ELLIPSIS,
     OT_WHY_EINSUM_DIAGONAL,
     OT_WHY_EINSUM_MALFORMED,
     OT_WHY_EINSUM_OPERANDS,

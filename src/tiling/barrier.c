@@ -8,7 +8,8 @@ static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
     if (n->calls_function) return OT_WHY_LOCAL_FUNCTION;
     if (*n->domain && strcmp(n->domain, "ai.onnx") != 0) return OT_WHY_OTHER_DOMAIN;
     if (g->model->opset < 7) return OT_WHY_OLD_OPSET;
-    return OT_WHY_UNKNOWN_OPERATOR;
+    const ot_why never = ot_access_extra_reason(n);
+    return never ? never : OT_WHY_UNKNOWN_OPERATOR;
 }
 
 /* Of operators that no row of the slice relation cuts. */

@@ -227,6 +227,21 @@ def einsum(rng):
     return Case('Einsum', 12, ins, {'equation': eq}, tol=1e-5, cut=yes(rank))
 
 
+def einsum_covered(rng):
+    """An ellipsis, over operands of several ranks, one or both of them broadcasting; diagonals."""
+    m, k, n = ints(rng, 1, 5, 3)
+    if rng.random() < .3:
+        eq, cut = pick(rng, ('iij->ij', {0: False, 1: True}), ('bii->bi', {0: True, 1: False}), ('bkii', {0: True, 1: True}))
+        s = {'iij->ij': [m, m, n], 'bii->bi': [n, m, m], 'bkii': [n, k, m, m]}[eq]
+        return Case('Einsum', 12, [(data(rng, s), False)], {'equation': eq}, tol=1e-5, cut=cut)
+    covered = ints(rng, 1, 4, int(rng.integers(1, 3)))
+    eq, right = pick(rng, ('...ij,...jk->...ik', 'both'), ('...ij,jk->...ik', 'none'), ('i...j, ...jk->ik...', 'less'), ('...ij,...jk', 'ones'))
+    other = {'both': covered, 'none': [], 'less': covered[1:], 'ones': [pick(rng, 1, e) for e in covered]}[right]
+    left = [m] + covered + [k] if eq[0] == 'i' else covered + [m, k]
+    return Case('Einsum', 12, [(data(rng, left), False), (data(rng, other + [k, n]), False)], {'equation': eq}, tol=1e-5,
+                cut=yes(len(covered) + 2))
+
+
 def attention(rng):
     b, h, q, kv, d, v = (int(i) for i in rng.integers(1, 5, 6))
     groups, causal, rank = pick(rng, 1, 1, 2), int(rng.random() < .25), pick(rng, 3, 4)
@@ -372,5 +387,5 @@ def gather(rng):
 
 CASES = {f.__name__: f for f in [
     unary, binary, variadic, where, clip, cast, dropout, batch_norm, instance_norm, layer_norm, rms_norm, group_norm,
-    lp_norm, mvn, lrn, softmax, reduce, arg_max, cum_sum, matmul, matmul_integer, qlinear_matmul, gemm, einsum, attention,
+    lp_norm, mvn, lrn, softmax, reduce, arg_max, cum_sum, matmul, matmul_integer, qlinear_matmul, gemm, einsum, einsum_covered, attention,
     quantize, quantize_blocked_refused, transpose, reshape, flatten, squeeze, unsqueeze, expand, tile, concat, split, gather]}

@@ -1,5 +1,6 @@
 """Rows of include/ops.def against the schemas of the onnx package: how many operands an operator takes over all its versions, and
-which kinds of element types its first input has.
+which kinds of element types its first input has. And the standard's operators, all of them: each has a row, or by name a rule or a reason
+in src/ops/access_extra.c, and one of these.
 
     ops_table.py
 
@@ -11,6 +12,7 @@ from onnx import defs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = os.path.join(HERE, '..', '..', 'include', 'ops.def')
+EXTRA = os.path.join(HERE, '..', '..', 'src', 'ops', 'access_extra.c')
 MANY = 2147483647  # as schemas say it
 OWN = ('Moments', 'NormFactors', 'GatherRows')  # of domain onnx_tile
 LEGACY = ('Affine', 'Crop', 'ImageScaler')  # experimental until opset 9: ONNX Runtime still runs them, the schemas are gone
@@ -23,6 +25,18 @@ def kinds(schemas):
     found = {'f': 'float' in names, 's': any(re.fullmatch(r'int(8|16|32|64)', t) for t in names),
              'u': any(re.fullmatch(r'uint(8|16|32|64)', t) for t in names), 'b': 'bool' in names}
     return ''.join(k for k, there in found.items() if there)
+
+
+def untold(standard, rows):
+    """Operators of the standard about which nothing is said, or more than one thing; names that are none of its."""
+    with open(EXTRA, encoding='utf-8') as text:
+        extra = re.findall(r'^    \{"(\w+)", \w+\},', text.read(), re.M)
+    told = rows + extra
+    wrong = [f'{name}: neither a row of ops.def nor a rule or reason in access_extra.c' for name in standard if name not in told]
+    wrong += [f'{name}: told twice' for name in sorted(set(told)) if told.count(name) > 1]
+    wrong += [f'{name} of access_extra.c: not an operator of this onnx package' for name in extra
+              if name not in standard and name != 'SimplifiedLayerNormalization']  # ONNX Runtime's, in the standard's domain
+    return wrong, len(extra)
 
 
 def main():
@@ -53,7 +67,11 @@ def main():
         if kind and kind != TYPES[types] and not (kind == 's' and types == 'INTEGER'):
             print(f'{name}: {types}, the standard has {kind}')
             bad += 1
-    print(f'{count} operators, {bad} differ')
+    wrong, extra = untold(sorted(n for n, all_of in schemas.items() if not defs.get_schema(n).deprecated),
+                          [row.split(',')[0].strip() for row in rows])
+    for line in wrong: print(line)
+    bad += len(wrong)
+    print(f'{count} operators, {extra} by name, {bad} differ')
     return 1 if bad or not count else 0
 
 
