@@ -159,17 +159,31 @@ static bool treats_as_picture(const ot_node *n, int8_t axis)
     }
 }
 
-/* All rows of v along the axis are the same: a constant spread over it, and what is made of
- * such. */
+/* A Resize of one row along axis `axis` of its result, to any number of them, that are all this one. */
+static bool spreads_one_row(const ot_graph *g, const ot_node *n, int8_t axis)
+{
+    if (ot_op_access(n->op) != OT_ACC_RESIZE || axis < 0 || n->in[0] == OT_NONE) return false;
+    const ot_value *x = &g->values[n->in[0]];
+    const char *mode = ot_attr_str(n, "mode", "nearest"),
+               *how = ot_attr_str(n, "coordinate_transformation_mode", "half_pixel");
+    return x->rank == g->values[n->out[0]].rank && x->dims[axis] == 1 &&
+           strcmp(mode, "cubic") != 0 && strcmp(how, "tf_crop_and_resize") != 0;
+}
+
+/* All rows of v along the axis are the same: a constant, or a single row, spread over it, and what is
+ * made of such. */
 static bool is_even(const ot_spread *s, ot_id v, uint32_t depth)
 {
     const ot_id id = s->g->values[v].producer;
     if (id == OT_NONE || depth == 0) return false;
     const ot_node *n = &s->g->nodes[id];
-    if (n->op == OT_OP_ConstantOfShape) return true;
+    if (n->op == OT_OP_ConstantOfShape || spreads_one_row(s->g, n, s->axis[v])) return true;
     if (s->lead[id] == OT_NONE || ot_spread_runs(s, n)) return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (s->in_axis[id][k] >= 0 && !is_even(s, n->in[k], depth - 1)) return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const int8_t axis = s->in_axis[id][k];
+        if (axis < 0 || s->g->values[n->in[k]].dims[axis] == 1) continue;
+        if (!is_even(s, n->in[k], depth - 1)) return false;
+    }
     return true;
 }
 
@@ -257,6 +271,17 @@ static ot_status check_node(ot_spread *s, ot_arena *a, ot_id id, int8_t *in, int
     return OT_OK;
 }
 
+/* Operand k says how many rows a result of n has that moves with the rows it is made of: the slice
+ * relation holds for it, and its elements are those of any extent. */
+static bool says_extent(const ot_spread *s, const ot_node *n, uint32_t k)
+{
+    bool moves = false;
+    if (!is_shape_operand(n, k) || ot_reads_extents(n)) return false;
+    for (uint32_t o = 0; o < n->n_out; o++)
+        moves |= n->out[o] != OT_NONE && s->axis[n->out[o]] >= 0;
+    return moves && n->in[0] != OT_NONE && s->reads[n->in[0]];
+}
+
 /* What node n makes of what it reads. */
 static void pass_on(ot_spread *s, ot_id id)
 {
@@ -268,7 +293,7 @@ static void pass_on(ot_spread *s, ot_id id)
         const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
         if (v == OT_NONE) continue;
         reads |= s->reads[v] && !shapes;
-        sized |= s->sized[v] || (shapes && s->reads[v]);
+        sized |= (s->sized[v] && !(k < n->n_in && says_extent(s, n, k))) || (shapes && s->reads[v]);
         behind |= s->behind[v] && !shapes;
     }
     for (uint32_t k = 0; k < n->n_out; k++) {

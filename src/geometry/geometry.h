@@ -16,6 +16,7 @@
 #ifndef OT_GEOMETRY_GEOMETRY_H
 #define OT_GEOMETRY_GEOMETRY_H
 
+#include "base/json.h"
 #include "ops/ops.h"
 
 /* An axis of an output that follows one of an input. DESIGN: output row o lies at input row
@@ -81,6 +82,8 @@ const char *ot_geometry_kind_name(ot_geometry_kind kind);
 
 ot_status ot_geometry_print(const ot_geometry *g, FILE *f) OT_MUST_USE;
 ot_status ot_geometry_json(const ot_geometry *g, FILE *f) OT_MUST_USE;
+/* Its members, "inputs" and "outputs", in an object that is open. */
+void ot_geometry_put(ot_json *j, const ot_geometry *g);
 /* The fields of bioimage.io: of inputs min and step, of outputs reference, scale, offset, halo. */
 ot_status ot_geometry_bioimage(const ot_geometry *g, FILE *f) OT_MUST_USE;
 

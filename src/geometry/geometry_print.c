@@ -1,8 +1,6 @@
 /* Geometry as text, as JSON, and as the fields of bioimage.io. */
 #include "geometry.h"
 
-#include "base/json.h"
-
 static void print_axis(const ot_geometry_axis *x, FILE *f)
 {
     fprintf(f, "  axis %u of axis %u: align %lld, scale %lld/%lld, offset %lld, halo %lld + %lld, ",
@@ -63,37 +61,42 @@ static void put_axis(ot_json *j, const ot_geometry_axis *x)
     ot_json_close(j);
 }
 
+void ot_geometry_put(ot_json *j, const ot_geometry *g)
+{
+    ot_json_list(j, "inputs");
+    for (uint32_t k = 0; k < g->n_inputs; k++) ot_json_put_text(j, NULL, g->inputs[k]);
+    ot_json_close(j);
+    ot_json_list(j, "outputs");
+    for (uint32_t k = 0; k < g->n_pairs; k++) {
+        const ot_geometry_pair *p = &g->pairs[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", p->output);
+        ot_json_put_text(j, "input", p->input);
+        ot_json_list(j, "axes");
+        for (uint32_t i = 0; i < p->n_axes; i++) put_axis(j, &p->axes[i]);
+        ot_json_close(j);
+        ot_json_list(j, "barriers");
+        for (uint32_t i = 0; i < p->n_barriers; i++) {
+            const ot_geometry_barrier *b = &p->barriers[i];
+            ot_json_open(j, NULL);
+            ot_json_put_text(j, "node", b->name);
+            ot_json_put_text(j, "op", b->op);
+            ot_json_put_text(j, "kind", ot_geometry_kind_name(b->kind));
+            ot_json_put_text(j, "why", b->why);
+            ot_json_put_int(j, "input_axis", b->input_axis);
+            ot_json_close(j);
+        }
+        ot_json_close(j);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+}
+
 ot_status ot_geometry_json(const ot_geometry *g, FILE *f)
 {
     ot_json j = {.f = f};
     ot_json_open(&j, NULL);
-    ot_json_list(&j, "inputs");
-    for (uint32_t k = 0; k < g->n_inputs; k++) ot_json_put_text(&j, NULL, g->inputs[k]);
-    ot_json_close(&j);
-    ot_json_list(&j, "outputs");
-    for (uint32_t k = 0; k < g->n_pairs; k++) {
-        const ot_geometry_pair *p = &g->pairs[k];
-        ot_json_open(&j, NULL);
-        ot_json_put_text(&j, "name", p->output);
-        ot_json_put_text(&j, "input", p->input);
-        ot_json_list(&j, "axes");
-        for (uint32_t i = 0; i < p->n_axes; i++) put_axis(&j, &p->axes[i]);
-        ot_json_close(&j);
-        ot_json_list(&j, "barriers");
-        for (uint32_t i = 0; i < p->n_barriers; i++) {
-            const ot_geometry_barrier *b = &p->barriers[i];
-            ot_json_open(&j, NULL);
-            ot_json_put_text(&j, "node", b->name);
-            ot_json_put_text(&j, "op", b->op);
-            ot_json_put_text(&j, "kind", ot_geometry_kind_name(b->kind));
-            ot_json_put_text(&j, "why", b->why);
-            ot_json_put_int(&j, "input_axis", b->input_axis);
-            ot_json_close(&j);
-        }
-        ot_json_close(&j);
-        ot_json_close(&j);
-    }
-    ot_json_close(&j);
+    ot_geometry_put(&j, g);
     ot_json_close(&j);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

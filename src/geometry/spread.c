@@ -93,6 +93,15 @@ static void visit_run(spreading *w, ot_id id)
     if (moves(s, n->out[0], (int8_t)out)) move(w, id, n->in[0], (int8_t)in);
 }
 
+/* x and y have one shape, and axes of their own follow each other: so that inputs which meet behind
+ * a normalisation are found. */
+static void move_together(spreading *w, ot_id node, ot_id x, ot_id y)
+{
+    int8_t *axis = w->s->axis;
+    if (axis[x] >= 0 && axis[y] < 0) move(w, node, y, axis[x]);
+    if (axis[y] >= 0 && axis[x] < 0) move(w, node, x, axis[y]);
+}
+
 static void visit(spreading *w, ot_id id)
 {
     ot_spread *s = w->s;
@@ -111,11 +120,9 @@ static void visit(spreading *w, ot_id id)
         }
     }
     visit_run(w, id);
-    if (keeps_shape(g, n) && s->axis[n->in[0]] >= 0 && s->axis[n->out[0]] < 0)
-        move(w, id, n->out[0], s->axis[n->in[0]]);
     ot_id back;
-    if (ot_group_norm_of(g, id, &back) != OT_NONE && s->axis[n->in[0]] >= 0 && s->axis[back] < 0)
-        move(w, id, back, s->axis[n->in[0]]);
+    if (keeps_shape(g, n)) move_together(w, id, n->in[0], n->out[0]);
+    if (ot_group_norm_of(g, id, &back) != OT_NONE) move_together(w, id, n->in[0], back);
 }
 
 /* What the slice relation says of each node whose output moves. */
