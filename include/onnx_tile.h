@@ -178,6 +178,14 @@ typedef enum onnx_tile_geometry_form {
  * a size that was bound, dimensions are dynamic and no size is found, or there is no such form. */
 onnx_tile_status onnx_tile_geometry(onnx_tile *t, onnx_tile_geometry_form form,
                                     char **text) ONNX_TILE_MUST_USE;
+/* Write models for passes over crops into the folder, which is made where there is none, and
+ * plan.json, for a model that needs a mean, a normalisation or a global pool of a whole axis
+ * (docs/large.md): pass_1.onnx, ... hand out numbers of the rows that a chunk owns, and take those
+ * of passes before, put together, as final.onnx does. After loading, in place of
+ * onnx_tile_optimise; to go on, load a model anew. ONNX_TILE_INPUT: a node needs more than that,
+ * and is named; ONNX_TILE_USAGE: as of onnx_tile_geometry, or no axis can be cut; nothing is
+ * written then. */
+onnx_tile_status onnx_tile_passes(onnx_tile *t, const char *folder) ONNX_TILE_MUST_USE;
 /* Make the loaded model the one of a step along `axis` of `input` (docs/steps.md): its inputs are
  * the next rows, `rows` of that input (0: as few as the model can be cut in), and a state, its
  * outputs the rows that are finished and the next state; metadata "onnx_tile.step" says which is

@@ -24,7 +24,7 @@ device tk/device
 tiling tiling/lower
 cost
 transform/decompose transform
-step
+step passes
 alloc_sim
 select/search select/check select/bounds select
 engine/core engine/ref

@@ -9,6 +9,7 @@
 #include "ops/guessed_size.h"
 #include "app/pipeline.h"
 #include "geometry/geometry.h"
+#include "passes/passes.h"
 #include "step/step.h"
 #include "shape_list.h"
 
@@ -411,6 +412,20 @@ onnx_tile_status onnx_tile_step(onnx_tile *t, const char *input, uint32_t axis, 
                                .n_shapes = t->shapes.n};
     ot_status s = ot_step_write(t->run.model, &r, &facts);
     t->progress = s == OT_OK ? STEP : FAILED;
+    return done(s);
+}
+
+onnx_tile_status onnx_tile_passes(onnx_tile *t, const char *folder)
+{
+    ot_passes *made;
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (t->progress != LOADED)
+        return misuse(t, "passes are made of a loaded model, in place of planning");
+    if (!folder || !*folder) return misuse(t, "passes need a folder");
+    ot_status s = ot_passes_write(t->run.model, t->shapes.all, t->shapes.n, folder, &made);
+    ot_passes_free(made);
+    t->progress = FAILED;
     return done(s);
 }
 

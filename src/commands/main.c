@@ -4,6 +4,7 @@
 #include "devices_command.h"
 #include "gate_command.h"
 #include "geometry_command.h"
+#include "passes_command.h"
 #include "report/facts/facts.h"
 #include "options.h"
 #include "app/pipeline.h"
@@ -260,6 +261,17 @@ static ot_status geometry(const ot_options *o, ot_diag *d)
     return ot_geometry_command(&r, d);
 }
 
+static ot_status passes(const ot_options *o, ot_diag *d)
+{
+    ot_passes_request r = {.model = o->model,
+                           .folder = o->output,
+                           .shapes = o->shapes,
+                           .n_shapes = o->n_shapes,
+                           .json = o->json,
+                           .quiet = o->quiet};
+    return ot_passes_command(&r, d);
+}
+
 static ot_status step(const ot_options *o, ot_diag *d)
 {
     ot_step_command_request r = {.model = o->model,
@@ -321,6 +333,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->command == OT_CMD_COMPARE) return compare(o, d);
     if (o->command == OT_CMD_GATE) return gate(o, d);
     if (o->command == OT_CMD_GEOMETRY) return geometry(o, d);
+    if (o->command == OT_CMD_PASSES) return passes(o, d);
     if (o->emit_step) return step(o, d);
     keep_freed();
     ot_status s = ot_run_load(&run);

@@ -27,6 +27,8 @@ const command_row command_table[] = {
      "exit 3 where figures pass limits or a baseline"},
     {"geometry", OT_CMD_GEOMETRY, NULL, "geometry MODEL",
      "halo, alignment and scale for exact crops"},
+    {"passes", OT_CMD_PASSES, NULL, "passes MODEL -o DIR",
+     "norms and global pools over crops, in passes"},
     {"devices", OT_CMD_DEVICES, NULL, "devices", "GPUs and the like that are here"},
     {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml", "what changed between reports"},
 };
@@ -45,11 +47,13 @@ const option_topic topic_table[TOPIC_COUNT] = {
 
 #define AT(member) offsetof(ot_options, member)
 const option option_table[] = {
-    {"output", 'o', "OUT", OUTPUT, NULL, 0, WRITERS | RUN, RESULTS, "file to write; - is stdout"},
+    {"output", 'o', "OUT", OUTPUT, NULL, 0, WRITERS | RUN, RESULTS,
+     "file to write; - is stdout; of passes: a folder"},
     {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, RESULTS,
      "write a report of what was found; repeatable"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES | GEOMETRY,
-     RESULTS, "results as JSON on stdout"},
+    {"json", 0, NULL, FLAG, NULL, AT(json),
+     PLANNERS | RUNNERS | KERNEL | DEVICES | GEOMETRY | PASSES, RESULTS,
+     "results as JSON on stdout"},
     {"bioimage", 0, NULL, FLAG, NULL, AT(bioimage), GEOMETRY, RESULTS,
      "the fields of bioimage.io: min, step, halo, scale, offset"},
     {"dump-dir", 0, "D", FOLDER, NULL, AT(dump_dir), MODELS, RESULTS,
@@ -124,7 +128,7 @@ const option option_table[] = {
     {"baseline", 0, "F.xml", FILENAME, NULL, AT(baseline), GATE, LIMITS,
      "report (--report F.xml) to compare with, of the same target and runtime"},
 
-    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS | GEOMETRY, SIZES,
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS | GEOMETRY | PASSES, SIZES,
      "bind the dimensions of an input; repeatable"},
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS, SIZES,
      "dynamic dimensions stay dynamic: one result for every size, planned at --design; so by "

@@ -258,6 +258,10 @@ static ot_status check_together(ot_diag *d, ot_options *o)
     if (o->command == OT_CMD_GATE) OT_TRY(check_gate(d, o));
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
+    if (o->command == OT_CMD_PASSES && !o->output)
+        return ot_fail(d, OT_E_USAGE, "no folder given: add -o DIR");
+    if (o->command == OT_CMD_PASSES && is_stdout(o->output))
+        return ot_fail(d, OT_E_USAGE, "passes writes several models: -o names a folder");
     OT_TRY(check_step(d, o));
     if (o->json && o->bioimage)
         return ot_fail(d, OT_E_USAGE, "--json and --bioimage both want stdout");

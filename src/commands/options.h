@@ -23,7 +23,8 @@ typedef enum ot_command {
     OT_CMD_RUN_KERNEL,
     OT_CMD_DEVICES,
     OT_CMD_GATE,
-    OT_CMD_GEOMETRY
+    OT_CMD_GEOMETRY,
+    OT_CMD_PASSES
 } ot_command;
 
 typedef struct ot_options {

@@ -22,6 +22,7 @@ COMMANDS = {
     'run-kernel': ['run-kernel', 'absent.tk'],
     'calibrate': ['calibrate'],  # without a cache to write to
     'geometry': ['geometry', 'absent.onnx'],
+    'passes': ['passes', 'absent.onnx', '-o', 'x'],
     'devices': ['devices'],     # reads nothing, and is done
     'gate': ['gate', 'absent.onnx', '--max-peak', '1G'],
     'compare': ['compare', 'absent.xml', 'absent.xml', '-o', 'x.html'],

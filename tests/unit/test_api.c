@@ -526,6 +526,22 @@ static void geometry_of_a_loaded_model(void **state)
     onnx_tile_free(t);
 }
 
+static void passes_of_a_loaded_model(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    bytes m = chain_model();
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_passes(NULL, "none"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_passes(t, "none"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_passes(t, ""), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_passes(t, "/dev/null/none"), ONNX_TILE_SYSTEM);
+    assert_non_null(strstr(onnx_tile_error(t), "cannot make folder '/dev/null/none'"));
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE); /* to be loaded again */
+    onnx_tile_free(t);
+}
+
 static void bad_models(void **state)
 {
     (void)state;
@@ -592,6 +608,7 @@ int main(void)
         cmocka_unit_test(another_size_and_a_limit),
         cmocka_unit_test(free_dimensions),
         cmocka_unit_test(geometry_of_a_loaded_model),
+        cmocka_unit_test(passes_of_a_loaded_model),
         cmocka_unit_test(bad_models),
         cmocka_unit_test(handles_in_threads),
         cmocka_unit_test(results_in_each_form),

@@ -16,6 +16,7 @@
 #include "commands/plan_memory.h"
 #include "commands/run_command.h"
 #include "geometry/geometry.h"
+#include "passes/passes.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -371,6 +372,34 @@ static void geometry_of_a_model(void **state)
     walk_all(&(walk){.name = "geometry", .run = geometry, .dense = true, .same = equal_bytes});
 }
 
+static const char pooled[] =
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,2,16,16]\n  init %s : float32[2] = [1, "
+    "2]\n  init %b : float32[2] = [0, 1]\n  %n = InstanceNormalization(%x, %s, %b)\n  %p = "
+    "GlobalAveragePool(%n)\n  %y = Mul(%n, %p)\n  output %y\n}\n";
+
+static ot_status passes(const void *with, ot_diag *d)
+{
+    (void)with;
+    ot_run run = {.diag = d, .source = {.path = in_folder("in_pooled.ot")}};
+    ot_passes *p = NULL;
+    ot_status s = ot_run_load(&run);
+    if (s == OT_OK) s = ot_passes_write(run.model, NULL, 0, folder, &p);
+    FILE *f = fopen(in_folder("out.json"), "w");
+    assert_non_null(f);
+    if (s == OT_OK) s = ot_passes_json(p, f);
+    if (s == OT_OK) s = ot_passes_print(p, f);
+    fclose(f);
+    ot_passes_free(p);
+    ot_run_free(&run);
+    return s;
+}
+
+static void passes_of_a_model(void **state)
+{
+    (void)state;
+    walk_all(&(walk){.name = "passes", .run = passes, .same = equal_bytes});
+}
+
 typedef struct packing {
     const char *input, *output;
     ot_mem_mode mode;
@@ -515,6 +544,7 @@ static int make_inputs(void **state)
     if (!mkdtemp(folder)) return -1;
     write_input("in.ot", network);
     write_input("in_small.ot", small);
+    write_input("in_pooled.ot", pooled);
     write_input("in_run.ot", to_run);
     write_input("in.tk", kernel);
     write_input("in.csv", table);
@@ -526,8 +556,9 @@ static int make_inputs(void **state)
 static int remove_inputs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"in.ot", "in_small.ot", "in_run.ot",    "in_tiled.onnx",
-                                        "in.tk", "in.csv",      "in_turned.tk", "in.mlir"};
+    static const char *const names[] = {"in.ot",     "in_small.ot",   "in_pooled.ot",
+                                        "in_run.ot", "in_tiled.onnx", "in.tk",
+                                        "in.csv",    "in_turned.tk",  "in.mlir"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) unlink(in_folder(names[k]));
     return rmdir(folder);
 }
@@ -536,7 +567,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspect_and_optimise), cmocka_unit_test(reports_of_a_plan),
-        cmocka_unit_test(geometry_of_a_model),  cmocka_unit_test(plan_memory),
+        cmocka_unit_test(geometry_of_a_model),  cmocka_unit_test(passes_of_a_model),
+        cmocka_unit_test(plan_memory),
 #ifdef OT_ENGINE
         cmocka_unit_test(run_models),
 #endif
