@@ -16,6 +16,7 @@ from ._geometry import Crop, Geometry, geometry
 from ._library import version as __version__
 from ._onnxruntime import session
 from ._ort import ort_library
+from ._passes import passes
 from ._plan_memory import MemoryPlan, plan_memory
 from ._result import Explanation, Result
 from ._rows import Rows
@@ -23,7 +24,7 @@ from ._session import Profile, Session, Value
 from ._step import Stepper, step
 from ._tile import explain, inspect, tile
 
-__all__ = ["tile", "inspect", "explain", "geometry", "step", "plan_memory", "check", "session", "ort_library", "Session", "Rows", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
+__all__ = ["tile", "inspect", "explain", "geometry", "step", "passes", "plan_memory", "check", "session", "ort_library", "Session", "Rows", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
            "Comparison", "Profile", "Value", "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
            "__version__"]
 

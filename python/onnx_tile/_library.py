@@ -44,6 +44,7 @@ _STATUS = {
     "load_memory": ["h", c_char_p, c_size_t, c_char_p],
     "input": ["h", c_uint32, POINTER(Tensor)],
     "geometry": ["h", c_int, POINTER(c_void_p)],
+    "passes": ["h", c_char_p],
     "step": ["h", c_char_p, c_uint32, c_int64],
     "optimise": ["h"],
     "inspect": ["h"],

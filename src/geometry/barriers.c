@@ -159,7 +159,8 @@ static bool treats_as_picture(const ot_node *n, int8_t axis)
     }
 }
 
-/* A Resize of one row along axis `axis` of its result, to any number of them, that are all this one. */
+/* A Resize of one row along axis `axis` of its result, to any number of them, that are all this
+ * one. */
 static bool spreads_one_row(const ot_graph *g, const ot_node *n, int8_t axis)
 {
     if (ot_op_access(n->op) != OT_ACC_RESIZE || axis < 0 || n->in[0] == OT_NONE) return false;
@@ -170,8 +171,8 @@ static bool spreads_one_row(const ot_graph *g, const ot_node *n, int8_t axis)
            strcmp(mode, "cubic") != 0 && strcmp(how, "tf_crop_and_resize") != 0;
 }
 
-/* All rows of v along the axis are the same: a constant, or a single row, spread over it, and what is
- * made of such. */
+/* All rows of v along the axis are the same: a constant, or a single row, spread over it, and what
+ * is made of such. */
 static bool is_even(const ot_spread *s, ot_id v, uint32_t depth)
 {
     const ot_id id = s->g->values[v].producer;

@@ -15,8 +15,9 @@ from .._errors import BudgetError, Error, SystemFailure, UsageError
 from .._library import size_of, version
 from .._result import format_bytes
 from . import _work as work
-from ._manifest import Manifest
+from ._manifest import NUMBERS, Manifest
 from ._models import hash_of
+from ._passes import PassLog, handed_out, key_of
 from ._plan import Plan, Planner
 from ._pools import OwnProcess, Pool, open_pool
 from ._setup import Setup
@@ -25,6 +26,7 @@ from ._windows import Part
 
 if TYPE_CHECKING:
     from .._model import Model
+    from ._pass_windows import PassPart, PassWindows
     from ._sources import Array
 
 # Tasks that wait at a worker, so that it has one when it is done with another.
@@ -32,18 +34,22 @@ _TASKS_AHEAD = 2
 
 
 class Progress(NamedTuple):
-    """chunks and total: done, of all; seconds since the work began; peak_bytes: the most of a worker so far."""
+    """chunks and total: done, of all; seconds since the work began; peak_bytes: the most of a worker so far. number, of: which pass
+    over the input it is, of how many."""
 
     chunks: int
     total: int
     seconds: float
     peak_bytes: int
+    number: int = 1
+    of: int = 1
 
 
 class Applied:
     """What `apply` did. target: the array, or what was given; chunks, and done_before of them by a run before; chunk: shape of one;
     peak_bytes: the most resident of each worker, by its name; own_peak_bytes: of the calling process; predicted_bytes: for a
-    worker; retried: tasks whose worker died; mixed: workers that compute other bits, with other_bits="tell"."""
+    worker; retried: tasks whose worker died; mixed: workers that compute other bits, with other_bits="tell"; passes: over the input, before
+    the one that made the output."""
 
     def __init__(self, target: Any, plan: Plan, chunks: int, done_before: int) -> None:
         """The rest is counted while the work goes on."""
@@ -53,17 +59,40 @@ class Applied:
         self.peak_bytes: Dict[str, int] = {}
         self.own_peak_bytes = 0
         self.mixed: List[str] = []
+        self.passes = 0
 
     def __str__(self) -> str:
         before = f", {self.done_before} of them done before" if self.done_before else ""
         peaks = ", ".join(format_bytes(b) for b in self.peak_bytes.values()) or "none"
         retried = f"; {self.retried} tasks given to another worker" if self.retried else ""
         mixed = f"; other bits by {', '.join(self.mixed)}" if self.mixed else ""
+        before += f", after {self.passes} passes" if self.passes else ""
         return (f"{self.chunks} chunks of {' x '.join(map(str, self.chunk))}{before}; {self.seconds:.1f} s; peak of workers "
                 f"{peaks}, of this process {format_bytes(self.own_peak_bytes)}{retried}{mixed}")
 
     def __repr__(self) -> str:
         return f"<onnx_tile.large.Applied: {self}>"
+
+
+def _other_bits(manifest: Optional[Manifest]) -> work.OtherBits:
+    target = manifest.target if manifest is not None else ""
+    return work.OtherBits(f"'{target}' was begun on a processor that computes other bits: go on where it was, or use other_bits='tell'")
+
+
+def _other_version(manifest: Optional[Manifest], which: str = "") -> UsageError:
+    target = manifest.target if manifest is not None else ""
+    return UsageError(f"'{target}' was begun with another version of the runtime or of onnx-tile, whose bits may be others{which}; use "
+                      "resume=False (--fresh)")
+
+
+def _add_up(report: Applied, before: Sequence[Applied]) -> None:
+    """What passes took belongs to the whole."""
+    for one in before:
+        report.bytes_read += one.bytes_read
+        report.retried += one.retried
+        report.mixed += [m for m in one.mixed if m not in report.mixed]
+        for worker, peak in one.peak_bytes.items():
+            report.peak_bytes[worker] = max(peak, report.peak_bytes.get(worker, 0))
 
 
 def _first_result(pool: Pool, retries: int, function: Callable[..., Any], job: work.Job, *more: Any) -> Any:
@@ -89,18 +118,26 @@ class _Run:
         self._manifest, self._progress, self._retries = manifest, progress, retries
         self._shared = pool.share(work.sent(job))
         self._start, self._finished = time.perf_counter(), report.done_before
-        self._again: Deque[Part] = deque()
+        self._again: Deque[Any] = deque()
+        self._number, self._of = 1, 1
         self._attempts: "Counter[int]" = Counter()
 
-    def run(self, tasks: Iterator[Part]) -> None:
+    def _submit(self, part: Any) -> Any:
+        return self._pool.submit(work.work, self._shared, part, work.read_inline(self._job, part))
+
+    def place(self, number: int, of: int) -> None:
+        """Which pass over the input it is."""
+        self._number, self._of = number, of
+
+    def run(self, tasks: Iterator[Any]) -> None:
         """Until no task is left."""
-        running: Dict[Any, Part] = {}
+        running: Dict[Any, Any] = {}
         while True:
             while len(running) < _TASKS_AHEAD * self._pool.workers:
                 part = self._again.popleft() if self._again else next(tasks, None)
                 if part is None:
                     break
-                running[self._pool.submit(work.work, self._shared, part, work.read_inline(self._job, part))] = part
+                running[self._submit(part)] = part
             if not running:
                 return
             died = False
@@ -118,7 +155,7 @@ class _Run:
             if died and not running and not self._pool.revive():
                 raise SystemFailure("workers of the executor died: run again to go on where it was")
 
-    def _lost(self, part: Part, why: BaseException) -> None:
+    def _lost(self, part: Any, why: BaseException) -> None:
         self._attempts[part.number] += 1
         self._report.retried += 1
         if self._attempts[part.number] > self._retries:
@@ -126,25 +163,45 @@ class _Run:
                                 "use a smaller budget")
         self._again.append(part)
 
-    def _failed(self, part: Part, why: BaseException) -> Error:
+    def _failed(self, part: Any, why: BaseException) -> Error:
         text = " ".join(str(why).split()) or type(why).__name__
         if isinstance(why, work.OtherBits):
             return why
         return (type(why) if isinstance(why, Error) else SystemFailure)(f"chunk {part.number}: {text}")
 
-    def _note(self, part: Part, done: work.Done) -> None:
-        report = self._report
+    def _keep(self, part: Any, done: Any) -> None:
         if done.part is not None:
             self._target.write(part.number, part.window[self._job.dropped:], done.part)
         if self._manifest is not None:
             self._manifest.chunk_done(part.number)
+
+    def _note(self, part: Any, done: Any) -> None:
+        report = self._report
+        self._keep(part, done)
         report.peak_bytes[done.worker] = max(done.peak_bytes, report.peak_bytes.get(done.worker, 0))
         report.bytes_read += done.bytes_read
         if self._job.expected not in (None, done.probe) and done.worker not in report.mixed:
             report.mixed.append(done.worker)
         self._finished += 1
         if self._progress is not None:
-            self._progress(Progress(self._finished, report.chunks, time.perf_counter() - self._start, max(report.peak_bytes.values())))
+            self._progress(Progress(self._finished, report.chunks, time.perf_counter() - self._start, max(report.peak_bytes.values()),
+                                    self._number, self._of))
+
+
+class _PassRun(_Run):
+    """The same for a pass: what workers report is what is wanted of them."""
+
+    def __init__(self, pool: Pool, job: work.Job, log: PassLog, report: Applied, progress: Optional[Callable[[Progress], None]],
+                 retries: int, place: Tuple[int, int]) -> None:
+        """place: which pass it is, of how many."""
+        super().__init__(pool, job, ArrayTarget(None), report, None, progress, retries)
+        self._log, (self._number, self._of) = log, place
+
+    def _submit(self, part: Any) -> Any:
+        return self._pool.submit(work.measure, self._shared, part, work.read_inline(self._job, part))
+
+    def _keep(self, part: Any, done: Any) -> None:
+        self._log.add(self._number, part.number, done.numbers)
 
 
 class _Call:
@@ -155,6 +212,7 @@ class _Call:
         """folder: for the model that workers run, and the target while it is made."""
         self._setup, self._convert, self._pool, self._manifest, self._folder = setup, convert, pool, manifest, folder
         self._runtime, self._threads, self._tiled, self._retries = runtime, threads, tiled, retries
+        self._resident = 0  # of a worker before any model was loaded, where passes come first
         head = {"model": setup.sha256, "tool": version, "geometry": setup.windows.facts(), "convert": convert.facts(),
                 "source": {n: s.identity() for n, s in setup.sources.items()}, "runtime": runtime, "tiled": tiled}
         self._head: Dict[str, Any] = json.loads(json.dumps(head))
@@ -168,6 +226,7 @@ class _Call:
         begun = self._begun(dst, resume)
         if begun and self._is_whole(dst):
             return self._whole(dst)
+        before = self._run_passes(limit, chunk, resume, progress) if self._setup.passes else []
         found: work.Probed = _first_result(self._pool, self._retries, work.probe, self._job)
         rank, windows = len(found.shape), self._setup.windows
         wanted = rank - len(dst.shape) if hasattr(dst, "shape") else self._setup.added
@@ -186,17 +245,77 @@ class _Call:
         target.set(tuple(shape[dropped:]), found.dtype, tuple(edges[dropped:]))
         done = self._begin(target, plan, found, begun)
         report = Applied(dst, plan, len(parts), len(done))
+        report.passes = self._setup.passes
         start = time.perf_counter()
-        _Run(self._pool, job, target, report, self._manifest, progress, self._retries).run(
-            parts[k] for k in range(len(parts)) if k not in done)
+        run = _Run(self._pool, job, target, report, self._manifest, progress, self._retries)
+        run.place(self._setup.passes + 1, self._setup.passes + 1)
+        run.run(parts[k] for k in range(len(parts)) if k not in done)
+        _add_up(report, before)
         target.finish((p.number, p.window[dropped:]) for p in (parts[k] for k in range(len(parts))))
         if isinstance(target, ArrayTarget):
             report.target = target.array
-        for name in ("model.onnx", "tiled.onnx"):
-            if os.path.exists(os.path.join(self._folder, name)):
+        for name in os.listdir(self._folder):
+            if name.endswith(".onnx"):
                 os.remove(os.path.join(self._folder, name))
         report.seconds, report.own_peak_bytes = time.perf_counter() - start, work.memory_bytes("VmHWM:")
         return report
+
+    def _run_passes(self, limit: int, chunk: "Union[None, int, Sequence[int]]", resume: bool,
+                    progress: Optional[Callable[[Progress], None]]) -> List[Applied]:
+        """All passes; the job of the output has their numbers then. What was done in each."""
+        manifest, reports = self._manifest, []
+        path = manifest.path_of(NUMBERS) if manifest is not None else None
+        log = PassLog(path, manifest.target if manifest is not None else "", self._head, resume)
+        try:
+            for number in range(1, self._setup.passes + 1):
+                windows = self._setup.pass_windows(number)
+                reports.append(self._run_pass(number, windows, log, limit, chunk, progress))
+        finally:
+            log.close()
+        return reports
+
+    def _run_pass(self, number: int, windows: "PassWindows", log: PassLog, limit: int, chunk: "Union[None, int, Sequence[int]]",
+                  progress: Optional[Callable[[Progress], None]]) -> Applied:
+        before, done = log.begun(number), log.done(number)
+        parts = windows.parts(before["edges"]) if before is not None else []
+        plan = Plan(tuple(before["edges"]) if before is not None else (), None, None)
+        if before is None or len(done) < len(parts):
+            job, plan = self._settle_pass(number, windows, log, limit, chunk)
+            parts = windows.parts(plan.edges)
+            report = Applied(None, plan, len(parts), len(done))
+            _PassRun(self._pool, job, log, report, progress, self._retries, (number, self._setup.passes + 1)).run(
+                p for p in parts if p.number not in done)
+        else:
+            report = Applied(None, plan, len(parts), len(done))
+        self._job = replace(self._job, numbers={**self._job.numbers, **log.joined(number, windows, parts)})
+        return report
+
+    def _settle_pass(self, number: int, windows: "PassWindows", log: PassLog, limit: int,
+                     chunk: "Union[None, int, Sequence[int]]") -> Tuple[work.Job, Plan]:
+        """The job of a pass and its plan, which is the one that it was begun with."""
+        before, content = log.begun(number), self._setup.pass_model(number)
+        original = self._setup.model_file(self._folder, content, f"pass_{number}.onnx")
+        job = replace(self._job, model=original, original=original, probe_part=self._setup.pass_probe(windows),
+                      handed_out=handed_out(windows), key=key_of(self._job.key, number))
+        found: work.Probed = _first_result(self._pool, self._retries, work.probe, job)
+        self._resident = self._resident or found.resident_bytes
+        if before is not None and before["probe"] != found.digest and not self._job.tell_only:
+            raise _other_bits(self._manifest)
+        tiled = self._tiled if before is None else before["ran"] is not None
+        sends = any(not s.shared for s in self._setup.sources.values()) and not isinstance(self._pool, OwnProcess)
+        axes = len(windows.axes)
+        planner = Planner(content, windows, self._setup.types, ((1,) * axes, "<f8"), runtime=self._runtime, threads=self._threads,
+                          tiled=tiled, resident_bytes=self._resident, steps=[1] * axes, workers=self._pool.workers,
+                          sent=_TASKS_AHEAD + 1 if sends else 0)
+        plan = self._plan(planner, limit, self._setup.pass_chunk(chunk, windows), before)
+        ran = None if plan.content is None else hash_of(plan.content)
+        if before is None:
+            log.begin(number, plan.edges, ran, found.digest)
+        elif before["ran"] != ran:
+            raise _other_version(self._manifest)
+        if plan.content is not None:
+            job = replace(job, model=self._setup.model_file(self._folder, plan.content, f"tiled_{number}.onnx"))
+        return replace(job, expected=found.digest), plan
 
     def _begun(self, dst: Any, resume: bool) -> bool:
         """Whether a run is gone on with. Raises UsageError where it was another one's, or where a file is there that was not made here."""
@@ -244,7 +363,7 @@ class _Call:
         steps = job.target.step(rank - job.dropped)
         sends = not job.target.shared or any(not s.shared for s in self._setup.sources.values())
         return Planner(self._setup.model, self._setup.windows, self._setup.types, (found.shape, found.dtype), runtime=self._runtime,
-                       threads=self._threads, tiled=tiled, resident_bytes=found.resident_bytes, steps=[steps[a - job.dropped] for a in axes],
+                       threads=self._threads, tiled=tiled, resident_bytes=self._resident or found.resident_bytes, steps=[steps[a - job.dropped] for a in axes],
                        workers=self._pool.workers, sent=_TASKS_AHEAD + 1 if sends and not isinstance(self._pool, OwnProcess) else 0)
 
     def _plan(self, planner: Planner, limit: int, chunk: "Union[None, int, Sequence[int]]", head: Optional[Dict[str, Any]]) -> Plan:
@@ -267,11 +386,9 @@ class _Call:
         if begun and manifest is not None and manifest.head is not None:
             ran = None if plan.content is None else hash_of(plan.content)
             if (manifest.head["ran"], manifest.head["runtime_version"]) != (ran, found.runtime):
-                raise UsageError(f"'{manifest.target}' was begun with another version of the runtime or of onnx-tile, whose bits may be "
-                                 f"others: {manifest.head['runtime_version']}, not {found.runtime}; use resume=False (--fresh)")
+                raise _other_version(manifest, f": {manifest.head['runtime_version']}, not {found.runtime}")
             if manifest.head["probe"] != found.digest and not self._job.tell_only:
-                raise work.OtherBits(f"'{manifest.target}' was begun on a processor that computes other bits: go on where it was, or use "
-                                     "other_bits='tell'")
+                raise _other_bits(manifest)
             if target.exists():
                 return set(manifest.done)
         target.create()
@@ -314,24 +431,24 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
     """
     _check_options(runtime, other_bits, threads, retries)
     limit = size_of(budget)
-    setup = Setup(model, src, output)
     convert = work.Convert(scale, out_scale, None if dtype is None else np.dtype(dtype).str, prepare, finish)
-    pool = open_pool(executor, workers, retries)
-    manifest: Optional[Manifest] = None
-    try:
-        with tempfile.TemporaryDirectory(prefix="onnx-tile-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="onnx-tile-") as scratch:
+        setup = Setup(model, src, output, os.path.join(scratch, "passes"))
+        pool = open_pool(executor, workers, retries)
+        manifest: Optional[Manifest] = None
+        try:
             path = _path_of(dst)
             manifest = Manifest(path) if path is not None else None
             folder = manifest.folder if manifest is not None else scratch
             call = _Call(setup, convert, pool, manifest, folder, runtime=runtime, threads=threads, tiled=tiled,
                          tell_only=other_bits == "tell", retries=retries)
             return call.run(dst, target_options or {}, limit, chunk, resume, progress)
-    finally:
-        pool.close()
-        if isinstance(pool, OwnProcess):
-            work.forget_sessions()
-        if manifest is not None:
-            manifest.close()
+        finally:
+            pool.close()
+            if isinstance(pool, OwnProcess):
+                work.forget_sessions()
+            if manifest is not None:
+                manifest.close()
 
 
 def _check_options(runtime: str, other_bits: str, threads: int, retries: int) -> None:

@@ -5,7 +5,7 @@
                + the crop as it is read and as it is given, the result as it comes and as it is written
 """
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ._models import content_of, predicted_bytes
 
 if TYPE_CHECKING:
     from .._model import Model
+    from ._pass_windows import PassWindows
     from ._windows import Windows
 
 # Edges that are tried, in rows.
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
 class Planner:
     """Plans for one model on one input."""
 
-    def __init__(self, model: "Model", windows: "Windows", types: Mapping[str, str], result: Tuple[Tuple[int, ...], str], *,
+    def __init__(self, model: "Model", windows: "Union[Windows, PassWindows]", types: Mapping[str, str], result: Tuple[Tuple[int, ...], str], *,
                  runtime: str, threads: int, tiled: bool, resident_bytes: int, steps: Sequence[int], workers: int,
                  sent: int) -> None:
         """model: of free extents. types: of the elements of each source. result: shape, in which only axes that are not cut count,
@@ -87,15 +88,15 @@ class Planner:
 
     def plan(self, edges: Tuple[int, ...]) -> Plan:
         """The model for chunks of these edges, and what a worker then takes."""
-        crops = self._windows.sizes(edges)
+        crops, shapes = self._windows.sizes(edges), self._windows.shapes(edges)
         content: Optional[bytes] = None
         if self._tiled:
-            made, result = tile(self._model if is_path(self._model) else content_of(self._model), shapes=crops, **self._options)
+            made, result = tile(self._model if is_path(self._model) else content_of(self._model), shapes=shapes, **self._options)
             untiled, after = predicted_bytes(result.data)
             if result.regions and isinstance(made, bytes):
                 content = made
         else:
-            untiled, after = predicted_bytes(inspect(self._model, shapes=crops, **self._options).data)
+            untiled, after = predicted_bytes(inspect(self._model, shapes=shapes, **self._options).data)
         model = after if content is not None else untiled
         if model is None:
             return Plan(edges, content, None)

@@ -1,12 +1,15 @@
 """What is known of a model and its inputs before anything is run."""
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from .._errors import UsageError
+from .._errors import ModelError, UsageError
+from .._geometry import Geometry
 from .._model import is_path
+from .._passes import passes
 from ._models import check_fixed, content_of, freed, hash_of, inputs_of, whole_shape
 from ._sources import Source, open_source
-from ._windows import Part, Windows
+from ._pass_windows import PassPart, PassWindows
+from ._windows import Part, Windows, geometry_of
 from ._work import ModelFile
 
 if TYPE_CHECKING:
@@ -16,11 +19,20 @@ if TYPE_CHECKING:
 _PROBE_ROWS = 16384
 
 
+def _plan_of(model: "Model", folder: str, shapes: Mapping[str, Tuple[int, ...]]) -> Dict[str, Any]:
+    """Write the models of passes. Raises UsageError naming the node that needs more than passes."""
+    try:
+        return passes(model, folder, shapes=shapes)
+    except ModelError as why:
+        raise UsageError(f"the output {why}") from None
+
+
 class Setup:
     """The sources, the geometry on them, the model of free extents."""
 
-    def __init__(self, model: "Model", src: Any, output: Optional[str]) -> None:
-        """src: a source, or {input: source}; output: its name, None: the first. Raises UsageError where they do not go together."""
+    def __init__(self, model: "Model", src: Any, output: Optional[str], folder: Optional[str] = None) -> None:
+        """src: a source, or {input: source}; output: its name, None: the first. folder: for the models of passes, where the model
+        needs some; None: it may not need any. Raises UsageError where they do not go together."""
         declared = inputs_of(model)
         given = src if isinstance(src, Mapping) else {declared[0].name: src} if len(declared) == 1 else None
         if given is None or set(given) != {i.name for i in declared}:
@@ -28,15 +40,61 @@ class Setup:
             raise UsageError(f"the model has the inputs {names or '(none)'}: give {{input: source}} for all of them")
         self.sources: Dict[str, Source] = {i.name: open_source(given[i.name]) for i in declared}
         self.shapes = shapes = {i.name: whole_shape(i, self.sources[i.name].shape, "its source") for i in declared}
-        self.windows = Windows(model, shapes, output)
+        found = geometry_of(model, shapes)
+        self.plan: Optional[Dict[str, Any]] = None
+        self._folder = folder
+        if folder is not None and any(b["kind"] == "reduce" for b in found.barriers):
+            self.plan = _plan_of(model, folder, shapes)
+            found = Geometry({"inputs": self.plan["inputs"], "outputs": self.plan["outputs"]}, "", {})
+        self.windows = Windows(model, shapes, output, found)
         cut = {name: [a["input_axis"] for a in axes] for name, axes in self.windows.pairs.items()}
         for i in declared:
             check_fixed(i, shapes[i.name], cut.get(i.name, []))
         self.first = next(iter(self.windows.pairs))  # the input that places the output on the earth
         self.added = min(len(shapes[n]) - len(self.sources[n].shape) for n in self.windows.pairs)
-        self.model = freed(model, cut)
+        self.model = freed(model, cut) if self.plan is None else self._written(len(self.plan["passes"]))
         self.sha256 = hash_of(content_of(model))
         self.types = {n: s.dtype.str for n, s in self.sources.items()}
+
+    def _written(self, number: int) -> bytes:
+        """The model of a pass, from 1 on, or the last one."""
+        assert self.plan is not None and self._folder is not None
+        return content_of(os.path.join(self._folder, self.plan["passes"][number - 1]["model"]), whole=True)
+
+    @property
+    def passes(self) -> int:
+        """How many there are before the model that makes the output."""
+        return len(self.plan["passes"]) - 1 if self.plan is not None else 0
+
+    def pass_windows(self, number: int) -> PassWindows:
+        """Chunks of a pass, from 1 on."""
+        assert self.plan is not None
+        return PassWindows(self.plan, number, self.shapes)
+
+    def pass_model(self, number: int) -> bytes:
+        """Its model."""
+        return self._written(number)
+
+    def pass_probe(self, windows: PassWindows) -> PassPart:
+        """A small part of a pass."""
+        edge = max(1, round(_PROBE_ROWS ** (1 / len(windows.axes))))
+        part = windows.part(-1, [0] * len(windows.axes), [min(edge, n) for n in windows.extents])
+        assert part is not None
+        return part
+
+    def pass_chunk(self, chunk: "Union[None, int, Sequence[int]]", windows: PassWindows) -> Optional[List[int]]:
+        """The chunk that a caller gave, in rows of the first input."""
+        if chunk is None:
+            return None
+        given = [chunk] * len(windows.axes) if isinstance(chunk, int) else list(chunk)
+        axes = self.windows.pairs[self.first]
+        if len(given) == 1:
+            given *= len(axes)
+        if len(given) != len(axes) or len(axes) != len(windows.axes):
+            raise UsageError(f"chunk: {len(given)} numbers, the output is cut along {len(axes)} axes")
+        if min(given) < 1:
+            raise UsageError(f"chunk {min(given)}: use 1 or more")
+        return [max(1, rows * a["den"] // a["num"]) for rows, a in zip(given, axes)]
 
     def probe_part(self) -> Part:
         """A small part. The rank of the output is not known: what it says of that ends with the last axis that is cut."""
@@ -56,11 +114,11 @@ class Setup:
             parts.append(windows.part(-1, lo, [min(a + edge, n) for a, n in zip(lo, windows.extents)], rank))
         return parts
 
-    def model_file(self, folder: str, content: Optional[bytes]) -> ModelFile:
-        """The model that workers run: the given file, or one in the folder."""
+    def model_file(self, folder: str, content: Optional[bytes], name: Optional[str] = None) -> ModelFile:
+        """The model that workers run: the given file, or one in the folder, of that name."""
         if content is None and is_path(self.model):
             return ModelFile(os.path.abspath(os.fspath(self.model)), self.sha256)  # type: ignore[arg-type]
-        path = os.path.join(folder, "model.onnx" if content is None else "tiled.onnx")
+        path = os.path.join(folder, name or ("model.onnx" if content is None else "tiled.onnx"))
         content = content_of(self.model) if content is None else content
         with open(path + ".new", "wb") as f:
             f.write(content)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What to do about a node that is in the way, by the kind that geometry gives it.
 _ADVICE = {
-    "reduce": "a sum over the whole axis has to be made first",
+    "reduce": "a sum over the whole axis has to be made first, as apply does in passes",
     "attention": "export it with windows of a fixed size, as it was trained",
     "fixed-size": "export it for the size of the parts, or without sizes in it",
     "data-dependent": "only a run on the whole gives its result",
@@ -49,17 +49,24 @@ def barriers_of(found: Geometry, output: str) -> str:
     return "; ".join(nodes) + more
 
 
+def geometry_of(model: "Model", shapes: Mapping[str, Tuple[int, ...]]) -> Geometry:
+    """The geometry on inputs of these shapes. Raises UsageError where the model does not take them."""
+    try:
+        return geometry(model, shapes=shapes)
+    except UsageError as why:
+        sizes = ", ".join(f"'{n}' {list(s)}" for n, s in shapes.items())
+        line = str(why).replace("--shape: ", "", 1)
+        raise UsageError(f"the model does not take inputs of this shape, {sizes}: {line}") from None
+
+
 class Windows:
     """The geometry of one output over whole inputs of known shapes."""
 
-    def __init__(self, model: "Model", shapes: Mapping[str, Tuple[int, ...]], output: Optional[str]) -> None:
-        """shapes: of all inputs, whole. output: its name; None: the first. Raises UsageError naming the nodes that are in the way."""
-        try:
-            found = geometry(model, shapes=shapes)
-        except UsageError as why:
-            sizes = ", ".join(f"'{n}' {list(s)}" for n, s in shapes.items())
-            line = str(why).replace("--shape: ", "", 1)
-            raise UsageError(f"the model does not take inputs of this shape, {sizes}: {line}") from None
+    def __init__(self, model: "Model", shapes: Mapping[str, Tuple[int, ...]], output: Optional[str],
+                 found: Optional[Geometry] = None) -> None:
+        """shapes: of all inputs, whole. output: its name; None: the first. found: the model's geometry, where it is known. Raises
+        UsageError naming the nodes that are in the way."""
+        found = geometry_of(model, shapes) if found is None else found
         names = [p["name"] for p in found.data["outputs"]]
         if not names:
             raise UsageError("no output of the model follows an axis of an input")
@@ -117,6 +124,10 @@ class Windows:
     def parts(self, edges: Sequence[int], rank: int, one_size: bool = True) -> "Parts":
         """All parts, with chunks of so many rows along each axis; the last of an axis has what is left. one_size: of all crops."""
         return Parts(self, edges, rank, self.sizes(edges) if one_size else None)
+
+    def shapes(self, edges: Sequence[int]) -> Dict[str, Tuple[int, ...]]:
+        """Of all inputs of the model that are free."""
+        return self.sizes(edges)
 
     def sizes(self, edges: Sequence[int]) -> Dict[str, Tuple[int, ...]]:
         """The shape of the largest crop of each input."""

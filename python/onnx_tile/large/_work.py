@@ -5,13 +5,14 @@ import os
 import platform
 import threading
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from .._errors import ModelError, SystemFailure, UsageError
 from ._packages import need
+from ._pass_windows import Numbers, PassPart
 from ._sources import Source
 from ._targets import Target
 from ._windows import Part
@@ -80,7 +81,8 @@ class Convert:
 @dataclass(frozen=True)
 class Job:
     """What all parts have in common. model: that is run; original: with free extents, for the probe. sources: by input, types: of their elements. key: other jobs have others. dropped: dimensions
-    in front that the target has not. expected: the hash that a worker's probe has to have; None: any."""
+    in front that the target has not. expected: the hash that a worker's probe has to have; None: any. numbers: what passes before
+    have made, by input; handed_out: outputs of a pass."""
 
     model: ModelFile
     original: ModelFile
@@ -90,12 +92,14 @@ class Job:
     sources: Dict[str, Source]
     types: Dict[str, str]
     convert: Convert
-    probe_part: Part
+    probe_part: "Union[Part, PassPart]"
     key: str
     target: Optional[Target] = None
     dropped: int = 0
     expected: Optional[str] = None
     tell_only: bool = False
+    numbers: "Mapping[str, Array]" = field(default_factory=dict)
+    handed_out: Tuple[str, ...] = ()
 
 
 class Done(NamedTuple):
@@ -108,6 +112,18 @@ class Done(NamedTuple):
     peak_bytes: int
     probe: str
     part: "Optional[Array]"
+
+
+class Measured(NamedTuple):
+    """What a task of a pass reports, as Done. numbers: by statistic, of those of which the chunk owns rows."""
+
+    number: int
+    worker: str
+    seconds: float
+    bytes_read: int
+    peak_bytes: int
+    probe: str
+    numbers: Dict[str, Numbers]
 
 
 class Probed(NamedTuple):
@@ -137,7 +153,7 @@ def memory_bytes(field: str) -> int:
 class _OnnxRuntime:
     """A session of ONNX Runtime, by the calls that this module needs."""
 
-    def __init__(self, model: ModelFile, threads: int, output: str) -> None:
+    def __init__(self, model: ModelFile, threads: int) -> None:
         ort = need("onnxruntime")
         ort.set_default_logger_severity(4)
         options = ort.SessionOptions()
@@ -146,12 +162,12 @@ class _OnnxRuntime:
             self._session = ort.InferenceSession(model.content or model.path, options, providers=["CPUExecutionProvider"])
         except Exception as why:  # whose class is not the same in all versions
             raise ModelError(f"ONNX Runtime does not load the model: {_line(why)}") from None
-        self._output, self.name = output, f"onnxruntime {ort.__version__}"
+        self.name = f"onnxruntime {ort.__version__}"
         self.dtypes = {i.name: np.dtype(_DTYPES.get(i.type[7:-1], "f4")) for i in self._session.get_inputs()}
 
-    def run(self, feeds: "Mapping[str, Array]") -> "Array":
+    def run(self, feeds: "Mapping[str, Array]", outputs: Sequence[str]) -> "List[Array]":
         try:
-            return np.asarray(self._session.run([self._output], dict(feeds))[0])
+            return [np.asarray(a) for a in self._session.run(list(outputs), dict(feeds))]
         except Exception as why:
             raise ModelError(f"ONNX Runtime does not run the model: {_line(why)}") from None
 
@@ -159,15 +175,15 @@ class _OnnxRuntime:
 class _Engine:
     """The same of the engine of this package."""
 
-    def __init__(self, model: ModelFile, threads: int, output: str) -> None:
+    def __init__(self, model: ModelFile, threads: int) -> None:
         from .._library import version
         from .._session import Session
         self._session = Session(model.content or model.path, threads=threads)
-        self._output, self.name = output, f"engine {version}"
+        self.name = f"engine {version}"
         self.dtypes = {v.name: np.dtype(v.dtype) for v in self._session.inputs if v.dtype}
 
-    def run(self, feeds: "Mapping[str, Array]") -> "Array":
-        return np.asarray(self._session.run(feeds, [self._output])[0])
+    def run(self, feeds: "Mapping[str, Array]", outputs: Sequence[str]) -> "List[Array]":
+        return [np.asarray(a) for a in self._session.run(feeds, list(outputs))]
 
 
 RUNTIMES: Dict[str, Any] = {"onnxruntime": _OnnxRuntime, "engine": _Engine}
@@ -189,12 +205,12 @@ class _Cache:
     def session(self, job: Job, original: bool = False) -> Any:
         """The session of the job's model, or of the original; the file has to be the one that was hashed."""
         model = job.original if original else job.model
-        key = (model.path, model.sha256, job.runtime, job.threads, job.output)
+        key = (model.path, model.sha256, job.runtime, job.threads)
         if key != self._key:
             self._session = self._key = None
             if model.content is None:
                 _check_file(model)
-            self._session, self._key = RUNTIMES[job.runtime](model, job.threads, job.output), key
+            self._session, self._key = RUNTIMES[job.runtime](model, job.threads), key
         return self._session
 
     def probe(self, job: Job) -> Probed:
@@ -229,12 +245,13 @@ def forget_sessions() -> None:
     _cache().forget()
 
 
-def _read(sources: Mapping[str, Source], part: Part) -> "Dict[str, Array]":
+def _read(sources: Mapping[str, Source], part: "Union[Part, PassPart]") -> "Dict[str, Array]":
     """The crop of every input, of as many dimensions as its source has."""
-    return {name: source.read(part.crops[name][-len(source.shape):] if source.shape else ()) for name, source in sources.items()}
+    return {name: source.read(part.crops[name][-len(source.shape):] if source.shape else ()) for name, source in sources.items()
+            if name in part.crops}
 
 
-def read_inline(job: Job, part: Part) -> "Optional[Dict[str, Array]]":
+def read_inline(job: Job, part: "Union[Part, PassPart]") -> "Optional[Dict[str, Array]]":
     """Of a job whose sources lie in the caller's memory, what a worker needs of them."""
     inline = {n: s for n, s in job.sources.items() if not s.shared}
     return _read(inline, part) if inline else None
@@ -246,20 +263,10 @@ def sent(job: Job) -> Job:
     return replace(job, sources={n: s for n, s in job.sources.items() if s.shared}, target=target)
 
 
-def _compute(job: Job, crops: "Mapping[str, Array]", part: Part) -> "Array":
-    session = _cache().session(job)
-    feeds = {}
-    for name, crop in crops.items():
-        rank = len(part.crops[name])
-        feeds[name] = job.convert.before(crop.reshape((1,) * (rank - crop.ndim) + crop.shape), session.dtypes[name])
-    result = job.convert.after(session.run(feeds)[part.cut])
-    return result
-
-
-def _random(job: Job, part: Part) -> "Dict[str, Array]":
+def _random(job: Job, part: "Union[Part, PassPart]") -> "Dict[str, Array]":
     """Crops for a part, the same in every process."""
     rng, made = np.random.default_rng(20), {}
-    for name in sorted(job.types):
+    for name in sorted(set(job.types) & set(part.crops)):
         shape, dtype = [s.stop - s.start for s in part.crops[name]], np.dtype(job.types[name])
         if dtype.kind in "iu":
             made[name] = rng.integers(0, min(255, int(np.iinfo(dtype).max)), shape, np.uint8).astype(dtype, copy=False)
@@ -268,21 +275,41 @@ def _random(job: Job, part: Part) -> "Dict[str, Array]":
     return made
 
 
-def _run(job: Job, session: Any, crops: "Dict[str, Array]", ranks: Mapping[str, int]) -> "Array":
-    """The model's result. crops: as they were read; emptied, lest they stay while it runs."""
-    feeds = {}
+def _feeds(job: Job, session: Any, crops: "Dict[str, Array]", part: "Union[Part, PassPart]") -> "Dict[str, Array]":
+    """What the model takes. crops: as they were read; emptied, lest they stay while it runs."""
+    feeds = {n: a for n, a in job.numbers.items() if n in session.dtypes}
     for name in list(crops):
         crop = crops.pop(name)
-        feeds[name] = job.convert.before(crop.reshape((1,) * (ranks[name] - crop.ndim) + crop.shape), session.dtypes[name])
-    result: "Array" = session.run(feeds)
+        if name not in session.dtypes:
+            continue  # passes alone read it
+        feeds[name] = job.convert.before(crop.reshape((1,) * (len(part.crops[name]) - crop.ndim) + crop.shape), session.dtypes[name])
+    if isinstance(part, PassPart):
+        feeds.update({n: mask.array(session.dtypes[n]) for n, mask in part.masks.items()})
+    return feeds
+
+
+def _run(job: Job, session: Any, crops: "Dict[str, Array]", part: Part) -> "Array":
+    """The model's result. crops: emptied."""
+    feeds = _feeds(job, session, crops, part)
+    result: "Array" = session.run(feeds, [job.output])[0]
     return result
+
+
+def _hand_out(job: Job, session: Any, crops: "Dict[str, Array]", part: PassPart) -> "Dict[str, Array]":
+    """What a pass hands out, by output. crops: emptied."""
+    feeds = _feeds(job, session, crops, part)
+    return dict(zip(job.handed_out, session.run(feeds, job.handed_out)))
 
 
 def _probe(job: Job) -> Probed:
     """A small run on random elements."""
     resident = memory_bytes("VmRSS:")
     session = _cache().session(job, original=True)
-    raw = _run(job, session, _random(job, job.probe_part), _ranks(job.probe_part))
+    if isinstance(job.probe_part, PassPart):
+        made = _hand_out(job, session, _random(job, job.probe_part), job.probe_part)
+        digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in made.values())).hexdigest()
+        return Probed(digest, (), "<f8", resident, session.name)
+    raw = _run(job, session, _random(job, job.probe_part), job.probe_part)
     result = job.convert.after(raw[job.probe_part.cut])
     if result.ndim != raw.ndim:
         raise UsageError(f"finish= made {result.ndim} dimensions of {raw.ndim}: it has to keep them")
@@ -304,35 +331,50 @@ def agrees(job: Job, part: Part, samples: Sequence[Part]) -> bool:
     """Whether the model that is run gives the bits of the original: on all of a crop, against the original on small parts of it, which
     geometry makes exact. samples: parts where this crop is the whole input."""
     with _cache().lock:
-        whole = _run(job, _cache().session(job), _random(job, part), _ranks(part))
+        whole = _run(job, _cache().session(job), _random(job, part), part)
         found = [whole[s.window].copy() for s in samples]
         del whole
         session = _cache().session(job, original=True)
         for sample, one in zip(samples, found):
             crops = {n: np.ascontiguousarray(a[sample.crops[n]]) for n, a in _random(job, part).items()}
-            other = _run(job, session, crops, _ranks(sample))[sample.cut]
+            other = _run(job, session, crops, sample)[sample.cut]
             if one.dtype != other.dtype or one.tobytes() != np.ascontiguousarray(other).tobytes():
                 return False
     return True
 
 
-def _ranks(part: Part) -> Dict[str, int]:
-    return {name: len(window) for name, window in part.crops.items()}
-
-
-def work(job: Job, part: Part, inline: "Optional[Dict[str, Array]]" = None) -> Done:
-    """Compute one part, and write it unless the caller does. inline: crops that came with the task."""
-    start = time.perf_counter()
+def _begin(job: Job) -> Tuple[str, Probed, Any]:
+    """This worker's name, its probe, which has to be as expected, and the session."""
     worker = f"{platform.node()}:{os.getpid()}"
     with _cache().lock:
         found = _cache().probe(job)
         if job.expected is not None and found.digest != job.expected and not job.tell_only:
             raise OtherBits(f"worker {worker} ({_processor()}) computes other bits than the first worker, so that its parts would "
                             "not join: use workers of one kind of processor, or other_bits='tell'")
-        session = _cache().session(job)
+        return worker, found, _cache().session(job)
+
+
+def measure(job: Job, part: PassPart, inline: "Optional[Dict[str, Array]]" = None) -> Measured:
+    """Hand out the numbers of one chunk. inline: as of work."""
+    start = time.perf_counter()
+    worker, found, session = _begin(job)
     crops = {**_read(job.sources, part), **(inline or {})}
     n_read = sum(a.nbytes for a in crops.values())
-    result = job.convert.after(_run(job, session, crops, _ranks(part))[part.cut])
+    numbers: Dict[str, Numbers] = {}
+    for output, array in _hand_out(job, session, crops, part).items():
+        statistic, _, what = output.rpartition(".")
+        if statistic not in part.absent:
+            numbers.setdefault(statistic, {})[what] = [float(v) for v in array.ravel()]
+    return Measured(part.number, worker, time.perf_counter() - start, n_read, memory_bytes("VmHWM:"), found.digest, numbers)
+
+
+def work(job: Job, part: Part, inline: "Optional[Dict[str, Array]]" = None) -> Done:
+    """Compute one part, and write it unless the caller does. inline: crops that came with the task."""
+    start = time.perf_counter()
+    worker, found, session = _begin(job)
+    crops = {**_read(job.sources, part), **(inline or {})}
+    n_read = sum(a.nbytes for a in crops.values())
+    result = job.convert.after(_run(job, session, crops, part)[part.cut])
     _check_rows(result, part)
     result = result.reshape(result.shape[job.dropped:])
     if job.target is not None:
