@@ -11,6 +11,7 @@
  * A new pass is one file and one line here. Letters are those of -d; the planner's own letters
  * (A R W D G P) print from inside the select pass.
  */
+#include "constants.h"
 #include "cures.h"
 #include "dynamic_shapes.h"
 
@@ -134,11 +135,29 @@ static ot_status load_target(ot_run *r)
     return OT_OK;
 }
 
+/* Of one size, for a runtime that would compute them while it loads the model. */
+static ot_status compute_constants(ot_run *r)
+{
+    const ot_run_options *o = &r->options;
+    const bool memory = o->plan.goal == OT_GOAL_MEMORY || o->plan.memory_budget > 0;
+    r->constants = NULL;
+    if (!memory || o->keep_dynamic || r->unbound || o->emit_engine ||
+        !ot_runtime_simulates(r->target.runtime))
+        return OT_OK;
+    ot_constants *c = OT_NEW(r->model->arena, ot_constants);
+    if (!c) return ot_fail_nomem(r->diag);
+    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    OT_TRY(ot_constants_compute(r->model, r->model->arena, c));
+    r->constants = c;
+    return OT_OK;
+}
+
 static ot_status pass_select(ot_run *r)
 {
     const ot_run_options *o = &r->options;
     OT_TRY(load_target(r));
     const bool may_stay = r->unbound && !r->model->resized && r->target.runtime->keeps_dynamic;
+    OT_TRY(compute_constants(r));
     const ot_select_request q = {.model = r->model,
                                  .unbound = may_stay ? r->unbound : NULL,
                                  .target = &r->target,
@@ -150,6 +169,7 @@ static ot_status pass_select(ot_run *r)
                                            .ranges = o->ranges,
                                            .n_ranges = o->n_ranges,
                                            .one_size = may_stay},
+                                 .constants = r->constants,
                                  .is_dynamic = o->keep_dynamic,
                                  .static_shape = !o->keep_dynamic &&
                                                  (o->n_shapes == 0 || r->was_fixed),
@@ -167,7 +187,8 @@ static ot_status pass_plan_check(ot_run *r)
 static ot_status pass_results(ot_run *r)
 {
     /* checked before: what the file takes is what people compare with */
-    if (r->selection.plan->is_decomposed || r->selection.plan->narrowed_nodes > 0)
+    if (r->selection.plan->is_decomposed || r->selection.plan->narrowed_nodes > 0 ||
+        r->selection.plan->folded_nodes > 0)
         r->selection.plan->untiled = r->selection.plan->whole;
     OT_TRY(ot_facts_from_plan(planned_graph(r), r->selection.plan, &r->target, &r->options.plan,
                               r->source.path, r->output,
@@ -205,7 +226,8 @@ static ot_status pass_rewrite(ot_run *r)
                    : ot_transform_tiles(r->model->graph, r->selection.plan));
     } else {
         /* nothing in it depends on the extents, but windows that are read */
-        r->model->static_inputs = r->model->resized || r->selection.plan->narrowed_nodes > 0;
+        r->model->static_inputs = r->model->resized || r->selection.plan->narrowed_nodes > 0 ||
+                                  r->selection.plan->folded_nodes > 0;
     }
     if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
     if (r->selection.plan->n_regions > 0 && r->target.runtime->own_biases)

@@ -57,6 +57,7 @@ typedef struct ot_run {
     ot_model *untouched;
     ot_run_options asked;
     const ot_shape_binding *given_design; /* [options.n_shapes] with that: the size as a design */
+    const ot_constants *constants;        /* that the model computes; NULL: not asked for */
     ot_selection selection;               /* after tile: the plan, and what it is of */
     ot_facts *facts;                      /* after tile; complete with options.plan.detail */
     bool was_fixed; /* after tile: the file states all extents of its inputs */

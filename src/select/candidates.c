@@ -167,7 +167,7 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
                                  ot_sim_figures *f)
 {
     const uint64_t key = key_of(x, regions, n);
-    x->work += x->g->n_nodes + n;
+    x->work += x->g->n_order + n;
     number_regions(x, regions, n);
     for (size_t k = 0; k < x->n_simulated && !ot_dbg['P']; k++) {
         if (x->simulated[k].key != key) continue;

@@ -13,8 +13,7 @@
 #define NO_WORSE 1.02  /* of what the file takes: predictions are no better */
 #define GAINS    0.875 /* of its time or of its memory: else nothing is to be changed */
 
-/* Figures of the untiled model m. */
-static ot_status figures_of(const ot_select_request *r, const ot_model *m, ot_figures *out)
+ot_status ot_select_figures(const ot_select_request *r, const ot_model *m, ot_figures *out)
 {
     ot_planner *planner = NULL;
     ot_sim_figures f = {0};
@@ -54,8 +53,8 @@ static ot_status narrow(const ot_select_request *r, ot_model *m, ot_narrowed *wh
     OT_TRY(ot_narrow(m->graph, what));
     OT_TRY(ot_infer_shapes(m->graph, r->sizes.shapes, r->sizes.n_shapes));
     OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));
-    OT_TRY(figures_of(r, r->model, whole));
-    OT_TRY(figures_of(r, m, &after));
+    OT_TRY(ot_select_figures(r, r->model, whole));
+    OT_TRY(ot_select_figures(r, m, &after));
     *is_better = pays(whole, &after);
     return OT_OK;
 }

@@ -104,7 +104,7 @@ static ot_status try_levels(ot_candidates *x, left *l, int64_t least, ot_plan_op
         ot_plan_options o = x->o;
         int64_t bytes;
         o.level = (int64_t)(TRIES[k].level * (double)peak);
-        o.price = TRIES[k].price * x->own->untiled.time_s / ((double)peak * x->g->n_nodes);
+        o.price = TRIES[k].price * x->own->untiled.time_s / ((double)peak * x->g->n_order);
         OT_TRY(propose(x, l, &o, &bytes));
         /* no region: forms are nothing to it */
         if (bytes >= least || bytes == INT64_MAX || x->sets[x->n_sets - 1].n == 0) continue;

@@ -558,12 +558,14 @@ static ot_status select_narrowed(const ot_select_request *r, ot_selection *out)
     return ot_bounds_compute(&c, r->model->arena, &out->bounds);
 }
 
-ot_status ot_select(const ot_select_request *r, ot_selection *out)
+/* What nobody reads is left out, where that is much. */
+static ot_status select_read(const ot_select_request *r, ot_selection *out)
 {
     ot_select_request q = *r;
     ot_narrowed narrowed;
     ot_figures whole;
-    *out = (ot_selection){.arena = ot_arena_new(), .missed = ""};
+    const ot_folded folded = out->folded;
+    *out = (ot_selection){.arena = ot_arena_new(), .missed = "", .folded = folded};
     out->groups = out->arena ? OT_NEW_N(out->arena, ot_variant_group, GROUPS_MAX) : NULL;
     if (!out->groups) return ot_fail_nomem(r->diag);
     out->n_groups = GROUPS_MAX;
@@ -578,12 +580,35 @@ ot_status ot_select(const ot_select_request *r, ot_selection *out)
     return OT_OK;
 }
 
-void ot_selection_free(ot_selection *s)
+static void free_choice(ot_selection *s)
 {
     ot_plan_free(s->plan);
     for (uint32_t k = 0; k < s->n_groups; k++) ot_group_close(&s->groups[k]);
     ot_model_free(s->narrowed);
     ot_arena_free(s->arena);
+}
+
+ot_status ot_select(const ot_select_request *r, ot_selection *out)
+{
+    *out = (ot_selection){0};
+    OT_TRY(ot_select_fold(r, &out->folded));
+    OT_TRY(select_read(r, out));
+    if (!out->folded.model) return OT_OK;
+    if (ot_folded_gains(&out->folded, out->plan)) {
+        out->plan->folded_nodes = out->folded.n_nodes;
+        out->plan->whole = out->folded.whole;
+        return OT_OK;
+    }
+    free_choice(out);
+    *out = (ot_selection){.folded = out->folded};
+    OT_TRY(ot_model_adopt(r->model, out->folded.file));
+    return select_read(r, out);
+}
+
+void ot_selection_free(ot_selection *s)
+{
+    free_choice(s);
+    ot_folded_free(&s->folded);
     *s = (ot_selection){0};
 }
 

@@ -15,6 +15,7 @@
 
 #include "select/search/plan_search.h"
 #include "select/bounds/size_bounds.h"
+#include "transform/transform.h"
 
 /* The sizes that a model is planned for. */
 typedef struct ot_sizes {
@@ -37,12 +38,23 @@ typedef struct ot_select_request {
     const ot_target *target;
     const ot_plan_options *options;
     ot_sizes sizes;
+    /* that model's graph computes them, and they may be initializers instead; NULL: none. Borrowed
+     * as long as the model is used */
+    const ot_constants *constants;
     bool is_dynamic;   /* shapes stay dynamic */
     bool static_shape; /* the file states all extents */
     ot_diag *diag;
 } ot_select_request;
 
 #define OT_SLOWER 3.0
+
+/* The model with constants in place of what computes them (folded.c). */
+typedef struct ot_folded {
+    ot_model *model;  /* NULL: it is as it was; must outlive what is planned of it */
+    ot_model *file;   /* the model before */
+    ot_figures whole; /* the figures that it had */
+    uint32_t n_nodes; /* that it has no more */
+} ot_folded;
 
 /* What was chosen. What it holds lives as long as the model is used. */
 typedef struct ot_selection {
@@ -57,6 +69,7 @@ typedef struct ot_selection {
     /* the model in which nobody computes what nobody reads (narrowed.c), which everything here is
      * of; NULL: it is the file's */
     ot_model *narrowed;
+    ot_folded folded;   /* what it was before that, if constants are in the file */
     const char *missed; /* why the memory budget is not kept, with best_effort; "": it is */
     struct ot_variant_group *groups; /* [n_groups] */
     uint32_t n_groups;

@@ -108,7 +108,20 @@ bool ot_budget_fits(int64_t process, const ot_plan_options *o);
 /* The least budget that a process keeps to which is predicted to take so much. */
 int64_t ot_budget_for(int64_t process);
 
+/* ---- folded.c ---- */
+
+/* r's model becomes one in which r->constants are initializers, where loading it then takes some MB
+ * less, and its process no more; out->model NULL: it stays as it is. Fails: OT_E_NOMEM. */
+ot_status ot_select_fold(const ot_select_request *r, ot_folded *out) OT_MUST_USE;
+/* p, of the folded model, changes more than that, or its process is so much smaller. */
+bool ot_folded_gains(const ot_folded *x, const ot_plan *p);
+void ot_folded_free(ot_folded *x);
+
 /* ---- narrowed.c ---- */
+
+/* Figures of the untiled model m. Fails: OT_E_NOMEM. */
+ot_status ot_select_figures(const ot_select_request *r, const ot_model *m,
+                            ot_figures *out) OT_MUST_USE;
 
 /* r's model becomes one in which nobody computes what nobody reads, where that is much and takes no
  * more memory: *out, a copy that must outlive it; *whole: the figures that it had before. *out

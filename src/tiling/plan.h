@@ -101,6 +101,9 @@ typedef struct ot_plan {
      * `whole` is of the file otherwise. What is left out: multiply-adds, bytes of values */
     uint32_t narrowed_nodes;
     double unread_macs, unread_bytes;
+    /* nodes that compute constants, which are in the file instead (stage select/); 0: none, and
+     * `whole` is of the file otherwise */
+    uint32_t folded_nodes;
     double compulsory_bytes; /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;  /* NULL unless asked for */
     /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
@@ -155,7 +158,8 @@ void ot_plan_free(ot_plan *p);
 /* The graph is written otherwise than it was read. */
 static inline bool ot_plan_edits(const ot_plan *p)
 {
-    return p->n_regions > 0 || p->in_branch || p->defer_from > 0 || p->narrowed_nodes > 0;
+    return p->n_regions > 0 || p->in_branch || p->defer_from > 0 || p->narrowed_nodes > 0 ||
+           p->folded_nodes > 0;
 }
 /* The model is: its graph, or where its weights are. */
 static inline bool ot_plan_changes(const ot_plan *p) { return ot_plan_edits(p) || p->data_file; }

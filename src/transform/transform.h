@@ -32,6 +32,26 @@ ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
  * good for simulation alone, not for writing. Call after ot_transform_tiles. Requires and keeps
  * SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_fold_norms(ot_graph *g, bool contents) OT_MUST_USE;
+/* What a graph computes of constants alone (fold_constants.c). */
+typedef struct ot_computed {
+    bool *nodes;   /* [n_nodes] of the graph: they are computed while a model loads */
+    ot_id *values; /* [n] that nodes read which are not */
+    uint32_t n;
+} ot_computed;
+/* The contents of these values. */
+typedef struct ot_constants {
+    ot_computed computed;
+    const ot_tensor **contents; /* [n] equal ones are one */
+    ot_id *made;                /* [n] scratch of ot_fold_constants: the initializers */
+} ot_constants;
+/* Constants of g that are computed by operators whose results are the same bits everywhere, where
+ * that makes some MB on the way, and the constants are not too large for a file; n is 0 otherwise.
+ * In a. Requires ORDER, USES, SHAPES of static extents. Fails: OT_E_NOMEM. */
+ot_status ot_find_constants(const ot_graph *g, ot_arena *a, ot_computed *out) OT_MUST_USE;
+/* They become initializers, equal ones one, and what led to them alone goes: *n_dropped nodes. Of
+ * the graph that c was found in, or its copy. Requires and keeps ORDER, USES, SHAPES. Fails:
+ * OT_E_NOMEM, OT_E_INPUT (a subgraph of the file reads one by name). */
+ot_status ot_fold_constants(ot_graph *g, const ot_constants *c, uint32_t *n_dropped) OT_MUST_USE;
 /* Weights of float32 of `from` bytes or more that only convolutions and Gemms of g read, which
  * is the top graph, become values that are made right before their first reader, and that no
  * runtime can compute before the model runs (deferred_packing.c). *packed: their bytes, once for

@@ -192,6 +192,7 @@ typedef struct ot_fact_totals {
     /* nodes that compute what is read of them alone, or are gone, and what that leaves out:
      * multiply-adds, bytes of values; 0: none */
     uint32_t narrowed_nodes;
+    uint32_t folded_nodes; /* that compute constants, which are in the file instead */
     double unread_macs, unread_bytes;
 } ot_fact_totals;
 

@@ -507,6 +507,7 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                  .hides_extents = x->p->hides_extents,
                                  .data_file = x->p->data_file,
                                  .narrowed_nodes = x->p->narrowed_nodes,
+                                 .folded_nodes = x->p->folded_nodes,
                                  .unread_macs = x->p->unread_macs,
                                  .unread_bytes = x->p->unread_bytes};
     return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);

@@ -150,6 +150,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
         ot_json_put_figure(&j, "unread_macs", t->unread_macs);
         put_known(&j, f, "unread_bytes", t->unread_bytes);
     }
+    if (t->folded_nodes > 0) ot_json_put_int(&j, "folded_nodes", t->folded_nodes);
     if (t->defer_from > 0) ot_json_put_int(&j, "deferred_packing_from_bytes", t->defer_from);
     if (t->dynamic_dims) ot_json_put_truth(&j, "dynamic_dims", true);
     ot_design_put(f, &j);

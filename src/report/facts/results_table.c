@@ -438,6 +438,11 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     if (r->totals.dynamic_dims) print_design(r, f);
     if (r->range) ot_bounds_print(r->range, f);
     print_narrowed(&r->totals, f);
+    if (r->totals.folded_nodes > 0)
+        fprintf(f,
+                "\n%*swhat %u nodes compute of constants is in the file: %s would compute it "
+                "while it loads\n",
+                MARGIN, "", r->totals.folded_nodes, r->runtime);
     if (r->totals.in_branch)
         fprintf(f,
                 "\n%*sruns as a branch, in which %s keeps no second block of memory for the "

@@ -1,0 +1,211 @@
+/* Constants that the graph computes become initializers, equal ones one.
+ *
+ *   Shape --> ConstantOfShape --> ScatterND ... --> mask 1 --> Add        mask --> Add
+ *   Shape --> ConstantOfShape --> ScatterND ... --> mask 2 --> Add   =>        '-> Add
+ *
+ * Runtimes compute them while they load the model, each for itself: what they make on the way
+ * stays in the heap, and so do equal results (SwinIR: 900 MB for 8 MB of masks and biases).
+ * Operators whose results are the same bits in every runtime are computed; what follows from
+ * others stays.
+ */
+#include "transform.h"
+
+#include "ops/ops.h"
+
+#define LEAST (INT64_C(4) << 20)   /* bytes that nodes make while the model loads, in all */
+#define MOST  (INT64_C(256) << 20) /* bytes of constants in the end, equal ones counted each */
+
+/* Moves elements, compares them, or rounds once: IEEE says what comes out. */
+static bool is_exact(ot_op op)
+{
+    switch (op) {
+    case OT_OP_Abs:
+    case OT_OP_Add:
+    case OT_OP_And:
+    case OT_OP_Cast:
+    case OT_OP_Ceil:
+    case OT_OP_Concat:
+    case OT_OP_Constant:
+    case OT_OP_ConstantOfShape:
+    case OT_OP_Div:
+    case OT_OP_Equal:
+    case OT_OP_Expand:
+    case OT_OP_Flatten:
+    case OT_OP_Floor:
+    case OT_OP_Gather:
+    case OT_OP_GatherElements:
+    case OT_OP_GatherND:
+    case OT_OP_Greater:
+    case OT_OP_GreaterOrEqual:
+    case OT_OP_Identity:
+    case OT_OP_Less:
+    case OT_OP_LessOrEqual:
+    case OT_OP_Max:
+    case OT_OP_Min:
+    case OT_OP_Mul:
+    case OT_OP_Neg:
+    case OT_OP_Not:
+    case OT_OP_Or:
+    case OT_OP_Pad:
+    case OT_OP_Range:
+    case OT_OP_Reshape:
+    case OT_OP_ScatterElements:
+    case OT_OP_ScatterND:
+    case OT_OP_Slice:
+    case OT_OP_Split:
+    case OT_OP_Squeeze:
+    case OT_OP_Sub:
+    case OT_OP_Tile:
+    case OT_OP_Transpose:
+    case OT_OP_Trilu:
+    case OT_OP_Unsqueeze:
+    case OT_OP_Where: return true;
+    default: return false;
+    }
+}
+
+/* Its contents are in the file or follow from the shapes that the graph states. */
+static bool is_leaf(const ot_value *v)
+{
+    return (v->init && !v->overridable) || v->known || v->known_floats;
+}
+
+/* A tensor that can be computed here and written as an initializer. */
+static bool is_writable(const ot_value *v)
+{
+    int64_t bytes;
+    return v->is_tensor && !v->is_output && v->dtype != OT_STRING && v->dtype != OT_DT_UNKNOWN &&
+           ot_dtype_bits(v->dtype) >= 8 && ot_value_is_static(v) && ot_value_bytes(v, &bytes);
+}
+
+static bool computes(const ot_graph *g, const ot_node *n, const bool *computed)
+{
+    bool leaf = n->n_out > 0;
+    if (!is_exact(n->op) || n->n_captured > 0) return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        if (n->in[k] == OT_NONE) continue;
+        const ot_value *v = &g->values[n->in[k]];
+        if (!is_leaf(v) && (v->producer == OT_NONE || !computed[v->producer])) return false;
+    }
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        if (n->out[k] == OT_NONE) continue;
+        if (!is_writable(&g->values[n->out[k]])) return false;
+        leaf = leaf && is_leaf(&g->values[n->out[k]]);
+    }
+    return !leaf; /* what is known needs no computing */
+}
+
+/* The contents of the file itself, by another name or shape. */
+static bool is_view(const ot_graph *g, const ot_node *n)
+{
+    const bool moves = n->op == OT_OP_Identity || n->op == OT_OP_Reshape ||
+                       n->op == OT_OP_Squeeze || n->op == OT_OP_Unsqueeze || n->op == OT_OP_Flatten;
+    return n->op == OT_OP_Constant ||
+           (moves && n->n_in > 0 && n->in[0] != OT_NONE && g->values[n->in[0]].init);
+}
+
+/* A node that runs, or that stays, reads v; no subgraph does, which would know it by its name. */
+static bool is_wanted(const ot_graph *g, ot_id v, const bool *computed)
+{
+    bool read = false;
+    for (uint32_t k = 0; k < g->values[v].n_uses; k++) {
+        const ot_node *n = &g->nodes[g->values[v].uses[k]];
+        for (uint32_t j = 0; j < n->n_captured; j++)
+            if (n->captured[j] == v) return false;
+        read |= !computed[g->values[v].uses[k]];
+    }
+    return read;
+}
+
+ot_status ot_find_constants(const ot_graph *g, ot_arena *a, ot_computed *out)
+{
+    int64_t made = 0, kept = 0, bytes;
+    *out = (ot_computed){.nodes = OT_NEW_N(a, bool, g->n_nodes + 1u),
+                         .values = OT_NEW_N(a, ot_id, g->n_values + 1u)};
+    if (!out->nodes || !out->values) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        if (!computes(g, n, out->nodes)) continue;
+        out->nodes[g->order[k]] = true;
+        for (uint32_t j = 0; j < n->n_out; j++)
+            if (n->out[j] != OT_NONE && ot_value_bytes(&g->values[n->out[j]], &bytes) &&
+                n->op != OT_OP_Constant && !ot_add_i64(made, bytes, &made))
+                made = INT64_MAX;
+    }
+    if (made < LEAST) return OT_OK;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        for (uint32_t j = 0; j < n->n_out && out->nodes[g->order[k]] && !is_view(g, n); j++) {
+            const ot_id v = n->out[j];
+            if (v == OT_NONE || !is_wanted(g, v, out->nodes)) continue;
+            if (!ot_value_bytes(&g->values[v], &bytes) || bytes > MOST - kept) {
+                out->n = 0;
+                return OT_OK;
+            }
+            kept += bytes;
+            out->values[out->n++] = v;
+        }
+    }
+    return OT_OK;
+}
+
+/* An initializer in place of v. */
+static ot_status new_initializer(ot_graph *g, const char *name, const ot_tensor *t, ot_id *out)
+{
+    const char *base = ot_format(g->model->arena, "tile/constant/%s", name),
+               *fresh = base ? ot_fresh_name(g->model, base) : NULL;
+    *out = fresh ? ot_value_new(g, fresh, t->dtype, (int32_t)t->rank, t->dims) : OT_NONE;
+    if (*out == OT_NONE) return ot_fail_nomem(g->model->diag);
+    g->values[*out].init = t;
+    g->values[*out].is_const = true;
+    return OT_OK;
+}
+
+/* What led to the constants alone goes; n_dropped: so many nodes. */
+static ot_status drop_unread(ot_graph *g, const bool *computed, uint32_t *n_dropped)
+{
+    ot_arena *a = ot_arena_new();
+    uint32_t *uses = a ? OT_NEW_N(a, uint32_t, g->n_values + 1u) : NULL;
+    if (!uses) {
+        ot_arena_free(a);
+        return ot_fail_nomem(g->model->diag);
+    }
+    for (uint32_t k = 0; k < g->n_values; k++) uses[k] = g->values[k].n_uses;
+    const uint32_t n_order = g->n_order;
+    for (uint32_t k = n_order; k-- > 0;) {
+        const ot_id id = g->order[k];
+        const ot_node *n = &g->nodes[id];
+        bool read = n->n_captured > 0;
+        for (uint32_t j = 0; j < n->n_out && !read; j++)
+            read = n->out[j] != OT_NONE && (uses[n->out[j]] > 0 || g->values[n->out[j]].is_output);
+        if (read || !(computed[id] || n->is_static)) continue;
+        for (uint32_t j = 0; j < n->n_in; j++) {
+            const ot_id v = n->in[j];
+            bool again = v == OT_NONE; /* a node counts once for each value */
+            for (uint32_t i = 0; i < j && !again; i++) again = n->in[i] == v;
+            if (again || --uses[v] > 0) continue;
+            if (g->values[v].init && !g->values[v].is_input && !g->values[v].is_output)
+                g->values[v].removed = true;
+        }
+        ot_node_remove(g, id);
+        (*n_dropped)++;
+    }
+    ot_arena_free(a);
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
+ot_status ot_fold_constants(ot_graph *g, const ot_constants *c, uint32_t *n_dropped)
+{
+    *n_dropped = 0;
+    for (uint32_t k = 0; k < c->computed.n; k++) {
+        const char *name = g->values[c->computed.values[k]].name;
+        ot_id v = OT_NONE;
+        for (uint32_t j = 0; j < k && v == OT_NONE; j++)
+            if (c->contents[j] == c->contents[k]) v = c->made[j];
+        if (v == OT_NONE) OT_TRY(new_initializer(g, name, c->contents[k], &v));
+        c->made[k] = v;
+        OT_TRY(ot_replace_uses(g, c->computed.values[k], v));
+    }
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
+    return drop_unread(g, c->computed.nodes, n_dropped);
+}
