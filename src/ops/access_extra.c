@@ -2,14 +2,14 @@
  * name: along what they do not work along every operand that has the axis is cut alike.
  *
  *   DFT                     all axes but its own and the last, which are the parts of a number
- *   STFT                    the batch; frames, each of which reads `size` samples from step to step
- *   Col2Im                  the batch; channels, each of which has as many rows as a block has places
+ *   STFT                    the batch; frames, each of `size` samples from step to step
+ *   Col2Im                  the batch; channels, each of as many rows as a block has places
  *   CumProd                 all but its axis
  *   CenterCropPad           axes that it leaves
  *   RotaryEmbedding         batch and heads; rows, whose angles are given for each
  *   TensorScatter           all but the axis that it writes along
  *   MaxRoiPool              rois; channels of the picture
- *   NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss     all but the classes, if nothing is reduced
+ *   NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss     all but classes, if nothing is reduced
  *   BitCast                 all; all but the last where the size of elements changes
  *   CausalConvWithState, LinearAttention                   the batch
  *   SimplifiedLayerNormalization                           all axes before its own (ONNX Runtime's)
