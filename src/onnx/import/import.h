@@ -57,6 +57,9 @@ ot_status ot_raise_nodes(ot_importer *im) OT_MUST_USE;
 /* Constants are no inputs any more: a file before IR 4, where all have to be, is read as IR 4.
  * Fails: OT_E_NOMEM. */
 ot_status ot_raise_constants(ot_importer *im) OT_MUST_USE;
+/* inline_functions.c: calls of model-local functions, as the nodes of their bodies. Needs all names
+ * of the model. Fails: OT_E_INPUT, OT_E_NOMEM. */
+ot_status ot_inline_functions(ot_importer *im) OT_MUST_USE;
 /* unfuse.c, unblock.c, nhwc_nodes.c: operators that ONNX Runtime's optimiser writes, as the
  * standard ones that mean the same. Need all names of the model. Fail: OT_E_NOMEM; the last two
  * also OT_E_INPUT, as ot_topo_sort. */
