@@ -285,6 +285,14 @@ onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_
 onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input,
                                               const int64_t *dims,
                                               uint32_t rank) ONNX_TILE_MUST_USE;
+/* Before loading: an input comes as elements of this type (ONNX_TILE_UINT8; 0: the model's own),
+ * which are converted to the model's, then multiplied by `scale` (1: not at all): tile by tile
+ * where tiles of the engine's form read it, so that bytes of a picture are never held as floats.
+ * Of half precision, the product is float32's, rounded once. Again for the same input: it is
+ * replaced. Loading fails with ONNX_TILE_USAGE (no such input) or ONNX_TILE_INPUT (types that do
+ * not fit, a subgraph of the model reads the input). */
+onnx_tile_status onnx_tile_session_set_input_type(onnx_tile_session *s, const char *input,
+                                                  int32_t type, double scale) ONNX_TILE_MUST_USE;
 /* Read a model, tiled or not, and make it ready to run; replaces the one the session had.
  * ONNX_TILE_INPUT names node and operator when the engine cannot run it. dir: as for
  * onnx_tile_load_memory. */

@@ -29,6 +29,14 @@ _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int
 _BELOW_A_BYTE = {21: "uint8", 22: "int8", 23: "uint8", 25: "uint8", 26: "int8"}
 
 
+def _number_of(dtype: str) -> int:
+    """ONNX's number of a type that NumPy has."""
+    for number, name in _DTYPES.items():
+        if name == dtype:
+            return number
+    raise UsageError(f"there is no type '{dtype}' for inputs")
+
+
 _NOTHING = ctypes.c_int64()  # where arrays without elements lie
 
 
@@ -93,10 +101,12 @@ class Session:
     """
 
     def __init__(self, model: "Model", *, threads: Optional[int] = None, shapes: Optional[Mapping[str, Sequence[int]]] = None,
-                 data_dir: "Optional[Union[str, os.PathLike[str]]]" = None) -> None:
+                 data_dir: "Optional[Union[str, os.PathLike[str]]]" = None,
+                 input_types: Optional[Mapping[str, Union[str, Tuple[str, float]]]] = None) -> None:
         """model: a path, bytes or an onnx.ModelProto, tiled or not. threads: that share the work; None: one for each processor that
         this process may use. shapes: {input: dimensions} that are bound: what is fixed throughout runs in memory that was planned.
-        data_dir: folder of external data of a model in memory. Raises ModelError naming node and operator when the engine cannot
+        data_dir: folder of external data of a model in memory. input_types: {input: type} or {input: (type, scale)} of what is given
+        in place of the model's type, as NumPy names it: converted and multiplied tile by tile ({"x": ("uint8", 1 / 255)}). Raises ModelError naming node and operator when the engine cannot
         run it, UsageError when the library was built without the engine."""
         self._np = _numpy()
         self._lock = threading.RLock()
@@ -110,6 +120,9 @@ class Session:
         handle.call("set_threads", count)
         for name, dims in (shapes or {}).items():
             handle.call("bind_shape", name.encode(), dims_of(dims), len(dims))
+        for name, form in (input_types or {}).items():
+            kind, scale = (form, 1.0) if isinstance(form, str) else form
+            handle.call("set_input_type", name.encode(), _number_of(kind), float(scale))
         load(handle, model, data_dir)
         self._inputs = [self._value("input", k) for k in range(handle.count("input_count"))]
         self._outputs = [self._value("output", k) for k in range(handle.count("output_count"))]

@@ -12,6 +12,9 @@
 #include "session_handle.h"
 
 #include "session_json.h"
+#include "transform/transform.h"
+
+#include <math.h>
 
 _Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == (int)OT_I64 &&
                    (int)ONNX_TILE_BOOL == (int)OT_BOOL && (int)ONNX_TILE_FLOAT16 == (int)OT_F16 &&
@@ -265,7 +268,37 @@ onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *
                                   s->options, &s->diag));
 }
 
+onnx_tile_status onnx_tile_session_set_input_type(onnx_tile_session *s, const char *input,
+                                                  int32_t type, double scale)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    LOCKED(s);
+    if (!input || !*input) return misuse(s, "an input needs a name");
+    if (!isfinite(scale) || scale == 0) return misuse(s, "a scale is a number other than 0");
+    if (type < 0 || (type != 0 && strcmp(ot_dtype_name((ot_dtype)type), "unknown") == 0))
+        return misuse(s, "there is no such type");
+    ot_session_form f = {NULL, (ot_dtype)type, scale};
+    for (size_t k = 0; k < s->n_forms; k++)
+        if (strcmp(s->forms[k].input, input) == 0) {
+            f.input = s->forms[k].input;
+            s->forms[k] = f;
+            return ONNX_TILE_OK;
+        }
+    f.input = ot_strdup(s->options, input);
+    if (!f.input || !OT_PUSH(s->options, s->forms, s->n_forms, s->cap_forms, f))
+        return done(ot_fail_nomem(&s->diag));
+    return ONNX_TILE_OK;
+}
+
 /* ---- loading ---- */
+
+/* The model takes its inputs as they will come. */
+static ot_status convert_inputs(onnx_tile_session *s)
+{
+    for (size_t k = 0; k < s->n_forms; k++)
+        OT_TRY(ot_convert_input(s->m, s->forms[k].input, s->forms[k].type, s->forms[k].scale));
+    return OT_OK;
+}
 
 static onnx_tile_status load(onnx_tile_session *s, ot_source source)
 {
@@ -274,6 +307,7 @@ static onnx_tile_status load(onnx_tile_session *s, ot_source source)
     s->a = ot_arena_new();
     ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
     s->m = run.model; /* the run holds nothing else */
+    if (st == OT_OK) st = convert_inputs(s);
     if (st == OT_OK) st = open_model(s);
     if (st != OT_OK) unload(s);
     return done(st);

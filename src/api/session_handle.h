@@ -13,6 +13,13 @@
 
 typedef struct ot_session_arrays ot_session_arrays;
 
+/* How an input comes: of ot_convert_input. */
+typedef struct ot_session_form {
+    const char *input;
+    ot_dtype type;
+    double scale;
+} ot_session_form;
+
 struct onnx_tile_session {
     pthread_mutex_t lock; /* recursive: held by each call, and by callers for several calls */
     ot_arena *options;    /* copies of strings and shapes, as long as the handle */
@@ -21,6 +28,8 @@ struct onnx_tile_session {
     onnx_tile_run_tasks *run_tasks; /* NULL: threads of its own */
     void *run_tasks_of;
     ot_shape_list shapes;
+    ot_session_form *forms; /* [n_forms] */
+    size_t n_forms, cap_forms;
 
     /* of the loaded model */
     ot_arena *a; /* NULL: none is loaded */

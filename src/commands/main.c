@@ -134,6 +134,8 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
     ot_run_request r = {.model = o->model,
                         .inputs = o->inputs,
                         .n_inputs = o->n_inputs,
+                        .forms = o->forms,
+                        .n_forms = o->n_forms,
                         .shapes = o->shapes,
                         .n_shapes = o->n_shapes,
                         .seed = o->seed,

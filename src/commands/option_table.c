@@ -147,6 +147,10 @@ const option option_table[] = {
 
     {"input", 0, "NAME=F.npy|F.raw|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL, RUNNING,
      "array for an input; repeatable"},
+    {"input-type", 0, "TYPE|INPUT=TYPE", INPUT_TYPE, NULL, 0, RUN, RUNNING,
+     "an input comes as this type (uint8) and is converted tile by tile; repeatable"},
+    {"scale", 0, "X|INPUT=X", SCALE, NULL, 0, RUN, RUNNING,
+     "an input is multiplied by this (1/255), converted; repeatable"},
     {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, RUNNING, "of the random numbers"},
     {"output-dir", 0, "D", FOLDER, NULL, AT(output_dir), RUN | KERNEL, RUNNING,
      "write the outputs to D/0.npy, D/1.npy... (kernels: D/NAME.npy)"},

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 
 enum { HINT_MAX = 96 };
 
@@ -327,6 +328,55 @@ static ot_status parse_source(ot_diag *d, const option *o, const char *text, con
     return OT_OK;
 }
 
+/* The form of the input that `text` names before its last '=', or of the only one; *value: what
+ * follows. NULL: no memory. */
+static ot_input_form *form_of(const char *text, ot_options *out, const char **value)
+{
+    const char *eq = strrchr(text, '=');
+    const char *name = eq ? ot_strndup(out->arena, text, (size_t)(eq - text)) : NULL;
+    if (eq && !name) return NULL;
+    *value = eq ? eq + 1 : text;
+    for (size_t k = 0; k < out->n_forms; k++) {
+        const char *have = out->forms[k].name;
+        if (name && have ? strcmp(name, have) == 0 : name == have) return &out->forms[k];
+    }
+    const ot_input_form f = {name, OT_DT_UNKNOWN, 0};
+    return OT_PUSH(out->arena, out->forms, out->n_forms, out->cap_forms, f)
+               ? &out->forms[out->n_forms - 1]
+               : NULL;
+}
+
+static ot_status parse_input_type(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *value = text;
+    ot_input_form *f = form_of(text, out, &value);
+    if (!f) return ot_fail_nomem(d);
+    if (f->type != OT_DT_UNKNOWN) return bad_value(d, o, text, "gives an input twice");
+    f->type = ot_dtype_parse(value);
+    if (f->type == OT_DT_UNKNOWN)
+        return bad_value(d, o, text, "must end in a type like uint8, int16, float16 or float32");
+    return OT_OK;
+}
+
+/* "0.5", "1/255" */
+static ot_status parse_scale(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *value = text;
+    char *end, *last;
+    ot_input_form *f = form_of(text, out, &value);
+    if (!f) return ot_fail_nomem(d);
+    if (f->scale != 0) return bad_value(d, o, text, "gives an input twice");
+    f->scale = strtod(value, &end);
+    bool ok = end != value && !isspace((unsigned char)*value);
+    if (ok && *end == '/') {
+        f->scale /= strtod(end + 1, &last);
+        ok = last != end + 1 && !isspace((unsigned char)end[1]);
+        end = last;
+    }
+    if (ok && !*end && isfinite(f->scale) && f->scale != 0) return OT_OK;
+    return bad_value(d, o, text, "must end in a number like 0.5 or 1/255, not 0");
+}
+
 /* A file; of run "NAME=FILE": the name ends at the last '='. */
 static ot_status parse_output(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
@@ -399,6 +449,8 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         return OT_OK;
     case INPUT: return parse_input(d, o, text, out);
     case OUTPUT: return parse_output(d, o, text, out);
+    case INPUT_TYPE: return parse_input_type(d, o, text, out);
+    case SCALE: return parse_scale(d, o, text, out);
     case EXTENT: return parse_extent(d, o, text, out);
     case REPORT: return parse_report(d, o, text, out);
     case SEED:

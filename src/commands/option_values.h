@@ -40,6 +40,8 @@ typedef enum option_kind {
     RUNTIME,
     INPUT,
     OUTPUT, /* a file; of run: NAME=FILE */
+    INPUT_TYPE,
+    SCALE,
     EXTENT,
     SEED,
     VERIFY, /* nothing, or "all" attached */

@@ -59,6 +59,8 @@ typedef struct ot_options {
     bool analyse, apply;    /* likewise */
     ot_run_input *inputs;   /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
+    ot_input_form *forms; /* [n_forms] of run */
+    size_t n_forms, cap_forms;
     ot_tk_binding *sizes; /* [n_sizes] of kernels */
     size_t n_sizes, cap_sizes;
     uint64_t seed;          /* of random inputs */

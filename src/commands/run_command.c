@@ -15,6 +15,7 @@
 #include "app/pipeline.h"
 #include "api/session_json.h"
 #include "base/json.h"
+#include "transform/transform.h"
 
 typedef struct work {
     const ot_run_request *r;
@@ -32,12 +33,39 @@ typedef struct work {
 
 /* ---- running ---- */
 
+/* The input that has to be given, where it is one alone; NULL. */
+static const char *only_input(const ot_graph *g)
+{
+    const char *name = NULL;
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_value *v = &g->values[g->inputs[k]];
+        if (v->init) continue;
+        if (name) return NULL;
+        name = v->name;
+    }
+    return name;
+}
+
+static ot_status convert_inputs(work *w)
+{
+    for (size_t k = 0; k < w->r->n_forms; k++) {
+        const ot_input_form *f = &w->r->forms[k];
+        const char *name = f->name ? f->name : only_input(w->m->graph);
+        if (!name)
+            return ot_fail(w->d, OT_E_USAGE,
+                           "the model has not one input alone: --input-type and --scale need its "
+                           "name, INPUT=");
+        OT_TRY(ot_convert_input(w->m, name, f->type, f->scale == 0 ? 1 : f->scale));
+    }
+    return OT_OK;
+}
+
 static ot_status load(work *w)
 {
     ot_run run = {.diag = w->d, .source = {.path = w->r->model}};
     ot_status s = ot_run_load(&run);
     w->m = run.model; /* the run holds nothing else yet */
-    return s;
+    return s == OT_OK ? convert_inputs(w) : s;
 }
 
 /* Of one more run, which the times do not count. */

@@ -8,10 +8,19 @@
 
 #include "run_outputs.h"
 
+/* How an input comes (ot_convert_input). */
+typedef struct ot_input_form {
+    const char *name; /* NULL: the only one */
+    ot_dtype type;    /* OT_DT_UNKNOWN: the model's own */
+    double scale;     /* 0: none */
+} ot_input_form;
+
 typedef struct ot_run_request {
     const char *model;          /* file, "-" for stdin; .ot is the text form */
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
+    const ot_input_form *forms; /* [n_forms] of inputs that come otherwise than the model says */
+    size_t n_forms;
     /* [n_shapes] for inputs that are not given; dynamic dimensions are 1 else */
     const ot_shape_binding *shapes;
     size_t n_shapes;

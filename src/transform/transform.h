@@ -64,6 +64,11 @@ ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_U
  * gain, or an operator stands in the way, and g is as it was. Requires SHAPES, which are to be
  * inferred anew; makes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_widen(ot_graph *g, bool *changed) OT_MUST_USE;
+/* Input `input` of the model comes as `type` (OT_DT_UNKNOWN: as it is) and is multiplied by `scale`
+ * once it has the model's type (input_type.c): in bodies of tiles, where these read it, else as a
+ * whole. For models that run and are not written. Breaks ORDER, USES, SHAPES. Fails: OT_E_USAGE (no
+ * such input), OT_E_INPUT (types that do not fit, a subgraph that reads it), OT_E_NOMEM. */
+ot_status ot_convert_input(ot_model *m, const char *input, ot_dtype type, double scale) OT_MUST_USE;
 /* Casts from float32 to float32, which exporters leave around what they keep so, are taken out
  * of a graph that was widened. Makes ORDER and USES; keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_widen_drop_casts(ot_graph *g) OT_MUST_USE;

@@ -7,7 +7,9 @@ import time
 
 import numpy as np
 
-from builder import Net, save
+from onnx import TensorProto, helper
+
+from builder import Net, save, value
 from command_line import commands
 
 SHAPES = [(1, 3, 400, 392), (2, 2, 260, 300), (1, 320, 330, 3), (1, 4, 7000, 24)]
@@ -56,6 +58,40 @@ def networks():
         net.op(op, x, out=out)
         net.output(out, [1, 1, 600, 600])
     save(net.model(), 'two.onnx')
+    others()
+
+
+def others():
+    """half: its input is of half precision; sum: of two inputs, one of whole numbers; branch: an If reads its input."""
+    net = Net(dtype=TensorProto.FLOAT16)
+    net.op('Identity', net.input('x', SHAPES[3]), out='y')
+    net.output('y', SHAPES[3])
+    save(net.model(), 'half.onnx')
+    net = Net()
+    a, b = net.input('a', [4]), net.input('b', [4], TensorProto.INT32)
+    net.op('Add', a, net.op('Cast', b, to=TensorProto.FLOAT), out='y')
+    net.output('y', [4])
+    save(net.model(), 'sum.onnx')
+    net = Net()
+    x, c = net.input('x', [4]), net.input('c', [], TensorProto.BOOL)
+    bodies = {f'{name}_branch': helper.make_graph([helper.make_node(op, [x], [f'{name}_y'])], name, [], [value(f'{name}_y', [4])])
+              for name, op in (('then', 'Relu'), ('else', 'Neg'))}
+    net.op('If', c, out='y', **bodies)
+    net.output('y', [4])
+    save(net.model(), 'branch.onnx')
+
+
+def typed(k, dtype, scale):
+    """typed.npy and .raw, an input of network k; float.npy: as NumPy converts it."""
+    a = np.random.default_rng(int(k)).integers(0, 250, SHAPES[int(k)]).astype(dtype)
+    np.save('typed.npy', a)
+    a.tofile('typed.raw')
+    np.save('float.npy', a.astype('f4') * np.float32(eval(scale)))
+
+
+def halved(source, path, scale=1):
+    want = (np.load(source).astype('f4') * np.float32(scale)).astype('f2')
+    assert np.array_equal(np.load(path), want)
 
 
 def same(want, path):
@@ -67,7 +103,7 @@ def large(n, path, dtype='f4'):
     a = np.lib.format.open_memmap(path, 'w+', dtype, (1, 3, int(n), int(n)))
     row = np.random.default_rng(0).random((3, int(n)))
     for k in range(int(n)):
-        a[0, :, k] = np.roll(row, k, axis=1)
+        a[0, :, k] = np.roll(row, k, axis=1) * (255 if dtype == 'u1' else 1)
 
 
 def started(tool):
@@ -103,4 +139,4 @@ def changing(tool):
 
 
 if __name__ == '__main__':
-    commands(networks, same, large, changing)
+    commands(networks, typed, halved, same, large, changing)

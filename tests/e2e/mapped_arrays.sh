@@ -32,6 +32,46 @@ for k in 0 1 2 3; do
 done
 nothing_left
 
+# ---- inputs of other types ----
+# converted by NumPy, or in the graph: one type and one product
+for k in 0 1 2 3; do
+    shape=x=$(cat shape$k)
+    expect 0 "$TOOL" net$k.onnx -o tiled.onnx --emit engine --goal memory --shape $shape -q
+    for type in uint8 int16 float16; do
+        scale=1/255
+        [ $type = int16 ] && scale=-0.001953125
+        py typed $k $type $scale
+        for m in net$k.onnx tiled.onnx; do
+            expect 0 "$TOOL" run $m --input x=float.npy --output y=want.npy -q
+            expect 0 "$TOOL" run $m --input x=typed.npy --input-type $type --scale $scale --output y=y.npy -q --threads 2
+            cmp -s want.npy y.npy || fail "$m: an input of $type"
+        done
+        expect 0 "$TOOL" run tiled.onnx --shape $shape --input x=typed.raw --input-type x=$type --scale x=$scale --output y=y.npy -q
+        cmp -s want.npy y.npy || fail "net$k: a raw input of $type"
+    done
+done
+expect 0 "$TOOL" run half.onnx --input x=typed.npy --input-type float16 --output-dir d -q
+py halved typed.npy d/0.npy || fail "half precision"
+expect 0 "$TOOL" run half.onnx --input x=typed.npy --scale 3 --output-dir d -q
+py halved typed.npy d/0.npy 3 || fail "half precision, scaled"
+
+# bytes of a picture are never floats: 11 MB and 15 MB of files under 24 MiB, of which the floats would take 46
+expect 0 "$TOOL" net0.onnx -o bytes.onnx --emit engine --goal memory --shape x=1,3,1960,1960 -q
+py large 1960 bytes.npy u1
+expect 0 bash -c 'ulimit -d 24576 && exec "$@"' - "$TOOL" run bytes.onnx --input x=bytes.npy --input-type uint8 --scale 1/255 --output y=y.npy -q
+
+expect 2 "$TOOL" run net0.onnx --input-type text; says 'must end in a type like uint8'
+expect 2 "$TOOL" run net0.onnx --input-type x=uint8 --input-type x=int8; says 'gives an input twice'
+for scale in 0 nan 1/0 1/ x 1e999; do
+    expect 2 "$TOOL" run net0.onnx --scale $scale; says 'must end in a number like 0.5 or 1/255, not 0'
+done
+expect 2 "$TOOL" run net0.onnx --input-type q=uint8; says "the model has no input 'q' to convert"
+expect 2 "$TOOL" run sum.onnx --input-type uint8; says 'need its name, INPUT='
+expect 1 "$TOOL" run sum.onnx --input-type a=bool; says "input 'a' cannot come as bool"
+expect 1 "$TOOL" run sum.onnx --scale b=2; says 'whole numbers of the model cannot be scaled'
+expect 1 "$TOOL" run branch.onnx --input-type x=uint8; says 'a subgraph of the model reads it'
+expect 1 "$TOOL" run net0.onnx --input x=x0.npy --input-type uint8; says "input 'x' is uint8, but 'x0.npy' holds float32"
+
 # ---- in less memory than the arrays ----
 # 46 MB of input and 15 MB of output under a limit of 32 MiB for everything that is no file
 expect 0 "$TOOL" net0.onnx -o big.onnx --emit engine --goal memory --shape x=1,3,1960,1960 -q

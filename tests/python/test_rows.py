@@ -15,9 +15,9 @@ class LargeArrays(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.x = np.random.default_rng(1).random(SHAPE, np.float32)
-        tiled, result = onnx_tile.tile(networks.conv_chain(*SHAPE[2:]), runtime="engine", fast_memory="256K", threads=1)
+        cls.tiled, result = onnx_tile.tile(networks.conv_chain(*SHAPE[2:]), runtime="engine", fast_memory="256K", threads=1)
         assert len(result.regions) > 0
-        cls.session = onnx_tile.Session(tiled, threads=2)
+        cls.session = onnx_tile.Session(cls.tiled, threads=2)
         cls.y, = cls.session.run({"x": cls.x})
 
     def setUp(self):
@@ -63,6 +63,24 @@ class LargeArrays(unittest.TestCase):
             self.assertEqual(written, sorted(written))
             self.assertEqual([end for _, end in written], [first for first, _ in written[1:]] + [SHAPE[2]])
             self.assertTrue((read >= 1).all() and read.sum() < 1.2 * SHAPE[2])
+
+    def test_bytes_are_converted(self):
+        pixels = np.random.default_rng(2).integers(0, 256, SHAPE, np.uint8)
+        want, = self.session.run({"x": pixels.astype("f4") * np.float32(1 / 255)})
+        with onnx_tile.Session(self.tiled, threads=2, input_types={"x": ("uint8", 1 / 255)}) as session:
+            self.assertEqual(session.inputs[0].dtype, "uint8")
+            self.assertEqual(session.run({"x": pixels})[0].tobytes(), want.tobytes())
+            rows = onnx_tile.Rows(lambda first, end: pixels[:, :, first:end], axis=2)
+            self.assertEqual(session.run({"x": rows})[0].tobytes(), want.tobytes())
+            more = session.profile().data["peak_bytes"] - self.session.profile().data["peak_bytes"]
+            self.assertLess(more, pixels.size, "they are floats all at once")
+        for form, line in (("text", "no type 'text'"), (("uint8", 0), "other than 0")):
+            with self.assertRaisesRegex(onnx_tile.UsageError, line):
+                onnx_tile.Session(self.tiled, input_types={"x": form})
+        with self.assertRaisesRegex(onnx_tile.UsageError, "no input 'z'"):
+            onnx_tile.Session(self.tiled, input_types={"z": "uint8"})
+        with self.assertRaisesRegex(onnx_tile.ModelError, "cannot come as bool"):
+            onnx_tile.Session(self.tiled, input_types={"x": "bool"})
 
     def test_what_functions_raise_comes_out(self):
         def reader(first, end):
