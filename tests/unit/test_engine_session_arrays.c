@@ -321,6 +321,10 @@ static void wrong_files_are_refused(void **state)
     check(s, onnx_tile_session_map_output(s, 0, at("none/y.npy")));
     assert_int_equal(onnx_tile_session_run(s), ONNX_TILE_SYSTEM);
     check(s, onnx_tile_session_map_output(s, 0, at("y.npy")));
+    /* by less than a page, which is no signal; by most of it */
+    assert_int_equal(truncate(at("x.raw"), (off_t)(N_IN * sizeof *x) - 8), 0);
+    assert_int_equal(onnx_tile_session_run(s), ONNX_TILE_INPUT);
+    assert_non_null(strstr(onnx_tile_session_error(s), "has become shorter"));
     assert_int_equal(truncate(at("x.raw"), 5000), 0);
     assert_int_equal(onnx_tile_session_run(s), ONNX_TILE_INPUT);
     assert_non_null(strstr(onnx_tile_session_error(s), "has become shorter"));

@@ -88,7 +88,12 @@ static bool is_mappable(const ot_npy_form *form, int64_t bytes)
 
 static ot_status map(ot_array_in *in, FILE *f, const ot_npy_form *form, int64_t bytes, ot_diag *d)
 {
-    const ot_status s = ot_file_view_new(fileno(f), (size_t)(form->at + bytes), &in->view);
+    struct stat st;
+    if (fstat(fileno(f), &st) != 0) return cannot(d, "read", in->path);
+    in->device = st.st_dev;
+    in->inode = st.st_ino;
+    in->bytes = form->at + bytes;
+    const ot_status s = ot_file_view_new(fileno(f), (size_t)in->bytes, &in->view);
     if (s == OT_E_NOMEM) return ot_fail_nomem(d);
     if (s != OT_OK) return cannot(d, "map", in->path);
     in->array.data = (char *)(uintptr_t)ot_file_view_data(in->view) + form->at;
@@ -158,7 +163,12 @@ ot_status ot_array_in_open(ot_array_in *in, const char *path, const ot_nd *raw, 
 
 ot_status ot_array_in_check(const ot_array_in *in, ot_diag *d)
 {
-    if (!in->view || !ot_file_view_damaged(in->view)) return OT_OK;
+    struct stat st;
+    if (!in->view) return OT_OK;
+    /* less than a page: read as zeros, and no signal */
+    const bool shorter = stat(in->path, &st) == 0 && st.st_dev == in->device &&
+                         st.st_ino == in->inode && st.st_size < in->bytes;
+    if (!shorter && !ot_file_view_damaged(in->view)) return OT_OK;
     return wrong(d, in->path, "it has become shorter, or unreadable, while it was in use");
 }
 
@@ -192,6 +202,7 @@ static ot_status map_out(ot_array_out *o, int64_t bytes, ot_diag *d)
     if (s == OT_E_NOMEM) return ot_fail_nomem(d);
     if (s != OT_OK) return cannot(d, "map", o->path);
     o->array.data = (char *)ot_file_view_place(o->view) + head;
+    o->bytes = total;
     return OT_OK;
 }
 
@@ -234,7 +245,9 @@ ot_status ot_array_out_put(ot_array_out *o, const char *path, const ot_nd *array
 
 ot_status ot_array_out_seal(ot_array_out *o, ot_diag *d)
 {
-    if (o->view && ot_file_view_damaged(o->view))
+    struct stat st;
+    if (o->view && (ot_file_view_damaged(o->view) || fstat(o->file.sink.fd, &st) != 0 ||
+                    st.st_size < o->bytes))
         return ot_fail(d, OT_E_SYSTEM,
                        "cannot write '%.300s': it has become shorter, or its disk is full",
                        o->path);

@@ -46,6 +46,9 @@ typedef struct ot_array_in {
     ot_nd array;
     ot_file_view *view; /* NULL: read, and the array has memory of its own */
     const char *path;
+    /* of a view: which file this is, and how long it has to be */
+    uint64_t device, inode;
+    int64_t bytes;
 } ot_array_in;
 
 /* Map a file of OT_MAPPED_MIN bytes or more whose elements lie as they are needed, where `maps`;
@@ -63,6 +66,7 @@ typedef struct ot_array_out {
     ot_out file;
     ot_nd array; /* data NULL: not mapped */
     ot_file_view *view;
+    int64_t bytes; /* of the file, with that */
     const char *path;
 } ot_array_out;
 
