@@ -10,7 +10,7 @@ import onnxruntime as ort
 from onnx import helper
 
 from builder import Net, model, save, value
-from checks import outputs
+from checks import nodes, outputs
 
 BLOCKED, MS = 'com.microsoft.nchwc', 'com.microsoft'
 TILES = ('--force', '--l2', '16K', '--threads', '1', '--target', 'cpu-generic')
@@ -307,11 +307,57 @@ def merged_activations():
             if tiled(save(m, f'{folder}/gemm_{act}_{opset}.onnx'), fed) < 1: sys.exit(f'FusedGemm of {act}, opset {opset}: no region')
 
 
+# ---- attention ----
+
+def attention_network(rng, rows, mask, scored=False, sizes=None):
+    """Attention over one input, between element-wise operators; its mask, feeds."""
+    wide, heads, b, packed = 32, 4, 2, sum(sizes or [32] * 3)
+    def const(name, a): return onnx.numpy_helper.from_array(a.astype('f4'), name)
+    inits = [const('w', rng.normal(0, .3, (wide, packed))), const('bias', rng.normal(0, .1, packed))]
+    inputs, fed = [value('x', [b, rows, wide])], {'x': rng.standard_normal((b, rows, wide)).astype('f4')}
+    if mask:
+        inputs.append(value('m', mask, onnx.TensorProto.INT64))
+        fed['m'] = rng.integers(0, 2, mask) if len(mask) == 2 else rng.integers(1, rows, mask)
+    if scored:
+        inputs.append(value('s', [1, heads, rows, rows]))
+        fed['s'] = rng.standard_normal((1, heads, rows, rows)).astype('f4')
+    nodes = [helper.make_node('Relu', ['x'], ['a'])] + ([helper.make_node('Cast', ['m'], ['mi'], to=onnx.TensorProto.INT32)] if mask else [])
+    ins = ['a', 'w', 'bias', 'mi' if mask else '', '', 's' if scored else '']
+    while not ins[-1]: ins.pop()
+    more = {'qkv_hidden_sizes': sizes} if sizes else {}
+    nodes += [helper.make_node('Attention', ins, ['c'], domain=MS, num_heads=heads, **more), helper.make_node('Tanh', ['c'], ['y'])]
+    out = value('y', [b, rows, sizes[2] if sizes else wide])
+    return model(nodes, inputs, [out], inits, opset=int(rng.choice([11, 13, 17])), domains=[(MS, 1)]), fed
+
+
+def attention():
+    rng = np.random.default_rng(8)
+    for k, asked in enumerate([(None,), ([2, 64],), ([2],), (None, True), ([2, 64], True, [24, 24, 40]), ([2], False, [32, 32, 16])]):
+        m, fed = attention_network(rng, 64, *asked)
+        path = save(m, f'{folder}/attention{k}.onnx')
+        if tiled(path, fed, tol=1e-5, engine=False) < 1: sys.exit(f'{path}: no region')
+        if 'Attention' in {n.op_type for n in onnx.load(path.replace('.onnx', '_out.onnx')).graph.node}: sys.exit(f'{path}: still has Attention')
+    m, fed = attention_network(rng, 1024, [2, 1024])
+    path, out = save(m, f'{folder}/attention_rows.onnx'), f'{folder}/out.onnx'
+    facts = json.loads(call(tool, path, '-o', out, '--json', '--goal', 'memory', '--threads', '1', '--target', 'cpu-generic'))
+    same(path, outputs(out, fed), outputs(path, fed), 1e-5)
+    if facts['tiled']['growth_bytes'] > .3 * facts['untiled']['growth_bytes']: sys.exit(f'{path}: {facts["tiled"]}, of {facts["untiled"]}')
+    for name, edit in (('causal', {'unidirectional': 1}), ('masks', None)):  # cut along the batch
+        m, fed = attention_network(rng, 64, [2, 64, 64] if edit is None else None)
+        fed = {n: v if n == 'x' else rng.integers(0, 2, (2, 64, 64)) for n, v in fed.items()}
+        for n in m.graph.node:
+            if edit and n.op_type == 'Attention': n.attribute.append(helper.make_attribute('unidirectional', 1))
+        path = save(m, f'{folder}/attention_{name}.onnx')
+        tiled(path, fed, tol=1e-5, engine=False)
+        if 'Attention' not in {n.op_type for n in nodes(onnx.load(path.replace('.onnx', '_out.onnx')).graph)}: sys.exit(f'{path}: no Attention')
+
+
 tool, folder, seed0 = sys.argv[1], sys.argv[2], int(sys.argv[3])
 blocked_networks()
 channels_told()
 pools_alone()
 byte_networks()
 last_pool()
+attention()
 left_alone()
 merged_activations()

@@ -60,10 +60,11 @@ ot_status ot_raise_constants(ot_importer *im) OT_MUST_USE;
 /* inline_functions.c: calls of model-local functions, as the nodes of their bodies. Needs all names
  * of the model. Fails: OT_E_INPUT, OT_E_NOMEM. */
 ot_status ot_inline_functions(ot_importer *im) OT_MUST_USE;
-/* unfuse.c, unblock.c, nhwc_nodes.c: operators that ONNX Runtime's optimiser writes, as the
- * standard ones that mean the same. Need all names of the model. Fail: OT_E_NOMEM; the last two
- * also OT_E_INPUT, as ot_topo_sort. */
+/* unfuse.c, unfuse_attention.c, unblock.c, nhwc_nodes.c: operators that ONNX Runtime's optimisers
+ * write, as the standard ones that mean the same. Need all names of the model. Fail: OT_E_NOMEM;
+ * the last two also OT_E_INPUT, as ot_topo_sort. */
 ot_status ot_unfuse_nodes(ot_importer *im) OT_MUST_USE;
+ot_status ot_unfuse_attention(ot_importer *im) OT_MUST_USE;
 ot_status ot_unblock_nodes(ot_importer *im) OT_MUST_USE;
 ot_status ot_turn_nhwc_nodes(ot_importer *im) OT_MUST_USE;
 

@@ -362,6 +362,7 @@ ot_status ot_import_graph(ot_importer *im)
     OT_TRY(ot_raise_nodes(im));
     OT_TRY(ot_inline_functions(im));
     OT_TRY(ot_unfuse_nodes(im));
+    OT_TRY(ot_unfuse_attention(im));
     OT_TRY(ot_unblock_nodes(im));
     OT_TRY(ot_turn_nhwc_nodes(im));
     return ot_topo_sort(im->g);

@@ -105,7 +105,7 @@ static uint32_t step_between(const ot_node *n, uint32_t *from, uint32_t *to)
     *to = n->n_in;
     if (strcmp(n->domain, "com.microsoft") == 0) {
         if (is_ms(n, "QLinearConcat")) return *from = 2, 3;
-        if (OT_IS_AMONG(n->op_type, OF_TWO)) return 3;
+        if (OT_IS_AMONG(n->op_type, OF_TWO)) return *to = n->n_in < 4 ? n->n_in : 4, 3;
         return *to = 1, OT_IS_AMONG(n->op_type, OF_FIRST) ? 1 : 0;
     }
     if (n->domain[0]) return 0;
