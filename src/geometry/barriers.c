@@ -171,20 +171,33 @@ static bool spreads_one_row(const ot_graph *g, const ot_node *n, int8_t axis)
            strcmp(mode, "cubic") != 0 && strcmp(how, "tf_crop_and_resize") != 0;
 }
 
-/* All rows of v along the axis are the same: a constant, or a single row, spread over it, and what
- * is made of such. */
+/* Of rows that are the same it makes such: no border shows in them. */
+static bool keeps_even(const ot_node *n)
+{
+    switch (ot_op_access(n->op)) {
+    case OT_ACC_POINTWISE:
+    case OT_ACC_TRANSPOSE:
+    case OT_ACC_CONCAT:
+    case OT_ACC_EXPAND:
+    case OT_ACC_RESHAPE:
+    case OT_ACC_SLICE:
+    case OT_ACC_SPLIT:
+    case OT_ACC_QUANT: return true;
+    default: return false;
+    }
+}
+
+/* All rows of v along the axis are the same: a constant spread over it, and what is made of
+ * such. */
 static bool is_even(const ot_spread *s, ot_id v, uint32_t depth)
 {
     const ot_id id = s->g->values[v].producer;
     if (id == OT_NONE || depth == 0) return false;
     const ot_node *n = &s->g->nodes[id];
-    if (n->op == OT_OP_ConstantOfShape || spreads_one_row(s->g, n, s->axis[v])) return true;
-    if (s->lead[id] == OT_NONE || ot_spread_runs(s, n)) return false;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        const int8_t axis = s->in_axis[id][k];
-        if (axis < 0 || s->g->values[n->in[k]].dims[axis] == 1) continue;
-        if (!is_even(s, n->in[k], depth - 1)) return false;
-    }
+    if (n->op == OT_OP_ConstantOfShape) return true;
+    if (s->lead[id] == OT_NONE || ot_spread_runs(s, n) || !keeps_even(n)) return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (s->in_axis[id][k] >= 0 && !is_even(s, n->in[k], depth - 1)) return false;
     return true;
 }
 
@@ -272,11 +285,21 @@ static ot_status check_node(ot_spread *s, ot_arena *a, ot_id id, int8_t *in, int
     return OT_OK;
 }
 
+/* Node n makes rows that are all the same, as many as the axis has, of what has none of them. What
+ * reads them has the borders of a crop beside them, as beside rows of an input. */
+static bool makes_even_rows(const ot_spread *s, const ot_node *n)
+{
+    if (s->runs || n->n_out < 1 || n->out[0] == OT_NONE || s->axis[n->out[0]] < 0) return false;
+    if (n->op == OT_OP_ConstantOfShape || spreads_one_row(s->g, n, s->axis[n->out[0]])) return true;
+    return ot_op_access(n->op) == OT_ACC_EXPAND && n->in[0] != OT_NONE && s->axis[n->in[0]] < 0;
+}
+
 /* Operand k says how many rows a result of n has that moves with the rows it is made of: the slice
  * relation holds for it, and its elements are those of any extent. */
 static bool says_extent(const ot_spread *s, const ot_node *n, uint32_t k)
 {
     bool moves = false;
+    if (makes_even_rows(s, n)) return true;
     if (!is_shape_operand(n, k) || ot_reads_extents(n)) return false;
     for (uint32_t o = 0; o < n->n_out; o++)
         moves |= n->out[o] != OT_NONE && s->axis[n->out[o]] >= 0;
@@ -289,7 +312,8 @@ static void pass_on(ot_spread *s, ot_id id)
     const ot_node *n = &s->g->nodes[id];
     const bool shapes = ot_reads_extents(n);
     /* a sum of ones says how many rows there have been: as good as what is read */
-    bool reads = ot_spread_runs(s, n), sized = false, behind = s->stops[id];
+    bool reads = ot_spread_runs(s, n) || makes_even_rows(s, n), sized = false,
+         behind = s->stops[id];
     for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
         const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
         if (v == OT_NONE) continue;

@@ -121,7 +121,9 @@ static ot_status map_node(ot_tracing *w, const ot_spread *beside, ot_id id, ot_r
         const ot_id v = n->in[k];
         if (v == OT_NONE || w->s.in_axis[id][k] < 0) continue;
         if (!w->s.reads[v] && !ot_spread_runs(&w->s, n)) continue;
-        if (!w->s.reads[v]) ot_geo_scale_by_extents(w, v);
+        if (w->flow.num[v] == 0) ot_geo_scale_by_extents(w, v);
+        if (w->flow.num[v] <= 0)
+            return stop(w, id, "the extent of an operand does not follow that of the input");
         OT_TRY(map_operand(w, beside, id, k, fit));
         if (*fit == OT_ROWS_SHORT) return OT_OK;
         ot_row_map *m = &w->map[id][k];

@@ -79,6 +79,17 @@ def context(net, v):
     return net.op('Concat', conv(net, v, 4, 4), wide, axis=1)
 
 
+def spread(net, v):
+    """A pooled value that is spread over the maps, and convolved: its border shows."""
+    v = conv(net, v, 3, 4)
+    pooled = net.op('GlobalAveragePool', v)
+    wide = net.op('Expand', pooled, net.op('Shape', v))
+    for c in (4, 2):
+        wide = net.op('Conv', wide, weight(net, c, 4, 5, 5), pads=[2] * 4)
+    narrow = net.op('Conv', net.op('Resize', pooled, '', '', net.op('Shape', v), mode='nearest'), weight(net, 2, 4, 7, 7), pads=[3] * 4)
+    return net.op('Concat', v, wide, narrow, axis=1)
+
+
 def together(net, v):
     """Two of one depth at two scales: one pass."""
     a, b = instance(net, v), conv(net, v, 3, 3, strides=[2, 2])
@@ -182,7 +193,7 @@ def line(net, v):
 MODELS = {
     'style': lambda: small(style), 'groups': lambda: small(groups), 'group18': lambda: small(group_node(2), opset=18),
     'group21': lambda: small(group_node(8), opset=21), 'gate': lambda: small(gate), 'context': lambda: small(context),
-    'together': lambda: small(together), 'written': lambda: small(written), 'last': lambda: small(last_channels),
+    'spread': lambda: small(spread), 'together': lambda: small(together), 'written': lambda: small(written), 'last': lambda: small(last_channels),
     'sums': lambda: small(sums), 'integers': lambda: small(integers), 'alone': lambda: small(channels_alone),
     'guided': guided, 'old': old, 'half': half, 'fixed': lambda: small(style, [1, 3, 64, 64]),
     'volume': lambda: small(volume, ['n', 3, 'd', 'h', 'w']), 'line': lambda: small(line, ['n', 3, 't']),

@@ -19,6 +19,7 @@ group18 1,3,45,38 12 1 moments1
 group21 2,3,45,38 12 1 moments1
 gate 1,3,45,38 12 1 mean1
 context 1,3,45,38 12 1 mean1
+spread 1,3,45,38 12 1 mean1
 together 2,3,45,39 8 1 mean1,moments1,max1
 written 1,3,45,38 12 2 mean1,mean1,moments2
 last 1,3,45,38 12 1 mean1

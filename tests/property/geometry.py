@@ -21,13 +21,14 @@ import tempfile
 
 import numpy as np
 import onnxruntime as ort
+from onnx import TensorProto, helper
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
 from builder import Net, save  # noqa: E402
 
 ort.set_default_logger_severity(4)
 STEPS = ('conv conv conv dilated strided same max average ceil nearest linear cubic turned pad mirror depth space leaky residual '
-         'step crop turn channels concat scale').split()
+         'step crop turn channels concat scale ones').split()
 ROUNDING = 1e-6  # of the largest value: ONNX Runtime has kernels of their own for a few rows, which add up in another order
 BARRIERS = ('norm', 'pool', 'corners', 'join')
 
@@ -175,6 +176,15 @@ class Grower:
     def do_concat(self):
         other = self.net.op('Conv', self.v, self.weight(2, self.c, *[3] * self.n), dilations=[2] * self.n, pads=[2] * 2 * self.n)
         self.v, self.c = self.net.op('Concat', self.v, other, axis=1), self.c + 2
+
+    def do_ones(self):
+        """Ones of the size of the maps, through a convolution whose border shows in them."""
+        ones = self.net.op('ConstantOfShape', self.net.op('Shape', self.v), value=helper.make_tensor('one', TensorProto.FLOAT, [1], [1]))
+        if self.r.random() < .5:
+            row = self.net.op('ReduceMean', self.net.const(self.r.normal(1, 1, [1, self.c] + [1] * self.n)), axes=[0])
+            ones = self.net.op('Expand', row, self.net.op('Shape', self.v))
+        ones = self.net.op('Conv', ones, self.weight(1, self.c, *[5] * self.n), pads=[2] * 2 * self.n)
+        self.v, self.c = self.net.op('Concat', self.v, ones, axis=1), self.c + 1
 
     def do_scale(self):
         """A level of a U-Net: down by 2, something, and up, joined with what was before."""
