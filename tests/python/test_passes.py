@@ -166,6 +166,9 @@ class Passes(unittest.TestCase):
         x = np.zeros((3, 24, 24), "f4")
         with self.assertRaisesRegex(onnx_tile.UsageError, "node 'pairs' .MatMul., attention: .*as it was trained"):
             large.apply(attention(), x, "y.npy", workers=0)
+        pooled = model_of([helper.make_node("Relu", ["x"], ["r"]), helper.make_node("GlobalAveragePool", ["r"], ["y"])], {})
+        with self.assertRaisesRegex(onnx_tile.UsageError, "no output of the model follows an axis of an input"):
+            large.apply(pooled, x, "y.npy", workers=0)
         with self.assertRaisesRegex(onnx_tile.UsageError, "chunk: 3 numbers"):
             large.apply(self.model, self.x, workers=0, chunk=(1, 2, 3))
         self.assertEqual(os.listdir("."), [])

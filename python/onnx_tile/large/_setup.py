@@ -6,7 +6,7 @@ from .._errors import ModelError, UsageError
 from .._geometry import Geometry
 from .._model import is_path
 from .._passes import passes
-from ._models import check_fixed, content_of, freed, hash_of, inputs_of, whole_shape
+from ._models import check_fixed, content_of, freed, hash_of, inputs_of, proto_of, whole_shape
 from ._sources import Source, open_source
 from ._pass_windows import PassPart, PassWindows
 from ._windows import Part, Windows, geometry_of
@@ -45,7 +45,9 @@ class Setup:
         self._folder = folder
         if folder is not None and any(b["kind"] == "reduce" for b in found.barriers):
             self.plan = _plan_of(model, folder, shapes)
-            found = Geometry({"inputs": self.plan["inputs"], "outputs": self.plan["outputs"]}, "", {})
+            made = {o.name for o in proto_of(model, whole=False).graph.output}
+            pairs = [p for p in self.plan["outputs"] if p["name"] in made]  # and not of values that statistics are of
+            found = Geometry({"inputs": self.plan["inputs"], "outputs": pairs}, "", {})
         self.windows = Windows(model, shapes, output, found)
         cut = {name: [a["input_axis"] for a in axes] for name, axes in self.windows.pairs.items()}
         for i in declared:
