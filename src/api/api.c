@@ -114,8 +114,8 @@ onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name)
                           : name ? ot_runtime_asked(name, names, sizeof names)
                                  : NULL;
     if (name && !r)
-        return done(
-            ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names));
+        return done(ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s, ort-engine",
+                            name, names));
     t->run.options.emit_engine = r && ot_runtime_in_classes(r);
     t->run.options.operators = within ? OT_OPERATORS_WHOLE : OT_OPERATORS_NONE;
     t->run.options.runtime = r ? r->name : NULL;

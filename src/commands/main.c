@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,8 @@ static void keep_freed(void) {}
 #ifndef OT_VERSION
 #define OT_VERSION "0.1.0"
 #endif
+
+#define READER_LEFT 141 /* as of a program that SIGPIPE ends */
 
 /* Exit status of each ot_status; see base.h. */
 static int exit_code(ot_status s)
@@ -316,6 +319,50 @@ static ot_status verify_result(const ot_options *o, const ot_run *run, const voi
     return OT_OK;
 }
 
+/* Who read standard output has left: "| head" has seen enough, and no more is printed. */
+static bool reader_left(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+/* What was written, how large it is, and how long all of it took since `start`. */
+static void print_written(const ot_options *o, double start)
+{
+    struct stat st;
+    char size[32];
+    if (o->quiet || o->json || strcmp(o->output, "-") == 0 || stat(o->output, &st) != 0) return;
+    fprintf(table_stream(o), "wrote %s, %s, %.1f s\n", o->output,
+            ot_format_bytes((double)st.st_size, size, sizeof size), ot_now() - start);
+}
+
+/* Who names no goal and looks on is told what the other one would give, where that is an eighth
+ * less than what was written: a plan more, after the work is done. */
+static void print_other_goal(const ot_options *o, const ot_facts *written)
+{
+    ot_diag d = {0};
+    ot_progress progress = progress_of(o);
+    const int64_t now = written->totals.tiled.process_bytes;
+    if (o->goal_given || o->quiet || o->json || o->plan.memory_budget > 0 ||
+        strcmp(o->model, "-") == 0 || !written->totals.predicts_process || now <= 0 ||
+        !ot_terminal_draws(stdout))
+        return;
+    ot_run run = {.diag = &d, .options = tile_options(o, &progress), .source = {.path = o->model}};
+    run.options.plan.goal = OT_GOAL_MEMORY;
+    run.options.warn = NULL;
+    if (ot_run_load(&run) == OT_OK && ot_run_tile(&run, true) == OT_OK) {
+        char before[32], after[32];
+        const ot_figures *u = &run.facts->totals.untiled, *t = &run.facts->totals.tiled;
+        if (t->process_bytes > 0 && t->process_bytes < now - now / 8)
+            printf("--goal memory would take a process of %s in place of %s, time x%.2f "
+                   "(predicted)\n",
+                   ot_format_bytes((double)t->process_bytes, after, sizeof after),
+                   ot_format_bytes((double)u->process_bytes, before, sizeof before),
+                   t->time_s / u->time_s);
+    }
+    ot_run_free(&run);
+}
+
 static ot_status process(const ot_options *o, ot_diag *d)
 {
     ot_progress progress = progress_of(o);
@@ -326,6 +373,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     bool inspect = o->command == OT_CMD_INSPECT || o->command == OT_CMD_EXPLAIN;
     void *original = NULL; /* for --verify */
     size_t n = 0;
+    const double start = ot_now();
     if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);
     if (o->command == OT_CMD_RUN) return run_model(o, d);
     if (o->command == OT_CMD_RUN_KERNEL) return run_kernel(o, d);
@@ -345,9 +393,13 @@ static ot_status process(const ot_options *o, ot_diag *d)
     free(original);
     if (s == OT_OK) s = write_reports(o, run.facts, d);
     if (s == OT_OK) s = print_results(o, run.facts); /* who cannot print writes nothing */
-    if (s == OT_OK && fflush(stdout) != 0)
+    if (s == OT_OK && fflush(stdout) != 0 && !reader_left())
         s = ot_fail(d, OT_E_SYSTEM, "cannot write standard output: %s", strerror(errno));
-    if (s == OT_OK && !inspect) s = ot_run_save(&run);
+    if (s == OT_OK && !inspect) {
+        s = ot_run_save(&run);
+        if (s == OT_OK) print_written(o, start);
+        if (s == OT_OK) print_other_goal(o, run.facts);
+    }
     ot_run_free(&run);
     return s;
 }
@@ -366,13 +418,14 @@ int main(int argc, char **argv)
     ot_diag d = {0};
     ot_options o;
 
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is a write error like any other */
+    signal(SIGPIPE, SIG_IGN); /* who reads no more of the table still gets the model */
     signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
     claim_streams();
     ot_status s = ot_options_parse(argc, argv, &d, &o);
     if (s == OT_OK) s = ot_options_ask(&o) ? answer(&o, &d) : process(&o, &d);
-    if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
+    if (s == OT_OK && (fflush(stdout) != 0 || ferror(stdout))) s = OT_E_SYSTEM;
     ot_options_free(&o);
+    if (s == OT_E_SYSTEM && ferror(stdout) && reader_left()) return READER_LEFT;
     if (s != OT_OK) {
         if (!*d.message)
             ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));

@@ -276,7 +276,7 @@ static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, co
         *out = r->name;
         return OT_OK;
     }
-    snprintf(rule, sizeof rule, "must be one of %s", names);
+    snprintf(rule, sizeof rule, "must be one of %s; ort-engine is of --emit", names);
     return bad_choice(d, o, text, names, rule);
 }
 
@@ -428,6 +428,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0)
             return bad_choice(d, o, text, o->value, "must be time or memory");
         *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
+        out->goal_given = true;
         return OT_OK;
     case ORT_OPERATORS: return parse_operators(d, o, text, at);
     case FORM: return parse_form(d, o, text, at);

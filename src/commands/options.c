@@ -19,7 +19,7 @@ static ot_status set_defaults(ot_diag *d, ot_options *out)
         if (o->kind == OFF_FLAG) *(bool *)((char *)out + o->offset) = true;
         if (o->dflt) OT_TRY(option_set(d, o, o->dflt, out));
     }
-    out->emit_given = false;
+    out->emit_given = out->goal_given = false;
     out->operators = OT_OPERATORS_NONE;
     out->gate.peak_regression = out->gate.time_regression = -1; /* not asked for; 0 would be */
     return OT_OK;
@@ -337,11 +337,22 @@ static ot_status parse_all(int argc, char **argv, ot_diag *d, ot_options *o)
     return check_together(d, o);
 }
 
+/* "help" and "help TOPIC" are --help and --help=TOPIC, unless a file is called that. */
+static bool asks_in_a_word(int argc, char **argv)
+{
+    return argc >= 2 && argc <= 3 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0;
+}
+
 ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
 {
     memset(o, 0, sizeof *o);
     o->arena = ot_arena_new();
     if (!o->arena) return ot_fail_nomem(d);
+    if (asks_in_a_word(argc, argv)) {
+        o->help = true;
+        o->help_topic = argc == 3 ? argv[2] : NULL;
+        return OT_OK;
+    }
     ot_status s = parse_all(argc, argv, d, o);
     if (s != OT_E_USAGE || o->command != OT_CMD_OPTIMISE) return s;
     const char *meant = meant_command(argc > 1 ? argv[1] : "");

@@ -51,6 +51,7 @@ typedef struct ot_options {
     const char *runtime;    /* --runtime; NULL: the target's own */
     bool emit_engine;       /* --emit engine or --runtime engine: see ot_run_options */
     bool in_operator;       /* --emit ort-engine */
+    bool goal_given;        /* --goal */
     ot_operators operators; /* --ort-operators, which is for that; NONE: not given */
     bool emit_given;        /* --emit was there */
     bool emit_step;         /* --emit step; */

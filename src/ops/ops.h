@@ -49,6 +49,8 @@ typedef struct ot_shape_binding {
  * range...) are OT_E_INPUT. Linear time. Symbolic equal dims (dim_param) are ignored. Establishes
  * OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
+/* OT_E_USAGE: `option` names an input that g has not; says which there are, and the nearest. */
+ot_status ot_no_such_input(const ot_graph *g, const char *option, const char *name) OT_MUST_USE;
 
 /* ---- body_shapes.c ---- */
 

@@ -51,6 +51,37 @@ static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
 
 /* ---- graph inputs and initializers ---- */
 
+/* The names of the inputs that are fed, in quotes; the nearest to a word. */
+static void list_inputs(const ot_graph *g, char *buf, size_t size, ot_nearest *near)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_value *v = &g->values[g->inputs[k]];
+        if (v->init) continue;
+        ot_nearest_try(near, v->name, strlen(v->name));
+        if (at >= size) continue;
+        int n = snprintf(buf + at, size - at, "%s'%s'", at ? ", " : "", v->name);
+        at += n < 0 ? 0 : (size_t)n;
+    }
+    if (at >= size) memcpy(buf + size - 4, "...", 4);
+}
+
+ot_status ot_no_such_input(const ot_graph *g, const char *option, const char *name)
+{
+    char names[300], meant[120];
+    const ot_id id = ot_value_find(g, name);
+    if (id != OT_NONE && g->values[id].init)
+        return ot_fail(g->model->diag, OT_E_USAGE,
+                       "%s %.200s: the model has no input of that name (it is an initializer)",
+                       option, name);
+    ot_nearest near = ot_nearest_to(name, strlen(name));
+    list_inputs(g, names, sizeof names, &near);
+    return ot_fail(g->model->diag, OT_E_USAGE,
+                   "%s %.200s: the model has no input of that name; it has %s%s", option, name,
+                   *names ? names : "none", ot_nearest_hint(&near, "; ", meant, sizeof meant));
+}
+
 /* One --shape binding onto its graph input; `replace`: also onto fixed extents. Fails:
  * OT_E_USAGE, OT_E_NOMEM. */
 static ot_status bind_input(ot_graph *g, const ot_shape_binding *b, bool replace)
@@ -59,9 +90,7 @@ static ot_status bind_input(ot_graph *g, const ot_shape_binding *b, bool replace
     const char *option = b->option ? b->option : "--shape";
     ot_id id = ot_value_find(g, b->input);
     if (id == OT_NONE || !g->values[id].is_input || g->values[id].init != NULL)
-        return ot_fail(
-            diag, OT_E_USAGE, "%s %s: the model has no input of that name%s", option, b->input,
-            id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
+        return ot_no_such_input(g, option, b->input);
     const ot_value *v = &g->values[id];
     if (!v->is_tensor)
         return ot_fail(diag, OT_E_USAGE, "%s %s: the input is not a tensor", option, b->input);

@@ -90,7 +90,7 @@ done
 
 # ---- all files or none ----
 rm -rf whole && mkdir -p whole/1.npy
-expect 1 "$TOOL" run chain.onnx --output-dir whole; says '1.npy'
+expect 4 "$TOOL" run chain.onnx --output-dir whole; says '1.npy'
 [ "$(ls -A whole)" = 1.npy ] || fail "something is left behind: $(ls -A whole)"
 expect 4 "$TOOL" run chain.onnx --output-dir x.npy/deep; says 'x.npy/deep'
 

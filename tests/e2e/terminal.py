@@ -12,10 +12,10 @@ tool, folder = sys.argv[1:]
 BAR, RED, WIPE = b'\r\x1b[Konnx-tile: ', b'\x1b[1;31m', b'\r\x1b[K'
 
 
-def on_terminal(words, **env):
-    """What the program writes to a terminal that is its standard error."""
+def on_terminal(words, shows_results=False, **env):
+    """What the program writes to a terminal that is its standard error; shows_results: and its standard output."""
     leader, follower = pty.openpty()
-    p = subprocess.Popen([tool, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=follower,
+    p = subprocess.Popen([tool, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=follower if shows_results else subprocess.DEVNULL, stderr=follower,
                          env={k: v for k, v in {**os.environ, 'TERM': 'xterm', 'NO_COLOR': '', **env}.items()})
     os.close(follower)
     text = b''
@@ -43,6 +43,14 @@ for words in (work, wrong, work + ['-q']):
     assert b'\x1b' not in on_terminal(words, TERM='dumb'), words
 assert on_terminal(work + ['-q']) == b''
 assert b'\x1b' not in subprocess.run([tool, *work], cwd=folder, capture_output=True, check=True).stderr
+
+# who names no goal, and looks on, is told what the other one would give
+HINT = b'--goal memory would take a process of '
+gains = ['fsrcnn.onnx', '-o', 't.onnx', '--target', 'cpu-generic']
+assert HINT in on_terminal(gains, shows_results=True)
+assert HINT not in on_terminal(gains)
+for words in ([*gains, '--goal', 'time'], [*gains, '--goal', 'memory'], [*gains, '-q'], [*gains, '--json'], [*gains, '--memory-budget', '2G']):
+    assert HINT not in on_terminal(words, shows_results=True), words
 
 
 # ---- names of strangers ----

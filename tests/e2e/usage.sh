@@ -13,6 +13,11 @@ done
 expect 0 "$TOOL" --help=sizes
 expect 2 "$TOOL" --help=colour; says "--help 'colour': no topic or command of this name"
 expect 2 "$TOOL" --help=sises; says "; did you mean 'sizes'?"
+expect 0 "$TOOL" help; cp "$tmp/out" "$tmp/help"
+expect 0 "$TOOL" --help; cmp -s "$tmp/out" "$tmp/help" || fail "help is not --help"
+expect 0 "$TOOL" help sizes; grep -qF -- --shape "$tmp/out" || fail "help TOPIC does not tell its options"
+expect 2 "$TOOL" help sises; says "; did you mean 'sizes'?"
+expect 2 "$TOOL" help sizes files; says "one model at a time"
 expect 2 "$TOOL" --completion zsh; says "must be bash"
 expect 0 "$TOOL" inspect --help
 expect 0 "$TOOL" run --help
@@ -42,7 +47,7 @@ for r in onnxruntime openvino loop portable engine engine-device; do
     grep -q "^$r " "$tmp/out" || fail "--list-runtimes lacks $r"
 done
 [ "$(wc -l < "$tmp/out")" = 6 ] || fail "--list-runtimes: $(cat "$tmp/out")"
-expect 2 "$TOOL" m.onnx -o x --runtime tract; says "--runtime 'tract': must be one of onnxruntime, openvino, loop, portable, engine, engine-device"
+expect 2 "$TOOL" m.onnx -o x --runtime tract; says "--runtime 'tract': must be one of onnxruntime, openvino, loop, portable, engine, engine-device; ort-engine is of --emit"
 expect 2 "$TOOL" m.onnx -o x --runtime openvino --emit engine; says 'contradict each other'
 expect 2 "$TOOL" m.onnx -o x --emit onnx --runtime engine; says 'contradict each other'
 expect 2 "$TOOL" m.onnx -o x --emit onnx --runtime engine-device; says 'contradict each other'
@@ -102,13 +107,13 @@ else
     expect 2 "$TOOL" run; says 'no model given'
     expect 2 "$TOOL" run a.onnx b.onnx; says 'one model at a time'
     for bad in x x= =f.npy; do
-        expect 2 "$TOOL" run m.onnx --input "$bad"; says "--input '$bad': must be NAME=F.npy or NAME=F.pb"
+        expect 2 "$TOOL" run m.onnx --input "$bad"; says "--input '$bad': must be NAME=F.npy, NAME=F.raw or NAME=F.pb"
     done
     expect 2 "$TOOL" run m.onnx --input x=a.npy --input x=b.npy; says 'gives an input twice'
     expect 2 "$TOOL" run m.onnx --repeat 0; says '--repeat'
     expect 2 "$TOOL" run m.onnx --seed -1; says '--seed'
     expect 2 "$TOOL" run m.onnx --goal memory; says "--goal is not for 'run'"
-    expect 2 "$TOOL" run m.onnx -o x; says "--output is not for 'run'"
+    expect 2 "$TOOL" run m.onnx -o x; says "--output 'x': must be NAME=F.npy or NAME=F.raw"
 fi
 expect 2 "$TOOL" m.onnx -o x --input x=a.npy; says "--input is for 'onnx-tile run' and 'bench' only"
 
@@ -128,4 +133,21 @@ fi
 expect 2 "$TOOL" m.onnx -o x --emit native; says "must be onnx, engine, ort-engine or step"
 expect 2 "$TOOL" m.onnx -o x --report r.pdf; says "must end in .html, .xml, .json or .csv"
 expect 2 "$TOOL" compare a.xml -o d.html; says "compare needs two reports"
+# What cannot be written is found out with one status; a reader that leaves early is no error, and gets the model all the same.
+make_model --small resnet50
+cd "$tmp" && mkdir folder || fail "no folder"
+expect 4 "$TOOL" resnet50.onnx -o folder; says 'it is a folder'
+expect 4 "$TOOL" resnet50.onnx -o none/x.onnx; says 'No such file or directory'
+expect 2 "$TOOL" resnet50.onnx -o x.onnx --shape xx=1,3,64,64; says "the model has no input of that name; it has 'x'; did you mean 'x'?"
+gone() { (sleep 0.2; "$@") 2>"$tmp/err" | true; echo "${PIPESTATUS[0]}"; }
+for words in --help=all --list-targets "inspect resnet50.onnx" "resnet50.onnx -o x.onnx"; do
+    # shellcheck disable=SC2086 # words
+    [ "$(gone "$TOOL" $words)" = 141 ] || fail "$words to a reader that left: another status"
+    [ ! -s "$tmp/err" ] || fail "$words to a reader that left: $(cat "$tmp/err")"
+done
+[ -s x.onnx ] || fail "no model where nobody reads the table"
+expect 0 "$TOOL" resnet50.onnx -o x.onnx
+tail -n 1 "$tmp/out" | grep -qE '^wrote x.onnx, [0-9.]+ [KM]iB, [0-9.]+ s$' || fail "what was written is not told: $(tail -n 1 "$tmp/out")"
+expect 0 "$TOOL" resnet50.onnx -o x.onnx -q
+[ ! -s "$tmp/out" ] || fail "-q tells what was written"
 finish

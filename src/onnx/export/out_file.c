@@ -92,7 +92,7 @@ static ot_status open_any(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
     bool exists = stat(path, &st) == 0;
     if (!exists && errno != ENOENT) return cannot(d, "write to", path);
     if (exists && S_ISDIR(st.st_mode))
-        return ot_fail(d, OT_E_INPUT, "cannot write to '%s': it is a folder", path);
+        return ot_fail(d, OT_E_SYSTEM, "cannot write to '%s': it is a folder", path);
     if (exists && !S_ISREG(st.st_mode)) return open_direct(o, d);
     if (exists && access(path, W_OK) != 0) return cannot(d, "replace", path);
     OT_TRY(resolve_link(o, a, d));

@@ -6,9 +6,7 @@ static ot_status check_one(const ot_graph *g, const ot_size_range *r)
     ot_diag *d = g->model->diag;
     const ot_id id = ot_value_find(g, r->input);
     const ot_value *v = id == OT_NONE ? NULL : &g->values[id];
-    if (!v || !v->is_input || v->init)
-        return ot_fail(d, OT_E_USAGE, "--range %.300s: the model has no input of that name",
-                       r->input);
+    if (!v || !v->is_input || v->init) return ot_no_such_input(g, "--range", r->input);
     if (!v->is_tensor || (v->rank >= 0 && (uint32_t)v->rank != r->rank))
         return ot_fail(d, OT_E_USAGE, "--range %.300s: %u dims given, the input has %d", r->input,
                        r->rank, v->rank);
