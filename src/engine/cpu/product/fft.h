@@ -2,8 +2,9 @@
  *
  *   n = r1 * r2 * ... * rk     a pass for each factor (4, 2, 3, 5, others up to 31), which
  *                              leaves the elements in order (Stockham)
- *   n = r1 * r2 * ... * rk     a pass for each factor (4, 2, 3, 5, others up to 31), which
- *                              leaves the elements in order (Stockham)
+ *   a larger prime factor      a convolution with a chirp, by transforms of a power of 2
+ *                              (Bluestein)
+ *
  *   element t of transform l   re[t * lanes + l], im[t * lanes + l]     loops run over the lanes
  */
 #ifndef OT_ENGINE_CPU_PRODUCT_FFT_H
