@@ -27,6 +27,7 @@ const ot_op_named ot_ops_product_named[] = {
     {"com.microsoft", "Attention", ot_ref_projected_attention},
     {"com.microsoft", "FusedGemm", ot_ref_fused_gemm},
     {"com.microsoft", "FusedMatMul", ot_ref_fused_matmul},
+    {"com.microsoft", "MatMulNBits", ot_ref_matmul_nbits},
     {"com.microsoft", "QLinearAdd", ot_ref_qlinear_add},
     {"com.microsoft", "QLinearMul", ot_ref_qlinear_mul},
     {"com.microsoft", "QLinearSigmoid", ot_ref_qlinear_sigmoid},

@@ -64,6 +64,7 @@ ot_status ot_dft_open(ot_call *c, ot_dft *d, int64_t *dims) OT_MUST_USE;
 ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMul */
 ot_status ot_ref_fused_matmul(ot_call *c);
 ot_status ot_ref_matmul_integer(ot_call *c);
+ot_status ot_ref_matmul_nbits(ot_call *c); /* ref_product_nbits.c */
 ot_status ot_ref_qlinear_matmul(ot_call *c);
 ot_status ot_ref_det(ot_call *c);  /* ref_product_det.c */
 ot_status ot_ref_gemm(ot_call *c); /* ref_product_gemm.c */

@@ -479,6 +479,7 @@ const ot_op_entry ot_fast_product[] = {
 
 const ot_op_named ot_fast_product_named[] = {
     {"com.microsoft", "FusedMatMul", ot_fast_fused_matmul},
+    {"com.microsoft", "MatMulNBits", ot_fast_matmul_nbits},
     {"com.microsoft", "Attention", ot_fast_projected_attention},
     {"", "STFT", ot_fast_stft},
     {"", "DFT", ot_fast_dft},
