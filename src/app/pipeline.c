@@ -201,6 +201,10 @@ static ot_status pass_results(ot_run *r)
     }
     r->facts->missed = ot_strdup(r->facts->arena, r->selection.missed);
     if (!r->facts->missed) return ot_fail_nomem(r->diag);
+    if (r->options.emit_engine) {
+        r->facts->slow_nodes = ot_slow_nodes_text(planned_graph(r), r->facts->arena);
+        if (!r->facts->slow_nodes) return ot_fail_nomem(r->diag);
+    }
     if (r->options.n_ranges > 0)
         OT_TRY(ot_facts_add_bounds(r->facts, &r->selection.bounds, r->diag));
     if (!r->facts->complete || !ot_plan_changes(r->selection.plan)) return OT_OK;

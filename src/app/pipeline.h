@@ -86,6 +86,11 @@ const char *ot_run_design_text(const ot_run *run, ot_arena *a);
 /* The options that bind the design size, "--shape INPUT=D,D,... --shape ...", likewise. */
 const char *ot_run_shape_text(const ot_run *run, ot_arena *a);
 
+/* ---- slow_nodes.c ---- */
+
+/* Nodes of g that the engine runs by reference kernels, in words; "": none. NULL: no memory. */
+const char *ot_slow_nodes_text(const ot_graph *g, ot_arena *a);
+
 /* ---- text_file.c: .ot files ---- */
 
 bool ot_is_text_path(const char *path); /* ends in ".ot" */

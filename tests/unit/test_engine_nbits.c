@@ -1,4 +1,5 @@
-/* MatMulNBits: by hand, the fast kernel against the reference on random weights, what is refused. */
+/* MatMulNBits: by hand; the fast kernel against the reference on random weights; what is
+ * refused. */
 #include "fast_check.h"
 
 #include <time.h>

@@ -574,6 +574,33 @@ static void what_goes_into_operators(void **state)
 }
 #endif
 
+#ifdef OT_ENGINE
+/* Nodes without a fast kernel are named by operator; not views, small ones, or those of a chain;
+ * and not for another runtime. */
+static void slow_nodes(void **state)
+{
+    (void)state;
+    static const char MODEL[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[5000,8,8]\n"
+                                "  init %k : int64[1] = [4]\n  init %s : int64[2] = [-1, 64]\n"
+                                "  %a = Det(%x)\n  %b = Det(%x)\n  %c = Det(%x)\n  %d = Det(%x)\n"
+                                "  %e = Unique(%a)\n  %f = Relu(%a)\n  %g = Reshape(%x, %s)\n"
+                                "  %h, %i = TopK(%b, %k)\n  %j = Unique(%h)\n"
+                                "  %l = Einsum(%x, %x) {equation = \"bij,bjk->bik\"}\n"
+                                "  output %c\n  output %d\n  output %e\n  output %f\n"
+                                "  output %g\n  output %i\n  output %j\n  output %l\n}\n";
+    piped p;
+    for (int engine = 0; engine < 2; engine++) {
+        start_run(&p, MODEL);
+        p.run.options.emit_engine = engine;
+        load(&p);
+        tile(&p, true);
+        assert_string_equal(p.run.facts->slow_nodes,
+                            engine ? "Det 'a', 'b', 'c' and 1 more; Unique 'e', 'j'" : "");
+        ot_run_free(&p.run);
+    }
+}
+#endif
+
 static int remove_it_all(void **state)
 {
     unlink(in_folder("m.ot"));
@@ -599,6 +626,7 @@ int main(void)
         cmocka_unit_test(design_texts),
 #ifdef OT_ENGINE
         cmocka_unit_test(what_goes_into_operators),
+        cmocka_unit_test(slow_nodes),
 #endif
     };
     return cmocka_run_group_tests(tests, make_folder, remove_it_all);

@@ -67,6 +67,7 @@ static ot_facts sample(ot_fact_region *region, ot_fact_barrier *barriers)
     return (ot_facts){.model = "m.onnx",
                       .unknown_sizes = "",
                       .missed = "",
+                      .slow_nodes = "",
                       .target = "chip",
                       .fast_bytes = 2048,
                       .totals = {.untiled = {1.0, 4096, 8192, 0},
@@ -179,8 +180,12 @@ static void caches_are_told_in_words(void **state)
 static void nothing_tiled_is_said(void **state)
 {
     (void)state;
-    ot_facts r = {
-        .model = "m", .target = "chip", .fast_bytes = 1, .unknown_sizes = "", .missed = ""};
+    ot_facts r = {.model = "m",
+                  .target = "chip",
+                  .fast_bytes = 1,
+                  .unknown_sizes = "",
+                  .missed = "",
+                  .slow_nodes = ""};
     char *text = written(&r, ot_results_print, false);
     assert_non_null(strstr(text, "nothing is worth tiling"));
     free(text);

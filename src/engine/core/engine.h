@@ -135,6 +135,9 @@ ot_op_fn ot_op_fast(const ot_node *n);
 /* What computes a node: a fast kernel, the reference where there is none or `reference` asks for
  * it. Some operators have a fast kernel only. NULL: the engine does not have it. */
 ot_op_fn ot_op_choose(const ot_node *n, bool reference);
+/* Will a session run the node by a reference kernel, on more than a few elements? Fast kernels
+ * that leave a rare form or type of operands to the reference are not seen here. */
+bool ot_op_is_slow(const ot_graph *g, const ot_node *n);
 
 /* ---- sessions ---- */
 

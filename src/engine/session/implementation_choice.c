@@ -10,6 +10,7 @@
 #include "engine/cpu/move/fast_move.h"
 #include "engine/cpu/product/fast_product.h"
 #include "engine/cpu/rows/rows.h"
+#include "fusion/chain_rule.h"
 
 static ot_op_fn fast_named(const ot_node *n)
 {
@@ -38,4 +39,44 @@ ot_op_fn ot_op_choose(const ot_node *n, bool reference)
     ot_op_fn run = reference ? NULL : ot_op_fast(n);
     if (!run) run = ot_op_reference_of(n);
     return run ? run : fast_named(n);
+}
+
+/* ---- what has no fast kernel ---- */
+
+enum { FEW_ELEMENTS = 4096 };
+
+/* Makes no more elements than anybody would wait for. */
+static bool is_small(const ot_graph *g, const ot_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        int64_t count;
+        if (n->out[k] == OT_NONE) continue;
+        const ot_value *v = &g->values[n->out[k]];
+        if (!ot_value_is_static(v) || v->rank < 0 ||
+            !ot_product(v->dims, (uint32_t)v->rank, &count) || count > FEW_ELEMENTS)
+            return false;
+    }
+    return true;
+}
+
+/* Fused steps of one node, views, and what only hands on what others made. */
+static bool is_no_kernel(const ot_node *n)
+{
+    static const ot_op of_units[] = {
+        OT_OP_AveragePool, OT_OP_QLinearConv, OT_OP_ConvInteger, OT_OP_Reshape, OT_OP_Flatten,
+        OT_OP_Squeeze,     OT_OP_Unsqueeze,   OT_OP_Identity,    OT_OP_Dropout, OT_OP_Shape,
+        OT_OP_Size,        OT_OP_Constant,    OT_OP_If,          OT_OP_Loop,    OT_OP_Scan};
+    static const char *const handed_on[] = {"Sequence", "Optional", "ConcatFromSequence",
+                                            "SplitToSequence"};
+    for (size_t k = 0; k < sizeof of_units / sizeof *of_units; k++)
+        if (n->op == of_units[k]) return true;
+    for (size_t k = 0; k < sizeof handed_on / sizeof *handed_on; k++)
+        if (strncmp(n->op_type, handed_on[k], strlen(handed_on[k])) == 0) return true;
+    return false;
+}
+
+bool ot_op_is_slow(const ot_graph *g, const ot_node *n)
+{
+    return !ot_op_fast(n) && ot_op_reference_of(n) && !is_no_kernel(n) && !ot_chain_takes(g, n) &&
+           !is_small(g, n);
 }

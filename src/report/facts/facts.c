@@ -17,7 +17,8 @@ ot_status ot_facts_new(ot_fact_kind kind, ot_diag *d, ot_facts **out)
     f->arena = a;
     f->kind = kind;
     f->version = OT_VERSION;
-    f->model = f->target = f->goal = f->runtime = f->design = f->unknown_sizes = f->missed = "";
+    f->model = f->target = f->goal = f->runtime = f->design = f->unknown_sizes = f->missed =
+        f->slow_nodes = "";
     f->region_error = OT_ABSENT;
     f->peak_region = OT_NONE;
     *out = f;

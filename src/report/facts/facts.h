@@ -296,6 +296,9 @@ typedef struct ot_facts {
     /* which sizes are not known, as ot_unknown_sizes says it: figures of the model leave them out,
      * and those that have nothing else are OT_ABSENT. "": all are known */
     const char *unknown_sizes;
+    /* what the engine runs by reference kernels, in words; "": nothing, or the model is for
+     * another runtime */
+    const char *slow_nodes;
     const char *missed; /* why the memory budget is not kept, with --best-effort; "": it is */
     int64_t fast_bytes;
     bool measured; /* there are times of bench */

@@ -446,6 +446,7 @@ static const fact_field REPORT_FIELDS[] = {
     FIELD(FACT_TRUTH, ot_facts, "stays-dynamic", stays_dynamic),
     F(FACT_SOME, "unknown-sizes", unknown_sizes),
     F(FACT_SOME, "missed", missed),
+    F(FACT_SOME, "slow-nodes", slow_nodes),
     F(FACT_MAYBE, "goal", goal),
     F(FACT_I64, "fast-bytes", fast_bytes),
     F(FACT_REGION, "peak-region", peak_region),

@@ -138,6 +138,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     put_figures(&j, f, "untiled", &t->untiled);
     put_figures(&j, f, "tiled", &t->tiled);
     if (*f->missed) ot_json_put_text(&j, "missed", f->missed);
+    if (*f->slow_nodes) ot_json_put_text(&j, "slow_nodes", f->slow_nodes);
     if (*f->unknown_sizes) ot_json_put_text(&j, "unknown_sizes", f->unknown_sizes);
     if (t->compulsory_bytes >= 0) put_known(&j, f, "compulsory_bytes", t->compulsory_bytes);
     put_known(&j, f, "activation_sum_bytes", t->activation_sum);

@@ -417,6 +417,14 @@ static void print_design(const ot_facts *r, FILE *f)
             MARGIN, "");
 }
 
+static void print_slow(const ot_facts *r, FILE *f)
+{
+    char which[604];
+    if (!*r->slow_nodes) return;
+    fprintf(f, "\n%*sslow in the engine, which has only reference kernels for them: %s\n", MARGIN,
+            "", ot_fact_short(r->slow_nodes, 600, which));
+}
+
 static void print_narrowed(const ot_fact_totals *t, FILE *f)
 {
     char bytes[32];
@@ -443,6 +451,7 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
                 "\n%*swhat %u nodes compute of constants is in the file: %s would compute it "
                 "while it loads\n",
                 MARGIN, "", r->totals.folded_nodes, r->runtime);
+    print_slow(r, f);
     if (r->totals.in_branch)
         fprintf(f,
                 "\n%*sruns as a branch, in which %s keeps no second block of memory for the "
