@@ -28,6 +28,7 @@ MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'published-mobilenet': (['scripts/published_cases.py', '--table', 'mobilenet'], True),
     'exactness': (['scripts/exactness_table.py', '--markdown'], True),
     'operator': (['scripts/operator_table.py'], True),
+    'operators': (['scripts/op_speed.py', '--worst', '30'], True),
     'packing': (['scripts/pack_bench.py'], False),
     'streaming': (['scripts/streams_table.py'], False),
     'static-dynamic': (['scripts/dynamic_truth.py'], False),
