@@ -107,7 +107,15 @@ static const ot_graph *body_of(const ot_node *n)
 /* The graph states the extents of what step value v is. */
 static bool is_stated(const ot_graph *g, uint32_t v)
 {
-    return ot_value_is_static(&g->values[v % g->n_values]);
+    const ot_value *x = &g->values[v % g->n_values];
+    return ot_value_is_static(x) && !x->is_unstated;
+}
+
+bool ot_sim_lies_elsewhere(const ot_sim_run *u, uint32_t v)
+{
+    const uint32_t b = u->f->plan.values[v].buffer;
+    return b != OT_NONE && u->f->plan.buffers[b].kind == OT_BUFFER_RESULT && u->elsewhere &&
+           is_stated(u->f->plan.g, v);
 }
 
 /* Buffer b, which was taken, becomes part of the pattern. */
@@ -116,6 +124,20 @@ ot_status ot_sim_record(ot_sim_run *u, uint32_t b)
     if (!u->f->plan.tensors_only || u->f->has_pattern) return OT_OK;
     return ot_pattern_take(&u->f->pattern, u->x->a, b, u->f->plan.buffers[b].bytes) ? OT_OK
                                                                                     : OT_E_NOMEM;
+}
+
+/* Value v of the graph is a part of a stack, which comes with the first part; *is: it is one. */
+static ot_status take_stack(ot_sim_run *u, uint32_t v, bool *is)
+{
+    const ot_graph *g = u->f->plan.g;
+    *is = false;
+    for (uint32_t k = 0; u->stacks && k < g->n_outputs && !*is; k++) {
+        const ot_sim_stack *stack = &u->stacks[k];
+        if (g->outputs[k] != v % g->n_values || stack->bytes == 0) continue;
+        *is = true;
+        if (*stack->chunk == OT_NONE) OT_TRY(ot_sim_take(u->x, stack->bytes, stack->chunk));
+    }
+    return OT_OK;
 }
 
 ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s)
@@ -128,8 +150,10 @@ ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s)
         if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->kind == OT_BUFFER_HANDED ||
             x->bytes == 0)
             continue;
-        if (x->kind == OT_BUFFER_RESULT && u->elsewhere && is_stated(u->f->plan.g, s->writes[k]))
-            continue;
+        if (ot_sim_lies_elsewhere(u, s->writes[k])) continue;
+        bool stacked;
+        OT_TRY(take_stack(u, s->writes[k], &stacked));
+        if (stacked) continue;
         /* it lies where an earlier value lay */
         if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue;
         if (x->kind == OT_BUFFER_PLANNED && u->in_block) continue;
@@ -316,6 +340,7 @@ static void begin(ot_sim_run *u, ot_simulator *x, ot_sim_frame *f, const ot_sim_
                       .chunk = f->chunk,
                       .held = f->held,
                       .elsewhere = v->elsewhere,
+                      .stacks = v->stacks,
                       .in_block = f->has_pattern && p->tensors_only};
     for (size_t b = 0; b < p->n_buffers; b++) {
         u->left[b] = p->buffers[b].uses;

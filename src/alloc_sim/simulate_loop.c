@@ -121,6 +121,7 @@ static int64_t iterations_left(int64_t left, const footing *now, const footing *
 typedef struct looping {
     const ot_graph *body;
     bool is_scan;
+    ot_sim_stack *stacks;        /* [outputs of the body] of a Scan */
     ot_sim_pieces stack;         /* results that are kept */
     ot_sim_pieces **fed, **made; /* [inputs, outputs of the body] */
     carried c;
@@ -131,6 +132,7 @@ static ot_status iterate(ot_sim_run *u, looping *l)
     const ot_sim_visit v = {.fed = l->fed,
                             .n_fed = l->body->n_inputs,
                             .elsewhere = l->is_scan,
+                            .stacks = l->stacks,
                             .kept = &l->stack,
                             .made = l->made,
                             .into = l->c.next,
@@ -170,6 +172,30 @@ static ot_status iterate_all(ot_sim_run *u, looping *l, int64_t trips)
     return OT_OK;
 }
 
+/* Results of a Scan come before its first iteration, but for those of which the body states no
+ * extents: they come when the first part of them is made. */
+static ot_status take_stacks(ot_sim_run *u, const ot_sim_step *s, const ot_node *n, looping *l)
+{
+    const ot_sim_plan *p = &u->f->plan;
+    ot_sim_step rest = *s;
+    uint32_t *writes = OT_NEW_N(u->x->a, uint32_t, s->n_writes + 1u);
+    l->stacks = OT_NEW_N(u->x->a, ot_sim_stack, l->body->n_outputs + 1u);
+    if (!writes || !l->stacks) return OT_E_NOMEM;
+    rest.writes = writes;
+    rest.n_writes = 0;
+    for (uint32_t k = 0; k < s->n_writes; k++) {
+        const uint32_t v = s->writes[k], b = p->values[v].buffer;
+        uint32_t at = 0;
+        while (at < n->n_out && n->out[at] != v % p->g->n_values) at++;
+        if (b == OT_NONE || u->chunk[b] != OT_NONE || ot_sim_lies_elsewhere(u, v) ||
+            at >= l->body->n_outputs || !l->body->values[l->body->outputs[at]].is_unstated)
+            writes[rest.n_writes++] = v;
+        else
+            l->stacks[at] = (ot_sim_stack){p->buffers[b].bytes, &u->chunk[b]};
+    }
+    return ot_sim_take_results(u, &rest);
+}
+
 ot_status ot_sim_loop_step(ot_sim_run *u, const ot_sim_step *s, const ot_node *n,
                            const ot_graph *body)
 {
@@ -185,7 +211,7 @@ ot_status ot_sim_loop_step(ot_sim_run *u, const ot_sim_step *s, const ot_node *n
     OT_TRY(new_carried(u, n, body, &l.c));
     if (l.is_scan) {
         OT_TRY(ot_sim_take(u->x, collected(u, n), &beside));
-        OT_TRY(ot_sim_take_results(u, s));
+        OT_TRY(take_stacks(u, s, n, &l));
     }
     for (uint32_t k = 2; !l.is_scan && k < n->n_in && k < body->n_inputs; k++)
         if (n->in[k] != OT_NONE) l.fed[k] = u->held[n->in[k]];

@@ -48,6 +48,12 @@ typedef struct ot_simulator {
     const ot_sim_frame *much_frame; /* of this frame */
 } ot_simulator;
 
+/* A result that a loop's body writes into where it lies among all, which come with the first. */
+typedef struct ot_sim_stack {
+    int64_t bytes;   /* of all; 0: the result is another kind */
+    uint32_t *chunk; /* the loop's; OT_NONE: not there yet */
+} ot_sim_stack;
+
 /* One run of a frame. */
 typedef struct ot_sim_run {
     ot_simulator *x;
@@ -56,14 +62,16 @@ typedef struct ot_sim_run {
     ot_sim_pieces **held;
     ot_sim_pieces late; /* results of a branch that are handed out */
     bool in_block, elsewhere;
+    const ot_sim_stack *stacks; /* [n_outputs]; NULL: none */
 } ot_sim_run;
 
 /* What a graph is run with, and what becomes of its results. */
 typedef struct ot_sim_visit {
     ot_sim_pieces *const *fed; /* [n_fed] pieces of its inputs, NULL: a tensor */
     uint32_t n_fed;
-    bool elsewhere;      /* results are written into memory that is there already */
-    ot_sim_pieces *kept; /* else they are added here; NULL: they are given back at once */
+    bool elsewhere;             /* results are written into memory that is there already */
+    const ot_sim_stack *stacks; /* [g->n_outputs] or comes with them; NULL: none does */
+    ot_sim_pieces *kept;        /* else they are added here; NULL: they are given back at once */
     /* [g->n_outputs] but for those that are to be handed on: chunks of these; NULL: none are */
     uint32_t *into;
     const bool *handed;   /* [g->n_outputs] which */
@@ -81,6 +89,8 @@ void ot_sim_release_pieces(ot_simulator *x, ot_sim_pieces *p);
 
 /* The results of step s come. Fails: OT_E_NOMEM. */
 ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s) OT_MUST_USE;
+/* Value v of the graph is a result for which there is memory already. */
+bool ot_sim_lies_elsewhere(const ot_sim_run *u, uint32_t v);
 /* Buffer b, which was taken, becomes part of the pattern. Fails: OT_E_NOMEM. */
 ot_status ot_sim_record(ot_sim_run *u, uint32_t b) OT_MUST_USE;
 

@@ -313,6 +313,15 @@ static ot_status write_if(ot_graph *top, ot_graph *g, ot_id condition, ot_graph 
     return OT_OK;
 }
 
+/* The runtime knows v's extents when the first part of it is made (loop.c). */
+static bool is_late_stack(const ot_graph *g, const ot_value *v)
+{
+    const ot_node *n = &g->nodes[v->producer];
+    const ot_attr *body = n->op == OT_OP_OPAQUE ? NULL : ot_attr_find(n, "body");
+    if (!body || body->kind != OT_ATTR_GRAPH || v->out_index >= body->g->n_outputs) return false;
+    return body->g->values[body->g->outputs[v->out_index]].is_unstated;
+}
+
 /* Results whose extents the branch states are taken before it runs, and in later runs at places
  * that its tensors could have had. What is joined from a sequence need not state them: it is
  * taken when it is made (super-resolution x4: 45 MB, 39 this way). */
@@ -322,6 +331,11 @@ static ot_status state_no_extents(ot_graph *g, bool hides)
     for (int k = 0; k < OT_RANK_MAX; k++) none[k] = OT_DIM_UNKNOWN;
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         ot_value *v = &g->values[g->outputs[k]];
+        if (is_late_stack(g, v)) {
+            v->is_unstated = true;
+            v->proto = NULL; /* which the file is written from */
+            continue;
+        }
         if (!hides && strcmp(g->nodes[v->producer].op_type, "ConcatFromSequence") != 0) continue;
         OT_TRY(ot_value_set_shape(g, g->outputs[k], v->rank, none));
         v->proto = NULL; /* which the file is written from */

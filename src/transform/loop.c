@@ -235,6 +235,27 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
     return rows ? rw_table(l, "iterations", rows, 1, &row) : rw_nomem(l->w);
 }
 
+/* The tile of x, without its first axis, of these dims, as the body's result. The shape is read
+ * from a table, so that no runtime knows it beforehand: the stack then comes after what the body
+ * works in. A stack that comes first fills a region of the arena, the next one is as large, and
+ * of two such free regions the second run takes the other one (docs/allocator-simulation.md). */
+static ot_status flatten(rw_loop *l, const ot_value *x, const int64_t *dims, ot_id *tile)
+{
+    rw_region *w = l->w;
+    const uint32_t n = (uint32_t)x->rank - 1, tiles = (uint32_t)l->b->n_tiles;
+    int64_t *rows = OT_NEW_N(w->arena, int64_t, (size_t)tiles * n);
+    ot_id in[2] = {*tile, OT_NONE}, flat = OT_NONE;
+    if (!rows) return rw_nomem(w);
+    for (uint32_t k = 0; k < tiles * n; k++) rows[k] = dims[k % n];
+    OT_TRY(rw_table(l, "shapes", rows, n, &in[1]));
+    OT_TRY(rw_op(w, &l->body, "body",
+                 &(ot_node_def){.op = "Reshape", .name = x->name, .in = {in, 2}},
+                 (ot_tensor_type){x->dtype, (int32_t)n, dims}, &flat));
+    l->body.g->values[flat].is_unstated = true;
+    *tile = flat;
+    return OT_OK;
+}
+
 /* What the loop makes for output v: the body's result and the stacked value in the top graph. */
 static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot_id *result,
                              ot_id *stacked, int64_t *at)
@@ -256,9 +277,7 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     *at = stack_axis(l, v, dims + 1);
     OT_TRY(rw_window_piece(l, v, c->val[v], result));
     if (stacks_itself(l, v, dims + 1, final)) {
-        ot_id flat = OT_NONE;
-        OT_TRY(rw_reshape(w, &l->body, "body", x.name, *result, x.rank - 1, dims + 2, &flat));
-        *result = flat;
+        OT_TRY(flatten(l, &x, dims + 2, result));
         *stacked = id;
     } else {
         for (int64_t k = 0; k < *at; k++) dims[k] = dims[k + 1];

@@ -818,9 +818,36 @@ static void unknown_sizes_have_no_figure(void **state)
     ot_model_free(m);
 }
 
+/* A Scan's result of 128 MB and the body's 24 MB: two free regions of 128 MB after the first run,
+ * and the second run takes the other one. Where the body does not state the extents of its result,
+ * what it works in comes first, and lies in smaller regions. */
+static void a_stack_of_unstated_parts_comes_late(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[16,1,32,256,256]\n"
+        "  %y : float32[16,32,256,256] = Scan(%x) {num_scan_inputs=1, body=graph b {\n"
+        "    input %p : float32[1,32,256,256]\n    init %s : int64[3] = [32, 256, 256]\n"
+        "    %a : float32[1,32,256,256] = Softmax(%p)\n"
+        "    %c : float32[1,32,256,256] = Softmax(%a)\n"
+        "    %r : float32[32,256,256] = Reshape(%c, %s)\n    output %r\n  }}\n  output %y\n}\n",
+        &d);
+    const ot_graph *g = m->graph;
+    const ot_attr *attr = ot_attr_find(&g->nodes[g->order[0]], "body");
+    ot_sim_figures stated, unstated;
+    assert_int_equal(ot_sim_growth(g, &ot_runtime_onnxruntime, true, &stated), OT_OK);
+    attr->g->values[attr->g->outputs[0]].is_unstated = true;
+    assert_int_equal(ot_sim_growth(g, &ot_runtime_onnxruntime, true, &unstated), OT_OK);
+    assert_in_range(stated.growth, 256 * MB, 300 * MB);
+    assert_in_range(unstated.growth, 128 * MB, 180 * MB);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stack_of_unstated_parts_comes_late),
         cmocka_unit_test(regions_grow_by_powers_of_two),
         cmocka_unit_test(chunks_are_used_again),
         cmocka_unit_test(layouts_have_marks),

@@ -80,7 +80,8 @@ static Onnx__TensorShapeProto *new_shape(ot_exporter *ex, const ot_value *v,
     for (size_t k = 0; k < rank; k++) {
         dims[k] = new_dim(ex, old ? old->dim[k] : NULL);
         if (!dims[k]) return NULL;
-        if (v->dims[k] < 0) { /* of a number that the file states, nothing is known */
+        /* of a number that the file states, nothing is known */
+        if (v->dims[k] < 0 || v->is_unstated) {
             if (dims[k]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
                 dims[k]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE__NOT_SET;
             continue;

@@ -228,6 +228,9 @@ typedef struct ot_value {
     bool is_tensor; /* false for sequences, maps, optionals, sparse */
     /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
     bool is_sequence;
+    /* made by the rewriter: files do not state its extents, which are known here; so a runtime
+     * gives it memory when it is made, not before */
+    bool is_unstated;
     bool removed;      /* initializer no longer wanted by the exporter (moved to a body) */
     uint32_t n_uses;   /* valid when OT_P_USES: entries of uses */
     ot_id *uses;       /* [n_uses] node ids reading it, ascending in `order`, each once;
