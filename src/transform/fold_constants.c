@@ -64,6 +64,30 @@ static bool is_exact(ot_op op)
     }
 }
 
+static bool is_integer(ot_dtype t)
+{
+    return (t >= OT_U8 && t <= OT_I64) || t == OT_BOOL || t == OT_U32 || t == OT_U64;
+}
+
+static bool is_real(ot_dtype t) { return ot_dtype_is_real(t) || t == OT_F64; }
+
+/* Of operators that are exact: this one is. Numbers outside of an integer's range become whatever
+ * a runtime makes of them, sums in Range and of scattered elements come in its own order. */
+static bool is_exact_here(const ot_graph *g, const ot_node *n)
+{
+    const ot_dtype from = n->n_in > 0 && n->in[0] != OT_NONE ? g->values[n->in[0]].dtype
+                                                             : OT_DT_UNKNOWN,
+                   to = n->n_out > 0 && n->out[0] != OT_NONE ? g->values[n->out[0]].dtype
+                                                             : OT_DT_UNKNOWN;
+    if (n->op == OT_OP_Cast)
+        return (is_integer(from) || is_real(from)) &&
+               (is_real(to) || to == OT_BOOL || (is_integer(to) && is_integer(from)));
+    if (n->op == OT_OP_Range) return is_integer(to);
+    if (n->op == OT_OP_ScatterND || n->op == OT_OP_ScatterElements)
+        return ot_attr_find(n, "reduction") == NULL;
+    return is_exact(n->op);
+}
+
 /* Its contents are in the file or follow from the shapes that the graph states. */
 static bool is_leaf(const ot_value *v)
 {
@@ -81,7 +105,7 @@ static bool is_writable(const ot_value *v)
 static bool computes(const ot_graph *g, const ot_node *n, const bool *computed)
 {
     bool leaf = n->n_out > 0;
-    if (!is_exact(n->op) || n->n_captured > 0) return false;
+    if (!is_exact(n->op) || !is_exact_here(g, n) || n->n_captured > 0) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         if (n->in[k] == OT_NONE) continue;
         const ot_value *v = &g->values[n->in[k]];

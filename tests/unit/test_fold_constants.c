@@ -66,6 +66,19 @@ static void others_stay(void **state)
         {ONES("a", "1024, 1024") "  %e = Exp(%a)\n  %y = Add(%x, %e)\n  output %y\n", 1},
         {ONES("a", "1024, 1024") "  %y = Add(%x, %a)\n  output %y\n  output %a\n", 1},
         {ONES("a", "16384, 16384") "  %y = ReduceSum(%a)\n  output %y\n", 0},
+        /* a number outside of the range, a sum of its own order */
+        {ONES("a", "1024, 1024") "  %i = Cast(%a) {to = 7}\n  %f = Cast(%i) {to = 1}\n"
+                                 "  %y = Add(%x, %f)\n  output %y\n",
+         1},
+        {"  init %l : float32[] = [0]\n  init %h : float32[] = [1048576]\n"
+         "  init %d : float32[] = [0.1]\n  %r = Range(%l, %h, %d)\n"
+         "  %s = ReduceSum(%r)\n  %y = Add(%x, %s)\n  output %y\n",
+         0},
+        {ONES("a", "1024, 1024") "  init %i : int64[1,2] = [0, 0]\n"
+                                 "  init %u : float32[1] = [5]\n"
+                                 "  %f = ScatterND(%a, %i, %u) {reduction = \"add\"}\n"
+                                 "  %y = Add(%x, %f)\n  output %y\n",
+         1},
         {ONES("a", "1024, 1024") "  %i = Identity(%as)\n  %y = Expand(%x, %i)\n  output %y\n", 0},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
