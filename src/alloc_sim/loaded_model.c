@@ -134,6 +134,9 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
             x->packed += padded(v, 0, x->r->conv.block);
             count_copies(x, g, v, padded(v, 0, x->r->conv.block), WEIGHT_OF_CONV);
         }
+    } else if (ot_sim_turned_bytes(g, x->r, n) > 0) { /* each node has its own */
+        x->packed += bytes_of(v);
+        if (!again) count_copies(x, g, v, bytes_of(v), WEIGHT_PLAIN);
     } else if (!again) {
         x->plain += bytes_of(v);
         count_copies(x, g, v, bytes_of(v), WEIGHT_PLAIN);

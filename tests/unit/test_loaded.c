@@ -59,6 +59,29 @@ static void weights_are_packed_once_unless_folded(void **state)
     assert_in_range(folded - none, 8 * MB + 2 * FREED, 8 * MB + 2 * FREED + 256 * KB);
 }
 
+/* Each transposed convolution turns its weights round, in the memory that tensors come from: there
+ * before the first run, no part of growth. Weights of one channel need no turning. */
+static void turned_weights_are_loaded(void **state)
+{
+    (void)state;
+    const int64_t once = loaded_text(HEAD WEIGHT "  %a = ConvTranspose(%x, %w)\n  output %a\n}\n");
+    const int64_t twice = loaded_text(HEAD WEIGHT "  %a = ConvTranspose(%x, %w)\n"
+                                                  "  %b = ConvTranspose(%x, %w)\n"
+                                                  "  output %a\n  output %b\n}\n");
+    const int64_t depthwise = loaded_text(HEAD "  init %w : float32[256,1,64,64] = random 1\n"
+                                               "  %a = ConvTranspose(%x, %w) {group=256}\n"
+                                               "  %b = ConvTranspose(%x, %w) {group=256}\n"
+                                               "  output %a\n  output %b\n}\n");
+    assert_in_range(twice - once, 4 * MB, 4 * MB + 64 * KB);
+    assert_true(llabs(depthwise - once) < 256 * KB);
+    ot_diag d;
+    ot_sim_figures f;
+    ot_model *m = read_model(HEAD WEIGHT "  %a = ConvTranspose(%x, %w)\n  output %a\n}\n", &d);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_in_range(f.growth, 0, 4 * MB);
+    ot_model_free(m);
+}
+
 /* Figures of a model of n nodes of two operands, the second a constant of so many KB. */
 static ot_sim_figures filled(const char *op, int64_t n, int64_t kb, bool external)
 {
@@ -254,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_packed_once_unless_folded),
+        cmocka_unit_test(turned_weights_are_loaded),
         cmocka_unit_test(freed_memory_stays),
         cmocka_unit_test(folded_constants_exist_together),
         cmocka_unit_test(reshaped_constants_are_copies),
