@@ -109,8 +109,8 @@ static inline bool ot_is_fixed(const ot_graph *g, ot_id v)
  * want its input in them? */
 bool ot_sim_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n, bool *input);
 
-/* Bytes of the weights of n, a transposed convolution, that it turns round while the model is loaded:
- * each node for itself, in the memory that tensors come from. 0: it does not. */
+/* Bytes of the weights of n, a transposed convolution, that it turns round while the model is
+ * loaded: each node for itself, in the memory that tensors come from. 0: it does not. */
 int64_t ot_sim_turned_bytes(const ot_graph *g, const ot_runtime *r, const ot_node *n);
 
 /* Fills out->loaded and out->loading, what a session of runtime r holds once g is loaded, and the
