@@ -28,13 +28,13 @@ def same(half, wide, tiled, size=None):
         if any(t.data_type == TensorProto.FLOAT16 for t in g.initializer):
             sys.exit('weights in half precision')
         cast = {o for n in g.node if n.op_type == 'Cast' for o in n.output}
-        # windows of inputs are in half precision, until they are cast
+        # windows of inputs are in half precision, until they are cast, and so is the element that a branch is chosen by
         read = {}
         for n in g.node:
             for v in n.input:
                 read.setdefault(v, set()).add(n.op_type)
         if not size and any(v.type.tensor_type.elem_type == TensorProto.FLOAT16 and v.name not in cast
-                            and not read.get(v.name, {'output'}) <= {'Cast', 'Reshape'} for v in g.value_info):
+                            and not read.get(v.name, {'output'}) <= {'Cast', 'Reshape', 'SequenceConstruct'} for v in g.value_info):
             sys.exit('a value in half precision')
     dims = [d or int(size) for d in input_extents(m)]
     x = np.random.default_rng(3).standard_normal(dims).astype('f2')

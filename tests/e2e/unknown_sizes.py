@@ -114,9 +114,9 @@ def bodies(tool, folder):
         if name == 'nested':  # what is behind the If inside is not inferred
             assert "inside of Loop" in j['unknown_sizes'] or 'which Loop' in j['unknown_sizes'], j['unknown_sizes']
             continue
-        least = 9 * one  # y lives, too
+        least = (5 if name == 'function' else 9) * one  # y lives, too; nodes of a function are the graph's, and write over what they read
         assert least <= j['untiled']['peak_bytes'] <= least + 3 * one and 'unknown_sizes' not in j, (name, j['untiled'])
-        for bytes_, want in (4 * one - 1, 3), (4 * one, 0):
+        for bytes_, want in (4 * one - 1, 0 if name == 'function' else 3), (4 * one, 0):  # the graph's nodes can be tiled
             r = subprocess.run([tool, f'{folder}/b.onnx', '-o', f'{folder}/out.onnx', '-q', '--max-tensor', str(bytes_)], capture_output=True, text=True)
             assert r.returncode == want, (name, bytes_, r.returncode, r.stderr)
 
