@@ -92,7 +92,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
-        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python check-wheel deb check-deb
+        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -112,6 +112,7 @@ help:
 	@echo 'make deb          dist/*.deb: Debian packages of the program and of the library (scripts/setup.sh deb)'
 	@echo 'make ort-library  build/wheel/libonnxtile_ort.so: the engine as an operator of ONNX Runtime (docs/onnxruntime-operators.md)'
 	@echo 'make check-deb    the packages in a bare root: installed, run, removed'
+	@echo 'make types        mypy --strict over the Python package'
 	@echo 'make check-python tests of the wheel, in a fresh virtual environment'
 	@echo 'make check-wheel  the wheel in a bare root: installed, README'\''s lines of Python run'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
@@ -460,7 +461,12 @@ check-deb:
 	$(Q)scripts/setup.sh deb
 	@tests/deb/run.sh dist
 
-check-python: python
+# The package's types, as those who use it see them.
+types:
+	$(Q)[ -x build/types/bin/mypy ] || { $(PYTHON) -m venv build/types && build/types/bin/pip install -q -r scripts/requirements-types.txt; }
+	$(Q)build/types/bin/mypy --strict --python-executable $(PYTHON) python/onnx_tile
+
+check-python: types python
 	@$(PYTHON) tests/python/run.py dist
 
 uninstall:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 from ._errors import Error, ModelError, SystemFailure, UsageError
 from ._half import computes_half
 from ._library import Handle, Tensor, int64_of
-from ._model import is_path, is_proto, load
+from ._model import bytes_of, load
 from ._ort import find_library
 from ._result import format_bytes, format_seconds, html_table, ratio
 
@@ -114,19 +114,20 @@ class _Child:
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
         self._process = subprocess.Popen([sys.executable, _CHILD], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._questions, self._answers = self._process.stdin, self._process.stdout
         self.told = self._ask(json.dumps(request))
 
     def _ask(self, line: str) -> Dict[str, Any]:
-        process = self._process
         try:
-            process.stdin.write(line + "\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
+            self._questions.write(line + "\n")
+            self._questions.flush()
+            answer = self._answers.readline()
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise SystemFailure(f"the process that runs {self._name} ended with status {process.wait()}")
-        told = json.loads(answer)
+            raise SystemFailure(f"the process that runs {self._name} ended with status {self._process.wait()}")
+        told: Dict[str, Any] = json.loads(answer)
         if "error" in told:
             raise ModelError(f"{self._name}: {told['error']}")
         return told
@@ -138,7 +139,7 @@ class _Child:
     def close(self) -> None:
         """End the process."""
         try:
-            self._process.stdin.close()
+            self._questions.close()
         except OSError:
             pass
         try:
@@ -146,17 +147,16 @@ class _Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._answers.close()
 
 
 def _file_of(model: "Model", name: str, folder: str) -> str:
     """The path of a model; one in memory is written into the folder first."""
-    if is_path(model):
+    if isinstance(model, (str, os.PathLike)):
         return os.path.abspath(os.fspath(model))
     path = os.path.join(folder, name + ".onnx")
-    content = model.SerializeToString() if is_proto(model) else bytes(model)
     with open(path, "wb") as f:
-        f.write(content)
+        f.write(bytes_of(model))
     return path
 
 

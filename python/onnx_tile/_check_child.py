@@ -25,7 +25,7 @@ class OnnxRuntime:
 
     def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str], plain: bool) -> None:
         """library: of the engine's operator, for models that do not load without it; None: there is none. plain: nothing is optimised."""
-        import onnxruntime
+        import onnxruntime  # type: ignore[import-untyped]
         del shapes  # arrays have them
         onnxruntime.set_default_logger_severity(4)
         options = onnxruntime.SessionOptions()
@@ -48,14 +48,15 @@ class OnnxRuntime:
 
     def run(self, feeds: Dict[str, np.ndarray]) -> List[Any]:
         """The outputs."""
-        return self._session.run(None, feeds)
+        outputs: List[Any] = list(self._session.run(None, feeds))
+        return outputs
 
 
 class OpenVino:
     """A compiled model of OpenVINO on the CPU, in float32."""
 
     def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str], plain: bool) -> None:
-        import openvino
+        import openvino  # type: ignore[import-not-found,unused-ignore]
         del library, plain  # it has no such level
         core = openvino.Core()
         model = core.read_model(path)
@@ -143,7 +144,8 @@ def _serve(request: Dict[str, Any]) -> None:
         seconds = time.perf_counter() - start
         growth = (_kilobytes("VmHWM:") - resident) * 1024
         if k == 0:
-            np.savez(request["outputs"], **{f"{n}.{i}": part for n, o in enumerate(outputs) for i, part in enumerate(_parts(o))})
+            parts: Dict[str, Any] = {f"{n}.{i}": part for n, o in enumerate(outputs) for i, part in enumerate(_parts(o))}
+            np.savez(request["outputs"], **parts)
         del outputs
         _tell({"seconds": seconds, "growth_bytes": max(growth, 0)})
 

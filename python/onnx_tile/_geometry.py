@@ -58,7 +58,8 @@ class Geometry:
         """What is said of an output and an input: its `axes` and `barriers`."""
         for p in self.data["outputs"]:
             if output in (None, p["name"]) and input in (None, p["input"]):
-                return p
+                found: Dict[str, Any] = p
+                return found
         raise UsageError(f"no output {output or ''!r} follows an axis of input {input or ''!r}")
 
     @property
@@ -74,7 +75,8 @@ class Geometry:
         if p["barriers"] or not p["axes"]:
             why = "; ".join(f"node '{b['node']}' ({b['op']}), {b['kind']}: {b['why']}" for b in p["barriers"])
             raise UsageError(f"output '{p['name']}' cannot be made of crops: {why or 'it follows no axis'}")
-        return p["axes"]
+        axes: List[Dict[str, int]] = p["axes"]
+        return axes
 
     def crop(self, lo: "Rows", hi: "Rows", extent: "Rows", *, axis: Optional[int] = None, output: Optional[str] = None,
              input: Optional[str] = None) -> Crop:

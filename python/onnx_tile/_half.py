@@ -54,18 +54,25 @@ def _inside(data: Data, span: Span, *path: int) -> Iterator[Union[int, Span]]:
             yield from _inside(data, value, *path[1:])
 
 
+def _places(data: Data, span: Span, *path: int) -> Iterator[Span]:
+    """The same of texts and messages alone."""
+    for value in _inside(data, span, *path):
+        if isinstance(value, tuple):
+            yield value
+
+
 def _graph_has_half(data: Data, graph: Span) -> bool:
     types = [_inside(data, graph, 5, 2)]  # initializer: data_type
     types += [_inside(data, graph, info, 2, 1, 1) for info in (11, 12, 13)]  # type: tensor_type: elem_type
     if any(value == _FLOAT16 for found in types for value in found):
         return True
-    for attribute in _inside(data, graph, 1, 5):  # node: attribute
-        names = [data[a:b] for a, b in _inside(data, attribute, 1)]
+    for attribute in _places(data, graph, 1, 5):  # node: attribute
+        names = [data[a:b] for a, b in _places(data, attribute, 1)]
         if names == [b"to"] and _FLOAT16 in _inside(data, attribute, 3):  # a Cast
             return True
         if any(value == _FLOAT16 for value in _inside(data, attribute, 5, 2)):  # a Constant's tensor
             return True
-        if any(_graph_has_half(data, body) for body in _inside(data, attribute, 6)):
+        if any(_graph_has_half(data, body) for body in _places(data, attribute, 6)):
             return True
     return False
 
@@ -74,6 +81,6 @@ def computes_half(path: str) -> bool:
     """Whether a tensor that the file states, or what a Cast or Constant in it makes, is float16. False of what is no model."""
     try:
         with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return any(_graph_has_half(data, graph) for graph in _inside(data, (0, len(data)), 7))
+            return any(_graph_has_half(data, graph) for graph in _places(data, (0, len(data)), 7))
     except (ValueError, IndexError, TypeError):
         return False

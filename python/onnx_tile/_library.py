@@ -3,7 +3,7 @@ import ctypes
 import operator
 import os
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
-from typing import Optional
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._errors import UsageError, error_of
 
@@ -21,7 +21,7 @@ class Tensor(ctypes.Structure):
 
 
 # Functions by what they return, and the types of their arguments: h is the handle.
-_STATUS = {
+_STATUS: Dict[str, List[Any]] = {
     "create": [POINTER(c_void_p)],
     "parse_size": [c_char_p, POINTER(c_int64)],
     "set_target": ["h", c_char_p],
@@ -70,7 +70,7 @@ _STATUS = {
     "session_result": ["h", c_uint32, POINTER(Tensor), POINTER(c_void_p)],
     "session_profile": ["h", POINTER(c_void_p)],
 }
-_OTHERS = {
+_OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "version": (c_char_p, []),
     "free": (None, ["h"]),
     "error": (c_char_p, ["h"]),
@@ -102,7 +102,7 @@ lib = _load()
 version: str = lib.onnx_tile_version().decode()
 
 
-def int64_of(value, what: str) -> int:
+def int64_of(value: Any, what: str) -> int:
     """A whole number that the library can take: ctypes would cut one of more than 64 bits down without a word."""
     number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
     if number is None or not -2**63 <= number < 2**63:
@@ -110,12 +110,12 @@ def int64_of(value, what: str) -> int:
     return number
 
 
-def dims_of(shape) -> "ctypes.Array[c_int64]":
+def dims_of(shape: Sequence[Any]) -> "ctypes.Array[c_int64]":
     """A shape as the library takes it."""
     return (c_int64 * len(shape))(*(int64_of(d, "dimension") for d in shape))
 
 
-def path_bytes(path) -> bytes:
+def path_bytes(path: "Union[str, bytes, os.PathLike[Any]]") -> bytes:
     """A path as the library takes it; a text with a 0 in it is no path."""
     raw = os.fsencode(path)
     if b"\0" in raw:
@@ -123,7 +123,7 @@ def path_bytes(path) -> bytes:
     return raw
 
 
-def size_of(value) -> int:
+def size_of(value: Any) -> int:
     """Bytes: a number, or a text as the program's options take it ("200M", "1.5GB"; K is 1024)."""
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return int64_of(value, "size")
@@ -146,7 +146,7 @@ class Handle:
             raise error_of(status, "out of memory")
         self._handle = handle
 
-    def call(self, name: str, *arguments) -> None:
+    def call(self, name: str, *arguments: Any) -> None:
         """Call onnx_tile_PREFIXname(handle, ...); raises with the line that the library has for a failure."""
         if self._handle is None:
             raise UsageError("the session is closed")
@@ -157,9 +157,10 @@ class Handle:
 
     def count(self, name: str) -> int:
         """Call a function that returns a number."""
-        return getattr(lib, f"onnx_tile_{self._prefix}{name}")(self._handle)
+        number: int = getattr(lib, f"onnx_tile_{self._prefix}{name}")(self._handle)
+        return number
 
-    def text(self, name: str, *arguments) -> str:
+    def text(self, name: str, *arguments: Any) -> str:
         """Call a function whose last argument receives a text that is the caller's."""
         out = c_void_p()
         self.call(name, *arguments, byref(out))
@@ -177,7 +178,7 @@ class Handle:
     def __enter__(self) -> "Handle":
         return self
 
-    def __exit__(self, *_why) -> None:
+    def __exit__(self, *_why: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -2,7 +2,7 @@
 import ctypes
 import os
 from ctypes import byref, c_size_t, c_void_p
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._errors import UsageError
 from ._library import Handle, lib, path_bytes
@@ -26,7 +26,8 @@ def is_path(model: object) -> bool:
 def bytes_of(model: object) -> bytes:
     """What a file of a model in memory would hold. UsageError where it is none."""
     if is_proto(model):
-        return model.SerializeToString()  # type: ignore[attr-defined]
+        content: bytes = model.SerializeToString()  # type: ignore[attr-defined]
+        return content
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     raise UsageError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
@@ -34,7 +35,7 @@ def bytes_of(model: object) -> bytes:
 
 def load(handle: Handle, model: "Model", data_dir: Optional[Union[str, "os.PathLike[str]"]] = None) -> None:
     """Give a model to a handle. data_dir: folder of external data of a model in memory; without one such data is refused."""
-    if is_path(model):
+    if isinstance(model, (str, os.PathLike)):
         handle.call("load_file", path_bytes(model))
         return
     content = bytes_of(model)
@@ -51,9 +52,10 @@ def take(handle: Handle, like: object) -> "Union[bytes, onnx.ModelProto]":
         lib.onnx_tile_free_bytes(data)
     if not is_proto(like):
         return content
-    proto = type(like)()
+    proto: Any = type(like)()
     proto.ParseFromString(content)
-    return proto
+    made: "onnx.ModelProto" = proto
+    return made
 
 
 def save(handle: Handle, path: "Union[str, os.PathLike[str]]") -> None:

@@ -50,7 +50,7 @@ def session(model: "Model", *, threads: int = 0, options: Any = None, providers:
     """
     if threads < 0:
         raise UsageError(f"threads={threads}: from 0 on")
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-untyped]
     options = onnxruntime.SessionOptions() if options is None else options
     options.enable_mem_pattern = False
     if threads:

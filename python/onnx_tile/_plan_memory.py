@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, 
 
 from ._errors import SystemFailure, UsageError, error_of
 from ._library import size_of
-from ._model import is_path
 from ._program import program_path
 from ._result import format_bytes, html_table
 
@@ -32,7 +31,8 @@ class MemoryPlan:
     @property
     def scopes(self) -> List[Dict[str, Any]]:
         """The memories that are planned: scope (None of a table), height_bytes, lower_bound_bytes, capacity_bytes, mode, proved and more."""
-        return self.data["scopes"]
+        scopes: List[Dict[str, Any]] = self.data["scopes"]
+        return scopes
 
     @property
     def height_bytes(self) -> int:
@@ -89,8 +89,10 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
     options += [f"--size={name}={value}" for name, value in (sizes or {}).items()]
     options += [] if out is None else [f"--output={os.fspath(out)}"]
     with tempfile.TemporaryDirectory() as folder:
-        path = os.fspath(buffers) if is_path(buffers) else os.path.join(folder, "buffers.csv")
-        if not is_path(buffers):
+        if isinstance(buffers, (str, os.PathLike)):
+            path = os.fspath(buffers)
+        else:
+            path = os.path.join(folder, "buffers.csv")
             _write_table(buffers, path)
         try:
             done = subprocess.run([program_path(), "plan-memory", "--json", *options, "--", path], capture_output=True, encoding="utf-8")

@@ -49,30 +49,38 @@ class Result:
         self.data = data
         self._table = table
 
+    def _side(self, key: str) -> Dict[str, Any]:
+        figures: Dict[str, Any] = self.data[key]
+        return figures
+
+    def _objects(self, key: str) -> List[Dict[str, Any]]:
+        objects: List[Dict[str, Any]] = self.data[key]
+        return objects
+
     @property
     def before(self) -> Dict[str, Any]:
         """Of the model as it came: time_seconds, peak_bytes (live tensors), process_bytes, growth_bytes (of the process), traffic_bytes, macs."""
-        return self.data["untiled"]
+        return self._side("untiled")
 
     @property
     def after(self) -> Dict[str, Any]:
         """The same, tiled."""
-        return self.data["tiled"]
+        return self._side("tiled")
 
     @property
     def regions(self) -> List[Dict[str, Any]]:
         """What is tiled: nodes, form, dims, working_set_bytes, benefit_seconds and more, one object each."""
-        return self.data["regions"]
+        return self._objects("regions")
 
     @property
     def barriers(self) -> List[Dict[str, Any]]:
         """Nodes that tiles cannot pass: node, op, reason_id, reason."""
-        return self.data["barriers"]
+        return self._objects("barriers")
 
     @property
     def refused(self) -> List[Dict[str, Any]]:
         """What could be tiled and is not: nodes, reason_id, reason, lift."""
-        return self.data["refusals"]
+        return self._objects("refusals")
 
     @property
     def peak_ratio(self) -> Optional[float]:
@@ -128,20 +136,24 @@ class Explanation(Result):
         super().__init__(data, table)
         self.memory = memory
 
+    def _found(self, key: str) -> List[Dict[str, Any]]:
+        found: List[Dict[str, Any]] = self.memory[key]
+        return found
+
     @property
     def alive(self) -> List[Dict[str, Any]]:
         """Tensors that live when most does, the largest first: value, shape, bytes, share, maker, reader, in_tiles."""
-        return self.memory["alive"]
+        return self._found("alive")
 
     @property
     def obstacles(self) -> List[Dict[str, Any]]:
         """What is in the way of less: value, bytes, node, reason_id, reason, lift."""
-        return self.memory["obstacles"]
+        return self._found("obstacles")
 
     @property
     def cures(self) -> List[Dict[str, Any]]:
         """Options that were tried and make it less: options, growth_bytes, peak_bytes, time_seconds."""
-        return self.memory["cures"]
+        return self._found("cures")
 
     @property
     def command(self) -> Optional[str]:

@@ -40,7 +40,7 @@ def _number_of(dtype: str) -> int:
 _NOTHING = ctypes.c_int64()  # where arrays without elements lie
 
 
-def _numpy():
+def _numpy() -> Any:
     try:
         import numpy
     except ImportError:
@@ -68,7 +68,8 @@ class Profile:
     @property
     def nodes(self) -> List[Dict[str, Any]]:
         """Objects of name, op, measured_seconds."""
-        return self.data["nodes"]
+        nodes: List[Dict[str, Any]] = self.data["nodes"]
+        return nodes
 
     def _rows(self, most: int) -> List[List[str]]:
         slow = sorted(self.nodes, key=lambda n: -n["measured_seconds"])[:most]
@@ -146,11 +147,12 @@ class Session:
     def _bind_rows(self, k: int, rows: Rows, raised: List[BaseException], writes: bool) -> None:
         value = (self._outputs if writes else self._inputs)[k]
         shape = value.shape if rows.shape is None else rows.shape
-        if shape is None or None in shape or value.dtype is None:
+        known = [d for d in shape or () if d is not None]
+        if shape is None or len(known) < len(shape) or value.dtype is None:
             raise UsageError(f"'{value.name}' has free dimensions: give its shape" + (" to Session(shapes=...)" if writes else ""))
         if not 0 <= rows.axis < len(shape):
             raise UsageError(f"'{value.name}' has {len(shape)} dimensions: it has no rows along axis {rows.axis}")
-        function = callback(self._np, rows, shape, value.dtype, writes, raised)
+        function = callback(self._np, rows, known, value.dtype, writes, raised)
         address = ctypes.cast(function, c_void_p)
         if writes:
             self._handle.call("write_output", k, rows.axis, address, None)
@@ -164,8 +166,8 @@ class Session:
             self._bind_rows(k, source, raised, writes=False)
         elif isinstance(source, (str, os.PathLike)):
             shape = self._inputs[k].shape
-            free = shape is None or None in shape
-            self._handle.call("map_input", k, path_bytes(source), None if free else dims_of(shape), 0 if free else len(shape))
+            bound = shape is not None and None not in shape
+            self._handle.call("map_input", k, path_bytes(source), dims_of(shape) if shape and bound else None, len(shape) if shape and bound else 0)
         else:
             self._bind_input(k, source)
 

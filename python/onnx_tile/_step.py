@@ -47,7 +47,7 @@ def _session(model: Any, options: Any) -> Any:
     """model: a session, or what one is made of."""
     if hasattr(model, "get_modelmeta"):
         return model
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-untyped]
     return onnxruntime.InferenceSession(for_onnxruntime(model), options, providers=["CPUExecutionProvider"])
 
 

@@ -2,12 +2,12 @@
 import contextlib
 import json
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _library as library
 from ._errors import UsageError
 from ._library import Handle, dims_of, path_bytes, size_of
-from ._model import is_path, load, save, take
+from ._model import load, save, take
 from ._result import Explanation, Result
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _GOALS = {"time": 0, "memory": 1}
 
 
-def _report_paths(report: "Reports") -> list:
+def _report_paths(report: "Reports") -> "List[Path]":
     if report is None:
         return []
-    return [report] if is_path(report) else list(report)
+    return [report] if isinstance(report, (str, os.PathLike)) else list(report)
 
 
 def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort: bool, max_slowdown: float, max_tensor: "Optional[Size]",

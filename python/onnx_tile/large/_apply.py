@@ -345,16 +345,18 @@ class _Call:
         """The plan, and the job with its model. A tiled model that rounds otherwise than the given one is not run: on the whole that one counts."""
         head = self._manifest.head if begun and self._manifest is not None else None
         tiled = self._tiled if head is None else head["ran"] is not None
-        for inside in (True, False) if tiled else (False,):
-            plan = self._plan(self._planner(job, found, inside), limit, chunk, head)
-            if plan.content is None:
-                break
+        plan = self._plan(self._planner(job, found, tiled), limit, chunk, head)
+        while plan.content is not None:
             made = replace(job, model=self._setup.model_file(self._folder, plan.content), expected=found.digest)
             rank = len(found.shape)
             first = self._setup.windows.parts(plan.edges, rank)[0]
             samples = self._setup.samples(self._setup.windows.sizes(plan.edges), rank)
             if _first_result(self._pool, self._retries, work.agrees, made, first, samples):
                 return plan, made
+            if not tiled:
+                break
+            tiled = False
+            plan = self._plan(self._planner(job, found, tiled), limit, chunk, head)
         return plan, replace(job, expected=found.digest)
 
     def _planner(self, job: work.Job, found: work.Probed, tiled: bool) -> Planner:
