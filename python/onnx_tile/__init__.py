@@ -11,7 +11,7 @@ Everything goes through the C library of the package; docs/python.md has the res
 from typing import Any
 
 from ._check import Comparison, check
-from ._errors import BudgetError, Error, ModelError, OutOfMemory, SystemFailure, UsageError
+from ._errors import BudgetError, Error, ModelError, ModelNotFound, OutOfMemory, SystemFailure, UsageError
 from ._geometry import Crop, Geometry, geometry
 from ._library import version as __version__
 from ._onnxruntime import session
@@ -25,7 +25,7 @@ from ._step import Stepper, step
 from ._tile import explain, inspect, tile
 
 __all__ = ["tile", "inspect", "explain", "geometry", "step", "passes", "plan_memory", "check", "session", "ort_library", "Session", "Rows", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
-           "Comparison", "Profile", "Value", "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
+           "Comparison", "Profile", "Value", "Error", "ModelError", "ModelNotFound", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
            "__version__"]
 
 

@@ -1,4 +1,5 @@
 """Exceptions: one for each way in which the program ends, with its one line."""
+import re
 
 
 class Error(Exception):
@@ -11,6 +12,10 @@ class ModelError(Error, ValueError):
     """The model, or another file that was given, is wrong (exit 1)."""
 
     exit_code = 1
+
+
+class ModelNotFound(ModelError, FileNotFoundError):
+    """There is no such file (exit 1)."""
 
 
 class UsageError(Error, ValueError):
@@ -37,6 +42,14 @@ class OutOfMemory(Error, MemoryError):
 _BY_STATUS = {1: ModelError, 2: UsageError, 3: BudgetError, 4: SystemFailure, 5: OutOfMemory}
 
 
+# What the program's options are called here. Longer ones come first where one begins with another.
+_ARGUMENTS = {"--shape": "shapes", "--design": "design", "--memory-budget": "budget", "--max-tensor": "max_tensor", "--max-slowdown": "max_slowdown",
+              "--best-effort": "best_effort=True", "--bit-exact": "bit_exact=True", "--force": "force=True", "--single-file": "single_file=True",
+              "--goal memory": 'goal="memory"', "--goal time": 'goal="time"', "--runtime": "runtime", "--target": "target", "--threads": "threads",
+              "--ort-operators": "ort_operators", "--l2": "fast_memory"}
+_OPTION = re.compile("(?:" + "|".join(sorted(_ARGUMENTS, key=len, reverse=True)) + r")(?![\w-])")
+
+
 def error_of(status: int, line: str) -> Error:
-    """The exception for a status of the library that is not 0."""
-    return _BY_STATUS.get(status, Error)(line or "no reason given")
+    """The exception for a status of the library that is not 0. Options that the line names are named as arguments."""
+    return _BY_STATUS.get(status, Error)(_OPTION.sub(lambda found: _ARGUMENTS[found[0]], line) or "no reason given")

@@ -110,8 +110,24 @@ def int64_of(value: Any, what: str) -> int:
     return number
 
 
+def number_of(value: Any, what: str, least: float, most: float) -> float:
+    """A number from least to most; UsageError else."""
+    if isinstance(value, bool) or not hasattr(value, "__float__") or not least <= float(value) <= most:
+        raise UsageError(f"{what} {value!r}: a number from {least:g} to {most:g}")
+    return float(value)
+
+
+def text_of(value: Any, what: str) -> bytes:
+    """A text as the library takes it."""
+    if not isinstance(value, str):
+        raise UsageError(f"{value!r} is no {what}: use a text")
+    return value.encode()
+
+
 def dims_of(shape: Sequence[Any]) -> "ctypes.Array[c_int64]":
     """A shape as the library takes it."""
+    if isinstance(shape, (str, bytes)) or not hasattr(shape, "__len__") or not hasattr(shape, "__getitem__"):
+        raise UsageError(f"{shape!r} is no shape: use a sequence of whole numbers")
     return (c_int64 * len(shape))(*(int64_of(d, "dimension") for d in shape))
 
 

@@ -4,7 +4,7 @@ import os
 from ctypes import byref, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ._errors import UsageError
+from ._errors import ModelError, ModelNotFound, UsageError
 from ._library import Handle, lib, path_bytes
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ def bytes_of(model: object) -> bytes:
 def load(handle: Handle, model: "Model", data_dir: Optional[Union[str, "os.PathLike[str]"]] = None) -> None:
     """Give a model to a handle. data_dir: folder of external data of a model in memory; without one such data is refused."""
     if isinstance(model, (str, os.PathLike)):
-        handle.call("load_file", path_bytes(model))
+        try:
+            handle.call("load_file", path_bytes(model))
+        except ModelError as why:
+            if os.path.lexists(model):
+                raise
+            raise ModelNotFound(str(why)) from None
         return
     content = bytes_of(model)
     handle.call("load_memory", content, len(content), path_bytes(data_dir) if data_dir is not None else None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Option
 
 from . import _library as library
 from ._errors import UsageError
-from ._library import Handle, dims_of, path_bytes, size_of
+from ._library import Handle, dims_of, int64_of, number_of, path_bytes, size_of, text_of
 from ._model import load, save, take
 from ._result import Explanation, Result
 
@@ -36,10 +36,10 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort
     """Set a handle's options."""
     if goal not in _GOALS:
         raise UsageError(f"goal {goal!r}: use 'time' or 'memory'")
-    if not 0 <= threads <= 4096:
+    if not 0 <= int64_of(threads, "number of threads") <= 4096:
         raise UsageError(f"threads {threads!r}: from 0 (the target's own) to 4096")
     handle.call("set_goal", _GOALS[goal])
-    handle.call("set_max_slowdown", max_slowdown * 100)
+    handle.call("set_max_slowdown", number_of(max_slowdown, "max_slowdown", 0, 1e6) * 100)
     handle.call("set_threads", threads)
     handle.call("set_best_effort", bool(best_effort))
     handle.call("set_bit_exact", bool(bit_exact))
@@ -48,16 +48,15 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort
     handle.call("keep_report", bool(keep_report))
     if target is not None:
         handle.call("set_target", path_bytes(target))
-    if runtime is not None:
-        handle.call("set_runtime", runtime.encode())
-    if ort_operators is not None:
-        handle.call("set_ort_operators", ort_operators.encode())
+    for name, text in (("set_runtime", runtime), ("set_ort_operators", ort_operators)):
+        if text is not None:
+            handle.call(name, text_of(text, name[len("set_"):]))
     for name, size in (("set_memory_budget", budget), ("set_max_tensor", max_tensor), ("set_l2", fast_memory)):
         if size is not None:
             handle.call(name, size_of(size))
     for name, given in (("bind_shape", shapes), ("design_shape", design)):
         for value, dims in (given or {}).items():
-            handle.call(name, value.encode(), dims_of(dims), len(dims))
+            handle.call(name, text_of(value, "name of an input"), dims_of(dims), len(dims))
 
 
 @contextlib.contextmanager

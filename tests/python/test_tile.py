@@ -106,7 +106,12 @@ class Errors(unittest.TestCase):
         small = networks.conv_chain(16, 16)
         with tempfile.TemporaryDirectory() as folder:
             self.raises(onnx_tile.ModelError, 1, "conv0", lambda: onnx_tile.tile(networks.broken()))
-            self.raises(onnx_tile.ModelError, 1, "absent.onnx", lambda: onnx_tile.tile(folder + "/absent.onnx"))
+            self.raises(onnx_tile.ModelNotFound, 1, "absent.onnx", lambda: onnx_tile.tile(folder + "/absent.onnx"))
+            self.raises(onnx_tile.ModelNotFound, 1, "absent.onnx", lambda: onnx_tile.Session(folder + "/absent.onnx"))
+            for wrong in ({"max_slowdown": "much"}, {"threads": "all"}, {"threads": 1.5}, {"runtime": 5}, {"shapes": {"x": "1,3"}}, {"shapes": {"x": 4}},
+                          {"shapes": {5: [1]}}, {"budget": [1]}, {"budget": True}):
+                self.raises(onnx_tile.UsageError, 2, "", lambda: onnx_tile.tile(small, **wrong))
+            self.raises(onnx_tile.UsageError, 2, "^shapes z:", lambda: onnx_tile.tile(small, shapes={"z": [1]}))
             self.raises(onnx_tile.ModelError, 1, "", lambda: onnx_tile.inspect(b"no model at all"))
             self.raises(onnx_tile.UsageError, 2, "no target|nope", lambda: onnx_tile.tile(small, target="nope"))
             self.raises(onnx_tile.UsageError, 2, "no runtime 'nope'", lambda: onnx_tile.tile(small, runtime="nope"))
@@ -129,6 +134,7 @@ class Errors(unittest.TestCase):
 
     def test_they_are_what_python_expects(self):
         self.assertTrue(issubclass(onnx_tile.UsageError, ValueError))
+        self.assertTrue(issubclass(onnx_tile.ModelNotFound, FileNotFoundError))
         self.assertTrue(issubclass(onnx_tile.SystemFailure, OSError))
         self.assertTrue(issubclass(onnx_tile.OutOfMemory, MemoryError))
 
