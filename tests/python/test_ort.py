@@ -126,7 +126,7 @@ class InOnnxRuntime(unittest.TestCase):
     def test_what_the_engine_lacks_stays_with_onnx_runtime(self):
         model = networks.in_two()
         want, = plain(model).run(None, {"x": self.x})
-        with self.assertRaisesRegex(onnx_tile.ModelError, "'middle'.*engine does not have.*--ort-operators parts"):
+        with self.assertRaisesRegex(onnx_tile.ModelError, "middle'.*engine does not have.*ort_operators parts"):
             within(model)
         for kind, inner in (("parts", ["Engine", "QuickGelu", "Engine"]), ("regions", None)):
             tiled, result = within(model, ort_operators=kind)

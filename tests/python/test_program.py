@@ -22,7 +22,7 @@ class Program(unittest.TestCase):
                 p = subprocess.run(command + [model, "-o", out, "--force", "--l2", "32K"], capture_output=True, text=True)
                 self.assertEqual((p.returncode, p.stderr), (0, ""))
                 self.assertTrue(os.path.exists(out))
-                tables.append(p.stdout)
+                tables.append([line for line in p.stdout.splitlines() if not line.startswith("wrote ")])
             self.assertEqual(*tables)
             p = subprocess.run(self.COMMANDS[0] + ["run", model, "--json"], capture_output=True, text=True)
             self.assertEqual(p.returncode, 0, p.stderr)

@@ -55,7 +55,7 @@ def geometry_of(model: "Model", shapes: Mapping[str, Tuple[int, ...]]) -> Geomet
         return geometry(model, shapes=shapes)
     except UsageError as why:
         sizes = ", ".join(f"'{n}' {list(s)}" for n, s in shapes.items())
-        line = str(why).replace("--shape: ", "", 1)
+        line = str(why).replace("shapes: ", "", 1)
         raise UsageError(f"the model does not take inputs of this shape, {sizes}: {line}") from None
 
 
