@@ -41,7 +41,19 @@ static ot_status try_body(void *ctx, const void *bytes, size_t n)
     ot_model_free(written);
     return s;
 }
+
+void ot_run_keep_whole(ot_run *r)
+{
+    ot_graph *g = r->model->graph;
+    for (ot_id id = 0; r->options.emit_engine && id < g->n_nodes; id++) {
+        ot_node *n = &g->nodes[id];
+        n->stays_whole = !n->dead && n->op == OT_OP_OPAQUE && !n->calls_function &&
+                         strcmp(n->domain, OT_TILE_DOMAIN) != 0 && !ot_op_choose(n, false);
+    }
+}
 #else
+void ot_run_keep_whole(ot_run *r) { (void)r; }
+
 static bool engine_has(const ot_model *m, const ot_node *n) { return (void)m, (void)n, false; }
 
 static ot_status try_body(void *ctx, const void *bytes, size_t n)

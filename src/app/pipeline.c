@@ -157,6 +157,7 @@ static ot_status pass_select(ot_run *r)
     const ot_run_options *o = &r->options;
     OT_TRY(load_target(r));
     const bool may_stay = r->unbound && !r->model->resized && r->target.runtime->keeps_dynamic;
+    ot_run_keep_whole(r);
     OT_TRY(compute_constants(r));
     const ot_select_request q = {.model = r->model,
                                  .unbound = may_stay ? r->unbound : NULL,

@@ -139,6 +139,10 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
         *why = OT_WHY_UNKNOWN_TO_TOOL;
         return NULL;
     }
+    if (n->stays_whole) {
+        *why = OT_WHY_NOT_IN_ENGINE;
+        return NULL;
+    }
     if (n->n_captured > 0) {
         *why = OT_WHY_SUBGRAPH;
         return NULL;

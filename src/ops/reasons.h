@@ -16,6 +16,7 @@ typedef enum ot_why {
     OT_WHY_NONE = 0, /* nothing is in the way */
     /* access.c: what every operator is asked first */
     OT_WHY_UNKNOWN_TO_TOOL,
+    OT_WHY_NOT_IN_ENGINE,
     OT_WHY_SUBGRAPH,
     OT_WHY_MAKES_SHAPES,
     OT_WHY_NEEDS_ALL,

@@ -261,6 +261,7 @@ typedef struct ot_node {
     ot_attr *attrs;      /* [n_attrs] */
     bool dead;           /* removed from the graph */
     bool calls_function; /* one of the model's own */
+    bool stays_whole;    /* who runs tiles does not have the operator: it is in none */
     bool is_static;      /* set by shape inference: every output has `known` contents or
                                 is_const; such nodes take no part in tiling */
     uint32_t source;     /* position in the original file, or OT_NONE when made here */
