@@ -12,8 +12,10 @@
 
 #include "ops/ops.h"
 
-#define LEAST (INT64_C(4) << 20)   /* bytes that nodes make while the model loads, in all */
-#define MOST  (INT64_C(256) << 20) /* bytes of constants in the end, equal ones counted each */
+/* bytes that nodes make while the model loads, in all */
+#define LEAST     (INT64_C(4) << 20)
+#define MADE_MOST (INT64_C(4) << 30)   /* they are made here, too */
+#define MOST      (INT64_C(256) << 20) /* bytes of constants in the end, and of each on the way */
 
 /* Moves elements, compares them, or rounds once: IEEE says what comes out. */
 static bool is_exact(ot_op op)
@@ -99,7 +101,8 @@ static bool is_writable(const ot_value *v)
 {
     int64_t bytes;
     return v->is_tensor && !v->is_output && v->dtype != OT_STRING && v->dtype != OT_DT_UNKNOWN &&
-           ot_dtype_bits(v->dtype) >= 8 && ot_value_is_static(v) && ot_value_bytes(v, &bytes);
+           ot_dtype_bits(v->dtype) >= 8 && ot_value_is_static(v) && ot_value_bytes(v, &bytes) &&
+           bytes <= MOST;
 }
 
 static bool computes(const ot_graph *g, const ot_node *n, const bool *computed)
@@ -156,7 +159,7 @@ ot_status ot_find_constants(const ot_graph *g, ot_arena *a, ot_computed *out)
                 n->op != OT_OP_Constant && !ot_add_i64(made, bytes, &made))
                 made = INT64_MAX;
     }
-    if (made < LEAST) return OT_OK;
+    if (made < LEAST || made > MADE_MOST) return OT_OK;
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
         for (uint32_t j = 0; j < n->n_out && out->nodes[g->order[k]] && !is_view(g, n); j++) {

@@ -79,6 +79,10 @@ static void others_stay(void **state)
                                  "  %f = ScatterND(%a, %i, %u) {reduction = \"add\"}\n"
                                  "  %y = Add(%x, %f)\n  output %y\n",
          1},
+        /* a part of what would take too much */
+        {ONES("a", "65536, 65536") "  init %i : int64[] = [5]\n  %f = Gather(%a, %i)\n"
+                                   "  %s = ReduceSum(%f)\n  %y = Add(%x, %s)\n  output %y\n",
+         0},
         {ONES("a", "1024, 1024") "  %i = Identity(%as)\n  %y = Expand(%x, %i)\n  output %y\n", 0},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
