@@ -7,7 +7,7 @@
  * Each gate answers with a sentence for the report, never with a failure: "cannot be cut" is a
  * normal answer. The operators live in access_<kind>.c, one vtable each.
  */
-#include "access.h"
+#include "access_same.h"
 #include "dynamic_dims.h"
 #include "onnx/import/model_io.h"
 
@@ -201,7 +201,9 @@ bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, u
         return ot_acc_refuse(why, OT_WHY_WINDOW_OUTSIDE);
     t->made = t->need;
     t->pad_lo = t->pad_hi = t->extra = 0;
-    if (!ops->window(g, n, out_index, axis, t, why)) return false;
+    if (!(ops->window ? ops->window(g, n, out_index, axis, t, why)
+                      : ot_acc_same_window(ops->axis, g, n, out_index, axis, t, why)))
+        return false;
     if (t->made.lo < 0 || t->made.lo > t->need.lo || t->made.hi < t->need.hi || t->made.hi > extent)
         OT_BUG("a slice relation makes less than it was asked for, or more than there is");
     return true;

@@ -15,7 +15,8 @@
  *
  * window: the same; t->need is non-empty and inside the extent of the output axis; t->made is
  * preset to t->need, pads and extra to 0. Entries of t->in are not preset. It may be called with
- * any axis that `axis` accepted.
+ * any axis that `axis` accepted. NULL: what `axis` says that follows is cut to the same window
+ * (access_same.h), and `axis` checks ot_acc_regular.
  *
  * adapt: *out is preset to a plain clone (the node's own attrs, no operands, drop all false,
  * allocated [n_in]); axes[] holds at least one entry and every tile was filled by `window`. NULL:

@@ -18,30 +18,8 @@
  */
 #include "access_same.h"
 
-/* One question: which axes go with `axis` of output `out_index`? */
-typedef struct batched {
-    const ot_graph *g;
-    const ot_node *n;
-    const ot_value *out;
-    uint32_t out_index;
-    int32_t axis;
-    int8_t *in_axis, *out_axis;
-    ot_why *why;
-} batched;
-
-/* Operand k is cut along `axis` of its own, which must be as long as the output's. */
-static bool follow(const batched *b, uint32_t k, int32_t axis)
-{
-    const ot_value *v = ot_acc_in(b->g, b->n, k);
-    if (!v) return true;
-    if (axis < 0 || axis >= v->rank || v->dims[axis] != b->out->dims[b->axis])
-        return ot_acc_refuse(b->why, OT_WHY_IN_OUT_DIFFER);
-    b->in_axis[k] = (int8_t)axis;
-    return true;
-}
-
 /* All outputs of this one's shape are cut with it. */
-static void follow_outputs(const batched *b)
+static void follow_outputs(const ot_acc_question *b)
 {
     for (uint32_t k = 0; k < b->n->n_out; k++) {
         const ot_value *v = ot_acc_out(b->g, b->n, k);
@@ -51,7 +29,7 @@ static void follow_outputs(const batched *b)
 }
 
 /* Every axis but `whole` (counted from the end where negative) of operands [0, n). */
-static bool all_but(const batched *b, int64_t whole, uint32_t n, ot_why reason)
+static bool all_but(const ot_acc_question *b, int64_t whole, uint32_t n, ot_why reason)
 {
     const ot_value *x = ot_acc_in(b->g, b->n, 0);
     if (!x || x->rank != b->out->rank) return ot_acc_refuse(b->why, OT_WHY_RANKS_DIFFER);
@@ -59,13 +37,13 @@ static bool all_but(const batched *b, int64_t whole, uint32_t n, ot_why reason)
     if (at < 0) return ot_acc_refuse(b->why, OT_WHY_AXIS_RANGE);
     if (at == b->axis) return ot_acc_refuse(b->why, reason);
     for (uint32_t k = 0; k < n; k++)
-        if (!follow(b, k, b->axis)) return false;
+        if (!ot_acc_follow(b, k, b->axis)) return false;
     follow_outputs(b);
     return true;
 }
 
 /* Data may be longer than the indices: rows behind them are not read. */
-static bool gather_elements(const batched *b)
+static bool gather_elements(const ot_acc_question *b)
 {
     const ot_value *x = ot_acc_in(b->g, b->n, 0);
     if (!x || x->rank != b->out->rank) return ot_acc_refuse(b->why, OT_WHY_RANKS_DIFFER);
@@ -76,10 +54,10 @@ static bool gather_elements(const batched *b)
             return ot_acc_refuse(b->why, OT_WHY_IN_OUT_DIFFER);
         b->in_axis[0] = (int8_t)b->axis;
     }
-    return follow(b, 1, b->axis);
+    return ot_acc_follow(b, 1, b->axis);
 }
 
-static bool gather_nd(const batched *b)
+static bool gather_nd(const ot_acc_question *b)
 {
     const ot_value *x = ot_acc_in(b->g, b->n, 0), *at = ot_acc_in(b->g, b->n, 1);
     const int64_t batch = ot_attr_int(b->n, "batch_dims", 0);
@@ -89,55 +67,57 @@ static bool gather_nd(const batched *b)
     const int32_t before = at->rank - 1;
     if (indexed > x->rank - batch || b->out->rank != before + x->rank - batch - indexed)
         return ot_acc_refuse(b->why, OT_WHY_GATHER_RANKS);
-    if (b->axis >= before) return follow(b, 0, b->axis - before + (int32_t)(batch + indexed));
-    return (b->axis >= batch || follow(b, 0, b->axis)) && follow(b, 1, b->axis);
+    if (b->axis >= before)
+        return ot_acc_follow(b, 0, b->axis - before + (int32_t)(batch + indexed));
+    return (b->axis >= batch || ot_acc_follow(b, 0, b->axis)) && ot_acc_follow(b, 1, b->axis);
 }
 
-static bool scatter_nd(const batched *b)
+static bool scatter_nd(const ot_acc_question *b)
 {
     const ot_value *at = ot_acc_in(b->g, b->n, 1), *x = ot_acc_in(b->g, b->n, 0);
     if (!x || !at || at->rank < 1 || x->rank != b->out->rank)
         return ot_acc_refuse(b->why, OT_WHY_GATHER_RANKS);
     const int64_t indexed = at->dims[at->rank - 1];
     if (b->axis < indexed) return ot_acc_refuse(b->why, OT_WHY_INDEXED);
-    return follow(b, 0, b->axis) && follow(b, 2, at->rank - 1 + b->axis - (int32_t)indexed);
+    return ot_acc_follow(b, 0, b->axis) &&
+           ot_acc_follow(b, 2, at->rank - 1 + b->axis - (int32_t)indexed);
 }
 
-static bool one_hot(const batched *b)
+static bool one_hot(const ot_acc_question *b)
 {
     const ot_value *at = ot_acc_in(b->g, b->n, 0);
     if (!at || b->out->rank != at->rank + 1) return ot_acc_refuse(b->why, OT_WHY_RANKS_DIFFER);
     const int32_t made = ot_acc_norm_axis(ot_attr_int(b->n, "axis", -1), b->out->rank);
     if (made < 0) return ot_acc_refuse(b->why, OT_WHY_AXIS_RANGE);
     if (made == b->axis) return ot_acc_refuse(b->why, OT_WHY_NO_INPUT_VARIES);
-    return follow(b, 0, b->axis - (b->axis > made));
+    return ot_acc_follow(b, 0, b->axis - (b->axis > made));
 }
 
 /* Rows of the result lie where the grid says, and may lie anywhere in the image. */
-static bool grid_sample(const batched *b)
+static bool grid_sample(const ot_acc_question *b)
 {
     const ot_value *x = ot_acc_in(b->g, b->n, 0), *grid = ot_acc_in(b->g, b->n, 1);
     if (!x || !grid || x->rank != b->out->rank || grid->rank != x->rank)
         return ot_acc_refuse(b->why, OT_WHY_RANKS_DIFFER);
-    if (b->axis < 2 && !follow(b, 0, b->axis)) return false;
-    return b->axis == 1 || follow(b, 1, b->axis == 0 ? 0 : b->axis - 1);
+    if (b->axis < 2 && !ot_acc_follow(b, 0, b->axis)) return false;
+    return b->axis == 1 || ot_acc_follow(b, 1, b->axis == 0 ? 0 : b->axis - 1);
 }
 
-static bool deform_conv(const batched *b)
+static bool deform_conv(const ot_acc_question *b)
 {
     if (b->axis != 0) return ot_acc_refuse(b->why, OT_WHY_DEFORMED);
-    return follow(b, 0, 0) && follow(b, 2, 0) && follow(b, 4, 0);
+    return ot_acc_follow(b, 0, 0) && ot_acc_follow(b, 2, 0) && ot_acc_follow(b, 4, 0);
 }
 
-static bool roi_align(const batched *b)
+static bool roi_align(const ot_acc_question *b)
 {
-    if (b->axis == 0) return follow(b, 1, 0) && follow(b, 2, 0);
-    return b->axis == 1 ? follow(b, 0, 1) : ot_acc_refuse(b->why, OT_WHY_INDEXED);
+    if (b->axis == 0) return ot_acc_follow(b, 1, 0) && ot_acc_follow(b, 2, 0);
+    return b->axis == 1 ? ot_acc_follow(b, 0, 1) : ot_acc_refuse(b->why, OT_WHY_INDEXED);
 }
 
 /* X [steps, batch, ..], lengths [batch], states [directions, batch, ..], Y [steps, directions,
  * batch, ..]; layout 1: the batch is first in all of them. */
-static bool recurrent(const batched *b)
+static bool recurrent(const ot_acc_question *b)
 {
     const bool first = ot_attr_int(b->n, "layout", 0) != 0;
     const int32_t of_rows = first ? 0 : 1, of_steps = first ? 0 : 2;
@@ -145,31 +125,38 @@ static bool recurrent(const batched *b)
     if (b->axis != want) return ot_acc_refuse(b->why, OT_WHY_WORKED_ALONG);
     for (uint32_t k = 0; k < 3; k++)
         if (ot_acc_out(b->g, b->n, k)) b->out_axis[k] = (int8_t)(k == 0 ? of_steps : of_rows);
-    return follow(b, 0, of_rows) && follow(b, 4, 0) && follow(b, 5, of_rows) &&
-           (b->n->op != OT_OP_LSTM || follow(b, 6, of_rows));
+    return ot_acc_follow(b, 0, of_rows) && ot_acc_follow(b, 4, 0) && ot_acc_follow(b, 5, of_rows) &&
+           (b->n->op != OT_OP_LSTM || ot_acc_follow(b, 6, of_rows));
 }
 
-static bool reverse_sequence(const batched *b)
+static bool reverse_sequence(const ot_acc_question *b)
 {
     const int64_t batch = ot_attr_int(b->n, "batch_axis", 1),
                   time = ot_attr_int(b->n, "time_axis", 0);
     if (!all_but(b, time, 1, OT_WHY_WORKED_ALONG)) return false;
-    return b->axis != ot_acc_norm_axis(batch, b->out->rank) || follow(b, 1, 0);
+    return b->axis != ot_acc_norm_axis(batch, b->out->rank) || ot_acc_follow(b, 1, 0);
 }
 
 /* Matrices of the last two axes. */
-static bool matrices(const batched *b)
+static bool matrices(const ot_acc_question *b)
 {
     const ot_value *x = ot_acc_in(b->g, b->n, 0);
     if (!x || b->axis >= x->rank - 2) return ot_acc_refuse(b->why, OT_WHY_WORKED_ALONG);
-    return follow(b, 0, b->axis);
+    return ot_acc_follow(b, 0, b->axis);
 }
 
 static bool batched_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                          int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const batched b = {g,        n,  ot_acc_out(g, n, out_index), out_index, (int32_t)axis, in_axis,
-                       out_axis, why};
+    const ot_acc_question b = {.g = g,
+                               .n = n,
+                               .out = ot_acc_out(g, n, out_index),
+                               .out_index = out_index,
+                               .axis = (int32_t)axis,
+                               .in_axis = in_axis,
+                               .out_axis = out_axis,
+                               .why = why,
+                               .differ = OT_WHY_IN_OUT_DIFFER};
     if (!ot_acc_regular(g, n, why)) return false;
     switch (n->op) {
     case OT_OP_GatherElements: return gather_elements(&b);
@@ -192,13 +179,7 @@ static bool batched_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     }
 }
 
-static bool batched_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(batched_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_batched = {batched_axis, batched_window, NULL};
+const ot_access_ops ot_access_batched = {batched_axis, NULL, NULL};
 
 bool ot_runs_along(const ot_graph *g, const ot_node *n, int32_t *in, int32_t *out)
 {

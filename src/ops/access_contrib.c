@@ -41,12 +41,6 @@ static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(point_axis, g, n, out_index, axis, t, why);
-}
-
 /* (a, its scale, its zero point, b, its scale, its zero point, ...): two operands and numbers. */
 static bool binary_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
@@ -55,12 +49,6 @@ static bool binary_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     (void)out_axis;
     return ot_acc_regular(g, n, why) && follow(g, n, 0, out, axis, in_axis, why) &&
            follow(g, n, 3, out, axis, in_axis, why);
-}
-
-static bool binary_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(binary_axis, g, n, out_index, axis, t, why);
 }
 
 /* ---- QLinearConcat ---- */
@@ -195,21 +183,13 @@ static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(matmul_axis, g, n, out_index, axis, t, why);
-}
-
 /* ---- SkipLayerNormalization: (x, skip, gamma, beta, bias) ---- */
 
 static bool skip_norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                            int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    const ot_value *x = ot_acc_in(g, n, 0);
+    if (!ot_acc_alike(g, n, out_index, axis, why)) return false;
     if ((int32_t)axis == x->rank - 1) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
     for (uint32_t k = 0; k < n->n_out; k++) {
         const ot_value *o = ot_acc_out(g, n, k);
@@ -218,23 +198,14 @@ static bool skip_norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     return follow(g, n, 0, x, axis, in_axis, why) && follow(g, n, 1, x, axis, in_axis, why);
 }
 
-static bool skip_norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                             ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(skip_norm_axis, g, n, out_index, axis, t, why);
-}
-
 /* ---- quantized operators of operand 0 ---- */
 
 /* Scales and zero points are numbers. */
 static bool one_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                      int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!ot_acc_alike(g, n, out_index, axis, why)) return false;
     for (uint32_t k = 1; k < n->n_in; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
         if (v && (v->rank > 1 || (v->rank == 1 && v->dims[0] != 1)))
@@ -242,12 +213,6 @@ static bool one_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, ui
     }
     in_axis[0] = (int8_t)axis;
     return true;
-}
-
-static bool one_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(one_axis, g, n, out_index, axis, t, why);
 }
 
 /* Before opset 13 all axes from `axis` on are one. */
@@ -261,12 +226,6 @@ static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     if (single ? along == (int32_t)axis : along <= (int32_t)axis)
         return ot_acc_refuse(why, OT_WHY_SOFTMAX);
     return one_axis(g, n, out_index, axis, in_axis, out_axis, why);
-}
-
-static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(softmax_axis, g, n, out_index, axis, t, why);
 }
 
 /* Of plain order: import turns the other one (nhwc_nodes.c). */
@@ -303,24 +262,24 @@ static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
 }
 
 static const ot_contrib table[] = {
-    {"Gelu", {point_axis, point_window, NULL}},
-    {"FastGelu", {point_axis, point_window, NULL}},
-    {"QuickGelu", {point_axis, point_window, NULL}},
-    {"BiasGelu", {point_axis, point_window, NULL}},
-    {"QLinearAdd", {binary_axis, binary_window, NULL}},
-    {"QLinearMul", {binary_axis, binary_window, NULL}},
-    {"QLinearLeakyRelu", {one_axis, one_window, NULL}},
-    {"QLinearSigmoid", {one_axis, one_window, NULL}},
-    {"QLinearSoftmax", {softmax_axis, softmax_window, NULL}},
+    {"Gelu", {point_axis, NULL, NULL}},
+    {"FastGelu", {point_axis, NULL, NULL}},
+    {"QuickGelu", {point_axis, NULL, NULL}},
+    {"BiasGelu", {point_axis, NULL, NULL}},
+    {"QLinearAdd", {binary_axis, NULL, NULL}},
+    {"QLinearMul", {binary_axis, NULL, NULL}},
+    {"QLinearLeakyRelu", {one_axis, NULL, NULL}},
+    {"QLinearSigmoid", {one_axis, NULL, NULL}},
+    {"QLinearSoftmax", {softmax_axis, NULL, NULL}},
     {"QLinearAveragePool", {average_axis, average_window, average_adapt}},
     {"QLinearGlobalAveragePool", {global_axis, global_window, NULL}},
-    {"QuantizeLinear", {one_axis, one_window, NULL}},
-    {"DequantizeLinear", {one_axis, one_window, NULL}},
+    {"QuantizeLinear", {one_axis, NULL, NULL}},
+    {"DequantizeLinear", {one_axis, NULL, NULL}},
     {"QLinearConcat", {concat_axis, concat_window, concat_adapt}},
     {"FusedConv", {conv_axis, conv_window, conv_adapt}},
-    {"FusedMatMul", {matmul_axis, matmul_window, NULL}},
-    {"SkipLayerNormalization", {skip_norm_axis, skip_norm_window, NULL}},
-    {"SkipSimplifiedLayerNormalization", {skip_norm_axis, skip_norm_window, NULL}},
+    {"FusedMatMul", {matmul_axis, NULL, NULL}},
+    {"SkipLayerNormalization", {skip_norm_axis, NULL, NULL}},
+    {"SkipSimplifiedLayerNormalization", {skip_norm_axis, NULL, NULL}},
     {NULL, {NULL, NULL, NULL}},
 };
 

@@ -125,10 +125,4 @@ static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return any ? true : ot_acc_refuse(why, OT_WHY_EINSUM_NO_OPERAND);
 }
 
-static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(einsum_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_einsum = {einsum_axis, einsum_window, NULL};
+const ot_access_ops ot_access_einsum = {einsum_axis, NULL, NULL};

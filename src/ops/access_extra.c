@@ -18,40 +18,18 @@
  */
 #include "access_contrib.h"
 
-/* One question: which axes go with `axis` of output `out_index`? */
-typedef struct asked {
-    const ot_graph *g;
-    const ot_node *n;
-    const ot_value *out;
-    uint32_t out_index;
-    int32_t axis;
-    int8_t *in_axis, *out_axis;
-    ot_why *why;
-} asked;
-
-/* Operand k, if there is one, is cut along its axis `axis`, which must be as long. */
-static bool follow(const asked *q, uint32_t k, int32_t axis)
-{
-    const ot_value *v = ot_acc_in(q->g, q->n, k);
-    if (!v) return true;
-    if (axis < 0 || axis >= v->rank || v->dims[axis] != q->out->dims[q->axis])
-        return ot_acc_refuse(q->why, OT_WHY_IN_OUT_DIFFER);
-    q->in_axis[k] = (int8_t)axis;
-    return true;
-}
-
 /* The first result alone. */
-static bool is_first(const asked *q)
+static bool is_first(const ot_acc_question *q)
 {
     return q->out_index == 0 ? true : ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG);
 }
 
-static bool is_one(const asked *q, const char *op_type)
+static bool is_one(const ot_acc_question *q, const char *op_type)
 {
     return strcmp(q->n->op_type, op_type) == 0;
 }
 
-static bool dft(const asked *q)
+static bool dft(const ot_acc_question *q)
 {
     int64_t along = q->n->version >= 20 ? -2 : ot_attr_int(q->n, "axis", 1);
     const int32_t rank = q->out->rank;
@@ -61,7 +39,7 @@ static bool dft(const asked *q)
     const int32_t at = ot_acc_norm_axis(along, rank);
     if (at < 0) return ot_acc_refuse(q->why, OT_WHY_AXIS_RANGE);
     if (q->axis == at || q->axis == rank - 1) return ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG);
-    return follow(q, 0, q->axis);
+    return ot_acc_follow(q, 0, q->axis);
 }
 
 /* Samples from the first of a frame to that of the next, and those of a frame; false: not known. */
@@ -74,12 +52,12 @@ static bool stft_frames(const ot_graph *g, const ot_node *n, int64_t *step, int6
     return *size > 0;
 }
 
-static bool stft(const asked *q)
+static bool stft(const ot_acc_question *q)
 {
     const ot_value *x = ot_acc_in(q->g, q->n, 0);
     int64_t step, size, last;
     if (!x || x->rank < 2 || q->out->rank != 4) return ot_acc_refuse(q->why, OT_WHY_RANKS_DIFFER);
-    if (q->axis == 0) return follow(q, 0, 0);
+    if (q->axis == 0) return ot_acc_follow(q, 0, 0);
     if (q->axis != 1) return ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG);
     if (!stft_frames(q->g, q->n, &step, &size)) return ot_acc_refuse(q->why, OT_WHY_NO_WINDOW);
     if (!ot_mul_i64(q->out->dims[1] - 1, step, &last) || !ot_add_i64(last, size, &last) ||
@@ -99,13 +77,13 @@ static int64_t col2im_places(const ot_graph *g, const ot_node *n)
     return count > 0 ? places : 0;
 }
 
-static bool col2im(const asked *q)
+static bool col2im(const ot_acc_question *q)
 {
     const ot_value *x = ot_acc_in(q->g, q->n, 0);
     const int64_t places = col2im_places(q->g, q->n);
     int64_t rows;
     if (!x || x->rank != 3) return ot_acc_refuse(q->why, OT_WHY_RANKS_DIFFER);
-    if (q->axis == 0) return follow(q, 0, 0);
+    if (q->axis == 0) return ot_acc_follow(q, 0, 0);
     if (q->axis != 1) return ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG);
     if (places == 0) return ot_acc_refuse(q->why, OT_WHY_NO_WINDOW);
     if (!ot_mul_i64(places, q->out->dims[1], &rows) || rows != x->dims[1])
@@ -114,57 +92,58 @@ static bool col2im(const asked *q)
     return true;
 }
 
-static bool cum_prod(const asked *q)
+static bool cum_prod(const ot_acc_question *q)
 {
     int64_t along;
     if (ot_acc_ints(q->g, q->n, 1, &along, 1) != 1)
         return ot_acc_refuse(q->why, OT_WHY_CUMSUM_AXIS_RUNTIME);
     const int32_t at = ot_acc_norm_axis(along, q->out->rank);
     if (at < 0) return ot_acc_refuse(q->why, OT_WHY_CUMSUM_AXIS_RANGE);
-    return at == q->axis ? ot_acc_refuse(q->why, OT_WHY_CUMSUM) : follow(q, 0, q->axis);
+    return at == q->axis ? ot_acc_refuse(q->why, OT_WHY_CUMSUM) : ot_acc_follow(q, 0, q->axis);
 }
 
-static bool center_crop_pad(const asked *q)
+static bool center_crop_pad(const ot_acc_question *q)
 {
     size_t count = 0;
     const int64_t *axes = ot_attr_ints(q->n, "axes", &count);
     bool crops = axes == NULL;
     for (size_t k = 0; axes && k < count; k++)
         crops |= ot_acc_norm_axis(axes[k], q->out->rank) == q->axis;
-    return crops ? ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG) : follow(q, 0, q->axis);
+    return crops ? ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG) : ot_acc_follow(q, 0, q->axis);
 }
 
 /* x [b, heads, rows, width] or [b, rows, width]; angles [b, rows, half], or [longest, half] of
  * which `positions` [b, rows] say one. */
-static bool rotary(const asked *q)
+static bool rotary(const ot_acc_question *q)
 {
     const int32_t rows = q->out->rank - 2;
     const bool placed = ot_acc_in(q->g, q->n, 3) != NULL;
     if (rows < 1 || q->axis > rows) return ot_acc_refuse(q->why, OT_WHY_ATTENTION_WIDTH);
-    if (!follow(q, 0, q->axis)) return false;
+    if (!ot_acc_follow(q, 0, q->axis)) return false;
     if (q->axis != 0 && q->axis != rows) return true;
     const int32_t at = q->axis == 0 ? 0 : 1;
-    return placed ? follow(q, 3, at) : follow(q, 1, at) && follow(q, 2, at);
+    return placed ? ot_acc_follow(q, 3, at) : ot_acc_follow(q, 1, at) && ot_acc_follow(q, 2, at);
 }
 
 /* cache [b, ..], update alike but along `axis`, where to write [b]. */
-static bool tensor_scatter(const asked *q)
+static bool tensor_scatter(const ot_acc_question *q)
 {
     const int32_t along = ot_acc_norm_axis(ot_attr_int(q->n, "axis", -2), q->out->rank);
     if (along < 0) return ot_acc_refuse(q->why, OT_WHY_AXIS_RANGE);
     if (along == q->axis) return ot_acc_refuse(q->why, OT_WHY_INDEXED);
-    return follow(q, 0, q->axis) && follow(q, 1, q->axis) && (q->axis != 0 || follow(q, 2, 0));
+    return ot_acc_follow(q, 0, q->axis) && ot_acc_follow(q, 1, q->axis) &&
+           (q->axis != 0 || ot_acc_follow(q, 2, 0));
 }
 
-static bool max_roi_pool(const asked *q)
+static bool max_roi_pool(const ot_acc_question *q)
 {
-    if (q->axis == 0) return follow(q, 1, 0);
-    return q->axis == 1 ? follow(q, 0, 1) : ot_acc_refuse(q->why, OT_WHY_INDEXED);
+    if (q->axis == 0) return ot_acc_follow(q, 1, 0);
+    return q->axis == 1 ? ot_acc_follow(q, 0, 1) : ot_acc_refuse(q->why, OT_WHY_INDEXED);
 }
 
 /* scores [b, classes, ..], labels [b, ..], weights [classes] -> losses [b, ..], scores' logarithms
  */
-static bool loss(const asked *q)
+static bool loss(const ot_acc_question *q)
 {
     const ot_value *scores = ot_acc_in(q->g, q->n, 0), *losses = ot_acc_out(q->g, q->n, 0);
     if (strcmp(ot_attr_str(q->n, "reduction", "mean"), "none") != 0)
@@ -176,30 +155,30 @@ static bool loss(const asked *q)
                   of_scores = of_labels == 0 ? 0 : of_labels + 1;
     q->out_axis[0] = (int8_t)of_labels;
     if (ot_acc_out(q->g, q->n, 1)) q->out_axis[1] = (int8_t)of_scores;
-    return follow(q, 0, of_scores) && follow(q, 1, of_labels);
+    return ot_acc_follow(q, 0, of_scores) && ot_acc_follow(q, 1, of_labels);
 }
 
 /* Elements of another size are counted along the last axis. */
-static bool bit_cast(const asked *q)
+static bool bit_cast(const ot_acc_question *q)
 {
     const ot_value *x = ot_acc_in(q->g, q->n, 0);
     if (!x || x->rank != q->out->rank) return ot_acc_refuse(q->why, OT_WHY_RANKS_DIFFER);
-    return follow(q, 0, q->axis);
+    return ot_acc_follow(q, 0, q->axis);
 }
 
 /* (x, weights, bias, state) -> y, state; (queries, keys, values, state, decay, beta) -> y, state */
-static bool with_state(const asked *q)
+static bool with_state(const ot_acc_question *q)
 {
     if (q->axis != 0) return ot_acc_refuse(q->why, OT_WHY_WORKED_ALONG);
     const bool conv = is_one(q, "CausalConvWithState");
     for (uint32_t k = 0; k < q->n->n_in; k++)
-        if (!(conv && (k == 1 || k == 2)) && !follow(q, k, 0)) return false;
+        if (!(conv && (k == 1 || k == 2)) && !ot_acc_follow(q, k, 0)) return false;
     for (uint32_t k = 0; k < q->n->n_out; k++)
         if (ot_acc_out(q->g, q->n, k)) q->out_axis[k] = 0;
     return true;
 }
 
-static bool simplified_norm(const asked *q)
+static bool simplified_norm(const ot_acc_question *q)
 {
     const ot_value *x = ot_acc_in(q->g, q->n, 0);
     const int32_t from = x ? ot_acc_norm_axis(ot_attr_int(q->n, "axis", -1), x->rank) : -1;
@@ -208,12 +187,12 @@ static bool simplified_norm(const asked *q)
     if (q->axis >= from) return ot_acc_refuse(q->why, OT_WHY_LAYER_NORM);
     for (uint32_t k = 1; k < q->n->n_out; k++)
         if (ot_acc_out(q->g, q->n, k)) return ot_acc_refuse(q->why, OT_WHY_LAYER_NORM);
-    return follow(q, 0, q->axis);
+    return ot_acc_follow(q, 0, q->axis);
 }
 
 static const struct {
     const char *op_type;
-    bool (*axis)(const asked *q);
+    bool (*axis)(const ot_acc_question *q);
 } RULES[] = {
     {"BitCast", bit_cast},
     {"CausalConvWithState", with_state},
@@ -242,8 +221,15 @@ static size_t rule_of(const ot_node *n)
 static bool extra_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const asked q = {g,        n,  ot_acc_out(g, n, out_index), out_index, (int32_t)axis, in_axis,
-                     out_axis, why};
+    const ot_acc_question q = {.g = g,
+                               .n = n,
+                               .out = ot_acc_out(g, n, out_index),
+                               .out_index = out_index,
+                               .axis = (int32_t)axis,
+                               .in_axis = in_axis,
+                               .out_axis = out_axis,
+                               .why = why,
+                               .differ = OT_WHY_IN_OUT_DIFFER};
     return ot_acc_regular(g, n, why) && RULES[rule_of(n)].axis(&q);
 }
 

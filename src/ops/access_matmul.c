@@ -105,13 +105,7 @@ static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ot_acc_refuse(why, OT_WHY_MATMUL_NO_OPERAND);
 }
 
-static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(matmul_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_matmul = {matmul_axis, matmul_window, NULL};
+const ot_access_ops ot_access_matmul = {matmul_axis, NULL, NULL};
 
 /* ---- Gemm: Y = alpha * A' * B' + beta * C ---- */
 
@@ -138,13 +132,7 @@ static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
                       why);
 }
 
-static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(gemm_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_gemm = {gemm_axis, gemm_window, NULL};
+const ot_access_ops ot_access_gemm = {gemm_axis, NULL, NULL};
 
 /* ---- Attention (opset 23 and 24) ----
  *
@@ -220,10 +208,4 @@ static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     return true;
 }
 
-static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                             ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(attention_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_attention = {attention_axis, attention_window, NULL};
+const ot_access_ops ot_access_attention = {attention_axis, NULL, NULL};

@@ -51,6 +51,25 @@ bool ot_acc_regular(const ot_graph *g, const ot_node *n, ot_why *why)
     return true;
 }
 
+bool ot_acc_follow(const ot_acc_question *q, uint32_t k, int32_t axis)
+{
+    const ot_value *v = ot_acc_in(q->g, q->n, k);
+    if (!v) return true;
+    if (axis < 0 || axis >= v->rank || v->dims[axis] != q->out->dims[q->axis])
+        return ot_acc_refuse(q->why, q->differ);
+    q->in_axis[k] = (int8_t)axis;
+    return true;
+}
+
+bool ot_acc_alike(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                  ot_why *why)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
+    if (!ot_acc_regular(g, n, why)) return false;
+    return (x && x->rank == out->rank && x->dims[axis] == out->dims[axis]) ||
+           ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+}
+
 bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
                         uint32_t axis, ot_op_tile *t, ot_why *why)
 {
@@ -256,10 +275,8 @@ static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t 
 static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                       int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    const ot_value *x = ot_acc_in(g, n, 0);
+    if (!ot_acc_alike(g, n, out_index, axis, why)) return false;
     switch (n->op) {
     case OT_OP_BatchNormalization: return batch_norm_axis(g, n, x, axis, in_axis, why);
     case OT_OP_InstanceNormalization: return instance_norm_axis(g, n, x, axis, in_axis, why);
@@ -277,24 +294,16 @@ static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     }
 }
 
-static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(norm_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_norm = {norm_axis, norm_window, NULL};
+const ot_access_ops ot_access_norm = {norm_axis, NULL, NULL};
 
 /* ---- Softmax, LogSoftmax, Hardmax ---- */
 
 static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                          int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
+    const ot_value *x = ot_acc_in(g, n, 0);
     (void)out_axis;
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!ot_acc_alike(g, n, out_index, axis, why)) return false;
     bool flattens = n->version < 13; /* coerces to 2-D: [dims before axis] x [axis and after] */
     int64_t attr = ot_attr_int(n, "axis", flattens ? 1 : -1);
     int32_t whole = ot_acc_norm_axis(attr, x->rank);
@@ -306,10 +315,4 @@ static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(softmax_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_softmax = {softmax_axis, softmax_window, NULL};
+const ot_access_ops ot_access_softmax = {softmax_axis, NULL, NULL};

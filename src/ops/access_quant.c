@@ -21,11 +21,9 @@ static bool is_single(const ot_value *v)
 static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
+    const ot_value *x = ot_acc_in(g, n, 0);
     (void)out_axis;
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!ot_acc_alike(g, n, out_index, axis, why)) return false;
     if (ot_attr_int(n, "block_size", 0) != 0) return ot_acc_refuse(why, OT_WHY_QUANT_BLOCKS);
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 1; k < n->n_in; k++) {

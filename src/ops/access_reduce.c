@@ -76,25 +76,17 @@ static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(reduce_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_reduce = {reduce_axis, reduce_window, NULL};
+const ot_access_ops ot_access_reduce = {reduce_axis, NULL, NULL};
 
 /* ---- CumSum ---- */
 
 static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
+    const ot_value *x = ot_acc_in(g, n, 0);
     int64_t along;
     (void)out_axis;
-    if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (!ot_acc_alike(g, n, out_index, axis, why)) return false;
     if (ot_acc_ints(g, n, 1, &along, 1) != 1) return ot_acc_refuse(why, OT_WHY_CUMSUM_AXIS_RUNTIME);
     int32_t whole = ot_acc_norm_axis(along, x->rank);
     if (whole < 0) return ot_acc_refuse(why, OT_WHY_CUMSUM_AXIS_RANGE);
@@ -103,10 +95,4 @@ static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(cumsum_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_cumsum = {cumsum_axis, cumsum_window, NULL};
+const ot_access_ops ot_access_cumsum = {cumsum_axis, NULL, NULL};

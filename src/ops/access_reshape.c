@@ -165,12 +165,6 @@ static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ot_acc_set(in_axis, 0, ot_acc_broadcast_last(in, out, axis), why);
 }
 
-static bool expand_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(expand_axis, g, n, out_index, axis, t, why);
-}
-
 static ot_status expand_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
                               uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
@@ -179,4 +173,4 @@ static ot_status expand_adapt(const ot_graph *g, const ot_node *n, const ot_tile
     return ot_adapt_set_i64(arena, out, 1, dims, rank);
 }
 
-const ot_access_ops ot_access_expand = {expand_axis, expand_window, expand_adapt};
+const ot_access_ops ot_access_expand = {expand_axis, NULL, expand_adapt};

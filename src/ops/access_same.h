@@ -41,6 +41,26 @@ typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out
 bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
                         uint32_t axis, ot_op_tile *t, ot_why *why);
 
+/* One question: which axes go with `axis` of output `out_index`? */
+typedef struct ot_acc_question {
+    const ot_graph *g;
+    const ot_node *n;
+    const ot_value *out;
+    uint32_t out_index;
+    int32_t axis;
+    int8_t *in_axis, *out_axis;
+    ot_why *why;
+    ot_why differ; /* why not, where an operand is not as long */
+} ot_acc_question;
+
+/* Operand k, if there is one, is cut along its axis `axis`, which must be as long as the output's.
+ */
+bool ot_acc_follow(const ot_acc_question *q, uint32_t k, int32_t axis);
+
+/* n is regular, and its first operand has the rank of its output and is as long along `axis`. */
+bool ot_acc_alike(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                  ot_why *why);
+
 /* Mark the axes that a reduction of access_reduce.c reduces, of an input of that rank, in
  * reduced[] ([OT_RANK_MAX]). False (with a reason) when they are not known or wrong. */
 bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced,

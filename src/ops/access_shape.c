@@ -39,13 +39,7 @@ static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     return true;
 }
 
-static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                             ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(transpose_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_transpose = {transpose_axis, transpose_window, NULL};
+const ot_access_ops ot_access_transpose = {transpose_axis, NULL, NULL};
 
 /* ---- Split ---- */
 
@@ -170,13 +164,7 @@ static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(gather_axis, g, n, out_index, axis, t, why);
-}
-
-const ot_access_ops ot_access_gather = {gather_axis, gather_window, NULL};
+const ot_access_ops ot_access_gather = {gather_axis, NULL, NULL};
 
 /* ---- Tile ----
  *

@@ -13,45 +13,33 @@
  */
 #include "access_contrib.h"
 
-/* One question: which axes go with `axis` of output `out_index`? */
-typedef struct asked {
-    const ot_graph *g;
-    const ot_node *n;
-    int64_t extent; /* of that axis */
-    int8_t *in_axis;
-    ot_why *why;
-} asked;
-
-static asked ask(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                 int8_t *in_axis, ot_why *why)
+static ot_acc_question ask(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           int8_t *in_axis, ot_why *why)
 {
-    return (asked){g, n, ot_acc_out(g, n, out_index)->dims[axis], in_axis, why};
-}
-
-/* Operand k, if there is one, is cut along its axis `axis`, which must be as long. */
-static bool cut(const asked *q, uint32_t k, int32_t axis)
-{
-    const ot_value *v = ot_acc_in(q->g, q->n, k);
-    if (!v) return true;
-    if (axis >= v->rank || v->dims[axis] != q->extent)
-        return ot_acc_refuse(q->why, OT_WHY_ATTENTION_DISAGREE);
-    q->in_axis[k] = (int8_t)axis;
-    return true;
+    return (ot_acc_question){.g = g,
+                             .n = n,
+                             .out = ot_acc_out(g, n, out_index),
+                             .out_index = out_index,
+                             .axis = (int32_t)axis,
+                             .in_axis = in_axis,
+                             .why = why,
+                             .differ = OT_WHY_ATTENTION_DISAGREE};
 }
 
 /* Or, of extent 1 there, is repeated. */
-static bool cut_or_repeated(const asked *q, uint32_t k, int32_t axis)
+static bool cut_or_repeated(const ot_acc_question *q, uint32_t k, int32_t axis)
 {
     const ot_value *v = ot_acc_in(q->g, q->n, k);
-    return (v && axis < v->rank && v->dims[axis] == 1) || cut(q, k, axis);
+    return (v && axis < v->rank && v->dims[axis] == 1) || ot_acc_follow(q, k, axis);
 }
 
 /* All results but an empty one have the batch at `axis`. */
-static void cut_results(const asked *q, int32_t axis, int8_t *out_axis)
+static void cut_results(const ot_acc_question *q, int32_t axis, int8_t *out_axis)
 {
     for (uint32_t k = 0; k < q->n->n_out; k++) {
         const ot_value *v = ot_acc_out(q->g, q->n, k);
-        if (v && axis < v->rank && v->dims[axis] == q->extent) out_axis[k] = (int8_t)axis;
+        if (v && axis < v->rank && v->dims[axis] == q->out->dims[q->axis])
+            out_axis[k] = (int8_t)axis;
     }
 }
 
@@ -72,18 +60,11 @@ static bool has_more_results(const ot_graph *g, const ot_node *n)
 /* ---- Attention (x, weights, bias, mask, past, attention bias, past length) ---- */
 
 /* A mask of one number a picture is the batch; of two, or 3 b + 2, it is not in order. */
-static bool cut_mask(const asked *q, uint32_t k)
-{
-    const ot_value *mask = ot_acc_in(q->g, q->n, k);
-    if (mask && mask->rank < 1) return ot_acc_refuse(q->why, OT_WHY_ATTENTION_DISAGREE);
-    return cut(q, k, 0);
-}
-
 static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                            int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     static const uint32_t caches[] = {4, 6}, q_caches[] = {8};
-    const asked q = ask(g, n, out_index, axis, in_axis, why);
+    const ot_acc_question q = ask(g, n, out_index, axis, in_axis, why);
     const bool quantized = strcmp(n->op_type, "QAttention") == 0;
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
@@ -92,14 +73,8 @@ static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     if (has_more_results(g, n)) return ot_acc_refuse(why, OT_WHY_ATTENTION_OUTPUTS);
     if (quantized ? has_any(g, n, q_caches, 1) : has_any(g, n, caches, 2))
         return ot_acc_refuse(why, OT_WHY_ATTENTION_CACHE);
-    return cut(&q, 0, 0) && cut_mask(&q, quantized ? 5 : 3) &&
+    return ot_acc_follow(&q, 0, 0) && ot_acc_follow(&q, quantized ? 5 : 3, 0) &&
            (quantized || cut_or_repeated(&q, 5, 0));
-}
-
-static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                             ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(attention_axis, g, n, out_index, axis, t, why);
 }
 
 /* ---- MultiHeadAttention (q, k, v, bias, padding mask, attention bias, past ...) ---- */
@@ -109,7 +84,7 @@ static bool heads_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     static const uint32_t caches[] = {6, 7, 8, 9};
-    const asked q = ask(g, n, out_index, axis, in_axis, why);
+    const ot_acc_question q = ask(g, n, out_index, axis, in_axis, why);
     const ot_value *x = ot_acc_in(g, n, 0), *keys = ot_acc_in(g, n, 1),
                    *values = ot_acc_in(g, n, 2), *mask = ot_acc_in(g, n, 4);
     (void)out_axis;
@@ -120,21 +95,15 @@ static bool heads_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
         return ot_acc_refuse(why, OT_WHY_ATTENTION_RANK);
     if (axis > 1) return ot_acc_refuse(why, OT_WHY_ATTENTION_WIDTH);
     if (axis == 0)
-        return cut(&q, 0, 0) && cut(&q, 1, 0) && cut(&q, 2, 0) && cut_mask(&q, 4) &&
-               cut_or_repeated(&q, 5, 0);
+        return ot_acc_follow(&q, 0, 0) && ot_acc_follow(&q, 1, 0) && ot_acc_follow(&q, 2, 0) &&
+               ot_acc_follow(&q, 4, 0) && cut_or_repeated(&q, 5, 0);
     if (ot_attr_int(n, "unidirectional", 0) != 0)
         return ot_acc_refuse(why, OT_WHY_ATTENTION_CAUSAL);
     /* one picture's numbers tell where its queries end, too */
     if (mask && mask->rank != 2 && mask->rank != 3)
         return ot_acc_refuse(why, OT_WHY_ATTENTION_LENGTHS);
-    return cut(&q, 0, 1) && (!mask || mask->rank != 3 || cut(&q, 4, 1)) &&
-           (!ot_acc_in(g, n, 5) || cut(&q, 5, 2));
-}
-
-static bool heads_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(heads_axis, g, n, out_index, axis, t, why);
+    return ot_acc_follow(&q, 0, 1) && (!mask || mask->rank != 3 || ot_acc_follow(&q, 4, 1)) &&
+           (!ot_acc_in(g, n, 5) || ot_acc_follow(&q, 5, 2));
 }
 
 /* ---- GroupQueryAttention (q, k, v, past k, past v, lengths - 1, total length, ...) ---- */
@@ -144,22 +113,16 @@ static bool groups_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
     static const uint32_t others[] = {9, 10, 11, 12, 13, 14, 15};
-    const asked q = ask(g, n, out_index, axis, in_axis, why);
+    const ot_acc_question q = ask(g, n, out_index, axis, in_axis, why);
     if (!ot_acc_regular(g, n, why)) return false;
     if (axis != 0)
         return ot_acc_refuse(why, out_index == 0 && axis == 1 ? OT_WHY_ATTENTION_CAUSAL
                                                               : OT_WHY_ATTENTION_WIDTH);
     if (has_any(g, n, others, 7)) return ot_acc_refuse(why, OT_WHY_ATTENTION_CACHE);
     for (uint32_t k = 0; k < 6; k++)
-        if (!cut(&q, k, 0)) return false;
+        if (!ot_acc_follow(&q, k, 0)) return false;
     cut_results(&q, 0, out_axis);
     return true;
-}
-
-static bool groups_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(groups_axis, g, n, out_index, axis, t, why);
 }
 
 /* ---- EmbedLayerNormalization (ids, segments, tables ..., mask 7, positions 8) ---- */
@@ -168,7 +131,7 @@ static bool groups_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
 static bool embed_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                        int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const asked q = ask(g, n, out_index, axis, in_axis, why);
+    const ot_acc_question q = ask(g, n, out_index, axis, in_axis, why);
     const ot_value *positions = ot_acc_in(g, n, 8);
     if (!ot_acc_regular(g, n, why)) return false;
     if (axis > 1 || out_index == 1) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
@@ -176,14 +139,10 @@ static bool embed_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
         return ot_acc_refuse(why, OT_WHY_ATTENTION_CAUSAL);
     if (axis == 1 && ot_acc_out(g, n, 1)) return ot_acc_refuse(why, OT_WHY_ATTENTION_OUTPUTS);
     cut_results(&q, (int32_t)axis, out_axis);
-    if (axis == 1) return cut(&q, 0, 1) && cut(&q, 1, 1) && cut(&q, 8, 1);
-    return cut(&q, 0, 0) && cut(&q, 1, 0) && cut(&q, 7, 0) && cut_or_repeated(&q, 8, 0);
-}
-
-static bool embed_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(embed_axis, g, n, out_index, axis, t, why);
+    if (axis == 1)
+        return ot_acc_follow(&q, 0, 1) && ot_acc_follow(&q, 1, 1) && ot_acc_follow(&q, 8, 1);
+    return ot_acc_follow(&q, 0, 0) && ot_acc_follow(&q, 1, 0) && ot_acc_follow(&q, 7, 0) &&
+           cut_or_repeated(&q, 8, 0);
 }
 
 /* ---- RotaryEmbedding (x, positions, cos, sin) ---- */
@@ -192,7 +151,7 @@ static bool embed_window(const ot_graph *g, const ot_node *n, uint32_t out_index
 static bool rotary_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                         int8_t *in_axis, int8_t *out_axis, ot_why *why)
 {
-    const asked q = ask(g, n, out_index, axis, in_axis, why);
+    const ot_acc_question q = ask(g, n, out_index, axis, in_axis, why);
     const ot_value *x = ot_acc_in(g, n, 0), *at = ot_acc_in(g, n, 1);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
@@ -201,15 +160,9 @@ static bool rotary_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     const uint32_t rows = (uint32_t)x->rank - 2;
     if (axis > rows) return ot_acc_refuse(why, OT_WHY_ATTENTION_WIDTH);
     if (axis == rows && at->rank != 2) return ot_acc_refuse(why, OT_WHY_ATTENTION_CAUSAL);
-    if (!cut(&q, 0, (int32_t)axis)) return false;
+    if (!ot_acc_follow(&q, 0, (int32_t)axis)) return false;
     if (at->rank != 2 || (axis != 0 && axis != rows)) return true;
-    return cut(&q, 1, axis == 0 ? 0 : 1);
-}
-
-static bool rotary_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(rotary_axis, g, n, out_index, axis, t, why);
+    return ot_acc_follow(&q, 1, axis == 0 ? 0 : 1);
 }
 
 /* ---- products whose columns stay whole ---- */
@@ -220,7 +173,7 @@ static bool product_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
 {
     const bool gemm = strcmp(n->op_type, "QGemm") == 0,
                scaled = strcmp(n->op_type, "MatMulIntegerToFloat") == 0;
-    const asked q = ask(g, n, out_index, axis, in_axis, why);
+    const ot_acc_question q = ask(g, n, out_index, axis, in_axis, why);
     const ot_value *a = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, out_index),
                    *scale = ot_acc_in(g, n, gemm ? 1 : 2), *sum = ot_acc_in(g, n, 6);
     (void)out_axis;
@@ -233,24 +186,18 @@ static bool product_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     if (scaled && (!ot_acc_in(g, n, 1) || ot_acc_in(g, n, 1)->rank != 2))
         return ot_acc_refuse(why, OT_WHY_MATMUL_RANKS);
     if (gemm && sum && sum->rank == 2 && !cut_or_repeated(&q, 6, 0)) return false;
-    return cut(&q, 0, gemm && ot_attr_int(n, "transA", 0) ? 1 : (int32_t)axis);
-}
-
-static bool product_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           ot_op_tile *t, ot_why *why)
-{
-    return ot_acc_same_window(product_axis, g, n, out_index, axis, t, why);
+    return ot_acc_follow(&q, 0, gemm && ot_attr_int(n, "transA", 0) ? 1 : (int32_t)axis);
 }
 
 const ot_contrib ot_access_transformers[] = {
-    {"Attention", {attention_axis, attention_window, NULL}},
-    {"QAttention", {attention_axis, attention_window, NULL}},
-    {"MultiHeadAttention", {heads_axis, heads_window, NULL}},
-    {"GroupQueryAttention", {groups_axis, groups_window, NULL}},
-    {"EmbedLayerNormalization", {embed_axis, embed_window, NULL}},
-    {"RotaryEmbedding", {rotary_axis, rotary_window, NULL}},
-    {"MatMulNBits", {product_axis, product_window, NULL}},
-    {"MatMulIntegerToFloat", {product_axis, product_window, NULL}},
-    {"QGemm", {product_axis, product_window, NULL}},
+    {"Attention", {attention_axis, NULL, NULL}},
+    {"QAttention", {attention_axis, NULL, NULL}},
+    {"MultiHeadAttention", {heads_axis, NULL, NULL}},
+    {"GroupQueryAttention", {groups_axis, NULL, NULL}},
+    {"EmbedLayerNormalization", {embed_axis, NULL, NULL}},
+    {"RotaryEmbedding", {rotary_axis, NULL, NULL}},
+    {"MatMulNBits", {product_axis, NULL, NULL}},
+    {"MatMulIntegerToFloat", {product_axis, NULL, NULL}},
+    {"QGemm", {product_axis, NULL, NULL}},
     {NULL, {NULL, NULL, NULL}},
 };
