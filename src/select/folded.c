@@ -30,19 +30,11 @@ static ot_status fold(const ot_select_request *r, ot_model *m, ot_folded *what, 
     return OT_OK;
 }
 
-static bool is_asked(const ot_select_request *r)
-{
-    const ot_plan_options *o = r->options;
-    return r->constants && r->constants->computed.n > 0 && !r->is_dynamic && !r->unbound &&
-           r->sizes.n_ranges == 0 && (o->goal == OT_GOAL_MEMORY || o->memory_budget > 0) &&
-           ot_runtime_simulates(r->target->runtime);
-}
-
 ot_status ot_select_fold(const ot_select_request *r, ot_folded *out)
 {
     bool is_better = false;
     *out = (ot_folded){0};
-    if (!is_asked(r)) return OT_OK;
+    if (!r->constants || r->constants->computed.n == 0) return OT_OK;
     OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
     ot_status s = ot_model_clone(r->model, &out->file);
     if (s == OT_OK) s = ot_model_clone(r->model, &out->model);
@@ -58,9 +50,8 @@ ot_status ot_select_fold(const ot_select_request *r, ot_folded *out)
 
 bool ot_folded_gains(const ot_folded *x, const ot_plan *p)
 {
-    const bool edits = p->n_regions > 0 || p->in_branch || p->defer_from > 0 ||
-                       p->narrowed_nodes > 0;
-    return edits || (double)p->tiled.process_bytes <= GAINS * (double)x->whole.process_bytes;
+    return ot_plan_edits(p) ||
+           (double)p->tiled.process_bytes <= GAINS * (double)x->whole.process_bytes;
 }
 
 void ot_folded_free(ot_folded *x)

@@ -38,8 +38,8 @@ typedef struct ot_select_request {
     const ot_target *target;
     const ot_plan_options *options;
     ot_sizes sizes;
-    /* that model's graph computes them, and they may be initializers instead; NULL: none. Borrowed
-     * as long as the model is used */
+    /* that model's graph computes them, of one size, and they may be initializers instead; NULL:
+     * none are asked for. Borrowed as long as the model is used */
     const ot_constants *constants;
     bool is_dynamic;   /* shapes stay dynamic */
     bool static_shape; /* the file states all extents */
