@@ -9,7 +9,7 @@ from onnx import TensorProto as T, helper as h
 
 import builder
 from builder import constant, value as info
-from checks import outputs
+from checks import graphs, outputs
 
 tool, d = sys.argv[1:]
 rng = np.random.default_rng(0)
@@ -57,14 +57,6 @@ STAYS = {
 
 def ops(graph):
     return [n.op_type for n in graph.node]
-
-
-def graphs(graph):
-    yield graph
-    for n in graph.node:
-        for a in n.attribute:
-            if a.type == onnx.AttributeProto.GRAPH:
-                yield from graphs(a.g)
 
 
 def folds(graph):

@@ -12,7 +12,6 @@ networks, where the kernels that ONNX Runtime has for a few rows round otherwise
 a barrier are counted; with one row less of each halo some window of most others must differ, or the halo would be too large.
 Closes with 'N equal, N rounded, N barred, N not run; N of N differ with one row less'.
 """
-import argparse
 import json
 import os
 import subprocess
@@ -25,6 +24,7 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models'))
 from builder import Net, save  # noqa: E402
+from seeds import parse  # noqa: E402
 
 ort.set_default_logger_severity(4)
 STEPS = ('conv conv conv dilated strided same max average ceil nearest linear cubic turned pad mirror depth space leaky residual '
@@ -319,14 +319,7 @@ def check(seed, tool, folder, verbose):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--tool', default='build/onnx-tile')
-    p.add_argument('--start', type=int, default=0)
-    p.add_argument('--seeds', type=int, default=200)
-    p.add_argument('--seed', type=int)
-    p.add_argument('-v', action='store_true')
-    args = p.parse_args()
-    seeds = [args.seed] if args.seed is not None else range(args.start, args.start + args.seeds)
+    args, seeds = parse(__doc__, 200)
     count, wrong, less = {'equal': 0, 'rounded': 0, 'barred': 0, 'not run': 0}, 0, []
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:

@@ -10,7 +10,6 @@ with chunks of two sizes, and compared with the whole. The difference may be 1e-
 the result in float64 (long sums in float32, deep networks), to which passes must be about as near, or nearer. Closes with 'N right, N as exact,
 N refused, N not run'.
 """
-import argparse
 import os
 import subprocess
 import sys
@@ -26,6 +25,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, '..', 'models')]
 import geometry  # noqa: E402
 import passing  # noqa: E402
 from builder import save  # noqa: E402
+from seeds import parse  # noqa: E402
 
 GLOBAL = 'norm groups group_op written moments pool gate largest squeeze context both length deviation'.split()
 MORE = 2  # times what the whole is off
@@ -202,14 +202,7 @@ def check(seed, tool, folder, verbose):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--tool', default='build/onnx-tile')
-    p.add_argument('--start', type=int, default=0)
-    p.add_argument('--seeds', type=int, default=200)
-    p.add_argument('--seed', type=int)
-    p.add_argument('-v', action='store_true')
-    args = p.parse_args()
-    seeds = [args.seed] if args.seed is not None else range(args.start, args.start + args.seeds)
+    args, seeds = parse(__doc__, 200)
     count, wrong = {'right': 0, 'as exact': 0, 'refused': 0, 'not run': 0}, 0
     ort.set_default_logger_severity(4)
     with tempfile.TemporaryDirectory() as folder:

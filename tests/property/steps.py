@@ -8,7 +8,6 @@ three axes. One axis of each is cut, in as few rows as can be or in some more, f
 in its bits, or by 3e-6 of the largest value, where the kernels that ONNX Runtime has for few rows add up in another order. Closes with
 'N equal, N rounded, N refused, N not run'.
 """
-import argparse
 import collections
 import json
 import os
@@ -21,6 +20,7 @@ import numpy as np
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models')]
 from builder import save  # noqa: E402
 from geometry import BARRIERS, Grower  # noqa: E402
+from seeds import parse  # noqa: E402
 from stepping import OtherRows, compare, session  # noqa: E402
 
 ROUNDING = 3e-6
@@ -80,14 +80,7 @@ def runs(model):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument('--tool', default='build/onnx-tile')
-    p.add_argument('--start', type=int, default=0)
-    p.add_argument('--seeds', type=int, default=100)
-    p.add_argument('--seed', type=int)
-    p.add_argument('-v', action='store_true')
-    a = p.parse_args()
-    seeds = [a.seed] if a.seed is not None else range(a.start, a.start + a.seeds)
+    a, seeds = parse(__doc__, 100)
     counts, bad = collections.Counter(), 0
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
