@@ -30,7 +30,7 @@ static void look(const ot_graph *g, bool body, uint32_t depth, ot_largest *out)
         out->bytes = inner->largest;
         out->value = inner->value;
     }
-    for (ot_id id = 0; id < g->n_nodes && depth < 64; id++)
+    for (ot_id id = 0; id < g->n_nodes && depth < OT_NESTING_MAX; id++)
         for (uint32_t k = 0; k < g->nodes[id].n_attrs && !g->nodes[id].dead; k++)
             if (g->nodes[id].attrs[k].kind == OT_ATTR_GRAPH && g->nodes[id].attrs[k].g)
                 look(g->nodes[id].attrs[k].g, true, depth + 1, out);

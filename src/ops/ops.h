@@ -67,7 +67,6 @@ ot_status ot_infer_body(const ot_graph *outer, const ot_node *n, ot_graph *body)
  * long as the model. Requires SHAPES of g. Fails: OT_E_NOMEM. */
 ot_status ot_inferred_body(const ot_graph *g, const ot_node *n, const ot_attr *attr,
                            ot_graph **body) OT_MUST_USE;
-#define OT_NESTING_MAX    64 /* as of the engine */
 #define OT_BODY_NODES_MAX 1000000
 /* Set `inner` of all nodes (body_memory.c). Requires ORDER, SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_size_bodies(ot_graph *g) OT_MUST_USE;

@@ -70,14 +70,6 @@ static ot_status add_node(ot_graph *g, const ot_node_def *def, ot_tensor_type ty
     return *out == OT_NONE || ot_node_new(g, &own) == OT_NONE ? nomem(g) : OT_OK;
 }
 
-static ot_status add_constant(ot_graph *g, const char *base, const int64_t *data, int64_t n,
-                              ot_id *out)
-{
-    const char *name = ot_fresh_name(g->model, base);
-    *out = name ? ot_const_i64(g, name, data, n >= 0, &n) : OT_NONE;
-    return *out == OT_NONE ? nomem(g) : OT_OK;
-}
-
 /* A zero without axes that is computed from x. */
 static ot_status write_zero(ot_graph *g, ot_id x, ot_id *zero)
 {
@@ -87,11 +79,11 @@ static ot_status write_zero(ot_graph *g, ot_id x, ot_id *zero)
     int64_t n = 1;
     ot_id in[2] = {x}, at;
     for (int32_t d = 0; d < g->values[x].rank; d++) n *= g->values[x].dims[d];
-    OT_TRY(add_constant(g, "tile/late/flat", &flat, 1, &in[1]));
+    OT_TRY(ot_const_ints(g, "tile/late/flat", &flat, 1, &in[1]));
     OT_TRY(add_node(g, &(ot_node_def){.op = "Reshape", .name = "tile/late/input", .in = {in, 2}},
                     (ot_tensor_type){type, 1, &n}, &at));
     in[0] = at;
-    OT_TRY(add_constant(g, "tile/late/first", &none, -1, &in[1]));
+    OT_TRY(ot_const_ints(g, "tile/late/first", &none, -1, &in[1]));
     OT_TRY(add_node(g, &(ot_node_def){.op = "Gather", .name = "tile/late/number", .in = {in, 2}},
                     (ot_tensor_type){type, 0, NULL}, &at));
     in[0] = in[1] = at;
@@ -113,7 +105,7 @@ static ot_status write_late(const late *x, ot_id v, ot_id zero)
     const char *label = ot_format(g->model->arena, "tile/late/%s", w.name);
     if (!label) return nomem(g);
     memcpy(dims + 1, w.dims, (size_t)w.rank * sizeof *dims);
-    OT_TRY(add_constant(g, "tile/late/shape", dims, w.rank + 1, &in[1]));
+    OT_TRY(ot_const_ints(g, "tile/late/shape", dims, w.rank + 1, &in[1]));
     OT_TRY(add_node(g, &(ot_node_def){.op = "Reshape", .name = label, .in = {in, 2}},
                     (ot_tensor_type){w.dtype, w.rank + 1, dims}, &out));
     g->values[out].is_const = true;

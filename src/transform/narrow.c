@@ -45,14 +45,6 @@ static ot_status new_node(const writer *w, const char *name, ot_node_def *def)
     return def->name && ot_node_new(w->g, def) != OT_NONE ? OT_OK : nomem(w);
 }
 
-static ot_status new_ints(const writer *w, const char *role, const int64_t *data, int64_t n,
-                          ot_id *out)
-{
-    const char *name = fresh(w, role);
-    *out = name ? ot_const_i64(w->g, name, data, 1, &n) : OT_NONE;
-    return *out == OT_NONE ? nomem(w) : OT_OK;
-}
-
 /* ---- parts of values ---- */
 
 /* What there is of v, as windows of the original. */
@@ -100,9 +92,9 @@ static ot_status slice(const writer *w, ot_id v, const ot_win *at, ot_id *out)
             w, like.name,
             &(ot_node_def){.op = "Slice", .in = {in, 1}, .out = {out, 1}, .attrs = {list, 3}});
     }
-    OT_TRY(new_ints(w, "starts", lo, n, &in[1]));
-    OT_TRY(new_ints(w, "ends", hi, n, &in[2]));
-    OT_TRY(new_ints(w, "axes", axes, n, &in[3]));
+    OT_TRY(ot_const_ints(w->g, "tile/part/starts", lo, n, &in[1]));
+    OT_TRY(ot_const_ints(w->g, "tile/part/ends", hi, n, &in[2]));
+    OT_TRY(ot_const_ints(w->g, "tile/part/axes", axes, n, &in[3]));
     return new_node(w, like.name, &(ot_node_def){.op = "Slice", .in = {in, 4}, .out = {out, 1}});
 }
 

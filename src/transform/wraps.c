@@ -291,14 +291,6 @@ static uint32_t find_rows(moving *m)
 
 /* ---- writing ---- */
 
-static ot_status new_ints(const moving *m, const char *role, const int64_t *data, int64_t n,
-                          ot_id *out)
-{
-    const char *name = ot_fresh_name(m->g->model, role);
-    *out = name ? ot_const_i64(m->g, name, data, 1, &n) : OT_NONE;
-    return *out == OT_NONE ? nomem(m) : OT_OK;
-}
-
 /* A value like v with so many rows. */
 static ot_status new_rows(const moving *m, ot_id v, int64_t n, ot_id *out)
 {
@@ -318,9 +310,9 @@ static ot_status slice(const moving *m, ot_id from, int64_t lo, int64_t hi, ot_i
     const int64_t axis = AXIS;
     ot_id in[4] = {from, OT_NONE, OT_NONE, OT_NONE};
     if (*out == OT_NONE) OT_TRY(new_rows(m, v, hi - lo, out));
-    OT_TRY(new_ints(m, "tile/wrap/starts", &lo, 1, &in[1]));
-    OT_TRY(new_ints(m, "tile/wrap/ends", &hi, 1, &in[2]));
-    OT_TRY(new_ints(m, "tile/wrap/axes", &axis, 1, &in[3]));
+    OT_TRY(ot_const_ints(m->g, "tile/wrap/starts", &lo, 1, &in[1]));
+    OT_TRY(ot_const_ints(m->g, "tile/wrap/ends", &hi, 1, &in[2]));
+    OT_TRY(ot_const_ints(m->g, "tile/wrap/axes", &axis, 1, &in[3]));
     const char *name = ot_fresh_name(m->g->model, "tile/wrap/slice");
     const ot_node_def def = {.op = "Slice", .name = name, .in = {in, 4}, .out = {out, 1}};
     return name && ot_node_new(m->g, &def) != OT_NONE ? OT_OK : nomem(m);
@@ -369,7 +361,7 @@ static ot_status set_pads(const moving *m, ot_id id, rows by)
     list[at] = by.before;
     list[n + at] = by.behind;
     ot_id to;
-    OT_TRY(new_ints(m, "tile/wrap/pads", list, (int64_t)n_list, &to));
+    OT_TRY(ot_const_ints(m->g, "tile/wrap/pads", list, (int64_t)n_list, &to));
     m->g->nodes[id].in[PADS_OPERAND] = to;
     m->g->nodes[id].proto = NULL;
     return OT_OK;

@@ -23,10 +23,9 @@
 
 #include <stdatomic.h>
 
-#define OT_ARENA_ALIGN     64
-#define OT_POISON          0xA8
-#define OT_GUARD           64
-#define OT_FRAME_DEPTH_MAX 64 /* subgraphs and functions inside one another */
+#define OT_ARENA_ALIGN 64
+#define OT_POISON      0xA8
+#define OT_GUARD       64
 /* of a session: functions that call functions grow without measure */
 #define OT_STEPS_MAX (1u << 20)
 #define OT_CALLS_MAX (1u << 14) /* of functions */

@@ -125,11 +125,11 @@ static ot_status add_body(ot_schedule *p, ot_step *step, const char *attr, ot_gr
                           uint32_t depth, const bool *absent)
 {
     ot_schedule *body;
-    if (depth >= OT_FRAME_DEPTH_MAX) {
+    if (depth >= OT_NESTING_MAX) {
         char label[OT_LABEL_MAX];
         return ot_fail(p->s->d, OT_E_INPUT,
                        "%s: subgraphs and functions are nested more than %d deep",
-                       ot_node_label(step->node, label, sizeof label), OT_FRAME_DEPTH_MAX);
+                       ot_node_label(step->node, label, sizeof label), OT_NESTING_MAX);
     }
     OT_TRY(ot_schedule_new(p->s, g, inside ? p : NULL, depth + 1, absent, &body));
     step->bodies[step->n_bodies++] = (ot_body){attr, body};

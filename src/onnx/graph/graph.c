@@ -170,6 +170,13 @@ ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t r
     return v;
 }
 
+ot_status ot_const_ints(ot_graph *g, const char *base, const int64_t *data, int64_t n, ot_id *out)
+{
+    const char *name = base ? ot_fresh_name(g->model, base) : NULL;
+    *out = name ? ot_const_i64(g, name, data, n >= 0, &n) : OT_NONE;
+    return *out == OT_NONE ? ot_fail_nomem(g->model->diag) : OT_OK;
+}
+
 ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank,
                    const int64_t *dims)
 {

@@ -30,6 +30,7 @@ typedef uint32_t ot_id; /* index of a value or node in its graph; OT_NONE = abse
 #define OT_ENGINE_BODY "model"  /* which this attribute holds */
 #define OT_RANK_MAX    16       /* larger ranks are refused on import */
 #define OT_KNOWN_MAX   4096     /* most elements of a value whose contents we track */
+#define OT_NESTING_MAX 64       /* subgraphs, and functions, inside one another */
 
 /* Numbers are TensorProto.DataType. */
 typedef enum ot_dtype {
@@ -473,6 +474,10 @@ const char *ot_fresh_name(ot_model *m, const char *base) OT_MUST_USE;
 /* New initializer value with the given contents (data copied into the model arena). */
 ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t rank,
                    const int64_t *dims) OT_MUST_USE;
+/* The same of int64 along one axis (n < 0: one number without axes), named after base
+ * (ot_fresh_name); base NULL: no memory. Fails: OT_E_NOMEM. */
+ot_status ot_const_ints(ot_graph *g, const char *base, const int64_t *data, int64_t n,
+                        ot_id *out) OT_MUST_USE;
 ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank,
                    const int64_t *dims) OT_MUST_USE;
 ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank,

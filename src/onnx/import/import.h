@@ -4,9 +4,8 @@
 
 #include "source.h"
 
-#define OT_IMPORT_DEPTH_MAX   100 /* nesting of protobuf messages */
-#define OT_SUBGRAPH_DEPTH_MAX 64  /* nesting of subgraphs */
-#define OT_NAME_SHOWN         160 /* bytes of a name shown in a message: the rule must still fit */
+#define OT_IMPORT_DEPTH_MAX 100 /* nesting of protobuf messages */
+#define OT_NAME_SHOWN       160 /* bytes of a name shown in a message: the rule must still fit */
 
 /* State of one import. */
 typedef struct ot_importer {

@@ -69,9 +69,9 @@ static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodePr
 static ot_status walk_graph(collector *c, const scope *outer, const Onnx__GraphProto *p,
                             unsigned depth)
 {
-    if (depth > OT_SUBGRAPH_DEPTH_MAX)
+    if (depth > OT_NESTING_MAX)
         return ot_fail(c->im->d, OT_E_INPUT, "%s: subgraphs are nested more than %d deep", c->label,
-                       OT_SUBGRAPH_DEPTH_MAX);
+                       OT_NESTING_MAX);
     scope s = {.outer = outer, .names = ot_map_new(c->im->scratch)};
     if (!s.names) return nomem(c);
     OT_TRY(define_all(c, &s, p));

@@ -21,9 +21,7 @@ const char *ot_writer_name(const ot_node_writer *w, const char *role)
 ot_status ot_write_ints(const ot_node_writer *w, const char *role, const int64_t *data, int64_t n,
                         ot_id *out)
 {
-    const char *name = ot_writer_name(w, role);
-    *out = name ? ot_const_i64(w->g, name, data, 1, &n) : OT_NONE;
-    return *out == OT_NONE ? nomem(w) : OT_OK;
+    return ot_const_ints(w->g, ot_format(w->g->model->arena, "%s/%s", w->base, role), data, n, out);
 }
 
 ot_status ot_write_floats(const ot_node_writer *w, const char *role, const float *data, int64_t n,

@@ -85,11 +85,8 @@ static ot_status write_operand(ot_graph *g, const ot_node *old, const char *attr
                                ot_id *out)
 {
     size_t n = 0;
-    const int64_t *data = ot_attr_ints(old, attr, &n), count = (int64_t)n;
-    const char *name = ot_format(g->model->arena, "%s/%s", base, attr);
-    name = name ? ot_fresh_name(g->model, name) : NULL;
-    *out = !name ? OT_NONE : ot_const_i64(g, name, data, 1, &count);
-    return *out == OT_NONE ? ot_fail_nomem(g->model->diag) : OT_OK;
+    const int64_t *data = ot_attr_ints(old, attr, &n);
+    return ot_const_ints(g, ot_format(g->model->arena, "%s/%s", base, attr), data, (int64_t)n, out);
 }
 
 /* Node id as opset 13 has it, made anew where that is another form. */

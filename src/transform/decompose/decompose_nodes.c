@@ -129,10 +129,7 @@ ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int
 {
     if (w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE)
         return ints_by_cast(w, role, data, n, out);
-    const char *name = name_of(w, role);
-    if (!name) return nomem(w);
-    *out = ot_const_i64(w->g, name, data, 1, &n);
-    return *out == OT_NONE ? nomem(w) : OT_OK;
+    return ot_const_ints(w->g, ot_format(w->g->model->arena, "%s/%s", w->base, role), data, n, out);
 }
 
 ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank,
