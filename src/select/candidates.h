@@ -6,7 +6,7 @@
  *     let go      regions that pay only together                                      growth_step.c
  *     refine      how the best set is written                                         refine.c
  *       each:     transform a copy -> simulate -> score                               candidates.c
- *     keep        the best set, unless one of a tighter limit holds less              select.c
+ *     keep        the best set, unless one of a tighter limit holds less              laps.c
  *
  * Laps go from tight limits to loose ones, and what they found stays: so a looser limit never gives
  * a worse plan.

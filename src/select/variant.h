@@ -59,6 +59,12 @@ static inline ot_graph *ot_variant_graph(const ot_variant *v)
     return (v->design ? v->design : v->model)->graph;
 }
 
+/* The variant without edits. */
+static inline const ot_variant *ot_group_plain(const ot_variant_group *x)
+{
+    return &x->v[OT_VARIANT_PLAIN];
+}
+
 /* ---- variant.c ---- */
 
 /* The group's plain variant, of r's model (or of r->unbound, with dynamic shapes, where a size was

@@ -1,0 +1,34 @@
+/* Laps: all groups of variants under one limit on time after the other (private to this folder). */
+#ifndef OT_SELECT_LAPS_H
+#define OT_SELECT_LAPS_H
+
+#include "variant.h"
+
+#define OT_TIME_ABOUT 1e-9 /* sums of seconds differ by rounding */
+
+/* A variant and what was found for it. */
+typedef struct ot_pick {
+    ot_variant_group *group;
+    ot_variant *v; /* NULL: nothing was found */
+    ot_outcome found;
+} ot_pick;
+
+/* Groups of variants, and what their laps found. */
+typedef struct ot_laps {
+    const ot_select_request *r;
+    ot_variant_group *groups; /* [n] */
+    uint32_t n;
+    ot_pick memory; /* the best of the laps for goal memory so far, */
+    size_t next;    /* index of the next limit that is searched */
+} ot_laps;
+
+/* The best with options o. Fails: as ot_candidates_lap. */
+ot_status ot_laps_find(ot_laps *x, const ot_plan_options *o, ot_pick *out) OT_MUST_USE;
+/* Whether a much larger limit on time would bring anything, of the planners at hand: *out, else it
+ * stays as it is. Fails: likewise. */
+ot_status ot_laps_slower(ot_laps *x, ot_figures *out) OT_MUST_USE;
+/* v->c: what competes for v, a variant of x, with options o. Fails: OT_E_NOMEM. */
+ot_status ot_laps_open(const ot_variant_group *x, ot_variant *v,
+                       const ot_plan_options *o) OT_MUST_USE;
+
+#endif
