@@ -141,4 +141,29 @@ static inline void seed_from_environment(void)
     printf("seed %s\n", seed ? seed : "0");
 }
 
+/* "k.tk:" place ": " ... fragment ... */
+static inline void expect_message(const char *message, const char *place, const char *fragment,
+                                  const char *text)
+{
+    char start[64];
+    snprintf(start, sizeof start, "k.tk:%s: ", place);
+    if (strncmp(message, start, strlen(start)) != 0 || !strstr(message, fragment))
+        fail_msg("message '%s', wanted '%s...%s'\nin:\n%s", message, start, fragment, text);
+}
+
+static inline void parse_fails_n(const char *text, size_t n, const char *place,
+                                 const char *fragment)
+{
+    ot_diag d = {0};
+    ot_kernel *k = NULL;
+    if (ot_kernel_parse("k.tk", text, n, &d, &k) != OT_E_INPUT) fail_msg("this parses:\n%s", text);
+    assert_null(k);
+    expect_message(d.message, place, fragment, text);
+}
+
+static inline void parse_fails(const char *text, const char *place, const char *fragment)
+{
+    parse_fails_n(text, strlen(text), place, fragment);
+}
+
 #endif
