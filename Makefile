@@ -17,6 +17,8 @@ BUILD    ?= build
 ENGINE   ?= yes
 # `GLPK=no` builds without src/select/search/*milp*, lp*: plans are the same, found by label_search.c.
 GLPK     ?= yes
+# `PLATFORM=windows`: what Windows lacks of POSIX is in src/base/port/ (scripts/cross.sh windows).
+PLATFORM ?= linux
 VERSION  := 0.1.0
 PYTHON   ?= .venv/bin/python
 
@@ -44,7 +46,8 @@ ENGINE_SRCS := $(wildcard src/engine/*/*.c src/engine/*/*/*.c src/measure/*.c) \
     $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c model_device.c run_command.c run_kernel.c run_outputs.c) src/api/verify_tiled.c src/api/session_arrays.c src/api/session_json.c
 # The operator library for ONNX Runtime is a library of its own, beside the shared one.
 ORT_SRCS  := $(wildcard src/ort/*.c)
-SRCS      := $(filter-out $(ORT_SRCS),$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c)))
+PORT_SRCS := $(wildcard src/base/port/*.c)
+SRCS      := $(filter-out $(ORT_SRCS) $(PORT_SRCS),$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c)))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)
 CPPFLAGS  += -DOT_ENGINE
@@ -58,6 +61,14 @@ else
 SRCS      := $(filter-out $(addprefix src/select/search/,lp.c lp_glpk.c net_milp.c),$(SRCS))
 UNIT_SRCS := $(filter-out tests/unit/test_lp.c tests/unit/test_net_milp.c,$(UNIT_SRCS))
 endif
+ifeq ($(PLATFORM),windows)
+CPPFLAGS  += -include base/port/port.h -Isrc/base/port/include -D_FILE_OFFSET_BITS=64 -D__USE_MINGW_ANSI_STDIO=1
+SRCS      := $(filter-out src/base/file_view.c src/base/signals.c,$(SRCS)) $(PORT_SRCS)
+# Its headers' isfinite narrows, and formats are checked as Microsoft's, which they are not: other builds look at both.
+override CFLAGS += -Wno-conversion -Wno-format -Wno-format-extra-args
+LDLIBS    += -lbcrypt -lshell32 -lws2_32
+EXE       := .exe
+endif
 # Thousands of plans that ask whether each number of a runtime counts: nothing that a sanitizer or a build
 # without the engine would add to.
 ifneq ($(SAN)$(filter no,$(ENGINE)),)
@@ -70,7 +81,7 @@ LIB       := $(BUILD)/libonnxtile.a
 # Tile kernels, a library of its own (src/tk/tk.h): nothing of ONNX, no third party.
 TK_LIB    := $(BUILD)/libonnxtile_tk.a
 TK_SRCS   := $(wildcard src/base/*.c src/machine/*.c src/pack/*.c) $(filter-out src/tk/device/%,$(wildcard src/tk/*/*.c))
-TOOL      := $(BUILD)/onnx-tile
+TOOL      := $(BUILD)/onnx-tile$(EXE)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
 ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
@@ -82,7 +93,7 @@ EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
-C_FILES   := $(SRCS) $(ORT_SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
+C_FILES   := $(sort $(SRCS) $(PORT_SRCS)) $(ORT_SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
@@ -91,8 +102,8 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
-.PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
-        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb
+.PHONY: all tk help check unit list-unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
+        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb sdist release check-sdist site
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -105,13 +116,17 @@ help:
 	@echo 'make unit | golden | golden-update | e2e'
 	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine, a fifth as many kernels on OpenCL; OT_SEED=n for others'
 	@echo 'make doc-test     commands that the documents show are run, names and links in them checked'
+	@echo 'make site         build/site: the documents as static pages, with search and references; links are checked'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make wheel        dist/onnx_tile-$(VERSION)-py3-none-manylinux_*.whl: the Python package with the program and the library inside'
+	@echo 'make sdist        dist/onnx_tile-$(VERSION).tar.gz: from which pip compiles the package'
+	@echo 'make release      wheel and source archive, checked: descriptions, tags, licences, what they hold; HOMEPAGE=PREFIX of README'\''s links'
 	@echo 'make deb          dist/*.deb: Debian packages of the program and of the library (scripts/setup.sh deb)'
 	@echo 'make ort-library  build/wheel/libonnxtile_ort.so: the engine as an operator of ONNX Runtime (docs/onnxruntime-operators.md)'
 	@echo 'make check-deb    the packages in a bare root: installed, run, removed'
+	@echo 'make check-sdist  the source archive in a bare root: compiled by pip, run'
 	@echo 'make types        mypy --strict over the Python package'
 	@echo 'make check-python tests of the wheel, in a fresh virtual environment'
 	@echo 'make check-wheel  the wheel in a bare root: installed, README'\''s lines of Python run'
@@ -184,6 +199,9 @@ $(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
+
+# The port itself sees what the system has.
+$(BUILD)/obj/base/port/%.o: override CFLAGS += -DOT_PORT_ITSELF
 
 # Loops over numbers are the compiler's to vectorise.
 $(BUILD)/obj/engine/%.o $(BUILD)/obj/measure/%.o: override CFLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast $(or $(SIMD),-Wno-unknown-pragmas)
@@ -266,6 +284,10 @@ test-tools:
 
 unit: $(UNIT_BINS) $(ORACLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS)
+
+# Their names, for who runs them elsewhere (scripts/cross.sh).
+list-unit:
+	@printf '%s\n' $(UNIT_BINS)
 
 golden: $(TOOL)
 	@$(RUN_TESTS) scripts/golden.sh
@@ -390,11 +412,14 @@ format-check:
 
 D := $(DESTDIR)$(PREFIX)
 install: all
-	install -d '$(D)/bin' '$(D)/$(LIBDIR)/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile' '$(D)/share/bash-completion/completions'
+	install -d '$(D)/bin' '$(D)/$(LIBDIR)/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile' '$(D)/share/bash-completion/completions' \
+	    '$(D)/share/zsh/vendor-completions' '$(D)/share/fish/vendor_completions.d'
 	install -m 755 $(TOOL) '$(D)/bin/onnx-tile'
 	install -m 644 $(LIB) '$(D)/$(LIBDIR)/libonnxtile.a'
 	install -m 644 include/onnx_tile.h '$(D)/include/onnx_tile.h'
 	$(TOOL) --completion bash > '$(D)/share/bash-completion/completions/onnx-tile'
+	$(TOOL) --completion zsh > '$(D)/share/zsh/vendor-completions/_onnx-tile'
+	$(TOOL) --completion fish > '$(D)/share/fish/vendor_completions.d/onnx-tile.fish'
 	install -m 644 docs/onnx-tile.1 '$(D)/share/man/man1/onnx-tile.1'
 	install -m 644 reports/target.xsd '$(D)/share/onnx-tile/target.xsd'
 	install -m 644 reports/benefit.xsd '$(D)/share/onnx-tile/benefit.xsd'
@@ -448,6 +473,14 @@ wheel:
 	@$(MAKE_WHEEL) wheel-parts
 	@BUILD=$(BUILD_WHEEL) VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
 
+sdist:
+	$(Q)GLPK=no scripts/setup.sh wheel
+	@scripts/sdist.sh dist
+
+# All that is passed on, checked. Debian packages that `make deb` has left there are told, too.
+release: wheel sdist
+	@scripts/release.sh dist
+
 # Debian packages, checked by lintian; and installed in a bare root, where the program is run.
 deb:
 	$(Q)scripts/setup.sh deb
@@ -457,9 +490,18 @@ check-wheel: python
 	$(Q)scripts/setup.sh deb
 	@PYTHON=$(abspath $(PYTHON)) tests/python/bare_root.sh dist
 
+check-sdist: python
+	$(Q)scripts/setup.sh deb
+	@PYTHON=$(abspath $(PYTHON)) tests/python/bare_sdist.sh dist
+
 check-deb:
 	$(Q)scripts/setup.sh deb
 	@tests/deb/run.sh dist
+
+# The documents as static pages, every link looked up.
+site:
+	$(Q)scripts/setup.sh site
+	@.venv-site/bin/python scripts/site.py build/site
 
 # The package's types, as those who use it see them.
 types:
@@ -472,7 +514,7 @@ check-python: types python
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/$(LIBDIR)/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
 	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/$(LIBDIR)/pkgconfig/onnxtile.pc' \
-	    '$(D)/share/bash-completion/completions/onnx-tile'
+	    '$(D)/share/bash-completion/completions/onnx-tile' '$(D)/share/zsh/vendor-completions/_onnx-tile' '$(D)/share/fish/vendor_completions.d/onnx-tile.fish'
 
 clean:
 	rm -rf build dist demo-out

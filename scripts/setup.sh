@@ -4,17 +4,20 @@
 #   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, libxml2; oneDNN unless ENGINE=no, GLPK unless GLPK=no
 #   scripts/setup.sh missing  installs nothing: prints the packages that build lacks
 #   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
-#   scripts/setup.sh check    the same, plus xmllint, Chromium unless BROWSER=no, OpenCL and Vulkan for the CPU with their checkers
+#   scripts/setup.sh check    the same, plus xmllint, zsh, fish, Chromium unless BROWSER=no, OpenCL and Vulkan for the CPU with their checkers
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
 #   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt
 #   scripts/setup.sh wheel    what build needs, plus .venv-wheel with the packagers of scripts/requirements-wheel.txt
+#   scripts/setup.sh site     .venv-site with the packages of scripts/requirements-site.txt
 #   scripts/setup.sh deb      what build needs, plus debhelper, lintian, and mmdebstrap for the bare root of make check-deb
+#   scripts/setup.sh cross-aarch64, cross-windows    compilers and emulators of scripts/cross.sh
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
-# by other means count. Packages come from apt-get; sudo is used only when not root.
+# by other means count. Packages come from apt-get; sudo is used only when not root. INSTALL=no installs nothing and
+# fails with the list of what is missing; TESTS=no leaves out what only tests need.
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-build}
@@ -33,6 +36,10 @@ as_root() {
 
 install_missing() {
     [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "${INSTALL:-yes}" = no ]; then
+        echo "setup: please install: ${missing[*]}" >&2
+        exit 1
+    fi
     if ! has_command apt-get; then
         echo "setup: please install: ${missing[*]} (no apt-get here)" >&2
         exit 1
@@ -59,7 +66,7 @@ need_build() {
     need_header protobuf-c/protobuf-c.h libprotobuf-c-dev
     [ "${GLPK:-yes}" = no ] || need_header glpk.h libglpk-dev
     [ "${ENGINE:-yes}" = no ] || need_header dnnl.h libdnnl-dev
-    need_header cmocka.h libcmocka-dev
+    [ "${TESTS:-yes}" = no ] || need_header cmocka.h libcmocka-dev
     [ -f /usr/include/onnx/onnx.proto ] || missing+=(libonnx-dev)
     if ! has_command pkg-config || ! pkg-config --exists libxml-2.0; then missing+=(libxml2-dev); fi
 }
@@ -117,6 +124,14 @@ setup_reports() {
     (install_missing) || echo "setup: not installed: ${missing[*]}; tests of reports will fail" >&2
 }
 
+# What tests of completion need.
+setup_shells() {
+    missing=()
+    need_command zsh zsh
+    need_command fish fish
+    (install_missing) || echo "setup: not installed: ${missing[*]}; tests of completion will fail" >&2
+}
+
 has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1"; }
 has_file() { [ -n "$(find "$1" -name "$2" -print -quit 2>/dev/null)" ]; }
 
@@ -135,7 +150,7 @@ setup_devices() {
 
 case $what in
 build) setup_build ;;
-check) setup_build; setup_python; setup_reports; setup_devices ;;
+check) setup_build; setup_python; setup_reports; setup_shells; setup_devices ;;
 demo) setup_build; setup_python ;;
 lint)
     need_command clang-tidy clang-tidy
@@ -160,6 +175,7 @@ wheel)
     setup_build
     setup_environment .venv-wheel scripts/requirements-wheel.txt 'auditwheel, build, setuptools'
     ;;
+site) setup_environment .venv-site scripts/requirements-site.txt 'mkdocs, material' ;;
 deb)
     setup_build
     missing=()
@@ -175,9 +191,26 @@ tsan)
     has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
+cross-aarch64)
+    setup_build
+    missing=()
+    need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    need_command qemu-aarch64 qemu-user
+    need_command mmdebstrap mmdebstrap
+    install_missing
+    ;;
+cross-windows)
+    setup_build
+    missing=()
+    need_command x86_64-w64-mingw32-gcc gcc-mingw-w64-x86-64-win32
+    need_command wine wine
+    has_file /usr/lib/wine wine64 || missing+=(wine64)
+    need_command dpkg-source dpkg-dev
+    install_missing
+    ;;
 missing)
     need_build
     echo "${missing[*]}"
     ;;
-*) echo "usage: scripts/setup.sh [build|missing|check|demo|lint|format|fuzz|matrix|wheel|tsan]" >&2; exit 2 ;;
+*) echo "usage: scripts/setup.sh [build|missing|check|demo|lint|format|fuzz|matrix|wheel|site|deb|tsan|cross-aarch64|cross-windows]" >&2; exit 2 ;;
 esac

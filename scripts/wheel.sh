@@ -21,6 +21,7 @@ needed() { ldd "$BUILD/libonnxtile.so" | awk -v name="$1" 'index($1, name) == 1 
 # libxml2 without ICU, whose tables are 31 MB (python/native/no_icu.c).
 rm -rf "$stage" "$libs"
 mkdir -p "$libs" "$out"
+: >"$BUILD/packages"
 xml=$(needed libxml2.so)
 icu=$(patchelf --print-needed "$xml" | grep '^libicuuc\.so' || true)
 if [ -n "$icu" ]; then
@@ -30,7 +31,7 @@ if [ -n "$icu" ]; then
 fi
 
 cp -r python "$stage"
-cp README.md "$stage/README.md"
+python3 scripts/pypi_readme.py README.md "$stage/README.md" --home "${HOMEPAGE:-}"
 mkdir -p "$stage/onnx_tile/bin" "$stage/onnx_tile/lib" "$stage/onnx_tile/licenses"
 find "$stage" -name __pycache__ -prune -exec rm -rf {} +
 cp "$BUILD/libonnxtile.so" "$stage/onnx_tile/lib/"
@@ -39,11 +40,12 @@ cp "$BUILD/shared-program" "$stage/onnx_tile/bin/onnx-tile"
 cp LICENSE "$stage/onnx_tile/licenses/onnx-tile"
 
 # What the bundled libraries ask of who passes them on, as their packages have it.
-for name in libdnnl libgomp libprotobuf-c libxml2 libz liblzma libOpenCL; do
+for name in libdnnl libgomp libprotobuf-c libxml2 liblzma libOpenCL; do
     file=$(needed $name.so)
     [ -n "$file" ] || continue
     file=$(readlink -f "$file")
     package=$({ dpkg-query -S "$file" || dpkg-query -S "${file#/usr}"; } 2>/dev/null | sed 's/:.*//;q') || continue
+    dpkg-query -W -f '${Package} ${Version}\n' "$package" | sed -n 1p >>"$BUILD/packages"
     [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$stage/onnx_tile/licenses/$package"
 done
 
@@ -53,4 +55,5 @@ ONNX_TILE_VERSION=$VERSION "$tools/python" -m build --wheel --no-isolation --out
 rm -f "$out"/onnx_tile-*.whl
 LD_LIBRARY_PATH=$PWD/$libs "$tools/auditwheel" repair --strip --zip-compression-level 9 -w "$out" "$BUILD"/unrepaired/*.whl >"$BUILD/audit.log" 2>&1 ||
     { cat "$BUILD/audit.log" >&2; exit 1; }
+"$tools/python" scripts/wheel_bill.py "$out"/onnx_tile-*.whl "$BUILD/packages"
 ls -l "$out"/onnx_tile-*.whl | awk '{ print $9 ", " $5 " bytes" }'

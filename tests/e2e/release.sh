@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What `make release` looks for is found: archives and wheels with planted faults. README as a package's description. What pip's build says of
+# missing packages.
+. "$(dirname "$0")/lib.bash"
+py "$root" "$tmp" || fail "see above"
+
+# the description has no link into the tree, and all words
+expect 0 "$PYTHON" "$root/scripts/pypi_readme.py" "$root/README.md" "$tmp/described.md"
+grep -nE '\]\((docs|CONTRIBUTING|CHANGELOG)' "$tmp/described.md" && fail "a link into the tree stays"
+grep -q 'guide: all commands' "$tmp/described.md" || fail "the words of a link are gone"
+expect 0 "$PYTHON" "$root/scripts/pypi_readme.py" "$root/README.md" "$tmp/described.md" --home https://example.org/tree
+grep -qF '](https://example.org/tree/docs/guide.md)' "$tmp/described.md" || fail "--home does not come before paths"
+grep -qF '![Memory of the process over time, before and after](https://example.org/tree/docs/memory.svg)' "$tmp/described.md" || fail "a picture has no address"
+
+# nothing is installed where that is not wanted; the list has what is missing and only that
+mkdir "$tmp/bin"
+for name in bash cat dirname env grep make sed; do ln -s "$(command -v $name)" "$tmp/bin/$name"; done
+expect 1 env PATH="$tmp/bin" INSTALL=no TESTS=no GLPK=no "$tmp/bin/bash" "$root/scripts/setup.sh" build
+grep -q '^setup: please install: .*gcc.*protobuf-c-compiler' "$tmp/err" || fail "missing packages are not named: $(cat "$tmp/err")"
+grep -q cmocka "$tmp/err" && fail "what tests alone need is asked for"
+finish
