@@ -3,8 +3,8 @@
 
   run.py dist [--keep DIR] [--package NAME==VERSION]... [TEST]...
 
-dist: the folder of the wheel (`make wheel`). Other packages are those of scripts/requirements.txt and requirements-large.txt, or the ones that
-are named; tests of large files are skipped without theirs.
+dist: the folder of the wheel (`make wheel`). Other packages are those of scripts/requirements.txt, requirements-large.txt and requirements-hosts.txt, or the
+ones that are named; tests of large files and of hosts are skipped without theirs.
 """
 import argparse
 import glob
@@ -19,9 +19,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def pinned():
-    """What the tests need, in the versions of scripts/requirements.txt and requirements-large.txt."""
+    """What the tests need, in the versions of scripts/requirements.txt, requirements-large.txt and requirements-hosts.txt."""
     found = []
-    for name, which in (("requirements.txt", r"(onnx|onnxruntime|numpy)=="), ("requirements-large.txt", r"\w")):
+    for name, which in (("requirements.txt", r"(onnx|onnxruntime|numpy)=="), ("requirements-large.txt", r"\w"), ("requirements-hosts.txt", r"\w")):
         with open(os.path.join(HERE, "..", "..", "scripts", name), encoding="ascii") as f:
             found += [line.strip() for line in f if re.match(which, line)]
     return found
