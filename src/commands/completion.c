@@ -5,7 +5,7 @@
  * cursor that is no "=" says what comes.
  *
  */
-#include "option_table.h"
+#include "completion.h"
 
 static void put_options(unsigned bit, FILE *f)
 {
@@ -14,8 +14,7 @@ static void put_options(unsigned bit, FILE *f)
             fprintf(f, " --%s", option_table[k].name);
 }
 
-/* "cpu|opencl" is words, "F.html|.xml" and "INPUT=D" are not. */
-static bool lists_words(const option *o)
+bool completion_lists_words(const option *o)
 {
     return o->value[strspn(o->value, "abcdefghijklmnopqrstuvwxyz-|")] == '\0';
 }
@@ -31,41 +30,48 @@ static ot_status put_first_words(list_writer *list, FILE *f)
     ot_status s = list(m);
     if (fclose(m) != 0 && s == OT_OK) s = OT_E_NOMEM;
     for (const char *line = text; s == OT_OK && *line; line += strcspn(line, "\n") + 1)
-        fprintf(f, " %.*s", (int)strcspn(line, " "), line);
+        fprintf(f, "%s%.*s", line == text ? "" : " ", (int)strcspn(line, " "), line);
     free(text);
     return s;
+}
+
+ot_status completion_words(const option *o, FILE *f)
+{
+    if (o->kind == TARGET) return put_first_words(ot_target_list, f);
+    if (o->kind == RUNTIME) return put_first_words(ot_runtime_list, f);
+    if (completion_lists_words(o))
+        for (const char *c = o->value; *c; c++) fputc(*c == '|' ? ' ' : *c, f);
+    return OT_OK;
+}
+
+completion_files completion_files_of(const option *o)
+{
+    switch (o->kind) {
+    case TARGET: return FILES_XML;
+    case FOLDER: return FILES_FOLDERS;
+    case FILENAME:
+    case REPORT:
+    case SOURCE:
+    case OUTPUT:
+    case INPUT: return FILES_ALL;
+    default: return FILES_NONE;
+    }
 }
 
 /* The shell code that completes the value of an option, after "case". */
 static ot_status put_value(const option *o, FILE *f)
 {
-    const char *plain = o->value;
+    static const char *const files[] = {"", "_onnx_tile_files", "_onnx_tile_files xml",
+                                        "_onnx_tile_files /"};
+    const char *of = files[completion_files_of(o)];
+    const bool words = o->kind == TARGET || o->kind == RUNTIME || completion_lists_words(o);
     fputs("    ", f);
     if (o->letter) fprintf(f, "-%c|", o->letter);
     fprintf(f, "--%s) ", o->name);
-    switch (o->kind) {
-    case TARGET:
-        fputs("_onnx_tile_words \"", f);
-        OT_TRY(put_first_words(ot_target_list, f));
-        fputs("\"; _onnx_tile_files xml", f);
-        break;
-    case RUNTIME:
-        fputs("_onnx_tile_words \"", f);
-        OT_TRY(put_first_words(ot_runtime_list, f));
-        fputc('"', f);
-        break;
-    case FOLDER: fputs("_onnx_tile_files /", f); break;
-    case FILENAME:
-    case REPORT:
-    case SOURCE:
-    case OUTPUT:
-    case INPUT: fputs("_onnx_tile_files", f); break;
-    default:
-        fputs(lists_words(o) ? "_onnx_tile_words \"" : ":", f);
-        for (; lists_words(o) && *plain; plain++) fputc(*plain == '|' ? ' ' : *plain, f);
-        if (lists_words(o)) fputc('"', f);
-    }
-    fputs(" ;;\n", f);
+    if (words) fputs("_onnx_tile_words \"", f);
+    OT_TRY(completion_words(o, f));
+    if (words) fputs(*of ? "\"; " : "\"", f);
+    fprintf(f, "%s ;;\n", words || *of ? of : ":");
     return OT_OK;
 }
 
@@ -112,7 +118,7 @@ static const char TAIL[] =
     "}\n"
     "complete -F _onnx_tile onnx-tile\n";
 
-ot_status ot_options_completion(FILE *f)
+static ot_status put_bash(FILE *f)
 {
     fputs(HEAD, f);
     for (size_t k = 0; k < n_options; k++)
@@ -134,4 +140,11 @@ ot_status ot_options_completion(FILE *f)
     fputs("\"\n}\n\n", f);
     fputs(TAIL, f);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}
+
+ot_status ot_options_completion(const char *shell, FILE *f)
+{
+    if (strcmp(shell, "zsh") == 0) return completion_zsh(f);
+    if (strcmp(shell, "fish") == 0) return completion_fish(f);
+    return put_bash(f);
 }

@@ -58,7 +58,7 @@ static int exit_code(ot_status s)
 static ot_status answer(const ot_options *o, ot_diag *d)
 {
     if (o->help) return ot_options_help(o, stdout, d);
-    if (o->completion) return ot_options_completion(stdout);
+    if (o->completion) return ot_options_completion(o->completion, stdout);
     if (o->list_targets) return ot_target_list(stdout);
     if (o->list_runtimes) return ot_runtime_list(stdout);
     return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;

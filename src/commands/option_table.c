@@ -196,7 +196,7 @@ const option option_table[] = {
      "list the targets and exit"},
     {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, ANSWERS,
      "list the runtimes and exit"},
-    {"completion", 0, "bash", SHELL, NULL, AT(completion), EVERY, ANSWERS,
+    {"completion", 0, "bash|zsh|fish", SHELL, NULL, AT(completion), EVERY, ANSWERS,
      "print a script that completes the words of this program"},
 };
 const size_t n_options = sizeof option_table / sizeof *option_table;

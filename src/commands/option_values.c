@@ -445,8 +445,9 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         out->help_topic = text;
         return OT_OK;
     case SHELL:
-        if (strcmp(text, "bash") != 0) return bad_choice(d, o, text, o->value, "must be bash");
-        *(bool *)at = true;
+        if (strcmp(text, "bash") != 0 && strcmp(text, "zsh") != 0 && strcmp(text, "fish") != 0)
+            return bad_choice(d, o, text, o->value, "must be bash, zsh or fish");
+        *(const char **)at = text;
         return OT_OK;
     case INPUT: return parse_input(d, o, text, out);
     case OUTPUT: return parse_output(d, o, text, out);

@@ -363,7 +363,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
 
 bool ot_options_ask(const ot_options *o)
 {
-    return o->help || o->version || o->list_targets || o->list_runtimes || o->completion;
+    return o->help || o->version || o->list_targets || o->list_runtimes || o->completion != NULL;
 }
 
 void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }

@@ -89,7 +89,8 @@ typedef struct ot_options {
     bool bioimage; /* of geometry */
     bool json, quiet, verbose;
     /* answer one of them and do nothing else */
-    bool help, version, list_targets, list_runtimes, completion;
+    bool help, version, list_targets, list_runtimes;
+    const char *completion; /* the shell; NULL: none */
     const char *help_topic; /* of --help=TOPIC; NULL: none */
 } ot_options;
 
@@ -103,7 +104,8 @@ bool ot_options_ask(const ot_options *o);
 /* What --help asks for: an overview, or the options of a command or topic, in lines of 80
  * columns. OT_E_USAGE: there is no such topic. */
 ot_status ot_options_help(const ot_options *o, FILE *f, ot_diag *diag) OT_MUST_USE;
-/* A script for bash that completes commands, options and their values; made from the same table. */
-ot_status ot_options_completion(FILE *f) OT_MUST_USE;
+/* A script for a shell (bash, zsh, fish) that completes commands, options and their values; made
+ * from the same table. */
+ot_status ot_options_completion(const char *shell, FILE *f) OT_MUST_USE;
 
 #endif

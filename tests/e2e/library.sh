@@ -27,7 +27,7 @@ fi
 
 # install, then build the example against what was installed
 (cd "$root" && make -s install BUILD="$BUILD" PREFIX=/usr DESTDIR="$tmp/dest") >"$tmp/log" 2>&1 || fail "make install: $(cat "$tmp/log")"
-for f in bin/onnx-tile lib/libonnxtile.a include/onnx_tile.h lib/pkgconfig/onnxtile.pc share/man/man1/onnx-tile.1 share/onnx-tile/target.xsd share/bash-completion/completions/onnx-tile; do
+for f in bin/onnx-tile lib/libonnxtile.a include/onnx_tile.h lib/pkgconfig/onnxtile.pc share/man/man1/onnx-tile.1 share/onnx-tile/target.xsd share/bash-completion/completions/onnx-tile share/zsh/vendor-completions/_onnx-tile share/fish/vendor_completions.d/onnx-tile.fish; do
     [ -f "$tmp/dest/usr/$f" ] || fail "not installed: $f"
 done
 export PKG_CONFIG_PATH=$tmp/dest/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=

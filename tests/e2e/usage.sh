@@ -18,7 +18,7 @@ expect 0 "$TOOL" --help; cmp -s "$tmp/out" "$tmp/help" || fail "help is not --he
 expect 0 "$TOOL" help sizes; grep -qF -- --shape "$tmp/out" || fail "help TOPIC does not tell its options"
 expect 2 "$TOOL" help sises; says "; did you mean 'sizes'?"
 expect 2 "$TOOL" help sizes files; says "one model at a time"
-expect 2 "$TOOL" --completion zsh; says "must be bash"
+expect 2 "$TOOL" --completion tcsh; says "must be bash, zsh or fish"
 expect 0 "$TOOL" inspect --help
 expect 0 "$TOOL" run --help
 
