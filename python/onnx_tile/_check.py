@@ -224,9 +224,13 @@ def _pick_runtime(name: Optional[str]) -> str:
     if name is not None and name not in known:
         raise UsageError(f"runtime {name!r}: use 'onnxruntime' or 'openvino'")
     for candidate in known if name is None else (name,):
-        if importlib.util.find_spec(candidate) is not None:
-            return candidate
-    raise ImportError(f"onnx_tile.check needs {'ONNX Runtime or OpenVINO' if name is None else name}: pip install onnxruntime")
+        if importlib.util.find_spec(candidate) is None:
+            continue
+        if importlib.util.find_spec("numpy") is None:
+            raise ImportError("onnx_tile.check needs NumPy: pip install numpy")
+        return candidate
+    wanted = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}.get(name or "", "ONNX Runtime or OpenVINO")
+    raise ImportError(f"onnx_tile.check needs {wanted}: pip install {'numpy openvino' if name == 'openvino' else 'numpy onnxruntime'}")
 
 
 def check(before: "Model", after: "Model", *, runtime: Optional[str] = None, shapes: Optional[Mapping[str, Sequence[int]]] = None,

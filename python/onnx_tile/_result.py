@@ -159,3 +159,20 @@ class Explanation(Result):
     def command(self) -> Optional[str]:
         """The command that tiles the model so; None: nothing is tiled."""
         return self.memory.get("command")
+
+    def _repr_html_(self) -> str:
+        parts = [html_table(["predicted", "before", "after", ""], self._figures(), str(self.data.get("model") or ""))]
+        alive = [[str(a.get("value", "")), format_bytes(a.get("bytes")), f"{100 * float(a.get('share') or 0):.0f} %",
+                  str(a.get("maker") or "input"), "in tiles" if a.get("in_tiles") else ""] for a in self.alive]
+        obstacles = [[str(o.get("value") or ""), format_bytes(o.get("bytes")), str(o.get("node") or ""), str(o.get("reason") or ""),
+                      str(o.get("lift") or "")] for o in self.obstacles]
+        cures = [[str(c.get("options", "")), format_bytes(c.get("growth_bytes")), format_bytes(c.get("peak_bytes")),
+                  format_seconds(c.get("time_seconds"))] for c in self.cures]
+        for rows, head, caption in ((alive, ["value", "bytes", "share", "made by", ""], "alive when most is"),
+                                    (obstacles, ["value", "bytes", "node", "why", "what lifts it"], "in the way of less"),
+                                    (cures, ["options", "resident growth", "live", "time"], "tried, and less")):
+            if rows:
+                parts.append(html_table(head, rows, caption))
+        if self.command:
+            parts.append(f"<pre>{html.escape(self.command)}</pre>")
+        return "<div>" + "".join(parts) + "</div>"

@@ -7,13 +7,18 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 python=${PYTHON:-$root/.venv/bin/python}
 suite=${SUITE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 tmp=$(mktemp -d)
-trap 'rm -rf --one-file-system "$tmp"' EXIT
+clean() {
+    ! mountpoint -q "$tmp/root/proc" || umount "$tmp/root/proc"
+    rm -rf --one-file-system "$tmp"
+}
+trap clean EXIT
 fail() { echo "FAIL: $*"; exit 1; }
 packages=$(sed -n 's/^ *apt-get install \(.*libonnx-dev.*\)$/\1/p' "$root/docs/python.md" | sed 's/ *#.*//')
 [ -n "$packages" ] || fail "docs/python.md lists no packages"
 mmdebstrap --quiet --variant=apt --skip=chroot/mount --include=python3,python3-venv --aptopt='APT::Install-Recommends "false"' \
     "$suite" "$tmp/root" "deb http://deb.debian.org/debian $suite main"
 inside() { chroot "$tmp/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
+mount --bind /proc "$tmp/root/proc" # programs find the libraries beside them there
 mkdir "$tmp/root/wheels" "$tmp/root/work"
 "$python" -m pip --disable-pip-version-check download --quiet --dest "$tmp/root/wheels" 'setuptools>=77' wheel
 cp "$dist"/onnx_tile-*.tar.gz "$tmp/root/work/"

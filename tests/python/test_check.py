@@ -107,6 +107,17 @@ class Check(unittest.TestCase):
         c = onnx_tile.check(model, model, shapes={"x": [1, 3, 40, 32]}, rounds=1)
         self.assertTrue(c)
 
+    def test_what_is_missing_is_named(self):
+        import importlib.util
+        from unittest import mock
+        real = importlib.util.find_spec
+        for gone, runtime, said in (({"numpy"}, None, "needs NumPy: pip install numpy$"),
+                                    ({"onnxruntime", "openvino"}, None, "needs ONNX Runtime or OpenVINO: pip install numpy onnxruntime$"),
+                                    ({"openvino"}, "openvino", "needs OpenVINO: pip install numpy openvino$")):
+            with mock.patch("importlib.util.find_spec", lambda n, gone=gone: None if n in gone else real(n)):
+                with self.assertRaisesRegex(ImportError, said):
+                    onnx_tile.check("a.onnx", "b.onnx", runtime=runtime)
+
 
 if __name__ == "__main__":
     unittest.main()

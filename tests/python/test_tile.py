@@ -66,6 +66,14 @@ class Tile(unittest.TestCase):
         self.assertEqual(result.regions, [])
         self.assertEqual([n.op_type for n in tiled.graph.node], [n.op_type for n in model.graph.node])
 
+    def test_page_of_an_explanation(self):
+        e = onnx_tile.explain(self.path, target="cpu-generic", fast_memory=65536, threads=1)
+        page = e._repr_html_()
+        minidom.parseString(page)
+        for text in ("alive when most is", e.alive[0]["value"], f"<pre>{e.command.replace('&', '&amp;')}</pre>"):
+            self.assertIn(text, page)
+        self.assertNotIn("working set", page, "the page of a Result")
+
     def test_explain(self):
         e = onnx_tile.explain(self.path, target="cpu-generic", fast_memory=65536, threads=1)
         self.assertIn("Untiled, the process grows", str(e))
