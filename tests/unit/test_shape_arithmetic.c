@@ -1,5 +1,5 @@
-/* Shape inference by arithmetic: what chains of Shape, Cast, Div, Slice, ... compute of extents, and
- * the operators that read it. Expected values are worked out by hand. */
+/* Shape inference by arithmetic: what chains of Shape, Cast, Div, Slice, ... compute of extents,
+ * and the operators that read it. Expected values are worked out by hand. */
 #include "shape_check.h"
 
 static ot_id scalar(ot_model *m, const char *name, int64_t x)

@@ -1,7 +1,7 @@
 /* Sums of products of two arrays with strides: nests of loops, and matrix products in loops.
  *
  *   axes that lie one after another in every array count as one; then
- *     a nest      the result in blocks along the axis where it lies without steps; no operand copied
+ *     a nest      the result in blocks along the axis where it lies without steps
  *     products    the longest axis of the rows, the columns without steps, one sum: a product of
  *                 matrices; loops over what remains of batch, rows and columns
  */

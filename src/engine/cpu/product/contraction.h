@@ -32,8 +32,8 @@ void ot_axes_merge(ot_strided_axes *x);
 void ot_axes_go_to(const ot_strided_axes *x, int64_t i, const float **a, const float **b,
                    float **y);
 
-/* By a nest of plain loops, where one axis of the result lies without steps and is not short; false:
- * none does, and nothing was done. */
+/* By a nest of plain loops, where one axis of the result lies without steps and is not short;
+ * false: none does, and nothing was done. */
 bool ot_contract_in_nest(ot_call *c, const ot_contraction *p);
 /* By products of matrices. *fits false: the arrays do not lie as one needs them, and nothing was
  * done. Fails: OT_E_NOMEM. */

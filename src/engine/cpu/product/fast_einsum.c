@@ -10,8 +10,9 @@
  *                  x  x           k
  *
  *   Labels of a kind that lie one after another in every array count as one axis (contraction.c).
- *   Operands, and a result, that do not lie as a product needs them are copied. Without k, with vectors and in small products a nest of plain loops computes the
- *   same. A single term is summed, transposed, its diagonal taken.
+ *   Operands, and a result, that do not lie as a product needs them are copied. Without k, with
+ *   vectors and in small products a nest of plain loops computes the same. A single term is summed,
+ *   transposed, its diagonal taken.
  *
  * Types other than floats of 16 and 32 bits, empty arrays, and what the operator refuses go to
  * the reference.
