@@ -44,10 +44,11 @@ static double level_time(const ot_target *t, const ot_totals *x)
     if ((double)x->ws <= (double)t->fast_bytes) return x->t_fast;
     /* The middle level is judged by one tensor at a time, as for untiled nodes; about half of
      * what is live. */
-    double half = (double)x->ws / 2, mid = (double)t->mid_bytes, fast = (double)t->fast_bytes;
+    const double fast = (double)t->fast_bytes, mid = fmax((double)t->mid_bytes, fast);
+    double half = (double)x->ws / 2;
     /* tiles in flight share the middle level */
     if (t->runtime->motion == OT_MOTION_VIEWS && t->cores > 1) half *= t->cores;
-    if (mid <= fast || half > mid) return x->t_slow;
+    if (t->mid_bytes == 0 || half > mid) return x->t_slow;
     /* A shared cache fades out, it does not end: from its own time towards that of slow memory. */
     double fill = half <= fast ? 0 : (half - fast) / (mid - fast);
     return x->t_mid + fill * fill * (x->t_slow - x->t_mid);

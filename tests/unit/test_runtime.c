@@ -1,5 +1,6 @@
 /* Runtimes: every table is sane, every form that one accepts has a price, and what was measured
  * on CPUs stays there. */
+#include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -229,6 +230,32 @@ static void every_form_has_a_price(void **state)
     }
 }
 
+/* The same tiles in a larger fast memory, below, at and above the size of the middle level. */
+static void a_larger_fast_memory_makes_no_region_dearer(void **state)
+{
+    (void)state;
+    size_t n;
+    const ot_runtime *const *all = ot_runtimes(&n);
+    for (size_t k = 0; k < n; k++) {
+        ot_target t = preset("cpu-generic");
+        t.runtime = all[k];
+        for (int64_t ws = 1 << 18; ws <= 1 << 26; ws += ws / 2) {
+            ot_totals x = some_totals(false, false, true);
+            double last = DBL_MAX, time, traffic;
+            int64_t peak;
+            x.ws = ws;
+            for (int64_t fast = 1 << 17; fast <= 1 << 26; fast += fast / 4) {
+                ot_target_set_l2(&t, fast);
+                ot_form_cost(&t, &x, OT_FORM_UNROLLED, &time, &traffic, &peak);
+                if (time > last + 1e-12)
+                    fail_msg("%s, tiles of %lld bytes: %g s in %lld bytes, %g in less",
+                             all[k]->name, (long long)ws, time, (long long)fast, last);
+                last = time;
+            }
+        }
+    }
+}
+
 /* ---- CPU habits ---- */
 
 typedef struct figured {
@@ -323,6 +350,7 @@ int main(void)
         cmocka_unit_test(written_tiles_are_bounded),
         cmocka_unit_test(overheads_are_the_runtimes),
         cmocka_unit_test(every_form_has_a_price),
+        cmocka_unit_test(a_larger_fast_memory_makes_no_region_dearer),
         cmocka_unit_test(prelu_is_elementwise),
         cmocka_unit_test(conv_keeps_its_layout),
     };
