@@ -81,7 +81,8 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
     OT_TRY(own_slowdown(x, v, o, &slowdown, &slow));
     if (compete && v->slowdown == slowdown) return OT_OK; /* as in the lap before */
     v->has_outcome = false;
-    v->slowdown = compete ? slowdown : -1;
+    /* too slow now: a looser limit may let it in while its own slowdown stays 0 */
+    v->slowdown = compete && !slow ? slowdown : -1;
     if (slow) return OT_OK;
     const ot_status s = ot_candidates_lap(v->c, slowdown, &v->last);
     v->has_outcome = s == OT_OK;
