@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Does more of what a plan may use ever give a worse plan? Options are run upward over folders of models.
+
+  monotone.py [--tool build/onnx-tile] [--target cpu-generic] [--limits slowdown,budget,fast] [--only TEXT]... [-v] FOLDER...
+
+  slowdown   --goal memory with --max-slowdown 0 to 300
+  budget     --memory-budget, 10 to 90 percent of what the untiled process takes, in both goals
+  fast       --l2 128K to 16M, in both goals
+
+A step back is a plan that is worse than one of a tighter limit: in seconds (goal time), or in bytes that the process grows by, or
+live ones where that is not known (goal memory). With a larger fast memory the untiled model is faster, too, --max-slowdown counts
+from there, and larger tiles of the same speed hold more: there a step back is a plan that is worse in both figures, and what is worse
+in the goal's own alone is counted apart ("traded"). A budget that is not kept (exit 3) is worse than any plan.
+
+A folder is read as its models.json says ("name", "file", "shapes", "dynamic"), else as its *.onnx. Each model ends a line with the
+sums so far; closes with `N runs N steps back, N traded`; exit 1 when one is a step back.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+from tool_time import models_of
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SLOWDOWNS = [0, 5, 10, 20, 50, 100, 300]
+TENTHS = range(1, 10)
+FAST = ['128K', '256K', '512K', '1M', '2M', '4M', '8M', '16M']
+ABOUT = 1e-6  # figures are printed to so many digits
+
+
+class Refused(Exception):
+    """The limit cannot be kept, or nothing can be said of the model."""
+
+
+def plan_of(o, model, options):
+    args = [o.tool, 'inspect', model[1], '--json', '--target', o.target, *model[2], *options]
+    r = subprocess.run(args, capture_output=True, text=True, check=False, env={**os.environ, 'ONNX_TILE_CACHE': 'off'})
+    if r.returncode != 0:
+        raise Refused(f'exit {r.returncode}: {r.stderr.strip()}')
+    return json.loads(r.stdout)
+
+
+def bytes_of(plan):
+    t = plan['tiled']
+    return t.get('growth_bytes') or t['peak_bytes']
+
+
+def seconds_of(plan):
+    return plan['tiled']['time_seconds']
+
+
+class Upward:
+    """Plans under limits that become looser. other: a figure that a plan may be better in instead."""
+
+    def __init__(self, measure, other=None):
+        self.measure, self.other, self.plans, self.runs, self.back, self.traded = measure, other, [], 0, [], []
+
+    def take(self, said, plan):
+        """plan None: refused."""
+        self.runs += 1
+        value = self.measure(plan) if plan else float('inf')
+        worse = [p for p in self.plans if value > p[1] * (1 + ABOUT)]
+        both = [p for p in worse if not (self.other and plan) or self.other(plan) >= p[2] * (1 - ABOUT)]
+        if worse:
+            least = min(both or worse, key=lambda p: p[1])
+            (self.back if both else self.traded).append(f'{least[0]}: {least[1]:.9g} -> {said}: {value:.9g}')
+        if plan:
+            self.plans.append((said, value, self.other(plan) if self.other else 0))
+
+
+def try_plan(o, model, options):
+    try:
+        return plan_of(o, model, options)
+    except Refused:
+        return None
+
+
+def run_slowdowns(o, model):
+    up = Upward(bytes_of)
+    for s in SLOWDOWNS:
+        up.take(f'--max-slowdown {s}', try_plan(o, model, ['--goal', 'memory', '--max-slowdown', str(s)]))
+    return [up]
+
+
+def run_budgets(o, model, untiled):
+    whole = untiled.get('process_bytes') or untiled['peak_bytes']
+    found = []
+    for goal, measure in (('time', seconds_of), ('memory', bytes_of)):
+        up = Upward(measure)
+        for k in TENTHS:
+            budget = str(int(whole * k / 10))
+            up.take(f'goal {goal}, budget {k}0 %', try_plan(o, model, ['--goal', goal, '--memory-budget', budget]))
+        found.append(up)
+    return found
+
+
+def run_fast(o, model):
+    time, memory = Upward(seconds_of, bytes_of), Upward(bytes_of, seconds_of)
+    for size in FAST:
+        time.take(f'goal time, --l2 {size}', try_plan(o, model, ['--l2', size]))
+        memory.take(f'goal memory, --l2 {size}', try_plan(o, model, ['--goal', 'memory', '--l2', size]))
+    return [time, memory]
+
+
+def run_model(o, model):
+    untiled = plan_of(o, model, [])['untiled']
+    if not untiled.get('peak_bytes'):
+        raise Refused('sizes are not known')
+    found = []
+    if 'slowdown' in o.limits:
+        found += run_slowdowns(o, model)
+    if 'budget' in o.limits:
+        found += run_budgets(o, model, untiled)
+    if 'fast' in o.limits:
+        found += run_fast(o, model)
+    return found
+
+
+def main():
+    p = argparse.ArgumentParser(description='Options upward: no plan becomes worse.')
+    p.add_argument('--tool', default=f'{ROOT}/build/onnx-tile')
+    p.add_argument('--target', default='cpu-generic')
+    p.add_argument('--limits', default='slowdown,budget,fast', type=lambda s: s.split(','))
+    p.add_argument('--only', action='append', default=[])
+    p.add_argument('-v', action='store_true', help='what is traded, too')
+    p.add_argument('folders', nargs='+')
+    o = p.parse_args()
+    runs = back = traded = 0
+    for m in [m for f in o.folders for m in models_of(f) if not o.only or any(t in m[0] for t in o.only)]:
+        try:
+            found = run_model(o, m)
+        except Refused as why:
+            print(f'{m[0]} left out: {why}', flush=True)
+            continue
+        for up in found:
+            for line in up.back:
+                print(f'{m[0]} step back, {line}', flush=True)
+            for line in up.traded if o.v else []:
+                print(f'{m[0]} traded, {line}', flush=True)
+            runs, back, traded = runs + up.runs, back + len(up.back), traded + len(up.traded)
+        print(f'{m[0]} done {runs} {back} {traded}', flush=True)
+    print(f'{runs} runs {back} steps back, {traded} traded')
+    sys.exit(1 if back else 0)
+
+
+if __name__ == '__main__':
+    main()
