@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """onnx-tile-apply over a generated GeoTIFF, measured: memory of workers, seams, a killed worker, a killed run, another model.
 
-  large_truth.py FOLDER [--size 20000] [--budget 2GB] [--workers 2] [--kill-after CHUNKS] [--width 8] [--once] [--untiled]
+  large_truth.py FOLDER [--size 20000] [--budget 2GB] [--workers 2] [--kill-after CHUNKS] [--width 8] [--once | --together] [--untiled]
 
 Runs with a Python that has onnx_tile[large]. FOLDER keeps the picture, so that it is made once. A line for each thing that is measured;
-exit 1 where one is not as it should be.
+exit 1 where one is not as it should be. Three runs: nothing is killed, a worker is, the run is; --once: the first alone; --together: one run
+in which a worker is killed, then the run itself, another model is refused, and it goes on.
 """
 import argparse
 import json
@@ -57,16 +58,15 @@ def run(a, model, target, kill_worker=False, kill_run=False):
     """One run of the command. Returns exit status, what it printed, seconds, the most of each worker."""
     command = [sys.executable, '-m', 'onnx_tile.large._command', model, a.source, target, '--budget', a.budget, '--workers', str(a.workers),
                '--scale', '1/255', '--dtype', 'uint8', '--out-scale', '255', *(['--untiled'] if a.untiled else [])]
-    start, most, killed = time.perf_counter(), {}, False
+    start, most, kills = time.perf_counter(), {}, ['worker'] * kill_worker + ['run'] * kill_run
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while process.poll() is None:
         time.sleep(.2)
         for pid, size in workers_of(process.pid).items():
             most[pid] = max(size, most.get(pid, 0))
-        done = chunks_done(target)
-        if not killed and done >= a.kill_after and (kill_worker or kill_run):
-            os.kill(next(iter(workers_of(process.pid))) if kill_worker else process.pid, signal.SIGKILL)
-            killed = True
+        due = a.kill_after * (1 + kill_worker + kill_run - len(kills))
+        if kills and chunks_done(target) >= due:
+            os.kill(next(iter(workers_of(process.pid))) if kills.pop(0) == 'worker' else process.pid, signal.SIGKILL)
     return process.wait(), process.stdout.read().strip(), time.perf_counter() - start, most
 
 
@@ -106,7 +106,9 @@ def main():
     p.add_argument('--width', type=int, default=8, help='channels of the network, at the top')
     p.add_argument('--untiled', action='store_true')
     p.add_argument('--kill-after', type=int, default=3, metavar='CHUNKS')
-    p.add_argument('--once', action='store_true', help='one run and its seams; nothing is killed')
+    how = p.add_mutually_exclusive_group()
+    how.add_argument('--once', action='store_true', help='one run and its seams; nothing is killed')
+    how.add_argument('--together', action='store_true', help='one run and its seams; all that is killed is of it')
     a = p.parse_args()
     os.makedirs(a.folder, exist_ok=True)
     a.source = os.path.join(a.folder, f'picture_{a.size}.tif')
@@ -121,7 +123,10 @@ def main():
         nonlocal wrong
         wrong += not good
         print(f'{"ok   " if good else "WRONG"} {what}: {text}', flush=True)
-    for name, options in (('run', {}), ('worker killed', {'kill_worker': True}), ('run killed', {'kill_run': True})):
+    runs = [('run', {}), ('worker killed', {'kill_worker': True}), ('run killed', {'kill_run': True})]
+    if a.together:
+        runs = [('run killed', {'kill_worker': True, 'kill_run': True})]
+    for name, options in runs:
         target = os.path.join(a.folder, f'out_{name.replace(" ", "_")}.tif')
         shutil.rmtree(target + '.onnx-tile', ignore_errors=True)
         if os.path.exists(target):
