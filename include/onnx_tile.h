@@ -178,6 +178,14 @@ typedef enum onnx_tile_geometry_form {
  * a size that was bound, dimensions are dynamic and no size is found, or there is no such form. */
 onnx_tile_status onnx_tile_geometry(onnx_tile *t, onnx_tile_geometry_form form,
                                     char **text) ONNX_TILE_MUST_USE;
+/* Whether passes write values, so that later ones read them in place of computing them again. */
+typedef enum onnx_tile_store {
+    ONNX_TILE_STORE_NEVER = 0,
+    ONNX_TILE_STORE_AUTO, /* where it costs less; never where sizes are not bound */
+    ONNX_TILE_STORE_ALWAYS
+} onnx_tile_store;
+/* For onnx_tile_passes; never unless this is called. */
+onnx_tile_status onnx_tile_set_store(onnx_tile *t, onnx_tile_store store) ONNX_TILE_MUST_USE;
 /* Write models for passes over crops into the folder, which is made where there is none, and
  * plan.json, for a model that needs a mean, a normalisation or a global pool of a whole axis
  * (docs/large.md): pass_1.onnx, ... hand out numbers of the rows that a chunk owns, and take those

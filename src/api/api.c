@@ -25,6 +25,7 @@ struct onnx_tile {
     ot_arena *options; /* copies of strings and shapes, as long as the handle */
     ot_diag diag;
     ot_run run;
+    ot_passes_store store;
     ot_shape_list shapes, design;
     progress progress; /* FAILED: the model may be half changed; only load helps */
     char *json;        /* made on demand; malloc'ed */
@@ -415,6 +416,18 @@ onnx_tile_status onnx_tile_step(onnx_tile *t, const char *input, uint32_t axis, 
     return done(s);
 }
 
+onnx_tile_status onnx_tile_set_store(onnx_tile *t, onnx_tile_store store)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    switch (store) {
+    case ONNX_TILE_STORE_NEVER: t->store = OT_STORE_NEVER; return ONNX_TILE_OK;
+    case ONNX_TILE_STORE_AUTO: t->store = OT_STORE_AUTO; return ONNX_TILE_OK;
+    case ONNX_TILE_STORE_ALWAYS: t->store = OT_STORE_ALWAYS; return ONNX_TILE_OK;
+    }
+    return misuse(t, "values are stored never, always, or where it costs less");
+}
+
 onnx_tile_status onnx_tile_passes(onnx_tile *t, const char *folder)
 {
     ot_passes *made;
@@ -423,7 +436,8 @@ onnx_tile_status onnx_tile_passes(onnx_tile *t, const char *folder)
     if (t->progress != LOADED)
         return misuse(t, "passes are made of a loaded model, in place of planning");
     if (!folder || !*folder) return misuse(t, "passes need a folder");
-    ot_status s = ot_passes_write(t->run.model, t->shapes.all, t->shapes.n, folder, &made);
+    ot_status s = ot_passes_write(t->run.model, t->shapes.all, t->shapes.n, t->store, folder,
+                                  &made);
     ot_passes_free(made);
     t->progress = FAILED;
     return done(s);

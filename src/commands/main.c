@@ -272,6 +272,7 @@ static ot_status passes(const ot_options *o, ot_diag *d)
                            .folder = o->output,
                            .shapes = o->shapes,
                            .n_shapes = o->n_shapes,
+                           .store = o->store,
                            .json = o->json,
                            .quiet = o->quiet};
     return ot_passes_command(&r, d);

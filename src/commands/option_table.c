@@ -130,6 +130,8 @@ const option option_table[] = {
 
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS | GEOMETRY | PASSES, SIZES,
      "bind the dimensions of an input; repeatable"},
+    {"store", 0, "never|auto|always", STORE, "never", AT(store), PASSES, SIZES,
+     "values that passes write for later ones: auto where that costs less"},
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS, SIZES,
      "dynamic dimensions stay dynamic: one result for every size, planned at --design; so by "
      "default, "

@@ -268,6 +268,16 @@ static ot_status parse_operators(ot_diag *d, const option *o, const char *text, 
     return bad_choice(d, o, text, o->value, "must be whole, parts or regions");
 }
 
+static ot_status parse_store(ot_diag *d, const option *o, const char *text, ot_passes_store *out)
+{
+    for (ot_passes_store k = OT_STORE_NEVER; k <= OT_STORE_ALWAYS; k++) {
+        if (strcmp(text, ot_passes_store_name(k)) != 0) continue;
+        *out = k;
+        return OT_OK;
+    }
+    return bad_choice(d, o, text, o->value, "must be never, auto or always");
+}
+
 static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, const char **out)
 {
     char names[256], rule[320];
@@ -431,6 +441,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         out->goal_given = true;
         return OT_OK;
     case ORT_OPERATORS: return parse_operators(d, o, text, at);
+    case STORE: return parse_store(d, o, text, at);
     case FORM: return parse_form(d, o, text, at);
     case DESIGN:
     case SHAPE: return parse_shape(d, o, text, out);

@@ -28,6 +28,7 @@ typedef enum option_kind {
     PERCENT,
     GOAL,
     ORT_OPERATORS,
+    STORE,
     FORM,
     SHAPE,
     DESIGN,

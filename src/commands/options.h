@@ -8,6 +8,7 @@
 #include "select/bounds/size_bounds.h"
 #include "report/compare/gate.h"
 #include "run_command.h"
+#include "passes/passes.h"
 #include "step/step.h"
 #include "api/verify_tiled.h"
 
@@ -52,6 +53,7 @@ typedef struct ot_options {
     bool emit_engine;       /* --emit engine or --runtime engine: see ot_run_options */
     bool in_operator;       /* --emit ort-engine */
     bool goal_given;        /* --goal */
+    ot_passes_store store;  /* --store */
     ot_operators operators; /* --ort-operators, which is for that; NONE: not given */
     bool emit_given;        /* --emit was there */
     bool emit_step;         /* --emit step; */

@@ -2,12 +2,13 @@
 #ifndef OT_COMMANDS_PASSES_COMMAND_H
 #define OT_COMMANDS_PASSES_COMMAND_H
 
-#include "ops/ops.h"
+#include "passes/passes.h"
 
 typedef struct ot_passes_request {
     const char *model, *folder;     /* file, or "-" for stdin; where models are written */
     const ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes;
+    ot_passes_store store;
     bool json, quiet;
 } ot_passes_request;
 

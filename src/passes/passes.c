@@ -24,6 +24,16 @@ const char *ot_statistic_kind_name(ot_statistic_kind kind)
     return "sum";
 }
 
+const char *ot_passes_store_name(ot_passes_store store)
+{
+    switch (store) {
+    case OT_STORE_NEVER: return "never";
+    case OT_STORE_AUTO: return "auto";
+    case OT_STORE_ALWAYS: return "always";
+    }
+    return "never";
+}
+
 static ot_status nomem(const pass_maker *p) { return ot_fail_nomem(p->m->diag); }
 
 /* p->base, at the size that geometry looks at. */
@@ -31,6 +41,7 @@ static ot_status make_base(pass_maker *p)
 {
     ot_guessed_sizes sizes;
     OT_TRY(ot_guess_sizes(p->m, p->shapes, p->n_shapes, "--shape", p->out->arena, &sizes));
+    p->guessed = sizes.found;
     OT_TRY(ot_model_clone(p->m, &p->base));
     p->base->unchanged = true;
     OT_TRY(ot_infer_shapes(p->base->graph, sizes.found ? sizes.all : p->shapes,
@@ -38,8 +49,7 @@ static ot_status make_base(pass_maker *p)
     return ot_assure(p->base->graph, OT_P_ORDER | OT_P_USES);
 }
 
-/* What values that nodes make have of extents is forgotten: crops have others. */
-static ot_status forget_extents(ot_graph *g)
+ot_status passes_forget_extents(ot_graph *g)
 {
     int64_t dims[OT_RANK_MAX];
     for (int k = 0; k < OT_RANK_MAX; k++) dims[k] = OT_DIM_UNKNOWN;
@@ -62,7 +72,7 @@ static ot_status copy_to_look(const pass_maker *p, ot_model **out)
     OT_TRY(passes_cut(p, g));
     for (uint32_t k = 0; k < p->n; k++) OT_TRY(passes_add_output(g, p->found[k].x));
     OT_TRY(passes_keep_needed(g));
-    OT_TRY(forget_extents(g));
+    OT_TRY(passes_forget_extents(g));
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_id v = g->inputs[k];
         if (v >= p->m->graph->n_values) continue;
@@ -79,25 +89,32 @@ static bool is_statistic(const pass_maker *p, const char *name)
     return false;
 }
 
-/* Only of inputs of the file; nothing is in the way. */
-static ot_status check_geometry(const pass_maker *p, ot_geometry *g)
+const ot_geometry_barrier *passes_without_statistics(const pass_maker *p, ot_geometry *g)
 {
-    uint32_t n = 0, inputs = 0, axes = 0;
+    const ot_geometry_barrier *first = NULL;
+    uint32_t n = 0, inputs = 0;
     for (uint32_t k = 0; k < g->n_pairs; k++) {
         if (is_statistic(p, g->pairs[k].input)) continue;
-        const ot_geometry_barrier *b = g->pairs[k].barriers;
-        if (g->pairs[k].n_barriers > 0)
-            return ot_fail(p->m->diag, OT_E_INPUT,
-                           "cannot be made of passes: node '%.160s' (%.60s), %s: %.300s; %s",
-                           b->name, b->op, ot_geometry_kind_name(b->kind), b->why,
-                           passes_advice(b->kind));
-        axes += g->pairs[k].n_axes;
+        if (!first && g->pairs[k].n_barriers > 0) first = g->pairs[k].barriers;
         g->pairs[n++] = g->pairs[k];
     }
     for (uint32_t k = 0; k < g->n_inputs; k++)
         if (!is_statistic(p, g->inputs[k])) g->inputs[inputs++] = g->inputs[k];
     g->n_pairs = n;
     g->n_inputs = inputs;
+    return first;
+}
+
+/* Only of inputs of the file; nothing is in the way. */
+static ot_status check_geometry(const pass_maker *p, ot_geometry *g)
+{
+    uint32_t axes = 0;
+    const ot_geometry_barrier *b = passes_without_statistics(p, g);
+    if (b)
+        return ot_fail(p->m->diag, OT_E_INPUT,
+                       "cannot be made of passes: node '%.160s' (%.60s), %s: %.300s; %s", b->name,
+                       b->op, ot_geometry_kind_name(b->kind), b->why, passes_advice(b->kind));
+    for (uint32_t k = 0; k < g->n_pairs; k++) axes += g->pairs[k].n_axes;
     if (axes > 0) return OT_OK;
     return ot_fail(p->m->diag, OT_E_USAGE,
                    "cannot be made of passes: no output has an axis of an input that can be "
@@ -201,15 +218,19 @@ static ot_status make_model(const pass_maker *p, uint32_t k, ot_model **out)
     OT_TRY(ot_model_clone(p->base, out));
     ot_graph *g = (*out)->graph;
     OT_TRY(passes_cut(p, g));
+    const uint32_t values = g->n_values; /* hand_out adds some */
+    OT_TRY(passes_read_stage(p, g, passes_stage_before(p, k + 1)));
     if (k < p->out->n_passes) {
         for (uint32_t o = 0; o < g->n_outputs; o++) g->values[g->outputs[o]].is_output = false;
         g->n_outputs = 0;
     }
     for (uint32_t j = 0; j < p->n; j++)
         if (p->found[j].is.pass == k + 1) OT_TRY(passes_hand_out(p, &p->found[j], g));
+    for (ot_id v = 0; v < values; v++)
+        if (passes_is_written(p, v, k + 1)) OT_TRY(passes_add_output(g, v));
     OT_TRY(passes_keep_needed(g));
     OT_TRY(note_model(p, g, k));
-    OT_TRY(forget_extents(g));
+    OT_TRY(passes_forget_extents(g));
     OT_TRY(free_inputs(p, g));
     (*out)->static_inputs = (*out)->resized = true;
     return ot_verify(g);
@@ -290,11 +311,12 @@ static ot_status find(pass_maker *p)
     OT_TRY(ot_geometry_find(p->m, p->shapes, p->n_shapes, &barriers));
     ot_status s = passes_find(p, barriers);
     ot_geometry_free(barriers);
-    return s == OT_OK ? look(p) : s;
+    if (s == OT_OK) s = look(p);
+    return s == OT_OK ? passes_segments(p) : s;
 }
 
 ot_status ot_passes_write(ot_model *m, const ot_shape_binding *shapes, size_t n_shapes,
-                          const char *folder, ot_passes **out)
+                          ot_passes_store store, const char *folder, ot_passes **out)
 {
     ot_arena *a = ot_arena_new();
     *out = a ? OT_NEW(a, ot_passes) : NULL;
@@ -303,9 +325,10 @@ ot_status ot_passes_write(ot_model *m, const ot_shape_binding *shapes, size_t n_
         return ot_fail_nomem(m->diag);
     }
     (*out)->arena = a;
-    pass_maker p = {.m = m, .shapes = shapes, .n_shapes = n_shapes, .out = *out};
+    pass_maker p = {.m = m, .shapes = shapes, .n_shapes = n_shapes, .store = store, .out = *out};
     ot_status s = find(&p);
     if (s == OT_OK) s = make_all(&p, folder);
+    ot_model_free(p.stages.cut);
     ot_model_free(p.base);
     if (s == OT_OK) return OT_OK;
     ot_passes_free(*out);
@@ -316,6 +339,7 @@ ot_status ot_passes_write(ot_model *m, const ot_shape_binding *shapes, size_t n_
 void ot_passes_free(ot_passes *x)
 {
     if (!x) return;
-    ot_geometry_free(x->geometry);
+    for (uint32_t k = 0; k < x->n_parts; k++) ot_geometry_free(x->parts[k]);
+    ot_geometry_free(x->n_parts ? x->whole : x->geometry);
     ot_arena_free(x->arena);
 }

@@ -24,9 +24,13 @@ static bool push(ot_graph *g, ot_id **list, uint32_t *n, ot_id v)
 ot_status passes_add_input(ot_graph *g, const char *name, ot_tensor_type type, ot_id *out)
 {
     *out = ot_value_new(g, name, type.dtype, type.rank, type.dims);
-    if (*out == OT_NONE) return nomem(g);
-    g->values[*out].is_input = true;
-    return push(g, &g->inputs, &g->n_inputs, *out) ? OT_OK : nomem(g);
+    return *out == OT_NONE ? nomem(g) : passes_become_input(g, *out);
+}
+
+ot_status passes_become_input(ot_graph *g, ot_id v)
+{
+    g->values[v].is_input = true;
+    return push(g, &g->inputs, &g->n_inputs, v) ? OT_OK : nomem(g);
 }
 
 ot_status passes_add_output(ot_graph *g, ot_id v)

@@ -25,6 +25,19 @@ static void put_statistic(ot_json *j, const ot_statistic *s)
     ot_json_close(j);
 }
 
+static void put_stored(ot_json *j, const ot_stored *s)
+{
+    ot_json_open(j, NULL);
+    ot_json_put_text(j, "value", s->value);
+    ot_json_put_int(j, "pass", s->pass);
+    ot_json_put_text(j, "type", ot_dtype_name(s->dtype));
+    ot_json_list(j, "shape");
+    for (uint32_t k = 0; k < s->rank; k++) ot_json_put_int(j, NULL, s->dims[k]);
+    ot_json_close(j);
+    ot_json_put_int(j, "bytes", s->bytes);
+    ot_json_close(j);
+}
+
 static void put_model(ot_json *j, const ot_pass_model *m)
 {
     ot_json_open(j, NULL);
@@ -48,7 +61,15 @@ ot_status ot_passes_json(const ot_passes *x, FILE *f)
     ot_json_list(&j, "statistics");
     for (uint32_t k = 0; k < x->n_statistics; k++) put_statistic(&j, &x->statistics[k]);
     ot_json_close(&j);
+    ot_json_list(&j, "stored");
+    for (uint32_t k = 0; k < x->n_stored; k++) put_stored(&j, &x->stored[k]);
+    ot_json_close(&j);
     ot_geometry_put(&j, x->geometry);
+    if (x->n_stored > 0) {
+        ot_json_open(&j, "whole");
+        ot_geometry_put(&j, x->whole);
+        ot_json_close(&j);
+    }
     ot_json_close(&j);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
@@ -64,9 +85,19 @@ static void print_statistic(const ot_statistic *s, FILE *f)
     fprintf(f, "): %lld number%s\n", (long long)s->size, s->size == 1 ? "" : "s");
 }
 
+static void print_stored(const ot_stored *s, FILE *f)
+{
+    char size[32];
+    fprintf(f, "  writes ");
+    ot_put_shown(s->value, f);
+    fprintf(f, ", %s\n", ot_format_bytes((double)s->bytes, size, sizeof size));
+}
+
 ot_status ot_passes_print(const ot_passes *x, FILE *f)
 {
-    double sum = 0;
+    double sum = 0, written = 0;
+    char size[32];
+    for (uint32_t k = 0; k < x->n_stored; k++) written += (double)x->stored[k].bytes;
     for (uint32_t k = 0; k <= x->n_passes; k++) sum += x->models[k].macs;
     for (uint32_t k = 0; k <= x->n_passes; k++) {
         fprintf(f, "%-13s", x->models[k].file);
@@ -74,7 +105,14 @@ ot_status ot_passes_print(const ot_passes *x, FILE *f)
         fputc('\n', f);
         for (uint32_t j = 0; j < x->n_statistics; j++)
             if (x->statistics[j].pass == k + 1) print_statistic(&x->statistics[j], f);
+        for (uint32_t j = 0; j < x->n_stored; j++)
+            if (x->stored[j].pass == k + 1) print_stored(&x->stored[j], f);
     }
-    if (x->macs > 0) fprintf(f, "all passes    x%.2f of the arithmetic\n", sum / x->macs);
+    if (x->macs > 0 || written > 0) fprintf(f, "all passes   ");
+    if (x->macs > 0) fprintf(f, " x%.2f of the arithmetic", sum / x->macs);
+    if (written > 0)
+        fprintf(f, "%s %s written", x->macs > 0 ? "," : "",
+                ot_format_bytes(written, size, sizeof size));
+    if (x->macs > 0 || written > 0) fputc('\n', f);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

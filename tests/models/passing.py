@@ -37,10 +37,13 @@ class Passes:
     def __init__(self, folder, x, chunk):
         with open(os.path.join(folder, 'plan.json'), encoding='utf-8') as f:
             self.plan = json.load(f)
-        self.folder, self.x, self.chunk, self.known, self.crops = folder, x, chunk, {}, 0
+        self.folder, self.x, self.chunk, self.known, self.crops = folder, dict(x), chunk, {}, 0
+
+    def begin(self, model):
+        """Of a model: values by the inputs that it reads."""
         self.pairs = {}
         for p in self.plan['outputs']:
-            if p['axes']:
+            if p['axes'] and p['input'] in model['inputs']:
                 self.pairs.setdefault(p['name'], {})[p['input']] = p['axes']
 
     def grid(self):
@@ -65,6 +68,23 @@ class Passes:
             out[a['axis']] = tuple(at)
         return out
 
+    def widen(self, hull):
+        """Crops of inputs that meet in a value have to give the same rows of it. Whether one was widened."""
+        before = dict(hull)
+        for by_input in self.pairs.values():
+            for axis in {a['axis'] for axes in by_input.values() for a in axes}:
+                met = [(n, a) for n, axes in by_input.items() for a in axes if a['axis'] == axis]
+                known = [(n, a) for n, a in met if (n, a['input_axis']) in hull]
+                if not known:
+                    continue
+                lo = min(hull[n, a['input_axis']][0] * a['num'] // a['den'] for n, a in known)
+                left = min((a['extent'] - hull[n, a['input_axis']][1]) * a['num'] // a['den'] for n, a in known)
+                for n, a in met:
+                    crop = [rows * a['den'] // a['num'] // a['align'] * a['align'] for rows in (lo, left)]
+                    old = hull.get((n, a['input_axis']), (a['extent'], 0))
+                    hull[n, a['input_axis']] = min(old[0], crop[0]), max(old[1], a['extent'] - crop[1])
+        return hull != before
+
     def feed(self, names, owned):
         """Crops of the inputs that hold what the owned rows of values need, and where these begin in the values of the crop."""
         hull = {}
@@ -74,6 +94,8 @@ class Passes:
                     b = crop_rows(a, *rows[a['axis']], self.x[name].shape[a['input_axis']])
                     old = hull.get((name, a['input_axis']), b)
                     hull[name, a['input_axis']] = min(b[0], old[0]), max(b[1], old[1])
+        while self.widen(hull):
+            pass
         feeds = {}
         for name, array in self.x.items():
             if name in names:
@@ -91,12 +113,14 @@ class Passes:
 
     def measure(self, number, model):
         """Run a pass over all chunks: what it hands out is put together."""
+        self.begin(model)
         wanted = [s for s in self.plan['statistics'] if s['pass'] == number]
+        stored = {s['value']: hollow(s['shape'], s['type']) for s in self.plan['stored'] if s['pass'] == number}
         s0, parts = session(os.path.join(self.folder, model['model'])), {s['name']: [] for s in wanted}
         ranks = {i.name: (len(i.shape), i.type) for i in s0.get_inputs()}
         outputs = [o.name for o in s0.get_outputs()]
         for chunk in self.grid():
-            owned = {s['value']: self.rows(s['value'], chunk) for s in wanted}
+            owned = {v: self.rows(v, chunk) for v in [s['value'] for s in wanted] + list(stored)}
             owned = {v: r for v, r in owned.items() if all(lo < hi for lo, hi in r.values())}
             if not owned:
                 continue
@@ -119,11 +143,15 @@ class Passes:
                 for o in s['owned']:
                     feeds[o['input']] = np.zeros([1] * ranks[o['input']][0], bool)
             got = dict(zip(run, s0.run(run, {n: feeds[n] for n in ranks})))
+            for v, array in stored.items():
+                if v in owned:
+                    put(array, got[v], owned[v], {axis: places[v, axis][0] for axis in owned[v]})
             for s in wanted:
                 if s['value'] in owned:
                     parts[s['name']].append({o[len(s['name']) + 1:]: a.ravel() for o, a in got.items() if o.startswith(s['name'] + '.')})
         for s in wanted:
             self.known[s['name']] = joined(s['kind'], parts[s['name']])
+        self.x.update(stored)
 
     def run(self, output=None):
         """The output of the whole."""
@@ -132,6 +160,7 @@ class Passes:
             self.measure(k + 1, model)
         s, y = session(os.path.join(self.folder, final['model'])), None
         output = output or s.get_outputs()[0].name
+        self.begin(final)
         for chunk in self.grid():
             rows = self.rows(output, chunk)
             if any(lo >= hi for lo, hi in rows.values()):
@@ -143,12 +172,21 @@ class Passes:
                 for a in next(iter(self.pairs[output].values())):
                     shape[a['axis']] = a['output_extent']
                 y = np.full(shape, np.nan, part.dtype)
-            at, cut = [slice(None)] * y.ndim, [slice(None)] * y.ndim
-            for axis, (lo, hi) in rows.items():
-                at[axis] = slice(lo, hi)
-                cut[axis] = slice(lo - places[output, axis][0], hi - places[output, axis][0])
-            y[tuple(at)] = part[tuple(cut)]
+            put(y, part, rows, {axis: places[output, axis][0] for axis in rows})
         return y
+
+
+def hollow(shape, dtype):
+    """An array in which rows that nobody writes show."""
+    return np.full(shape, np.nan if np.dtype(dtype).kind == 'f' else 99, dtype)
+
+
+def put(whole, part, rows, begins):
+    """The rows of a part, which begins at `begins`, into the whole."""
+    at, cut = [slice(None)] * whole.ndim, [slice(None)] * whole.ndim
+    for axis, (lo, hi) in rows.items():
+        at[axis], cut[axis] = slice(lo, hi), slice(lo - begins[axis], hi - begins[axis])
+    whole[tuple(at)] = part[tuple(cut)]
 
 
 def joined(kind, parts):

@@ -383,7 +383,7 @@ static ot_status passes(const void *with, ot_diag *d)
     ot_run run = {.diag = d, .source = {.path = in_folder("in_pooled.ot")}};
     ot_passes *p = NULL;
     ot_status s = ot_run_load(&run);
-    if (s == OT_OK) s = ot_passes_write(run.model, NULL, 0, folder, &p);
+    if (s == OT_OK) s = ot_passes_write(run.model, NULL, 0, OT_STORE_ALWAYS, folder, &p);
     FILE *f = fopen(in_folder("out.json"), "w");
     assert_non_null(f);
     if (s == OT_OK) s = ot_passes_json(p, f);

@@ -31,16 +31,21 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-static ot_status write_passes(const char *body, ot_passes **out, ot_diag *d)
+static ot_status write_stored(const char *body, ot_passes_store store, ot_passes **out, ot_diag *d)
 {
     char text[4096];
     ot_model *m = NULL;
     snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n%s}\n", body);
     *d = (ot_diag){0};
     if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
-    const ot_status s = ot_passes_write(m, NULL, 0, folder, out);
+    const ot_status s = ot_passes_write(m, NULL, 0, store, folder, out);
     ot_model_free(m);
     return s;
+}
+
+static ot_status write_passes(const char *body, ot_passes **out, ot_diag *d)
+{
+    return write_stored(body, OT_STORE_NEVER, out, d);
 }
 
 static void assert_statistic(const ot_statistic *s, ot_statistic_kind kind, uint32_t pass,
@@ -108,6 +113,70 @@ static void models_that_are_written(void **state)
     ot_passes_free(p);
 }
 
+/* A norm, a convolution, a norm: what the first is of, and then what the second one is of. */
+static const char chain[] =
+    "  input %x : float32[1,4,64,48]\n  init %w : float32[4,4,7,7] = random 1\n"
+    "  init %s : float32[4] = [1, 2, 3, 4]\n  init %b : float32[4] = [0, 1, 0, 1]\n"
+    "  %c = Conv(%x, %w) {pads = [3, 3, 3, 3]}\n  %n = InstanceNormalization(%c, %s, %b)\n"
+    "  %r = Relu(%n)\n  %e = Conv(%r, %w) {pads = [3, 3, 3, 3], strides = [2, 2]}\n"
+    "  %y = InstanceNormalization(%e, %s, %b)\n  output %y\n";
+
+static void assert_stored(const ot_stored *s, const char *value, uint32_t pass, int64_t rows)
+{
+    assert_string_equal(s->value, value);
+    assert_int_equal(s->pass, pass);
+    assert_int_equal(s->rank, 4);
+    assert_int_equal(s->dims[2], rows);
+    assert_int_equal(s->bytes, 4 * 4 * rows * (rows * 3 / 4));
+}
+
+/* What is written is read by later models in place of the input, and each has a geometry. */
+static void values_that_are_stored(void **state)
+{
+    (void)state;
+    ot_passes *p;
+    ot_model *m = NULL;
+    ot_diag d;
+    if (write_stored(chain, OT_STORE_ALWAYS, &p, &d) != OT_OK) fail_msg("%s", d.message);
+    assert_int_equal(p->n_stored, 2);
+    assert_stored(&p->stored[0], "c", 1, 64);
+    assert_stored(&p->stored[1], "e", 2, 32);
+    double sum = 0;
+    for (uint32_t k = 0; k <= p->n_passes; k++) sum += p->models[k].macs;
+    assert_true(sum < 1.2 * p->macs); /* nothing is convolved twice */
+    assert_string_equal(p->geometry->pairs[p->geometry->n_pairs - 1].output, "y");
+    assert_string_equal(p->geometry->pairs[p->geometry->n_pairs - 1].input, "e");
+    assert_string_equal(p->whole->pairs[0].input, "x");
+    if (ot_import_file(in_folder("pass_2.onnx"), &d, &m) != OT_OK) fail_msg("%s", d.message);
+    assert_int_equal(ot_value_find(m->graph, "x"), OT_NONE);
+    const ot_value *c = &m->graph->values[ot_value_find(m->graph, "c")];
+    assert_true(c->is_input);
+    assert_int_equal(c->dims[2], OT_DIM_UNKNOWN);
+    assert_true(m->graph->values[ot_value_find(m->graph, "e")].is_output);
+    ot_model_free(m);
+    ot_passes_free(p);
+}
+
+/* A convolution of 7 x 7 costs more than its rows on a disk, a cheap one does not. */
+static void stored_where_it_costs_less(void **state)
+{
+    (void)state;
+    ot_passes *p;
+    ot_diag d;
+    if (write_stored(chain, OT_STORE_AUTO, &p, &d) != OT_OK) fail_msg("%s", d.message);
+    assert_true(p->n_stored > 0);
+    ot_passes_free(p);
+    if (write_stored("  input %x : float32[1,4,64,48]\n  init %s : float32[4] = [1, 2, 3, 4]\n"
+                     "  init %b : float32[4] = [0, 1, 0, 1]\n  %c = Relu(%x)\n"
+                     "  %n = InstanceNormalization(%c, %s, %b)\n  %e = Abs(%n)\n"
+                     "  %y = InstanceNormalization(%e, %s, %b)\n  output %y\n",
+                     OT_STORE_AUTO, &p, &d) != OT_OK)
+        fail_msg("%s", d.message);
+    assert_int_equal(p->n_stored, 0);
+    assert_null(p->whole);
+    ot_passes_free(p);
+}
+
 /* Over channels alone nothing is in the way: one model, no pass. */
 static void nothing_in_the_way(void **state)
 {
@@ -156,10 +225,9 @@ static void refused_by_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_by_node),
-        cmocka_unit_test(nothing_in_the_way),
-        cmocka_unit_test(statistics_of_passes),
-        cmocka_unit_test(models_that_are_written),
+        cmocka_unit_test(refused_by_node),        cmocka_unit_test(nothing_in_the_way),
+        cmocka_unit_test(values_that_are_stored), cmocka_unit_test(stored_where_it_costs_less),
+        cmocka_unit_test(statistics_of_passes),   cmocka_unit_test(models_that_are_written),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
