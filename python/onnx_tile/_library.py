@@ -45,6 +45,7 @@ _STATUS: Dict[str, List[Any]] = {
     "input": ["h", c_uint32, POINTER(Tensor)],
     "geometry": ["h", c_int, POINTER(c_void_p)],
     "passes": ["h", c_char_p],
+    "set_store": ["h", c_int],
     "step": ["h", c_char_p, c_uint32, c_int64],
     "optimise": ["h"],
     "inspect": ["h"],

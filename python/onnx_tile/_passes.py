@@ -3,6 +3,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
+from ._errors import UsageError
 from ._library import Handle, dims_of, path_bytes
 from ._model import load
 
@@ -12,15 +13,23 @@ if TYPE_CHECKING:
     Path = Union[str, "os.PathLike[str]"]
 
 
+# Of onnx_tile_set_store, by name.
+STORE = {"never": 0, "auto": 1, "always": 2}
+
+
 def passes(model: "Model", folder: "Path", *, shapes: "Optional[Mapping[str, Sequence[int]]]" = None,
-           data_dir: "Optional[Path]" = None) -> Dict[str, Any]:
+           store: str = "never", data_dir: "Optional[Path]" = None) -> Dict[str, Any]:
     """Write the models of a model that needs a mean, a normalisation or a global pool of a whole axis, for passes over crops.
 
     folder: pass_1.onnx, ..., final.onnx and plan.json are written there (docs/large.md, "Passes"). shapes: {input: dimensions}, of
-    the whole input. Returns what is in plan.json. `large.apply` does all of it. Raises ModelError with the node that needs more than
+    the whole input. store: "never", "auto" or "always": whether passes also write values that later ones read, where that costs less
+    than computing them again ("auto") or wherever it can be done; for the size of shapes. Returns what is in plan.json. `large.apply` does all of it. Raises ModelError with the node that needs more than
     that, UsageError where no axis can be cut.
     """
+    if store not in STORE:
+        raise UsageError(f"store {store!r}: use 'never', 'auto' or 'always'")
     with Handle() as handle:
+        handle.call("set_store", STORE[store])
         for name, dims in (shapes or {}).items():
             handle.call("bind_shape", name.encode(), dims_of(dims), len(dims))
         load(handle, model, data_dir)

@@ -105,14 +105,14 @@ class Passes(unittest.TestCase):
         with self.assertRaisesRegex(onnx_tile.BudgetError, "a worker needs"):
             large.apply(self.model, self.x, workers=0, budget="1MB")
 
-    def run_until(self, number, chunks):
+    def run_until(self, number, chunks, **more):
         """Stop behind so many chunks of a pass."""
         def progress(p):
             self.assertEqual(p.of, 3)
             if (p.number, p.chunks) == (number, chunks):
                 raise Stop
         with self.assertRaises(Stop):
-            large.apply(self.model, "x.npy", "y.npy", workers=0, chunk=50, progress=progress)
+            large.apply(self.model, "x.npy", "y.npy", workers=0, chunk=50, progress=progress, **more)
 
     def test_killed_runs(self):
         np.save("x.npy", self.x)
@@ -135,6 +135,63 @@ class Passes(unittest.TestCase):
             os.remove("y.npy")
             for name in os.listdir("y.npy.onnx-tile"):
                 os.remove(os.path.join("y.npy.onnx-tile", name))
+
+    def values(self):
+        """Files of values that passes have written."""
+        return [n for n in os.listdir("y.npy.onnx-tile") if n.startswith("value_")]
+
+    def test_values_that_are_stored(self):
+        plan = onnx_tile.passes(self.model, "p", shapes={"x": (1, *self.x.shape)}, store="always")
+        self.assertEqual([(s["value"], s["pass"], s["shape"]) for s in plan["stored"]], [("p", 1, [1, 8, 210, 170]), ("u", 2, [1, 8, 105, 85])])
+        self.assertEqual([sorted({*m["inputs"]} & {"x", "p", "u"}) for m in plan["passes"]], [["x"], ["p"], ["u", "x"]])
+        np.save("x.npy", self.x)
+        for more in ({"chunk": 50, "workers": 0}, {"chunk": (64, 37), "workers": 0, "tiled": False}, {"workers": 2}):
+            done = large.apply(self.model, "x.npy", "y.npy", store="always", resume=False, **more)
+            self.assertEqual(done.stored_bytes, 4 * 8 * (210 * 170 + 105 * 85))
+            self.assertIn("after 2 passes that wrote", str(done))
+            self.near(np.load("y.npy"))
+            self.assertEqual(self.values(), [])
+        self.near(large.apply(self.model, self.x, workers=0, chunk=61, store="always").target)
+        self.assertEqual(large.apply(self.model, self.x, workers=0, store="never").stored_bytes, 0)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "store 'some': use 'never', 'auto' or 'always'"):
+            large.apply(self.model, self.x, workers=0, store="some")
+
+    def test_inputs_alone_are_converted(self):
+        bytes_ = np.random.default_rng(3).integers(0, 255, self.x.shape, np.uint8)
+        self.want = whole(self.model, (bytes_.astype("f4") * np.float32(1 / 255))[None])[0]
+        self.near(large.apply(self.model, bytes_, workers=0, chunk=64, scale=1 / 255, store="always").target)
+
+    def test_killed_runs_that_store(self):
+        np.save("x.npy", self.x)
+        for number, chunks, left in ((1, 3, 1), (2, 5, 2), (3, 2, 1)):
+            self.run_until(number, chunks, store="always")
+            self.assertEqual(len(self.values()), left)  # the first one goes when the second pass is over
+            with self.assertRaisesRegex(onnx_tile.UsageError, "begun with another choice of store="):
+                large.apply(self.model, "x.npy", "y.npy", workers=0, store="never")
+            seen = []
+            large.apply(self.model, "x.npy", "y.npy", workers=0, store="always", progress=seen.append)
+            self.assertEqual((seen[0].number, seen[0].chunks), (number, chunks + 1))
+            self.near(np.load("y.npy"))
+            self.assertEqual(self.values(), [])
+            os.remove("y.npy")
+            for name in os.listdir("y.npy.onnx-tile"):
+                os.remove(os.path.join("y.npy.onnx-tile", name))
+
+    def test_values_that_are_lost(self):
+        np.save("x.npy", self.x)
+        self.run_until(2, 1, store="always")
+        for name in self.values():
+            os.remove(os.path.join("y.npy.onnx-tile", name))
+        seen = []
+        large.apply(self.model, "x.npy", "y.npy", workers=0, store="always", progress=seen.append)
+        self.assertEqual((seen[0].number, seen[0].chunks), (1, 1))
+        self.near(np.load("y.npy"))
+
+    def test_auto_goes_on_as_it_began(self):
+        np.save("x.npy", self.x)
+        self.run_until(2, 1, store="never")
+        large.apply(self.model, "x.npy", "y.npy", workers=0, store="auto")
+        self.near(np.load("y.npy"))
 
     def test_torn_numbers(self):
         np.save("x.npy", self.x)

@@ -13,14 +13,16 @@ import numpy as np
 
 from .._errors import BudgetError, Error, SystemFailure, UsageError
 from .._library import size_of, version
+from .._passes import STORE
 from .._result import format_bytes
 from . import _work as work
-from ._manifest import NUMBERS, Manifest
+from ._manifest import NUMBERS, Manifest, begun_with
 from ._models import hash_of
 from ._passes import PassLog, handed_out, key_of
 from ._plan import Plan, Planner
 from ._pools import OwnProcess, Pool, open_pool
 from ._setup import Setup
+from ._stored import PREFIX, StoredValues
 from ._targets import ArrayTarget, Target, open_target
 from ._windows import Part
 
@@ -49,7 +51,7 @@ class Applied:
     """What `apply` did. target: the array, or what was given; chunks, and done_before of them by a run before; chunk: shape of one;
     peak_bytes: the most resident of each worker, by its name; own_peak_bytes: of the calling process; predicted_bytes: for a
     worker; retried: tasks whose worker died; mixed: workers that compute other bits, with other_bits="tell"; passes: over the input, before
-    the one that made the output."""
+    the one that made the output; stored_bytes: that they wrote for later ones."""
 
     def __init__(self, target: Any, plan: Plan, chunks: int, done_before: int) -> None:
         """The rest is counted while the work goes on."""
@@ -59,7 +61,7 @@ class Applied:
         self.peak_bytes: Dict[str, int] = {}
         self.own_peak_bytes = 0
         self.mixed: List[str] = []
-        self.passes = 0
+        self.passes, self.stored_bytes = 0, 0
 
     def __str__(self) -> str:
         before = f", {self.done_before} of them done before" if self.done_before else ""
@@ -67,6 +69,7 @@ class Applied:
         retried = f"; {self.retried} tasks given to another worker" if self.retried else ""
         mixed = f"; other bits by {', '.join(self.mixed)}" if self.mixed else ""
         before += f", after {self.passes} passes" if self.passes else ""
+        before += f" that wrote {format_bytes(self.stored_bytes)}" if self.stored_bytes else ""
         return (f"{self.chunks} chunks of {' x '.join(map(str, self.chunk))}{before}; {self.seconds:.1f} s; peak of workers "
                 f"{peaks}, of this process {format_bytes(self.own_peak_bytes)}{retried}{mixed}")
 
@@ -213,9 +216,11 @@ class _Call:
         self._setup, self._convert, self._pool, self._manifest, self._folder = setup, convert, pool, manifest, folder
         self._runtime, self._threads, self._tiled, self._retries = runtime, threads, tiled, retries
         self._resident = 0  # of a worker before any model was loaded, where passes come first
-        head = {"model": setup.sha256, "tool": version, "geometry": setup.windows.facts(), "convert": convert.facts(),
+        stored = {} if setup.plan is None else {"stored": [s["value"] for s in setup.plan["stored"]]}
+        head = {"model": setup.sha256, "tool": version, **stored, "geometry": setup.windows.facts(), "convert": convert.facts(),
                 "source": {n: s.identity() for n, s in setup.sources.items()}, "runtime": runtime, "tiled": tiled}
         self._head: Dict[str, Any] = json.loads(json.dumps(head))
+        self._stored = StoredValues(setup.plan or {}, folder)
         original = setup.model_file(folder, None)
         self._job = work.Job(original, original, runtime, threads, setup.windows.output, setup.sources, setup.types,
                              convert, setup.probe_part(), uuid.uuid4().hex, tell_only=tell_only)
@@ -231,8 +236,8 @@ class _Call:
         rank, windows = len(found.shape), self._setup.windows
         wanted = rank - len(dst.shape) if hasattr(dst, "shape") else self._setup.added
         dropped = self._setup.dropped(found.shape, wanted)
-        axes = windows.pairs[self._setup.first]
-        target = open_target(dst, os.path.join(self._folder, "data"), options, self._setup.sources[self._setup.first], axes, rank - dropped)
+        target = open_target(dst, os.path.join(self._folder, "data"), options, self._setup.sources[self._setup.first],
+                             self._setup.placing, rank - dropped)
         job = replace(self._job, target=target, dropped=dropped)
         plan, job = self._settle(job, found, limit, chunk, begun)
         parts = windows.parts(plan.edges, rank)
@@ -245,7 +250,7 @@ class _Call:
         target.set(tuple(shape[dropped:]), found.dtype, tuple(edges[dropped:]))
         done = self._begin(target, plan, found, begun)
         report = Applied(dst, plan, len(parts), len(done))
-        report.passes = self._setup.passes
+        report.passes, report.stored_bytes = self._setup.passes, self._stored.size_bytes
         start = time.perf_counter()
         run = _Run(self._pool, job, target, report, self._manifest, progress, self._retries)
         run.place(self._setup.passes + 1, self._setup.passes + 1)
@@ -255,7 +260,7 @@ class _Call:
         if isinstance(target, ArrayTarget):
             report.target = target.array
         for name in os.listdir(self._folder):
-            if name.endswith(".onnx"):
+            if name.endswith(".onnx") or name.startswith(PREFIX):
                 os.remove(os.path.join(self._folder, name))
         report.seconds, report.own_peak_bytes = time.perf_counter() - start, work.memory_bytes("VmHWM:")
         return report
@@ -267,12 +272,29 @@ class _Call:
         path = manifest.path_of(NUMBERS) if manifest is not None else None
         log = PassLog(path, manifest.target if manifest is not None else "", self._head, resume)
         try:
+            over = [k for k in range(1, self._setup.passes + 1) if self._is_over(k, log)]
+            if not self._stored.is_complete([k for k in range(1, self._setup.passes + 1) if log.begun(k)], over):
+                log.restart(self._head)
             for number in range(1, self._setup.passes + 1):
                 windows = self._setup.pass_windows(number)
                 reports.append(self._run_pass(number, windows, log, limit, chunk, progress))
+                self._stored.forget(number)
         finally:
             log.close()
+        self._job = self._reading(self._job, self._setup.passes + 1)
         return reports
+
+    def _is_over(self, number: int, log: PassLog) -> bool:
+        before = log.begun(number)
+        return before is not None and len(log.done(number)) == len(self._setup.pass_windows(number).parts(before["edges"]))
+
+    def _reading(self, job: work.Job, number: int) -> work.Job:
+        """The job of a pass, or of the last model: with the sources that it reads."""
+        assert self._setup.plan is not None
+        names = self._setup.plan["passes"][number - 1]["inputs"]
+        kept = self._stored.read_by(names)
+        sources = {n: s for n, s in self._setup.sources.items() if n in names}
+        return replace(job, sources={**sources, **kept}, kept=frozenset(kept))
 
     def _run_pass(self, number: int, windows: "PassWindows", log: PassLog, limit: int, chunk: "Union[None, int, Sequence[int]]",
                   progress: Optional[Callable[[Progress], None]]) -> Applied:
@@ -295,8 +317,9 @@ class _Call:
         """The job of a pass and its plan, which is the one that it was begun with."""
         before, content = log.begun(number), self._setup.pass_model(number)
         original = self._setup.model_file(self._folder, content, f"pass_{number}.onnx")
-        job = replace(self._job, model=original, original=original, probe_part=self._setup.pass_probe(windows),
-                      handed_out=handed_out(windows), key=key_of(self._job.key, number))
+        stored = self._stored.by(number)
+        job = replace(self._reading(self._job, number), model=original, original=original, probe_part=self._setup.pass_probe(windows),
+                      handed_out=handed_out(windows), key=key_of(self._job.key, number), stored=stored)
         found: work.Probed = _first_result(self._pool, self._retries, work.probe, job)
         self._resident = self._resident or found.resident_bytes
         if before is not None and before["probe"] != found.digest and not self._job.tell_only:
@@ -310,6 +333,8 @@ class _Call:
         plan = self._plan(planner, limit, self._setup.pass_chunk(chunk, windows), before)
         ran = None if plan.content is None else hash_of(plan.content)
         if before is None:
+            for value in stored.values():
+                value.create()
             log.begin(number, plan.edges, ran, found.digest)
         elif before["ran"] != ran:
             raise _other_version(self._manifest)
@@ -408,7 +433,7 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
           scale: Optional[float] = None, out_scale: Optional[float] = None, dtype: Any = None,
           prepare: "Optional[Callable[[Array], Array]]" = None, finish: "Optional[Callable[[Array], Array]]" = None,
           target_options: Optional[Mapping[str, Any]] = None, progress: Optional[Callable[[Progress], None]] = None,
-          retries: int = 3, other_bits: str = "refuse") -> Applied:
+          retries: int = 3, other_bits: str = "refuse", store: str = "auto") -> Applied:
     """Run a model on an input of any size, part by part: what is written is what the model gives on the whole, to the bit.
 
     model: a path, bytes or an onnx.ModelProto. src: an array, a zarr.Array, or the path of a .npy, .zarr, .tif or .tiff file; for
@@ -426,16 +451,17 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
     whole numbers are rounded and limited. prepare, finish: functions of an array that come first, and keep its rows.
     target_options: for whoever makes the file (rasterio's profile, zarr.create_array, tifffile.memmap). progress: called with a
     Progress after each chunk. retries: of a chunk whose worker died. other_bits: "refuse" workers whose processor computes other
-    bits than the first one's, or "tell" (Applied.mixed).
+    bits than the first one's, or "tell" (Applied.mixed). store: whether passes write values beside the target, so that later ones need
+    not compute them again: "never", "always", or "auto", where it costs less and the disk has room.
 
     Raises UsageError naming the node where a node needs a whole axis or the resumed run was of another model, BudgetError where
     no chunk fits, ModelError or SystemFailure.
     """
-    _check_options(runtime, other_bits, threads, retries)
+    _check_options(runtime, other_bits, threads, retries, store)
     limit = size_of(budget)
     convert = work.Convert(scale, out_scale, None if dtype is None else np.dtype(dtype).str, prepare, finish)
     with tempfile.TemporaryDirectory(prefix="onnx-tile-") as scratch:
-        setup = Setup(model, src, output, os.path.join(scratch, "passes"))
+        setup = Setup(model, src, output, os.path.join(scratch, "passes"), *_where_stored(_path_of(dst), scratch, store, resume))
         pool = open_pool(executor, workers, retries)
         manifest: Optional[Manifest] = None
         try:
@@ -453,15 +479,28 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
                 manifest.close()
 
 
-def _check_options(runtime: str, other_bits: str, threads: int, retries: int) -> None:
+def _check_options(runtime: str, other_bits: str, threads: int, retries: int, store: str) -> None:
     if runtime not in work.RUNTIMES:
         raise UsageError(f"runtime {runtime!r}: use 'onnxruntime' or 'engine'")
     if other_bits not in ("refuse", "tell"):
         raise UsageError(f"other_bits {other_bits!r}: use 'refuse' or 'tell'")
+    if store not in STORE:
+        raise UsageError(f"store {store!r}: use 'never', 'auto' or 'always'")
     if threads < 1:
         raise UsageError(f"threads {threads!r}: use 1 or more")
     if retries < 0:
         raise UsageError(f"retries {retries!r}: use 0 or more")
+
+
+def _where_stored(target: Optional[str], scratch: str, store: str, resume: bool) -> Tuple[str, Optional[str]]:
+    """Whether passes write values, and the folder whose disk has to have room for them; as a run that is gone on with did."""
+    if target is None:
+        return store, scratch
+    before = begun_with(target, "stored") if resume else None
+    if before is not None:
+        return store if before or store != "auto" else "never", None
+    folder = os.path.dirname(os.path.abspath(target))
+    return store, folder if os.path.isdir(folder) else None
 
 
 def _path_of(dst: Any) -> Optional[str]:

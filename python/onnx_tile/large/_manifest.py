@@ -3,6 +3,7 @@
     manifest.jsonl    one line of what the work is, then one for each chunk that is written
     numbers.jsonl     of a model that needs passes: one line of what the work is, then one for each chunk of a pass
     *.onnx            the model as workers run it, where that is not the given file
+    value_N           a value that a pass has written, while a later one reads it
     data...           the target while it is made
 
 so that a run that was killed goes on where it was, and is refused where the model, the input or an option is another.
@@ -18,7 +19,7 @@ from .._errors import SystemFailure, UsageError
 # Of passes.
 NUMBERS = "numbers.jsonl"
 # What a manifest has of a run, as a message says it.
-_WORDS = {"tool": "version of onnx-tile", "convert": "conversion of elements", "tiled": "choice of tiled="}
+_WORDS = {"stored": "choice of store=", "tool": "version of onnx-tile", "convert": "conversion of elements", "tiled": "choice of tiled="}
 
 
 def folder_of(target: str) -> str:
@@ -74,6 +75,16 @@ def agrees(target: str, before: Dict[str, Any], now: Dict[str, Any], keys: Itera
         if before.get(key) != now.get(key):
             raise UsageError(f"'{target}' was begun with another {_WORDS.get(key, key)}: {_shown(before.get(key))}, not "
                              f"{_shown(now.get(key))}; use resume=False (--fresh) to begin anew")
+
+
+def begun_with(target: str, key: str) -> Any:
+    """What the passes of a run of that target were begun with; None: there was none."""
+    try:
+        with open(os.path.join(folder_of(target), NUMBERS), encoding="ascii") as f:
+            head: Dict[str, Any] = json.loads(f.readline())
+    except (OSError, ValueError):
+        return None
+    return head.get(key)
 
 
 class Manifest:

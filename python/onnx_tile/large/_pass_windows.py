@@ -36,12 +36,14 @@ class Mask(NamedTuple):
 
 
 class PassPart(NamedTuple):
-    """A task of a pass. crops: as of Part; masks: by input; absent: statistics of which the chunk owns no row."""
+    """A task of a pass. crops: as of Part; masks: by input; absent: statistics of which the chunk owns no row. stored: by value that
+    is written, rows of what the crop makes, and where they belong."""
 
     number: int
     crops: Dict[str, Tuple[slice, ...]]
     masks: Dict[str, Mask]
     absent: Tuple[str, ...]
+    stored: Dict[str, Tuple[Tuple[slice, ...], Tuple[slice, ...]]]
 
 
 class PassWindows:
@@ -50,18 +52,20 @@ class PassWindows:
     def __init__(self, plan: Mapping[str, Any], number: int, shapes: Mapping[str, Tuple[int, ...]]) -> None:
         """plan: of plan.json; number: of the pass, from 1 on; shapes: of the whole inputs."""
         self.statistics: List[Dict[str, Any]] = [s for s in plan["statistics"] if s["pass"] == number]
+        self._stored: Dict[str, Dict[str, Any]] = {s["value"]: s for s in plan.get("stored", []) if s["pass"] == number}
         self._shapes = {n: shapes[n] for n in plan["passes"][number - 1]["inputs"] if n in shapes}
+        made = {*self._stored, *(s["value"] for s in self.statistics)}
         self._geometry = Geometry(dict(plan), "", {})
         self._axes: Dict[str, Dict[str, List[Dict[str, int]]]] = {}
         for pair in plan["outputs"]:
-            if pair["axes"] and any(s["value"] == pair["name"] for s in self.statistics):
+            if pair["axes"] and pair["name"] in made and pair["input"] in self._shapes:
                 self._axes.setdefault(pair["name"], {})[pair["input"]] = pair["axes"]
         every = [(name, a) for by_input in self._axes.values() for name, axes in by_input.items() for a in axes]
-        self._first = every[0][0]
-        self._cut = sorted({a["input_axis"] for name, a in every if name == self._first})
+        self.first = every[0][0]
+        self._cut = sorted({a["input_axis"] for name, a in every if name == self.first})
         self.axes = list(range(len(self._cut)))
-        self.extents = [shapes[self._first][a] for a in self._cut]
-        self.units = [math.lcm(*(math.lcm(a["align"], a["den"]) for name, a in every if name == self._first and a["input_axis"] == cut))
+        self.extents = [shapes[self.first][a] for a in self._cut]
+        self.units = [math.lcm(*(math.lcm(a["align"], a["den"]) for name, a in every if name == self.first and a["input_axis"] == cut))
                       for cut in self._cut]
         self.pairs: Dict[str, List[Dict[str, int]]] = {}
         for value, by_input in self._axes.items():
@@ -76,9 +80,9 @@ class PassWindows:
     def _index(self, value: str, axis: int) -> int:
         """Which axis of the chunks an axis of a value follows."""
         by_input = self._axes[value]
-        axes = by_input.get(self._first, next(iter(by_input.values())))
+        axes = by_input.get(self.first, next(iter(by_input.values())))
         found = next(a for a in axes if a["axis"] == axis)
-        if self._first in by_input:
+        if self.first in by_input:
             return self._cut.index(found["input_axis"])
         return sorted(a["input_axis"] for a in axes).index(found["input_axis"])
 
@@ -105,7 +109,25 @@ class PassWindows:
                     assert isinstance(crop, slice)
                     old = hull.get(name, (crop.start, crop.stop))
                     hull[name] = (min(old[0], crop.start), max(old[1], crop.stop))
+        while hull and self._widen(k, hull):
+            pass
         return hull
+
+    def _widen(self, k: int, hull: Dict[str, Tuple[int, int]]) -> bool:
+        """Crops of inputs that meet in a value have to give the same rows of it. Whether one was widened."""
+        before = dict(hull)
+        for value, by_input in self._axes.items():
+            met = [(name, a) for name, axes in by_input.items() for a in axes if self._index(value, a["axis"]) == k]
+            known = [(hull[name], a) for name, a in met if name in hull]
+            if not known:
+                continue
+            first = min(begin * a["num"] // a["den"] for (begin, _), a in known)
+            left = min((a["extent"] - end) * a["num"] // a["den"] for (_, end), a in known)
+            for name, a in met:
+                begin, behind = (rows * a["den"] // a["num"] // a["align"] * a["align"] for rows in (first, left))
+                old = hull.get(name, (a["extent"], 0))
+                hull[name] = (min(old[0], begin), max(old[1], a["extent"] - behind))
+        return hull != before
 
     def counts(self, edges: Sequence[int]) -> List[int]:
         """Chunks along each axis."""
@@ -149,9 +171,36 @@ class PassWindows:
                     window[name][at] = slice(begin, end)
         masks: Dict[str, Mask] = {}
         absent = tuple(s["name"] for s in self.statistics if not self._masks(s, lo, hi, window, masks))
-        if len(absent) == len(self.statistics):
+        stored = {v: w for v, w in ((v, self._place(v, lo, hi, window)) for v in self._stored) if w is not None}
+        if len(absent) == len(self.statistics) and not stored:
             return None
-        return PassPart(number, {n: tuple(w) for n, w in window.items()}, masks, absent)
+        return PassPart(number, {n: tuple(w) for n, w in window.items()}, masks, absent, stored)
+
+    def _place(self, value: str, lo: Sequence[int], hi: Sequence[int],
+               window: Mapping[str, Sequence[slice]]) -> "Optional[Tuple[Tuple[slice, ...], Tuple[slice, ...]]]":
+        """Rows of a value that is written, in what the crop makes and in the whole; None: no row is owned."""
+        name, axes = next(iter(self._axes[value].items()))
+        cut = [slice(None)] * len(self._stored[value]["shape"])
+        place = list(cut)
+        for a in axes:
+            k = self._index(value, a["axis"])
+            _, rows = self._owned(value, k, lo[k], hi[k])
+            if rows[0] >= rows[1]:
+                return None
+            first = window[name][a["input_axis"]].start * a["num"] // a["den"]
+            cut[a["axis"]], place[a["axis"]] = slice(rows[0] - first, rows[1] - first), slice(*rows)
+        return tuple(cut), tuple(place)
+
+    def stored_bytes(self, edges: Sequence[int]) -> int:
+        """Of the rows that are written, as crops make them."""
+        sizes, total = self.sizes(edges), 0
+        for value, s in self._stored.items():
+            shape = list(s["shape"])
+            name, axes = next(iter(self._axes[value].items()))
+            for a in axes:
+                shape[a["axis"]] = sizes[name][a["input_axis"]] * a["num"] // a["den"] + 1
+            total += math.prod(shape) * np.dtype(s["type"]).itemsize
+        return total
 
     def _masks(self, statistic: Mapping[str, Any], lo: Sequence[int], hi: Sequence[int], window: Mapping[str, Sequence[slice]],
                masks: Dict[str, Mask]) -> bool:

@@ -49,6 +49,14 @@ class PassLog:
         for key in [k for k in self._chunks if k[0] == line["pass"]]:
             del self._chunks[key]
 
+    def restart(self, head: Mapping[str, Any]) -> None:
+        """Nothing is done."""
+        self._chunks.clear()
+        self._begun.clear()
+        if self._journal is not None:
+            self._journal.restart()
+            self._journal.add(dict(head))
+
     def begun(self, number: int) -> Optional[Dict[str, Any]]:
         """How a pass was begun; None: it was not."""
         return self._begun.get(number)

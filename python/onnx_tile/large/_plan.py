@@ -89,6 +89,7 @@ class Planner:
     def plan(self, edges: Tuple[int, ...]) -> Plan:
         """The model for chunks of these edges, and what a worker then takes."""
         crops, shapes = self._windows.sizes(edges), self._windows.shapes(edges)
+        written = self._windows.stored_bytes(edges)
         content: Optional[bytes] = None
         if self._tiled:
             made, result = tile(self._model if is_path(self._model) else content_of(self._model), shapes=shapes, **self._options)
@@ -100,7 +101,7 @@ class Planner:
         model = after if content is not None else untiled
         if model is None:
             return Plan(edges, content, None)
-        return Plan(edges, content, self._resident + int(_MARGIN * (model + (1 + self._sent) * self._arrays_bytes(crops, edges))))
+        return Plan(edges, content, self._resident + int(_MARGIN * (model + (1 + self._sent) * self._arrays_bytes(crops, edges) + written)))
 
     def _is_enough(self, edges: Tuple[int, ...]) -> bool:
         """Whether larger chunks are hardly faster."""

@@ -1,6 +1,9 @@
 """What is known of a model and its inputs before anything is run."""
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+import shutil
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+import numpy as np
 
 from .._errors import ModelError, UsageError
 from .._geometry import Geometry
@@ -9,6 +12,7 @@ from .._passes import passes
 from ._models import check_fixed, content_of, freed, hash_of, inputs_of, proto_of, whole_shape
 from ._sources import Source, open_source
 from ._pass_windows import PassPart, PassWindows
+from ._stored import largest_together
 from ._windows import Part, Windows, geometry_of
 from ._work import ModelFile
 
@@ -17,22 +21,34 @@ if TYPE_CHECKING:
 
 # Elements of a map that the probe computes: a square of 128, a cube of 25.
 _PROBE_ROWS = 16384
+# Of the room on the disk, what values may take that passes write.
+_ROOM_PART = 0.5
 
 
-def _plan_of(model: "Model", folder: str, shapes: Mapping[str, Tuple[int, ...]]) -> Dict[str, Any]:
-    """Write the models of passes. Raises UsageError naming the node that needs more than passes."""
+def _plan_of(model: "Model", folder: str, shapes: Mapping[str, Tuple[int, ...]], store: str, room: Optional[str]) -> Dict[str, Any]:
+    """Write the models of passes. store, room: as of Setup. Raises UsageError naming the node that needs more than passes."""
     try:
-        return passes(model, folder, shapes=shapes)
+        plan = passes(model, folder, shapes=shapes, store=store)
+        if store == "auto" and room is not None and largest_together(plan) > shutil.disk_usage(room).free * _ROOM_PART:
+            plan = passes(model, folder, shapes=shapes)
     except ModelError as why:
         raise UsageError(f"the output {why}") from None
+    return plan
+
+
+def _of_outputs(facts: Mapping[str, Any], made: "Set[str]") -> Geometry:
+    """Of a plan, or what it has of the whole: the geometry of the model's outputs, and not of values in between."""
+    return Geometry({"inputs": facts["inputs"], "outputs": [p for p in facts["outputs"] if p["name"] in made]}, "", {})
 
 
 class Setup:
     """The sources, the geometry on them, the model of free extents."""
 
-    def __init__(self, model: "Model", src: Any, output: Optional[str], folder: Optional[str] = None) -> None:
+    def __init__(self, model: "Model", src: Any, output: Optional[str], folder: Optional[str] = None, store: str = "never",
+                 room: Optional[str] = None) -> None:
         """src: a source, or {input: source}; output: its name, None: the first. folder: for the models of passes, where the model
-        needs some; None: it may not need any. Raises UsageError where they do not go together."""
+        needs some; None: it may not need any. store: whether passes write values ("auto": where that costs less, and the disk of
+        the folder `room` has room; None: it has). Raises UsageError where they do not go together."""
         declared = inputs_of(model)
         given = src if isinstance(src, Mapping) else {declared[0].name: src} if len(declared) == 1 else None
         if given is None or set(given) != {i.name for i in declared}:
@@ -44,19 +60,26 @@ class Setup:
         self.plan: Optional[Dict[str, Any]] = None
         self._folder = folder
         if folder is not None and any(b["kind"] == "reduce" for b in found.barriers):
-            self.plan = _plan_of(model, folder, shapes)
+            self.plan = _plan_of(model, folder, shapes, store, room)
             made = {o.name for o in proto_of(model, whole=False).graph.output}
-            pairs = [p for p in self.plan["outputs"] if p["name"] in made]  # and not of values that statistics are of
-            found = Geometry({"inputs": self.plan["inputs"], "outputs": pairs}, "", {})
-        self.windows = Windows(model, shapes, output, found)
-        cut = {name: [a["input_axis"] for a in axes] for name, axes in self.windows.pairs.items()}
+            shapes.update({s["value"]: tuple(s["shape"]) for s in self.plan["stored"]})
+            found = _of_outputs(self.plan, made)
+        last = shapes if self.plan is None else {n: shapes[n] for n in self.plan["passes"][-1]["inputs"] if n in shapes}
+        self.windows = Windows(model, last, output, found)
+        pairs = self.windows.pairs  # of the inputs of the model
+        if self.plan is not None and self.plan["stored"]:
+            pairs = Windows(model, shapes, self.windows.output, _of_outputs(self.plan["whole"], made)).pairs
+        cut = {name: [a["input_axis"] for a in axes] for name, axes in pairs.items()}
         for i in declared:
             check_fixed(i, shapes[i.name], cut.get(i.name, []))
-        self.first = next(iter(self.windows.pairs))  # the input that places the output on the earth
-        self.added = min(len(shapes[n]) - len(self.sources[n].shape) for n in self.windows.pairs)
+        self.first = next(iter(pairs))  # the input that places the output on the earth,
+        self.placing = pairs[self.first]  # and how
+        self.added = min(len(shapes[n]) - len(self.sources[n].shape) for n in pairs)
         self.model = freed(model, cut) if self.plan is None else self._written(len(self.plan["passes"]))
         self.sha256 = hash_of(content_of(model))
         self.types = {n: s.dtype.str for n, s in self.sources.items()}
+        if self.plan is not None:
+            self.types.update({s["value"]: np.dtype(s["type"]).str for s in self.plan["stored"]})
 
     def _written(self, number: int) -> bytes:
         """The model of a pass, from 1 on, or the last one."""
@@ -89,14 +112,15 @@ class Setup:
         if chunk is None:
             return None
         given = [chunk] * len(windows.axes) if isinstance(chunk, int) else list(chunk)
-        axes = self.windows.pairs[self.first]
         if len(given) == 1:
-            given *= len(axes)
-        if len(given) != len(axes) or len(axes) != len(windows.axes):
-            raise UsageError(f"chunk: {len(given)} numbers, the output is cut along {len(axes)} axes")
+            given *= len(self.placing)
+        if len(given) != len(self.placing) or len(given) != len(windows.axes):
+            raise UsageError(f"chunk: {len(given)} numbers, the output is cut along {len(self.placing)} axes")
         if min(given) < 1:
             raise UsageError(f"chunk {min(given)}: use 1 or more")
-        return [max(1, rows * a["den"] // a["num"]) for rows, a in zip(given, axes)]
+        if windows.first == self.first:
+            return [max(1, rows * a["den"] // a["num"]) for rows, a in zip(given, self.placing)]
+        return [max(1, rows * n // a["output_extent"]) for rows, n, a in zip(given, windows.extents, self.placing)]
 
     def probe_part(self) -> Part:
         """A small part. The rank of the output is not known: what it says of that ends with the last axis that is cut."""

@@ -98,7 +98,7 @@ class FileTarget(Target):
         os.replace(self.made, self.path)
 
 
-def _reserve(path: str) -> None:
+def reserve(path: str) -> None:
     """Take the room of a file on the disk now: what is mapped and has none ends the process that writes it."""
     try:
         with open(path, "r+b") as f:
@@ -115,7 +115,7 @@ class NpyTarget(FileTarget):
         if self.options:
             raise UsageError(f"a .npy file has no option '{next(iter(self.options))}'")
         np.lib.format.open_memmap(self.made, "w+", self.dtype, self.shape)
-        _reserve(self.made)
+        reserve(self.made)
 
     def write(self, number: int, window: "Window", part: "Array") -> None:
         """See Target."""
@@ -131,7 +131,7 @@ class StackTarget(FileTarget):
         """See Target."""
         options = {"bigtiff": True, "photometric": "minisblack", **self.options}
         need("tifffile").memmap(self.made, shape=self.shape, dtype=self.dtype, **options).flush()
-        _reserve(self.made)
+        reserve(self.made)
 
     def write(self, number: int, window: "Window", part: "Array") -> None:
         """See Target."""

@@ -129,6 +129,10 @@ class Windows:
         """Of all inputs of the model that are free."""
         return self.sizes(edges)
 
+    def stored_bytes(self, edges: Sequence[int]) -> int:
+        """Of what is written beside the target: nothing."""
+        return 0
+
     def sizes(self, edges: Sequence[int]) -> Dict[str, Tuple[int, ...]]:
         """The shape of the largest crop of each input."""
         most = {name: list(shape) for name, shape in self._shapes.items()}

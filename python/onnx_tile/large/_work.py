@@ -6,7 +6,7 @@ import platform
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .._errors import ModelError, SystemFailure, UsageError
 from ._packages import need
 from ._pass_windows import Numbers, PassPart
 from ._sources import Source
+from ._stored import Stored
 from ._targets import Target
 from ._windows import Part
 
@@ -82,7 +83,8 @@ class Convert:
 class Job:
     """What all parts have in common. model: that is run; original: with free extents, for the probe. sources: by input, types: of their elements. key: other jobs have others. dropped: dimensions
     in front that the target has not. expected: the hash that a worker's probe has to have; None: any. numbers: what passes before
-    have made, by input; handed_out: outputs of a pass."""
+    have made, by input; handed_out: outputs of a pass; stored: values that it writes, by name; kept: inputs that an earlier pass has
+    written, which are taken as they are."""
 
     model: ModelFile
     original: ModelFile
@@ -100,6 +102,8 @@ class Job:
     tell_only: bool = False
     numbers: "Mapping[str, Array]" = field(default_factory=dict)
     handed_out: Tuple[str, ...] = ()
+    stored: "Mapping[str, Stored]" = field(default_factory=dict)
+    kept: "FrozenSet[str]" = frozenset()
 
 
 class Done(NamedTuple):
@@ -282,7 +286,8 @@ def _feeds(job: Job, session: Any, crops: "Dict[str, Array]", part: "Union[Part,
         crop = crops.pop(name)
         if name not in session.dtypes:
             continue  # passes alone read it
-        feeds[name] = job.convert.before(crop.reshape((1,) * (len(part.crops[name]) - crop.ndim) + crop.shape), session.dtypes[name])
+        crop = crop.reshape((1,) * (len(part.crops[name]) - crop.ndim) + crop.shape)
+        feeds[name] = crop if name in job.kept else job.convert.before(crop, session.dtypes[name])
     if isinstance(part, PassPart):
         feeds.update({n: mask.array(session.dtypes[n]) for n, mask in part.masks.items()})
     return feeds
@@ -298,7 +303,8 @@ def _run(job: Job, session: Any, crops: "Dict[str, Array]", part: Part) -> "Arra
 def _hand_out(job: Job, session: Any, crops: "Dict[str, Array]", part: PassPart) -> "Dict[str, Array]":
     """What a pass hands out, by output. crops: emptied."""
     feeds = _feeds(job, session, crops, part)
-    return dict(zip(job.handed_out, session.run(feeds, job.handed_out)))
+    wanted = [*job.handed_out, *job.stored]
+    return dict(zip(wanted, session.run(feeds, wanted)))
 
 
 def _probe(job: Job) -> Probed:
@@ -361,7 +367,13 @@ def measure(job: Job, part: PassPart, inline: "Optional[Dict[str, Array]]" = Non
     crops = {**_read(job.sources, part), **(inline or {})}
     n_read = sum(a.nbytes for a in crops.values())
     numbers: Dict[str, Numbers] = {}
-    for output, array in _hand_out(job, session, crops, part).items():
+    made = _hand_out(job, session, crops, part)
+    for name, stored in job.stored.items():
+        rows = made.pop(name)
+        if name in part.stored:
+            cut, place = part.stored[name]
+            stored.write(place, rows[cut])
+    for output, array in made.items():
         statistic, _, what = output.rpartition(".")
         if statistic not in part.absent:
             numbers.setdefault(statistic, {})[what] = [float(v) for v in array.ravel()]
