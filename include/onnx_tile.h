@@ -202,6 +202,13 @@ onnx_tile_status onnx_tile_passes(onnx_tile *t, const char *folder) ONNX_TILE_MU
  * a node needs more than rows that are near, which onnx_tile_error names. */
 onnx_tile_status onnx_tile_step(onnx_tile *t, const char *input, uint32_t axis,
                                 int64_t rows) ONNX_TILE_MUST_USE;
+/* Which nodes the engine takes where another runtime runs the others: those that it has and runs as
+ * fast, at the sizes that onnx_tile_input tells. part[k] is the number of the part whose node makes
+ * values[k], -1 where none does. Nodes of a part are connected, no other node stands on a path
+ * between two of them, and one is a convolution or a product. After loading, in place of planning;
+ * to go on, load a model anew. */
+onnx_tile_status onnx_tile_engine_parts(onnx_tile *t, const char *const *values, size_t n,
+                                        int32_t *part) ONNX_TILE_MUST_USE;
 /* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it
  * is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;

@@ -11,6 +11,7 @@ Everything goes through the C library of the package; docs/python.md has the res
 from typing import Any
 
 from ._check import Comparison, check
+from ._ep import add_ep, register_ep
 from ._errors import BudgetError, Error, ModelError, ModelNotFound, OutOfMemory, SystemFailure, UsageError
 from ._geometry import Crop, Geometry, geometry
 from ._library import version as __version__
@@ -24,7 +25,7 @@ from ._session import Profile, Session, Value
 from ._step import Stepper, step
 from ._tile import explain, inspect, tile
 
-__all__ = ["tile", "inspect", "explain", "geometry", "step", "passes", "plan_memory", "check", "session", "ort_library", "Session", "Rows", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
+__all__ = ["tile", "inspect", "explain", "geometry", "step", "passes", "plan_memory", "check", "session", "ort_library", "register_ep", "add_ep", "Session", "Rows", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
            "Comparison", "Profile", "Value", "Error", "ModelError", "ModelNotFound", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
            "__version__"]
 

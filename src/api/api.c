@@ -443,6 +443,21 @@ onnx_tile_status onnx_tile_passes(onnx_tile *t, const char *folder)
     return done(s);
 }
 
+onnx_tile_status onnx_tile_engine_parts(onnx_tile *t, const char *const *values, size_t n,
+                                        int32_t *part)
+{
+    _Static_assert(sizeof *part == sizeof(uint32_t) && (int32_t)OT_NONE == -1, "no part is -1");
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (t->progress != LOADED)
+        return misuse(t, "parts are those of a loaded model, in place of planning");
+    if (n && (!values || !part)) return misuse(t, "parts need values, and a place");
+    t->run.options.shapes = t->shapes.all;
+    t->run.options.n_shapes = t->shapes.n;
+    t->progress = FAILED;
+    return done(ot_run_engine_parts(&t->run, values, n, (uint32_t *)part));
+}
+
 static bool may_save(const onnx_tile *t)
 {
     return t->progress == LOADED || t->progress == PLANNED || t->progress == STEP;

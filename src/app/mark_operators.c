@@ -1,12 +1,14 @@
 /* Which nodes go into operators for ONNX Runtime with the engine as a library
- * (onnx/export/export_parts.c). What goes there is what the engine runs: said when the model is
- * written, not where it is loaded.
+ * (onnx/export/export_parts.c), or to its execution provider (src/ort). What goes there is what the
+ * engine runs: said when the model is written, not where it is loaded.
  *
  */
 #include "pipeline.h"
 
 #include "engine/core/engine.h"
+#include "onnx/graph/node_parts.h"
 #include "onnx/import/model_io.h"
+#include "ops/guessed_size.h"
 
 #ifdef OT_ENGINE
 /* A value that an operator of ONNX Runtime can be given, or give. */
@@ -27,6 +29,8 @@ static bool engine_has(const ot_model *m, const ot_node *n)
     for (uint32_t k = 0; ok && k < n->n_out; k++) ok = can_cross(m->graph, n->out[k]);
     return ok;
 }
+
+static bool is_slow(const ot_graph *g, const ot_node *n) { return ot_op_is_slow(g, n); }
 
 /* The engine runs that body. */
 static ot_status try_body(void *ctx, const void *bytes, size_t n)
@@ -55,6 +59,7 @@ void ot_run_keep_whole(ot_run *r)
 void ot_run_keep_whole(ot_run *r) { (void)r; }
 
 static bool engine_has(const ot_model *m, const ot_node *n) { return (void)m, (void)n, false; }
+static bool is_slow(const ot_graph *g, const ot_node *n) { return (void)g, (void)n, true; }
 
 static ot_status try_body(void *ctx, const void *bytes, size_t n)
 {
@@ -97,4 +102,39 @@ ot_status ot_run_mark_operators(ot_run *r)
         r->diag, s,
         "%.800s; --ort-operators parts leaves to ONNX Runtime what the engine does not have",
         why.message);
+}
+
+/* What the engine has and runs as fast; nodes on paths between others that wait for it stay. */
+static bool *fast_nodes(const ot_model *m, ot_arena *a)
+{
+    const ot_graph *g = m->graph;
+    bool *in = OT_NEW_N(a, bool, g->n_nodes + 1u);
+    for (ot_id id = 0; in && id < g->n_nodes; id++) {
+        const ot_node *n = &g->nodes[id];
+        in[id] = !n->dead && engine_has(m, n) && !is_slow(g, n);
+    }
+    return in;
+}
+
+/* The part of the node that makes a value; OT_NONE: it stays, or none makes it. */
+static uint32_t part_of(const ot_graph *g, const ot_parts *parts, const char *value)
+{
+    const ot_id v = ot_value_find(g, value), n = v == OT_NONE ? OT_NONE : ot_part_maker(g, v);
+    return n == OT_NONE ? OT_NONE : parts->part[n];
+}
+
+ot_status ot_run_engine_parts(ot_run *r, const char *const *values, size_t n, uint32_t *part)
+{
+    ot_graph *g = r->model->graph;
+    ot_arena *a = r->model->arena;
+    ot_guessed_sizes sizes;
+    ot_parts parts;
+    OT_TRY(ot_guess_sizes(r->model, r->options.shapes, r->options.n_shapes, NULL, a, &sizes));
+    OT_TRY(ot_infer_shapes(g, sizes.all, sizes.n));
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
+    const bool *in = fast_nodes(r->model, a);
+    if (!in) return ot_fail_nomem(r->diag);
+    OT_TRY(ot_parts_find(g, in, a, r->diag, &parts));
+    for (size_t k = 0; k < n; k++) part[k] = part_of(g, &parts, values[k]);
+    return OT_OK;
 }

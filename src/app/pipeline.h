@@ -74,6 +74,11 @@ ot_status ot_run_save(ot_run *run) OT_MUST_USE;
 /* mark_operators.c, a pass of ot_run_tile: which nodes are written as operators, as
  * options.operators says. Fails: OT_E_INPUT where the engine does not run what is in one. */
 ot_status ot_run_mark_operators(ot_run *run) OT_MUST_USE;
+/* mark_operators.c: what the engine takes where another runtime runs the rest. part[k]: the part of
+ * the node that makes values[k], as of ot_parts; OT_NONE: it stays. Requires load; the model is not
+ * for planning any more. */
+ot_status ot_run_engine_parts(ot_run *run, const char *const *values, size_t n,
+                              uint32_t *part) OT_MUST_USE;
 /* With options.emit_engine: nodes of operators that the engine does not have are in no region. */
 void ot_run_keep_whole(ot_run *run);
 /* Free what a run holds, not the run itself. */

@@ -67,7 +67,7 @@ enum {
 
 typedef void (*ort_function)(void);
 typedef struct ort_api {
-    ort_function at[ORT_PARALLEL_FOR + 1];
+    ort_function at[391]; /* those of older versions are fewer */
 } ort_api;
 
 typedef struct ort_base {

@@ -3,36 +3,23 @@
  *
  *     x -> a -> b -> odd -> c -> y     becomes     x -> Engine{a, b} -> odd -> Engine{c} -> y
  *
- * m->in_operator says of each node whether it is for an operator. Such nodes are one operator
- * where values go from one to another and no node of the other kind stands between:
- *
- *     level(n) = most of level(p) over the nodes p that n reads, and one more where n and p are not
- *     of one kind
- *
- * A path between nodes of one kind and level has no other nodes on it, so operators made of
- * connected nodes of a level do not wait for each other. An operator without a convolution, a
- * product or tiles is not worth the way: its nodes stay. Constants are copied to each operator
- * that reads them. onnx/import/unwrap.c puts the bodies back into the graph.
+ * m->in_operator says of each node whether it is for an operator; which of them are one operator
+ * is found by onnx/graph/node_parts.c. Constants are copied to each operator that reads them.
+ * onnx/import/unwrap.c puts the bodies back into the graph.
  *
  */
 #include "export.h"
 
-#define UNCONST(type, p) ((type)(uintptr_t)(p))
+#include "onnx/graph/node_parts.h"
 
-/* Where a node is written: nodes in this order, those of one operator side by side. */
-typedef struct place {
-    /* first: place in g->order of the first node of its operator; of a node that stays, its own */
-    uint32_t level, first;
-    uint32_t at; /* in g->order */
-} place;
+#define UNCONST(type, p) ((type)(uintptr_t)(p))
 
 typedef struct parts {
     ot_exporter *ex;
     const ot_graph *g;
     const Onnx__ModelProto *inner; /* the model without operators */
-    place *places;                 /* [g->n_order] */
-    /* [n_nodes] the first of its operator, as in `place`; OT_NONE: the node stays */
-    uint32_t *part;
+    ot_part_place *places;         /* [g->n_order] */
+    uint32_t *part;                /* [n_nodes] as of ot_parts */
     /* [n_values] read by a node that stays, or an output of the graph */
     bool *outside;
     bool *crosses;       /* [n_values] made in an operator, and read beyond it */
@@ -41,124 +28,6 @@ typedef struct parts {
     size_t cap_node, cap_info;
     uint32_t n_operators;
 } parts;
-
-static bool is_constant(const ot_value *v) { return v->init && !v->overridable; }
-
-/* Input k of a node, captured values behind the others; OT_NONE: it is left out. */
-static ot_id read_at(const ot_node *n, uint32_t k)
-{
-    return k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
-}
-static uint32_t n_reads(const ot_node *n) { return n->n_in + n->n_captured; }
-
-/* The node that makes v when the model runs; OT_NONE. */
-static ot_id maker(const ot_graph *g, ot_id v)
-{
-    return v == OT_NONE || is_constant(&g->values[v]) ? OT_NONE : g->values[v].producer;
-}
-
-/* ---- which nodes are together ---- */
-
-static bool is_tile_node(const ot_node *n) { return strcmp(n->domain, OT_TILE_DOMAIN) == 0; }
-
-static bool is_worth_it(const ot_node *n)
-{
-    const ot_cost_kind kind = ot_op_cost(n->op);
-    return is_tile_node(n) || kind == OT_COST_CONV || kind == OT_COST_GEMM;
-}
-
-/* The root of a node's set. */
-static uint32_t find(uint32_t *up, uint32_t n)
-{
-    while (up[n] != n) n = up[n] = up[up[n]];
-    return n;
-}
-
-/* By the nodes that each node reads; a node that reads none is on the level of the first that
- * reads it, as an Alloc is on its While's. */
-static void find_levels(const parts *x, uint32_t *level, uint32_t *first)
-{
-    const bool *in = x->ex->m->in_operator;
-    for (uint32_t k = 0; k < x->g->n_order; k++) {
-        const ot_id id = x->g->order[k];
-        const ot_node *n = &x->g->nodes[id];
-        first[id] = UINT32_MAX;
-        for (uint32_t j = 0; j < n_reads(n); j++) {
-            const ot_id p = maker(x->g, read_at(n, j));
-            if (p != OT_NONE)
-                level[id] = (uint32_t)ot_max(level[id], (int64_t)level[p] + (in[p] != in[id]));
-        }
-        for (uint32_t j = 0; j < n_reads(n); j++) {
-            const ot_id p = maker(x->g, read_at(n, j));
-            if (p != OT_NONE)
-                first[p] = (uint32_t)ot_min(first[p], (int64_t)level[id] - (in[p] != in[id]));
-        }
-    }
-    for (uint32_t k = 0; k < x->g->n_order; k++) {
-        const ot_id id = x->g->order[k];
-        const ot_node *n = &x->g->nodes[id];
-        bool reads = false;
-        for (uint32_t j = 0; j < n_reads(n); j++) reads |= maker(x->g, read_at(n, j)) != OT_NONE;
-        if (!reads && first[id] != UINT32_MAX) level[id] = first[id];
-    }
-}
-
-/* up: sets of connected nodes of one kind and level, whose roots come first in the order. */
-static void connect(const parts *x, const uint32_t *at, const uint32_t *level, uint32_t *up)
-{
-    const bool *in = x->ex->m->in_operator;
-    for (uint32_t k = 0; k < x->g->n_order; k++) {
-        const ot_id id = x->g->order[k];
-        const ot_node *n = &x->g->nodes[id];
-        up[id] = id;
-        for (uint32_t j = 0; in[id] && j < n_reads(n); j++) {
-            const ot_id p = maker(x->g, read_at(n, j));
-            if (p == OT_NONE || !in[p] || level[p] != level[id]) continue;
-            const uint32_t a = find(up, p), b = find(up, id);
-            if (at[a] < at[b])
-                up[b] = a;
-            else
-                up[a] = b;
-        }
-    }
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-    if (x->level != y->level) return x->level < y->level ? -1 : 1;
-    if (x->first != y->first) return x->first < y->first ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-static ot_status find_parts(parts *x)
-{
-    const ot_graph *g = x->g;
-    ot_arena *a = x->ex->a;
-    uint32_t *level = OT_NEW_N(a, uint32_t, g->n_nodes + 1u),
-             *up = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
-    uint32_t *at = OT_NEW_N(a, uint32_t, g->n_nodes + 1u),
-             *first = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
-    bool *worth = OT_NEW_N(a, bool, g->n_nodes + 1u);
-    x->part = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
-    x->places = OT_NEW_N(a, place, g->n_order + 1u);
-    if (!level || !up || !at || !first || !worth || !x->part || !x->places)
-        return ot_fail_nomem(x->ex->d);
-    for (uint32_t k = 0; k < g->n_order; k++) at[g->order[k]] = k;
-    find_levels(x, level, first);
-    connect(x, at, level, up);
-    for (uint32_t k = 0; k < g->n_order; k++)
-        if (is_worth_it(&g->nodes[g->order[k]])) worth[find(up, g->order[k])] = true;
-    for (uint32_t k = 0; k < g->n_order; k++) {
-        const ot_id id = g->order[k];
-        const uint32_t root = find(up, id);
-        const bool inside = x->ex->m->in_operator[id] && worth[root];
-        x->part[id] = inside ? at[root] : OT_NONE;
-        x->places[k] = (place){level[id], inside ? at[root] : k, k};
-    }
-    qsort(x->places, g->n_order, sizeof *x->places, compare_places);
-    return OT_OK;
-}
 
 /* outside, crosses */
 static ot_status find_crossings(parts *x)
@@ -169,15 +38,15 @@ static ot_status find_crossings(parts *x)
     x->seen = OT_NEW_N(x->ex->a, uint32_t, g->n_values + 1u);
     if (!x->outside || !x->crosses || !x->seen) return ot_fail_nomem(x->ex->d);
     for (uint32_t k = 0; k < g->n_outputs; k++) {
-        const ot_id v = g->outputs[k], p = maker(g, v);
+        const ot_id v = g->outputs[k], p = ot_part_maker(g, v);
         x->outside[v] = true;
         x->crosses[v] = p != OT_NONE && x->part[p] != OT_NONE;
     }
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_id id = g->order[k];
         const ot_node *n = &g->nodes[id];
-        for (uint32_t j = 0; j < n_reads(n); j++) {
-            const ot_id v = read_at(n, j), p = maker(g, v);
+        for (uint32_t j = 0; j < ot_part_n_reads(n); j++) {
+            const ot_id v = ot_part_read(n, j), p = ot_part_maker(g, v);
             if (v == OT_NONE) continue;
             if (x->part[id] == OT_NONE) x->outside[v] = true;
             if (p != OT_NONE && x->part[p] != OT_NONE && x->part[p] != x->part[id])
@@ -210,7 +79,7 @@ static ot_status take_read(parts *x, body *b, ot_id id)
     const ot_value *v = &x->g->values[id];
     if (x->seen[id] == b->mark) return OT_OK;
     x->seen[id] = b->mark;
-    if (is_constant(v)) {
+    if (ot_part_constant(v)) {
         const Onnx__TensorProto *t = NULL;
         OT_TRY(ot_export_tensor(ex, v->init, v->name, &t));
         PUSH(ex, b->p, initializer, n_initializer, b->cap_init, UNCONST(Onnx__TensorProto *, t));
@@ -242,8 +111,8 @@ static ot_status take_made(parts *x, body *b, ot_id id)
 static ot_status take_node(parts *x, body *b, const ot_node *n)
 {
     const Onnx__NodeProto *p = NULL;
-    for (uint32_t k = 0; k < n_reads(n); k++)
-        if (read_at(n, k) != OT_NONE) OT_TRY(take_read(x, b, read_at(n, k)));
+    for (uint32_t k = 0; k < ot_part_n_reads(n); k++)
+        if (ot_part_read(n, k) != OT_NONE) OT_TRY(take_read(x, b, ot_part_read(n, k)));
     OT_TRY(ot_export_node(x->ex, x->g, n, &p));
     PUSH(x->ex, b->p, node, n_node, b->cap_node, UNCONST(Onnx__NodeProto *, p));
     for (uint32_t k = 0; k < n->n_out; k++)
@@ -287,7 +156,7 @@ static ot_status add_node(parts *x, const ot_node *n)
     bool wanted = n->n_out == 0;
     for (uint32_t k = 0; k < n->n_out; k++)
         wanted |= n->out[k] != OT_NONE &&
-                  (!is_constant(&x->g->values[n->out[k]]) || x->outside[n->out[k]]);
+                  (!ot_part_constant(&x->g->values[n->out[k]]) || x->outside[n->out[k]]);
     if (!wanted) return OT_OK;
     OT_TRY(ot_export_node(x->ex, x->g, n, &p));
     PUSH(x->ex, x->p, node, n_node, x->cap_node, UNCONST(Onnx__NodeProto *, p));
@@ -312,7 +181,7 @@ static bool moved(const parts *x, const char *name)
     const ot_id id = ot_value_find(x->g, name ? name : "");
     if (id == OT_NONE) return false;
     const ot_value *v = &x->g->values[id];
-    if (is_constant(v)) return !x->outside[id];
+    if (ot_part_constant(v)) return !x->outside[id];
     return v->producer != OT_NONE && x->part[v->producer] != OT_NONE;
 }
 
@@ -362,7 +231,10 @@ ot_status ot_export_parts(ot_exporter *ex, const Onnx__ModelProto *inner,
     if (!x.p || !p) return ot_fail_nomem(ex->d);
     if (!ex->m->in_operator || !(x.g->props & OT_P_ORDER))
         OT_BUG("nobody has said what becomes operators");
-    OT_TRY(find_parts(&x));
+    ot_parts found;
+    OT_TRY(ot_parts_find(x.g, ex->m->in_operator, ex->a, ex->d, &found));
+    x.part = found.part;
+    x.places = found.places;
     OT_TRY(find_crossings(&x));
     *x.p = *inner->graph;
     x.p->n_node = x.p->n_initializer = x.p->n_input = x.p->n_value_info = 0;

@@ -1,0 +1,282 @@
+/* One part: its model, and sessions of the engine that run it.
+ *
+ *     all dimensions known     plan -> session, when the runtime compiles; the model is freed
+ *     some are free            the model stays; each size of the inputs that comes gets a plan and
+ *                              a session of its own, the last `sizes` of them are kept
+ *
+ * Runs of a part come one after the other, whoever calls.
+ *
+ */
+#include "ep_part.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A size of all inputs, and the session for it. */
+typedef struct sized {
+    onnx_tile_session *session;
+    int64_t *dims;   /* [part.n_dims] of all inputs, one behind the other, each after its rank */
+    uint64_t last;   /* run that used it last */
+    uint32_t n_dims; /* of dims */
+} sized;
+
+typedef struct part {
+    ort_compute_info info; /* first: the runtime hands it back */
+    ort_kernel kernel;
+    ep_settings settings;
+    ort_bytes model; /* empty once it is not needed any more */
+    char **inputs;   /* [n_inputs] names */
+    size_t n_inputs;
+    sized *all;    /* [settings.sizes], [0] alone of a part of one size */
+    int64_t *dims; /* [n_dims] of the run that is under way */
+    uint32_t n_dims;
+    uint64_t runs;
+    bool is_free; /* dimensions are known by each run only */
+} part;
+
+static const char NAME[] = "OnnxTile";
+
+static ort_status *no_memory(const part *p)
+{
+    return ort_failure(p->kernel.api, "out of memory", NULL);
+}
+
+/* ---- planning ---- */
+
+#define TRY_PLAN(t, expr)                         \
+    do {                                          \
+        if ((expr) != ONNX_TILE_OK) return false; \
+    } while (0)
+
+/* Inputs have the dimensions of the run that is under way. */
+static bool bind_shapes(const part *p, onnx_tile *t)
+{
+    const int64_t *at = p->dims;
+    for (size_t k = 0; p->is_free && k < p->n_inputs; k++) {
+        const uint32_t rank = (uint32_t)*at++;
+        TRY_PLAN(t, onnx_tile_bind_shape(t, p->inputs[k], at, rank));
+        at += rank;
+    }
+    return true;
+}
+
+static bool plan_into(const part *p, onnx_tile *t, void **bytes, size_t *n)
+{
+    const ep_settings *s = &p->settings;
+    TRY_PLAN(t, onnx_tile_set_runtime(t, "engine"));
+    TRY_PLAN(t, onnx_tile_set_goal(t, s->goal));
+    TRY_PLAN(t, onnx_tile_set_threads(t, s->threads));
+    TRY_PLAN(t, onnx_tile_set_memory_budget(t, s->budget));
+    if (s->max_slowdown >= 0) TRY_PLAN(t, onnx_tile_set_max_slowdown(t, s->max_slowdown));
+    if (!bind_shapes(p, t)) return false;
+    TRY_PLAN(t, onnx_tile_load_memory(t, p->model.at, p->model.n, NULL));
+    TRY_PLAN(t, onnx_tile_optimise(t));
+    TRY_PLAN(t, onnx_tile_save_memory(t, bytes, n));
+    return true;
+}
+
+/* The part as the engine runs it best; *bytes by onnx_tile_free_bytes. */
+static ort_status *plan(const part *p, void **bytes, size_t *n)
+{
+    onnx_tile *t = NULL;
+    *bytes = NULL;
+    if (onnx_tile_create(&t) != ONNX_TILE_OK) return no_memory(p);
+    ort_status *st = plan_into(p, t, bytes, n)
+                         ? NULL
+                         : ort_failure(p->kernel.api, NAME, onnx_tile_error(t));
+    onnx_tile_free(t);
+    return st;
+}
+
+static ort_status *load(part *p, onnx_tile_session *session)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    p->kernel.session = session;
+    TRY_ORT(ort_kernel_set_threads(&p->kernel, p->settings.threads, p->kernel.parallel));
+    TRY_ORT(plan(p, &bytes, &n));
+    if (!p->is_free) {
+        free(p->model.at);
+        p->model = (ort_bytes){0};
+    }
+    ort_status *st = onnx_tile_session_load_memory(session, bytes, n, NULL) == ONNX_TILE_OK
+                         ? NULL
+                         : ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
+    onnx_tile_free_bytes(bytes);
+    return st;
+}
+
+static void forget(sized *s)
+{
+    onnx_tile_session_free(s->session);
+    free(s->dims);
+    *s = (sized){0};
+}
+
+/* A session for the size that is asked for, in that place. */
+static ort_status *make_session(part *p, sized *s)
+{
+    forget(s);
+    if (p->is_free) {
+        s->dims = malloc((p->n_dims + 1) * sizeof *s->dims);
+        if (!s->dims) return no_memory(p);
+        memcpy(s->dims, p->dims, p->n_dims * sizeof *s->dims);
+        s->n_dims = p->n_dims;
+    }
+    ort_status *st = onnx_tile_session_create(&s->session) == ONNX_TILE_OK ? load(p, s->session)
+                                                                           : no_memory(p);
+    if (st) forget(s);
+    return st;
+}
+
+/* ---- a run ---- */
+
+/* Dimensions of input k behind the others. */
+static ort_status *read_dims(part *p, ort_context *c, size_t k)
+{
+    const ort_api *api = p->kernel.api;
+    const ort_value *value;
+    ort_shape *s;
+    size_t rank = 0;
+    TRY_ORT(CALL(api, ORT_INPUT, ort_input)(c, k, &value));
+    if (!value) return ort_failure(api, NAME, "an input that a part needs is omitted");
+    TRY_ORT(CALL(api, ORT_TENSOR_SHAPE, ort_tensor_shape)(value, &s));
+    ort_status *st = CALL(api, ORT_SHAPE_RANK, ort_shape_rank)(s, &rank);
+    if (!st && rank > ONNX_TILE_RANK_MAX)
+        st = ort_failure(api, "an input has more than 16 dimensions", p->inputs[k]);
+    if (!st) {
+        p->dims[p->n_dims++] = (int64_t)rank;
+        st = CALL(api, ORT_SHAPE_DIMS, ort_shape_dims)(s, p->dims + p->n_dims, rank);
+        p->n_dims += (uint32_t)rank;
+    }
+    CALL(api, ORT_RELEASE_SHAPE, ort_release_shape)(s);
+    return st;
+}
+
+static bool is_asked(const part *p, const sized *s)
+{
+    return s->session && s->n_dims == p->n_dims &&
+           memcmp(s->dims, p->dims, p->n_dims * sizeof *p->dims) == 0;
+}
+
+/* The place of the size of this run, or the one that has waited longest. */
+static ort_status *find_session(part *p, ort_context *c)
+{
+    size_t n = 0, at = 0;
+    TRY_ORT(CALL(p->kernel.api, ORT_INPUT_COUNT, ort_count)(c, &n));
+    if (n != p->n_inputs) return ort_failure(p->kernel.api, NAME, "a part has other inputs");
+    p->n_dims = 0;
+    for (size_t k = 0; k < n; k++) TRY_ORT(read_dims(p, c, k));
+    for (size_t k = 0; k < p->settings.sizes; k++) {
+        if (p->all[k].last < p->all[at].last) at = k;
+        if (is_asked(p, &p->all[k])) {
+            at = k;
+            break;
+        }
+    }
+    if (!is_asked(p, &p->all[at])) TRY_ORT(make_session(p, &p->all[at]));
+    p->all[at].last = ++p->runs;
+    p->kernel.session = p->all[at].session;
+    return NULL;
+}
+
+static ort_status *compute(ort_compute_info *info, void *state, ort_context *c)
+{
+    part *p = (part *)info;
+    ort_kernel *k = &p->kernel;
+    (void)state;
+    pthread_mutex_lock(&k->lock);
+    k->running = c;
+    ort_status *st = p->is_free ? find_session(p, c) : NULL;
+    if (!st) st = ort_kernel_run(k, c);
+    k->running = NULL;
+    pthread_mutex_unlock(&k->lock);
+    return st;
+}
+
+static ort_status *create_state(ort_compute_info *info, ort_compute_context *c, void **state)
+{
+    (void)c;
+    *state = info;
+    return NULL;
+}
+
+static void release_state(ort_compute_info *info, void *state) { (void)info, (void)state; }
+
+/* ---- making one ---- */
+
+/* Names of the inputs, and whether all of their dimensions are known. */
+static ort_status *take_inputs(part *p, const ep_tables *t, const ort_value_info *const *values)
+{
+    p->inputs = calloc(p->n_inputs + 1, sizeof *p->inputs);
+    if (!p->inputs) return no_memory(p);
+    for (size_t k = 0; k < p->n_inputs; k++) {
+        const char *name;
+        bool fixed = false;
+        TRY_ORT(ep_value_name(t, values[k], &name));
+        TRY_ORT(ep_value_is_fixed(t, values[k], &fixed));
+        p->is_free |= !fixed;
+        p->inputs[k] = strdup(name);
+        if (!p->inputs[k]) return no_memory(p);
+    }
+    return NULL;
+}
+
+static ort_status *read_inputs(part *p, const ep_tables *t, const ort_node *node)
+{
+    const ort_value_info **values;
+    ort_status *st = ep_node_values(t, node, ORT_NODE_INPUT_COUNT, ORT_NODE_INPUTS, &values,
+                                    &p->n_inputs);
+    if (!st) st = take_inputs(p, t, values);
+    free(values);
+    return st;
+}
+
+static ort_status *fill(part *p, const ep_tables *t, const ort_graph *g, const ort_node *node)
+{
+    TRY_ORT(ep_model_write(t, g, node, &p->model));
+    TRY_ORT(read_inputs(p, t, node));
+    p->all = calloc(p->settings.sizes, sizeof *p->all);
+    p->dims = calloc(p->n_inputs * (ONNX_TILE_RANK_MAX + 1) + 1, sizeof *p->dims);
+    if (!p->all || !p->dims) return no_memory(p);
+    if (p->is_free) return NULL;
+    TRY_ORT(make_session(p, &p->all[0]));
+    p->kernel.session = p->all[0].session;
+    return NULL;
+}
+
+void ep_part_free(ort_compute_info *info)
+{
+    part *p = (part *)info;
+    if (!p) return;
+    for (size_t k = 0; p->all && k < p->settings.sizes; k++) forget(&p->all[k]);
+    for (size_t k = 0; p->inputs && k < p->n_inputs; k++) free(p->inputs[k]);
+    free(p->inputs);
+    free(p->all);
+    free(p->dims);
+    free(p->model.at);
+    pthread_mutex_destroy(&p->kernel.lock);
+    free(p);
+}
+
+ort_status *ep_part_new(const ep_tables *t, const ep_settings *s, const ort_graph *g,
+                        const ort_node *node, ort_compute_info **out)
+{
+    part *p = calloc(1, sizeof *p);
+    *out = NULL;
+    if (!p || pthread_mutex_init(&p->kernel.lock, NULL) != 0) {
+        free(p);
+        return ort_failure(t->api, "out of memory", NULL);
+    }
+    p->info = (ort_compute_info){ORT_VERSION_EP, create_state, compute, release_state};
+    p->settings = *s;
+    p->kernel.api = t->api;
+    p->kernel.what = NAME;
+    p->kernel.parallel = s->threads ? NULL : CALL(t->api, ORT_PARALLEL_FOR, ort_parallel_for);
+    ort_status *st = fill(p, t, g, node);
+    if (st)
+        ep_part_free(&p->info);
+    else
+        *out = &p->info;
+    return st;
+}
