@@ -7,10 +7,11 @@
   budget     --memory-budget, 10 to 90 percent of what the untiled process takes, in both goals
   fast       --l2 128K to 16M, in both goals
 
-A step back is a plan that is worse than one of a tighter limit: in seconds (goal time), or in bytes that the process grows by, or
-live ones where that is not known (goal memory). With a larger fast memory the untiled model is faster, too, --max-slowdown counts
-from there, and larger tiles of the same speed hold more: there a step back is a plan that is worse in both figures, and what is worse
-in the goal's own alone is counted apart ("traded"). A budget that is not kept (exit 3) is worse than any plan.
+A step back is a plan that is worse than one of a tighter limit: in seconds (goal time), in bytes that the process grows by (goal
+memory) or takes in all (under a budget), in live ones where these are not known. A budget that is not kept (exit 3) is worse than any
+plan. What is worse in one figure and better in the other that is weighed with it is counted apart ("traded"): growth and the whole
+process with more slowdown; time and growth with a larger fast memory, where the untiled model is faster, too, from which
+--max-slowdown counts, and larger tiles as fast as small ones.
 
 A folder is read as its models.json says ("name", "file", "shapes", "dynamic"), else as its *.onnx. Each model ends a line with the
 sums so far; closes with `N runs N steps back, N traded`; exit 1 when one is a step back.
@@ -47,6 +48,10 @@ def bytes_of(plan):
     return t.get('growth_bytes') or t['peak_bytes']
 
 
+def process_of(plan):
+    return plan['tiled'].get('process_bytes') or plan['tiled']['peak_bytes']
+
+
 def seconds_of(plan):
     return plan['tiled']['time_seconds']
 
@@ -78,7 +83,7 @@ def try_plan(o, model, options):
 
 
 def run_slowdowns(o, model):
-    up = Upward(bytes_of)
+    up = Upward(bytes_of, process_of)
     for s in SLOWDOWNS:
         up.take(f'--max-slowdown {s}', try_plan(o, model, ['--goal', 'memory', '--max-slowdown', str(s)]))
     return [up]
@@ -87,7 +92,7 @@ def run_slowdowns(o, model):
 def run_budgets(o, model, untiled):
     whole = untiled.get('process_bytes') or untiled['peak_bytes']
     found = []
-    for goal, measure in (('time', seconds_of), ('memory', bytes_of)):
+    for goal, measure in (('time', seconds_of), ('memory', process_of)):
         up = Upward(measure)
         for k in TENTHS:
             budget = str(int(whole * k / 10))
