@@ -67,6 +67,7 @@ typedef struct writer {
     ort_bytes *b;
     const ort_node **nodes; /* [n_nodes] */
     size_t n_nodes;
+    bool defaults; /* are constants, too */
     name_set told; /* inputs, initializers and outputs */
 } writer;
 
@@ -400,6 +401,13 @@ static ort_status *is_string(const writer *w, const ort_value *v, bool *out)
     return st;
 }
 
+static ort_status *is_constant(const writer *w, const ort_value_info *v, bool *out)
+{
+    TRY_ORT(CALL(w->t->api, ORT_VALUE_IS_CONSTANT, ort_value_is)(v, out));
+    return *out || !w->defaults ? NULL
+                                : CALL(w->t->api, ORT_VALUE_IS_OPTIONAL, ort_value_is)(v, out);
+}
+
 /* A constant that is met for the first time; strings, which the engine is not given, as inputs. */
 static ort_status *put_constant(writer *w, const ort_value_info *v)
 {
@@ -409,7 +417,7 @@ static ort_status *put_constant(writer *w, const ort_value_info *v)
     if (!v) return NULL;
     TRY_ORT(ep_value_name(w->t, v, &name));
     if (!*name) return NULL;
-    TRY_ORT(CALL(w->t->api, ORT_VALUE_IS_CONSTANT, ort_value_is)(v, &constant));
+    TRY_ORT(is_constant(w, v, &constant));
     if (!constant) return NULL;
     TRY_ORT(add_name(w, name, &is_new));
     if (!is_new) return NULL;
@@ -431,16 +439,17 @@ static ort_status *put_constants(writer *w, int count_at, int values_at)
     return NULL;
 }
 
-/* One of the inputs or outputs; of the graph's own, constants are none. */
+/* One of the inputs or outputs; of the graph's own, constants are none, and no inputs that have
+ * been told as constants. */
 static ort_status *put_end(writer *w, uint32_t field, const ort_value_info *v, bool of_graph)
 {
     const char *name;
     bool constant = false, is_new = false;
     TRY_ORT(ep_value_name(w->t, v, &name));
-    if (of_graph) TRY_ORT(CALL(w->t->api, ORT_VALUE_IS_CONSTANT, ort_value_is)(v, &constant));
+    if (of_graph) TRY_ORT(is_constant(w, v, &constant));
     if (constant) return NULL;
     TRY_ORT(add_name(w, name, &is_new));
-    return put_value(w, field, v);
+    return is_new || field == GRAPH_OUTPUT ? put_value(w, field, v) : NULL;
 }
 
 static ort_status *put_ends(writer *w, const ort_node *ends, uint32_t field)
@@ -481,9 +490,9 @@ static ort_status *put_graph(writer *w, const ort_node *ends)
     const size_t at = ort_open(w->b, MODEL_GRAPH);
     ort_put_text(w->b, GRAPH_NAME, "graph");
     for (size_t k = 0; k < w->n_nodes; k++) TRY_ORT(put_node(w, w->nodes[k]));
-    TRY_ORT(put_ends(w, ends, GRAPH_INPUT));
     TRY_ORT(put_constants(w, ORT_NODE_INPUT_COUNT, ORT_NODE_INPUTS));
     TRY_ORT(put_constants(w, ORT_NODE_IMPLICIT_COUNT, ORT_NODE_IMPLICIT));
+    TRY_ORT(put_ends(w, ends, GRAPH_INPUT));
     TRY_ORT(put_ends(w, ends, GRAPH_OUTPUT));
     for (size_t k = 0; k < w->n_nodes; k++) TRY_ORT(put_made(w, w->nodes[k]));
     ort_close(w->b, at);
@@ -515,9 +524,9 @@ static ort_status *put_opsets(const writer *w)
 }
 
 ort_status *ep_model_write(const ep_tables *t, const ort_graph *g, const ort_node *ends,
-                           ort_bytes *out)
+                           bool defaults, ort_bytes *out)
 {
-    writer w = {.t = t, .g = g, .b = out};
+    writer w = {.t = t, .g = g, .b = out, .defaults = defaults};
     *out = (ort_bytes){0};
     ort_put_int(out, MODEL_IR, IR_VERSION);
     ort_status *st = ep_graph_nodes(t, g, &w.nodes, &w.n_nodes);

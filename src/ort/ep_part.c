@@ -4,10 +4,15 @@
  *     some are free            the model stays; each size of the inputs that comes gets a plan and
  *                              a session of its own, the last `sizes` of them are kept
  *
+ * Inputs that have a default (ep_defaults.c) are constants of the usual form of the part; a run
+ * that is given something else for one takes its open form, in which all are inputs.
+ *
  * Runs of a part come one after the other, whoever calls.
  *
  */
 #include "ep_part.h"
+
+#include "ep_defaults.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +25,27 @@ typedef struct sized {
     uint32_t n_dims; /* of dims */
 } sized;
 
+/* A model of the part, and its sessions. */
+typedef struct form {
+    ort_bytes model; /* empty once it is not needed any more */
+    sized *all;      /* [settings.sizes], [0] alone where dimensions are known */
+    uint32_t *from;  /* [n_from] its inputs among those of the part, in order */
+    size_t n_from;
+    bool is_free; /* dimensions are known by each run only */
+} form;
+
 typedef struct part {
     ort_compute_info info; /* first: the runtime hands it back */
     ort_kernel kernel;
     ep_settings settings;
-    ort_bytes model; /* empty once it is not needed any more */
-    char **inputs;   /* [n_inputs] names */
-    size_t n_inputs;
-    sized *all;    /* [settings.sizes], [0] alone of a part of one size */
-    int64_t *dims; /* [n_dims] of the run that is under way */
+    char **inputs;        /* [n_inputs] names */
+    bool *fixed;          /* [n_inputs] dimensions are known */
+    ep_default *defaults; /* [n_inputs] */
+    size_t n_inputs, n_defaults;
+    form usual, open; /* open: where there are defaults */
+    int64_t *dims;    /* [n_dims] of the run that is under way */
     uint32_t n_dims;
     uint64_t runs;
-    bool is_free; /* dimensions are known by each run only */
 } part;
 
 static const char NAME[] = "OnnxTile";
@@ -49,18 +63,18 @@ static ort_status *no_memory(const part *p)
     } while (0)
 
 /* Inputs have the dimensions of the run that is under way. */
-static bool bind_shapes(const part *p, onnx_tile *t)
+static bool bind_shapes(const part *p, const form *f, onnx_tile *t)
 {
     const int64_t *at = p->dims;
-    for (size_t k = 0; p->is_free && k < p->n_inputs; k++) {
+    for (size_t k = 0; f->is_free && k < f->n_from; k++) {
         const uint32_t rank = (uint32_t)*at++;
-        TRY_PLAN(t, onnx_tile_bind_shape(t, p->inputs[k], at, rank));
+        TRY_PLAN(t, onnx_tile_bind_shape(t, p->inputs[f->from[k]], at, rank));
         at += rank;
     }
     return true;
 }
 
-static bool plan_into(const part *p, onnx_tile *t, void **bytes, size_t *n)
+static bool plan_into(const part *p, const form *f, onnx_tile *t, void **bytes, size_t *n)
 {
     const ep_settings *s = &p->settings;
     TRY_PLAN(t, onnx_tile_set_runtime(t, "engine"));
@@ -68,41 +82,43 @@ static bool plan_into(const part *p, onnx_tile *t, void **bytes, size_t *n)
     TRY_PLAN(t, onnx_tile_set_threads(t, s->threads));
     TRY_PLAN(t, onnx_tile_set_memory_budget(t, s->budget));
     if (s->max_slowdown >= 0) TRY_PLAN(t, onnx_tile_set_max_slowdown(t, s->max_slowdown));
-    if (!bind_shapes(p, t)) return false;
-    TRY_PLAN(t, onnx_tile_load_memory(t, p->model.at, p->model.n, NULL));
+    if (!bind_shapes(p, f, t)) return false;
+    TRY_PLAN(t, onnx_tile_load_memory(t, f->model.at, f->model.n, NULL));
     TRY_PLAN(t, onnx_tile_optimise(t));
     TRY_PLAN(t, onnx_tile_save_memory(t, bytes, n));
     return true;
 }
 
 /* The part as the engine runs it best; *bytes by onnx_tile_free_bytes. */
-static ort_status *plan(const part *p, void **bytes, size_t *n)
+static ort_status *plan(const part *p, const form *f, void **bytes, size_t *n)
 {
     onnx_tile *t = NULL;
     *bytes = NULL;
     if (onnx_tile_create(&t) != ONNX_TILE_OK) return no_memory(p);
-    ort_status *st = plan_into(p, t, bytes, n)
+    ort_status *st = plan_into(p, f, t, bytes, n)
                          ? NULL
                          : ort_failure(p->kernel.api, NAME, onnx_tile_error(t));
     onnx_tile_free(t);
     return st;
 }
 
-static ort_status *load(part *p, onnx_tile_session *session)
+static ort_status *load(part *p, form *f, onnx_tile_session *session)
 {
     void *bytes = NULL;
     size_t n = 0;
     p->kernel.session = session;
     TRY_ORT(ort_kernel_set_threads(&p->kernel, p->settings.threads, p->kernel.parallel));
-    TRY_ORT(plan(p, &bytes, &n));
-    if (!p->is_free) {
-        free(p->model.at);
-        p->model = (ort_bytes){0};
+    TRY_ORT(plan(p, f, &bytes, &n));
+    if (!f->is_free) {
+        free(f->model.at);
+        f->model = (ort_bytes){0};
     }
     ort_status *st = onnx_tile_session_load_memory(session, bytes, n, NULL) == ONNX_TILE_OK
                          ? NULL
                          : ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
     onnx_tile_free_bytes(bytes);
+    if (!st && onnx_tile_session_input_count(session) != f->n_from)
+        st = ort_failure(p->kernel.api, NAME, "a part has other inputs than its model");
     return st;
 }
 
@@ -114,16 +130,16 @@ static void forget(sized *s)
 }
 
 /* A session for the size that is asked for, in that place. */
-static ort_status *make_session(part *p, sized *s)
+static ort_status *make_session(part *p, form *f, sized *s)
 {
     forget(s);
-    if (p->is_free) {
+    if (f->is_free) {
         s->dims = malloc((p->n_dims + 1) * sizeof *s->dims);
         if (!s->dims) return no_memory(p);
         memcpy(s->dims, p->dims, p->n_dims * sizeof *s->dims);
         s->n_dims = p->n_dims;
     }
-    ort_status *st = onnx_tile_session_create(&s->session) == ONNX_TILE_OK ? load(p, s->session)
+    ort_status *st = onnx_tile_session_create(&s->session) == ONNX_TILE_OK ? load(p, f, s->session)
                                                                            : no_memory(p);
     if (st) forget(s);
     return st;
@@ -160,37 +176,64 @@ static bool is_asked(const part *p, const sized *s)
 }
 
 /* The place of the size of this run, or the one that has waited longest. */
-static ort_status *find_session(part *p, ort_context *c)
+static ort_status *find_session(part *p, form *f, ort_context *c)
 {
-    size_t n = 0, at = 0;
-    TRY_ORT(CALL(p->kernel.api, ORT_INPUT_COUNT, ort_count)(c, &n));
-    if (n != p->n_inputs) return ort_failure(p->kernel.api, NAME, "a part has other inputs");
+    size_t at = 0;
     p->n_dims = 0;
-    for (size_t k = 0; k < n; k++) TRY_ORT(read_dims(p, c, k));
+    for (size_t k = 0; k < f->n_from; k++) TRY_ORT(read_dims(p, c, f->from[k]));
     for (size_t k = 0; k < p->settings.sizes; k++) {
-        if (p->all[k].last < p->all[at].last) at = k;
-        if (is_asked(p, &p->all[k])) {
+        if (f->all[k].last < f->all[at].last) at = k;
+        if (is_asked(p, &f->all[k])) {
             at = k;
             break;
         }
     }
-    if (!is_asked(p, &p->all[at])) TRY_ORT(make_session(p, &p->all[at]));
-    p->all[at].last = ++p->runs;
-    p->kernel.session = p->all[at].session;
+    if (!is_asked(p, &f->all[at])) TRY_ORT(make_session(p, f, &f->all[at]));
+    f->all[at].last = ++p->runs;
+    p->kernel.session = f->all[at].session;
     return NULL;
+}
+
+/* The form for this run. */
+static ort_status *find_form(part *p, ort_context *c, form **out)
+{
+    const ort_api *api = p->kernel.api;
+    size_t n = 0;
+    *out = &p->usual;
+    TRY_ORT(CALL(api, ORT_INPUT_COUNT, ort_count)(c, &n));
+    if (n != p->n_inputs) return ort_failure(api, NAME, "a part has other inputs");
+    for (size_t k = 0; p->n_defaults > 0 && k < n; k++) {
+        const ort_value *v = NULL;
+        bool is_default = false;
+        if (!p->defaults[k].there) continue;
+        TRY_ORT(CALL(api, ORT_INPUT, ort_input)(c, k, &v));
+        if (v) TRY_ORT(ep_default_is(api, &p->defaults[k], v, &is_default));
+        if (!is_default) *out = &p->open;
+    }
+    return NULL;
+}
+
+static ort_status *run(part *p, ort_context *c)
+{
+    form *f;
+    TRY_ORT(find_form(p, c, &f));
+    if (f->is_free)
+        TRY_ORT(find_session(p, f, c));
+    else
+        p->kernel.session = f->all[0].session;
+    p->kernel.from = f->from;
+    return ort_kernel_run(&p->kernel, c);
 }
 
 static ort_status *compute(ort_compute_info *info, void *state, ort_context *c)
 {
     part *p = (part *)info;
-    ort_kernel *k = &p->kernel;
     (void)state;
-    pthread_mutex_lock(&k->lock);
-    k->running = c;
-    ort_status *st = p->is_free ? find_session(p, c) : NULL;
-    if (!st) st = ort_kernel_run(k, c);
-    k->running = NULL;
-    pthread_mutex_unlock(&k->lock);
+    pthread_mutex_lock(&p->kernel.lock);
+    p->kernel.running = c;
+    ort_status *st = run(p, c);
+    p->kernel.running = NULL;
+    pthread_mutex_unlock(&p->kernel.lock);
     return st;
 }
 
@@ -205,17 +248,16 @@ static void release_state(ort_compute_info *info, void *state) { (void)info, (vo
 
 /* ---- making one ---- */
 
-/* Names of the inputs, and whether all of their dimensions are known. */
+/* Names of the inputs, and whether their dimensions are known. */
 static ort_status *take_inputs(part *p, const ep_tables *t, const ort_value_info *const *values)
 {
     p->inputs = calloc(p->n_inputs + 1, sizeof *p->inputs);
-    if (!p->inputs) return no_memory(p);
+    p->fixed = calloc(p->n_inputs + 1, sizeof *p->fixed);
+    if (!p->inputs || !p->fixed) return no_memory(p);
     for (size_t k = 0; k < p->n_inputs; k++) {
         const char *name;
-        bool fixed = false;
         TRY_ORT(ep_value_name(t, values[k], &name));
-        TRY_ORT(ep_value_is_fixed(t, values[k], &fixed));
-        p->is_free |= !fixed;
+        TRY_ORT(ep_value_is_fixed(t, values[k], &p->fixed[k]));
         p->inputs[k] = strdup(name);
         if (!p->inputs[k]) return no_memory(p);
     }
@@ -232,29 +274,53 @@ static ort_status *read_inputs(part *p, const ep_tables *t, const ort_node *node
     return st;
 }
 
+/* The open form is for rare runs: sessions are made by those alone. */
+static ort_status *fill_form(part *p, const ep_tables *t, const ort_graph *g, const ort_node *node,
+                             form *f)
+{
+    const bool usual = f == &p->usual;
+    TRY_ORT(ep_model_write(t, g, node, usual, &f->model));
+    f->all = calloc(p->settings.sizes, sizeof *f->all);
+    f->from = calloc(p->n_inputs + 1, sizeof *f->from);
+    if (!f->all || !f->from) return no_memory(p);
+    f->is_free = !usual;
+    for (size_t k = 0; k < p->n_inputs; k++) {
+        if (usual && p->defaults[k].there) continue;
+        f->from[f->n_from++] = (uint32_t)k;
+        f->is_free |= !p->fixed[k];
+    }
+    return f->is_free ? NULL : make_session(p, f, &f->all[0]);
+}
+
 static ort_status *fill(part *p, const ep_tables *t, const ort_graph *g, const ort_node *node)
 {
-    TRY_ORT(ep_model_write(t, g, node, &p->model));
     TRY_ORT(read_inputs(p, t, node));
-    p->all = calloc(p->settings.sizes, sizeof *p->all);
+    TRY_ORT(ep_defaults_find(t, g, p->inputs, p->n_inputs, &p->defaults, &p->n_defaults));
     p->dims = calloc(p->n_inputs * (ONNX_TILE_RANK_MAX + 1) + 1, sizeof *p->dims);
-    if (!p->all || !p->dims) return no_memory(p);
-    if (p->is_free) return NULL;
-    TRY_ORT(make_session(p, &p->all[0]));
-    p->kernel.session = p->all[0].session;
-    return NULL;
+    if (!p->dims) return no_memory(p);
+    TRY_ORT(fill_form(p, t, g, node, &p->usual));
+    return p->n_defaults > 0 ? fill_form(p, t, g, node, &p->open) : NULL;
+}
+
+static void free_form(const part *p, form *f)
+{
+    for (size_t k = 0; f->all && k < p->settings.sizes; k++) forget(&f->all[k]);
+    free(f->all);
+    free(f->from);
+    free(f->model.at);
 }
 
 void ep_part_free(ort_compute_info *info)
 {
     part *p = (part *)info;
     if (!p) return;
-    for (size_t k = 0; p->all && k < p->settings.sizes; k++) forget(&p->all[k]);
+    free_form(p, &p->usual);
+    free_form(p, &p->open);
     for (size_t k = 0; p->inputs && k < p->n_inputs; k++) free(p->inputs[k]);
     free(p->inputs);
-    free(p->all);
+    free(p->fixed);
+    free(p->defaults);
     free(p->dims);
-    free(p->model.at);
     pthread_mutex_destroy(&p->kernel.lock);
     free(p);
 }

@@ -147,7 +147,7 @@ static ort_status *take_parts(const ep_tables *t, const ort_graph *g, const ort_
         st = ep_first_output(t, nodes[k], &outputs[k]);
         if (!outputs[k]) outputs[k] = "";
     }
-    if (!st) st = ep_model_write(t, g, NULL, &model);
+    if (!st) st = ep_model_write(t, g, NULL, true, &model);
     if (!st) st = number_parts(t, &model, outputs, n, part);
     if (!st) st = tell_parts(t, nodes, n, part, of_part, out);
     free(model.at);

@@ -93,7 +93,7 @@ static ort_status *bind_input(ort_kernel *k, ort_context *c, uint32_t at)
 {
     const ort_value *value;
     ort_shape *shape;
-    TRY_ORT(CALL(k->api, ORT_INPUT, ort_input)(c, at, &value));
+    TRY_ORT(CALL(k->api, ORT_INPUT, ort_input)(c, k->from ? k->from[at] : at, &value));
     if (!value) return omitted(k, at);
     TRY_ORT(CALL(k->api, ORT_TENSOR_SHAPE, ort_tensor_shape)(value, &shape));
     ort_status *st = bind_shaped(k, at, value, shape);
@@ -186,6 +186,7 @@ ort_status *ort_kernel_run(ort_kernel *k, ort_context *c)
     size_t n_in, n_out;
     TRY_ORT(CALL(k->api, ORT_INPUT_COUNT, ort_count)(c, &n_in));
     TRY_ORT(CALL(k->api, ORT_OUTPUT_COUNT, ort_count)(c, &n_out));
+    if (k->from) n_in = onnx_tile_session_input_count(k->session);
     if (n_in != onnx_tile_session_input_count(k->session) ||
         n_out != onnx_tile_session_output_count(k->session))
         return ort_failure(k->api, "the node has not as many inputs and outputs as its body", NULL);

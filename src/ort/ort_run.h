@@ -29,6 +29,8 @@ typedef struct ort_kernel {
     pthread_mutex_t lock;       /* a session belongs to one thread at a time */
     ort_parallel_for parallel;  /* NULL: threads of the session's own */
     const ort_context *running; /* NULL: no run is under way */
+    /* [inputs of the session] which input of the node each is; NULL: the same, and as many */
+    const uint32_t *from;
 } ort_kernel;
 
 /* "onnx_tile: what: why"; why may be NULL. */

@@ -158,6 +158,19 @@ class Provider(unittest.TestCase):
             self.assertTrue(same(got[0], want[0]))
             self.assertTrue(np.array_equal(got[1], want[1]))
 
+    def test_weights_that_may_be_given(self):
+        """Files of some exporters list weights among the inputs."""
+        model = networks.conv_chain(64, 48)
+        for t in model.graph.initializer:
+            model.graph.input.append(helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)))
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session, alone = provided(model), processor(model, options)
+        w = numpy_helper.to_array(model.graph.initializer[1])
+        for feeds in ({}, {"w1": w * 2}, {"w1": w}, {"w1": w * 2}, {"w1": w * 3, "w2": w * 0}, {}):
+            feeds = {"x": self.x, **feeds}
+            self.assertTrue(same(session.run(None, feeds)[0], alone.run(None, feeds)[0]), sorted(feeds))
+
     def test_weights_in_a_file_of_their_own(self):
         path = os.path.join(self.folder, "outside.onnx")
         onnx.save_model(self.model, path, save_as_external_data=True, location="outside.data", size_threshold=0)
@@ -222,6 +235,8 @@ class Provider(unittest.TestCase):
     def test_example_in_c(self):
         path, program = networks.path_of(self.model, self.folder, "chain"), os.path.join(self.folder, "run_provider")
         os.symlink(RUNTIME[0], os.path.join(self.folder, "libonnxruntime.so.1"))
+        for shared in glob.glob(os.path.join(os.path.dirname(RUNTIME[0]), "libonnxruntime_providers_shared.so")):
+            os.symlink(shared, os.path.join(self.folder, os.path.basename(shared)))
         subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(HERE, "header"), os.path.join(EXAMPLES, "run_provider.c"), "-o", program,
                         RUNTIME[0], "-lm"], check=True)
         environment = dict(os.environ, LD_LIBRARY_PATH=self.folder)
