@@ -396,6 +396,74 @@ static void a_given_size_or_none(void **state)
     drop(&x);
 }
 
+#define CHAIN                                                                  \
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,128]\n"     \
+    "  init %w : float32[16,16,3,3] = random 1\n"                              \
+    "  init %from : int64[1] = [480]\n  init %to : int64[1] = [512]\n"         \
+    "  init %rows : int64[1] = [2]\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n"    \
+    "  %r = Relu(%a)\n  %c = Conv(%r, %w) {pads=[1,1,1,1]}\n  %q = Relu(%c)\n" \
+    "  %d = Conv(%q, %w) {pads=[1,1,1,1]}\n"
+
+/* What nobody reads is not computed, in the model that is chosen and in its figures. */
+static void what_nobody_reads_is_left_out(void **state)
+{
+    (void)state;
+    chosen x;
+    load(&x, CHAIN "  %y = Slice(%d, %from, %to, %rows)\n  output %y\n}\n", NULL);
+    assert_int_equal(choose(&x, NULL, NULL), OT_OK);
+    check(&x);
+    const ot_plan *p = x.s.plan;
+    assert_true(p->narrowed_nodes > 0 && p->unread_macs > 0 && p->unread_bytes > 0);
+    assert_true(p->whole.time_s > 4 * p->tiled.time_s);
+    assert_true(p->whole.growth_bytes > 4 * growth(&x));
+    drop(&x);
+    load(&x, CHAIN "  %y = ReduceMax(%d) {axes=[2]}\n  output %y\n}\n", NULL); /* all is read */
+    assert_int_equal(choose(&x, NULL, NULL), OT_OK);
+    assert_int_equal(x.s.plan->narrowed_nodes, 0);
+    assert_null(x.s.narrowed);
+    drop(&x);
+}
+
+/* No tensor that can be cut is larger than the limit; one that cannot be is named. */
+static void a_limit_on_tensors_is_kept(void **state)
+{
+    (void)state;
+    static const char text[] = CHAIN "  %y = ReduceMax(%d) {axes=[1]}\n  output %y\n}\n";
+    chosen x;
+    load(&x, text, NULL);
+    x.o.max_tensor = 4 << 20; /* as large as the input */
+    assert_int_equal(choose(&x, NULL, NULL), OT_OK);
+    check(&x);
+    assert_true(x.s.plan->tiled.largest_bytes <= 4 << 20);
+    assert_string_equal(x.s.missed, "");
+    drop(&x);
+    load(&x, text, NULL);
+    x.o.max_tensor = 2 << 20;
+    assert_int_equal(choose(&x, NULL, NULL), OT_E_BUDGET);
+    assert_non_null(strstr(x.diag.message, "'x'"));
+    drop(&x);
+}
+
+/* A budget that nothing keeps is refused, or told of where the least was asked for. */
+static void the_least_that_was_found(void **state)
+{
+    (void)state;
+    static const char text[] = CHAIN "  %y = ReduceMax(%d) {axes=[1]}\n  output %y\n}\n";
+    chosen x;
+    load(&x, text, NULL);
+    x.o.memory_budget = 1 << 20;
+    assert_int_equal(choose(&x, NULL, NULL), OT_E_BUDGET);
+    assert_non_null(strstr(x.diag.message, "required"));
+    drop(&x);
+    load(&x, text, NULL);
+    x.o.memory_budget = 1 << 20;
+    x.o.best_effort = true;
+    assert_int_equal(choose(&x, NULL, NULL), OT_OK);
+    assert_true(x.s.plan->n_regions > 0);
+    assert_non_null(strstr(x.s.missed, "cannot be met"));
+    drop(&x);
+}
+
 static void out_of_memory(void **state)
 {
     (void)state;
@@ -425,6 +493,9 @@ int main(void)
         cmocka_unit_test(norms_are_decomposed),
         cmocka_unit_test(half_precision_is_widened),
         cmocka_unit_test(a_given_size_or_none),
+        cmocka_unit_test(what_nobody_reads_is_left_out),
+        cmocka_unit_test(a_limit_on_tensors_is_kept),
+        cmocka_unit_test(the_least_that_was_found),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
