@@ -1,6 +1,7 @@
 /* Arrays: 16-bit floats, shapes, copies, sequences; files in NumPy's format, and what is wrong
  * with some. */
 #include "engine_check.h"
+#include "engine/core/array_file.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -110,6 +111,25 @@ static void sequences_share(void **state)
 }
 
 /* ---- files ---- */
+
+/* Any byte but 0 is true, in a raw file as in .npy. */
+static void raw_booleans_are_made_so(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[4] = {0, 1, 2, 0x5b};
+    ot_diag d = {0};
+    ot_array_in in;
+    ot_nd form;
+    ot_nd_set_dense(&form, OT_BOOL, 1, (int64_t[]){4});
+    FILE *f = fopen(at("b.raw"), "we");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, sizeof bytes, f), sizeof bytes);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(ot_array_in_open(&in, at("b.raw"), &form, false, &d), OT_OK);
+    assert_memory_equal(in.array.data, "\0\1\1\1", 4);
+    ot_array_in_close(&in);
+    assert_int_equal(unlink(at("b.raw")), 0);
+}
 
 static void files_are_read_back(void **state)
 {
@@ -262,6 +282,7 @@ int main(void)
         cmocka_unit_test(elements),
         cmocka_unit_test(sequences_share),
         cmocka_unit_test_setup_teardown(files_are_read_back, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(raw_booleans_are_made_so, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(headers_of_all_kinds, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(bad_files_are_refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tensor_files, make_folder, remove_folder),

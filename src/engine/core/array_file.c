@@ -107,7 +107,10 @@ static ot_status read_raw(ot_array_in *in, FILE *f, const ot_npy_form *form, ot_
     OT_TRY(ot_nd_new(&in->array, form->dtype, form->rank, form->dims, d));
     if (!ot_nd_bytes(form->dtype, form->rank, form->dims, &bytes))
         OT_BUG("an array in memory cannot be counted");
-    if (bytes == 0 || fread(in->array.data, 1, (size_t)bytes, f) == (size_t)bytes) return OT_OK;
+    if (bytes == 0 || fread(in->array.data, 1, (size_t)bytes, f) == (size_t)bytes) {
+        ot_npy_mend_bools(&in->array, bytes);
+        return OT_OK;
+    }
     const ot_status s = ferror(f) ? cannot(d, "read", in->path)
                                   : wrong(d, in->path, "it has become shorter while it was read");
     ot_nd_release(&in->array);

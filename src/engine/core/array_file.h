@@ -35,6 +35,8 @@ typedef struct ot_npy_form {
 ot_status ot_npy_open(const char *path, ot_diag *d, FILE **out) OT_MUST_USE;
 /* What the header says, from the beginning of the file. OT_E_INPUT. */
 ot_status ot_npy_head(FILE *f, const char *path, ot_diag *d, ot_npy_form *out) OT_MUST_USE;
+/* Booleans of a file become 0 and 1; other types stay. */
+void ot_npy_mend_bools(ot_nd *a, int64_t bytes);
 /* The header of an array of that type and these dimensions: a multiple of 64 bytes. OT_E_INPUT:
  * .npy has no such type. */
 ot_status ot_npy_put_head(ot_sink *sink, const ot_nd *a, const char *what, ot_diag *d) OT_MUST_USE;

@@ -180,6 +180,12 @@ static ot_status to_c_order(ot_nd *a, ot_diag *d)
     return OT_OK;
 }
 
+void ot_npy_mend_bools(ot_nd *a, int64_t bytes)
+{
+    uint8_t *at = a->data;
+    for (int64_t k = 0; a->dtype == OT_BOOL && k < bytes; k++) at[k] = at[k] != 0;
+}
+
 /* Never trust the header with memory: what it asks for must be there. */
 static ot_status check_length(FILE *f, const char *path, int64_t bytes, ot_diag *d)
 {
@@ -206,8 +212,7 @@ static ot_status read_elements(FILE *f, const char *path, const header *h, ot_di
     if (fread(out->data, 1, (size_t)bytes, f) != (size_t)bytes)
         s = ferror(f) ? ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno))
                       : bad(d, path, "it holds fewer elements than its shape asks for");
-    for (int64_t k = 0; s == OT_OK && h->dtype == OT_BOOL && k < bytes; k++)
-        ((uint8_t *)out->data)[k] = ((uint8_t *)out->data)[k] != 0;
+    if (s == OT_OK) ot_npy_mend_bools(out, bytes);
     if (s == OT_OK && h->fortran && h->rank > 1) s = to_c_order(out, d);
     if (s != OT_OK) ot_nd_release(out);
     return s;
@@ -250,6 +255,7 @@ static ot_status read_pb(const char *path, ot_diag *d, ot_nd *out)
     ot_status s = a ? ot_import_tensor_file(path, a, d, &t) : ot_fail_nomem(d);
     if (s == OT_OK) s = ot_nd_new(out, t->dtype, t->rank, t->dims, d);
     if (s == OT_OK && t->bytes) memcpy(out->data, t->data, t->bytes);
+    if (s == OT_OK) ot_npy_mend_bools(out, (int64_t)t->bytes);
     ot_arena_free(a);
     return s;
 }
