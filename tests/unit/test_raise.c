@@ -71,6 +71,23 @@ static void test_old_opsets_are_read_as_newer_ones(void **state)
     raise_case("Reshape", "x", W_NONE, 4, 4, 0);
 }
 
+/* What is replaced has constants of float32: it stays in a model of other floats. */
+static void test_other_floats_are_left_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        int type, to;
+    } cases[] = {{OT_F32, 13}, {OT_F16, 9}, {OT_F64, 9}, {OT_BF16, 9}, {OT_I32, 13}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        wire cast = w_msg(1, x_node("Cast", "x", "c", "m", x_attr_int("to", cases[k].type)));
+        wire g = W(cast, w_msg(1, x_node("Affine", "c", "y", "n", W_NONE)), f32_info(11, "x"),
+                   f32_info(12, "y"));
+        ot_model *m = good(x_model(3, 6, g));
+        assert_int_equal(m->opset, cases[k].to);
+        ot_model_free(m);
+    }
+}
+
 /* x -> node -> y in a file of opset `from`, as ot_raise_operands leaves it: opset `to`, operand
  * 1 a constant with `operand` (NULL: none), and `attrs` attributes. */
 static void operands_case(const char *op, wire attrs, int from, int to, const int64_t *operand,
@@ -165,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_old_opsets_are_read_as_newer_ones, teardown),
+        cmocka_unit_test_teardown(test_other_floats_are_left_alone, teardown),
         cmocka_unit_test_teardown(test_attributes_become_operands, teardown),
         cmocka_unit_test_teardown(test_a_raised_model_is_written_as_such, teardown),
     };

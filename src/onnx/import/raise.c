@@ -258,13 +258,40 @@ static int32_t newest(const Onnx__NodeProto *p, int32_t opset, bool replace)
     return replace && (r->check & REPLACED) && replaceable(p) ? NEWEST : r->until;
 }
 
-/* Operators that are replaced by constants of float32. */
+static bool is_other_float(int64_t type)
+{
+    return type == OT_F16 || type == OT_F64 || type == OT_BF16;
+}
+
+static bool is_float32(const Onnx__GraphProto *g);
+
+/* A value of another floating type begins here, or in a body. */
+static bool makes_other_float(const Onnx__NodeProto *p)
+{
+    const bool casts = strcmp(ot_text(p->op_type), "Cast") == 0;
+    for (size_t k = 0; k < p->n_attribute; k++) {
+        const Onnx__AttributeProto *a = p->attribute[k];
+        if (a->t && is_other_float(a->t->data_type)) return true;
+        if (a->g && !is_float32(a->g)) return true;
+        if (casts && (is_other_float(a->i) || is_named(a, "FLOAT16") || is_named(a, "DOUBLE")))
+            return true;
+    }
+    return false;
+}
+
+/* Operators that are replaced have constants of float32. Bodies are as deep as were unpacked. */
 static bool is_float32(const Onnx__GraphProto *g)
 {
-    for (size_t k = 0; k < g->n_initializer; k++) {
-        const int32_t type = g->initializer[k]->data_type;
-        if (type == OT_F16 || type == OT_F64 || type == OT_BF16) return false;
+    for (size_t k = 0; k < g->n_initializer; k++)
+        if (is_other_float(g->initializer[k]->data_type)) return false;
+    for (size_t k = 0; k < g->n_input; k++) {
+        const Onnx__TypeProto *t = g->input[k]->type;
+        if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+            is_other_float(t->tensor_type->elem_type))
+            return false;
     }
+    for (size_t k = 0; k < g->n_node; k++)
+        if (makes_other_float(g->node[k])) return false;
     return true;
 }
 
