@@ -197,6 +197,8 @@ static bool believes_stated(const ot_infer *c)
     if (c->g->parent != NULL || c->g->model->shaped || strcmp(n->domain, OT_TILE_DOMAIN) == 0)
         return true;
     if (n->op != OT_OP_OPAQUE && ot_shape_rule_of(n->op) != NULL) return false;
+    if (!n->domain[0] && ot_access_known(n))
+        return false; /* a rule beside ops.def (shape_extra.c) */
     for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
         const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
         if (v != OT_NONE && c->g->values[v].is_tensor &&

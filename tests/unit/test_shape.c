@@ -107,6 +107,20 @@ static void test_stale_where_free(void **state)
     }
 }
 
+/* An operator beside ops.def whose extents an operand says: stated ones are of one run. */
+static void test_stated_behind_an_operand(void **state)
+{
+    (void)state;
+    ot_model *m = fresh(18);
+    ot_id x = input(m, "x", OT_F32, DIMS(6, 8)), to = input(m, "to", OT_I64, DIMS(2)),
+          y = OP(m, "CenterCropPad", "y", x, to);
+    assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){4, 5}), OT_OK);
+    infer(m);
+    assert_shape(m, y, DIMS(U, U));
+    assert_int_equal(m->n_unfollowed, 1);
+    ot_model_free(m);
+}
+
 /* A binding makes shapes stated for another batch stale, not wrong. */
 static void test_stale_under_binding(void **state)
 {
@@ -347,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_binding_refused),
         cmocka_unit_test(test_stated_fills_unknown),
         cmocka_unit_test(test_stated_contradiction),
+        cmocka_unit_test(test_stated_behind_an_operand),
         cmocka_unit_test(test_stale_where_free),
         cmocka_unit_test(test_stale_under_binding),
         cmocka_unit_test(test_no_error_on_hearsay),
