@@ -303,3 +303,10 @@ bool ot_is_fused_conv(const ot_node *n)
 {
     return n->op == OT_OP_OPAQUE && strcmp(n->op_type, "FusedConv") == 0 && ot_access_contrib(n);
 }
+
+bool ot_makes_all_outputs(const ot_node *n)
+{
+    if (n->op != OT_OP_OPAQUE) return n->op == OT_OP_Split || n->op == OT_OP_TopK;
+    return strcmp(n->domain, "com.microsoft") == 0 &&
+           strcmp(n->op_type, "EmbedLayerNormalization") == 0;
+}

@@ -137,6 +137,9 @@ bool ot_access_known(const ot_node *n);
 ot_why ot_access_extra_reason(const ot_node *n);
 /* Is n FusedConv of com.microsoft, a Conv with a sum and an activation? */
 bool ot_is_fused_conv(const ot_node *n);
+/* Outputs that nobody reads have to be there all the same: Split counts them, others
+ * are not optional. */
+bool ot_makes_all_outputs(const ot_node *n);
 
 /* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but
  * older shape inference counts it. Requires shapes. */

@@ -215,8 +215,7 @@ static ot_status new_indices(const writer *w, ot_id id, ot_id *out)
 static ot_status replace(const writer *w, ot_id id, const ot_adapted *to, ot_id *in, uint32_t n_in)
 {
     const ot_node was = w->g->nodes[id];
-    /* Split counts its outputs, TopK makes both */
-    const bool all = was.op == OT_OP_Split || was.op == OT_OP_TopK;
+    const bool all = ot_makes_all_outputs(&was);
     ot_id *out = OT_NEW_N(w->x->a, ot_id, was.n_out + 1u);
     uint32_t n_out = was.n_out;
     if (!out) return nomem(w);

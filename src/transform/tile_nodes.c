@@ -168,8 +168,7 @@ static void output_dims(const rw_chain *c, uint32_t i, uint32_t o, int64_t *dims
         if (r->values[v].axis[d] >= 0) dims[r->values[v].axis[d]] = OT_DIM_UNKNOWN;
 }
 
-/* Output o of node i, which the region does not use. Most operators may leave it out; Split
- * counts its outputs, TopK makes both. */
+/* Output o of node i, which the region does not use: left out where the operator allows that. */
 static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
 {
     const rw_region *w = c->w;
@@ -177,7 +176,7 @@ static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
     const ot_node n = w->g->nodes[rn->node];
     int64_t made[OT_RANK_MAX] = {0}, dims[OT_RANK_MAX];
     *out = OT_NONE;
-    if ((n.op != OT_OP_Split && n.op != OT_OP_TopK) || n.out[o] == OT_NONE) return OT_OK;
+    if (!ot_makes_all_outputs(&n) || n.out[o] == OT_NONE) return OT_OK;
     const ot_value v = w->g->values[n.out[o]], lead = w->g->values[n.out[rn->lead_out[0]]];
     output_dims(c, i, rn->lead_out[0], made); /* all are cut alike */
     for (int32_t k = 0; k < v.rank; k++) dims[k] = made[k] != lead.dims[k] ? made[k] : v.dims[k];

@@ -190,11 +190,21 @@ static ot_status add_notes(ot_exporter *ex, const ot_graph *g, const ot_node *n,
     return OT_OK;
 }
 
+/* onnx.checker takes STFT without this attribute for one of both sides, against the standard; where
+ * shapes are written anew, its bins would be at odds with theirs. */
+static bool lacks_sides(const ot_exporter *ex, const ot_node *n)
+{
+    return ex->m->restated && n->op == OT_OP_OPAQUE && !n->domain[0] &&
+           strcmp(n->op_type, "STFT") == 0 && !ot_attr_find(n, "onesided");
+}
+
 ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n,
                          const Onnx__NodeProto **out)
 {
     const Onnx__NodeProto *own = n->proto;
-    if (own && !(ex->raised && own->n_attribute != n->n_attrs) &&
+    const ot_attr sides = ot_mk_int("onesided", 1);
+    const bool says_sides = lacks_sides(ex, n);
+    if (own && !says_sides && !(ex->raised && own->n_attribute != n->n_attrs) &&
         same_names(g, n->in, n->n_in, own->input, own->n_input) &&
         same_names(g, n->out, n->n_out, own->output, own->n_output)) {
         *out = own;
@@ -218,11 +228,11 @@ ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n,
     p->n_output = n->n_out;
     p->input = names_of(ex, g, n->in, n->n_in);
     p->output = names_of(ex, g, n->out, n->n_out);
-    p->attribute = OT_NEW_N(ex->a, Onnx__AttributeProto *, n->n_attrs);
+    p->attribute = OT_NEW_N(ex->a, Onnx__AttributeProto *, n->n_attrs + 1u);
     if (!p->input || !p->output || !p->attribute) return ot_fail_nomem(ex->d);
-    for (uint32_t k = 0; k < n->n_attrs; k++) {
+    for (uint32_t k = 0; k < n->n_attrs + (says_sides ? 1u : 0u); k++) {
         const Onnx__AttributeProto *a = NULL;
-        OT_TRY(export_attr(ex, &n->attrs[k], &a));
+        OT_TRY(export_attr(ex, k < n->n_attrs ? &n->attrs[k] : &sides, &a));
         p->attribute[p->n_attribute++] = UNCONST(Onnx__AttributeProto *, a);
     }
     *out = p;
