@@ -2,12 +2,16 @@
 """Every operator, every element type, every way to tile: what ONNX Runtime loads untiled it loads tiled, and computes the same.
 
   sweep.py [--tool PROGRAM] [--only GLOB]... [--mode NAME]... [--set ops|node|simple|light]... [--jobs N] [--part K/N] [-v]
+  sweep.py [--tool PROGRAM] --once | --missing
 
-Sets: ops, one model for each operator of include/ops.def and each type (sweep_cases.py); node, simple and light, the models that come with
+Sets: ops, one model for each operator that has a slice relation and each type (sweep_cases.py); node, simple and light, the models that come with
 the onnx package, with its inputs. Modes: those of MODES. A model that ONNX Runtime does not run untiled, or the checker refuses, is skipped.
 Then the tool must exit with 0, the checker must take what it wrote, in full where it takes the original so, and ONNX Runtime (with --emit
 engine the tool's own engine, which may refuse a type or an operator that it does not have) must compute what it computed before. Numbers
 are equal to the bit but for floating point, within TOLERANCE of the largest.
+
+--once: each operator once, of the first type that ONNX Runtime runs it with, in one mode, by turns. An operator without a case that runs, and
+without a reason (UNTRIED in sweep_cases.py), is a failure, and so is a reason of one that runs. --missing: operators without case and reason.
 
 Closes with a line for each failure, a count by operator and type, and `N models, N runs, N tiled, N skipped, N failed`; exit 1 when one failed.
 """
@@ -15,6 +19,7 @@ import argparse
 import collections
 import concurrent.futures
 import fnmatch
+import itertools
 import os
 import subprocess
 import sys
@@ -169,6 +174,22 @@ def try_model(tool, modes, m):
         return len(modes), tiled, failures
 
 
+def once(tool):
+    """Each operator, one after the other: how many were tiled, and lines of what failed."""
+    modes, tiled, failed, left = list(MODES), 0, [], dict.fromkeys(sweep_cases.operators())
+    for op, cases in itertools.groupby(sorted(sweep_cases.cases(), key=lambda c: c.op), key=lambda c: c.op):
+        for case in cases:
+            got = try_model(tool, [modes[len(left) % len(modes)]], Model(case.name, op, case.type, case.model()))
+            if got is None: continue
+            tiled += got[1]
+            failed += [f'{case.name}, {mode}: {why}' for mode, why in got[2]]
+            left.pop(op, None)
+            break
+    failed += [f'{op}: ONNX Runtime runs no case of it, and no reason says why' for op in left if op not in sweep_cases.UNTRIED]
+    failed += [f'{op}: it runs, though a reason says why not' for op in sweep_cases.UNTRIED if op not in left]
+    return len(sweep_cases.operators()) - len(left), tiled, failed
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default=os.path.join(sweep_cases.ROOT, 'build', 'onnx-tile'))
@@ -177,9 +198,19 @@ def main():
     p.add_argument('--set', action='append', choices=SETS)
     p.add_argument('--jobs', type=int, default=1)
     p.add_argument('--part', default='0/1', metavar='K/N', help='of all models, each Nth from the Kth on')
+    p.add_argument('--once', action='store_true')
+    p.add_argument('--missing', action='store_true')
     p.add_argument('-v', '--verbose', action='store_true', help='a line for each model')
     a = p.parse_args()
     warnings.simplefilter('ignore')
+    if a.missing:
+        missing = sorted(set(sweep_cases.operators()) - {c.op for c in sweep_cases.cases()} - set(sweep_cases.UNTRIED))
+        print('\n'.join(f'{op}: no case' for op in missing))
+        return 1 if missing else 0
+    if a.once:
+        n, tiled, failed = once(os.path.abspath(a.tool))
+        print('\n'.join([*failed, f'{n} operators, {tiled} tiled, {len(failed)} failed']))
+        return 1 if failed else 0
     first, step = map(int, a.part.split('/'))
     chosen = [m for k, m in enumerate(models(a.set or SETS, a.only)) if k % step == first]
     totals, by = collections.Counter(), collections.defaultdict(set)
