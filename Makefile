@@ -99,7 +99,7 @@ TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 
 # Seconds that `make fuzz` takes, and graphs of `make soak`.
-FUZZ_TIME ?= 160
+FUZZ_TIME ?= 240
 SOAK_SEEDS ?= 5000
 
 .PHONY: all tk help check unit list-unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
@@ -251,7 +251,7 @@ $(BUILD)/tests/fuzz_driver: tests/fuzz/driver.c tests/fuzz/fuzz_model.c $(LIB)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LDLIBS)
 
 # What `make fuzz` runs, each with its corpus.
-FUZZERS := kernel mlir model range $(if $(filter yes,$(ENGINE)),session engine_form)
+FUZZERS := kernel mlir model range crops $(if $(filter yes,$(ENGINE)),session engine_form arrays)
 $(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/fuzz_bounds.h $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
@@ -361,7 +361,9 @@ fuzz-run: $(TOOL) $(FUZZERS:%=$(BUILD)/tests/fuzz_%)
 	@cp tests/golden/mlir/*.mlir $(BUILD)/corpus-mlir
 	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-model
 	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-range --range
+	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-crops
 	@$(if $(filter session,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-session --no-text)
+	@$(if $(filter arrays,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-arrays --arrays)
 	@$(if $(filter engine_form,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-engine_form --engine-form $(TOOL))
 	@cd $(BUILD) && for f in $(FUZZERS); do \
 	    echo "== fuzz_$$f"; dict=; [ -f $(abspath tests/fuzz)/$$f.dict ] && dict=-dict=$(abspath tests/fuzz)/$$f.dict; \

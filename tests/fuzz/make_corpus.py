@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Small models to start fuzzing from: random graphs of a few nodes, and the golden texts.
 
-  make_corpus.py FOLDER [N] [--no-text] [--engine-form TOOL] [--range]
+  make_corpus.py FOLDER [N] [--no-text] [--engine-form TOOL] [--range] [--arrays]
 
 --no-text: models only. --engine-form: the graphs as the tool tiles them with --emit engine, those in which it finds a region, as
-models and as text. --range: graphs with dynamic dimensions, behind options that say for which sizes.
+models and as text. --range: graphs with dynamic dimensions, behind options that say for which sizes. --arrays: files of arrays, behind
+the bytes by which fuzz_arrays.c opens them. Models are there as ONNX Runtime saves them optimised, too, where it is installed.
 """
 import argparse
 import glob
@@ -56,12 +57,12 @@ def engine_forms(tool, folder, n):
 
 
 def ranges(folder, n):
-    import free_sizes
+    import dynamic_sizes
 
     made, seed = 0, 5000
     while made < n:
         seed += 1
-        case = (free_sizes.any_case if seed % 2 else free_sizes.image_case)(seed)
+        case = (dynamic_sizes.any_case if seed % 2 else dynamic_sizes.image_case)(seed)
         if case is None:
             continue
         model, design, shapes, _ = case
@@ -80,6 +81,36 @@ def ranges(folder, n):
         write(folder, f'range_{made:03}', '\n'.join(lines).encode() + b'\n' + data)
 
 
+def saved(data):
+    """The model as ONNX Runtime saves it with all optimisations, or with those that other machines can read; None: it does not."""
+    try: import onnxruntime as ort
+    except ImportError: return
+    for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED):
+        with tempfile.TemporaryDirectory() as tmp:
+            o = ort.SessionOptions()
+            o.log_severity_level, o.optimized_model_filepath, o.graph_optimization_level = 4, os.path.join(tmp, 'm.onnx'), level
+            try: ort.InferenceSession(data, o, providers=['CPUExecutionProvider'])
+            except Exception: continue
+            with open(o.optimized_model_filepath, 'rb') as f: yield f.read()
+
+
+def arrays(folder):
+    import io
+
+    import numpy as np
+    from onnx import numpy_helper
+
+    made = [np.arange(24).astype(t).reshape(d) for t in ('f4', 'f2', 'u1', '?', 'i8') for d in ((24,), (2, 3, 4), (1, 24))]
+    for k, a in enumerate([*made, np.asfortranarray(made[1]), np.zeros((3, 0), 'f4'), np.float64(3)]):
+        npy, dims = io.BytesIO(), list(np.shape(a))[:4]
+        np.save(npy, a)
+        contents = (npy.getvalue(), np.asarray(a).tobytes(), numpy_helper.from_array(np.asarray(a)).SerializeToString())
+        for kind, content in enumerate(contents):
+            for how in (0, 4, 12, 16):
+                head = bytes([kind + how, k % 8, len(dims), *(dims + [1] * (4 - len(dims)))])
+                write(folder, f'array_{k:02}_{kind}_{how}', head + content)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('folder')
@@ -87,16 +118,20 @@ def main():
     p.add_argument('--no-text', action='store_true')
     p.add_argument('--engine-form', metavar='TOOL')
     p.add_argument('--range', action='store_true')
+    p.add_argument('--arrays', action='store_true')
     o = p.parse_args()
     os.makedirs(o.folder, exist_ok=True)
     for path in glob.glob(os.path.join(HERE, 'crashes', '*')):
         shutil.copy(path, o.folder)
+    if o.arrays:
+        return arrays(o.folder)
     if o.engine_form:
         return engine_forms(os.path.abspath(o.engine_form), o.folder, o.n)
     if o.range:
         return ranges(o.folder, o.n)
     for k, data in enumerate(random_models(o.n), 1):
         write(o.folder, f'random_{k:03}.onnx', data)
+        for j, other in enumerate(saved(data) if k % 3 == 0 else []): write(o.folder, f'saved_{k:03}_{j}.onnx', other)
     for path in [] if o.no_text else glob.glob(os.path.join(HERE, '..', 'golden', '*', '*.ot')):
         with open(path, 'rb') as f:
             text = f.read()
