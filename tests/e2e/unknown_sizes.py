@@ -193,6 +193,21 @@ def no_zero(figures, where):
         assert key not in figures or figures[key] is None or figures[key] > 0 or key in ('macs', 'largest_tensor_bytes'), (where, key, figures)
 
 
+def ranges(tool, folder):
+    """Limits hold over all of a range, whichever size is planned for; what is not proved over it passes none."""
+    most, small = 2 * 2 * 8 * 64 * 64 * 4, ['--design', 'x=1,3,32,32']
+    for name, words, over, want in (('free', small, most - 1, 3), ('free', small, most, 0), ('free', [], most, 0), ('unranked', [], 10**12, 3)):
+        save(make(name), f'{folder}/{name}.onnx')
+        words = ['gate', f'{folder}/{name}.onnx', '--range', 'x=1:2,3,32:64,32:64', *words, '--max-peak', str(over)]
+        r = subprocess.run([tool, *words, '--json'], capture_output=True, text=True)
+        assert r.returncode == want and json.loads(r.stdout)['range'] == 'x=1:2,3,32:64,32:64', (words, r.returncode, r.stdout, r.stderr)
+    for limit in '--max-growth', '--max-process':
+        for over, want in ('1K', 3), ('100G', 0):
+            words = ['gate', f'{folder}/free.onnx', '--range', 'x=1:2,3,32:64,32:64', *small, limit, over]
+            r = subprocess.run([tool, *words], capture_output=True, text=True)
+            assert r.returncode == want, (words, r.returncode, r.stdout, r.stderr)
+
+
 def figures(tool, folder):
     """Outputs of models with unknown sizes: a number, or not known."""
     for name in ROWS:
@@ -224,4 +239,4 @@ def figures(tool, folder):
 
 
 if __name__ == '__main__':
-    commands(grid, figures, bodies, decided)
+    commands(grid, figures, bodies, decided, ranges)

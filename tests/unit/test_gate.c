@@ -217,6 +217,31 @@ static void what_is_not_judged(void **state)
     assert_true(judged(&now.facts, &base.facts, &more).measured);
 }
 
+/* Over a range the largest size counts, not the one that is planned for; what is not proved, or
+ * not predicted, passes nothing. */
+static void the_most_over_a_range(void **state)
+{
+    (void)state;
+    sample now;
+    ot_bounds_facts r = {.text = "x=1:9", .tiled = {OT_BOUNDS_PROVED, 5000, "9", 0, NULL, 0, NULL}};
+    ot_gate_limits l = NONE;
+    put_sample(&now, "m.onnx", &TILED);
+    now.facts.range = &r;
+    l.peak = 4999;
+    assert_false(judged(&now.facts, NULL, &l).checks[0].passed);
+    l.peak = 5000;
+    assert_true(judged(&now.facts, NULL, &l).checks[0].passed);
+    assert_string_equal(judged(&now.facts, NULL, &l).range, "x=1:9");
+    l.growth = 1e12; /* not predicted over it */
+    fails_unknown(&now.facts, NULL, &(ot_gate_limits){-1, 1e12, -1, -1, -1}, "over a range");
+    r.tiled.verdict = OT_BOUNDS_UNKNOWN;
+    r.tiled.why = "NonZero 'n' is in the way";
+    fails_unknown(&now.facts, NULL, &(ot_gate_limits){1e12, -1, -1, -1, -1}, "NonZero 'n' is in");
+    r.untiled = r.tiled; /* nothing is tiled */
+    r.tiled = (ot_bounds_side){OT_BOUNDS_NONE, 0, NULL, 0, NULL, 0, NULL};
+    fails_unknown(&now.facts, NULL, &(ot_gate_limits){1e12, -1, -1, -1, -1}, "at least");
+}
+
 /* Figures of a model that computes something else are none to pass by. */
 static void outputs_that_differ(void **state)
 {
@@ -337,11 +362,11 @@ static void a_full_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_limits_ask),    cmocka_unit_test(absolute_limits),
-        cmocka_unit_test(regressions),        cmocka_unit_test(digits_that_reports_do_not_hold),
-        cmocka_unit_test(what_is_not_judged), cmocka_unit_test(outputs_that_differ),
-        cmocka_unit_test(what_it_prints),     cmocka_unit_test(more_than_nothing),
-        cmocka_unit_test(a_full_device),
+        cmocka_unit_test(what_limits_ask),       cmocka_unit_test(absolute_limits),
+        cmocka_unit_test(regressions),           cmocka_unit_test(digits_that_reports_do_not_hold),
+        cmocka_unit_test(what_is_not_judged),    cmocka_unit_test(outputs_that_differ),
+        cmocka_unit_test(the_most_over_a_range), cmocka_unit_test(what_it_prints),
+        cmocka_unit_test(more_than_nothing),     cmocka_unit_test(a_full_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,23 @@ static double figure_of(const ot_facts *f, ot_gate_check *c, bool *at_least)
     return x;
 }
 
+/* The most over the range of sizes that was asked about, in place of the figure at the size that
+ * is planned for. */
+static void take_range(const ot_facts *f, ot_gate_check *c)
+{
+    const ot_bounds_facts *r = f->range;
+    const ot_bounds_side *x = r->tiled.verdict != OT_BOUNDS_NONE ? &r->tiled : &r->untiled;
+    const int64_t most = strcmp(c->figure, "peak-memory") == 0      ? x->live_bytes
+                         : strcmp(c->figure, "process-growth") == 0 ? x->growth_bytes
+                                                                    : x->process_bytes;
+    if ((double)most > c->value) c->value = (double)most;
+    c->at_least = x->verdict != OT_BOUNDS_PROVED;
+    if (most <= 0)
+        c->unknown = "there is no prediction of it over a range for this target and runtime";
+    else if (c->at_least)
+        c->unknown = x->why ? x->why : "not proved over the range";
+}
+
 /* Figures of two machines, or of a prediction and a measurement, say nothing beside each other. */
 static ot_status check_alike(const ot_facts *now, const ot_facts *base, const char *path,
                              ot_diag *d)
@@ -102,6 +119,7 @@ static void add_check(ot_gate *g, const ot_facts *now, const ot_facts *base, con
         c.allowed = allowed;
     }
     c.value = figure_of(now, &c, &c.at_least);
+    if (now->range && !base) take_range(now, &c);
     c.passed = !*c.unknown && c.value <= c.limit * (1 + SLACK);
     g->checks[g->n_checks++] = c;
 }
@@ -121,6 +139,7 @@ ot_status ot_gate_judge(const ot_facts *now, const ot_facts *base, const char *b
                         const ot_gate_limits *l, ot_diag *d, ot_gate *out)
 {
     *out = (ot_gate){.model = now->model, .baseline = baseline, .measured = now->measured};
+    if (now->range) out->range = now->range->text;
     note_outputs(now, out);
     if (base) OT_TRY(check_alike(now, base, baseline, d));
     if (base && strcmp(html_file_name(now->model), html_file_name(base->model)) != 0)
@@ -164,7 +183,10 @@ ot_status ot_gate_print(const ot_gate *g, FILE *f)
 {
     char text[LINE_MAX_BYTES];
     ot_put_shown(html_file_name(g->model), f);
-    fprintf(f, " (%s)\n", g->measured ? "measured" : "predicted");
+    fprintf(f, " (%s%s", g->measured ? "measured" : "predicted",
+            g->range ? ", the most over " : "");
+    if (g->range) ot_put_shown(g->range, f);
+    fputs(")\n", f);
     for (uint32_t k = 0; k < g->n_checks; k++) {
         say_check(g, &g->checks[k], text, sizeof text);
         fprintf(f, "  %-6s  %-16s  ", g->checks[k].passed ? "passed" : "FAILED",
@@ -205,6 +227,7 @@ ot_status ot_gate_json(const ot_gate *g, FILE *f)
     ot_json_put_text(&j, "model", g->model);
     ot_json_put_text(&j, "baseline", g->baseline);
     if (g->other_model) ot_json_put_text(&j, "baseline_model", g->other_model);
+    if (g->range) ot_json_put_text(&j, "range", g->range);
     ot_json_put_truth(&j, "measured", g->measured);
     ot_json_put_truth(&j, "passed", passed);
     if (g->differs) ot_json_put_text(&j, "differs", g->differs);

@@ -32,6 +32,7 @@ typedef struct ot_gate {
     const char *model, *baseline;
     /* the baseline's model, where it has another name: figures of two models may be compared */
     const char *other_model; /* borrowed; NULL: none, or the same */
+    const char *range;       /* of sizes: absolute limits hold over all of it; NULL: one size */
     bool measured;           /* time and peak are measured, else predicted */
     ot_gate_check checks[OT_GATE_CHECKS];
     uint32_t n_checks;
