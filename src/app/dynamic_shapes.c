@@ -26,14 +26,15 @@ static const char *one_size_option(const ot_run_options *o)
 
 static ot_status check_dynamic(const ot_run *r)
 {
-    const char *other = one_size_option(&r->options);
+    const char *other = one_size_option(&r->options),
+               *asked = r->options.n_ranges > 0 ? "--range" : "--keep-dynamic";
     if (other)
         return ot_fail(r->diag, OT_E_USAGE,
-                       "--keep-dynamic does not go with %s, which is for one size: bind the "
-                       "dimensions with --shape instead",
-                       other);
+                       "%s does not go with %s, which is for one size: bind the dimensions with "
+                       "--shape instead",
+                       asked, other);
     return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE,
-                                  "--keep-dynamic: no dimension of the model's inputs is dynamic")
+                                  "%s: no dimension of the model's inputs is dynamic", asked)
                         : OT_OK;
 }
 

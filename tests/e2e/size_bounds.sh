@@ -20,7 +20,7 @@ says "dim 1 is fixed at 3"
 expect 2 "$TOOL" inspect "$free" --range x=3,64:128,64
 says "3 dims given, the input has 4"
 expect 2 "$TOOL" inspect "$free" --range x=1,3,64:128,64 --shape x=1,3,64,64
-says "--keep-dynamic does not go with --shape"
+says "--range does not go with --shape"
 expect 0 "$TOOL" "$free" -o "$out" --design x=1,3,64,64 --memory-budget 1G -q # without a range, at that size
 rm "$out"
 

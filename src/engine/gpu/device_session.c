@@ -32,8 +32,7 @@ static ot_status check_memory(const dv_session *s)
     if (all <= rest && one <= each) return OT_OK;
     return ot_fail(s->s->d, OT_E_BUDGET,
                    "the model takes %s of device memory, %s of it weights and %s activations, %s "
-                   "in one block; %s are there, %s in one block; "
-                   "tiled with --emit engine --memory-budget it may take less",
+                   "in one block; %s are there, %s in one block",
                    ot_format_bytes((double)all, needs, sizeof needs),
                    ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
                    ot_format_bytes((double)s->top->arena.height, arena, sizeof arena),
