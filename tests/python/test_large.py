@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import io
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ from networks import conv_chain, path_of
 from onnx_tile import large
 from onnx_tile.large import _command, _manifest, _work
 from test_geometry import network
+from test_passes import style
 
 try:
     import dask.array as da
@@ -248,6 +250,22 @@ class Processes(Folder):
         with self.assertRaisesRegex(onnx_tile.UsageError, "an executor has submit"):
             large.apply(chain(), x, executor=3)
 
+    def test_processes_of_the_caller(self):
+        x = picture(3, 300, 300)
+        want = whole(chain(), as_input(x))[0]
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(3, mp_context=context) as pool:
+            self.same(large.apply(chain(), x, executor=pool, chunk=60, scale=1 / 255).target, want)
+        os.environ["TEST_LARGE_DEAD"] = os.path.abspath("dead")
+        self.addCleanup(os.environ.pop, "TEST_LARGE_DEAD")
+        x = picture(3, 500, 500)
+
+        def make():
+            return concurrent.futures.ProcessPoolExecutor(2, mp_context=context)
+        done = large.apply(chain(), x, executor=make, workers=2, chunk=200, prepare=die_once, scale=1 / 255, tiled=False)
+        self.assertGreaterEqual(done.retried, 1)
+        self.same(done.target, whole(chain(), as_input(x))[0])
+
     def test_processors_that_compute_other_bits(self):
         class Mixed(concurrent.futures.ThreadPoolExecutor):
             """Its second part is done by a worker whose probe is not the first one's."""
@@ -413,15 +431,29 @@ class Files(Folder):
         np.save("x.npy", x)
         os.environ["TEST_LARGE_DEAD"] = os.path.abspath("dead")  # the workers have it, also those that come in place of dead ones
         self.addCleanup(os.environ.pop, "TEST_LARGE_DEAD")
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-            done = large.apply(chain(), "x.npy", "y.zarr", executor=client, chunk=100, scale=1 / 255)
+        with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+            done = large.apply(chain(), "x.npy", "y.zarr", executor=client, chunk=60, scale=1 / 255)
             self.same(zarr.open_array("y.zarr")[:], want)
-            self.assertEqual(len(done.peak_bytes), 2)
+            self.assertEqual(len(done.peak_bytes), 3)
+            np.save("even.npy", x[..., :420])
+            stored = large.apply(style(), "even.npy", "p.npy", executor=client, chunk=100, scale=1 / 255, store="always")
+            self.assertGreater(stored.stored_bytes, 0)
+            self.same(np.load("p.npy"), large.apply(style(), "even.npy", workers=0, chunk=100, scale=1 / 255, store="never").target)
             done = large.apply(chain(), "x.npy", "z.npy", executor=client, chunk=200, scale=1 / 255, prepare=die_once, tiled=False)
             self.assertTrue(os.path.exists("dead"))
             self.same(np.load("z.npy"), want)
             y = large.map_array(chain(), da.from_array(x, chunks=(3, 128, 200)), scale=1 / 255)
             self.same(y.compute(), want)
+
+    def test_overlaps_of_dask(self):
+        """Stock map_overlap, told the depth, on chunks of odd sizes."""
+        for model, size, chunks in ((chain(), (97, 201), ((20, 33, 44), (67, 50, 84))), (network(), (132, 170), ((50, 40, 42), (64, 106)))):
+            x = np.random.default_rng(5).normal(0, 1, (1, model.graph.input[0].type.tensor_type.shape.dim[1].dim_value, *size)).astype("f4")
+            depth = onnx_tile.geometry(model, shapes={"x": x.shape}).depth(size)
+            lazy = da.from_array(x, chunks=((1,), (x.shape[1],), *chunks))
+            y = da.map_overlap(lambda part, model=model: whole(model, part), lazy, depth={0: 0, 1: 0, **depth}, boundary="none", dtype="f4",
+                               meta=np.empty((0,) * 4, "f4"))
+            self.same(y.compute(scheduler="threads"), whole(model, x))
 
     def test_lazily(self):
         for model, channels in ((chain(), 3), (strided(), 3), (doubled(), 3)):
