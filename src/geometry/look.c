@@ -110,6 +110,25 @@ void ot_geo_scale_by_extents(ot_tracing *w, ot_id v)
     if (w->flow.num[v] > 0) ot_geo_reduce(&w->flow.num[v], &w->flow.den[v]);
 }
 
+/* Rows of node id are not read alike wherever they lie. */
+static ot_status stop_odd(ot_tracing *w, ot_id id)
+{
+    const ot_node *n = &w->s.g->nodes[id];
+    ot_arena *a = w->f->out->arena;
+    size_t count = 0;
+    const int64_t *shape = ot_attr_ints(n, "output_shape", &count);
+    if (count == 0) return stop(w, id, "what its rows read is not the same wherever they lie");
+    const char *size = ot_format(a, "%lld", (long long)shape[0]);
+    for (size_t k = 1; size && k < count; k++)
+        size = ot_format(a, "%s x %lld", size, (long long)shape[k]);
+    const char *why = size ? ot_format(a,
+                                       "its attribute output_shape is %s, whatever the extent "
+                                       "of the input",
+                                       size)
+                           : NULL;
+    return why ? stop(w, id, why) : ot_fail_nomem(w->f->diag);
+}
+
 /* Maps of one node, and where its outputs lie. */
 static ot_status map_node(ot_tracing *w, const ot_spread *beside, ot_id id, ot_row_fit *fit)
 {
@@ -127,8 +146,7 @@ static ot_status map_node(ot_tracing *w, const ot_spread *beside, ot_id id, ot_r
         OT_TRY(map_operand(w, beside, id, k, fit));
         if (*fit == OT_ROWS_SHORT) return OT_OK;
         ot_row_map *m = &w->map[id][k];
-        if (*fit == OT_ROWS_ODD)
-            return stop(w, id, "what its rows read is not the same wherever they lie");
+        if (*fit == OT_ROWS_ODD) return stop_odd(w, id);
         if (!align_to(w, v, m)) return stop(w, id, "crops would have to be aligned too far");
         int64_t x = w->flow.num[v] * m->p, y = w->flow.den[v] * m->q;
         ot_geo_reduce(&x, &y);

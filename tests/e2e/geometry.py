@@ -99,6 +99,8 @@ def models(folder):
     put('softmax', small(FIXED, lambda n, v: n.op('Softmax', n.conv(v, 3, 3), axis=2)))
     put('attention', builder.attention())
     put('corners', small(FIXED, lambda n, v: resized(n, v, 2, coordinate_transformation_mode='align_corners')))
+    put('baked', small(['n', 3, 'h', 'w'], lambda n, v: n.op('ConvTranspose', v, n.const(n.rng.normal(0, .2, (3, 2, 3, 3))), strides=[2, 2],
+                                                output_shape=[130, 194])))
     put('thirds', small(FIXED, lambda n, v: resized(n, v, 3)))
     put('flat', small(FIXED, lambda n, v: n.reshape(n.conv(v, 3, 3, pads=[1] * 4), [1, 3, 64 * 96])))
     put('joined', small(FIXED, lambda n, v: n.op('Concat', n.conv(v, 3, 3, pads=[1] * 4), v, axis=2)))

@@ -28,6 +28,9 @@ extent data-dependent Mul
 where data-dependent NonZero
 END
 
+expect 0 "$TOOL" geometry "$tmp/baked.onnx" --shape x=1,3,64,96
+grep -q 'fixed-size: its attribute output_shape is 130 x 194, whatever the extent' "$tmp/out" || fail "output_shape: $(cat "$tmp/out")"
+
 # an extent that is asked for stands in place of one that the file fixes, and says of which others it holds
 expect 0 "$TOOL" geometry "$tmp/unet.onnx" --shape x=1,3,301,252
 grep -q 'axis 2 .* of extents that are 1 modulo 4' "$tmp/out" || fail "no residue: $(cat "$tmp/out")"
