@@ -65,4 +65,6 @@ expect 4 bash -c '"$0" geometry "$1" --json >/dev/full' "$TOOL" "$tmp/unet.onnx"
 start=$((${OT_SEED:-1} * 1000000)) seeds=${GEOMETRY_SEEDS:-150}
 "$PYTHON" "$root/tests/property/geometry.py" --tool "$TOOL" --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
 tail -n 1 "$tmp/out"
+"$PYTHON" "$root/tests/property/impulses.py" --tool "$TOOL" --start "$start" --seeds "$((seeds / 5))" >"$tmp/out" 2>&1 || fail "$(tail -n 30 "$tmp/out")"
+tail -n 1 "$tmp/out"
 finish

@@ -219,13 +219,31 @@ class Passes(unittest.TestCase):
         self.assertIn("after 2 passes", out.getvalue())
         self.near(np.load("y.npy"))
 
+    def test_classifiers(self):
+        """An output that follows no axis: of a pooled value."""
+        rng = np.random.default_rng(5)
+        nodes = [helper.make_node("Conv", ["x", "a"], ["p"], pads=[1] * 4), helper.make_node("InstanceNormalization", ["p", "s", "t"], ["q"]),
+                 helper.make_node("Relu", ["q"], ["r"]), helper.make_node("GlobalAveragePool", ["r"], ["m"]), helper.make_node("Flatten", ["m"], ["f"]),
+                 helper.make_node("MatMul", ["f", "b"], ["y"])]
+        model = model_of(nodes, {"a": rng.normal(0, .2, (8, 3, 3, 3)), "s": rng.uniform(.5, 1.5, 8), "t": rng.normal(0, .3, 8), "b": rng.normal(0, 1, (8, 5))})
+        del model.graph.output[0].type.tensor_type.shape.dim[2:]
+        model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 5
+        self.want = whole(model, self.x[None])[0]
+        np.save("x.npy", self.x)
+        for more in ({"chunk": 50, "workers": 0}, {"chunk": (64, 37), "workers": 0, "store": "always"}, {"workers": 2}):
+            done = large.apply(model, "x.npy", "y.npy", resume=False, **more)
+            self.near(np.load("y.npy"))
+            self.assertIn("an output without rows, after 2 passes", str(done))
+        self.assertEqual(large.apply(model, "x.npy", "y.npy", workers=0).done_before, 1)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "chunk: 3 numbers, the output is cut along 2 axes"):
+            large.apply(model, self.x, workers=0, chunk=(1, 2, 3))
+        with self.assertRaisesRegex(onnx_tile.UsageError, "a TIFF has rows and columns, the result 1 dimension"):
+            large.apply(model, self.x, "y.tif", workers=0)
+
     def test_refused(self):
         x = np.zeros((3, 24, 24), "f4")
         with self.assertRaisesRegex(onnx_tile.UsageError, "node 'pairs' .MatMul., attention: .*as it was trained"):
             large.apply(attention(), x, "y.npy", workers=0)
-        pooled = model_of([helper.make_node("Relu", ["x"], ["r"]), helper.make_node("GlobalAveragePool", ["r"], ["y"])], {})
-        with self.assertRaisesRegex(onnx_tile.UsageError, "no output of the model follows an axis of an input"):
-            large.apply(pooled, x, "y.npy", workers=0)
         with self.assertRaisesRegex(onnx_tile.UsageError, "chunk: 3 numbers"):
             large.apply(self.model, self.x, workers=0, chunk=(1, 2, 3))
         self.assertEqual(os.listdir("."), [])

@@ -70,7 +70,8 @@ class Applied:
         mixed = f"; other bits by {', '.join(self.mixed)}" if self.mixed else ""
         before += f", after {self.passes} passes" if self.passes else ""
         before += f" that wrote {format_bytes(self.stored_bytes)}" if self.stored_bytes else ""
-        return (f"{self.chunks} chunks of {' x '.join(map(str, self.chunk))}{before}; {self.seconds:.1f} s; peak of workers "
+        chunks = f"{self.chunks} chunks of {' x '.join(map(str, self.chunk))}" if self.chunk else "an output without rows"
+        return (f"{chunks}{before}; {self.seconds:.1f} s; peak of workers "
                 f"{peaks}, of this process {format_bytes(self.own_peak_bytes)}{retried}{mixed}")
 
     def __repr__(self) -> str:
@@ -370,6 +371,8 @@ class _Call:
         """The plan, and the job with its model. A tiled model that rounds otherwise than the given one is not run: on the whole that one counts."""
         head = self._manifest.head if begun and self._manifest is not None else None
         tiled = self._tiled if head is None else head["ran"] is not None
+        if self._setup.pooled is not None:  # no part of an input is read any more
+            tiled, chunk = False, None
         plan = self._plan(self._planner(job, found, tiled), limit, chunk, head)
         while plan.content is not None:
             made = replace(job, model=self._setup.model_file(self._folder, plan.content), expected=found.digest)

@@ -108,7 +108,7 @@ class Planner:
         sizes = self._windows.sizes(edges)
         parts = [math.prod(sizes[n][a["input_axis"]] * a["num"] / (a["den"] * edges[self._windows.axes.index(a["axis"])]) for a in axes)
                  for n, axes in self._windows.pairs.items()]
-        return max(parts) <= 1 + _HALO_PART and math.prod(edges) >= _ELEMENTS_ENOUGH
+        return max(parts, default=1) <= 1 + _HALO_PART and math.prod(edges) >= _ELEMENTS_ENOUGH
 
     def choose(self, worker_budget: int) -> Plan:
         """The largest chunks whose worker stays in the budget, or smaller ones that are as good. Raises BudgetError where the smallest

@@ -1,7 +1,7 @@
 """What is known of a model and its inputs before anything is run."""
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ._models import check_fixed, content_of, freed, hash_of, inputs_of, proto_o
 from ._sources import Source, open_source
 from ._pass_windows import PassPart, PassWindows
 from ._stored import largest_together
-from ._windows import Part, Windows, geometry_of
+from ._windows import Part, WholeOutput, Windows, geometry_of
 from ._work import ModelFile
 
 if TYPE_CHECKING:
@@ -36,7 +36,14 @@ def _plan_of(model: "Model", folder: str, shapes: Mapping[str, Tuple[int, ...]],
     return plan
 
 
-def _of_outputs(facts: Mapping[str, Any], made: "Set[str]") -> Geometry:
+def _pooled(plan: Mapping[str, Any], found: Geometry, made: Sequence[str], output: Optional[str]) -> Optional[str]:
+    """The output, where it follows no axis of an input, but is computed of what passes hand out."""
+    follow = [p["name"] for p in found.data["outputs"] if p["axes"]]
+    name = output if output is not None else next(iter(follow), made[0])
+    return name if name in made and name not in follow and plan["statistics"] else None
+
+
+def _of_outputs(facts: Mapping[str, Any], made: Sequence[str]) -> Geometry:
     """Of a plan, or what it has of the whole: the geometry of the model's outputs, and not of values in between."""
     return Geometry({"inputs": facts["inputs"], "outputs": [p for p in facts["outputs"] if p["name"] in made]}, "", {})
 
@@ -61,19 +68,23 @@ class Setup:
         self._folder = folder
         if folder is not None and any(b["kind"] == "reduce" for b in found.barriers):
             self.plan = _plan_of(model, folder, shapes, store, room)
-            made = {o.name for o in proto_of(model, whole=False).graph.output}
+            made = [o.name for o in proto_of(model, whole=False).graph.output]
             shapes.update({s["value"]: tuple(s["shape"]) for s in self.plan["stored"]})
             found = _of_outputs(self.plan, made)
         last = shapes if self.plan is None else {n: shapes[n] for n in self.plan["passes"][-1]["inputs"] if n in shapes}
-        self.windows = Windows(model, last, output, found)
+        self.pooled = _pooled(self.plan, found, made, output) if self.plan is not None else None
+        self.windows = Windows(model, last, output, found) if self.pooled is None else WholeOutput(last, self.pooled)
         pairs = self.windows.pairs  # of the inputs of the model
-        if self.plan is not None and self.plan["stored"]:
+        if self.plan is not None and self.pooled is not None:
+            whole = self.plan.get("whole", self.plan)["outputs"]
+            pairs = {p["input"]: p["axes"] for p in whole if p["axes"] and p["input"] in self.sources}
+        elif self.plan is not None and self.plan["stored"]:
             pairs = Windows(model, shapes, self.windows.output, _of_outputs(self.plan["whole"], made)).pairs
         cut = {name: [a["input_axis"] for a in axes] for name, axes in pairs.items()}
         for i in declared:
             check_fixed(i, shapes[i.name], cut.get(i.name, []))
         self.first = next(iter(pairs))  # the input that places the output on the earth,
-        self.placing = pairs[self.first]  # and how
+        self.placing = pairs[self.first] if self.pooled is None else []  # and how
         self.added = min(len(shapes[n]) - len(self.sources[n].shape) for n in pairs)
         self.model = freed(model, cut) if self.plan is None else self._written(len(self.plan["passes"]))
         self.sha256 = hash_of(content_of(model))
@@ -112,12 +123,15 @@ class Setup:
         if chunk is None:
             return None
         given = [chunk] * len(windows.axes) if isinstance(chunk, int) else list(chunk)
+        axes = len(windows.axes) if self.pooled is not None else len(self.placing)
         if len(given) == 1:
-            given *= len(self.placing)
-        if len(given) != len(self.placing) or len(given) != len(windows.axes):
-            raise UsageError(f"chunk: {len(given)} numbers, the output is cut along {len(self.placing)} axes")
+            given *= axes
+        if len(given) != axes or len(given) != len(windows.axes):
+            raise UsageError(f"chunk: {len(given)} numbers, the output is cut along {axes} axes")
         if min(given) < 1:
             raise UsageError(f"chunk {min(given)}: use 1 or more")
+        if self.pooled is not None:
+            return given
         if windows.first == self.first:
             return [max(1, rows * a["den"] // a["num"]) for rows, a in zip(given, self.placing)]
         return [max(1, rows * n // a["output_extent"]) for rows, n, a in zip(given, windows.extents, self.placing)]
@@ -125,6 +139,8 @@ class Setup:
     def probe_part(self) -> Part:
         """A small part. The rank of the output is not known: what it says of that ends with the last axis that is cut."""
         windows = self.windows
+        if self.pooled is not None:
+            return windows.part(-1, [], [], 0)
         edge = max(1, round(_PROBE_ROWS ** (1 / len(windows.axes))))
         hi = [min(edge, n) for n in windows.extents]
         part = windows.part(-1, [0] * len(hi), hi, windows.axes[-1] + 1)

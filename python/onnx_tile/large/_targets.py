@@ -279,6 +279,8 @@ def open_target(given: Any, made: str, options: Mapping[str, Any], source: Sourc
         return NpyTarget(path, made, options)
     if suffix not in (".tif", ".tiff"):
         raise UsageError(f"target '{path}': the name has to end in .npy, .zarr, .tif or .tiff")
+    if rank < 2:
+        raise UsageError(f"target '{path}': a TIFF has rows and columns, the result {rank} dimension{'' if rank == 1 else 's'}")
     if isinstance(source, RasterSource) or (rank <= 3 and len(axes) == 2):
         if rank > 3 or len(axes) != 2:
             raise UsageError(f"target '{path}': a GeoTIFF has bands, rows and columns, the result {rank} dimensions")

@@ -147,6 +147,15 @@ class Windows:
         return {n: tuple(s) for n, s in most.items()}
 
 
+class WholeOutput(Windows):
+    """One part: an output that follows no axis of an input, computed of what passes have handed out."""
+
+    def __init__(self, shapes: Mapping[str, Tuple[int, ...]], output: str) -> None:
+        """shapes: of inputs that are read whole."""
+        self.output, self._shapes, self.pairs = output, dict(shapes), {}
+        self.axes, self.extents, self.units = [], [], []
+
+
 class Parts(Sequence[Part]):
     """The parts in the order of memory, made when they are asked for: there may be very many."""
 
