@@ -102,7 +102,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 240
 SOAK_SEEDS ?= 5000
 
-.PHONY: all tk help check unit list-unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan ubsan-clang ubsan-clang-run sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
+.PHONY: all tk help check unit golden golden-update e2e doc-test soak demo reports install uninstall asan ubsan ubsan-clang ubsan-clang-run sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows dead lint format \
         format-check bench busy cover clean python test-tools wheel wheel-parts ort-library types check-python check-wheel deb check-deb sdist release check-sdist site
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -285,10 +285,6 @@ test-tools:
 
 unit: $(UNIT_BINS) $(ORACLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS)
-
-# Their names, for who runs them elsewhere (scripts/cross.sh).
-list-unit:
-	@printf '%s\n' $(UNIT_BINS)
 
 golden: $(TOOL)
 	@$(RUN_TESTS) scripts/golden.sh

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 MODULES = """
-base machine pack
+base base/port machine pack
 tk/language tk/planmem tk/mlir tk/access tk/interpreter tk/codegen tk
 onnx/graph onnx/import onnx/export
 ops geometry lifetime fusion

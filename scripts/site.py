@@ -30,7 +30,7 @@ NAV = [
                       "docs/engine.md", "docs/engine-form.md", "docs/devices.md"]},
     {"Buffers and kernels": ["docs/buffer-planning.md", "docs/kernels/language.md", "docs/kernels/rules.md", "docs/kernels/gallery.md",
                              "docs/kernels/mlir.md"]},
-    {"Working on it": ["CONTRIBUTING.md", "docs/testing.md", "docs/adding-an-operator.md", "docs/ot-format.md", "CHANGELOG.md"]},
+    {"Working on it": ["CONTRIBUTING.md", "docs/testing.md", "docs/platforms.md", "docs/adding-an-operator.md", "docs/ot-format.md", "CHANGELOG.md"]},
 ]
 
 
@@ -87,7 +87,7 @@ def python_reference():
     modules = [("onnx_tile", [(n, where[n]) for n in names if n in where and n != "__version__"])]
     large = ast.parse(read(f"{package}/large/__init__.py"))
     own = {a.asname or a.name: "large." + n.module for n in large.body if isinstance(n, ast.ImportFrom) and n.level for a in n.names}
-    modules += [("onnx_tile.large", [(n, m) for n, m in own.items() if not n.startswith("_")]), ("onnx_tile.ir", [("TilePass", "ir")])]
+    modules += [("onnx_tile.large", [(n, m) for n, m in own.items() if not n.startswith("_")]), ("onnx_tile.ir", [("TilePass", "ir")]), ("onnx_tile.olive", [("OnnxTile", "olive"), ("package_config", "olive")])]
     for module, listed in modules:
         out += [f"## {module}", ""]
         for name, file in listed:
