@@ -2,9 +2,9 @@
 """The documents as a site of static pages (`make site`): site.py OUT [--url ADDRESS]
 
   README, CONTRIBUTING, CHANGELOG, docs/, reports/, examples/    as they lie in the tree, so that every link between them works
-  docs/reference-python.md                                       signatures and docstrings of python/onnx_tile
-  docs/reference-c.md                                            functions and comments of include/onnx_tile.h
-  docs/reports-gallery.md                                        the sample reports and drawings
+  made/reference-python.md                                       signatures and docstrings of python/onnx_tile
+  made/reference-c.md                                            functions and comments of include/onnx_tile.h
+  made/reports-gallery.md                                        the sample reports and drawings
 
 Every link and anchor of the pages is looked up afterwards; one that leads nowhere fails. No page asks another host for anything.
 """
@@ -22,9 +22,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPIED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs", "reports", "examples", "include")
 NAV = [
     {"Start": "README.md"},
-    {"Using it": ["docs/guide.md", "docs/reports.md", "docs/reports-gallery.md", "docs/dynamic-shapes.md", "docs/exactness.md", "docs/large.md",
+    {"Using it": ["docs/guide.md", "docs/reports.md", "made/reports-gallery.md", "docs/dynamic-shapes.md", "docs/exactness.md", "docs/large.md",
                   "docs/steps.md", "docs/json.md", "docs/onnxruntime-operators.md"]},
-    {"Reference": ["docs/python.md", "docs/reference-python.md", "docs/reference-c.md"]},
+    {"Reference": ["docs/python.md", "made/reference-python.md", "made/reference-c.md"]},
     {"Results": ["docs/results.md", "docs/matrix.md", "docs/seed-case.md"]},
     {"How it works": ["docs/architecture.md", "docs/design-notes.md", "docs/allocator-simulation.md", "docs/streaming.md", "docs/runtimes.md",
                       "docs/engine.md", "docs/engine-form.md", "docs/devices.md"]},
@@ -83,7 +83,7 @@ def python_reference():
     tree = ast.parse(read(f"{package}/__init__.py"))
     where = {a.asname or a.name: n.module for n in tree.body if isinstance(n, ast.ImportFrom) and n.level for a in n.names}
     names = next(ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__")
-    out = ["# Python: reference", "", "Made from the docstrings; [python.md](python.md) is the introduction.", ""]
+    out = ["# Python: reference", "", "Made from the docstrings; [python.md](../docs/python.md) is the introduction.", ""]
     modules = [("onnx_tile", [(n, where[n]) for n in names if n in where and n != "__version__"])]
     large = ast.parse(read(f"{package}/large/__init__.py"))
     own = {a.asname or a.name: "large." + n.module for n in large.body if isinstance(n, ast.ImportFrom) and n.level for a in n.names}
@@ -122,7 +122,7 @@ def c_reference():
 
 def gallery():
     """The sample reports, with a picture where there is one."""
-    out = ["# Reports to look at", "", "Made by `make reports`; [reports.md](reports.md) says what is in them.", ""]
+    out = ["# Reports to look at", "", "Made by `make reports`; [reports.md](../docs/reports.md) says what is in them.", ""]
     for name in sorted(os.listdir(os.path.join(ROOT, "reports"))):
         stem, end = os.path.splitext(name)
         if end == ".html":
@@ -146,8 +146,9 @@ def stage(folder):
             shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
+    os.mkdir(os.path.join(folder, "made"))
     for name, text in (("reference-python", python_reference()), ("reference-c", c_reference()), ("reports-gallery", gallery())):
-        with open(os.path.join(folder, "docs", name + ".md"), "w", encoding="utf-8") as f:
+        with open(os.path.join(folder, "made", name + ".md"), "w", encoding="utf-8") as f:
             f.write(text)
 
 
