@@ -62,6 +62,8 @@ static inline int64_t ot_process_bytes(const ot_sim_figures *f)
     return ot_max(f->loading, f->loaded + ot_max(f->growth - f->reused, 0));
 }
 
+#define OT_SIM_ORDERS 6
+
 /* Simulate g for runtime r. static_shape: the model's file states all extents; else they become
  * known while it runs, and buffers are not planned to follow each other. Requires ORDER, USES,
  * SHAPES. Bodies written by the rewriter are simulated, subgraphs of the model itself count by
@@ -69,10 +71,11 @@ static inline int64_t ot_process_bytes(const ot_sim_figures *f)
 ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
                         ot_sim_figures *out) OT_MUST_USE;
 
-/* The same with changes of layout in another order, which the runtime takes from a hash table
- * and another session takes otherwise: 0, as they come; 1, the other way round; any other
- * number, some order. What a process may take is the most of some of them. */
-ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           uint32_t order, ot_sim_figures *out) OT_MUST_USE;
+/* The same, of so many orders (1 to OT_SIM_ORDERS) of changes of layout the one in which the process
+ * grows most: the runtime takes them from a hash table, and another session takes another. The
+ * first is as they come, the second the other way round. An order in which every graph runs as in
+ * the first is not simulated. */
+ot_status ot_sim_growth_most(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                             uint32_t n_orders, ot_sim_figures *out) OT_MUST_USE;
 
 #endif

@@ -84,7 +84,8 @@ static ot_status frame_of(ot_simulator *x, const ot_graph *g, ot_sim_frame **out
     if (!f || !OT_PUSH(x->a, x->graphs, x->n, x->cap, g) ||
         !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
         return OT_E_NOMEM;
-    OT_TRY(ot_sim_plan_make(g, x->r, x->static_shape, x->order, x->a, &f->plan));
+    OT_TRY(ot_sim_plan_make(g, x->r, x->static_shape, x->orders, x->a, &f->plan));
+    x->other_orders |= f->plan.other_orders;
     OT_TRY(count_converted(x, g, &f->converted));
     f->left = OT_NEW_N(x->a, uint32_t, f->plan.n_buffers + 1);
     f->chunk = OT_NEW_N(x->a, uint32_t, f->plan.n_buffers + 1);
@@ -456,14 +457,15 @@ static ot_status simulate_runs(ot_simulator *x, const ot_graph *g, ot_sim_figure
     return OT_OK;
 }
 
-ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           uint32_t order, ot_sim_figures *out)
+/* In that order of changes of layout; *others: in which of n orders it may be another. */
+static ot_status simulate_order(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                                ot_sim_orders orders, uint32_t *others, ot_sim_figures *out)
 {
     *out = (ot_sim_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
     ot_simulator x = {.r = r,
                       .static_shape = static_shape,
-                      .order = order,
+                      .orders = orders,
                       .a = a,
                       .memory = a ? ot_chunk_arena_new(a) : NULL,
                       .each = 1};
@@ -471,6 +473,7 @@ ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_s
                   : r->one_block    ? ot_one_block_growth(g, r, a, out)
                   : r->device_arena ? ot_device_growth(g, a, out)
                                     : simulate_runs(&x, g, out);
+    *others = x.other_orders;
     ot_arena_free(a);
     return s;
 }
@@ -478,5 +481,19 @@ ot_status ot_sim_growth_in(const ot_graph *g, const ot_runtime *r, bool static_s
 ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
                         ot_sim_figures *out)
 {
-    return ot_sim_growth_in(g, r, static_shape, 0, out);
+    return ot_sim_growth_most(g, r, static_shape, 1, out);
+}
+
+ot_status ot_sim_growth_most(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                             uint32_t n_orders, ot_sim_figures *out)
+{
+    uint32_t others, none;
+    OT_TRY(simulate_order(g, r, static_shape, (ot_sim_orders){0, n_orders}, &others, out));
+    for (uint32_t k = 1; k < n_orders; k++) {
+        ot_sim_figures f;
+        if (!(others >> k & 1)) continue;
+        OT_TRY(simulate_order(g, r, static_shape, (ot_sim_orders){k, 0}, &none, &f));
+        if (f.growth > out->growth) *out = f;
+    }
+    return OT_OK;
 }

@@ -34,6 +34,9 @@ typedef struct ot_sim_value {
     bool is_matrix; /* its buffer is planned as that of a matrix of its rows */
 } ot_sim_value;
 
+/* what passes of the runtime make has more rank than what the file says */
+#define OT_RANK_LATER (UINT64_C(1) << 40)
+
 #define OT_SIM_SCRATCH 3
 
 /* What a step holds besides operands and results. */
@@ -64,6 +67,7 @@ typedef struct ot_sim_step {
     bool is_gone; /* runs later, as part of another step */
     ot_sim_scratch scratch;
     uint64_t rank; /* of two steps that may run next, the one of more rank does */
+    bool is_turn;  /* a change to plain: its rank is another in other orders (simulate_order.c) */
 } ot_sim_step;
 
 typedef struct ot_sim_plan {
@@ -75,12 +79,21 @@ typedef struct ot_sim_plan {
     size_t n_buffers, cap_buffers;
     bool tensors_only; /* what it is fed with are tensors: a pattern is kept */
     uint32_t n_unknown;
+    /* bit k: asked for, and with changes of layout in order k the steps are not those of the first
+     * order; orders: as of ot_sim_growth_most, the first is 0 */
+    uint32_t other_orders;
 } ot_sim_plan;
 
-/* Steps and buffers of g for runtime r, in arena a; order: as of ot_sim_growth_in. Requires
- * ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
+/* Which of the orders of changes of layout a plan is in, and with how many others it is compared. */
+typedef struct ot_sim_orders {
+    uint32_t order; /* 0: as they come; 1: the other way round; else some order */
+    uint32_t n;     /* orders below that one are compared with it; 0: none is */
+} ot_sim_orders;
+
+/* Steps and buffers of g for runtime r, in arena a. Requires ORDER, USES, SHAPES (bodies: ORDER).
+ * Fails: OT_E_NOMEM. */
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           uint32_t order, ot_arena *a, ot_sim_plan *out) OT_MUST_USE;
+                           ot_sim_orders orders, ot_arena *a, ot_sim_plan *out) OT_MUST_USE;
 
 /* Gives the values of p, whose steps are in order, their buffers; static_shape: as of
  * ot_sim_growth. Fails: OT_E_NOMEM. */
@@ -120,6 +133,6 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a,
                           ot_sim_figures *out) OT_MUST_USE;
 
 /* Sorts p's steps as the runtime runs them, without those that are gone. Fails: OT_E_NOMEM. */
-ot_status ot_sim_order(ot_sim_plan *p, ot_arena *a) OT_MUST_USE;
+ot_status ot_sim_order(ot_sim_plan *p, ot_sim_orders orders, ot_arena *a) OT_MUST_USE;
 
 #endif

@@ -11,13 +11,9 @@
 
 #include <math.h>
 
-/* what passes of the runtime make has more rank than what the file says */
-#define RANK_LATER (UINT64_C(1) << 40)
-
 typedef struct maker {
     const ot_graph *g;
     const ot_runtime *r;
-    uint32_t order; /* of changes of layout: see alloc_sim.h */
     ot_arena *a;
     ot_sim_plan *p;
     bool *merged;  /* [n_nodes] it runs within the step of another node */
@@ -119,14 +115,6 @@ static ot_status new_step(maker *m, ot_id node, uint32_t reads, uint32_t writes,
     return OT_OK;
 }
 
-/* Rank of the k-th step among the changes to plain, which the runtime makes in the order of a
- * hash table of addresses: 0, as they come; 1, the other way round; else some order or other. */
-static uint64_t turn_of(uint64_t k, uint32_t order)
-{
-    uint64_t state = k * 64 + order;
-    return order == 0 ? k : order == 1 ? RANK_LATER - 1 - k : ot_next_random(&state) % RANK_LATER;
-}
-
 /* Value v in the wanted layout; a step changes it once. */
 static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
 {
@@ -140,7 +128,8 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
     *y = (ot_sim_value){.bytes = layout_bytes(m, &m->g->values[v], blocked),
                         .buffer = OT_NONE,
                         .is_blocked = blocked};
-    s->rank = blocked ? RANK_LATER + s->rank : 2 * RANK_LATER + turn_of(s->rank, m->order);
+    s->rank += OT_RANK_LATER;
+    s->is_turn = !blocked;
     s->writes[s->n_writes++] = *out;
     add_read(m, s, v, false);
     return OT_OK;
@@ -398,7 +387,7 @@ static ot_status group_step(maker *m, ot_id id)
     ot_sim_step *s = NULL;
     OT_TRY(group_reads(m, id, (layout_reads){.blocked = blocked}, &reads, &n_reads));
     OT_TRY(new_step(m, id, n_reads, tail->n_out, &s));
-    s->rank += RANK_LATER;
+    s->rank += OT_RANK_LATER;
     for (uint32_t k = 0; k < n_reads; k++)
         if (reads[k] != OT_NONE) add_read(m, s, reads[k], false);
     for (uint32_t k = 0; k < tail->n_out; k++)
@@ -436,7 +425,7 @@ static ot_status node_step(maker *m, ot_id id)
     if (blocked && (s->conv.is_conv || ot_op_access(n->op) == OT_ACC_POOL ||
                     ot_op_access(n->op) == OT_ACC_GLOBALPOOL || n->op == OT_OP_Resize ||
                     n->op == OT_OP_Upsample || n->op == OT_OP_BatchNormalization))
-        s->rank += RANK_LATER;
+        s->rank += OT_RANK_LATER;
     else if (m->place)
         s->rank = m->place[id];
     s->scratch = scratch_of(m, n);
@@ -520,9 +509,9 @@ static void measure_unstated(maker *m)
 }
 
 ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                           uint32_t order, ot_arena *a, ot_sim_plan *out)
+                           ot_sim_orders orders, ot_arena *a, ot_sim_plan *out)
 {
-    maker m = {.g = g, .r = r, .order = order, .a = a, .p = out};
+    maker m = {.g = g, .r = r, .a = a, .p = out};
     *out = (ot_sim_plan){.g = g, .tensors_only = true};
     out->values = OT_NEW_N(a, ot_sim_value, 2 * (size_t)g->n_values + 1);
     m.head = OT_NEW_N(a, ot_id, g->n_nodes + 1u);
@@ -547,6 +536,6 @@ ot_status ot_sim_plan_make(const ot_graph *g, const ot_runtime *r, bool static_s
     }
     measure_unstated(&m);
     measure_viewed(&m);
-    OT_TRY(ot_sim_order(out, a));
+    OT_TRY(ot_sim_order(out, orders, a));
     return ot_sim_plan_buffers(out, static_shape, a);
 }

@@ -26,7 +26,8 @@ typedef struct ot_sim_frame {
 typedef struct ot_simulator {
     const ot_runtime *r;
     bool static_shape;
-    uint32_t order; /* of changes of layout */
+    ot_sim_orders orders;  /* of changes of layout, */
+    uint32_t other_orders; /* and in which of them a graph runs otherwise */
     ot_arena *a;
     ot_chunk_arena *memory;
     const ot_graph **graphs; /* [n] of frames */

@@ -127,13 +127,8 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
 ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool static_shape,
                                ot_sim_figures *f)
 {
-    OT_TRY(ot_sim_growth(g, x->t->runtime, static_shape, f));
-    for (uint32_t k = 1; k < ORDERS && x->g->model->dynamic_dims; k++) {
-        ot_sim_figures other;
-        OT_TRY(ot_sim_growth_in(g, x->t->runtime, static_shape, k, &other));
-        if (other.growth > f->growth) *f = other;
-    }
-    return OT_OK;
+    const uint32_t orders = x->g->model->dynamic_dims ? ORDERS : 1;
+    return ot_sim_growth_most(g, x->t->runtime, static_shape, orders, f);
 }
 
 /* Of the set, and of the nodes in it: regions of equal ends may leave out others. */

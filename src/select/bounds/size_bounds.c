@@ -9,8 +9,6 @@
 
 /* of what is predicted: up to 8 % more was measured (scripts/bounds_truth.py, six models) */
 #define SPARE 0.10
-/* of changes of layout that are simulated: the runtime's is that of a hash table */
-#define ORDERS 6
 /* sizes between, simulated, too: an allocator's regions do not grow evenly */
 #define PROBES 6
 
@@ -263,18 +261,18 @@ static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool neede
         OT_TRY(ot_branch(m, false));
         OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));
     }
-    for (uint32_t k = 0; k < ORDERS; k++) {
-        if (ot_sim_growth_in(m->graph, x->c->target->runtime, false, k, &f) != OT_OK)
-            return nomem(x);
-        if (ot_dbg['P'])
-            fprintf(stderr, "> Size: %s: %lld live, %lld resident growth\n", size_text(x, at),
-                    (long long)live.peak, (long long)f.growth);
-        if (f.n_unknown > 0) continue;
+    if (ot_sim_growth_most(m->graph, x->c->target->runtime, false, OT_SIM_ORDERS, &f) != OT_OK)
+        return nomem(x);
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Size: %s: %lld live, %lld resident growth\n", size_text(x, at),
+                (long long)live.peak, (long long)f.growth);
+    if (f.n_unknown == 0) {
         side->process_bytes = ot_max(side->process_bytes, ot_process_bytes(&f));
-        if (f.growth <= side->growth_bytes) continue;
-        side->growth_bytes = f.growth;
-        side->growth_at = size_text(x, at);
-        if (!side->growth_at) return nomem(x);
+        if (f.growth > side->growth_bytes) {
+            side->growth_bytes = f.growth;
+            side->growth_at = size_text(x, at);
+            if (!side->growth_at) return nomem(x);
+        }
     }
     return side->live_at ? OT_OK : nomem(x);
 }
