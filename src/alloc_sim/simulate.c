@@ -26,19 +26,26 @@ ot_status ot_sim_take(ot_simulator *x, int64_t bytes, uint32_t *chunk)
     *chunk = OT_NONE;
     if (bytes <= 0) return OT_OK;
     *chunk = ot_chunk_take(x->memory, bytes);
+    ot_tape_take(x, bytes, false, *chunk);
     return *chunk == OT_NONE ? OT_E_NOMEM : OT_OK;
 }
 
 /* What is joined lies apart from the pieces. */
 static ot_status take_joined(ot_simulator *x, int64_t bytes, uint32_t *chunk)
 {
-    *chunk = bytes > 0 ? ot_chunk_take_roomy(x->memory, bytes) : OT_NONE;
-    return *chunk == OT_NONE && bytes > 0 ? OT_E_NOMEM : OT_OK;
+    *chunk = OT_NONE;
+    if (bytes <= 0) return OT_OK;
+    *chunk = ot_chunk_take_roomy(x->memory, bytes);
+    ot_tape_take(x, bytes, true, *chunk);
+    return *chunk == OT_NONE ? OT_E_NOMEM : OT_OK;
 }
 
 void ot_sim_release(ot_simulator *x, uint32_t *chunk)
 {
-    if (*chunk != OT_NONE) ot_chunk_release(x->memory, *chunk);
+    if (*chunk != OT_NONE) {
+        ot_chunk_release(x->memory, *chunk);
+        ot_tape_release(x, *chunk);
+    }
     *chunk = OT_NONE;
 }
 
@@ -241,6 +248,7 @@ static ot_status sequence_step(ot_sim_run *u, const ot_sim_step *s, const ot_nod
         return OT_OK;
     if (bytes == 0 || bytes > OT_SIM_MOST_BYTES / u->x->each) return OT_OK;
     OT_TRY(ot_sim_take(u->x, bytes * u->x->each, &chunk));
+    ot_tape_insert(u->x, p, chunk);
     return OT_PUSH(u->x->a, p->chunks, p->n, p->cap, chunk) ? OT_OK : OT_E_NOMEM;
 }
 
@@ -271,8 +279,10 @@ static void after_step(ot_sim_run *u, const ot_sim_step *s, const ot_node *n)
     for (uint32_t k = 0; k < s->n_reads; k++) {
         uint32_t v = s->reads[k], b = p->values[v].buffer;
         ot_sim_pieces *held = v < p->g->n_values ? u->held[v] : NULL;
-        if (held && (b == OT_NONE || u->left[b] == 1) && !hands_on(u, s, n, held))
+        if (held && (b == OT_NONE || u->left[b] == 1) && !hands_on(u, s, n, held)) {
+            ot_tape_break(u->x);
             ot_sim_release_pieces(u->x, held);
+        }
         if (b != OT_NONE && --u->left[b] == 0) drop(u, b);
     }
     for (uint32_t k = 0; k < s->n_writes; k++) {
@@ -297,6 +307,19 @@ static void trace(const ot_sim_run *u, const ot_sim_step *s, int64_t before)
             y ? (double)y->bytes / 1048576.0 : 0.0);
 }
 
+void ot_sim_look(ot_simulator *x)
+{
+    const int64_t now = ot_chunk_touched(x->memory), grown = now - x->most;
+    ot_tape_look(x);
+    if (grown <= 0) return;
+    x->most = now;
+    x->last = x->now;
+    x->last_frame = x->now_frame;
+    if (!x->is_first || grown < now / GROWS_MUCH) return;
+    x->much = x->now;
+    x->much_frame = x->now_frame;
+}
+
 static ot_status step(ot_sim_run *u, const ot_sim_step *s)
 {
     const int64_t before = ot_dbg['P'] ? ot_chunk_touched(u->x->memory) : 0;
@@ -306,6 +329,7 @@ static ot_status step(ot_sim_run *u, const ot_sim_step *s)
         u->x->now = s;
         u->x->now_frame = u->f;
     }
+    if (branch || body) ot_tape_break(u->x);
     if (branch) {
         OT_TRY(branch_step(u, s, branch));
     } else if (body) {
@@ -316,16 +340,7 @@ static ot_status step(ot_sim_run *u, const ot_sim_step *s)
         OT_TRY(kernel_step(u, s));
     }
     if (ot_dbg['P']) trace(u, s, before);
-    const int64_t grown = ot_chunk_touched(u->x->memory) - u->x->most;
-    if (!branch && grown > 0) {
-        u->x->most = ot_chunk_touched(u->x->memory);
-        u->x->last = u->x->now;
-        u->x->last_frame = u->x->now_frame;
-        if (u->x->is_first && grown >= ot_chunk_touched(u->x->memory) / GROWS_MUCH) {
-            u->x->much = u->x->now;
-            u->x->much_frame = u->x->now_frame;
-        }
-    }
+    if (!branch) ot_sim_look(u->x);
     after_step(u, s, n);
     return OT_OK;
 }
@@ -363,6 +378,7 @@ static void hand_on(ot_sim_run *u, const ot_sim_visit *v)
         uint32_t b = p->values[plain].is_result ? p->values[plain].buffer : p->values[at].buffer;
         if (b == OT_NONE) continue;
         v->into[k] = u->chunk[b];
+        ot_tape_hand(u->x, u->chunk[b], k);
         u->chunk[b] = OT_NONE;
     }
 }
@@ -374,6 +390,7 @@ static ot_status end(ot_sim_run *u, const ot_sim_visit *v)
     for (size_t b = 0; b < p->n_buffers; b++) {
         if (u->chunk[b] == OT_NONE) continue;
         if (p->buffers[b].kind == OT_BUFFER_RESULT && v->kept) {
+            ot_tape_keep(u->x, u->chunk[b]);
             if (!OT_PUSH(u->x->a, v->kept->chunks, v->kept->n, v->kept->cap, u->chunk[b]))
                 return OT_E_NOMEM;
         } else {
@@ -392,8 +409,11 @@ ot_status ot_sim_run_graph(ot_simulator *x, const ot_graph *g, const ot_sim_visi
     ot_sim_frame *f = NULL;
     ot_sim_run u;
     uint32_t block = OT_NONE, converted = OT_NONE;
+    ot_sim_tape *const outer = x->tape;
+    if (v->tape && v->tape->is_done) return ot_tape_replay(x, v);
     OT_TRY(frame_of(x, g, &f));
     begin(&u, x, f, v);
+    x->tape = u.in_block || !f->plan.tensors_only ? ot_tape_begin(v->tape) : NULL;
     if (u.in_block) OT_TRY(ot_sim_take(x, f->pattern.height, &block));
     OT_TRY(ot_sim_take(x, f->converted, &converted));
     for (size_t k = 0; k < f->plan.n; k++)
@@ -401,6 +421,8 @@ ot_status ot_sim_run_graph(ot_simulator *x, const ot_graph *g, const ot_sim_visi
     OT_TRY(end(&u, v));
     ot_sim_release(x, &converted);
     ot_sim_release(x, &block);
+    ot_tape_end(x->tape);
+    x->tape = outer;
     return OT_OK;
 }
 

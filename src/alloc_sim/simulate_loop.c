@@ -125,6 +125,7 @@ typedef struct looping {
     ot_sim_pieces stack;         /* results that are kept */
     ot_sim_pieces **fed, **made; /* [inputs, outputs of the body] */
     carried c;
+    ot_sim_tape tape;
 } looping;
 
 static ot_status iterate(ot_sim_run *u, looping *l)
@@ -136,12 +137,15 @@ static ot_status iterate(ot_sim_run *u, looping *l)
                             .kept = &l->stack,
                             .made = l->made,
                             .into = l->c.next,
-                            .handed = l->c.is};
+                            .handed = l->c.is,
+                            .tape = &l->tape};
     u->x->n_loops++;
     OT_TRY(ot_sim_run_graph(u->x, l->body, &v));
     u->x->n_loops--;
-    for (uint32_t k = 2; !l->is_scan && k < l->body->n_inputs && k <= l->body->n_outputs; k++)
+    for (uint32_t k = 2; !l->is_scan && k < l->body->n_inputs && k <= l->body->n_outputs; k++) {
+        l->tape.is_done &= l->fed[k] == l->made[k - 1]; /* else it is another iteration */
         l->fed[k] = l->made[k - 1];
+    }
     return OT_OK;
 }
 

@@ -23,6 +23,34 @@ typedef struct ot_sim_frame {
     ot_sim_pieces **held; /* [n_values] pieces of a sequence */
 } ot_sim_frame;
 
+typedef enum ot_tape_kind {
+    OT_TAPE_TAKE,
+    OT_TAPE_TAKE_ROOMY,
+    OT_TAPE_RELEASE,
+    OT_TAPE_KEEP,   /* beside what the visit keeps */
+    OT_TAPE_INSERT, /* into a sequence */
+    OT_TAPE_HAND,   /* to the next iteration */
+    OT_TAPE_LOOK    /* ot_sim_look */
+} ot_tape_kind;
+
+typedef struct ot_tape_entry {
+    ot_tape_kind kind;
+    uint32_t slot, at; /* of the chunk; of what is handed on */
+    int64_t bytes;     /* that are taken */
+    ot_sim_pieces *to; /* inserted */
+} ot_tape_entry;
+
+/* What an iteration asks of the arena (simulate_tape.c). */
+typedef struct ot_sim_tape {
+    ot_tape_entry *entries; /* [n] */
+    size_t n, cap;
+    uint32_t *slots; /* [n_slots] chunks that it took; OT_NONE while it is taped: has no more */
+    size_t n_slots, cap_slots;
+    int attempts;
+    bool is_broken; /* something that the next iteration may do otherwise */
+    bool is_done;   /* the next one may be replayed */
+} ot_sim_tape;
+
 typedef struct ot_simulator {
     const ot_runtime *r;
     bool static_shape;
@@ -38,6 +66,7 @@ typedef struct ot_simulator {
      * times as large */
     int64_t each;
     uint32_t n_loops; /* bodies that run, one in another */
+    ot_sim_tape *tape; /* of the iteration at hand, where one is made; else NULL */
     /* the step that runs, of the graph or its branch: a loop is one */
     const ot_sim_step *now;
     const ot_sim_frame *now_frame;
@@ -77,6 +106,9 @@ typedef struct ot_sim_visit {
     uint32_t *into;
     const bool *handed;   /* [g->n_outputs] which */
     ot_sim_pieces **made; /* [g->n_outputs] pieces of its outputs, or NULL */
+    /* of a loop of which nothing but the arena is another in the next visit; NULL: there is none.
+     * From when it is done on, visits replay it and leave `made` as it is */
+    ot_sim_tape *tape;
 } ot_sim_visit;
 
 /* One run of g. Fails: OT_E_NOMEM. */
@@ -94,6 +126,27 @@ ot_status ot_sim_take_results(ot_sim_run *u, const ot_sim_step *s) OT_MUST_USE;
 bool ot_sim_lies_elsewhere(const ot_sim_run *u, uint32_t v);
 /* Buffer b, which was taken, becomes part of the pattern. Fails: OT_E_NOMEM. */
 ot_status ot_sim_record(ot_sim_run *u, uint32_t b) OT_MUST_USE;
+
+/* The process may have grown, at the step that runs. */
+void ot_sim_look(ot_simulator *x);
+
+/* ---- simulate_tape.c: x->tape, where there is one ---- */
+
+/* t, to be made anew; NULL: it cannot be, or has failed too often. */
+ot_sim_tape *ot_tape_begin(ot_sim_tape *t);
+void ot_tape_take(ot_simulator *x, int64_t bytes, bool roomy, uint32_t chunk);
+void ot_tape_release(ot_simulator *x, uint32_t chunk);
+void ot_tape_keep(ot_simulator *x, uint32_t chunk);
+void ot_tape_insert(ot_simulator *x, ot_sim_pieces *to, uint32_t chunk);
+void ot_tape_hand(ot_simulator *x, uint32_t chunk, uint32_t at);
+void ot_tape_look(ot_simulator *x);
+/* The iteration does what the next one may do otherwise. */
+void ot_tape_break(ot_simulator *x);
+void ot_tape_end(ot_sim_tape *t);
+/* One more iteration as v->tape says. Fails: OT_E_NOMEM. */
+ot_status ot_tape_replay(ot_simulator *x, const ot_sim_visit *v) OT_MUST_USE;
+
+/* ---- simulate_loop.c ---- */
 
 /* Step s, the loop n, runs its body. Fails: OT_E_NOMEM. */
 ot_status ot_sim_loop_step(ot_sim_run *u, const ot_sim_step *s, const ot_node *n,
