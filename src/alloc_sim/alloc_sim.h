@@ -71,10 +71,10 @@ static inline int64_t ot_process_bytes(const ot_sim_figures *f)
 ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
                         ot_sim_figures *out) OT_MUST_USE;
 
-/* The same, of so many orders (1 to OT_SIM_ORDERS) of changes of layout the one in which the process
- * grows most: the runtime takes them from a hash table, and another session takes another. The
- * first is as they come, the second the other way round. An order in which every graph runs as in
- * the first is not simulated. */
+/* The same, of so many orders (1 to OT_SIM_ORDERS) of changes of layout the one in which the
+ * process grows most: the runtime takes them from a hash table, and another session takes another.
+ * The first is as they come, the second the other way round. An order in which every graph runs as
+ * in the first is not simulated. */
 ot_status ot_sim_growth_most(const ot_graph *g, const ot_runtime *r, bool static_shape,
                              uint32_t n_orders, ot_sim_figures *out) OT_MUST_USE;
 

@@ -84,7 +84,7 @@ typedef struct ot_sim_plan {
     uint32_t other_orders;
 } ot_sim_plan;
 
-/* Which of the orders of changes of layout a plan is in, and with how many others it is compared. */
+/* Which order of changes of layout a plan is in, and with how many others it is compared. */
 typedef struct ot_sim_orders {
     uint32_t order; /* 0: as they come; 1: the other way round; else some order */
     uint32_t n;     /* orders below that one are compared with it; 0: none is */

@@ -65,7 +65,7 @@ typedef struct ot_simulator {
     /* iterations that one which is simulated stands for, in long loops: its pieces are so many
      * times as large */
     int64_t each;
-    uint32_t n_loops; /* bodies that run, one in another */
+    uint32_t n_loops;  /* bodies that run, one in another */
     ot_sim_tape *tape; /* of the iteration at hand, where one is made; else NULL */
     /* the step that runs, of the graph or its branch: a loop is one */
     const ot_sim_step *now;

@@ -103,7 +103,7 @@ static ot_status replay_entry(ot_simulator *x, const ot_tape_entry *e, const ot_
     case OT_TAPE_RELEASE: ot_chunk_release(x->memory, *chunk); return OT_OK;
     case OT_TAPE_KEEP:
         return OT_PUSH(x->a, v->kept->chunks, v->kept->n, v->kept->cap, *chunk) ? OT_OK
-                                                                               : OT_E_NOMEM;
+                                                                                : OT_E_NOMEM;
     case OT_TAPE_INSERT:
         return OT_PUSH(x->a, e->to->chunks, e->to->n, e->to->cap, *chunk) ? OT_OK : OT_E_NOMEM;
     case OT_TAPE_HAND: v->into[e->at] = *chunk; return OT_OK;

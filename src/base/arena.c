@@ -85,7 +85,8 @@ static block *new_block(ot_arena *a, size_t payload)
     return b;
 }
 
-void *ot_alloc(ot_arena *a, size_t size)
+/* Bytes that the caller fills. */
+static void *take(ot_arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
@@ -93,7 +94,7 @@ void *ot_alloc(ot_arena *a, size_t size)
     if (size > a->left) {
         if (size > a->next_size / 4) {
             block *b = new_block(a, size);
-            return b ? memset((char *)b + HEADER, 0, size) : NULL;
+            return b ? (char *)b + HEADER : NULL;
         }
         block *b = new_block(a, a->next_size - HEADER);
         if (!b) return NULL;
@@ -104,7 +105,13 @@ void *ot_alloc(ot_arena *a, size_t size)
     void *p = a->at;
     a->at += size;
     a->left -= size;
-    return memset(p, 0, size);
+    return p;
+}
+
+void *ot_alloc(ot_arena *a, size_t size)
+{
+    void *p = take(a, size);
+    return p ? memset(p, 0, size) : NULL;
 }
 
 void *ot_alloc_n(ot_arena *a, size_t count, size_t size)
@@ -116,7 +123,7 @@ void *ot_alloc_n(ot_arena *a, size_t count, size_t size)
 
 void *ot_memdup(ot_arena *a, const void *p, size_t bytes)
 {
-    void *copy = ot_alloc(a, bytes);
+    void *copy = take(a, bytes);
     if (copy && bytes) memcpy(copy, p, bytes);
     return copy;
 }
@@ -124,9 +131,11 @@ void *ot_memdup(ot_arena *a, const void *p, size_t bytes)
 char *ot_strndup(ot_arena *a, const char *s, size_t n)
 {
     if (n == SIZE_MAX) return NULL;
-    char *copy = ot_alloc(a, n + 1);
-    if (copy && n) memcpy(copy, s, n);
-    return copy; /* ot_alloc zeroes: terminated */
+    char *copy = take(a, n + 1);
+    if (!copy) return NULL;
+    if (n) memcpy(copy, s, n);
+    copy[n] = 0;
+    return copy;
 }
 
 char *ot_strdup(ot_arena *a, const char *s) { return ot_strndup(a, s, strlen(s)); }
@@ -156,11 +165,12 @@ char *ot_join(ot_arena *a, const char *const *parts, size_t n)
         if (length > SIZE_MAX / 4 - room) return NULL;
         room += length;
     }
-    char *text = ot_alloc(a, room), *at = text;
+    char *text = take(a, room), *at = text;
     if (!text) return NULL;
     for (size_t k = 0; k < n; k++)
         for (const char *from = parts[k]; *from;) *at++ = *from++;
-    return text; /* ot_alloc zeroes: terminated */
+    *at = 0;
+    return text;
 }
 
 char *ot_decimal(uint64_t n, char buf[OT_DECIMAL])
@@ -185,9 +195,13 @@ bool ot_grow(ot_arena *a, void **items, size_t *cap, size_t want, size_t item_si
         if (next > SIZE_MAX / 2) return false;
         next *= 2;
     }
-    void *fresh = ot_alloc_n(a, next, item_size);
+    size_t bytes;
+    if (__builtin_mul_overflow(next, item_size, &bytes)) return false;
+    char *fresh = take(a, bytes);
     if (!fresh) return false;
-    if (*cap) memcpy(fresh, *items, *cap * item_size);
+    const size_t held = *cap * item_size;
+    if (held) memcpy(fresh, *items, held);
+    memset(fresh + held, 0, bytes - held);
     *items = fresh;
     *cap = next;
     return true;

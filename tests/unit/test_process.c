@@ -333,7 +333,9 @@ static size_t steps_of(const char *text)
     ot_model *m = read_model(text, &d);
     ot_sim_plan p;
     ot_arena *a = ot_arena_new();
-    assert_int_equal(ot_sim_plan_make(m->graph, &ot_runtime_onnxruntime, true, 0, a, &p), OT_OK);
+    const ot_sim_orders first = {0};
+    assert_int_equal(ot_sim_plan_make(m->graph, &ot_runtime_onnxruntime, true, first, a, &p),
+                     OT_OK);
     const size_t n = p.n;
     ot_arena_free(a);
     ot_model_free(m);

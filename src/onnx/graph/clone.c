@@ -12,18 +12,33 @@ static bool copy_ids(ot_arena *a, ot_id **ids, uint32_t n)
     return *ids != NULL;
 }
 
+/* *ids [n] become a copy of themselves at `at`; returns its end. */
+static ot_id *move_ids(ot_id *at, ot_id **ids, uint32_t n)
+{
+    if (n == 0) return at;
+    memcpy(at, *ids, n * sizeof **ids);
+    *ids = at;
+    return at + n;
+}
+
 static bool copy_nodes(ot_graph *to, const ot_graph *from, ot_arena *a)
 {
     to->nodes = OT_NEW_N(a, ot_node, from->n_nodes + 1u);
     if (!to->nodes) return false;
     to->n_nodes = from->n_nodes;
     to->cap_nodes = from->n_nodes + 1u;
+    size_t total = 0;
+    for (uint32_t k = 0; k < from->n_nodes; k++) {
+        to->nodes[k] = from->nodes[k];
+        total += (size_t)from->nodes[k].n_in + from->nodes[k].n_out + from->nodes[k].n_captured;
+    }
+    ot_id *block = OT_NEW_N(a, ot_id, total); /* of all lists */
+    if (!block) return false;
     for (uint32_t k = 0; k < from->n_nodes; k++) {
         ot_node *n = &to->nodes[k];
-        *n = from->nodes[k];
-        if (!copy_ids(a, &n->in, n->n_in) || !copy_ids(a, &n->out, n->n_out) ||
-            !copy_ids(a, &n->captured, n->n_captured))
-            return false;
+        block = move_ids(block, &n->in, n->n_in);
+        block = move_ids(block, &n->out, n->n_out);
+        block = move_ids(block, &n->captured, n->n_captured);
     }
     return true;
 }
@@ -43,6 +58,28 @@ static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
     to->model->names = ot_map_copy(a, from->model->names);
     to->model->last_fresh = NULL;
     return to->by_name && to->model->names;
+}
+
+/* What is known of the order and of readers holds in the copy, too. */
+static bool copy_order(ot_graph *to, const ot_graph *from, ot_arena *a)
+{
+    const unsigned both = OT_P_ORDER | OT_P_USES;
+    if ((from->props & both) != both) return true;
+    size_t total = 0;
+    for (ot_id v = 0; v < from->n_values; v++) total += from->values[v].n_uses;
+    ot_id *block = OT_NEW_N(a, ot_id, total);
+    to->order = from->order;
+    to->n_order = from->n_order;
+    if (!block || !copy_ids(a, &to->order, to->n_order)) return false;
+    for (ot_id v = 0; v < from->n_values; v++) {
+        const ot_value *x = &from->values[v];
+        if (x->n_uses) memcpy(block, x->uses, x->n_uses * sizeof *block);
+        to->values[v].uses = block;
+        to->values[v].n_uses = x->n_uses;
+        block += x->n_uses;
+    }
+    to->props |= both;
+    return true;
 }
 
 ot_status ot_model_clone(const ot_model *m, ot_model **out)
@@ -73,6 +110,7 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
               copy_ids(x->arena, &to->outputs, to->n_outputs) && copy_nodes(to, from, x->arena) &&
               copy_values(to, from, x->arena);
     ot_confirm(to, from->props & OT_P_SHAPES);
+    ok = ok && copy_order(to, from, x->arena);
     ot_status s = ok ? ot_assure(to, (from->props & OT_P_SHAPES) | OT_P_ORDER | OT_P_USES)
                      : ot_fail_nomem(m->diag);
     if (s == OT_OK)
