@@ -159,6 +159,30 @@ class Arrays(Folder):
         done = large.apply(path_of(conv_chain(64, 64), ".", "m"), x, workers=0, chunk=150, scale=1 / 255)
         self.same(done.target, whole(chain(), as_input(x))[0])
 
+    def test_axes_in_another_order(self):
+        x = np.random.default_rng(12).normal(0, 1, (3, 90, 101)).astype("f4")
+        want = whole(chain(), x[None])[0]
+        turned = np.ascontiguousarray(x.transpose(1, 2, 0))
+        self.same(large.apply(chain(), turned, workers=0, chunk=40, axes="YXC").target, want.transpose(1, 2, 0))
+        self.same(large.apply(chain(), turned[:, :, None], workers=0, chunk=40, axes=(2, 3, 0, 1)).target, want.transpose(1, 2, 0)[:, :, None])
+        np.save("x.npy", turned)
+        large.apply(chain(), "x.npy", "y.npy", workers=2, chunk=(30, 64), axes="YXC")
+        self.same(np.load("y.npy"), want.transpose(1, 2, 0))
+        with self.assertRaisesRegex(onnx_tile.UsageError, "begun with another"):
+            large.apply(chain(), "x.npy", "y.npy", workers=0, axes="XYC")
+        volume = np.random.default_rng(6).normal(0, 1, (23, 40, 31)).astype("f4")
+        y = np.zeros((31, 23, 40), "f4")
+        large.apply(solid(), np.ascontiguousarray(volume.transpose(2, 0, 1)), y, workers=0, chunk=(9, 17, 20), axes="XZY")
+        self.same(y, whole(solid(), volume[None, None])[0, 0].transpose(2, 0, 1))
+        maps = np.random.default_rng(13).normal(0, 1, (1, 1, 60, 70)).astype("f4")
+        w = np.random.default_rng(14).normal(0, 1, (4, 1, 3, 3)).astype("f4")
+        model = of_nodes([helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4)], {"w": w}, out_channels=4)
+        self.same(large.apply(model, maps[0, 0].T.copy(), workers=0, chunk=33, axes="XY").target, whole(model, maps)[0].transpose(0, 2, 1))
+        for axes, pattern in (("YXQ", "axes 'YXQ': use each axis of input 'x', which has 4, once: NCYX"), ("YYC", "axes 'YYC'"),
+                              ((2, 3, 4), "axes .2, 3, 4."), ("YX", "axes: 2 axes, the source has 3 dimensions")):
+            with self.subTest(axes), self.assertRaisesRegex(onnx_tile.UsageError, pattern):
+                large.apply(chain(), turned, workers=0, axes=axes)
+
     def test_batches_and_several_inputs(self):
         model = chain()
         for value in (model.graph.input[0], model.graph.output[0]):

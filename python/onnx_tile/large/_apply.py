@@ -24,6 +24,7 @@ from ._pools import OwnProcess, Pool, open_pool
 from ._setup import Setup
 from ._stored import PREFIX, StoredValues
 from ._targets import ArrayTarget, Target, open_target
+from ._turned import TurnedTarget
 from ._windows import Part
 
 if TYPE_CHECKING:
@@ -235,10 +236,13 @@ class _Call:
         before = self._run_passes(limit, chunk, resume, progress) if self._setup.passes else []
         found: work.Probed = _first_result(self._pool, self._retries, work.probe, self._job)
         rank, windows = len(found.shape), self._setup.windows
-        wanted = rank - len(dst.shape) if hasattr(dst, "shape") else self._setup.added
+        order = self._setup.orders.get(self._setup.first) if self._setup.pooled is None else None
+        wanted = rank - len(dst.shape) if hasattr(dst, "shape") and order is None else self._setup.added
         dropped = self._setup.dropped(found.shape, wanted)
         target = open_target(dst, os.path.join(self._folder, "data"), options, self._setup.sources[self._setup.first],
                              self._setup.placing, rank - dropped)
+        if order is not None:
+            target = TurnedTarget(target, order, len(self._setup.shapes[self._setup.first]))
         job = replace(self._job, target=target, dropped=dropped)
         plan, job = self._settle(job, found, limit, chunk, begun)
         parts = windows.parts(plan.edges, rank)
@@ -258,8 +262,9 @@ class _Call:
         run.run(parts[k] for k in range(len(parts)) if k not in done)
         _add_up(report, before)
         target.finish((p.number, p.window[dropped:]) for p in (parts[k] for k in range(len(parts))))
-        if isinstance(target, ArrayTarget):
-            report.target = target.array
+        made = target.inner if isinstance(target, TurnedTarget) else target
+        if isinstance(made, ArrayTarget):
+            report.target = made.array
         for name in os.listdir(self._folder):
             if name.endswith(".onnx") or name.startswith(PREFIX):
                 os.remove(os.path.join(self._folder, name))
@@ -436,7 +441,8 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
           scale: Optional[float] = None, out_scale: Optional[float] = None, dtype: Any = None,
           prepare: "Optional[Callable[[Array], Array]]" = None, finish: "Optional[Callable[[Array], Array]]" = None,
           target_options: Optional[Mapping[str, Any]] = None, progress: Optional[Callable[[Progress], None]] = None,
-          retries: int = 3, other_bits: str = "refuse", store: str = "auto") -> Applied:
+          retries: int = 3, other_bits: str = "refuse", store: str = "auto",
+          axes: "Union[None, str, Sequence[int], Mapping[str, Union[str, Sequence[int]]]]" = None) -> Applied:
     """Run a model on an input of any size, part by part: what is written is what the model gives on the whole, to the bit.
 
     model: a path, bytes or an onnx.ModelProto. src: an array, a zarr.Array, or the path of a .npy, .zarr, .tif or .tiff file; for
@@ -455,7 +461,9 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
     target_options: for whoever makes the file (rasterio's profile, zarr.create_array, tifffile.memmap). progress: called with a
     Progress after each chunk. retries: of a chunk whose worker died. other_bits: "refuse" workers whose processor computes other
     bits than the first one's, or "tell" (Applied.mixed). store: whether passes write values beside the target, so that later ones need
-    not compute them again: "never", "always", or "auto", where it costs less and the disk has room.
+    not compute them again: "never", "always", or "auto", where it costs less and the disk has room. axes: which of the input's axes each
+    dimension of the source is, where they are not the last ones in order: "YXC" (of N, C and T, YX or ZYX) or (2, 3, 1); the
+    target's are in the same order, those that the source lacks in front where they are not 1. {input: axes} for several.
 
     Raises UsageError naming the node where a node needs a whole axis or the resumed run was of another model, BudgetError where
     no chunk fits, ModelError or SystemFailure.
@@ -464,7 +472,7 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
     limit = size_of(budget)
     convert = work.Convert(scale, out_scale, None if dtype is None else np.dtype(dtype).str, prepare, finish)
     with tempfile.TemporaryDirectory(prefix="onnx-tile-") as scratch:
-        setup = Setup(model, src, output, os.path.join(scratch, "passes"), *_where_stored(_path_of(dst), scratch, store, resume))
+        setup = Setup(model, src, output, os.path.join(scratch, "passes"), *_where_stored(_path_of(dst), scratch, store, resume), axes)
         pool = open_pool(executor, workers, retries)
         manifest: Optional[Manifest] = None
         try:

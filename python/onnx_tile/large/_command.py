@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--runtime", default="onnxruntime", metavar="NAME", help="onnxruntime (default) or engine")
     p.add_argument("--threads", type=int, default=1, metavar="N", help="of the runtime in each worker (default: 1)")
     p.add_argument("--retries", type=int, default=3, metavar="N", help="of a chunk whose worker died (default: 3)")
+    p.add_argument("--axes", metavar="AXES", help="of the source's dimensions, e.g. YXC (of N, C and T, YX or ZYX)")
     p.add_argument("--store", default="auto", metavar="WHAT", help="values that passes write for later ones: auto (default), never, always")
     p.add_argument("--untiled", action="store_true", help="do not tile the model inside of chunks")
     p.add_argument("--fresh", action="store_true", help="begin anew, and replace a target that is there")
@@ -83,7 +84,7 @@ class _Bar:
 def _run(a: argparse.Namespace) -> Applied:
     options = {"budget": a.budget, "workers": a.workers, "resume": not a.fresh, "runtime": a.runtime, "threads": a.threads,
                "chunk": a.chunk, "tiled": not a.untiled, "output": a.output, "scale": a.scale, "out_scale": a.out_scale,
-               "dtype": a.dtype, "store": a.store, "target_options": dict(a.option), "retries": a.retries, "other_bits": a.other_bits,
+               "dtype": a.dtype, "store": a.store, "axes": a.axes, "target_options": dict(a.option), "retries": a.retries, "other_bits": a.other_bits,
                "progress": _Bar() if sys.stderr.isatty() and not a.quiet else None}
     if a.scheduler is None:
         return apply(a.model, a.source, a.target, **options)

@@ -13,6 +13,7 @@ from ._models import check_fixed, content_of, freed, hash_of, inputs_of, proto_o
 from ._sources import Source, open_source
 from ._pass_windows import PassPart, PassWindows
 from ._stored import largest_together
+from ._turned import TurnedSource, order_of
 from ._windows import Part, WholeOutput, Windows, geometry_of
 from ._work import ModelFile
 
@@ -52,16 +53,24 @@ class Setup:
     """The sources, the geometry on them, the model of free extents."""
 
     def __init__(self, model: "Model", src: Any, output: Optional[str], folder: Optional[str] = None, store: str = "never",
-                 room: Optional[str] = None) -> None:
+                 room: Optional[str] = None, axes: Any = None) -> None:
         """src: a source, or {input: source}; output: its name, None: the first. folder: for the models of passes, where the model
         needs some; None: it may not need any. store: whether passes write values ("auto": where that costs less, and the disk of
-        the folder `room` has room; None: it has). Raises UsageError where they do not go together."""
+        the folder `room` has room; None: it has). axes: of the source's dimensions, or {input: axes}. Raises UsageError where they do not go together."""
         declared = inputs_of(model)
         given = src if isinstance(src, Mapping) else {declared[0].name: src} if len(declared) == 1 else None
         if given is None or set(given) != {i.name for i in declared}:
             names = ", ".join(f"'{i.name}'" for i in declared)
             raise UsageError(f"the model has the inputs {names or '(none)'}: give {{input: source}} for all of them")
         self.sources: Dict[str, Source] = {i.name: open_source(given[i.name]) for i in declared}
+        turned = axes if isinstance(axes, Mapping) or axes is None else {i.name: axes for i in declared}
+        self.orders: Dict[str, Tuple[int, ...]] = {}
+        for i in declared:
+            if turned is not None and i.name in turned:
+                if i.dims is None:
+                    raise UsageError(f"axes: the model does not say how many dimensions input '{i.name}' has")
+                self.orders[i.name] = order_of(turned[i.name], i.name, len(i.dims))
+                self.sources[i.name] = TurnedSource(self.sources[i.name], self.orders[i.name], len(i.dims))
         self.shapes = shapes = {i.name: whole_shape(i, self.sources[i.name].shape, "its source") for i in declared}
         found = geometry_of(model, shapes)
         self.plan: Optional[Dict[str, Any]] = None
