@@ -1,6 +1,6 @@
-/* Inputs with a default: weights, in files of some exporters. A run is handed either that or what the
- * caller gives, and is not told which. So contents are compared, by a hash of four times 64 bits
- * that reads as fast as memory gives. */
+/* Inputs with a default: weights, in files of some exporters. A run is handed either that or what
+ * the caller gives, and is not told which. So contents are compared, by a hash of four times 64
+ * bits that reads as fast as memory gives. */
 #include "ep_defaults.h"
 
 #include "ort_run.h"

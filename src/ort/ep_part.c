@@ -74,7 +74,8 @@ static bool bind_shapes(const part *p, const form *f, onnx_tile *t)
     return true;
 }
 
-static bool plan_into(const part *p, const form *f, onnx_tile *t, void **bytes, size_t *n)
+/* The model is in t, which has copied it; one that is not planned again goes. */
+static bool plan_into(const part *p, form *f, onnx_tile *t, void **bytes, size_t *n)
 {
     const ep_settings *s = &p->settings;
     TRY_PLAN(t, onnx_tile_set_runtime(t, "engine"));
@@ -84,13 +85,14 @@ static bool plan_into(const part *p, const form *f, onnx_tile *t, void **bytes, 
     if (s->max_slowdown >= 0) TRY_PLAN(t, onnx_tile_set_max_slowdown(t, s->max_slowdown));
     if (!bind_shapes(p, f, t)) return false;
     TRY_PLAN(t, onnx_tile_load_memory(t, f->model.at, f->model.n, NULL));
+    if (!f->is_free) ort_bytes_free(&f->model);
     TRY_PLAN(t, onnx_tile_optimise(t));
     TRY_PLAN(t, onnx_tile_save_memory(t, bytes, n));
     return true;
 }
 
 /* The part as the engine runs it best; *bytes by onnx_tile_free_bytes. */
-static ort_status *plan(const part *p, const form *f, void **bytes, size_t *n)
+static ort_status *plan(const part *p, form *f, void **bytes, size_t *n)
 {
     onnx_tile *t = NULL;
     *bytes = NULL;
@@ -109,10 +111,6 @@ static ort_status *load(part *p, form *f, onnx_tile_session *session)
     p->kernel.session = session;
     TRY_ORT(ort_kernel_set_threads(&p->kernel, p->settings.threads, p->kernel.parallel));
     TRY_ORT(plan(p, f, &bytes, &n));
-    if (!f->is_free) {
-        free(f->model.at);
-        f->model = (ort_bytes){0};
-    }
     ort_status *st = onnx_tile_session_load_memory(session, bytes, n, NULL) == ONNX_TILE_OK
                          ? NULL
                          : ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
@@ -307,7 +305,7 @@ static void free_form(const part *p, form *f)
     for (size_t k = 0; f->all && k < p->settings.sizes; k++) forget(&f->all[k]);
     free(f->all);
     free(f->from);
-    free(f->model.at);
+    ort_bytes_free(&f->model);
 }
 
 void ep_part_free(ort_compute_info *info)

@@ -102,13 +102,14 @@ static ort_status *read_options(const ep_tables *t, const ort_options *o, ep_set
 /* ---- which nodes ---- */
 
 /* Of each node, the number of the part that takes it; -1: it stays. */
-static ort_status *number_parts(const ep_tables *t, const ort_bytes *model,
-                                const char *const *outputs, size_t n, int32_t *part)
+static ort_status *number_parts(const ep_tables *t, ort_bytes *model, const char *const *outputs,
+                                size_t n, int32_t *part)
 {
     onnx_tile *tile = NULL;
     if (onnx_tile_create(&tile) != ONNX_TILE_OK) return ort_failure(t->api, "out of memory", NULL);
-    const bool ok = onnx_tile_load_memory(tile, model->at, model->n, NULL) == ONNX_TILE_OK &&
-                    onnx_tile_engine_parts(tile, outputs, n, part) == ONNX_TILE_OK;
+    bool ok = onnx_tile_load_memory(tile, model->at, model->n, NULL) == ONNX_TILE_OK;
+    ort_bytes_free(model); /* copied */
+    ok = ok && onnx_tile_engine_parts(tile, outputs, n, part) == ONNX_TILE_OK;
     ort_status *st = ok ? NULL : ort_failure(t->api, EP_NAME, onnx_tile_error(tile));
     onnx_tile_free(tile);
     return st;
@@ -150,7 +151,7 @@ static ort_status *take_parts(const ep_tables *t, const ort_graph *g, const ort_
     if (!st) st = ep_model_write(t, g, NULL, true, &model);
     if (!st) st = number_parts(t, &model, outputs, n, part);
     if (!st) st = tell_parts(t, nodes, n, part, of_part, out);
-    free(model.at);
+    ort_bytes_free(&model);
     free(outputs);
     free(part);
     free(of_part);

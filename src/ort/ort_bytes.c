@@ -89,3 +89,9 @@ void ort_close(ort_bytes *b, size_t at)
     for (size_t k = 0; k < LENGTH; k++, n >>= 7)
         b->at[at - LENGTH + k] = (uint8_t)((n & 0x7f) | (k + 1 < LENGTH ? 0x80 : 0));
 }
+
+void ort_bytes_free(ort_bytes *b)
+{
+    free(b->at);
+    *b = (ort_bytes){0};
+}

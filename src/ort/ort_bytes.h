@@ -25,5 +25,6 @@ void ort_put_data(ort_bytes *b, uint32_t field, const void *data, size_t n);
 void ort_put_text(ort_bytes *b, uint32_t field, const char *text);
 size_t ort_open(ort_bytes *b, uint32_t field);
 void ort_close(ort_bytes *b, size_t at);
+void ort_bytes_free(ort_bytes *b); /* it is empty then */
 
 #endif
