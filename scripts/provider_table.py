@@ -5,8 +5,8 @@
 
 MODELS.json: a list of {"name", "file" (beside it), "shapes": {input: dims}}. Each model is run by processes of their own, one thread, by turns: the
 most that a process held (VmHWM), from its beginning to its last run, and its fastest run. Needs onnxruntime (1.23 or newer), numpy and the package;
-ONNX_TILE_LIBRARY names another library. Outputs agree where the squared error is at most 1e-8 of the squares (half precision: 1e-4). Exit 1 when some do
-not. --write replaces what stands between the two marks of that file.
+ONNX_TILE_LIBRARY names another library. Outputs agree where nothing differs by more than 1e-3 (half precision: 2e-2) of the largest value, or of 1e-3
+where all are smaller. Exit 1 when some do not. --write replaces what stands between the two marks of that file.
 """
 import argparse
 import json
@@ -59,16 +59,17 @@ def run(path, shapes, goal, out):
 
 
 def error(a, b):
-    """Largest squared error of an output against its squares; infinite: they are not alike."""
+    """Largest difference of an output against its largest value; infinite: they are not alike."""
     import numpy as np
     worst = 0.0
     for k in a.files:
         x, y = a[k], b[k]
         if x.shape != y.shape or x.dtype != y.dtype:
             return math.inf
-        half = x.dtype == np.float16
+        part = 20 if x.dtype == np.float16 else 1
         x, y = x.astype("f8"), y.astype("f8")
-        worst = max(worst, float(((x - y) ** 2).sum() / max((x ** 2).sum(), 1e-30)) / (1e4 if half else 1))
+        if x.size:
+            worst = max(worst, float(np.abs(x - y).max()) / max(float(np.abs(x).max()), 1e-3) / part)
     return worst
 
 
@@ -98,11 +99,11 @@ def main():
     lines, memory, seconds, failed = ["| model | whole process, MB | | time |", "|---|---|---|---|"], 0.0, 0.0, 0
     for m in models:
         off, x, y = measure(os.path.join(os.path.dirname(os.path.abspath(a.models)), m["file"]), m.get("shapes", {}), a.goal, a.rounds)
-        failed += off > 1e-8
+        failed += not off <= 1e-3
         memory += math.log(y["mib"] / x["mib"])
         seconds += math.log(y["seconds"] / x["seconds"])
         lines.append(f"| {m['name']} | {x['mib']:.0f} -> {y['mib']:.0f} | x{y['mib'] / x['mib']:.2f} | x{y['seconds'] / x['seconds']:.2f} |")
-        print(lines[-1], f"squared error {off:.1e}", flush=True)
+        print(lines[-1], f"error {off:.1e}", flush=True)
     lines.append(f"| geometric mean | | x{math.exp(memory / len(models)):.2f} | x{math.exp(seconds / len(models)):.2f} |")
     print(lines[-1], f"{failed} of {len(models)} differ")
     if a.write:
