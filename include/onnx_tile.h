@@ -37,12 +37,19 @@ typedef struct onnx_tile onnx_tile;
 
 typedef enum onnx_tile_status {
     ONNX_TILE_OK = 0,
-    ONNX_TILE_INPUT,  /* the model or target file is wrong */
-    ONNX_TILE_USAGE,  /* a call or an option is wrong */
-    ONNX_TILE_BUDGET, /* the memory budget cannot be met, or a limit on tensors */
-    ONNX_TILE_SYSTEM, /* reading or writing failed */
-    ONNX_TILE_NOMEM   /* memory ran out */
+    ONNX_TILE_INPUT,     /* the model or target file is wrong */
+    ONNX_TILE_USAGE,     /* a call or an option is wrong */
+    ONNX_TILE_BUDGET,    /* the memory budget cannot be met, or a limit on tensors */
+    ONNX_TILE_SYSTEM,    /* reading or writing failed */
+    ONNX_TILE_NOMEM,     /* memory ran out */
+    ONNX_TILE_CANCELLED, /* a long call was cancelled */
+    ONNX_TILE_TIMEOUT    /* a long call took longer than it may */
 } onnx_tile_status;
+
+/* How far a long call is: its stage ("select", "run"), and the fraction of all that is done.
+ * Anything but 0 cancels the call. Called by the thread that made the call, some 50 times a second
+ * at the most; it must not call functions of the handle but the one that cancels. */
+typedef int onnx_tile_progress(void *of, const char *stage, double done);
 
 typedef enum onnx_tile_goal { ONNX_TILE_GOAL_TIME = 0, ONNX_TILE_GOAL_MEMORY } onnx_tile_goal;
 
@@ -209,6 +216,15 @@ onnx_tile_status onnx_tile_step(onnx_tile *t, const char *input, uint32_t axis,
  * to go on, load a model anew. */
 onnx_tile_status onnx_tile_engine_parts(onnx_tile *t, const char *const *values, size_t n,
                                         int32_t *part) ONNX_TILE_MUST_USE;
+/* Before onnx_tile_optimise and onnx_tile_inspect: the seconds that they may take (0: any), after
+ * which they end with ONNX_TILE_TIMEOUT, and whom to tell how far they are (NULL: nobody). */
+onnx_tile_status onnx_tile_set_timeout(onnx_tile *t, double seconds) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_set_progress(onnx_tile *t, onnx_tile_progress *tell,
+                                        void *of) ONNX_TILE_MUST_USE;
+/* End what another thread plans with the handle: its call returns ONNX_TILE_CANCELLED between two
+ * pieces of its work, and the model has to be loaded anew. Nothing when nothing is planned. By any
+ * thread, and by signal handlers. Accepts NULL. */
+void onnx_tile_cancel(onnx_tile *t);
 /* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it
  * is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;
@@ -316,6 +332,18 @@ onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s,
 onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n,
                                                const char *dir) ONNX_TILE_MUST_USE;
 
+/* Another session of the model that `of` has loaded, with the same threads and shapes, so that
+ * threads run the model at the same time, one a session: arrays, results and memory for values are
+ * its own, packed weights are shared. No session of the model may run meanwhile. The model stays
+ * until all of them are freed, in any order; until then none of them loads another. Must be freed
+ * with onnx_tile_session_free. *out is NULL on failure, and onnx_tile_session_error(of) has the
+ * line. */
+onnx_tile_status onnx_tile_session_share(onnx_tile_session *of,
+                                         onnx_tile_session **out) ONNX_TILE_MUST_USE;
+/* A file that was tiled for another runtime is slow in the engine. One of this version says what it
+ * was, and that is what is loaded. "", or a sentence that says that it was not. Static. */
+const char *onnx_tile_session_notice(const onnx_tile_session *s);
+
 /* Inputs that have to be bound (initializers have not), and outputs, in the model's order; 0
  * before loading. */
 uint32_t onnx_tile_session_input_count(const onnx_tile_session *s);
@@ -365,6 +393,16 @@ onnx_tile_status onnx_tile_session_read_input(onnx_tile_session *s, uint32_t k, 
 onnx_tile_status onnx_tile_session_write_output(onnx_tile_session *s, uint32_t k, uint32_t axis,
                                                 onnx_tile_write_rows *write,
                                                 void *of) ONNX_TILE_MUST_USE;
+/* Each run: the seconds that it may take (0: any), after which it ends with ONNX_TILE_TIMEOUT, and
+ * whom to tell how far it is (NULL: nobody). */
+onnx_tile_status onnx_tile_session_set_timeout(onnx_tile_session *s,
+                                               double seconds) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_set_progress(onnx_tile_session *s, onnx_tile_progress *tell,
+                                                void *of) ONNX_TILE_MUST_USE;
+/* End the run in another thread: it returns ONNX_TILE_CANCELLED between two steps or tiles, no file
+ * of an output appears, and the session can run again. Nothing when none runs. By any thread, and
+ * by signal handlers; it does not wait. Accepts NULL. */
+void onnx_tile_session_cancel(onnx_tile_session *s);
 /* Every input must be bound, and no output to memory of an input or of another output. May be
  * called again and again. */
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;

@@ -12,7 +12,7 @@ from typing import Any
 
 from ._check import Comparison, check
 from ._ep import add_ep, register_ep
-from ._errors import BudgetError, Error, ModelError, ModelNotFound, OutOfMemory, SystemFailure, UsageError
+from ._errors import BudgetError, Cancelled, Error, ModelError, ModelNotFound, OutOfMemory, SystemFailure, TimedOut, UsageError
 from ._geometry import Crop, Geometry, geometry
 from ._library import version as __version__
 from ._onnxruntime import session
@@ -27,7 +27,7 @@ from ._tile import explain, inspect, tile
 
 __all__ = ["tile", "inspect", "explain", "geometry", "step", "passes", "plan_memory", "check", "session", "ort_library", "register_ep", "add_ep", "Session", "Rows", "Stepper", "Result", "Explanation", "Geometry", "Crop", "MemoryPlan",
            "Comparison", "Profile", "Value", "Error", "ModelError", "ModelNotFound", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
-           "__version__"]
+           "Cancelled", "TimedOut", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -38,8 +38,20 @@ class OutOfMemory(Error, MemoryError):
     """Memory ran out (exit 4)."""
 
 
-# By status of the library, which are the program's exit codes but for the last.
-_BY_STATUS = {1: ModelError, 2: UsageError, 3: BudgetError, 4: SystemFailure, 5: OutOfMemory}
+class Cancelled(Error):
+    """A run or a plan was cancelled, by `Session.cancel` or by what `progress` raised or returned (exit 6)."""
+
+    exit_code = 6
+
+
+class TimedOut(Error, TimeoutError):
+    """A run or a plan took longer than `timeout` (exit 7)."""
+
+    exit_code = 7
+
+
+# By status of the library, which are the program's exit codes but for the last three.
+_BY_STATUS = {1: ModelError, 2: UsageError, 3: BudgetError, 4: SystemFailure, 5: OutOfMemory, 6: Cancelled, 7: TimedOut}
 
 
 # What the program's options are called here. Longer ones come first where one begins with another.

@@ -47,6 +47,8 @@ _STATUS: Dict[str, List[Any]] = {
     "passes": ["h", c_char_p],
     "set_store": ["h", c_int],
     "step": ["h", c_char_p, c_uint32, c_int64],
+    "set_timeout": ["h", c_double],
+    "set_progress": ["h", c_void_p, c_void_p],
     "optimise": ["h"],
     "inspect": ["h"],
     "save_file": ["h", c_char_p],
@@ -67,6 +69,9 @@ _STATUS: Dict[str, List[Any]] = {
     "session_map_output": ["h", c_uint32, c_char_p],
     "session_read_input": ["h", c_uint32, POINTER(c_int64), c_uint32, c_uint32, c_void_p, c_void_p],
     "session_write_output": ["h", c_uint32, c_uint32, c_void_p, c_void_p],
+    "session_share": ["h", POINTER(c_void_p)],
+    "session_set_timeout": ["h", c_double],
+    "session_set_progress": ["h", c_void_p, c_void_p],
     "session_run": ["h"],
     "session_result": ["h", c_uint32, POINTER(Tensor), POINTER(c_void_p)],
     "session_profile": ["h", POINTER(c_void_p)],
@@ -77,6 +82,9 @@ _OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "error": (c_char_p, ["h"]),
     "free_bytes": (None, [c_void_p]),
     "session_free": (None, ["h"]),
+    "cancel": (None, ["h"]),
+    "session_cancel": (None, ["h"]),
+    "session_notice": (c_char_p, ["h"]),
     "session_error": (c_char_p, ["h"]),
     "input_count": (c_uint32, ["h"]),
     "session_input_count": (c_uint32, ["h"]),
@@ -153,11 +161,15 @@ def size_of(value: Any) -> int:
 class Handle:
     """A handle of the library, freed with the object; calls that fail raise the exception of their status."""
 
-    def __init__(self, prefix: str = "") -> None:
-        """prefix: "" for a model to tile, "session_" for one to run."""
+    def __init__(self, prefix: str = "", of: "Optional[Handle]" = None) -> None:
+        """prefix: "" for a model to tile, "session_" for one to run. of: the session that this one shares the model of."""
         self._prefix = prefix
         self._handle: Optional[c_void_p] = None
         handle = c_void_p()
+        if of is not None:
+            of.call("share", byref(handle))
+            self._handle = handle
+            return
         status = getattr(lib, f"onnx_tile_{prefix}create")(byref(handle))
         if status:
             raise error_of(status, "out of memory")
@@ -176,6 +188,16 @@ class Handle:
         """Call a function that returns a number."""
         number: int = getattr(lib, f"onnx_tile_{self._prefix}{name}")(self._handle)
         return number
+
+    def cancel(self) -> None:
+        """End a long call that another thread is in; by any thread, also where the handle is closed."""
+        if self._handle is not None:
+            getattr(lib, f"onnx_tile_{self._prefix}cancel")(self._handle)
+
+    def words(self, name: str) -> str:
+        """Call a function that returns a text of the library's."""
+        raw: Optional[bytes] = getattr(lib, f"onnx_tile_{self._prefix}{name}")(self._handle)
+        return (raw or b"").decode("utf-8", "replace")
 
     def text(self, name: str, *arguments: Any) -> str:
         """Call a function whose last argument receives a text that is the caller's."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Option
 
 from . import _library as library
 from ._errors import UsageError
+from ._long_call import LongCalls
 from ._library import Handle, dims_of, int64_of, number_of, path_bytes, size_of, text_of
 from ._model import load, save, take
 from ._result import Explanation, Result
@@ -13,6 +14,7 @@ from ._result import Explanation, Result
 if TYPE_CHECKING:
     import onnx
 
+    from ._long_call import Progress
     from ._model import Model
 
     Path = Union[str, "os.PathLike[str]"]
@@ -61,13 +63,13 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", best_effort
 
 @contextlib.contextmanager
 def _planned(model: "Model", action: str, data_dir: "Optional[Path]", report: "Reports", *, detail: bool = False,
-             **options: Any) -> "Iterator[Handle]":
+             timeout: Optional[float] = None, progress: "Optional[Progress]" = None, **options: Any) -> "Iterator[Handle]":
     """A handle that has loaded the model and done `action`; the reports are written. detail: results for `explain`."""
     reports = _report_paths(report)
     with Handle() as handle:
         _prepare(handle, keep_report=detail or bool(reports), **options)
         load(handle, model, data_dir)
-        handle.call(action)
+        LongCalls(handle).call(action, timeout, progress)
         for path in reports:
             handle.call("save_report", path_bytes(path))
         yield handle
@@ -82,7 +84,8 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
          design: "Optional[Shapes]" = None, target: "Optional[Path]" = None, runtime: Optional[str] = None,
          ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
          force: bool = False, single_file: bool = False, report: "Reports" = None,
-         data_dir: "Optional[Path]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
+         data_dir: "Optional[Path]" = None, timeout: Optional[float] = None,
+         progress: "Optional[Progress]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
     """Rewrite a model so that chains of operators run tile by tile. Returns the model and a Result.
 
     model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
@@ -101,11 +104,14 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     single_file: weights stay in the file `out`; else goal memory writes them to a file beside it where a runtime takes less memory then.
     report: a path or several that end in .html, .xml, .json or .csv. data_dir: folder of external data of a model in memory.
 
+    timeout: seconds that planning may take; then TimedOut. progress: called some 50 times a second with the name of what is done, and the
+    fraction of all that is done; where it returns False, Cancelled is raised. Ctrl-C ends planning, too.
+
     Raises ModelError, UsageError, BudgetError, SystemFailure or OutOfMemory with the program's line.
     """
     with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, best_effort=best_effort, max_slowdown=max_slowdown, max_tensor=max_tensor,
                   shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
-                  fast_memory=fast_memory, bit_exact=bit_exact, force=force,
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=force, timeout=timeout, progress=progress,
                   data_file=out is not None and not single_file) as handle:
         if out is not None:
             save(handle, out)

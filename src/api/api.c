@@ -11,6 +11,7 @@
 #include "geometry/geometry.h"
 #include "passes/passes.h"
 #include "step/step.h"
+#include "control.h"
 #include "shape_list.h"
 
 #include <math.h>
@@ -29,6 +30,7 @@ struct onnx_tile {
     ot_shape_list shapes, design;
     progress progress; /* FAILED: the model may be half changed; only load helps */
     char *json;        /* made on demand; malloc'ed */
+    ot_control control;
 };
 
 _Static_assert((int)ONNX_TILE_INPUT == (int)OT_E_INPUT && (int)ONNX_TILE_USAGE == (int)OT_E_USAGE &&
@@ -388,11 +390,36 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     t->run.options.design = t->design.all;
     t->run.options.n_design = t->design.n;
     t->run.options.keep_dynamic = t->design.n > 0;
-    ot_status s = ot_run_tile(&t->run, plan_only);
+    ot_watch w, *before;
+    ot_control_begin(&t->control, &w, &before);
+    const onnx_tile_status s = ot_control_end(&w, before, ot_run_tile(&t->run, plan_only),
+                                              "planning", &t->diag);
     /* the pass goes by the output's path: none yet */
     if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE;
-    t->progress = s == OT_OK ? PLANNED : FAILED;
-    return done(s);
+    t->progress = s == ONNX_TILE_OK ? PLANNED : FAILED;
+    return s;
+}
+
+onnx_tile_status onnx_tile_set_timeout(onnx_tile *t, double seconds)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    const char *wrong = ot_control_set_timeout(&t->control, seconds);
+    return wrong ? misuse(t, wrong) : ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_progress(onnx_tile *t, onnx_tile_progress *tell, void *of)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->control.tell = tell;
+    t->control.of = of;
+    return ONNX_TILE_OK;
+}
+
+void onnx_tile_cancel(onnx_tile *t)
+{
+    if (t) atomic_store(&t->control.stop, 1);
 }
 
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) { return plan(t, false); }

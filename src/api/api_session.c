@@ -11,6 +11,8 @@
 
 #include "session_handle.h"
 
+#include "app/original.h"
+#include "engine/core/session_beside.h"
 #include "session_json.h"
 #include "transform/transform.h"
 
@@ -41,13 +43,15 @@ static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 
 #ifdef OT_ENGINE
 
-static ot_status open_model(onnx_tile_session *s)
+ot_status ot_api_open_model(onnx_tile_session *s)
 {
+    const ot_shape_list *shapes = s->of ? &s->of->shapes : &s->shapes;
     ot_session_options o = {.threads = s->threads,
                             .executor = {s->run_tasks, s->run_tasks_of},
-                            .shapes = s->shapes.all,
-                            .n_shapes = s->shapes.n};
-    OT_TRY(ot_session_new(s->m, &o, &s->diag, &s->s));
+                            .shapes = shapes->all,
+                            .n_shapes = shapes->n};
+    OT_TRY(s->of ? ot_session_new_beside(s->of->s, &o, &s->diag, &s->s)
+                 : ot_session_new(s->m, &o, &s->diag, &s->s));
     s->n_in = ot_session_inputs(s->s);
     s->n_out = ot_session_outputs(s->s);
     s->inputs = ot_alloc_n(s->a, s->n_in + 1u, sizeof *s->inputs);
@@ -98,14 +102,14 @@ static void put_profile(const onnx_tile_session *s, ot_json *j)
 
 #else
 
-static ot_status open_model(onnx_tile_session *s)
+ot_status ot_api_open_model(onnx_tile_session *s)
 {
     return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine");
 }
 
 static void close_model(onnx_tile_session *s) { (void)s; }
 
-static ot_status run_model(onnx_tile_session *s) { return open_model(s); }
+static ot_status run_model(onnx_tile_session *s) { return ot_api_open_model(s); }
 
 static void set_array(ot_nd *a, ot_dtype type, uint32_t rank, const int64_t *dims, void *data)
 {
@@ -148,7 +152,7 @@ static onnx_tile_status no_engine(onnx_tile_session *s)
 {
     if (!s) return ONNX_TILE_USAGE;
     LOCKED(s);
-    return done(open_model(s));
+    return done(ot_api_open_model(s));
 }
 
 onnx_tile_status onnx_tile_session_map_input(onnx_tile_session *s, uint32_t k, const char *path,
@@ -206,6 +210,7 @@ onnx_tile_status onnx_tile_session_create(onnx_tile_session **out)
         return ONNX_TILE_NOMEM;
     }
     s->threads = 1;
+    atomic_init(&s->users, 1);
     *out = s;
     return ONNX_TILE_OK;
 }
@@ -214,12 +219,13 @@ onnx_tile_status onnx_tile_session_create(onnx_tile_session **out)
 static void unload(onnx_tile_session *s)
 {
     close_model(s);
-    ot_model_free(s->m);
+    if (!s->of) ot_model_free(s->m);
     ot_arena_free(s->a);
     s->s = NULL;
     s->m = NULL;
     s->a = NULL;
     s->arrays = NULL;
+    s->notice = NULL;
     s->n_in = s->n_out = 0;
     s->has_run = false;
 }
@@ -228,11 +234,17 @@ void onnx_tile_session_free(onnx_tile_session *s)
 {
     if (!s) return;
     pthread_mutex_lock(&s->lock); /* a run in another thread ends first */
+    if (atomic_fetch_sub(&s->users, 1) > 1) {
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    onnx_tile_session *of = s->of;
     unload(s);
     ot_arena_free(s->options);
     pthread_mutex_unlock(&s->lock);
     pthread_mutex_destroy(&s->lock);
     free(s);
+    onnx_tile_session_free(of);
 }
 
 const char *onnx_tile_session_error(const onnx_tile_session *s)
@@ -303,12 +315,15 @@ static ot_status convert_inputs(onnx_tile_session *s)
 static onnx_tile_status load(onnx_tile_session *s, ot_source source)
 {
     ot_run run = {.diag = &s->diag, .source = source};
+    if (s->of || atomic_load(&s->users) > 1)
+        return misuse(s, "sessions share the model: it stays until they are freed");
     unload(s);
     s->a = ot_arena_new();
     ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
     s->m = run.model; /* the run holds nothing else */
+    if (st == OT_OK) st = ot_restore_original(s->m, &s->notice);
     if (st == OT_OK) st = convert_inputs(s);
-    if (st == OT_OK) st = open_model(s);
+    if (st == OT_OK) st = ot_api_open_model(s);
     if (st != OT_OK) unload(s);
     return done(st);
 }
@@ -346,6 +361,11 @@ static uint32_t count(const onnx_tile_session *s, const uint32_t *n)
     const uint32_t is = *n;
     onnx_tile_session_unlock(to_ask(s));
     return is;
+}
+
+const char *onnx_tile_session_notice(const onnx_tile_session *s)
+{
+    return s && s->notice ? s->notice : "";
 }
 
 uint32_t onnx_tile_session_input_count(const onnx_tile_session *s)
@@ -480,9 +500,12 @@ onnx_tile_status onnx_tile_session_run(onnx_tile_session *s)
             return done(
                 ot_fail(&s->diag, OT_E_USAGE, "input '%.200s' is not bound", s->inputs[k]->name));
     ot_status st = check_apart(s);
-    if (st == OT_OK) st = run_model(s);
-    s->has_run = st == OT_OK;
-    return done(st);
+    if (st != OT_OK) return done(st);
+    ot_watch w, *before;
+    ot_control_begin(&s->control, &w, &before);
+    const onnx_tile_status ran = ot_control_end(&w, before, run_model(s), "the run", &s->diag);
+    s->has_run = ran == ONNX_TILE_OK;
+    return ran;
 }
 
 onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out,

@@ -6,6 +6,7 @@
 
 #include "app/pipeline.h"
 #include "base/lock.h"
+#include "control.h"
 #include "engine/core/engine.h"
 #include "shape_list.h"
 
@@ -31,6 +32,11 @@ struct onnx_tile_session {
     ot_session_form *forms; /* [n_forms] */
     size_t n_forms, cap_forms;
 
+    ot_control control;
+    onnx_tile_session *of; /* whose model it runs; NULL: its own */
+    atomic_uint users;     /* who holds it, and sessions that run its model: the last frees it */
+    const char *notice;    /* static; NULL: none */
+
     /* of the loaded model */
     ot_arena *a; /* NULL: none is loaded */
     ot_model *m;
@@ -44,6 +50,9 @@ struct onnx_tile_session {
     bool has_run;
     ot_session_arrays *arrays; /* of those that are no memory of the caller's; NULL: none was yet */
 };
+
+/* Make s->m ready to run. (api_session.c) */
+ot_status ot_api_open_model(onnx_tile_session *s) OT_MUST_USE;
 
 /* Begin a call: the session is this thread's until the end of the block, and the last failure is
  * forgotten. */

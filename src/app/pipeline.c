@@ -14,7 +14,9 @@
 #include "constants.h"
 #include "cures.h"
 #include "dynamic_shapes.h"
+#include "original.h"
 
+#include "base/watch.h"
 #include "engine/core/engine.h"
 #include "tiling/lower/lowering.h"
 #include "transform/transform.h"
@@ -270,6 +272,7 @@ static const struct {
 } PASSES[] = {
     {LOAD, 'I', "import", pass_import},
     {TILE, 'S', "shapes", pass_shapes},
+    {TILE, 0, "keep", ot_run_keep_original},
     {TILE, 0, "select", pass_select},
     {TILE, 0, "plan-check", pass_plan_check},
     {TILE, 0, "results", pass_results},
@@ -277,6 +280,7 @@ static const struct {
     {REWRITE, 'T', "rewrite", pass_rewrite},
     {REWRITE, 0, "limit", pass_limit},
     {REWRITE, 0, "operator", ot_run_mark_operators},
+    {REWRITE, 0, "original", ot_run_note_original},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
@@ -445,7 +449,10 @@ static ot_status run_stage(ot_run *r, stage which)
         double start = ot_now();
         char took[32];
         ot_progress_at(r->options.progress, PASSES[k].name, (double)k / N_PASSES);
-        ot_status s = PASSES[k].run(r);
+        ot_watch_at(PASSES[k].name, (double)k, N_PASSES);
+        ot_status s = ot_watch_look(r->diag);
+        if (s == OT_OK) s = PASSES[k].run(r);
+        if (s == OT_OK) s = ot_watch_look(r->diag); /* a search that was ended found something */
         double end = ot_now();
         if (s == OT_OK) s = after_pass(r, k);
         s = ot_import_check(r->model, s, r->diag);
@@ -480,8 +487,9 @@ void ot_run_free(ot_run *run)
     ot_selection_free(&run->selection);
     ot_model_free(run->unbound);
     ot_model_free(run->untouched);
+    ot_model_free(run->original);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->facts = NULL;
-    run->unbound = run->untouched = run->model = NULL;
+    run->unbound = run->untouched = run->original = run->model = NULL;
 }

@@ -56,6 +56,7 @@ typedef struct ot_run {
     /* with options.try_cures: the model and the options as they were before shapes were inferred */
     ot_model *untouched;
     ot_run_options asked;
+    ot_model *original; /* a copy of the model as select finds it, unless the engine runs it */
     const ot_shape_binding *given_design; /* [options.n_shapes] with that: the size as a design */
     const ot_constants *constants;        /* that the model computes; NULL: not asked for */
     ot_selection selection;               /* after tile: the plan, and what it is of */

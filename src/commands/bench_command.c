@@ -15,6 +15,7 @@
 #include "bench_command.h"
 
 #include "bench_print.h"
+#include "app/original.h"
 
 #include "report/facts/facts.h"
 #include "onnx/export/out_file.h"
@@ -52,6 +53,12 @@ static uint32_t threads_of(const work *w) { return w->r->threads ? w->r->threads
 
 /* ---- the two models ---- */
 
+/* Tiles of other runtimes are taken back. */
+static ot_status untile(const work *w, const ot_run *run)
+{
+    return w->r->as_is ? OT_OK : ot_run_original(run->model, w->r->quiet ? NULL : stderr);
+}
+
 static ot_status load_original(work *w)
 {
     side *o = &w->side[ORIGINAL];
@@ -59,6 +66,7 @@ static ot_status load_original(work *w)
                          w->r->n_shapes, w->r->seed,     false};
     o->run = (ot_run){.diag = w->d, .source = {.path = w->r->model}};
     OT_TRY(ot_run_load(&o->run));
+    OT_TRY(untile(w, &o->run));
     w->half = ot_has_half(o->run.model->graph);
     return ot_feed_new(o->run.model->graph, &f, w->a, w->d, &o->feed);
 }
@@ -74,6 +82,7 @@ static ot_status load_tiled(work *w)
     t->run.options.shapes = o->feed.shapes;
     t->run.options.n_shapes = o->feed.n_shapes;
     OT_TRY(ot_run_load(&t->run));
+    OT_TRY(untile(w, &t->run));
     if (!w->r->tiled) OT_TRY(ot_run_tile(&t->run, false));
     return ot_feed_adopt(t->run.model->graph, o->run.model->graph, &o->feed, w->a, w->d, &t->feed);
 }
@@ -250,7 +259,8 @@ static ot_status load_again(void *of, ot_model **m)
 {
     const work *w = of;
     ot_run run = {.diag = w->d, .source = {.path = w->r->model}};
-    const ot_status s = ot_run_load(&run);
+    ot_status s = ot_run_load(&run);
+    if (s == OT_OK) s = untile(w, &run);
     *m = run.model;
     return s;
 }

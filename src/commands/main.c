@@ -151,6 +151,7 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
                         .repeat = o->repeat,
                         .threads = o->threads,
                         .reference = o->reference,
+                        .as_is = o->as_is,
                         .progress = &progress,
                         .json = o->json,
                         .quiet = o->quiet,
@@ -232,6 +233,7 @@ static ot_status bench_model(const ot_options *o, ot_diag *d)
                           .trace = o->trace,
                           .reports = o->reports,
                           .n_reports = o->n_reports,
+                          .as_is = o->as_is,
                           .json = o->json,
                           .quiet = o->quiet};
     return ot_bench_command(&r, d);

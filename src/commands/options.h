@@ -73,6 +73,7 @@ typedef struct ot_options {
     size_t n_outputs, cap_outputs;
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
+    bool as_is;             /* of run and bench: tiles of other runtimes stay */
     bool stats;             /* of run-kernel */
     /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
     const char *device;

@@ -12,7 +12,7 @@
 
 #include "measure/measure.h"
 #include "onnx/import/model_io.h"
-#include "app/pipeline.h"
+#include "app/original.h"
 #include "api/session_json.h"
 #include "base/json.h"
 #include "transform/transform.h"
@@ -65,6 +65,7 @@ static ot_status load(work *w)
     ot_run run = {.diag = w->d, .source = {.path = w->r->model}};
     ot_status s = ot_run_load(&run);
     w->m = run.model; /* the run holds nothing else yet */
+    if (s == OT_OK && !w->r->as_is) s = ot_run_original(w->m, w->r->quiet ? NULL : stderr);
     return s == OT_OK ? convert_inputs(w) : s;
 }
 

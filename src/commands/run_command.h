@@ -36,6 +36,7 @@ typedef struct ot_run_request {
     uint32_t threads;          /* 0: one */
     ot_progress *progress;     /* of repeated runs; NULL: none */
     bool reference;            /* reference kernels only */
+    bool as_is;                /* a file that was tiled for another runtime runs by its tiles */
     bool json, quiet, verbose; /* what is printed on stdout; verbose: each node's time, too */
 } ot_run_request;
 

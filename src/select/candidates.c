@@ -10,6 +10,7 @@
  */
 #include "candidates.h"
 
+#include "base/watch.h"
 #include "ops/ops.h"
 #include "tiling/forms.h"
 #include "transform/transform.h"
@@ -107,6 +108,7 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
                     .unjoined_from = x->how.unjoined_from,
                     .viewed = x->how.views ? x->t->runtime : NULL};
     number_regions(x, regions, n);
+    OT_TRY(ot_watch_look(x->g->model->diag));
     OT_TRY(ot_model_clone(x->g->model, copy));
     some.arena = (*copy)->arena;
     (*copy)->data_file = x->how.data_file;

@@ -18,7 +18,7 @@ $1" || fail "$1"; }
 
 # ---- a tiled file ----
 expect 0 "$TOOL" net.onnx -o tiled.onnx --force --form unrolled --target mcu-512k --l2 64K -q
-expect 0 "$TOOL" bench net.onnx tiled.onnx --repeat 3 --threads 2 --target cpu-generic --l2 64K --json --trace t.json
+expect 0 "$TOOL" bench net.onnx tiled.onnx --as-is --repeat 3 --threads 2 --target cpu-generic --l2 64K --json --trace t.json
 py of_a_file "$tmp/out" || fail "figures of a file: $(cat "$tmp/out")"
 py traced t.json || fail "the trace"
 

@@ -286,8 +286,8 @@ static void run_options(void **state)
 {
     (void)state;
     parsed p = parse("run", "m.onnx", "--input", "a=b=dir/f.npy", "--input=x:0=g.pb", "--seed", "7",
-                     "--repeat=3", "--output-dir", "d", "--reference", "--shape", "y=2,3",
-                     "--threads=2", "--json", "-q", NULL);
+                     "--repeat=3", "--output-dir", "d", "--reference", "--as-is", "--shape",
+                     "y=2,3", "--threads=2", "--json", "-q", NULL);
 #ifdef OT_ENGINE
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_RUN);
@@ -300,7 +300,7 @@ static void run_options(void **state)
     assert_int_equal(p.o.seed, 7);
     assert_int_equal(p.o.repeat, 3);
     assert_string_equal(p.o.output_dir, "d");
-    assert_true(p.o.reference && p.o.json && p.o.quiet);
+    assert_true(p.o.reference && p.o.as_is && p.o.json && p.o.quiet);
     assert_int_equal(p.o.n_shapes, 1);
     assert_int_equal(p.o.threads, 2);
     ot_options_free(&p.o);

@@ -12,6 +12,8 @@
 #include "engine_trace.h"
 #include "row_window.h"
 
+#include "base/watch.h"
+
 /* ---- operands ---- */
 
 static const char *kind_of(const ot_nd *a)
@@ -189,7 +191,9 @@ ot_status ot_schedule_run(ot_schedule *p, ot_node_time *times)
         ot_step *step = &p->steps[k];
         double start = times ? ot_now() : 0;
         if (p->s->guards) ot_guards_open(p, k);
-        ot_status st = ot_step_run(p, step);
+        if (p == p->s->top) ot_watch_at("run", k, p->n_steps);
+        ot_status st = ot_watch_look(p->d ? p->d : p->s->d);
+        if (st == OT_OK) st = ot_step_run(p, step);
         if (p->s->guards) ot_guards_check(p, k);
         if (st != OT_OK) {
             ot_schedule_clear(p);

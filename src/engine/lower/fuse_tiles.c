@@ -25,6 +25,8 @@
 #include "engine/core/pool.h"
 #include "engine/core/row_window.h"
 
+#include "base/watch.h"
+
 #define ITERATIONS_MAX ((int64_t)1 << 24) /* of one While, as the form says */
 #define ROW_ORDER_MAX  ((int64_t)1 << 20) /* of all that run together */
 
@@ -40,6 +42,8 @@ typedef struct team {
     const ot_tiles *t;
     ot_diag *diags;  /* [n_workers] */
     ot_status *said; /* [n_workers] */
+    ot_watch *watch; /* of the caller */
+    _Atomic int64_t done;
 } team;
 
 static void run_task(team *m, uint32_t worker, int64_t task)
@@ -72,13 +76,18 @@ static void tasks_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
     team *m = job;
     const int64_t *by_row = m->c->frame->schedule->s->windows ? m->t->by_row : NULL;
-    for (int64_t k = first; k < end && m->said[worker] == OT_OK; k++)
+    ot_watch *before = ot_watch_lend(m->watch);
+    for (int64_t k = first; k < end && m->said[worker] == OT_OK; k++) {
         run_task(m, worker, by_row ? by_row[k] : k);
+        ot_watch_part((double)atomic_fetch_add_explicit(&m->done, 1, memory_order_relaxed) + 1,
+                      (double)m->t->tasks);
+    }
+    (void)ot_watch_lend(before);
 }
 
 static ot_status run_tiles(ot_call *c)
 {
-    team m = {.c = c, .t = c->plan};
+    team m = {.c = c, .t = c->plan, .watch = ot_watch_here()};
     uint32_t n = m.t->n_workers;
     for (uint32_t k = 0; k < c->n_out; k++) OT_TRY(ot_call_place(c, k));
     m.diags = ot_call_scratch(c, n * sizeof *m.diags);

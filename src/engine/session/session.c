@@ -9,7 +9,7 @@
  * the next.
  *
  */
-#include "engine/core/session.h"
+#include "session_make.h"
 
 #include "engine/core/row_window.h"
 #include "onnx/import/model_io.h"
@@ -140,6 +140,19 @@ static ot_status build(ot_session *s, const ot_session_options *o)
 
 ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, ot_session **out)
 {
+    return ot_session_make(m, o, NULL, d, out);
+}
+
+/* Runs describe failures in the model's diag: sessions that run at once need one each. */
+static ot_status stand_beside(ot_session *s, const ot_session *of)
+{
+    s->m = ot_memdup(s->a, of->m, sizeof *s->m);
+    return s->m ? ot_session_borrow(s, of) : ot_fail_nomem(s->d);
+}
+
+ot_status ot_session_make(ot_model *m, const ot_session_options *o, ot_session *of, ot_diag *d,
+                          ot_session **out)
+{
     ot_arena *a = ot_arena_new();
     ot_session *s = a ? OT_NEW(a, ot_session) : NULL;
     if (!s) {
@@ -151,7 +164,8 @@ ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, o
     m->diag = d; /* of this call: passes describe failures there */
     ot_pool *pool = ot_pool_use(NULL);
     int threads = ot_dnnl_threads(1);
-    ot_status st = build(s, o);
+    ot_status st = of ? stand_beside(s, of) : OT_OK;
+    if (st == OT_OK) st = build(s, o);
     (void)ot_dnnl_threads((uint32_t)threads);
     (void)ot_pool_use(pool);
     m->diag = told;

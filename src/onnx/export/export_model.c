@@ -66,7 +66,8 @@ static ot_status add_new_domains(imports *im, const ot_graph *g)
     return OT_OK;
 }
 
-/* The file's own entries, and one of ours in the place of an earlier one of that name. */
+/* The file's own entries, and one of ours in the place of an earlier one of that name; value NULL:
+ * none. */
 static ot_status put_entry(ot_exporter *ex, Onnx__ModelProto *p, const char *key, const char *value)
 {
     size_t n = p->n_metadata_props, at = 0;
@@ -79,10 +80,23 @@ static ot_status put_entry(ot_exporter *ex, Onnx__ModelProto *p, const char *key
     for (size_t k = 0; k < n; k++)
         if (!p->metadata_props[k]->key || strcmp(p->metadata_props[k]->key, key) != 0)
             list[at++] = p->metadata_props[k];
-    list[at++] = e;
+    if (value) list[at++] = e;
     p->metadata_props = list;
     p->n_metadata_props = at;
     return OT_OK;
+}
+
+/* What the model was before it was tiled: true of this graph alone, whose mark it has. */
+static ot_status put_original(ot_exporter *ex, Onnx__ModelProto *p)
+{
+    const ot_model *m = ex->m;
+    if (!m->runtime && !m->step) return OT_OK; /* nothing was changed */
+    const char *text = m->original
+                           ? ot_format(ex->a, "%016llx\n%s",
+                                       (unsigned long long)ot_proto_mark(p->graph), m->original)
+                           : NULL;
+    if (m->original && !text) return ot_fail_nomem(ex->d);
+    return put_entry(ex, p, OT_NOTE_ORIGINAL, text);
 }
 
 ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out)
@@ -104,11 +118,11 @@ ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out)
     p->n_opset_import = im.n;
     p->opset_import = im.list;
     /* for whom the model was tiled */
-    if (ex->m->runtime) OT_TRY(put_entry(ex, p, "onnx_tile.runtime", ex->m->runtime));
+    if (ex->m->runtime) OT_TRY(put_entry(ex, p, OT_NOTE_RUNTIME, ex->m->runtime));
     if (ex->m->step) OT_TRY(put_entry(ex, p, "onnx_tile.step", ex->m->step));
     const Onnx__GraphProto *g;
     OT_TRY(ot_export_graph(ex, ex->m->graph, &g));
     p->graph = UNCONST(Onnx__GraphProto *, g);
     *out = p;
-    return OT_OK;
+    return put_original(ex, p);
 }

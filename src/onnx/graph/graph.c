@@ -54,6 +54,7 @@ void ot_model_free(ot_model *m)
 {
     if (!m) return;
     if (m->free_source && m->source) m->free_source(m->source);
+    ot_model_free(m->lender);
     ot_arena_free(m->arena); /* the model itself lives in its arena */
 }
 

@@ -28,9 +28,12 @@ typedef uint32_t ot_id; /* index of a value or node in its graph; OT_NONE = abse
 #define OT_TILE_DOMAIN "onnx_tile"
 #define OT_ENGINE_OP   "Engine" /* in that domain: a model in one operator (export_operator.c), */
 #define OT_ENGINE_BODY "model"  /* which this attribute holds */
-#define OT_RANK_MAX    16       /* larger ranks are refused on import */
-#define OT_KNOWN_MAX   4096     /* most elements of a value whose contents we track */
 #define OT_NESTING_MAX 64       /* subgraphs, and functions, inside one another */
+/* Keys of metadata_props: for whom a model was tiled, and what it was before. */
+#define OT_NOTE_RUNTIME  "onnx_tile.runtime"
+#define OT_NOTE_ORIGINAL "onnx_tile.original"
+#define OT_RANK_MAX      16   /* larger ranks are refused on import */
+#define OT_KNOWN_MAX     4096 /* most elements of a value whose contents we track */
 
 /* Numbers are TensorProto.DataType. */
 typedef enum ot_dtype {
@@ -172,6 +175,9 @@ typedef struct ot_tensor {
     /* hash of the contents as read from .ot text when data is NULL; 0: not known. Only the text
      * form uses it, to print back what it read. */
     uint64_t text_hash;
+    /* data is NULL: its contents are those of the constant of that name in the file that the text
+     * is in; NULL: they are not elsewhere. Only the text form uses it. */
+    const char *stored;
 } ot_tensor;
 
 typedef enum ot_attr_kind {
@@ -413,7 +419,11 @@ typedef struct ot_model {
     /* it is a step along an axis: what goes from step to step, as JSON, in metadata_props; NULL: it
      * is none */
     const char *step;
-    ot_operators operators; /* what is written as bodies of operators */
+    /* what it was before it was tiled, as text without the contents that the file has anyway, in
+     * metadata_props (app/original.c); NULL: none is added */
+    const char *original;
+    struct ot_model *lender; /* freed with it: what ot_model_adopt borrowed from; NULL */
+    ot_operators operators;  /* what is written as bodies of operators */
     /* [graph->n_nodes] with PARTS and REGIONS: nodes that go into operators */
     const bool *in_operator;
     /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top
@@ -559,6 +569,9 @@ ot_status ot_verify(ot_graph *g) OT_MUST_USE;
 /* Print the graph, bodies included. Deterministic. Returns OT_E_SYSTEM when writing failed,
  * without a message: the caller knows the file, and errno. */
 ot_status ot_text_print(const ot_graph *g, FILE *f) OT_MUST_USE;
+/* The same for programs: without blanks at the start of lines, types of results only where they
+ * do not follow, and more elements written out. */
+ot_status ot_text_print_brief(const ot_graph *g, FILE *f) OT_MUST_USE;
 /* Parse a model; errors carry line:column. *out is owned by the caller (ot_model_free). */
 ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **out) OT_MUST_USE;
 /* region_of[node id] = region number or OT_NONE; NULL for none. */

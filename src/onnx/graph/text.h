@@ -8,6 +8,7 @@
 #include "base/reader.h"
 
 #define OT_TEXT_INLINE   16        /* tensors up to this many elements are written out */
+#define OT_TEXT_BRIEF    1024      /* likewise, for programs */
 #define OT_TEXT_DATA_MAX (1 << 30) /* bytes of contents that one file may make */
 #define OT_TEXT_NEST_MAX 32        /* bodies inside bodies */
 
@@ -64,8 +65,9 @@ void ot_text_quote(FILE *f, const char *s, size_t n);
 
 /* ---- text_tensor.c ---- */
 
-/* " = [..]", " = fill x", " = bits 0x..", or nothing when the contents are not known. */
-void ot_text_print_contents(FILE *f, const ot_tensor *t);
+/* " = [..]" of up to `most` elements, " = fill x", " = bits 0x..", " = stored ..", or nothing when
+ * the contents are not known. */
+void ot_text_print_contents(FILE *f, const ot_tensor *t, int64_t most);
 /* Contents after '=' into t (dtype, rank, dims and bytes are set). *budget: bytes that may still
  * be made. */
 ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget) OT_MUST_USE;

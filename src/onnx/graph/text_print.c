@@ -19,11 +19,20 @@
 typedef struct ot_printer {
     FILE *f;
     int indent; /* spaces */
+    bool brief; /* for programs */
 } ot_printer;
 
 static void print_graph(ot_printer *p, const ot_graph *g);
 
-static void start_line(const ot_printer *p) { fprintf(p->f, "%*s", p->indent, ""); }
+static void start_line(const ot_printer *p)
+{
+    if (!p->brief) fprintf(p->f, "%*s", p->indent, "");
+}
+
+static void print_contents(const ot_printer *p, const ot_tensor *t)
+{
+    ot_text_print_contents(p->f, t, p->brief ? OT_TEXT_BRIEF : OT_TEXT_INLINE);
+}
 
 static void print_word(const ot_printer *p, const char *s)
 {
@@ -81,7 +90,7 @@ static void print_tensor(const ot_printer *p, const ot_tensor *t)
 {
     fprintf(p->f, "tensor %s", t->dtype == OT_DT_UNKNOWN ? "?" : ot_dtype_name(t->dtype));
     print_dims(p, t->rank, t->dims);
-    ot_text_print_contents(p->f, t);
+    print_contents(p, t);
 }
 
 /* Lists say their kind when the elements cannot: an empty list of ints is "[]". */
@@ -146,13 +155,20 @@ static bool has_opaque(const ot_node *n)
     return n->n_captured > 0 && (opaque || !bodies);
 }
 
+/* What follows from the operands need not be said: not of operators that we do not know. */
+static bool states_type(const ot_node *n, const ot_value *v)
+{
+    return v->is_output || n->op == OT_OP_OPAQUE;
+}
+
 static void print_node(ot_printer *p, const ot_graph *g, const ot_node *n)
 {
     start_line(p);
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (k) fputs(", ", p->f);
         print_ref(p, g, n->out[k]);
-        if (n->out[k] != OT_NONE) print_type(p, &g->values[n->out[k]]);
+        if (n->out[k] != OT_NONE && (!p->brief || states_type(n, &g->values[n->out[k]])))
+            print_type(p, &g->values[n->out[k]]);
     }
     if (n->n_out) fputs(" = ", p->f);
     print_op(p, g, n);
@@ -190,7 +206,7 @@ static void print_decl(const ot_printer *p, const char *keyword, const ot_value 
     fprintf(p->f, "%s ", keyword);
     print_name(p, v->name);
     print_type(p, v);
-    if (v->init) ot_text_print_contents(p->f, v->init);
+    if (v->init) print_contents(p, v->init);
     fputc('\n', p->f);
 }
 
@@ -232,13 +248,19 @@ static void print_graph(ot_printer *p, const ot_graph *g)
     fputc('}', p->f);
 }
 
-/* requires nothing (prints in topological order when ORDER holds). keeps everything. */
-ot_status ot_text_print(const ot_graph *g, FILE *f)
+static ot_status print(ot_printer *p, const ot_graph *g)
 {
-    ot_printer p = {.f = f};
     if (!g->parent)
-        fprintf(f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
-    print_graph(&p, g);
-    fputc('\n', f);
-    return fflush(f) != 0 || ferror(f) ? OT_E_SYSTEM : OT_OK;
+        fprintf(p->f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
+    print_graph(p, g);
+    fputc('\n', p->f);
+    return fflush(p->f) != 0 || ferror(p->f) ? OT_E_SYSTEM : OT_OK;
+}
+
+/* requires nothing (prints in topological order when ORDER holds). keeps everything. */
+ot_status ot_text_print(const ot_graph *g, FILE *f) { return print(&(ot_printer){.f = f}, g); }
+
+ot_status ot_text_print_brief(const ot_graph *g, FILE *f)
+{
+    return print(&(ot_printer){.f = f, .brief = true}, g);
 }

@@ -8,6 +8,7 @@
  *   bits 0x0123...       the FNV-1a hash of the bytes: a large tensor whose contents the text does
  *                        not hold.
  *                        Read back, it makes a tensor without data that prints the same line.
+ *   stored "w"           the contents of the constant w in the file that the text is in; likewise
  *
  * The generator is splitmix64: state += 0x9e3779b97f4a7c15; z = state; z = (z ^ z >> 30) *
  * 0xbf58476d1ce4e5b9; z = (z ^ z >> 27) * 0x94d049bb133111eb; z ^= z >> 31, with the seed as the
@@ -133,7 +134,7 @@ static uint64_t hash_bytes(const unsigned char *p, size_t n)
     return h ? h : 1; /* 0 means: not known */
 }
 
-void ot_text_print_contents(FILE *f, const ot_tensor *t)
+void ot_text_print_contents(FILE *f, const ot_tensor *t, int64_t most)
 {
     int64_t n;
     size_t size = ot_dtype_bits(t->dtype) / 8;
@@ -141,9 +142,12 @@ void ot_text_print_contents(FILE *f, const ot_tensor *t)
     bool literal = literal_of(t->dtype) != LIT_NONE;
     if (n == 0 && literal) {
         fputs(" = []", f);
+    } else if (t->stored) {
+        fputs(" = stored ", f);
+        ot_text_quote(f, t->stored, strlen(t->stored));
     } else if (!t->data) {
         if (t->text_hash) fprintf(f, " = bits 0x%016llx", (unsigned long long)t->text_hash);
-    } else if (literal && n <= OT_TEXT_INLINE) {
+    } else if (literal && n <= most) {
         for (size_t k = 0; k < (size_t)n; k++) {
             fputs(k ? ", " : " = [", f);
             print_elem(f, t, size, k);
@@ -278,6 +282,16 @@ static ot_status parse_bits(ot_lexer *lx, ot_tensor *t)
     return lx->r.status;
 }
 
+/* stored "name": remember the name, hold nothing. */
+static ot_status parse_stored(ot_lexer *lx, ot_tensor *t)
+{
+    if (lx->tok != OT_TOK_STRING || memchr(lx->str, 0, lx->len))
+        return ot_lex_fail(lx, "expected the name of a constant, in quotes");
+    t->stored = lx->str;
+    ot_lex_next(lx);
+    return lx->r.status;
+}
+
 ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
 {
     int64_t n, bytes;
@@ -285,6 +299,7 @@ ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
     if (!ot_product(t->dims, t->rank, &n) || !ot_mul_i64(n, (int64_t)size, &bytes))
         return ot_lex_fail(lx, "tensor too large");
     if (ot_lex_accept_word(lx, "bits")) return parse_bits(lx, t);
+    if (ot_lex_accept_word(lx, "stored")) return parse_stored(lx, t);
     bool literal = literal_of(t->dtype) != LIT_NONE;
     if (!literal)
         return ot_lex_fail(lx, "contents of type %s cannot be written here",
@@ -299,5 +314,5 @@ ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
     if (ot_lex_accept_word(lx, "fill")) return parse_fill(lx, t->dtype, size, p, (size_t)n);
     if (ot_lex_accept_word(lx, "random")) return parse_random(lx, t->dtype, size, p, (size_t)n);
     if (ot_lex_accept_word(lx, "data")) return parse_base64(lx, p, t->bytes);
-    return ot_lex_fail(lx, "expected [elements], fill, random, data or bits");
+    return ot_lex_fail(lx, "expected [elements], fill, random, data, bits or stored");
 }

@@ -51,6 +51,14 @@ ot_status ot_import_body(ot_model *m, const ot_attr *a, ot_graph *outer,
  * none. */
 ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out) OT_MUST_USE;
 
+/* ---- notes.c ---- */
+
+/* The file's own entry of that key among its metadata; NULL: none, or it came from no file. */
+const char *ot_import_note(const ot_model *m, const char *key);
+/* A hash of the file's graph, but for contents of large constants: what is written says of which
+ * graph its notes are (m->original). 0: it came from no file. */
+uint64_t ot_import_mark(const ot_model *m);
+
 /* ---- tensor_file.c ---- */
 
 /* A file that holds one TensorProto; contents and *out live in `a`: those of sub-byte types

@@ -67,6 +67,9 @@ ot_status ot_pb_walk(const ProtobufCMessage *msg, ot_pb_visit visit, void *ctx) 
 size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
                       ProtobufCMessage *const **items);
 
+/* notes.c: a hash of what the graph computes, but for contents of large constants. */
+uint64_t ot_proto_mark(const Onnx__GraphProto *g);
+
 /* Size in bytes of a tensor's element data as raw_data holds it; false when dims are bad or the
  * type has no fixed size. Sub-byte types are packed, the last byte padded. */
 bool ot_proto_nominal_bytes(const Onnx__TensorProto *t, int64_t *elems, int64_t *bytes) OT_MUST_USE;

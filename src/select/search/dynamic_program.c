@@ -19,6 +19,8 @@
  */
 #include "search.h"
 
+#include "base/watch.h"
+
 #include <float.h>
 
 enum { STATES_MAX = 10 };
@@ -372,6 +374,7 @@ static ot_status try_node(solver *v, uint32_t end)
 {
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[end]];
+    OT_TRY(ot_watch_look(s->g->model->diag));
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
         /* nobody reads it: Shape of it is known without */

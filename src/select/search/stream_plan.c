@@ -15,6 +15,8 @@
  */
 #include "search.h"
 
+#include "base/watch.h"
+
 #include "tiling/stream.h"
 
 #define ENDS_MAX 48
@@ -216,6 +218,7 @@ static ot_status try_interval(finder *x, ot_choice *c, tried *out)
         if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
         if (!has_line_buffers(x->t) && is_tiny(largest, extent, ROWS[k])) continue;
         c->tile[0] = ROWS[k];
+        OT_TRY(ot_watch_look(x->s->g->model->diag));
         OT_TRY(try_rows(x, c, &of));
         if (out->bytes == 0) out->bytes = of.bytes;
         out->legal |= of.legal;

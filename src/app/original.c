@@ -1,0 +1,360 @@
+/* What a tiled file was before. For the engine the tiles of other runtimes are slow: loops that
+ * hand parts on, and copies of all of them. From their form alone they cannot always be taken
+ * back, so the file says what it was: its graph as .ot text, where
+ *
+ *   init %conv.weight : float32[64,3,7,7] = stored "tile/r0/conv.weight"
+ *
+ * says which constant of the tiled graph, bodies included, has the contents. So the text has some
+ * hundred bytes a node. In front of it stands the mark of the tiled graph (import/notes.c): what
+ * somebody changed since is not what the text says any more.
+ *
+ *   write   clone before selection -> tiled graph: where are its constants? -> text
+ *   read    text -> graph; its constants are those of the tiled graph -> the model adopts it
+ *
+ * Nodes with graphs of the file's own (If, Loop) and calls of functions are in the text by their
+ * results only, and are taken from the tiled graph, where they stand unchanged.
+ */
+#include "original.h"
+
+#include "onnx/graph/text.h"
+#include "onnx/import/model_io.h"
+
+/* A constant of the tiled graph or of a body in it. */
+typedef struct stored {
+    const void *key; /* where its contents are */
+    const char *name;
+    const ot_tensor *tensor;
+} stored;
+
+typedef struct work {
+    ot_arena *a;
+    ot_model *m; /* the tiled one */
+    ot_map *by_name;
+    stored *all; /* [n] */
+    size_t n, cap;
+    bool ambiguous; /* two constants of one name */
+} work;
+
+/* ---- constants of the tiled graph ---- */
+
+static const void *key_of(const ot_tensor *t)
+{
+    return t->data ? t->data : t->packed ? (const void *)t->packed : t->proto;
+}
+
+static ot_status add_stored(work *w, const char *name, const ot_tensor *t)
+{
+    bool fresh;
+    if (!ot_map_add(w->by_name, name, (uint32_t)w->n, &fresh)) return ot_fail_nomem(w->m->diag);
+    if (!fresh) {
+        w->ambiguous = w->ambiguous || w->all[ot_map_get(w->by_name, name)].key != key_of(t);
+        return OT_OK;
+    }
+    const stored x = {key_of(t), name, t};
+    return OT_PUSH(w->a, w->all, w->n, w->cap, x) ? OT_OK : ot_fail_nomem(w->m->diag);
+}
+
+static bool is_constant_node(const ot_graph *g, ot_id n)
+{
+    return !g->nodes[n].dead && g->nodes[n].op == OT_OP_Constant;
+}
+
+/* What the file has under the name of v; NULL: no constant. Of Constant nodes in bodies nobody has
+ * asked yet what they make. */
+static const ot_tensor *written(const ot_graph *g, const ot_value *v)
+{
+    if (v->removed || v->is_outer) return NULL;
+    if (v->producer != OT_NONE) {
+        if (!is_constant_node(g, v->producer)) return NULL;
+        const ot_attr *a = ot_attr_find(&g->nodes[v->producer], "value");
+        return a && a->kind == OT_ATTR_TENSOR ? a->t : NULL;
+    }
+    return !(g->props & OT_P_USES) || v->n_uses > 0 ? v->init : NULL;
+}
+
+/* Of g and the bodies in it; bodies that the importer left in the file's form are read. */
+static ot_status collect(work *w, ot_graph *g)
+{
+    for (ot_id v = 0; v < g->n_values; v++) {
+        const ot_tensor *t = written(g, &g->values[v]);
+        if (t) OT_TRY(add_stored(w, g->values[v].name, t));
+    }
+    for (ot_id id = 0; id < g->n_nodes; id++) {
+        const ot_node *n = &g->nodes[id];
+        for (uint32_t k = 0; !n->dead && k < n->n_attrs; k++) {
+            ot_graph *body = n->attrs[k].g;
+            if (!ot_attr_has_graph(w->m, &n->attrs[k])) continue;
+            if (n->attrs[k].kind != OT_ATTR_GRAPH)
+                OT_TRY(ot_import_body(w->m, &n->attrs[k], g, &body));
+            OT_TRY(collect(w, body));
+        }
+    }
+    return OT_OK;
+}
+
+static ot_status open_work(work *w, ot_model *m)
+{
+    *w = (work){.a = ot_arena_new(), .m = m};
+    w->by_name = w->a ? ot_map_new(w->a) : NULL;
+    return w->by_name ? collect(w, m->graph) : ot_fail_nomem(m->diag);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const stored *x = a, *y = b;
+    const uintptr_t p = (uintptr_t)x->key, q = (uintptr_t)y->key;
+    return p != q ? (p < q ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static bool fits(const ot_tensor *a, const ot_tensor *b)
+{
+    int64_t n, m;
+    return a->dtype == b->dtype && ot_product(a->dims, a->rank, &n) &&
+           ot_product(b->dims, b->rank, &m) && n == m;
+}
+
+/* Requires the list to be sorted. Contents that were made anew, but equal, are found, too. */
+static const stored *find_stored(const work *w, const ot_tensor *t)
+{
+    size_t low = 0, high = w->n;
+    const uintptr_t key = (uintptr_t)key_of(t);
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if ((uintptr_t)w->all[mid].key < key)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (size_t k = low; key && k < w->n && (uintptr_t)w->all[k].key == key; k++)
+        if (fits(w->all[k].tensor, t)) return &w->all[k];
+    for (size_t k = 0; t->data && k < w->n; k++) {
+        const ot_tensor *x = w->all[k].tensor;
+        if (x->data && x->bytes == t->bytes && fits(x, t) &&
+            memcmp(x->data, t->data, t->bytes) == 0)
+            return &w->all[k];
+    }
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+ot_status ot_run_keep_original(ot_run *r)
+{
+    ot_model_free(r->original);
+    r->original = NULL;
+    return r->options.emit_engine ? OT_OK : ot_model_clone(r->model, &r->original);
+}
+
+static bool is_fill(const ot_tensor *t)
+{
+    const size_t size = ot_dtype_bits(t->dtype) / 8;
+    return size > 0 && t->bytes > size &&
+           memcmp(t->data, (const char *)t->data + size, t->bytes - size) == 0;
+}
+
+/* What the text says of a constant: its contents, or which one of the file has them. *known false:
+ * neither. */
+static ot_status refer(const work *w, const ot_tensor **t, bool *known)
+{
+    int64_t n;
+    if (!*known || !ot_product((*t)->dims, (*t)->rank, &n)) return OT_OK;
+    const bool plain = (*t)->data && ot_dtype_bits((*t)->dtype) >= 8;
+    const stored *x = n > 0 || !plain ? find_stored(w, *t) : NULL;
+    if (!x) {
+        *known = plain && (n <= OT_TEXT_BRIEF || is_fill(*t));
+        return OT_OK;
+    }
+    ot_tensor *named = OT_NEW(w->a, ot_tensor);
+    if (!named) return ot_fail_nomem(w->m->diag);
+    *named = **t;
+    named->data = NULL;
+    named->stored = x->name;
+    *t = named;
+    return OT_OK;
+}
+
+static bool is_taken(const ot_node *n)
+{
+    bool taken = n->calls_function;
+    for (uint32_t k = 0; k < n->n_attrs; k++) taken |= n->attrs[k].kind == OT_ATTR_OPAQUE;
+    return taken;
+}
+
+/* The node of g that makes what `n` of `of` makes first, unchanged; NULL: there is none. */
+static const ot_node *same_node(const ot_graph *g, const ot_graph *of, const ot_node *n)
+{
+    ot_id v = n->n_out > 0 && n->out[0] != OT_NONE ? ot_value_find(g, of->values[n->out[0]].name)
+                                                   : OT_NONE;
+    if (v == OT_NONE || g->values[v].producer == OT_NONE) return NULL;
+    const ot_node *same = &g->nodes[g->values[v].producer];
+    return !same->dead && same->proto && strcmp(same->op_type, n->op_type) == 0 &&
+                   strcmp(same->domain, n->domain) == 0 && same->n_in == n->n_in &&
+                   same->n_out == n->n_out && same->n_attrs == n->n_attrs
+               ? same
+               : NULL;
+}
+
+static ot_status refer_node(const work *w, ot_graph *g, ot_node *n, bool *known)
+{
+    *known = *known && (!is_taken(n) || same_node(w->m->graph, g, n));
+    ot_attr *attrs = ot_memdup(w->a, n->attrs, n->n_attrs * sizeof *attrs);
+    if (!attrs && n->n_attrs) return ot_fail_nomem(w->m->diag);
+    for (uint32_t k = 0; k < n->n_attrs; k++) {
+        *known = *known && attrs[k].kind != OT_ATTR_GRAPH;
+        if (attrs[k].kind == OT_ATTR_TENSOR) OT_TRY(refer(w, &attrs[k].t, known));
+    }
+    n->attrs = attrs;
+    return OT_OK;
+}
+
+static ot_status refer_all(const work *w, ot_graph *g, bool *known)
+{
+    for (ot_id v = 0; v < g->n_values && *known; v++) {
+        ot_value *x = &g->values[v];
+        if (!x->is_tensor && x->producer == OT_NONE) *known = false; /* sparse, sequences */
+        if (x->init && x->producer == OT_NONE && !x->removed) OT_TRY(refer(w, &x->init, known));
+    }
+    for (ot_id n = 0; n < g->n_nodes && *known; n++)
+        if (!g->nodes[n].dead) OT_TRY(refer_node(w, g, &g->nodes[n], known));
+    return OT_OK;
+}
+
+static ot_status print(const ot_graph *g, ot_model *m)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    ot_status s = f ? ot_text_print_brief(g, f) : OT_E_NOMEM;
+    if (f && fclose(f) != 0) s = OT_E_NOMEM;
+    m->original = s == OT_OK ? ot_strdup(m->arena, text) : NULL;
+    free(text);
+    return m->original ? OT_OK : ot_fail_nomem(m->diag);
+}
+
+static ot_status note(const work *w, ot_model *original)
+{
+    bool known = !w->ambiguous;
+    qsort(w->all, w->n, sizeof *w->all, by_key);
+    OT_TRY(refer_all(w, original->graph, &known));
+    return known ? print(original->graph, w->m) : OT_OK;
+}
+
+ot_status ot_run_note_original(ot_run *r)
+{
+    ot_model *of = r->selection.stays_dynamic && r->unbound ? r->unbound : r->original;
+    work w;
+    r->model->original = NULL;
+    if (!of || !r->model->runtime) return OT_OK;
+    of->source = r->model->source; /* borrowed: contents are read there */
+    if (of == r->unbound) OT_TRY(ot_infer_shapes(of->graph, NULL, 0));
+    if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(of->graph, true));
+    OT_TRY(ot_assure(of->graph, OT_P_ORDER | OT_P_USES));
+    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    ot_status s = open_work(&w, r->model);
+    if (s == OT_OK) s = note(&w, of);
+    ot_arena_free(w.a);
+    return s;
+}
+
+/* ---- reading ---- */
+
+static const char tiled[] = "the model is tiled for another runtime, and slower here than its "
+                            "original: give that one";
+static const char changed[] = "the model is tiled for another runtime, and was changed since: give "
+                              "its original, which is faster here";
+
+static bool has_tiles(const ot_graph *g)
+{
+    for (ot_id n = 0; n < g->n_nodes; n++)
+        if (!g->nodes[n].dead && strncmp(g->nodes[n].name, "tile/r", 6) == 0) return true;
+    return false;
+}
+
+/* The contents that the text says are elsewhere. *found false: they are not. */
+static ot_status resolve(const work *w, const ot_tensor **t, bool *found)
+{
+    if (!(*t)->stored) return OT_OK;
+    const uint32_t at = ot_map_get(w->by_name, (*t)->stored);
+    *found = *found && at != OT_NONE && fits(w->all[at].tensor, *t);
+    if (!*found) return OT_OK;
+    ot_tensor *x = ot_memdup(w->m->arena, w->all[at].tensor, sizeof *x);
+    if (!x) return ot_fail_nomem(w->m->diag);
+    x->rank = (*t)->rank;
+    x->dims = (*t)->dims;
+    *t = x;
+    return OT_OK;
+}
+
+/* Attributes that are not in the text. */
+static void take_node(const work *w, const ot_graph *g, ot_node *n, bool *found)
+{
+    const ot_node *same = same_node(w->m->graph, g, n);
+    *found = *found && same;
+    if (!*found) return;
+    n->attrs = same->attrs;
+    n->proto = same->proto;
+    n->calls_function = same->calls_function;
+}
+
+static ot_status resolve_all(const work *w, ot_graph *g, bool *found)
+{
+    for (ot_id v = 0; v < g->n_values && *found; v++)
+        if (g->values[v].init) OT_TRY(resolve(w, &g->values[v].init, found));
+    for (ot_id id = 0; id < g->n_nodes && *found; id++) {
+        ot_node *n = &g->nodes[id];
+        for (uint32_t k = 0; k < n->n_attrs; k++)
+            if (n->attrs[k].kind == OT_ATTR_TENSOR) OT_TRY(resolve(w, &n->attrs[k].t, found));
+        const bool called = n->op == OT_OP_OPAQUE && n->n_attrs == 0;
+        if (is_taken(n) || (called && same_node(w->m->graph, g, n))) take_node(w, g, n, found);
+    }
+    return OT_OK;
+}
+
+/* *found: m was the model of that text, and is again. */
+static ot_status restore(ot_model *m, const char *text, bool *found)
+{
+    ot_diag own = {0};
+    ot_model *x = NULL;
+    work w;
+    ot_status s = ot_text_parse(text, strlen(text), &own, &x);
+    *found = s == OT_OK;
+    if (s != OT_OK) return s == OT_E_NOMEM ? ot_fail_nomem(m->diag) : OT_OK;
+    x->diag = m->diag;
+    s = open_work(&w, m);
+    if (s == OT_OK) s = resolve_all(&w, x->graph, found);
+    ot_arena_free(w.a);
+    if (s != OT_OK || !*found) {
+        ot_model_free(x);
+        return s;
+    }
+    m->lender = x;
+    m->weight_bytes = x->weight_bytes;
+    return ot_model_adopt(m, x);
+}
+
+ot_status ot_restore_original(ot_model *m, const char **why)
+{
+    const char *runtime = ot_import_note(m, OT_NOTE_RUNTIME);
+    const char *text = ot_import_note(m, OT_NOTE_ORIGINAL);
+    *why = NULL;
+    const ot_runtime *r = runtime ? ot_runtime_named(runtime) : NULL;
+    if (!runtime || (r && ot_runtime_in_classes(r)) || !(text || has_tiles(m->graph))) return OT_OK;
+    *why = tiled;
+    if (!text) return OT_OK;
+    char *end;
+    bool found = false;
+    const uint64_t mark = strtoull(text, &end, 16);
+    *why = changed;
+    if (end == text || *end != '\n' || mark != ot_import_mark(m)) return OT_OK;
+    OT_TRY(restore(m, end + 1, &found));
+    *why = found ? NULL : tiled;
+    return OT_OK;
+}
+
+ot_status ot_run_original(ot_model *m, FILE *f)
+{
+    const char *why;
+    OT_TRY(ot_restore_original(m, &why));
+    if (why && f) fprintf(f, "onnx-tile: warning: %s\n", why);
+    return OT_OK;
+}

@@ -1,0 +1,13 @@
+/* Private to engine/session: making a session, of its own or beside another. */
+#ifndef OT_ENGINE_SESSION_SESSION_MAKE_H
+#define OT_ENGINE_SESSION_SESSION_MAKE_H
+
+#include "engine/core/session.h"
+
+/* of: NULL, or the session of m that this one is beside. */
+ot_status ot_session_make(ot_model *m, const ot_session_options *o, ot_session *of, ot_diag *d,
+                          ot_session **out) OT_MUST_USE;
+/* s takes packed weights from `of`. */
+ot_status ot_session_borrow(ot_session *s, const ot_session *of) OT_MUST_USE;
+
+#endif
