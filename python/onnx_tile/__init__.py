@@ -11,6 +11,7 @@ Everything goes through the C library of the package; docs/python.md has the res
 from typing import Any
 
 from ._check import Comparison, check
+from ._context import Value
 from ._ep import add_ep, register_ep
 from ._errors import BudgetError, Cancelled, Error, ModelError, ModelNotFound, OutOfMemory, SystemFailure, TimedOut, UsageError
 from ._geometry import Crop, Geometry, geometry
@@ -21,7 +22,7 @@ from ._passes import passes
 from ._plan_memory import MemoryPlan, plan_memory
 from ._result import Explanation, Result
 from ._rows import Rows
-from ._session import Profile, Session, Value
+from ._session import Profile, Session
 from ._step import Stepper, step
 from ._tile import explain, inspect, tile
 

@@ -239,21 +239,37 @@ static ot_status note(const work *w, ot_model *original)
     return known ? print(original->graph, w->m) : OT_OK;
 }
 
+/* The original as the tiled graph's constants are: with norms folded where they are there. */
+static ot_status prepare(const ot_run *r, ot_model *of)
+{
+    of->source = r->model->source; /* borrowed: contents are read there */
+    if (of == r->unbound) OT_TRY(ot_infer_shapes(of->graph, NULL, 0));
+    OT_TRY(ot_assure(of->graph, OT_P_ORDER | OT_P_USES));
+    if (r->selection.plan->folds_norms && (of->graph->props & OT_P_SHAPES))
+        OT_TRY(ot_fold_norms(of->graph, true));
+    OT_TRY(ot_assure(of->graph, OT_P_ORDER | OT_P_USES));
+    return ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES);
+}
+
+/* What is not understood of a file, its own subgraphs for one, is no failure here. */
+static ot_status forgive(ot_model *m, ot_status s)
+{
+    if (s == OT_OK || s == OT_E_NOMEM) return s;
+    *m->diag = (ot_diag){0};
+    return OT_OK;
+}
+
 ot_status ot_run_note_original(ot_run *r)
 {
     ot_model *of = r->selection.stays_dynamic && r->unbound ? r->unbound : r->original;
-    work w;
+    work w = {.a = NULL};
     r->model->original = NULL;
     if (!of || !r->model->runtime) return OT_OK;
-    of->source = r->model->source; /* borrowed: contents are read there */
-    if (of == r->unbound) OT_TRY(ot_infer_shapes(of->graph, NULL, 0));
-    if (r->selection.plan->folds_norms) OT_TRY(ot_fold_norms(of->graph, true));
-    OT_TRY(ot_assure(of->graph, OT_P_ORDER | OT_P_USES));
-    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
-    ot_status s = open_work(&w, r->model);
+    ot_status s = prepare(r, of);
+    if (s == OT_OK) s = open_work(&w, r->model);
     if (s == OT_OK) s = note(&w, of);
     ot_arena_free(w.a);
-    return s;
+    return forgive(r->model, s);
 }
 
 /* ---- reading ---- */
@@ -329,7 +345,7 @@ static ot_status restore(ot_model *m, const char *text, bool *found)
     }
     m->lender = x;
     m->weight_bytes = x->weight_bytes;
-    return ot_model_adopt(m, x);
+    return ot_model_adopt(m, x); /* no memory, or nothing fails */
 }
 
 ot_status ot_restore_original(ot_model *m, const char **why)
@@ -346,7 +362,9 @@ ot_status ot_restore_original(ot_model *m, const char **why)
     const uint64_t mark = strtoull(text, &end, 16);
     *why = changed;
     if (end == text || *end != '\n' || mark != ot_import_mark(m)) return OT_OK;
-    OT_TRY(restore(m, end + 1, &found));
+    const ot_status s = restore(m, end + 1, &found);
+    found = found && s == OT_OK;
+    OT_TRY(forgive(m, s));
     *why = found ? NULL : tiled;
     return OT_OK;
 }
