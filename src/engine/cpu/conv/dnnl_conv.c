@@ -344,7 +344,7 @@ typedef struct conv_run {
 static void run_piece(conv_run *r, conv_piece *p, uint32_t worker)
 {
     const conv_op *op = r->op;
-    char *work = r->work + worker * (op->pad + op->copy);
+    char *work = r->work ? r->work + worker * (op->pad + op->copy) : NULL; /* none is needed */
     float *x = r->x + p->x_at;
     uint32_t at = 4;
     if (p->copies) {
