@@ -335,7 +335,7 @@ ubsan: python
 	    SAN='-fsanitize=undefined -fno-sanitize-recover=all' unit san-run
 
 # clang's notes what gcc's does not: numbers that are converted to types that cannot hold them. A part of the unit tests, for .ci/run.
-CLANG_TESTS := import raise reader changing_files shape other_size plan plan_check plan_limits plan_memory select size_bounds \
+CLANG_TESTS := import raise reader changing_files shape other_size plan plan_check plan_limits plan_memory size_bounds \
     engine engine_npy engine_lower engine_chain engine_half engine_rows engine_session_arrays engine_lies
 ubsan-clang:
 	$(Q)scripts/setup.sh fuzz
