@@ -87,8 +87,8 @@ check)
     tests=(tests/cross/golden.sh tests/cross/same_files.sh)
     if [ "$platform" = aarch64 ]; then
         # vector code, threads, mapped files
-        read -r -d '' -a units <<<"${UNIT:-test_engine_chain test_engine_half test_engine_int8 test_engine_product test_engine_qconv test_engine_winograd
-            test_engine_pool test_engine_rows test_engine_reduce test_engine_sample test_engine_fast_move test_engine_tiles test_engine_threads}" || true
+        read -r -d '' -a units <<<"${UNIT:-test_engine_chain test_engine_product test_engine_qconv test_engine_winograd
+            test_engine_rows test_engine_reduce test_engine_sample test_engine_fast_move test_engine_tiles test_engine_threads}" || true
         names=("${units[@]/#/$build/tests/}")
         "${made[@]}" BUILD="$build" "${names[@]}"
         for name in "${names[@]}"; do wrap "$build/run/$(basename "$name")" "$name"; done
