@@ -211,6 +211,30 @@ static int64_t columns_of(const maker *m, const ot_node *n)
     return ok && columns <= OT_SIM_MOST_BYTES ? columns : 0;
 }
 
+/* Bytes of the columns of a convolution whose weights are not packed: kernels that make more
+ * channels than pixels unfold the whole input. */
+static int64_t unfolded(const maker *m, const ot_node *n)
+{
+    if (n->op != OT_OP_Conv || !m->r->expands_columns || n->n_in < 2 || n->in[1] == OT_NONE)
+        return 0;
+    const ot_value *w = &m->g->values[n->in[1]], *y = &m->g->values[n->out[0]];
+    int64_t pixels = 1, taps = 1, bytes;
+    bool steps = false;
+    if (ot_value_is_precomputed(m->g, n->in[1]) || w->rank != y->rank || w->rank < 3 ||
+        !ot_value_is_static(w) || !ot_value_is_static(y))
+        return 0;
+    size_t n_strides = 0;
+    const int64_t *strides = ot_attr_ints(n, "strides", &n_strides);
+    for (size_t k = 0; k < n_strides; k++) steps |= strides[k] > 1;
+    for (int32_t k = 2; k < w->rank; k++)
+        if (!ot_mul_i64(pixels, y->dims[k], &pixels) || !ot_mul_i64(taps, w->dims[k], &taps))
+            return 0;
+    if (w->dims[0] <= pixels || (taps == 1 && !steps)) return 0;
+    const bool ok = ot_mul_i64(pixels, taps, &bytes) && ot_mul_i64(bytes, w->dims[1], &bytes) &&
+                    ot_mul_i64(bytes, 4, &bytes);
+    return ok && bytes <= OT_SIM_MOST_BYTES ? bytes : 0;
+}
+
 /* Bytes of operand k of a Where as far as the condition, which repeats, selects it. */
 static int64_t selected_bytes(const maker *m, const ot_node *n, uint32_t k)
 {
@@ -237,7 +261,7 @@ static ot_sim_scratch scratch_of(const maker *m, const ot_node *n)
     if (n->inner.bytes > 0)
         return (ot_sim_scratch){.bytes = {ot_min(n->inner.bytes, OT_SIM_MOST_BYTES)}};
     const ot_op_memory *of = ot_runtime_kernel_memory(m->r, n);
-    ot_sim_scratch s = {.bytes = {columns_of(m, n)}};
+    ot_sim_scratch s = {.bytes = {ot_max(columns_of(m, n), unfolded(m, n))}};
     int64_t bytes;
     if (!of || !has_result(n) || !ot_sim_held_bytes(&m->g->values[n->out[0]], &bytes)) return s;
     s = (ot_sim_scratch){.is_first = true, .in_pattern = of->kind == OT_KERNEL_INLINED};

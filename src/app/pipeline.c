@@ -223,6 +223,8 @@ static ot_status pass_rewrite(ot_run *r)
     r->model->data_file = r->selection.plan->data_file;
     if (!ot_plan_edits(r->selection.plan)) return ot_raise_undo(r->model);
     r->model->runtime = r->target.runtime->name;
+    if (r->selection.plan->unpacked_from > 0)
+        ot_mark_unpacked(r->model->graph, r->selection.plan->unpacked_from);
     if (r->selection.plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->selection.plan));
         OT_TRY(r->selection.design ? ot_fold_dynamic(r->model->graph, r->selection.design->graph)

@@ -38,6 +38,8 @@ bool ot_cost_has_constant(const ot_seq *s, const ot_node *n);
 /* Seconds of compute of a whole node; fused nodes 0. */
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs,
                        int64_t out_elems, int64_t in_elems);
+/* Seconds by which convolution n of static extents is longer where its weights are not packed. */
+double ot_cost_unpacked(const ot_graph *g, const ot_node *n, const ot_target *t);
 /* How tiles cut a node's output along one dim. */
 typedef struct ot_share {
     int8_t axis; /* of the node's output; negative: not cut */

@@ -87,6 +87,18 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
     return slow * (double)out_elems / t->rate_elem;
 }
 
+double ot_cost_unpacked(const ot_graph *g, const ot_node *n, const ot_target *t)
+{
+    const ot_unpacked_price *price = &t->runtime->unpacked;
+    const ot_value *w = &g->values[n->in[1]], *y = &g->values[n->out[0]];
+    double pixels = 1;
+    bool is_point = true;
+    for (int32_t k = 2; k < w->rank; k++) is_point &= w->dims[k] == 1;
+    for (int32_t k = 2; k < y->rank; k++) pixels *= (double)ot_max(1, y->dims[k]);
+    return ot_node_macs(g, n) / conv_rate(g, n, t) *
+           ((is_point ? price->pointwise : price->windows) + price->pixels / pixels);
+}
+
 static bool is_elementwise(const ot_node *n)
 {
     return ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization;

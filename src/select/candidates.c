@@ -11,6 +11,7 @@
 #include "candidates.h"
 
 #include "base/watch.h"
+#include "cost/cost.h"
 #include "ops/ops.h"
 #include "tiling/forms.h"
 #include "transform/transform.h"
@@ -93,6 +94,18 @@ bool ot_candidates_hide(const ot_candidates *x, uint32_t n_regions)
     return x->how.branch && !x->g->model->dynamic_dims && states_extents(x, n_regions);
 }
 
+/* Seconds by which marked weights make the graph's convolutions longer. */
+static double unpacked_seconds(const ot_candidates *x, const ot_graph *g)
+{
+    double seconds = 0;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        if (n->op == OT_OP_Conv && g->values[n->in[1]].is_unpacked)
+            seconds += ot_cost_unpacked(g, n, x->t);
+    }
+    return seconds;
+}
+
 static void number_regions(const ot_candidates *x, ot_region *regions, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) regions[k].id = x->o.first_region + k;
@@ -112,13 +125,19 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
     OT_TRY(ot_model_clone(x->g->model, copy));
     some.arena = (*copy)->arena;
     (*copy)->data_file = x->how.data_file;
+    x->packing_seconds = 0;
+    if (x->how.unpacked_from > 0 && ot_candidates_unpack(x) &&
+        ot_mark_unpacked((*copy)->graph, x->how.unpacked_from) > 0)
+        x->packing_seconds = unpacked_seconds(x, (*copy)->graph);
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
     /* normalisations become whole again, and values are made once */
     if (s == OT_OK && (n > 0 || (*copy)->n_decomposed > 0 || (*copy)->n_rematerialised > 0))
         s = ot_transform_tiles((*copy)->graph, &some);
     if (s == OT_OK && x->how.folds_norms) s = ot_fold_norms((*copy)->graph, false);
+    int64_t deferred = 0;
     if (s == OT_OK && x->how.defer_from > 0)
-        s = ot_defer_packing((*copy)->graph, x->how.defer_from, &x->deferred_bytes);
+        s = ot_defer_packing((*copy)->graph, x->how.defer_from, &deferred);
+    x->packing_seconds += (double)deferred * x->t->runtime->deferred_seconds;
     if (s == OT_OK && x->how.branch)
         s = ot_branch(*copy, x->how.hidden && ot_candidates_hide(x, n));
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
@@ -169,13 +188,13 @@ ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t 
     for (size_t k = 0; k < x->n_simulated && !ot_dbg['P']; k++) {
         if (x->simulated[k].key != key) continue;
         *f = x->simulated[k].figures;
-        x->deferred_bytes = x->simulated[k].deferred_bytes;
+        x->packing_seconds = x->simulated[k].packing_seconds;
         return OT_OK;
     }
     const ot_status s = simulate_written(x, regions, n, f);
     if (s == OT_E_NOMEM) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(s);
-    const ot_simulated done = {.key = key, .figures = *f, .deferred_bytes = x->deferred_bytes};
+    const ot_simulated done = {.key = key, .figures = *f, .packing_seconds = x->packing_seconds};
     return OT_PUSH(x->arena, x->simulated, x->n_simulated, x->cap_simulated, done)
                ? OT_OK
                : ot_fail_nomem(x->g->model->diag);
@@ -260,7 +279,7 @@ static void write_plainly(ot_candidates *x)
                           .data_file = apart,
                           .folds_norms = any && (apart || x->t->runtime->folds_norms) &&
                                          !x->t->bit_exact};
-    x->deferred_bytes = 0;
+    x->packing_seconds = x->unpacked_s = 0;
 }
 
 /* Where weights are written to a file of their own, sets compete beside the model written so. */
@@ -331,7 +350,8 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
         if (out->changes) OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
     }
     if (x->is_known) out->takes = f;
-    out->seconds = x->untiled_s - out->set.gain + ot_candidates_deferred_seconds(x);
+    const bool packs = w->defer_from == 0 && w->unpacked_from == 0;
+    out->seconds = x->untiled_s - out->set.gain + (packs ? 0 : x->packing_seconds);
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
     out->own = x->own;
     out->o = x->o;
@@ -373,9 +393,10 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->unjoined_from = of->set.n > 0 ? of->how.unjoined_from : 0;
     p->viewed = of->set.n > 0 && of->how.views ? x->t->runtime : NULL;
     p->defer_from = of->how.defer_from;
+    p->unpacked_from = of->how.unpacked_from;
     p->folds_norms = of->how.folds_norms;
     p->deferred_seconds = of->seconds - (x->untiled_s - of->set.gain);
-    if (p->defer_from == 0) p->deferred_seconds = 0;
+    if (p->defer_from == 0 && p->unpacked_from == 0) p->deferred_seconds = 0;
     p->tiled.time_s += p->deferred_seconds;
     if (x->is_known) {
         ot_process_figures(&x->untiled, &p->untiled);

@@ -35,6 +35,7 @@ typedef struct ot_writing {
     bool data_file;        /* weights are in a file beside the model */
     int64_t unjoined_from; /* values of so many bytes stay in pieces; 0: none */
     int64_t defer_from;    /* weights of so many bytes are packed when they are used; 0: none */
+    int64_t unpacked_from; /* those of convolutions of so many bytes are not packed; 0: all are */
 } ot_writing;
 
 /* What a lap found. */
@@ -67,7 +68,7 @@ typedef struct ot_scored {
 typedef struct ot_simulated {
     uint64_t key;
     ot_sim_figures figures;
-    int64_t deferred_bytes;
+    double packing_seconds;
 } ot_simulated;
 
 typedef struct ot_candidates {
@@ -79,7 +80,8 @@ typedef struct ot_candidates {
     int64_t weights;        /* bytes of g's initializers */
     bool starts_rich;       /* laps begin with plans in which kept bytes have a price, too */
     ot_writing how;         /* of what is scored now */
-    int64_t deferred_bytes; /* weights that were deferred in what was written last */
+    double packing_seconds; /* that deferred and unpacked weights cost in what was written last */
+    double unpacked_s;      /* of these, what unpacked weights cost as sets are written now */
     bool at_design;         /* scored at the design size alone */
     double untiled_s;       /* predicted time of the untiled model */
     ot_sim_figures untiled; /* what a process takes that runs the untiled model */
@@ -181,10 +183,10 @@ ot_status ot_candidates_propose(ot_candidates *x, ot_region_set *won) OT_MUST_US
 ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won) OT_MUST_USE;
 /* The graph can be written as a branch, and the runtime gains by it. */
 bool ot_candidates_branch(const ot_candidates *x);
+/* Weights of convolutions can be left as they are: in a branch, and in a file of their own. */
+bool ot_candidates_unpack(const ot_candidates *x);
 /* The runtime hands pieces on in sequences. */
 bool ot_candidates_sequences(const ot_candidates *x);
-/* Seconds that packing takes in what was written last. */
-double ot_candidates_deferred_seconds(const ot_candidates *x);
 
 /* ---- two_sizes.c ---- */
 
@@ -232,7 +234,7 @@ ot_status ot_candidates_offer(ot_candidates *x, ot_plan *p) OT_MUST_USE;
  * more than tiles, for rows that are put together are predicted less well. */
 bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot_region_set *from,
                             const ot_region_set *to);
-/* `to` keeps to the limit on time, or is no slower than `from`. */
+/* `to` keeps to the limit on time, or is no slower than `from`, if that is not NULL. */
 bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from);
 /* *to: `from` with r, without what r overlaps; false: it has r. to->all: room. */
 bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to);

@@ -4,6 +4,7 @@
  *   views              regions read blocked values through views
  *   deferred packing   weights are packed when they are used
  *   hidden extents     the runtime does not know what values take
+ *   unpacked weights   convolutions read them as they are
  *   branch             the graph is a branch, in which the runtime keeps no block for its tensors
  *
  * The model as it is stays unless what is written takes less by a margin that depends on how well
@@ -21,6 +22,8 @@
 #define HIDDEN_SAVES   0.9       /* of what the same plan takes where extents are stated */
 #define HIDDEN_ABOUT   1.02      /* processes that are taken to hold as much: it has more nodes */
 #define DEFERRED_SAVES (2 << 20) /* bytes that packing weights late must save */
+/* of what is best with fewer of them, or none: it takes time */
+#define UNPACKED_SAVES 0.95
 
 bool ot_candidates_sequences(const ot_candidates *x) { return ot_runtime_sequences(x->t->runtime); }
 
@@ -104,11 +107,6 @@ static ot_status try_views(ot_candidates *x, ot_region_set *won)
     return OT_OK;
 }
 
-double ot_candidates_deferred_seconds(const ot_candidates *x)
-{
-    return x->how.defer_from > 0 ? (double)x->deferred_bytes * x->t->runtime->deferred_seconds : 0;
-}
-
 /* Weights that are packed when they are used (transform/deferred_packing.c), all but small ones:
  * the more of them, the more time that takes. They are tried with the regions that won, and
  * where no region did. */
@@ -122,8 +120,7 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
         int64_t bytes;
         x->how.defer_from = FROM[k];
         OT_TRY(ot_candidates_score(x, won->all, won->n, &bytes));
-        if (ot_candidates_deferred_seconds(x) > most || bytes > least - (from ? 1 : DEFERRED_SAVES))
-            continue;
+        if (x->packing_seconds > most || bytes > least - (from ? 1 : DEFERRED_SAVES)) continue;
         least = bytes;
         from = x->how.defer_from;
     }
@@ -135,14 +132,15 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
     return OT_OK;
 }
 
-/* Sets from *won on, with hidden extents, unless the process then holds more than `most`. */
-static ot_status climb_hidden(ot_candidates *x, ot_region_set *won, int64_t most)
+/* Sets from *won on, as they are written now, unless the process then holds more, or grows by more. */
+static ot_status climb_below(ot_candidates *x, ot_region_set *won, int64_t process, int64_t growth)
 {
     const ot_region_set before = *won;
     ot_sim_figures f;
     OT_TRY(ot_candidates_climb(x, won));
     OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
-    if ((double)ot_process_bytes(&f) > HIDDEN_ABOUT * (double)most) *won = before;
+    if ((double)ot_process_bytes(&f) > HIDDEN_ABOUT * (double)process || f.growth > growth)
+        *won = before;
     return OT_OK;
 }
 
@@ -165,7 +163,64 @@ static ot_status try_hidden(ot_candidates *x, ot_region_set *won)
                 (double)bytes / 1048576.0);
     if (!x->how.hidden) return OT_OK;
     won->bytes = bytes;
-    return x->o.max_tensor ? OT_OK : climb_hidden(x, won, ot_process_bytes(&hidden));
+    return x->o.max_tensor ? OT_OK : climb_below(x, won, ot_process_bytes(&hidden), INT64_MAX);
+}
+
+bool ot_candidates_unpack(const ot_candidates *x)
+{
+    return x->t->runtime->unpacked.windows > 0 && x->how.branch && x->how.data_file &&
+           !x->g->model->dynamic_dims;
+}
+
+/* The set that holds least with unpacked weights, of *won and of what tighter limits on time found:
+ * *least bytes, if it is in time and that is less by enough. x->how says which weights. */
+static ot_status best_unpacked(ot_candidates *x, const ot_region_set *won, int64_t *least,
+                               const ot_region_set **best)
+{
+    *best = NULL;
+    for (size_t k = 0; k <= x->n_kept; k++) {
+        const ot_region_set *set = k < x->n_kept ? &x->kept[k] : won;
+        int64_t bytes;
+        OT_TRY(ot_candidates_score(x, set->all, set->n, &bytes));
+        x->unpacked_s = x->packing_seconds;
+        if (!ot_set_in_time(x, set, NULL) || (double)bytes > UNPACKED_SAVES * (double)*least)
+            continue;
+        *least = bytes;
+        *best = set;
+    }
+    return OT_OK;
+}
+
+/* Weights of convolutions that are not packed: the smaller ones are left so, too, the longer it
+ * takes. Then once more sets of regions: what is in several bodies was packed for each. */
+static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
+{
+    static const int64_t FROM[] = {4 << 20, 1 << 20, 256 << 10};
+    int64_t from = 0, least = won->bytes;
+    ot_region_set found = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1u)};
+    ot_sim_figures f;
+    if (!found.all) return ot_fail_nomem(x->g->model->diag);
+    if (!ot_candidates_unpack(x)) return OT_OK;
+    for (size_t k = 0; k < sizeof FROM / sizeof *FROM; k++) {
+        const ot_region_set *best;
+        x->how.unpacked_from = FROM[k];
+        OT_TRY(best_unpacked(x, won, &least, &best));
+        if (!best) continue;
+        from = FROM[k];
+        for (uint32_t j = 0; j < best->n; j++) found.all[j] = best->all[j];
+        found = (ot_region_set){
+            .all = found.all, .n = best->n, .gain = best->gain, .bytes = least};
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Unpacked weights from %lld: %.2f MB -> %.2f MB\n", (long long)from,
+                (double)won->bytes / 1048576.0, (double)least / 1048576.0);
+    x->how.unpacked_from = from;
+    x->unpacked_s = 0;
+    if (from == 0) return OT_OK;
+    *won = found;
+    OT_TRY(ot_candidates_simulate(x, won->all, won->n, &f));
+    x->unpacked_s = x->packing_seconds;
+    return x->o.max_tensor ? OT_OK : climb_below(x, won, ot_process_bytes(&f), f.growth);
 }
 
 /* The winner, with or without the branch, is compared with the graph that is only a branch. */
@@ -175,6 +230,7 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     int64_t none, without = INT64_MAX;
     const double part = least_win(x);
     const bool may_branch = x->how.branch, may_hide = x->how.hidden;
+    const int64_t unpacked_from = x->how.unpacked_from;
     bool in_branch = may_branch;
     OT_TRY(ot_candidates_score(x, NULL, 0, &none));
     if (may_branch) {
@@ -191,12 +247,13 @@ static ot_status judge(ot_candidates *x, ot_region_set *won)
     }
     x->how.branch = in_branch;
     x->how.hidden = in_branch && may_hide;
+    x->how.unpacked_from = in_branch ? unpacked_from : 0;
     if ((double)won->bytes <= part * (double)untiled) return OT_OK;
     /* it has to be */
     if (x->o.max_tensor && ot_largest_tensor(x->g).bytes > x->o.max_tensor) return OT_OK;
     *won = (ot_region_set){.all = won->all, .bytes = untiled};
     x->how.branch = x->how.hidden = false;
-    x->how.defer_from = 0;
+    x->how.defer_from = x->how.unpacked_from = 0;
     return OT_OK;
 }
 
@@ -206,5 +263,6 @@ ot_status ot_candidates_refine(ot_candidates *x, ot_region_set *won)
     OT_TRY(try_views(x, won));
     OT_TRY(try_deferred(x, won));
     OT_TRY(try_hidden(x, won));
+    OT_TRY(try_unpacked(x, won));
     return judge(x, won);
 }

@@ -115,12 +115,13 @@ static bool beats(const ot_candidates *x, const ot_region_set *a, const ot_regio
 
 bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from)
 {
-    return to->gain >= -x->o.max_slowdown * x->untiled_s || to->gain >= from->gain;
+    return to->gain - x->unpacked_s >= -x->o.max_slowdown * x->untiled_s ||
+           (from && to->gain >= from->gain);
 }
 
 static bool is_allowed(const ot_candidates *x, const ot_region_set *set)
 {
-    return set->gain >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
+    return set->gain - x->unpacked_s >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
 }
 
 bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to)
@@ -159,13 +160,14 @@ void ot_set_swap(ot_region_set *a, ot_region_set *b)
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set)
 {
     const ot_writing *w = &x->how;
-    const uint64_t base[8] = {w->branch,
+    const uint64_t base[9] = {w->branch,
                               w->hidden,
                               w->views,
                               w->folds_norms,
                               w->data_file,
                               (uint64_t)w->unjoined_from,
                               (uint64_t)w->defer_from,
+                              (uint64_t)w->unpacked_from,
                               x->at_design};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
     for (uint32_t k = 0; k < set->n; k++) {

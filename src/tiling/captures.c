@@ -20,6 +20,7 @@ ot_body_source ot_body_source_of(const ot_graph *g, ot_id v)
         x->known ? x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL
                  : x->known_floats &&
                        !x->is_const; /* weights of Constant nodes are copied with their nodes */
+    if (x->init && x->is_unpacked) return OT_BODY_CAPTURE;
     if (x->init && !x->overridable) return OT_BODY_INIT;
     /* a copy with one reader would become part of the product (ops/quantised_weight.c) */
     if (ot_is_quantised_weight(g, v) && !ot_quantised_weight_alone(g, v)) return OT_BODY_CAPTURE;

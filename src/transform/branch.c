@@ -351,9 +351,10 @@ ot_status ot_branch(ot_model *m, bool hides)
     ot_id sequence = OT_NONE, condition = OT_NONE, one = OT_NONE;
     if (!top || !name) return nomem(m);
     OT_TRY(move_inputs(g, top));
-    OT_TRY(move_weights(g, top));
     OT_TRY(write_condition(top, &sequence, &condition));
     OT_TRY(read_sequence(g, &top->values[sequence], &one));
+    OT_TRY(rw_hide_weights(g, one));
+    OT_TRY(move_weights(g, top));
     if (hides) OT_TRY(rw_hide_extents(g, one));
     OT_TRY(ot_topo_sort(g));
     ot_confirm(g, g->props | OT_P_SHAPES);

@@ -388,6 +388,13 @@ bool *rw_read_by_file(const ot_graph *g, ot_arena *a) OT_MUST_USE;
  * Clears ORDER, USES. Fails: OT_E_NOMEM. */
 ot_status rw_hide_extents(ot_graph *g, ot_id one) OT_MUST_USE;
 
+/* ---- unpacked_weights.c ---- */
+
+/* Weights of g, a branch, that are marked as unpacked are handed on by a Reshape whose extents are
+ * known when the model runs. one: as above. Requires USES, which is cleared, as is ORDER. Fails:
+ * OT_E_NOMEM. */
+ot_status rw_hide_weights(ot_graph *g, ot_id one) OT_MUST_USE;
+
 /* ---- plain_views.c ---- */
 
 /* Views of the blocked values that are read plain. Requires ORDER, USES, SHAPES; keeps them.

@@ -26,7 +26,7 @@ ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out)
     *out = ot_value_new(t->g, x.name, x.dtype, x.rank, x.dims);
     if (*out == OT_NONE) return rw_nomem(w);
     t->g->values[*out].is_outer = true;
-    t->g->values[*out].is_const = x.is_const;
+    t->g->values[*out].is_const = x.is_const && !x.is_unpacked;
     t->g->values[*out].known = x.known;
     t->g->values[*out].known_floats = x.known_floats;
     t->g->values[*out].known_n = x.known_n;

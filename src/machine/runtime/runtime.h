@@ -77,6 +77,12 @@ typedef struct ot_op_memory {
     uint32_t values;
 } ot_op_memory;
 
+/* Part of a convolution's time by which it is longer where its weights are not packed. */
+typedef struct ot_unpacked_price {
+    double pointwise, windows; /* kernels of one element, of more; 0: weights are always packed */
+    double pixels;             /* added: so many pixels over those of the result */
+} ot_unpacked_price;
+
 typedef struct ot_conv_habits {
     /* kernels compute output channels in blocks of so many, padding included; 0: no blocks */
     int64_t block;
@@ -277,6 +283,11 @@ typedef struct ot_runtime {
     /* weights that are only known when the model runs are packed then, in memory that values
      * share, and so long it takes for each byte and reader; 0: it does not do so */
     double deferred_seconds;
+    /* weights in a file beside the model that the runtime does not know are read there */
+    ot_unpacked_price unpacked;
+    /* such convolutions hold the columns of their input where the result has fewer pixels than
+     * channels */
+    bool expands_columns;
     /* What a process holds besides values and constants: for each operator that is written, for
      * each Loop or Scan. */
     int64_t node_bytes, loop_bytes;

@@ -238,6 +238,8 @@ typedef struct ot_value {
     /* made by the rewriter: files do not state its extents, which are known here; so a runtime
      * gives it memory when it is made, not before */
     bool is_unstated;
+    /* set by transform/unpacked_weights.c: weights that no runtime is to write anew */
+    bool is_unpacked;
     bool removed;      /* initializer no longer wanted by the exporter (moved to a body) */
     uint32_t n_uses;   /* valid when OT_P_USES: entries of uses */
     ot_id *uses;       /* [n_uses] node ids reading it, ascending in `order`, each once;

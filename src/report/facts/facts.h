@@ -185,6 +185,8 @@ typedef struct ot_fact_totals {
     bool dynamic_untiled; /* which the runtime takes no tiles of */
     /* weights of so many bytes or more are packed when they are used; 0: none */
     int64_t defer_from;
+    /* those of convolutions of so many bytes or more are not packed; 0: all are */
+    int64_t unpacked_from;
     /* written as a branch, in which the runtime keeps no block for the graph's tensors */
     bool in_branch;
     bool hides_extents; /* nor does the runtime know what they take before it runs */

@@ -503,6 +503,7 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                  .dynamic_untiled = x->g->model->dynamic_dims &&
                                                     !ot_runtime_sequences(x->t->runtime),
                                  .defer_from = x->p->defer_from,
+                                 .unpacked_from = x->p->unpacked_from,
                                  .in_branch = x->p->in_branch,
                                  .hides_extents = x->p->hides_extents,
                                  .data_file = x->p->data_file,

@@ -1,0 +1,62 @@
+"""Deep networks whose weights are most of the process. unpacked_weights.py TOOL FOLDER"""
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+
+from builder import Net, save
+from checks import graphs, nmse, outputs
+
+tool, d = sys.argv[1:]
+WRITTEN = 'tile/unpacked/weight'
+
+
+def deep(layers, rows):
+    """Maps of few channels, which are cut where there are many rows of them, and then many channels of few pixels."""
+    net, c = Net(seed=3), 8
+    x = net.op('Relu', net.conv(net.input('x', [1, 3, rows, rows]), 3, c, pads=[1] * 4))
+    for _ in range(3):
+        x = net.op('Relu', net.conv(x, c, c, pads=[1] * 4))
+    x = net.op('AveragePool', x, kernel_shape=[rows // 24] * 2, strides=[rows // 24] * 2)
+    for _ in range(layers):
+        x = net.op('Relu', net.conv(x, c, 384, pads=[1] * 4))
+        c = 384
+    net.output(x, [1, c, 24, 24])
+    return net.model()
+
+
+def run(*args):
+    r = subprocess.run([tool, *map(str, args)], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    return r.stdout
+
+
+def packed(model, least):
+    """Convolutions of large weights that a runtime knows."""
+    known = {t.name: np.prod(t.dims) * 4 for g in graphs(model.graph) for t in g.initializer}
+    return [n.input[1] for g in graphs(model.graph) for n in g.node if n.op_type == 'Conv' and known.get(n.input[1], 0) >= least]
+
+
+for name, model, loops in ('deep', deep(8, 96), False), ('maps', deep(6, 768), True):
+    path, out = save(model, f'{d}/{name}.onnx'), f'{d}/{name}_tiled.onnx'
+    fed = {'x': np.random.default_rng(0).standard_normal([1, 3, *[96 if name == 'deep' else 768] * 2], dtype='f4')}
+    args = [path, '-o', out, '--goal', 'memory', '--target', 'cpu-generic', '--max-slowdown', 30]
+    plan, written = json.loads(run(*args, '--json')), onnx.load(out)
+    onnx.checker.check_model(out)
+    least = plan['unpacked_weights_from_bytes']
+    assert plan['in_branch'] and plan['data_file'] and not packed(written, least), (name, least, packed(written, least))
+    assert packed(model, least), name
+    made = [n for g in graphs(written.graph) for n in g.node if n.op_type == 'Reshape' and n.output[0].startswith(WRITTEN)]
+    assert len(made) == len({n.input[0] for n in made}) == len(packed(model, least)), (name, len(made))
+    assert (len(plan['regions']) > 0) == loops, (name, len(plan['regions']))
+    assert plan['tiled']['process_bytes'] < 0.95 * plan['untiled']['process_bytes'], plan
+    assert 'are read as they are' in run(*args)
+    for want, got in zip(outputs(path, fed), outputs(out, fed)):
+        assert got.shape == want.shape and nmse(got, want) < 1e-10, (name, nmse(got, want))
+    run(*args, '--verify')
+    # time that is not there, one file, another goal: weights are packed as ever
+    for more in ['--max-slowdown', 0], ['--single-file'], ['--goal', 'time']:
+        assert 'unpacked_weights_from_bytes' not in json.loads(run(*args, *more, '--json')), more
+print('all good')
