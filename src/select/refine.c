@@ -208,8 +208,7 @@ static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
         if (!best) continue;
         from = FROM[k];
         for (uint32_t j = 0; j < best->n; j++) found.all[j] = best->all[j];
-        found = (ot_region_set){
-            .all = found.all, .n = best->n, .gain = best->gain, .bytes = least};
+        found = (ot_region_set){.all = found.all, .n = best->n, .gain = best->gain, .bytes = least};
     }
     if (ot_dbg['P'])
         fprintf(stderr, "> Unpacked weights from %lld: %.2f MB -> %.2f MB\n", (long long)from,

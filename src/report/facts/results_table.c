@@ -468,10 +468,11 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
             "\n%*sweights of %lld KiB and more are packed when they are used: %s holds them once\n",
             MARGIN, "", (long long)(r->totals.defer_from >> 10), r->runtime);
     if (r->totals.unpacked_from > 0)
-        fprintf(f,
-                "\n%*sweights of convolutions of %lld KiB and more are read as they are: %s does not "
-                "pack them while it loads\n",
-                MARGIN, "", (long long)(r->totals.unpacked_from >> 10), r->runtime);
+        fprintf(
+            f,
+            "\n%*sweights of convolutions of %lld KiB and more are read as they are: %s does not "
+            "pack them while it loads\n",
+            MARGIN, "", (long long)(r->totals.unpacked_from >> 10), r->runtime);
     if (r->totals.data_file)
         fprintf(f,
                 "\n%*sweights are in a file beside the model, which %s maps: nothing is copied "
