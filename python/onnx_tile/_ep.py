@@ -48,7 +48,7 @@ def add_ep(options: Any, *, goal: Optional[str] = None, budget: "Optional[Size]"
 
     UsageError as of `register_ep`; what an option may not be is said when a session is created.
     """
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
     register_ep()
     threads = threads or options.intra_op_num_threads
     given: "Dict[str, Union[str, int, float, None]]" = {"goal": goal, "budget": budget, "threads": threads or None, "sizes": sizes,

@@ -132,7 +132,7 @@ static ot_status try_deferred(ot_candidates *x, ot_region_set *won)
     return OT_OK;
 }
 
-/* Sets from *won on, as they are written now, unless the process then holds more, or grows by more. */
+/* Sets from *won on, as they are written now, unless the process then holds or grows by more. */
 static ot_status climb_below(ot_candidates *x, ot_region_set *won, int64_t process, int64_t growth)
 {
     const ot_region_set before = *won;

@@ -92,7 +92,7 @@ typedef struct ot_plan {
     bool folds_norms;
     /* weights of so many bytes or more are packed when they are used (stage select/); 0: none */
     int64_t defer_from;
-    /* weights of convolutions of so many bytes or more are not packed (stage select/); 0: all are */
+    /* weights of convolutions of so many bytes are not packed (stage select/); 0: all are */
     int64_t unpacked_from;
     double deferred_seconds; /* these take that long, and are part of tiled.time_s */
     ot_figures untiled, tiled;

@@ -59,10 +59,10 @@ ot_status ot_fold_constants(ot_graph *g, const ot_constants *c, uint32_t *n_drop
  * numbers. Call last: nodes stand where they are to run. Requires and keeps ORDER, USES, SHAPES.
  * Fails: OT_E_NOMEM. */
 ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_USE;
-/* Mark the weights of float32 of `from` bytes or more that only convolutions of g read, which is to
- * become a branch: ot_branch writes them so that no runtime packs them (unpacked_weights.c). Returns
- * how many there are. Call before ot_transform_tiles, whose bodies capture them then. Requires USES,
- * SHAPES. */
+/* Mark the weights of float32 of `from` bytes or more that only convolutions of g read, which is
+ * to become a branch: ot_branch writes them so that no runtime packs them (unpacked_weights.c).
+ * Returns how many there are. Call before ot_transform_tiles, whose bodies capture them then.
+ * Requires USES, SHAPES. */
 uint32_t ot_mark_unpacked(ot_graph *g, int64_t from);
 /* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast
  * every operand anyway. Inputs and results keep their types. *changed false: nothing was to
