@@ -213,7 +213,7 @@ static void out_of_memory(void **state)
         if (s != OT_E_NOMEM) fail_msg("%d after %ld blocks: %s", (int)s, n, diag.message);
         assert_non_null(strstr(diag.message, "out of memory"));
     }
-    assert_true(n > 100);
+    assert_true(n > 50);
     ranged_free(&r);
 }
 

@@ -58,6 +58,7 @@ typedef struct row {
 #define P(member, kind) ROW(ot_form_price, member, kind)
 #define M(member, kind) ROW(ot_runtime_margins, member, kind)
 #define O(member, kind) ROW(ot_overheads, member, kind)
+#define U(member, kind) ROW(ot_unpacked_price, member, kind)
 
 static const row FIELDS[] = {
     R(name, TEXT),
@@ -103,6 +104,8 @@ static const row FIELDS[] = {
     R(growth_title, TEXT),
     R(folds_norms, BOOL),
     R(deferred_seconds, REAL),
+    R(unpacked, TABLE),
+    R(expands_columns, BOOL),
     R(node_bytes, INT),
     R(loop_bytes, INT),
     R(own_outputs, BOOL),
@@ -168,6 +171,9 @@ static const row FIELDS[] = {
     O(node, REAL),
     O(loop, REAL),
     O(region, REAL),
+    U(pointwise, REAL),
+    U(windows, REAL),
+    U(pixels, REAL),
 };
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
 
@@ -382,7 +388,11 @@ static bool differs(subject *x, uint32_t k)
 
 /* Not shown by the networks here: they need larger ones, whose plans take too long for a test. */
 static const char *const NEEDS_LARGER[] = {
-    "onnxruntime ot_runtime maps_weights", /* 1 MiB of weights; tests/e2e/data_file.sh */
+    "onnxruntime ot_runtime maps_weights",     /* 1 MiB of weights; tests/e2e/data_file.sh */
+    "onnxruntime ot_runtime expands_columns",  /* weights that are not packed, in such a file: */
+    "onnxruntime ot_unpacked_price pointwise", /* tests/e2e/unpacked_weights.sh, test_unpacked.c */
+    "onnxruntime ot_unpacked_price windows",
+    "onnxruntime ot_unpacked_price pixels",
     "onnxruntime ot_runtime bit", /* averages beside what they read, in quantized networks */
     "onnxruntime ot_runtime_margins wins_decomposed",
     "openvino ot_runtime bit", /* sums over more than a million pixels */
@@ -482,6 +492,7 @@ static void check_runtime(const ot_runtime *r, const char *common, const char *o
     try_field(&x, "ot_runtime", "merges", &r->merges, sizeof r->merges, RULES);
     try_struct(&x, "ot_conv_habits", &r->conv);
     try_struct(&x, "ot_block_habits", &r->blocks);
+    try_struct(&x, "ot_unpacked_price", &r->unpacked);
     try_struct(&x, "ot_runtime_margins", &r->margins);
     try_rows(&x);
     if (r->overheads) {
@@ -575,8 +586,9 @@ static uint32_t check_members(const char *text, const char *of)
 static void every_field_has_a_row(void **state)
 {
     (void)state;
-    static const char *const STRUCTS[] = {"ot_runtime",    "ot_conv_habits",     "ot_block_habits",
-                                          "ot_form_price", "ot_runtime_margins", "ot_overheads"};
+    static const char *const STRUCTS[] = {
+        "ot_runtime",         "ot_conv_habits", "ot_block_habits",  "ot_form_price",
+        "ot_runtime_margins", "ot_overheads",   "ot_unpacked_price"};
     static char text[1 << 16];
     FILE *f = fopen("src/machine/runtime/runtime.h", "r");
     uint32_t n = 0;
