@@ -27,8 +27,9 @@
 
 #include "machine/runtime/runtime.h"
 
-#define OT_WAITING 2
-#define OT_FULLEST 6
+#define OT_WAITING    2
+#define OT_FULLEST    6
+#define OT_SIM_REUSED 4 /* one part in so many of what loading left free serves runs */
 
 typedef struct ot_sim_figures {
     /* bytes that the resident set grows by over a loaded session, in several runs */

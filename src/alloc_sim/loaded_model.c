@@ -45,7 +45,6 @@ static const freed_row FREED[] = {
     {INT64_MAX, 0, 0, 0},
 };
 #define FREED_FOLDED 0.7 /* the same of a constant that is computed on the way, smaller pieces */
-#define REUSED       4   /* one part in so many of what is free serves runs */
 /* Copies of a mapped weight that exist at once on the way, besides the last. */
 #define CONV_COPIES 4
 
@@ -255,7 +254,7 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, o
     OT_TRY(count_graph(&x, g, false));
     out->loaded = SESSION + x.packed + x.plain + x.nodes + x.freed;
     out->loading = out->loaded + ot_max(x.folded + x.transient - x.freed, 0);
-    out->reused = x.freed / REUSED;
+    out->reused = x.freed / OT_SIM_REUSED;
     if (ot_dbg['P'])
         fprintf(stderr,
                 "> Loaded: %.2f MB of packed weights, %.2f MB of other constants, %.2f MB for "
