@@ -253,7 +253,7 @@ $(BUILD)/tests/fuzz_driver: tests/fuzz/driver.c tests/fuzz/fuzz_model.c $(LIB)
 
 # What `make fuzz` runs, each with its corpus.
 FUZZERS := kernel mlir model range crops $(if $(filter yes,$(ENGINE)),session engine_form arrays)
-$(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/fuzz_bounds.h $(LIB)
+$(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/fuzz_bounds.h tests/fuzz/fuzz_input.h $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDLIBS)

@@ -14,25 +14,12 @@
 #include "onnx/import/model_io.h"
 
 #include "fuzz_bounds.h"
+#include "fuzz_input.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static uint32_t hash(const uint8_t *data, size_t size)
-{
-    uint32_t h = 2166136261u;
-    for (size_t k = 0; k < size; k++) h = (h ^ data[k]) * 16777619u;
-    return h ^ (h >> 15);
-}
-
-static ot_status load(const uint8_t *data, size_t size, ot_diag *d, ot_model **m)
-{
-    if (size >= 6 && memcmp(data, "model ", 6) == 0)
-        return ot_text_parse((const char *)data, size, d, m);
-    return ot_import_memory(data, size, NULL, d, m);
-}
 
 /* Text or bytes that were written are one object, or more. */
 static ot_status print(ot_status (*put)(const void *x, FILE *f), const void *x)
@@ -160,9 +147,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ot_model *m = NULL;
         int64_t dims[OT_RANK_MAX];
         ot_shape_binding b;
-        const uint32_t h = hash(data, size);
+        const uint32_t h = fuzz_hash(data, size);
         fuzz_begin();
-        ot_status s = load(data, size, &d, &m);
+        ot_status s = fuzz_load(data, size, &d, &m);
         const size_t n = s == OT_OK ? bind_first(m, h, dims, &b) : 0;
         if (s == OT_OK)
             s = what == 0 ? geometry(m, &b, n) : what == 1 ? passes(m, &b, n) : step(m, &b, n, h);

@@ -17,24 +17,11 @@
 #include "select/search/plan_search.h"
 #include "transform/transform.h"
 #include "../oracle/region_prices.h"
+#include "fuzz_input.h"
 
 #define VERSION_MAX 100000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static uint32_t hash(const uint8_t *data, size_t size)
-{
-    uint32_t h = 2166136261u;
-    for (size_t k = 0; k < size; k++) h = (h ^ data[k]) * 16777619u;
-    return h ^ (h >> 15);
-}
-
-static ot_status load(const uint8_t *data, size_t size, ot_diag *d, ot_model **m)
-{
-    if (size >= 6 && memcmp(data, "model ", 6) == 0)
-        return ot_text_parse((const char *)data, size, d, m);
-    return ot_import_memory(data, size, NULL, d, m);
-}
 
 /* A failure has one line that says so; anything else is our bug. */
 static void expect_line(ot_status s, const ot_diag *d)
@@ -178,9 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ot_diag d = {0};
     ot_model *m = NULL;
-    ot_status s = load(data, size, &d, &m);
+    ot_status s = fuzz_load(data, size, &d, &m);
     if (s == OT_OK) print_again(m);
-    if (s == OT_OK) s = tile(m, hash(data, size), &d);
+    if (s == OT_OK) s = tile(m, fuzz_hash(data, size), &d);
     expect_line(s, &d);
     if (s == OT_OK) read_again(m, &d);
     ot_model_free(m);
