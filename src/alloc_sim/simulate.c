@@ -421,9 +421,9 @@ ot_status ot_sim_run_graph(ot_simulator *x, const ot_graph *g, const ot_sim_visi
     OT_TRY(end(&u, v));
     ot_sim_release(x, &converted);
     ot_sim_release(x, &block);
-    ot_tape_end(x->tape);
+    const ot_status s = ot_tape_end(x->tape);
     x->tape = outer;
-    return OT_OK;
+    return s;
 }
 
 int64_t ot_sim_turned_bytes(const ot_graph *g, const ot_runtime *r, const ot_node *n)

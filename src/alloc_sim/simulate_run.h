@@ -48,6 +48,7 @@ typedef struct ot_sim_tape {
     size_t n_slots, cap_slots;
     int attempts;
     bool is_broken; /* something that the next iteration may do otherwise */
+    bool no_memory; /* to tape it in */
     bool is_done;   /* the next one may be replayed */
 } ot_sim_tape;
 
@@ -142,7 +143,8 @@ void ot_tape_hand(ot_simulator *x, uint32_t chunk, uint32_t at);
 void ot_tape_look(ot_simulator *x);
 /* The iteration does what the next one may do otherwise. */
 void ot_tape_break(ot_simulator *x);
-void ot_tape_end(ot_sim_tape *t);
+/* Fails: OT_E_NOMEM (while it was taped). */
+ot_status ot_tape_end(ot_sim_tape *t) OT_MUST_USE;
 /* One more iteration as v->tape says. Fails: OT_E_NOMEM. */
 ot_status ot_tape_replay(ot_simulator *x, const ot_sim_visit *v) OT_MUST_USE;
 

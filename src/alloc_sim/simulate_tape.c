@@ -24,14 +24,14 @@ static void add(ot_simulator *x, ot_tape_kind kind, uint32_t slot, uint32_t at, 
 {
     ot_sim_tape *t = x->tape;
     if (!OT_PUSH(x->a, t->entries, t->n, t->cap, ((ot_tape_entry){kind, slot, at, bytes, NULL})))
-        t->is_broken = true;
+        t->is_broken = t->no_memory = true;
 }
 
 void ot_tape_take(ot_simulator *x, int64_t bytes, bool roomy, uint32_t chunk)
 {
     if (!x->tape) return;
     if (!OT_PUSH(x->a, x->tape->slots, x->tape->n_slots, x->tape->cap_slots, chunk))
-        x->tape->is_broken = true;
+        x->tape->is_broken = x->tape->no_memory = true;
     else
         add(x, roomy ? OT_TAPE_TAKE_ROOMY : OT_TAPE_TAKE, (uint32_t)x->tape->n_slots - 1, 0, bytes);
 }
@@ -82,12 +82,13 @@ void ot_tape_break(ot_simulator *x)
     if (x->tape) x->tape->is_broken = true;
 }
 
-void ot_tape_end(ot_sim_tape *t)
+ot_status ot_tape_end(ot_sim_tape *t)
 {
-    if (!t) return;
+    if (!t) return OT_OK;
     /* what the iteration took and left behind is there once, for all of them */
     for (size_t k = 0; k < t->n_slots; k++) t->is_broken |= t->slots[k] != OT_NONE;
     t->is_done = !t->is_broken;
+    return t->no_memory ? OT_E_NOMEM : OT_OK;
 }
 
 static ot_status replay_entry(ot_simulator *x, const ot_tape_entry *e, const ot_sim_visit *v)

@@ -207,9 +207,9 @@ static ot_status take_over(step_writer *w, ot_id v, ot_id fresh)
     return step_next(w, state, rest);
 }
 
-static ot_status take_inputs(step_writer *w)
+/* n: inputs of the model itself, before those that were added. */
+static ot_status take_inputs(step_writer *w, uint32_t n)
 {
-    const uint32_t n = w->g->n_inputs;
     for (uint32_t k = 0; k < n; k++) {
         const ot_id v = w->g->inputs[k];
         const step_value *x = &w->p->values[v];
@@ -500,7 +500,7 @@ ot_status step_write_model(step_plan *p, ot_step_facts *facts)
     if (!w.now || !w.made || !order) return nomem(&w);
     for (ot_id v = 0; v < p->n_values; v++) w.now[v] = v;
     if (p->counts) OT_TRY(step_counters(&w));
-    OT_TRY(take_inputs(&w));
+    OT_TRY(take_inputs(&w, n_inputs));
     OT_TRY(tell_inputs(&w, n_inputs));
     for (uint32_t k = 0; k < n; k++)
         if (p->nodes[order[k]].used && p->nodes[order[k]].has_rows)

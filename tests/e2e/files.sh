@@ -63,7 +63,7 @@ expect 3 "$TOOL" "$m" -o "$tmp/no.onnx" --goal memory --memory-budget 1K
 expect 0 "$TOOL" "$m" -o "$tmp/t.ot" --l2 64K -q
 expect 0 "$TOOL" "$tmp/t.ot" -o "$tmp/again.ot" -q
 expect 0 "$TOOL" "$m" -o "$tmp/x.onnx" --l2 64K -q --dump-dir "$tmp/dump"
-for f in 01-import.ot 01-import.dot 07-rewrite.ot 07-rewrite.dot; do
+for f in 01-import.ot 01-import.dot 08-rewrite.ot 08-rewrite.dot; do
     [ -s "$tmp/dump/$f" ] || fail "no dump $f"
 done
 expect 0 "$TOOL" "$m" -o "$tmp/x.onnx" -q -d S
