@@ -208,13 +208,15 @@ static bool saves_surely(const ot_sim_figures *packed, const ot_sim_figures *unp
 static ot_status try_unpacked(ot_candidates *x, ot_region_set *won)
 {
     static const int64_t FROM[] = {4 << 20, 1 << 20, 256 << 10};
+    enum { N_FROM = sizeof FROM / sizeof *FROM };
     int64_t from = 0, least = won->bytes;
-    ot_region_set found = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1u)};
     ot_sim_figures f, packed;
+    if (!ot_candidates_unpack(x) || !ot_has_unpacked(x->g, FROM[N_FROM - 1])) return OT_OK;
+    ot_region_set found = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1u)};
     if (!found.all) return ot_fail_nomem(x->g->model->diag);
-    if (!ot_candidates_unpack(x)) return OT_OK;
-    for (size_t k = 0; k < sizeof FROM / sizeof *FROM; k++) {
+    for (size_t k = 0; k < N_FROM; k++) {
         const ot_region_set *best;
+        if (!ot_has_unpacked(x->g, FROM[k])) continue;
         x->how.unpacked_from = FROM[k];
         OT_TRY(best_unpacked(x, won, &least, &best));
         if (!best) continue;

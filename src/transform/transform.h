@@ -64,6 +64,8 @@ ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_U
  * Returns how many there are. Call before ot_transform_tiles, whose bodies capture them then.
  * Requires USES, SHAPES. */
 uint32_t ot_mark_unpacked(ot_graph *g, int64_t from);
+/* Whether it would mark any. Requires the same. */
+bool ot_has_unpacked(const ot_graph *g, int64_t from);
 /* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast
  * every operand anyway. Inputs and results keep their types. *changed false: nothing was to
  * gain, or an operator stands in the way, and g is as it was. Requires SHAPES, which are to be

@@ -43,6 +43,13 @@ static bool is_weight(const ot_graph *g, ot_id v, int64_t from)
     return true;
 }
 
+bool ot_has_unpacked(const ot_graph *g, int64_t from)
+{
+    bool any = false;
+    for (ot_id v = 0; v < g->n_values && !any; v++) any = is_weight(g, v, from);
+    return any;
+}
+
 uint32_t ot_mark_unpacked(ot_graph *g, int64_t from)
 {
     uint32_t n = 0;
