@@ -305,6 +305,21 @@ class Processes(Folder):
             self.assertEqual(large.apply(chain(), x, executor=pool, chunk=100, other_bits="tell").chunks, 4)
 
 
+class Scripts(Folder):
+    def test_bare_call(self):
+        """Workers read the script: a call that stands bare in it is named, once a worker, without their stacks."""
+        np.save("x.npy", picture(3, 200, 200))
+        path_of(chain(), ".", "m")
+        with open("run.py", "w", encoding="ascii") as f:
+            f.write("from onnx_tile import large\nlarge.apply('m.onnx', 'x.npy', 'y.npy', workers=1, chunk=100, retries=0)\n")
+        run = subprocess.run([sys.executable, "run.py"], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("onnx_tile: a worker read the script and met the call of apply: put it under if __name__ == '__main__'\n", run.stderr)
+        self.assertIn("has no if __name__ == '__main__'", run.stderr)
+        self.assertEqual(run.stderr.count("Traceback"), 1, run.stderr)
+        self.assertFalse(os.path.exists("y.npy"))
+
+
 class Resuming(Folder):
     """A run is killed by force, and gone on with."""
 

@@ -1,6 +1,7 @@
 """apply: a model over one input of any size, part by part, on any number of workers."""
 import json
 import math
+import multiprocessing
 import os
 import tempfile
 import time
@@ -112,6 +113,12 @@ def _first_result(pool: Pool, retries: int, function: Callable[..., Any], job: w
                 break
     raise SystemFailure("the first worker died while it loaded the model, or could not begin: it takes more memory than there is, or the "
                         "script that calls apply has no if __name__ == '__main__'")
+
+
+def _refuse_reading_worker() -> None:
+    """A worker that begins reads the caller's script: a call that stands bare in it would begin workers without end."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit("onnx_tile: a worker read the script and met the call of apply: put it under if __name__ == '__main__'")
 
 
 class _Run:
@@ -468,6 +475,7 @@ def apply(model: "Model", src: Any, dst: Any = None, *, budget: "Union[int, str]
     Raises UsageError naming the node where a node needs a whole axis or the resumed run was of another model, BudgetError where
     no chunk fits, ModelError or SystemFailure.
     """
+    _refuse_reading_worker()
     _check_options(runtime, other_bits, threads, retries, store)
     limit = size_of(budget)
     convert = work.Convert(scale, out_scale, None if dtype is None else np.dtype(dtype).str, prepare, finish)
