@@ -233,6 +233,7 @@ static ot_status pass_rewrite(ot_run *r)
                    ? ot_transform_dynamic(r->model->graph, r->selection.design->graph,
                                           r->selection.plan)
                    : ot_transform_tiles(r->model->graph, r->selection.plan));
+        OT_TRY(ot_use_one_name(r->model->graph));
     } else {
         /* nothing in it depends on the extents, but windows that are read */
         r->model->static_inputs = r->model->resized || r->selection.plan->narrowed_nodes > 0 ||

@@ -21,6 +21,10 @@ ot_status ot_transform_tiles(ot_graph *g, const ot_plan *p) OT_MUST_USE;
  * at the design size, with the table of ops/dynamic_dims.h, whose regions these are; it must
  * live until the model is written. */
 ot_status ot_transform_dynamic(ot_graph *g, const ot_graph *planned, const ot_plan *p) OT_MUST_USE;
+/* Bodies that capture a constant under a second name, of an Identity, capture the constant itself;
+ * what only gave the name goes (one_name.c). Call after ot_transform_tiles. Requires USES; keeps
+ * SHAPES, ORDER and USES hold as before. Fails: OT_E_NOMEM. */
+ot_status ot_use_one_name(ot_graph *g) OT_MUST_USE;
 /* Give every convolution that ot_transform_tiles made a bias that no other reads, every
  * element-wise operator constants that no other reads (64 KiB at most, not limits of Clip), for
  * runtimes that ask for it (own_biases). Call after ot_transform_tiles; ORDER and USES hold as
