@@ -225,6 +225,27 @@ static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_bef
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }
 
+/* Constants that the rewrite made, of which it then cut all that is read: a runtime says of each that
+ * nobody reads it. Of values and nodes from these on, and of bodies: they nest as deep as forms do.
+ * Requires ORDER, USES of g. */
+static ot_status drop_constants(ot_graph *g, ot_id value, ot_id node)
+{
+    for (ot_id v = value; v < g->n_values; v++) {
+        ot_value *x = &g->values[v];
+        if (x->init && x->producer == OT_NONE && !x->is_input && !x->is_output && x->n_uses == 0)
+            x->removed = true;
+    }
+    for (ot_id k = node; k < g->n_nodes; k++) {
+        const ot_node *n = &g->nodes[k];
+        for (uint32_t j = 0; j < n->n_attrs && !n->dead; j++) {
+            if (n->attrs[j].kind != OT_ATTR_GRAPH) continue;
+            OT_TRY(ot_assure(n->attrs[j].g, OT_P_ORDER | OT_P_USES));
+            OT_TRY(drop_constants(n->attrs[j].g, 0, 0));
+        }
+    }
+    return OT_OK;
+}
+
 /* ---- the pass ---- */
 
 /* The plan's regions become the engine's operators, of which it has more. */
@@ -269,6 +290,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     if (st == OT_OK && planned == g) st = rw_share_constants(g, n_nodes);
     if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->dynamic_dims)
         st = rw_plain_views(g, p->viewed);
+    if (st == OT_OK) st = drop_constants(g, n_before, n_nodes);
     ot_arena_free(a);
     return st;
 }

@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto as T
 
 import builder
-from checks import input_extents, nmse, nodes, outputs
+from checks import input_extents, nmse, nodes, outputs, unread_constants
 
 tool, d, seed, rounds, engine = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == 'engine'
 print('seed', seed)
@@ -87,6 +87,7 @@ def check(name, opset, mode, args, round_, half=False):
     if p.returncode:
         complain(f'{name}: exit {p.returncode}: {p.stderr}')
         return False
+    if unread := unread_constants(onnx.load(tiled).graph): complain(f'{name} {args}: nothing reads {unread[:2]}')
     if 'engine' in args: return rows_cut(tiled)
     onnx.checker.check_model(tiled, full_check=True)
     got, want = run(tiled, x), run(path, x)

@@ -39,6 +39,20 @@ def nodes(graph):
         yield from g.node
 
 
+def unread_constants(graph):
+    """Initializers of the graph and of all bodies that nothing reads."""
+    found = []
+
+    def read(g):
+        """Names that it reads of graphs around it."""
+        names = {v for n in g.node for v in n.input} | {o.name for o in g.output}
+        names |= {v for n in g.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH for v in read(a.g)}
+        found.extend(i.name for i in g.initializer if i.name not in names)
+        return names - {v.name for v in [*g.initializer, *g.input]} - {v for n in g.node for v in n.output}
+    read(graph)
+    return found
+
+
 def nmse(got, want):
     """Squared error, by the squares of what is wanted."""
     got, want = got.astype('f8'), want.astype('f8')
