@@ -225,9 +225,9 @@ static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_bef
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }
 
-/* Constants that the rewrite made, of which it then cut all that is read: a runtime says of each that
- * nobody reads it. Of values and nodes from these on, and of bodies: they nest as deep as forms do.
- * Requires ORDER, USES of g. */
+/* Constants that the rewrite made, of which it then cut all that is read: a runtime says of each
+ * that nobody reads it. Of values and nodes from these on, and of bodies, which nest as deep as
+ * forms do. Requires ORDER, USES of g. */
 static ot_status drop_constants(ot_graph *g, ot_id value, ot_id node)
 {
     for (ot_id v = value; v < g->n_values; v++) {
