@@ -98,7 +98,8 @@ static int64_t padded(const ot_value *v, int32_t axis, int64_t block)
                                      : bytes / extent * (ot_ceil_div(extent, block) * block);
 }
 
-/* The weight of a matrix product stays as it is: a body makes a constant of what it captures. */
+/* The weight of a matrix product stays as it is: a body makes a constant of what it captures, or
+ * it is a loop of a branch, which packs none that it captures. */
 static ot_status keep_original(tally *x, const ot_graph *g, ot_id w)
 {
     const ot_id by = g->values[w].producer;
@@ -107,10 +108,12 @@ static ot_status keep_original(tally *x, const ot_graph *g, ot_id w)
     const char *name = g->values[from == OT_NONE ? w : from].name;
     if (ot_map_get(x->kept, name) != OT_NONE) return OT_OK;
     x->plain += bytes_of(&g->values[w]);
+    if (g->values[w].is_outer)
+        count_copies(x, g, &g->values[w], bytes_of(&g->values[w]), WEIGHT_PLAIN);
     return ot_map_put(x->kept, name, w) ? OT_OK : OT_E_NOMEM;
 }
 
-static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bool is_body,
+static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, uint32_t depth,
                                bool *seen)
 {
     const ot_id w = n->in[1];
@@ -120,13 +123,14 @@ static ot_status count_product(tally *x, const ot_graph *g, const ot_node *n, bo
     seen[w] = true;
     if ((n->op == OT_OP_MatMul || n->op == OT_OP_Gemm) && v->rank == 2) {
         const bool turned = n->op == OT_OP_Gemm && ot_attr_int(n, "transB", 0) != 0;
+        if (v->is_outer && depth > 1) return again ? OT_OK : keep_original(x, g, w);
         if (!again) {
             x->packed += padded(v, turned ? 0 : 1, PACKED_COLUMNS);
             count_copies(x, g, v, bytes_of(v), WEIGHT_OF_PRODUCT);
             /* the enclosing graph lets go of it when all bodies have packed theirs */
             if (v->is_outer) x->folded += bytes_of(v);
         }
-        return again || !is_body || v->is_outer ? OT_OK : keep_original(x, g, w);
+        return again || depth == 0 || v->is_outer ? OT_OK : keep_original(x, g, w);
     }
     if (n->op == OT_OP_Conv && ot_sim_is_blocked(g, x->r, n, &input)) {
         if (!again || ot_onnxruntime_folded(g, (ot_id)(n - g->nodes)) != OT_NONE) {
@@ -206,13 +210,13 @@ static void count_folded(tally *x, const ot_graph *g, const ot_node *n, const fo
     }
 }
 
-static ot_status count_graph(tally *x, const ot_graph *g, bool is_body);
+static ot_status count_graph(tally *x, const ot_graph *g, uint32_t depth);
 
-static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, bool is_body,
+static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, uint32_t depth,
                             const folding *f, bool *seen)
 {
     x->nodes += is_half(g, n) ? NODE + NODE / 2 : NODE;
-    if (has_weights(g, n)) OT_TRY(count_product(x, g, n, is_body, seen));
+    if (has_weights(g, n)) OT_TRY(count_product(x, g, n, depth, seen));
     for (uint32_t j = 0; j < n->n_in; j++) {
         const ot_id v = n->in[j];
         if (v == OT_NONE || seen[v] || g->values[v].is_outer ||
@@ -224,11 +228,11 @@ static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, bool 
     }
     for (uint32_t j = 0; j < n->n_attrs; j++)
         if (n->attrs[j].kind == OT_ATTR_GRAPH && n->attrs[j].g)
-            OT_TRY(count_graph(x, n->attrs[j].g, true));
+            OT_TRY(count_graph(x, n->attrs[j].g, depth + 1));
     return OT_OK;
 }
 
-static ot_status count_graph(tally *x, const ot_graph *g, bool is_body)
+static ot_status count_graph(tally *x, const ot_graph *g, uint32_t depth)
 {
     bool *seen = OT_NEW_N(x->a, bool, g->n_values + 1u);
     folding f;
@@ -239,7 +243,7 @@ static ot_status count_graph(tally *x, const ot_graph *g, bool is_body)
         if (f.nodes[g->order[k]])
             count_folded(x, g, n, &f);
         else
-            OT_TRY(count_node(x, g, n, is_body, &f, seen));
+            OT_TRY(count_node(x, g, n, depth, &f, seen));
     }
     return OT_OK;
 }
@@ -251,7 +255,7 @@ ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, o
                .kept = ot_map_new(a),
                .mapped = g->model->has_external || g->model->data_file};
     if (!x.kept) return OT_E_NOMEM;
-    OT_TRY(count_graph(&x, g, false));
+    OT_TRY(count_graph(&x, g, 0));
     out->loaded = SESSION + x.packed + x.plain + x.nodes + x.freed;
     out->loading = out->loaded + ot_max(x.folded + x.transient - x.freed, 0);
     out->reused = x.freed / OT_SIM_REUSED;

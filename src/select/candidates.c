@@ -66,6 +66,7 @@ ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_opti
                          .arena = arena};
     ot_status s = ot_planner_open(g, t, &x->planner);
     if (s == OT_OK) s = simulate_untiled(x);
+    if (s == OT_OK) s = ot_repacks_fill(x);
     if (s == OT_OK)
         *out = x;
     else
@@ -306,10 +307,10 @@ static ot_status make_own(ot_candidates *x)
     return ot_fail_nomem(x->g->model->diag);
 }
 
-static ot_region_set set_of(const ot_plan *p)
+static ot_region_set set_of(const ot_candidates *x, const ot_plan *p)
 {
     ot_region_set set = {.all = p->regions, .n = p->n_regions};
-    for (uint32_t k = 0; k < set.n; k++) set.gain += set.all[k].benefit;
+    for (uint32_t k = 0; k < set.n; k++) set.gain += ot_set_saves(x, &set.all[k]);
     return set;
 }
 
@@ -351,7 +352,10 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
     }
     if (x->is_known) out->takes = f;
     const bool packs = w->defer_from == 0 && w->unpacked_from == 0;
-    out->seconds = x->untiled_s - out->set.gain + (packs ? 0 : x->packing_seconds);
+    out->packing_s = (packs ? 0 : x->packing_seconds) + ot_set_repacks(x, &out->set);
+    out->set.gain = 0;
+    for (uint32_t k = 0; k < out->set.n; k++) out->set.gain += out->set.all[k].benefit;
+    out->seconds = x->untiled_s - out->set.gain + out->packing_s;
     out->peak = ot_planner_peak(x->planner, out->set.all, out->set.n);
     out->own = x->own;
     out->o = x->o;
@@ -366,7 +370,7 @@ ot_status ot_candidates_lap(ot_candidates *x, double slowdown, ot_outcome *out)
     write_plainly(x);
     OT_TRY(set_base(x));
     if (x->o.max_tensor) OT_TRY(ot_limit_keep(x));
-    ot_region_set won = set_of(x->own);
+    ot_region_set won = set_of(x, x->own);
     if (sets_compete(x)) {
         OT_TRY(ot_candidates_score(x, won.all, won.n, &won.bytes));
         OT_TRY(ot_candidates_add(x, x->own, won.bytes));
@@ -395,8 +399,7 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
     p->defer_from = of->how.defer_from;
     p->unpacked_from = of->how.unpacked_from;
     p->folds_norms = of->how.folds_norms;
-    p->deferred_seconds = of->seconds - (x->untiled_s - of->set.gain);
-    if (p->defer_from == 0 && p->unpacked_from == 0) p->deferred_seconds = 0;
+    p->deferred_seconds = of->packing_s;
     p->tiled.time_s += p->deferred_seconds;
     if (x->is_known) {
         ot_process_figures(&x->untiled, &p->untiled);

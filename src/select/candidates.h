@@ -42,13 +42,13 @@ typedef struct ot_writing {
 typedef struct ot_outcome {
     ot_region_set set;
     ot_writing how;
-    ot_sim_figures takes; /* of the model that is written so; all 0: not known */
-    int64_t peak;         /* its live bytes */
-    double seconds;
-    ot_plan *own;      /* the plan that the lap's options alone give; the candidates' */
-    ot_plan_options o; /* of the lap */
-    bool changes;      /* the model is written otherwise than it is */
-    bool any_regions;  /* the plan has regions */
+    ot_sim_figures takes;      /* of the model that is written so; all 0: not known */
+    int64_t peak;              /* its live bytes */
+    double seconds, packing_s; /* of which, for packing weights when it runs */
+    ot_plan *own;              /* the plan that the lap's options alone give; the candidates' */
+    ot_plan_options o;         /* of the lap */
+    bool changes;              /* the model is written otherwise than it is */
+    bool any_regions;          /* the plan has regions */
 } ot_outcome;
 
 /* What processes are scored by (score.c). */
@@ -74,10 +74,12 @@ typedef struct ot_simulated {
 typedef struct ot_candidates {
     ot_graph *g;
     const ot_target *t;
-    ot_plan_options o;      /* the user's, with the limit on time of the lap at hand */
-    ot_planner *planner;    /* of g */
-    bool static_shape;      /* the file states all extents */
-    int64_t weights;        /* bytes of g's initializers */
+    ot_plan_options o;   /* the user's, with the limit on time of the lap at hand */
+    ot_planner *planner; /* of g */
+    bool static_shape;   /* the file states all extents */
+    int64_t weights;     /* bytes of g's initializers */
+    /* [nodes of g] seconds to pack the weights that a loop captures, each time that it runs */
+    double *repacks;
     bool starts_rich;       /* laps begin with plans in which kept bytes have a price, too */
     ot_writing how;         /* of what is scored now */
     double packing_seconds; /* that deferred and unpacked weights cost in what was written last */
@@ -237,7 +239,8 @@ bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot
 /* `to` keeps to the limit on time, or is no slower than `from`, if that is not NULL. */
 bool ot_set_in_time(const ot_candidates *x, const ot_region_set *to, const ot_region_set *from);
 /* *to: `from` with r, without what r overlaps; false: it has r. to->all: room. */
-bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to);
+bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_region *r,
+                   ot_region_set *to);
 void ot_set_swap(ot_region_set *a, ot_region_set *b);
 /* Of all by which regions differ, and of how they are written. */
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set);
@@ -256,6 +259,15 @@ ot_status ot_candidates_leave(ot_candidates *x, const ot_sim_figures *full, ot_r
                               bool *left) OT_MUST_USE;
 /* The set as a plan; x gives the plans away that it still needs. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_plan(ot_candidates *x, const ot_region_set *won, ot_plan **out) OT_MUST_USE;
+
+/* ---- repacks.c ---- */
+
+/* Fill x->repacks. Fails: OT_E_NOMEM. */
+ot_status ot_repacks_fill(ot_candidates *x) OT_MUST_USE;
+/* Seconds that r saves as regions are written now. */
+double ot_set_saves(const ot_candidates *x, const ot_region *r);
+/* Seconds that packing anew costs the set as it is written now. */
+double ot_set_repacks(const ot_candidates *x, const ot_region_set *set);
 
 /* ---- growth_step.c ---- */
 

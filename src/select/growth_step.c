@@ -110,7 +110,7 @@ static bool add_twins(letting_go *q, const ot_region *r)
     for (size_t k = 0; k < x->n_pool; k++) {
         const ot_region *y = &x->pool[k];
         if (!are_twins(x->g, r, y) || has_twin_at(x->g, &q->twins, r, y)) continue;
-        if (!ot_set_put_in(&q->twins, y, &q->other)) continue;
+        if (!ot_set_put_in(x, &q->twins, y, &q->other)) continue;
         ot_set_swap(&q->twins, &q->other);
         any = true;
     }
@@ -126,7 +126,7 @@ static ot_status let_go(letting_go *q, const ot_region_set *from, const ot_sim_f
         for (size_t k = 0; k < x->n_pool && x->work < q->most; k++) {
             const ot_region *r = &x->pool[k];
             if (largest_in(r, f->held, f->n_held) != largest) continue;
-            if (!ot_set_put_in(from, r, &q->spare)) continue;
+            if (!ot_set_put_in(x, from, r, &q->spare)) continue;
             const bool any = add_twins(q, r);
             OT_TRY(consider(q, r, &q->spare, first));
             if (any) OT_TRY(consider(q, r, &q->twins, first));

@@ -72,7 +72,7 @@ ot_status ot_candidates_add(ot_candidates *x, const ot_plan *p, int64_t bytes)
     if (!set.all) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++) {
         set.all[k] = p->regions[k];
-        set.gain += p->regions[k].benefit;
+        set.gain += ot_set_saves(x, &p->regions[k]);
         OT_TRY(add_region(x, &p->regions[k]));
     }
     for (uint32_t k = 0; k < p->n_spare; k++) OT_TRY(add_region(x, &p->spare[k]));
@@ -124,10 +124,11 @@ static bool is_allowed(const ot_candidates *x, const ot_region_set *set)
     return set->gain - x->unpacked_s >= -(x->o.max_slowdown + TIME_ABOUT) * x->untiled_s;
 }
 
-bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to)
+bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_region *r,
+                   ot_region_set *to)
 {
     bool done = false;
-    *to = (ot_region_set){.all = to->all, .gain = r->benefit};
+    *to = (ot_region_set){.all = to->all, .gain = ot_set_saves(x, r)};
     for (uint32_t k = 0; k < from->n; k++) {
         const ot_region *y = &from->all[k];
         if (same_region(y, r)) return false;
@@ -137,15 +138,16 @@ bool ot_set_put_in(const ot_region_set *from, const ot_region *r, ot_region_set 
         }
         if (y->last >= r->first && y->first <= r->last) continue;
         to->all[to->n++] = *y;
-        to->gain += y->benefit;
+        to->gain += ot_set_saves(x, y);
     }
     if (!done) to->all[to->n++] = *r;
     return true;
 }
 
-static void take_out(const ot_region_set *from, uint32_t which, ot_region_set *to)
+static void take_out(const ot_candidates *x, const ot_region_set *from, uint32_t which,
+                     ot_region_set *to)
 {
-    *to = (ot_region_set){.all = to->all, .gain = from->gain - from->all[which].benefit};
+    *to = (ot_region_set){.all = to->all, .gain = from->gain - ot_set_saves(x, &from->all[which])};
     for (uint32_t k = 0; k < from->n; k++)
         if (k != which) to->all[to->n++] = from->all[k];
 }
@@ -239,7 +241,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
     const ot_region *r;
     *better = false;
     for (uint32_t k = c->set.n; k-- > 0 && x->work < c->most;) {
-        take_out(&c->set, k, &c->spare);
+        take_out(x, &c->set, k, &c->spare);
         if (!ot_set_in_time(x, &c->spare, &c->set)) continue;
         OT_TRY(ot_set_score(x, &c->spare));
         if (!beats(x, &c->spare, &c->set, ABOUT)) continue;
@@ -248,7 +250,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
     }
     for (size_t k = 0; (r = pooled(x, c->all, k)) != NULL && x->work < c->most; k++) {
         if (c->all && x->late[k]) continue;
-        if (!ot_set_put_in(&c->set, r, &c->spare) || !ot_set_in_time(x, &c->spare, &c->set))
+        if (!ot_set_put_in(x, &c->set, r, &c->spare) || !ot_set_in_time(x, &c->spare, &c->set))
             continue;
         OT_TRY(ot_set_score(x, &c->spare));
         if (!ot_candidates_comes_in(x, r, &c->set, &c->spare)) continue;
@@ -366,7 +368,8 @@ static ot_status leave_step(ot_candidates *x, const ot_sim_figures *full, const 
     for (size_t k = 0; k < x->n_pool; k++) {
         ot_sim_figures f = {0};
         if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
-        if (!ot_set_put_in(from, &x->pool[k], spare) || !ot_set_in_time(x, spare, from)) continue;
+        if (!ot_set_put_in(x, from, &x->pool[k], spare) || !ot_set_in_time(x, spare, from))
+            continue;
         OT_TRY(ot_candidates_simulate(x, spare->all, spare->n, &f));
         spare->bytes = ot_score_bytes(&f, &x->base);
         const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);

@@ -105,14 +105,6 @@ static ot_status keep_constant(ot_graph *g, ot_id v)
     return OT_OK;
 }
 
-/* A matrix product packs a captured weight as well, one level down (not in a loop of the
- * branch), and then no other copy stays. */
-static bool packs_captured(const ot_graph *g, const ot_node *n, uint32_t k)
-{
-    return k == 1 && (n->op == OT_OP_MatMul || n->op == OT_OP_Gemm) &&
-           g->values[n->in[k]].rank == 2;
-}
-
 bool *rw_read_by_file(const ot_graph *g, ot_arena *a)
 {
     bool *read = OT_NEW_N(a, bool, g->n_values + 1u);
@@ -138,7 +130,7 @@ static ot_status move_weights(ot_graph *g, ot_graph *top)
     for (uint32_t k = 0; k < g->n_nodes; k++)
         for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)
             if (g->nodes[k].in[j] != OT_NONE)
-                kept[g->nodes[k].in[j]] |= !packs_captured(g, &g->nodes[k], j);
+                kept[g->nodes[k].in[j]] |= !rw_packs_captured(g, &g->nodes[k], j);
     const uint32_t n_values = g->n_values;
     for (uint32_t k = 0; k < n_values; k++) {
         ot_value *v = &g->values[k];

@@ -70,6 +70,9 @@ ot_status ot_defer_packing(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_U
 uint32_t ot_mark_unpacked(ot_graph *g, int64_t from);
 /* Whether it would mark any. Requires the same. */
 bool ot_has_unpacked(const ot_graph *g, int64_t from);
+/* Bytes of the weight of matrix product n that bodies of tiles capture as it is, for a runtime with
+ * outer_weights or maps_weights (weights.c); 0: there is none. Requires USES, SHAPES. */
+int64_t ot_captured_product(const ot_graph *g, const ot_node *n);
 /* Write what g computes in half precision in float32 (widen.c): for runtimes that would cast
  * every operand anyway. Inputs and results keep their types. *changed false: nothing was to
  * gain, or an operator stands in the way, and g is as it was. Requires SHAPES, which are to be

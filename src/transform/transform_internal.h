@@ -174,6 +174,9 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_USE;
 /* Whether bodies read this constant of the enclosing graph by name, and make one of their own of
  * it by a Reshape: it is large, and of a type that Reshape takes. */
 bool rw_stays_outer(const ot_model *m, const ot_tensor *weight);
+/* n's input k is the weight of a matrix product. ONNX Runtime packs it where it is captured, too,
+ * one level down (not in a loop of a branch), and then no other copy stays. */
+bool rw_packs_captured(const ot_graph *g, const ot_node *n, uint32_t k);
 /* v becomes a value of the body that is read from the enclosing graph by name. */
 ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_USE;
 

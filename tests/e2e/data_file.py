@@ -1,6 +1,7 @@
 """Weights in a file of their own, constants that several regions read. data_file.py TOOL FOLDER"""
 import collections
 import glob
+import json
 import os
 import subprocess
 import sys
@@ -109,6 +110,28 @@ def places():
     equal(original, path, feeds(m))
 
 
+def products():
+    """Weights of matrix products in loops are the top graph's, each there once: bodies capture them, and that is what is predicted."""
+    net = Net(seed=7)
+    x = net.input('x', [1, 4096, 256])
+    for _ in range(2):
+        wide = net.op('Sigmoid', net.op('MatMul', x, net.const(net.rng.normal(0, .05, (256, 2048)))))
+        x = net.op('Add', net.op('MatMul', wide, net.const(net.rng.normal(0, .05, (2048, 256)))), x)
+    net.output(x, [1, 4096, 256])
+    m = net.model()
+    original, held = save(m, os.path.join(folder, 'mlp.onnx')), 4 * 256 * 2048 * 4
+    for options in ([], ['--single-file']):
+        path, _ = tiled(original, 'mlp_tiled.onnx', '--goal', 'memory', *options)
+        top, *bodies = graphs(onnx.load(path).graph)
+        large = [t for t in top.initializer if len(t.dims) == 2]
+        assert len(large) == 4 and any('MatMul' in [n.op_type for n in g.node] for g in bodies), (len(large), len(bodies))
+        assert not any(len(t.dims) == 2 for g in bodies for t in g.initializer), 'a body has weights of its own'
+        equal(original, path, feeds(m))
+        told = subprocess.run([tool, 'inspect', original, '--target', 'cpu-generic', '--goal', 'memory', '--json', *options], capture_output=True, check=True)
+        loaded = json.loads(told.stdout)['tiled']['loaded_bytes']
+        assert loaded < (30 << 20) + 1.1 * held + (0.7 * held if options else 0), loaded
+
+
 def constants():
     """What layers compute of the same constants is computed once; with goal memory it is in the file."""
     m = shared_bias()
@@ -135,4 +158,5 @@ def bias_name(m):
 
 weights()
 places()
+products()
 constants()

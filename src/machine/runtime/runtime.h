@@ -285,6 +285,9 @@ typedef struct ot_runtime {
     double deferred_seconds;
     /* weights in a file beside the model that the runtime does not know are read there */
     ot_unpacked_price unpacked;
+    /* a matrix product in a loop of a branch packs the weight that it captures anew each time,
+     * which takes as long as so many rows; 0: it does not */
+    double captured_rows;
     /* such convolutions hold the columns of their input where the result has fewer pixels than
      * channels */
     bool expands_columns;
