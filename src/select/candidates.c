@@ -63,8 +63,11 @@ ot_status ot_candidates_open(ot_graph *g, const ot_target *t, const ot_plan_opti
                          .o = *o,
                          .static_shape = static_shape,
                          .weights = bytes_of_weights(g),
+                         .memo = ot_form_memo_new(arena),
+                         .small_memo = ot_form_memo_new(arena),
                          .arena = arena};
-    ot_status s = ot_planner_open(g, t, &x->planner);
+    ot_status s = x->memo && x->small_memo ? ot_planner_open(g, t, &x->planner)
+                                           : ot_fail_nomem(g->model->diag);
     if (s == OT_OK) s = simulate_untiled(x);
     if (s == OT_OK) s = ot_repacks_fill(x);
     if (s == OT_OK)
@@ -79,6 +82,8 @@ void ot_candidates_close(ot_candidates *x)
     if (!x) return;
     for (size_t k = 0; k < x->n_plans; k++) ot_plan_free(x->plans[k]);
     ot_planner_close(x->planner);
+    ot_form_memo_free(x->memo);
+    ot_form_memo_free(x->small_memo);
     ot_arena_free(x->arena);
 }
 
@@ -120,10 +125,12 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
                     .looped_borders = x->t->runtime->looped_borders,
                     .slices_apart = x->t->runtime->slices_apart,
                     .unjoined_from = x->how.unjoined_from,
-                    .viewed = x->how.views ? x->t->runtime : NULL};
+                    .viewed = x->how.views ? x->t->runtime : NULL,
+                    .memo = x->memo};
     number_regions(x, regions, n);
     OT_TRY(ot_watch_look(x->g->model->diag));
-    OT_TRY(ot_model_clone(x->g->model, copy));
+    /* names are for who reads -d P */
+    OT_TRY(ot_dbg['P'] ? ot_model_clone(x->g->model, copy) : ot_model_sketch(x->g->model, copy));
     some.arena = (*copy)->arena;
     (*copy)->data_file = x->how.data_file;
     x->packing_seconds = 0;

@@ -94,6 +94,8 @@ typedef struct ot_candidates {
     ot_score_base small_base;
     bool looked_small;
     uint64_t work; /* nodes that were written and simulated */
+    /* tiles of regions, of g and at the smaller size */
+    struct ot_form_memo *memo, *small_memo;
     ot_arena *arena;
     ot_plan *own;    /* the plan of o of the lap at hand; one of plans */
     ot_plan **plans; /* [n_plans] all that were made; owned */

@@ -24,8 +24,8 @@ static const int PARTS[] = {4, 5, 6, 7, 10, 12};
 #define ROWS    8
 
 /* The regions with the extents that they have in `small`; such as run untiled there stay whole. */
-static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out,
-                        uint32_t *kept)
+static ot_status resize(const ot_candidates *x, const ot_graph *small, const ot_region *regions,
+                        uint32_t n, ot_region *out, uint32_t *kept)
 {
     *kept = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -37,7 +37,7 @@ static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_
         if (r.n_dims != 1 || !ot_value_is_static(v)) continue;
         r.dims[0].extent = v->dims[sink->axis[0]];
         r.dims[0].n_tiles = (uint32_t)ot_ceil_div(r.dims[0].extent, r.dims[0].tile);
-        OT_TRY(ot_form_legal(small, &r, r.form, 0, &legal, &why));
+        OT_TRY(ot_form_recall_legal(x->small_memo, small, &r, r.form, &legal, &why));
         if (legal) out[(*kept)++] = r;
     }
     return OT_OK;
@@ -52,16 +52,17 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
     ot_diag aside = {0};
     ot_plan some = {.outer_weights = x->t->runtime->outer_weights && !x->how.data_file,
                     .looped_borders = x->t->runtime->looped_borders,
-                    .slices_apart = x->t->runtime->slices_apart};
+                    .slices_apart = x->t->runtime->slices_apart,
+                    .memo = x->small_memo};
     ot_arena *a = ot_arena_new();
     some.regions = a ? OT_NEW_N(a, ot_region, n + 1u) : NULL;
-    ot_status s = some.regions ? ot_model_clone(small->model, &copy) : OT_E_NOMEM;
+    ot_status s = some.regions ? ot_model_sketch(small->model, &copy) : OT_E_NOMEM;
     if (s == OT_OK) {
         copy->diag = &aside;
         some.arena = copy->arena;
         copy->data_file = x->how.data_file;
         copy->dynamic_dims = x->g->model->dynamic_dims;
-        s = resize(copy->graph, regions, n, some.regions, &some.n_regions);
+        s = resize(x, copy->graph, regions, n, some.regions, &some.n_regions);
         for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;
         if (s == OT_OK) s = ot_fold_static(copy->graph, &some);
         if (s == OT_OK) s = ot_transform_tiles(copy->graph, &some);

@@ -8,6 +8,7 @@
  *   stream         stream.h
  *
  *   legality.c     windows and runs of a form, and whether it is possible
+ *   form_memo.c    the same of regions that were looked at before
  *   scan_layout.c  when stacked tiles are the value itself in memory
  *   reassemble_types.c element types that its operators take
  *   captures.c     what a loop's body holds of its own, what it captures, and what it must not
@@ -49,6 +50,19 @@ static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
 /* Compute windows and runs of t->r in form f into t->dims. *legal false (with *why) when the
  * form is not possible. Fails: OT_E_NOMEM. */
 ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
+/* ---- form_memo.c ---- */
+
+/* Prepared tiles of regions of one graph, and of copies of it. */
+typedef struct ot_form_memo ot_form_memo;
+ot_form_memo *ot_form_memo_new(ot_arena *a); /* NULL when memory ran out */
+void ot_form_memo_free(ot_form_memo *m);     /* accepts NULL */
+/* As ot_form_prepare; m, unless it is NULL, is asked first, and what it does not know is put in.
+ * t->dims may be m's, and stay as they are. Fails: OT_E_NOMEM. */
+ot_status ot_form_recall(ot_form_memo *m, ot_form_tiles *t, ot_form f, bool *legal,
+                         ot_why *why) OT_MUST_USE;
+
+/* ---- legality.c ---- */
+
 /* Whether tiles (steps) with windows a and b of dimension d look alike: the same operators, the
  * same shapes, everything at the same place in what is there. scratch: any arena. Fails:
  * OT_E_NOMEM. */
@@ -64,6 +78,9 @@ bool ot_windows_alike(const ot_form_tiles *t, uint32_t d, const ot_tile_windows 
  * changes nothing. Fails: OT_E_NOMEM. */
 ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot,
                         bool *legal, ot_why *why) OT_MUST_USE;
+/* The same for somebody who lacks nothing, with tiles as of ot_form_recall. */
+ot_status ot_form_recall_legal(ot_form_memo *m, const ot_graph *g, const ot_region *r, ot_form f,
+                               bool *legal, ot_why *why) OT_MUST_USE;
 /* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer,
  * types that sequences take. */
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r);

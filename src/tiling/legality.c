@@ -450,8 +450,8 @@ static ot_status can_run(const ot_form_tiles *w, ot_form f, unsigned cannot, boo
     return OT_OK;
 }
 
-ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot,
-                        bool *legal, ot_why *why)
+static ot_status form_legal(ot_form_memo *m, const ot_graph *g, const ot_region *r, ot_form f,
+                            unsigned cannot, bool *legal, ot_why *why)
 {
     *legal = false;
     *why = OT_WHY_NO_FORM;
@@ -460,7 +460,7 @@ ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsign
     if (!a) return ot_fail_nomem(g->model->diag);
     const ot_region flat = ot_stream_written(r);
     ot_form_tiles w = {.g = g, .r = f == OT_FORM_STREAM ? &flat : r, .arena = a};
-    ot_status st = ot_form_prepare(&w, f, legal, why);
+    ot_status st = ot_form_recall(m, &w, f, legal, why);
     /* asked of the graph as it was planned: later, other regions' readers have changed */
     if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE &&
         !(f == OT_FORM_STREAM && r->in_classes))
@@ -468,4 +468,16 @@ ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsign
     if (st == OT_OK && *legal && cannot) st = can_run(&w, f, cannot, legal, why);
     ot_arena_free(a);
     return st;
+}
+
+ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot,
+                        bool *legal, ot_why *why)
+{
+    return form_legal(NULL, g, r, f, cannot, legal, why);
+}
+
+ot_status ot_form_recall_legal(ot_form_memo *m, const ot_graph *g, const ot_region *r, ot_form f,
+                               bool *legal, ot_why *why)
+{
+    return form_legal(m, g, r, f, 0, legal, why);
 }

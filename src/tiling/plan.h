@@ -75,6 +75,7 @@ typedef struct ot_plan {
     /* regions read this runtime's blocked values through views (stage select/); NULL: as they
      * are */
     const ot_runtime *viewed;
+    struct ot_form_memo *memo; /* tiles that are known (forms.h); NULL: none are */
     bool outer_weights, /* bodies read weights by name (the runtime's) */
         /* border tiles of form loop have bodies of their own (the runtime's) */
         looped_borders, slices_apart, /* Slices of one axis name another one, too (the runtime's) */

@@ -36,6 +36,7 @@ ot_status rw_target_init(rw_region *w, rw_target *t, ot_graph *g, const char *la
 
 const char *rw_name(rw_region *w, const char *role, const char *name)
 {
+    if (w->g->model->is_sketch) return ot_fresh_name(w->g->model, "");
     char number[OT_DECIMAL];
     const char *id = ot_decimal(w->r->id, number);
     const char *parts[] = {"tile/r", id, "/", role ? role : name, "/", name};

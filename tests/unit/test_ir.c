@@ -584,6 +584,40 @@ static void test_restore(void **state)
     ot_model_free(m);
 }
 
+/* A sketch is the model; its fresh names are none of the model's, which does not get them. */
+static void test_sketch(void **state)
+{
+    (void)state;
+    ot_model *sketch, *m = parse("model ir 8 opset 17 graph g { input %x : float32[2,3]\n"
+                                 "%y = Relu(%x)\n %z = Add(%y, %x)\n output %z\n }");
+    ot_graph *g = m->graph;
+    assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
+    assert_int_not_equal(ot_value_new(g, "~2", OT_F32, 2, (const int64_t[]){2, 3}), OT_NONE);
+    char *before = print(g);
+    assert_int_equal(ot_model_sketch(m, &sketch), OT_OK);
+    char *same = print(sketch->graph);
+    assert_string_equal(same, before);
+    check_order_and_uses(sketch->graph);
+    const char *names[3];
+    for (int k = 0; k < 3; k++) {
+        names[k] = ot_fresh_name(sketch, "tile/r0/x");
+        assert_non_null(names[k]);
+        assert_string_not_equal(names[k], "~2");
+        for (int j = 0; j < k; j++) assert_string_not_equal(names[j], names[k]);
+        assert_int_equal(ot_map_get(m->names, names[k]), OT_NONE);
+        const ot_id v = ot_value_new(sketch->graph, names[k], OT_F32, 2, (const int64_t[]){2, 3});
+        assert_int_equal(ot_value_find(sketch->graph, names[k]), v);
+        assert_int_equal(ot_map_get(m->names, names[k]), OT_NONE);
+    }
+    char *after = print(g);
+    assert_string_equal(after, before);
+    free(before);
+    free(same);
+    free(after);
+    ot_model_free(sketch);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -594,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_opinfo),       cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_verify),       cmocka_unit_test(test_replace_in_body),
         cmocka_unit_test(test_dot),          cmocka_unit_test(test_restore),
+        cmocka_unit_test(test_sketch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
         to->values[k].n_uses = 0;
     }
     to->by_name = ot_map_copy(a, from->by_name);
-    to->model->names = ot_map_copy(a, from->model->names);
+    if (!to->model->is_sketch) to->model->names = ot_map_copy(a, from->model->names);
     to->model->last_fresh = NULL;
     return to->by_name && to->model->names;
 }
@@ -82,13 +82,15 @@ static bool copy_order(ot_graph *to, const ot_graph *from, ot_arena *a)
     return true;
 }
 
-ot_status ot_model_clone(const ot_model *m, ot_model **out)
+static ot_status clone(const ot_model *m, bool is_sketch, ot_model **out)
 {
     const ot_graph *from = m->graph;
     ot_model *x = ot_model_new(m->diag);
     *out = NULL;
     if (!x) return ot_fail_nomem(m->diag);
     ot_graph *to = x->graph;
+    x->is_sketch = is_sketch;
+    if (is_sketch) x->names = m->names;
     x->ir_version = m->ir_version;
     x->opset = m->opset;
     x->static_inputs = m->static_inputs;
@@ -119,6 +121,10 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
         ot_model_free(x);
     return s;
 }
+
+ot_status ot_model_clone(const ot_model *m, ot_model **out) { return clone(m, false, out); }
+
+ot_status ot_model_sketch(const ot_model *m, ot_model **out) { return clone(m, true, out); }
 
 ot_status ot_model_adopt(ot_model *m, const ot_model *copy)
 {

@@ -64,14 +64,26 @@ void ot_model_free(ot_model *m)
 static bool reserve_name(ot_model *m, const char *name)
 {
     bool fresh;
-    if (name == m->last_fresh) return true;
+    if (name == m->last_fresh || m->is_sketch) return true;
     return ot_map_add(m->names, name, 0, &fresh);
+}
+
+/* One that no name of the file is: those of a sketch are numbered. */
+static const char *sketched_name(ot_model *m)
+{
+    char number[OT_DECIMAL];
+    for (;;) {
+        const char *parts[] = {"~", ot_decimal(++m->n_sketched, number)};
+        const char *name = ot_join(m->arena, parts, 2);
+        if (!name || ot_map_get(m->names, name) == OT_NONE) return name;
+    }
 }
 
 /* The map remembers, per base name, which suffix to try next, so that n requests for one base cost
  * O(n) in all. The number is a hint only: each candidate is looked up before it is handed out. */
 const char *ot_fresh_name(ot_model *m, const char *base)
 {
+    if (m->is_sketch) return sketched_name(m);
     const uint32_t *taken = ot_map_at(m->names, base);
     bool fresh = false;
     if (!taken) {

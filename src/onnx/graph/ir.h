@@ -392,6 +392,9 @@ typedef struct ot_model {
     /* every name used anywhere in the model, subgraphs included; for ot_fresh_name */
     ot_map *names;
     const char *last_fresh; /* what ot_fresh_name gave last, a key of `names`; NULL: nothing yet */
+    /* a sketch (clone.c): `names` is another model's and stays as it is, fresh names say nothing */
+    bool is_sketch;
+    uint32_t n_sketched; /* fresh names that it gave */
     const char *path;       /* file it came from; NULL for stdin or text */
     bool has_external;      /* some tensor is stored in an external file */
     /* all weights are to be written to a file beside the model; where it is written to memory, they
@@ -451,6 +454,10 @@ void ot_model_free(ot_model *m); /* accepts NULL */
  * cannot be exported. Keeps SHAPES, establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM.
  * (clone.c) */
 ot_status ot_model_clone(const ot_model *m, ot_model **out) OT_MUST_USE;
+/* The same for a copy that is looked at and never written: what is made in it has short names
+ * that say nothing, so that thousands of such copies are made quickly. m must live longer, and
+ * have no new names meanwhile. */
+ot_status ot_model_sketch(const ot_model *m, ot_model **out) OT_MUST_USE;
 /* m becomes as `copy` is, a clone of it that may have been edited since, or have been taken
  * before m was edited, and which must outlive m: names and contents are borrowed. Keeps SHAPES
  * of the copy, establishes ORDER and USES. Fails: OT_E_NOMEM. (clone.c) */
