@@ -24,12 +24,13 @@
 #define PAGES_MOST  (INT64_C(1) << 16) /* of a region that are told apart */
 /* bytes for each GRANULE of a region: the number of its chunk, set when the region comes */
 #define HANDLE 8
+#define BINS   63
 
 typedef struct chunk {
     /* neighbours in the region; OT_NONE. A chunk that is gone, merged into its neighbour, waits
      * for another use in a list linked by `after` */
     uint32_t region, before, after;
-    uint32_t next, last; /* of the free ones, in no order; OT_NONE */
+    uint32_t next, last; /* of the free ones of its bin, in no order; OT_NONE */
     int64_t at, bytes;
     bool is_free;
     bool is_touched; /* all its pages are known to be */
@@ -38,13 +39,17 @@ typedef struct chunk {
 typedef struct region {
     int64_t bytes, page;
     uint8_t *touched; /* [bytes / page] */
+    int64_t full;     /* pages at its start that all were */
 } region;
 
 struct ot_chunk_arena {
     ot_arena *a;
     chunk *chunks;
     region *regions;
-    uint32_t free;  /* first of the list of free chunks: of thousands few are free */
+    /* first free chunk of 2^b bytes or more and less than twice that, and (bit b) whether there is
+     * one: what fits best is in the first bin where anything fits */
+    uint32_t free[BINS];
+    uint64_t any;
     uint32_t spare; /* first entry of a chunk that is gone; OT_NONE */
     size_t n, cap, n_regions, cap_regions;
     int64_t due;
@@ -54,29 +59,38 @@ struct ot_chunk_arena {
 ot_chunk_arena *ot_chunk_arena_new(ot_arena *a)
 {
     ot_chunk_arena *x = OT_NEW(a, ot_chunk_arena);
-    if (x) *x = (ot_chunk_arena){.a = a, .free = OT_NONE, .spare = OT_NONE, .due = FIRST_BYTES};
+    if (!x) return NULL;
+    *x = (ot_chunk_arena){.a = a, .spare = OT_NONE, .due = FIRST_BYTES};
+    for (int b = 0; b < BINS; b++) x->free[b] = OT_NONE;
     return x;
 }
+
+/* bytes: above 0. */
+static int bin_of(int64_t bytes) { return BINS - __builtin_clzll((uint64_t)bytes); }
 
 static void list_free(ot_chunk_arena *x, uint32_t k)
 {
     chunk *c = &x->chunks[k];
+    const int b = bin_of(c->bytes);
     c->is_free = true;
     c->last = OT_NONE;
-    c->next = x->free;
-    if (x->free != OT_NONE) x->chunks[x->free].last = k;
-    x->free = k;
+    c->next = x->free[b];
+    if (c->next != OT_NONE) x->chunks[c->next].last = k;
+    x->free[b] = k;
+    x->any |= UINT64_C(1) << b;
 }
 
+/* While its size is what it was when it was listed. */
 static void unlist_free(ot_chunk_arena *x, uint32_t k)
 {
     chunk *c = &x->chunks[k];
+    const int b = bin_of(c->bytes);
     c->is_free = false;
     if (c->next != OT_NONE) x->chunks[c->next].last = c->last;
     if (c->last != OT_NONE)
         x->chunks[c->last].next = c->next;
-    else
-        x->free = c->next;
+    else if ((x->free[b] = c->next) == OT_NONE)
+        x->any &= ~(UINT64_C(1) << b);
 }
 
 /* A free chunk; OT_NONE when memory ran out. */
@@ -117,22 +131,32 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
                                 .bytes = r.bytes});
 }
 
-/* Of the chunks that hold `bytes` the smallest, of those the first in memory: the system maps
- * later regions below earlier ones. */
-static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
+/* Of the chunks of bin b that hold `bytes` the smallest, of those the first in memory: the system
+ * maps later regions below earlier ones. */
+static uint32_t best_of(const ot_chunk_arena *x, int b, int64_t bytes, bool roomy)
 {
     uint32_t best = OT_NONE;
-    for (uint32_t k = x->free; k != OT_NONE; k = x->chunks[k].next) {
+    for (uint32_t k = x->free[b]; k != OT_NONE; k = x->chunks[k].next) {
         const chunk *c = &x->chunks[k];
         if (c->bytes < bytes) continue;
         if (roomy && c->bytes < 2 * bytes && (c->before != OT_NONE || c->after != OT_NONE))
             continue;
-        const chunk *b = best == OT_NONE ? NULL : &x->chunks[best];
-        if (!b || c->bytes < b->bytes ||
-            (c->bytes == b->bytes &&
-             (c->region > b->region || (c->region == b->region && c->at < b->at))))
+        const chunk *y = best == OT_NONE ? NULL : &x->chunks[best];
+        if (!y || c->bytes < y->bytes ||
+            (c->bytes == y->bytes &&
+             (c->region > y->region || (c->region == y->region && c->at < y->at))))
             best = k;
     }
+    return best;
+}
+
+/* The same of all chunks. */
+static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
+{
+    const int first = bin_of(bytes);
+    uint32_t best = OT_NONE;
+    for (uint64_t any = x->any >> first << first; any && best == OT_NONE; any &= any - 1)
+        best = best_of(x, __builtin_ctzll(any), bytes, roomy);
     return best;
 }
 
@@ -140,15 +164,16 @@ static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
  * thousands of chunks, and most of them were handed out before: whole, or as parts that were. */
 static void touch(ot_chunk_arena *x, chunk *c, int64_t bytes)
 {
-    const region *r = &x->regions[c->region];
+    region *r = &x->regions[c->region];
     if (c->is_touched) return;
     c->is_touched = bytes == c->bytes;
-    uint8_t *page = r->touched + c->at / r->page,
-            *end = r->touched + (c->at + bytes - 1) / r->page + 1;
+    const int64_t first = c->at / r->page, n = (c->at + bytes - 1) / r->page + 1;
+    uint8_t *page = r->touched + ot_max(first, r->full), *end = r->touched + n;
     while (page < end && (page = memchr(page, 0, (size_t)(end - page))) != NULL) {
         *page++ = 1;
         x->touched += r->page;
     }
+    if (first <= r->full) r->full = ot_max(r->full, n);
 }
 
 static uint32_t take(ot_chunk_arena *x, int64_t bytes, bool roomy)
@@ -183,13 +208,15 @@ uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes) { return take(x, 
 static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)
 {
     chunk *p = &x->chunks[a], *q = &x->chunks[b];
+    unlist_free(x, a);
+    unlist_free(x, b);
     p->bytes += q->bytes;
     p->is_touched &= q->is_touched;
     p->after = q->after;
     if (q->after != OT_NONE) x->chunks[q->after].before = a;
-    unlist_free(x, b);
     q->after = x->spare;
     x->spare = b;
+    list_free(x, a);
 }
 
 void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
@@ -214,7 +241,9 @@ static uint64_t mark_of(const chunk *c)
 uint64_t ot_chunk_layout(const ot_chunk_arena *x)
 {
     uint64_t sum = 0; /* the list is in no order */
-    for (uint32_t k = x->free; k != OT_NONE; k = x->chunks[k].next) sum += mark_of(&x->chunks[k]);
+    for (uint64_t any = x->any; any; any &= any - 1)
+        for (uint32_t k = x->free[__builtin_ctzll(any)]; k != OT_NONE; k = x->chunks[k].next)
+            sum += mark_of(&x->chunks[k]);
     return sum;
 }
 

@@ -166,11 +166,12 @@ static ot_status iterate_all(ot_sim_run *u, looping *l, int64_t trips)
     for (uint32_t k = 0; k < l->body->n_inputs; k++) sequences |= l->fed[k] != NULL;
     for (int64_t t = 0, left = trips; left > 0; t++, left--) {
         advance(u, l);
-        const footing now = footing_of(u, l->body, &l->c, &l->stack);
-        const int n_seen = t < 2 || sequences ? 0 : t == 2 ? 1 : 2;
-        left = iterations_left(left, &now, seen, n_seen);
-        seen[1] = seen[0];
-        seen[0] = now;
+        if (!sequences && !ot_tape_keeps(&l->tape)) {
+            const footing now = footing_of(u, l->body, &l->c, &l->stack);
+            left = iterations_left(left, &now, seen, t < 2 ? 0 : t == 2 ? 1 : 2);
+            seen[1] = seen[0];
+            seen[0] = now;
+        }
         OT_TRY(iterate(u, l));
     }
     return OT_OK;

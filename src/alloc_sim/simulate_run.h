@@ -48,6 +48,7 @@ typedef struct ot_sim_tape {
     size_t n_slots, cap_slots;
     int attempts;
     bool is_broken; /* something that the next iteration may do otherwise */
+    bool keeps;     /* pieces, in each iteration */
     bool no_memory; /* to tape it in */
     bool is_done;   /* the next one may be replayed */
 } ot_sim_tape;
@@ -141,6 +142,8 @@ void ot_tape_keep(ot_simulator *x, uint32_t chunk);
 void ot_tape_insert(ot_simulator *x, ot_sim_pieces *to, uint32_t chunk);
 void ot_tape_hand(ot_simulator *x, uint32_t chunk, uint32_t at);
 void ot_tape_look(ot_simulator *x);
+/* The iterations to come are replayed, and each keeps a piece: none is like another. */
+bool ot_tape_keeps(const ot_sim_tape *t);
 /* The iteration does what the next one may do otherwise. */
 void ot_tape_break(ot_simulator *x);
 /* Fails: OT_E_NOMEM (while it was taped). */

@@ -16,7 +16,7 @@ ot_sim_tape *ot_tape_begin(ot_sim_tape *t)
     if (!t || t->attempts == ATTEMPTS || ot_dbg['P']) return NULL;
     t->attempts++;
     t->n = t->n_slots = 0;
-    t->is_broken = false;
+    t->is_broken = t->keeps = false;
     return t;
 }
 
@@ -59,7 +59,13 @@ static void add_end(ot_simulator *x, ot_tape_kind kind, uint32_t chunk, uint32_t
 
 void ot_tape_release(ot_simulator *x, uint32_t chunk) { add_end(x, OT_TAPE_RELEASE, chunk, 0); }
 
-void ot_tape_keep(ot_simulator *x, uint32_t chunk) { add_end(x, OT_TAPE_KEEP, chunk, 0); }
+void ot_tape_keep(ot_simulator *x, uint32_t chunk)
+{
+    add_end(x, OT_TAPE_KEEP, chunk, 0);
+    if (x->tape) x->tape->keeps = true;
+}
+
+bool ot_tape_keeps(const ot_sim_tape *t) { return t->is_done && t->keeps; }
 
 void ot_tape_insert(ot_simulator *x, ot_sim_pieces *to, uint32_t chunk)
 {

@@ -128,6 +128,7 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
                     .viewed = x->how.views ? x->t->runtime : NULL,
                     .memo = x->memo};
     number_regions(x, regions, n);
+    ot_form_memo_next(x->memo);
     OT_TRY(ot_watch_look(x->g->model->diag));
     /* names are for who reads -d P */
     OT_TRY(ot_dbg['P'] ? ot_model_clone(x->g->model, copy) : ot_model_sketch(x->g->model, copy));

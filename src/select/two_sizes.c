@@ -55,6 +55,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
                     .slices_apart = x->t->runtime->slices_apart,
                     .memo = x->small_memo};
     ot_arena *a = ot_arena_new();
+    ot_form_memo_next(x->small_memo);
     some.regions = a ? OT_NEW_N(a, ot_region, n + 1u) : NULL;
     ot_status s = some.regions ? ot_model_sketch(small->model, &copy) : OT_E_NOMEM;
     if (s == OT_OK) {

@@ -2,25 +2,29 @@
  *
  *   set 1    r1  r2          windows of r1, r2: computed
  *   set 2    r1      r3      of r3: computed; of r1: as before
+ *   set 3    r1  r4          of r4: computed; r2 was not in the set before: where much is held, its
+ *                            windows are gone
  *
  * They follow from the region and the graph as it was planned, whatever else is tiled.
  */
 #include "forms.h"
 
-#define MOST_HELD ((size_t)2 << 20) /* bytes; what comes later is computed each time */
+#define MOST_HELD ((size_t)4 << 20) /* bytes; what is more is computed and not kept */
 
 typedef struct prepared {
-    uint64_t key;
     bool legal;
     ot_why why;
     ot_dim_runs dims[OT_DIMS_MAX];
     ot_arena *arena; /* they are in it */
+    uint32_t set;    /* that had it last */
 } prepared;
 
 struct ot_form_memo {
     ot_arena *a;
-    prepared *all; /* [n] */
-    size_t n, cap, held;
+    uint64_t *keys; /* [n] of all */
+    prepared *all;  /* [n] */
+    size_t n, n_keys, cap, cap_keys, held;
+    uint32_t set; /* at hand */
 };
 
 ot_form_memo *ot_form_memo_new(ot_arena *a)
@@ -33,6 +37,23 @@ ot_form_memo *ot_form_memo_new(ot_arena *a)
 void ot_form_memo_free(ot_form_memo *m)
 {
     for (size_t k = 0; m && k < m->n; k++) ot_arena_free(m->all[k].arena);
+}
+
+void ot_form_memo_next(ot_form_memo *m)
+{
+    const uint32_t last = m->set++;
+    size_t kept = 0;
+    if (m->held <= MOST_HELD) return;
+    for (size_t k = 0; k < m->n; k++) {
+        if (m->all[k].set == last) {
+            m->keys[kept] = m->keys[k];
+            m->all[kept++] = m->all[k];
+            continue;
+        }
+        m->held -= ot_arena_bytes(m->all[k].arena);
+        ot_arena_free(m->all[k].arena);
+    }
+    m->n = m->n_keys = kept;
 }
 
 /* Of all that the tiles follow from. */
@@ -61,30 +82,48 @@ static uint64_t key_of(const ot_region *r, ot_form f)
     return key;
 }
 
-ot_status ot_form_recall(ot_form_memo *m, ot_form_tiles *t, ot_form f, bool *legal, ot_why *why)
+/* The tiles of t->r, prepared in an arena of their own. */
+static ot_status prepare(const ot_form_tiles *t, ot_form f, prepared *x)
 {
-    if (!m || m->held > MOST_HELD) return ot_form_prepare(t, f, legal, why);
-    prepared x = {.key = key_of(t->r, f), .why = *why};
-    for (size_t k = 0; k < m->n; k++) {
-        if (m->all[k].key != x.key) continue;
-        memcpy(t->dims, m->all[k].dims, sizeof t->dims);
-        *legal = m->all[k].legal;
-        *why = m->all[k].why;
-        return OT_OK;
-    }
     ot_region alone = *t->r;
     alone.memo = NULL; /* its arena may go first */
-    ot_form_tiles kept = {.g = t->g, .r = &alone, .arena = ot_arena_new()};
-    x.arena = kept.arena;
-    const ot_status s = x.arena ? ot_form_prepare(&kept, f, &x.legal, &x.why) : OT_E_NOMEM;
-    memcpy(x.dims, kept.dims, sizeof x.dims);
-    memcpy(t->dims, kept.dims, sizeof t->dims);
-    *legal = x.legal;
-    *why = x.why;
-    if (s == OT_OK && OT_PUSH(m->a, m->all, m->n, m->cap, x)) {
-        m->held += ot_arena_bytes(x.arena);
-        return OT_OK;
+    ot_form_tiles own = {.g = t->g, .r = &alone, .arena = ot_arena_new()};
+    if (!own.arena) return ot_fail_nomem(t->g->model->diag);
+    x->arena = own.arena;
+    const ot_status s = ot_form_prepare(&own, f, &x->legal, &x->why);
+    memcpy(x->dims, own.dims, sizeof x->dims);
+    if (s != OT_OK) ot_arena_free(own.arena);
+    return s;
+}
+
+static ot_status keep(ot_form_memo *m, uint64_t key, const prepared *x, ot_diag *d)
+{
+    if (OT_PUSH(m->a, m->keys, m->n_keys, m->cap_keys, key)) {
+        if (OT_PUSH(m->a, m->all, m->n, m->cap, *x)) {
+            m->held += ot_arena_bytes(x->arena);
+            return OT_OK;
+        }
+        m->n_keys--;
     }
-    ot_arena_free(x.arena);
-    return s == OT_OK ? OT_E_NOMEM : s;
+    ot_arena_free(x->arena);
+    return ot_fail_nomem(d);
+}
+
+ot_status ot_form_recall(ot_form_memo *m, ot_form_tiles *t, ot_form f, bool *legal, ot_why *why)
+{
+    if (!m) return ot_form_prepare(t, f, legal, why);
+    const uint64_t key = key_of(t->r, f);
+    size_t at = 0;
+    while (at < m->n && m->keys[at] != key) at++;
+    if (at == m->n) {
+        if (m->held > MOST_HELD) return ot_form_prepare(t, f, legal, why);
+        prepared x = {.why = *why};
+        OT_TRY(prepare(t, f, &x));
+        OT_TRY(keep(m, key, &x, t->g->model->diag));
+    }
+    m->all[at].set = m->set;
+    memcpy(t->dims, m->all[at].dims, sizeof t->dims);
+    *legal = m->all[at].legal;
+    *why = m->all[at].why;
+    return OT_OK;
 }

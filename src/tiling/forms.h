@@ -50,14 +50,17 @@ static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
 /* Compute windows and runs of t->r in form f into t->dims. *legal false (with *why) when the
  * form is not possible. Fails: OT_E_NOMEM. */
 ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
+
 /* ---- form_memo.c ---- */
 
-/* Prepared tiles of regions of one graph, and of copies of it. */
+/* Prepared tiles of regions of one graph, and of copies of it: some MB at most. */
 typedef struct ot_form_memo ot_form_memo;
 ot_form_memo *ot_form_memo_new(ot_arena *a); /* NULL when memory ran out */
 void ot_form_memo_free(ot_form_memo *m);     /* accepts NULL */
+/* Another set of regions is going to be asked for; what was given is given no more. */
+void ot_form_memo_next(ot_form_memo *m);
 /* As ot_form_prepare; m, unless it is NULL, is asked first, and what it does not know is put in.
- * t->dims may be m's, and stay as they are. Fails: OT_E_NOMEM. */
+ * t->dims may be m's, and stay as they are, until the next set. Fails: OT_E_NOMEM. */
 ot_status ot_form_recall(ot_form_memo *m, ot_form_tiles *t, ot_form f, bool *legal,
                          ot_why *why) OT_MUST_USE;
 

@@ -76,7 +76,7 @@ typedef struct ot_plan {
      * are */
     const ot_runtime *viewed;
     struct ot_form_memo *memo; /* tiles that are known (forms.h); NULL: none are */
-    bool outer_weights, /* bodies read weights by name (the runtime's) */
+    bool outer_weights,        /* bodies read weights by name (the runtime's) */
         /* border tiles of form loop have bodies of their own (the runtime's) */
         looped_borders, slices_apart, /* Slices of one axis name another one, too (the runtime's) */
         /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block

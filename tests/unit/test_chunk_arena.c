@@ -40,6 +40,39 @@ static void regions_grow_by_powers_of_two(void **state)
     ot_arena_free(a);
 }
 
+/* Of chunks that are free the smallest that fits comes, wherever; with room, of twice the
+ * size. */
+static void the_smallest_that_fits_comes(void **state)
+{
+    (void)state;
+    static const int64_t SIZES[] = {3 * MB, 5 * MB, 4 * MB, 7 * MB, 33 * MB};
+    enum { N = sizeof SIZES / sizeof *SIZES };
+    ot_arena *a = ot_arena_new();
+    ot_chunk_arena *x = ot_chunk_arena_new(a);
+    uint32_t chunks[N];
+    ot_chunk_release(x, ot_chunk_take(x, 64 * MB)); /* all lie in one region */
+    for (int k = 0; k < N; k++) {
+        chunks[k] = ot_chunk_take(x, SIZES[k]);
+        assert_int_not_equal(ot_chunk_take(x, MB / 4), OT_NONE); /* stays between them */
+    }
+    for (int k = 0; k < N; k++) ot_chunk_release(x, chunks[k]);
+    const uint64_t before = ot_chunk_layout(x);
+    for (int again = 0; again < 2; again++) {
+        const uint32_t p = ot_chunk_take(x, 7 * MB / 2), q = ot_chunk_take(x, 7 * MB / 2),
+                       r = ot_chunk_take_roomy(x, 2 * MB), s = ot_chunk_take(x, 2 * MB);
+        assert_int_equal(p, chunks[2]); /* 4 MB */
+        assert_int_equal(q, chunks[1]); /* 5 MB */
+        assert_int_equal(r, chunks[3]); /* 7 MB: 3 are too few */
+        assert_int_equal(s, chunks[0]);
+        ot_chunk_release(x, r);
+        ot_chunk_release(x, p);
+        ot_chunk_release(x, s);
+        ot_chunk_release(x, q);
+        assert_true(ot_chunk_layout(x) == before);
+    }
+    ot_arena_free(a);
+}
+
 /* Random requests: chunks that are held never overlap more memory than was touched, and what
  * came back is used again. */
 static void chunks_are_used_again(void **state)
@@ -148,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_grow_by_powers_of_two),
+        cmocka_unit_test(the_smallest_that_fits_comes),
         cmocka_unit_test(chunks_are_used_again),
         cmocka_unit_test(layouts_have_marks),
         cmocka_unit_test(patterns_hold_what_lives_together),

@@ -395,8 +395,8 @@ typedef struct ot_model {
     /* a sketch (clone.c): `names` is another model's and stays as it is, fresh names say nothing */
     bool is_sketch;
     uint32_t n_sketched; /* fresh names that it gave */
-    const char *path;       /* file it came from; NULL for stdin or text */
-    bool has_external;      /* some tensor is stored in an external file */
+    const char *path;    /* file it came from; NULL for stdin or text */
+    bool has_external;   /* some tensor is stored in an external file */
     /* all weights are to be written to a file beside the model; where it is written to memory, they
      * are in it */
     bool data_file;
