@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MODES = ("auto", "sequential", "reuse", "search")
 _COLUMNS = ("id", "lower", "upper", "size", "alignment")
+_PAIR_COLUMNS = ("first", "second", "weight")
 _HEAD = ("scope", "buffers", "height", "lower bound", "capacity", "mode")
 
 
@@ -44,6 +45,12 @@ class MemoryPlan:
         """{buffer: offset in bytes}, of its first slot."""
         return {name: b["offsets_bytes"][0] for b in self.data["placed"] for name in b["names"] if b["offsets_bytes"]}
 
+    @property
+    def reuse_cost(self) -> Optional[int]:
+        """Weights of the pairs that share bytes; None without pairs. `scopes[0]["reuse_cost_proved"]`: no plan pays less."""
+        costs = [s["reuse_cost"] for s in self.scopes if "reuse_cost" in s]
+        return sum(costs) if costs else None
+
     def _rows(self) -> List[List[str]]:
         return [[s["scope"] or "-", str(s["buffers"]), format_bytes(s["height_bytes"]), format_bytes(s["lower_bound_bytes"]),
                  format_bytes(s["capacity_bytes"]) or "-", s["mode"]] for s in self.scopes]
@@ -68,15 +75,28 @@ def _write_table(rows: "Iterable[Row]", path: str) -> None:
             writer.writerow([*row, 1][:len(_COLUMNS)])
 
 
+def _write_pairs(pairs: "Iterable[Row]", path: str) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as f:
+        writer = csv.writer(f, lineterminator="\n")
+        writer.writerow(_PAIR_COLUMNS)
+        for pair in pairs:
+            if not 2 <= len(pair) <= 3:
+                raise UsageError(f"pair {pair!r}: must be (first, second) or (first, second, weight)")
+            writer.writerow([*pair, 1][:3])
+
+
 def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = None, *, capacity: "Optional[Size]" = None,
                 mode: str = "auto", time_limit: Optional[float] = None, target: "Optional[Path]" = None,
-                sizes: Optional[Mapping[str, int]] = None, threads: int = 1) -> MemoryPlan:
+                sizes: Optional[Mapping[str, int]] = None, threads: int = 1,
+                pairs: "Optional[Union[Path, Iterable[Row]]]" = None) -> MemoryPlan:
     """Place buffers so that those that live at one time do not meet.
 
     buffers: a file (.csv, .tk, .mlir), or rows (id, lower, upper, size[, alignment]): alive from lower to before upper, size in bytes.
     out: file to write with the offsets; of the form of the file that was read, a .csv of rows. capacity: bytes that must do
     (BudgetError otherwise); without it the lowest plan is sought. mode: "auto", "sequential", "reuse" or "search". time_limit: seconds
     that a search may take; without it a fixed number of steps, the same plan everywhere. target and sizes: of kernels.
+    pairs: of tables: a file (.csv, .json), or rows (first, second[, weight]): what it costs that two buffers share bytes; made least after the
+    height.
 
     Raises ModelError, UsageError, BudgetError or SystemFailure with the program's line.
     """
@@ -94,6 +114,12 @@ def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = N
         else:
             path = os.path.join(folder, "buffers.csv")
             _write_table(buffers, path)
+        if pairs is not None:
+            named = isinstance(pairs, (str, os.PathLike))
+            pairs_path = os.fspath(pairs) if named else os.path.join(folder, "pairs.csv")
+            if not named:
+                _write_pairs(pairs, pairs_path)
+            options.append(f"--pairs={pairs_path}")
         try:
             done = subprocess.run([program_path(), "plan-memory", "--json", *options, "--", path], capture_output=True, encoding="utf-8")
         except OSError as why:

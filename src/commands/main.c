@@ -103,6 +103,7 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
     ot_memory_run run = {.path = o->model,
                          .output = o->output,
                          .svg = o->svg,
+                         .pairs = o->pairs,
                          .target = o->target,
                          .sizes = o->sizes,
                          .n_sizes = o->n_sizes,

@@ -181,6 +181,9 @@ const option option_table[] = {
      "memories of the device, workspaces in global memory, or both"},
     {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY | KERNEL, BUFFERS,
      "seconds that a search may take (a fixed number of steps when not given)"},
+    {"pairs", 0, "F.csv|F.json", FILENAME, NULL, AT(pairs), MEMORY, BUFFERS,
+     "of .csv: pairs of buffers and what it costs that they share bytes, made least after the "
+     "height"},
     {"analyse", 0, NULL, FLAG, NULL, AT(analyse), MEMORY, BUFFERS,
      "of .tk: bank conflicts and accesses that take more than they have to"},
     {"apply", 0, NULL, FLAG, NULL, AT(apply), MEMORY, BUFFERS,

@@ -236,6 +236,15 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
     return render_table(w, f, offsets);
 }
 
+static ot_status read_pairs(work *w, ot_pack_file *f)
+{
+    const char *path = w->run->pairs;
+    char *text = NULL;
+    size_t n = 0;
+    OT_TRY(ot_read_text(path, f->arena, w->d, &text, &n));
+    return ot_pack_read_pairs(f, strcmp(path, "-") == 0 ? "stdin" : path, text, n, w->d);
+}
+
 static ot_status run_table(work *w)
 {
     ot_pack_file *f = NULL;
@@ -243,13 +252,22 @@ static ot_status run_table(work *w)
 
     OT_TRY(check_table_options(w));
     OT_TRY(ot_pack_read_csv(w->path, w->input, w->n_input, w->d, &f));
+    ot_status s = w->run->pairs ? read_pairs(w, f) : OT_OK;
     log_time(w, "parse", start);
-    ot_status s = plan_table(w, f);
+    if (s == OT_OK) s = plan_table(w, f);
     ot_pack_file_free(f);
     return s;
 }
 
 /* ---- kernels ---- */
+
+/* What is for tables alone. */
+static ot_status check_kernel_options(const work *w)
+{
+    return w->run->pairs
+               ? ot_fail(w->d, OT_E_USAGE, "--pairs is for tables: '%.300s' is a kernel", w->path)
+               : OT_OK;
+}
 
 /* Colour of a buffer: transfers first, since they are what a plan must not disturb. */
 static uint32_t pipe_kind(uint32_t pipes)
@@ -413,6 +431,7 @@ static ot_status run_kernel(work *w)
     ot_tk_machine t;
     double start = ot_now();
 
+    OT_TRY(check_kernel_options(w));
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
     log_time(w, "parse", start);
     ot_status s = ot_kernel_machine(k, w->path, w->run->target, w->d, &t);
@@ -447,6 +466,7 @@ static ot_status run_mlir(work *w)
     ot_tk_machine t;
     double start = ot_now();
 
+    OT_TRY(check_kernel_options(w));
     if (w->run->analyse)
         return ot_fail(w->d, OT_E_USAGE, "--analyse is for kernels as text: '%.300s' is MLIR",
                        w->path);
@@ -497,6 +517,8 @@ static ot_status write_outputs(work *w)
 static ot_status run_all(work *w)
 {
     double start = ot_now();
+    if (w->run->pairs && strcmp(w->run->pairs, "-") == 0 && strcmp(w->run->path, "-") == 0)
+        return ot_fail(w->d, OT_E_USAGE, "the table and --pairs cannot both come from stdin");
     OT_TRY(ot_read_text(w->run->path, w->r->arena, w->d, &w->input, &w->n_input));
     log_time(w, "read", start);
     kind is = kind_of(w);

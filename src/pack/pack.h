@@ -94,6 +94,41 @@ ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_
 ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity,
                         const char *const *names, ot_diag *d) OT_MUST_USE;
 
+/* ---- price.c: what it costs that two items share bytes ---- */
+
+typedef struct ot_pack_pair {
+    uint32_t first, second; /* different items */
+    int64_t weight;         /* >= 0; all of a problem together at most OT_PACK_WEIGHT_MAX */
+} ot_pack_pair;
+#define OT_PACK_WEIGHT_MAX ((int64_t)1 << 39) /* in 12 digits */
+
+typedef struct ot_pack_price {
+    int64_t sum;         /* weights of the pairs that share bytes */
+    int64_t lower_bound; /* no packing within the capacity has less */
+    bool proved;         /* sum is the least possible within the capacity */
+    bool timed_out;      /* time_limit ended the search */
+    int64_t steps;       /* moves and search steps taken */
+} ot_pack_price;
+
+/* Sum of the weights of pairs that share bytes at these offsets. */
+int64_t ot_pack_price_of(const ot_pack_problem *p, const ot_pack_pair *pairs, size_t n_pairs,
+                         const int64_t *offsets);
+/* From a packing whose height is at most o->capacity (> 0), one that is no taller than that and
+ * whose sum is less, as low as the effort allows. The same effort, the same answer, unless it
+ * timed out. Fails: OT_E_NOMEM. */
+ot_status ot_pack_price_reuse(const ot_pack_problem *p, const ot_pack_pair *pairs, size_t n_pairs,
+                              const ot_pack_options *o, int64_t *offsets,
+                              ot_pack_price *r) OT_MUST_USE;
+
+/* ---- pack_pairs.c: first,second[,weight] ---- */
+
+struct ot_pack_file;
+/* The pairs of a file for a table that was read: CSV with a header, or JSON: a list of objects
+ * with `first`, `second` and `weight` (1 where there is none), or an object whose `pairs` is one.
+ * They replace those that the table has. */
+ot_status ot_pack_read_pairs(struct ot_pack_file *f, const char *path, const char *text, size_t n,
+                             ot_diag *d) OT_MUST_USE;
+
 /* ---- pack_csv.c: id,lower,upper,size[,alignment][,gaps][,hint][,offset] as minimalloc reads it
  * ---- */
 
@@ -104,6 +139,8 @@ typedef struct ot_pack_file {
     void *table;        /* the cells as read, for writing back */
     /* gaps that keep a part of the buffer: planned as if it kept all, so a proof is none */
     uint32_t n_windows;
+    const ot_pack_pair *pairs; /* [n_pairs] of what shares bytes at a price */
+    size_t n_pairs;
 } ot_pack_file;
 ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d,
                            ot_pack_file **out) OT_MUST_USE;

@@ -19,10 +19,9 @@
  * and told with its line, and no sum of sizes that they can form overflows.
  *
  */
-#include "pack.h"
+#include "pack_cells.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 
 #define SUM_MAX  ((int64_t)1 << 61) /* twice that is still no overflow */
 #define ROWS_MAX (UINT32_MAX / 2)
@@ -64,98 +63,15 @@ typedef struct table {
     bool crlf;       /* lines end so */
 } table;
 
-/* A trimmed cell; quoted ones with their quotes. */
-typedef struct cell {
-    const char *at;
-    size_t n;
-} cell;
-
 typedef struct reader {
-    const char *path;
-    ot_diag *d;
-    ot_arena *a;
-    const char *at, *end; /* what is left of the text */
-    uint32_t line;        /* number of the line that was taken last */
-    column *kinds;        /* [n_columns] */
+    pack_lines in;
+    column *kinds; /* [n_columns] */
     size_t n_columns;
     int64_t inclusive; /* 1: upper ends are the last moment */
     ot_map *ids;       /* id -> line */
     int64_t sum;       /* of sizes and alignments so far */
     uint32_t n_windows;
 } reader;
-
-OT_PRINTF(2, 3) static ot_status fail(const reader *r, const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    return ot_fail(r->d, OT_E_INPUT, "%.300s:%u: %s", r->path, r->line, text);
-}
-
-/* ---- lines and cells ---- */
-
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-/* The next line that is not blank, without its end; false at the end of the text. */
-static bool next_line(reader *r, row *out, bool *crlf)
-{
-    while (r->at < r->end) {
-        const char *from = r->at, *stop = memchr(from, '\n', (size_t)(r->end - from));
-        r->line++;
-        r->at = stop ? stop + 1 : r->end;
-        if (!stop) stop = r->end;
-        if (crlf) *crlf = stop > from && stop[-1] == '\r';
-        while (stop > from && is_blank(stop[-1])) stop--;
-        *out = (row){.text = from, .n = (size_t)(stop - from)};
-        if (out->n > 0) return true;
-    }
-    return false;
-}
-
-/* Take the cell at *p (not past `end`) and step over the comma behind it. *more: another cell
- * follows. */
-static ot_status next_cell(const reader *r, const char **p, const char *end, cell *out, bool *more)
-{
-    const char *at = *p, *stop;
-    while (at < end && is_blank(*at)) at++;
-    if (at < end && *at == '"') {
-        for (stop = at + 1; stop < end && (*stop != '"' || (stop + 1 < end && stop[1] == '"'));
-             stop++)
-            if (*stop == '"') stop++;
-        if (stop >= end) return fail(r, "a quoted cell does not end on its line");
-        *out = (cell){at, (size_t)(++stop - at)};
-        while (stop < end && is_blank(*stop)) stop++;
-        if (stop < end && *stop != ',') return fail(r, "text after the end of a quoted cell");
-    } else {
-        stop = memchr(at, ',', (size_t)(end - at));
-        if (!stop) stop = end;
-        const char *last = stop;
-        while (last > at && is_blank(last[-1])) last--;
-        *out = (cell){at, (size_t)(last - at)};
-        if (memchr(at, '"', out->n))
-            return fail(r, "a quote inside a cell that does not begin with one");
-    }
-    *more = stop < end;
-    *p = *more ? stop + 1 : end;
-    return OT_OK;
-}
-
-/* What a cell says, zero-terminated, quotes resolved; NULL when memory ran out. */
-static char *cell_text(const reader *r, const cell *c)
-{
-    bool quoted = c->n >= 2 && c->at[0] == '"';
-    char *text = ot_strndup(r->a, quoted ? c->at + 1 : c->at, quoted ? c->n - 2 : c->n);
-    if (!text || !quoted) return text;
-    char *to = text;
-    for (const char *from = text; *from; from++) {
-        *to++ = *from;
-        if (*from == '"') from++; /* doubled */
-    }
-    *to = '\0';
-    return text;
-}
 
 /* ---- numbers ---- */
 
@@ -178,12 +94,15 @@ static ot_status parse_number(const reader *r, const char *what, const char *tex
                               int64_t *out)
 {
     size_t n = strlen(text);
-    if (n == 0) return fail(r, "%s is empty", what);
+    if (n == 0) return pack_refuse(&r->in, "%s is empty", what);
     if (*text == '-' && parse_digits(text + 1, n - 1, out))
-        return fail(r, "%s '%.40s' must not be negative", what, text);
-    if (!parse_digits(text, n, out)) return fail(r, "%s '%.40s' is not a whole number", what, text);
-    if (*out < 0 || *out == INT64_MAX) return fail(r, "%s '%.40s' is too large", what, text);
-    if (*out < least) return fail(r, "%s must be at least %lld", what, (long long)least);
+        return pack_refuse(&r->in, "%s '%.40s' must not be negative", what, text);
+    if (!parse_digits(text, n, out))
+        return pack_refuse(&r->in, "%s '%.40s' is not a whole number", what, text);
+    if (*out < 0 || *out == INT64_MAX)
+        return pack_refuse(&r->in, "%s '%.40s' is too large", what, text);
+    if (*out < least)
+        return pack_refuse(&r->in, "%s must be at least %lld", what, (long long)least);
     return OT_OK;
 }
 
@@ -209,17 +128,19 @@ static ot_status parse_gap(reader *r, const char *word, size_t n, ot_span *out, 
     *window = at != NULL;
     if (!dash || !parse_digits(word, (size_t)(dash - word), &out->lower) ||
         !parse_digits(dash + 1, times - (size_t)(dash + 1 - word), &out->upper))
-        return fail(r, "gap '%.*s' is not LOWER-UPPER", (int)ot_min((int64_t)n, 60), word);
+        return pack_refuse(&r->in, "gap '%.*s' is not LOWER-UPPER", (int)ot_min((int64_t)n, 60),
+                           word);
     if (at &&
         (!colon || !parse_digits(at + 1, (size_t)(colon - at - 1), &from) ||
          !parse_digits(colon + 1, n - (size_t)(colon + 1 - word), &to) || from < 0 || to < from))
-        return fail(r, "gap '%.*s': what it keeps is not @FROM:TO", (int)ot_min((int64_t)n, 60),
-                    word);
+        return pack_refuse(&r->in, "gap '%.*s': what it keeps is not @FROM:TO",
+                           (int)ot_min((int64_t)n, 60), word);
     if (out->lower < 0 || out->upper < 0 || out->upper == INT64_MAX)
-        return fail(r, "gap '%.*s': a time is too large", (int)ot_min((int64_t)n, 60), word);
+        return pack_refuse(&r->in, "gap '%.*s': a time is too large", (int)ot_min((int64_t)n, 60),
+                           word);
     out->upper += r->inclusive;
     if (out->lower >= out->upper)
-        return fail(r, "gap '%.*s' is empty", (int)ot_min((int64_t)n, 60), word);
+        return pack_refuse(&r->in, "gap '%.*s' is empty", (int)ot_min((int64_t)n, 60), word);
     return OT_OK;
 }
 
@@ -244,13 +165,13 @@ static ot_status parse_gaps(reader *r, const char *text, ot_pack_item *item)
         p += len;
         if (window)
             r->n_windows++;
-        else if (!OT_PUSH(r->a, gaps, n, cap, gap))
-            return ot_fail_nomem(r->d);
+        else if (!OT_PUSH(r->in.a, gaps, n, cap, gap))
+            return ot_fail_nomem(r->in.d);
     }
     if (n > 1) qsort(gaps, n, sizeof *gaps, by_lower);
     for (size_t k = 1; k < n; k++)
         if (gaps[k].lower < gaps[k - 1].upper)
-            return fail(r, "two gaps overlap at time %lld", (long long)gaps[k].lower);
+            return pack_refuse(&r->in, "two gaps overlap at time %lld", (long long)gaps[k].lower);
     item->gaps = gaps;
     item->n_gaps = (uint32_t)n;
     return OT_OK;
@@ -277,12 +198,19 @@ static ot_status check_header(const reader *r)
 
     for (size_t k = 0; k < r->n_columns; k++) count[r->kinds[k]]++;
     for (size_t k = 0; k < KEPT; k++) {
-        if (count[k] > 1) return fail(r, "two columns mean '%s'", names[k]);
+        if (count[k] > 1) return pack_refuse(&r->in, "two columns mean '%s'", names[k]);
         if (k <= SIZE && count[k] == 0)
-            return fail(r, "the header has no column '%s'; it must name id, lower, upper and size",
-                        names[k]);
+            return pack_refuse(
+                &r->in, "the header has no column '%s'; it must name id, lower, upper and size",
+                names[k]);
     }
     return OT_OK;
+}
+
+static bool next_row(pack_lines *in, row *out, bool *crlf)
+{
+    *out = (row){0};
+    return pack_next_line(in, &out->text, &out->n, crlf);
 }
 
 static ot_status read_header(reader *r, table *t)
@@ -290,17 +218,18 @@ static ot_status read_header(reader *r, table *t)
     size_t cap = 0;
     bool more = true;
 
-    if (!next_line(r, &t->header, &t->crlf)) {
-        r->line = 1;
-        return fail(r, "the file is empty; a header like id,lower,upper,size comes first");
+    if (!next_row(&r->in, &t->header, &t->crlf)) {
+        r->in.line = 1;
+        return pack_refuse(&r->in,
+                           "the file is empty; a header like id,lower,upper,size comes first");
     }
     const char *p = t->header.text, *end = p + t->header.n;
     while (more) {
-        cell c = {0};
-        OT_TRY(next_cell(r, &p, end, &c, &more));
-        char *name = cell_text(r, &c);
-        if (!name || !OT_PUSH(r->a, r->kinds, r->n_columns, cap, column_kind(r, name)))
-            return ot_fail_nomem(r->d);
+        pack_cell c = {0};
+        OT_TRY(pack_next_cell(&r->in, &p, end, &c, &more));
+        char *name = pack_cell_text(&r->in, &c);
+        if (!name || !OT_PUSH(r->in.a, r->kinds, r->n_columns, cap, column_kind(r, name)))
+            return ot_fail_nomem(r->in.d);
         if (r->kinds[r->n_columns - 1] == OFFSET) t->has_offset = true;
     }
     return check_header(r);
@@ -310,10 +239,10 @@ static ot_status read_header(reader *r, table *t)
 
 static ot_status read_id(reader *r, const char *text, const char **out)
 {
-    if (!*text) return fail(r, "id is empty");
+    if (!*text) return pack_refuse(&r->in, "id is empty");
     uint32_t line = ot_map_get(r->ids, text);
-    if (line != OT_NONE) return fail(r, "id '%.80s' is already on line %u", text, line);
-    if (!ot_map_put(r->ids, text, r->line)) return ot_fail_nomem(r->d);
+    if (line != OT_NONE) return pack_refuse(&r->in, "id '%.80s' is already on line %u", text, line);
+    if (!ot_map_put(r->ids, text, r->in.line)) return ot_fail_nomem(r->in.d);
     *out = text;
     return OT_OK;
 }
@@ -341,19 +270,19 @@ static ot_status check_item(reader *r, ot_pack_item *item)
     int64_t end = 0;
     item->upper += r->inclusive;
     if (item->lower >= item->upper)
-        return fail(r, "the lifetime is empty: upper must be larger than lower%s",
-                    r->inclusive ? " (end: not smaller)" : "");
+        return pack_refuse(&r->in, "the lifetime is empty: upper must be larger than lower%s",
+                           r->inclusive ? " (end: not smaller)" : "");
     if (item->n_gaps > 0 &&
         (item->gaps[0].lower < item->lower || item->gaps[item->n_gaps - 1].upper > item->upper))
-        return fail(r, "a gap reaches beyond the lifetime");
+        return pack_refuse(&r->in, "a gap reaches beyond the lifetime");
     if (item->fixed >= 0 && item->fixed % item->alignment != 0)
-        return fail(r, "offset %lld is not a multiple of the alignment %lld",
-                    (long long)item->fixed, (long long)item->alignment);
+        return pack_refuse(&r->in, "offset %lld is not a multiple of the alignment %lld",
+                           (long long)item->fixed, (long long)item->alignment);
     if (item->fixed >= 0 && (!ot_add_i64(item->fixed, item->size, &end) || end > SUM_MAX))
-        return fail(r, "offset and size add up to more than 2^61");
+        return pack_refuse(&r->in, "offset and size add up to more than 2^61");
     if (!ot_add_i64(r->sum, item->size, &r->sum) ||
         !ot_add_i64(r->sum, item->alignment - 1, &r->sum) || r->sum > SUM_MAX)
-        return fail(r, "sizes and alignments up to here add up to more than 2^61");
+        return pack_refuse(&r->in, "sizes and alignments up to here add up to more than 2^61");
     return OT_OK;
 }
 
@@ -365,20 +294,22 @@ static ot_status read_row(reader *r, row *line, ot_pack_item *item, const char *
 
     *item = (ot_pack_item){.alignment = 1, .fixed = -1, .hint = -1};
     for (; more; k++) {
-        cell c = {0};
-        OT_TRY(next_cell(r, &p, end, &c, &more));
+        pack_cell c = {0};
+        OT_TRY(pack_next_cell(&r->in, &p, end, &c, &more));
         if (k >= r->n_columns)
-            return fail(r, "more cells than the %zu columns of the header", r->n_columns);
+            return pack_refuse(&r->in, "more cells than the %zu columns of the header",
+                               r->n_columns);
         if (r->kinds[k] == KEPT) continue;
-        char *text = cell_text(r, &c);
-        if (!text) return ot_fail_nomem(r->d);
+        char *text = pack_cell_text(&r->in, &c);
+        if (!text) return ot_fail_nomem(r->in.d);
         if (r->kinds[k] == OFFSET) {
             line->offset_at = (size_t)(c.at - line->text);
             line->offset_n = c.n;
         }
         OT_TRY(read_cell(r, r->kinds[k], text, item, name));
     }
-    if (k < r->n_columns) return fail(r, "%zu cells where the header has %zu", k, r->n_columns);
+    if (k < r->n_columns)
+        return pack_refuse(&r->in, "%zu cells where the header has %zu", k, r->n_columns);
     return check_item(r, item);
 }
 
@@ -388,39 +319,26 @@ static ot_status read_rows(reader *r, table *t, ot_pack_file *f)
     size_t n = 0, cap = 0, n_rows = 0, cap_rows = 0, n_names = 0, cap_names = 0;
     row line;
 
-    while (next_line(r, &line, NULL)) {
+    while (next_row(&r->in, &line, NULL)) {
         ot_pack_item item;
         const char *name = NULL;
-        if (n == ROWS_MAX) return fail(r, "too many rows");
+        if (n == ROWS_MAX) return pack_refuse(&r->in, "too many rows");
         OT_TRY(read_row(r, &line, &item, &name));
-        if (!OT_PUSH(r->a, items, n, cap, item) ||
-            !OT_PUSH(r->a, t->rows, n_rows, cap_rows, line) ||
-            !OT_PUSH(r->a, f->names, n_names, cap_names, name))
-            return ot_fail_nomem(r->d);
+        if (!OT_PUSH(r->in.a, items, n, cap, item) ||
+            !OT_PUSH(r->in.a, t->rows, n_rows, cap_rows, line) ||
+            !OT_PUSH(r->in.a, f->names, n_names, cap_names, name))
+            return ot_fail_nomem(r->in.d);
     }
     f->problem = (ot_pack_problem){items, (uint32_t)n};
     return OT_OK;
 }
 
-/* A zero byte ends C strings early: no text file has one. */
-static ot_status refuse_zero_bytes(reader *r)
-{
-    const char *zero = memchr(r->at, '\0', (size_t)(r->end - r->at));
-    if (!zero) return OT_OK;
-    r->line = 1;
-    for (const char *p = r->at; p < zero; p++) r->line += *p == '\n';
-    return fail(r, "a zero byte: this is no text file");
-}
-
 static ot_status read_all(reader *r, const char *text, size_t n, ot_pack_file *f)
 {
-    table *t = OT_NEW(r->a, table);
-    r->ids = ot_map_new(r->a);
-    r->at = ot_memdup(r->a, text, n);
-    if (!t || !r->ids || !r->at) return ot_fail_nomem(r->d);
-    r->end = r->at + n;
-    if (n >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0) r->at += 3; /* byte order mark */
-    OT_TRY(refuse_zero_bytes(r));
+    table *t = OT_NEW(r->in.a, table);
+    r->ids = ot_map_new(r->in.a);
+    if (!t || !r->ids) return ot_fail_nomem(r->in.d);
+    OT_TRY(pack_lines_begin(&r->in, text, n));
     OT_TRY(read_header(r, t));
     OT_TRY(read_rows(r, t, f));
     f->table = t;
@@ -433,7 +351,7 @@ ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag
 {
     ot_arena *a = ot_arena_new();
     ot_pack_file *f = a ? OT_NEW(a, ot_pack_file) : NULL;
-    reader r = {.path = path, .d = d, .a = a};
+    reader r = {.in = {.path = path, .d = d, .a = a}};
     ot_status s = OT_E_NOMEM;
 
     if (f) {

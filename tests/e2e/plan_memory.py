@@ -49,6 +49,35 @@ def tables(folder):
                 f.write(f'b{i},{lo},{hi},{random.randrange(0, 5000)},{random.choice([1, 32, 64, 48])},{g}\n')
 
 
+def pairs(folder):
+    """Pairs for the random tables: q0.csv to q5.csv."""
+    random.seed(8)
+    for k in range(6):
+        with open(f'{folder}/q{k}.csv', 'w') as f:
+            f.write('first,second,weight\n')
+            for _ in range(80): f.write('b{},b{},{}\n'.format(*random.sample(range(40), 2), random.randrange(5)))
+
+
+def paid(plan, pairs, facts):
+    """The JSON tells the sum of the weights of the pairs that share bytes."""
+    with open(plan, newline='') as f: at = {r['id']: (int(r['offset']), int(r['offset']) + int(r['size'])) for r in csv.DictReader(f)}
+    total = 0
+    with open(pairs, newline='') as f:
+        for r in csv.DictReader(f):
+            (a, b), (c, d) = at[r['first']], at[r['second']]
+            total += int(r['weight']) if a < d and c < b and a < b and c < d else 0
+    s = json.load(open(facts))['scopes'][0]
+    assert s['reuse_cost'] == total and s['reuse_cost_bound'] <= total, (total, s)
+    assert s['reuse_cost_proved'] is (s['reuse_cost_bound'] == total), s
+
+
+def price_json(path, cost):
+    """JSON of the five buffers with a price, proved; or, cost 'none', without one."""
+    s = json.load(open(path))['scopes'][0]
+    if cost == 'none': assert not any(k.startswith('reuse') for k in s), s
+    else: assert s['reuse_cost'] == s['reuse_cost_bound'] == int(cost) and s['reuse_cost_proved'] is True, s
+
+
 def table_json(path):
     """JSON of a table with a hostile name."""
     r = json.load(open(path))
@@ -96,4 +125,4 @@ def accesses(path):
 
 
 if __name__ == '__main__':
-    commands(check, tables, table_json, kernel_json, accesses)
+    commands(check, tables, pairs, paid, price_json, table_json, kernel_json, accesses)

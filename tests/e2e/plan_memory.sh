@@ -48,6 +48,39 @@ done
 expect 0 "$TOOL" plan-memory "$tmp/r0.csv" -o "$tmp/o1.csv" --time-limit 0.001
 check "$tmp/r0.csv" "$tmp/o1.csv"
 
+# ---- pairs: what shares bytes at a price ----
+# b1, b4 and b2 take turns in 12 bytes: b4 follows b1 or b2 in one place, whatever is done
+printf 'first,second,weight\nb1,b4,3\nb2,b4,1\nb1,b2,9\n' >"$tmp/pairs.csv"
+printf '{"pairs": [{"first": "b1", "second": "b4", "weight": 3}, {"first": "b2", "second": "b4"}, {"first": "b1", "second": "b2", "weight": 9}]}' >"$tmp/pairs.json"
+for pairs in csv json; do
+    expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.$pairs" -o "$tmp/o.csv"
+    check "$five" "$tmp/o.csv" 12
+    grep -q '^  reuse costs 9: proved optimal within 12 bytes$' "$tmp/out" || fail "price: $(cat "$tmp/out")"
+    "$TOOL" plan-memory "$five" --pairs - -q -o "$tmp/o2.csv" <"$tmp/pairs.$pairs" || fail "pairs from stdin"
+    cmp -s "$tmp/o.csv" "$tmp/o2.csv" || fail "pairs from stdin give other bytes"
+done
+expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.csv" --capacity 16
+grep -q '^  reuse costs 0: proved optimal within 16 bytes$' "$tmp/out" || fail "price with room: $(cat "$tmp/out")"
+expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.csv" --mode reuse
+grep -q '^  reuse costs [0-9]*: best known, at least 0$' "$tmp/out" || fail "price of another mode: $(cat "$tmp/out")"
+expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.csv" --json
+py price_json "$tmp/out" 9 || fail "JSON of a price: $(cat "$tmp/out")"
+expect 0 "$TOOL" plan-memory "$five" --json
+py price_json "$tmp/out" none || fail "JSON without a price: $(cat "$tmp/out")"
+py pairs "$tmp"
+for k in 0 1 2 3 4 5; do
+    expect 0 "$TOOL" plan-memory "$tmp/r$k.csv" --pairs "$tmp/q$k.csv" -o "$tmp/o1.csv" --json
+    check "$tmp/r$k.csv" "$tmp/o1.csv"
+    py paid "$tmp/o1.csv" "$tmp/q$k.csv" "$tmp/out" || fail "r$k: another price than the plan's"
+    expect 0 "$TOOL" plan-memory "$tmp/r$k.csv" --pairs "$tmp/q$k.csv" -o "$tmp/o2.csv" --threads 2
+    cmp -s "$tmp/o1.csv" "$tmp/o2.csv" || fail "r$k with pairs: two threads give another plan"
+done
+printf 'first,second\nb1,b9\n' >"$tmp/bad.csv"
+expect 1 "$TOOL" plan-memory "$five" --pairs "$tmp/bad.csv" -o "$tmp/no.csv"; says "bad.csv:2: no buffer of the table is called 'b9'"
+[ ! -e "$tmp/no.csv" ] || fail "an output of broken pairs appeared"
+expect 1 "$TOOL" plan-memory "$five" --pairs "$tmp/absent.csv"; says absent.csv
+expect 2 "$TOOL" plan-memory - --pairs -; says 'cannot both come from stdin'
+
 # ---- streams ----
 "$TOOL" plan-memory - -o - <"$five" >"$tmp/piped.csv" 2>"$tmp/err" || fail "pipe: $(cat "$tmp/err")"
 cmp -s "$tmp/piped.csv" "$tmp/m.csv" || fail "through pipes other bytes come out"
@@ -103,6 +136,8 @@ expect 1 "$TOOL" plan-memory "$tmp/broken.tk" -o "$tmp/no.tk"; says 'broken.tk:'
 for o in --target=host --no-inplace --restrict-inplace --workspace-reuse; do
     expect 2 "$TOOL" plan-memory "$five" $o; says "${o%=*} is for kernels"
 done
+echo 'kernel k {' >"$tmp/pairs.tk"
+expect 2 "$TOOL" plan-memory "$tmp/pairs.tk" --pairs "$tmp/pairs.csv"; says '--pairs is for tables'
 expect 2 "$TOOL" plan-memory "$five" -o "$tmp/o.tk"; says 'name it .csv'
 expect 4 "$TOOL" plan-memory "$five" -o "$tmp/no/such/o.csv"; says 'no/such'
 expect 4 "$TOOL" plan-memory "$five" -o /dev/full; says '/dev/full'

@@ -48,6 +48,26 @@ class PlanMemory(unittest.TestCase):
             with self.assertRaises(onnx_tile.ModelError):
                 onnx_tile.plan_memory(kernel, sizes={"n": 4}, target="h200")
 
+    def test_pairs(self):
+        """Of three that take turns two must share; the cheapest pair does."""
+        rows = [("a", 0, 1, 8), ("b", 1, 2, 8), ("c", 2, 3, 8)]
+        pairs = [("a", "b", 5), ("b", "c", 3), ("a", "c")]
+        self.assertIsNone(onnx_tile.plan_memory(rows).reuse_cost)
+        plan = onnx_tile.plan_memory(rows, capacity=16, pairs=pairs)
+        self.assertEqual(plan.reuse_cost, 1)
+        self.assertTrue(plan.scopes[0]["reuse_cost_proved"])
+        self.assertEqual(plan.offsets["a"], plan.offsets["c"])
+        self.assertNotEqual(plan.offsets["a"], plan.offsets["b"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "p.json")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write('[{"first": "a", "second": "c", "weight": 7}]')
+            self.assertEqual(onnx_tile.plan_memory(rows, pairs=path).reuse_cost, 7)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "pair"):
+            onnx_tile.plan_memory(rows, pairs=[("a",)])
+        with self.assertRaises(onnx_tile.ModelError):
+            onnx_tile.plan_memory(rows, pairs=[("a", "d")])
+
     def test_what_cannot_be(self):
         with self.assertRaisesRegex(onnx_tile.BudgetError, "^(?!onnx-tile)"):
             onnx_tile.plan_memory([("a", 0, 2, 100), ("b", 1, 4, 60)], capacity=159)

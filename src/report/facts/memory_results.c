@@ -146,10 +146,26 @@ static void print_accesses(const ot_memory_results *r, FILE *f)
             a->n_walks, a->n_skipped, a->n_findings);
 }
 
+/* reuse costs 12: proved optimal        reuse costs 12: best known, at least 3 */
+static void print_prices(const ot_memory_results *r, FILE *f)
+{
+    for (uint32_t k = 0; k < r->n_plans; k++) {
+        const ot_scope_plan *p = &r->plans[k];
+        if (!p->priced) continue;
+        fprintf(f, "\n  reuse costs %lld: ", (long long)p->reuse_cost);
+        if (p->reuse_cost_proved)
+            fprintf(f, "proved optimal within %lld bytes\n",
+                    (long long)(p->capacity > 0 ? p->capacity : p->height));
+        else
+            fprintf(f, "best known, at least %lld\n", (long long)p->reuse_cost_bound);
+    }
+}
+
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
 {
     print_head(r, f);
     if (r->n_plans > 0) OT_TRY(print_plans(r, f));
+    print_prices(r, f);
     if (r->kernel || r->steps > 0 || any_timed_out(r)) fputc('\n', f);
     if (r->kernel)
         fprintf(f, "  %u in-place merge%s, %u cop%s\n", r->n_in_place,
@@ -179,6 +195,11 @@ static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, ot_json
     ot_json_open(j, NULL);
     ot_facts_put_struct(&facts, &FACTS_SCOPE, p, &to.base);
     ot_json_put_number(j, "gap_percent", gap_of(p));
+    if (p->priced) {
+        ot_json_put_int(j, "reuse_cost", p->reuse_cost);
+        ot_json_put_int(j, "reuse_cost_bound", p->reuse_cost_bound);
+        ot_json_put_truth(j, "reuse_cost_proved", p->reuse_cost_proved);
+    }
     ot_json_close(j);
 }
 

@@ -127,6 +127,11 @@ typedef struct ot_scope_plan {
     uint32_t n_cross_pipe;
     bool proved; /* height is the least possible */
     bool timed_out;
+    /* of a table with pairs that share bytes at a price: */
+    bool priced;
+    int64_t reuse_cost;       /* what is paid */
+    int64_t reuse_cost_bound; /* within the capacity, or this height, none pays less */
+    bool reuse_cost_proved;   /* what is paid is the least possible there */
 } ot_scope_plan;
 
 typedef struct ot_mem_plan {

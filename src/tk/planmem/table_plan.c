@@ -15,6 +15,8 @@
  */
 #include "planmem.h"
 
+#include <math.h>
+
 #define SET_SHOWN 6 /* buffers of an explanation that are named */
 
 typedef struct table {
@@ -77,7 +79,9 @@ static int64_t height_of(const table *t, const int64_t *offsets)
 static ot_status search(const table *t, int64_t *offsets, ot_pack_result *r)
 {
     ot_diag local = {0};
-    ot_status s = ot_pack(&t->f->problem, t->o, &local, offsets, r);
+    ot_pack_options o = *t->o;
+    if (t->f->n_pairs > 0 && o.capacity == 0) o.time_limit /= 2; /* the rest is for the price */
+    ot_status s = ot_pack(&t->f->problem, &o, &local, offsets, r);
     if (s == OT_E_INPUT) OT_TRY(check_fixed(t));
     return s == OT_OK ? OT_OK : ot_fail(t->d, s, "%.300s: %s", t->path, local.message);
 }
@@ -252,6 +256,32 @@ static ot_status fail_fit(const table *t, ot_mem_mode mode, const ot_pack_result
                    height, bound);
 }
 
+/* ---- what reuse costs ---- */
+
+/* Of a plan that fits: the cheapest that is no taller than the capacity, or without one than the
+ * plan. A search makes it cheaper, other modes only say what they pay. */
+static ot_status price(const table *t, ot_mem_mode mode, const ot_pack_result *r, double start,
+                       ot_table_plan *out)
+{
+    const ot_pack_file *f = t->f;
+    ot_scope_plan *plan = &out->memory;
+    ot_pack_options o = *t->o;
+    ot_pack_price paid = {.sum = ot_pack_price_of(&f->problem, f->pairs, f->n_pairs, out->offsets)};
+    o.capacity = o.capacity > 0 ? o.capacity : r->height;
+    if (o.time_limit > 0) o.time_limit = fmax(0.001, start + o.time_limit - ot_now());
+    if (mode == OT_MEM_SEARCH && o.capacity > 0 &&
+        ot_pack_price_reuse(&f->problem, f->pairs, f->n_pairs, &o, out->offsets, &paid) != OT_OK)
+        return ot_fail_nomem(t->d);
+    plan->priced = true;
+    plan->reuse_cost = paid.sum;
+    plan->reuse_cost_bound = paid.lower_bound;
+    plan->reuse_cost_proved = paid.sum <= paid.lower_bound;
+    plan->height = height_of(t, out->offsets);
+    plan->timed_out |= paid.timed_out;
+    out->steps += paid.steps;
+    return OT_OK;
+}
+
 /* ---- all of it ---- */
 
 static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_plan *out)
@@ -259,9 +289,9 @@ static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_plan *out
     ot_pack_result r = {0};
     ot_scope_plan *plan = &out->memory;
 
+    const double start = ot_now();
     OT_TRY(place(t, mode, out->offsets, &r));
     if (!r.found) return fail_fit(t, mode, &r);
-    OT_TRY(validate(t, out->offsets));
     *plan = (ot_scope_plan){.capacity = t->o->capacity,
                             .height = r.height,
                             .lower_bound = r.lower_bound,
@@ -272,7 +302,8 @@ static ot_status plan_table(const table *t, ot_mem_mode mode, ot_table_plan *out
                             .timed_out = r.timed_out};
     for (uint32_t k = 0; k < t->n; k++) plan->sum += t->items[k].size;
     out->steps = r.steps;
-    return OT_OK;
+    if (t->f->n_pairs > 0) OT_TRY(price(t, mode, &r, start, out));
+    return validate(t, out->offsets);
 }
 
 ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode,
