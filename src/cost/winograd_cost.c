@@ -1,9 +1,8 @@
 /* Cost model, the engine's 3x3 convolutions: which of them take Winograd's algorithm, and how
  * long that takes.
  *
- *   Conv, stride 1 --> spec of a run --> ot_winograd_guess_for  pays?  cycles, bytes held
- *                                        ot_winograd_admits     is there room for its weights?
- *                                        (the engine's own functions)
+ *   Conv, stride 1 --> spec of a run, --> ot_winograd_guess_for  pays?  cycles, growth of weights
+ *                      room for weights   (the engine's own function)
  *
  *   untiled    the whole map, all threads at it
  *   tiled      the mean tile, on one thread, times the number of tiles: blocks of m x m outputs
@@ -14,9 +13,6 @@
  * has the room of the untiled one: what others leave over when tiles take smaller blocks is not
  * counted on. A cycle multiplies two vectors; rate_conv_winograd is multiply-adds per second of
  * these products.
- *
- *
- *
  */
 #include "cost.h"
 
@@ -108,17 +104,18 @@ double ot_cost_winograd_work(const ot_graph *g, const ot_node *n)
     if (n->n_out < 1 || n->out[0] == OT_NONE) return 0;
     const ot_value *y = &g->values[n->out[0]];
     if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec)) return 0;
-    ot_winograd_guess guess = ot_winograd_guess_for(&spec, ot_cpu_lanes());
+    ot_winograd_guess guess = ot_winograd_guess_for(&spec, ot_cpu_lanes(), OT_WINOGRAD_ROOM);
     return guess.pays ? guess.cycles * 2 * (double)ot_cpu_lanes() : 0;
 }
 
-/* Seconds of a run; 0: it is a direct one. *growth: see ot_winograd_admits. */
-static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int64_t grown,
+/* Seconds of a run; 0: it is a direct one. *growth: see ot_winograd_growth. */
+static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int64_t room,
                          int64_t *growth)
 {
     int64_t block = block_of(t);
-    ot_winograd_guess guess = ot_winograd_guess_for(spec, block);
-    if (!guess.pays || !ot_winograd_admits(spec, guess.bytes, grown, growth)) return 0;
+    ot_winograd_guess guess = ot_winograd_guess_for(spec, block, room);
+    *growth = guess.growth;
+    if (!guess.pays) return 0;
     double rate = t->rate_conv_winograd > 0 ? t->rate_conv_winograd
                                             : t->rate_conv / t->runtime->conv.direct_part;
     return guess.cycles * (double)spec->threads * 2 * (double)block / rate;
@@ -127,7 +124,7 @@ static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int6
 void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
 {
     const ot_graph *g = s->g;
-    int64_t grown = 0, growth;
+    int64_t room = OT_WINOGRAD_ROOM, growth;
     for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = &g->nodes[s->node[p]];
         ot_winograd_sizes spec;
@@ -139,8 +136,9 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
             continue;
         if (s->act[n->in[1]] || !posts_fit(s, p)) continue;
         spec.threads = t->cores > 1 ? t->cores : 1;
-        s->wino_room[p] = seconds_of(t, &spec, grown, &growth) > 0 ? growth : 0;
-        grown += s->wino_room[p];
+        bool pays = seconds_of(t, &spec, room, &growth) > 0;
+        s->wino_room[p] = pays ? growth + 1 : 0;
+        room -= pays ? growth : 0;
     }
 }
 
@@ -150,8 +148,8 @@ double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const o
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
     ot_winograd_sizes spec;
-    int64_t growth = 0;
-    if (s->wino_room[p] <= 0) return 0;
+    int64_t growth;
+    if (s->wino_room[p] < 0) return 0;
     const ot_value *y = &g->values[n->out[0]];
     double e[4] = {(double)y->dims[0], (double)y->dims[1], (double)y->dims[2], (double)y->dims[3]},
            tiles = 1;
@@ -165,6 +163,5 @@ double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const o
                   ot_max(1, llround(e[3])), whole, &spec))
         return 0;
     if (n_dims == 0) spec.threads = t->cores > 1 ? t->cores : 1;
-    double seconds = tiles * seconds_of(t, &spec, 0, &growth);
-    return growth <= s->wino_room[p] ? seconds : 0;
+    return tiles * seconds_of(t, &spec, ot_max(s->wino_room[p] - 1, 0), &growth);
 }

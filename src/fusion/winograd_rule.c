@@ -12,21 +12,29 @@
 
 /* Transformed weights are 1.8 to 7.1 times the model's (m = 2 to 6: (m + 2)^2 in place of 9),
  * and stay for as long as the session: what is gained in time is paid for with memory. Two
- * limits keep that small beside the activations, which tiling is about:
+ * limits keep that small beside the activations, which tiling is about; beyond them weights are
+ * transformed in each strip of tiles:
  *
  * HELD_EACH   a layer's transformed weights. They are read whole for every strip of tiles; beyond a
  *             shared cache's share of some MiB
  *             (U_FAR) that costs what the multiplications save, the more so as layers so wide have
  *             small maps, and few strips.
  *             12 MiB: 220 x 220 channels with m = 6, 440 x 440 with m = 2.
- * GROWTH_ALL  what transforming adds to a session's memory, over all its layers: transformed less
- *             plain weights. 22 MiB: two layers at
+ * OT_WINOGRAD_ROOM  what transforming adds to a session's memory, over all its layers:
+ *             transformed less plain weights. 22 MiB: two layers at
  *             the first limit, or the whole backbone of a small network.
  *
  * Layers ask in the order of the graph: those in front, on large maps, gain most and have the
  * smallest weights. */
-#define HELD_EACH  ((int64_t)12 << 20)
-#define GROWTH_ALL ((int64_t)22 << 20)
+#define HELD_EACH ((int64_t)12 << 20)
+
+/* Bytes of weights that a strip transforms at one time: they stay in a core's cache. */
+#define U_PART ((int64_t)320 << 10)
+/* Tiles of such a strip, as many as V_FRESH bytes hold: transforming for 96 takes a tenth of
+ * their products' time. */
+#define FRESH_LEAST 48
+#define FRESH_MOST  96
+#define V_FRESH     ((int64_t)4 << 20)
 
 /* ---- the way ---- */
 
@@ -48,13 +56,14 @@ static void choose_strip(const ot_winograd_sizes *s, int64_t b, ot_winograd_way 
                                        : 12,
             threads = ot_max(s->threads, 1);
     int64_t want = ot_min(ot_max(V_BYTES / v_tile / ROWS * ROWS, least), 48);
-    way->group = ot_min(want * v_tile <= 2 * V_BYTES ? 2 : 4, k_blocks);
+    if (way->part) want = ot_min(ot_max(V_FRESH / v_tile, FRESH_LEAST), FRESH_MOST);
+    way->group = ot_min(way->part || want * v_tile <= 2 * V_BYTES ? 2 : 4, k_blocks);
     int64_t groups = ot_ceil_div(k_blocks, way->group),
             strips = ot_max((tiles + want / 2) / want, 1);
     if (threads > 1 && strips < 2 * threads) {
         /* Too few strips to go around evenly: shorter ones, unless that means to read a large U
          * more often. */
-        way->shared = u_bytes > U_NEAR && groups >= threads;
+        way->shared = (way->part || u_bytes > U_NEAR) && groups >= threads;
         if (!way->shared)
             strips = ot_max(
                 ot_min(ot_ceil_div(strips, threads) * threads, ot_ceil_div(tiles, ROWS)), 1);
@@ -66,6 +75,9 @@ static void choose_strip(const ot_winograd_sizes *s, int64_t b, ot_winograd_way 
 /* Cycles of a core to transform a tile in one block of channels, as measured; columns of the
  * input are shared. */
 static const double input_cycles[] = {50, 115, 240}, output_cycles[] = {45, 110, 190};
+
+/* Cycles to transform the weights of one input channel and one block of output channels. */
+static const double weights_cycles[] = {90, 200, 375};
 
 /* Cycles to read `bytes` of weights: from a core's own cache nothing, from a shared one, from
  * memory. */
@@ -88,14 +100,16 @@ static double winograd_cycles(const ot_winograd_sizes *s, int64_t b, const ot_wi
                      (0.92 * fmin(rows / 4, 1));
     double tile = product + c_blocks * input_cycles[way->m / 2 - 1] +
                   k_blocks * output_cycles[way->m / 2 - 1];
-    double u_bytes = (double)positions * (double)s->in_channels * k_blocks * (double)b *
-                     sizeof(float);
+    double pairs = (double)s->in_channels * k_blocks;
+    double u_bytes = (way->part ? 9 : (double)positions) * pairs * (double)b * sizeof(float);
     int64_t threads = ot_max(s->threads, 1), strips = ot_ceil_div(tiles, way->strip);
     int64_t parts = way->shared ? ot_ceil_div(ot_ceil_div(s->out_channels, b), way->group)
                                 : ot_max(strips, 1);
     /* of the thread with the most */
     double share = (double)ot_ceil_div(parts, threads) / (double)parts;
-    return (double)tiles * tile * share + (double)strips * weight_cycles(u_bytes, (double)threads);
+    double each = weight_cycles(u_bytes, (double)threads); /* strip */
+    if (way->part) each += pairs * weights_cycles[way->m / 2 - 1] * share;
+    return (double)tiles * tile * share + (double)strips * each;
 }
 
 /* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves
@@ -112,15 +126,29 @@ static double direct_cycles(const ot_winograd_sizes *s, int64_t block)
            weight_cycles(pairs * 9 * b * sizeof(float), threads);
 }
 
-ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, double *cycles)
+/* Input channels of which U_PART holds the transformed weights: whole blocks. */
+static int64_t part_of(const ot_winograd_sizes *s, int64_t m, int64_t b)
+{
+    int64_t channel = (m + 2) * (m + 2) * 2 * b * (int64_t)sizeof(float);
+    return ot_min(ot_max(U_PART / channel / b, 1), ot_ceil_div(s->in_channels, b)) * b;
+}
+
+ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, int64_t room,
+                                   double *cycles)
 {
     ot_winograd_way best = {0};
     double least = INFINITY;
-    for (int64_t m = 2; m <= 6; m += 2) {
-        ot_winograd_way way = {.m = m};
+    for (int64_t k = 0; k < 6; k++) {
+        ot_winograd_way way = {.m = k / 2 * 2 + 2};
+        if (k % 2) way.part = part_of(s, way.m, block);
+        if (!way.part && (ot_winograd_bytes(s, &way, block) > HELD_EACH ||
+                          ot_winograd_growth(s, &way, block) > room))
+            continue;
         choose_strip(s, block, &way);
-        double takes = winograd_cycles(s, block, &way),
-               counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
+        double takes = winograd_cycles(s, block, &way), counts = takes;
+        /* larger errors should be worth something, and so is room */
+        if (way.m == 6) counts *= 1.04;
+        if (!way.part) counts *= 1.03;
         if (counts >= least) continue;
         least = counts;
         best = way;
@@ -144,25 +172,27 @@ bool ot_winograd_sizes_fit(const ot_winograd_sizes *s)
            n < INT64_MAX / 2;
 }
 
-int64_t ot_winograd_bytes(const ot_winograd_sizes *s, int64_t m, int64_t block)
+int64_t ot_winograd_bytes(const ot_winograd_sizes *s, const ot_winograd_way *way, int64_t block)
 {
-    return (m + 2) * (m + 2) * s->in_channels * ot_ceil_div(s->out_channels, block) * block *
-           (int64_t)sizeof(float);
+    return (way->part ? 9 : (way->m + 2) * (way->m + 2)) * s->in_channels *
+           ot_ceil_div(s->out_channels, block) * block * (int64_t)sizeof(float);
 }
 
-ot_winograd_guess ot_winograd_guess_for(const ot_winograd_sizes *s, int64_t block)
+/* Others are padded to whole blocks, too. */
+int64_t ot_winograd_growth(const ot_winograd_sizes *s, const ot_winograd_way *way, int64_t block)
+{
+    return way->part ? 0
+                     : ot_winograd_bytes(s, way, block) -
+                           9 * s->in_channels * s->out_channels * (int64_t)sizeof(float);
+}
+
+ot_winograd_guess ot_winograd_guess_for(const ot_winograd_sizes *s, int64_t block, int64_t room)
 {
     ot_winograd_guess g = {0};
     if (block < 1 || !ot_winograd_sizes_fit(s) || 2 * s->in_channels < block)
         return g; /* a direct convolution takes so few without blocks */
-    ot_winograd_way way = ot_winograd_choose(s, block, &g.cycles);
+    ot_winograd_way way = ot_winograd_choose(s, block, room, &g.cycles);
     g.pays = g.cycles < 0.9 * direct_cycles(s, block);
-    g.bytes = ot_winograd_bytes(s, way.m, block);
+    g.growth = ot_winograd_growth(s, &way, block);
     return g;
-}
-
-bool ot_winograd_admits(const ot_winograd_sizes *s, int64_t bytes, int64_t grown, int64_t *growth)
-{
-    *growth = bytes - 9 * s->in_channels * s->out_channels * (int64_t)sizeof(float);
-    return bytes <= HELD_EACH && grown + *growth <= GROWTH_ALL;
 }

@@ -2,10 +2,12 @@
  * sizes and of the width of a machine's vectors. The engine and the planner ask the same rule,
  * so they cannot disagree; builds without the engine have it, too.
  *
- *   sizes, block --> ot_winograd_guess_for    pays?  cycles of a run, bytes of transformed weights
- *                    ot_winograd_admits       is there room for these weights?
- *                    ot_winograd_choose       the way that it is done: extent of tiles, strips,
- *                                             groups
+ *   sizes, block, room --> ot_winograd_guess_for    pays?  cycles of a run, bytes of weights
+ *                          ot_winograd_choose       the way that it is done: extent of tiles,
+ *                                                   strips, groups, whose weights are held
+ *
+ * Weights are held transformed, which is several times their size, or transformed again in each
+ * strip of tiles, which takes time, but no room.
  *
  */
 #ifndef OT_FUSION_WINOGRAD_RULE_H
@@ -31,29 +33,32 @@ typedef struct ot_winograd_way {
     int64_t strip; /* tiles whose transformed inputs are held at one time */
     /* blocks of output channels whose products are held at one time; even, or all of them */
     int64_t group;
+    /* input channels whose weights are transformed at one time in each strip; 0: all are held
+     * transformed */
+    int64_t part;
     bool shared; /* the threads work at one strip together */
 } ot_winograd_way;
 
-/* The fastest way with vectors of `block` floats. *cycles: of a run, on the thread with the most
- * to do. */
-ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, double *cycles);
+/* Bytes that transformed weights may add to those of a model, in all its layers. */
+#define OT_WINOGRAD_ROOM ((int64_t)22 << 20)
+
+/* The fastest way with vectors of `block` floats, whose weights exceed the model's by at most
+ * `room` bytes. *cycles: of a run, on the thread with the most to do. */
+ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, int64_t room,
+                                   double *cycles);
 /* Tiles of all images. */
 int64_t ot_winograd_tiles(const ot_winograd_sizes *s, int64_t m);
-/* Bytes of transformed weights. */
-int64_t ot_winograd_bytes(const ot_winograd_sizes *s, int64_t m, int64_t block);
+/* Bytes of weights as that way holds them, and by how much transforming has made them larger. */
+int64_t ot_winograd_bytes(const ot_winograd_sizes *s, const ot_winograd_way *way, int64_t block);
+int64_t ot_winograd_growth(const ot_winograd_sizes *s, const ot_winograd_way *way, int64_t block);
 
 /* What a machine with vectors of `block` floats would do; sizes that do not fit, and block 0,
  * never pay. */
 typedef struct ot_winograd_guess {
-    bool pays;     /* faster than a direct convolution */
-    double cycles; /* of a run, on the thread with the most to do */
-    int64_t bytes; /* of transformed weights */
+    bool pays;      /* faster than a direct convolution */
+    double cycles;  /* of a run, on the thread with the most to do */
+    int64_t growth; /* ot_winograd_growth */
 } ot_winograd_guess;
-ot_winograd_guess ot_winograd_guess_for(const ot_winograd_sizes *s, int64_t block);
-
-/* Transformed weights replace the model's, which are smaller. What a layer holds, and what a
- * session holds more than its model, is limited: may it hold so many bytes for this layer when
- * it has grown by `grown` already? *growth: by which it grows. */
-bool ot_winograd_admits(const ot_winograd_sizes *s, int64_t bytes, int64_t grown, int64_t *growth);
+ot_winograd_guess ot_winograd_guess_for(const ot_winograd_sizes *s, int64_t block, int64_t room);
 
 #endif

@@ -40,8 +40,8 @@ typedef struct ot_seq {
     /* [n + 1] between k-1 and k a group is open that the engine runs as one: no region begins or
      * ends there */
     bool *inside;
-    /* [n] bytes by which Winograd's weights of this 3x3 convolution may exceed the model's in
-     * the engine; 0: it is a direct one for lack of room; -1: it could not take them anyway */
+    /* [n] 1 + bytes by which Winograd's weights of this 3x3 convolution may exceed the model's in
+     * the engine; 0: untiled it is a direct one; -1: it could not take them anyway */
     int64_t *wino_room;
     double *time;    /* [n + 1] prefix sums of untiled node times */
     double *traffic; /* [n + 1] prefix sums of untiled slow-memory bytes */

@@ -92,7 +92,7 @@ static void check_agreement(const char *graph, uint32_t taken)
     open_plan(&p, graph, engine_target("host")); /* of this machine's vectors */
     for (uint32_t k = 0; k < p.s.n; k++) {
         if (p.s.wino_room[k] <= 0) continue;
-        room += p.s.wino_room[k];
+        room += p.s.wino_room[k] - 1;
         n++;
     }
     open_text(&b, graph);

@@ -239,14 +239,16 @@ static uint32_t codes(const ot_wino_code *list[3])
 static void name_task(task *t, uint64_t seed, const ot_wino_choice *way)
 {
     const ot_winograd_spec *s = &t->s;
-    snprintf(t->label, sizeof t->label,
-             "seed %llu, %s, m %d strip %d group %d shared %d: %dx%dx%dx%d to %dx%dx%d pads %d %d "
-             "act %d residual %d threads %u",
-             (unsigned long long)seed, way->code->name, (int)way->m, (int)way->strip,
-             (int)way->group, way->shared, (int)s->sizes.batch, (int)s->sizes.in_channels,
-             (int)s->sizes.in_h, (int)s->sizes.in_w, (int)s->sizes.out_channels,
-             (int)s->sizes.out_h, (int)s->sizes.out_w, (int)s->sizes.pad_top,
-             (int)s->sizes.pad_left, (int)s->act, s->residual, s->sizes.threads);
+    snprintf(
+        t->label, sizeof t->label,
+        "seed %llu, %s, m %d strip %d group %d part %d shared %d: %dx%dx%dx%d to %dx%dx%d pads "
+        "%d %d "
+        "act %d residual %d threads %u",
+        (unsigned long long)seed, way->code->name, (int)way->m, (int)way->strip, (int)way->group,
+        (int)way->part, way->shared, (int)s->sizes.batch, (int)s->sizes.in_channels,
+        (int)s->sizes.in_h, (int)s->sizes.in_w, (int)s->sizes.out_channels, (int)s->sizes.out_h,
+        (int)s->sizes.out_w, (int)s->sizes.pad_top, (int)s->sizes.pad_left, (int)s->act,
+        s->residual, s->sizes.threads);
 }
 
 static void all_ways_are_right(void **state)
@@ -265,6 +267,7 @@ static void all_ways_are_right(void **state)
                               .strip = pick(1, 40),
                               .shared = pick(0, 1)};
         way.group = pick(1, 5);
+        way.part = pick(0, 3) * way.code->block; /* 0: transformed weights are held */
         open_task(&t, way.code->block, pick(0, 1), pick(0, 1), pick(0, 1));
         name_task(&t, seed, &way);
         run_task(&t, &way);
@@ -281,8 +284,9 @@ static void choices_are_right(void **state)
         {1, 64, 64, 12, 40}, {1, 16, 16, 30, 34}, {2, 96, 160, 7, 7}, {1, 3, 32, 20, 20},
         {1, 64, 1, 16, 16},  {1, 1, 1, 1, 1},     {1, 40, 24, 2, 90}, {1, 320, 288, 6, 9}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
-        for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        for (uint32_t how = 0; how < 4; how++) {
             const int64_t *p = shapes[k];
+            uint32_t threads = how % 2 ? 3 : 1;
             task t = {.s = {.sizes.batch = p[0],
                             .sizes.in_channels = p[1],
                             .sizes.out_channels = p[2],
@@ -293,10 +297,12 @@ static void choices_are_right(void **state)
                             .sizes.pad_top = 1,
                             .sizes.pad_left = 1,
                             .sizes.threads = threads,
+                            .room = how < 2 ? OT_WINOGRAD_ROOM : 0,
                             .act = OT_WINO_RELU}};
             state_of_random = 77 + k;
             open_task(&t, ot_simd_block(), true, true, false);
             ot_wino_choice way = ot_wino_choose(&t.s);
+            assert_true(how < 2 || way.part > 0); /* without room nothing is held */
             name_task(&t, 77 + k, &way);
             run_task(&t, NULL);
             close_task(&t);
@@ -358,7 +364,7 @@ static void runs_inside_shared_work(void **state)
 
 /* Squared error over squared size of the outputs, over `layers` convolutions in a row; each
  * keeps the size of its input. */
-static double chain_error(int64_t m, int layers)
+static double chain_error(int64_t m, bool held, int layers)
 {
     enum { C = 32, H = 20, W = 26 };
     static double exact[2][C][H][W];
@@ -377,6 +383,7 @@ static double chain_error(int64_t m, int layers)
     open_task(&t, ot_simd_block(), false, true, false);
     ot_wino_choice way = ot_wino_choose(&t.s);
     way.m = m;
+    way.part = held ? 0 : way.code->block;
     for (int64_t c = 0; c < C; c++)
         for (int64_t i = 0; i < H * W; i++)
             exact[0][c][i / W][i % W] = (double)*at(&t.src, 0, c, i / W, i % W);
@@ -420,11 +427,14 @@ static void errors_stay_small(void **state)
     (void)state;
     static const double one[] = {2e-13, 2e-12, 4e-11}, many[] = {4e-12, 4e-11, 4e-10};
     for (int64_t m = 2; m <= 6; m += 2) {
-        double e1 = chain_error(m, 1), e18 = chain_error(m, 18);
-        print_message("F(%d, 3): squared relative error %.2g after 1 layer, %.2g after 18\n",
-                      (int)m, e1, e18);
-        assert_true(e1 < one[m / 2 - 1]);
-        assert_true(e18 < many[m / 2 - 1]);
+        for (int held = 0; held < 2; held++) {
+            double e1 = chain_error(m, held, 1), e18 = chain_error(m, held, 18);
+            print_message("F(%d, 3), weights %s: squared relative error %.2g after 1 layer, %.2g "
+                          "after 18\n",
+                          (int)m, held ? "held" : "transformed in each strip", e1, e18);
+            assert_true(e1 < one[m / 2 - 1]);
+            assert_true(e18 < many[m / 2 - 1]);
+        }
     }
 }
 

@@ -2,9 +2,8 @@
  *
  * Transformed weights are two to seven times the model's. They are shared by all schedules of a
  * session (workers, classes of tiles), and what they take more than the model's, which they
- * replace, is limited (ot_winograd_admits): once the limit is reached, direct convolutions do.
- * The planner asks the same functions (cost/winograd_cost.c).
- *
+ * replace, is limited (OT_WINOGRAD_ROOM): once there is no more room, weights are transformed in
+ * each run. The planner asks the same functions (cost/winograd_cost.c).
  */
 #include "conv.h"
 #include "winograd.h"
@@ -58,6 +57,7 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     s->sizes.pad_left = k->win.lo[1];
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
+    s->room = OT_WINOGRAD_ROOM;
     double outputs = (double)s->sizes.batch * (double)s->sizes.out_h * (double)s->sizes.out_w;
     s->sizes.threads = k->alone ? 1
                                 : lw_threads(l, outputs * 9 * (double)s->sizes.in_channels *
@@ -79,21 +79,30 @@ static ot_status fill_wino(ot_session *s, const ot_packed *packed, bool own)
     return OT_OK;
 }
 
-/* The operation, with weights of its own or of another that was made from the same. NULL: that
- * would hold too much. */
+static uint64_t key_of(const lw_conv *k, const ot_winograd_spec *spec)
+{
+    uint64_t form = ot_winograd_form(spec), key = ot_hash_bytes(2, &form, sizeof form);
+    key = ot_hash_bytes(key, k->scale, (size_t)k->maps * sizeof *k->scale);
+    return ot_hash_bytes(key, k->shift, (size_t)k->maps * sizeof *k->shift);
+}
+
+/* The operation, with weights of its own or of another that was made from the same: what is held
+ * already needs no room. NULL: a direct convolution is faster. */
 static ot_status make(lw_pass *l, const lw_conv *k, ot_winograd_spec *spec, ot_winograd **out)
 {
     ot_session *s = l->p->s;
-    uint64_t form = ot_winograd_form(spec), key = ot_hash_bytes(2, &form, sizeof form);
-    key = ot_hash_bytes(key, k->scale, (size_t)k->maps * sizeof *k->scale);
-    key = ot_hash_bytes(key, k->shift, (size_t)k->maps * sizeof *k->shift);
+    uint64_t key = key_of(k, spec);
     *out = NULL;
     spec->like = ot_packed_find(s, k->source, key);
     if (!spec->like) {
-        int64_t bytes = ot_winograd_would_hold(spec);
+        spec->room = OT_WINOGRAD_ROOM - s->winograd_growth;
+        if (!ot_winograd_pays(spec)) return OT_OK;
+        key = key_of(k, spec);
+        spec->like = ot_packed_find(s, k->source, key);
+    }
+    if (!spec->like) {
+        int64_t growth, bytes = ot_winograd_would_hold(spec, &growth);
         ot_winograd *first;
-        int64_t growth;
-        if (!ot_winograd_admits(&spec->sizes, bytes, s->winograd_growth, &growth)) return OT_OK;
         const lw_conv *how = lw_conv_keep(l, k);
         if (!how) return ot_fail_nomem(s->d);
         OT_TRY(ot_winograd_new(spec, s->d, &first));

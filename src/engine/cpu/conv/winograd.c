@@ -10,11 +10,17 @@
  *                                               lies
  *               M [P][g][tiles][b] --> output tiles
  *
+ * U is several times the weights. Where it would take too much, or come from far away, only the
+ * weights are held, and each strip transforms them, two blocks of output channels and some
+ * channels at a time:
+ *
+ *           for each two blocks:
+ *               for some channels at a time:
+ *                   weights --> U, which stays in the cache
+ *                   for each position: M += U V
+ *
  * With fewer strips than threads these share out the blocks of one strip instead: channels for
  * V, groups for M.
- *
- *
- *
  */
 #include "winograd_lanes.h"
 
@@ -35,14 +41,16 @@ struct ot_winograd {
     int64_t tile_rows, tile_cols, tiles; /* of an image, of an image, of all images */
     int64_t strip;                       /* tiles of a strip */
     int64_t group;                       /* blocks of output channels of a group */
-    int64_t v_pos, m_pos;                /* floats between positions in V and M */
+    int64_t part;                        /* channels whose U is made at one time; 0: U is held */
+    int64_t v_pos, m_pos, u_pos;         /* floats between positions in V, M and a part of U */
     int64_t workers;                     /* threads that have something to do */
     bool shared;                         /* threads work at one strip together */
     int64_t v_floats;                    /* of a strip: once if shared, else for each thread */
-    int64_t worker_floats;               /* scratch of a thread: M of a group, columns */
+    int64_t column_floats;
+    int64_t worker_floats; /* scratch of a thread: M of a group, columns, U */
     void *memory;
     size_t memory_bytes;
-    float *u, *bias; /* bias: [k_blocks][b] */
+    float *u, *bias; /* u: the weights themselves if part > 0; bias: [k_blocks][b] */
     uint32_t *mask;  /* [b] of the last block of output channels: zeros where it is padded */
 };
 
@@ -98,6 +106,11 @@ static void transform_weights(int64_t m, double g[8][3], const float *w, double 
                          (rows[i][0] * g[j][0] + rows[i][1] * g[j][1] + rows[i][2] * g[j][2]));
 }
 
+static void copy_weights(const float *w, float scale, float *to, int64_t step)
+{
+    for (int64_t t = 0; t < 9; t++) to[t * step] = w[t] * scale;
+}
+
 /* Blocks of output channels outside, then channels: what is written for the lanes of a block
  * lies together. */
 static void fill_weights(ot_winograd *w, const float *weights, const float *scale)
@@ -109,14 +122,20 @@ static void fill_weights(ot_winograd *w, const float *weights, const float *scal
         int64_t first = kb / w->group * w->group, blocks = ot_min(w->group, w->k_blocks - first);
         /* floats of a channel of this pair of blocks */
         int64_t pair = (kb - first) / 2 * 2, wide = ot_min(2, blocks - pair) * b;
-        float *u = w->u + first * b * channels * w->positions + pair * b * channels +
-                   (kb - first - pair) * b;
-        int64_t end = ot_min((kb + 1) * b, w->s.sizes.out_channels);
+        int64_t end = ot_min((kb + 1) * b, w->s.sizes.out_channels), lane = (kb - first - pair) * b;
+        float *u = w->u + lane;
+        u += w->part ? (first + pair) * b * channels * 9
+                     : first * b * channels * w->positions + pair * b * channels;
         for (int64_t c = 0; c < channels; c++)
-            for (int64_t k = kb * b; k < end; k++)
-                transform_weights(w->m, g, weights + (k * channels + c) * 9,
-                                  scale ? (double)scale[k] : 1, u + c * wide + k % b,
-                                  channels * blocks * b);
+            for (int64_t k = kb * b; k < end; k++) {
+                const float *from = weights + (k * channels + c) * 9;
+                float by = scale ? scale[k] : 1;
+                if (w->part)
+                    copy_weights(from, by, u + c * 9 * wide + k % b, wide);
+                else
+                    transform_weights(w->m, g, from, (double)by, u + c * wide + k % b,
+                                      channels * blocks * b);
+            }
     }
 }
 
@@ -129,9 +148,13 @@ ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
 {
     double cycles;
     const ot_wino_code *code = code_for_machine();
-    ot_winograd_way way = ot_winograd_choose(&s->sizes, code->block, &cycles);
-    return (ot_wino_choice){
-        .code = code, .m = way.m, .strip = way.strip, .group = way.group, .shared = way.shared};
+    ot_winograd_way way = ot_winograd_choose(&s->sizes, code->block, s->room, &cycles);
+    return (ot_wino_choice){.code = code,
+                            .m = way.m,
+                            .strip = way.strip,
+                            .group = way.group,
+                            .part = way.part,
+                            .shared = way.shared};
 }
 
 /* Everything but memory. Requires sizes that were checked. */
@@ -156,9 +179,11 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
     w->workers = ot_max(ot_min(ot_min(s->sizes.threads, parts), WORKERS_MAX), 1);
     w->v_pos = odd_lines(w->c_blocks * w->strip * w->b);
     w->m_pos = odd_lines(w->group * w->strip * w->b);
+    w->part = ot_min(way->part, w->c_blocks * w->b);
+    w->u_pos = w->part ? odd_lines(w->part * ot_min(2, w->group) * w->b) : 0;
     w->v_floats = w->positions * w->v_pos;
-    w->worker_floats = w->positions * w->m_pos +
-                       odd_lines((w->m * OT_WINO_RUN + 2) * (w->m + 2) * w->b);
+    w->column_floats = odd_lines((w->m * OT_WINO_RUN + 2) * (w->m + 2) * w->b);
+    w->worker_floats = w->positions * (w->m_pos + w->u_pos) + w->column_floats;
 }
 
 /* ---- the interface ---- */
@@ -180,14 +205,15 @@ ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_
     if (!w) return ot_fail_nomem(d);
     measure(w, s, way);
     w->s.like = NULL;
-    if (s->like && s->like->m == w->m && s->like->group == w->group && s->like->code == w->code) {
+    if (s->like && (s->like->m == w->m || w->part) && !s->like->part == !w->part &&
+        s->like->group == w->group && s->like->code == w->code) {
         w->u = s->like->u;
         w->bias = s->like->bias;
         w->mask = s->like->mask;
         *out = w;
         return OT_OK;
     }
-    int64_t u_floats = w->positions * s->sizes.in_channels * w->k_blocks * w->b,
+    int64_t u_floats = (w->part ? 9 : w->positions) * s->sizes.in_channels * w->k_blocks * w->b,
             bias_floats = w->k_blocks * w->b;
     w->memory_bytes = (size_t)(u_floats + bias_floats + w->b + LINE) * sizeof(float);
     w->memory = ot_hook_alloc(NULL, 0, w->memory_bytes);
@@ -228,14 +254,17 @@ int64_t ot_winograd_scratch(const ot_winograd *w)
 uint64_t ot_winograd_form(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    return (uint64_t)way.m << 32 |
+    return (uint64_t)(way.part ? 0 : way.m) << 32 |
            (uint64_t)ot_min(way.group, ot_ceil_div(s->sizes.out_channels, way.code->block));
 }
 
-int64_t ot_winograd_would_hold(const ot_winograd_spec *s)
+int64_t ot_winograd_would_hold(const ot_winograd_spec *s, int64_t *growth)
 {
-    ot_wino_choice way = ot_wino_choose(s);
-    return ot_winograd_bytes(&s->sizes, way.m, way.code->block);
+    int64_t block = code_for_machine()->block;
+    double cycles;
+    ot_winograd_way way = ot_winograd_choose(&s->sizes, block, s->room, &cycles);
+    *growth = ot_winograd_growth(&s->sizes, &way, block);
+    return ot_winograd_bytes(&s->sizes, &way, block);
 }
 
 int64_t ot_winograd_block(void)
@@ -246,7 +275,7 @@ int64_t ot_winograd_block(void)
 
 bool ot_winograd_pays(const ot_winograd_spec *s)
 {
-    return ot_winograd_guess_for(&s->sizes, ot_winograd_block()).pays;
+    return ot_winograd_guess_for(&s->sizes, ot_winograd_block(), s->room).pays;
 }
 
 /* ---- a run ---- */
@@ -325,6 +354,36 @@ static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t e
     }
 }
 
+/* One or two blocks of output channels, all positions; U is made in `u`. */
+static void fresh_blocks(const ot_winograd *w, int64_t kb, int64_t blocks, int64_t tiles,
+                         const float *v, float *m, float *u)
+{
+    int64_t channels = w->s.sizes.in_channels;
+    for (int64_t c = 0; c < channels; c += w->part) {
+        ot_wino_weights made = {
+            .w = w->u + (kb * channels + c * blocks) * 9 * w->b,
+            .u = u,
+            .channels = ot_min(w->part, channels - c),
+            .k_blocks = blocks,
+            .pos_stride = w->u_pos,
+        };
+        ot_wino_product p = {
+            .channels = made.channels,
+            .k_blocks = blocks,
+            .tiles = tiles,
+            .block_stride = w->strip * w->b,
+            .add = c > 0,
+        };
+        w->code->weights[w->m / 2 - 1](&made);
+        for (int64_t pos = 0; pos < w->positions; pos++) {
+            p.u = u + pos * w->u_pos;
+            p.v = v + pos * w->v_pos + c * w->strip;
+            p.m = m + pos * w->m_pos;
+            w->code->product(&p);
+        }
+    }
+}
+
 /* The output channels of one group, all positions. */
 static void group_of_channels(const wino_run *r, int64_t group, int64_t first, int64_t end,
                               const float *v, float *m)
@@ -339,7 +398,10 @@ static void group_of_channels(const wino_run *r, int64_t group, int64_t first, i
         .tiles = end - first,
         .block_stride = w->strip * w->b,
     };
-    for (int64_t pos = 0; pos < w->positions; pos++) {
+    for (int64_t k = 0; w->part && k < blocks; k += 2)
+        fresh_blocks(w, kb + k, ot_min(2, blocks - k), end - first, v, m + k * w->strip * w->b,
+                     m + w->positions * w->m_pos + w->column_floats);
+    for (int64_t pos = 0; !w->part && pos < w->positions; pos++) {
         p.v = v + pos * w->v_pos;
         p.m = m + pos * w->m_pos;
         w->code->product(&p);

@@ -8,9 +8,6 @@
  * Small maps take F(2x2, 3x3), large ones F(6x6, 3x3) where that is faster. An input that is no
  * number, or infinite, makes the outputs that it reaches NaN or infinite, and perhaps others of
  * the same tiles.
- *
- *
- *
  */
 #ifndef OT_ENGINE_CPU_CONV_WINOGRAD_H
 #define OT_ENGINE_CPU_CONV_WINOGRAD_H
@@ -22,6 +19,7 @@ typedef struct ot_winograd ot_winograd; /* immutable once made: threads may shar
 
 typedef struct ot_winograd_spec {
     ot_winograd_sizes sizes;
+    int64_t room;         /* bytes by which transformed weights may exceed these */
     const float *weights; /* [out_channels][in_channels][3][3]; NULL: ot_winograd_fill will say */
     /* [out_channels] factor of the weights, or NULL (a folded normalisation) */
     const float *scale;
@@ -42,8 +40,9 @@ int64_t ot_winograd_block(void);
 /* What the layout of transformed weights depends on besides the weights: equal forms can share
  * them. */
 uint64_t ot_winograd_form(const ot_winograd_spec *s);
-/* Bytes of transformed weights that it would hold of its own. */
-int64_t ot_winograd_would_hold(const ot_winograd_spec *s);
+/* Bytes of weights that it would hold of its own; *growth: by which transforming makes them
+ * larger. */
+int64_t ot_winograd_would_hold(const ot_winograd_spec *s, int64_t *growth);
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out) OT_MUST_USE;
 /* The weights of one that was made without them, and of all that are like it; before the first
  * run. Until then its memory is not touched. */

@@ -96,6 +96,31 @@ INLINE void output_line(const int m, const vec *t, vec *y)
     }
 }
 
+/* The row of G of +point and of -point; n: the product of (point - x) over the other points x. */
+#define WEIGHTS_OF_TWO(t, point, n)                                               \
+    do {                                                                          \
+        vec even = MADD(ALL((point) * (point) / (n)), w[2], ALL(1 / (n)) * w[0]); \
+        (t)[0] = MADD(ALL((point) / (n)), w[1], even);                            \
+        (t)[1] = MADD(ALL(-(point) / (n)), w[1], even);                           \
+    } while (0)
+
+/* See transform_rows (winograd.c). */
+INLINE void weights_line(const int m, const vec *w, vec *t)
+{
+    t[0] = m == 4 ? w[0] : -w[0];
+    t[m + 1] = w[2];
+    if (m == 2) {
+        WEIGHTS_OF_TWO(t + 1, 1.0, 2.0);
+    } else if (m == 4) {
+        WEIGHTS_OF_TWO(t + 1, OT_WINO_ROOT_HALF, -3 * OT_WINO_ROOT_HALF);
+        WEIGHTS_OF_TWO(t + 3, 2 * OT_WINO_ROOT_HALF, 6 * OT_WINO_ROOT_HALF);
+    } else {
+        WEIGHTS_OF_TWO(t + 1, 0.5, 2.8125);
+        WEIGHTS_OF_TWO(t + 3, 1.0, -4.5);
+        WEIGHTS_OF_TWO(t + 5, 2.0, 45.0);
+    }
+}
+
 /* Runs copy what describes them: a vector that is stored could be part of another's memory, as
  * far as a compiler knows. */
 
@@ -222,12 +247,59 @@ TARGET static void output_6(const ot_wino_output *r)
     output_run(6, &own);
 }
 
+/* ---- weights ---- */
+
+INLINE void weights_run(const int m, const ot_wino_weights *r)
+{
+    int64_t wide = r->k_blocks * LANES;
+    for (int64_t c = 0; c < r->channels; c++)
+        for (int64_t k = 0; k < wide; k += LANES) {
+            const float *w = r->w + c * 9 * wide + k;
+            float *u = r->u + c * wide + k;
+            vec s[8][3];
+            for (int j = 0; j < 3; j++) {
+                vec d[3], t[8];
+                for (int i = 0; i < 3; i++) d[i] = *(const vec *)(w + (3 * i + j) * wide);
+                weights_line(m, d, t);
+                for (int i = 0; i < m + 2; i++) s[i][j] = t[i];
+            }
+            for (int i = 0; i < m + 2; i++) {
+                vec t[8];
+                weights_line(m, s[i], t);
+                for (int j = 0; j < m + 2; j++, u += r->pos_stride) *(vec *)u = t[j];
+            }
+        }
+}
+
+TARGET static void weights_2(const ot_wino_weights *r)
+{
+    const ot_wino_weights own = *r;
+    weights_run(2, &own);
+}
+
+TARGET static void weights_4(const ot_wino_weights *r)
+{
+    const ot_wino_weights own = *r;
+    weights_run(4, &own);
+}
+
+TARGET static void weights_6(const ot_wino_weights *r)
+{
+    const ot_wino_weights own = *r;
+    weights_run(6, &own);
+}
+
 /* ---- product ---- */
 
 /* `rows` tiles by `k` vectors of output channels: named sums, as compilers keep arrays of
  * vectors in memory. */
 #define EACH_ROW(X)  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define ROW_CLEAR(i) vec a##i = {0}, b##i = {0};
+#define ROW_LOAD(i)                                                \
+    if (i < rows) {                                                \
+        a##i = *(const vec *)(to + i * LANES);                     \
+        if (k > 1) b##i = *(const vec *)(to + stride + i * LANES); \
+    }
 #define ROW_STEP(i)                          \
     if (i < rows) {                          \
         vec x = SPREAD(v + c + i * LANES);   \
@@ -245,6 +317,7 @@ INLINE void product_block(const int rows, const int k, const ot_wino_product *p,
 {
     EACH_ROW(ROW_CLEAR)
     int64_t stride = p->block_stride;
+    if (p->add) { EACH_ROW(ROW_LOAD) }
     for (int64_t left = p->channels; left > 0; left -= LANES, v += stride) {
         int64_t n = ot_min(left, LANES);
         for (int64_t c = 0; c < n; c++, u += k * LANES) {
@@ -305,5 +378,6 @@ const ot_wino_code CODE = {
     .block = LANES,
     .input = {input_2, input_4, input_6},
     .output = {output_2, output_4, output_6},
+    .weights = {weights_2, weights_4, weights_6},
     .product = product,
 };

@@ -5,6 +5,8 @@
  *   V              [P][C/b][tiles][b]      P = (m + 2)^2 positions of a transformed tile
  *   U              [K/b/g][P][g blocks of K, by twos: [C][2 b], a last odd one [C][b]]
  *   M              [P][g][tiles][b]        of one group of g blocks of output channels
+ *   weights        [K/b by twos][C][9][2 b] that are transformed in each strip, some channels at
+ *                  a time: U [P][channels][2 b], a last odd block b in place of 2 b
  *
  * Positions lie an odd number of cache lines apart: the 36 places that one tile is written to
  * would share a set otherwise. winograd_code.h is the code, compiled once for each instruction
@@ -52,13 +54,23 @@ typedef struct ot_wino_product {
     float *m;
     int64_t channels, k_blocks, tiles;
     int64_t block_stride; /* between blocks of channels in V and in M */
+    bool add;             /* to what is in M */
 } ot_wino_product;
+
+/* U of some channels and one or two blocks of output channels. */
+typedef struct ot_wino_weights {
+    const float *w; /* [channels][9][k_blocks b] */
+    float *u;       /* [P][channels][k_blocks b] */
+    int64_t channels, k_blocks;
+    int64_t pos_stride;
+} ot_wino_weights;
 
 typedef struct ot_wino_code {
     const char *name;
     int64_t block;                            /* b */
     void (*input[3])(const ot_wino_input *r); /* m = 2, 4, 6 */
     void (*output[3])(const ot_wino_output *r);
+    void (*weights[3])(const ot_wino_weights *r);
     void (*product)(const ot_wino_product *p);
 } ot_wino_code;
 
@@ -69,6 +81,7 @@ typedef struct ot_wino_choice {
     int64_t m;     /* outputs of a tile, each way: 2, 4 or 6 */
     int64_t strip; /* tiles whose V is held at one time */
     int64_t group; /* blocks of output channels whose M is held at one time; even, or all of them */
+    int64_t part;  /* channels whose U is made at one time, in each strip; 0: all U is held */
     bool shared;   /* the threads work at one strip together */
 } ot_wino_choice;
 
