@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Section engine of docs/results.md: the engine, untiled and tiled, next to ONNX Runtime and OpenVINO.
+"""Section engine of docs/results.md: the engine, untiled and tiled, next to ONNX Runtime, OpenVINO, MNN and ncnn.
 
-  perf_table.py [--tool T] [--threads 1,2] [--only GLOB]... [--repeat N] [--openvino PYTHON] [--models DIR] [--keep DIR] [--json F]
+  perf_table.py [--tool T] [--threads 1,2] [--only GLOB]... [--repeat N] [--peers PYTHON] [--processor] [--models DIR] [--keep DIR] [--json F]
 
   for each number of threads:  peak and bandwidth of the machine; `calibrate`
     for each network:          tile it, start a process for each runtime, compare the outputs with ONNX Runtime's
-      --repeat times:          ONNX Runtime, OpenVINO, engine, engine tiled, one after the other: the least time counts
+      --repeat times:          ONNX Runtime, the peers, engine, engine tiled, one after the other: the least time counts
 
-Networks come from models/make_models.py (kept in --keep), or are the .onnx files of --models. --openvino names an interpreter that has
-the package; without it the column stays empty. The machine should be idle. Prints Markdown; exit 1 when an output differs.
+Networks come from models/make_models.py (kept in --keep), or are the .onnx files of --models. --peers names an interpreter that has the
+others (scripts/requirements-peers.txt); what it lacks, or cannot run, is an empty cell. A peer's time stands in brackets when its outputs
+differ by more than the engine's may. --processor counts the processor's time: on a busy machine, with one thread. Else the machine should
+be idle. Prints Markdown; exit 1 when an output of the engine differs.
 """
 import argparse
 import ctypes
@@ -17,6 +19,8 @@ import glob
 import json
 import math
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +44,8 @@ CASES = [
     ('depthwise_b16', 'depthwise', dict(batch=16)),
     ('add_sigmoid_mul', 'elementwise', dict(size=1024)),
 ]
+PEERS = {'ort': 'ONNX Runtime', 'ov': 'OpenVINO', 'mnn': 'MNN', 'ncnn': 'ncnn'}
+ALLOWED, WRONG = 1e-8, 1e-4  # normalised mean square errors: of the engine; beyond this one a peer ran something else
 ROUND_S = 0.4  # that a runtime runs in a round; at least two runs
 
 
@@ -77,10 +83,74 @@ def open_openvino(model, threads):
     return load, 'OpenVINO ' + ov.__version__.split('-')[0]
 
 
+def convert(command, made):
+    """By a tool of the interpreter's own environment, in the folder of what it makes."""
+    p = subprocess.run([os.path.join(os.path.dirname(sys.executable), command[0]), *command[1:]], cwd=os.path.dirname(made), text=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if p.returncode or not os.path.exists(made):
+        raise RuntimeError(f'{command[0]} does not convert it')
+
+
+def open_mnn(model, threads):
+    import MNN
+    import onnx
+    graph = onnx.load(model, load_external_data=False).graph
+    constants = {i.name for i in graph.initializer}
+    names, outputs = [i.name for i in graph.input if i.name not in constants], [o.name for o in graph.output]
+    made = model[:-5] + '.mnn'
+    convert(['mnnconvert', '-f', 'ONNX', '--modelFile', model, '--MNNModel', made, '--bizCode', 'x'], made)
+
+    def load():
+        runtime = MNN.nn.create_runtime_manager(({'backend': 'CPU', 'numThread': threads, 'precision': 'high'},))
+        net = MNN.nn.load_module_from_file(made, names, outputs, runtime_manager=runtime)
+
+        def run(feeds):
+            given = [MNN.expr.const(feeds[n], list(feeds[n].shape), MNN.expr.NCHW) for n in names]
+            results = net.forward(given)
+            return [MNN.expr.convert(y, MNN.expr.NCHW).read() for y in results]
+        return run
+    return load, 'MNN ' + MNN.version()
+
+
+def open_ncnn(model, threads):
+    import ncnn
+    import numpy as np
+    made = model[:-5] + '.ncnn'
+    convert(['pnnx', model, 'fp16=0'], made + '.param')
+
+    def load():
+        net = ncnn.Net()
+        net.opt.num_threads = threads
+        for name in ('fp16_packed', 'fp16_storage', 'fp16_arithmetic', 'bf16_storage'):
+            setattr(net.opt, 'use_' + name, False)
+        if net.load_param(made + '.param') or net.load_model(made + '.bin'):
+            raise RuntimeError('ncnn does not load it')
+
+        def run(feeds):
+            if any(x.shape[0] != 1 for x in feeds.values()):
+                raise RuntimeError('ncnn has no batches')
+            extractor = net.create_extractor()
+            for k, x in enumerate(feeds.values()):
+                extractor.input(f'in{k}', ncnn.Mat(x[0]))
+            results = [extractor.extract(name) for name in net.output_names()]
+            if any(failed for failed, _ in results):
+                raise RuntimeError('ncnn does not run it')
+            return [np.array(y)[None] for _, y in results]
+        return run
+    return load, 'ncnn ' + ncnn.__version__
+
+
+OPEN = {'ort': open_onnxruntime, 'ov': open_openvino, 'mnn': open_mnn, 'ncnn': open_ncnn}
+
+
 def child(config):
     """Load, then for each line on stdin: a number of runs, or a file that the outputs go to. One JSON object a line on stdout."""
     import numpy as np
-    load, version = (open_onnxruntime if config['runtime'] == 'ort' else open_openvino)(config['model'], config['threads'])
+    answers = os.fdopen(os.dup(1), 'w')           # what runtimes print goes elsewhere
+    os.dup2(2, 1)
+    say = lambda what: print(json.dumps(what), file=answers, flush=True)
+    load, version = OPEN[config['runtime']](config['model'], config['threads'])
+    now = time.process_time if config['processor'] else time.perf_counter
     with np.load(config['feeds']) as f:
         feeds = {k: f[k] for k in f.files}
     before = status_mb('VmRSS')
@@ -89,36 +159,37 @@ def child(config):
     with open('/proc/self/clear_refs', 'w') as f:
         f.write('5')                              # peak resident size starts again from here
     loaded = status_mb('VmRSS')
-    print(json.dumps({'version': version}), flush=True)
+    say({'version': version})
     for line in sys.stdin:
         if not line.strip().isdigit():
             np.savez(line.strip(), *run(feeds))
-            print('{}', flush=True)
+            say({})
             continue
         least = math.inf
         for _ in range(int(line)):
-            start = time.perf_counter()
+            start = now()
             run(feeds)
-            least = min(least, time.perf_counter() - start)
+            least = min(least, now() - start)
         peak = status_mb('VmHWM')
-        print(json.dumps({'ms': least * 1e3, 'rise_mb': peak - loaded, 'total_mb': peak - before}), flush=True)
+        say({'ms': least * 1e3, 'rise_mb': peak - loaded, 'total_mb': peak - before})
 
 
-def machine(threads):
+def machine(threads, processor):
     """Multiplications and additions a second of numpy's sgemm, bytes a second (read and written) of large copies."""
     import concurrent.futures
     import numpy as np
+    now = time.process_time if processor else time.perf_counter
     rng, best, copy = np.random.default_rng(0), 0.0, 0.0
     a, b = (rng.random((1536, 1536), np.float32) for _ in range(2))
     parts = [(np.ones(48 * MB, np.float32), np.ones(48 * MB, np.float32)) for _ in range(threads)]
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         for _ in range(12):
-            start = time.perf_counter()
+            start = now()
             a @ b
-            best = max(best, 1536 ** 3 / (time.perf_counter() - start))
-            start = time.perf_counter()
+            best = max(best, 1536 ** 3 / (now() - start))
+            start = now()
             list(pool.map(lambda p: np.copyto(*p), parts))
-            copy = max(copy, threads * 2 * 4 * 48 * MB / (time.perf_counter() - start))
+            copy = max(copy, threads * 2 * 4 * 48 * MB / (now() - start))
     return {'macs': best, 'bandwidth': copy}
 
 
@@ -126,16 +197,19 @@ class Side:
     """A model in a runtime, in a process of its own."""
 
     def __init__(self, python, **config):
+        self.said = tempfile.TemporaryFile('w+')  # noqa: SIM115
         self.process = subprocess.Popen([python, os.path.abspath(__file__), '--child', json.dumps(config)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=self.said, text=True)
         self.version = self.answer()['version']
 
     def answer(self):
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
-        error = self.process.stderr.read().strip().splitlines()
-        raise RuntimeError(error[-1] if error else f'ended with {self.process.wait()}')
+        status = self.process.wait()
+        self.said.seek(0)
+        error = self.said.read().strip().splitlines()
+        raise RuntimeError(error[-1] if error else f'ended with {status}')
 
     def ask(self, what):
         self.process.stdin.write(f'{what}\n')
@@ -145,6 +219,18 @@ class Side:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+        self.said.close()
+
+
+def open_side(python, who, model, outputs, **config):
+    """The side, and its outputs in a file; None where the interpreter lacks the runtime, or this the operators."""
+    try:
+        side = Side(python, runtime=who, model=model, **config)
+        side.ask(outputs)
+    except (RuntimeError, BrokenPipeError) as e:
+        print(f'{os.path.basename(model)}: {PEERS[who]}: {e}', file=sys.stderr)
+        return None
+    return side
 
 
 # ---- facts of a model ----
@@ -173,6 +259,20 @@ def describe(model):
             'inputs': {v.name: dims[v.name] for v in ends[:len(ends) - len(g.output)]}}
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def engine_by_processor(tool, model, threads, repeat, feeds):
+    """The processor's time for a run: of so many more in a process."""
+    start = processor_seconds()
+    engine(tool, model, threads, 1, feeds)
+    one = processor_seconds()
+    figures = engine(tool, model, threads, 1 + repeat, feeds)
+    return {**figures, 'ms': (processor_seconds() - one - (one - start)) / repeat * 1e3}
+
+
 def engine(tool, model, threads, repeat, feeds, outputs=None):
     command = [tool, 'run', model, '--threads', str(threads), '--repeat', str(repeat), '--json']
     for name, path in feeds.items():
@@ -185,13 +285,21 @@ def engine(tool, model, threads, repeat, feeds, outputs=None):
             'weights_mb': j['weight_bytes'] / MB, 'resident_mb': j['resident_bytes'] / MB}
 
 
-def error_of(expected, folder):
-    """The largest normalised mean square error of the outputs."""
+def error_of(expected, got):
+    """The largest normalised mean square error of the outputs: in a folder, or in a file of the same form. Infinite if sizes differ."""
     import numpy as np
     worst = 0.0
     with np.load(expected) as f:
         for k in range(len(f.files)):
-            x, y = f[f'arr_{k}'].astype('f8'), np.load(os.path.join(folder, f'{k}.npy')).astype('f8')
+            x = f[f'arr_{k}'].astype('f8')
+            if os.path.isdir(got):
+                y = np.load(os.path.join(got, f'{k}.npy')).astype('f8')
+            else:
+                with np.load(got) as g:
+                    y = g[f'arr_{k}'].astype('f8') if f'arr_{k}' in g.files else np.empty(0)
+            if x.size != y.size:
+                return math.inf
+            y = y.reshape(x.shape)
             worst = max(worst, float(((x - y) ** 2).sum()) / max(float((x ** 2).sum()), 1e-30))
     return worst
 
@@ -212,10 +320,20 @@ def measure(a, path, threads, target, tmp):
     j = subprocess.run([a.tool, path, '-o', tiled, '--emit', 'engine', '--goal', 'time', '--threads', str(threads), '--json',
                         '--target', target], capture_output=True, text=True, check=True)
     facts['regions'] = len(json.loads(j.stdout)['regions'])
-    sides = {'ort': Side(sys.executable, runtime='ort', model=path, threads=threads, feeds=tmp + '/feeds.npz')}
-    if a.openvino:
-        sides['ov'] = Side(a.openvino, runtime='ov', model=path, threads=threads, feeds=tmp + '/feeds.npz')
+    how = {'threads': threads, 'feeds': tmp + '/feeds.npz', 'processor': a.processor}
+    copy = shutil.copy(path, tmp + '/peer.onnx')   # converters write beside it
+    sides = {'ort': Side(sys.executable, runtime='ort', model=path, **how)}
     sides['ort'].ask(tmp + '/expected.npz')
+    for who in list(PEERS)[1:] if a.peers else []:
+        side = open_side(a.peers, who, copy, f'{tmp}/{who}.npz', **how)
+        if not side:
+            continue
+        off = error_of(tmp + '/expected.npz', f'{tmp}/{who}.npz')
+        if off <= WRONG:
+            sides[who], facts[who + '_error'] = side, off
+        else:
+            print(f'{os.path.basename(path)}: {PEERS[who]}: other outputs', file=sys.stderr)
+            side.close()
     models = {'engine': path, 'tiled': tiled} if facts['regions'] else {'engine': path}
     for who, model in models.items():
         facts[who] = engine(a.tool, model, threads, 1, files, tmp + '/out')
@@ -223,12 +341,16 @@ def measure(a, path, threads, target, tmp):
     for who in sides:
         facts[who] = sides[who].ask(2)
         facts[who]['version'] = sides[who].version
+    timed = set()                                  # what came before was wall time, for warming up
     for _ in range(a.repeat):
         for who in [*sides, *models]:
             runs = max(2, min(30, int(ROUND_S * 1e3 / facts[who]['ms'])))
             time.sleep(0.05)
-            new = sides[who].ask(runs) if who in sides else engine(a.tool, models[who], threads, runs, files)
-            facts[who].update({k: (min if k == 'ms' else max)(v, facts[who][k]) for k, v in new.items()})
+            own = engine_by_processor if a.processor else engine
+            new = sides[who].ask(runs) if who in sides else own(a.tool, models[who], threads, runs, files)
+            seen = facts[who] if who in timed else {**facts[who], 'ms': math.inf}
+            timed.add(who)
+            facts[who].update({k: (min if k == 'ms' else max)(v, seen[k]) for k, v in new.items()})
     for s in sides.values():
         s.close()
     return facts
@@ -241,37 +363,46 @@ def count(threads):
 
 
 def times_table(rows, m, threads):
+    peers = [k for k in PEERS if any(k in f for f in rows.values())]
     print(f'\n### {count(threads)}: time, ms\n')
-    print('| network | ONNX Runtime | OpenVINO | engine | tiled | best / ONNX Runtime | best / OpenVINO | roof | of roof |')
-    print('|---|--:|--:|--:|--:|--:|--:|--:|--:|')
+    print(f'| network | {" | ".join(PEERS[k] for k in peers)} | engine | tiled | '
+          f'{" | ".join("best / " + PEERS[k] for k in peers)} | roof | of roof |')
+    print('|---|' + '--:|' * (2 * len(peers) + 4))
     for name, f in rows.items():
         best = min(f[k]['ms'] for k in ('engine', 'tiled') if k in f)
         compute, memory = f['macs'] / m['macs'], f['bytes'] / m['bandwidth']
         f.update(best_ms=best, roof_ms=max(compute, memory) * 1e3, bound='compute' if compute > memory else 'memory')
-        ms = [f'{f[k]["ms"]:.1f}' if k in f else '-' for k in ('ort', 'ov', 'engine', 'tiled')]
-        ratios = [f'x{best / f[k]["ms"]:.2f}' if k in f else '-' for k in ('ort', 'ov')]
-        print(f'| {name} | {" | ".join(ms)} | {f["regions"]} | {" | ".join(ratios)} | '
+        ms = [(f'({f[k]["ms"]:.1f})' if f.get(k + '_error', 0) > ALLOWED else f'{f[k]["ms"]:.1f}') if k in f else ''
+              for k in (*peers, 'engine', 'tiled')]
+        ratios = [f'x{best / f[k]["ms"]:.2f}' if k in f else '' for k in peers]
+        print(f'| {name} | {" | ".join(ms)} | {" | ".join(ratios)} | '
               f'{f["roof_ms"]:.1f} {f["bound"]} | {100 * f["roof_ms"] / best:.0f} % |')
-    for k, label in (('ort', 'ONNX Runtime'), ('ov', 'OpenVINO')):
-        geo = lambda pick: math.exp(sum(math.log(pick(f) / f[k]['ms']) for f in rows.values()) / len(rows))
-        if all(k in f for f in rows.values()):
-            print(f'\nGeometric mean against {label}: engine x{geo(lambda f: f["engine"]["ms"]):.3f}, '
-                  f'tiled x{geo(lambda f: f.get("tiled", f["engine"])["ms"]):.3f}, the better x{geo(lambda f: f["best_ms"]):.3f}')
+    for k in peers:
+        mine = [f for f in rows.values() if k in f]
+        geo = lambda pick: math.exp(sum(math.log(pick(f) / f[k]['ms']) for f in mine) / len(mine))
+        print(f'\nGeometric mean against {PEERS[k]}, {len(mine)} of {len(rows)} networks: engine x{geo(lambda f: f["engine"]["ms"]):.3f}, '
+              f'tiled x{geo(lambda f: f.get("tiled", f["engine"])["ms"]):.3f}, the better x{geo(lambda f: f["best_ms"]):.3f}')
+    least = lambda f: min(f[k]['ms'] for k in peers if k in f)
+    ratio = math.exp(sum(math.log(f['best_ms'] / least(f)) for f in rows.values()) / len(rows))
+    print(f'\nAgainst the fastest of them: the better x{ratio:.3f} in the geometric mean, not first in '
+          f'{sum(f["best_ms"] > least(f) for f in rows.values())} of {len(rows)} rows.')
 
 
 def memory_table(rows, threads):
+    peers = [k for k in PEERS if any(k in f for f in rows.values())]
+    titles = [PEERS[k] for k in peers]
     print(f'\n### {count(threads)}: memory, MB\n')
-    print('| network | rise: ONNX Runtime | OpenVINO | engine | tiled | planned: engine | tiled | '
-          'all: ONNX Runtime | OpenVINO | engine | tiled |')
-    print('|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|')
+    print(f'| network | growth: {" | ".join(titles)} | engine | tiled | planned: engine | tiled | process: {" | ".join(titles)} | '
+          'engine | tiled |')
+    print('|---|' + '--:|' * (2 * len(peers) + 6))
     number = lambda x: f'{x:.0f}' if x >= 10 else f'{x:.1f}'
+    own = ('engine', 'tiled')
     for name, f in rows.items():
-        own = ('engine', 'tiled')
-        cells = [number(f[k]['rise_mb']) if k in f else '-' for k in ('ort', 'ov')]
-        cells += [number(f[k]['peak_mb'] + f['output_mb']) if k in f else '-' for k in own]
-        cells += [number(f[k]['planned_mb']) if k in f else '-' for k in own]
-        cells += [number(f[k]['total_mb']) if k in f else '-' for k in ('ort', 'ov')]
-        cells += [number(f[k]['resident_mb'] - f['input_mb']) if k in f else '-' for k in own]
+        cells = [number(f[k]['rise_mb']) if k in f else '' for k in peers]
+        cells += [number(f[k]['peak_mb'] + f['output_mb']) if k in f else '' for k in own]
+        cells += [number(f[k]['planned_mb']) if k in f else '' for k in own]
+        cells += [number(f[k]['total_mb']) if k in f else '' for k in peers]
+        cells += [number(f[k]['resident_mb'] - f['input_mb']) if k in f else '' for k in own]
         print(f'| {name} | {" | ".join(cells)} |')
 
 
@@ -301,13 +432,14 @@ def main():
     if sys.argv[1:2] == ['--child']:
         return child(json.loads(sys.argv[2]))
     if sys.argv[1:2] == ['--machine']:
-        return print(json.dumps(machine(int(sys.argv[2]))))
+        return print(json.dumps(machine(int(sys.argv[2]), sys.argv[3:] == ['--processor'])))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default='build/onnx-tile')
     p.add_argument('--threads', default='1,2', type=lambda t: [int(n) for n in t.split(',')])
     p.add_argument('--only', action='append')
     p.add_argument('--repeat', type=int, default=5)
-    p.add_argument('--openvino', metavar='PYTHON')
+    p.add_argument('--peers', metavar='PYTHON')
+    p.add_argument('--processor', action='store_true')
     p.add_argument('--models', metavar='DIR')
     p.add_argument('--keep', metavar='DIR')
     p.add_argument('--json')
@@ -316,7 +448,8 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         for threads in a.threads:
             env = dict(os.environ, OPENBLAS_NUM_THREADS=str(threads))
-            m = json.loads(subprocess.run([sys.executable, os.path.abspath(__file__), '--machine', str(threads)], env=env,
+            m = json.loads(subprocess.run([sys.executable, os.path.abspath(__file__), '--machine', str(threads),
+                                            *(['--processor'] if a.processor else [])], env=env,
                                           capture_output=True, text=True, check=True).stdout)
             target = f'{tmp}/host{threads}.xml'
             subprocess.run([a.tool, 'calibrate', '-o', target, '--threads', str(threads)], check=True, stdout=subprocess.DEVNULL)
@@ -328,9 +461,9 @@ def main():
                     failed += 1
                     print(f'{name}: {e}', file=sys.stderr)
                     continue
-                wrong = [k for k in ('engine', 'tiled') if k in f and not f[k]['error'] <= 1e-8]
+                wrong = [k for k in ('engine', 'tiled') if k in f and not f[k]['error'] <= ALLOWED]
                 failed += bool(wrong)
-                print(name, ', '.join(f'{k} {f[k]["ms"]:.1f} ms' for k in ('ort', 'ov', 'engine', 'tiled') if k in f),
+                print(name, ', '.join(f'{k} {f[k]["ms"]:.1f} ms' for k in (*PEERS, 'engine', 'tiled') if k in f),
                       'DIFFERS' if wrong else '', file=sys.stderr, flush=True)
             versions = {s['version'] for f in rows.values() for s in f.values() if isinstance(s, dict) and 'version' in s}
             print(f'\nIn the run with {count(threads)}: peak {m["macs"] / 1e9:.1f} G MACs/s, copies {m["bandwidth"] / 1e9:.1f} GB/s '
