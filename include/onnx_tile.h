@@ -164,6 +164,16 @@ onnx_tile_status onnx_tile_load_file(onnx_tile *t, const char *path) ONNX_TILE_M
  * refuses such data. */
 onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n,
                                        const char *dir) ONNX_TILE_MUST_USE;
+/* A piece of the caller's memory with the contents of a constant. */
+typedef struct onnx_tile_lent {
+    const void *data; /* [bytes] */
+    size_t bytes;
+} onnx_tile_lent;
+/* The same from memory, where the model's external data is in memory, too, and is not copied:
+ * "location" is the decimal number of one of lent[n_lent], which may be freed when the handle is
+ * freed or loads another model. */
+onnx_tile_status onnx_tile_load_lent(onnx_tile *t, const void *bytes, size_t n,
+                                     const onnx_tile_lent *lent, size_t n_lent) ONNX_TILE_MUST_USE;
 /* Inputs that have to be given (initializers have not), in the model's order; 0 before loading. */
 uint32_t onnx_tile_input_count(const onnx_tile *t);
 /* Input k with the size that plans and runs take: dimensions that were bound, or designed for,
@@ -235,6 +245,9 @@ onnx_tile_status onnx_tile_inspect(onnx_tile *t) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
 /* The same into memory. *bytes must be freed with onnx_tile_free_bytes. */
 onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n) ONNX_TILE_MUST_USE;
+/* The same after onnx_tile_load_lent; what was lent stays outside: the result has the same numbers
+ * for it. */
+onnx_tile_status onnx_tile_save_lent(onnx_tile *t, void **bytes, size_t *n) ONNX_TILE_MUST_USE;
 void onnx_tile_free_bytes(void *bytes); /* accepts NULL */
 
 /* ---- results; after optimise or inspect ---- */
@@ -331,6 +344,12 @@ onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s,
                                              const char *path) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n,
                                                const char *dir) ONNX_TILE_MUST_USE;
+
+/* As onnx_tile_load_lent; what was lent may be freed afterwards: weights are packed by then, and
+ * what is read as it is was copied. Such sessions are not shared. */
+onnx_tile_status onnx_tile_session_load_lent(onnx_tile_session *s, const void *bytes, size_t n,
+                                             const onnx_tile_lent *lent,
+                                             size_t n_lent) ONNX_TILE_MUST_USE;
 
 /* Another session of the model that `of` has loaded, with the same threads and shapes, so that
  * threads run the model at the same time, one a session: arrays, results and memory for values are

@@ -12,6 +12,7 @@
 #include "passes/passes.h"
 #include "step/step.h"
 #include "control.h"
+#include "lent.h"
 #include "shape_list.h"
 
 #include <math.h>
@@ -262,7 +263,8 @@ static onnx_tile_status load(onnx_tile *t, ot_source source)
     t->run.source = source;
     ot_status s = ot_run_load(&t->run);
     t->progress = s == OT_OK ? LOADED : FAILED;
-    t->run.source.bytes = NULL; /* the caller's */
+    t->run.source.bytes = NULL; /* the caller's, and below */
+    t->run.source.lent = NULL;
     return done(s);
 }
 
@@ -282,6 +284,19 @@ onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n
     begin(t);
     if (!bytes && n) return misuse(t, "a model in memory needs its bytes");
     return load(t, (ot_source){.bytes = bytes ? bytes : "", .n = n, .dir = dir});
+}
+
+onnx_tile_status onnx_tile_load_lent(onnx_tile *t, const void *bytes, size_t n,
+                                     const onnx_tile_lent *lent, size_t n_lent)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    ot_source source;
+    ot_status s = ot_lent_source(bytes, n, lent, n_lent, &t->diag, &source);
+    if (s != OT_OK) return done(s);
+    onnx_tile_status loaded = load(t, source);
+    free((void *)(uintptr_t)source.lent);
+    return loaded;
 }
 
 /* ---- its inputs ---- */
@@ -502,7 +517,9 @@ onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path)
     return done(s);
 }
 
-onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
+static onnx_tile_status save_memory(onnx_tile *t,
+                                    ot_status (*save)(const ot_model *, void **, size_t *),
+                                    void **bytes, size_t *n)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
@@ -510,7 +527,17 @@ onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
     *bytes = NULL;
     *n = 0;
     if (!may_save(t)) return misuse(t, "no model is loaded");
-    return done(ot_export_memory(t->run.model, bytes, n));
+    return done(save(t->run.model, bytes, n));
+}
+
+onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
+{
+    return save_memory(t, ot_export_memory, bytes, n);
+}
+
+onnx_tile_status onnx_tile_save_lent(onnx_tile *t, void **bytes, size_t *n)
+{
+    return save_memory(t, ot_export_lent, bytes, n);
 }
 
 void onnx_tile_free_bytes(void *bytes) { free(bytes); }

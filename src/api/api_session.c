@@ -13,6 +13,7 @@
 
 #include "app/original.h"
 #include "engine/core/session_beside.h"
+#include "lent.h"
 #include "session_json.h"
 #include "transform/transform.h"
 
@@ -48,6 +49,7 @@ ot_status ot_api_open_model(onnx_tile_session *s)
     const ot_shape_list *shapes = s->of ? &s->of->shapes : &s->shapes;
     ot_session_options o = {.threads = s->threads,
                             .executor = {s->run_tasks, s->run_tasks_of},
+                            .releases = s->is_lent,
                             .shapes = shapes->all,
                             .n_shapes = shapes->n};
     OT_TRY(s->of ? ot_session_new_beside(s->of->s, &o, &s->diag, &s->s)
@@ -319,6 +321,7 @@ static onnx_tile_status load(onnx_tile_session *s, ot_source source)
         return misuse(s, "sessions share the model: it stays until they are freed");
     unload(s);
     s->a = ot_arena_new();
+    s->is_lent = source.lent != NULL;
     ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
     s->m = run.model; /* the run holds nothing else */
     if (st == OT_OK) st = ot_restore_original(s->m, &s->notice);
@@ -345,6 +348,19 @@ onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void 
     LOCKED(s);
     if (!bytes && n) return misuse(s, "a model in memory needs its bytes");
     return load(s, (ot_source){.bytes = bytes ? bytes : "", .n = n, .dir = dir});
+}
+
+onnx_tile_status onnx_tile_session_load_lent(onnx_tile_session *s, const void *bytes, size_t n,
+                                             const onnx_tile_lent *lent, size_t n_lent)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    LOCKED(s);
+    ot_source source;
+    ot_status st = ot_lent_source(bytes, n, lent, n_lent, &s->diag, &source);
+    if (st != OT_OK) return done(st);
+    onnx_tile_status loaded = load(s, source);
+    free((void *)(uintptr_t)source.lent);
+    return loaded;
 }
 
 /* ---- asking ---- */

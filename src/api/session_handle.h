@@ -40,6 +40,7 @@ struct onnx_tile_session {
     /* of the loaded model */
     ot_arena *a; /* NULL: none is loaded */
     ot_model *m;
+    bool is_lent; /* contents of its constants were, which nothing reads any more */
     ot_session *s;
     const ot_value **inputs;  /* [n_in] */
     const ot_value **outputs; /* [n_out] */

@@ -20,6 +20,7 @@ onnx_tile_status onnx_tile_session_share(onnx_tile_session *of, onnx_tile_sessio
     if (!of) return ONNX_TILE_USAGE;
     LOCKED(of);
     if (!of->a) return refuse(of, "no model is loaded");
+    if (of->is_lent) return refuse(of, "the model's constants were lent: it is not shared");
     if (of->of)
         return refuse(of, "the session shares a model itself: share the one that loaded it");
     if (onnx_tile_session_create(&s) != ONNX_TILE_OK)

@@ -41,6 +41,8 @@ static ot_status name_file(ot_diag *d, const char *path, ot_status s)
 static ot_status import(ot_run *r)
 {
     const ot_source *s = &r->source;
+    if (!s->path && s->lent)
+        return ot_import_lent(s->bytes, s->n, s->lent, s->n_lent, r->diag, &r->model);
     if (!s->path) return ot_import_memory(s->bytes, s->n, s->dir, r->diag, &r->model);
     if (ot_is_text_path(s->path)) return ot_text_file_read(s->path, r->diag, &r->model);
     return ot_import_file(s->path, r->diag, &r->model);

@@ -2,6 +2,7 @@
 #ifndef OT_APP_PIPELINE_H
 #define OT_APP_PIPELINE_H
 
+#include "onnx/import/model_io.h"
 #include "report/facts/facts.h"
 #include "select/select.h"
 
@@ -10,7 +11,9 @@ typedef struct ot_source {
     const char *path;  /* file, or "-" for stdin; NULL: from memory */
     const void *bytes; /* [n] when path is NULL */
     size_t n;
-    const char *dir; /* folder of external data for a model in memory; NULL refuses it */
+    const char *dir;     /* folder of external data for a model in memory; NULL refuses it */
+    const ot_lent *lent; /* [n_lent] for a model in memory: its external data; NULL: files */
+    size_t n_lent;
 } ot_source;
 
 typedef struct ot_run_options {

@@ -1,7 +1,8 @@
 /* A graph of ONNX Runtime's, walked through its C interface, as an ONNX file in memory.
  *
  *     nodes          operator, operands by name, attributes
- *     initializers   constants that nodes read, with their bytes
+ *     initializers   constants that nodes read; the bytes of large ones stay where the runtime has
+ *                    them (onnx_tile_lent)
  *     inputs         of the graph, or of the node that stands for it; what can be overridden is one
  *     value_info     types and shapes of what nodes make, as the runtime knows them
  *
@@ -12,6 +13,7 @@
 
 #include "ort_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,10 +46,22 @@ enum {
     ATTR_STRINGS = 9,
     ATTR_TYPE = 20
 };
-enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_TYPE = 2,
+    TENSOR_NAME = 8,
+    TENSOR_RAW = 9,
+    TENSOR_OUTSIDE = 13,
+    TENSOR_WHERE = 14
+};
+enum { ENTRY_KEY = 1, ENTRY_VALUE = 2, WHERE_OUTSIDE = 1 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2 };
 enum { TYPE_TENSOR = 1, TYPE_SEQUENCE = 4, TYPE_ELEM = 1, TYPE_SHAPE = 2, SHAPE_DIM = 1 };
 enum { DIM_VALUE = 1, DIM_NAME = 2 };
+
+/* Bytes from which on contents are lent. What kernels read on the way beside their weights, as
+ * biases and scales, is smaller. */
+enum { LENT_LEAST = 16 << 10 };
 
 enum { IR_VERSION = 10, TYPE_STRING = 8, ATTR_MOST = 1 << 28 /* bytes of an attribute */ };
 
@@ -65,6 +79,7 @@ typedef struct writer {
     const ep_tables *t;
     const ort_graph *g;
     ort_bytes *b;
+    ep_lent *lent;
     const ort_node **nodes; /* [n_nodes] */
     size_t n_nodes;
     bool defaults; /* are constants, too */
@@ -202,8 +217,30 @@ static ort_status *put_shape(const writer *w, const ort_shape *s, int *type)
     return NULL;
 }
 
-/* Dimensions, type and bytes of a constant. */
-static ort_status *put_contents(const writer *w, const ort_value *v)
+/* Contents that stay where the runtime has them. */
+static ort_status *lend(const writer *w, const void *data, size_t n)
+{
+    ep_lent *l = w->lent;
+    char number[24];
+    if (l->n == l->cap) {
+        const size_t cap = l->cap ? 2 * l->cap : 64;
+        onnx_tile_lent *at = realloc(l->at, cap * sizeof *at);
+        if (!at) return ep_no_memory(w->t);
+        l->at = at;
+        l->cap = cap;
+    }
+    snprintf(number, sizeof number, "%zu", l->n);
+    l->at[l->n++] = (onnx_tile_lent){data, n};
+    const size_t entry = ort_open(w->b, TENSOR_OUTSIDE);
+    ort_put_text(w->b, ENTRY_KEY, "location");
+    ort_put_text(w->b, ENTRY_VALUE, number);
+    ort_close(w->b, entry);
+    ort_put_int(w->b, TENSOR_WHERE, WHERE_OUTSIDE);
+    return NULL;
+}
+
+/* Dimensions, type and bytes of a constant; `stays`: the runtime's contents stay where they are. */
+static ort_status *put_contents(const writer *w, const ort_value *v, bool stays)
 {
     const ort_api *api = w->t->api;
     ort_shape *s;
@@ -216,6 +253,7 @@ static ort_status *put_contents(const writer *w, const ort_value *v)
     TRY_ORT(st);
     TRY_ORT(CALL(api, ORT_TENSOR_BYTES, ort_tensor_size)(v, &n));
     TRY_ORT(CALL(api, ORT_CONST_DATA, ort_const_data)(v, &data));
+    if (stays && n >= LENT_LEAST) return lend(w, data, n);
     ort_put_data(w->b, TENSOR_RAW, data, n);
     return NULL;
 }
@@ -244,7 +282,7 @@ static ort_status *put_tensor_attr(const writer *w, const ort_attr *a)
     ort_value *v = NULL;
     TRY_ORT(CALL(w->t->api, ORT_ATTR_AS_TENSOR, ort_attr_as_tensor)(a, &v));
     const size_t at = ort_open(w->b, ATTR_T);
-    ort_status *st = put_contents(w, v);
+    ort_status *st = put_contents(w, v, false);
     ort_close(w->b, at);
     CALL(w->t->api, ORT_RELEASE_VALUE, ort_release_value)(v);
     return st;
@@ -385,7 +423,7 @@ static ort_status *put_initializer(const writer *w, const char *name, const ort_
 {
     const size_t at = ort_open(w->b, GRAPH_INITIALIZER);
     ort_put_text(w->b, TENSOR_NAME, name);
-    TRY_ORT(put_contents(w, v));
+    TRY_ORT(put_contents(w, v, true));
     ort_close(w->b, at);
     return NULL;
 }
@@ -524,15 +562,36 @@ static ort_status *put_opsets(const writer *w)
 }
 
 ort_status *ep_model_write(const ep_tables *t, const ort_graph *g, const ort_node *ends,
-                           bool defaults, ort_bytes *out)
+                           bool defaults, ep_model *out)
 {
-    writer w = {.t = t, .g = g, .b = out, .defaults = defaults};
-    *out = (ort_bytes){0};
-    ort_put_int(out, MODEL_IR, IR_VERSION);
+    *out = (ep_model){0};
+    writer w = {.t = t, .g = g, .b = &out->bytes, .lent = &out->lent, .defaults = defaults};
+    ort_put_int(w.b, MODEL_IR, IR_VERSION);
     ort_status *st = ep_graph_nodes(t, g, &w.nodes, &w.n_nodes);
     if (!st) st = put_opsets(&w);
     if (!st) st = put_graph(&w, ends);
     free(w.nodes);
     free(w.told.slots);
-    return !st && out->failed ? ep_no_memory(t) : st;
+    return !st && w.b->failed ? ep_no_memory(t) : st;
+}
+
+ort_status *ep_model_keep(const ep_tables *t, ep_model *m)
+{
+    ep_lent *l = &m->lent;
+    for (; l->n_own < l->n; l->n_own++) {
+        onnx_tile_lent *x = &l->at[l->n_own];
+        void *copy = malloc(x->bytes);
+        if (!copy) return ep_no_memory(t);
+        memcpy(copy, x->data, x->bytes);
+        x->data = copy;
+    }
+    return NULL;
+}
+
+void ep_model_free(ep_model *m)
+{
+    for (size_t k = 0; k < m->lent.n_own; k++) free((void *)(uintptr_t)m->lent.at[k].data);
+    free(m->lent.at);
+    ort_bytes_free(&m->bytes);
+    *m = (ep_model){0};
 }

@@ -4,13 +4,29 @@
 
 #include "ep_graph.h"
 #include "ort_bytes.h"
+#include "onnx_tile.h"
+
+/* Contents of large constants, by the number that the model has for them. */
+typedef struct ep_lent {
+    onnx_tile_lent *at; /* [n] the first n_own are copies, the others the runtime's */
+    size_t n, cap, n_own;
+} ep_lent;
+
+typedef struct ep_model {
+    ort_bytes bytes;
+    ep_lent lent;
+} ep_model;
 
 /* Inputs and outputs are the graph's, or where `ends` is given those of that node, which stands for
  * the graph. Constants are initializers, and so is with `defaults` what an input has unless it is
- * given, which is no input then; a node that cannot be told (with graphs inside, or
- * attributes of unknown kinds) becomes one of an unknown operator with the same operands. out is
- * the caller's to free, after failures, too. */
+ * given, which is no input then; a node that cannot be told (with graphs inside, or attributes of
+ * unknown kinds) becomes one of an unknown operator with the same operands. Contents of large
+ * constants are the runtime's, as long as the graph is. out is the caller's to free, after
+ * failures, too. */
 ort_status *ep_model_write(const ep_tables *t, const ort_graph *g, const ort_node *ends,
-                           bool defaults, ort_bytes *out);
+                           bool defaults, ep_model *out);
+/* The runtime's contents become copies of the model's own. */
+ort_status *ep_model_keep(const ep_tables *t, ep_model *m);
+void ep_model_free(ep_model *m); /* it is empty then */
 
 #endif

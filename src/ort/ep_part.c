@@ -27,9 +27,9 @@ typedef struct sized {
 
 /* A model of the part, and its sessions. */
 typedef struct form {
-    ort_bytes model; /* empty once it is not needed any more */
-    sized *all;      /* [settings.sizes], [0] alone where dimensions are known */
-    uint32_t *from;  /* [n_from] its inputs among those of the part, in order */
+    ep_model model; /* empty once it is not needed any more */
+    sized *all;     /* [settings.sizes], [0] alone where dimensions are known */
+    uint32_t *from; /* [n_from] its inputs among those of the part, in order */
     size_t n_from;
     bool is_free; /* dimensions are known by each run only */
 } form;
@@ -74,8 +74,7 @@ static bool bind_shapes(const part *p, const form *f, onnx_tile *t)
     return true;
 }
 
-/* The model is in t, which has copied it; one that is not planned again goes. */
-static bool plan_into(const part *p, form *f, onnx_tile *t, void **bytes, size_t *n)
+static bool plan_into(const part *p, const form *f, onnx_tile *t, void **bytes, size_t *n)
 {
     const ep_settings *s = &p->settings;
     TRY_PLAN(t, onnx_tile_set_runtime(t, "engine"));
@@ -84,15 +83,15 @@ static bool plan_into(const part *p, form *f, onnx_tile *t, void **bytes, size_t
     TRY_PLAN(t, onnx_tile_set_memory_budget(t, s->budget));
     if (s->max_slowdown >= 0) TRY_PLAN(t, onnx_tile_set_max_slowdown(t, s->max_slowdown));
     if (!bind_shapes(p, f, t)) return false;
-    TRY_PLAN(t, onnx_tile_load_memory(t, f->model.at, f->model.n, NULL));
-    if (!f->is_free) ort_bytes_free(&f->model);
+    const ep_model *m = &f->model;
+    TRY_PLAN(t, onnx_tile_load_lent(t, m->bytes.at, m->bytes.n, m->lent.at, m->lent.n));
     TRY_PLAN(t, onnx_tile_optimise(t));
-    TRY_PLAN(t, onnx_tile_save_memory(t, bytes, n));
+    TRY_PLAN(t, onnx_tile_save_lent(t, bytes, n));
     return true;
 }
 
 /* The part as the engine runs it best; *bytes by onnx_tile_free_bytes. */
-static ort_status *plan(const part *p, form *f, void **bytes, size_t *n)
+static ort_status *plan(const part *p, const form *f, void **bytes, size_t *n)
 {
     onnx_tile *t = NULL;
     *bytes = NULL;
@@ -111,7 +110,8 @@ static ort_status *load(part *p, form *f, onnx_tile_session *session)
     p->kernel.session = session;
     TRY_ORT(ort_kernel_set_threads(&p->kernel, p->settings.threads, p->kernel.parallel));
     TRY_ORT(plan(p, f, &bytes, &n));
-    ort_status *st = onnx_tile_session_load_memory(session, bytes, n, NULL) == ONNX_TILE_OK
+    ort_status *st = onnx_tile_session_load_lent(session, bytes, n, f->model.lent.at,
+                                                 f->model.lent.n) == ONNX_TILE_OK
                          ? NULL
                          : ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
     onnx_tile_free_bytes(bytes);
@@ -287,7 +287,10 @@ static ort_status *fill_form(part *p, const ep_tables *t, const ort_graph *g, co
         f->from[f->n_from++] = (uint32_t)k;
         f->is_free |= !p->fixed[k];
     }
-    return f->is_free ? NULL : make_session(p, f, &f->all[0]);
+    if (f->is_free) return ep_model_keep(t, &f->model);
+    ort_status *st = make_session(p, f, &f->all[0]);
+    ep_model_free(&f->model);
+    return st;
 }
 
 static ort_status *fill(part *p, const ep_tables *t, const ort_graph *g, const ort_node *node)
@@ -305,7 +308,7 @@ static void free_form(const part *p, form *f)
     for (size_t k = 0; f->all && k < p->settings.sizes; k++) forget(&f->all[k]);
     free(f->all);
     free(f->from);
-    ort_bytes_free(&f->model);
+    ep_model_free(&f->model);
 }
 
 void ep_part_free(ort_compute_info *info)

@@ -102,14 +102,14 @@ static ort_status *read_options(const ep_tables *t, const ort_options *o, ep_set
 /* ---- which nodes ---- */
 
 /* Of each node, the number of the part that takes it; -1: it stays. */
-static ort_status *number_parts(const ep_tables *t, ort_bytes *model, const char *const *outputs,
-                                size_t n, int32_t *part)
+static ort_status *number_parts(const ep_tables *t, const ep_model *model,
+                                const char *const *outputs, size_t n, int32_t *part)
 {
     onnx_tile *tile = NULL;
     if (onnx_tile_create(&tile) != ONNX_TILE_OK) return ort_failure(t->api, "out of memory", NULL);
-    bool ok = onnx_tile_load_memory(tile, model->at, model->n, NULL) == ONNX_TILE_OK;
-    ort_bytes_free(model); /* copied */
-    ok = ok && onnx_tile_engine_parts(tile, outputs, n, part) == ONNX_TILE_OK;
+    const bool ok = onnx_tile_load_lent(tile, model->bytes.at, model->bytes.n, model->lent.at,
+                                        model->lent.n) == ONNX_TILE_OK &&
+                    onnx_tile_engine_parts(tile, outputs, n, part) == ONNX_TILE_OK;
     ort_status *st = ok ? NULL : ort_failure(t->api, EP_NAME, onnx_tile_error(tile));
     onnx_tile_free(tile);
     return st;
@@ -142,7 +142,7 @@ static ort_status *take_parts(const ep_tables *t, const ort_graph *g, const ort_
     const char **outputs = calloc(n + 1, sizeof *outputs);
     int32_t *part = calloc(n + 1, sizeof *part);
     const ort_node **of_part = calloc(n + 1, sizeof *of_part);
-    ort_bytes model = {0};
+    ep_model model = {0};
     ort_status *st = outputs && part && of_part ? NULL : ort_failure(t->api, "out of memory", NULL);
     for (size_t k = 0; !st && k < n; k++) {
         st = ep_first_output(t, nodes[k], &outputs[k]);
@@ -151,7 +151,7 @@ static ort_status *take_parts(const ep_tables *t, const ort_graph *g, const ort_
     if (!st) st = ep_model_write(t, g, NULL, true, &model);
     if (!st) st = number_parts(t, &model, outputs, n, part);
     if (!st) st = tell_parts(t, nodes, n, part, of_part, out);
-    ort_bytes_free(&model);
+    ep_model_free(&model);
     free(outputs);
     free(part);
     free(of_part);

@@ -9,5 +9,8 @@ ot_status ot_session_make(ot_model *m, const ot_session_options *o, ot_session *
                           ot_session **out) OT_MUST_USE;
 /* s takes packed weights from `of`. */
 ot_status ot_session_borrow(ot_session *s, const ot_session *of) OT_MUST_USE;
+/* lent_weights.c: contents that were lent to the model (ot_import_lent) are not read any more; what
+ * steps read of them is copied. When all weights are packed. */
+ot_status ot_adopt_lent(ot_session *s) OT_MUST_USE;
 
 #endif

@@ -10,9 +10,11 @@
  * who reads what: a constant is of no more use when no step of any schedule has its contents
  * among its operands and no graph hands it out. What was computed from constants (folded) is the
  * session's own; contents that came with the model are given back only if the caller said so
- * (ot_session_options.releases).
+ * (ot_session_options.releases); so is what was lent (lent_weights.c).
  *
  */
+#include "session_make.h"
+
 #include "engine/lower/lower.h"
 
 #include "onnx/import/model_io.h"
@@ -97,6 +99,7 @@ static bool is_read(const settling *w, const void *data)
 static bool find_idle(settling *w)
 {
     ot_session *s = w->s;
+    ot_lent lent;
     for (ot_schedule *p = s->all; p; p = p->next)
         for (ot_id v = 0; v < p->g->n_values; v++) {
             ot_slot *slot = &p->slots[v];
@@ -105,7 +108,8 @@ static bool find_idle(settling *w)
                 is_read(w, i.data))
                 continue;
             const ot_tensor *t = p == s->top ? p->g->values[v].init : NULL;
-            if (s->releases && t && t->data == i.data) i.tensor = (ot_tensor *)(uintptr_t)t;
+            if (s->releases && t && t->data == i.data && !ot_import_lent_at(s->m, t->data, &lent))
+                i.tensor = (ot_tensor *)(uintptr_t)t;
             if (!OT_PUSH(w->a, w->idle, w->n_idle, w->cap_idle, i)) return false;
         }
     if (w->n_idle) qsort(w->idle, w->n_idle, sizeof *w->idle, compare_idle);
@@ -203,6 +207,7 @@ ot_status ot_finish_weights(ot_session *s)
     if (found) release_unused(&w);
     ot_status st = found ? fill_all(&w) : ot_fail_nomem(s->d);
     ot_arena_free(w.a);
+    if (st == OT_OK && s->releases) st = ot_adopt_lent(s);
     if (st == OT_OK) ot_point_at_panels(s);
 #ifdef __GLIBC__
     if (st == OT_OK && s->releases)

@@ -21,6 +21,7 @@ typedef struct job {
     ot_store *store; /* NULL: no tensor is replaced */
     ot_pb_writer writer;
     uint64_t size; /* of the message */
+    bool lends;    /* contents that were lent stay where they are */
 } job;
 
 static ot_status measure(job *j)
@@ -46,8 +47,10 @@ static ot_status prepare(job *j, const ot_model *m, const char *base, bool to_fi
     }
     if (m->operators != OT_OPERATORS_NONE) OT_TRY(ot_export_parts(&j->ex, j->message, &j->message));
     const bool apart = m->data_file && to_file;
-    if (m->has_external || apart)
-        OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, apart, &j->store));
+    const bool inside = !m->has_external && j->ex.src && j->ex.src->is_lent && !j->lends;
+    if (m->has_external || apart || inside)
+        OT_TRY(ot_store_plan(&j->ex, &j->message->base, inside && !apart ? NULL : base, apart,
+                             &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
     OT_TRY(ot_store_plan(&j->ex, &j->message->base, base, true, &j->store));
@@ -174,11 +177,21 @@ static ot_status export_memory(job *j, const ot_model *m, void **bytes, size_t *
     return OT_OK;
 }
 
-ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n)
+static ot_status to_memory(const ot_model *m, bool lends, void **bytes, size_t *n)
 {
-    job j = {.ex = {.a = ot_arena_new()}};
+    job j = {.ex = {.a = ot_arena_new()}, .lends = lends};
     if (!j.ex.a) return ot_fail_nomem(m->diag);
     ot_status st = export_memory(&j, m, bytes, n);
     ot_arena_free(j.ex.a);
     return st;
+}
+
+ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n)
+{
+    return to_memory(m, false, bytes, n);
+}
+
+ot_status ot_export_lent(const ot_model *m, void **bytes, size_t *n)
+{
+    return to_memory(m, true, bytes, n);
 }

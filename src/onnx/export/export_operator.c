@@ -23,7 +23,8 @@ static ot_status pack(ot_exporter *ex, const Onnx__ModelProto *message, Protobuf
     ot_pb_writer w = {.a = ex->a};
     ot_store *store = NULL;
     uint64_t size;
-    if (ex->m->has_external) OT_TRY(ot_store_plan(ex, &message->base, NULL, false, &store));
+    if (ex->m->has_external || (ex->src && ex->src->is_lent))
+        OT_TRY(ot_store_plan(ex, &message->base, NULL, false, &store));
     w.subst = store ? ot_store_subst : NULL;
     w.ctx = store;
     if (!ot_pb_measure(&w, &message->base, &size)) return ot_fail_nomem(ex->d);

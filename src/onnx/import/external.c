@@ -7,6 +7,7 @@
  *   - offset and length are plain decimal numbers inside the file, and fit the tensor's dims and
  *   type;
  *   - keys are those the format defines, each at most once.
+ * In place of files there may be memory of the caller's, which he gives a number each (ot_lent).
  * Each file is mapped once. Checks on the file are made on the open descriptor, so that swapping
  * names meanwhile gains nothing. Small tensors, as sizes and axes are, are copied: what was checked
  * stays. Of others the file may change; where it becomes shorter, the view is damaged and
@@ -24,6 +25,8 @@
 typedef struct loader {
     ot_importer *im;
     int dir_fd;
+    const ot_lent *lent; /* [n_lent] in place of files; NULL: files */
+    size_t n_lent;
     ot_map *by_location; /* location -> index in maps */
     ot_mapping **maps;   /* [n_maps] in scratch */
     uint32_t n_maps;
@@ -169,7 +172,7 @@ static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *l
     ot_mapping *map = OT_NEW(l->im->m->arena, ot_mapping);
     if (!map) return ot_fail_nomem(l->im->d);
     map->location = location;
-    int fd;
+    int fd = -1;
     OT_TRY(open_below(l, t, location, &fd));
     ot_status st = map_fd(l, t, fd, map);
     close(fd);
@@ -184,6 +187,17 @@ static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *l
 }
 
 /* ---- one tensor ---- */
+
+/* The piece of memory that stands for a file. */
+static ot_status lent_of(const loader *l, const Onnx__TensorProto *t, const char *location,
+                         ot_mapping *map)
+{
+    int64_t k = 0;
+    if (!decimal(location, &k) || (uint64_t)k >= l->n_lent)
+        return refuse(l, t, "is none of the pieces of memory that are lent:", location);
+    *map = (ot_mapping){.location = location, .data = l->lent[k].data, .size = l->lent[k].bytes};
+    return OT_OK;
+}
 
 static ot_status place_tensor(loader *l, const Onnx__TensorProto *t, const entry *e,
                               const ot_mapping *map)
@@ -225,15 +239,18 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
     if (msg->descriptor != &onnx__tensor_proto__descriptor) return OT_OK;
     const Onnx__TensorProto *t = (const Onnx__TensorProto *)msg;
     if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) return OT_OK;
-    if (l->dir_fd < 0)
+    if (l->dir_fd < 0 && !l->lent)
         return ot_fail(l->im->d, OT_E_INPUT,
                        "tensor '%.*s': external data needs the model's folder, but the model was "
                        "not read from a file",
                        OT_NAME_SHOWN, ot_text(t->name));
     entry e;
-    ot_mapping *map = NULL;
+    ot_mapping *map = NULL, piece;
     OT_TRY(read_entry(l, t, &e));
-    OT_TRY(mapping_of(l, t, e.location, &map));
+    if (l->lent)
+        OT_TRY(lent_of(l, t, e.location, map = &piece));
+    else
+        OT_TRY(mapping_of(l, t, e.location, &map));
     return place_tensor(l, t, &e, map);
 }
 
@@ -243,13 +260,18 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-ot_status ot_import_external(ot_importer *im, int dir_fd)
+ot_status ot_import_external(ot_importer *im, int dir_fd, const ot_lent *lent, size_t n_lent)
 {
-    loader l = {.im = im, .dir_fd = dir_fd, .by_location = ot_map_new(im->scratch)};
+    loader l = {.im = im,
+                .dir_fd = dir_fd,
+                .lent = lent,
+                .n_lent = n_lent,
+                .by_location = ot_map_new(im->scratch)};
     if (!l.by_location) return ot_fail_nomem(im->d);
     OT_TRY(ot_pb_walk(&im->mp->base, visit, &l));
     if (im->src->n_ext > 1) qsort(im->src->ext, im->src->n_ext, sizeof *im->src->ext, by_address);
-    im->m->has_external = im->src->n_ext > 0;
+    im->src->is_lent = lent && im->src->n_ext > 0;
+    im->m->has_external = !lent && im->src->n_ext > 0;
     return OT_OK;
 }
 
@@ -258,6 +280,19 @@ const ot_ext *ot_source_ext(const ot_source *s, const Onnx__TensorProto *t)
     if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) return NULL;
     ot_ext key = {.key = t->external_data};
     return s->n_ext ? bsearch(&key, s->ext, s->n_ext, sizeof key, by_address) : NULL;
+}
+
+bool ot_import_lent_at(const ot_model *m, const void *data, ot_lent *out)
+{
+    const ot_source *s = m->source;
+    const uint8_t *at = data;
+    for (size_t k = 0; s && s->is_lent && k < s->n_ext; k++) {
+        const ot_ext *e = &s->ext[k];
+        if (at < e->data || at >= e->data + e->bytes) continue;
+        *out = (ot_lent){e->data, e->bytes};
+        return true;
+    }
+    return false;
 }
 
 ot_status ot_import_check(const ot_model *m, ot_status so_far, ot_diag *d)

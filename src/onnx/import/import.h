@@ -2,6 +2,7 @@
 #ifndef OT_ONNX_IMPORT_IMPORT_H
 #define OT_ONNX_IMPORT_IMPORT_H
 
+#include "model_io.h"
 #include "source.h"
 
 #define OT_IMPORT_DEPTH_MAX 100 /* nesting of protobuf messages */
@@ -41,8 +42,9 @@ const void *ot_slim_bytes(const ot_slim *s, size_t *n);
 ot_status ot_slim_fill(ot_slim *s, Onnx__ModelProto *model, ot_diag *d) OT_MUST_USE;
 
 /* external.c: check and map the external data of every tensor of the model. dir_fd: the model's
- * folder, or -1 to refuse external data. */
-ot_status ot_import_external(ot_importer *im, int dir_fd) OT_MUST_USE;
+ * folder, or -1 to refuse external data; or of each piece of `lent` (NULL: files). */
+ot_status ot_import_external(ot_importer *im, int dir_fd, const ot_lent *lent,
+                             size_t n_lent) OT_MUST_USE;
 
 /* raise.c: the opset that the model of opset `opset` may be read as (`opset` itself: it is not
  * raised), and whether attribute `attr` of node p says nothing there. */

@@ -17,6 +17,20 @@ ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out) OT_MUS
 ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag,
                            ot_model **out) OT_MUST_USE;
 
+/* Contents of constants that stay in memory of the caller's. */
+typedef struct ot_lent {
+    const void *data;
+    size_t bytes;
+} ot_lent;
+/* Same from memory, where external data is not in files: its location is the decimal number of one
+ * of lent[n_lent], whose bytes it has from the first to the last. These are not copied, and have to
+ * stay as long as the model. */
+ot_status ot_import_lent(const void *bytes, size_t n, const ot_lent *lent, size_t n_lent,
+                         ot_diag *diag, ot_model **out) OT_MUST_USE;
+/* The piece of a constant's contents, lent to the model, that `data` points into. false: it points
+ * to something else. */
+bool ot_import_lent_at(const ot_model *m, const void *data, ot_lent *out) OT_MUST_USE;
+
 /* What was done with a model ended with `so_far`. Returns that, unless zeros were read in the place
  * of external data: then what came out is not true, and OT_E_INPUT, with the file's name, replaces
  * what d says. Models that read from memory, and copies of models, have none: ask for the one that
@@ -93,6 +107,9 @@ ot_status ot_export_file(const ot_model *m, const char *path) OT_MUST_USE;
 /* Serialise to memory (no external files: fails with OT_E_INPUT when the model needs them).
  * *bytes is malloc'ed; the caller frees it. */
 ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n) OT_MUST_USE;
+/* The same, but that contents that were lent stay where they are: for ot_import_lent with the same
+ * list. */
+ot_status ot_export_lent(const ot_model *m, void **bytes, size_t *n) OT_MUST_USE;
 
 /* Bodies of the operators that m->operators asks for, one after the other, packed as they will
  * be written; stops at the first failure, and fails like ot_export_memory. */

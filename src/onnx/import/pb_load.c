@@ -86,7 +86,7 @@ ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto
     return OT_OK;
 }
 
-static ot_status build(ot_model *m, ot_source *src, int dir_fd)
+static ot_status build(ot_model *m, ot_source *src, int dir_fd, const ot_lent *lent, size_t n_lent)
 {
     OT_TRY(ot_unwrap(src, m->diag));
     const Onnx__ModelProto *mp = src->model;
@@ -99,7 +99,7 @@ static ot_status build(ot_model *m, ot_source *src, int dir_fd)
     ot_importer im = {.m = m, .d = m->diag, .src = src, .g = m->graph, .mp = mp, .gp = mp->graph};
     im.scratch = ot_arena_new();
     if (!im.scratch) return ot_fail_nomem(m->diag);
-    ot_status st = ot_import_external(&im, dir_fd);
+    ot_status st = ot_import_external(&im, dir_fd, lent, n_lent);
     if (st == OT_OK) st = ot_import_functions(&im);
     if (st == OT_OK) st = ot_import_graph(&im);
     ot_arena_free(im.scratch);
@@ -252,7 +252,7 @@ static ot_status import_path(const char *path, ot_model *m, ot_source *src)
         if (!m->path) return ot_fail_nomem(m->diag);
         OT_TRY(open_folder(path, m, &dir_fd));
     }
-    ot_status st = build(m, src, dir_fd);
+    ot_status st = build(m, src, dir_fd, NULL, 0);
     if (dir_fd >= 0) close(dir_fd);
     return st;
 }
@@ -277,7 +277,19 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
         dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir_fd < 0) st = cannot(diag, "open folder", dir);
     }
-    if (st == OT_OK) st = build(m, src, dir_fd);
+    if (st == OT_OK) st = build(m, src, dir_fd, NULL, 0);
     if (dir_fd >= 0) close(dir_fd);
+    return finish(m, st, out);
+}
+
+ot_status ot_import_lent(const void *bytes, size_t n, const ot_lent *lent, size_t n_lent,
+                         ot_diag *diag, ot_model **out)
+{
+    static const ot_lent none = {"", 0};
+    ot_model *m;
+    ot_source *src;
+    OT_TRY(begin(diag, &m, &src));
+    ot_status st = ot_pb_unpack(bytes, n, m->diag, &src->model);
+    if (st == OT_OK) st = build(m, src, -1, n_lent ? lent : &none, n_lent);
     return finish(m, st, out);
 }

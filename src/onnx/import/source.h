@@ -41,6 +41,7 @@ typedef struct ot_source {
     ot_ext *ext;
     size_t n_ext;
     size_t cap_ext;
+    bool is_lent;      /* they lie in memory of the caller's: there are no mappings */
     uint32_t n_values; /* values of the top graph right after import; later ones are new */
     /* nodes of the file in it; what comes behind them right after import was written anew
      * (replace.c) */
