@@ -41,8 +41,9 @@ void ot_form_memo_free(ot_form_memo *m)
 
 void ot_form_memo_next(ot_form_memo *m)
 {
-    const uint32_t last = m->set++;
     size_t kept = 0;
+    if (!m) return;
+    const uint32_t last = m->set++;
     if (m->held <= MOST_HELD) return;
     for (size_t k = 0; k < m->n; k++) {
         if (m->all[k].set == last) {
