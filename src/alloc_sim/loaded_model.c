@@ -80,7 +80,7 @@ static void count_copies(tally *x, const ot_graph *g, const ot_value *v, int64_t
     if (x->mapped || is_computed(g, v)) part = part > 1 ? part - 1 : 0;
     const int64_t copies = kind == WEIGHT_OF_CONV && bytes >= MAPPED_ABOVE ? CONV_COPIES : 1;
     x->freed += (int64_t)((double)bytes * part);
-    x->transient = ot_max(x->transient, copies * bytes);
+    if (!x->mapped || kind != WEIGHT_PLAIN) x->transient = ot_max(x->transient, copies * bytes);
 }
 
 /* Bytes of v as kernels read it. 0: not known. */
@@ -210,6 +210,27 @@ static void count_folded(tally *x, const ot_graph *g, const ot_node *n, const fo
     }
 }
 
+/* Bytes of constant v, input `j` of n, that are there: of a table in a mapped file, the rows that
+ * are looked up, if nobody else reads it. */
+static int64_t read_bytes(const tally *x, const ot_graph *g, const ot_node *n, uint32_t j)
+{
+    const ot_value *v = &g->values[n->in[j]];
+    const int64_t bytes = bytes_of(v);
+    if (!x->mapped || !v->init || n->op != OT_OP_Gather || j != 0 || v->n_uses != 1) return bytes;
+    return ot_min(bytes, bytes_of(&g->values[n->out[0]]));
+}
+
+/* A constant of an enclosing graph that a body reads otherwise than as a weight: it is there once
+ * for all. */
+static ot_status count_outer(tally *x, const ot_graph *g, ot_id v)
+{
+    const ot_value *w = &g->values[v];
+    if (!w->is_const || ot_map_get(x->kept, w->name) != OT_NONE) return OT_OK;
+    x->plain += bytes_of(w);
+    count_copies(x, g, w, bytes_of(w), WEIGHT_PLAIN);
+    return ot_map_put(x->kept, w->name, v) ? OT_OK : OT_E_NOMEM;
+}
+
 static ot_status count_graph(tally *x, const ot_graph *g, uint32_t depth);
 
 static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, uint32_t depth,
@@ -219,11 +240,13 @@ static ot_status count_node(tally *x, const ot_graph *g, const ot_node *n, uint3
     if (has_weights(g, n)) OT_TRY(count_product(x, g, n, depth, seen));
     for (uint32_t j = 0; j < n->n_in; j++) {
         const ot_id v = n->in[j];
-        if (v == OT_NONE || seen[v] || g->values[v].is_outer ||
-            !(f->values[v] || ot_value_is_precomputed(g, v)))
-            continue;
+        if (v == OT_NONE || seen[v] || !(f->values[v] || ot_value_is_precomputed(g, v))) continue;
         seen[v] = true;
-        x->plain += bytes_of(&g->values[v]);
+        if (g->values[v].is_outer) {
+            OT_TRY(count_outer(x, g, v));
+            continue;
+        }
+        x->plain += read_bytes(x, g, n, j);
         count_copies(x, g, &g->values[v], bytes_of(&g->values[v]), WEIGHT_PLAIN);
     }
     for (uint32_t j = 0; j < n->n_attrs; j++)

@@ -31,7 +31,11 @@ double ot_set_saves(const ot_candidates *x, const ot_region *r)
     const bool captures = x->how.branch && (x->how.data_file || x->t->runtime->outer_weights);
     if (!captures || r->form == OT_FORM_UNROLLED) return r->benefit;
     double seconds = 0, tiles = 1;
-    for (uint32_t k = 0; k < r->n_nodes; k++) seconds += x->repacks[r->nodes[k].node];
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        const ot_rnode *n = &r->nodes[k];
+        if (x->repacks[n->node] > 0 && n->in[1] == OT_NONE)
+            seconds += x->repacks[n->node]; /* tiles have it whole */
+    }
     for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
     return r->benefit - seconds * tiles;
 }

@@ -214,6 +214,32 @@ static void branches_hold_weights_once(void **state)
     }
 }
 
+/* Of a table in a file that is mapped, the rows that are looked up are there, but all of it where
+ * somebody else reads it, or where it is copied from the model. */
+static void mapped_tables_are_read_by_row(void **state)
+{
+    (void)state;
+#define TABLE                                                 \
+    "model ir 8 opset 17\ngraph g {\n  input %i : int64[4]\n" \
+    "  init %w : float32[4096,1024] = random 1\n  %a = Gather(%w, %i)\n"
+    static const char *const texts[] = {TABLE "  output %a\n}\n",
+                                        TABLE "  %b = Neg(%w)\n  output %a\n  output %b\n}\n"};
+    for (size_t k = 0; k < 2; k++) {
+        ot_diag d;
+        ot_sim_figures f;
+        ot_model *m = read_model(texts[k], &d);
+        const int64_t copied = loaded(m);
+        m->data_file = true;
+        assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+        assert_in_range(copied, 43 * MB, 45 * MB);
+        if (k == 0)
+            assert_in_range(f.loading, 27 * MB, 28 * MB);
+        else
+            assert_in_range(f.loaded, 43 * MB, 45 * MB);
+        ot_model_free(m);
+    }
+}
+
 /* A branch states no extents of what it joins from a sequence, and is simulated so: the joined
  * tensor is taken behind the pieces, where a stated one is there from the start, in the first
  * large region. */
@@ -283,6 +309,7 @@ int main(void)
         cmocka_unit_test(reshaped_constants_are_copies),
         cmocka_unit_test(packed_weights_are_padded),
         cmocka_unit_test(branches_hold_weights_once),
+        cmocka_unit_test(mapped_tables_are_read_by_row),
         cmocka_unit_test(joined_results_are_taken_late),
         cmocka_unit_test(whole_processes_compete),
     };
