@@ -1,16 +1,18 @@
 /* A price on reuse: the cheapest packing within a capacity.
  *
- *   packing that fits --> parts of the graph --> each: a short annealing, an exact search where
- *   there is one, a long annealing --> offsets, their price, and what is proved of it
+ *   packing that fits --> parts of the graph --> each: nothing shared, a short annealing, an exact
+ *   search where there is one, a long annealing --> offsets, their price, and what is proved of it
  *
  * Parts share no edge, so each may use the whole memory, and prices and bounds add up. */
 #include "price.h"
 
-#define FIRST_MOVES 60       /* an item, in the short annealing */
-#define LONG_MOVES  1000     /* an item, in the long one, where no time limit is given */
-#define LONG_WORK   60000000 /* ... and neighbours looked at, about */
-#define EXACT_STEPS 200000
-#define FIRST_SHARE 0.25 /* of the time limit, for the first of two long annealings */
+#define FIRST_MOVES  60       /* an item, in the short annealing */
+#define LONG_MOVES   1000     /* an item, in the long one, where no time limit is given */
+#define MORE_MOVES   10       /* ... for each item that there is, at most */
+#define LONG_WORK    60000000 /* ... and neighbours looked at, about */
+#define EXACT_STEPS  200000
+#define SEARCH_STEPS 40000 /* looks at sixteen pairs of items */
+#define FIRST_SHARE  0.25  /* of the time limit, for the first of two long annealings */
 
 int64_t ot_pack_price_of(const ot_pack_problem *p, const ot_pack_pair *pairs, size_t n_pairs,
                          const int64_t *offsets)
@@ -42,7 +44,8 @@ static bool is_done(const pricer *s, const price_part *p)
 static int64_t long_moves(const pricer *s, const price_part *p)
 {
     const int64_t degree = 1 + p->begin[p->n] / p->n;
-    const int64_t moves = ot_min(LONG_MOVES * (int64_t)p->n, LONG_WORK / degree);
+    const int64_t each = ot_min(LONG_MOVES, MORE_MOVES * (int64_t)p->n);
+    const int64_t moves = ot_min(each * p->n, LONG_WORK / degree);
     return s->o->step_limit > 0 ? ot_min(moves, s->o->step_limit) : moves;
 }
 
@@ -54,10 +57,16 @@ static ot_status anneal(pricer *s, price_part *p, int64_t moves, double until)
 static ot_status solve_first(pricer *s, price_part *p)
 {
     bool exact = false;
+    OT_TRY(price_apart(p, s->arena));
     OT_TRY(anneal(s, p, FIRST_MOVES * (int64_t)p->n, 0));
     if (is_done(s, p)) return OT_OK;
     pack_budget b = {.step_limit = EXACT_STEPS, .deadline = s->budget.deadline};
     OT_TRY(price_slots(p, &b, s->arena, &exact));
+    s->budget.steps += b.steps;
+    s->budget.timed_out |= b.timed_out;
+    if (exact || is_done(s, p)) return OT_OK;
+    b = (pack_budget){.step_limit = SEARCH_STEPS, .deadline = s->budget.deadline};
+    OT_TRY(price_search(p, &b, s->arena));
     s->budget.steps += b.steps;
     s->budget.timed_out |= b.timed_out;
     return OT_OK;

@@ -1,5 +1,6 @@
 /* Inside the search for cheap reuse: a part of a problem as a graph, and the ways to make it
- * cheaper: exact where all sizes are equal (price_slots.c), annealing for all (price_anneal.c).
+ * cheaper: exact where all sizes are equal (price_slots.c) or items are few (price_search.c),
+ * annealing for all (price_anneal.c).
  *
  *   a ===== b      hard: alive together, never share a byte
  *   a --3-- c      may share bytes, which costs 3
@@ -51,6 +52,13 @@ int64_t price_part_sum(const price_part *s, const int64_t *offset);
 /* price_anneal.c: about that many moves, all of the time until `until` where a clock is given. */
 ot_status price_anneal(price_part *s, int64_t moves, double until, uint64_t seed, pack_budget *b,
                        ot_arena *a) OT_MUST_USE;
+
+/* price_apart.c: nothing shared, where that is easy. */
+ot_status price_apart(price_part *s, ot_arena *a) OT_MUST_USE;
+
+/* price_search.c: few items, of whatever sizes: the best and its proof, unless the budget ended
+ * it. */
+ot_status price_search(price_part *s, pack_budget *b, ot_arena *a) OT_MUST_USE;
 
 /* price_slots.c: all free items have one size. *applies: it is so, and few enough; then the best
  * and its proof, unless the budget ended it. */
