@@ -307,6 +307,18 @@ def merged_activations():
             if tiled(save(m, f'{folder}/gemm_{act}_{opset}.onnx'), fed) < 1: sys.exit(f'FusedGemm of {act}, opset {opset}: no region')
 
 
+def gates():
+    """x * sigmoid(factor * x), which is saved as QuickGelu."""
+    for k, factor in enumerate((None, 1.702, -.5)):
+        net = Net(seed=11 + k)
+        v = net.op('MatMul', net.input('x', [1, 256, 32]), net.const(net.rng.standard_normal((32, 64)) / 4))
+        t = v if factor is None else net.op('Mul', v, net.const(factor, 'f4'))
+        net.output(net.op('MatMul', net.op('Mul', v, net.op('Sigmoid', t)), net.const(net.rng.standard_normal((64, 16)) / 8)), [1, 256, 16])
+        path = saved(save(net.model(), f'{folder}/gate{k}.onnx'))
+        if 'QuickGelu' not in {n.op_type for n in onnx.load(path).graph.node}: sys.exit(f'{path}: no QuickGelu')
+        if tiled(path, {'x': net.rng.standard_normal((1, 256, 32)).astype('f4')}, tol=1e-5) < 1: sys.exit(f'{path}: no region')
+
+
 # ---- attention ----
 
 def attention_network(rng, rows, mask, scored=False, sizes=None):
@@ -361,3 +373,4 @@ last_pool()
 attention()
 left_alone()
 merged_activations()
+gates()

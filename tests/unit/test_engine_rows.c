@@ -357,13 +357,14 @@ static void skip_layer_norm(void **state)
 static void gelu_kernels(void **state)
 {
     (void)state;
-    const char *types[] = {"Gelu", "BiasGelu", "FastGelu", "FastGelu"};
-    for (int round = 0; round < 16; round++) {
+    const char *types[] = {"Gelu", "BiasGelu", "FastGelu", "FastGelu", "QuickGelu"};
+    for (int round = 0; round < 20; round++) {
+        const int type = round % 5;
         int64_t rows = 1 + fast_random(200), n = 1 + fast_random(300);
-        fast_run r = {.n_in = round % 4 == 1 || round % 4 == 3 ? 2 : 1, .n_out = 1};
+        fast_run r = {.n_in = type == 1 || type == 3 ? 2 : 1, .n_out = 1};
         r.in[0] = FAST_ARRAY(OT_F32, rows, n);
         r.in[1] = FAST_ARRAY(OT_F32, n);
-        named_type = types[round % 4];
+        named_type = types[type];
         named_op = find_named(named_type);
         if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3,
                      run_named) != OT_OK)
@@ -372,7 +373,10 @@ static void gelu_kernels(void **state)
         for (int64_t i = 0; i < rows * n; i++) {
             if (r.n_in == 2) v[i] += (double)((float *)r.in[1].data)[i % n];
             double t = sqrt(2 / 3.14159265358979323846) * (v[i] + 0.044715 * v[i] * v[i] * v[i]);
-            v[i] = round % 4 < 2 ? v[i] / 2 * erfc(-v[i] / sqrt(2)) : v[i] / 2 * (1 + tanh(t));
+            if (type == 4)
+                v[i] /= 1 + exp(-1.702 * v[i]);
+            else
+                v[i] = type < 2 ? v[i] / 2 * erfc(-v[i] / sqrt(2)) : v[i] / 2 * (1 + tanh(t));
         }
         fast_same(&r, 0, 2, r.in[0].dims, v, 3e-6, 3e-7);
         test_free(v);

@@ -294,5 +294,6 @@ const ot_op_named ot_fast_rows_named[] = {
     {"com.microsoft", "Gelu", ot_fast_gelu},
     {"com.microsoft", "BiasGelu", ot_fast_gelu},
     {"com.microsoft", "FastGelu", ot_fast_gelu},
+    {"com.microsoft", "QuickGelu", ot_fast_gelu},
     {NULL, NULL, NULL},
 };

@@ -1,5 +1,5 @@
-/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis. They
- * have no reference: what is no float32 is refused.
+/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis; QuickGelu:
+ * x * sigmoid(alpha * x). They have no reference: what is no float32 is refused.
  *
  */
 #include "fast_rows.h"
@@ -11,6 +11,8 @@ typedef struct gelu {
     float *y;
     const float *x, *bias;
     ot_rows_act act;
+    bool is_quick;
+    float alpha;
 } gelu;
 
 static void gelu_share(void *job, int64_t first, int64_t end, uint32_t worker)
@@ -18,7 +20,10 @@ static void gelu_share(void *job, int64_t first, int64_t end, uint32_t worker)
     const gelu *g = job;
     (void)worker;
     for (int64_t at = first * g->row; at < ot_min(end * g->row, g->n); at += g->row)
-        ot_rows_activate(g->y + at, g->x + at, g->bias, ot_min(g->row, g->n - at), g->act);
+        if (g->is_quick)
+            ot_rows_quick_gelu(g->y + at, g->x + at, ot_min(g->row, g->n - at), g->alpha);
+        else
+            ot_rows_activate(g->y + at, g->x + at, g->bias, ot_min(g->row, g->n - at), g->act);
 }
 
 ot_status ot_fast_gelu(ot_call *c)
@@ -27,7 +32,9 @@ ot_status ot_fast_gelu(ot_call *c)
     const char *type = c->node->op_type;
     ot_rows_act act = strcmp(type, "FastGelu") == 0 ? OT_ROWS_GELU_TANH : OT_ROWS_GELU;
     OT_TRY(ot_call_need(c, strcmp(type, "BiasGelu") == 0 ? 2 : 1));
-    const ot_nd *x = c->in[0], *bias = strcmp(type, "Gelu") == 0 ? NULL : ot_rows_in(c, 1);
+    const bool is_quick = strcmp(type, "QuickGelu") == 0,
+               alone = is_quick || strcmp(type, "Gelu") == 0;
+    const ot_nd *x = c->in[0], *bias = alone ? NULL : ot_rows_in(c, 1);
     int64_t n, row;
     if (x->dtype != OT_F32 || (bias && bias->dtype != OT_F32))
         return ot_call_fail(c, "only float32 is supported");
@@ -42,7 +49,9 @@ ot_status ot_fast_gelu(ot_call *c)
               .y = c->out[0]->data,
               .x = x->data,
               .bias = bias ? bias->data : NULL,
-              .act = act};
+              .act = act,
+              .is_quick = is_quick,
+              .alpha = ot_attr_float(c->node, "alpha", 1.702f)};
     ot_pool_share((uint32_t)ot_rows_threads(c, 8.0 * (double)n), ot_ceil_div(n, row), 1, gelu_share,
                   &g);
     return OT_OK;

@@ -299,6 +299,17 @@ void ot_rows_activate(float *dst, const float *src, const float *bias, int64_t n
     }
 }
 
+OT_CLONES static void quick_row(float *dst, const float *x, int64_t n, float alpha)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) dst[i] = x[i] / (1.0f + ot_rows_exp(-alpha * x[i]));
+}
+
+void ot_rows_quick_gelu(float *dst, const float *x, int64_t n, float alpha)
+{
+    quick_row(dst, x, n, alpha);
+}
+
 /* ---- vectors, transposition ---- */
 
 OT_CLONES static double dot(const float *a, const float *b, int64_t n)

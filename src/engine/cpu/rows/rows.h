@@ -148,6 +148,8 @@ void ot_rows_affine(float *dst, const float *x, int64_t n, float center, float f
 /* y = act(x + bias): bias is [n] or NULL. */
 typedef enum ot_rows_act { OT_ROWS_GELU, OT_ROWS_GELU_TANH } ot_rows_act;
 void ot_rows_activate(float *dst, const float *src, const float *bias, int64_t n, ot_rows_act act);
+/* dst = x * sigmoid(alpha * x) */
+void ot_rows_quick_gelu(float *dst, const float *x, int64_t n, float alpha);
 
 /* dst [columns][rows] = src [rows][columns], strides between rows. */
 void ot_rows_transpose(float *dst, const float *src, int64_t rows, int64_t columns,
