@@ -350,6 +350,14 @@ static void count(const nr_graph *x, ot_narrowed *out)
     }
 }
 
+/* An initializer, or what a Constant makes, which runtimes take for one. */
+static bool is_constant(const ot_graph *g, ot_id v)
+{
+    const ot_value *x = &g->values[v];
+    if (x->producer != OT_NONE) return g->nodes[x->producer].op == OT_OP_Constant;
+    return x->init && !x->is_input;
+}
+
 static ot_status write_all(const writer *w)
 {
     ot_graph *g = w->g;
@@ -369,7 +377,7 @@ static ot_status write_all(const writer *w)
             ot_node_remove(g, order[k]);
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
     for (ot_id v = 0; v < n_values; v++)
-        if (was_read[v] && g->values[v].init && !g->values[v].is_input) ot_value_drop_unread(g, v);
+        if (was_read[v] && is_constant(g, v)) ot_value_drop_unread(g, v);
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }
 

@@ -40,14 +40,14 @@ def nodes(graph):
 
 
 def unread_constants(graph):
-    """Initializers of the graph and of all bodies that nothing reads."""
+    """Initializers of the graph and of all bodies, and results of Constant nodes, that nothing reads."""
     found = []
 
     def read(g):
         """Names that it reads of graphs around it."""
         names = {v for n in g.node for v in n.input} | {o.name for o in g.output}
         names |= {v for n in g.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH for v in read(a.g)}
-        found.extend(i.name for i in g.initializer if i.name not in names)
+        found.extend(v for v in [*(i.name for i in g.initializer), *(n.output[0] for n in g.node if n.op_type == 'Constant')] if v not in names)
         return names - {v.name for v in [*g.initializer, *g.input]} - {v for n in g.node for v in n.output}
     read(graph)
     return found
