@@ -43,6 +43,7 @@ typedef struct ot_sim_figures {
     /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
     int64_t pattern;
     uint32_t n_unknown; /* values whose size is not known: left out */
+    bool is_cut;        /* growth is that or more: the rest was not simulated, nor is known */
     /* Nodes that made the largest tensors that waited for a reader when the process grew last,
      * largest first, of the graph that they are in; OT_NONE: no more, or not known. */
     ot_id waiting[OT_WAITING];
@@ -63,6 +64,19 @@ static inline int64_t ot_process_bytes(const ot_sim_figures *f)
     return ot_max(f->loading, f->loaded + ot_max(f->growth - f->reused, 0));
 }
 
+/* The process grows so far, or has grown by the end: of *f, growth and what follows from it. */
+static inline void ot_sim_grown(ot_sim_figures *f, int64_t growth)
+{
+    f->growth = growth;
+    f->reused = ot_min(f->reused, growth / 2);
+}
+
+/* Where a simulation may end early: what grows by more is not wanted, however much it is. */
+typedef struct ot_sim_stop {
+    int64_t (*most)(const ot_sim_figures *loaded, const void *of); /* growth; loaded: without it */
+    const void *of;
+} ot_sim_stop;
+
 #define OT_SIM_ORDERS 6
 
 /* Simulate g for runtime r. static_shape: the model's file states all extents; else they become
@@ -78,5 +92,10 @@ ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shap
  * in the first is not simulated. */
 ot_status ot_sim_growth_most(const ot_graph *g, const ot_runtime *r, bool static_shape,
                              uint32_t n_orders, ot_sim_figures *out) OT_MUST_USE;
+/* The same; it ends (out->is_cut) where the process has grown by more than stop says; stop NULL: at
+ * the end. Runtimes that place everything beforehand are simulated to the end. */
+ot_status ot_sim_growth_until(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                              uint32_t n_orders, const ot_sim_stop *stop,
+                              ot_sim_figures *out) OT_MUST_USE;
 
 #endif

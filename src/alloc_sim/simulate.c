@@ -313,6 +313,7 @@ void ot_sim_look(ot_simulator *x)
     ot_tape_look(x);
     if (grown <= 0) return;
     x->most = now;
+    x->stops = now > x->enough;
     x->last = x->now;
     x->last_frame = x->now_frame;
     if (!x->is_first || grown < now / GROWS_MUCH) return;
@@ -416,7 +417,7 @@ ot_status ot_sim_run_graph(ot_simulator *x, const ot_graph *g, const ot_sim_visi
     x->tape = u.in_block || !f->plan.tensors_only ? ot_tape_begin(v->tape) : NULL;
     if (u.in_block) OT_TRY(ot_sim_take(x, f->pattern.height, &block));
     OT_TRY(ot_sim_take(x, f->converted, &converted));
-    for (size_t k = 0; k < f->plan.n; k++)
+    for (size_t k = 0; k < f->plan.n && !x->stops; k++)
         if (!f->plan.steps[k].is_gone) OT_TRY(step(&u, &f->plan.steps[k]));
     OT_TRY(end(&u, v));
     ot_sim_release(x, &converted);
@@ -457,21 +458,30 @@ static ot_status take_turned(ot_simulator *x, const ot_graph *g)
     return OT_OK;
 }
 
+/* -d P prints all steps. */
+static int64_t enough(const ot_simulator *x, int64_t loaded, const ot_sim_figures *f)
+{
+    const int64_t most = x->stop && !ot_dbg['P'] ? x->stop->most(f, x->stop->of) : INT64_MAX;
+    return most < OT_SIM_MOST_BYTES ? most + loaded - OWN : INT64_MAX;
+}
+
 static ot_status simulate_runs(ot_simulator *x, const ot_graph *g, ot_sim_figures *out)
 {
     OT_TRY(ot_loaded_bytes(g, x->r, x->a, out));
     OT_TRY(take_turned(x, g));
     const int64_t loaded = ot_chunk_touched(x->memory);
     x->is_first = true;
-    for (int k = 0; k < RUNS; k++) {
+    x->enough = enough(x, loaded, out);
+    for (int k = 0; k < RUNS && !x->stops; k++) {
         const ot_sim_visit v = {0};
         if (ot_dbg['P']) fprintf(stderr, "> Process: run %d\n", k + 1);
         OT_TRY(ot_sim_run_graph(x, g, &v));
         x->is_first = false;
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) - loaded + OWN;
     }
-    out->growth = ot_chunk_touched(x->memory) - loaded + OWN;
-    out->reused = ot_min(out->reused, out->growth / 2);
+    ot_sim_grown(out, ot_chunk_touched(x->memory) - loaded + OWN);
+    out->is_cut = x->stops;
+    if (x->stops) return OT_OK;
     if (x->last) OT_TRY(ot_sim_list_waiting(&x->last_frame->plan, x->last, x->a, out));
     if (x->much) OT_TRY(ot_sim_list_held(&x->much_frame->plan, x->much, x->a, out));
     out->pattern = x->n ? x->frames[0]->pattern.height : 0;
@@ -481,13 +491,15 @@ static ot_status simulate_runs(ot_simulator *x, const ot_graph *g, ot_sim_figure
 
 /* In that order of changes of layout; *others: in which of n orders it may be another. */
 static ot_status simulate_order(const ot_graph *g, const ot_runtime *r, bool static_shape,
-                                ot_sim_orders orders, uint32_t *others, ot_sim_figures *out)
+                                ot_sim_orders orders, const ot_sim_stop *stop, uint32_t *others,
+                                ot_sim_figures *out)
 {
     *out = (ot_sim_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
     ot_simulator x = {.r = r,
                       .static_shape = static_shape,
                       .orders = orders,
+                      .stop = stop,
                       .a = a,
                       .memory = a ? ot_chunk_arena_new(a) : NULL,
                       .each = 1};
@@ -503,18 +515,24 @@ static ot_status simulate_order(const ot_graph *g, const ot_runtime *r, bool sta
 ot_status ot_sim_growth(const ot_graph *g, const ot_runtime *r, bool static_shape,
                         ot_sim_figures *out)
 {
-    return ot_sim_growth_most(g, r, static_shape, 1, out);
+    return ot_sim_growth_until(g, r, static_shape, 1, NULL, out);
 }
 
 ot_status ot_sim_growth_most(const ot_graph *g, const ot_runtime *r, bool static_shape,
                              uint32_t n_orders, ot_sim_figures *out)
 {
+    return ot_sim_growth_until(g, r, static_shape, n_orders, NULL, out);
+}
+
+ot_status ot_sim_growth_until(const ot_graph *g, const ot_runtime *r, bool static_shape,
+                              uint32_t n_orders, const ot_sim_stop *stop, ot_sim_figures *out)
+{
     uint32_t others, none;
-    OT_TRY(simulate_order(g, r, static_shape, (ot_sim_orders){0, n_orders}, &others, out));
-    for (uint32_t k = 1; k < n_orders; k++) {
+    OT_TRY(simulate_order(g, r, static_shape, (ot_sim_orders){0, n_orders}, stop, &others, out));
+    for (uint32_t k = 1; k < n_orders && !out->is_cut; k++) {
         ot_sim_figures f;
         if (!(others >> k & 1)) continue;
-        OT_TRY(simulate_order(g, r, static_shape, (ot_sim_orders){k, 0}, &none, &f));
+        OT_TRY(simulate_order(g, r, static_shape, (ot_sim_orders){k, 0}, stop, &none, &f));
         if (f.growth > out->growth) *out = f;
     }
     return OT_OK;

@@ -164,7 +164,7 @@ static ot_status iterate_all(ot_sim_run *u, looping *l, int64_t trips)
     footing seen[2] = {{0}};
     bool sequences = false;
     for (uint32_t k = 0; k < l->body->n_inputs; k++) sequences |= l->fed[k] != NULL;
-    for (int64_t t = 0, left = trips; left > 0; t++, left--) {
+    for (int64_t t = 0, left = trips; left > 0 && !u->x->stops; t++, left--) {
         advance(u, l);
         if (!sequences && !ot_tape_keeps(&l->tape)) {
             const footing now = footing_of(u, l->body, &l->c, &l->stack);

@@ -72,6 +72,9 @@ typedef struct ot_simulator {
     /* the step that runs, of the graph or its branch: a loop is one */
     const ot_sim_step *now;
     const ot_sim_frame *now_frame;
+    const ot_sim_stop *stop;        /* NULL: none */
+    int64_t enough;                 /* bytes that are touched, above which it ends */
+    bool stops;                     /* it does */
     int64_t most;                   /* bytes that were touched up to now, */
     const ot_sim_step *last;        /* since this step, */
     const ot_sim_frame *last_frame; /* of this frame */

@@ -155,10 +155,10 @@ ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n, 
 }
 
 ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool static_shape,
-                               ot_sim_figures *f)
+                               const ot_sim_stop *stop, ot_sim_figures *f)
 {
     const uint32_t orders = x->g->model->dynamic_dims ? ORDERS : 1;
-    return ot_sim_growth_most(g, x->t->runtime, static_shape, orders, f);
+    return ot_sim_growth_until(g, x->t->runtime, static_shape, orders, stop, f);
 }
 
 /* Of the set, and of the nodes in it: regions of equal ends may leave out others. */
@@ -173,48 +173,76 @@ static uint64_t key_of(const ot_candidates *x, const ot_region *regions, uint32_
     return key;
 }
 
-static ot_status simulate_written(ot_candidates *x, ot_region *regions, uint32_t n,
+static ot_status simulate_written(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
                                   ot_sim_figures *f)
 {
+    const ot_score_limit limit = {.base = &x->base, .most = most};
+    const ot_sim_stop stop = ot_score_stop(&limit);
     ot_model *copy;
     OT_TRY(ot_candidates_write(x, regions, n, &copy));
     const bool hidden = x->how.hidden && ot_candidates_hide(x, n);
-    const ot_status s = ot_candidates_growth(x, copy->graph, states_extents(x, n) && !hidden, f);
-    if (s == OT_OK && x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor)
+    const ot_status s = ot_candidates_growth(x, copy->graph, states_extents(x, n) && !hidden, &stop,
+                                             f);
+    if (s == OT_OK && x->o.max_tensor && ot_largest_tensor(copy->graph).bytes > x->o.max_tensor) {
         f->growth = INT64_MAX;
+        f->is_cut = false;
+    }
     ot_model_free(copy);
     return s;
 }
 
-/* What was simulated before counts as work all the same: how far a search goes does not depend on
- * who asked first. -d P prints the steps of each, so that each is simulated then. */
-ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,
-                                 ot_sim_figures *f)
+static ot_status keep_figures(ot_candidates *x, size_t at, const ot_simulated *done)
+{
+    if (at < x->n_simulated)
+        x->simulated[at] = *done;
+    else if (!OT_PUSH(x->arena, x->simulated, x->n_simulated, x->cap_simulated, *done))
+        return ot_fail_nomem(x->g->model->diag);
+    return OT_OK;
+}
+
+/* As far as the score is at most `most`: f->is_cut where it is more. What was simulated before
+ * counts as work all the same: how far a search goes does not depend on who asked first. -d P
+ * prints the steps of each, so that each is simulated then. */
+static ot_status simulate_to(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
+                             ot_sim_figures *f)
 {
     const uint64_t key = key_of(x, regions, n);
     x->work += x->g->n_order + n;
     number_regions(x, regions, n);
-    for (size_t k = 0; k < x->n_simulated && !ot_dbg['P']; k++) {
-        if (x->simulated[k].key != key) continue;
-        *f = x->simulated[k].figures;
-        x->packing_seconds = x->simulated[k].packing_seconds;
-        return OT_OK;
+    size_t at = 0;
+    while (at < x->n_simulated && (x->simulated[at].key != key || ot_dbg['P'])) at++;
+    if (at < x->n_simulated) {
+        *f = x->simulated[at].figures;
+        x->packing_seconds = x->simulated[at].packing_seconds;
+        if (!f->is_cut || ot_score_bytes(f, &x->base) > most) return OT_OK;
     }
-    const ot_status s = simulate_written(x, regions, n, f);
+    const ot_status s = simulate_written(x, regions, n, most, f);
     if (s == OT_E_NOMEM) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(s);
     const ot_simulated done = {.key = key, .figures = *f, .packing_seconds = x->packing_seconds};
-    return OT_PUSH(x->arena, x->simulated, x->n_simulated, x->cap_simulated, done)
-               ? OT_OK
-               : ot_fail_nomem(x->g->model->diag);
+    return keep_figures(x, at, &done);
+}
+
+ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,
+                                 ot_sim_figures *f)
+{
+    return simulate_to(x, regions, n, INT64_MAX, f);
+}
+
+ot_status ot_candidates_score_to(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
+                                 int64_t *bytes)
+{
+    /* with dynamic shapes it is half of the score, the rest of which is above 0 */
+    const int64_t here = x->g->model->dynamic_dims && most < INT64_MAX / 2 ? 2 * most : most;
+    ot_sim_figures f = {0};
+    OT_TRY(simulate_to(x, regions, n, here, &f));
+    *bytes = f.is_cut ? INT64_MAX : ot_score_bytes(&f, &x->base);
+    return ot_candidates_both(x, regions, n, most, bytes);
 }
 
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n, int64_t *bytes)
 {
-    ot_sim_figures f = {0};
-    OT_TRY(ot_candidates_simulate(x, regions, n, &f));
-    *bytes = ot_score_bytes(&f, &x->base);
-    return ot_candidates_both(x, regions, n, bytes);
+    return ot_candidates_score_to(x, regions, n, INT64_MAX, bytes);
 }
 
 /* ---- plans ---- */

@@ -62,9 +62,10 @@ typedef struct ot_score_base {
 typedef struct ot_scored {
     uint64_t key;
     int64_t bytes;
+    bool is_more; /* it scores more than that, and nobody wanted to know how much */
 } ot_scored;
 
-/* What a set takes, as it was written. */
+/* What a set takes, as it was written; or (is_cut) at least. */
 typedef struct ot_simulated {
     uint64_t key;
     ot_sim_figures figures;
@@ -146,9 +147,10 @@ ot_status ot_candidates_try(ot_candidates *x, const ot_plan_options *o, int64_t 
 ot_status ot_candidates_write(ot_candidates *x, ot_region *regions, uint32_t n,
                               ot_model **copy) OT_MUST_USE;
 /* What a process grows by that runs g, a graph of x's as it is written: with dynamic shapes, in
- * the worst of a few orders of changes of layout. Fails: OT_E_NOMEM. */
+ * the worst of a few orders of changes of layout. stop: of ot_sim_growth_until. Fails: OT_E_NOMEM.
+ */
 ot_status ot_candidates_growth(const ot_candidates *x, const ot_graph *g, bool static_shape,
-                               ot_sim_figures *f) OT_MUST_USE;
+                               const ot_sim_stop *stop, ot_sim_figures *f) OT_MUST_USE;
 /* What the process takes when these regions ([n]) are written so; growth without bound (INT64_MAX)
  * where a tensor is larger than allowed. Fails: OT_E_NOMEM. */
 ot_status ot_candidates_simulate(ot_candidates *x, ot_region *regions, uint32_t n,
@@ -158,6 +160,10 @@ bool ot_candidates_hide(const ot_candidates *x, uint32_t n_regions);
 /* What counts of that (ot_score_bytes). Fails: OT_E_NOMEM. */
 ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n,
                               int64_t *bytes) OT_MUST_USE;
+/* The same; INT64_MAX where it is more than `most`, as far as that is found out earlier. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_candidates_score_to(ot_candidates *x, ot_region *regions, uint32_t n, int64_t most,
+                                 int64_t *bytes) OT_MUST_USE;
 
 /* ---- score.c ---- */
 
@@ -171,8 +177,16 @@ ot_score_base ot_score_base_of(const ot_sim_figures *untiled, const ot_sim_figur
 /* What an edit of the model makes competes with what the model as it is makes: by one base. Until
  * plain has one, nothing. */
 void ot_score_base_share(const ot_candidates *plain, ot_candidates *edited);
-/* Bytes by which processes compare. Growth without bound: INT64_MAX. */
+/* Bytes by which processes compare. Growth without bound: INT64_MAX. More growth never scores less:
+ * a simulation may end where the score is above what is asked for. */
 int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base);
+/* Where a simulation may end whose score by `base` counts up to `most` only. */
+typedef struct ot_score_limit {
+    const ot_score_base *base;
+    int64_t most; /* INT64_MAX: no limit */
+} ot_score_limit;
+/* It reads l when it is asked. */
+ot_sim_stop ot_score_stop(const ot_score_limit *l);
 
 /* ---- propose.c ---- */
 
@@ -195,9 +209,9 @@ bool ot_candidates_sequences(const ot_candidates *x);
 /* ---- two_sizes.c ---- */
 
 /* *bytes, what the regions ([n]) score at the design size, becomes what they score at that and at
- * a smaller one; it stays where extents are static, or no smaller size is known. Fails:
- * OT_E_NOMEM. */
-ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n,
+ * a smaller one; it stays where extents are static, or no smaller size is known. most: as of
+ * ot_candidates_score_to. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t most,
                              int64_t *bytes) OT_MUST_USE;
 /* With dynamic shapes, several regions may have to come in before one lowers anything at the
  * smaller size: *won becomes what is best at the design size alone, where that scores less at
@@ -246,8 +260,9 @@ bool ot_set_put_in(const ot_candidates *x, const ot_region_set *from, const ot_r
 void ot_set_swap(ot_region_set *a, ot_region_set *b);
 /* Of all by which regions differ, and of how they are written. */
 uint64_t ot_set_key(const ot_candidates *x, const ot_region_set *set);
-/* set->bytes, looked up where the same set was scored before. Fails: OT_E_NOMEM. */
-ot_status ot_set_score(ot_candidates *x, ot_region_set *set) OT_MUST_USE;
+/* set->bytes, looked up where the same set was scored before; INT64_MAX where it is more than
+ * `most`, as far as that is found out earlier. Fails: OT_E_NOMEM. */
+ot_status ot_set_score(ot_candidates *x, int64_t most, ot_region_set *set) OT_MUST_USE;
 /* The best set of regions that is found with some work: first of the plans of the lap at hand,
  * as if there had been no other; then of all, from that one and what laps before found. *won: in
  * x's arena, with room for all regions of the pool. Fails: OT_E_NOMEM. */

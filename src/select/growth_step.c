@@ -73,8 +73,9 @@ static void keep_best(letting_go *q, ot_region_set *s)
 static ot_status consider(letting_go *q, const ot_region *r, ot_region_set *s, bool first)
 {
     if (!ot_set_in_time(q->x, s, q->at)) return OT_OK;
-    OT_TRY(ot_set_score(q->x, s));
     const ot_region_set *least = q->best.n > 0 ? &q->best : q->at;
+    const double most = first ? (double)q->at->bytes * (1 + MORE) : 0;
+    OT_TRY(ot_set_score(q->x, ot_max(least->bytes, (int64_t)most), s));
     if (s->bytes < least->bytes && ot_candidates_comes_in(q->x, r, least, s))
         ot_set_swap(&q->best, s);
     else if (first && (double)s->bytes <= (double)q->at->bytes * (1 + MORE))

@@ -198,19 +198,41 @@ static uint64_t unrolled(const ot_region_set *set)
     return n / 2;
 }
 
-ot_status ot_set_score(ot_candidates *x, ot_region_set *set)
+/* Work counts once for each set, however often it is simulated: where somebody wants to know more
+ * of what it scores. */
+ot_status ot_set_score(ot_candidates *x, int64_t most, ot_region_set *set)
 {
-    const uint64_t key = ot_set_key(x, set);
-    for (size_t k = 0; k < x->n_scored; k++) {
-        if (x->scored[k].key != key) continue;
-        set->bytes = x->scored[k].bytes;
+    const uint64_t key = ot_set_key(x, set), work = x->work;
+    size_t at = 0;
+    while (at < x->n_scored && x->scored[at].key != key) at++;
+    const bool known = at < x->n_scored;
+    if (known && (!x->scored[at].is_more || x->scored[at].bytes >= most)) {
+        set->bytes = x->scored[at].is_more ? INT64_MAX : x->scored[at].bytes;
         return OT_OK;
     }
-    OT_TRY(ot_candidates_score(x, set->all, set->n, &set->bytes));
+    OT_TRY(ot_candidates_score_to(x, set->all, set->n, most, &set->bytes));
+    const bool more = set->bytes == INT64_MAX;
+    const ot_scored now = {key, more ? most : set->bytes, more};
+    if (known) {
+        x->work = work;
+        x->scored[at] = now;
+        return OT_OK;
+    }
     x->work += unrolled(set);
-    return OT_PUSH(x->arena, x->scored, x->n_scored, x->cap_scored, ((ot_scored){key, set->bytes}))
+    return OT_PUSH(x->arena, x->scored, x->n_scored, x->cap_scored, now)
                ? OT_OK
                : ot_fail_nomem(x->g->model->diag);
+}
+
+/* The most that a may score if it is to beat b. */
+static int64_t most_to_beat(const ot_candidates *x, const ot_region_set *a, const ot_region_set *b,
+                            double about)
+{
+    const double most = (double)b->bytes * (a->gain > b->gain ? 1 + about : 1 - about);
+    if (!(most < 0x1p60)) return INT64_MAX;
+    if (a->gain > b->gain && only_tiles_differ(a, b))
+        return ot_max((int64_t)most, b->bytes + x->base.untiled / SLOWER_SAVES);
+    return (int64_t)most;
 }
 
 bool ot_candidates_comes_in(const ot_candidates *x, const ot_region *r, const ot_region_set *from,
@@ -243,7 +265,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
     for (uint32_t k = c->set.n; k-- > 0 && x->work < c->most;) {
         take_out(x, &c->set, k, &c->spare);
         if (!ot_set_in_time(x, &c->spare, &c->set)) continue;
-        OT_TRY(ot_set_score(x, &c->spare));
+        OT_TRY(ot_set_score(x, most_to_beat(x, &c->spare, &c->set, ABOUT), &c->spare));
         if (!beats(x, &c->spare, &c->set, ABOUT)) continue;
         ot_set_swap(&c->set, &c->spare);
         *better = true;
@@ -252,7 +274,7 @@ static ot_status round_of(ot_candidates *x, climbing *c, bool *better)
         if (c->all && x->late[k]) continue;
         if (!ot_set_put_in(x, &c->set, r, &c->spare) || !ot_set_in_time(x, &c->spare, &c->set))
             continue;
-        OT_TRY(ot_set_score(x, &c->spare));
+        OT_TRY(ot_set_score(x, most_to_beat(x, &c->spare, &c->set, LESS), &c->spare));
         if (!ot_candidates_comes_in(x, r, &c->set, &c->spare)) continue;
         ot_set_swap(&c->set, &c->spare);
         *better = true;

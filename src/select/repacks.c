@@ -29,7 +29,7 @@ ot_status ot_repacks_fill(ot_candidates *x)
 double ot_set_saves(const ot_candidates *x, const ot_region *r)
 {
     const bool captures = x->how.branch && (x->how.data_file || x->t->runtime->outer_weights);
-    if (!captures || r->form == OT_FORM_UNROLLED) return r->benefit;
+    if (!captures || !x->repacks || r->form == OT_FORM_UNROLLED) return r->benefit;
     double seconds = 0, tiles = 1;
     for (uint32_t k = 0; k < r->n_nodes; k++) {
         const ot_rnode *n = &r->nodes[k];

@@ -72,3 +72,29 @@ int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base)
         return ot_max(score, base->untiled) + more;
     return score;
 }
+
+#define SURELY  64 /* bytes by which scores may differ that are computed in float64 */
+#define NO_MORE (INT64_C(1) << 50)
+
+/* The least growth that scores more. */
+static int64_t growth_above(const ot_sim_figures *loaded, const void *of)
+{
+    const ot_score_limit *l = of;
+    int64_t low = 0, high = NO_MORE;
+    if (l->most >= NO_MORE) return INT64_MAX;
+    while (low < high) {
+        const int64_t half = low + (high - low) / 2;
+        ot_sim_figures f = *loaded;
+        ot_sim_grown(&f, half);
+        if (ot_score_bytes(&f, l->base) > l->most + SURELY)
+            high = half;
+        else
+            low = half + 1;
+    }
+    return low;
+}
+
+ot_sim_stop ot_score_stop(const ot_score_limit *l)
+{
+    return (ot_sim_stop){.most = growth_above, .of = l};
+}

@@ -43,11 +43,13 @@ static ot_status resize(const ot_candidates *x, const ot_graph *small, const ot_
     return OT_OK;
 }
 
-/* What the process takes with the regions at the small size; *known false: they cannot be written
- * there. */
+/* What the process takes with the regions at the small size, as far as its score there is at most
+ * `most`; *known false: they cannot be written there. */
 static ot_status simulate(const ot_candidates *x, const ot_graph *small, const ot_region *regions,
-                          uint32_t n, ot_sim_figures *f, bool *known)
+                          uint32_t n, int64_t most, ot_sim_figures *f, bool *known)
 {
+    const ot_score_limit limit = {.base = &x->small_base, .most = most};
+    const ot_sim_stop stop = ot_score_stop(&limit);
     ot_model *copy = NULL;
     ot_diag aside = {0};
     ot_plan some = {.outer_weights = x->t->runtime->outer_weights && !x->how.data_file,
@@ -69,7 +71,7 @@ static ot_status simulate(const ot_candidates *x, const ot_graph *small, const o
         if (s == OT_OK) s = ot_transform_tiles(copy->graph, &some);
         if (s == OT_OK && x->how.branch) s = ot_branch(copy, false);
         if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
-        if (s == OT_OK) s = ot_candidates_growth(x, copy->graph, x->static_shape, f);
+        if (s == OT_OK) s = ot_candidates_growth(x, copy->graph, x->static_shape, &stop, f);
         ot_model_free(copy);
     }
     ot_arena_free(a);
@@ -89,7 +91,18 @@ static ot_status look_small(ot_candidates *x, const ot_graph *small)
     return OT_OK;
 }
 
-ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t *bytes)
+/* Of the score there, the most with which that of both sizes is at most `most`. */
+static int64_t most_there(const ot_candidates *x, int64_t bytes, int64_t most)
+{
+    if (most >= INT64_MAX / 2 || x->base.untiled <= 0) return INT64_MAX;
+    const double there = ((double)most * 2 + 2 - (double)bytes) / (double)x->base.untiled *
+                         (double)x->small_base.untiled;
+    if (there <= 0) return 0;
+    return there < 0x1p60 ? (int64_t)there : INT64_MAX;
+}
+
+ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_t n, int64_t most,
+                             int64_t *bytes)
 {
     const ot_graph *small = x->g->model->dynamic_dims ? x->g->model->dynamic_dims->small : NULL;
     ot_sim_figures f = {0};
@@ -97,8 +110,12 @@ ot_status ot_candidates_both(ot_candidates *x, const ot_region *regions, uint32_
     if (x->at_design || !small || *bytes == INT64_MAX || x->untiled.growth <= 0) return OT_OK;
     OT_TRY(look_small(x, small));
     if (x->small_base.process == 0) return OT_OK;
-    OT_TRY(simulate(x, small, regions, n, &f, &known));
+    OT_TRY(simulate(x, small, regions, n, most_there(x, *bytes, most), &f, &known));
     if (!known) return OT_OK;
+    if (f.is_cut) {
+        *bytes = INT64_MAX;
+        return OT_OK;
+    }
     const ot_score_base *base = &x->small_base;
     const double there = (double)ot_score_bytes(&f, base) / (double)base->untiled,
                  here = (double)x->base.untiled;

@@ -149,12 +149,64 @@ static void orders_that_differ_are_found(void **state)
     assert_true(n_same > 0 && n_other > 0);
 }
 
+/* ---- an early end ---- */
+
+typedef struct limit {
+    int64_t most;
+    ot_sim_figures loaded; /* what it was asked with */
+} limit;
+
+static int64_t most_of(const ot_sim_figures *loaded, const void *of)
+{
+    limit *l = (limit *)of;
+    l->loaded = *loaded;
+    return l->most;
+}
+
+/* Where the process grows by more than is asked for, it is cut, and grows by that at least; else
+ * nothing is different. Returns how often it was cut. */
+static uint32_t check_ends(const ot_graph *g, uint32_t orders)
+{
+    static const int PARTS[] = {0, 20, 50, 90, 99, 100, 101, 300};
+    const ot_runtime *r = &ot_runtime_onnxruntime;
+    ot_sim_figures whole, f;
+    uint32_t n = 0;
+    assert_int_equal(ot_sim_growth_most(g, r, true, orders, &whole), OT_OK);
+    assert_false(whole.is_cut);
+    for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
+        const limit l = {.most = whole.growth / 100 * PARTS[k] + (PARTS[k] == 100) * 100};
+        const ot_sim_stop stop = {.most = most_of, .of = &l};
+        assert_int_equal(ot_sim_growth_until(g, r, true, orders, &stop, &f), OT_OK);
+        assert_int_equal(l.loaded.loaded, whole.loaded);
+        assert_int_equal(f.is_cut, whole.growth > l.most);
+        if (f.is_cut)
+            assert_true(f.growth > l.most && f.growth <= whole.growth);
+        else
+            assert_memory_equal(&f, &whole, sizeof f);
+        n += f.is_cut;
+    }
+    return n;
+}
+
+static void ends_where_it_is_more(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n < 6; n++) {
+        ot_diag d;
+        ot_model *m = branching(n, n % 2, &d);
+        assert_int_equal(check_ends(m->graph, 1), 5);
+        assert_int_equal(check_ends(m->graph, OT_SIM_ORDERS), 5);
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sequences_are_replayed),
         cmocka_unit_test(kept_results_are_replayed),
         cmocka_unit_test(orders_that_differ_are_found),
+        cmocka_unit_test(ends_where_it_is_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

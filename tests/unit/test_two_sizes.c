@@ -87,6 +87,58 @@ static void test_scored_at_both_sizes(void **state)
     done(&r);
 }
 
+/* What scores more than is asked for is more, whoever asked before; what does not has its score. */
+static void test_scored_up_to_a_limit(void **state)
+{
+    (void)state;
+    static const int PARTS[] = {50, 90, 99, 101, 99, 50, 200};
+    for (int at_design = 0; at_design < 2; at_design++) {
+        rig r, cut;
+        int64_t whole, bytes;
+        uint32_t n_more = 0;
+        build(&r);
+        build(&cut);
+        r.x.at_design = cut.x.at_design = at_design;
+        assert_int_equal(ot_candidates_score(&r.x, r.plan->regions, r.plan->n_regions, &whole),
+                         OT_OK);
+        for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
+            const int64_t most = whole / 100 * PARTS[k];
+            ot_region_set set = {.all = cut.plan->regions, .n = cut.plan->n_regions};
+            assert_int_equal(
+                ot_candidates_score_to(&cut.x, set.all, set.n, most, &bytes), OT_OK);
+            assert_true(bytes == whole || (most < whole && bytes == INT64_MAX));
+            n_more += bytes == INT64_MAX;
+            assert_int_equal(ot_set_score(&cut.x, most, &set), OT_OK);
+            assert_true(set.bytes == whole || (most < whole && set.bytes == INT64_MAX));
+        }
+        assert_true(at_design || n_more > 0);
+        assert_int_equal(cut.x.n_scored, 1);
+        done(&r);
+        done(&cut);
+    }
+}
+
+/* More growth never scores less. */
+static void test_growth_scores(void **state)
+{
+    (void)state;
+    const int64_t mb = 1 << 20;
+    for (int64_t loaded = 0; loaded < 400 * mb; loaded += 57 * mb)
+        for (int64_t reused = 0; reused < 90 * mb; reused += 29 * mb) {
+            const ot_sim_figures untiled = {.growth = 300 * mb, .loaded = 250 * mb},
+                                 of = {.loaded = loaded, .loading = 350 * mb, .reused = reused};
+            const ot_score_base base = ot_score_base_of(&untiled, &untiled);
+            int64_t before = 0;
+            for (int64_t growth = 0; growth < 700 * mb; growth += mb / 2) {
+                ot_sim_figures f = of;
+                ot_sim_grown(&f, growth);
+                const int64_t score = ot_score_bytes(&f, &base);
+                assert_true(score >= before - 1);
+                before = score;
+            }
+        }
+}
+
 /* The set that is best at the design size comes in where it takes less at both sizes, and
  * nowhere else. */
 static void test_best_at_the_design_size(void **state)
@@ -182,6 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scored_at_both_sizes),
+        cmocka_unit_test(test_scored_up_to_a_limit),
+        cmocka_unit_test(test_growth_scores),
         cmocka_unit_test(test_best_at_the_design_size),
         cmocka_unit_test(test_like_another_region),
         cmocka_unit_test(test_other_tiles),
