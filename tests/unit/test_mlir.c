@@ -78,8 +78,24 @@ static const struct {
      "\n  annotation.mark %a {hivm.multi_buffer = 2 : i32} : " UB
      "\n  annotation.mark %a {hivm.multi_buffer = 4 : i32} : " UB "\n  return\n}",
      "k.mlir:4:43: '%a' has a mark already: 2 buffers, not 4"},
-    {"func.func @k() {\n  linalg.fill ins(%a : f16)\n  return\n}",
-     "k.mlir:2:3: 'linalg.fill' is not in the subset that is read"},
+    {"func.func @k() {\n  linalg.generic ins(%a : f16)\n  return\n}",
+     "k.mlir:2:3: 'linalg.generic' is not in the subset that is read"},
+    {"func.func @k() {\n  linalg.fill\n  return\n}",
+     "k.mlir:2:3: linalg.fill without ins(...) and outs(...)"},
+    {"func.func @k() {\n  scope.return\n}", "k.mlir:2:3: scope.return ends a scope.scope"},
+    {"func.func @k() {\n  scope.scope : () -> (i32) {\n    scope.return\n  }\n}",
+     "k.mlir:2:3: a scope with operands or results is not in the subset that is read"},
+    {"func.func @k() {\n  scope.scope : () -> () {\n    return\n  }\n}",
+     "k.mlir:3:5: return inside of a region"},
+    {"func.func @k(%c: i1) {\n  scf.if %c {\n    scope.scope : () -> () {\n      scf.yield\n    "
+     "}\n  "
+     "}\n}",
+     "k.mlir:5:5: scf.yield outside of a loop's or a branch's region"},
+    {"func.func @k() {\n  scope.scope : () -> () {\n    %a = memref.alloc() : " UB
+     "\n    scope.return\n  }\n  hivm.hir.debug %a : " UB "\n}",
+     "k.mlir:6:18: '%a' is not defined here"},
+    {"func.func @k(%c: index) {\n  %d = memref.dim %c, %c : " UB "\n}",
+     "k.mlir:2:28: '%c' is no memref"},
     {"func.func @k() {\n  \"hivm.hir.vadd\"() : () -> ()\n}",
      "k.mlir:2:3: an operation in its generic form is not in the subset that is read"},
     {"func.func @k() {\n  hivm.hir.frobnicate\n}",

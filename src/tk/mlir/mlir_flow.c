@@ -1,4 +1,4 @@
-/* Control flow: scf.for, scf.while, scf.if, scf.yield, scf.condition, return.
+/* Control flow: scf.for, scf.while, scf.if, scf.yield, scf.condition, scope.scope, return.
  *
  *   %r = scf.for %i = %lo to %hi step %s iter_args(%a = %init) -> (memref<...>) {  r = for i in
  *   0..n carry (a = init) {
@@ -49,6 +49,12 @@ static ot_status typed_operands(ml_parser *p, ml_operands *o)
         OT_TRY(ml_parse_type(&p->lx, &t));
     }
     return OT_OK;
+}
+
+/* Is what is under way a scope's own statement, not one of a region in it? */
+static bool in_scope(const ml_parser *p)
+{
+    return p->n_scopes > 0 && p->scopes[p->n_scopes - 1] == p->n_regions;
 }
 
 /* ---- loops that carry ---- */
@@ -298,7 +304,7 @@ static ot_status parse_condition(ml_parser *p)
 {
     uint32_t symbol;
     ml_region *r = p->n_regions > 0 ? &p->regions[p->n_regions - 1] : NULL;
-    if (!r || !r->condition || r->has_condition)
+    if (!r || !r->condition || r->has_condition || in_scope(p))
         return ml_fail(&p->lx, "scf.condition ends the first region of scf.while");
     OT_TRY(ml_expect(&p->lx, '('));
     OT_TRY(ml_use(p, &symbol));
@@ -372,6 +378,42 @@ static ot_status parse_if(ml_parser *p, ot_tk_stmt s)
     return OT_OK;
 }
 
+/* ---- scope ---- */
+
+/* scope.scope : () -> () { statements scope.return } {attributes}: which core runs them; for
+ * memory they are statements like those around. */
+static ot_status parse_scope(ml_parser *p, const ot_tk_stmt *at)
+{
+    ml_type types[ML_LIST_MAX];
+    uint32_t n = 0, n_out = 0;
+    if (p->n_scopes == OT_TK_DEPTH_MAX)
+        return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(type_list(p, types, &n));
+    OT_TRY(ml_expect(&p->lx, 'r'));
+    OT_TRY(type_list(p, types, &n_out));
+    if (n + n_out > 0 || p->results.n > 0)
+        return ml_fail_at(&p->lx, at->line, at->col,
+                          "a scope with operands or results is not in the subset that is read");
+    const size_t n_symbols = p->n_symbols;
+    OT_TRY(ml_expect(&p->lx, '{'));
+    p->scopes[p->n_scopes++] = p->n_regions;
+    OT_TRY(ml_statements(p));
+    p->n_scopes--;
+    OT_TRY(ml_expect(&p->lx, '}'));
+    if (ml_is(&p->lx, '{')) OT_TRY(ml_skip_brackets(&p->lx));
+    return ml_close_scope(p, n_symbols);
+}
+
+static ot_status parse_scope_return(ml_parser *p, const ot_tk_stmt *at)
+{
+    if (!in_scope(p))
+        return ml_fail_at(&p->lx, at->line, at->col, "scope.return ends a scope.scope");
+    return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc")
+               ? OT_OK
+               : ml_expected(&p->lx, "'}' behind scope.return");
+}
+
 /* ---- ends ---- */
 
 static ot_status parse_yield(ml_parser *p, ot_tk_stmt s)
@@ -379,7 +421,7 @@ static ot_status parse_yield(ml_parser *p, ot_tk_stmt s)
     ml_operands o;
     uint32_t in[ML_LIST_MAX], n = 0;
     const ml_region *r = p->n_regions > 0 ? &p->regions[p->n_regions - 1] : NULL;
-    if (!r || r->condition)
+    if (!r || r->condition || in_scope(p))
         return ml_fail(&p->lx, "scf.yield outside of a loop's or a branch's region");
     OT_TRY(typed_operands(p, &o));
     if (o.n != r->n)
@@ -403,7 +445,8 @@ static ot_status parse_yield(ml_parser *p, ot_tk_stmt s)
 static ot_status parse_return(ml_parser *p, const ot_tk_stmt *at)
 {
     ml_operands o;
-    if (p->n_regions > 0) return ml_fail_at(&p->lx, at->line, at->col, "return inside of a region");
+    if (p->n_regions + p->n_scopes > 0)
+        return ml_fail_at(&p->lx, at->line, at->col, "return inside of a region");
     OT_TRY(typed_operands(p, &o));
     for (uint32_t k = 0; k < o.n; k++)
         if (p->symbols[o.symbols[k]].value != OT_NONE)
@@ -419,6 +462,8 @@ ot_status ml_flow_stmt(ml_parser *p, const char *op, ot_tk_stmt at, bool *known)
     if (strcmp(op, "scf.for") == 0) return parse_for(p, at);
     if (strcmp(op, "scf.while") == 0) return parse_while(p, at);
     if (strcmp(op, "scf.if") == 0) return parse_if(p, at);
+    if (strcmp(op, "scope.scope") == 0) return parse_scope(p, &at);
+    if (strcmp(op, "scope.return") == 0) return parse_scope_return(p, &at);
     if (strcmp(op, "scf.yield") == 0) return parse_yield(p, at);
     if (strcmp(op, "scf.condition") == 0) return parse_condition(p);
     if (strcmp(op, "return") == 0 || strcmp(op, "func.return") == 0) return parse_return(p, &at);

@@ -27,9 +27,11 @@ static const op_row OPS[] = {
     {"nz2nd", OT_PIPE_DMA_OUT, false, false, false},
     {"fixpipe", OT_PIPE_DMA_OUT, false, false, false},
     {"copy", OT_PIPE_VECTOR, false, false, true},
+    {"linalg.fill", OT_PIPE_VECTOR, false, false, false},
     {"mmadL1", OT_PIPE_CUBE, true, false, false},
     {"batchMmadL1", OT_PIPE_CUBE, true, false, false},
     {"matmul", OT_PIPE_CUBE, false, false, false},
+    {"debug", OT_PIPE_SCALAR, false, true, false},
     {"set_flag", OT_PIPE_SCALAR, false, true, false},
     {"wait_flag", OT_PIPE_SCALAR, false, true, false},
     {"pipe_barrier", OT_PIPE_SCALAR, false, true, false},
@@ -225,6 +227,19 @@ static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
     return ml_add_stmt(p, at, NULL);
 }
 
+/* debug {settings} %x : type: x is looked at. */
+static ot_status parse_debug(ml_parser *p, const ot_tk_stmt *at)
+{
+    ml_type t;
+    uint32_t what;
+    if (ml_is(&p->lx, '{')) OT_TRY(ml_skip_brackets(&p->lx));
+    OT_TRY(ml_use(p, &what));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_results(p, 0));
+    return p->symbols[what].value == OT_NONE ? OT_OK : ml_add_read(p, p->symbols[what].value, at);
+}
+
 ot_status ml_hivm_stmt(ml_parser *p, const char *op, ot_tk_stmt at)
 {
     hivm_call c = {.op = op};
@@ -232,10 +247,11 @@ ot_status ml_hivm_stmt(ml_parser *p, const char *op, ot_tk_stmt at)
     if (!c.row)
         return ml_fail_at(&p->lx, at.line, at.col,
                           "'hivm.hir.%s' is not in the subset that is read", op);
+    if (strcmp(op, "debug") == 0) return parse_debug(p, &at);
     OT_TRY(read_clauses(p, &c));
     if (!c.row->waits && c.ins.n + c.outs.n == 0)
-        return ml_fail_at(&p->lx, at.line, at.col, "hivm.hir.%s without ins(...) and outs(...)",
-                          op);
+        return ml_fail_at(&p->lx, at.line, at.col, "%s%s without ins(...) and outs(...)",
+                          strchr(op, '.') ? "" : "hivm.hir.", op);
     for (uint32_t k = 0; k < c.ins.n; k++)
         c.begins = c.begins || p->symbols[c.ins.symbols[k]].is_true;
     OT_TRY(ml_define_scalars(p));

@@ -160,6 +160,8 @@ typedef struct ml_parser {
     size_t n_symbols, cap_symbols, cap_casts;
     ml_region regions[OT_TK_DEPTH_MAX]; /* [n_regions] open */
     uint32_t n_regions;
+    uint32_t scopes[OT_TK_DEPTH_MAX]; /* [n_scopes] open scope.scope: regions around each */
+    uint32_t n_scopes;
     uint32_t n_values, n_loops;
     /* a tensor of the caller that stands for all: what only reads writes it; OT_NONE: none so
      * far */

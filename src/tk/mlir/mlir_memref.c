@@ -238,6 +238,50 @@ static ot_status parse_store(ml_parser *p, ot_tk_stmt at)
     return ml_add_stmt(p, at, NULL);
 }
 
+/* memref.dim %x, %c : type: a size is part of the type, no byte is looked at. */
+static ot_status parse_dim(ml_parser *p)
+{
+    ml_type t;
+    uint32_t of, which;
+    OT_TRY(ml_use(p, &of));
+    OT_TRY(ml_expect(&p->lx, ','));
+    OT_TRY(ml_use(p, &which));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    if (!p->symbols[of].is_memref)
+        return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[of].name);
+    OT_TRY(ml_expect_results(p, 1));
+    return ml_define_scalars(p);
+}
+
+/* memref.copy %from, %to : type to type */
+static ot_status parse_copy(ml_parser *p, ot_tk_stmt at)
+{
+    ml_type t;
+    uint32_t symbols[2], ids[2];
+    ot_scope scopes[2];
+    for (int k = 0; k < 2; k++) {
+        if (k > 0) OT_TRY(ml_expect(&p->lx, ','));
+        OT_TRY(ml_use(p, &symbols[k]));
+        ids[k] = p->symbols[symbols[k]].value;
+        scopes[k] = ids[k] == OT_NONE ? OT_SCOPE_GM : ot_kb_at(p->b, ids[k])->scope;
+    }
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_word(&p->lx, "to"));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_results(p, 0));
+    if (ids[1] == OT_NONE) return ids[0] == OT_NONE ? OT_OK : ml_add_read(p, ids[0], &at);
+    at.op = OT_TK_COMPUTE;
+    at.pipe = ot_tk_copy_pipe(scopes[0], scopes[1]);
+    at.name = "copy";
+    at.in = ids;
+    at.n_in = ids[0] != OT_NONE;
+    at.out = &ids[1];
+    at.n_out = 1;
+    return ml_add_stmt(p, at, NULL);
+}
+
 ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt at, bool *known)
 {
     static const struct {
@@ -252,6 +296,8 @@ ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt 
     if (strcmp(op, "memref_ext.alloc_workspace") == 0) return parse_workspace(p, start, at);
     if (strcmp(op, "hivm.hir.pointer_cast") == 0) return parse_cast(p, start, at);
     if (strcmp(op, "annotation.mark") == 0) return parse_mark(p);
+    if (strcmp(op, "memref.dim") == 0) return parse_dim(p);
+    if (strcmp(op, "memref.copy") == 0) return parse_copy(p, at);
     if (strcmp(op, "memref.load") == 0) return parse_load(p, &at);
     if (strcmp(op, "memref.store") == 0) return parse_store(p, at);
     for (size_t k = 0; k < sizeof views / sizeof *views; k++)

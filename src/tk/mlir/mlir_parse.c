@@ -137,6 +137,8 @@ static ot_status statement(ml_parser *p)
     } else if (strcmp(op, "affine.apply") == 0 || strcmp(op, "affine.min") == 0 ||
                strcmp(op, "affine.max") == 0) {
         OT_TRY(parse_affine(p));
+    } else if (strcmp(op, "linalg.fill") == 0) {
+        OT_TRY(ml_hivm_stmt(p, op, at));
     } else if (begins(op, "hivm.hir.")) {
         OT_TRY(ml_hivm_stmt(p, op + strlen("hivm.hir."), at));
     } else {
