@@ -104,8 +104,7 @@ static void test_scored_up_to_a_limit(void **state)
         for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
             const int64_t most = whole / 100 * PARTS[k];
             ot_region_set set = {.all = cut.plan->regions, .n = cut.plan->n_regions};
-            assert_int_equal(
-                ot_candidates_score_to(&cut.x, set.all, set.n, most, &bytes), OT_OK);
+            assert_int_equal(ot_candidates_score_to(&cut.x, set.all, set.n, most, &bytes), OT_OK);
             assert_true(bytes == whole || (most < whole && bytes == INT64_MAX));
             n_more += bytes == INT64_MAX;
             assert_int_equal(ot_set_score(&cut.x, most, &set), OT_OK);
@@ -233,12 +232,9 @@ static void test_other_tiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scored_at_both_sizes),
-        cmocka_unit_test(test_scored_up_to_a_limit),
-        cmocka_unit_test(test_growth_scores),
-        cmocka_unit_test(test_best_at_the_design_size),
-        cmocka_unit_test(test_like_another_region),
-        cmocka_unit_test(test_other_tiles),
+        cmocka_unit_test(test_scored_at_both_sizes), cmocka_unit_test(test_scored_up_to_a_limit),
+        cmocka_unit_test(test_growth_scores),        cmocka_unit_test(test_best_at_the_design_size),
+        cmocka_unit_test(test_like_another_region),  cmocka_unit_test(test_other_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
