@@ -57,7 +57,7 @@ ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why)
 typedef struct ot_form_memo ot_form_memo;
 ot_form_memo *ot_form_memo_new(ot_arena *a); /* NULL when memory ran out */
 void ot_form_memo_free(ot_form_memo *m);     /* accepts NULL */
-/* Another set of regions is going to be asked for; what was given is given no more. Accepts NULL. */
+/* Another set is going to be asked for; what was given is given no more. Accepts NULL. */
 void ot_form_memo_next(ot_form_memo *m);
 /* As ot_form_prepare; m, unless it is NULL, is asked first, and what it does not know is put in.
  * t->dims may be m's, and stay as they are, until the next set. Fails: OT_E_NOMEM. */
