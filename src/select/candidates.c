@@ -386,7 +386,8 @@ static ot_status measure(ot_candidates *x, const ot_region_set *set, ot_outcome 
         out->changes = out->any_regions = out->set.n > 0;
         if (out->changes) OT_TRY(ot_candidates_simulate(x, out->set.all, out->set.n, &f));
     }
-    if (x->is_known) out->takes = f;
+    /* of what is known, where sets compete by it: detectors choose boxes behind the network */
+    if (x->is_known || sets_compete(x)) out->takes = f;
     const bool packs = w->defer_from == 0 && w->unpacked_from == 0;
     out->packing_s = (packs ? 0 : x->packing_seconds) + ot_set_repacks(x, &out->set);
     out->set.gain = 0;

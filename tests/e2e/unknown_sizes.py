@@ -238,5 +238,29 @@ def figures(tool, folder):
                 assert ('not known' in summary.stdout) == (peak.get('before') is None or cards.get('process-growth', peak).get('before') is None), where
 
 
+def behind(tool, folder):
+    """What a network's end makes of it, of an unknown size, changes no plan before it: normalisations are taken apart all the same."""
+    plans = {}
+    for counts in False, True:
+        net = Net(seed=4)
+        v = net.input('x', [1, 3, 512, 512])
+        for k in range(4):
+            v = net.op('InstanceNormalization', net.conv(v, 8 if k else 3, 8, pads=[1] * 4), net.uniform(8), net.uniform(8))
+            v = net.op('Relu', v)
+        v = net.conv(net.op('MaxPool', v, kernel_shape=[8, 8], strides=[8, 8]), 8, 500, pads=[1] * 4)
+        v = net.reshape(net.op('Softmax', net.reshape(v, [1, -1]), axis=1), [1, 500, 64, 64])
+        v = net.op('ReduceMax', net.op('CumSum', v, net.const(np.int64(1), 'i8')), axes=[1])
+        if counts:
+            v = net.op('GatherND', v, net.op('Transpose', net.op('NonZero', net.op('Greater', v, net.const(1e-6, 'f4'))), perm=[1, 0]))
+        net.output(v, ['n'] if counts else [1, 1, 64, 64])
+        save(net.model(), f'{folder}/behind.onnx')
+        words = ['-o', f'{folder}/out.onnx', '--goal', 'memory', '--target', 'cpu-generic', '--threads', '1', '--json']
+        p = subprocess.run([tool, f'{folder}/behind.onnx', *words], check=True, capture_output=True, text=True)
+        told = json.loads(p.stdout)
+        assert ('unknown_sizes' in told) == (told['tiled'].get('growth_bytes') is None) == counts, told['tiled']
+        plans[counts] = [r['nodes'] for r in told['regions']]
+    assert plans[False] and plans[False] == plans[True], [len(p) for p in plans.values()]
+
+
 if __name__ == '__main__':
-    commands(grid, figures, bodies, decided, ranges)
+    commands(grid, figures, bodies, decided, ranges, behind)
