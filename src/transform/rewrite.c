@@ -198,15 +198,47 @@ static void drop_reads(const sweep *s, const ot_id *list, uint32_t n)
     }
 }
 
-/* Requires ORDER, USES; breaks them when something is removed. */
-static void remove_orphans(const sweep *s)
+/* Each reader counts once for each value. seen: [n_values]. */
+static void count_readers(const sweep *s, ot_id *seen)
+{
+    const ot_graph *g = s->g;
+    memset(seen, 0xff, g->n_values * sizeof *seen);
+    for (ot_id id = 0; id < g->n_nodes; id++) {
+        const ot_node *n = &g->nodes[id];
+        for (uint32_t k = 0; k < n->n_in + n->n_captured && !n->dead; k++) {
+            const ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+            if (v == OT_NONE || seen[v] == id) continue;
+            seen[v] = id;
+            s->readers[v]++;
+        }
+    }
+}
+
+/* stack: [n_nodes] those to look at; listed: [n_nodes] they are there. */
+static void push(ot_id *stack, bool *listed, uint32_t *n, ot_id node)
+{
+    if (node == OT_NONE || listed[node]) return;
+    listed[node] = true;
+    stack[(*n)++] = node;
+}
+
+/* Who reads a node that goes was looked at before it, or is looked at once more. Breaks ORDER, USES
+ * when something is removed. */
+static void remove_orphans(const sweep *s, ot_id *stack, bool *listed)
 {
     ot_graph *g = s->g;
-    for (uint32_t k = g->n_order; k-- > 0;) {
-        ot_node *n = &g->nodes[g->order[k]];
-        if (!is_orphan(s, n)) continue;
+    uint32_t left = 0;
+    for (ot_id id = 0; id < g->n_nodes; id++)
+        if (!g->nodes[id].dead) push(stack, listed, &left, id);
+    while (left > 0) {
+        const ot_id id = stack[--left];
+        ot_node *n = &g->nodes[id];
+        listed[id] = false;
+        if (n->dead || !is_orphan(s, n)) continue;
         drop_reads(s, n->in, n->n_in);
-        ot_node_remove(g, g->order[k]);
+        ot_node_remove(g, id);
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] != OT_NONE) push(stack, listed, &left, g->values[n->in[k]].producer);
     }
     for (ot_id v = 0; v < s->n_before; v++) {
         ot_value *x = &g->values[v];
@@ -215,14 +247,17 @@ static void remove_orphans(const sweep *s)
     }
 }
 
+/* The order is found once, without what goes. */
 static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_before, ot_arena *a)
 {
-    OT_TRY(ot_topo_sort(g));
-    sweep s = {g, had_reader, n_before, OT_NEW_N(a, uint32_t, g->n_values)};
-    if (!s.readers) return ot_fail_nomem(g->model->diag);
-    for (ot_id v = 0; v < g->n_values; v++) s.readers[v] = g->values[v].n_uses;
-    remove_orphans(&s);
-    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+    sweep s = {g, had_reader, n_before, OT_NEW_N(a, uint32_t, g->n_values + 1u)};
+    ot_id *seen = OT_NEW_N(a, ot_id, g->n_values + 1u),
+          *stack = OT_NEW_N(a, ot_id, g->n_nodes + 1u);
+    bool *listed = OT_NEW_N(a, bool, g->n_nodes + 1u);
+    if (!s.readers || !seen || !stack || !listed) return ot_fail_nomem(g->model->diag);
+    count_readers(&s, seen);
+    remove_orphans(&s, stack, listed);
+    return ot_topo_sort(g);
 }
 
 /* Constants that the rewrite made, of which it then cut all that is read: a runtime says of each
