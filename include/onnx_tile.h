@@ -168,6 +168,10 @@ onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n
 typedef struct onnx_tile_lent {
     const void *data; /* [bytes] */
     size_t bytes;
+    /* NULL, or called when a session that is being made does not read the piece any more, at most
+     * once, by the thread that makes it */
+    void (*release)(void *of, const void *data, size_t bytes);
+    void *of;
 } onnx_tile_lent;
 /* The same from memory, where the model's external data is in memory, too, and is not copied:
  * "location" is the decimal number of one of lent[n_lent], which may be freed when the handle is

@@ -75,6 +75,7 @@ enum {
     ORT_VALUE_IS_OPTIONAL = 329,
     ORT_VALUE_IS_CONSTANT = 331,
     ORT_VALUE_IS_OUTER = 332,
+    ORT_GRAPH_PATH = 334,
     ORT_GRAPH_OPSET_COUNT = 336,
     ORT_GRAPH_OPSETS = 337,
     ORT_GRAPH_INPUT_COUNT = 338,
@@ -119,6 +120,7 @@ typedef ort_status *(*ort_tensor_size)(const ort_value *v, size_t *out);
 typedef ort_status *(*ort_value_initializer)(const ort_value_info *v, const ort_value **out);
 typedef ort_status *(*ort_value_is)(const ort_value_info *v, bool *out);
 typedef ort_status *(*ort_graph_count)(const ort_graph *g, size_t *out);
+typedef ort_status *(*ort_graph_path)(const ort_graph *g, const char **out); /* "": no file */
 typedef ort_status *(*ort_graph_opsets)(const ort_graph *g, const char **domains, int64_t *versions,
                                         size_t n);
 typedef ort_status *(*ort_graph_values)(const ort_graph *g, const ort_value_info **out, size_t n);

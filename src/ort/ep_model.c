@@ -79,7 +79,7 @@ typedef struct writer {
     const ep_tables *t;
     const ort_graph *g;
     ort_bytes *b;
-    ep_lent *lent;
+    ep_pieces *pieces;
     const ort_node **nodes; /* [n_nodes] */
     size_t n_nodes;
     bool defaults; /* are constants, too */
@@ -217,20 +217,12 @@ static ort_status *put_shape(const writer *w, const ort_shape *s, int *type)
     return NULL;
 }
 
-/* Contents that stay where the runtime has them. */
-static ort_status *lend(const writer *w, const void *data, size_t n)
+/* Contents that stay where they are. */
+static ort_status *lend(const writer *w, const char *name, const void *data, size_t n)
 {
-    ep_lent *l = w->lent;
     char number[24];
-    if (l->n == l->cap) {
-        const size_t cap = l->cap ? 2 * l->cap : 64;
-        onnx_tile_lent *at = realloc(l->at, cap * sizeof *at);
-        if (!at) return ep_no_memory(w->t);
-        l->at = at;
-        l->cap = cap;
-    }
-    snprintf(number, sizeof number, "%zu", l->n);
-    l->at[l->n++] = (onnx_tile_lent){data, n};
+    snprintf(number, sizeof number, "%zu", w->pieces->n);
+    if (!ep_pieces_add(w->pieces, name, data, n)) return ep_no_memory(w->t);
     const size_t entry = ort_open(w->b, TENSOR_OUTSIDE);
     ort_put_text(w->b, ENTRY_KEY, "location");
     ort_put_text(w->b, ENTRY_VALUE, number);
@@ -239,8 +231,9 @@ static ort_status *lend(const writer *w, const void *data, size_t n)
     return NULL;
 }
 
-/* Dimensions, type and bytes of a constant; `stays`: the runtime's contents stay where they are. */
-static ort_status *put_contents(const writer *w, const ort_value *v, bool stays)
+/* Dimensions, type and bytes of a constant. name: of an initializer, whose contents stay where they
+ * are if they are large; NULL: it is none. */
+static ort_status *put_contents(const writer *w, const ort_value *v, const char *name)
 {
     const ort_api *api = w->t->api;
     ort_shape *s;
@@ -253,7 +246,7 @@ static ort_status *put_contents(const writer *w, const ort_value *v, bool stays)
     TRY_ORT(st);
     TRY_ORT(CALL(api, ORT_TENSOR_BYTES, ort_tensor_size)(v, &n));
     TRY_ORT(CALL(api, ORT_CONST_DATA, ort_const_data)(v, &data));
-    if (stays && n >= LENT_LEAST) return lend(w, data, n);
+    if (name && n >= LENT_LEAST) return lend(w, name, data, n);
     ort_put_data(w->b, TENSOR_RAW, data, n);
     return NULL;
 }
@@ -282,7 +275,7 @@ static ort_status *put_tensor_attr(const writer *w, const ort_attr *a)
     ort_value *v = NULL;
     TRY_ORT(CALL(w->t->api, ORT_ATTR_AS_TENSOR, ort_attr_as_tensor)(a, &v));
     const size_t at = ort_open(w->b, ATTR_T);
-    ort_status *st = put_contents(w, v, false);
+    ort_status *st = put_contents(w, v, NULL);
     ort_close(w->b, at);
     CALL(w->t->api, ORT_RELEASE_VALUE, ort_release_value)(v);
     return st;
@@ -423,7 +416,7 @@ static ort_status *put_initializer(const writer *w, const char *name, const ort_
 {
     const size_t at = ort_open(w->b, GRAPH_INITIALIZER);
     ort_put_text(w->b, TENSOR_NAME, name);
-    TRY_ORT(put_contents(w, v, true));
+    TRY_ORT(put_contents(w, v, name));
     ort_close(w->b, at);
     return NULL;
 }
@@ -565,7 +558,7 @@ ort_status *ep_model_write(const ep_tables *t, const ort_graph *g, const ort_nod
                            bool defaults, ep_model *out)
 {
     *out = (ep_model){0};
-    writer w = {.t = t, .g = g, .b = &out->bytes, .lent = &out->lent, .defaults = defaults};
+    writer w = {.t = t, .g = g, .b = &out->bytes, .pieces = &out->pieces, .defaults = defaults};
     ort_put_int(w.b, MODEL_IR, IR_VERSION);
     ort_status *st = ep_graph_nodes(t, g, &w.nodes, &w.n_nodes);
     if (!st) st = put_opsets(&w);
@@ -575,23 +568,9 @@ ort_status *ep_model_write(const ep_tables *t, const ort_graph *g, const ort_nod
     return !st && w.b->failed ? ep_no_memory(t) : st;
 }
 
-ort_status *ep_model_keep(const ep_tables *t, ep_model *m)
-{
-    ep_lent *l = &m->lent;
-    for (; l->n_own < l->n; l->n_own++) {
-        onnx_tile_lent *x = &l->at[l->n_own];
-        void *copy = malloc(x->bytes);
-        if (!copy) return ep_no_memory(t);
-        memcpy(copy, x->data, x->bytes);
-        x->data = copy;
-    }
-    return NULL;
-}
-
 void ep_model_free(ep_model *m)
 {
-    for (size_t k = 0; k < m->lent.n_own; k++) free((void *)(uintptr_t)m->lent.at[k].data);
-    free(m->lent.at);
+    ep_pieces_free(&m->pieces);
     ort_bytes_free(&m->bytes);
     *m = (ep_model){0};
 }

@@ -3,18 +3,12 @@
 #define OT_ORT_EP_MODEL_H
 
 #include "ep_graph.h"
+#include "ep_pieces.h"
 #include "ort_bytes.h"
-#include "onnx_tile.h"
-
-/* Contents of large constants, by the number that the model has for them. */
-typedef struct ep_lent {
-    onnx_tile_lent *at; /* [n] the first n_own are copies, the others the runtime's */
-    size_t n, cap, n_own;
-} ep_lent;
 
 typedef struct ep_model {
     ort_bytes bytes;
-    ep_lent lent;
+    ep_pieces pieces;
 } ep_model;
 
 /* Inputs and outputs are the graph's, or where `ends` is given those of that node, which stands for
@@ -25,8 +19,6 @@ typedef struct ep_model {
  * failures, too. */
 ort_status *ep_model_write(const ep_tables *t, const ort_graph *g, const ort_node *ends,
                            bool defaults, ep_model *out);
-/* The runtime's contents become copies of the model's own. */
-ort_status *ep_model_keep(const ep_tables *t, ep_model *m);
 void ep_model_free(ep_model *m); /* it is empty then */
 
 #endif

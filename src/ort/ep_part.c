@@ -1,6 +1,7 @@
 /* One part: its model, and sessions of the engine that run it.
  *
- *     all dimensions known     plan -> session, when the runtime compiles; the model is freed
+ *     all dimensions known     plan when the runtime compiles -> session when it makes its kernels
+ *                              (at once where no file has the weights); the model is freed
  *     some are free            the model stays; each size of the inputs that comes gets a plan and
  *                              a session of its own, the last `sizes` of them are kept
  *
@@ -14,8 +15,13 @@
 
 #include "ep_defaults.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 /* A size of all inputs, and the session for it. */
 typedef struct sized {
@@ -31,7 +37,9 @@ typedef struct form {
     sized *all;     /* [settings.sizes], [0] alone where dimensions are known */
     uint32_t *from; /* [n_from] its inputs among those of the part, in order */
     size_t n_from;
-    bool is_free; /* dimensions are known by each run only */
+    bool is_free;  /* dimensions are known by each run only */
+    void *planned; /* [n_planned] the planned model, of which no session is made yet; or NULL */
+    size_t n_planned;
 } form;
 
 typedef struct part {
@@ -74,7 +82,7 @@ static bool bind_shapes(const part *p, const form *f, onnx_tile *t)
     return true;
 }
 
-static bool plan_into(const part *p, const form *f, onnx_tile *t, void **bytes, size_t *n)
+static bool plan_into(const part *p, const form *f, onnx_tile *t)
 {
     const ep_settings *s = &p->settings;
     TRY_PLAN(t, onnx_tile_set_runtime(t, "engine"));
@@ -84,40 +92,49 @@ static bool plan_into(const part *p, const form *f, onnx_tile *t, void **bytes, 
     if (s->max_slowdown >= 0) TRY_PLAN(t, onnx_tile_set_max_slowdown(t, s->max_slowdown));
     if (!bind_shapes(p, f, t)) return false;
     const ep_model *m = &f->model;
-    TRY_PLAN(t, onnx_tile_load_lent(t, m->bytes.at, m->bytes.n, m->lent.at, m->lent.n));
+    TRY_PLAN(t, onnx_tile_load_lent(t, m->bytes.at, m->bytes.n, m->pieces.lent, m->pieces.n));
     TRY_PLAN(t, onnx_tile_optimise(t));
-    TRY_PLAN(t, onnx_tile_save_lent(t, bytes, n));
     return true;
 }
 
-/* The part as the engine runs it best; *bytes by onnx_tile_free_bytes. */
+/* The part as the engine runs it best, but for lent contents; *bytes by onnx_tile_free_bytes. */
 static ort_status *plan(const part *p, const form *f, void **bytes, size_t *n)
 {
     onnx_tile *t = NULL;
     *bytes = NULL;
     if (onnx_tile_create(&t) != ONNX_TILE_OK) return no_memory(p);
-    ort_status *st = plan_into(p, f, t, bytes, n)
+    ort_status *st = plan_into(p, f, t) && onnx_tile_save_lent(t, bytes, n) == ONNX_TILE_OK
                          ? NULL
                          : ort_failure(p->kernel.api, NAME, onnx_tile_error(t));
     onnx_tile_free(t);
     return st;
 }
 
-static ort_status *load(part *p, form *f, onnx_tile_session *session)
+/* Contents of constants are in memory, until ep_pieces_return. */
+static ort_status *lend(const part *p, form *f)
 {
-    void *bytes = NULL;
-    size_t n = 0;
+    char line[400];
+    const char *path = ep_pieces_lend(&f->model.pieces);
+    if (!path) return NULL;
+    ep_pieces_return(&f->model.pieces);
+    if (!*path) return no_memory(p);
+    snprintf(line, sizeof line, "'%.300s' was written to since the session was made, or is cut off",
+             path);
+    return ort_failure(p->kernel.api, NAME, line);
+}
+
+/* The session of what was planned. */
+static ort_status *load(part *p, const form *f, onnx_tile_session *session, const void *bytes,
+                        size_t n)
+{
+    const ep_pieces *x = &f->model.pieces;
     p->kernel.session = session;
     TRY_ORT(ort_kernel_set_threads(&p->kernel, p->settings.threads, p->kernel.parallel));
-    TRY_ORT(plan(p, f, &bytes, &n));
-    ort_status *st = onnx_tile_session_load_lent(session, bytes, n, f->model.lent.at,
-                                                 f->model.lent.n) == ONNX_TILE_OK
-                         ? NULL
-                         : ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
-    onnx_tile_free_bytes(bytes);
-    if (!st && onnx_tile_session_input_count(session) != f->n_from)
-        st = ort_failure(p->kernel.api, NAME, "a part has other inputs than its model");
-    return st;
+    if (onnx_tile_session_load_lent(session, bytes, n, x->lent, x->n) != ONNX_TILE_OK)
+        return ort_failure(p->kernel.api, NAME, onnx_tile_session_error(session));
+    return onnx_tile_session_input_count(session) == f->n_from
+               ? NULL
+               : ort_failure(p->kernel.api, NAME, "a part has other inputs than its model");
 }
 
 static void forget(sized *s)
@@ -127,19 +144,30 @@ static void forget(sized *s)
     *s = (sized){0};
 }
 
+/* The session in that place, of what was planned. */
+static ort_status *open_session(part *p, const form *f, sized *s, const void *bytes, size_t n)
+{
+    if (onnx_tile_session_create(&s->session) != ONNX_TILE_OK) return no_memory(p);
+    ort_status *st = load(p, f, s->session, bytes, n);
+    if (st) forget(s);
+    return st;
+}
+
 /* A session for the size that is asked for, in that place. */
 static ort_status *make_session(part *p, form *f, sized *s)
 {
+    void *bytes = NULL;
+    size_t n = 0;
     forget(s);
-    if (f->is_free) {
-        s->dims = malloc((p->n_dims + 1) * sizeof *s->dims);
-        if (!s->dims) return no_memory(p);
-        memcpy(s->dims, p->dims, p->n_dims * sizeof *s->dims);
-        s->n_dims = p->n_dims;
-    }
-    ort_status *st = onnx_tile_session_create(&s->session) == ONNX_TILE_OK ? load(p, f, s->session)
-                                                                           : no_memory(p);
-    if (st) forget(s);
+    s->dims = malloc((p->n_dims + 1) * sizeof *s->dims);
+    if (!s->dims) return no_memory(p);
+    memcpy(s->dims, p->dims, p->n_dims * sizeof *s->dims);
+    s->n_dims = p->n_dims;
+    TRY_ORT(lend(p, f));
+    ort_status *st = plan(p, f, &bytes, &n);
+    if (!st) st = open_session(p, f, s, bytes, n);
+    ep_pieces_return(&f->model.pieces);
+    onnx_tile_free_bytes(bytes);
     return st;
 }
 
@@ -235,11 +263,29 @@ static ort_status *compute(ort_compute_info *info, void *state, ort_context *c)
     return st;
 }
 
+static ort_status *open_planned(part *p, form *f)
+{
+    if (!f->planned) return NULL;
+    TRY_ORT(lend(p, f));
+    ort_status *st = open_session(p, f, &f->all[0], f->planned, f->n_planned);
+    ep_model_free(&f->model);
+    onnx_tile_free_bytes(f->planned);
+    f->planned = NULL;
+    return st;
+}
+
 static ort_status *create_state(ort_compute_info *info, ort_compute_context *c, void **state)
 {
+    part *p = (part *)info;
     (void)c;
     *state = info;
-    return NULL;
+#ifdef __GLIBC__
+    (void)malloc_trim(0); /* the runtime has let constants go that only parts read */
+#endif
+    pthread_mutex_lock(&p->kernel.lock);
+    ort_status *st = open_planned(p, &p->usual);
+    pthread_mutex_unlock(&p->kernel.lock);
+    return st;
 }
 
 static void release_state(ort_compute_info *info, void *state) { (void)info, (void)state; }
@@ -272,11 +318,39 @@ static ort_status *read_inputs(part *p, const ep_tables *t, const ort_node *node
     return st;
 }
 
+static ort_status *keep(const part *p, form *f, const char *path)
+{
+    return ep_pieces_keep(&f->model.pieces, path) ? NULL : no_memory(p);
+}
+
+/* All dimensions are known: the plan, and the session, unless its weights are for the most part in
+ * files: it is made when the runtime has let its own go. */
+static ort_status *compile(part *p, form *f, const char *path)
+{
+    ep_pieces *x = &f->model.pieces;
+    size_t in_files = 0, all = 0;
+    TRY_ORT(lend(p, f));
+    ort_status *st = plan(p, f, &f->planned, &f->n_planned);
+    if (!st && !ep_pieces_find(x, path)) st = no_memory(p);
+    ep_pieces_count(x, &in_files, &all);
+    if (!st && all > 0 && in_files >= all / 2) {
+        ep_pieces_return(x);
+        return keep(p, f, path);
+    }
+    if (!st) st = open_session(p, f, &f->all[0], f->planned, f->n_planned);
+    ep_model_free(&f->model);
+    onnx_tile_free_bytes(f->planned);
+    f->planned = NULL;
+    return st;
+}
+
 /* The open form is for rare runs: sessions are made by those alone. */
 static ort_status *fill_form(part *p, const ep_tables *t, const ort_graph *g, const ort_node *node,
                              form *f)
 {
     const bool usual = f == &p->usual;
+    const char *path = "";
+    TRY_ORT(CALL(p->kernel.api, ORT_GRAPH_PATH, ort_graph_path)(g, &path));
     TRY_ORT(ep_model_write(t, g, node, usual, &f->model));
     f->all = calloc(p->settings.sizes, sizeof *f->all);
     f->from = calloc(p->n_inputs + 1, sizeof *f->from);
@@ -287,10 +361,7 @@ static ort_status *fill_form(part *p, const ep_tables *t, const ort_graph *g, co
         f->from[f->n_from++] = (uint32_t)k;
         f->is_free |= !p->fixed[k];
     }
-    if (f->is_free) return ep_model_keep(t, &f->model);
-    ort_status *st = make_session(p, f, &f->all[0]);
-    ep_model_free(&f->model);
-    return st;
+    return f->is_free ? keep(p, f, path) : compile(p, f, path);
 }
 
 static ort_status *fill(part *p, const ep_tables *t, const ort_graph *g, const ort_node *node)
@@ -308,6 +379,7 @@ static void free_form(const part *p, form *f)
     for (size_t k = 0; f->all && k < p->settings.sizes; k++) forget(&f->all[k]);
     free(f->all);
     free(f->from);
+    onnx_tile_free_bytes(f->planned);
     ep_model_free(&f->model);
 }
 

@@ -102,14 +102,15 @@ static ort_status *read_options(const ep_tables *t, const ort_options *o, ep_set
 /* ---- which nodes ---- */
 
 /* Of each node, the number of the part that takes it; -1: it stays. */
-static ort_status *number_parts(const ep_tables *t, const ep_model *model,
-                                const char *const *outputs, size_t n, int32_t *part)
+static ort_status *number_parts(const ep_tables *t, ep_model *model, const char *const *outputs,
+                                size_t n, int32_t *part)
 {
     onnx_tile *tile = NULL;
     if (onnx_tile_create(&tile) != ONNX_TILE_OK) return ort_failure(t->api, "out of memory", NULL);
-    const bool ok = onnx_tile_load_lent(tile, model->bytes.at, model->bytes.n, model->lent.at,
-                                        model->lent.n) == ONNX_TILE_OK &&
-                    onnx_tile_engine_parts(tile, outputs, n, part) == ONNX_TILE_OK;
+    bool ok = !ep_pieces_lend(&model->pieces);
+    ok = ok && onnx_tile_load_lent(tile, model->bytes.at, model->bytes.n, model->pieces.lent,
+                                   model->pieces.n) == ONNX_TILE_OK;
+    ok = ok && onnx_tile_engine_parts(tile, outputs, n, part) == ONNX_TILE_OK;
     ort_status *st = ok ? NULL : ort_failure(t->api, EP_NAME, onnx_tile_error(tile));
     onnx_tile_free(tile);
     return st;

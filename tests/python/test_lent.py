@@ -14,7 +14,7 @@ LEAST = 16 << 10  # bytes of what the provider lends
 
 
 class Lent(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("release", ctypes.c_void_p), ("of", ctypes.c_void_p)]
 
 
 def lend(model, least=LEAST):

@@ -176,6 +176,46 @@ class Provider(unittest.TestCase):
         onnx.save_model(self.model, path, save_as_external_data=True, location="outside.data", size_threshold=0)
         self.assertTrue(same(provided(path).run(None, {"x": self.x})[0], self.y))
 
+    def wide(self, free, outside=False):
+        """A file of 64 MiB of weights, which a part packs; its path."""
+        rng = np.random.default_rng(2)
+        weights = [numpy_helper.from_array(rng.standard_normal((1024, 1024), np.float32) / 32, f"w{k}") for k in range(16)]
+        nodes = [helper.make_node("MatMul", [f"v{k}" if k else "x", f"w{k}"], [f"v{k + 1}" if k < 15 else "y"]) for k in range(16)]
+        shape = ["n" if free else 64, 1024]
+        graph = helper.make_graph(nodes, "wide", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
+        path = os.path.join(self.folder, "wide.onnx")
+        onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path,
+                        **({"save_as_external_data": True, "location": "wide.data"} if outside else {}))
+        return path
+
+    def test_weights_are_held_once(self):
+        child = ("import sys, numpy as np, onnxruntime, onnx_tile\n"
+                 "def most(): return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmHWM')) / 1024\n"
+                 "options = onnx_tile.add_ep(onnxruntime.SessionOptions(), threads=1)\n"
+                 "before = most()\n"
+                 "session = onnxruntime.InferenceSession(sys.argv[1], options, enable_fallback=0)\n"
+                 "session.run(None, {'x': np.ones((64, 1024), np.float32)})\n"
+                 "print(most() - before)\n")
+        for free, outside in ((False, False), (False, True), (True, False), (True, True)):
+            path = self.wide(free, outside)
+            told = subprocess.run([sys.executable, "-c", child, path], check=True, capture_output=True, text=True).stdout
+            # 64 MiB of weights: one copy (twice: 128), and what planning takes
+            self.assertLess(float(told), 110, (free, outside))
+
+    def test_a_file_that_is_written_to(self):
+        path, x = self.wide(True), np.ones((64, 1024), np.float32)
+        alone, = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        session = provided(path)
+        os.rename(path, path + ".old")  # the session has it open
+        self.assertTrue(same(session.run(None, {"x": x})[0], alone))
+        with open(path + ".old", "r+b") as f:
+            f.truncate(1 << 20)
+        self.assertTrue(same(session.run(None, {"x": x})[0], alone))  # it needs no weights any more
+        with self.assertRaisesRegex(Exception, "wide.onnx' was written to since the session was made, or is cut off"):
+            session.run(None, {"x": x[:5]})
+        self.assertTrue(same(session.run(None, {"x": x})[0], alone))
+
     def test_without_onnx_runtime_s_own_passes(self):
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -115,16 +115,26 @@ static void expect_sum(onnx_tile_session *s, float first)
 
 /* ---- tests ---- */
 
+/* Counts in *of. */
+static void take_back(void *of, const void *data, size_t bytes)
+{
+    float *w = (float *)(uintptr_t)data;
+    assert_int_equal(bytes, N * sizeof *w);
+    memset(w, 0xff, bytes);
+    ++*(int *)of;
+}
+
 static void memory_may_go_when_a_session_is_made(void **state)
 {
     (void)state;
     const message model = make_model("0");
     onnx_tile_session *s, *other;
     float *w = make_array(3);
-    const onnx_tile_lent lent = {w, N * sizeof *w};
+    int n_returned = 0;
+    const onnx_tile_lent lent = {w, N * sizeof *w, take_back, &n_returned};
     assert_int_equal(onnx_tile_session_create(&s), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_session_load_lent(s, model.at, model.n, &lent, 1), ONNX_TILE_OK);
-    memset(w, 0xff, N * sizeof *w);
+    assert_int_equal(n_returned, 1);
     free(w);
     expect_sum(s, 3);
     expect_sum(s, 3);
@@ -142,7 +152,7 @@ static void plans_leave_it_outside_unless_they_are_to_hold_it(void **state)
     void *outside, *whole;
     size_t n_outside, n_whole;
     float *w = make_array(5);
-    onnx_tile_lent lent[2] = {{"", 0}, {w, N * sizeof *w}};
+    const onnx_tile_lent lent[2] = {{.data = ""}, {.data = w, .bytes = N * sizeof *w}};
     assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_runtime(t, "engine"), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_load_lent(t, model.at, model.n, lent, 2), ONNX_TILE_OK);
@@ -167,8 +177,9 @@ static void what_is_not_lent_is_refused(void **state)
     (void)state;
     static const char *const locations[] = {"1", "-0", "", "0x0", "w.data", "18446744073709551616"};
     float *w = make_array(5);
-    const onnx_tile_lent lent = {w, N * sizeof *w}, shorter = {w, N * sizeof *w - 1},
-                         nothing = {NULL, N * sizeof *w};
+    const onnx_tile_lent lent = {.data = w, .bytes = N * sizeof *w},
+                         shorter = {.data = w, .bytes = N * sizeof *w - 1},
+                         nothing = {.bytes = N * sizeof *w};
     const message model = make_model("0");
     onnx_tile *t;
     assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);

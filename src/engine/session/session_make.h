@@ -12,5 +12,7 @@ ot_status ot_session_borrow(ot_session *s, const ot_session *of) OT_MUST_USE;
 /* lent_weights.c: contents that were lent to the model (ot_import_lent) are not read any more; what
  * steps read of them is copied. When all weights are packed. */
 ot_status ot_adopt_lent(ot_session *s) OT_MUST_USE;
+/* What was lent at `data` is returned if nobody reads it any more and nothing is packed from it. */
+void ot_return_lent(ot_session *s, const void *data);
 
 #endif

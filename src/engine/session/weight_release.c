@@ -179,21 +179,26 @@ static void release_unused(settling *w)
 {
     for (size_t k = 0, n; k < w->n_idle; k += n) {
         idle *i = idle_of(w, w->idle[k].data, &n);
-        if (!is_awaited(w, i->data)) release(w->s, i, n);
+        const void *data = i->data;
+        if (is_awaited(w, data)) continue;
+        release(w->s, i, n);
+        if (w->s->releases) ot_return_lent(w->s, data);
     }
 }
 
 static ot_status fill_all(settling *w)
 {
+    ot_session *s = w->s;
     for (size_t k = 0; k < w->n_jobs; k++) {
         ot_packed *packed = w->jobs[k].packed;
         const void *source = packed->source;
         bool last = k + 1 == w->n_jobs || w->jobs[k + 1].packed->source != source;
         size_t n;
         idle *i = idle_of(w, source, &n);
-        OT_TRY(packed->fill(w->s, packed, last && is_own(i, n)));
+        OT_TRY(packed->fill(s, packed, last && is_own(i, n)));
         packed->fill = NULL;
-        if (last) release(w->s, i, n);
+        if (last) release(s, i, n);
+        if (last && s->releases) ot_return_lent(s, source);
     }
     return OT_OK;
 }

@@ -35,8 +35,9 @@ typedef struct loader {
 
 typedef struct entry {
     const char *location;
-    const char *offset; /* NULL: 0 */
-    const char *length; /* NULL: what the tensor needs */
+    const char *offset;   /* NULL: 0 */
+    const char *length;   /* NULL: what the tensor needs */
+    const ot_lent *piece; /* that it is lent; NULL: a file */
 } entry;
 
 static ot_status refuse(const loader *l, const Onnx__TensorProto *t, const char *rule,
@@ -50,7 +51,7 @@ static ot_status refuse(const loader *l, const Onnx__TensorProto *t, const char 
 
 static ot_status read_entry(const loader *l, const Onnx__TensorProto *t, entry *e)
 {
-    *e = (entry){NULL, NULL, NULL};
+    *e = (entry){0};
     const char *checksum = NULL, *basepath = NULL;
     for (size_t k = 0; k < t->n_external_data; k++) {
         const char *key = ot_text(t->external_data[k]->key);
@@ -189,13 +190,13 @@ static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *l
 /* ---- one tensor ---- */
 
 /* The piece of memory that stands for a file. */
-static ot_status lent_of(const loader *l, const Onnx__TensorProto *t, const char *location,
-                         ot_mapping *map)
+static ot_status lent_of(const loader *l, const Onnx__TensorProto *t, entry *e, ot_mapping *map)
 {
     int64_t k = 0;
-    if (!decimal(location, &k) || (uint64_t)k >= l->n_lent)
-        return refuse(l, t, "is none of the pieces of memory that are lent:", location);
-    *map = (ot_mapping){.location = location, .data = l->lent[k].data, .size = l->lent[k].bytes};
+    if (!decimal(e->location, &k) || (uint64_t)k >= l->n_lent)
+        return refuse(l, t, "is none of the pieces of memory that are lent:", e->location);
+    e->piece = &l->lent[k];
+    *map = (ot_mapping){.location = e->location, .data = e->piece->data, .size = e->piece->bytes};
     return OT_OK;
 }
 
@@ -225,7 +226,11 @@ static ot_status place_tensor(loader *l, const Onnx__TensorProto *t, const entry
             "tensor '%.*s': external data at offset %lld passes the end of '%.*s' (%zu bytes)",
             OT_NAME_SHOWN, ot_text(t->name), (long long)offset, OT_NAME_SHOWN, e->location,
             map->size);
-    ot_ext ext = {t->external_data, need ? map->data + offset : (const uint8_t *)"", (size_t)need};
+    ot_ext ext = {.key = t->external_data,
+                  .data = need ? map->data + offset : (const uint8_t *)"",
+                  .bytes = (size_t)need,
+                  .release = e->piece ? e->piece->release : NULL,
+                  .of = e->piece ? e->piece->of : NULL};
     ot_source *s = l->im->src;
     if (need <= COPIED_MOST) ext.data = ot_memdup(l->im->m->arena, ext.data, ext.bytes);
     if (!ext.data) return ot_fail_nomem(l->im->d);
@@ -248,7 +253,7 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
     ot_mapping *map = NULL, piece;
     OT_TRY(read_entry(l, t, &e));
     if (l->lent)
-        OT_TRY(lent_of(l, t, e.location, map = &piece));
+        OT_TRY(lent_of(l, t, &e, map = &piece));
     else
         OT_TRY(mapping_of(l, t, e.location, &map));
     return place_tensor(l, t, &e, map);
@@ -289,10 +294,21 @@ bool ot_import_lent_at(const ot_model *m, const void *data, ot_lent *out)
     for (size_t k = 0; s && s->is_lent && k < s->n_ext; k++) {
         const ot_ext *e = &s->ext[k];
         if (at < e->data || at >= e->data + e->bytes) continue;
-        *out = (ot_lent){e->data, e->bytes};
+        *out = (ot_lent){e->data, e->bytes, e->release, e->of};
         return true;
     }
     return false;
+}
+
+void ot_import_return(ot_model *m, const ot_lent *piece)
+{
+    ot_source *s = m->source;
+    for (size_t k = 0; s && k < s->n_ext; k++)
+        if (s->ext[k].data == piece->data) {
+            s->ext[k].data = NULL;
+            s->ext[k].bytes = 0;
+        }
+    if (piece->release) piece->release(piece->of, piece->data, piece->bytes);
 }
 
 ot_status ot_import_check(const ot_model *m, ot_status so_far, ot_diag *d)

@@ -21,6 +21,9 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
 typedef struct ot_lent {
     const void *data;
     size_t bytes;
+    /* NULL, or what to do when a session does not read it any more; at most once */
+    void (*release)(void *of, const void *data, size_t bytes);
+    void *of;
 } ot_lent;
 /* Same from memory, where external data is not in files: its location is the decimal number of one
  * of lent[n_lent], whose bytes it has from the first to the last. These are not copied, and have to
@@ -30,6 +33,8 @@ ot_status ot_import_lent(const void *bytes, size_t n, const ot_lent *lent, size_
 /* The piece of a constant's contents, lent to the model, that `data` points into. false: it points
  * to something else. */
 bool ot_import_lent_at(const ot_model *m, const void *data, ot_lent *out) OT_MUST_USE;
+/* Nobody reads that piece any more: it is not the model's from now on. */
+void ot_import_return(ot_model *m, const ot_lent *piece);
 
 /* What was done with a model ended with `so_far`. Returns that, unless zeros were read in the place
  * of external data: then what came out is not true, and OT_E_INPUT, with the file's name, replaces

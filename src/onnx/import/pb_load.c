@@ -285,7 +285,7 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
 ot_status ot_import_lent(const void *bytes, size_t n, const ot_lent *lent, size_t n_lent,
                          ot_diag *diag, ot_model **out)
 {
-    static const ot_lent none = {"", 0};
+    static const ot_lent none = {.data = ""};
     ot_model *m;
     ot_source *src;
     OT_TRY(begin(diag, &m, &src));

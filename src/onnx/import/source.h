@@ -32,6 +32,8 @@ typedef struct ot_ext {
     Onnx__StringStringEntryProto *const *key; /* TensorProto.external_data */
     const uint8_t *data;                      /* [bytes] */
     size_t bytes;
+    void (*release)(void *of, const void *data, size_t bytes); /* of what is lent, else NULL */
+    void *of;
 } ot_ext;
 
 typedef struct ot_source {
