@@ -15,18 +15,17 @@
  * limits keep that small beside the activations, which tiling is about; beyond them weights are
  * transformed in each strip of tiles:
  *
- * HELD_EACH   a layer's transformed weights. They are read whole for every strip of tiles; beyond a
- *             shared cache's share of some MiB
- *             (U_FAR) that costs what the multiplications save, the more so as layers so wide have
- *             small maps, and few strips.
- *             12 MiB: 220 x 220 channels with m = 6, 440 x 440 with m = 2.
+ * HELD_EACH   a layer's transformed weights. They are read whole for every strip of tiles; those
+ *             that come from a cache which is far away save no more than a tenth of the time, as
+ *             each strip can transform them nearly as fast. 5 MiB: 142 x 142 channels with m = 6,
+ *             190 x 190 with m = 4.
  * OT_WINOGRAD_ROOM  what transforming adds to a session's memory, over all its layers:
- *             transformed less plain weights. 22 MiB: two layers at
+ *             transformed less plain weights. 22 MiB: five layers at
  *             the first limit, or the whole backbone of a small network.
  *
  * Layers ask in the order of the graph: those in front, on large maps, gain most and have the
  * smallest weights. */
-#define HELD_EACH ((int64_t)12 << 20)
+#define HELD_EACH ((int64_t)5 << 20)
 
 /* Bytes of weights that a strip transforms at one time: they stay in a core's cache. */
 #define U_PART ((int64_t)320 << 10)
@@ -138,17 +137,14 @@ ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, in
 {
     ot_winograd_way best = {0};
     double least = INFINITY;
-    for (int64_t k = 0; k < 6; k++) {
-        ot_winograd_way way = {.m = k / 2 * 2 + 2};
-        if (k % 2) way.part = part_of(s, way.m, block);
-        if (!way.part && (ot_winograd_bytes(s, &way, block) > HELD_EACH ||
-                          ot_winograd_growth(s, &way, block) > room))
-            continue;
+    for (int64_t m = 2; m <= 6; m += 2) {
+        ot_winograd_way way = {.m = m};
+        if (ot_winograd_bytes(s, &way, block) > HELD_EACH ||
+            ot_winograd_growth(s, &way, block) > room)
+            way.part = part_of(s, m, block);
         choose_strip(s, block, &way);
-        double takes = winograd_cycles(s, block, &way), counts = takes;
-        /* larger errors should be worth something, and so is room */
-        if (way.m == 6) counts *= 1.04;
-        if (!way.part) counts *= 1.03;
+        double takes = winograd_cycles(s, block, &way),
+               counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
         if (counts >= least) continue;
         least = counts;
         best = way;
