@@ -200,6 +200,19 @@ static ot_status render_table(work *w, const ot_pack_file *f, const int64_t *off
     return use_plots(w, &plot, 1, base_name(w->path));
 }
 
+/* costs 12: proved optimal within 4096 bytes        costs 12: best known, at least 3 */
+static ot_status say_price(work *w, ot_scope_plan *p)
+{
+    const long long cost = p->reuse_cost, within = p->capacity > 0 ? p->capacity : p->height;
+    if (!p->priced) return OT_OK;
+    p->reuse = p->reuse_cost_proved
+                   ? ot_format(w->r->arena, "costs %lld: proved optimal within %lld bytes", cost,
+                               within)
+                   : ot_format(w->r->arena, "costs %lld: best known, at least %lld", cost,
+                               (long long)p->reuse_cost_bound);
+    return p->reuse ? OT_OK : ot_fail_nomem(w->d);
+}
+
 static ot_status plan_table(work *w, const ot_pack_file *f)
 {
     const ot_mem_options *m = &w->run->plan;
@@ -216,6 +229,7 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
     ot_table_plan plan = {.offsets = offsets};
     OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, &plan));
     r->plans[0] = plan.memory;
+    OT_TRY(say_price(w, &r->plans[0]));
     r->steps = plan.steps;
     r->n_plans = 1;
     r->n_buffers = f->problem.n;

@@ -65,8 +65,14 @@ expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.csv" --mode reuse
 grep -q '^  reuse costs [0-9]*: best known, at least 0$' "$tmp/out" || fail "price of another mode: $(cat "$tmp/out")"
 expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.csv" --json
 py price_json "$tmp/out" 9 || fail "JSON of a price: $(cat "$tmp/out")"
+cp "$tmp/out" "$tmp/priced"
 expect 0 "$TOOL" plan-memory "$five" --json
 py price_json "$tmp/out" none || fail "JSON without a price: $(cat "$tmp/out")"
+grep -q '"reuse": "costs 9: proved optimal within 12 bytes"' "$tmp/priced" || fail "JSON has no sentence of the price"
+expect 0 "$TOOL" plan-memory "$five" --pairs "$tmp/pairs.csv" --report "$tmp/p.xml" --report "$tmp/p.html" --report "$tmp/p.json"
+for report in xml html json; do
+    grep -q 'costs 9: proved optimal within 12 bytes' "$tmp/p.$report" || fail "p.$report does not tell the price"
+done
 py pairs "$tmp"
 for k in 0 1 2 3 4 5; do
     expect 0 "$TOOL" plan-memory "$tmp/r$k.csv" --pairs "$tmp/q$k.csv" -o "$tmp/o1.csv" --json

@@ -405,6 +405,7 @@ typedef struct packing {
     ot_mem_mode mode;
     int64_t capacity;
     bool analyse; /* and pad */
+    const char *pairs;
 } packing;
 
 static ot_status pack(const void *with, ot_diag *d)
@@ -415,6 +416,7 @@ static ot_status pack(const void *with, ot_diag *d)
     ot_memory_run run = {.path = in_folder(p->input),
                          .output = in_folder(p->output),
                          .svg = in_folder("out.svg"),
+                         .pairs = p->pairs ? in_folder(p->pairs) : NULL,
                          .keep_maps = true,
                          .analyse = p->analyse,
                          .apply = p->analyse,
@@ -472,19 +474,27 @@ static const char mlir[] =
 static const char table[] = "id,lower,upper,size,gaps\nb1,0,3,4,\nb2,3,9,4,\nb3,0,9,4,4-6\nb4,9,21,"
                             "4,\nb5,0,21,4,\nb6,2,7,9,\n";
 
+static const char pairs_csv[] =
+    "first,second,weight\nb1,b4,3\nb2,b4,1\nb1,b2,9\nb4,b6,2\nb1,b5,1\n";
+static const char pairs_json[] =
+    "{\"x\": [{}], \"pairs\": [{\"first\": \"b1\", \"second\": \"b4\", "
+    "\"weight\": 3}, {\"first\": \"b2\", \"second\": \"b6\"}]}";
+
 static void plan_memory(void **state)
 {
     (void)state;
-    static const packing cases[] = {{"in.tk", "out.tk", OT_MEM_AUTO, 3584, false},
-                                    {"in.tk", "out.tk", OT_MEM_SEQUENTIAL, 0, false},
-                                    {"in.tk", "out.tk", OT_MEM_REUSE, 3584, false},
-                                    {"in.tk", "out.tk", OT_MEM_SEARCH, 0, false},
-                                    {"in_turned.tk", "out.tk", OT_MEM_AUTO, 0, true},
-                                    {"in.mlir", "out.mlir", OT_MEM_AUTO, 0, false},
-                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24, false},
-                                    {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0, false},
-                                    {"in.csv", "out.csv", OT_MEM_REUSE, 0, false},
-                                    {"in.csv", "out.csv", OT_MEM_SEARCH, 0, false}};
+    static const packing cases[] = {{"in.tk", "out.tk", OT_MEM_AUTO, 3584, false, NULL},
+                                    {"in.tk", "out.tk", OT_MEM_SEQUENTIAL, 0, false, NULL},
+                                    {"in.tk", "out.tk", OT_MEM_REUSE, 3584, false, NULL},
+                                    {"in.tk", "out.tk", OT_MEM_SEARCH, 0, false, NULL},
+                                    {"in_turned.tk", "out.tk", OT_MEM_AUTO, 0, true, NULL},
+                                    {"in.mlir", "out.mlir", OT_MEM_AUTO, 0, false, NULL},
+                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24, false, NULL},
+                                    {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0, false, NULL},
+                                    {"in.csv", "out.csv", OT_MEM_REUSE, 0, false, NULL},
+                                    {"in.csv", "out.csv", OT_MEM_SEARCH, 0, false, NULL},
+                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24, false, "pairs.csv"},
+                                    {"in.csv", "out.csv", OT_MEM_AUTO, 0, false, "pairs.json"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char name[64];
         snprintf(name, sizeof name, "plan-memory %s, mode %s", cases[k].input,
@@ -550,15 +560,17 @@ static int make_inputs(void **state)
     write_input("in.csv", table);
     write_input("in_turned.tk", turned);
     write_input("in.mlir", mlir);
+    write_input("pairs.csv", pairs_csv);
+    write_input("pairs.json", pairs_json);
     return 0;
 }
 
 static int remove_inputs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"in.ot",     "in_small.ot",   "in_pooled.ot",
-                                        "in_run.ot", "in_tiled.onnx", "in.tk",
-                                        "in.csv",    "in_turned.tk",  "in.mlir"};
+    static const char *const names[] = {
+        "in.ot",  "in_small.ot",  "in_pooled.ot", "in_run.ot", "in_tiled.onnx", "in.tk",
+        "in.csv", "in_turned.tk", "in.mlir",      "pairs.csv", "pairs.json"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) unlink(in_folder(names[k]));
     return rmdir(folder);
 }

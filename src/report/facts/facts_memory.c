@@ -75,13 +75,17 @@ static ot_status fill(ot_facts *f, const ot_memory_results *r, ot_diag *d)
     f->model = ot_strdup(f->arena, r->file);
     f->target = ot_strdup(f->arena, r->target ? r->target : "");
     f->goal = "memory";
-    f->scopes = ot_memdup(f->arena, r->plans, r->n_plans * sizeof *r->plans);
+    ot_scope_plan *scopes = ot_memdup(f->arena, r->plans, r->n_plans * sizeof *r->plans);
+    f->scopes = scopes;
     f->n_scopes = r->n_plans;
     const char **warnings = OT_NEW_N(f->arena, const char *, r->n_warnings + 1u);
     f->maps = OT_NEW_N(f->arena, ot_fact_map, r->n_plots + 1u);
     if (!f->model || !f->target || !f->scopes || !warnings || !f->maps) return ot_fail_nomem(d);
     for (uint32_t k = 0; k < r->n_warnings; k++)
         if (!(warnings[k] = ot_strdup(f->arena, r->warnings[k]))) return ot_fail_nomem(d);
+    for (uint32_t k = 0; k < f->n_scopes; k++)
+        if (scopes[k].reuse && !(scopes[k].reuse = ot_strdup(f->arena, scopes[k].reuse)))
+            return ot_fail_nomem(d);
     f->warnings = warnings;
     f->n_warnings = r->n_warnings;
     for (; f->n_maps < r->n_plots; f->n_maps++)

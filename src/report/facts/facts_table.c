@@ -129,6 +129,7 @@ static const fact_field SCOPE_FIELDS[] = {
     F(FACT_U32, "cross-pipe", n_cross_pipe),
     F(FACT_TRUTH, "proved", proved),
     F(FACT_TRUTH, "timed-out", timed_out),
+    F(FACT_SOME, "reuse", reuse),
     END};
 #undef F
 const fact_struct FACTS_SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};

@@ -146,19 +146,10 @@ static void print_accesses(const ot_memory_results *r, FILE *f)
             a->n_walks, a->n_skipped, a->n_findings);
 }
 
-/* reuse costs 12: proved optimal        reuse costs 12: best known, at least 3 */
 static void print_prices(const ot_memory_results *r, FILE *f)
 {
-    for (uint32_t k = 0; k < r->n_plans; k++) {
-        const ot_scope_plan *p = &r->plans[k];
-        if (!p->priced) continue;
-        fprintf(f, "\n  reuse costs %lld: ", (long long)p->reuse_cost);
-        if (p->reuse_cost_proved)
-            fprintf(f, "proved optimal within %lld bytes\n",
-                    (long long)(p->capacity > 0 ? p->capacity : p->height));
-        else
-            fprintf(f, "best known, at least %lld\n", (long long)p->reuse_cost_bound);
-    }
+    for (uint32_t k = 0; k < r->n_plans; k++)
+        if (r->plans[k].reuse) fprintf(f, "\n  reuse %s\n", r->plans[k].reuse);
 }
 
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)

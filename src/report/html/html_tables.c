@@ -58,6 +58,10 @@ static void put_scope(html *h, const ot_scope_plan *s, bool kernel)
               s->proved      ? "least possible"
               : s->timed_out ? "time ran out"
                              : "not proved");
+    if (s->reuse && s->reuse[0]) {
+        html_text(h, " reuse ");
+        html_text(h, s->reuse);
+    }
     html_close(h);
     html_leaf(h, "td", NULL, ot_mem_mode_name(s->mode));
     if (kernel) {

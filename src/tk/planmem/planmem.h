@@ -132,6 +132,7 @@ typedef struct ot_scope_plan {
     int64_t reuse_cost;       /* what is paid */
     int64_t reuse_cost_bound; /* within the capacity, or this height, none pays less */
     bool reuse_cost_proved;   /* what is paid is the least possible there */
+    const char *reuse;        /* the same in words, by whom it is shown; NULL: not priced */
 } ot_scope_plan;
 
 typedef struct ot_mem_plan {
