@@ -53,6 +53,24 @@ def vision(name, size, batch=1, **kw):
     return lambda: (First(torchvision_model(name, **kw)), image(batch, 3, size, size))
 
 
+def detector(name, size, **kw):
+    """Boxes, scores and labels of one picture."""
+    def make():
+        import torch
+        model = torchvision_model(name, weights_backbone=None, **kw)
+
+        class Detector(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, x):
+                found = self.model([x[0]])
+                return tuple((found[1] if isinstance(found, tuple) else found)[0].values())
+        return Detector(), image(1, 3, size, size)
+    return make
+
+
 def timm_model(name, size, **kw):
     def make():
         import timm
@@ -167,6 +185,29 @@ MODELS = {
     'attention_unet3d_96': medical('AttentionUnet', (1, 1, 96, 96, 96), spatial_dims=3, in_channels=1, out_channels=3, channels=(16, 32, 64, 128), strides=(2, 2, 2)),
     'dynunet_96': medical('DynUNet', (1, 1, 96, 96, 96), spatial_dims=3, in_channels=1, out_channels=3, kernel_size=[3, 3, 3, 3], strides=[1, 2, 2, 2],
                           upsample_kernel_size=[2, 2, 2]),
+    'focalnet_tiny_448': timm_model('focalnet_tiny_srf', 448),
+    'poolformer_s12_512': timm_model('poolformer_s12', 512),
+    'res2net50_512': timm_model('res2net50_26w_4s', 512),
+    'ghostnetv2_640': timm_model('ghostnetv2_100', 640),
+    'coatnet_0_448': timm_model('coatnet_0_rw_224', 448, img_size=448),
+    'xcit_tiny_448': timm_model('xcit_tiny_12_p8_224', 448),
+    'twins_svt_448': timm_model('twins_svt_small', 448),
+    'pvt_v2_b1_512': timm_model('pvt_v2_b1', 512),
+    'nest_tiny_448': timm_model('nest_tiny', 448, img_size=448),
+    'hiera_tiny_224': timm_model('hiera_tiny_224', 224),
+    'swin3d_t_16x224': lambda: (torchvision_model('swin3d_t'), image(1, 3, 16, 224, 224)),
+    'ssdlite_320': detector('ssdlite320_mobilenet_v3_large', 320),
+    'fcos_512': detector('fcos_resnet50_fpn', 512, min_size=512, max_size=512),
+    'retinanet_512': detector('retinanet_resnet50_fpn', 512, min_size=512, max_size=512),
+    'depth_anything_518': transformer('DepthAnythingConfig', 'DepthAnythingForDepthEstimation', (1, 3, 518, 518)),
+    'yolos_512': transformer('YolosConfig', 'YolosForObjectDetection', (1, 3, 512, 512), image_size=[512, 512], hidden_size=384, num_attention_heads=6,
+                             intermediate_size=1536, num_hidden_layers=6),
+    'realcugan_360x640': restoration('RealCUGAN', 'UpCunet2x_fast', (1, 3, 360, 640)),
+    'hat_light_64': restoration('HAT', 'HAT', (1, 3, 64, 64), upscale=2, img_size=64, window_size=16, depths=[2, 2], embed_dim=60, num_heads=[6, 6],
+                                compress_ratio=24, squeeze_factor=24, overlap_ratio=0.5, upsampler='pixelshuffle'),
+    'unetr_96': medical('UNETR', (1, 1, 96, 96, 96), in_channels=1, out_channels=3, img_size=(96, 96, 96), feature_size=8, hidden_size=192, mlp_dim=768,
+                        num_heads=6),
+    'vnet_96': medical('VNet', (1, 1, 96, 96, 96), in_channels=1, out_channels=2),
 }
 
 
