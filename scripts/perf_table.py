@@ -264,13 +264,13 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def engine_by_processor(tool, model, threads, repeat, feeds):
-    """The processor's time for a run: of so many more in a process."""
-    start = processor_seconds()
-    engine(tool, model, threads, 1, feeds)
-    one = processor_seconds()
-    figures = engine(tool, model, threads, 1 + repeat, feeds)
-    return {**figures, 'ms': (processor_seconds() - one - (one - start)) / repeat * 1e3}
+def engine_by_processor(tool, model, threads, spent, feeds):
+    """The processor's time for a run: the least of a process with so many more, less the least of one with a single run."""
+    for key, runs in (('one', 1), ('all', 1 + spent['runs'])):
+        start = processor_seconds()
+        figures = engine(tool, model, threads, runs, feeds)
+        spent[key] = min(spent[key], processor_seconds() - start)
+    return {**figures, 'ms': (spent['all'] - spent['one']) / spent['runs'] * 1e3}
 
 
 def engine(tool, model, threads, repeat, feeds, outputs=None):
@@ -342,14 +342,21 @@ def measure(a, path, threads, target, tmp):
         facts[who] = sides[who].ask(2)
         facts[who]['version'] = sides[who].version
     timed = set()                                  # what came before was wall time, for warming up
+    spent = {who: {'runs': max(4, int(ROUND_S * 1e3 / facts[who]['ms'])), 'one': math.inf, 'all': math.inf}
+             for who in models if a.processor}
     for _ in range(a.repeat):
         for who in [*sides, *models]:
             runs = max(2, min(30, int(ROUND_S * 1e3 / facts[who]['ms'])))
             time.sleep(0.05)
-            own = engine_by_processor if a.processor else engine
-            new = sides[who].ask(runs) if who in sides else own(a.tool, models[who], threads, runs, files)
-            seen = facts[who] if who in timed else {**facts[who], 'ms': math.inf}
+            if who in sides:
+                new = sides[who].ask(runs)
+            elif a.processor:
+                new = engine_by_processor(a.tool, models[who], threads, spent[who], files)
+            else:
+                new = engine(a.tool, models[who], threads, runs, files)
+            fresh = who in spent or who not in timed
             timed.add(who)
+            seen = {**facts[who], 'ms': math.inf} if fresh else facts[who]
             facts[who].update({k: (min if k == 'ms' else max)(v, seen[k]) for k, v in new.items()})
     for s in sides.values():
         s.close()
