@@ -333,6 +333,20 @@ onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_
 onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input,
                                               const int64_t *dims,
                                               uint32_t rank) ONNX_TILE_MUST_USE;
+/* Before loading: what becomes of a model then. Tiles keep values small; where a session would take
+ * no less with them (PLAN_MEMORY) or a model cannot be planned, it runs as it is. Planning takes a
+ * fraction of a second for most models, and rounding may differ as it does between a model and its
+ * tiled form. Dimensions have to be known: the model's, or onnx_tile_session_bind_shape. */
+typedef enum onnx_tile_plan {
+    /* models run as they are; but one that was tiled for another runtime is restored, and planned
+     * for what it was tiled for */
+    ONNX_TILE_PLAN_AS_FILE = 0,
+    ONNX_TILE_PLAN_NOT,   /* the same, but nothing is planned */
+    ONNX_TILE_PLAN_TIME,  /* any model is planned, as by onnx_tile_optimise for runtime "engine" */
+    ONNX_TILE_PLAN_MEMORY /* the same with goal memory */
+} onnx_tile_plan;
+onnx_tile_status onnx_tile_session_set_plan(onnx_tile_session *s,
+                                            onnx_tile_plan plan) ONNX_TILE_MUST_USE;
 /* Before loading: an input comes as elements of this type (ONNX_TILE_UINT8; 0: the model's own),
  * which are converted to the model's, then multiplied by `scale` (1: not at all): tile by tile
  * where tiles of the engine's form read it, so that bytes of a picture are never held as floats.
@@ -350,7 +364,7 @@ onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void 
                                                const char *dir) ONNX_TILE_MUST_USE;
 
 /* As onnx_tile_load_lent; what was lent may be freed afterwards: weights are packed by then, and
- * what is read as it is was copied. Such sessions are not shared. */
+ * what is read as it is was copied. Such sessions are not shared, and their models not planned. */
 onnx_tile_status onnx_tile_session_load_lent(onnx_tile_session *s, const void *bytes, size_t n,
                                              const onnx_tile_lent *lent,
                                              size_t n_lent) ONNX_TILE_MUST_USE;
@@ -364,7 +378,8 @@ onnx_tile_status onnx_tile_session_load_lent(onnx_tile_session *s, const void *b
 onnx_tile_status onnx_tile_session_share(onnx_tile_session *of,
                                          onnx_tile_session **out) ONNX_TILE_MUST_USE;
 /* A file that was tiled for another runtime is slow in the engine. One of this version says what it
- * was, and that is what is loaded. "", or a sentence that says that it was not. Static. */
+ * was, and that is what is loaded, and planned (onnx_tile_session_set_plan). "", or a sentence that
+ * says that it was not. Static. */
 const char *onnx_tile_session_notice(const onnx_tile_session *s);
 
 /* Inputs that have to be bound (initializers have not), and outputs, in the model's order; 0

@@ -58,6 +58,7 @@ _STATUS: Dict[str, List[Any]] = {
     "session_create": [POINTER(c_void_p)],
     "session_set_threads": ["h", c_uint32],
     "session_bind_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
+    "session_set_plan": ["h", c_int32],
     "session_set_input_type": ["h", c_char_p, c_int32, c_double],
     "session_load_file": ["h", c_char_p],
     "session_load_memory": ["h", c_char_p, c_size_t, c_char_p],

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ._model import Model
 
 
+_PLANS = {None: 0, "time": 2, "memory": 3}  # onnx_tile_plan
+_NOT_PLANNED = 1
+
+
 def _number_of(dtype: str) -> int:
     """ONNX's number of a type that NumPy has."""
     for number, name in DTYPES.items():
@@ -81,13 +85,17 @@ class Session:
 
     def __init__(self, model: "Model", *, threads: Optional[int] = None, shapes: Optional[Mapping[str, Sequence[int]]] = None,
                  data_dir: "Optional[Union[str, os.PathLike[str]]]" = None,
-                 input_types: Optional[Mapping[str, Union[str, Tuple[str, float]]]] = None, contexts: int = 1) -> None:
+                 input_types: Optional[Mapping[str, Union[str, Tuple[str, float]]]] = None, contexts: int = 1, goal: Optional[str] = None,
+                 plan: bool = True) -> None:
         """model: a path, bytes or an onnx.ModelProto, tiled or not. threads: that share the work; None: one for each processor that
         this process may use. shapes: {input: dimensions} that are bound: what is fixed throughout runs in memory that was planned.
         data_dir: folder of external data of a model in memory. input_types: {input: type} or {input: (type, scale)} of what is given
         in place of the model's type, as NumPy names it: converted and multiplied tile by tile ({"x": ("uint8", 1 / 255)}).
-        contexts: how many runs may go on at the same time, each with memory for values and threads of its own; weights are held once. A
-        model that was tiled for another runtime runs as it was before, else there is a RuntimeWarning: its tiles are slow here.
+        contexts: how many runs may go on at the same time, each with memory for values and threads of its own; weights are held once.
+        goal: "memory" or "time": the model gets tiles for the engine when it is loaded, or, where dimensions are free and contexts is 1,
+        when a size comes for the first time; where they do not pay, it runs as it is. A model that was tiled for another runtime is
+        planned so anyway, from what it was before, for the goal that it was tiled for; plan=False: it runs as it was before. Where
+        that cannot be known, there is a RuntimeWarning: its tiles are slow here.
         Raises ModelError naming node and operator when the engine cannot run it, UsageError when the library was built without the engine."""
         numpy = _numpy()
         handle = Handle("session_")
@@ -96,6 +104,11 @@ class Session:
             raise UsageError(f"threads {count!r}: from 1 to 4096")
         if isinstance(contexts, bool) or not isinstance(contexts, int) or not 1 <= contexts <= 256:
             raise UsageError(f"contexts {contexts!r}: from 1 to 256")
+        if goal not in _PLANS:
+            raise UsageError(f"goal {goal!r}: use 'memory', 'time' or None")
+        if goal and not plan:
+            raise UsageError(f"goal {goal!r} does not go with plan=False")
+        handle.call("set_plan", _PLANS[goal] if plan else _NOT_PLANNED)
         handle.call("set_threads", count)
         for name, dims in (shapes or {}).items():
             handle.call("bind_shape", name.encode(), dims_of(dims), len(dims))

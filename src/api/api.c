@@ -65,8 +65,10 @@ onnx_tile_status onnx_tile_create(onnx_tile **out)
     }
     t->run.diag = &t->diag;
     t->run.options.target = "host";
-    t->run.options.plan = (ot_plan_options){
-        .goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true, .single_file = true};
+    t->run.options.plan = (ot_plan_options){.goal = OT_GOAL_TIME,
+                                            .max_slowdown = OT_MAX_SLOWDOWN,
+                                            .tie_break = true,
+                                            .single_file = true};
     *out = t;
     return ONNX_TILE_OK;
 }

@@ -11,11 +11,9 @@
 
 #include "session_handle.h"
 
-#include "app/original.h"
 #include "engine/core/session_beside.h"
 #include "lent.h"
 #include "session_json.h"
-#include "transform/transform.h"
 
 #include <math.h>
 
@@ -52,8 +50,11 @@ ot_status ot_api_open_model(onnx_tile_session *s)
                             .releases = s->is_lent,
                             .shapes = shapes->all,
                             .n_shapes = shapes->n};
-    OT_TRY(s->of ? ot_session_new_beside(s->of->s, &o, &s->diag, &s->s)
-                 : ot_session_new(s->m, &o, &s->diag, &s->s));
+    if (s->of)
+        OT_TRY(ot_session_new_beside(s->of->runs, &o, &s->diag, &s->s));
+    else if (!s->s)
+        OT_TRY(ot_session_new(s->m, &o, &s->diag, &s->s));
+    s->runs = s->sizes ? NULL : s->s;
     s->n_in = ot_session_inputs(s->s);
     s->n_out = ot_session_outputs(s->s);
     s->inputs = ot_alloc_n(s->a, s->n_in + 1u, sizeof *s->inputs);
@@ -71,14 +72,16 @@ ot_status ot_api_open_model(onnx_tile_session *s)
 static void close_model(onnx_tile_session *s)
 {
     ot_session_arrays_free(s);
+    ot_api_sizes_free(s);
     ot_session_free(s->s);
 }
 
 static ot_status run_model(onnx_tile_session *s)
 {
+    OT_TRY(ot_api_session_for_run(s));
     ot_status st = ot_session_arrays_begin(s);
     for (uint32_t k = 0; k < s->n_out; k++) s->out[k] = s->places[k];
-    if (st == OT_OK) st = ot_session_run(s->s, s->in, s->out, &s->diag);
+    if (st == OT_OK) st = ot_session_run(s->runs, s->in, s->out, &s->diag);
     return ot_session_arrays_end(s, st);
 }
 
@@ -90,16 +93,16 @@ static void set_array(ot_nd *a, ot_dtype type, uint32_t rank, const int64_t *dim
 
 static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned)
 {
-    ot_session_figures f;
-    ot_session_figures_get(s->s, &f);
+    ot_session_figures f = {0};
+    if (s->runs) ot_session_figures_get(s->runs, &f);
     *peak = f.peak;
     *planned = f.planned_peak;
 }
 
 static void put_profile(const onnx_tile_session *s, ot_json *j)
 {
-    ot_session_json_memory(s->s, j);
-    ot_session_json_nodes(s->s, j);
+    ot_session_json_memory(s->runs, j);
+    ot_session_json_nodes(s->runs, j);
 }
 
 #else
@@ -223,7 +226,9 @@ static void unload(onnx_tile_session *s)
     close_model(s);
     if (!s->of) ot_model_free(s->m);
     ot_arena_free(s->a);
-    s->s = NULL;
+    s->s = s->runs = NULL;
+    s->sizes = NULL;
+    s->is_shared = false;
     s->m = NULL;
     s->a = NULL;
     s->arrays = NULL;
@@ -306,14 +311,6 @@ onnx_tile_status onnx_tile_session_set_input_type(onnx_tile_session *s, const ch
 
 /* ---- loading ---- */
 
-/* The model takes its inputs as they will come. */
-static ot_status convert_inputs(onnx_tile_session *s)
-{
-    for (size_t k = 0; k < s->n_forms; k++)
-        OT_TRY(ot_convert_input(s->m, s->forms[k].input, s->forms[k].type, s->forms[k].scale));
-    return OT_OK;
-}
-
 static onnx_tile_status load(onnx_tile_session *s, ot_source source)
 {
     ot_run run = {.diag = &s->diag, .source = source};
@@ -324,8 +321,7 @@ static onnx_tile_status load(onnx_tile_session *s, ot_source source)
     s->is_lent = source.lent != NULL;
     ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
     s->m = run.model; /* the run holds nothing else */
-    if (st == OT_OK) st = ot_restore_original(s->m, &s->notice);
-    if (st == OT_OK) st = convert_inputs(s);
+    if (st == OT_OK) st = ot_api_plan_model(s);
     if (st == OT_OK) st = ot_api_open_model(s);
     if (st != OT_OK) unload(s);
     return done(st);

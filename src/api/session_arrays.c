@@ -262,7 +262,7 @@ ot_status ot_session_arrays_begin(onnx_tile_session *s)
     for (uint32_t k = 0; k < x->n_made; k++)
         if (x->made_rows[k]) x->windows.all[x->windows.n++] = x->made_rows[k];
     if (x->n_made > 0) x->windows.hold = &x->made[0].file.hold;
-    ot_session_row_windows(s->s, x->windows.n > 0 ? &x->windows : NULL);
+    ot_session_row_windows(s->runs, x->windows.n > 0 ? &x->windows : NULL);
     return OT_OK;
 }
 
@@ -284,7 +284,7 @@ ot_status ot_session_arrays_end(onnx_tile_session *s, ot_status ran)
 {
     ot_session_arrays *x = s->arrays;
     if (!x) return ran;
-    ot_session_row_windows(s->s, NULL);
+    ot_session_row_windows(s->runs, NULL);
     if (ran == OT_OK) ran = publish(s);
     while (x->n_made > 0) {
         x->n_made--;

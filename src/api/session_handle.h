@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 typedef struct ot_session_arrays ot_session_arrays;
+typedef struct ot_session_sizes ot_session_sizes;
 
 /* How an input comes: of ot_convert_input. */
 typedef struct ot_session_form {
@@ -29,6 +30,7 @@ struct onnx_tile_session {
     onnx_tile_run_tasks *run_tasks; /* NULL: threads of its own */
     void *run_tasks_of;
     ot_shape_list shapes;
+    onnx_tile_plan plan;
     ot_session_form *forms; /* [n_forms] */
     size_t n_forms, cap_forms;
 
@@ -40,8 +42,11 @@ struct onnx_tile_session {
     /* of the loaded model */
     ot_arena *a; /* NULL: none is loaded */
     ot_model *m;
-    bool is_lent; /* contents of its constants were, which nothing reads any more */
-    ot_session *s;
+    bool is_lent;             /* contents of its constants were, which nothing reads any more */
+    ot_session *s;            /* tells of inputs and outputs, and mostly */
+    ot_session *runs;         /* is what runs; NULL: the first run makes it */
+    ot_session_sizes *sizes;  /* sessions for sizes as they come; NULL: s is for all */
+    bool is_shared;           /* with sizes: runs is for all of them */
     const ot_value **inputs;  /* [n_in] */
     const ot_value **outputs; /* [n_out] */
     ot_nd *in;                /* [n_in] bound; no data: not yet */
@@ -51,6 +56,16 @@ struct onnx_tile_session {
     bool has_run;
     ot_session_arrays *arrays; /* of those that are no memory of the caller's; NULL: none was yet */
 };
+
+/* ---- planned_session.c: models that are planned when they are loaded, or run ---- */
+
+/* s->m, just read, becomes what is to run; or s->sizes and s->s, which only describes, are made. */
+ot_status ot_api_plan_model(onnx_tile_session *s) OT_MUST_USE;
+/* s->runs for the inputs that are bound. */
+ot_status ot_api_session_for_run(onnx_tile_session *s) OT_MUST_USE;
+/* s->runs for any inputs, from now on: others will share it. */
+ot_status ot_api_session_for_all(onnx_tile_session *s) OT_MUST_USE;
+void ot_api_sizes_free(onnx_tile_session *s);
 
 /* Make s->m ready to run. (api_session.c) */
 ot_status ot_api_open_model(onnx_tile_session *s) OT_MUST_USE;

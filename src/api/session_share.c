@@ -23,10 +23,11 @@ onnx_tile_status onnx_tile_session_share(onnx_tile_session *of, onnx_tile_sessio
     if (of->is_lent) return refuse(of, "the model's constants were lent: it is not shared");
     if (of->of)
         return refuse(of, "the session shares a model itself: share the one that loaded it");
+    const ot_status ready = ot_api_session_for_all(of);
+    if (ready != OT_OK) return (onnx_tile_status)ready;
     if (onnx_tile_session_create(&s) != ONNX_TILE_OK)
         return (onnx_tile_status)ot_fail_nomem(&of->diag);
     s->of = of;
-    s->m = of->m;
     s->threads = of->threads;
     s->run_tasks = of->run_tasks;
     s->run_tasks_of = of->run_tasks_of;

@@ -91,7 +91,8 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     for (size_t k = 0; k < o->n_shapes; k++) add(&w, " --shape"), add_shape(&w, &o->shapes[k]);
     for (size_t k = 0; k < o->n_design; k++) add(&w, " --design"), add_shape(&w, &o->design[k]);
     add(&w, " --goal %s", o->plan.goal == OT_GOAL_MEMORY ? "memory" : "time");
-    if (o->plan.max_slowdown != 0.10) add(&w, " --max-slowdown %g", o->plan.max_slowdown * 100);
+    if (o->plan.max_slowdown != OT_MAX_SLOWDOWN)
+        add(&w, " --max-slowdown %g", o->plan.max_slowdown * 100);
     if (o->plan.memory_budget) add(&w, " --memory-budget %lld", (long long)o->plan.memory_budget);
     if (o->plan.best_effort) add(&w, " --best-effort");
     if (o->plan.max_tensor) add(&w, " --max-tensor %lld", (long long)o->plan.max_tensor);

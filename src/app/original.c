@@ -231,12 +231,22 @@ static ot_status print(const ot_graph *g, ot_model *m)
     return m->original ? OT_OK : ot_fail_nomem(m->diag);
 }
 
-static ot_status note(const work *w, ot_model *original)
+/* What the tiles were made for. */
+static ot_status note_goal(ot_model *m, const ot_plan_options *o)
+{
+    m->goal = o->goal == OT_GOAL_TIME ? "time"
+                                      : ot_format(m->arena, "memory %.6g", o->max_slowdown);
+    return m->goal ? OT_OK : ot_fail_nomem(m->diag);
+}
+
+static ot_status note(const work *w, ot_model *original, const ot_plan_options *o)
 {
     bool known = !w->ambiguous;
     qsort(w->all, w->n, sizeof *w->all, by_key);
     OT_TRY(refer_all(w, original->graph, &known));
-    return known ? print(original->graph, w->m) : OT_OK;
+    if (!known) return OT_OK;
+    OT_TRY(note_goal(w->m, o));
+    return print(original->graph, w->m);
 }
 
 /* The original as the tiled graph's constants are: with norms folded where they are there. */
@@ -267,7 +277,7 @@ ot_status ot_run_note_original(ot_run *r)
     if (!of || !r->model->runtime) return OT_OK;
     ot_status s = prepare(r, of);
     if (s == OT_OK) s = open_work(&w, r->model);
-    if (s == OT_OK) s = note(&w, of);
+    if (s == OT_OK) s = note(&w, of, &r->options.plan);
     ot_arena_free(w.a);
     return forgive(r->model, s);
 }
@@ -348,31 +358,43 @@ static ot_status restore(ot_model *m, const char *text, bool *found)
     return ot_model_adopt(m, x); /* no memory, or nothing fails */
 }
 
-ot_status ot_restore_original(ot_model *m, const char **why)
+/* Files of versions that did not say it, and what nobody understands: memory, as tiles are for. */
+static void read_goal(const ot_model *m, ot_original *out)
+{
+    static const char memory[] = "memory ";
+    const char *goal = ot_import_note(m, OT_NOTE_GOAL);
+    out->goal = goal && strcmp(goal, "time") == 0 ? OT_GOAL_TIME : OT_GOAL_MEMORY;
+    out->max_slowdown = OT_MAX_SLOWDOWN;
+    if (!goal || strncmp(goal, memory, sizeof memory - 1) != 0) return;
+    const double x = strtod(goal + sizeof memory - 1, NULL);
+    if (x >= 0 && x <= 10) out->max_slowdown = x;
+}
+
+ot_status ot_restore_original(ot_model *m, ot_original *out)
 {
     const char *runtime = ot_import_note(m, OT_NOTE_RUNTIME);
     const char *text = ot_import_note(m, OT_NOTE_ORIGINAL);
-    *why = NULL;
+    *out = (ot_original){0};
     const ot_runtime *r = runtime ? ot_runtime_named(runtime) : NULL;
     if (!runtime || (r && ot_runtime_in_classes(r)) || !(text || has_tiles(m->graph))) return OT_OK;
-    *why = tiled;
+    out->why = tiled;
     if (!text) return OT_OK;
+    read_goal(m, out);
     char *end;
     bool found = false;
     const uint64_t mark = strtoull(text, &end, 16);
-    *why = changed;
+    out->why = changed;
     if (end == text || *end != '\n' || mark != ot_import_mark(m)) return OT_OK;
     const ot_status s = restore(m, end + 1, &found);
-    found = found && s == OT_OK;
+    out->restored = found && s == OT_OK;
     OT_TRY(forgive(m, s));
-    *why = found ? NULL : tiled;
+    out->why = out->restored ? NULL : tiled;
     return OT_OK;
 }
 
-ot_status ot_run_original(ot_model *m, FILE *f)
+ot_status ot_run_original(ot_model *m, FILE *f, ot_original *out)
 {
-    const char *why;
-    OT_TRY(ot_restore_original(m, &why));
-    if (why && f) fprintf(f, "onnx-tile: warning: %s\n", why);
+    OT_TRY(ot_restore_original(m, out));
+    if (out->why && f) fprintf(f, "onnx-tile: warning: %s\n", out->why);
     return OT_OK;
 }

@@ -10,12 +10,19 @@ ot_status ot_run_keep_original(ot_run *r) OT_MUST_USE;
  * what will be written. */
 ot_status ot_run_note_original(ot_run *r) OT_MUST_USE;
 
+/* Of a file that was read. */
+typedef struct ot_original {
+    bool restored; /* it was tiled, and is what it was again */
+    ot_goal goal;  /* with restored: what it was tiled for, and with which limit (goal memory) */
+    double max_slowdown;
+    const char *why; /* a sentence, static, where it is tiled and stays so; NULL: it is not */
+} ot_original;
+
 /* m, which was just read, becomes the model that it was before it was tiled for a runtime. Keeps
- * ORDER, USES. *why: a sentence, static, where it is tiled and stays so; NULL: it is not, or it
- * was. Fails: OT_E_NOMEM. */
-ot_status ot_restore_original(ot_model *m, const char **why) OT_MUST_USE;
+ * ORDER, USES. Fails: OT_E_NOMEM. */
+ot_status ot_restore_original(ot_model *m, ot_original *out) OT_MUST_USE;
 
 /* The same, and says the sentence on f (NULL: does not). */
-ot_status ot_run_original(ot_model *m, FILE *f) OT_MUST_USE;
+ot_status ot_run_original(ot_model *m, FILE *f, ot_original *out) OT_MUST_USE;
 
 #endif

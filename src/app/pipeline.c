@@ -484,6 +484,8 @@ ot_status ot_run_tile(ot_run *run, bool plan_only)
     return plan_only ? OT_OK : run_stage(run, REWRITE);
 }
 
+ot_status ot_run_rewrite(ot_run *run) { return run_stage(run, REWRITE); }
+
 ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
 
 void ot_run_free(ot_run *run)

@@ -73,6 +73,8 @@ typedef struct ot_run {
 ot_status ot_run_load(ot_run *run) OT_MUST_USE;
 /* Plan and check; rewrite the graph too unless `plan_only`. Requires load, once. */
 ot_status ot_run_tile(ot_run *run, bool plan_only) OT_MUST_USE;
+/* What it left out then. */
+ot_status ot_run_rewrite(ot_run *run) OT_MUST_USE;
 /* Write the model to run->output (.ot: text form). */
 ot_status ot_run_save(ot_run *run) OT_MUST_USE;
 /* mark_operators.c, a pass of ot_run_tile: which nodes are written as operators, as

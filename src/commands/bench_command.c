@@ -15,6 +15,7 @@
 #include "bench_command.h"
 
 #include "bench_print.h"
+#include "app/engine_plan.h"
 #include "app/original.h"
 
 #include "report/facts/facts.h"
@@ -54,27 +55,42 @@ static uint32_t threads_of(const work *w) { return w->r->threads ? w->r->threads
 /* ---- the two models ---- */
 
 /* Tiles of other runtimes are taken back. */
-static ot_status untile(const work *w, const ot_run *run)
+static ot_status untile(const work *w, const ot_run *run, ot_original *out)
 {
-    return w->r->as_is ? OT_OK : ot_run_original(run->model, w->r->quiet ? NULL : stderr);
+    *out = (ot_original){0};
+    return w->r->as_is ? OT_OK : ot_run_original(run->model, w->r->quiet ? NULL : stderr, out);
 }
 
 static ot_status load_original(work *w)
 {
     side *o = &w->side[ORIGINAL];
+    ot_original was;
     ot_feed_request f = {w->r->inputs,   w->r->n_inputs, w->r->shapes,
                          w->r->n_shapes, w->r->seed,     false};
     o->run = (ot_run){.diag = w->d, .source = {.path = w->r->model}};
     OT_TRY(ot_run_load(&o->run));
-    OT_TRY(untile(w, &o->run));
+    OT_TRY(untile(w, &o->run, &was));
     w->half = ot_has_half(o->run.model->graph);
     return ot_feed_new(o->run.model->graph, &f, w->a, w->d, &o->feed);
+}
+
+/* A file that was tiled for another runtime gets tiles of the engine in place of those. */
+static ot_status plan_restored(const work *w, side *t, const ot_original *was)
+{
+    if (!was->restored || w->r->no_plan || w->r->device) return OT_OK;
+    const ot_engine_plan q = {.goal = was->goal,
+                              .max_slowdown = was->max_slowdown,
+                              .threads = threads_of(w),
+                              .shapes = t->run.options.shapes,
+                              .n_shapes = t->run.options.n_shapes};
+    return ot_plan_for_engine(&t->run.model, &q, w->d);
 }
 
 /* The file, or the original once more, tiled for the shapes of the arrays. */
 static ot_status load_tiled(work *w)
 {
     side *o = &w->side[ORIGINAL], *t = &w->side[TILED];
+    ot_original was;
     t->run = (ot_run){.diag = w->d,
                       .options = w->r->tile,
                       .source = {.path = w->r->tiled ? w->r->tiled : w->r->model}};
@@ -82,8 +98,8 @@ static ot_status load_tiled(work *w)
     t->run.options.shapes = o->feed.shapes;
     t->run.options.n_shapes = o->feed.n_shapes;
     OT_TRY(ot_run_load(&t->run));
-    OT_TRY(untile(w, &t->run));
-    if (!w->r->tiled) OT_TRY(ot_run_tile(&t->run, false));
+    OT_TRY(untile(w, &t->run, &was));
+    OT_TRY(w->r->tiled ? plan_restored(w, t, &was) : ot_run_tile(&t->run, false));
     return ot_feed_adopt(t->run.model->graph, o->run.model->graph, &o->feed, w->a, w->d, &t->feed);
 }
 
@@ -258,9 +274,10 @@ static ot_status run_rounds(work *w)
 static ot_status load_again(void *of, ot_model **m)
 {
     const work *w = of;
+    ot_original was;
     ot_run run = {.diag = w->d, .source = {.path = w->r->model}};
     ot_status s = ot_run_load(&run);
-    if (s == OT_OK) s = untile(w, &run);
+    if (s == OT_OK) s = untile(w, &run, &was);
     *m = run.model;
     return s;
 }

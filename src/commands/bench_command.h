@@ -26,7 +26,7 @@ typedef struct ot_bench_request {
     const char *trace;          /* file for a Chrome trace of one run of each; NULL: none */
     const char *const *reports; /* [n_reports] files; with tile.plan.detail */
     size_t n_reports;
-    bool as_is; /* as of ot_run_request */
+    bool as_is, no_plan; /* as of ot_run_request */
     bool json, quiet;
 } ot_bench_request;
 

@@ -153,6 +153,9 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
                         .threads = o->threads,
                         .reference = o->reference,
                         .as_is = o->as_is,
+                        .no_plan = o->no_plan,
+                        .has_goal = o->goal_given,
+                        .goal = o->plan.goal,
                         .progress = &progress,
                         .json = o->json,
                         .quiet = o->quiet,
@@ -235,6 +238,7 @@ static ot_status bench_model(const ot_options *o, ot_diag *d)
                           .reports = o->reports,
                           .n_reports = o->n_reports,
                           .as_is = o->as_is,
+                          .no_plan = o->no_plan,
                           .json = o->json,
                           .quiet = o->quiet};
     return ot_bench_command(&r, d);

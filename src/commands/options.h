@@ -74,6 +74,7 @@ typedef struct ot_options {
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
     bool as_is;             /* of run and bench: tiles of other runtimes stay */
+    bool no_plan;           /* of run and bench: originals of tiled files run without tiles */
     bool stats;             /* of run-kernel */
     /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
     const char *device;

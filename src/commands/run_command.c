@@ -12,6 +12,7 @@
 
 #include "measure/measure.h"
 #include "onnx/import/model_io.h"
+#include "app/engine_plan.h"
 #include "app/original.h"
 #include "api/session_json.h"
 #include "base/json.h"
@@ -22,6 +23,7 @@ typedef struct work {
     ot_diag *d;
     ot_arena *a;
     ot_model *m;
+    ot_original original;
     ot_feed feed;
     ot_measured x;
     ot_model_device on;
@@ -65,8 +67,23 @@ static ot_status load(work *w)
     ot_run run = {.diag = w->d, .source = {.path = w->r->model}};
     ot_status s = ot_run_load(&run);
     w->m = run.model; /* the run holds nothing else yet */
-    if (s == OT_OK && !w->r->as_is) s = ot_run_original(w->m, w->r->quiet ? NULL : stderr);
+    if (s == OT_OK && !w->r->as_is)
+        s = ot_run_original(w->m, w->r->quiet ? NULL : stderr, &w->original);
     return s == OT_OK ? convert_inputs(w) : s;
+}
+
+/* For the sizes of the arrays. */
+static ot_status plan(work *w)
+{
+    const ot_run_request *r = w->r;
+    const bool restored = w->original.restored && !r->no_plan;
+    if (w->on.dev || r->reference || w->original.why || !(restored || r->has_goal)) return OT_OK;
+    const ot_engine_plan q = {.goal = r->has_goal ? r->goal : w->original.goal,
+                              .max_slowdown = restored ? w->original.max_slowdown : OT_MAX_SLOWDOWN,
+                              .threads = r->threads,
+                              .shapes = w->feed.shapes,
+                              .n_shapes = w->feed.n_shapes};
+    return ot_plan_for_engine(&w->m, &q, w->d);
 }
 
 /* Of one more run, which the times do not count. */
@@ -143,6 +160,7 @@ static ot_status run_all(work *w)
                             .reference = r->reference,
                             .releases = true};
     OT_TRY(ot_feed_new(w->m->graph, &f, w->a, w->d, &w->feed));
+    OT_TRY(plan(w));
     OT_TRY(ot_measured_open(&w->x, w->m, &w->feed, &o, w->a, w->d));
     OT_TRY(open_outputs(w));
     OT_TRY(watch_rows(w));

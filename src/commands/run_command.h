@@ -7,6 +7,7 @@
 #define OT_COMMANDS_RUN_COMMAND_H
 
 #include "run_outputs.h"
+#include "tiling/plan.h"
 
 /* How an input comes (ot_convert_input). */
 typedef struct ot_input_form {
@@ -30,13 +31,16 @@ typedef struct ot_run_request {
     const char *output_dir; /* or all to a folder; NULL: not so */
     /* "opencl", "vulkan:1" and the like; NULL or "cpu": the engine itself */
     const char *device;
-    int64_t device_memory;     /* bytes that the model may take of it; 0: all */
-    const char *trace;         /* file for a Chrome trace of one more run; NULL: none */
-    uint32_t repeat;           /* 0: once */
-    uint32_t threads;          /* 0: one */
-    ot_progress *progress;     /* of repeated runs; NULL: none */
-    bool reference;            /* reference kernels only */
-    bool as_is;                /* a file that was tiled for another runtime runs by its tiles */
+    int64_t device_memory; /* bytes that the model may take of it; 0: all */
+    const char *trace;     /* file for a Chrome trace of one more run; NULL: none */
+    uint32_t repeat;       /* 0: once */
+    uint32_t threads;      /* 0: one */
+    ot_progress *progress; /* of repeated runs; NULL: none */
+    bool reference;        /* reference kernels only */
+    /* a file that was tiled for another runtime runs by its tiles; by its original, not planned */
+    bool as_is, no_plan;
+    bool has_goal; /* any model is planned for */
+    ot_goal goal;
     bool json, quiet, verbose; /* what is printed on stdout; verbose: each node's time, too */
 } ot_run_request;
 

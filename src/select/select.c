@@ -323,6 +323,17 @@ void ot_selection_free(ot_selection *s)
     *s = (ot_selection){0};
 }
 
+void ot_selection_forget_plans(ot_selection *s)
+{
+    ot_plan_free(s->plan);
+    s->plan = NULL;
+    for (uint32_t k = 0; k < s->n_groups; k++)
+        for (int j = 0; j < OT_VARIANT_KINDS; j++) {
+            ot_candidates_close(s->groups[k].v[j].c);
+            s->groups[k].v[j].c = NULL;
+        }
+}
+
 ot_status ot_select_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o,
                          bool static_shape, ot_plan **p)
 {

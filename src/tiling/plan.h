@@ -116,6 +116,8 @@ typedef struct ot_plan {
 
 typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 
+#define OT_MAX_SLOWDOWN 0.10 /* of goal memory, where nobody says */
+
 typedef struct ot_plan_options {
     ot_goal goal;
     int64_t memory_budget; /* bytes; 0 none */

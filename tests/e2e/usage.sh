@@ -112,7 +112,7 @@ else
     expect 2 "$TOOL" run m.onnx --input x=a.npy --input x=b.npy; says 'gives an input twice'
     expect 2 "$TOOL" run m.onnx --repeat 0; says '--repeat'
     expect 2 "$TOOL" run m.onnx --seed -1; says '--seed'
-    expect 2 "$TOOL" run m.onnx --goal memory; says "--goal is not for 'run'"
+    expect 2 "$TOOL" run m.onnx --force; says "--force is not for 'run'"
     expect 2 "$TOOL" run m.onnx -o x; says "--output 'x': must be NAME=F.npy or NAME=F.raw"
 fi
 expect 2 "$TOOL" m.onnx -o x --input x=a.npy; says "--input is for 'onnx-tile run' and 'bench' only"

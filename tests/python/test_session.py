@@ -71,6 +71,27 @@ class Sessions(unittest.TestCase):
         self.assertEqual(bound.inputs[0].shape, (1, 3, 64, 48))
         self.assertTrue(same(bound.run({"x": self.x})[0], y))
 
+    def test_planned_when_it_is_loaded(self):
+        model, wide = networks.conv_chain(256, 256), networks.conv_chain(256, 256, rows="rows")
+        x = np.random.default_rng(2).random((1, 3, 256, 256), np.float32)
+        with onnx_tile.Session(model, threads=2) as plain:
+            want, = plain.run([x])
+            most = plain.profile().data["peak_bytes"]
+        for source, contexts in (model, 1), (model, 3), (wide, 1):
+            with onnx_tile.Session(source, threads=2, goal="memory", contexts=contexts) as session:
+                for _ in range(contexts + 1):
+                    got, = session.run([x])
+                    self.assertTrue(np.allclose(got, want, rtol=1e-4, atol=1e-5))
+                self.assertLess(session.profile().data["peak_bytes"], most / 2)
+        with onnx_tile.Session(wide, threads=2, goal="time") as session:
+            for rows in 256, 100, 60, 70, 80, 90, 256:
+                got, = session.run([x[:, :, :rows]])
+                self.assertEqual(got.shape[2], rows)
+            self.assertTrue(np.allclose(got, want, rtol=1e-4, atol=1e-5))
+        for wrong in {"goal": "speed"}, {"goal": "memory", "plan": False}:
+            with self.assertRaises(onnx_tile.UsageError):
+                onnx_tile.Session(model, **wrong)
+
     def test_profile(self):
         session = onnx_tile.Session(self.model, threads=1)
         with self.assertRaisesRegex(onnx_tile.UsageError, "run first"):

@@ -127,6 +127,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_schedule_new(s, g, NULL, 0, NULL, &s->top));
     if (s->checks_only) {
         OT_TRY(ot_schedule_plan(s->top));
+        s->arena_bytes = s->top->arena_bytes;
     } else if (s->place) {
         OT_TRY(s->place->make(s->place, s, &s->placed));
     } else {

@@ -96,6 +96,7 @@ static ot_status put_original(ot_exporter *ex, Onnx__ModelProto *p)
                                        (unsigned long long)ot_proto_mark(p->graph), m->original)
                            : NULL;
     if (m->original && !text) return ot_fail_nomem(ex->d);
+    OT_TRY(put_entry(ex, p, OT_NOTE_GOAL, text ? m->goal : NULL));
     return put_entry(ex, p, OT_NOTE_ORIGINAL, text);
 }
 

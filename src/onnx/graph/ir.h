@@ -32,6 +32,7 @@ typedef uint32_t ot_id; /* index of a value or node in its graph; OT_NONE = abse
 /* Keys of metadata_props: for whom a model was tiled, and what it was before. */
 #define OT_NOTE_RUNTIME  "onnx_tile.runtime"
 #define OT_NOTE_ORIGINAL "onnx_tile.original"
+#define OT_NOTE_GOAL     "onnx_tile.goal"
 #define OT_RANK_MAX      16   /* larger ranks are refused on import */
 #define OT_KNOWN_MAX     4096 /* most elements of a value whose contents we track */
 
@@ -427,6 +428,7 @@ typedef struct ot_model {
     /* what it was before it was tiled, as text without the contents that the file has anyway, in
      * metadata_props (app/original.c); NULL: none is added */
     const char *original;
+    const char *goal;        /* with original: what it was tiled for, likewise */
     struct ot_model *lender; /* freed with it: what ot_model_adopt borrowed from; NULL */
     ot_operators operators;  /* what is written as bodies of operators */
     /* [graph->n_nodes] with PARTS and REGIONS: nodes that go into operators */
