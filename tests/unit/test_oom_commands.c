@@ -493,8 +493,8 @@ static void plan_memory(void **state)
                                     {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0, false, NULL},
                                     {"in.csv", "out.csv", OT_MEM_REUSE, 0, false, NULL},
                                     {"in.csv", "out.csv", OT_MEM_SEARCH, 0, false, NULL},
-                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24, false, "pairs.csv"},
-                                    {"in.csv", "out.csv", OT_MEM_AUTO, 0, false, "pairs.json"}};
+                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24, false, "in_pairs.csv"},
+                                    {"in.csv", "out.csv", OT_MEM_AUTO, 0, false, "in_pairs.json"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char name[64];
         snprintf(name, sizeof name, "plan-memory %s, mode %s", cases[k].input,
@@ -560,8 +560,8 @@ static int make_inputs(void **state)
     write_input("in.csv", table);
     write_input("in_turned.tk", turned);
     write_input("in.mlir", mlir);
-    write_input("pairs.csv", pairs_csv);
-    write_input("pairs.json", pairs_json);
+    write_input("in_pairs.csv", pairs_csv);
+    write_input("in_pairs.json", pairs_json);
     return 0;
 }
 
@@ -569,8 +569,8 @@ static int remove_inputs(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "in.ot",  "in_small.ot",  "in_pooled.ot", "in_run.ot", "in_tiled.onnx", "in.tk",
-        "in.csv", "in_turned.tk", "in.mlir",      "pairs.csv", "pairs.json"};
+        "in.ot",  "in_small.ot",  "in_pooled.ot", "in_run.ot",    "in_tiled.onnx", "in.tk",
+        "in.csv", "in_turned.tk", "in.mlir",      "in_pairs.csv", "in_pairs.json"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) unlink(in_folder(names[k]));
     return rmdir(folder);
 }
