@@ -159,20 +159,21 @@ class Quantised(Net):
         scale = np.full(out, math.sqrt(2.0 / (c * k * k)) / 73.0, np.float32)
         return w, scale
 
+    def conv8(self, x, out, k=1, stride=1, group=1, x_scale=6 / 255):
+        """A QLinearConv whose operands are one byte each."""
+        c = self.channels[x]
+        w, ws = self.weights(out, c // group, k)
+        y = self.node('QLinearConv', [x] + self.scales(x_scale) + [self.const(w), self.const(ws, 's'), self.const(np.zeros(out, np.int8), 'z')]
+                      + self.scales(x_scale) + [self.const(self.rng.integers(-50, 50, out).astype(np.int32), 'b')],
+                      kernel_shape=[k, k], strides=[stride] * 2, group=group, pads=[k // 2] * 4)
+        self.channels[y] = out
+        return y
+
 
 def mobilenet_v2_int8(batch=1, size=224, seed=3):
     """MobileNetV2 1.0 with QLinearConv: every activation is one byte (the form that microcontrollers run)."""
     n = Quantised('mobilenet_v2_int8', seed)
     x_scale = 6 / 255
-
-    def qconv(x, out, k=1, stride=1, group=1):
-        c = n.channels[x]
-        w, ws = n.weights(out, c // group, k)
-        y = n.node('QLinearConv', [x] + n.scales(x_scale) + [n.const(w), n.const(ws, 's'), n.const(np.zeros(out, np.int8), 'z')]
-                   + n.scales(x_scale) + [n.const(n.rng.integers(-50, 50, out).astype(np.int32), 'b')],
-                   kernel_shape=[k, k], strides=[stride] * 2, group=group, pads=[k // 2] * 4)
-        n.channels[y] = out
-        return y
 
     def add(a, b):
         fa, fb = (n.node('DequantizeLinear', [v] + n.scales(x_scale)) for v in (a, b))
@@ -181,13 +182,13 @@ def mobilenet_v2_int8(batch=1, size=224, seed=3):
         return y
 
     x = n.input([batch, 3, size, size], dtype=TensorProto.UINT8)
-    x = qconv(x, 32, 3, 2)
+    x = n.conv8(x, 32, 3, 2)
     for t, c, stride in mobilenet_blocks():
         inner = n.channels[x] * t
-        y = x if t == 1 else qconv(x, inner)
-        y = qconv(qconv(y, inner, 3, stride, inner), c)
+        y = x if t == 1 else n.conv8(x, inner)
+        y = n.conv8(n.conv8(y, inner, 3, stride, inner), c)
         x = add(x, y) if stride == 1 and n.channels[x] == c else y
-    x = qconv(x, 1280)
+    x = n.conv8(x, 1280)
     x = n.node('DequantizeLinear', [x] + n.scales(x_scale))
     n.channels[x] = 1280
     n.head(x, 1000, batch)

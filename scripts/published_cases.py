@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published cases planned by the tool, nothing measured: sections published-* of docs/results.md.
 
-  published_cases.py [--tool build/onnx-tile] [--table vgg|vgg-apart|mobilenet]
+  published_cases.py [--tool build/onnx-tile] [--table vgg|vgg-apart|mobilenet|msf]
 
 Makes the models (models/make_models.py), runs `inspect --json` and prints what it says, in Markdown. Feature maps: bytes moved less those of weights, which are read once where a region keeps them (and of
 every untiled node), else once in every tile.
@@ -18,6 +18,9 @@ MIB = 1 << 20
 VGG = [(t, l2, []) for t in ('ethos-u55', 'tlf-16m') for l2 in ('362K', '512K', '1M', '2M', '4M')]
 VGG_APART = [(t, l2, o) for t in ('ethos-u55', 'tlf-16m')
              for l2, o in (('362K', []), ('362K', ['--memory-budget', '3460K']), ('362K', ['--goal', 'memory']), ('1M', []))]
+# Networks of msf-CNN, what it reports (bytes, multiply-adds), and the slowdown with which there are about as many here.
+MSF = [('mobilenet_chain_144', 67905, 1.10, 10), ('mobilenet_chain_144', 21288, 1.30, 30), ('mobilenet_chain_144', 7887, 1.68, 300),
+       ('mcunet_chain_176', 94184, 1.45, 5), ('mcunet_vww_chain_80', 26128, 1.11, 5)]
 VGG_WEIGHTS = 2221312  # bytes of constants of the model
 
 
@@ -88,17 +91,29 @@ def mobilenet(tool, model):
                f'{p["untiled"]["time_seconds"] * 1e3:.0f} -> {p["tiled"]["time_seconds"] * 1e3:.0f} ms | {sets} | {regions(p)} |')
 
 
+def msf(tool, folder):
+    yield '| network | untiled, bytes | msf-CNN | MACs | here | MACs | `--max-slowdown` | predicted time |'
+    yield '|---|---|---|---|---|---|---|---|'
+    for name, theirs, factor, percent in MSF:
+        p = inspect(tool, os.path.join(folder, name + '.onnx'), '--target', 'mcu-512k', '--goal', 'memory', '--max-slowdown', str(percent))
+        a, b = p['untiled'], p['tiled']
+        yield (f'| `{name}` | {a["peak_bytes"]:,} | {theirs:,} | x{factor:.2f} | {b["peak_bytes"]:,} | x{macs(p):.3f} | {percent} | '
+               f'{a["time_seconds"] * 1e3:.0f} -> {b["time_seconds"] * 1e3:.0f} ms |')
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default=os.path.join(ROOT, 'build', 'onnx-tile'))
-    p.add_argument('--table', choices=('vgg', 'vgg-apart', 'mobilenet'))
+    p.add_argument('--table', choices=('vgg', 'vgg-apart', 'mobilenet', 'msf'))
     o = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in ('vgg16_head', 'mobilenet_v2_int8'):
             make = os.path.join(ROOT, 'models', 'make_models.py')
             subprocess.run([sys.executable, make, folder, name, '--size', '224'], check=True, stdout=subprocess.DEVNULL)
+        make = os.path.join(ROOT, 'models', 'chain_models.py')
+        subprocess.run([sys.executable, make, folder, *sorted({m[0] for m in MSF})], check=True, stdout=subprocess.DEVNULL)
         head, net = (os.path.join(folder, n + '.onnx') for n in ('vgg16_head', 'mobilenet_v2_int8'))
-        tables = {'vgg': vgg(o.tool, head), 'vgg-apart': vgg_apart(o.tool, head), 'mobilenet': mobilenet(o.tool, net)}
+        tables = {'vgg': vgg(o.tool, head), 'vgg-apart': vgg_apart(o.tool, head), 'mobilenet': mobilenet(o.tool, net), 'msf': msf(o.tool, folder)}
         print('\n\n'.join('\n'.join(rows) for name, rows in tables.items() if o.table in (None, name)))
 
 

@@ -26,6 +26,7 @@ MEASURED_BY = {  # section: words of the command, and whether it prints Markdown
     'out-of-memory': (['scripts/out_of_memory.py'], True),
     'published-vgg-apart': (['scripts/published_cases.py', '--table', 'vgg-apart'], True),
     'published-mobilenet': (['scripts/published_cases.py', '--table', 'mobilenet'], True),
+    'published-msf': (['scripts/published_cases.py', '--table', 'msf'], True),
     'exactness': (['scripts/exactness_table.py', '--markdown'], True),
     'operator': (['scripts/operator_table.py'], True),
     'operators': (['scripts/op_speed.py', '--worst', '30'], True),

@@ -96,7 +96,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     const ot_value *sink = &s->g->values[tr->w->sink];
     bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
     /* a scratchpad is a hard limit */
-    if (ot_target_hard_limit(tr->t) && x.ws > tr->t->fast_bytes) return false;
+    if (ot_target_hard_limit(tr->t) && x.ws > ot_target_room(tr->t)) return false;
     double time = 0, traffic = 0;
     int64_t reassembly = 0;
     ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &reassembly);
@@ -112,7 +112,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     for (uint32_t d = 0; d < tr->n_dims; d++) c->tile[d] = tr->dim[d][p->c[d]].tile;
     c->time = time + tr->outside_time;
     c->traffic = traffic + tr->outside_traffic;
-    c->fits = x.ws <= tr->t->fast_bytes;
+    c->fits = x.ws <= ot_target_room(tr->t);
     c->n_in = tr->n_in;
     int64_t outside = tr->outside_live;
     for (uint32_t j = 0; j < tr->n_pending && outside > 0; j++)

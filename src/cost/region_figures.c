@@ -354,7 +354,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     r->weights_stay = ot_weights_stay(t, &tot);
     r->overlap = ot_overlaps(t, &tot);
     /* the search estimates; a scratchpad is a hard limit */
-    if (ot_target_hard_limit(t) && tot.ws > t->fast_bytes) return OT_OK;
+    if (ot_target_hard_limit(t) && tot.ws > ot_target_room(t)) return OT_OK;
     ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &reassembly);
     r->time_untiled = r->traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {

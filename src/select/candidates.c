@@ -81,6 +81,7 @@ void ot_candidates_close(ot_candidates *x)
 {
     if (!x) return;
     for (size_t k = 0; k < x->n_plans; k++) ot_plan_free(x->plans[k]);
+    ot_smaller_close(x);
     ot_planner_close(x->planner);
     ot_form_memo_free(x->memo);
     ot_form_memo_free(x->small_memo);
@@ -335,12 +336,21 @@ static ot_status set_base(ot_candidates *x)
 static ot_status make_own(ot_candidates *x)
 {
     ot_plan_options o = x->o;
+    ot_diag *told = x->g->model->diag, why = {0};
     o.detail = false; /* filled when it is taken */
-    OT_TRY(ot_planner_plan(x->planner, &o, &x->own));
+    x->own = NULL;
+    x->g->model->diag = &why;
+    const ot_status s = ot_planner_plan(x->planner, &o, &x->own);
+    x->g->model->diag = told;
+    if (s != OT_OK && s != OT_E_BUDGET) return ot_fail(told, s, "%s", why.message);
+    if (s == OT_OK && !OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, x->own)) {
+        ot_plan_free(x->own);
+        return ot_fail_nomem(told);
+    }
+    OT_TRY(ot_candidates_less_room(x, &o));
+    if (!x->own) return ot_fail(told, s, "%s", why.message);
     x->untiled_s = x->own->untiled.time_s;
-    if (OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, x->own)) return OT_OK;
-    ot_plan_free(x->own);
-    return ot_fail_nomem(x->g->model->diag);
+    return OT_OK;
 }
 
 static ot_region_set set_of(const ot_candidates *x, const ot_plan *p)

@@ -72,11 +72,18 @@ typedef struct ot_simulated {
     double packing_seconds;
 } ot_simulated;
 
+/* Plans whose tiles take a part of the fast memory. */
+typedef struct ot_smaller {
+    ot_target target; /* t with that room */
+    ot_planner *planner;
+} ot_smaller;
+
 typedef struct ot_candidates {
     ot_graph *g;
     const ot_target *t;
     ot_plan_options o;   /* the user's, with the limit on time of the lap at hand */
     ot_planner *planner; /* of g */
+    ot_smaller *smaller; /* beside it, in rooms of a scratchpad, as they are made (less_room.c) */
     bool static_shape;   /* the file states all extents */
     int64_t weights;     /* bytes of g's initializers */
     /* [nodes of g] seconds to pack the weights that a loop captures, each time that it runs */
@@ -187,6 +194,14 @@ typedef struct ot_score_limit {
 } ot_score_limit;
 /* It reads l when it is asked. */
 ot_sim_stop ot_score_stop(const ot_score_limit *l);
+
+/* ---- less_room.c ---- */
+
+/* x->own, a plan of options o or NULL where none keeps the budget, becomes a better one whose tiles
+ * take less of a scratchpad, where that holds less, or keeps the budget in less time. x owns what
+ * is made. Fails: OT_E_NOMEM. */
+ot_status ot_candidates_less_room(ot_candidates *x, const ot_plan_options *o) OT_MUST_USE;
+void ot_smaller_close(ot_candidates *x);
 
 /* ---- propose.c ---- */
 

@@ -24,8 +24,9 @@
 
 /* Limits on time that are searched: the user's is rounded down to one of them, and what was found
  * under the tighter ones competes. */
-static const double SLOWDOWNS[] = {0,   0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4,
-                                   0.5, 0.75, 1,   1.5,  2,   3,    5,   10};
+static const double SLOWDOWNS[] = {0,   0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,
+                                   0.4, 0.5,  0.75, 1,    1.5, 2,    3,   5,    10};
+#define COARSE 0.05 /* where sets of regions are simulated, a lap takes long: no limits below */
 
 /* ---- one variant ---- */
 
@@ -264,13 +265,19 @@ static ot_status lap(ot_laps *x, const ot_plan_options *o, double slowdown)
     return OT_OK;
 }
 
+static bool is_skipped(const ot_laps *x, double slowdown)
+{
+    return slowdown > 0 && slowdown < COARSE && ot_runtime_simulates(x->r->target->runtime);
+}
+
 ot_status ot_laps_find(ot_laps *x, const ot_plan_options *o, ot_pick *out)
 {
     static const size_t n = sizeof SLOWDOWNS / sizeof *SLOWDOWNS;
     if (!ot_candidates_compete(o) || o->max_tensor) return run_groups(x, o, out);
     while (o->one_lap && x->next + 1 < n && SLOWDOWNS[x->next + 1] <= o->max_slowdown) x->next++;
+    while (o->one_lap && x->next > 0 && is_skipped(x, SLOWDOWNS[x->next])) x->next--;
     for (; x->next < n && SLOWDOWNS[x->next] <= o->max_slowdown; x->next++)
-        OT_TRY(lap(x, o, SLOWDOWNS[x->next]));
+        if (!is_skipped(x, SLOWDOWNS[x->next])) OT_TRY(lap(x, o, SLOWDOWNS[x->next]));
     *out = x->memory;
     return OT_OK;
 }

@@ -20,6 +20,9 @@ typedef struct ot_target {
     char cpu[128];
     /* capacity of the fast memory that a tile's working set must fit ("L2") */
     int64_t fast_bytes;
+    /* of these, what one tile's working set may take; 0: all. Not of files: a search for less
+     * memory sets it */
+    int64_t tile_room;
     /* capacity of a memory for constants beside it, where they are once they have been read; 0:
      * none */
     int64_t weight_bytes;
@@ -80,6 +83,11 @@ void ot_target_free(ot_target *t);
 /* The fast memory is a scratchpad: what does not fit cannot run. Else a cache, where it only
  * takes longer. */
 static inline bool ot_target_hard_limit(const ot_target *t) { return !t->is_cache; }
+/* Bytes that the working set of a tile may take. */
+static inline int64_t ot_target_room(const ot_target *t)
+{
+    return t->tile_room > 0 && t->tile_room < t->fast_bytes ? t->tile_room : t->fast_bytes;
+}
 /* Constants of so many bytes that a region reads in every tile take nothing of the fast memory,
  * and are read once. */
 static inline bool ot_target_weights_apart(const ot_target *t, int64_t bytes)

@@ -33,7 +33,7 @@ static ot_candidate of_region(const ot_region *r, const ot_target *t)
                       .mac_ratio = r->mac_ratio,
                       .working_set = r->working_set,
                       .peak = r->peak,
-                      .fits = r->working_set <= t->fast_bytes};
+                      .fits = r->working_set <= ot_target_room(t)};
     for (uint32_t d = 0; d < r->n_dims; d++) {
         c.axes[d] = r->values[r->dims[d].sink].axis[d];
         c.tiles[d] = r->dims[d].n_tiles;

@@ -147,7 +147,7 @@ ot_status ot_region_fit_memory(const ot_seq *s, const ot_target *t, ot_region *r
 static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
 {
     OT_TRY(ot_region_fit_memory(x->s, x->t, r));
-    *fits = !ot_target_hard_limit(x->t) || r->working_set <= x->t->fast_bytes;
+    *fits = !ot_target_hard_limit(x->t) || r->working_set <= ot_target_room(x->t);
     return OT_OK;
 }
 
@@ -160,7 +160,7 @@ static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const o
     fprintf(stderr, "%s%s: ", how & OT_FIT_STREAM ? " constants streamed" : "",
             how & OT_FIT_SINGLE ? " one slot" : "");
     if (!form)
-        fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)x->t->fast_bytes);
+        fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)ot_target_room(x->t));
     else
         fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n",
                 ot_form_name(r->form), r->time_tiled * 1e3, (long long)r->working_set,

@@ -91,11 +91,11 @@ static ot_status fit(finder *x, ot_region *r, bool *fits)
         if ((how & OT_FIT_SINGLE) && !x->t->double_buffer) continue;
         x->work += (uint64_t)r->dims[0].n_tiles * (r->n_nodes + r->n_values);
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, r));
-        if (r->time_tiled < 0 && (double)r->working_set > FAR_OFF * (double)x->t->fast_bytes)
+        if (r->time_tiled < 0 && (double)r->working_set > FAR_OFF * (double)ot_target_room(x->t))
             return OT_OK;
         if (r->time_tiled < 0) continue;
         OT_TRY(ot_region_fit_memory(x->s, x->t, r));
-        *fits = !hard || r->working_set <= x->t->fast_bytes;
+        *fits = !hard || r->working_set <= ot_target_room(x->t);
     }
     return OT_OK;
 }
@@ -262,7 +262,7 @@ static ot_status try_strips(finder *x, ot_choice *c, int64_t whole)
         tried of;
         c->tile[1] = tiles[k];
         if ((double)whole * (double)tiles[k] >
-            ROOM * (double)x->t->fast_bytes * (double)sink->dims[c->axes[1]])
+            ROOM * (double)ot_target_room(x->t) * (double)sink->dims[c->axes[1]])
             continue;
         OT_TRY(try_interval(x, c, &of));
     }
