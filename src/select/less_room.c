@@ -8,7 +8,7 @@
 #include "candidates.h"
 
 #define LEAST_ROOM 1024 /* bytes */
-#define ROOMS      12 /* halves, one after the other */
+#define ROOMS      12   /* halves, one after the other */
 #define ROOM_NODES 2000 /* that run, of all plans of a lap: a large graph has fewer rooms */
 #define VAIN_NODES 300  /* of plans one after the other that bring nothing: it gets no better */
 

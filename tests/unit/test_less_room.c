@@ -118,7 +118,8 @@ static void a_larger_scratchpad_is_never_worse(void **state)
             seconds[j] = x.s.plan->tiled.time_s;
             drop(&x);
             for (int i = 0; i < j; i++)
-                if ((double)peak[j] > ABOUT * (double)peak[i] && seconds[j] > seconds[i] * (1 + 1e-9))
+                if ((double)peak[j] > ABOUT * (double)peak[i] &&
+                    seconds[j] > seconds[i] * (1 + 1e-9))
                     fail_msg("network %d, %d KiB: %lld in %g s, %lld in %g s before\n%s", k,
                              16 << 2 * j, (long long)peak[j], seconds[j], (long long)peak[i],
                              seconds[i], text);

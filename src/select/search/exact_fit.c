@@ -160,7 +160,8 @@ static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const o
     fprintf(stderr, "%s%s: ", how & OT_FIT_STREAM ? " constants streamed" : "",
             how & OT_FIT_SINGLE ? " one slot" : "");
     if (!form)
-        fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)ot_target_room(x->t));
+        fprintf(stderr, "no form, or estimated above %lld bytes\n",
+                (long long)ot_target_room(x->t));
     else
         fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n",
                 ot_form_name(r->form), r->time_tiled * 1e3, (long long)r->working_set,
