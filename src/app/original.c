@@ -197,8 +197,9 @@ static const ot_node *same_node(const ot_graph *g, const ot_graph *of, const ot_
 static ot_status refer_node(const work *w, ot_graph *g, ot_node *n, bool *known)
 {
     *known = *known && (!is_taken(n) || same_node(w->m->graph, g, n));
+    if (n->n_attrs == 0) return OT_OK;
     ot_attr *attrs = ot_memdup(w->a, n->attrs, n->n_attrs * sizeof *attrs);
-    if (!attrs && n->n_attrs) return ot_fail_nomem(w->m->diag);
+    if (!attrs) return ot_fail_nomem(w->m->diag);
     for (uint32_t k = 0; k < n->n_attrs; k++) {
         *known = *known && attrs[k].kind != OT_ATTR_GRAPH;
         if (attrs[k].kind == OT_ATTR_TENSOR) OT_TRY(refer(w, &attrs[k].t, known));

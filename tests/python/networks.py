@@ -42,7 +42,7 @@ def gathered():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def in_two(height=64, width=48, middle="QuickGelu"):
+def in_two(height=64, width=48, middle="SampleOp"):
     """Convolutions, something in between, a sum with what was before it, and convolutions. middle: an operator of ONNX Runtime's own domain
     which the engine does not have; "Softmax": over the means of the maps, and a product with that, which the engine has and does not tile."""
     model = conv_chain(height, width)
