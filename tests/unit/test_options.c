@@ -310,7 +310,11 @@ static void run_options(void **state)
     assert_int_equal(p.o.n_inputs, 0);
     assert_false(p.o.reference);
     ot_options_free(&p.o);
-    static const char *const refused[] = {"--goal=time",   "--output=x",   "--target=h200",
+    p = parse("run", "m.onnx", "--goal=memory", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.plan.goal, OT_GOAL_MEMORY);
+    ot_options_free(&p.o);
+    static const char *const refused[] = {"--l2=1M",       "--output=x",   "--target=h200",
                                           "--capacity=1K", "--dump-dir=d", "-dT"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         p = parse("run", "m.onnx", refused[k], NULL);
