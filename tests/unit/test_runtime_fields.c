@@ -104,6 +104,7 @@ static const row FIELDS[] = {
     R(growth_title, TEXT),
     R(folds_norms, BOOL),
     R(deferred_seconds, REAL),
+    R(captured_rows, REAL),
     R(unpacked, TABLE),
     R(expands_columns, BOOL),
     R(node_bytes, INT),
