@@ -134,6 +134,14 @@ def whole_of(path, feeds):
     return passing.session(path).run(None, feeds)[0]
 
 
+def fused_pad(path, feeds, whole):
+    """ONNX Runtime's optimiser makes Pad a part of the MaxPool behind it, and the result loses a row where ceil_mode gives one that lies in the
+    padding: it has another shape than the model says."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(path, options, providers=['CPUExecutionProvider']).run(None, feeds)[0].shape != whole.shape
+
+
 def exact_of(tool, path, feeds, folder):
     """The whole in float64, by the reference kernels of the native engine."""
     m, wide = onnx.load(path), os.path.join(folder, 'wide.onnx')
@@ -179,7 +187,7 @@ def check(seed, tool, folder, verbose):
         if verbose:
             print(seed, g.log, str(why)[:200])
         return 'not run'
-    if min(whole.shape[2:]) < 3 or not np.isfinite(whole).all():
+    if min(whole.shape[2:]) < 3 or not np.isfinite(whole).all() or 'ceil' in g.log and fused_pad(path, feeds, whole):
         return 'not run'
     shapes = [f'--shape={name}={",".join(map(str, x.shape))}' for name, x in feeds.items()]
     out = os.path.join(folder, f'passes{seed}')
