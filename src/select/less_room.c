@@ -46,12 +46,16 @@ static int64_t largest_set(const ot_plan *p)
     return bytes > 0 ? bytes : INT64_MAX;
 }
 
-/* p in the place of `kept`, NULL: nothing is. Both keep the budget and the limit on time. */
-static bool is_better(const ot_plan_options *o, const ot_plan *kept, const ot_plan *p)
+/* p in the place of `kept`, NULL: nothing is. Both keep the budget and the limit on time, which
+ * counts from the plan `all` of all of the room as well: tiles may be far faster than the untiled
+ * model, and a tenth less memory is not worth that. */
+static bool is_better(const ot_plan_options *o, const ot_plan *all, const ot_plan *kept,
+                      const ot_plan *p)
 {
     if (!kept) return true;
     const ot_figures *a = &kept->tiled, *b = &p->tiled;
     if (o->goal == OT_GOAL_TIME) return b->time_s < a->time_s;
+    if (all && b->time_s > (1 + o->max_slowdown) * all->tiled.time_s) return false;
     return b->peak_bytes < a->peak_bytes ||
            (b->peak_bytes == a->peak_bytes && b->time_s < a->time_s);
 }
@@ -73,7 +77,8 @@ static ot_status make(ot_candidates *x, const ot_smaller *s, const ot_plan_optio
 ot_status ot_candidates_less_room(ot_candidates *x, const ot_plan_options *o)
 {
     const uint32_t most = (uint32_t)ot_min(ROOMS, ROOM_NODES / (x->g->n_order + 1));
-    const int64_t filled = largest_set(x->own);
+    const ot_plan *all = x->own;
+    const int64_t filled = largest_set(all);
     const uint32_t patience = 1 + VAIN_NODES / (x->g->n_order + 1);
     if (!looks_for_less(x, o)) return OT_OK;
     for (uint32_t k = 0, made = 0, vain = 0; k < ROOMS && made < most && vain < patience; k++) {
@@ -85,7 +90,7 @@ ot_status ot_candidates_less_room(ot_candidates *x, const ot_plan_options *o)
         OT_TRY(make(x, &x->smaller[k], o, &p));
         made++;
         vain++;
-        if (!p || !is_better(o, x->own, p)) continue;
+        if (!p || !is_better(o, all, x->own, p)) continue;
         x->own = p;
         vain = 0;
     }
