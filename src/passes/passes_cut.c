@@ -134,7 +134,7 @@ ot_status passes_keep_needed(ot_graph *g)
     uint32_t inputs = 0;
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
     const uint32_t n = g->n_order;
-    const ot_id *order = ot_memdup(g->model->arena, g->order, n * sizeof *order + 1);
+    const ot_id *order = ot_memdup(g->model->arena, g->order, n * sizeof *order);
     bool *needed = OT_NEW_N(g->model->arena, bool, g->n_values + 1u);
     if (!needed || !order) return nomem(g);
     for (uint32_t k = 0; k < g->n_outputs; k++) needed[g->outputs[k]] = true;

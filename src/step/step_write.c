@@ -336,7 +336,7 @@ static ot_status write_adapted(step_writer *w, ot_id id, const ot_node *was)
     const bool left_out = x->outside.kind == OT_OUTSIDE_LEFT_OUT &&
                           (x->read[0].low || x->read[0].high);
     const bool more = x->made.lo != x->make.lo || x->made.hi != x->make.hi || left_out;
-    ot_id *out = ot_memdup(w->p->a, was->out, was->n_out * sizeof *out + 1);
+    ot_id *out = ot_memdup(w->p->a, was->out, was->n_out * sizeof *out);
     if (!out) return nomem(w);
     for (uint32_t o = 0; o < was->n_out && more; o++)
         if (out[o] != OT_NONE && axis_of(w, out[o]) >= 0)
@@ -496,7 +496,7 @@ ot_status step_write_model(step_plan *p, ot_step_facts *facts)
                      .now = OT_NEW_N(p->a, ot_id, p->n_values + 1u),
                      .made = ot_map_new(p->a)};
     const uint32_t n = p->g->n_order, n_inputs = p->g->n_inputs, n_outputs = p->g->n_outputs;
-    ot_id *order = ot_memdup(p->a, p->g->order, n * sizeof *order + 1);
+    ot_id *order = ot_memdup(p->a, p->g->order, n * sizeof *order);
     if (!w.now || !w.made || !order) return nomem(&w);
     for (ot_id v = 0; v < p->n_values; v++) w.now[v] = v;
     if (p->counts) OT_TRY(step_counters(&w));

@@ -362,7 +362,7 @@ static ot_status write_all(const writer *w)
 {
     ot_graph *g = w->g;
     const uint32_t n_order = g->n_order, n_values = w->x->n_values;
-    ot_id *order = ot_memdup(w->x->a, g->order, n_order * sizeof *order + 1);
+    ot_id *order = ot_memdup(w->x->a, g->order, n_order * sizeof *order);
     bool *was_read = OT_NEW_N(w->x->a, bool, n_values + 1u);
     if (!order || !was_read) return nomem(w);
     for (ot_id v = 0; v < n_values; v++) {

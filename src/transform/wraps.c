@@ -479,7 +479,7 @@ static ot_status write_all(moving *m, uint32_t n_values)
 {
     ot_graph *g = m->g;
     const uint32_t n_order = g->n_order;
-    ot_id *order = ot_memdup(m->a, g->order, n_order * sizeof *order + 1);
+    ot_id *order = ot_memdup(m->a, g->order, n_order * sizeof *order);
     bool *named = OT_NEW_N(m->a, bool, n_values + 1u);
     if (!order || !named) return nomem(m);
     for (ot_id v = 0; v < n_values; v++) named[v] = is_named(g, v);
