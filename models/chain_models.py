@@ -6,14 +6,11 @@
 The blocks are those of msf-CNN (Huang and Baccelli, NeurIPS 2025), weights random. A block is a convolution 1 x 1 to `expansion` times the
 channels, one of each channel, and one 1 x 1; published widths that are no whole numbers are rounded down, as there.
 """
-import argparse
-import os
 import sys
 
-import onnx
 from onnx import TensorProto
 
-from make_models import Quantised
+from make_models import Quantised, write_named
 
 # (channels, expansion, stride, kernel) of each block; behind a first convolution 3 x 3 of stride 2.
 W = .35
@@ -50,23 +47,5 @@ MODELS = {
 }
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('out', nargs='?')
-    p.add_argument('names', nargs='*')
-    p.add_argument('--list', action='store_true')
-    a = p.parse_args()
-    if a.list:
-        print('\n'.join(MODELS))
-        return 0
-    unknown = [x for x in a.names if x not in MODELS]
-    if not a.out or not a.names or unknown:
-        p.error(f'no model {unknown[0]!r}' if unknown else 'OUT and NAME are needed (see --list)')
-    os.makedirs(a.out, exist_ok=True)
-    for name in a.names:
-        onnx.save(MODELS[name](), os.path.join(a.out, name + '.onnx'))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(write_named(__doc__, MODELS))

@@ -15,14 +15,11 @@ data.
   ltx         both ends repeated (Slice, Tile)       mean square over channels           channels to time and space         none
   image       none: pictures                         groups of channels                  Resize                             attention
 """
-import argparse
-import os
 import sys
 
 import numpy as np
-import onnx
 
-from make_models import Net
+from make_models import Net, write_named
 
 EPS = np.float32(1e-6)
 LAST = 2 ** 63 - 1
@@ -292,26 +289,5 @@ MODELS = {
 }
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('out', nargs='?')
-    p.add_argument('names', nargs='*')
-    for option in ('width', 'frames', 'height', 'wide'):
-        p.add_argument('--' + option, type=int)
-    p.add_argument('--list', action='store_true')
-    a = p.parse_args()
-    if a.list:
-        print('\n'.join(MODELS))
-        return 0
-    unknown = [x for x in a.names if x not in MODELS]
-    if not a.out or not a.names or unknown:
-        p.error(f'no model {unknown[0]!r}' if unknown else 'OUT and NAME are needed (see --list)')
-    given = {k: v for k, v in vars(a).items() if k in ('width', 'frames', 'height', 'wide') and v}
-    os.makedirs(a.out, exist_ok=True)
-    for name in a.names:
-        onnx.save(MODELS[name](**given), os.path.join(a.out, name + '.onnx'))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(write_named(__doc__, MODELS, ('width', 'frames', 'height', 'wide')))

@@ -527,6 +527,29 @@ def build(name, small=False, **given):
     return f(**args)
 
 
+def write_named(doc, models, options=()):
+    """The command of the other scripts of this folder: OUT NAME [NAME...] or --list. models: {name: function that makes one}, which takes
+    the numbers that are given of `options`."""
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('out', nargs='?')
+    p.add_argument('names', nargs='*')
+    for option in options:
+        p.add_argument('--' + option, type=int)
+    p.add_argument('--list', action='store_true')
+    a = p.parse_args()
+    if a.list:
+        print('\n'.join(models))
+        return 0
+    unknown = [x for x in a.names if x not in models]
+    if not a.out or not a.names or unknown:
+        p.error(f'no model {unknown[0]!r}' if unknown else 'OUT and NAME are needed (see --list)')
+    given = {k: v for k, v in vars(a).items() if k in options and v}
+    os.makedirs(a.out, exist_ok=True)
+    for name in a.names:
+        onnx.save(models[name](**given), os.path.join(a.out, name + '.onnx'))
+    return 0
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('out', nargs='?')

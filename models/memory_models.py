@@ -5,14 +5,11 @@
 
 Architectures as published, weights random: memory depends on neither training nor data.
 """
-import argparse
-import os
 import sys
 
 import numpy as np
-import onnx
 
-from make_models import Net, build, prelu
+from make_models import Net, build, prelu, write_named
 
 
 def dilated(n, x, out, rate, dims=2, k=3):
@@ -137,23 +134,5 @@ MODELS = {
 }
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('out', nargs='?')
-    p.add_argument('names', nargs='*')
-    p.add_argument('--list', action='store_true')
-    a = p.parse_args()
-    if a.list:
-        print('\n'.join(MODELS))
-        return 0
-    unknown = [x for x in a.names if x not in MODELS]
-    if not a.out or not a.names or unknown:
-        p.error(f'no model {unknown[0]!r}' if unknown else 'OUT and NAME are needed (see --list)')
-    os.makedirs(a.out, exist_ok=True)
-    for name in a.names:
-        onnx.save(MODELS[name](), os.path.join(a.out, name + '.onnx'))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(write_named(__doc__, MODELS))

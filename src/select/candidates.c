@@ -248,20 +248,28 @@ ot_status ot_candidates_score(ot_candidates *x, ot_region *regions, uint32_t n, 
 
 /* ---- plans ---- */
 
-ot_status ot_candidates_make(ot_candidates *x, const ot_plan_options *o, ot_plan **p)
+ot_status ot_candidates_made(ot_candidates *x, ot_planner *planner, const ot_plan_options *o,
+                             ot_diag *why, ot_plan **p)
 {
-    ot_diag *told = x->g->model->diag, aside = {0};
+    ot_diag *told = x->g->model->diag;
     *p = NULL;
-    if (o->max_tensor) x->g->model->diag = &aside; /* a plan that does not hold is no failure */
-    ot_status s = ot_planner_plan(x->planner, o, p);
+    *why = (ot_diag){0};
+    x->g->model->diag = why; /* a plan that does not hold is no failure */
+    const ot_status s = ot_planner_plan(planner, o, p);
     x->g->model->diag = told;
-    if (s == OT_E_BUDGET && o->max_tensor) return OT_OK;
-    if (s == OT_E_NOMEM) return ot_fail_nomem(told);
-    OT_TRY(s);
+    if (s == OT_E_BUDGET) return OT_OK;
+    if (s != OT_OK) return ot_fail(told, s, "%s", why->message);
     if (OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, *p)) return OT_OK;
     ot_plan_free(*p);
     *p = NULL;
     return ot_fail_nomem(told);
+}
+
+ot_status ot_candidates_make(ot_candidates *x, const ot_plan_options *o, ot_plan **p)
+{
+    ot_diag why;
+    OT_TRY(ot_candidates_made(x, x->planner, o, &why, p));
+    return *p || o->max_tensor ? OT_OK : ot_fail(x->g->model->diag, OT_E_BUDGET, "%s", why.message);
 }
 
 /* Where bytes cost so much that nothing which saves them keeps within the time allowed, they
@@ -336,19 +344,11 @@ static ot_status set_base(ot_candidates *x)
 static ot_status make_own(ot_candidates *x)
 {
     ot_plan_options o = x->o;
-    ot_diag *told = x->g->model->diag, why = {0};
+    ot_diag why;
     o.detail = false; /* filled when it is taken */
-    x->own = NULL;
-    x->g->model->diag = &why;
-    const ot_status s = ot_planner_plan(x->planner, &o, &x->own);
-    x->g->model->diag = told;
-    if (s != OT_OK && s != OT_E_BUDGET) return ot_fail(told, s, "%s", why.message);
-    if (s == OT_OK && !OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, x->own)) {
-        ot_plan_free(x->own);
-        return ot_fail_nomem(told);
-    }
+    OT_TRY(ot_candidates_made(x, x->planner, &o, &why, &x->own));
     OT_TRY(ot_candidates_less_room(x, &o));
-    if (!x->own) return ot_fail(told, s, "%s", why.message);
+    if (!x->own) return ot_fail(x->g->model->diag, OT_E_BUDGET, "%s", why.message);
     x->untiled_s = x->own->untiled.time_s;
     return OT_OK;
 }

@@ -144,6 +144,10 @@ ot_status ot_candidates_take(ot_candidates *x, const ot_outcome *of, ot_plan **o
 /* Nothing was asked for that keeps sets of regions from competing. */
 bool ot_candidates_compete(const ot_plan_options *o);
 
+/* A plan of options o by that planner, which x owns. *p NULL: none keeps a limit; *why says which.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_candidates_made(ot_candidates *x, ot_planner *planner, const ot_plan_options *o,
+                             ot_diag *why, ot_plan **p) OT_MUST_USE;
 /* A plan of options o, which x owns. *p NULL: none keeps the limit on tensors. Fails: OT_E_BUDGET,
  * OT_E_NOMEM. */
 ot_status ot_candidates_make(ot_candidates *x, const ot_plan_options *o, ot_plan **p) OT_MUST_USE;

@@ -60,20 +60,6 @@ static bool is_better(const ot_plan_options *o, const ot_plan *all, const ot_pla
            (b->peak_bytes == a->peak_bytes && b->time_s < a->time_s);
 }
 
-/* A plan of one room, which x owns; *p NULL: none keeps the budget. */
-static ot_status make(ot_candidates *x, const ot_smaller *s, const ot_plan_options *o, ot_plan **p)
-{
-    ot_diag *told = x->g->model->diag, aside = {0};
-    x->g->model->diag = &aside; /* a plan that does not keep the budget is no failure */
-    const ot_status st = ot_planner_plan(s->planner, o, p);
-    x->g->model->diag = told;
-    if (st == OT_E_BUDGET) return OT_OK;
-    if (st != OT_OK) return ot_fail(told, st, "%s", aside.message);
-    if (OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, *p)) return OT_OK;
-    ot_plan_free(*p);
-    return ot_fail_nomem(told);
-}
-
 ot_status ot_candidates_less_room(ot_candidates *x, const ot_plan_options *o)
 {
     const uint32_t most = (uint32_t)ot_min(ROOMS, ROOM_NODES / (x->g->n_order + 1));
@@ -83,11 +69,12 @@ ot_status ot_candidates_less_room(ot_candidates *x, const ot_plan_options *o)
     if (!looks_for_less(x, o)) return OT_OK;
     for (uint32_t k = 0, made = 0, vain = 0; k < ROOMS && made < most && vain < patience; k++) {
         const int64_t room = x->t->fast_bytes >> (k + 1);
-        ot_plan *p = NULL;
+        ot_plan *p;
+        ot_diag why;
         if (room >= filled) continue;
         if (room < LEAST_ROOM) break;
         OT_TRY(open_smaller(x, k));
-        OT_TRY(make(x, &x->smaller[k], o, &p));
+        OT_TRY(ot_candidates_made(x, x->smaller[k].planner, o, &why, &p));
         made++;
         vain++;
         if (!p || !is_better(o, all, x->own, p)) continue;
