@@ -7,6 +7,8 @@
  */
 #include "geometry_internal.h"
 
+#include "ops/access.h"
+
 #define EVEN_DEPTH 16 /* nodes that are looked back over */
 #define POSITIONS  "an operand that lies along the axis is no input's: it says where a row lies"
 
@@ -83,6 +85,8 @@ static ot_geometry_kind kind_of(const ot_graph *g, const ot_node *n)
         return n->n_in > 1 && n->in[1] != OT_NONE && is_constant(&g->values[n->in[1]])
                    ? OT_GEOMETRY_FIXED
                    : OT_GEOMETRY_DATA;
+    /* how many rows there are is the runtime's affair */
+    case OT_ACC_POOL: return ot_acc_pad_lost(g, n) ? OT_GEOMETRY_DATA : OT_GEOMETRY_FIXED;
     case OT_ACC_BARRIER:
     case OT_ACC_BATCHED:
     case OT_ACC_ROWS:

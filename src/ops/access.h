@@ -81,6 +81,9 @@ bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_e
 
 /* The pool reads a Pad that ONNX Runtime may merge into it with other results (access_pad.c). */
 bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);
+/* The pool has ceil_mode and reads such a Pad: merged, it leaves out a last window that the model
+ * says there is, at the extents there are or, where they are free, at some. */
+bool ot_acc_pad_lost(const ot_graph *g, const ot_node *pool);
 
 /* Replace or append one attribute of the adapted node. */
 ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v,

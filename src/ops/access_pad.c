@@ -11,6 +11,7 @@
  * left, on any axis, needs no node at all: it is forwarded.
  */
 #include "access_spatial.h"
+#include "dynamic_dims.h"
 #include "quirks.h"
 
 #define PAD_LIMIT ((int64_t)1 << 40)
@@ -101,7 +102,12 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, ot_why *why)
  * ONNX Runtime merges Pad by zeros into the pool that follows, when that pool has explicit pads.
  * For MaxPool this changes results below zero (padding there is minus infinity), and pads that
  * become as large as the kernel are refused on loading. Whether it merges depends on what is
- * next to what; so where it matters, both nodes stay as they are.
+ * next to what; so where it matters, both nodes stay as they are. With ceil_mode a last window
+ * that lay in the Pad lies in the pool's own padding then, and there is none:
+ *
+ *   0                          E   E+pe
+ *   |###########################|-pe-|
+ *                               [ window ]     begins at E or behind it
  *
  */
 
@@ -158,6 +164,29 @@ bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool)
         return false;
     if (!pad || pad->op != OT_OP_Pad || !pads_by_zeros(g, pad)) return false;
     return (max && !never_negative(g, pad->in[0])) || !pads_stay_small(g, pad, pool);
+}
+
+bool ot_acc_pad_lost(const ot_graph *g, const ot_node *pool)
+{
+    const ot_value *x = ot_acc_in(g, pool, 0);
+    const ot_node *pad = x && x->producer != OT_NONE ? &g->nodes[x->producer] : NULL;
+    ot_why why;
+    pad_info p;
+    ot_spatial sp;
+    if (pool->op != OT_OP_MaxPool && pool->op != OT_OP_AveragePool) return false;
+    if (!pad || pad->op != OT_OP_Pad || ot_attr_int(pool, "ceil_mode", 0) == 0) return false;
+    if (!pads_by_zeros(g, pad) || !read(g, pad, &p, &why) ||
+        !ot_spatial_read(g, pool, OT_NONE, &sp, &why) || !ot_spatial_read_pads(pool, &sp, &why))
+        return false;
+    for (uint32_t i = 0; i < sp.n; i++) {
+        const ot_spatial_axis *a = &sp.ax[i];
+        int64_t pb = p.pb[2 + i] + a->pb, pe = p.pe[2 + i] + a->pe;
+        bool any = g->model->unchanged || ot_axis_is_dynamic(g, pad->in[0], (int32_t)(2 + i));
+        if (p.pe[2 + i] <= 0) continue;
+        if (any ? pe - ot_spatial_dk(a) + a->s > 0 : (a->out - 1) * a->s >= p.in[2 + i] + pb)
+            return true;
+    }
+    return false;
 }
 
 static bool feeds_clash(const ot_graph *g, const ot_node *n)

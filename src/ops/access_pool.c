@@ -49,11 +49,18 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *wh
     return true;
 }
 
+/* Its extent in ONNX Runtime is another than the model's. */
+static bool loses_pad(const ot_graph *g, const ot_node *n)
+{
+    return ot_quirk_concerns(OT_QUIRK_POOL_LOSES_PAD, OT_BY_ALL) && ot_acc_pad_lost(g, n);
+}
+
 bool ot_pool_is_odd(const ot_graph *g, const ot_node *n)
 {
     ot_spatial sp;
     ot_why why;
     if (ot_op_access(n->op) != OT_ACC_POOL || ot_attr_int(n, "ceil_mode", 0) == 0) return false;
+    if (loses_pad(g, n)) return true;
     if (!ot_spatial_read(g, n, OT_NONE, &sp, &why) || !ot_spatial_read_pads(n, &sp, &why))
         return false;
     for (uint32_t i = 0; i < sp.n; i++) {
@@ -79,6 +86,7 @@ static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     if (out_index != 0 || indices_used(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_INDICES);
     if (ot_quirk_concerns(OT_QUIRK_POOL_TAKES_PAD, OT_BY_ALL) && ot_acc_pad_clash(g, n))
         return ot_acc_refuse(why, OT_WHY_POOL_AFTER_PAD);
+    if (loses_pad(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_LOSES_PAD);
     if (axis < 2 && !ot_spatial_same_extent(g, n, axis))
         return ot_acc_refuse(why, OT_WHY_CHANNELS_DIFFER);
     if (axis >= 2 && !read(g, n, &sp, why)) return false;

@@ -134,14 +134,6 @@ def whole_of(path, feeds):
     return passing.session(path).run(None, feeds)[0]
 
 
-def fused_pad(path, feeds, whole):
-    """ONNX Runtime's optimiser makes Pad a part of the MaxPool behind it, and the result loses a row where ceil_mode gives one that lies in the
-    padding: it has another shape than the model says."""
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(path, options, providers=['CPUExecutionProvider']).run(None, feeds)[0].shape != whole.shape
-
-
 def exact_of(tool, path, feeds, folder):
     """The whole in float64, by the reference kernels of the native engine."""
     m, wide = onnx.load(path), os.path.join(folder, 'wide.onnx')
@@ -187,7 +179,7 @@ def check(seed, tool, folder, verbose):
         if verbose:
             print(seed, g.log, str(why)[:200])
         return 'not run'
-    if min(whole.shape[2:]) < 3 or not np.isfinite(whole).all() or 'ceil' in g.log and fused_pad(path, feeds, whole):
+    if min(whole.shape[2:]) < 3 or not np.isfinite(whole).all():
         return 'not run'
     shapes = [f'--shape={name}={",".join(map(str, x.shape))}' for name, x in feeds.items()]
     out = os.path.join(folder, f'passes{seed}')
@@ -195,6 +187,8 @@ def check(seed, tool, folder, verbose):
     said = subprocess.run([tool, 'passes', path, '-o', out, '-q', '--store', store, *shapes], capture_output=True, text=True, timeout=60)
     if said.returncode != 0:
         if set(g.log) & {'corners', 'join'} and 'cannot be made of passes: node ' in said.stderr:
+            return 'refused'
+        if {'pad', 'ceil'} <= set(g.log) and '(MaxPool), data-dependent: ONNX Runtime merges the Pad' in said.stderr:
             return 'refused'
         raise AssertionError(f'{g.log}: {said.stderr.strip()}')
     spread, made = float(np.ptp(whole)) or 1.0, []
