@@ -89,11 +89,11 @@ static ot_status compute(ot_model *copy, ot_arena *a, ot_constants *out, ot_diag
     return st;
 }
 
-ot_status ot_constants_compute(const ot_model *m, ot_arena *a, ot_constants *out)
+ot_status ot_constants_compute(const ot_model *m, bool bit_exact, ot_arena *a, ot_constants *out)
 {
     ot_diag unsaid = {0};
     ot_model *copy;
-    OT_TRY(ot_find_constants(m->graph, a, &out->computed));
+    OT_TRY(ot_find_constants(m->graph, bit_exact, a, &out->computed));
     const uint32_t n = out->computed.n;
     out->contents = OT_NEW_N(a, const ot_tensor *, n + 1u);
     out->made = OT_NEW_N(a, ot_id, n + 1u);
@@ -107,9 +107,9 @@ ot_status ot_constants_compute(const ot_model *m, ot_arena *a, ot_constants *out
     return OT_OK;
 }
 #else
-ot_status ot_constants_compute(const ot_model *m, ot_arena *a, ot_constants *out)
+ot_status ot_constants_compute(const ot_model *m, bool bit_exact, ot_arena *a, ot_constants *out)
 {
-    (void)m, (void)a;
+    (void)m, (void)bit_exact, (void)a;
     *out = (ot_constants){0};
     return OT_OK;
 }

@@ -6,7 +6,8 @@
 
 /* Constants of m's graph that may become initializers, and their contents, in a; none, where there
  * is little to gain or the engine is not built in or does not compute them. Requires ORDER, USES,
- * SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_constants_compute(const ot_model *m, ot_arena *a, ot_constants *out) OT_MUST_USE;
+ * SHAPES. bit_exact: nothing that rounds. Fails: OT_E_NOMEM. */
+ot_status ot_constants_compute(const ot_model *m, bool bit_exact, ot_arena *a,
+                               ot_constants *out) OT_MUST_USE;
 
 #endif

@@ -151,7 +151,7 @@ static ot_status compute_constants(ot_run *r)
     ot_constants *c = OT_NEW(r->model->arena, ot_constants);
     if (!c) return ot_fail_nomem(r->diag);
     OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
-    OT_TRY(ot_constants_compute(r->model, r->model->arena, c));
+    OT_TRY(ot_constants_compute(r->model, o->plan.bit_exact, r->model->arena, c));
     r->constants = c;
     return OT_OK;
 }

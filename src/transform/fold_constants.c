@@ -5,8 +5,11 @@
  *
  * Runtimes compute them while they load the model, each for itself: what they make on the way
  * stays in the heap, and so do equal results (SwinIR: 900 MB for 8 MB of masks and biases).
- * Operators whose results are the same bits in every runtime are computed; what follows from
- * others stays.
+ * Operators whose results are the same bits in every runtime are computed. Where rounding may
+ * differ, so are those that round, as long as nothing behind them makes a step of that:
+ *
+ *   weights --> ReduceMean --> Sub --> Mul --> Conv       computed: another last bit, as in a Conv
+ *   distances --> Log --> Mul --> Cast to int --> Gather  Log stays: another row of the table
  */
 #include "transform.h"
 
@@ -26,6 +29,7 @@ static bool is_exact(ot_op op)
     case OT_OP_And:
     case OT_OP_Cast:
     case OT_OP_Ceil:
+    case OT_OP_Clip:
     case OT_OP_Concat:
     case OT_OP_Constant:
     case OT_OP_ConstantOfShape:
@@ -50,6 +54,9 @@ static bool is_exact(ot_op op)
     case OT_OP_Or:
     case OT_OP_Pad:
     case OT_OP_Range:
+    case OT_OP_ReduceMax:
+    case OT_OP_ReduceMin:
+    case OT_OP_Relu:
     case OT_OP_Reshape:
     case OT_OP_ScatterElements:
     case OT_OP_ScatterND:
@@ -62,6 +69,41 @@ static bool is_exact(ot_op op)
     case OT_OP_Trilu:
     case OT_OP_Unsqueeze:
     case OT_OP_Where: return true;
+    default: return false;
+    }
+}
+
+/* Rounds in its own way: results of two runtimes differ in their last bits. */
+static bool rounds(ot_op op)
+{
+    switch (op) {
+    case OT_OP_BatchNormalization:
+    case OT_OP_Cos:
+    case OT_OP_CumSum:
+    case OT_OP_Einsum:
+    case OT_OP_Erf:
+    case OT_OP_Exp:
+    case OT_OP_Gelu:
+    case OT_OP_Gemm:
+    case OT_OP_InstanceNormalization:
+    case OT_OP_LayerNormalization:
+    case OT_OP_LeakyRelu:
+    case OT_OP_Log:
+    case OT_OP_MatMul:
+    case OT_OP_Pow:
+    case OT_OP_Reciprocal:
+    case OT_OP_ReduceL2:
+    case OT_OP_ReduceMean:
+    case OT_OP_ReduceProd:
+    case OT_OP_ReduceSum:
+    case OT_OP_ReduceSumSquare:
+    case OT_OP_Sigmoid:
+    case OT_OP_Sin:
+    case OT_OP_Softmax:
+    case OT_OP_Softplus:
+    case OT_OP_Sqrt:
+    case OT_OP_Sum:
+    case OT_OP_Tanh: return true;
     default: return false;
     }
 }
@@ -105,14 +147,111 @@ static bool is_writable(const ot_value *v)
            bytes <= MOST;
 }
 
-static bool computes(const ot_graph *g, const ot_node *n, const bool *computed)
+/* Its results are near to one another where its inputs are, by operators that compute constants:
+ * no comparison, no number of whole steps. */
+static bool is_smooth(const ot_graph *g, const ot_node *n)
 {
+    switch (n->op) {
+    case OT_OP_Ceil:
+    case OT_OP_Equal:
+    case OT_OP_Floor:
+    case OT_OP_Greater:
+    case OT_OP_GreaterOrEqual:
+    case OT_OP_Less:
+    case OT_OP_LessOrEqual:
+    case OT_OP_Range: return false;
+    case OT_OP_Cast: return n->out[0] != OT_NONE && is_real(g->values[n->out[0]].dtype);
+    default: return is_exact(n->op) || rounds(n->op);
+    }
+}
+
+/* Of operators that run: they may make a step of the last bit of a constant. */
+static bool may_step(const ot_graph *g, const ot_node *n)
+{
+    switch (n->op) {
+    case OT_OP_OPAQUE:
+    case OT_OP_ArgMax:
+    case OT_OP_ArgMin:
+    case OT_OP_GridSample:
+    case OT_OP_Mod:
+    case OT_OP_NonMaxSuppression:
+    case OT_OP_NonZero:
+    case OT_OP_OneHot:
+    case OT_OP_QLinearConv:
+    case OT_OP_QLinearMatMul:
+    case OT_OP_QuantizeLinear:
+    case OT_OP_Resize:
+    case OT_OP_RoiAlign:
+    case OT_OP_Round:
+    case OT_OP_Sign:
+    case OT_OP_TopK:
+    case OT_OP_Unique:
+    case OT_OP_Upsample: return true;
+    default:
+        return n->n_captured > 0 || ((is_exact(n->op) || n->op == OT_OP_Cast) && !is_smooth(g, n));
+    }
+}
+
+typedef struct finding {
+    const ot_graph *g;
+    bool *computed; /* [n_nodes] */
+    bool *steps;    /* [n_values] something makes a step of its last bits; NULL: bits are kept */
+} finding;
+
+/* Nothing but constants leads to n, by operators of which any may be computed. */
+static bool is_of_constants(const finding *x, const ot_node *n, const bool *constant)
+{
+    if (n->n_captured > 0 || n->n_out == 0 || !(is_exact(n->op) || rounds(n->op))) return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        if (n->in[k] == OT_NONE) continue;
+        const ot_value *v = &x->g->values[n->in[k]];
+        if (!is_leaf(v) && (v->producer == OT_NONE || !constant[v->producer])) return false;
+    }
+    return true;
+}
+
+/* x->steps, from the last nodes to the first. */
+static ot_status find_steps(finding *x, ot_arena *a)
+{
+    const ot_graph *g = x->g;
+    bool *constant = OT_NEW_N(a, bool, g->n_nodes + 1u);
+    x->steps = OT_NEW_N(a, bool, g->n_values + 1u);
+    if (!constant || !x->steps) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < g->n_order; k++)
+        constant[g->order[k]] = is_of_constants(x, &g->nodes[g->order[k]], constant);
+    for (uint32_t k = g->n_order; k-- > 0;) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        bool steps = constant[g->order[k]] ? !is_smooth(g, n) : may_step(g, n);
+        for (uint32_t j = 0; j < n->n_out && constant[g->order[k]]; j++)
+            steps |= n->out[j] != OT_NONE && x->steps[n->out[j]];
+        for (uint32_t j = 0; j < n->n_in && steps; j++)
+            if (n->in[j] != OT_NONE) x->steps[n->in[j]] = true;
+        for (uint32_t j = 0; j < n->n_captured; j++) x->steps[n->captured[j]] = true;
+    }
+    return OT_OK;
+}
+
+/* n rounds, which is no harm: to single precision or finer, and nothing makes a step of it. */
+static bool rounds_here(const finding *x, const ot_node *n)
+{
+    if (!x->steps || !rounds(n->op)) return false;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const ot_value *v = n->out[k] == OT_NONE ? NULL : &x->g->values[n->out[k]];
+        if (v && ((v->dtype != OT_F32 && v->dtype != OT_F64) || x->steps[n->out[k]])) return false;
+    }
+    return true;
+}
+
+static bool computes(const finding *x, const ot_node *n)
+{
+    const ot_graph *g = x->g;
     bool leaf = n->n_out > 0;
-    if (!is_exact(n->op) || !is_exact_here(g, n) || n->n_captured > 0) return false;
+    const bool exact = is_exact(n->op) && is_exact_here(g, n);
+    if (!(exact || rounds_here(x, n)) || n->n_captured > 0) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         if (n->in[k] == OT_NONE) continue;
         const ot_value *v = &g->values[n->in[k]];
-        if (!is_leaf(v) && (v->producer == OT_NONE || !computed[v->producer])) return false;
+        if (!is_leaf(v) && (v->producer == OT_NONE || !x->computed[v->producer])) return false;
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (n->out[k] == OT_NONE) continue;
@@ -144,15 +283,17 @@ static bool is_wanted(const ot_graph *g, ot_id v, const bool *computed)
     return read;
 }
 
-ot_status ot_find_constants(const ot_graph *g, ot_arena *a, ot_computed *out)
+ot_status ot_find_constants(const ot_graph *g, bool bit_exact, ot_arena *a, ot_computed *out)
 {
     int64_t made = 0, kept = 0, bytes;
     *out = (ot_computed){.nodes = OT_NEW_N(a, bool, g->n_nodes + 1u),
                          .values = OT_NEW_N(a, ot_id, g->n_values + 1u)};
     if (!out->nodes || !out->values) return ot_fail_nomem(g->model->diag);
+    finding x = {.g = g, .computed = out->nodes};
+    if (!bit_exact) OT_TRY(find_steps(&x, a));
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
-        if (!computes(g, n, out->nodes)) continue;
+        if (!computes(&x, n)) continue;
         out->nodes[g->order[k]] = true;
         for (uint32_t j = 0; j < n->n_out; j++)
             if (n->out[j] != OT_NONE && ot_value_bytes(&g->values[n->out[j]], &bytes) &&

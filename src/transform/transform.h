@@ -48,10 +48,12 @@ typedef struct ot_constants {
     const ot_tensor **contents; /* [n] equal ones are one */
     ot_id *made;                /* [n] scratch of ot_fold_constants: the initializers */
 } ot_constants;
-/* Constants of g that are computed by operators whose results are the same bits everywhere, where
- * that makes some MB on the way, and the constants are not too large for a file; n is 0 otherwise.
- * In a. Requires ORDER, USES, SHAPES of static extents. Fails: OT_E_NOMEM. */
-ot_status ot_find_constants(const ot_graph *g, ot_arena *a, ot_computed *out) OT_MUST_USE;
+/* Constants of g that are computed by operators whose results are the same bits everywhere, or
+ * (not bit_exact) differ by roundings that stay such, where that makes some MB on the way, and the
+ * constants are not too large for a file; n is 0 otherwise. In a. Requires ORDER, USES, SHAPES of
+ * static extents. Fails: OT_E_NOMEM. */
+ot_status ot_find_constants(const ot_graph *g, bool bit_exact, ot_arena *a,
+                            ot_computed *out) OT_MUST_USE;
 /* They become initializers, equal ones one, and what led to them alone goes: *n_dropped nodes. Of
  * the graph that c was found in, or its copy. Requires and keeps ORDER, USES, SHAPES. Fails:
  * OT_E_NOMEM, OT_E_INPUT (a subgraph of the file reads one by name). */
