@@ -73,6 +73,19 @@ ot_status pack_next_cell(const pack_lines *r, const char **p, const char *end, p
     return OT_OK;
 }
 
+ot_status pack_row_next(const pack_lines *r, pack_row *w, pack_cell *out, bool *any)
+{
+    bool more = false;
+    *any = !w->ended;
+    if (w->ended && w->taken < w->columns)
+        return pack_refuse(r, "%zu cells where the header has %zu", w->taken, w->columns);
+    if (w->ended) return OT_OK;
+    OT_TRY(pack_next_cell(r, &w->at, w->end, out, &more));
+    w->ended = !more;
+    if (w->taken++ < w->columns) return OT_OK;
+    return pack_refuse(r, "more cells than the %zu columns of the header", w->columns);
+}
+
 char *pack_cell_text(const pack_lines *r, const pack_cell *c)
 {
     bool quoted = c->n >= 2 && c->at[0] == '"';

@@ -288,29 +288,24 @@ static ot_status check_item(reader *r, ot_pack_item *item)
 
 static ot_status read_row(reader *r, row *line, ot_pack_item *item, const char **name)
 {
-    const char *p = line->text, *end = p + line->n;
-    bool more = true;
-    size_t k = 0;
+    pack_row w = {.at = line->text, .end = line->text + line->n, .columns = r->n_columns};
+    pack_cell c;
+    bool any;
 
     *item = (ot_pack_item){.alignment = 1, .fixed = -1, .hint = -1};
-    for (; more; k++) {
-        pack_cell c = {0};
-        OT_TRY(pack_next_cell(&r->in, &p, end, &c, &more));
-        if (k >= r->n_columns)
-            return pack_refuse(&r->in, "more cells than the %zu columns of the header",
-                               r->n_columns);
-        if (r->kinds[k] == KEPT) continue;
+    for (;;) {
+        OT_TRY(pack_row_next(&r->in, &w, &c, &any));
+        if (!any) return check_item(r, item);
+        const column kind = r->kinds[w.taken - 1];
+        if (kind == KEPT) continue;
         char *text = pack_cell_text(&r->in, &c);
         if (!text) return ot_fail_nomem(r->in.d);
-        if (r->kinds[k] == OFFSET) {
+        if (kind == OFFSET) {
             line->offset_at = (size_t)(c.at - line->text);
             line->offset_n = c.n;
         }
-        OT_TRY(read_cell(r, r->kinds[k], text, item, name));
+        OT_TRY(read_cell(r, kind, text, item, name));
     }
-    if (k < r->n_columns)
-        return pack_refuse(&r->in, "%zu cells where the header has %zu", k, r->n_columns);
-    return check_item(r, item);
 }
 
 static ot_status read_rows(reader *r, table *t, ot_pack_file *f)

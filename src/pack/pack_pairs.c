@@ -100,26 +100,22 @@ static ot_status read_weight(const reader *r, const char *text, int64_t *out)
 
 static ot_status read_row(reader *r, const char *p, const char *end)
 {
+    pack_row w = {.at = p, .end = end, .columns = r->n_columns};
     const char *names[] = {"", ""}, *word;
     int64_t weight = 1;
-    bool more = true;
-    size_t k = 0;
-    for (; more; k++) {
-        pack_cell c = {0};
-        OT_TRY(pack_next_cell(&r->in, &p, end, &c, &more));
-        if (k >= r->n_columns)
-            return pack_refuse(&r->in, "more cells than the %zu columns of the header",
-                               r->n_columns);
-        if (r->kinds[k] == KEPT) continue;
+    bool any = true;
+    while (any) {
+        pack_cell c;
+        OT_TRY(pack_row_next(&r->in, &w, &c, &any));
+        const column kind = any ? r->kinds[w.taken - 1] : KEPT;
+        if (kind == KEPT) continue;
         char *text = pack_cell_text(&r->in, &c);
         if (!text) return ot_fail_nomem(r->in.d);
-        if (r->kinds[k] == WEIGHT)
+        if (kind == WEIGHT)
             OT_TRY(read_weight(r, text, &weight));
         else
-            names[r->kinds[k]] = text;
+            names[kind] = text;
     }
-    if (k < r->n_columns)
-        return pack_refuse(&r->in, "%zu cells where the header has %zu", k, r->n_columns);
     const char *wrong = pack_pairs_add(r->list, names[0], names[1], weight, &word);
     if (wrong && *word) return pack_refuse(&r->in, "%s '%.80s'", wrong, word);
     return wrong ? pack_refuse(&r->in, "%s", wrong) : OT_OK;
