@@ -9,7 +9,8 @@
  *                                 [20 x 4], [24 x 4], [16 x 5], [16 x 6]
  *                            -->  the best one that fits; none: again from a smaller tile
  *
- * A cache takes what it gets: the cost model has charged for what does not fit.
+ * A cache takes what it gets: the cost model has charged for what does not fit. Where the search
+ * took a tile to fit and it does not, finer ones compete with it.
  *
  * A tiling that no form expresses, or that loses by its exact figures, gives way to the next
  * best one of its interval that the search had kept: a few at most, then the nodes stay whole.
@@ -25,6 +26,7 @@
 /* forms that take no longer than this differ by less than is predicted well */
 #define ABOUT_AS_FAST 1.05
 #define ROUNDS        5    /* of smaller tiles for one region */
+#define SPILL_ROUNDS  2    /* of those where a cache does not hold a tile */
 #define TILINGS_TRIED 4    /* of one interval: the chosen one and the next best */
 #define MANY_SINGLE   4    /* tiles that a loop form writes out; more: even tiles are looked for */
 #define SAME_PEAK     1.02 /* a peak that is as low as another */
@@ -240,6 +242,30 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
     return OT_OK;
 }
 
+/* Tiles of the chosen region stream through a cache that the search took to hold them. */
+static bool spills(const fitting *x)
+{
+    const bool chosen = x->o->max_tensor == 0 && x->o->force_form == OT_FORM_NONE;
+    return chosen && !ot_target_hard_limit(x->t) && x->best->working_set > ot_target_room(x->t);
+}
+
+/* Tiles a little finer than c, until the cache holds them; the best by its exact figures stays. */
+static ot_status try_in_cache(fitting *x, const ot_choice *c)
+{
+    const double slowest = x->slowest;
+    ot_choice finer = *c;
+    bool more = true;
+    x->slowest = x->best->time_tiled;
+    for (uint32_t round = 0; round < SPILL_ROUNDS && more && spills(x) && x->left->tries > 0;
+         round++) {
+        ot_region r;
+        OT_TRY(ot_region_build(x->s, x->w, &finer, x->arena, &r));
+        OT_TRY(try_finer(x, &finer, &r, &more));
+    }
+    x->slowest = slowest;
+    return OT_OK;
+}
+
 /* Coarser tilings than c, which no form expresses: tiles of too many kinds. */
 static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
 {
@@ -395,6 +421,7 @@ static ot_status fit(const ot_fit_request *q, const ot_choice *choice, double lo
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
     if (x.found && o->byte_seconds > 0 && !ot_target_hard_limit(t)) OT_TRY(even_out(&x, &c));
+    if (x.found && spills(&x)) OT_TRY(try_in_cache(&x, &c));
     bool fitted = x.found || (!ot_target_hard_limit(t) && !o->max_tensor);
     if (!fitted && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));
     for (uint32_t round = 0; !fitted && round < ROUNDS && more && left->tries > 0; round++) {
