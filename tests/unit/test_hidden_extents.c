@@ -106,12 +106,48 @@ static void inputs_by_rank(void **state)
     ot_model_free(m);
 }
 
+/* How often a Scan runs is not known where that makes large results: its tables are sliced, what
+ * is large is hidden already. */
+static void lengths_of_scans(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *width; /* of what is stacked */
+        bool hidden;
+    } cases[] = {{"4096", true}, {"16", false}};
+    for (size_t k = 0; k < 2; k++) {
+        char body[2048];
+        ot_diag d;
+        snprintf(body, sizeof body,
+                 "  input %%x : float32[32,%s]\n  init %%t : int64[32,1] = random 1\n"
+                 "  %%y : float32[32,%s] = Scan(%%x, %%t) {num_scan_inputs=2, body=graph b {\n"
+                 "    input %%i : float32[%s]\n    input %%j : int64[1]\n"
+                 "    %%f : float32[1] = Cast(%%j) {to = 1}\n"
+                 "    %%o : float32[%s] = Add(%%i, %%f)\n    output %%o\n  }}\n"
+                 "  output %%y\n",
+                 cases[k].width, cases[k].width, cases[k].width, cases[k].width);
+        ot_model *m = hidden(body, &d);
+        const ot_graph *g = branch_of(m);
+        const ot_node *scan = maker(g, "y");
+        assert_int_equal(scan->op, OT_OP_Scan);
+        assert_int_equal(count_nodes(g, OT_OP_Slice), cases[k].hidden ? 2 : 0);
+        if (cases[k].hidden) {
+            const ot_node *cut = operand(g, scan, 1);
+            assert_int_equal(cut->op, OT_OP_Slice);
+            assert_int_equal(operand(g, cut, 2)->op, OT_OP_Mul);
+            assert_string_equal(g->values[cut->in[0]].name, "t");
+        }
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_values_are_hidden),
         cmocka_unit_test(what_is_small_or_constant_stays),
         cmocka_unit_test(inputs_by_rank),
+        cmocka_unit_test(lengths_of_scans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
