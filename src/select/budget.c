@@ -5,7 +5,9 @@
  *   the goal's own plan within tighter budgets      tenths of what the untiled model takes, so that
  *                                                   a looser budget knows what a tighter one found
  *   for goal memory, slower and slower              unless one of these is met that takes no longer
- *                                                   than the slowdowns before allow
+ *                                                   than the slowdowns before allow; under goal
+ *                                                   memory where nobody says how slow, and none is
+ *                                                   met
  */
 #include "variant.h"
 
@@ -54,6 +56,13 @@ static ot_status try_tighter(const ot_budget_search *x, int64_t whole, double *m
     return OT_OK;
 }
 
+/* Plans that are slower than `before` are wanted, too: met takes longer than that, or none is. */
+static bool wants_slower(const ot_budget_search *x, double met, double before)
+{
+    if (x->o->goal != OT_GOAL_TIME) return x->o->max_slowdown == OT_MAX_SLOWDOWN && !isfinite(met);
+    return met > x->untiled.time_s * (1 + before);
+}
+
 ot_status ot_budget_run(const ot_budget_search *x)
 {
     const ot_plan_options *o = x->o;
@@ -65,7 +74,7 @@ ot_status ot_budget_run(const ot_budget_search *x)
     if (growth != peak) OT_TRY(try_tighter(x, growth, &met));
     if (!x->stops || !isfinite(met)) OT_TRY(try_memory(x, o->max_slowdown, &met));
     for (size_t k = 0; k < sizeof SLOWER / sizeof *SLOWER; k++) {
-        if (o->goal != OT_GOAL_TIME || met <= x->untiled.time_s * (1 + before)) return OT_OK;
+        if (!wants_slower(x, met, before)) return OT_OK;
         if (SLOWER[k] > o->max_slowdown) OT_TRY(try_memory(x, SLOWER[k], &met));
         before = SLOWER[k];
     }

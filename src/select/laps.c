@@ -65,7 +65,9 @@ static ot_status own_slowdown(const ot_variant_group *x, ot_variant *v, const ot
                               double *slowdown, bool *slow)
 {
     *slow = false;
-    if (v->kind == OT_VARIANT_PLAIN || o->goal != OT_GOAL_MEMORY || o->force) return OT_OK;
+    /* what is too large has to be in tiles, whatever it costs */
+    if (v->kind == OT_VARIANT_PLAIN || o->goal != OT_GOAL_MEMORY || o->force || o->max_tensor > 0)
+        return OT_OK;
     const double allowed = ot_group_plain(x)->c->untiled_s * (1 + *slowdown);
     const double slower = allowed / ot_planner_untiled_seconds(v->c->planner) - 1;
     if (slower >= *slowdown) return OT_OK;
@@ -88,8 +90,9 @@ static ot_status run_variant(ot_variant_group *x, ot_variant *v, const ot_plan_o
     if (slow) return OT_OK;
     const ot_status s = ot_candidates_lap(v->c, slowdown, &v->last);
     v->has_outcome = s == OT_OK;
-    if (s != OT_E_BUDGET || v->kind == OT_VARIANT_PLAIN || o->memory_budget == 0) return s;
-    *x->r->diag = (ot_diag){0}; /* the model as it is has a plan that keeps to it */
+    const bool limited = o->memory_budget > 0 || o->max_tensor > 0;
+    if (s != OT_E_BUDGET || v->kind == OT_VARIANT_PLAIN || !limited) return s;
+    *x->r->diag = (ot_diag){0}; /* another variant has a plan that keeps to it, or nothing has */
     return OT_OK;
 }
 
@@ -188,11 +191,42 @@ static ot_status try_again(ot_variant_group *x, const ot_plan_options *o, ot_pic
     return OT_OK;
 }
 
+/* No plan of the model as it is keeps the limit on tensors: the first variant of which one does. */
+static ot_status run_limited(ot_variant_group *x, const ot_plan_options *o, ot_pick *best)
+{
+    static const ot_variant_kind KINDS[] = {
+        OT_VARIANT_WRAPS, OT_VARIANT_DECOMPOSED, OT_VARIANT_NO_SOFTMAX, OT_VARIANT_AGAIN_ONE,
+        OT_VARIANT_AGAIN, OT_VARIANT_SKIPS_ONE,  OT_VARIANT_SKIPS};
+    ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
+    const ot_diag why = *x->r->diag;
+    ot_plan_options any = *o;
+    any.max_tensor = any.memory_budget = 0;
+    *x->r->diag = (ot_diag){0};
+    plain->slowdown = -1;
+    OT_TRY(run_variant(x, plain, &any)); /* what edits are compared with */
+    plain->has_outcome = false;
+    plain->slowdown = -1;
+    for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
+        ot_variant *v = &x->v[KINDS[k]];
+        if (x->is_dynamic && KINDS[k] >= OT_VARIANT_AGAIN) break;
+        OT_TRY(ot_group_make(x, KINDS[k]));
+        if (!v->model) continue;
+        OT_TRY(run_variant(x, v, o));
+        show(x, v);
+        if (!v->has_outcome || !v->last.any_regions) continue;
+        *best = (ot_pick){x, v, v->last};
+        return OT_OK;
+    }
+    return ot_fail(x->r->diag, OT_E_BUDGET, "%s", why.message);
+}
+
 /* The best variant of the group with options o. */
 static ot_status run_group(ot_variant_group *x, const ot_plan_options *o, ot_pick *best)
 {
     ot_variant *plain = &x->v[OT_VARIANT_PLAIN];
-    OT_TRY(run_variant(x, plain, o));
+    const ot_status s = run_variant(x, plain, o);
+    if (s == OT_E_BUDGET && o->max_tensor > 0 && !x->plain_only) return run_limited(x, o, best);
+    OT_TRY(s);
     *best = (ot_pick){x, plain, plain->last};
     if (x->plain_only || plain->model->graph->n_nodes == 0) return OT_OK;
     bool won;

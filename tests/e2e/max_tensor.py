@@ -6,7 +6,8 @@ from command_line import commands
 
 
 def models(folder):
-    """softmax: a node that needs all of its input; relu: two convolutions at a free batch; gated: a map that is multiplied by what is pooled of it."""
+    """softmax: a node that needs all of its input; relu: two convolutions at a free batch; gated: a map that is multiplied by what is pooled of it;
+    norm: a map that is normalised as a whole."""
     for name, batch in ('softmax', 1), ('relu', 'n'):
         net = Net()
         v = net.op('Conv', net.input('x', [batch, 4, 64, 64]), net.const(np.ones((32, 4, 3, 3))), name='wide', pads=[1] * 4)
@@ -24,6 +25,11 @@ def models(folder):
     v = net.op('Mul', v, net.op('Sigmoid', net.conv(s, 4, 16, k=1)))
     net.output(net.op('MaxPool', net.conv(v, 16, 4, pads=[1] * 4), kernel_shape=[8, 8], strides=[8, 8]))
     save(net.model(), f'{folder}/gated.onnx')
+    net = Net()
+    v = net.conv(net.input('x', [1, 3, 384, 512]), 3, 16, pads=[1] * 4)
+    v = net.op('Relu', net.op('InstanceNormalization', v, net.const([1] * 16), net.const([0] * 16)))
+    net.output(net.conv(v, 16, 1, pads=[1] * 4))
+    save(net.model(), f'{folder}/norm.onnx')
 
 
 if __name__ == '__main__':

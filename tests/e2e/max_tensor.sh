@@ -25,6 +25,11 @@ says '--max-tensor'
 py models "$tmp" || fail "no models"
 expect 3 "$TOOL" "$tmp/softmax.onnx" -o "$tmp/no.onnx" --max-tensor 200K
 says 'needs_all'
+# a normalisation is taken apart, and what it reads is made again, where no tiles of the model as it is keep the limit
+for args in "" "--goal memory" "--goal memory --max-slowdown 0"; do
+    "$PYTHON" "$root/tests/oracle/max_tensor.py" --tool "$TOOL" "--args=$args" --limits 0.4 "$tmp/norm.onnx" >"$tmp/out" 2>&1 || fail "$args: $(cat "$tmp/out")"
+    grep -q held: "$tmp/out" || fail "$args: no tiles of a normalisation: $(cat "$tmp/out")"
+done
 # a map that is pooled and multiplied by what becomes of that: the pool is in the way, not what follows it
 expect 3 "$TOOL" "$tmp/gated.onnx" -o "$tmp/no.onnx" --max-tensor 4M
 says "node 'pool' (GlobalAveragePool): global pooling reads the whole map"

@@ -263,10 +263,11 @@ static ot_status note(void *of, const ot_plan_options *o, double *met)
     return OT_OK;
 }
 
-static asked run_budget(int64_t budget, ot_goal goal, bool stops, uint32_t met_at, double seconds)
+static asked run_slower(double slowdown, int64_t budget, ot_goal goal, bool stops, uint32_t met_at,
+                        double seconds)
 {
     asked x = {.met_at = met_at, .seconds = seconds};
-    const ot_plan_options o = {.goal = goal, .memory_budget = budget, .max_slowdown = 0.1};
+    const ot_plan_options o = {.goal = goal, .memory_budget = budget, .max_slowdown = slowdown};
     const ot_budget_search b = {.of = &x,
                                 .o = &o,
                                 .untiled = {.peak_bytes = 1000, .growth_bytes = 2000, .time_s = 1},
@@ -275,6 +276,11 @@ static asked run_budget(int64_t budget, ot_goal goal, bool stops, uint32_t met_a
                                 .attempt = note};
     assert_int_equal(ot_budget_run(&b), OT_OK);
     return x;
+}
+
+static asked run_budget(int64_t budget, ot_goal goal, bool stops, uint32_t met_at, double seconds)
+{
+    return run_slower(OT_MAX_SLOWDOWN, budget, goal, stops, met_at, seconds);
 }
 
 /* The budget, then tenths of what the untiled model takes that are tighter, then goal memory. */
@@ -290,7 +296,11 @@ static void what_a_budget_tries(void **state)
         assert_int_equal(x.o[5 + k].goal, OT_GOAL_MEMORY);
         assert_true(x.o[5 + k].max_slowdown == slower[k]);
     }
-    assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, UINT32_MAX, 0).n, 6);
+    /* under goal memory slower ones where none keeps to it, unless a limit was asked for */
+    assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, UINT32_MAX, 0).n, 8);
+    assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, 7, 1.2).n, 7);
+    assert_int_equal(run_budget(350, OT_GOAL_MEMORY, false, 1, 1.9).n, 6);
+    assert_int_equal(run_slower(0.05, 350, OT_GOAL_MEMORY, false, UINT32_MAX, 0).n, 6);
     /* what a tighter one may find, and a slower plan for memory that is faster than this one */
     assert_int_equal(run_budget(350, OT_GOAL_TIME, false, 1, 1).n, 6);
     assert_int_equal(run_budget(350, OT_GOAL_TIME, false, 1, 1.05).n, 7);
