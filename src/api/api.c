@@ -549,9 +549,9 @@ void onnx_tile_free_bytes(void *bytes) { free(bytes); }
 static ot_status put_text(const ot_facts *f, onnx_tile_text form, FILE *out)
 {
     switch (form) {
-    case ONNX_TILE_TEXT_TABLE: return ot_results_print(f, f->kind == OT_FACTS_INSPECT, out);
+    case ONNX_TILE_TEXT_TABLE: return ot_results_print(f, f->kind == OT_FACTS_INSPECT, 0, out);
     case ONNX_TILE_TEXT_JSON: return ot_results_json(f, out);
-    case ONNX_TILE_TEXT_EXPLAIN: return ot_explain_print(f, out);
+    case ONNX_TILE_TEXT_EXPLAIN: return ot_explain_print(f, 0, out);
     case ONNX_TILE_TEXT_EXPLAIN_JSON: return ot_explain_json(f, out);
     case ONNX_TILE_TEXT_HTML: return ot_report_html(f, out);
     case ONNX_TILE_TEXT_XML: return ot_report_xml(f, out);

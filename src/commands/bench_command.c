@@ -17,6 +17,7 @@
 #include "bench_print.h"
 #include "app/engine_plan.h"
 #include "app/original.h"
+#include "base/wrap.h"
 
 #include "report/facts/facts.h"
 #include "onnx/export/out_file.h"
@@ -427,8 +428,11 @@ static ot_status say(const work *w)
     if (w->r->json)
         ot_bench_json(&w->facts, at, stdout);
     else if (!w->r->quiet) {
-        ot_feed_say_guess(&w->side[ORIGINAL].feed, stdout);
-        ot_bench_print(&w->facts, at, stdout);
+        ot_wrap wrap;
+        FILE *to = ot_wrap_open(&wrap, stdout);
+        ot_feed_say_guess(&w->side[ORIGINAL].feed, to);
+        ot_bench_print(&w->facts, at, to);
+        return ot_wrap_close(&wrap);
     }
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
 }

@@ -1,6 +1,7 @@
 /* The list of devices as a table and as JSON. */
 #include "devices_command.h"
 
+#include "base/wrap.h"
 #include "base/json.h"
 #include "device/device.h"
 
@@ -76,8 +77,11 @@ ot_status ot_devices_command(bool json, bool quiet, ot_diag *d)
     ot_status s = a ? ot_devices_list(a, &l) : OT_E_NOMEM;
     if (s == OT_OK && json)
         print_json(l, stdout);
-    else if (s == OT_OK && !quiet)
-        print_table(l, stdout);
+    else if (s == OT_OK && !quiet) {
+        ot_wrap wrap;
+        print_table(l, ot_wrap_open(&wrap, stdout));
+        s = ot_wrap_close(&wrap);
+    }
     ot_arena_free(a);
-    return s == OT_OK ? OT_OK : ot_fail_nomem(d);
+    return s == OT_E_NOMEM ? ot_fail_nomem(d) : s;
 }

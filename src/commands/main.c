@@ -8,6 +8,7 @@
 #include "report/facts/facts.h"
 #include "options.h"
 #include "app/pipeline.h"
+#include "base/wrap.h"
 #include "plan_memory.h"
 #include "run_kernel.h"
 #include "step_command.h"
@@ -75,10 +76,14 @@ static ot_status print_results(const ot_options *o, const ot_facts *f)
 {
     bool inspect = o->command == OT_CMD_INSPECT;
     if (o->command == OT_CMD_EXPLAIN && o->json) return ot_explain_json(f, stdout);
-    if (o->command == OT_CMD_EXPLAIN && !o->quiet) return ot_explain_print(f, stdout);
     if (o->json) return ot_results_json(f, stdout);
     if (o->quiet) return OT_OK;
-    return ot_results_print(f, inspect, table_stream(o));
+    ot_wrap wrap;
+    FILE *to = ot_wrap_open(&wrap, table_stream(o));
+    ot_status s = o->command == OT_CMD_EXPLAIN ? ot_explain_print(f, wrap.columns, to)
+                                               : ot_results_print(f, inspect, wrap.columns, to);
+    ot_status closed = ot_wrap_close(&wrap);
+    return s == OT_OK ? closed : s;
 }
 
 /* All reports that are asked for. */

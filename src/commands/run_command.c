@@ -15,6 +15,7 @@
 #include "app/engine_plan.h"
 #include "app/original.h"
 #include "api/session_json.h"
+#include "base/wrap.h"
 #include "base/json.h"
 #include "transform/transform.h"
 
@@ -281,8 +282,11 @@ static ot_status say(const work *w)
     ot_session_figures_get(w->x.s, &x);
     if (w->r->json)
         print_json(w, stdout);
-    else if (!w->r->quiet)
-        print_table(w, &x, stdout);
+    else if (!w->r->quiet) {
+        ot_wrap wrap;
+        print_table(w, &x, ot_wrap_open(&wrap, stdout));
+        return ot_wrap_close(&wrap);
+    }
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
 }
 

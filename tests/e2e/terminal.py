@@ -1,10 +1,13 @@
 """What the program writes to a terminal. terminal.py TOOL FOLDER"""
+import fcntl
 import glob
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 
 from builder import Net, save
 
@@ -12,9 +15,10 @@ tool, folder = sys.argv[1:]
 BAR, RED, WIPE = b'\r\x1b[Konnx-tile: ', b'\x1b[1;31m', b'\r\x1b[K'
 
 
-def on_terminal(words, shows_results=False, **env):
+def on_terminal(words, shows_results=False, columns=0, **env):
     """What the program writes to a terminal that is its standard error; shows_results: and its standard output."""
     leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
     p = subprocess.Popen([tool, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=follower if shows_results else subprocess.DEVNULL, stderr=follower,
                          env={k: v for k, v in {**os.environ, 'TERM': 'xterm', 'NO_COLOR': '', **env}.items()})
     os.close(follower)
@@ -51,6 +55,30 @@ assert HINT in on_terminal(gains, shows_results=True)
 assert HINT not in on_terminal(gains)
 for words in ([*gains, '--goal', 'time'], [*gains, '--goal', 'memory'], [*gains, '-q'], [*gains, '--json'], [*gains, '--memory-budget', '2G']):
     assert HINT not in on_terminal(words, shows_results=True), words
+
+# lines keep to the terminal's, but for words and for commands to copy; what goes to a file keeps its lines
+ESCAPES = re.compile(r'\x1b\[[0-9;]*[A-Za-z]')
+COMMANDS = (['inspect', 'fsrcnn.onnx', '--goal', 'memory', '--target', 'cpu-generic'], ['explain', 'fsrcnn.onnx'], [*gains, '--goal', 'memory'],
+            ['inspect', 'vgg16_head.onnx', '--target', 'mcu-512k', '--goal', 'memory'], ['run', 'vgg16_head.onnx'], ['devices'],
+            ['bench', 'vgg16_head.onnx', '--repeat', '1'])
+
+
+def result_lines(words, columns):
+    text = on_terminal(words, shows_results=True, columns=columns).decode().replace('\r\n', '\n')
+    return [ESCAPES.sub('', line.rsplit('\r', 1)[-1]) for line in text.split('\n')]
+
+
+for words in COMMANDS:
+    for columns in (80, 60):
+        for line in result_lines(words, columns):
+            left = line.strip()
+            assert len(line) <= columns or ' ' not in left or left.startswith('onnx-tile '), (words, columns, line)
+    if words[0] in ('inspect', 'explain'):
+        wide = [line for line in result_lines(words, 400) if line]
+        assert wide == [line for line in subprocess.run([tool, *words], cwd=folder, capture_output=True, text=True).stdout.split('\n') if line], words
+assert any('benefit' in line for line in result_lines(COMMANDS[0], 400))
+narrow = result_lines(COMMANDS[0], 80)
+assert not any('benefit' in line for line in narrow) and any(re.match(r' {10}\d+ nodes?, .* \.\. .*$', line) for line in narrow), narrow
 
 
 # ---- names of strangers ----

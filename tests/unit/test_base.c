@@ -3,6 +3,7 @@
  * Oracles are naive: 128-bit arithmetic for the checked operations, a linear list for the table.
  */
 #include "base/base.h"
+#include "base/wrap.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -343,6 +344,49 @@ static void test_join(void **state)
     ot_arena_free(a);
 }
 
+static char *folded(const char *text, size_t columns)
+{
+    char *out = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&out, &n);
+    assert_non_null(f);
+    ot_wrap_text(text, columns, f);
+    assert_int_equal(fclose(f), 0);
+    return out;
+}
+
+static void test_lines_fold_at_spaces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } CASES[] = {
+        {"", ""},
+        {"\n\n", "\n\n"},
+        {"fits exactly 20 cols\n", "fits exactly 20 cols\n"},
+        {"one more than fits it\n", "one more than fits\n    it\n"},
+        {"  margin stays, and more of it\n", "  margin stays, and\n      more of it\n"},
+        {"a_word_that_is_longer_than_all it\n", "a_word_that_is_longer_than_all\n    it\n"},
+        {"  onnx-tile model.onnx -o tiled.onnx\n", "  onnx-tile model.onnx -o tiled.onnx\n"},
+        {"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4 0123456789 1\n",
+         "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4 0123456789 1\n"},
+        {"two   gaps of   a table's row", "two   gaps of   a\n    table's row\n"},
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        char *got = folded(CASES[k].text, 20);
+        assert_string_equal(got, CASES[k].want);
+        free(got);
+    }
+    /* to what is no terminal, as it is */
+    ot_wrap x;
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    assert_ptr_equal(ot_wrap_open(&x, out), out);
+    assert_int_equal(x.columns, 0);
+    assert_int_equal(ot_wrap_close(&x), OT_OK);
+    fclose(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_map_against_a_list),
         cmocka_unit_test(test_map_add),
         cmocka_unit_test(test_join),
+        cmocka_unit_test(test_lines_fold_at_spaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

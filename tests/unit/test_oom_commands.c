@@ -267,8 +267,8 @@ static ot_status write_all(const ot_run *run, ot_diag *d)
     for (size_t k = 0; k < 4 && s == OT_OK; k++)
         s = ot_report_write(run->facts, in_folder(reports[k]), d);
     if (s == OT_OK) s = ot_results_json(run->facts, f);
-    if (s == OT_OK) s = ot_results_print(run->facts, true, f);
-    if (s == OT_OK) s = ot_results_print(run->facts, false, f);
+    if (s == OT_OK) s = ot_results_print(run->facts, true, 80, f);
+    if (s == OT_OK) s = ot_results_print(run->facts, false, 0, f);
     fclose(f);
     return s;
 }

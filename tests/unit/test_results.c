@@ -28,6 +28,16 @@ static ot_status write_json(const ot_facts *r, bool all, FILE *f)
     return ot_results_json(r, f);
 }
 
+static ot_status write_table(const ot_facts *r, bool all, FILE *f)
+{
+    return ot_results_print(r, all, 0, f);
+}
+
+static ot_status write_narrow(const ot_facts *r, bool all, FILE *f)
+{
+    return ot_results_print(r, all, 64, f);
+}
+
 static ot_fact_node nodes[] = {{.name = "q\"uote"},
                                {.name = "back\\slash"},
                                {.name = "nl\n\x1b[0m"},
@@ -128,7 +138,7 @@ static void table_groups_barriers(void **state)
     ot_fact_barrier barriers[3];
     ot_facts r = sample(&region, barriers);
     region.mac_ratio = 1.5;
-    char *text = written(&r, ot_results_print, false);
+    char *text = written(&r, write_table, false);
     assert_non_null(strstr(text, "2 x GlobalAveragePool: needs it all\n"));
     assert_non_null(strstr(text, "1 x Foo: unknown\n"));
     assert_non_null(strstr(text, "3 barriers"));
@@ -139,7 +149,7 @@ static void table_groups_barriers(void **state)
     assert_null(strstr(text, "at once")); /* for inspect only, like the arena */
     assert_null(strstr(text, "in one memory"));
     free(text);
-    text = written(&r, ot_results_print, true);
+    text = written(&r, write_table, true);
     assert_non_null(strstr(text, " a c\n"));
     assert_non_null(strstr(text, "1.0 KiB (50 %)   1000 B"));
     assert_non_null(
@@ -147,6 +157,27 @@ static void table_groups_barriers(void **state)
     assert_non_null(strstr(text, "3.0 KiB   the least of such layouts\n"));
     assert_non_null(strstr(text, "in place"));
     free(text);
+}
+
+/* Of a region what a terminal's lines do not hold stands in a second one. */
+static void rows_keep_to_the_columns(void **state)
+{
+    (void)state;
+    ot_fact_region region;
+    ot_fact_barrier barriers[3];
+    ot_facts r = sample(&region, barriers);
+    region.form = "loop-peeled";
+    char table[4096], *text = written(&r, write_narrow, true);
+    snprintf(table, sizeof table, "%s", text);
+    free(text);
+    char *rows = strstr(table, "\n  region "), *end = rows ? strstr(rows, "3 barriers") : NULL;
+    assert_non_null(end);
+    *end = '\0';
+    assert_null(strstr(rows, "benefit"));
+    assert_null(strstr(rows, "from .. to"));
+    assert_non_null(strstr(rows, "\n          6 nodes, q\"uote .. "));
+    for (char *line = strtok(rows, "\n"); line; line = strtok(NULL, "\n"))
+        if (strncmp(line, "  working sets", 14)) assert_in_range(strlen(line), 0, 64);
 }
 
 /* A share of a cache's capacity puzzles: words say what fits it and what streams. */
@@ -160,7 +191,7 @@ static void caches_are_told_in_words(void **state)
     region.weights = 18 << 20;
     region.residence =
         "186 MiB stream through the 2.0 KiB cache: 18 MiB of weights, 168 MiB of a tile's values";
-    char *text = written(&r, ot_results_print, false);
+    char *text = written(&r, write_table, false);
     assert_non_null(strstr(text, " MiB streams  "));
     assert_non_null(
         strstr(text, "\n  r7: 186 MiB stream through the 2.0 KiB cache: 18 MiB of weights"));
@@ -168,7 +199,7 @@ static void caches_are_told_in_words(void **state)
     free(text);
     region.working_set = 1024;
     region.residence = "fits the 2.0 KiB cache";
-    text = written(&r, ot_results_print, false);
+    text = written(&r, write_table, false);
     assert_non_null(strstr(text, "1.0 KiB fits  "));
     assert_null(strstr(text, "r7:"));
     free(text);
@@ -186,7 +217,7 @@ static void nothing_tiled_is_said(void **state)
                   .unknown_sizes = "",
                   .missed = "",
                   .slow_nodes = ""};
-    char *text = written(&r, ot_results_print, false);
+    char *text = written(&r, write_table, false);
     assert_non_null(strstr(text, "nothing is worth tiling"));
     free(text);
     text = written(&r, write_json, false);
@@ -202,7 +233,7 @@ static void long_names_keep_their_ends(void **state)
     ot_facts r = sample(&region, barriers);
     region.nodes = long_node;
     region.n_nodes = 1;
-    char *text = written(&r, ot_results_print, false);
+    char *text = written(&r, write_table, false);
     assert_non_null(strstr(text, "/model/enc../MatMul_17"));
     free(text);
 }
@@ -212,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_is_exact),
         cmocka_unit_test(table_groups_barriers),
+        cmocka_unit_test(rows_keep_to_the_columns),
         cmocka_unit_test(caches_are_told_in_words),
         cmocka_unit_test(nothing_tiled_is_said),
         cmocka_unit_test(long_names_keep_their_ends),

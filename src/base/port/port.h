@@ -107,7 +107,14 @@ struct pollfd {
     short events, revents;
 };
 
+/* The window of a console: ioctl of nothing else. */
+struct winsize {
+    unsigned short ws_row, ws_col;
+};
+#define TIOCGWINSZ 0
+
 long ot_port_sysconf(int what);
+int ot_port_window(int fd, struct winsize *w);
 ssize_t ot_port_random(void *bytes, size_t n, unsigned flags);
 void *ot_port_dlopen(const char *name, int flags);
 void *ot_port_dlsym(void *library, const char *name);
@@ -155,6 +162,7 @@ int ot_program_main(int argc, char **argv);
 #define open_memstream               ot_port_memstream
 #define sysconf                      ot_port_sysconf
 #define getrandom                    ot_port_random
+#define ioctl(fd, what, w)           ot_port_window(fd, w)
 #define ino_t                        uint64_t
 #define dlopen                       ot_port_dlopen
 #define dlsym                        ot_port_dlsym

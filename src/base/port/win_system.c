@@ -47,6 +47,15 @@ long ot_port_sysconf(int what)
     }
 }
 
+int ot_port_window(int fd, struct winsize *w)
+{
+    CONSOLE_SCREEN_BUFFER_INFO told;
+    if (!GetConsoleScreenBufferInfo((HANDLE)_get_osfhandle(fd), &told)) return -1;
+    w->ws_row = (unsigned short)(told.srWindow.Bottom - told.srWindow.Top + 1);
+    w->ws_col = (unsigned short)(told.srWindow.Right - told.srWindow.Left + 1);
+    return 0;
+}
+
 int ot_port_affinity(ot_port_cpus *set)
 {
     DWORD_PTR ours, there;

@@ -400,15 +400,16 @@ ot_status ot_facts_add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p) OT
 /* ---- results_table.c, results_json.c: the terminal ---- */
 
 /* The table that a person reads. all: every barrier and refusal with its nodes, and the
- * activation sum (inspect); otherwise the most frequent ones. */
-ot_status ot_results_print(const ot_facts *f, bool all, FILE *out) OT_MUST_USE;
+ * activation sum (inspect); otherwise the most frequent ones. Rows of regions keep to that many
+ * columns, 0: to none. */
+ot_status ot_results_print(const ot_facts *f, bool all, size_t columns, FILE *out) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. docs/json.md describes it. */
 ot_status ot_results_json(const ot_facts *f, FILE *out) OT_MUST_USE;
 
 /* ---- results_explain.c: where memory goes ---- */
 
-/* In words and a table, for facts that are complete. */
-ot_status ot_explain_print(const ot_facts *f, FILE *out) OT_MUST_USE;
+/* In words and a table, for facts that are complete; columns: as of ot_results_print. */
+ot_status ot_explain_print(const ot_facts *f, size_t columns, FILE *out) OT_MUST_USE;
 ot_status ot_explain_json(const ot_facts *f, FILE *out) OT_MUST_USE;
 
 /* ---- report.c: writing ---- */

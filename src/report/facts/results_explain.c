@@ -65,7 +65,7 @@ static void print_untiled(const ot_facts *f, FILE *out)
     ot_fact_short(f->runtime, 28, runtime);
     if (process > 0 && is_whole(process, live))
         fprintf(out,
-                "  Untiled, %s %s: %s of tensors that live at one time, and %s that %s\n  keeps "
+                "  Untiled, %s %s: %s of tensors that live at one time, and %s\n  that %s keeps "
                 "beside them.",
                 grows_by(f), ot_format_bytes(process, a, sizeof a), b,
                 ot_format_bytes(process - live, c, sizeof c), runtime);
@@ -78,22 +78,33 @@ static void print_untiled(const ot_facts *f, FILE *out)
             figure(f, "steps"), n && n->text ? ot_fact_short(n->text, 64, node) : "?");
 }
 
-static void print_alive(const ot_facts *f, FILE *out)
+/* Columns of the table, wide and for a terminal's lines. */
+typedef struct alive_columns {
+    int name, shape, until;
+    bool share;
+} alive_columns;
+
+static void print_alive(const ot_facts *f, size_t columns, FILE *out)
 {
-    char name[NAME_WIDTH + 4], shape[40], size[32], until[64], cut[64];
-    fprintf(out, "\n    %-*s  %-18s %9s %6s  %-30s %s\n", NAME_WIDTH, "tensor", "shape", "size",
-            "share", "needed until", "when tiled");
+    const bool wide = columns == 0 || columns > WIDTH;
+    const alive_columns w = wide ? (alive_columns){NAME_WIDTH, 18, 30, true}
+                                 : (alive_columns){18, 14, 18, false};
+    char name[NAME_WIDTH + 4], shape[40], size[32], share[16], until[64], cut[64];
+    fprintf(out, "\n    %-*s  %-*s %9s %s%-*s %s\n", w.name, "tensor", w.shape, "shape", "size",
+            w.share ? " share  " : " ", w.until, "needed until", "when tiled");
     for (uint32_t k = 0; k < f->n_alive && k < ROWS; k++) {
         const ot_fact_alive *a = &f->alive[k];
         if (a->reader == OT_NONE)
-            strcpy(until, "the end: it is an output");
+            strcpy(until, wide ? "the end: it is an output" : "the end: output");
         else
             node_text(f, a->reader, until);
-        ot_fact_short(until, 30, cut);
-        fprintf(out, "    %-*s  %-18s %9s %4.0f %%  %-30s %s\n", NAME_WIDTH,
-                ot_fact_short(a->value, NAME_WIDTH, name), ot_fact_short(a->shape, 18, shape),
+        ot_fact_short(until, (size_t)w.until, cut);
+        snprintf(share, sizeof share, "%4.0f %%  ", 100 * a->share);
+        fprintf(out, "    %-*s  %-*s %9s %s%-*s %s\n", w.name,
+                ot_fact_short(a->value, (size_t)w.name, name), w.shape,
+                ot_fact_short(a->shape, (size_t)w.shape, shape),
                 a->bytes > 0 ? ot_format_bytes(a->bytes, size, sizeof size) : "in place",
-                100 * a->share, cut,
+                w.share ? share : " ", w.until, cut,
                 a->in_tiles ? "in tiles only"
                 : *a->shape ? "whole"
                             : "");
@@ -135,14 +146,14 @@ static void print_tiled(const ot_facts *f, FILE *out)
         fprintf(out, "  Most live then %s.\n", ot_fact_short(at->text, 110, where));
 }
 
-/* Words in lines of at most WIDTH columns, all but the first indented by `indent`, which the
+/* Words in lines of at most `width` columns, all but the first indented by `indent`, which the
  * first has already. */
-static void print_wrapped(const char *text, size_t indent, FILE *out)
+static void print_wrapped(const char *text, size_t indent, size_t width, FILE *out)
 {
     size_t column = indent;
     while (*text) {
         size_t n = strcspn(text, " ");
-        if (column > indent && column + 1 + n > WIDTH) {
+        if (column > indent && column + 1 + n > width) {
             fprintf(out, "\n%*s", (int)indent, "");
             column = indent;
         } else if (column > indent) {
@@ -157,8 +168,9 @@ static void print_wrapped(const char *text, size_t indent, FILE *out)
 }
 
 /* One after the other; those with one reason share it. */
-static void print_obstacles(const ot_facts *f, FILE *out)
+static void print_obstacles(const ot_facts *f, size_t columns, FILE *out)
 {
+    const size_t width = columns > 0 && columns < WIDTH ? columns : WIDTH;
     char name[NAME_WIDTH + 4], size[32], node[128];
     if (f->n_obstacles == 0) return;
     fprintf(out, "\n  In the way of less, still whole%s:\n", f->command ? " there" : "");
@@ -169,10 +181,10 @@ static void print_obstacles(const ot_facts *f, FILE *out)
         if (next && strcmp(next->reason, o->reason) == 0 && strcmp(next->lift, o->lift) == 0)
             continue;
         fputs("      ", out);
-        print_wrapped(o->reason, 6, out);
+        print_wrapped(o->reason, 6, width, out);
         if (!*o->lift) continue;
         fputs("      in the model, this would lift it: ", out);
-        print_wrapped(o->lift, 40, out);
+        print_wrapped(o->lift, 40, width, out);
     }
 }
 
@@ -212,7 +224,7 @@ static void print_unknown(const ot_facts *f, FILE *out)
     if (any) fputc('\n', out);
 }
 
-ot_status ot_explain_print(const ot_facts *f, FILE *out)
+ot_status ot_explain_print(const ot_facts *f, size_t columns, FILE *out)
 {
     char name[84], runtime[32], target[44], which[304];
     fprintf(out, "%s for %s on %s\n\n", ot_fact_short(*f->model ? f->model : "model", 80, name),
@@ -231,9 +243,9 @@ ot_status ot_explain_print(const ot_facts *f, FILE *out)
         return ferror(out) ? OT_E_SYSTEM : OT_OK;
     }
     print_untiled(f, out);
-    print_alive(f, out);
+    print_alive(f, columns, out);
     print_tiled(f, out);
-    print_obstacles(f, out);
+    print_obstacles(f, columns, out);
     print_cures(f, out);
     if (f->command) {
         fputs("\n  ", out);

@@ -17,7 +17,6 @@
 #include "facts_number.h"
 #include "facts_range.h"
 
-#define COLUMNS      10
 #define CELL         96
 #define NAME_WIDTH   22
 #define GROUPS_SHOWN 6
@@ -155,6 +154,8 @@ static void print_arena(const ot_facts *r, FILE *f)
 
 /* ---- regions ---- */
 
+enum { REGION, NODES, SPAN, TILES, FORM, SET, AT_ONCE, TIME, BENEFIT, MACS, COLUMNS };
+
 typedef char row_cells[COLUMNS][CELL];
 
 static void tiles_text(const ot_fact_region *r, char *out, size_t size)
@@ -169,31 +170,31 @@ static void tiles_text(const ot_fact_region *r, char *out, size_t size)
 static void fill_row(const ot_facts *all, const ot_fact_region *r, row_cells c)
 {
     char a[32], b[32];
-    snprintf(c[0], CELL, "r%u", r->id);
-    snprintf(c[1], CELL, "%u", r->n_nodes);
-    span_text(all, r->nodes, r->n_nodes, c[2], CELL);
-    tiles_text(r, c[3], CELL);
-    snprintf(c[4], CELL, "%s", r->form);
+    snprintf(c[REGION], CELL, "r%u", r->id);
+    snprintf(c[NODES], CELL, "%u", r->n_nodes);
+    span_text(all, r->nodes, r->n_nodes, c[SPAN], CELL);
+    tiles_text(r, c[TILES], CELL);
+    snprintf(c[FORM], CELL, "%s", r->form);
     ot_format_bytes((double)r->working_set, a, sizeof a);
     /* a cache's capacity is soft: a share of it says little, the lines below the table say what
      * streams */
     if (*r->residence)
-        snprintf(c[5], CELL, "%s %s", a, r->working_set <= r->capacity ? "fits" : "streams");
+        snprintf(c[SET], CELL, "%s %s", a, r->working_set <= r->capacity ? "fits" : "streams");
     else
-        snprintf(c[5], CELL, "%s (%.0f %%)", a,
+        snprintf(c[SET], CELL, "%s (%.0f %%)", a,
                  all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes
                                      : 0.0);
-    ot_format_bytes((double)r->working_set_bound, c[6], CELL);
+    ot_format_bytes((double)r->working_set_bound, c[AT_ONCE], CELL);
     ot_format_seconds(r->time_untiled, a, sizeof a);
     ot_format_seconds(r->time_tiled, b, sizeof b);
-    snprintf(c[7], CELL, "%s -> %s", a, b);
+    snprintf(c[TIME], CELL, "%s -> %s", a, b);
     if (r->benefit < 0) {
         ot_format_seconds(-r->benefit, a, sizeof a);
-        snprintf(c[8], CELL, "-%s", a);
+        snprintf(c[BENEFIT], CELL, "-%s", a);
     } else {
-        ot_format_seconds(r->benefit, c[8], CELL);
+        ot_format_seconds(r->benefit, c[BENEFIT], CELL);
     }
-    snprintf(c[9], CELL, "x%.2f", r->mac_ratio);
+    snprintf(c[MACS], CELL, "x%.2f", r->mac_ratio);
 }
 
 static void print_row(row_cells c, const size_t *width, FILE *f)
@@ -276,7 +277,32 @@ static void print_sums(const ot_facts *r, FILE *f)
         }
 }
 
-static ot_status print_regions(const ot_facts *r, bool all, FILE *f)
+/* Columns that leave rows which are longer than a terminal's lines, in this order. */
+static const size_t LEAVE[] = {BENEFIT, NODES, SPAN, AT_ONCE, FORM};
+
+static void narrow(size_t *width, size_t columns)
+{
+    size_t sum = MARGIN;
+    for (size_t k = 0; k < COLUMNS; k++) sum += width[k] > 0 ? width[k] + 2 : 0;
+    for (size_t k = 0; k < sizeof LEAVE / sizeof *LEAVE && sum > columns + 2; k++) {
+        sum -= width[LEAVE[k]] > 0 ? width[LEAVE[k]] + 2 : 0;
+        width[LEAVE[k]] = 0;
+    }
+}
+
+/* A line of what left a region's row; the benefit is the difference of times. */
+static void print_rest(row_cells c, const size_t *width, bool all, FILE *f)
+{
+    if (width[SPAN] > 0 && width[NODES] > 0) return;
+    fprintf(f, "%*s", MARGIN + 8, "");
+    if (width[NODES] == 0) fprintf(f, "%s node%s", c[NODES], strcmp(c[NODES], "1") ? "s" : "");
+    if (width[SPAN] == 0) fprintf(f, ", %s", c[SPAN]);
+    if (width[FORM] == 0) fprintf(f, ", %s", c[FORM]);
+    if (all && width[AT_ONCE] == 0) fprintf(f, ", %s at once", c[AT_ONCE]);
+    fputc('\n', f);
+}
+
+static ot_status print_regions(const ot_facts *r, bool all, size_t columns, FILE *f)
 {
     static const char *const titles[COLUMNS] = {
         "region",      "nodes",   "from .. to", "axis/tiles", "form",
@@ -291,9 +317,13 @@ static ot_status print_regions(const ot_facts *r, bool all, FILE *f)
     for (uint32_t i = 0; i <= r->n_regions; i++)
         for (size_t k = 0; k < COLUMNS; k++)
             if (strlen(rows[i][k]) > width[k]) width[k] = strlen(rows[i][k]);
-    if (!all) width[6] = 0; /* what is live at once, beside what was planned for it */
+    if (!all) width[AT_ONCE] = 0; /* what is live at once, beside what was planned for it */
+    if (columns > 0) narrow(width, columns);
     fputc('\n', f);
-    for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
+    for (uint32_t i = 0; i <= r->n_regions; i++) {
+        print_row(rows[i], width, f);
+        if (i > 0) print_rest(rows[i], width, all, f);
+    }
     print_weights(r, f);
     print_residence(r, all, f);
     print_cores(r, all, f);
@@ -436,11 +466,11 @@ static void print_narrowed(const ot_fact_totals *t, FILE *f)
             ot_format_bytes(t->unread_bytes, bytes, sizeof bytes), t->unread_macs);
 }
 
-ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
+ot_status ot_results_print(const ot_facts *r, bool all, size_t columns, FILE *f)
 {
     print_headline(r, all, f);
     if (all) print_arena(r, f);
-    OT_TRY(print_regions(r, all, f));
+    OT_TRY(print_regions(r, all, columns, f));
     OT_TRY(print_barriers(r, all, f));
     print_refused(r, all, f);
     if (r->totals.dynamic_dims) print_design(r, f);
