@@ -19,8 +19,6 @@
 /* of a plan of static shapes: such took 11 % more than predicted in the median of ten models, those
  * of dynamic shapes 5 % */
 #define DYNAMIC_ABOUT 1.06
-#define GROWTH_ABOUT  1.01 /* growth that is taken to be the same, where the process holds less */
-#define PROCESS_SAVES 0.95 /* of the process, where growth is more, and no more than that saves */
 
 /* Limits on time that are searched: the user's is rounded down to one of them, and what was found
  * under the tighter ones competes. */
@@ -266,23 +264,12 @@ static ot_status run_groups(ot_laps *x, const ot_plan_options *o, ot_pick *best)
     return OT_OK;
 }
 
-/* b grows by more than a, and its process holds less than a's by that and more. */
-static bool holds_less_beside(const ot_outcome *a, const ot_outcome *b)
-{
-    const int64_t process = ot_outcome_process(b), saved = ot_outcome_process(a) - process;
-    return (double)process < PROCESS_SAVES * (double)(process + saved) &&
-           saved >= b->takes.growth - a->takes.growth;
-}
-
 /* `to`, of a looser limit, holds less than what is kept. */
 static bool holds_less(const ot_pick *kept, const ot_pick *to)
 {
     const ot_outcome *a = &kept->found, *b = &to->found;
-    const ot_variant_group *x = kept->group;
     if (a->takes.growth <= 0 || b->takes.growth <= 0) return b->peak < a->peak;
-    return bytes_of(x, b) < bytes_of(x, a) &&
-           ((double)b->takes.growth <= GROWTH_ABOUT * (double)a->takes.growth ||
-            holds_less_beside(a, b));
+    return ot_score_holds_less(&a->takes, &b->takes, &ot_group_plain(kept->group)->c->base);
 }
 
 /* x->memory: with at most so much slowdown, the best of that lap and all before. */

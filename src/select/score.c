@@ -18,9 +18,11 @@
  */
 #include "candidates.h"
 
-#define SHARE 4    /* one part in so many */
-#define FULLY 1    /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
-#define ABOUT 1.02 /* predictions differ by that much from one another at least */
+#define SHARE         4 /* one part in so many */
+#define FULLY         1 /* of growth: saved beside it, that much counts by SHARE, more of it ever less */
+#define ABOUT         1.02 /* predictions differ by that much from one another at least */
+#define GROWTH_ABOUT  1.01 /* growth that is taken to be the same, where the process holds less */
+#define PROCESS_SAVES 0.95 /* of the process, where growth is more, and no more than that saves */
 
 void ot_process_figures(const ot_sim_figures *f, ot_figures *out)
 {
@@ -71,6 +73,16 @@ int64_t ot_score_bytes(const ot_sim_figures *f, const ot_score_base *base)
     if ((double)more > (ABOUT - 1) * (double)base->process)
         return ot_max(score, base->untiled) + more;
     return score;
+}
+
+bool ot_score_holds_less(const ot_sim_figures *kept, const ot_sim_figures *to,
+                         const ot_score_base *base)
+{
+    const int64_t process = ot_process_bytes(to), saved = ot_process_bytes(kept) - process;
+    if (ot_score_bytes(to, base) >= ot_score_bytes(kept, base)) return false;
+    if ((double)to->growth <= GROWTH_ABOUT * (double)kept->growth) return true;
+    return (double)process < PROCESS_SAVES * (double)(process + saved) &&
+           saved >= to->growth - kept->growth;
 }
 
 #define SURELY  64 /* bytes by which scores may differ that are computed in float64 */

@@ -299,6 +299,32 @@ static void whole_processes_compete(void **state)
     assert_true(ot_score_bytes(&(ot_sim_figures){.growth = INT64_MAX}, &plain) == INT64_MAX);
 }
 
+/* Beside a plan that loads 100 MB and grows by 50: growth may rise where the process falls. */
+static void growth_may_rise_where_the_process_falls(void **state)
+{
+    (void)state;
+    const ot_sim_figures kept = {.growth = 50 * MB, .loaded = 100 * MB};
+    const ot_score_base base = {.process = 300 * MB, .beside = 20 * MB, .untiled = 260 * MB};
+    static const struct {
+        double growth, loaded;
+        bool less;
+    } rows[] = {
+        {49, 100, true},  /* less of both */
+        {50, 100, false}, /* the same */
+        {50.4, 95, true}, /* as much growth, by all that is known */
+        {49, 120, false}, /* less growth, a process that holds more */
+        {60, 70, true},   /* 20 MB less of the process for 10 MB of growth */
+        {60, 81, false},  /* 9 MB less of it, for 10 MB of growth */
+        {52, 95, false},  /* 3 MB less of it: less than a twentieth */
+        {100, 40, false}, /* 10 MB less of it, for 50 MB of growth */
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const ot_sim_figures to = {.growth = (int64_t)(rows[k].growth * MB),
+                                   .loaded = (int64_t)(rows[k].loaded * MB)};
+        if (ot_score_holds_less(&kept, &to, &base) != rows[k].less) fail_msg("row %zu", k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +338,7 @@ int main(void)
         cmocka_unit_test(mapped_tables_are_read_by_row),
         cmocka_unit_test(joined_results_are_taken_late),
         cmocka_unit_test(whole_processes_compete),
+        cmocka_unit_test(growth_may_rise_where_the_process_falls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
