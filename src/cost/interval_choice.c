@@ -120,7 +120,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
             outside += s->held[tr->pending[j]];
     c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + reassembly, outside);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
-    c->tiles = (uint32_t)x.tiles;
+    c->tiles = x.tiles < (double)UINT32_MAX ? (uint32_t)x.tiles : UINT32_MAX;
     c->form = form;
     return true;
 }

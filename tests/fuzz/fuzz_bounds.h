@@ -57,7 +57,14 @@ static inline bool fuzz_is_small(const ot_graph *g)
 {
     double macs = 0;
     int64_t bytes = 0, some;
-    for (uint32_t k = 0; k < g->n_nodes; k++) macs += ot_node_macs(g, &g->nodes[k]);
+    for (uint32_t k = 0; k < g->n_nodes; k++) {
+        const ot_node *n = &g->nodes[k];
+        macs += ot_node_macs(g, n);
+        /* a kernel of four elements along each of four axes */
+        if (n->op == OT_OP_Resize && n->n_out > 0 && n->out[0] != OT_NONE &&
+            ot_value_elems(&g->values[n->out[0]], &some))
+            macs += 256.0 * (double)some;
+    }
     for (uint32_t k = 0; k < g->n_values; k++)
         if (g->values[k].is_tensor && ot_value_is_static(&g->values[k]) &&
             ot_value_bytes(&g->values[k], &some))
