@@ -64,6 +64,7 @@ static ot_status keep_run(ot_run *r, ot_diag *d, ot_model **planned)
     keeper->source = r;
     keeper->free_source = free_run;
     *planned = r->model;
+    keeper->lender = (*planned)->lender;
     (*planned)->lender = keeper;
     r->model = NULL;
     return OT_OK;
@@ -122,7 +123,9 @@ ot_status ot_plan_for_engine(ot_model **m, const ot_engine_plan *q, ot_diag *d)
     ot_model *planned;
     OT_TRY(ot_plan_engine_copy(*m, q, d, &planned));
     if (!planned) return OT_OK;
-    planned->lender->lender = *m;
+    ot_model *last = planned;
+    while (last->lender) last = last->lender;
+    last->lender = *m;
     *m = planned;
     return OT_OK;
 }

@@ -156,13 +156,15 @@ static ot_status compute_constants(ot_run *r)
     return OT_OK;
 }
 
-static ot_status pass_select(ot_run *r)
+/* ---- select ---- */
+
+#define ALONE_BYTES (1 << 20) /* of a tile, for each thread: with less, they wait for each other */
+#define ALONE_PART  0.5       /* of what the plan of tiles side by side holds */
+
+static ot_status select_plan(ot_run *r)
 {
     const ot_run_options *o = &r->options;
-    OT_TRY(load_target(r));
     const bool may_stay = r->unbound && !r->model->resized && r->target.runtime->keeps_dynamic;
-    ot_run_keep_whole(r);
-    OT_TRY(compute_constants(r));
     const ot_select_request q = {.model = r->model,
                                  .unbound = may_stay ? r->unbound : NULL,
                                  .target = &r->target,
@@ -180,6 +182,70 @@ static ot_status pass_select(ot_run *r)
                                                  (o->n_shapes == 0 || r->was_fixed),
                                  .diag = r->diag};
     return ot_select(&q, &r->selection);
+}
+
+/* Memory is the goal, and threads have a tile each. */
+static bool holds_many_tiles(const ot_run *r)
+{
+    const ot_plan_options *p = &r->options.plan;
+    return r->options.emit_engine && r->target.cores > 1 && p->goal == OT_GOAL_MEMORY &&
+           !p->force && p->memory_budget == 0 && p->max_tensor == 0 && !r->options.keep_dynamic &&
+           !r->unbound;
+}
+
+/* Tiles that run one at a time are worth that. */
+static bool is_leaner(const ot_target *t, const ot_plan *alone, const ot_plan *many)
+{
+    if (alone->n_regions == 0 ||
+        (double)alone->tiled.peak_bytes > ALONE_PART * (double)many->tiled.peak_bytes)
+        return false;
+    for (uint32_t k = 0; k < alone->n_regions; k++)
+        if (alone->regions[k].working_set < (int64_t)t->cores * ALONE_BYTES) return false;
+    return true;
+}
+
+/* Threads that have a tile each hold as many, and may miss the limit on time with small ones, for
+ * which a cache that they share is too small: a plan of tiles that run one at a time, each on all
+ * threads, competes. It is made of a copy, as the model was before the other one was chosen.
+ * *taken: the run lends from the copy. */
+static ot_status select_one_tile(ot_run *r, ot_model *copy, bool *taken)
+{
+    ot_selection many = r->selection;
+    ot_model *model = r->model;
+    ot_diag own = {0}, *told = r->diag;
+    r->selection = (ot_selection){0};
+    r->model = copy;
+    r->diag = copy->diag = &own;
+    r->target.one_tile = true;
+    ot_status s = select_plan(r);
+    r->model = model;
+    r->diag = copy->diag = told;
+    *taken = s == OT_OK && is_leaner(&r->target, r->selection.plan, many.plan);
+    if (*taken) {
+        ot_selection_free(&many);
+        copy->lender = model->lender;
+        model->lender = copy;
+        return ot_model_adopt(model, copy);
+    }
+    ot_selection_free(&r->selection);
+    r->selection = many;
+    r->target.one_tile = false;
+    return s == OT_E_NOMEM ? ot_fail_nomem(told) : OT_OK;
+}
+
+static ot_status pass_select(ot_run *r)
+{
+    ot_model *copy = NULL;
+    bool taken = false;
+    OT_TRY(load_target(r));
+    ot_run_keep_whole(r);
+    OT_TRY(compute_constants(r));
+    if (holds_many_tiles(r)) OT_TRY(ot_model_clone(r->model, &copy));
+    ot_status s = select_plan(r);
+    if (s == OT_OK && copy && r->selection.plan->n_regions > 0)
+        s = select_one_tile(r, copy, &taken);
+    if (!taken) ot_model_free(copy);
+    return s;
 }
 
 static ot_status pass_plan_check(ot_run *r)

@@ -23,9 +23,8 @@
  *             take pieces
  *     core 1  t1 t3 t5 t7     while it computes, through a slow memory that all cores share
  *
- * Steps of a region that streams follow one another, each on all cores.
- *
- *
+ * Steps of a region that streams follow one another, each on all cores. So do tiles where memory
+ * counts more (one_tile): there is one in memory.
  *
  */
 #include "cost.h"
@@ -47,7 +46,7 @@ static double level_time(const ot_target *t, const ot_totals *x)
     const double fast = (double)t->fast_bytes, mid = fmax((double)t->mid_bytes, fast);
     double half = (double)x->ws / 2;
     /* tiles in flight share the middle level */
-    if (t->runtime->motion == OT_MOTION_VIEWS && t->cores > 1) half *= t->cores;
+    if (t->runtime->motion == OT_MOTION_VIEWS && !t->one_tile && t->cores > 1) half *= t->cores;
     if (t->mid_bytes == 0 || half > mid) return x->t_slow;
     /* A shared cache fades out, it does not end: from its own time towards that of slow memory. */
     double fill = half <= fast ? 0 : (half - fast) / (mid - fast);
@@ -74,10 +73,11 @@ static double imbalance(const ot_target *t, double tiles)
 static void engine_cost(const ot_target *t, const ot_totals *x, bool stream, double *time,
                         double *traffic, int64_t *reassembly_peak)
 {
+    const bool in_order = stream || t->one_tile;
     bool resident = ot_weights_stay(t, x);
-    double cores = t->cores > 1 ? t->cores : 1, in_flight = stream ? 1 : cores,
+    double cores = t->cores > 1 ? t->cores : 1, in_flight = in_order ? 1 : cores,
            workers = x->tiles < in_flight ? x->tiles : in_flight;
-    double uneven = stream ? 1 : imbalance(t, x->tiles);
+    double uneven = in_order ? 1 : imbalance(t, x->tiles);
     double weight_seconds = x->weights / t->bw_slow;
     if (!resident) weight_seconds += x->weights * (x->tiles - workers) / ot_cost_bw(t, x->weights);
     /* Windows of convolutions are packed into channel blocks, results unpacked: read on one

@@ -162,6 +162,6 @@ double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const o
     if (!describe(g, n, ot_max(1, llround(e[0])), ot_max(1, llround(e[2])),
                   ot_max(1, llround(e[3])), whole, &spec))
         return 0;
-    if (n_dims == 0) spec.threads = t->cores > 1 ? t->cores : 1;
+    if (n_dims == 0 || t->one_tile) spec.threads = t->cores > 1 ? t->cores : 1;
     return tiles * seconds_of(t, &spec, ot_max(s->wino_room[p] - 1, 0), &growth);
 }

@@ -66,6 +66,7 @@ typedef struct rw_region {
     bool force_loop;            /* use Loop where Scan would do */
     bool outer_weights;         /* bodies read large constants by name */
     bool looped_borders;        /* form loop: no tile lies in the outer graph */
+    bool in_order;              /* form while: tiles run one at a time */
     bool slices_apart;          /* a Slice of the outer graph names two axes */
     bool capture;               /* constants stay in the region's graph: bodies read them by name */
     rw_pieces **kept;           /* [values of g before the rewrite] NULL: joined; NULL: all are */

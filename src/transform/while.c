@@ -411,8 +411,9 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         f->rows[v] = to[k++];
     }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
+    const bool carries = n > n_outputs;
     ot_attr attrs[3] = {ot_mk_int("count", b->n_tiles), ot_mk_graph("body", c.body.g),
-                        ot_mk_int("carried", n - n_outputs)};
+                        carries ? ot_mk_int("carried", n - n_outputs) : ot_mk_int("in_order", 1)};
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
     ot_id id = ot_node_new(w->g, &(ot_node_def){.op = "While",
@@ -420,7 +421,7 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
                                                 .name = name,
                                                 .in = {from, n},
                                                 .out = {to, n},
-                                                .attrs = {attrs, n > n_outputs ? 3 : 2}});
+                                                .attrs = {attrs, carries || w->in_order ? 3 : 2}});
     if (id == OT_NONE) return rw_nomem(w);
     w->g->nodes[id].version = DOMAIN_VERSION;
     return OT_OK;

@@ -1,4 +1,8 @@
 """What emit_engine.sh has in Python."""
+import json
+import os
+import sys
+
 import onnx
 from onnx import helper as H
 
@@ -10,6 +14,22 @@ def weights():
     a, b = onnx.load('chain.onnx'), onnx.load('t.onnx')
     assert {t.name: t.raw_data for t in a.graph.initializer} == {t.name: t.raw_data for t in b.graph.initializer}
     assert {(o.domain, o.version) for o in b.opset_import} == {('', 17), ('onnx_tile', 1)}
+
+
+def large():
+    """A U-Net for pictures of any size."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..', 'scripts'))
+    import large_pictures
+    onnx.save(large_pictures.unet(), 'large.onnx')
+
+
+def peaks():
+    """The plan for two threads holds about what that for one holds, and its tiles run one at a time."""
+    one, two = (json.load(open(f'large{k}.json', encoding='utf-8'))['tiled']['peak_bytes'] for k in (1, 2))
+    assert two <= 1.5 * one, (one, two)
+    whiles = [n for n in onnx.load('in_order.onnx').graph.node if n.op_type == 'While']
+    assert whiles and all(a.i == 1 for n in whiles for a in n.attribute if a.name == 'in_order')
+    assert all(any(a.name == 'in_order' for a in n.attribute) for n in whiles)
 
 
 def broken():
@@ -39,4 +59,4 @@ def broken():
 
 
 if __name__ == '__main__':
-    commands(weights, broken)
+    commands(weights, large, peaks, broken)

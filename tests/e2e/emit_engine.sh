@@ -61,6 +61,14 @@ for m in mobilenet_v2 unet sr; do same $m.onnx --l2 96K; done
 
 check_same
 
+# two threads hold about what one holds: tiles run one at a time, where small ones side by side would be too slow
+py large
+for threads in 1 2; do
+    expect 0 "$TOOL" large.onnx -o in_order.onnx --emit engine --goal memory --target cpu-generic --threads $threads --shape x=1,3,8000,8000 --json
+    mv "$tmp/out" large$threads.json
+done
+py peaks || fail "two threads hold more: $(grep -h '"tiled"' large?.json)"
+
 # weights stay where they are, and are not duplicated
 "${eval[@]}" --make . chain
 expect 0 "$TOOL" chain.onnx -o t.onnx -q --emit engine --force --target cpu-generic --l2 16K

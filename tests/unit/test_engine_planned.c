@@ -10,6 +10,7 @@
 #include "onnx_tile.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,69 @@ static void shared_sessions_take_any_size(void **state)
     onnx_tile_session_free(plain);
 }
 
+/* ---- several threads ---- */
+
+#define USERS 8
+
+typedef struct user {
+    onnx_tile_session *s;
+    const float *want;
+    int64_t side;
+    int wrong, ended;
+} user;
+
+static void *run_often(void *of)
+{
+    user *u = of;
+    const int64_t dims[] = {1, 3, u->side, u->side};
+    for (int k = 0; k < 6; k++) {
+        onnx_tile_tensor t;
+        const void *data;
+        onnx_tile_status status = onnx_tile_session_bind_input(u->s, 0, picture, dims, 4);
+        if (status == ONNX_TILE_OK) status = onnx_tile_session_run(u->s);
+        u->ended += status == ONNX_TILE_CANCELLED;
+        if (status == ONNX_TILE_CANCELLED) continue;
+        if (status == ONNX_TILE_OK) status = onnx_tile_session_result(u->s, 0, &t, &data);
+        u->wrong += status != ONNX_TILE_OK ||
+                    memcmp(data, u->want, (size_t)(3 * u->side * u->side) * sizeof(float)) != 0;
+    }
+    return NULL;
+}
+
+/* Planned when they were loaded or for sizes as they come; one of them is cancelled again and
+ * again meanwhile. */
+static void threads_run_planned_sessions(void **state)
+{
+    (void)state;
+    for (int is_free = 0; is_free < 2; is_free++) {
+        const int64_t side = is_free ? 64 : SIDE;
+        const size_t bytes = (size_t)(3 * side * side) * sizeof(float);
+        onnx_tile_session *s = open_session(ONNX_TILE_PLAN_MEMORY, is_free ? 0 : SIDE);
+        pthread_t threads[USERS];
+        user users[USERS];
+        float *want = malloc(bytes);
+        assert_non_null(want);
+        for (int k = 0; k < USERS; k++) {
+            users[k] = (user){.s = s, .want = want, .side = side};
+            if (k > 0) check(s, onnx_tile_session_share(s, &users[k].s));
+        }
+        memcpy(want, run(users[1].s, side, side), bytes);
+        for (int k = 0; k < USERS; k++)
+            assert_int_equal(pthread_create(&threads[k], NULL, run_often, &users[k]), 0);
+        for (int k = 0; k < 50; k++) {
+            onnx_tile_session_cancel(users[USERS - 1].s);
+            usleep(500);
+        }
+        for (int k = 0; k < USERS; k++) pthread_join(threads[k], NULL);
+        for (int k = 0; k < USERS; k++) {
+            assert_int_equal(users[k].wrong, 0);
+            assert_true(users[k].ended == 0 || k == USERS - 1);
+        }
+        for (int k = USERS; k-- > 0;) onnx_tile_session_free(users[k].s);
+        free(want);
+    }
+}
+
 /* Tiled for ONNX Runtime: the tiles go, others come; goal memory says so in the file. */
 static void files_for_another_runtime_are_planned_anew(void **state)
 {
@@ -257,6 +321,7 @@ int main(void)
         cmocka_unit_test(sizes_are_planned_as_they_come),
         cmocka_unit_test(a_size_that_the_model_does_not_take_is_named),
         cmocka_unit_test(shared_sessions_take_any_size),
+        cmocka_unit_test(threads_run_planned_sessions),
         cmocka_unit_test(files_for_another_runtime_are_planned_anew),
         cmocka_unit_test(planning_for_a_run_ends_with_it),
         cmocka_unit_test(what_is_no_plan_is_refused),

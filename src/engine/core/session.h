@@ -203,7 +203,8 @@ struct ot_session {
     /* Lowering a tiled region needs schedules, which are lowered themselves: *p, the schedule of a
      * tile's body g inside `outer` (made now if NULL), gets places for its values and times. By
      * whoever makes schedules. */
-    ot_status (*hire)(struct ot_schedule *outer, ot_graph *g, struct ot_schedule **p);
+    ot_status (*hire)(struct ot_schedule *outer, ot_graph *g, uint32_t threads,
+                      struct ot_schedule **p);
     ot_heap heap;
     ot_block *arena; /* NULL: nothing is planned */
     int64_t arena_bytes;
@@ -227,11 +228,13 @@ struct ot_session {
 };
 
 /* schedule.c: the schedule of g; bodies and functions, too. `absent`: NULL, or of each graph
- * input: does the call omit it? It is in s->all, also when this fails. */
-ot_status ot_schedule_new(struct ot_session *s, ot_graph *g, ot_schedule *outer, uint32_t depth,
-                          const bool *absent, ot_schedule **out) OT_MUST_USE;
+ * input: does the call omit it? Steps share their work among so many threads at most. It is in
+ * s->all, also when this fails. */
+ot_status ot_schedule_new(struct ot_session *s, ot_graph *g, ot_schedule *outer, uint32_t threads,
+                          uint32_t depth, const bool *absent, ot_schedule **out) OT_MUST_USE;
 /* What a session's `hire` is. */
-ot_status ot_schedule_hire(ot_schedule *outer, ot_graph *g, ot_schedule **p) OT_MUST_USE;
+ot_status ot_schedule_hire(ot_schedule *outer, ot_graph *g, uint32_t threads,
+                           ot_schedule **p) OT_MUST_USE;
 /* schedule_const.c: the slot of an initializer. */
 ot_status ot_slot_set_tensor(ot_schedule *p, ot_slot *slot, const ot_tensor *t) OT_MUST_USE;
 /* Run the step now and make its outputs constants, if it depends on constants only and that is

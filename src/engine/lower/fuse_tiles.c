@@ -93,7 +93,7 @@ static ot_status run_tiles(ot_call *c)
     m.diags = ot_call_scratch(c, n * sizeof *m.diags);
     m.said = ot_call_scratch(c, n * sizeof *m.said);
     if (!m.diags || !m.said) return OT_E_NOMEM;
-    if (m.t->ordered)
+    if (m.t->ordered || m.t->alone)
         tasks_share(&m, 0, m.t->tasks, 0);
     else
         ot_pool_share_each(n, m.t->tasks, tasks_share, &m);
@@ -228,6 +228,7 @@ static ot_status make_region(lw_pass *l, region *r)
                                            .buffers = buffers};
         t->n++;
         t->ordered = t->ordered || ot_attr_int(u->nodes[0], "carried", 0) > 0;
+        t->alone = t->alone || ot_attr_int(u->nodes[0], "in_order", 0) > 0;
         if (!ot_add_i64(t->tasks, count, &t->tasks))
             return lw_bad_node(l, u->nodes[0], "its count is absurd");
     }
@@ -380,7 +381,7 @@ static ot_status hire(lw_pass *l, ot_tiles *t, lw_tile_class *class)
     if (!class->workers) return ot_fail_nomem(l->p->s->d);
     class->workers[0] = first;
     for (uint32_t w = 0; w < t->n_workers; w++) {
-        OT_TRY(l->p->s->hire(l->p, first->g, &class->workers[w]));
+        OT_TRY(l->p->s->hire(l->p, first->g, first->threads, &class->workers[w]));
         t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) *
                                           OT_ARENA_ALIGN);
     }
@@ -440,7 +441,7 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
           *out = OT_NEW_N(l->scratch, ot_id, u->n_out + 1u);
     uint32_t n_in = 0;
     if (!in || !out) return ot_fail_nomem(l->p->s->d);
-    t->n_workers = t->ordered ? 1 : (uint32_t)ot_min(l->p->threads, t->tasks);
+    t->n_workers = t->ordered || t->alone ? 1 : (uint32_t)ot_min(l->p->threads, t->tasks);
     for (uint32_t k = 0; k < t->n; k++) OT_TRY(hire(l, t, &t->classes[k]));
     OT_TRY(order_by_row(l, t));
     for (uint32_t k = 0; k < u->n_in;

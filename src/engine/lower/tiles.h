@@ -27,6 +27,7 @@ typedef struct ot_tiles {
     uint32_t n, n_workers;
     int64_t tasks, stride; /* bytes of one worker's arena */
     bool ordered;          /* tasks read what the ones before them left */
+    bool alone;            /* one runs at a time, on all threads */
     /* [tasks] by the places that they write, where rows come and go; NULL: as they are */
     const int64_t *by_row;
 } ot_tiles;

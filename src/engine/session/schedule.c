@@ -121,6 +121,14 @@ static ot_status operands(ot_schedule *p, ot_step *step, const bool *wanted)
     return OT_OK;
 }
 
+/* Threads that share a step of the body: tiles that run side by side have one each. */
+static uint32_t threads_inside(const ot_schedule *p, const ot_node *n)
+{
+    const bool apart = ot_is_tile_op(n, "While") && ot_attr_int(n, "carried", 0) <= 0 &&
+                       ot_attr_int(n, "in_order", 0) <= 0;
+    return apart ? 1 : p->threads;
+}
+
 static ot_status add_body(ot_schedule *p, ot_step *step, const char *attr, ot_graph *g, bool inside,
                           uint32_t depth, const bool *absent)
 {
@@ -131,7 +139,9 @@ static ot_status add_body(ot_schedule *p, ot_step *step, const char *attr, ot_gr
                        "%s: subgraphs and functions are nested more than %d deep",
                        ot_node_label(step->node, label, sizeof label), OT_NESTING_MAX);
     }
-    OT_TRY(ot_schedule_new(p->s, g, inside ? p : NULL, depth + 1, absent, &body));
+    OT_TRY(ot_schedule_new(p->s, g, inside ? p : NULL,
+                           inside ? threads_inside(p, step->node) : p->s->threads, depth + 1,
+                           absent, &body));
     step->bodies[step->n_bodies++] = (ot_body){attr, body};
     return OT_OK;
 }
@@ -318,19 +328,15 @@ static ot_status make_steps(ot_schedule *p, ot_arena *scratch, uint32_t depth)
     return find_last(p, scratch);
 }
 
-ot_status ot_schedule_new(ot_session *s, ot_graph *g, ot_schedule *outer, uint32_t depth,
-                          const bool *absent, ot_schedule **out)
+ot_status ot_schedule_new(ot_session *s, ot_graph *g, ot_schedule *outer, uint32_t threads,
+                          uint32_t depth, const bool *absent, ot_schedule **out)
 {
     ot_schedule *p = *out = OT_NEW(s->a, ot_schedule);
     ot_arena *scratch = ot_arena_new();
     ot_status st = p && scratch ? OT_OK : ot_fail_nomem(s->d);
     if (p) {
-        *p = (ot_schedule){.s = s,
-                           .next = s->all,
-                           .outer = outer,
-                           .g = g,
-                           .threads = outer ? outer->threads : s->threads,
-                           .tile = -1};
+        *p = (ot_schedule){
+            .s = s, .next = s->all, .outer = outer, .g = g, .threads = threads, .tile = -1};
         p->frame.schedule = p;
         s->all = p;
     }
@@ -340,9 +346,9 @@ ot_status ot_schedule_new(ot_session *s, ot_graph *g, ot_schedule *outer, uint32
     return st;
 }
 
-ot_status ot_schedule_hire(ot_schedule *outer, ot_graph *g, ot_schedule **p)
+ot_status ot_schedule_hire(ot_schedule *outer, ot_graph *g, uint32_t threads, ot_schedule **p)
 {
-    if (!*p) OT_TRY(ot_schedule_new(outer->s, g, outer, 1, NULL, p));
+    if (!*p) OT_TRY(ot_schedule_new(outer->s, g, outer, threads, 1, NULL, p));
     OT_TRY(ot_schedule_plan(*p));
     return ot_schedule_time(*p);
 }

@@ -124,7 +124,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_infer_shapes(g, o->shapes, o->n_shapes));
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
-    OT_TRY(ot_schedule_new(s, g, NULL, 0, NULL, &s->top));
+    OT_TRY(ot_schedule_new(s, g, NULL, s->threads, 0, NULL, &s->top));
     if (s->checks_only) {
         OT_TRY(ot_schedule_plan(s->top));
         s->arena_bytes = s->top->arena_bytes;

@@ -31,7 +31,10 @@ typedef struct ot_target {
      * they are */
     uint32_t vector_lanes;
     uint32_t cores; /* workers that share a node's work (threads) */
-    bool is_cache;  /* fast memory is a hardware cache (soft limit), not a scratchpad */
+    /* tiles run one at a time, each on all of these. Not of files: a search for less memory sets
+     * it */
+    bool one_tile;
+    bool is_cache; /* fast memory is a hardware cache (soft limit), not a scratchpad */
     /* no sum is to be made in another order: no reductions in parts in standard ONNX */
     bool bit_exact;
     bool double_buffer;        /* DMA overlaps transfers with compute */
