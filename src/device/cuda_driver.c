@@ -39,6 +39,7 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     f->groups_most = INT32_MAX;
     f->slices_most = OT_DEV_ARGS_MAX;
     f->has_f16 = ask_int(cu, device, CU_MAJOR) >= 6;
+    f->has_matrices = ask_int(cu, device, CU_MAJOR) >= 8;
     f->unified = ask_int(cu, device, CU_MANAGED) != 0;
     f->maps_stay = !f->unified || ask_int(cu, device, CU_CONCURRENT_MANAGED) != 0;
     f->memory_bytes = f->allocation_most = (int64_t)bytes;

@@ -62,6 +62,7 @@ typedef struct ot_device_facts {
     bool is_cpu, has_f64, has_f16;
     /* 64-bit integers; elements of two bytes, of one, in buffers */
     bool has_i64, has_shorts, has_bytes;
+    bool has_matrices;       /* CUDA: compute capability 8.0 and later */
     bool pins;               /* transfers want memory of the host that is pinned (ot_dev_pin) */
     bool maps_stay;          /* a buffer may be used by commands while it is mapped */
     bool unified;            /* host and device share one memory: maps copy nothing */

@@ -139,6 +139,26 @@ int cuMemsetD32Async(ptr to, unsigned v, size_t n, void *s)
 
 static const char PTX[] = ".version 7.0\n// ";
 
+/* Instructions of a subgroup's 32 work-items: words (row, k) of A, (k, column) of B by the work-item
+ * that holds them. */
+#define MATRICES                                                                                \
+    "static unsigned stub_words[1024][6];\n"                                                    \
+    "static float stub_product(int kind, unsigned a, unsigned b)\n{\n"                          \
+    "    if (kind == 2) return as<float, unsigned>(a & 0xffffe000u) * as<float, unsigned>(b & " \
+    "0xffffe000u);\n"                                                                           \
+    "    if (kind == 1) return as<float, unsigned>(a << 16) * as<float, unsigned>(b << 16) + "  \
+    "as<float, unsigned>(a & 0xffff0000u) * as<float, unsigned>(b & 0xffff0000u);\n"            \
+    "    return of_bits(a) * of_bits(b) + of_bits(a >> 16) * of_bits(b >> 16);\n}\n"            \
+    "static void stub_mma(int kind, float *d, const unsigned *a, const unsigned *b)\n{\n"       \
+    "    const unsigned me = threadIdx.x, g = me % 32 / 4, q = me % 4;\n"                       \
+    "    for (int k = 0; k < 6; k++) stub_words[me][k] = k < 4 ? a[k] : b[k - 4];\n"            \
+    "    stub_meet();\n"                                                                        \
+    "    for (unsigned c = 0; c < 4; c++)\n"                                                    \
+    "        for (unsigned k = 0; k < 8; k++)\n"                                                \
+    "            d[c] += stub_product(kind, stub_words[me / 32 * 32 + g * 4 + k % 4][c / 2 + "  \
+    "k / 4 * 2], stub_words[me / 32 * 32 + (2 * q + c % 2) * 4 + k % 4][4 + k / 4]);\n"         \
+    "    stub_meet();\n}\n"
+
 static const char HOST[] =
     "#include <math.h>\n"
     "#define __device__\n#define __global__\n#define __shared__ static\n"
@@ -154,7 +174,12 @@ static const char HOST[] =
     "static unsigned short to_bits(float f) { _Float16 x = (_Float16)f; unsigned short h; "
     "__builtin_memcpy(&h, &x, 2); return h; }\n"
     "#define __int_as_float as<float, int>\n#define __uint_as_float as<float, unsigned>\n#define "
-    "__float_as_uint as<unsigned, float>\n";
+    "__float_as_uint as<unsigned, float>\n"
+    "#define __cvta_generic_to_shared(x) 0\n"
+    "static int stub_any;\n"
+    "static int __syncthreads_or(int x)\n"
+    "{ stub_any |= x; stub_meet(); int r = stub_any; stub_meet(); stub_any = 0; stub_meet(); "
+    "return r; }\n" MATRICES;
 
 int nvrtcCreateProgram(void **p, const char *text, const char *name, int n,
                        const char *const *headers, const char *const *names)
@@ -183,16 +208,22 @@ typedef struct function {
     int meets;           /* it may */
 } function;
 
-/* The two instructions of PTX in the text are calls here. */
+/* The instructions of PTX in the text are calls here. */
+#define INSTRUCTIONS                                                                           \
+    "s/asm(\"cvt.f32.*/f = of_bits(h);/; s/asm(\"cvt.rn.*/h = to_bits(f);/; "                  \
+    "s/asm(\"mma.*[.]f16[.]f16.*/stub_mma(0, d, a, b);/; "                                     \
+    "s/asm(\"mma.*[.]bf16[.]bf16.*/stub_mma(1, d, a, b);/; "                                   \
+    "s/asm(\"mma.*[.]tf32[.]tf32.*/stub_mma(2, d, a, b);/; "                                   \
+    "s/asm volatile(\"cp.async.ca.*/*to = there ? *(const uint *)from : 0;/; "                 \
+    "s/asm volatile(\"cp.async.commit.*//; s/#define arrived.*/#define arrived(later)/"
 static void *build(const char *text)
 {
-    char folder[] = "/tmp/onnx-tile-stub-XXXXXX", source[64], library[64], command[400];
+    char folder[] = "/tmp/onnx-tile-stub-XXXXXX", source[64], library[64], command[900];
     if (!mkdtemp(folder)) return NULL;
     snprintf(source, sizeof source, "%s/k.cc", folder);
     snprintf(library, sizeof library, "%s/k.so", folder);
     snprintf(command, sizeof command,
-             "sed -i 's/asm(\"cvt.f32.*/f = of_bits(h);/; s/asm(\"cvt.rn.*/h = to_bits(f);/' %s && "
-             "c++ -w -O1 -shared -fPIC -o %s %s",
+             "sed -i '" INSTRUCTIONS "' %s && c++ -w -O1 -shared -fPIC -o %s %s",
              source, library, source);
     FILE *f = fopen(source, "w");
     if (f) fprintf(f, "%s%s", HOST, text);

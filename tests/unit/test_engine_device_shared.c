@@ -21,12 +21,14 @@ static void check_shared(const char *text, uint64_t seed)
     ot_device_figures f;
     laid_want want;
     want_of(&want, text, seed);
-    for (int few = 0; few < 2; few++) {
+    for (int form = 0; form < (api == OT_DEV_CUDA ? 4 : 2); form++) {
+        const bool few = form & 1;
         const ot_dg_layout layout = {.together = few ? 32 : 1,
                                      .sector = 64,
                                      .busy = few ? 100000 : 1,
                                      .shares_rows = OT_DG_ALWAYS,
-                                     .tiles = OT_DG_ALWAYS};
+                                     .tiles = OT_DG_ALWAYS,
+                                     .matrices = form & 2 ? OT_DG_ALWAYS : OT_DG_NEVER};
         same_laid(&want, layout, &f);
         assert_int_equal(f.n_host, 0);
     }

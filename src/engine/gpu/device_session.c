@@ -111,6 +111,7 @@ static ot_dg_target target_of(const ot_device_facts *f, const ot_dg_layout *layo
                           .has_i64 = f->has_i64,
                           .has_shorts = f->has_shorts,
                           .has_bytes = f->has_bytes,
+                          .has_matrices = f->has_matrices,
                           .args_most = f->slices_most - 1, /* the first is the table of numbers */
                           .steps_most = f->steps_most,
                           .group_most = f->items_most,

@@ -16,7 +16,8 @@ typedef dg_convolution conv;
 typedef struct conv_tiles {
     conv *c;
     dg_tiles t;
-    bool whole; /* channels fill all chunks */
+    bool whole;    /* channels fill all chunks */
+    uint32_t bias; /* argument */
 } conv_tiles;
 
 static bool fits(const void *of, uint32_t rows)
@@ -63,6 +64,27 @@ static void next_tap(dg_build *b, const conv_tiles *s)
             dg_num(b, c->x.strides[1]));
 }
 
+/* Weights: packed as the rows of the block, or, as matrices of half precision take them, with
+ * their depth side by side. */
+static void fetch_weights(dg_build *b, const conv_tiles *s, const char *maps)
+{
+    const conv *c = s->c;
+    const bool deep = s->t.deep[DG_ROWS];
+    for (uint32_t n = 0; n < dg_tile_loads(&s->t, DG_ROWS); n++)
+        for (uint32_t k = 0; k < dg_in_word(&s->t); k++) {
+            const int64_t across = dg_tile_across(&s->t, DG_ROWS, n),
+                          down = dg_tile_down(&s->t, DG_ROWS, n) + k;
+            const char *inside = deep ? dg_fmt(b, "ra + %lld < left", (long long)across) : "true";
+            if (!s->whole)
+                inside = dg_fmt(b, "%s && m + ka + %lld < %s", inside, (long long)down, maps);
+            const int64_t far = across * dg_taps(c) * c->in_maps + down;
+            const char *at = deep ? dg_fmt(b, "wt + %s", dg_num(b, far))
+                                  : dg_fmt(b, "wt + me + %u", n * dg_tile_items(&s->t));
+            dg_tile_load(b, &s->t, DG_ROWS, n, k, inside, c->wt, at);
+        }
+    dg_line(b, "wt += min(%u, %s - m) * %u;", dg_tile_depth(&s->t), maps, deep ? 1 : s->t.rows);
+}
+
 static void fetch(dg_build *b, const void *state)
 {
     const conv_tiles *s = state;
@@ -70,23 +92,18 @@ static void fetch(dg_build *b, const void *state)
     const int64_t step = c->x.strides[1];
     const char *maps = dg_num(b, c->in_maps);
     next_tap(b, s);
-    for (uint32_t n = 0; n < dg_tile_loads(&s->t, DG_ROWS); n++) {
-        const char *value = dg_load(b, c->wt, dg_fmt(b, "wt + me + %u", n * dg_tile_items(&s->t)));
-        if (!s->whole)
-            value = dg_fmt(b, "m + ka + %lld < %s ? %s : 0",
-                           (long long)dg_tile_down(&s->t, DG_ROWS, n), maps, value);
-        dg_line(b, "fa%u = %s;", n, value);
-    }
-    for (uint32_t n = 0; n < dg_tile_loads(&s->t, DG_COLS); n++) {
-        const int64_t down = dg_tile_down(&s->t, DG_COLS, n);
-        const char *guard = s->whole ? ""
-                                     : dg_fmt(b, " && m + kb + %lld < %s", (long long)down, maps);
-        dg_line(b, "fb%u = inside%s ? %s : 0;", n, guard,
-                dg_load(b, c->in, dg_fmt(b, "at + %s", dg_num(b, down * step))));
-    }
-    const uint32_t depth = dg_tile_depth(&s->t);
-    dg_line(b, "wt += min(%u, %s - m) * %u;", depth, maps, s->t.rows);
-    dg_line(b, "m += %u;\nat += %s;", depth, dg_num(b, depth * step));
+    fetch_weights(b, s, maps);
+    for (uint32_t n = 0; n < dg_tile_loads(&s->t, DG_COLS); n++)
+        for (uint32_t k = 0; k < dg_in_word(&s->t); k++) {
+            const int64_t down = dg_tile_down(&s->t, DG_COLS, n) + k;
+            const char *inside = s->whole ? "inside"
+                                          : dg_fmt(b, "inside && m + kb + %lld < %s",
+                                                   (long long)down, maps);
+            dg_tile_load(b, &s->t, DG_COLS, n, k, inside, c->in,
+                         dg_fmt(b, "at + %s", dg_num(b, down * step)));
+        }
+    dg_line(b, "m += %u;\nat += %s;", dg_tile_depth(&s->t),
+            dg_num(b, dg_tile_depth(&s->t) * step));
 }
 
 /* Where the work-item's pixel begins, before the first tap. */
@@ -100,21 +117,33 @@ static void open_pixel(dg_build *b, const conv_tiles *s, const char *pixels)
     for (uint32_t k = 0; k < 3; k++)
         dg_line(b, "const int at%u = %s * %lld - %s;", k, pixel[k], (long long)c->w.stride[k],
                 dg_num(b, c->w.lo[k]));
-    dg_line(b, "int kd = 0, kh = 0, kw = -1, m = %s, at = 0;\nbool inside = false;",
+    dg_line(b, "int kd, kh, kw, m, at, wt;\nbool inside;");
+}
+
+static void start(dg_build *b, const void *state)
+{
+    const conv_tiles *s = state;
+    const conv *c = s->c;
+    dg_line(b, "kd = kh = at = 0;\nkw = -1;\nm = %s;\ninside = false;\nwt = first_wt;",
             dg_num(b, c->in_maps));
 }
 
-/* Each sum begins as its channel's bias. */
-static void open_sums(dg_build *b, const conv_tiles *s)
+/* Each sum begins as its channel's bias; with matrices, bias(j) is added in the end. */
+static const char *bias_of(dg_build *b, const conv_tiles *s, uint32_t arg, const char *row)
 {
-    const conv *c = s->c;
-    const uint32_t bias = dg_in(c->n, 2) == OT_NONE ? 0 : dg_arg(b, c->n->in[2], NULL, false);
-    for (uint32_t j = 0; j < s->t.tall; j++) {
-        const char *map = dg_fmt(b, "min(map + %u, %s)", j, dg_num(b, c->y.dims[1] - 1)),
-                   *first = dg_in(c->n, 2) == OT_NONE ? "0" : dg_load(b, bias, map);
-        if (s->t.slices > 1) first = dg_fmt(b, "slice == 0 ? %s : 0", first);
-        dg_line(b, "%s acc%u = splat%u(%s);", dg_vector(b, s->t.wide), j, s->t.wide, first);
-    }
+    const char *map = dg_fmt(b, "min(map + %s, %s)", row, dg_num(b, s->c->y.dims[1] - 1));
+    return dg_in(s->c->n, 2) == OT_NONE ? "0" : dg_load(b, arg, map);
+}
+
+static void sum_up(dg_build *b, conv_tiles *s, const dg_tiled *x)
+{
+    const char *first[8];
+    const bool has_bias = dg_in(s->c->n, 2) != OT_NONE;
+    s->bias = has_bias ? dg_arg(b, s->c->n->in[2], NULL, false) : 0;
+    for (uint32_t j = 0; j < s->t.tall && !s->t.steps; j++)
+        first[j] = bias_of(b, s, s->bias, dg_fmt(b, "ty * %u + %u", s->t.tall, j));
+    const dg_tile_text text = {start, fetch, s->t.steps ? NULL : first, s};
+    dg_tiles_sums(b, &s->t, x, &text);
 }
 
 static bool finish(dg_build *b, conv_tiles *s, const char *pixels)
@@ -122,14 +151,17 @@ static bool finish(dg_build *b, conv_tiles *s, const char *pixels)
     conv *c = s->c;
     const char *pixel[3];
     dg_tiles_cols(b, &s->t);
-    dg_line(b, "const int top = %s * %u + tx + l * %u;\nif (top >= %s) continue;", c->coords[4],
-            s->t.cols, s->t.cols / s->t.wide, pixels);
+    dg_line(b, "const int top = %s * %u + %s;\nif (top >= %s) continue;", c->coords[4], s->t.cols,
+            dg_tile_col(b, &s->t), pixels);
     split_pixel(b, c, "to", pixel);
     dg_tiles_rows(b, &s->t);
-    dg_line(b, "if (j >= left) continue;");
+    dg_line(b, "const int row = %s;\nif (row >= left) continue;", dg_tile_row(b, &s->t));
+    const char *sum = dg_tile_sum(b, &s->t);
+    if (s->t.steps && dg_in(c->n, 2) != OT_NONE)
+        sum = dg_fmt(b, "(%s + %s)", sum, bias_of(b, s, s->bias, "row"));
     c->coords[2] = pixel[0];
     c->coords[3] = pixel[1];
-    if (!dg_conv_rest(b, c, "(map + j)", pixel[2], dg_tile_sum(b, &s->t))) return false;
+    if (!dg_conv_rest(b, c, "(map + row)", pixel[2], sum)) return false;
     dg_tiles_end(b, &s->t);
     return true;
 }
@@ -137,7 +169,7 @@ static bool finish(dg_build *b, conv_tiles *s, const char *pixels)
 static ot_dg_packing packing_of(const conv_tiles *s)
 {
     const int64_t taps = dg_taps(s->c);
-    return (ot_dg_packing){.block = s->t.rows,
+    return (ot_dg_packing){.block = s->t.deep[DG_ROWS] ? 1 : s->t.rows,
                            .groups = s->c->group,
                            .maps = s->c->maps,
                            .map_stride = s->c->in_maps * taps,
@@ -163,14 +195,16 @@ static bool write_kernel(dg_build *b, conv_tiles *s, const dg_tiled *x)
     if (!c->flat) dg_reads_at_most(b, c->in, dg_window_elements(&c->x, &c->w));
     c->wt = dg_packed(b, c->n->in[1], &pack);
     dg_tiles_open(b, &s->t);
-    dg_line(b, "const int first = %s * %s, inner = %s * %u + ty * %u, left = %s - inner;", of[1],
-            dg_num(b, c->in_maps), of[3], s->t.rows, s->t.tall, dg_num(b, c->maps));
+    dg_line(b, "const int first = %s * %s, inner = %s * %u, left = %s - inner;", of[1],
+            dg_num(b, c->in_maps), of[3], s->t.rows, dg_num(b, c->maps));
     dg_line(b, "const int map = %s * %s + inner;", of[1], dg_num(b, c->maps));
-    dg_line(b, "int wt = (%s * %s + %s) * %s;", of[1], dg_num(b, blocks), of[3],
-            dg_num(b, taps * c->in_maps * s->t.rows));
+    if (s->t.deep[DG_ROWS])
+        dg_line(b, "const int first_wt = (map + ra) * %s + ka;", dg_num(b, taps * c->in_maps));
+    else
+        dg_line(b, "const int first_wt = (%s * %s + %s) * %s;", of[1], dg_num(b, blocks), of[3],
+                dg_num(b, taps * c->in_maps * s->t.rows));
     open_pixel(b, s, pixels);
-    open_sums(b, s);
-    dg_tiles_sums(b, &s->t, x, fetch, s);
+    sum_up(b, s, x);
     if (!finish(b, s, pixels)) return false;
     b->spreads = false;
     dg_tiles_count(b, &s->t, x, c->x.dtype);
@@ -188,6 +222,8 @@ bool dg_conv_tiles(dg_build *b, dg_convolution *c, double plain, bool *done)
                         .depth = c->in_maps,
                         .taps = dg_taps(c),
                         .times = c->y.dims[0] * c->group,
+                        .dtype = c->x.dtype,
+                        .deep_halves = true,
                         .fits = fits,
                         .of = c,
                         .plain = plain};

@@ -30,7 +30,7 @@ static const char *first_place(dg_build *b, uint32_t arg)
     return b->from[arg] && has_pointers(b) ? b->from[arg] : dg_fmt(b, "b%u", arg);
 }
 
-static const char *place(dg_build *b, uint32_t arg, const char *index)
+const char *dg_place(dg_build *b, uint32_t arg, const char *index)
 {
     if (has_pointers(b)) return dg_fmt(b, "%s[%s]", first_place(b, arg), index);
     if (b->from[arg]) index = dg_fmt(b, "%s + %s", b->from[arg], index);
@@ -44,7 +44,7 @@ const char *dg_load(dg_build *b, uint32_t arg, const char *index)
     (void)dg_type_of(type, &t);
     if (type == OT_F16 && is_opencl(b))
         return dg_fmt(b, "vload_half(%s, %s)", index, first_place(b, arg));
-    const char *at = place(b, arg, index);
+    const char *at = dg_place(b, arg, index);
     if (type == OT_F16 && has_pointers(b)) return dg_fmt(b, "of_half(%s)", at);
     if (type == OT_BF16) return dg_fmt(b, "of_bf16(%s)", at);
     return strcmp(t.held, t.computed) == 0 ? at : dg_fmt(b, "to_%s(%s)", t.computed, at);
@@ -61,7 +61,7 @@ void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value)
     }
     if (type == OT_BF16) value = dg_fmt(b, "to_bf16(%s)", value);
     if (type == OT_BOOL) value = dg_fmt(b, "to_int((%s) != 0)", value);
-    dg_line(b, "%s = to_%s(%s);", place(b, arg, index), t.held, value);
+    dg_line(b, "%s = to_%s(%s);", dg_place(b, arg, index), t.held, value);
 }
 
 const char *dg_vector(dg_build *b, uint32_t lanes)

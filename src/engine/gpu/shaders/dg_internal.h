@@ -176,6 +176,8 @@ bool dg_packs(const dg_build *b, ot_id v, const dg_access *plain, const dg_acces
 void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at);
 /* Element at `index` of argument `arg`, as a number. */
 const char *dg_load(dg_build *b, uint32_t arg, const char *index);
+/* The same as it lies in memory, to be read or written. */
+const char *dg_place(dg_build *b, uint32_t arg, const char *index);
 void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value);
 /* "float8": so many lanes; their members are .s0, .s1, ... */
 const char *dg_vector(dg_build *b, uint32_t lanes);

@@ -27,15 +27,26 @@ static void fetch_side(dg_build *b, const product_tiles *s, dg_side side)
     const uint32_t arg = side == DG_ROWS ? p->in_a : p->in_b;
     const char *most = dg_num(b, side == DG_ROWS ? p->rows : p->cols), *depth = dg_num(b, p->depth);
     for (uint32_t n = 0; n < dg_tile_loads(&s->t, side); n++) {
-        const int64_t far = dg_tile_across(&s->t, side, n), deep = dg_tile_down(&s->t, side, n);
-        const char *at = dg_num(b, far * across(p, side) + deep * down(p, side));
-        const char *inside = dg_fmt(b, "at_r%c + %lld < %s", name, (long long)far, most);
-        if (!s->whole)
-            inside = dg_fmt(b, "%s && m + k%c + %lld < %s", inside, name, (long long)deep, depth);
-        dg_line(b, "f%c%u = %s ? %s : 0;", name, n, inside,
-                dg_load(b, arg, dg_fmt(b, "at_%c + %s", name, at)));
+        const int64_t far = dg_tile_across(&s->t, side, n);
+        for (uint32_t k = 0; k < dg_in_word(&s->t); k++) {
+            const int64_t deep = dg_tile_down(&s->t, side, n) + k;
+            const char *at = dg_num(b, far * across(p, side) + deep * down(p, side));
+            const char *inside = dg_fmt(b, "at_r%c + %lld < %s", name, (long long)far, most);
+            if (!s->whole)
+                inside = dg_fmt(b, "%s && m + k%c + %lld < %s", inside, name, (long long)deep,
+                                depth);
+            dg_tile_load(b, &s->t, side, n, k, inside, arg, dg_fmt(b, "at_%c + %s", name, at));
+        }
     }
     dg_line(b, "at_%c += %s;", name, dg_num(b, dg_tile_depth(&s->t) * down(p, side)));
+}
+
+static void start(dg_build *b, const void *state)
+{
+    const dg_matrices *p = ((const product_tiles *)state)->p;
+    dg_line(b, "m = 0;\nat_a = %s;\nat_b = %s;",
+            dg_product_index(b, p, p->in_a, "(first_row + ra)", "ka"),
+            dg_product_index(b, p, p->in_b, "kb", "(first_col + rb)"));
 }
 
 static void fetch(dg_build *b, const void *state)
@@ -50,10 +61,10 @@ static bool finish(dg_build *b, product_tiles *s)
 {
     dg_matrices *p = s->p;
     dg_tiles_cols(b, &s->t);
-    dg_line(b, "const int col = first_col + tx + l * %u;\nif (col >= %s) continue;",
-            s->t.cols / s->t.wide, dg_num(b, p->cols));
+    dg_line(b, "const int col = first_col + %s;\nif (col >= %s) continue;", dg_tile_col(b, &s->t),
+            dg_num(b, p->cols));
     dg_tiles_rows(b, &s->t);
-    dg_line(b, "const int row = first_row + ty * %u + j;\nif (row >= %s) continue;", s->t.tall,
+    dg_line(b, "const int row = first_row + %s;\nif (row >= %s) continue;", dg_tile_row(b, &s->t),
             dg_num(b, p->rows));
     if (!dg_product_rest(b, p, "row", "col", dg_tile_sum(b, &s->t))) return false;
     dg_tiles_end(b, &s->t);
@@ -77,12 +88,9 @@ static bool write_kernel(dg_build *b, product_tiles *s, const dg_tiled *x)
     dg_line(b, "const int first_row = %s * %u, first_col = %s * %u;", p->coords[rank - 2],
             s->t.rows, p->coords[rank - 1], s->t.cols);
     dg_line(b, "const int at_ra = first_row + ra, at_rb = first_col + rb;");
-    dg_line(b, "int m = 0, at_a = %s, at_b = %s;",
-            dg_product_index(b, p, p->in_a, "(first_row + ra)", "ka"),
-            dg_product_index(b, p, p->in_b, "kb", "(first_col + rb)"));
-    for (uint32_t j = 0; j < s->t.tall; j++)
-        dg_line(b, "%s acc%u = splat%u(0);", dg_vector(b, s->t.wide), j, s->t.wide);
-    dg_tiles_sums(b, &s->t, x, fetch, s);
+    dg_line(b, "int m, at_a, at_b;");
+    const dg_tile_text text = {start, fetch, NULL, s};
+    dg_tiles_sums(b, &s->t, x, &text);
     if (!finish(b, s)) return false;
     b->spreads = false;
     dg_tiles_count(b, &s->t, x, p->a.dtype);
@@ -94,7 +102,7 @@ static bool write_kernel(dg_build *b, product_tiles *s, const dg_tiled *x)
 bool dg_product_tiles(dg_build *b, dg_matrices *p, double plain, bool *done)
 {
     dg_tiled x = {
-        .rows = p->rows, .cols = p->cols, .depth = p->depth, .taps = 1, .times = 1, .plain = plain};
+        .rows = p->rows, .cols = p->cols, .depth = p->depth, .taps = 1, .times = 1, .dtype = p->a.dtype, .plain = plain};
     product_tiles s = {.p = p, .t.deep = {down(p, DG_ROWS) == 1, down(p, DG_COLS) == 1}};
     *done = false;
     for (uint32_t k = 0; k + 2 < p->y.rank; k++) x.times *= p->y.dims[k];

@@ -14,40 +14,67 @@
 
 /* From the largest: each has at least as many work-items as rows, or columns. Fractions are of an
  * H200 (docs/log/devices.md). */
+#define MATRIX(of_rows, of_cols, of_tall, of_wide, of_slices, of_best, of_steps, of_stages)      \
+    {                                                                                            \
+        .rows = (of_rows), .cols = (of_cols), .tall = (of_tall), .wide = (of_wide),              \
+        .slices = (of_slices), .fraction = (of_best), .steps = (of_steps), .stages = (of_stages) \
+    }
+#define PLAIN(rows, cols, tall, wide, slices, best) MATRIX(rows, cols, tall, wide, slices, best, 0, 0)
 static const dg_tiles SHAPES[] = {
-    {128, 128, 8, 8, 1, 0.57, {false}}, {64, 128, 8, 8, 1, 0.56, {false}},
-    {128, 64, 8, 4, 1, 0.52, {false}},  {64, 64, 8, 4, 1, 0.51, {false}},
-    {32, 128, 4, 8, 1, 0.49, {false}},  {32, 64, 4, 4, 1, 0.44, {false}},
-    {32, 32, 4, 4, 1, 0.40, {false}},   {64, 64, 8, 4, 2, 0.48, {false}},
-    {32, 64, 4, 4, 2, 0.42, {false}},   {32, 64, 4, 4, 4, 0.40, {false}},
-    {32, 32, 4, 4, 4, 0.36, {false}},   {32, 32, 4, 4, 8, 0.34, {false}},
+    PLAIN(128, 128, 8, 8, 1, 0.57), PLAIN(64, 128, 8, 8, 1, 0.56),
+    PLAIN(128, 64, 8, 4, 1, 0.52),  PLAIN(64, 64, 8, 4, 1, 0.51),
+    PLAIN(32, 128, 4, 8, 1, 0.49),  PLAIN(32, 64, 4, 4, 1, 0.44),
+    PLAIN(32, 32, 4, 4, 1, 0.40),   PLAIN(64, 64, 8, 4, 2, 0.48),
+    PLAIN(32, 64, 4, 4, 2, 0.42),   PLAIN(32, 64, 4, 4, 4, 0.40),
+    PLAIN(32, 32, 4, 4, 4, 0.36),   PLAIN(32, 32, 4, 4, 8, 0.34),
+};
+/* The same with matrix instructions: float32, half of that. */
+static const dg_tiles MATRICES[] = {
+    MATRIX(128, 128, 64, 32, 1, 1.0, 1, 4),
+    MATRIX(128, 64, 32, 32, 1, 0.9, 1, 4),
+    MATRIX(64, 128, 32, 32, 1, 0.9, 1, 4),
+    MATRIX(64, 64, 32, 32, 1, 0.8, 1, 4),
+    MATRIX(64, 64, 32, 32, 2, 0.8, 1, 3),
+    MATRIX(32, 64, 32, 32, 4, 0.7, 1, 2),
+    MATRIX(32, 64, 32, 32, 2, 0.7, 1, 3),
+    MATRIX(32, 32, 32, 32, 4, 0.6, 1, 3),
+    MATRIX(32, 32, 32, 32, 8, 0.6, 1, 2),
+    MATRIX(32, 64, 16, 32, 4, 0.7, 1, 2),
+};
+static const dg_tiles HALVES[] = {
+    MATRIX(128, 128, 64, 32, 1, 3.0, 2, 2),
+    MATRIX(128, 128, 64, 32, 1, 3.0, 1, 3),
+    MATRIX(128, 128, 64, 64, 1, 3.0, 2, 2),
+    MATRIX(128, 64, 32, 32, 1, 2.5, 2, 2),
+    MATRIX(64, 128, 32, 32, 1, 2.5, 2, 2),
+    MATRIX(64, 64, 32, 32, 1, 2.0, 2, 3),
+    MATRIX(64, 64, 32, 32, 2, 2.0, 1, 3),
+    MATRIX(32, 64, 32, 32, 4, 1.5, 1, 2),
+    MATRIX(32, 32, 32, 32, 4, 1.2, 1, 3),
+    MATRIX(32, 32, 32, 32, 8, 1.2, 1, 2),
 };
 
 /* Elements between those of one depth and the next in shared memory: banks differ where a
  * work-item's neighbours write below each other. */
 static uint32_t pitch(const dg_tiles *t, dg_side side)
 {
-    return (side == DG_ROWS ? t->rows : t->cols) + (t->deep[side] ? 4 : 0);
-}
-
-static uint32_t extent(const dg_tiles *t, dg_side side)
-{
-    return side == DG_ROWS ? t->rows : t->cols;
+    return dg_tile_extent(t, side) + (t->deep[side] ? 4 : 0);
 }
 
 uint32_t dg_tile_loads(const dg_tiles *t, dg_side side)
 {
-    return extent(t, side) * dg_tile_depth(t) / dg_tile_items(t);
+    return dg_tile_extent(t, side) * dg_tile_words(t) / dg_tile_items(t);
 }
 
 int64_t dg_tile_across(const dg_tiles *t, dg_side side, uint32_t n)
 {
-    return t->deep[side] ? (int64_t)n * dg_tile_items(t) / dg_tile_depth(t) : 0;
+    return t->deep[side] ? (int64_t)n * dg_tile_items(t) / dg_tile_words(t) : 0;
 }
 
 int64_t dg_tile_down(const dg_tiles *t, dg_side side, uint32_t n)
 {
-    return t->deep[side] ? 0 : (int64_t)n * dg_tile_items(t) / extent(t, side);
+    return t->deep[side] ? 0
+                         : (int64_t)n * dg_tile_items(t) / dg_tile_extent(t, side) * dg_in_word(t);
 }
 
 static int64_t groups_of(const dg_tiles *t, const dg_tiled *x)
@@ -68,31 +95,56 @@ static double work_of(const dg_build *b, const dg_tiles *t, const dg_tiled *x)
 
 static int64_t shared_bytes(const dg_tiles *t)
 {
-    int64_t floats = 2 * dg_tile_depth(t) * (int64_t)(pitch(t, DG_ROWS) + pitch(t, DG_COLS));
-    if (t->slices > 1) floats += (int64_t)t->rows * t->cols;
-    return floats * (int64_t)sizeof(float);
+    int64_t words = 2 * dg_tile_depth(t) * (int64_t)(pitch(t, DG_ROWS) + pitch(t, DG_COLS));
+    if (t->steps)
+        words = (int64_t)t->stages * (dg_matrix_words(t, DG_ROWS) + dg_matrix_words(t, DG_COLS));
+    if (t->slices > 1) words += (int64_t)t->rows * t->cols;
+    return words * (int64_t)sizeof(float);
+}
+
+/* The best of n shapes, if it is better than *best. */
+static bool choose_of(const dg_build *b, const dg_tiled *x, const dg_tiles *shapes, size_t n,
+                      double *best, dg_tiles *t)
+{
+    const bool deep[2] = {t->deep[0], t->deep[1]};
+    bool found = false;
+    for (size_t k = 0; k < n; k++) {
+        dg_tiles s = shapes[k];
+        memcpy(s.deep, deep, sizeof deep);
+        s.dtype = x->dtype;
+        if (s.steps) {
+            s.in_word = x->dtype == OT_F32 ? 1 : 2;
+            s.direct[0] = s.direct[1] = s.in_word == 1;
+            if (s.in_word > 1 && x->deep_halves) s.deep[DG_ROWS] = true;
+        }
+        const double work = work_of(b, &s, x);
+        if (dg_tile_items(&s) > b->target->group_most ||
+            shared_bytes(&s) > b->target->shared_bytes || work >= *best)
+            continue;
+        if (x->fits && !s.deep[DG_ROWS] && !x->fits(x->of, s.rows)) continue;
+        *best = work;
+        *t = s;
+        found = true;
+    }
+    return found;
 }
 
 bool dg_tiles_choose(const dg_build *b, const dg_tiled *x, dg_tiles *t)
 {
     const ot_dg_target *d = b->target;
-    const bool always = d->layout.tiles == OT_DG_ALWAYS;
-    const bool deep[2] = {t->deep[0], t->deep[1]};
+    const bool always = d->layout.tiles == OT_DG_ALWAYS,
+               matrices = d->has_matrices && d->layout.matrices != OT_DG_NEVER &&
+                          (x->dtype == OT_F32 || x->dtype == OT_F16 || x->dtype == OT_BF16);
     const double plain = PLAIN_SLOWER * x->plain * (double)(x->depth * x->taps);
     double best = always ? INFINITY : plain;
     bool found = false;
     if (d->layout.tiles == OT_DG_NEVER || (!always && d->layout.together <= 1)) return false;
-    for (size_t k = 0; k < sizeof SHAPES / sizeof *SHAPES; k++) {
-        dg_tiles s = SHAPES[k];
-        memcpy(s.deep, deep, sizeof deep);
-        const double work = work_of(b, &s, x);
-        if (dg_tile_items(&s) > d->group_most || shared_bytes(&s) > d->shared_bytes || work >= best)
-            continue;
-        if (x->fits && !x->fits(x->of, s.rows)) continue;
-        best = work;
-        *t = s;
-        found = true;
-    }
+    if (!matrices || d->layout.matrices != OT_DG_ALWAYS)
+        found = choose_of(b, x, SHAPES, sizeof SHAPES / sizeof *SHAPES, &best, t);
+    if (matrices && x->dtype == OT_F32)
+        found |= choose_of(b, x, MATRICES, sizeof MATRICES / sizeof *MATRICES, &best, t);
+    else if (matrices)
+        found |= choose_of(b, x, HALVES, sizeof HALVES / sizeof *HALVES, &best, t);
     if (!found || d->steps_most == 0) return found;
     /* chunks and their depth; what follows */
     return (double)dg_tile_chunks(t, x) * (DG_SLICE + 1) + 200 < (double)d->steps_most;
@@ -101,9 +153,11 @@ bool dg_tiles_choose(const dg_build *b, const dg_tiled *x, dg_tiles *t)
 void dg_tiles_count(dg_build *b, const dg_tiles *t, const dg_tiled *x, ot_dtype type)
 {
     const double chunks = (double)dg_tile_chunks(t, x);
-    const dg_access a[3] = {{type, chunks * dg_tile_loads(t, DG_ROWS), 1, 0, 1},
-                            {type, chunks * dg_tile_loads(t, DG_COLS), 1, 0, 1},
-                            {type, t->tall * t->wide, 1, 0, 1}};
+    const double words = chunks * dg_in_word(t);
+    const dg_access a[3] = {
+        {type, words * dg_tile_loads(t, DG_ROWS), 1, 0, 1},
+        {type, words * dg_tile_loads(t, DG_COLS), 1, 0, 1},
+        {type, t->tall * t->wide / (t->steps ? DG_SUBGROUP : 1), 1, 0, 1}};
     dg_count(b, a, 3, (double)groups_of(t, x) * dg_tile_items(t));
 }
 
@@ -113,8 +167,12 @@ void dg_tiles_open(dg_build *b, const dg_tiles *t)
 {
     const uint32_t beside = t->cols / t->wide, base = dg_tile_items(t) / t->slices;
     static const char names[] = "ab";
+    if (t->steps) {
+        dg_matrix_open(b, t);
+        return;
+    }
     for (int s = DG_ROWS; s <= DG_COLS; s++) {
-        const uint32_t n = t->deep[s] ? dg_tile_depth(t) : extent(t, (dg_side)s);
+        const uint32_t n = t->deep[s] ? dg_tile_depth(t) : dg_tile_extent(t, (dg_side)s);
         dg_shared(b, "float", dg_fmt(b, "s%c", names[s]),
                   2 * dg_tile_depth(t) * pitch(t, (dg_side)s));
         dg_line(b, "const int %c%c = me %% %u, %c%c = me / %u;", t->deep[s] ? 'k' : 'r', names[s],
@@ -125,6 +183,15 @@ void dg_tiles_open(dg_build *b, const dg_tiles *t)
     if (t->slices > 1) dg_shared(b, "float", "sm", (int64_t)t->rows * t->cols);
     dg_line(b, "const int slice = me / %u, mine = me %% %u, tx = mine %% %u, ty = mine / %u;", base,
             base, beside, beside);
+}
+
+void dg_tile_load(dg_build *b, const dg_tiles *t, dg_side side, uint32_t n, uint32_t k,
+                  const char *inside, uint32_t arg, const char *index)
+{
+    if (t->steps)
+        dg_matrix_load(b, t, side, n, k, inside, arg, index);
+    else
+        dg_line(b, "f%c%u = %s ? %s : 0;", "ab"[side], n, inside, dg_load(b, arg, index));
 }
 
 /* What was loaded goes into the half of shared memory whose turn it is. */
@@ -171,10 +238,24 @@ static void merge_slices(dg_build *b, const dg_tiles *t)
     dg_line(b, "}");
 }
 
-void dg_tiles_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x,
-                   void (*fetch)(dg_build *b, const void *state), const void *state)
+static void open_sums(dg_build *b, const dg_tiles *t, const char *const *first)
+{
+    for (uint32_t j = 0; j < t->tall; j++) {
+        const char *from = first ? first[j] : "0";
+        if (first && t->slices > 1) from = dg_fmt(b, "slice == 0 ? %s : 0", from);
+        dg_line(b, "%s acc%u = splat%u(%s);", dg_vector(b, t->wide), j, t->wide, from);
+    }
+}
+
+void dg_tiles_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x, const dg_tile_text *text)
 {
     const char *n = dg_num(b, dg_tile_chunks(t, x));
+    if (t->steps) {
+        dg_matrix_sums(b, t, x, text);
+        return;
+    }
+    text->start(b, text->of);
+    open_sums(b, t, text->first);
     /* registers hold chunk `chunk`, once there is one; one barrier is enough: who comes to write a
      * half again has met all others after they read it */
     dg_line(b, "for (int chunk = -1; chunk < %s; chunk++) {", n);
@@ -183,26 +264,31 @@ void dg_tiles_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x,
     stash(b, t, DG_COLS);
     dg_meet(b);
     dg_line(b, "if (chunk + 1 < %s) {", n);
-    fetch(b, state);
+    text->fetch(b, text->of);
     dg_line(b, "}\nif (chunk >= 0) {");
     multiply(b, t);
     dg_line(b, "}\n}");
     if (t->slices > 1) merge_slices(b, t);
 }
 
+/* Sums of a work-item along its columns, along its rows: with matrices, of an instruction pairs
+ * of columns, in rows 8 apart. */
+static uint32_t own_cols(const dg_tiles *t) { return t->steps ? t->wide / 4 : t->wide; }
+static uint32_t own_rows(const dg_tiles *t) { return t->steps ? t->tall / 8 : t->tall; }
+
 void dg_tiles_cols(dg_build *b, const dg_tiles *t)
 {
     dg_line(b, t->slices > 1 ? "if (slice == 0) {" : "{");
-    dg_line(b, "float sums[%u];", t->tall * t->wide);
-    for (uint32_t j = 0; j < t->tall; j++)
+    if (!t->steps) dg_line(b, "float sums[%u];", t->tall * t->wide);
+    for (uint32_t j = 0; j < t->tall && !t->steps; j++)
         for (uint32_t l = 0; l < t->wide; l++)
             dg_line(b, "sums[%u] = acc%u.s%u;", j * t->wide + l, j, l);
-    dg_line(b, "for (int l = 0; l < %u; l++) {", t->wide);
+    dg_line(b, "%sfor (int l = 0; l < %u; l++) {", t->steps ? "unrolled\n" : "", own_cols(t));
 }
 
 void dg_tiles_rows(dg_build *b, const dg_tiles *t)
 {
-    dg_line(b, "for (int j = 0; j < %u; j++) {", t->tall);
+    dg_line(b, "%sfor (int j = 0; j < %u; j++) {", t->steps ? "unrolled\n" : "", own_rows(t));
 }
 
 void dg_tiles_end(dg_build *b, const dg_tiles *t)
@@ -213,5 +299,19 @@ void dg_tiles_end(dg_build *b, const dg_tiles *t)
 
 const char *dg_tile_sum(dg_build *b, const dg_tiles *t)
 {
+    if (t->steps)
+        return dg_fmt(b, "acc[(j / 2 * %u + l / 2) * 4 + j %% 2 * 2 + l %% 2]", t->wide / 8);
     return dg_fmt(b, "sums[j * %u + l]", t->wide);
+}
+
+const char *dg_tile_col(dg_build *b, const dg_tiles *t)
+{
+    if (t->steps) return "tx + l / 2 * 8 + l % 2";
+    return dg_fmt(b, "tx + l * %u", t->cols / t->wide);
+}
+
+const char *dg_tile_row(dg_build *b, const dg_tiles *t)
+{
+    if (t->steps) return "ty + j / 2 * 16 + j % 2 * 8";
+    return dg_fmt(b, "ty * %u + j", t->tall);
 }

@@ -16,13 +16,18 @@
  * at a time. Rows of a work-item are neighbours; its columns are apart by the work-items beside
  * it, so that they load and store neighbours.
  *
+ * Where the device multiplies matrices (dg_matrix.c), TALL x WIDE sums are a subgroup's, shared
+ * memory holds words of 32 bits, each one float32 or two neighbours along the depth of half the
+ * size, and several chunks are on their way at once.
+ *
  */
 #ifndef OT_ENGINE_GPU_SHADERS_DG_TILES_H
 #define OT_ENGINE_GPU_SHADERS_DG_TILES_H
 
 #include "dg_internal.h"
 
-#define DG_SLICE 8 /* elements of the depth */
+#define DG_SLICE    8  /* elements of the depth; words of a matrix instruction */
+#define DG_SUBGROUP 32 /* work-items that make a matrix instruction together */
 
 /* Which operand: one has the rows, one the columns. */
 typedef enum dg_side { DG_ROWS, DG_COLS } dg_side;
@@ -33,6 +38,12 @@ typedef struct dg_tiles {
     uint32_t slices;     /* of a chunk */
     double fraction;     /* of the device's products in a second that it makes where it is busy */
     bool deep[2];        /* by dg_side: neighbours in memory are neighbours along the depth */
+    /* matrix instructions: */
+    uint32_t steps;   /* of a slice of a chunk; 0: none are used */
+    uint32_t stages;  /* chunks that shared memory holds */
+    uint32_t in_word; /* elements of the depth in a word; 0: as 1 */
+    ot_dtype dtype;   /* of the operands */
+    bool direct[2];   /* by dg_side: words go to shared memory by no register */
 } dg_tiles;
 
 /* What is to be multiplied. */
@@ -40,43 +51,78 @@ typedef struct dg_tiled {
     int64_t rows, cols, depth;
     int64_t taps;  /* each of this depth: a chunk is of one */
     int64_t times; /* so many products */
+    ot_dtype dtype;
+    bool deep_halves; /* in words of two, rows lie along the depth */
     /* may a work-group have so many rows? NULL: any */
     bool (*fits)(const void *of, uint32_t rows);
     const void *of;
     double plain; /* dg_work of a kernel without shared memory, for one element of the depth */
 } dg_tiled;
 
+static inline uint32_t dg_in_word(const dg_tiles *t) { return t->in_word > 1 ? t->in_word : 1; }
 static inline uint32_t dg_tile_items(const dg_tiles *t)
 {
-    return t->rows / t->tall * (t->cols / t->wide) * t->slices;
+    return t->rows / t->tall * (t->cols / t->wide) * t->slices * (t->steps ? DG_SUBGROUP : 1);
 }
-static inline uint32_t dg_tile_depth(const dg_tiles *t) { return DG_SLICE * t->slices; }
+/* Words of a chunk along the depth; elements. */
+static inline uint32_t dg_tile_words(const dg_tiles *t)
+{
+    return DG_SLICE * t->slices * (t->steps ? t->steps : 1);
+}
+static inline uint32_t dg_tile_depth(const dg_tiles *t) { return dg_tile_words(t) * dg_in_word(t); }
 static inline int64_t dg_tile_chunks(const dg_tiles *t, const dg_tiled *x)
 {
     return x->taps * ot_ceil_div(x->depth, dg_tile_depth(t));
 }
+static inline uint32_t dg_tile_extent(const dg_tiles *t, dg_side side)
+{
+    return side == DG_ROWS ? t->rows : t->cols;
+}
 /* Does the device take blocks for this, and which? */
 bool dg_tiles_choose(const dg_build *b, const dg_tiled *x, dg_tiles *t);
-/* Elements that a work-item loads of a chunk. */
+/* Words that a work-item loads of a chunk. */
 uint32_t dg_tile_loads(const dg_tiles *t, dg_side side);
-/* From its first such element to number n, along the rows or columns, along the depth. The first
- * is row or column "ra" or "rb" of the work-group's, "ka" or "kb" deep. */
+/* From its first such word to number n, along the rows or columns, along the depth (elements). The
+ * first is row or column "ra" or "rb" of the work-group's, "ka" or "kb" elements deep. */
 int64_t dg_tile_across(const dg_tiles *t, dg_side side, uint32_t n);
 int64_t dg_tile_down(const dg_tiles *t, dg_side side, uint32_t n);
 /* Shared memory, and where the work-item is: "tx", "ty" of the work-group's, in slice "slice". */
 void dg_tiles_open(dg_build *b, const dg_tiles *t);
-/* The sums acc0, acc1, ..., one vector of WIDE columns for each row, which are there: 0 but in
- * slice 0. fetch: lines
- * that load the next chunk into fa0, fa1, ..., fb0, fb1, ... */
-void dg_tiles_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x,
-                   void (*fetch)(dg_build *b, const void *state), const void *state);
+/* Lines that load element k of word n of the next chunk, where `inside` holds (else it is 0):
+ * element `index` of argument arg. */
+void dg_tile_load(dg_build *b, const dg_tiles *t, dg_side side, uint32_t n, uint32_t k,
+                  const char *inside, uint32_t arg, const char *index);
+/* What lies beside the loop over chunks. */
+typedef struct dg_tile_text {
+    void (*start)(dg_build *b, const void *of); /* where loads begin: assignments */
+    void (*fetch)(dg_build *b, const void *of); /* dg_tile_load of all words of the next chunk */
+    const char *const *first; /* [tall] what sums begin with; NULL: 0. Not with matrices */
+    const void *of;
+} dg_tile_text;
+/* The sums; of slice 0 alone. */
+void dg_tiles_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x, const dg_tile_text *text);
 /* Afterwards: two loops over the sums, "l" of columns, "j" of rows, each of which is
- * dg_tile_sum; lines may stand between them. */
+ * dg_tile_sum, of column dg_tile_col and row dg_tile_row of the work-group's; lines may stand
+ * between them. */
 void dg_tiles_cols(dg_build *b, const dg_tiles *t);
 void dg_tiles_rows(dg_build *b, const dg_tiles *t);
 void dg_tiles_end(dg_build *b, const dg_tiles *t);
 const char *dg_tile_sum(dg_build *b, const dg_tiles *t);
+const char *dg_tile_col(dg_build *b, const dg_tiles *t);
+const char *dg_tile_row(dg_build *b, const dg_tiles *t);
 /* What work-items load and store, counted. */
 void dg_tiles_count(dg_build *b, const dg_tiles *t, const dg_tiled *x, ot_dtype type);
+
+/* ---- dg_matrix.c: the same by matrix instructions ---- */
+
+/* Element of shared memory, from the first of a chunk's: row or column `at` (text), word k. */
+const char *dg_matrix_place(dg_build *b, const dg_tiles *t, dg_side side, const char *at,
+                            const char *k);
+/* Words of shared memory of a chunk. */
+uint32_t dg_matrix_words(const dg_tiles *t, dg_side side);
+void dg_matrix_open(dg_build *b, const dg_tiles *t);
+void dg_matrix_load(dg_build *b, const dg_tiles *t, dg_side side, uint32_t n, uint32_t k,
+                    const char *inside, uint32_t arg, const char *index);
+void dg_matrix_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x, const dg_tile_text *text);
 
 #endif

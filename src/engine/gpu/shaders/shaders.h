@@ -51,6 +51,8 @@ typedef struct ot_dg_layout {
     ot_dg_choice shares_rows;
     /* blocks of a convolution's or product's operands in memory that a work-group shares */
     ot_dg_choice tiles;
+    /* the same by matrix instructions, where the device has them */
+    ot_dg_choice matrices;
 } ot_dg_layout;
 
 /* What text is for. */
@@ -60,6 +62,7 @@ typedef struct ot_dg_target {
     bool has_shorts, has_bytes; /* reads and writes elements of two bytes, of one */
     uint32_t args_most;         /* arrays of one kernel; 0: OT_DG_ARGS_MAX */
     int64_t steps_most;         /* iterations of all loops of a work-item; 0: as many as it takes */
+    bool has_matrices; /* CUDA: mma of 16 x 8 x 16 half precision, of 16 x 8 x 8 TF32; cp.async */
     uint32_t group_most;        /* work-items of a work-group, */
     int64_t shared_bytes;       /* and memory that they share; 0: work-groups share nothing */
     ot_dg_layout layout;
