@@ -17,6 +17,7 @@ enum {
     CU_FIRST_LOSS = 700,
     CU_LAST_LOSS = 720
 };
+enum { CU_FUNCTION_SHARED_BYTES = 8 }; /* attribute of a function */
 enum { CU_HOST_PORTABLE_MAPPED = 3, CU_ATTACH_GLOBAL = 1, CU_STREAM_NON_BLOCKING = 1 };
 enum { /* attributes */
        CU_ITEMS_MOST = 1,
@@ -26,7 +27,8 @@ enum { /* attributes */
        CU_MAJOR = 75,
        CU_MINOR = 76,
        CU_MANAGED = 83,
-       CU_CONCURRENT_MANAGED = 89
+       CU_CONCURRENT_MANAGED = 89,
+       CU_SHARED_BYTES_MOST = 97 /* of a launch that asks for it */
 };
 
 #define CUDA_FUNCTIONS(X)                                                                   \
@@ -65,6 +67,7 @@ enum { /* attributes */
     X(cuModuleLoadData, (cu_handle * module, const void *image))                            \
     X(cuModuleUnload, (cu_handle module))                                                   \
     X(cuModuleGetFunction, (cu_handle * function, cu_handle module, const char *name))      \
+    X(cuFuncSetAttribute, (cu_handle function, int attribute, int value))                   \
     X(cuLaunchKernel,                                                                       \
       (cu_handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
        unsigned bz, unsigned shared, cu_handle stream, void **params, void **extra))        \

@@ -43,7 +43,8 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     f->unified = ask_int(cu, device, CU_MANAGED) != 0;
     f->maps_stay = !f->unified || ask_int(cu, device, CU_CONCURRENT_MANAGED) != 0;
     f->memory_bytes = f->allocation_most = (int64_t)bytes;
-    f->shared_bytes = ask_int(cu, device, CU_SHARED_BYTES);
+    f->shared_bytes = ot_max(ask_int(cu, device, CU_SHARED_BYTES),
+                             ask_int(cu, device, CU_SHARED_BYTES_MOST));
     f->alignment = 256;
     f->granule = 1;
     f->cache_line = 128;

@@ -135,6 +135,8 @@ static cu_ptr at(const dev_part *p)
     return ((const cu_buffer *)p->buffer->api)->at + (cu_ptr)p->offset;
 }
 
+#define SHARED_UNASKED (48 << 10) /* bytes that a launch may have without further ado */
+
 static ot_status launch(ot_device *dev, cu_handle stream, const dev_command *c, ot_device_error *e)
 {
     const cuda_api *cu = &cu_state_of(dev)->cu;
@@ -159,6 +161,10 @@ static ot_status launch(ot_device *dev, cu_handle stream, const dev_command *c, 
         } else {
             shared += l->args[k].value; /* one extern __shared__ array, no argument */
         }
+    }
+    if (shared > SHARED_UNASKED) {
+        code = cu->cuFuncSetAttribute(function, CU_FUNCTION_SHARED_BYTES, (int)shared);
+        if (code != 0) return cu_failed(dev, e, "so much shared memory", code);
     }
     char what[120];
     snprintf(what, sizeof what, "kernel '%.80s' cannot be run", l->entry);

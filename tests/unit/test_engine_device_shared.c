@@ -16,19 +16,18 @@ static unsigned seeds(unsigned few)
 }
 
 /* Layouts with the form under test; busy: few work-items for a row or block, or many. */
-static void check_shared(const char *text, uint64_t seed)
+static void check_shared(const char *text, ot_dg_choice matrices, uint64_t seed)
 {
     ot_device_figures f;
     laid_want want;
     want_of(&want, text, seed);
-    for (int form = 0; form < (api == OT_DEV_CUDA ? 4 : 2); form++) {
-        const bool few = form & 1;
+    for (int few = 0; few < 2; few++) {
         const ot_dg_layout layout = {.together = few ? 32 : 1,
                                      .sector = 64,
                                      .busy = few ? 100000 : 1,
                                      .shares_rows = OT_DG_ALWAYS,
                                      .tiles = OT_DG_ALWAYS,
-                                     .matrices = form & 2 ? OT_DG_ALWAYS : OT_DG_NEVER};
+                                     .matrices = matrices};
         same_laid(&want, layout, &f);
         assert_int_equal(f.n_host, 0);
     }
@@ -78,7 +77,7 @@ static void random_rows(void **state)
                      "init %%v : float32[%d] = random 4\ninit %%g : float32[3] = random "
                      "5\n%s\noutput %%y\n",
                      n, c, h, w, c, c, w, w, ROWS[k]);
-            check_shared(text, random);
+            check_shared(text, OT_DG_NEVER, random);
         }
 }
 
@@ -121,10 +120,22 @@ static void rows_with_equals_and_nan(void **state)
 
 /* ---- blocks in shared memory ---- */
 
-/* A convolution of random channels, groups, windows, strides, dilations and pads. */
-static void put_convolution(char *text, size_t size, uint64_t *state)
+/* As Cast has it. */
+static int code_of(const char *type)
 {
-    const int groups = pick(state, 0, 2) ? 1 : pick(state, 2, 3), in = pick(state, 1, 20),
+    return *type == 'b' ? 16 : strcmp(type, "float16") ? 1 : 10;
+}
+
+/* Up to so many; half of the time a multiple of 8, of which four neighbours are loaded at once. */
+static int some(uint64_t *state, int most)
+{
+    return pick(state, 0, 1) ? pick(state, 1, most) : 8 * pick(state, 1, most / 8);
+}
+
+/* A convolution of random channels, groups, windows, strides, dilations and pads. */
+static void put_convolution(char *text, size_t size, const char *type, uint64_t *state)
+{
+    const int groups = pick(state, 0, 2) ? 1 : pick(state, 2, 3), in = some(state, 20),
               maps = pick(state, 1, 70);
     const bool flat = pick(state, 0, 3) == 0, bias = pick(state, 0, 1), tail = pick(state, 0, 1);
     const int kh = flat ? 1 : pick(state, 1, 3), kw = flat ? 1 : pick(state, 1, 3),
@@ -132,49 +143,103 @@ static void put_convolution(char *text, size_t size, uint64_t *state)
     const int h = (kh - 1) * dh + 1 + pick(state, 0, 12),
               w = (kw - 1) * dw + 1 + pick(state, 0, 20), stride = flat ? 1 : pick(state, 1, 2),
               pad = flat ? 0 : pick(state, 0, 1);
-    int n = snprintf(
-        text, size,
-        "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 1\n"
-        "init %%b : float32[%d] = random 2\n%%c = Conv(%%x, %%w%s) {group=%d, dilations=[%d, %d], "
-        "strides=[%d, %d], pads=[%d, %d, %d, %d]}\n",
-        pick(state, 1, 2), in * groups, h, w, maps * groups, in, kh, kw, maps * groups,
-        bias ? ", %b" : "", groups, dh, dw, stride, pick(state, stride, stride), pad, 2 * pad,
-        2 * pad, pad);
+    int n = snprintf(text, size,
+                     "input %%i : float32[%d,%d,%d,%d]\ninit %%w : %s[%d,%d,%d,%d] = random 1\n"
+                     "init %%b : %s[%d] = random 2\n%%x = Cast(%%i) {to=%d}\n%%c = Conv(%%x, "
+                     "%%w%s) {group=%d, dilations=[%d, %d], "
+                     "strides=[%d, %d], pads=[%d, %d, %d, %d]}\n",
+                     pick(state, 1, 2), in * groups, h, w, type, maps * groups, in, kh, kw, type,
+                     maps * groups, code_of(type), bias ? ", %b" : "", groups, dh, dw, stride,
+                     pick(state, stride, stride), pad, 2 * pad, 2 * pad, pad);
     snprintf(text + n, size - (size_t)n,
-             tail ? "%%r = Relu(%%c)\n%%y = Add(%%r, %%c)\noutput %%y\n" : "output %%c\n");
+             tail ? "%%r = Relu(%%c)\n%%y = Add(%%r, %%c)\n%%o = Cast(%%y) {to=1}\noutput %%o\n"
+                  : "%%o = Cast(%%c) {to=1}\noutput %%o\n");
 }
 
 /* A product of random extents: MatMul over a batch, or Gemm with any transposes. */
-static void put_product(char *text, size_t size, uint64_t *state)
+static void put_product(char *text, size_t size, const char *type, uint64_t *state)
 {
-    const int m = pick(state, 1, 90), k = pick(state, 1, 30), n = pick(state, 1, 90);
+    const int m = some(state, 90), k = some(state, 40), n = some(state, 90);
     const bool ta = pick(state, 0, 1), tb = pick(state, 0, 1);
     if (pick(state, 0, 1))
         snprintf(text, size,
-                 "input %%x : float32[2,%d,%d]\ninit %%w : float32[%d,%d] = random 1\n%%m = "
-                 "MatMul(%%x, %%w)\n%%t = Transpose(%%m) {perm=[0, 2, 1]}\n%%y = MatMul(%%m, "
-                 "%%t)\noutput %%y\n",
-                 m, k, k, n);
+                 "input %%i : float32[2,%d,%d]\ninit %%w : %s[%d,%d] = random 1\n%%x = Cast(%%i) "
+                 "{to=%d}\n%%m = MatMul(%%x, %%w)\n%%t = Transpose(%%m) {perm=[0, 2, 1]}\n%%y = "
+                 "MatMul(%%m, %%t)\n%%o = Cast(%%y) {to=1}\noutput %%o\n",
+                 m, k, type, k, n, code_of(type));
     else
         snprintf(text, size,
-                 "input %%x : float32[%d,%d]\ninit %%w : float32[%d,%d] = random 1\ninit %%b : "
-                 "float32[%d] = random 2\n"
+                 "input %%i : float32[%d,%d]\ninit %%w : %s[%d,%d] = random 1\ninit %%b : "
+                 "%s[%d] = random 2\n%%x = Cast(%%i) {to=%d}\n"
                  "%%c = Gemm(%%x, %%w, %%b) {transA=%d, transB=%d, alpha=0.5}\n%%y = "
-                 "Relu(%%c)\noutput %%y\n",
-                 ta ? k : m, ta ? m : k, tb ? n : k, tb ? k : n, n, ta, tb);
+                 "Relu(%%c)\n%%o = Cast(%%y) {to=1}\noutput %%o\n",
+                 ta ? k : m, ta ? m : k, type, tb ? n : k, tb ? k : n, type, n, code_of(type), ta,
+                 tb);
+}
+
+static void blocks_of(const char *type, ot_dg_choice matrices, unsigned few)
+{
+    char text[1000];
+    for (unsigned seed = first_seed; seed < first_seed + seeds(few); seed++) {
+        uint64_t random = seed * 7919u;
+        put_convolution(text, sizeof text, type, &random);
+        check_shared(text, matrices, random);
+        put_product(text, sizeof text, type, &random);
+        check_shared(text, matrices, random);
+    }
 }
 
 static void random_blocks(void **state)
 {
     NEEDS_DEVICE(state);
-    char text[1000];
-    for (unsigned seed = first_seed; seed < first_seed + seeds(6); seed++) {
-        uint64_t random = seed * 7919u;
-        put_convolution(text, sizeof text, &random);
-        check_shared(text, random);
-        put_product(text, sizeof text, &random);
-        check_shared(text, random);
+    blocks_of("float32", OT_DG_NEVER, 6);
+}
+
+/* By matrix instructions: elsewhere the same as without. */
+static void random_matrices(void **state)
+{
+    NEEDS_DEVICE(state);
+    if (api != OT_DEV_CUDA) return;
+    blocks_of("float32", OT_DG_ALWAYS, 4);
+}
+static void random_matrices_of_halves(void **state)
+{
+    NEEDS_DEVICE(state);
+    if (api != OT_DEV_CUDA) return;
+    blocks_of("float16", OT_DG_ALWAYS, 4);
+    blocks_of("bfloat16", OT_DG_ALWAYS, 2);
+}
+
+/* Infinities, NaN and numbers whose rounding would be infinite, in one row of A or the weights, are
+ * what products one by one make of them. */
+static void matrices_with_infinities(void **state)
+{
+    NEEDS_DEVICE(state);
+    if (api != OT_DEV_CUDA) return;
+    static const char text[] = "input %x : float32[40,24]\ninit %w : float32[24,40] = random 1\n"
+                               "%y = MatMul(%x, %w)\noutput %y\n";
+    static float x[40][24];
+    for (int k = 0; k < 40 * 24; k++) x[k / 24][k % 24] = (float)(k % 7) - 3;
+    x[3][5] = INFINITY;
+    x[7][1] = NAN;
+    x[9][2] = 3.4028234e38F;
+    ot_nd in = F32S(x, 40, 24), want[1] = {{0}}, got[1] = {{0}};
+    const ot_device_laid laid = {
+        dev, {.together = 32, .busy = 1000, .tiles = OT_DG_ALWAYS, .matrices = OT_DG_ALWAYS}};
+    const ot_backend forced = ot_device_backend_laid(&laid);
+    bench host, b;
+    open_with(&host, text, (ot_session_options){.reference = true});
+    run_ok(&host, &in, want);
+    open_with(&b, text, (ot_session_options){.place = &forced});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    run_ok(&b, &in, got);
+    for (int k = 0; k < 40 * 40; k++) {
+        const double w = ot_nd_double(&want[0], k), g = ot_nd_double(&got[0], k);
+        if (isnan(w) ? !isnan(g) : isinf(w) ? g != w : !(fabs(g - w) <= 1e-5 * (1 + fabs(w))))
+            fail_msg("row %d: %g for %g", k / 40, g, w);
     }
+    close_bench(&b);
+    close_bench(&host);
 }
 
 int main(void)
@@ -183,6 +248,9 @@ int main(void)
         cmocka_unit_test(random_rows),
         cmocka_unit_test(rows_with_equals_and_nan),
         cmocka_unit_test(random_blocks),
+        cmocka_unit_test(random_matrices),
+        cmocka_unit_test(random_matrices_of_halves),
+        cmocka_unit_test(matrices_with_infinities),
     };
     cuda_load_stub();
     return RUN_ON_EVERY_DEVICE(tests);

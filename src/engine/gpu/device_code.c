@@ -24,12 +24,16 @@ static ot_status source(dv_session *s, size_t first, size_t n_functions, char **
     const char *prelude = ot_dg_prelude(&s->target, s->a), *head = ot_dg_function_head(&s->target);
     if (!prelude) return ot_fail_nomem(s->s->d);
     size_t size = strlen(prelude) + 1;
-    for (size_t k = first; k < first + n_functions; k++) size += s->functions[k]->n_text + 64;
+    for (size_t k = first; k < first + n_functions; k++) size += s->functions[k]->n_text + 128;
     *text = ot_alloc(s->a, size);
     if (!*text) return ot_fail_nomem(s->s->d);
     char *at = *text + sprintf(*text, "%s", prelude);
     for (size_t k = first; k < first + n_functions; k++) {
-        if (head) at += sprintf(at, "%sk%zu", head, k);
+        const ot_dg_shader *f = s->functions[k];
+        if (head) at += sprintf(at, "%s", head);
+        if (head && f->groups_on_unit)
+            at += sprintf(at, "__launch_bounds__(%u, %u) ", f->group_items, f->groups_on_unit);
+        if (head) at += sprintf(at, "k%zu", k);
         at += sprintf(at, "%s", s->functions[k]->text);
     }
     *n = (size_t)(at - *text);

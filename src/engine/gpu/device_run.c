@@ -64,7 +64,7 @@ static void set_groups(const dv_session *s, const ot_dg_shader *k, ot_dev_launch
 static ot_status launch(const dv_at *r, const dv_shader *k)
 {
     dv_session *s = r->s;
-    ot_dev_arg args[2 + 2 * OT_DG_ARGS_MAX];
+    ot_dev_arg args[3 + 2 * OT_DG_ARGS_MAX];
     ot_device_error e;
     char entry[32];
     uint32_t n = 0;
@@ -82,6 +82,7 @@ static ot_status launch(const dv_at *r, const dv_shader *k)
         args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
         args[n++] = skip(s, at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
+    if (k->k->shared_bytes) args[n++] = ot_dev_shared(k->k->shared_bytes);
     ot_dev_event waits[2];
     const ot_dev_after after = take_waits(s, waits);
     snprintf(entry, sizeof entry, "k%u", k->function);

@@ -42,7 +42,9 @@ typedef struct dg_build {
     bool spreads;
     uint32_t group_items; /* of a kernel whose work-groups share memory (dg_begin_group); 0 */
     dg_text shared;       /* its declarations */
-    ot_dg_shader *done;   /* [n_done] */
+    int64_t pool_bytes;   /* of dg_shared_pool; 0 */
+    uint32_t groups_on_unit;
+    ot_dg_shader *done; /* [n_done] */
     size_t n_done, cap_done;
 } dg_build;
 
@@ -101,6 +103,8 @@ void dg_begin(dg_build *b, int64_t items);
 void dg_begin_group(dg_build *b, int64_t groups, uint32_t items);
 /* Shared memory of n elements of a type of the language's under this name. */
 void dg_shared(dg_build *b, const char *type, const char *name, int64_t n);
+/* CUDA: "pool", words of so many bytes, whose size is the launch's. */
+void dg_shared_pool(dg_build *b, int64_t bytes);
 /* A line: all work-items of the group have come here, and each sees what the others shared. */
 void dg_meet(dg_build *b);
 /* Time of so many work-items that each make lanes x block sums, up to a factor: loads, which take

@@ -2,7 +2,7 @@
  * sums, 8 words deep.
  *
  *   chunk - STAGES + 1 ... chunk        on their way into shared memory, one stage each
- *   words of work-item 4 g + q          A: rows g, g + 8, words q, q + 4; B: column g, words q, q + 4
+ *   words of work-item 4 g + q          A: rows g, g + 8, words q, q + 4; B: column g, the same
  *   its sums                            rows g, g + 8, columns 2 q, 2 q + 1
  *
  * float16 and bfloat16 are exact. A float32 is the sum of two TF32 with 11 bits each; three
@@ -34,22 +34,33 @@ const char *dg_matrix_place(dg_build *b, const dg_tiles *t, dg_side side, const 
 /* Splits a product, each way. */
 static bool is_split(const dg_tiles *t) { return t->dtype == OT_F32; }
 
+/* Where the work-item's loads of a side begin. */
+static void open_side(dg_build *b, const dg_tiles *t, dg_side side)
+{
+    const char c = "ab"[side], *along = t->deep[side] ? "w" : "r",
+               *other = t->deep[side] ? "r" : "w";
+    const uint32_t each = t->quads[side] ? 4 : 1,
+                   n = (t->deep[side] ? dg_tile_words(t) : dg_tile_extent(t, side)) / each;
+    dg_line(b, "const int %s%c = me %% %u * %u, %s%c = me / %u;", along, c, n, each, other, c, n);
+    dg_line(b, "const int k%c = w%c * %u, at_s%c = %s;", c, c, dg_in_word(t), c,
+            dg_matrix_place(b, t, side, dg_fmt(b, "r%c", c), dg_fmt(b, "w%c", c)));
+    for (uint32_t k = 0; k < dg_tile_loads(t, side) && !t->direct[side]; k++)
+        dg_line(b, "uint f%c%u = 0;", c, k);
+}
+
 void dg_matrix_open(dg_build *b, const dg_tiles *t)
 {
-    const uint32_t beside = t->cols / t->wide, base = dg_tile_items(t) / t->slices;
-    for (int s = DG_ROWS; s <= DG_COLS; s++) {
-        const char c = "ab"[s];
-        const uint32_t n = t->deep[s] ? dg_tile_words(t) : dg_tile_extent(t, (dg_side)s);
-        dg_shared(b, "uint", dg_fmt(b, "s%c", c), (int64_t)t->stages * dg_matrix_words(t, (dg_side)s));
-        dg_line(b, "const int %s = me %% %u, %s = me / %u;",
-                dg_fmt(b, t->deep[s] ? "w%c" : "r%c", c), n,
-                dg_fmt(b, t->deep[s] ? "r%c" : "w%c", c), n);
-        dg_line(b, "const int k%c = w%c * %u, at_s%c = %s;", c, c, dg_in_word(t), c,
-                dg_matrix_place(b, t, (dg_side)s, dg_fmt(b, "r%c", c), dg_fmt(b, "w%c", c)));
-        for (uint32_t k = 0; k < dg_tile_loads(t, (dg_side)s) && !t->direct[s]; k++)
-            dg_line(b, "uint f%c%u = 0;", c, k);
-    }
-    if (t->slices > 1) dg_shared(b, "float", "sm", (int64_t)t->rows * t->cols);
+    const uint32_t beside = t->cols / t->wide, base = dg_tile_items(t) / t->slices,
+                   of_a = t->stages * dg_matrix_words(t, DG_ROWS),
+                   of_b = t->stages * dg_matrix_words(t, DG_COLS);
+    dg_shared_pool(b, (of_a + of_b + (t->slices > 1 ? t->rows * t->cols : 0)) *
+                          (int64_t)sizeof(uint32_t));
+    if (t->tall * t->wide / DG_SUBGROUP <= 64)
+        b->groups_on_unit = OT_DG_UNIT_ITEMS / dg_tile_items(t);
+    dg_line(b, "uint *const sa = pool, *const sb = pool + %u;", of_a);
+    if (t->slices > 1) dg_line(b, "float *const sm = (float *)pool + %u;", of_a + of_b);
+    open_side(b, t, DG_ROWS);
+    open_side(b, t, DG_COLS);
     dg_line(b, "const int slice = me / %u, mine = me %% %u, g = me %% 32 / 4, q = me %% 4;", base,
             base);
     dg_line(b, "const int tx = mine / 32 %% %u * %u + q * 2, ty = mine / 32 / %u * %u + g;", beside,
@@ -68,7 +79,10 @@ void dg_matrix_load(dg_build *b, const dg_tiles *t, dg_side side, uint32_t n, ui
                     const char *inside, uint32_t arg, const char *index)
 {
     const char c = "ab"[side], *from = dg_place(b, arg, index);
-    if (t->direct[side])
+    if (t->quads[side])
+        dg_line(b, "bring4(&s%c[to_%c + %u], &%s, %s, ((ulong)b%u & 15) == 0);", c, c,
+                further(t, side, n), from, inside, arg);
+    else if (t->direct[side])
         dg_line(b, "bring(&s%c[to_%c + %u], &%s, %s);", c, c, further(t, side, n), from, inside);
     else
         dg_line(b, "f%c%u %s %s ? (uint)%s%s : 0u;", c, n, k ? "|=" : "=", inside, from,
@@ -106,14 +120,16 @@ static void multiply(dg_build *b, const dg_tiles *t)
             is_split(t) ? 8u : 4u);
     for (uint32_t e = 0; e < 4; e++) {
         const char *word = dg_fmt(b, "sa[from_a + %s]",
-                                  dg_matrix_place(b, t, DG_ROWS, e & 1 ? "m * 16 + 8 + ty" : "m * 16 + ty",
+                                  dg_matrix_place(b, t, DG_ROWS,
+                                                  e & 1 ? "m * 16 + 8 + ty" : "m * 16 + ty",
                                                   e & 2 ? "(k + 4)" : "k"));
         if (is_split(t))
             dg_line(b, "tf32_pair(%s, w[%u], w[%u]);", word, e, e + 4);
         else
             dg_line(b, "w[%u] = %s;", e, word);
     }
-    dg_line(b, "unrolled\nfor (int n = 0; n < %u; n++) mma_%s(&acc[(m * %u + n) * 4], w, x[n]);\n}\n}",
+    dg_line(b,
+            "unrolled\nfor (int n = 0; n < %u; n++) mma_%s(&acc[(m * %u + n) * 4], w, x[n]);\n}\n}",
             nets, name, nets);
 }
 
@@ -125,9 +141,9 @@ static void multiply_plainly(dg_build *b, const dg_tiles *t)
     dg_line(b, "unrolled\nfor (int j = 0; j < %u; j++) {", 2 * mats);
     dg_line(b, "const float w = __uint_as_float(sa[from_a + %s]);",
             dg_matrix_place(b, t, DG_ROWS, dg_tile_row(b, t), "k"));
-    dg_line(b, "unrolled\nfor (int l = 0; l < %u; l++)\n%s += w * __uint_as_float(sb[from_b + %s]);",
-            2 * nets, dg_tile_sum(b, t),
-            dg_matrix_place(b, t, DG_COLS, dg_tile_col(b, t), "k"));
+    dg_line(b,
+            "unrolled\nfor (int l = 0; l < %u; l++)\n%s += w * __uint_as_float(sb[from_b + %s]);",
+            2 * nets, dg_tile_sum(b, t), dg_matrix_place(b, t, DG_COLS, dg_tile_col(b, t), "k"));
     dg_line(b, "}\n}");
 }
 
@@ -182,8 +198,9 @@ void dg_matrix_sums(dg_build *b, const dg_tiles *t, const dg_tiled *x, const dg_
     }
     dg_line(b, "}");
     if (is_split(t)) {
-        dg_line(b, "bool finite = true;\nunrolled\nfor (int e = 0; e < %u; e++) finite = finite && "
-                   "fabsf(acc[e]) < INFINITY;",
+        dg_line(b,
+                "bool finite = true;\nunrolled\nfor (int e = 0; e < %u; e++) finite = finite && "
+                "fabsf(acc[e]) < INFINITY;",
                 sums);
         dg_line(b, "if (!any_of_group(!finite)) break;\n}");
     }

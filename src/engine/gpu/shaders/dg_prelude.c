@@ -299,37 +299,56 @@ static const char CUDA[] =
 /* Matrix instructions of compute capability 8.0, copies into shared memory beside what is computed
  * (cp.async). An instruction is a line. tf32_pair: instructions read 19 bits; the first is cut off
  * there, the second rounded. */
-#define MMA(name, shape)                                                                     \
-    "function void mma_" name "(float *d, const uint *a, const uint *b)\n{\n"                \
+#define MMA(name, shape)                                                                      \
+    "function void mma_" name "(float *d, const uint *a, const uint *b)\n{\n"                 \
     "    asm(\"mma.sync.aligned." shape ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
-    "{%0, %1, %2, %3};\" : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : "          \
+    "{%0, %1, %2, %3};\" : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : "         \
     "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n}\n"
-static const char CUDA_MATRICES[] =
-    MMA("f16", "m16n8k16.row.col.f32.f16.f16") MMA("bf16", "m16n8k16.row.col.f32.bf16.bf16")
-        MMA("tf32", "m16n8k8.row.col.f32.tf32.tf32")
-    "function void tf32_pair(uint x, uint &high, uint &low)\n"
-    "{\n"
-    "    high = x & 0xffffe000u;\n"
-    "    low = __float_as_uint(__uint_as_float(x) - __uint_as_float(high)) + 0x1000u;\n"
-    "}\n"
-    "function void mma_split(float *sums, const uint *a, const uint *b)\n"
-    "{\n"
-    "    float d[4] = {0, 0, 0, 0};\n"
-    "    mma_tf32(d, a + 4, b);\n"
-    "    mma_tf32(d, a, b + 2);\n"
-    "    mma_tf32(d, a, b);\n"
-    "    for (int k = 0; k < 4; k++) sums[k] += d[k];\n"
-    "}\n"
-    "function void bring(uint *to, const void *from, bool there)\n"
-    "{\n"
-    "    const uint at = (uint)__cvta_generic_to_shared(to);\n"
-    "    asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" :: \"r\"(at), \"l\"(from), "
-    "\"r\"(there ? 4 : 0) : \"memory\");\n"
-    "}\n"
-    "function void sent()\n{\n"
-    "    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n}\n"
-    "#define arrived(later) asm volatile(\"cp.async.wait_group \" #later \";\" ::: \"memory\")\n"
-    "#define any_of_group(x) (__syncthreads_or(x) != 0)\n";
+static const char CUDA_MATRICES[] = MMA("f16", "m16n8k16.row.col.f32.f16.f16")
+    MMA("bf16", "m16n8k16.row.col.f32.bf16.bf16") MMA(
+        "tf32",
+        "m16n8k8.row.col.f32.tf32.tf32") "function void tf32_pair(uint x, uint &high, uint &low)\n"
+                                         "{\n"
+                                         "    high = x & 0xffffe000u;\n"
+                                         "    low = __float_as_uint(__uint_as_float(x) - "
+                                         "__uint_as_float(high)) + 0x1000u;\n"
+                                         "}\n"
+                                         "function void mma_split(float *sums, const uint *a, "
+                                         "const uint *b)\n"
+                                         "{\n"
+                                         "    float d[4] = {0, 0, 0, 0};\n"
+                                         "    mma_tf32(d, a + 4, b);\n"
+                                         "    mma_tf32(d, a, b + 2);\n"
+                                         "    mma_tf32(d, a, b);\n"
+                                         "    for (int k = 0; k < 4; k++) sums[k] += d[k];\n"
+                                         "}\n"
+                                         "function void bring(uint *to, const void *from, bool "
+                                         "there)\n"
+                                         "{\n"
+                                         "    const uint at = (uint)__cvta_generic_to_shared(to);\n"
+                                         "    asm volatile(\"cp.async.ca.shared.global [%0], [%1], "
+                                         "4, %2;\" :: \"r\"(at), \"l\"(from), "
+                                         "\"r\"(there ? 4 : 0) : \"memory\");\n"
+                                         "}\n"
+                                         "function void bring4(uint *to, const void *from, bool "
+                                         "there, bool even)\n"
+                                         "{\n"
+                                         "    const ushort *x = (const ushort *)from;\n"
+                                         "    const uint at = (uint)__cvta_generic_to_shared(to);\n"
+                                         "    if (even)\n"
+                                         "    asm volatile(\"cp.async.cg.shared.global [%0], [%1], "
+                                         "16, %2;\" :: \"r\"(at), "
+                                         "\"l\"(from), \"r\"(there ? 16 : 0) : \"memory\");\n"
+                                         "    else for (int k = 0; k < 4; k++) to[k] = there ? x[2 "
+                                         "* k] | (uint)x[2 * k + 1] << 16 : 0;\n"
+                                         "}\n"
+                                         "function void sent()\n{\n"
+                                         "    asm volatile(\"cp.async.commit_group;\" ::: "
+                                         "\"memory\");\n}\n"
+                                         "#define arrived(later) asm "
+                                         "volatile(\"cp.async.wait_group \" #later \";\" ::: "
+                                         "\"memory\")\n"
+                                         "#define any_of_group(x) (__syncthreads_or(x) != 0)\n";
 
 /* After LANES: loads of four floats at once. */
 static const char CUDA_LANES[] =
@@ -342,7 +361,7 @@ static const char CUDA_LANES[] =
 const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a)
 {
     if (t->dialect == OT_DG_OPENCL) return OPENCL;
-    if (t->dialect == OT_DG_CUDA) 
+    if (t->dialect == OT_DG_CUDA)
         return ot_format(a, "%s%s%s%s", CUDA, LANES, CUDA_LANES,
                          t->has_matrices ? CUDA_MATRICES : "");
     return ot_format(a, "%s#define sum_t %s\n%s%s%s%s", GLSL, t->has_f64 ? "double" : "float",

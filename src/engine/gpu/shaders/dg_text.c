@@ -323,6 +323,12 @@ void dg_shared(dg_build *b, const char *type, const char *name, int64_t n)
               dg_fmt(b, "%s%s %s[%lld];\n", space[b->target->dialect], type, name, (long long)n));
 }
 
+void dg_shared_pool(dg_build *b, int64_t bytes)
+{
+    dg_append(b, &b->shared, "extern __shared__ together uint pool[];\n");
+    b->pool_bytes = bytes;
+}
+
 void dg_meet(dg_build *b) { dg_line(b, "meet();"); }
 
 double dg_work(const dg_build *b, double items, uint32_t lanes, uint32_t block)
@@ -349,6 +355,8 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
                       .n_numbers = (uint32_t)b->n_numbers,
                       .items = items,
                       .group_items = group_items,
+                      .shared_bytes = b->pool_bytes,
+                      .groups_on_unit = b->groups_on_unit,
                       .bytes = touched_bytes(b),
                       .operations = operations,
                       .transactions = b->transactions[0],
@@ -363,6 +371,8 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     b->spreads = false;
     b->group_items = 0;
     b->shared = (dg_text){0};
+    b->pool_bytes = 0;
+    b->groups_on_unit = 0;
     b->n_args = 0;
     b->chan = NULL;
     b->numbers = NULL;

@@ -12,46 +12,42 @@
 #define LAUNCH_CHUNKS 4         /* what a kernel does beside its sums, in chunks */
 #define PLAIN_SLOWER  1.3       /* than dg_work says: of kernels without shared memory */
 
-/* From the largest: each has at least as many work-items as rows, or columns. Fractions are of an
- * H200 (docs/log/devices.md). */
-#define MATRIX(of_rows, of_cols, of_tall, of_wide, of_slices, of_best, of_steps, of_stages)      \
-    {                                                                                            \
-        .rows = (of_rows), .cols = (of_cols), .tall = (of_tall), .wide = (of_wide),              \
-        .slices = (of_slices), .fraction = (of_best), .steps = (of_steps), .stages = (of_stages) \
+/* From the largest; chunk: dg_tiles.alone. Each has at least as many work-items as rows, or
+ * columns. Fractions and times are of an H200 (docs/log/devices.md). */
+#define MATRIX(of_rows, of_cols, of_tall, of_wide, of_slices, best, of_steps, of_stages, chunk) \
+    {                                                                                           \
+        .rows = (of_rows), .cols = (of_cols), .tall = (of_tall), .wide = (of_wide),             \
+        .slices = (of_slices), .fraction = (best), .steps = (of_steps), .stages = (of_stages),  \
+        .alone = (chunk)                                                                        \
     }
-#define PLAIN(rows, cols, tall, wide, slices, best) MATRIX(rows, cols, tall, wide, slices, best, 0, 0)
+#define PLAIN(rows, cols, tall, wide, slices, best) \
+    MATRIX(rows, cols, tall, wide, slices, best, 0, 0, 0)
 static const dg_tiles SHAPES[] = {
-    PLAIN(128, 128, 8, 8, 1, 0.57), PLAIN(64, 128, 8, 8, 1, 0.56),
-    PLAIN(128, 64, 8, 4, 1, 0.52),  PLAIN(64, 64, 8, 4, 1, 0.51),
-    PLAIN(32, 128, 4, 8, 1, 0.49),  PLAIN(32, 64, 4, 4, 1, 0.44),
-    PLAIN(32, 32, 4, 4, 1, 0.40),   PLAIN(64, 64, 8, 4, 2, 0.48),
-    PLAIN(32, 64, 4, 4, 2, 0.42),   PLAIN(32, 64, 4, 4, 4, 0.40),
-    PLAIN(32, 32, 4, 4, 4, 0.36),   PLAIN(32, 32, 4, 4, 8, 0.34),
+    PLAIN(128, 128, 8, 8, 1, 0.57), PLAIN(64, 128, 8, 8, 1, 0.56), PLAIN(128, 64, 8, 4, 1, 0.52),
+    PLAIN(64, 64, 8, 4, 1, 0.51),   PLAIN(32, 128, 4, 8, 1, 0.49), PLAIN(32, 64, 4, 4, 1, 0.44),
+    PLAIN(32, 32, 4, 4, 1, 0.40),   PLAIN(64, 64, 8, 4, 2, 0.48),  PLAIN(32, 64, 4, 4, 2, 0.42),
+    PLAIN(32, 64, 4, 4, 4, 0.40),   PLAIN(32, 32, 4, 4, 4, 0.36),  PLAIN(32, 32, 4, 4, 8, 0.34),
 };
 /* The same with matrix instructions: float32, half of that. */
 static const dg_tiles MATRICES[] = {
-    MATRIX(128, 128, 64, 32, 1, 1.0, 1, 4),
-    MATRIX(128, 64, 32, 32, 1, 0.9, 1, 4),
-    MATRIX(64, 128, 32, 32, 1, 0.9, 1, 4),
-    MATRIX(64, 64, 32, 32, 1, 0.8, 1, 4),
-    MATRIX(64, 64, 32, 32, 2, 0.8, 1, 3),
-    MATRIX(32, 64, 32, 32, 4, 0.7, 1, 2),
-    MATRIX(32, 64, 32, 32, 2, 0.7, 1, 3),
-    MATRIX(32, 32, 32, 32, 4, 0.6, 1, 3),
-    MATRIX(32, 32, 32, 32, 8, 0.6, 1, 2),
-    MATRIX(32, 64, 16, 32, 4, 0.7, 1, 2),
+    MATRIX(128, 128, 64, 32, 1, 0.76, 1, 5, 100000), MATRIX(128, 64, 32, 32, 1, 0.64, 1, 5, 60000),
+    MATRIX(64, 128, 32, 32, 1, 0.72, 2, 4, 124000),  MATRIX(64, 64, 32, 32, 1, 0.64, 1, 6, 44000),
+    MATRIX(64, 64, 32, 32, 1, 0.72, 2, 4, 80000),    MATRIX(128, 64, 32, 32, 2, 0.48, 1, 5, 80000),
+    MATRIX(64, 64, 32, 32, 2, 0.48, 1, 5, 56000),    MATRIX(32, 64, 32, 32, 2, 0.48, 1, 6, 48000),
+    MATRIX(32, 64, 32, 32, 4, 0.44, 1, 6, 68000),    MATRIX(32, 32, 32, 32, 4, 0.40, 1, 7, 60000),
+    MATRIX(32, 32, 32, 32, 8, 0.48, 1, 5, 104000),
 };
 static const dg_tiles HALVES[] = {
-    MATRIX(128, 128, 64, 32, 1, 3.0, 2, 2),
-    MATRIX(128, 128, 64, 32, 1, 3.0, 1, 3),
-    MATRIX(128, 128, 64, 64, 1, 3.0, 2, 2),
-    MATRIX(128, 64, 32, 32, 1, 2.5, 2, 2),
-    MATRIX(64, 128, 32, 32, 1, 2.5, 2, 2),
-    MATRIX(64, 64, 32, 32, 1, 2.0, 2, 3),
-    MATRIX(64, 64, 32, 32, 2, 2.0, 1, 3),
-    MATRIX(32, 64, 32, 32, 4, 1.5, 1, 2),
-    MATRIX(32, 32, 32, 32, 4, 1.2, 1, 3),
-    MATRIX(32, 32, 32, 32, 8, 1.2, 1, 2),
+    MATRIX(128, 128, 64, 64, 1, 3.96, 2, 4, 184000),
+    MATRIX(128, 128, 64, 32, 1, 3.52, 2, 4, 148000),
+    MATRIX(128, 64, 32, 32, 1, 2.60, 2, 4, 108000),
+    MATRIX(64, 128, 32, 32, 1, 2.00, 2, 4, 124000),
+    MATRIX(64, 64, 32, 32, 1, 2.00, 2, 4, 76000),
+    MATRIX(64, 64, 32, 32, 1, 1.48, 1, 6, 48000),
+    MATRIX(64, 64, 32, 32, 2, 1.68, 1, 5, 76000),
+    MATRIX(32, 64, 32, 32, 4, 0.72, 1, 6, 84000),
+    MATRIX(32, 32, 32, 32, 4, 0.80, 1, 7, 88000),
+    MATRIX(32, 32, 32, 32, 8, 0.92, 1, 5, 116000),
 };
 
 /* Elements between those of one depth and the next in shared memory: banks differ where a
@@ -61,20 +57,26 @@ static uint32_t pitch(const dg_tiles *t, dg_side side)
     return dg_tile_extent(t, side) + (t->deep[side] ? 4 : 0);
 }
 
+/* Neighbours in memory of a chunk, and loads that they take. */
+static uint32_t row_loads(const dg_tiles *t, dg_side side)
+{
+    const uint32_t row = t->deep[side] ? dg_tile_words(t) : dg_tile_extent(t, side);
+    return t->quads[side] ? row / 4 : row;
+}
+
 uint32_t dg_tile_loads(const dg_tiles *t, dg_side side)
 {
-    return dg_tile_extent(t, side) * dg_tile_words(t) / dg_tile_items(t);
+    return dg_tile_extent(t, side) * dg_tile_words(t) / dg_tile_items(t) / (t->quads[side] ? 4 : 1);
 }
 
 int64_t dg_tile_across(const dg_tiles *t, dg_side side, uint32_t n)
 {
-    return t->deep[side] ? (int64_t)n * dg_tile_items(t) / dg_tile_words(t) : 0;
+    return t->deep[side] ? (int64_t)n * dg_tile_items(t) / row_loads(t, side) : 0;
 }
 
 int64_t dg_tile_down(const dg_tiles *t, dg_side side, uint32_t n)
 {
-    return t->deep[side] ? 0
-                         : (int64_t)n * dg_tile_items(t) / dg_tile_extent(t, side) * dg_in_word(t);
+    return t->deep[side] ? 0 : (int64_t)n * dg_tile_items(t) / row_loads(t, side) * dg_in_word(t);
 }
 
 static int64_t groups_of(const dg_tiles *t, const dg_tiled *x)
@@ -90,7 +92,8 @@ static double work_of(const dg_build *b, const dg_tiles *t, const dg_tiled *x)
                  groups = (double)groups_of(t, x);
     const double chunk = PRODUCT * t->rows * t->cols * dg_tile_depth(t) / t->fraction;
     return (double)(dg_tile_chunks(t, x) + LAUNCH_CHUNKS) *
-           fmax(groups * chunk, units * (CHUNK_LATENCY + chunk));
+               fmax(groups * chunk, units * (t->steps ? t->alone : CHUNK_LATENCY + chunk)) +
+           (t->steps ? units * x->begins : 0);
 }
 
 static int64_t shared_bytes(const dg_tiles *t)
@@ -100,6 +103,28 @@ static int64_t shared_bytes(const dg_tiles *t)
         words = (int64_t)t->stages * (dg_matrix_words(t, DG_ROWS) + dg_matrix_words(t, DG_COLS));
     if (t->slices > 1) words += (int64_t)t->rows * t->cols;
     return words * (int64_t)sizeof(float);
+}
+
+/* What stands in the text of a kernel is no more; matrices' is asked for at the launch. */
+#define SHARED_IN_TEXT (48 << 10)
+
+static int64_t shared_most(const ot_dg_target *d, const dg_tiles *t)
+{
+    return t->steps ? d->shared_bytes : ot_min(d->shared_bytes, SHARED_IN_TEXT);
+}
+
+/* How words of operands come into shared memory. */
+static void set_words(dg_tiles *t, const dg_tiled *x)
+{
+    t->in_word = x->dtype == OT_F32 ? 1 : 2;
+    for (int k = DG_ROWS; k <= DG_COLS; k++) {
+        const dg_side side = (dg_side)k;
+        if (t->in_word > 1 && x->deep_halves[k]) t->deep[k] = true;
+        const uint32_t quads = dg_tile_extent(t, side) * dg_tile_words(t) / 4;
+        t->quads[k] = x->quads[k] && (t->in_word == 1 || t->deep[k]) &&
+                      quads % dg_tile_items(t) == 0;
+        t->direct[k] = t->in_word == 1 || t->quads[k];
+    }
 }
 
 /* The best of n shapes, if it is better than *best. */
@@ -112,14 +137,10 @@ static bool choose_of(const dg_build *b, const dg_tiled *x, const dg_tiles *shap
         dg_tiles s = shapes[k];
         memcpy(s.deep, deep, sizeof deep);
         s.dtype = x->dtype;
-        if (s.steps) {
-            s.in_word = x->dtype == OT_F32 ? 1 : 2;
-            s.direct[0] = s.direct[1] = s.in_word == 1;
-            if (s.in_word > 1 && x->deep_halves) s.deep[DG_ROWS] = true;
-        }
+        if (s.steps) set_words(&s, x);
         const double work = work_of(b, &s, x);
         if (dg_tile_items(&s) > b->target->group_most ||
-            shared_bytes(&s) > b->target->shared_bytes || work >= *best)
+            shared_bytes(&s) > shared_most(b->target, &s) || work >= *best)
             continue;
         if (x->fits && !s.deep[DG_ROWS] && !x->fits(x->of, s.rows)) continue;
         *best = work;
@@ -155,8 +176,8 @@ void dg_tiles_count(dg_build *b, const dg_tiles *t, const dg_tiled *x, ot_dtype 
     const double chunks = (double)dg_tile_chunks(t, x);
     const double words = chunks * dg_in_word(t);
     const dg_access a[3] = {
-        {type, words * dg_tile_loads(t, DG_ROWS), 1, 0, 1},
-        {type, words * dg_tile_loads(t, DG_COLS), 1, 0, 1},
+        {type, words * dg_tile_loads(t, DG_ROWS) * (t->quads[0] ? 4 : 1), 1, 0, 1},
+        {type, words * dg_tile_loads(t, DG_COLS) * (t->quads[1] ? 4 : 1), 1, 0, 1},
         {type, t->tall * t->wide / (t->steps ? DG_SUBGROUP : 1), 1, 0, 1}};
     dg_count(b, a, 3, (double)groups_of(t, x) * dg_tile_items(t));
 }

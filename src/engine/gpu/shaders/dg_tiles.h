@@ -41,9 +41,11 @@ typedef struct dg_tiles {
     /* matrix instructions: */
     uint32_t steps;   /* of a slice of a chunk; 0: none are used */
     uint32_t stages;  /* chunks that shared memory holds */
+    double alone;     /* time of a chunk where a unit has one group, as dg_work counts it */
     uint32_t in_word; /* elements of the depth in a word; 0: as 1 */
     ot_dtype dtype;   /* of the operands */
-    bool direct[2];   /* by dg_side: words go to shared memory by no register */
+    bool direct[2];   /* by dg_side: words go to shared memory by no register, */
+    bool quads[2];    /* four neighbours in memory at once */
 } dg_tiles;
 
 /* What is to be multiplied. */
@@ -52,11 +54,15 @@ typedef struct dg_tiled {
     int64_t taps;  /* each of this depth: a chunk is of one */
     int64_t times; /* so many products */
     ot_dtype dtype;
-    bool deep_halves; /* in words of two, rows lie along the depth */
+    bool deep_halves[2]; /* by dg_side: in words of two, it lies along the depth */
+    /* by dg_side: 16 bytes from every 16 on are all inside or all outside, where the argument
+     * begins at such a place; of words of two only where it is deep */
+    bool quads[2];
     /* may a work-group have so many rows? NULL: any */
     bool (*fits)(const void *of, uint32_t rows);
     const void *of;
-    double plain; /* dg_work of a kernel without shared memory, for one element of the depth */
+    double begins; /* of a unit, what a kernel of matrices does beside, as dg_work counts it */
+    double plain;  /* dg_work of a kernel without shared memory, for one element of the depth */
 } dg_tiled;
 
 static inline uint32_t dg_in_word(const dg_tiles *t) { return t->in_word > 1 ? t->in_word : 1; }
@@ -80,9 +86,14 @@ static inline uint32_t dg_tile_extent(const dg_tiles *t, dg_side side)
 }
 /* Does the device take blocks for this, and which? */
 bool dg_tiles_choose(const dg_build *b, const dg_tiled *x, dg_tiles *t);
-/* Words that a work-item loads of a chunk. */
+/* Loads of a work-item, of a chunk: words, or quads of those. */
 uint32_t dg_tile_loads(const dg_tiles *t, dg_side side);
-/* From its first such word to number n, along the rows or columns, along the depth (elements). The
+/* Elements of each that are loaded one by one. */
+static inline uint32_t dg_tile_parts(const dg_tiles *t, dg_side side)
+{
+    return t->quads[side] ? 1 : dg_in_word(t);
+}
+/* From its first load to number n, along the rows or columns, along the depth (elements). The
  * first is row or column "ra" or "rb" of the work-group's, "ka" or "kb" elements deep. */
 int64_t dg_tile_across(const dg_tiles *t, dg_side side, uint32_t n);
 int64_t dg_tile_down(const dg_tiles *t, dg_side side, uint32_t n);

@@ -201,6 +201,21 @@ bool dg_pool(dg_build *b, const ot_node *n)
 
 /* ---- transposed convolution: each element of the result gathers what reaches it ---- */
 
+/* Borders that follow from the result: what there would be without them, less what there is; fewer
+ * than none are bias at the end. */
+static void pads_of_result(const ot_node *n, dg_window *w)
+{
+    const bool upper = strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
+    size_t have = 0;
+    const int64_t *more = ot_attr_ints(n, "output_padding", &have);
+    for (uint32_t k = 3 - w->n; k < 3; k++) {
+        const int64_t last = have == w->n ? more[k + w->n - 3] : 0,
+                      all = (w->in[k] - 1) * w->stride[k] + last +
+                            (w->kernel[k] - 1) * w->dilation[k] + 1 - w->out[k];
+        w->lo[k] = upper ? ot_max(0, all) / 2 : ot_max(0, all) - ot_max(0, all) / 2;
+    }
+}
+
 bool dg_conv_transpose(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *wt = dg_nd(b, n->in[1]), *y = dg_nd(b, n->out[0]);
@@ -210,9 +225,9 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     if (!ot_dtype_is_real(x->dtype) || wt->dtype != x->dtype)
         return dg_refuse(b, "a convolution of this type");
     if (!dg_window_read(b, n, x, wt, y, &w)) return false;
-    if (strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "NOTSET") != 0 ||
+    if (strncmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME", 4) == 0 ||
         ot_attr_find(n, "output_shape"))
-        return dg_refuse(b, "ConvTranspose with pads that follow from its output");
+        pads_of_result(n, &w);
     if (group < 1 || wt->rank != x->rank || wt->dims[0] != x->dims[1] || x->dims[1] % group != 0 ||
         wt->dims[1] * group != y->dims[1] || y->dims[0] != x->dims[0] ||
         !dg_is_bias(b, n, y->dims[1]))

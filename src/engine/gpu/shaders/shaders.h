@@ -62,9 +62,9 @@ typedef struct ot_dg_target {
     bool has_shorts, has_bytes; /* reads and writes elements of two bytes, of one */
     uint32_t args_most;         /* arrays of one kernel; 0: OT_DG_ARGS_MAX */
     int64_t steps_most;         /* iterations of all loops of a work-item; 0: as many as it takes */
-    bool has_matrices; /* CUDA: mma of 16 x 8 x 16 half precision, of 16 x 8 x 8 TF32; cp.async */
-    uint32_t group_most;        /* work-items of a work-group, */
-    int64_t shared_bytes;       /* and memory that they share; 0: work-groups share nothing */
+    bool has_matrices;   /* CUDA: mma of 16 x 8 x 16 half precision, of 16 x 8 x 8 TF32; cp.async */
+    uint32_t group_most; /* work-items of a work-group, */
+    int64_t shared_bytes; /* and memory that they share; 0: work-groups share nothing */
     ot_dg_layout layout;
 } ot_dg_target;
 
@@ -112,6 +112,9 @@ typedef struct ot_dg_shader {
     uint32_t n_numbers;
     int64_t items;        /* work-items that have something to do */
     uint32_t group_items; /* of a work-group */
+    int64_t shared_bytes; /* of the array "pool" of each work-group; 0: it has none */
+    /* CUDA: registers are to leave room for so many on a unit; 0: not said */
+    uint32_t groups_on_unit;
     /* of the elements that it reads and of those that it writes, each once, as far as that is
      * known before it runs */
     int64_t bytes;
