@@ -18,8 +18,9 @@
  */
 #include "candidates.h"
 
-#define SHARE         4    /* one part in so many */
-#define FULLY         1    /* predictions differ by that much at least */
+#define SHARE 4 /* one part in so many */
+/* of growth: saved beside it, that much counts by SHARE, more of it ever less */
+#define FULLY         1
 #define ABOUT         1.02 /* predictions differ by that much from one another at least */
 #define GROWTH_ABOUT  1.01 /* growth that is taken to be the same, where the process holds less */
 #define PROCESS_SAVES 0.95 /* of the process, where growth is more, and no more than that saves */
