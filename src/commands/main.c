@@ -109,6 +109,7 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
                          .output = o->output,
                          .svg = o->svg,
                          .pairs = o->pairs,
+                         .function = o->function,
                          .target = o->target,
                          .sizes = o->sizes,
                          .n_sizes = o->n_sizes,

@@ -88,6 +88,7 @@ typedef struct ot_options {
     const char *baseline; /* of gate; NULL: none */
     bool markdown;        /* of compare */
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */
+    const char *function; /* of plan-memory: the function of a text in MLIR; NULL: all */
     const char *pairs;    /* of plan-memory: file of priced pairs; "-" for stdin; NULL: none */
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;

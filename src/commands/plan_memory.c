@@ -90,6 +90,7 @@ static ot_status check_table_options(const work *w)
 {
     const ot_memory_run *run = w->run;
     const char *name = run->target                             ? "target"
+                       : run->function                         ? "function"
                        : run->plan.workspace_reuse             ? "workspace-reuse"
                        : run->plan.fast_capacity               ? "fast-memory"
                        : run->plan.lifetimes.no_in_place       ? "no-inplace"
@@ -278,6 +279,8 @@ static ot_status run_table(work *w)
 /* What is for tables alone. */
 static ot_status check_kernel_options(const work *w)
 {
+    if (w->run->function && kind_of(w) == KERNEL)
+        return ot_fail(w->d, OT_E_USAGE, "--function is for MLIR: '%.300s' is one kernel", w->path);
     return w->run->pairs
                ? ot_fail(w->d, OT_E_USAGE, "--pairs is for tables: '%.300s' is a kernel", w->path)
                : OT_OK;
@@ -319,14 +322,14 @@ static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scop
     return boxes;
 }
 
-/* The planned text: of MLIR (m) the same text with addresses. */
-static ot_status render_text(work *w, ot_kernel *k, const ot_mem_plan *p, const ot_mlir *m)
+/* The planned text. */
+static ot_status render_text(work *w, ot_kernel *k, const ot_mem_plan *p)
 {
     if (!w->run->output) return OT_OK;
-    if (!m) ot_mem_plan_apply(p, k);
+    ot_mem_plan_apply(p, k);
     FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
     if (!out) return ot_fail_nomem(w->d);
-    return close_text(w, out, &w->plan, m ? ot_mlir_write(m, p, out) : ot_kernel_print(k, out));
+    return close_text(w, out, &w->plan, ot_kernel_print(k, out));
 }
 
 static ot_status render_kernel(work *w, const ot_kernel *k, const ot_mem_plan *p)
@@ -432,7 +435,7 @@ static ot_status plan_kernel(work *w, const ot_tk_machine *t)
     ot_status s = w->run->analyse ? analyse(w, k, t, &p) : OT_OK;
     if (s == OT_OK) s = keep_facts(w, k, p, t);
     keep_notes(w, &m);
-    if (s == OT_OK) s = render_text(w, k, p, NULL);
+    if (s == OT_OK) s = render_text(w, k, p);
     if (s == OT_OK) s = render_kernel(w, k, p);
     ot_mem_plan_free(p);
     ot_kernel_free(k);
@@ -456,28 +459,79 @@ static ot_status run_kernel(work *w)
 
 /* ---- MLIR ---- */
 
-static ot_status plan_mlir(work *w, const ot_mlir *m, const ot_tk_machine *t)
+/* Function number `at` of the text; its facts are w->r's. The text from *from to its end goes to
+ * out (NULL: nowhere). */
+static ot_status plan_function(work *w, uint32_t at, const ot_tk_machine *t, size_t *from,
+                               FILE *out)
 {
-    ot_kernel *k = ot_mlir_kernel(m);
+    const ot_mlir_options o = {.mode = w->run->plan.part, .function = at};
+    ot_mlir *m = NULL;
     ot_mem_plan *p = NULL;
     double start = ot_now();
-    ot_status s = ot_mem_plan_kernel(k, w->path, t, &w->run->plan, w->d, &p);
+    ot_status s = ot_mlir_plan(w->path, w->input, w->n_input, &o, t, &w->run->plan, w->d, &m, &p);
     if (s == OT_E_BUDGET) ot_mlir_loc(w->path, w->d);
     if (s != OT_OK) return s;
     w->r->seconds = ot_now() - start;
     log_time(w, "plan", start);
-    s = ot_mlir_check_plan(m, p, w->d);
-    if (s == OT_OK) s = keep_facts(w, k, p, t);
-    if (s == OT_OK) s = render_text(w, k, p, m);
-    if (s == OT_OK) s = render_kernel(w, k, p);
+    s = keep_facts(w, ot_mlir_kernel(m), p, t);
+    if (s == OT_OK && out && ot_mlir_write(m, p, from, out) != OT_OK) s = ot_fail_nomem(w->d);
+    if (s == OT_OK) s = render_kernel(w, ot_mlir_kernel(m), p);
     ot_mem_plan_free(p);
+    ot_mlir_free(m);
+    return s;
+}
+
+/* Numbers of the functions that are planned: all of --function's name, else all whose buffers
+ * are their own. */
+static ot_status choose_functions(const work *w, const ot_mlir_functions *l, uint32_t **list,
+                                  uint32_t *n)
+{
+    const char *wanted = w->run->function;
+    *n = 0;
+    if (!(*list = OT_NEW_N(w->r->arena, uint32_t, l->n + 1))) return ot_fail_nomem(w->d);
+    for (uint32_t k = 0; k < l->n; k++)
+        if (wanted ? strcmp(wanted, l->at[k].name) == 0 : !l->at[k].is_vector) (*list)[(*n)++] = k;
+    if (*n == 0 && wanted)
+        return ot_fail(w->d, OT_E_USAGE, "no function '%.200s' with a body in '%.300s'", wanted,
+                       w->path);
+    if (*n == 0 && l->n > 0) (*list)[(*n)++] = 0;
+    if (*n > 1 && (w->run->svg || w->run->keep_maps))
+        return ot_fail(w->d, OT_E_USAGE,
+                       "a map or a report shows one function, '%.300s' has %u: choose one with "
+                       "--function",
+                       w->path, *n);
+    return OT_OK;
+}
+
+/* Each by itself; facts of several are results of their own. */
+static ot_status plan_functions(work *w, const uint32_t *list, uint32_t n, const ot_tk_machine *t,
+                                FILE *out)
+{
+    ot_memory_results *all = w->r, *own = n > 1 ? OT_NEW_N(all->arena, ot_memory_results, n) : all;
+    size_t from = 0;
+    ot_status s = own ? OT_OK : ot_fail_nomem(w->d);
+    for (uint32_t k = 0; k < n && s == OT_OK; k++) {
+        if (n > 1)
+            own[k] = (ot_memory_results){
+                .arena = all->arena, .file = all->file, .asked = all->asked};
+        w->r = &own[k];
+        s = plan_function(w, list[k], t, &from, out);
+    }
+    w->r = all;
+    if (n > 1) {
+        all->functions = own;
+        all->n_functions = n;
+    }
+    if (out) fwrite(w->input + from, 1, w->n_input - from, out);
     return s;
 }
 
 static ot_status run_mlir(work *w)
 {
-    ot_mlir *m = NULL;
+    ot_mlir_functions l = {.arena = w->r->arena};
     ot_tk_machine t;
+    uint32_t *list, n;
+    FILE *out = NULL;
     double start = ot_now();
 
     OT_TRY(check_kernel_options(w));
@@ -487,11 +541,18 @@ static ot_status run_mlir(work *w)
     if (w->run->n_sizes > 0)
         return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR",
                        w->path);
-    OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->plan.part, w->d, &m));
+    OT_TRY(ot_mlir_find(w->path, w->input, w->n_input, w->d, &l));
     log_time(w, "parse", start);
-    ot_status s = ot_kernel_machine(ot_mlir_kernel(m), w->path, w->run->target, w->d, &t);
-    if (s == OT_OK) s = plan_mlir(w, m, &t);
-    ot_mlir_free(m);
+    OT_TRY(choose_functions(w, &l, &list, &n));
+    if (n == 0) list[n++] = 0; /* says that there is none */
+    const ot_kernel k = {.name = "kernel", .target = "ascend-a2"};
+    OT_TRY(ot_kernel_machine(&k, w->path, w->run->target, w->d, &t));
+    if (w->run->output && !(out = open_memstream(&w->plan.bytes, &w->plan.n)))
+        return ot_fail_nomem(w->d);
+    ot_status s = plan_functions(w, list, n, &t, out);
+    if (!out) return s;
+    if (s == OT_OK) return close_text(w, out, &w->plan, s);
+    fclose(out);
     return s;
 }
 

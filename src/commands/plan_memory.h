@@ -20,6 +20,7 @@ typedef struct ot_memory_run {
     const char *output;         /* "-": stdout; NULL: nothing is written */
     const char *svg;            /* same, for the map */
     const char *pairs;          /* of a table: what shares bytes at a price; NULL: nothing */
+    const char *function;       /* of MLIR: the one that is planned; NULL: all */
     const char *target;         /* for kernels; NULL: the kernel's own, else host */
     const ot_tk_binding *sizes; /* [n_sizes] values of a kernel's sizes */
     size_t n_sizes;

@@ -28,11 +28,13 @@ static void expect_place(const ot_diag *d)
 static char *planned(const char *text, size_t size, const ot_tk_machine *t, size_t *n)
 {
     ot_diag d = {0};
+    const ot_mlir_options how = {.mode = OT_MEM_BOTH};
+    size_t from = 0;
     ot_mlir *m = NULL;
     ot_mem_plan *p = NULL;
     char *out = NULL;
     ot_mem_options o = {.threads = 1, .step_limit = 2000, .workspace_reuse = true};
-    ot_status s = ot_mlir_parse("k.mlir", text, size, OT_MEM_BOTH, &d, &m);
+    ot_status s = ot_mlir_parse("k.mlir", text, size, &how, &d, &m);
     if (s == OT_E_INPUT)
         expect_place(&d);
     else if (s != OT_OK && s != OT_E_NOMEM)
@@ -43,7 +45,7 @@ static char *planned(const char *text, size_t size, const ot_tk_machine *t, size
         if (s != OT_OK && s != OT_E_INPUT && s != OT_E_BUDGET && s != OT_E_NOMEM)
             OT_BUG("planning fails in another way");
         FILE *f = s == OT_OK ? open_memstream(&out, n) : NULL;
-        if (f && (ot_mlir_write(m, p, f) != OT_OK || fclose(f) != 0))
+        if (f && (ot_mlir_write(m, p, &from, f) != OT_OK || fclose(f) != 0))
             OT_BUG("a plan cannot be written");
     }
     ot_mem_plan_free(p);

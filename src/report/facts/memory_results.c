@@ -154,6 +154,11 @@ static void print_prices(const ot_memory_results *r, FILE *f)
 
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
 {
+    for (uint32_t k = 0; k < r->n_functions; k++) {
+        if (k > 0) fputc('\n', f);
+        OT_TRY(ot_memory_results_print(&r->functions[k], f));
+    }
+    if (r->n_functions > 0) return ferror(f) ? OT_E_SYSTEM : OT_OK;
     print_head(r, f);
     if (r->n_plans > 0) OT_TRY(print_plans(r, f));
     print_prices(r, f);
@@ -235,37 +240,52 @@ static void put_access(const ot_kaccess_finding *x, ot_json *j)
     ot_json_close(j);
 }
 
+static void put_results(const ot_memory_results *r, ot_json *j)
+{
+    ot_json_open(j, NULL);
+    ot_json_put_text(j, "file", r->file);
+    ot_json_put_text(j, "kernel", r->kernel);
+    ot_json_put_text(j, "target", r->target);
+    ot_json_put_text(j, "mode", ot_mem_mode_name(r->asked));
+    ot_json_put_int(j, "buffers", r->n_buffers);
+    ot_json_list(j, "scopes");
+    for (uint32_t k = 0; k < r->n_plans; k++) put_plan(r, &r->plans[k], j);
+    ot_json_close(j);
+    ot_json_list(j, "placed");
+    for (uint32_t k = 0; k < r->n_list; k++) put_buffer(r, &r->list[k], j);
+    ot_json_close(j);
+    ot_json_put_int(j, "in_place", r->n_in_place);
+    ot_json_put_int(j, "copies", r->n_copies);
+    ot_json_put_int(j, "search_steps", r->steps);
+    ot_json_list(j, "chosen");
+    for (uint32_t k = 0; k < r->n_notes; k++) ot_json_put_text(j, NULL, r->notes[k]);
+    ot_json_close(j);
+    if (r->analysed) {
+        ot_json_list(j, "accesses");
+        for (uint32_t k = 0; k < r->accesses.n_findings; k++)
+            put_access(&r->accesses.findings[k], j);
+        ot_json_close(j);
+    }
+    ot_json_list(j, "warnings");
+    for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(j, NULL, r->warnings[k]);
+    ot_json_close(j);
+    ot_json_put_figure(j, "time_seconds", r->seconds);
+    ot_json_close(j);
+}
+
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
 {
     ot_json j = {.f = f};
+    if (r->n_functions == 0) {
+        put_results(r, &j);
+        return ferror(f) ? OT_E_SYSTEM : OT_OK;
+    }
     ot_json_open(&j, NULL);
     ot_json_put_text(&j, "file", r->file);
-    ot_json_put_text(&j, "kernel", r->kernel);
-    ot_json_put_text(&j, "target", r->target);
     ot_json_put_text(&j, "mode", ot_mem_mode_name(r->asked));
-    ot_json_put_int(&j, "buffers", r->n_buffers);
-    ot_json_list(&j, "scopes");
-    for (uint32_t k = 0; k < r->n_plans; k++) put_plan(r, &r->plans[k], &j);
+    ot_json_list(&j, "functions");
+    for (uint32_t k = 0; k < r->n_functions; k++) put_results(&r->functions[k], &j);
     ot_json_close(&j);
-    ot_json_list(&j, "placed");
-    for (uint32_t k = 0; k < r->n_list; k++) put_buffer(r, &r->list[k], &j);
-    ot_json_close(&j);
-    ot_json_put_int(&j, "in_place", r->n_in_place);
-    ot_json_put_int(&j, "copies", r->n_copies);
-    ot_json_put_int(&j, "search_steps", r->steps);
-    ot_json_list(&j, "chosen");
-    for (uint32_t k = 0; k < r->n_notes; k++) ot_json_put_text(&j, NULL, r->notes[k]);
-    ot_json_close(&j);
-    if (r->analysed) {
-        ot_json_list(&j, "accesses");
-        for (uint32_t k = 0; k < r->accesses.n_findings; k++)
-            put_access(&r->accesses.findings[k], &j);
-        ot_json_close(&j);
-    }
-    ot_json_list(&j, "warnings");
-    for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(&j, NULL, r->warnings[k]);
-    ot_json_close(&j);
-    ot_json_put_figure(&j, "time_seconds", r->seconds);
     ot_json_close(&j);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

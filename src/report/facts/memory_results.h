@@ -46,6 +46,10 @@ typedef struct ot_memory_results {
     double seconds;             /* of planning */
     ot_map_plot *plots;         /* [n_plots] of the plans, when asked for */
     uint32_t n_plots;
+    /* [n_functions] of a text of several functions: what each is; then all but file and mode are
+     * there */
+    struct ot_memory_results *functions;
+    uint32_t n_functions;
 } ot_memory_results;
 void ot_memory_results_free(ot_memory_results *r); /* accepts NULL */
 

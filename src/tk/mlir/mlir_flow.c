@@ -57,6 +57,14 @@ static bool in_scope(const ml_parser *p)
     return p->n_scopes > 0 && p->scopes[p->n_scopes - 1] == p->n_regions;
 }
 
+/* Operand k may be one of several buffers. */
+static ot_status several(ml_parser *p, const ml_operands *o, uint32_t k)
+{
+    return ml_fail_at(&p->lx, o->lines[k], o->cols[k],
+                      "'%%%s' may be one of several buffers: what is carried or yielded is one",
+                      p->symbols[o->symbols[k]].name);
+}
+
 /* ---- loops that carry ---- */
 
 typedef struct carrying {
@@ -98,8 +106,11 @@ static ot_status open_loop(ml_parser *p, ot_tk_stmt s, carrying *c, ml_operands 
     if (p->n_regions == OT_TK_DEPTH_MAX)
         return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     for (uint32_t k = 0; k < c->inits.n; k++) {
-        uint32_t init = p->symbols[c->inits.symbols[k]].value;
+        uint32_t ids[ML_LIST_MAX], n_ids;
+        OT_TRY(ml_values(p, c->inits.symbols[k], false, ids, &n_ids));
+        const uint32_t init = n_ids > 0 ? ids[0] : OT_NONE;
         c->carried[k] = c->results[k] = OT_NONE;
+        if (n_ids > 1) return several(p, &c->inits, k);
         if (init == OT_NONE) continue;
         ot_tk_value v = *ot_kb_at(p->b, init);
         v = (ot_tk_value){.line = c->lines[k],
@@ -210,23 +221,28 @@ static ot_status parse_for(ml_parser *p, ot_tk_stmt s)
 
 /* ---- while ---- */
 
-/* Which init what the condition passes on is; OT_NONE: a scalar, or what is not planned. */
+/* What the condition passes on, as the second region (and, in *result, what is behind the loop)
+ * sees it: a carried value, or the address of an allocation. */
 static ot_status find_passed(ml_parser *p, const carrying *c, const ml_operands *o, uint32_t j,
-                             uint32_t *k)
+                             ml_symbol *passed, ml_symbol *result)
 {
-    uint32_t v = p->symbols[o->symbols[j]].value;
-    *k = OT_NONE;
-    if (v == OT_NONE) return OT_OK;
-    for (*k = 0; *k < c->inits.n && c->carried[*k] != v; ++*k) {}
-    if (*k < c->inits.n) return OT_OK;
-    return ml_fail_at(&p->lx, o->lines[j], o->cols[j],
-                      "'%%%s' is none of the loop's arguments: only they are passed on here",
-                      p->symbols[o->symbols[j]].name);
+    const ml_symbol s = p->symbols[o->symbols[j]];
+    *passed = *result = (ml_symbol){.value = OT_NONE, .is_memref = s.is_memref};
+    if (s.value == OT_NONE) return OT_OK;
+    for (uint32_t k = 0; k < c->inits.n; k++)
+        if (c->carried[k] == s.value) {
+            passed->value = s.value;
+            result->value = c->results[k];
+            passed->is_part = result->is_part = s.is_part;
+            return OT_OK;
+        }
+    OT_TRY(ml_rooted(p, o->symbols[j], passed));
+    *result = *passed;
+    return OT_OK;
 }
 
-/* `do { ^bb0(%b: T, ...): statements }`. passed: [n] inits that the arguments stand for. */
-static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passed,
-                          const bool *is_memref, uint32_t n)
+/* `do { ^bb0(%b: T, ...): statements }`. passed: [n] what the arguments are. */
+static ot_status parse_do(ml_parser *p, const ml_symbol *passed, uint32_t n)
 {
     ml_type t;
     uint32_t count = 0;
@@ -239,9 +255,7 @@ static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passe
             if (count == n) return ml_fail(&p->lx, "more arguments than scf.condition passes on");
             if (p->lx.tok != ML_VALUE) return ml_expected(&p->lx, "a value");
             const char *name = ml_token_name(p);
-            ml_symbol s = {.value = passed[count] == OT_NONE ? OT_NONE : c->carried[passed[count]],
-                           .is_memref = is_memref[count]};
-            OT_TRY(ml_define(p, name, p->lx.r.tok_line, p->lx.r.tok_col, s));
+            OT_TRY(ml_define(p, name, p->lx.r.tok_line, p->lx.r.tok_col, passed[count]));
             ml_next(&p->lx);
             OT_TRY(ml_expect(&p->lx, ':'));
             OT_TRY(ml_parse_type(&p->lx, &t));
@@ -261,8 +275,8 @@ static ot_status parse_while(ml_parser *p, ot_tk_stmt s)
     ml_results results = p->results;
     ml_operands condition = {.n = 0};
     ml_type types[ML_LIST_MAX];
-    uint32_t n_in = 0, n_out = 0, passed[ML_LIST_MAX];
-    bool is_memref[ML_LIST_MAX];
+    uint32_t n_in = 0, n_out = 0;
+    ml_symbol passed[ML_LIST_MAX], results_are[ML_LIST_MAX];
     if (ml_is(&p->lx, '(')) OT_TRY(read_carrying(p, &c));
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(type_list(p, types, &n_in));
@@ -282,21 +296,16 @@ static ot_status parse_while(ml_parser *p, ot_tk_stmt s)
     if (condition.n != n_out)
         return ml_fail(&p->lx, "scf.condition passes on %u values, %u are wanted", condition.n,
                        n_out);
-    for (uint32_t j = 0; j < condition.n; j++) {
-        OT_TRY(find_passed(p, &c, &condition, j, &passed[j]));
-        is_memref[j] = p->symbols[condition.symbols[j]].is_memref;
-    }
+    for (uint32_t j = 0; j < condition.n; j++)
+        OT_TRY(find_passed(p, &c, &condition, j, &passed[j], &results_are[j]));
     r->condition = NULL;
     OT_TRY(ml_expect(&p->lx, '}'));
     OT_TRY(ml_close_scope(p, n_symbols));
-    OT_TRY(parse_do(p, &c, passed, is_memref, condition.n));
+    OT_TRY(parse_do(p, passed, condition.n));
     OT_TRY(close_region(p, n_symbols));
     p->results = results;
-    for (uint32_t j = 0; j < condition.n && results.n > 0; j++) {
-        ml_symbol x = {.value = passed[j] == OT_NONE ? OT_NONE : c.results[passed[j]],
-                       .is_memref = is_memref[j]};
-        OT_TRY(ml_define_result(p, j, x));
-    }
+    for (uint32_t j = 0; j < condition.n && results.n > 0; j++)
+        OT_TRY(ml_define_result(p, j, results_are[j]));
     return OT_OK;
 }
 
@@ -323,9 +332,15 @@ static ot_status open_if(ml_parser *p, ot_tk_stmt s, const ml_type *types, uint3
                          uint32_t *results)
 {
     uint32_t out[ML_LIST_MAX], n_out = 0, opener = ot_kb_n_stmts(p->b);
+    ml_symbol *merged = p->apart && n > 0 ? OT_NEW_N(p->a, ml_symbol, n) : NULL;
     if (p->n_regions == OT_TK_DEPTH_MAX)
         return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    if (p->apart && n > 0 && !merged) return ml_nomem(p);
     for (uint32_t k = 0; k < n; k++) {
+        if (merged) {
+            merged[k] = (ml_symbol){.value = OT_NONE};
+            continue;
+        }
         bool local = types[k].kind == ML_MEMREF_TYPE && types[k].scope != OT_SCOPE_GM &&
                      p->mode != OT_MEM_WORKSPACE;
         results[k] = OT_NONE;
@@ -341,7 +356,8 @@ static ot_status open_if(ml_parser *p, ot_tk_stmt s, const ml_type *types, uint3
     s.out = out;
     s.n_out = n_out;
     OT_TRY(ml_add_stmt(p, s, NULL));
-    p->regions[p->n_regions++] = (ml_region){.op = OT_TK_IF, .n = n, .carried = results};
+    p->regions[p->n_regions++] = (ml_region){
+        .op = OT_TK_IF, .n = n, .carried = results, .merged = merged};
     return OT_OK;
 }
 
@@ -370,11 +386,13 @@ static ot_status parse_if(ml_parser *p, ot_tk_stmt s)
     } else if (p->lx.r.status == OT_OK) {
         p->lx = before;
     }
+    const ml_symbol *merged = p->regions[p->n_regions - 1].merged;
     OT_TRY(close_region(p, n_symbols));
     p->results = results;
-    for (uint32_t k = 0; k < n && results.n > 0; k++)
-        OT_TRY(ml_define_result(
-            p, k, (ml_symbol){.value = ids[k], .is_memref = types[k].kind == ML_MEMREF_TYPE}));
+    for (uint32_t k = 0; k < n && results.n > 0; k++) {
+        ml_symbol own = {.value = ids[k], .is_memref = types[k].kind == ML_MEMREF_TYPE};
+        OT_TRY(ml_define_result(p, k, merged ? merged[k] : own));
+    }
     return OT_OK;
 }
 
@@ -385,6 +403,8 @@ static ot_status parse_if(ml_parser *p, ot_tk_stmt s)
 static ot_status parse_scope(ml_parser *p, const ot_tk_stmt *at)
 {
     ml_type types[ML_LIST_MAX];
+    ml_symbol handed[ML_LIST_MAX];
+    const ml_results results = p->results;
     uint32_t n = 0, n_out = 0;
     if (p->n_scopes == OT_TK_DEPTH_MAX)
         return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
@@ -392,23 +412,37 @@ static ot_status parse_scope(ml_parser *p, const ot_tk_stmt *at)
     OT_TRY(type_list(p, types, &n));
     OT_TRY(ml_expect(&p->lx, 'r'));
     OT_TRY(type_list(p, types, &n_out));
-    if (n + n_out > 0 || p->results.n > 0)
+    if (n > 0)
         return ml_fail_at(&p->lx, at->line, at->col,
-                          "a scope with operands or results is not in the subset that is read");
+                          "a scope with operands is not in the subset that is read");
+    if (results.n > 0) OT_TRY(ml_expect_results(p, n_out));
     const size_t n_symbols = p->n_symbols;
     OT_TRY(ml_expect(&p->lx, '{'));
-    p->scopes[p->n_scopes++] = p->n_regions;
+    p->scopes[p->n_scopes] = p->n_regions;
+    p->n_scope_results[p->n_scopes] = 0;
+    p->scope_results[p->n_scopes++] = handed;
     OT_TRY(ml_statements(p));
     p->n_scopes--;
+    if (p->n_scope_results[p->n_scopes] != n_out)
+        return ml_fail(&p->lx, "%u values returned, %u wanted", p->n_scope_results[p->n_scopes],
+                       n_out);
     OT_TRY(ml_expect(&p->lx, '}'));
     if (ml_is(&p->lx, '{')) OT_TRY(ml_skip_brackets(&p->lx));
-    return ml_close_scope(p, n_symbols);
+    OT_TRY(ml_close_scope(p, n_symbols));
+    p->results = results;
+    for (uint32_t k = 0; k < n_out && results.n > 0; k++) OT_TRY(ml_define_result(p, k, handed[k]));
+    return OT_OK;
 }
 
 static ot_status parse_scope_return(ml_parser *p, const ot_tk_stmt *at)
 {
+    ml_operands o;
     if (!in_scope(p))
         return ml_fail_at(&p->lx, at->line, at->col, "scope.return ends a scope.scope");
+    OT_TRY(typed_operands(p, &o));
+    for (uint32_t k = 0; k < o.n; k++)
+        p->scope_results[p->n_scopes - 1][k] = p->symbols[o.symbols[k]];
+    p->n_scope_results[p->n_scopes - 1] = o.n;
     return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc")
                ? OT_OK
                : ml_expected(&p->lx, "'}' behind scope.return");
@@ -427,7 +461,17 @@ static ot_status parse_yield(ml_parser *p, ot_tk_stmt s)
     if (o.n != r->n)
         return ml_fail_at(&p->lx, s.line, s.col, "%u values yielded, %u wanted", o.n, r->n);
     for (uint32_t k = 0; k < o.n; k++) {
-        uint32_t v = p->symbols[o.symbols[k]].value;
+        uint32_t ids[ML_LIST_MAX], n_ids;
+        if (r->merged) {
+            ml_symbol one;
+            OT_TRY(ml_rooted(p, o.symbols[k], &one));
+            OT_TRY(ml_merge(p, &r->merged[k], &one));
+            continue;
+        }
+        OT_TRY(ml_values(p, o.symbols[k], false, ids, &n_ids));
+        const uint32_t v = n_ids > 0 ? ids[0] : OT_NONE;
+        if (p->passes->again) continue; /* it is read once more */
+        if (n_ids > 1) return several(p, &o, k);
         if ((v == OT_NONE) != (r->carried[k] == OT_NONE))
             return ml_fail_at(&p->lx, o.lines[k], o.cols[k],
                               "'%%%s' is %s planned, but what it becomes is%s",
@@ -448,10 +492,8 @@ static ot_status parse_return(ml_parser *p, const ot_tk_stmt *at)
     if (p->n_regions + p->n_scopes > 0)
         return ml_fail_at(&p->lx, at->line, at->col, "return inside of a region");
     OT_TRY(typed_operands(p, &o));
-    for (uint32_t k = 0; k < o.n; k++)
-        if (p->symbols[o.symbols[k]].value != OT_NONE)
-            OT_TRY(ml_add_read(p, p->symbols[o.symbols[k]].value, at));
-    return ml_is(&p->lx, '}') || ml_is_word(&p->lx, "loc")
+    for (uint32_t k = 0; k < o.n; k++) OT_TRY(ml_add_reads(p, o.symbols[k], at));
+    return ml_is(&p->lx, '}') || p->lx.tok == ML_LABEL || ml_is_word(&p->lx, "loc")
                ? OT_OK
                : ml_expected(&p->lx, "'}' behind return");
 }

@@ -175,6 +175,7 @@ static const char *rule_name(const ml_parser *p, const hivm_call *c)
 {
     bool gone = false;
     for (uint32_t k = 0; k < c->ins.n; k++) {
+        if (p->symbols[c->ins.symbols[k]].n_also > 0) return "operation";
         bool planned = p->symbols[c->ins.symbols[k]].value != OT_NONE;
         if (planned && gone) return "operation";
         gone = gone || !planned;
@@ -184,15 +185,27 @@ static const char *rule_name(const ml_parser *p, const hivm_call *c)
     return c->row == &c->vector ? c->op + 1 : c->op;
 }
 
-/* Ids of what is planned among the operands, each once. */
-static uint32_t planned(const ml_parser *p, const ml_operands *o, uint32_t *ids, uint32_t n)
+#define IDS_MAX (4 * ML_LIST_MAX) /* buffers that an operation reads, or writes */
+
+typedef struct id_list {
+    uint32_t at[IDS_MAX], n;
+} id_list;
+
+/* Ids of what is planned among the operands are added to the list; once: each once. */
+static ot_status gather(ml_parser *p, const ml_operands *o, bool writes, bool once, id_list *l)
 {
     for (uint32_t k = 0; k < o->n; k++) {
-        uint32_t v = p->symbols[o->symbols[k]].value, j = 0;
-        while (j < n && ids[j] != v) j++;
-        if (v != OT_NONE && j == n) ids[n++] = v;
+        uint32_t ids[ML_LIST_MAX], n;
+        OT_TRY(ml_values(p, o->symbols[k], writes, ids, &n));
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t j = once ? 0 : l->n;
+            while (j < l->n && l->at[j] != ids[i]) j++;
+            if (j < l->n) continue;
+            if (l->n == IDS_MAX) return ml_fail(&p->lx, "more than %d buffers", IDS_MAX);
+            l->at[l->n++] = ids[i];
+        }
     }
-    return n;
+    return OT_OK;
 }
 
 static ot_pipe pipe_of(const ml_parser *p, const hivm_call *c)
@@ -205,25 +218,22 @@ static ot_pipe pipe_of(const ml_parser *p, const hivm_call *c)
 
 static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
 {
-    uint32_t in[3 * ML_LIST_MAX], out[2 * ML_LIST_MAX], n_in = 0, n_out;
-    for (uint32_t k = 0; k < c->ins.n; k++) { /* in order, also twice: the rules count them */
-        uint32_t v = p->symbols[c->ins.symbols[k]].value;
-        if (v != OT_NONE) in[n_in++] = v;
-    }
-    n_out = planned(p, &c->outs, out, 0);
-    if (c->row->adds && !c->begins) n_in = planned(p, &c->outs, in, n_in);
-    n_out = planned(p, &c->temps, out, n_out);
-    if (n_out == 0) {
-        for (uint32_t k = 0; k < n_in; k++) OT_TRY(ml_add_read(p, in[k], &at));
+    id_list in = {.n = 0}, out = {.n = 0};
+    OT_TRY(gather(p, &c->ins, false, false, &in)); /* also twice: the rules count them */
+    OT_TRY(gather(p, &c->outs, true, true, &out));
+    if (c->row->adds && !c->begins) OT_TRY(gather(p, &c->outs, false, true, &in));
+    OT_TRY(gather(p, &c->temps, true, true, &out));
+    if (out.n == 0) {
+        for (uint32_t k = 0; k < in.n; k++) OT_TRY(ml_add_read(p, in.at[k], &at));
         return OT_OK;
     }
     at.op = OT_TK_COMPUTE;
     at.pipe = pipe_of(p, c);
     at.name = rule_name(p, c);
-    at.in = in;
-    at.n_in = n_in;
-    at.out = out;
-    at.n_out = n_out;
+    at.in = in.at;
+    at.n_in = in.n;
+    at.out = out.at;
+    at.n_out = out.n;
     return ml_add_stmt(p, at, NULL);
 }
 
@@ -237,7 +247,7 @@ static ot_status parse_debug(ml_parser *p, const ot_tk_stmt *at)
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_expect_results(p, 0));
-    return p->symbols[what].value == OT_NONE ? OT_OK : ml_add_read(p, p->symbols[what].value, at);
+    return ml_add_reads(p, what, at);
 }
 
 ot_status ml_hivm_stmt(ml_parser *p, const char *op, ot_tk_stmt at)

@@ -94,6 +94,9 @@ typedef struct ml_symbol {
     /* id in the kernel of what is planned; OT_NONE: a scalar, a tensor of the caller, what is
      * not planned */
     uint32_t value;
+    const uint32_t *also; /* [n_also] others that it may be, and nobody knows which */
+    uint32_t n_also;
+    uint32_t block; /* of the function, where its value was made */
     bool is_memref;
     bool is_part;    /* a view of a part, or one that may lie anywhere in its base */
     bool has_number; /* arith.constant */
@@ -108,6 +111,7 @@ typedef struct ml_cast {
     size_t type_at, type_end; /* its type */
     bool marked;              /* annotation.mark says that it is a multi-buffer */
     bool is_placed;           /* it is a pointer_cast already */
+    bool is_empty;            /* it has no bytes: value is OT_NONE, its address 0 */
     const char *name;         /* of its result, without the percent sign; NULL: none */
 } ml_cast;
 
@@ -125,7 +129,34 @@ typedef struct ml_region {
     const uint32_t *carried;
     ml_operands *condition; /* WHILE, before `do`: what scf.condition passes on; else NULL */
     bool has_condition;     /* it was there */
+    ml_symbol *merged;      /* IF, results apart: [n] what each may be; else NULL */
 } ml_region;
+
+/* A block of the function's body. The first has no label. */
+typedef struct ml_block {
+    const char *label;
+    bool is_defined;
+    uint32_t n_args;
+    size_t at;                   /* of its label */
+    ml_symbol args[ML_LIST_MAX]; /* what each may be: value and also are indices into casts */
+    uint32_t *to;                /* [n_to] blocks that it may branch to */
+    size_t n_to, cap_to;
+    uint32_t n_opens, n_closes; /* loops that begin before it, that end behind it */
+    uint32_t pair;              /* 1: it runs or the next one, never both; 2: it is that next one */
+} ml_block;
+
+/* What one reading of a body learns for the next. A body with blocks, or with an allocation that
+ * is seen outside of its region, is read until nothing new comes: then all its allocations are at
+ * its head. */
+typedef struct ml_passes {
+    ml_block **blocks; /* [n_blocks] in the order of the text, as far as labels were met */
+    size_t n_blocks, cap_blocks;
+    ot_tk_value *hoisted; /* [n_hoisted] allocations of the reading before */
+    size_t n_hoisted, cap_hoisted;
+    bool hoist;   /* they are at the head */
+    bool ordered; /* blocks are in order, and have their loops and pairs */
+    bool again;   /* another reading is needed */
+} ml_passes;
 
 struct ot_mlir {
     ot_arena *arena;
@@ -135,6 +166,7 @@ struct ot_mlir {
     ml_cast *casts; /* [n_casts] in the order of the text */
     size_t n_casts;
     size_t body;   /* behind the function's brace */
+    size_t end;    /* of its last brace */
     ot_map *names; /* every name that the text defines */
 };
 
@@ -161,7 +193,15 @@ typedef struct ml_parser {
     ml_region regions[OT_TK_DEPTH_MAX]; /* [n_regions] open */
     uint32_t n_regions;
     uint32_t scopes[OT_TK_DEPTH_MAX]; /* [n_scopes] open scope.scope: regions around each */
+    ml_symbol *scope_results[OT_TK_DEPTH_MAX]; /* [n_scopes] what each hands on */
+    uint32_t n_scope_results[OT_TK_DEPTH_MAX];
     uint32_t n_scopes;
+    ml_passes *passes;
+    uint32_t block;          /* index of the block under way */
+    uint32_t *hoisted;       /* [passes->n_hoisted] ids of allocations at the head */
+    uint32_t wanted, n_seen; /* which function with a body is read, and how many there were */
+    ot_mlir_functions *list; /* only functions are looked for; else NULL */
+    bool apart;              /* results of branches need no common place */
     uint32_t n_values, n_loops;
     /* a tensor of the caller that stands for all: what only reads writes it; OT_NONE: none so
      * far */
@@ -204,6 +244,34 @@ ot_status ml_add_view(ml_parser *p, const char *name, uint32_t base, bool part,
                       uint32_t *id) OT_MUST_USE;
 /* Something on this pipe reads v and writes nothing that is planned. */
 ot_status ml_add_read(ml_parser *p, uint32_t v, const ot_tk_stmt *at) OT_MUST_USE;
+/* The same of all that a symbol may be. */
+ot_status ml_add_reads(ml_parser *p, uint32_t symbol, const ot_tk_stmt *at) OT_MUST_USE;
+/* Ids of all that a symbol may be, as they are seen here. writes: of several, or of a part of
+ * one, each is a view of a part. ids: [ML_LIST_MAX] */
+ot_status ml_values(ml_parser *p, uint32_t symbol, bool writes, uint32_t *ids,
+                    uint32_t *n) OT_MUST_USE;
+
+/* ---- mlir_blocks.c: cf, and what is seen outside of its region ---- */
+
+/* The allocations that a symbol leads to: seen everywhere once they are at the head. */
+ot_status ml_rooted(ml_parser *p, uint32_t symbol, ml_symbol *out) OT_MUST_USE;
+/* into may be what `from` may be, too. */
+ot_status ml_merge(ml_parser *p, ml_symbol *into, const ml_symbol *from) OT_MUST_USE;
+/* The allocations of the reading before, at the head of the function. */
+ot_status ml_hoist(ml_parser *p) OT_MUST_USE;
+ot_status ml_label(ml_parser *p) OT_MUST_USE;        /* ^bb1(%a : T): */
+ot_status ml_close_blocks(ml_parser *p) OT_MUST_USE; /* the end of the body */
+ot_status ml_branch(ml_parser *p, const char *op) OT_MUST_USE;
+/* Loops and pairs of the blocks, from their branches. */
+ot_status ml_order_blocks(ml_parser *p) OT_MUST_USE;
+
+/* ---- mlir_call.c ---- */
+
+ot_status ml_call(ml_parser *p, ot_tk_stmt at) OT_MUST_USE;
+/* arith.select of memrefs, or of scalars. */
+ot_status ml_select(ml_parser *p) OT_MUST_USE;
+/* Skip `{ ... }`, whatever it holds. */
+ot_status ml_skip_body(ml_parser *p) OT_MUST_USE;
 
 /* ---- statements ---- */
 

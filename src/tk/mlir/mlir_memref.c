@@ -15,14 +15,29 @@ static const char *result_name(const ml_parser *p)
     return p->results.n > 0 ? p->results.at[0].name : NULL;
 }
 
+/* No elements: it takes no memory. */
+static bool is_empty(const ml_type *t)
+{
+    bool none = false;
+    for (uint32_t d = 0; d < t->rank; d++) none = none || t->dims[d] == 0;
+    return t->kind == ML_MEMREF_TYPE && t->is_static && none;
+}
+
 /* A buffer of type t, with its statement and its piece of text. */
 static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_cast c,
                             const int64_t *offsets, uint32_t n_offsets)
 {
     const char *name = result_name(p) ? result_name(p) : "unnamed";
     ml_symbol s = {.value = OT_NONE, .is_memref = true};
+    const bool hoisted = p->passes->hoist && p->m->n_casts < p->passes->n_hoisted;
     if (p->results.n > 0) OT_TRY(ml_expect_results(p, 1));
-    if (ot_mem_plans(p->mode, t->scope)) {
+    if (ot_mem_plans(p->mode, t->scope) && is_empty(t)) {
+        c.value = OT_NONE;
+        c.is_empty = !c.is_placed;
+        c.type_at = t->at;
+        c.type_end = c.end = t->end;
+        if (!OT_PUSH(p->m->arena, p->m->casts, p->m->n_casts, p->cap_casts, c)) return ml_nomem(p);
+    } else if (ot_mem_plans(p->mode, t->scope)) {
         OT_TRY(ml_check_static(&p->lx, t));
         ot_tk_value v = ml_value_of(p, t);
         v.line = at.line;
@@ -31,11 +46,15 @@ static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_ca
         v.n_offsets = n_offsets;
         v.multi = n_offsets > 0 ? n_offsets : 1;
         if (n_offsets > 0) memcpy(v.offsets, offsets, n_offsets * sizeof *offsets);
-        OT_TRY(ml_add_value(p, name, OT_TK_BUFFER, &v, &s.value));
         at.op = OT_TK_ALLOC;
         at.out = &s.value;
         at.n_out = 1;
-        OT_TRY(ml_add_stmt(p, at, NULL));
+        if (hoisted) {
+            s.value = p->hoisted[p->m->n_casts];
+        } else {
+            OT_TRY(ml_add_value(p, name, OT_TK_BUFFER, &v, &s.value));
+            OT_TRY(ml_add_stmt(p, at, NULL));
+        }
         c.value = s.value;
         c.name = result_name(p);
         c.type_at = t->at;
@@ -54,7 +73,7 @@ static ot_status parse_alloc(ml_parser *p, size_t start, ot_tk_stmt at)
     if (ml_is(&p->lx, '{')) OT_TRY(ml_skip_brackets(&p->lx));
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
-    OT_TRY(ml_check_static(&p->lx, &t));
+    if (!is_empty(&t)) OT_TRY(ml_check_static(&p->lx, &t));
     if (!t.has_space)
         return ml_fail_at(&p->lx, t.line, t.col,
                           "memref.alloc without #hivm.address_space<...>: in which memory?");
@@ -111,18 +130,47 @@ static ot_status parse_cast(ml_parser *p, size_t start, ot_tk_stmt at)
     if (ml_is(&p->lx, '[')) OT_TRY(ml_skip_brackets(&p->lx));
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
-    OT_TRY(ml_check_static(&p->lx, &t));
+    if (!is_empty(&t)) OT_TRY(ml_check_static(&p->lx, &t));
     return add_buffer(p, at, &t, (ml_cast){.at = start, .is_placed = true}, offsets, o.n);
 }
 
 /* ---- other names ---- */
 
+/* The type is next. */
+static ot_status make_view(ml_parser *p, uint32_t base, bool part)
+{
+    ml_type t;
+    uint32_t ids[ML_LIST_MAX], n;
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    if (t.kind != ML_MEMREF_TYPE) return ml_fail_at(&p->lx, t.line, t.col, "a view is a memref");
+    OT_TRY(ml_expect_results(p, 1));
+    if (!p->symbols[base].is_memref)
+        return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[base].name);
+    ml_symbol s = {
+        .value = OT_NONE, .is_memref = true, .is_part = part || p->symbols[base].is_part};
+    OT_TRY(ml_values(p, base, false, ids, &n));
+    for (uint32_t k = 0; k < n; k++) {
+        ml_symbol one = {.is_memref = true};
+        OT_TRY(ml_add_view(p, result_name(p), ids[k], part, &one.value));
+        OT_TRY(ml_merge(p, &s, &one));
+    }
+    return ml_define_result(p, 0, s);
+}
+
 /* memref.NAME %x ... : memref<...> to memref<...> */
 static ot_status parse_view(ml_parser *p, bool part)
 {
     ml_type t;
-    uint32_t base, id;
+    uint32_t base;
     OT_TRY(ml_use(p, &base));
+    if (ml_is(&p->lx, '(')) { /* memref.reshape %x(%sizes) : (memref, memref) -> memref */
+        OT_TRY(ml_skip_brackets(&p->lx));
+        OT_TRY(ml_expect(&p->lx, ':'));
+        if (!ml_is(&p->lx, '(')) return ml_expected(&p->lx, "'('");
+        OT_TRY(ml_skip_brackets(&p->lx));
+        OT_TRY(ml_expect(&p->lx, 'r'));
+        return make_view(p, base, false);
+    }
     for (; !ml_is_word(&p->lx, "memref"); ml_next(&p->lx)) {
         if (p->lx.r.status != OT_OK) return p->lx.r.status;
         if (p->lx.tok == ML_END || ml_is(&p->lx, '}') || ml_is(&p->lx, '='))
@@ -130,28 +178,21 @@ static ot_status parse_view(ml_parser *p, bool part)
     }
     OT_TRY(ml_parse_type(&p->lx, &t));
     if (!ml_accept_word(&p->lx, "into")) OT_TRY(ml_expect_word(&p->lx, "to"));
-    OT_TRY(ml_parse_type(&p->lx, &t));
-    if (t.kind != ML_MEMREF_TYPE) return ml_fail_at(&p->lx, t.line, t.col, "a view is a memref");
-    OT_TRY(ml_expect_results(p, 1));
-    ml_symbol s = {.value = OT_NONE, .is_memref = true};
-    if (!p->symbols[base].is_memref)
-        return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[base].name);
-    if (p->symbols[base].value != OT_NONE) {
-        OT_TRY(ml_add_view(p, result_name(p), p->symbols[base].value, part, &id));
-        s.value = id;
-    }
-    s.is_part = part || p->symbols[base].is_part;
-    return ml_define_result(p, 0, s);
+    return make_view(p, base, part);
 }
 
 /* annotation.mark %x {hivm.multi_buffer = 2 : i32} [keys ...] : type; other marks say nothing
  * about memory. */
-static ot_status parse_mark(ml_parser *p)
+static ot_status parse_mark(ml_parser *p, const ot_tk_stmt *at)
 {
     uint32_t symbol, depth = 0, line = 0, col = 0;
     int64_t slots = 0;
     ml_type t;
     OT_TRY(ml_use(p, &symbol));
+    if (ml_accept(&p->lx, ':')) { /* that it is there up to here */
+        OT_TRY(ml_parse_type(&p->lx, &t));
+        return ml_add_reads(p, symbol, at);
+    }
     OT_TRY(ml_expect(&p->lx, '{'));
     for (depth = 1; depth > 0; ml_next(&p->lx)) {
         if (p->lx.tok == ML_END || p->lx.r.status != OT_OK) return ml_expected(&p->lx, "'}'");
@@ -178,6 +219,7 @@ static ot_status parse_mark(ml_parser *p)
     OT_TRY(ml_parse_type(&p->lx, &t));
     uint32_t v = p->symbols[symbol].value;
     if (line == 0 || v == OT_NONE) return OT_OK;
+    while (ot_kb_at(p->b, v)->base != OT_NONE) v = ot_kb_at(p->b, v)->base;
     if (slots < 1 || slots > OT_TK_MULTI_MAX)
         return ml_fail_at(&p->lx, line, col, "1 to %d buffers are allowed", OT_TK_MULTI_MAX);
     /* as without a mark: level 1 may double it, and a mark that says so is written beside this
@@ -212,14 +254,14 @@ static ot_status parse_load(ml_parser *p, const ot_tk_stmt *at)
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_expect_results(p, 1));
-    if (p->symbols[from].value != OT_NONE) OT_TRY(ml_add_read(p, p->symbols[from].value, at));
+    OT_TRY(ml_add_reads(p, from, at));
     return ml_define_scalars(p);
 }
 
 static ot_status parse_store(ml_parser *p, ot_tk_stmt at)
 {
     ml_type t;
-    uint32_t what, to, part;
+    uint32_t what, to, ids[ML_LIST_MAX], parts[ML_LIST_MAX], n;
     OT_TRY(ml_use(p, &what));
     OT_TRY(ml_expect(&p->lx, ','));
     OT_TRY(ml_use(p, &to));
@@ -228,14 +270,27 @@ static ot_status parse_store(ml_parser *p, ot_tk_stmt at)
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_expect_results(p, 0));
-    if (p->symbols[to].value == OT_NONE) return OT_OK;
-    OT_TRY(ml_add_view(p, "element", p->symbols[to].value, true, &part));
+    OT_TRY(ml_values(p, to, false, ids, &n));
+    if (n == 0) return OT_OK;
+    for (uint32_t k = 0; k < n; k++) OT_TRY(ml_add_view(p, "element", ids[k], true, &parts[k]));
     at.op = OT_TK_COMPUTE;
     at.pipe = OT_PIPE_SCALAR;
     at.name = "element";
-    at.out = &part;
-    at.n_out = 1;
+    at.out = parts;
+    at.n_out = n;
     return ml_add_stmt(p, at, NULL);
+}
+
+/* memref.get_global @name : type: the caller's memory. */
+static ot_status parse_global(ml_parser *p)
+{
+    ml_type t;
+    if (p->lx.tok != ML_SYMBOL) return ml_expected(&p->lx, "the name of a global");
+    ml_next(&p->lx);
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_results(p, 1));
+    return ml_define_result(p, 0, (ml_symbol){.value = OT_NONE, .is_memref = true});
 }
 
 /* memref.dim %x, %c : type: a size is part of the type, no byte is looked at. */
@@ -258,27 +313,27 @@ static ot_status parse_dim(ml_parser *p)
 static ot_status parse_copy(ml_parser *p, ot_tk_stmt at)
 {
     ml_type t;
-    uint32_t symbols[2], ids[2];
+    uint32_t symbols[2], ids[2][ML_LIST_MAX], n[2];
     ot_scope scopes[2];
     for (int k = 0; k < 2; k++) {
         if (k > 0) OT_TRY(ml_expect(&p->lx, ','));
         OT_TRY(ml_use(p, &symbols[k]));
-        ids[k] = p->symbols[symbols[k]].value;
-        scopes[k] = ids[k] == OT_NONE ? OT_SCOPE_GM : ot_kb_at(p->b, ids[k])->scope;
+        OT_TRY(ml_values(p, symbols[k], k == 1, ids[k], &n[k]));
+        scopes[k] = n[k] == 0 ? OT_SCOPE_GM : ot_kb_at(p->b, ids[k][0])->scope;
     }
     OT_TRY(ml_expect(&p->lx, ':'));
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_expect_word(&p->lx, "to"));
     OT_TRY(ml_parse_type(&p->lx, &t));
     OT_TRY(ml_expect_results(p, 0));
-    if (ids[1] == OT_NONE) return ids[0] == OT_NONE ? OT_OK : ml_add_read(p, ids[0], &at);
+    if (n[1] == 0) return ml_add_reads(p, symbols[0], &at);
     at.op = OT_TK_COMPUTE;
     at.pipe = ot_tk_copy_pipe(scopes[0], scopes[1]);
     at.name = "copy";
-    at.in = ids;
-    at.n_in = ids[0] != OT_NONE;
-    at.out = &ids[1];
-    at.n_out = 1;
+    at.in = ids[0];
+    at.n_in = n[0];
+    at.out = ids[1];
+    at.n_out = n[1];
     return ml_add_stmt(p, at, NULL);
 }
 
@@ -287,15 +342,20 @@ ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt 
     static const struct {
         const char *name;
         bool part;
-    } views[] = {{"memref.cast", false},           {"memref.collapse_shape", false},
-                 {"memref.expand_shape", false},   {"memref.memory_space_cast", false},
-                 {"memref.subview", true},         {"memref.view", true},
-                 {"memref.reinterpret_cast", true}};
+    } views[] = {{"memref.cast", false},
+                 {"memref.collapse_shape", false},
+                 {"memref.expand_shape", false},
+                 {"memref.memory_space_cast", false},
+                 {"memref.subview", true},
+                 {"memref.view", true},
+                 {"memref.reinterpret_cast", true},
+                 {"memref.reshape", false}};
     *known = true;
     if (strcmp(op, "memref.alloc") == 0) return parse_alloc(p, start, at);
     if (strcmp(op, "memref_ext.alloc_workspace") == 0) return parse_workspace(p, start, at);
     if (strcmp(op, "hivm.hir.pointer_cast") == 0) return parse_cast(p, start, at);
-    if (strcmp(op, "annotation.mark") == 0) return parse_mark(p);
+    if (strcmp(op, "annotation.mark") == 0) return parse_mark(p, &at);
+    if (strcmp(op, "memref.get_global") == 0) return parse_global(p);
     if (strcmp(op, "memref.dim") == 0) return parse_dim(p);
     if (strcmp(op, "memref.copy") == 0) return parse_copy(p, at);
     if (strcmp(op, "memref.load") == 0) return parse_load(p, &at);

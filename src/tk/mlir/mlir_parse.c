@@ -130,9 +130,15 @@ static ot_status statement(ml_parser *p)
     OT_TRY(ml_memref_stmt(p, op, start, at, &known));
     if (!known) OT_TRY(ml_flow_stmt(p, op, at, &known));
     if (known) {
+    } else if (strcmp(op, "cf.br") == 0 || strcmp(op, "cf.cond_br") == 0) {
+        OT_TRY(ml_branch(p, op));
+    } else if (strcmp(op, "call") == 0 || strcmp(op, "func.call") == 0) {
+        OT_TRY(ml_call(p, at));
+    } else if (strcmp(op, "arith.select") == 0) {
+        OT_TRY(ml_select(p));
     } else if (strcmp(op, "arith.constant") == 0) {
         OT_TRY(parse_constant(p));
-    } else if (begins(op, "arith.")) {
+    } else if (begins(op, "arith.") || begins(op, "math.")) {
         OT_TRY(parse_arith(p));
     } else if (strcmp(op, "affine.apply") == 0 || strcmp(op, "affine.min") == 0 ||
                strcmp(op, "affine.max") == 0) {
@@ -152,9 +158,7 @@ ot_status ml_statements(ml_parser *p)
 {
     while (p->lx.r.status == OT_OK && !ml_is(&p->lx, '}')) {
         if (p->lx.tok == ML_END) return ml_expected(&p->lx, "'}'");
-        if (p->lx.tok == ML_LABEL)
-            return ml_fail(&p->lx, "blocks with labels are not in the subset that is read");
-        OT_TRY(statement(p));
+        OT_TRY(p->lx.tok == ML_LABEL ? ml_label(p) : statement(p));
     }
     return p->lx.r.status;
 }
@@ -195,26 +199,10 @@ static ot_status parse_result_types(ml_parser *p)
     return ml_is(&p->lx, '(') ? ml_skip_brackets(&p->lx) : ml_parse_type(&p->lx, &t);
 }
 
-static ot_status parse_function(ml_parser *p)
+/* `{ statements }` of the function that is read. */
+static ot_status parse_body(ml_parser *p, const char *name)
 {
     ml_lexer *lx = &p->lx;
-    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
-    ml_next(lx);
-    if (!ml_accept_word(lx, "private") && !ml_accept_word(lx, "public"))
-        (void)ml_accept_word(lx, "nested");
-    if (lx->tok != ML_SYMBOL) return ml_expected(lx, "the function's name");
-    const char *name = ml_token_name(p);
-    if (!name) return ml_nomem(p);
-    ml_next(lx);
-    OT_TRY(parse_arguments(p));
-    OT_TRY(parse_result_types(p));
-    if (ml_accept_word(lx, "attributes")) {
-        if (!ml_is(lx, '{')) return ml_expected(lx, "'{'");
-        OT_TRY(ml_skip_brackets(lx));
-    }
-    if (!ml_is(lx, '{')) return ml_close_scope(p, 0); /* a declaration */
-    if (p->has_function)
-        return ml_fail_at(lx, line, col, "a second function with a body: one is planned");
     p->has_function = true;
     p->m->body = lx->r.at + 1;
     char own[ML_NAME_MAX + 2];
@@ -225,8 +213,51 @@ static ot_status parse_function(ml_parser *p)
             *c = '_';
     if (!(p->b = ot_kernel_build(*own ? own : "kernel", "ascend-a2"))) return ml_nomem(p);
     ml_next(lx);
+    OT_TRY(ml_hoist(p));
     OT_TRY(ml_statements(p));
-    OT_TRY(ml_expect(lx, '}'));
+    OT_TRY(ml_close_blocks(p));
+    p->m->end = lx->r.at;
+    return ml_expect(lx, '}');
+}
+
+/* attributes {...}: is hivm.vector_function among them? */
+static ot_status parse_attributes(ml_parser *p, bool *vector)
+{
+    ml_lexer *lx = &p->lx;
+    uint32_t depth = 0;
+    *vector = false;
+    if (!ml_accept_word(lx, "attributes")) return lx->r.status;
+    if (!ml_is(lx, '{')) return ml_expected(lx, "'{'");
+    for (ml_lexer look = *lx; look.r.status == OT_OK && look.tok != ML_END; ml_next(&look)) {
+        if (ml_is(&look, '{')) depth++;
+        if (ml_is(&look, '}') && --depth == 0) break;
+        if (depth == 1 && ml_is_word(&look, "hivm.vector_function")) *vector = true;
+    }
+    return ml_skip_brackets(lx);
+}
+
+static ot_status parse_function(ml_parser *p)
+{
+    ml_lexer *lx = &p->lx;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
+    bool vector;
+    ml_next(lx);
+    if (!ml_accept_word(lx, "private") && !ml_accept_word(lx, "public"))
+        (void)ml_accept_word(lx, "nested");
+    if (lx->tok != ML_SYMBOL) return ml_expected(lx, "the function's name");
+    const char *name = ml_token_name(p);
+    if (!name) return ml_nomem(p);
+    ml_next(lx);
+    OT_TRY(parse_arguments(p));
+    OT_TRY(parse_result_types(p));
+    OT_TRY(parse_attributes(p, &vector));
+    if (!ml_is(lx, '{')) return ml_close_scope(p, 0); /* a declaration */
+    if (p->list) {
+        const ot_mlir_function f = {ot_strdup(p->list->arena, name), line, col, vector};
+        if (!f.name || !OT_PUSH(p->list->arena, p->list->at, p->list->n, p->list->cap, f))
+            return ml_nomem(p);
+    }
+    OT_TRY(!p->list && p->n_seen++ == p->wanted ? parse_body(p, name) : ml_skip_body(p));
     return ml_close_scope(p, 0);
 }
 
@@ -242,6 +273,22 @@ static ot_status parse_alias(ml_parser *p)
     return ml_is(&p->lx, '<') || ml_is(&p->lx, '(') ? ml_skip_brackets(&p->lx) : p->lx.r.status;
 }
 
+/* memref.global "private" constant @name : memref<...> = value */
+static ot_status parse_module_global(ml_parser *p)
+{
+    ml_lexer *lx = &p->lx;
+    ml_type t;
+    do ml_next(lx);
+    while (lx->tok == ML_STRING || lx->tok == ML_WORD);
+    if (lx->tok != ML_SYMBOL) return ml_expected(lx, "the name of a global");
+    ml_next(lx);
+    OT_TRY(ml_expect(lx, ':'));
+    OT_TRY(ml_parse_type(lx, &t));
+    if (!ml_accept(lx, '=')) return lx->r.status;
+    ml_next(lx);
+    return ml_is(lx, '<') ? ml_skip_brackets(lx) : lx->r.status;
+}
+
 /* Functions and aliases up to `}` of the module, or the end. */
 static ot_status parse_items(ml_parser *p, bool in_module)
 {
@@ -251,6 +298,8 @@ static ot_status parse_items(ml_parser *p, bool in_module)
             OT_TRY(parse_alias(p));
         else if (ml_is_word(lx, "func.func"))
             OT_TRY(parse_function(p));
+        else if (ml_is_word(lx, "memref.global"))
+            OT_TRY(parse_module_global(p));
         else if (ml_is_word(lx, "module") && !in_module) {
             ml_next(lx);
             if (lx->tok == ML_SYMBOL) ml_next(lx);
@@ -268,25 +317,68 @@ static ot_status parse_items(ml_parser *p, bool in_module)
     return lx->r.status;
 }
 
-static ot_status parse_all(ml_parser *p, ot_diag *d)
+/* The allocations of this reading are what the next has at its head. */
+static ot_status keep_hoisted(ml_parser *p)
+{
+    ml_passes *o = p->passes;
+    o->n_hoisted = 0;
+    for (size_t k = 0; k < p->m->n_casts; k++) {
+        const uint32_t v = p->m->casts[k].value;
+        ot_tk_value x = v == OT_NONE ? (ot_tk_value){.rank = 0} : *ot_kb_at(p->b, v);
+        if (v != OT_NONE) {
+            x.multi = x.n_offsets > 0 ? x.n_offsets : 1; /* marks are read again */
+            x.name = ot_strdup(p->a, x.name);
+            x.dtype = ot_strdup(p->a, x.dtype);
+            if (!x.name || !x.dtype) return ml_nomem(p);
+        }
+        if (!OT_PUSH(p->a, o->hoisted, o->n_hoisted, o->cap_hoisted, x)) return ml_nomem(p);
+    }
+    o->hoist = true;
+    return o->n_blocks > 0 && !o->ordered ? ml_order_blocks(p) : OT_OK;
+}
+
+static ot_status parse_once(ml_parser *p, ot_diag *d)
 {
     OT_TRY(parse_items(p, false));
+    if (p->list) return OT_OK;
     if (!p->has_function) return ml_fail(&p->lx, "no function with a body");
+    if (p->passes->again) return keep_hoisted(p);
     p->m->k = ot_kb_finish(p->b);
     p->b = NULL;
     if (!p->m->k) return ml_nomem(p);
     return ot_kernel_verify(p->m->k, p->m->path, d);
 }
 
-ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mem_part mode, ot_diag *d,
-                        ot_mlir **out)
+/* Read as often as it takes. */
+static ot_status parse_all(ml_parser *p, ot_diag *d)
+{
+    const ml_parser fresh = *p;
+    ot_mlir *m = p->m;
+    for (p->passes->again = true; p->passes->again;) {
+        p->passes->again = false;
+        *p = fresh;
+        m->casts = NULL;
+        m->n_casts = 0;
+        if (!(m->names = ot_map_new(p->a)) || !(p->by_name = ot_map_new(p->a)) ||
+            !(p->taken = ot_map_new(p->a)))
+            return ot_fail_nomem(d);
+        ml_lex_init(&p->lx, m->path, m->text, m->n, d);
+        ot_status s = parse_once(p, d);
+        ot_kb_drop(p->b);
+        p->b = NULL;
+        OT_TRY(s);
+    }
+    return OT_OK;
+}
+
+static ot_status read_text(const char *path, const char *text, size_t n, const ot_mlir_options *o,
+                           ot_mlir_functions *list, ot_diag *d, ot_mlir **out)
 {
     ot_arena *a = ot_arena_new();
     ot_mlir *m = a ? OT_NEW(a, ot_mlir) : NULL;
     ml_parser *p = a ? OT_NEW(a, ml_parser) : NULL;
     *out = NULL;
-    if (!m || !p || !(m->names = ot_map_new(a)) || !(p->by_name = ot_map_new(a)) ||
-        !(p->taken = ot_map_new(a))) {
+    if (!m || !p || !(p->passes = OT_NEW(a, ml_passes))) {
         ot_arena_free(a);
         return ot_fail_nomem(d);
     }
@@ -295,16 +387,33 @@ ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mem_par
     m->text = text;
     m->n = n;
     p->m = m;
-    p->mode = mode;
+    p->list = list;
+    p->mode = o->mode;
+    p->wanted = o->function;
+    p->apart = o->apart;
     p->sink = OT_NONE;
-    ml_lex_init(&p->lx, path, text, n, d);
     ot_status s = parse_all(p, d);
-    ot_kb_drop(p->b);
     if (s == OT_OK)
         *out = m;
     else
         ot_mlir_free(m);
     return s;
+}
+
+ot_status ot_mlir_parse(const char *path, const char *text, size_t n, const ot_mlir_options *o,
+                        ot_diag *d, ot_mlir **out)
+{
+    return read_text(path, text, n, o, NULL, d, out);
+}
+
+ot_status ot_mlir_find(const char *path, const char *text, size_t n, ot_diag *d,
+                       ot_mlir_functions *list)
+{
+    const ot_mlir_options o = {.mode = OT_MEM_BOTH};
+    ot_mlir *m = NULL;
+    OT_TRY(read_text(path, text, n, &o, list, d, &m));
+    ot_mlir_free(m);
+    return OT_OK;
 }
 
 ot_kernel *ot_mlir_kernel(const ot_mlir *m) { return m->k; }

@@ -38,6 +38,7 @@ ot_status ml_define(ml_parser *p, const char *name, uint32_t line, uint32_t col,
     if (ot_map_get(p->by_name, name) != OT_NONE)
         return ml_fail_at(&p->lx, line, col, "'%%%s' is defined already", name);
     s.name = name;
+    s.block = p->block;
     if (!OT_PUSH(p->a, p->symbols, p->n_symbols, p->cap_symbols, s)) return ml_nomem(p);
     if (!ot_map_put(p->by_name, name, (uint32_t)p->n_symbols - 1) ||
         !ot_map_put(p->m->names, name, 1))
@@ -58,6 +59,9 @@ ot_status ml_use(ml_parser *p, uint32_t *symbol)
     const char *name = ml_token_name(p);
     if (!name) return ml_nomem(p);
     *symbol = ot_map_get(p->by_name, name);
+    const size_t length = strlen(name);
+    if (*symbol == OT_NONE && length > 2 && strcmp(name + length - 2, "#0") == 0)
+        *symbol = ot_map_get(p->by_name, ot_format(p->a, "%.*s", (int)length - 2, name));
     if (*symbol == OT_NONE) return ml_fail(&p->lx, "'%%%s' is not defined here", name);
     ml_next(&p->lx);
     return p->lx.r.status;

@@ -19,6 +19,11 @@ ot_status ot_mlir_check_plan(const ot_mlir *m, const ot_mem_plan *p, ot_diag *d)
 {
     const ot_kernel *k = m->k;
     const uint32_t *of = p->lifetimes->buffer_of;
+    if (p->lifetimes->unwritten != OT_NONE) {
+        const ot_tk_stmt *s = &k->stmts[p->lifetimes->unwritten_stmt];
+        return ot_fail(d, OT_E_INPUT, "%s:%u:%u: '%s' is read before anything is written to it",
+                       m->path, s->line, s->col, k->values[p->lifetimes->unwritten].name);
+    }
     for (uint32_t i = 0; i < k->n_stmts; i++) {
         const ot_tk_stmt *s = &k->stmts[i];
         const ot_tk_stmt *opener = s->op == OT_TK_YIELD ? &k->stmts[s->mate] : s;
@@ -34,6 +39,51 @@ ot_status ot_mlir_check_plan(const ot_mlir *m, const ot_mem_plan *p, ot_diag *d)
         }
     }
     return OT_OK;
+}
+
+static ot_status plan_once(const char *path, const char *text, size_t n, const ot_mlir_options *o,
+                           const ot_tk_machine *t, const ot_mem_options *how, ot_diag *d,
+                           ot_mlir **m, ot_mem_plan **p)
+{
+    *p = NULL;
+    OT_TRY(ot_mlir_parse(path, text, n, o, d, m));
+    OT_TRY(ot_mem_plan_kernel((*m)->k, path, t, how, d, p));
+    return ot_mlir_check_plan(*m, *p, d);
+}
+
+ot_status ot_mlir_plan(const char *path, const char *text, size_t n, const ot_mlir_options *o,
+                       const ot_tk_machine *t, const ot_mem_options *how, ot_diag *d, ot_mlir **out,
+                       ot_mem_plan **plan)
+{
+    ot_mlir_options own = *o;
+    ot_mlir *m = NULL;
+    ot_status s = plan_once(path, text, n, &own, t, how, d, &m, plan);
+    if (s == OT_E_INPUT && m && *plan && !own.apart && (*plan)->lifetimes->unwritten == OT_NONE) {
+        ot_diag other = {0};
+        ot_mlir *again = NULL;
+        ot_mem_plan *q = NULL;
+        own.apart = true;
+        ot_status second = plan_once(path, text, n, &own, t, how, &other, &again, &q);
+        if (second == OT_OK || second == OT_E_NOMEM) {
+            *d = other;
+            s = second;
+            ot_mem_plan_free(*plan);
+            ot_mlir_free(m);
+            m = again;
+            *plan = q;
+        } else {
+            ot_mem_plan_free(q);
+            ot_mlir_free(again);
+        }
+    }
+    if (s != OT_OK) {
+        ot_mem_plan_free(*plan);
+        ot_mlir_free(m);
+        m = NULL;
+        *plan = NULL;
+    }
+    *out = m;
+    return s;
 }
 
 /* ---- constants ---- */
@@ -76,8 +126,10 @@ static bool collect(writer *w)
 {
     for (size_t k = 0; k < w->m->n_casts; k++) {
         const ml_cast *c = &w->m->casts[k];
-        uint32_t b = buffer_of(w, c);
-        for (uint32_t slot = 0; slot < w->p->multi[b] && !c->is_placed; slot++) {
+        if (c->is_empty && !OT_PUSH(w->a, w->list, w->n, w->cap, (constant){.value = 0}))
+            return false;
+        uint32_t b = c->is_empty ? 0 : buffer_of(w, c);
+        for (uint32_t slot = 0; !c->is_empty && !c->is_placed && slot < w->p->multi[b]; slot++) {
             constant x = {.value = w->p->offsets[b][slot]};
             if (!OT_PUSH(w->a, w->list, w->n, w->cap, x)) return false;
         }
@@ -127,6 +179,10 @@ static void write_cast(const writer *w, const ml_cast *c)
 {
     const char *type = w->m->text + c->type_at, *blanks;
     int type_len = (int)(c->type_end - c->type_at), n = indent_at(w->m, c->at, &blanks);
+    if (c->is_empty) {
+        fprintf(w->f, "hivm.hir.pointer_cast(%%%s) : %.*s", name_of(w, 0), type_len, type);
+        return;
+    }
     uint32_t b = buffer_of(w, c), slots = w->p->multi[b];
     fputs("hivm.hir.pointer_cast(", w->f);
     for (uint32_t k = 0; k < slots; k++)
@@ -137,7 +193,7 @@ static void write_cast(const writer *w, const ml_cast *c)
                 c->name, slots, type_len, type);
 }
 
-ot_status ot_mlir_write(const ot_mlir *m, const ot_mem_plan *p, FILE *f)
+ot_status ot_mlir_write(const ot_mlir *m, const ot_mem_plan *p, size_t *from, FILE *f)
 {
     writer w = {.m = m, .p = p, .a = ot_arena_new(), .f = f};
     if (!w.a || !collect(&w)) {
@@ -145,7 +201,7 @@ ot_status ot_mlir_write(const ot_mlir *m, const ot_mem_plan *p, FILE *f)
         return OT_E_NOMEM;
     }
     size_t at = m->body;
-    fwrite(m->text, 1, at, f);
+    fwrite(m->text + *from, 1, at - *from, f);
     write_constants(&w);
     for (size_t k = 0; k < m->n_casts; k++) {
         const ml_cast *c = &m->casts[k];
@@ -154,7 +210,8 @@ ot_status ot_mlir_write(const ot_mlir *m, const ot_mem_plan *p, FILE *f)
         write_cast(&w, c);
         at = c->end;
     }
-    fwrite(m->text + at, 1, m->n - at, f);
+    fwrite(m->text + at, 1, m->end - at, f);
+    *from = m->end;
     ot_arena_free(w.a);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

@@ -167,8 +167,20 @@ static bool warn(maker *m, uint32_t line, uint32_t col, const char *name, const 
     return text && OT_PUSH(m->out->arena, m->warnings, m->n_warnings, m->cap_warnings, text);
 }
 
+/* Does the statement compute from v, which it does not write? */
+static bool computes_from(const lt_flow *f, const ot_tk_stmt *s, uint32_t v)
+{
+    bool in = false;
+    if (s->op != OT_TK_COMPUTE || strcmp(s->name, "call") == 0) return false;
+    for (uint32_t j = 0; j < s->n_out; j++)
+        if (f->var_of[s->out[j]] == v) return false;
+    for (uint32_t j = 0; j < s->n_in; j++) in = in || f->var_of[s->in[j]] == v;
+    return in;
+}
+
 static bool warn_all(maker *m)
 {
+    m->out->unwritten = m->out->unwritten_stmt = OT_NONE;
     for (size_t i = 0; i < m->f->n_vars; i++) {
         const lt_var *v = &m->f->vars[i];
         const ot_tk_value *value = &m->f->k->values[v->value];
@@ -179,6 +191,10 @@ static bool warn_all(maker *m)
             const ot_tk_stmt *s = &m->f->k->stmts[m->f->points[v->unwritten].stmt];
             ok = warn(m, s->line, s->col, value->name,
                       "is read here before anything is written to it");
+            if (m->out->unwritten == OT_NONE && computes_from(m->f, s, (uint32_t)i)) {
+                m->out->unwritten = v->value;
+                m->out->unwritten_stmt = m->f->points[v->unwritten].stmt;
+            }
         }
         if (value->kind == OT_TK_BUFFER && !(what & LT_READ)) {
             ok = ok && warn(m, value->line, value->col, value->name,

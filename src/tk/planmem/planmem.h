@@ -50,6 +50,9 @@ typedef struct ot_lifetimes {
     /* [n_warnings] "line:col: ..." dead buffers, reads of what was never written */
     const char *const *warnings;
     uint32_t n_warnings;
+    /* the first buffer, and the operation that reads it, of which no byte was written before (an
+     * operation that adds to it, calls and transfers do not count); OT_NONE: none */
+    uint32_t unwritten, unwritten_stmt;
 } ot_lifetimes;
 
 typedef struct ot_lifetime_options {
