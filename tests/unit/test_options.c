@@ -256,9 +256,9 @@ static void plan_memory_options(void **state)
 static void options_belong_to_commands(void **state)
 {
     (void)state;
-    static const char *const memory[] = {"--capacity=1K",    "--mode=search", "--time-limit=1",
-                                         "--svg=x",          "--no-inplace",  "--restrict-inplace",
-                                         "--workspace-reuse"};
+    static const char *const memory[] = {
+        "--capacity=1K", "--mode=search", "--time-limit=1",     "--svg=x",
+        "--function=f",  "--no-inplace",  "--restrict-inplace", "--workspace-reuse"};
     static const char *const models[] = {
         "--l2=1K",          "--shape=x=1",    "--goal=time",  "--memory-budget=1K",
         "--max-slowdown=1", "--force",        "--dump-dir=x", "--verify",

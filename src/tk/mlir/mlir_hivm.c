@@ -174,6 +174,8 @@ static const op_row *find_row(hivm_call *c)
 static const char *rule_name(const ml_parser *p, const hivm_call *c)
 {
     bool gone = false;
+    for (uint32_t k = 0; k < c->outs.n; k++)
+        if (p->symbols[c->outs.symbols[k]].n_also > 0) return "operation";
     for (uint32_t k = 0; k < c->ins.n; k++) {
         if (p->symbols[c->ins.symbols[k]].n_also > 0) return "operation";
         bool planned = p->symbols[c->ins.symbols[k]].value != OT_NONE;
@@ -221,7 +223,10 @@ static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
     id_list in = {.n = 0}, out = {.n = 0};
     OT_TRY(gather(p, &c->ins, false, false, &in)); /* also twice: the rules count them */
     OT_TRY(gather(p, &c->outs, true, true, &out));
-    if (c->row->adds && !c->begins) OT_TRY(gather(p, &c->outs, false, true, &in));
+    bool several = false; /* what is not written stays as it was */
+    for (uint32_t k = 0; k < c->outs.n; k++)
+        several = several || p->symbols[c->outs.symbols[k]].n_also > 0;
+    if ((c->row->adds && !c->begins) || several) OT_TRY(gather(p, &c->outs, false, true, &in));
     OT_TRY(gather(p, &c->temps, true, true, &out));
     if (out.n == 0) {
         for (uint32_t k = 0; k < in.n; k++) OT_TRY(ml_add_read(p, in.at[k], &at));

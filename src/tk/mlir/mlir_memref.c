@@ -276,6 +276,8 @@ static ot_status parse_store(ml_parser *p, ot_tk_stmt at)
     at.op = OT_TK_COMPUTE;
     at.pipe = OT_PIPE_SCALAR;
     at.name = "element";
+    at.in = ids;
+    at.n_in = n > 1 ? n : 0; /* what is not written stays as it was */
     at.out = parts;
     at.n_out = n;
     return ml_add_stmt(p, at, NULL);
@@ -330,8 +332,11 @@ static ot_status parse_copy(ml_parser *p, ot_tk_stmt at)
     at.op = OT_TK_COMPUTE;
     at.pipe = ot_tk_copy_pipe(scopes[0], scopes[1]);
     at.name = "copy";
-    at.in = ids[0];
-    at.n_in = n[0];
+    uint32_t in[2 * ML_LIST_MAX];
+    memcpy(in, ids[0], n[0] * sizeof *in);
+    memcpy(in + n[0], ids[1], n[1] * sizeof *in);
+    at.in = in;
+    at.n_in = n[0] + (n[1] > 1 ? n[1] : 0); /* what is not written stays as it was */
     at.out = ids[1];
     at.n_out = n[1];
     return ml_add_stmt(p, at, NULL);

@@ -183,7 +183,10 @@ ot_status ml_add_view(ml_parser *p, const char *name, uint32_t base, bool part, 
                      .base = base,
                      .stmt = ot_kb_n_stmts(p->b)};
     memcpy(v.dims, whole->dims, sizeof v.dims);
-    if (part) { /* of a part only its being one counts */
+    if (part) { /* which one, nobody knows; it is less than all, so that a write leaves some */
+        uint32_t cut = 0;
+        while (cut + 1 < v.rank && v.dims[cut] == 1) cut++;
+        if (v.dims[cut] > 1) v.dims[cut]--;
         ot_tk_range *all = OT_NEW_N(p->a, ot_tk_range, v.rank);
         if (!all) return ml_nomem(p);
         for (uint32_t d = 0; d < v.rank; d++) all[d].hi.constant = v.dims[d];

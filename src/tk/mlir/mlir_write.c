@@ -58,7 +58,7 @@ ot_status ot_mlir_plan(const char *path, const char *text, size_t n, const ot_ml
     ot_mlir_options own = *o;
     ot_mlir *m = NULL;
     ot_status s = plan_once(path, text, n, &own, t, how, d, &m, plan);
-    if (s == OT_E_INPUT && m && *plan && !own.apart && (*plan)->lifetimes->unwritten == OT_NONE) {
+    if (s == OT_E_INPUT && !own.apart && (!*plan || (*plan)->lifetimes->unwritten == OT_NONE)) {
         ot_diag other = {0};
         ot_mlir *again = NULL;
         ot_mem_plan *q = NULL;
