@@ -87,3 +87,35 @@ ot_status ot_kernel_machine(const ot_kernel *k, const char *path, const char *as
     ot_target_free(&t); /* memories do not depend on who runs */
     return OT_OK;
 }
+
+/* ---- kernel or table ---- */
+
+const char *const ot_text_endings[3] = {".tk", ".csv", ".mlir"};
+
+/* A kernel begins with its keyword or a comment, a table with the name of a column. */
+static bool begins_as_kernel(const char *text, size_t n)
+{
+    if (n > 0 && *text == '#') return true;
+    return n > 6 && memcmp(text, "kernel", 6) == 0 && (text[6] == ' ' || text[6] == '\t');
+}
+
+/* MLIR begins with a module, a function or one of its comments. */
+static bool begins_as_mlir(const char *text, size_t n)
+{
+    static const char *const first[] = {"module", "func.func", "//"};
+    for (size_t k = 0; k < sizeof first / sizeof *first; k++) {
+        const size_t length = strlen(first[k]);
+        if (n > length && memcmp(text, first[k], length) == 0) return true;
+    }
+    return false;
+}
+
+ot_text_kind ot_text_kind_of(const char *path, const char *text, size_t n)
+{
+    for (int k = 0; k < 3; k++)
+        if (ot_ends_with(path, ot_text_endings[k])) return (ot_text_kind)k;
+    size_t from = 0;
+    while (from < n && (text[from] == ' ' || (text[from] >= '\t' && text[from] <= '\r'))) from++;
+    if (begins_as_kernel(text + from, n - from)) return OT_TEXT_KERNEL;
+    return begins_as_mlir(text + from, n - from) ? OT_TEXT_MLIR : OT_TEXT_TABLE;
+}

@@ -37,51 +37,22 @@ static void log_time(const work *w, const char *what, double since)
 
 /* ---- kernel or table ---- */
 
-typedef enum kind { KERNEL, TABLE, MLIR } kind; /* .tk, .csv, .mlir */
-static const char *const ENDINGS[] = {".tk", ".csv", ".mlir"};
 static const char *const WORDS[] = {"a kernel", "a table", "a kernel in MLIR"};
 
-/* A kernel begins with its keyword or a comment, a table with the name of a column. */
-static bool begins_as_kernel(const work *w)
+static ot_text_kind kind_of(const work *w)
 {
-    size_t k = 0;
-    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r')))
-        k++;
-    if (k < w->n_input && w->input[k] == '#') return true;
-    return w->n_input - k > 6 && memcmp(w->input + k, "kernel", 6) == 0 &&
-           (w->input[k + 6] == ' ' || w->input[k + 6] == '\t');
-}
-
-/* MLIR begins with a module, a function or one of its comments. */
-static bool begins_as_mlir(const work *w)
-{
-    static const char *const first[] = {"module", "func.func", "//"};
-    size_t k = 0;
-    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r')))
-        k++;
-    for (size_t j = 0; j < sizeof first / sizeof *first; j++) {
-        size_t n = strlen(first[j]);
-        if (w->n_input - k > n && memcmp(w->input + k, first[j], n) == 0) return true;
-    }
-    return false;
-}
-
-static kind kind_of(const work *w)
-{
-    for (int k = 0; k < 3; k++)
-        if (ot_ends_with(w->run->path, ENDINGS[k])) return (kind)k;
-    return begins_as_kernel(w) ? KERNEL : begins_as_mlir(w) ? MLIR : TABLE;
+    return ot_text_kind_of(w->run->path, w->input, w->n_input);
 }
 
 /* An output whose name promises another kind is a mistake. */
-static ot_status check_output_name(const work *w, kind is)
+static ot_status check_output_name(const work *w, ot_text_kind is)
 {
     const char *output = w->run->output;
     for (int k = 0; output && k < 3; k++)
-        if (k != (int)is && ot_ends_with(output, ENDINGS[k]))
+        if (k != (int)is && ot_ends_with(output, ot_text_endings[k]))
             return ot_fail(w->d, OT_E_USAGE,
                            "'%.300s' holds %s, so '%.300s' would, too: name it %s", w->path,
-                           WORDS[is], output, ENDINGS[is]);
+                           WORDS[is], output, ot_text_endings[is]);
     return OT_OK;
 }
 
@@ -279,7 +250,7 @@ static ot_status run_table(work *w)
 /* What is for tables alone. */
 static ot_status check_kernel_options(const work *w)
 {
-    if (w->run->function && kind_of(w) == KERNEL)
+    if (w->run->function && kind_of(w) == OT_TEXT_KERNEL)
         return ot_fail(w->d, OT_E_USAGE, "--function is for MLIR: '%.300s' is one kernel", w->path);
     return w->run->pairs
                ? ot_fail(w->d, OT_E_USAGE, "--pairs is for tables: '%.300s' is a kernel", w->path)
@@ -596,9 +567,9 @@ static ot_status run_all(work *w)
         return ot_fail(w->d, OT_E_USAGE, "the table and --pairs cannot both come from stdin");
     OT_TRY(ot_read_text(w->run->path, w->r->arena, w->d, &w->input, &w->n_input));
     log_time(w, "read", start);
-    kind is = kind_of(w);
+    const ot_text_kind is = kind_of(w);
     OT_TRY(check_output_name(w, is));
-    OT_TRY(is == KERNEL ? run_kernel(w) : is == MLIR ? run_mlir(w) : run_table(w));
+    OT_TRY(is == OT_TEXT_KERNEL ? run_kernel(w) : is == OT_TEXT_MLIR ? run_mlir(w) : run_table(w));
     return write_outputs(w);
 }
 
