@@ -121,6 +121,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_put_int(j, "planned_bytes", v.arena_bytes + v.weight_bytes);
     ot_json_put_int(j, "arena_bytes", v.arena_bytes);
     ot_json_put_int(j, "arena_live_bytes", v.arena_live);
+    ot_json_put_int(j, "arena_blocks", v.arena_blocks);
     ot_json_put_int(j, "weight_bytes", v.weight_bytes);
     ot_json_put_int(j, "held_bytes", v.device_bytes);
     ot_json_put_int(j, "peak_bytes", measured(x));
@@ -144,7 +145,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_close(j);
     if (x->recorded) {
         ot_json_open(j, "profile");
-        ot_device_profile_json(x->dev, NULL, 0, x->peak, j);
+        ot_device_profile_json(x->dev, &v.heap, 1, x->peak, j);
         ot_json_close(j);
     }
     ot_json_close(j);

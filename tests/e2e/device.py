@@ -49,6 +49,17 @@ def figures(tmp, tiled_file, api):
         assert l['packed_constants'] == 3 and l['packed_bytes'] == conv + gemm and l['packed_filled_bytes'] == 3 * 16 * 4, l
 
 
+def blocks(ran, devices):
+    """The arena is in as many blocks as it takes, and the heap holds what is planned."""
+    d = json.load(open(ran))['device']
+    most = next(x['block_bytes'] for x in json.load(open(devices))['devices'] if x['device'] == f'{d["api"]}:{d["number"]}')
+    assert d['arena_blocks'] == math.ceil(d['arena_bytes'] / most), (d, most)
+    assert d['planned_bytes'] == d['held_bytes'] == d['peak_bytes'], d
+    heap = d['profile']['heaps'][0]
+    assert heap['name'] == 'session' and heap['held_bytes'] == heap['requested_bytes'] == d['planned_bytes'], heap
+    assert heap['taken'] == d['arena_blocks'] + 1 and heap['fragmentation'] == 0, heap
+
+
 def attention(path):
     """bench: tiled, scores of an attention take less than half of the arena."""
     b = json.load(open(path))
@@ -116,4 +127,4 @@ def report(tmp, api):
 
 
 if __name__ == '__main__':
-    commands(same, figures, attention, bench, trace, report)
+    commands(same, figures, blocks, attention, bench, trace, report)

@@ -61,6 +61,15 @@ graph main {
   output %y
 }
 OT
+cat >"$tmp/blocks.ot" <<'OT'
+model ir 8 opset 17
+graph main {
+  input %x : float32[3600,3600]
+  %t = Transpose(%x) {perm=[1, 0]}
+  %y = Add(%t, %x)
+  output %y
+}
+OT
 cat >"$tmp/attention.ot" <<'OT'
 model ir 8 opset 17
 graph main {
@@ -90,6 +99,15 @@ same_as_host() {
     expect 0 "$TOOL" run "$2" --device "$1" --output-dir "$tmp/same"
     expect 0 "$TOOL" run "$2" --output-dir "$tmp/same_host"
     py same "$tmp" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
+}
+
+# the same, with values in several blocks where no buffer of the device holds all
+in_blocks() {
+    same_as_host "$1" "$2"
+    expect 0 "$TOOL" run "$2" --device "$1" --trace "$tmp/blocks.trace" --json
+    cp "$tmp/out" "$tmp/figures.json"
+    expect 0 "$TOOL" devices --json
+    py blocks "$tmp/figures.json" "$tmp/out" >"$tmp/said" 2>&1 || fail "$api: $(cat "$tmp/said")"
 }
 
 # $1: the API that runs it; skipped where it has no device
@@ -123,6 +141,8 @@ run_on() {
     same_as_host "$api" "$tmp/long.ot"
     # weights that no buffer of llvmpipe (128 MiB) holds together: in several
     [ "$api" = cuda ] || same_as_host "$api" "$tmp/weights.ot" # which the library that stands for CUDA has not
+    # and values, each of them whole in one block
+    [ "$api" = cuda ] || in_blocks "$api" "$tmp/blocks.ot"
     # tiles of what a node makes that the host runs, and whose shape the file alone states
     expect 0 "$TOOL" "$tmp/opaque.ot" -o "$tmp/opaque.onnx" --runtime engine-device --force --l2 2K
     grep -q '^  r1 ' "$tmp/out" || fail "no tiles behind the opaque node: $(cat "$tmp/out")"

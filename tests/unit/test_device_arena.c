@@ -11,7 +11,7 @@ static uint64_t rng;
 
 static uint32_t below(uint32_t n) { return (uint32_t)(ot_next_random(&rng) % n); }
 
-enum { VALUES = 12, UNITS = 9 };
+enum { VALUES = 12, UNITS = 9, LARGEST = 4096 /* a value, with two places */ };
 
 typedef struct program {
     ot_device_arena arena;
@@ -42,12 +42,13 @@ static int64_t check_unit(const program *p, uint32_t unit)
         const ot_device_memory *x = &p->value[k];
         if (x->first == OT_NONE || (!x->twice && (unit < x->first || unit > x->last))) continue;
         const int64_t bytes = taken(x) * (x->twice ? 2 : 1);
-        assert_true(x->offset >= 0 && x->offset % 256 == 0 && x->offset + bytes <= p->arena.height);
+        assert_true(x->offset >= 0 && x->offset % 256 == 0 && x->block < p->arena.n_blocks &&
+                    x->offset + bytes <= p->arena.blocks[x->block].bytes);
         if (x->twice) assert_int_equal(x->turn, taken(x));
         for (uint32_t j = 0; j < k; j++) {
             const ot_device_memory *y = &p->value[j];
             if (y->first == OT_NONE || (!y->twice && (unit < y->first || unit > y->last))) continue;
-            if (x->offset < y->offset + taken(y) * (y->twice ? 2 : 1) &&
+            if (x->block == y->block && x->offset < y->offset + taken(y) * (y->twice ? 2 : 1) &&
                 y->offset < x->offset + bytes)
                 fail_msg("values %u and %u overlap at unit %u", j, k, unit);
         }
@@ -56,39 +57,81 @@ static int64_t check_unit(const program *p, uint32_t unit)
     return sum;
 }
 
+/* Blocks are full to their ends, and no larger than they may be. */
+static void check_blocks(const ot_device_arena *x, int64_t most)
+{
+    int64_t sum = 0;
+    for (uint32_t k = 0; k < x->n_blocks; k++) {
+        assert_true(x->blocks[k].bytes > 0 && (most == 0 || x->blocks[k].bytes <= most));
+        sum += x->blocks[k].bytes;
+    }
+    assert_int_equal(sum, x->height);
+    assert_true(x->height >= x->live);
+    if (most == 0) assert_true(x->n_blocks <= 1);
+}
+
+/* Nobody who lives at that unit lies in the blocks of the body that runs there. */
+static void check_apart(const program *top, const program *body, uint32_t loop)
+{
+    for (uint32_t b = 0; b < body->arena.n_blocks; b++) {
+        const ot_device_block *in = &body->arena.blocks[b];
+        assert_true(in->base >= 0 && in->block < top->arena.n_blocks &&
+                    in->base + in->bytes <= top->arena.blocks[in->block].bytes);
+        for (uint32_t k = 0; k < top->n; k++) {
+            const ot_device_memory *x = &top->value[k];
+            if (x->first == OT_NONE || loop < x->first || loop > x->last) continue;
+            assert_true(x->block != in->block || x->offset + taken(x) <= in->base ||
+                        x->offset >= in->base + in->bytes);
+        }
+    }
+}
+
+/* Returns the blocks of the graph. */
+static uint32_t check_place(uint64_t seed, int64_t limit)
+{
+    ot_arena *a = ot_arena_new();
+    ot_diag d = {0};
+    program top, body;
+    int64_t most = 0, most_body = 0;
+    rng = seed;
+    const uint32_t loop = below(UNITS);
+    fill(&body, a, true);
+    assert_int_equal(ot_device_arena_place(&body.arena, limit, a, &d), OT_OK);
+    assert_int_equal(ot_device_arena_measure(&body.arena, a), OT_OK);
+    fill(&top, a, false);
+    assert_int_equal(ot_device_arena_add_body(&top.arena, a, &body.arena, loop), OT_OK);
+    assert_int_equal(ot_device_arena_place(&top.arena, limit, a, &d), OT_OK);
+    assert_int_equal(ot_device_arena_measure(&top.arena, a), OT_OK);
+    for (uint32_t u = 0; u < UNITS; u++) most_body = ot_max(most_body, check_unit(&body, u));
+    for (uint32_t u = 0; u < UNITS; u++)
+        most = ot_max(most, check_unit(&top, u) + (u == loop ? most_body : 0));
+    if (body.arena.live != most_body || top.arena.live != most)
+        fail_msg("seed %llu: %lld of %lld, %lld of %lld live", (unsigned long long)seed,
+                 (long long)body.arena.live, (long long)most_body, (long long)top.arena.live,
+                 (long long)most);
+    check_blocks(&body.arena, limit);
+    check_blocks(&top.arena, limit);
+    check_apart(&top, &body, loop);
+    const uint32_t n = top.arena.n_blocks;
+    ot_arena_free(a);
+    return n;
+}
+
 static void values_lie_beside_each_other(void **state)
 {
     (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) (void)check_place(seed, 0);
+}
+
+static void values_lie_whole_in_one_of_several_blocks(void **state)
+{
+    (void)state;
+    uint32_t n = 0, several = 0;
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        ot_arena *a = ot_arena_new();
-        ot_diag d = {0};
-        program top, body;
-        int64_t most = 0, most_body = 0;
-        rng = seed;
-        const uint32_t loop = below(UNITS);
-        fill(&body, a, true);
-        assert_int_equal(ot_device_arena_place(&body.arena, a, &d), OT_OK);
-        assert_int_equal(ot_device_arena_measure(&body.arena, a), OT_OK);
-        fill(&top, a, false);
-        assert_int_equal(ot_device_arena_add_body(&top.arena, a, &body.arena, loop), OT_OK);
-        assert_int_equal(ot_device_arena_place(&top.arena, a, &d), OT_OK);
-        assert_int_equal(ot_device_arena_measure(&top.arena, a), OT_OK);
-        for (uint32_t u = 0; u < UNITS; u++) most_body = ot_max(most_body, check_unit(&body, u));
-        for (uint32_t u = 0; u < UNITS; u++)
-            most = ot_max(most, check_unit(&top, u) + (u == loop ? most_body : 0));
-        if (body.arena.live != most_body || top.arena.live != most ||
-            body.arena.height < most_body || top.arena.height < most)
-            fail_msg("seed %llu: %lld of %lld, %lld of %lld live", (unsigned long long)seed,
-                     (long long)body.arena.live, (long long)most_body, (long long)top.arena.live,
-                     (long long)most);
-        for (uint32_t k = 0; body.arena.n > 0 && k < top.n; k++) { /* nobody lies in the body's */
-            const ot_device_memory *x = &top.value[k];
-            if (x->first == OT_NONE || loop < x->first || loop > x->last) continue;
-            assert_true(x->offset + taken(x) <= top.arena.items[top.arena.n - 1].body->base ||
-                        x->offset >= body.arena.base + body.arena.height);
-        }
-        ot_arena_free(a);
+        n = check_place(seed, LARGEST + 100);
+        several += n > 2;
     }
+    assert_true(several > 30);
 }
 
 /* ---- what stays on the host ---- */
@@ -216,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_lie_beside_each_other),
+        cmocka_unit_test(values_lie_whole_in_one_of_several_blocks),
         cmocka_unit_test(tiles_decide_what_stays),
         cmocka_unit_test(tiles_are_made_in_their_place),
         cmocka_unit_test(readers_are_listed_once_in_order),

@@ -150,9 +150,10 @@ struct dv_session {
      * large */
     int64_t *block_bytes;
     uint32_t n_blocks, cap_blocks;
-    int64_t weight_bytes;   /* of all blocks */
-    ot_dev_buffer *weights; /* [n_blocks]; NULL: not yet */
-    ot_dev_buffer arena;
+    int64_t weight_bytes; /* of all blocks */
+    ot_dev_heap *heap;    /* that the device's memory is taken from, as much as is asked */
+    /* [n_blocks] and [top->arena.n_blocks]; NULL: not yet; buffer.id 0: nothing lies there */
+    ot_dev_slice *weights, *arena;
     ot_dev_queue queue, loads, stores; /* of kernels; of tiles that move, where there are some */
     bool streams;                      /* there are some */
     void **pinned;                     /* [n_pinned] memory of the host, until the session ends */

@@ -60,11 +60,28 @@ static ot_status upload_inputs(dv_schedule *q)
 
 /* ---- the arena ---- */
 
-static ot_status add_value(dv_schedule *q, dv_value *x)
+/* Some block holds it. */
+static ot_status check_block(const dv_schedule *q, ot_id v, const dv_value *root)
 {
+    char needs[32], has[32];
+    const int64_t most = ot_device_about(q->s->dev)->allocation_most / ALIGN * ALIGN,
+                  bytes = aligned(root->room.bytes);
+    if (most == 0 || bytes <= (root->room.twice ? most / 2 / ALIGN * ALIGN : most)) return OT_OK;
+    return ot_fail(q->s->s->d, OT_E_BUDGET,
+                   "value '%.200s' takes %s of device memory%s; the device has %s in one block",
+                   v < q->p->g->n_values ? q->p->g->values[v].name : "a copy",
+                   ot_format_bytes((double)bytes, needs, sizeof needs),
+                   root->room.twice ? ", twice" : "",
+                   ot_format_bytes((double)most, has, sizeof has));
+}
+
+static ot_status add_value(dv_schedule *q, ot_id v)
+{
+    dv_value *x = q->at[v];
     dv_value *root = dv_root(x);
     if (!is_of(q, root) || root->room.listed || root->room.first == OT_NONE) return OT_OK;
     OT_TRY(bytes_of(q->s, root, &root->room.bytes));
+    OT_TRY(check_block(q, v, root));
     if (root->nd.chan_block) dv_count_blocks(q->s, root->room.bytes);
     if (ot_device_arena_add(&q->arena, q->s->a, &root->room) == OT_OK) return OT_OK;
     return ot_fail_nomem(q->s->s->d);
@@ -77,13 +94,14 @@ static ot_status plan(dv_schedule *q)
         if (q->units[k].body) OT_TRY(plan(q->units[k].body));
     for (size_t k = 0; k < q->n_units; k++) touch_unit(q, q, &q->units[k], (uint32_t)k);
     OT_TRY(upload_inputs(q));
-    for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(add_value(q, q->at[v]));
+    for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(add_value(q, v));
     for (size_t k = 0; k < q->n_units; k++)
         if (q->units[k].body &&
             ot_device_arena_add_body(&q->arena, q->s->a, &q->units[k].body->arena, (uint32_t)k) !=
                 OT_OK)
             return ot_fail_nomem(q->s->s->d);
-    OT_TRY(ot_device_arena_place(&q->arena, q->s->a, q->s->s->d));
+    OT_TRY(ot_device_arena_place(&q->arena, ot_device_about(q->s->dev)->allocation_most, q->s->a,
+                                 q->s->s->d));
     if (ot_device_arena_measure(&q->arena, q->s->a) != OT_OK) return ot_fail_nomem(q->s->s->d);
     return OT_OK;
 }

@@ -14,23 +14,36 @@ ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e)
 
 /* ---- places ---- */
 
-/* Bytes before the first element of x (and `more` elements) in its memory, in this iteration. */
-static int64_t place_of(const dv_at *r, const dv_value *x, int64_t more)
+/* Where the first element of x (and `more` elements) lies in this iteration: the buffer, bytes
+ * before it there. */
+static int64_t place_of(const dv_at *r, const dv_value *x, int64_t more, ot_dev_slice *whole)
 {
     int64_t elements = more;
     size_t size = ot_dtype_bytes(x->nd.dtype);
     for (; x->of; x = x->of) elements += x->first + (x->moves ? x->moves[r->i] : 0);
-    int64_t base = x->memory == DV_WEIGHTS ? x->offset : x->owner->arena.base + x->room.offset;
-    if (x->room.twice && r->i & 1) base += x->room.turn;
-    return base + elements * (int64_t)size;
+    if (x->memory == DV_WEIGHTS) {
+        *whole = r->s->weights[x->block];
+        return x->offset + elements * (int64_t)size;
+    }
+    int64_t at = x->room.offset + elements * (int64_t)size;
+    uint32_t block = x->room.block;
+    for (const dv_schedule *q = x->owner; q; q = q->outer) {
+        at += q->arena.blocks[block].base;
+        block = q->arena.blocks[block].block;
+    }
+    if (x->room.twice && r->i & 1) at += x->room.turn;
+    *whole = r->s->arena[block];
+    return at;
 }
 
 ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out)
 {
     int64_t bytes;
+    ot_dev_slice whole;
     if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes))
         OT_BUG("an array of impossible size");
-    *out = (ot_dev_slice){r->s->arena, place_of(r, x, 0), bytes};
+    const int64_t at = place_of(r, x, 0, &whole);
+    *out = (ot_dev_slice){whole.buffer, whole.offset + at, bytes};
     return OT_OK;
 }
 
@@ -68,17 +81,14 @@ static ot_status launch(const dv_at *r, const dv_shader *k)
     ot_device_error e;
     char entry[32];
     uint32_t n = 0;
-    const ot_dev_slice arena = ot_dev_whole(s->dev, s->arena);
-    args[n++] = ot_dev_reads(ot_dev_whole(s->dev, s->weights[s->n_blocks - 1]));
+    ot_dev_slice whole;
+    args[n++] = ot_dev_reads(s->weights[s->n_blocks - 1]);
     args[n++] = skip(s, s->numbers_offset / (int64_t)sizeof(int32_t) + k->numbers_at);
     for (uint32_t j = 0; j < k->k->n_args; j++) {
         const dv_arg *a = &k->args[j];
         const dv_value *root = a->value;
         while (root->of) root = root->of;
-        int64_t at = place_of(r, a->value, a->first + (a->moves ? a->moves[r->i] : 0));
-        const ot_dev_slice whole = root->memory == DV_WEIGHTS
-                                       ? ot_dev_whole(s->dev, s->weights[root->block])
-                                       : arena;
+        int64_t at = place_of(r, a->value, a->first + (a->moves ? a->moves[r->i] : 0), &whole);
         args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
         args[n++] = skip(s, at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
@@ -239,6 +249,11 @@ ot_status dv_run(dv_session *s)
 
 /* ---- constants ---- */
 
+static ot_dev_slice part_of(ot_dev_slice whole, int64_t offset, int64_t bytes)
+{
+    return (ot_dev_slice){whole.buffer, whole.offset + offset, bytes};
+}
+
 /* One at a time: a copy of the largest is all that the host needs. */
 static ot_status upload_packed(dv_session *s, const dv_value *x, const ot_dev_slice *to)
 {
@@ -260,14 +275,14 @@ ot_status dv_upload_weights(dv_session *s)
         int64_t bytes;
         if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes))
             OT_BUG("an array of impossible size");
-        const ot_dev_slice to = {s->weights[x->block], x->offset, bytes};
+        const ot_dev_slice to = part_of(s->weights[x->block], x->offset, bytes);
         if (bytes && x->plain)
             OT_TRY(upload_packed(s, x, &to));
         else if (bytes)
             OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
     }
-    const ot_dev_slice to = {s->weights[s->n_blocks - 1], s->numbers_offset,
-                             (int64_t)(s->n_numbers * sizeof *s->numbers)};
+    const ot_dev_slice to = part_of(s->weights[s->n_blocks - 1], s->numbers_offset,
+                                    (int64_t)(s->n_numbers * sizeof *s->numbers));
     if (s->n_numbers)
         OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));
     return finish(s);

@@ -1,21 +1,25 @@
 /* A session on a device: made, run, freed. */
 #include "device_internal.h"
 
-static ot_status new_buffer(dv_session *s, const char *name, int64_t bytes, ot_dev_buffer *out)
+static ot_status take(dv_session *s, const char *name, int64_t bytes, ot_dev_slice *out)
 {
-    const ot_dev_buffer_options o = {.name = name, .bytes = bytes, .kind = OT_DEV_MEM_DEVICE};
     ot_device_error e;
-    OT_TRY(dv_told(s, ot_dev_buffer_new(s->dev, &o, &e, out), &e));
-    s->figures.device_bytes += o.bytes;
-    return OT_OK;
+    return bytes > 0 ? dv_told(s, ot_dev_take(s->heap, name, bytes, &e, out), &e) : OT_OK;
 }
 
-static ot_status new_weights(dv_session *s)
+/* Weights and activations, all of the same heap. */
+static ot_status take_memory(dv_session *s)
 {
-    s->weights = OT_NEW_N(s->a, ot_dev_buffer, s->n_blocks);
-    if (!s->weights) return ot_fail_nomem(s->s->d);
+    const ot_device_arena *x = &s->top->arena;
+    s->weights = OT_NEW_N(s->a, ot_dev_slice, s->n_blocks);
+    s->arena = OT_NEW_N(s->a, ot_dev_slice, x->n_blocks + 1u);
+    if (!s->weights || !s->arena) return ot_fail_nomem(s->s->d);
     for (uint32_t k = 0; k < s->n_blocks; k++)
-        OT_TRY(new_buffer(s, "weights", s->block_bytes[k], &s->weights[k]));
+        OT_TRY(take(s, "weights", s->block_bytes[k], &s->weights[k]));
+    for (uint32_t k = 0; k < x->n_blocks; k++)
+        OT_TRY(take(s, "activations", x->blocks[k].bytes, &s->arena[k]));
+    s->figures.device_bytes = ot_dev_heap_count(s->heap).held;
+    s->figures.arena_blocks = x->n_blocks;
     return OT_OK;
 }
 
@@ -26,8 +30,10 @@ static ot_status check_memory(const dv_session *s)
     const ot_device_usage u = ot_device_use(s->dev);
     const int64_t most = ot_device_about(s->dev)->allocation_most;
     const int64_t rest = u.budget - u.used, each = most > 0 ? ot_min(most, rest) : rest;
-    int64_t all, one = s->top->arena.height; /* the largest block */
+    int64_t all, one = 0; /* the largest block */
     for (uint32_t k = 0; k < s->n_blocks; k++) one = ot_max(one, s->block_bytes[k]);
+    for (uint32_t k = 0; k < s->top->arena.n_blocks; k++)
+        one = ot_max(one, s->top->arena.blocks[k].bytes);
     if (!ot_add_i64(s->weight_bytes, s->top->arena.height, &all)) all = INT64_MAX;
     if (all <= rest && one <= each) return OT_OK;
     return ot_fail(s->s->d, OT_E_BUDGET,
@@ -39,6 +45,14 @@ static ot_status check_memory(const dv_session *s)
                    ot_format_bytes((double)one, largest, sizeof largest),
                    ot_format_bytes((double)rest, has, sizeof has),
                    ot_format_bytes((double)each, block, sizeof block));
+}
+
+static ot_status new_heap(dv_session *s)
+{
+    const ot_device_usage u = ot_device_use(s->dev);
+    const ot_dev_heap_options o = {.name = "session", .cap = ot_max(1, u.budget - u.used)};
+    ot_device_error e;
+    return dv_told(s, ot_dev_heap_new(s->dev, &o, &e, &s->heap), &e);
 }
 
 /* The rules of the engine's form: every window lies inside its tensor, so that kernels need not
@@ -74,13 +88,22 @@ static ot_status build(dv_session *s)
     s->figures.weight_bytes = s->weight_bytes;
     OT_TRY(check_memory(s));
     OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));
+    OT_TRY(new_heap(s));
     if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->loads), &e));
     if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->stores), &e));
     OT_TRY(dv_compile(s));
-    OT_TRY(new_weights(s));
-    if (s->top->arena.height > 0)
-        OT_TRY(new_buffer(s, "activations", s->top->arena.height, &s->arena));
+    OT_TRY(take_memory(s));
     return dv_upload_weights(s);
+}
+
+static void give_memory(dv_session *s)
+{
+    for (uint32_t k = 0; s->weights && k < s->n_blocks; k++)
+        if (s->weights[k].buffer.id) (void)!ot_dev_give(s->heap, s->weights[k], NULL);
+    for (uint32_t k = 0; s->arena && k < s->top->arena.n_blocks; k++)
+        if (s->arena[k].buffer.id) (void)!ot_dev_give(s->heap, s->arena[k], NULL);
+    if (s->heap && ot_dev_heap_leaks(s->heap, stderr)) OT_BUG("memory that was not given back");
+    ot_dev_heap_free(s->heap);
 }
 
 static void free_session(void *state)
@@ -94,9 +117,7 @@ static void free_session(void *state)
         if (queues[k].id) (void)!ot_dev_queue_free(s->dev, queues[k], &e);
     for (size_t k = 0; k < s->n_programs; k++)
         (void)!ot_dev_program_free(s->dev, s->programs[k], &e);
-    if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
-    for (uint32_t k = 0; s->weights && k < s->n_blocks; k++)
-        if (s->weights[k].id) (void)!ot_dev_buffer_free(s->dev, s->weights[k], &e);
+    give_memory(s);
     for (size_t k = 0; k < s->n_pinned; k++) ot_dev_unpin(s->dev, s->pinned[k]);
     ot_arena_free(s->a);
 }
@@ -174,4 +195,5 @@ void ot_device_figures_get(const ot_session *session, ot_device_figures *out)
     *out = s->figures;
     out->fallbacks = s->fallbacks;
     out->n_fallbacks = (uint32_t)s->n_fallbacks;
+    out->heap = s->heap;
 }

@@ -16,7 +16,7 @@
 #ifndef OT_ENGINE_GPU_DEVICE_SESSION_H
 #define OT_ENGINE_GPU_DEVICE_SESSION_H
 
-#include "device/device.h"
+#include "device/heap.h"
 #include "engine/core/engine.h"
 #include "engine/gpu/shaders/shaders.h"
 
@@ -58,8 +58,9 @@ typedef struct ot_device_figures {
     int64_t arena_bytes; /* of activations: the planned peak */
     /* most of it that values fill at one time; the rest is fragmentation */
     int64_t arena_live;
-    int64_t weight_bytes; /* constants that kernels read, tables, numbers */
-    /* what buffers of the device take: arena and weights as they are allocated */
+    uint32_t arena_blocks; /* that it lies in */
+    int64_t weight_bytes;  /* constants that kernels read, tables, numbers */
+    /* what the session's heap holds of the device: arena and weights as they are allocated */
     int64_t device_bytes;
     /* nodes that run on the device, those that are views included; bodies once */
     uint32_t n_device;
@@ -68,6 +69,7 @@ typedef struct ot_device_figures {
     double compile_seconds;
     int64_t uploaded, downloaded;                /* bytes of the last run, */
     uint32_t n_uploads, n_downloads, n_launches; /* and how often */
+    const ot_dev_heap *heap;                     /* of the session */
     const ot_device_fallback *fallbacks;         /* [n_fallbacks] of the session */
     uint32_t n_fallbacks;
     ot_device_layouts layouts;

@@ -12,6 +12,11 @@
  * of the buffer. Inputs and results that loops alone touch stay on the host where their tiles
  * are small; such a tile has two places then, as long as the body runs, so that one moves while
  * kernels use the other.
+ *
+ * Where the device has no block as large, there are several, and every value lies in one of them:
+ *
+ *   |== block 0 ==|#|== block 1 ==|#|= block 2     one packing, with items (#) between blocks that
+ *                                                  live for ever, so that no value lies across
  */
 #ifndef OT_TILING_DEVICE_ARENA_H
 #define OT_TILING_DEVICE_ARENA_H
@@ -25,7 +30,8 @@ typedef struct ot_device_memory {
     bool twice;           /* a tile that moves */
     bool listed;          /* it is in an arena */
     int64_t turn;         /* bytes between its two places, set by ot_device_arena_add */
-    int64_t offset;       /* bytes in its arena, set by ot_device_arena_place */
+    uint32_t block;       /* of its arena, and bytes in that; set by ot_device_arena_place */
+    int64_t offset;
 } ot_device_memory;
 
 #define OT_DEVICE_UNUSED ((ot_device_memory){.first = OT_NONE, .last = OT_NONE})
@@ -40,13 +46,24 @@ typedef struct ot_device_item {
     int64_t bytes;                /* that it takes while they run */
 } ot_device_item;
 
+typedef struct ot_device_block {
+    int64_t bytes;
+    /* of a body: the block of the graph around it where this lies, and bytes before it there; else
+     * its own number, and 0 */
+    uint32_t block;
+    int64_t base;
+} ot_device_block;
+
 typedef struct ot_device_arena {
     uint32_t n_units;
     ot_device_item *items; /* [n] */
     size_t n, cap;
-    int64_t live;   /* most bytes that items fill at one time, set by ot_device_arena_measure */
-    int64_t height; /* bytes of the block, set by ot_device_arena_place */
-    int64_t base;   /* of a body: in the block of the graph around it; set with that */
+    int64_t live; /* most bytes that items fill at one time, set by ot_device_arena_measure */
+    /* set by ot_device_arena_place: [n_blocks] one, or as many as it takes; bytes of all; those of
+     * a body get their place with the graph around it */
+    ot_device_block *blocks;
+    uint32_t n_blocks;
+    int64_t height;
 } ot_device_arena;
 
 /* That unit uses it. Units are numbered in the order in which they run. */
@@ -58,8 +75,10 @@ ot_status ot_device_arena_add_body(ot_device_arena *x, ot_arena *a, ot_device_ar
                                    uint32_t unit) OT_MUST_USE;
 /* x->live; those of bodies first. Fails: OT_E_NOMEM. */
 ot_status ot_device_arena_measure(ot_device_arena *x, ot_arena *a) OT_MUST_USE;
-/* Offsets of all, and x->height; those of bodies first, measured or not. Fails as ot_pack. */
-ot_status ot_device_arena_place(ot_device_arena *x, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Offsets of all, and x->height; those of bodies first, measured or not. most: bytes of a block,
+ * no value takes more; 0: as many as it takes. Fails as ot_pack. */
+ot_status ot_device_arena_place(ot_device_arena *x, int64_t most, ot_arena *a,
+                                ot_diag *d) OT_MUST_USE;
 
 /* ---- device_streams_rule.c: what stays on the host ---- */
 
