@@ -179,6 +179,28 @@ static void constants_are_folded(void **state)
     close_bench(&b);
 }
 
+/* A view of what was folded has no bytes of its own: it is a weight once, and what lives is never
+ * below nothing. */
+static void folded_views_count_once(void **state)
+{
+    (void)state;
+    float x[] = {1, 2};
+    bench b;
+    ot_nd in = F32S(x, 2), out = {0};
+    ot_session_figures f;
+    open_text(&b, "  input %x : float32[2]\n  init %w : float32[2, 1] = [-3, 4]\n  init %s : "
+                  "int64[1] = [2]\n  %a = Abs(%w)\n  %b = Reshape(%a, %s)\n  %y = "
+                  "Add(%x, %b)\n  output %y");
+    assert_int_equal(b.s->heap.live, 0);
+    run_ok(&b, &in, &out);
+    CHECK_FLOATS(&out, 4, 6);
+    ot_session_figures_get(b.s, &f);
+    assert_int_equal(f.n_folded, 2);
+    assert_int_equal(f.weight_bytes, 8 + 8 + 8);
+    assert_true(f.peak >= f.planned_peak);
+    close_bench(&b);
+}
+
 /* Initializers that are inputs, too, may be replaced; the model is as it was afterwards. */
 static void initializers_are_overridden(void **state)
 {
@@ -406,6 +428,7 @@ int main(void)
         cmocka_unit_test(inputs_are_checked),
         cmocka_unit_test(unknown_operators),
         cmocka_unit_test(constants_are_folded),
+        cmocka_unit_test(folded_views_count_once),
         cmocka_unit_test(initializers_are_overridden),
         cmocka_unit_test(constants_without_contents),
         cmocka_unit_test(reshapes_take_no_memory),
