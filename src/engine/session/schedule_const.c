@@ -111,7 +111,7 @@ ot_status ot_step_fold(ot_schedule *p, ot_step *step, bool *done)
         }
         slot->is_const = true;
         if (!slot->nd.block || !slot->nd.block->heap) continue; /* of a view: counted before */
-        slot->nd.block->heap = NULL; /* a weight from now on */
+        slot->nd.block->heap = NULL;                            /* a weight from now on */
         ot_heap_add(&p->s->heap, -(int64_t)slot->nd.block->bytes);
         p->s->figures.weight_bytes += (int64_t)slot->nd.block->bytes;
     }
