@@ -188,7 +188,7 @@ const option option_table[] = {
      "height"},
     {"analyse", 0, NULL, FLAG, NULL, AT(analyse), MEMORY, BUFFERS,
      "of .tk: bank conflicts and accesses that take more than they have to"},
-    {"function", 0, "NAME", FILENAME, NULL, AT(function), MEMORY, BUFFERS,
+    {"function", 0, "NAME", NAME, NULL, AT(function), MEMORY, BUFFERS,
      "of .mlir: the function that is planned (all)"},
     {"apply", 0, NULL, FLAG, NULL, AT(apply), MEMORY, BUFFERS,
      "with --analyse: pad the shared buffers in what is written"},

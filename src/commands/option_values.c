@@ -417,6 +417,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case FLAG: *(bool *)at = true; return OT_OK;
     case OFF_FLAG: *(bool *)at = false; return OT_OK;
     case FILENAME:
+    case NAME:
     case FOLDER:
     case TARGET:
         if (!*text) return bad_value(d, o, text, "must not be empty");

@@ -21,6 +21,7 @@ typedef enum option_kind {
     FLAG,     /* bool set to true */
     OFF_FLAG, /* bool set to false */
     FILENAME,
+    NAME, /* of something in the file */
     FOLDER,
     TARGET,
     SIZE,
