@@ -8,6 +8,7 @@
 #include "report/facts/facts.h"
 #include "options.h"
 #include "app/pipeline.h"
+#include "onnx/export/out_file.h"
 #include "base/wrap.h"
 #include "plan_memory.h"
 #include "run_kernel.h"
@@ -401,6 +402,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->emit_step) return step(o, d);
     keep_freed();
     ot_status s = ot_run_load(&run);
+    if (s == OT_OK && run.output) s = ot_out_check(run.output, d); /* before minutes of planning */
     if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);
     if (s == OT_OK) s = ot_run_tile(&run, inspect);
     if (s == OT_OK && o->verify) s = verify_result(o, &run, original, n);

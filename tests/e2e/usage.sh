@@ -137,7 +137,9 @@ expect 2 "$TOOL" compare a.xml -o d.html; says "compare needs two reports"
 make_model --small resnet50
 cd "$tmp" && mkdir folder || fail "no folder"
 expect 4 "$TOOL" resnet50.onnx -o folder; says 'it is a folder'
+[ ! -s "$tmp/out" ] || fail "it was planned first"
 expect 4 "$TOOL" resnet50.onnx -o none/x.onnx; says 'No such file or directory'
+[ ! -s "$tmp/out" ] || fail "it was planned first"
 expect 2 "$TOOL" resnet50.onnx -o x.onnx --shape xx=1,3,64,64; says "the model has no input of that name; it has 'x'; did you mean 'x'?"
 gone() { (sleep 0.2; "$@") 2>"$tmp/err" | true; echo "${PIPESTATUS[0]}"; }
 for words in --help=all --list-targets "inspect resnet50.onnx" "resnet50.onnx -o x.onnx"; do

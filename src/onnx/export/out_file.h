@@ -37,6 +37,9 @@ typedef struct ot_out {
     ot_signal_hold hold; /* from open to close */
 } ot_out;
 
+/* Refuses a path that ot_out_open would refuse for its folder: that is none, or is not there, or
+ * path is one itself. For who has much to do before writing; touches nothing. */
+ot_status ot_out_check(const char *path, ot_diag *d) OT_MUST_USE;
 /* Prepare writing to `path`. Strings and buffer live in `a`. Signals that end the program wait
  * until it is closed, and make writing fail; files are closed in reverse order of opening. */
 ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d) OT_MUST_USE;
